@@ -109,6 +109,7 @@ _umbel_word()
 	help1) _umbel_offer "$(_umbel_commands)" ;;
 	exec1) _umbel_offer "$(_umbel_hosts) --" ;;
 	capture1) _umbel_offer "$(_umbel_hosts) $(_umbel_switches)" ;;
+	explain1) _umbel_offer wc ;;
 	ladder1) _umbel_files ;;
 	env1 | rsh1) _umbel_offer "$(_umbel_hosts)" ;;
 	exec2 | run1) _umbel_offer -- ;;

@@ -18,6 +18,7 @@
 #include "cli/options.h"
 #include "cli/table.h"
 #include "control/client.h"
+#include "wire/status.h"
 #include "wire/text.h"
 
 #define MOST_SHOWN 8 /* receivers of a group of which is said what holds; and what fails */
@@ -27,7 +28,7 @@ static const char help[] =
         "       umbel explain [OPTION]... --group MGID --from HOST [--to HOST]\n"
         "       umbel explain [OPTION]... --qp HOST:QPN\n"
         "       umbel explain [OPTION]... --rkey KEY [--host HOST] [--from HOST --to HOST]\n"
-        "       umbel explain [--json] wc STATUS\n"
+        "       umbel explain [OPTION]... wc STATUS [--qp HOST:QPN]\n"
         "Walk the way of a message and say what holds, what fails, and what to do about it; or\n"
         "say what memory a key names, and whether a request may go there; or what the status of\n"
         "a completion means, as RETRY_EXC or 12.\n";
@@ -36,6 +37,7 @@ struct explain {
 	const char *name, *from, *to, *group, *qp;
 	const char *rkey, *host, *op, *address, *length;
 	bool json;
+	struct cli_list words;
 };
 
 static const struct cli_option options[] = {
@@ -47,7 +49,8 @@ static const struct cli_option options[] = {
 	  CLI_TEXT(struct explain, to) },
 	{ "      --group MGID    to a group, as 'umbel show groups' names it\n",
 	  CLI_TEXT(struct explain, group) },
-	{ "      --qp HOST:QPN   a queue pair and its connection, as in 'umbel show qps'\n",
+	{ "      --qp HOST:QPN   a queue pair and its connection, as in 'umbel show qps';\n"
+	  "                      after 'wc STATUS': which of its causes are likely\n",
 	  CLI_TEXT(struct explain, qp) },
 	{ "      --rkey KEY      the key of a memory region or window; --qp, or --from and --to,\n"
 	  "                      say which queue pair answers the request\n",
@@ -476,14 +479,33 @@ static void put_all(struct cli_explain *e)
 	json_object_put(e->hosts);
 }
 
+static int check_qp(const struct cli_command *self, const char *qp)
+{
+	return strchr(qp, ':') ? 0 : cli_usage_error(self, "'%s' is no HOST:QPN", qp);
+}
+
+/* What goes with 'wc STATUS'. 0 or CLI_USAGE. */
+static int check_status(const struct cli_command *self, const struct explain *x)
+{
+	if (x->words.n != 2 || strcmp(x->words.at[0], "wc") != 0)
+		return cli_usage_error(self, "it takes no '%s' but in 'wc STATUS'",
+		                       x->words.at[x->words.n > 2 ? 2 : 0]);
+	if (x->from || x->to || x->group || x->rkey || x->host || x->op || x->address || x->length)
+		return cli_usage_error(self, "'wc STATUS' goes with --qp alone");
+	if (wire_status_parse(x->words.at[1]) < 0)
+		return cli_usage_error(self, "'%s' is no status of completions, as RETRY_EXC or 12",
+		                       x->words.at[1]);
+	return x->qp ? check_qp(self, x->qp) : 0;
+}
+
 /* What goes with what. 0 or CLI_USAGE. */
 static int check(const struct cli_command *self, const struct explain *x,
                  const struct cli_explain_rkey *key)
 {
 	struct ib_gid mgid;
 
-	if (x->qp && !strchr(x->qp, ':'))
-		return cli_usage_error(self, "'%s' is no HOST:QPN", x->qp);
+	if (x->qp && check_qp(self, x->qp))
+		return CLI_USAGE;
 	if (x->rkey && x->group)
 		return cli_usage_error(self, "groups have no keys");
 	if (x->rkey || x->host || x->op || x->address || x->length)
@@ -525,20 +547,36 @@ static int explain_execute(const struct cli_command *self, void *from, int argc,
 	struct cli_explain e = { 0 };
 	int ret;
 
-	if (argc == 2 && !strcmp(argv[0], "wc") && !x->qp && !x->from && !x->to && !x->group &&
-	    !x->rkey)
-		return cli_explain_wc(self, argv[1], x->json);
-	if (argc > 0)
-		return cli_usage_error(self, "it takes no '%s'; 'wc STATUS' stands alone", argv[0]);
-	ret = check(self, x, &key);
+	(void)argc; /* take_word() has had them */
+	(void)argv;
+	if (x->words.n) {
+		ret = check_status(self, x);
+		if (ret || !x->qp)
+			return ret ? ret : cli_explain_wc(x->words.at[1], x->json);
+	} else {
+		ret = check(self, x, &key);
+	}
 	if (!ret)
 		ret = cli_connect(&e.client, cli_fabric_name(x->name));
 	if (ret)
 		return ret;
-	ret = explain(&e, x, &key) ? print(&e, x->json) : CLI_FAILED;
+	if (x->words.n)
+		ret = request(&e, false) ? cli_explain_wc_qp(&e, x->words.at[1], x->qp, x->json)
+		                         : CLI_FAILED;
+	else
+		ret = explain(&e, x, &key) ? print(&e, x->json) : CLI_FAILED;
 	put_all(&e);
 	control_close(e.client);
 	return ret;
+}
+
+/* 'wc' and a status, before or behind options. */
+static int take_word(const struct cli_command *self, void *options, const char *word)
+{
+	struct explain *x = options;
+
+	(void)self;
+	return cli_list_add(&x->words, word);
 }
 
 const struct cli_command cli_explain = {
@@ -546,5 +584,6 @@ const struct cli_command cli_explain = {
 	.summary = "say why a message does not arrive",
 	.help = help,
 	CLI_OPTIONS(options, struct explain),
+	.word = take_word,
 	.execute = explain_execute,
 };

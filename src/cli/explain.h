@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What `umbel explain` looks at and what it finds: explain.c is the command, explain_path.c follows
- * links and tables, explain_qp.c looks at queue pairs, explain_rkey.c at keys. Single-threaded. All
- * that is read are the daemon's views (json.h).
+ * links and tables, explain_qp.c looks at queue pairs, explain_rkey.c at keys, explain_wc.c at
+ * statuses. Single-threaded. All that is read are the daemon's views (json.h).
  */
 #ifndef CLI_EXPLAIN_H
 #define CLI_EXPLAIN_H
@@ -74,8 +74,10 @@ struct cli_command;
 
 /* ---- explain_wc.c ---- */
 
-/* Prints what the status of a completion means, by name or number. An exit status. */
-int cli_explain_wc(const struct cli_command *self, const char *text, bool json);
+/* Prints what the status @text of a completion means, by name or number. An exit status. */
+int cli_explain_wc(const char *text, bool json);
+/* Likewise, with its causes judged by the queue pair "HOST:QPN", the likely ones first. */
+int cli_explain_wc_qp(struct cli_explain *e, const char *text, const char *qp, bool json);
 
 /* ---- explain_qp.c ---- */
 

@@ -46,6 +46,8 @@ CASES = [
     ("umbel top --interval 2 co", ["connections"]),
     ("umbel top groups ", []),
     ("umbel explain --from h1 --to h", ["h1", "h2", "h3"]),
+    ("umbel explain ", ["wc"]),
+    ("umbel explain wc RETRY_EXC --q", ["--qp"]),
     ("umbel explain --rkey 1 --host h", ["h1", "h2", "h3"]),
     ("umbel explain --rkey 1 --op ", ["write", "read", "atomic"]),
     ("umbel show --svg path ", ["h1", "h2", "h3", "sw1"]),

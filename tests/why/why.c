@@ -179,7 +179,11 @@ static void make_both(void)
 static void send_one(void)
 {
 	struct ibv_sge sge = { (uintptr_t)from.memory, BYTES, from.mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_send_wr wr = { .sg_list = &sge,
+		                  .num_sge = 1,
+		                  .opcode = IBV_WR_SEND,
+		                  .send_flags = IBV_SEND_SIGNALED },
+	                   *bad;
 
 	MUST(!ibv_post_send(from.qp, &wr, &bad));
 }
@@ -215,6 +219,14 @@ static void rc_no_receive(void)
 	send_one();
 }
 
+static void rc_unpolled(void)
+{
+	connect_both();
+	receive(&to, 1);
+	send_one();
+	send_one();
+}
+
 static void rc_dead(void)
 {
 	uint32_t number;
@@ -225,6 +237,13 @@ static void rc_dead(void)
 	make(&to, IBV_QPT_RC);
 	fprintf(stderr, "0x%06x is gone\n", number);
 	send_one();
+}
+
+/* It gives up at once. */
+static void rc_gave_up(void)
+{
+	timeout = 1;
+	rc_dead();
 }
 
 static void rc_init(void)
@@ -266,19 +285,11 @@ static const struct {
 	const char *name;
 	void (*make)(void);
 } causes[] = {
-	{ "ud", ud },
-	{ "ud_qkey", ud_qkey },
-	{ "ud_no_receive", ud_no_receive },
-	{ "ud_init", ud_init },
-	{ "ud_unpolled", ud_unpolled },
-	{ "ud_mtu", ud_mtu },
-	{ "rc", rc },
-	{ "rc_packets", rc_packets },
-	{ "rc_no_receive", rc_no_receive },
-	{ "rc_dead", rc_dead },
-	{ "rc_init", rc_init },
-	{ "rc_other", rc_other },
-	{ "rc_error", rc_error },
+	{ "ud", ud },           { "ud_qkey", ud_qkey },         { "ud_no_receive", ud_no_receive },
+	{ "ud_init", ud_init }, { "ud_unpolled", ud_unpolled }, { "ud_mtu", ud_mtu },
+	{ "rc", rc },           { "rc_packets", rc_packets },   { "rc_no_receive", rc_no_receive },
+	{ "rc_dead", rc_dead }, { "rc_gave_up", rc_gave_up },   { "rc_unpolled", rc_unpolled },
+	{ "rc_init", rc_init }, { "rc_other", rc_other },       { "rc_error", rc_error },
 };
 
 static bool find(const char *name)
