@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "cli/command.h"
 #include "cli/drops.h"
 #include "cli/fabrics.h"
+#include "cli/growth.h"
 #include "cli/interfaces.h"
 #include "cli/json.h"
 #include "cli/legend.h"
@@ -53,6 +55,7 @@ struct show {
 	struct cli_list words;
 	bool json, load, explain;
 	long watch;
+	struct cli_growth growth; /* of counters that are watched */
 	struct cli_show_picture picture;
 };
 
@@ -64,7 +67,8 @@ static const struct cli_option options[] = {
 	{ "      --load        of routes: how many of them each link between switches carries;\n"
 	  "                    of pictures: lines are as wide as they carry routes\n",
 	  CLI_FLAG(struct show, load) },
-	{ "      --watch N     again every N seconds, until it is interrupted\n",
+	{ "      --watch N     again every N seconds, until it is interrupted; counters with\n"
+	  "                    what they grew by since, and in a second\n",
 	  CLI_NUMBER(struct show, watch, 1, MOST_SECONDS) },
 	{ "      --svg         a picture, by Graphviz\n", CLI_FLAG(struct show, picture.svg) },
 	{ "      --png         likewise\n", CLI_FLAG(struct show, picture.png) },
@@ -103,10 +107,32 @@ static struct json_object *request(struct control_client *client, const char *wh
 	return reply;
 }
 
-/* Counters, and what they mean. */
-static int print_explained(const struct show *s, struct control_client *client)
+/* Counters, and what they grew by since the last time; NULL after an error. */
+static struct json_object *request_counters(struct show *s, struct control_client *client)
 {
-	struct json_object *counters = cli_request_json(client, s->what), *texts, *legend;
+	struct json_object *counters = cli_request_json(client, s->what);
+
+	if (counters && s->watch)
+		cli_growth_add(&s->growth, counters, base_now_ns());
+	return counters;
+}
+
+static int print_grown(struct show *s, struct control_client *client)
+{
+	struct json_object *counters = request_counters(s, client);
+	int ret;
+
+	if (!counters)
+		return CLI_FAILED;
+	ret = s->json ? cli_json_print(counters) : cli_view_find(s->what)->print(counters);
+	json_object_put(counters);
+	return ret;
+}
+
+/* Counters, and what they mean. */
+static int print_explained(struct show *s, struct control_client *client)
+{
+	struct json_object *counters = request_counters(s, client), *texts, *legend;
 	int ret = CLI_FAILED;
 
 	texts = counters ? cli_request_json(client, "counter_texts") : NULL;
@@ -130,7 +156,7 @@ out:
 }
 
 /* Prints the daemon's answer. */
-static int print(const struct show *s, struct control_client *client)
+static int print(struct show *s, struct control_client *client)
 {
 	const struct cli_view *view = cli_view_find(s->what);
 	struct json_object *reply, *interfaces = NULL;
@@ -143,6 +169,8 @@ static int print(const struct show *s, struct control_client *client)
 		               : cli_routes_print(client, s->of, s->json);
 	if (s->explain)
 		return print_explained(s, client);
+	if (s->watch && !strcmp(s->what, "counters"))
+		return print_grown(s, client);
 	if (view->interfaces)
 		interfaces = cli_interfaces_request(client);
 	if (s->json && strcmp(s->what, "neighbours") &&
@@ -160,7 +188,7 @@ static int print(const struct show *s, struct control_client *client)
 }
 
 /* Prints it again and again. A terminal shows the last one alone. */
-static int watch(const struct show *s, struct control_client *client)
+static int watch(struct show *s, struct control_client *client)
 {
 	const bool clears = isatty(STDOUT_FILENO) && !s->json;
 	int ret;
@@ -172,9 +200,11 @@ static int watch(const struct show *s, struct control_client *client)
 			putchar('\n');
 		ret = cli_finish(print(s, client));
 		if (ret)
-			return ret;
+			break;
 		sleep((unsigned)s->watch);
 	}
+	cli_growth_fini(&s->growth);
+	return ret;
 }
 
 /* What goes with what. 0 or CLI_USAGE. */

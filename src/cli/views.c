@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "cli/command.h"
+#include "cli/growth.h"
 #include "cli/interfaces.h"
 #include "cli/json.h"
 #include "cli/table.h"
@@ -165,12 +166,6 @@ static int print_groups(struct json_object *groups)
  * element's texts and its number say what it is, all other integers are counters.
  */
 
-/* Whether the field says what it is that counts. */
-static bool is_identity(const char *key, struct json_object *value)
-{
-	return json_object_is_type(value, json_type_string) || !strcmp(key, "port");
-}
-
 /* Adds the fields of an element to @columns: true for what is shown, a counter that is not 0. */
 static void note_fields(struct json_object *columns, struct json_object *element)
 {
@@ -178,7 +173,7 @@ static void note_fields(struct json_object *columns, struct json_object *element
 	{
 		bool shown = json_object_get_boolean(json_object_object_get(columns, key));
 
-		if (is_identity(key, value) || json_object_get_int64(value))
+		if (cli_growth_is_identity(key, value) || json_object_get_int64(value))
 			shown = true;
 		json_object_object_add(columns, key, json_object_new_boolean(shown));
 	}
@@ -189,7 +184,7 @@ static bool any_counter_moved(struct json_object *array)
 	for (size_t i = 0; i < cli_json_count(array); i++) {
 		json_object_object_foreach(cli_json_at(array, i), key, value)
 		{
-			if (!is_identity(key, value) && json_object_get_int64(value))
+			if (!cli_growth_is_identity(key, value) && json_object_get_int64(value))
 				return true;
 		}
 	}
@@ -211,7 +206,7 @@ static int print_counter_table(struct json_object *array, struct json_object *co
 	json_object_object_foreach(columns, key, is_shown)
 	{
 		if (json_object_get_boolean(is_shown))
-			shown[n++] = (struct cli_column){ key, key, cli_add_text, 0 };
+			shown[n++] = (struct cli_column){ key, key, cli_growth_add_cell, 0 };
 	}
 	ret = cli_json_print_table(array, shown, NULL);
 	free(shown);

@@ -68,3 +68,32 @@ expect 0 '*FAULT *FIRED *RULE
  *1 *1 *opcode=UD_SEND_ONLY drop' umbel show drops
 kill_hard ud
 umbel down > /dev/null
+
+# ---- counters, and what they grew by
+umbel up --hosts 3 > /dev/null
+launch watch umbel show counters --watch 1
+launch watch_json umbel show --json --watch 1 counters
+wait_said watch 'all counters are 0'
+wait_said watch_json '{'
+lose ud_no_receive
+wait_said watch 'umbel_h3_0 .* 3 +3 [0-9.]*/s'
+# it grows no more
+wait_said watch 'umbel_h3_0  *1[ 0-9]* 3[ 0-9]*$'
+wait_said watch_json '  "seconds": ' 3
+umbel down > /dev/null
+wait_ended watch 1
+wait_ended watch_json 1
+sed '/^umbel: /d' "$TMPDIR/watch_json.out" | python3 -c '
+import json, sys
+text, shown = sys.stdin.read(), []
+while text.strip():
+    one, end = json.JSONDecoder().raw_decode(text.lstrip())
+    shown.append(one)
+    text = text.lstrip()[end:]
+assert "seconds" not in shown[0] and not any("grew" in p for p in shown[0]["ports"])
+lost = [p for o in shown[1:] for p in o["ports"] if p["node"] == "umbel_h3_0"]
+assert sum(p["grew"]["no_receive"] for p in lost) == 3 == lost[-1]["no_receive"], lost
+assert all(o["seconds"] > 0.5 for o in shown[1:])
+grew = [(p, o["seconds"]) for o in shown[1:] for p in o["ports"] if any(p["grew"].values())]
+assert grew and all(abs(p["per_second"][k] * s - p["grew"][k]) <= 0.06 * s + 0.001 * p["grew"][k] for p, s in grew for k in p["grew"]), grew
+' || complain "the JSON of growth is wrong: $(tail -c 2000 "$TMPDIR/watch_json.out")"
