@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@
 #include "cli/fabrics.h"
 #include "cli/faults.h"
 #include "cli/options.h"
+#include "cli/signals.h"
 #include "control/owner.h"
 
 static const char help[] =
@@ -48,40 +48,8 @@ struct run {
 	int owner_fd; /* makes the directory ours */
 	struct cli_daemon_process daemon;
 	pid_t command_pid;
-	int child_fd; /* readable when a child has ended: SIGCHLD. A pidfd may be denied */
+	int child_fd; /* cli_signals_open_child() */
 };
-
-/* From here on signals are read from a descriptor, so that none ends us before we have cleaned up.
- */
-static int block_signals(struct run *r)
-{
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		sigaddset(&set, numbers[i]);
-	sigprocmask(SIG_BLOCK, &set, &r->old_signals);
-	signal(SIGCHLD, SIG_DFL); /* if it were ignored, there would be no exit status */
-	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (r->signal_fd >= 0)
-		return 0;
-	base_log("signalfd4() fails: %s; a container may have to allow it (seccomp)",
-	         strerror(errno));
-	return CLI_FABRIC_FAILED;
-}
-
-/* The number of the next signal, or 0. @typed: it came from the terminal, which has sent it to
- * the command as well. */
-static int next_signal(const struct run *r, bool *typed)
-{
-	struct signalfd_siginfo info;
-
-	if (read(r->signal_fd, &info, sizeof(info)) != sizeof(info))
-		return 0;
-	*typed = info.ssi_code > 0;
-	return (int)info.ssi_signo;
-}
 
 /* Makes the private directory, a hidden one in the runtime directory, and makes it the runtime
  * directory from here on. */
@@ -133,7 +101,7 @@ static int start_fabric(struct run *r)
 
 	if (!cli_daemon_process_start(&r->daemon, &how))
 		return 0;
-	signo = next_signal(r, &typed);
+	signo = cli_signals_next(r->signal_fd, &typed);
 	return signo ? 128 + signo : CLI_FABRIC_FAILED;
 }
 
@@ -150,7 +118,6 @@ static _Noreturn void become_command(struct run *r)
 
 static int start_command(struct run *r)
 {
-	sigset_t child;
 	int ret;
 
 	if (r->host) {
@@ -159,10 +126,7 @@ static int start_command(struct run *r)
 			return ret;
 	}
 	fflush(stdout);
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &child, NULL);
-	r->child_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	r->child_fd = cli_signals_open_child();
 	r->command_pid = r->child_fd < 0 ? -1 : fork();
 	if (r->command_pid == 0)
 		become_command(r);
@@ -179,16 +143,14 @@ static int wait_command(struct run *r)
 		{ .fd = r->child_fd, .events = POLLIN },
 		{ .fd = r->signal_fd, .events = POLLIN },
 	};
-	struct signalfd_siginfo info;
 	int signo, status;
 	bool typed;
 
 	while (waitpid(r->command_pid, &status, WNOHANG) != r->command_pid) {
 		if (poll(fds, ARRAY_SIZE(fds), -1) < 0)
 			continue;
-		while (read(r->child_fd, &info, sizeof(info)) > 0)
-			; /* the daemon is a child as well */
-		while ((signo = next_signal(r, &typed))) {
+		cli_signals_clear_child(r->child_fd); /* the daemon is a child as well */
+		while ((signo = cli_signals_next(r->signal_fd, &typed))) {
 			if (!typed)
 				kill(r->command_pid, signo);
 		}
@@ -222,9 +184,9 @@ static int run_command(struct run *r)
 {
 	int ret;
 
-	ret = block_signals(r);
-	if (ret)
-		return ret;
+	r->signal_fd = cli_signals_open(&r->old_signals);
+	if (r->signal_fd < 0)
+		return CLI_FABRIC_FAILED;
 	ret = make_private_dir(r);
 	if (ret)
 		goto out_signals;
