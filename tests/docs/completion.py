@@ -55,6 +55,8 @@ CASES = [
     ("umbel show --svg group ", ["ff12:401b:ffff::ffff:ffff"]),
     ("umbel show topology --svg -o /etc/hostn", ["/etc/hostname"]),
     ("umbel exec ", ["h1", "h2", "h3", "--"]),
+    ("umbel exec --all -- ibv_devi", ["ibv_devices", "ibv_devinfo"]),
+    ("umbel exec --al", ["--all"]),
     ("umbel exec --net ", ["host"]),
     ("umbel env h", ["h1", "h2", "h3"]),
     ("umbel rsh h", ["h1", "h2", "h3"]),
