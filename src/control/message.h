@@ -107,6 +107,7 @@ enum control_type {
 	CONTROL_CLEAR_FAULT, /* body: struct control_handle, the number of the rule; 0: all */
 	/* sysfs */
 	CONTROL_DESCRIBE_PORT,
+	CONTROL_LIST_OBJECTS,
 };
 
 #define CONTROL_FOLLOWED 1 /* by another request in its datagram */
@@ -586,5 +587,40 @@ struct control_describe_port_reply {
 	uint64_t xmit_constraint_errors, rcv_constraint_errors;
 	char node_desc[64]; /* without an end, if it is that long */
 };
+
+/*
+ * Objects of an HCA, for who shows what there is: those behind position @from, a page at a time.
+ * -ENODEV: the process sees no such HCA; -EINVAL: no such kind.
+ */
+enum control_object_kind { CONTROL_QPS, CONTROL_CQS, CONTROL_SRQS, CONTROL_OBJECT_KINDS };
+
+struct control_list_objects {
+	uint32_t hca;  /* index in its table */
+	uint32_t kind; /* enum control_object_kind */
+	uint32_t from; /* 0, then what the reply says */
+};
+
+struct control_object {
+	uint32_t number; /* of a queue pair its QPN */
+	uint32_t pid;    /* of its process, as the daemon sees it; 0: it is not known */
+	uint32_t size;   /* of a completion queue: completions that it holds */
+	uint32_t users;  /* likewise: queue pairs that receive by it */
+	uint32_t srq;    /* of a queue pair: 1 + the number of what it receives by; 0: none */
+	uint32_t peer;   /* of a connected queue pair, as what follows: QPN; 0: none */
+	uint32_t next_psn, expected_psn; /* of its packets; 0: it sends none */
+	uint8_t port_num;                /* of a queue pair, as what follows; 0: none yet */
+	uint8_t type;                    /* enum ibv_qp_type */
+	uint8_t state;                   /* enum ibv_qp_state */
+	uint8_t reserved;
+};
+
+#define CONTROL_OBJECTS_PAGE 28
+
+struct control_list_objects_reply {
+	uint32_t n;
+	uint32_t next; /* where to go on; 0: that was the last page */
+	struct control_object object[CONTROL_OBJECTS_PAGE];
+};
+_Static_assert(sizeof(struct control_list_objects_reply) <= CONTROL_MAX_BYTES, "it fits");
 
 #endif

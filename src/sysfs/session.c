@@ -111,6 +111,26 @@ int sysfs_session_describe(uint32_t port, struct control_describe_port_reply *re
 	return ask(&CONTROL_CALL(CONTROL_DESCRIBE_PORT, &req, reply));
 }
 
+int sysfs_session_objects(uint32_t hca, enum control_object_kind kind, sysfs_each_object *each,
+                          void *arg)
+{
+	struct control_list_objects req = { .hca = hca, .kind = kind };
+	struct control_list_objects_reply page = { 0 };
+	struct control_client *c;
+	int ret = control_join(&c, CONTROL_ROLE_SYSFS, NULL, NULL);
+
+	if (ret)
+		return ret;
+	do {
+		ret = control_ask(c, CONTROL_LIST_OBJECTS, &req, &page);
+		for (uint32_t i = 0; !ret && i < page.n && i < CONTROL_OBJECTS_PAGE; i++)
+			each(arg, &page.object[i]);
+		req.from = page.next;
+	} while (!ret && req.from);
+	control_close(c);
+	return ret;
+}
+
 int sysfs_session_issm(uint32_t port, char *path, size_t room)
 {
 	struct control_umad_at req = { .index = port };

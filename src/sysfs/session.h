@@ -29,6 +29,11 @@ bool sysfs_session_sees(const struct sysfs_session *s, uint32_t hca);
 /* What the daemon alone knows of a port (an index). 0 or -errno. */
 int sysfs_session_describe(uint32_t port, struct control_describe_port_reply *reply);
 
+/* Calls @each for each object of the HCA (an index). 0 or -errno. */
+typedef void sysfs_each_object(void *arg, const struct control_object *o);
+int sysfs_session_objects(uint32_t hca, enum control_object_kind kind, sysfs_each_object *each,
+                          void *arg);
+
 /* The path of the FIFO that says, while it is open, that there is a subnet manager at the port.
  * 0 or -errno. */
 int sysfs_session_issm(uint32_t port, char *path, size_t room);

@@ -747,6 +747,36 @@ static void a_process_out_of_descriptors_is_told_so_and_goes_on(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* Pages of objects of HCA @own: whatever is asked, of no other host's, and a page. */
+static void expect_pages(int sysfs, uint32_t own)
+{
+	const struct {
+		struct control_list_objects req;
+		int status;
+	} cases[] = {
+		{ { own, CONTROL_QPS, 0 }, 0 },
+		{ { own, CONTROL_CQS, 12345678 }, 0 },
+		{ { own, CONTROL_SRQS, UINT32_MAX }, 0 },
+		{ { own, CONTROL_OBJECT_KINDS, 0 }, -EINVAL },
+		{ { own, UINT32_MAX, 0 }, -EINVAL },
+		{ { own + 1, CONTROL_QPS, 0 }, -ENODEV },
+		{ { UINT32_MAX, CONTROL_QPS, 0 }, -ENODEV },
+	};
+	struct control_packet reply;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct control_list_objects_reply *page = (const void *)reply.body;
+
+		assert_int_equal(call(sysfs, CONTROL_LIST_OBJECTS, &cases[i].req,
+		                      sizeof(cases[i].req), &reply),
+		                 cases[i].status);
+		if (!cases[i].status)
+			assert_true(page->n <= CONTROL_OBJECTS_PAGE &&
+			            (!page->next || page->next > cases[i].req.from));
+	}
+	assert_int_equal(call(sysfs, CONTROL_LIST_OBJECTS, &cases[0].req, 4, &reply), -EPROTO);
+}
+
 static void only_ports_in_sight_are_described(void **state)
 {
 	struct control_hello hello = { CONTROL_VERSION, CONTROL_ROLE_SYSFS, "h2" };
@@ -768,6 +798,7 @@ static void only_ports_in_sight_are_described(void **state)
 		        ports[i] == own ? 0 : -ENODEV);
 	assert_int_equal(call(sysfs, CONTROL_DESCRIBE_PORT, &own, 3, &reply), -EPROTO);
 	assert_int_equal(call(verbs, CONTROL_DESCRIBE_PORT, &own, sizeof(own), &reply), -ENOSYS);
+	expect_pages(sysfs, own);
 	close(sysfs);
 	close(verbs);
 }

@@ -16,6 +16,7 @@ struct daemon_cq {
 	uint32_t id; /* index of its record */
 	struct daemon_hca *hca;
 	LIST_HEAD(, daemon_qp) qps; /* that receive by it */
+	uint32_t n_qps;             /* of these */
 	bool counts_arrivals;
 	bool overrun_told; /* its holder has been told of an overrun */
 	uint32_t events;   /* asynchronous ones that were sent */

@@ -344,8 +344,10 @@ static void enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_hc
 	qp->hca = h;
 	qp->hca_index = h->hca;
 	qp->cq = cq;
-	if (cq)
+	if (cq) {
 		LIST_INSERT_HEAD(&cq->qps, qp, of_cq);
+		cq->n_qps++;
+	}
 	if (want->srq) {
 		qp->srq = daemon_srq_find(all->srqs, want->srq - 1);
 		qp->srq->n_qps++;
@@ -717,6 +719,15 @@ void daemon_qp_close(struct daemon_qp_user *user)
 	free(user);
 }
 
+static void leave_cq(struct daemon_qp *qp)
+{
+	if (!qp->cq)
+		return;
+	LIST_REMOVE(qp, of_cq);
+	qp->cq->n_qps--;
+	qp->cq = NULL;
+}
+
 /* The XRC target gets another owner. False: nobody has it open. */
 static bool hand_over(struct daemon_qp *qp)
 {
@@ -729,9 +740,7 @@ static bool hand_over(struct daemon_qp *qp)
 		return false;
 	/* what its requesters did to others is not undone in its name: it sends nothing */
 	TAILQ_REMOVE(&qp->holder->qps, qp, entry);
-	if (qp->cq) /* it has been handed over before, otherwise */
-		LIST_REMOVE(qp, of_cq);
-	qp->cq = NULL;
+	leave_cq(qp); /* it may have been handed over before */
 	qp->hca = user->hca;
 	qp->holder = user->hca->holder;
 	qp->events = user->events;
@@ -756,8 +765,7 @@ void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 	base_timer_stop(&qp->wait);
 	all->n_roce -= qp->is_roce_sender;
 	all->n_ending++;
-	if (qp->cq)
-		LIST_REMOVE(qp, of_cq);
+	leave_cq(qp);
 	if (qp->srq)
 		qp->srq->n_qps--;
 	qp->srq = NULL;
@@ -766,7 +774,6 @@ void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 		qp->holder->extra_flows -= qp->n_flows - SHM_QP_FLOWS;
 	qp->holder = NULL;
 	qp->hca = NULL;
-	qp->cq = NULL;
 	daemon_chore_add(all->chores, &qp->end, end_qp);
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "daemon/show/list_objects.h"
 #include "daemon/show/show.h"
 
 #define SLICE 32768 /* bytes of text, after which others have a turn */
@@ -239,5 +240,6 @@ int daemon_show_init(struct daemon_show *s, struct daemon_requests *all)
 		if (s->f->node[i]->type == FABRIC_SWITCH)
 			s->switches[s->f->node[i]->index] = s->f->node[i];
 	daemon_requests_add(all, requests, ARRAY_SIZE(requests), s);
+	daemon_list_objects_init(s, all);
 	return 0;
 }

@@ -14,7 +14,11 @@ const struct daemon_qp *show_qp_at(const struct daemon_show *s, struct show_at *
 
 const char *show_qp_type(const struct shm_qp *q);
 /* As its owner has it. */
+enum ibv_qp_state show_qp_own_state(const struct daemon_show *s, const struct shm_qp *q);
 const char *show_qp_state(const struct daemon_show *s, const struct shm_qp *q);
+
+/* What it exchanges packets by; NULL: it does not. */
+const struct shm_wire *show_wire_of(const struct daemon_show *s, const struct shm_qp *q);
 
 /* How many requests it has room for, if it is of a connected type, and how many receives; or the
  * shared receive queue. */

@@ -113,8 +113,7 @@ static void add_packets(struct show_json *o, const struct shm_wire *w)
 		show_add_gid(o, "peer_gid", &w->path.dgid);
 }
 
-/* What it exchanges packets by; NULL: it does not. */
-static const struct shm_wire *wire_of(const struct daemon_show *s, const struct shm_qp *q)
+const struct shm_wire *show_wire_of(const struct daemon_show *s, const struct shm_qp *q)
 {
 	uint32_t index = SHM_QP_INDEX(q->qpn);
 	const struct shm_region *r = s->f->region;
@@ -131,7 +130,7 @@ static const struct shm_wire *wire_of(const struct daemon_show *s, const struct 
 static void add_connection(const struct daemon_show *s, struct show_json *o, const struct shm_qp *q)
 {
 	const struct shm_region *r = s->f->region;
-	const struct shm_wire *w = wire_of(s, q);
+	const struct shm_wire *w = show_wire_of(s, q);
 	const struct daemon_qp *peer = NULL;
 
 	if (!w || w->path.detours)
@@ -150,11 +149,16 @@ static void add_connection(const struct daemon_show *s, struct show_json *o, con
 }
 
 /* What it did not tell senders is in the data part. */
-const char *show_qp_state(const struct daemon_show *s, const struct shm_qp *q)
+enum ibv_qp_state show_qp_own_state(const struct daemon_show *s, const struct shm_qp *q)
 {
 	uint32_t own = load(&s->f->region->connections[SHM_QP_INDEX(q->qpn)].state);
 
-	return hca_state_name(own ? own - 1 : q->state);
+	return (enum ibv_qp_state)(own ? own - 1 : q->state);
+}
+
+const char *show_qp_state(const struct daemon_show *s, const struct shm_qp *q)
+{
+	return hca_state_name(show_qp_own_state(s, q));
 }
 
 void show_add_room(struct show_json *o, const struct shm_qp *q)
