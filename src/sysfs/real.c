@@ -23,3 +23,9 @@ void sysfs_real_find(void)
 #undef FIND
 	atomic_store_explicit(&sysfs_reals.found, true, memory_order_release);
 }
+
+/* Before a signal handler needs them: send(2) may be called there, dlsym(3) may not. */
+__attribute__((constructor)) static void find_early(void)
+{
+	sysfs_real_find();
+}

@@ -19,6 +19,8 @@
 struct addrinfo; /* in <netdb.h> */
 struct ifaddrs;  /* in <ifaddrs.h> */
 struct statx;    /* only with _GNU_SOURCE */
+struct msghdr;   /* in <sys/socket.h>, as the next one is */
+struct sockaddr;
 
 typedef int sysfs_filter(const struct dirent *entry);
 typedef int sysfs_compare(const struct dirent **a, const struct dirent **b);
@@ -66,7 +68,18 @@ typedef int sysfs_glob_error(const char *path, int error);
 	X(int, getaddrinfo,                                                                      \
 	  (const char *node, const char *service, const struct addrinfo *hints,                  \
 	   struct addrinfo **list))                                                              \
-	X(int, getifaddrs, (struct ifaddrs * *list))
+	X(int, getifaddrs, (struct ifaddrs * *list))                                             \
+	X(int, socket, (int domain, int type, int protocol))                                     \
+	X(ssize_t, send, (int fd, const void *buf, size_t bytes, int flags))                     \
+	X(ssize_t, sendto,                                                                       \
+	  (int fd, const void *buf, size_t bytes, int flags, const struct sockaddr *to,          \
+	   unsigned to_bytes))                                                                   \
+	X(ssize_t, sendmsg, (int fd, const struct msghdr *msg, int flags))                       \
+	X(ssize_t, recv, (int fd, void *buf, size_t room, int flags))                            \
+	X(ssize_t, recvfrom,                                                                     \
+	  (int fd, void *buf, size_t room, int flags, struct sockaddr *from,                     \
+	   unsigned *from_bytes))                                                                \
+	X(ssize_t, recvmsg, (int fd, struct msghdr *msg, int flags))
 
 #define SYSFS_REAL_FIELD(result, name, args) result(*name) args;
 struct sysfs_reals {

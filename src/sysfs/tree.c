@@ -612,6 +612,13 @@ int sysfs_list(const struct sysfs_node *dir, sysfs_each_child *each, void *arg)
 	return ret;
 }
 
+int sysfs_list_counters(uint32_t port, sysfs_each_child *each, void *arg)
+{
+	const struct sysfs_node dir = { .row = HW_COUNTERS, .unit = port };
+
+	return sysfs_list(&dir, each, arg);
+}
+
 /* The path of a directory of the machine's; false: the netdev has gone. */
 static bool machine_path(const struct sysfs_node *dir, char *path, size_t room)
 {

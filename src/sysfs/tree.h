@@ -32,6 +32,9 @@ bool sysfs_netdev_has(const char *rest);
 typedef int sysfs_each_child(void *arg, const char *name, const struct sysfs_node *child);
 int sysfs_list(const struct sysfs_node *dir, sysfs_each_child *each, void *arg);
 
+/* Likewise for the counters of a port (an index) that are its device's own: "hw_counters". */
+int sysfs_list_counters(uint32_t port, sysfs_each_child *each, void *arg);
+
 /* Whether @dir, a directory of the machine's, has entries of ours. */
 bool sysfs_adds_to(const struct sysfs_node *dir);
 
