@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# rdma_netlink.py QPS: requests of RDMA netlink that `rdma` would not send, by sockets that are
+# duplicated, closed, shared by threads and by a fork; and a list of QPS queue pairs, longer than what
+# a socket holds, read slowly. Prints nothing, or fails.
+
+import os
+import random
+import socket
+import struct
+import sys
+import threading
+
+import pyverbs.device
+import pyverbs.cq
+import pyverbs.pd
+import pyverbs.qp
+from pyverbs import enums
+
+RDMA = 20
+GET, PORT_GET, SYS_GET, RES_GET, QP_GET = 1, 5, 6, 9, 10
+INDEX, NAME, PORT, LQPN, TABLE = 1, 2, 3, 21, 19
+REQUEST, ACK, DUMP = 1, 4, 0x300
+ERROR, DONE = 2, 3
+
+
+def message(op, flags, attributes=(), seq=7, client=5):
+    body = b''
+    for kind, value in attributes:
+        body += struct.pack('=HHI', 8, kind, value)
+    return struct.pack('=IHHII', 16 + len(body), client << 10 | op, REQUEST | flags, seq, 0) + body
+
+
+def messages(data):
+    while data:
+        length, kind, flags, seq, port = struct.unpack_from('=IHHII', data)
+        assert 16 <= length <= len(data), 'a message of %d bytes in %d' % (length, len(data))
+        yield kind, seq, port, data[16:length]
+        data = data[(length + 3) & ~3:]
+
+
+def attributes(data):
+    while data:
+        length, kind = struct.unpack_from('=HH', data)
+        assert 4 <= length <= len(data)
+        yield kind & 0x3FFF, data[4:length]
+        data = data[(length + 3) & ~3:]
+
+
+def opened():
+    s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, RDMA)
+    s.bind((0, 0))
+    s.settimeout(10)
+    return s
+
+
+def answer(s, seq=7):
+    """All messages up to the status or the end of the list; and that status."""
+    got = []
+    while True:
+        data, sender = s.recvfrom(4096)
+        assert sender == (0, 0), 'not from the kernel: %s' % (sender,)
+        for kind, number, port, body in messages(data):
+            assert number == seq and port == s.getsockname()[0]
+            if kind in (ERROR, DONE):
+                return got, struct.unpack_from('=i', body)[0]
+            got.append(dict(attributes(body)))
+
+
+def ask(s, *args, **more):
+    s.send(message(*args, **more))
+    return answer(s)
+
+
+def status(*args, **more):
+    with opened() as s:
+        got, error = ask(s, *args, **more)
+        assert not got
+        return -error
+
+
+def names(devices):
+    return [d[NAME].rstrip(b'\0').decode() for d in devices]
+
+
+# what is wrong is refused as by the kernel
+for wrong in ((GET, ACK), (GET, ACK, [(INDEX, 9999)]), (PORT_GET, ACK, [(INDEX, 0)]),
+              (PORT_GET, ACK, [(INDEX, 0), (PORT, 0)]), (PORT_GET, ACK, [(INDEX, 0), (PORT, 9)]),
+              (PORT_GET, DUMP), (QP_GET, DUMP), (QP_GET, ACK, [(INDEX, 0)]), (1023, ACK)):
+    assert status(*wrong) == 22, wrong
+assert status(GET, ACK, client=4) == 22
+assert status(QP_GET, ACK, [(INDEX, 0), (LQPN, 0xABCDEF)]) == 2
+for change in (2, 3, 4, 7, 16, 18):
+    assert status(change, ACK, [(INDEX, 0)]) == 95
+
+# so is what is no message: nothing comes, and nothing breaks
+with opened() as s:
+    good = message(GET, DUMP)
+    chance = random.Random(1)
+    for length in range(len(good)):
+        s.send(good[:length] or b'\0')
+    s.send(struct.pack('=I', 1 << 31) + good[4:])
+    s.settimeout(0)
+    for _ in range(3000):
+        s.send(bytes(chance.choice((b, b, b, chance.randrange(256))) for b in good + b'\x08\0\1\0\0\0\0\0'))
+        try:
+            while True:
+                s.recv(65536)
+        except BlockingIOError:
+            pass
+    s.settimeout(10)
+    assert 'umbel_h1_0' in names(ask(s, GET, DUMP)[0])
+    # several requests in a datagram
+    s.send(message(SYS_GET, ACK) + message(GET, ACK, [(INDEX, 0)], seq=8))
+    assert len(answer(s)[0]) == 1
+    assert names(answer(s, 8)[0]) == ['umbel_h1_0']
+    # another descriptor of it; and another socket that gets its number
+    other = s.dup()
+    other.send(message(GET, DUMP))
+    assert answer(s)[0]
+    number = s.fileno()
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+assert udp.fileno() == number
+udp.bind(('127.0.0.1', 0))
+udp.sendto(b'x', udp.getsockname())
+assert udp.recv(9) == b'x'
+assert 'umbel_h1_0' in names(ask(other, GET, DUMP)[0])
+
+# one socket each, of many threads; and all of them open at once
+def thread():
+    with opened() as s:
+        for _ in range(200):
+            assert 'umbel_h1_0' in names(ask(s, GET, DUMP)[0])
+        done.append(1)
+
+
+done = []
+threads = [threading.Thread(target=thread) for _ in range(8)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+assert len(done) == 8
+
+# a list that is longer than what the socket holds
+context = pyverbs.device.Context(name='umbel_h1_0')
+pd = pyverbs.pd.PD(context)
+cq = pyverbs.cq.CQ(context, 4)
+init = pyverbs.qp.QPInitAttr(qp_type=enums.IBV_QPT_RC, scq=cq, rcq=cq)
+qps = [pyverbs.qp.QP(pd, init) for _ in range(int(sys.argv[1]))]
+expected = sorted(qp.qp_num for qp in qps)
+
+
+def numbers(listed):
+    found = []
+    for row in listed:
+        for _, entry in attributes(row[TABLE]):
+            found.append(struct.unpack('=I', dict(attributes(entry))[LQPN])[0])
+    return sorted(found)
+
+
+with opened() as s:
+    assert numbers(ask(s, QP_GET, DUMP, [(INDEX, 0)])[0]) == expected
+    assert ask(s, QP_GET, ACK, [(INDEX, 0), (LQPN, expected[-1])])[0][0][LQPN] == struct.pack('=I', expected[-1])
+    # who forks while an answer is on its way reads it to the end, and the child asks for itself
+    s.send(message(QP_GET, DUMP, [(INDEX, 0)]))
+    child = os.fork()
+    if not child:
+        with opened() as own:
+            os._exit(numbers(ask(own, QP_GET, DUMP, [(INDEX, 0)])[0]) != expected)
+    assert numbers(answer(s)[0]) == expected
+    assert os.waitpid(child, 0)[1] == 0
+    # who does not read it has what is left for it, and others are not concerned
+    s.send(message(QP_GET, DUMP, [(INDEX, 0)]))
+    with opened() as second:
+        assert numbers(ask(second, QP_GET, DUMP, [(INDEX, 0)])[0]) == expected

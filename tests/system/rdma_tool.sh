@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# `rdma` of iproute2 sees HCAs, ports, queue pairs and counters as sysfs and `umbel show` have them, and
+# changes nothing. What else a program may ask of RDMA netlink: rdma_netlink.py.
+
+. "${0%/*}/lib.sh"
+
+# of JSON, on standard input
+value()
+{
+	python3 -c "import json, sys; d = json.load(sys.stdin); print($1)"
+}
+
+umbel up --hosts 3 > /dev/null
+
+expect 0 '*0: umbel_h1_0: node_type ca fw * node_guid 0275:6d00:0000:0100 sys_image_guid 0275:6d00:0000:0100 *2: umbel_h3_0: *' \
+	umbel exec -- rdma dev
+expect 0 'link umbel_h2_0/1 subnet_prefix fe80:0000:0000:0000 lid 2 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP ' \
+	umbel exec h2 -- rdma link show
+expect 0 '*state ACTIVE physical_state LINK_UP *caps: <*TRAP*>*' umbel exec h2 -- rdma -d link show umbel_h2_0/1
+umbel link down h2:1 > /dev/null
+expect 0 'link umbel_h2_0/1 * state DOWN physical_state POLLING ' umbel exec h2 -- rdma link
+umbel link up h2:1 > /dev/null
+expect 0 'netns shared copy-on-fork on' umbel exec -- rdma system
+expect 1 'Wrong device name*' umbel exec h2 -- rdma link show umbel_h1_0/1
+expect 1 'error: Operation not supported' umbel exec h2 -- rdma dev set umbel_h2_0 name other
+expect 1 'error: Operation not supported' umbel exec h2 -- rdma resource show mr
+
+# objects of programs
+new_port
+start server h3 ibv_rc_pingpong -p "$port"
+wait_said server '  local address:'
+expect 0 "link umbel_h3_0/* lqpn * rqpn 0 type RC state INIT rq-psn 0 sq-psn 0 path-mig-state MIGRATED pid * comm ibv_rc_pingpong " \
+	umbel exec h3 -- rdma resource show qp
+expect 0 'dev umbel_h3_0 cqn * cqe * users 1 pid * comm ibv_rc_pingpong ' umbel exec h3 -- rdma resource show cq
+expect 0 '2: umbel_h3_0: qp 1 cq 1 srq 0 ' umbel exec h3 -- rdma resource
+expect 0 '' umbel exec h1 -- rdma resource show qp
+[ "$(umbel show qps --json | value "d[0]['qpn'] + ' %d' % d[0]['pid']")" = \
+	"$(umbel exec -- rdma -j resource show qp | value "'0x%06x %d' % (d[0]['lqpn'], d[0]['pid'])")" ] ||
+	complain "rdma shows another queue pair than umbel"
+new_port
+start shared h2 ibv_srq_pingpong -q 4 -p "$port"
+wait_said shared '  local address:' 4
+expect 0 '1: umbel_h2_0: qp 4 cq 1 srq 1 ' umbel exec h2 -- rdma resource
+expect 0 'dev umbel_h2_0 srqn * type BASIC lqpn 3-6 pid * comm *' umbel exec h2 -- rdma resource show srq
+
+expect 0 '' umbel exec h1 -- /usr/bin/python3 "${0%/*}/rdma_netlink.py" 3000
+
+umbel down > /dev/null
+umbel up --roce-hosts 2 > /dev/null
+expect 0 'link umbel_r1_0/1 state ACTIVE physical_state LINK_UP netdev * ' umbel exec r1 -- rdma link
+expect 0 'link umbel_r1_0/1 * rcvd_pkts * rx_icrc_encapsulated 0 ' umbel exec r1 -- rdma statistic
