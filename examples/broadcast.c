@@ -30,8 +30,8 @@
 #include "setup.h"
 
 #define SEND_DEPTH  128
-#define BATCH       64 /* completions that are taken at once */
-#define WAKE_EVERY  32 /* chunks, receivers are woken */
+#define BATCH       64  /* completions that are taken at once */
+#define WAKE_EVERY  128 /* chunks, receivers are woken */
 #define PATIENCE_MS 100
 #define MOST_READ   (1 << 20)
 #define READS       16
