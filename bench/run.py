@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import signal
 import sys
 import time
@@ -15,6 +16,7 @@ import time
 sys.dont_write_bytecode = True
 
 from driver import goals, plots, report  # noqa: E402
+from driver.broadcast import Broadcast  # noqa: E402
 from driver.lab import Failed, Lab  # noqa: E402
 from driver.parts import PARTS  # noqa: E402
 from driver.progress import Progress  # noqa: E402
@@ -116,6 +118,14 @@ def machine():
             f"Linux {platform.release().split('-')[0]}")
 
 
+def size(text):
+    """Bytes, K, M or G, in whole words."""
+    match = re.fullmatch(r"(\d+)([KMG]?)", text)
+    if not match or int(match.group(1)) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no size")
+    return int(match.group(1)) * 1024 ** " KMG".index(match.group(2) or " ") // 8 * 8
+
+
 def parse():
     parser = argparse.ArgumentParser(
         prog="./run bench", description="Measures Umbel beside a raw ring, UDP sockets and OpenSM. "
@@ -124,7 +134,11 @@ def parse():
     parser.add_argument("--list", action="store_true", help="what parts there are")
     parser.add_argument("--json", metavar="FILE", help="the samples and the table, there as well")
     parser.add_argument("--quick", action="store_true",
-                        help="rough, in half a minute, without the subnet part unless named")
+                        help="rough, in half a minute, without the parts broadcast and subnet "
+                        "unless named")
+    parser.add_argument("--bytes", type=size, metavar="SIZE", default=Broadcast.bytes,
+                        help="that the part broadcast sends, e.g. 1G (default: 64M); each of 64 "
+                        "receivers, and the sender, keeps so much memory")
     parser.add_argument("--rounds", type=int, default=0, metavar="N",
                         help="so many, however long that takes")
     parser.add_argument("--umbel", required=True, help=argparse.SUPPRESS)
@@ -167,6 +181,7 @@ def write_docs(output, table, floor, caveats):
 
 def main():
     args = parse()
+    Broadcast.bytes = args.bytes
     if args.list:
         for part in PARTS:
             print(f"{part.name:10} {part.__doc__}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The goals: one row each of the table, from the samples of a run."""
 
+from driver.broadcast import RECEIVERS, Broadcast
 from driver.parts import (CONNECTED_SIZES, CONNECTIONS, CONNECTS, CQ_QPS, GROUPS, JOIN_GROUPS,
                           JOINS, PROCESSES, QPS, SUBNETS, WIRES, WIRE_CONNECTED, WIRE_SIZES)
 
@@ -186,6 +187,24 @@ def mpi(s):
                        dict(part="mpi", over="umbel", bytes=bytes),
                        dict(part="mpi", over="shared", bytes=bytes), "its shared memory", limit,
                        form=form, invert=bytes > 8)
+
+
+def broadcast(s):
+    """What each receiver gets a second."""
+    def each(x):
+        return f"{Broadcast.bytes / x:,.2f} GB/s"
+
+    for receivers in RECEIVERS:
+        example, ucx, tcp = (dict(part="broadcast", over=over, receivers=receivers)
+                             for over in ("example", "ucx", "tcp"))
+        yield compared(f"multicast and READ, {receivers} receivers, each", s, "ns", example, tcp,
+                       "MPI over TCP", 1, form=each, invert=True)
+        yield compared(f"multicast and READ, {receivers} receivers, beside UCX", s, "ns", example,
+                       ucx, "MPI over UCX", 1, form=each, invert=True)
+        mine, other = s.figure("ns", **ucx), s.figure("ns", **tcp)
+        yield Row(f"MPI_Bcast over UCX and RC, {receivers} receivers, each", mine, each,
+                  f"MPI over TCP {each(other.median)}" if other else "",
+                  mine and other and other.median / mine.median)
 
 
 def fanout_cost(s, bytes, processes, qps):
@@ -496,8 +515,7 @@ def subnet(s):
 
 
 ROWS = {"latency": latency, "rate": rates, "connected": connected, "mpi": mpi,
-        "fanout": fanout,
-        "flat": flat, "blocking": blocking, "control": control, "memory": memory,
+        "broadcast": broadcast, "fanout": fanout, "flat": flat, "blocking": blocking, "control": control, "memory": memory,
         "perftest": perftest, "roce": roce, "ipoib": ipoib,
         "subnet": subnet}
 

@@ -103,10 +103,11 @@ class Lab:
     def umbel_json(self, *arguments):
         return json.loads(self.call(*arguments, "--json"))
 
-    def samples(self, command, env=None):
+    def samples(self, command, env=None, seconds=30):
         try:
             done = subprocess.run(command, env=env or self.env, text=True, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30)
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  timeout=seconds)
         except subprocess.TimeoutExpired:
             raise Failed(f"{' '.join(command)} does not end") from None
         except OSError as e:

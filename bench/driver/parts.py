@@ -13,6 +13,8 @@ import socket
 import subprocess
 import time
 
+from driver import mpi
+from driver.broadcast import Broadcast
 from driver.lab import Failed
 
 SIZES = (64, 256, 1024, 4096)
@@ -134,27 +136,10 @@ class Mpi:
     """Open MPI over UCX and RC, beside Open MPI's own shared memory"""
     name = "mpi"
     enough = 3
-    over = {"umbel": {"OMPI_MCA_pml": "ucx", "UCX_TLS": "rc_v,self",
-                      "OMPI_MCA_opal_common_ucx_tls": "any",
-                      "OMPI_MCA_opal_common_ucx_devices": "any"},
-            "shared": {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "vader,self"}}
-    settings = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                "OMPI_MCA_plm_rsh_agent": "false", "OMPI_MCA_btl_base_warn_component_unused": "0"}
 
     def round(self, lab):
-        program = os.path.join(lab.directory, "pair")
-        if not os.path.exists(program):
-            lab.samples(["mpicc.openmpi", "-O2", "-o", program,
-                         os.path.join(os.path.dirname(os.path.dirname(__file__)), "mpi", "pair.c")])
-        for over, how in self.over.items():
-            # each rank on a processor, and on a host of its own
-            samples = lab.samples(["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n",
-                                   "2", "sh", "-c",
-                                   'rank=$OMPI_COMM_WORLD_RANK; exec taskset -c $rank '
-                                   '"$0" exec --name "$1" h$((rank + 1)) -- "$2"',
-                                   lab.umbel, base(lab).name, program],
-                                  env={**lab.env, **self.settings, **how})
-            yield from tag(samples, over=over)
+        for over, how in (("umbel", mpi.UCX), ("shared", mpi.SHARED)):
+            yield from tag(mpi.run(base(lab), 2, how, "pair", pinned=True), over=over)
 
 
 class Fanout:
@@ -551,5 +536,5 @@ class OpenSM:
             self.process.wait()
 
 
-PARTS = (Latency, Rate, Connected, Mpi, Fanout, Flat, Blocking, Control, Memory, Perftest, Roce,
-         Ipoib, Subnet)
+PARTS = (Latency, Rate, Connected, Mpi, Broadcast, Fanout, Flat, Blocking, Control, Memory, Perftest,
+         Roce, Ipoib, Subnet)
