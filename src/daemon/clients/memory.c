@@ -247,13 +247,15 @@ uint64_t daemon_memory_in_use(const struct daemon_memory *m, bool rings)
 struct claims {
 	const struct daemon_memory *m;
 	uint32_t qpn; /* by who deals with it; 0: by anybody who lives */
+	uint32_t own; /* and by this queue pair, whose ring it was: its process may go on; 0: not */
 };
 
 static bool may_fill(void *arg, uint16_t index)
 {
 	const struct claims *c = arg;
 
-	return c->m->users.may_fill(c->m->users.arg, index, c->qpn);
+	return (c->own && index == SHM_QP_INDEX(c->own)) ||
+	       c->m->users.may_fill(c->m->users.arg, index, c->qpn);
 }
 
 /*
@@ -261,10 +263,14 @@ static bool may_fill(void *arg, uint16_t index)
  *
  * A claim can have any name in it, also of one who lives for ever. So at the second look, when what
  * an honest sender wrote before its claim has long been seen, it must also say whom it deals with.
+ * What a thread of the owner's had claimed for a peer (connected_help.c) has long been done by
+ * then.
  */
 static bool close_one(struct daemon_memory *m, struct daemon_retired *r, uint32_t *budget)
 {
-	struct claims claims = { .m = m, .qpn = r->again ? r->qpn : 0 };
+	struct claims claims = { .m = m,
+		                 .qpn = r->again ? r->qpn : 0,
+		                 .own = r->again ? 0 : r->qpn };
 	const struct shm_ring_writers writers = { .is_alive = may_fill, .arg = &claims };
 	const uint64_t end = shm_ring_bytes(r->ring_shift), head = sizeof(struct shm_ring);
 	const uint64_t each = sizeof(struct shm_arrival);

@@ -37,7 +37,9 @@ void hca_exchange_prepare(struct hca_exchange *x)
 {
 	struct hca_responder *to = &x->responder;
 
-	hca_responder_prepare(to, x->requester.qp.qpn, x->requester.qp.qpn);
+	/* in the name of who does it: what the responder's thread has claimed stays its own if the
+	 * requester dies, and what a dead requester had is given up */
+	hca_responder_prepare(to, x->requester.qp.qpn, to->worker & IB_QPN_MASK);
 	x->is_match = is_match(x);
 	hca_end_prepare(&x->requester, x->process, x->requester.qp.qpn, to->worker);
 	hca_end_prepare(&to->end, x->process, x->requester.qp.connection.dest_qpn, to->worker);

@@ -153,11 +153,14 @@ static bool is_taken(const struct hca_responder *t, uint64_t state)
 	return shm_slot_kind(state) == SHM_SLOT_CLAIMED && shm_slot_writer(state) == owner_of(t);
 }
 
-/* Whether the requester has sent what is there, and it is to be placed. */
+/* Whether the requester has sent what is there, itself or by the responder's thread, and it is to
+ * be placed. */
 static bool is_own(const struct hca_responder *t, const struct shm_arrival *slot, uint64_t state)
 {
+	const uint16_t writer = shm_slot_writer(state);
+
 	return shm_slot_kind(state) == SHM_SLOT_DONE &&
-	       shm_slot_writer(state) == (uint16_t)SHM_QP_INDEX(t->requester) &&
+	       (writer == (uint16_t)SHM_QP_INDEX(t->requester) || writer == owner_of(t)) &&
 	       shm_arrival_is_unplaced(slot);
 }
 
