@@ -292,8 +292,26 @@ static_assert(sizeof(struct shm_flow) == 64, "layout");
 
 enum shm_slot_kind { SHM_SLOT_CLOSED, SHM_SLOT_DONE, SHM_SLOT_CLAIMED, SHM_SLOT_VOID };
 
+/*
+ * What a credit of a shared receive queue stands for: a receive, by its number, and above that
+ * which of its credits this is, as it has another one once a message that had taken it does not
+ * come.
+ */
+#define SHM_RECEIVE_BITS 15
+#define SHM_RECEIVE_USES ((1u << (32 - SHM_RECEIVE_BITS)) - 1) /* the last one is of none: */
+
 /* class_flow of a position whose sender has taken no receive of the shared queue */
 #define SHM_NO_RECEIVE UINT32_MAX
+
+static inline uint32_t shm_receive(uint32_t number, uint32_t use)
+{
+	return use << SHM_RECEIVE_BITS | number;
+}
+
+static inline uint32_t shm_receive_number(uint32_t receive)
+{
+	return receive & ((1u << SHM_RECEIVE_BITS) - 1);
+}
 
 enum shm_arrival_flags {
 	SHM_ARRIVAL_GRH = 1,
@@ -339,8 +357,8 @@ struct shm_arrival {
 		/* of a connected queue pair: the receive that was posted; its owner writes it. If
 		 * it has one scatter entry, operation is 1, and this is it. Else operation is 0,
 		 * and length says how many there are (struct shm_qp_connection.entries_off). In the
-		 * ring of a shared receive queue, imm is the number of the receive; in an arrival
-		 * that uses it, class_flow is. */
+		 * ring of a shared receive queue, imm is the receive (shm_receive()); in an
+		 * arrival that uses it, class_flow is. */
 		struct {
 			uint64_t addr;
 			uint32_t length;

@@ -8,7 +8,8 @@
  * What is proven: a receive is used by one message at most; a requester says RNR only if there was
  * no credit at some moment of its last look; who sleeps until there is a receive is woken; and what
  * a dead requester had claimed in the old ring is a credit in the new one, unless the owner has
- * stopped waiting for it.
+ * stopped waiting for it: then, and where the queue does not move, it comes back when the owner finds
+ * the dead one's position in the queue pair's ring void (src/hca/queue/srq_test.c).
  *
  * All steps are seen in one order: what is written between claiming and publishing is in ring.pml,
  * and so is what hints may say. A requester that is to try again does so once it would find anything
@@ -28,16 +29,16 @@
  * 12 the mark stays when the daemon has refused
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/queue/srq.c reclaim dbbcdc170e28
- *  src/hca/queue/srq.c hca_srq_post b6de52d4a2e5
+ *  src/hca/queue/srq.c reclaim 5ebfd96b5cc7
+ *  src/hca/queue/srq.c hca_srq_post 92e35451984a
  *  src/hca/queue/srq.c begin_move ffd479785b6a
  *  src/hca/queue/srq.c end_move 93d43abb2888
  *  src/hca/queue/srq.c wait_for_senders 54aa20c36661
- *  src/hca/queue/srq.c withdraw d322a4f0e3be
- *  src/hca/queue/srq.c move 81c149ae8099
+ *  src/hca/queue/srq.c withdraw 14cc81c250cb
+ *  src/hca/queue/srq.c move 45116c4ca844
  *  src/hca/queue/srq.c grow 3d644f3bc3f9
  *  src/hca/queue/srq.c hca_srq_modify 440c6e2bbf05
- *  src/hca/transport/responder.c take_shared 907bf61e3969
+ *  src/hca/transport/responder.c take_shared 88a3e7e77449
  *  src/hca/transport/responder.c hca_responder_without_receive ddccac451860
  *  src/hca/transport/connected.h hca_connected_park d56931864101
  *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8

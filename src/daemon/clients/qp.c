@@ -454,6 +454,27 @@ static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t pe
 		release_lock(&keys->atomics[i], qpn);
 }
 
+/* Begins with the next ring: those of the shared queue by which the target receives, then its own.
+ * So what its owner finds void there has been undone everywhere. False: all are done. */
+static bool begin_undo_ring(struct daemon_qps *all, struct daemon_qp *qp)
+{
+	const struct daemon_qp *target = live_qp_at(all, SHM_QP_INDEX(qp->undo_qpn));
+	const struct daemon_srq *srq = target->srq;
+
+	if (srq && qp->undo_srq <= srq->n_old) {
+		const unsigned n = qp->undo_srq++;
+		const struct daemon_srq_ring *r = n ? &srq->old[n - 1] : &srq->ring;
+		shm_ring_walk_begin(&qp->undo, daemon_memory_ring_at(all->memory, r->off),
+		                    r->shift);
+		return true;
+	}
+	if (qp->undo_own)
+		return false;
+	qp->undo_own = true;
+	shm_ring_walk_begin(&qp->undo, ring_of(all, target), target->ring_shift);
+	return true;
+}
+
 /* Finds out in whose ring the QP may have claimed something. */
 static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
 {
@@ -474,24 +495,8 @@ static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
 	if (!target || target->qpn != qpn)
 		return;
 	qp->undo_qpn = qpn;
-	qp->undo_srq = 0;
-	shm_ring_walk_begin(&qp->undo, ring_of(all, target), target->ring_shift);
-}
-
-/* The ring is done with. Goes on with those of the shared queue by which its QP receives; false:
- * there is none, or they are done as well. */
-static bool begin_undo_srq(struct daemon_qps *all, struct daemon_qp *qp)
-{
-	const struct daemon_qp *target = live_qp_at(all, SHM_QP_INDEX(qp->undo_qpn));
-	const struct daemon_srq *srq = target ? target->srq : NULL;
-	const struct daemon_srq_ring *r;
-
-	if (!srq || qp->undo_srq > srq->n_old)
-		return false;
-	r = qp->undo_srq ? &srq->old[qp->undo_srq - 1] : &srq->ring;
-	qp->undo_srq++;
-	shm_ring_walk_begin(&qp->undo, daemon_memory_ring_at(all->memory, r->off), r->shift);
-	return true;
+	qp->undo_srq = qp->undo_own = 0;
+	begin_undo_ring(all, qp);
 }
 
 /* Undoes what the dead queue pair with index @writer had begun with the slot. */
@@ -527,7 +532,7 @@ bool daemon_qp_undo_sending(struct daemon_qps *all, struct daemon_qp *qp, uint32
 			undo_slot(all, slot, state, writer);
 			continue;
 		}
-		if (begin_undo_srq(all, qp))
+		if (begin_undo_ring(all, qp))
 			continue;
 		s = record_of(all, qp->undo_qpn);
 		if (s->ready_bit < SHM_CQ_READY_BITS)

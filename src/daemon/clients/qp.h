@@ -35,6 +35,7 @@ struct daemon_qp {
 	/* when its process is dead: undoes what it was doing to the ring of this QP; 0: nothing */
 	uint32_t undo_qpn;
 	unsigned undo_srq; /* rings of the shared queue of that QP's receives that had their turn */
+	bool undo_own;     /* its own ring had it */
 	struct shm_ring_walk undo;
 	unsigned undone; /* its holder's, when it was undone last */
 	/* its end, which the holder need not live to see */

@@ -10,6 +10,7 @@
 #include "hca/queue/cq.h"
 #include "hca/queue/explain.h"
 #include "hca/queue/qp.h"
+#include "hca/queue/srq.h"
 
 /* Completions that one source may have polled before others have their turn (docs/semantics.md). */
 #define TURN 16
@@ -490,12 +491,43 @@ static BASE_COLD void fail_qps(struct hca_cq *cq, bool all)
 	base_unlock(&cq->lock);
 }
 
+/* A QP on the CQ whose shared receive queue has receives back that requests wait for, or NULL. Its
+ * in_use is raised. */
+static struct hca_qp *next_to_help(struct hca_cq *cq)
+{
+	struct hca_qp *qp;
+
+	base_lock(&cq->lock);
+	TAILQ_FOREACH(qp, &cq->users, cq_entry)
+	{
+		if (qp->rq->srq &&
+		    atomic_load_explicit(&qp->rq->srq->must_help, memory_order_relaxed)) {
+			atomic_fetch_add_explicit(&qp->in_use, 1, memory_order_relaxed);
+			break;
+		}
+	}
+	base_unlock(&cq->lock);
+	return qp;
+}
+
+static BASE_COLD void help_srqs(struct hca_cq *cq)
+{
+	struct hca_qp *qp;
+
+	while ((qp = next_to_help(cq))) {
+		hca_srq_help_if_due(qp->rq->srq);
+		/* release: pairs with the acquire in hca_qp_destroy() */
+		atomic_fetch_sub_explicit(&qp->in_use, 1, memory_order_release);
+	}
+}
+
 /* Does what polling left to do: moves failed QPs to ERR, goes on with requests that wait. */
 static BASE_COLD int attend(struct hca_cq *cq, int done, int n, struct ibv_wc *wc)
 {
 	struct hca_process *p = cq->ctx->process;
 
 	fail_qps(cq, false);
+	help_srqs(cq);
 	hca_cq_serve_waiting(p, WAITING_SERVED);
 	base_lock(&cq->lock);
 	if (atomic_load_explicit(&p->n_waiting, memory_order_relaxed))
@@ -640,8 +672,10 @@ void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives)
 	hca_cq_set_limit(cq);
 	failed = cq->failed;
 	base_unlock(&cq->lock);
-	if (failed)
+	if (failed) {
 		fail_qps(cq, false);
+		help_srqs(cq);
+	}
 	found_nothing(cq); /* goes on with requests that wait */
 }
 

@@ -303,16 +303,17 @@ static bool take_from_stopped(struct hca_rq *rq, uint32_t pos)
 }
 
 /* The position is void. If a sender had taken a receive of the shared queue for it, that comes back
- * (take_shared(), responder.c). */
-static void return_shared(struct hca_rq *rq, uint32_t pos)
+ * (take_shared(), responder.c); one that died may have had no time to say so. As hca_srq_return().
+ */
+static bool return_shared(struct hca_rq *rq, uint32_t pos)
 {
 	struct shm_arrival *slot = shm_ring_slot(rq->ring, rq->ring_shift, pos);
-	uint32_t n = slot->class_flow;
+	uint32_t receive = slot->class_flow;
 
-	if (!rq->srq || !rq->connected || n == SHM_NO_RECEIVE)
-		return;
+	if (!rq->srq || !rq->connected)
+		return false;
 	slot->class_flow = SHM_NO_RECEIVE; /* once */
-	hca_srq_return(rq->srq, n);
+	return hca_srq_return(rq->srq, receive);
 }
 
 /* The message at the position is forgotten. If it had a receive of the shared queue, so is that. */
@@ -357,7 +358,8 @@ BASE_COLD bool hca_rq_pass(struct hca_rq *rq, uint32_t pos)
 {
 	if (shm_ring_peek(rq->ring, rq->ring_shift, pos) != SHM_SLOT_VOID && !is_lost(rq, pos))
 		return false;
-	return_shared(rq, pos);
+	if (return_shared(rq, pos))
+		rq->cq->failed = true; /* the poll helps whom it waits for once it holds no lock */
 	/* we have withdrawn it, or its receive is forgotten */
 	if (hca_rq_discard(rq, pos) || hca_rq_is_flushing(rq))
 		return true;

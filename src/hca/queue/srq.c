@@ -60,17 +60,28 @@ void hca_srq_query(struct hca_srq *srq, struct ibv_srq_attr *attr)
 
 /* ---- posting ---- */
 
+/* Nothing is to be done about it any more: it has another credit, or was used. */
+static void forget_return(struct hca_srq *srq, struct hca_srq_receive *r)
+{
+	srq->n_left -= r->is_left;
+	srq->n_back -= r->is_back;
+	r->is_left = r->is_back = false;
+}
+
 /* Makes the next position a credit for receive @n. */
 static void add_credit(struct hca_srq *srq, uint32_t n)
 {
 	struct shm_arrival *slot = shm_ring_slot(srq->ring, srq->ring_shift, srq->posted);
 	const struct ibv_sge *sge = &srq->sge[(size_t)n * srq->max_sge];
-	const uint32_t n_sge = srq->receive[n].n_sge;
+	struct hca_srq_receive *r = &srq->receive[n];
+	const uint32_t n_sge = r->n_sge;
 
 	srq->at_position[srq->posted & ((1u << srq->ring_shift) - 1)] = n;
-	srq->receive[n].position = srq->posted;
-	srq->receive[n].used = false;
-	slot->imm = n;
+	forget_return(srq, r);
+	r->use = (r->use + 1) % SHM_RECEIVE_USES;
+	r->credit = slot;
+	r->position = srq->posted;
+	slot->imm = shm_receive(n, r->use);
 	slot->operation = n_sge == 1;
 	slot->receive.length = n_sge;
 	if (n_sge == 1) {
@@ -83,6 +94,44 @@ static void add_credit(struct hca_srq *srq, uint32_t n)
 	}
 	shm_ring_post(srq->ring, srq->ring_shift, srq->ring_gen, srq->posted, 1);
 	srq->posted++;
+}
+
+static bool is_full(const struct hca_srq *srq)
+{
+	return srq->posted - srq->consumed == 1u << srq->ring_shift;
+}
+
+/* What has become of its credit. The ring may have gone round since it was used up; a void one
+ * would not be its credit any more. */
+static enum shm_slot_kind kind_of(const struct hca_srq_receive *r)
+{
+	/* acquire: pairs with the release in shm_ring_publish() and end_claim() */
+	uint64_t s = atomic_load_explicit(&r->credit->state, memory_order_acquire);
+	uint32_t laps = (shm_slot_pos(s) - r->position) & SHM_POS_MASK;
+
+	return laps && laps <= SHM_POS_MASK / 2 ? SHM_SLOT_DONE
+	                                        : shm_slot_peek(r->credit, r->position);
+}
+
+/* Whether the receive is to have another credit, which the ring's positions do not say: its own was
+ * used up, or a dead sender held it in a ring that is not used any more. */
+static bool must_be_posted(struct hca_srq *srq, struct hca_srq_receive *r)
+{
+	enum shm_slot_kind kind = kind_of(r);
+
+	if (kind == SHM_SLOT_DONE && !r->is_back)
+		forget_return(srq, r);
+	return (kind == SHM_SLOT_DONE && r->is_back) || (kind == SHM_SLOT_VOID && r->is_left);
+}
+
+static void post_returned(struct hca_srq *srq)
+{
+	for (uint32_t n = 0; n < srq->room && (srq->n_left || srq->n_back) && !is_full(srq); n++) {
+		struct hca_srq_receive *r = &srq->receive[n];
+
+		if ((r->is_left || r->is_back) && must_be_posted(srq, r))
+			add_credit(srq, n);
+	}
 }
 
 /* Goes past positions that were claimed and given up. What a dead process had claimed and not used
@@ -101,14 +150,16 @@ static void reclaim(struct hca_srq *srq)
 		if (kind == SHM_SLOT_VOID)
 			add_credit(srq, n);
 	}
+	if (srq->n_left || srq->n_back)
+		post_returned(srq);
 }
 
 /* Whether the ring has room for a credit. */
 static bool has_room(struct hca_srq *srq)
 {
-	if (srq->posted - srq->consumed == 1u << srq->ring_shift)
+	if (is_full(srq))
 		reclaim(srq);
-	return srq->posted - srq->consumed < 1u << srq->ring_shift;
+	return !is_full(srq);
 }
 
 static int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
@@ -138,6 +189,14 @@ static int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
+/* Whether a request waits for a receive: somebody helps it now. */
+static bool is_waited_for(struct shm_ring *ring)
+{
+	atomic_thread_fence(memory_order_seq_cst); /* the credits before the look */
+	return base_unlikely(atomic_load_explicit(&ring->waited_for, memory_order_relaxed)) &&
+	       atomic_exchange_explicit(&ring->waited_for, 0, memory_order_seq_cst);
+}
+
 int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	int ret = hca_process_gone(srq->ctx->process) ? -EIO : 0;
@@ -153,9 +212,7 @@ int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	base_unlock(&srq->lock);
 	if (ret)
 		*bad = wr;
-	atomic_thread_fence(memory_order_seq_cst); /* the credits before the look */
-	if (base_unlikely(atomic_load_explicit(&ring->waited_for, memory_order_relaxed)) &&
-	    atomic_exchange_explicit(&ring->waited_for, 0, memory_order_seq_cst))
+	if (is_waited_for(ring))
 		hca_srq_help(srq);
 	return ret;
 }
@@ -232,6 +289,14 @@ static void wait_for_senders(struct hca_srq *srq)
 		}
 }
 
+/* A sender that is stopped, or dead, holds the credit of receive @n, and it stays behind. */
+static void leave_behind(struct hca_srq *srq, uint32_t n)
+{
+	if (!srq->receive[n].is_left)
+		srq->n_left++;
+	srq->receive[n].is_left = true;
+}
+
 /* Takes all credits out of the ring. Returns how many: *@moved has the numbers of their receives.
  */
 static uint32_t withdraw(struct hca_srq *srq, uint32_t *moved)
@@ -240,11 +305,15 @@ static uint32_t withdraw(struct hca_srq *srq, uint32_t *moved)
 
 	shm_ring_withdraw(srq->ring, srq->ring_shift, srq->ring_gen, srq->consumed, srq->posted);
 	wait_for_senders(srq);
-	for (uint32_t i = 0; i < srq->room; i++)
-		srq->receive[i].used = srq->receive[i].in_use;
-	for (uint32_t pos = srq->consumed; pos != srq->posted; pos++)
-		if (shm_ring_peek(srq->ring, srq->ring_shift, pos) == SHM_SLOT_VOID)
-			moved[n++] = srq->at_position[pos & ((1u << srq->ring_shift) - 1)];
+	for (uint32_t pos = srq->consumed; pos != srq->posted; pos++) {
+		enum shm_slot_kind kind = shm_ring_peek(srq->ring, srq->ring_shift, pos);
+		uint32_t i = srq->at_position[pos & ((1u << srq->ring_shift) - 1)];
+
+		if (kind == SHM_SLOT_VOID)
+			moved[n++] = i;
+		else if (kind == SHM_SLOT_CLOSED)
+			leave_behind(srq, i);
+	}
 	return n;
 }
 
@@ -267,6 +336,7 @@ static void move(struct hca_srq *srq, const struct control_create_srq_reply *nex
 	add_room(srq, room);
 	for (uint32_t i = 0; i < n; i++)
 		add_credit(srq, moved[i]);
+	post_returned(srq);
 	move_limit(old, srq->ring);
 	end_move(srq->ring);
 	/* who has found no credit there, and holds its queue's lock, is to look again */
@@ -352,14 +422,25 @@ int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mas
 	return ret;
 }
 
-/* With the lock held. */
-static bool take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_sge *sge,
-                 uint32_t *n_sge)
+/* The one that is posted, and has this credit, or NULL. */
+static struct hca_srq_receive *find(struct hca_srq *srq, uint32_t receive)
 {
+	uint32_t n = shm_receive_number(receive);
 	struct hca_srq_receive *r = &srq->receive[n];
 
-	if (n >= srq->room || !r->in_use)
+	return n < srq->room && r->in_use && receive == shm_receive(n, r->use) ? r : NULL;
+}
+
+/* With the lock held. */
+static bool take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id, struct ibv_sge *sge,
+                 uint32_t *n_sge)
+{
+	struct hca_srq_receive *r = find(srq, receive);
+	uint32_t n = shm_receive_number(receive);
+
+	if (!r)
 		return false;
+	forget_return(srq, r);
 	*wr_id = r->wr_id;
 	*n_sge = r->n_sge;
 	memcpy(sge, &srq->sge[(size_t)n * srq->max_sge], r->n_sge * sizeof(*sge));
@@ -370,27 +451,37 @@ static bool take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_sg
 	return true;
 }
 
-bool hca_srq_take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_sge *sge,
+bool hca_srq_take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id, struct ibv_sge *sge,
                   uint32_t *n_sge)
 {
 	bool found;
 
 	base_lock(&srq->lock);
-	found = take(srq, n, wr_id, sge, n_sge);
+	found = take(srq, receive, wr_id, sge, n_sge);
 	base_unlock(&srq->lock);
 	return found;
 }
 
-void hca_srq_return(struct hca_srq *srq, uint32_t n)
+bool hca_srq_return(struct hca_srq *srq, uint32_t receive)
 {
+	struct hca_srq_receive *r;
+	struct shm_ring *ring;
+	uint32_t posted;
+
 	base_lock(&srq->lock);
-	/* if its credit is not used up, or is void, reclaim() sees to it */
-	if (n < srq->room && srq->receive[n].in_use &&
-	    (srq->receive[n].used || shm_ring_peek(srq->ring, srq->ring_shift,
-	                                           srq->receive[n].position) == SHM_SLOT_DONE) &&
-	    has_room(srq))
-		add_credit(srq, n);
+	posted = srq->posted;
+	r = find(srq, receive);
+	if (r && !r->is_back) {
+		r->is_back = true;
+		srq->n_back++;
+	}
+	reclaim(srq);
+	ring = srq->posted == posted ? NULL : srq->ring;
 	base_unlock(&srq->lock);
+	if (!ring || !is_waited_for(ring))
+		return false;
+	atomic_store_explicit(&srq->must_help, true, memory_order_relaxed);
+	return true;
 }
 
 /* With the lock held. */

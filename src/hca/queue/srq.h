@@ -26,10 +26,13 @@ struct shm_entry;
 struct hca_srq_receive {
 	uint64_t wr_id;
 	uint32_t n_sge;
-	uint32_t next_free; /* 1 + its number; 0: the last */
-	uint32_t position;  /* of its credit in the ring */
-	bool in_use;        /* it was posted, and its completion was not polled */
-	bool used;          /* its credit was used up in a ring that was smaller */
+	uint32_t next_free;         /* 1 + its number; 0: the last */
+	uint32_t use;               /* which credit of its it has (shm_receive()): that in */
+	struct shm_arrival *credit; /* at */
+	uint32_t position;
+	bool in_use;  /* it was posted, and its completion was not polled */
+	bool is_left; /* a sender holds its credit in a ring that is not used any more */
+	bool is_back; /* the message that had taken it does not come: it is to have a credit */
 };
 
 struct hca_srq {
@@ -39,8 +42,9 @@ struct hca_srq {
 	uint32_t index;
 	struct hca_async_object events;
 	uint32_t max_wr, max_sge;
-	uint32_t room;   /* receives that there is memory for: max_wr or more */
-	uint32_t n_used; /* of these: posted, and not polled */
+	uint32_t room;           /* receives that there is memory for: max_wr or more */
+	uint32_t n_used;         /* of these: posted, and not polled */
+	uint32_t n_left, n_back; /* likewise: as they say */
 	struct shm_ring *ring;
 	struct shm_entry *entries; /* in shared memory: max_sge for each receive */
 	uint8_t ring_shift;
@@ -53,6 +57,7 @@ struct hca_srq {
 	struct ibv_sge *sge;   /* max_sge for each receive */
 	uint32_t *at_position; /* the receive that a position of the ring stands for */
 	TAILQ_HEAD(, hca_qp) qps;
+	_Atomic bool must_help; /* receives came back: hca_srq_help_if_due() */
 };
 
 static inline struct hca_srq *hca_srq(struct ibv_srq *srq)
@@ -86,10 +91,11 @@ void hca_srq_remove_qp(struct hca_srq *srq, struct hca_qp *qp);
 /* Receives were posted: requests of peers of its queue pairs that wait for some are gone on with.
  */
 void hca_srq_help(struct hca_srq *srq);
+void hca_srq_help_if_due(struct hca_srq *srq);
 
-/* Takes receive number @n, which an arrival names: copies its entries. False: there is none such.
- */
-bool hca_srq_take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_sge *sge,
+/* Takes @receive (shm_receive()), which an arrival names: copies its entries. False: there is none
+ * such. */
+bool hca_srq_take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id, struct ibv_sge *sge,
                   uint32_t *n_sge);
 
 /* Has the event sent if fewer credits than the limit are left of @ring, which is that of shared
@@ -97,8 +103,12 @@ bool hca_srq_take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_s
 void hca_srq_check_limit(struct hca_process *p, struct shm_ring *ring, uint32_t index,
                          uint32_t next);
 
-/* A message that had taken receive number @n did not come: another one can have it. */
-void hca_srq_return(struct hca_srq *srq, uint32_t n);
+/*
+ * A message did not come that had taken @receive, or SHM_NO_RECEIVE, as far as its sender has said:
+ * another one can have it, and what a dead sender had of the ring. True: requests wait for that,
+ * and hca_srq_help_if_due() must follow.
+ */
+bool hca_srq_return(struct hca_srq *srq, uint32_t receive);
 
 /* Takes the oldest receive, as a sender with queue pair index @writer would. False: there is none.
  */

@@ -212,6 +212,13 @@ BASE_COLD void hca_srq_help(struct hca_srq *srq)
 	base_unlock(&srq->lock);
 }
 
+void hca_srq_help_if_due(struct hca_srq *srq)
+{
+	if (atomic_load_explicit(&srq->must_help, memory_order_relaxed) &&
+	    atomic_exchange_explicit(&srq->must_help, false, memory_order_relaxed))
+		hca_srq_help(srq);
+}
+
 /* ---- queue pairs ---- */
 
 void hca_srq_add_qp(struct hca_srq *srq, struct hca_qp *qp)

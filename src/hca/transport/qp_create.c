@@ -341,8 +341,10 @@ int hca_qp_destroy(struct hca_qp *qp)
 	base_unlock(&recv_cq->lock);
 	hca_cq_remove_qp(recv_cq, qp, true, qp->cap.max_recv_wr);
 	hca_cq_remove_qp(send_cq, qp, false, qp->cap.max_send_wr);
-	if (qp->rq->srq)
+	if (qp->rq->srq) {
 		hca_srq_remove_qp(qp->rq->srq, qp);
+		hca_srq_help_if_due(qp->rq->srq);
+	}
 	/* acquire: pairs with the release in fail_qps(). No other thread can find it on the CQ now
 	 */
 	while (atomic_load_explicit(&qp->in_use, memory_order_acquire))

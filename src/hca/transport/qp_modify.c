@@ -234,6 +234,8 @@ static void forget_everything(struct hca_qp *qp)
 	qp->port_num = 0;
 	qp->qkey = 0;
 	qp->connection = (struct hca_connection){ 0 };
+	if (qp->rq->srq)
+		hca_srq_help_if_due(qp->rq->srq);
 }
 
 /* Does what follows from a change of state, after the daemon was told, or will be by a batch: then

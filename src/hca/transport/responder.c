@@ -232,7 +232,8 @@ static int take_shared(struct hca_responder *t, struct hca_receive *out)
 		hca_responder_give_back(t, out);
 		return HCA_WAITS_FOR_RECEIVE;
 	}
-	many_off = s->entries_off + (uint64_t)credit->imm * s->max_sge * sizeof(out->one);
+	many_off = s->entries_off +
+	           (uint64_t)shm_receive_number(credit->imm) * s->max_sge * sizeof(out->one);
 	hca_responder_read_credit(t, credit, many_off, s->max_sge, out);
 	out->slot->class_flow = credit->imm;
 	shm_ring_publish(&v, credit, pos);

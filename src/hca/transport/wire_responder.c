@@ -247,7 +247,7 @@ static bool find_receive(struct hca_wire *w, struct hca_receive *rcv)
 		return false;
 	index = rcv->pos & t->view.mask;
 	if (c->srq) {
-		index = rcv->slot->class_flow;
+		index = shm_receive_number(rcv->slot->class_flow);
 		off = t->srq.entries_off;
 		max_sge = t->srq.max_sge;
 	}

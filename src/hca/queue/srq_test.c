@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A shared receive queue whose senders die, stop, or give up: each receive has one credit, or a
+ * message, whatever becomes of the ring meanwhile. There is no daemon: the ring is this program's
+ * own, which also does what the daemon would do.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "hca/process/process.h"
+#include "hca/queue/srq.h"
+#include "shm/ring.h"
+
+#define SHIFT   2
+#define SIZE    (1u << SHIFT)
+#define MAX_WR  2
+#define GEN     9
+#define WRITER  7
+#define ANOTHER 8
+
+struct lab {
+	struct hca_process process;
+	struct shm_control control;
+	struct hca_context ctx;
+	struct hca_srq srq;
+	struct shm_ring *ring;
+};
+
+/* A receive that a sender holds. */
+struct held {
+	struct shm_arrival *credit;
+	uint32_t pos, receive;
+};
+
+static int setup(void **state)
+{
+	struct lab *l = calloc(1, sizeof(*l));
+	struct hca_srq *srq;
+
+	assert_non_null(l);
+	l->ring = aligned_alloc(128, shm_ring_bytes(SHIFT));
+	assert_non_null(l->ring);
+	memset((void *)l->ring, 0, shm_ring_bytes(SHIFT));
+	shm_ring_init(l->ring, GEN, 0);
+	l->process.region.control = &l->control;
+	l->ctx.process = &l->process;
+	srq = &l->srq;
+	srq->ctx = &l->ctx;
+	srq->max_wr = srq->room = MAX_WR;
+	srq->max_sge = 1;
+	srq->ring = l->ring;
+	srq->ring_shift = SHIFT;
+	srq->ring_gen = GEN;
+	srq->receive = calloc(MAX_WR, sizeof(*srq->receive));
+	srq->sge = calloc(MAX_WR, sizeof(*srq->sge));
+	srq->at_position = calloc(SIZE, sizeof(*srq->at_position));
+	assert_true(srq->receive && srq->sge && srq->at_position);
+	for (uint32_t i = 0; i < MAX_WR; i++)
+		srq->receive[i].next_free = i + 1 < MAX_WR ? i + 2 : 0;
+	srq->first_free = 1;
+	TAILQ_INIT(&srq->qps);
+	*state = l;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct lab *l = *state;
+
+	free(l->srq.receive);
+	free(l->srq.sge);
+	free(l->srq.at_position);
+	free(l->ring);
+	free(l);
+	return 0;
+}
+
+static void post(struct lab *l, uint64_t wr_id)
+{
+	struct ibv_sge sge = { .length = 1 };
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	assert_int_equal(hca_srq_post(&l->srq, &wr, &bad), 0);
+}
+
+static bool try_claim(struct lab *l, uint16_t writer, struct held *h)
+{
+	const struct shm_ring_view v = shm_ring_view(l->ring, SHIFT, GEN, writer);
+
+	h->credit = shm_ring_claim(&v, &h->pos);
+	if (h->credit)
+		h->receive = h->credit->imm;
+	return h->credit;
+}
+
+static struct held claim(struct lab *l, uint16_t writer)
+{
+	struct held h;
+
+	assert_true(try_claim(l, writer, &h));
+	return h;
+}
+
+/* It has used it up: a message is under way in the ring of some queue pair. */
+static void use(struct lab *l, uint16_t writer, const struct held *h)
+{
+	const struct shm_ring_view v = shm_ring_view(l->ring, SHIFT, GEN, writer);
+
+	assert_true(shm_ring_publish(&v, h->credit, h->pos));
+}
+
+/* The daemon, when it has died. */
+static void undo(struct held *h, uint16_t writer)
+{
+	assert_true(shm_ring_void(h->credit, atomic_load(&h->credit->state), writer));
+}
+
+/* The message is polled. */
+static void expect_taken(struct lab *l, uint32_t receive, uint64_t wr_id)
+{
+	struct ibv_sge sge;
+	uint32_t n_sge;
+	uint64_t found;
+
+	assert_true(hca_srq_take(&l->srq, receive, &found, &sge, &n_sge));
+	assert_int_equal(found, wr_id);
+}
+
+static void expect_message(struct lab *l, uint64_t wr_id)
+{
+	struct held h = claim(l, ANOTHER);
+
+	use(l, ANOTHER, &h);
+	expect_taken(l, h.receive, wr_id);
+}
+
+static void expect_no_credit(struct lab *l)
+{
+	struct held h;
+
+	assert_false(try_claim(l, ANOTHER, &h));
+}
+
+/* It dies before it has said which receive it holds. */
+static void a_dead_sender_need_not_say_what_it_had(void **state)
+{
+	struct lab *l = *state;
+	struct held dead;
+
+	post(l, 1);
+	dead = claim(l, WRITER);
+	expect_no_credit(l);
+	undo(&dead, WRITER);
+	hca_srq_return(&l->srq, SHM_NO_RECEIVE);
+	expect_message(l, 1);
+	expect_no_credit(l);
+}
+
+/* It dies with it, and says so; by then another message has had the receive. */
+static void a_receive_comes_back_once(void **state)
+{
+	struct lab *l = *state;
+	struct held dead, other;
+
+	post(l, 1);
+	dead = claim(l, WRITER);
+	undo(&dead, WRITER);
+	hca_srq_return(&l->srq, SHM_NO_RECEIVE);
+	other = claim(l, ANOTHER);
+	use(l, ANOTHER, &other);
+	hca_srq_return(&l->srq, dead.receive);
+	expect_no_credit(l);
+	expect_taken(l, other.receive, 1);
+}
+
+/* The same, of an arrival that names the dead one's credit. */
+static void what_has_another_credit_is_not_taken(void **state)
+{
+	struct lab *l = *state;
+	struct ibv_sge sge;
+	struct held dead;
+	uint32_t n_sge;
+	uint64_t wr_id;
+
+	post(l, 1);
+	dead = claim(l, WRITER);
+	undo(&dead, WRITER);
+	hca_srq_return(&l->srq, SHM_NO_RECEIVE);
+	assert_false(hca_srq_take(&l->srq, dead.receive, &wr_id, &sge, &n_sge));
+	assert_false(hca_srq_take(&l->srq, SHM_NO_RECEIVE, &wr_id, &sge, &n_sge));
+	expect_message(l, 1);
+}
+
+/* Its credit was used up so long ago that its slot serves others. */
+static void a_receive_comes_back_when_the_ring_has_gone_round(void **state)
+{
+	struct lab *l = *state;
+	struct held slow;
+
+	post(l, 1);
+	slow = claim(l, WRITER);
+	use(l, WRITER, &slow);
+	for (uint64_t i = 0; i < 3 * SIZE; i++) {
+		post(l, 10 + i);
+		expect_message(l, 10 + i);
+	}
+	expect_no_credit(l);
+	hca_srq_return(&l->srq, slow.receive);
+	expect_message(l, 1);
+	expect_no_credit(l);
+}
+
+/* Another sender holds the oldest position, and the ring is full behind it. */
+static void a_receive_comes_back_when_there_is_room_again(void **state)
+{
+	struct lab *l = *state;
+	struct held stopped, other;
+
+	post(l, 1);
+	post(l, 2);
+	stopped = claim(l, WRITER);
+	other = claim(l, ANOTHER);
+	use(l, ANOTHER, &other);
+	for (uint32_t i = 0; i + 2 < SIZE; i++) {
+		hca_srq_return(&l->srq, other.receive);
+		other = claim(l, ANOTHER);
+		use(l, ANOTHER, &other);
+	}
+	hca_srq_return(&l->srq, other.receive);
+	expect_no_credit(l);
+	use(l, WRITER, &stopped);
+	expect_taken(l, stopped.receive, 1);
+	post(l, 3);
+	expect_message(l, 2);
+	expect_message(l, 3);
+	expect_no_credit(l);
+}
+
+/* The sender does not come: its queue pair flushes. It goes on later, and uses its credit up. */
+static void what_is_given_up_comes_back_later(void **state)
+{
+	struct lab *l = *state;
+	struct held stopped;
+
+	post(l, 1);
+	stopped = claim(l, WRITER);
+	hca_srq_return(&l->srq, stopped.receive);
+	expect_no_credit(l);
+	use(l, WRITER, &stopped);
+	hca_srq_return(&l->srq, SHM_NO_RECEIVE); /* of whom ever */
+	expect_message(l, 1);
+	expect_no_credit(l);
+}
+
+/* Requests wait for what comes back. */
+static void who_waits_is_helped(void **state)
+{
+	struct lab *l = *state;
+	struct held dead;
+
+	post(l, 1);
+	dead = claim(l, WRITER);
+	atomic_store(&l->ring->waited_for, 1);
+	assert_false(hca_srq_return(&l->srq, SHM_NO_RECEIVE)); /* nothing has come back */
+	undo(&dead, WRITER);
+	assert_true(hca_srq_return(&l->srq, SHM_NO_RECEIVE));
+	assert_true(atomic_load(&l->srq.must_help));
+	hca_srq_help_if_due(&l->srq);
+	assert_false(atomic_load(&l->srq.must_help));
+	assert_int_equal(atomic_load(&l->ring->waited_for), 0);
+}
+
+#define SRQ_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SRQ_TEST(a_dead_sender_need_not_say_what_it_had),
+		SRQ_TEST(a_receive_comes_back_once),
+		SRQ_TEST(what_has_another_credit_is_not_taken),
+		SRQ_TEST(a_receive_comes_back_when_the_ring_has_gone_round),
+		SRQ_TEST(a_receive_comes_back_when_there_is_room_again),
+		SRQ_TEST(what_is_given_up_comes_back_later),
+		SRQ_TEST(who_waits_is_helped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
