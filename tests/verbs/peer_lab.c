@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -339,6 +340,8 @@ static int post(struct lab_peer_objects *p, const struct command *c)
 	if (!w->unsignalled)
 		wr.send_flags |= IBV_SEND_SIGNALED;
 	entries_of(p, w, sge);
+	if (w->stops)
+		raise(SIGSTOP);
 	if (is_atomic(w)) {
 		wr.wr.atomic.remote_addr = c->address.addr + w->remote;
 		wr.wr.atomic.rkey = c->address.rkey ^ w->rkey_xor;
@@ -1083,6 +1086,37 @@ void lab_peer_signal(struct lab_peer *p, int signal)
 	if (signal == SIGKILL)
 		while (recv(p->socket, &byte, 1, 0) > 0)
 			;
+}
+
+/* It has answered: the command has come to its end. */
+static bool has_answered(const struct lab_peer *p)
+{
+	char byte;
+
+	return recv(p->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+unsigned lab_peer_post_and_die(struct lab_peer *p, const struct lab_work *w, unsigned steps)
+{
+	struct command c = { .what = POST, .work = *w };
+	unsigned n = 0;
+	int status;
+
+	c.work.stops = true;
+	assert_int_equal(ptrace(PTRACE_SEIZE, p->pid, NULL, (void *)PTRACE_O_EXITKILL), 0);
+	told(p, &c, NULL);
+	assert_int_equal(waitpid(p->pid, &status, __WALL), p->pid);
+	/* most often it is known how many there are */
+	for (; n < steps && (steps != UINT32_MAX || !has_answered(p)); n++) {
+		assert_true(WIFSTOPPED(status));
+		assert_int_equal(ptrace(PTRACE_SINGLESTEP, p->pid, NULL, NULL), 0);
+		assert_int_equal(waitpid(p->pid, &status, __WALL), p->pid);
+	}
+	assert_int_equal(kill(p->pid, SIGKILL), 0);
+	waitpid(p->pid, &status, __WALL);
+	while (recv(p->socket, &c, sizeof(c), 0) > 0)
+		;
+	return n;
 }
 
 void lab_peer_exec(struct lab_peer *p)

@@ -144,6 +144,7 @@ struct lab_work {
 	size_t flush_bytes;
 	uint8_t flush_type, flush_level;
 	bool by_wr; /* posted by ibv_wr_...() */
+	bool stops; /* its process stops (SIGSTOP) directly before it posts */
 };
 
 /* The return values of ibv_post_recv() and ibv_post_send(). */
@@ -188,6 +189,10 @@ void lab_peer_arm(struct lab_peer *p);
 void lab_peer_sleep(struct lab_peer *p);
 /* A signal to its process. SIGKILL: returns when it has ended. */
 void lab_peer_signal(struct lab_peer *p, int signal);
+
+/* Has its process, elsewhere, post the request, and kills it after @steps instructions of that.
+ * UINT32_MAX: when it has come to the end. Returns how many these were. */
+unsigned lab_peer_post_and_die(struct lab_peer *p, const struct lab_work *w, unsigned steps);
 
 /* Its process, elsewhere, calls exec(): it becomes another program, with other memory where its
  * region was. Returns when that is so. The program of the test calls lab_peer_look() first of all
