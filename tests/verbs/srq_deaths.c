@@ -78,12 +78,16 @@ static bool poll(struct responder *r)
 	int n = ibv_poll_cq(r->cq, 1, &wc);
 
 	assert_true(n >= 0);
-	if (n && wc.status == IBV_WC_SUCCESS) {
-		assert_true(wc.wr_id < r->size && r->posted[wc.wr_id]);
-		r->posted[wc.wr_id] = false;
-		r->n--;
-	}
-	return n;
+	if (!n)
+		return false;
+	/* the requesters are killed; none fails, nor does what was posted */
+	if (wc.status != IBV_WC_SUCCESS)
+		fail_msg("receive %llu ends with '%s'", (unsigned long long)wc.wr_id,
+		         ibv_wc_status_str(wc.status));
+	assert_true(wc.wr_id < r->size && r->posted[wc.wr_id]);
+	r->posted[wc.wr_id] = false;
+	r->n--;
+	return true;
 }
 
 /* A requester elsewhere or here, connected to a queue pair of the responder. */
@@ -123,10 +127,14 @@ static void expect_all_used(struct responder *r)
 	for (unsigned left = r->n; r->n;) {
 		if (left && !lab_peer_try_post(p, &w)) /* or its send queue is full */
 			left--;
-		if (!poll(r) && !lab_peer_try_sent(p, &wc))
+		if (lab_peer_try_sent(p, &wc)) {
+			if (wc.status != IBV_WC_SUCCESS)
+				fail_msg("a SEND ends with '%s'", ibv_wc_status_str(wc.status));
+		} else if (!poll(r)) {
 			sched_yield();
+		}
 		if (time(NULL) > deadline)
-			fail_msg("%u receives are lost", r->n);
+			fail_msg("%u receives are lost; %u SENDs are not posted", r->n, left);
 	}
 }
 
