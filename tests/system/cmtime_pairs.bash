@@ -6,14 +6,25 @@
 umbel up --hosts 3 --ipoib > /dev/null || exit 1
 interfaces=$(field qps default)	# have queue pairs
 
-# pair NAME SERVER CLIENT COUNT [OPTION...]: begins, the server on host hSERVER, the client on hCLIENT. In the second
-# half of the test there are no queue pairs, but numbers; those of both sides must differ on one host (-q).
+# pair NAME SERVER CLIENT COUNT [OPTION...]: begins, the server on host hSERVER, the client on hCLIENT.
 pair()
+{
+	serve_pair "$@" && join_pair "$@"
+}
+
+serve_pair()
+{
+	local name=$1 server=$2 count=$4
+	shift 4
+	serve_cm "$name" "h$server" cmtime -b "10.0.0.$server" -c "$count" "$@" || return
+	wait_until "server-$name waits for its client" in_accept "h$server"
+}
+
+# In the second half of the test there are no queue pairs, but numbers; those of both sides must differ on one host (-q).
+join_pair()
 {
 	local name=$1 server=$2 client=$3 count=$4
 	shift 4
-	serve_cm "$name" "h$server" cmtime -b "10.0.0.$server" -c "$count" "$@" || return
-	wait_until "server-$name waits for its client" in_accept "h$server" || return
 	start "client-$name" "h$client" cmtime -s "10.0.0.$server" -c "$count" -q 70000 "$@"
 }
 
@@ -48,11 +59,15 @@ expect_timed self
 pair options 2 3 50 -r 5 -t 10000 -n 4
 expect_timed options
 
-# ---- two pairs at once
-pair left 1 2 200
+# ---- two pairs at once: no client before both servers listen, as a server ends with its client
+left=(left 1 2 200)
+right=(right 3 1 200 -p 7470)
+serve_pair "${left[@]}"
 listeners=1
-pair right 3 1 200 -p 7470
+serve_pair "${right[@]}"
 listeners=0
+join_pair "${left[@]}"
+join_pair "${right[@]}"
 expect_timed left
 expect_timed right
 
