@@ -14,8 +14,7 @@
 
 #include "base/util.h"
 #include "daemon/subnet/capture.h"
-#include "fabric/agents/link.h"
-#include "fabric/forwarding/mcast_path.h"
+#include "daemon/subnet/capture_filter.h"
 #include "fabric/model/lanes.h"
 
 #define RECORDS    8192                            /* of MADs, that wait for one reader */
@@ -32,12 +31,7 @@ struct capture {
 	bool full;   /* the socket has no room: we hear when it has */
 	bool ending; /* the last record is in the buffer */
 	uint32_t lost;
-	/* what is wanted */
-	const struct fabric_node **node; /* NULL: all */
-	unsigned n_nodes;
-	unsigned port; /* 0: all */
-	bool data;
-	uint64_t classes[4];
+	struct daemon_capture_filter wanted;
 	/* a ring of records, of which the first may have been sent in part */
 	size_t first, used; /* bytes */
 	uint8_t ring[];
@@ -47,7 +41,7 @@ static void look(struct daemon_captures *c);
 
 static void destroy(struct capture *t)
 {
-	free(t->node);
+	daemon_capture_filter_fini(&t->wanted);
 	free(t);
 }
 
@@ -57,47 +51,11 @@ static void capture_free(struct capture *t)
 
 	LIST_REMOVE(t, entry);
 	all->n--;
-	all->n_data -= t->data;
+	all->n_data -= t->wanted.data;
 	look(all);
 	daemon_source_stop(&t->source);
 	close(t->fd);
 	destroy(t);
-}
-
-/* ---- what is wanted ---- */
-
-static bool is_wanted_port(const struct capture *t, const struct fabric_port *p)
-{
-	for (unsigned i = 0; i < t->n_nodes; i++)
-		if (p->node == t->node[i] && (!t->port || t->port == p->num))
-			return true;
-	return false;
-}
-
-/* Whether the lost MAD @seen was on its way to a port that is wanted. */
-static bool was_for_wanted_port(const struct capture *t, const struct fabric_mad_seen *seen)
-{
-	for (unsigned i = 0; i < t->n_nodes; i++) {
-		const struct fabric_node *node = t->node[i];
-
-		/* a switch has its LID at port 0 */
-		for (unsigned n = node->type == FABRIC_SWITCH ? 0 : 1; n <= node->n_ports; n++)
-			if ((!t->port || t->port == n) &&
-			    fabric_port_has_lid(&node->port[n], seen->mad->dlid))
-				return true;
-	}
-	return false;
-}
-
-static bool wants(const struct capture *t, const struct fabric_mad_seen *seen)
-{
-	uint8_t class = seen->mad->data[1];
-
-	if (t->ending || !(t->classes[class / 64] >> (class % 64) & 1))
-		return false;
-	if (!t->node || is_wanted_port(t, seen->from))
-		return true;
-	return seen->at ? is_wanted_port(t, seen->at) : was_for_wanted_port(t, seen);
 }
 
 /* ---- records ---- */
@@ -198,7 +156,7 @@ static void see(void *arg, const struct fabric_mad_seen *seen)
 		return;
 	LIST_FOREACH(t, &c->all, entry)
 	{
-		if (!wants(t, seen))
+		if (t->ending || !daemon_capture_filter_mad(&t->wanted, seen))
 			continue;
 		if (!r.time_ns)
 			describe(seen, &r);
@@ -231,18 +189,6 @@ static void describe_packet(const struct daemon_captures *c, const struct daemon
 	r->payload_bytes = seen->payload_bytes;
 }
 
-static bool wants_packet(const struct capture *t, const struct fabric_flow *flow)
-{
-	if (!t->data || t->ending)
-		return false;
-	if (!t->node || is_wanted_port(t, flow->from))
-		return true;
-	for (uint32_t i = 0; i < flow->path->n_reached; i++)
-		if (is_wanted_port(t, flow->path->reached[i]))
-			return true;
-	return false;
-}
-
 void daemon_captures_packet(struct daemon_captures *c, const struct daemon_seen_packet *seen)
 {
 	struct control_captured r = { 0 };
@@ -253,7 +199,7 @@ void daemon_captures_packet(struct daemon_captures *c, const struct daemon_seen_
 	describe_packet(c, seen, &r);
 	LIST_FOREACH(t, &c->all, entry)
 	{
-		if (wants_packet(t, seen->flow))
+		if (!t->ending && daemon_capture_filter_packet(&t->wanted, seen->flow))
 			append(t, &r, seen->payload);
 	}
 }
@@ -344,45 +290,9 @@ static void on_event(struct daemon_source *source, uint32_t events)
 
 /* ---- requests ---- */
 
-/* What a name means: a node, or all HCAs of a host. */
-static unsigned find_nodes(const struct fabric *f, const char *name,
-                           const struct fabric_node **found)
-{
-	unsigned n = 0;
-
-	found[0] = fabric_node_find(f, name);
-	if (found[0])
-		return 1;
-	for (unsigned i = 0; i < f->n_nodes; i++)
-		if (f->node[i]->type == FABRIC_HCA &&
-		    !strcmp(f->region->hcas[f->node[i]->hca].host, name))
-			found[n++] = f->node[i];
-	return n;
-}
-
-static int find_wanted(struct capture *t, const struct control_port *at)
-{
-	if (!memchr(at->node, '\0', sizeof(at->node)))
-		return -ENOENT;
-	if (!*at->node)
-		return 0;
-	t->node = calloc(t->all->f->n_nodes, sizeof(struct fabric_node *));
-	if (!t->node)
-		return -ENOMEM;
-	t->n_nodes = find_nodes(t->all->f, at->node, t->node);
-	t->port = at->port;
-	if (!t->n_nodes)
-		return -ENOENT;
-	for (unsigned i = 0; i < t->n_nodes; i++)
-		if (t->port <= t->node[i]->n_ports)
-			return 0;
-	return -ERANGE;
-}
-
 static int capture_new(struct daemon_captures *c, const struct control_capture *req,
                        struct capture **out)
 {
-	static const uint64_t none[4];
 	struct capture *t = malloc(sizeof(*t) + BYTES);
 	int ret;
 
@@ -390,11 +300,7 @@ static int capture_new(struct daemon_captures *c, const struct control_capture *
 		return -ENOMEM;
 	memset(t, 0, sizeof(*t));
 	t->all = c;
-	t->data = req->data;
-	memcpy(t->classes, req->classes, sizeof(t->classes));
-	if (!memcmp(t->classes, none, sizeof(none)))
-		memset(t->classes, 0xFF, sizeof(t->classes));
-	ret = find_wanted(t, &req->at);
+	ret = daemon_capture_filter_init(&t->wanted, c->f, req);
 	if (ret) {
 		destroy(t);
 		return ret;
@@ -426,7 +332,7 @@ static int capture(struct daemon_call *call)
 		goto err_pair;
 	LIST_INSERT_HEAD(&c->all, t, entry);
 	c->n++;
-	c->n_data += t->data;
+	c->n_data += t->wanted.data;
 	look(c);
 	daemon_call_give(call, pair[0]);
 	return 0;
