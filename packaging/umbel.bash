@@ -93,6 +93,7 @@ _umbel_value()
 	--host) [ "$command" != explain ] || _umbel_offer "$(_umbel_hosts)" ;;
 	--op) _umbel_offer 'write read atomic' ;;
 	--except) _umbel_offer "$(_umbel_listed check)" ;;
+	--group) _umbel_offer "$(_umbel_groups)" ;;
 	--class) _umbel_offer 'smp sa cm perf' ;;
 	--sm) _umbel_offer 'embedded none' ;;
 	--net) _umbel_offer host ;;

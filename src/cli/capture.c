@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cli/environ.h"
 #include "cli/fabrics.h"
 #include "cli/options.h"
 #include "cli/pcapng.h"
@@ -28,6 +29,7 @@
 #include "wire/mad.h"
 #include "wire/packet.h"
 #include "wire/roce.h"
+#include "wire/text.h"
 
 static const char help[] =
         "Usage: umbel capture [OPTION]... [NODE[:PORT]]\n"
@@ -87,6 +89,38 @@ static int store_class(const struct cli_value *v, void *which)
 		return cli_usage_error(v->cmd, "'%s' is no class: smp, sa, cm, perf or a number",
 		                       v->text);
 	add_class(which, (unsigned)number);
+	return 0;
+}
+
+static int store_group(const struct cli_value *v, void *to)
+{
+	struct control_capture *which = to;
+
+	if (which->n_groups == CONTROL_CAPTURE_MANY)
+		return cli_usage_error(v->cmd, "at most %d groups", CONTROL_CAPTURE_MANY);
+	if (!wire_group_parse(v->text, &which->group[which->n_groups]))
+		return cli_usage_error(v->cmd, "'%s' is no multicast GID", v->text);
+	which->n_groups++;
+	return 0;
+}
+
+/* "HOST:QPN" */
+static int store_qp(const struct cli_value *v, void *to)
+{
+	struct control_capture *which = to;
+	struct control_capture_qp *qp = &which->qp[which->n_qps];
+	const char *colon = strrchr(v->text, ':');
+	long number;
+
+	if (which->n_qps == CONTROL_CAPTURE_MANY)
+		return cli_usage_error(v->cmd, "at most %d queue pairs", CONTROL_CAPTURE_MANY);
+	if (!colon || colon == v->text || base_parse_number(colon + 1, 1, IB_QPN_MASK, &number))
+		return cli_usage_error(
+		        v->cmd, "'%s' is no queue pair: write HOST:QPN, as in h1:0x105", v->text);
+	/* a name that is too long is cut, and no host's then either */
+	snprintf(qp->host, sizeof(qp->host), "%.*s", (int)(colon - v->text), v->text);
+	qp->qpn = (uint32_t)number;
+	which->n_qps++;
 	return 0;
 }
 
@@ -293,12 +327,24 @@ static int finish(struct run *r, int error)
 
 /* ---- start ---- */
 
+/* Of one of the queue pairs there is no host. */
+static int refuse_host(const struct run *r)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; !ret && i < r->which.n_qps; i++)
+		ret = cli_check_host(r->fabric, r->which.qp[i].host);
+	return ret ? ret : CLI_FAILED;
+}
+
 static int refused(struct control_client *client, const struct run *r, int error)
 {
 	struct cli_port port = { .text = r->at ? r->at : "", .port = r->which.at.port };
 
 	if (error == -EUSERS)
 		base_log("too many captures of fabric '%s' run already", r->fabric);
+	else if (error == -ESRCH)
+		return refuse_host(r);
 	else if (error == -EOPNOTSUPP)
 		base_log("fabric '%s' is on Ethernet: capture on its network device, by tcpdump or "
 		         "dumpcap",
@@ -390,8 +436,23 @@ static const struct cli_option options[] = {
 	  "RC and\n"
 	  "                      UC queue pairs that are connected from now on exchange packets\n",
 	  CLI_FLAG(struct run, data) },
+	{ "      --group MGID    of these messages, those to the group; no MADs without --class\n",
+	  CLI_STORE(store_group, struct run, which) },
+	{ "      --qp HOST:QPN   of these, what the queue pair sends or gets; no MADs without "
+	  "--class\n",
+	  CLI_STORE(store_qp, struct run, which) },
 	{ .line = "  -h, --help          this text\n" },
 };
+
+/* Who chooses among messages wants these, and only MADs that are asked for. */
+static void choose(struct control_capture *which, bool data)
+{
+	static const uint64_t none[4];
+	const bool chosen = which->n_groups || which->n_qps;
+
+	which->data = data || chosen;
+	which->no_mads = chosen && !memcmp(which->classes, none, sizeof(none));
+}
 
 static int capture_execute(const struct cli_command *self, void *from, int argc, char **argv)
 {
@@ -401,7 +462,7 @@ static int capture_execute(const struct cli_command *self, void *from, int argc,
 	(void)argc; /* parse_at() has had them */
 	(void)argv;
 	r->fabric = cli_fabric_name(r->fabric);
-	r->which.data = r->data;
+	choose(&r->which, r->data);
 	return capture(r);
 }
 

@@ -16,6 +16,7 @@
 #ifndef CONTROL_MESSAGE_H
 #define CONTROL_MESSAGE_H
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdint.h>
@@ -538,13 +539,25 @@ struct control_enter_host_reply {
  * it, comes for each MAD from now on, and if @data, for each message and packet of queue pairs. Who
  * shuts down its side has the rest sent, then one whose @end is set, and the end. What there is no
  * room for because the reader is slow is lost, and counted. -ENOENT, -EMLINK, -ERANGE as for LINK;
- * -EUSERS: as many as may be capture already; -EOPNOTSUPP: all ports are on Ethernet.
+ * -EUSERS: as many as may be capture already; -EOPNOTSUPP: all ports are on Ethernet; -ESRCH: there
+ * is no such host of a queue pair.
  */
+#define CONTROL_CAPTURE_MANY 8
 struct control_capture {
 	struct control_port at; /* what sends or receives; port 0: all; no node: all */
 	uint32_t data;          /* bool */
-	uint64_t classes[4];    /* of MADs, by bits; none: all */
+	uint32_t no_mads;       /* bool */
+	/* of @data, what is sent to one of these groups, and what one of these queue pairs sends or
+	 * receives; none: all */
+	uint32_t n_groups, n_qps;
+	struct ib_gid group[CONTROL_CAPTURE_MANY];
+	struct control_capture_qp {
+		char host[32];
+		uint32_t qpn;
+	} qp[CONTROL_CAPTURE_MANY];
+	uint64_t classes[4]; /* of MADs, by bits; none: all */
 };
+static_assert(sizeof(struct control_capture) <= CONTROL_MAX_BYTES, "one packet");
 
 /* A packet: of a MAD when its way has ended, of a message when rules of faults have judged it. */
 struct control_captured {

@@ -94,6 +94,8 @@ struct shm_settings {
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 
+#define SHM_DETOUR_QPNS 64
+
 struct shm_control {
 	uint64_t magic;
 	uint32_t version;
@@ -115,13 +117,15 @@ struct shm_control {
 	 */
 	_Alignas(64) _Atomic uint32_t daemon_futex;
 	_Atomic uint32_t daemon_stopped; /* 1: the daemon has ended the fabric */
-	/* 1: packets go by the daemon: those of connections that are made now; of others the
-	 * flow's record says so */
+	/* 1: packets of connections that are made now go by the daemon, if the record of their flow
+	 * says so, and if detour_qpns names one of their ends or nothing. Of datagrams the record
+	 * alone says it. */
 	_Atomic uint32_t detour;
 	/* rules of faults that are about calls: of programs that open an HCA now */
 	_Atomic uint32_t faulty_calls;
+	_Atomic uint32_t detour_qpns[SHM_DETOUR_QPNS]; /* 0 behind the last one */
 };
-static_assert(sizeof(struct shm_control) == 448, "layout");
+static_assert(sizeof(struct shm_control) == 704, "layout");
 
 struct shm_hca {
 	char name[32]; /* the fabric's */

@@ -74,6 +74,7 @@ CASES = [
     ("umbel fault add drop op", ["opcode="]),
     ("umbel capture h", ["h1", "h2", "h3"]),
     ("umbel capture --output /etc/hostn", ["/etc/hostname"]),
+    ("umbel capture --group ", ["ff12:401b:ffff::ffff:ffff"]),
     ("umbel capture --class ", ["smp", "sa", "cm", "perf"]),
     ("umbel ladder /etc/hostn", ["/etc/hostname"]),
     ("umbel switch ", ["kill", "revive"]),

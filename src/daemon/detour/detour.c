@@ -433,17 +433,51 @@ static int make_ready(struct daemon_detour *d)
 	return 0;
 }
 
-/* Opens or closes it, as there is need. 0 or -errno. */
+/* Rules judge all packets, so that they count alike whatever is captured. */
+static bool has_rules(const struct daemon_detour *d)
+{
+	return d->rules.n > d->rules.n_calls + d->rules.n_links;
+}
+
+static bool takes_flow(void *arg, const struct fabric_flow *flow)
+{
+	const struct daemon_detour *d = arg;
+
+	return has_rules(d) || daemon_captures_want_flow(d->captures, flow);
+}
+
+/* Which connections that are made from now on make it. */
+static void choose_connections(struct daemon_detour *d)
+{
+	struct shm_control *c = d->f->region->control;
+	uint32_t qpns[SHM_DETOUR_QPNS] = { 0 };
+	uint32_t n =
+	        has_rules(d) ? DAEMON_CAPTURES_ALL : daemon_captures_connections(d->captures, qpns);
+
+	static_assert(SHM_DETOUR_QPNS == DAEMON_CAPTURES_QPNS, "there is room for all");
+	if (n == DAEMON_CAPTURES_ALL)
+		memset(qpns, 0, sizeof(qpns));
+	for (unsigned i = 0; i < SHM_DETOUR_QPNS; i++)
+		atomic_store_explicit(&c->detour_qpns[i], qpns[i], memory_order_relaxed);
+	atomic_store_explicit(&c->detour, n > 0, memory_order_relaxed);
+	d->f->flows->detoured |= n > 0;
+}
+
+/* Opens or closes it, as there is need, and for what there is need. 0 or -errno. */
 static int adapt(struct daemon_detour *d)
 {
-	bool open = d->rules.n > d->rules.n_calls + d->rules.n_links || d->captures->n_data;
-	int ret = open ? make_ready(d) : 0;
+	int ret = has_rules(d) || d->captures->n_data ? make_ready(d) : 0;
 
 	atomic_store_explicit(&d->f->region->control->faulty_calls, d->rules.n_calls,
 	                      memory_order_relaxed);
-	if (!ret)
-		fabric_flow_detour(d->f, open);
-	return ret;
+	if (ret)
+		return ret;
+	choose_connections(d);
+	d->f->flows->detour =
+	        (struct fabric_flow_detour){ .takes = d->landing.is_ready ? takes_flow : NULL,
+		                             .arg = d };
+	fabric_flow_detour_changed(d->f);
+	return 0;
 }
 
 /* ---- requests ---- */
@@ -600,6 +634,8 @@ void daemon_detour_stop(struct daemon_detour *d)
 
 	if (d->captures)
 		d->captures->data_wanted = NULL;
+	if (d->f)
+		d->f->flows->detour.takes = NULL;
 	if (d->qps)
 		d->qps->take_sent = NULL;
 	while ((node = base_hash_walk(&d->ends, NULL)) != NULL)

@@ -196,12 +196,45 @@ void daemon_captures_packet(struct daemon_captures *c, const struct daemon_seen_
 
 	if (!c->n_data || seen->flow->from->ethernet)
 		return;
-	describe_packet(c, seen, &r);
 	LIST_FOREACH(t, &c->all, entry)
 	{
-		if (!t->ending && daemon_capture_filter_packet(&t->wanted, seen->flow))
-			append(t, &r, seen->payload);
+		if (t->ending ||
+		    !daemon_capture_filter_packet(&t->wanted, seen->flow, seen->h->bth.dest_qpn))
+			continue;
+		if (!r.time_ns)
+			describe_packet(c, seen, &r);
+		append(t, &r, seen->payload);
 	}
+}
+
+bool daemon_captures_want_flow(const struct daemon_captures *c, const struct fabric_flow *flow)
+{
+	const struct capture *t;
+
+	LIST_FOREACH(t, &c->all, entry)
+	{
+		if (daemon_capture_filter_flow(&t->wanted, flow))
+			return true;
+	}
+	return false;
+}
+
+uint32_t daemon_captures_connections(const struct daemon_captures *c,
+                                     uint32_t qpns[static DAEMON_CAPTURES_QPNS])
+{
+	const struct capture *t;
+	uint32_t n = 0;
+
+	LIST_FOREACH(t, &c->all, entry)
+	{
+		if (!t->wanted.data || t->wanted.n_groups) /* connections do not send to groups */
+			continue;
+		if (!t->wanted.n_qps)
+			return DAEMON_CAPTURES_ALL;
+		for (unsigned i = 0; i < t->wanted.n_qps; i++)
+			qpns[n++] = t->wanted.qp[i].qpn;
+	}
+	return n;
 }
 
 /* Has see() called, if there is somebody to capture for. */

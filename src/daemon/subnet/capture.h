@@ -23,7 +23,7 @@ struct daemon_captures {
 	struct daemon_loop *loop;
 	LIST_HEAD(, capture) all;
 	unsigned n, n_data; /* n_data: of these, those that see messages of queue pairs */
-	/* there are such now, or none any more */
+	/* there are more now, or fewer */
 	void (*data_wanted)(void *arg);
 	void *data_arg;
 };
@@ -39,6 +39,18 @@ struct daemon_seen_packet {
 	const char *note;
 };
 void daemon_captures_packet(struct daemon_captures *c, const struct daemon_seen_packet *seen);
+
+/* Whether somebody may want packets of the flow. */
+bool daemon_captures_want_flow(const struct daemon_captures *c, const struct fabric_flow *flow);
+
+/*
+ * Whose connections somebody wants: as many queue pairs as returned, in @qpns; 0: nobody's; or
+ * DAEMON_CAPTURES_ALL.
+ */
+#define DAEMON_CAPTURES_ALL  UINT32_MAX
+#define DAEMON_CAPTURES_QPNS (DAEMON_CAPTURES * CONTROL_CAPTURE_MANY)
+uint32_t daemon_captures_connections(const struct daemon_captures *c,
+                                     uint32_t qpns[static DAEMON_CAPTURES_QPNS]);
 
 /* f and loop are set. */
 void daemon_captures_init(struct daemon_captures *c, struct daemon_requests *all);

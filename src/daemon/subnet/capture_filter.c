@@ -9,6 +9,7 @@
 #include "daemon/subnet/capture_filter.h"
 #include "fabric/agents/link.h"
 #include "fabric/forwarding/mcast_path.h"
+#include "fabric/model/attach_table.h"
 
 static bool is_wanted_port(const struct daemon_capture_filter *w, const struct fabric_port *p)
 {
@@ -39,24 +40,116 @@ bool daemon_capture_filter_mad(const struct daemon_capture_filter *w,
 {
 	uint8_t class = seen->mad->data[1];
 
-	if (!(w->classes[class / 64] >> (class % 64) & 1))
+	if (w->no_mads || !(w->classes[class / 64] >> (class % 64) & 1))
 		return false;
 	if (!w->node || is_wanted_port(w, seen->from))
 		return true;
 	return seen->at ? is_wanted_port(w, seen->at) : was_for_wanted_port(w, seen);
 }
 
-bool daemon_capture_filter_packet(const struct daemon_capture_filter *w,
-                                  const struct fabric_flow *flow)
+/* ---- packets of queue pairs ---- */
+
+static bool is_mcast(const struct fabric_flow *flow)
 {
-	if (!w->data)
-		return false;
+	return ib_lid_is_mcast(flow->key.dlid);
+}
+
+static bool is_of_node(const struct daemon_capture_filter *w, const struct fabric_flow *flow)
+{
 	if (!w->node || is_wanted_port(w, flow->from))
 		return true;
 	for (uint32_t i = 0; i < flow->path->n_reached; i++)
 		if (is_wanted_port(w, flow->path->reached[i]))
 			return true;
 	return false;
+}
+
+static bool is_to_group(const struct daemon_capture_filter *w, const struct fabric_flow *flow)
+{
+	for (unsigned i = 0; is_mcast(flow) && i < w->n_groups; i++)
+		if (ib_gid_equal(&w->group[i], &flow->key.dgid))
+			return true;
+	return !w->n_groups;
+}
+
+/* Those of the queue pair's HCA that are attached to the group; NULL: none. */
+static const struct fabric_attached *attached_beside(const struct fabric *f, uint32_t qpn,
+                                                     const struct ib_gid *mgid)
+{
+	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(qpn)];
+
+	if (qp->qpn != qpn || !qp->port_num)
+		return NULL;
+	return fabric_attach_find(f, f->hca_port[qp->port]->node->hca, mgid);
+}
+
+/* Whether the queue pair gets a copy of what is sent to the group. */
+static bool is_attached(const struct fabric *f, uint32_t qpn, const struct ib_gid *mgid)
+{
+	const struct fabric_attached *g = attached_beside(f, qpn, mgid);
+
+	for (uint32_t i = 0; g && i < g->n; i++)
+		if (g->entry[i].qpn == qpn)
+			return true;
+	return false;
+}
+
+static bool is_of_qp(const struct daemon_capture_filter *w, const struct fabric_flow *flow,
+                     uint32_t dest_qpn)
+{
+	for (unsigned i = 0; i < w->n_qps; i++) {
+		const uint32_t qpn = w->qp[i].qpn;
+
+		if (flow->key.qpn == qpn ||
+		    (is_mcast(flow) ? is_attached(w->f, qpn, &flow->key.dgid) : dest_qpn == qpn))
+			return true;
+	}
+	return !w->n_qps;
+}
+
+bool daemon_capture_filter_packet(const struct daemon_capture_filter *w,
+                                  const struct fabric_flow *flow, uint32_t dest_qpn)
+{
+	return w->data && is_of_node(w, flow) && is_to_group(w, flow) &&
+	       is_of_qp(w, flow, dest_qpn);
+}
+
+/* ---- flows ---- */
+
+/* Whether it leads to the host; where it leads nowhere now, it may. */
+static bool may_reach_host(const struct fabric *f, const struct fabric_flow *flow, unsigned host)
+{
+	const struct fabric_mcast_path *s = flow->path;
+
+	for (uint32_t i = 0; i < s->n_reached; i++)
+		if (f->region->hcas[s->reached[i]->node->hca].host_index == host)
+			return true;
+	return s->roce || !s->n_reached;
+}
+
+/* In a group there may be thousands of flows and of queue pairs: each flow is looked at alone. */
+static bool may_be_of_qp(const struct daemon_capture_filter *w, const struct fabric_flow *flow)
+{
+	for (unsigned i = 0; i < w->n_qps; i++) {
+		const struct daemon_capture_qp *qp = &w->qp[i];
+
+		if (flow->key.qpn == qp->qpn ||
+		    (is_mcast(flow) ? attached_beside(w->f, qp->qpn, &flow->key.dgid) != NULL
+		                    : may_reach_host(w->f, flow, qp->host)))
+			return true;
+	}
+	return !w->n_qps;
+}
+
+/* Of a large group the ports are not looked at: it may have as many senders as receivers. */
+#define FEW_PORTS 16
+
+bool daemon_capture_filter_flow(const struct daemon_capture_filter *w,
+                                const struct fabric_flow *flow)
+{
+	return w->data && is_to_group(w, flow) && may_be_of_qp(w, flow) &&
+	       (flow->path->roce || !flow->path->n_reached || flow->path->n_reached > FEW_PORTS ||
+	        is_of_node(w, flow));
 }
 
 /* ---- made of a request ---- */
@@ -96,17 +189,40 @@ static int find_wanted(struct daemon_capture_filter *w, const struct control_por
 	return -ERANGE;
 }
 
+static int find_qps(struct daemon_capture_filter *w, const struct control_capture *req)
+{
+	for (; w->n_qps < req->n_qps; w->n_qps++) {
+		const struct control_capture_qp *qp = &req->qp[w->n_qps];
+		int host = memchr(qp->host, '\0', sizeof(qp->host))
+		                   ? fabric_host_find(w->f, qp->host)
+		                   : -1;
+
+		if (host < 0)
+			return -ESRCH;
+		w->qp[w->n_qps] = (struct daemon_capture_qp){ .host = (unsigned)host,
+			                                      .qpn = qp->qpn & IB_QPN_MASK };
+	}
+	return 0;
+}
+
 int daemon_capture_filter_init(struct daemon_capture_filter *w, const struct fabric *f,
                                const struct control_capture *req)
 {
 	static const uint64_t none[4];
 	int ret;
 
-	*w = (struct daemon_capture_filter){ .f = f, .data = req->data };
+	*w = (struct daemon_capture_filter){
+		.f = f, .data = req->data, .no_mads = req->no_mads, .n_groups = req->n_groups
+	};
+	if (req->n_groups > CONTROL_CAPTURE_MANY || req->n_qps > CONTROL_CAPTURE_MANY)
+		return -EINVAL;
+	memcpy(w->group, req->group, sizeof(w->group));
 	memcpy(w->classes, req->classes, sizeof(w->classes));
 	if (!memcmp(w->classes, none, sizeof(none)))
 		memset(w->classes, 0xFF, sizeof(w->classes));
 	ret = find_wanted(w, &req->at);
+	if (!ret)
+		ret = find_qps(w, req);
 	if (ret)
 		daemon_capture_filter_fini(w);
 	return ret;

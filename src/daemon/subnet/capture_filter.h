@@ -18,10 +18,18 @@ struct daemon_capture_filter {
 	unsigned n_nodes;
 	unsigned port; /* 0: all */
 	bool data;     /* packets of queue pairs */
+	bool no_mads;
 	uint64_t classes[4];
+	/* of packets; none: all */
+	unsigned n_groups, n_qps;
+	struct ib_gid group[CONTROL_CAPTURE_MANY];
+	struct daemon_capture_qp {
+		unsigned host; /* its number */
+		uint32_t qpn;
+	} qp[CONTROL_CAPTURE_MANY];
 };
 
-/* 0; -ENOENT, -ERANGE: as for the request; -ENOMEM. */
+/* 0; -ENOENT, -ERANGE, -ESRCH: as for the request; -EINVAL: it is none; -ENOMEM. */
 int daemon_capture_filter_init(struct daemon_capture_filter *w, const struct fabric *f,
                                const struct control_capture *req);
 void daemon_capture_filter_fini(struct daemon_capture_filter *w);
@@ -29,8 +37,12 @@ void daemon_capture_filter_fini(struct daemon_capture_filter *w);
 bool daemon_capture_filter_mad(const struct daemon_capture_filter *w,
                                const struct fabric_mad_seen *seen);
 
-/* A packet of a queue pair, by its flow. */
+/* A packet of a queue pair, by its flow and the queue pair that it is for. */
 bool daemon_capture_filter_packet(const struct daemon_capture_filter *w,
-                                  const struct fabric_flow *flow);
+                                  const struct fabric_flow *flow, uint32_t dest_qpn);
+
+/* Whether there may be such packets in the flow, whoever they are for. */
+bool daemon_capture_filter_flow(const struct daemon_capture_filter *w,
+                                const struct fabric_flow *flow);
 
 #endif

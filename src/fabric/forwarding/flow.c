@@ -309,17 +309,12 @@ void fabric_flow_lanes_changed(struct fabric *f, struct fabric_port *out)
 	fabric_mcast_path_lanes_changed(f, out);
 }
 
-void fabric_flow_detour(struct fabric *f, bool open)
+void fabric_flow_detour_changed(struct fabric *f)
 {
-	_Atomic uint32_t *detour = &f->region->control->detour;
 	struct base_hash_node *n = NULL;
 
-	if (atomic_load_explicit(detour, memory_order_relaxed) == open)
-		return;
-	atomic_store_explicit(detour, open, memory_order_relaxed);
-	f->flows->detoured |= open;
 	while ((n = base_hash_walk(&f->flows->by_lid, n)))
-		fabric_mcast_path_rewrite(f, container_of(n, struct fabric_mcast_path, by_lid));
+		fabric_mcast_path_detour(f, container_of(n, struct fabric_mcast_path, by_lid));
 }
 
 void fabric_flow_all_changed(struct fabric *f)

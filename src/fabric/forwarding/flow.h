@@ -72,8 +72,8 @@ void fabric_flow_lanes_changed(struct fabric *f, struct fabric_port *out);
 /* The P_Key of the sending queue pair has changed: compiles the flow again. */
 void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow);
 
-/* Packets go by the daemon from now on, or no longer: the records of all flows say so. */
-void fabric_flow_detour(struct fabric *f, bool open);
+/* Other flows go by the daemon now (fabric_flows.detour): their records say so. */
+void fabric_flow_detour_changed(struct fabric *f);
 
 /* Compiles the flows again that go to this LID; or all. */
 void fabric_flow_lid_changed(struct fabric *f, uint16_t lid);

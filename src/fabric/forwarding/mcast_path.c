@@ -248,6 +248,13 @@ static enum fabric_flow_start start_of(const struct fabric_mcast_path *s,
 	return FABRIC_FLOW_IN;
 }
 
+static bool detours(const struct fabric *f, const struct fabric_flow *flow)
+{
+	const struct fabric_flow_detour *d = &f->flows->detour;
+
+	return d->takes && d->takes(d->arg, flow);
+}
+
 /* Fills the flow's record, whose seq is odd meanwhile. */
 static void fill_record(const struct fabric *f, const struct fabric_mcast_path *s,
                         struct fabric_flow *flow)
@@ -260,10 +267,7 @@ static void fill_record(const struct fabric *f, const struct fabric_mcast_path *
 	r->count = flow->start == FABRIC_FLOW_IN ? s->count : 0;
 	r->list_off = s->list_off;
 	r->dest_port = s->n_reached ? s->reached[0]->index : 0;
-	r->flags = (s->roce ? SHM_FLOW_ROCE : 0) |
-	           (atomic_load_explicit(&f->region->control->detour, memory_order_relaxed)
-	                    ? SHM_FLOW_DETOUR
-	                    : 0);
+	r->flags = (s->roce ? SHM_FLOW_ROCE : 0) | (detours(f, flow) ? SHM_FLOW_DETOUR : 0);
 	r->mtu = IB_MTU_BYTES(mtu);
 }
 
@@ -287,7 +291,7 @@ static void end(const struct fabric *f, const struct fabric_mcast_path *s)
 	}
 }
 
-static void write_record(const struct fabric *f, struct fabric_mcast_path *s,
+static void write_record(const struct fabric *f, const struct fabric_mcast_path *s,
                          struct fabric_flow *flow)
 {
 	shm_write_begin(&record_of(f, flow)->seq);
@@ -295,10 +299,18 @@ static void write_record(const struct fabric *f, struct fabric_mcast_path *s,
 	shm_write_end(&record_of(f, flow)->seq);
 }
 
-void fabric_mcast_path_rewrite(const struct fabric *f, const struct fabric_mcast_path *s)
+/* Senders copy a record whose sequence number has changed: only where that is needed. */
+void fabric_mcast_path_detour(const struct fabric *f, const struct fabric_mcast_path *s)
 {
-	begin(f, s);
-	end(f, s);
+	struct fabric_flow *flow;
+
+	LIST_FOREACH(flow, &s->flows, of_mcast_path)
+	{
+		const bool is = record_of(f, flow)->flags & SHM_FLOW_DETOUR;
+
+		if (is != detours(f, flow))
+			write_record(f, s, flow);
+	}
 }
 
 void fabric_mcast_path_join(struct fabric *f, struct fabric_mcast_path *s, struct fabric_flow *flow)

@@ -84,8 +84,8 @@ void fabric_mcast_path_join(struct fabric *f, struct fabric_mcast_path *s,
                             struct fabric_flow *flow);
 void fabric_mcast_path_leave(struct fabric_flow *flow);
 
-/* Rewrites the records of all its flows; the path is as it was. */
-void fabric_mcast_path_rewrite(const struct fabric *f, const struct fabric_mcast_path *s);
+/* Rewrites the records of those of its flows that are to go by the daemon now, or no longer. */
+void fabric_mcast_path_detour(const struct fabric *f, const struct fabric_mcast_path *s);
 
 /* Walks the tables again and rewrites the records of all its flows. */
 void fabric_mcast_path_compile(struct fabric *f, struct fabric_mcast_path *s);

@@ -64,7 +64,12 @@ struct fabric_collect {
 
 struct fabric_flows {
 	struct base_idtable ids;
-	bool detoured;                       /* packets have gone by the daemon, ever */
+	bool detoured; /* packets have gone by the daemon, ever */
+	/* Which flows have their packets go by the daemon. NULL: none. */
+	struct fabric_flow_detour {
+		bool (*takes)(void *arg, const struct fabric_flow *flow);
+		void *arg;
+	} detour;
 	struct fabric_flow_counted *counted; /* by the flow's number */
 	uint32_t counted_room;
 	struct fabric_collect collect;

@@ -203,6 +203,28 @@ static uint32_t choice_of(const struct shm_region *r, uint32_t qpn, uint32_t pee
 	return word >> 8 == peer ? word & 0xFF : 0;
 }
 
+/* Whether a connection that is made now shall go by the daemon. */
+static bool is_to_detour(struct hca_connected_qp *c, uint32_t peer)
+{
+	const struct shm_control *all = c->qp.ctx->process->region.control;
+	const struct hca_flow *f;
+	uint32_t qpn;
+
+	if (!atomic_load_explicit(&all->detour, memory_order_relaxed))
+		return false;
+	f = hca_flow_get(&c->qp.sender, &c->path);
+	if (f && !f->detours)
+		return false;
+	for (unsigned i = 0; i < SHM_DETOUR_QPNS; i++) {
+		qpn = atomic_load_explicit(&all->detour_qpns[i], memory_order_relaxed);
+		if (qpn == c->qp.sender.qpn || qpn == peer)
+			return true;
+		if (!qpn)
+			return !i;
+	}
+	return false;
+}
+
 /* Whether packets go by the daemon. Both ends have to choose alike, once: who is the second chooses
  * as the first has, whatever is open now. */
 static bool detours(struct hca_connected_qp *c)
@@ -214,9 +236,7 @@ static bool detours(struct hca_connected_qp *c)
 	if (!choice)
 		choice = choice_of(r, peer, own);
 	if (!choice)
-		choice = atomic_load_explicit(&r->control->detour, memory_order_relaxed)
-		                 ? SHM_BY_DETOUR
-		                 : SHM_BY_MEMORY;
+		choice = is_to_detour(c, peer) ? SHM_BY_DETOUR : SHM_BY_MEMORY;
 	atomic_store_explicit(&c->shm->chosen, c->qp.connection.dest_qpn << 8 | choice,
 	                      memory_order_release);
 	return choice == SHM_BY_DETOUR;
