@@ -86,7 +86,7 @@ _umbel_value()
 {
 	case $1 in
 	-n | --name) _umbel_offer "$(_umbel_ask status | awk 'NR > 1 { print $1 }')" ;;
-	--topology | --lfts | --mfts | --paths | --partitions | --state | -o | --output | --svg | --png | --dot)
+	--topology | --lfts | --mfts | --paths | --partitions | --state | --faults | --junit | -o | --output | --svg | --png | --dot)
 		_umbel_files
 		;;
 	--from | --to) _umbel_offer "$(_umbel_hosts)" ;;

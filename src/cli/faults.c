@@ -81,11 +81,12 @@ int cli_faults_read(const char *fabric, const char *path)
 	return ret;
 }
 
-int cli_faults_have_fired(const char *fabric)
+int cli_faults_each(const char *fabric, void (*tell)(void *arg, const char *rule, long fired),
+                    void *arg)
 {
 	struct control_client *client;
 	struct json_object *faults;
-	int ret = 0;
+	int ret;
 
 	if (cli_connect(&client, fabric))
 		return CLI_FABRIC_FAILED;
@@ -93,13 +94,9 @@ int cli_faults_have_fired(const char *fabric)
 	for (size_t i = 0; faults && i < json_object_array_length(faults); i++) {
 		struct json_object *rule = json_object_array_get_idx(faults, i);
 
-		if (cli_json_number(rule, "fired"))
-			continue;
-		base_log("the fault '%s' has not fired", cli_json_text(rule, "rule"));
-		ret = CLI_FABRIC_FAILED;
+		tell(arg, cli_json_text(rule, "rule"), cli_json_number(rule, "fired"));
 	}
-	if (!faults)
-		ret = CLI_FABRIC_FAILED;
+	ret = faults ? 0 : CLI_FABRIC_FAILED;
 	json_object_put(faults);
 	control_close(client);
 	return ret;

@@ -14,7 +14,8 @@ int cli_fault_add(struct control_client *client, const char *rule, unsigned *num
  * are none. 0, or CLI_FABRIC_FAILED. */
 int cli_faults_read(const char *fabric, const char *path);
 
-/* 0; or CLI_FABRIC_FAILED, and says which rules have never fired. */
-int cli_faults_have_fired(const char *fabric);
+/* Tells of each rule how often it has fired. 0, or CLI_FABRIC_FAILED. */
+int cli_faults_each(const char *fabric, void (*tell)(void *arg, const char *rule, long fired),
+                    void *arg);
 
 #endif

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <json-c/json.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,8 +23,11 @@
 #include "cli/environ.h"
 #include "cli/fabrics.h"
 #include "cli/faults.h"
+#include "cli/json.h"
+#include "cli/junit.h"
 #include "cli/options.h"
 #include "cli/signals.h"
+#include "control/client.h"
 #include "control/owner.h"
 
 static const char help[] =
@@ -39,7 +43,8 @@ static const char help_end[] =
 
 struct run {
 	struct cli_fabric_options fabric;
-	const char *host, *faults;
+	const char *host, *faults, *report;
+	struct cli_junit junit;
 	char **command;
 	char name[CLI_NAME_MAX + 1];
 	char dir[PATH_MAX];   /* the private runtime directory */
@@ -47,8 +52,11 @@ struct run {
 	int signal_fd;
 	int owner_fd; /* makes the directory ours */
 	struct cli_daemon_process daemon;
-	pid_t command_pid;
-	int child_fd; /* cli_signals_open_child() */
+	pid_t command_pid;   /* 0: it was not started */
+	int command_status;  /* as of waitpid() */
+	uint64_t command_ns; /* it has run for so long */
+	bool idle_rule;      /* one has not fired */
+	int child_fd;        /* cli_signals_open_child() */
 };
 
 /* Makes the private directory, a hidden one in the runtime directory, and makes it the runtime
@@ -132,6 +140,7 @@ static int start_command(struct run *r)
 		become_command(r);
 	if (r->command_pid > 0)
 		return 0;
+	r->command_pid = 0;
 	base_log("cannot start the command: %s", strerror(errno));
 	return CLI_FABRIC_FAILED;
 }
@@ -143,6 +152,7 @@ static int wait_command(struct run *r)
 		{ .fd = r->child_fd, .events = POLLIN },
 		{ .fd = r->signal_fd, .events = POLLIN },
 	};
+	const uint64_t begun = base_now_ns();
 	int signo, status;
 	bool typed;
 
@@ -156,6 +166,8 @@ static int wait_command(struct run *r)
 		}
 	}
 	close(r->child_fd);
+	r->command_ns = base_now_ns() - begun;
+	r->command_status = status;
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -177,8 +189,112 @@ static int end_fabric(struct run *r, int status)
 		base_log("the daemon failed with status %d; the command's status was %d",
 		         WEXITSTATUS(daemon), status);
 	cli_daemon_process_print_log(r->name);
+	cli_junit_case(&r->junit, "umbel.run", "fabric", 0, CLI_JUNIT_ERROR,
+	               "the fabric failed: umbel run says why");
 	return CLI_FABRIC_FAILED;
 }
+
+/* ---- rules that must fire ---- */
+
+static void tell_rule(void *arg, const char *rule, long fired)
+{
+	struct run *r = arg;
+
+	cli_junit_case(&r->junit, "umbel.faults", rule, 0,
+	               fired ? CLI_JUNIT_PASSED : CLI_JUNIT_FAILED, "the fault has not fired");
+	if (fired)
+		return;
+	r->idle_rule = true;
+	if (!r->command_status)
+		base_log("the fault '%s' has not fired", rule);
+}
+
+/* @status, the command's; if it has succeeded, and a rule has not fired, that of a failure. A
+ * report has the rules in any case. */
+static int judge_rules(struct run *r, int status)
+{
+	int ret;
+
+	if (!r->faults || (status && !r->junit.file))
+		return status;
+	ret = cli_faults_each(r->name, tell_rule, r);
+	if (ret)
+		cli_junit_case(&r->junit, "umbel.faults", r->faults, 0, CLI_JUNIT_ERROR,
+		               "the fabric does not say which faults have fired");
+	if (r->idle_rule)
+		ret = CLI_FABRIC_FAILED;
+	return status ? status : ret;
+}
+
+/* ---- the report ---- */
+
+/* The words with blanks between them; to be freed. */
+static char *join(const char *const *words, size_t n)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	for (size_t i = 0; to && i < n; i++)
+		fprintf(to, "%s%s", i ? " " : "", words[i]);
+	if (to)
+		fclose(to);
+	return text;
+}
+
+static void report_fabric(struct run *r)
+{
+	static const char *const counts[] = { "hosts", "switches" };
+	char *options = join(r->fabric.given.at, r->fabric.given.n);
+	struct json_object *status = NULL;
+	struct control_client *client;
+
+	if (r->junit.file && !cli_connect(&client, r->name)) {
+		status = cli_request_json(client, "status");
+		control_close(client);
+	}
+	cli_junit_property(&r->junit, "fabric", options ? options : "");
+	for (size_t i = 0; status && i < ARRAY_SIZE(counts); i++) {
+		char number[32];
+
+		snprintf(number, sizeof(number), "%ld", cli_json_number(status, counts[i]));
+		cli_junit_property(&r->junit, counts[i], number);
+	}
+	if (r->host)
+		cli_junit_property(&r->junit, "host", r->host);
+	json_object_put(status);
+	free(options);
+}
+
+static void report_command(struct run *r, int status)
+{
+	const bool ended = r->command_pid > 0;
+	enum cli_junit_outcome outcome = CLI_JUNIT_FAILED;
+	size_t n = 0;
+	char why[128], *name;
+
+	while (r->command[n])
+		n++;
+	name = join((const char *const *)r->command, n);
+	if (!ended && status > 128)
+		snprintf(why, sizeof(why), "signal %d ended it before it was started",
+		         status - 128);
+	else if (!ended)
+		snprintf(why, sizeof(why), "it was not started: umbel run says why");
+	else if (WIFSIGNALED(r->command_status))
+		snprintf(why, sizeof(why), "ended by signal %d (%s)", WTERMSIG(r->command_status),
+		         strsignal(WTERMSIG(r->command_status)));
+	else
+		snprintf(why, sizeof(why), "exit status %d", WEXITSTATUS(r->command_status));
+	if (!ended)
+		outcome = CLI_JUNIT_ERROR;
+	else if (!r->command_status)
+		outcome = CLI_JUNIT_PASSED;
+	cli_junit_case(&r->junit, "umbel.run", name ? name : "", r->command_ns, outcome, why);
+	free(name);
+}
+
+/* ---- from start to end ---- */
 
 static int run_command(struct run *r)
 {
@@ -196,13 +312,15 @@ static int run_command(struct run *r)
 	ret = start_fabric(r);
 	if (ret)
 		goto out_owner;
+	report_fabric(r);
 	ret = r->faults ? cli_faults_read(r->name, r->faults) : 0;
 	if (!ret)
 		ret = start_command(r);
-	if (!ret)
+	if (!ret) {
 		ret = wait_command(r);
-	if (!ret && r->faults)
-		ret = cli_faults_have_fired(r->name);
+		report_command(r, ret);
+		ret = judge_rules(r, ret);
+	}
 	ret = end_fabric(r, ret);
 	goto out_dir;
 out_owner:
@@ -222,6 +340,10 @@ static const struct cli_option options[] = {
 	  "start;\n"
 	  "                        if one has not fired when the command succeeds, run fails\n",
 	  CLI_TEXT(struct run, faults) },
+	{ "      --junit FILE      a report for CI systems: how the command ended, and which rules "
+	  "have\n"
+	  "                        fired\n",
+	  CLI_TEXT(struct run, report) },
 	{ .line = "  -h, --help            this text\n" },
 };
 
@@ -235,10 +357,18 @@ static int run_execute(const struct cli_command *self, void *from, int argc, cha
 	if (argc < 2)
 		return cli_usage_error(self, "'--' and a command are missing");
 	r->command = argv + 1;
+	if (r->report && cli_junit_begin(&r->junit, r->report, "umbel run"))
+		return CLI_FABRIC_FAILED;
 	ret = cli_fabric_options_end(self, &r->fabric);
 	if (ret)
-		return ret == CLI_FAILED ? CLI_FABRIC_FAILED : ret;
-	return run_command(r);
+		ret = ret == CLI_FAILED ? CLI_FABRIC_FAILED : ret;
+	else
+		ret = run_command(r);
+	if (!r->command_pid)
+		report_command(r, ret);
+	if (cli_junit_end(&r->junit) && !ret)
+		ret = CLI_FABRIC_FAILED;
+	return ret;
 }
 
 const struct cli_command cli_run = {

@@ -64,6 +64,8 @@ CASES = [
     ("umbel exec h2 -- ls --al", ["--all", "--almost-all"]),
     ("umbel run --hosts 2 -- ibv_devi", ["ibv_devices", "ibv_devinfo"]),
     ("umbel run --host", ["--host", "--hosts"]),
+    ("umbel run --junit /etc/hostn", ["/etc/hostname"]),
+    ("umbel run --faults /etc/hostn", ["/etc/hostname"]),
     ("umbel link ", ["down", "up"]),
     ("umbel link down s", ["sw1:1", "sw1:2", "sw1:3"]),
     ("umbel link down sw1:2", ["sw1:2"]),
