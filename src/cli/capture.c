@@ -410,7 +410,8 @@ static int capture(struct run *r)
 	if (!ret) {
 		catch_signals();
 		cli_pcapng_begin(&r->pcapng, r->file, r->fabric);
-		if (isatty(STDERR_FILENO))
+		/* whoever has started it in the background learns that it has begun */
+		if (r->output || isatty(STDERR_FILENO))
 			base_log("capturing on fabric '%s'; Ctrl-C ends it", r->fabric);
 		ret = finish(r, fflush(r->file) ? -errno : copy(r));
 	}

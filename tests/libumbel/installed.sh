@@ -31,7 +31,7 @@ expect 0 '*the port is down*' ./example++
 expect 0 'h2 is cut off' /usr/bin/python3 "$here/links.py" 'two words'
 cp "$here/test_faults.py" .
 # -p no:cacheprovider: it leaves nothing here
-expect 0 '*3 passed*' /usr/bin/python3 -m pytest -q -p no:cacheprovider -p umbel_pytest --umbel='--hosts 2' -k 'not idle' \
+expect 0 '*5 passed*' /usr/bin/python3 -m pytest -q -p no:cacheprovider -p umbel_pytest --umbel='--hosts 2' -k 'not idle' \
 	test_faults.py
 expect 1 "*these faults have not fired: ?'to=h2:\* drop'*" /usr/bin/python3 -m pytest -q -p no:cacheprovider -p umbel_pytest \
 	--umbel='--hosts 2' -k idle test_faults.py

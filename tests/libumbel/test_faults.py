@@ -39,6 +39,29 @@ def test_one_within_another():
         pingpong()
 
 
+def test_a_capture(umbel_capture):
+    """What is sent is in it, and nothing else."""
+    mads, data = umbel_capture(), umbel_capture("--data", "h2")
+    pingpong()
+    assert data.end() >= 10 and data.end() == data.packets and data.lost == 0
+    assert mads.end() == 0
+    decoded = subprocess.run(["tshark", "-r", data.path], check=True, capture_output=True, text=True).stdout
+    assert decoded.count("UD Send Only") >= 10, decoded
+
+
+def test_a_capture_of_nothing(tmp_path):
+    """It says what is wrong."""
+    for path, options, why in (tmp_path, [], "cannot write"), (tmp_path / "x", ["h9"], "no node 'h9'"):
+        try:
+            umbel.capture(path, *options)
+            assert False, why
+        except umbel.Error as error:
+            assert why in str(error), error
+    with umbel.capture(tmp_path / "empty"):
+        pass
+    assert (tmp_path / "empty").stat().st_size > 0
+
+
 def test_an_idle_rule(umbel_fault):
     """Nothing is sent."""
     umbel_fault("to=h2:* drop")

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "umbel.h"
@@ -158,6 +159,56 @@ static void a_wrong_rule_is_refused(void **state)
 	assert_string_not_equal(umbel_error(), "");
 }
 
+/* Where tests/libumbel/unit.sh looks for it. */
+static const char *capture_path(char path[static 256])
+{
+	snprintf(path, 256, "%s/unit.pcapng", getenv("TMPDIR"));
+	return path;
+}
+
+static void what_is_sent_is_captured(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct umbel_capture *c, *other;
+	char qp[32], path[256];
+	int64_t lost = -1;
+
+	(void)state;
+	snprintf(qp, sizeof(qp), "h2:0x%x", b->qp->qp_num);
+	c = umbel_capture_begin(capture_path(path), (const char *const[]){ "--qp", qp, NULL });
+	assert_non_null(c);
+	assert_string_equal(umbel_error(), "");
+	other = umbel_capture_begin("/dev/null", NULL);
+	assert_non_null(other);
+	lab_post(b, 4);
+	send_numbers(a, b, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_number(b, i);
+	assert_int_equal(umbel_capture_end(c, &lost), 3);
+	assert_int_equal(lost, 0);
+	assert_int_equal(umbel_capture_end(other, NULL), 0);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* it leaves no process */
+	assert_int_equal(errno, ECHILD);
+}
+
+static void a_capture_that_fails_says_why(void **state)
+{
+	struct umbel_capture *c;
+
+	(void)state;
+	errno = 0;
+	assert_null(umbel_capture_begin("/nowhere/x", NULL));
+	assert_int_equal(errno, EPROTO);
+	it_says("cannot write '/nowhere/x'");
+	assert_null(umbel_capture_begin("/dev/null", (const char *const[]){ "h9", NULL }));
+	it_says("no node 'h9'");
+	assert_null(umbel_capture_begin("/dev/null", (const char *const[]){ "--help", NULL }));
+	c = umbel_capture_begin("/dev/full", NULL);
+	if (c) /* nothing is in its way before it writes */
+		assert_int_equal(umbel_capture_end(c, NULL), -1);
+	it_says("cannot write");
+}
+
 /* The test blocks and ignores what it likes: the command does not. */
 static void signals_are_the_tests_own(void **state)
 {
@@ -204,6 +255,8 @@ int main(int argc, char **argv)
 		LAB_TEST(a_group_is_waited_for),
 		LAB_TEST(anything_is_asked),
 		LAB_TEST(a_wrong_rule_is_refused),
+		LAB_TEST(what_is_sent_is_captured),
+		LAB_TEST(a_capture_that_fails_says_why),
 		LAB_TEST(signals_are_the_tests_own),
 		LAB_TEST(without_the_command_it_says_so),
 	};

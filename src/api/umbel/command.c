@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdarg.h>
@@ -223,4 +224,95 @@ char *umbel_command(const char *const *arguments)
 	free(text);
 	errno = ret;
 	return NULL;
+}
+
+/* ---- in the background ---- */
+
+struct umbel_running {
+	pid_t pid;
+	struct stream printed; /* on both descriptors */
+};
+
+/* The last line that it has printed. */
+static void keep_last_reason(const char *printed)
+{
+	size_t n = strlen(printed);
+
+	while (n && printed[n - 1] == '\n')
+		n--;
+	while (n && printed[n - 1] != '\n')
+		n--;
+	keep_reason(printed + n);
+}
+
+/* Up to the sign, or its end. Whether it has come. */
+static bool read_sign(struct stream *s, const char *sign)
+{
+	while (s->from >= 0) {
+		stream_read(s);
+		if (!fflush(s->into) && s->text && strstr(s->text, sign))
+			return true;
+	}
+	return false;
+}
+
+/* Frees it. What it has printed; NULL with errno and a reason. */
+static char *finish(struct umbel_running *r, bool wanted)
+{
+	int status, error;
+	char *text;
+
+	while (r->printed.from >= 0)
+		stream_read(&r->printed);
+	status = wait_for(r->pid);
+	error = status < 0 ? errno : status || !wanted ? EPROTO : 0;
+	text = stream_close(&r->printed);
+	free(r);
+	if (!error && text)
+		return text;
+	if (!error) {
+		error = ENOMEM;
+		umbel_set_reason("no memory for what umbel prints");
+	} else if (error == EPROTO) {
+		keep_last_reason(text ? text : "");
+	} else {
+		umbel_set_reason("cannot wait for umbel: %s", strerror(error));
+	}
+	free(text);
+	errno = error;
+	return NULL;
+}
+
+struct umbel_running *umbel_command_begin(const char *const *arguments, const char *sign)
+{
+	struct umbel_running *r = malloc(sizeof(*r));
+	int ret;
+
+	umbel_set_reason("%s", "");
+	if (!r) {
+		umbel_set_reason("no memory for what umbel prints");
+		return NULL;
+	}
+	ret = stream_open(&r->printed) ? errno : 0;
+	if (!ret)
+		ret = start(arguments, &r->printed, &r->printed, &r->pid);
+	if (ret) {
+		umbel_set_reason("cannot run umbel: %s", strerror(ret));
+		free(stream_close(&r->printed));
+		free(r);
+		errno = ret;
+		return NULL;
+	}
+	close_end(&r->printed.to);
+	if (read_sign(&r->printed, sign))
+		return r;
+	free(finish(r, false));
+	return NULL;
+}
+
+char *umbel_command_end(struct umbel_running *r)
+{
+	umbel_set_reason("%s", "");
+	kill(r->pid, SIGINT);
+	return finish(r, true);
 }

@@ -8,6 +8,18 @@
 /* What the command with these arguments prints, to be freed; NULL with errno, and a reason. */
 char *umbel_command(const char *const *arguments);
 
+/* A command that goes on in the background: a process, and what it prints. */
+struct umbel_running;
+
+/*
+ * Starts the command; returns when it has printed a text with @sign in it. NULL with errno, and a
+ * reason: it has ended without.
+ */
+struct umbel_running *umbel_command_begin(const char *const *arguments, const char *sign);
+
+/* Has it end by SIGINT, and frees it. As umbel_command(), and with what it prints as errors. */
+char *umbel_command_end(struct umbel_running *r);
+
 /* The thread's last reason, and what it is now; an empty one: none. */
 const char *umbel_reason(void);
 __attribute__((format(printf, 1, 2))) void umbel_set_reason(const char *format, ...);

@@ -271,3 +271,50 @@ int64_t umbel_counter(const char *port, const char *counter)
 	free(host);
 	return value;
 }
+
+/* ---- captures: a struct umbel_capture is the command that runs ---- */
+
+#define CAPTURE_BEGINS "capturing on fabric"
+
+struct umbel_capture *umbel_capture_begin(const char *file, const char *const *options)
+{
+	const size_t n = length_of(options);
+	const char **all = malloc((n + 4) * sizeof(*all));
+	struct umbel_running *r;
+
+	if (!all) {
+		fail(ENOMEM, "cannot run umbel");
+		return NULL;
+	}
+	all[0] = "capture";
+	all[1] = "--output";
+	all[2] = file;
+	if (n)
+		memcpy(all + 3, options, n * sizeof(*all));
+	all[3 + n] = NULL;
+	r = umbel_command_begin(all, CAPTURE_BEGINS);
+	free(all);
+	return (struct umbel_capture *)r;
+}
+
+int64_t umbel_capture_end(struct umbel_capture *capture, int64_t *lost)
+{
+	char *text = umbel_command_end((struct umbel_running *)capture);
+	const char *line = text ? strstr(text, " packets captured, ") : NULL;
+	long long captured = -1, missed = -1;
+
+	if (!text)
+		return -1;
+	while (line && line > text && line[-1] != '\n')
+		line--;
+	if (!line ||
+	    sscanf(line, "umbel: %lld packets captured, %lld lost", &captured, &missed) != 2) {
+		umbel_set_reason("umbel does not say what it has captured");
+		errno = EPROTO;
+		captured = -1;
+	} else if (lost) {
+		*lost = missed;
+	}
+	free(text);
+	return captured;
+}

@@ -85,6 +85,24 @@ int64_t umbel_counter(const char *port, const char *counter);
  */
 int umbel_wait_group(const char *group, unsigned members, unsigned attached, unsigned seconds);
 
+/* ---- seeing ---- */
+
+/*
+ * Captures packets to a file, for Wireshark: umbel-capture(1), of which @options, which ends with
+ * NULL, may be any, such as "--data" or "--group", "ff12::1"; NULL: none, so MADs. Returns when it
+ * captures: connections that are made from now on are seen. It ends with the fabric at the latest.
+ * NULL with errno and umbel_error(), as of umbel_ask().
+ */
+struct umbel_capture;
+struct umbel_capture *umbel_capture_begin(const char *file, const char *const *options);
+
+/*
+ * Ends it, and frees it, whatever it returns: the number of packets in the file, which has all that
+ * were sent before. @lost, unless it is NULL, gets how many had no room. -1: the file could not be
+ * written, or its fabric is gone; with errno and umbel_error().
+ */
+int64_t umbel_capture_end(struct umbel_capture *capture, int64_t *lost);
+
 #ifdef __cplusplus
 }
 #endif

@@ -11,6 +11,8 @@ Each function runs the command umbel of the PATH. What fails raises umbel.Error,
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 
@@ -122,3 +124,47 @@ def fault(rule):
 def clear_faults():
     """Ends all rules."""
     ask("fault", "clear")
+
+
+class Capture:
+    """Packets on their way to a file, as umbel-capture(1) writes it. As a context it ends with that."""
+
+    def __init__(self, path, *options):
+        self.path = os.fspath(path)
+        self.packets = self.lost = None  # how many, once it has ended
+        command = ["umbel", "capture", "--output", self.path, *map(str, options)]
+        try:
+            self._process = subprocess.Popen(  # pylint: disable=consider-using-with
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            )
+        except OSError as error:
+            raise Error(f"cannot run umbel: {error.strerror}") from error
+        said = ""
+        for said in self._process.stderr:
+            if "capturing on fabric" in said:
+                return
+        self._process.communicate()
+        raise Error(said.strip() or "umbel has failed and does not say why")
+
+    def end(self):
+        """Ends it: all that was sent before is in the file. How many packets that are."""
+        if self.packets is not None:
+            return self.packets
+        self._process.send_signal(signal.SIGINT)
+        said = self._process.communicate()[1]
+        counts = re.search(r"(\d+) packets captured, (\d+) lost", said)
+        if self._process.returncode or not counts:
+            raise Error(said.strip().rpartition("\n")[2] or "umbel does not say what it has captured")
+        self.packets, self.lost = map(int, counts.groups())
+        return self.packets
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+
+def capture(path, *options):
+    """Captures packets to a file, with options such as "--data": a Capture."""
+    return Capture(path, *options)

@@ -2,7 +2,8 @@
 """pytest on a fabric: pytest -p umbel_pytest --umbel='--hosts 4' tests/
 
 All tests run on one fabric, of which `umbel run` takes these options. The fixture `umbel_fault` adds a rule of
-umbel-fault(1); when the test ends, its rules that have not fired fail it, and they are cleared.
+umbel-fault(1); when the test ends, its rules that have not fired fail it, and they are cleared. The fixture `umbel_capture`
+begins a capture of umbel-capture(1) to a file in the test's `tmp_path`, which ends with the test.
 """
 
 import os
@@ -43,3 +44,17 @@ def umbel_fault():
     for fault in faults:
         fault.clear()
     assert not idle, f"these faults have not fired: {idle}"
+
+
+@pytest.fixture
+def umbel_capture(tmp_path):
+    """A function that begins a capture with the options of umbel-capture(1), and returns its umbel.Capture."""
+    captures = []
+
+    def begin(*options):
+        captures.append(umbel.capture(tmp_path / f"capture-{len(captures)}.pcapng", *options))
+        return captures[-1]
+
+    yield begin
+    for capture in captures:
+        capture.end()
