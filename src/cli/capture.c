@@ -5,6 +5,8 @@
  * stream, so what is on its way is still written.
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -26,6 +28,7 @@
 #include "cli/pcapng.h"
 #include "cli/port.h"
 #include "control/client.h"
+#include "wire/frame.h"
 #include "wire/mad.h"
 #include "wire/packet.h"
 #include "wire/roce.h"
@@ -41,6 +44,9 @@ static const char help[] =
         "fabric does.\n";
 
 #define AT_ONCE (128 << 10) /* bytes that are read: more than the longest record */
+/* of a packet or a frame */
+#define MOST_BYTES WIRE_FRAME_BYTES
+static_assert(MOST_BYTES >= WIRE_PACKET_MAX_OVERHEAD + WIRE_ROCE_MAX_PAYLOAD, "room for both");
 
 struct run {
 	const char *fabric, *output;
@@ -92,14 +98,25 @@ static int store_class(const struct cli_value *v, void *which)
 	return 0;
 }
 
+/* A GID, or on Ethernet an IPv4 address, as rules of faults have it. */
+static bool parse_group(const char *text, struct ib_gid *group)
+{
+	struct in_addr ipv4;
+
+	if (inet_pton(AF_INET, text, &ipv4) != 1)
+		return wire_group_parse(text, group);
+	*group = wire_gid_from_ipv4(ipv4.s_addr);
+	return wire_gid_is_ip_mcast(group);
+}
+
 static int store_group(const struct cli_value *v, void *to)
 {
 	struct control_capture *which = to;
 
 	if (which->n_groups == CONTROL_CAPTURE_MANY)
 		return cli_usage_error(v->cmd, "at most %d groups", CONTROL_CAPTURE_MANY);
-	if (!wire_group_parse(v->text, &which->group[which->n_groups]))
-		return cli_usage_error(v->cmd, "'%s' is no multicast GID", v->text);
+	if (!parse_group(v->text, &which->group[which->n_groups]))
+		return cli_usage_error(v->cmd, "'%s' is no multicast GID or IPv4 address", v->text);
 	which->n_groups++;
 	return 0;
 }
@@ -214,7 +231,8 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN); /* an error that we tell */
 }
 
-static int write_packet(struct run *r, const struct control_captured *c)
+/* As it is on an InfiniBand link. */
+static size_t make_packet(const struct control_captured *c, uint8_t *bytes)
 {
 	const struct wire_grh grh = { .traffic_class = (uint8_t)(c->class_flow >> 20),
 		                      .flow_label = c->class_flow & 0xFFFFF,
@@ -231,18 +249,45 @@ static int write_packet(struct run *r, const struct control_captured *c)
 		.payload = c + 1,
 		.payload_bytes = c->payload_bytes,
 	};
-	uint8_t bytes[WIRE_PACKET_MAX_OVERHEAD + WIRE_ROCE_MAX_PAYLOAD];
+
+	return wire_packet_build(&packet, bytes);
+}
+
+/* As it is on Ethernet. */
+static size_t make_frame(const struct control_captured *c, uint8_t *bytes)
+{
+	struct wire_frame frame = { .packet = {
+		                            .ip = { .sgid = c->sgid,
+		                                    .dgid = c->dgid,
+		                                    .flow_label = c->class_flow & 0xFFFFF,
+		                                    .udp_source = c->udp_source,
+		                                    .traffic_class = (uint8_t)(c->class_flow >> 20),
+		                                    .hop_limit = c->hop_limit },
+		                            .h = c->h,
+		                            .payload = c + 1,
+		                            .payload_bytes = c->payload_bytes } };
+
+	memcpy(frame.to, c->mac_to, sizeof(frame.to));
+	memcpy(frame.from, c->mac_from, sizeof(frame.from));
+	return wire_frame_build(&frame, bytes);
+}
+
+static int write_packet(struct run *r, const struct control_captured *c)
+{
+	uint8_t bytes[MOST_BYTES];
 	char port[64];
+	size_t n;
 
 	snprintf(port, sizeof(port), "%.32s:%u", c->from.node, c->from.port);
+	n = c->is_ethernet ? make_frame(c, bytes) : make_packet(c, bytes);
 	return cli_pcapng_packet(&r->pcapng,
-	                         &(struct cli_pcapng_packet){
-	                                 .time_ns = c->time_ns,
-	                                 .port = port,
-	                                 .comment = c->note,
-	                                 .lost_before = c->lost,
-	                                 .at = bytes,
-	                                 .bytes = (uint32_t)wire_packet_build(&packet, bytes) });
+	                         &(struct cli_pcapng_packet){ .time_ns = c->time_ns,
+	                                                      .port = port,
+	                                                      .comment = c->note,
+	                                                      .lost_before = c->lost,
+	                                                      .at = bytes,
+	                                                      .is_ethernet = c->is_ethernet,
+	                                                      .bytes = (uint32_t)n });
 }
 
 static bool is_enough(const struct run *r)
@@ -346,8 +391,8 @@ static int refused(struct control_client *client, const struct run *r, int error
 	else if (error == -ESRCH)
 		return refuse_host(r);
 	else if (error == -EOPNOTSUPP)
-		base_log("fabric '%s' is on Ethernet: capture on its network device, by tcpdump or "
-		         "dumpcap",
+		base_log("fabric '%s' is on Ethernet: its MADs are captured on its network device, "
+		         "by tcpdump or dumpcap; messages of queue pairs by --data",
 		         r->fabric);
 	else if (r->at) {
 		memcpy(port.node, r->which.at.node, sizeof(r->which.at.node));

@@ -15,11 +15,12 @@
 
 /* A record of Endace's format ERF, in which Wireshark knows InfiniBand packets.
  * (LINKTYPE_INFINIBAND, 247, is reserved for them, but it cannot read that.) */
-#define LINKTYPE_ERF   197
-#define ERF_BYTES      16
-#define ERF_INFINIBAND 21
-#define ERF_VARIES     0x04 /* flag: records are as long as they are */
-#define NS_PER_S       1000000000ull
+#define LINKTYPE_ERF      197
+#define LINKTYPE_ETHERNET 1
+#define ERF_BYTES         16
+#define ERF_INFINIBAND    21
+#define ERF_VARIES        0x04 /* flag: records are as long as they are */
+#define NS_PER_S          1000000000ull
 
 enum block { SECTION = 0x0A0D0D0A, INTERFACE = 1, STATISTICS = 5, PACKET = 6 };
 enum option {
@@ -101,9 +102,10 @@ static void write_section(struct cli_pcapng *p)
 	write_block(p, SECTION, &t);
 }
 
-static void write_interface(struct cli_pcapng *p, const char *name, const char *comment)
+static void write_interface(struct cli_pcapng *p, const char *name, uint16_t type,
+                            const char *comment)
 {
-	const uint16_t link[] = { LINKTYPE_ERF, 0 };
+	const uint16_t link[] = { type, 0 };
 	const uint8_t nanoseconds = 9;
 	struct text t = { .n = 0 };
 
@@ -121,7 +123,8 @@ void cli_pcapng_begin(struct cli_pcapng *p, FILE *file, const char *fabric)
 {
 	*p = (struct cli_pcapng){ .file = file };
 	write_section(p);
-	write_interface(p, fabric, "the fabric; each port that has sent is an interface");
+	write_interface(p, fabric, LINKTYPE_ERF,
+	                "the fabric; each port that has sent is an interface");
 }
 
 static int compare(const void *a, const void *b)
@@ -130,7 +133,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* The number of the interface, which is written if it is new. -1: no memory. */
-static int64_t interface_of(struct cli_pcapng *p, const char *name)
+static int64_t interface_of(struct cli_pcapng *p, const char *name, bool is_ethernet)
 {
 	size_t bytes = strlen(name) + 1;
 	struct interface *new = malloc(sizeof(*new) + bytes), **found;
@@ -143,7 +146,7 @@ static int64_t interface_of(struct cli_pcapng *p, const char *name)
 	if (!found || *found != new)
 		free(new);
 	else
-		write_interface(p, name, "");
+		write_interface(p, name, is_ethernet ? LINKTYPE_ETHERNET : LINKTYPE_ERF, "");
 	return found ? (int64_t)(*found)->number : -1;
 }
 
@@ -165,7 +168,8 @@ static void put_erf(struct text *t, const struct cli_pcapng_packet *packet)
 
 int cli_pcapng_packet(struct cli_pcapng *p, const struct cli_pcapng_packet *packet)
 {
-	int64_t interface = interface_of(p, packet->port);
+	int64_t interface = interface_of(p, packet->port, packet->is_ethernet);
+	const uint32_t bytes = packet->bytes + (packet->is_ethernet ? 0 : ERF_BYTES);
 	const uint64_t lost = packet->lost_before;
 	struct text t = { .n = 0 };
 
@@ -173,9 +177,10 @@ int cli_pcapng_packet(struct cli_pcapng *p, const struct cli_pcapng_packet *pack
 		return -ENOMEM;
 	put32(&t, (uint32_t)interface);
 	put_time(&t, packet->time_ns);
-	put32(&t, ERF_BYTES + packet->bytes); /* all of it is captured */
-	put32(&t, ERF_BYTES + packet->bytes);
-	put_erf(&t, packet);
+	put32(&t, bytes); /* all of it is captured */
+	put32(&t, bytes);
+	if (!packet->is_ethernet)
+		put_erf(&t, packet);
 	put(&t, packet->at, packet->bytes);
 	if (*packet->comment)
 		put_text(&t, OPTION_COMMENT, packet->comment);

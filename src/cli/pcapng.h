@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A capture file in the format pcapng (IETF draft-ietf-opsawg-pcapng), of InfiniBand packets from
- * the LRH on (in ERF records). Interface 0 is the fabric and carries nothing: its statistics
- * are those of all. Each port that has sent a packet is an interface with its name.
- * Single-threaded.
+ * the LRH on (in ERF records), and of Ethernet frames. Interface 0 is the fabric and carries
+ * nothing: its statistics are those of all. Each port that has sent a packet is an interface with
+ * its name. Single-threaded.
  */
 #ifndef CLI_PCAPNG_H
 #define CLI_PCAPNG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct cli_pcapng_packet {
 	const char *port;     /* which has sent it */
 	const char *comment;  /* empty: none */
 	uint32_t lost_before; /* packets that are not in the file */
+	bool is_ethernet;     /* a frame; else from the LRH on. A port sends either */
 	const uint8_t *at;
 	uint32_t bytes;
 };

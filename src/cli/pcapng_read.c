@@ -17,6 +17,7 @@
 #define PACKET           6
 #define COMMENT          1 /* options */
 #define NAME             2
+#define LINKTYPE_ERF     197
 #define ERF_BYTES        16
 #define ERF_INFINIBAND   21
 #define PACKET_HEAD      20 /* interface, time, two lengths */
@@ -27,13 +28,14 @@ struct body {
 	size_t bytes;
 };
 
-struct name {
-	char text[64];
+struct interface {
+	bool is_erf;
+	char name[64];
 };
 
 struct reading {
-	struct name *name; /* by interface */
-	uint32_t n_names, names_room;
+	struct interface *interface; /* by number */
+	uint32_t n_interfaces, interfaces_room;
 	int (*each)(void *arg, const struct cli_pcapng_packet *packet);
 	void *arg;
 };
@@ -70,13 +72,17 @@ static void find_text(struct body b, uint16_t code, char *text, size_t room)
 
 static int read_interface(struct reading *r, struct body b)
 {
+	struct interface *new;
+	uint16_t link;
+
 	if (b.bytes < 8)
 		return -EINVAL;
-	if (base_array_reserve(&r->name, &r->names_room, (size_t)r->n_names + 1))
+	if (base_array_reserve(&r->interface, &r->interfaces_room, (size_t)r->n_interfaces + 1))
 		return -ENOMEM;
-	find_text((struct body){ b.at + 8, b.bytes - 8 }, NAME, r->name[r->n_names].text,
-	          sizeof(r->name[0].text));
-	r->n_names++;
+	new = &r->interface[r->n_interfaces++];
+	memcpy(&link, b.at, sizeof(link));
+	new->is_erf = link == LINKTYPE_ERF;
+	find_text((struct body){ b.at + 8, b.bytes - 8 }, NAME, new->name, sizeof(new->name));
 	return 0;
 }
 
@@ -91,15 +97,16 @@ static int read_packet(struct reading *r, struct body b)
 	interface = get32(b.at);
 	captured = get32(b.at + 12);
 	padded = ((size_t)captured + 3) & ~(size_t)3;
-	if (interface >= r->n_names || padded > b.bytes - PACKET_HEAD)
+	if (interface >= r->n_interfaces || padded > b.bytes - PACKET_HEAD)
 		return -EINVAL;
-	if (captured < ERF_BYTES || (b.at[PACKET_HEAD + 8] & 0x7F) != ERF_INFINIBAND)
+	if (!r->interface[interface].is_erf || captured < ERF_BYTES ||
+	    (b.at[PACKET_HEAD + 8] & 0x7F) != ERF_INFINIBAND)
 		return 0;
 	find_text((struct body){ b.at + PACKET_HEAD + padded, b.bytes - PACKET_HEAD - padded },
 	          COMMENT, comment, sizeof(comment));
 	return r->each(r->arg, &(struct cli_pcapng_packet){
 	                               .time_ns = (uint64_t)get32(b.at + 4) << 32 | get32(b.at + 8),
-	                               .port = r->name[interface].text,
+	                               .port = r->interface[interface].name,
 	                               .comment = comment,
 	                               .at = b.at + PACKET_HEAD + ERF_BYTES,
 	                               .bytes = captured - ERF_BYTES });
@@ -128,6 +135,6 @@ int cli_pcapng_each(const uint8_t *file, size_t bytes,
 		file += length;
 		bytes -= length;
 	}
-	free(r.name);
+	free(r.interface);
 	return ret;
 }

@@ -539,8 +539,8 @@ struct control_enter_host_reply {
  * it, comes for each MAD from now on, and if @data, for each message and packet of queue pairs. Who
  * shuts down its side has the rest sent, then one whose @end is set, and the end. What there is no
  * room for because the reader is slow is lost, and counted. -ENOENT, -EMLINK, -ERANGE as for LINK;
- * -EUSERS: as many as may be capture already; -EOPNOTSUPP: all ports are on Ethernet; -ESRCH: there
- * is no such host of a queue pair.
+ * -EUSERS: as many as may be capture already; -EOPNOTSUPP: all ports are on Ethernet, and it is not
+ * for @data; -ESRCH: there is no such host of a queue pair.
  */
 #define CONTROL_CAPTURE_MANY 8
 struct control_capture {
@@ -569,7 +569,10 @@ struct control_captured {
 	uint8_t has_grh, end;
 	uint32_t class_flow; /* traffic class << 20 | flow label */
 	uint8_t hop_limit;
-	uint8_t reserved[7];
+	uint8_t is_ethernet; /* it has no LRH and GRH, but these: */
+	uint8_t mac_from[6];
+	uint8_t mac_to[6]; /* zeros: not known */
+	uint16_t udp_source;
 	struct control_port from;
 	char note[60]; /* what has become of it, if that is unusual */
 	struct ib_gid sgid, dgid;

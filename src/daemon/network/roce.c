@@ -135,6 +135,7 @@ static void follow_device(struct daemon_roce_port *p, const struct netdev *dev)
 		now.ifindex = (uint32_t)dev->index;
 		now.network = (uint32_t)(p->network->host + 1);
 		now.up = dev->up && dev->carrier && !p->deaf;
+		memcpy(now.mac, dev->mac, sizeof(now.mac));
 		memcpy(now.gid, p->gids.gid, sizeof(now.gid));
 		main_addresses(dev, &now);
 	}

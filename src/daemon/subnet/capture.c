@@ -16,12 +16,15 @@
 #include "daemon/subnet/capture.h"
 #include "daemon/subnet/capture_filter.h"
 #include "fabric/model/lanes.h"
+#include "wire/frame.h"
 
 #define RECORDS    8192                            /* of MADs, that wait for one reader */
 #define LAST_BYTES sizeof(struct control_captured) /* of the last record: there is always room */
 #define BYTES      (RECORDS * (LAST_BYTES + MAD_BYTES) + LAST_BYTES)
 
 #define MANAGEMENT_LANE 15
+/* of flows: annex A17.3.1.2 */
+#define FIRST_UDP_PORT 0xC000
 
 struct capture {
 	LIST_ENTRY(capture) entry;
@@ -166,6 +169,24 @@ static void see(void *arg, const struct fabric_mad_seen *seen)
 
 /* ---- packets of queue pairs ---- */
 
+/* What the fabric carries in memory has no UDP port, and no MAC of a neighbour elsewhere. */
+static void describe_frame(const struct daemon_captures *c, const struct fabric_flow *flow,
+                           struct control_captured *r)
+{
+	const struct fabric_port *to;
+
+	r->is_ethernet = true;
+	r->udp_source = (uint16_t)(FIRST_UDP_PORT | flow->key.qpn);
+	memcpy(r->mac_from, flow->from->ethernet->mac, sizeof(r->mac_from));
+	if (ib_lid_is_mcast(flow->key.dlid)) {
+		wire_frame_group(&r->dgid, r->mac_to);
+		return;
+	}
+	to = fabric_ethernet_find_anywhere(c->f, flow->from, &r->dgid);
+	if (to)
+		memcpy(r->mac_to, to->ethernet->mac, sizeof(r->mac_to));
+}
+
 static void describe_packet(const struct daemon_captures *c, const struct daemon_seen_packet *seen,
                             struct control_captured *r)
 {
@@ -186,6 +207,9 @@ static void describe_packet(const struct daemon_captures *c, const struct daemon
 	memcpy(r->from.node, flow->from->node->name, sizeof(r->from.node));
 	snprintf(r->note, sizeof(r->note), "%s", seen->note);
 	r->h = *seen->h;
+	r->h.deth.src_qpn = flow->key.qpn;
+	if (flow->from->ethernet)
+		describe_frame(c, flow, r);
 	r->payload_bytes = seen->payload_bytes;
 }
 
@@ -194,7 +218,7 @@ void daemon_captures_packet(struct daemon_captures *c, const struct daemon_seen_
 	struct control_captured r = { 0 };
 	struct capture *t;
 
-	if (!c->n_data || seen->flow->from->ethernet)
+	if (!c->n_data)
 		return;
 	LIST_FOREACH(t, &c->all, entry)
 	{
@@ -345,14 +369,15 @@ static int capture_new(struct daemon_captures *c, const struct control_capture *
 static int capture(struct daemon_call *call)
 {
 	struct daemon_captures *c = call->module;
+	const struct control_capture *req = call->body;
 	struct capture *t;
 	int pair[2], ret;
 
-	if (!c->f->n_ib_ports)
+	if (!c->f->n_ib_ports && !req->data)
 		return -EOPNOTSUPP;
 	if (c->n == DAEMON_CAPTURES)
 		return -EUSERS;
-	ret = capture_new(c, call->body, &t);
+	ret = capture_new(c, req, &t);
 	if (ret)
 		return ret;
 	ret = -EMFILE;

@@ -54,9 +54,27 @@ static bool is_mcast(const struct fabric_flow *flow)
 	return ib_lid_is_mcast(flow->key.dlid);
 }
 
+/* Whether it gets to a wanted port by the network. */
+static bool leaves_for_node(const struct daemon_capture_filter *w, const struct fabric_flow *flow)
+{
+	const struct fabric_port *to;
+
+	if (is_mcast(flow)) {
+		for (unsigned i = 0; i < w->n_nodes; i++)
+			if (w->node[i]->type == FABRIC_HCA &&
+			    fabric_attach_find(w->f, w->node[i]->hca, &flow->key.dgid))
+				return true;
+		return false;
+	}
+	to = fabric_ethernet_find_anywhere(w->f, flow->from, &flow->key.dgid);
+	return to && is_wanted_port(w, to);
+}
+
 static bool is_of_node(const struct daemon_capture_filter *w, const struct fabric_flow *flow)
 {
 	if (!w->node || is_wanted_port(w, flow->from))
+		return true;
+	if (flow->path->roce && leaves_for_node(w, flow))
 		return true;
 	for (uint32_t i = 0; i < flow->path->n_reached; i++)
 		if (is_wanted_port(w, flow->path->reached[i]))

@@ -78,6 +78,7 @@ struct fabric_ethernet {
 	uint16_t round;   /* counts up when the port gets other sockets */
 	uint32_t ipv4;    /* its first address, network order; 0: none */
 	uint8_t ipv6[16];
+	uint8_t mac[6];
 	struct ib_gid gid[SHM_GIDS]; /* zero where an entry is empty */
 };
 
