@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "fabric/model/event.h"
 #include "subnet/sa.h"
 #include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"
@@ -30,6 +31,16 @@ static void group_end(struct sa *sa, struct sa_group *g)
 {
 	sa_report_group(sa, g, false);
 	sa_group_free(sa, g);
+}
+
+static void tell_member(const struct sa *sa, const char *kind, const struct sa_group *g,
+                        const struct fabric_port *port, uint8_t join_state, const char *why)
+{
+	fabric_tell(sa->f, &(struct fabric_event){ .kind = kind,
+	                                           .what = why,
+	                                           .port = port,
+	                                           .mgid = &g->rec.mgid,
+	                                           .join_state = join_state });
 }
 
 static unsigned full_members(const struct sa_group *g)
@@ -168,9 +179,9 @@ static void describe(const struct sa_group *g, uint8_t join_state, struct wire_m
 }
 
 /* Adds the states that the request @rec asks for to the membership of @port, and makes @rec the
- * response; on failure nothing changes. */
+ * response; on failure nothing changes. *@added: those that it had not. */
 static enum sa_status join(struct sa *sa, struct sa_group *g, struct fabric_port *port,
-                           struct wire_mcmember *rec)
+                           struct wire_mcmember *rec, uint8_t *added)
 {
 	struct sa_member *m = member_add(g, port);
 	uint8_t before;
@@ -180,6 +191,7 @@ static enum sa_status join(struct sa *sa, struct sa_group *g, struct fabric_port
 	before = m->join_state;
 	m->join_state |= rec->join_state;
 	if (before == m->join_state || !sa_group_route(sa, g)) {
+		*added = m->join_state & (uint8_t)~before;
 		g->awaited &= !(m->join_state & FULL_STATES);
 		describe(g, m->join_state, rec);
 		return SA_OK;
@@ -242,6 +254,7 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 	struct fabric_port *port;
 	struct sa_group *g;
 	enum sa_status status = member_port(sa, mask, rec, &port);
+	uint8_t added;
 	bool is_new;
 
 	if (status != SA_OK)
@@ -263,11 +276,13 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 		return status;
 	base_log_trace(join, "SA: %s:%u joins %s, MLID 0x%04x%s", port->node->name, port->num,
 	               wire_gid_text(&g->rec.mgid), g->rec.mlid, is_new ? ", a new group" : "");
-	status = join(sa, g, port, rec);
+	status = join(sa, g, port, rec, &added);
 	if (is_new && status == SA_OK)
 		sa_report_group(sa, g, true);
 	else if (is_new)
 		sa_group_free(sa, g);
+	if (status == SA_OK && added)
+		tell_member(sa, "join", g, port, added, NULL);
 	return status;
 }
 
@@ -288,6 +303,7 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
 		return SA_REQ_INVALID;
 	base_log_trace(join, "SA: %s:%u leaves %s", port->node->name, port->num,
 	               wire_gid_text(&g->rec.mgid));
+	tell_member(sa, "leave", g, port, rec->join_state, NULL);
 	m->join_state &= (uint8_t)~rec->join_state;
 	left = m->join_state;
 	describe(g, left, rec);
@@ -322,9 +338,14 @@ static void group_swept(struct sa *sa, struct sa_group *g)
 {
 	unsigned before = g->n_members;
 
-	for (unsigned i = g->n_members; i--;)
-		if (g->member[i].port->state == IB_PORT_DOWN)
-			member_remove(g, &g->member[i]);
+	for (unsigned i = g->n_members; i--;) {
+		const struct sa_member *m = &g->member[i];
+
+		if (m->port->state != IB_PORT_DOWN)
+			continue;
+		tell_member(sa, "leave", g, m->port, m->join_state, "its port is down");
+		member_remove(g, &g->member[i]);
+	}
 	if (is_over(g))
 		group_end(sa, g);
 	else if (g->n_members == before && !sm_mcast_is_stale(sa->sm, g->rec.mlid))

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/model/event.h"
 #include "subnet/sa.h"
 #include "subnet/sa_query.h"
 
@@ -36,6 +37,10 @@ static void tell(struct sa *sa, uint16_t trap, const struct ib_gid *gid)
 
 void sa_report_group(struct sa *sa, const struct sa_group *g, bool created)
 {
+	fabric_tell(sa->f, &(struct fabric_event){ .kind = "group",
+	                                           .what = created ? "made" : "ended",
+	                                           .mgid = &g->rec.mgid,
+	                                           .mlid = g->rec.mlid });
 	tell(sa, created ? TRAP_MGID_CREATED : TRAP_MGID_DELETED, &g->rec.mgid);
 }
 

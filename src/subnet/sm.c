@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "fabric/forwarding/flow.h"
 #include "fabric/agents/mads.h"
+#include "fabric/model/event.h"
 #include "subnet/sm.h"
 #include "subnet/sm_state.h"
 #include "wire/sm_attr.h"
@@ -61,6 +62,8 @@ static void bring_up(struct fabric *f, struct fabric_port *p)
 	if (!peer || (p->state == IB_PORT_ACTIVE && peer->state == IB_PORT_ACTIVE))
 		return;
 	p->state = peer->state = IB_PORT_ACTIVE;
+	fabric_tell_port(f, p);
+	fabric_tell_port(f, peer);
 	fabric_flow_link_changed(f, p);
 }
 

@@ -10,6 +10,7 @@
 #include "fabric/agents/training.h"
 #include "fabric/agents/traps.h"
 #include "fabric/forwarding/flow.h"
+#include "fabric/model/event.h"
 
 struct fabric_node *fabric_node_find(const struct fabric *f, const char *name)
 {
@@ -29,6 +30,7 @@ static void set_state(struct fabric *f, struct fabric_port *p, uint8_t state)
 		fabric_port_publish(f, p);
 	else
 		p->node->state_change = 1;
+	fabric_tell_port(f, p);
 }
 
 static bool may_come_up(const struct fabric_port *p)
@@ -87,6 +89,10 @@ int fabric_link_set(struct fabric *f, struct fabric_port *p, bool up)
 	if (p->cut == !up)
 		return up && p->fault.down ? -EBUSY : -EALREADY;
 	p->cut = p->peer->cut = !up;
+	fabric_tell(f, &(struct fabric_event){ .kind = "link",
+	                                       .what = up ? "up" : "down",
+	                                       .port = p,
+	                                       .tells_peer = true });
 	if (settle(f, p))
 		tell(f, p);
 	if (!up)
@@ -128,6 +134,9 @@ int fabric_switch_set(struct fabric *f, struct fabric_node *sw, bool alive)
 	if (sw->dead == !alive)
 		return -EALREADY;
 	sw->dead = !alive;
+	fabric_tell(f, &(struct fabric_event){ .kind = "switch",
+	                                       .what = alive ? "revived" : "killed",
+	                                       .node = sw });
 	if (!alive) {
 		forget_tables(sw);
 		f->foreign++;

@@ -14,6 +14,7 @@
 #include "fabric/agents/training.h"
 #include "fabric/agents/traps.h"
 #include "fabric/forwarding/flow.h"
+#include "fabric/model/event.h"
 #include "fabric/model/lanes.h"
 #include "wire/sm_attr.h"
 
@@ -479,6 +480,8 @@ static void set_state(struct request *r, struct fabric_port *p, const struct wir
 	set_physical_state(r, p, i);
 	if (i->port_state > IB_PORT_DOWN)
 		p->state = i->port_state;
+	if (p->state != old && i->port_state > IB_PORT_DOWN) /* else who sets it DOWN tells */
+		fabric_tell_port(r->f, p);
 	if (p->state != old || i->port_state == IB_PORT_DOWN || i->port_physical_state)
 		r->changed |= FABRIC_PORT_STATE;
 	if (p->peer && p->peer->state != peer_old)

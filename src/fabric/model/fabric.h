@@ -194,6 +194,13 @@ struct fabric_attach;
 struct fabric_lanes;
 struct fabric_flows;
 struct fabric_mads;
+struct fabric_event;
+
+/* Who hears what happens: event.h. hear is NULL: nobody. */
+struct fabric_listener {
+	void (*hear)(void *arg, const struct fabric_event *event);
+	void *arg;
+};
 
 struct fabric {
 	struct shm_region *region;
@@ -211,6 +218,7 @@ struct fabric {
 	struct base_hash by_guid, by_alias; /* of HCA ports */
 	uint32_t walk;
 	uint64_t subnet_prefix; /* host order */
+	struct fabric_listener listener;
 	uint64_t foreign; /* SMPs that may have written tables, switches that have lost theirs */
 };
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What happens to the fabric, for who wants to hear of it (`umbel monitor`). Whoever makes it
+ * happen says so here, whatever the folder; it knows nobody who listens. While nobody does, that
+ * costs a load and a branch, and nothing is written.
+ */
+#ifndef FABRIC_EVENT_H
+#define FABRIC_EVENT_H
+
+#include <sys/types.h>
+
+#include "fabric/model/fabric.h"
+
+/* What is zero or NULL is not said. Nobody keeps the pointers. */
+struct fabric_event {
+	const char *kind;               /* as listeners are told; umbel-monitor(1) has them all */
+	const char *what;               /* what has happened, if the kind does not say it */
+	const struct fabric_port *port; /* where; with tells_peer, and at the link's other end */
+	const struct fabric_node *node;
+	bool tells_peer, tells_state; /* tells_state: the port's */
+	const char *host;
+	const struct ib_gid *mgid;
+	uint16_t mlid;
+	uint8_t join_state; /* that was added or taken away */
+	uint32_t qpn;
+	pid_t pid;
+	const char *program, *interface;
+	const char *key, *value; /* of a setting */
+	uint32_t number;         /* of a rule of faults */
+	uint64_t fired;          /* how often it has */
+	const char *rule;
+	const char *engine; /* of routing */
+	uint64_t took_us;
+};
+
+static inline bool fabric_has_listeners(const struct fabric *f)
+{
+	return f->listener.hear;
+}
+
+static inline void fabric_tell(const struct fabric *f, const struct fabric_event *event)
+{
+	if (fabric_has_listeners(f))
+		f->listener.hear(f->listener.arg, event);
+}
+
+/* The port's state has changed. */
+static inline void fabric_tell_port(const struct fabric *f, const struct fabric_port *p)
+{
+	fabric_tell(f, &(struct fabric_event){ .kind = "port", .port = p, .tells_state = true });
+}
+
+/* Of a queue pair of an HCA; @mgid: with that group, or NULL. */
+static inline void fabric_tell_qp(const struct fabric *f, uint32_t hca, uint32_t qpn,
+                                  const char *what, const struct ib_gid *mgid)
+{
+	fabric_tell(f, &(struct fabric_event){ .kind = "qp",
+	                                       .what = what,
+	                                       .host = f->region->hcas[hca].host,
+	                                       .qpn = qpn,
+	                                       .mgid = mgid });
+}
+
+#endif
