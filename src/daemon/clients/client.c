@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,6 +18,7 @@
 #include "base/util.h"
 #include "daemon/clients/client.h"
 #include "fabric/agents/mads.h"
+#include "fabric/model/event.h"
 
 #define MAX_CLIENTS (1u << 20)
 
@@ -81,6 +83,49 @@ static void watch_process(struct daemon_client *c)
 		close(fd);
 }
 
+/* A look at its memory, for its arguments, could take long. */
+bool daemon_program_name(pid_t pid, char name[static DAEMON_PROGRAM])
+{
+	char path[32];
+	ssize_t n;
+	int fd;
+
+	if (pid <= 0) /* it is in another PID namespace */
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, name, DAEMON_PROGRAM - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	name[n] = '\0';
+	name[strcspn(name, "\n")] = '\0';
+	for (char *c = name; *c; c++) /* a program has the name that it likes */
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	return true;
+}
+
+/* Its name is kept: when it is gone, nobody has it. */
+static void tell(struct daemon_client *c, const char *what)
+{
+	const struct fabric *f = c->all->f;
+
+	if (!daemon_client_is_program(c) || !fabric_has_listeners(f))
+		return;
+	if (!*c->program && !daemon_program_name(c->pid, c->program))
+		*c->program = '\0';
+	fabric_tell(f, &(struct fabric_event){
+	                       .kind = "program",
+	                       .what = what,
+	                       .host = c->host_index < 0 ? NULL : f->host[c->host_index].name,
+	                       .pid = c->pid > 0 ? c->pid : 0,
+	                       .program = *c->program ? c->program : NULL,
+	                       .interface = c->role == CONTROL_ROLE_VERBS ? "verbs" : "umad" });
+}
+
 static int find_host(struct daemon_client *c, const char *host)
 {
 	c->host_index = -1;
@@ -117,6 +162,7 @@ static int hello(struct daemon_call *call)
 	c->greeted = true;
 	if (c->role == CONTROL_ROLE_VERBS)
 		watch_process(c);
+	tell(c, "connected");
 	rep = daemon_call_reply(call, sizeof(*rep));
 	*rep = (struct control_hello_reply){ .client = c->id, .host_index = c->host_index };
 	return c->role == CONTROL_ROLE_CLI ? 0 : give_region(call, c->all->f->region);
@@ -575,6 +621,7 @@ void daemon_client_free(struct daemon_client *c)
 		control_close_fds(&c->later->reply);
 		end_wait(c);
 	}
+	tell(c, "gone");
 	base_timer_stop(&c->more_posts);
 	control_posts_unmap(c->posts.ring);
 	if (c->cm)

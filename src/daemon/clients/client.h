@@ -39,6 +39,8 @@ struct daemon_clients {
 	int spare_fd; /* given up to refuse a client when there are no more descriptors */
 };
 
+#define DAEMON_PROGRAM 32 /* a program's name, with the end */
+
 struct daemon_client {
 	struct daemon_clients *all;
 	uint32_t id;
@@ -49,6 +51,7 @@ struct daemon_client {
 	bool greeted, is_owner; /* is_owner: or root */
 	int host_index;         /* -1: it sees all hosts */
 	pid_t pid;
+	char program[DAEMON_PROGRAM]; /* its name, once somebody was told */
 	struct daemon_holder *holds;
 	struct cm_client *cm; /* once it has asked for something of rdma_cm's */
 	struct control_posts_reader posts;
@@ -66,6 +69,9 @@ int daemon_clients_listen(struct daemon_clients *all, int listen_fd);
 
 /* Whether it is a process that uses verbs or libibumad. */
 bool daemon_client_is_program(const struct daemon_client *c);
+
+/* The name of a process, as ps(1) has it. False: it cannot be had. */
+bool daemon_program_name(pid_t pid, char name[static DAEMON_PROGRAM]);
 
 /* How many processes use verbs, but for the daemon itself. */
 unsigned daemon_clients_count_verbs(const struct daemon_clients *all);

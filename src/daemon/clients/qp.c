@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "daemon/clients/qp.h"
 #include "fabric/forwarding/attach.h"
+#include "fabric/model/event.h"
 #include "hca/link/link_roce.h"
 #include "shm/connection.h"
 #include "shm/events.h"
@@ -729,6 +730,8 @@ void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 	while (!LIST_EMPTY(&qp->users)) /* of processes that are dead, too */
 		daemon_qp_close(LIST_FIRST(&qp->users));
 	take_sent(all, qp);
+	if (!qp->is_roce_sender)
+		fabric_tell_qp(all->f, qp->hca_index, qp->qpn, "ended", NULL);
 	clear_record(all, qp->qpn);
 	shm_events_clear(&all->f->region->connections[SHM_QP_INDEX(qp->qpn)].events);
 	wake_peer(all, qp);
@@ -782,6 +785,8 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 		s->flags |= SHM_QP_COUNTS_REMOTE;
 	if (m->state == IBV_QPS_RESET)
 		qp->told_error = qp->told_established = false;
+	if (m->state == IBV_QPS_ERR && s->state != IBV_QPS_ERR)
+		fabric_tell_qp(all->f, qp->hca_index, qp->qpn, "error", NULL);
 	s->state = m->state;
 	qp->target = m->target;
 	s->connection.dest_qpn = m->dest_qpn;

@@ -22,11 +22,11 @@ static uint64_t next_time(const struct daemon_rule *r, uint64_t now_ns)
 }
 
 /* Its time has come. Nothing can happen to a link that is down but that it comes up otherwise. */
-static void come(struct daemon_rule *r, uint64_t now_ns)
+static void come(const struct daemon_rules *rules, struct daemon_rule *r, uint64_t now_ns)
 {
 	const bool lasts = r->fault & (DAEMON_FAULT_WIDTH | DAEMON_FAULT_SPEED);
 
-	if ((lasts || r->link->state != IB_PORT_DOWN) && daemon_rule_fires(r)) {
+	if ((lasts || r->link->state != IB_PORT_DOWN) && daemon_rule_fires(rules, r)) {
 		r->link->stats.symbol_errors += r->errors;
 		r->holds = !r->errors;
 		r->ends_ns = !lasts        ? now_ns + r->down_ns
@@ -37,14 +37,14 @@ static void come(struct daemon_rule *r, uint64_t now_ns)
 }
 
 /* Whether it now holds and has not before, or the other way round. */
-static bool advance(struct daemon_rule *r, uint64_t now_ns)
+static bool advance(const struct daemon_rules *rules, struct daemon_rule *r, uint64_t now_ns)
 {
 	const bool held = r->holds;
 
 	if (r->holds && now_ns >= r->ends_ns)
 		r->holds = false;
 	if (now_ns >= r->due_ns)
-		come(r, now_ns);
+		come(rules, r, now_ns);
 	return r->holds != held;
 }
 
@@ -105,7 +105,7 @@ bool daemon_bad_links_run(struct daemon_bad_links *b)
 	{
 		if (!daemon_rule_is_about_link(r))
 			continue;
-		if (advance(r, now_ns))
+		if (advance(b->rules, r, now_ns))
 			changed |= apply(b, r->link);
 		if (r->due_ns < next_ns)
 			next_ns = r->due_ns;

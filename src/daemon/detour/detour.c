@@ -16,6 +16,7 @@
 #include "daemon/detour/detour.h"
 #include "fabric/forwarding/flow.h"
 #include "fabric/forwarding/mcast_path.h"
+#include "fabric/model/event.h"
 #include "shm/wire.h"
 #include "wire/roce.h"
 
@@ -542,6 +543,10 @@ static int add_fault(struct daemon_call *call)
 		daemon_rules_remove(&d->rules, rule->number);
 		return ret;
 	}
+	fabric_tell(d->f, &(struct fabric_event){ .kind = "fault",
+	                                          .what = "added",
+	                                          .number = rule->number,
+	                                          .rule = rule->text });
 	rep = daemon_call_reply(call, sizeof(*rep));
 	rep->number = rule->number;
 	return daemon_rule_is_about_link(rule) ? when_swept(d, daemon_bad_links_run(&d->bad_links))
@@ -557,6 +562,9 @@ static int clear_fault(struct daemon_call *call)
 
 	if (!daemon_rules_remove(&d->rules, req->handle))
 		return -ENOENT;
+	fabric_tell(d->f, &(struct fabric_event){ .kind = "fault",
+	                                          .what = req->handle ? "cleared" : "all cleared",
+	                                          .number = req->handle });
 	ret = adapt(d);
 	return ret ? ret : when_swept(d, changed);
 }

@@ -14,6 +14,7 @@
 #include "daemon/detour/rules.h"
 #include "fabric/agents/training.h"
 #include "fabric/forwarding/mcast_path.h"
+#include "fabric/model/event.h"
 #include "fabric/plan/port_name.h"
 #include "wire/headers.h"
 #include "wire/ip.h"
@@ -607,7 +608,19 @@ static uint32_t next_random(struct daemon_rule *r)
 	return (uint32_t)((z ^ (z >> 31)) >> 32);
 }
 
-bool daemon_rule_fires(struct daemon_rule *r)
+#define TOLD_FIRST 4 /* and then each time that its number is a power of two */
+
+static void tell_fired(const struct daemon_rules *rules, const struct daemon_rule *r)
+{
+	if (r->fired <= TOLD_FIRST || !(r->fired & (r->fired - 1)))
+		fabric_tell(rules->f, &(struct fabric_event){ .kind = "fault",
+		                                              .what = "fired",
+		                                              .number = r->number,
+		                                              .fired = r->fired,
+		                                              .rule = r->text });
+}
+
+bool daemon_rule_fires(const struct daemon_rules *rules, struct daemon_rule *r)
 {
 	r->fitted++;
 	if (r->nth && (r->fitted < r->nth || r->fitted - r->nth >= r->count))
@@ -617,6 +630,7 @@ bool daemon_rule_fires(struct daemon_rule *r)
 	if (r->chance && next_random(r) > r->chance)
 		return false;
 	r->fired++;
+	tell_fired(rules, r);
 	return true;
 }
 
@@ -707,7 +721,7 @@ int daemon_rules_judge_call(struct daemon_rules *rules, unsigned kind, uint32_t 
 	{
 		if (r->fault == DAEMON_FAULT_CALL_OF(kind) && is_its_time(r, now_ns) &&
 		    (!r->from_host || r->from_host == host) &&
-		    (!r->from_qpn || r->from_qpn == qpn) && daemon_rule_fires(r))
+		    (!r->from_qpn || r->from_qpn == qpn) && daemon_rule_fires(rules, r))
 			value = r->value;
 	}
 	return value;
@@ -721,7 +735,7 @@ struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,
 
 	TAILQ_FOREACH(r, &rules->all, entry)
 	{
-		if (!is_chosen(rules, r, packet) || !daemon_rule_fires(r))
+		if (!is_chosen(rules, r, packet) || !daemon_rule_fires(rules, r))
 			continue;
 		if (r->fault == DAEMON_FAULT_CORRUPT)
 			note_damage(r, packet);

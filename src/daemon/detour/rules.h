@@ -139,7 +139,7 @@ static inline bool daemon_rule_is_about_link(const struct daemon_rule *r)
 }
 
 /* Of what fits the rule: counts it. Whether the rule fires. */
-bool daemon_rule_fires(struct daemon_rule *r);
+bool daemon_rule_fires(const struct daemon_rules *rules, struct daemon_rule *r);
 
 /* What happens to a call of that kind (enum control_call_kind) by a program, to @hca; @qpn 0: by no
  * queue pair. 0: nothing. Counts it. */

@@ -8,11 +8,8 @@
  * Whose an object is, it says itself. So a first pass through the tables of objects counts them for
  * all processes, a place of a table in each part; then each part is a client.
  */
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "daemon/show/views.h"
@@ -105,30 +102,14 @@ static void count_next(const struct daemon_show *s, struct show_at *at, struct c
 	at->work += object != NULL;
 }
 
-/* Its name, as ps(1) has it: a look at its memory, for its arguments, could take long. */
 static void add_program(struct show_json *o, pid_t pid)
 {
-	char path[32], name[32];
-	ssize_t n;
-	int fd;
+	char name[DAEMON_PROGRAM];
 
-	if (pid <= 0) /* it is in another PID namespace */
-		return;
-	show_add_u64(o, "pid", (uint32_t)pid);
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	n = read(fd, name, sizeof(name) - 1);
-	close(fd);
-	if (n <= 0)
-		return;
-	name[n] = '\0';
-	name[strcspn(name, "\n")] = '\0';
-	for (char *c = name; *c; c++) /* a program has the name that it likes */
-		if (*c < ' ' || *c > '~')
-			*c = '?';
-	show_add_string(o, "program", name);
+	if (pid > 0) /* else it is in another PID namespace */
+		show_add_u64(o, "pid", (uint32_t)pid);
+	if (daemon_program_name(pid, name))
+		show_add_string(o, "program", name);
 }
 
 /* The host that it is on; or, if it sees all, those whose HCAs it has open. */

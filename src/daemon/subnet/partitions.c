@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon/subnet/partitions.h"
+#include "fabric/model/event.h"
 
 #define MAX_BYTES (16 << 20)
 
@@ -73,8 +74,11 @@ static int set(struct daemon_call *call)
 	file.text = text;
 	rep.error = daemon_partitions_read(subnet, &file, rep.why, sizeof(rep.why));
 	free(text);
-	if (!rep.error)
+	if (!rep.error) {
+		fabric_tell(subnet->f,
+		            &(struct fabric_event){ .kind = "sm", .what = "partitions" });
 		daemon_subnet_partitions_changed(subnet);
+	}
 	*(struct control_partitions_reply *)daemon_call_reply(call, sizeof(rep)) = rep;
 	return daemon_subnet_is_sweeping(subnet) ? DAEMON_REPLY_THEN : 0;
 }

@@ -4,6 +4,7 @@
  */
 #include "base/util.h"
 #include "daemon/subnet/settings.h"
+#include "fabric/model/event.h"
 
 static int set(struct daemon_call *call)
 {
@@ -18,6 +19,8 @@ static int set(struct daemon_call *call)
 	if (ret)
 		return ret;
 	s->f->region->control->settings = *settings;
+	fabric_tell(s->f,
+	            &(struct fabric_event){ .kind = "set", .key = req.key, .value = req.value });
 	if (settings->sa_send_only != send_only) {
 		/* an SA would tell nobody; who sets it wants it so */
 		daemon_ports_refresh(s->ports);

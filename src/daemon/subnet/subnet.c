@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "daemon/subnet/subnet.h"
 #include "fabric/agents/link.h"
+#include "fabric/model/event.h"
 #include "fabric/plan/port_name.h"
 
 static uint64_t now_ms(const struct daemon_subnet *s)
@@ -80,13 +81,26 @@ static void end_sweep(struct daemon_subnet *s)
 	daemon_mads_send(s->mads); /* what rdma_cm asks the SA now */
 }
 
+static void tell_swept(const struct daemon_subnet *s)
+{
+	fabric_tell(s->f,
+	            &(struct fabric_event){
+	                    .kind = "sweep",
+	                    .what = s->swept ? "failed" : "done",
+	                    .engine = fabric_routing_name(s->f->settings.routing),
+	                    .took_us = (base_timers_now(&s->loop->timers) - s->sweep_began_ns) /
+	                               1000 });
+}
+
 static void sweep_slice(struct daemon_subnet *s)
 {
 	uint32_t budget = SWEEP_SLICE;
 
 	if (s->sweep == DAEMON_SWEEP_REGISTER) {
-		if (register_some(s))
+		if (register_some(s)) {
+			tell_swept(s);
 			end_sweep(s);
+		}
 	} else if (s->sweep == DAEMON_SWEEP_SM && sm_sweep_step(s->sm, &budget)) {
 		s->swept = sm_sweep_result(s->sm);
 		s->sweep_mlid = s->next_switch = 0;
@@ -96,8 +110,10 @@ static void sweep_slice(struct daemon_subnet *s)
 	    sm_learn_step(s->sm, &s->next_switch, &budget))
 		end_first_sweep(s);
 	if (s->sweep == DAEMON_SWEEP_SA && budget &&
-	    sa_swept_step(s->mad.sa, &s->sweep_mlid, &budget))
+	    sa_swept_step(s->mad.sa, &s->sweep_mlid, &budget)) {
+		tell_swept(s);
 		end_sweep(s);
+	}
 	if (s->sweep != DAEMON_SWEEP_NONE)
 		base_timer_set_in(&s->loop->timers, &s->sweep_timer, 0, on_sweep_turn);
 }
@@ -120,6 +136,7 @@ void daemon_subnet_sweep(struct daemon_subnet *s)
 		return;
 	}
 	s->sweep = DAEMON_SWEEP_SM;
+	s->sweep_began_ns = base_timers_now(&s->loop->timers);
 	sm_sweep_begin(s->sm);
 	sweep_slice(s);
 }
@@ -153,10 +170,17 @@ static void on_learned(struct base_timer *t)
 		base_timer_set_in(&s->loop->timers, &s->learn_timer, 0, on_learned);
 }
 
+static void tell_role(const struct daemon_subnet *s, const char *what)
+{
+	fabric_tell(s->f, &(struct fabric_event){ .kind = "sm", .what = what });
+}
+
 static void give_up(void *arg)
 {
 	struct daemon_subnet *s = arg;
 
+	if (s->mad.sa)
+		tell_role(s, "resigned");
 	base_timer_stop(&s->learn_timer);
 	drop_sweep(s);
 	if (s->mad.sa) {
@@ -203,6 +227,7 @@ static void end_first_sweep(struct daemon_subnet *s)
 	end_take_over(s, ret);
 	if (ret)
 		return;
+	tell_role(s, "master");
 	s->sweep = DAEMON_SWEEP_REGISTER;
 	s->next_port = 0;
 	s->mad.sa->registering = true;
@@ -243,6 +268,7 @@ static int take_over(struct daemon_subnet *s)
 	sm_set_partitions(s->sm, s->partitions);
 	sm_sweep_begin(s->sm);
 	s->sweep = DAEMON_SWEEP_SM;
+	s->sweep_began_ns = base_timers_now(&s->loop->timers);
 	s->swept = 0; /* the SM counts as started, even if it then gives way to another SM */
 	s->mad.sweep_wanted = false;
 	s->mad.is_taking_over = true;
@@ -422,6 +448,24 @@ static int port_event(struct daemon_subnet *s, const struct control_sm_event *re
 	return 0;
 }
 
+/* What it is asked to do, and does. */
+static void tell_event(const struct daemon_subnet *s, const struct control_sm_event *request)
+{
+	static const char *const names[] = {
+		[CONTROL_SM_LID_CHANGE] = "lid-change",
+		[CONTROL_SM_CHANGE] = "sm-change",
+		[CONTROL_SM_CLIENT_REREGISTER] = "client-reregister",
+		[CONTROL_SM_START] = "start",
+		[CONTROL_SM_STOP] = "stop",
+	};
+	struct fabric_port *p = NULL;
+
+	if (request->type == CONTROL_SM_LID_CHANGE || request->type == CONTROL_SM_CLIENT_REREGISTER)
+		fabric_port_named(s->f, request->at.node, request->at.port, &p);
+	fabric_tell(s->f, &(struct fabric_event){
+	                          .kind = "sm", .what = names[request->type], .port = p });
+}
+
 static int sm_event(struct daemon_subnet *s, const struct control_sm_event *request)
 {
 	if (!s->mad.role) /* Ethernet ports: nobody manages their subnets */
@@ -449,6 +493,8 @@ static int serve_sm_event(struct daemon_call *call)
 	if (daemon_subnet_is_sweeping(s))
 		return DAEMON_SERVE_AGAIN;
 	ret = sm_event(s, call->body);
+	if (ret >= 0)
+		tell_event(s, call->body);
 	daemon_mads_send(s->mads); /* what rdma_cm asks the SA now */
 	return ret;
 }

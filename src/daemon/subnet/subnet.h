@@ -50,6 +50,7 @@ struct daemon_subnet {
 	unsigned next_port;           /* to be asked to register */
 	bool new_partitions;          /* the SA's groups are to follow it */
 	int swept;                    /* the last one's result */
+	uint64_t sweep_began_ns;      /* the last one, by the timers' clock */
 };
 
 /* Adds the requests to the table; @s is filled in as far as ->ports. */

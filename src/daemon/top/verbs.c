@@ -19,6 +19,7 @@
 #include "daemon/network/roce_port.h"
 #include "daemon/top/verbs.h"
 #include "fabric/forwarding/attach.h"
+#include "fabric/model/event.h"
 #include "fabric/plan/ethernet.h"
 #include "wire/mgid.h"
 #include "wire/text.h"
@@ -293,6 +294,7 @@ static void tell_qp(struct daemon_call *call, const struct daemon_qp *qp)
 {
 	const struct daemon_verbs *v = call->module;
 
+	fabric_tell_qp(v->f, qp->hca_index, qp->qpn, "made", NULL);
 	daemon_qp_tell(&v->objects->qps, qp,
 	               daemon_call_reply(call, sizeof(struct control_create_qp_reply)));
 }
@@ -557,8 +559,12 @@ static int attach(struct daemon_call *call)
 	if (ret)
 		return ret;
 	if (fabric_hca_is_ethernet(v->f, qp->hca->hca))
-		return daemon_roce_attach(v->roce, qp, &req->mgid, req->mlid);
-	return fabric_attach_add(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
+		ret = daemon_roce_attach(v->roce, qp, &req->mgid, req->mlid);
+	else
+		ret = fabric_attach_add(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
+	if (!ret)
+		fabric_tell_qp(v->f, qp->hca->hca, qp->qpn, "attached", &req->mgid);
+	return ret;
 }
 
 static int detach(struct daemon_call *call)
@@ -570,7 +576,10 @@ static int detach(struct daemon_call *call)
 
 	if (ret)
 		return ret;
-	return fabric_attach_remove(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
+	ret = fabric_attach_remove(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
+	if (!ret)
+		fabric_tell_qp(v->f, qp->hca->hca, qp->qpn, "detached", &req->mgid);
+	return ret;
 }
 
 static int get_flow(struct daemon_call *call)
