@@ -28,6 +28,7 @@
 	X(top)      \
 	X(explain)  \
 	X(check)    \
+	X(monitor)  \
 	X(capture)  \
 	X(ladder)   \
 	X(set)      \

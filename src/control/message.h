@@ -106,6 +106,12 @@ enum control_type {
 	CONTROL_CAPTURE,
 	CONTROL_ADD_FAULT,
 	CONTROL_CLEAR_FAULT, /* body: struct control_handle, the number of the rule; 0: all */
+	/*
+	 * Descriptor with the reply: a socket by which events come from now on, each a line of JSON
+	 * (umbel-monitor(1)), up to the end of the fabric. What there is no room for because the
+	 * reader is slow is lost, and counted. -EUSERS: as many as may read already.
+	 */
+	CONTROL_MONITOR,
 	/* sysfs */
 	CONTROL_DESCRIBE_PORT,
 	CONTROL_LIST_OBJECTS,

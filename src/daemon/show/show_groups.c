@@ -15,15 +15,6 @@
 
 #define PATH_COST 2 /* units of work (chores.h) */
 
-static const char *join_name(unsigned state)
-{
-	if (state & IB_JOIN_FULL)
-		return "full";
-	if (state & IB_JOIN_SEND_ONLY_FULL)
-		return "send-only";
-	return state & IB_JOIN_NON ? "non" : "send-only-non";
-}
-
 static void add_tree(const struct daemon_show *s, struct show_json *o, uint16_t mlid)
 {
 	show_open(o, "tree", '[');
@@ -95,7 +86,7 @@ static void add_members(const struct daemon_show *s, struct show_json *o, const 
 		show_open(o, NULL, '{');
 		show_add_text(o, "host", "%s", s->f->region->hcas[p->node->hca].host);
 		show_add_gid(o, "port_gid", &s->f->region->ports[p->index].gid[0]);
-		show_add_string(o, "join_state", join_name(sorted[i]->join_state));
+		show_add_string(o, "join_state", show_join_name(sorted[i]->join_state));
 		show_close(o, '}');
 	}
 	show_close(o, ']');

@@ -170,3 +170,12 @@ const char *show_state_name(unsigned state)
 
 	return state < ARRAY_SIZE(names) ? names[state] : "?";
 }
+
+const char *show_join_name(unsigned state)
+{
+	if (state & IB_JOIN_FULL)
+		return "full";
+	if (state & IB_JOIN_SEND_ONLY_FULL)
+		return "send-only";
+	return state & IB_JOIN_NON ? "non" : "send-only-non";
+}

@@ -43,4 +43,7 @@ void show_add_hex(struct show_json *o, const char *key, const uint8_t *bytes, si
 /* The name of a port's state (enum ib_port_state). */
 const char *show_state_name(unsigned state);
 
+/* The name of a membership (enum ib_join_state), of the best that the bits say. */
+const char *show_join_name(unsigned state);
+
 #endif

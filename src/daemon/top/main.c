@@ -32,6 +32,7 @@
 #include "daemon/network/roce_mad.h"
 #include "daemon/show/counts.h"
 #include "daemon/show/describe.h"
+#include "daemon/show/monitor.h"
 #include "daemon/show/show.h"
 #include "daemon/subnet/capture.h"
 #include "daemon/subnet/links.h"
@@ -76,6 +77,7 @@ struct daemon {
 	struct daemon_hosts hosts;
 	struct daemon_show show;
 	struct daemon_captures captures;
+	struct daemon_monitors monitors;
 	int ready_fd;
 	char notes[512]; /* for who starts the daemon: lines */
 };
@@ -181,6 +183,7 @@ static void on_turn_done(void *arg)
 	fabric_mads_settle(d->f);
 	fabric_collect_turn(d->f);
 	daemon_captures_flush(&d->captures);
+	daemon_monitors_flush(&d->monitors);
 	daemon_state_look(&d->state);
 }
 
@@ -251,6 +254,8 @@ static int add_requests(struct daemon *d, const char *name)
 	daemon_hosts_init(&d->hosts, all);
 	d->captures = (struct daemon_captures){ .f = d->f, .loop = &d->loop };
 	daemon_captures_init(&d->captures, all);
+	d->monitors = (struct daemon_monitors){ .f = d->f, .loop = &d->loop };
+	daemon_monitors_init(&d->monitors, all);
 	d->detour = (struct daemon_detour){ .f = d->f,
 		                            .loop = &d->loop,
 		                            .self = &d->self,
@@ -476,6 +481,7 @@ static void leave(struct daemon *d)
 	daemon_self_fini(&d->self);
 	daemon_hosts_stop(&d->hosts);
 	daemon_captures_stop(&d->captures);
+	daemon_monitors_stop(&d->monitors);
 	if (d->umad)
 		daemon_umad_stop(d->umad);
 }
