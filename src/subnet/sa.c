@@ -33,14 +33,18 @@ static void group_end(struct sa *sa, struct sa_group *g)
 	sa_group_free(sa, g);
 }
 
+/* Of each state by itself: who does the same again needs them all. */
 static void tell_member(const struct sa *sa, const char *kind, const struct sa_group *g,
                         const struct fabric_port *port, uint8_t join_state, const char *why)
 {
-	fabric_tell(sa->f, &(struct fabric_event){ .kind = kind,
-	                                           .what = why,
-	                                           .port = port,
-	                                           .mgid = &g->rec.mgid,
-	                                           .join_state = join_state });
+	for (unsigned state = 1; state <= JOIN_STATES; state <<= 1)
+		if (join_state & state)
+			fabric_tell(sa->f, &(struct fabric_event){ .kind = kind,
+			                                           .what = why,
+			                                           .port = port,
+			                                           .mgid = &g->rec.mgid,
+			                                           .join_state = (uint8_t)state,
+			                                           .group = &g->rec });
 }
 
 static unsigned full_members(const struct sa_group *g)

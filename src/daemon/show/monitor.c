@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "daemon/show/monitor.h"
 #include "fabric/model/event.h"
+#include "wire/sa.h"
 
 /* So few that to write them all does not take a turn of the loop longer than others may wait. */
 #define BYTES (256 << 10) /* that wait for one reader */
@@ -96,6 +97,20 @@ static void add_port(struct show_json *o, const struct fabric *f, const struct f
 		show_add_string(o, "state", show_state_name(p->state));
 }
 
+/* As the view "groups" has it. */
+static void add_group(struct show_json *o, const struct wire_mcmember *group)
+{
+	show_add_text(o, "qkey", "0x%08x", group->qkey);
+	show_add_text(o, "pkey", "0x%04x", group->pkey);
+	show_add_u64(o, "mtu", IB_MTU_BYTES(group->mtu));
+	show_add_u64(o, "rate", group->rate);
+	show_add_u64(o, "sl", group->sl);
+	if (group->tclass)
+		show_add_u64(o, "tclass", group->tclass);
+	if (group->flow_label)
+		show_add_u64(o, "flow_label", group->flow_label);
+}
+
 static void add_rule(struct show_json *o, const struct fabric_event *e)
 {
 	if (e->number)
@@ -131,6 +146,8 @@ static void write_line(struct show_json *o, const struct fabric *f, const struct
 		show_add_text(o, "mlid", "0x%04x", e->mlid);
 	if (e->join_state)
 		show_add_string(o, "join_state", show_join_name(e->join_state));
+	if (e->group)
+		add_group(o, e->group);
 	add_some(o, "key", e->key);
 	add_some(o, "value", e->value);
 	add_rule(o, e);

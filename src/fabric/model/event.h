@@ -11,6 +11,8 @@
 
 #include "fabric/model/fabric.h"
 
+struct wire_mcmember;
+
 /* What is zero or NULL is not said. Nobody keeps the pointers. */
 struct fabric_event {
 	const char *kind;               /* as listeners are told; umbel-monitor(1) has them all */
@@ -21,7 +23,8 @@ struct fabric_event {
 	const char *host;
 	const struct ib_gid *mgid;
 	uint16_t mlid;
-	uint8_t join_state; /* that was added or taken away */
+	uint8_t join_state;                /* of enum ib_join_state: it was added or taken away */
+	const struct wire_mcmember *group; /* what it is like */
 	uint32_t qpn;
 	pid_t pid;
 	const char *program, *interface;
