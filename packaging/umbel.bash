@@ -111,7 +111,7 @@ _umbel_word()
 	exec1) _umbel_offer "$(_umbel_hosts) --" ;;
 	capture1) _umbel_offer "$(_umbel_hosts) $(_umbel_switches)" ;;
 	explain1) _umbel_offer wc ;;
-	ladder1) _umbel_files ;;
+	ladder1 | record1 | replay1) _umbel_files ;;
 	env1 | rsh1) _umbel_offer "$(_umbel_hosts)" ;;
 	exec2 | run1) _umbel_offer -- ;;
 	show1 | simulate1 | top1) _umbel_offer "$(_umbel_listed "$command")" ;;

@@ -29,6 +29,8 @@
 	X(explain)  \
 	X(check)    \
 	X(monitor)  \
+	X(record)   \
+	X(replay)   \
 	X(capture)  \
 	X(ladder)   \
 	X(set)      \

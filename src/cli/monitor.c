@@ -187,20 +187,22 @@ static uint64_t now_ns(void)
 }
 
 /* A newer daemon may tell of what we do not know: then all of it is printed. */
-static void print_event(struct json_object *event, const char *line, uint64_t began_ns)
+void cli_monitor_print(struct json_object *event, uint64_t began_ns)
 {
-	const char *kind = cli_json_text(event, "event");
+	const char *kind = cli_json_text(event, "event"), *all;
 	struct json_object *at;
 	struct text t = { .n = 0 };
 	int64_t ns = 0;
 
-	if (json_object_object_get_ex(event, "time_ns", &at))
+	if (json_object_object_get_ex(event, "time_ns", &at) && json_object_get_int64(at) > 0)
 		ns = json_object_get_int64(at) - (int64_t)began_ns;
 	for (size_t i = 0; i < ARRAY_SIZE(texts) && !t.n; i++)
 		if (!strcmp(texts[i].event, kind))
 			put_event(&t, event, texts[i].text);
-	if (!t.n)
-		put(&t, line, strcspn(line, "\n"));
+	if (!t.n) {
+		all = json_object_to_json_string_ext(event, JSON_C_TO_STRING_PLAIN);
+		put(&t, all, strlen(all));
+	}
 	printf("%12.6f  %-7s  %.*s\n", ns > 0 ? (double)ns / (double)NS_PER_S : 0, kind, (int)t.n,
 	       t.at);
 }
@@ -214,7 +216,7 @@ static int print(void *arg, const char *line)
 		base_log("what the daemon says is no JSON: %s", line);
 		return CLI_FAILED;
 	}
-	print_event(event, line, *began_ns);
+	cli_monitor_print(event, *began_ns);
 	json_object_put(event);
 	return ferror(stdout) ? CLI_FAILED : 0;
 }

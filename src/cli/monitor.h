@@ -6,7 +6,10 @@
 #ifndef CLI_MONITOR_H
 #define CLI_MONITOR_H
 
+#include <stdint.h>
+
 struct control_client;
+struct json_object;
 
 /* Events from now on. 0 or CLI_FAILED. */
 int cli_monitor_open(struct control_client *client, const char *fabric);
@@ -14,6 +17,9 @@ int cli_monitor_open(struct control_client *client, const char *fabric);
 /* Calls @each with every line, its end of line included, until that returns other than 0, a signal
  * comes or the fabric ends. 0, what @each returned, or CLI_FAILED. */
 int cli_monitor_read(int (*each)(void *arg, const char *line), void *arg);
+
+/* Prints an event for people, with the seconds since then. */
+void cli_monitor_print(struct json_object *event, uint64_t began_ns);
 
 /* Ends it; also if it was never opened. */
 void cli_monitor_close(void);

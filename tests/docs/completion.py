@@ -28,7 +28,7 @@ _umbel_seconds={}
 """
 
 SETTINGS = sys.argv[2].split()
-COMMANDS = "up down run exec env rsh mpirun simulate ibsim show top explain check monitor capture ladder set status wait link fault switch sm daemon".split()
+COMMANDS = "up down run exec env rsh mpirun simulate ibsim show top explain check monitor record replay capture ladder set status wait link fault switch sm daemon".split()
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [
@@ -79,6 +79,9 @@ CASES = [
     ("umbel capture --group ", ["ff12:401b:ffff::ffff:ffff"]),
     ("umbel capture --class ", ["smp", "sa", "cm", "perf"]),
     ("umbel ladder /etc/hostn", ["/etc/hostname"]),
+    ("umbel record /etc/hostn", ["/etc/hostname"]),
+    ("umbel replay --speed 2 /etc/hostn", ["/etc/hostname"]),
+    ("umbel replay --topology /etc/hostn", ["/etc/hostname"]),
     ("umbel switch ", ["kill", "revive"]),
     ("umbel switch kill ", ["sw1"]),
     ("umbel sm ", ["start", "stop", "partitions", "event"]),
