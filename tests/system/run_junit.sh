@@ -51,9 +51,9 @@ run 3 --host h2 -- sh -c 'exit 3'
 reported "fabric=--hosts 2, hosts=2, switches=1, host=h2
 umbel.run 'sh -c exit 3' failure: exit status 3"
 
-run 139 -- sh -c 'kill -SEGV $$'
+run 138 -- sh -c 'kill -USR1 $$'
 reported "*
-umbel.run 'sh -c kill -SEGV \$\$' failure: ended by signal 11 (Segmentation fault)"
+umbel.run 'sh -c kill -USR1 \$\$' failure: ended by signal 10 (User defined signal 1)"
 
 run 127 -- nonesuch
 reported "*
