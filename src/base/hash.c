@@ -3,6 +3,7 @@
  * The intrusive hash table: see hash.h.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,33 +20,57 @@ static void put_first(struct base_hash_node **head, struct base_hash_node *node)
 	*head = node;
 }
 
-static int grow(struct base_hash *h)
+/* Where the nodes with this hash are. */
+static struct base_hash_node **bucket_of(const struct base_hash *h, uint64_t hash)
+{
+	size_t i = hash & (h->n_buckets / 2 - 1);
+
+	if (h->old && i >= h->moved)
+		return &h->old[i];
+	return &h->bucket[hash & (h->n_buckets - 1)];
+}
+
+/* Moves the nodes of one more bucket. */
+static void move_some(struct base_hash *h)
+{
+	size_t i = h->moved++;
+
+	while (h->old[i]) {
+		struct base_hash_node *node = h->old[i];
+
+		h->old[i] = node->next;
+		put_first(&h->bucket[node->hash & (h->n_buckets - 1)], node);
+	}
+	if (h->moved < h->n_buckets / 2)
+		return;
+	free(h->old);
+	h->old = NULL;
+}
+
+/* Without memory it stays as it is, and its buckets get fuller. */
+static void grow(struct base_hash *h)
 {
 	size_t n = h->n_buckets ? h->n_buckets * 2 : FIRST_BUCKETS;
 	struct base_hash_node **bucket = calloc(n, sizeof(*bucket));
 
 	if (!bucket)
-		return -ENOMEM;
-	for (size_t i = 0; i < h->n_buckets; i++) {
-		while (h->bucket[i]) {
-			struct base_hash_node *node = h->bucket[i];
-
-			h->bucket[i] = node->next;
-			put_first(&bucket[node->hash & (n - 1)], node);
-		}
-	}
-	free(h->bucket);
+		return;
+	h->old = h->bucket;
+	h->moved = 0;
 	h->bucket = bucket;
 	h->n_buckets = n;
-	return 0;
 }
 
 int base_hash_add(struct base_hash *h, struct base_hash_node *node, uint64_t hash)
 {
-	if (h->n == h->n_buckets && grow(h) && !h->n_buckets)
+	if (h->old)
+		move_some(h);
+	if (h->n >= h->n_buckets && !h->old)
+		grow(h);
+	if (!h->n_buckets)
 		return -ENOMEM;
 	node->hash = hash;
-	put_first(&h->bucket[hash & (h->n_buckets - 1)], node);
+	put_first(bucket_of(h, hash), node);
 	h->n++;
 	return 0;
 }
@@ -61,6 +86,7 @@ void base_hash_remove(struct base_hash *h, struct base_hash_node *node)
 void base_hash_fini(struct base_hash *h)
 {
 	free(h->bucket);
+	free(h->old);
 	*h = (struct base_hash){ 0 };
 }
 
@@ -73,7 +99,7 @@ static struct base_hash_node *match(struct base_hash_node *node, uint64_t hash)
 
 struct base_hash_node *base_hash_first(const struct base_hash *h, uint64_t hash)
 {
-	return h->n ? match(h->bucket[hash & (h->n_buckets - 1)], hash) : NULL;
+	return h->n ? match(*bucket_of(h, hash), hash) : NULL;
 }
 
 struct base_hash_node *base_hash_next(const struct base_hash_node *node)
@@ -81,19 +107,30 @@ struct base_hash_node *base_hash_next(const struct base_hash_node *node)
 	return match(node->next, node->hash);
 }
 
-struct base_hash_node *base_hash_walk(const struct base_hash *h, const struct base_hash_node *node)
+/* The first node in the buckets from number @i on: of old ones, then of the others. */
+static struct base_hash_node *first_from(const struct base_hash *h, bool old, size_t i)
 {
-	size_t i = 0;
-
-	if (node) {
-		if (node->next)
-			return node->next;
-		i = (node->hash & (h->n_buckets - 1)) + 1;
-	}
-	for (; i < h->n_buckets; i++)
+	for (; old && i < h->n_buckets / 2; i++)
+		if (h->old[i])
+			return h->old[i];
+	for (i = old ? 0 : i; i < h->n_buckets; i++)
 		if (h->bucket[i])
 			return h->bucket[i];
 	return NULL;
+}
+
+struct base_hash_node *base_hash_walk(const struct base_hash *h, const struct base_hash_node *node)
+{
+	size_t i;
+
+	if (!node)
+		return first_from(h, h->old, h->old ? h->moved : 0);
+	if (node->next)
+		return node->next;
+	i = node->hash & (h->n_buckets / 2 - 1);
+	if (h->old && i >= h->moved)
+		return first_from(h, true, i + 1);
+	return first_from(h, false, (node->hash & (h->n_buckets - 1)) + 1);
 }
 
 static uint64_t mix(uint64_t h)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * An intrusive hash table. The caller embeds a node in its struct, computes a 64-bit hash, and
- * compares keys itself. The table grows by doubling. Also the hash function for short keys. Not
+ * compares keys itself. The table grows by doubling, and moves its nodes bucket by bucket as others
+ * are added, so that no single one takes long. Also the hash function for short keys. Not
  * thread-safe.
  */
 #ifndef BASE_HASH_H
@@ -19,6 +20,8 @@ struct base_hash {
 	struct base_hash_node **bucket;
 	size_t n_buckets; /* a power of two, or 0 before the first node */
 	size_t n;
+	struct base_hash_node **old; /* half as many, while it grows; NULL: it does not */
+	size_t moved;                /* of these, from the first: their nodes are in the new ones */
 };
 
 /* Adds @node under @hash; the node stays the caller's. Returns 0 or -ENOMEM. */

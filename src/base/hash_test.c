@@ -111,6 +111,42 @@ static void the_walk_meets_each_node_once_while_they_are_removed(void **state)
 	base_hash_fini(&h);
 }
 
+static unsigned walk_all(const struct base_hash *h)
+{
+	unsigned met = 0;
+
+	for (struct base_hash_node *n = base_hash_walk(h, NULL); n; n = base_hash_walk(h, n))
+		met++;
+	return met;
+}
+
+/* A step of growth is done with each node that is added: all are there at each step, also when
+ * others go meanwhile. */
+static void nothing_is_lost_while_it_grows(void **state)
+{
+	struct base_hash h = { 0 };
+	struct item item[300] = { 0 };
+	unsigned growing = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(item); i++) {
+		item[i].key = i;
+		base_hash_add(&h, &item[i].node, base_hash_of(&i, sizeof(i), 0));
+		item[i].in = true;
+		growing += h.old != NULL;
+		if (i % 3 == 2) {
+			base_hash_remove(&h, &item[i / 3].node);
+			item[i / 3].in = false;
+		}
+		for (unsigned k = 0; k <= i; k++)
+			assert_ptr_equal(find(&h, k, base_hash_of(&k, sizeof(k), 0)),
+			                 item[k].in ? &item[k] : NULL);
+		assert_int_equal(walk_all(&h), h.n);
+	}
+	assert_in_range(growing, 8 + 16 + 32, ARRAY_SIZE(item));
+	base_hash_fini(&h);
+}
+
 static void random_use_agrees_with_flags(void **state)
 {
 	struct base_hash h = { 0 };
@@ -178,6 +214,7 @@ int main(void)
 		cmocka_unit_test(hashes_in_one_bucket_are_told_apart),
 		cmocka_unit_test(each_of_a_bucket_can_be_removed),
 		cmocka_unit_test(the_walk_meets_each_node_once_while_they_are_removed),
+		cmocka_unit_test(nothing_is_lost_while_it_grows),
 		cmocka_unit_test(random_use_agrees_with_flags),
 		cmocka_unit_test(every_byte_and_the_seed_and_the_length_change_the_hash),
 		cmocka_unit_test(low_bits_of_the_hash_are_well_mixed),
