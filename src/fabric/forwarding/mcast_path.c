@@ -619,32 +619,48 @@ void fabric_mcast_path_receiver_remove(struct fabric *f, struct fabric_mcast_pat
 		begin(f, s);
 		list[i] = list[--s->count];
 		end(f, s);
+		f->flows->work += i / FABRIC_FLOW_LOOKS;
 		return;
 	}
 }
 
-static bool is_gone(const struct fabric *f, uint32_t qpn)
-{
-	return f->region->qps[SHM_QP_INDEX(qpn)].qpn != qpn;
-}
-
-void fabric_mcast_path_prune(struct fabric *f, struct fabric_mcast_path *s)
+/* Removes the receivers of which @stays is false: one look at the list, however many they are. */
+static void keep(struct fabric *f, struct fabric_mcast_path *s,
+                 bool (*stays)(const struct fabric *f, uint32_t qpn, const struct fabric_port *p),
+                 const struct fabric_port *p)
 {
 	uint32_t *list = list_of(f, s), from = 0, to;
 
-	TAILQ_REMOVE(&f->flows->unpruned, s, of_unpruned);
-	s->unpruned = false;
 	f->flows->work += 1 + s->count / 8;
-	while (from < s->count && !is_gone(f, list[from]))
+	while (from < s->count && stays(f, list[from], p))
 		from++;
 	if (from == s->count)
 		return;
 	begin(f, s);
 	for (to = from; from < s->count; from++)
-		if (!is_gone(f, list[from]))
+		if (stays(f, list[from], p))
 			list[to++] = list[from];
 	s->count = to;
 	end(f, s);
+}
+
+static bool is_there(const struct fabric *f, uint32_t qpn, const struct fabric_port *p)
+{
+	(void)p;
+	return f->region->qps[SHM_QP_INDEX(qpn)].qpn == qpn;
+}
+
+/* Whether the queue pair, which may be gone, is not at @p. */
+static bool is_elsewhere(const struct fabric *f, uint32_t qpn, const struct fabric_port *p)
+{
+	return f->region->qps[SHM_QP_INDEX(qpn)].port != p->index;
+}
+
+void fabric_mcast_path_prune(struct fabric *f, struct fabric_mcast_path *s)
+{
+	TAILQ_REMOVE(&f->flows->unpruned, s, of_unpruned);
+	s->unpruned = false;
+	keep(f, s, is_there, NULL);
 }
 
 static void edge_gained(struct fabric *f, struct fabric_mcast_path *s, struct fabric_port *out)
@@ -658,16 +674,16 @@ static void edge_gained(struct fabric *f, struct fabric_mcast_path *s, struct fa
 
 static void edge_lost(struct fabric *f, struct fabric_mcast_path *s, struct fabric_port *out)
 {
-	const struct fabric_flows *t = f->flows;
-
 	if (out->mtu <= s->mtu && s->mtu < f->settings.mtu) {
 		fabric_mcast_path_compile(f, s); /* its MTU may have been the smallest */
 		return;
 	}
 	pull_hop(s, out);
 	pull_port(s->reached, &s->n_reached, out->peer);
-	for (uint32_t i = 0; i < t->n_list; i++)
-		fabric_mcast_path_receiver_remove(f, s, t->list[i]);
+	if (f->flows->n_list == 1)
+		fabric_mcast_path_receiver_remove(f, s, f->flows->list[0]);
+	else if (f->flows->n_list)
+		keep(f, s, is_elsewhere, out->peer);
 }
 
 static void pull_loss(struct fabric_mcast_path *s, const struct fabric_port *at)
