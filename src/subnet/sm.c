@@ -134,7 +134,7 @@ static bool bring_some_up(struct sm *sm, uint32_t *budget)
 	return sm->at < f->n_nodes;
 }
 
-/* Compiles the flows again to LIDs whose routes or ports have changed. Who set a link down has done
+/* Compiles the flows again to LIDs whose routes or ports have changed. Who set a link down sees to
  * its flows. */
 static void follow_changes(struct sm *sm)
 {

@@ -15,6 +15,9 @@
 #include "fabric/model/fabric.h"
 #include "subnet/sm_ops.h"
 
+/* What fabric_flows.work counts as one costs as much as so many table entries. */
+#define SM_FLOW_WORK 20
+
 struct partitions;
 struct sm;
 

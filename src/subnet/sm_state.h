@@ -62,9 +62,6 @@ struct sm_net {
 	uint64_t foreign, settings; /* at the last look: fabric.foreign, and a hash */
 };
 
-/* What fabric_flows.work counts as one costs as much as so many table entries. */
-#define SM_FLOW_WORK 20
-
 #define SM_MLID_WORDS ((IB_LID_MCAST_LAST - IB_LID_MCAST_FIRST) / 64 + 1)
 
 enum sm_sweep_phase {

@@ -9,7 +9,7 @@
 #include "fabric/agents/link.h"
 #include "fabric/plan/port_name.h"
 
-/* The subnet manager follows the change. The status of the request. */
+/* Flows and the subnet manager follow the change. The status of the request. */
 static int follow(struct daemon_links *links)
 {
 	daemon_subnet_sweep(links->subnet);
@@ -27,7 +27,7 @@ static int set_link(struct daemon_call *call)
 		return DAEMON_SERVE_AGAIN;
 	ret = fabric_port_named(links->f, req->at.node, req->at.port, &p);
 	if (!ret)
-		ret = fabric_link_set(links->f, p, req->up);
+		ret = fabric_link_note(links->f, p, req->up);
 	return ret ? ret : follow(links);
 }
 
@@ -44,7 +44,7 @@ static int set_switch(struct daemon_call *call)
 	if (!ret && node->type != FABRIC_SWITCH)
 		ret = -ENOTTY;
 	if (!ret)
-		ret = fabric_switch_set(links->f, node, req->alive);
+		ret = fabric_switch_note(links->f, node, req->alive);
 	return ret ? ret : follow(links);
 }
 

@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "daemon/subnet/subnet.h"
 #include "fabric/agents/link.h"
+#include "fabric/forwarding/flow.h"
 #include "fabric/model/event.h"
 #include "fabric/plan/port_name.h"
 
@@ -96,7 +97,13 @@ static void sweep_slice(struct daemon_subnet *s)
 {
 	uint32_t budget = SWEEP_SLICE;
 
-	if (s->sweep == DAEMON_SWEEP_REGISTER) {
+	if (!fabric_flow_follow(s->f, &budget, SM_FLOW_WORK)) {
+		base_timer_set_in(&s->loop->timers, &s->sweep_timer, 0, on_sweep_turn);
+		return;
+	}
+	if (s->sweep == DAEMON_SWEEP_FLOWS) {
+		end_sweep(s);
+	} else if (s->sweep == DAEMON_SWEEP_REGISTER) {
 		if (register_some(s)) {
 			tell_swept(s);
 			end_sweep(s);
@@ -131,13 +138,11 @@ void daemon_subnet_sweep(struct daemon_subnet *s)
 	}
 	s->mad.sweep_wanted = false;
 	s->swept = 0;
-	if (!s->mad.sa) {
-		end_sweep(s);
-		return;
+	s->sweep = s->mad.sa ? DAEMON_SWEEP_SM : DAEMON_SWEEP_FLOWS;
+	if (s->mad.sa) {
+		s->sweep_began_ns = base_timers_now(&s->loop->timers);
+		sm_sweep_begin(s->sm);
 	}
-	s->sweep = DAEMON_SWEEP_SM;
-	s->sweep_began_ns = base_timers_now(&s->loop->timers);
-	sm_sweep_begin(s->sm);
 	sweep_slice(s);
 }
 
@@ -150,6 +155,7 @@ void daemon_subnet_lid_changed(struct daemon_subnet *s)
 static void drop_sweep(struct daemon_subnet *s)
 {
 	base_timer_stop(&s->sweep_timer);
+	fabric_flow_follow_all(s->f);
 	s->sweep = DAEMON_SWEEP_NONE;
 	s->new_partitions = false;
 }

@@ -80,7 +80,7 @@ void fabric_port_retrain(struct fabric *f, struct fabric_port *p)
 	tell(f, p);
 }
 
-int fabric_link_set(struct fabric *f, struct fabric_port *p, bool up)
+int fabric_link_note(struct fabric *f, struct fabric_port *p, bool up)
 {
 	if (!p->peer)
 		return -ENOTCONN;
@@ -96,8 +96,16 @@ int fabric_link_set(struct fabric *f, struct fabric_port *p, bool up)
 	if (settle(f, p))
 		tell(f, p);
 	if (!up)
-		fabric_flow_link_changed(f, p);
+		fabric_flow_note_link(f, p);
 	return 0;
+}
+
+int fabric_link_set(struct fabric *f, struct fabric_port *p, bool up)
+{
+	int ret = fabric_link_note(f, p, up);
+
+	fabric_flow_follow_all(f);
+	return ret;
 }
 
 bool fabric_link_set_fault(struct fabric *f, struct fabric_port *p,
@@ -115,7 +123,7 @@ bool fabric_link_set_fault(struct fabric *f, struct fabric_port *p,
 		changed = true;
 	}
 	if (carried && changed)
-		fabric_flow_link_changed(f, p);
+		fabric_flow_note_link(f, p);
 	return changed;
 }
 
@@ -129,7 +137,7 @@ static void forget_tables(struct fabric_node *sw)
 	sw->lft_top = sw->mft_top = 0;
 }
 
-int fabric_switch_set(struct fabric *f, struct fabric_node *sw, bool alive)
+int fabric_switch_note(struct fabric *f, struct fabric_node *sw, bool alive)
 {
 	if (sw->dead == !alive)
 		return -EALREADY;
@@ -146,7 +154,15 @@ int fabric_switch_set(struct fabric *f, struct fabric_node *sw, bool alive)
 			continue;
 		fabric_trap_link_state(f, sw->port[i].peer->node);
 		if (!alive)
-			fabric_flow_link_changed(f, &sw->port[i]);
+			fabric_flow_note_link(f, &sw->port[i]);
 	}
 	return 0;
+}
+
+int fabric_switch_set(struct fabric *f, struct fabric_node *sw, bool alive)
+{
+	int ret = fabric_switch_note(f, sw, alive);
+
+	fabric_flow_follow_all(f);
+	return ret;
 }

@@ -26,10 +26,15 @@ struct fabric_node *fabric_node_find(const struct fabric *f, const char *name);
  */
 int fabric_link_set(struct fabric *f, struct fabric_port *p, bool up);
 
+/* The same as fabric_link_set() and fabric_switch_set(), but the flows follow later:
+ * fabric_flow_note_link(). */
+int fabric_link_note(struct fabric *f, struct fabric_port *p, bool up);
+int fabric_switch_note(struct fabric *f, struct fabric_node *sw, bool alive);
+
 /*
  * That is wrong with the link at @p from now on, which is plugged in, and nothing else. It goes
  * down, comes up, or trains again, so that it gets another width or speed: then it is INIT. Flows
- * follow. Whether the state of its ends has changed.
+ * follow later: fabric_flow_note_link(). Whether the state of its ends has changed.
  */
 bool fabric_link_set_fault(struct fabric *f, struct fabric_port *p,
                            const struct fabric_link_fault *fault);

@@ -24,6 +24,8 @@ void fabric_flow_init(struct fabric *f)
 	base_idtable_init(&f->flows->ids, SHM_MAX_FLOWS);
 	shm_extents_init(&f->flows->lists, LIST_UNIT, c->lists_off, c->size - c->lists_off);
 	TAILQ_INIT(&f->flows->unpruned);
+	TAILQ_INIT(&f->flows->stale);
+	TAILQ_INIT(&f->flows->changed);
 	TAILQ_INIT(&f->flows->collect.waiting);
 	f->flows->collect.turn = 1;
 }
@@ -84,6 +86,7 @@ int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fab
 	if (ret)
 		goto err_id;
 	fabric_mcast_path_join(f, path, flow);
+	LIST_INSERT_HEAD(&from->flows, flow, of_port);
 	*out = flow;
 	return 0;
 err_id:
@@ -101,6 +104,7 @@ static void end_flow(struct fabric *f, struct fabric_flow *flow)
 	shm_write_begin(&r->seq);
 	r->count = 0;
 	shm_write_end(&r->seq);
+	LIST_REMOVE(flow, of_port);
 	fabric_mcast_path_leave(flow);
 	fabric_mcast_path_put(f, path);
 	if (flow->back)
@@ -282,6 +286,28 @@ void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow)
 		fabric_mcast_path_compile(f, flow->path);
 }
 
+bool fabric_flow_follow(struct fabric *f, uint32_t *budget, uint32_t cost_of_work)
+{
+	while (*budget) {
+		uint64_t cost = f->flows->work;
+
+		if (!fabric_mcast_path_follow(f))
+			return true;
+		cost = cost_of_work * (f->flows->work - cost);
+		*budget -= cost < *budget ? (uint32_t)cost : *budget;
+	}
+	return false;
+}
+
+void fabric_flow_follow_all(struct fabric *f)
+{
+	uint32_t budget;
+
+	do
+		budget = UINT32_MAX;
+	while (!fabric_flow_follow(f, &budget, 1));
+}
+
 /* Lanes begin to depend on the port in: flows that enter at @sw by different ones part. */
 static void part_flows(struct fabric *f, struct fabric_node *sw)
 {
@@ -307,6 +333,7 @@ void fabric_flow_lanes_changed(struct fabric *f, struct fabric_port *out)
 		part_flows(f, node);
 	}
 	fabric_mcast_path_lanes_changed(f, out);
+	fabric_flow_follow_all(f);
 }
 
 void fabric_flow_detour_changed(struct fabric *f)
@@ -361,7 +388,7 @@ static void loops_changed(struct fabric *f, const struct fabric_port *p)
 
 			looks++;
 			if (s->from == p && !s->ingress)
-				fabric_mcast_path_compile(f, s);
+				fabric_mcast_path_note_stale(f, s);
 		}
 	}
 	f->flows->work += looks / FABRIC_FLOW_LOOKS;
@@ -374,9 +401,15 @@ static void end_changed(struct fabric *f, struct fabric_port *p)
 		loops_changed(f, p);
 }
 
-void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p)
+void fabric_flow_note_link(struct fabric *f, struct fabric_port *p)
 {
 	end_changed(f, p);
 	if (p->peer)
 		end_changed(f, p->peer);
+}
+
+void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p)
+{
+	fabric_flow_note_link(f, p);
+	fabric_flow_follow_all(f);
 }

@@ -71,7 +71,7 @@ static struct fabric_flow *flow_from(struct env *e, unsigned host)
 
 #define MANY 320
 
-/* Whoever brings up many ports looks at all flows of each one's neighbours. */
+/* Whoever brings up many ports looks at all flows that end there, or begin, and at no others. */
 static void looking_at_flows_that_do_not_change_is_work(void **state)
 {
 	struct env *e = *state;
@@ -86,8 +86,11 @@ static void looking_at_flows_that_do_not_change_is_work(void **state)
 	for (unsigned i = 0; i < MANY; i++)
 		flow_from(e, 0);
 	before = e->f->flows->work;
-	fabric_flow_lanes_changed(e->f, e->f->hca_port[1]);
+	fabric_flow_lanes_changed(e->f, e->f->hca_port[0]);
 	assert_in_range(e->f->flows->work - before, MANY / FABRIC_FLOW_LOOKS, MANY / 4);
+	before = e->f->flows->work;
+	fabric_flow_lanes_changed(e->f, e->f->hca_port[1]);
+	assert_int_equal(e->f->flows->work, before);
 }
 
 /* ---- memory ---- */
@@ -162,6 +165,36 @@ static void a_link_that_fails_and_returns_concerns_its_own_flows(void **state)
 	assert_int_equal(testing_receivers(e->f, back), 1);
 	assert_int_equal(testing_receivers(e->f, self), 1);
 	assert_int_equal(testing_record(e->f, apart)->seq, seq);
+}
+
+/* They go on as they were until it is their turn, and may end before that. */
+static void flows_follow_a_failed_link_in_slices(void **state)
+{
+	struct env *e = *state;
+	struct fabric_port *trunk = &e->sw[0]->port[4];
+	struct fabric_flow *flow[8];
+	unsigned ended = 0, slices = 1;
+	uint32_t budget = 1;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
+		flow[i] = testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+	assert_int_equal(fabric_link_note(e->f, trunk, false), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
+		assert_int_equal(testing_receivers(e->f, flow[i]), 1);
+	assert_false(fabric_flow_follow(e->f, &budget, 1));
+	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
+		ended += !testing_receivers(e->f, flow[i]);
+	assert_int_equal(ended, 1);
+	fabric_flow_remove(e->f, flow[7]);
+	assert_int_equal(fabric_link_note(e->f, trunk, false), -EALREADY);
+	for (budget = 1; !fabric_flow_follow(e->f, &budget, 1); budget = 1)
+		slices++;
+	assert_in_range(slices, 6, 8);
+	for (unsigned i = 0; i < 7; i++)
+		assert_int_equal(testing_receivers(e->f, flow[i]), 0);
+	bring_up(e, trunk);
+	for (unsigned i = 0; i < 7; i++)
+		assert_int_equal(testing_receivers(e->f, flow[i]), 1);
 }
 
 static void set_member(struct env *e, unsigned sw, uint8_t port, bool is_member)
@@ -1263,6 +1296,7 @@ int main(void)
 		TEST(members_change_while_their_links_are_down),
 		TEST(without_memory_for_its_links_a_flow_follows_them_still),
 		TEST(a_link_that_fails_and_returns_concerns_its_own_flows),
+		TEST(flows_follow_a_failed_link_in_slices),
 		TEST(a_flow_lists_the_attached_qps_that_it_reaches),
 		TEST(attaching_and_detaching_change_the_flows_to_that_group),
 		TEST(every_change_moves_the_sequence_number),

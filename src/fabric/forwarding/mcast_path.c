@@ -217,6 +217,8 @@ void fabric_mcast_path_put(struct fabric *f, struct fabric_mcast_path *s)
 		LIST_REMOVE(s, of_ingress);
 	if (s->unpruned)
 		TAILQ_REMOVE(&t->unpruned, s, of_unpruned);
+	if (s->stale)
+		TAILQ_REMOVE(&t->stale, s, of_stale);
 	clear_hops(s);
 	if (s->list_room)
 		shm_extent_put(&t->lists, s->list_off);
@@ -710,8 +712,9 @@ void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struc
 	const struct fabric_mft_row *row = fabric_mft_get(out->node, s->key.dlid);
 	bool carries = fabric_port_carries(out);
 
-	/* a switch may begin or cease to drop packets; or its lanes depend on the port in */
-	if (!row || fabric_row_is_empty(row) ||
+	/* a switch may begin or cease to drop packets; or its lanes depend on the port in; or old hops
+	 * would seem to be new ones */
+	if (!row || !TAILQ_EMPTY(&f->flows->changed) || fabric_row_is_empty(row) ||
 	    (carries && (s->n_losses || out->link.partition_outbound || out->node->maps_lanes))) {
 		fabric_mcast_path_compile(f, s);
 		return;
@@ -736,23 +739,20 @@ void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struc
 /* The first link of flows that share their path from the second on. */
 static void follow_first_link(struct fabric *f, const struct fabric_port *from)
 {
-	struct fabric_mcast_path *s;
 	struct fabric_flow *flow;
 	uint64_t looks = 0;
 
-	if (!from->peer || from->peer->node->type != FABRIC_SWITCH)
-		return;
-	for (s = LIST_FIRST(&from->peer->node->entering); s; s = LIST_NEXT(s, of_ingress)) {
+	LIST_FOREACH(flow, &from->flows, of_port)
+	{
+		const struct fabric_mcast_path *s = flow->path;
+
 		looks++;
-		for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_mcast_path)) {
-			looks++;
-			if (flow->from != from || (flow->vl == fabric_lane_of(from, 0, s->key.sl) &&
-			                           flow->start == start_of(s, flow)))
-				continue;
-			fabric_flow_count(f, flow);
-			write_record(f, s, flow);
-			f->flows->work++;
-		}
+		if (!s->ingress || (flow->vl == fabric_lane_of(from, 0, s->key.sl) &&
+		                    flow->start == start_of(s, flow)))
+			continue;
+		fabric_flow_count(f, flow);
+		write_record(f, flow->path, flow);
+		f->flows->work++;
 	}
 	f->flows->work += looks / FABRIC_FLOW_LOOKS;
 }
@@ -774,52 +774,73 @@ static bool follow_hop(struct fabric *f, struct fabric_mcast_path_hop *h)
 	return true;
 }
 
-SLIST_HEAD(stale_paths, fabric_mcast_path);
-
-static void note_stale(struct stale_paths *stale, struct fabric_mcast_path *s)
+void fabric_mcast_path_note_stale(struct fabric *f, struct fabric_mcast_path *s)
 {
 	if (s->stale)
 		return;
 	s->stale = true;
-	SLIST_INSERT_HEAD(stale, s, next_stale);
+	TAILQ_INSERT_TAIL(&f->flows->stale, s, of_stale);
 }
 
-static void compile_stale(struct fabric *f, struct stale_paths *stale)
+static void note_all_lacking(struct fabric *f)
 {
 	struct fabric_mcast_path *s;
 
 	LIST_FOREACH(s, &f->flows->lacking, of_lacking)
-	note_stale(stale, s);
-	while ((s = SLIST_FIRST(stale))) {
-		SLIST_REMOVE_HEAD(stale, next_stale);
-		s->stale = false;
-		fabric_mcast_path_compile(f, s);
-	}
+	fabric_mcast_path_note_stale(f, s);
 }
 
 void fabric_mcast_path_lanes_changed(struct fabric *f, struct fabric_port *out)
 {
-	struct stale_paths stale = SLIST_HEAD_INITIALIZER(stale);
 	struct fabric_mcast_path_hop *h;
 
 	if (out->node->type == FABRIC_HCA)
 		follow_first_link(f, out);
 	for (h = LIST_FIRST(&out->hops); h; h = LIST_NEXT(h, of_port))
 		if (!follow_hop(f, h))
-			note_stale(&stale, h->path);
-	compile_stale(f, &stale);
+			fabric_mcast_path_note_stale(f, h->path);
+	note_all_lacking(f);
 }
 
 /* ---- links that fail and return ---- */
 
 void fabric_mcast_path_link_changed(struct fabric *f, struct fabric_port *out)
 {
-	struct stale_paths stale = SLIST_HEAD_INITIALIZER(stale);
-	struct fabric_mcast_path_hop *h;
+	struct fabric_mcast_path_hop *first;
 
 	if (out->node->type == FABRIC_HCA)
 		follow_first_link(f, out);
-	for (h = LIST_FIRST(&out->hops); h; h = LIST_NEXT(h, of_port))
-		note_stale(&stale, h->path);
-	compile_stale(f, &stale);
+	note_all_lacking(f);
+	while (out->is_changed && fabric_mcast_path_follow(f))
+		; /* it has changed twice in no time */
+	first = LIST_FIRST(&out->hops);
+	if (!first)
+		return;
+	LIST_INIT(&out->hops);
+	LIST_FIRST(&out->old_hops) = first;
+	first->of_port.le_prev = &LIST_FIRST(&out->old_hops);
+	TAILQ_INSERT_TAIL(&f->flows->changed, out, of_changed);
+	out->is_changed = true;
+}
+
+bool fabric_mcast_path_follow(struct fabric *f)
+{
+	struct fabric_mcast_path *s = TAILQ_FIRST(&f->flows->stale);
+	struct fabric_port *out;
+
+	if (s) {
+		TAILQ_REMOVE(&f->flows->stale, s, of_stale);
+		s->stale = false;
+		fabric_mcast_path_compile(f, s);
+		return true;
+	}
+	while ((out = TAILQ_FIRST(&f->flows->changed)) && LIST_EMPTY(&out->old_hops)) {
+		TAILQ_REMOVE(&f->flows->changed, out, of_changed);
+		out->is_changed = false;
+	}
+	if (!out)
+		return false;
+	/* its hops are new ones then */
+	fabric_mcast_path_compile(f, LIST_FIRST(&out->old_hops)->path);
+	return true;
 }

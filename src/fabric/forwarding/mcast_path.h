@@ -49,8 +49,8 @@ struct fabric_mcast_path {
 	struct fabric_port *from;    /* ingress is NULL: the port where the walk begins */
 	LIST_HEAD(, fabric_flow) flows;
 	LIST_ENTRY(fabric_mcast_path) of_ingress;
-	SLIST_ENTRY(fabric_mcast_path) next_stale; /* of those to be compiled again */
-	bool stale;
+	TAILQ_ENTRY(fabric_mcast_path) of_stale;
+	bool stale; /* it is to be compiled again */
 	struct base_hash_node by_gid, by_lid, by_key; /* by_gid: to a multicast GID */
 	uint64_t list_off;                            /* of QP numbers, in shared memory */
 	uint32_t list_room, count;
@@ -110,9 +110,15 @@ void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struc
  */
 void fabric_mcast_path_lanes_changed(struct fabric *f, struct fabric_port *out);
 
-/* The link of @out carries packets, or no longer does: compiles the paths again that leave there.
- */
+/* The link of @out carries packets, or no longer does: notes that the paths that leave there are to
+ * be compiled again. It takes no longer if they are many. */
 void fabric_mcast_path_link_changed(struct fabric *f, struct fabric_port *out);
+
+/* Notes that the path is to be compiled again. */
+void fabric_mcast_path_note_stale(struct fabric *f, struct fabric_mcast_path *s);
+
+/* Compiles one that was noted. False: there is none. */
+bool fabric_mcast_path_follow(struct fabric *f);
 
 /* Whether packets come through @sw. */
 bool fabric_mcast_path_visits(const struct fabric_mcast_path *s, const struct fabric_node *sw);

@@ -36,7 +36,7 @@ struct fabric_flow {
 	struct fabric_flow_key key;
 	struct fabric_port *from;
 	struct fabric_mcast_path *path; /* mcast_path.h: whom it reaches and how */
-	LIST_ENTRY(fabric_flow) of_mcast_path, of_sender; /* of_sender: its owner's */
+	LIST_ENTRY(fabric_flow) of_mcast_path, of_port, of_sender; /* of_sender: its owner's */
 	enum fabric_flow_start start;                     /* when its record was written */
 	uint8_t vl;                                       /* of the first link, likewise */
 	struct fabric_mcast_path *back; /* the way of the responses; NULL: none have come */
@@ -78,6 +78,8 @@ struct fabric_flows {
 	lacking;                                  /* paths that may cross links they are not in the
 	                                           * lists of: all changes of links concern them */
 	TAILQ_HEAD(, fabric_mcast_path) unpruned; /* they may list queue pairs that are gone */
+	TAILQ_HEAD(, fabric_mcast_path) stale;    /* they are to be compiled again, */
+	TAILQ_HEAD(, fabric_port) changed;        /* and those that leave these ports */
 	struct shm_extents lists;
 	uint32_t *list; /* scratch: where a list of receivers is built */
 	uint32_t n_list, list_room;
