@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "fabric/model/event.h"
+#include "fabric/model/flow_state.h"
 #include "subnet/sa.h"
 #include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"
@@ -359,12 +360,12 @@ static void group_swept(struct sa *sa, struct sa_group *g)
 		                 g->rec.mlid);
 }
 
-/* What a new tree costs, of rows of all switches. */
-static void spend_tree(const struct sa *sa, uint32_t *budget)
+/* What new trees cost, and the flows that follow them, since fabric_flows.work was @before. */
+static void spend_tree(const struct sa *sa, uint64_t before, uint32_t *budget)
 {
-	const uint32_t cost = 20 * sa->f->n_switches + 1000;
+	const uint64_t cost = 1000 + SM_FLOW_WORK * (sa->f->flows->work - before);
 
-	*budget -= cost < *budget ? cost : *budget;
+	*budget -= cost < *budget ? (uint32_t)cost : *budget;
 }
 
 /* The tree of the MLID is that of the members that have registered. */
@@ -383,10 +384,12 @@ static void mlid_learned(struct sa *sa, uint32_t i)
 bool sa_learned_step(struct sa *sa, uint32_t *mlid, uint32_t *budget)
 {
 	for (; *mlid <= IB_LID_MCAST_LAST - IB_LID_MCAST_FIRST && *budget; ++*mlid) {
+		uint64_t before = sa->f->flows->work;
+
 		if (!sm_mlid_is_earlier(sa->sm, (uint16_t)(IB_LID_MCAST_FIRST + *mlid)))
 			continue;
 		mlid_learned(sa, *mlid);
-		spend_tree(sa, budget);
+		spend_tree(sa, before, budget);
 	}
 	if (*mlid <= IB_LID_MCAST_LAST - IB_LID_MCAST_FIRST)
 		return false;
@@ -418,11 +421,12 @@ bool sa_swept_step(struct sa *sa, uint32_t *mlid, uint32_t *budget)
 {
 	for (; *mlid < sa->mlids.size && *budget; ++*mlid) {
 		const struct sa_mlid *m = base_idtable_get(&sa->mlids, *mlid);
+		uint64_t before = sa->f->flows->work;
 
 		if (!m)
 			continue;
 		mlid_swept(sa, m);
-		spend_tree(sa, budget);
+		spend_tree(sa, before, budget);
 	}
 	if (!*budget)
 		return false;

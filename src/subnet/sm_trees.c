@@ -517,6 +517,7 @@ int sm_route_mcast(struct sm *sm, uint16_t mlid, const struct sm_member *member,
 	if (!ib_lid_is_mcast(mlid) ||
 	    mlid - IB_LID_MCAST_FIRST >= (int)sm->f->settings.mft_capacity)
 		return -ENOSPC;
+	sm->f->flows->work += sm->net.n + n;
 	if (sm_mlid_is_earlier(sm, mlid) && are_served(mlid, member, n))
 		return 0;
 	if (!n) {

@@ -659,9 +659,12 @@ static bool end_qp(struct daemon_chore *c, uint32_t *budget)
 	if (!detach(all, qp, budget))
 		return false;
 	while (!LIST_EMPTY(&qp->flows)) {
+		uint64_t before = all->f->flows->work;
+
 		if (!daemon_chore_spend(budget, FLOW_COST))
 			return false;
 		drop_flow(all, qp, LIST_FIRST(&qp->flows));
+		daemon_chore_spend(budget, (uint32_t)(all->f->flows->work - before));
 	}
 	daemon_chore_spend(budget, QP_COST);
 	/* before the index serves another QP: its claims in retired rings are nobody's now */

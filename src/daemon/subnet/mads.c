@@ -7,8 +7,10 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon/subnet/mads.h"
+#include "fabric/model/flow_state.h"
 
-#define AT_ONCE 1024 /* MADs, before others have their turn */
+#define AT_ONCE   1024 /* MADs, before others have their turn; */
+#define MOST_WORK 4096 /* fewer if trees and flows (fabric_flows.work) follow them */
 
 struct daemon_mad {
 	STAILQ_ENTRY(daemon_mad) entry;
@@ -65,12 +67,14 @@ void daemon_mads_send_soon(struct daemon_mads *mads)
 
 void daemon_mads_send(struct daemon_mads *mads)
 {
+	const uint64_t most = mads->f->flows->work + MOST_WORK;
 	struct daemon_mad *m;
 
 	if (mads->sending)
 		return; /* whoever does will see to it */
 	mads->sending = true;
-	for (int n = 0; n < AT_ONCE && (m = STAILQ_FIRST(&mads->queue)); n++) {
+	for (int n = 0;
+	     n < AT_ONCE && mads->f->flows->work < most && (m = STAILQ_FIRST(&mads->queue)); n++) {
 		STAILQ_REMOVE_HEAD(&mads->queue, entry);
 		fabric_mad_send(mads->f, m->from, &m->mad);
 		free(m);

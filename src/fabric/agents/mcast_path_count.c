@@ -15,6 +15,8 @@
 #define DETH_BYTES   8
 #define XRCETH_BYTES 4
 
+#define LOOK_FOR_GROUP_WORK 2 /* of fabric_flows.work: whether anybody is attached */
+
 /* What the sender has sent since the last count. */
 struct sent {
 	uint64_t packets, mcast, bytes;
@@ -263,4 +265,7 @@ void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
 	}
 	if (flow->start != FABRIC_FLOW_CUT)
 		count_path(f, flow, &more);
+	f->flows->work += flow->path->n_hops;
+	if (more.mcast)
+		f->flows->work += LOOK_FOR_GROUP_WORK * flow->path->n_reached;
 }

@@ -6,9 +6,8 @@
 #include "fabric/forwarding/collect.h"
 #include "fabric/forwarding/mcast_path.h"
 
-#define READ_WORK           128 /* units: a reader may want all ports of a switch */
-#define WAY_BACK_WORK       32  /* units: finding one takes a microsecond */
-#define LOOK_FOR_GROUP_WORK 2   /* whether anybody is attached */
+#define READ_WORK     128 /* units: a reader may want all ports of a switch */
+#define WAY_BACK_WORK 32  /* units: finding one takes a microsecond */
 
 static void spend(uint32_t *budget, uint32_t units)
 {
@@ -35,15 +34,15 @@ static uint32_t collect_flow(struct fabric *f, uint32_t id)
 {
 	struct fabric_flow *flow = base_idtable_get(&f->flows->ids, id);
 	uint32_t work = 1;
+	uint64_t before;
 
 	if (!flow || !fabric_flow_has_more(f, id))
 		return work;
 	if (fabric_flow_find_back(f, flow))
 		work += WAY_BACK_WORK;
+	before = f->flows->work;
 	fabric_flow_count(f, flow);
-	if (ib_lid_is_mcast(flow->key.dlid))
-		work += LOOK_FOR_GROUP_WORK * flow->path->n_reached;
-	return work + flow->path->n_hops + (flow->back ? flow->back->n_hops : 0);
+	return work + (uint32_t)(f->flows->work - before) + (flow->back ? flow->back->n_hops : 0);
 }
 
 bool fabric_flow_collect_step(struct fabric *f, uint32_t *at, uint32_t *budget)

@@ -204,7 +204,6 @@ static void count_flows(struct fabric *f, struct fabric_mcast_path *s, uint32_t 
 		if (!fabric_flow_has_more(f, flow->id))
 			continue;
 		fabric_flow_count(f, flow);
-		f->flows->work += s->n_hops;
 	}
 	f->flows->work += 1 + n / FABRIC_FLOW_LOOKS;
 }

@@ -84,7 +84,8 @@ struct fabric_flows {
 	uint32_t *list; /* scratch: where a list of receivers is built */
 	uint32_t n_list, list_room;
 	/* how much has been done to compile flows: 1 is a flow, a link that it crosses, a receiver;
-	 * or so many looks at flows, or queue pairs, that may have to change and do not */
+	 * or so many looks at flows, or queue pairs, that may have to change and do not; and the
+	 * trees of groups: 1 is a member or a switch */
 #define FABRIC_FLOW_LOOKS 16
 	uint64_t work;
 };
