@@ -64,7 +64,7 @@ static void bring_up(struct fabric *f, struct fabric_port *p)
 	p->state = peer->state = IB_PORT_ACTIVE;
 	fabric_tell_port(f, p);
 	fabric_tell_port(f, peer);
-	fabric_flow_link_changed(f, p);
+	fabric_flow_note_link(f, p);
 }
 
 /* Publishes a port to processes if the sweep changed it; most ports do not change. */
@@ -134,14 +134,14 @@ static bool bring_some_up(struct sm *sm, uint32_t *budget)
 	return sm->at < f->n_nodes;
 }
 
-/* Compiles the flows again to LIDs whose routes or ports have changed. Who set a link down sees to
- * its flows. */
-static void follow_changes(struct sm *sm)
+/* Notes the flows to LIDs whose routes or ports have changed. Who set a link down sees to its own.
+ */
+static void note_changes(struct sm *sm)
 {
 	for (unsigned w = 0; w < IB_LID_MCAST_FIRST / 64; w++) {
 		for (uint64_t lids = sm->changed[w]; lids; lids &= lids - 1)
-			fabric_flow_lid_changed(
-			        sm->f, (uint16_t)(w * 64 + (unsigned)__builtin_ctzll(lids)));
+			fabric_flow_note_lid(sm->f,
+			                     (uint16_t)(w * 64 + (unsigned)__builtin_ctzll(lids)));
 		sm->changed[w] = 0;
 	}
 }
@@ -157,8 +157,8 @@ void sm_sweep_begin(struct sm *sm)
 }
 
 /*
- * Writes some routes. The flows to their LIDs follow in this step, so it takes as much less of the
- * budget as flows will cost, by the average. 0 or -ENOMEM.
+ * Writes some routes. The flows to their LIDs follow next, so it takes as much less of the budget
+ * as flows will cost, by the average. 0 or -ENOMEM.
  */
 static int write_routes(struct sm *sm, uint32_t *budget)
 {
@@ -238,12 +238,13 @@ static uint32_t cost_of(const struct sm *sm)
 
 bool sm_sweep_step(struct sm *sm, uint32_t *budget)
 {
-	while (*budget && sm->phase != SM_SWEEP_DONE) {
+	while (fabric_flow_follow(sm->f, budget, SM_FLOW_WORK) && *budget &&
+	       sm->phase != SM_SWEEP_DONE) {
 		uint32_t cost = cost_of(sm);
 		int ret = do_phase(sm, budget);
 		uint64_t before = sm->f->flows->work;
 
-		follow_changes(sm);
+		note_changes(sm);
 		spend(sm, before, cost, budget);
 		if (!sm->swept)
 			sm->swept = ret;
@@ -253,7 +254,7 @@ bool sm_sweep_step(struct sm *sm, uint32_t *budget)
 		sm->phase = next_phase(sm);
 		sm->at = sm->at_port = 0;
 	}
-	return sm->phase == SM_SWEEP_DONE;
+	return sm->phase == SM_SWEEP_DONE && fabric_flow_follow(sm->f, budget, SM_FLOW_WORK);
 }
 
 int sm_sweep_result(const struct sm *sm)

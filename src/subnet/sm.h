@@ -39,10 +39,10 @@ int sm_sweep(struct sm *sm);
  * is 0 or the sweep is done (true). In between all else may be used, and the fabric may change; but
  * no switch may die. The sweep sees links and LIDs as they were when it looked, in its first steps:
  * whoever changes a link or LID later has to request another sweep. For each LID the routes of all
- * switches are written in one step, and the flows to it follow in the same step: packets always go
- * by its old routes or by its new ones, so never round in circles, and where no route changes they
- * go on as before. Multicast tables are not touched before sa_swept(). Beginning anew gives the
- * present sweep up.
+ * switches are written in one step, and the flows to it follow one by one, before anything else is
+ * done: packets always go by its old routes or by its new ones, so never round in circles, and
+ * where no route changes they go on as before. Multicast tables are not touched before sa_swept().
+ * Beginning anew gives the present sweep up.
  */
 void sm_sweep_begin(struct sm *sm);
 bool sm_sweep_step(struct sm *sm, uint32_t *budget);

@@ -151,12 +151,12 @@ void daemon_subnet_lid_changed(struct daemon_subnet *s)
 	s->mad.sweep_wanted |= daemon_subnet_is_sweeping(s);
 }
 
-/* The SM goes in mid-sweep: the next one's first sweep mends what is left. */
+/* The SM goes in mid-sweep: the next one's first sweep mends what is left. Only flows still follow.
+ */
 static void drop_sweep(struct daemon_subnet *s)
 {
-	base_timer_stop(&s->sweep_timer);
-	fabric_flow_follow_all(s->f);
-	s->sweep = DAEMON_SWEEP_NONE;
+	if (s->sweep != DAEMON_SWEEP_NONE)
+		s->sweep = DAEMON_SWEEP_FLOWS;
 	s->new_partitions = false;
 }
 

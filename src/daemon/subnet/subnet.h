@@ -39,7 +39,7 @@ struct daemon_subnet {
 	/* the sweep that is under way */
 	enum daemon_sweep {
 		DAEMON_SWEEP_NONE,
-		DAEMON_SWEEP_FLOWS, /* the SM is another's: only flows follow links that have failed */
+		DAEMON_SWEEP_FLOWS, /* there is no SM of ours: only flows follow */
 		DAEMON_SWEEP_SM,
 		DAEMON_SWEEP_LEARN, /* the first one: of the tables of another subnet manager */
 		DAEMON_SWEEP_SA,
@@ -63,8 +63,8 @@ int daemon_subnet_start(struct daemon_subnet *s);
 
 /*
  * The fabric has changed: flows follow (fabric_flow_note_link()), and if the embedded SM is the
- * master it sweeps, in slices. Between them the loop goes on; requests that change the subnet wait (enum daemon_wait). If one is under way,
- * it is followed by another.
+ * master it sweeps, in slices. Between them the loop goes on; requests that change the subnet wait
+ * (enum daemon_wait). If one is under way, it is followed by another.
  */
 void daemon_subnet_sweep(struct daemon_subnet *s);
 

@@ -261,6 +261,18 @@ void fabric_flow_lid_changed(struct fabric *f, uint16_t lid)
 		fabric_mcast_path_compile(f, container_of(n, struct fabric_mcast_path, by_lid));
 }
 
+void fabric_flow_note_lid(struct fabric *f, uint16_t lid)
+{
+	struct base_hash_node *n;
+	uint64_t looks = 0;
+
+	for (n = base_hash_first(&f->flows->by_lid, lid); n; n = base_hash_next(n)) {
+		fabric_mcast_path_note_stale(f, container_of(n, struct fabric_mcast_path, by_lid));
+		looks++;
+	}
+	f->flows->work += looks / FABRIC_FLOW_LOOKS;
+}
+
 /* Gives the flow the path that it should have now. False: it has it already. */
 static bool change_path(struct fabric *f, struct fabric_flow *flow)
 {
@@ -287,24 +299,22 @@ void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow)
 
 bool fabric_flow_follow(struct fabric *f, uint32_t *budget, uint32_t cost_of_work)
 {
-	while (*budget) {
+	while (fabric_mcast_path_is_behind(f)) {
 		uint64_t cost = f->flows->work;
 
-		if (!fabric_mcast_path_follow(f))
-			return true;
+		if (!*budget)
+			return false;
+		fabric_mcast_path_follow(f);
 		cost = cost_of_work * (f->flows->work - cost);
 		*budget -= cost < *budget ? (uint32_t)cost : *budget;
 	}
-	return false;
+	return true;
 }
 
 void fabric_flow_follow_all(struct fabric *f)
 {
-	uint32_t budget;
-
-	do
-		budget = UINT32_MAX;
-	while (!fabric_flow_follow(f, &budget, 1));
+	while (fabric_mcast_path_is_behind(f))
+		fabric_mcast_path_follow(f);
 }
 
 /* Lanes begin to depend on the port in: flows that enter at @sw by different ones part. */

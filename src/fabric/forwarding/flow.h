@@ -91,11 +91,12 @@ void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_
 void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p);
 
 /*
- * The same in slices, as thousands of groups may cross one link: notes the flows, which go on as they
- * were; fabric_flow_follow() compiles them, until it is done or *@budget is 0. @cost_of_work: of a
- * unit of fabric_flows.work. True: all are done.
+ * The same in slices, as thousands of flows may cross one link, or go to one LID: notes the flows,
+ * which go on as they were; fabric_flow_follow() compiles them, until it is done or *@budget is 0.
+ * @cost_of_work: of a unit of fabric_flows.work. True: all are done.
  */
 void fabric_flow_note_link(struct fabric *f, struct fabric_port *p);
+void fabric_flow_note_lid(struct fabric *f, uint16_t lid);
 bool fabric_flow_follow(struct fabric *f, uint32_t *budget, uint32_t cost_of_work);
 void fabric_flow_follow_all(struct fabric *f);
 

@@ -197,6 +197,87 @@ static void flows_follow_a_failed_link_in_slices(void **state)
 		assert_int_equal(testing_receivers(e->f, flow[i]), 1);
 }
 
+/* So do flows that share their path from the second link on, when the first one fails: some of them
+ * at a time. Who begins to send meanwhile knows it at once. */
+static void first_links_are_followed_in_slices(void **state)
+{
+	struct env *e = *state;
+	struct fabric_port *host = e->f->hca_port[0];
+	struct fabric_flow *flow[MANY];
+	unsigned ended = 0, slices = 0;
+	uint32_t budget = 1;
+
+	attach(e, 3);
+	for (unsigned i = 0; i < MANY; i++)
+		flow[i] = flow_from(e, 0);
+	assert_int_equal(fabric_link_note(e->f, host, false), 0);
+	assert_false(fabric_flow_follow(e->f, &budget, 1));
+	for (unsigned i = 0; i < MANY; i++)
+		ended += !testing_receivers(e->f, flow[i]);
+	assert_in_range(ended, 1, FABRIC_FLOW_LOOKS);
+	for (unsigned i = 0; i < MANY; i += 2)
+		fabric_flow_remove(e->f, flow[i]);
+	flow[0] = flow_from(e, 0);
+	assert_int_equal(testing_receivers(e->f, flow[0]), 0);
+	for (budget = 1; !fabric_flow_follow(e->f, &budget, 1); budget = 1)
+		slices++;
+	assert_in_range(slices, MANY / 2 / FABRIC_FLOW_LOOKS - 1, MANY);
+	for (unsigned i = 1; i < MANY; i += 2)
+		assert_int_equal(testing_receivers(e->f, flow[i]), 0);
+	bring_up(e, host);
+	for (unsigned i = 1; i < MANY; i += 2)
+		assert_int_equal(testing_receivers(e->f, flow[i]), 1);
+	assert_int_equal(testing_receivers(e->f, flow[0]), 1);
+}
+
+/* A link returns, and fails again, before flows have followed its failure. */
+static void a_link_that_changes_again_before_flows_follow(void **state)
+{
+	struct env *e = *state;
+	struct fabric_port *trunk = &e->sw[0]->port[4];
+	struct fabric_flow *flow[8];
+	uint32_t budget = 1;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
+		flow[i] = testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+	for (unsigned n = 0; n < 5; n++) {
+		assert_int_equal(fabric_link_note(e->f, trunk, n & 1), 0);
+		if (n & 1) {
+			trunk->state = trunk->peer->state = IB_PORT_ACTIVE;
+			fabric_flow_note_link(e->f, trunk);
+		}
+		budget = 2;
+		assert_false(fabric_flow_follow(e->f, &budget, 1));
+	}
+	fabric_flow_follow_all(e->f);
+	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
+		assert_int_equal(testing_receivers(e->f, flow[i]), 0);
+	bring_up(e, trunk);
+	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
+		assert_int_equal(testing_receivers(e->f, flow[i]), 1);
+}
+
+/* Those to a LID as well, and those that end before their turn. */
+static void flows_follow_a_lid_in_slices(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow[8];
+	unsigned slices = 0;
+	uint32_t budget;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
+		flow[i] = testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+	fabric_lft_set(e->sw[0], 3, FABRIC_LFT_NONE);
+	fabric_flow_note_lid(e->f, 3);
+	fabric_flow_note_lid(e->f, 3);
+	fabric_flow_remove(e->f, flow[0]);
+	for (budget = 1; !fabric_flow_follow(e->f, &budget, 1); budget = 1)
+		slices++;
+	assert_int_equal(slices, 6);
+	for (unsigned i = 1; i < ARRAY_SIZE(flow); i++)
+		assert_int_equal(testing_receivers(e->f, flow[i]), 0);
+}
+
 static void set_member(struct env *e, unsigned sw, uint8_t port, bool is_member)
 {
 	struct fabric_mft_row row = *fabric_mft_get(e->sw[sw], MLID);
@@ -1297,6 +1378,9 @@ int main(void)
 		TEST(without_memory_for_its_links_a_flow_follows_them_still),
 		TEST(a_link_that_fails_and_returns_concerns_its_own_flows),
 		TEST(flows_follow_a_failed_link_in_slices),
+		TEST(first_links_are_followed_in_slices),
+		TEST(a_link_that_changes_again_before_flows_follow),
+		TEST(flows_follow_a_lid_in_slices),
 		TEST(a_flow_lists_the_attached_qps_that_it_reaches),
 		TEST(attaching_and_detaching_change_the_flows_to_that_group),
 		TEST(every_change_moves_the_sequence_number),

@@ -712,8 +712,8 @@ void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struc
 	const struct fabric_mft_row *row = fabric_mft_get(out->node, s->key.dlid);
 	bool carries = fabric_port_carries(out);
 
-	/* a switch may begin or cease to drop packets; or its lanes depend on the port in; or old hops
-	 * would seem to be new ones */
+	/* a switch may begin or cease to drop packets; or its lanes depend on the port in; or old
+	 * hops would seem to be new ones */
 	if (!row || !TAILQ_EMPTY(&f->flows->changed) || fabric_row_is_empty(row) ||
 	    (carries && (s->n_losses || out->link.partition_outbound || out->node->maps_lanes))) {
 		fabric_mcast_path_compile(f, s);
@@ -736,25 +736,30 @@ void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struc
 
 /* ---- lanes ---- */
 
-/* The first link of flows that share their path from the second on. */
-static void follow_first_link(struct fabric *f, const struct fabric_port *from)
+/* The first link of a flow that shares its path from the second on. */
+static void follow_first_link(struct fabric *f, struct fabric_flow *flow)
+{
+	struct fabric_mcast_path *s = flow->path;
+
+	if (!s->ingress || (flow->vl == fabric_lane_of(flow->from, 0, s->key.sl) &&
+	                    flow->start == start_of(s, flow)))
+		return;
+	fabric_flow_count(f, flow);
+	write_record(f, s, flow);
+	f->flows->work++;
+}
+
+/* Some of the flows that begin at @from and have not followed. */
+static void follow_first_links(struct fabric *f, struct fabric_port *from)
 {
 	struct fabric_flow *flow;
-	uint64_t looks = 0;
 
-	LIST_FOREACH(flow, &from->flows, of_port)
-	{
-		const struct fabric_mcast_path *s = flow->path;
-
-		looks++;
-		if (!s->ingress || (flow->vl == fabric_lane_of(from, 0, s->key.sl) &&
-		                    flow->start == start_of(s, flow)))
-			continue;
-		fabric_flow_count(f, flow);
-		write_record(f, flow->path, flow);
-		f->flows->work++;
+	for (unsigned n = 0; n < FABRIC_FLOW_LOOKS && (flow = LIST_FIRST(&from->old_flows)); n++) {
+		LIST_REMOVE(flow, of_port);
+		LIST_INSERT_HEAD(&from->flows, flow, of_port);
+		follow_first_link(f, flow);
 	}
-	f->flows->work += looks / FABRIC_FLOW_LOOKS;
+	f->flows->work++;
 }
 
 /* Has the hop's packets use the lane that they have now. False: only a new walk can say. */
@@ -790,12 +795,34 @@ static void note_all_lacking(struct fabric *f)
 	fabric_mcast_path_note_stale(f, s);
 }
 
+/* Has all of the list be in the other one, which is empty. It takes no longer if they are many. */
+#define MOVE_LIST(from, to, field)                                       \
+	do {                                                             \
+		LIST_FIRST(to) = LIST_FIRST(from);                       \
+		if (LIST_FIRST(to))                                      \
+			LIST_FIRST(to)->field.le_prev = &LIST_FIRST(to); \
+		LIST_INIT(from);                                         \
+	} while (0)
+
+/* Sets aside the flows that begin at @out and, if @hops, the paths that leave there. */
+static void note_port(struct fabric *f, struct fabric_port *out, bool hops)
+{
+	while (out->is_changed && fabric_mcast_path_is_behind(f))
+		fabric_mcast_path_follow(f); /* it has changed twice in no time */
+	MOVE_LIST(&out->flows, &out->old_flows, of_port);
+	if (hops)
+		MOVE_LIST(&out->hops, &out->old_hops, of_port);
+	if (LIST_EMPTY(&out->old_flows) && LIST_EMPTY(&out->old_hops))
+		return;
+	TAILQ_INSERT_TAIL(&f->flows->changed, out, of_changed);
+	out->is_changed = true;
+}
+
 void fabric_mcast_path_lanes_changed(struct fabric *f, struct fabric_port *out)
 {
 	struct fabric_mcast_path_hop *h;
 
-	if (out->node->type == FABRIC_HCA)
-		follow_first_link(f, out);
+	note_port(f, out, false);
 	for (h = LIST_FIRST(&out->hops); h; h = LIST_NEXT(h, of_port))
 		if (!follow_hop(f, h))
 			fabric_mcast_path_note_stale(f, h->path);
@@ -806,41 +833,34 @@ void fabric_mcast_path_lanes_changed(struct fabric *f, struct fabric_port *out)
 
 void fabric_mcast_path_link_changed(struct fabric *f, struct fabric_port *out)
 {
-	struct fabric_mcast_path_hop *first;
-
-	if (out->node->type == FABRIC_HCA)
-		follow_first_link(f, out);
 	note_all_lacking(f);
-	while (out->is_changed && fabric_mcast_path_follow(f))
-		; /* it has changed twice in no time */
-	first = LIST_FIRST(&out->hops);
-	if (!first)
-		return;
-	LIST_INIT(&out->hops);
-	LIST_FIRST(&out->old_hops) = first;
-	first->of_port.le_prev = &LIST_FIRST(&out->old_hops);
-	TAILQ_INSERT_TAIL(&f->flows->changed, out, of_changed);
-	out->is_changed = true;
+	note_port(f, out, true);
 }
 
-bool fabric_mcast_path_follow(struct fabric *f)
+bool fabric_mcast_path_is_behind(struct fabric *f)
+{
+	struct fabric_port *out;
+
+	while ((out = TAILQ_FIRST(&f->flows->changed)) && LIST_EMPTY(&out->old_hops) &&
+	       LIST_EMPTY(&out->old_flows)) {
+		TAILQ_REMOVE(&f->flows->changed, out, of_changed);
+		out->is_changed = false;
+	}
+	return out || !TAILQ_EMPTY(&f->flows->stale);
+}
+
+void fabric_mcast_path_follow(struct fabric *f)
 {
 	struct fabric_mcast_path *s = TAILQ_FIRST(&f->flows->stale);
-	struct fabric_port *out;
+	struct fabric_port *out = TAILQ_FIRST(&f->flows->changed);
 
 	if (s) {
 		TAILQ_REMOVE(&f->flows->stale, s, of_stale);
 		s->stale = false;
 		fabric_mcast_path_compile(f, s);
-		return true;
+	} else if (!LIST_EMPTY(&out->old_flows)) {
+		follow_first_links(f, out);
+	} else { /* its hops are new ones then */
+		fabric_mcast_path_compile(f, LIST_FIRST(&out->old_hops)->path);
 	}
-	while ((out = TAILQ_FIRST(&f->flows->changed)) && LIST_EMPTY(&out->old_hops)) {
-		TAILQ_REMOVE(&f->flows->changed, out, of_changed);
-		out->is_changed = false;
-	}
-	if (!out)
-		return false;
-	/* its hops are new ones then */
-	fabric_mcast_path_compile(f, LIST_FIRST(&out->old_hops)->path);
-	return true;
 }

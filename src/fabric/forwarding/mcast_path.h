@@ -117,8 +117,10 @@ void fabric_mcast_path_link_changed(struct fabric *f, struct fabric_port *out);
 /* Notes that the path is to be compiled again. */
 void fabric_mcast_path_note_stale(struct fabric *f, struct fabric_mcast_path *s);
 
-/* Compiles one that was noted. False: there is none. */
-bool fabric_mcast_path_follow(struct fabric *f);
+/* Whether any are noted, or flows whose first link has changed; and does one of them, or of such
+ * flows some. */
+bool fabric_mcast_path_is_behind(struct fabric *f);
+void fabric_mcast_path_follow(struct fabric *f);
 
 /* Whether packets come through @sw. */
 bool fabric_mcast_path_visits(const struct fabric_mcast_path *s, const struct fabric_node *sw);

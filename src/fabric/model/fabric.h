@@ -156,10 +156,12 @@ struct fabric_port {
 	struct fabric_lanes *lanes;       /* lanes.h; NULL: as they are by default */
 	/* mcast_path.h: where flows leave by this port, or would if it had a lane for them */
 	LIST_HEAD(, fabric_mcast_path_hop) hops;
-	LIST_HEAD(, fabric_mcast_path_hop) old_hops; /* of paths that have not followed a change */
+	LIST_HEAD(, fabric_flow) flows; /* HCA ports: of their senders */
+	/* the same, of those that have not followed a change of the port yet */
+	LIST_HEAD(, fabric_mcast_path_hop) old_hops;
+	LIST_HEAD(, fabric_flow) old_flows;
 	TAILQ_ENTRY(fabric_port) of_changed;
-	bool is_changed; /* there may be such */
-	LIST_HEAD(, fabric_flow) flows;              /* HCA ports: of their senders */
+	bool is_changed; /* it is in the list of those that have such */
 };
 
 /* One multicast LID's row in a switch. */
