@@ -27,8 +27,10 @@
 #define MAX_VERSION 0x83
 #define OUI_BITS    24
 #define MAX_PORTS   (1u << 20)
-#define AT_ONCE     16   /* datagrams, before others have their turn */
-#define BEFORE      4096 /* datagrams that a socket may hold */
+/* Datagrams of one program before others have their turn, and for how long. */
+#define AT_ONCE    16
+#define AT_ONCE_NS 500000
+#define BEFORE     4096 /* datagrams that a socket may hold */
 
 /* ---- receiving from programs ---- */
 
@@ -100,11 +102,13 @@ static void port_free(struct umad_open *port);
 static void on_datagrams(struct daemon_source *s, uint32_t events)
 {
 	struct umad_open *port = container_of(s, struct umad_open, source);
-	int ret = 0;
+	uint64_t until = base_now_ns() + AT_ONCE_NS;
+	int ret, n = 0;
 
 	(void)events;
-	for (int i = 0; i < AT_ONCE && !ret; i++)
+	do
 		ret = receive_one(port);
+	while (!ret && ++n < AT_ONCE && base_now_ns() < until);
 	if (ret == -EPIPE)
 		port_free(port);
 }
