@@ -13,8 +13,6 @@
 #include "fabric/forwarding/flow.h"
 #include "wire/rate.h"
 
-#define PATH_COST 2 /* units of work (chores.h) */
-
 static void add_tree(const struct daemon_show *s, struct show_json *o, uint16_t mlid)
 {
 	show_open(o, "tree", '[');
@@ -51,12 +49,10 @@ static void add_attached(const struct daemon_show *s, struct show_json *o,
 	show_close(o, ']');
 }
 
-static void add_sent(const struct daemon_show *s, struct show_at *at, struct show_json *o,
-                     const struct ib_gid *mgid)
+static void add_sent(const struct daemon_show *s, struct show_json *o, const struct ib_gid *mgid)
 {
 	struct fabric_flow_sent sent = fabric_flow_group_sent(s->f, mgid);
 
-	at->work += PATH_COST * sent.paths;
 	show_add_u64(o, "sent_packets", sent.packets);
 	show_add_u64(o, "sent_bytes", sent.bytes);
 }
@@ -93,8 +89,7 @@ static void add_members(const struct daemon_show *s, struct show_json *o, const 
 	free(sorted);
 }
 
-static void add_group(const struct daemon_show *s, struct show_at *at, struct show_json *o,
-                      const struct sa_group *g)
+static void add_group(const struct daemon_show *s, struct show_json *o, const struct sa_group *g)
 {
 	show_open(o, NULL, '{');
 	show_add_gid(o, "mgid", &g->rec.mgid);
@@ -105,7 +100,7 @@ static void add_group(const struct daemon_show *s, struct show_at *at, struct sh
 	show_add_u64(o, "rate", g->rec.rate);
 	show_add_u64(o, "rate_mbps", wire_rate_to_mbps(g->rec.rate));
 	show_add_u64(o, "sl", g->rec.sl);
-	add_sent(s, at, o, &g->rec.mgid);
+	add_sent(s, o, &g->rec.mgid);
 	add_members(s, o, g);
 	add_attached(s, o, &g->rec.mgid);
 	add_tree(s, o, g->rec.mlid);
@@ -123,7 +118,7 @@ static bool show_mlid(const struct sa *sa, const struct daemon_show *s, struct s
 		return false;
 	m = base_idtable_get(&sa->mlids, at->part);
 	for (g = m ? TAILQ_FIRST(&m->groups) : NULL; g; g = TAILQ_NEXT(g, of_mlid)) {
-		add_group(s, at, o, g);
+		add_group(s, o, g);
 		at->work += s->f->region->control->n_hcas;
 	}
 	return true;
@@ -140,53 +135,76 @@ struct seen {
 	uint16_t mlid;
 };
 
-static int compare_seen(const void *a, const void *b)
-{
-	const struct seen *m = a, *n = b;
-	int by_mgid = memcmp(&m->mgid, &n->mgid, sizeof(m->mgid));
+/* All of them as a heap, of which a part takes the first one: to sort them would take long. */
+struct all_seen {
+	uint64_t mlids[(IB_LID_MCAST_LAST - IB_LID_MCAST_FIRST) / 64 + 1]; /* bits */
+	struct ib_gid last; /* that was shown; all zero: none */
+	uint32_t n;
+	struct seen heap[];
+};
 
-	if (by_mgid)
-		return by_mgid;
-	return m->hca < n->hca ? -1 : m->hca > n->hca;
+static bool comes_before(const struct seen *a, const struct seen *b)
+{
+	int by_mgid = memcmp(&a->mgid, &b->mgid, sizeof(a->mgid));
+
+	return by_mgid ? by_mgid < 0 : a->hca < b->hca;
 }
 
-/* Drops what differs from another one only in the HCA. How many are left. */
-static uint32_t merge_hcas(struct seen *seen, uint32_t n)
+/* Moves what is at @i down to where it belongs. */
+static void sift(struct all_seen *all, uint32_t i)
 {
-	uint32_t kept = 0;
+	const struct seen moved = all->heap[i];
+	uint32_t below;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (!kept || memcmp(&seen[kept - 1].mgid, &seen[i].mgid, sizeof(seen->mgid)))
-			seen[kept++] = seen[i];
-	return kept;
+	for (; (below = 2 * i + 1) < all->n; i = below) {
+		if (below + 1 < all->n && comes_before(&all->heap[below + 1], &all->heap[below]))
+			below++;
+		if (!comes_before(&all->heap[below], &moved))
+			break;
+		all->heap[i] = all->heap[below];
+	}
+	all->heap[i] = moved;
 }
 
 /* Lists what is attached just now, in at->state. */
 static bool list_seen(const struct daemon_show *s, struct show_at *at)
 {
 	const struct base_hash *groups = &s->f->attach->groups;
-	struct seen *seen = calloc(groups->n + 1, sizeof(*seen));
+	struct all_seen *all = calloc(1, sizeof(*all) + groups->n * sizeof(struct seen));
 	struct base_hash_node *n;
 
-	if (!seen)
+	if (!all)
 		return false;
 	for (n = base_hash_walk(groups, NULL); n; n = base_hash_walk(groups, n)) {
 		const struct fabric_attached *g = container_of(n, struct fabric_attached, node);
+		uint16_t bit;
 
-		if (g->n)
-			seen[at->n++] = (struct seen){ .mgid = g->mgid,
-				                       .hca = g->hca,
-				                       .mlid = g->entry[0].mlid };
+		if (!g->n)
+			continue;
+		all->heap[all->n++] = (struct seen){ g->mgid, g->hca, g->entry[0].mlid };
+		bit = (uint16_t)(g->entry[0].mlid - IB_LID_MCAST_FIRST);
+		if (bit / 64 < ARRAY_SIZE(all->mlids))
+			all->mlids[bit / 64] |= 1ull << (bit % 64);
 	}
-	qsort(seen, at->n, sizeof(*seen), compare_seen);
-	if (s->f->n_ib_ports)
-		at->n = merge_hcas(seen, at->n);
-	at->state = seen;
+	for (uint32_t i = all->n / 2; i-- > 0;)
+		sift(all, i);
+	at->n = all->n;
+	at->state = all;
 	return true;
 }
 
-static void add_seen(const struct daemon_show *s, struct show_at *at, struct show_json *o,
-                     const struct seen *g)
+/* The next one, in order of MGIDs. */
+static struct seen take_seen(struct all_seen *all)
+{
+	struct seen first = all->heap[0];
+
+	all->heap[0] = all->heap[--all->n];
+	if (all->n)
+		sift(all, 0);
+	return first;
+}
+
+static void add_seen(const struct daemon_show *s, struct show_json *o, const struct seen *g)
 {
 	show_open(o, NULL, '{');
 	show_add_gid(o, "mgid", &g->mgid);
@@ -194,7 +212,7 @@ static void add_seen(const struct daemon_show *s, struct show_at *at, struct sho
 		show_add_text(o, "hca", "%s", s->f->region->hcas[g->hca].name);
 	else
 		show_add_text(o, "mlid", "0x%04x", g->mlid);
-	add_sent(s, at, o, &g->mgid);
+	add_sent(s, o, &g->mgid);
 	add_attached(s, o, &g->mgid);
 	if (s->f->n_ib_ports)
 		add_tree(s, o, g->mlid);
@@ -214,12 +232,10 @@ static bool has_tree(const struct daemon_show *s, uint16_t mlid)
 
 static bool is_seen(const struct show_at *at, uint16_t mlid)
 {
-	const struct seen *seen = at->state;
+	const struct all_seen *all = at->state;
+	unsigned bit = mlid - IB_LID_MCAST_FIRST;
 
-	for (uint32_t i = 0; i < at->n; i++)
-		if (seen[i].mlid == mlid)
-			return true;
-	return false;
+	return all->mlids[bit / 64] >> (bit % 64) & 1;
 }
 
 /* A tree to which nobody is attached. */
@@ -239,6 +255,20 @@ static bool show_bare_tree(const struct daemon_show *s, struct show_at *at, stru
 	return true;
 }
 
+/* A group, once; on Ethernet, once for each HCA. */
+static void show_seen(const struct daemon_show *s, struct show_at *at, struct show_json *o)
+{
+	struct all_seen *all = at->state;
+	struct seen g = take_seen(all);
+
+	at->work += 2;
+	if (s->f->n_ib_ports && ib_gid_equal(&g.mgid, &all->last))
+		return;
+	all->last = g.mgid;
+	add_seen(s, o, &g);
+	at->work += s->f->region->control->n_hcas;
+}
+
 bool daemon_show_group(const struct daemon_show *s, struct show_at *at, struct show_json *o)
 {
 	if (!at->collected) {
@@ -254,7 +284,6 @@ bool daemon_show_group(const struct daemon_show *s, struct show_at *at, struct s
 	}
 	if (at->part >= at->n)
 		return show_bare_tree(s, at, o);
-	add_seen(s, at, o, &((const struct seen *)at->state)[at->part]);
-	at->work += s->f->region->control->n_hcas;
+	show_seen(s, at, o);
 	return true;
 }

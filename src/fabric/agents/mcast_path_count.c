@@ -257,6 +257,10 @@ void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
 	counted->bytes = bytes;
 	flow->path->packets += more.packets;
 	flow->path->bytes += more.bytes;
+	if (flow->path->group) {
+		flow->path->group->packets += more.packets;
+		flow->path->group->bytes += more.bytes;
+	}
 	if (flow->path->roce) {
 		flow->from->stats.xmit_packets += more.packets;
 		flow->from->stats.xmit_bytes += more.bytes;

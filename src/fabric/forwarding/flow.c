@@ -142,44 +142,24 @@ struct fabric_flow *fabric_flow_find(const struct fabric *f, uint32_t id)
 
 /* ---- changes ---- */
 
-/* The next path to the group behind @n; NULL: the first one, or there is none. */
-static struct fabric_mcast_path *next_to_group(const struct fabric *f, const struct ib_gid *mgid,
-                                               const struct base_hash_node *after)
-{
-	struct base_hash_node *n =
-	        after ? base_hash_next(after)
-	              : base_hash_first(&f->flows->by_gid, base_hash_of(mgid, 16, 0));
-
-	for (; n; n = base_hash_next(n)) {
-		struct fabric_mcast_path *s = container_of(n, struct fabric_mcast_path, by_gid);
-
-		/* a multicast GID with a unicast LID reaches a port, and no attached QP */
-		if (ib_gid_equal(&s->key.dgid, mgid) && ib_lid_is_mcast(s->key.dlid))
-			return s;
-	}
-	return NULL;
-}
-
 static void each_to_group(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn,
                           void (*what)(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn))
 {
-	struct fabric_mcast_path *s = next_to_group(f, mgid, NULL);
+	struct fabric_mcast_group *g = fabric_mcast_group_find(f, mgid);
+	struct fabric_mcast_path *s;
 
-	for (; s; s = next_to_group(f, mgid, &s->by_gid))
-		what(f, s, qpn);
+	if (!g)
+		return;
+	LIST_FOREACH(s, &g->paths, of_group)
+	what(f, s, qpn);
 }
 
 struct fabric_flow_sent fabric_flow_group_sent(const struct fabric *f, const struct ib_gid *mgid)
 {
-	const struct fabric_mcast_path *s = next_to_group(f, mgid, NULL);
-	struct fabric_flow_sent sent = { 0 };
+	const struct fabric_mcast_group *g = fabric_mcast_group_find(f, mgid);
 
-	for (; s; s = next_to_group(f, mgid, &s->by_gid)) {
-		sent.packets += s->packets;
-		sent.bytes += s->bytes;
-		sent.paths++;
-	}
-	return sent;
+	return g ? (struct fabric_flow_sent){ g->packets, g->bytes }
+	         : (struct fabric_flow_sent){ 0 };
 }
 
 void fabric_flow_attached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn)

@@ -46,10 +46,9 @@ void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t 
  * of many that go at once, so only the first time in a turn of the loop. */
 void fabric_flow_count_group(struct fabric *f, const struct ib_gid *mgid, bool at_once);
 
-/* What was sent to the group by paths that there are, as far as it was counted; and how many. */
+/* What was sent to the group by paths that there are, as far as it was counted. */
 struct fabric_flow_sent {
 	uint64_t packets, bytes;
-	uint32_t paths;
 };
 struct fabric_flow_sent fabric_flow_group_sent(const struct fabric *f, const struct ib_gid *mgid);
 

@@ -74,10 +74,61 @@ static void pull_hop(struct fabric_mcast_path *s, const struct fabric_port *out)
 
 /* ---- which path a flow has ---- */
 
-/* Whether the GID is a group's, on either link layer. The LID may still be a unicast one. */
+/* Whether the GID is a group's, on either link layer. A multicast GID with a unicast LID reaches a
+ * port, and no queue pair that is attached. */
 static bool is_to_group(const struct fabric_flow_key *key)
 {
-	return wire_gid_is_ip_mcast(&key->dgid);
+	return wire_gid_is_ip_mcast(&key->dgid) && ib_lid_is_mcast(key->dlid);
+}
+
+struct fabric_mcast_group *fabric_mcast_group_find(const struct fabric *f,
+                                                   const struct ib_gid *mgid)
+{
+	struct base_hash_node *n = base_hash_first(&f->flows->by_gid, base_hash_of(mgid, 16, 0));
+
+	for (; n; n = base_hash_next(n)) {
+		struct fabric_mcast_group *g = container_of(n, struct fabric_mcast_group, by_gid);
+
+		if (ib_gid_equal(&g->mgid, mgid))
+			return g;
+	}
+	return NULL;
+}
+
+static int enter_group(struct fabric *f, struct fabric_mcast_path *s)
+{
+	struct fabric_mcast_group *g = fabric_mcast_group_find(f, &s->key.dgid);
+	int ret;
+
+	if (!g) {
+		g = calloc(1, sizeof(*g));
+		if (!g)
+			return -ENOMEM;
+		g->mgid = s->key.dgid;
+		ret = base_hash_add(&f->flows->by_gid, &g->by_gid, base_hash_of(&g->mgid, 16, 0));
+		if (ret) {
+			free(g);
+			return ret;
+		}
+	}
+	s->group = g;
+	LIST_INSERT_HEAD(&g->paths, s, of_group);
+	return 0;
+}
+
+static void leave_group(struct fabric *f, struct fabric_mcast_path *s)
+{
+	struct fabric_mcast_group *g = s->group;
+
+	if (!g)
+		return;
+	LIST_REMOVE(s, of_group);
+	g->packets -= s->packets;
+	g->bytes -= s->bytes;
+	if (!LIST_EMPTY(&g->paths))
+		return;
+	base_hash_remove(&f->flows->by_gid, &g->by_gid);
+	free(g);
 }
 
 /* The switch whose senders to the group share one path, or NULL: the flow shares with none. */
@@ -145,21 +196,19 @@ static int enlist(struct fabric *f, struct fabric_mcast_path *s)
 
 	if (ret)
 		return ret;
-	/* only groups are looked up by GID; paths without a GRH would all be in one bucket */
 	if (is_to_group(&s->key))
-		ret = base_hash_add(&t->by_gid, &s->by_gid, base_hash_of(&s->key.dgid, 16, 0));
+		ret = enter_group(f, s);
 	if (ret)
 		goto err_by_lid;
 	if (is_shared(s))
 		ret = base_hash_add(&t->by_key, &s->by_key, key_hash(s->ingress, s->in, &s->key));
 	if (ret)
-		goto err_by_gid;
+		goto err_group;
 	if (s->ingress)
 		LIST_INSERT_HEAD(&s->ingress->entering, s, of_ingress);
 	return 0;
-err_by_gid:
-	if (is_to_group(&s->key))
-		base_hash_remove(&t->by_gid, &s->by_gid);
+err_group:
+	leave_group(f, s);
 err_by_lid:
 	base_hash_remove(&t->by_lid, &s->by_lid);
 	return ret;
@@ -209,8 +258,7 @@ void fabric_mcast_path_put(struct fabric *f, struct fabric_mcast_path *s)
 	if (!LIST_EMPTY(&s->flows))
 		return;
 	base_hash_remove(&t->by_lid, &s->by_lid);
-	if (is_to_group(&s->key))
-		base_hash_remove(&t->by_gid, &s->by_gid);
+	leave_group(f, s);
 	if (is_shared(s))
 		base_hash_remove(&t->by_key, &s->by_key);
 	if (s->ingress)

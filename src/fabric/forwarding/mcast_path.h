@@ -41,6 +41,14 @@ struct fabric_mcast_path_loss {
 	enum fabric_loss why;
 };
 
+/* All paths to a multicast GID with a multicast LID. */
+struct fabric_mcast_group {
+	struct base_hash_node by_gid;
+	struct ib_gid mgid;
+	LIST_HEAD(, fabric_mcast_path) paths;
+	uint64_t packets, bytes; /* the sums of theirs */
+};
+
 struct fabric_mcast_path {
 	struct fabric_flow_key key; /* qpn 0: several senders may share it */
 	uint16_t pkey;              /* of the packets */
@@ -50,9 +58,11 @@ struct fabric_mcast_path {
 	LIST_HEAD(, fabric_flow) flows;
 	LIST_ENTRY(fabric_mcast_path) of_ingress;
 	TAILQ_ENTRY(fabric_mcast_path) of_stale;
-	bool stale; /* it is to be compiled again */
-	struct base_hash_node by_gid, by_lid, by_key; /* by_gid: to a multicast GID */
-	uint64_t list_off;                            /* of QP numbers, in shared memory */
+	bool stale;                       /* it is to be compiled again */
+	struct fabric_mcast_group *group; /* NULL: it is to none */
+	LIST_ENTRY(fabric_mcast_path) of_group;
+	struct base_hash_node by_lid, by_key;
+	uint64_t list_off; /* of QP numbers, in shared memory */
 	uint32_t list_room, count;
 	struct fabric_mcast_path_hop *hop;
 	struct fabric_port **reached;
@@ -71,6 +81,10 @@ struct fabric_mcast_path {
 	LIST_ENTRY(fabric_mcast_path) of_lacking;
 	bool roce; /* packets go out to the network by an Ethernet port */
 };
+
+/* NULL: no path leads to it. */
+struct fabric_mcast_group *fabric_mcast_group_find(const struct fabric *f,
+                                                   const struct ib_gid *mgid);
 
 /* Finds the path that a flow from @from shares, or makes a new one. Returns 0 or -ENOMEM. */
 int fabric_mcast_path_get(struct fabric *f, struct fabric_port *from,

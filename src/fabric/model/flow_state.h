@@ -37,8 +37,8 @@ struct fabric_flow {
 	struct fabric_port *from;
 	struct fabric_mcast_path *path; /* mcast_path.h: whom it reaches and how */
 	LIST_ENTRY(fabric_flow) of_mcast_path, of_port, of_sender; /* of_sender: its owner's */
-	enum fabric_flow_start start;                     /* when its record was written */
-	uint8_t vl;                                       /* of the first link, likewise */
+	enum fabric_flow_start start;                              /* when its record was written */
+	uint8_t vl;                                                /* of the first link, likewise */
 	struct fabric_mcast_path *back; /* the way of the responses; NULL: none have come */
 	uint32_t n_under_way;           /* packets of it that somebody keeps for later */
 	bool is_given_up;               /* its sender has none any more; it waits for these */
@@ -73,7 +73,8 @@ struct fabric_flows {
 	struct fabric_flow_counted *counted; /* by the flow's number */
 	uint32_t counted_room;
 	struct fabric_collect collect;
-	struct base_hash by_gid, by_lid, by_key; /* struct fabric_mcast_path */
+	struct base_hash by_gid;         /* struct fabric_mcast_group */
+	struct base_hash by_lid, by_key; /* struct fabric_mcast_path */
 	LIST_HEAD(, fabric_mcast_path)
 	lacking;                                  /* paths that may cross links they are not in the
 	                                           * lists of: all changes of links concern them */
