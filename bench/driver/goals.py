@@ -2,8 +2,9 @@
 """The goals: one row each of the table, from the samples of a run."""
 
 from driver.broadcast import RECEIVERS, Broadcast
-from driver.parts import (CONNECTED_SIZES, CONNECTIONS, CONNECTS, CQ_QPS, GROUPS, JOIN_GROUPS,
-                          JOINS, PROCESSES, QPS, SUBNETS, WIRES, WIRE_CONNECTED, WIRE_SIZES)
+from driver.parts import (CONNECTED_SIZES, CONNECTIONS, CONNECTS, CQ_QPS, GROUPS, GROWTH,
+                          GROWTH_END, GROWTH_EVENTS, JOIN_GROUPS, JOINS, PROCESSES, QPS, SUBNETS,
+                          WIRES, WIRE_CONNECTED, WIRE_SIZES)
 
 LINE_OF_RATE = 50  # ns: the goal for the rate is stated for a line that takes so long
 UCX_RATE = 23.0    # million a second: UCX's shared-memory active messages, measured elsewhere
@@ -345,6 +346,10 @@ def perftest(s):
               lambda x: f"{x * 2**20 / 1e9:,.1f} GB/s")
 
 
+def microseconds(x):
+    return f"{x:,.1f} us"
+
+
 def ms(x):
     return f"{x:,.0f} ms" if x >= 100 else f"{x:,.1f} ms" if x >= 1 else f"{x * 1000:,.0f} us"
 
@@ -374,7 +379,7 @@ def beside_opensm(s, what, field, form, limit, more_is_better=False, **which):
                ratio.median, goal, ratio.median >= limit)
 
 
-def growth(s):
+def growth_of_hosts(s):
     """What the larger fabric takes, by what the smaller takes: at most as the ports times the
     hops between them."""
     small, large = list(SUBNETS)[-2:]
@@ -501,7 +506,7 @@ def subnet(s):
     for hosts in SUBNETS:
         yield beside_opensm(s, f"{hosts:,} hosts, start to all ports ACTIVE", "ms", ms, 10,
                             measure="start", hosts=hosts)
-    yield growth(s)
+    yield growth_of_hosts(s)
     for groups in JOIN_GROUPS:
         which = dict(measure="joins", groups=groups)
         names = f"{groups:,} group{'s' if groups > 1 else ''}"
@@ -514,10 +519,24 @@ def subnet(s):
                             measure="resident", hosts=hosts)
 
 
+def growth(s):
+    """Rows of many groups with many members: what grows with them, and what must not."""
+    groups, hosts = GROWTH
+    first, last = (s.figure(field, part="growth", measure="join")
+                   for field in ("first_us", "last_us"))
+    ratio = first and last and last.median / first.median
+    yield Row(f"a join, the last tenth of {groups:,} groups of {hosts}", last, microseconds,
+              f"the first {microseconds(first.median)}" if first else "", ratio,
+              "at most 1.5", ratio and ratio <= 1.5)
+    for event in (*(e[0] for e in GROWTH_EVENTS), GROWTH_END):
+        yield at_most(f"{event}, the daemon is held up",
+                      s.figure("ms", part="growth", measure="ask", event=event), ms, 10)
+
+
 ROWS = {"latency": latency, "rate": rates, "connected": connected, "mpi": mpi,
         "broadcast": broadcast, "fanout": fanout, "flat": flat, "blocking": blocking, "control": control, "memory": memory,
         "perftest": perftest, "roce": roce, "ipoib": ipoib,
-        "subnet": subnet}
+        "subnet": subnet, "growth": growth}
 
 
 def table(samples, parts):

@@ -42,23 +42,33 @@ class Fabric:
         if done.returncode:
             raise Failed(f"{script}: {done.stderr.strip()}")
 
-    def fill(self, what, number):
+    def start(self, program, *arguments):
+        """Starts a program of bench/ that obeys its standard input."""
+        return subprocess.Popen(self.exec(self.lab.program(program), *map(str, arguments)),
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                env=self.lab.env, text=True)
+
+    def fill(self, *what, program="crowd"):
         """Starts a crowd and waits until it is there. What it said."""
         self.dismiss()
-        self.crowd = subprocess.Popen(self.exec(self.lab.program("crowd"), what, str(number)),
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      env=self.lab.env, text=True)
+        self.crowd = self.start(program, *what)
         line = self.crowd.stdout.readline()
         if not line:
-            raise Failed(f"no crowd of {number} {what}")
+            raise Failed(f"no crowd: {program} {' '.join(map(str, what))}")
         self.ready = json.loads(line)
         return self.ready
 
-    def ask(self):
+    def ask(self, command=""):
         """Has the crowd do what it does when it is asked. What it said then."""
-        self.crowd.stdin.write("\n")
+        self.crowd.stdin.write(command + "\n")
         self.crowd.stdin.flush()
         return json.loads(self.crowd.stdout.readline())
+
+    def kill(self):
+        """Kills the crowd."""
+        self.crowd.kill()
+        self.crowd.wait()
+        self.crowd = None
 
     def dismiss(self):
         """Ends the crowd. What it said last, or None."""

@@ -33,6 +33,14 @@ WIRE_CONNECTED = {64: 1500, 4096: 4500, 65536: 1500}  # likewise, of connected q
 PROCESSES = (1, 2, 4, 8)
 WIRES = 1000  # connections between two hosts on RoCEv2
 SUBNET_SECONDS = 60
+GROWTH = (2000, 64)  # groups, and hosts, each of them a member of all
+GROWTH_EVENTS = (("a host's link fails", "link", "down", "h2:1"),
+                 ("a host's link returns", "link", "up", "h2:1"),
+                 ("a trunk fails", "link", "down", "sw1:1"),
+                 ("a trunk returns", "link", "up", "sw1:1"),
+                 ("a switch dies", "switch", "kill", "sw1"),
+                 ("a switch returns", "switch", "revive", "sw1"))
+GROWTH_END = "all members are killed"
 JOIN_HOSTS = 648
 JOIN_GROUPS = (1, 100, 10000)
 
@@ -468,6 +476,48 @@ class Subnet:
         del lab.fabrics["subnet"]
 
 
+class Growth:
+    """thousands of groups: joins, and how long the daemon lets others wait when links fail"""
+    name = "growth"
+    slow = True
+    enough = 2
+
+    def round(self, lab):
+        groups, hosts = GROWTH
+        fabric = lab.fabric("growth", "--hosts", str(hosts), "--set", "max_mcast_grp=32768")
+        yield fabric.fill(groups, hosts, hosts, program="growth")
+        yield fabric.ask(f"send {groups // 2}")
+        fabric.ask("flows 2")
+        for event, *command in GROWTH_EVENTS:
+            with Waiting(fabric, event) as waiting:
+                lab.call(command[0], "--name", fabric.name, *command[1:])
+            yield waiting.sample
+        with Waiting(fabric, GROWTH_END) as waiting:
+            fabric.kill()
+            while fabric.status()["qps"] > 1:  # of who waits
+                time.sleep(0.01)
+        yield waiting.sample
+
+
+class Waiting:
+    """A program that asks the daemon for small things while something happens: how long it was
+    let wait at most."""
+
+    def __init__(self, fabric, event):
+        self.fabric = fabric
+        self.event = event
+
+    def __enter__(self):
+        self.process = self.fabric.start("growth", "ask", self.fabric.status()["pid"])
+        if not self.process.stdout.readline():
+            raise Failed("nobody asks the daemon")
+        return self
+
+    def __exit__(self, *_):
+        said, _ = self.process.communicate()
+        self.sample = {**json.loads(said), "event": self.event}
+
+
 def cpu_ms(pid):
     """The processor time that a process of one thread has had."""
     with open(f"/proc/{pid}/schedstat", encoding="ascii") as f:
@@ -537,4 +587,4 @@ class OpenSM:
 
 
 PARTS = (Latency, Rate, Connected, Mpi, Broadcast, Fanout, Flat, Blocking, Control, Memory, Perftest,
-         Roce, Ipoib, Subnet)
+         Roce, Ipoib, Subnet, Growth)
