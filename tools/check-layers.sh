@@ -39,6 +39,7 @@ BEGIN {
 	restrict("cli", "cli simulate check hosts control wire base")
 	rooms("hca", "transport registration link queue memory process")
 	rooms("fabric", "plan agents forwarding model")
+	rooms("cli", "show simulate explain run picture record fabric check base")
 	rooms("daemon", "top show detour network umad subnet clients core")
 }
 # The rooms of a folder, from the top to the bottom.

@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/command.h"
-#include "cli/options.h"
+#include "cli/base/command.h"
+#include "cli/base/options.h"
 
 /* All commands, in the order of `umbel --help`. A new one is a line here. */
 #define COMMANDS(X) \

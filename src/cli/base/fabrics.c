@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The fabrics of this user: see fabrics.h. Each has a directory of its name in the runtime
+ * directory. Called by the commands.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/base/exit.h"
+#include "cli/base/fabrics.h"
+#include "control/client.h"
+#include "control/directory.h"
+#include "control/path.h"
+
+const char *cli_fabric_name(const char *option)
+{
+	return option ? option : control_fabric_name();
+}
+
+const char *cli_name_option(const char *name)
+{
+	static char option[sizeof(" --name ") + CLI_NAME_MAX];
+	bool is_default = !strcmp(name, CONTROL_DEFAULT_FABRIC) &&
+	                  !strcmp(control_fabric_name(), CONTROL_DEFAULT_FABRIC);
+
+	snprintf(option, sizeof(option), "%s%s", is_default ? "" : " --name ",
+	         is_default ? "" : name);
+	return option;
+}
+
+int cli_check_name(const char *name)
+{
+	char path[PATH_MAX];
+
+	if (control_path(path, sizeof(path), name, NULL) != -EINVAL)
+		return 0;
+	base_log("'%s' is no name for a fabric: 1 to %d of A-Z a-z 0-9 _ . - and no . or - first",
+	         name, CLI_NAME_MAX);
+	return CLI_USAGE;
+}
+
+int cli_runtime_dir(char buf[static PATH_MAX])
+{
+	char path[PATH_MAX], cwd[PATH_MAX] = "";
+	int ret;
+
+	ret = control_runtime_dir(path, sizeof(path));
+	if (!ret && path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+		ret = -errno;
+	if (ret) {
+		base_log("no runtime directory: %s", strerror(-ret));
+		return CLI_FAILED;
+	}
+	if (snprintf(buf, PATH_MAX, "%s%s%s", cwd, *cwd ? "/" : "", path) < PATH_MAX)
+		return 0;
+	base_log("the path of the runtime directory is too long");
+	return CLI_FAILED;
+}
+
+int cli_make_dir(const char *path)
+{
+	char why[CONTROL_WHY_ROOM];
+	int fd = control_directory_open(path, true, why);
+
+	if (fd < 0) {
+		base_log("no private directory for fabrics: %s; set UMBEL_RUNTIME_DIR to another",
+		         why);
+		return CLI_FAILED;
+	}
+	close(fd);
+	return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	remove(path);
+	return 0;
+}
+
+void cli_remove_dir(const char *path)
+{
+	nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static int is_fabric_dir(const struct dirent *entry)
+{
+	char path[PATH_MAX];
+
+	/* control_path() refuses what is no fabric's name: '.' and '..' too */
+	return (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+	       !control_path(path, sizeof(path), entry->d_name, NULL);
+}
+
+int cli_each_fabric(int (*each)(const char *name, void *arg), void *arg)
+{
+	struct dirent **entries;
+	char dir[PATH_MAX];
+	int n, ret = 0;
+
+	if (cli_runtime_dir(dir))
+		return CLI_FAILED;
+	n = scandir(dir, &entries, is_fabric_dir, alphasort);
+	if (n < 0 && errno == ENOENT)
+		return 0;
+	if (n < 0 && errno == EACCES && access(dir, X_OK) == 0)
+		return each(cli_fabric_name(NULL), arg); /* another user's, who lets us pass */
+	if (n < 0) {
+		base_log("cannot read '%s': %s", dir, strerror(errno));
+		return CLI_FAILED;
+	}
+	for (int i = 0; i < n; i++) {
+		if (!ret)
+			ret = each(entries[i]->d_name, arg);
+		free(entries[i]);
+	}
+	free(entries);
+	return ret;
+}
+
+const char *cli_refusal(int error)
+{
+	static char text[80];
+
+	if (error == -EACCES)
+		return "only the fabric's owner may do that";
+	if (error != -CONTROL_REFUSED)
+		return strerror(-error);
+	snprintf(text, sizeof(text), "its owner has not named user %u (umbel up --allow-user)",
+	         (unsigned)geteuid());
+	return text;
+}
+
+/* As cli_try_connect(), as a program on @host (NULL: on all). -EHOSTUNREACH: no such host. */
+static int try_connect(struct control_client **client, const char *name, const char *host)
+{
+	char path[PATH_MAX], why[CONTROL_WHY_ROOM];
+	int ret, dir;
+
+	dir = control_fabric_open(name, false, why);
+	if (dir < 0)
+		return dir;
+	close(dir); /* it is proven private: the path leads there again */
+	ret = control_path(path, sizeof(path), name, "ctl");
+	if (ret)
+		return ret;
+	return control_connect(client, path, CONTROL_ROLE_CLI, host);
+}
+
+int cli_try_connect(struct control_client **client, const char *name)
+{
+	return try_connect(client, name, NULL);
+}
+
+int cli_connect(struct control_client **client, const char *name)
+{
+	return cli_connect_host(client, name, NULL);
+}
+
+int cli_connect_host(struct control_client **client, const char *name, const char *host)
+{
+	char why[CONTROL_WHY_ROOM], dir[PATH_MAX];
+	int ret;
+
+	if (cli_check_name(name))
+		return CLI_USAGE;
+	ret = try_connect(client, name, host);
+	switch (ret) {
+	case 0:
+		return 0;
+	case -EHOSTUNREACH:
+		return CLI_NO_HOST;
+	case -ENOENT:
+	case -ENOTDIR:
+	case -ECONNREFUSED:
+		if (!cli_runtime_dir(dir))
+			base_log("no fabric '%s' is up in '%s'; start one with: umbel up%s", name,
+			         dir, cli_name_option(name));
+		return CLI_FAILED;
+	case -EPERM:
+	case -ELOOP:
+	case -EACCES:
+		if (control_fabric_open(name, false, why) < 0)
+			base_log("fabric '%s' is not safe to use: %s", name, why);
+		else
+			base_log("fabric '%s' belongs to another user", name);
+		return CLI_FAILED;
+	case -CONTROL_REFUSED:
+		base_log("fabric '%s' cannot be used: %s", name, cli_refusal(ret));
+		return CLI_FAILED;
+	case -ETIMEDOUT:
+		base_log("fabric '%s' does not answer: its daemon is stopped or stuck; 'umbel "
+		         "down%s' "
+		         "ends it",
+		         name, cli_name_option(name));
+		return CLI_FAILED;
+	default:
+		base_log("fabric '%s' does not answer: %s", name, strerror(-ret));
+		return CLI_FAILED;
+	}
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Files whose text goes to the daemon: see file.h. Called by `umbel up` and `umbel run`, which
+ * read the file, and by `umbel daemon`, which reads the descriptor that they pass.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/base/command.h"
+#include "cli/base/file.h"
+
+#define MAX_FILE (64u << 20)
+
+/* All that can be read from @fd, which need not be a file. 0, -EFBIG, -errno. */
+static int read_all(int fd, char **text, size_t *bytes)
+{
+	size_t room = 0;
+
+	for (;;) {
+		ssize_t n;
+
+		if (*bytes == room) {
+			size_t more = room ? room * 2 : 1 << 16;
+			char *grown = realloc(*text, more);
+
+			if (!grown)
+				return -ENOMEM;
+			*text = grown;
+			room = more;
+		}
+		n = read(fd, *text + *bytes, room - *bytes);
+		if (n == 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		*bytes += n > 0 ? (size_t)n : 0;
+		if (*bytes > MAX_FILE)
+			return -EFBIG;
+	}
+}
+
+int cli_file_read(struct cli_file *f)
+{
+	int fd = f->fd, ret;
+
+	if (fd < 0)
+		fd = open(f->name, O_RDONLY | O_CLOEXEC);
+	ret = fd < 0 ? -errno : read_all(fd, &f->text, &f->bytes);
+	if (fd >= 0)
+		close(fd);
+	f->fd = -1;
+	if (!ret)
+		return 0;
+	if (ret == -EFBIG)
+		base_log("%s: larger than %u MiB", f->name, MAX_FILE >> 20);
+	else
+		base_log("cannot read '%s': %s", f->name, strerror(-ret));
+	return CLI_FAILED;
+}
+
+void cli_file_fini(struct cli_file *f)
+{
+	free(f->text);
+	f->text = NULL;
+	f->bytes = 0;
+}
+
+/* The absolute path of a file in a directory that exists, or NULL and errno. */
+static char *path_in_dir(const char *name)
+{
+	const char *slash = strrchr(name, '/'), *leaf = slash ? slash + 1 : name;
+	char *dir = slash ? strndup(name, (size_t)(slash - name) + 1) : strdup(".");
+	char *real = dir ? realpath(dir, NULL) : NULL, *path = NULL;
+
+	errno = *leaf ? errno : ENOENT;
+	if (real && *leaf && asprintf(&path, "%s/%s", real[1] ? real : "", leaf) < 0)
+		path = NULL;
+	free(dir);
+	free(real);
+	return path;
+}
+
+int cli_file_path(const char *name, char **path)
+{
+	*path = realpath(name, NULL);
+	if (!*path && errno == ENOENT)
+		*path = path_in_dir(name);
+	if (*path)
+		return 0;
+	base_log("cannot use '%s': %s", name, strerror(errno));
+	return CLI_FAILED;
+}
+
+int cli_file_fd(const struct cli_file *f)
+{
+	int fd = memfd_create("umbel-file", MFD_CLOEXEC), ret;
+	size_t done = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (done < f->bytes) {
+		ssize_t n = write(fd, f->text + done, f->bytes - done);
+
+		if (n < 0)
+			goto err_close;
+		done += (size_t)n;
+	}
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		goto err_close;
+	return fd;
+err_close:
+	ret = -errno;
+	close(fd);
+	return ret;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Options of commands: see options.h. They are read by getopt_long(), for which the rows become
+ * what it needs.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cli/base/command.h"
+#include "cli/base/options.h"
+
+#define MAX_OPTIONS 32
+#define NO_LETTER   256 /* and the row's number: how getopt_long() calls an option without one */
+
+/* The rows of a command as getopt_long() wants them. */
+struct table {
+	unsigned n;
+	const struct cli_option *row[MAX_OPTIONS];
+	struct option known[MAX_OPTIONS + 1];
+	char name[MAX_OPTIONS][32]; /* with the dashes */
+	char letters[128];
+};
+
+/* ---- what becomes of a value ---- */
+
+int cli_list_add(struct cli_list *list, const char *text)
+{
+	const char **grown = text ? realloc(list->at, (list->n + 1) * sizeof(*grown)) : NULL;
+
+	if (!grown) {
+		base_log("%s", strerror(ENOMEM));
+		return CLI_FAILED;
+	}
+	grown[list->n++] = text;
+	list->at = grown;
+	return 0;
+}
+
+int cli_store_flag(const struct cli_value *v, void *to)
+{
+	(void)v;
+	*(bool *)to = true;
+	return 0;
+}
+
+int cli_store_text(const struct cli_value *v, void *to)
+{
+	*(const char **)to = v->text;
+	return 0;
+}
+
+int cli_store_list(const struct cli_value *v, void *to)
+{
+	return cli_list_add(to, v->text);
+}
+
+int cli_store_number(const struct cli_value *v, void *to)
+{
+	const struct cli_option *o = v->option;
+
+	if (!base_parse_number(v->text, o->min, o->max, to))
+		return 0;
+	if (o->wrong)
+		return cli_usage_error(v->cmd, "'%s' %s", v->text, o->wrong);
+	return cli_usage_error(v->cmd, CLI_NO_NUMBER, v->text, o->min, o->max);
+}
+
+int cli_store_unsigned(const struct cli_value *v, void *to)
+{
+	long number;
+	int ret = cli_store_number(v, &number);
+
+	if (!ret)
+		*(unsigned *)to = (unsigned)number;
+	return ret;
+}
+
+/* ---- the rows ---- */
+
+static void add_row(struct table *t, const struct cli_option *row)
+{
+	const char *dashes = strstr(row->line, "--"), *behind = dashes + strcspn(dashes, " ");
+	bool has_value = behind[0] == ' ' && behind[1] != ' ';
+	char letter = row->line[2] == '-' ? row->line[3] : '\0';
+	char *name;
+
+	if (t->n == MAX_OPTIONS)
+		return;
+	name = t->name[t->n];
+	snprintf(name, sizeof(t->name[0]), "%.*s", (int)(behind - dashes), dashes);
+	t->row[t->n] = row;
+	t->known[t->n] = (struct option){ .name = name + 2,
+		                          .has_arg = has_value ? required_argument : no_argument,
+		                          .val = letter ? letter : NO_LETTER + (int)t->n };
+	if (letter)
+		sprintf(strchr(t->letters, '\0'), "%c%s", letter, has_value ? ":" : "");
+	t->n++;
+}
+
+static void add_rows(struct table *t, const struct cli_option *row)
+{
+	for (; row->store || row->more; row++) {
+		if (row->more)
+			add_rows(t, row->more);
+		else
+			add_row(t, row);
+	}
+	if (row->line) /* that of --help */
+		add_row(t, row);
+}
+
+void cli_print_help(const struct cli_command *cmd)
+{
+	struct table t = { .n = 0 };
+
+	add_rows(&t, cmd->options);
+	printf("%s\n", cmd->help);
+	for (unsigned i = 0; i < t.n; i++)
+		fputs(t.row[i]->line, stdout);
+	if (cmd->help_end)
+		printf("\n%s", cmd->help_end);
+}
+
+/* ---- the command line ---- */
+
+/* What is wrong with an option: getopt_long() returned @got. */
+static int refuse(const struct cli_command *cmd, int got, const char *word)
+{
+	if (got == ':')
+		return cli_usage_error(cmd, "option '%s' needs a value", word);
+	if (strncmp(word, "--", 2) || (optopt && !strchr(word, '=')))
+		return cli_usage_error(cmd, "no option '-%c'", optopt);
+	if (optopt)
+		return cli_usage_error(cmd, "option '%.*s' takes no value", (int)strcspn(word, "="),
+		                       word);
+	return cli_usage_error(cmd, "no option '%s'", word);
+}
+
+/* An option that getopt_long() calls @got. */
+static int take(const struct cli_command *cmd, const struct table *t, int got, void *options)
+{
+	struct cli_value v = { .cmd = cmd, .text = optarg };
+	struct cli_list *given;
+	unsigned i = 0;
+	int ret;
+
+	while (i < t->n && t->known[i].val != got)
+		i++;
+	if (i == t->n) /* one of cmd->ignored */
+		return 0;
+	v.option = t->row[i];
+	if (!v.option->store) {
+		cli_print_help(cmd);
+		return CLI_HELPED;
+	}
+	ret = v.option->store(&v, (char *)options + v.option->offset);
+	given = v.option->given ? (void *)((char *)options + v.option->given) : NULL;
+	if (!ret && given)
+		ret = cli_list_add(given, strdup(t->name[i]));
+	return ret || !given || !v.text ? ret : cli_list_add(given, v.text);
+}
+
+int cli_read_options(const struct cli_command *cmd, int argc, char **argv, void *options)
+{
+	struct table t = { .n = 0 };
+	int got, first, ret = 0;
+
+	snprintf(t.letters, sizeof(t.letters), "%c:%s", cmd->word ? '-' : '+',
+	         cmd->ignored ? cmd->ignored : "");
+	add_rows(&t, cmd->options);
+	if (cmd->has_command)
+		argc = cli_find_dashes(argc, argv);
+	while (!ret &&
+	       (first = optind, got = getopt_long(argc, argv, t.letters, t.known, NULL)) != -1) {
+		if (got == '?' && cmd->passes_on) {
+			optind = first;
+			return 0;
+		}
+		if (got == 1)
+			ret = cmd->word(cmd, options, optarg);
+		else if (got == '?' || got == ':')
+			ret = refuse(cmd, got, argv[optind - 1]);
+		else
+			ret = take(cmd, &t, got, options);
+	}
+	return ret;
+}
+
+const struct cli_option cli_name_options[] = {
+	{ CLI_NAME_LINE, CLI_TEXT(struct cli_name_options, name) },
+	CLI_HELP_ROW,
+};

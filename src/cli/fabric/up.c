@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `umbel up`: starts a fabric that stays until `umbel down`. It returns when the
+ * fabric can be used.
+ */
+#include <json-c/json.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "cli/fabric/daemon_process.h"
+#include "cli/base/fabrics.h"
+#include "cli/base/json.h"
+#include "cli/base/options.h"
+#include "control/client.h"
+
+static const char help[] =
+        "Usage: umbel up [OPTION]...\n"
+        "\n"
+        "Starts a fabric: hosts h1, h2, ... with one HCA each, 10.0.0.1, 10.0.0.2, ..., on one\n"
+        "switch, or on as many as it takes, with a subnet manager. It stays until 'umbel down'.\n";
+
+/* Whether a daemon of that name is up; if so, says it. */
+static bool is_up(const char *name)
+{
+	struct control_client *client;
+	struct json_object *status;
+
+	if (cli_try_connect(&client, name))
+		return false;
+	status = cli_request_json(client, "status");
+	control_close(client);
+	base_log("fabric '%s' is already up (pid %ld); 'umbel down%s' ends it", name,
+	         status ? cli_json_number(status, "pid") : 0, cli_name_option(name));
+	json_object_put(status);
+	return true;
+}
+
+/* How many hosts the fabric has: only the daemon knows what the options come to. */
+static long count_hosts(const char *name)
+{
+	struct control_client *client;
+	struct json_object *status;
+	long n = 0;
+
+	if (cli_try_connect(&client, name))
+		return 0;
+	status = cli_request_json(client, "status");
+	control_close(client);
+	if (status)
+		n = cli_json_number(status, "hosts");
+	json_object_put(status);
+	return n;
+}
+
+static int start(const struct cli_fabric_options *fabric)
+{
+	struct cli_daemon_process_start how = { .fabric = fabric, .interrupt_fd = -1 };
+	const char *name = fabric->daemon.fabric;
+	struct cli_daemon_process daemon;
+	long hosts;
+
+	if (cli_check_name(name))
+		return CLI_USAGE;
+	if (is_up(name) || cli_daemon_process_start(&daemon, &how))
+		return CLI_FAILED;
+	hosts = count_hosts(name);
+	printf("fabric '%s' is up: %ld host%s, daemon pid %d\n", name, hosts, hosts == 1 ? "" : "s",
+	       (int)daemon.pid);
+	return CLI_OK;
+}
+
+static const struct cli_option options[] = {
+	{ "  -n, --name NAME       its name (default: $UMBEL_FABRIC, else 'default')\n",
+	  CLI_STORE(cli_store_name, struct cli_fabric_options, daemon.fabric) },
+	{ .more = cli_fabric_rows },
+	{ .line = "  -h, --help            this text\n" },
+};
+
+static int up_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	struct cli_fabric_options *fabric = from;
+	int ret;
+
+	if (argc > 0)
+		return cli_usage_error(self, "it takes no '%s'", argv[0]);
+	fabric->daemon.fabric = cli_fabric_name(fabric->daemon.fabric);
+	ret = cli_fabric_options_end(self, fabric);
+	return ret ? ret : start(fabric);
+}
+
+const struct cli_command cli_up = {
+	.name = "up",
+	.summary = "start a fabric",
+	.help = help,
+	CLI_OPTIONS(options, struct cli_fabric_options),
+	.defaults = &(const struct cli_fabric_options)CLI_FABRIC_DEFAULTS,
+	.execute = up_execute,
+};

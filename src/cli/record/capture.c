@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `umbel capture`: writes the MADs that a fabric carries to a file for Wireshark. The daemon sends
+ * what its ports send (control/message.h); here it becomes packets. A signal ends the daemon's
+ * stream, so what is on its way is still written.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cli/base/environ.h"
+#include "cli/base/fabrics.h"
+#include "cli/base/options.h"
+#include "cli/record/pcapng.h"
+#include "cli/base/port.h"
+#include "control/client.h"
+#include "wire/frame.h"
+#include "wire/mad.h"
+#include "wire/packet.h"
+#include "wire/roce.h"
+#include "wire/text.h"
+
+static const char help[] =
+        "Usage: umbel capture [OPTION]... [NODE[:PORT]]\n"
+        "\n"
+        "Writes the management datagrams (MADs) that a fabric carries to a file that Wireshark\n"
+        "and tshark read: subnet management, the subnet administrator, connections of rdma_cm,\n"
+        "performance counters. With NODE, a host, an HCA or a switch, those that it sends or\n"
+        "receives. With --data, what queue pairs send, too. Ends by a signal (Ctrl-C), or when the "
+        "fabric does.\n";
+
+#define AT_ONCE (128 << 10) /* bytes that are read: more than the longest record */
+/* of a packet or a frame */
+#define MOST_BYTES WIRE_FRAME_BYTES
+static_assert(MOST_BYTES >= WIRE_PACKET_MAX_OVERHEAD + WIRE_ROCE_MAX_PAYLOAD, "room for both");
+
+struct run {
+	const char *fabric, *output;
+	struct control_capture which;
+	const char *at; /* as written */
+	bool data;
+	long count; /* 0: no end */
+	int fd;
+	FILE *file; /* of fd */
+	struct cli_pcapng pcapng;
+	uint64_t captured, lost;
+};
+
+static int stream = -1; /* of records; the signal handler ends it */
+static volatile sig_atomic_t signalled;
+
+/* ---- what is wanted ---- */
+
+static void add_class(struct control_capture *which, unsigned class)
+{
+	which->classes[class / 64] |= 1ull << (class % 64);
+}
+
+static int store_class(const struct cli_value *v, void *which)
+{
+	static const struct {
+		const char *name;
+		uint8_t class, also;
+	} names[] = {
+		{ "smp", MAD_CLASS_SUBN_LID, MAD_CLASS_SUBN_DIRECTED },
+		{ "sa", MAD_CLASS_SUBN_ADM, 0 },
+		{ "cm", MAD_CLASS_COM_MGT, 0 },
+		{ "perf", MAD_CLASS_PERF, 0 },
+	};
+	long number;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(names[i].name, v->text))
+			continue;
+		add_class(which, names[i].class);
+		if (names[i].also)
+			add_class(which, names[i].also);
+		return 0;
+	}
+	if (base_parse_number(v->text, 1, UINT8_MAX, &number))
+		return cli_usage_error(v->cmd, "'%s' is no class: smp, sa, cm, perf or a number",
+		                       v->text);
+	add_class(which, (unsigned)number);
+	return 0;
+}
+
+/* A GID, or on Ethernet an IPv4 address, as rules of faults have it. */
+static bool parse_group(const char *text, struct ib_gid *group)
+{
+	struct in_addr ipv4;
+
+	if (inet_pton(AF_INET, text, &ipv4) != 1)
+		return wire_group_parse(text, group);
+	*group = wire_gid_from_ipv4(ipv4.s_addr);
+	return wire_gid_is_ip_mcast(group);
+}
+
+static int store_group(const struct cli_value *v, void *to)
+{
+	struct control_capture *which = to;
+
+	if (which->n_groups == CONTROL_CAPTURE_MANY)
+		return cli_usage_error(v->cmd, "at most %d groups", CONTROL_CAPTURE_MANY);
+	if (!parse_group(v->text, &which->group[which->n_groups]))
+		return cli_usage_error(v->cmd, "'%s' is no multicast GID or IPv4 address", v->text);
+	which->n_groups++;
+	return 0;
+}
+
+/* "HOST:QPN" */
+static int store_qp(const struct cli_value *v, void *to)
+{
+	struct control_capture *which = to;
+	struct control_capture_qp *qp = &which->qp[which->n_qps];
+	const char *colon = strrchr(v->text, ':');
+	long number;
+
+	if (which->n_qps == CONTROL_CAPTURE_MANY)
+		return cli_usage_error(v->cmd, "at most %d queue pairs", CONTROL_CAPTURE_MANY);
+	if (!colon || colon == v->text || base_parse_number(colon + 1, 1, IB_QPN_MASK, &number))
+		return cli_usage_error(
+		        v->cmd, "'%s' is no queue pair: write HOST:QPN, as in h1:0x105", v->text);
+	/* a name that is too long is cut, and no host's then either */
+	snprintf(qp->host, sizeof(qp->host), "%.*s", (int)(colon - v->text), v->text);
+	qp->qpn = (uint32_t)number;
+	which->n_qps++;
+	return 0;
+}
+
+/* "NODE" or "NODE:PORT" */
+static int parse_at(const struct cli_command *self, void *options, const char *text)
+{
+	struct run *r = options;
+	struct control_port *at = &r->which.at;
+	struct cli_port port = { .text = text };
+
+	if (r->at)
+		return cli_usage_error(self, "one node at a time, not '%s' too", text);
+	r->at = text;
+	if (strchr(text, ':') && cli_port_parse(self, text, &port))
+		return CLI_USAGE;
+	snprintf(at->node, sizeof(at->node), "%s", strchr(text, ':') ? port.node : text);
+	at->port = port.port;
+	return 0;
+}
+
+/* ---- the file ---- */
+
+/* A pipe has room for so much if it has room for anything; it is written piece by piece, so that a
+ * reader which has stopped does not keep us from ending. */
+#define PIECE     4096
+#define STUCK_MS  1000
+#define FILE_ROOM 65536
+
+static bool has_room(int fd)
+{
+	struct pollfd out = { .fd = fd, .events = POLLOUT };
+	int n;
+
+	do {
+		n = poll(&out, 1, STUCK_MS);
+	} while (n <= 0 && !(n == 0 && signalled));
+	return n > 0;
+}
+
+/* All of it; or 0: an error, as fopencookie(3) has it. */
+static ssize_t write_pieces(void *cookie, const char *at, size_t bytes)
+{
+	int fd = *(int *)cookie;
+	size_t done = 0, piece = PIECE;
+	struct stat st;
+
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+		piece = bytes;
+	while (done < bytes) {
+		ssize_t n;
+
+		if (!has_room(fd)) {
+			errno = ETIMEDOUT;
+			return 0;
+		}
+		n = write(fd, at + done, bytes - done < piece ? bytes - done : piece);
+		if (n < 0 && errno != EINTR)
+			return 0;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return (ssize_t)done;
+}
+
+/* The FILE of a descriptor, which stays open. */
+static FILE *file_of(int *fd)
+{
+	FILE *file = fopencookie(fd, "w", (cookie_io_functions_t){ .write = write_pieces });
+
+	if (file)
+		setvbuf(file, NULL, _IOFBF, FILE_ROOM);
+	return file;
+}
+
+/* ---- from the daemon to the file ---- */
+
+static void on_signal(int number)
+{
+	(void)number;
+	signalled = 1;
+	shutdown(stream, SHUT_WR);
+}
+
+/* The first one has the stream end, the second one ends us. */
+static void catch_signals(void)
+{
+	const struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+	const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		sigaction(numbers[i], &action, NULL);
+	signal(SIGPIPE, SIG_IGN); /* an error that we tell */
+}
+
+/* As it is on an InfiniBand link. */
+static size_t make_packet(const struct control_captured *c, uint8_t *bytes)
+{
+	const struct wire_grh grh = { .traffic_class = (uint8_t)(c->class_flow >> 20),
+		                      .flow_label = c->class_flow & 0xFFFFF,
+		                      .hop_limit = c->hop_limit,
+		                      .sgid = c->sgid,
+		                      .dgid = c->dgid };
+	const struct wire_packet packet = {
+		.vl = c->vl,
+		.sl = c->sl & 0xF,
+		.slid = c->slid,
+		.dlid = c->dlid,
+		.grh = c->has_grh ? &grh : NULL,
+		.h = c->h,
+		.payload = c + 1,
+		.payload_bytes = c->payload_bytes,
+	};
+
+	return wire_packet_build(&packet, bytes);
+}
+
+/* As it is on Ethernet. */
+static size_t make_frame(const struct control_captured *c, uint8_t *bytes)
+{
+	struct wire_frame frame = { .packet = {
+		                            .ip = { .sgid = c->sgid,
+		                                    .dgid = c->dgid,
+		                                    .flow_label = c->class_flow & 0xFFFFF,
+		                                    .udp_source = c->udp_source,
+		                                    .traffic_class = (uint8_t)(c->class_flow >> 20),
+		                                    .hop_limit = c->hop_limit },
+		                            .h = c->h,
+		                            .payload = c + 1,
+		                            .payload_bytes = c->payload_bytes } };
+
+	memcpy(frame.to, c->mac_to, sizeof(frame.to));
+	memcpy(frame.from, c->mac_from, sizeof(frame.from));
+	return wire_frame_build(&frame, bytes);
+}
+
+static int write_packet(struct run *r, const struct control_captured *c)
+{
+	uint8_t bytes[MOST_BYTES];
+	char port[64];
+	size_t n;
+
+	snprintf(port, sizeof(port), "%.32s:%u", c->from.node, c->from.port);
+	n = c->is_ethernet ? make_frame(c, bytes) : make_packet(c, bytes);
+	return cli_pcapng_packet(&r->pcapng,
+	                         &(struct cli_pcapng_packet){ .time_ns = c->time_ns,
+	                                                      .port = port,
+	                                                      .comment = c->note,
+	                                                      .lost_before = c->lost,
+	                                                      .at = bytes,
+	                                                      .is_ethernet = c->is_ethernet,
+	                                                      .bytes = (uint32_t)n });
+}
+
+static bool is_enough(const struct run *r)
+{
+	return r->count && r->captured >= (uint64_t)r->count;
+}
+
+/* Bytes of the record at @at, of which @have are there; 0: it is not whole yet. */
+static size_t whole_record(const uint8_t *at, size_t have)
+{
+	const struct control_captured *c = (const void *)at;
+	size_t bytes = have < sizeof(*c) ? SIZE_MAX : control_captured_bytes(c->payload_bytes);
+
+	return bytes <= have ? bytes : 0;
+}
+
+/* Writes the records that are whole, *@done bytes. 0, or 1: that was all; -errno. */
+static int write_records(struct run *r, const uint8_t *at, size_t have, size_t *done)
+{
+	size_t bytes;
+
+	for (*done = 0; (bytes = whole_record(at + *done, have - *done)) != 0; *done += bytes) {
+		const struct control_captured *c = (const void *)(at + *done);
+		int ret;
+
+		if (c->payload_bytes > WIRE_ROCE_MAX_PAYLOAD)
+			return -EPROTO;
+		r->lost += c->lost;
+		if (c->end)
+			return 1;
+		ret = write_packet(r, c);
+		if (ret)
+			return ret;
+		r->captured++;
+		if (is_enough(r))
+			return 1;
+	}
+	/* whoever reads it has all that there is */
+	return fflush(r->file) ? -errno : 0;
+}
+
+/* Reads records up to the end. 0 or -errno, of reading or writing. */
+static int copy(struct run *r)
+{
+	static _Alignas(8) uint8_t records[AT_ONCE];
+	size_t have = 0, done;
+	int ret = 0;
+
+	while (!ret) {
+		ssize_t n = read(stream, records + have, sizeof(records) - have);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 && errno != ECONNRESET ? -errno : 0;
+		have += (size_t)n;
+		ret = write_records(r, records, have, &done);
+		have -= done;
+		memmove(records, records + done, have);
+	}
+	return ret < 0 ? ret : 0;
+}
+
+static int finish(struct run *r, int error)
+{
+	if (!error) {
+		cli_pcapng_end(&r->pcapng, r->captured, r->lost);
+		error = fflush(r->file) ? -errno : 0;
+	}
+	if (error) /* nobody tries it again */
+		__fpurge(r->file);
+	cli_pcapng_fini(&r->pcapng);
+	if (!signalled && !error && !is_enough(r))
+		base_log("the fabric has ended");
+	base_log("%llu packets captured, %llu lost", (unsigned long long)r->captured,
+	         (unsigned long long)r->lost);
+	if (!error)
+		return CLI_OK;
+	base_log("cannot write the capture: %s", strerror(-error));
+	return CLI_FAILED;
+}
+
+/* ---- start ---- */
+
+/* Of one of the queue pairs there is no host. */
+static int refuse_host(const struct run *r)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; !ret && i < r->which.n_qps; i++)
+		ret = cli_check_host(r->fabric, r->which.qp[i].host);
+	return ret ? ret : CLI_FAILED;
+}
+
+static int refused(struct control_client *client, const struct run *r, int error)
+{
+	struct cli_port port = { .text = r->at ? r->at : "", .port = r->which.at.port };
+
+	if (error == -EUSERS)
+		base_log("too many captures of fabric '%s' run already", r->fabric);
+	else if (error == -ESRCH)
+		return refuse_host(r);
+	else if (error == -EOPNOTSUPP)
+		base_log("fabric '%s' is on Ethernet: its MADs are captured on its network device, "
+		         "by tcpdump or dumpcap; messages of queue pairs by --data",
+		         r->fabric);
+	else if (r->at) {
+		memcpy(port.node, r->which.at.node, sizeof(r->which.at.node));
+		return cli_port_refused(client, &port, error);
+	} else
+		base_log("cannot capture: %s", cli_refusal(error));
+	return CLI_FAILED;
+}
+
+static int open_file(struct run *r)
+{
+	r->fd = STDOUT_FILENO;
+	if (!r->output && isatty(STDOUT_FILENO)) {
+		base_log("a capture is no text: write it to a file by --output, or to a pipe");
+		return CLI_USAGE;
+	}
+	if (r->output)
+		r->fd = open(r->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	r->file = r->fd >= 0 ? file_of(&r->fd) : NULL;
+	if (r->file)
+		return 0;
+	base_log("cannot write '%s': %s", r->output ? r->output : "-", strerror(errno));
+	return CLI_FAILED;
+}
+
+static int close_file(struct run *r)
+{
+	int ret = 0;
+
+	if (r->file)
+		fclose(r->file);
+	if (r->output && r->fd >= 0 && close(r->fd) < 0) {
+		base_log("cannot write '%s': %s", r->output, strerror(errno));
+		ret = CLI_FAILED;
+	}
+	return ret;
+}
+
+static int start(struct run *r)
+{
+	struct control_client *client;
+	int ret = cli_connect(&client, r->fabric);
+
+	if (ret)
+		return ret;
+	ret = control_capture(client, &r->which, &stream);
+	if (ret)
+		ret = refused(client, r, ret);
+	control_close(client);
+	return ret;
+}
+
+static int capture(struct run *r)
+{
+	int ret = start(r);
+
+	if (ret)
+		return ret;
+	ret = open_file(r);
+	if (!ret) {
+		catch_signals();
+		cli_pcapng_begin(&r->pcapng, r->file, r->fabric);
+		/* whoever has started it in the background learns that it has begun */
+		if (r->output || isatty(STDERR_FILENO))
+			base_log("capturing on fabric '%s'; Ctrl-C ends it", r->fabric);
+		ret = finish(r, fflush(r->file) ? -errno : copy(r));
+	}
+	if (close_file(r))
+		ret = CLI_FAILED;
+	close(stream);
+	return ret;
+}
+
+static const struct cli_option options[] = {
+	{ "  -n, --name NAME     the fabric (default: $UMBEL_FABRIC, else 'default')\n",
+	  CLI_TEXT(struct run, fabric) },
+	{ "  -o, --output FILE   the file (default: standard output, for '| tshark -r -')\n",
+	  CLI_TEXT(struct run, output) },
+	{ "  -c, --count N       ends after N of them\n",
+	  CLI_NUMBER(struct run, count, 1, LONG_MAX), .wrong = "is no number of packets" },
+	{ "      --class CLASS   those of a class: smp, sa, cm, perf, or its number; more than "
+	  "one\n"
+	  "                      may be given\n",
+	  CLI_STORE(store_class, struct run, which) },
+	{ "      --data          messages of queue pairs, too: they go by the daemon meanwhile, "
+	  "and "
+	  "RC and\n"
+	  "                      UC queue pairs that are connected from now on exchange packets\n",
+	  CLI_FLAG(struct run, data) },
+	{ "      --group MGID    of these messages, those to the group; no MADs without --class\n",
+	  CLI_STORE(store_group, struct run, which) },
+	{ "      --qp HOST:QPN   of these, what the queue pair sends or gets; no MADs without "
+	  "--class\n",
+	  CLI_STORE(store_qp, struct run, which) },
+	{ .line = "  -h, --help          this text\n" },
+};
+
+/* Who chooses among messages wants these, and only MADs that are asked for. */
+static void choose(struct control_capture *which, bool data)
+{
+	static const uint64_t none[4];
+	const bool chosen = which->n_groups || which->n_qps;
+
+	which->data = data || chosen;
+	which->no_mads = chosen && !memcmp(which->classes, none, sizeof(none));
+}
+
+static int capture_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	struct run *r = from;
+
+	(void)self;
+	(void)argc; /* parse_at() has had them */
+	(void)argv;
+	r->fabric = cli_fabric_name(r->fabric);
+	choose(&r->which, r->data);
+	return capture(r);
+}
+
+const struct cli_command cli_capture = {
+	.name = "capture",
+	.summary = "write the MADs that a fabric carries to a file for Wireshark",
+	.help = help,
+	CLI_OPTIONS(options, struct run),
+	.word = parse_at,
+	.execute = capture_execute,
+};

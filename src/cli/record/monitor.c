@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `umbel monitor`: prints what happens to a fabric, as it happens. The daemon writes an event as a
+ * line of JSON; here it becomes a line for people.
+ */
+#include <errno.h>
+#include <json-c/json.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cli/base/command.h"
+#include "cli/base/fabrics.h"
+#include "cli/base/json.h"
+#include "cli/record/monitor.h"
+#include "cli/base/options.h"
+#include "control/client.h"
+
+static const char help[] =
+        "Usage: umbel monitor [OPTION]...\n"
+        "\n"
+        "Prints what happens to a fabric, as it happens: ports join and leave groups, links go\n"
+        "down and up, switches die, the subnet manager sweeps, programs come and go, queue pairs\n"
+        "are made and fail, faults fire, settings change. Ends by a signal (Ctrl-C), or when the\n"
+        "fabric does.\n";
+
+#define NS_PER_S 1000000000ull
+
+/* ---- the stream ---- */
+
+static int stream = -1; /* the signal handler ends it */
+
+static void on_signal(int number)
+{
+	(void)number;
+	shutdown(stream, SHUT_RDWR);
+}
+
+/* The first one has the stream end, the second one ends us. */
+static void catch_signals(void)
+{
+	const struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+	const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		sigaction(numbers[i], &action, NULL);
+}
+
+int cli_monitor_open(struct control_client *client, const char *fabric)
+{
+	int ret = control_call(client,
+	                       &(struct control_call){ .type = CONTROL_MONITOR, .fd = &stream });
+
+	if (!ret) {
+		catch_signals();
+		return 0;
+	}
+	if (ret == -EUSERS)
+		base_log("too many programs read the events of fabric '%s' already", fabric);
+	else
+		base_log("cannot read the fabric's events: %s", cli_refusal(ret));
+	return CLI_FAILED;
+}
+
+int cli_monitor_read(int (*each)(void *arg, const char *line), void *arg)
+{
+	FILE *from = fdopen(stream, "r");
+	char *line = NULL;
+	size_t room = 0;
+	int ret = 0;
+
+	if (!from) {
+		base_log("%s", strerror(errno));
+		return CLI_FAILED;
+	}
+	while (!ret) {
+		const ssize_t n = getline(&line, &room, from);
+
+		if (n < 0 && errno == EINTR && !feof(from)) {
+			clearerr(from);
+			continue;
+		}
+		if (n <= 0 || line[n - 1] != '\n') /* the end, or of a daemon that has died */
+			break;
+		ret = each(arg, line);
+	}
+	free(line);
+	fclose(from);
+	stream = -1;
+	return ret;
+}
+
+void cli_monitor_close(void)
+{
+	if (stream >= 0)
+		close(stream);
+	stream = -1;
+}
+
+/* ---- for people ---- */
+
+/* What is said of an event: the values of the keys in braces. What is in brackets is left out if a
+ * key in it is not there. */
+static const struct {
+	const char *event, *text;
+} texts[] = {
+	{ "join", "{node}:{port} joins {mgid}, {join_state}" },
+	{ "leave", "{node}:{port} leaves {mgid}, {join_state}[: {what}]" },
+	{ "group", "{mgid} {what}, MLID {mlid}" },
+	{ "link", "{node}:{port} - {peer}:{peer_port} {what}" },
+	{ "port", "{node}:{port} {state}" },
+	{ "switch", "{node} {what}" },
+	{ "sm", "{what}[ {node}:{port}]" },
+	{ "sweep", "{what}, {engine}, {took_us} us" },
+	{ "program", "{program} {what}[, host {host}][, PID {pid}], {uses}" },
+	{ "qp", "{host} {qpn} {what}[, {mgid}]" },
+	{ "fault", "[{number} ]{what}[, {fired} times][: {rule}]" },
+	{ "set", "{key}={value}" },
+	{ "lost", "{count} events: too many at once, or they were read too slowly" },
+};
+
+struct text {
+	char at[1024];
+	size_t n;
+};
+
+static void put(struct text *t, const char *from, size_t n)
+{
+	if (n > sizeof(t->at) - t->n)
+		n = sizeof(t->at) - t->n;
+	memcpy(t->at + t->n, from, n);
+	t->n += n;
+}
+
+/* Puts the value of the key up to the brace. False: there is none. */
+static bool put_value(struct text *t, struct json_object *event, const char *key, size_t n)
+{
+	struct json_object *value;
+	const char *text;
+	char name[32];
+
+	snprintf(name, sizeof(name), "%.*s", (int)n, key);
+	if (!json_object_object_get_ex(event, name, &value)) {
+		put(t, "-", 1);
+		return false;
+	}
+	text = json_object_get_string(value); /* of a number, too */
+	put(t, text, strlen(text));
+	return true;
+}
+
+static void put_event(struct text *t, struct json_object *event, const char *text)
+{
+	size_t before = 0;
+	bool all = true;
+
+	for (; *text; text++) {
+		if (*text == '[') {
+			before = t->n;
+			all = true;
+		} else if (*text == ']') {
+			t->n = all ? t->n : before;
+		} else if (*text == '{') {
+			size_t n = strcspn(text, "}") - 1;
+
+			all &= put_value(t, event, text + 1, n);
+			text += n + 1;
+		} else {
+			put(t, text, 1);
+		}
+	}
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* A newer daemon may tell of what we do not know: then all of it is printed. */
+void cli_monitor_print(struct json_object *event, uint64_t began_ns)
+{
+	const char *kind = cli_json_text(event, "event"), *all;
+	struct json_object *at;
+	struct text t = { .n = 0 };
+	int64_t ns = 0;
+
+	if (json_object_object_get_ex(event, "time_ns", &at) && json_object_get_int64(at) > 0)
+		ns = json_object_get_int64(at) - (int64_t)began_ns;
+	for (size_t i = 0; i < ARRAY_SIZE(texts) && !t.n; i++)
+		if (!strcmp(texts[i].event, kind))
+			put_event(&t, event, texts[i].text);
+	if (!t.n) {
+		all = json_object_to_json_string_ext(event, JSON_C_TO_STRING_PLAIN);
+		put(&t, all, strlen(all));
+	}
+	printf("%12.6f  %-7s  %.*s\n", ns > 0 ? (double)ns / (double)NS_PER_S : 0, kind, (int)t.n,
+	       t.at);
+}
+
+static int print(void *arg, const char *line)
+{
+	const uint64_t *began_ns = arg;
+	struct json_object *event = json_tokener_parse(line);
+
+	if (!event) {
+		base_log("what the daemon says is no JSON: %s", line);
+		return CLI_FAILED;
+	}
+	cli_monitor_print(event, *began_ns);
+	json_object_put(event);
+	return ferror(stdout) ? CLI_FAILED : 0;
+}
+
+static int print_json(void *arg, const char *line)
+{
+	(void)arg;
+	return fputs(line, stdout) < 0 ? CLI_FAILED : 0;
+}
+
+struct monitor {
+	const char *name;
+	bool json;
+};
+
+static const struct cli_option options[] = {
+	{ CLI_NAME_LINE, CLI_TEXT(struct monitor, name) },
+	{ "      --json        as JSON, an object a line\n", CLI_FLAG(struct monitor, json) },
+	CLI_HELP_ROW,
+};
+
+static int monitor_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	const struct monitor *m = from;
+	const char *fabric = cli_fabric_name(m->name);
+	struct control_client *client;
+	uint64_t began_ns;
+	int ret;
+
+	if (argc > 0)
+		return cli_usage_error(self, "it takes no '%s'", argv[0]);
+	ret = cli_connect(&client, fabric);
+	if (ret)
+		return ret;
+	began_ns = now_ns();
+	ret = cli_monitor_open(client, fabric);
+	control_close(client);
+	if (ret)
+		return ret;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (isatty(STDERR_FILENO))
+		base_log("watching fabric '%s'; Ctrl-C ends it", fabric);
+	return cli_monitor_read(m->json ? print_json : print, &began_ns);
+}
+
+const struct cli_command cli_monitor = {
+	.name = "monitor",
+	.summary = "print what happens to a fabric, as it happens",
+	.help = help,
+	CLI_OPTIONS(options, struct monitor),
+	.execute = monitor_execute,
+};

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Printing of simulations in which packets wait for credits: see simulation.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/simulate/simulation.h"
+
+#define SHOWN        8  /* lines of a table */
+#define SHOWN_CIRCLE 16 /* links */
+
+/* "h1", "leaf1:19", "leaf1:19/VL2". The text is valid until the next but three. */
+static const char *link_text(const struct simulation *s, uint32_t link, unsigned lane)
+{
+	static char text[4][2 * FABRIC_NAME];
+	static unsigned turn;
+	const struct fabric_port *from = s->link_from[link];
+	char *to = text[turn++ % 4];
+	int n = snprintf(to, sizeof(text[0]), "%s:%u", cli_simulation_name(s, from->node),
+	                 from->num);
+
+	if (lane && n > 0 && (size_t)n < sizeof(text[0]))
+		snprintf(to + n, sizeof(text[0]) - (size_t)n, "/VL%u", lane);
+	return to;
+}
+
+/* Who sends to whom. */
+static const char *way_text(const struct simulation *s, const struct credits_message *m)
+{
+	static char text[3 * FABRIC_NAME];
+	const char *from = cli_simulation_name(s, s->f->hca_port[m->from]->node);
+
+	if (m->to_group)
+		snprintf(text, sizeof(text), "%s > group %u", from, m->to + 1);
+	else
+		snprintf(text, sizeof(text), "%s > %s", from,
+		         cli_simulation_name(s, s->f->hca_port[m->to]->node));
+	return text;
+}
+
+static bool has_arrived(const struct credits_message *m)
+{
+	return m->copies && m->received == m->copies;
+}
+
+static uint32_t count_arrived(const struct credits *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_messages; i++)
+		n += has_arrived(&c->message[i]);
+	return n;
+}
+
+/* Gb/s, from the start to the last byte. */
+static double rate_of(const struct credits *c, const struct credits_message *m)
+{
+	return m->arrived_ps ? 8000.0 * c->bytes / (double)m->arrived_ps : 0;
+}
+
+/* ---- the summary ---- */
+
+static void print_circle(const struct simulation *s)
+{
+	const struct credits *c = &s->credits;
+
+	printf("deadlock:  %ju packets wait forever, at the ends of %ju links; %u of these wait "
+	       "for each "
+	       "other:\n",
+	       (uintmax_t)c->stuck, (uintmax_t)c->stuck_lanes, c->n_circle);
+	for (uint32_t i = 0; i < c->n_circle && i < SHOWN_CIRCLE; i++) {
+		const struct credits_wait *w = &c->circle[i];
+		const struct credits_wait *next = &c->circle[(i + 1) % c->n_circle];
+
+		printf("           %s waits for %s, with a packet %s\n",
+		       link_text(s, w->link, w->lane), link_text(s, next->link, next->lane),
+		       way_text(s, &c->message[w->message]));
+	}
+	if (c->n_circle > SHOWN_CIRCLE)
+		puts("           ... and so on, around");
+}
+
+static void print_rates(const struct credits *c)
+{
+	double least = 0, most = 0, sum = 0;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_messages; i++) {
+		double rate = rate_of(c, &c->message[i]);
+
+		if (!has_arrived(&c->message[i]))
+			continue;
+		least = n && least < rate ? least : rate;
+		most = rate > most ? rate : most;
+		sum += rate;
+		n++;
+	}
+	if (n)
+		printf("rates:     %.2f to %.2f Gb/s of a message, %.2f in the mean\n", least, most,
+		       sum / n);
+}
+
+void cli_credits_summary(const struct simulation *s, const struct cli_simulation *what)
+{
+	const struct credits *c = &s->credits;
+
+	printf("credits:   for %u packet%s on each lane; %u of %u messages have arrived after ",
+	       what->buffer, what->buffer == 1 ? "" : "s", count_arrived(c), c->n_messages);
+	cli_simulation_print_ns((double)c->arrived_ps / 1000);
+	putchar('\n');
+	print_rates(c);
+	if (c->n_circle)
+		print_circle(s);
+}
+
+/* ---- tables ---- */
+
+static unsigned queue_at(const struct credits *c, uint32_t link)
+{
+	unsigned most = 0;
+
+	for (unsigned k = 0; k < CREDITS_LANES; k++)
+		most = c->lane[link][k].most > most ? c->lane[link][k].most : most;
+	return most;
+}
+
+struct row {
+	const struct credits *c;
+	uint32_t i;
+};
+
+static int by_number(const struct row *a, const struct row *b)
+{
+	return (a->i > b->i) - (a->i < b->i);
+}
+
+/* Those that were blocked longest, then those that were busy longest. */
+static int by_blocked(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+	const struct credits_link *x = &a->c->link[a->i], *y = &b->c->link[b->i];
+
+	if (x->blocked_ps != y->blocked_ps)
+		return x->blocked_ps < y->blocked_ps ? 1 : -1;
+	if (x->busy_ps != y->busy_ps)
+		return x->busy_ps < y->busy_ps ? 1 : -1;
+	return by_number(a, b);
+}
+
+/* Those that arrived last. */
+static int by_arrival(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+	const struct credits_message *x = &a->c->message[a->i], *y = &b->c->message[b->i];
+
+	if (x->arrived_ps != y->arrived_ps)
+		return x->arrived_ps < y->arrived_ps ? 1 : -1;
+	return by_number(a, b);
+}
+
+static void print_links(const struct simulation *s, const struct row *row, uint32_t n)
+{
+	const struct credits *c = &s->credits;
+	uint64_t end = c->stuck ? c->now_ps : c->arrived_ps;
+	double percent = end ? 100.0 / (double)end : 0;
+
+	printf("\nlinks that waited longest for credits, and packets in a queue at their ends:\n");
+	printf("%-24s %-24s %7s %9s %7s\n", "FROM", "TO", "BUSY", "WAITING", "QUEUE");
+	for (uint32_t i = 0; i < n; i++) {
+		const struct credits_link *l = &c->link[row[i].i];
+		const struct fabric_port *to = s->link_from[row[i].i]->peer;
+		char end_text[2 * FABRIC_NAME];
+
+		snprintf(end_text, sizeof(end_text), "%s:%u", cli_simulation_name(s, to->node),
+		         to->num);
+		printf("%-24s %-24s %5.1f %% %7.1f %% %7u\n", link_text(s, row[i].i, 0), end_text,
+		       (double)l->busy_ps * percent, (double)l->blocked_ps * percent,
+		       queue_at(c, row[i].i));
+	}
+}
+
+static void print_messages(const struct simulation *s, const struct row *row, uint32_t n)
+{
+	const struct credits *c = &s->credits;
+
+	printf("\nmessages that took longest:\n");
+	for (uint32_t i = 0; i < n; i++) {
+		const struct credits_message *m = &c->message[row[i].i];
+
+		printf("%-32s %8.2f Gb/s, ", way_text(s, m), rate_of(c, m));
+		cli_simulation_print_ns((double)m->arrived_ps / 1000);
+		putchar('\n');
+	}
+}
+
+int cli_credits_tables(const struct simulation *s)
+{
+	const struct credits *c = &s->credits;
+	size_t room = c->n_links > c->n_messages ? c->n_links : c->n_messages;
+	struct row *row = calloc(room + 1, sizeof(*row));
+	uint32_t n = 0;
+
+	if (!row)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->n_links; i++)
+		if (s->link_from[i] && c->link[i].busy_ps)
+			row[n++] = (struct row){ c, i };
+	qsort(row, n, sizeof(*row), by_blocked);
+	print_links(s, row, n < SHOWN ? n : SHOWN);
+	n = 0;
+	for (uint32_t i = 0; i < c->n_messages; i++)
+		if (has_arrived(&c->message[i]))
+			row[n++] = (struct row){ c, i };
+	qsort(row, n, sizeof(*row), by_arrival);
+	if (n)
+		print_messages(s, row, n < SHOWN ? n : SHOWN);
+	free(row);
+	return 0;
+}
+
+/* ---- JSON ---- */
+
+void cli_credits_json_link(const struct simulation *s, const struct fabric_port *from)
+{
+	uint32_t i = simulate_link_number(s, from);
+	const struct credits_link *l = &s->credits.link[i];
+
+	printf(", \"busy_ns\": %.3f, \"waiting_ns\": %.3f, \"queue\": %u",
+	       (double)l->busy_ps / 1000, (double)l->blocked_ps / 1000, queue_at(&s->credits, i));
+}
+
+static void print_json_way(const struct simulation *s, const struct credits_message *m)
+{
+	printf("\"from\": \"%s\", ", s->f->hca_port[m->from]->node->name);
+	if (m->to_group)
+		printf("\"group\": %u", m->to + 1);
+	else
+		printf("\"to\": \"%s\"", s->f->hca_port[m->to]->node->name);
+}
+
+static void print_json_circle(const struct simulation *s)
+{
+	const struct credits *c = &s->credits;
+
+	printf("    \"circle\": [");
+	for (uint32_t i = 0; i < c->n_circle; i++) {
+		const struct fabric_port *from = s->link_from[c->circle[i].link];
+
+		printf("%s\n      { \"node\": \"%s\", \"port\": %u, \"lane\": %u, \"waits\": { ",
+		       i ? "," : "", from->node->name, from->num, c->circle[i].lane);
+		print_json_way(s, &c->message[c->circle[i].message]);
+		printf(" } }");
+	}
+	printf("%s],\n", c->n_circle ? "\n    " : "");
+}
+
+void cli_credits_json(const struct simulation *s, const struct cli_simulation *what)
+{
+	const struct credits *c = &s->credits;
+
+	printf("  \"credits\": {\n    \"buffer\": %u,\n    \"arrived\": %u,\n", what->buffer,
+	       count_arrived(c));
+	printf("    \"time_ns\": %.3f,\n    \"deadlock\": %s,\n", (double)c->arrived_ps / 1000,
+	       c->n_circle ? "true" : "false");
+	printf("    \"stuck_packets\": %ju,\n    \"stuck_links\": %ju,\n", (uintmax_t)c->stuck,
+	       (uintmax_t)c->stuck_lanes);
+	print_json_circle(s);
+	printf("    \"messages\": [");
+	for (uint32_t i = 0; i < c->n_messages; i++) {
+		const struct credits_message *m = &c->message[i];
+
+		printf("%s\n      { ", i ? "," : "");
+		print_json_way(s, m);
+		printf(", \"arrived\": %s, \"time_ns\": %.3f, \"gbps\": %.3f }",
+		       has_arrived(m) ? "true" : "false", (double)m->arrived_ps / 1000,
+		       has_arrived(m) ? rate_of(c, m) : 0);
+	}
+	puts("\n    ]\n  },");
+}
