@@ -14,7 +14,7 @@ value()
 
 umbel up --hosts 3 > /dev/null
 
-expect 0 '*0: umbel_h1_0: node_type ca fw * node_guid 0275:6d00:0000:0100 sys_image_guid 0275:6d00:0000:0100 *2: umbel_h3_0: *' \
+expect 0 '*0: umbel_h1_0: node_type ca *fw * node_guid 0275:6d00:0000:0100 sys_image_guid 0275:6d00:0000:0100 *2: umbel_h3_0: *' \
 	umbel exec -- rdma dev
 expect 0 'link umbel_h2_0/1 subnet_prefix fe80:0000:0000:0000 lid 2 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP ' \
 	umbel exec h2 -- rdma link show
@@ -22,7 +22,7 @@ expect 0 '*state ACTIVE physical_state LINK_UP *caps: <*TRAP*>*' umbel exec h2 -
 umbel link down h2:1 > /dev/null
 expect 0 'link umbel_h2_0/1 * state DOWN physical_state POLLING ' umbel exec h2 -- rdma link
 umbel link up h2:1 > /dev/null
-expect 0 'netns shared copy-on-fork on' umbel exec -- rdma system
+expect 0 'netns shared *copy-on-fork on' umbel exec -- rdma system
 expect 1 'Wrong device name*' umbel exec h2 -- rdma link show umbel_h1_0/1
 expect 1 'error: Operation not supported' umbel exec h2 -- rdma dev set umbel_h2_0 name other
 expect 1 'error: Operation not supported' umbel exec h2 -- rdma resource show mr
