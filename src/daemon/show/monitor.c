@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "daemon/core/feed.h"
 #include "daemon/show/monitor.h"
 #include "fabric/model/event.h"
 #include "wire/sa.h"
@@ -22,12 +23,8 @@
 struct monitor {
 	LIST_ENTRY(monitor) entry;
 	struct daemon_monitors *all;
-	int fd;
-	struct daemon_source source;
-	bool full;          /* the socket has no room: we hear when it has */
-	uint64_t lost;      /* events, since the reader was told last */
-	size_t first, used; /* bytes of the ring */
-	char ring[BYTES];
+	struct daemon_feed feed; /* of lines */
+	uint64_t lost;           /* events, since the reader was told last */
 };
 
 static void hear(void *arg, const struct fabric_event *e);
@@ -43,8 +40,7 @@ static void monitor_free(struct monitor *m)
 	LIST_REMOVE(m, entry);
 	m->all->n--;
 	listen_or_not(m->all);
-	daemon_source_stop(&m->source);
-	close(m->fd);
+	daemon_feed_close(&m->feed);
 	free(m);
 }
 
@@ -157,19 +153,14 @@ static void write_line(struct show_json *o, const struct fabric *f, const struct
 	end_line(o);
 }
 
-/* ---- the ring ---- */
+/* ---- what waits ---- */
 
-/* Copies the line behind what is there. False: there is no room, or was no memory. */
+/* False: there is no room, or was no memory for the line. */
 static bool append(struct monitor *m, const struct show_json *line)
 {
-	size_t at = (m->first + m->used) % BYTES;
-	size_t part = line->n < BYTES - at ? line->n : BYTES - at;
-
-	if (line->failed || m->used + line->n > BYTES)
+	if (line->failed || !daemon_feed_fits(&m->feed, line->n))
 		return false;
-	memcpy(m->ring + at, line->text, part);
-	memcpy(m->ring, line->text + part, line->n - part);
-	m->used += line->n;
+	daemon_feed_put(&m->feed, line->text, line->n);
 	return true;
 }
 
@@ -215,37 +206,16 @@ static void hear(void *arg, const struct fabric_event *e)
 
 /* ---- sending ---- */
 
-static void wait_for_room(struct monitor *m, bool full)
-{
-	if (m->full == full)
-		return;
-	m->full = full;
-	daemon_source_change(&m->source, full ? EPOLLIN | EPOLLOUT : EPOLLIN);
-}
-
 /* Sends what there is room for. False: the reader is gone. */
 static bool flush(struct monitor *m)
 {
-	size_t bytes;
-	ssize_t n = 0;
+	bool there = daemon_feed_send(&m->feed);
 
-	do {
-		if (!m->used)
-			tell_lost(m);
-		bytes = m->used < BYTES - m->first ? m->used : BYTES - m->first;
-		if (bytes)
-			n = send(m->fd, m->ring + m->first, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n < 0 && errno != EAGAIN && errno != ENOBUFS && errno != EINTR) {
-			monitor_free(m);
-			return false;
-		}
-		if (n > 0) {
-			m->first = (m->first + (size_t)n) % BYTES;
-			m->used -= (size_t)n;
-		}
-	} while (n > 0 && (size_t)n == bytes && (m->used || m->lost));
-	wait_for_room(m, m->used);
-	return true;
+	if (there && m->lost && !m->feed.used && tell_lost(m))
+		there = daemon_feed_send(&m->feed);
+	if (!there)
+		monitor_free(m);
+	return there;
 }
 
 void daemon_monitors_flush(struct daemon_monitors *all)
@@ -254,7 +224,7 @@ void daemon_monitors_flush(struct daemon_monitors *all)
 
 	for (m = LIST_FIRST(&all->all); m; m = next) {
 		next = LIST_NEXT(m, entry);
-		if ((m->used || m->lost) && !m->full)
+		if ((m->feed.used || m->lost) && !m->feed.full)
 			flush(m);
 	}
 }
@@ -262,7 +232,7 @@ void daemon_monitors_flush(struct daemon_monitors *all)
 /* The reader has nothing to say: it takes what comes, or is gone. */
 static void on_event(struct daemon_source *source, uint32_t events)
 {
-	struct monitor *m = container_of(source, struct monitor, source);
+	struct monitor *m = container_of(source, struct monitor, feed.source);
 
 	if (events & (EPOLLHUP | EPOLLERR | EPOLLIN))
 		monitor_free(m);
@@ -276,34 +246,24 @@ static int monitor(struct daemon_call *call)
 {
 	struct daemon_monitors *all = call->module;
 	struct monitor *m;
-	int pair[2], ret;
+	int reader, ret;
 
 	if (all->n == DAEMON_MONITORS)
 		return -EUSERS;
 	m = malloc(sizeof(*m));
 	if (!m)
 		return -ENOMEM;
-	memset(m, 0, offsetof(struct monitor, ring));
-	ret = -EMFILE;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		goto err_free;
-	m->all = all;
-	m->fd = pair[1];
-	m->source.ready = on_event;
-	ret = daemon_source_watch(all->loop, &m->source, m->fd, EPOLLIN);
-	if (ret)
-		goto err_pair;
+	*m = (struct monitor){ .all = all };
+	ret = daemon_feed_open(&m->feed, all->loop, BYTES, on_event, &reader);
+	if (ret) {
+		free(m);
+		return ret;
+	}
 	LIST_INSERT_HEAD(&all->all, m, entry);
 	all->n++;
 	listen_or_not(all);
-	daemon_call_give(call, pair[0]);
+	daemon_call_give(call, reader);
 	return 0;
-err_pair:
-	close(pair[0]);
-	close(pair[1]);
-err_free:
-	free(m);
-	return ret;
 }
 
 static const struct daemon_request requests[] = {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "daemon/core/feed.h"
 #include "daemon/subnet/capture.h"
 #include "daemon/subnet/capture_filter.h"
 #include "fabric/model/lanes.h"
@@ -29,15 +30,10 @@
 struct capture {
 	LIST_ENTRY(capture) entry;
 	struct daemon_captures *all;
-	int fd;
-	struct daemon_source source;
-	bool full;   /* the socket has no room: we hear when it has */
-	bool ending; /* the last record is in the buffer */
+	struct daemon_feed feed; /* of records */
+	bool ending;             /* the last one is there */
 	uint32_t lost;
 	struct daemon_capture_filter wanted;
-	/* a ring of records, of which the first may have been sent in part */
-	size_t first, used; /* bytes */
-	uint8_t ring[];
 };
 
 static void look(struct daemon_captures *c);
@@ -56,8 +52,7 @@ static void capture_free(struct capture *t)
 	all->n--;
 	all->n_data -= t->wanted.data;
 	look(all);
-	daemon_source_stop(&t->source);
-	close(t->fd);
+	daemon_feed_close(&t->feed);
 	destroy(t);
 }
 
@@ -122,31 +117,20 @@ static void describe(const struct fabric_mad_seen *seen, struct control_captured
 	r->payload_bytes = MAD_BYTES;
 }
 
-/* Copies @bytes behind what is there; there is room. */
-static void put(struct capture *t, const void *from, size_t bytes)
-{
-	size_t at = (t->first + t->used) % BYTES;
-	size_t part = bytes < BYTES - at ? bytes : BYTES - at;
-
-	memcpy(t->ring + at, from, part);
-	memcpy(t->ring, (const uint8_t *)from + part, bytes - part);
-	t->used += bytes;
-}
-
 /* Adds the record, if there is room for it and for the last one. */
 static void append(struct capture *t, struct control_captured *r, const void *payload)
 {
 	static const uint8_t zeros[8];
 
-	if (t->used + control_captured_bytes(r->payload_bytes) + LAST_BYTES > BYTES) {
+	if (!daemon_feed_fits(&t->feed, control_captured_bytes(r->payload_bytes) + LAST_BYTES)) {
 		t->lost += t->lost < UINT32_MAX;
 		return;
 	}
 	r->lost = t->lost;
 	t->lost = 0;
-	put(t, r, sizeof(*r));
-	put(t, payload, r->payload_bytes);
-	put(t, zeros, -r->payload_bytes & 7);
+	daemon_feed_put(&t->feed, r, sizeof(*r));
+	daemon_feed_put(&t->feed, payload, r->payload_bytes);
+	daemon_feed_put(&t->feed, zeros, -r->payload_bytes & 7);
 }
 
 static void see(void *arg, const struct fabric_mad_seen *seen)
@@ -271,34 +255,13 @@ static void look(struct daemon_captures *c)
 
 /* ---- sending ---- */
 
-static void wait_for_room(struct capture *t, bool full)
-{
-	if (t->full == full)
-		return;
-	t->full = full;
-	daemon_source_change(&t->source, full ? EPOLLIN | EPOLLOUT : EPOLLIN);
-}
-
 /* Sends what there is room for. False: the reader is gone, or has all; the capture has ended. */
 static bool flush(struct capture *t)
 {
-	size_t bytes = t->used < BYTES - t->first ? t->used : BYTES - t->first;
-	ssize_t n = bytes ? send(t->fd, t->ring + t->first, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
-
-	if (n < 0 && errno != EAGAIN && errno != ENOBUFS && errno != EINTR) {
-		capture_free(t);
-		return false;
-	}
-	if (n > 0) {
-		t->first = (t->first + (size_t)n) % BYTES;
-		t->used -= (size_t)n;
-	}
-	if (t->ending && !t->used) {
-		capture_free(t);
-		return false;
-	}
-	wait_for_room(t, t->used);
-	return true;
+	if (daemon_feed_send(&t->feed) && !(t->ending && !t->feed.used))
+		return true;
+	capture_free(t);
+	return false;
 }
 
 void daemon_captures_flush(struct daemon_captures *c)
@@ -307,7 +270,7 @@ void daemon_captures_flush(struct daemon_captures *c)
 
 	for (t = LIST_FIRST(&c->all); t; t = next) {
 		next = LIST_NEXT(t, entry);
-		if (t->used && !t->full)
+		if (daemon_feed_may_send(&t->feed))
 			flush(t);
 	}
 }
@@ -317,15 +280,15 @@ static void end(struct capture *t)
 {
 	if (t->ending)
 		return;
-	put(t, &(struct control_captured){ .lost = t->lost, .end = true }, LAST_BYTES);
+	daemon_feed_put(&t->feed, &(struct control_captured){ .lost = t->lost, .end = true },
+	                LAST_BYTES);
 	t->ending = true;
-	daemon_source_change(&t->source, EPOLLOUT);
-	t->full = true;
+	daemon_feed_end(&t->feed);
 }
 
 static void on_event(struct daemon_source *source, uint32_t events)
 {
-	struct capture *t = container_of(source, struct capture, source);
+	struct capture *t = container_of(source, struct capture, feed.source);
 	char byte;
 
 	if (events & (EPOLLHUP | EPOLLERR)) {
@@ -333,7 +296,7 @@ static void on_event(struct daemon_source *source, uint32_t events)
 		return;
 	}
 	if (events & EPOLLIN) {
-		ssize_t n = recv(t->fd, &byte, sizeof(byte), MSG_DONTWAIT);
+		ssize_t n = recv(t->feed.fd, &byte, sizeof(byte), MSG_DONTWAIT);
 
 		if (n == 0)
 			end(t);
@@ -350,7 +313,7 @@ static void on_event(struct daemon_source *source, uint32_t events)
 static int capture_new(struct daemon_captures *c, const struct control_capture *req,
                        struct capture **out)
 {
-	struct capture *t = malloc(sizeof(*t) + BYTES);
+	struct capture *t = malloc(sizeof(*t));
 	int ret;
 
 	if (!t)
@@ -371,7 +334,7 @@ static int capture(struct daemon_call *call)
 	struct daemon_captures *c = call->module;
 	const struct control_capture *req = call->body;
 	struct capture *t;
-	int pair[2], ret;
+	int reader, ret;
 
 	if (!c->f->n_ib_ports && !req->data)
 		return -EOPNOTSUPP;
@@ -380,26 +343,17 @@ static int capture(struct daemon_call *call)
 	ret = capture_new(c, req, &t);
 	if (ret)
 		return ret;
-	ret = -EMFILE;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		goto err_free;
-	t->fd = pair[1];
-	t->source.ready = on_event;
-	ret = daemon_source_watch(c->loop, &t->source, t->fd, EPOLLIN);
-	if (ret)
-		goto err_pair;
+	ret = daemon_feed_open(&t->feed, c->loop, BYTES, on_event, &reader);
+	if (ret) {
+		destroy(t);
+		return ret;
+	}
 	LIST_INSERT_HEAD(&c->all, t, entry);
 	c->n++;
 	c->n_data += t->wanted.data;
 	look(c);
-	daemon_call_give(call, pair[0]);
+	daemon_call_give(call, reader);
 	return 0;
-err_pair:
-	close(pair[0]);
-	close(pair[1]);
-err_free:
-	destroy(t);
-	return ret;
 }
 
 static const struct daemon_request requests[] = {
@@ -422,7 +376,7 @@ void daemon_captures_stop(struct daemon_captures *c)
 		struct capture *t = LIST_FIRST(&c->all);
 
 		end(t);
-		if (flush(t) && flush(t)) /* the ring's other part */
+		if (flush(t))
 			capture_free(t);
 	}
 }
