@@ -104,6 +104,7 @@ launch()
 	"$@" < /dev/null > "$TMPDIR/$name.out" 2>&1 &
 	[ "${pid[$name]-}" ] || programs+=("$name")
 	pid[$name]=$!
+	unset "ended[$name]" # one before it had the name
 }
 
 # says NAME TEXT [TIMES]: whether it has printed this line (a basic regular expression that

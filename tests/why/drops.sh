@@ -80,6 +80,7 @@ wait_said watch 'umbel_h3_0 .* 3 +3 [0-9.]*/s'
 # it grows no more
 wait_said watch 'umbel_h3_0  *1[ 0-9]* 3[ 0-9]*$'
 wait_said watch_json '  "seconds": ' 3
+kill_hard ud_no_receive
 umbel down > /dev/null
 wait_ended watch 1
 wait_ended watch_json 1
