@@ -8,6 +8,8 @@ export UCX_TLS=ud_verbs,self
 # MPICH receives into memory with gaps in whole elements of its datatype, and fails ("Message truncated")
 # when UCX cuts a message elsewhere. RC's pieces are this less 29 bytes, by default 8,227.
 export UCX_RC_VERBS_SEG_SIZE=8257 UCX_WARN_UNUSED_ENV_VARS=n
+# A rank aborts if another one is silent for this long; the default of 30 s ends both if the machine stands still.
+export UCX_UD_TIMEOUT=300s
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1	# of Open MPI 5
 export OMPI_MCA_plm_rsh_agent=false OMPI_MCA_btl_base_warn_component_unused=0
