@@ -25,20 +25,18 @@ umbel up --hosts 2 > /dev/null
 launch capture umbel capture --data --output "$file"
 wait_until 'the capture runs' test -s "$file"
 umbel fault add opcode=RC_WRITE_MIDDLE nth=4 drop > /dev/null
-run_connected \
+run_pairs \
 	"ib_write_bw -m 1024 -s 30001 -n 5" \
 	"ib_read_bw -m 4096 -s 9000 -n 5" \
 	"ib_atomic_bw -n 5" \
-	"ib_send_bw -c UC -s 3 -n 5"
-serve ud h1 ib_send_bw -c UD -s 5 -n 20 -g
-client ud h2 ib_send_bw -c UD -s 5 -n 20 -g
-wait_ended client-ud 0
-wait_ended server-ud 0
+	"ib_send_bw -c UC -s 3 -n 5" \
+	"ib_send_bw -c UD -s 5 -n 20 -g"
 kill "${pid[capture]}"
 wait_ended capture 0
 expect_said capture 'umbel: [0-9]* packets captured, 0 lost'
 
-[ "$(packets _ws.malformed)" -eq 0 ] || complain 'there are malformed packets'
+# perftest's messages have random bytes, which the dissector at times takes for Ethernet over InfiniBand
+[ "$(packets '_ws.malformed && !eth')" -eq 0 ] || complain 'there are malformed packets'
 [ "$(packets 'frame.comment == "fault: dropped"')" -eq 1 ] || complain 'one packet is dropped'
 some 'the first packets of five WRITEs' 'infiniband.bth.opcode == 6' 5
 some 'their last ones, padded' 'infiniband.bth.opcode == 8 && infiniband.bth.padcnt == 3' 5

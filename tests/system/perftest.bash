@@ -50,8 +50,8 @@ attempt()
 	believes_clock "$1"
 }
 
-# run_connected PROGRAM_AND_OPTIONS...: runs each, of a connected transport, on h1 and h2.
-run_connected()
+# run_pairs PROGRAM_AND_OPTIONS...: runs each on h1 and h2, again if it makes no sense of the clock.
+run_pairs()
 {
 	local i=0 side program
 

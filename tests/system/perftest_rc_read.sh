@@ -7,7 +7,7 @@
 . "${0%/*}/perftest.bash"
 
 umbel up --hosts 2 > /dev/null
-run_connected \
+run_pairs \
 	"ib_read_lat -n 50" \
 	"ib_read_lat -e -n 50" \
 	"ib_read_bw -n 200" \

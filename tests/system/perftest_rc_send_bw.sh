@@ -7,7 +7,7 @@
 . "${0%/*}/perftest.bash"
 
 umbel up --hosts 2 > /dev/null
-run_connected \
+run_pairs \
 	"ib_send_bw -n 200" \
 	"ib_send_bw -c UC -n 200 -r 1000" \
 	"ib_send_bw -b -n 200" \

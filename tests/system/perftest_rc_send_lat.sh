@@ -7,7 +7,7 @@
 . "${0%/*}/perftest.bash"
 
 umbel up --hosts 2 > /dev/null
-run_connected \
+run_pairs \
 	"ib_send_lat -n 50" \
 	"ib_send_lat -c UC -n 50" \
 	"ib_send_lat -e -n 50" \

@@ -7,7 +7,7 @@
 . "${0%/*}/perftest.bash"
 
 umbel up --hosts 2 > /dev/null
-run_connected \
+run_pairs \
 	"ib_write_lat -n 50" \
 	"ib_write_lat -c UC -n 50" \
 	"ib_write_lat -I 64 -s 64 -n 50" \

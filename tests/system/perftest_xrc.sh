@@ -7,7 +7,7 @@
 . "${0%/*}/perftest.bash"
 
 umbel up --hosts 2 > /dev/null
-run_connected \
+run_pairs \
 	"ib_send_bw -c XRC -n 200" \
 	"ib_send_bw -c XRC -e -n 200" \
 	"ib_send_bw -c XRC -b -q 2 -n 200" \
