@@ -297,9 +297,9 @@ static_assert(sizeof(struct shm_flow) == 64, "layout");
 enum shm_slot_kind { SHM_SLOT_CLOSED, SHM_SLOT_DONE, SHM_SLOT_CLAIMED, SHM_SLOT_VOID };
 
 /*
- * What a credit of a shared receive queue stands for: a receive, by its number, and above that
- * which of its credits this is, as it has another one once a message that had taken it does not
- * come.
+ * A credit of a shared receive queue names a receive by its number. The bits above say which of the
+ * receive's credits this is: a receive gets a new credit if the message that took the last one does
+ * not come.
  */
 #define SHM_RECEIVE_BITS 15
 #define SHM_RECEIVE_USES ((1u << (32 - SHM_RECEIVE_BITS)) - 1) /* the last one is of none: */

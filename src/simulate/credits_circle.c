@@ -20,7 +20,8 @@ static struct credits_lane *lane_at(const struct credits *c, uint32_t number)
 	return &c->lane[number / CREDITS_LANES][number % CREDITS_LANES];
 }
 
-/* By lane: the packet, of those that are at its end, which waits for another lane; CREDITS_NONE. */
+/* For each lane: the packet at the lane's end that waits for room in another lane; CREDITS_NONE if
+ * no packet does. */
 static uint32_t *list_waiters(const struct credits *c)
 {
 	uint32_t n = c->n_links * CREDITS_LANES;

@@ -75,7 +75,8 @@ static bool read_address(const char *name, union address *a)
 	return true;
 }
 
-/* One of those that were given away, or a new one. NULL: it has none, or there is no memory. */
+/* The address, which lives as long as the process; each is kept once. NULL: the interface has none,
+ * or there is no memory. */
 static struct sockaddr *address_of(const char *name)
 {
 	struct given *first = atomic_load(&all), *g;

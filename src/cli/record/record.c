@@ -70,7 +70,8 @@ static uint64_t port_guid(const struct record *r, const char *hca, long port)
 	return 0;
 }
 
-/* "h1 umbel_h1_0": its host, and what programs there call it, from which its name comes. */
+/* "h1 umbel_h1_0": the HCA's host, and the device name that programs there see; the node's own name
+ * is made of both. */
 static void write_title(const struct record *r, struct json_object *node, FILE *to)
 {
 	const char *name = cli_json_text(node, "name"), *host;

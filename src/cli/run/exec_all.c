@@ -75,8 +75,8 @@ static const char *name_of(const struct all *a, size_t host)
 
 /* ---- output ---- */
 
-/* Sends a signal to all commands, and to what they have started. One that is stopped gets it when
- * it goes on. */
+/* Sends a signal to all commands, and to what they have started. A stopped process gets it when it
+ * continues. */
 static void signal_all(const struct all *a, int signal)
 {
 	for (unsigned i = 0; i < a->how->jobs; i++) {

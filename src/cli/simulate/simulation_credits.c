@@ -137,7 +137,7 @@ static int by_number(const struct row *a, const struct row *b)
 	return (a->i > b->i) - (a->i < b->i);
 }
 
-/* Those that were blocked longest, then those that were busy longest. */
+/* By the time that links were blocked, longest first, then by the time that they were busy. */
 static int by_blocked(const void *left, const void *right)
 {
 	const struct row *a = left, *b = right;

@@ -456,7 +456,8 @@ static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t pe
 }
 
 /* Begins with the next ring: those of the shared queue by which the target receives, then its own.
- * So what its owner finds void there has been undone everywhere. False: all are done. */
+ * The order makes sure that a claim which the owner finds void in its own ring is undone in the
+ * shared ones too. False: all are done. */
 static bool begin_undo_ring(struct daemon_qps *all, struct daemon_qp *qp)
 {
 	const struct daemon_qp *target = live_qp_at(all, SHM_QP_INDEX(qp->undo_qpn));

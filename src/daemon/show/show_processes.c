@@ -112,7 +112,7 @@ static void add_program(struct show_json *o, pid_t pid)
 		show_add_string(o, "program", name);
 }
 
-/* The host that it is on; or, if it sees all, those whose HCAs it has open. */
+/* The host of the process; of a process that sees all hosts, the hosts whose HCAs it has open. */
 static void add_hosts(const struct daemon_show *s, struct show_at *at, struct show_json *o,
                       const struct daemon_client *client)
 {

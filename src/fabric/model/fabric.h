@@ -161,7 +161,7 @@ struct fabric_port {
 	LIST_HEAD(, fabric_mcast_path_hop) old_hops;
 	LIST_HEAD(, fabric_flow) old_flows;
 	TAILQ_ENTRY(fabric_port) of_changed;
-	bool is_changed; /* it is in the list of those that have such */
+	bool is_changed; /* the port is in the list of those with old hops or flows */
 };
 
 /* One multicast LID's row in a switch. */

@@ -146,7 +146,7 @@ static void expect_no_credit(struct lab *l)
 	assert_false(try_claim(l, ANOTHER, &h));
 }
 
-/* It dies before it has said which receive it holds. */
+/* The sender dies between the claim and the note of which receive the claim holds. */
 static void a_dead_sender_need_not_say_what_it_had(void **state)
 {
 	struct lab *l = *state;
@@ -196,7 +196,7 @@ static void what_has_another_credit_is_not_taken(void **state)
 	expect_message(l, 1);
 }
 
-/* Its credit was used up so long ago that its slot serves others. */
+/* The slow sender's credit was used up a whole turn of the ring ago; its slot holds newer credits. */
 static void a_receive_comes_back_when_the_ring_has_gone_round(void **state)
 {
 	struct lab *l = *state;
