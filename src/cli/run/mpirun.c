@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "cli/base/command.h"
 #include "cli/base/environ.h"
 #include "cli/base/fabrics.h"
@@ -78,22 +79,44 @@ static int is_open_mpi(const char *program, bool *is)
 	return CLI_NOT_FOUND;
 }
 
-/* What a user has said in the environment stays. */
-static void set_open_mpi(void)
-{
-	setenv("OMPI_MCA_plm_rsh_agent", "umbel rsh", 0);
-	setenv("PRTE_MCA_plm_ssh_agent", "umbel rsh", 0);
-	setenv("OMPI_MCA_rmaps_base_mapping_policy", "node", 0);
-	setenv("PRTE_MCA_rmaps_default_mapping_policy", "node:oversubscribe", 0);
-	setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
-	setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0);
-	setenv("PRTE_MCA_hwloc_default_binding_policy", "none", 0);
-}
+struct setting {
+	const char *name, *value;
+};
 
-static void set_mpich(void)
+/* Both MPIs send by UCX, which finds no RDMA between hosts of one machine: it prefers what it takes
+ * for shared memory. MPICH cannot receive pieces that do not end where elements of a datatype do. */
+static const struct setting ucx[] = {
+	{ "UCX_TLS", "rc_v,self" },
+	{ "UCX_RC_VERBS_SEG_SIZE", "8257" },
+};
+
+static const struct setting open_mpi[] = {
+	{ "OMPI_MCA_plm_rsh_agent", "umbel rsh" },
+	{ "PRTE_MCA_plm_ssh_agent", "umbel rsh" },
+	{ "OMPI_MCA_rmaps_base_mapping_policy", "node" },
+	{ "PRTE_MCA_rmaps_default_mapping_policy", "node:oversubscribe" },
+	{ "OMPI_MCA_rmaps_base_oversubscribe", "1" },
+	{ "OMPI_MCA_hwloc_base_binding_policy", "none" },
+	{ "PRTE_MCA_hwloc_default_binding_policy", "none" },
+	/* UCX, on devices of any name. Debian's own settings leave it out; an Open MPI without it
+	 * still has the rest to choose from. */
+	{ "OMPI_MCA_pml", "^cm" },
+	{ "OMPI_MCA_osc", "^monitoring" },
+	{ "OMPI_MCA_osc_ucx_priority", "200" },
+	{ "OMPI_MCA_opal_common_ucx_tls", "any" },
+	{ "OMPI_MCA_opal_common_ucx_devices", "any" },
+};
+
+static const struct setting mpich[] = {
+	{ "HYDRA_LAUNCHER", "ssh" },
+	{ "HYDRA_LAUNCHER_EXEC", "umbel-rsh" },
+};
+
+/* What a user has said in the environment stays. */
+static void set_all(const struct setting *s, size_t n)
 {
-	setenv("HYDRA_LAUNCHER", "ssh", 0);
-	setenv("HYDRA_LAUNCHER_EXEC", "umbel-rsh", 0);
+	for (size_t i = 0; i < n; i++)
+		setenv(s[i].name, s[i].value, 0);
 }
 
 /* The command line of mpirun; NULL: no memory. */
@@ -116,7 +139,7 @@ static char **make_argv(const char *program, const char *hosts_option, const str
 static int run_mpi(const char *fabric, const char *program, int argc, char **argv)
 {
 	struct hosts h = { NULL, NULL };
-	bool open_mpi = false;
+	bool is_open = false;
 	char **all = NULL;
 	int ret = find_hosts(fabric, &h);
 
@@ -125,13 +148,14 @@ static int run_mpi(const char *fabric, const char *program, int argc, char **arg
 	if (!ret)
 		ret = cli_enter_host(fabric, h.first, true);
 	if (!ret)
-		ret = is_open_mpi(program, &open_mpi);
+		ret = is_open_mpi(program, &is_open);
 	if (!ret) {
-		if (open_mpi)
-			set_open_mpi();
+		if (is_open)
+			set_all(open_mpi, ARRAY_SIZE(open_mpi));
 		else
-			set_mpich();
-		all = make_argv(program, open_mpi ? "--host" : "-hosts", &h, argc, argv);
+			set_all(mpich, ARRAY_SIZE(mpich));
+		set_all(ucx, ARRAY_SIZE(ucx));
+		all = make_argv(program, is_open ? "--host" : "-hosts", &h, argc, argv);
 		ret = all ? cli_exec_command(all) : CLI_FAILED;
 	}
 	free(all);
