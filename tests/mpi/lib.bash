@@ -8,8 +8,6 @@ export UCX_TLS=ud_verbs,self
 # MPICH receives into memory with gaps in whole elements of its datatype, and fails ("Message truncated")
 # when UCX cuts a message elsewhere. RC's pieces are this less 29 bytes, by default 8,227.
 export UCX_RC_VERBS_SEG_SIZE=8257 UCX_WARN_UNUSED_ENV_VARS=n
-# A rank aborts if another one is silent for this long; the default of 30 s ends both if the machine stands still.
-export UCX_UD_TIMEOUT=300s
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1	# of Open MPI 5
 export OMPI_MCA_plm_rsh_agent=false OMPI_MCA_btl_base_warn_component_unused=0
@@ -54,13 +52,15 @@ one_sided_libfabric()
 	fi
 }
 
-# run_mpi MPI RANKS COMMAND...
+# run_mpi MPI RANKS COMMAND... With UD a rank aborts if another one is silent for 30 s, as it may be if the machine
+# stands still. Not so long with MPICH, whose ranks leave MPI_Finalize() one by one: the last may wait for all that
+# time for an acknowledgement of one that has ended.
 run_mpi()
 {
 	local mpi=$1 ranks=$2
 	shift 2
 	case $mpi in
-	openmpi) timeout 500 mpirun.openmpi --oversubscribe --bind-to none -n "$ranks" "$@" ;;
+	openmpi) UCX_UD_TIMEOUT=300s timeout 500 mpirun.openmpi --oversubscribe --bind-to none -n "$ranks" "$@" ;;
 	mpich) timeout 500 mpirun.mpich -n "$ranks" "$@" ;;
 	esac
 }
