@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Performance management: its MAD, PortCounters and PortCountersExtended (InfiniBand
- * specification volume 1, sections 16.1.1, 16.1.3.5 and 16.1.4.11). The class has
- * ClassPortInfo (mad.h), too. Data counters count 32-bit words. Fields are in host order. Pure
+ * Performance management: its MAD, PortCounters, PortCountersExtended and the optional attributes
+ * (InfiniBand specification volume 1, sections 16.1.1, 16.1.3.5, 16.1.4 and 16.1.4.11). The class
+ * has ClassPortInfo (mad.h), too. Data counters count 32-bit words. Fields are in host order. Pure
  * functions.
  */
 #ifndef WIRE_PERF_H

@@ -4,6 +4,7 @@
  * what it needs.
  */
 #include <errno.h>
+#include <assert.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,8 +90,7 @@ static void add_row(struct table *t, const struct cli_option *row)
 	char letter = row->line[2] == '-' ? row->line[3] : '\0';
 	char *name;
 
-	if (t->n == MAX_OPTIONS)
-		return;
+	assert(t->n < MAX_OPTIONS);
 	name = t->name[t->n];
 	snprintf(name, sizeof(t->name[0]), "%.*s", (int)(behind - dashes), dashes);
 	t->row[t->n] = row;

@@ -47,11 +47,14 @@ struct cli_option {
  * bool, a const char *, a struct cli_list, a long. */
 /* clang-format off */
 #define CLI_STORE(how, type, member) .store = (how), .offset = offsetof(type, member)
-#define CLI_FLAG(type, member) CLI_STORE(cli_store_flag, type, member)
-#define CLI_TEXT(type, member) CLI_STORE(cli_store_text, type, member)
-#define CLI_LIST(type, member) CLI_STORE(cli_store_list, type, member)
+/* The same; does not compile if the member is no @of. */
+#define CLI_STORE_TYPE(how, type, member, of) .store = (how), \
+	.offset = offsetof(type, member) + 0 * sizeof(_Generic(((type *)0)->member, of: 0))
+#define CLI_FLAG(type, member) CLI_STORE_TYPE(cli_store_flag, type, member, bool)
+#define CLI_TEXT(type, member) CLI_STORE_TYPE(cli_store_text, type, member, const char *)
+#define CLI_LIST(type, member) CLI_STORE_TYPE(cli_store_list, type, member, struct cli_list)
 #define CLI_NUMBER(type, member, least, most) \
-	CLI_STORE(cli_store_number, type, member), .min = (least), .max = (most)
+	CLI_STORE_TYPE(cli_store_number, type, member, long), .min = (least), .max = (most)
 
 /* What many commands have. */
 #define CLI_NAME_LINE "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"

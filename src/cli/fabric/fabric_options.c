@@ -118,11 +118,14 @@ static int store_users(const struct cli_value *v, void *options)
 	return ret;
 }
 
+/* What describes a fabric is said again to the daemon, which reads it by the same rows: so each row
+ * here is written with STORE() or NUMBER(), which keep the option as given. */
 /* clang-format off */
-#define STORE(how, member) \
-	CLI_STORE(how, struct cli_fabric_options, member), \
-	.given = offsetof(struct cli_fabric_options, given)
-#define NUMBER(member, least, most) STORE(cli_store_unsigned, member), .min = (least), .max = (most)
+#define GIVEN .given = offsetof(struct cli_fabric_options, given)
+#define STORE(how, member) CLI_STORE(how, struct cli_fabric_options, member), GIVEN
+#define NUMBER(member, least, most) \
+	CLI_STORE_TYPE(cli_store_unsigned, struct cli_fabric_options, member, unsigned), \
+	.min = (least), .max = (most), GIVEN
 
 const struct cli_option cli_shape_rows[] = {
 	{ "      --hosts N         how many hosts (default: " DIGITS(HOSTS_DEFAULT) ")\n",

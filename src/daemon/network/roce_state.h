@@ -64,7 +64,8 @@ struct daemon_roce_port {
 	struct daemon_source wake_source;
 	struct base_timer away_timer, retry_timer;
 	uint64_t away_ns;   /* until the daemon looks again whether somebody polls */
-	unsigned vain_left; /* how often the daemon may still find the sockets empty before it leaves them to who polls */
+	unsigned vain_left; /* how often the daemon may still find the sockets empty before it
+	                       leaves them to who polls */
 	struct hca_roce *link;
 	struct netdev_mcast *mcast;
 };

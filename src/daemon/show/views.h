@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The views that `umbel show` and `umbel status` ask for: each writes JSON of what the fabric is
+ * The views that commands ask for, `umbel show` above all: each writes JSON of what the fabric is
  * just now, part by part: a host, a switch, a group. Between two parts others have a turn, so the
  * fabric may change meanwhile. show.c has the table of views.
  */

@@ -184,8 +184,8 @@ bool fabric_pma_respond(struct fabric *f, struct fabric_port *at, struct fabric_
 /* False: it had a wrong key, and gets no response. */
 bool fabric_cca_respond(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad);
 
-/* What the agent would respond about one port, without a MAD. The caller has had the counters
- * collected (collect.h). */
+/* PortCounters and PortCountersExtended of one port, as the agent responds, without a MAD. The
+ * caller has had the counters collected (collect.h). */
 void fabric_pma_read(struct fabric *f, struct fabric_port *p, struct wire_port_counters *basic,
                      struct wire_port_counters_extended *extended);
 

@@ -68,7 +68,8 @@ static struct counts counts_of(struct fabric *f, const struct fabric_port *p)
 	} };
 }
 
-/* Each of the two attributes has its own offsets: clearing one does not clear the other. */
+/* PortCounters and PortCountersExtended have offsets of their own: clearing one does not clear the
+ * other. */
 static uint64_t *zero_of(struct fabric_port *p, bool extended)
 {
 	return extended ? p->zero_extended : p->zero;

@@ -32,8 +32,8 @@ struct hca_link_ops {
 	/*
 	 * Makes progress: receives what has come, unless another thread does. @again: the caller
 	 * will call again soon, so the daemon need not receive. Returns whether it delivered a
-	 * packet to any queue pair. NULL, like the functions below: senders deliver all packets
-	 * themselves.
+	 * packet to any queue pair. A network has this and the functions below; links between
+	 * senders and receivers on this fabric have none of them.
 	 */
 	bool (*progress)(struct hca_link *link, bool again);
 	/* The caller is about to sleep: the daemon is to make progress for it. */

@@ -24,7 +24,7 @@ enum hca_operation {
 	HCA_OP_ANSWERED = 1 << 4,
 	HCA_OP_BACK = 1 << 5,   /* brings data back: its entries are written to, and never inline */
 	HCA_OP_WORD = 1 << 6,   /* of 8 bytes, always */
-	HCA_OP_VALUE = 1 << 7,  /* these may be in the request itself, by the ibv_wr_ calls */
+	HCA_OP_VALUE = 1 << 7,  /* its 8 bytes may be in the request itself, by the ibv_wr_ calls */
 	HCA_OP_ATOMIC = 1 << 8, /* wr.atomic says what it wants, not wr.rdma */
 	HCA_OP_IMM = 1 << 9,    /* its completion says imm_data, or the key that it invalidates */
 	HCA_OP_LOCAL = 1 << 10, /* the requester carries it out by itself */
@@ -43,7 +43,8 @@ static inline unsigned hca_operation(unsigned opcode)
 	return opcode < sizeof(table) / sizeof(table[0]) ? table[opcode] : 0;
 }
 
-/* The ibv_wr_ calls that have it: enum ibv_qp_create_send_ops_flags. It must be one. */
+/* The ibv_wr_ calls that have it: enum ibv_qp_create_send_ops_flags. @opcode has a row in
+ * operation.def, else this reads beyond the table. */
 static inline uint64_t hca_operation_calls(unsigned opcode)
 {
 #define OPERATION(opcode, name, completion, calls, carry_out, properties) [opcode] = calls,

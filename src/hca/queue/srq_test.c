@@ -196,7 +196,8 @@ static void what_has_another_credit_is_not_taken(void **state)
 	expect_message(l, 1);
 }
 
-/* The slow sender's credit was used up a whole turn of the ring ago; its slot holds newer credits. */
+/* The slow sender's credit was used up a whole turn of the ring ago; its slot holds newer credits.
+ */
 static void a_receive_comes_back_when_the_ring_has_gone_round(void **state)
 {
 	struct lab *l = *state;

@@ -2,12 +2,12 @@
 /*
  * A responder: the work of the HCA that a connected queue pair's request is addressed to. It knows
  * the request, and the number of the queue pair that sent it; not the requester's record or memory,
- * nor how the bytes come here. That is a link's business: exchange.c copies them in memory,
+ * nor how the bytes come here. That is its caller's business: exchange.c copies them in memory,
  * wire_responder.c takes them out of packets. In three steps:
  *
  *   begin	checks the request against what the queue pair lets in (specification, volume 1,
  *		section 9.7.4), takes the receive that it uses, and says where in memory it goes
- *   place	the link copies the bytes to those parts, or from them
+ *   place	the caller copies the bytes to those parts, or from them
  *   end	what uses a receive arrives in the ring; or the receive fails, or is given back
  *
  * One thread at a time carries out the requests of one requester. Threads may do so at the same
