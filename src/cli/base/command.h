@@ -4,8 +4,8 @@
  * about its arguments. Single-threaded. What can fail in src/cli has printed its one line to
  * standard error before it returns.
  *
- * A new command is src/cli/ROOM/NAME.c, which defines `const struct cli_command cli_NAME`, its test,
- * a line in the table of main.c, and its page in man/.
+ * A new command is src/cli/ROOM/NAME.c, which defines `const struct cli_command cli_NAME`, its
+ * test, a line in the table of main.c, and its page in man/.
  */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
