@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets that wait for credits: see credits.h. All that happens is one of four kinds of events,
+ * Packets that wait for credits: see credits.h. All that happens is one of five kinds of events,
  * each due at a time. When those of one moment are over, links that may be able to send are looked
  * at, so that all which begin to wait at the same time are there to be chosen from.
  */
@@ -17,6 +17,7 @@ enum kind {
 	ASK,    /* a packet begins to wait for its link */
 	SENT,   /* a link has sent a packet */
 	CREDIT, /* room for blocks is known to the sender */
+	BEGIN,  /* the next message begins */
 };
 
 /* ---- filling in ---- */
@@ -148,7 +149,7 @@ static uint64_t time_of(const struct credits *c, uint32_t link, uint32_t bytes)
 	return (uint64_t)(bytes * c->link[link].ps_per_byte + 0.5);
 }
 
-/* ---- sending ---- */
+/* ---- waiting ---- */
 
 /* The link may be able to send now. */
 static void ask(struct credits *c, uint32_t link)
@@ -189,6 +190,38 @@ static void go_on(struct credits *c, uint32_t message)
 	if (--c->message[message].left)
 		offer(c, message);
 }
+
+/* ---- messages ---- */
+
+/* @by messages more are in the network. */
+static void change_queue(struct credits *c, int by)
+{
+	c->queue_ps += (double)c->queue * (double)(c->now_ps - c->queue_since_ps);
+	c->queue_since_ps = c->now_ps;
+	c->queue += (uint32_t)by;
+}
+
+/* Messages that begin now have their first packets ready. The next one to begin is the only one
+ * that is an event, so there are no more of these for messages to come. */
+static void begin(struct credits *c)
+{
+	for (; c->n_begun < c->n_messages && !c->no_memory; c->n_begun++) {
+		const struct credits_message *m = &c->message[c->n_begun];
+
+		if (m->begins_ps > c->now_ps) {
+			add_event(c, m->begins_ps, BEGIN, 0);
+			return;
+		}
+		if (m->hop == CREDITS_NONE)
+			continue;
+		if (m->copies && c->n_begun >= c->first_counted)
+			change_queue(c, 1);
+		offer(c, c->n_begun);
+	}
+	c->queue_last = c->queue;
+}
+
+/* ---- sending ---- */
 
 static void send(struct credits *c, uint32_t link, struct credits_lane *lane)
 {
@@ -272,6 +305,8 @@ static void receive(struct credits *c, uint32_t packet)
 		return;
 	m->received++;
 	m->arrived_ps = c->arrived_ps = c->now_ps;
+	if (credits_has_arrived(m) && p->message >= c->first_counted)
+		change_queue(c, -1);
 }
 
 /* The packet has left its buffer. */
@@ -338,6 +373,9 @@ static void happen(struct credits *c, const struct simulate_event *e)
 	case SENT:
 		on_sent(c, e->what);
 		break;
+	case BEGIN:
+		begin(c);
+		break;
 	default:
 		c->lane[e->what][e->lane].credits += e->blocks;
 		ask(c, e->what);
@@ -353,23 +391,22 @@ static void try_all(struct credits *c)
 	c->n_asked = 0;
 }
 
-/* Each message has its first packet ready. */
 static void start(struct credits *c)
 {
-	for (uint32_t i = 0; i < c->n_messages && !c->no_memory; i++) {
+	for (uint32_t i = 0; i < c->n_messages; i++) {
 		struct credits_message *m = &c->message[i];
 
 		m->left = credits_packets(c);
 		c->to_send += m->hop != CREDITS_NONE ? m->left : 0;
-		if (m->hop != CREDITS_NONE)
-			offer(c, i);
 	}
+	begin(c);
 	try_all(c);
 }
 
 /* Counts what waits forever. */
 static void finish(struct credits *c)
 {
+	change_queue(c, 0);
 	for (uint32_t i = 0; i < c->n_links; i++) {
 		struct credits_link *l = &c->link[i];
 

@@ -14,6 +14,9 @@
  * Packets that wait for one lane of a link leave in the order in which they began to wait; lanes
  * take turns, packet by packet, and so do the messages of a host.
  *
+ * A message begins at its time: its first packet is ready in its host then. It is in the network
+ * until its last copy has arrived.
+ *
  * In this order: credits_open(), credits_add_hop() and credits_add_message(), credits_run(),
  * credits_find_circle() if ->stuck. A function that returns int returns 0 or -ENOMEM. Not
  * thread-safe.
@@ -45,7 +48,8 @@ struct credits_message {
 	uint32_t left;       /* packets that the host has not sent */
 	uint32_t copies;     /* of packets, that hosts are to get */
 	uint32_t received;   /* those that they have */
-	uint64_t arrived_ps; /* the last of these */
+	uint64_t begins_ps;  /* not before the message that was added before it */
+	uint64_t arrived_ps; /* the last of these copies */
 };
 
 /* A packet, in the queue of a lane that it waits for, under way, or in a buffer. */
@@ -90,7 +94,8 @@ struct credits {
 	uint64_t hop_ps;
 	uint32_t bytes, mtu; /* of a message; of a packet, without headers */
 	uint32_t headers, group_headers;
-	uint32_t buffer; /* blocks of a lane */
+	uint32_t buffer;        /* blocks of a lane */
+	uint32_t first_counted; /* ->queue_ps is of this message and those after it */
 	void (*progress)(void *arg, uint64_t done, uint64_t of);
 	void *arg;
 	/* filled in by the caller, with credits_open() */
@@ -100,6 +105,9 @@ struct credits {
 	uint64_t now_ps;        /* when the last thing happened */
 	uint64_t arrived_ps;    /* when the last packet arrived */
 	uint64_t to_send, sent; /* packets, by hosts */
+	double queue_ps;        /* messages in the network, summed over time: exact below 2^53 */
+	uint32_t queue;         /* those that are there now */
+	uint32_t queue_last;    /* and when the last message had begun */
 	uint64_t stuck;         /* packets that wait in buffers forever */
 	uint64_t stuck_lanes;   /* those of links that have some of these at their end */
 	struct credits_wait *circle;
@@ -112,6 +120,8 @@ struct credits {
 	struct credits_packet *packet;
 	uint32_t *asked; /* links that may be able to send */
 	uint32_t n_asked, n_hops, hops_room, messages_room, n_packets, packets_room, free_packet;
+	uint32_t n_begun;
+	uint64_t queue_since_ps;
 	struct simulate_events events;
 	bool no_memory;
 };
@@ -125,8 +135,18 @@ void credits_fini(struct credits *c);
 int credits_add_hop(struct credits *c, uint32_t parent, const struct credits_hop *hop,
                     uint32_t *index);
 
-/* Adds a message that is ready at the start. ->hop, ->from, ->to and ->to_group are set. */
+/* Adds a message. ->hop, ->from, ->to, ->to_group, ->copies and ->begins_ps are set. */
 int credits_add_message(struct credits *c, const struct credits_message *m);
+
+/* Whether all copies of the message have come, and how long that took. */
+static inline bool credits_has_arrived(const struct credits_message *m)
+{
+	return m->copies && m->received == m->copies;
+}
+static inline uint64_t credits_took_ps(const struct credits_message *m)
+{
+	return m->arrived_ps - m->begins_ps;
+}
 
 /* Has all messages sent, until nothing more can happen. */
 int credits_run(struct credits *c);

@@ -356,6 +356,28 @@ static void a_faster_link_does_not_run_out_of_bytes(void **state)
 	credits_fini(&c);
 }
 
+/* The second one comes when the first one's packet is half over, the third one to an idle link. */
+static void messages_begin_at_their_times(void **state)
+{
+	static const uint64_t begins[] = { 0, PACKET_PS / 2, 5 * PACKET_PS };
+	static const uint64_t took[] = { PACKET_PS, PACKET_PS * 3 / 2, PACKET_PS };
+	struct credits c = open_links(4, 1);
+
+	(void)state;
+	c.first_counted = 1;
+	for (uint32_t i = 0; i < ARRAY_SIZE(begins); i++) {
+		SEND(&c, 0, i, 3);
+		c.message[i].begins_ps = begins[i];
+	}
+	assert_int_equal(credits_run(&c), 0);
+	for (uint32_t i = 0; i < ARRAY_SIZE(begins); i++)
+		assert_int_equal(credits_took_ps(&c.message[i]), 2 * HOP_PS + took[i]);
+	assert_int_equal((uint64_t)c.queue_ps, 4 * HOP_PS + took[1] + took[2]);
+	assert_int_equal(c.queue_last, 1);
+	assert_int_equal(c.queue, 0);
+	credits_fini(&c);
+}
+
 /* ---- queueing theory ---- */
 
 /* How much of its rate each output of a switch carries if each of @n inputs always has a packet for
@@ -537,6 +559,7 @@ int main(void)
 		cmocka_unit_test(
 		        of_packets_that_come_together_the_lane_whose_turn_it_is_goes_first),
 		cmocka_unit_test(a_faster_link_does_not_run_out_of_bytes),
+		cmocka_unit_test(messages_begin_at_their_times),
 		cmocka_unit_test(queues_at_inputs_have_the_throughput_that_theory_says),
 		cmocka_unit_test(shortest_paths_around_a_ring_deadlock),
 		cmocka_unit_test(other_paths_or_more_lanes_mend_that),
