@@ -221,6 +221,8 @@ int simulate_credits(struct simulation *s, const struct simulate_cost *cost, uns
 	ret = set_links(s);
 	if (!ret)
 		ret = add_messages(s);
+	if (!ret && s->arrivals)
+		ret = simulate_arrivals_draw(&s->credits, s->arrivals);
 	if (!ret)
 		ret = credits_run(&s->credits);
 	if (!ret && s->credits.stuck)

@@ -14,6 +14,7 @@
 #define SIMULATE_SIMULATE_H
 
 #include "fabric/plan/shape.h"
+#include "simulate/arrivals.h"
 #include "simulate/credits.h"
 #include "simulate/load.h"
 #include "simulate/pattern.h"
@@ -27,6 +28,7 @@ struct simulation {
 	struct load_net net;             /* what was counted; switches and hosts by their index */
 	char (*failed)[2 * FABRIC_NAME]; /* names of what has failed: "leaf1", "leaf2:19" */
 	uint32_t n_failed, failed_room;
+	struct simulate_arrivals *arrivals;   /* NULL: each message is sent once, at the start */
 	struct credits credits;               /* simulate_credits() */
 	uint32_t *first_link;                 /* by switch: the number of the link at its port 0 */
 	const struct fabric_port **link_from; /* by the link's number; NULL: there is none */
@@ -93,11 +95,11 @@ void simulate_time(const struct simulation *s, const struct simulate_cost *cost,
                    struct simulate_time *t);
 
 /*
- * After simulate_count(): sends the pattern's messages, all ready at once, over links with finite
- * buffers: ->credits has what became of them. A lane of a link has room for @buffer packets at its
- * end. Packets have the service levels that the subnet manager tells; ->hop_ns of @cost is what a
- * packet's head takes for a link, and a credit back. 0; -EFBIG: the messages cross more than
- * SIMULATE_MOST_HOPS links; -ENOMEM.
+ * After simulate_count(): sends the pattern's messages, all ready at once or as ->arrivals says,
+ * over links with finite buffers: ->credits has what became of them. A lane of a link has room for
+ * @buffer packets at its end. Packets have the service levels that the subnet manager tells;
+ * ->hop_ns of @cost is what a packet's head takes for a link, and a credit back. 0; -EFBIG: the
+ * messages cross more than SIMULATE_MOST_HOPS links; -ERANGE: simulate_arrivals_draw(); -ENOMEM.
  */
 #define SIMULATE_MOST_HOPS (1u << 25)
 int simulate_credits(struct simulation *s, const struct simulate_cost *cost, unsigned buffer);
