@@ -28,24 +28,41 @@ static const char help[] =
         "  groups N MEMBERS  N groups of so many hosts by chance, each to all others of its group\n"
         "  file FILE         as FILE says: umbel-simulate(1)\n";
 
-#define MAX_SIZE (1u << 30) /* as ibv_port_attr.max_msg_sz */
-#define BUFFER   4          /* packets; they suffice for 400 Gb/s: umbel-simulate(1) */
+#define MAX_SIZE   (1u << 30) /* as ibv_port_attr.max_msg_sz */
+#define BUFFER     4          /* packets; they suffice for 400 Gb/s: umbel-simulate(1) */
+#define MESSAGES   100000
+#define LEAST_LOAD 0.0001
 
 struct request {
 	struct cli_fabric_options fabric; /* of which simulate has not all */
 	const struct cli_command *self;
 	struct cli_list fail;
-	long fail_switches, fail_links, seed, size, hop, buffer;
+	long fail_switches, fail_links, seed, size, hop, buffer, messages;
 	bool no_reroute, credits, json;
 	const char *pattern;
 	long n, members; /* the pattern's */
 	struct cli_file file;
 	struct simulate_random random;
+	struct simulate_arrivals arrivals;
+	struct simulate_times times;
 	struct cli_simulation_files pictures;
 	char why[512], notes[512];
 };
 
 /* ---- arguments ---- */
+
+/* A share as people write it: no sign, no exponent, nothing that is not a number. */
+static int store_load(const struct cli_value *v, void *to)
+{
+	double *load = to;
+	char *end;
+
+	*load = strtod(v->text, &end);
+	if (strspn(v->text, "0123456789.") != strlen(v->text) || end == v->text || *end ||
+	    !(*load >= LEAST_LOAD && *load <= 1))
+		return cli_usage_error(v->cmd, "'%s' is no load from %g to 1", v->text, LEAST_LOAD);
+	return 0;
+}
 
 /* clang-format off */
 static const struct cli_option options[] = {
@@ -70,6 +87,13 @@ static const struct cli_option options[] = {
 	  CLI_FLAG(struct request, credits) },
 	{ "      --buffer PACKETS  of each lane of a link, with --credits (default: 4)\n",
 	  CLI_NUMBER(struct request, buffer, 1, 1000000) },
+	{ "      --load SHARE      messages begin by chance and are this share of what the link of\n"
+	  "                        each sender carries, such as 0.7; with --credits\n",
+	  CLI_STORE(store_load, struct request, arrivals.load) },
+	{ "      --even            at equal gaps, with --load\n",
+	  CLI_FLAG(struct request, arrivals.even) },
+	{ "      --messages N      of all senders, with --load (default: 100000)\n",
+	  CLI_NUMBER(struct request, messages, 1, 10000000) },
 	{ "      --json            as JSON, with each link\n", CLI_FLAG(struct request, json) },
 	{ "      --svg FILE        a picture: links by what they carry; Graphviz draws it\n",
 	  CLI_TEXT(struct request, pictures.svg) },
@@ -257,8 +281,17 @@ static int simulate(struct request *r, struct simulation *s)
 static int send_by_credits(struct request *r, struct simulation *s,
                            const struct cli_simulation *what)
 {
-	int ret = simulate_credits(s, &what->cost, what->buffer);
+	int ret;
 
+	r->arrivals.random = r->random;
+	r->arrivals.messages = (uint32_t)r->messages;
+	s->arrivals = what->times ? &r->arrivals : NULL;
+	ret = simulate_credits(s, &what->cost, what->buffer);
+	if (!ret && what->times)
+		ret = simulate_times(&s->credits, &r->times);
+	if (ret == -ERANGE)
+		snprintf(r->why, sizeof(r->why),
+		         "--load: the last message would begin after more than 50 days");
 	if (ret == -EFBIG)
 		snprintf(r->why, sizeof(r->why),
 		         "--credits: the messages cross more than %u links in all",
@@ -282,7 +315,8 @@ static int run(struct request *r)
 	const struct cli_simulation what = { .pattern = r->pattern,
 		                             .rerouted = !r->no_reroute,
 		                             .cost = { (uint64_t)r->size, (unsigned)r->hop },
-		                             .buffer = r->credits ? (unsigned)r->buffer : 0 };
+		                             .buffer = r->credits ? (unsigned)r->buffer : 0,
+		                             .times = r->arrivals.load > 0 ? &r->times : NULL };
 	struct simulation s = { .progress =
 		                        isatty(STDERR_FILENO) ? cli_simulation_progress : NULL };
 	int ret;
@@ -310,9 +344,15 @@ static int simulate_execute(const struct cli_command *self, void *from, int argc
 	ret = read_pattern(r, argc, argv);
 	if (!ret && r->buffer && !r->credits)
 		ret = cli_usage_error(self, "--buffer needs --credits");
+	if (!ret && r->arrivals.load > 0 && !r->credits)
+		ret = cli_usage_error(self, "--load needs --credits");
+	if (!ret && (r->arrivals.even || r->messages) && !(r->arrivals.load > 0))
+		ret = cli_usage_error(self, "%s needs --load",
+		                      r->arrivals.even ? "--even" : "--messages");
 	if (!ret && r->pictures.most && !wants_picture(r))
 		ret = cli_usage_error(self, "--lines goes with --svg, --png or --dot");
 	r->buffer = r->buffer ? r->buffer : BUFFER;
+	r->messages = r->messages ? r->messages : MESSAGES;
 	if (!ret)
 		ret = cli_fabric_options_end(self, &r->fabric);
 	if (!ret && r->file.name)

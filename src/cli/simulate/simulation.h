@@ -11,7 +11,8 @@ struct cli_simulation {
 	const char *pattern; /* its name */
 	bool rerouted;       /* after failures, if there were any */
 	struct simulate_cost cost;
-	unsigned buffer; /* packets; 0: links had no credits */
+	unsigned buffer;                    /* packets; 0: links had no credits */
+	const struct simulate_times *times; /* NULL: messages were all ready at once */
 };
 
 /* Print what was counted. CLI_OK, CLI_FAILED, or with credits CLI_DEADLOCK. */

@@ -41,24 +41,25 @@ static const char *way_text(const struct simulation *s, const struct credits_mes
 	return text;
 }
 
-static bool has_arrived(const struct credits_message *m)
-{
-	return m->copies && m->received == m->copies;
-}
-
 static uint32_t count_arrived(const struct credits *c)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < c->n_messages; i++)
-		n += has_arrived(&c->message[i]);
+		n += credits_has_arrived(&c->message[i]);
 	return n;
 }
 
-/* Gb/s, from the start to the last byte. */
+/* Of what has not arrived, 0. */
+static double ns_of(const struct credits_message *m)
+{
+	return m->arrived_ps ? (double)credits_took_ps(m) / 1000 : 0;
+}
+
+/* Gb/s, from its beginning to the last byte. */
 static double rate_of(const struct credits *c, const struct credits_message *m)
 {
-	return m->arrived_ps ? 8000.0 * c->bytes / (double)m->arrived_ps : 0;
+	return m->arrived_ps ? 8.0 * c->bytes / ns_of(m) : 0;
 }
 
 /* ---- the summary ---- */
@@ -91,7 +92,7 @@ static void print_rates(const struct credits *c)
 	for (uint32_t i = 0; i < c->n_messages; i++) {
 		double rate = rate_of(c, &c->message[i]);
 
-		if (!has_arrived(&c->message[i]))
+		if (!credits_has_arrived(&c->message[i]))
 			continue;
 		least = n && least < rate ? least : rate;
 		most = rate > most ? rate : most;
@@ -103,6 +104,28 @@ static void print_rates(const struct credits *c)
 		       sum / n);
 }
 
+static void print_ps(double ps, const char *after)
+{
+	cli_simulation_print_ns(ps / 1000);
+	fputs(after, stdout);
+}
+
+static void print_times(const struct simulation *s, const struct simulate_times *t)
+{
+	const struct simulate_arrivals *a = s->arrivals;
+
+	printf("load:      %g of its link by each sender, %s; %u messages are counted, after %u\n",
+	       a->load, a->even ? "at equal gaps" : "by chance", t->n, s->credits.first_counted);
+	if (!t->n)
+		return;
+	printf("times:     ");
+	print_ps(t->mean_ps, " in the mean; 99 of 100 took at most ");
+	print_ps((double)t->p99_ps, ", the longest ");
+	print_ps((double)t->most_ps, "\n");
+	printf("queue:     %.2f messages in the network in the mean, %u when the last one began\n",
+	       t->queue, s->credits.queue_last);
+}
+
 void cli_credits_summary(const struct simulation *s, const struct cli_simulation *what)
 {
 	const struct credits *c = &s->credits;
@@ -111,6 +134,8 @@ void cli_credits_summary(const struct simulation *s, const struct cli_simulation
 	       what->buffer, what->buffer == 1 ? "" : "s", count_arrived(c), c->n_messages);
 	cli_simulation_print_ns((double)c->arrived_ps / 1000);
 	putchar('\n');
+	if (what->times)
+		print_times(s, what->times);
 	print_rates(c);
 	if (c->n_circle)
 		print_circle(s);
@@ -150,14 +175,14 @@ static int by_blocked(const void *left, const void *right)
 	return by_number(a, b);
 }
 
-/* Those that arrived last. */
-static int by_arrival(const void *left, const void *right)
+/* Those that took longest. */
+static int by_time(const void *left, const void *right)
 {
 	const struct row *a = left, *b = right;
 	const struct credits_message *x = &a->c->message[a->i], *y = &b->c->message[b->i];
 
-	if (x->arrived_ps != y->arrived_ps)
-		return x->arrived_ps < y->arrived_ps ? 1 : -1;
+	if (credits_took_ps(x) != credits_took_ps(y))
+		return credits_took_ps(x) < credits_took_ps(y) ? 1 : -1;
 	return by_number(a, b);
 }
 
@@ -191,7 +216,7 @@ static void print_messages(const struct simulation *s, const struct row *row, ui
 		const struct credits_message *m = &c->message[row[i].i];
 
 		printf("%-32s %8.2f Gb/s, ", way_text(s, m), rate_of(c, m));
-		cli_simulation_print_ns((double)m->arrived_ps / 1000);
+		cli_simulation_print_ns(ns_of(m));
 		putchar('\n');
 	}
 }
@@ -212,9 +237,9 @@ int cli_credits_tables(const struct simulation *s)
 	print_links(s, row, n < SHOWN ? n : SHOWN);
 	n = 0;
 	for (uint32_t i = 0; i < c->n_messages; i++)
-		if (has_arrived(&c->message[i]))
+		if (credits_has_arrived(&c->message[i]))
 			row[n++] = (struct row){ c, i };
-	qsort(row, n, sizeof(*row), by_arrival);
+	qsort(row, n, sizeof(*row), by_time);
 	if (n)
 		print_messages(s, row, n < SHOWN ? n : SHOWN);
 	free(row);
@@ -257,6 +282,27 @@ static void print_json_circle(const struct simulation *s)
 	printf("%s],\n", c->n_circle ? "\n    " : "");
 }
 
+static void print_json_times(const struct simulation *s, const struct simulate_times *t)
+{
+	const struct simulate_arrivals *a = s->arrivals;
+
+	printf("    \"load\": { \"load\": %g, \"even\": %s, \"messages\": %u, \"counted\": %u,\n",
+	       a->load, a->even ? "true" : "false", s->credits.n_messages, t->n);
+	printf("      \"mean_ns\": %.3f, \"p99_ns\": %.3f, \"most_ns\": %.3f,\n", t->mean_ps / 1000,
+	       (double)t->p99_ps / 1000, (double)t->most_ps / 1000);
+	printf("      \"queue\": %.4f, \"queue_last\": %u },\n", t->queue, s->credits.queue_last);
+}
+
+static void print_json_message(const struct simulation *s, const struct credits_message *m)
+{
+	print_json_way(s, m);
+	if (s->arrivals)
+		printf(", \"begins_ns\": %.3f", (double)m->begins_ps / 1000);
+	printf(", \"arrived\": %s, \"time_ns\": %.3f, \"gbps\": %.3f",
+	       credits_has_arrived(m) ? "true" : "false", ns_of(m),
+	       credits_has_arrived(m) ? rate_of(&s->credits, m) : 0);
+}
+
 void cli_credits_json(const struct simulation *s, const struct cli_simulation *what)
 {
 	const struct credits *c = &s->credits;
@@ -268,15 +314,13 @@ void cli_credits_json(const struct simulation *s, const struct cli_simulation *w
 	printf("    \"stuck_packets\": %ju,\n    \"stuck_links\": %ju,\n", (uintmax_t)c->stuck,
 	       (uintmax_t)c->stuck_lanes);
 	print_json_circle(s);
+	if (what->times)
+		print_json_times(s, what->times);
 	printf("    \"messages\": [");
 	for (uint32_t i = 0; i < c->n_messages; i++) {
-		const struct credits_message *m = &c->message[i];
-
 		printf("%s\n      { ", i ? "," : "");
-		print_json_way(s, m);
-		printf(", \"arrived\": %s, \"time_ns\": %.3f, \"gbps\": %.3f }",
-		       has_arrived(m) ? "true" : "false", (double)m->arrived_ps / 1000,
-		       has_arrived(m) ? rate_of(c, m) : 0);
+		print_json_message(s, &c->message[i]);
+		fputs(" }", stdout);
 	}
 	puts("\n    ]\n  },");
 }
