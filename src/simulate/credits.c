@@ -50,6 +50,7 @@ void credits_fini(struct credits *c)
 	free(c->message);
 	free(c->packet);
 	free(c->circle);
+	free(c->arbiter);
 	simulate_events_fini(&c->events);
 }
 
@@ -231,6 +232,7 @@ static void send(struct credits *c, uint32_t link, struct credits_lane *lane)
 	uint64_t ps = time_of(c, link, p->bytes);
 
 	lane->credits -= credits_blocks(p->bytes);
+	lane->busy_ps += ps;
 	l->busy = true;
 	l->busy_ps += ps;
 	l->blocked_ps += l->blocked ? c->now_ps - l->since_ps : 0;
@@ -244,28 +246,46 @@ static void send(struct credits *c, uint32_t link, struct credits_lane *lane)
 		go_on(c, p->message);
 }
 
-/* The lanes take turns; those without packets or credits miss theirs. */
+/* The lanes take turns; those without packets or credits miss theirs. CREDITS_LANES: all do;
+ * *@waiting: for want of credits. */
+static unsigned take_turn(struct credits *c, uint32_t link, bool *waiting)
+{
+	struct credits_link *l = &c->link[link];
+
+	for (unsigned i = 0; i < CREDITS_LANES; i++) {
+		unsigned k = (l->turn + i) % CREDITS_LANES;
+		const struct credits_lane *lane = &c->lane[link][k];
+
+		if (lane->waiting.first == CREDITS_NONE)
+			continue;
+		*waiting = true;
+		if (credits_blocks(c->packet[lane->waiting.first].bytes) > lane->credits)
+			continue;
+		l->turn = (uint8_t)((k + 1) % CREDITS_LANES);
+		return k;
+	}
+	return CREDITS_LANES;
+}
+
+static unsigned arbitrate(struct credits *c, uint32_t link, bool *waiting)
+{
+	for (unsigned k = 0; k < CREDITS_LANES; k++)
+		*waiting |= c->lane[link][k].waiting.first != CREDITS_NONE;
+	return *waiting ? credits_arbitrate(c, link) : CREDITS_LANES;
+}
+
 static void try_to_send(struct credits *c, uint32_t link)
 {
 	struct credits_link *l = &c->link[link];
 	bool waiting = false;
+	unsigned k;
 
 	if (l->busy)
 		return;
-	for (unsigned i = 0; i < CREDITS_LANES; i++) {
-		unsigned k = (l->turn + i) % CREDITS_LANES;
-		struct credits_lane *lane = &c->lane[link][k];
-
-		if (lane->waiting.first == CREDITS_NONE)
-			continue;
-		waiting = true;
-		if (credits_blocks(c->packet[lane->waiting.first].bytes) > lane->credits)
-			continue;
-		l->turn = (uint8_t)((k + 1) % CREDITS_LANES);
-		send(c, link, lane);
-		return;
-	}
-	if (waiting && !l->blocked) {
+	k = c->arbitration ? arbitrate(c, link, &waiting) : take_turn(c, link, &waiting);
+	if (k < CREDITS_LANES) {
+		send(c, link, &c->lane[link][k]);
+	} else if (waiting && !l->blocked) {
 		l->blocked = true;
 		l->since_ps = c->now_ps;
 	}
@@ -422,6 +442,8 @@ static void finish(struct credits *c)
 
 int credits_run(struct credits *c)
 {
+	if (c->arbitration && credits_arbiters_init(c))
+		return -ENOMEM;
 	start(c);
 	for (uint64_t n = 1; c->events.n && !c->no_memory; n++) {
 		struct simulate_event e = simulate_events_take(&c->events);

@@ -12,7 +12,7 @@
  * credits again. A host takes what arrives as it comes.
  *
  * Packets that wait for one lane of a link leave in the order in which they began to wait; lanes
- * take turns, packet by packet, and so do the messages of a host.
+ * take turns, packet by packet, or as arbitration tables say, and so do the messages of a host.
  *
  * A message begins at its time: its first packet is ready in its host then. It is in the network
  * until its last copy has arrived.
@@ -70,6 +70,35 @@ struct credits_lane {
 	struct credits_list waiting; /* packets that are to cross the link */
 	struct credits_list buffer;  /* packets at the far end */
 	uint32_t held, most;         /* packets in the buffer: now, and the most that were there */
+	uint64_t busy_ps;            /* the link sent its packets */
+};
+
+/* A table of VLArbitration (section 7.6.9): lanes, each with the blocks that it may begin to send
+ * in its turn. */
+#define CREDITS_SHARES 64
+struct credits_table {
+	struct credits_share {
+		uint8_t lane, weight;
+	} share[CREDITS_SHARES];
+	unsigned n;
+};
+
+/* Of all links. */
+struct credits_arbitration {
+	struct credits_table high, low;
+	uint8_t limit; /* of high priority, in 4096 bytes: 0, one packet; CREDITS_NO_LIMIT */
+};
+#define CREDITS_NO_LIMIT 255
+
+/* How far a link is with the tables. */
+struct credits_turn {
+	unsigned at;  /* in the table */
+	int32_t left; /* blocks */
+};
+struct credits_arbiter {
+	struct credits_turn high, low;
+	int32_t high_left;              /* blocks of high priority, until the others may send */
+	uint64_t shared[CREDITS_LANES]; /* bytes sent while another lane could have sent, too */
 };
 
 struct credits_link {
@@ -101,6 +130,8 @@ struct credits {
 	/* filled in by the caller, with credits_open() */
 	struct credits_link *link;
 	uint32_t n_links;
+	/* set by the caller after that, or NULL: lanes take turns, packet by packet */
+	const struct credits_arbitration *arbitration;
 	/* results */
 	uint64_t now_ps;        /* when the last thing happened */
 	uint64_t arrived_ps;    /* when the last packet arrived */
@@ -114,6 +145,7 @@ struct credits {
 	uint32_t n_circle;
 	struct credits_message *message;
 	uint32_t n_messages;
+	struct credits_arbiter *arbiter; /* by link, with ->arbitration */
 	/* inside */
 	struct credits_lane (*lane)[CREDITS_LANES]; /* by link */
 	struct credits_hop *hop;
@@ -148,12 +180,22 @@ static inline uint64_t credits_took_ps(const struct credits_message *m)
 	return m->arrived_ps - m->begins_ps;
 }
 
-/* Has all messages sent, until nothing more can happen. */
+/* A lane that a hop has and no table: what is to cross there waits forever. CREDITS_LANES: none. */
+unsigned credits_unserved(const struct credits *c);
+
+/* Has all messages sent, until nothing more can happen. With ->arbitration, no lane is unserved. */
 int credits_run(struct credits *c);
 
 /* Finds links that wait for each other, in their order: each for the next one, the last one for the
  * first. */
 int credits_find_circle(struct credits *c);
+
+/* Takes the lane whose turn it is by the tables, of those that can send. CREDITS_LANES: none can.
+ */
+unsigned credits_arbitrate(struct credits *c, uint32_t link);
+
+/* Makes ->arbiter. 0 or -ENOMEM. */
+int credits_arbiters_init(struct credits *c);
 
 /* credits_run(): packets of a message, and blocks of a packet. */
 uint32_t credits_packets(const struct credits *c);

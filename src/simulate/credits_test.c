@@ -2,7 +2,8 @@
 /*
  * Packets that wait for credits: times that can be computed by hand, what queueing theory says of
  * switches whose inputs have queues, links that wait for each other in circles and routes by which
- * they do not; and on random fabrics each link is busy for what it is said to carry.
+ * they do not; what arbitration tables let lanes send; and on random fabrics each link is busy for
+ * what it is said to carry.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -356,6 +357,210 @@ static void a_faster_link_does_not_run_out_of_bytes(void **state)
 	credits_fini(&c);
 }
 
+/* ---- arbitration ---- */
+
+#define BLOCKS  65 /* of a packet */
+#define PACKETS 600
+
+/* Messages that always have packets for link 3, on lanes 0 and 1. */
+static struct credits compete(const struct credits_arbitration *a)
+{
+	struct credits c = open_links(4, PACKETS);
+
+	c.arbitration = a;
+	SEND(&c, 0, 0, 3);
+	SEND(&c, 1, 1, 3);
+	assert_int_equal(credits_unserved(&c), CREDITS_LANES);
+	assert_int_equal(credits_run(&c), 0);
+	assert_int_equal(c.stuck, 0);
+	assert_int_equal(c.arrived_ps, 2 * HOP_PS + 2 * PACKETS * PACKET_PS);
+	return c;
+}
+
+/* What the lanes get while both want, as @a packets to @b. */
+static void assert_shares(const struct credits *c, unsigned a, unsigned b)
+{
+	const uint64_t *shared = c->arbiter[3].shared, packet = MTU + SIMULATE_HEADERS;
+	uint64_t x = shared[0] / packet, y = shared[1] / packet;
+
+	if (x * b > y * a + a * b || x * b + a * b < y * a || x + y < PACKETS)
+		fail_msg("%ju packets to %ju are not as %u to %u", (uintmax_t)x, (uintmax_t)y, a,
+		         b);
+}
+
+static void lanes_share_a_link_by_their_weights(void **state)
+{
+	(void)state;
+	for (unsigned a = 1; a <= 3; a++)
+		for (unsigned b = 1; b <= 3; b++) {
+			const struct credits_arbitration tables = {
+				.low = { { { 0, (uint8_t)(a * BLOCKS) },
+				           { 1, (uint8_t)(b * BLOCKS) } },
+				         2 }
+			};
+			struct credits c = compete(&tables);
+
+			assert_shares(&c, a, b);
+			credits_fini(&c);
+		}
+}
+
+/* Rounds of three packets and one: all of lane 0 have gone with 200 of lane 1 before the last
+ * three. */
+static void with_weights_of_three_to_one_the_first_lane_is_done_at_two_thirds(void **state)
+{
+	const struct credits_arbitration a = { .low = { { { 0, 3 * BLOCKS }, { 1, BLOCKS } }, 2 } };
+	struct credits c = compete(&a);
+
+	(void)state;
+	assert_int_equal(c.message[0].arrived_ps,
+	                 2 * HOP_PS + (PACKETS + PACKETS / 3 - 1) * PACKET_PS);
+	assert_int_equal(c.message[1].arrived_ps, 2 * HOP_PS + 2 * PACKETS * PACKET_PS);
+	assert_int_equal(c.lane[3][0].busy_ps, PACKETS * PACKET_PS);
+	assert_int_equal(c.lane[3][1].busy_ps, PACKETS * PACKET_PS);
+	credits_fini(&c);
+}
+
+/* The last packet of a turn may be more than what is left; and what is less than one is one. */
+static void a_turn_has_whole_packets(void **state)
+{
+	static const struct {
+		uint8_t weight, packets;
+	} turns[] = {
+		{ 1, 1 }, { 64, 1 }, { 65, 1 }, { 66, 2 }, { 130, 2 }, { 131, 3 }, { 255, 4 }
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(turns); i++) {
+		const struct credits_arbitration a = {
+			.low = { { { 0, turns[i].weight }, { 1, 1 } }, 2 }
+		};
+		struct credits c = compete(&a);
+
+		assert_shares(&c, turns[i].packets, 1);
+		credits_fini(&c);
+	}
+}
+
+/* Weights of 0 are passed over, so are lanes that no packet has. */
+static void a_lane_may_be_in_a_table_more_than_once(void **state)
+{
+	const struct credits_arbitration a = { .low = { { { 1, 0 },
+		                                          { 0, BLOCKS },
+		                                          { 7, 255 },
+		                                          { 1, BLOCKS },
+		                                          { 0, BLOCKS },
+		                                          { 14, 9 } },
+		                                        6 } };
+	struct credits c = compete(&a);
+
+	(void)state;
+	assert_shares(&c, 2, 1);
+	credits_fini(&c);
+}
+
+static void high_priority_starves_low_without_a_limit(void **state)
+{
+	const struct credits_arbitration a = { .high = { { { 1, 1 } }, 1 },
+		                               .low = { { { 0, 255 } }, 1 },
+		                               .limit = CREDITS_NO_LIMIT };
+	struct credits c = compete(&a);
+
+	(void)state;
+	assert_int_equal(c.message[1].arrived_ps, 2 * HOP_PS + PACKETS * PACKET_PS);
+	assert_int_equal(c.arbiter[3].shared[0], 0);
+	credits_fini(&c);
+}
+
+/* After each 4096 bytes of it, in blocks, one packet of low priority; with 0, after each packet. */
+static void a_limit_lets_low_priority_send(void **state)
+{
+	(void)state;
+	for (uint8_t limit = 0; limit <= 8; limit++) {
+		const struct credits_arbitration a = { .high = { { { 1, 255 } }, 1 },
+			                               .low = { { { 0, 255 } }, 1 },
+			                               .limit = limit };
+		struct credits c = compete(&a);
+
+		assert_shares(&c, 1, limit ? limit : 1);
+		credits_fini(&c);
+	}
+}
+
+/* Lane 1's next link has a tenth of the rate, so its buffer is full for nine tenths of the time. */
+static void high_priority_without_credits_holds_up_nobody(void **state)
+{
+	const struct credits_arbitration a = { .high = { { { 1, 1 } }, 1 },
+		                               .low = { { { 0, 1 } }, 1 },
+		                               .limit = CREDITS_NO_LIMIT };
+	struct credits c = open_links(5, PACKETS);
+
+	(void)state;
+	c.arbitration = &a;
+	c.link[4].ps_per_byte = 800;
+	SEND(&c, 0, 0, 3);
+	SEND(&c, 1, 1, 3, 4);
+	assert_int_equal(credits_run(&c), 0);
+	assert_int_equal(c.stuck, 0);
+	/* with four packets of lane 1 for the buffer at first, and one for each ten */
+	assert_in_range(c.message[0].arrived_ps, PACKETS * PACKET_PS * 10 / 9,
+	                (PACKETS * 10 / 9 + 8) * PACKET_PS);
+	credits_fini(&c);
+}
+
+static void equal_weights_of_one_packet_are_turns(void **state)
+{
+	static const struct credits_arbitration equal = { .low = { { { 0, 1 },
+		                                                     { 1, 1 },
+		                                                     { 2, 1 },
+		                                                     { 3, 1 },
+		                                                     { 4, 1 },
+		                                                     { 5, 1 },
+		                                                     { 6, 1 },
+		                                                     { 7, 1 } },
+		                                                   8 } };
+
+	(void)state;
+	for (unsigned n = 1; n <= 20; n++) {
+		struct credits c[2] = { open_links(20, 5), open_links(20, 5) };
+
+		c[1].arbitration = &equal;
+		for (unsigned k = 0; k < 2; k++) {
+			seed = n;
+			for (unsigned i = 0; i < 60; i++) {
+				uint8_t lane = (uint8_t)any(CREDITS_LANES);
+
+				SEND(&c[k], lane, any(10), 10 + any(5), 15 + any(5));
+			}
+			assert_int_equal(credits_run(&c[k]), 0);
+		}
+		for (unsigned i = 0; i < 60; i++)
+			assert_int_equal(c[0].message[i].arrived_ps, c[1].message[i].arrived_ps);
+		credits_fini(&c[0]);
+		credits_fini(&c[1]);
+	}
+}
+
+static void a_lane_that_no_table_serves_is_found(void **state)
+{
+	const struct credits_arbitration a = { .high = { { { 1, 255 }, { 2, 0 } }, 2 },
+		                               .low = { { { 0, 1 } }, 1 } };
+	struct credits c = open_links(2, 1);
+
+	(void)state;
+	c.arbitration = &a;
+	SEND(&c, 0, 0, 1);
+	SEND(&c, 1, 0, 1);
+	assert_int_equal(credits_unserved(&c), CREDITS_LANES);
+	SEND(&c, 2, 0, 1);
+	assert_int_equal(credits_unserved(&c), 2);
+	c.arbitration = NULL;
+	assert_int_equal(credits_unserved(&c), CREDITS_LANES);
+	credits_fini(&c);
+}
+
+/* ---- times ---- */
+
 /* The second one comes when the first one's packet is half over, the third one to an idle link. */
 static void messages_begin_at_their_times(void **state)
 {
@@ -559,6 +764,15 @@ int main(void)
 		cmocka_unit_test(
 		        of_packets_that_come_together_the_lane_whose_turn_it_is_goes_first),
 		cmocka_unit_test(a_faster_link_does_not_run_out_of_bytes),
+		cmocka_unit_test(lanes_share_a_link_by_their_weights),
+		cmocka_unit_test(with_weights_of_three_to_one_the_first_lane_is_done_at_two_thirds),
+		cmocka_unit_test(a_turn_has_whole_packets),
+		cmocka_unit_test(a_lane_may_be_in_a_table_more_than_once),
+		cmocka_unit_test(high_priority_starves_low_without_a_limit),
+		cmocka_unit_test(a_limit_lets_low_priority_send),
+		cmocka_unit_test(high_priority_without_credits_holds_up_nobody),
+		cmocka_unit_test(equal_weights_of_one_packet_are_turns),
+		cmocka_unit_test(a_lane_that_no_table_serves_is_found),
 		cmocka_unit_test(messages_begin_at_their_times),
 		cmocka_unit_test(queues_at_inputs_have_the_throughput_that_theory_says),
 		cmocka_unit_test(shortest_paths_around_a_ring_deadlock),
