@@ -125,13 +125,13 @@ struct credits {
 	uint32_t headers, group_headers;
 	uint32_t buffer;        /* blocks of a lane */
 	uint32_t first_counted; /* ->queue_ps is of this message and those after it */
+	const struct credits_arbitration
+	        *arbitration; /* NULL: lanes take turns, packet by packet */
 	void (*progress)(void *arg, uint64_t done, uint64_t of);
 	void *arg;
 	/* filled in by the caller, with credits_open() */
 	struct credits_link *link;
 	uint32_t n_links;
-	/* set by the caller after that, or NULL: lanes take turns, packet by packet */
-	const struct credits_arbitration *arbitration;
 	/* results */
 	uint64_t now_ps;        /* when the last thing happened */
 	uint64_t arrived_ps;    /* when the last packet arrived */

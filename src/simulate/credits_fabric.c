@@ -103,10 +103,11 @@ static void reach(void *arg, struct fabric_port *hca)
 	w->copies++;
 }
 
-static void begin(struct way *w, const struct fabric_port *from, int sl)
+/* @needed: the service level that routes need; -1: none, and the message has @sl. */
+static void begin(struct way *w, const struct fabric_port *from, int needed, uint8_t sl)
 {
 	w->walk = (struct fabric_walk){ .hop = cross, .reached = reach, .arg = w };
-	w->walk.sl = sl < 0 ? 0 : (uint8_t)sl;
+	w->walk.sl = needed < 0 ? sl : (uint8_t)needed;
 	w->from = from;
 	w->first = CREDITS_NONE;
 	w->copies = 0;
@@ -127,7 +128,7 @@ static int add_message(struct way *w, uint32_t to)
 
 /* ---- messages ---- */
 
-static int add_pair(struct way *w, uint32_t from, uint32_t to)
+static int add_pair(struct way *w, uint32_t from, uint32_t to, uint8_t sl)
 {
 	struct simulation *s = w->s;
 	struct fabric_port *p = s->f->hca_port[from];
@@ -135,7 +136,7 @@ static int add_pair(struct way *w, uint32_t from, uint32_t to)
 
 	if (from == to)
 		return 0;
-	begin(w, p, lid ? sm_path_sl(s->sm, p, lid) : 0);
+	begin(w, p, lid ? sm_path_sl(s->sm, p, lid) : -1, sl);
 	w->group = 0;
 	if (lid)
 		fabric_walk_unicast(s->f, p, lid, &w->walk);
@@ -152,7 +153,7 @@ static int add_all_to_all(struct way *w)
 		if (by % 64 == 0)
 			simulate_tell(w->s, "finding ways", by, n);
 		for (uint32_t i = 0; i < n && !ret; i++)
-			ret = add_pair(w, i, (i + by) % n);
+			ret = add_pair(w, i, (i + by) % n, 0);
 	}
 	return ret;
 }
@@ -170,7 +171,7 @@ static int add_group(struct way *w, uint32_t number)
 	for (uint32_t i = 0; i < senders->n && !ret; i++) {
 		struct fabric_port *from = s->f->hca_port[senders->host[i]];
 
-		begin(w, from, sm_group_sl(s->sm));
+		begin(w, from, sm_group_sl(s->sm), g->sl);
 		fabric_walk_multicast(s->f, from, SIMULATE_MLID(number), &w->walk);
 		ret = add_message(w, number);
 	}
@@ -190,7 +191,7 @@ static int add_messages(struct simulation *s)
 	if (!ret && p->all_to_all)
 		ret = add_all_to_all(&w);
 	for (uint32_t i = 0; i < p->n_pairs && !ret; i++)
-		ret = add_pair(&w, p->pair[i].from, p->pair[i].to);
+		ret = add_pair(&w, p->pair[i].from, p->pair[i].to, p->pair[i].sl);
 	for (uint32_t i = 0; i < p->n_groups && !ret; i++)
 		ret = add_group(&w, i);
 	free(w.entered);
@@ -215,12 +216,15 @@ int simulate_credits(struct simulation *s, const struct simulate_cost *cost, uns
 		.headers = SIMULATE_HEADERS,
 		.group_headers = SIMULATE_GROUP_HEADERS,
 		.buffer = buffer * credits_blocks(mtu + SIMULATE_GROUP_HEADERS),
+		.arbitration = s->arbitration,
 		.progress = tell,
 		.arg = s,
 	};
 	ret = set_links(s);
 	if (!ret)
 		ret = add_messages(s);
+	if (!ret && credits_unserved(&s->credits) < CREDITS_LANES)
+		ret = -ENOLINK;
 	if (!ret && s->arrivals)
 		ret = simulate_arrivals_draw(&s->credits, s->arrivals);
 	if (!ret)

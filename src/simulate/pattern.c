@@ -22,7 +22,7 @@ int simulate_pattern_add_pair(struct simulate_pattern *p, uint32_t from, uint32_
 {
 	if (base_array_reserve(&p->pair, &p->pair_room, (size_t)p->n_pairs + 1))
 		return -ENOMEM;
-	p->pair[p->n_pairs++] = (struct simulate_pair){ from, to };
+	p->pair[p->n_pairs++] = (struct simulate_pair){ from, to, p->sl };
 	return 0;
 }
 
@@ -30,7 +30,7 @@ int simulate_pattern_add_group(struct simulate_pattern *p)
 {
 	if (base_array_reserve(&p->group, &p->group_room, (size_t)p->n_groups + 1))
 		return -ENOMEM;
-	p->group[p->n_groups++] = (struct simulate_group){ 0 };
+	p->group[p->n_groups++] = (struct simulate_group){ .sl = p->sl };
 	return 0;
 }
 

@@ -17,6 +17,7 @@ struct fabric;
 
 struct simulate_pair {
 	uint32_t from, to;
+	uint8_t sl;
 };
 
 struct simulate_list {
@@ -28,10 +29,12 @@ struct simulate_list {
 struct simulate_group {
 	struct simulate_list members, senders; /* no member twice */
 	bool has_senders;                      /* false: the members are the senders */
+	uint8_t sl;
 };
 
 struct simulate_pattern {
 	bool all_to_all; /* each host to each other one; besides what follows */
+	uint8_t sl;      /* service level of what is added */
 	struct simulate_pair *pair;
 	struct simulate_group *group;
 	uint32_t n_pairs, pair_room, n_groups, group_room;
@@ -57,6 +60,7 @@ int simulate_pattern_groups(struct simulate_pattern *p, unsigned hosts,
  * What a file says, line by line; '#' begins a comment. Hosts are named as fabric/plan/port_name.h
  *says, with ":PORT" if there are several.
  *
+ *	sl N			what follows has service level N, if routes do not need theirs
  *	unicast FROM TO...	FROM sends a message to each TO
  *	group HOST...		the hosts join a new group
  *	multicast HOST...	each sends a message to the group of the last such line; without

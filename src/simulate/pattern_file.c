@@ -189,6 +189,19 @@ static int read_multicast(struct reader *r)
 	return ret;
 }
 
+static int read_sl(struct reader *r)
+{
+	char word[WORD];
+	long sl;
+
+	if (base_parse_number(next_word(r, word), 0, IB_SLS - 1, &sl))
+		return refuse(r, "no service level", word);
+	if (*next_word(r, word))
+		return refuse(r, "one service level, without", word);
+	r->p->sl = (uint8_t)sl;
+	return 0;
+}
+
 static int read_line(struct reader *r)
 {
 	char word[WORD];
@@ -202,7 +215,9 @@ static int read_line(struct reader *r)
 		return read_group(r);
 	if (!strcmp(word, "multicast"))
 		return read_multicast(r);
-	return refuse(r, "want unicast, group or multicast, not", word);
+	if (!strcmp(word, "sl"))
+		return read_sl(r);
+	return refuse(r, "want unicast, group, multicast or sl, not", word);
 }
 
 int simulate_pattern_read(struct simulate_pattern *p, const struct fabric *f,

@@ -28,8 +28,9 @@ struct simulation {
 	struct load_net net;             /* what was counted; switches and hosts by their index */
 	char (*failed)[2 * FABRIC_NAME]; /* names of what has failed: "leaf1", "leaf2:19" */
 	uint32_t n_failed, failed_room;
-	struct simulate_arrivals *arrivals;   /* NULL: each message is sent once, at the start */
-	struct credits credits;               /* simulate_credits() */
+	struct simulate_arrivals *arrivals; /* NULL: each message is sent once, at the start */
+	const struct credits_arbitration *arbitration; /* of all links; NULL: lanes take turns */
+	struct credits credits;                        /* simulate_credits() */
 	uint32_t *first_link;                 /* by switch: the number of the link at its port 0 */
 	const struct fabric_port **link_from; /* by the link's number; NULL: there is none */
 	/* what is being done and how much of it; may be NULL */
@@ -97,9 +98,11 @@ void simulate_time(const struct simulation *s, const struct simulate_cost *cost,
 /*
  * After simulate_count(): sends the pattern's messages, all ready at once or as ->arrivals says,
  * over links with finite buffers: ->credits has what became of them. A lane of a link has room for
- * @buffer packets at its end. Packets have the service levels that the subnet manager tells;
+ * @buffer packets at its end. Packets have the service levels that the subnet manager tells, else
+ * those of the pattern;
  * ->hop_ns of @cost is what a packet's head takes for a link, and a credit back. 0; -EFBIG: the
- * messages cross more than SIMULATE_MOST_HOPS links; -ERANGE: simulate_arrivals_draw(); -ENOMEM.
+ * messages cross more than SIMULATE_MOST_HOPS links; -ERANGE: simulate_arrivals_draw(); -ENOLINK: a
+ * lane that messages cross is in no table of ->arbitration (credits_unserved()); -ENOMEM.
  */
 #define SIMULATE_MOST_HOPS (1u << 25)
 int simulate_credits(struct simulation *s, const struct simulate_cost *cost, unsigned buffer);

@@ -429,7 +429,7 @@ static void files_say_what_they_mean(void **state)
 {
 	static const char text[] = "# nothing\n\nunicast h1 h2 h4 # and so on\n"
 	                           "  group\th3 umbel_h1_0 h3 h1:1\nmulticast h2 h2\n"
-	                           "unicast h3 h3\ngroup h4";
+	                           "unicast h3 h3\nsl 15\ngroup h4";
 	struct simulation s;
 	char why[256] = "";
 
@@ -443,6 +443,9 @@ static void files_say_what_they_mean(void **state)
 	assert_int_equal(s.pattern.group[0].members.n, 2);
 	assert_int_equal(s.pattern.group[0].senders.n, 2);
 	assert_false(s.pattern.group[1].has_senders);
+	assert_int_equal(s.pattern.pair[2].sl, 0);
+	assert_int_equal(s.pattern.group[0].sl, 0);
+	assert_int_equal(s.pattern.group[1].sl, 15);
 	simulate_close(&s);
 }
 
@@ -458,7 +461,11 @@ static void what_is_wrong_in_a_file_is_said_with_its_line(void **state)
 		{ "group h1:0", "p:1: no port 'h1:0'" },
 		{ "group h1:", "p:1: no port 'h1:'" },
 		{ "group :1", "p:1: no host ''" },
-		{ "send h1", "p:1: want unicast, group or multicast, not 'send'" },
+		{ "send h1", "p:1: want unicast, group, multicast or sl, not 'send'" },
+		{ "sl", "p:1: no service level ''" },
+		{ "sl 16", "p:1: no service level '16'" },
+		{ "sl -1", "p:1: no service level '-1'" },
+		{ "sl 1 h2", "p:1: one service level, without 'h2'" },
 		{ "group sw1", "p:1: no host 'sw1'" },
 		{ "group \x01\xff", "p:1: no host '?\?'" },
 	};
@@ -477,9 +484,9 @@ static void what_is_wrong_in_a_file_is_said_with_its_line(void **state)
 
 static void no_text_does_harm(void **state)
 {
-	static const char *const words[] = { "unicast ", "group ", "multicast ",  "h1 ", "h2:1 ",
-		                             "h3",       "\n",     "#",           ":",   "",
-		                             " ",        "\t",     "umbel_h4_0\n" };
+	static const char *const words[] = { "sl ", "7",     "unicast ", "group ", "multicast ",
+		                             "h1 ", "h2:1 ", "h3",       "\n",     "#",
+		                             ":",   "",      " ",        "\t",     "umbel_h4_0\n" };
 	struct simulation s;
 	char text[500], why[256];
 
