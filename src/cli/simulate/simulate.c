@@ -3,6 +3,7 @@
  * `umbel simulate`: what the links of a fabric carry and how long that takes, without processes and
  * without a daemon. The arguments are here, what is printed is in simulation.c.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,12 +33,13 @@ static const char help[] =
 #define BUFFER     4          /* packets; they suffice for 400 Gb/s: umbel-simulate(1) */
 #define MESSAGES   100000
 #define LEAST_LOAD 0.0001
+#define MOST_LANE  14 /* of data: ports have eight lanes, tables may have more */
 
 struct request {
 	struct cli_fabric_options fabric; /* of which simulate has not all */
 	const struct cli_command *self;
 	struct cli_list fail;
-	long fail_switches, fail_links, seed, size, hop, buffer, messages;
+	long fail_switches, fail_links, seed, size, hop, buffer, messages, high_limit;
 	bool no_reroute, credits, json;
 	const char *pattern;
 	long n, members; /* the pattern's */
@@ -45,6 +47,7 @@ struct request {
 	struct simulate_random random;
 	struct simulate_arrivals arrivals;
 	struct simulate_times times;
+	struct credits_arbitration arbitration;
 	struct cli_simulation_files pictures;
 	char why[512], notes[512];
 };
@@ -62,6 +65,43 @@ static int store_load(const struct cli_value *v, void *to)
 	    !(*load >= LEAST_LOAD && *load <= 1))
 		return cli_usage_error(v->cmd, "'%s' is no load from %g to 1", v->text, LEAST_LOAD);
 	return 0;
+}
+
+/* A number at *@at, which moves behind it. */
+static bool read_part(const char **at, unsigned most, uint8_t *to)
+{
+	char *end;
+	unsigned long n;
+
+	if (!isdigit((unsigned char)**at))
+		return false;
+	n = strtoul(*at, &end, 10);
+	*at = end;
+	*to = (uint8_t)n;
+	return n <= most;
+}
+
+/* "0:192,1:64": as those of OpenSM's options. */
+static int store_table(const struct cli_value *v, void *to)
+{
+	struct credits_table *t = to;
+	const char *at = v->text;
+
+	for (t->n = 0; t->n < CREDITS_SHARES; at++) {
+		struct credits_share *s = &t->share[t->n++];
+
+		if (!read_part(&at, MOST_LANE, &s->lane) || *at++ != ':' ||
+		    !read_part(&at, UINT8_MAX, &s->weight))
+			break;
+		if (!*at)
+			return 0;
+		if (*at != ',')
+			break;
+	}
+	return cli_usage_error(v->cmd,
+	                       "'%s' is no list of up to %u VL:WEIGHT, up to %u:%u, between "
+	                       "commas",
+	                       v->text, CREDITS_SHARES, MOST_LANE, UINT8_MAX);
 }
 
 /* clang-format off */
@@ -87,6 +127,14 @@ static const struct cli_option options[] = {
 	  CLI_FLAG(struct request, credits) },
 	{ "      --buffer PACKETS  of each lane of a link, with --credits (default: 4)\n",
 	  CLI_NUMBER(struct request, buffer, 1, 1000000) },
+	{ "      --vlarb-low LIST  lanes with their weights in blocks of 64 bytes, VL:WEIGHT,...: how\n"
+	  "                        they share links, with --credits (default: they take turns)\n",
+	  CLI_STORE(store_table, struct request, arbitration.low) },
+	{ "      --vlarb-high LIST likewise, of high priority: these go first\n",
+	  CLI_STORE(store_table, struct request, arbitration.high) },
+	{ "      --high-limit N    in 4096 bytes: how much of high priority may be sent before a packet\n"
+	  "                        of low priority; 0, one packet; 255, all (default: 0)\n",
+	  CLI_NUMBER(struct request, high_limit, 0, CREDITS_NO_LIMIT) },
 	{ "      --load SHARE      messages begin by chance and are this share of what the link of\n"
 	  "                        each sender carries, such as 0.7; with --credits\n",
 	  CLI_STORE(store_load, struct request, arrivals.load) },
@@ -105,6 +153,11 @@ static const struct cli_option options[] = {
 	{ .line = "  -h, --help            this text\n" },
 };
 /* clang-format on */
+
+static bool has_tables(const struct request *r)
+{
+	return r->arbitration.high.n || r->arbitration.low.n;
+}
 
 static bool wants_picture(const struct request *r)
 {
@@ -286,9 +339,15 @@ static int send_by_credits(struct request *r, struct simulation *s,
 	r->arrivals.random = r->random;
 	r->arrivals.messages = (uint32_t)r->messages;
 	s->arrivals = what->times ? &r->arrivals : NULL;
+	r->arbitration.limit = (uint8_t)(r->high_limit < 0 ? 0 : r->high_limit);
+	s->arbitration = has_tables(r) ? &r->arbitration : NULL;
 	ret = simulate_credits(s, &what->cost, what->buffer);
 	if (!ret && what->times)
 		ret = simulate_times(&s->credits, &r->times);
+	if (ret == -ENOLINK)
+		snprintf(r->why, sizeof(r->why),
+		         "packets use VL%u, which has no weight by --vlarb-high or --vlarb-low",
+		         credits_unserved(&s->credits));
 	if (ret == -ERANGE)
 		snprintf(r->why, sizeof(r->why),
 		         "--load: the last message would begin after more than 50 days");
@@ -335,6 +394,29 @@ static int run(struct request *r)
 	return ret;
 }
 
+/* Options that change nothing without another one. */
+static int check_needs(const struct request *r)
+{
+	const bool load = r->arrivals.load > 0;
+	const struct {
+		bool given, has;
+		const char *name, *needs;
+	} need[] = {
+		{ r->buffer != 0, r->credits, "--buffer", "--credits" },
+		{ load, r->credits, "--load", "--credits" },
+		{ r->arrivals.even, load, "--even", "--load" },
+		{ r->messages != 0, load, "--messages", "--load" },
+		{ r->arbitration.low.n != 0, r->credits, "--vlarb-low", "--credits" },
+		{ r->arbitration.high.n != 0, r->credits, "--vlarb-high", "--credits" },
+		{ r->high_limit >= 0, r->arbitration.high.n != 0, "--high-limit", "--vlarb-high" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(need); i++)
+		if (need[i].given && !need[i].has)
+			return cli_usage_error(r->self, "%s needs %s", need[i].name, need[i].needs);
+	return 0;
+}
+
 static int simulate_execute(const struct cli_command *self, void *from, int argc, char **argv)
 {
 	struct request *r = from;
@@ -342,13 +424,8 @@ static int simulate_execute(const struct cli_command *self, void *from, int argc
 
 	r->self = self;
 	ret = read_pattern(r, argc, argv);
-	if (!ret && r->buffer && !r->credits)
-		ret = cli_usage_error(self, "--buffer needs --credits");
-	if (!ret && r->arrivals.load > 0 && !r->credits)
-		ret = cli_usage_error(self, "--load needs --credits");
-	if (!ret && (r->arrivals.even || r->messages) && !(r->arrivals.load > 0))
-		ret = cli_usage_error(self, "%s needs --load",
-		                      r->arrivals.even ? "--even" : "--messages");
+	if (!ret)
+		ret = check_needs(r);
 	if (!ret && r->pictures.most && !wants_picture(r))
 		ret = cli_usage_error(self, "--lines goes with --svg, --png or --dot");
 	r->buffer = r->buffer ? r->buffer : BUFFER;
@@ -369,6 +446,7 @@ const struct cli_command cli_simulate = {
 	                                     .seed = 1,
 	                                     .size = 4096,
 	                                     .hop = 100,
+	                                     .high_limit = -1,
 	                                     .file = { .fd = -1 } },
 	.execute = simulate_execute,
 };

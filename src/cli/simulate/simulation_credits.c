@@ -186,10 +186,15 @@ static int by_time(const void *left, const void *right)
 	return by_number(a, b);
 }
 
+static uint64_t end_of(const struct credits *c)
+{
+	return c->stuck ? c->now_ps : c->arrived_ps;
+}
+
 static void print_links(const struct simulation *s, const struct row *row, uint32_t n)
 {
 	const struct credits *c = &s->credits;
-	uint64_t end = c->stuck ? c->now_ps : c->arrived_ps;
+	uint64_t end = end_of(c);
 	double percent = end ? 100.0 / (double)end : 0;
 
 	printf("\nlinks that waited longest for credits, and packets in a queue at their ends:\n");
@@ -206,6 +211,61 @@ static void print_links(const struct simulation *s, const struct row *row, uint3
 		       queue_at(c, row[i].i));
 	}
 }
+
+/* ---- lanes ---- */
+
+static uint64_t shared_bytes(const struct row *r)
+{
+	uint64_t n = 0;
+
+	for (unsigned k = 0; k < CREDITS_LANES; k++)
+		n += r->c->arbiter[r->i].shared[k];
+	return n;
+}
+
+/* Those whose lanes competed for most. */
+static int by_shared(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+	uint64_t x = shared_bytes(a), y = shared_bytes(b);
+
+	if (x != y)
+		return x < y ? 1 : -1;
+	return by_number(a, b);
+}
+
+/* Gb/s of a lane, with headers, in all the time. */
+static double lane_rate(const struct credits *c, uint32_t link, unsigned lane)
+{
+	double end = (double)end_of(c), ps_per_byte = c->link[link].ps_per_byte;
+
+	if (end <= 0 || ps_per_byte <= 0)
+		return 0;
+	return 8000 * (double)c->lane[link][lane].busy_ps / ps_per_byte / end;
+}
+
+static void print_lanes_of(const struct simulation *s, const struct row *r, double shared)
+{
+	for (unsigned k = 0; k < CREDITS_LANES; k++)
+		if (r->c->lane[r->i][k].busy_ps)
+			printf("%-24s %4u %9.2f Gb/s %7.1f %%\n", link_text(s, r->i, 0), k,
+			       lane_rate(r->c, r->i, k),
+			       100 * (double)r->c->arbiter[r->i].shared[k] / shared);
+}
+
+/* @row is sorted anew. */
+static void print_lanes(const struct simulation *s, struct row *row, uint32_t n)
+{
+	qsort(row, n, sizeof(*row), by_shared);
+	if (!n || !shared_bytes(&row[0]))
+		return;
+	printf("\nlanes that competed for links, and what each got of what was sent meanwhile:\n");
+	printf("%-24s %4s %14s %9s\n", "FROM", "LANE", "IN ALL", "SHARE");
+	for (uint32_t i = 0; i < n && i < SHOWN && shared_bytes(&row[i]); i++)
+		print_lanes_of(s, &row[i], (double)shared_bytes(&row[i]));
+}
+
+/* ---- messages ---- */
 
 static void print_messages(const struct simulation *s, const struct row *row, uint32_t n)
 {
@@ -235,6 +295,8 @@ int cli_credits_tables(const struct simulation *s)
 			row[n++] = (struct row){ c, i };
 	qsort(row, n, sizeof(*row), by_blocked);
 	print_links(s, row, n < SHOWN ? n : SHOWN);
+	if (c->arbiter)
+		print_lanes(s, row, n);
 	n = 0;
 	for (uint32_t i = 0; i < c->n_messages; i++)
 		if (credits_has_arrived(&c->message[i]))
@@ -248,6 +310,22 @@ int cli_credits_tables(const struct simulation *s)
 
 /* ---- JSON ---- */
 
+static void print_json_lanes(const struct credits *c, uint32_t link)
+{
+	const char *separator = "";
+
+	printf(", \"lanes\": [");
+	for (unsigned k = 0; k < CREDITS_LANES; k++)
+		if (c->lane[link][k].busy_ps) {
+			printf("%s{ \"lane\": %u, \"busy_ns\": %.3f, \"gbps\": %.3f, "
+			       "\"shared_bytes\": %ju }",
+			       separator, k, (double)c->lane[link][k].busy_ps / 1000,
+			       lane_rate(c, link, k), (uintmax_t)c->arbiter[link].shared[k]);
+			separator = ", ";
+		}
+	putchar(']');
+}
+
 void cli_credits_json_link(const struct simulation *s, const struct fabric_port *from)
 {
 	uint32_t i = simulate_link_number(s, from);
@@ -255,6 +333,8 @@ void cli_credits_json_link(const struct simulation *s, const struct fabric_port 
 
 	printf(", \"busy_ns\": %.3f, \"waiting_ns\": %.3f, \"queue\": %u",
 	       (double)l->busy_ps / 1000, (double)l->blocked_ps / 1000, queue_at(&s->credits, i));
+	if (s->credits.arbiter)
+		print_json_lanes(&s->credits, i);
 }
 
 static void print_json_way(const struct simulation *s, const struct credits_message *m)
