@@ -320,6 +320,57 @@ static void equal_streams_wait_for_one_packet_of_each_other_at_most(void **state
 	assert_true(most > S_PS);
 }
 
+/* Whose time for a packet is no whole number of picoseconds, as with a rate of FDR: if gaps were
+ * cut off, they would be shorter than it. */
+static void a_full_load_is_not_more_than_a_link_carries(void **state)
+{
+	(void)state;
+	for (unsigned bytes = 1; bytes <= 50; bytes++) {
+		struct simulate_arrivals a = { .load = 1, .even = true, .messages = 100 };
+		struct credits c = { .bytes = bytes, .mtu = MTU, .headers = SIMULATE_HEADERS };
+		const struct credits_message m = { .copies = 1 };
+		const struct credits_hop hop = { .arrives = true };
+		double ps;
+		uint32_t at;
+
+		assert_int_equal(credits_open(&c, 1), 0);
+		c.link[0].ps_per_byte = 440 / 3.0;
+		ps = (bytes + SIMULATE_HEADERS) * c.link[0].ps_per_byte;
+		assert_int_equal(credits_add_hop(&c, CREDITS_NONE, &hop, &at), 0);
+		assert_int_equal(credits_add_message(&c, &m), 0);
+		assert_int_equal(simulate_arrivals_draw(&c, &a), 0);
+		for (uint32_t i = 1; i < a.messages; i++) {
+			double gap = (double)(c.message[i].begins_ps - c.message[i - 1].begins_ps);
+
+			assert_true(gap >= ps && gap < ps + 1);
+		}
+		credits_fini(&c);
+	}
+}
+
+static void with_equal_gaps_a_sender_takes_its_receivers_in_turn(void **state)
+{
+	struct simulate_arrivals a = {
+		.load = 0.3, .even = true, .messages = 1000, .random = { 2 }
+	};
+	const struct fabric_shape shape = { .hosts = 4 };
+	struct simulation s = open_shape(&shape);
+	uint32_t to[4] = { 0, 1, 2, 3 };
+
+	(void)state;
+	s.pattern.all_to_all = true;
+	run(&s, &a, 1);
+	for (uint32_t i = 0; i < a.messages; i++) {
+		const struct credits_message *m = &s.credits.message[i];
+		uint32_t next = (to[m->from] + 1) % 4;
+
+		next = next == m->from ? (next + 1) % 4 : next;
+		assert_int_equal(m->to, next);
+		to[m->from] = next;
+	}
+	simulate_close(&s);
+}
+
 /* ---- Poisson ---- */
 
 static void one_port_that_many_send_to_is_m_d_1(void **state)
@@ -517,6 +568,28 @@ static void who_has_no_link_sends_nothing(void **state)
 	simulate_close(&s);
 }
 
+/* They cross links, but no host is to get them. */
+static void messages_that_are_lost_on_their_way_are_in_no_queue(void **state)
+{
+	struct simulate_arrivals a = { .load = 0.1, .messages = 1000, .random = { 1 } };
+	const struct simulate_cost cost = { MTU, HOP_NS };
+	struct simulation s = open_star(3);
+	struct simulate_times t;
+
+	(void)state;
+	s.arrivals = &a;
+	assert_int_equal(simulate_pattern_add_pair(&s.pattern, 1, 2), 0);
+	assert_int_equal(simulate_fail(&s, (char[FABRIC_NAME]){ "h1" }, 1), 0);
+	assert_int_equal(simulate_count(&s), 0);
+	assert_int_equal(simulate_credits(&s, &cost, BUFFER), 0);
+	assert_int_equal(simulate_times(&s.credits, &t), 0);
+	assert_true(s.credits.link[3].busy_ps > 0); /* of what is lost */
+	assert_in_range(t.n, 50, 250); /* a half of what host 1 sends, a third of all */
+	assert_int_equal(s.credits.queue, 0);
+	assert_true(s.credits.queue_ps == t.sum_ps);
+	simulate_close(&s);
+}
+
 static void without_messages_there_are_no_times(void **state)
 {
 	struct simulate_arrivals a = { .load = 0.1, .messages = 1000, .random = { 1 } };
@@ -562,6 +635,8 @@ int main(void)
 		cmocka_unit_test(one_sender_with_equal_gaps_never_waits),
 		cmocka_unit_test(of_two_equal_streams_one_waits_for_what_is_left_of_the_other),
 		cmocka_unit_test(equal_streams_wait_for_one_packet_of_each_other_at_most),
+		cmocka_unit_test(a_full_load_is_not_more_than_a_link_carries),
+		cmocka_unit_test(with_equal_gaps_a_sender_takes_its_receivers_in_turn),
 		cmocka_unit_test(one_port_that_many_send_to_is_m_d_1),
 		cmocka_unit_test(one_sender_waits_for_itself_as_long_as_m_d_1_does),
 		cmocka_unit_test(messages_that_take_turns_share_a_processor),
@@ -569,6 +644,7 @@ int main(void)
 		cmocka_unit_test(two_hops_wait_no_longer_than_each_alone),
 		cmocka_unit_test(littles_law_holds_for_what_was_counted),
 		cmocka_unit_test(who_has_no_link_sends_nothing),
+		cmocka_unit_test(messages_that_are_lost_on_their_way_are_in_no_queue),
 		cmocka_unit_test(without_messages_there_are_no_times),
 		cmocka_unit_test(a_load_that_takes_years_is_refused),
 	};
