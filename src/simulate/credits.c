@@ -224,20 +224,22 @@ static void begin(struct credits *c)
 
 /* ---- sending ---- */
 
-static void send(struct credits *c, uint32_t link, struct credits_lane *lane)
+static void send(struct credits *c, uint32_t link, unsigned k)
 {
+	struct credits_lane *lane = &c->lane[link][k];
 	uint32_t i = take_first(c, &lane->waiting);
 	struct credits_packet *p = &c->packet[i];
 	struct credits_link *l = &c->link[link];
 	uint64_t ps = time_of(c, link, p->bytes);
 
 	lane->credits -= credits_blocks(p->bytes);
-	lane->busy_ps += ps;
 	l->busy = true;
 	l->busy_ps += ps;
 	l->blocked_ps += l->blocked ? c->now_ps - l->since_ps : 0;
 	l->blocked = false;
 	l->from = p->from;
+	if (c->arbiter)
+		c->arbiter[link].busy_ps[k] += ps;
 	p->last_ps = c->now_ps + ps + c->hop_ps;
 	add_event(c, c->now_ps + ps, SENT, link);
 	add_event(c, c->hop[p->hop].next == CREDITS_NONE ? p->last_ps : c->now_ps + c->hop_ps, HEAD,
@@ -284,7 +286,7 @@ static void try_to_send(struct credits *c, uint32_t link)
 		return;
 	k = c->arbitration ? arbitrate(c, link, &waiting) : take_turn(c, link, &waiting);
 	if (k < CREDITS_LANES) {
-		send(c, link, &c->lane[link][k]);
+		send(c, link, k);
 	} else if (waiting && !l->blocked) {
 		l->blocked = true;
 		l->since_ps = c->now_ps;

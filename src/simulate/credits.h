@@ -70,7 +70,6 @@ struct credits_lane {
 	struct credits_list waiting; /* packets that are to cross the link */
 	struct credits_list buffer;  /* packets at the far end */
 	uint32_t held, most;         /* packets in the buffer: now, and the most that were there */
-	uint64_t busy_ps;            /* the link sent its packets */
 };
 
 /* A table of VLArbitration (section 7.6.9): lanes, each with the blocks that it may begin to send
@@ -97,7 +96,8 @@ struct credits_turn {
 };
 struct credits_arbiter {
 	struct credits_turn high, low;
-	int32_t high_left;              /* blocks of high priority, until the others may send */
+	int32_t high_left; /* blocks of high priority, until the others may send */
+	uint64_t busy_ps[CREDITS_LANES];
 	uint64_t shared[CREDITS_LANES]; /* bytes sent while another lane could have sent, too */
 };
 

@@ -416,8 +416,8 @@ static void with_weights_of_three_to_one_the_first_lane_is_done_at_two_thirds(vo
 	assert_int_equal(c.message[0].arrived_ps,
 	                 2 * HOP_PS + (PACKETS + PACKETS / 3 - 1) * PACKET_PS);
 	assert_int_equal(c.message[1].arrived_ps, 2 * HOP_PS + 2 * PACKETS * PACKET_PS);
-	assert_int_equal(c.lane[3][0].busy_ps, PACKETS * PACKET_PS);
-	assert_int_equal(c.lane[3][1].busy_ps, PACKETS * PACKET_PS);
+	assert_int_equal(c.arbiter[3].busy_ps[0], PACKETS * PACKET_PS);
+	assert_int_equal(c.arbiter[3].busy_ps[1], PACKETS * PACKET_PS);
 	credits_fini(&c);
 }
 

@@ -241,13 +241,13 @@ static double lane_rate(const struct credits *c, uint32_t link, unsigned lane)
 
 	if (end <= 0 || ps_per_byte <= 0)
 		return 0;
-	return 8000 * (double)c->lane[link][lane].busy_ps / ps_per_byte / end;
+	return 8000 * (double)c->arbiter[link].busy_ps[lane] / ps_per_byte / end;
 }
 
 static void print_lanes_of(const struct simulation *s, const struct row *r, double shared)
 {
 	for (unsigned k = 0; k < CREDITS_LANES; k++)
-		if (r->c->lane[r->i][k].busy_ps)
+		if (r->c->arbiter[r->i].busy_ps[k])
 			printf("%-24s %4u %9.2f Gb/s %7.1f %%\n", link_text(s, r->i, 0), k,
 			       lane_rate(r->c, r->i, k),
 			       100 * (double)r->c->arbiter[r->i].shared[k] / shared);
@@ -316,10 +316,10 @@ static void print_json_lanes(const struct credits *c, uint32_t link)
 
 	printf(", \"lanes\": [");
 	for (unsigned k = 0; k < CREDITS_LANES; k++)
-		if (c->lane[link][k].busy_ps) {
+		if (c->arbiter[link].busy_ps[k]) {
 			printf("%s{ \"lane\": %u, \"busy_ns\": %.3f, \"gbps\": %.3f, "
 			       "\"shared_bytes\": %ju }",
-			       separator, k, (double)c->lane[link][k].busy_ps / 1000,
+			       separator, k, (double)c->arbiter[link].busy_ps[k] / 1000,
 			       lane_rate(c, link, k), (uintmax_t)c->arbiter[link].shared[k]);
 			separator = ", ";
 		}
