@@ -19,6 +19,17 @@ expect 0 '*0: umbel_h1_0: node_type ca *fw * node_guid 0275:6d00:0000:0100 sys_i
 expect 0 'link umbel_h2_0/1 subnet_prefix fe80:0000:0000:0000 lid 2 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP ' \
 	umbel exec h2 -- rdma link show
 expect 0 '*state ACTIVE physical_state LINK_UP *caps: <*TRAP*>*' umbel exec h2 -- rdma -d link show umbel_h2_0/1
+# capabilities are those of ibv_devinfo, of which each knows names for some
+python3 - "$(umbel exec h2 -- rdma -d -j dev)" "$(umbel exec h2 -- ibv_devinfo -v)" <<- 'END' || complain "capabilities differ"
+	import json, re, sys
+	caps = json.loads(sys.argv[1])[0]['caps']
+	flags, names = re.search(r'device_cap_flags:\s*(\S+)((?:\n\s+[A-Z_0-9]+)*)', sys.argv[2]).groups()
+	names = [n for n in names.split() if not n.startswith('UNKNOWN')]
+	every = int(re.search(r'device_cap_flags_ex:\s*(\S+)', sys.argv[2]).group(1), 16)
+	assert int(flags, 16) == every & 0xffffffff and len(caps) == bin(every).count('1'), (caps, every)
+	caps = [c.replace('ENFORCE_PORT_ENFORCE', 'ENFORCE') for c in caps]
+	assert len(names) > 5 and set(names) <= set(caps), (caps, names)
+END
 umbel link down h2:1 > /dev/null
 expect 0 'link umbel_h2_0/1 * state DOWN physical_state POLLING ' umbel exec h2 -- rdma link
 umbel link up h2:1 > /dev/null

@@ -12,6 +12,7 @@
 #include "base/util.h"
 #include "hca/memory/dm.h"
 #include "hca/process/command_file.h"
+#include "shm/capabilities.h"
 #include "wire/rate.h"
 
 static const struct shm_settings *settings_of(struct ibv_context *context)
@@ -36,12 +37,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.hw_ver = 1,
 		.max_qp = SHM_MAX_QPS - 3,
 		.max_qp_wr = (int)s->max_qp_wr,
-		.device_cap_flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
-		                    IBV_DEVICE_CHANGE_PHY_PORT | IBV_DEVICE_CURR_QP_STATE_MOD |
-		                    IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
-		                    IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_RC_RNR_NAK_GEN |
-		                    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-		                    IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC,
+		.device_cap_flags = SHM_DEVICE_CAP_FLAGS,
 		.max_sge = (int)s->max_sge,
 		.max_sge_rd = (int)s->max_sge,
 		.max_cq = SHM_MAX_CQS,
@@ -91,9 +87,7 @@ int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 	ibv_query_device(context, &all.orig_attr);
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: one tick a nanosecond */
-	/* no memory here is persistent, so none can be flushed so */
-	all.device_cap_flags_ex =
-	        all.orig_attr.device_cap_flags | HCA_DEVICE_ATOMIC_WRITE | HCA_DEVICE_FLUSH_GLOBAL;
+	all.device_cap_flags_ex = SHM_DEVICE_CAP_FLAGS_EX;
 	if (hca_mr_has_on_demand()) {
 		all.odp_caps = on_demand;
 		all.xrc_odp_caps = CONNECTED_ON_DEMAND;

@@ -38,10 +38,6 @@ enum {
 	HCA_ODP_SUPPORT_ATOMIC_WRITE = 1 << 7,
 };
 
-/* ibv_device_attr_ex.device_cap_flags_ex: rdma/ib_user_verbs.h names them */
-#define HCA_DEVICE_FLUSH_GLOBAL (1ull << 38)
-#define HCA_DEVICE_ATOMIC_WRITE (1ull << 40)
-
 /* A placement type and a selectivity level in one word: struct shm_request.swap. */
 static inline uint64_t hca_flush_what(uint8_t type, uint8_t level)
 {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "shm/capabilities.h"
 #include "sysfs/netlink/nldev.h"
 #include "sysfs/session.h"
 #include "sysfs/tree.h"
@@ -64,6 +65,7 @@ static void put_device(const struct question *q, uint32_t hca)
 	const size_t at = begin_device(q, hca);
 
 	netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_PORT_INDEX, h->n_ports);
+	netlink_put_u64(q->answer, RDMA_NLDEV_ATTR_CAP_FLAGS, SHM_DEVICE_CAP_FLAGS_EX);
 	netlink_put_text(q->answer, RDMA_NLDEV_ATTR_FW_VERSION, h->fw_ver, sizeof(h->fw_ver));
 	netlink_put_u64(q->answer, RDMA_NLDEV_ATTR_NODE_GUID, h->node_guid);
 	netlink_put_u64(q->answer, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, h->system_guid);
