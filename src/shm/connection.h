@@ -65,10 +65,9 @@ struct shm_connection {
 	/* it is in RTS, or was told that the first message came before */
 	_Atomic uint32_t established;
 	struct shm_remote remote_reads, remote_writes;
-	/* of any type: 1 + enum ibv_qp_state, for who shows it; the record has only what senders
-	 * must know. 0: the record's. The owner writes it. */
-	_Atomic uint32_t state;
-	uint32_t reserved2;
+	/* of any type: 1 + enum ibv_qp_state, and the port, for who shows it; the record has only
+	 * what senders must know. 0: the record's. The owner writes both. */
+	_Atomic uint32_t state, port_num;
 };
 static_assert(sizeof(struct shm_connection) == 128, "layout");
 

@@ -159,6 +159,21 @@ def numbers(listed):
     return sorted(found)
 
 
+# a queue pair has its port from INIT on
+def port_of(qp):
+    with opened() as s:
+        return ask(s, QP_GET, ACK, [(INDEX, 0), (LQPN, qp.qp_num)])[0][0].get(PORT)
+
+
+moved = qps[-1]
+assert port_of(moved) is None
+moved.to_init(pyverbs.qp.QPAttr(port_num=1))
+assert port_of(moved) == struct.pack('=I', 1)
+moved.modify(pyverbs.qp.QPAttr(qp_state=enums.IBV_QPS_ERR), enums.IBV_QP_STATE)
+assert port_of(moved) == struct.pack('=I', 1)
+moved.modify(pyverbs.qp.QPAttr(qp_state=enums.IBV_QPS_RESET), enums.IBV_QP_STATE)
+assert port_of(moved) is None
+
 with opened() as s:
     assert numbers(ask(s, QP_GET, DUMP, [(INDEX, 0)])[0]) == expected
     assert ask(s, QP_GET, ACK, [(INDEX, 0), (LQPN, expected[-1])])[0][0][LQPN] == struct.pack('=I', expected[-1])

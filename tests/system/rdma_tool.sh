@@ -42,7 +42,7 @@ expect 1 'error: Operation not supported' umbel exec h2 -- rdma resource show mr
 new_port
 start server h3 ibv_rc_pingpong -p "$port"
 wait_said server '  local address:'
-expect 0 "link umbel_h3_0/* lqpn * rqpn 0 type RC state INIT rq-psn 0 sq-psn 0 path-mig-state MIGRATED pid * comm ibv_rc_pingpong " \
+expect 0 "link umbel_h3_0/1 lqpn * rqpn 0 type RC state INIT rq-psn 0 sq-psn 0 path-mig-state MIGRATED pid * comm ibv_rc_pingpong " \
 	umbel exec h3 -- rdma resource show qp
 expect 0 'dev umbel_h3_0 cqn * cqe * users 1 pid * comm ibv_rc_pingpong ' umbel exec h3 -- rdma resource show cq
 expect 0 '2: umbel_h3_0: qp 1 cq 1 srq 0 ' umbel exec h3 -- rdma resource

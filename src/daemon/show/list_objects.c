@@ -43,7 +43,7 @@ static bool fill_qp(const struct daemon_show *s, uint32_t hca, uint32_t at,
 		                      .peer = q->connection.dest_qpn & IB_QPN_MASK,
 		                      .next_psn = w ? w->psn & WIRE_PSN_MASK : 0,
 		                      .expected_psn = w ? w->expected & WIRE_PSN_MASK : 0,
-		                      .port_num = q->port_num,
+		                      .port_num = show_qp_own_port(s, qp),
 		                      .type = q->type,
 		                      .state = (uint8_t)show_qp_own_state(s, q) };
 	return true;

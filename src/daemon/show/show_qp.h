@@ -15,6 +15,8 @@ const struct daemon_qp *show_qp_at(const struct daemon_show *s, struct show_at *
 const char *show_qp_type(const struct shm_qp *q);
 /* As its owner has it. */
 enum ibv_qp_state show_qp_own_state(const struct daemon_show *s, const struct shm_qp *q);
+/* Likewise, from when it is in INIT; 0: none yet. */
+uint8_t show_qp_own_port(const struct daemon_show *s, const struct daemon_qp *qp);
 const char *show_qp_state(const struct daemon_show *s, const struct shm_qp *q);
 
 /* What it exchanges packets by; NULL: it does not. */

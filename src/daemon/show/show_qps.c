@@ -156,6 +156,15 @@ enum ibv_qp_state show_qp_own_state(const struct daemon_show *s, const struct sh
 	return (enum ibv_qp_state)(own ? own - 1 : q->state);
 }
 
+uint8_t show_qp_own_port(const struct daemon_show *s, const struct daemon_qp *qp)
+{
+	const struct shm_region *r = s->f->region;
+	const struct shm_qp *q = &r->qps[SHM_QP_INDEX(qp->qpn)];
+	const uint32_t own = load(&r->connections[SHM_QP_INDEX(qp->qpn)].port_num);
+
+	return own && own <= r->hcas[qp->hca->hca].n_ports ? (uint8_t)own : q->port_num;
+}
+
 const char *show_qp_state(const struct daemon_show *s, const struct shm_qp *q)
 {
 	return hca_state_name(show_qp_own_state(s, q));
@@ -200,7 +209,7 @@ static void add_qp(const struct daemon_show *s, struct show_at *at, struct show_
 	show_open(o, NULL, '{');
 	show_add_text(o, "host", "%s", hca->host);
 	show_add_text(o, "hca", "%s", hca->name);
-	show_add_u64(o, "port", q->port_num);
+	show_add_u64(o, "port", show_qp_own_port(s, qp));
 	show_add_text(o, "qpn", "0x%06x", q->qpn);
 	show_add_string(o, "type", show_qp_type(q));
 	show_add_string(o, "state", show_qp_state(s, q));

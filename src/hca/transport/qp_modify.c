@@ -74,11 +74,12 @@ int hca_qp_publish(struct hca_qp *qp)
 
 static void set_state(struct hca_qp *qp, enum ibv_qp_state state)
 {
-	struct shm_connection *all = qp->ctx->process->region.connections;
+	struct shm_connection *c =
+	        &qp->ctx->process->region.connections[SHM_QP_INDEX(qp->ex.qp_base.qp_num)];
 
 	atomic_store_explicit(&qp->state, (uint8_t)state, memory_order_relaxed);
-	atomic_store_explicit(&all[SHM_QP_INDEX(qp->ex.qp_base.qp_num)].state, 1 + (uint32_t)state,
-	                      memory_order_relaxed);
+	atomic_store_explicit(&c->port_num, qp->port_num, memory_order_relaxed);
+	atomic_store_explicit(&c->state, 1 + (uint32_t)state, memory_order_relaxed);
 	if (state == IBV_QPS_ERR && qp->transport->end)
 		qp->transport->end(qp);
 	if (state == IBV_QPS_RESET)
