@@ -88,6 +88,8 @@ enum control_type {
 	CONTROL_WAKE,        /* adds an event to a channel */
 	CONTROL_OPEN_DETOUR, /* descriptor with the reply: packets are sent by it (detour.h) */
 	CONTROL_MEET_FAULT,
+	CONTROL_ALLOC_PD, /* both are posted: for who shows protection domains */
+	CONTROL_FREE_PD,
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
@@ -175,6 +177,11 @@ struct control_get_channel { /* GET_CHANNEL, WAKE */
 	uint32_t channel;
 };
 
+struct control_pd { /* ALLOC_PD, FREE_PD */
+	uint32_t hca_handle;
+	uint32_t domain; /* its number in the process */
+};
+
 struct control_create_cq {
 	uint32_t hca_handle;
 	uint32_t cqe;
@@ -189,10 +196,10 @@ struct control_create_qp {
 	uint32_t max_recv_wr;
 	uint32_t flags; /* enum shm_qp_flags: BLOCK_LOOPBACK, STAMPS */
 	uint32_t ready_bit;
-	uint32_t type; /* enum ibv_qp_type or SHM_QPT_XRC_SRQ */
+	uint32_t type;   /* enum ibv_qp_type or SHM_QPT_XRC_SRQ */
+	uint32_t domain; /* its number in the process */
 	/* connected types: */
 	uint32_t send_cq;
-	uint32_t domain; /* its number in the process */
 	uint32_t max_send_wr;
 	uint32_t request_bytes; /* of one request of the send queue, a multiple of 64 */
 	uint32_t max_recv_sge;
@@ -267,6 +274,7 @@ struct control_open_qp {
 struct control_create_srq {
 	uint32_t hca_handle;
 	uint32_t max_wr, max_sge;
+	uint32_t domain; /* its number in the process */
 };
 /* Another ring for more receives, where the queue's will be from now on; struct shm_ring.moving is
  * set. What is left in the ring before it is for the process to move. Reply as to CREATE_SRQ. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Who holds objects: a client, by whose connection it lives, or the daemon itself. The objects
- * of each kind are lists here; hca.h, channel.h, cq.h and qp.h say what they are.
+ * of each kind are lists here; hca.h, pd.h, channel.h, cq.h and qp.h say what they are.
  */
 #ifndef DAEMON_HOLDER_H
 #define DAEMON_HOLDER_H
@@ -30,6 +30,8 @@ struct daemon_holder {
 	struct daemon_chore undo, end;
 	unsigned undone; /* how often what its QPs were doing was undone, or is being */
 	LIST_HEAD(, daemon_hca) hcas;
+	LIST_HEAD(, daemon_pd) pds;
+	unsigned n_pds;
 	LIST_HEAD(, daemon_channel) channels;
 	LIST_HEAD(, daemon_cq) cqs;
 	TAILQ_HEAD(, daemon_qp) qps; /* those last that were undone */

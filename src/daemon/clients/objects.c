@@ -14,6 +14,7 @@
 #define UNDO_COST   2
 #define QP_COST     8
 #define CQ_COST     2
+#define PD_COST     1
 #define SYSTEM_COST 16 /* that closes a descriptor */
 
 int daemon_objects_init(struct daemon_objects *o, struct fabric *f, struct daemon_loop *loop)
@@ -27,6 +28,7 @@ int daemon_objects_init(struct daemon_objects *o, struct fabric *f, struct daemo
 
 	daemon_chores_init(&o->chores, &loop->timers);
 	daemon_hcas_init(&o->hcas, loop);
+	daemon_pds_init(&o->pds);
 	daemon_channels_init(&o->channels);
 	daemon_cqs_init(&o->cqs, f->region, &o->channels, &loop->timers);
 	daemon_memory_init(&o->memory, f->region, &o->chores, &users);
@@ -98,6 +100,7 @@ static bool release(struct daemon_chore *c, uint32_t *budget)
 	struct daemon_cq *cq;
 	struct daemon_channel *channel;
 	struct daemon_hca *hca;
+	struct daemon_pd *pd;
 
 	while ((used = LIST_FIRST(&holder->used_qps)) && daemon_chore_spend(budget, QP_COST))
 		daemon_qp_close(used);
@@ -111,9 +114,11 @@ static bool release(struct daemon_chore *c, uint32_t *budget)
 		daemon_cq_free(&o->cqs, cq);
 	while ((channel = LIST_FIRST(&holder->channels)) && daemon_chore_spend(budget, SYSTEM_COST))
 		daemon_channel_free(&o->channels, channel);
+	while ((pd = LIST_FIRST(&holder->pds)) && daemon_chore_spend(budget, PD_COST))
+		daemon_pd_free(&o->pds, pd);
 	while ((hca = LIST_FIRST(&holder->hcas)) && daemon_chore_spend(budget, SYSTEM_COST))
 		daemon_hca_free(&o->hcas, hca);
-	if (used || qp || reserved || srq || cq || channel || hca)
+	if (used || qp || reserved || srq || cq || channel || pd || hca)
 		return false; /* the budget was used up there */
 	daemon_xrcd_close_all(&o->xrcds, holder);
 	daemon_keys_close(&o->memory, holder);

@@ -17,6 +17,7 @@
 #include "daemon/clients/cq.h"
 #include "daemon/clients/hca.h"
 #include "daemon/clients/memory.h"
+#include "daemon/clients/pd.h"
 #include "daemon/clients/qp.h"
 #include "daemon/clients/xrc.h"
 #include "daemon/core/chores.h"
@@ -24,6 +25,7 @@
 struct daemon_objects {
 	struct daemon_chores chores;
 	struct daemon_hcas hcas;
+	struct daemon_pds pds;
 	struct daemon_channels channels;
 	struct daemon_cqs cqs;
 	struct daemon_memory memory;

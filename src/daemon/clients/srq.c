@@ -82,6 +82,7 @@ int daemon_srq_new(struct daemon_srqs *all, struct daemon_hca *h,
 	srq->holder = h->holder;
 	srq->max_wr = want->max_wr;
 	srq->max_sge = want->max_sge;
+	srq->domain = want->domain;
 	ret = base_idtable_add(&all->ids, srq, &srq->index);
 	if (ret)
 		goto err_free;

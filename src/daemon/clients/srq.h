@@ -25,6 +25,7 @@ struct daemon_srq {
 	struct daemon_hca *hca;
 	uint32_t index;
 	uint32_t max_wr, max_sge;
+	uint32_t domain; /* as its process calls it */
 	struct daemon_srq_ring ring;
 	/* those before it, to which somebody may still look: they go with the queue */
 	struct daemon_srq_ring old[DAEMON_SRQ_OLD_RINGS];

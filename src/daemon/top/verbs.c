@@ -131,7 +131,29 @@ static int close_hca(struct daemon_call *call)
 		return -EBUSY;
 	while ((qp = hidden_qp_of(h)))
 		daemon_qp_free(&v->objects->qps, qp);
+	daemon_pd_free_all(&v->objects->pds, h);
 	daemon_hca_free(&v->objects->hcas, h);
+	return 0;
+}
+
+static int alloc_pd(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_pd *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+
+	return h ? daemon_pd_new(&v->objects->pds, h, req->domain) : -EINVAL;
+}
+
+static int free_pd(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_pd *req = call->body;
+	struct daemon_pd *pd = daemon_pd_of(&v->objects->pds, call->client->holds, req->domain);
+
+	if (!pd)
+		return -EINVAL;
+	daemon_pd_free(&v->objects->pds, pd);
 	return 0;
 }
 
@@ -845,6 +867,8 @@ static const struct daemon_request requests[] = {
 	ROW(OPEN_HCA, sizeof(struct control_open_hca), open_hca),
 	ROW(CLOSE_HCA, sizeof(struct control_handle), close_hca),
 	ROW(RING_HCA, sizeof(struct control_ring_hca), ring_hca),
+	ROW(ALLOC_PD, sizeof(struct control_pd), alloc_pd),
+	ROW(FREE_PD, sizeof(struct control_pd), free_pd),
 	ROW(CREATE_CHANNEL, 0, create_channel),
 	ROW(DESTROY_CHANNEL, sizeof(struct control_handle), destroy_channel),
 	ROW(GET_CHANNEL, sizeof(struct control_get_channel), get_channel),

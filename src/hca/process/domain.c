@@ -26,9 +26,18 @@ static pthread_mutex_t *lock_of(const struct hca_domain *d)
 	return &d->file->process->file_lock;
 }
 
-/* With file_lock held. NULL: no memory. */
-static struct hca_domain *new_domain(struct hca_command_file *file, uint32_t handle)
+/* The daemon shows it. With file_lock held, so that it hears of both in their order. */
+static void tell(const struct hca_domain *d, enum control_type type)
 {
+	const struct control_pd req = { .hca_handle = d->hca_handle, .domain = d->number };
+
+	hca_post(d->file->process, type, &req, sizeof(req));
+}
+
+/* With file_lock held. NULL: no memory. */
+static struct hca_domain *new_domain(struct hca_context *ctx, uint32_t handle)
+{
+	struct hca_command_file *file = ctx->file;
 	struct hca_domain *d = calloc(1, sizeof(*d));
 
 	if (!d)
@@ -37,26 +46,30 @@ static struct hca_domain *new_domain(struct hca_command_file *file, uint32_t han
 	d->handle = handle;
 	d->number = ++file->process->n_domains;
 	d->listed = true;
+	d->hca_handle = ctx->handle;
 	LIST_INSERT_HEAD(&file->domains, d, entry);
+	tell(d, CONTROL_ALLOC_PD);
 	return d;
 }
 
 /* With file_lock held. The domain of this handle, as this process knows it; NULL: no memory. */
-static struct hca_domain *get_domain(struct hca_command_file *file, uint32_t handle)
+static struct hca_domain *get_domain(struct hca_context *ctx, uint32_t handle)
 {
 	struct hca_domain *d;
 
-	LIST_FOREACH(d, &file->domains, entry)
+	LIST_FOREACH(d, &ctx->file->domains, entry)
 	if (d->handle == handle)
 		return d;
-	return new_domain(file, handle);
+	return new_domain(ctx, handle);
 }
 
 static void unlist(struct hca_domain *d)
 {
-	if (d->listed)
-		LIST_REMOVE(d, entry);
+	if (!d->listed)
+		return;
+	LIST_REMOVE(d, entry);
 	d->listed = false;
+	tell(d, CONTROL_FREE_PD);
 }
 
 /* A struct hca_pd of the domain that has this handle. */
@@ -69,7 +82,7 @@ static struct ibv_pd *handle_to(struct hca_context *ctx, uint32_t handle, int *e
 	if (!pd)
 		return NULL;
 	pthread_mutex_lock(lock);
-	pd->domain = get_domain(ctx->file, handle);
+	pd->domain = get_domain(ctx, handle);
 	if (pd->domain)
 		pd->domain->handles++;
 	pthread_mutex_unlock(lock);

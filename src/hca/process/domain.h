@@ -29,6 +29,7 @@ struct hca_domain {
 	struct hca_command_file *file;
 	uint32_t handle;
 	uint32_t number;        /* of its own in the process */
+	uint32_t hca_handle;    /* by which the daemon knows the HCA that it was made with */
 	_Atomic uint32_t users; /* objects that were made in it, with whatever handle */
 	/* under the process's file_lock: */
 	unsigned handles; /* struct hca_pd that are no parent domains */

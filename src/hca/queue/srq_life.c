@@ -66,7 +66,8 @@ int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca
 	struct hca_context *ctx = hca_context(pd->context);
 	struct control_create_srq req = { .hca_handle = ctx->handle,
 		                          .max_wr = hca_srq_size(ctx, attr->attr.max_wr),
-		                          .max_sge = attr->attr.max_sge ? attr->attr.max_sge : 1 };
+		                          .max_sge = attr->attr.max_sge ? attr->attr.max_sge : 1,
+		                          .domain = hca_pd(pd)->domain->number };
 	struct control_create_srq_reply rep;
 	struct hca_srq *srq;
 	int ret;

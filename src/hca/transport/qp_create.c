@@ -95,6 +95,7 @@ static int ask_new(struct hca_qp *qp, struct control_create_qp_reply *rep)
 		.max_recv_wr = qp->rq->srq ? ring_of_shared(qp->rq->srq) : qp->cap.max_recv_wr,
 		.ready_bit = qp->rq->ready_bit,
 		.type = qp->transport->type,
+		.domain = qp->domain->number,
 		.flags = (qp->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB
 		                  ? SHM_QP_BLOCK_LOOPBACK
 		                  : 0) |
@@ -105,7 +106,6 @@ static int ask_new(struct hca_qp *qp, struct control_create_qp_reply *rep)
 	req.xrcd = qp->xrcd ? qp->xrcd->number : 0;
 	if (qp->transport->set_path) {
 		req.send_cq = qp->send_cq->id;
-		req.domain = qp->domain->number;
 		req.max_send_wr = qp->cap.max_send_wr;
 		req.max_recv_sge = qp->cap.max_recv_sge;
 		req.request_bytes = request_bytes(qp);
