@@ -39,15 +39,30 @@ struct cm_client_counts {
 void cm_client_count(const struct cm_client *client, struct cm_client_counts *counts);
 
 /* One of its identifiers that listens or has a connection, for views. */
+/* How far an identifier is, by the numbers of Linux (enum rdma_cm_state), which programs see. */
+enum cm_step {
+	CM_STEP_IDLE,
+	CM_STEP_ADDR_RESOLVED = 2,
+	CM_STEP_ROUTE_QUERY,
+	CM_STEP_ROUTE_RESOLVED,
+	CM_STEP_CONNECT,
+	CM_STEP_DISCONNECT,
+	CM_STEP_ADDR_BOUND,
+	CM_STEP_LISTEN,
+};
+
 struct cm_shown {
+	uint32_t number;           /* no other one of the client has it */
 	const char *state;         /* as the specification names it, or "LISTEN" */
+	uint8_t step;              /* enum cm_step */
+	uint16_t ps, qp_type;      /* enum rdma_port_space, enum ibv_qp_type */
 	const char *space;         /* its port space: "TCP" */
 	struct fabric_port *port;  /* NULL: bound to none */
 	union control_cm_addr src; /* of no family: it has none */
 	union control_cm_addr dst;
 	uint32_t qpn, peer_qpn; /* 0: not known */
-	bool listens;
-	uint32_t backlog; /* a listener: connect requests that it still has room for */
+	bool listens, connects; /* neither: it has only been resolved, or bound */
+	uint32_t backlog;       /* a listener: connect requests that it still has room for */
 };
 
 /* Shows the one with number @at, from 0 to cm_client_end() - 1. False: it has none there. */

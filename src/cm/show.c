@@ -52,9 +52,26 @@ static const char *space_name(uint16_t ps)
 
 static void show_conn(const struct cm_conn *c, struct cm_shown *shown)
 {
+	shown->connects = true;
 	shown->state = conn_state_name(c->state);
 	shown->qpn = c->local_qpn;
 	shown->peer_qpn = c->remote_qpn;
+}
+
+static uint8_t step_of(enum cm_id_state state)
+{
+	static const uint8_t steps[] = {
+		[CM_IDLE] = CM_STEP_IDLE,
+		[CM_ADDR_BOUND] = CM_STEP_ADDR_BOUND,
+		[CM_ADDR_RESOLVED] = CM_STEP_ADDR_RESOLVED,
+		[CM_ROUTE_QUERY] = CM_STEP_ROUTE_QUERY,
+		[CM_ROUTE_RESOLVED] = CM_STEP_ROUTE_RESOLVED,
+		[CM_CONNECT] = CM_STEP_CONNECT,
+		[CM_DISCONNECT] = CM_STEP_DISCONNECT,
+		[CM_LISTEN] = CM_STEP_LISTEN,
+	};
+
+	return steps[state];
 }
 
 uint32_t cm_client_end(const struct cm_client *client)
@@ -68,9 +85,14 @@ bool cm_client_show(const struct cm_client *client, uint32_t at, struct cm_shown
 	const struct cm_id *id = at < n ? base_idtable_get(&client->ids, at)
 	                                : base_idtable_get(&client->announced, at - n);
 
-	if (!id || (!id->conn && id->state != CM_LISTEN))
+	if (!id)
 		return false;
-	*shown = (struct cm_shown){ .state = "LISTEN",
+	static_assert(CONTROL_CM_MAX_IDS == 1 << 16, "numbers of both tables");
+	*shown = (struct cm_shown){ .number = at < n ? at : (at - n) | CONTROL_CM_MAX_IDS,
+		                    .state = id->state == CM_LISTEN ? "LISTEN" : "IDLE",
+		                    .step = step_of(id->state),
+		                    .ps = id->ps,
+		                    .qp_type = id->qp_type,
 		                    .space = space_name(id->ps),
 		                    .port = id->port,
 		                    .src = id->src,

@@ -113,7 +113,7 @@ static bool show_next_identifier(const struct daemon_show *s, struct show_at *at
 		p->at = 0;
 		return true;
 	}
-	if (!cm_client_show(c->cm, p->at++, &id))
+	if (!cm_client_show(c->cm, p->at++, &id) || !(id.listens || id.connects))
 		return true;
 	at->work += ID_COST;
 	if (find_qp(s, id.qpn, c->holds))
