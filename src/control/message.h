@@ -619,36 +619,71 @@ struct control_describe_port_reply {
 };
 
 /*
- * Objects of an HCA, for who shows what there is: those behind position @from, a page at a time.
- * -ENODEV: the process sees no such HCA; -EINVAL: no such kind.
+ * Objects of an HCA, for who shows what there is: those behind position @from and @at, a page at a
+ * time. -ENODEV: the process sees no such HCA; -EINVAL: no such kind.
  */
-enum control_object_kind { CONTROL_QPS, CONTROL_CQS, CONTROL_SRQS, CONTROL_OBJECT_KINDS };
+enum control_object_kind {
+	CONTROL_PDS,
+	CONTROL_CQS,
+	CONTROL_QPS,
+	CONTROL_CM_IDS,
+	CONTROL_MRS, /* of processes that have connected queue pairs: others publish none */
+	CONTROL_CONTEXTS,
+	CONTROL_SRQS,
+	CONTROL_OBJECT_KINDS,
+};
 
 struct control_list_objects {
-	uint32_t hca;  /* index in its table */
-	uint32_t kind; /* enum control_object_kind */
-	uint32_t from; /* 0, then what the reply says */
+	uint32_t hca;      /* index in its table */
+	uint32_t kind;     /* enum control_object_kind */
+	uint32_t from, at; /* 0, then what the reply says */
+};
+
+/* Of an identifier of rdma_cm; in network byte order, IPv4 in the first bytes. */
+struct control_object_address {
+	uint16_t family; /* AF_INET, AF_INET6; 0: none, or another one */
+	uint16_t port;
+	uint8_t addr[16];
 };
 
 struct control_object {
-	uint32_t number; /* of a queue pair its QPN */
-	uint32_t pid;    /* of its process, as the daemon sees it; 0: it is not known */
-	uint32_t size;   /* of a completion queue: completions that it holds */
-	uint32_t users;  /* likewise: queue pairs that receive by it */
-	uint32_t srq;    /* of a queue pair: 1 + the number of what it receives by; 0: none */
-	uint32_t peer;   /* of a connected queue pair, as what follows: QPN; 0: none */
-	uint32_t next_psn, expected_psn; /* of its packets; 0: it sends none */
-	uint8_t port_num;                /* of a queue pair, as what follows; 0: none yet */
-	uint8_t type;                    /* enum ibv_qp_type */
-	uint8_t state;                   /* enum ibv_qp_state */
-	uint8_t reserved;
+	uint32_t number;  /* of a queue pair its QPN */
+	uint32_t pid;     /* of its process, as the daemon sees it; 0: it is not known */
+	uint32_t context; /* of a CQ and a PD: the number of the context */
+	uint32_t pd;      /* 1 + the number of what it is in; 0: none is known */
+	uint8_t port_num; /* of a queue pair or an identifier; 0: none yet */
+	uint8_t type;     /* likewise: enum ibv_qp_type */
+	uint8_t state;    /* enum ibv_qp_state; of an identifier, enum rdma_cm_state of Linux */
+	uint8_t reserved[5];
+	union {
+		struct {
+			uint32_t srq;  /* 1 + the number of what it receives by; 0: none */
+			uint32_t peer; /* of a connected queue pair: QPN; 0: none */
+			uint32_t next_psn, expected_psn; /* of its packets; 0: it sends none */
+		} qp;
+		struct {
+			uint32_t size;  /* completions that it holds */
+			uint32_t users; /* queue pairs that receive by it */
+		} cq;
+		struct {
+			uint64_t length;
+			uint32_t key;
+		} mr;
+		struct {
+			uint32_t qpn;   /* 0: not known */
+			uint32_t space; /* enum rdma_port_space */
+			struct control_object_address src, dst;
+		} cm_id;
+	};
 };
+_Static_assert(sizeof(struct control_object) == 72, "layout");
 
-#define CONTROL_OBJECTS_PAGE 28
+#define CONTROL_OBJECTS_PAGE 14
 
 struct control_list_objects_reply {
 	uint32_t n;
-	uint32_t next; /* where to go on; 0: that was the last page */
+	uint32_t more;     /* 0: that was the last page */
+	uint32_t from, at; /* where to go on */
 	struct control_object object[CONTROL_OBJECTS_PAGE];
 };
 _Static_assert(sizeof(struct control_list_objects_reply) <= CONTROL_MAX_BYTES, "it fits");

@@ -125,8 +125,9 @@ int sysfs_session_objects(uint32_t hca, enum control_object_kind kind, sysfs_eac
 		ret = control_ask(c, CONTROL_LIST_OBJECTS, &req, &page);
 		for (uint32_t i = 0; !ret && i < page.n && i < CONTROL_OBJECTS_PAGE; i++)
 			each(arg, &page.object[i]);
-		req.from = page.next;
-	} while (!ret && req.from);
+		req.from = page.from;
+		req.at = page.at;
+	} while (!ret && page.more);
 	control_close(c);
 	return ret;
 }

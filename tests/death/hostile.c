@@ -754,13 +754,20 @@ static void expect_pages(int sysfs, uint32_t own)
 		struct control_list_objects req;
 		int status;
 	} cases[] = {
-		{ { own, CONTROL_QPS, 0 }, 0 },
-		{ { own, CONTROL_CQS, 12345678 }, 0 },
-		{ { own, CONTROL_SRQS, UINT32_MAX }, 0 },
-		{ { own, CONTROL_OBJECT_KINDS, 0 }, -EINVAL },
-		{ { own, UINT32_MAX, 0 }, -EINVAL },
-		{ { own + 1, CONTROL_QPS, 0 }, -ENODEV },
-		{ { UINT32_MAX, CONTROL_QPS, 0 }, -ENODEV },
+		{ { own, CONTROL_QPS, 0, 0 }, 0 },
+		{ { own, CONTROL_CQS, 12345678, 0 }, 0 },
+		{ { own, CONTROL_SRQS, UINT32_MAX, UINT32_MAX }, 0 },
+		{ { own, CONTROL_PDS, 0, UINT32_MAX }, 0 },
+		{ { own, CONTROL_CONTEXTS, UINT32_MAX, 0 }, 0 },
+		{ { own, CONTROL_MRS, 0, 0 }, 0 },
+		{ { own, CONTROL_MRS, 0, UINT32_MAX }, 0 },
+		{ { own, CONTROL_MRS, UINT32_MAX, 0 }, 0 },
+		{ { own, CONTROL_CM_IDS, 0, UINT32_MAX }, 0 },
+		{ { own, CONTROL_CM_IDS, UINT32_MAX, UINT32_MAX }, 0 },
+		{ { own, CONTROL_OBJECT_KINDS, 0, 0 }, -EINVAL },
+		{ { own, UINT32_MAX, 0, 0 }, -EINVAL },
+		{ { own + 1, CONTROL_QPS, 0, 0 }, -ENODEV },
+		{ { UINT32_MAX, CONTROL_QPS, 0, 0 }, -ENODEV },
 	};
 	struct control_packet reply;
 
@@ -772,7 +779,8 @@ static void expect_pages(int sysfs, uint32_t own)
 		                 cases[i].status);
 		if (!cases[i].status)
 			assert_true(page->n <= CONTROL_OBJECTS_PAGE &&
-			            (!page->next || page->next > cases[i].req.from));
+			            (!page->more || page->from > cases[i].req.from ||
+			             page->at > cases[i].req.at));
 	}
 	assert_int_equal(call(sysfs, CONTROL_LIST_OBJECTS, &cases[0].req, 4, &reply), -EPROTO);
 }

@@ -36,16 +36,15 @@ umbel link up h2:1 > /dev/null
 expect 0 'netns shared *copy-on-fork on' umbel exec -- rdma system
 expect 1 'Wrong device name*' umbel exec h2 -- rdma link show umbel_h1_0/1
 expect 1 'error: Operation not supported' umbel exec h2 -- rdma dev set umbel_h2_0 name other
-expect 1 'error: Operation not supported' umbel exec h2 -- rdma resource show mr
 
 # objects of programs
 new_port
 start server h3 ibv_rc_pingpong -p "$port"
 wait_said server '  local address:'
-expect 0 "link umbel_h3_0/1 lqpn * rqpn 0 type RC state INIT rq-psn 0 sq-psn 0 path-mig-state MIGRATED pid * comm ibv_rc_pingpong " \
+expect 0 "link umbel_h3_0/1 lqpn * rqpn 0 type RC state INIT rq-psn 0 sq-psn 0 path-mig-state MIGRATED *pdn * pid * comm ibv_rc_pingpong " \
 	umbel exec h3 -- rdma resource show qp
-expect 0 'dev umbel_h3_0 cqn * cqe * users 1 pid * comm ibv_rc_pingpong ' umbel exec h3 -- rdma resource show cq
-expect 0 '2: umbel_h3_0: qp 1 cq 1 srq 0 ' umbel exec h3 -- rdma resource
+expect 0 'dev umbel_h3_0 cqn * cqe * users 1 *ctxn * pid * comm ibv_rc_pingpong ' umbel exec h3 -- rdma resource show cq
+expect 0 '2: umbel_h3_0: pd 1 cq 1 qp 1 cm_id 0 mr 1 ctx 1 srq 0 ' umbel exec h3 -- rdma resource
 expect 0 '' umbel exec h1 -- rdma resource show qp
 [ "$(umbel show qps --json | value "d[0]['qpn'] + ' %d' % d[0]['pid']")" = \
 	"$(umbel exec -- rdma -j resource show qp | value "'0x%06x %d' % (d[0]['lqpn'], d[0]['pid'])")" ] ||
@@ -53,10 +52,34 @@ expect 0 '' umbel exec h1 -- rdma resource show qp
 new_port
 start shared h2 ibv_srq_pingpong -q 4 -p "$port"
 wait_said shared '  local address:' 4
-expect 0 '1: umbel_h2_0: qp 4 cq 1 srq 1 ' umbel exec h2 -- rdma resource
-expect 0 'dev umbel_h2_0 srqn * type BASIC lqpn 3-6 pid * comm *' umbel exec h2 -- rdma resource show srq
+expect 0 '1: umbel_h2_0: pd 1 cq 1 qp 4 cm_id 0 mr 1 ctx 1 srq 1 ' umbel exec h2 -- rdma resource
+expect 0 'dev umbel_h2_0 srqn * type BASIC lqpn 3-6 *pdn * pid * comm *' umbel exec h2 -- rdma resource show srq
 
 expect 0 '' umbel exec h1 -- /usr/bin/python3 "${0%/*}/rdma_netlink.py" 3000
+
+# one without connected queue pairs; identifiers that listen at an address and at all, and a connection
+new_port
+start ud h1 ibv_ud_pingpong -p "$port"
+wait_said ud '  local address:'
+new_port
+start listener h2 rping -s -a 10.0.0.2 -p "$port" -C 100000000
+start everywhere all rping -s -p $((port + 1))
+there_are()
+{
+	[ "$(umbel show connections --json | value "sum(c['by'] == 'rdma_cm' for c in d)")" -eq "$1" ]
+}
+wait_until "both listen" there_are 2
+start client h1 rping -c -a 10.0.0.2 -p "$port" -C 100000000
+wait_until "they are connected" there_are 4
+kill -STOP "${pid[client]}"
+expect 0 'dev umbel_h2_0 mrn * mrlen 16 *pdn * pid * comm rping *' umbel exec h2 -- rdma resource show mr pid "${pid[listener]}"
+expect 0 'dev umbel_h1_0 pdn * users 1 *ctxn * pid * comm ibv_ud_pingpong *' umbel exec h1 -- rdma resource show pd pid "${pid[ud]}"
+expect 0 'dev umbel_h3_0 ctxn * pid * comm ibv_rc_pingpong *' umbel exec h3 -- rdma resource show ctx pid "${pid[server]}"
+expect 0 'link umbel_h2_0/- cm-idn * state LISTEN ps TCP pid * comm rping src-addr 0.0.0.0:* dst-addr 0.0.0.0:0 *' \
+	umbel exec h2 -- rdma resource show cm_id state LISTEN
+expect 0 'link umbel_h1_0/1 cm-idn * lqpn * qp-type RC state CONNECT ps TCP pid * comm rping src-addr 10.0.0.1:* dst-addr 10.0.0.2:* ' \
+	umbel exec h1 -- rdma resource show cm_id dst-addr "10.0.0.2" state CONNECT
+expect 0 '' python3 "${0%/*}/rdma_resources.py" $((port + 1))
 
 umbel down > /dev/null
 umbel up --roce-hosts 2 > /dev/null

@@ -6,10 +6,14 @@
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <linux/capability.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <rdma/rdma_netlink.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "shm/capabilities.h"
@@ -24,13 +28,15 @@ struct question {
 	struct netlink_answer *answer;
 	uint32_t hca; /* it is about, and then */
 	const struct kind *kind;
-	uint32_t number;         /* of the one object */
-	struct receiver *queued; /* queue pairs with a shared receive queue, by that */
-	size_t n_queued;
+	uint32_t number; /* of the one object */
+	bool found;      /* there was one */
+	bool may_see_keys;
+	struct use *uses; /* what uses objects of the kind, in their order */
+	size_t n_uses;
 };
 
-struct receiver {
-	uint32_t srq, qpn;
+struct use {
+	uint32_t used, user; /* numbers */
 };
 
 /* ---- messages */
@@ -219,33 +225,143 @@ static int port_counters(struct question *q)
 /* ---- objects */
 
 struct kind {
-	const char *name; /* in the summary */
-	enum control_object_kind kind;
+	const char *name;              /* in the summary */
 	uint16_t table, entry, number; /* attributes */
+	bool has_port;
 	void (*put)(const struct question *q, const struct control_object *o);
 };
+
+static void put_pd_of(const struct question *q, const struct control_object *o)
+{
+	if (o->pd)
+		netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_PDN, o->pd - 1);
+}
 
 static void put_qp(const struct question *q, const struct control_object *o)
 {
 	const bool connected = o->type == IBV_QPT_RC || o->type == IBV_QPT_UC;
 
-	if (o->port_num)
-		netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_PORT_INDEX, o->port_num);
 	if (connected) {
-		netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_RQPN, o->peer);
-		netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_RQ_PSN, o->expected_psn);
+		netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_RQPN, o->qp.peer);
+		netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_RQ_PSN, o->qp.expected_psn);
 	}
-	netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_SQ_PSN, o->next_psn);
+	netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_SQ_PSN, o->qp.next_psn);
 	if (connected || o->type == IBV_QPT_XRC_SEND || o->type == IBV_QPT_XRC_RECV)
 		netlink_put_u8(q->answer, RDMA_NLDEV_ATTR_RES_PATH_MIG_STATE, IBV_MIG_MIGRATED);
 	netlink_put_u8(q->answer, RDMA_NLDEV_ATTR_RES_TYPE, o->type);
 	netlink_put_u8(q->answer, RDMA_NLDEV_ATTR_RES_STATE, o->state);
+	put_pd_of(q, o);
 }
 
 static void put_cq(const struct question *q, const struct control_object *o)
 {
-	netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_CQE, o->size);
-	netlink_put_u64(q->answer, RDMA_NLDEV_ATTR_RES_USECNT, o->users);
+	netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_CQE, o->cq.size);
+	netlink_put_u64(q->answer, RDMA_NLDEV_ATTR_RES_USECNT, o->cq.users);
+	netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_CTXN, o->context);
+}
+
+/* The kernel shows keys to those alone who may configure networks. */
+static void put_mr(const struct question *q, const struct control_object *o)
+{
+	if (q->may_see_keys) {
+		netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_RKEY, o->mr.key);
+		netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_LKEY, o->mr.key);
+	}
+	netlink_put_u64(q->answer, RDMA_NLDEV_ATTR_RES_MRLEN, o->mr.length);
+	put_pd_of(q, o);
+}
+
+static void put_context(const struct question *q, const struct control_object *o)
+{
+	(void)q;
+	(void)o; /* it has a number and a process */
+}
+
+/* Attributes are as long as the kernel has them: struct sockaddr_storage. */
+static void put_address(const struct question *q, uint16_t type,
+                        const struct control_object_address *a)
+{
+	union {
+		struct sockaddr_storage storage;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} out = { .storage.ss_family = a->family };
+
+	if (a->family == AF_INET) {
+		out.in.sin_port = a->port;
+		memcpy(&out.in.sin_addr, a->addr, sizeof(out.in.sin_addr));
+	} else if (a->family == AF_INET6) {
+		out.in6.sin6_port = a->port;
+		memcpy(&out.in6.sin6_addr, a->addr, sizeof(out.in6.sin6_addr));
+	} else {
+		return;
+	}
+	netlink_put(q->answer, type, &out.storage, sizeof(out.storage));
+}
+
+static void put_cm_id(const struct question *q, const struct control_object *o)
+{
+	if (o->cm_id.qpn) {
+		netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_LQPN, o->cm_id.qpn);
+		netlink_put_u8(q->answer, RDMA_NLDEV_ATTR_RES_TYPE, o->type);
+	}
+	netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_PS, o->cm_id.space);
+	netlink_put_u8(q->answer, RDMA_NLDEV_ATTR_RES_STATE, o->state);
+	put_address(q, RDMA_NLDEV_ATTR_RES_SRC_ADDR, &o->cm_id.src);
+	put_address(q, RDMA_NLDEV_ATTR_RES_DST_ADDR, &o->cm_id.dst);
+}
+
+/* ---- objects that others use */
+
+static int by_used(const void *a, const void *b)
+{
+	const struct use *one = a, *other = b;
+
+	if (one->used != other->used)
+		return one->used < other->used ? -1 : 1;
+	return one->user < other->user ? -1 : one->user > other->user;
+}
+
+static void keep_use(struct question *q, uint32_t used, uint32_t user)
+{
+	struct use *all;
+
+	if (!(q->n_uses & (q->n_uses - 1))) { /* it is full */
+		all = realloc(q->uses, (q->n_uses ? q->n_uses * 2 : 1) * sizeof(*all));
+		if (!all) {
+			q->answer->failed = true;
+			return;
+		}
+		q->uses = all;
+	}
+	q->uses[q->n_uses++] = (struct use){ .used = used, .user = user };
+}
+
+/* Where the first use of what has that number is; behind it are its others. */
+static size_t first_use(const struct question *q, uint32_t used)
+{
+	size_t from = 0, to = q->n_uses;
+
+	while (from < to) {
+		size_t middle = (from + to) / 2;
+
+		if (q->uses[middle].used < used)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+static bool is_use(const struct question *q, size_t at, uint32_t used)
+{
+	return at < q->n_uses && q->uses[at].used == used;
+}
+
+static void keep_receiver(void *question, const struct control_object *o)
+{
+	if (o->qp.srq)
+		keep_use(question, o->qp.srq - 1, o->number);
 }
 
 /* More ranges than that make a message that no program has room for. */
@@ -254,66 +370,67 @@ static void put_cq(const struct question *q, const struct control_object *o)
 /* Queue pairs whose numbers follow each other are one entry. */
 static void put_srq(const struct question *q, const struct control_object *o)
 {
-	const struct receiver *r = q->queued, *end = r + q->n_queued, *first;
-	size_t table, entry;
+	const struct use *u = q->uses;
+	size_t i = first_use(q, o->number), first, table, entry;
 
 	netlink_put_u8(q->answer, RDMA_NLDEV_ATTR_RES_TYPE, IBV_SRQT_BASIC);
+	put_pd_of(q, o);
 	table = netlink_nest(q->answer, RDMA_NLDEV_ATTR_RES_QP);
-	while (r < end && r->srq != o->number)
-		r++;
-	for (unsigned i = 0; i < RANGES && r < end && r->srq == o->number; i++) {
-		for (first = r++; r < end && r->srq == o->number && r->qpn == r[-1].qpn + 1;)
-			r++;
+	for (unsigned n = 0; n < RANGES && is_use(q, i, o->number); n++) {
+		for (first = i++; is_use(q, i, o->number) && u[i].user == u[i - 1].user + 1;)
+			i++;
 		entry = netlink_nest(q->answer, RDMA_NLDEV_ATTR_RES_QP_ENTRY);
-		if (r - first == 1) {
-			netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_LQPN, first->qpn);
+		if (i - first == 1) {
+			netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_LQPN, u[first].user);
 		} else {
-			netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_MIN_RANGE, first->qpn);
-			netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_MAX_RANGE, r[-1].qpn);
+			netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_MIN_RANGE, u[first].user);
+			netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_MAX_RANGE, u[i - 1].user);
 		}
 		netlink_end_nest(q->answer, entry);
 	}
 	netlink_end_nest(q->answer, table);
 }
 
-static int by_srq(const void *a, const void *b)
+static void keep_in_pd(void *question, const struct control_object *o)
 {
-	const struct receiver *one = a, *other = b;
-
-	if (one->srq != other->srq)
-		return one->srq < other->srq ? -1 : 1;
-	return one->qpn < other->qpn ? -1 : one->qpn > other->qpn;
+	if (o->pd)
+		keep_use(question, o->pd - 1, o->number);
 }
 
-static void keep_receiver(void *question, const struct control_object *o)
+static void put_pd(const struct question *q, const struct control_object *o)
 {
-	struct question *q = question;
-	struct receiver *all;
+	const size_t first = first_use(q, o->number);
+	size_t users = 0;
 
-	if (!o->srq)
-		return;
-	if (!(q->n_queued & (q->n_queued - 1))) { /* it is full */
-		all = realloc(q->queued, (q->n_queued ? q->n_queued * 2 : 1) * sizeof(*all));
-		if (!all) {
-			q->answer->failed = true;
-			return;
-		}
-		q->queued = all;
-	}
-	q->queued[q->n_queued++] = (struct receiver){ .srq = o->srq - 1, .qpn = o->number };
+	while (is_use(q, first + users, o->number))
+		users++;
+	netlink_put_u64(q->answer, RDMA_NLDEV_ATTR_RES_USECNT, users);
+	netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_CTXN, o->context);
 }
 
-static const struct kind kinds[] = {
-	{ "qp", CONTROL_QPS, RDMA_NLDEV_ATTR_RES_QP, RDMA_NLDEV_ATTR_RES_QP_ENTRY,
-	  RDMA_NLDEV_ATTR_RES_LQPN, put_qp },
-	{ "cq", CONTROL_CQS, RDMA_NLDEV_ATTR_RES_CQ, RDMA_NLDEV_ATTR_RES_CQ_ENTRY,
-	  RDMA_NLDEV_ATTR_RES_CQN, put_cq },
-	{ "srq", CONTROL_SRQS, RDMA_NLDEV_ATTR_RES_SRQ, RDMA_NLDEV_ATTR_RES_SRQ_ENTRY,
-	  RDMA_NLDEV_ATTR_RES_SRQN, put_srq },
+/* ---- objects in messages: by kind, in the order of the kernel's summary */
+
+static const struct kind kinds[CONTROL_OBJECT_KINDS] = {
+	[CONTROL_PDS] = { "pd", RDMA_NLDEV_ATTR_RES_PD, RDMA_NLDEV_ATTR_RES_PD_ENTRY,
+	                  RDMA_NLDEV_ATTR_RES_PDN, false, put_pd },
+	[CONTROL_CQS] = { "cq", RDMA_NLDEV_ATTR_RES_CQ, RDMA_NLDEV_ATTR_RES_CQ_ENTRY,
+	                  RDMA_NLDEV_ATTR_RES_CQN, false, put_cq },
+	[CONTROL_QPS] = { "qp", RDMA_NLDEV_ATTR_RES_QP, RDMA_NLDEV_ATTR_RES_QP_ENTRY,
+	                  RDMA_NLDEV_ATTR_RES_LQPN, true, put_qp },
+	[CONTROL_CM_IDS] = { "cm_id", RDMA_NLDEV_ATTR_RES_CM_ID, RDMA_NLDEV_ATTR_RES_CM_ID_ENTRY,
+	                     RDMA_NLDEV_ATTR_RES_CM_IDN, true, put_cm_id },
+	[CONTROL_MRS] = { "mr", RDMA_NLDEV_ATTR_RES_MR, RDMA_NLDEV_ATTR_RES_MR_ENTRY,
+	                  RDMA_NLDEV_ATTR_RES_MRN, false, put_mr },
+	[CONTROL_CONTEXTS] = { "ctx", RDMA_NLDEV_ATTR_RES_CTX, RDMA_NLDEV_ATTR_RES_CTX_ENTRY,
+	                       RDMA_NLDEV_ATTR_RES_CTXN, false, put_context },
+	[CONTROL_SRQS] = { "srq", RDMA_NLDEV_ATTR_RES_SRQ, RDMA_NLDEV_ATTR_RES_SRQ_ENTRY,
+	                   RDMA_NLDEV_ATTR_RES_SRQN, false, put_srq },
 };
 
 static void put_attributes(const struct question *q, const struct control_object *o)
 {
+	if (o->port_num)
+		netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_PORT_INDEX, o->port_num);
 	netlink_put_u32(q->answer, q->kind->number, o->number);
 	q->kind->put(q, o);
 	if (o->pid)
@@ -327,8 +444,8 @@ static void put_row(void *question, const struct control_object *o)
 	size_t at, table, entry;
 	uint32_t port;
 
-	if (netlink_get_u32(q->request, RDMA_NLDEV_ATTR_PORT_INDEX, &port) &&
-	    q->kind->kind == CONTROL_QPS && port != o->port_num)
+	if (q->kind->has_port && netlink_get_u32(q->request, RDMA_NLDEV_ATTR_PORT_INDEX, &port) &&
+	    port != o->port_num)
 		return;
 	at = begin_device(q, q->hca);
 	table = netlink_nest(q->answer, q->kind->table);
@@ -344,46 +461,78 @@ static void put_if_asked(void *question, const struct control_object *o)
 	struct question *q = question;
 	size_t at;
 
-	if (o->number != q->number)
+	if (o->number != q->number || q->found)
 		return;
+	q->found = true;
 	at = begin_device(q, q->hca);
 	put_attributes(q, o);
 	netlink_end(q->answer, at);
 }
 
-static int objects(struct question *q, const struct kind *kind)
+static int objects(struct question *q, enum control_object_kind kind)
 {
-	const size_t before = q->answer->bytes;
 	int ret;
 
-	q->kind = kind;
+	q->kind = &kinds[kind];
+	if (q->n_uses)
+		qsort(q->uses, q->n_uses, sizeof(*q->uses), by_used);
 	if (q->request->nlmsg_flags & NLM_F_DUMP)
-		return sysfs_session_objects(q->hca, kind->kind, put_row, q);
-	if (!netlink_get_u32(q->request, kind->number, &q->number))
+		return sysfs_session_objects(q->hca, kind, put_row, q);
+	if (!netlink_get_u32(q->request, q->kind->number, &q->number))
 		return -EINVAL;
-	ret = sysfs_session_objects(q->hca, kind->kind, put_if_asked, q);
-	return ret || q->answer->bytes != before ? ret : -ENOENT;
+	ret = sysfs_session_objects(q->hca, kind, put_if_asked, q);
+	return ret || q->found ? ret : -ENOENT;
 }
 
 static int qps(struct question *q)
 {
-	return objects(q, &kinds[0]);
+	return objects(q, CONTROL_QPS);
 }
 
 static int cqs(struct question *q)
 {
-	return objects(q, &kinds[1]);
+	return objects(q, CONTROL_CQS);
+}
+
+static int cm_ids(struct question *q)
+{
+	return objects(q, CONTROL_CM_IDS);
+}
+
+static int mrs(struct question *q)
+{
+	struct __user_cap_header_struct who = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+
+	q->may_see_keys =
+	        !syscall(SYS_capget, &who, caps) && caps[0].effective & 1u << CAP_NET_ADMIN;
+	return objects(q, CONTROL_MRS);
+}
+
+static int contexts(struct question *q)
+{
+	return objects(q, CONTROL_CONTEXTS);
 }
 
 static int srqs(struct question *q)
 {
 	int ret = sysfs_session_objects(q->hca, CONTROL_QPS, keep_receiver, q);
 
-	if (q->n_queued)
-		qsort(q->queued, q->n_queued, sizeof(*q->queued), by_srq);
-	ret = ret ? ret : objects(q, &kinds[2]);
-	free(q->queued);
-	return ret;
+	return ret ? ret : objects(q, CONTROL_SRQS);
+}
+
+/* What is in domains is what has one. */
+static int pds(struct question *q)
+{
+	static const enum control_object_kind in_pds[] = { CONTROL_QPS, CONTROL_SRQS, CONTROL_MRS };
+
+	for (size_t i = 0; i < ARRAY_SIZE(in_pds); i++) {
+		int ret = sysfs_session_objects(q->hca, in_pds[i], keep_in_pd, q);
+
+		if (ret)
+			return ret;
+	}
+	return objects(q, CONTROL_PDS);
 }
 
 static void count(void *n, const struct control_object *o)
@@ -397,16 +546,16 @@ static int summary(struct question *q)
 	const size_t at = begin_device(q, q->hca);
 	const size_t table = netlink_nest(q->answer, RDMA_NLDEV_ATTR_RES_SUMMARY);
 
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+	for (unsigned kind = 0; kind < CONTROL_OBJECT_KINDS; kind++) {
 		uint64_t n = 0;
-		int ret = sysfs_session_objects(q->hca, kinds[i].kind, count, &n);
+		int ret = sysfs_session_objects(q->hca, kind, count, &n);
 		size_t entry;
 
 		if (ret)
 			return ret;
 		entry = netlink_nest(q->answer, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY);
-		netlink_put_text(q->answer, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME, kinds[i].name,
-		                 SYSFS_NAME_ROOM);
+		netlink_put_text(q->answer, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME,
+		                 kinds[kind].name, SYSFS_NAME_ROOM);
 		netlink_put_u64(q->answer, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR, n);
 		netlink_end_nest(q->answer, entry);
 	}
@@ -430,6 +579,10 @@ static const struct row {
 	[RDMA_NLDEV_CMD_RES_GET] = { summary, NULL, .of_device = true },
 	[RDMA_NLDEV_CMD_RES_QP_GET] = { qps, qps, true, true },
 	[RDMA_NLDEV_CMD_RES_CQ_GET] = { cqs, cqs, true, true },
+	[RDMA_NLDEV_CMD_RES_CM_ID_GET] = { cm_ids, cm_ids, true, true },
+	[RDMA_NLDEV_CMD_RES_MR_GET] = { mrs, mrs, true, true },
+	[RDMA_NLDEV_CMD_RES_PD_GET] = { pds, pds, true, true },
+	[RDMA_NLDEV_CMD_RES_CTX_GET] = { contexts, contexts, true, true },
 	[RDMA_NLDEV_CMD_RES_SRQ_GET] = { srqs, srqs, true, true },
 	[RDMA_NLDEV_CMD_STAT_GET] = { port_counters, port_counters, true, true },
 };
@@ -460,6 +613,7 @@ static void answer_one(const struct nlmsghdr *request, struct netlink_answer *a)
 	struct question q = { .request = request, .answer = a };
 	const int ret = serve(&q);
 
+	free(q.uses);
 	if (ret)
 		a->bytes = before; /* what was written is not whole */
 	if (ret || (request->nlmsg_flags & (NLM_F_ACK | NLM_F_DUMP)) == NLM_F_ACK)
