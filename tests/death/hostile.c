@@ -811,6 +811,78 @@ static void only_ports_in_sight_are_described(void **state)
 	close(verbs);
 }
 
+/* ---- protection domains ---- */
+
+#define MOST_PDS 16384
+
+/* How many the first HCA has. */
+static unsigned count_pds(void)
+{
+	struct control_list_objects req = { .kind = CONTROL_PDS };
+	int sysfs = greeted(CONTROL_ROLE_SYSFS, NULL);
+	const struct control_list_objects_reply *page;
+	struct control_packet reply;
+	unsigned n = 0;
+
+	do {
+		assert_int_equal(call(sysfs, CONTROL_LIST_OBJECTS, &req, sizeof(req), &reply), 0);
+		page = (const void *)reply.body;
+		n += page->n;
+		req.from = page->from;
+	} while (page->more);
+	close(sysfs);
+	return n;
+}
+
+static uint32_t open_first_hca(int sock)
+{
+	const struct control_open_hca req = { .hca = 0 };
+	struct control_packet reply;
+	uint32_t handle;
+
+	assert_int_equal(call(sock, CONTROL_OPEN_HCA, &req, sizeof(req), &reply), 0);
+	memcpy(&handle, reply.body, sizeof(handle));
+	control_close_fds(&reply);
+	return handle;
+}
+
+static int ask_pd(int sock, uint32_t type, uint32_t handle, uint32_t domain)
+{
+	struct control_pd req = { .hca_handle = handle, .domain = domain };
+	struct control_packet reply;
+
+	return call(sock, type, &req, sizeof(req), &reply);
+}
+
+static void as_many_domains_as_are_shown_are_kept(void **state)
+{
+	int sock = greeted(CONTROL_ROLE_VERBS, NULL), other = greeted(CONTROL_ROLE_VERBS, NULL);
+	const uint32_t handle = open_first_hca(sock), second = open_first_hca(sock);
+	struct control_packet reply;
+
+	(void)state;
+	assert_int_equal(ask_pd(sock, CONTROL_ALLOC_PD, handle + 12345, 1), -EINVAL);
+	assert_int_equal(ask_pd(other, CONTROL_ALLOC_PD, handle, 1), -EINVAL);
+	assert_int_equal(ask_pd(sock, CONTROL_ALLOC_PD, second, 1), 0);
+	assert_int_equal(ask_pd(sock, CONTROL_ALLOC_PD, handle, 1), -EEXIST);
+	assert_int_equal(ask_pd(other, CONTROL_FREE_PD, handle, 1), -EINVAL);
+	for (uint32_t i = 2; i <= MOST_PDS; i++)
+		assert_int_equal(ask_pd(sock, CONTROL_ALLOC_PD, handle, UINT32_MAX - i), 0);
+	assert_int_equal(ask_pd(sock, CONTROL_ALLOC_PD, handle, 2), -ENOSPC);
+	assert_int_equal(count_pds(), MOST_PDS);
+	assert_int_equal(ask_pd(sock, CONTROL_FREE_PD, handle, UINT32_MAX - 2), 0);
+	assert_int_equal(ask_pd(sock, CONTROL_FREE_PD, handle, UINT32_MAX - 2), -EINVAL);
+	assert_int_equal(count_pds(), MOST_PDS - 1);
+	/* they go with the HCA, or with the process */
+	assert_int_equal(call(sock, CONTROL_CLOSE_HCA, &handle, sizeof(handle), &reply), 0);
+	assert_int_equal(count_pds(), 1);
+	close(sock);
+	close(other);
+	for (double end = now() + SECONDS; count_pds() && now() < end;)
+		wait_a_little();
+	assert_int_equal(count_pds(), 0);
+}
+
 /* ---- requests with random numbers ---- */
 
 static const uint32_t verbs_bytes[] = {
@@ -849,6 +921,8 @@ static const uint32_t verbs_bytes[] = {
 	[CONTROL_RESERVE_QPS] = sizeof(struct control_reserve_qps),
 	[CONTROL_RING_HCA] = sizeof(struct control_ring_hca),
 	[CONTROL_WAKE] = sizeof(struct control_get_channel),
+	[CONTROL_ALLOC_PD] = sizeof(struct control_pd),
+	[CONTROL_FREE_PD] = sizeof(struct control_pd),
 };
 
 static const uint32_t cm_bytes[] = {
@@ -934,6 +1008,7 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 	struct control_get_flow *flow = (void *)body;
 	struct control_raise_event *raise = (void *)body;
 	struct control_reserve_qps *reserve = (void *)body;
+	struct control_pd *pd = (void *)body;
 	uint32_t *word = (void *)body;
 
 	switch (type) {
@@ -948,6 +1023,11 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 	case CONTROL_OPEN_QP:
 	case CONTROL_RING_HCA:
 		word[0] = pick(HCA);
+		break;
+	case CONTROL_ALLOC_PD:
+	case CONTROL_FREE_PD:
+		pd->hca_handle = pick(HCA);
+		pd->domain = below(8);
 		break;
 	case CONTROL_DESTROY_CHANNEL:
 	case CONTROL_GET_CHANNEL:
@@ -1661,6 +1741,7 @@ int main(int argc, char **argv)
 		TEST(who_posts_without_end_is_one_of_many),
 		TEST(rings_go_with_their_clients),
 		TEST(half_open_connections_keep_nobody_out),
+		TEST(as_many_domains_as_are_shown_are_kept),
 		TEST(a_daemon_out_of_descriptors_refuses_and_recovers),
 		TEST(a_process_out_of_descriptors_is_told_so_and_goes_on),
 		TEST(only_ports_in_sight_are_described),

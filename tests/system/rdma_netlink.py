@@ -2,7 +2,8 @@
 #
 # rdma_netlink.py QPS: requests of RDMA netlink that `rdma` would not send, by sockets that are
 # duplicated, closed, shared by threads and by a fork; and a list of QPS queue pairs, longer than what
-# a socket holds, read slowly. Prints nothing, or fails.
+# a socket holds, read slowly; and as many regions and protection domains, which come and go meanwhile.
+# Prints nothing, or fails.
 
 import os
 import random
@@ -13,13 +14,15 @@ import threading
 
 import pyverbs.device
 import pyverbs.cq
+import pyverbs.mr
 import pyverbs.pd
 import pyverbs.qp
 from pyverbs import enums
 
 RDMA = 20
-GET, PORT_GET, SYS_GET, RES_GET, QP_GET = 1, 5, 6, 9, 10
+GET, PORT_GET, SYS_GET, RES_GET, QP_GET, CM_ID_GET, MR_GET, PD_GET, CTX_GET = 1, 5, 6, 9, 10, 11, 13, 14, 22
 INDEX, NAME, PORT, LQPN, TABLE = 1, 2, 3, 21, 19
+MR_TABLE, MRLEN, MRN, PD_TABLE, USERS, PDN = 40, 45, 62, 46, 38, 60
 REQUEST, ACK, DUMP = 1, 4, 0x300
 ERROR, DONE = 2, 3
 
@@ -90,6 +93,9 @@ for wrong in ((GET, ACK), (GET, ACK, [(INDEX, 9999)]), (PORT_GET, ACK, [(INDEX, 
     assert status(*wrong) == 22, wrong
 assert status(GET, ACK, client=4) == 22
 assert status(QP_GET, ACK, [(INDEX, 0), (LQPN, 0xABCDEF)]) == 2
+for kind in (CM_ID_GET, MR_GET, PD_GET, CTX_GET):
+    assert status(kind, ACK, [(INDEX, 0)]) == 22 and status(kind, DUMP) == 22
+assert status(MR_GET, ACK, [(INDEX, 0), (MRN, 1 << 20 | 1)]) == 2
 for change in (2, 3, 4, 7, 16, 18):
     assert status(change, ACK, [(INDEX, 0)]) == 95
 
@@ -189,3 +195,48 @@ with opened() as s:
     s.send(message(QP_GET, DUMP, [(INDEX, 0)]))
     with opened() as second:
         assert numbers(ask(second, QP_GET, DUMP, [(INDEX, 0)])[0]) == expected
+
+# regions and domains, more than a page of the daemon's and a socket hold; and while others come and go
+pds = [pyverbs.pd.PD(context) for _ in range(int(sys.argv[1]))]
+mrs = [pyverbs.mr.MR(pds[i // 3], 100 + i, enums.IBV_ACCESS_LOCAL_WRITE) for i in range(int(sys.argv[1]))]
+
+
+def entries(kind, table):
+    with opened() as s:
+        listed, error = ask(s, kind, DUMP, [(INDEX, 0)])
+    assert not error
+    return [dict(attributes(entry)) for row in listed for _, entry in attributes(row[table])]
+
+
+def number(value):
+    return int.from_bytes(value, sys.byteorder)
+
+
+def check(exactly):
+    regions = {number(e[MRN]): (number(e[MRLEN]), number(e[PDN])) for e in entries(MR_GET, MR_TABLE)}
+    domains = {number(e[PDN]): number(e[USERS]) for e in entries(PD_GET, PD_TABLE)}
+    lengths = sorted(length for length, _ in regions.values() if length >= 100)
+    assert lengths == list(range(100, 100 + len(mrs))), (len(lengths), len(mrs))
+    assert {domain for length, domain in regions.values() if length >= 100} <= set(domains)
+    if exactly:
+        assert len(domains) == len(pds) + 1 and len(regions) == len(mrs)
+        assert sorted(domains.values()) == sorted(
+            [len(qps)] + [3] * (len(mrs) // 3) + [0] * (len(pds) - len(mrs) // 3))
+
+
+def come_and_go():
+    while not done:
+        with pyverbs.pd.PD(context) as one, pyverbs.mr.MR(one, 50, enums.IBV_ACCESS_LOCAL_WRITE):
+            pass
+
+
+assert len(mrs) % 3 == 0
+check(True)
+done = []
+other = threading.Thread(target=come_and_go)
+other.start()
+try:
+    check(False)
+finally:
+    done.append(1)
+    other.join()
