@@ -13,16 +13,19 @@ import sys
 import threading
 
 import pyverbs.device
+import pyverbs.cmid
 import pyverbs.cq
 import pyverbs.mr
 import pyverbs.pd
 import pyverbs.qp
+from pyverbs import cm_enums
 from pyverbs import enums
 
 RDMA = 20
 GET, PORT_GET, SYS_GET, RES_GET, QP_GET, CM_ID_GET, MR_GET, PD_GET, CTX_GET = 1, 5, 6, 9, 10, 11, 13, 14, 22
 INDEX, NAME, PORT, LQPN, TABLE = 1, 2, 3, 21, 19
 MR_TABLE, MRLEN, MRN, PD_TABLE, USERS, PDN = 40, 45, 62, 46, 38, 60
+CM_ID_TABLE, CM_IDN, STATE, SPACE, SRC, DST = 30, 63, 27, 32, 33, 34
 REQUEST, ACK, DUMP = 1, 4, 0x300
 ERROR, DONE = 2, 3
 
@@ -240,3 +243,24 @@ try:
 finally:
     done.append(1)
     other.join()
+
+# identifiers of rdma_cm: more than a page, and each as far as it is
+ids = [pyverbs.cmid.CMID(creator=pyverbs.cmid.AddrInfo(
+    src='10.0.0.1', src_service=str(7100 + i), port_space=cm_enums.RDMA_PS_TCP, flags=cm_enums.RAI_PASSIVE))
+    for i in range(40)]
+ids[0].listen()
+ids.append(pyverbs.cmid.CMID(creator=pyverbs.cmid.AddrInfo(dst='10.0.0.2', dst_service='7100',
+                                                           port_space=cm_enums.RDMA_PS_UDP)))
+ADDR_BOUND, LISTEN, ROUTE_RESOLVED = 7, 8, 4
+listed = entries(CM_ID_GET, CM_ID_TABLE)
+assert len({e[CM_IDN] for e in listed}) == len(ids)
+assert sorted(number(e[STATE]) for e in listed) == [ROUTE_RESOLVED] + [ADDR_BOUND] * 39 + [LISTEN]
+for e in listed:
+    family, port = struct.unpack_from('=H', e[SRC])[0], struct.unpack_from('>H', e[SRC], 2)[0]
+    if number(e[STATE]) == ROUTE_RESOLVED:
+        assert number(e[SPACE]) == cm_enums.RDMA_PS_UDP
+        assert struct.unpack_from('>H4s', e[DST], 2) == (7100, bytes((10, 0, 0, 2)))
+    else:
+        assert number(e[SPACE]) == cm_enums.RDMA_PS_TCP and port - 7100 in range(40)
+        assert (number(e[STATE]) == LISTEN) == (port == 7100)
+    assert family == socket.AF_INET and len(e[SRC]) == len(e[DST]) == 128 and e[SRC][4:8] == bytes((10, 0, 0, 1))

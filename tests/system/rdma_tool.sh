@@ -84,4 +84,5 @@ expect 0 '' python3 "${0%/*}/rdma_resources.py" $((port + 1))
 umbel down > /dev/null
 umbel up --roce-hosts 2 > /dev/null
 expect 0 'link umbel_r1_0/1 state ACTIVE physical_state LINK_UP netdev * ' umbel exec r1 -- rdma link
+expect 0 '0: umbel_r1_0: pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0 ' umbel exec r1 -- rdma resource
 expect 0 'link umbel_r1_0/1 * rcvd_pkts * rx_icrc_encapsulated 0 ' umbel exec r1 -- rdma statistic
