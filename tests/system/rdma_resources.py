@@ -71,6 +71,9 @@ capable = int([line.split()[1] for line in open('/proc/self/status') if line.sta
 if capable >> CAP_NET_ADMIN & 1:
     keys = [(r['pid'], int(str(r['lkey']), 16), int(str(r['rkey']), 16)) for r in listed['mr']]
     assert count(keys) == count((r['pid'], int(r['key'], 16), int(r['key'], 16)) for r in shown), keys
+    hidden = output('setpriv', '--bounding-set', '-net_admin', 'umbel', 'exec', '--', 'rdma', '-j', 'resource', 'show',
+                    'mr')
+    assert len(hidden) == len(keys) and not any('lkey' in r or 'rkey' in r for r in hidden), hidden
 else:
     assert not any('lkey' in r or 'rkey' in r for r in listed['mr']), listed['mr']
 
