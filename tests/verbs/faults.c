@@ -58,8 +58,8 @@ static int no_faults(void **state)
 	return system("umbel fault clear") ? -1 : ret;
 }
 
-/* How often rule @i has fired, in the order of adding. */
-static uint64_t fired(size_t i)
+/* What `umbel fault show` says of rule @i, in the order of adding. */
+static uint64_t shown(size_t i, const char *name)
 {
 	FILE *from = popen("umbel fault show --json", "r");
 	char text[65536];
@@ -72,9 +72,15 @@ static uint64_t fired(size_t i)
 	rules = json_tokener_parse(text);
 	of = json_object_array_get_idx(rules, i);
 	assert_non_null(of);
-	n = (uint64_t)json_object_get_int64(json_object_object_get(of, "fired"));
+	n = (uint64_t)json_object_get_int64(json_object_object_get(of, name));
 	json_object_put(rules);
 	return n;
+}
+
+/* How often it has fired. */
+static uint64_t fired(size_t i)
+{
+	return shown(i, "fired");
 }
 
 /* ---- datagrams ---- */
@@ -560,6 +566,58 @@ static void a_region_is_not_registered(void **state)
 	assert_int_equal(fired(0), 1);
 }
 
+/* The region stays as it was: messages go out of it, and its key is the same. */
+static void a_region_is_not_registered_anew(void **state)
+{
+	static char other[64];
+	struct lab_end *a, *b;
+	uint32_t lkey;
+
+	(void)state;
+	fault("host=@1 register=EAGAIN nth=2");
+	a = lab_end(1); /* has one region */
+	b = lab_end(2);
+	lkey = a->mr->lkey;
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(a->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other,
+	                              sizeof(other), 0),
+	                 IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(a->mr->lkey, lkey);
+	lab_post(b, 1);
+	send_numbers(a, b, 1);
+	expect_numbers(b, (uint32_t[]){ 0 }, 1);
+	assert_int_equal(ibv_rereg_mr(a->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other,
+	                              sizeof(other), 0),
+	                 0);
+	assert_ptr_equal(a->mr->addr, other);
+	assert_int_equal(fired(0), 1);
+	assert_int_equal(shown(0, "fitted"), 3);
+}
+
+static void a_region_of_device_memory_is_not_registered(void **state)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 64 };
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_dm *dm;
+	struct ibv_mr *mr;
+
+	(void)state;
+	fault("host=@1 register=ENOSPC nth=1");
+	context = lab_open(1);
+	pd = lab_pd(context);
+	dm = ibv_alloc_dm(context, &attr);
+	assert_non_null(dm);
+	errno = 0;
+	assert_null(ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED));
+	assert_int_equal(errno, ENOSPC);
+	mr = ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_free_dm(dm), 0);
+}
+
 /* A request whose completion is an error ends its queue pair, as on hardware. */
 static void a_completion_is_an_error(void **state)
 {
@@ -767,6 +825,8 @@ int main(void)
 		FAULT_TEST(the_nth_request_is_not_posted),
 		FAULT_TEST(a_receive_is_not_posted),
 		FAULT_TEST(a_region_is_not_registered),
+		FAULT_TEST(a_region_is_not_registered_anew),
+		FAULT_TEST(a_region_of_device_memory_is_not_registered),
 		FAULT_TEST(a_completion_is_an_error),
 		FAULT_TEST(a_datagram_completes_in_error),
 		FAULT_TEST(extended_calls_meet_faults),

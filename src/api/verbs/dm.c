@@ -2,6 +2,7 @@
 /*
  * Device memory: ibv_alloc_dm(3). Safe from any thread.
  */
+#include "api/verbs/faults.h"
 #include "api/verbs/verbs.h"
 #include "hca/memory/dm.h"
 #include "hca/registration/mr.h"
@@ -24,8 +25,11 @@ int verbs_free_dm(struct ibv_dm *dm)
 struct ibv_mr *verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
                                unsigned int access)
 {
-	int error;
-	struct hca_mr *mr = hca_mr_register_dm(pd, dm, offset, length, access, &error);
+	int error = verbs_faults_meet(hca_context(pd->context), CONTROL_CALL_REGISTER);
+	struct hca_mr *mr;
 
+	if (error)
+		return verbs_null(error);
+	mr = hca_mr_register_dm(pd, dm, offset, length, access, &error);
 	return mr ? &mr->mr : verbs_null(error);
 }

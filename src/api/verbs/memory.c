@@ -52,7 +52,10 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 		                                   (unsigned)flags));
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	ret = hca_mr_reregister((struct hca_mr *)mr, flags, pd, addr, length, (unsigned)access);
+	ret = verbs_faults_meet(hca_context(mr->context), CONTROL_CALL_REGISTER);
+	if (!ret)
+		ret = hca_mr_reregister((struct hca_mr *)mr, flags, pd, addr, length,
+		                        (unsigned)access);
 	if (!ret)
 		return 0;
 	verbs_error(__func__, ret);
