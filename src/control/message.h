@@ -448,6 +448,7 @@ enum control_call_kind {
 	CONTROL_CALL_RECEIVE,
 	CONTROL_CALL_COMPLETION,
 	CONTROL_CALL_REGISTER,
+	CONTROL_CALL_MADE, /* for rules: nobody asks for it but by COMPLETION */
 };
 
 /* A call is about to be made: whether a rule is about it. Counts it. */
@@ -458,6 +459,11 @@ struct control_meet_fault {
 };
 struct control_meet_fault_reply {
 	int32_t value; /* 0: nothing happens; errno, or of COMPLETION an enum ibv_wc_status */
+	/* of COMPLETION: not 0: behind it comes one that is made up; 1 + its enum ibv_wc_status */
+	uint32_t made;
+	uint32_t has_wr_id; /* that one has the wr_id below; else the same as this one */
+	uint32_t reserved;
+	uint64_t wr_id;
 };
 
 /* A MAD for QP1 of an Ethernet port, which a process has received from the network. */

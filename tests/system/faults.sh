@@ -78,5 +78,30 @@ expect 125 "*'link=h7:1': there is no such port*line 5, is no rule*" \
 	umbel run --hosts 2 --faults "$rules" -- true
 expect 125 "*cannot read*" umbel run --hosts 2 --faults "$rules.none" -- true
 
+# ---- a completion that no request has asked for: the program notices, and the rule has fired
+cat > "$TMPDIR/pong" << 'END'
+umbel exec h1 -- ibv_rc_pingpong -p "$1" -n 100 > /dev/null 2>&1 &
+server=$!
+for _ in $(seq 300); do # until it listens
+	umbel exec h2 -- ibv_rc_pingpong -p "$1" -n 100 localhost > "$0.log" 2>&1
+	status=$?
+	grep -q "Couldn't connect" "$0.log" || break
+	sleep 0.1
+done
+kill -9 "$server"
+umbel fault show
+cat "$0.log"
+exit "$status"
+END
+
+new_port
+echo 'qp=h2:* made=SUCCESS nth=7 wr_id=4711' > "$rules"
+expect 1 "* 1 * 7 *qp=h2:[*] made=SUCCESS nth=7 wr_id=4711*Completion for unknown wr_id 4711*" \
+	umbel run --hosts 2 --faults "$rules" -- sh "$TMPDIR/pong" "$port"
+new_port
+echo 'qp=h2:* made=SUCCESS nth=100000' > "$rules"
+expect 125 "*the fault 'qp=h2:[*] made=SUCCESS nth=100000' has not fired*" \
+	umbel run --hosts 2 --faults "$rules" -- sh "$TMPDIR/pong" "$port"
+
 # ---- the fabric ends while packets are held
 expect 0 '*' umbel run --hosts 2 -- sh -c "umbel fault add qp=*:* delay=10s; timeout 2 sh $TMPDIR/ping; true"

@@ -579,17 +579,17 @@ static void a_region_is_not_registered_anew(void **state)
 	b = lab_end(2);
 	lkey = a->mr->lkey;
 	errno = 0;
-	assert_int_equal(ibv_rereg_mr(a->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other,
-	                              sizeof(other), 0),
-	                 IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(
+	        ibv_rereg_mr(a->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other, sizeof(other), 0),
+	        IBV_REREG_MR_ERR_CMD);
 	assert_int_equal(errno, EAGAIN);
 	assert_int_equal(a->mr->lkey, lkey);
 	lab_post(b, 1);
 	send_numbers(a, b, 1);
 	expect_numbers(b, (uint32_t[]){ 0 }, 1);
-	assert_int_equal(ibv_rereg_mr(a->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other,
-	                              sizeof(other), 0),
-	                 0);
+	assert_int_equal(
+	        ibv_rereg_mr(a->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other, sizeof(other), 0),
+	        0);
 	assert_ptr_equal(a->mr->addr, other);
 	assert_int_equal(fired(0), 1);
 	assert_int_equal(shown(0, "fitted"), 3);
@@ -719,6 +719,297 @@ static void extended_calls_meet_faults(void **state)
 	ibv_end_poll(cq);
 }
 
+/* ---- completions that are made up ---- */
+
+static void expect_wc(struct ibv_wc wc, uint64_t wr_id, enum ibv_wc_opcode opcode, uint32_t qpn)
+{
+	assert_int_equal(wc.wr_id, wr_id);
+	assert_int_equal(wc.opcode, opcode);
+	assert_int_equal(wc.qp_num, qpn);
+}
+
+static void a_completion_comes_twice(void **state)
+{
+	const struct lab_peer_options o = { .signal_all = true };
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	fault("qp=@1:* made=SUCCESS nth=2");
+	lab_peers(p, &o, state);
+	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
+	for (w.wr_id = 1; w.wr_id < 4; w.wr_id++) {
+		lab_peer_post(p[0], &w);
+		expect_wc(lab_peer_sent(p[0], IBV_WC_SUCCESS), w.wr_id, IBV_WC_RDMA_WRITE,
+		          p[0]->address.qpn);
+		if (w.wr_id == 2)
+			expect_wc(lab_peer_sent(p[0], IBV_WC_SUCCESS), 2, IBV_WC_RDMA_WRITE,
+			          p[0]->address.qpn);
+		lab_quiet(p[0]->here->send_cq);
+	}
+	lab_peer_expect_state(p[0], IBV_QPS_RTS);
+	assert_int_equal(fired(0), 1);
+	assert_int_equal(shown(0, "fitted"), 3); /* the one that is made up does not count */
+}
+
+/* The queue pair, which has no part in it, works on. */
+static void a_completion_tells_of_a_request_that_there_was_not(void **state)
+{
+	const struct lab_peer_options o = { .signal_all = true };
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	fault("qp=@1:* made=REM_OP nth=1 wr_id=0xfeedbeefcafe0007");
+	fault("qp=@1:* wc=GENERAL nth=3");
+	fault("qp=@1:* made=SUCCESS nth=3 wr_id=0"); /* behind one that is an error */
+	lab_peers(p, &o, state);
+	w = work_of(IBV_WR_RDMA_READ, p[1], 64);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	expect_wc(lab_peer_sent(p[0], IBV_WC_REM_OP_ERR), 0xfeedbeefcafe0007, IBV_WC_RDMA_READ,
+	          p[0]->address.qpn);
+	lab_peer_expect_state(p[0], IBV_QPS_RTS);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_quiet(p[0]->here->send_cq);
+	lab_peer_do(p[0], &w, IBV_WC_GENERAL_ERR);
+	expect_wc(lab_peer_sent(p[0], IBV_WC_SUCCESS), 0, IBV_WC_RDMA_READ, p[0]->address.qpn);
+	lab_peer_expect_state(p[0], IBV_QPS_ERR);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(fired(i), 1);
+}
+
+/* No receive is used up by it; it has no source, and no GRH. */
+static void a_receive_completes_that_was_not_posted(void **state)
+{
+	struct lab_end *a, *b;
+	struct ibv_wc wc;
+
+	(void)state;
+	fault("qp=@2:* made=SUCCESS nth=2");
+	a = lab_end(1);
+	b = lab_end(2);
+	lab_post(b, 4);
+	send_numbers(a, b, 2);
+	expect_wc(lab_complete(b->cq, IBV_WC_SUCCESS), 0, IBV_WC_RECV, b->qp->qp_num);
+	expect_wc(lab_complete(b->cq, IBV_WC_SUCCESS), 1, IBV_WC_RECV, b->qp->qp_num);
+	wc = lab_complete(b->cq, IBV_WC_SUCCESS);
+	expect_wc(wc, 1, IBV_WC_RECV, b->qp->qp_num);
+	assert_int_equal(wc.byte_len, LAB_GRH + sizeof(uint32_t));
+	assert_int_equal(wc.wc_flags, 0);
+	assert_int_equal(wc.src_qp, 0);
+	send_numbers(a, b, 2);
+	expect_numbers(b, (uint32_t[]){ 0, 1 }, 2);
+}
+
+/* Posts signalled requests until the queue is full; returns how many. */
+static unsigned fill_up(struct lab_end *e, struct lab_request *r)
+{
+	struct ibv_send_wr *bad;
+	unsigned n = 0;
+	int ret;
+
+	while (!(ret = ibv_post_send(e->qp, &r->wr, &bad)))
+		n++;
+	assert_int_equal(ret, ENOMEM);
+	return n;
+}
+
+/* Whatever is made up, in whichever CQ: a send queue has room for what it had before. */
+static void a_made_completion_gives_no_room_and_takes_none(void **state)
+{
+	const struct lab_options o = { .cap = { .max_send_wr = 8 } };
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+	struct lab_end *a, *b;
+	unsigned room;
+
+	(void)state;
+	fault("qp=@1:* made=SUCCESS count=40");
+	a = lab_end_with(&o);
+	b = lab_end(2);
+	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, "x", 1);
+	room = fill_up(a, &r);
+	assert_true(room >= 8);
+	for (unsigned i = 0; i < 2 * room; i++) /* each one and its double */
+		lab_complete(a->send_cq, IBV_WC_SUCCESS);
+	lab_quiet(a->send_cq);
+	assert_int_equal(fill_up(a, &r), room);
+	lab_post(a, 1);
+	send_numbers(b, a, 1);
+	for (unsigned i = 0; i < 2; i++)
+		lab_complete(a->cq, IBV_WC_SUCCESS);
+	lab_quiet(a->cq);
+	assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), ENOMEM);
+	lab_complete(a->send_cq, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), 0);
+	assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), ENOMEM);
+}
+
+static void a_made_completion_fires_its_event(void **state)
+{
+	struct ibv_cq *cq;
+	struct lab_end *a, *b;
+	void *context;
+
+	(void)state;
+	fault("qp=@2:* made=GENERAL nth=1");
+	a = lab_end(1);
+	b = lab_end_with(&(struct lab_options){ .host = 2, .channel = true });
+	lab_post(b, 1);
+	send_numbers(a, b, 1);
+	assert_int_equal(ibv_req_notify_cq(b->cq, true), 0); /* for errors: that is one */
+	lab_complete(b->cq, IBV_WC_SUCCESS);
+	lab_await(b->channel->fd);
+	assert_int_equal(ibv_get_cq_event(b->channel, &cq, &context), 0);
+	assert_ptr_equal(cq, b->cq);
+	ibv_ack_cq_events(cq, 1);
+	lab_complete(b->cq, IBV_WC_GENERAL_ERR);
+	lab_quiet(b->cq);
+}
+
+static void expect_overrun(struct ibv_context *context, struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	assert_ptr_equal(lab_async_event(context, IBV_EVENT_CQ_ERR).element.cq, cq);
+	assert_true(ibv_poll_cq(cq, 1, &wc) < 0);
+}
+
+/* All requests have completed, one of them is polled, and its double takes its room. */
+static void a_made_completion_fills_the_queue_of_sends(void **state)
+{
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+	struct lab_end *a, *b;
+
+	(void)state;
+	fault("qp=@1:* made=SUCCESS nth=1");
+	a = lab_end_with(&(struct lab_options){ .cqe = 16 });
+	b = lab_end(2);
+	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, "x", 1);
+	for (int i = 0; i < a->send_cq->cqe; i++)
+		assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), 0);
+	lab_complete(a->send_cq, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), 0);
+	expect_overrun(a->context, a->send_cq);
+}
+
+/* The queue has room for all receives that can be posted, and for no more. */
+static void a_made_completion_fills_the_queue_of_receives(void **state)
+{
+	const struct lab_options o = { .host = 2, .cqe = 16, .cap = { .max_recv_wr = 16 } };
+	struct lab_end *a, *b;
+	unsigned n;
+
+	(void)state;
+	fault("qp=@2:* made=SUCCESS nth=1");
+	a = lab_end(1);
+	b = lab_end_with(&o);
+	n = (unsigned)b->cq->cqe;
+	lab_post(b, n);
+	send_numbers(a, b, n);
+	lab_complete(b->cq, IBV_WC_SUCCESS);
+	lab_post(b, 1);
+	send_numbers(a, b, 1);
+	expect_overrun(b->context, b->cq);
+}
+
+/* What is made up goes with its queue pair's other completions, and leaves those of others. */
+static void a_made_completion_goes_with_its_queue_pair(void **state)
+{
+	struct lab_end *a, *b, *c;
+	struct lab_request r;
+	struct ibv_send_wr *bad;
+
+	(void)state;
+	fault("host=@1 receive=ENOMEM nth=1000"); /* calls meet faults from now on */
+	a = lab_end(1);
+	b = lab_end_with(&(struct lab_options){ .neighbour = a });
+	c = lab_end(2);
+	fault("qp=@1:%u made=SUCCESS", a->qp->qp_num);
+	lab_request(a, &r, lab_ah_to(a, c), c->qp->qp_num, "x", 1);
+	for (unsigned round = 0; round < 2; round++) {
+		assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), 0);
+		lab_complete(a->send_cq, IBV_WC_SUCCESS);
+		assert_int_equal(ibv_post_send(b->qp, &r.wr, &bad), 0);
+		if (!round) {
+			lab_to(a->qp, IBV_QPS_RESET);
+			lab_start(a->qp, a->qkey);
+		} else {
+			lab_forget(a->qp);
+			assert_int_equal(ibv_destroy_qp(a->qp), 0);
+		}
+		assert_int_equal(lab_complete(b->send_cq, IBV_WC_SUCCESS).qp_num, b->qp->qp_num);
+		lab_quiet(b->send_cq);
+	}
+	assert_int_equal(fired(1), 2);
+}
+
+/* What a queue pair that stays, as it is attached to a group, has in its queue stays. */
+static void a_made_completion_stays_with_its_queue_pair(void **state)
+{
+	const union ibv_gid mgid = lab_mgid(1);
+	struct lab_request r;
+	struct ibv_send_wr *bad;
+	struct lab_end *a, *b;
+
+	(void)state;
+	fault("qp=@1:* made=SUCCESS count=2");
+	a = lab_end(1);
+	b = lab_end(2);
+	lab_attach(a->qp, &mgid, 0xC123);
+	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, "x", 1);
+	for (unsigned round = 0; round < 2; round++) {
+		assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), 0);
+		lab_complete(a->send_cq, IBV_WC_SUCCESS);
+		assert_int_equal(ibv_destroy_qp(a->qp), EBUSY);
+		lab_complete(a->send_cq, IBV_WC_SUCCESS);
+		lab_quiet(a->send_cq);
+	}
+	lab_detach(a->qp, &mgid, 0xC123);
+}
+
+static void extended_calls_poll_what_is_made_up(void **state)
+{
+	struct ibv_cq_init_attr_ex want = {
+		.cqe = 16,
+		.wc_flags = IBV_WC_EX_WITH_QP_NUM | IBV_WC_EX_WITH_BYTE_LEN |
+		            IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
+	};
+	struct ibv_poll_cq_attr none = { 0 };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 4, 4, 1, 1, 0 } };
+	struct lab_end *a, *b;
+	struct lab_request r;
+	struct ibv_send_wr *bad;
+	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
+
+	(void)state;
+	fault("qp=@1:* made=RETRY_EXC nth=1 wr_id=9");
+	a = lab_end(1);
+	b = lab_end(2);
+	cq = ibv_create_cq_ex(a->context, &want);
+	assert_non_null(cq);
+	lab_undo(undo_cq, cq);
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
+	qp = lab_qp(a->pd, &init);
+	lab_start(qp, a->qkey);
+	for (unsigned i = 0; i < 2; i++) {
+		lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, NULL, 4);
+		r.wr.wr_id = 5 + i;
+		assert_int_equal(ibv_post_send(qp, &r.wr, &bad), 0);
+	}
+	assert_int_equal(ibv_start_poll(cq, &none), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(cq->wr_id, i < 2 ? 5 + i : 9);
+		assert_int_equal(cq->status, i < 2 ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR);
+		assert_int_equal(ibv_wc_read_opcode(cq), IBV_WC_SEND);
+		assert_int_equal(ibv_wc_read_qp_num(cq), qp->qp_num);
+		assert_true(ibv_wc_read_completion_ts(cq) > 0);
+		assert_int_equal(ibv_next_poll(cq), i < 2 ? 0 : ENOENT);
+	}
+	ibv_end_poll(cq);
+	assert_int_equal(lab_state(qp), IBV_QPS_RTS);
+}
+
 /* A program that had its device open before is not concerned; clearing the rules is the end. */
 static void who_was_open_before_is_not_concerned(void **state)
 {
@@ -780,6 +1071,18 @@ static void what_is_wrong_is_refused(void **state)
 		"post=ENOMEM link=@1:1",
 		"receive=ENOMEM to=@1:*",
 		"host=@9 post=ENOMEM",
+		"made",
+		"made=TWICE",
+		"made=24",
+		"made=SUCCESS wc=RETRY_EXC",
+		"made=SUCCESS psn=1",
+		"made=SUCCESS every=1s",
+		"made=SUCCESS wr_id=-1",
+		"made=SUCCESS wr_id=0x10000000000000000",
+		"made=SUCCESS wr_id",
+		"wc=RETRY_EXC wr_id=1",
+		"drop wr_id=1",
+		"wr_id=1",
 	};
 	char longest[300];
 
@@ -830,6 +1133,16 @@ int main(void)
 		FAULT_TEST(a_completion_is_an_error),
 		FAULT_TEST(a_datagram_completes_in_error),
 		FAULT_TEST(extended_calls_meet_faults),
+		FAULT_TEST(a_completion_comes_twice),
+		FAULT_TEST(a_completion_tells_of_a_request_that_there_was_not),
+		FAULT_TEST(a_receive_completes_that_was_not_posted),
+		FAULT_TEST(a_made_completion_gives_no_room_and_takes_none),
+		FAULT_TEST(a_made_completion_fires_its_event),
+		FAULT_TEST(a_made_completion_fills_the_queue_of_sends),
+		FAULT_TEST(a_made_completion_fills_the_queue_of_receives),
+		FAULT_TEST(a_made_completion_goes_with_its_queue_pair),
+		FAULT_TEST(a_made_completion_stays_with_its_queue_pair),
+		FAULT_TEST(extended_calls_poll_what_is_made_up),
 		FAULT_TEST(who_was_open_before_is_not_concerned),
 		FAULT_TEST(what_is_wrong_is_refused),
 	};

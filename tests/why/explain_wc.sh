@@ -84,6 +84,9 @@ umbel fault clear
 umbel fault add qp=h1:* wc=REM_OP nth=1 > /dev/null
 first rc REM_OP 'a rule of faults has made it' "fault 2, 'qp=h1:\* wc=REM_OP nth=1', has fired 1 times"
 umbel fault clear
+umbel fault add qp=h1:* made=REM_OP nth=1 > /dev/null
+first rc REM_OP 'a rule of faults has made it' "fault 3, 'qp=h1:\* made=REM_OP nth=1', has fired 1 times"
+umbel fault clear
 
 # ---- what is no question
 expect 2 "umbel: explain: 'h1' is no HOST:QPN; *" umbel explain wc 12 --qp h1

@@ -17,6 +17,8 @@ struct faulty_qp {
 	struct hca_qp *qp;
 	bool failed; /* a completion of it was made an error: what completes behind it is flushed */
 	int (*wr_complete)(struct ibv_qp_ex *ex); /* its own */
+	struct hca_qp maker; /* whose completions are made up: it has the number, and its send queue
+	                        is nobody's */
 };
 
 struct hca_faults {
@@ -34,15 +36,24 @@ static int refusal(int ret)
 	return ret ? base_because(ret, "a rule of faults says so (umbel fault show)") : 0;
 }
 
-/* What a rule says of the call: errno or enum ibv_wc_status; 0: nothing. */
-static int ask(struct hca_context *ctx, enum control_call_kind kind, uint32_t qpn)
+/* What rules say of the call; without a daemon nobody says anything. */
+static struct control_meet_fault_reply consult(struct hca_context *ctx, enum control_call_kind kind,
+                                               uint32_t qpn)
 {
 	struct control_meet_fault req = { .hca = ctx->hca, .kind = kind, .qpn = qpn };
 	struct control_meet_fault_reply rep = { 0 };
 	int ret =
 	        control_call(ctx->process->control, &CONTROL_CALL(CONTROL_MEET_FAULT, &req, &rep));
 
-	return ret ? 0 : rep.value; /* without a daemon nobody says anything */
+	if (ret)
+		rep = (struct control_meet_fault_reply){ 0 };
+	return rep;
+}
+
+/* With what error the call fails; 0: it does not. */
+static int ask(struct hca_context *ctx, enum control_call_kind kind, uint32_t qpn)
+{
+	return consult(ctx, kind, qpn).value;
 }
 
 int verbs_faults_meet(struct hca_context *ctx, enum control_call_kind kind)
@@ -155,39 +166,73 @@ static bool is_flushed(struct faulty_qp *q, bool is_receive)
 	return q->failed && (state == IBV_QPS_ERR || !is_receive);
 }
 
-/* What a rule makes of a completion. */
-static enum ibv_wc_status meet(struct hca_context *ctx, const struct ibv_wc *wc)
+/* Behind the completion comes one more, which no request has asked for. */
+static void make(struct hca_cq *cq, struct faulty_qp *q, const struct ibv_wc *wc,
+                 const struct control_meet_fault_reply *says)
+{
+	const struct hca_cqe made = { .wr_id = says->has_wr_id ? says->wr_id : wc->wr_id,
+		                      .qp = &q->maker,
+		                      .byte_len = wc->byte_len,
+		                      .status = (uint8_t)(says->made - 1),
+		                      .opcode = (uint8_t)(wc->opcode | HCA_CQE_MADE),
+		                      .is_first = true };
+
+	hca_cq_push_surplus(cq, &made);
+}
+
+/* What rules make of a success of that queue pair. */
+static void meet_success(struct hca_cq *cq, struct faulty_qp *q, struct ibv_wc *wc)
 {
 	const bool is_receive = wc->opcode & IBV_WC_RECV;
-	enum ibv_wc_status status = wc->status;
+	struct control_meet_fault_reply says;
+
+	if (is_flushed(q, is_receive)) {
+		wc->status = IBV_WC_WR_FLUSH_ERR;
+		return;
+	}
+	says = consult(cq->ctx, CONTROL_CALL_COMPLETION, wc->qp_num);
+	wc->status = (enum ibv_wc_status)says.value;
+	if (wc->status != IBV_WC_SUCCESS && wc->status != IBV_WC_WR_FLUSH_ERR)
+		fail(q, is_receive);
+	if (says.made)
+		make(cq, q, wc, &says);
+}
+
+/* What rules make of a completion that was polled. They do not see those that they have made. */
+static void meet(struct hca_cq *cq, struct ibv_wc *wc)
+{
+	struct hca_faults *f = cq->ctx->faults;
 	struct faulty_qp *q;
 
-	if (status != IBV_WC_SUCCESS)
-		return status;
-	pthread_mutex_lock(&ctx->faults->lock);
-	q = find(ctx->faults, wc->qp_num);
-	if (q && is_flushed(q, is_receive))
-		status = IBV_WC_WR_FLUSH_ERR;
-	else if (q)
-		status = (enum ibv_wc_status)ask(ctx, CONTROL_CALL_COMPLETION, wc->qp_num);
-	if (q && status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR)
-		fail(q, is_receive);
-	pthread_mutex_unlock(&ctx->faults->lock);
-	return status;
+	if (wc->opcode & HCA_CQE_MADE) {
+		wc->opcode = (enum ibv_wc_opcode)(wc->opcode & ~HCA_CQE_MADE);
+		return;
+	}
+	if (wc->status != IBV_WC_SUCCESS)
+		return;
+	pthread_mutex_lock(&f->lock);
+	q = find(f, wc->qp_num);
+	if (q)
+		meet_success(cq, q, wc);
+	pthread_mutex_unlock(&f->lock);
 }
 
 static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	n = verbs_poll_cq(cq, n, wc);
 	for (int i = 0; i < n; i++)
-		wc[i].status = meet(hca_context(cq->context), &wc[i]);
+		meet(hca_cq(cq), &wc[i]);
 	return n;
 }
 
-static int polled(struct ibv_cq_ex *cq, int ret)
+static int polled(struct ibv_cq_ex *ex, int ret)
 {
-	if (!ret)
-		cq->status = meet(hca_context(cq->context), &((struct hca_cq *)cq)->wc);
+	struct hca_cq *cq = (struct hca_cq *)ex;
+
+	if (!ret) {
+		meet(cq, &cq->wc);
+		ex->status = cq->wc.status;
+	}
 	return ret;
 }
 
@@ -232,6 +277,7 @@ int verbs_faults_add_qp(struct hca_qp *qp)
 		return -ENOMEM;
 	q->qp = qp;
 	q->wr_complete = qp->ex.wr_complete;
+	q->maker.ex.qp_base.qp_num = qp->ex.qp_base.qp_num;
 	pthread_mutex_lock(&f->lock);
 	ret = base_hash_add(&f->qps, &q->node, qp->ex.qp_base.qp_num);
 	pthread_mutex_unlock(&f->lock);
@@ -242,22 +288,42 @@ int verbs_faults_add_qp(struct hca_qp *qp)
 	return ret;
 }
 
-void verbs_faults_remove_qp(struct hca_qp *qp)
+/* Nobody finds it meanwhile: its number may be another one's when it has gone. Its completions that
+ * are made up leave their queue only then, and need it so long. */
+static int destroy(struct hca_faults *f, struct faulty_qp *q)
+{
+	int ret;
+
+	pthread_mutex_lock(&f->lock);
+	base_hash_remove(&f->qps, &q->node);
+	if (q->wr_complete)
+		q->qp->ex.wr_complete = q->wr_complete;
+	pthread_mutex_unlock(&f->lock);
+	ret = hca_qp_destroy(q->qp);
+	if (!ret) {
+		free(q);
+		return 0;
+	}
+	pthread_mutex_lock(&f->lock);
+	base_hash_add(&f->qps, &q->node,
+	              q->qp->ex.qp_base.qp_num); /* there is room: it was there */
+	if (q->wr_complete)
+		q->qp->ex.wr_complete = wr_complete;
+	pthread_mutex_unlock(&f->lock);
+	return ret;
+}
+
+int verbs_faults_destroy_qp(struct hca_qp *qp)
 {
 	struct hca_faults *f = qp->ctx->faults;
-	struct faulty_qp *q;
+	struct faulty_qp *q = NULL;
 
-	if (!f)
-		return;
-	pthread_mutex_lock(&f->lock);
-	q = find(f, qp->ex.qp_base.qp_num);
-	if (q) {
-		base_hash_remove(&f->qps, &q->node);
-		if (q->wr_complete)
-			qp->ex.wr_complete = q->wr_complete;
-		free(q);
+	if (f) {
+		pthread_mutex_lock(&f->lock);
+		q = find(f, qp->ex.qp_base.qp_num);
+		pthread_mutex_unlock(&f->lock);
 	}
-	pthread_mutex_unlock(&f->lock);
+	return q ? destroy(f, q) : hca_qp_destroy(qp);
 }
 
 int verbs_faults_open(struct hca_context *ctx)

@@ -130,13 +130,7 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 /* EBUSY while attached to a group. Waits until all its events are acknowledged. */
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
-	int ret;
-
-	verbs_faults_remove_qp(hca_qp(qp));
-	ret = hca_qp_destroy(hca_qp(qp));
-	if (ret) /* it stays */
-		verbs_faults_add_qp(hca_qp(qp));
-	return verbs_result(ret);
+	return verbs_result(verbs_faults_destroy_qp(hca_qp(qp)));
 }
 
 int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)

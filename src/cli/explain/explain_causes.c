@@ -89,6 +89,8 @@ static int status_by(const char *rule)
 	const char *wc = word_of(rule, "wc="), *nak = word_of(rule, "nak=");
 	char name[64];
 
+	if (!wc)
+		wc = word_of(rule, "made=");
 	snprintf(name, sizeof(name), "%.*s", wc ? (int)strcspn(wc, " ") : 0, wc ? wc : "");
 	if (wc)
 		return wire_status_parse(name);

@@ -574,13 +574,23 @@ static int meet_fault(struct daemon_call *call)
 	struct daemon_detour *d = call->module;
 	const struct control_meet_fault *req = call->body;
 	struct control_meet_fault_reply *rep;
+	const struct daemon_rule *rule, *made = NULL;
+	const uint64_t now_ns = base_now_ns();
 
 	if (req->hca >= d->f->region->control->n_hcas || req->kind > CONTROL_CALL_REGISTER ||
 	    !daemon_client_sees(call->client, d->f->region->hcas[req->hca].host_index))
 		return -EINVAL;
 	rep = daemon_call_reply(call, sizeof(*rep));
-	rep->value =
-	        daemon_rules_judge_call(&d->rules, req->kind, req->hca, req->qpn, base_now_ns());
+	rule = daemon_rules_judge_call(&d->rules, req->kind, req->hca, req->qpn, now_ns);
+	if (req->kind == CONTROL_CALL_COMPLETION)
+		made = daemon_rules_judge_call(&d->rules, CONTROL_CALL_MADE, req->hca, req->qpn,
+		                               now_ns);
+	*rep = (struct control_meet_fault_reply){ .value = rule ? rule->value : 0 };
+	if (made) {
+		rep->made = 1 + (uint32_t)made->value;
+		rep->has_wr_id = made->has_wr_id;
+		rep->wr_id = made->wr_id;
+	}
 	return 0;
 }
 

@@ -310,6 +310,21 @@ static int read_status(struct reading *r)
 	                       "not a status of completions that fail, as RETRY_EXC or LOC_PROT");
 }
 
+/* Of a completion that is made up: it may be a success. */
+static int read_made(struct reading *r)
+{
+	r->rule->value = wire_status_parse(r->value);
+	return r->rule->value >= 0
+	               ? 0
+	               : wrong(r, "not a status of completions, as SUCCESS or RETRY_EXC");
+}
+
+static int read_wr_id(struct reading *r)
+{
+	r->rule->has_wr_id = true;
+	return read_number(r, UINT64_MAX, &r->rule->wr_id);
+}
+
 static int read_host(struct reading *r)
 {
 	int found = fabric_host_find(r->f, r->value);
@@ -351,6 +366,8 @@ static const struct {
 	{ "receive", read_errno, DAEMON_FAULT_CALL_OF(CONTROL_CALL_RECEIVE) },
 	{ "wc", read_status, DAEMON_FAULT_CALL_OF(CONTROL_CALL_COMPLETION) },
 	{ "register", read_errno, DAEMON_FAULT_CALL_OF(CONTROL_CALL_REGISTER) },
+	{ "made", read_made, DAEMON_FAULT_CALL_OF(CONTROL_CALL_MADE) },
+	{ "wr_id", read_wr_id, 0 },
 	{ "width", read_width, DAEMON_FAULT_WIDTH },
 	{ "speed", read_speed, DAEMON_FAULT_SPEED },
 	{ "errors", read_errors, DAEMON_FAULT_ERRORS },
@@ -431,8 +448,10 @@ static const char *wrong_with(const struct daemon_rule *r)
 {
 	if (!r->fault)
 		return "the rule does not say what happens: drop, loss=, corrupt, duplicate, "
-		       "reorder, delay=, ecn or nak=; post=, receive=, wc= or register=; width=, "
-		       "speed=, errors= or flap=";
+		       "reorder, delay=, ecn or nak=; post=, receive=, wc=, made= or register=; "
+		       "width=, speed=, errors= or flap=";
+	if (r->has_wr_id && r->fault != DAEMON_FAULT_CALL_OF(CONTROL_CALL_MADE))
+		return "wr_id= is of completions that are made up: made=";
 	if (r->until_ns && r->until_ns <= r->after_ns)
 		return "the rule ends before it begins: until= more than after=";
 	if (daemon_rule_is_about_link(r))
@@ -710,21 +729,21 @@ static void cut_copies(struct daemon_rules *rules, const struct daemon_rule *r,
 		        host_of(rules, p->path->reached[i]) == r->to_host;
 }
 
-int daemon_rules_judge_call(struct daemon_rules *rules, unsigned kind, uint32_t hca, uint32_t qpn,
-                            uint64_t now_ns)
+const struct daemon_rule *daemon_rules_judge_call(struct daemon_rules *rules, unsigned kind,
+                                                  uint32_t hca, uint32_t qpn, uint64_t now_ns)
 {
 	const unsigned host = 1 + rules->f->region->hcas[hca].host_index;
+	const struct daemon_rule *last = NULL;
 	struct daemon_rule *r;
-	int value = 0;
 
 	TAILQ_FOREACH(r, &rules->all, entry)
 	{
 		if (r->fault == DAEMON_FAULT_CALL_OF(kind) && is_its_time(r, now_ns) &&
 		    (!r->from_host || r->from_host == host) &&
 		    (!r->from_qpn || r->from_qpn == qpn) && daemon_rule_fires(rules, r))
-			value = r->value;
+			last = r;
 	}
-	return value;
+	return last;
 }
 
 struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,

@@ -14,6 +14,7 @@
  * Or a rule is about calls of programs that use verbs, which are counted and chosen alike:
  *
  *     qp=h1:* post=ENOMEM nth=3       qp=h1:* wc=RETRY_EXC nth=10       host=h2 register=ENOMEM
+ *     qp=h1:* made=SUCCESS nth=3
  *
  * Or about a link, which is bad from some time on or several times:
  *
@@ -83,6 +84,8 @@ struct daemon_rule {
 	uint64_t delay_ns;
 	uint8_t syndrome; /* of the NAK */
 	int value;        /* of a call: errno, or enum ibv_wc_status */
+	bool has_wr_id;   /* of a completion that is made up; else it is that of another one */
+	uint64_t wr_id;
 	uint8_t up_to;    /* of a link: the widths or speeds that are left */
 	uint64_t errors;  /* likewise: each time */
 	uint64_t down_ns; /* likewise: for so long */
@@ -141,10 +144,10 @@ static inline bool daemon_rule_is_about_link(const struct daemon_rule *r)
 /* Of what fits the rule: counts it. Whether the rule fires. */
 bool daemon_rule_fires(const struct daemon_rules *rules, struct daemon_rule *r);
 
-/* What happens to a call of that kind (enum control_call_kind) by a program, to @hca; @qpn 0: by no
- * queue pair. 0: nothing. Counts it. */
-int daemon_rules_judge_call(struct daemon_rules *rules, unsigned kind, uint32_t hca, uint32_t qpn,
-                            uint64_t now_ns);
+/* The rule that says what happens to a call of that kind (enum control_call_kind) by a program, to
+ * @hca; @qpn 0: by no queue pair. NULL: nothing happens. Counts it. */
+const struct daemon_rule *daemon_rules_judge_call(struct daemon_rules *rules, unsigned kind,
+                                                  uint32_t hca, uint32_t qpn, uint64_t now_ns);
 
 /* What happens to the packet; counts it. */
 struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,

@@ -28,6 +28,9 @@
 struct hca_connected_qp;
 struct hca_rq;
 
+/* Of an opcode: the completion is made up. Who polls for a program takes it away. */
+#define HCA_CQE_MADE 0x40
+
 /* A completion of a send that waits in the process. */
 struct hca_cqe {
 	uint64_t wr_id;
@@ -190,6 +193,9 @@ void hca_cq_take_events_along(struct hca_cq *cq);
 
 /* Adds a completion of this process, and fires the event if the CQ is armed. */
 void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe);
+
+/* Adds one that nothing has room for: the CQ counts exactly what it holds from now on. */
+void hca_cq_push_surplus(struct hca_cq *cq, const struct hca_cqe *cqe);
 
 /* hca_cq_notify() of a CQ that is armed; @arm: the value of its word. */
 void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t arm, bool solicited);

@@ -146,13 +146,20 @@ int hca_cq_add_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t 
 	return ret;
 }
 
+/* Those that are made up have but its number. */
+static bool is_of(const struct hca_cqe *e, const struct hca_qp *qp)
+{
+	return e->qp == qp ||
+	       ((e->opcode & HCA_CQE_MADE) && e->qp->ex.qp_base.qp_num == qp->ex.qp_base.qp_num);
+}
+
 /* Removes the completions of @qp from the local ring. */
 static void purge(struct hca_cq *cq, const struct hca_qp *qp)
 {
 	uint32_t to = cq->head;
 
 	for (uint32_t from = cq->head; from != cq->tail; from++)
-		if (cq->ring[from % cq->ring_size].qp != qp)
+		if (!is_of(&cq->ring[from % cq->ring_size], qp))
 			cq->ring[to++ % cq->ring_size] = cq->ring[from % cq->ring_size];
 	cq->tail = to;
 	forget_told(cq);
@@ -282,6 +289,15 @@ void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe)
 		return;
 	atomic_thread_fence(memory_order_seq_cst); /* the completion before the look at arm */
 	hca_cq_notify(cq->ctx->process, cq->shm, cqe->status != IBV_WC_SUCCESS);
+}
+
+void hca_cq_push_surplus(struct hca_cq *cq, const struct hca_cqe *cqe)
+{
+	base_lock(&cq->lock);
+	if (!cq->counts_arrivals && !cq->ignores_overrun && !count_arrivals(cq))
+		hca_cq_set_limit(cq);
+	base_unlock(&cq->lock);
+	hca_cq_push(cq, cqe);
 }
 
 void hca_cq_kick(struct hca_cq *cq, struct hca_rq *rq)
