@@ -265,12 +265,36 @@ static void only_what_crosses_the_link_gets_lost(void **state)
 	assert_int_equal(fired(0), 2);
 }
 
+/* ---- what ports count ---- */
+
+/* What host @host has sent and received: packets, and bytes of payload. */
+struct counts {
+	uint64_t xmit, rcv, xmit_bytes, rcv_bytes;
+};
+
+static struct counts counts_of(int host)
+{
+	return (struct counts){ lab_counter(host, "xmit_pkts"), lab_counter(host, "rcv_pkts"),
+		                lab_counter(host, "xmit_bytes"), lab_counter(host, "rcv_bytes") };
+}
+
+static void expect_more(const struct counts *before, int host, struct counts more)
+{
+	struct counts now = counts_of(host);
+
+	assert_int_equal(now.xmit - before->xmit, more.xmit);
+	assert_int_equal(now.rcv - before->rcv, more.rcv);
+	assert_int_equal(now.xmit_bytes - before->xmit_bytes, more.xmit_bytes);
+	assert_int_equal(now.rcv_bytes - before->rcv_bytes, more.rcv_bytes);
+}
+
 static void a_member_alone_misses_a_message(void **state)
 {
 	const char *group = on_roce() ? "239.7.7.7" : "ff12:4001:ffff::f07:707";
 	struct lab_group *g = lab_join(1, "239.7.7.7");
 	struct lab_end *a = lab_end(1), *at[2];
 	struct ibv_ah *ah = lab_ah_group(a, g);
+	struct counts before[3];
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -284,6 +308,8 @@ static void a_member_alone_misses_a_message(void **state)
 	}
 	fault("group=%s nth=2 link=@3:1 drop", group);
 	fault("group=%s nth=2 duplicate", group); /* neither comes there */
+	for (int i = 0; i < 3; i++)
+		before[i] = counts_of(1 + i);
 	for (uint32_t i = 0; i < 4; i++) {
 		struct lab_request q;
 
@@ -293,6 +319,52 @@ static void a_member_alone_misses_a_message(void **state)
 	}
 	expect_times(at[0], (unsigned[4]){ 1, 2, 1, 1 });
 	expect_times(at[1], (unsigned[4]){ 1, 0, 1, 1 });
+	expect_more(&before[0], 1, (struct counts){ .xmit = 4, .xmit_bytes = 16 });
+	expect_more(&before[1], 2, (struct counts){ .rcv = 4, .rcv_bytes = 16 });
+	expect_more(&before[2], 3, (struct counts){ .rcv = 3, .rcv_bytes = 12 });
+}
+
+static void what_gets_lost_is_sent_and_not_received(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct counts at_a, at_b;
+
+	(void)state;
+	fault("qp=@1:* nth=2 count=2 drop");
+	lab_post(b, 8);
+	at_a = counts_of(1);
+	at_b = counts_of(2);
+	send_numbers(a, b, 5);
+	expect_numbers(b, (uint32_t[]){ 0, 3, 4 }, 3);
+	expect_more(&at_a, 1, (struct counts){ .xmit = 5, .xmit_bytes = 20 });
+	expect_more(&at_b, 2, (struct counts){ .rcv = 3, .rcv_bytes = 12 });
+	assert_int_equal(system("umbel fault clear"), 0);
+	send_numbers(a, b, 2); /* which do not go by the daemon any more */
+	expect_numbers(b, (uint32_t[]){ 0, 1 }, 2);
+	expect_more(&at_a, 1, (struct counts){ .xmit = 7, .xmit_bytes = 28 });
+	expect_more(&at_b, 2, (struct counts){ .rcv = 5, .rcv_bytes = 20 });
+}
+
+/* The switch between counts no more of it than the link lets through. */
+static void what_gets_lost_on_a_link_is_received_before_it_only(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	uint64_t xmit, rcv;
+	struct counts at_b;
+
+	(void)state;
+	fault("link=@1:1 qp=@1:* nth=1 drop");
+	fault("link=@2:1 qp=@1:* nth=3 drop");    /* the third, as it sees the first, too */
+	fault("link=@2:1 qp=@1:* nth=4 corrupt"); /* which arrives, damaged */
+	lab_post(b, 8);
+	at_b = counts_of(2);
+	xmit = lab_switch_counter("xmit_pkts");
+	rcv = lab_switch_counter("rcv_pkts");
+	send_numbers(a, b, 5);
+	expect_numbers(b, (uint32_t[]){ 1, 4 }, 2);
+	assert_int_equal(lab_switch_counter("xmit_pkts") - xmit, 5 + 4); /* with the hosts' */
+	assert_int_equal(lab_switch_counter("rcv_pkts") - rcv, 4 + 3);
+	expect_more(&at_b, 2, (struct counts){ .rcv = 3, .rcv_bytes = 12 });
 }
 
 /* Which of MANY datagrams come, by that rule, as bits. */
@@ -380,6 +452,49 @@ static void what_gets_lost_is_sent_again(void **state)
 		lab_peer_expect(p[!reads], reads ? 0 : 64, 50000, (unsigned)i);
 		if (!fired(0))
 			fail_msg("'%s' has not fired", cases[i].rule);
+	}
+}
+
+/* Each packet counts as often as it is sent, and as received if it comes; whoever sends it. */
+static void packets_of_connections_count_alike(void **state)
+{
+	static const struct {
+		enum ibv_qp_type type;
+		enum ibv_wr_opcode opcode;
+		const char *rule;
+		int from, lost;
+	} cases[] = {
+		{ IBV_QPT_RC, IBV_WR_RDMA_WRITE, "opcode=RC_WRITE_MIDDLE nth=4 drop", 1, 1 },
+		{ IBV_QPT_RC, IBV_WR_RDMA_WRITE, "opcode=RC_WRITE_LAST nth=1 count=2 drop", 1, 2 },
+		{ IBV_QPT_RC, IBV_WR_RDMA_WRITE, "opcode=RC_ACKNOWLEDGE nth=1 drop", 1, 0 },
+		{ IBV_QPT_RC, IBV_WR_RDMA_READ, "opcode=RC_READ_RESPONSE_LAST nth=1 drop", 2, 1 },
+		{ IBV_QPT_UC, IBV_WR_RDMA_WRITE, "opcode=UC_WRITE_LAST nth=1 drop", 1, 1 },
+	};
+
+	for (size_t i = 0; i < LAB_ARRAY(cases); i++) {
+		const struct lab_peer_options o = {
+			.type = cases[i].type, .timeout = 19, .retry_cnt = 7, .rnr_retry = 7
+		};
+		const int from = cases[i].from, to = 3 - from;
+		struct counts before[3], now[3];
+		struct lab_peer *p[2];
+		struct lab_work w;
+
+		assert_int_equal(system("umbel fault clear"), 0);
+		fault("%s", cases[i].rule);
+		lab_peers(p, &o, state);
+		w = work_of(cases[i].opcode, p[1], 50000);
+		for (int host = 1; host <= 2; host++)
+			before[host] = counts_of(host);
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+		while (!fired(0)) /* UC waits for nobody */
+			usleep(10000);
+		for (int host = 1; host <= 2; host++)
+			now[host] = counts_of(host);
+		assert_true(now[from].xmit_bytes - before[from].xmit_bytes >= 50000);
+		assert_int_equal((now[from].xmit - before[from].xmit) -
+		                         (now[to].rcv - before[to].rcv),
+		                 cases[i].lost);
 	}
 }
 
@@ -1117,6 +1232,8 @@ int main(void)
 		  no_faults, (void *)(uintptr_t)lab_open },
 		FAULT_TEST(a_rule_holds_for_its_time),
 		FAULT_TEST(only_what_crosses_the_link_gets_lost),
+		FAULT_TEST(what_gets_lost_is_sent_and_not_received),
+		FAULT_BOTH(packets_of_connections_count_alike),
 		FAULT_TEST(the_same_seed_brings_the_same_faults),
 		FAULT_BOTH(what_gets_lost_is_sent_again),
 		FAULT_BOTH(what_gets_lost_is_sent_again_after_a_fork),
@@ -1149,6 +1266,7 @@ int main(void)
 	/* on Ethernet the network makes the copies */
 	const struct CMUnitTest groups[] = {
 		FAULT_TEST(a_member_alone_misses_a_message),
+		FAULT_TEST(what_gets_lost_on_a_link_is_received_before_it_only),
 	};
 	int failed;
 

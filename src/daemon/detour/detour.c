@@ -361,6 +361,22 @@ static void show(struct daemon_detour *d, const struct daemon_parcel *p,
 	                                                     .note = note_of(v, note) });
 }
 
+/* Adds the packet to the counters of the ports that it crosses, by what rules do to it.
+ * Acknowledgements are in no counter, whichever way they go. */
+static void count(struct daemon_detour *d, const struct daemon_parcel *p)
+{
+	const struct control_detour *packet = &p->packet;
+	struct fabric_mishap m = { .fate = daemon_rules_fate, .arg = &d->rules };
+
+	if (packet->h.bth.opcode == WIRE_OPCODE(WIRE_TRANSPORT_RC, WIRE_ACKNOWLEDGE) ||
+	    packet->h.bth.opcode == WIRE_OPCODE_CNP)
+		return;
+	if (d->rules.n_losing)
+		m.behind = daemon_rules_scratch(&d->rules);
+	fabric_flow_count_packet(d->f, p->flow, packet->payload_bytes,
+	                         d->rules.n_losing ? &m : NULL);
+}
+
 /* The packet has its turn. */
 static void pass(struct daemon_detour *d, struct daemon_parcel *p)
 {
@@ -368,6 +384,7 @@ static void pass(struct daemon_detour *d, struct daemon_parcel *p)
 	const uint32_t src_qpn = p->packet.src_qpn;
 
 	p->cut = v.cut;
+	count(d, p);
 	if (d->captures->n_data)
 		show(d, p, &v);
 	if (v.faults & DAEMON_FAULT_NAK)

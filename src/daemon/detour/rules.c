@@ -677,6 +677,38 @@ static void note_damage(const struct daemon_rule *r, const struct daemon_rule_pa
 		p->path->reached[i]->stats.damaged++;
 }
 
+/* Whether packets that the rule loses, or damages, get no further than this link. A rule that names
+ * none loses them on the last one; without links, there it is. */
+static bool loses_on(const struct daemon_rules *rules, const struct daemon_rule *r,
+                     const struct fabric_port *out)
+{
+	if (out->ethernet)
+		return true;
+	if (r->link)
+		return out == r->link || out == r->link->peer;
+	if (!out->peer || out->peer->node->type == FABRIC_SWITCH)
+		return false;
+	return !r->to_host || host_of(rules, out->peer) == r->to_host;
+}
+
+enum fabric_fate daemon_rules_fate(void *arg, const struct fabric_port *out)
+{
+	const struct daemon_rules *rules = arg;
+	enum fabric_fate fate = FABRIC_FATE_ARRIVES;
+
+	for (unsigned i = 0; i < rules->n_losing && fate != FABRIC_FATE_LOST; i++)
+		if (loses_on(rules, rules->losing[i], out))
+			fate = rules->losing[i]->fault == DAEMON_FAULT_DROP ? FABRIC_FATE_LOST
+			                                                    : FABRIC_FATE_DAMAGED;
+	return fate;
+}
+
+uint8_t *daemon_rules_scratch(struct daemon_rules *rules)
+{
+	memset(rules->behind, 0, rules->f->n_switches + rules->f->n_hca_ports);
+	return rules->behind;
+}
+
 /* ---- copies of multicast packets ---- */
 
 /* Whether the rule is about some copies of the packet: it drops these, and no others. */
@@ -699,7 +731,7 @@ static uint8_t *mark_of(const struct daemon_rules *rules, const struct fabric_po
 static void cut_behind(struct daemon_rules *rules, const struct daemon_rule_packet *p,
                        const struct fabric_port *link, uint8_t *cut)
 {
-	memset(rules->behind, 0, rules->f->n_switches + rules->f->n_hca_ports);
+	daemon_rules_scratch(rules);
 	for (uint32_t i = 0; i < p->path->n_hops; i++) {
 		const struct fabric_port *out = p->path->hop[i].out;
 
@@ -752,10 +784,13 @@ struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,
 	struct daemon_verdict v = { .faults = 0 };
 	struct daemon_rule *r;
 
+	rules->n_losing = 0;
 	TAILQ_FOREACH(r, &rules->all, entry)
 	{
 		if (!is_chosen(rules, r, packet) || !daemon_rule_fires(rules, r))
 			continue;
+		if (r->fault & (DAEMON_FAULT_DROP | DAEMON_FAULT_CORRUPT))
+			rules->losing[rules->n_losing++] = r;
 		if (r->fault == DAEMON_FAULT_CORRUPT)
 			note_damage(r, packet);
 		if (is_about_copies(r, packet)) {

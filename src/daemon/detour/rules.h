@@ -32,6 +32,7 @@
 #include <sys/queue.h>
 
 #include "control/message.h"
+#include "fabric/forwarding/mcast_path.h"
 #include "wire/ib.h"
 
 struct fabric;
@@ -103,6 +104,9 @@ struct daemon_rules {
 	TAILQ_HEAD(, daemon_rule) all;
 	unsigned n, last_number;
 	unsigned n_calls, n_links; /* of these are about calls, and about links */
+	const struct daemon_rule
+	        *losing[DAEMON_RULES]; /* that keep the packet that was judged last */
+	unsigned n_losing;             /* from arriving, or copies of it */
 };
 
 /* A packet, for rules. */
@@ -148,6 +152,11 @@ bool daemon_rule_fires(const struct daemon_rules *rules, struct daemon_rule *r);
  * @hca; @qpn 0: by no queue pair. NULL: nothing happens. Counts it. */
 const struct daemon_rule *daemon_rules_judge_call(struct daemon_rules *rules, unsigned kind,
                                                   uint32_t hca, uint32_t qpn, uint64_t now_ns);
+
+/* Where the packet that was judged last gets lost: a struct fabric_mishap's function and scratch.
+ */
+enum fabric_fate daemon_rules_fate(void *rules, const struct fabric_port *out);
+uint8_t *daemon_rules_scratch(struct daemon_rules *rules);
 
 /* What happens to the packet; counts it. */
 struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,

@@ -192,8 +192,9 @@ void show_add_sent(const struct daemon_show *s, struct show_at *at, struct show_
 	{
 		const struct shm_flow_count *c = &s->f->region->flow_counts[flow->id];
 
-		packets += atomic_load_explicit(&c->packets, memory_order_relaxed);
-		bytes += atomic_load_explicit(&c->bytes, memory_order_relaxed);
+		packets += flow->passed_packets +
+		           atomic_load_explicit(&c->packets, memory_order_relaxed);
+		bytes += flow->passed_bytes + atomic_load_explicit(&c->bytes, memory_order_relaxed);
 	}
 	at->work += FLOW_COST * qp->n_flows;
 	show_add_u64(o, "sent_packets", packets);

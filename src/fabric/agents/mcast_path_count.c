@@ -23,7 +23,34 @@ struct sent {
 	uint64_t headers; /* bytes beside the payload */
 	bool is_ud;
 	uint8_t sl;
+	uint32_t n_switches;
+	const struct fabric_mishap *mishap; /* NULL: they arrive */
 };
+
+/* The mark of a switch or of an HCA's port: that they do not come there. */
+static uint8_t *mark_of(const struct sent *more, const struct fabric_port *at)
+{
+	return at->node->type == FABRIC_SWITCH
+	               ? &more->mishap->behind[at->node->index]
+	               : &more->mishap->behind[more->n_switches + at->index];
+}
+
+static bool come_to(const struct sent *more, const struct fabric_port *at)
+{
+	return !more->mishap || !*mark_of(more, at);
+}
+
+/* Whether they are received at the other end of the link. */
+static bool are_received(const struct sent *more, const struct fabric_port *out)
+{
+	enum fabric_fate fate = FABRIC_FATE_ARRIVES;
+
+	if (more->mishap)
+		fate = more->mishap->fate(more->mishap->arg, out);
+	if (fate != FABRIC_FATE_ARRIVES && out->peer)
+		*mark_of(more, out->peer) = 1;
+	return fate != FABRIC_FATE_LOST;
+}
 
 static uint64_t header_bytes(const struct fabric_flow_key *key, uint8_t type)
 {
@@ -32,14 +59,15 @@ static uint64_t header_bytes(const struct fabric_flow_key *key, uint8_t type)
 }
 
 /* Counts by SL and lane; what is of SL 0 and lane 0 is the rest of what the port has counted. */
-static void count_lanes(struct fabric_port *out, uint8_t vl, const struct sent *more)
+static void count_lanes(struct fabric_port *out, const struct fabric_port *to, uint8_t vl,
+                        const struct sent *more)
 {
 	struct fabric_lanes *xmit, *recv;
 
 	if (!vl && !more->sl)
 		return;
 	xmit = fabric_lanes_get(out);
-	recv = out->peer ? fabric_lanes_get(out->peer) : NULL;
+	recv = to ? fabric_lanes_get(out->peer) : NULL;
 	if (xmit)
 		xmit->counts.xmit_bytes[more->sl] += more->bytes + more->headers;
 	if (!recv)
@@ -53,21 +81,24 @@ static void count_lanes(struct fabric_port *out, uint8_t vl, const struct sent *
 
 static void count_link(struct fabric_port *out, uint8_t vl, const struct sent *more)
 {
-	if (vl == FABRIC_LANE_NONE)
+	struct fabric_port *to;
+
+	if (vl == FABRIC_LANE_NONE || (out->node->type == FABRIC_SWITCH && !come_to(more, out)))
 		return;
+	to = are_received(more, out) ? out->peer : NULL;
 	out->stats.xmit_packets += more->packets;
 	out->stats.xmit_mcast += more->mcast;
 	out->stats.xmit_bytes += more->bytes;
 	out->stats.xmit_headers += more->headers;
-	if (out->peer) {
-		out->peer->stats.recv_packets += more->packets;
-		out->peer->stats.recv_mcast += more->mcast;
-		out->peer->stats.recv_bytes += more->bytes;
-		out->peer->stats.recv_headers += more->headers;
-		out->peer->stats.recv_ud_packets += more->is_ud ? more->packets : 0;
-		out->peer->stats.recv_ud_bytes += more->is_ud ? more->bytes + more->headers : 0;
+	if (to) {
+		to->stats.recv_packets += more->packets;
+		to->stats.recv_mcast += more->mcast;
+		to->stats.recv_bytes += more->bytes;
+		to->stats.recv_headers += more->headers;
+		to->stats.recv_ud_packets += more->is_ud ? more->packets : 0;
+		to->stats.recv_ud_bytes += more->is_ud ? more->bytes + more->headers : 0;
 	}
-	count_lanes(out, vl, more);
+	count_lanes(out, to, vl, more);
 }
 
 /* Counts packets that @at drops; if their partition is the reason, sends a trap too. */
@@ -92,6 +123,8 @@ static void count_losses(struct fabric *f, const struct fabric_flow *flow, const
 		const struct fabric_mcast_path_loss *l = &s->loss[i];
 		struct fabric_port *at = l->at->num ? l->at : flow->from->peer;
 
+		if (at->node->type == FABRIC_SWITCH && !come_to(more, at))
+			continue;
 		/* a switch sends no packet back to where it came from */
 		if (!s->ingress || l->at->peer != flow->from)
 			count_loss(f, flow, at, l->why, more);
@@ -116,7 +149,7 @@ static void count_in_vain(const struct fabric *f, const struct fabric_flow *flow
 		if (s->reached[i] == flow->from)
 			continue;
 		is_heard = true;
-		if (!is_attached(f, flow, s->reached[i]))
+		if (come_to(more, s->reached[i]) && !is_attached(f, flow, s->reached[i]))
 			s->reached[i]->stats.mcast_unattached += more->packets;
 	}
 	if (!is_heard)
@@ -131,6 +164,8 @@ static void count_path(struct fabric *f, const struct fabric_flow *flow, const s
 	if (s->ingress)
 		count_link(flow->from, flow->vl, more);
 	if (flow->start == FABRIC_FLOW_BARRED) {
+		if (!flow->from->peer || !come_to(more, flow->from->peer))
+			return;
 		count_loss(f, flow, flow->from->peer, FABRIC_LOST_RCV_PKEY, more);
 		return;
 	}
@@ -205,6 +240,8 @@ static void count_in_memory(struct fabric_port *from, struct fabric_port *to,
 		return;
 	from->stats.xmit_packets += more->packets;
 	from->stats.xmit_bytes += more->bytes;
+	if (!are_received(more, from))
+		return;
 	to->stats.recv_packets += more->packets;
 	to->stats.recv_bytes += more->bytes;
 }
@@ -235,26 +272,15 @@ static void count_back(struct fabric *f, struct fabric_flow *flow, uint8_t type)
 		count_link(flow->back->hop[i].out, flow->back->hop[i].vl, &more);
 }
 
-void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
+/* Adds what was sent to all that it crosses. */
+static void add_sent(struct fabric *f, struct fabric_flow *flow, uint8_t type, struct sent more)
 {
-	struct fabric_flow_counted *counted = &f->flows->counted[flow->id];
-	struct shm_flow_count *c = &f->region->flow_counts[flow->id];
-	uint64_t packets = atomic_load_explicit(&c->packets, memory_order_relaxed);
-	uint64_t bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed);
-	struct sent more = { .packets = packets - counted->packets,
-		             .bytes = bytes - counted->bytes };
-	uint8_t type = f->region->qps[SHM_QP_INDEX(flow->key.qpn)].type;
-
-	count_back(f, flow, type);
-	if (!more.packets && !more.bytes)
-		return;
 	if (ib_lid_is_mcast(flow->key.dlid))
 		more.mcast = more.packets;
 	more.sl = flow->key.sl;
 	more.is_ud = type == IBV_QPT_UD;
 	more.headers = more.packets * header_bytes(&flow->key, type);
-	counted->packets = packets;
-	counted->bytes = bytes;
+	more.n_switches = f->n_switches;
 	flow->path->packets += more.packets;
 	flow->path->bytes += more.bytes;
 	if (flow->path->group) {
@@ -272,4 +298,31 @@ void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
 	f->flows->work += flow->path->n_hops;
 	if (more.mcast)
 		f->flows->work += LOOK_FOR_GROUP_WORK * flow->path->n_reached;
+}
+
+void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
+{
+	struct fabric_flow_counted *counted = &f->flows->counted[flow->id];
+	struct shm_flow_count *c = &f->region->flow_counts[flow->id];
+	uint64_t packets = atomic_load_explicit(&c->packets, memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed);
+	struct sent more = { .packets = packets - counted->packets,
+		             .bytes = bytes - counted->bytes };
+	uint8_t type = f->region->qps[SHM_QP_INDEX(flow->key.qpn)].type;
+
+	count_back(f, flow, type);
+	if (!more.packets && !more.bytes)
+		return;
+	counted->packets = packets;
+	counted->bytes = bytes;
+	add_sent(f, flow, type, more);
+}
+
+void fabric_flow_count_packet(struct fabric *f, struct fabric_flow *flow, uint32_t bytes,
+                              const struct fabric_mishap *m)
+{
+	flow->passed_packets++;
+	flow->passed_bytes += bytes;
+	add_sent(f, flow, f->region->qps[SHM_QP_INDEX(flow->key.qpn)].type,
+	         (struct sent){ .packets = 1, .bytes = bytes, .mishap = m });
 }

@@ -146,6 +146,28 @@ bool fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow);
 /* Whether something was counted on the flow with this number since it was last added up. */
 bool fabric_flow_has_more(const struct fabric *f, uint32_t id);
 
+/* What becomes of a packet on a link. */
+enum fabric_fate {
+	FABRIC_FATE_ARRIVES,
+	FABRIC_FATE_DAMAGED, /* it arrives, and goes no further */
+	FABRIC_FATE_LOST,
+};
+
+/* Why a packet that goes by the daemon does not arrive. */
+struct fabric_mishap {
+	/* on the link that begins at @out; on Ethernet, where there is none, @out is its sender's
+	 * port */
+	enum fabric_fate (*fate)(void *arg, const struct fabric_port *out);
+	void *arg;
+	uint8_t *behind; /* scratch, zero: by switch, then by HCA port, whether it does not come
+	                    there */
+};
+
+/* Adds a packet of the flow to the ports that it crosses, which its sender has not counted as the
+ * daemon sees it. @m: NULL if it arrives. */
+void fabric_flow_count_packet(struct fabric *f, struct fabric_flow *flow, uint32_t bytes,
+                              const struct fabric_mishap *m);
+
 /* Adds what the flow's sender has counted since the last call to the ports along the path, and to
  * those of the way back, if that is known. */
 void fabric_flow_count(struct fabric *f, struct fabric_flow *flow);

@@ -42,6 +42,7 @@ struct fabric_flow {
 	struct fabric_mcast_path *back; /* the way of the responses; NULL: none have come */
 	uint32_t n_under_way;           /* packets of it that somebody keeps for later */
 	bool is_given_up;               /* its sender has none any more; it waits for these */
+	uint64_t passed_packets, passed_bytes; /* that went by the daemon, which counts them */
 };
 
 /* How many of a flow's packets, and of the responses, have been added to the ports' counters. In an

@@ -46,6 +46,18 @@ static uint8_t path_bits(const struct shm_region *r, const struct hca_flow *f)
 	return f->count ? (uint8_t)(f->dest.lid & ((1u << r->ports[f->dest_port].lmc) - 1)) : 0;
 }
 
+/* Where its sender counts packets. Connected queue pairs know by themselves which the daemon
+ * counts.
+ */
+static struct shm_flow_count *count_of(const struct hca_sender *s, struct hca_flow *f)
+{
+	const struct shm_region *r = &s->process->region;
+
+	if (f->detours && r->qps[SHM_QP_INDEX(s->qpn)].type == IBV_QPT_UD)
+		return &f->uncounted;
+	return &r->flow_counts[f->id];
+}
+
 /* How its packets leave: to receivers here, by the network, or both. */
 static const struct hca_link_ops *link_of(const struct hca_sender *s, const struct hca_flow *f)
 {
@@ -88,6 +100,7 @@ static int refresh(struct hca_sender *s, struct hca_flow *f)
 	f->leaves = s->network && (flags & SHM_FLOW_ROCE);
 	f->detours = flags & SHM_FLOW_DETOUR;
 	f->link = link_of(s, f);
+	f->sent = count_of(s, f);
 	f->path_bits = 0;
 	if (f->is_mcast)
 		follow_list(s->process, f);
@@ -219,7 +232,6 @@ static struct hca_flow *flow_new(struct hca_sender *s, const struct hca_ah *ah)
 	f->is_mcast = ib_lid_is_mcast((uint16_t)f->dest.lid);
 	f->id = put.flow[0];
 	f->shm = &p->region.flows[f->id];
-	f->sent = &p->region.flow_counts[f->id];
 	f->seen_packets = 0;
 	for (uint32_t i = 0; i < f->room; i++) /* copies were another sender's */
 		hca_receiver_init(p, &f->to[i], 0);

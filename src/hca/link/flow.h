@@ -45,7 +45,8 @@ struct hca_flow {
 	uint32_t *list;          /* QP numbers as the record lists them */
 	struct hca_receiver *to; /* the same queue pairs; unicast: one */
 	const struct shm_flow *shm;
-	struct shm_flow_count *sent;
+	struct shm_flow_count *sent; /* where the sender counts: in shared memory, or here below */
+	struct shm_flow_count uncounted; /* of datagrams that go by the daemon, which counts them */
 };
 
 /* Whether the copy is what the record says. */

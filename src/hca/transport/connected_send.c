@@ -189,6 +189,8 @@ void hca_connected_count(struct hca_connected_qp *c, const struct shm_request *r
 
 	if (hca_operation(r->opcode) & HCA_OP_LOCAL)
 		return;
+	if (c->wire && hca_connected_detours(c->shm))
+		return; /* the daemon counts its packets */
 	f = hca_flow_get(&c->qp.sender, &c->path);
 	if (f)
 		count(c, f, r);
