@@ -619,7 +619,7 @@ struct control_describe_port_reply {
 	uint64_t unicast_xmit_packets, unicast_rcv_packets;
 	uint64_t multicast_xmit_packets, multicast_rcv_packets;
 	uint64_t symbol_errors, rcv_errors;
-	uint64_t link_downed, rcv_switch_relay_errors, xmit_discards;
+	uint64_t link_downed, link_error_recovery, rcv_switch_relay_errors, xmit_discards;
 	uint64_t xmit_constraint_errors, rcv_constraint_errors;
 	char node_desc[64]; /* without an end, if it is that long */
 };

@@ -58,7 +58,7 @@ for name in br0 eth0 p1 p2 r1; do
 done
 ip -o link > "$TMPDIR/links"
 expect 0 "*is up: 4 hosts*" umbel up --roce-hosts 4
-for fault in width=1x speed=SDR errors=1 flap=1ms; do
+for fault in width=1x speed=SDR errors=1 recoveries=1 flap=1ms; do
 	expect 2 "umbel: the port is a network device's: *" umbel fault add link=r1:1 $fault
 done
 expect 0 '' diff "$TMPDIR/links" <(ip -o link)

@@ -128,6 +128,22 @@ expect 0 10 umbel fault add link=sw1:3 flap=1ms
 expect 0 '0 0' fired 10
 expect 0 '' umbel fault clear
 
+# ---- a link that trains again without going down: both ends count that, and nobody else notices
+umbel exec h1 -- ibqueryerrors -k > /dev/null
+start recovers h2 ibv_asyncwatch
+wait_said recovers 'umbel_h2_0: async event FD [0-9]*$'
+n=$(umbel fault add link=h2:1 recoveries=2 every=2ms count=3)
+wait_until "rule $n has fired" has_fired "$n" '3 3'
+expect 0 $'h2 umbel_h2_0 1 \[LinkErrorRecoveryCounter == 6]\nsw1 2 \[LinkErrorRecoveryCounter == 6]' errors
+expect 0 '*LinkErrorRecoveryCounter:*.6*LinkDownedCounter:*.0*' umbel exec h1 -- perfquery 2 1
+expect 0 6 umbel exec h2 -- cat /sys/class/infiniband/umbel_h2_0/ports/1/counters/link_error_recovery
+expect 0 $((n + 1)) umbel fault add link=h2:1 recoveries=1000 # more than the counter has room for
+expect 0 '*LinkErrorRecoveryCounter:*.255*' umbel exec h1 -- perfquery 2 1
+! says recovers event_type || complain 'h2 has had an event'
+umbel exec h1 -- ibqueryerrors -k > /dev/null
+expect 0 '' errors
+umbel fault clear
+
 # ---- what makes no sense
 expect 2 'umbel: which link? write link=NODE:PORT' umbel fault add width=1x
 expect 2 'umbel: nothing is plugged in at that port' umbel fault add link=sw1:9 flap=1ms
@@ -140,12 +156,14 @@ for fault in width=4x width=12x speed=EDR speed=NDR; do
 	expect 2 'umbel: the link has no more than that' umbel fault add link=sw1:1 "$fault"
 done
 expect 2 "umbel: 'errors=0': at least 1" umbel fault add link=sw1:1 errors=0
+expect 2 "umbel: 'recoveries=0': at least 1" umbel fault add link=sw1:1 recoveries=0
+expect 2 'umbel: several times, but when*' umbel fault add link=sw1:1 recoveries=1 count=2
 expect 2 "umbel: 'every=1us': that is too often*" umbel fault add link=sw1:1 errors=1 every=1us
 expect 2 'umbel: the link must come up*' umbel fault add link=sw1:1 flap=2ms every=2ms
 expect 2 'umbel: several times, but when?*' umbel fault add link=sw1:1 flap=2ms count=2
 expect 2 'umbel: a width or a speed lasts*' umbel fault add link=sw1:1 width=1x count=2
 expect 2 'umbel: the rule ends before*' umbel fault add link=sw1:1 width=1x after=2s until=1s
-expect 2 'umbel: every= is of errors= and flap=*' umbel fault add link=sw1:1 drop every=1s
+expect 2 'umbel: every= is of errors=, recoveries= and flap=*' umbel fault add link=sw1:1 drop every=1s
 for word in qp=h1:1 to=h1:* nth=2 psn=0 opcode=CNP group=ff12::1; do
 	expect 2 'umbel: of what happens to a link*' umbel fault add link=sw1:1 flap=1ms "$word"
 done

@@ -37,7 +37,8 @@ static const char help[] =
         "nth=N, count=N, chance=P%, seed=N, after=TIME, until=TIME. RC and UC queue pairs that\n"
         "are connected already are not concerned: add the rules before.\n"
         "Of calls: post=ERROR, receive=ERROR, wc=STATUS, made=STATUS wr_id=N, register=ERROR.\n"
-        "Of a link: width=1x, speed=SDR, errors=N, flap=TIME; every=TIME. See umbel-fault(1).\n";
+        "Of a link: width=1x, speed=SDR, errors=N, recoveries=N, flap=TIME; every=TIME. See\n"
+        "umbel-fault(1).\n";
 
 #define WORDS 64
 

@@ -28,7 +28,9 @@ static void come(const struct daemon_rules *rules, struct daemon_rule *r, uint64
 
 	if ((lasts || r->link->state != IB_PORT_DOWN) && daemon_rule_fires(rules, r)) {
 		r->link->stats.symbol_errors += r->errors;
-		r->holds = !r->errors;
+		r->link->stats.link_recovered += r->recoveries;
+		r->link->peer->stats.link_recovered += r->recoveries; /* both train again */
+		r->holds = !r->errors && !r->recoveries;
 		r->ends_ns = !lasts        ? now_ns + r->down_ns
 		             : r->until_ns ? r->added_ns + r->until_ns
 		                           : BASE_TIMER_NEVER;

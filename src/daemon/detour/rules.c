@@ -241,6 +241,13 @@ static int read_errors(struct reading *r)
 	return r->rule->errors ? 0 : wrong(r, "at least 1");
 }
 
+static int read_recoveries(struct reading *r)
+{
+	if (read_number(r, UINT32_MAX, &r->rule->recoveries))
+		return -EINVAL;
+	return r->rule->recoveries ? 0 : wrong(r, "at least 1");
+}
+
 /* As in 1x */
 static int read_width(struct reading *r)
 {
@@ -371,6 +378,7 @@ static const struct {
 	{ "width", read_width, DAEMON_FAULT_WIDTH },
 	{ "speed", read_speed, DAEMON_FAULT_SPEED },
 	{ "errors", read_errors, DAEMON_FAULT_ERRORS },
+	{ "recoveries", read_recoveries, DAEMON_FAULT_RECOVERIES },
 	{ "flap", read_flap, DAEMON_FAULT_FLAP },
 };
 
@@ -449,7 +457,7 @@ static const char *wrong_with(const struct daemon_rule *r)
 	if (!r->fault)
 		return "the rule does not say what happens: drop, loss=, corrupt, duplicate, "
 		       "reorder, delay=, ecn or nak=; post=, receive=, wc=, made= or register=; "
-		       "width=, speed=, errors= or flap=";
+		       "width=, speed=, errors=, recoveries= or flap=";
 	if (r->has_wr_id && r->fault != DAEMON_FAULT_CALL_OF(CONTROL_CALL_MADE))
 		return "wr_id= is of completions that are made up: made=";
 	if (r->until_ns && r->until_ns <= r->after_ns)
@@ -457,7 +465,8 @@ static const char *wrong_with(const struct daemon_rule *r)
 	if (daemon_rule_is_about_link(r))
 		return wrong_with_link(r);
 	if (r->every_ns)
-		return "every= is of errors= and flap=; packets and calls come when they come";
+		return "every= is of errors=, recoveries= and flap=; packets and calls come when "
+		       "they come";
 	if (has_wrong_choice(r))
 		return "of calls a rule chooses by host= or qp=, nth=, count=, chance=, after= "
 		       "and until=; of registrations not by a queue pair";

@@ -55,8 +55,9 @@ enum daemon_fault {
 	/* of links, behind those of calls */
 	DAEMON_FAULT_WIDTH = 1 << 16,
 	DAEMON_FAULT_SPEED = 1 << 17,
-	DAEMON_FAULT_ERRORS = 1 << 18, /* of symbols, that the rule's port receives */
-	DAEMON_FAULT_FLAP = 1 << 19,   /* it is down for a time */
+	DAEMON_FAULT_ERRORS = 1 << 18,     /* of symbols, that the rule's port receives */
+	DAEMON_FAULT_FLAP = 1 << 19,       /* it is down for a time */
+	DAEMON_FAULT_RECOVERIES = 1 << 20, /* from errors, without going down */
 };
 #define DAEMON_FAULT_CALL_OF(kind) ((unsigned)DAEMON_FAULT_CALL << (kind))
 
@@ -87,9 +88,9 @@ struct daemon_rule {
 	int value;        /* of a call: errno, or enum ibv_wc_status */
 	bool has_wr_id;   /* of a completion that is made up; else it is that of another one */
 	uint64_t wr_id;
-	uint8_t up_to;    /* of a link: the widths or speeds that are left */
-	uint64_t errors;  /* likewise: each time */
-	uint64_t down_ns; /* likewise: for so long */
+	uint8_t up_to;               /* of a link: the widths or speeds that are left */
+	uint64_t errors, recoveries; /* likewise: each time */
+	uint64_t down_ns;            /* likewise: for so long */
 	/* of a link: bad_links.c's */
 	bool holds;               /* width and speed: the link has no more; flap: it is down */
 	uint64_t due_ns, ends_ns; /* when it comes next; when it holds no more */

@@ -27,6 +27,7 @@ static void fill(struct control_describe_port_reply *rep, const struct wire_port
 		.symbol_errors = basic->symbol_errors,
 		.rcv_errors = basic->rcv_errors,
 		.link_downed = basic->link_downed,
+		.link_error_recovery = basic->link_error_recovery,
 		.rcv_switch_relay_errors = basic->rcv_switch_relay_errors,
 		.xmit_discards = basic->xmit_discards,
 		.xmit_constraint_errors = basic->xmit_constraint_errors,

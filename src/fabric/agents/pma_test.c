@@ -325,6 +325,22 @@ static void a_link_that_went_down_is_counted_at_both_ends(void **state)
 	assert_int_equal(counters(l, SW_LID, TO_HOST).link_downed, 0);
 }
 
+static void links_that_recover_and_links_that_go_down_are_cleared_apart(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters c = { .port_select = 1,
+		                        .counter_select = PERF_SELECT_LINK_ERROR_RECOVERY };
+
+	l->f->hca_port[0]->stats.link_recovered = 300;
+	l->f->hca_port[0]->stats.link_downed = 2;
+	assert_int_equal(counters(l, 1, 1).link_error_recovery, UINT8_MAX);
+	c = write_counters(l, 1, &c);
+	assert_int_equal(c.link_error_recovery, 0);
+	assert_int_equal(c.link_downed, 2);
+	l->f->hca_port[0]->stats.link_recovered++;
+	assert_int_equal(counters(l, 1, 1).link_error_recovery, 1);
+}
+
 static void errors_of_symbols_and_of_packets_are_cleared_apart(void **state)
 {
 	struct lab *l = *state;
@@ -673,6 +689,7 @@ int main(void)
 		ACTIVE_TEST(the_two_attributes_are_cleared_apart),
 		ACTIVE_TEST(short_counters_stop_at_their_largest_value),
 		ACTIVE_TEST(a_link_that_went_down_is_counted_at_both_ends),
+		ACTIVE_TEST(links_that_recover_and_links_that_go_down_are_cleared_apart),
 		ACTIVE_TEST(errors_of_symbols_and_of_packets_are_cleared_apart),
 		ACTIVE_TEST(ports_that_there_are_not_are_a_bad_field),
 		ACTIVE_TEST(data_is_counted_by_service_level),

@@ -61,7 +61,7 @@ enum fabric_loss {
 	FABRIC_LOSSES,
 };
 
-#define FABRIC_COUNTERS 15 /* counters of a port that its PMA reports */
+#define FABRIC_COUNTERS 16 /* counters of a port that its PMA reports */
 
 /* An additional GUID of an HCA's port, set by a subnet manager (GUIDInfo). */
 struct fabric_alias {
@@ -110,7 +110,7 @@ struct fabric_port {
 		uint64_t xmit_mcast, recv_mcast;     /* those of the packets that went to a group */
 		uint64_t xmit_headers, recv_headers; /* bytes of headers and CRC */
 		uint64_t recv_ud_packets, recv_ud_bytes; /* of datagrams, with headers */
-		uint64_t link_downed;
+		uint64_t link_downed, link_recovered;    /* from errors, without going down */
 		uint64_t damaged;             /* packets that came so, and were dropped: faults */
 		uint64_t symbol_errors;       /* beside these */
 		uint64_t lost[FABRIC_LOSSES]; /* of a switch's port */
