@@ -229,3 +229,21 @@ unsigned wire_headers_decode(const uint8_t *in, size_t bytes, struct wire_header
 		done += codecs[__builtin_ctz(left)].get(in + done, h);
 	return done;
 }
+
+/* ---- credits: powers of two, and what lies in the middle between two of them ---- */
+
+unsigned wire_credits_encode(uint32_t n)
+{
+	unsigned log2, code;
+
+	if (n < 2)
+		return n;
+	log2 = 31 - (unsigned)__builtin_clz(n);
+	code = 2 * log2 + (n >> (log2 - 1) & 1);
+	return code < WIRE_AETH_NO_CREDITS ? code : WIRE_AETH_NO_CREDITS - 1;
+}
+
+uint32_t wire_credits_decode(unsigned code)
+{
+	return code < 2 ? code : (2 + (code & 1)) << (code / 2 - 1);
+}

@@ -57,6 +57,12 @@ enum wire_aeth_kind { WIRE_AETH_ACK = 0, WIRE_AETH_RNR = 1, WIRE_AETH_NAK = 3 };
 #define WIRE_AETH_SYNDROME(kind, value) ((uint8_t)((kind) << 5 | (value)))
 #define WIRE_AETH_NO_CREDITS            31
 
+/* The credits of an ACK, as section 9.7.7.2 encodes them: 0, 1, 2, 3, 4, 6, 8, 12, 16, and so on up
+ * to 32,768. The code of the largest such number that is not above @n; and the number of a code
+ * that is not WIRE_AETH_NO_CREDITS. */
+unsigned wire_credits_encode(uint32_t n);
+uint32_t wire_credits_decode(unsigned code);
+
 /* Codes of a NAK. */
 enum wire_nak {
 	WIRE_NAK_SEQUENCE,

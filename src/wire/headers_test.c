@@ -210,6 +210,25 @@ static void what_begins_a_message_says_so(void **state)
 	}
 }
 
+static void credits_are_encoded_as_the_specification_has_them(void **state)
+{
+	static const uint32_t table[] = { 0,    1,    2,    3,     4,     6,     8,    12,
+		                          16,   24,   32,   48,    64,    96,    128,  192,
+		                          256,  384,  512,  768,   1024,  1536,  2048, 3072,
+		                          4096, 6144, 8192, 12288, 16384, 24576, 32768 };
+
+	(void)state;
+	assert_int_equal(ARRAY_SIZE(table), WIRE_AETH_NO_CREDITS);
+	for (unsigned code = 0; code < ARRAY_SIZE(table); code++) {
+		assert_int_equal(wire_credits_decode(code), table[code]);
+		assert_int_equal(wire_credits_encode(table[code]), code);
+		if (code)
+			assert_int_equal(wire_credits_encode(table[code] - 1), code - 1);
+	}
+	assert_int_equal(wire_credits_encode(49152), 30);
+	assert_int_equal(wire_credits_encode(UINT32_MAX), 30);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +240,7 @@ int main(void)
 		cmocka_unit_test(every_opcode_encodes_as_many_bytes_as_the_table_says),
 		cmocka_unit_test(opcodes_have_the_numbers_of_the_specification),
 		cmocka_unit_test(what_begins_a_message_says_so),
+		cmocka_unit_test(credits_are_encoded_as_the_specification_has_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
