@@ -393,7 +393,8 @@ struct shm_ring {
 	_Atomic uint32_t consumed; /* positions below have been consumed; owner writes */
 	uint32_t gen;
 	uint32_t qpn;
-	_Atomic uint32_t waited_for; /* a request waits for a receive (shm/connection.h) */
+	/* a request waits for a receive (shm/connection.h), or a peer on another machine may */
+	_Atomic uint32_t waited_for;
 	/* of a shared receive queue: an event is due once fewer credits are left; 0: none is */
 	_Atomic uint32_t limit;
 	_Atomic uint32_t limit_reached; /* that was so: the event can be sent */

@@ -102,9 +102,10 @@ struct shm_wire {
 	 * daemon writes it */
 	_Atomic uint8_t broken;
 	/* whether its owner mostly posts a request after what has come; hints, without a lock */
-	_Atomic uint8_t unanswered; /* bool: it has not, since something came */
-	_Atomic uint8_t replies;    /* so often it did, the last times; see hca/transport/wire.c */
-	uint16_t reserved;
+	_Atomic uint8_t unanswered;  /* bool: it has not, since something came */
+	_Atomic uint8_t replies;     /* so often it did, the last times; see hca/transport/wire.c */
+	_Atomic uint8_t credits_due; /* bool: receives were posted, and the peer was told of none */
+	uint8_t reserved;
 	uint32_t n_responses;   /* that are yet to be sent */
 	uint32_t next_response; /* where the next one goes; counts up */
 	uint32_t next_saved;    /* likewise */

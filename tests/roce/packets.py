@@ -34,11 +34,19 @@ EMPTY = {'READ_REQUEST', 'ACKNOWLEDGE', 'ATOMIC_ACKNOWLEDGE'} | ATOMIC
 
 ACK, RNR, NAK = 0x00, 0x20, 0x60
 NO_CREDITS = 0x1F
+# What the other codes of an ACK mean.
+CREDITS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072,
+           4096, 6144, 8192, 12288, 16384, 24576, 32768)
 SEQUENCE, INVALID, ACCESS, OPERATION, INVALID_READ = range(5)
 
 
 def after(psn, n=1):
     return (psn + n) % PSNS
+
+
+def credits(n):
+    """The code of the most credits that are not more than @n."""
+    return max(code for code, number in enumerate(CREDITS) if number <= n)
 
 
 def distance(a, b):

@@ -6,6 +6,7 @@
  *
  *   create KEYS        another queue pair, instead of the last one: "qp NUMBER"
  *   connect KEYS       brings it to RTS: "ok"
+ *   reset              brings it to RESET: "ok"
  *   recv AT BYTES      posts a receive: "ok"
  *   post KEYS          posts a request: "ok"
  *   window AT BYTES    gives this memory a key that peers can invalidate: "window RKEY"
@@ -51,6 +52,7 @@ enum key {
 	RNR,
 	TIMER,
 	READS,
+	SRQ, /* bool */
 	/* post */
 	ID,
 	OPCODE, /* enum ibv_wr_opcode */
@@ -66,13 +68,12 @@ enum key {
 };
 
 static const char *const key_name[KEYS] = {
-	[UC] = "uc",         [PEER_QPN] = "peer", [MTU] = "mtu",
-	[SQ_PSN] = "sq_psn", [RQ_PSN] = "rq_psn", [TIMEOUT] = "timeout",
-	[RETRY] = "retry",   [RNR] = "rnr",       [TIMER] = "timer",
-	[READS] = "reads",   [ID] = "id",         [OPCODE] = "opcode",
-	[AT] = "at",         [BYTES] = "bytes",   [REMOTE_ADDR] = "remote",
-	[RKEY] = "rkey",     [IMM] = "imm",       [COMPARE] = "compare",
-	[SWAP] = "swap",     [FENCE] = "fence",
+	[UC] = "uc",         [PEER_QPN] = "peer",   [MTU] = "mtu",         [SQ_PSN] = "sq_psn",
+	[RQ_PSN] = "rq_psn", [TIMEOUT] = "timeout", [RETRY] = "retry",     [RNR] = "rnr",
+	[TIMER] = "timer",   [READS] = "reads",     [SRQ] = "srq",         [ID] = "id",
+	[OPCODE] = "opcode", [AT] = "at",           [BYTES] = "bytes",     [REMOTE_ADDR] = "remote",
+	[RKEY] = "rkey",     [IMM] = "imm",         [COMPARE] = "compare", [SWAP] = "swap",
+	[FENCE] = "fence",
 };
 
 static struct puppet {
@@ -82,6 +83,7 @@ static struct puppet {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr, *readable;
 	struct ibv_qp *qp;
+	struct ibv_srq *srq; /* its receives are there; or NULL */
 	uint64_t value[KEYS];
 	unsigned wait_ms;
 } puppet;
@@ -212,6 +214,16 @@ static void create_qp(struct puppet *p)
 		errno = ibv_destroy_qp(p->qp);
 		check(!errno, "ibv_destroy_qp");
 	}
+	if (p->srq) {
+		errno = ibv_destroy_srq(p->srq);
+		check(!errno, "ibv_destroy_srq");
+		p->srq = NULL;
+	}
+	if (p->value[SRQ]) {
+		init.srq = p->srq = ibv_create_srq(
+		        p->pd, &(struct ibv_srq_init_attr){ .attr = { DEPTH, 1, 0 } });
+		check(p->srq, "ibv_create_srq");
+	}
 	init.qp_type = p->value[UC] ? IBV_QPT_UC : IBV_QPT_RC;
 	p->qp = ibv_create_qp(p->pd, &init);
 	check(p->qp, "ibv_create_qp");
@@ -226,7 +238,7 @@ static void post_receive(struct puppet *p)
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	wr.wr_id = (uint64_t)(at - area);
-	errno = ibv_post_recv(p->qp, &wr, &bad);
+	errno = p->srq ? ibv_post_srq_recv(p->srq, &wr, &bad) : ibv_post_recv(p->qp, &wr, &bad);
 	check(!errno, "ibv_post_recv");
 	puts("ok");
 }
@@ -347,6 +359,15 @@ static void move(struct puppet *p)
 	puts("ok");
 }
 
+static void reset(struct puppet *p)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	errno = ibv_modify_qp(p->qp, &attr, IBV_QP_STATE);
+	check(!errno, "RESET");
+	puts("ok");
+}
+
 static void peek(void)
 {
 	uint32_t bytes;
@@ -372,6 +393,8 @@ static void obey(struct puppet *p, const char *command)
 		create_qp(p);
 	else if (!strcmp(command, "connect"))
 		connect_qp(p);
+	else if (!strcmp(command, "reset"))
+		reset(p);
 	else if (!strcmp(command, "recv"))
 		post_receive(p);
 	else if (!strcmp(command, "post"))

@@ -58,13 +58,13 @@ def write_again(c):
     c.nothing_came()
 
 
-def expect_read(c, psn, data, begin, msn):
+def expect_read(c, psn, data, begin, msn, syndrome=packets.ACK):
     """What a READ of all @data that lies behind @begin gets."""
     n = (len(data) - 1) // 256 + 1
     for i in range(begin // 256, n):
         name = ('READ_ONLY' if begin // 256 + 1 == n else 'READ_FIRST' if i == begin // 256
                 else 'READ_LAST' if i + 1 == n else 'READ_MIDDLE')
-        more = {} if name == 'READ_MIDDLE' else dict(syndrome=packets.ACK | packets.NO_CREDITS, msn=msn)
+        more = {} if name == 'READ_MIDDLE' else dict(syndrome=syndrome, msn=msn)
         c.hear(name, psn + i, payload=data[256 * i:256 * (i + 1)], **more)
 
 
@@ -101,7 +101,7 @@ def atomic_again(c, what):
         p = dict(swap=i + 1, compare=i) if what == 'COMPARE_SWAP' else dict(swap=1)
         psn = c.request(what, **p, **fields)
         c.told += 1
-        c.hear('ATOMIC_ACKNOWLEDGE', psn, original=i, msn=c.told, syndrome=packets.ACK | packets.NO_CREDITS)
+        c.hear('ATOMIC_ACKNOWLEDGE', psn, original=i, msn=c.told, syndrome=packets.ACK)
         answers[psn] = i, p
     c.poke(8, 8, 0xFF)
     for psn, (i, p) in answers.items():
@@ -154,6 +154,7 @@ def missing_in_message(c):
     c.refused(after(first, 2), SEQUENCE)
     for i in (2, 3, 4):
         c.send(names[i], first + i, ack=i == 4, payload=data[256 * i:256 * (i + 1)])
+    c.receives = 0
     c.acknowledged(after(first, 4), 1)
     c.completes(0, bytes=1100)
     c.holds(0, data)
@@ -338,6 +339,7 @@ def requests_of_strangers(c):
     c.send('SEND_ONLY', psn, ack=True, opcode=packets.RC | 0x1F)
     c.send('SEND_ONLY', psn, ack=True, payload=b'x', pad=0)
     c.counts('no_qp', no_qp, 3)
+    c.receives = 0
     c.acknowledged(psn, 1)
     c.ours = after(psn)
     c.completes(0, bytes=4)
@@ -357,7 +359,7 @@ def answers_in_order(c):
     add = c.request('FETCH_ADD', swap=5, **key)
     again = c.request('READ_REQUEST', length=8, **key)
     send = c.request('SEND_ONLY', payload=b'behind')
-    expect_read(c, read, bytes(700), 0, 1)
+    expect_read(c, read, bytes(700), 0, 1, packets.ACK | 1)
     c.hear('ATOMIC_ACKNOWLEDGE', add, original=0, msn=2)
     c.hear('READ_ONLY', again, payload=struct.pack('=Q', 5), msn=3)
     c.acknowledged(send, 4)

@@ -26,6 +26,8 @@ INV_RD_REQ = 15
 RTS, SQD, ERR = 3, 4, 6
 QP_REQ_ERR, QP_ACCESS_ERR = 2, 3
 OPCODE = {'WRITE': 0, 'WRITE_IMM': 1, 'SEND': 2, 'SEND_IMM': 3, 'READ': 4, 'CAS': 5, 'ADD': 6, 'SEND_INV': 9}
+TAKES_RECEIVE = ('SEND_FIRST', 'SEND_ONLY', 'SEND_ONLY_IMM', 'SEND_ONLY_INVALIDATE', 'WRITE_LAST_IMM',
+                 'WRITE_ONLY_IMM')
 
 
 class Wrong(Exception):
@@ -124,7 +126,7 @@ class Case:
         Case.made += 1
         # both directions come around soon
         self.keys = dict(uc=0, peer=QPN + Case.made, mtu=1, sq_psn=0xFFFFFE, rq_psn=0xFFFFFD, timeout=0,
-                         retry=7, rnr=7, timer=1, reads=16)
+                         retry=7, rnr=7, timer=1, reads=16, srq=0)
         self.keys.update(keys)
         self.transport = packets.UC if self.keys['uc'] else packets.RC
         self.mtu = MTUS[self.keys['mtu']]
@@ -135,6 +137,8 @@ class Case:
         self.ours = self.keys['rq_psn']  # of our next one
         self.msn = 0  # of its, that it has carried out
         self.told = 0  # MSN of ours
+        self.receives = 0  # that its program has posted, and no message of ours has taken
+        self.starves = False  # it has told that there are none
 
     # ---- the program
 
@@ -143,7 +147,16 @@ class Case:
         self.puppet.tell('post', *(f'{k}={v}' for k, v in keys.items()))
 
     def receive(self, at, bytes):
+        """If we were told that there was none, we are told of it."""
         self.puppet.tell('recv', at, bytes)
+        self.receives += 1
+        if self.starves:
+            self.hear('ACKNOWLEDGE', self.ours - 1, syndrome=self.all_is_well())
+            self.starves = False
+
+    def all_is_well(self):
+        """The syndrome that says so."""
+        return packets.ACK | (packets.NO_CREDITS if self.keys['srq'] else packets.credits(self.receives))
 
     def completes(self, id, status=SUCCESS, **expected):
         """The next completion is that."""
@@ -218,6 +231,8 @@ class Case:
         for key, value in expected.items():
             if getattr(p, key) != value:
                 raise Wrong(f'{p}; its {key} is not {value}, but {getattr(p, key)}')
+        if p.operation in packets.AETH and (p.syndrome == packets.ACK or p.syndrome & 0x60 == packets.RNR):
+            self.starves = not self.keys['srq']
         return p
 
     def send(self, operation, psn, **fields):
@@ -227,9 +242,10 @@ class Case:
 
     # ---- as its responder
 
-    def ack(self, psn, msn=None):
+    def ack(self, psn, msn=None, credits=None):
         self.msn = self.msn + 1 if msn is None else msn
-        self.send('ACKNOWLEDGE', psn, msn=self.msn)
+        code = packets.NO_CREDITS if credits is None else packets.credits(credits)
+        self.send('ACKNOWLEDGE', psn, msn=self.msn % packets.PSNS, syndrome=packets.ACK | code)
 
     def nak(self, psn, code):
         self.send('ACKNOWLEDGE', psn, syndrome=packets.NAK | code, msn=self.msn)
@@ -245,13 +261,15 @@ class Case:
     def request(self, operation, n=1, ack=True, **fields):
         """With the next PSN; of a READ, @n."""
         psn = self.ours
+        if operation in TAKES_RECEIVE and self.receives:
+            self.receives -= 1
         self.send(operation, psn, ack=ack, **fields)
         self.ours = after(psn, n)
         return psn
 
     def acknowledged(self, psn, msn):
         self.told = msn
-        self.hear('ACKNOWLEDGE', psn, syndrome=packets.ACK | packets.NO_CREDITS, msn=msn)
+        self.hear('ACKNOWLEDGE', psn, syndrome=self.all_is_well(), msn=msn)
 
     def refused(self, psn, code, msn=None):
         self.hear('ACKNOWLEDGE', psn, syndrome=packets.NAK | code, msn=self.told if msn is None else msn)
@@ -269,6 +287,12 @@ class Case:
         before = self.counter('rp_cnp_ignored')
         self.wire.send(Packet(opcode=packets.CNP, qpn=self.qpn, payload=bytes(16)))
         self.counts('rp_cnp_ignored', before)
+
+    def nothing_came_but(self, ids):
+        """Likewise, but for the completions of these requests."""
+        for id in ids:
+            self.completes(id)
+        self.nothing_came()
 
     def is_silent(self):
         """It is in error, and does not answer any more."""

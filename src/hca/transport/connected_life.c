@@ -11,10 +11,21 @@
 #include "hca/transport/place.h"
 #include "hca/transport/wire.h"
 
+/* Receives were posted that somebody waits for. */
+static BASE_COLD void help(struct hca_qp *qp)
+{
+	struct hca_connected_qp *c = hca_connected(qp);
+
+	if (!c->wire)
+		hca_connected_help(qp);
+	else if (!qp->rq->srq)
+		hca_wire_tell_credits(c);
+}
+
 static int connected_init(struct hca_qp *qp)
 {
 	qp->rq->connected = qp;
-	qp->rq->help = hca_connected_help;
+	qp->rq->help = help;
 	return hca_mr_publish_keys(qp->ctx->process, hca_connections_wait);
 }
 

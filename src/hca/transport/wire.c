@@ -172,10 +172,10 @@ static void fini(struct hca_wire *w)
 	free(w->payload);
 }
 
-void hca_wire_watch(struct hca_wire *w)
+static void watch(struct hca_process *p, uint32_t qpn, const struct hca_sender *sender,
+                  bool detours)
 {
-	struct hca_process *p = w->end.process;
-	uint32_t index = SHM_QP_INDEX(w->qpn);
+	uint32_t index = SHM_QP_INDEX(qpn);
 	struct shm_wire_busy *busy = &p->region.wire_busy[index / 64];
 
 	/* seq_cst: what it waits for is written before the look, and read after the bit is taken */
@@ -186,10 +186,15 @@ void hca_wire_watch(struct hca_wire *w)
 	 * and then looks for bits */
 	if (atomic_load_explicit(&p->region.data->ticking, memory_order_seq_cst))
 		return;
-	if (w->path.detours)
+	if (detours)
 		hca_detour_call(p);
-	else if (w->sender->network)
-		hca_roce_call_daemon(hca_roce(w->sender->network));
+	else if (sender->network)
+		hca_roce_call_daemon(hca_roce(sender->network));
+}
+
+void hca_wire_watch(struct hca_wire *w)
+{
+	watch(w->end.process, w->qpn, w->sender, w->path.detours);
 }
 
 /* ---- its owner ---- */
@@ -287,6 +292,7 @@ static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
 	s->expected = c->qp.connection.rq_psn;
 	s->msn = 0;
 	s->nak_sent = s->operation = s->ack_due = 0;
+	atomic_store_explicit(&s->credits_due, false, memory_order_relaxed);
 	s->keeps = false;
 	s->n_responses = s->next_response = s->next_saved = 0;
 	memset(s->saved, 0, sizeof(s->saved));
@@ -496,6 +502,16 @@ static bool reply_is_likely(struct hca_wire *w)
 	       atomic_load_explicit(&s->replies, memory_order_relaxed) >= REPLIES_ENOUGH;
 }
 
+/* Unless somebody else works on it, who may do it. */
+static void acknowledge(struct hca_wire *w)
+{
+	if (!acquire(w, &w->shm->lock))
+		return;
+	if (may_work(w, SHM_WIRE_RECEIVES))
+		hca_wire_acknowledge(w);
+	release(&w->shm->lock, w->worker);
+}
+
 /* The owner has sent something: perhaps the reply. */
 static void acknowledge_by_reply(struct hca_wire *w)
 {
@@ -507,11 +523,7 @@ static void acknowledge_by_reply(struct hca_wire *w)
 	atomic_store_explicit(&s->unanswered, false, memory_order_relaxed);
 	if (replies < REPLIES_ENOUGH)
 		atomic_store_explicit(&s->replies, replies + 1, memory_order_relaxed);
-	if (!acquire(w, &s->lock))
-		return;
-	if (may_work(w, SHM_WIRE_RECEIVES))
-		hca_wire_acknowledge(w);
-	release(&s->lock, w->worker);
+	acknowledge(w);
 }
 
 void hca_wire_go_on(struct hca_connected_qp *c)
@@ -540,6 +552,29 @@ void hca_wire_go_on(struct hca_connected_qp *c)
 	hca_connected_leave(c);
 	if (more)
 		bear(c);
+}
+
+/* The lock of sends may be this thread's own, by ibv_wr_start(): it is not waited for. */
+void hca_wire_tell_credits(struct hca_connected_qp *c)
+{
+	struct hca_process *p = c->qp.ctx->process;
+	const uint32_t qpn = c->qp.sender.qpn;
+	struct shm_wire *s = &p->region.wires[SHM_QP_INDEX(qpn)];
+	struct hca_wire *w;
+
+	atomic_store_explicit(&s->credits_due, true, memory_order_seq_cst);
+	if (base_trylock(&c->qp.send_lock)) {
+		w = c->wire;
+		if (w && hca_wire_renew(w)) {
+			hca_exchange_begin(&c->x, qpn);
+			acknowledge(w);
+			hca_sender_finish(w->sender);
+			hca_connected_leave(c);
+		}
+		base_unlock(&c->qp.send_lock);
+	}
+	if (atomic_load_explicit(&s->credits_due, memory_order_relaxed))
+		watch(p, qpn, &c->qp.sender, hca_connected_detours(c->shm));
 }
 
 /* ---- whoever receives ---- */
@@ -849,7 +884,7 @@ bool hca_wires_receive(struct hca_wires *wires, const struct wire_roce_packet *p
 		notify(w);
 	if (work_deferred(w) || is_behind(w) || !work(w, p))
 		defer(w, p);
-	if (w->shm->ack_due || w->shm->n_responses || w->n_deferred)
+	if (hca_wire_owes(w) || w->shm->n_responses || w->n_deferred)
 		set_due(wires, w);
 	return true;
 }
@@ -861,9 +896,9 @@ static bool do_due(struct hca_wire *w, bool later)
 	bool more = work_deferred(w), waited = w->waits_for_reply;
 
 	w->waits_for_reply = false;
-	if (!is_open(w, SHM_WIRE_RECEIVES) || (!w->shm->ack_due && !w->shm->n_responses))
+	if (!is_open(w, SHM_WIRE_RECEIVES) || (!hca_wire_owes(w) && !w->shm->n_responses))
 		return more;
-	if (!waited && reply_is_likely(w) && later && !w->shm->n_responses) {
+	if (!waited && w->shm->ack_due && reply_is_likely(w) && later && !w->shm->n_responses) {
 		w->waits_for_reply = true;
 		return true;
 	}

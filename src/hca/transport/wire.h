@@ -92,6 +92,11 @@ void hca_wire_go_on(struct hca_connected_qp *c);
 
 void hca_wire_free(struct hca_connected_qp *c);
 
+/* ---- for its owner, without it ---- */
+
+/* Receives were posted, after the peer was told that there are none. */
+void hca_wire_tell_credits(struct hca_connected_qp *c);
+
 /* ---- both halves ---- */
 
 /* Copies the queue pair's record anew if it has changed. False: there is no such queue pair. */
@@ -145,6 +150,11 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p);
 void hca_wire_give_back(struct hca_wire *w);
 /* Sends responses and acknowledgements that are due. Whether some are left. */
 bool hca_wire_respond(struct hca_wire *w);
+/* Whether an acknowledgement is due: of what has come, or for the credits that it tells. */
+static inline bool hca_wire_owes(const struct hca_wire *w)
+{
+	return w->shm->ack_due || atomic_load_explicit(&w->shm->credits_due, memory_order_relaxed);
+}
 /* The acknowledgement alone, if one is due and no response comes first. */
 void hca_wire_acknowledge(struct hca_wire *w);
 

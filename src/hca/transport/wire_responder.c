@@ -17,7 +17,6 @@
 
 /* So many packets of responses are sent at one time; then other queue pairs have their turn. */
 #define RESPONSES_MOST 64
-#define ACKNOWLEDGED   WIRE_AETH_SYNDROME(WIRE_AETH_ACK, WIRE_AETH_NO_CREDITS)
 
 static bool is_uc(const struct hca_wire *w)
 {
@@ -27,6 +26,44 @@ static bool is_uc(const struct hca_wire *w)
 static uint32_t mtu_of(const struct hca_wire *w)
 {
 	return 1u << w->path.mtu_shift;
+}
+
+/* ---- credits (section 9.7.7.2) ---- */
+
+static uint32_t load(const _Atomic uint32_t *v)
+{
+	return atomic_load_explicit((_Atomic uint32_t *)v, memory_order_acquire);
+}
+
+/* Receives that the next messages will find. Receives are taken with our lock held, so the tail is
+ * no mere hint; only behind a reset it may be of before. Others can write nonsense there. */
+static uint32_t count_receives(const struct hca_wire *w)
+{
+	const struct shm_ring_view *v = &w->responder.view;
+	uint32_t tail = load(&v->ring->tail), consumed = load(&v->ring->consumed), n;
+
+	n = load(&v->ring->posted) - ((int32_t)(consumed - tail) > 0 ? consumed : tail);
+	return n <= v->mask + 1 ? n : 0;
+}
+
+/* The same when the peer hears that there are none: who posts some tells it. */
+static uint32_t await_receives(struct hca_wire *w)
+{
+	/* seq_cst, and a barrier: before the look; pairs with post_connected() in rq.c */
+	atomic_store_explicit(&w->responder.view.ring->waited_for, 1, memory_order_seq_cst);
+	base_fence_behind_seq_cst();
+	return count_receives(w);
+}
+
+/* The syndrome of what says that all is well. Receives that are shared have no credits. */
+static uint8_t acknowledged(struct hca_wire *w)
+{
+	uint32_t n;
+
+	if (w->responder.end.qp.connection.srq)
+		return WIRE_AETH_SYNDROME(WIRE_AETH_ACK, WIRE_AETH_NO_CREDITS);
+	n = count_receives(w);
+	return WIRE_AETH_SYNDROME(WIRE_AETH_ACK, wire_credits_encode(n ? n : await_receives(w)));
 }
 
 /* ---- answers ---- */
@@ -63,6 +100,16 @@ static bool refuse(struct hca_wire *w, uint8_t syndrome)
 	return false;
 }
 
+/* No receive is posted. The peer waits, as it is told, or until it hears of one. */
+static bool refuse_for_now(struct hca_wire *w)
+{
+	w->shm->nak_sent = false; /* each try is told */
+	refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_RNR, w->path.min_rnr_timer & 31));
+	if (!is_uc(w) && !w->responder.end.qp.connection.srq && await_receives(w))
+		w->shm->ack_due = true;
+	return false;
+}
+
 /* The responder says what becomes of the request: @outcome, not IBV_WC_SUCCESS. */
 static bool refuse_as(struct hca_wire *w, int outcome)
 {
@@ -76,10 +123,8 @@ static bool refuse_as(struct hca_wire *w, int outcome)
 
 	if (w->shm->n_responses && hca_wire_respond(w))
 		return false; /* those come first */
-	if (outcome == HCA_WAITS_FOR_RECEIVE) {
-		w->shm->nak_sent = false; /* each try is told */
-		return refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_RNR, w->path.min_rnr_timer & 31));
-	}
+	if (outcome == HCA_WAITS_FOR_RECEIVE)
+		return refuse_for_now(w);
 	if (outcome == HCA_WAITS_FOR_PATH || outcome == HCA_WAITS_FOR_LOCK)
 		return false;
 	if (outcome == HCA_REFUSED)
@@ -132,6 +177,7 @@ static enum wire_operation response_of(uint32_t i, uint32_t n)
 static int send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t most)
 {
 	const struct shm_request request = { .rkey = r->rkey, .remote_addr = r->addr };
+	const uint8_t syndrome = acknowledged(w);
 	struct hca_parts from;
 
 	if (hca_responder_begin_rdma(&w->responder, &request, r->length, IBV_ACCESS_REMOTE_READ,
@@ -151,7 +197,7 @@ static int send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t m
 		                      (uint64_t)r->sent << w->path.mtu_shift, bytes, room);
 		if (ret)
 			return ret;
-		h.aeth = (struct wire_aeth){ ACKNOWLEDGED, r->msn };
+		h.aeth = (struct wire_aeth){ syndrome, r->msn };
 		hca_wire_end(w, &h);
 	}
 	return 0;
@@ -185,9 +231,11 @@ void hca_wire_acknowledge(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
 
-	if (s->n_responses || !s->ack_due)
+	if (s->n_responses || !hca_wire_owes(w))
 		return;
-	send_aeth(w, wire_psn_add(s->expected, -1), ACKNOWLEDGED);
+	/* before the count: receives that are posted from now on are told again */
+	atomic_store_explicit(&s->credits_due, false, memory_order_seq_cst);
+	send_aeth(w, wire_psn_add(s->expected, -1), acknowledged(w));
 	s->ack_due = false;
 }
 
@@ -209,7 +257,7 @@ bool hca_wire_respond(struct hca_wire *w)
 		}
 		if (r->is_atomic) {
 			send_answer(w, WIRE_ATOMIC_ACKNOWLEDGE, r->psn,
-			            (struct wire_aeth){ ACKNOWLEDGED, r->msn }, r->value);
+			            (struct wire_aeth){ acknowledged(w), r->msn }, r->value);
 			r->sent = r->packets;
 		}
 		n = r->sent > before ? r->sent - before : 1;
