@@ -82,6 +82,12 @@ struct shm_wire {
 	uint8_t slowed;               /* by a CNP, until slowed_until is acknowledged */
 	uint32_t slowed_until;        /* PSN */
 	uint8_t early;                /* times that it went back before the timeout was over */
+	uint8_t has_limit;            /* bool: the peer tells credits */
+	uint8_t limited;              /* bool: what follows its first packet waits for that one */
+	uint32_t head_ssn;            /* messages before the first request, modulo 2^24 */
+	/* messages that take a receive: before the first request; before `next`; and as many as the
+	 * peer has receives for */
+	uint32_t head_takes, takes, credits;
 	/* CLOCK_MONOTONIC, ns; 0: none. Others read them without the lock */
 	_Atomic uint64_t deadline_ns; /* when what was sent is taken for lost */
 	_Atomic uint64_t resume_ns;   /* when to send again after a RNR NAK */

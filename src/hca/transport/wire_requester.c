@@ -9,6 +9,10 @@
  * packets are sent again earlier, too, when nothing has come for much longer than usual: that is no
  * retry, of which there are few, and the next time it waits twice as long. The number of packets
  * under way is limited; the limit grows while all goes well, and is halved when packets get lost.
+ *
+ * A peer may tell credits: how many receives it has (section 9.7.7.2). Then no message that needs
+ * one is begun beyond them, but one, while nothing else is under way: of a peer without receives it
+ * finds out when it may go on, if what the peer says of new ones gets lost.
  */
 #include <string.h>
 
@@ -67,6 +71,12 @@ static uint32_t packets_of(const struct hca_wire *w, const struct shm_request *r
 	return op & HCA_OP_WORD ? 1 : hca_wire_packets(w, r->length);
 }
 
+/* Of the peer's. */
+static bool takes_receive(const struct shm_request *r)
+{
+	return hca_operation(r->opcode) & (HCA_OP_SEND | HCA_OP_IMM);
+}
+
 /* ---- what becomes of requests ---- */
 
 static bool has_failed(const struct hca_wire *w)
@@ -97,14 +107,17 @@ static void fail(struct hca_wire *w, enum ibv_wc_status status)
 }
 
 /* The first request, of @n packets, is done. */
-static void complete(struct hca_wire *w, uint32_t n)
+static void complete(struct hca_wire *w, const struct shm_request *r, uint32_t n)
 {
 	uint32_t head = head_of(w);
 
 	if (w->shm->next == head) { /* it was to be sent again */
 		w->shm->next++;
+		w->shm->takes += takes_receive(r);
 		w->shm->offset = 0;
 	}
+	w->shm->head_takes += takes_receive(r);
+	w->shm->head_ssn = wire_psn_add(w->shm->head_ssn, 1);
 	w->shm->head_psn = wire_psn_add(w->shm->head_psn, n);
 	hca_connected_settle(w->connection, head, IBV_WC_SUCCESS);
 }
@@ -177,6 +190,8 @@ static void rewind_to_acked(struct hca_wire *w)
 	struct shm_wire *s = w->shm;
 
 	s->next = head_of(w);
+	s->takes = s->head_takes;
+	s->limited = false;
 	s->offset = wire_psn_add(s->acked, -s->head_psn);
 	s->psn = s->acked;
 	s->answered = 0;
@@ -252,6 +267,7 @@ static void move_acked(struct hca_wire *w, uint32_t psn)
 	if (n <= 0)
 		return;
 	w->shm->acked = psn;
+	w->shm->limited = false;
 	time_packet(w->shm);
 	if (wire_psn_diff(w->shm->psn, psn) < 0) /* it was to be sent again */
 		rewind_to_acked(w);
@@ -280,12 +296,58 @@ static bool acknowledge(struct hca_wire *w, uint32_t psn)
 		}
 		if (wire_psn_diff(psn, end) < 0)
 			break;
-		complete(w, n);
+		complete(w, &r, n);
 		if (wire_psn_diff(w->shm->acked, end) < 0)
 			move_acked(w, end);
 	}
 	move_acked(w, psn);
 	return true;
+}
+
+/* ---- credits ---- */
+
+/* Whether the peer has a receive for the next message, as far as it has told. */
+static bool has_credit(const struct shm_wire *s, const struct shm_request *r)
+{
+	return !s->has_limit || !takes_receive(r) || (int32_t)(s->credits - s->takes) > 0;
+}
+
+/* Whether the next packet of a request may be sent. */
+static bool is_allowed(const struct hca_wire *w, const struct shm_request *r)
+{
+	const struct shm_wire *s = w->shm;
+
+	return s->offset ? !s->limited : !under_way(w) || has_credit(s, r);
+}
+
+/*
+ * What an acknowledgement tells: receives for messages behind its MSN, which may be of before. It
+ * may also be ahead of what is done here; then the receives of those in between are not among what
+ * it tells. Acknowledgements may overtake each other: so the most that was ever told holds.
+ */
+static void take_credits(struct hca_wire *w, const struct wire_aeth *aeth)
+{
+	int32_t ahead = wire_psn_diff(aeth->msn, w->shm->head_ssn);
+	struct shm_entry entries[HCA_MAX_SGE];
+	struct shm_wire *s = w->shm;
+	struct shm_request r;
+	uint32_t credits;
+
+	if ((aeth->syndrome & 31) == WIRE_AETH_NO_CREDITS) {
+		s->has_limit = false;
+		return;
+	}
+	credits = s->head_takes + wire_credits_decode(aeth->syndrome & 31) +
+	          (uint32_t)(ahead < 0 ? ahead : 0);
+	if (s->has_limit && (int32_t)(credits - s->credits) <= 0)
+		return;
+	/* it waits for a receive: there is one now */
+	if (atomic_load_explicit(&s->resume_ns, memory_order_relaxed) &&
+	    (int32_t)(credits - s->credits) > 0 && first_request(w, &r, entries) &&
+	    takes_receive(&r))
+		atomic_store_explicit(&s->resume_ns, 1, memory_order_relaxed);
+	s->has_limit = true;
+	s->credits = credits;
 }
 
 /* ---- sending ---- */
@@ -372,8 +434,12 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 {
 	const bool is_uc = w->end.qp.type == IBV_QPT_UC;
 	const uint32_t every = ack_every(w);
+	/* what waits for the acknowledgement of the first packet, which has taken a receive */
+	bool limited = !w->shm->offset && n > 1 && !has_credit(w->shm, r) &&
+	               (hca_operation(r->opcode) & HCA_OP_SEND);
 
-	while (w->room && w->shm->offset < n && (is_uc || under_way(w) < window_of(w))) {
+	while (w->room && w->shm->offset < n && !w->shm->limited &&
+	       (is_uc || under_way(w) < window_of(w))) {
 		uint32_t i = w->shm->offset;
 		uint32_t bytes = hca_wire_packet_bytes(w, r->length, i);
 		bool is_last = i + 1 == n;
@@ -386,13 +452,14 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 
 		if (ret && w->worker == w->qpn)
 			return IBV_WC_LOC_PROT_ERR;
+		w->shm->limited = limited;
 		if (!room || ret) { /* as if it had got lost: its own thread may reach its memory */
 			note_sent(w, 1);
 			continue;
 		}
 		h.bth.solicited = is_last && (r->flags & IBV_SEND_SOLICITED);
-		h.bth.ack_requested =
-		        is_last || (i + 1) % every == 0 || under_way(w) + 1 >= window_of(w);
+		h.bth.ack_requested = is_last || limited || (i + 1) % every == 0 ||
+		                      under_way(w) + 1 >= window_of(w);
 		fill_headers(r, r->remote_addr, r->length, &h);
 		hca_wire_end(w, &h);
 		note_sent(w, 1);
@@ -438,7 +505,7 @@ static bool send_next(struct hca_wire *w, const struct shm_request *r, const str
 	int status;
 
 	if ((op & HCA_OP_LOCAL) || /* its owner's business */
-	    ((r->flags & IBV_SEND_FENCE) && s->answered && !s->offset))
+	    !is_allowed(w, r) || ((r->flags & IBV_SEND_FENCE) && s->answered && !s->offset))
 		return false;
 	status = !is_known(r) ? IBV_WC_LOC_QP_OP_ERR
 	         : hca_parts_of_request(&w->end, r, e, is_answered ? IBV_ACCESS_LOCAL_WRITE : 0,
@@ -456,11 +523,12 @@ static bool send_next(struct hca_wire *w, const struct shm_request *r, const str
 	}
 	if (s->offset < n)
 		return is_answered || !w->room;
+	s->takes += takes_receive(r);
 	s->next++;
 	s->offset = 0;
 	if (is_uc) { /* nobody acknowledges anything */
 		s->acked = s->psn;
-		complete(w, n);
+		complete(w, r, n);
 		tell_owner(w);
 	}
 	return true;
@@ -542,6 +610,7 @@ static void wait_for_receive(struct hca_wire *w, unsigned timer)
 		return;
 	}
 	go_back(w);
+	s->credits = s->head_takes;
 	atomic_store_explicit(&s->deadline_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->resume_ns, base_now_ns() + hca_rnr_ns(timer),
 	                      memory_order_relaxed);
@@ -565,9 +634,9 @@ static void take_nak(struct hca_wire *w, unsigned code)
 	}
 }
 
-static void take_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
+static void take_aeth(struct hca_wire *w, uint32_t psn, const struct wire_aeth *aeth)
 {
-	const unsigned kind = syndrome >> 5 & 3;
+	const unsigned kind = aeth->syndrome >> 5 & 3;
 	bool complete_before;
 
 	if (kind && wire_psn_diff(psn, w->shm->acked) < 0)
@@ -578,10 +647,12 @@ static void take_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
 		retry_for_response(w);
 		return;
 	}
-	if (kind == WIRE_AETH_RNR)
-		wait_for_receive(w, syndrome & 31);
+	if (kind == WIRE_AETH_ACK)
+		take_credits(w, aeth);
+	else if (kind == WIRE_AETH_RNR)
+		wait_for_receive(w, aeth->syndrome & 31);
 	else if (kind == WIRE_AETH_NAK)
-		take_nak(w, syndrome & 31);
+		take_nak(w, aeth->syndrome & 31);
 }
 
 /* Copies what has come to the memory of the request. An enum ibv_wc_status. */
@@ -651,8 +722,10 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool
 	if (ends && w->shm->answered)
 		w->shm->answered--;
 	if (i + 1 == n) /* before the move: what is acknowledged is not behind the first request */
-		complete(w, n);
+		complete(w, &r, n);
 	move_acked(w, wire_psn_add(psn, 1));
+	if (wire_opcodes[p->h.bth.opcode].headers & WIRE_AETH)
+		take_credits(w, &p->h.aeth);
 }
 
 /* A CNP (annex A17.9): what this sends meets congestion. What was sent before this slowed down says
@@ -686,7 +759,7 @@ bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p)
 		return false;
 	switch (p->h.bth.opcode & 31) {
 	case WIRE_ACKNOWLEDGE:
-		take_aeth(w, psn, p->h.aeth.syndrome);
+		take_aeth(w, psn, &p->h.aeth);
 		break;
 	case WIRE_ATOMIC_ACKNOWLEDGE:
 		take_data(w, p, true);
