@@ -82,7 +82,8 @@ struct shm_wire {
 	uint8_t slowed;               /* by a CNP, until slowed_until is acknowledged */
 	uint32_t slowed_until;        /* PSN */
 	uint8_t early;                /* times that it went back before the timeout was over */
-	uint8_t has_limit;            /* bool: the peer tells credits */
+	uint8_t ran_short;            /* bool: the peer has once had no receive */
+	uint8_t has_limit;            /* bool: besides it tells credits, which are kept to */
 	uint8_t limited;              /* bool: what follows its first packet waits for that one */
 	uint32_t head_ssn;            /* messages before the first request, modulo 2^24 */
 	/* messages that take a receive: before the first request; before `next`; and as many as the

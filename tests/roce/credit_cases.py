@@ -12,9 +12,11 @@ from wire_peer import RNR_EXC, Wrong, case, of_each, pattern
 
 
 def begin(c, credits, **keys):
-    """One message was sent and acknowledged, with so many credits."""
+    """One message was sent, for which there was no receive at first, and acknowledged, with so many credits."""
     c.qp(**keys)
     c.post('SEND', 1, id=1)
+    c.hear('SEND_ONLY', c.psn)
+    c.rnr(c.psn, 1)
     c.hear('SEND_ONLY', c.psn)
     c.ack(c.psn, 1, credits)
     c.completes(1)
@@ -161,9 +163,17 @@ def responses_have_credits(c):
 
 @case
 def unlimited(c):
-    """Before anything is told, by a peer that tells no credits, and of one that does not any more."""
+    """A peer that has always had receives, or that tells no credits, and one that does not any more."""
     c.qp()
+    c.post('SEND', 8, id=0)
+    c.hear('SEND_ONLY', c.psn)
+    c.ack(c.psn, 1, 0)
+    c.completes(0)
+    c.psn, c.msn = after(c.psn), 0
     post(c, 'SEND', 1, 2, 3)
+    for i in range(3):
+        c.hear('SEND_ONLY', c.psn + i)
+    c.rnr(c.psn, 1)
     for i in range(3):
         c.hear('SEND_ONLY', c.psn + i)
     c.ack(c.psn + 2, 3)

@@ -309,7 +309,7 @@ static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
 	s->offset = s->answered = s->grown = 0;
 	s->window = FIRST_WINDOW;
 	s->retries = s->rnr_retries = s->recovers = s->slowed = s->early = 0;
-	s->has_limit = s->limited = false;
+	s->ran_short = s->has_limit = s->limited = false;
 	s->head_ssn = s->head_takes = s->takes = s->credits = 0;
 	s->round_ns = s->timed_ns = 0;
 	atomic_store_explicit(&s->deadline_ns, 0, memory_order_relaxed);

@@ -10,9 +10,11 @@
  * retry, of which there are few, and the next time it waits twice as long. The number of packets
  * under way is limited; the limit grows while all goes well, and is halved when packets get lost.
  *
- * A peer may tell credits: how many receives it has (section 9.7.7.2). Then no message that needs
- * one is begun beyond them, but one, while nothing else is under way: of a peer without receives it
- * finds out when it may go on, if what the peer says of new ones gets lost.
+ * A peer may tell credits: how many receives it has (section 9.7.7.2). They are kept to once it had
+ * none: programs that see to that themselves know of new receives before the next acknowledgement
+ * tells, and would wait for it. From then on no message that needs one is begun beyond them, but
+ * one, while nothing else is under way: of a peer without receives it finds out when it may go on,
+ * if what the peer says of new ones gets lost.
  */
 #include <string.h>
 
@@ -346,7 +348,7 @@ static void take_credits(struct hca_wire *w, const struct wire_aeth *aeth)
 	    (int32_t)(credits - s->credits) > 0 && first_request(w, &r, entries) &&
 	    takes_receive(&r))
 		atomic_store_explicit(&s->resume_ns, 1, memory_order_relaxed);
-	s->has_limit = true;
+	s->has_limit = s->ran_short;
 	s->credits = credits;
 }
 
@@ -610,6 +612,7 @@ static void wait_for_receive(struct hca_wire *w, unsigned timer)
 		return;
 	}
 	go_back(w);
+	s->ran_short = true;
 	s->credits = s->head_takes;
 	atomic_store_explicit(&s->deadline_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->resume_ns, base_now_ns() + hca_rnr_ns(timer),
