@@ -10,7 +10,7 @@
  * there are enough.
  *
  * PSNs do not come around: how they are compared is wire_psn_diff(). Locks are not here: each half is worked on
- * with its own.
+ * with its own. There is always a receive; credits only put off what was not begun.
  *
  * Mutants:
  *  1 an acknowledgement completes an atomic operation	2 a gap is carried out
@@ -18,12 +18,12 @@
  *  5 an atomic operation that comes again is not answered	6 there is no timeout
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/transport/wire_requester.c rewind_to_acked bf57785d4beb
- *  src/hca/transport/wire_requester.c move_acked bef4d2d2c829
- *  src/hca/transport/wire_requester.c acknowledge 61d4cd62004a
- *  src/hca/transport/wire_requester.c take_aeth 1f97d6a96c1f
- *  src/hca/transport/wire_requester.c take_data ec096e5821e2
- *  src/hca/transport/wire_requester.c hca_wire_response ab444cd6bf3c
+ *  src/hca/transport/wire_requester.c rewind_to_acked d5750a66fb3e
+ *  src/hca/transport/wire_requester.c move_acked afaeeaef9a82
+ *  src/hca/transport/wire_requester.c acknowledge 1ef9c5b2c1a1
+ *  src/hca/transport/wire_requester.c take_aeth 82c0ab9d9661
+ *  src/hca/transport/wire_requester.c take_data b5ec9f9e1090
+ *  src/hca/transport/wire_requester.c hca_wire_response 298431115646
  *  src/hca/transport/wire_requester.c hca_wire_look_at_time 388b7c7020e7
  *  src/hca/transport/wire_responder.c take_expected 177ac02bde2e
  *  src/hca/transport/wire_responder.c take_duplicate 9e3360d85b05
