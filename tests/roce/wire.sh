@@ -39,6 +39,21 @@ for program in "ib_send_bw -n 200" "ib_send_lat -n 50" "ib_write_bw -n 200" "ib_
 	pair "$n" $program
 done
 
+# refused: how often both were, for want of a receive.
+refused()
+{
+	local host sum=0
+	for host in h1 h2; do
+		sum=$((sum + $(umbel_on $host show counters --json | sed -n 's/^ *"rnr_nak_retry_err": \([0-9]*\),*$/\1/p')))
+	done
+	echo $sum
+}
+
+# With two receives: each second message would be refused, but for credits.
+before=$(refused)
+pair few ib_send_bw -s 64 -n 2000 -r 2
+[ $(($(refused) - before)) -lt 200 ] || complain "of 2000 messages $(($(refused) - before)) were refused"
+
 # UC: what gets lost is lost, and a pingpong waits for it
 for i in 1 2 3 4 5; do
 	begin_pair "uc$i" timeout 10 ibv_uc_pingpong -g 1 -n 100
