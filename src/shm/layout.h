@@ -124,6 +124,8 @@ struct shm_control {
 	/* rules of faults that are about calls: of programs that open an HCA now */
 	_Atomic uint32_t faulty_calls;
 	_Atomic uint32_t detour_qpns[SHM_DETOUR_QPNS]; /* 0 behind the last one */
+	/* CLOCK_MONOTONIC, ns: when the daemon last took packets on their detour off a socket */
+	_Atomic uint64_t detour_ns;
 };
 static_assert(sizeof(struct shm_control) == 704, "layout");
 

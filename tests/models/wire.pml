@@ -24,7 +24,7 @@
  *  src/hca/transport/wire_requester.c take_aeth 82c0ab9d9661
  *  src/hca/transport/wire_requester.c take_data b5ec9f9e1090
  *  src/hca/transport/wire_requester.c hca_wire_response 298431115646
- *  src/hca/transport/wire_requester.c hca_wire_look_at_time 388b7c7020e7
+ *  src/hca/transport/wire_requester.c hca_wire_look_at_time a9da412ef918
  *  src/hca/transport/wire_responder.c take_expected 177ac02bde2e
  *  src/hca/transport/wire_responder.c take_duplicate 9e3360d85b05
  *  src/hca/transport/wire_responder.c answer_again 864f43d498c1

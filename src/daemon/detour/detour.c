@@ -151,6 +151,8 @@ static int read_end(struct daemon_detour_end *e, unsigned most)
 	} in;
 	unsigned n = 0;
 
+	atomic_store_explicit(&e->d->f->region->control->detour_ns, base_now_ns(),
+	                      memory_order_relaxed);
 	for (; n < most; n++) {
 		ssize_t bytes = recv(e->source.fd, &in, sizeof(in), MSG_DONTWAIT);
 

@@ -3,7 +3,9 @@
  * The process's end of the detour: see detour.h.
  */
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/signals.h"
@@ -84,6 +86,16 @@ bool hca_detour_send(struct hca_process *p, const struct control_detour *packet,
 	sent = fd >= 0 && send_datagram(p, fd, &msg);
 	base_cancel_restore(cancel_state);
 	return sent;
+}
+
+bool hca_detour_is_held_up(const struct hca_process *p, uint64_t since_ns)
+{
+	int unread, fd = atomic_load_explicit(&p->detour.fd, memory_order_acquire) - 1;
+
+	return fd >= 0 && !p->detour.take &&
+	       atomic_load_explicit(&p->region.control->detour_ns, memory_order_relaxed) <
+	               since_ns &&
+	       !ioctl(fd, SIOCOUTQ, &unread) && unread;
 }
 
 void hca_detour_call(struct hca_process *p)

@@ -24,6 +24,10 @@
 bool hca_detour_send(struct hca_process *p, const struct control_detour *packet,
                      const void *payload);
 
+/* Whether packets wait in this process's socket, and the daemon has taken none off any socket since
+ * @since_ns: it is held up, or stopped. So they are late, and not lost. */
+bool hca_detour_is_held_up(const struct hca_process *p, uint64_t since_ns);
+
 /* Has the daemon look at the times of connections. */
 void hca_detour_call(struct hca_process *p);
 

@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "hca/link/detour.h"
 #include "hca/process/operation.h"
 #include "hca/queue/cq.h"
 #include "hca/transport/wire.h"
@@ -584,6 +585,10 @@ void hca_wire_look_at_time(struct hca_wire *w, uint64_t now)
 
 	if (!deadline || now < deadline || has_failed(w))
 		return;
+	if (w->path.detours && hca_detour_is_held_up(w->end.process, w->shm->waits_since_ns)) {
+		set_deadline(w);
+		return;
+	}
 	if (now - w->shm->waits_since_ns < timeout_ns(w)) {
 		base_log_debug(packet, "QP 0x%06x: sends again from PSN %u on, early", w->qpn,
 		               w->shm->acked);
