@@ -355,40 +355,37 @@ static void take_credits(struct hca_wire *w, const struct wire_aeth *aeth)
 
 /* ---- sending ---- */
 
-static enum wire_operation with(enum wire_operation first, uint32_t i, uint32_t n,
-                                enum wire_operation last, enum wire_operation only)
+/* The packets of an operation: the first one, the last one, and one that is both; those between
+ * are the one after the first. Annex A19's operations have no place on the wire yet. */
+static const struct {
+	uint8_t first, last, only; /* enum wire_operation */
+} on_wire[] = {
+	[IBV_WR_SEND] = { WIRE_SEND_FIRST, WIRE_SEND_LAST, WIRE_SEND_ONLY },
+	[IBV_WR_SEND_WITH_IMM] = { WIRE_SEND_FIRST, WIRE_SEND_LAST_IMM, WIRE_SEND_ONLY_IMM },
+	[IBV_WR_SEND_WITH_INV] = { WIRE_SEND_FIRST, WIRE_SEND_LAST_INVALIDATE,
+	                           WIRE_SEND_ONLY_INVALIDATE },
+	[IBV_WR_RDMA_WRITE] = { WIRE_WRITE_FIRST, WIRE_WRITE_LAST, WIRE_WRITE_ONLY },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = { WIRE_WRITE_FIRST, WIRE_WRITE_LAST_IMM,
+	                                 WIRE_WRITE_ONLY_IMM },
+	/* one packet asks for all that is answered */
+	[IBV_WR_RDMA_READ] = { .only = WIRE_READ_REQUEST },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { .only = WIRE_COMPARE_SWAP },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { .only = WIRE_FETCH_ADD },
+};
+
+static bool is_known(const struct shm_request *r)
 {
-	return n == 1 ? only : !i ? first : i + 1 == n ? last : (enum wire_operation)(first + 1);
+	return r->opcode < ARRAY_SIZE(on_wire) && on_wire[r->opcode].only;
 }
 
 /* What packet @i of the @n of request @r is. */
-static enum wire_operation operation_of(const struct shm_request *r, uint32_t i, uint32_t n)
+static unsigned operation_of(const struct shm_request *r, uint32_t i, uint32_t n)
 {
-	switch (r->opcode) {
-	case IBV_WR_SEND:
-		return with(WIRE_SEND_FIRST, i, n, WIRE_SEND_LAST, WIRE_SEND_ONLY);
-	case IBV_WR_SEND_WITH_IMM:
-		return with(WIRE_SEND_FIRST, i, n, WIRE_SEND_LAST_IMM, WIRE_SEND_ONLY_IMM);
-	case IBV_WR_SEND_WITH_INV:
-		return with(WIRE_SEND_FIRST, i, n, WIRE_SEND_LAST_INVALIDATE,
-		            WIRE_SEND_ONLY_INVALIDATE);
-	case IBV_WR_RDMA_WRITE:
-		return with(WIRE_WRITE_FIRST, i, n, WIRE_WRITE_LAST, WIRE_WRITE_ONLY);
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return with(WIRE_WRITE_FIRST, i, n, WIRE_WRITE_LAST_IMM, WIRE_WRITE_ONLY_IMM);
-	case IBV_WR_RDMA_READ:
-		return WIRE_READ_REQUEST;
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-		return WIRE_COMPARE_SWAP;
-	default:
-		return WIRE_FETCH_ADD;
-	}
-}
-
-/* Whether the wire has the operation: annex A19's have no place there yet. */
-static bool is_known(const struct shm_request *r)
-{
-	return r->opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD || r->opcode == IBV_WR_SEND_WITH_INV;
+	if (n == 1)
+		return on_wire[r->opcode].only;
+	return !i           ? on_wire[r->opcode].first
+	       : i + 1 == n ? on_wire[r->opcode].last
+	                    : on_wire[r->opcode].first + 1u;
 }
 
 /* Fills in the headers besides the BTH. */
@@ -511,8 +508,8 @@ static bool send_next(struct hca_wire *w, const struct shm_request *r, const str
 	    !is_allowed(w, r) || ((r->flags & IBV_SEND_FENCE) && s->answered && !s->offset))
 		return false;
 	status = !is_known(r) ? IBV_WC_LOC_QP_OP_ERR
-	         : hca_parts_of_request(&w->end, r, e, is_answered ? IBV_ACCESS_LOCAL_WRITE : 0,
-	                                &parts)
+	         : hca_parts_of_request(&w->end, r, e,
+	                                op & HCA_OP_BACK ? IBV_ACCESS_LOCAL_WRITE : 0, &parts)
 	                 ? IBV_WC_SUCCESS
 	                 : IBV_WC_LOC_PROT_ERR;
 	if (!status && is_answered && !ask(w, r, n))
