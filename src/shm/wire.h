@@ -54,8 +54,8 @@ struct shm_wire_path {
 };
 
 struct shm_wire {
-	/* enum shm_wire_open: whether packets are sent and received. Its owner writes it when its
-	 * state or its path changes; above 8 bits a number that differs each time,
+	/* enum shm_wire_open: whether packets are sent and received. The owner writes it when the
+	 * queue pair's state or path changes; the bits above 8 are a number that differs each time,
 	 * so that others copy the path anew */
 	_Atomic uint32_t open;
 	/* of the responder's half: as shm_connection.lock */
@@ -84,7 +84,7 @@ struct shm_wire {
 	uint8_t early;                /* times that it went back before the timeout was over */
 	uint8_t ran_short;            /* bool: the peer has once had no receive */
 	uint8_t has_limit;            /* bool: besides it tells credits, which are kept to */
-	uint8_t limited;              /* bool: what follows its first packet waits for that one */
+	uint8_t limited;              /* bool: only the first packet of `next` may go */
 	uint32_t head_ssn;            /* messages before the first request, modulo 2^24 */
 	/* messages that take a receive: before the first request; before `next`; and as many as the
 	 * peer has receives for */

@@ -78,7 +78,7 @@ static void run(struct simulation *s, struct simulate_arrivals *a, unsigned pack
 
 /* ---- theory ---- */
 
-/* What the message waited for others: its time, less that of one packet over so many links. */
+/* How long the message waited for others: its time, less the time of a packet alone over @links. */
 static uint64_t waited(const struct credits_message *m, unsigned links)
 {
 	return credits_took_ps(m) - S_PS - links * HOP_PS;

@@ -42,7 +42,7 @@ static int32_t limit_of(const struct credits_arbitration *a)
 	return a->limit ? a->limit * LIMIT_BLOCKS : 1;
 }
 
-/* What the lane sends while another one could have sent, too. */
+/* Counts the bytes of a lane that are sent while another lane could have sent. */
 static void note_shared(struct credits *c, uint32_t link, unsigned lane)
 {
 	for (unsigned i = 0; i < CREDITS_LANES; i++)

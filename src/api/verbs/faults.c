@@ -198,7 +198,7 @@ static void meet_success(struct hca_cq *cq, struct faulty_qp *q, struct ibv_wc *
 		make(cq, q, wc, &says);
 }
 
-/* What rules make of a completion that was polled. They do not see those that they have made. */
+/* What rules make of a completion that was polled. No rule sees a completion that is made up. */
 static void meet(struct hca_cq *cq, struct ibv_wc *wc)
 {
 	struct hca_faults *f = cq->ctx->faults;
@@ -288,8 +288,8 @@ int verbs_faults_add_qp(struct hca_qp *qp)
 	return ret;
 }
 
-/* Nobody finds it meanwhile: its number may be another one's when it has gone. Its completions that
- * are made up leave their queue only then, and need it so long. */
+/* The queue pair is not found meanwhile, as a new one may get its number once it has gone. Made-up
+ * completions stay in the CQ until then, and refer to @q. */
 static int destroy(struct hca_faults *f, struct faulty_qp *q)
 {
 	int ret;

@@ -355,8 +355,8 @@ static void take_credits(struct hca_wire *w, const struct wire_aeth *aeth)
 
 /* ---- sending ---- */
 
-/* The packets of an operation: the first one, the last one, and one that is both; those between
- * are the one after the first. Annex A19's operations have no place on the wire yet. */
+/* The opcodes of an operation's first packet, last packet, and only packet; a middle packet has the
+ * opcode after the first. Annex A19's operations have no place on the wire yet. */
 static const struct {
 	uint8_t first, last, only; /* enum wire_operation */
 } on_wire[] = {
