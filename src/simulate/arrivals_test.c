@@ -544,20 +544,30 @@ static void littles_law_holds_for_what_was_counted(void **state)
 
 /* ---- bounds ---- */
 
-static void who_has_no_link_sends_nothing(void **state)
+/* Sends 1000 messages by chance, a tenth of what links carry; some may be lost. */
+static struct simulate_times send_some(struct simulation *s)
 {
 	struct simulate_arrivals a = { .load = 0.1, .messages = 1000, .random = { 1 } };
 	const struct simulate_cost cost = { MTU, HOP_NS };
+	struct simulate_times t;
+
+	s->arrivals = &a;
+	assert_int_equal(simulate_count(s), 0);
+	assert_int_equal(simulate_credits(s, &cost, BUFFER), 0);
+	assert_int_equal(simulate_times(&s->credits, &t), 0);
+	s->arrivals = NULL;
+	return t;
+}
+
+static void who_has_no_link_sends_nothing(void **state)
+{
 	struct simulation s = open_star(3);
 	struct simulate_times t;
 
 	(void)state;
-	s.arrivals = &a;
 	assert_int_equal(simulate_fail(&s, (char[FABRIC_NAME]){ "h2" }, 1), 0);
 	assert_int_equal(simulate_reroute(&s), 0);
-	assert_int_equal(simulate_count(&s), 0);
-	assert_int_equal(simulate_credits(&s, &cost, BUFFER), 0);
-	assert_int_equal(simulate_times(&s.credits, &t), 0);
+	t = send_some(&s);
 	/* host 1 is lost for all that it sends, the others' arrive */
 	assert_in_range(t.n, 500, 700);
 	for (uint32_t i = 0; i < s.credits.n_messages; i++)
@@ -571,18 +581,13 @@ static void who_has_no_link_sends_nothing(void **state)
 /* They cross links, but no host is to get them. */
 static void messages_that_are_lost_on_their_way_are_in_no_queue(void **state)
 {
-	struct simulate_arrivals a = { .load = 0.1, .messages = 1000, .random = { 1 } };
-	const struct simulate_cost cost = { MTU, HOP_NS };
 	struct simulation s = open_star(3);
 	struct simulate_times t;
 
 	(void)state;
-	s.arrivals = &a;
 	assert_int_equal(simulate_pattern_add_pair(&s.pattern, 1, 2), 0);
 	assert_int_equal(simulate_fail(&s, (char[FABRIC_NAME]){ "h1" }, 1), 0);
-	assert_int_equal(simulate_count(&s), 0);
-	assert_int_equal(simulate_credits(&s, &cost, BUFFER), 0);
-	assert_int_equal(simulate_times(&s.credits, &t), 0);
+	t = send_some(&s);
 	assert_true(s.credits.link[3].busy_ps > 0); /* of what is lost */
 	assert_in_range(t.n, 50, 250); /* a half of what host 1 sends, a third of all */
 	assert_int_equal(s.credits.queue, 0);
@@ -592,17 +597,12 @@ static void messages_that_are_lost_on_their_way_are_in_no_queue(void **state)
 
 static void without_messages_there_are_no_times(void **state)
 {
-	struct simulate_arrivals a = { .load = 0.1, .messages = 1000, .random = { 1 } };
-	const struct simulate_cost cost = { MTU, HOP_NS };
 	struct simulation s = open_star(0);
 	struct simulate_times t;
 
 	(void)state;
-	s.arrivals = &a;
-	assert_int_equal(simulate_count(&s), 0);
-	assert_int_equal(simulate_credits(&s, &cost, BUFFER), 0);
+	t = send_some(&s);
 	assert_int_equal(s.credits.n_messages, 0);
-	assert_int_equal(simulate_times(&s.credits, &t), 0);
 	assert_int_equal(t.n, 0);
 	assert_true(t.queue == 0);
 	simulate_close(&s);
