@@ -38,7 +38,6 @@ struct cm_client_counts {
 };
 void cm_client_count(const struct cm_client *client, struct cm_client_counts *counts);
 
-/* One of its identifiers that listens or has a connection, for views. */
 /* How far an identifier is, by the numbers of Linux (enum rdma_cm_state), which programs see. */
 enum cm_step {
 	CM_STEP_IDLE,
@@ -51,6 +50,7 @@ enum cm_step {
 	CM_STEP_LISTEN,
 };
 
+/* One of a client's identifiers, for views. */
 struct cm_shown {
 	uint32_t number;           /* no other one of the client has it */
 	const char *state;         /* as the specification names it, or "LISTEN" */

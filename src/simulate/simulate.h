@@ -99,10 +99,10 @@ void simulate_time(const struct simulation *s, const struct simulate_cost *cost,
  * After simulate_count(): sends the pattern's messages, all ready at once or as ->arrivals says,
  * over links with finite buffers: ->credits has what became of them. A lane of a link has room for
  * @buffer packets at its end. Packets have the service levels that the subnet manager tells, else
- * those of the pattern;
- * ->hop_ns of @cost is what a packet's head takes for a link, and a credit back. 0; -EFBIG: the
- * messages cross more than SIMULATE_MOST_HOPS links; -ERANGE: simulate_arrivals_draw(); -ENOLINK: a
- * lane that messages cross is in no table of ->arbitration (credits_unserved()); -ENOMEM.
+ * those of the pattern. ->hop_ns of @cost is what a packet's head takes for a link, and a credit
+ * back. 0; -EFBIG: the messages cross more than SIMULATE_MOST_HOPS links; -ERANGE:
+ * simulate_arrivals_draw(); -ENOLINK: a lane that messages cross is in no table of ->arbitration
+ * (credits_unserved()); -ENOMEM.
  */
 #define SIMULATE_MOST_HOPS (1u << 25)
 int simulate_credits(struct simulation *s, const struct simulate_cost *cost, unsigned buffer);

@@ -3,8 +3,8 @@
  * Options of commands: see options.h. They are read by getopt_long(), for which the rows become
  * what it needs.
  */
-#include <errno.h>
 #include <assert.h>
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

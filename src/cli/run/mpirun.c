@@ -83,9 +83,8 @@ struct setting {
 	const char *name, *value;
 };
 
-/* Both MPIs send by UCX, which finds no RDMA between hosts of one machine: it prefers what it takes
- * for shared memory. MPICH cannot receive pieces that do not end where elements of a datatype do.
- */
+/* Both MPIs send by UCX, which uses shared memory beside RDMA, as hosts are of one machine. MPICH
+ * cannot receive pieces that do not end where elements of a datatype do. */
 static const struct setting ucx[] = {
 	{ "UCX_TLS", "rc_v,self" },
 	{ "UCX_RC_VERBS_SEG_SIZE", "8257" },
