@@ -144,6 +144,10 @@ nobody_left killed
 umbel exec --all -- sh -c 'echo $$ > '"$TMPDIR"'/PID.head.$UMBEL_HOST; exec yes' | head -1 > /dev/null
 status=${PIPESTATUS[0]}
 [ "$status" -eq 141 ] || complain "status $status, not 141: its reader has gone"
+umbel exec --all -- sh -c 'echo $$ > '"$TMPDIR"'/PID.deafened.$UMBEL_HOST; trap "" PIPE; while echo y; do :; done' \
+	2> "$TMPDIR/deafened.err" | head -1 > /dev/null
+status=${PIPESTATUS[0]}
+[ "$status" -eq 141 ] || complain "status $status, not 141: its reader has gone, and commands ignore the signal"
 mkfifo "$TMPDIR/full"
 exec 5<> "$TMPDIR/full"
 umbel exec --all -- sh -c 'echo $$ > '"$TMPDIR"'/PID.full.$UMBEL_HOST; exec yes' > "$TMPDIR/full" &
@@ -154,7 +158,13 @@ wait $writer
 status=$?
 [ $status -eq 143 ] || complain "status $status, not 143: nobody reads"
 exec 5>&-
-nobody_left head full
+nobody_left head deafened full
+# commands that have only been started when the first one's reader goes
+for ((i = 0; i < 20; i++)); do
+	timeout 60 umbel exec --all -- yes | head -1 > /dev/null
+	status=${PIPESTATUS[0]}
+	[ "$status" -eq 141 ] || complain "status $status, not 141: its reader has gone early"
+done
 umbel down > /dev/null
 
 # ---- hosts with a network and a name of their own

@@ -39,6 +39,16 @@ int cli_signals_next(int fd, bool *typed)
 	return (int)info.ssi_signo;
 }
 
+void cli_signals_hold_pipe(void)
+{
+	sigset_t pipe;
+
+	signal(SIGPIPE, SIG_DFL);
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	sigprocmask(SIG_BLOCK, &pipe, NULL);
+}
+
 int cli_signals_open_child(void)
 {
 	sigset_t child;

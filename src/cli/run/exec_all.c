@@ -116,6 +116,21 @@ static bool wait_for_room(struct all *a, int fd)
 	}
 }
 
+/* Nobody reads @fd any more: who writes on gets EPIPE, whatever it thinks of the signal. */
+static void close_pipes_to(struct all *a, int fd)
+{
+	for (unsigned i = 0; i < a->how->jobs; i++) {
+		for (unsigned k = 0; a->job[i].pid && k < STREAMS; k++) {
+			struct stream *s = &a->job[i].stream[k];
+
+			if (s->to != fd || s->from < 0)
+				continue;
+			close(s->from);
+			s->from = -1;
+		}
+	}
+}
+
 static void flush(struct all *a, int fd)
 {
 	struct output *o = &a->output;
@@ -130,8 +145,9 @@ static void flush(struct all *a, int fd)
 			if (errno != EPIPE)
 				base_log("cannot write what the commands print: %s",
 				         strerror(errno));
+			close_pipes_to(a, fd);
 			if (!a->signal)
-				end_all(a, SIGPIPE); /* nobody reads it */
+				end_all(a, SIGPIPE);
 			break;
 		}
 		from += n;
@@ -221,7 +237,6 @@ static _Noreturn void become(const struct all *a, const char *host, const int to
 	ret = cli_environ_set(a->how->fabric, host);
 	if (!ret && !a->how->stay)
 		ret = cli_enter_host(a->how->fabric, host, false);
-	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &a->old_signals, NULL);
 	/* not before: who goes to a host gets capabilities, which clears it */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -456,7 +471,7 @@ static int run_all(struct all *a)
 		base_log("cannot wait for commands: %s", strerror(errno));
 		goto out_signals;
 	}
-	signal(SIGPIPE, SIG_IGN);
+	cli_signals_hold_pipe();
 	prctl(PR_SET_CHILD_SUBREAPER, 1); /* who loses its parent becomes our child */
 	fflush(stdout);
 	for (start_some(a); a->running; start_some(a))
