@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * SENDs that are yet to be placed (src/hca/transport/place.c, hca_rq_take(), undo_slot() in
- * src/daemon/clients/qp.c): a requester sends MESSAGES, places those that are not polled, and then writes to
+ * src/daemon/clients/qp_undo.c): a requester sends MESSAGES, places those that are not polled, and then writes to
  * the memory of all receives. Its receiver polls at any time, and has the memory back with each
  * completion. The requester may die at every step; then the daemon undoes what it had begun.
  *
@@ -29,7 +29,7 @@
  *  src/hca/transport/connected_receive.c complete d7c276b2103e
  *  src/shm/ring.h shm_ring_take 0700dabbdb78
  *  src/shm/ring.h shm_ring_put_back bfeead1e9d51
- *  src/daemon/clients/qp.c undo_slot 805973d94831
+ *  src/daemon/clients/qp_undo.c undo_slot 805973d94831
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -43,7 +43,7 @@
  *  src/shm/ring.c shm_ring_close 76458eaa3a37
  *  src/hca/queue/rq.h hca_rq_poll aea0f8d5f82f
  *  src/hca/queue/rq.c hca_rq_reset b37734c5d595
- *  src/daemon/clients/qp.c daemon_qp_undo_sending c098597d3c3e
+ *  src/daemon/clients/qp_undo.c daemon_qp_undo_sending 04fa9a0ef379
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -1096,7 +1096,7 @@ static bool has_answered(const struct lab_peer *p)
 	return recv(p->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-unsigned lab_peer_post_and_die(struct lab_peer *p, const struct lab_work *w, unsigned steps)
+unsigned lab_peer_post_steps(struct lab_peer *p, const struct lab_work *w, unsigned steps)
 {
 	struct command c = { .what = POST, .work = *w };
 	unsigned n = 0;
@@ -1112,10 +1112,25 @@ unsigned lab_peer_post_and_die(struct lab_peer *p, const struct lab_work *w, uns
 		assert_int_equal(ptrace(PTRACE_SINGLESTEP, p->pid, NULL, NULL), 0);
 		assert_int_equal(waitpid(p->pid, &status, __WALL), p->pid);
 	}
+	return n;
+}
+
+void lab_peer_die(struct lab_peer *p)
+{
+	struct command c;
+	int status;
+
 	assert_int_equal(kill(p->pid, SIGKILL), 0);
 	waitpid(p->pid, &status, __WALL);
 	while (recv(p->socket, &c, sizeof(c), 0) > 0)
 		;
+}
+
+unsigned lab_peer_post_and_die(struct lab_peer *p, const struct lab_work *w, unsigned steps)
+{
+	unsigned n = lab_peer_post_steps(p, w, steps);
+
+	lab_peer_die(p);
 	return n;
 }
 

@@ -190,8 +190,12 @@ void lab_peer_sleep(struct lab_peer *p);
 /* A signal to its process. SIGKILL: returns when it has ended. */
 void lab_peer_signal(struct lab_peer *p, int signal);
 
-/* Has its process, elsewhere, post the request, and kills it after @steps instructions of that.
+/* Has its process, elsewhere, post the request, and stops it after @steps instructions of that.
  * UINT32_MAX: when it has come to the end. Returns how many these were. */
+unsigned lab_peer_post_steps(struct lab_peer *p, const struct lab_work *w, unsigned steps);
+/* Kills that process. */
+void lab_peer_die(struct lab_peer *p);
+/* Both. */
 unsigned lab_peer_post_and_die(struct lab_peer *p, const struct lab_work *w, unsigned steps);
 
 /* Its process, elsewhere, calls exec(): it becomes another program, with other memory where its

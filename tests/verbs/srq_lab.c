@@ -32,7 +32,7 @@ void srq_lab_make(struct srq_lab *r, unsigned size, uint32_t bytes)
 	lab_undo(undo_srq, r->srq);
 }
 
-void srq_lab_post_all(struct srq_lab *r)
+bool srq_lab_try_post_all(struct srq_lab *r)
 {
 	for (unsigned i = 0; i < r->size; i++) {
 		struct ibv_sge sge = { .addr = (uintptr_t)r->memory,
@@ -42,10 +42,17 @@ void srq_lab_post_all(struct srq_lab *r)
 
 		if (r->posted[i])
 			continue;
-		assert_int_equal(ibv_post_srq_recv(r->srq, &wr, &bad), 0);
+		if (ibv_post_srq_recv(r->srq, &wr, &bad))
+			return false;
 		r->posted[i] = true;
 		r->n++;
 	}
+	return true;
+}
+
+void srq_lab_post_all(struct srq_lab *r)
+{
+	assert_true(srq_lab_try_post_all(r));
 }
 
 bool srq_lab_poll(struct srq_lab *r)
@@ -82,6 +89,7 @@ struct lab_peer *srq_lab_requester(struct srq_lab *r, bool elsewhere)
 
 	assert_non_null(here.qp);
 	lab_undo(undo_qp, here.qp);
+	r->last = here.qp;
 	responder.here = &here;
 	responder.address =
 	        (struct lab_peer_address){ .qpn = here.qp->qp_num, .path = lab_path(r->context) };

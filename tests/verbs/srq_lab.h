@@ -21,11 +21,13 @@ struct srq_lab {
 	unsigned size;             /* of the queue */
 	bool posted[SRQ_LAB_MOST]; /* by wr_id */
 	unsigned n;                /* of these */
+	struct ibv_qp *last;       /* to which the last requester is connected */
 };
 
 void srq_lab_make(struct srq_lab *r, unsigned size, uint32_t bytes);
 
-/* Posts all receives that are not. */
+/* Posts all receives that are not. False: the queue is full before. */
+bool srq_lab_try_post_all(struct srq_lab *r);
 void srq_lab_post_all(struct srq_lab *r);
 
 /* A completion, if there is one: of a receive that is posted. */

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A shared receive queue, and a requester that dies at each instruction of a SEND: all receives
- * that were posted before are used afterwards, each once, though nothing more is posted.
+ * that were posted before are used afterwards, each once, though nothing more is posted. Or the
+ * queue pair that it sends to goes first: the queue is used on.
  */
 #include "srq_lab.h"
 
 #include <sched.h>
 #include <time.h>
 
-#define RECEIVES 3
-#define BYTES    4096
-#define DEATHS   200 /* steps between them are fewer than a receive is held for */
+#define RECEIVES    3
+#define BYTES       4096
+#define SHARED      64
+#define LATE_DEATHS 40
+#define DEATHS      200 /* steps between them are fewer than a receive is held for */
 
 static const struct lab_work message = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8, 0 } } };
 
@@ -71,9 +74,60 @@ static void receives_survive_a_death_at_each_step(void **state)
 	}
 }
 
+/* As many messages as the queue's ring has positions, twice: nothing keeps it from being used on.
+ */
+static void expect_in_use(struct srq_lab *r, struct lab_peer *p, unsigned steps)
+{
+	time_t deadline = time(NULL) + LAB_SECONDS;
+
+	for (unsigned i = 0; i < 4 * SHARED; i++) {
+		unsigned n;
+
+		while (!srq_lab_try_post_all(r))
+			if (time(NULL) > deadline)
+				fail_msg("full for ever after %u instructions", steps);
+		n = r->n;
+		lab_peer_do(p, &message, IBV_WC_SUCCESS);
+		while (!srq_lab_poll(r))
+			;
+		assert_int_equal(r->n, n - 1);
+	}
+}
+
+/* The requester dies when the queue pair that it was sending to has gone already. What that had
+ * received, nobody gets: a receive may be gone, but no more than that. */
+static void the_queue_survives_who_dies_after_its_queue_pair(void **state)
+{
+	static struct srq_lab r;
+	struct lab_peer *other;
+	unsigned steps;
+
+	(void)state;
+	srq_lab_make(&r, SHARED, BYTES);
+	other = srq_lab_requester(&r, false);
+	steps = send_and_die(&r, UINT32_MAX);
+	while (!srq_lab_poll(&r))
+		;
+	for (unsigned i = 0; i < LATE_DEATHS; i++) {
+		struct lab_peer *p = srq_lab_requester(&r, true);
+		unsigned n = i * steps / LATE_DEATHS;
+
+		srq_lab_post_all(&r);
+		lab_peer_do(p, &message, IBV_WC_SUCCESS);
+		while (!srq_lab_poll(&r))
+			;
+		lab_peer_post_steps(p, &message, n);
+		lab_forget(r.last);
+		assert_int_equal(ibv_destroy_qp(r.last), 0);
+		lab_peer_die(p);
+		expect_in_use(&r, other, n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		LAB_TEST(the_queue_survives_who_dies_after_its_queue_pair),
 		LAB_TEST(receives_survive_a_death_at_each_step),
 	};
 

@@ -57,8 +57,7 @@ static struct daemon_qp *qp_at(const struct daemon_qps *all, uint32_t index)
 	return qp && qp->holder ? qp : NULL;
 }
 
-/* The same, if its process lives. */
-static struct daemon_qp *live_qp_at(const struct daemon_qps *all, uint32_t index)
+struct daemon_qp *daemon_qp_live_at(const struct daemon_qps *all, uint32_t index)
 {
 	struct daemon_qp *qp = qp_at(all, index);
 
@@ -83,7 +82,7 @@ static struct shm_qp *record_of(const struct daemon_qps *all, uint32_t qpn)
 	return &all->f->region->qps[SHM_QP_INDEX(qpn)];
 }
 
-static struct shm_ring *ring_of(const struct daemon_qps *all, const struct daemon_qp *qp)
+struct shm_ring *daemon_qp_ring(const struct daemon_qps *all, const struct daemon_qp *qp)
 {
 	return daemon_memory_ring_at(all->memory, qp->ring_off);
 }
@@ -99,7 +98,7 @@ bool daemon_qp_may_fill(void *qps, uint16_t index, uint32_t qpn)
 	uint32_t target =
 	        atomic_load_explicit((_Atomic uint32_t *)&sender->target_qpn, memory_order_acquire);
 
-	return live_qp_at(all, index) && (!qpn || (target & IB_QPN_MASK) == qpn);
+	return daemon_qp_live_at(all, index) && (!qpn || (target & IB_QPN_MASK) == qpn);
 }
 
 struct shm_ring *daemon_qp_next_ring(void *qps, uint32_t *index, uint8_t *shift)
@@ -108,18 +107,18 @@ struct shm_ring *daemon_qp_next_ring(void *qps, uint32_t *index, uint8_t *shift)
 	const struct daemon_qp *qp;
 
 	for (; *index < all->ids.size; ++*index) {
-		qp = live_qp_at(all, *index);
+		qp = daemon_qp_live_at(all, *index);
 		if (!qp || qp->is_roce_sender)
 			continue;
 		*shift = qp->ring_shift;
-		return ring_of(all, qp);
+		return daemon_qp_ring(all, qp);
 	}
 	return NULL;
 }
 
 uint32_t daemon_qp_number_of(void *qps, uint32_t index)
 {
-	const struct daemon_qp *qp = live_qp_at(qps, index);
+	const struct daemon_qp *qp = daemon_qp_live_at(qps, index);
 
 	return qp ? qp->qpn : 0;
 }
@@ -198,7 +197,7 @@ static void describe(struct daemon_qps *all, const struct daemon_qp *qp,
 	s->port = 0;
 	s->cq = 0;
 	s->ring_off = qp->ring_off;
-	s->ring_gen = (uint16_t)ring_of(all, qp)->gen;
+	s->ring_gen = (uint16_t)daemon_qp_ring(all, qp)->gen;
 	s->ring_shift = qp->ring_shift;
 	s->ready_bit = SHM_NO_READY_BIT;
 	s->client = holder->client;
@@ -216,10 +215,10 @@ static void describe(struct daemon_qps *all, const struct daemon_qp *qp,
 	shm_write_end(&s->seq);
 }
 
-/* Whether connected queue pairs may have exchanged packets: else the memory of their wires was
- * never used, and stays so. */
-static bool has_wires(const struct fabric *f)
+bool daemon_qps_have_wires(const struct daemon_qps *all)
 {
+	const struct fabric *f = all->f;
+
 	return f->region->control->n_ports > f->n_ib_ports || f->flows->detoured;
 }
 
@@ -228,7 +227,7 @@ static void clear_wire(const struct daemon_qps *all, uint32_t qpn)
 {
 	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(qpn)];
 
-	if (has_wires(all->f))
+	if (daemon_qps_have_wires(all))
 		memset((void *)w, 0, sizeof(*w));
 }
 
@@ -242,7 +241,7 @@ static void publish(struct daemon_qps *all, const struct daemon_qp *qp,
 	memset((void *)&all->f->region->connections[SHM_QP_INDEX(qp->qpn)], 0,
 	       sizeof(struct shm_connection));
 	clear_wire(all, qp->qpn);
-	shm_ring_init(ring_of(all, qp), daemon_memory_generation(all->memory), qp->qpn);
+	shm_ring_init(daemon_qp_ring(all, qp), daemon_memory_generation(all->memory), qp->qpn);
 	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
 	atomic_store_explicit(&sender->payload_lease, SHM_LEASE_FREE, memory_order_relaxed);
 	atomic_store_explicit(&sender->ticket, 0, memory_order_relaxed);
@@ -410,143 +409,6 @@ int daemon_qp_new_roce(struct daemon_qps *all, struct daemon_hca *h, struct daem
 
 /* ---- the end ---- */
 
-/* Releases the lock if the dead process of @qpn held it: a thread of its, by the lower 24 bits. */
-static void release_lock(_Atomic uint32_t *lock, uint32_t qpn)
-{
-	uint32_t holder = atomic_load_explicit(lock, memory_order_relaxed);
-
-	/* release: what it had done comes before the next holder's work */
-	if ((holder & IB_QPN_MASK) == qpn)
-		atomic_compare_exchange_strong_explicit(lock, &holder, 0, memory_order_release,
-		                                        memory_order_relaxed);
-}
-
-/* The same for both halves of a connection that exchanges packets, if it is one. */
-static void release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
-{
-	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(peer)];
-	_Atomic uint32_t *locks[] = { &w->lock,
-		                      &all->f->region->connections[SHM_QP_INDEX(peer)].lock };
-
-	if (!has_wires(all->f) || !atomic_load_explicit(&w->open, memory_order_relaxed))
-		return;
-	for (unsigned i = 0; i < ARRAY_SIZE(locks); i++) {
-		uint32_t holder = atomic_load_explicit(locks[i], memory_order_relaxed);
-
-		if ((holder & IB_QPN_MASK) == qpn) /* before the lock is free */
-			atomic_store_explicit(&w->broken, true, memory_order_relaxed);
-		release_lock(locks[i], qpn);
-	}
-}
-
-/* Releases what the dead process of @qpn held of queue pair @peer: its lock, and those of the
- * memory of its process. */
-static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
-{
-	struct daemon_qp *other = live_qp_at(all, SHM_QP_INDEX(peer));
-	struct shm_keys *keys;
-
-	if (!other || other->qpn != peer || !other->queue_off)
-		return;
-	release_wire(all, qpn, peer);
-	release_lock(&all->f->region->connections[SHM_QP_INDEX(peer)].lock, qpn);
-	keys = shm_data_at(all->f->region, other->holder->keys_off);
-	for (unsigned i = 0; i < SHM_ATOMIC_LOCKS; i++)
-		release_lock(&keys->atomics[i], qpn);
-}
-
-/* Begins with the next ring: those of the shared queue by which the target receives, then its own.
- * The order makes sure that a claim which the owner finds void in its own ring is undone in the
- * shared ones too. False: all are done. */
-static bool begin_undo_ring(struct daemon_qps *all, struct daemon_qp *qp)
-{
-	const struct daemon_qp *target = live_qp_at(all, SHM_QP_INDEX(qp->undo_qpn));
-	const struct daemon_srq *srq = target->srq;
-
-	if (srq && qp->undo_srq <= srq->n_old) {
-		const unsigned n = qp->undo_srq++;
-		const struct daemon_srq_ring *r = n ? &srq->old[n - 1] : &srq->ring;
-		shm_ring_walk_begin(&qp->undo, daemon_memory_ring_at(all->memory, r->off),
-		                    r->shift);
-		return true;
-	}
-	if (qp->undo_own)
-		return false;
-	qp->undo_own = true;
-	shm_ring_walk_begin(&qp->undo, ring_of(all, target), target->ring_shift);
-	return true;
-}
-
-/* Finds out in whose ring the QP may have claimed something. */
-static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
-{
-	struct shm_region *region = all->f->region;
-	uint16_t index = (uint16_t)SHM_QP_INDEX(qp->qpn);
-	struct shm_sender *sender = &region->senders[index];
-	uint32_t qpn =
-	        IB_QPN_MASK & atomic_load_explicit(&sender->target_qpn, memory_order_acquire);
-	struct daemon_qp *target = qpn ? live_qp_at(all, SHM_QP_INDEX(qpn)) : NULL;
-
-	release_connection(all, qp->qpn, record_of(all, qp->qpn)->connection.dest_qpn);
-	release_connection(all, qp->qpn, qpn); /* an XRC shared receive queue has other memory */
-	/* nobody is to wait for the dead: hca_connections_wait() */
-	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
-	atomic_store_explicit(&region->connections[index].helps, 0, memory_order_relaxed);
-	if (qp->is_roce_sender)
-		hca_roce_release(&region->roce_ports[roce_port(all, qp)], index);
-	if (!target || target->qpn != qpn)
-		return;
-	qp->undo_qpn = qpn;
-	qp->undo_srq = qp->undo_own = 0;
-	begin_undo_ring(all, qp);
-}
-
-/* Undoes what the dead queue pair with index @writer had begun with the slot. */
-static void undo_slot(struct daemon_qps *all, struct shm_arrival *slot, uint64_t state,
-                      uint16_t writer)
-{
-	const struct shm_connection *c = &all->f->region->connections[writer];
-
-	/* of a message that it has sent, and was placing, nothing is lost */
-	if (atomic_load_explicit(&c->placing, memory_order_relaxed) == 1 + shm_slot_pos(state))
-		shm_ring_restore(slot, state, writer);
-	else
-		shm_ring_void(slot, state, writer);
-}
-
-bool daemon_qp_undo_sending(struct daemon_qps *all, struct daemon_qp *qp, uint32_t *budget)
-{
-	const uint16_t writer = (uint16_t)SHM_QP_INDEX(qp->qpn);
-	struct shm_region *region = all->f->region;
-	struct shm_arrival *slot;
-	struct shm_qp *s;
-	uint64_t state;
-
-	if (!qp->undo_qpn)
-		begin_undo(all, qp);
-	/* the target may go while this pauses */
-	while (qp->undo_qpn &&
-	       daemon_qp_number_of(all, SHM_QP_INDEX(qp->undo_qpn)) == qp->undo_qpn) {
-		if (!daemon_chore_spend(budget, 1))
-			return false;
-		slot = shm_ring_walk_next(&qp->undo, &state);
-		if (slot) {
-			undo_slot(all, slot, state, writer);
-			continue;
-		}
-		if (begin_undo_ring(all, qp))
-			continue;
-		s = record_of(all, qp->undo_qpn);
-		if (s->ready_bit < SHM_CQ_READY_BITS)
-			atomic_fetch_or_explicit(&region->cqs[s->cq].ready[s->ready_bit / 64],
-			                         1ull << (s->ready_bit % 64), memory_order_release);
-		daemon_cq_wake_bereaved(all->cqs, s->cq);
-		break;
-	}
-	qp->undo_qpn = 0;
-	return true;
-}
-
 /*
  * Flow records are shared by all. SHM_QP_FLOWS of them are reserved for each QP that there may be.
  * Of the others a process may have as many as it leaves for the next one: half of them if it is
@@ -615,7 +477,7 @@ uint64_t daemon_qp_revoke(void *qps, uint32_t *index)
 
 	while (*index < all->ids.size) {
 		uint32_t i = (*index)++, lease = SHM_LEASE_FREE;
-		struct daemon_qp *qp = live_qp_at(all, i);
+		struct daemon_qp *qp = daemon_qp_live_at(all, i);
 
 		if (!qp || LIST_EMPTY(&qp->payloads))
 			continue;
@@ -683,7 +545,7 @@ static bool end_qp(struct daemon_chore *c, uint32_t *budget)
 static void wake_peer(struct daemon_qps *all, const struct daemon_qp *qp)
 {
 	uint32_t peer = record_of(all, qp->qpn)->connection.dest_qpn;
-	const struct daemon_qp *other = live_qp_at(all, SHM_QP_INDEX(peer));
+	const struct daemon_qp *other = daemon_qp_live_at(all, SHM_QP_INDEX(peer));
 	const struct shm_connection *c = &all->f->region->connections[SHM_QP_INDEX(peer)];
 
 	if (qp->queue_off && other && other->qpn == peer && other->queue_off &&
@@ -743,8 +605,11 @@ void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 	all->n_roce -= qp->is_roce_sender;
 	all->n_ending++;
 	leave_cq(qp);
-	if (qp->srq)
+	if (qp->srq) {
+		all->received[SHM_QP_INDEX(qp->qpn)] =
+		        (struct daemon_received){ qp->qpn, qp->srq->index };
 		qp->srq->n_qps--;
+	}
 	qp->srq = NULL;
 	TAILQ_REMOVE(&qp->holder->qps, qp, entry);
 	if (qp->n_flows > SHM_QP_FLOWS)
@@ -974,7 +839,8 @@ int daemon_qp_limit(struct daemon_qps *all, uint32_t qpn)
 
 	/* likewise */
 	if (!qp || qp->holder->dead || record_of(all, qpn)->type != SHM_QPT_XRC_SRQ ||
-	    !atomic_exchange_explicit(&ring_of(all, qp)->limit_reached, 0, memory_order_acq_rel))
+	    !atomic_exchange_explicit(&daemon_qp_ring(all, qp)->limit_reached, 0,
+	                              memory_order_acq_rel))
 		return -EINVAL;
 	send_event(all, qp, IBV_EVENT_SRQ_LIMIT_REACHED, SHM_XRC_SRQ | qpn);
 	return 0;

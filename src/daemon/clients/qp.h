@@ -35,7 +35,7 @@ struct daemon_qp {
 	/* when its process is dead: undoes what it was doing to the ring of this QP; 0: nothing */
 	uint32_t undo_qpn;
 	unsigned undo_srq; /* rings of the shared queue of that QP's receives that had their turn */
-	bool undo_own;     /* its own ring had it */
+	bool undo_own;     /* its own ring has it, or had it */
 	struct shm_ring_walk undo;
 	unsigned undone; /* its holder's, when it was undone last */
 	/* its end, which the holder need not live to see */
@@ -50,6 +50,12 @@ struct daemon_qp {
 	TAILQ_ENTRY(daemon_qp) of_all, of_holder;
 	struct control_qp_shape shape;
 	uint64_t ticket;
+};
+
+/* A QP that is gone, and the shared receive queue by which it received. */
+struct daemon_received {
+	uint32_t qpn; /* 0: none has gone that had one */
+	uint32_t srq; /* index */
 };
 
 /* That a process has an XRC target open which another one owns. */
@@ -68,10 +74,11 @@ struct daemon_qps {
 	struct daemon_srqs *srqs;
 	struct base_idtable ids;
 	uint8_t round[SHM_MAX_QPS]; /* high bits of the next QP number at an index */
-	unsigned n_roce;            /* that are hidden */
-	uint32_t extra_flows;       /* of all QPs, beyond those that each may have */
-	unsigned n_ending;          /* that are coming to their end */
-	struct daemon_chore prune;  /* flows of those that were attached */
+	struct daemon_received received[SHM_MAX_QPS]; /* the last one at an index */
+	unsigned n_roce;                              /* that are hidden */
+	uint32_t extra_flows;      /* of all QPs, beyond those that each may have */
+	unsigned n_ending;         /* that are coming to their end */
+	struct daemon_chore prune; /* flows of those that were attached */
 	/* what lies reserved, the oldest first: reserve.h */
 	TAILQ_HEAD(, daemon_qp) reserved;
 	unsigned n_reserved;
@@ -125,6 +132,13 @@ void daemon_qp_close(struct daemon_qp_user *user);
 
 /* The QP with this number, or NULL. */
 struct daemon_qp *daemon_qp_find(const struct daemon_qps *all, uint32_t qpn);
+
+/* The one at this index, if its process lives; or NULL. */
+struct daemon_qp *daemon_qp_live_at(const struct daemon_qps *all, uint32_t index);
+struct shm_ring *daemon_qp_ring(const struct daemon_qps *all, const struct daemon_qp *qp);
+/* Whether connected queue pairs may have exchanged packets: else the memory of their wires was
+ * never used, and stays so. */
+bool daemon_qps_have_wires(const struct daemon_qps *all);
 
 /* How many there are that are not hidden. */
 unsigned daemon_qps_count(const struct daemon_qps *all);

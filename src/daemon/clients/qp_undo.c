@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the queue pair of a dead process was doing to others is undone: see qp.h.
+ */
+#include "base/util.h"
+#include "daemon/clients/holder.h"
+#include "daemon/clients/qp.h"
+#include "hca/link/link_roce.h"
+#include "shm/connection.h"
+#include "shm/ring.h"
+#include "shm/wire.h"
+
+/* Releases the lock if the dead process of @qpn held it: a thread of its, by the lower 24 bits. */
+static void release_lock(_Atomic uint32_t *lock, uint32_t qpn)
+{
+	uint32_t holder = atomic_load_explicit(lock, memory_order_relaxed);
+
+	/* release: what it had done comes before the next holder's work */
+	if ((holder & IB_QPN_MASK) == qpn)
+		atomic_compare_exchange_strong_explicit(lock, &holder, 0, memory_order_release,
+		                                        memory_order_relaxed);
+}
+
+/* The same for both halves of a connection that exchanges packets, if it is one. */
+static void release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
+{
+	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(peer)];
+	_Atomic uint32_t *locks[] = { &w->lock,
+		                      &all->f->region->connections[SHM_QP_INDEX(peer)].lock };
+
+	if (!daemon_qps_have_wires(all) || !atomic_load_explicit(&w->open, memory_order_relaxed))
+		return;
+	for (unsigned i = 0; i < ARRAY_SIZE(locks); i++) {
+		uint32_t holder = atomic_load_explicit(locks[i], memory_order_relaxed);
+
+		if ((holder & IB_QPN_MASK) == qpn) /* before the lock is free */
+			atomic_store_explicit(&w->broken, true, memory_order_relaxed);
+		release_lock(locks[i], qpn);
+	}
+}
+
+/* Releases what the dead process of @qpn held of queue pair @peer: its lock, and those of the
+ * memory of its process. */
+static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
+{
+	struct daemon_qp *other = daemon_qp_live_at(all, SHM_QP_INDEX(peer));
+	struct shm_keys *keys;
+
+	if (!other || other->qpn != peer || !other->queue_off)
+		return;
+	release_wire(all, qpn, peer);
+	release_lock(&all->f->region->connections[SHM_QP_INDEX(peer)].lock, qpn);
+	keys = shm_data_at(all->f->region, other->holder->keys_off);
+	for (unsigned i = 0; i < SHM_ATOMIC_LOCKS; i++)
+		release_lock(&keys->atomics[i], qpn);
+}
+
+/* The shared queue by which @qpn receives, or did: who claims a receive of it may die later than
+ * that QP. NULL: there is none. */
+static const struct daemon_srq *srq_of(const struct daemon_qps *all, uint32_t qpn)
+{
+	const struct daemon_received *gone = &all->received[SHM_QP_INDEX(qpn)];
+	const struct daemon_qp *qp = daemon_qp_live_at(all, SHM_QP_INDEX(qpn));
+
+	if (qp && qp->qpn == qpn)
+		return qp->srq;
+	return gone->qpn == qpn ? daemon_srq_find(all->srqs, gone->srq) : NULL;
+}
+
+/* Its @n-th ring, the present one first. */
+static const struct daemon_srq_ring *srq_ring(const struct daemon_srq *srq, unsigned n)
+{
+	return n ? &srq->old[n - 1] : &srq->ring;
+}
+
+/* Begins with the next ring: those of the shared queue by which the target receives, then its own.
+ * The order makes sure that a claim which the owner finds void in its own ring is undone in the
+ * shared ones too. False: all are done. */
+static bool begin_undo_ring(struct daemon_qps *all, struct daemon_qp *qp)
+{
+	const struct daemon_qp *target = daemon_qp_live_at(all, SHM_QP_INDEX(qp->undo_qpn));
+	const struct daemon_srq *srq = srq_of(all, qp->undo_qpn);
+
+	if (srq && qp->undo_srq <= srq->n_old) {
+		const struct daemon_srq_ring *r = srq_ring(srq, qp->undo_srq++);
+
+		shm_ring_walk_begin(&qp->undo, daemon_memory_ring_at(all->memory, r->off),
+		                    r->shift);
+		return true;
+	}
+	if (qp->undo_own || !target || target->qpn != qp->undo_qpn)
+		return false;
+	qp->undo_own = true;
+	shm_ring_walk_begin(&qp->undo, daemon_qp_ring(all, target), target->ring_shift);
+	return true;
+}
+
+/* Whether the ring that it was at is there still: queues may go while this pauses. */
+static bool can_go_on(struct daemon_qps *all, const struct daemon_qp *qp)
+{
+	const struct daemon_srq *srq;
+
+	if (qp->undo_own)
+		return daemon_qp_number_of(all, SHM_QP_INDEX(qp->undo_qpn)) == qp->undo_qpn;
+	srq = srq_of(all, qp->undo_qpn);
+	for (unsigned n = 0; srq && n <= srq->n_old; n++)
+		if (daemon_memory_ring_at(all->memory, srq_ring(srq, n)->off) == qp->undo.ring)
+			return true;
+	return false;
+}
+
+/* Finds out in whose ring the QP may have claimed something. */
+static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
+{
+	struct shm_region *region = all->f->region;
+	uint16_t index = (uint16_t)SHM_QP_INDEX(qp->qpn);
+	struct shm_sender *sender = &region->senders[index];
+	uint32_t qpn =
+	        IB_QPN_MASK & atomic_load_explicit(&sender->target_qpn, memory_order_acquire);
+
+	release_connection(all, qp->qpn, all->f->region->qps[index].connection.dest_qpn);
+	release_connection(all, qp->qpn, qpn); /* an XRC shared receive queue has other memory */
+	/* nobody is to wait for the dead: hca_connections_wait() */
+	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
+	atomic_store_explicit(&region->connections[index].helps, 0, memory_order_relaxed);
+	if (qp->is_roce_sender)
+		hca_roce_release(&region->roce_ports[region->hcas[qp->hca_index].first_port],
+		                 index);
+	qp->undo_qpn = qpn;
+	qp->undo_srq = qp->undo_own = 0;
+	if (!qpn || !begin_undo_ring(all, qp))
+		qp->undo_qpn = 0;
+}
+
+/* The owner of the queue that the dead one sent to is to look at its rings. */
+static void wake_target(struct daemon_qps *all, uint32_t qpn)
+{
+	const struct shm_qp *s = &all->f->region->qps[SHM_QP_INDEX(qpn)];
+
+	if (daemon_qp_number_of(all, SHM_QP_INDEX(qpn)) != qpn)
+		return;
+	if (s->ready_bit < SHM_CQ_READY_BITS)
+		atomic_fetch_or_explicit(&all->f->region->cqs[s->cq].ready[s->ready_bit / 64],
+		                         1ull << (s->ready_bit % 64), memory_order_release);
+	daemon_cq_wake_bereaved(all->cqs, s->cq);
+}
+
+/* Undoes what the dead queue pair with index @writer had begun with the slot. */
+static void undo_slot(struct daemon_qps *all, struct shm_arrival *slot, uint64_t state,
+                      uint16_t writer)
+{
+	const struct shm_connection *c = &all->f->region->connections[writer];
+
+	/* of a message that it has sent, and was placing, nothing is lost */
+	if (atomic_load_explicit(&c->placing, memory_order_relaxed) == 1 + shm_slot_pos(state))
+		shm_ring_restore(slot, state, writer);
+	else
+		shm_ring_void(slot, state, writer);
+}
+
+bool daemon_qp_undo_sending(struct daemon_qps *all, struct daemon_qp *qp, uint32_t *budget)
+{
+	const uint16_t writer = (uint16_t)SHM_QP_INDEX(qp->qpn);
+	struct shm_arrival *slot;
+	uint64_t state;
+	bool more;
+
+	if (!qp->undo_qpn)
+		begin_undo(all, qp);
+	for (more = qp->undo_qpn && (can_go_on(all, qp) || begin_undo_ring(all, qp)); more;) {
+		if (!daemon_chore_spend(budget, 1))
+			return false;
+		slot = shm_ring_walk_next(&qp->undo, &state);
+		if (slot)
+			undo_slot(all, slot, state, writer);
+		else
+			more = begin_undo_ring(all, qp);
+	}
+	if (qp->undo_qpn)
+		wake_target(all, qp->undo_qpn);
+	qp->undo_qpn = 0;
+	return true;
+}
