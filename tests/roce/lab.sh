@@ -176,21 +176,13 @@ captured()
 	done
 }
 
-# decode HOST FILTER [OPTION...]: tshark on the captured packets that fit its display filter. Of
-# protocols above UDP it knows InfiniBand only: it would guess one for any payload else, and find
-# it malformed.
+# decode HOST FILTER [OPTION...]: tshark on the captured packets that fit its display filter.
 decode()
 {
 	local host=$1 filter=$2
 	shift 2
-	if [ ! -e "$TMPDIR/wireshark" ]; then
-		mkdir "$TMPDIR/wireshark"
-		tshark -G protocols 2> /dev/null | cut -f 3 |
-			grep -vxE 'frame|eth|ethertype|vlan|ip|ipv6|icmp|icmpv6|igmp|udp|data|_ws[.].*|infiniband' \
-			> "$TMPDIR/wireshark/disabled_protos"
-	fi
 	# UDP checksums of packets that never leave this machine are left to the device
-	WIRESHARK_CONFIG_DIR=$TMPDIR/wireshark tshark -n -r "$TMPDIR/$host.pcap" -Y "$filter" \
+	plain_tshark -r "$TMPDIR/$host.pcap" -Y "$filter" \
 		-o ip.check_checksum:TRUE -o udp.ignore_ipv6_zero_checksum:TRUE "$@" \
 		2> "$TMPDIR/tshark.err" && return
 	# of a packet that has come since, half may be written

@@ -11,7 +11,7 @@ file=$TMPDIR/data.pcapng
 # packets FILTER: how many in the file
 packets()
 {
-	tshark -o udp.check_checksum:TRUE -r "$file" -Y "$1" 2> /dev/null | wc -l
+	plain_tshark -o udp.check_checksum:TRUE -r "$file" -Y "$1" 2> /dev/null | wc -l
 }
 
 some()

@@ -27,7 +27,7 @@ captured()
 # has NAME FILTER: how many packets
 has()
 {
-	tshark -r "$TMPDIR/$1.pcapng" -Y "$2" 2> "$TMPDIR/tshark.err" | wc -l
+	plain_tshark -r "$TMPDIR/$1.pcapng" -Y "$2" 2> "$TMPDIR/tshark.err" | wc -l
 }
 
 # qpn NAME: the number of pingpong's queue pair
