@@ -60,6 +60,12 @@ static bool same_host(const struct cm_id *a, const struct cm_id *b)
 	return a->scope == CM_ALL_HOSTS || b->scope == CM_ALL_HOSTS || a->scope == b->scope;
 }
 
+/* Its process has ended, as who has waited for that knows, though its identifiers have not yet. */
+static bool is_over(const struct cm_id *id)
+{
+	return id->channel->doomed || id->client->cm->ops.outbox_closed(id->channel->box);
+}
+
 /* Whether @id may be one of the owners. */
 static int check_owners(const struct cm_binding *b, const struct cm_id *id, bool reuse)
 {
@@ -73,12 +79,16 @@ static int check_owners(const struct cm_binding *b, const struct cm_id *id, bool
 			continue;
 		if (id->af_only && o->af_only && id->src.sa.sa_family != o->src.sa.sa_family)
 			continue;
+		if (!cm_addr_is_any(&id->src) && !cm_addr_is_any(&o->src) &&
+		    !cm_addr_equal(&id->src, &o->src))
+			continue;
+		if (is_over(o))
+			continue;
 		if (cm_addr_is_any(&id->src) || cm_addr_is_any(&o->src))
 			return base_because(-EADDRNOTAVAIL,
 			                    "another identifier of this host has that port");
-		if (cm_addr_equal(&id->src, &o->src))
-			return base_because(-EADDRINUSE, "another identifier of this host has that "
-			                                 "address and port");
+		return base_because(-EADDRINUSE,
+		                    "another identifier of this host has that address and port");
 	}
 	return 0;
 }

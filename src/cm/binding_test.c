@@ -233,6 +233,29 @@ static void a_port_is_shared_if_all_allow_it(void **state)
 	cm_client_free(t->cm, c);
 }
 
+/* As one that is killed, waited for, and started again at once: the daemon has not seen its end. */
+static void who_has_ended_holds_no_port(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *old = testing_client(t, 0), *new = testing_client(t, 0);
+	uint32_t bound = testing_id(old, RDMA_PS_UDP, 1),
+	         listening = testing_id(old, RDMA_PS_TCP, 1);
+	uint32_t again = testing_id(new, RDMA_PS_UDP, 1),
+	         wildcard = testing_id(new, RDMA_PS_TCP, 1);
+
+	assert_int_equal(testing_bind(old, bound, "10.0.0.1", 100), 0);
+	assert_int_equal(testing_bind(old, listening, "10.0.0.1", 100), 0);
+	assert_int_equal(testing_listen(old, listening, 0), 0);
+	assert_int_equal(testing_bind(new, again, "10.0.0.1", 100), -EADDRINUSE);
+	cm_id_at(old, bound)->channel->box->closed = true;
+	cm_id_at(old, listening)->channel->box->closed = true;
+	assert_int_equal(testing_bind(new, again, "10.0.0.1", 100), 0);
+	assert_int_equal(testing_bind(new, wildcard, "0.0.0.0", 100), 0);
+	assert_int_equal(testing_listen(new, wildcard, 0), 0);
+	cm_client_free(t->cm, old);
+	cm_client_free(t->cm, new);
+}
+
 static void port_zero_gets_free_ephemeral_ports(void **state)
 {
 	struct testing *t = *state;
@@ -305,6 +328,7 @@ int main(void)
 		TEST(a_wildcard_on_all_hosts_is_in_every_host_s_way),
 		TEST(port_spaces_have_port_numbers_of_their_own),
 		TEST(a_port_is_shared_if_all_allow_it),
+		TEST(who_has_ended_holds_no_port),
 		TEST(port_zero_gets_free_ephemeral_ports),
 		TEST(an_ipv6_wildcard_shares_with_ipv4_only_if_it_is_told_to),
 		TEST(options_are_checked),

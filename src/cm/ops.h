@@ -22,6 +22,8 @@ struct cm_ops {
 	void (*outbox_ring)(struct cm_outbox *box, uint8_t byte);
 	/* How many datagrams the process's end has had no room for yet. */
 	unsigned (*outbox_waiting)(const struct cm_outbox *box);
+	/* Whether the process has closed its end, or has ended. */
+	bool (*outbox_closed)(const struct cm_outbox *box);
 	void (*outbox_close)(struct cm_outbox *box);
 	/* Has a MAD sent from an HCA port, soon, in order: not before this returns. */
 	void (*mad_send)(void *arg, struct fabric_port *port, const struct fabric_mad *mad);

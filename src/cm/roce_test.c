@@ -83,6 +83,7 @@ static int setup(void **state)
 		                       .outbox_send = box_send,
 		                       .outbox_ring = box_ring,
 		                       .outbox_waiting = box_waiting,
+		                       .outbox_closed = box_closed,
 		                       .outbox_close = box_close,
 		                       .mad_send = mad_send,
 		                       .memory_get = memory_get,

@@ -35,7 +35,8 @@ struct cm_outbox {
 	struct testing *t;
 	STAILQ_HEAD(, testing_datagram) sent; /* not taken */
 	unsigned n_sent;
-	bool full; /* for all but bytes */
+	bool full;   /* for all but bytes */
+	bool closed; /* the process's end */
 };
 
 struct testing_mad {
@@ -105,6 +106,11 @@ static void box_ring(struct cm_outbox *box, uint8_t byte)
 static unsigned box_waiting(const struct cm_outbox *box)
 {
 	return box->n_sent;
+}
+
+static bool box_closed(const struct cm_outbox *box)
+{
+	return box->closed;
 }
 
 /* The oldest datagram, to be freed; NULL: there is none. */
@@ -275,6 +281,7 @@ static UNUSED int testing_setup(void **state)
 		                       .outbox_send = box_send,
 		                       .outbox_ring = box_ring,
 		                       .outbox_waiting = box_waiting,
+		                       .outbox_closed = box_closed,
 		                       .outbox_close = box_close,
 		                       .mad_send = mad_send,
 		                       .memory_get = memory_get,

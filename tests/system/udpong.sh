@@ -71,7 +71,7 @@ wait_result to-busy
 # ---- a server that dies while it is asked, and another in its place
 client patient h4 -s 10.0.0.2 -C 100000000 -S 64 -T e
 wait_said server-h2 'client login from 10.0.0.4'
-kill -9 "${pid[server-h2]}"
+kill_hard server-h2
 start server-again h2 udpong -b 10.0.0.2 -T b
 client new h3 -s 10.0.0.2 -C 200 -S 64 -T e
 wait_result new

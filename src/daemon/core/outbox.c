@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/sockios.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -331,6 +332,13 @@ void daemon_outbox_ring(struct cm_outbox *box, uint8_t byte)
 	(last ? &last->behind : &box->ahead)->n[byte]++;
 	box->n_rings++;
 	wait_for_room(box);
+}
+
+bool daemon_outbox_closed(const struct cm_outbox *box)
+{
+	struct pollfd fd = { .fd = box->fd };
+
+	return poll(&fd, 1, 0) == 1 && (fd.revents & POLLHUP);
 }
 
 unsigned daemon_outbox_waiting(const struct cm_outbox *box)

@@ -26,6 +26,8 @@ int daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes);
 void daemon_outbox_ring(struct cm_outbox *box, uint8_t byte);
 /* How many wait here. */
 unsigned daemon_outbox_waiting(const struct cm_outbox *box);
+/* Whether nobody has the process's end open any more. */
+bool daemon_outbox_closed(const struct cm_outbox *box);
 void daemon_outbox_close(struct cm_outbox *box);
 
 /* What is sent; @beside, unless it has 0 bytes, is sent in a memfd beside the datagram. */

@@ -111,6 +111,19 @@ static void a_byte_has_its_place_among_messages(void **state)
 	assert_int_equal(daemon_outbox_waiting(l->box), 0);
 }
 
+static void it_is_closed_when_nobody_has_it(void **state)
+{
+	struct lab *l = *state;
+	int copy = dup(l->fd);
+
+	assert_false(daemon_outbox_closed(l->box));
+	close(l->fd);
+	assert_false(daemon_outbox_closed(l->box));
+	close(copy);
+	l->fd = -1;
+	assert_true(daemon_outbox_closed(l->box));
+}
+
 static void who_does_not_read_gets_bytes_alone(void **state)
 {
 	struct lab *l = *state;
@@ -183,6 +196,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(bytes_are_never_lost),
 		TEST(a_byte_has_its_place_among_messages),
+		TEST(it_is_closed_when_nobody_has_it),
 		TEST(who_does_not_read_gets_bytes_alone),
 		TEST(a_message_beyond_the_budget_is_the_last_one),
 		TEST(nothing_waits_for_who_is_gone),

@@ -89,6 +89,7 @@ int daemon_rdmacm_init(struct daemon_rdmacm *r, struct daemon_clients *clients)
 		              .outbox_send = daemon_outbox_send,
 		              .outbox_ring = daemon_outbox_ring,
 		              .outbox_waiting = daemon_outbox_waiting,
+		              .outbox_closed = daemon_outbox_closed,
 		              .outbox_close = daemon_outbox_close,
 		              .mad_send = mad_send,
 		              .memory_get = memory_get,
