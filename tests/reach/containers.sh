@@ -65,8 +65,9 @@ end_fabric()
 	wait_ended fabric 0
 }
 
-# pair PROGRAM... -- PROGRAM...: in two containers, on h1 and then on h2; they meet by rdma_cm
-pair()
+# try_pair PROGRAM... -- PROGRAM...: in two containers, on h1 and then on h2; they meet by rdma_cm. Nonzero: perftest is
+# refused, once more.
+try_pair()
 {
 	local server=()
 
@@ -76,7 +77,19 @@ pair()
 	done
 	launch server on server h1 stdbuf -oL "${server[@]}"
 	wait_until "${server[0]} listens" has listeners 1
-	expect 0 '*' on client h2 "${@:2}"
+	launch client on client h2 "${@:2}"
+	wait_until "its client ends" gone "${pid[client]}"
+	is_refused client || return 0
+	docker kill server > /dev/null
+	wait_until "the server ends" gone "${pid[server]}"
+	return 1
+}
+
+# The same, until they have met.
+pair()
+{
+	wait_until "$1 connects" try_pair "$@"
+	wait_ended client 0
 	wait_ended server 0
 }
 

@@ -126,6 +126,13 @@ wait_said()
 	says "$@" || { complain "$1 ends and does not say '$2'"; return 1; }
 }
 
+# is_refused CLIENT: perftest with -R connects twice. The second time its client may come before its server listens again, is
+# refused, no such service (by UD a SIDR_REP says so), and crashes when it wants to try again (perftest 4.5).
+is_refused()
+{
+	says "$1" '.*\(RDMA_CM_EVENT_REJECTED; error: 8\|Unexpected CM event bl blka 8\|RDMA_CM_EVENT_UNREACHABLE; error: 1\)'
+}
+
 # believes_clock NAME: when client-NAME and server-NAME have ended. Nonzero: they are perftest's, which
 # measures how fast the processor's clock is, made no sense of a busy machine's, and gave up.
 believes_clock()
