@@ -192,8 +192,9 @@ static void after_fork_an_rsocket_stays_the_parents(void **state)
 	close_pair(&p);
 }
 
-#define CLIENTS 6
-#define TIMES   15
+#define CANCELLED 100
+#define CLIENTS   6
+#define TIMES     15
 
 static void connect_often(void)
 {
@@ -438,6 +439,84 @@ static void who_has_no_memory_is_disconnected(void **state)
 	node_close(&n);
 }
 
+/* ---- threads that are cancelled ---- */
+
+/* Programs of TCP, such as iperf3, have their threads cancelled wherever they are, as read(2)
+ * allows. */
+static void be_cancelled_anywhere(void)
+{
+	int type;
+
+	assert_int_equal(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type), 0);
+}
+
+static void *receives(void *rs)
+{
+	char bytes[100];
+
+	be_cancelled_anywhere();
+	for (;;)
+		rrecv(*(int *)rs, bytes, sizeof(bytes), 0);
+	return NULL;
+}
+
+static void *sends(void *rs)
+{
+	be_cancelled_anywhere();
+	for (;;)
+		rsend(*(int *)rs, "123", 3, MSG_DONTWAIT);
+	return NULL;
+}
+
+static void *polls(void *rs)
+{
+	struct pollfd p = { .fd = *(int *)rs, .events = POLLIN };
+
+	be_cancelled_anywhere();
+	for (;;)
+		rpoll(&p, 1, -1);
+	return NULL;
+}
+
+static void drain(int rs)
+{
+	char bytes[1000];
+
+	while (rrecv(rs, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+}
+
+/* It is cancelled while bytes come, @n of them; then another one does as it did, and all can be
+ * closed. */
+static void cancel_one(void *(*run)(void *), unsigned n)
+{
+	struct pair p = connected_pair();
+	pthread_t thread;
+	void *end;
+
+	assert_int_equal(pthread_create(&thread, NULL, run, &p.server), 0);
+	for (unsigned i = 0; i < n; i++) {
+		rsend(p.client, "1", 1, MSG_DONTWAIT);
+		drain(p.client);
+	}
+	assert_int_equal(pthread_cancel(thread), 0);
+	assert_int_equal(pthread_join(thread, &end), 0);
+	assert_ptr_equal(end, PTHREAD_CANCELED);
+	drain(p.server);
+	expect_bytes_pass(p.client, p.server);
+	close_pair(&p);
+}
+
+static void a_thread_that_is_cancelled_anywhere_holds_no_lock(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < CANCELLED; i++) {
+		cancel_one(receives, i);
+		cancel_one(sends, i);
+		cancel_one(polls, i);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,6 +529,7 @@ int main(void)
 		cmocka_unit_test(who_waits_when_it_is_closed_hears_of_it),
 		cmocka_unit_test(a_listener_that_goes_takes_those_along_that_it_had_not_accepted),
 		cmocka_unit_test(lingering_for_no_time_is_no_wait),
+		cmocka_unit_test(a_thread_that_is_cancelled_anywhere_holds_no_lock),
 		cmocka_unit_test(who_speaks_no_rsockets_is_refused),
 		cmocka_unit_test(who_claims_to_have_written_too_much_is_disconnected),
 		cmocka_unit_test(who_has_no_memory_is_disconnected),

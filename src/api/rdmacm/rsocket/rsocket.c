@@ -23,9 +23,12 @@
 
 struct rsocket *rsocket_enter_call(const char *call, int fd)
 {
-	struct rsocket *rs = rdmacm_session_rsocket(fd);
+	struct rsocket *rs;
 
+	rsocket_begin_call();
+	rs = rdmacm_session_rsocket(fd);
 	if (!rs) {
+		rsocket_end_call();
 		rdmacm_return_of(call, base_because(-EBADF, "descriptor %d is no rsocket", fd));
 		return NULL;
 	}
@@ -37,6 +40,7 @@ ssize_t rsocket_leave_call(const char *call, struct rsocket *rs, ssize_t ret)
 {
 	pthread_mutex_unlock(&rs->lock);
 	rdmacm_session_rsocket_put(rs);
+	rsocket_end_call();
 	return ret < 0 ? rdmacm_return_of(call, (int)ret) : ret;
 }
 

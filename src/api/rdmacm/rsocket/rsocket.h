@@ -177,6 +177,16 @@ bool rsocket_is_group(const union control_cm_addr *a);
 
 /* ---- rsocket_sleep.c ---- */
 
+/*
+ * A thread that is in a call is cancelled only while it sleeps there, and so that it holds no lock
+ * then: also one that asks to be cancelled at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS), which
+ * read(2) and others of the kernel's allow, and programs of TCP use. rsocket_cancel_on() and
+ * base_cancel_off() are around the sleep, within pthread_cleanup_push().
+ */
+void rsocket_begin_call(void);
+void rsocket_end_call(void);
+void rsocket_cancel_on(void);
+
 /* Sleeps, unlocked, until something has happened. 0; -EINTR; -ETIMEDOUT: @until_ms is past. */
 int rsocket_sleep(struct rsocket *rs, uint64_t until_ms);
 

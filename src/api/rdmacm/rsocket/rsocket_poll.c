@@ -9,6 +9,7 @@
 #include <sys/select.h>
 
 #include "api/rdmacm/rsocket/rsocket.h"
+#include "base/signals.h"
 
 #define LOOK_MS 500 /* rsocket_sleep.c says why */
 
@@ -98,10 +99,18 @@ static void count_poller(struct poll_set *s, int by)
 	}
 }
 
+/* The thread is cancelled as it sleeps. */
+static void poll_no_more(void *set)
+{
+	count_poller(set, -1);
+	close_set(set);
+}
+
 /* Until any has something, or @ms have passed. 0 or -errno. */
 static int sleep_on(struct poll_set *s, int ms)
 {
 	struct pollfd *listeners = &s->real[s->n];
+	int ret;
 
 	for (nfds_t i = 0; i < s->n; i++) {
 		if (!s->rs[i])
@@ -110,8 +119,13 @@ static int sleep_on(struct poll_set *s, int ms)
 		s->real[i].events = POLLIN;
 	}
 	*listeners = (struct pollfd){ .fd = rdmacm_session_listeners(), .events = POLLIN };
-	if (poll(s->real, s->n + 1, ms) < 0)
-		return -errno;
+	pthread_cleanup_push(poll_no_more, s);
+	rsocket_cancel_on();
+	ret = poll(s->real, s->n + 1, ms) < 0 ? -errno : 0;
+	base_cancel_off();
+	pthread_cleanup_pop(0);
+	if (ret)
+		return ret;
 	if (listeners->revents)
 		rsocket_serve_listeners();
 	return 0;
@@ -148,10 +162,12 @@ static int wait_any(struct poll_set *s, int timeout)
 static int poll_set(struct pollfd *fds, nfds_t n, int timeout)
 {
 	struct poll_set s;
-	int ret = open_set(&s, fds, n);
+	int ret;
 
+	rsocket_begin_call();
+	ret = open_set(&s, fds, n);
 	if (ret)
-		return ret;
+		goto out;
 	ret = check(&s, false);
 	if (!ret && timeout) {
 		count_poller(&s, 1);
@@ -159,6 +175,8 @@ static int poll_set(struct pollfd *fds, nfds_t n, int timeout)
 		count_poller(&s, -1);
 	}
 	close_set(&s);
+out:
+	rsocket_end_call();
 	return ret;
 }
 

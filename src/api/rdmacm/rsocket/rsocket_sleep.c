@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 
 #include "api/rdmacm/rsocket/rsocket.h"
+#include "base/signals.h"
 
 #define EVENTS 16
 
@@ -88,6 +89,33 @@ int rsocket_timeout_ms(uint64_t until_ms)
 	return until_ms - now < INT32_MAX ? (int)(until_ms - now) : INT32_MAX;
 }
 
+/* Of the thread that is in a call: its own. */
+static _Thread_local int cancel_state, cancel_type;
+
+/*
+ * The signal by which glibc cancels an asynchronous thread may be on its way while the thread
+ * forbids that. It acts within the next system call that is a cancellation point, whose end waits
+ * for it: that is here, where the thread has no lock yet.
+ */
+void rsocket_begin_call(void)
+{
+	cancel_state = base_cancel_off();
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
+	if (cancel_type == PTHREAD_CANCEL_ASYNCHRONOUS)
+		poll(NULL, 0, 0);
+}
+
+void rsocket_end_call(void)
+{
+	pthread_setcanceltype(cancel_type, NULL);
+	base_cancel_restore(cancel_state);
+}
+
+void rsocket_cancel_on(void)
+{
+	base_cancel_restore(cancel_state);
+}
+
 /* The thread is cancelled as it waits, which ends with the lock held. */
 static void follow_no_more(void *rsocket)
 {
@@ -95,6 +123,7 @@ static void follow_no_more(void *rsocket)
 
 	rs->n_followers--;
 	pthread_mutex_unlock(&rs->lock);
+	rdmacm_session_rsocket_put(rs);
 }
 
 static int follow(struct rsocket *rs, uint64_t until_ms)
@@ -105,18 +134,18 @@ static int follow(struct rsocket *rs, uint64_t until_ms)
 
 	rs->n_followers++;
 	pthread_cleanup_push(follow_no_more, rs);
+	rsocket_cancel_on();
 	if (until_ms == UINT64_MAX)
 		ret = pthread_cond_wait(&rs->changed, &rs->lock);
 	else
 		ret = pthread_cond_timedwait(&rs->changed, &rs->lock, &until);
+	base_cancel_off();
 	pthread_cleanup_pop(0);
 	rs->n_followers--;
 	return -ret;
 }
 
-/* The thread is cancelled as it sleeps: another one leads. The thread's references to rsockets
- * stay, and these rsockets are never freed: rsocket_sleep() does not know all that its caller
- * holds. */
+/* The thread is cancelled as it sleeps: another one leads. */
 static void lead_no_more(void *rsocket)
 {
 	struct rsocket *rs = rsocket;
@@ -125,6 +154,7 @@ static void lead_no_more(void *rsocket)
 	rs->is_led = false;
 	rsocket_changed(rs);
 	pthread_mutex_unlock(&rs->lock);
+	rdmacm_session_rsocket_put(rs);
 }
 
 static int lead(struct rsocket *rs, uint64_t until_ms)
@@ -136,8 +166,10 @@ static int lead(struct rsocket *rs, uint64_t until_ms)
 	rs->is_led = true;
 	pthread_mutex_unlock(&rs->lock);
 	pthread_cleanup_push(lead_no_more, rs);
+	rsocket_cancel_on();
 	n = poll(p, 2, rsocket_timeout_ms(until_ms));
 	err = errno;
+	base_cancel_off();
 	pthread_cleanup_pop(0);
 	if (n > 0 && p[1].revents)
 		rsocket_serve_listeners();
