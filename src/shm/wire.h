@@ -49,6 +49,7 @@ struct shm_wire_path {
 	uint8_t hop_limit, sgid_index;
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer; /* as in struct ibv_qp_attr */
 	uint8_t max_rd_atomic, mtu_shift;                     /* log2 of the path MTU in bytes */
+	uint32_t first_psn, first_expected; /* its first PSN, and its peer's; for rules of faults */
 	uint32_t detours; /* bool: the peer is of this fabric, and packets go by the daemon */
 	uint32_t flow;    /* likewise: by which they go */
 };

@@ -588,6 +588,84 @@ static void what_is_refused_fails_as_the_nak_says(void **state)
 	}
 }
 
+#define PACKETS 49 /* of LENGTH bytes */
+#define LENGTH  50000
+
+/* The packet is named before there is a connection, or a PSN. */
+static void a_packet_is_named_by_its_place(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
+	struct lab_peer *p[3][2];
+
+	fault("'qp=@1:#2' psn=+3 drop");
+	fault("'qp=@1:#2' psn=+%u drop", PACKETS + 1);
+	fault("'to=@2:#3' psn=+0 drop");
+	fault("'qp=@2:#3' opcode=RC_READ_RESPONSE_LAST psn=+%u drop", 2 * PACKETS - 1);
+	fault("'qp=@1:#4' drop");
+	fault("psn=+%u drop", 2 * PACKETS);
+	for (unsigned i = 0; i < 3; i++)
+		lab_peers(p[i], &o, state);
+	for (unsigned i = 0; i < 3; i++) {
+		struct lab_work w = work_of(IBV_WR_RDMA_WRITE, p[i][1], LENGTH);
+
+		lab_peer_fill(p[i][0], 0, LENGTH, i);
+		lab_peer_do(p[i][0], &w, IBV_WC_SUCCESS);
+		lab_peer_expect(p[i][1], 64, LENGTH, i);
+		assert_int_equal(fired(0), i >= 1);
+		assert_int_equal(fired(1), 0);
+		assert_int_equal(fired(2), i == 2);
+		w.opcode = IBV_WR_RDMA_READ;
+		lab_peer_do(p[i][0], &w, IBV_WC_SUCCESS);
+		assert_int_equal(fired(3), i == 2);
+	}
+	for (unsigned i = 4; i < 6; i++)
+		assert_int_equal(fired(i), 0);
+}
+
+/* What is sent again is lost again, and a third time: then all of it comes. */
+static void a_packet_is_named_by_its_round(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 12, .retry_cnt = 7, .rnr_retry = 7 };
+	struct lab_peer *p[2];
+
+	fault("qp=@1:* psn=+5/%u round=1 drop", PACKETS);
+	fault("qp=@1:* psn=+5/%u round=2 drop", PACKETS);
+	fault("qp=@1:* psn=+7/%u round=3 drop", PACKETS);
+	fault("opcode=RC_ACKNOWLEDGE round=1 drop");
+	lab_peers(p, &o, state);
+	for (unsigned i = 0; i < 3; i++) {
+		struct lab_work w = work_of(IBV_WR_RDMA_WRITE, p[1], LENGTH);
+
+		lab_peer_fill(p[0], 0, LENGTH, i);
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+		lab_peer_expect(p[1], 64, LENGTH, i);
+		for (unsigned rule = 0; rule < 3; rule++)
+			assert_int_equal(fired(rule), i + 1);
+		assert_int_equal(fired(3), 0);
+	}
+}
+
+/* A queue pair that begins anew is one more. */
+static void a_queue_pair_is_counted_when_it_begins(void **state)
+{
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	fault("'qp=@1:#2' wc=RETRY_EXC nth=1");
+	fault("'qp=@1:#2' post=ENOMEM nth=2");
+	lab_peers(p, NULL, state);
+	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < 2; i++) {
+		lab_peer_to(p[i], IBV_QPS_RESET);
+		lab_peer_connect(p[i], p[!i]);
+	}
+	lab_peer_do(p[0], &w, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(lab_peer_try_post(p[0], &w), ENOMEM);
+	assert_int_equal(fired(0), 1);
+	assert_int_equal(fired(1), 1);
+}
+
 static void who_was_connected_before_is_not_concerned(void **state)
 {
 	struct lab_peer *p[2];
@@ -1171,6 +1249,26 @@ static void what_is_wrong_is_refused(void **state)
 		"opcode=RC drop",
 		"psn=16777216 drop",
 		"psn=-1 drop",
+		"psn=+ drop",
+		"psn=++1 drop",
+		"psn=+-1 drop",
+		"psn=+0x1 drop",
+		"psn=+16777216 drop",
+		"psn=+1/ drop",
+		"psn=+1/1 drop",
+		"psn=+1/0x2 drop",
+		"psn=+0/16777216 drop",
+		"psn=1/2 drop",
+		"'qp=*:#1' drop",
+		"'qp=@1:#' drop",
+		"'qp=@1:#0' drop",
+		"'qp=@1:#-1' drop",
+		"'qp=@1:#1x' drop",
+		"'qp=@1:#99999999999' drop",
+		"round=0 drop",
+		"round=65536 drop",
+		"round=1 post=ENOMEM",
+		"register=ENOMEM 'qp=@1:#1'",
 		"nth=0 drop",
 		"count=0 drop",
 		"nth=1x drop",
@@ -1240,6 +1338,9 @@ int main(void)
 		FAULT_BOTH(a_word_is_added_to_once),
 		FAULT_BOTH(without_a_way_retries_come_to_their_end),
 		FAULT_BOTH(what_is_refused_fails_as_the_nak_says),
+		FAULT_BOTH(a_packet_is_named_by_its_place),
+		FAULT_BOTH(a_packet_is_named_by_its_round),
+		FAULT_TEST(a_queue_pair_is_counted_when_it_begins),
 		FAULT_BOTH(who_was_connected_before_is_not_concerned),
 		FAULT_BOTH(what_began_with_faults_goes_on_without),
 		FAULT_TEST(the_nth_request_is_not_posted),

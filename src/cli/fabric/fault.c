@@ -34,8 +34,9 @@ static const char help[] =
         "\n"
         "What happens: drop, loss=P%, corrupt, duplicate, reorder, delay=TIME, ecn, nak=KIND.\n"
         "Which: qp=HOST:QPN, to=HOST:QPN, link=NODE:PORT, group=MGID, opcode=NAME; psn=N,\n"
-        "nth=N, count=N, chance=P%, seed=N, after=TIME, until=TIME. RC and UC queue pairs that\n"
-        "are connected already are not concerned: add the rules before.\n"
+        "round=N, nth=N, count=N, chance=P%, seed=N, after=TIME, until=TIME. RC and UC queue\n"
+        "pairs that are connected already are not concerned: add the rules before. Their first\n"
+        "ones from then on are HOST:#1, HOST:#2; psn=+0 is the first packet of a connection.\n"
         "Of calls: post=ERROR, receive=ERROR, wc=STATUS, made=STATUS wr_id=N, register=ERROR.\n"
         "Of a link: width=1x, speed=SDR, errors=N, recoveries=N, flap=TIME; every=TIME. See\n"
         "umbel-fault(1).\n";

@@ -636,6 +636,7 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	const struct shm_region *region = all->f->region;
 	const struct shm_hca *h = &region->hcas[qp->hca->hca];
 	struct shm_qp *s = record_of(all, qp->qpn);
+	const bool begins = m->receives && !(s->flags & SHM_QP_RECEIVES);
 	uint8_t old_port = s->port_num;
 	uint16_t old_pkey = s->pkey;
 
@@ -670,6 +671,8 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	}
 	if (s->pkey != old_pkey)
 		walk_again(all, qp);
+	if (begins && all->begins)
+		all->begins(all->begins_arg, qp->hca->hca, qp->qpn);
 	return 0;
 }
 

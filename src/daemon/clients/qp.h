@@ -87,6 +87,9 @@ struct daemon_qps {
 	 * flow of it goes. NULL: nothing comes that way. */
 	void (*take_sent)(void *arg, uint32_t client);
 	void *take_arg;
+	/* A queue pair of that HCA has begun to receive, as in RTR. NULL: nobody asks. */
+	void (*begins)(void *arg, uint32_t hca, uint32_t qpn);
+	void *begins_arg;
 };
 
 /* 0 or -ENOMEM. */

@@ -296,6 +296,10 @@ static struct daemon_verdict judge(struct daemon_detour *d, const struct daemon_
 		                        .from = flow->from,
 		                        .path = flow->path };
 
+	if (wire_opcodes[p.opcode].flags & WIRE_OPCODE_RESPONSE)
+		p.first_psn = d->f->region->wires[SHM_QP_INDEX(p.src_qpn)].path.first_expected;
+	else
+		p.first_psn = d->f->region->wires[SHM_QP_INDEX(p.src_qpn)].path.first_psn;
 	if (flow->path->roce && !ib_lid_is_mcast(flow->key.dlid))
 		p.to = fabric_ethernet_find_anywhere(d->f, flow->from, &flow->key.dgid);
 	return daemon_rules_judge(&d->rules, &p);
@@ -631,6 +635,13 @@ static const struct daemon_request requests[] = {
 	  .serve = clear_fault },
 };
 
+static void on_begins(void *arg, uint32_t hca, uint32_t qpn)
+{
+	struct daemon_detour *d = arg;
+
+	daemon_rules_begins(&d->rules, hca, qpn);
+}
+
 static void on_data_wanted(void *arg)
 {
 	if (adapt(arg))
@@ -642,6 +653,8 @@ void daemon_detour_init(struct daemon_detour *d, struct daemon_requests *all)
 	d->captures->data_wanted = on_data_wanted;
 	d->captures->data_arg = d;
 	daemon_rules_init(&d->rules, d->f);
+	d->qps->begins = on_begins;
+	d->qps->begins_arg = d;
 	d->bad_links = (struct daemon_bad_links){
 		.f = d->f, .loop = d->loop, .subnet = d->subnet, .rules = &d->rules
 	};
@@ -674,7 +687,7 @@ void daemon_detour_stop(struct daemon_detour *d)
 	if (d->f)
 		d->f->flows->detour.takes = NULL;
 	if (d->qps)
-		d->qps->take_sent = NULL;
+		d->qps->take_sent = NULL, d->qps->begins = NULL;
 	while ((node = base_hash_walk(&d->ends, NULL)) != NULL)
 		end_free(container_of(node, struct daemon_detour_end, node));
 	base_hash_fini(&d->ends);

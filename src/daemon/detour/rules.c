@@ -62,8 +62,20 @@ static int read_number(struct reading *r, uint64_t most, uint64_t *number)
 	return 0;
 }
 
-/* HOST:QPN, HOST:* or *:* */
-static int read_qp(struct reading *r, unsigned *host, uint32_t *qpn)
+/* The n-th queue pair, as in #2 */
+static int read_nth_qp(struct reading *r, const char *digits, uint32_t *nth)
+{
+	char *end;
+	unsigned long number = strtoul(digits, &end, 10);
+
+	if (!isdigit(*digits) || *end || !number || number > SHM_MAX_QPS)
+		return wrong(r, "write HOST:#N for the N-th queue pair that begins there, from 1");
+	*nth = (uint32_t)number;
+	return 0;
+}
+
+/* HOST:QPN, HOST:#N, HOST:* or *:* */
+static int read_qp(struct reading *r, unsigned *host, uint32_t *qpn, uint32_t *nth)
 {
 	const char *colon = strrchr(r->value, ':');
 	char name[FABRIC_NAME] = "", *end;
@@ -78,7 +90,11 @@ static int read_qp(struct reading *r, unsigned *host, uint32_t *qpn)
 		if (found < 0)
 			return wrong(r, "there is no such host");
 	}
-	if (strcmp(colon + 1, "*") != 0) {
+	if (colon[1] == '#' && found < 0)
+		return wrong(r, "the queue pairs of a host are numbered: which host's?");
+	if (colon[1] == '#' && read_nth_qp(r, colon + 2, nth))
+		return -EINVAL;
+	if (colon[1] != '#' && strcmp(colon + 1, "*") != 0) {
 		number = strtoul(colon + 1, &end, 0);
 		if (*end || !number || number > IB_QPN_MASK)
 			return wrong(r, "not the number of a queue pair, 1 to 0xffffff, or *");
@@ -90,12 +106,12 @@ static int read_qp(struct reading *r, unsigned *host, uint32_t *qpn)
 
 static int read_from(struct reading *r)
 {
-	return read_qp(r, &r->rule->from_host, &r->rule->from_qpn);
+	return read_qp(r, &r->rule->from_host, &r->rule->from_qpn, &r->rule->from_nth);
 }
 
 static int read_to(struct reading *r)
 {
-	return read_qp(r, &r->rule->to_host, &r->rule->to_qpn);
+	return read_qp(r, &r->rule->to_host, &r->rule->to_qpn, &r->rule->to_nth);
 }
 
 static int read_link(struct reading *r)
@@ -143,10 +159,32 @@ static int read_opcode(struct reading *r)
 	return wrong(r, "not an opcode, as in RC_SEND_ONLY or RC_ACKNOWLEDGE");
 }
 
+/* +N, counted from the connection's first PSN on; +N/M: the one of each M packets. */
+static int read_psn_from_first(struct reading *r)
+{
+	char *end = (char *)r->value;
+	unsigned long long psn = WIRE_PSN_MASK, of = 0;
+
+	if (isdigit(end[1]))
+		psn = strtoull(end + 1, &end, 10);
+	if (*end == '/' && isdigit(end[1]))
+		of = strtoull(end + 1, &end, 10);
+	if (*end || psn > WIRE_PSN_MASK || of > WIRE_PSN_MASK || (of && psn >= of))
+		return wrong(r,
+		             "write +N from the first PSN on, or +N/M, N less than M, for one of "
+		             "each M packets");
+	r->rule->psn = 1 + (uint32_t)psn;
+	r->rule->psn_from_first = true;
+	r->rule->psn_of = (uint32_t)of;
+	return 0;
+}
+
 static int read_psn(struct reading *r)
 {
 	uint64_t psn;
 
+	if (*r->value == '+')
+		return read_psn_from_first(r);
 	if (read_number(r, WIRE_PSN_MASK, &psn))
 		return -EINVAL;
 	r->rule->psn = 1 + (uint32_t)psn;
@@ -158,6 +196,16 @@ static int read_nth(struct reading *r)
 	if (read_number(r, INT64_MAX, &r->rule->nth))
 		return -EINVAL;
 	return r->rule->nth ? 0 : wrong(r, "the first one is 1");
+}
+
+static int read_round(struct reading *r)
+{
+	uint64_t round;
+
+	if (read_number(r, UINT16_MAX, &round))
+		return -EINVAL;
+	r->rule->round = (uint32_t)round;
+	return round ? 0 : wrong(r, "the first one is 1");
 }
 
 static int read_count(struct reading *r)
@@ -354,6 +402,7 @@ static const struct {
 	{ "group", read_group, 0 },
 	{ "opcode", read_opcode, 0 },
 	{ "psn", read_psn, 0 },
+	{ "round", read_round, 0 },
 	{ "nth", read_nth, 0 },
 	{ "count", read_count, 0 },
 	{ "chance", read_chance, 0 },
@@ -409,9 +458,10 @@ static bool is_about_calls(const struct daemon_rule *r)
 /* Whether a rule about calls chooses what only packets have, or a region's queue pair. */
 static bool has_wrong_choice(const struct daemon_rule *r)
 {
-	return is_about_calls(r) &&
-	       (r->to_host || r->to_qpn || r->link || r->has_group || r->opcode || r->psn ||
-	        (r->from_qpn && r->fault == DAEMON_FAULT_CALL_OF(CONTROL_CALL_REGISTER)));
+	return is_about_calls(r) && (r->to_host || r->to_qpn || r->link || r->has_group ||
+	                             r->opcode || r->psn || r->round ||
+	                             ((r->from_qpn || r->from_nth) &&
+	                              r->fault == DAEMON_FAULT_CALL_OF(CONTROL_CALL_REGISTER)));
 }
 
 /* Whether the link cannot have more than the rule leaves it. */
@@ -433,7 +483,7 @@ static const char *wrong_with_link(const struct daemon_rule *r)
 	if (!r->link)
 		return "which link? write link=NODE:PORT";
 	if (r->from_host || r->from_qpn || r->to_host || r->to_qpn || r->has_group || r->opcode ||
-	    r->psn || r->nth)
+	    r->psn || r->round || r->nth)
 		return "of what happens to a link a rule chooses by link=, after=, until=, every=, "
 		       "count= and chance=";
 	if (r->link->ethernet)
@@ -492,7 +542,7 @@ static int read_rule(struct reading *r, char *text)
 		snprintf(r->why, r->len, "%s", wrong);
 		return -EINVAL;
 	}
-	if (!rule->count && (rule->psn || rule->nth))
+	if (!rule->count && ((rule->psn && !rule->psn_of) || rule->nth))
 		rule->count = 1; /* what is sent again has its PSN, and gets through */
 	return 0;
 }
@@ -528,6 +578,8 @@ int daemon_rules_add(struct daemon_rules *rules, const char *text, uint64_t now_
 	strcpy(r.rule->text, text);
 	strcpy(words_of, text);
 	ret = read_rule(&r, words_of);
+	if (!ret && r.rule->round)
+		ret = daemon_rounds_begin(&rules->rounds);
 	if (ret) {
 		free(r.rule);
 		return ret;
@@ -558,6 +610,8 @@ bool daemon_rules_remove(struct daemon_rules *rules, unsigned number)
 		rules->n_links -= daemon_rule_is_about_link(rule);
 		free(rule);
 	}
+	if (!rules->n)
+		daemon_rounds_end(&rules->rounds);
 	return !number || rules->n != before;
 }
 
@@ -566,6 +620,22 @@ void daemon_rules_fini(struct daemon_rules *rules)
 	daemon_rules_remove(rules, 0);
 	free(rules->behind);
 	rules->behind = NULL;
+}
+
+void daemon_rules_begins(struct daemon_rules *rules, uint32_t hca, uint32_t qpn)
+{
+	const unsigned host = 1 + rules->f->region->hcas[hca].host_index;
+	struct daemon_rule *r;
+
+	daemon_rounds_forget(&rules->rounds, qpn);
+	TAILQ_FOREACH(r, &rules->all, entry)
+	{
+		if (r->from_nth && !r->from_qpn && r->from_host == host &&
+		    ++r->from_begun == r->from_nth)
+			r->from_qpn = qpn;
+		if (r->to_nth && !r->to_qpn && r->to_host == host && ++r->to_begun == r->to_nth)
+			r->to_qpn = qpn;
+	}
 }
 
 /* ---- packets ---- */
@@ -606,6 +676,21 @@ static bool can_be(const struct daemon_rule *r, uint8_t opcode)
 	return r->fault < DAEMON_FAULT_CALL;
 }
 
+static bool has_psn(const struct daemon_rule *r, const struct daemon_rule_packet *p)
+{
+	const enum wire_transport transport = wire_opcode_transport(p->opcode);
+	uint32_t psn = p->psn;
+
+	if (!r->psn)
+		return true;
+	if (r->psn_from_first) {
+		if (transport != WIRE_TRANSPORT_RC && transport != WIRE_TRANSPORT_UC)
+			return false;
+		psn = (psn - p->first_psn) & WIRE_PSN_MASK;
+	}
+	return r->psn == 1 + (r->psn_of ? psn % r->psn_of : psn);
+}
+
 static bool is_its_time(const struct daemon_rule *r, uint64_t now_ns)
 {
 	return now_ns - r->added_ns >= r->after_ns &&
@@ -617,9 +702,10 @@ static bool is_chosen(const struct daemon_rules *rules, const struct daemon_rule
 {
 	return can_be(r, p->opcode) && is_its_time(r, p->now_ns) &&
 	       (!r->from_host || r->from_host == host_of(rules, p->from)) &&
-	       (!r->from_qpn || r->from_qpn == p->src_qpn) &&
-	       (!r->to_qpn || r->to_qpn == p->dest_qpn) &&
-	       (!r->opcode || r->opcode == 1u + p->opcode) && (!r->psn || r->psn == 1 + p->psn) &&
+	       (r->from_qpn ? r->from_qpn == p->src_qpn : !r->from_nth) &&
+	       (r->to_qpn ? r->to_qpn == p->dest_qpn : !r->to_nth) &&
+	       (!r->opcode || r->opcode == 1u + p->opcode) && has_psn(r, p) &&
+	       (!r->round || r->round == p->round) &&
 	       (!r->has_group || (ib_lid_is_mcast(p->path->key.dlid) &&
 	                          ib_gid_equal(&r->group, &p->path->key.dgid))) &&
 	       (!r->to_host || reaches_host(rules, p, r->to_host)) &&
@@ -781,18 +867,21 @@ const struct daemon_rule *daemon_rules_judge_call(struct daemon_rules *rules, un
 	{
 		if (r->fault == DAEMON_FAULT_CALL_OF(kind) && is_its_time(r, now_ns) &&
 		    (!r->from_host || r->from_host == host) &&
-		    (!r->from_qpn || r->from_qpn == qpn) && daemon_rule_fires(rules, r))
+		    (r->from_qpn ? r->from_qpn == qpn : !r->from_nth) &&
+		    daemon_rule_fires(rules, r))
 			last = r;
 	}
 	return last;
 }
 
 struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,
-                                         const struct daemon_rule_packet *packet)
+                                         struct daemon_rule_packet *packet)
 {
 	struct daemon_verdict v = { .faults = 0 };
 	struct daemon_rule *r;
 
+	packet->round =
+	        daemon_rounds_count(&rules->rounds, packet->src_qpn, packet->opcode, packet->psn);
 	rules->n_losing = 0;
 	TAILQ_FOREACH(r, &rules->all, entry)
 	{

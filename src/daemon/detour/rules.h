@@ -19,7 +19,11 @@
  * Or about a link, which is bad from some time on or several times:
  *
  *     link=sw1:3 width=1x             link=sw1:3 errors=5 every=1s      link=h2:1 flap=20ms
- * after=2s
+ *
+ * Who writes a rule before there are queue pairs numbers these, and their packets, from the first
+ * one on (daemon_rules_begins(), rounds.h):
+ *
+ *     qp=h1:#2 psn=+4/1000 round=1 drop
  *
  * No system call: what a rule says is done by others (detour.h, api/verbs/faults.h, bad_links.h).
  */
@@ -32,6 +36,7 @@
 #include <sys/queue.h>
 
 #include "control/message.h"
+#include "daemon/detour/rounds.h"
 #include "fabric/forwarding/mcast_path.h"
 #include "wire/ib.h"
 
@@ -68,16 +73,22 @@ struct daemon_rule {
 	/* whom it is about; a zero, or NULL, chooses nothing */
 	unsigned from_host, to_host; /* 1 + the number of the host */
 	uint32_t from_qpn, to_qpn;
+	/* not 0: the queue pair is the one of its host that so many begin from now on, itself
+	 * included; when it has begun, its number is above */
+	uint32_t from_nth, to_nth, from_begun, to_begun;
 	struct fabric_port *link; /* packets that cross its link, either way */
 	bool has_group;
 	struct ib_gid group;
 	unsigned opcode; /* 1 + the opcode */
 	/* which of these */
-	uint32_t psn;    /* 1 + the PSN */
-	uint64_t nth;    /* from 1 */
-	uint64_t count;  /* at most; 0: no end */
-	uint32_t chance; /* of 2^32 - 1; 0: each */
-	uint64_t random; /* state of the generator */
+	uint32_t psn;        /* 1 + the PSN */
+	bool psn_from_first; /* it counts from the connection's first PSN on */
+	uint32_t psn_of;     /* then: it is that of each so many packets; 0: of all */
+	uint32_t round;      /* as in rounds.h */
+	uint64_t nth;        /* from 1 */
+	uint64_t count;      /* at most; 0: no end */
+	uint32_t chance;     /* of 2^32 - 1; 0: each */
+	uint64_t random;     /* state of the generator */
 	uint64_t added_ns, after_ns,
 	        until_ns;  /* it holds from so long after it was added, to then */
 	uint64_t every_ns; /* links: it comes again; 0: once */
@@ -105,6 +116,7 @@ struct daemon_rules {
 	TAILQ_HEAD(, daemon_rule) all;
 	unsigned n, last_number;
 	unsigned n_calls, n_links; /* of these are about calls, and about links */
+	struct daemon_rounds rounds;
 	const struct daemon_rule
 	        *losing[DAEMON_RULES]; /* that keep the packet that was judged last */
 	unsigned n_losing;             /* from arriving, or copies of it */
@@ -119,7 +131,9 @@ struct daemon_rule_packet {
 	uint32_t src_qpn, dest_qpn;
 	uint8_t opcode;
 	uint32_t psn;
-	uint64_t now_ns; /* of the clock that rules were added by */
+	uint32_t first_psn; /* of RC and UC: of its requests, or of those that it answers */
+	uint32_t round;     /* set by daemon_rules_judge() */
+	uint64_t now_ns;    /* of the clock that rules were added by */
 };
 
 struct daemon_verdict {
@@ -141,6 +155,9 @@ int daemon_rules_add(struct daemon_rules *rules, const char *text, uint64_t now_
 /* Removes the rule with that number; 0: all. False: there is none. */
 bool daemon_rules_remove(struct daemon_rules *rules, unsigned number);
 
+/* A queue pair of that HCA begins to receive: rules that are about the n-th one count. */
+void daemon_rules_begins(struct daemon_rules *rules, uint32_t hca, uint32_t qpn);
+
 static inline bool daemon_rule_is_about_link(const struct daemon_rule *r)
 {
 	return r->fault >= DAEMON_FAULT_WIDTH;
@@ -161,6 +178,6 @@ uint8_t *daemon_rules_scratch(struct daemon_rules *rules);
 
 /* What happens to the packet; counts it. */
 struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,
-                                         const struct daemon_rule_packet *packet);
+                                         struct daemon_rule_packet *packet);
 
 #endif

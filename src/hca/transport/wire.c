@@ -285,6 +285,8 @@ static void path_of(const struct hca_connected_qp *c, struct shm_wire_path *path
 	path->min_rnr_timer = a->min_rnr_timer;
 	path->max_rd_atomic = a->max_rd_atomic;
 	path->mtu_shift = (uint8_t)(7 + a->path_mtu);
+	path->first_psn = c->qp.sender.psn & WIRE_PSN_MASK;
+	path->first_expected = a->rq_psn & WIRE_PSN_MASK;
 }
 
 static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
