@@ -284,6 +284,19 @@ static void release(struct daemon_detour *d, uint32_t src_qpn)
 	}
 }
 
+/* Where the packet stands in its connection, and in its message: who reads much asks for one part
+ * after the other, each of which has a first response. */
+static void place(const struct shm_wire *wires, struct daemon_rule_packet *p)
+{
+	const struct shm_wire *own = &wires[SHM_QP_INDEX(p->src_qpn)];
+	const unsigned flags = wire_opcodes[p->opcode].flags;
+	const bool responds = flags & WIRE_OPCODE_RESPONSE;
+
+	p->first_psn = responds ? own->path.first_expected : own->path.first_psn;
+	p->begins = (flags & WIRE_OPCODE_FIRST) &&
+	            (!responds || wires[SHM_QP_INDEX(p->dest_qpn)].head_psn == p->psn);
+}
+
 static struct daemon_verdict judge(struct daemon_detour *d, const struct daemon_parcel *parcel)
 {
 	const struct control_detour *packet = &parcel->packet;
@@ -296,10 +309,7 @@ static struct daemon_verdict judge(struct daemon_detour *d, const struct daemon_
 		                        .from = flow->from,
 		                        .path = flow->path };
 
-	if (wire_opcodes[p.opcode].flags & WIRE_OPCODE_RESPONSE)
-		p.first_psn = d->f->region->wires[SHM_QP_INDEX(p.src_qpn)].path.first_expected;
-	else
-		p.first_psn = d->f->region->wires[SHM_QP_INDEX(p.src_qpn)].path.first_psn;
+	place(d->f->region->wires, &p);
 	if (flow->path->roce && !ib_lid_is_mcast(flow->key.dlid))
 		p.to = fabric_ethernet_find_anywhere(d->f, flow->from, &flow->key.dgid);
 	return daemon_rules_judge(&d->rules, &p);

@@ -3,7 +3,6 @@
  * Rounds of messages: see rounds.h.
  */
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "daemon/detour/rounds.h"
@@ -37,7 +36,7 @@ static bool goes_back(uint32_t psn, uint32_t next)
 }
 
 uint32_t daemon_rounds_count(struct daemon_rounds *r, uint32_t src_qpn, uint8_t opcode,
-                             uint32_t psn)
+                             uint32_t psn, bool begins)
 {
 	const uint8_t transport = wire_opcode_transport(opcode);
 	const unsigned flags = wire_opcodes[opcode].flags;
@@ -52,7 +51,7 @@ uint32_t daemon_rounds_count(struct daemon_rounds *r, uint32_t src_qpn, uint8_t 
 		*o = (struct daemon_round){ .qpn = src_qpn, .next_psn = psn, .number = 1 };
 	if (goes_back(psn, o->next_psn))
 		o->number++;
-	else if (flags & WIRE_OPCODE_FIRST)
+	else if (begins)
 		o->number = 1;
 	o->next_psn = (psn + 1) & WIRE_PSN_MASK;
 	return o->number;

@@ -8,6 +8,7 @@
 #ifndef DAEMON_ROUNDS_H
 #define DAEMON_ROUNDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Of requests, or of responses, of a queue pair. */
@@ -27,9 +28,9 @@ void daemon_rounds_end(struct daemon_rounds *r);
 /* The queue pair begins anew. */
 void daemon_rounds_forget(struct daemon_rounds *r, uint32_t qpn);
 
-/* The round that the packet is of, from 1; 0: of none. Counts it: to be called once for each packet
- * that is sent. */
+/* The round that the packet is of, from 1; 0: of none. @begins: it is the first one of a message,
+ * or of all that a READ asks for. Counts it: to be called once for each packet that is sent. */
 uint32_t daemon_rounds_count(struct daemon_rounds *r, uint32_t src_qpn, uint8_t opcode,
-                             uint32_t psn);
+                             uint32_t psn, bool begins);
 
 #endif

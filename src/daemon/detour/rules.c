@@ -880,8 +880,8 @@ struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,
 	struct daemon_verdict v = { .faults = 0 };
 	struct daemon_rule *r;
 
-	packet->round =
-	        daemon_rounds_count(&rules->rounds, packet->src_qpn, packet->opcode, packet->psn);
+	packet->round = daemon_rounds_count(&rules->rounds, packet->src_qpn, packet->opcode,
+	                                    packet->psn, packet->begins);
 	rules->n_losing = 0;
 	TAILQ_FOREACH(r, &rules->all, entry)
 	{
