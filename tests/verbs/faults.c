@@ -5,83 +5,16 @@
  * hardware.
  * On RoCE, too.
  */
+#include "fault_lab.h"
 #include "peer_lab.h"
 
-#include <json-c/json.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define MANY 400
-
-/* ---- rules ---- */
-
-static bool on_roce(void)
-{
-	return getenv("LAB_HOSTS");
-}
-
-/* The exit status of `umbel fault add TEXT`. Hosts are @1 to @4 in the text. */
-static int try_fault(const char *text)
-{
-	char command[512];
-	int status;
-
-	snprintf(command, sizeof(command), "umbel fault add %s > /dev/null 2>&1", text);
-	for (char *at = command; (at = strchr(at, '@')) != NULL;)
-		*at = on_roce() ? 'r' : 'h';
-	status = system(command);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
-static void fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void fault(const char *format, ...)
-{
-	char text[256];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (try_fault(text))
-		fail_msg("the rule '%s' is refused", text);
-}
-
-static int no_faults(void **state)
-{
-	int ret = lab_clean_up(state);
-
-	return system("umbel fault clear") ? -1 : ret;
-}
-
-/* What `umbel fault show` says of rule @i, in the order of adding. */
-static uint64_t shown(size_t i, const char *name)
-{
-	FILE *from = popen("umbel fault show --json", "r");
-	char text[65536];
-	struct json_object *rules, *of;
-	uint64_t n;
-
-	assert_non_null(from);
-	text[fread(text, 1, sizeof(text) - 1, from)] = '\0';
-	assert_int_equal(pclose(from), 0);
-	rules = json_tokener_parse(text);
-	of = json_object_array_get_idx(rules, i);
-	assert_non_null(of);
-	n = (uint64_t)json_object_get_int64(json_object_object_get(of, name));
-	json_object_put(rules);
-	return n;
-}
-
-/* How often it has fired. */
-static uint64_t fired(size_t i)
-{
-	return shown(i, "fired");
-}
 
 /* ---- datagrams ---- */
 
@@ -133,11 +66,11 @@ static void the_nth_datagram_gets_lost(void **state)
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
 	(void)state;
-	fault("qp=@1:%u nth=3 drop", a->qp->qp_num);
+	fault_lab_add("qp=@1:%u nth=3 drop", a->qp->qp_num);
 	lab_post(b, 8);
 	send_numbers(a, b, 5);
 	expect_numbers(b, (uint32_t[]){ 0, 1, 3, 4 }, 4);
-	assert_int_equal(fired(0), 1);
+	assert_int_equal(fault_lab_fired(0), 1);
 }
 
 static void a_damaged_datagram_does_not_come(void **state)
@@ -145,7 +78,7 @@ static void a_damaged_datagram_does_not_come(void **state)
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
 	(void)state;
-	fault("to=@2:0x%x nth=2 count=2 corrupt", b->qp->qp_num);
+	fault_lab_add("to=@2:0x%x nth=2 count=2 corrupt", b->qp->qp_num);
 	lab_post(b, 8);
 	send_numbers(a, b, 5);
 	expect_numbers(b, (uint32_t[]){ 0, 3, 4 }, 3);
@@ -156,7 +89,7 @@ static void a_datagram_comes_twice(void **state)
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
 	(void)state;
-	fault("qp=@1:* nth=1 duplicate");
+	fault_lab_add("qp=@1:* nth=1 duplicate");
 	lab_post(b, 8);
 	send_numbers(a, b, 1);
 	expect_numbers(b, (uint32_t[]){ 0, 0 }, 2);
@@ -167,7 +100,7 @@ static void a_datagram_comes_behind_the_next_one(void **state)
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
 	(void)state;
-	fault("qp=@1:* nth=2 reorder");
+	fault_lab_add("qp=@1:* nth=2 reorder");
 	lab_post(b, 8);
 	send_numbers(a, b, 4);
 	expect_numbers(b, (uint32_t[]){ 0, 2, 1, 3 }, 4);
@@ -187,7 +120,7 @@ static void a_datagram_comes_late_and_in_order(void **state)
 	uint64_t began;
 
 	(void)state;
-	fault("qp=@1:* delay=150ms");
+	fault_lab_add("qp=@1:* delay=150ms");
 	lab_post(b, 8);
 	began = now_ms();
 	send_numbers(a, b, 3);
@@ -202,7 +135,7 @@ static void what_is_late_outlives_its_sender(void **state)
 	uint64_t began = now_ms();
 
 	(void)state;
-	fault("qp=@1:* delay=150ms");
+	fault_lab_add("qp=@1:* delay=150ms");
 	lab_post(b, 8);
 	send_numbers(a, b, 3);
 	lab_forget(a->qp);
@@ -217,7 +150,7 @@ static void what_is_late_outlives_its_process(void **state)
 	struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { .length = 3000 } } };
 	struct lab_peer *p[2];
 
-	fault("qp=@2:* delay=150ms");
+	fault_lab_add("qp=@2:* delay=150ms");
 	lab_peers(p, &o, state);
 	lab_peer_fill(p[1], 0, 3000, 1);
 	for (unsigned i = 0; i < 3; i++) {
@@ -236,18 +169,18 @@ static void a_rule_holds_for_its_time(void **state)
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
 	(void)state;
-	fault("qp=@1:* after=2s drop");
-	fault("qp=@1:* until=1ms drop");
+	fault_lab_add("qp=@1:* after=2s drop");
+	fault_lab_add("qp=@1:* until=1ms drop");
 	usleep(50000);
 	lab_post(b, LAB_SLOTS);
 	send_numbers(a, b, 1);
 	expect_numbers(b, (uint32_t[]){ 0 }, 1);
-	for (unsigned i = 0; !fired(0) && i < LAB_SLOTS - 1; i++) {
+	for (unsigned i = 0; !fault_lab_fired(0) && i < LAB_SLOTS - 1; i++) {
 		usleep(100000);
 		send_numbers(a, b, 1);
 	}
-	assert_true(fired(0) > 0);
-	assert_int_equal(fired(1), 0);
+	assert_true(fault_lab_fired(0) > 0);
+	assert_int_equal(fault_lab_fired(1), 0);
 }
 
 static void only_what_crosses_the_link_gets_lost(void **state)
@@ -255,14 +188,14 @@ static void only_what_crosses_the_link_gets_lost(void **state)
 	struct lab_end *a = lab_end(1), *b = lab_end(2), *c = lab_end(3);
 
 	(void)state;
-	fault("link=@2:1 drop");
+	fault_lab_add("link=@2:1 drop");
 	lab_post(b, 4);
 	lab_post(c, 4);
 	send_numbers(a, b, 2);
 	send_numbers(a, c, 2);
 	expect_numbers(c, (uint32_t[]){ 0, 1 }, 2);
 	lab_quiet(b->cq);
-	assert_int_equal(fired(0), 2);
+	assert_int_equal(fault_lab_fired(0), 2);
 }
 
 /* ---- what ports count ---- */
@@ -290,7 +223,7 @@ static void expect_more(const struct counts *before, int host, struct counts mor
 
 static void a_member_alone_misses_a_message(void **state)
 {
-	const char *group = on_roce() ? "239.7.7.7" : "ff12:4001:ffff::f07:707";
+	const char *group = fault_lab_on_roce() ? "239.7.7.7" : "ff12:4001:ffff::f07:707";
 	struct lab_group *g = lab_join(1, "239.7.7.7");
 	struct lab_end *a = lab_end(1), *at[2];
 	struct ibv_ah *ah = lab_ah_group(a, g);
@@ -306,8 +239,8 @@ static void a_member_alone_misses_a_message(void **state)
 		              IBV_QP_QKEY);
 		lab_post(at[i], 8);
 	}
-	fault("group=%s nth=2 link=@3:1 drop", group);
-	fault("group=%s nth=2 duplicate", group); /* neither comes there */
+	fault_lab_add("group=%s nth=2 link=@3:1 drop", group);
+	fault_lab_add("group=%s nth=2 duplicate", group); /* neither comes there */
 	for (int i = 0; i < 3; i++)
 		before[i] = counts_of(1 + i);
 	for (uint32_t i = 0; i < 4; i++) {
@@ -330,7 +263,7 @@ static void what_gets_lost_is_sent_and_not_received(void **state)
 	struct counts at_a, at_b;
 
 	(void)state;
-	fault("qp=@1:* nth=2 count=2 drop");
+	fault_lab_add("qp=@1:* nth=2 count=2 drop");
 	lab_post(b, 8);
 	at_a = counts_of(1);
 	at_b = counts_of(2);
@@ -353,9 +286,9 @@ static void what_gets_lost_on_a_link_is_received_before_it_only(void **state)
 	struct counts at_b;
 
 	(void)state;
-	fault("link=@1:1 qp=@1:* nth=1 drop");
-	fault("link=@2:1 qp=@1:* nth=3 drop");    /* the third, as it sees the first, too */
-	fault("link=@2:1 qp=@1:* nth=4 corrupt"); /* which arrives, damaged */
+	fault_lab_add("link=@1:1 qp=@1:* nth=1 drop");
+	fault_lab_add("link=@2:1 qp=@1:* nth=3 drop");    /* the third, as it sees the first, too */
+	fault_lab_add("link=@2:1 qp=@1:* nth=4 corrupt"); /* which arrives, damaged */
 	lab_post(b, 8);
 	at_b = counts_of(2);
 	xmit = lab_switch_counter("xmit_pkts");
@@ -375,7 +308,7 @@ static void trace(const char *rule, uint8_t came[MANY])
 	struct ibv_wc wc;
 
 	assert_int_equal(system("umbel fault clear"), 0);
-	fault("qp=@1:%u %s", a->qp->qp_num, rule);
+	fault_lab_add("qp=@1:%u %s", a->qp->qp_num, rule);
 	memset(came, 0, MANY);
 	lab_post(b, LAB_SLOTS);
 	for (uint32_t i = 0; i < MANY; i++) {
@@ -444,13 +377,13 @@ static void what_gets_lost_is_sent_again(void **state)
 		struct lab_work w;
 
 		assert_int_equal(system("umbel fault clear"), 0);
-		fault("%s", cases[i].rule);
+		fault_lab_add("%s", cases[i].rule);
 		lab_peers(p, &o, state);
 		w = work_of(cases[i].opcode, p[1], 50000);
 		lab_peer_fill(p[reads], reads ? 64 : 0, 50000, (unsigned)i);
 		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 		lab_peer_expect(p[!reads], reads ? 0 : 64, 50000, (unsigned)i);
-		if (!fired(0))
+		if (!fault_lab_fired(0))
 			fail_msg("'%s' has not fired", cases[i].rule);
 	}
 }
@@ -481,13 +414,13 @@ static void packets_of_connections_count_alike(void **state)
 		struct lab_work w;
 
 		assert_int_equal(system("umbel fault clear"), 0);
-		fault("%s", cases[i].rule);
+		fault_lab_add("%s", cases[i].rule);
 		lab_peers(p, &o, state);
 		w = work_of(cases[i].opcode, p[1], 50000);
 		for (int host = 1; host <= 2; host++)
 			before[host] = counts_of(host);
 		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
-		while (!fired(0)) /* UC waits for nobody */
+		while (!fault_lab_fired(0)) /* UC waits for nobody */
 			usleep(10000);
 		for (int host = 1; host <= 2; host++)
 			now[host] = counts_of(host);
@@ -504,8 +437,8 @@ static void what_gets_lost_is_sent_again_after_a_fork(void **state)
 	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
 	struct lab_peer *p[2];
 
-	fault("opcode=RC_WRITE_MIDDLE nth=4 drop");
-	fault("opcode=RC_READ_RESPONSE_MIDDLE nth=4 drop");
+	fault_lab_add("opcode=RC_WRITE_MIDDLE nth=4 drop");
+	fault_lab_add("opcode=RC_READ_RESPONSE_MIDDLE nth=4 drop");
 	lab_peers(p, &o, state);
 	for (unsigned i = 0; i < 4; i++) {
 		const bool reads = i % 2;
@@ -517,8 +450,8 @@ static void what_gets_lost_is_sent_again_after_a_fork(void **state)
 		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 		lab_peer_expect(p[!reads], reads ? 0 : 64, 50000, i);
 	}
-	assert_int_equal(fired(0), 1);
-	assert_int_equal(fired(1), 1);
+	assert_int_equal(fault_lab_fired(0), 1);
+	assert_int_equal(fault_lab_fired(1), 1);
 }
 
 static void a_word_is_added_to_once(void **state)
@@ -529,9 +462,9 @@ static void a_word_is_added_to_once(void **state)
 	struct lab_work w;
 	uint64_t sum;
 
-	fault("opcode=RC_FETCH_ADD loss=10%% seed=1");
-	fault("opcode=RC_ATOMIC_ACKNOWLEDGE loss=10%% seed=2");
-	fault("opcode=RC_FETCH_ADD chance=10%% seed=3 duplicate");
+	fault_lab_add("opcode=RC_FETCH_ADD loss=10%% seed=1");
+	fault_lab_add("opcode=RC_ATOMIC_ACKNOWLEDGE loss=10%% seed=2");
+	fault_lab_add("opcode=RC_FETCH_ADD chance=10%% seed=3 duplicate");
 	lab_peers(p, &o, state);
 	lab_peer_put(p[1], 64, &none, sizeof(none));
 	w = work_of(IBV_WR_ATOMIC_FETCH_AND_ADD, p[1], 8);
@@ -541,7 +474,7 @@ static void a_word_is_added_to_once(void **state)
 	lab_peer_get(p[1], 64, &sum, sizeof(sum));
 	assert_int_equal(sum, 200);
 	for (unsigned i = 0; i < 3; i++)
-		assert_true(fired(i) > 0);
+		assert_true(fault_lab_fired(i) > 0);
 }
 
 static void without_a_way_retries_come_to_their_end(void **state)
@@ -550,7 +483,7 @@ static void without_a_way_retries_come_to_their_end(void **state)
 	struct lab_peer *p[2];
 	struct lab_work w;
 
-	fault("qp=@1:* to=@2:* drop");
+	fault_lab_add("qp=@1:* to=@2:* drop");
 	lab_peers(p, &o, state);
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
 	lab_peer_do(p[0], &w, IBV_WC_RETRY_EXC_ERR);
@@ -577,14 +510,14 @@ static void what_is_refused_fails_as_the_nak_says(void **state)
 		struct lab_work w;
 
 		assert_int_equal(system("umbel fault clear"), 0);
-		fault("%s", cases[i].rule);
+		fault_lab_add("%s", cases[i].rule);
 		lab_peers(p, &o, state);
 		lab_peer_receive(p[1], 1, 0, 4096);
 		w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
 		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 		w = work_of(IBV_WR_SEND, p[1], 64);
 		lab_peer_do(p[0], &w, cases[i].status);
-		assert_true(fired(0) > 0);
+		assert_true(fault_lab_fired(0) > 0);
 	}
 }
 
@@ -597,12 +530,12 @@ static void a_packet_is_named_by_its_place(void **state)
 	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
 	struct lab_peer *p[3][2];
 
-	fault("'qp=@1:#2' psn=+3 drop");
-	fault("'qp=@1:#2' psn=+%u drop", PACKETS + 1);
-	fault("'to=@2:#3' psn=+0 drop");
-	fault("'qp=@2:#3' opcode=RC_READ_RESPONSE_LAST psn=+%u drop", 2 * PACKETS - 1);
-	fault("'qp=@1:#4' drop");
-	fault("psn=+%u drop", 2 * PACKETS);
+	fault_lab_add("'qp=@1:#2' psn=+3 drop");
+	fault_lab_add("'qp=@1:#2' psn=+%u drop", PACKETS + 1);
+	fault_lab_add("'to=@2:#3' psn=+0 drop");
+	fault_lab_add("'qp=@2:#3' opcode=RC_READ_RESPONSE_LAST psn=+%u drop", 2 * PACKETS - 1);
+	fault_lab_add("'qp=@1:#4' drop");
+	fault_lab_add("psn=+%u drop", 2 * PACKETS);
 	for (unsigned i = 0; i < 3; i++)
 		lab_peers(p[i], &o, state);
 	for (unsigned i = 0; i < 3; i++) {
@@ -611,15 +544,15 @@ static void a_packet_is_named_by_its_place(void **state)
 		lab_peer_fill(p[i][0], 0, LENGTH, i);
 		lab_peer_do(p[i][0], &w, IBV_WC_SUCCESS);
 		lab_peer_expect(p[i][1], 64, LENGTH, i);
-		assert_int_equal(fired(0), i >= 1);
-		assert_int_equal(fired(1), 0);
-		assert_int_equal(fired(2), i == 2);
+		assert_int_equal(fault_lab_fired(0), i >= 1);
+		assert_int_equal(fault_lab_fired(1), 0);
+		assert_int_equal(fault_lab_fired(2), i == 2);
 		w.opcode = IBV_WR_RDMA_READ;
 		lab_peer_do(p[i][0], &w, IBV_WC_SUCCESS);
-		assert_int_equal(fired(3), i == 2);
+		assert_int_equal(fault_lab_fired(3), i == 2);
 	}
 	for (unsigned i = 4; i < 6; i++)
-		assert_int_equal(fired(i), 0);
+		assert_int_equal(fault_lab_fired(i), 0);
 }
 
 /* What is sent again is lost again, and a third time: then all of it comes. */
@@ -628,10 +561,10 @@ static void a_packet_is_named_by_its_round(void **state)
 	const struct lab_peer_options o = { .timeout = 12, .retry_cnt = 7, .rnr_retry = 7 };
 	struct lab_peer *p[2];
 
-	fault("qp=@1:* psn=+5/%u round=1 drop", PACKETS);
-	fault("qp=@1:* psn=+5/%u round=2 drop", PACKETS);
-	fault("qp=@1:* psn=+7/%u round=3 drop", PACKETS);
-	fault("opcode=RC_ACKNOWLEDGE round=1 drop");
+	fault_lab_add("qp=@1:* psn=+5/%u round=1 drop", PACKETS);
+	fault_lab_add("qp=@1:* psn=+5/%u round=2 drop", PACKETS);
+	fault_lab_add("qp=@1:* psn=+7/%u round=3 drop", PACKETS);
+	fault_lab_add("opcode=RC_ACKNOWLEDGE round=1 drop");
 	lab_peers(p, &o, state);
 	for (unsigned i = 0; i < 3; i++) {
 		struct lab_work w = work_of(IBV_WR_RDMA_WRITE, p[1], LENGTH);
@@ -640,8 +573,8 @@ static void a_packet_is_named_by_its_round(void **state)
 		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 		lab_peer_expect(p[1], 64, LENGTH, i);
 		for (unsigned rule = 0; rule < 3; rule++)
-			assert_int_equal(fired(rule), i + 1);
-		assert_int_equal(fired(3), 0);
+			assert_int_equal(fault_lab_fired(rule), i + 1);
+		assert_int_equal(fault_lab_fired(3), 0);
 	}
 }
 
@@ -651,8 +584,8 @@ static void a_queue_pair_is_counted_when_it_begins(void **state)
 	struct lab_peer *p[2];
 	struct lab_work w;
 
-	fault("'qp=@1:#2' wc=RETRY_EXC nth=1");
-	fault("'qp=@1:#2' post=ENOMEM nth=2");
+	fault_lab_add("'qp=@1:#2' wc=RETRY_EXC nth=1");
+	fault_lab_add("'qp=@1:#2' post=ENOMEM nth=2");
 	lab_peers(p, NULL, state);
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
@@ -662,8 +595,8 @@ static void a_queue_pair_is_counted_when_it_begins(void **state)
 	}
 	lab_peer_do(p[0], &w, IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(lab_peer_try_post(p[0], &w), ENOMEM);
-	assert_int_equal(fired(0), 1);
-	assert_int_equal(fired(1), 1);
+	assert_int_equal(fault_lab_fired(0), 1);
+	assert_int_equal(fault_lab_fired(1), 1);
 }
 
 static void who_was_connected_before_is_not_concerned(void **state)
@@ -672,12 +605,12 @@ static void who_was_connected_before_is_not_concerned(void **state)
 	struct lab_work w;
 
 	lab_peers(p, NULL, state);
-	fault("qp=*:* drop");
+	fault_lab_add("qp=*:* drop");
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 5000);
 	lab_peer_fill(p[0], 0, 5000, 3);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	lab_peer_expect(p[1], 64, 5000, 3);
-	assert_int_equal(fired(0), 0);
+	assert_int_equal(fault_lab_fired(0), 0);
 }
 
 static void what_began_with_faults_goes_on_without(void **state)
@@ -685,7 +618,7 @@ static void what_began_with_faults_goes_on_without(void **state)
 	struct lab_peer *p[2];
 	struct lab_work w;
 
-	fault("opcode=CNP drop");
+	fault_lab_add("opcode=CNP drop");
 	lab_peers(p, NULL, state);
 	assert_int_equal(system("umbel fault clear"), 0);
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 50000);
@@ -706,7 +639,7 @@ static void the_nth_request_is_not_posted(void **state)
 	struct ibv_ah *ah;
 
 	(void)state;
-	fault("qp=@1:* post=ENOMEM nth=2 count=2");
+	fault_lab_add("qp=@1:* post=ENOMEM nth=2 count=2");
 	a = lab_end(1);
 	b = lab_end(2);
 	ah = lab_ah_to(a, b);
@@ -725,7 +658,7 @@ static void the_nth_request_is_not_posted(void **state)
 	lab_complete(a->send_cq, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < 3; i++)
 		lab_receive(b);
-	assert_int_equal(fired(0), 2);
+	assert_int_equal(fault_lab_fired(0), 2);
 }
 
 static void a_receive_is_not_posted(void **state)
@@ -733,7 +666,7 @@ static void a_receive_is_not_posted(void **state)
 	struct lab_end *a, *b;
 
 	(void)state;
-	fault("host=@2 receive=EINVAL nth=2");
+	fault_lab_add("host=@2 receive=EINVAL nth=2");
 	a = lab_end(1);
 	b = lab_end(2);
 	assert_int_equal(lab_try_post(b, 1), 0);
@@ -749,14 +682,14 @@ static void a_region_is_not_registered(void **state)
 	struct ibv_pd *pd;
 
 	(void)state;
-	fault("host=@1 register=ENOMEM nth=2");
+	fault_lab_add("host=@1 register=ENOMEM nth=2");
 	pd = lab_pd(lab_open(1));
 	lab_mr(pd, memory, sizeof(memory));
 	errno = 0;
 	assert_null(ibv_reg_mr(pd, memory, sizeof(memory), 0));
 	assert_int_equal(errno, ENOMEM);
 	lab_mr(pd, memory, sizeof(memory));
-	assert_int_equal(fired(0), 1);
+	assert_int_equal(fault_lab_fired(0), 1);
 }
 
 /* The region stays as it was: messages go out of it, and its key is the same. */
@@ -767,7 +700,7 @@ static void a_region_is_not_registered_anew(void **state)
 	uint32_t lkey;
 
 	(void)state;
-	fault("host=@1 register=EAGAIN nth=2");
+	fault_lab_add("host=@1 register=EAGAIN nth=2");
 	a = lab_end(1); /* has one region */
 	b = lab_end(2);
 	lkey = a->mr->lkey;
@@ -784,8 +717,8 @@ static void a_region_is_not_registered_anew(void **state)
 	        ibv_rereg_mr(a->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other, sizeof(other), 0),
 	        0);
 	assert_ptr_equal(a->mr->addr, other);
-	assert_int_equal(fired(0), 1);
-	assert_int_equal(shown(0, "fitted"), 3);
+	assert_int_equal(fault_lab_fired(0), 1);
+	assert_int_equal(fault_lab_shown(0, "fitted"), 3);
 }
 
 static void a_region_of_device_memory_is_not_registered(void **state)
@@ -797,7 +730,7 @@ static void a_region_of_device_memory_is_not_registered(void **state)
 	struct ibv_mr *mr;
 
 	(void)state;
-	fault("host=@1 register=ENOSPC nth=1");
+	fault_lab_add("host=@1 register=ENOSPC nth=1");
 	context = lab_open(1);
 	pd = lab_pd(context);
 	dm = ibv_alloc_dm(context, &attr);
@@ -818,7 +751,7 @@ static void a_completion_is_an_error(void **state)
 	struct lab_peer *p[2];
 	struct lab_work w;
 
-	fault("qp=@1:* wc=RETRY_EXC nth=2");
+	fault_lab_add("qp=@1:* wc=RETRY_EXC nth=2");
 	lab_peers(p, &o, state);
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
@@ -842,7 +775,7 @@ static void a_datagram_completes_in_error(void **state)
 	uint32_t n = 7;
 
 	(void)state;
-	fault("qp=@1:* wc=LOC_PROT_ERR nth=1");
+	fault_lab_add("qp=@1:* wc=LOC_PROT_ERR nth=1");
 	a = lab_end(1);
 	b = lab_end(2);
 	lab_post(a, 1);
@@ -878,8 +811,8 @@ static void extended_calls_meet_faults(void **state)
 	struct ibv_qp *qp;
 
 	(void)state;
-	fault("qp=@1:* post=EAGAIN nth=1");
-	fault("qp=@1:* wc=GENERAL nth=2");
+	fault_lab_add("qp=@1:* post=EAGAIN nth=1");
+	fault_lab_add("qp=@1:* wc=GENERAL nth=2");
 	a = lab_end_with(&(struct lab_options){ .host = 1, .send_ops = IBV_QP_EX_WITH_SEND });
 	b = lab_end(2);
 	ah = lab_ah_to(a, b);
@@ -927,7 +860,7 @@ static void a_completion_comes_twice(void **state)
 	struct lab_peer *p[2];
 	struct lab_work w;
 
-	fault("qp=@1:* made=SUCCESS nth=2");
+	fault_lab_add("qp=@1:* made=SUCCESS nth=2");
 	lab_peers(p, &o, state);
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
 	for (w.wr_id = 1; w.wr_id < 4; w.wr_id++) {
@@ -940,8 +873,9 @@ static void a_completion_comes_twice(void **state)
 		lab_quiet(p[0]->here->send_cq);
 	}
 	lab_peer_expect_state(p[0], IBV_QPS_RTS);
-	assert_int_equal(fired(0), 1);
-	assert_int_equal(shown(0, "fitted"), 3); /* the one that is made up does not count */
+	assert_int_equal(fault_lab_fired(0), 1);
+	assert_int_equal(fault_lab_shown(0, "fitted"),
+	                 3); /* the one that is made up does not count */
 }
 
 /* The queue pair, which has no part in it, works on. */
@@ -951,9 +885,9 @@ static void a_completion_tells_of_a_request_that_there_was_not(void **state)
 	struct lab_peer *p[2];
 	struct lab_work w;
 
-	fault("qp=@1:* made=REM_OP nth=1 wr_id=0xfeedbeefcafe0007");
-	fault("qp=@1:* wc=GENERAL nth=3");
-	fault("qp=@1:* made=SUCCESS nth=3 wr_id=0"); /* behind one that is an error */
+	fault_lab_add("qp=@1:* made=REM_OP nth=1 wr_id=0xfeedbeefcafe0007");
+	fault_lab_add("qp=@1:* wc=GENERAL nth=3");
+	fault_lab_add("qp=@1:* made=SUCCESS nth=3 wr_id=0"); /* behind one that is an error */
 	lab_peers(p, &o, state);
 	w = work_of(IBV_WR_RDMA_READ, p[1], 64);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
@@ -966,7 +900,7 @@ static void a_completion_tells_of_a_request_that_there_was_not(void **state)
 	expect_wc(lab_peer_sent(p[0], IBV_WC_SUCCESS), 0, IBV_WC_RDMA_READ, p[0]->address.qpn);
 	lab_peer_expect_state(p[0], IBV_QPS_ERR);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(fired(i), 1);
+		assert_int_equal(fault_lab_fired(i), 1);
 }
 
 /* No receive is used up by it; it has no source, and no GRH. */
@@ -976,7 +910,7 @@ static void a_receive_completes_that_was_not_posted(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	fault("qp=@2:* made=SUCCESS nth=2");
+	fault_lab_add("qp=@2:* made=SUCCESS nth=2");
 	a = lab_end(1);
 	b = lab_end(2);
 	lab_post(b, 4);
@@ -1015,7 +949,7 @@ static void a_made_completion_gives_no_room_and_takes_none(void **state)
 	unsigned room;
 
 	(void)state;
-	fault("qp=@1:* made=SUCCESS count=40");
+	fault_lab_add("qp=@1:* made=SUCCESS count=40");
 	a = lab_end_with(&o);
 	b = lab_end(2);
 	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, "x", 1);
@@ -1043,7 +977,7 @@ static void a_made_completion_fires_its_event(void **state)
 	void *context;
 
 	(void)state;
-	fault("qp=@2:* made=GENERAL nth=1");
+	fault_lab_add("qp=@2:* made=GENERAL nth=1");
 	a = lab_end(1);
 	b = lab_end_with(&(struct lab_options){ .host = 2, .channel = true });
 	lab_post(b, 1);
@@ -1074,7 +1008,7 @@ static void a_made_completion_fills_the_queue_of_sends(void **state)
 	struct lab_end *a, *b;
 
 	(void)state;
-	fault("qp=@1:* made=SUCCESS nth=1");
+	fault_lab_add("qp=@1:* made=SUCCESS nth=1");
 	a = lab_end_with(&(struct lab_options){ .cqe = 16 });
 	b = lab_end(2);
 	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, "x", 1);
@@ -1093,7 +1027,7 @@ static void a_made_completion_fills_the_queue_of_receives(void **state)
 	unsigned n;
 
 	(void)state;
-	fault("qp=@2:* made=SUCCESS nth=1");
+	fault_lab_add("qp=@2:* made=SUCCESS nth=1");
 	a = lab_end(1);
 	b = lab_end_with(&o);
 	n = (unsigned)b->cq->cqe;
@@ -1113,11 +1047,11 @@ static void a_made_completion_goes_with_its_queue_pair(void **state)
 	struct ibv_send_wr *bad;
 
 	(void)state;
-	fault("host=@1 receive=ENOMEM nth=1000"); /* calls meet faults from now on */
+	fault_lab_add("host=@1 receive=ENOMEM nth=1000"); /* calls meet faults from now on */
 	a = lab_end(1);
 	b = lab_end_with(&(struct lab_options){ .neighbour = a });
 	c = lab_end(2);
-	fault("qp=@1:%u made=SUCCESS", a->qp->qp_num);
+	fault_lab_add("qp=@1:%u made=SUCCESS", a->qp->qp_num);
 	lab_request(a, &r, lab_ah_to(a, c), c->qp->qp_num, "x", 1);
 	for (unsigned round = 0; round < 2; round++) {
 		assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), 0);
@@ -1133,7 +1067,7 @@ static void a_made_completion_goes_with_its_queue_pair(void **state)
 		assert_int_equal(lab_complete(b->send_cq, IBV_WC_SUCCESS).qp_num, b->qp->qp_num);
 		lab_quiet(b->send_cq);
 	}
-	assert_int_equal(fired(1), 2);
+	assert_int_equal(fault_lab_fired(1), 2);
 }
 
 /* What a queue pair that stays, as it is attached to a group, has in its queue stays. */
@@ -1145,7 +1079,7 @@ static void a_made_completion_stays_with_its_queue_pair(void **state)
 	struct lab_end *a, *b;
 
 	(void)state;
-	fault("qp=@1:* made=SUCCESS count=2");
+	fault_lab_add("qp=@1:* made=SUCCESS count=2");
 	a = lab_end(1);
 	b = lab_end(2);
 	lab_attach(a->qp, &mgid, 0xC123);
@@ -1176,7 +1110,7 @@ static void extended_calls_poll_what_is_made_up(void **state)
 	struct ibv_qp *qp;
 
 	(void)state;
-	fault("qp=@1:* made=RETRY_EXC nth=1 wr_id=9");
+	fault_lab_add("qp=@1:* made=RETRY_EXC nth=1 wr_id=9");
 	a = lab_end(1);
 	b = lab_end(2);
 	cq = ibv_create_cq_ex(a->context, &want);
@@ -1211,7 +1145,7 @@ static void who_was_open_before_is_not_concerned(void **state)
 	char memory[64];
 
 	(void)state;
-	fault("host=@1 register=ENOMEM");
+	fault_lab_add("host=@1 register=ENOMEM");
 	lab_mr(pd, memory, sizeof(memory));
 	pd = lab_pd(lab_open(1));
 	assert_null(ibv_reg_mr(pd, memory, sizeof(memory), 0));
@@ -1301,20 +1235,20 @@ static void what_is_wrong_is_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(wrong); i++)
-		if (try_fault(wrong[i]) != 2)
+		if (fault_lab_try(wrong[i]) != 2)
 			fail_msg("'%s' is not refused", wrong[i]);
 	memset(longest, '1', sizeof(longest) - 1);
 	memcpy(longest, "drop nth=", 9);
 	longest[sizeof(longest) - 1] = '\0';
-	assert_int_equal(try_fault(longest), 2);
+	assert_int_equal(fault_lab_try(longest), 2);
 	assert_int_equal(WEXITSTATUS(system("umbel fault clear 4711 2> /dev/null")), 1);
 }
 
-#define FAULT_TEST(name) cmocka_unit_test_teardown(name, no_faults)
-#define FAULT_BOTH(name)                                                                \
-	{ #name, name, NULL, no_faults, NULL },                                         \
-	{                                                                               \
-#name "__elsewhere", name, NULL, no_faults, (void *)(uintptr_t)lab_open \
+#define FAULT_TEST(name) cmocka_unit_test_teardown(name, fault_lab_clean_up)
+#define FAULT_BOTH(name)                                                                         \
+	{ #name, name, NULL, fault_lab_clean_up, NULL },                                         \
+	{                                                                                        \
+#name "__elsewhere", name, NULL, fault_lab_clean_up, (void *)(uintptr_t)lab_open \
 	}
 
 int main(void)
@@ -1327,7 +1261,7 @@ int main(void)
 		FAULT_TEST(a_datagram_comes_late_and_in_order),
 		FAULT_TEST(what_is_late_outlives_its_sender),
 		{ "what_is_late_outlives_its_process", what_is_late_outlives_its_process, NULL,
-		  no_faults, (void *)(uintptr_t)lab_open },
+		  fault_lab_clean_up, (void *)(uintptr_t)lab_open },
 		FAULT_TEST(a_rule_holds_for_its_time),
 		FAULT_TEST(only_what_crosses_the_link_gets_lost),
 		FAULT_TEST(what_gets_lost_is_sent_and_not_received),
@@ -1373,5 +1307,5 @@ int main(void)
 
 	lab_peers_begin();
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	return on_roce() || failed ? failed : cmocka_run_group_tests(groups, NULL, NULL);
+	return fault_lab_on_roce() || failed ? failed : cmocka_run_group_tests(groups, NULL, NULL);
 }

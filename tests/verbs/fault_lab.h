@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Rules of faults (`umbel fault`) for the tests of this folder, on InfiniBand and on RoCE: hosts
+ * are @1 to @4 in the text of a rule. A test with rules has fault_lab_clean_up() as its teardown.
+ */
+#ifndef TESTS_FAULT_LAB_H
+#define TESTS_FAULT_LAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+bool fault_lab_on_roce(void);
+
+/* The exit status of `umbel fault add TEXT`. */
+int fault_lab_try(const char *text);
+/* The same, which must be 0. */
+void fault_lab_add(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* lab_clean_up(), and there are no rules. */
+int fault_lab_clean_up(void **state);
+
+/* What `umbel fault show` says of rule @i, in the order of adding. */
+uint64_t fault_lab_shown(size_t i, const char *name);
+/* How often it has fired. */
+uint64_t fault_lab_fired(size_t i);
+
+#endif
