@@ -199,94 +199,12 @@ void hca_wire_watch(struct hca_wire *w)
 
 /* ---- its owner ---- */
 
-/* What was chosen by queue pair @qpn for its connection with @peer: SHM_BY_DETOUR, SHM_BY_MEMORY,
- * or 0: nothing yet. */
-static uint32_t choice_of(const struct shm_region *r, uint32_t qpn, uint32_t peer)
-{
-	uint32_t word = hca_connected_load(&r->connections[SHM_QP_INDEX(qpn)].chosen);
-
-	return word >> 8 == peer ? word & 0xFF : 0;
-}
-
-/* Whether a connection that is made now shall go by the daemon. */
-static bool is_to_detour(struct hca_connected_qp *c, uint32_t peer)
-{
-	const struct shm_control *all = c->qp.ctx->process->region.control;
-	const struct hca_flow *f;
-	uint32_t qpn;
-
-	if (!atomic_load_explicit(&all->detour, memory_order_relaxed))
-		return false;
-	f = hca_flow_get(&c->qp.sender, &c->path);
-	if (f && !f->detours)
-		return false;
-	for (unsigned i = 0; i < SHM_DETOUR_QPNS; i++) {
-		qpn = atomic_load_explicit(&all->detour_qpns[i], memory_order_relaxed);
-		if (qpn == c->qp.sender.qpn || qpn == peer)
-			return true;
-		if (!qpn)
-			return !i;
-	}
-	return false;
-}
-
-/* Whether packets go by the daemon. Both ends have to choose alike, once: who is the second chooses
- * as the first has, whatever is open now. */
-static bool detours(struct hca_connected_qp *c)
-{
-	const struct shm_region *r = &c->qp.ctx->process->region;
-	const uint32_t own = c->qp.sender.qpn, peer = c->qp.connection.dest_qpn;
-	uint32_t choice = choice_of(r, own, peer);
-
-	if (!choice)
-		choice = choice_of(r, peer, own);
-	if (!choice)
-		choice = is_to_detour(c, peer) ? SHM_BY_DETOUR : SHM_BY_MEMORY;
-	atomic_store_explicit(&c->shm->chosen, c->qp.connection.dest_qpn << 8 | choice,
-	                      memory_order_release);
-	return choice == SHM_BY_DETOUR;
-}
-
-/* Whether what it sends becomes packets. *@path: says where they go. */
-static bool makes_packets(struct hca_connected_qp *c, struct shm_wire_path *path)
-{
-	struct hca_flow *f = c->qp.sender.network ? hca_flow_get(&c->qp.sender, &c->path) : NULL;
-
-	if (f && f->leaves && !f->count)
-		return true;
-	path->detours = detours(c);
-	if (path->detours && !f) /* else it is asked for when it is needed, if ever */
-		f = hca_flow_get(&c->qp.sender, &c->path);
-	path->flow = path->detours && f ? f->id : 0;
-	return path->detours && f;
-}
-
 /* What is open in that state. */
 static uint32_t what_of(enum ibv_qp_state state)
 {
 	return state == IBV_QPS_RTS   ? SHM_WIRE_RECEIVES | SHM_WIRE_SENDS
 	       : state == IBV_QPS_SQD ? SHM_WIRE_RECEIVES | SHM_WIRE_SENDS | SHM_WIRE_PAUSED
 	                              : SHM_WIRE_RECEIVES;
-}
-
-static void path_of(const struct hca_connected_qp *c, struct shm_wire_path *path)
-{
-	const struct shm_port *port = &c->qp.ctx->process->region.ports[c->qp.sender.port];
-	const struct hca_connection *a = &c->qp.connection;
-
-	memcpy(&path->dgid, c->path.dest.gid, sizeof(path->dgid));
-	path->class_flow = c->path.class_flow;
-	path->hop_limit = c->path.hop_limit;
-	path->sgid_index = c->path.sgid_index;
-	path->sgid = port->gid[path->sgid_index % SHM_GIDS];
-	path->timeout = a->timeout;
-	path->retry_cnt = a->retry_cnt;
-	path->rnr_retry = a->rnr_retry;
-	path->min_rnr_timer = a->min_rnr_timer;
-	path->max_rd_atomic = a->max_rd_atomic;
-	path->mtu_shift = (uint8_t)(7 + a->path_mtu);
-	path->first_psn = c->qp.sender.psn & WIRE_PSN_MASK;
-	path->first_expected = a->rq_psn & WIRE_PSN_MASK;
 }
 
 static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
@@ -349,9 +267,8 @@ void hca_wire_open(struct hca_connected_qp *c)
 
 	if (c->qp.transport->type != IBV_QPT_RC && c->qp.transport->type != IBV_QPT_UC)
 		return;
-	if (!makes_packets(c, &path) || (!c->wire && !make(c)))
+	if (!hca_wire_choose(c, &path) || (!c->wire && !make(c)))
 		return;
-	path_of(c, &path);
 	if (before && path.sgid_index == s->path.sgid_index)
 		path.sgid = s->path.sgid; /* its first one */
 	if (state == IBV_QPS_RTS && c->qp.transport->type == IBV_QPT_UC)
