@@ -21,8 +21,9 @@ struct control_detour {
 	struct wire_headers h;
 	uint8_t hop_limit, sgid_index;
 	uint8_t reserved[2];
-	/* UD: */
+	/* UD, and connections that leave the fabric: */
 	struct ib_gid dgid;
+	/* UD: */
 	uint16_t slid;
 	uint8_t sl, path_bits;
 	uint8_t flags; /* enum shm_arrival_flags */

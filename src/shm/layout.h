@@ -117,9 +117,9 @@ struct shm_control {
 	 */
 	_Alignas(64) _Atomic uint32_t daemon_futex;
 	_Atomic uint32_t daemon_stopped; /* 1: the daemon has ended the fabric */
-	/* 1: packets of connections that are made now go by the daemon, if the record of their flow
-	 * says so, and if detour_qpns names one of their ends or nothing. Of datagrams the record
-	 * alone says it. */
+	/* enum shm_detour: packets of connections that are made now go by the daemon, if the record
+	 * of their flow says so, and if detour_qpns names one of their ends or nothing. Of
+	 * datagrams the record alone says it. */
 	_Atomic uint32_t detour;
 	/* rules of faults that are about calls: of programs that open an HCA now */
 	_Atomic uint32_t faulty_calls;
@@ -271,6 +271,12 @@ struct shm_qp {
 };
 static_assert(sizeof(struct shm_qp) == 128, "layout");
 static_assert(offsetof(struct shm_qp, connection) == 64, "layout");
+
+enum shm_detour {
+	SHM_DETOUR_CLOSED,
+	SHM_DETOUR_CAPTURES, /* open, but not for connections with other machines */
+	SHM_DETOUR_RULES,    /* for all */
+};
 
 enum shm_flow_flags {
 	SHM_FLOW_ROCE = 1,   /* a copy of each message goes to the network */

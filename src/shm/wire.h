@@ -50,8 +50,15 @@ struct shm_wire_path {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer; /* as in struct ibv_qp_attr */
 	uint8_t max_rd_atomic, mtu_shift;                     /* log2 of the path MTU in bytes */
 	uint32_t first_psn, first_expected; /* its first PSN, and its peer's; for rules of faults */
-	uint32_t detours; /* bool: the peer is of this fabric, and packets go by the daemon */
-	uint32_t flow;    /* likewise: by which they go */
+	uint32_t detours;                   /* enum shm_wire_detours */
+	uint32_t flow;                      /* then: by which they go */
+};
+
+/* Whether its packets go by the daemon. */
+enum shm_wire_detours {
+	SHM_WIRE_NO_DETOUR,
+	SHM_WIRE_HERE, /* the peer is of this fabric: the daemon delivers them */
+	SHM_WIRE_AWAY, /* it is not: the daemon sends them; what comes from it makes no detour */
 };
 
 struct shm_wire {

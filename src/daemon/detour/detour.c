@@ -42,6 +42,7 @@ struct daemon_detour_end {
 	struct daemon_detour *d;
 	struct daemon_source source;
 	uint32_t client; /* its number */
+	int host_index;  /* it sees that one; -1: all */
 };
 
 /* A packet on its way. */
@@ -128,6 +129,24 @@ static void append(struct daemon_detour *d, const struct control_detour *packet,
 	d->n_waiting++;
 }
 
+/* Whether the process may send that in the queue pair's name: it is its own; or the packet leaves
+ * the fabric, and the process, which receives for all queue pairs of the port, answers for it. It
+ * has the port's sockets for that, and so could send the same to the network itself. */
+static bool may_send(const struct daemon_detour_end *e, const struct shm_qp *q,
+                     const struct control_detour *packet)
+{
+	const struct fabric *f = e->d->f;
+	const struct shm_flow *flow = &f->region->flows[packet->flow % SHM_MAX_FLOWS];
+
+	if (q->client == e->client)
+		return true;
+	return (q->type == IBV_QPT_RC || q->type == IBV_QPT_UC) && q->port < f->n_hca_ports &&
+	       (flow->flags & SHM_FLOW_ROCE) && !flow->count &&
+	       (e->host_index < 0 ||
+	        (uint32_t)e->host_index ==
+	                f->region->hcas[f->hca_port[q->port]->node->hca].host_index);
+}
+
 /* Whether the process may send what it has sent. */
 static bool is_sound(const struct daemon_detour_end *e, const struct control_detour *packet,
                      size_t bytes)
@@ -138,7 +157,7 @@ static bool is_sound(const struct daemon_detour_end *e, const struct control_det
 	    bytes != sizeof(*packet) + packet->payload_bytes)
 		return false;
 	q = &e->d->f->region->qps[SHM_QP_INDEX(packet->src_qpn)];
-	return q->qpn == packet->src_qpn && q->client == e->client &&
+	return q->qpn == packet->src_qpn && may_send(e, q, packet) &&
 	       wire_opcodes[packet->h.bth.opcode].name;
 }
 
@@ -293,8 +312,9 @@ static void place(const struct shm_wire *wires, struct daemon_rule_packet *p)
 	const bool responds = flags & WIRE_OPCODE_RESPONSE;
 
 	p->first_psn = responds ? own->path.first_expected : own->path.first_psn;
+	p->leaves = own->path.detours == SHM_WIRE_AWAY;
 	p->begins = (flags & WIRE_OPCODE_FIRST) &&
-	            (!responds || wires[SHM_QP_INDEX(p->dest_qpn)].head_psn == p->psn);
+	            (!responds || p->leaves || wires[SHM_QP_INDEX(p->dest_qpn)].head_psn == p->psn);
 }
 
 static struct daemon_verdict judge(struct daemon_detour *d, const struct daemon_parcel *parcel)
@@ -485,6 +505,7 @@ static void choose_connections(struct daemon_detour *d)
 {
 	struct shm_control *c = d->f->region->control;
 	uint32_t qpns[SHM_DETOUR_QPNS] = { 0 };
+	const enum shm_detour open = has_rules(d) ? SHM_DETOUR_RULES : SHM_DETOUR_CAPTURES;
 	uint32_t n =
 	        has_rules(d) ? DAEMON_CAPTURES_ALL : daemon_captures_connections(d->captures, qpns);
 
@@ -493,7 +514,7 @@ static void choose_connections(struct daemon_detour *d)
 		memset(qpns, 0, sizeof(qpns));
 	for (unsigned i = 0; i < SHM_DETOUR_QPNS; i++)
 		atomic_store_explicit(&c->detour_qpns[i], qpns[i], memory_order_relaxed);
-	atomic_store_explicit(&c->detour, n > 0, memory_order_relaxed);
+	atomic_store_explicit(&c->detour, n ? open : SHM_DETOUR_CLOSED, memory_order_relaxed);
 	d->f->flows->detoured |= n > 0;
 }
 
@@ -533,6 +554,7 @@ static int open_end(struct daemon_call *call)
 	}
 	e->d = d;
 	e->client = call->client->id;
+	e->host_index = call->client->host_index;
 	e->source.ready = on_packets;
 	ret = base_hash_add(&d->ends, &e->node, e->client);
 	if (ret)

@@ -98,7 +98,7 @@ static void send_to_network(const struct daemon_landing *l, const struct control
 		.payload_bytes = in->payload_bytes,
 	};
 
-	packet.h.deth.src_qpn = in->src_qpn;
+	packet.h.deth.src_qpn = in->src_qpn; /* of a datagram */
 	if (!link || ib_gid_is_zero(&packet.ip.sgid) ||
 	    wire_gid_is_ipv4(&packet.ip.sgid) != wire_gid_is_ipv4(&packet.ip.dgid) ||
 	    hca_roce_send_one(link, &packet))
@@ -132,6 +132,8 @@ static void land_connected(struct daemon_landing *l, const struct control_detour
 		.payload_bytes = in->payload_bytes,
 	};
 
+	if (r->flags & SHM_FLOW_ROCE && !r->count)
+		send_to_network(l, in, payload, flow->from);
 	if (!r->count)
 		return;
 	l->wires.port = r->dest_port;

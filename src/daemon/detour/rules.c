@@ -667,12 +667,12 @@ static bool reaches_host(const struct daemon_rules *rules, const struct daemon_r
 	return p->to && host_of(rules, p->to) == host;
 }
 
-/* Whether the packet can meet that at all. */
-static bool can_be(const struct daemon_rule *r, uint8_t opcode)
+/* Whether the packet can meet that at all. A NAK is the responder's, which another machine has. */
+static bool can_be(const struct daemon_rule *r, const struct daemon_rule_packet *p)
 {
 	if (r->fault == DAEMON_FAULT_NAK)
-		return wire_opcode_transport(opcode) == WIRE_TRANSPORT_RC &&
-		       (wire_opcodes[opcode].flags & WIRE_OPCODE_REQUEST);
+		return wire_opcode_transport(p->opcode) == WIRE_TRANSPORT_RC &&
+		       (wire_opcodes[p->opcode].flags & WIRE_OPCODE_REQUEST) && !p->leaves;
 	return r->fault < DAEMON_FAULT_CALL;
 }
 
@@ -700,7 +700,7 @@ static bool is_its_time(const struct daemon_rule *r, uint64_t now_ns)
 static bool is_chosen(const struct daemon_rules *rules, const struct daemon_rule *r,
                       const struct daemon_rule_packet *p)
 {
-	return can_be(r, p->opcode) && is_its_time(r, p->now_ns) &&
+	return can_be(r, p) && is_its_time(r, p->now_ns) &&
 	       (!r->from_host || r->from_host == host_of(rules, p->from)) &&
 	       (r->from_qpn ? r->from_qpn == p->src_qpn : !r->from_nth) &&
 	       (r->to_qpn ? r->to_qpn == p->dest_qpn : !r->to_nth) &&

@@ -133,6 +133,7 @@ struct daemon_rule_packet {
 	uint32_t psn;
 	uint32_t first_psn; /* of RC and UC: of its requests, or of those that it answers */
 	bool begins;        /* as in rounds.h */
+	bool leaves;        /* its connection is with another machine */
 	uint32_t round;     /* set by daemon_rules_judge() */
 	uint64_t now_ns;    /* of the clock that rules were added by */
 };

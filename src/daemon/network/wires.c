@@ -28,7 +28,7 @@ static struct hca_wires *wires_of(const struct daemon_wires *w, uint32_t index)
 {
 	const struct shm_qp *q = &w->f->region->qps[index];
 
-	if (w->f->region->wires[index].path.detours)
+	if (w->f->region->wires[index].path.detours == SHM_WIRE_HERE)
 		return w->detour;
 	return q->qpn && q->port < w->f->n_hca_ports ? w->of_port[q->port] : NULL;
 }

@@ -109,7 +109,7 @@ static void add_packets(struct show_json *o, const struct shm_wire *w)
 	show_add_u64(o, "rnr_retries", w->rnr_retries);
 	show_add_u64(o, "rnr_retry", w->path.rnr_retry);
 	show_add_u64(o, "retransmissions", w->retransmissions);
-	if (load(&w->open) % SHM_WIRE_OPENED && !w->path.detours)
+	if (load(&w->open) % SHM_WIRE_OPENED && w->path.detours != SHM_WIRE_HERE)
 		show_add_gid(o, "peer_gid", &w->path.dgid);
 }
 
@@ -133,7 +133,7 @@ static void add_connection(const struct daemon_show *s, struct show_json *o, con
 	const struct shm_wire *w = show_wire_of(s, q);
 	const struct daemon_qp *peer = NULL;
 
-	if (!w || w->path.detours)
+	if (!w || w->path.detours == SHM_WIRE_HERE)
 		peer = daemon_qp_find(&s->objects->qps, q->connection.dest_qpn);
 	if (q->type != IBV_QPT_XRC_SEND) {
 		show_add_access(o, q->connection.access);

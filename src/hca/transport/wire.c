@@ -263,11 +263,11 @@ void hca_wire_open(struct hca_connected_qp *c)
 	const enum ibv_qp_state state = hca_qp_state(&c->qp);
 	uint32_t open = atomic_load_explicit(&s->open, memory_order_relaxed);
 	const uint32_t before = open % SHM_WIRE_OPENED, after = what_of(state);
-	struct shm_wire_path path = { .detours = false };
+	struct shm_wire_path path = { .detours = SHM_WIRE_NO_DETOUR };
 
 	if (c->qp.transport->type != IBV_QPT_RC && c->qp.transport->type != IBV_QPT_UC)
 		return;
-	if (!hca_wire_choose(c, &path) || (!c->wire && !make(c)))
+	if (!hca_wire_choose(c, &path, before) || (!c->wire && !make(c)))
 		return;
 	if (before && path.sgid_index == s->path.sgid_index)
 		path.sgid = s->path.sgid; /* its first one */
@@ -583,7 +583,7 @@ static struct hca_wire *wire_of(struct hca_wires *wires, uint32_t qpn)
 static bool comes_from_peer(const struct hca_wire *w, const struct hca_wires *wires,
                             const struct wire_roce_packet *p)
 {
-	if (w->path.detours)
+	if (w->path.detours == SHM_WIRE_HERE)
 		return w->path.flow < SHM_MAX_FLOWS &&
 		       wires->process->region.flows[w->path.flow].dest_port == wires->from;
 	return ib_gid_equal(&p->ip.sgid, &w->path.dgid);

@@ -118,9 +118,9 @@ void hca_wire_watch(struct hca_wire *w);
 uint8_t *hca_wire_begin(struct hca_wire *w, uint32_t bytes);
 void hca_wire_end(struct hca_wire *w, const struct wire_headers *h);
 
-/* Whether what the queue pair sends becomes packets, and the path of these. Its owner's.
- * wire_path.c. */
-bool hca_wire_choose(struct hca_connected_qp *c, struct shm_wire_path *path);
+/* Whether what the queue pair sends becomes packets, and the path of these. Its owner's. @is_open:
+ * it has been asked for this connection. wire_path.c. */
+bool hca_wire_choose(struct hca_connected_qp *c, struct shm_wire_path *path, bool is_open);
 
 /* Finds the GID of the port by which its packets leave: the table of GIDs may be another now. */
 void hca_wire_find_source(struct hca_wire *w);

@@ -37,8 +37,8 @@ void hca_wire_find_source(struct hca_wire *w)
 		w->route.sgid_index = (uint8_t)i;
 }
 
-/* To the network. */
-static uint8_t *begin_roce(struct hca_wire *w, uint32_t bytes)
+/* Whether the port has its address. Else the packet is lost. */
+static inline bool has_source(struct hca_wire *w)
 {
 	const struct shm_port *port = &w->end.process->region.ports[w->end.qp.port];
 
@@ -46,15 +46,17 @@ static uint8_t *begin_roce(struct hca_wire *w, uint32_t bytes)
 	                                       memory_order_acquire) != w->gids_seq))
 		hca_wire_find_source(w);
 	if (base_likely(w->has_source))
-		return hca_roce_begin(w->sender, &w->route, bytes);
+		return true;
 	HCA_COUNT(w->end.process, w->end.qp.port, xmit_discards);
-	return NULL;
+	return false;
 }
 
 uint8_t *hca_wire_begin(struct hca_wire *w, uint32_t bytes)
 {
 	if (base_likely(!w->path.detours))
-		return begin_roce(w, bytes);
+		return has_source(w) ? hca_roce_begin(w->sender, &w->route, bytes) : NULL;
+	if (w->path.detours == SHM_WIRE_AWAY && !has_source(w))
+		return NULL;
 	if (!w->payload)
 		w->payload = malloc(WIRE_ROCE_MAX_PAYLOAD);
 	w->payload_bytes = bytes;
@@ -70,7 +72,8 @@ static void end_detour(struct hca_wire *w, const struct wire_headers *h)
 		                          .class_flow = w->route.class_flow,
 		                          .h = *h,
 		                          .hop_limit = w->path.hop_limit,
-		                          .sgid_index = w->route.sgid_index };
+		                          .sgid_index = w->route.sgid_index,
+		                          .dgid = w->path.dgid };
 
 	if (!hca_detour_send(w->end.process, &d, w->payload))
 		HCA_COUNT(w->end.process, w->end.qp.port, xmit_discards);

@@ -55,18 +55,33 @@ static bool detours(struct hca_connected_qp *c)
 	return choice == SHM_BY_DETOUR;
 }
 
+/* The same of a connection that leaves the fabric: chosen when it is opened, by this end alone. */
+static bool detours_away(struct hca_connected_qp *c, const struct hca_flow *f, bool is_open)
+{
+	const struct shm_control *all = c->qp.ctx->process->region.control;
+
+	if (!is_open && f->detours &&
+	    atomic_load_explicit(&all->detour, memory_order_relaxed) == SHM_DETOUR_RULES)
+		atomic_store_explicit(&c->shm->chosen,
+		                      c->qp.connection.dest_qpn << 8 | SHM_BY_DETOUR,
+		                      memory_order_release);
+	return hca_connected_detours(c->shm);
+}
+
 /* Whether what it sends becomes packets. *@path: says where they go. */
-static bool makes_packets(struct hca_connected_qp *c, struct shm_wire_path *path)
+static bool makes_packets(struct hca_connected_qp *c, struct shm_wire_path *path, bool is_open)
 {
 	struct hca_flow *f = c->qp.sender.network ? hca_flow_get(&c->qp.sender, &c->path) : NULL;
+	const bool leaves = f && f->leaves && !f->count;
 
-	if (f && f->leaves && !f->count)
-		return true;
-	path->detours = detours(c);
+	if (leaves)
+		path->detours = detours_away(c, f, is_open) ? SHM_WIRE_AWAY : SHM_WIRE_NO_DETOUR;
+	else
+		path->detours = detours(c) ? SHM_WIRE_HERE : SHM_WIRE_NO_DETOUR;
 	if (path->detours && !f) /* else it is asked for when it is needed, if ever */
 		f = hca_flow_get(&c->qp.sender, &c->path);
 	path->flow = path->detours && f ? f->id : 0;
-	return path->detours && f;
+	return leaves || (path->detours && f);
 }
 
 static void path_of(const struct hca_connected_qp *c, struct shm_wire_path *path)
@@ -89,9 +104,9 @@ static void path_of(const struct hca_connected_qp *c, struct shm_wire_path *path
 	path->first_expected = a->rq_psn & WIRE_PSN_MASK;
 }
 
-bool hca_wire_choose(struct hca_connected_qp *c, struct shm_wire_path *path)
+bool hca_wire_choose(struct hca_connected_qp *c, struct shm_wire_path *path, bool is_open)
 {
-	if (!makes_packets(c, path))
+	if (!makes_packets(c, path, is_open))
 		return false;
 	path_of(c, path);
 	return true;
