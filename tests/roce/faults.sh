@@ -146,4 +146,16 @@ before=$(grep -c '^ping data' "$TMPDIR/client-after.out")
 wait_said client-after 'ping data' $((before + 100))
 kill_hard client-after
 expect_sound h2
+
+# ---- programs and the fabric end while packets are held
+fault h2 'qp=h1:*' delay=10s
+begin_pair held ibv_rc_pingpong -g 1 -n 5
+wait_until 'a packet is held' eval '[ "$(shown h2 FIRED)" -gt 0 ]'
+kill_hard client-held
+kill_hard server-held
+begin_pair ended ibv_rc_pingpong -g 1 -n 5
+wait_until 'one more is held' eval '[ "$(shown h2 FIRED)" -gt 1 ]'
+umbel_on h2 down > /dev/null || complain 'the fabric does not end'
+wait_until 'its program has ended' gone "${pid[client-ended]}"
+kill_hard server-ended
 exit $failed
