@@ -32,7 +32,8 @@ struct sm_trees {
 	unsigned *queue;  /* scratch */
 	unsigned *edge;   /* scratch: the switches with members, in the order of these */
 	unsigned n_edges;
-	unsigned *root; /* scratch: of the trees: one in each island */
+	unsigned n_missing; /* of these, those that the trees have not reached */
+	unsigned *root;     /* scratch: of the trees: one in each island */
 	unsigned n_roots;
 	bool obey;               /* they go up and down in the order */
 	struct on_tree *on_tree; /* scratch: by switch */
@@ -100,10 +101,18 @@ void sm_trees_obey(struct sm_trees *t, const struct sm_order *order)
 
 /* ---- trees ---- */
 
+static void add_to_tree(struct sm_trees *t, unsigned at, unsigned parent, uint8_t up)
+{
+	t->parent[at] = parent;
+	t->up[at] = up;
+	t->n_missing -= t->on_tree[at].listed;
+}
+
 /*
  * Grows the breadth-first tree on from the switches that are in it, number @head to @tail of the
- * queue: fills parent and up. @order: only down; or NULL. @turn: where each switch begins with its
- * links, of which several may be equal. How many there are then.
+ * queue, until it has reached all with members: fills parent and up. @order: only down; or NULL.
+ * @turn: where each switch begins with its links, of which several may be equal. How many there are
+ * then.
  */
 static unsigned spread(struct sm *sm, const struct sm_order *order, unsigned turn, unsigned head,
                        unsigned tail)
@@ -111,7 +120,7 @@ static unsigned spread(struct sm *sm, const struct sm_order *order, unsigned tur
 	const struct sm_net *net = &sm->net;
 	struct sm_trees *t = sm->trees;
 
-	while (head < tail) {
+	while (head < tail && t->n_missing) {
 		unsigned at = t->queue[head++], n = net->first[at + 1] - net->first[at];
 		unsigned begin = n ? turn % n : 0;
 
@@ -122,8 +131,7 @@ static unsigned spread(struct sm *sm, const struct sm_order *order, unsigned tur
 			if (!l->up || t->parent[l->to] != SM_NO_SWITCH ||
 			    (order && order->place[l->to] < order->place[at]))
 				continue;
-			t->parent[l->to] = at;
-			t->up[l->to] = net->sw[at]->port[l->port].peer->num;
+			add_to_tree(t, l->to, at, net->sw[at]->port[l->port].peer->num);
 			t->queue[tail++] = l->to;
 		}
 	}
@@ -154,8 +162,7 @@ static void grow_tree(struct sm *sm, unsigned root, unsigned turn)
 	unsigned n;
 
 	t->root[t->n_roots++] = root;
-	t->parent[root] = root;
-	t->up[root] = 0;
+	add_to_tree(t, root, root, 0);
 	t->queue[0] = root;
 	n = spread(sm, order, turn, 0, 1);
 	if (!order || has_all(sm, sm_core_island(t->cores, root)))
@@ -171,6 +178,7 @@ static void grow_trees(struct sm *sm, unsigned core, unsigned turn)
 
 	for (unsigned i = 0; i < sm->net.n; i++)
 		t->parent[i] = SM_NO_SWITCH;
+	t->n_missing = t->n_edges;
 	t->n_roots = 0;
 	t->obey = true;
 	grow_tree(sm, core, turn);
@@ -323,11 +331,11 @@ static void build_rows(struct sm *sm, uint16_t mlid, const struct sm_member *mem
 
 static const struct fabric_mft_row empty;
 
-static struct fabric_mft_row row_of(const struct fabric_node *sw, uint16_t mlid)
+static const struct fabric_mft_row *row_of(const struct fabric_node *sw, uint16_t mlid)
 {
 	const struct fabric_mft_row *row = fabric_mft_get(sw, mlid);
 
-	return row ? *row : empty;
+	return row ? row : &empty;
 }
 
 /* The ports that are in one row but not in both. */
@@ -356,9 +364,9 @@ enum change { SAME = 0, EDGES = 1, TREE = 3 };
 static enum change compare(const struct fabric_node *sw, uint16_t mlid,
                            const struct fabric_mft_row *row)
 {
-	struct fabric_mft_row old = row_of(sw, mlid), d = difference(&old, row);
+	struct fabric_mft_row d = difference(row_of(sw, mlid), row);
 
-	if (!memcmp(&d, &empty, sizeof(d)))
+	if (fabric_row_is_empty(&d))
 		return SAME;
 	for (unsigned k = next_port(&d, 0); k; k = next_port(&d, k))
 		if (k > sw->n_ports || !sw->port[k].peer ||
@@ -371,7 +379,7 @@ static enum change compare(const struct fabric_node *sw, uint16_t mlid,
 static int write_edges(struct sm *sm, struct fabric_node *sw, uint16_t mlid,
                        const struct fabric_mft_row *row)
 {
-	struct fabric_mft_row old = row_of(sw, mlid), d = difference(&old, row);
+	const struct fabric_mft_row d = difference(row_of(sw, mlid), row);
 	int ret = fabric_mft_set(sm->f, sw, mlid, row);
 
 	for (unsigned k = ret ? 0 : next_port(&d, 0); k; k = next_port(&d, k))
@@ -385,20 +393,24 @@ static int write_edges(struct sm *sm, struct fabric_node *sw, uint16_t mlid,
  */
 static int write_rows(struct sm *sm, uint16_t mlid, const struct fabric_mft_row *row)
 {
+	unsigned *const changed = sm->trees->queue;
 	enum change change = SAME;
+	unsigned n_changed = 0;
 	int ret = 0;
 
-	for (unsigned i = 0; i < sm->net.n && change != TREE; i++)
-		change |= compare(sm->net.sw[i], mlid, row ? &row[i] : &empty);
-	for (unsigned i = 0; i < sm->net.n && !ret; i++) {
-		const struct fabric_mft_row *r = row ? &row[i] : &empty;
+	for (unsigned i = 0; i < sm->net.n; i++) {
+		const enum change here = compare(sm->net.sw[i], mlid, row ? &row[i] : &empty);
 
-		if (compare(sm->net.sw[i], mlid, r) == SAME)
-			continue;
-		if (change == EDGES)
-			ret = write_edges(sm, sm->net.sw[i], mlid, r);
-		else
-			ret = fabric_mft_set(sm->f, sm->net.sw[i], mlid, r);
+		change |= here;
+		if (here != SAME)
+			changed[n_changed++] = i;
+	}
+	for (unsigned k = 0; k < n_changed && !ret; k++) {
+		struct fabric_node *sw = sm->net.sw[changed[k]];
+		const struct fabric_mft_row *r = row ? &row[changed[k]] : &empty;
+
+		ret = change == EDGES ? write_edges(sm, sw, mlid, r)
+		                      : fabric_mft_set(sm->f, sw, mlid, r);
 	}
 	if (change == TREE)
 		fabric_flow_lid_changed(sm->f, mlid);
