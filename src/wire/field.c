@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "base/fast.h"
 #include "wire/field.h"
 
 static uint64_t mask_of(unsigned width)
@@ -105,8 +106,8 @@ static void store(uint8_t *host, unsigned size, uint64_t v)
 	}
 }
 
-/* Copies a field of whole octets, either way. False: it is none. */
-static bool copy_whole(const struct wire_field *f, uint8_t *to, const uint8_t *from)
+/* Copies a field of whole octets, either way. False: it is none. Each MAD has dozens. */
+static BASE_HOT bool copy_whole(const struct wire_field *f, uint8_t *to, const uint8_t *from)
 {
 	switch (f->kind) {
 	case WIRE_OCTET:

@@ -14,6 +14,7 @@
 #define FIRST_WINDOW   1 /* before the first ACK */
 #define DEVICE_DATA_AT 64
 #define VENDOR_DATA_AT 40
+#define FLAGS_AT       (RMPP_AT + WIRE_AT(rmpp, flags))
 
 static_assert(PAYLOAD_AT == RMPP_AT + wire_rmpp_bytes, "payload is what follows the header");
 static_assert(DEVICE_DATA_AT <= RMPP_HEADER_MAX, "no class has more");
@@ -38,12 +39,7 @@ unsigned wire_rmpp_data_at(uint8_t mgmt_class)
 
 bool wire_rmpp_is_active(const uint8_t mad[static MAD_BYTES])
 {
-	struct wire_rmpp h;
-
-	if (!wire_rmpp_data_at(wire_mad_class(mad)))
-		return false;
-	wire_rmpp_decode(mad + RMPP_AT, &h);
-	return h.flags & RMPP_ACTIVE;
+	return wire_rmpp_data_at(wire_mad_class(mad)) && mad[FLAGS_AT] & RMPP_ACTIVE;
 }
 
 int wire_rmpp_message_init(struct wire_rmpp_message *m, const uint8_t header[static MAD_BYTES],
