@@ -289,6 +289,16 @@ static int receive(int fd, struct ib_user_mad *mad, int *length)
 	return take(fd, mad, (size_t)bytes);
 }
 
+static int receive_locked(int fd, struct ib_user_mad *mad, int *length)
+{
+	int cancel_state, ret;
+
+	umad_lock(&cancel_state); /* between the look and the grasp nobody else takes it */
+	ret = receive(fd, mad, length);
+	umad_unlock(cancel_state);
+	return ret;
+}
+
 /* A MAD of the program's comes back: nobody responded to it, or it could not be sent. */
 static BASE_COLD void log_failed(const struct ib_user_mad *mad)
 {
@@ -316,7 +326,7 @@ static BASE_COLD void log_failed(const struct ib_user_mad *mad)
 int umad_recv(int fd, void *umad, int *length, int timeout_ms)
 {
 	struct ib_user_mad *mad = umad;
-	int cancel_state, ret = 0;
+	int ret;
 
 	errno = 0;
 	TRACE("fd %d umad %p timeout %u", fd, umad, timeout_ms);
@@ -324,16 +334,18 @@ int umad_recv(int fd, void *umad, int *length, int timeout_ms)
 		errno = EINVAL;
 		return umad_result(-EINVAL);
 	}
-	if (timeout_ms)
+	pthread_testcancel();
+	ret = receive_locked(fd, mad, length);
+	if (ret == -EWOULDBLOCK && timeout_ms) {
+		errno = 0;
 		ret = umad_poll(fd, timeout_ms);
-	if (ret) {
-		if (!errno)
-			errno = -ret;
-		return ret == -ETIMEDOUT ? ret : umad_result(ret);
+		if (ret) {
+			if (!errno)
+				errno = -ret;
+			return ret == -ETIMEDOUT ? ret : umad_result(ret);
+		}
+		ret = receive_locked(fd, mad, length);
 	}
-	umad_lock(&cancel_state); /* between the look and the grasp nobody else takes it */
-	ret = receive(fd, mad, length);
-	umad_unlock(cancel_state);
 	if (ret) {
 		errno = -ret;
 		return umad_result(ret);
