@@ -27,8 +27,8 @@
 #define MAX_VERSION 0x83
 #define OUI_BITS    24
 #define MAX_PORTS   (1u << 20)
-/* Datagrams of one program before others have their turn, and for how long. */
-#define AT_ONCE    16
+/* Batches of one program before others have their turn, and for how long. */
+#define AT_ONCE    2
 #define AT_ONCE_NS 500000
 #define BEFORE     4096 /* datagrams that a socket may hold */
 
@@ -62,39 +62,51 @@ static int descriptor_of(struct msghdr *msg)
 	return fd;
 }
 
-/* One datagram. 0; -EAGAIN: there is none; -EPIPE: there will be none. */
-static int receive_one(struct umad_open *port)
+static void take(struct umad_open *port, struct mmsghdr *m, const struct umad_datagram *in)
 {
-	struct daemon_umad *u = port->u;
-	struct ib_user_mad header;
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov[] = { { &header, sizeof(header) }, { u->in, sizeof(u->in) } };
-	struct msghdr msg = { .msg_iov = iov,
-		              .msg_iovlen = 2,
-		              .msg_control = &control,
-		              .msg_controllen = sizeof(control.space) };
-	ssize_t n = recvmsg(port->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	int fd;
+	const int fd = descriptor_of(&m->msg_hdr);
 
-	if (n < 0 && (errno == EINTR || errno == ECONNRESET))
-		return 0; /* ECONNRESET: it did not read all that it got; what it sent still comes
-		           */
-	if (n <= 0)
-		return n < 0 && errno == EAGAIN ? -EAGAIN : -EPIPE;
-	fd = descriptor_of(&msg);
-	if ((size_t)n >= sizeof(header) && !(msg.msg_flags & MSG_TRUNC)) {
+	if (m->msg_len >= sizeof(in->header) && !(m->msg_hdr.msg_flags & MSG_TRUNC)) {
 		if (fd >= 0)
-			submit_memfd(port, &header, fd);
+			submit_memfd(port, &in->header, fd);
 		else
-			umad_mad_submit(port, &header, u->in, (size_t)n - sizeof(header));
+			umad_mad_submit(port, &in->header, in->data,
+			                m->msg_len - sizeof(in->header));
 	}
 	if (fd >= 0)
 		close(fd);
-	daemon_mads_send(u->d.mads);
-	return 0;
+	daemon_mads_send(port->u->d.mads);
+}
+
+/* What is there, up to a batch, by one system call. 0: there may be more; -EAGAIN: there is none;
+ * -EPIPE: there will be none. */
+static int receive_some(struct umad_open *port)
+{
+	struct umad_datagram *in = port->u->in;
+	struct mmsghdr m[UMAD_BATCH];
+	struct iovec iov[UMAD_BATCH];
+	int n, ret = 0;
+
+	for (int i = 0; i < UMAD_BATCH; i++) {
+		iov[i] = (struct iovec){ &in[i].header, sizeof(in[i].header) + sizeof(in[i].data) };
+		m[i].msg_hdr = (struct msghdr){ .msg_iov = &iov[i],
+			                        .msg_iovlen = 1,
+			                        .msg_control = &in[i].control,
+			                        .msg_controllen = sizeof(in[i].control) };
+	}
+	n = recvmmsg(port->fd, m, UMAD_BATCH, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
+	if (n < 0 && (errno == EINTR || errno == ECONNRESET))
+		return 0; /* ECONNRESET: it did not read all that it got; what it sent still comes
+		           */
+	if (n < 0)
+		return errno == EAGAIN ? -EAGAIN : -EPIPE;
+	for (int i = 0; i < n && !ret; i++) {
+		if (m[i].msg_len)
+			take(port, &m[i], &in[i]);
+		else
+			ret = -EPIPE; /* the end; so are those behind it */
+	}
+	return !ret && n < UMAD_BATCH ? -EAGAIN : ret;
 }
 
 static void port_free(struct umad_open *port);
@@ -107,7 +119,7 @@ static void on_datagrams(struct daemon_source *s, uint32_t events)
 
 	(void)events;
 	do
-		ret = receive_one(port);
+		ret = receive_some(port);
 	while (!ret && ++n < AT_ONCE && base_now_ns() < until);
 	if (ret == -EPIPE)
 		port_free(port);
@@ -294,8 +306,8 @@ static bool is_closed(struct umad_open *port)
 {
 	int ret = 0;
 
-	for (int i = 0; i < BEFORE && !ret; i++)
-		ret = receive_one(port);
+	for (int i = 0; i < BEFORE && !ret; i += UMAD_BATCH)
+		ret = receive_some(port);
 	return ret == -EPIPE;
 }
 

@@ -12,6 +12,8 @@
 #ifndef DAEMON_UMAD_STATE_H
 #define DAEMON_UMAD_STATE_H
 
+#include <sys/socket.h>
+
 #include "base/hash.h"
 #include "base/idtable.h"
 #include "cm/cm.h"
@@ -76,6 +78,18 @@ struct umad_reassembly {
 	uint32_t bytes, room;
 };
 
+#define UMAD_BATCH 8 /* datagrams that one system call receives */
+
+/* A datagram of a program. What is behind the header is received there with it. */
+struct umad_datagram {
+	struct ib_user_mad header;
+	uint8_t data[CONTROL_UMAD_DATAGRAM];
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+};
+
 struct umad_issm;
 
 /* What umad needs of the daemon. */
@@ -100,7 +114,8 @@ struct daemon_umad {
 	int issm_fd;            /* says that somebody opens one of: */
 	struct daemon_source issm_source;
 	LIST_HEAD(, umad_issm) issms;
-	uint8_t in[CONTROL_UMAD_DATAGRAM], packet[CONTROL_UMAD_DATAGRAM];
+	struct umad_datagram in[UMAD_BATCH];
+	uint8_t packet[CONTROL_UMAD_DATAGRAM];
 };
 
 #endif
