@@ -249,7 +249,7 @@ static void put_in_order(struct lab *l)
 				fabric_port_disable(l->f, p, false);
 		}
 	}
-	fabric_mads_settle(l->f);
+	fabric_flow_follow_all(l->f);
 	assert_int_equal(sm_sweep(l->sm), 0);
 	sa_swept(l->sa);
 }
@@ -294,7 +294,7 @@ static void send_many(struct lab *l)
 	for (unsigned i = 1; i <= A_FABRIC; i++) {
 		send_one(l);
 		if (i % 16 == 0)
-			fabric_mads_settle(l->f);
+			fabric_flow_follow_all(l->f);
 		if (i % 64 == 0) {
 			l->now += fuzz_below(&l->fuzz, 3) * SECOND;
 			fabric_traps_run(l->f, l->now);

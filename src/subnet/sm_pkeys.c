@@ -258,7 +258,7 @@ int sm_pkeys_step(struct sm *sm, unsigned *at, uint32_t *budget)
 void sm_pkeys_follow(struct sm *sm)
 {
 	if (sm->pkeys_changed)
-		fabric_mads_all_changed(sm->f);
+		fabric_flow_mark_all(sm->f);
 	sm->pkeys_changed = false;
 }
 

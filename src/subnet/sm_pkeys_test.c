@@ -349,7 +349,7 @@ static void begin_to_write_keys(struct env *e)
 {
 	e->partitions = parse("A=0x0010:ALL=full;");
 	sm_set_partitions(e->sm, e->partitions);
-	fabric_mads_settle(e->f);
+	fabric_flow_follow_all(e->f);
 	sm_sweep_begin(e->sm);
 	while (all_changes(e) < 2)
 		assert_false(step(e));
@@ -358,29 +358,26 @@ static void begin_to_write_keys(struct env *e)
 static void flows_follow_keys_once(void **state)
 {
 	struct env *e = *state;
-	unsigned n = 0;
-	bool done;
+	const uint64_t before = e->f->flows->marks.round;
 
 	begin_to_write_keys(e);
-	assert_false(e->f->mads->all_stale);
-	do {
-		done = step(e);
-		n += e->f->mads->all_stale;
-		fabric_mads_settle(e->f);
-	} while (!done);
-	assert_int_equal(n, 1);
+	assert_true(e->f->flows->marks.round == before);
+	while (!step(e))
+		;
+	assert_true(e->f->flows->marks.round == before + 1);
 	assert_int_equal(sm_sweep(e->sm), 0);
-	assert_false(e->f->mads->all_stale);
+	assert_true(e->f->flows->marks.round == before + 1);
 }
 
 static void flows_follow_the_keys_of_a_sweep_that_is_given_up(void **state)
 {
 	const struct sm_ops ops = { .wake = no_wake };
 	struct env *e = *state;
+	const uint64_t before = e->f->flows->marks.round;
 
 	begin_to_write_keys(e);
 	sm_free(e->sm);
-	assert_true(e->f->mads->all_stale);
+	assert_true(e->f->flows->marks.round == before + 1);
 	assert_int_equal(sm_new(&e->sm, e->f, &ops), 0);
 }
 

@@ -316,7 +316,7 @@ static void change(struct lab *l, unsigned n)
 {
 	while (n--)
 		FUZZ_PICK(&l->fuzz, changes)(l);
-	fabric_mads_settle(l->e->f);
+	fabric_flow_follow_all(l->e->f);
 	lose_members(l, IB_PORT_INIT);
 }
 
@@ -453,7 +453,7 @@ static void mend(struct lab *l)
 			if (p->cut)
 				assert_int_equal(fabric_link_set(f, p, true), 0);
 		}
-	fabric_mads_settle(f);
+	fabric_flow_follow_all(f);
 }
 
 /* ---- order ---- */

@@ -17,7 +17,6 @@
 #include "base/reason.h"
 #include "base/util.h"
 #include "daemon/clients/client.h"
-#include "fabric/agents/mads.h"
 #include "fabric/model/event.h"
 
 #define MAX_CLIENTS (1u << 20)
@@ -309,8 +308,6 @@ static void answer(struct daemon_client *c, struct control_packet *request, int 
 		return;
 	if (reply.header.status > 0)
 		reply.header.status = -ENOMEM;
-	/* what the request has changed has effect once its reply arrives */
-	fabric_mads_settle(c->all->f);
 	control_close_fds(request);
 	send_reply(c, &reply);
 }
@@ -383,7 +380,6 @@ void daemon_clients_go_on(struct daemon_clients *all, int status)
 
 	if (TAILQ_EMPTY(&all->waiting))
 		return;
-	fabric_mads_settle(all->f);
 	for (l = TAILQ_FIRST(&all->waiting); l; l = next) {
 		next = TAILQ_NEXT(l, entry);
 		if (l->wait != DAEMON_SERVE_AGAIN)

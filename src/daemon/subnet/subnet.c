@@ -146,6 +146,22 @@ void daemon_subnet_sweep(struct daemon_subnet *s)
 	sweep_slice(s);
 }
 
+/* The loop has come round; the slice comes with the end of the turn. */
+static void on_follow(struct base_timer *t)
+{
+	(void)t;
+}
+
+void daemon_subnet_follow(struct daemon_subnet *s)
+{
+	uint32_t budget = SWEEP_SLICE;
+
+	if (daemon_subnet_is_sweeping(s)) /* then it does that */
+		return;
+	if (!fabric_flow_follow(s->f, &budget, SM_FLOW_WORK))
+		base_timer_set_in(&s->loop->timers, &s->follow_timer, 0, on_follow);
+}
+
 void daemon_subnet_lid_changed(struct daemon_subnet *s)
 {
 	s->mad.sweep_wanted |= daemon_subnet_is_sweeping(s);

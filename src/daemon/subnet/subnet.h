@@ -45,7 +45,7 @@ struct daemon_subnet {
 		DAEMON_SWEEP_SA,
 		DAEMON_SWEEP_REGISTER, /* after the first one: ports are asked to register */
 	} sweep;
-	struct base_timer sweep_timer;
+	struct base_timer sweep_timer, follow_timer;
 	uint32_t sweep_mlid, learned; /* where the SA goes on */
 	unsigned next_switch;         /* to learn of */
 	unsigned next_port;           /* to be asked to register */
@@ -67,6 +67,9 @@ int daemon_subnet_start(struct daemon_subnet *s);
  * (enum daemon_wait). If one is under way, it is followed by another.
  */
 void daemon_subnet_sweep(struct daemon_subnet *s);
+
+/* The loop's turn is over: flows follow what a program's subnet manager has changed, in slices. */
+void daemon_subnet_follow(struct daemon_subnet *s);
 
 /* A program has given a port another LID: a sweep that is under way is followed by another. */
 void daemon_subnet_lid_changed(struct daemon_subnet *s);

@@ -180,7 +180,7 @@ static void on_turn_done(void *arg)
 	if (daemon_subnet_wants_sweep(&d->subnet))
 		daemon_subnet_sweep(&d->subnet);
 	daemon_mads_send(&d->mads);
-	fabric_mads_settle(d->f);
+	daemon_subnet_follow(&d->subnet);
 	fabric_collect_turn(d->f);
 	daemon_captures_flush(&d->captures);
 	daemon_monitors_flush(&d->monitors);

@@ -116,9 +116,6 @@ struct fabric_mads {
 	LIST_HEAD(, fabric_trap) traps; /* traps.c: those without TrapRepress yet */
 	uint64_t n_traps;
 	uint64_t bad_keys_seen; /* how many of the bad keys in shared memory are reported */
-	/* the flows that fabric_mads_settle() compiles again: those to a LID, or all */
-	bool stale, all_stale;
-	uint64_t stale_lid[(1 << 16) / 64];
 	LIST_HEAD(, fabric_late_mad) late; /* requests for counters: smi.c */
 	unsigned n_late;
 };
@@ -148,8 +145,8 @@ enum fabric_port_change {
 
 /*
  * Sends a copy of @mad from @from, an HCA port or port 0 of a switch. Does not block: when it
- * returns, everything that follows has happened, responses too; but see fabric_mads_settle(),
- * and that of a PMA may come later (collect.h).
+ * returns, everything that follows has happened, responses too; but flows follow in slices
+ * (fabric_flow_follow()), and the response of a PMA may come later (collect.h).
  */
 void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fabric_mad *mad);
 
@@ -163,17 +160,6 @@ void fabric_mad_input(struct fabric *f, struct fabric_port *at, const struct fab
  */
 bool fabric_mad_path(const struct fabric *f, struct fabric_port *from, struct fabric_port *to,
                      struct wire_smp *smp);
-
-/*
- * Compiles the flows again whose tables or ports Sets have changed. A subnet manager changes
- * thousands of entries in a row, so this is done for all at once: the daemon calls it after each
- * turn of its loop. It returns at once if nothing has changed.
- */
-void fabric_mads_settle(struct fabric *f);
-
-/* Marks flows for fabric_mads_settle(): those to a LID, or all. */
-void fabric_mads_lid_changed(struct fabric *f, uint16_t lid);
-void fabric_mads_all_changed(struct fabric *f);
 
 /*
  * The agents: replace the request @mad, which arrived at @at, by its response. False: it gets

@@ -24,6 +24,7 @@
 #define MFT_MODIFIER   0xF00001FF /* position and block */
 #define PORT_MODIFIER  0x800000FF /* a port; the high bit: the sender knows extended speeds */
 #define NS_PER_S       1000000000ull
+#define AT_ONCE        4096 /* work for flows (fabric_flows.work) before a Set is answered */
 #define OLD_SPEEDS     (LINK_SPEED_SDR | LINK_SPEED_DDR | LINK_SPEED_QDR)
 
 /* A request, as the functions of attributes see it. */
@@ -134,10 +135,19 @@ static uint16_t switch_info(struct request *r)
 	return MAD_STATUS_OK;
 }
 
+/* What a Set has changed holds when it is answered, unless that concerns thousands of flows: the
+ * others follow in slices. */
+static void follow_some(struct fabric *f)
+{
+	uint32_t budget = AT_ONCE;
+
+	fabric_flow_follow(f, &budget, 1);
+}
+
 static void lids_changed(struct fabric *f, const struct fabric_port *p)
 {
 	for (unsigned i = 0; p->lid && i < 1u << p->lmc; i++)
-		fabric_mads_lid_changed(f, (uint16_t)(p->lid + i));
+		fabric_flow_mark_lid(f, (uint16_t)(p->lid + i));
 }
 
 /* How many GUIDs a port can have: a switch's port 0 has only its own. */
@@ -363,7 +373,7 @@ static void set_prefix(struct request *r, uint64_t prefix)
 	f->subnet_prefix = prefix; /* all ports of a subnet have the same prefix */
 	for (unsigned i = 0; i < f->n_ib_ports; i++)
 		fabric_port_publish(f, f->hca_port[i]);
-	fabric_mads_all_changed(f);
+	fabric_flow_mark_all(f);
 	r->changed |= FABRIC_PORT_GIDS;
 }
 
@@ -444,7 +454,7 @@ static void set_link(struct request *r, struct fabric_port *p, const struct wire
 	l->overrun_errors = i->overrun_errors;
 	if (l->partition_inbound != i->partition_enforcement_inbound ||
 	    l->partition_outbound != i->partition_enforcement_outbound)
-		fabric_mads_all_changed(r->f);
+		fabric_flow_mark_all(r->f);
 	l->partition_inbound = i->partition_enforcement_inbound;
 	l->partition_outbound = i->partition_enforcement_outbound;
 	l->raw_inbound = i->filter_raw_inbound;
@@ -455,7 +465,7 @@ static void set_link(struct request *r, struct fabric_port *p, const struct wire
 	p->mtu = i->neighbor_mtu;
 	r->changed |= FABRIC_PORT_OTHER;
 	if (fabric_port_carries(p))
-		fabric_mads_all_changed(r->f);
+		fabric_flow_mark_all(r->f);
 }
 
 /* Does what a Set asks of the link itself. */
@@ -487,9 +497,10 @@ static void set_state(struct request *r, struct fabric_port *p, const struct wir
 	if (p->peer && p->peer->state != peer_old)
 		r->peer_changed = p->peer;
 	if (carried != fabric_port_carries(p))
-		fabric_flow_link_changed(r->f, p);
+		fabric_flow_note_link(r->f, p);
 	else if (was_active != (p->state == IB_PORT_ACTIVE))
 		lids_changed(r->f, p); /* flows from an HCA to itself */
+	follow_some(r->f);
 }
 
 static uint16_t port_info(struct request *r)
@@ -532,7 +543,7 @@ static uint16_t pkey_table(struct request *r)
 		if (memcmp(p->pkey, t.pkey, sizeof(p->pkey)) != 0)
 			r->changed |= FABRIC_PORT_PKEYS;
 		if (p->link.partition_inbound || p->link.partition_outbound)
-			fabric_mads_all_changed(r->f);
+			fabric_flow_mark_all(r->f);
 		memcpy(p->pkey, t.pkey, sizeof(p->pkey));
 	}
 	memset(&t, 0, sizeof(t));
@@ -553,6 +564,7 @@ static uint16_t set_sl_to_vl(struct request *r, struct fabric_port *out, unsigne
 	if (fabric_lanes_map_write(out, in, &map))
 		return MAD_STATUS_BUSY;
 	fabric_flow_lanes_changed(r->f, out);
+	follow_some(r->f);
 	return MAD_STATUS_OK;
 }
 
@@ -615,7 +627,7 @@ static uint16_t linear_ft(struct request *r)
 				continue;
 			if (fabric_lft_set(r->node, lid, t.port[i]))
 				return MAD_STATUS_BUSY;
-			fabric_mads_lid_changed(r->f, lid);
+			fabric_flow_mark_lid(r->f, lid);
 		}
 	}
 	for (unsigned i = 0; i < LFT_BLOCK; i++)
@@ -644,7 +656,7 @@ static uint16_t set_row(struct request *r, uint16_t mlid, unsigned position, uin
 	*word = (*word & ~(0xFFFFull << shift)) | (uint64_t)mask << shift;
 	if (fabric_mft_set(r->f, r->node, mlid, &row))
 		return MAD_STATUS_BAD_FIELD;
-	fabric_mads_lid_changed(r->f, mlid);
+	fabric_flow_mark_lid(r->f, mlid);
 	return MAD_STATUS_OK;
 }
 

@@ -141,10 +141,10 @@ static void a_flow_to_an_alias_begins_and_ends_with_it(void **state)
 	flow = testing_flow(l->f, lab_host(l, 0), 10, 2, &gid);
 	assert_int_equal(testing_receivers(l->f, flow), 0);
 	set_guid_block(l, 2, 0, &(struct wire_guid_info){ { 0, 0x1111 } });
-	fabric_mads_settle(l->f);
+	fabric_flow_follow_all(l->f);
 	assert_int_equal(testing_receivers(l->f, flow), 1);
 	set_guid_block(l, 2, 0, &(struct wire_guid_info){ { 0, 0x2222 } });
-	fabric_mads_settle(l->f);
+	fabric_flow_follow_all(l->f);
 	assert_int_equal(testing_receivers(l->f, flow), 0);
 }
 
@@ -1061,14 +1061,14 @@ static void a_forwarding_block_reads_back_and_sends_packets_elsewhere(void **sta
 	t.port[40] = 7;
 	wire_linear_ft_encode(&t, data);
 	assert_int_equal(lab_set(l, SW + 1, SMP_ATTR_LINEAR_FT, 0, data), MAD_STATUS_OK);
-	fabric_mads_settle(l->f);
+	fabric_flow_follow_all(l->f);
 	assert_null(reached(l, 2));
 	assert_int_equal(testing_receivers(l->f, flow), 0);
 	assert_int_equal(fabric_lft_get(l->sw[1], 40), 7);
 	t.port[2] = TO_RIGHT;
 	wire_linear_ft_encode(&t, data);
 	assert_int_equal(lab_set(l, SW + 1, SMP_ATTR_LINEAR_FT, 0, data), MAD_STATUS_OK);
-	fabric_mads_settle(l->f);
+	fabric_flow_follow_all(l->f);
 	assert_int_equal(testing_receivers(l->f, flow), 1);
 }
 
@@ -1091,7 +1091,7 @@ static void a_map_of_lanes_holds_when_its_set_is_answered(void **state)
 	wire_sl_to_vl_encode(&map, data);
 	assert_int_equal(lab_set(l, SW, SMP_ATTR_SL_TO_VL, modifier, data), MAD_STATUS_OK);
 	assert_int_equal(testing_receivers(l->f, flow), 1);
-	fabric_mads_settle(l->f);
+	fabric_flow_follow_all(l->f);
 	assert_int_equal(testing_record(l->f, other)->seq, seq);
 }
 
@@ -1147,10 +1147,10 @@ static void a_multicast_block_reads_back_and_makes_a_tree(void **state)
 		        MAD_STATUS_OK);
 	wire_multicast_ft_decode(data, &t);
 	assert_int_equal(t.port_mask[MLID % MFT_BLOCK], 1 << TO_HOST);
-	fabric_mads_settle(l->f);
+	fabric_flow_follow_all(l->f);
 	assert_int_equal(testing_copies(l->f, flow, member), 1);
 	assert_int_equal(set_masks(l, 1, 0, MLID, 0), MAD_STATUS_OK);
-	fabric_mads_settle(l->f);
+	fabric_flow_follow_all(l->f);
 	assert_int_equal(testing_copies(l->f, flow, member), 0);
 }
 
@@ -1202,6 +1202,9 @@ static void multicast_blocks_end_where_the_table_does(void **state)
 	                 MAD_STATUS_BAD_METHOD_ATTRIBUTE);
 }
 
+#define MOST_AT_ONCE 4096
+#define OF_A_FLOW    64 /* more than any here */
+
 static void flows_follow_port_states(void **state)
 {
 	struct lab *l = *state;
@@ -1224,6 +1227,50 @@ static void flows_follow_port_states(void **state)
 	assert_int_equal(testing_receivers(l->f, flow), 0);
 }
 
+/* By the work that is done, which is all that others wait for. */
+static void assert_followed_in_slices(struct fabric *f)
+{
+	const uint32_t slice = 1000;
+	uint32_t budget = 0;
+	uint64_t before;
+
+	assert_false(fabric_flow_follow(f, &budget, 1));
+	do {
+		budget = slice;
+		before = f->flows->work;
+		(void)fabric_flow_follow(f, &budget, 1);
+		assert_in_range(f->flows->work - before, 1, slice + OF_A_FLOW);
+	} while (!budget);
+}
+
+static void thousands_of_flows_follow_a_port_in_slices(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_info i = to_set(l, SW, TO_RIGHT);
+	static struct fabric_flow *flow[4000];
+	unsigned left = 0, small = 0;
+	uint64_t before;
+
+	testing_qp(l->f, 10, lab_host(l, 0));
+	for (size_t k = 0; k < ARRAY_SIZE(flow); k++)
+		flow[k] = testing_flow(l->f, lab_host(l, 0), 10, 2, NULL);
+	before = l->f->flows->work;
+	i.neighbor_mtu = IBV_MTU_512; /* of any flow, as far as the agent knows */
+	assert_int_equal(set_port_info(l, SW, TO_RIGHT, &i), MAD_STATUS_OK);
+	assert_in_range(l->f->flows->work - before, 0, MOST_AT_ONCE + OF_A_FLOW);
+	assert_followed_in_slices(l->f);
+	for (size_t k = 0; k < ARRAY_SIZE(flow); k++)
+		small += testing_record(l->f, flow[k])->mtu == 512;
+	assert_int_equal(small, ARRAY_SIZE(flow));
+	before = l->f->flows->work;
+	assert_int_equal(set_state(l, SW + 1, TO_RIGHT, IB_PORT_DOWN, 0), MAD_STATUS_OK);
+	assert_in_range(l->f->flows->work - before, 1, MOST_AT_ONCE + OF_A_FLOW);
+	assert_followed_in_slices(l->f);
+	for (size_t k = 0; k < ARRAY_SIZE(flow); k++)
+		left += testing_receivers(l->f, flow[k]);
+	assert_int_equal(left, 0);
+}
+
 static void a_set_that_changes_no_path_compiles_no_flow(void **state)
 {
 	struct lab *l = *state;
@@ -1235,7 +1282,7 @@ static void a_set_that_changes_no_path_compiles_no_flow(void **state)
 	seq = testing_record(l->f, flow)->seq;
 	assert_int_equal(set_state(l, SW, TO_RIGHT, IB_PORT_ARMED, 0), MAD_STATUS_OK);
 	assert_int_equal(set_state(l, SW, TO_RIGHT, IB_PORT_ACTIVE, 0), MAD_STATUS_OK);
-	fabric_mads_settle(l->f);
+	fabric_flow_follow_all(l->f);
 	assert_int_equal(testing_record(l->f, flow)->seq, seq);
 }
 
@@ -1249,7 +1296,7 @@ static void a_smaller_mtu_is_known_to_flows(void **state)
 	assert_int_equal(testing_record(l->f, flow)->mtu, 4096);
 	i.neighbor_mtu = IBV_MTU_512;
 	assert_int_equal(set_port_info(l, SW + 1, TO_RIGHT, &i), MAD_STATUS_OK);
-	fabric_mads_settle(l->f);
+	fabric_flow_follow_all(l->f);
 	assert_int_equal(testing_record(l->f, flow)->mtu, 512);
 }
 
@@ -1264,7 +1311,7 @@ static void a_new_lid_is_known_to_flows(void **state)
 	assert_int_equal(testing_receivers(l->f, flow), 1);
 	i.lid = 8;
 	assert_int_equal(set_port_info(l, 2, 1, &i), MAD_STATUS_OK);
-	fabric_mads_settle(l->f);
+	fabric_flow_follow_all(l->f);
 	assert_int_equal(testing_receivers(l->f, flow), 0);
 }
 
@@ -1391,6 +1438,7 @@ int main(void)
 		LAB_TEST(a_position_is_16_ports),
 		LAB_TEST(multicast_blocks_end_where_the_table_does),
 		LAB_TEST(flows_follow_port_states),
+		ACTIVE_TEST(thousands_of_flows_follow_a_port_in_slices),
 		LAB_TEST(a_set_that_changes_no_path_compiles_no_flow),
 		ACTIVE_TEST(a_smaller_mtu_is_known_to_flows),
 		ACTIVE_TEST(a_new_lid_is_known_to_flows),

@@ -505,32 +505,3 @@ void fabric_mads_fini(struct fabric *f)
 		drop_late(f, late);
 	}
 }
-
-/* ---- flows that are compiled later ---- */
-
-void fabric_mads_lid_changed(struct fabric *f, uint16_t lid)
-{
-	f->mads->stale_lid[lid / 64] |= 1ull << (lid % 64);
-	f->mads->stale = true;
-}
-
-void fabric_mads_all_changed(struct fabric *f)
-{
-	f->mads->stale = f->mads->all_stale = true;
-}
-
-void fabric_mads_settle(struct fabric *f)
-{
-	struct fabric_mads *m = f->mads;
-
-	if (!m->stale)
-		return;
-	for (unsigned w = 0; w < 1 << 16; w += 64)
-		for (uint64_t lids = m->all_stale ? 0 : m->stale_lid[w / 64]; lids;
-		     lids &= lids - 1)
-			fabric_flow_lid_changed(f, (uint16_t)(w + (unsigned)__builtin_ctzll(lids)));
-	if (m->all_stale)
-		fabric_flow_all_changed(f);
-	m->stale = m->all_stale = false;
-	memset(m->stale_lid, 0, sizeof(m->stale_lid));
-}

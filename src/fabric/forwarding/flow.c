@@ -277,14 +277,89 @@ void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow)
 		fabric_mcast_path_compile(f, flow->path);
 }
 
+/* ---- changes that flows follow in slices ---- */
+
+void fabric_flow_mark_lid(struct fabric *f, uint16_t lid)
+{
+	f->flows->marks.lid[lid / 64] |= 1ull << (lid % 64);
+	f->flows->marks.any_lid = true;
+}
+
+/* Those whose turn is near have it first, however often all change. */
+void fabric_flow_mark_all(struct fabric *f)
+{
+	struct fabric_flow_marks *m = &f->flows->marks;
+
+	if (m->any_lid)
+		memset(m->lid, 0, sizeof(m->lid));
+	m->any_lid = false;
+	m->flows = f->flows->ids.size;
+	m->round++;
+}
+
+/* Notes the flows to the next LID that is marked. */
+static void follow_lids(struct fabric *f)
+{
+	struct fabric_flow_marks *m = &f->flows->marks;
+
+	for (unsigned n = 0; n < ARRAY_SIZE(m->lid); n++, m->word++) {
+		uint64_t *lids = &m->lid[m->word %= ARRAY_SIZE(m->lid)];
+
+		if (!*lids)
+			continue;
+		fabric_flow_note_lid(f, (uint16_t)(m->word * 64 + __builtin_ctzll(*lids)));
+		*lids &= *lids - 1;
+		return;
+	}
+	m->any_lid = false;
+}
+
+static void follow_round(struct fabric *f, struct fabric_mcast_path *s)
+{
+	if (s && s->round != f->flows->marks.round)
+		fabric_mcast_path_note_stale(f, s);
+}
+
+/* Looks at some of all flows. */
+static void follow_flows(struct fabric *f)
+{
+	struct fabric_flow_marks *m = &f->flows->marks;
+
+	for (unsigned n = 0; n < FABRIC_FLOW_LOOKS && m->flows; n++, m->flows--) {
+		const struct fabric_flow *flow;
+
+		if (m->at >= f->flows->ids.size)
+			m->at = 0;
+		flow = base_idtable_get(&f->flows->ids, m->at++);
+		follow_round(f, flow ? flow->path : NULL);
+		follow_round(f, flow ? flow->back : NULL);
+	}
+	f->flows->work++;
+}
+
+static bool is_behind(struct fabric *f)
+{
+	return fabric_mcast_path_is_behind(f) || f->flows->marks.any_lid || f->flows->marks.flows;
+}
+
+static void follow_one(struct fabric *f)
+{
+	if (fabric_mcast_path_is_behind(f))
+		fabric_mcast_path_follow(f);
+	else if (f->flows->marks.any_lid)
+		follow_lids(f);
+	else
+		follow_flows(f);
+}
+
 bool fabric_flow_follow(struct fabric *f, uint32_t *budget, uint32_t cost_of_work)
 {
-	while (fabric_mcast_path_is_behind(f)) {
+	while (is_behind(f)) {
 		uint64_t cost = f->flows->work;
 
 		if (!*budget)
 			return false;
-		fabric_mcast_path_follow(f);
+		follow_one(f);
 		cost = cost_of_work * (f->flows->work - cost);
 		*budget -= cost < *budget ? (uint32_t)cost : *budget;
 	}
@@ -293,8 +368,8 @@ bool fabric_flow_follow(struct fabric *f, uint32_t *budget, uint32_t cost_of_wor
 
 void fabric_flow_follow_all(struct fabric *f)
 {
-	while (fabric_mcast_path_is_behind(f))
-		fabric_mcast_path_follow(f);
+	while (is_behind(f))
+		follow_one(f);
 }
 
 /* Lanes begin to depend on the port in: flows that enter at @sw by different ones part. */
@@ -322,7 +397,6 @@ void fabric_flow_lanes_changed(struct fabric *f, struct fabric_port *out)
 		part_flows(f, node);
 	}
 	fabric_mcast_path_lanes_changed(f, out);
-	fabric_flow_follow_all(f);
 }
 
 void fabric_flow_detour_changed(struct fabric *f)
@@ -395,10 +469,4 @@ void fabric_flow_note_link(struct fabric *f, struct fabric_port *p)
 	end_changed(f, p);
 	if (p->peer)
 		end_changed(f, p->peer);
-}
-
-void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p)
-{
-	fabric_flow_note_link(f, p);
-	fabric_flow_follow_all(f);
 }

@@ -62,9 +62,10 @@ bool fabric_flow_prune(struct fabric *f, uint32_t *budget);
 
 /*
  * The lanes out of @out have changed, by its table or its OperationalVLs (lanes.h): what leaves
- * there has its new lane from now on, or is dropped. Looks at the flows that leave there only, as a
- * subnet manager writes a table for each pair of a switch's ports. The first time that a switch's
- * table is written, flows part that enter there by different ports and shared a path.
+ * there has its new lane from now on, or is dropped once flows have followed (below). Looks at the
+ * flows that leave there only, as a subnet manager writes a table for each pair of a switch's
+ * ports. The first time that a switch's table is written, flows part that enter there by different
+ * ports and shared a path.
  */
 void fabric_flow_lanes_changed(struct fabric *f, struct fabric_port *out);
 
@@ -85,17 +86,20 @@ void fabric_flow_all_changed(struct fabric *f);
  */
 void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid);
 
-/* The link of @p carries packets, or no longer does: compiles the flows again that cross it or end
- * there, and looks at no others. */
-void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p);
-
 /*
- * The same in slices, as thousands of flows may cross one link, or go to one LID: notes the flows,
- * which go on as they were; fabric_flow_follow() compiles them, until it is done or *@budget is 0.
- * @cost_of_work: of a unit of fabric_flows.work. True: all are done.
+ * Changes that flows follow in slices, as thousands may cross one link, or go to one LID: they go
+ * on as they were until fabric_flow_follow() compiles them, which does some until it is done or
+ * *@budget is 0. @cost_of_work: of a unit of fabric_flows.work. True: all are done.
+ *
+ * fabric_flow_note_link(): the link of @p carries packets, or no longer does. _note_lid(): the
+ * tables of a LID have changed. _mark_lid() is the same, and so cheap that a subnet manager may
+ * write thousands of entries in a row: it looks for no flows. _mark_all(): all are to be compiled
+ * again.
  */
 void fabric_flow_note_link(struct fabric *f, struct fabric_port *p);
 void fabric_flow_note_lid(struct fabric *f, uint16_t lid);
+void fabric_flow_mark_lid(struct fabric *f, uint16_t lid);
+void fabric_flow_mark_all(struct fabric *f);
 bool fabric_flow_follow(struct fabric *f, uint32_t *budget, uint32_t cost_of_work);
 void fabric_flow_follow_all(struct fabric *f);
 

@@ -81,12 +81,14 @@ static void looking_at_flows_that_do_not_change_is_work(void **state)
 		testing_flow(e->f, e->f->hca_port[0], 10, 100, NULL); /* there is no route */
 	e->f->hca_port[1]->lid = 100;
 	before = e->f->flows->work;
-	fabric_flow_link_changed(e->f, e->f->hca_port[1]);
+	fabric_flow_note_link(e->f, e->f->hca_port[1]);
+	fabric_flow_follow_all(e->f);
 	assert_in_range(e->f->flows->work - before, MANY / FABRIC_FLOW_LOOKS, MANY / 4);
 	for (unsigned i = 0; i < MANY; i++)
 		flow_from(e, 0);
 	before = e->f->flows->work;
 	fabric_flow_lanes_changed(e->f, e->f->hca_port[0]);
+	fabric_flow_follow_all(e->f);
 	assert_in_range(e->f->flows->work - before, MANY / FABRIC_FLOW_LOOKS, MANY / 4);
 	before = e->f->flows->work;
 	fabric_flow_lanes_changed(e->f, e->f->hca_port[1]);
@@ -114,7 +116,8 @@ static void bring_up(struct env *e, struct fabric_port *p)
 {
 	assert_int_equal(fabric_link_set(e->f, p, true), 0);
 	p->state = p->peer->state = IB_PORT_ACTIVE;
-	fabric_flow_link_changed(e->f, p);
+	fabric_flow_note_link(e->f, p);
+	fabric_flow_follow_all(e->f);
 }
 
 static void without_memory_for_its_links_a_flow_follows_them_still(void **state)
@@ -275,6 +278,59 @@ static void flows_follow_a_lid_in_slices(void **state)
 		slices++;
 	assert_int_equal(slices, 6);
 	for (unsigned i = 1; i < ARRAY_SIZE(flow); i++)
+		assert_int_equal(testing_receivers(e->f, flow[i]), 0);
+}
+
+/* Each has its turn, though all change again before all have had theirs. */
+static void all_flows_follow_however_often_they_change(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow[MANY];
+	unsigned left = MANY, slices = 0;
+
+	for (unsigned i = 0; i < MANY; i++)
+		flow[i] = testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+	fabric_lft_set(e->sw[0], 3, FABRIC_LFT_NONE);
+	for (; left && slices < MANY; slices++) {
+		uint32_t budget = 16;
+		uint64_t before = e->f->flows->work;
+
+		fabric_flow_mark_all(e->f);
+		assert_false(fabric_flow_follow(e->f, &budget, 1));
+		assert_in_range(e->f->flows->work - before, 16, 16 + 8);
+		left = 0;
+		for (unsigned i = 0; i < MANY; i++)
+			left += testing_receivers(e->f, flow[i]);
+	}
+	assert_in_range(slices, MANY / 16, MANY - 1);
+	assert_int_equal(left, 0);
+	/* and is compiled no more often than it has to be */
+	fabric_flow_follow_all(e->f);
+	fabric_flow_mark_all(e->f);
+	left = (unsigned)e->f->flows->work;
+	fabric_flow_follow_all(e->f);
+	assert_in_range((unsigned)e->f->flows->work - left, MANY, 4 * MANY);
+}
+
+static void flows_follow_marked_lids_in_slices(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow[8];
+	unsigned slices = 0;
+	uint32_t budget;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
+		flow[i] = testing_flow(e->f, e->f->hca_port[0], 10, (uint16_t)(3 + i % 2), NULL);
+	fabric_lft_set(e->sw[0], 3, FABRIC_LFT_NONE);
+	fabric_lft_set(e->sw[0], 4, FABRIC_LFT_NONE);
+	fabric_flow_mark_lid(e->f, 4);
+	fabric_flow_mark_lid(e->f, 3);
+	fabric_flow_mark_lid(e->f, 0xBFFF); /* nobody sends there */
+	fabric_flow_mark_lid(e->f, 3);
+	for (budget = 1; !fabric_flow_follow(e->f, &budget, 1); budget = 1)
+		slices++;
+	assert_in_range(slices, 7, 8);
+	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
 		assert_int_equal(testing_receivers(e->f, flow[i]), 0);
 }
 
@@ -862,6 +918,7 @@ static void map_lanes(struct env *e, struct fabric_port *out, unsigned in, unsig
 	map.vl[sl] = vl;
 	assert_int_equal(fabric_lanes_map_write(out, in, &map), 0);
 	fabric_flow_lanes_changed(e->f, out);
+	fabric_flow_follow_all(e->f);
 }
 
 static void a_packet_without_a_lane_is_dropped(void **state)
@@ -880,6 +937,7 @@ static void a_packet_without_a_lane_is_dropped(void **state)
 	map_lanes(e, &e->sw[1]->port[1], 4, 2, 2);
 	e->sw[1]->port[1].link.operational_vls = VL_CAP_VL0_1;
 	fabric_flow_lanes_changed(e->f, &e->sw[1]->port[1]);
+	fabric_flow_follow_all(e->f);
 	assert_int_equal(testing_receivers(e->f, two), 0);
 	map_lanes(e, &e->sw[1]->port[1], 4, 2, 1);
 	assert_int_equal(testing_receivers(e->f, two), 1);
@@ -1024,6 +1082,7 @@ static void lanes_are_those_of_a_fresh_walk(void **state)
 		if (r / 65536 % 8 == 0) {
 			out->link.operational_vls = (uint8_t)(1 + r / 524288 % 4);
 			fabric_flow_lanes_changed(e->f, out);
+			fabric_flow_follow_all(e->f);
 		}
 		for (unsigned i = 0; i < N_LANE_FLOWS; i++) {
 			reached[i] = testing_receivers(e->f, flow[i]);
@@ -1387,6 +1446,8 @@ int main(void)
 		TEST(first_links_are_followed_in_slices),
 		TEST(a_link_that_changes_again_before_flows_follow),
 		TEST(flows_follow_a_lid_in_slices),
+		TEST(flows_follow_marked_lids_in_slices),
+		TEST(all_flows_follow_however_often_they_change),
 		TEST(a_flow_lists_the_attached_qps_that_it_reaches),
 		TEST(attaching_and_detaching_change_the_flows_to_that_group),
 		TEST(every_change_moves_the_sequence_number),

@@ -590,6 +590,7 @@ void fabric_mcast_path_compile(struct fabric *f, struct fabric_mcast_path *s)
 
 	count_all(f, s);
 	clear_hops(s);
+	s->round = t->marks.round;
 	s->n_reached = s->n_losses = 0;
 	s->roce = false;
 	memset(s->visited, 0, s->visited_words * sizeof(*s->visited));
@@ -852,15 +853,32 @@ static void note_all_lacking(struct fabric *f)
 		LIST_INIT(from);                                         \
 	} while (0)
 
-/* Sets aside the flows that begin at @out and, if @hops, the paths that leave there. */
+/* The same if the other list need not be empty: one by one, those of the shorter time. Counts them.
+ */
+#define ADD_LIST(from, to, field, element, n)                 \
+	do {                                                  \
+		if (LIST_EMPTY(to))                           \
+			MOVE_LIST(from, to, field);           \
+		while ((element = LIST_FIRST(from))) {        \
+			LIST_REMOVE(element, field);          \
+			LIST_INSERT_HEAD(to, element, field); \
+			(n)++;                                \
+		}                                             \
+	} while (0)
+
+/* Sets aside the flows that begin at @out and, if @hops, the paths that leave there. If it has
+ * changed before, and not all have followed yet, those are set aside that have. */
 static void note_port(struct fabric *f, struct fabric_port *out, bool hops)
 {
-	while (out->is_changed && fabric_mcast_path_is_behind(f))
-		fabric_mcast_path_follow(f); /* it has changed twice in no time */
-	MOVE_LIST(&out->flows, &out->old_flows, of_port);
+	struct fabric_mcast_path_hop *hop;
+	struct fabric_flow *flow;
+	uint64_t looks = 0;
+
+	ADD_LIST(&out->flows, &out->old_flows, of_port, flow, looks);
 	if (hops)
-		MOVE_LIST(&out->hops, &out->old_hops, of_port);
-	if (LIST_EMPTY(&out->old_flows) && LIST_EMPTY(&out->old_hops))
+		ADD_LIST(&out->hops, &out->old_hops, of_port, hop, looks);
+	f->flows->work += looks / FABRIC_FLOW_LOOKS;
+	if (out->is_changed || (LIST_EMPTY(&out->old_flows) && LIST_EMPTY(&out->old_hops)))
 		return;
 	TAILQ_INSERT_TAIL(&f->flows->changed, out, of_changed);
 	out->is_changed = true;

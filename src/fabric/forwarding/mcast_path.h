@@ -59,6 +59,7 @@ struct fabric_mcast_path {
 	LIST_ENTRY(fabric_mcast_path) of_ingress;
 	TAILQ_ENTRY(fabric_mcast_path) of_stale;
 	bool stale;                       /* it is to be compiled again */
+	uint64_t round;                   /* fabric_flow_marks.round, when it was compiled last */
 	struct fabric_mcast_group *group; /* NULL: it is to none */
 	LIST_ENTRY(fabric_mcast_path) of_group;
 	struct base_hash_node by_lid, by_key;

@@ -81,7 +81,15 @@ struct fabric_flows {
 	                                           * lists of: all changes of links concern them */
 	TAILQ_HEAD(, fabric_mcast_path) unpruned; /* they may list queue pairs that are gone */
 	TAILQ_HEAD(, fabric_mcast_path) stale;    /* they are to be compiled again, */
-	TAILQ_HEAD(, fabric_port) changed;        /* and those that leave these ports */
+	TAILQ_HEAD(, fabric_port) changed;        /* and those that leave these ports, */
+	struct fabric_flow_marks {                /* those to these LIDs, and all flows */
+		uint64_t lid[(1 << 16) / 64];
+		bool any_lid;
+		unsigned word;  /* of lid, where the search goes on */
+		uint32_t flows; /* that are still to be looked at, from this number on */
+		uint32_t at;
+		uint64_t round; /* paths that were compiled in an earlier one are stale */
+	} marks;
 	struct shm_extents lists;
 	uint32_t *list; /* scratch: where a list of receivers is built */
 	uint32_t n_list, list_room;
