@@ -16,9 +16,9 @@
 struct exits {
 	unsigned n, cursor; /* those before cursor have more than the least load */
 	uint32_t least;
-	uint32_t load[FABRIC_MAX_PORTS];
-	uint32_t to[FABRIC_MAX_PORTS];
-	uint8_t port[FABRIC_MAX_PORTS];
+	uint32_t *load; /* of each: the switch's own counts, if the ports follow each other */
+	uint32_t copy[FABRIC_MAX_PORTS];
+	struct sm_exit exit[FABRIC_MAX_PORTS];
 };
 
 int sm_fresh_init(struct sm_routes *r)
@@ -107,6 +107,7 @@ int sm_fresh_switch(struct sm_routes *r, unsigned at)
 	return sm_routes_write(r, at, lid, FABRIC_LFT_NONE);
 }
 
+/* Links that lead to one root are mostly neighbours, as those up are, and copied at once. */
 static void list_exits(const struct sm_routes *r, unsigned at, struct exits *e)
 {
 	const struct sm_leads *l = &r->leads;
@@ -114,35 +115,54 @@ static void list_exits(const struct sm_routes *r, unsigned at, struct exits *e)
 
 	for (unsigned w = l->word[at]; w < l->word[at + 1]; w++) {
 		const struct sm_exit *exit = &l->exit[r->net->first[at] + (w - l->word[at]) * 64];
+		unsigned from = 0;
 
-		for (uint64_t bits = r->lead[w]; bits; bits &= bits - 1) {
-			const struct sm_exit *x = &exit[__builtin_ctzll(bits)];
+		for (uint64_t bits = r->lead[w]; bits;) {
+			unsigned skip = (unsigned)__builtin_ctzll(bits), some = 64 - from - skip;
+			uint64_t gaps = ~(bits >> skip);
 
-			e->to[n] = x->to;
-			e->port[n++] = (uint8_t)x->port;
+			if (gaps && (unsigned)__builtin_ctzll(gaps) < some)
+				some = (unsigned)__builtin_ctzll(gaps);
+			memcpy(&e->exit[n], &exit[from + skip], some * sizeof(*exit));
+			n += some;
+			from += skip + some;
+			bits = from < 64 ? r->lead[w] >> from : 0;
 		}
 	}
 	e->n = n;
 }
 
+static bool ports_in_a_row(const struct exits *e)
+{
+	return e->exit[e->n - 1].port - e->exit[0].port == e->n - 1;
+}
+
+static uint32_t least_of(const uint32_t *load, unsigned n)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (unsigned i = 0; i < n; i++)
+		least = load[i] < least ? load[i] : least;
+	return least;
+}
+
 static void read_loads(const struct sm_routes *r, unsigned at, struct exits *e)
 {
-	const uint32_t *load = sm_load_at(r, at, 0);
+	uint32_t *load = sm_load_at(r, at, 0);
 
-	e->least = UINT32_MAX;
+	e->load = ports_in_a_row(e) ? load + e->exit[0].port : e->copy;
+	for (unsigned i = 0; i < e->n && e->load == e->copy; i++)
+		e->copy[i] = load[e->exit[i].port];
+	e->least = least_of(e->load, e->n);
 	e->cursor = 0;
-	for (unsigned i = 0; i < e->n; i++) {
-		e->load[i] = load[e->port[i]];
-		e->least = e->load[i] < e->least ? e->load[i] : e->least;
-	}
 }
 
 static void write_loads(const struct sm_routes *r, unsigned at, const struct exits *e)
 {
 	uint32_t *load = sm_load_at(r, at, 0);
 
-	for (unsigned i = 0; i < e->n; i++)
-		load[e->port[i]] = e->load[i];
+	for (unsigned i = 0; i < e->n && e->load == e->copy; i++)
+		load[e->exit[i].port] = e->copy[i];
 }
 
 /* The first way with the least load. Loads only grow while a switch has its turn. */
@@ -152,9 +172,7 @@ static inline unsigned least_loaded(struct exits *e)
 		for (; e->cursor < e->n; e->cursor++)
 			if (e->load[e->cursor] == e->least)
 				return e->cursor;
-		e->least = UINT32_MAX;
-		for (unsigned i = 0; i < e->n; i++)
-			e->least = e->load[i] < e->least ? e->load[i] : e->least;
+		e->least = least_of(e->load, e->n);
 		e->cursor = 0;
 	}
 }
@@ -164,15 +182,15 @@ static void take_only(struct sm_routes *r, unsigned at, const struct exits *e, u
 {
 	const struct sm_load *l = &r->load;
 	const uint64_t *from = &l->reached[(size_t)at * l->words];
-	uint64_t *to = &l->reached[(size_t)e->to[0] * l->words];
-	uint32_t *load = sm_load_at(r, at, e->port[0]);
+	uint64_t *to = &l->reached[(size_t)e->exit[0].to * l->words];
+	uint32_t *load = sm_load_at(r, at, e->exit[0].port);
 
-	memset(out, e->port[0], r->n_lids);
+	memset(out, e->exit[0].port, r->n_lids);
 	if (!r->all_up) {
 		for (unsigned i = 0; i < r->n_lids; i++) {
 			if (!r->lid[i].up || !sm_load_reaches(r, at, i))
 				continue;
-			sm_load_pass(r, e->to[0], i);
+			sm_load_pass(r, e->exit[0].to, i);
 			++*load;
 		}
 		return;
@@ -186,33 +204,74 @@ static void take_only(struct sm_routes *r, unsigned at, const struct exits *e, u
 	}
 }
 
-/*
- * No host sends here: the HCAs are spread over the ports. When a link fails, some host may; what it
- * carried are the n-th HCAs of many roots, so the root makes a difference.
- */
-static void spread(const struct sm_routes *r, const struct exits *e, uint8_t *out)
+/* The ports of @e in turn, by the root's LIDs. */
+static void rotate(const struct sm_routes *r, const struct exits *e, uint8_t *out)
 {
 	unsigned way = r->root % e->n;
 
-	for (unsigned i = 0; i < r->n_lids; i++) {
-		out[i] = e->port[way];
-		way = way + 1 < e->n ? way + 1 : 0;
+	for (unsigned i = 0; i < r->n_lids; way = 0)
+		for (; way < e->n && i < r->n_lids; way++, i++)
+			out[i] = (uint8_t)e->exit[way].port;
+}
+
+/*
+ * No host sends here: the HCAs are spread over the ports. When a link fails, some host may; what it
+ * carried are the n-th HCAs of many roots, so the root makes a difference. Many switches have the
+ * same ports that follow each other.
+ */
+static void spread(struct sm_routes *r, const struct exits *e, uint8_t *out)
+{
+	struct sm_spread *s = &r->spread;
+
+	if (!ports_in_a_row(e)) {
+		rotate(r, e, out);
+		return;
 	}
+	if (s->root != r->root || s->port != e->exit[0].port || s->n != e->n ||
+	    s->n_lids != r->n_lids) {
+		rotate(r, e, s->out);
+		s->root = r->root;
+		s->port = e->exit[0].port;
+		s->n = e->n;
+		s->n_lids = r->n_lids;
+	}
+	memcpy(out, s->out, r->n_lids);
+}
+
+/* Whether hosts' packets for all of the root's LIDs come here. */
+static bool all_reach(const struct sm_routes *r, unsigned at)
+{
+	const uint64_t *reached = r->load.reached + (size_t)at * r->load.words;
+
+	for (unsigned i = 0; i < r->n_lids; i += 64) {
+		unsigned left = r->n_lids - i;
+
+		if (~reached[i / 64] << (left < 64 ? 64 - left : 0))
+			return false;
+	}
+	return r->all_up;
 }
 
 /* Hosts' packets for some LIDs come here: each goes by the least loaded way. */
 static void balance(struct sm_routes *r, unsigned at, struct exits *e, uint8_t *out)
 {
-	read_loads(r, at, e);
-	for (unsigned i = 0; i < r->n_lids; i++) {
-		unsigned way;
+	const uint64_t *reached = r->load.reached + (size_t)at * r->load.words;
 
-		if (!sm_load_reaches(r, at, i) || !r->lid[i].up)
-			continue;
-		way = least_loaded(e);
-		e->load[way]++;
-		sm_load_pass(r, e->to[way], i);
-		out[i] = e->port[way];
+	read_loads(r, at, e);
+	for (unsigned w = 0; w < r->load.words && w * 64 < r->n_lids; w++) {
+		unsigned left = r->n_lids - w * 64;
+		uint64_t bits = left < 64 ? reached[w] & ((1ull << left) - 1) : reached[w];
+
+		for (; bits; bits &= bits - 1) {
+			unsigned i = w * 64 + (unsigned)__builtin_ctzll(bits), way;
+
+			if (!r->lid[i].up)
+				continue;
+			way = least_loaded(e);
+			e->load[way]++;
+			sm_load_pass(r, e->exit[way].to, i);
+			out[i] = (uint8_t)e->exit[way].port;
+		}
 	}
 	write_loads(r, at, e);
 }
@@ -259,7 +318,7 @@ int sm_fresh_hcas(struct sm_routes *r, unsigned at)
 		memset(out, FABRIC_LFT_NONE, r->n_lids);
 	else if (e.n == 1)
 		take_only(r, at, &e, out);
-	else
+	else if (!all_reach(r, at))
 		spread(r, &e, out);
 	if (e.n > 1 && sm_load_reaches_any(r, at))
 		balance(r, at, &e, out);

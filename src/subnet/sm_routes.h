@@ -52,6 +52,12 @@ struct sm_table {
 	uint32_t size;
 };
 
+/* How a root's LIDs are spread over so many ports, from a first one on. */
+struct sm_spread {
+	unsigned root, port, n, n_lids; /* 0: of none */
+	uint8_t out[FABRIC_MAX_PORTS];
+};
+
 /* What a sweep does for one root after the other. */
 enum sm_routes_phase {
 	SM_ROUTES_DONE,
@@ -86,7 +92,8 @@ struct sm_routes {
 	bool measured; /* a repair measured the distances to the last root, and routed to it, anew
 	                */
 	struct sm_leads leads;
-	const uint64_t *lead; /* the present root's bits; unless paths are kept */
+	struct sm_spread spread; /* that was made last */
+	const uint64_t *lead;    /* the present root's bits; unless paths are kept */
 	uint64_t *changed;
 	unsigned root;           /* the present one */
 	struct sm_home_lid *lid; /* its HCAs' */
