@@ -316,39 +316,59 @@ static void test_lane_map(void **state)
 	expect_only(CHECK_DEADLOCK, "/VL1"); /* back to lane 0 at s1 */
 }
 
-/* A tree around three quarters of a ring whose LIDs go without circles, the other way round. */
-static void test_group_credit_loop(void **state)
+/* A ring of four, whose LIDs go without circles: no path crosses s2 and then s3 to s0, or s3 and
+ * then s0 to s1. */
+static void begin_broken_ring(void)
 {
-	static const unsigned east[4][4] = {
+	static const unsigned way[4][4] = {
 		{ 0, EAST, EAST, WEST },
 		{ WEST, 0, EAST, EAST },
 		{ WEST, WEST, 0, EAST },
 		{ EAST, WEST, WEST, 0 },
 	};
 
+	begin(4);
+	for (uint32_t i = 0; i < 4; i++)
+		link_both(i, EAST, (i + 1) % 4, WEST);
+	for (uint32_t i = 0; i < 4; i++)
+		for (uint32_t to = 0; to < 4; to++)
+			if (i != to)
+				route(i, to, way[i][to]);
+}
+
+/* A tree around three quarters of it, the other way round. */
+static void test_group_credit_loop(void **state)
+{
 	(void)state;
-	begin(4);
-	for (uint32_t i = 0; i < 4; i++)
-		link_both(i, EAST, (i + 1) % 4, WEST);
-	for (uint32_t i = 0; i < 4; i++)
-		for (uint32_t to = 0; to < 4; to++)
-			if (i != to)
-				route(i, to, east[i][to]);
-	/* no path to a LID crosses s2 and then s3 to s0, or s3 and then s0 to s1 */
+	begin_broken_ring();
 	expect_only(CHECK_PROPERTIES, "");
-	begin(4);
-	for (uint32_t i = 0; i < 4; i++)
-		link_both(i, EAST, (i + 1) % 4, WEST);
-	for (uint32_t i = 0; i < 4; i++)
-		for (uint32_t to = 0; to < 4; to++)
-			if (i != to)
-				route(i, to, east[i][to]);
+	begin_broken_ring();
 	row(2, HOST, EAST, 0);
 	row(3, HOST, EAST, WEST);
 	row(0, HOST, EAST, WEST);
 	row(1, HOST, WEST, 0);
 	join_all_but(CHECK_NONE);
 	expect_only(CHECK_DEADLOCK_GROUPS, "(0xc001)");
+}
+
+/* What is for switches goes all around it. */
+static void begin_ring_of_switches(bool hosts_only)
+{
+	begin_broken_ring();
+	net.hosts_only = hosts_only;
+	for (uint32_t i = 0; i < 4; i++)
+		for (uint32_t to = 0; to < 4; to++)
+			if (i != to)
+				net.sw[i].lft[33 + to] = EAST;
+}
+
+static void test_circle_of_what_is_for_switches(void **state)
+{
+	(void)state;
+	begin_ring_of_switches(false);
+	expect_only(CHECK_DEADLOCK, "4 links wait for each other: ");
+	begin_ring_of_switches(true);
+	expect_only(CHECK_PROPERTIES, "");
 }
 
 static void test_group_members(void **state)
@@ -480,13 +500,21 @@ static void test_balance(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right),         cmocka_unit_test(test_hole),
-		cmocka_unit_test(test_idle_links),    cmocka_unit_test(test_wrong_ways),
-		cmocka_unit_test(test_islands),       cmocka_unit_test(test_loop),
-		cmocka_unit_test(test_credit_loop),   cmocka_unit_test(test_lanes),
-		cmocka_unit_test(test_lane_map),      cmocka_unit_test(test_group_credit_loop),
-		cmocka_unit_test(test_group_members), cmocka_unit_test(test_group_twice),
-		cmocka_unit_test(test_slow_links),    cmocka_unit_test(test_partitions),
+		cmocka_unit_test(test_right),
+		cmocka_unit_test(test_hole),
+		cmocka_unit_test(test_idle_links),
+		cmocka_unit_test(test_wrong_ways),
+		cmocka_unit_test(test_islands),
+		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_credit_loop),
+		cmocka_unit_test(test_lanes),
+		cmocka_unit_test(test_lane_map),
+		cmocka_unit_test(test_group_credit_loop),
+		cmocka_unit_test(test_circle_of_what_is_for_switches),
+		cmocka_unit_test(test_group_members),
+		cmocka_unit_test(test_group_twice),
+		cmocka_unit_test(test_slow_links),
+		cmocka_unit_test(test_partitions),
 		cmocka_unit_test(test_balance),
 	};
 

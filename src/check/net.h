@@ -112,6 +112,7 @@ struct check_net {
 	uint32_t n_groups, groups_room;
 	uint32_t *tree_of; /* by MLID - CHECK_MLID: index, or CHECK_NONE */
 	uint8_t sl;        /* of paths that may have any */
+	bool hosts_only;   /* messages to switches make no links wait */
 	/* check_net_finish(): a channel is a port of a switch, as packets leave by it */
 	uint32_t *first;      /* by switch: its channel 0 */
 	uint32_t *channel_at; /* by channel: the switch */

@@ -359,6 +359,8 @@ static int look_at(struct paths *p, unsigned lid)
 			follow(p, i);
 	if (!p->again)
 		judge_all(p);
+	if (p->to.host == CHECK_NONE && p->net->hosts_only)
+		return 0;
 	p->w->cause = lid;
 	for (uint32_t i = p->n; i-- > 0 && !ret;) {
 		uint32_t at = p->order[i];

@@ -38,7 +38,7 @@ struct check {
 	struct cli_subnet_files files;
 	struct cli_list except;
 	long most, balance, sl;
-	bool strict, json;
+	bool hosts_only, strict, json;
 };
 
 static const struct check defaults = { .files.topology.fd = -1, .most = 3 };
@@ -57,6 +57,8 @@ static const struct cli_option options[] = {
 	  CLI_TEXT(struct check, paths) },
 	{ "      --sl N            the service level of paths that may have any (default: 0)\n",
 	  CLI_NUMBER(struct check, sl, 0, CHECK_SLS - 1) },
+	{ "      --hosts-only      what hosts send to switches makes no links wait\n",
+	  CLI_FLAG(struct check, hosts_only) },
 	{ "      --except WHAT     what need not hold, as often as needed\n",
 	  CLI_LIST(struct check, except) },
 	{ "      --strict          notes are wrong, too\n", CLI_FLAG(struct check, strict) },
@@ -129,6 +131,7 @@ static int judge(const struct check *c, struct cli_subnet *s, unsigned excepted)
 	int ret;
 
 	s->net.sl = (uint8_t)c->sl;
+	s->net.hosts_only = c->hosts_only;
 	ret = check_net_finish(&s->net);
 	if (!ret)
 		ret = check_run(&s->net, &report);
