@@ -75,6 +75,9 @@ bool sa_learned_step(struct sa *sa, uint32_t *mlid, uint32_t *budget);
  */
 int sa_partitions_changed(struct sa *sa);
 
+/* Whether anybody has subscribed to any notice. */
+bool sa_has_subscribers(const struct sa *sa);
+
 /*
  * Calls @tell, with the address of the subscriber, for each subscription (InformInfo) to this
  * notice whose port may see it. @tell must not change subscriptions.

@@ -201,6 +201,11 @@ static bool may_know(const struct sa *sa, const struct sa_inform *i, const struc
 	return !g || sa_has_pkey(i->port, g->rec.pkey);
 }
 
+bool sa_has_subscribers(const struct sa *sa)
+{
+	return !LIST_EMPTY(&sa->informs);
+}
+
 void sa_each_subscriber(struct sa *sa, const struct wire_notice *notice,
                         void (*tell)(void *arg, uint16_t lid, uint32_t qpn), void *arg)
 {

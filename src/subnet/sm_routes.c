@@ -519,7 +519,9 @@ static int repair_towards(struct sm_routes *r, unsigned root)
 		sm_hops_measure(r->measure, root, 1, r->hops, NULL);
 		return route_towards(r, root);
 	}
-	sm_routes_list_lids(r, root);
+	r->n_lids = 0;
+	if (r->net->n_down)
+		sm_routes_list_lids(r, root);
 	for (unsigned i = 0; i < r->net->n_down && !ret; i++) {
 		const struct sm_down *down = &r->net->down[i];
 

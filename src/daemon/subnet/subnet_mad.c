@@ -270,6 +270,8 @@ static void forward(struct daemon_subnet_mad *m, const struct wire_notice *notic
 		                           .attribute_id = MAD_ATTR_NOTICE } };
 	struct wire_notice n = *notice;
 
+	if (!sa_has_subscribers(m->sa)) /* thousands of ports may come or go at once */
+		return;
 	sa.mad.transaction_id = ++m->n_reports;
 	fabric_gid_make(m->f, sm_role_home(m->role)->guid, &n.issuer_gid);
 	wire_notice_encode(&n, sa.data);
