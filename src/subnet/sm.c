@@ -114,8 +114,8 @@ static void spend(const struct sm *sm, uint64_t before, uint32_t entries, uint32
 	*budget -= cost < *budget ? (uint32_t)cost : *budget;
 }
 
-/* Whether there are more ports. */
-static bool bring_some_up(struct sm *sm, uint32_t *budget)
+/* Whether there are more ports of all. */
+static bool bring_some_of_all_up(struct sm *sm, uint32_t *budget)
 {
 	struct fabric *f = sm->f;
 
@@ -131,7 +131,26 @@ static bool bring_some_up(struct sm *sm, uint32_t *budget)
 		bring_up(f, &node->port[++sm->at_port]);
 		spend(sm, before, 2, budget);
 	}
-	return sm->at < f->n_nodes;
+	sm->net.ready_all = sm->at < f->n_nodes;
+	return sm->net.ready_all;
+}
+
+/* Whether there are more ports. */
+static bool bring_some_up(struct sm *sm, uint32_t *budget)
+{
+	struct sm_net *net = &sm->net;
+
+	if (net->ready_all) {
+		net->n_to_ready = 0;
+		return bring_some_of_all_up(sm, budget);
+	}
+	while (net->n_to_ready && *budget) {
+		uint64_t before = sm->f->flows->work;
+
+		bring_up(sm->f, net->to_ready[--net->n_to_ready]);
+		spend(sm, before, 2, budget);
+	}
+	return net->n_to_ready;
 }
 
 /* Notes the flows to LIDs whose routes or ports have changed. Who set a link down sees to its own.

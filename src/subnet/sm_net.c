@@ -56,6 +56,7 @@ int sm_net_init(struct sm_net *net, struct fabric *f)
 	if (!net->sw || !net->first)
 		return -ENOMEM;
 	for (unsigned i = 0; i < f->n_nodes; i++) {
+		net->max_to_ready += f->node[i]->n_ports + 1;
 		if (f->node[i]->type != FABRIC_SWITCH)
 			continue;
 		net->sw[net->n++] = f->node[i];
@@ -64,14 +65,16 @@ int sm_net_init(struct sm_net *net, struct fabric *f)
 	}
 	net->link = calloc(n_links + 1, sizeof(*net->link));
 	net->down = calloc(n_links + 1, sizeof(*net->down));
+	net->to_ready = calloc(net->max_to_ready + 1, sizeof(struct fabric_port *));
+	net->ready_all = true;
 	net->known = calloc(f->n_ib_ports + 1, sizeof(*net->known));
 	net->lid = calloc(f->n_nodes + 1, sizeof(*net->lid));
 	net->home_changed = calloc(f->n_nodes + 1, sizeof(*net->home_changed));
 	net->has_hosts = calloc(f->n_nodes + 1, sizeof(*net->has_hosts));
 	net->level = calloc(f->n_nodes + 1, sizeof(*net->level));
 	net->queue = calloc(f->n_nodes + 1, sizeof(*net->queue));
-	if (!net->link || !net->down || !net->known || !net->lid || !net->home_changed ||
-	    !net->has_hosts || !net->level || !net->queue)
+	if (!net->link || !net->down || !net->to_ready || !net->known || !net->lid ||
+	    !net->home_changed || !net->has_hosts || !net->level || !net->queue)
 		return -ENOMEM;
 	list_links(net);
 	for (unsigned i = 0; i < net->n; i++)
@@ -85,6 +88,7 @@ void sm_net_fini(struct sm_net *net)
 	free(net->link);
 	free(net->first);
 	free(net->down);
+	free(net->to_ready);
 	free(net->known);
 	free(net->lid);
 	free(net->home_changed);
@@ -104,6 +108,7 @@ static void look_at_link(struct sm_net *net, unsigned at, struct sm_link *l)
 	l->up = up;
 }
 
+/* An HCA's. */
 static void look_at_port(struct sm_net *net, const struct fabric_port *p)
 {
 	struct sm_known_port *known = &net->known[p->index];
@@ -114,6 +119,70 @@ static void look_at_port(struct sm_net *net, const struct fabric_port *p)
 		net->n_homes_changed++;
 	}
 	known->up = up;
+}
+
+/* One end of a cable whose state has been set. */
+static void look_at_end(struct sm_net *net, const struct fabric_port *p)
+{
+	unsigned at = p->node->index;
+
+	if (p->node->type == FABRIC_HCA) {
+		if (p->index < net->f->n_ib_ports)
+			look_at_port(net, p);
+		return;
+	}
+	for (unsigned k = net->first[at]; k < net->first[at + 1]; k++)
+		if (net->link[k].port == p->num)
+			look_at_link(net, at, &net->link[k]);
+}
+
+static void look_at_all(struct sm_net *net)
+{
+	for (unsigned i = 0; i < net->n; i++)
+		for (unsigned k = net->first[i]; k < net->first[i + 1]; k++)
+			look_at_link(net, i, &net->link[k]);
+	for (unsigned i = 0; i < net->f->n_ib_ports; i++)
+		look_at_port(net, net->f->hca_port[i]);
+}
+
+/* Has them brought up, which may take several steps. */
+static void note_to_ready(struct sm_net *net, struct fabric_port *p)
+{
+	if (net->ready_all)
+		return;
+	if (net->n_to_ready == net->max_to_ready) { /* sweeps that began and did not get to it */
+		net->ready_all = true;
+		return;
+	}
+	net->to_ready[net->n_to_ready++] = p;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct sm_down *x = a, *y = b;
+
+	return x->link < y->link ? -1 : x->link > y->link;
+}
+
+/* Ports whose state has been set since the last look; at the first one all. */
+static void look_at_ports(struct sm_net *net)
+{
+	struct fabric *f = net->f;
+	struct fabric_port *p;
+
+	if (!net->looked)
+		look_at_all(net);
+	while ((p = SLIST_FIRST(&f->relinked))) {
+		SLIST_REMOVE_HEAD(&f->relinked, of_relinked);
+		p->is_relinked = false;
+		note_to_ready(net, p);
+		if (!p->peer || !net->looked)
+			continue;
+		look_at_end(net, p);
+		look_at_end(net, p->peer);
+	}
+	/* in the order of the switches, whoever failed first */
+	qsort(net->down, net->n_down, sizeof(*net->down), by_place);
 }
 
 unsigned sm_net_measure(const struct sm_net *net, uint16_t *dist, unsigned *queue)
@@ -172,15 +241,11 @@ void sm_net_look(struct sm_net *net)
 	same = !first && !net->left && net->foreign == net->f->foreign && net->settings == settings;
 	net->foreign = net->f->foreign;
 	net->settings = settings;
-	net->looked = true;
 	net->came_up &= net->left;
 	net->n_down = net->n_homes_changed = 0;
 	memset(net->home_changed, 0, net->n * sizeof(*net->home_changed));
-	for (unsigned i = 0; i < net->n; i++)
-		for (unsigned k = net->first[i]; k < net->first[i + 1]; k++)
-			look_at_link(net, i, &net->link[k]);
-	for (unsigned i = 0; i < net->f->n_ib_ports; i++)
-		look_at_port(net, net->f->hca_port[i]);
+	look_at_ports(net);
+	net->looked = true;
 	measure_levels(net);
 	if (first)
 		net->came_up = false;

@@ -45,10 +45,13 @@ struct sm_net {
 	bool *has_hosts; /* by switch: HCAs are plugged in */
 	/* the results of the last look, on which all routing relies: what programs' SMPs change
 	 * meanwhile is for the next sweep */
-	struct sm_known_port *known; /* by the HCA port's index */
-	uint16_t *lid;               /* by switch */
-	uint16_t *level;             /* by switch: distance from those with hosts; SM_FAR */
-	unsigned *queue;             /* scratch of the look */
+	struct sm_known_port *known;   /* by the HCA port's index */
+	uint16_t *lid;                 /* by switch */
+	uint16_t *level;               /* by switch: distance from those with hosts; SM_FAR */
+	unsigned *queue;               /* scratch of the look */
+	struct fabric_port **to_ready; /* those that the look has found, to be made ACTIVE */
+	unsigned n_to_ready, max_to_ready;
+	bool ready_all; /* or all */
 	bool looked;
 	bool left;            /* what the look before has found is not all in the tables */
 	bool came_up;         /* a link between switches came up after the first look */
@@ -104,7 +107,8 @@ void sm_net_fini(struct sm_net *net);
 /* Notes the LIDs that all ports have been given, none of them twice. */
 void sm_net_look_at_lids(struct sm_net *net);
 
-/* Looks at all links and HCA ports, and notes what has changed. */
+/* Looks at the links and HCA ports whose states somebody has set, at first at all, and notes what
+ * has changed. */
 void sm_net_look(struct sm_net *net);
 
 /* Notes of each switch the lowest one that links connect with it, perhaps itself. @queue: scratch,

@@ -26,6 +26,7 @@ static void set_state(struct fabric *f, struct fabric_port *p, uint8_t state)
 	if (state == IB_PORT_DOWN)
 		p->stats.link_downed++;
 	p->state = state;
+	fabric_port_relinked(f, p);
 	if (p->node->type == FABRIC_HCA)
 		fabric_port_publish(f, p);
 	else

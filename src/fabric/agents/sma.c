@@ -490,6 +490,7 @@ static void set_state(struct request *r, struct fabric_port *p, const struct wir
 	set_physical_state(r, p, i);
 	if (i->port_state > IB_PORT_DOWN)
 		p->state = i->port_state;
+	fabric_port_relinked(r->f, p);
 	if (p->state != old && i->port_state > IB_PORT_DOWN) /* else who sets it DOWN tells */
 		fabric_tell_port(r->f, p);
 	if (p->state != old || i->port_state == IB_PORT_DOWN || i->port_physical_state)

@@ -201,6 +201,14 @@ static void publish_ethernet(const struct fabric_port *p, struct shm_port *s)
 	s->phys_state = p->state == IB_PORT_DOWN ? PHYS_DISABLED : PHYS_LINK_UP;
 }
 
+void fabric_port_relinked(struct fabric *f, struct fabric_port *p)
+{
+	if (p->is_relinked)
+		return;
+	p->is_relinked = true;
+	SLIST_INSERT_HEAD(&f->relinked, p, of_relinked);
+}
+
 void fabric_port_publish(struct fabric *f, struct fabric_port *p)
 {
 	struct shm_port *s = &f->region->ports[p->index];

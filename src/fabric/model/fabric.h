@@ -162,6 +162,8 @@ struct fabric_port {
 	LIST_HEAD(, fabric_flow) old_flows;
 	TAILQ_ENTRY(fabric_port) of_changed;
 	bool is_changed; /* the port is in the list of those with old hops or flows */
+	SLIST_ENTRY(fabric_port) of_relinked;
+	bool is_relinked; /* the port is in fabric.relinked */
 };
 
 /* One multicast LID's row in a switch. */
@@ -225,6 +227,8 @@ struct fabric {
 	uint32_t walk;
 	uint64_t subnet_prefix; /* host order */
 	struct fabric_listener listener;
+	/* ports whose state somebody else has set since the embedded subnet manager looked last */
+	SLIST_HEAD(, fabric_port) relinked;
 	uint64_t foreign; /* SMPs that may have written tables, switches that have lost theirs */
 };
 
@@ -259,6 +263,10 @@ int fabric_host_find(const struct fabric *f, const char *name);
 
 /* Copies the port's state to its record in shared memory. To be called after any change to it. */
 void fabric_port_publish(struct fabric *f, struct fabric_port *p);
+
+/* Who sets ->state, but for the embedded subnet manager, says so: a sweep looks at no other ports.
+ */
+void fabric_port_relinked(struct fabric *f, struct fabric_port *p);
 
 /* Has fabric_port_by_gid() find the HCA port by its own GUID. 0 or -ENOMEM. */
 int fabric_port_index(struct fabric *f, struct fabric_port *p);
