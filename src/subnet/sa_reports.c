@@ -16,8 +16,10 @@
 struct sa_service_state {
 	unsigned n;
 	bool *in_service;
-	struct fabric_node **queue; /* scratch, of switches */
-	bool *reached;              /* scratch, by switch */
+	bool looked;     /* ->reached is what the last call has found */
+	unsigned *queue; /* scratch, of switches */
+	bool *reached;   /* by switch */
+	bool *before;    /* the same before the last sweep */
 };
 
 static void tell(struct sa *sa, uint16_t trap, const struct ib_gid *gid)
@@ -63,9 +65,10 @@ int sa_reports_init(struct sa *sa)
 	sa->service_state = s;
 	s->n = f->n_ib_ports + f->n_switches;
 	s->in_service = calloc(s->n + 1, sizeof(*s->in_service));
-	s->queue = calloc(f->n_switches + 1, sizeof(struct fabric_node *));
+	s->queue = calloc(f->n_switches + 1, sizeof(*s->queue));
 	s->reached = calloc(f->n_switches + 1, sizeof(*s->reached));
-	if (!s->in_service || !s->queue || !s->reached)
+	s->before = calloc(f->n_switches + 1, sizeof(*s->before));
+	if (!s->in_service || !s->queue || !s->reached || !s->before)
 		return -ENOMEM;
 	sa_reports_swept(sa);
 	return 0;
@@ -80,6 +83,7 @@ void sa_reports_fini(struct sa *sa)
 	free(s->in_service);
 	free(s->queue);
 	free(s->reached);
+	free(s->before);
 	free(s);
 	sa->service_state = NULL;
 }
@@ -92,25 +96,29 @@ static struct fabric_node *next_switch(const struct fabric_port *p)
 	return p->peer->node->type == FABRIC_SWITCH ? p->peer->node : NULL;
 }
 
-static void reach(struct sa_service_state *s, struct fabric_node *sw, unsigned *n)
-{
-	if (!sw || s->reached[sw->index])
-		return;
-	s->reached[sw->index] = true;
-	s->queue[(*n)++] = sw;
-}
-
-/* Finds the switches that the subnet manager reaches. */
-static void reach_all(struct sa *sa)
+/* Before the first sweep: the switches that links connect with @first. */
+static void reach_by_ports(const struct sa *sa, struct fabric_node *first)
 {
 	struct sa_service_state *s = sa->service_state;
 	unsigned n = 0;
 
 	memset(s->reached, 0, sa->f->n_switches * sizeof(*s->reached));
-	reach(s, next_switch(sm_port(sa->sm)), &n);
-	for (unsigned i = 0; i < n; i++)
-		for (unsigned k = 1; k <= s->queue[i]->n_ports; k++)
-			reach(s, next_switch(&s->queue[i]->port[k]), &n);
+	if (first) {
+		s->reached[first->index] = true;
+		s->queue[n++] = first->index;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct fabric_node *sw = sm_switch(sa->sm, s->queue[i]);
+
+		for (unsigned k = 1; k <= sw->n_ports; k++) {
+			const struct fabric_node *to = next_switch(&sw->port[k]);
+
+			if (!to || s->reached[to->index])
+				continue;
+			s->reached[to->index] = true;
+			s->queue[n++] = to->index;
+		}
+	}
 }
 
 static bool is_reached(const struct sa *sa, const struct fabric_port *p)
@@ -141,11 +149,32 @@ static void follow(struct sa *sa, unsigned i, struct fabric_port *p)
 	tell(sa, is ? TRAP_GID_IN_SERVICE : TRAP_GID_OUT_OF_SERVICE, &gid);
 }
 
+/* Finds the switches that the subnet manager reaches. Whether they are the same as before, by a
+ * look of its own. */
+static bool reach_the_same(const struct sa *sa)
+{
+	struct sa_service_state *s = sa->service_state;
+	struct fabric_node *first = next_switch(sm_port(sa->sm));
+	bool *before = s->before;
+
+	s->before = s->reached;
+	s->reached = before;
+	if (sm_reach(sa->sm, first, s->reached, s->queue))
+		return s->looked &&
+		       !memcmp(s->before, s->reached, sa->f->n_switches * sizeof(*s->reached));
+	reach_by_ports(sa, first);
+	return false;
+}
+
 void sa_reports_swept(struct sa *sa)
 {
+	struct sa_service_state *s = sa->service_state;
+	const bool same = reach_the_same(sa);
 	struct fabric_port *p;
 
-	reach_all(sa);
-	for (unsigned i = 0; i < sa->service_state->n && (p = sa_end(sa, i)); i++)
-		follow(sa, i, p);
+	/* if the same switches are reached, so are hosts but for their own links */
+	for (unsigned i = 0; i < (same ? sa->f->n_ib_ports : s->n); i++)
+		if ((!same || sm_has_link(sa->sm, i) != s->in_service[i]) && (p = sa_end(sa, i)))
+			follow(sa, i, p);
+	s->looked = true;
 }

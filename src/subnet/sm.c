@@ -362,6 +362,35 @@ struct fabric_port *sm_port(const struct sm *sm)
 	return sm->f->hca_port[sm->home];
 }
 
+bool sm_reach(const struct sm *sm, const struct fabric_node *first, bool *reached, unsigned *queue)
+{
+	const struct sm_net *net = &sm->net;
+	unsigned n = 0;
+
+	if (!net->looked)
+		return false;
+	memset(reached, 0, net->n * sizeof(*reached));
+	if (first) {
+		reached[first->index] = true;
+		queue[n++] = first->index;
+	}
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned k = net->first[queue[i]]; k < net->first[queue[i] + 1]; k++) {
+			const struct sm_link *l = &net->link[k];
+
+			if (!l->up || reached[l->to])
+				continue;
+			reached[l->to] = true;
+			queue[n++] = l->to;
+		}
+	return true;
+}
+
+bool sm_has_link(const struct sm *sm, unsigned i)
+{
+	return sm->net.known[i].up;
+}
+
 enum sm_routing sm_routing(const struct sm *sm)
 {
 	return sm_routes_engine(sm->routes);

@@ -95,6 +95,14 @@ enum sm_routing sm_routing(const struct sm *sm);
 /* The SM's port, an HCA port. */
 struct fabric_port *sm_port(const struct sm *sm);
 
+/*
+ * What the last sweep has seen: notes of each switch, by its index, whether links connect it with
+ * switch @first, NULL: with none. @queue: scratch, with room for all. False: nothing has been
+ * looked at yet. And whether the link of HCA port @i is up.
+ */
+bool sm_reach(const struct sm *sm, const struct fabric_node *first, bool *reached, unsigned *queue);
+bool sm_has_link(const struct sm *sm, unsigned i);
+
 /* Switch number @i, from 0; NULL: there are no more. */
 struct fabric_node *sm_switch(const struct sm *sm, unsigned i);
 
