@@ -62,3 +62,29 @@ def dragonfly(switches, up, each):
             if g < there:
                 cables.join(name(g, k // up), name(there, (groups - 2 - k) // up))
     return cables.text()
+
+
+def graph(links, each):
+    """Switches 0, 1, ... with so many hosts each, and these links between them."""
+    cables = Cables()
+    cables.add_hosts([f"s{i}" for i in range(max(map(max, links)) + 1)], each)
+    for a, b in links:
+        cables.join(f"s{a}", f"s{b}")
+    return cables.text()
+
+
+def hypercube(dimensions, each):
+    """A switch at each corner."""
+    return graph([(i, i | 1 << bit) for i in range(1 << dimensions) for bit in range(dimensions)
+                  if not i & 1 << bit], each)
+
+
+def slim_fly(each):
+    """Of McKay, Miller and Siran, with q = 5: 50 switches with 7 links each, two links apart at
+    most."""
+    links = [(half + 5 * x + y, half + 5 * x + z)
+             for half, far in ((0, (1, 4)), (25, (2, 3))) for x in range(5)
+             for y, z in itertools.combinations(range(5), 2) if z - y in far]
+    links += [(5 * x + y, 25 + 5 * m + (y - m * x) % 5)
+              for x in range(5) for y in range(5) for m in range(5)]
+    return graph(links, each)
