@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/util.h"
 #include "cm/state.h"
 #include "wire/mgid.h"
 
@@ -98,34 +99,70 @@ static bool port_has(const struct shm_port *p, const union control_cm_addr *a)
 	return !memcmp(p->gid[0].raw, long_address(a), 16);
 }
 
+uint64_t cm_ipv4_hash(uint32_t ipv4)
+{
+	return base_hash_of(&ipv4, sizeof(ipv4), 0);
+}
+
+/* A port of InfiniBand, whichever host's. */
+static struct fabric_port *find_by_ipv4(const struct cm *cm, const union control_cm_addr *a)
+{
+	struct base_hash_node *n =
+	        base_hash_first(&cm->by_ipv4, cm_ipv4_hash(a->in.sin_addr.s_addr));
+	struct fabric_port *found = NULL;
+
+	for (; n; n = base_hash_next(n)) {
+		struct fabric_port *p = container_of(n, struct cm_port, by_ipv4)->port;
+
+		if (port_has(&cm->f->region->ports[p->index], a) &&
+		    (!found || p->index < found->index))
+			found = p;
+	}
+	return found;
+}
+
 struct fabric_port *cm_addr_find(const struct cm *cm, int host, const union control_cm_addr *a)
 {
-	for (unsigned i = 0; i < cm->f->n_hca_ports; i++) {
-		struct fabric_port *port = cm->f->hca_port[i];
+	const struct fabric *f = cm->f;
+	unsigned first = a->sa.sa_family == AF_INET ? f->n_ib_ports : 0;
+	struct fabric_port *found;
 
-		if ((host == CM_ALL_HOSTS || host == cm_port_host(cm, port)) &&
-		    port_has(&cm->f->region->ports[port->index], a))
-			return port;
+	if (host != CM_ALL_HOSTS) {
+		for (const struct cm_port *p = cm->of_host[host]; p; p = p->of_host)
+			if (port_has(&f->region->ports[p->port->index], a))
+				return p->port;
+		return NULL;
 	}
-	return NULL;
+	found = first ? find_by_ipv4(cm, a) : NULL;
+	for (unsigned i = first; i < f->n_hca_ports && !found; i++)
+		if (port_has(&f->region->ports[f->hca_port[i]->index], a))
+			found = f->hca_port[i];
+	return found;
+}
+
+static bool is_better(const struct fabric_port *p, const struct fabric_port *than, bool ethernet)
+{
+	return ethernet == (p->ethernet != NULL) &&
+	       (!than || (than->state != IB_PORT_ACTIVE && p->state == IB_PORT_ACTIVE));
 }
 
 struct fabric_port *cm_addr_default_port(const struct cm *cm, int host, bool ethernet)
 {
-	struct fabric_port *first = NULL;
+	struct fabric_port *best = NULL;
 
-	for (unsigned i = 0; i < cm->f->n_hca_ports; i++) {
-		struct fabric_port *port = cm->f->hca_port[i];
-
-		if (ethernet != (port->ethernet != NULL) ||
-		    (host != CM_ALL_HOSTS && host != cm_port_host(cm, port)))
-			continue;
-		if (port->state == IB_PORT_ACTIVE)
-			return port;
-		if (!first)
-			first = port;
+	if (host != CM_ALL_HOSTS) {
+		for (const struct cm_port *p = cm->of_host[host]; p; p = p->of_host)
+			if (is_better(p->port, best, ethernet))
+				best = p->port;
+		return best;
 	}
-	return first;
+	for (unsigned i = 0; i < cm->f->n_hca_ports; i++) {
+		if (is_better(cm->f->hca_port[i], best, ethernet))
+			best = cm->f->hca_port[i];
+		if (best && best->state == IB_PORT_ACTIVE)
+			break;
+	}
+	return best;
 }
 
 void cm_port_gid(const struct cm *cm, const struct fabric_port *port, struct ib_gid *gid)

@@ -49,18 +49,35 @@ struct cm_sa {
 	LIST_HEAD(, cm_fact) facts;
 };
 
+/* Has cm_addr_find() find it. 0 or -ENOMEM. */
+static int index_port(struct cm *cm, struct cm_port *p)
+{
+	const struct shm_port *s = &cm->f->region->ports[p->port->index];
+	struct cm_port **first = &cm->of_host[cm_port_host(cm, p->port)];
+
+	p->of_host = *first;
+	*first = p;
+	if (p->port->ethernet || !s->ipv4)
+		return 0;
+	return base_hash_add(&cm->by_ipv4, &p->by_ipv4, cm_ipv4_hash(s->ipv4));
+}
+
 int cm_ports_init(struct cm *cm)
 {
+	int ret = 0;
+
 	LIST_INIT(&cm->sas);
 	cm->port = calloc(cm->f->n_hca_ports, sizeof(*cm->port));
-	if (!cm->port)
+	cm->of_host = calloc(cm->f->n_hosts + 1, sizeof(struct cm_port *));
+	if (!cm->port || !cm->of_host)
 		return -ENOMEM;
-	for (unsigned i = 0; i < cm->f->n_hca_ports; i++) {
+	for (unsigned i = cm->f->n_hca_ports; i-- > 0 && !ret;) {
 		cm->port[i].cm = cm;
 		cm->port[i].port = cm->f->hca_port[i];
 		TAILQ_INIT(&cm->port[i].groups);
+		ret = index_port(cm, &cm->port[i]);
 	}
-	return 0;
+	return ret;
 }
 
 struct cm_port *cm_port_of(const struct cm *cm, const struct fabric_port *port)
@@ -315,6 +332,8 @@ void cm_ports_fini(struct cm *cm)
 	while (!LIST_EMPTY(&cm->sas))
 		sa_free(LIST_FIRST(&cm->sas));
 	free(cm->port);
+	free(cm->of_host);
+	base_hash_fini(&cm->by_ipv4);
 }
 
 /* ---- what is known ---- */

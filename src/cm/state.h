@@ -34,7 +34,9 @@ enum cm_port_change { CM_PORT_RESET, CM_PORT_PKEYS, CM_PORT_RENEW, CM_PORT_CHANG
 struct cm_port {
 	struct cm *cm;
 	struct fabric_port *port;
-	struct cm_sa *sa; /* port.c; NULL: there is none to ask */
+	struct cm_port *of_host;       /* the next port of the same host */
+	struct base_hash_node by_ipv4; /* of InfiniBand: their addresses do not change */
+	struct cm_sa *sa;              /* port.c; NULL: there is none to ask */
 	TAILQ_ENTRY(cm_port) of_sa;
 	TAILQ_HEAD(, cm_group) groups; /* first those that changes have not reached yet */
 	uint64_t changes;              /* a count, and what it was at the last one of each kind */
@@ -47,6 +49,8 @@ struct cm {
 	struct fabric *f;
 	struct cm_ops ops;
 	struct cm_port *port;          /* by index */
+	struct cm_port **of_host;      /* by host: its first port */
+	struct base_hash by_ipv4;      /* struct cm_port */
 	LIST_HEAD(, cm_sa) sas;        /* port.c */
 	struct base_hash bindings;     /* struct cm_binding, by service ID */
 	struct base_hash groups;       /* struct cm_group, by port and MGID */
@@ -230,6 +234,9 @@ int cm_port_host(const struct cm *cm, const struct fabric_port *port);
 
 /* The port of @host (or of any) that has the address, or NULL. */
 struct fabric_port *cm_addr_find(const struct cm *cm, int host, const union control_cm_addr *a);
+
+/* By which cm.by_ipv4 has a port. */
+uint64_t cm_ipv4_hash(uint32_t ipv4);
 
 /* The port of @host (or of any) that one uses who does not care: an active one. Or NULL. */
 struct fabric_port *cm_addr_default_port(const struct cm *cm, int host, bool ethernet);
