@@ -507,11 +507,40 @@ static int move_lids(struct sm_routes *r, unsigned at, const struct sm_link *bro
 	return ret;
 }
 
+/* With updn: links to HCAs have changed, and nothing else. What goes up and what down is as before,
+ * and so are all paths but those to the HCAs' switches. */
+static int repair_home(struct sm_routes *r, unsigned root)
+{
+	int ret;
+
+	r->n_lids = 0;
+	r->measured = r->net->home_changed[root];
+	if (!r->measured)
+		return 0;
+	ret = turn_to(r, root);
+	if (ret)
+		return ret;
+	sm_load_count(r, root, -1, false);
+	return route_towards(r, root);
+}
+
+/* Whether the paths of the last sweep need but some repair. */
+static bool can_repair(const struct sm_routes *r)
+{
+	if (!r->net->little_changed)
+		return false;
+	if (r->updn)
+		return !r->net->n_down && !r->fresh && r->engine == SM_ROUTING_UPDN;
+	return r->has_all_rows;
+}
+
 /* No distance has changed: only the ends of links that went down choose again. */
 static int repair_towards(struct sm_routes *r, unsigned root)
 {
 	int ret = 0;
 
+	if (r->updn)
+		return repair_home(r, root);
 	r->hops = row(r, root);
 	r->measured = r->net->home_changed[root] || r->net->sw[root]->dead || !is_as_far(r, root);
 	if (r->measured) {
@@ -580,7 +609,7 @@ static int begin_to_route(struct sm_routes *r)
 		r->phase = ret ? SM_ROUTES_DONE : SM_ROUTES_DFSSSP;
 		return ret;
 	}
-	if (!r->net->little_changed || r->updn || !r->has_all_rows) {
+	if (!can_repair(r)) {
 		begin_all(r);
 		return 0;
 	}

@@ -5,6 +5,7 @@
  * other.
  */
 #include "fabric/agents/mads.h"
+#include "subnet/sm_state.h"
 #include "subnet/testing_routes.h"
 #include "wire/sm_attr.h"
 
@@ -806,6 +807,49 @@ static void with_ftree_a_link_of_a_host_moves_no_other_path(void **state)
 	stop(e);
 }
 
+/* ---- links of hosts ---- */
+
+/* A link fails, or returns; most are hosts'. */
+static void change_link(struct env *e, unsigned chance)
+{
+	struct fabric_port *p = chance % 8 ? e->f->hca_port[chance / 8 % e->f->n_hca_ports]
+	                                   : nth_link(e, chance / 8);
+
+	fabric_link_set(e->f, p, p->state == IB_PORT_DOWN);
+}
+
+static void assert_like_anew(unsigned seed, const char *routing)
+{
+	struct env *e = start_random(seed, routing), *anew = start_random(seed, routing);
+
+	for (unsigned i = 0; i < 30; i++) {
+		unsigned chance = next_random(&seed);
+		struct tables *t;
+
+		change_link(e, chance);
+		change_link(anew, chance);
+		/* as if the sweep before had not been done, but for links that it found up */
+		anew->sm->net.left = true;
+		anew->sm->net.came_up = false;
+		assert_int_equal(sm_sweep(e->sm), 0);
+		assert_int_equal(sm_sweep(anew->sm), 0);
+		t = remember(anew);
+		assert_same_tables(e, t);
+		free(t);
+	}
+	stop(e);
+	stop(anew);
+}
+
+/* With updn only paths to the switches of those hosts are chosen; the tables are as if all were
+ * looked at. */
+static void links_of_hosts_move_no_other_paths(void **state)
+{
+	(void)state;
+	for (unsigned seed = 1; seed <= 40; seed++)
+		assert_like_anew(seed, "updn");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -837,6 +881,7 @@ int main(void)
 		cmocka_unit_test(fat_tree_routing_loses_nobody_whatever_fails),
 		cmocka_unit_test(a_fat_tree_that_is_none_any_more_is_routed_up_down),
 		cmocka_unit_test(with_ftree_a_link_of_a_host_moves_no_other_path),
+		cmocka_unit_test(links_of_hosts_move_no_other_paths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
