@@ -134,7 +134,7 @@ static void list_exits(const struct sm_routes *r, unsigned at, struct exits *e)
 
 static bool ports_in_a_row(const struct exits *e)
 {
-	return e->exit[e->n - 1].port - e->exit[0].port == e->n - 1;
+	return e->exit[e->n - 1].port == e->exit[0].port + e->n - 1;
 }
 
 static uint32_t least_of(const uint32_t *load, unsigned n)
