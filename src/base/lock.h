@@ -9,20 +9,36 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/single_threaded.h>
 
 #include "base/fast.h"
+
+#if __GLIBC_PREREQ(2, 32)
+#include <sys/single_threaded.h>
+#else
+/* of the C library that the program runs with, if that is newer than the one it was built with */
+extern char __libc_single_threaded __attribute__((weak));
+#endif
 
 struct base_lock {
 	atomic_uint taken;
 };
+
+/* Whether it is known that nobody is there to lock out. */
+static inline bool base_is_alone(void)
+{
+#if !__GLIBC_PREREQ(2, 32)
+	if (!&__libc_single_threaded)
+		return false;
+#endif
+	return __libc_single_threaded;
+}
 
 /* base_lock() of a lock that somebody holds. */
 BASE_COLD void base_lock_wait(struct base_lock *l);
 
 static inline void base_lock(struct base_lock *l)
 {
-	if (__libc_single_threaded) /* nobody to lock out, and nobody comes while we hold it */
+	if (base_is_alone()) /* nobody to lock out, and nobody comes while we hold it */
 		return;
 	/* acquire: pairs with the release in base_unlock() */
 	if (base_unlikely(atomic_exchange_explicit(&l->taken, 1, memory_order_acquire)))
@@ -33,8 +49,7 @@ static inline void base_lock(struct base_lock *l)
 static inline bool base_trylock(struct base_lock *l)
 {
 	/* acquire: as in base_lock() */
-	return __libc_single_threaded ||
-	       !atomic_exchange_explicit(&l->taken, 1, memory_order_acquire);
+	return base_is_alone() || !atomic_exchange_explicit(&l->taken, 1, memory_order_acquire);
 }
 
 static inline void base_unlock(struct base_lock *l)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/newer_libc.h"
 #include "base/reason.h"
 
 #define SEEN   256 /* failures that are remembered; a newer one takes the place of an older one */
@@ -92,9 +93,16 @@ static bool is_not_yet(int error)
 	return error == EAGAIN || error == EINTR || error == EINPROGRESS;
 }
 
+const char *base_error_name(int error)
+{
+	const char *name = BASE_KNOWS_ERRORS ? strerrorname_np(error) : NULL;
+
+	return name ? name : "an error";
+}
+
 void base_reason_call_failed(enum base_log_part part, const char *call, int error)
 {
-	const char *name = strerrorname_np(error), *text = strerrordesc_np(error);
+	const char *text = BASE_KNOWS_ERRORS ? strerrordesc_np(error) : NULL;
 	struct base_failure f = { .part = part, .error = -error, .otherwise = text ? text : "?" };
 
 	if (is_not_yet(error) && reason.error != -error)
@@ -102,5 +110,5 @@ void base_reason_call_failed(enum base_log_part part, const char *call, int erro
 	f.again = base_hash_of(call, strlen(call), (uint64_t)error);
 	if (reason.error == -error)
 		f.again = base_hash_of(reason.text, strlen(reason.text), f.again);
-	base_failure_log(&f, "%s() fails with %s", call, name ? name : "an error");
+	base_failure_log(&f, "%s() fails with %s", call, base_error_name(error));
 }

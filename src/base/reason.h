@@ -57,6 +57,9 @@ void base_reason_take(int error, char *text);
 			base_reason_call_failed(BASE_LOG_PART_##part, (call), (error)); \
 	} while (0)
 
+/* "EINVAL"; "an error" if @error is none, or the machine's C library is older than 2.32. */
+const char *base_error_name(int error);
+
 BASE_COLD void base_reason_call_failed(enum base_log_part part, const char *call, int error);
 
 struct base_failure {

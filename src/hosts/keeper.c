@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/newer_libc.h"
 #include "control/socket.h"
 #include "hosts/devices.h"
 #include "hosts/keeper.h"

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/newer_libc.h"
 #include "base/util.h"
 #include "hosts/capabilities.h"
 #include "hosts/namespaces.h"

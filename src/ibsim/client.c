@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/newer_libc.h"
 #include "base/util.h"
 #include "wire/rmpp.h"
 

@@ -10,6 +10,28 @@
 
 struct sysfs_reals sysfs_reals;
 
+#ifdef _STAT_VER /* up to 2.32 the C library has stat() and its like by these names only */
+static int old_stat(const char *path, struct stat *st)
+{
+	return sysfs_reals.__xstat(_STAT_VER, path, st);
+}
+
+static int old_lstat(const char *path, struct stat *st)
+{
+	return sysfs_reals.__lxstat(_STAT_VER, path, st);
+}
+
+static int old_fstat(int fd, struct stat *st)
+{
+	return sysfs_reals.__fxstat(_STAT_VER, fd, st);
+}
+
+static int old_fstatat(int dir, const char *path, struct stat *st, int flags)
+{
+	return sysfs_reals.__fxstatat(_STAT_VER, dir, path, st, flags);
+}
+#endif
+
 void sysfs_real_find(void)
 {
 	/* C has no conversion of a data pointer to a function's: the bytes are copied */
@@ -21,6 +43,14 @@ void sysfs_real_find(void)
 	}
 	SYSFS_REAL(FIND)
 #undef FIND
+#ifdef _STAT_VER
+	if (!sysfs_reals.stat) {
+		sysfs_reals.stat = old_stat;
+		sysfs_reals.lstat = old_lstat;
+		sysfs_reals.fstat = old_fstat;
+		sysfs_reals.fstatat = old_fstatat;
+	}
+#endif
 	atomic_store_explicit(&sysfs_reals.found, true, memory_order_release);
 }
 

@@ -316,7 +316,7 @@ static BASE_COLD void log_failed(const struct ib_user_mad *mad)
 	                 "MAD of class 0x%02x, method 0x%02x, attribute 0x%04x to LID %u comes "
 	                 "back with %s",
 	                 m[1], m[3], m[16] << 8 | m[17], be16toh(mad->addr.lid),
-	                 strerrorname_np((int)mad->status));
+	                 base_error_name((int)mad->status));
 }
 
 /*

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/newer_libc.h"
 #include "base/util.h"
 #include "cli/fabric/daemon_process.h"
 #include "cli/fabric/down.h"

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/newer_libc.h"
 #include "base/reason.h"
 #include "base/util.h"
 #include "daemon/clients/client.h"

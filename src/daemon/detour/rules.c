@@ -2,7 +2,6 @@
 /*
  * Rules of faults: see rules.h.
  */
-#define _GNU_SOURCE /* strerrorname_np() */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -10,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "base/util.h"
 #include "daemon/detour/rules.h"
 #include "fabric/agents/training.h"
@@ -346,9 +346,7 @@ static int read_nak(struct reading *r)
 static int read_errno(struct reading *r)
 {
 	for (int error = 1; error <= LAST_ERRNO; error++) {
-		const char *name = strerrorname_np(error);
-
-		if (!name || strcmp(name, r->value) != 0)
+		if (strcmp(base_error_name(error), r->value) != 0)
 			continue;
 		r->rule->value = error;
 		return 0;

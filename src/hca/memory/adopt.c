@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/newer_libc.h"
 #include "base/signals.h"
 #include "base/util.h"
 #include "hca/memory/adopt.h"

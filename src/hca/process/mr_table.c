@@ -8,17 +8,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/newer_libc.h"
 #include "base/reason.h"
 #include "base/util.h"
 #include "hca/process/maps.h"
 #include "hca/process/mr_table.h"
 #include "hca/process/plain.h"
 #include "shm/key.h"
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ  22
-#define MADV_POPULATE_WRITE 23
-#endif
 
 /* Bytes of a region whose pages stay absent until they are used. */
 #define LARGE (1ull << 30)

@@ -10,6 +10,7 @@
 #include <linux/io_uring.h>
 #include <linux/kcmp.h>
 #include <linux/mempolicy.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -282,7 +283,7 @@ static bool touches(uint64_t from, uint64_t to, uint64_t begin, uint64_t end)
 static bool is_in_use(uint64_t from, uint64_t to)
 {
 	uint64_t frame = (uintptr_t)__builtin_frame_address(0);
-	uint64_t self = (uintptr_t)__builtin_thread_pointer();
+	uint64_t self = (uintptr_t)pthread_self();
 	uint64_t error = (uintptr_t)&errno;
 
 	return touches(from, to, frame - 256 * 1024, frame + 64 * 1024) ||
