@@ -15,8 +15,8 @@
 #	INPUT_NAMES               of devices, such as mlx5_%d
 #	INPUT_HOST                the host that commands run on (h1); all: they see the devices of all
 #	INPUT_OPTIONS             others of umbel up, with blanks between
-#	INPUT_PACKAGE             a Debian package of Umbel to install; else an umbel on the PATH is used,
-#	                          and without one this checkout is built
+#	INPUT_PACKAGE             a Debian package of Umbel to install, a file or its URL; else an umbel on the
+#	                          PATH is used, and without one this checkout is built
 #
 # With GITHUB_ENV and GITHUB_PATH the variables for later steps go to these files. Without, commands for a
 # shell that set them are all that is on standard output.
@@ -44,13 +44,24 @@ as_root()
 
 install_package()
 {
-	local package
+	local package downloaded=
 
-	package=$(realpath "$1")
-	[ -f "$package" ] || fail "there is no package '$1'"
+	case $1 in
+	http://* | https://*)
+		downloaded=$(mktemp -d)
+		chmod 755 "$downloaded" # apt downloads and reads it as a user of its own
+		package=$downloaded/${1##*/}
+		as_root /usr/lib/apt/apt-helper download-file "$1" "$package" || fail "cannot download $1"
+		;;
+	*)
+		package=$(realpath "$1")
+		[ -f "$package" ] || fail "there is no package '$1'"
+		;;
+	esac
 	as_root apt-get -qq update
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 \
 		install --no-install-recommends "$package"
+	[ ! "$downloaded" ] || as_root rm -r "$downloaded"
 }
 
 get_umbel()
