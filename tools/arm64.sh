@@ -28,25 +28,9 @@ whole='^(base|wire|shm|control|netdev|fabric|hca|subnet|cm|daemon|cli|sysfs|verb
 # Of these not: what wants a compiler, or another machine in this one.
 beyond='^(sysfs[.]preload|system[.](mpi|qemu_migration))$'
 
-# On the Debian of its own: compiler and tools of this machine, libraries of the other.
 install_packages()
 {
-	local package names=(crossbuild-essential-arm64 qemu-user ibsim-utils
-		qemu-system-arm debootstrap e2fsprogs cpio kmod)
-
-	while read -r package; do
-		case $package in
-		gcc | libc6-dev | binutils) ;; # crossbuild-essential-arm64 has its own
-		lib*) names+=("$package:arm64") ;;
-		*) names+=("$package") ;;
-		esac
-	done < <(packages build)
-	[ "$(cat /etc/umbel-arm64 2>/dev/null)" != "${names[*]}" ] || return 0
-	say "Installing compiler and libraries"
-	dpkg --add-architecture arm64
-	apt-get -qq update
-	apt-get -qq -y -o Dpkg::Use-Pty=0 install --no-install-recommends "${names[@]}" > /dev/null
-	echo "${names[*]}" > /etc/umbel-arm64
+	need_arm64_packages qemu-user ibsim-utils qemu-system-arm debootstrap e2fsprogs cpio kmod
 }
 
 build()

@@ -48,6 +48,27 @@ missing_packages()
 	comm -23 <(printf '%s\n' "${wanted[@]}" | sort) <(sort -u <<< "$installed")
 }
 
+# need_arm64_packages PACKAGE...: compiler and tools of this machine and libraries of 64-bit ARM to build Umbel, and these
+# packages; on a Debian of its own.
+need_arm64_packages()
+{
+	local package names=(crossbuild-essential-arm64 "$@")
+
+	while read -r package; do
+		case $package in
+		gcc | libc6-dev | binutils) ;; # crossbuild-essential-arm64 has its own
+		lib*) names+=("$package:arm64") ;;
+		*) names+=("$package") ;;
+		esac
+	done < <(packages build)
+	[ "$(cat /etc/umbel-arm64 2>/dev/null)" != "${names[*]}" ] || return 0
+	say "Installing compiler and libraries"
+	dpkg --add-architecture arm64
+	apt-get -qq update
+	apt-get -qq -y -o Dpkg::Use-Pty=0 install --no-install-recommends "${names[@]}" > /dev/null
+	echo "${names[*]}" > /etc/umbel-arm64
+}
+
 # say_packages NEED...: what it takes, for systems without dpkg.
 say_packages()
 {
