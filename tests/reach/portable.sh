@@ -7,8 +7,9 @@
 #
 # portable.sh: makes that package (./run package --portable), and shows that it takes nothing but what 2.31 has, that it
 # installs and carries messages on Debian 11, whose C library is older than all of these, and that the action works with it
-# on Debian 12 and 13. The one for 64-bit ARM is made, and not run. Ubuntu's releases lie between these, by C library (2.31, 2.35, 2.36, 2.39, 2.41) and rdma-core
-# (33, 39, 44, 50, 56). It takes twenty minutes, and eight if the roots in build/ are there.
+# on Debian 12 and 13. The one for 64-bit ARM is made, and not run. Ubuntu's releases lie between these, by C library
+# (2.31, 2.35, 2.36, 2.39, 2.41) and rdma-core (33, 39, 44, 50, 56). It takes twenty minutes, and eight if the roots in
+# build/ are there.
 
 if [ ! "${UMBEL_RUNTIME_DIR:-}" ] && [ "${1-}" != inside ]; then
 	here=$(cd "$(dirname "$0")" && pwd)
