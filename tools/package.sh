@@ -66,7 +66,7 @@ inside()
 	export C_INCLUDE_PATH=$PWD/build/headers
 	if [ "${1-}" = arm64 ]; then
 		need_packages package
-		need_arm64_packages pkg-config
+		need_arm64_packages
 		# no package says of its tools that they serve for other processors, too
 		make_packages --build=any --host-arch=arm64 --no-check-builddeps
 	else
