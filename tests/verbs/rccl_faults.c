@@ -41,7 +41,7 @@ static void connect_pair(struct lab_peer *a, struct lab_peer *b)
 
 static void comm_open(struct comm *c)
 {
-	struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
+	struct lab_peer_options o = { .timeout = 17, .retry_cnt = 7, .rnr_retry = 7 };
 
 	for (unsigned i = 0; i < QPS; i++) {
 		o.shares_cqs = i > 0;

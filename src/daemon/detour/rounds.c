@@ -48,11 +48,15 @@ uint32_t daemon_rounds_count(struct daemon_rounds *r, uint32_t src_qpn, uint8_t 
 		return 0;
 	o = &r->of[2 * SHM_QP_INDEX(src_qpn) + responds];
 	if (o->qpn != src_qpn)
-		*o = (struct daemon_round){ .qpn = src_qpn, .next_psn = psn, .number = 1 };
+		*o = (struct daemon_round){
+			.qpn = src_qpn, .next_psn = psn, .number = 1, .end = psn
+		};
 	if (goes_back(psn, o->next_psn))
 		o->number++;
-	else if (begins)
+	else if (begins && !goes_back(psn, o->end))
 		o->number = 1;
 	o->next_psn = (psn + 1) & WIRE_PSN_MASK;
+	if (!goes_back(psn, o->end))
+		o->end = o->next_psn;
 	return o->number;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Rounds of messages, for rules with round=: a message is sent in round 1, and each time that its
- * sender goes back in the PSNs, the next round begins. The first packet of the next message begins
- * round 1 again. Requests of a queue pair, and its responses to READs, are counted by themselves;
- * acknowledgements are in no round. What is dropped later counts, as it was sent.
+ * sender goes back in the PSNs, the next round begins. The first packet of a message that was not
+ * sent before begins round 1 again. Requests of a queue pair, and its responses to READs, are
+ * counted by themselves; acknowledgements are in no round. What is dropped later counts, as it was
+ * sent.
  */
 #ifndef DAEMON_ROUNDS_H
 #define DAEMON_ROUNDS_H
@@ -15,6 +16,7 @@
 struct daemon_round {
 	uint32_t qpn; /* whose it is; 0: nobody's yet */
 	uint32_t next_psn, number;
+	uint32_t end; /* no PSN from here on was sent */
 };
 
 struct daemon_rounds {

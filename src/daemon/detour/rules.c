@@ -164,12 +164,14 @@ static int read_psn_from_first(struct reading *r)
 {
 	char *end = (char *)r->value;
 	unsigned long long psn = WIRE_PSN_MASK, of = 0;
+	bool has_of;
 
 	if (isdigit(end[1]))
 		psn = strtoull(end + 1, &end, 10);
-	if (*end == '/' && isdigit(end[1]))
+	has_of = *end == '/' && isdigit(end[1]);
+	if (has_of)
 		of = strtoull(end + 1, &end, 10);
-	if (*end || psn > WIRE_PSN_MASK || of > WIRE_PSN_MASK || (of && psn >= of))
+	if (*end || psn > WIRE_PSN_MASK || of > WIRE_PSN_MASK || (has_of && psn >= of))
 		return wrong(r,
 		             "write +N from the first PSN on, or +N/M, N less than M, for one of "
 		             "each M packets");
