@@ -69,11 +69,12 @@ static bool is_over(const struct cm_id *id)
 /* Whether @id may be one of the owners. */
 static int check_owners(const struct cm_binding *b, const struct cm_id *id, bool reuse)
 {
+	const struct cm_channel *over = NULL; /* the kernel is asked once for those of a channel */
 	const struct cm_id *o;
 
 	LIST_FOREACH(o, &b->owners, of_binding)
 	{
-		if (o == id || !same_host(o, id))
+		if (o == id || o->channel == over || !same_host(o, id))
 			continue;
 		if (o->state != CM_LISTEN && reuse && o->reuse_addr)
 			continue;
@@ -82,8 +83,10 @@ static int check_owners(const struct cm_binding *b, const struct cm_id *id, bool
 		if (!cm_addr_is_any(&id->src) && !cm_addr_is_any(&o->src) &&
 		    !cm_addr_equal(&id->src, &o->src))
 			continue;
-		if (is_over(o))
+		if (is_over(o)) {
+			over = o->channel;
 			continue;
+		}
 		if (cm_addr_is_any(&id->src) || cm_addr_is_any(&o->src))
 			return base_because(-EADDRNOTAVAIL,
 			                    "another identifier of this host has that port");

@@ -1188,6 +1188,7 @@ static const char *const wrong[] = {
 	"psn=+16777216 drop",
 	"psn=+1/ drop",
 	"psn=+1/1 drop",
+	"psn=+1/0 drop",
 	"psn=+1/0x2 drop",
 	"psn=+0/16777216 drop",
 	"psn=1/2 drop",

@@ -17,8 +17,10 @@
 #include <string.h>
 #include <time.h>
 
-#define QPS     4
-#define MESSAGE 4096
+#define QPS       4
+#define PATIENT   19 /* 2.1 s */
+#define IMPATIENT 14 /* 67 ms: for who is to give up */
+#define MESSAGE   4096
 /* What RCCL's tests give a completion that nobody has asked for. */
 #define NOBODYS 0xF00000
 
@@ -39,9 +41,10 @@ static void connect_pair(struct lab_peer *a, struct lab_peer *b)
 		lab_peer_to_rts(p[i]);
 }
 
-static void comm_open(struct comm *c)
+/* @timeout: as of ibv_modify_qp(), for 8 tries. */
+static void comm_open_with(struct comm *c, uint8_t timeout)
 {
-	struct lab_peer_options o = { .timeout = 17, .retry_cnt = 7, .rnr_retry = 7 };
+	struct lab_peer_options o = { .timeout = timeout, .retry_cnt = 7, .rnr_retry = 7 };
 
 	for (unsigned i = 0; i < QPS; i++) {
 		o.shares_cqs = i > 0;
@@ -53,6 +56,11 @@ static void comm_open(struct comm *c)
 		c->to[i] = lab_peer(&o);
 		connect_pair(c->from[i], c->to[i]);
 	}
+}
+
+static void comm_open(struct comm *c)
+{
+	comm_open_with(c, PATIENT);
 }
 
 /* Message @n of queue pair @q, as RCCL sends it: a WRITE with immediate data. */
@@ -324,7 +332,7 @@ static void what_was_under_way_goes_by_another_one(void **state)
 
 		assert_int_equal(system("umbel fault clear"), 0);
 		fault_lab_add("qp=@1:#%u drop", q + 1);
-		comm_open(&c);
+		comm_open_with(&c, IMPATIENT);
 		for (unsigned n = 0; n < 4; n++) {
 			const struct lab_work w = message(&c, q, n);
 
@@ -359,7 +367,7 @@ static void the_port_is_lost(void **state)
 	if (fault_lab_on_roce())
 		skip(); /* a link between switches and hosts is InfiniBand's */
 	fault_lab_add("opcode=CNP drop");
-	comm_open(&c);
+	comm_open_with(&c, IMPATIENT);
 	transfer_by_all_but(&c, QPS);
 	assert_int_equal(system("umbel link down h1:1"), 0);
 	lab_peer_event(c.from[0], IBV_EVENT_PORT_ERR);

@@ -144,7 +144,8 @@ static int find_type(int type, int protocol, const struct rsocket_type **out)
 	return -EOPNOTSUPP;
 }
 
-int rsocket(int domain, int type, int protocol)
+/* Its descriptor, or -errno. */
+static int make(int domain, int type, int protocol)
 {
 	const int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 	const struct rsocket_type *t;
@@ -156,14 +157,24 @@ int rsocket(int domain, int type, int protocol)
 	if (!ret)
 		ret = rsocket_new(t, domain, type & SOCK_CLOEXEC, &rs);
 	if (ret)
-		return rdmacm_return(ret);
+		return ret;
 	rs->options.nonblocking = type & SOCK_NONBLOCK;
 	ret = rdmacm_session_rsocket_add(rs);
 	if (ret) {
 		rsocket_free(rs);
-		return rdmacm_return(ret);
+		return ret;
 	}
 	return rs->fd;
+}
+
+int rsocket(int domain, int type, int protocol)
+{
+	int ret;
+
+	rsocket_begin_call();
+	ret = make(domain, type, protocol);
+	rsocket_end_call();
+	return ret < 0 ? rdmacm_return(ret) : ret;
 }
 
 int rclose(int socket)
@@ -179,9 +190,11 @@ int rclose(int socket)
 		rsocket_wake(rs);
 		return (int)rsocket_leave(rs, ret);
 	}
+	rsocket_begin_call();
 	ret = rdmacm_session_rsocket_remove(socket, &inherited);
 	if (inherited)
 		close(socket); /* the parent's goes on */
+	rsocket_end_call();
 	return rdmacm_return(ret);
 }
 

@@ -89,8 +89,9 @@ int rsocket_timeout_ms(uint64_t until_ms)
 	return until_ms - now < INT32_MAX ? (int)(until_ms - now) : INT32_MAX;
 }
 
-/* Of the thread that is in a call: its own. */
+/* Of the thread that is in a call, or in several, as by a signal's handler: its own. */
 static _Thread_local int cancel_state, cancel_type;
+static _Thread_local unsigned n_calls;
 
 /*
  * The signal by which glibc cancels an asynchronous thread may be on its way while the thread
@@ -99,7 +100,11 @@ static _Thread_local int cancel_state, cancel_type;
  */
 void rsocket_begin_call(void)
 {
-	cancel_state = base_cancel_off();
+	const int state = base_cancel_off();
+
+	if (n_calls++)
+		return;
+	cancel_state = state;
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
 	if (cancel_type == PTHREAD_CANCEL_ASYNCHRONOUS)
 		poll(NULL, 0, 0);
@@ -107,6 +112,8 @@ void rsocket_begin_call(void)
 
 void rsocket_end_call(void)
 {
+	if (--n_calls)
+		return;
 	pthread_setcanceltype(cancel_type, NULL);
 	base_cancel_restore(cancel_state);
 }
