@@ -238,6 +238,7 @@ void sm_net_look(struct sm_net *net)
 	const uint64_t settings = base_hash_of(&net->f->settings, sizeof(net->f->settings), 0);
 	bool first = !net->looked, same;
 
+	/* else any entry may be wrong, and all are written */
 	same = !first && !net->left && net->foreign == net->f->foreign && net->settings == settings;
 	net->foreign = net->f->foreign;
 	net->settings = settings;
@@ -249,10 +250,9 @@ void sm_net_look(struct sm_net *net)
 	measure_levels(net);
 	if (first)
 		net->came_up = false;
-	net->little_changed = !first && !net->left && !net->came_up && !net->lids_changed &&
-	                      (net->n_down || net->n_homes_changed);
-	net->nothing_changed = same && !net->came_up && !net->lids_changed && !net->n_down &&
-	                       !net->n_homes_changed;
+	same &= !net->came_up && !net->lids_changed;
+	net->little_changed = same && (net->n_down || net->n_homes_changed);
+	net->nothing_changed = same && !net->n_down && !net->n_homes_changed;
 	net->left = true;
 }
 

@@ -458,6 +458,33 @@ static void where_nothing_has_changed_nothing_is_routed(void **state)
 	}
 }
 
+/* An entry on the way to another host. */
+static void where_a_link_of_a_host_has_changed_too_it_is_mended(void **state)
+{
+	static const char *const routing[] = { "minhop", "updn", "ftree", "dfsssp" };
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(routing); i++) {
+		struct env *e = start_fat_tree(2, 8, routing[i]);
+		struct fabric_node *sw = sm_switch(e->sm, 0);
+		uint16_t lid = e->f->hca_port[e->f->n_hca_ports - 1]->lid;
+		uint8_t out = fabric_lft_get(sw, lid);
+
+		write_by_smp(e, sw, lid, FABRIC_LFT_NONE);
+		assert_int_equal(fabric_link_set(e->f, e->f->hca_port[0], false), 0);
+		assert_int_equal(sm_sweep(e->sm), 0);
+		assert_int_not_equal(fabric_lft_get(sw, lid), FABRIC_LFT_NONE);
+		/* a switch that was dead between two sweeps */
+		assert_int_equal(fabric_switch_set(e->f, sw, false), 0);
+		assert_int_equal(fabric_switch_set(e->f, sw, true), 0);
+		assert_int_equal(fabric_link_set(e->f, e->f->hca_port[0], true), 0);
+		assert_int_equal(sm_sweep(e->sm), 0);
+		assert_int_equal(fabric_lft_get(sw, lid), out);
+		assert_shortest(e);
+		stop(e);
+	}
+}
+
 /* ---- up/down ---- */
 
 static void shortest_paths_around_a_ring_have_a_credit_loop(void **state)
@@ -866,6 +893,7 @@ int main(void)
 		cmocka_unit_test(a_link_of_a_host_changes_only_the_paths_to_it),
 		cmocka_unit_test(a_sweep_for_no_reason_mends_what_somebody_else_wrote),
 		cmocka_unit_test(where_nothing_has_changed_nothing_is_routed),
+		cmocka_unit_test(where_a_link_of_a_host_has_changed_too_it_is_mended),
 		cmocka_unit_test(shortest_paths_around_a_ring_have_a_credit_loop),
 		cmocka_unit_test(up_down_is_free_of_credit_loops_on_rings),
 		cmocka_unit_test(up_down_is_free_of_credit_loops_on_tori),

@@ -146,10 +146,10 @@ int fabric_switch_note(struct fabric *f, struct fabric_node *sw, bool alive)
 	fabric_tell(f, &(struct fabric_event){ .kind = "switch",
 	                                       .what = alive ? "revived" : "killed",
 	                                       .node = sw });
-	if (!alive) {
-		forget_tables(sw);
+	if (alive)
 		f->foreign++;
-	}
+	else
+		forget_tables(sw);
 	for (unsigned i = 1; i <= sw->n_ports; i++) {
 		if (!sw->port[i].peer || !settle(f, &sw->port[i]))
 			continue;

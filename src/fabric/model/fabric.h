@@ -229,7 +229,7 @@ struct fabric {
 	struct fabric_listener listener;
 	/* ports whose state somebody else has set since the embedded subnet manager looked last */
 	SLIST_HEAD(, fabric_port) relinked;
-	uint64_t foreign; /* SMPs that may have written tables, switches that have lost theirs */
+	uint64_t foreign; /* SMPs that may have written tables, switches back without them */
 };
 
 /* Lowers what other settings make impossible: max_total_mcast_qp_attach. */
