@@ -293,7 +293,7 @@ void fabric_flow_mark_all(struct fabric *f)
 	if (m->any_lid)
 		memset(m->lid, 0, sizeof(m->lid));
 	m->any_lid = false;
-	m->flows = f->flows->ids.size;
+	m->flows = m->size = f->flows->ids.size;
 	m->round++;
 }
 
@@ -325,6 +325,9 @@ static void follow_flows(struct fabric *f)
 {
 	struct fabric_flow_marks *m = &f->flows->marks;
 
+	/* the table has grown since: its beginning comes later */
+	m->flows += f->flows->ids.size - m->size;
+	m->size = f->flows->ids.size;
 	for (unsigned n = 0; n < FABRIC_FLOW_LOOKS && m->flows; n++, m->flows--) {
 		const struct fabric_flow *flow;
 

@@ -312,6 +312,51 @@ static void all_flows_follow_however_often_they_change(void **state)
 	assert_in_range((unsigned)e->f->flows->work - left, MANY, 4 * MANY);
 }
 
+/* The first numbers come last, and the table grows before that. */
+static void all_flows_follow_though_more_begin(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow[MANY];
+	uint32_t budget = 16;
+
+	for (unsigned i = 0; i < MANY; i++)
+		flow[i] = testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+	fabric_flow_mark_all(e->f);
+	assert_false(fabric_flow_follow(e->f, &budget, 1));
+	fabric_lft_set(e->sw[0], 3, FABRIC_LFT_NONE);
+	fabric_flow_mark_all(e->f);
+	for (uint32_t size = e->f->flows->ids.size; e->f->flows->ids.size == size;)
+		testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+	fabric_flow_follow_all(e->f);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(testing_receivers(e->f, flow[i]), 0);
+}
+
+/* A flow whose number has had its turn joins one that ends before its own. */
+static void who_joins_a_path_that_has_not_followed_follows(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow[MANY], *late;
+	uint32_t budget = 16;
+
+	attach(e, 3);
+	for (unsigned i = 0; i < MANY - 1; i++)
+		flow[i] = testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+	flow[MANY - 1] = flow_from(e, 0);
+	while (e->f->flows->ids.used < e->f->flows->ids.size)
+		testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+	testing_row(e->f, e->sw[0], MLID, 0);
+	fabric_flow_mark_all(e->f);
+	assert_false(fabric_flow_follow(e->f, &budget, 1));
+	assert_int_equal(testing_receivers(e->f, flow[MANY - 1]), 1);
+	fabric_flow_remove(e->f, flow[0]);
+	late = flow_from(e, 1);
+	assert_int_equal(late->id, 0);
+	fabric_flow_remove(e->f, flow[MANY - 1]);
+	fabric_flow_follow_all(e->f);
+	assert_int_equal(testing_receivers(e->f, late), 0);
+}
+
 static void flows_follow_marked_lids_in_slices(void **state)
 {
 	struct env *e = *state;
@@ -1448,6 +1493,8 @@ int main(void)
 		TEST(flows_follow_a_lid_in_slices),
 		TEST(flows_follow_marked_lids_in_slices),
 		TEST(all_flows_follow_however_often_they_change),
+		TEST(all_flows_follow_though_more_begin),
+		TEST(who_joins_a_path_that_has_not_followed_follows),
 		TEST(a_flow_lists_the_attached_qps_that_it_reaches),
 		TEST(attaching_and_detaching_change_the_flows_to_that_group),
 		TEST(every_change_moves_the_sequence_number),

@@ -223,6 +223,10 @@ int fabric_mcast_path_get(struct fabric *f, struct fabric_port *from,
 	int ret = -ENOMEM;
 
 	if (s) {
+		/* the new flow may have a number that has had its turn, and the others end before
+		 * theirs */
+		if (s->round != f->flows->marks.round)
+			fabric_mcast_path_note_stale(f, s);
 		*out = s;
 		return 0;
 	}

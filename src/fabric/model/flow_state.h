@@ -88,6 +88,7 @@ struct fabric_flows {
 		unsigned word;  /* of lid, where the search goes on */
 		uint32_t flows; /* that are still to be looked at, from this number on */
 		uint32_t at;
+		uint32_t size;  /* of the table of flows, as far as flows counts it */
 		uint64_t round; /* paths that were compiled in an earlier one are stale */
 	} marks;
 	struct shm_extents lists;
