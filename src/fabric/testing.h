@@ -98,10 +98,12 @@ static UNUSED struct fabric_node *testing_switch(struct fabric *f, unsigned n_po
 	sw->type = FABRIC_SWITCH;
 	sw->n_ports = n_ports;
 	sw->index = f->n_switches++;
-	for (unsigned i = 0; i <= n_ports; i++)
+	for (unsigned i = 0; i <= n_ports; i++) {
 		sw->port[i] = (struct fabric_port){
 			.node = sw, .num = (uint8_t)i, .state = IB_PORT_DOWN, .mtu = IBV_MTU_4096
 		};
+		fabric_port_init_lists(&sw->port[i]);
+	}
 	f->node[f->n_nodes++] = sw;
 	return sw;
 }

@@ -86,7 +86,7 @@ int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fab
 	if (ret)
 		goto err_id;
 	fabric_mcast_path_join(f, path, flow);
-	LIST_INSERT_HEAD(&from->flows, flow, of_port);
+	TAILQ_INSERT_HEAD(&from->flows, flow, of_port);
 	*out = flow;
 	return 0;
 err_id:
@@ -104,7 +104,7 @@ static void end_flow(struct fabric *f, struct fabric_flow *flow)
 	shm_write_begin(&r->seq);
 	r->count = 0;
 	shm_write_end(&r->seq);
-	LIST_REMOVE(flow, of_port);
+	fabric_mcast_path_leave_port(flow);
 	fabric_mcast_path_leave(flow);
 	fabric_mcast_path_put(f, path);
 	if (flow->back)

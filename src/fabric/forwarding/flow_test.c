@@ -260,6 +260,40 @@ static void a_link_that_changes_again_before_flows_follow(void **state)
 		assert_int_equal(testing_receivers(e->f, flow[i]), 1);
 }
 
+/* Nor does it take longer if many have, and those that end meanwhile may be in either list. */
+static void a_link_that_changes_again_when_most_flows_have_followed(void **state)
+{
+	struct env *e = *state;
+	struct fabric_port *trunk = &e->sw[0]->port[4];
+	struct fabric_flow *flow[MANY];
+
+	for (unsigned i = 0; i < MANY; i++)
+		flow[i] = testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+	for (unsigned n = 0; n < 20; n++) {
+		uint32_t budget = MANY / 2 + n;
+		uint64_t before;
+
+		fabric_flow_note_link(e->f, trunk);
+		assert_false(fabric_flow_follow(e->f, &budget, 1));
+		before = e->f->flows->work;
+		fabric_flow_note_link(e->f, trunk);
+		fabric_flow_lanes_changed(e->f, e->f->hca_port[0]);
+		assert_int_equal(e->f->flows->work, before);
+		for (unsigned i = 0; i < MANY; i += n + 2) {
+			fabric_flow_remove(e->f, flow[i]);
+			flow[i] = testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+		}
+	}
+	assert_int_equal(fabric_link_note(e->f, trunk, false), 0);
+	fabric_flow_follow_all(e->f);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(testing_receivers(e->f, flow[i]), 0);
+	for (unsigned i = 0; i < MANY; i++)
+		fabric_flow_remove(e->f, flow[i]);
+	assert_true(TAILQ_EMPTY(&e->f->hca_port[0]->flows));
+	assert_true(TAILQ_EMPTY(&trunk->hops));
+}
+
 /* Those to a LID as well, and those that end before their turn. */
 static void flows_follow_a_lid_in_slices(void **state)
 {
@@ -1490,6 +1524,7 @@ int main(void)
 		TEST(flows_follow_a_failed_link_in_slices),
 		TEST(first_links_are_followed_in_slices),
 		TEST(a_link_that_changes_again_before_flows_follow),
+		TEST(a_link_that_changes_again_when_most_flows_have_followed),
 		TEST(flows_follow_a_lid_in_slices),
 		TEST(flows_follow_marked_lids_in_slices),
 		TEST(all_flows_follow_however_often_they_change),

@@ -22,13 +22,34 @@
 /* Elements of an array that moves, each in a list of its port. */
 static void link_hop(struct fabric_mcast_path_hop *h)
 {
-	LIST_INSERT_HEAD(&h->out->hops, h, of_port);
+	TAILQ_INSERT_HEAD(&h->out->hops, h, of_port);
+}
+
+/* Which of the two lists it is in makes no difference, unless it is the last. */
+static void unlink_hop(struct fabric_mcast_path_hop *h)
+{
+	struct fabric_port *out = h->out;
+
+	if (TAILQ_LAST(&out->old_hops, fabric_port_hops) == h)
+		TAILQ_REMOVE(&out->old_hops, h, of_port);
+	else
+		TAILQ_REMOVE(&out->hops, h, of_port);
+}
+
+void fabric_mcast_path_leave_port(struct fabric_flow *flow)
+{
+	struct fabric_port *from = flow->from;
+
+	if (TAILQ_LAST(&from->old_flows, fabric_port_flows) == flow)
+		TAILQ_REMOVE(&from->old_flows, flow, of_port);
+	else
+		TAILQ_REMOVE(&from->flows, flow, of_port);
 }
 
 static void unlink_all(struct fabric_mcast_path *s)
 {
 	for (uint32_t i = 0; i < s->n_hops; i++)
-		LIST_REMOVE(&s->hop[i], of_port);
+		unlink_hop(&s->hop[i]);
 }
 
 static void clear_hops(struct fabric_mcast_path *s)
@@ -62,10 +83,10 @@ static void pull_hop(struct fabric_mcast_path *s, const struct fabric_port *out)
 	for (uint32_t i = 0; i < s->n_hops; i++) {
 		if (s->hop[i].out != out)
 			continue;
-		LIST_REMOVE(&s->hop[i], of_port);
+		unlink_hop(&s->hop[i]);
 		if (i == --s->n_hops)
 			return;
-		LIST_REMOVE(&s->hop[s->n_hops], of_port);
+		unlink_hop(&s->hop[s->n_hops]);
 		s->hop[i] = s->hop[s->n_hops];
 		link_hop(&s->hop[i]);
 		return;
@@ -807,9 +828,9 @@ static void follow_first_links(struct fabric *f, struct fabric_port *from)
 {
 	struct fabric_flow *flow;
 
-	for (unsigned n = 0; n < FABRIC_FLOW_LOOKS && (flow = LIST_FIRST(&from->old_flows)); n++) {
-		LIST_REMOVE(flow, of_port);
-		LIST_INSERT_HEAD(&from->flows, flow, of_port);
+	for (unsigned n = 0; n < FABRIC_FLOW_LOOKS && (flow = TAILQ_FIRST(&from->old_flows)); n++) {
+		TAILQ_REMOVE(&from->old_flows, flow, of_port);
+		TAILQ_INSERT_HEAD(&from->flows, flow, of_port);
 		follow_first_link(f, flow);
 	}
 	f->flows->work++;
@@ -848,41 +869,15 @@ static void note_all_lacking(struct fabric *f)
 	fabric_mcast_path_note_stale(f, s);
 }
 
-/* Has all of the list be in the other one, which is empty. It takes no longer if they are many. */
-#define MOVE_LIST(from, to, field)                                       \
-	do {                                                             \
-		LIST_FIRST(to) = LIST_FIRST(from);                       \
-		if (LIST_FIRST(to))                                      \
-			LIST_FIRST(to)->field.le_prev = &LIST_FIRST(to); \
-		LIST_INIT(from);                                         \
-	} while (0)
-
-/* The same if the other list need not be empty: one by one, those of the shorter time. Counts them.
- */
-#define ADD_LIST(from, to, field, element, n)                 \
-	do {                                                  \
-		if (LIST_EMPTY(to))                           \
-			MOVE_LIST(from, to, field);           \
-		while ((element = LIST_FIRST(from))) {        \
-			LIST_REMOVE(element, field);          \
-			LIST_INSERT_HEAD(to, element, field); \
-			(n)++;                                \
-		}                                             \
-	} while (0)
-
 /* Sets aside the flows that begin at @out and, if @hops, the paths that leave there. If it has
- * changed before, and not all have followed yet, those are set aside that have. */
+ * changed before, and not all have followed yet, those are set aside that have: behind the others,
+ * and it takes no longer if they are many. */
 static void note_port(struct fabric *f, struct fabric_port *out, bool hops)
 {
-	struct fabric_mcast_path_hop *hop;
-	struct fabric_flow *flow;
-	uint64_t looks = 0;
-
-	ADD_LIST(&out->flows, &out->old_flows, of_port, flow, looks);
+	TAILQ_CONCAT(&out->old_flows, &out->flows, of_port);
 	if (hops)
-		ADD_LIST(&out->hops, &out->old_hops, of_port, hop, looks);
-	f->flows->work += looks / FABRIC_FLOW_LOOKS;
-	if (out->is_changed || (LIST_EMPTY(&out->old_flows) && LIST_EMPTY(&out->old_hops)))
+		TAILQ_CONCAT(&out->old_hops, &out->hops, of_port);
+	if (out->is_changed || (TAILQ_EMPTY(&out->old_flows) && TAILQ_EMPTY(&out->old_hops)))
 		return;
 	TAILQ_INSERT_TAIL(&f->flows->changed, out, of_changed);
 	out->is_changed = true;
@@ -893,9 +888,9 @@ void fabric_mcast_path_lanes_changed(struct fabric *f, struct fabric_port *out)
 	struct fabric_mcast_path_hop *h;
 
 	note_port(f, out, false);
-	for (h = LIST_FIRST(&out->hops); h; h = LIST_NEXT(h, of_port))
-		if (!follow_hop(f, h))
-			fabric_mcast_path_note_stale(f, h->path);
+	TAILQ_FOREACH(h, &out->hops, of_port)
+	if (!follow_hop(f, h))
+		fabric_mcast_path_note_stale(f, h->path);
 	note_all_lacking(f);
 }
 
@@ -911,8 +906,8 @@ bool fabric_mcast_path_is_behind(struct fabric *f)
 {
 	struct fabric_port *out;
 
-	while ((out = TAILQ_FIRST(&f->flows->changed)) && LIST_EMPTY(&out->old_hops) &&
-	       LIST_EMPTY(&out->old_flows)) {
+	while ((out = TAILQ_FIRST(&f->flows->changed)) && TAILQ_EMPTY(&out->old_hops) &&
+	       TAILQ_EMPTY(&out->old_flows)) {
 		TAILQ_REMOVE(&f->flows->changed, out, of_changed);
 		out->is_changed = false;
 	}
@@ -928,9 +923,9 @@ void fabric_mcast_path_follow(struct fabric *f)
 		TAILQ_REMOVE(&f->flows->stale, s, of_stale);
 		s->stale = false;
 		fabric_mcast_path_compile(f, s);
-	} else if (!LIST_EMPTY(&out->old_flows)) {
+	} else if (!TAILQ_EMPTY(&out->old_flows)) {
 		follow_first_links(f, out);
 	} else { /* its hops are new ones then */
-		fabric_mcast_path_compile(f, LIST_FIRST(&out->old_hops)->path);
+		fabric_mcast_path_compile(f, TAILQ_FIRST(&out->old_hops)->path);
 	}
 }

@@ -28,7 +28,7 @@
 struct fabric_mcast_path_hop {
 	struct fabric_port *out;
 	struct fabric_mcast_path *path;
-	LIST_ENTRY(fabric_mcast_path_hop) of_port;
+	TAILQ_ENTRY(fabric_mcast_path_hop) of_port;
 	uint8_t vl;
 	uint8_t in; /* the port by which they came to @out's switch; FABRIC_HOP_IN_UNKNOWN */
 };
@@ -90,6 +90,9 @@ struct fabric_mcast_group *fabric_mcast_group_find(const struct fabric *f,
 /* Finds the path that a flow from @from shares, or makes a new one. Returns 0 or -ENOMEM. */
 int fabric_mcast_path_get(struct fabric *f, struct fabric_port *from,
                           const struct fabric_flow_key *key, struct fabric_mcast_path **path);
+
+/* Removes @flow from the list of its port. */
+void fabric_mcast_path_leave_port(struct fabric_flow *flow);
 
 /* Frees it if it has no flows. */
 void fabric_mcast_path_put(struct fabric *f, struct fabric_mcast_path *s);

@@ -155,11 +155,9 @@ struct fabric_port {
 	struct fabric_cc *cc;             /* cca.c: end ports; NULL: nobody has asked yet */
 	struct fabric_lanes *lanes;       /* lanes.h; NULL: as they are by default */
 	/* mcast_path.h: where flows leave by this port, or would if it had a lane for them */
-	LIST_HEAD(, fabric_mcast_path_hop) hops;
-	LIST_HEAD(, fabric_flow) flows; /* HCA ports: of their senders */
-	/* the same, of those that have not followed a change of the port yet */
-	LIST_HEAD(, fabric_mcast_path_hop) old_hops;
-	LIST_HEAD(, fabric_flow) old_flows;
+	TAILQ_HEAD(fabric_port_hops, fabric_mcast_path_hop) hops, old_hops;
+	TAILQ_HEAD(fabric_port_flows, fabric_flow) flows, old_flows; /* HCA ports: of senders */
+	/* old: those that have not followed a change of the port yet */
 	TAILQ_ENTRY(fabric_port) of_changed;
 	bool is_changed; /* the port is in the list of those with old hops or flows */
 	SLIST_ENTRY(fabric_port) of_relinked;
@@ -346,6 +344,15 @@ static inline bool fabric_port_carries(const struct fabric_port *out)
  */
 bool fabric_port_admits(const struct fabric_port *in, uint16_t pkey);
 bool fabric_port_emits(const struct fabric_port *out, uint16_t pkey);
+
+/* Its lists of flows are empty. */
+static inline void fabric_port_init_lists(struct fabric_port *p)
+{
+	TAILQ_INIT(&p->hops);
+	TAILQ_INIT(&p->old_hops);
+	TAILQ_INIT(&p->flows);
+	TAILQ_INIT(&p->old_flows);
+}
 
 static inline bool fabric_row_has(const struct fabric_mft_row *row, unsigned port)
 {

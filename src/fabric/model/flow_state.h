@@ -36,9 +36,10 @@ struct fabric_flow {
 	struct fabric_flow_key key;
 	struct fabric_port *from;
 	struct fabric_mcast_path *path; /* mcast_path.h: whom it reaches and how */
-	LIST_ENTRY(fabric_flow) of_mcast_path, of_port, of_sender; /* of_sender: its owner's */
-	enum fabric_flow_start start;                              /* when its record was written */
-	uint8_t vl;                                                /* of the first link, likewise */
+	LIST_ENTRY(fabric_flow) of_mcast_path, of_sender; /* of_sender: its owner's */
+	TAILQ_ENTRY(fabric_flow) of_port;
+	enum fabric_flow_start start;   /* when its record was written */
+	uint8_t vl;                     /* of the first link, likewise */
 	struct fabric_mcast_path *back; /* the way of the responses; NULL: none have come */
 	uint32_t n_under_way;           /* packets of it that somebody keeps for later */
 	bool is_given_up;               /* its sender has none any more; it waits for these */

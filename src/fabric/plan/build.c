@@ -31,6 +31,7 @@ static void port_init(struct fabric_port *p, struct fabric_node *node, unsigned 
 	};
 	p->width_built = p->width;
 	p->speed_built = p->speed;
+	fabric_port_init_lists(p);
 }
 
 /* Makes the HCA's ports Ethernet ports whose devices are not known yet. */
