@@ -41,6 +41,9 @@
 #define OUI      0x02756D
 #define GET      1
 #define RESPONSE 0x80
+#define MOST_FDS 3 /* with a datagram */
+#define LARGE    (8 << 20)
+#define N_LARGE  12
 
 static uint64_t seed = 1;
 
@@ -182,26 +185,36 @@ struct datagram {
 	uint8_t data[2 * CONTROL_UMAD_DATAGRAM];
 };
 
-static void send_with(int sock, const void *data, size_t bytes, int fd)
+/* @n times the descriptor comes with it, at most MOST_FDS. */
+static void send_with_many(int sock, const void *data, size_t bytes, int fd, size_t n)
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(MOST_FDS * sizeof(int))];
 	} control_data = { 0 };
 	struct iovec iov = { (void *)data, bytes };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct pollfd p = { .fd = sock, .events = POLLOUT };
 
-	if (fd >= 0) {
+	if (n) {
 		msg.msg_control = &control_data;
-		msg.msg_controllen = sizeof(control_data.space);
-		control_data.align = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		control_data.align = (struct cmsghdr){ .cmsg_len = CMSG_LEN(n * sizeof(int)),
 			                               .cmsg_level = SOL_SOCKET,
 			                               .cmsg_type = SCM_RIGHTS };
-		memcpy(CMSG_DATA(&control_data.align), &fd, sizeof(fd));
 	}
+	for (size_t i = 0; i < n; i++)
+		memcpy(CMSG_DATA(&control_data.align) + i * sizeof(fd), &fd, sizeof(fd));
 	while (sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		assert_int_equal(poll(&p, 1, SECONDS * 1000), 1);
+		if (errno == EPIPE)
+			return; /* the port has ended */
+		else
+			assert_int_equal(poll(&p, 1, SECONDS * 1000), 1);
+}
+
+static void send_with(int sock, const void *data, size_t bytes, int fd)
+{
+	send_with_many(sock, data, bytes, fd, fd >= 0);
 }
 
 /* What comes is not looked at; it must not pile up. */
@@ -379,6 +392,74 @@ static void descriptors_of_all_kinds_harm_nobody(void **state)
 	wait_fds(0);
 }
 
+/* More descriptors than there is to be, and some with and behind a datagram of 0 bytes. */
+static void needless_descriptors_are_closed(void **state)
+{
+	uint32_t handle;
+	int fd, memfd = memfd_create("needless", 0);
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		fd = open_port(0, &handle);
+		assert_true(add_agent(handle, 1, 2) >= 0);
+		random_mad(&datagram);
+		for (size_t n = 0; n <= MOST_FDS; n++)
+			send_with_many(fd, &datagram, sizeof(datagram.header) + MAD, memfd, n);
+		for (size_t n = 0; n <= MOST_FDS; n++)
+			send_with_many(fd, &datagram, i % 2 ? n : 0, memfd, n);
+		close(fd);
+	}
+	close(memfd);
+	others_are_served();
+	wait_fds(0);
+}
+
+/* A message that takes the daemon long to read, to a LID that nobody has. */
+static void send_large(int port, int agent, int memfd)
+{
+	memset(&datagram, 0, sizeof(datagram));
+	datagram.header.agent_id = (uint32_t)agent;
+	datagram.header.length = sizeof(datagram.header) + LARGE;
+	datagram.header.timeout_ms = 1;
+	datagram.header.addr.lid = htobe16(0xBFFE);
+	datagram.header.addr.qpn = htobe32(1);
+	memcpy(datagram.data, (uint8_t[]){ 1, CLASS, 1, GET }, 4);
+	memcpy(datagram.data + 24, (uint8_t[]){ 1, 1, 1 }, 3);
+	memcpy(datagram.data + 37, (uint8_t[]){ OUI >> 16, OUI >> 8 & 0xFF, OUI & 0xFF }, 3);
+	assert_int_equal(pwrite(memfd, datagram.data, MAD, 0), MAD);
+	send_with(port, &datagram, sizeof(datagram.header) + MAD, memfd);
+}
+
+/* They are not all worked on in one turn: each comes back, in whatever turn; and what is left when
+ * the port ends leaves nothing. */
+static void many_large_messages_are_all_seen_to(void **state)
+{
+	int fd, agent, memfd = memfd_create("large", 0);
+	uint32_t handle;
+
+	(void)state;
+	assert_int_equal(ftruncate(memfd, LARGE), 0);
+	for (int ends = 0; ends < 2; ends++) {
+		fd = open_port(0, &handle);
+		agent = add_agent(handle, 1, 2);
+		assert_true(agent >= 0);
+		for (int i = 0; i < N_LARGE; i++)
+			send_large(fd, agent, memfd);
+		for (int i = 0; i < N_LARGE && !ends; i++) {
+			struct pollfd p = { .fd = fd, .events = POLLIN };
+
+			assert_int_equal(poll(&p, 1, SECONDS * 1000), 1);
+			assert_true(recv(fd, &datagram, sizeof(datagram), 0) >=
+			            (ssize_t)sizeof(datagram.header));
+			assert_int_not_equal(datagram.header.status, 0);
+		}
+		close(fd);
+	}
+	close(memfd);
+	others_are_served();
+	wait_fds(0);
+}
+
 static void who_does_not_read_stops_nobody(void **state)
 {
 	uint32_t handle[2];
@@ -439,6 +520,8 @@ int main(void)
 		cmocka_unit_test(random_segments_harm_nobody),
 		cmocka_unit_test(random_lengths_harm_nobody),
 		cmocka_unit_test(descriptors_of_all_kinds_harm_nobody),
+		cmocka_unit_test(needless_descriptors_are_closed),
+		cmocka_unit_test(many_large_messages_are_all_seen_to),
 		cmocka_unit_test(who_does_not_read_stops_nobody),
 		cmocka_unit_test(random_requests_get_responses),
 	};

@@ -31,8 +31,29 @@
 #define AT_ONCE    2
 #define AT_ONCE_NS 500000
 #define BEFORE     4096 /* datagrams that a socket may hold */
+#define MOST_KEEP  8    /* ports that keep a batch; others receive one datagram at a time */
 
 /* ---- receiving from programs ---- */
+
+#define UMAD_BATCH 8 /* datagrams that one system call receives */
+
+/* A datagram of a program. What is behind the header is received there with it. */
+struct umad_datagram {
+	struct ib_user_mad header;
+	uint8_t data[CONTROL_UMAD_DATAGRAM];
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+};
+
+/* What one system call has received. */
+struct umad_batch {
+	struct mmsghdr m[UMAD_BATCH];
+	struct umad_datagram in[UMAD_BATCH];
+	unsigned most;    /* that were asked for */
+	unsigned next, n; /* those from `next` on are not taken yet */
+};
 
 /* All that follows struct ib_user_mad is in the memfd, which its sender may still change: it is
  * read, not mapped. Another file could block who reads it (FUSE); only memory has seals. */
@@ -51,18 +72,34 @@ static void submit_memfd(struct umad_open *port, const struct ib_user_mad *heade
 	free(data);
 }
 
-/* The descriptor that came with a message, or -1. */
+/* The descriptor that came with a message, the first one, or -1. */
 static int descriptor_of(struct msghdr *msg)
 {
 	int fd = -1;
 
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-			memcpy(&fd, CMSG_DATA(c), sizeof(fd)); /* there is room for one */
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c && fd < 0; c = CMSG_NXTHDR(msg, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+		    c->cmsg_len >= CMSG_LEN(sizeof(fd)))
+			memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 	return fd;
 }
 
-static void take(struct umad_open *port, struct mmsghdr *m, const struct umad_datagram *in)
+/* All of them: a program may send several, and the room for one is that for two. */
+static void close_descriptors(struct msghdr *msg)
+{
+	int fd;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+			for (size_t at = 0; CMSG_LEN(at + sizeof(fd)) <= c->cmsg_len;
+			     at += sizeof(fd)) {
+				memcpy(&fd, CMSG_DATA(c) + at, sizeof(fd));
+				close(fd);
+			}
+}
+
+/* 0; -EPIPE: it is empty, which says that there will be none. */
+static int take(struct umad_open *port, struct mmsghdr *m, const struct umad_datagram *in)
 {
 	const int fd = descriptor_of(&m->msg_hdr);
 
@@ -73,40 +110,114 @@ static void take(struct umad_open *port, struct mmsghdr *m, const struct umad_da
 			umad_mad_submit(port, &in->header, in->data,
 			                m->msg_len - sizeof(in->header));
 	}
-	if (fd >= 0)
-		close(fd);
+	close_descriptors(&m->msg_hdr);
 	daemon_mads_send(port->u->d.mads);
+	return m->msg_len ? 0 : -EPIPE;
 }
 
-/* What is there, up to a batch, by one system call. 0: there may be more; -EAGAIN: there is none;
- * -EPIPE: there will be none. */
-static int receive_some(struct umad_open *port)
+/* What is there, up to a batch, by one system call. 0, also if there is nothing but more may come;
+ * -EAGAIN: there is none; -EPIPE: there will be none. */
+static int receive(const struct umad_open *port, struct umad_batch *b)
 {
-	struct umad_datagram *in = port->u->in;
-	struct mmsghdr m[UMAD_BATCH];
 	struct iovec iov[UMAD_BATCH];
-	int n, ret = 0;
+	int n;
 
-	for (int i = 0; i < UMAD_BATCH; i++) {
-		iov[i] = (struct iovec){ &in[i].header, sizeof(in[i].header) + sizeof(in[i].data) };
-		m[i].msg_hdr = (struct msghdr){ .msg_iov = &iov[i],
-			                        .msg_iovlen = 1,
-			                        .msg_control = &in[i].control,
-			                        .msg_controllen = sizeof(in[i].control) };
+	b->most = port->u->n_keep < MOST_KEEP ? UMAD_BATCH : 1;
+	for (unsigned i = 0; i < b->most; i++) {
+		struct umad_datagram *in = &b->in[i];
+
+		iov[i] = (struct iovec){ &in->header, sizeof(in->header) + sizeof(in->data) };
+		b->m[i].msg_hdr = (struct msghdr){ .msg_iov = &iov[i],
+			                           .msg_iovlen = 1,
+			                           .msg_control = &in->control,
+			                           .msg_controllen = sizeof(in->control) };
 	}
-	n = recvmmsg(port->fd, m, UMAD_BATCH, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
-	if (n < 0 && (errno == EINTR || errno == ECONNRESET))
-		return 0; /* ECONNRESET: it did not read all that it got; what it sent still comes
-		           */
-	if (n < 0)
+	n = recvmmsg(port->fd, b->m, b->most, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
+	b->next = 0;
+	b->n = n < 0 ? 0 : (unsigned)n;
+	if (n < 0 && errno != EINTR && errno != ECONNRESET)
 		return errno == EAGAIN ? -EAGAIN : -EPIPE;
-	for (int i = 0; i < n && !ret; i++) {
-		if (m[i].msg_len)
-			take(port, &m[i], &in[i]);
-		else
-			ret = -EPIPE; /* the end; so are those behind it */
+	return 0; /* ECONNRESET: it did not read all that it got; what it sent still comes */
+}
+
+static void batch_free(struct daemon_umad *u, struct umad_batch *b)
+{
+	while (b->next < b->n)
+		close_descriptors(&b->m[b->next++].msg_hdr);
+	if (u->spare)
+		free(b);
+	else
+		u->spare = b;
+}
+
+static void on_turn(struct base_timer *t);
+
+static void turn_soon(struct daemon_umad *u)
+{
+	if (!TAILQ_EMPTY(&u->keep) && !base_timer_is_set(&u->turn))
+		base_timer_set_in(&u->d.loop->timers, &u->turn, 0, on_turn);
+}
+
+/* The port keeps what is left of the batch for its next turn, which others come before. */
+static void keep(struct umad_open *port, struct umad_batch *b)
+{
+	struct daemon_umad *u = port->u;
+
+	port->kept = b;
+	TAILQ_INSERT_TAIL(&u->keep, port, kept_entry);
+	u->n_keep++;
+	turn_soon(u);
+}
+
+/* What it has kept; NULL: nothing. */
+static struct umad_batch *unkeep(struct umad_open *port)
+{
+	struct umad_batch *b = port->kept;
+
+	if (!b)
+		return NULL;
+	port->kept = NULL;
+	TAILQ_REMOVE(&port->u->keep, port, kept_entry);
+	port->u->n_keep--;
+	return b;
+}
+
+/* An empty batch, or NULL. */
+static struct umad_batch *batch_new(struct daemon_umad *u)
+{
+	struct umad_batch *b = u->spare;
+
+	u->spare = NULL;
+	return b ? b : malloc(sizeof(*b));
+}
+
+/* Takes what was kept, or else what is there, up to a batch: one datagram, and more until @until.
+ * 0: there may be more; -EAGAIN: there is none; -EPIPE: there will be none. */
+static int receive_some(struct umad_open *port, uint64_t until)
+{
+	struct umad_batch *b = unkeep(port);
+	int ret = 0;
+
+	if (!b) {
+		b = batch_new(port->u);
+		if (!b)
+			return -EAGAIN;
+		ret = receive(port, b);
 	}
-	return !ret && n < UMAD_BATCH ? -EAGAIN : ret;
+	while (!ret && b->next < b->n) {
+		ret = take(port, &b->m[b->next], &b->in[b->next]);
+		b->next++;
+		if (base_now_ns() >= until)
+			break;
+	}
+	if (b->next < b->n) {
+		keep(port, b);
+		return ret;
+	}
+	if (!ret && b->n && b->n < b->most)
+		ret = -EAGAIN;
+	batch_free(port->u, b);
+	return ret;
 }
 
 static void port_free(struct umad_open *port);
@@ -119,10 +230,22 @@ static void on_datagrams(struct daemon_source *s, uint32_t events)
 
 	(void)events;
 	do
-		ret = receive_some(port);
+		ret = receive_some(port, until);
 	while (!ret && ++n < AT_ONCE && base_now_ns() < until);
 	if (ret == -EPIPE)
 		port_free(port);
+}
+
+/* The kernel does not tell of what was received already: one port has a turn, then the loop. */
+static void on_turn(struct base_timer *t)
+{
+	struct daemon_umad *u = container_of(t, struct daemon_umad, turn);
+	struct umad_open *port = TAILQ_FIRST(&u->keep);
+
+	if (!port)
+		return;
+	on_datagrams(&port->source, 0);
+	turn_soon(u);
 }
 
 /* ---- ports ---- */
@@ -141,6 +264,8 @@ static void port_free(struct umad_open *port)
 		if (port->agent[i])
 			agent_free(port->agent[i]);
 	LIST_REMOVE(port, entry);
+	if (port->kept)
+		batch_free(port->u, unkeep(port));
 	daemon_source_stop(&port->source);
 	close(port->fd);
 	daemon_outbox_close(port->box);
@@ -306,8 +431,8 @@ static bool is_closed(struct umad_open *port)
 {
 	int ret = 0;
 
-	for (int i = 0; i < BEFORE && !ret; i += UMAD_BATCH)
-		ret = receive_some(port);
+	for (int i = 0; i < BEFORE && !ret; i++)
+		ret = receive_some(port, UINT64_MAX);
 	return ret == -EPIPE;
 }
 
@@ -451,6 +576,7 @@ int daemon_umad_init(struct daemon_umad **out, const struct daemon_umad_needs *n
 		return ret;
 	}
 	base_idtable_init(&u->ports, MAX_PORTS);
+	TAILQ_INIT(&u->keep);
 	u->last_tid_high = DAEMON_TID_PROGRAMS;
 	daemon_requests_add(all, requests, ARRAY_SIZE(requests), u);
 	*out = u;
@@ -459,5 +585,6 @@ int daemon_umad_init(struct daemon_umad **out, const struct daemon_umad_needs *n
 
 void daemon_umad_stop(struct daemon_umad *u)
 {
+	base_timer_stop(&u->turn);
 	umad_issm_fini(u);
 }

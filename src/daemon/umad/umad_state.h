@@ -12,8 +12,6 @@
 #ifndef DAEMON_UMAD_STATE_H
 #define DAEMON_UMAD_STATE_H
 
-#include <sys/socket.h>
-
 #include "base/hash.h"
 #include "base/idtable.h"
 #include "cm/cm.h"
@@ -23,6 +21,7 @@
 #include "wire/rmpp.h"
 
 struct daemon_subnet;
+struct umad_batch;
 struct umad_open;
 
 struct umad_agent {
@@ -42,6 +41,8 @@ struct umad_open {
 	uint32_t handle;
 	int fd; /* the same socket as box's, for receiving */
 	struct daemon_source source;
+	struct umad_batch *kept; /* received, and not all of it taken yet: umad.c */
+	TAILQ_ENTRY(umad_open) kept_entry;
 	struct cm_outbox *box;
 	struct cm_program *program; /* what it has joined by MADs */
 	uint64_t message_bytes;     /* memory of its messages, both directions */
@@ -78,18 +79,6 @@ struct umad_reassembly {
 	uint32_t bytes, room;
 };
 
-#define UMAD_BATCH 8 /* datagrams that one system call receives */
-
-/* A datagram of a program. What is behind the header is received there with it. */
-struct umad_datagram {
-	struct ib_user_mad header;
-	uint8_t data[CONTROL_UMAD_DATAGRAM];
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-};
-
 struct umad_issm;
 
 /* What umad needs of the daemon. */
@@ -114,7 +103,10 @@ struct daemon_umad {
 	int issm_fd;            /* says that somebody opens one of: */
 	struct daemon_source issm_source;
 	LIST_HEAD(, umad_issm) issms;
-	struct umad_datagram in[UMAD_BATCH];
+	struct umad_batch *spare;     /* NULL: the next one is allocated */
+	TAILQ_HEAD(, umad_open) keep; /* ports with datagrams that wait for their turn */
+	unsigned n_keep;
+	struct base_timer turn; /* of the first of them */
 	uint8_t packet[CONTROL_UMAD_DATAGRAM];
 };
 
