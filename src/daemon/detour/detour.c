@@ -161,6 +161,23 @@ static bool is_sound(const struct daemon_detour_end *e, const struct control_det
 	       wire_opcodes[packet->h.bth.opcode].name;
 }
 
+/* Any byte may stand where there is to be 0 or 1. */
+static void make_bool(bool *b)
+{
+	const uint8_t byte = *(const uint8_t *)b;
+
+	*b = byte != 0;
+}
+
+static void make_bools(struct wire_bth *bth)
+{
+	make_bool(&bth->solicited);
+	make_bool(&bth->migrated);
+	make_bool(&bth->fecn);
+	make_bool(&bth->becn);
+	make_bool(&bth->ack_requested);
+}
+
 /* Reads packets, @most at the most. How many there were; -1: the socket has ended. */
 static int read_end(struct daemon_detour_end *e, unsigned most)
 {
@@ -181,10 +198,12 @@ static int read_end(struct daemon_detour_end *e, unsigned most)
 			return errno == EAGAIN ? (int)n : -1;
 		if (!bytes)
 			return -1;
-		if ((size_t)bytes >= sizeof(in.packet) && in.packet.flow == CONTROL_DETOUR_CALL)
+		if ((size_t)bytes >= sizeof(in.packet) && in.packet.flow == CONTROL_DETOUR_CALL) {
 			daemon_wires_begin(e->d->times);
-		else if (is_sound(e, &in.packet, (size_t)bytes))
+		} else if (is_sound(e, &in.packet, (size_t)bytes)) {
+			make_bools(&in.packet.h.bth);
 			append(e->d, &in.packet, in.bytes + sizeof(in.packet));
+		}
 	}
 	return (int)n;
 }
