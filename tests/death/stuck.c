@@ -25,6 +25,7 @@
 #include "shm/key.h"
 #include "shm/region.h"
 #include "shm/ring.h"
+#include "shm/wire.h"
 
 static struct shm_region region;
 
@@ -450,6 +451,32 @@ static void a_bad_segment_kills_nobody(void **state)
 	expect_harmless(2 << 20, SHM_HUGETLB | SHM_NORESERVE);
 }
 
+/* A connection goes by the daemon, and says that it does not, or something else: the daemon has no
+ * other way to answer by. */
+static void a_forged_way_kills_no_daemon(void **state)
+{
+	static const uint32_t ways[] = { SHM_WIRE_NO_DETOUR, SHM_WIRE_AWAY, SHM_WIRE_AWAY + 1,
+		                         UINT32_MAX };
+	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 100, 0 } } };
+
+	assert_int_equal(system("umbel fault add opcode=CNP drop > /dev/null"), 0);
+	for (size_t i = 0; i < LAB_ARRAY(ways); i++) {
+		struct lab_peer *p[2];
+		struct shm_wire *forged;
+
+		lab_peers(p, NULL, state);
+		forged = &region.wires[SHM_QP_INDEX(p[1]->address.qpn)];
+		assert_int_equal(forged->path.detours, SHM_WIRE_HERE);
+		memset(&forged->path.dgid, 0, sizeof(forged->path.dgid));
+		forged->path.detours = ways[i];
+		atomic_fetch_add(&forged->open, SHM_WIRE_OPENED);
+		w.to = p[1];
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+		lab_clean_up(NULL);
+	}
+	assert_int_equal(system("umbel fault clear > /dev/null"), 0);
+}
+
 /* A peer that carries out one request after the other. */
 struct busy {
 	pthread_t thread;
@@ -612,6 +639,7 @@ int main(void)
 		LAB_TEST(a_word_does_not_keep_keys_without_limit),
 		LAB_TEST(a_forged_key_of_our_own_names_no_other_memory),
 		LAB_TEST(a_bad_segment_kills_nobody),
+		LAB_TEST(a_forged_way_kills_no_daemon),
 		LAB_TEST(nonsense_from_a_peer_harms_nobody),
 	};
 

@@ -81,6 +81,10 @@ bool hca_detour_send(struct hca_process *p, const struct control_detour *packet,
 		p->detour.take(p->detour.arg, packet, payload);
 		return true;
 	}
+	/* there never was a detour: a program has written that into shared memory. A socket would
+	 * be the daemon's own, and its room never come */
+	if (p->must_not_block)
+		return false;
 	cancel_state = base_cancel_off(); /* the caller holds locks */
 	fd = socket_of(p);
 	sent = fd >= 0 && send_datagram(p, fd, &msg);

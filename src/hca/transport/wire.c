@@ -116,6 +116,10 @@ static void prepare(struct hca_wire *w)
 	w->path.mtu_shift = w->path.mtu_shift < 8    ? 8
 	                    : w->path.mtu_shift > 12 ? 12
 	                                             : w->path.mtu_shift;
+	if (w->path.detours > SHM_WIRE_AWAY)
+		w->path.detours = SHM_WIRE_NO_DETOUR;
+	if (!w->sender->network && !w->path.detours) /* it knows no other way */
+		w->path.detours = SHM_WIRE_HERE;
 	w->route = (struct hca_roce_route){ .dgid = w->path.dgid,
 		                            .class_flow = w->path.class_flow,
 		                            .qpn = w->qpn,
