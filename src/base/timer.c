@@ -132,7 +132,6 @@ void base_timer_stop(struct base_timer *t)
 
 	if (!timers)
 		return;
-	/* in the heap, or alone on the list of those that are about to be called */
 	unlink_timer(t);
 	children = meld_all(t->child);
 	t->child = NULL;
@@ -142,27 +141,16 @@ void base_timer_stop(struct base_timer *t)
 
 /* ---- running ---- */
 
-/* Moves what is due to timers->running, in order. */
-static void collect_due(struct base_timers *timers, uint64_t now)
-{
-	struct base_timer **end = &timers->running, *t;
-
-	while ((t = timers->root) && t->due_ns <= now) {
-		base_timer_stop(t);
-		t->timers = timers;
-		link_first(end, t);
-		end = &t->next;
-	}
-}
-
 void base_timers_run(struct base_timers *timers)
 {
+	const uint64_t now = base_timers_now(timers), serial = timers->serial;
 	struct base_timer *t;
 
-	collect_due(timers, base_timers_now(timers));
-	while ((t = timers->running)) {
+	while ((t = timers->root) && t->due_ns <= now && t->serial < serial) {
 		base_timer_stop(t);
 		t->due(t);
+		if (base_timers_now(timers) - now >= BASE_TIMERS_TURN_NS)
+			break;
 	}
 	timers->asked_ns = BASE_TIMER_NEVER;
 	ask_to_wake(timers);

@@ -38,9 +38,8 @@ struct base_clock {
 
 struct base_timers {
 	struct base_clock clock;
-	struct base_timer *root;    /* of a heap: a parent is due before its children */
-	struct base_timer *running; /* due, and about to be called */
-	uint64_t asked_ns;          /* of clock.wake() last; BASE_TIMER_NEVER: not since a run */
+	struct base_timer *root; /* of a heap: a parent is due before its children */
+	uint64_t asked_ns;       /* of clock.wake() last; BASE_TIMER_NEVER: not since a run */
 	uint64_t serial;
 };
 
@@ -81,9 +80,12 @@ void base_timer_set_sooner(struct base_timers *timers, struct base_timer *t, uin
 /* @t will not be called. It need not be set. */
 void base_timer_stop(struct base_timer *t);
 
+/* So long a run goes on at most: what is due as well, the next one calls, as others have a turn. */
+#define BASE_TIMERS_TURN_NS 500000
+
 /*
- * Calls what is due now. What is set meanwhile is not called before the next run, even if it is
- * due at once.
+ * Calls what is due now, for that long. What is set meanwhile is not called before the next run,
+ * even if it is due at once.
  */
 void base_timers_run(struct base_timers *timers);
 

@@ -218,6 +218,32 @@ static void the_earliest_time_is_asked_for_once(void **state)
 	base_timer_stop(&b.timer);
 }
 
+static void on_due_takes_time(struct base_timer *t)
+{
+	numbered_of(t)->f->now += BASE_TIMERS_TURN_NS / 4;
+	on_due(t);
+}
+
+static void a_run_leaves_to_the_next_one_what_takes_too_long(void **state)
+{
+	struct fixture *f = *state;
+	struct numbered n[10] = { 0 };
+
+	for (int i = 0; i < (int)ARRAY_SIZE(n); i++) {
+		n[i] = (struct numbered){ .f = f, .number = i };
+		base_timer_set(&f->timers, &n[i].timer, 10 + (uint64_t)i / 5, on_due_takes_time);
+	}
+	run_at(f, 20);
+	assert_int_equal(f->n_called, 4);
+	assert_int_equal(f->asked, 10); /* at once */
+	base_timers_run(&f->timers);
+	assert_int_equal(f->n_called, 8);
+	base_timers_run(&f->timers);
+	assert_int_equal(f->n_called, 10);
+	for (int i = 0; i < (int)ARRAY_SIZE(n); i++)
+		assert_int_equal(f->called[i], i);
+}
+
 /* Sets and stops many by chance, and holds what is called against a search through all. */
 static void many_timers_are_called_in_order(void **state)
 {
@@ -266,6 +292,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_set_meanwhile_waits_for_the_next_run, setup,
 		                                teardown),
 		cmocka_unit_test_setup_teardown(a_timer_that_is_about_to_be_called_can_be_stopped,
+		                                setup, teardown),
+		cmocka_unit_test_setup_teardown(a_run_leaves_to_the_next_one_what_takes_too_long,
 		                                setup, teardown),
 		cmocka_unit_test_setup_teardown(the_earliest_time_is_asked_for_once, setup,
 		                                teardown),
