@@ -854,6 +854,67 @@ static int ask_pd(int sock, uint32_t type, uint32_t handle, uint32_t domain)
 	return call(sock, type, &req, sizeof(req), &reply);
 }
 
+/* A request that takes a client's turn: those behind it in its datagram come later, in order. */
+static void what_is_behind_a_long_request_is_served_in_order(void **state)
+{
+	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
+	const uint32_t handle = open_first_hca(sock), other = open_first_hca(sock);
+	struct {
+		struct control_header header;
+		struct control_handle body;
+		uint32_t padding;
+		struct control_header header2;
+		struct control_pd body2;
+	} first = { .header = { .type = CONTROL_CLOSE_HCA,
+		                .status = CONTROL_FOLLOWED,
+		                .bytes = sizeof(first.body) },
+		    .body.handle = handle,
+		    .header2 = { .type = CONTROL_ALLOC_PD,
+		                 .status = CONTROL_FOLLOWED,
+		                 .bytes = sizeof(first.body2) },
+		    .body2 = { .hca_handle = other, .domain = 1 } };
+	struct control_packet last = { .header = { .type = CONTROL_CREATE_CHANNEL, .serial = 77 } };
+	struct control_packet reply;
+
+	(void)state;
+	for (uint32_t i = 1; i <= MOST_PDS; i++)
+		assert_int_equal(ask_pd(sock, CONTROL_ALLOC_PD, handle, i), 0);
+	assert_int_equal(ask_pd(sock, CONTROL_ALLOC_PD, other, UINT32_MAX), -ENOSPC);
+	assert_int_equal(control_send_behind(sock, &first, sizeof(first), &last), 0);
+	assert_int_equal(control_receive(sock, &reply), 0);
+	assert_int_equal(reply.header.serial, 77);
+	assert_int_equal(reply.header.status, 0);
+	control_close_fds(&reply);
+	assert_int_equal(ask_pd(sock, CONTROL_FREE_PD, other, 1), 0);
+	assert_int_equal(ask_pd(sock, CONTROL_FREE_PD, other, 2), -EINVAL);
+	/* nobody is there any more for the rest */
+	for (uint32_t i = 1; i <= MOST_PDS; i++)
+		assert_int_equal(ask_pd(sock, CONTROL_ALLOC_PD, other, i), 0);
+	first.body.handle = other;
+	assert_int_equal(control_send_behind(sock, &first, sizeof(first), &last), 0);
+	close(sock);
+	for (double end = now() + SECONDS; count_pds() && now() < end;)
+		wait_a_little();
+	assert_int_equal(count_pds(), 0);
+}
+
+static void an_hca_with_a_shared_receive_queue_stays_open(void **state)
+{
+	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
+	const uint32_t handle = open_first_hca(sock);
+	const struct control_create_srq req = { .hca_handle = handle, .max_wr = 4, .max_sge = 1 };
+	struct control_packet reply;
+	struct control_handle srq;
+
+	(void)state;
+	assert_int_equal(call(sock, CONTROL_CREATE_SRQ, &req, sizeof(req), &reply), 0);
+	srq.handle = ((const struct control_create_srq_reply *)reply.body)->srq;
+	assert_int_equal(call(sock, CONTROL_CLOSE_HCA, &handle, sizeof(handle), &reply), -EBUSY);
+	assert_int_equal(call(sock, CONTROL_DESTROY_SRQ, &srq, sizeof(srq), &reply), 0);
+	assert_int_equal(call(sock, CONTROL_CLOSE_HCA, &handle, sizeof(handle), &reply), 0);
+	close(sock);
+}
+
 static void as_many_domains_as_are_shown_are_kept(void **state)
 {
 	int sock = greeted(CONTROL_ROLE_VERBS, NULL), other = greeted(CONTROL_ROLE_VERBS, NULL);
@@ -1741,6 +1802,8 @@ int main(int argc, char **argv)
 		TEST(who_posts_without_end_is_one_of_many),
 		TEST(rings_go_with_their_clients),
 		TEST(half_open_connections_keep_nobody_out),
+		TEST(an_hca_with_a_shared_receive_queue_stays_open),
+		TEST(what_is_behind_a_long_request_is_served_in_order),
 		TEST(as_many_domains_as_are_shown_are_kept),
 		TEST(a_daemon_out_of_descriptors_refuses_and_recovers),
 		TEST(a_process_out_of_descriptors_is_told_so_and_goes_on),

@@ -103,9 +103,13 @@ static struct daemon_qp *hidden_qp_of(const struct daemon_hca *h)
 static bool is_used(const struct daemon_hca *h)
 {
 	const struct daemon_qp_user *user;
+	const struct daemon_srq *srq;
 	const struct daemon_cq *cq;
 	const struct daemon_qp *qp;
 
+	LIST_FOREACH(srq, &h->holder->srqs, entry)
+	if (srq->hca == h)
+		return true;
 	LIST_FOREACH(cq, &h->holder->cqs, entry)
 	if (cq->hca == h)
 		return true;
