@@ -31,7 +31,7 @@
 
 /* ---- hello ---- */
 
-static void on_more_posts(struct base_timer *t);
+static void on_next_turn(struct base_timer *t);
 
 static void close_source(struct daemon_source *s)
 {
@@ -54,7 +54,7 @@ static void on_exit_of_process(struct daemon_source *s, uint32_t events)
 	daemon_objects_undo(c->all->objects, c->holds);
 	close_source(&c->exit_source);
 	if (c->posts.ring) /* it may have died before it told us */
-		base_timer_set_in(&c->all->loop->timers, &c->more_posts, 0, on_more_posts);
+		base_timer_set_in(&c->all->loop->timers, &c->next_turn, 0, on_next_turn);
 }
 
 /* A descriptor of the client's process, -1 if there is none. The kernel has it with the connection,
@@ -283,13 +283,19 @@ static int serve_later(struct daemon_client *c, const struct control_packet *req
 	return 0;
 }
 
+/* Again: nothing of it waits. */
+static void hear(struct daemon_client *c)
+{
+	if (daemon_source_watch(c->all->loop, &c->source, c->sock, EPOLLIN))
+		base_log_warning(daemon, "no memory: a client is not heard any more");
+}
+
 /* It is in no queue any more. */
 static void end_wait(struct daemon_client *c)
 {
 	free(c->later);
 	c->later = NULL;
-	if (daemon_source_watch(c->all->loop, &c->source, c->sock, EPOLLIN))
-		base_log_warning(daemon, "no memory: a client is not heard any more");
+	hear(c);
 }
 
 /* Serves the request, whose descriptors it closes, and replies, or has it wait. @failed: the status
@@ -325,9 +331,23 @@ static int serve_ahead(struct daemon_client *c, const struct control_packet *req
 	return reply.header.status > 0 ? -EPROTO : reply.header.status;
 }
 
-/* Serves all requests of a datagram, up to the first one that fails. Whether nobody waits for a
- * reply: the client is there then. */
-static bool answer_all(struct daemon_client *c, struct control_packet *request)
+/* Has the rest of the datagram served by the client's next turn; it is not heard meanwhile. False:
+ * there is no memory. */
+static bool put_off(struct daemon_client *c, const struct control_packet *request)
+{
+	c->rest = malloc(sizeof(*c->rest));
+	if (!c->rest)
+		return false;
+	*c->rest = *request;
+	daemon_source_stop(&c->source);
+	base_timer_set_in(&c->all->loop->timers, &c->next_turn, 0, on_next_turn);
+	return true;
+}
+
+/* Serves all requests of a datagram, up to the first one that fails; or until then, of
+ * base_now_ns(), and the others later. Whether all have been served, and nobody waits for a reply:
+ * the client is there then. */
+static bool answer_all(struct daemon_client *c, struct control_packet *request, uint64_t until)
 {
 	int failed = 0;
 	bool is_post;
@@ -335,6 +355,8 @@ static bool answer_all(struct daemon_client *c, struct control_packet *request)
 	while (request->behind) {
 		failed = failed ? failed : serve_ahead(c, request);
 		control_packet_next(request);
+		if (!failed && base_now_ns() >= until && put_off(c, request))
+			return false;
 	}
 	is_post = !request->header.serial;
 	answer(c, request, failed);
@@ -409,7 +431,9 @@ static int serve_posts(struct daemon_client *c, uint64_t until)
 		ret = control_posts_take(&c->posts, written, &request);
 		if (ret || request.header.serial)
 			return -EPROTO;
-		answer_all(c, &request);
+		answer_all(c, &request, until);
+		if (c->rest)
+			return -EAGAIN;
 		if (base_now_ns() >= until)
 			return c->posts.tail == written ? 0 : -EAGAIN;
 	}
@@ -420,22 +444,39 @@ static int serve_posts(struct daemon_client *c, uint64_t until)
 static void leave_posts(struct daemon_client *c)
 {
 	if (!control_posts_sleep(&c->posts))
-		base_timer_set_in(&c->all->loop->timers, &c->more_posts, 0, on_more_posts);
+		base_timer_set_in(&c->all->loop->timers, &c->next_turn, 0, on_next_turn);
 }
 
-static void on_more_posts(struct base_timer *t)
+/* Goes on with the datagram of which something is left. False: the client is gone. */
+static bool serve_rest(struct daemon_client *c, uint64_t until)
 {
-	struct daemon_client *c = container_of(t, struct daemon_client, more_posts);
+	const struct daemon_clients *all = c->all;
+	const uint32_t id = c->id;
+	struct control_packet rest = *c->rest;
 
-	if (serve_posts(c, base_now_ns() + TURN_NS) == -EPROTO)
+	free(c->rest);
+	c->rest = NULL;
+	hear(c);
+	answer_all(c, &rest, until);
+	return base_idtable_get(&all->ids, id) == c;
+}
+
+static void on_next_turn(struct base_timer *t)
+{
+	struct daemon_client *c = container_of(t, struct daemon_client, next_turn);
+	const uint64_t until = base_now_ns() + TURN_NS;
+
+	if ((c->rest && !serve_rest(c, until)) || c->rest || !c->posts.ring)
+		return;
+	if (serve_posts(c, until) == -EPROTO)
 		daemon_client_free(c);
-	else
+	else if (!c->rest)
 		leave_posts(c);
 }
 
 /* Serves what comes next. False: nothing has come, or somebody waits for the reply, and asks for
  * nothing more meanwhile; the client may be gone then. */
-static bool serve_next(struct daemon_client *c)
+static bool serve_next(struct daemon_client *c, uint64_t until)
 {
 	struct control_packet request;
 	int ret = control_receive(c->sock, &request);
@@ -453,7 +494,7 @@ static bool serve_next(struct daemon_client *c)
 		daemon_client_free(c);
 		return false;
 	}
-	is_post = answer_all(c, &request);
+	is_post = answer_all(c, &request, until);
 	if (!is_post || c->later)
 		return false;
 	if (request.header.type != CONTROL_POSTED || !c->posts.ring)
@@ -477,7 +518,7 @@ static void on_request(struct daemon_source *s, uint32_t events)
 		return;
 	/* the first datagram was there before; posts ahead of a second datagram have not been
 	 * served yet */
-	while (serve_next(c) && !c->posts.ring && n++ < TURN && base_now_ns() < until)
+	while (serve_next(c, until) && !c->posts.ring && n++ < TURN && base_now_ns() < until)
 		;
 }
 
@@ -617,8 +658,11 @@ void daemon_client_free(struct daemon_client *c)
 		control_close_fds(&c->later->reply);
 		end_wait(c);
 	}
+	if (c->rest)
+		control_close_fds(c->rest);
+	free(c->rest);
 	tell(c, "gone");
-	base_timer_stop(&c->more_posts);
+	base_timer_stop(&c->next_turn);
 	control_posts_unmap(c->posts.ring);
 	if (c->cm)
 		cm_client_free(all->cm, c->cm);

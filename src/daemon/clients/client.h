@@ -55,9 +55,11 @@ struct daemon_client {
 	struct daemon_holder *holds;
 	struct cm_client *cm; /* once it has asked for something of rdma_cm's */
 	struct control_posts_reader posts;
-	struct base_timer more_posts; /* it has posted more than has been served */
-	struct daemon_later *later;   /* its request that waits; it is not heard meanwhile */
-	bool collected;               /* the next one has waited for counters */
+	struct control_packet *rest; /* of a datagram, whose other requests took all of its turn; it
+	                                is not heard meanwhile */
+	struct base_timer next_turn; /* for the rest, or for what has been posted and not served */
+	struct daemon_later *later;  /* its request that waits; it is not heard meanwhile */
+	bool collected;              /* the next one has waited for counters */
 };
 
 /* Has them served, by rows that modules add to ->requests. */
