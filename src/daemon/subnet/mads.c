@@ -9,8 +9,11 @@
 #include "daemon/subnet/mads.h"
 #include "fabric/model/flow_state.h"
 
-#define AT_ONCE   1024 /* MADs, before others have their turn; */
-#define MOST_WORK 4096 /* fewer if trees and flows (fabric_flows.work) follow them */
+/* What is sent before others have their turn: so many MADs, for so long, with so much work of trees
+ * and flows (fabric_flows.work) that follow them. */
+#define AT_ONCE   1024
+#define TURN_NS   (2 * DAEMON_NS_PER_MS)
+#define MOST_WORK 4096
 
 struct daemon_mad {
 	STAILQ_ENTRY(daemon_mad) entry;
@@ -68,6 +71,7 @@ void daemon_mads_send_soon(struct daemon_mads *mads)
 void daemon_mads_send(struct daemon_mads *mads)
 {
 	const uint64_t most = mads->f->flows->work + MOST_WORK;
+	const uint64_t until = base_now_ns() + TURN_NS;
 	struct daemon_mad *m;
 
 	if (mads->sending)
@@ -78,6 +82,8 @@ void daemon_mads_send(struct daemon_mads *mads)
 		STAILQ_REMOVE_HEAD(&mads->queue, entry);
 		fabric_mad_send(mads->f, m->from, &m->mad);
 		free(m);
+		if (base_now_ns() >= until)
+			break;
 	}
 	mads->sending = false;
 	daemon_mads_send_soon(mads);
