@@ -8,12 +8,12 @@
 #include <endian.h>
 #include <infiniband/umad_cm.h>
 #include <infiniband/umad_sa.h>
-#include <infiniband/umad_sm.h>
 #include <infiniband/umad_str.h>
 #include <infiniband/umad_types.h>
 
 #include "api/umad/umad.h"
 #include "base/util.h"
+#include "wire/mad_name.h"
 
 #define UNKNOWN        "<unknown>"
 #define UNKNOWN_METHOD "<unknown" /* so it is */
@@ -40,27 +40,6 @@ static const struct name classes[] = {
 	{ UMAD_CLASS_CONG_MGMT, "CongestionManagment" },
 };
 
-static const struct name methods[] = {
-	{ UMAD_METHOD_GET, "Get" },
-	{ UMAD_METHOD_SET, "Set" },
-	{ UMAD_METHOD_GET_RESP, "GetResp" },
-	{ UMAD_METHOD_SEND, "Send" },
-	{ UMAD_METHOD_TRAP, "Trap" },
-	{ UMAD_METHOD_REPORT, "Report" },
-	{ UMAD_METHOD_REPORT_RESP, "ReportResp" },
-	{ UMAD_METHOD_TRAP_REPRESS, "TrapRepress" },
-};
-
-static const struct name sa_methods[] = {
-	{ UMAD_SA_METHOD_GET_TABLE, "GetTable" },
-	{ UMAD_SA_METHOD_GET_TABLE_RESP, "GetTableResp" },
-	{ UMAD_SA_METHOD_DELETE, "Delete" },
-	{ UMAD_SA_METHOD_DELETE_RESP, "DeleteResp" },
-	{ UMAD_SA_METHOD_GET_MULTI, "GetMulti" },
-	{ UMAD_SA_METHOD_GET_MULTI_RESP, "GetMultiResp" },
-	{ UMAD_SA_METHOD_GET_TRACE_TABLE, "GetTraceTable" },
-};
-
 static const struct name statuses[] = {
 	{ UMAD_STATUS_BAD_VERSION, "Bad Version" },
 	{ UMAD_STATUS_METHOD_NOT_SUPPORTED, "Method not supported" },
@@ -84,54 +63,6 @@ static const struct name attributes[] = {
 	{ UMAD_ATTR_CLASS_PORT_INFO, "Class Port Info" },
 	{ UMAD_ATTR_NOTICE, "Notice" },
 	{ UMAD_ATTR_INFORM_INFO, "Inform Info" },
-};
-
-static const struct name sm_attributes[] = {
-	{ UMAD_SM_ATTR_NODE_DESC, "NodeDescription" },
-	{ UMAD_SM_ATTR_NODE_INFO, "NodeInfo" },
-	{ UMAD_SM_ATTR_SWITCH_INFO, "SwitchInfo" },
-	{ UMAD_SM_ATTR_GUID_INFO, "GUIDInfo" },
-	{ UMAD_SM_ATTR_PORT_INFO, "PortInfo" },
-	{ UMAD_SM_ATTR_PKEY_TABLE, "P_KeyTable" },
-	{ UMAD_SM_ATTR_SLVL_TABLE, "SLtoVLMappingTable" },
-	{ UMAD_SM_ATTR_VL_ARB_TABLE, "VLArbitrationTable" },
-	{ UMAD_SM_ATTR_LINEAR_FT, "LinearForwardingTable" },
-	{ UMAD_SM_ATTR_RANDOM_FT, "RandomForwardingTable" },
-	{ UMAD_SM_ATTR_MCAST_FT, "MulticastForwardingTable" },
-	{ UMAD_SM_ATTR_SM_INFO, "SMInfo" },
-	{ UMAD_SM_ATTR_VENDOR_DIAG, "VendorDiag" },
-	{ UMAD_SM_ATTR_LED_INFO, "LedInfo" },
-	{ UMAD_SM_ATTR_LINK_SPD_WIDTH_TABLE, "LinkSpeedWidthPairsTable" },
-	{ UMAD_SM_ATTR_VENDOR_MADS_TABLE, "VendorSpecificMadsTable" },
-	{ UMAD_SM_ATTR_HIERARCHY_INFO, "HierarchyInfo" },
-	{ UMAD_SM_ATTR_CABLE_INFO, "CableInfo" },
-	{ UMAD_SM_ATTR_PORT_INFO_EXT, "PortInfoExtended" },
-};
-
-static const struct name sa_attributes[] = {
-	{ UMAD_SA_ATTR_NODE_REC, "NodeRecord" },
-	{ UMAD_SA_ATTR_PORT_INFO_REC, "PortInfoRecord" },
-	{ UMAD_SA_ATTR_SLVL_REC, "SLtoVLMappingTableRecord" },
-	{ UMAD_SA_ATTR_SWITCH_INFO_REC, "SwitchInfoRecord" },
-	{ UMAD_SA_ATTR_LINEAR_FT_REC, "LinearForwardingTableRecord" },
-	{ UMAD_SA_ATTR_RANDOM_FT_REC, "RandomForwardingTableRecord" },
-	{ UMAD_SA_ATTR_MCAST_FT_REC, "MulticastForwardingTableRecord" },
-	{ UMAD_SA_ATTR_SM_INFO_REC, "SMInfoRecord" },
-	{ UMAD_SA_ATTR_INFORM_INFO_REC, "InformInfoRecord" },
-	{ UMAD_SA_ATTR_LINK_REC, "LinkRecord" },
-	{ UMAD_SA_ATTR_GUID_INFO_REC, "GuidInfoRecord" },
-	{ UMAD_SA_ATTR_SERVICE_REC, "ServiceRecord" },
-	{ UMAD_SA_ATTR_PKEY_TABLE_REC, "P_KeyTableRecord" },
-	{ UMAD_SA_ATTR_PATH_REC, "PathRecord" },
-	{ UMAD_SA_ATTR_VL_ARB_REC, "VLArbitrationTableRecord" },
-	{ UMAD_SA_ATTR_MCMEMBER_REC, "MCMemberRecord" },
-	{ UMAD_SA_ATTR_TRACE_REC, "TraceRecord" },
-	{ UMAD_SA_ATTR_MULTI_PATH_REC, "MultiPathRecord" },
-	{ UMAD_SA_ATTR_SERVICE_ASSOC_REC, "ServiceAssociationRecord" },
-	{ UMAD_SA_ATTR_LINK_SPD_WIDTH_TABLE_REC, "LinkSpeedWidthPairsTableRecord" },
-	{ UMAD_SA_ATTR_HIERARCHY_INFO_REC, "HierarchyInfoRecord" },
-	{ UMAD_SA_ATTR_CABLE_INFO_REC, "CableInfoRecord" },
-	{ UMAD_SA_ATTR_PORT_INFO_EXT_REC, "PortInfoExtendedRecord" },
 };
 
 static const struct name cm_attributes[] = {
@@ -177,12 +108,8 @@ const char *umad_class_str(uint8_t mgmt_class)
 
 const char *umad_method_str(uint8_t mgmt_class, uint8_t method)
 {
-	const char *text = NULL;
+	const char *text = wire_mad_method_name(mgmt_class, method);
 
-	if (mgmt_class == UMAD_CLASS_SUBN_ADM)
-		text = find(method, TABLE(sa_methods));
-	if (!text)
-		text = find(method, TABLE(methods));
 	return text ? text : UNKNOWN_METHOD;
 }
 
@@ -210,21 +137,13 @@ const char *umad_sa_mad_status_str(__be16 status)
 const char *umad_attribute_str(uint8_t mgmt_class, __be16 be_attr_id)
 {
 	unsigned id = be16toh(be_attr_id);
-	const char *text = NULL;
+	const char *text = find(id, TABLE(attributes));
 
-	switch (mgmt_class) {
-	case UMAD_CLASS_SUBN_LID_ROUTED:
-	case UMAD_CLASS_SUBN_DIRECTED_ROUTE:
-		text = find(id, TABLE(sm_attributes));
-		break;
-	case UMAD_CLASS_SUBN_ADM:
-		text = find(id, TABLE(sa_attributes));
-		break;
-	case UMAD_CLASS_CM:
+	if (mgmt_class == UMAD_CLASS_SUBN_ADM && id == UMAD_SA_ATTR_GUID_INFO_REC)
+		return "GuidInfoRecord";
+	if (!text && mgmt_class == UMAD_CLASS_CM)
 		text = find(id, TABLE(cm_attributes));
-		break;
-	}
-	if (!text)
-		text = find(id, TABLE(attributes));
+	else if (!text && mgmt_class != UMAD_CLASS_PERF_MGMT)
+		text = wire_mad_attribute_name(mgmt_class, (uint16_t)id);
 	return text ? text : UNKNOWN;
 }
