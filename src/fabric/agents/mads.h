@@ -38,7 +38,7 @@ struct fabric_mad {
 /*
  * What happened to MADs; a response counts as one more MAD. None is lost without a trace:
  *
- *	sent = delivered + roce + no_route + bad_path + bad_p_key
+ *	sent = delivered + roce + no_route + bad_path + bad_p_key + faulty
  *	delivered = answered + accepted + repressed + bad_m_key + bad_cc_key + unwanted
  */
 struct fabric_mad_stats {
@@ -48,6 +48,7 @@ struct fabric_mad_stats {
 	uint64_t no_route;  /* no table entry, a link down, a path that leads out of the fabric */
 	uint64_t bad_path;  /* hop pointer and count that no path has */
 	uint64_t bad_p_key;
+	uint64_t faulty;    /* lost as the gate said */
 	uint64_t answered;  /* an agent responded */
 	uint64_t accepted;  /* by the sink's deliver() */
 	uint64_t repressed; /* TrapRepress: responses to traps */
@@ -81,6 +82,8 @@ enum fabric_mad_fate {
 	FABRIC_MAD_BAD_M_KEY,
 	FABRIC_MAD_BAD_CC_KEY,
 	FABRIC_MAD_UNWANTED,
+	FABRIC_MAD_FAULTY, /* the gate lost it */
+	FABRIC_MAD_HELD,   /* the gate has it */
 };
 
 /* A MAD whose way has ended. */
@@ -98,6 +101,18 @@ struct fabric_mad_tap {
 	void *arg;
 };
 
+/*
+ * Judges each MAD, responses as well, before it is delivered at @at, or, if @at is NULL, sent to
+ * the network: for rules of faults. FABRIC_MAD_DELIVERED: it goes on. FABRIC_MAD_FAULTY: it is
+ * lost. FABRIC_MAD_HELD: it is nowhere, and comes by fabric_mad_land() later. A NULL function: all
+ * go on.
+ */
+struct fabric_mad_gate {
+	enum fabric_mad_fate (*judge)(void *arg, struct fabric_port *from, struct fabric_port *at,
+	                              const struct fabric_mad *mad);
+	void *arg;
+};
+
 /* The clock. Members may be NULL: then time stands still. */
 struct fabric_clock {
 	uint64_t (*now_ns)(void *arg); /* monotonic time, ns */
@@ -112,6 +127,7 @@ struct fabric_mads {
 	struct fabric_mad_sink sink;
 	struct fabric_clock clock;
 	struct fabric_mad_tap tap;
+	struct fabric_mad_gate gate;
 	struct fabric_mad_stats stats;
 	LIST_HEAD(, fabric_trap) traps; /* traps.c: those without TrapRepress yet */
 	uint64_t n_traps;
@@ -152,6 +168,11 @@ void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fa
 
 /* Delivers a copy of @mad, which the Ethernet port @at received from the network; as above. */
 void fabric_mad_input(struct fabric *f, struct fabric_port *at, const struct fabric_mad *mad);
+
+/* Delivers a copy of @mad as the gate was about to let it, by the same @from and @at, unless the
+ * link to @at is down by now. */
+void fabric_mad_land(struct fabric *f, struct fabric_port *from, struct fabric_port *at,
+                     const struct fabric_mad *mad);
 
 /*
  * Writes the shortest directed route from HCA port @from to HCA port @to to @smp's initial path

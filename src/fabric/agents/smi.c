@@ -197,6 +197,23 @@ static struct fabric_port *follow_lid(struct fabric *f, struct fabric_port *at, 
 	return no_route(f);
 }
 
+/* ---- rules of faults ---- */
+
+/* Whether the gate lets @mad go on. What it holds counts as sent when it lands. */
+static bool pass_gate(struct fabric *f, struct fabric_port *from, struct fabric_port *at,
+                      const struct fabric_mad *mad)
+{
+	const struct fabric_mad_gate *gate = &f->mads->gate;
+	enum fabric_mad_fate fate =
+	        gate->judge ? gate->judge(gate->arg, from, at, mad) : FABRIC_MAD_DELIVERED;
+
+	f->mads->stats.faulty += fate == FABRIC_MAD_FAULTY;
+	f->mads->stats.sent -= fate == FABRIC_MAD_HELD;
+	return fate == FABRIC_MAD_DELIVERED;
+}
+
+/* ---- by GID ---- */
+
 /* Packets from an Ethernet port go by GID: to a port of this fabric, or to the network. */
 static struct fabric_port *route_ethernet(struct fabric *f, struct fabric_port *from,
                                           const struct fabric_mad *mad)
@@ -209,6 +226,8 @@ static struct fabric_port *route_ethernet(struct fabric *f, struct fabric_port *
 	to = fabric_ethernet_find(f, from, &mad->dgid);
 	if (to || !sink->roce)
 		return to ? to : no_route(f);
+	if (!pass_gate(f, from, NULL, mad))
+		return NULL;
 	f->mads->stats.roce++;
 	sink->roce(sink->arg, from, mad);
 	return NULL;
@@ -417,7 +436,9 @@ static struct fabric_port *carry(struct fabric *f, struct fabric_port *from, str
 		return NULL;
 	}
 	at = route(f, from, mad, pkey);
-	return at && check_pkey(f, fabric_own_port(at), mad, pkey) ? at : NULL;
+	return at && check_pkey(f, fabric_own_port(at), mad, pkey) && pass_gate(f, from, at, mad)
+	               ? at
+	               : NULL;
 }
 
 /*
@@ -452,6 +473,10 @@ static enum fabric_mad_fate fate_of(const struct fabric_mad_stats *before,
 		return FABRIC_MAD_BAD_PATH;
 	if (after->no_route != before->no_route)
 		return FABRIC_MAD_NO_ROUTE;
+	if (after->faulty != before->faulty)
+		return FABRIC_MAD_FAULTY;
+	if (after->sent == before->sent)
+		return FABRIC_MAD_HELD;
 	return after->unwanted != before->unwanted ? FABRIC_MAD_UNWANTED : FABRIC_MAD_DELIVERED;
 }
 
@@ -485,15 +510,37 @@ void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fa
 		from = f->mads->tap.see ? send_seen(f, from, &mad) : send_unseen(f, from, &mad);
 }
 
-void fabric_mad_input(struct fabric *f, struct fabric_port *at, const struct fabric_mad *came)
+/* A copy of @came has come to @at, which sends the response if there is one. */
+static void come_to(struct fabric *f, struct fabric_port *at, const struct fabric_mad *came)
 {
 	struct fabric_mad mad = *came;
 
-	f->mads->stats.sent++;
 	if (!arrive(f, at, &mad))
 		return;
-	turn_round(at, &mad);
+	turn_round(fabric_own_port(at), &mad);
 	fabric_mad_send(f, at, &mad);
+}
+
+void fabric_mad_input(struct fabric *f, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	f->mads->stats.sent++;
+	come_to(f, at, mad);
+}
+
+void fabric_mad_land(struct fabric *f, struct fabric_port *from, struct fabric_port *at,
+                     const struct fabric_mad *mad)
+{
+	const struct fabric_mad_sink *sink = &f->mads->sink;
+
+	f->mads->stats.sent++;
+	if (!at) {
+		f->mads->stats.roce++;
+		sink->roce(sink->arg, from, mad);
+	} else if (at->num && at->state == IB_PORT_DOWN) {
+		no_route(f);
+	} else {
+		come_to(f, at, mad);
+	}
 }
 
 void fabric_mads_fini(struct fabric *f)

@@ -559,6 +559,89 @@ static void what_becomes_of_a_mad_is_seen(void **state)
 	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_BAD_M_KEY);
 }
 
+/* ---- a gate ---- */
+
+struct gate {
+	enum fabric_mad_fate says;
+	unsigned n; /* judged */
+	struct fabric_port *from, *at;
+	struct fabric_mad mad;
+};
+
+static enum fabric_mad_fate judge(void *arg, struct fabric_port *from, struct fabric_port *at,
+                                  const struct fabric_mad *mad)
+{
+	struct gate *g = arg;
+
+	g->n++;
+	g->from = from;
+	g->at = at;
+	g->mad = *mad;
+	return g->says;
+}
+
+/* Each MAD that was sent is one of these: mads.h. */
+static void assert_none_is_missing(const struct lab *l)
+{
+	const struct fabric_mad_stats *s = &l->f->mads->stats;
+
+	assert_int_equal(s->sent, s->delivered + s->roce + s->no_route + s->bad_path +
+	                                  s->bad_p_key + s->faulty);
+}
+
+static void a_gate_may_lose_a_mad(void **state)
+{
+	struct lab *l = *state;
+	struct gate g = { .says = FABRIC_MAD_FAULTY };
+	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_DEV_MGT, MAD_SEND);
+
+	l->f->mads->gate = (struct fabric_mad_gate){ judge, &g };
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_FAULTY);
+	assert_int_equal(g.n, 1);
+	assert_ptr_equal(g.from, lab_host(l, 0));
+	assert_ptr_equal(g.at, lab_host(l, 1));
+	assert_int_equal(l->n_got, 0);
+	assert_none_is_missing(l);
+	g.says = FABRIC_MAD_DELIVERED;
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_DELIVERED);
+	assert_int_equal(l->n_got, 1);
+	assert_none_is_missing(l);
+}
+
+static void a_request_that_was_held_gets_its_response(void **state)
+{
+	struct lab *l = *state;
+	struct gate g = { .says = FABRIC_MAD_HELD };
+	struct fabric_mad mad = node_info(PATH(1, TO_RIGHT, TO_RIGHT, TO_HOST)), held;
+
+	l->f->mads->gate = (struct fabric_mad_gate){ judge, &g };
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_HELD);
+	assert_int_equal(l->n_got, 0);
+	assert_none_is_missing(l);
+	held = g.mad;
+	g.says = FABRIC_MAD_DELIVERED;
+	fabric_mad_land(l->f, g.from, g.at, &held);
+	assert_int_equal(g.n, 2); /* the response is another MAD */
+	assert_int_equal(l->n_got, 1);
+	assert_ptr_equal(l->at, lab_host(l, 0));
+	assert_none_is_missing(l);
+}
+
+static void a_mad_is_held_longer_than_its_link_is_up(void **state)
+{
+	struct lab *l = *state;
+	struct gate g = { .says = FABRIC_MAD_HELD };
+	struct fabric_mad mad = node_info(PATH(1, TO_RIGHT, TO_RIGHT, TO_HOST));
+
+	l->f->mads->gate = (struct fabric_mad_gate){ judge, &g };
+	fabric_mad_send(l->f, lab_host(l, 0), &mad);
+	assert_int_equal(fabric_link_set(l->f, lab_host(l, 1), false), 0);
+	fabric_mad_land(l->f, g.from, g.at, &g.mad);
+	assert_int_equal(l->n_got, 0);
+	assert_int_equal(l->f->mads->stats.no_route, 1);
+	assert_none_is_missing(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -597,6 +680,9 @@ int main(void)
 		LAB_TEST(an_smp_that_nobody_wants_is_refused_along_its_path),
 		LAB_TEST(request_and_response_are_seen_as_they_arrive),
 		ACTIVE_TEST(what_becomes_of_a_mad_is_seen),
+		ACTIVE_TEST(a_gate_may_lose_a_mad),
+		LAB_TEST(a_request_that_was_held_gets_its_response),
+		LAB_TEST(a_mad_is_held_longer_than_its_link_is_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
