@@ -509,7 +509,7 @@ static int make_ready(struct daemon_detour *d)
 /* Rules judge all packets, so that they count alike whatever is captured. */
 static bool has_rules(const struct daemon_detour *d)
 {
-	return d->rules.n > d->rules.n_calls + d->rules.n_links;
+	return d->rules.n > d->rules.n_calls + d->rules.n_links + d->rules.n_mads;
 }
 
 static bool takes_flow(void *arg, const struct fabric_flow *flow)
@@ -546,6 +546,7 @@ static int adapt(struct daemon_detour *d)
 	                      memory_order_relaxed);
 	if (ret)
 		return ret;
+	daemon_late_mads_adapt(&d->late_mads);
 	choose_connections(d);
 	d->f->flows->detour =
 	        (struct fabric_flow_detour){ .takes = d->landing.is_ready ? takes_flow : NULL,
@@ -709,6 +710,9 @@ void daemon_detour_init(struct daemon_detour *d, struct daemon_requests *all)
 	d->bad_links = (struct daemon_bad_links){
 		.f = d->f, .loop = d->loop, .subnet = d->subnet, .rules = &d->rules
 	};
+	d->late_mads =
+	        (struct daemon_late_mads){ .f = d->f, .loop = d->loop, .rules = &d->rules };
+	daemon_late_mads_init(&d->late_mads);
 	d->landing.f = d->f;
 	d->landing.self = d->self;
 	d->landing.roce = d->roce;
@@ -747,6 +751,7 @@ void daemon_detour_stop(struct daemon_detour *d)
 	drop_all(&d->held);
 	drop_all(&d->held_for_next);
 	daemon_bad_links_stop(&d->bad_links);
+	daemon_late_mads_stop(&d->late_mads);
 	daemon_rules_fini(&d->rules);
 	daemon_landing_close(&d->landing);
 }

@@ -19,6 +19,7 @@
 #include "daemon/core/loop.h"
 #include "daemon/detour/bad_links.h"
 #include "daemon/detour/landing.h"
+#include "daemon/detour/late_mads.h"
 #include "daemon/detour/rules.h"
 #include "daemon/network/wires.h"
 #include "daemon/subnet/capture.h"
@@ -36,6 +37,7 @@ struct daemon_detour {
 	struct daemon_subnet *subnet;
 	struct daemon_rules rules;
 	struct daemon_bad_links bad_links;
+	struct daemon_late_mads late_mads;
 	struct daemon_landing landing;
 	struct base_hash ends; /* sockets of processes: struct daemon_detour_end */
 	TAILQ_HEAD(daemon_parcels, daemon_parcel) waiting; /* their turn is next */

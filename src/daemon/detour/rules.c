@@ -159,6 +159,15 @@ static int read_opcode(struct reading *r)
 	return wrong(r, "not an opcode, as in RC_SEND_ONLY or RC_ACKNOWLEDGE");
 }
 
+static int read_mad(struct reading *r)
+{
+	r->rule->has_mad = true;
+	return wire_mad_kind_parse(r->value, &r->rule->mad)
+	               ? 0
+	               : wrong(r, "not the name of a MAD, as in REQ, SubnAdmSet(MCMemberRecord), "
+	                          "SubnGet or *");
+}
+
 /* +N, counted from the connection's first PSN on; +N/M: the one of each M packets. */
 static int read_psn_from_first(struct reading *r)
 {
@@ -401,6 +410,7 @@ static const struct {
 	{ "link", read_link, 0 },
 	{ "group", read_group, 0 },
 	{ "opcode", read_opcode, 0 },
+	{ "mad", read_mad, 0 },
 	{ "psn", read_psn, 0 },
 	{ "round", read_round, 0 },
 	{ "nth", read_nth, 0 },
@@ -501,6 +511,18 @@ static const char *wrong_with_link(const struct daemon_rule *r)
 	return NULL;
 }
 
+/* Of a rule about MADs: what is wrong with it, or NULL. */
+static const char *wrong_with_mad(const struct daemon_rule *r)
+{
+	if (r->fault & ~(DAEMON_FAULT_DROP | DAEMON_FAULT_DELAY | DAEMON_FAULT_DUPLICATE))
+		return "what happens to a MAD is drop, loss=, delay= or duplicate";
+	if (r->from_qpn || r->from_nth || r->to_qpn || r->to_nth || r->link || r->has_group ||
+	    r->opcode || r->psn || r->round)
+		return "of MADs a rule chooses by mad=, host=, to=HOST:*, nth=, count=, chance=, "
+		       "after= and until=";
+	return NULL;
+}
+
 /* What is wrong with the choices of the rule, all words of which have been read; or NULL. */
 static const char *wrong_with(const struct daemon_rule *r)
 {
@@ -512,11 +534,13 @@ static const char *wrong_with(const struct daemon_rule *r)
 		return "wr_id= is of completions that are made up: made=";
 	if (r->until_ns && r->until_ns <= r->after_ns)
 		return "the rule ends before it begins: until= more than after=";
-	if (daemon_rule_is_about_link(r))
+	if (daemon_rule_is_about_link(r) && !r->has_mad)
 		return wrong_with_link(r);
 	if (r->every_ns)
 		return "every= is of errors=, recoveries= and flap=; packets and calls come when "
 		       "they come";
+	if (r->has_mad)
+		return wrong_with_mad(r);
 	if (has_wrong_choice(r))
 		return "of calls a rule chooses by host= or qp=, nth=, count=, chance=, after= "
 		       "and until=; of registrations not by a queue pair";
@@ -590,6 +614,7 @@ int daemon_rules_add(struct daemon_rules *rules, const char *text, uint64_t now_
 	rules->n++;
 	rules->n_calls += is_about_calls(r.rule);
 	rules->n_links += daemon_rule_is_about_link(r.rule);
+	rules->n_mads += r.rule->has_mad;
 	TAILQ_INSERT_TAIL(&rules->all, r.rule, entry);
 	*out = r.rule;
 	return 0;
@@ -608,6 +633,7 @@ bool daemon_rules_remove(struct daemon_rules *rules, unsigned number)
 		rules->n--;
 		rules->n_calls -= is_about_calls(rule);
 		rules->n_links -= daemon_rule_is_about_link(rule);
+		rules->n_mads -= rule->has_mad;
 		free(rule);
 	}
 	if (!rules->n)
@@ -670,6 +696,8 @@ static bool reaches_host(const struct daemon_rules *rules, const struct daemon_r
 /* Whether the packet can meet that at all. A NAK is the responder's, which another machine has. */
 static bool can_be(const struct daemon_rule *r, const struct daemon_rule_packet *p)
 {
+	if (r->has_mad)
+		return false;
 	if (r->fault == DAEMON_FAULT_NAK)
 		return wire_opcode_transport(p->opcode) == WIRE_TRANSPORT_RC &&
 		       (wire_opcodes[p->opcode].flags & WIRE_OPCODE_REQUEST) && !p->leaves;
@@ -872,6 +900,32 @@ const struct daemon_rule *daemon_rules_judge_call(struct daemon_rules *rules, un
 			last = r;
 	}
 	return last;
+}
+
+/* Whether the port is of that host, if the rule names one. */
+static bool is_of_host(const struct daemon_rules *rules, unsigned host, const struct fabric_port *p)
+{
+	return !host || (p && p->node->type == FABRIC_HCA && host_of(rules, p) == host);
+}
+
+struct daemon_verdict daemon_rules_judge_mad(struct daemon_rules *rules,
+                                             const struct fabric_port *from,
+                                             const struct fabric_port *to, const uint8_t *mad,
+                                             uint64_t now_ns)
+{
+	struct daemon_verdict v = { .faults = 0 };
+	struct daemon_rule *r;
+
+	TAILQ_FOREACH(r, &rules->all, entry)
+	{
+		if (!r->has_mad || !wire_mad_is(&r->mad, mad) || !is_its_time(r, now_ns) ||
+		    !is_of_host(rules, r->from_host, from) || !is_of_host(rules, r->to_host, to) ||
+		    !daemon_rule_fires(rules, r))
+			continue;
+		v.faults |= r->fault;
+		v.delay_ns += r->delay_ns;
+	}
+	return v;
 }
 
 struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,

@@ -20,12 +20,17 @@
  *
  *     link=sw1:3 width=1x             link=sw1:3 errors=5 every=1s      link=h2:1 flap=20ms
  *
+ * Or about management datagrams, which no other rule concerns:
+ *
+ *     mad=REP host=h1 nth=1 drop      mad=SubnAdmSet(MCMemberRecord) loss=10% seed=2
+ *
  * Who writes a rule before there are queue pairs numbers these, and their packets, from the first
  * one on (daemon_rules_begins(), rounds.h):
  *
  *     qp=h1:#2 psn=+4/1000 round=1 drop
  *
- * No system call: what a rule says is done by others (detour.h, api/verbs/faults.h, bad_links.h).
+ * No system call: what a rule says is done by others (detour.h, api/verbs/faults.h, bad_links.h,
+ * late_mads.h).
  */
 #ifndef DAEMON_RULES_H
 #define DAEMON_RULES_H
@@ -39,6 +44,7 @@
 #include "daemon/detour/rounds.h"
 #include "fabric/forwarding/mcast_path.h"
 #include "wire/ib.h"
+#include "wire/mad_name.h"
 
 struct fabric;
 struct fabric_mcast_path;
@@ -80,6 +86,8 @@ struct daemon_rule {
 	bool has_group;
 	struct ib_gid group;
 	unsigned opcode; /* 1 + the opcode */
+	bool has_mad;    /* it is about MADs of this kind */
+	struct wire_mad_kind mad;
 	/* which of these */
 	uint32_t psn;        /* 1 + the PSN */
 	bool psn_from_first; /* it counts from the connection's first PSN on */
@@ -115,7 +123,7 @@ struct daemon_rules {
 	                    there */
 	TAILQ_HEAD(, daemon_rule) all;
 	unsigned n, last_number;
-	unsigned n_calls, n_links; /* of these are about calls, and about links */
+	unsigned n_calls, n_links, n_mads; /* of these are about calls, links, and MADs */
 	struct daemon_rounds rounds;
 	const struct daemon_rule
 	        *losing[DAEMON_RULES]; /* that keep the packet that was judged last */
@@ -172,6 +180,13 @@ bool daemon_rule_fires(const struct daemon_rules *rules, struct daemon_rule *r);
  * @hca; @qpn 0: by no queue pair. NULL: nothing happens. Counts it. */
 const struct daemon_rule *daemon_rules_judge_call(struct daemon_rules *rules, unsigned kind,
                                                   uint32_t hca, uint32_t qpn, uint64_t now_ns);
+
+/* What happens to the MAD, of MAD_BYTES, from @from to @to, or if that is NULL to the network:
+ * drop, delay or duplicate; counts it. */
+struct daemon_verdict daemon_rules_judge_mad(struct daemon_rules *rules,
+                                             const struct fabric_port *from,
+                                             const struct fabric_port *to, const uint8_t *mad,
+                                             uint64_t now_ns);
 
 /* Where the packet that was judged last gets lost: a struct fabric_mishap's function and scratch.
  */

@@ -147,6 +147,7 @@ static const struct counter mads[] = {
 	  "connect requests that a listener had no room for, which come again: give rdma_listen() "
 	  "a "
 	  "larger backlog, and call rdma_get_cm_event() sooner" },
+	{ "mad_faulty", MADS(faulty), "MADs lost by a rule of umbel fault add mad=" },
 	{ "mad_no_memory", MADS(no_memory), "MADs lost as the daemon had no memory" },
 };
 

@@ -66,6 +66,8 @@ static const char *const notes[] = {
 	[FABRIC_MAD_BAD_M_KEY] = "dropped: bad M_Key",
 	[FABRIC_MAD_BAD_CC_KEY] = "dropped: bad CC_Key",
 	[FABRIC_MAD_UNWANTED] = "unwanted: nobody there receives it",
+	[FABRIC_MAD_FAULTY] = "fault: drop",
+	[FABRIC_MAD_HELD] = "fault: delay",
 };
 
 static uint16_t get16(const uint8_t *d)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What rules of faults (rules.h) do to management datagrams: they get lost, come later, or twice.
+ * All MADs of the fabric pass here while there is such a rule: those of programs, of the daemon's
+ * own connection manager, of agents, and responses. What the embedded subnet manager reads and
+ * writes by calls is no MAD.
+ */
+#ifndef DAEMON_LATE_MADS_H
+#define DAEMON_LATE_MADS_H
+
+#include <sys/queue.h>
+
+#include "daemon/core/loop.h"
+#include "daemon/detour/rules.h"
+
+struct daemon_late_mads {
+	struct fabric *f;
+	struct daemon_loop *loop;
+	struct daemon_rules *rules;
+	TAILQ_HEAD(, daemon_late_mad) held;
+	unsigned n;
+};
+
+/* f, loop and rules are set. */
+void daemon_late_mads_init(struct daemon_late_mads *late);
+
+/* There are other rules than before. */
+void daemon_late_mads_adapt(struct daemon_late_mads *late);
+
+/* What is held is lost. */
+void daemon_late_mads_stop(struct daemon_late_mads *late);
+
+#endif
