@@ -139,6 +139,18 @@ pair refused ib_write_bw -n 5 -s 64
 [ "$(shown h2 FITTED)" -eq 0 ] || complain 'a rule about NAKs fits what leaves'
 no_faults
 
+# ---- messages of the connection manager: one that leaves, and its answer, come again
+fault h2 mad=REQ nth=1 drop
+fault h1 mad=REP to=h1:* drop # to this fabric's h1; the one that is meant is the other one
+fault h1 mad=REP nth=2 count=1 duplicate
+start_on server-asked h1 rping -s -a 192.0.2.1 -C 3
+wait_until 'rping listens' eval '[ "$(field listeners h1)" -eq 1 ]'
+start_on client-asked h2 rping -c -a 192.0.2.1 -C 3
+end_pair asked
+[ "$(shown h2 FIRED)" -eq 1 ] || complain 'no REQ has got lost'
+[ "$(shown h1 FIRED)" -eq 0 ] || complain 'what leaves the fabric is sent to one of its hosts'
+no_faults
+
 # ---- who was connected before is not concerned, and who is goes on when the rules are gone
 start_on server-before h1 rping -s -a 192.0.2.1
 wait_until 'rping listens' eval '[ "$(field listeners h1)" -eq 1 ]'

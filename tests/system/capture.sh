@@ -135,7 +135,14 @@ expect 255 '*' umbel exec h2 -- smpquery -t 20 -D nodeinfo 0,1,1,1
 umbel link down h1:1
 expect 255 '*' umbel exec h2 -- perfquery -t 20 1
 umbel link up h1:1
+umbel fault add 'mad=SubnGet(NodeInfo)' nth=1 drop > /dev/null
+umbel fault add 'mad=SubnGet(NodeDescription)' nth=1 delay=1ms > /dev/null
+umbel exec h1 -- smpquery -t 20 nodeinfo 2 > /dev/null 2>&1 # it may ask again, or not
+expect 0 '*' umbel exec h1 -- smpquery nodedesc 2
+umbel fault clear
 captured lost
+expect 0 '1 2 fault: drop*1 2 fault: delay*' fields lost 'frame.comment matches "fault"' \
+	infiniband.lrh.slid infiniband.lrh.dlid frame.comment
 expect 0 '1 77 lost: no route*' fields lost 'infiniband.lrh.dlid == 77' infiniband.lrh.slid \
 	infiniband.lrh.dlid frame.comment
 expect 0 '2 1 lost: no route*' fields lost 'infiniband.lrh.slid == 2 && infiniband.lrh.dlid == 1' \

@@ -38,6 +38,7 @@ static const char help[] =
         "pairs that are connected already are not concerned: add the rules before. Their first\n"
         "ones from then on are HOST:#1, HOST:#2; psn=+0 is the first packet of a connection.\n"
         "Of calls: post=ERROR, receive=ERROR, wc=STATUS, made=STATUS wr_id=N, register=ERROR.\n"
+        "Of management datagrams: mad=REQ, mad='SubnAdmSet(MCMemberRecord)'; host=, to=HOST:*.\n"
         "Of a link: width=1x, speed=SDR, errors=N, recoveries=N, flap=TIME; every=TIME. See\n"
         "umbel-fault(1).\n";
 
