@@ -710,8 +710,7 @@ void daemon_detour_init(struct daemon_detour *d, struct daemon_requests *all)
 	d->bad_links = (struct daemon_bad_links){
 		.f = d->f, .loop = d->loop, .subnet = d->subnet, .rules = &d->rules
 	};
-	d->late_mads =
-	        (struct daemon_late_mads){ .f = d->f, .loop = d->loop, .rules = &d->rules };
+	d->late_mads = (struct daemon_late_mads){ .f = d->f, .loop = d->loop, .rules = &d->rules };
 	daemon_late_mads_init(&d->late_mads);
 	d->landing.f = d->f;
 	d->landing.self = d->self;

@@ -80,9 +80,8 @@ void daemon_late_mads_init(struct daemon_late_mads *late)
 
 void daemon_late_mads_adapt(struct daemon_late_mads *late)
 {
-	late->f->mads->gate = (struct fabric_mad_gate){
-		.judge = late->rules->n_mads ? judge : NULL, .arg = late
-	};
+	late->f->mads->gate = (struct fabric_mad_gate){ .judge = late->rules->n_mads ? judge : NULL,
+		                                        .arg = late };
 }
 
 void daemon_late_mads_stop(struct daemon_late_mads *late)
