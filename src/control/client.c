@@ -342,6 +342,17 @@ static int exchange(struct control_client *c, const struct control_call *call,
 	return p->header.status;
 }
 
+/* @reply came without its descriptor: what the daemon has made goes again, as nobody could use it.
+ */
+static void undo(struct control_client *c, const struct control_call *call,
+                 const struct control_packet *reply)
+{
+	const bool made = !reply->header.status && reply->header.bytes == call->reply_bytes;
+
+	if (call->undo && made)
+		control_request(c, call->undo, reply->body, sizeof(struct control_handle));
+}
+
 int control_call(struct control_client *c, const struct control_call *call)
 {
 	struct control_packet p;
@@ -351,6 +362,8 @@ int control_call(struct control_client *c, const struct control_call *call)
 	ret = exchange(c, call, &p);
 	pthread_mutex_unlock(&c->lock);
 	base_cancel_restore(cancel_state);
+	if (ret == -EMFILE)
+		undo(c, call, &p);
 	if (ret)
 		return ret;
 	if (p.header.bytes != call->reply_bytes ||

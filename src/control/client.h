@@ -63,6 +63,9 @@ struct control_call {
 	int *fd;              /* one descriptor must come with status 0; NULL: none */
 	unsigned *n_fds;      /* as many may come as @fd has room for, CONTROL_MAX_FDS; NULL: one */
 	const int *send_fd;   /* goes with the request; NULL: none */
+	/* asked for with -EMFILE, as the daemon has made what @fd was to lead to; its body is the
+	 * handle, a uint32_t, that the reply begins with; 0: nothing was made */
+	enum control_type undo;
 };
 
 /* The status of the reply; -EIO if the daemon has gone; -EMSGSIZE for a request that is too long;

@@ -31,6 +31,7 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rsocket.h>
 
 #include "base/util.h"
 #include "control/client.h"
@@ -740,6 +741,58 @@ static void use_up_descriptors(void)
 static void a_process_out_of_descriptors_is_told_so_and_goes_on(void **state)
 {
 	pid_t pid = start(use_up_descriptors);
+	int status;
+
+	(void)state;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* The descriptors that the daemon has once it has closed those that nobody needs: @most, or more
+ * if it keeps them. */
+static long settled_fds(long most)
+{
+	const double end = now() + SECONDS;
+
+	while (count_fds(daemon_process) > most && now() < end)
+		wait_a_little();
+	return count_fds(daemon_process);
+}
+
+static void ask_for_what_there_is_no_descriptor_for(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = list[0] ? ibv_open_device(list[0]) : NULL;
+	struct rdma_event_channel *first = rdma_create_event_channel();
+	struct rlimit old, few;
+	long before;
+
+	if (!ctx || !first || getrlimit(RLIMIT_NOFILE, &old))
+		_exit(1);
+	before = count_fds(daemon_process);
+	few = (struct rlimit){ 40, old.rlim_max };
+	if (setrlimit(RLIMIT_NOFILE, &few))
+		_exit(2);
+	while (dup(STDERR_FILENO) >= 0)
+		;
+	for (unsigned i = 0; i < 100; i++) {
+		if (ibv_create_comp_channel(ctx) || errno != EMFILE)
+			_exit(3);
+		if (ibv_open_device(list[0]) || errno != EMFILE)
+			_exit(4);
+		if (rdma_create_event_channel() || errno != EMFILE)
+			_exit(5);
+		if (rsocket(AF_INET, SOCK_STREAM, 0) >= 0 || errno != EMFILE)
+			_exit(6);
+	}
+	setrlimit(RLIMIT_NOFILE, &old);
+	if (settled_fds(before + 2) > before + 2)
+		_exit(7);
+}
+
+static void what_there_was_no_descriptor_for_is_not_kept_by_the_daemon(void **state)
+{
+	pid_t pid = start(ask_for_what_there_is_no_descriptor_for);
 	int status;
 
 	(void)state;
@@ -1807,6 +1860,7 @@ int main(int argc, char **argv)
 		TEST(as_many_domains_as_are_shown_are_kept),
 		TEST(a_daemon_out_of_descriptors_refuses_and_recovers),
 		TEST(a_process_out_of_descriptors_is_told_so_and_goes_on),
+		TEST(what_there_was_no_descriptor_for_is_not_kept_by_the_daemon),
 		TEST(only_ports_in_sight_are_described),
 		TEST(random_verbs_requests_get_replies),
 		TEST(random_cm_requests_get_replies),

@@ -217,7 +217,8 @@ int rdmacm_session_channel(uint32_t *handle, int *fd)
 	                                   .type = (enum control_type)CONTROL_CM_CREATE_CHANNEL,
 	                                   .reply = &reply,
 	                                   .reply_bytes = sizeof(reply),
-	                                   .fd = fd });
+	                                   .fd = fd,
+	                                   .undo = (enum control_type)CONTROL_CM_DESTROY_CHANNEL });
 	if (ret)
 		return ret;
 	*handle = reply.channel;

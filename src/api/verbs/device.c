@@ -196,7 +196,8 @@ static int request_open(struct hca_context *ctx)
 	                                               .request_bytes = sizeof(req),
 	                                               .reply = &rep,
 	                                               .reply_bytes = sizeof(rep),
-	                                               .fd = &ctx->vctx.context.async_fd });
+	                                               .fd = &ctx->vctx.context.async_fd,
+	                                               .undo = CONTROL_CLOSE_HCA });
 
 	if (!ret)
 		ctx->handle = rep.handle;

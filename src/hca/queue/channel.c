@@ -28,7 +28,8 @@ int hca_channel_create(struct hca_context *ctx, struct hca_channel **out)
 	                   &(struct control_call){ .type = CONTROL_CREATE_CHANNEL,
 	                                           .reply = &rep,
 	                                           .reply_bytes = sizeof(rep),
-	                                           .fd = &ch->channel.fd });
+	                                           .fd = &ch->channel.fd,
+	                                           .undo = CONTROL_DESTROY_CHANNEL });
 	if (ret) {
 		free(ch);
 		return ret;
