@@ -184,8 +184,8 @@ static int lead(struct rsocket *rs, uint64_t until_ms)
 	rs->is_led = false;
 	rsocket_drain(rs);
 	rsocket_changed(rs);
-	if (n < 0)
-		return -err;
+	if (n < 0) /* the caller looks again, and sleeps on */
+		return err == EINTR && base_signals_restart() ? 0 : -err;
 	return n ? 0 : -ETIMEDOUT;
 }
 
