@@ -719,6 +719,66 @@ static void what_is_written_to_a_mapping_is_there_before_the_next_bytes(void **s
 	close_pair(&p);
 }
 
+struct sender {
+	int rs;
+	_Atomic pid_t tid;
+};
+
+static void *send_end(void *arg)
+{
+	struct sender *sender = arg;
+
+	sender->tid = gettid();
+	assert_int_equal(rsend(sender->rs, "end", 3, 0), 3);
+	return NULL;
+}
+
+/* Until that thread of ours sleeps. */
+static void await_sleep(_Atomic pid_t *tid)
+{
+	char path[64], state = 0;
+
+	while (!*tid)
+		sched_yield();
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)*tid);
+	while (state != 'S') {
+		FILE *f = fopen(path, "r");
+
+		assert_non_null(f);
+		assert_int_equal(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+		fclose(f);
+		sched_yield();
+	}
+}
+
+/* A thread that sends waits to tell the peer of the first of three. */
+static void what_is_unmapped_before_it_is_told_of_is_not_told_of(void **state)
+{
+	struct pair p = pair_with_maps(4);
+	struct sender sender = { .rs = p.server };
+	static char memory[3][4096];
+	pthread_t thread;
+	size_t bytes;
+
+	(void)state;
+	bytes = fill(p.server);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(riomap(p.server, memory[i], 4096, PROT_WRITE, 0, 4096 * i),
+		                 4096 * i);
+	assert_int_equal(pthread_create(&thread, NULL, send_end, &sender), 0);
+	await_sleep(&sender.tid);
+	assert_int_equal(riounmap(p.server, memory[0], 4096), 0);
+	assert_int_equal(riounmap(p.server, memory[1], 4096), 0);
+	empty(p.client, bytes + 3);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(riowrite(p.client, "x", 1, 0, 0), 0);
+	assert_int_equal(riowrite(p.client, "x", 1, 4096, 0), 0);
+	assert_int_equal(riowrite(p.client, "x", 1, 8192, 0), 1);
+	expect_bytes_pass(p.client, p.server);
+	assert_int_equal(memory[2][0], 'x');
+	close_pair(&p);
+}
+
 static void without_a_table_there_are_no_mappings(void **state)
 {
 	struct pair p = connected_pair();
@@ -765,6 +825,7 @@ int main(void)
 		cmocka_unit_test(one_polls_while_another_waits_in_a_call),
 		cmocka_unit_test(a_signal_interrupts_who_waits),
 		cmocka_unit_test(what_is_written_to_a_mapping_is_there_before_the_next_bytes),
+		cmocka_unit_test(what_is_unmapped_before_it_is_told_of_is_not_told_of),
 		cmocka_unit_test(without_a_table_there_are_no_mappings),
 	};
 

@@ -104,7 +104,8 @@ enum rsocket_stream_state {
 /* riomap(): memory of ours that the peer may write to. */
 struct rsocket_map {
 	TAILQ_ENTRY(rsocket_map) entry;
-	struct ibv_mr *mr;
+	struct ibv_mr *mr; /* NULL: it is unmapped, and freed by the last who tells of it */
+	unsigned n_tellers;
 	uint64_t offset;
 	int index; /* in the peer's table; -1: it does not know of it */
 	bool is_told;

@@ -33,7 +33,9 @@ static void free_map(struct rsocket_stream *s, struct rsocket_map *map)
 		s->is_mapped[map->index] = false;
 	if (map->mr)
 		ibv_dereg_mr(map->mr);
-	free(map);
+	map->mr = NULL;
+	if (!map->n_tellers)
+		free(map);
 }
 
 int rsocket_stream_map(struct rsocket *rs, void *addr, size_t bytes, int prot, off_t *offset)
@@ -122,34 +124,58 @@ static int tell_piece(struct rsocket_stream *s, struct rsocket_cursor *from, uin
 		                            (uint64_t)map->index * sizeof(struct rsocket_mapping),
 		                    .key = s->peer_targets.key };
 	uint8_t small[RSOCKET_MAX_INLINE];
-	int ret = rsocket_stream_write(s, rsocket_stream_gather(s, from, n, small), n, &to, &imm);
+	int ret;
 
+	if (!map->mr) /* another mapping may have its place by now */
+		return 0;
+	ret = rsocket_stream_write(s, rsocket_stream_gather(s, from, n, small), n, &to, &imm);
 	return ret ? ret : (int)n;
+}
+
+/* While it waits, another thread may unmap it: then it need not be told. */
+static int tell(struct rsocket_stream *s, struct rsocket_map *map, bool block)
+{
+	struct rsocket_mapping m = mapping_of(s, map);
+	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
+	const struct rsocket_message message = {
+		.iov = &iov, .n_iov = 1, .bytes = sizeof(m), .flags = block ? 0 : MSG_DONTWAIT
+	};
+	ssize_t ret;
+
+	map->n_tellers++;
+	ret = rsocket_stream_pieces(s, &message, tell_piece, map);
+	map->n_tellers--;
+	if (map->mr) {
+		map->is_told = ret >= 0;
+		return ret < 0 ? (int)ret : 0;
+	}
+	if (!map->n_tellers)
+		free(map);
+	return 0;
+}
+
+static struct rsocket_map *first_untold(struct rsocket_stream *s)
+{
+	struct rsocket_map *map;
+
+	TAILQ_FOREACH(map, &s->maps, entry)
+	if (!map->is_told)
+		break;
+	return map;
 }
 
 int rsocket_stream_tell_maps(struct rsocket_stream *s, bool block)
 {
 	struct rsocket_map *map;
-	ssize_t ret;
+	int ret;
 
 	s->has_untold = false; /* also because sending asks */
-	TAILQ_FOREACH(map, &s->maps, entry)
-	{
-		struct rsocket_mapping m = mapping_of(s, map);
-		struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
-		struct rsocket_message message = { .iov = &iov,
-			                           .n_iov = 1,
-			                           .bytes = sizeof(m),
-			                           .flags = block ? 0 : MSG_DONTWAIT };
-
-		if (map->is_told)
-			continue;
-		ret = rsocket_stream_pieces(s, &message, tell_piece, map);
-		if (ret < 0) {
+	while ((map = first_untold(s))) {
+		ret = tell(s, map, block);
+		if (ret) {
 			s->has_untold = true;
-			return (int)ret;
+			return ret;
 		}
-		map->is_told = true;
 	}
 	return 0;
 }
