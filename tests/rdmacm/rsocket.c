@@ -302,6 +302,45 @@ static void who_is_connected_hears_no_other(void **state)
 	close_all(client, server);
 }
 
+/* A link-local address with its scope, and those that are any of our own: the replies come from
+ * others, by the program's words. */
+static void replies_come_by_whatever_address_it_was_connected_to(void **state)
+{
+	static const struct {
+		const char *addr;
+		uint32_t scope;
+	} row[] = { { "fe80::275:6d00:0:101", 0 },
+		    { "fe80::275:6d00:0:101", 1 },
+		    { "fd75:6d62:656c::1", 0 },
+		    { "::1", 0 },
+		    { "::", 0 },
+		    { "::ffff:0.0.0.0", 0 } };
+	union address any = { .in6 = { .sin6_family = AF_INET6, .sin6_port = htons(PORT) } };
+	int server = rsocket(AF_INET6, SOCK_DGRAM, 0);
+
+	(void)state;
+	assert_int_equal(rbind(server, &any.sa, sizeof(any.in6)), 0);
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		union address to = any, from;
+		int client = rsocket(AF_INET6, SOCK_DGRAM, 0);
+		struct pollfd in = { .fd = client, .events = POLLIN };
+		socklen_t bytes = sizeof(from);
+		char text[8] = "";
+
+		assert_int_equal(inet_pton(AF_INET6, row[i].addr, &to.in6.sin6_addr), 1);
+		to.in6.sin6_scope_id = row[i].scope;
+		assert_int_equal(rconnect(client, &to.sa, sizeof(to.in6)), 0);
+		assert_int_equal(rsend(client, "ask", 3, 0), 3);
+		assert_int_equal(rrecvfrom(server, text, 3, 0, &from.sa, &bytes), 3);
+		assert_int_equal(rsendto(server, "say", 3, 0, &from.sa, bytes), 3);
+		assert_int_equal(rpoll(&in, 1, 5000), 1);
+		assert_int_equal(rrecv(client, text, sizeof(text), MSG_DONTWAIT), 3);
+		assert_string_equal(text, "say");
+		assert_int_equal(rclose(client), 0);
+	}
+	assert_int_equal(rclose(server), 0);
+}
+
 static void who_is_not_there_is_no_error(void **state)
 {
 	int client = connected(1, 2, PORT), server;
@@ -644,6 +683,7 @@ int main(void)
 		cmocka_unit_test(lists_of_buffers_and_short_ones),
 		cmocka_unit_test(a_reply_goes_to_who_asked),
 		cmocka_unit_test(who_is_connected_hears_no_other),
+		cmocka_unit_test(replies_come_by_whatever_address_it_was_connected_to),
 		cmocka_unit_test(who_is_not_there_is_no_error),
 		cmocka_unit_test(what_was_sent_without_waiting_arrives_though_it_is_closed),
 		cmocka_unit_test(more_than_there_is_room_for_is_lost_and_the_rest_in_order),

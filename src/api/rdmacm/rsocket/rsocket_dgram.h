@@ -55,7 +55,9 @@ struct rsocket_peer {
 	struct rdma_cm_id *id;      /* while its queue pair is asked for */
 	struct rsocket_end *end;    /* that leads there; NULL: not known yet */
 	union control_cm_addr src;  /* of the datagrams to it; once there is an end */
-	struct ibv_ah *ah;          /* NULL: not resolved */
+	union control_cm_addr
+	        from;      /* of those that it sends, likewise: @addr may be any of its own */
+	struct ibv_ah *ah; /* NULL: not resolved */
 	uint32_t qpn, qkey;
 	uint32_t mtu; /* of the path, bytes */
 	int error;    /* why it cannot be reached: -errno, to be told once */

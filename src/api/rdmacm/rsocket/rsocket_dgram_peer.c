@@ -230,6 +230,28 @@ int rsocket_peer_resolve(struct rsocket_dgram *d, struct rsocket_peer *peer)
 	return ret;
 }
 
+/* Its address as datagrams name it: without a scope, and, where the program has given any address,
+ * that of this host which leads there. */
+static void learn_from(struct rsocket_peer *peer)
+{
+	const struct rdma_addr *a = &peer->id->route.addr;
+	union control_cm_addr *from = &peer->from;
+
+	memset(from, 0, sizeof(*from));
+	from->sa.sa_family = a->dst_addr.sa_family;
+	if (a->dst_addr.sa_family == AF_INET) {
+		from->in.sin_port = a->dst_sin.sin_port;
+		from->in.sin_addr = a->dst_sin.sin_addr.s_addr == htonl(INADDR_ANY)
+		                            ? a->src_sin.sin_addr
+		                            : a->dst_sin.sin_addr;
+	} else if (a->dst_addr.sa_family == AF_INET6) {
+		from->in6.sin6_port = a->dst_sin6.sin6_port;
+		from->in6.sin6_addr = IN6_IS_ADDR_UNSPECIFIED(&a->dst_sin6.sin6_addr)
+		                              ? a->src_sin6.sin6_addr
+		                              : a->dst_sin6.sin6_addr;
+	}
+}
+
 /* We know from which port it goes, and from which address. */
 static int on_address(struct rsocket_dgram *d, struct rsocket_peer *peer)
 {
@@ -247,6 +269,7 @@ static int on_address(struct rsocket_dgram *d, struct rsocket_peer *peer)
 	memset(&peer->src, 0, sizeof(peer->src));
 	memcpy(&peer->src, &id->route.addr.src_storage,
 	       rdmacm_addr_bytes(&id->route.addr.src_addr));
+	learn_from(peer);
 	return rdma_resolve_route(peer->id, RSOCKET_RESOLVE_MS) ? -errno : 0;
 }
 

@@ -34,7 +34,10 @@ static bool accept_from(struct rsocket_dgram *d, const uint8_t *header)
 	union control_cm_addr src;
 
 	get_source(header, &src);
-	peer = rsocket_peer_find(d, &src);
+	if (d->connected && !memcmp(&d->connected->from, &src, sizeof(src)))
+		peer = d->connected;
+	else
+		peer = rsocket_peer_find(d, &src);
 	if (peer)
 		peer->heard_ms = rsocket_now_ms();
 	return !d->connected || peer == d->connected;
