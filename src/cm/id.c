@@ -351,8 +351,9 @@ static int set_af_only(struct cm_id *id, int on)
 
 static int set_ack_timeout(struct cm_id *id, const struct control_cm_set_option *o)
 {
-	/* as Linux has it: not for UD, which has no such timer */
-	if (o->bytes != sizeof(uint8_t) || id->qp_type != IBV_QPT_RC)
+	/* as Linux has it: for those that send requests which are acknowledged */
+	if (o->bytes != sizeof(uint8_t) ||
+	    (id->qp_type != IBV_QPT_RC && id->qp_type != IBV_QPT_XRC_SEND))
 		return -EINVAL;
 	id->ack_timeout = o->value[0];
 	id->ack_timeout_set = true;

@@ -189,6 +189,33 @@ static void options_are_checked(void **state)
 	node_close(&n);
 }
 
+/* Of those of XRC, whose two ends have types of their own. */
+static void who_asks_by_xrc_may_say_how_long_it_waits(void **state)
+{
+	static const struct {
+		enum ibv_qp_type type;
+		int flags, error;
+	} row[] = { { IBV_QPT_XRC_SEND, RAI_NUMERICHOST, 0 },
+		    { IBV_QPT_XRC_RECV, RAI_NUMERICHOST | RAI_PASSIVE, EINVAL } };
+	uint8_t timeout = 14;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct rdma_addrinfo *res, hints = { .ai_flags = row[i].flags,
+			                             .ai_port_space = RDMA_PS_IB,
+			                             .ai_qp_type = (int)row[i].type };
+		struct rdma_cm_id *id;
+		int ret;
+
+		assert_int_equal(rdma_getaddrinfo("10.0.0.1", "7500", &hints, &res), 0);
+		assert_int_equal(rdma_create_ep(&id, res, NULL, NULL), 0);
+		ret = rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1);
+		assert_int_equal(ret ? errno : 0, row[i].error);
+		rdma_destroy_ep(id);
+		rdma_freeaddrinfo(res);
+	}
+}
+
 /* ---- names ---- */
 
 static void numeric_addresses_become_destinations(void **state)
@@ -374,6 +401,7 @@ int main(void)
 		cmocka_unit_test(an_address_of_no_host_is_an_error_event),
 		cmocka_unit_test(a_route_has_a_path_record),
 		cmocka_unit_test(options_are_checked),
+		cmocka_unit_test(who_asks_by_xrc_may_say_how_long_it_waits),
 		cmocka_unit_test(numeric_addresses_become_destinations),
 		cmocka_unit_test(passive_addresses_become_sources),
 		cmocka_unit_test(gids_become_af_ib_addresses),
