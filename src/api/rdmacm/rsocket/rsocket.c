@@ -200,11 +200,20 @@ int rclose(int socket)
 
 /* ---- binding and connecting ---- */
 
-static int set_id_option(struct rsocket *rs, int name)
+static int switch_on(struct rsocket *rs, int name)
 {
 	int on = 1;
 
 	return rdma_set_option(rs->id, RDMA_OPTION_ID, name, &on, sizeof(on)) ? -errno : 0;
+}
+
+int rsocket_set_tos(struct rsocket *rs)
+{
+	uint8_t tos = (uint8_t)rs->options.tos;
+
+	return rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos))
+	               ? -errno
+	               : 0;
 }
 
 int rsocket_make_id(struct rsocket *rs, enum rdma_port_space ps)
@@ -214,9 +223,11 @@ int rsocket_make_id(struct rsocket *rs, enum rdma_port_space ps)
 	if (rdma_create_id(rs->events, &rs->id, NULL, ps))
 		return -errno;
 	if (rs->options.reuse_addr)
-		ret = set_id_option(rs, RDMA_OPTION_ID_REUSEADDR);
+		ret = switch_on(rs, RDMA_OPTION_ID_REUSEADDR);
 	if (!ret && rs->options.v6_only)
-		ret = set_id_option(rs, RDMA_OPTION_ID_AFONLY);
+		ret = switch_on(rs, RDMA_OPTION_ID_AFONLY);
+	if (!ret && rs->options.tos)
+		ret = rsocket_set_tos(rs);
 	if (ret) {
 		rdma_destroy_id(rs->id);
 		rs->id = NULL;

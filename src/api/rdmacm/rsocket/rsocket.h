@@ -88,6 +88,7 @@ struct rsocket_options {
 	uint32_t rcvbuf, sndbuf; /* bytes */
 	uint32_t n_recv, n_send; /* depth of queues */
 	uint32_t inline_bytes;
+	int tos;
 };
 
 struct rsocket {
@@ -162,6 +163,9 @@ void rsocket_unwatch(const struct rsocket *rs, int fd);
 
 /* An identifier for it, with the options that matter. 0 or -errno. */
 int rsocket_make_id(struct rsocket *rs, enum rdma_port_space ps);
+
+/* Has the identifier, which is there, ask for paths with that option. 0 or -errno. */
+int rsocket_set_tos(struct rsocket *rs);
 
 /* ---- rsocket_addr.c ---- */
 

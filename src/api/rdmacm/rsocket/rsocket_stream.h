@@ -145,7 +145,7 @@ struct rsocket_stream {
 	void *route; /* RDMA_ROUTE */
 	size_t route_bytes;
 	bool no_delay;
-	int tos, keep_idle;    /* seconds; 0: as the system has it */
+	int keep_idle;         /* seconds; 0: as the system has it */
 	uint64_t keepalive_ms; /* when the next one is due; 0: not known */
 	uint64_t drained_ms;   /* when a call that does not block last looked for events */
 

@@ -43,7 +43,6 @@ static int inherit(struct rsocket_stream *s, const struct rsocket_stream *listen
 	s->rs.options = listener->rs.options;
 	s->rs.options.nonblocking = false; /* as with accept(2) */
 	s->no_delay = listener->no_delay;
-	s->tos = listener->tos;
 	s->keep_idle = listener->keep_idle;
 	s->n_mappings = listener->n_mappings;
 	return rdma_migrate_id(s->rs.id, s->rs.events) ? -errno : 0;

@@ -66,14 +66,8 @@ static int set_tcp(struct rsocket_stream *s, int name, int value)
 
 static int set_tos(struct rsocket_stream *s, int value)
 {
-	uint8_t tos = (uint8_t)value;
-
-	s->tos = value;
-	if (!s->rs.id || s->state != RSOCKET_IDLE)
-		return 0;
-	return rdma_set_option(s->rs.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos))
-	               ? -errno
-	               : 0;
+	s->rs.options.tos = value;
+	return s->rs.id && s->state == RSOCKET_IDLE ? rsocket_set_tos(&s->rs) : 0;
 }
 
 static int set_route(struct rsocket_stream *s, const void *value, socklen_t bytes)
@@ -133,7 +127,7 @@ static int get_number(const struct rsocket_stream *s, int level, int name, int *
 	if (level == SOL_SOCKET && name == SO_ACCEPTCONN)
 		*value = s->state == RSOCKET_LISTENING;
 	else if (level == IPPROTO_IP && name == IP_TOS)
-		*value = s->tos;
+		*value = s->rs.options.tos;
 	else if (level == SOL_RDMA && name == RDMA_IOMAPSIZE)
 		*value = (int)s->n_mappings;
 	else if (level != IPPROTO_TCP)
