@@ -2,7 +2,8 @@
 /*
  * Port spaces: which identifiers use which port numbers, on which hosts. The rules are
  * the kernel's: an address and port belong to one identifier, unless all who share
- * them allow it and none listens; a wildcard conflicts with every address.
+ * them allow it and none listens; a wildcard conflicts with every address. Those that serve, as
+ * datagram rsockets do, share them as UDP sockets: the last one has the requests.
  *
  * A port number of a port space is a service ID. Beyond the kernel's, an identifier of RDMA_PS_IB
  * may have any other service ID as well, by AF_IB: there is no ib_cm here, by which programs of the
@@ -76,7 +77,7 @@ static int check_owners(const struct cm_binding *b, const struct cm_id *id, bool
 	{
 		if (o == id || o->channel == over || !same_host(o, id))
 			continue;
-		if (o->state != CM_LISTEN && reuse && o->reuse_addr)
+		if ((o->state != CM_LISTEN || o->serves) && reuse && o->reuse_addr)
 			continue;
 		if (id->af_only && o->af_only && id->src.sa.sa_family != o->src.sa.sa_family)
 			continue;
@@ -233,7 +234,7 @@ void cm_binding_release(struct cm *cm, struct cm_id *id)
 
 int cm_binding_may_listen(const struct cm_id *id)
 {
-	return id->reuse_addr ? check_owners(id->binding, id, false) : 0;
+	return id->reuse_addr ? check_owners(id->binding, id, id->serves) : 0;
 }
 
 static bool listens_for(const struct cm_id *l, const struct cm *cm, const struct fabric_port *port,

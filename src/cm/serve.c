@@ -66,13 +66,15 @@ int cm_serve(struct cm_call *call)
 	if (id->qp_type != IBV_QPT_UD)
 		return -EOPNOTSUPP;
 	ret = port_of(call->cm, request->qp_num, &port);
-	if (!ret && !id->serves)
+	if (!ret && !id->serves) {
+		id->serves = true; /* others may do so beside it, if all allow that */
 		ret = cm_connect_start_listening(id, 0);
+		id->serves = !ret;
+	}
 	if (!ret)
 		ret = cm_id_default_qkey(id);
 	if (ret)
 		return ret;
-	id->serves = true;
 	s = served_get(id, port);
 	if (!s)
 		return -ENOMEM;

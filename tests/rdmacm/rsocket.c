@@ -164,6 +164,59 @@ static void a_port_number_belongs_to_one(void **state)
 	assert_int_equal(rclose(second), 0);
 }
 
+static int try_to_bind(const char *host, bool reuse)
+{
+	union address a = address(host, PORT);
+	int rs = rsocket(AF_INET, SOCK_DGRAM, 0), on = reuse;
+
+	assert_true(rs >= 0);
+	assert_int_equal(rsetsockopt(rs, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+	if (!rbind(rs, &a.sa, sizeof(a.in)))
+		return rs;
+	assert_int_equal(errno, EADDRINUSE);
+	assert_int_equal(rclose(rs), 0);
+	return -1;
+}
+
+static void any_address_is_in_use_where_one_is(void **state)
+{
+	static const char *const hosts[][2] = { { "10.0.0.1", "0.0.0.0" },
+		                                { "0.0.0.0", "10.0.0.1" },
+		                                { "0.0.0.0", "0.0.0.0" } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		int first = try_to_bind(hosts[i][0], false);
+
+		assert_true(first >= 0);
+		assert_int_equal(try_to_bind(hosts[i][1], false), -1);
+		assert_int_equal(rclose(first), 0);
+	}
+}
+
+/* As with UDP: who has come last gets the datagrams. */
+static void a_port_number_is_shared_if_all_allow_it(void **state)
+{
+	static const char *const hosts[] = { "10.0.0.1", "0.0.0.0" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		int first = try_to_bind(hosts[i], true), second, sender = bound(2, 0);
+
+		assert_int_equal(try_to_bind(hosts[i], false), -1);
+		second = try_to_bind(hosts[i], true);
+		assert_true(first >= 0 && second >= 0);
+		send_text(sender, 1, PORT, "second");
+		expect_text(second, 2, "second");
+		expect_nothing(first);
+		close_all(second, sender);
+		sender = bound(2, 0);
+		send_text(sender, 1, PORT, "first");
+		expect_text(first, 2, "first");
+		close_all(first, sender);
+	}
+}
+
 static void names_are_those_of_both_ends(void **state)
 {
 	int server = bound(2, PORT), client = connected(1, 2, PORT);
@@ -676,6 +729,8 @@ int main(void)
 		cmocka_unit_test(what_is_no_rsocket_is_a_bad_descriptor),
 		cmocka_unit_test(options_are_kept_or_refused),
 		cmocka_unit_test(a_port_number_belongs_to_one),
+		cmocka_unit_test(any_address_is_in_use_where_one_is),
+		cmocka_unit_test(a_port_number_is_shared_if_all_allow_it),
 		cmocka_unit_test(names_are_those_of_both_ends),
 		cmocka_unit_test(an_ipv6_rsocket_hears_ipv4_by_mapped_addresses),
 		cmocka_unit_test(a_host_that_is_not_there_is_unreachable),

@@ -77,9 +77,28 @@ static int open_all_ends(struct rsocket_dgram *d)
 	return ret;
 }
 
+/* Why rdma_bind_addr() has failed, as bind(2) says it: rdma_cm says EADDRNOTAVAIL not only of an
+ * address that is not ours, but also where somebody has the port at any address, or we want it so.
+ */
+static int why_not_bound(struct rsocket_dgram *d, union control_cm_addr addr, int error)
+{
+	in_port_t *port = addr.sa.sa_family == AF_INET ? &addr.in.sin_port : &addr.in6.sin6_port;
+	struct rdma_cm_id *id;
+
+	if (error != -EADDRNOTAVAIL || !*port)
+		return error;
+	*port = 0;
+	if (rdma_create_id(d->rs.events, &id, NULL, RDMA_PS_UDP))
+		return error;
+	if (!rdma_bind_addr(id, &addr.sa))
+		error = -EADDRINUSE;
+	rdma_destroy_id(id);
+	return error;
+}
+
 int rsocket_dgram_bind(struct rsocket_dgram *d, const union control_cm_addr *addr)
 {
-	union control_cm_addr any = { .sa = { .sa_family = (sa_family_t)d->rs.domain } };
+	union control_cm_addr at = { .sa = { .sa_family = (sa_family_t)d->rs.domain } };
 	struct rsocket_end *end;
 	int ret;
 
@@ -88,8 +107,10 @@ int rsocket_dgram_bind(struct rsocket_dgram *d, const union control_cm_addr *add
 	ret = rsocket_make_id(&d->rs, RDMA_PS_UDP);
 	if (ret)
 		return ret;
-	if (rdma_bind_addr(d->rs.id, addr ? (struct sockaddr *)&addr->sa : &any.sa))
-		ret = -errno;
+	if (addr)
+		at = *addr;
+	if (rdma_bind_addr(d->rs.id, &at.sa))
+		ret = why_not_bound(d, at, -errno);
 	if (!ret && d->rs.id->verbs)
 		ret = rsocket_end_get(d, d->rs.id->verbs, d->rs.id->port_num, &end);
 	else if (!ret && addr)
