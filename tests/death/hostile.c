@@ -718,6 +718,53 @@ static void a_daemon_out_of_descriptors_refuses_and_recovers(void **state)
 	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, &old, NULL), 0);
 }
 
+static void one_with_many_channels_leaves_descriptors_to_the_others(void **state)
+{
+	const unsigned free = 2000;
+	struct control_packet reply;
+	struct rlimit old, few = { 0 };
+	int greedy, other, ret;
+	unsigned n = 0;
+
+	(void)state;
+	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, NULL, &old), 0);
+	few.rlim_cur = (rlim_t)count_fds(daemon_process) + free;
+	few.rlim_max = old.rlim_max;
+	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, &few, NULL), 0);
+	greedy = greeted(CONTROL_ROLE_VERBS, NULL);
+	while (!(ret = call(greedy, n % 2 ? CONTROL_CREATE_CHANNEL : CONTROL_CM_CREATE_CHANNEL,
+	                    NULL, 0, &reply))) {
+		control_close_fds(&reply);
+		n++;
+	}
+	assert_int_equal(ret, -EMFILE);
+	assert_in_range(n, free / 2, free - 300);
+	other = greeted(CONTROL_ROLE_VERBS, NULL);
+	for (unsigned i = 0; i < 200; i++) {
+		assert_int_equal(call(other, CONTROL_CREATE_CHANNEL, NULL, 0, &reply), 0);
+		control_close_fds(&reply);
+	}
+	/* what is given back can be had again, by who has few */
+	close(other);
+	close(greedy);
+	greedy = greeted(CONTROL_ROLE_VERBS, NULL);
+	for (unsigned i = 0; i < 1000; i++) {
+		struct control_channel_reply made;
+
+		assert_int_equal(call(greedy, CONTROL_CREATE_CHANNEL, NULL, 0, &reply), 0);
+		control_close_fds(&reply);
+		memcpy(&made, reply.body, sizeof(made));
+		if (i % 2)
+			continue;
+		assert_int_equal(call(greedy, CONTROL_DESTROY_CHANNEL,
+		                      &(struct control_handle){ made.channel },
+		                      sizeof(struct control_handle), &reply),
+		                 0);
+	}
+	close(greedy);
+	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, &old, NULL), 0);
+}
+
 /* Not hostile, but as bad: it uses up its own descriptors. */
 static void use_up_descriptors(void)
 {
@@ -1859,6 +1906,7 @@ int main(int argc, char **argv)
 		TEST(what_is_behind_a_long_request_is_served_in_order),
 		TEST(as_many_domains_as_are_shown_are_kept),
 		TEST(a_daemon_out_of_descriptors_refuses_and_recovers),
+		TEST(one_with_many_channels_leaves_descriptors_to_the_others),
 		TEST(a_process_out_of_descriptors_is_told_so_and_goes_on),
 		TEST(what_there_was_no_descriptor_for_is_not_kept_by_the_daemon),
 		TEST(only_ports_in_sight_are_described),

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +21,9 @@
 #include "fabric/model/event.h"
 
 #define MAX_CLIENTS (1u << 20)
+
+/* Its connection, its process, its memory: descriptors of the daemon that a client has anyhow. */
+#define FDS_OF_CLIENT 4
 
 #ifndef SO_PEERPIDFD /* a C library older than Linux 6.5 */
 #define SO_PEERPIDFD 77
@@ -221,6 +225,53 @@ static void tell_why(struct control_packet *reply)
 	memcpy(reply->body, why, reply->header.bytes);
 }
 
+/* How many objects with a descriptor there are more after a request: each is one that the daemon
+ * keeps open. */
+static int objects_by(uint32_t type)
+{
+	switch (type) {
+	case CONTROL_OPEN_HCA:
+	case CONTROL_CREATE_CHANNEL:
+	case CONTROL_CM_CREATE_CHANNEL:
+		return 1;
+	case CONTROL_CLOSE_HCA:
+	case CONTROL_DESTROY_CHANNEL:
+	case CONTROL_CM_DESTROY_CHANNEL:
+		return -1;
+	default:
+		return 0;
+	}
+}
+
+/* Whether it has its share: all of them together, with what their connections take, leave a quarter
+ * of the daemon's descriptors to those who have few. */
+static bool has_enough(const struct daemon_client *c)
+{
+	const uint64_t used = c->all->n_objects + (uint64_t)FDS_OF_CLIENT * c->all->ids.used;
+	struct rlimit most;
+
+	return c->n_objects >= DAEMON_FEW_OBJECTS && !getrlimit(RLIMIT_NOFILE, &most) &&
+	       used >= most.rlim_cur - most.rlim_cur / 4;
+}
+
+static int serve_counted(struct daemon_client *c, uint32_t who, struct daemon_call *call)
+{
+	const int n = objects_by(call->request->header.type);
+	int ret;
+
+	if (n > 0 && has_enough(c))
+		return base_because(-EMFILE,
+		                    "the daemon has few descriptors left, and this process has "
+		                    "%u of them",
+		                    c->n_objects);
+	ret = daemon_requests_serve(&c->all->requests, who, call);
+	if (!ret) {
+		c->n_objects += (unsigned)n;
+		c->all->n_objects += (unsigned)n;
+	}
+	return ret;
+}
+
 /* Makes @reply, which is all zero. */
 static void serve(struct daemon_client *c, const struct control_packet *request,
                   struct control_packet *reply)
@@ -234,7 +285,7 @@ static void serve(struct daemon_client *c, const struct control_packet *request,
 	c->collected = false;
 	reply->header.type = request->header.type;
 	reply->header.serial = request->header.serial;
-	reply->header.status = daemon_requests_serve(&c->all->requests, who, &call);
+	reply->header.status = serve_counted(c, who, &call);
 	if (reply->header.status < 0) {
 		tell_why(reply);
 		control_close_fds(reply);
@@ -672,6 +723,7 @@ void daemon_client_free(struct daemon_client *c)
 	if (c->sock >= 0)
 		close(c->sock);
 	base_idtable_remove(&all->ids, c->id);
+	all->n_objects -= c->n_objects; /* they go soon */
 	free(c);
 }
 

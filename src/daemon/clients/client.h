@@ -36,8 +36,12 @@ struct daemon_clients {
 	struct daemon_requests requests;
 	struct base_idtable ids;
 	struct daemon_source listening;
-	int spare_fd; /* given up to refuse a client when there are no more descriptors */
+	int spare_fd;       /* given up to refuse a client when there are no more descriptors */
+	unsigned n_objects; /* with a descriptor of the daemon's, of all clients */
 };
+
+/* So many objects with a descriptor one may have whatever others have. */
+#define DAEMON_FEW_OBJECTS 256
 
 #define DAEMON_PROGRAM 32 /* a program's name, with the end */
 
@@ -50,6 +54,7 @@ struct daemon_client {
 	enum control_role role;
 	bool greeted, is_owner; /* is_owner: or root */
 	int host_index;         /* -1: it sees all hosts */
+	unsigned n_objects;     /* that have a descriptor of the daemon's each */
 	pid_t pid;
 	char program[DAEMON_PROGRAM]; /* its name, once somebody was told */
 	struct daemon_holder *holds;
