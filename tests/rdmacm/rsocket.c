@@ -309,6 +309,11 @@ static void lists_of_buffers_and_short_ones(void **state)
 	in[1].iov_len = sizeof(b);
 	assert_int_equal(rreadv(server, in, 2), 8);
 	assert_string_equal(b, "defgh");
+	msg = (struct msghdr){ .msg_iov = out, .msg_iovlen = 1, .msg_controllen = sizeof(a) };
+	assert_int_equal(rsendmsg(client, &msg, 0), 3);
+	msg.msg_control = a;
+	assert_fails(rsendmsg(client, &msg, 0), EOPNOTSUPP);
+	expect_text(server, 1, "abc");
 	expect_nothing(server);
 	close_all(client, server);
 }

@@ -64,7 +64,7 @@ ssize_t rwrite(int socket, const void *buf, size_t count)
 
 ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 {
-	if (msg->msg_controllen)
+	if (msg->msg_control && msg->msg_controllen)
 		return rdmacm_return(-EOPNOTSUPP);
 	return send_on(socket, &(struct rsocket_message){ .iov = msg->msg_iov,
 	                                                  .n_iov = msg->msg_iovlen,
