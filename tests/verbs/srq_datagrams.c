@@ -257,6 +257,30 @@ static void what_finds_no_receive_is_counted(void **state)
 	assert_int_equal(lab_counter(1, "no_receive"), lost_at_1);
 }
 
+/* ---- while it is attached ---- */
+
+/* It is attached, so it cannot be destroyed: it goes on as if nobody had asked. What had arrived is
+ * there, too. */
+static void a_refused_destruction_changes_nothing(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f);
+	for (uint64_t i = 0; i < 3 * MEMBERS; i++)
+		assert_int_equal(post(&f, i), 0);
+	send_number(&f, 1);
+	for (int i = 0; i < MEMBERS; i++)
+		assert_int_equal(ibv_destroy_qp(f.member[i]), EBUSY);
+	assert_int_equal(poll_all(&f), MEMBERS);
+	send_number(&f, 2);
+	assert_int_equal(poll_all(&f), MEMBERS);
+	for (int i = 0; i < MEMBERS; i++)
+		assert_int_equal(ibv_destroy_qp(f.member[i]), EBUSY);
+	send_number(&f, 3);
+	assert_int_equal(poll_all(&f), MEMBERS);
+}
+
 /* ---- without memory ---- */
 
 static void what_came_before_its_region_went_lies_there(void **state)
@@ -295,6 +319,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(nothing_is_lost_while_it_grows),
 		LAB_TEST(what_finds_no_receive_is_counted),
+		LAB_TEST(a_refused_destruction_changes_nothing),
 		LAB_TEST(what_came_before_its_region_went_lies_there),
 	};
 

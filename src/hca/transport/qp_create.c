@@ -329,8 +329,10 @@ int hca_qp_destroy(struct hca_qp *qp)
 	/* no thread may poll the ring after the daemon has freed it */
 	base_lock(&recv_cq->lock);
 	hca_counted_update(qp);
-	if (qp->rq->srq)
-		hca_rq_reset(qp->rq); /* gives its receives back */
+	/* gives its receives back. One of UD has taken none, and may be refused to go, if it is
+	 * attached to a group: it receives on then */
+	if (qp->rq->srq && qp->rq->connected)
+		hca_rq_reset(qp->rq);
 	ret = unregister_qp(qp);
 	if (ret == -EBUSY) {
 		base_unlock(&recv_cq->lock);
