@@ -46,6 +46,24 @@ uint32_t hca_cq_size(const struct hca_process *p, uint32_t asked)
 	return hca_queue_size(p, asked, s->max_cqe);
 }
 
+static uint32_t places(uint32_t cqe)
+{
+	return 1u << base_log2_up(cqe);
+}
+
+struct hca_cqe *hca_cq_alloc_ring(uint32_t cqe)
+{
+	return calloc(places(cqe), sizeof(struct hca_cqe));
+}
+
+void hca_cq_use_ring(struct hca_cq *cq, struct hca_cqe *ring, uint32_t cqe)
+{
+	cq->ring = ring;
+	cq->ring_size = cqe;
+	cq->ring_mask = places(cqe) - 1;
+	cq->head = cq->tail = 0;
+}
+
 /* Gives a queue that the daemon has made as @id what the program sees of it. */
 static void init(struct hca_cq *cq, struct hca_context *ctx, uint32_t id, void *cq_context)
 {
@@ -100,8 +118,7 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 		return -ENOMEM;
 	ret = -ENOMEM;
 	cq->ch = ch;
-	cq->ring_size = req.cqe;
-	cq->ring = calloc(req.cqe, sizeof(*cq->ring));
+	hca_cq_use_ring(cq, hca_cq_alloc_ring(req.cqe), req.cqe);
 	if (!cq->ring)
 		goto err_free;
 	ret = control_ask(ctx->process->control, CONTROL_CREATE_CQ, &req, &rep);

@@ -74,7 +74,7 @@ struct hca_cq {
 	struct base_lock lock;
 	/* completions made in this process */
 	struct hca_cqe *ring;
-	uint32_t ring_size, head, tail;
+	uint32_t ring_size, ring_mask, head, tail;
 	/* receive queues that complete here */
 	struct hca_rq *direct;   /* the one that every poll looks at; or NULL */
 	struct hca_ready *ready; /* the others, allocated at need */
@@ -114,6 +114,12 @@ static inline struct hca_cq *hca_cq(struct ibv_cq *cq)
 	return (struct hca_cq *)cq;
 }
 
+/* Completion @n of those made in this process. */
+static inline struct hca_cqe *hca_cq_at(const struct hca_cq *cq, uint32_t n)
+{
+	return &cq->ring[n & cq->ring_mask];
+}
+
 /* How many words of the ready map have bits that are used. */
 static inline unsigned hca_ready_words(const struct hca_ready *r)
 {
@@ -142,6 +148,11 @@ static inline void hca_cq_set_limit(struct hca_cq *cq)
 /* The size of a CQ for which @asked completions are asked; 0: there is none such. Programs of
  * hardware get by with CQs that are a little small, as there the smallest ones are larger. */
 uint32_t hca_cq_size(const struct hca_process *p, uint32_t asked);
+
+/* A ring for @cqe completions: a power of two of places, as head and tail go round. NULL: no
+ * memory. hca_cq_use_ring() has an empty queue use it. */
+struct hca_cqe *hca_cq_alloc_ring(uint32_t cqe);
+void hca_cq_use_ring(struct hca_cq *cq, struct hca_cqe *ring, uint32_t cqe);
 
 int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch, int vector,
                   void *cq_context, struct hca_cq **cq);

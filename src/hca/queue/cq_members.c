@@ -159,8 +159,8 @@ static void purge(struct hca_cq *cq, const struct hca_qp *qp)
 	uint32_t to = cq->head;
 
 	for (uint32_t from = cq->head; from != cq->tail; from++)
-		if (!is_of(&cq->ring[from % cq->ring_size], qp))
-			cq->ring[to++ % cq->ring_size] = cq->ring[from % cq->ring_size];
+		if (!is_of(hca_cq_at(cq, from), qp))
+			*hca_cq_at(cq, to++) = *hca_cq_at(cq, from);
 	cq->tail = to;
 	forget_told(cq);
 	hca_cq_set_limit(cq);
@@ -204,7 +204,7 @@ int hca_cq_resize(struct hca_cq *cq, uint32_t cqe)
 	if (!cqe)
 		return base_because(-EINVAL, "cqe is %u: 1 to %u (max_cqe) are possible", asked,
 		                    cq->ctx->process->region.control->settings.max_cqe);
-	ring = calloc(cqe, sizeof(*ring));
+	ring = hca_cq_alloc_ring(cqe);
 	if (!ring)
 		return -ENOMEM;
 	base_lock(&cq->lock);
@@ -220,10 +220,8 @@ int hca_cq_resize(struct hca_cq *cq, uint32_t cqe)
 		goto out;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		ring[i] = cq->ring[(cq->head + i) % cq->ring_size];
-	cq->ring = ring;
-	cq->ring_size = cqe;
-	cq->head = 0;
+		ring[i] = *hca_cq_at(cq, cq->head + i);
+	hca_cq_use_ring(cq, ring, cqe);
 	cq->tail = n;
 	forget_told(cq);
 	cq->cq.cqe = (int)cqe;
@@ -262,7 +260,7 @@ static bool make_room(struct hca_cq *cq)
 		return true;
 	if (!cq->ignores_overrun)
 		return false;
-	give_room(&cq->ring[cq->head++ % cq->ring_size]); /* the oldest is lost */
+	give_room(hca_cq_at(cq, cq->head++)); /* the oldest is lost */
 	return true;
 }
 
@@ -273,7 +271,7 @@ void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe)
 	base_lock(&cq->lock);
 	fits = make_room(cq);
 	if (fits) {
-		struct hca_cqe *e = &cq->ring[cq->tail++ % cq->ring_size];
+		struct hca_cqe *e = hca_cq_at(cq, cq->tail++);
 
 		*e = *cqe;
 		if (cq->stamps)
@@ -325,7 +323,7 @@ static unsigned count_local(const struct hca_cq *cq, bool solicited)
 	if (!solicited)
 		return cq->tail - cq->head;
 	for (uint32_t i = cq->head; i != cq->tail; i++)
-		if (cq->ring[i % cq->ring_size].status != IBV_WC_SUCCESS)
+		if (hca_cq_at(cq, i)->status != IBV_WC_SUCCESS)
 			return 1;
 	return 0;
 }

@@ -32,7 +32,7 @@ static __attribute__((noinline)) int poll_local(struct hca_cq *cq, int n, struct
 	int done = 0;
 
 	while (done < n && cq->head != cq->tail) {
-		const struct hca_cqe *e = &cq->ring[cq->head++ % cq->ring_size];
+		const struct hca_cqe *e = hca_cq_at(cq, cq->head++);
 
 		memset(&wc[done], 0, sizeof(wc[done]));
 		wc[done].wr_id = e->wr_id;
@@ -296,7 +296,7 @@ static int poll_first(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	int done = 0;
 
 	while (done < n && cq->head != cq->tail && cq->first < TURN) {
-		if (!cq->ring[cq->head % cq->ring_size].is_first)
+		if (!hca_cq_at(cq, cq->head)->is_first)
 			break;
 		done += poll_local(cq, 1, wc + done);
 		cq->first++;

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A completion queue that has been used for so long that its counters go round, of sizes that are
+ * no powers of two. There is no daemon, and nothing arrives: completions are this process's own.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "hca/queue/cq.h"
+#include "hca/queue/qp.h"
+
+struct lab {
+	struct hca_process process;
+	struct hca_context context;
+	struct shm_cq shm;
+	struct hca_cq cq;
+	struct hca_qp qp;
+};
+
+/* A queue of @cqe that has had @polled completions. */
+static struct lab *make(uint32_t cqe, uint32_t polled)
+{
+	struct lab *l = calloc(1, sizeof(*l));
+
+	assert_non_null(l);
+	l->context.process = &l->process;
+	l->cq.ctx = &l->context;
+	l->cq.shm = &l->shm;
+	hca_cq_use_ring(&l->cq, hca_cq_alloc_ring(cqe), cqe);
+	assert_non_null(l->cq.ring);
+	l->cq.head = l->cq.tail = polled;
+	return l;
+}
+
+static void unmake(struct lab *l)
+{
+	free(l->cq.ring);
+	free(l);
+}
+
+/* Fills and empties a queue of @cqe, from just before its counters go round on. */
+static void check_size(uint32_t cqe)
+{
+	struct lab *l = make(cqe, 0u - 2 * cqe - 1);
+	uint64_t pushed = 0, polled = 0;
+
+	for (unsigned round = 0; round < 5; round++) {
+		for (uint32_t i = 0; i < cqe; i++)
+			hca_cq_push(&l->cq, &(struct hca_cqe){ .wr_id = pushed++, .qp = &l->qp });
+		for (uint32_t i = 0; i < cqe; i++) {
+			struct ibv_wc wc;
+
+			assert_int_equal(hca_cq_poll(&l->cq, 1, &wc), 1);
+			assert_int_equal(wc.wr_id, polled++);
+		}
+	}
+	assert_int_equal(l->cq.head, l->cq.tail);
+	assert_int_equal(atomic_load(&l->shm.overrun), 0);
+	unmake(l);
+}
+
+static void no_completion_is_lost_when_the_counters_go_round(void **state)
+{
+	const uint32_t sizes[] = { 1, 2, 3, 5, 257, 1000, 1024 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		check_size(sizes[i]);
+}
+
+static void purging_keeps_the_others_when_the_counters_go_round(void **state)
+{
+	struct lab *l = make(7, 0u - 3);
+	struct ibv_wc wc[7];
+	struct hca_qp other = { 0 };
+	struct hca_rq elsewhere = { 0 };
+
+	(void)state;
+	other.rq = &elsewhere;
+	for (uint64_t i = 0; i < 7; i++)
+		hca_cq_push(&l->cq, &(struct hca_cqe){ .wr_id = i, .qp = i % 2 ? &other : &l->qp });
+	hca_cq_purge(&l->cq, &other);
+	assert_int_equal(hca_cq_poll(&l->cq, 7, wc), 4);
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(wc[i].wr_id, 2 * i);
+	unmake(l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_completion_is_lost_when_the_counters_go_round),
+		cmocka_unit_test(purging_keeps_the_others_when_the_counters_go_round),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
