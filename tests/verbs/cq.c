@@ -361,16 +361,69 @@ static void flushed_receives_do_not_hide_an_overrun(void **state)
 	struct lab_options o = { .host = 2, .cqe = 4 };
 	struct lab_end *a = lab_end(1), *b = lab_end_with(&o);
 	struct lab_end *c = lab_end_with(&(struct lab_options){ .neighbour = b });
-	struct ibv_wc wc[16];
+	struct ibv_wc wc[4];
 
 	(void)state;
-	lab_post(b, 16);
+	lab_post(b, 4);
 	lab_to(b->qp, IBV_QPS_ERR);
-	lab_poll(b->cq, 16, wc);
+	lab_poll(b->cq, 4, wc);
 	lab_post(c, 5);
 	for (int i = 0; i < 5; i++)
 		send_byte(a, c, 0);
 	expect_cq_error(b->context, b->cq);
+}
+
+static void too_many_flushed_receives_kill_the_cq(void **state)
+{
+	struct lab_options o = { .host = 2, .cqe = 4 };
+	struct lab_end *a = lab_end(1), *b = lab_end_with(&o), *c = lab_end_with(&o);
+	struct ibv_wc wc;
+
+	(void)state;
+	lab_post(b, 5);
+	lab_to(b->qp, IBV_QPS_ERR);
+	expect_cq_error(b->context, b->cq);
+	assert_true(ibv_poll_cq(b->cq, 1, &wc) < 0);
+	lab_post(c, 5);
+	for (int i = 0; i < 2; i++)
+		send_byte(a, c, 0);
+	lab_receive(c);
+	lab_to(c->qp, IBV_QPS_ERR); /* one message waits, and three receives */
+	lab_set_nonblocking(c->context->async_fd);
+	assert_int_equal(ibv_get_async_event(c->context, &(struct ibv_async_event){ 0 }), -1);
+	lab_post(c, 1);
+	expect_cq_error(c->context, c->cq);
+}
+
+static void flushed_receives_that_fit_do_not(void **state)
+{
+	struct lab_options o = { .host = 2, .cqe = 4 };
+	struct lab_end *a = lab_end(1), *b = lab_end_with(&o);
+	struct ibv_wc wc[4];
+
+	(void)state;
+	for (int round = 0; round < 5; round++) {
+		lab_post(b, 4);
+		send_byte(a, b, 0);
+		send_byte(a, b, 0);
+		lab_to(b->qp, IBV_QPS_ERR);
+		lab_to(b->qp, IBV_QPS_ERR);
+		if (round % 2)
+			lab_poll(b->cq, 4, wc);
+		lab_to(b->qp, IBV_QPS_RESET);
+		lab_start(b->qp, LAB_QKEY);
+	}
+	lab_post(b, 4);
+	for (int i = 0; i < 4; i++)
+		send_byte(a, b, 0);
+	for (int i = 0; i < 4; i++)
+		lab_receive(b);
+	lab_post(b, 4);
+	lab_to(b->qp, IBV_QPS_ERR);
+	for (int i = 0; i < 20; i++) {
+		lab_poll(b->cq, 1, wc);
+		lab_post(b, 1);
+	}
 }
 
 static void an_overrun_is_reported_once(void **state)
@@ -938,6 +991,8 @@ int main(void)
 		LAB_TEST(messages_forgotten_by_a_reset_do_not_overrun_later),
 		LAB_TEST(messages_of_a_destroyed_qp_do_not_overrun_later),
 		LAB_TEST(flushed_receives_do_not_hide_an_overrun),
+		LAB_TEST(too_many_flushed_receives_kill_the_cq),
+		LAB_TEST(flushed_receives_that_fit_do_not),
 		LAB_TEST(an_overrun_is_reported_once),
 		LAB_TEST(a_dead_cq_can_be_destroyed),
 		LAB_TEST(an_extended_cq_that_is_empty_says_enoent),

@@ -59,21 +59,22 @@ static struct ibv_qp *make_qp(const struct side *s, struct ibv_srq *srq)
 	return lab_qp(s->pd, &init);
 }
 
-static void make_side(struct side *s, int host)
+static void make_side(struct side *s, int host, int cqe)
 {
 	s->context = lab_open(host);
 	s->pd = lab_pd(s->context);
 	s->send_cq = lab_cq(s->context, QPS * MAX_WR, NULL);
-	s->recv_cq = lab_cq(s->context, QPS * MAX_WR, NULL);
+	s->recv_cq = lab_cq(s->context, cqe, NULL);
 	s->memory = calloc(MAX_WR, MESSAGE);
 	lab_undo(free, s->memory);
 	s->mr = lab_mr(s->pd, s->memory, (size_t)MAX_WR * MESSAGE);
 }
 
-static void make(struct fixture *f, uint32_t limit)
+/* @cqe: of the receives' completion queues. */
+static void make_with(struct fixture *f, uint32_t limit, int cqe)
 {
-	make_side(&f->a, 1);
-	make_side(&f->b, 2);
+	make_side(&f->a, 1, cqe);
+	make_side(&f->b, 2, cqe);
 	f->srq = make_srq(f->b.pd, limit);
 	for (int i = 0; i < QPS; i++) {
 		f->a.qp[i] = make_qp(&f->a, NULL);
@@ -81,6 +82,11 @@ static void make(struct fixture *f, uint32_t limit)
 		lab_connect(f->a.qp[i], f->b.qp[i]->qp_num, f->b.context, 0);
 		lab_connect(f->b.qp[i], f->a.qp[i]->qp_num, f->a.context, 0);
 	}
+}
+
+static void make(struct fixture *f, uint32_t limit)
+{
+	make_with(f, limit, QPS * MAX_WR);
 }
 
 /* Posts a receive in slot @i of the memory, in two entries. */
@@ -580,6 +586,85 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(ibv_destroy_srq(f.srq), EBUSY);
 }
 
+/* ---- its completion queue ---- */
+
+/* Messages that are not polled. */
+static void send_unread(struct fixture *f, int n)
+{
+	for (int i = 0; i < n; i++) {
+		send_by(f, i % QPS, 10, 'x');
+		assert_int_equal(poll_one(f->a.send_cq).status, IBV_WC_SUCCESS);
+	}
+}
+
+static void expect_overrun(struct fixture *f)
+{
+	struct ibv_wc wc;
+
+	assert_ptr_equal(lab_async_event(f->b.context, IBV_EVENT_CQ_ERR).element.cq, f->b.recv_cq);
+	assert_true(ibv_poll_cq(f->b.recv_cq, 1, &wc) < 0);
+}
+
+static void too_many_messages_unpolled_kill_the_cq(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make_with(&f, 0, MAX_WR / 4);
+	for (unsigned i = 0; i < MAX_WR; i++)
+		assert_int_equal(post(&f, i), 0);
+	send_unread(&f, MAX_WR / 4 + 1);
+	expect_overrun(&f);
+}
+
+/* However many queue pairs share the receives, each receive completes once. */
+static void a_cq_with_room_for_all_receives_is_never_overrun(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make_with(&f, 0, MAX_WR);
+	for (int round = 0; round < 5; round++) {
+		for (unsigned i = 0; i < MAX_WR; i++)
+			assert_int_equal(post(&f, i), 0);
+		send_unread(&f, MAX_WR);
+		for (int i = 0; i < MAX_WR; i++)
+			assert_int_equal(poll_one(f.b.recv_cq).status, IBV_WC_SUCCESS);
+	}
+}
+
+static void a_queue_that_has_grown_may_overrun_its_cq(void **state)
+{
+	struct ibv_srq_attr larger = { .max_wr = 2 * MAX_WR };
+	struct fixture f;
+
+	(void)state;
+	make_with(&f, 0, MAX_WR);
+	assert_int_equal(ibv_modify_srq(f.srq, &larger, IBV_SRQ_MAX_WR), 0);
+	for (unsigned i = 0; i < 2 * MAX_WR; i++)
+		assert_int_equal(post(&f, i % MAX_WR), 0);
+	send_unread(&f, MAX_WR + 1);
+	expect_overrun(&f);
+}
+
+/* What a queue pair that is gone had received, or one that was reset, takes no room. */
+static void unread_messages_that_are_gone_do_not_overrun(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make_with(&f, 0, MAX_WR / 2);
+	for (unsigned i = 0; i < MAX_WR; i++)
+		assert_int_equal(post(&f, i), 0);
+	send_unread(&f, MAX_WR / 2);
+	assert_int_equal(ibv_destroy_qp(f.b.qp[0]), 0);
+	lab_forget(f.b.qp[0]);
+	for (int i = 0; i < MAX_WR / 4; i++)
+		send_by(&f, 1, 10, 'x');
+	for (int i = 0; i < MAX_WR / 2; i++)
+		assert_int_equal(poll_one(f.b.recv_cq).qp_num, f.b.qp[1]->qp_num);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -598,6 +683,10 @@ int main(void)
 		LAB_TEST(the_limit_goes_along),
 		LAB_TEST(who_sends_meanwhile_does_not_notice),
 		LAB_TEST(bad_input_is_refused),
+		LAB_TEST(too_many_messages_unpolled_kill_the_cq),
+		LAB_TEST(a_cq_with_room_for_all_receives_is_never_overrun),
+		LAB_TEST(a_queue_that_has_grown_may_overrun_its_cq),
+		LAB_TEST(unread_messages_that_are_gone_do_not_overrun),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

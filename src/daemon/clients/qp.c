@@ -321,6 +321,15 @@ void daemon_qp_give_up(struct daemon_qps *all, struct daemon_qp *qp)
 	free(qp);
 }
 
+/* Whether senders count what arrives for it: not for UD with a shared queue, as what they send
+ * there may find no receive, and not complete (is_counted() of the HCA). */
+static uint8_t counting_of(const struct daemon_cq *cq, const struct shm_qp *s)
+{
+	bool takes_later = s->type == IBV_QPT_UD && s->connection.srq;
+
+	return cq && cq->counts_arrivals && !takes_later ? SHM_QP_COUNT_ARRIVALS : 0;
+}
+
 /* It is a QP from now on. @cq: NULL for a hidden one. */
 static void enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_hca *h,
                   struct daemon_cq *cq, const struct control_create_qp *want)
@@ -328,8 +337,7 @@ static void enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_hc
 	struct shm_qp *s = record_of(all, qp->qpn);
 
 	shm_write_begin(&s->seq);
-	s->flags = SHM_QP_LIVE | (want->flags & (SHM_QP_BLOCK_LOOPBACK | SHM_QP_STAMPS)) |
-	           (cq && cq->counts_arrivals ? SHM_QP_COUNT_ARRIVALS : 0);
+	s->flags = SHM_QP_LIVE | (want->flags & (SHM_QP_BLOCK_LOOPBACK | SHM_QP_STAMPS));
 	s->cq = cq ? cq->id : 0;
 	s->ready_bit = (uint16_t)want->ready_bit;
 	s->type = (uint8_t)want->type;
@@ -337,6 +345,7 @@ static void enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_hc
 	s->connection.send_cq = want->send_cq;
 	s->connection.srq = want->srq;
 	s->connection.xrcd = want->xrcd;
+	s->flags |= counting_of(cq, s);
 	shm_write_end(&s->seq);
 	qp->holder = h->holder;
 	qp->hca = h;
@@ -688,7 +697,7 @@ void daemon_qps_count_arrivals(struct daemon_qps *all, struct daemon_cq *cq)
 		struct shm_qp *s = record_of(all, qp->qpn);
 
 		shm_write_begin(&s->seq);
-		s->flags |= SHM_QP_COUNT_ARRIVALS;
+		s->flags |= counting_of(cq, s);
 		shm_write_end(&s->seq);
 	}
 }

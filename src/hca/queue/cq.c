@@ -72,6 +72,7 @@ static void init(struct hca_cq *cq, struct hca_context *ctx, uint32_t id, void *
 	cq->shm = &ctx->process->region.cqs[id];
 	atomic_store_explicit(&cq->shm->cqe, cq->ring_size, memory_order_relaxed);
 	TAILQ_INIT(&cq->users);
+	LIST_INIT(&cq->shared);
 	hca_async_object_init(&cq->events, HCA_ASYNC_CQ, &cq->cq);
 	cq->cq.context = &ctx->vctx.context;
 	cq->cq.cq_context = cq_context;

@@ -27,6 +27,7 @@
 
 struct hca_connected_qp;
 struct hca_rq;
+struct hca_srq;
 
 /* Of an opcode: the completion is made up. Who polls for a program takes it away. */
 #define HCA_CQE_MADE 0x40
@@ -64,6 +65,15 @@ struct hca_ready {
 	uint64_t is_watched[SHM_CQ_READY_BITS / 64];
 };
 
+/* A shared receive queue some of whose queue pairs receive by a CQ. Each receive completes once,
+ * whichever of them has it. */
+struct hca_cq_shared {
+	LIST_ENTRY(hca_cq_shared) entry;
+	struct hca_srq *srq;
+	unsigned n_qps;
+	uint32_t capacity; /* the room of the queue */
+};
+
 struct hca_cq {
 	struct ibv_cq_ex cq; /* the public struct ibv_cq is its beginning */
 	struct hca_context *ctx;
@@ -79,9 +89,14 @@ struct hca_cq {
 	struct hca_rq *direct;   /* the one that every poll looks at; or NULL */
 	struct hca_ready *ready; /* the others, allocated at need */
 	struct hca_rq *behind;   /* one that has caught up with a list; or NULL: is_behind() */
-	uint32_t capacity_used;  /* completions that its queues may have outstanding */
+	LIST_HEAD(, hca_cq_shared) shared;
+	uint32_t capacity_used; /* completions that its queues may have outstanding */
 	uint32_t arrivals_polled;
-	uint32_t flushes_polled; /* receives that completed in error as their queue pair had */
+	/* receives that are not counted as arrivals: that completed in error as their queue pair
+	 * had, and those of UD with a shared queue */
+	uint32_t uncounted_polled;
+	/* if it counts arrivals: receives of its queue pairs in error that are yet to be polled */
+	uint32_t flushes_due;
 	/* completions are numbered from 0: one more than the number of the completion that the last
 	 * event was for, or the next one will be for */
 	uint32_t told;
@@ -131,14 +146,14 @@ static inline unsigned hca_ready_words(const struct hca_ready *r)
 /* The number of the next completion to be polled. */
 static inline uint32_t hca_cq_next_number(const struct hca_cq *cq)
 {
-	return cq->head + cq->arrivals_polled + cq->flushes_polled;
+	return cq->head + cq->arrivals_polled + cq->uncounted_polled;
 }
 
 /* Sets the number of arrivals at which the CQ overruns. Called when one of its terms has changed.
  */
 static inline void hca_cq_set_limit(struct hca_cq *cq)
 {
-	uint32_t local = cq->tail - cq->head;
+	uint32_t local = cq->tail - cq->head + cq->flushes_due;
 
 	if (cq->counts_arrivals)
 		atomic_store_explicit(&cq->shm->limit, cq->arrivals_polled + cq->ring_size - local,
@@ -265,12 +280,15 @@ static inline void hca_cq_announce(struct shm_cq *shm, uint16_t ready_bit)
 void hca_cq_note_arrival(struct hca_process *p, struct shm_cq *shm, uint32_t flags,
                          struct shm_arrival *slot);
 
-/* Tells the CQ that @rq has flushed requests to complete. */
+/* Tells the CQ that @rq has flushed requests to complete. Not with the CQ's lock held. */
 void hca_cq_kick(struct hca_cq *cq, struct hca_rq *rq);
 
 /* Adds a QP that completes here, and removes it. @receives: its receives do; else its sends. */
 int hca_cq_add_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t capacity);
 void hca_cq_remove_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t capacity);
+
+/* @srq, of which a queue pair may receive here, has another size, or a queue pair more. */
+void hca_cq_fit_shared(struct hca_cq *cq, struct hca_srq *srq);
 
 /* Requests of @qp, which sends here, wait: polling any queue of the process goes on with them. */
 void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *qp);

@@ -11,6 +11,7 @@
 #include "hca/queue/comp_counter.h"
 #include "hca/queue/cq.h"
 #include "hca/queue/qp.h"
+#include "hca/queue/srq.h"
 
 /* With the CQ's lock held. */
 static void take_arrivals(struct hca_cq *cq)
@@ -53,6 +54,22 @@ static void forget_told(struct hca_cq *cq)
 	cq->told = hca_cq_next_number(cq);
 }
 
+/*
+ * Whether senders count what arrives there. With a shared queue a message of UD takes its receive
+ * when it is polled: more may have arrived than there are receives for, and what finds none does
+ * not complete.
+ */
+static bool is_counted(const struct hca_rq *rq)
+{
+	return !rq->srq || rq->connected;
+}
+
+/* Arrivals that are counted, and were not polled. */
+static uint32_t counted_arrivals(struct hca_rq *rq)
+{
+	return is_counted(rq) ? hca_rq_arrived(rq) : hca_rq_load(&rq->aside);
+}
+
 /* Counts arrivals anew. It reads the rings before the counter: what arrives in between makes the
  * limit too high, not too low. */
 static void recount(struct hca_cq *cq)
@@ -61,7 +78,7 @@ static void recount(struct hca_cq *cq)
 	uint32_t waiting = 0;
 
 	TAILQ_FOREACH(qp, &cq->users, cq_entry)
-	waiting += hca_rq_arrived(qp->rq);
+	waiting += counted_arrivals(qp->rq);
 	cq->arrivals_polled =
 	        atomic_load_explicit(&cq->shm->arrived, memory_order_relaxed) - waiting;
 	forget_told(cq);
@@ -88,6 +105,81 @@ static int count_arrivals(struct hca_cq *cq)
 	cq->counts_arrivals = true;
 	recount(cq);
 	return 0;
+}
+
+/* The same, if its queues may have more outstanding than it holds. */
+static int count_if_needed(struct hca_cq *cq, uint32_t capacity)
+{
+	if (capacity <= cq->ring_size || cq->counts_arrivals || cq->ignores_overrun)
+		return 0;
+	return count_arrivals(cq);
+}
+
+/* ---- shared receive queues ---- */
+
+static struct hca_cq_shared *find_shared(const struct hca_cq *cq, const struct hca_srq *srq)
+{
+	struct hca_cq_shared *s;
+
+	LIST_FOREACH(s, &cq->shared, entry)
+	if (s->srq == srq)
+		return s;
+	return NULL;
+}
+
+/* A queue pair more of @srq receives here. Its room counts from hca_cq_fit_shared() on. */
+static int use_shared(struct hca_cq *cq, struct hca_srq *srq)
+{
+	struct hca_cq_shared *s = find_shared(cq, srq);
+
+	if (!s) {
+		s = calloc(1, sizeof(*s));
+		if (!s)
+			return -ENOMEM;
+		s->srq = srq;
+		LIST_INSERT_HEAD(&cq->shared, s, entry);
+	}
+	s->n_qps++;
+	return 0;
+}
+
+static void unuse_shared(struct hca_cq *cq, const struct hca_srq *srq)
+{
+	struct hca_cq_shared *s = find_shared(cq, srq);
+
+	if (--s->n_qps)
+		return;
+	cq->capacity_used -= s->capacity;
+	LIST_REMOVE(s, entry);
+	free(s);
+}
+
+static uint32_t room_of(struct hca_srq *srq)
+{
+	uint32_t room;
+
+	base_lock(&srq->lock);
+	room = srq->max_wr;
+	base_unlock(&srq->lock);
+	return room;
+}
+
+void hca_cq_fit_shared(struct hca_cq *cq, struct hca_srq *srq)
+{
+	struct hca_cq_shared *s;
+
+	base_lock(&cq->lock);
+	s = find_shared(cq, srq);
+	if (s) {
+		uint32_t room = room_of(srq);
+
+		cq->capacity_used += room - s->capacity;
+		s->capacity = room;
+		/* without a daemon nothing arrives any more */
+		if (!count_if_needed(cq, cq->capacity_used))
+			hca_cq_set_limit(cq);
+	}
+	base_unlock(&cq->lock);
 }
 
 /* Adds @rq to what polling looks at: the first one always, others by a ready bit. */
@@ -127,14 +219,18 @@ static void remove_rq(struct hca_cq *cq, struct hca_rq *rq)
 
 int hca_cq_add_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t capacity)
 {
-	int ret = 0;
+	struct hca_srq *srq = receives && is_counted(qp->rq) ? qp->rq->srq : NULL;
+	int ret;
 
 	base_lock(&cq->lock);
-	if (cq->capacity_used + capacity > cq->ring_size && !cq->counts_arrivals &&
-	    !cq->ignores_overrun)
-		ret = count_arrivals(cq);
-	if (!ret && receives)
+	ret = count_if_needed(cq, cq->capacity_used + capacity);
+	if (!ret && srq)
+		ret = use_shared(cq, srq);
+	if (!ret && receives) {
 		ret = add_rq(cq, qp->rq);
+		if (ret && srq)
+			unuse_shared(cq, srq);
+	}
 	if (!ret) {
 		cq->n_users++;
 		cq->capacity_used += capacity;
@@ -166,11 +262,20 @@ static void purge(struct hca_cq *cq, const struct hca_qp *qp)
 	hca_cq_set_limit(cq);
 }
 
+/* Its flushed receives do not complete any more. */
+static void forget_flushes(struct hca_cq *cq, struct hca_rq *rq)
+{
+	cq->flushes_due -= rq->flushes_due;
+	rq->flushes_due = 0;
+}
+
 void hca_cq_purge(struct hca_cq *cq, const struct hca_qp *qp)
 {
 	base_lock(&cq->lock);
-	if (qp->rq->cq == cq)
+	if (qp->rq->cq == cq) {
 		hca_counted_drop(qp->rq);
+		forget_flushes(cq, qp->rq);
+	}
 	forget_dropped(cq);
 	purge(cq, qp);
 	base_unlock(&cq->lock);
@@ -181,6 +286,9 @@ void hca_cq_remove_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint3
 	base_lock(&cq->lock);
 	if (receives) {
 		remove_rq(cq, qp->rq);
+		forget_flushes(cq, qp->rq);
+		if (qp->rq->srq && is_counted(qp->rq))
+			unuse_shared(cq, qp->rq->srq);
 		TAILQ_REMOVE(&cq->users, qp, cq_entry);
 		forget_dropped(cq);
 	}
@@ -226,8 +334,7 @@ int hca_cq_resize(struct hca_cq *cq, uint32_t cqe)
 	forget_told(cq);
 	cq->cq.cqe = (int)cqe;
 	atomic_store_explicit(&cq->shm->cqe, cqe, memory_order_relaxed);
-	if (cq->capacity_used > cqe && !cq->counts_arrivals && !cq->ignores_overrun)
-		ret = count_arrivals(cq);
+	ret = count_if_needed(cq, cq->capacity_used);
 	hca_cq_set_limit(cq);
 out:
 	base_unlock(&cq->lock);
@@ -242,7 +349,7 @@ static uint32_t unpolled(const struct hca_cq *cq)
 
 	if (cq->counts_arrivals)
 		n += atomic_load_explicit(&cq->shm->arrived, memory_order_relaxed) -
-		     cq->arrivals_polled;
+		     cq->arrivals_polled + cq->flushes_due;
 	return n;
 }
 
@@ -298,8 +405,27 @@ void hca_cq_push_surplus(struct hca_cq *cq, const struct hca_cqe *cqe)
 	hca_cq_push(cq, cqe);
 }
 
+/* Counts the flushed receives of @rq. They are completions from now on, but made when they are
+ * polled. False: there are more than the CQ holds. */
+static bool count_flushes(struct hca_cq *cq, struct hca_rq *rq)
+{
+	uint32_t n;
+	bool fits;
+
+	base_lock(&cq->lock);
+	n = cq->counts_arrivals ? hca_rq_flushes(rq) : 0;
+	cq->flushes_due += n - rq->flushes_due;
+	rq->flushes_due = n;
+	fits = !n || (int32_t)unpolled(cq) <= (int32_t)cq->ring_size;
+	hca_cq_set_limit(cq);
+	base_unlock(&cq->lock);
+	return fits;
+}
+
 void hca_cq_kick(struct hca_cq *cq, struct hca_rq *rq)
 {
+	if (!count_flushes(cq, rq))
+		hca_cq_overrun(cq->ctx->process, cq->id, cq->shm);
 	hca_cq_set_ready(cq->shm, rq->ready_bit);
 	if (!cq->ch)
 		return;

@@ -422,7 +422,7 @@ static void complete_flushed(struct hca_rq *rq, struct ibv_wc *wc)
 /* Completes requests in error once all that has arrived, below @pos, has been consumed. */
 BASE_COLD int hca_rq_poll_flushed(struct hca_rq *rq, uint32_t pos, int n, struct ibv_wc *wc)
 {
-	int done = 0;
+	int done = 0, due;
 
 	if (pos != hca_rq_load(&rq->posted))
 		return 0;
@@ -430,7 +430,10 @@ BASE_COLD int hca_rq_poll_flushed(struct hca_rq *rq, uint32_t pos, int n, struct
 		complete_flushed(rq, &wc[done]);
 		hca_explain_failed_receive(rq, &wc[done], NULL, 0);
 	}
-	rq->cq->flushes_polled += (uint32_t)done;
+	rq->cq->uncounted_polled += (uint32_t)done;
+	due = base_min(done, (int)rq->flushes_due);
+	rq->flushes_due -= (uint32_t)due;
+	rq->cq->flushes_due -= (uint32_t)due;
 	return done;
 }
 
@@ -481,6 +484,30 @@ uint32_t hca_rq_waiting(struct hca_rq *rq)
 	base_lock(&rq->lock);
 	if (hca_rq_is_flushing(rq))
 		n = hca_rq_load(&rq->aside) + queued(rq);
+	base_unlock(&rq->lock);
+	return n;
+}
+
+/* With the lock held. */
+static uint32_t held_by_messages(struct hca_rq *rq)
+{
+	uint32_t n = 0, posted = hca_rq_load(&rq->posted);
+
+	for (uint32_t pos = hca_rq_load(&rq->consumed); pos != posted; pos++)
+		n += shm_ring_peek(rq->ring, rq->ring_shift, pos) != SHM_SLOT_VOID;
+	return n;
+}
+
+uint32_t hca_rq_flushes(struct hca_rq *rq)
+{
+	uint32_t n = 0;
+
+	base_lock(&rq->lock);
+	if (hca_rq_is_flushing(rq)) {
+		uint32_t held = held_by_messages(rq);
+
+		n = queued(rq) > held ? queued(rq) - held : 0;
+	}
 	base_unlock(&rq->lock);
 	return n;
 }

@@ -69,8 +69,9 @@ struct hca_rq {
 	_Atomic uint8_t mode;  /* enum hca_rq_mode */
 	_Atomic uint8_t stops; /* enum hca_rq_stops */
 	/* written with the CQ's lock held: */
-	uint8_t announced; /* messages that the last arrival's sender sends next, in one list */
-	uint32_t list_end; /* a position that polls have waited for: is_behind() in cq_poll.c */
+	uint8_t announced;    /* messages that the last arrival's sender sends next, in one list */
+	uint32_t flushes_due; /* its part of the CQ's */
+	uint32_t list_end;    /* a position that polls have waited for: is_behind() in cq_poll.c */
 	_Atomic uint32_t posted;   /* ring positions; written under the lock */
 	_Atomic uint32_t consumed; /* likewise */
 	uint32_t n_discard;        /* so many of the next positions hold what came before a reset */
@@ -121,6 +122,10 @@ void hca_rq_refill(struct hca_rq *rq);
  * count as both. With the CQ's lock held. */
 uint32_t hca_rq_waiting(struct hca_rq *rq);
 uint32_t hca_rq_arrived(struct hca_rq *rq);
+
+/* In ERR: how many of its requests are to complete in error. Those of messages that have come, or
+ * are coming, are not. With the CQ's lock held. */
+uint32_t hca_rq_flushes(struct hca_rq *rq);
 
 /* ERR: nothing more is accepted, and what is posted completes in error. */
 void hca_rq_flush(struct hca_rq *rq);

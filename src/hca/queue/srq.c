@@ -417,8 +417,10 @@ int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mas
 		check_limit(srq);
 	}
 	base_unlock(&srq->lock);
-	if (!ret && (mask & IBV_SRQ_MAX_WR))
+	if (!ret && (mask & IBV_SRQ_MAX_WR)) {
+		hca_srq_has_size(srq);
 		hca_srq_help(srq);
+	}
 	return ret;
 }
 

@@ -91,6 +91,8 @@ void hca_srq_remove_qp(struct hca_srq *srq, struct hca_qp *qp);
 /* Receives were posted: requests of peers of its queue pairs that wait for some are gone on with.
  */
 void hca_srq_help(struct hca_srq *srq);
+/* It has another size: completion queues may be too small now. */
+void hca_srq_has_size(struct hca_srq *srq);
 void hca_srq_help_if_due(struct hca_srq *srq);
 
 /* Takes @receive (shm_receive()), which an arrival names: copies its entries. False: there is none

@@ -190,8 +190,8 @@ int hca_srq_destroy(struct hca_srq *srq)
 	return 0;
 }
 
-/* Requests wait for receives: each of the queue pairs has its turn. */
-BASE_COLD void hca_srq_help(struct hca_srq *srq)
+/* Each of the queue pairs has its turn. Not with the lock of a CQ held. */
+static BASE_COLD void each_qp(struct hca_srq *srq, void (*f)(struct hca_srq *, struct hca_qp *))
 {
 	struct hca_qp *qp;
 	unsigned n = 0;
@@ -204,13 +204,34 @@ BASE_COLD void hca_srq_help(struct hca_srq *srq)
 		TAILQ_INSERT_TAIL(&srq->qps, qp, srq_entry);
 		atomic_fetch_add_explicit(&qp->in_use, 1, memory_order_relaxed);
 		base_unlock(&srq->lock);
-		if (qp->rq->connected) /* UD's senders do not wait */
-			qp->rq->help(qp);
+		f(srq, qp);
 		/* release: pairs with the acquire in hca_qp_destroy() */
 		atomic_fetch_sub_explicit(&qp->in_use, 1, memory_order_release);
 		base_lock(&srq->lock);
 	}
 	base_unlock(&srq->lock);
+}
+
+static void help(struct hca_srq *srq, struct hca_qp *qp)
+{
+	(void)srq;
+	if (qp->rq->connected) /* UD's senders do not wait */
+		qp->rq->help(qp);
+}
+
+BASE_COLD void hca_srq_help(struct hca_srq *srq)
+{
+	each_qp(srq, help);
+}
+
+static void fit(struct hca_srq *srq, struct hca_qp *qp)
+{
+	hca_cq_fit_shared(qp->rq->cq, srq);
+}
+
+void hca_srq_has_size(struct hca_srq *srq)
+{
+	each_qp(srq, fit);
 }
 
 void hca_srq_help_if_due(struct hca_srq *srq)
@@ -227,6 +248,7 @@ void hca_srq_add_qp(struct hca_srq *srq, struct hca_qp *qp)
 	base_lock(&srq->lock);
 	TAILQ_INSERT_TAIL(&srq->qps, qp, srq_entry);
 	base_unlock(&srq->lock);
+	fit(srq, qp);
 }
 
 void hca_srq_remove_qp(struct hca_srq *srq, struct hca_qp *qp)
