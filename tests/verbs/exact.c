@@ -329,6 +329,37 @@ static void a_receive_posted_after_arming_counts_too(void **state)
 	assert_true(has_event(e));
 }
 
+/* Wherever a posted receive lies, an ordinary message that fits does not fire. */
+static void solicited_only_ignores_what_fits_into_any_region(void **state)
+{
+	struct lab_end *from = lab_end(2), *e = receiver(LAB_SLOT);
+	struct ibv_ah *ah = lab_ah_to(from, e);
+	struct ibv_mr *null = ibv_alloc_null_mr(e->pd);
+	struct ibv_mr *on_demand =
+	        ibv_reg_mr(e->pd, e->slot, LAB_SLOT, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+	const struct ibv_sge sge[][2] = {
+		{ { .length = LAB_SLOT, .lkey = null->lkey } },
+		{ { 0 }, { .addr = (uintptr_t)e->slot, .length = 1000, .lkey = e->mr->lkey } },
+		{ { .addr = (uintptr_t)e->slot, .length = 1000, .lkey = e->mr->lkey }, { 0 } },
+		{ { .addr = (uintptr_t)e->slot, .length = 1000, .lkey = on_demand->lkey } },
+	};
+
+	(void)state;
+	lab_send(from, ah, e->qp->qp_num, NULL, 10);
+	lab_complete(e->cq, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < LAB_ARRAY(sge); i++) {
+		struct ibv_recv_wr wr = { .sg_list = (struct ibv_sge *)sge[i], .num_sge = 2 }, *bad;
+
+		assert_int_equal(ibv_req_notify_cq(e->cq, 1), 0);
+		assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);
+		lab_send(from, ah, e->qp->qp_num, NULL, 900);
+		assert_false(has_event(e));
+		lab_complete(e->cq, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(ibv_dereg_mr(on_demand), 0);
+	assert_int_equal(ibv_dereg_mr(null), 0);
+}
+
 static void nothing_succeeds_behind_a_receive_that_failed(void **state)
 {
 	struct lab_end *from = lab_end(2), *e = lab_end(1);
@@ -357,6 +388,7 @@ int main(void)
 		LAB_TEST(two_threads_may_poll_one_extended_cq),
 		LAB_TEST(solicited_only_fires_for_a_message_that_fails_its_receive),
 		LAB_TEST(a_receive_posted_after_arming_counts_too),
+		LAB_TEST(solicited_only_ignores_what_fits_into_any_region),
 		LAB_TEST(nothing_succeeds_behind_a_receive_that_failed),
 	};
 

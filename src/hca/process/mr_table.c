@@ -225,14 +225,33 @@ static void *null_memory(const struct ibv_sge *sge, unsigned access)
 	return sge->length <= sizeof(zeros) ? (void *)(uintptr_t)zeros : NULL;
 }
 
+/* The region of another kind with the entry's key, if it allows @access in @domain. */
+static const struct hca_mr *find_special(struct hca_mr_table *mrs, const struct hca_domain *domain,
+                                         const struct ibv_sge *sge, unsigned access)
+{
+	const struct hca_mr *mr = hca_mr_find(mrs, sge->lkey);
+
+	return mr && mr->kind != HCA_MR_ORDINARY && mr->own_domain == domain &&
+	                       (mr->access & access) == access
+	               ? mr
+	               : NULL;
+}
+
+bool hca_mr_is_special(struct hca_mr_table *mrs, const struct hca_domain *domain,
+                       const struct ibv_sge *sge, unsigned access)
+{
+	const struct hca_mr *mr = find_special(mrs, domain, sge, access);
+
+	return mr && (mr->kind == HCA_MR_NULL || address_in(mr, sge));
+}
+
 void *hca_mr_fault(struct hca_mr_table *mrs, const struct hca_domain *domain,
                    const struct ibv_sge *sge, unsigned access)
 {
-	struct hca_mr *mr = hca_mr_find(mrs, sge->lkey);
+	const struct hca_mr *mr = find_special(mrs, domain, sge, access);
 	void *addr;
 
-	if (!mr || mr->kind == HCA_MR_ORDINARY || mr->own_domain != domain ||
-	    (mr->access & access) != access)
+	if (!mr)
 		return NULL;
 	if (mr->kind == HCA_MR_NULL)
 		return null_memory(sge, access);

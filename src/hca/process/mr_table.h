@@ -119,6 +119,10 @@ int hca_mr_advise(struct hca_mr_table *mrs, const struct hca_domain *domain,
 void *hca_mr_fault(struct hca_mr_table *mrs, const struct hca_domain *domain,
                    const struct ibv_sge *sge, unsigned access);
 
+/* Whether hca_mr_fault() would find a region, if the memory is there: it is not looked at. */
+bool hca_mr_is_special(struct hca_mr_table *mrs, const struct hca_domain *domain,
+                       const struct ibv_sge *sge, unsigned access);
+
 /* The address of @sge, if an ordinary region in @domain allows @access there; else NULL. */
 static inline void *hca_mr_resolve(struct hca_mr_table *mrs, const struct hca_domain *domain,
                                    const struct ibv_sge *sge, unsigned access)

@@ -150,6 +150,15 @@ static BASE_HOT int keep_list(struct hca_rq *rq, struct ibv_recv_wr **wr, uint32
 	return ret;
 }
 
+/* Whether a message can be put there. An entry of no bytes is not looked at. */
+static bool takes_bytes(struct hca_rq *rq, const struct ibv_sge *sge)
+{
+	struct hca_mr_table *mrs = &rq->process->mrs;
+
+	return !sge->length || hca_mr_resolve(mrs, rq->domain, sge, IBV_ACCESS_LOCAL_WRITE) ||
+	       hca_mr_is_special(mrs, rq->domain, sge, IBV_ACCESS_LOCAL_WRITE);
+}
+
 /* Bytes that a message with its GRH may have to fit into request @i; 0: it fails any. */
 static uint32_t capacity(struct hca_rq *rq, uint32_t i)
 {
@@ -158,7 +167,7 @@ static uint32_t capacity(struct hca_rq *rq, uint32_t i)
 	uint64_t bytes = 0;
 
 	for (uint32_t k = 0; k < rwqe->n_sge; k++) {
-		if (!hca_mr_resolve(&rq->process->mrs, rq->domain, &sge[k], IBV_ACCESS_LOCAL_WRITE))
+		if (!takes_bytes(rq, &sge[k]))
 			return 0;
 		bytes += sge[k].length;
 	}
