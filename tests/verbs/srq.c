@@ -586,6 +586,37 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(ibv_destroy_srq(f.srq), EBUSY);
 }
 
+/* ibv_create_srq(3) and ibv_create_qp(3) say that they are ignored. */
+static void ignored_attributes_may_be_anything(void **state)
+{
+	struct ibv_srq_init_attr init = {
+		.attr = { .max_wr = MAX_WR, .max_sge = 1, .srq_limit = UINT32_MAX }
+	};
+	struct ibv_srq_attr attr;
+	struct ibv_qp_init_attr junk = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = UINT32_MAX, .max_recv_sge = UINT32_MAX }
+	};
+	struct ibv_srq *srq;
+	struct side s;
+
+	(void)state;
+	make_side(&s, 1, MAX_WR);
+	srq = ibv_create_srq(s.pd, &init);
+	assert_non_null(srq);
+	lab_undo(undo_srq, srq);
+	assert_int_equal(ibv_query_srq(srq, &attr), 0);
+	assert_int_equal(attr.srq_limit, 0);
+	junk.send_cq = junk.recv_cq = s.recv_cq;
+	junk.srq = srq;
+	lab_qp(s.pd, &junk);
+	junk.qp_type = IBV_QPT_UD;
+	lab_qp(s.pd, &junk);
+	junk.srq = NULL;
+	assert_null(ibv_create_qp(s.pd, &junk));
+	assert_int_equal(errno, EINVAL);
+}
+
 /* ---- its completion queue ---- */
 
 /* Messages that are not polled. */
@@ -683,6 +714,7 @@ int main(void)
 		LAB_TEST(the_limit_goes_along),
 		LAB_TEST(who_sends_meanwhile_does_not_notice),
 		LAB_TEST(bad_input_is_refused),
+		LAB_TEST(ignored_attributes_may_be_anything),
 		LAB_TEST(too_many_messages_unpolled_kill_the_cq),
 		LAB_TEST(a_cq_with_room_for_all_receives_is_never_overrun),
 		LAB_TEST(a_queue_that_has_grown_may_overrun_its_cq),

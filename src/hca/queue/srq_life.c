@@ -72,9 +72,6 @@ int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca
 	struct hca_srq *srq;
 	int ret;
 
-	if (attr->attr.srq_limit > attr->attr.max_wr)
-		return base_because(-EINVAL, "srq_limit %u is more than max_wr %u",
-		                    attr->attr.srq_limit, attr->attr.max_wr);
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return -ENOMEM;
@@ -133,7 +130,7 @@ int hca_srq_create_xrc(struct ibv_pd *pd, struct ibv_srq_init_attr_ex *init, str
 	struct hca_srq *srq;
 	int ret;
 
-	if (!init->attr.max_wr || init->attr.srq_limit > init->attr.max_wr)
+	if (!init->attr.max_wr)
 		return -EINVAL;
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)

@@ -31,6 +31,9 @@ static int check_init(struct hca_context *ctx, const struct ibv_qp_init_attr_ex 
 {
 	const struct shm_settings *s = &ctx->process->region.control->settings;
 	const struct ibv_qp_cap *cap = &attr->cap;
+	/* which are ignored if the receives are shared */
+	const uint32_t recv_wr = attr->srq ? 0 : cap->max_recv_wr;
+	const uint32_t recv_sge = attr->srq ? 0 : cap->max_recv_sge;
 
 	if ((attr->send_ops_flags & ~t->send_ops))
 		return base_because(-EOPNOTSUPP,
@@ -40,16 +43,16 @@ static int check_init(struct hca_context *ctx, const struct ibv_qp_init_attr_ex 
 		                    (unsigned long long)(attr->send_ops_flags & ~t->send_ops));
 	if (!attr->send_cq || !attr->recv_cq)
 		return base_because(-EINVAL, "send_cq or recv_cq is missing");
-	if (cap->max_send_wr > s->max_qp_wr || cap->max_recv_wr > s->max_qp_wr)
+	if (cap->max_send_wr > s->max_qp_wr || recv_wr > s->max_qp_wr)
 		return base_because(-EINVAL,
 		                    "max_send_wr is %u and max_recv_wr %u: the device has at most "
 		                    "%u (max_qp_wr)",
-		                    cap->max_send_wr, cap->max_recv_wr, s->max_qp_wr);
-	if (cap->max_send_sge > s->max_sge || cap->max_recv_sge > s->max_sge)
+		                    cap->max_send_wr, recv_wr, s->max_qp_wr);
+	if (cap->max_send_sge > s->max_sge || recv_sge > s->max_sge)
 		return base_because(-EINVAL,
 		                    "max_send_sge is %u and max_recv_sge %u: the device has at "
 		                    "most %u (max_sge)",
-		                    cap->max_send_sge, cap->max_recv_sge, s->max_sge);
+		                    cap->max_send_sge, recv_sge, s->max_sge);
 	if (cap->max_inline_data > HCA_MAX_INLINE)
 		return base_because(-EINVAL, "max_inline_data is %u: at most %u is possible",
 		                    cap->max_inline_data, HCA_MAX_INLINE);
