@@ -10,7 +10,7 @@
 
 #define BYTES 8192
 
-static char memory[2 * BYTES];
+static _Alignas(4096) char memory[2 * BYTES];
 
 static void undo_dereg(void *mr)
 {
@@ -334,6 +334,22 @@ static void an_iova_is_what_requests_call_the_memory(void **state)
 	assert_memory_equal(memory + 64 + LAB_GRH, "message", 7);
 }
 
+static void an_iova_at_another_offset_of_its_page_is_refused(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	struct ibv_mr *mr;
+
+	(void)state;
+	errno = 0;
+	assert_null(ibv_reg_mr_iova(pd, memory + 8, BYTES / 2, 0x123456000, 0));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ibv_reg_mr_iova(pd, memory, BYTES, 0x123456001, 0));
+	mr = ibv_reg_mr_iova(pd, memory + 8, BYTES / 2,
+	                     0x123456000 + (uintptr_t)(memory + 8) % 4096, 0);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
 static void a_zero_based_region_begins_at_zero(void **state)
 {
 	struct lab_end *e = lab_end(1);
@@ -419,6 +435,14 @@ static void bad_input_to_rereg_leaves_the_region_valid(void **state)
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, foreign, NULL, 0, 0),
 	                 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EINVAL);
+	assert_int_equal(
+	        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, e->pd, NULL, 0, IBV_ACCESS_LOCAL_WRITE),
+	        IBV_REREG_MR_ERR_INPUT);
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_rereg_mr(mr, 0, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE),
+	                 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(mr->lkey, lkey);
 	assert_int_equal(send_from(e, (uintptr_t)memory, 64, lkey), IBV_WC_SUCCESS);
 }
@@ -517,6 +541,7 @@ int main(void)
 		LAB_TEST(a_receive_may_reach_beyond_a_region_where_the_message_does_not),
 		LAB_TEST(a_receive_of_two_entries_may_reach_beyond_each_region),
 		LAB_TEST(an_iova_is_what_requests_call_the_memory),
+		LAB_TEST(an_iova_at_another_offset_of_its_page_is_refused),
 		LAB_TEST(a_zero_based_region_begins_at_zero),
 		LAB_TEST(an_empty_entry_needs_no_region),
 		LAB_TEST(rereg_moves_the_region),

@@ -2,10 +2,25 @@
 /*
  * Memory regions, and the fork helpers. Safe from any thread.
  */
+#include <errno.h>
+#include <unistd.h>
+
 #include "api/verbs/faults.h"
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
 #include "hca/registration/mr.h"
+
+/* As Linux has it: @iova names pages as the memory has them. */
+static int check_iova(const void *addr, uint64_t iova)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (((uintptr_t)addr ^ iova) % page == 0)
+		return 0;
+	return base_because(-EINVAL,
+	                    "iova 0x%llx and address %p are at different offsets of a page",
+	                    (unsigned long long)iova, addr);
+}
 
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                           unsigned access)
@@ -13,6 +28,8 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	struct hca_mr *mr;
 	int error = verbs_faults_meet(hca_context(pd->context), CONTROL_CALL_REGISTER);
 
+	if (!error)
+		error = check_iova(addr, iova);
 	if (error)
 		return verbs_null_of("ibv_reg_mr", error);
 	mr = hca_mr_register(pd, addr, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access,
@@ -44,15 +61,19 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 	int ret;
 
 	if ((flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
+	    (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS)) ||
 	    ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length)) ||
 	    ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != mr->context))) {
 		verbs_error(__func__, base_because(-EINVAL,
 		                                   "flags 0x%x are wrong, or what they "
-		                                   "name is: no address, length or PD",
+		                                   "name is: no address, length or PD, or "
+		                                   "access without CHANGE_ACCESS",
 		                                   (unsigned)flags));
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	ret = verbs_faults_meet(hca_context(mr->context), CONTROL_CALL_REGISTER);
+	if (!ret && !flags) /* which libibverbs leaves to the kernel */
+		ret = base_because(-EINVAL, "flags are 0: nothing is to be changed");
 	if (!ret)
 		ret = hca_mr_reregister((struct hca_mr *)mr, flags, pd, addr, length,
 		                        (unsigned)access);
