@@ -611,9 +611,7 @@ void lab_fail_a_send(struct lab_end *e)
 void lab_bring_to(struct lab_end *e, int state)
 {
 	lab_to(e->qp, IBV_QPS_RESET);
-	if (state == IBV_QPS_ERR)
-		lab_to(e->qp, IBV_QPS_ERR);
-	if (state >= IBV_QPS_INIT && state <= IBV_QPS_SQE)
+	if (state >= IBV_QPS_INIT)
 		lab_to_init(e->qp, e->qkey);
 	if (state >= IBV_QPS_RTR && state <= IBV_QPS_SQE)
 		lab_to_rtr(e->qp);
@@ -623,6 +621,8 @@ void lab_bring_to(struct lab_end *e, int state)
 		lab_to(e->qp, IBV_QPS_SQD);
 	if (state == IBV_QPS_SQE)
 		lab_fail_a_send(e);
+	if (state == IBV_QPS_ERR)
+		lab_to(e->qp, IBV_QPS_ERR);
 	assert_int_equal(lab_state(e->qp), state);
 }
 

@@ -214,10 +214,12 @@ static void one_that_goes_at_once_is_gone(void **state)
 	for (unsigned i = 0; i < 4 * MANY; i++) {
 		struct ibv_qp *qp = make(s, i % 3 ? IBV_QPT_RC : IBV_QPT_UC);
 
-		if (i % 4 == 1)
+		if (i % 4 == 1) {
+			lab_connect(qp, qp->qp_num, s->context, 0);
 			lab_to(qp, IBV_QPS_ERR);
-		else if (i % 4 == 2)
+		} else if (i % 4 == 2) {
 			lab_to(qp, IBV_QPS_RESET);
+		}
 		destroy(qp);
 	}
 	assert_int_equal(lab_status("qps"), 0);

@@ -206,7 +206,8 @@ static void only_a_qp_with_send_operations_is_an_extended_one(void **state)
 
 /* ---- states ---- */
 
-/* The transitions that UD has, besides those to RESET and ERR, which every state has. */
+/* The transitions that UD has, besides those to RESET and ERR, which every state has; but none
+ * leads from RESET to ERR (qp_state_table in Linux's drivers/infiniband/core/verbs.c). */
 static const struct transition {
 	enum ibv_qp_state from, to;
 	int required, optional;
@@ -236,7 +237,7 @@ static const struct transition *transition_of(int from, int to)
 {
 	static const struct transition always; /* to RESET and ERR nothing is required */
 
-	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+	if (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET))
 		return &always;
 	for (size_t i = 0; i < LAB_ARRAY(transitions); i++)
 		if ((int)transitions[i].from == from && (int)transitions[i].to == to)
@@ -317,7 +318,7 @@ static void each_optional_attribute_is_accepted(void **state)
 static void an_attribute_of_another_transition_is_refused(void **state)
 {
 	const int own = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY | IBV_QP_SQ_PSN |
-	                IBV_QP_EN_SQD_ASYNC_NOTIFY;
+	                IBV_QP_EN_SQD_ASYNC_NOTIFY | IBV_QP_CUR_STATE;
 	struct lab_end *e = lab_end(1);
 
 	(void)state;
@@ -352,6 +353,22 @@ static void an_attribute_that_ud_has_not_is_refused(void **state)
 				fail_msg("%s to %s with 0x%x", state_name[t->from],
 				         state_name[t->to], foreign[k]);
 		assert_int_equal(lab_state(e->qp), t->from);
+	}
+}
+
+/* The current state may be named where a queue pair goes to RTS only. */
+static void reset_and_error_take_the_state_alone(void **state)
+{
+	struct lab_end *e = lab_end(1);
+
+	(void)state;
+	for (int from = 0; from < STATES; from++) {
+		lab_bring_to(e, from);
+		assert_int_equal(modify(e, from, IBV_QPS_ERR, IBV_QP_STATE | IBV_QP_CUR_STATE),
+		                 EINVAL);
+		assert_int_equal(modify(e, from, IBV_QPS_RESET, IBV_QP_STATE | IBV_QP_CUR_STATE),
+		                 EINVAL);
+		assert_int_equal(lab_state(e->qp), from);
 	}
 }
 
@@ -867,6 +884,7 @@ int main(void)
 		LAB_TEST(each_optional_attribute_is_accepted),
 		LAB_TEST(an_attribute_of_another_transition_is_refused),
 		LAB_TEST(an_attribute_that_ud_has_not_is_refused),
+		LAB_TEST(reset_and_error_take_the_state_alone),
 		LAB_TEST(a_state_that_does_not_exist_is_refused),
 		LAB_TEST(a_wrong_current_state_is_refused),
 		LAB_TEST(a_port_that_is_not_there_is_refused),

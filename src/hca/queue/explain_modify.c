@@ -59,15 +59,19 @@ static const struct hca_transition *find_transition(const struct hca_qp *qp, enu
 /* Whether the change of state is possible, and @mask has what goes with it; else says why not. */
 static bool explain_transition(const struct hca_qp *qp, enum ibv_qp_state to, int mask, int error)
 {
-	const int always = IBV_QP_STATE | IBV_QP_CUR_STATE;
 	const enum ibv_qp_state from = hca_qp_state(qp);
 	const struct hca_transition *t = find_transition(qp, from, to);
 	const char *name = qp->transport->name;
 	char text[BASE_REASON_MAX];
 	int wrong;
 
-	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-		return true;
+	if (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET)) {
+		wrong = mask & ~IBV_QP_STATE;
+		if (wrong)
+			base_because(error, "no queue pair takes %s when it goes to %s",
+			             mask_names(wrong, text), hca_state_name(to));
+		return !wrong;
+	}
 	if (!t) {
 		base_because(error,
 		             "QP 0x%06x cannot go from %s to %s: the way is RESET, INIT, RTR, RTS",
@@ -80,7 +84,7 @@ static bool explain_transition(const struct hca_qp *qp, enum ibv_qp_state to, in
 		             mask_names(wrong, text), hca_state_name(from), hca_state_name(to));
 		return false;
 	}
-	wrong = mask & ~(always | t->required | t->optional);
+	wrong = mask & ~(IBV_QP_STATE | t->required | t->optional);
 	if (wrong)
 		base_because(error, "%s queue pairs take no %s when they go from %s to %s", name,
 		             mask_names(wrong, text), hca_state_name(from), hca_state_name(to));

@@ -17,21 +17,23 @@
 #include "hca/transport/xrc.h"
 #include "shm/connection.h"
 
-#define ALWAYS (IBV_QP_STATE | IBV_QP_CUR_STATE)
 /* How often hca_qp_enter_error() tries to acquire the send lock. */
 #define LOCK_TRIES 1000
 
 static int check_transition(const struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to,
                             int mask)
 {
+	/* as Linux has it (ib_modify_qp_is_ok()): one in RESET has nothing to flush */
+	if (from == IBV_QPS_RESET && to == IBV_QPS_ERR)
+		return -EINVAL;
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-		return mask & ~ALWAYS ? -EINVAL : 0;
+		return mask & ~IBV_QP_STATE ? -EINVAL : 0;
 	for (const struct hca_transition *t = qp->transport->transitions; t->to != IBV_QPS_RESET;
 	     t++) {
 		if (t->from != from || t->to != to)
 			continue;
 		if ((mask & t->required) != t->required ||
-		    (mask & ~(ALWAYS | t->required | t->optional)))
+		    (mask & ~(IBV_QP_STATE | t->required | t->optional)))
 			return -EINVAL;
 		return 0;
 	}
