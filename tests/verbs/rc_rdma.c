@@ -8,8 +8,10 @@
 
 #include <endian.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
-#define MIB 1048576u
+#define MIB  1048576u
+#define PAGE 4096u
 
 static struct lab_work write_of(struct lab_peer *to, uint64_t at, uint64_t remote, uint32_t length)
 {
@@ -628,6 +630,48 @@ static void requests_that_waited_are_counted_once(void **state)
 	expect_traffic(&before, (const uint64_t[]){ 5 + 1, 5 }, (const uint64_t[]){ 5000, 5000 });
 }
 
+/* ---- memory that the program protects ---- */
+
+/* Three pages of a peer here. */
+static void protect(struct lab_peer *p, int prot)
+{
+	assert_int_equal(mprotect(p->here->memory + PAGE, 3 * PAGE, prot), 0);
+}
+
+/* An HCA has pinned the pages, and does not notice. */
+static void protected_memory_is_reached_from_elsewhere(void **state)
+{
+	const struct lab_peer_options far = { .far = true };
+	const int prots[] = { PROT_READ, PROT_NONE };
+	struct lab_work write, read, add;
+	struct lab_peer *p[2];
+	uint64_t old;
+
+	lab_peers(p, &far, state);
+	write = write_of(p[0], 0, 100, 5 * PAGE);
+	read = read_of(p[0], 0, 100, 5 * PAGE);
+	add = atomic_of(p[0], IBV_WR_ATOMIC_FETCH_AND_ADD, 2 * PAGE, 3, 0);
+	for (unsigned i = 0; i < LAB_ARRAY(prots); i++) {
+		lab_peer_fill(p[1], 0, 5 * PAGE, 2 * i);
+		protect(p[0], prots[i]);
+		lab_peer_do(p[1], &write, IBV_WC_SUCCESS);
+		protect(p[0], PROT_READ | PROT_WRITE);
+		lab_peer_expect(p[0], 100, 5 * PAGE, 2 * i);
+		lab_peer_fill(p[0], 100, 5 * PAGE, 2 * i + 1);
+		protect(p[0], prots[i]);
+		lab_peer_do(p[1], &read, IBV_WC_SUCCESS);
+		lab_peer_expect(p[1], 0, 5 * PAGE, 2 * i + 1);
+		protect(p[0], PROT_READ | PROT_WRITE);
+		old = word_at(p[0], 2 * PAGE);
+		protect(p[0], prots[i]);
+		lab_peer_do(p[1], &add, IBV_WC_SUCCESS);
+		protect(p[0], PROT_READ | PROT_WRITE);
+		assert_int_equal(word_at(p[0], 2 * PAGE), old + 3);
+	}
+	assert_int_equal(munmap(p[0]->here->memory + PAGE, PAGE), 0);
+	lab_peer_do(p[1], &write, IBV_WC_REM_OP_ERR);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -651,6 +695,7 @@ int main(void)
 		LAB_BOTH(a_wrong_local_key_is_a_local_protection_error),
 		LAB_BOTH(a_wrong_local_key_shows_even_if_the_responder_is_gone),
 		LAB_BOTH(a_deregistered_region_is_not_reached),
+		LAB_ELSEWHERE(protected_memory_is_reached_from_elsewhere),
 		LAB_BOTH(requests_behind_a_failed_one_are_flushed_in_order),
 		LAB_TEST(a_requester_that_may_have_no_read_under_way_has_one),
 		LAB_BOTH(responses_are_counted_at_the_port_that_sends_them),

@@ -408,6 +408,44 @@ static unsigned list_parts(const struct hca_span *s, struct iovec *to)
 	return n;
 }
 
+static ssize_t copy_file(const struct hca_span *to, const struct hca_span *from)
+{
+	size_t part = common_part(to, from);
+	ssize_t n = is_own(to) ? pread(from->memory->fd, to->iov->iov_base, part,
+	                               (off_t)(uintptr_t)from->iov->iov_base)
+	                       : pwrite(to->memory->fd, from->iov->iov_base, part,
+	                                (off_t)(uintptr_t)to->iov->iov_base);
+
+	return n < 0 ? -errno : n;
+}
+
+/* Both ways lead to the same address space. */
+static bool has_descriptor(struct hca_memory *m)
+{
+	int fd;
+
+	pthread_mutex_lock(&m->process->memory_lock);
+	if (m->fd < 0) {
+		fd = get_descriptor(m, CONTROL_MEMORY_ALL);
+		if (fd >= 0)
+			m->fd = fd;
+	}
+	fd = m->fd;
+	pthread_mutex_unlock(&m->process->memory_lock);
+	return fd >= 0;
+}
+
+/*
+ * The first part is not there, or the program has protected it (mprotect(2)), which no HCA notices:
+ * it has pinned the pages. The descriptor does not notice, either; but for shared mappings.
+ */
+static BASE_COLD ssize_t copy_protected(const struct hca_span *to, const struct hca_span *from)
+{
+	struct hca_memory *m = is_own(to) ? from->memory : to->memory;
+
+	return m->known && has_descriptor(m) ? copy_file(to, from) : -EFAULT;
+}
+
 /* Begins with the guards: see memory.h. */
 static ssize_t copy_vm(const struct hca_span *to, const struct hca_span *from)
 {
@@ -430,18 +468,7 @@ static ssize_t copy_vm(const struct hca_span *to, const struct hca_span *from)
 		return errno == EFAULT ? -ESRCH : -errno;
 	if (n < SHM_GUARDS)
 		return -ESRCH; /* it is another process, or program */
-	return n > SHM_GUARDS ? n - SHM_GUARDS : -EFAULT;
-}
-
-static ssize_t copy_file(const struct hca_span *to, const struct hca_span *from)
-{
-	size_t part = common_part(to, from);
-	ssize_t n = is_own(to) ? pread(from->memory->fd, to->iov->iov_base, part,
-	                               (off_t)(uintptr_t)from->iov->iov_base)
-	                       : pwrite(to->memory->fd, from->iov->iov_base, part,
-	                                (off_t)(uintptr_t)to->iov->iov_base);
-
-	return n < 0 ? -errno : n;
+	return n > SHM_GUARDS ? n - SHM_GUARDS : copy_protected(to, from);
 }
 
 static ssize_t copy_memory(const struct hca_span *to, const struct hca_span *from)

@@ -8,6 +8,8 @@
  *   HCA_MEMORY_FILE	by a descriptor of the process's memory, where the other way is forbidden or
  *			the process is in another PID namespace: two copies
  *
+ * What the program has protected against itself (mprotect(2)) is reached by the descriptor, too.
+ *
  * Which one it is, is tried once for each process, and again if the process forbids the first later
  * (PR_SET_DUMPABLE).
  *
