@@ -15,11 +15,14 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -30,6 +33,7 @@
 #include "base/util.h"
 #include "control/client.h"
 #include "control/path.h"
+#include "control/socket.h"
 #include "control/umad_message.h"
 #include "wire/rmpp.h"
 
@@ -146,16 +150,37 @@ static void others_are_served(void)
 	umad_close_port(server);
 }
 
-static long daemon_fds(void)
+static pid_t daemon_pid(void)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
+
+	assert_int_equal(getsockopt(control_fd(control), SOL_SOCKET, SO_PEERCRED, &cred, &len), 0);
+	return cred.pid;
+}
+
+/* Bytes that the daemon has read from files so far. */
+static uint64_t daemon_reads(void)
+{
+	char path[64];
+	unsigned long long bytes;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/io", daemon_pid());
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "rchar: %llu", &bytes), 1);
+	fclose(f);
+	return bytes;
+}
+
+static long daemon_fds(void)
+{
 	char path[64];
 	long n = 0;
 	DIR *dir;
 
-	assert_int_equal(getsockopt(control_fd(control), SOL_SOCKET, SO_PEERCRED, &cred, &len), 0);
-	snprintf(path, sizeof(path), "/proc/%d/fd", cred.pid);
+	snprintf(path, sizeof(path), "/proc/%d/fd", daemon_pid());
 	dir = opendir(path);
 	assert_non_null(dir);
 	while (readdir(dir))
@@ -460,6 +485,108 @@ static void many_large_messages_are_all_seen_to(void **state)
 	wait_fds(0);
 }
 
+/* The daemon has received all that was sent to the port. */
+static void wait_taken(int port)
+{
+	time_t end = time(NULL) + SECONDS;
+	int unread;
+
+	while (!ioctl(port, SIOCOUTQ, &unread) && unread) {
+		assert_true(time(NULL) < end);
+		others_are_served();
+	}
+}
+
+/* What would be refused is not read before. */
+static void large_messages_in_vain_are_not_read(void **state)
+{
+	int fd, agent, memfd = memfd_create("large", 0);
+	uint64_t reads = daemon_reads();
+	uint32_t handle;
+
+	(void)state;
+	assert_int_equal(ftruncate(memfd, LARGE), 0);
+	fd = open_port(0, &handle);
+	agent = add_agent(handle, 0, 2); /* does RMPP itself */
+	assert_true(agent >= 0);
+	for (int i = 0; i < N_LARGE; i++)
+		send_large(fd, i % 2 ? agent : UMAD_CA_MAX_AGENTS - 1, memfd);
+	wait_taken(fd);
+	close(fd);
+	close(memfd);
+	others_are_served();
+	wait_fds(0);
+	assert_true(daemon_reads() - reads < LARGE);
+}
+
+static void post(enum control_umad_type type, const void *body, uint32_t bytes)
+{
+	struct control_packet p = {
+		.header = { .type = (enum control_type)type, .serial = UINT32_MAX, .bytes = bytes }
+	};
+
+	memcpy(p.body, body, bytes);
+	assert_int_equal(control_send(control_fd(control), &p), 0);
+}
+
+static int reply_status(void)
+{
+	struct pollfd p = { .fd = control_fd(control), .events = POLLIN };
+	struct control_packet reply;
+
+	assert_int_equal(poll(&p, 1, SECONDS * 1000), 1);
+	assert_int_equal(control_receive(control_fd(control), &reply), 0);
+	return reply.header.status;
+}
+
+/*
+ * A request that comes behind many large messages of a port waits for few of them: neither whoever
+ * asks for the same class, nor the end of the agent, has them all read in one turn. What is left of
+ * them is dropped then: it would not be sent as a whole.
+ */
+static void requests_do_not_read_all_messages(void **state)
+{
+	struct control_umad_register same = {
+		.method_mask = { 2 },
+		.oui = OUI,
+		.qpn = 1,
+		.mgmt_class = CLASS,
+		.mgmt_class_version = 1,
+	};
+	struct control_umad_agent which;
+	int fd, other, agent, memfd = memfd_create("large", 0);
+	uint64_t reads;
+
+	(void)state;
+	assert_int_equal(ftruncate(memfd, LARGE), 0);
+	for (int registers = 0; registers < 2; registers++) {
+		other = open_port(0, &same.port);
+		fd = open_port(0, &which.port);
+		agent = add_agent(which.port, 1, 2);
+		assert_true(agent >= 0);
+		which.agent = (uint32_t)agent;
+		reads = daemon_reads();
+		assert_int_equal(kill(daemon_pid(), SIGSTOP), 0);
+		for (int i = 0; i < N_LARGE; i++)
+			send_large(fd, agent, memfd);
+		if (registers)
+			post(CONTROL_UMAD_REGISTER, &same, sizeof(same));
+		post(CONTROL_UMAD_UNREGISTER, &which, sizeof(which));
+		assert_int_equal(kill(daemon_pid(), SIGCONT), 0);
+		if (registers)
+			assert_int_equal(reply_status(), -EINVAL);
+		assert_int_equal(reply_status(), 0);
+		assert_true(add_agent(same.port, 1, 2) >= 0); /* the class is free */
+		wait_taken(fd);
+		close(fd);
+		close(other);
+		others_are_served();
+		wait_fds(0);
+		assert_true(daemon_reads() - reads < N_LARGE / 2 * (uint64_t)LARGE);
+	}
+	close(memfd);
+}
+
 static void who_does_not_read_stops_nobody(void **state)
 {
 	uint32_t handle[2];
@@ -522,6 +649,8 @@ int main(void)
 		cmocka_unit_test(descriptors_of_all_kinds_harm_nobody),
 		cmocka_unit_test(needless_descriptors_are_closed),
 		cmocka_unit_test(many_large_messages_are_all_seen_to),
+		cmocka_unit_test(large_messages_in_vain_are_not_read),
+		cmocka_unit_test(requests_do_not_read_all_messages),
 		cmocka_unit_test(who_does_not_read_stops_nobody),
 		cmocka_unit_test(random_requests_get_responses),
 	};

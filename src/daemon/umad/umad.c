@@ -5,12 +5,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -19,7 +19,9 @@
 #include "daemon/clients/client.h"
 #include "daemon/umad/umad.h"
 #include "daemon/umad/umad_issm.h"
+#include "daemon/umad/umad_long.h"
 #include "daemon/umad/umad_mad.h"
+#include "daemon/umad/umad_memory.h"
 #include "daemon/umad/umad_request.h"
 #include "daemon/umad/umad_rmpp.h"
 
@@ -30,8 +32,7 @@
 /* Batches of one program before others have their turn, and for how long. */
 #define AT_ONCE    2
 #define AT_ONCE_NS 500000
-#define BEFORE     4096 /* datagrams that a socket may hold */
-#define MOST_KEEP  8    /* ports that keep a batch; others receive one datagram at a time */
+#define MOST_KEEP  8 /* ports that keep a batch; others receive one datagram at a time */
 
 /* ---- receiving from programs ---- */
 
@@ -55,23 +56,6 @@ struct umad_batch {
 	unsigned next, n; /* those from `next` on are not taken yet */
 };
 
-/* All that follows struct ib_user_mad is in the memfd, which its sender may still change: it is
- * read, not mapped. Another file could block who reads it (FUSE); only memory has seals. */
-static void submit_memfd(struct umad_open *port, const struct ib_user_mad *header, int fd)
-{
-	size_t bytes = header->length - sizeof(*header);
-	uint8_t *data;
-	struct stat st;
-
-	if (header->length < sizeof(*header) || bytes > CONTROL_UMAD_MAX_BYTES ||
-	    fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0 || (uint64_t)st.st_size < bytes)
-		return;
-	data = malloc(bytes + 1);
-	if (data && pread(fd, data, bytes, 0) == (ssize_t)bytes)
-		umad_mad_submit(port, header, data, bytes);
-	free(data);
-}
-
 /* The descriptor that came with a message, the first one, or -1. */
 static int descriptor_of(struct msghdr *msg)
 {
@@ -84,8 +68,8 @@ static int descriptor_of(struct msghdr *msg)
 	return fd;
 }
 
-/* All of them: a program may send several, and the room for one is that for two. */
-static void close_descriptors(struct msghdr *msg)
+/* All of them but @kept: a program may send several, and the room for one is that for two. */
+static void close_descriptors(struct msghdr *msg, int kept)
 {
 	int fd;
 
@@ -94,35 +78,95 @@ static void close_descriptors(struct msghdr *msg)
 			for (size_t at = 0; CMSG_LEN(at + sizeof(fd)) <= c->cmsg_len;
 			     at += sizeof(fd)) {
 				memcpy(&fd, CMSG_DATA(c) + at, sizeof(fd));
-				close(fd);
+				if (fd != kept)
+					close(fd);
 			}
+}
+
+static void long_free(struct umad_open *port)
+{
+	struct umad_long *l = port->reading;
+
+	port->reading = NULL;
+	close(l->fd);
+	umad_memory_free(port, l->message, l->bytes);
+	free(l);
+}
+
+/* A message beside its datagram. True: it is being read, and @fd is kept for that. */
+static bool take_beside(struct umad_open *port, const struct ib_user_mad *header, int fd)
+{
+	size_t bytes = umad_long_bytes(header, fd);
+	uint8_t first[CONTROL_UMAD_DATAGRAM];
+	struct umad_long *l;
+
+	if (bytes <= sizeof(first)) {
+		if (bytes && pread(fd, first, bytes, 0) == (ssize_t)bytes)
+			umad_mad_submit(port, header, first, bytes);
+		return false;
+	}
+	if (pread(fd, first, MAD_BYTES, 0) != MAD_BYTES)
+		return false;
+	l = malloc(sizeof(*l));
+	if (!l)
+		return false;
+	*l = (struct umad_long){ .header = *header, .fd = fd, .bytes = bytes };
+	l->message = umad_mad_expect(port, header, first, bytes);
+	if (!l->message) {
+		free(l);
+		return false;
+	}
+	port->reading = l;
+	return true;
+}
+
+/* Reads on until @until, a piece at least. False: there is more to read. */
+static bool read_on(struct umad_open *port, uint64_t until)
+{
+	struct umad_long *l = port->reading;
+	int ret;
+
+	do
+		ret = umad_long_read(l);
+	while (!ret && base_now_ns() < until);
+	if (!ret)
+		return false;
+	if (ret > 0) {
+		umad_mad_submit_long(port, &l->header, l->message, l->bytes);
+		l->message = NULL;
+		daemon_mads_send(port->u->d.mads);
+	}
+	long_free(port);
+	return true;
 }
 
 /* 0; -EPIPE: it is empty, which says that there will be none. */
 static int take(struct umad_open *port, struct mmsghdr *m, const struct umad_datagram *in)
 {
 	const int fd = descriptor_of(&m->msg_hdr);
+	bool kept = false;
 
+	port->taken += m->msg_len;
 	if (m->msg_len >= sizeof(in->header) && !(m->msg_hdr.msg_flags & MSG_TRUNC)) {
 		if (fd >= 0)
-			submit_memfd(port, &in->header, fd);
+			kept = take_beside(port, &in->header, fd);
 		else
 			umad_mad_submit(port, &in->header, in->data,
 			                m->msg_len - sizeof(in->header));
 	}
-	close_descriptors(&m->msg_hdr);
+	close_descriptors(&m->msg_hdr, kept ? fd : -1);
 	daemon_mads_send(port->u->d.mads);
 	return m->msg_len ? 0 : -EPIPE;
 }
 
 /* What is there, up to a batch, by one system call. 0, also if there is nothing but more may come;
  * -EAGAIN: there is none; -EPIPE: there will be none. */
-static int receive(const struct umad_open *port, struct umad_batch *b)
+static int receive(struct umad_open *port, struct umad_batch *b)
 {
 	struct iovec iov[UMAD_BATCH];
 	int n;
 
-	b->most = port->u->n_keep < MOST_KEEP ? UMAD_BATCH : 1;
+	b->most = port->u->n_kept < MOST_KEEP ? UMAD_BATCH : 1;
 	for (unsigned i = 0; i < b->most; i++) {
 		struct umad_datagram *in = &b->in[i];
 
@@ -132,9 +176,12 @@ static int receive(const struct umad_open *port, struct umad_batch *b)
 			                           .msg_control = &in->control,
 			                           .msg_controllen = sizeof(in->control) };
 	}
-	n = recvmmsg(port->fd, b->m, b->most, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
+	/* MSG_TRUNC: lengths are those that were sent */
+	n = recvmmsg(port->fd, b->m, b->most, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC, NULL);
 	b->next = 0;
 	b->n = n < 0 ? 0 : (unsigned)n;
+	for (unsigned i = 0; i < b->n; i++)
+		port->received += b->m[i].msg_len;
 	if (n < 0 && errno != EINTR && errno != ECONNRESET)
 		return errno == EAGAIN ? -EAGAIN : -EPIPE;
 	return 0; /* ECONNRESET: it did not read all that it got; what it sent still comes */
@@ -143,7 +190,7 @@ static int receive(const struct umad_open *port, struct umad_batch *b)
 static void batch_free(struct daemon_umad *u, struct umad_batch *b)
 {
 	while (b->next < b->n)
-		close_descriptors(&b->m[b->next++].msg_hdr);
+		close_descriptors(&b->m[b->next++].msg_hdr, -1);
 	if (u->spare)
 		free(b);
 	else
@@ -154,19 +201,30 @@ static void on_turn(struct base_timer *t);
 
 static void turn_soon(struct daemon_umad *u)
 {
-	if (!TAILQ_EMPTY(&u->keep) && !base_timer_is_set(&u->turn))
+	if (!TAILQ_EMPTY(&u->waiting) && !base_timer_is_set(&u->turn))
 		base_timer_set_in(&u->d.loop->timers, &u->turn, 0, on_turn);
 }
 
-/* The port keeps what is left of the batch for its next turn, which others come before. */
+/* Others come before its next turn. */
+static void wait_for_turn(struct umad_open *port)
+{
+	port->waits = true;
+	TAILQ_INSERT_TAIL(&port->u->waiting, port, wait_entry);
+	turn_soon(port->u);
+}
+
+static void stop_waiting(struct umad_open *port)
+{
+	if (port->waits)
+		TAILQ_REMOVE(&port->u->waiting, port, wait_entry);
+	port->waits = false;
+}
+
+/* The port keeps what is left of the batch for its next turn. */
 static void keep(struct umad_open *port, struct umad_batch *b)
 {
-	struct daemon_umad *u = port->u;
-
 	port->kept = b;
-	TAILQ_INSERT_TAIL(&u->keep, port, kept_entry);
-	u->n_keep++;
-	turn_soon(u);
+	port->u->n_kept++;
 }
 
 /* What it has kept; NULL: nothing. */
@@ -174,11 +232,9 @@ static struct umad_batch *unkeep(struct umad_open *port)
 {
 	struct umad_batch *b = port->kept;
 
-	if (!b)
-		return NULL;
 	port->kept = NULL;
-	TAILQ_REMOVE(&port->u->keep, port, kept_entry);
-	port->u->n_keep--;
+	if (b)
+		port->u->n_kept--;
 	return b;
 }
 
@@ -191,9 +247,38 @@ static struct umad_batch *batch_new(struct daemon_umad *u)
 	return b ? b : malloc(sizeof(*b));
 }
 
-/* Takes what was kept, or else what is there, up to a batch: one datagram, and more until @until.
- * 0: there may be more; -EAGAIN: there is none; -EPIPE: there will be none. */
-static int receive_some(struct umad_open *port, uint64_t until)
+static void agent_free(struct umad_agent *agent);
+
+/* Those agents that leave end of which all has been taken. */
+static void end_leaving(struct umad_open *port)
+{
+	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS && port->n_leaving; i++) {
+		struct umad_agent *a = port->agent[i];
+
+		if (a && a->leaving && port->taken >= a->ends_at)
+			agent_free(a);
+	}
+}
+
+/* Takes of the batch: one datagram, and more until @until. 0 or -EPIPE. */
+static int take_some(struct umad_open *port, struct umad_batch *b, uint64_t until)
+{
+	int ret = 0;
+
+	while (!ret && b->next < b->n) {
+		ret = take(port, &b->m[b->next], &b->in[b->next]);
+		b->next++;
+		if (port->reading && !read_on(port, until))
+			break;
+		end_leaving(port);
+		if (base_now_ns() >= until)
+			break;
+	}
+	return ret;
+}
+
+/* The same of what was kept, or else is there, up to a batch. Also -EAGAIN: there is none. */
+static int take_batch(struct umad_open *port, uint64_t until)
 {
 	struct umad_batch *b = unkeep(port);
 	int ret = 0;
@@ -204,19 +289,43 @@ static int receive_some(struct umad_open *port, uint64_t until)
 			return -EAGAIN;
 		ret = receive(port, b);
 	}
-	while (!ret && b->next < b->n) {
-		ret = take(port, &b->m[b->next], &b->in[b->next]);
-		b->next++;
-		if (base_now_ns() >= until)
-			break;
-	}
+	if (!ret)
+		ret = take_some(port, b, until);
 	if (b->next < b->n) {
 		keep(port, b);
 		return ret;
 	}
-	if (!ret && b->n && b->n < b->most)
+	if (!ret && !port->reading && b->n && b->n < b->most)
 		ret = -EAGAIN;
 	batch_free(port->u, b);
+	return ret;
+}
+
+/* Reads on, or takes what was kept, or else what is there: one datagram at least, or a piece of
+ * one, and more until @until. 0: there may be more; -EAGAIN: there is none; -EPIPE: there will be
+ * none. */
+static int receive_some(struct umad_open *port, uint64_t until)
+{
+	int ret = 0;
+
+	stop_waiting(port);
+	if (!port->reading)
+		ret = take_batch(port, until);
+	else if (read_on(port, until))
+		end_leaving(port);
+	if (port->kept || port->reading)
+		wait_for_turn(port);
+	return ret;
+}
+
+/* Takes what is there, and looks at the clock in between. The same. */
+static int receive_until(struct umad_open *port, uint64_t until)
+{
+	int ret;
+
+	do
+		ret = receive_some(port, until);
+	while (!ret && base_now_ns() < until);
 	return ret;
 }
 
@@ -240,7 +349,7 @@ static void on_datagrams(struct daemon_source *s, uint32_t events)
 static void on_turn(struct base_timer *t)
 {
 	struct daemon_umad *u = container_of(t, struct daemon_umad, turn);
-	struct umad_open *port = TAILQ_FIRST(&u->keep);
+	struct umad_open *port = TAILQ_FIRST(&u->waiting);
 
 	if (!port)
 		return;
@@ -255,7 +364,26 @@ static void agent_free(struct umad_agent *agent)
 	umad_request_forget(agent);
 	umad_rmpp_forget(agent);
 	agent->port->agent[agent->id] = NULL;
+	agent->port->n_leaving -= agent->leaving;
 	free(agent);
+}
+
+/* It gets nothing from now on. What its program has sent is still taken, as that may take several
+ * turns. */
+static void agent_leave(struct umad_agent *agent)
+{
+	struct umad_open *port = agent->port;
+	int unread = 0;
+
+	if (agent->leaving)
+		return;
+	if (ioctl(port->fd, SIOCINQ, &unread) < 0)
+		unread = 0;
+	agent->leaving = true;
+	agent->ends_at = port->received + (uint64_t)unread;
+	port->n_leaving++;
+	if (port->reading && port->reading->header.agent_id == agent->id)
+		long_free(port); /* no more than its first segments would be sent */
 }
 
 static void port_free(struct umad_open *port)
@@ -264,6 +392,9 @@ static void port_free(struct umad_open *port)
 		if (port->agent[i])
 			agent_free(port->agent[i]);
 	LIST_REMOVE(port, entry);
+	stop_waiting(port);
+	if (port->reading)
+		long_free(port);
 	if (port->kept)
 		batch_free(port->u, unkeep(port));
 	daemon_source_stop(&port->source);
@@ -272,6 +403,17 @@ static void port_free(struct umad_open *port)
 	base_idtable_remove(&port->u->ports, port->handle);
 	cm_program_free(port->program);
 	free(port);
+}
+
+/* All processes have closed it, though the loop may not have got to it yet: what they sent before
+ * is taken, in its turns if there is much. */
+static void port_closed(struct umad_open *port, uint64_t until)
+{
+	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++)
+		if (port->agent[i])
+			agent_leave(port->agent[i]);
+	if (receive_until(port, until) == -EPIPE)
+		port_free(port);
 }
 
 static void respond(void *arg, struct fabric_port *at, const struct fabric_mad *mad)
@@ -417,7 +559,7 @@ static struct umad_open *conflicting_port(struct daemon_umad *u, const struct fa
 	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++) {
 		const struct umad_agent *a = port->agent[i];
 
-		if (a && is_same_class(&a->as, as) &&
+		if (a && !a->leaving && is_same_class(&a->as, as) &&
 		    ((a->as.method_mask[0] & as->method_mask[0]) ||
 		     (a->as.method_mask[1] & as->method_mask[1])))
 			return port;
@@ -425,30 +567,35 @@ static struct umad_open *conflicting_port(struct daemon_umad *u, const struct fa
 	return NULL;
 }
 
-/* Whether all processes have closed it, though the loop has not got to it yet. Receives what they
- * sent before. */
-static bool is_closed(struct umad_open *port)
-{
-	int ret = 0;
-
-	for (int i = 0; i < BEFORE && !ret; i++)
-		ret = receive_some(port, UINT64_MAX);
-	return ret == -EPIPE;
-}
-
 static int check_free(struct umad_open *port, const struct control_umad_register *as)
 {
+	uint64_t until = base_now_ns() + AT_ONCE_NS;
 	struct umad_open *other;
 
 	while (as->mgmt_class && (other = conflicting_port(port->u, port->at, as))) {
-		if (other == port || !is_closed(other))
+		if (other == port || !daemon_outbox_closed(other->box))
 			return base_because(-EINVAL,
 			                    "another agent at that port gets the requests of "
 			                    "class 0x%02x already",
 			                    as->mgmt_class);
-		port_free(other);
+		port_closed(other, until);
 	}
 	return 0;
+}
+
+/* A free one, or that of an agent that leaves; UMAD_CA_MAX_AGENTS: there is none. */
+static uint32_t find_id(struct umad_open *port)
+{
+	uint32_t id = 0;
+
+	while (id < UMAD_CA_MAX_AGENTS && port->agent[id])
+		id++;
+	if (id < UMAD_CA_MAX_AGENTS || !port->n_leaving)
+		return id;
+	for (id = 0; !port->agent[id]->leaving; id++)
+		;
+	agent_free(port->agent[id]);
+	return id;
 }
 
 static int register_agent(struct daemon_call *call)
@@ -458,13 +605,12 @@ static int register_agent(struct daemon_call *call)
 	struct umad_open *port = base_idtable_get(&u->ports, req->port);
 	struct control_umad_agent *rep;
 	struct umad_agent *agent;
-	uint32_t id = 0;
+	uint32_t id;
 	int ret;
 
 	if (!port)
 		return -EBADF;
-	while (id < UMAD_CA_MAX_AGENTS && port->agent[id])
-		id++;
+	id = find_id(port);
 	if (id == UMAD_CA_MAX_AGENTS)
 		return base_because(-ENOMEM, "the descriptor has %d agents already",
 		                    UMAD_CA_MAX_AGENTS);
@@ -494,13 +640,17 @@ static int unregister_agent(struct daemon_call *call)
 	struct daemon_umad *u = call->module;
 	const struct control_umad_agent *req = call->body;
 	struct umad_open *port = base_idtable_get(&u->ports, req->port);
+	struct umad_agent *agent;
 
 	if (!port)
 		return -EBADF;
-	if (req->agent >= UMAD_CA_MAX_AGENTS || !port->agent[req->agent])
+	agent = req->agent < UMAD_CA_MAX_AGENTS ? port->agent[req->agent] : NULL;
+	if (!agent || agent->leaving)
 		return -EINVAL;
-	is_closed(port); /* receives what was sent before */
-	agent_free(port->agent[req->agent]);
+	agent_leave(agent);
+	end_leaving(port);
+	if (port->n_leaving && receive_until(port, base_now_ns() + AT_ONCE_NS) == -EPIPE)
+		port_free(port);
 	return 0;
 }
 
@@ -509,11 +659,10 @@ static int closed(struct daemon_call *call)
 	struct daemon_umad *u = call->module;
 	const struct control_umad_port *req = call->body;
 	struct umad_open *port = base_idtable_get(&u->ports, req->port);
-	struct pollfd at = { .fd = port ? port->fd : -1 };
 
 	/* others may have it still, a child for example */
-	if (poll(&at, 1, 0) == 1 && (at.revents & POLLHUP) && is_closed(port))
-		port_free(port);
+	if (port && daemon_outbox_closed(port->box))
+		port_closed(port, base_now_ns() + AT_ONCE_NS);
 	return 0;
 }
 
@@ -576,7 +725,7 @@ int daemon_umad_init(struct daemon_umad **out, const struct daemon_umad_needs *n
 		return ret;
 	}
 	base_idtable_init(&u->ports, MAX_PORTS);
-	TAILQ_INIT(&u->keep);
+	TAILQ_INIT(&u->waiting);
 	u->last_tid_high = DAEMON_TID_PROGRAMS;
 	daemon_requests_add(all, requests, ARRAY_SIZE(requests), u);
 	*out = u;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/umad/umad_mad.h"
+#include "daemon/umad/umad_memory.h"
 #include "daemon/umad/umad_program.h"
 #include "daemon/umad/umad_request.h"
 #include "daemon/umad/umad_rmpp.h"
@@ -59,66 +60,134 @@ static void set_tid(const struct umad_agent *agent, uint8_t *mad)
 	memcpy(mad + MAD_TID_AT, &high, sizeof(high));
 }
 
-/* With something to wait for. 0 or -errno. */
-static int submit_request(struct umad_agent *agent, const struct ib_user_mad *header,
-                          const struct fabric_mad *mad, const uint8_t *data, size_t bytes)
-{
-	struct umad_request *r;
+/* What a program sends. */
+struct submission {
+	struct umad_agent *agent;
+	const struct ib_user_mad *header;
+	struct fabric_mad mad; /* the first one */
 	struct wire_mad head;
-	int ret;
+	bool is_message; /* it is to be sent in segments, whatever else its header says */
+};
 
-	wire_mad_decode(mad->data, &head);
-	if (umad_request_find(agent, &head, umad_is_response(&head)))
-		return -EINVAL;
-	ret = umad_request_new(agent, header, mad, &r);
-	if (ret)
-		return ret;
-	if (!data) {
-		umad_request_send(r);
-		return 0;
-	}
-	ret = umad_rmpp_send(r, data, bytes);
-	if (ret)
-		umad_request_free(r);
-	return ret;
-}
-
-/* Whether it is to be sent in segments, whatever else its header says. */
 static bool is_message(const struct umad_agent *agent, const struct fabric_mad *mad)
 {
 	return agent->reassembles && wire_rmpp_is_active(mad->data) &&
 	       !cm_program_wants(agent->port->program, mad);
 }
 
-/* The library has refused most of what is wrong already. What is left, the program gets back. */
+/* What is wrong, as -errno, or 0. @bytes: of all of it. */
+static int check(const struct submission *s, bool is_addressed, size_t bytes)
+{
+	if (!is_addressed || (bytes > MAD_BYTES && !s->is_message))
+		return -EINVAL;
+	if (is_smp(&s->head) != (s->agent->as.qpn == IB_QPN_SMI))
+		return -EINVAL; /* the kernel drops it at the other end */
+	if ((s->is_message || s->header->timeout_ms) &&
+	    umad_request_find(s->agent, &s->head, umad_is_response(&s->head)))
+		return -EINVAL; /* what it would wait for is another's */
+	return 0;
+}
+
+static void refuse(const struct submission *s, int ret)
+{
+	umad_program_return(s->agent, s->header, s->mad.data, -ret);
+}
+
+/* The library has refused most of what is wrong already. What is left, the program gets back.
+ * False: it is not to be sent. */
+static bool look_at(struct submission *s, struct umad_open *port, const struct ib_user_mad *header,
+                    const uint8_t *data, size_t bytes)
+{
+	bool is_addressed;
+	int ret;
+
+	*s = (struct submission){ .header = header };
+	s->agent = header->agent_id < UMAD_CA_MAX_AGENTS ? port->agent[header->agent_id] : NULL;
+	if (!s->agent || bytes < MIN_BYTES)
+		return false;
+	memcpy(s->mad.data, data, bytes < MAD_BYTES ? bytes : MAD_BYTES);
+	wire_mad_decode(s->mad.data, &s->head);
+	if (!umad_is_response(&s->head)) {
+		set_tid(s->agent, s->mad.data);
+		wire_mad_decode(s->mad.data, &s->head);
+	}
+	is_addressed = set_addresses(s->agent, header, &s->mad);
+	s->is_message = is_message(s->agent, &s->mad);
+	ret = check(s, is_addressed, bytes);
+	if (ret)
+		refuse(s, ret);
+	return !ret;
+}
+
+/* @message: NULL, or it is the request's from now on. */
+static void submit_request(const struct submission *s, uint8_t *message, size_t bytes)
+{
+	struct umad_request *r;
+	int ret = umad_request_new(s->agent, s->header, &s->mad, &r);
+
+	if (ret) {
+		umad_memory_free(s->agent->port, message, bytes);
+		refuse(s, ret);
+		return;
+	}
+	if (!message) {
+		umad_request_send(r);
+		return;
+	}
+	ret = umad_rmpp_send(r, message, bytes);
+	if (ret) {
+		umad_request_free(r);
+		refuse(s, ret);
+	}
+}
+
 void umad_mad_submit(struct umad_open *port, const struct ib_user_mad *header, const uint8_t *data,
                      size_t bytes)
 {
-	struct umad_agent *agent =
-	        header->agent_id < UMAD_CA_MAX_AGENTS ? port->agent[header->agent_id] : NULL;
-	struct fabric_mad mad = { 0 };
-	struct wire_mad head;
-	bool message, addressed;
-	int ret = 0;
+	struct submission s;
+	uint8_t *message = NULL;
 
-	if (!agent || bytes < MIN_BYTES)
+	if (!look_at(&s, port, header, data, bytes))
 		return;
-	memcpy(mad.data, data, bytes < MAD_BYTES ? bytes : MAD_BYTES);
-	wire_mad_decode(mad.data, &head);
-	if (!umad_is_response(&head))
-		set_tid(agent, mad.data);
-	addressed = set_addresses(agent, header, &mad);
-	message = is_message(agent, &mad);
-	if (!addressed || (bytes > MAD_BYTES && !message))
-		ret = -EINVAL;
-	else if (is_smp(&head) != (agent->as.qpn == IB_QPN_SMI))
-		ret = -EINVAL; /* the kernel drops it at the other end */
-	else if (message || header->timeout_ms)
-		ret = submit_request(agent, header, &mad, message ? data : NULL, bytes);
+	if (s.is_message) {
+		message = umad_memory_alloc(port, bytes);
+		if (!message) {
+			refuse(&s, -ENOMEM);
+			return;
+		}
+		memcpy(message, s.mad.data, MAD_BYTES); /* if it is shorter, with zeros behind it */
+		memcpy(message, data, bytes);
+	}
+	if (message || header->timeout_ms)
+		submit_request(&s, message, bytes);
 	else
-		umad_request_send_mad(port, &mad);
-	if (ret)
-		umad_program_return(agent, header, mad.data, -ret);
+		umad_request_send_mad(port, &s.mad);
+}
+
+uint8_t *umad_mad_expect(struct umad_open *port, const struct ib_user_mad *header,
+                         const uint8_t first[static MAD_BYTES], size_t bytes)
+{
+	struct submission s;
+	uint8_t *message;
+
+	/* of an agent that leaves no more than the first segments would be sent */
+	if (!look_at(&s, port, header, first, bytes) || s.agent->leaving)
+		return NULL;
+	message = umad_memory_alloc(port, bytes);
+	if (!message)
+		refuse(&s, -ENOMEM);
+	return message;
+}
+
+void umad_mad_submit_long(struct umad_open *port, const struct ib_user_mad *header,
+                          uint8_t *message, size_t bytes)
+{
+	struct submission s;
+
+	if (look_at(&s, port, header, message, bytes))
+		submit_request(&s, message, bytes);
+	else
+		umad_memory_free(port, message, bytes);
 }
 
 /* ---- from the fabric ---- */
@@ -132,7 +201,7 @@ static struct umad_agent *agent_of_response(struct daemon_umad *u, const struct 
 	LIST_FOREACH(port, &u->at[at->index], entry)
 	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++)
 		if (port->agent[i] && port->agent[i]->tid_high == high)
-			return port->agent[i];
+			return port->agent[i]->leaving ? NULL : port->agent[i];
 	return NULL;
 }
 
@@ -157,7 +226,8 @@ static struct umad_agent *agent_of_request(struct daemon_umad *u, const struct f
 
 	LIST_FOREACH(port, &u->at[at->index], entry)
 	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++)
-		if (port->agent[i] && wants(&port->agent[i]->as, head, data))
+		if (port->agent[i] && !port->agent[i]->leaving &&
+		    wants(&port->agent[i]->as, head, data))
 			return port->agent[i];
 	return NULL;
 }

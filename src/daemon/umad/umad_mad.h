@@ -12,6 +12,15 @@
 void umad_mad_submit(struct umad_open *port, const struct ib_user_mad *header, const uint8_t *data,
                      size_t bytes);
 
+/* Room for a long message of so many bytes that begins with @first, if it may be sent. NULL: not;
+ * the program has been told, if it is to be told. */
+uint8_t *umad_mad_expect(struct umad_open *port, const struct ib_user_mad *header,
+                         const uint8_t first[static MAD_BYTES], size_t bytes);
+
+/* It is there: the same as umad_mad_submit(). @message is not the caller's any more. */
+void umad_mad_submit_long(struct umad_open *port, const struct ib_user_mad *header,
+                          uint8_t *message, size_t bytes);
+
 /* A MAD has come to the HCA port @at. Whether it was for a program. */
 bool umad_mad_deliver(struct daemon_umad *u, struct fabric_port *at, const struct fabric_mad *mad);
 

@@ -2,6 +2,8 @@
 /*
  * The memory of messages: see umad_memory.h.
  */
+#include <stdlib.h>
+
 #include "daemon/umad/umad_memory.h"
 
 #define MAX_BYTES      (512u << 20) /* of all messages */
@@ -21,4 +23,30 @@ void umad_memory_release(struct umad_open *port, size_t bytes)
 {
 	port->message_bytes -= bytes;
 	port->u->message_bytes -= bytes;
+}
+
+static size_t room_for(size_t bytes)
+{
+	return bytes < MAD_BYTES ? MAD_BYTES : bytes;
+}
+
+uint8_t *umad_memory_alloc(struct umad_open *port, size_t bytes)
+{
+	const size_t room = room_for(bytes);
+	uint8_t *message;
+
+	if (!umad_memory_reserve(port, room))
+		return NULL;
+	message = malloc(room);
+	if (!message)
+		umad_memory_release(port, room);
+	return message;
+}
+
+void umad_memory_free(struct umad_open *port, uint8_t *message, size_t bytes)
+{
+	if (!message)
+		return;
+	umad_memory_release(port, room_for(bytes));
+	free(message);
 }

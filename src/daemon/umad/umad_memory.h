@@ -14,4 +14,9 @@ bool umad_memory_reserve(struct umad_open *port, size_t bytes);
 /* Gives back what was reserved. */
 void umad_memory_release(struct umad_open *port, size_t bytes);
 
+/* Memory that is reserved, for a message of so many bytes that the port sends: at least a MAD.
+ * NULL: there is none. */
+uint8_t *umad_memory_alloc(struct umad_open *port, size_t bytes);
+void umad_memory_free(struct umad_open *port, uint8_t *message, size_t bytes);
+
 #endif

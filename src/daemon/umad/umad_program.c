@@ -15,6 +15,8 @@ void umad_program_send(struct umad_agent *agent, struct ib_user_mad *header, con
 	uint8_t *packet = agent->port->u->packet;
 	struct daemon_datagram g = { .data = packet, .bytes = HEADER_BYTES + bytes };
 
+	if (agent->leaving)
+		return;
 	header->agent_id = agent->id;
 	header->length = (uint32_t)(HEADER_BYTES + bytes);
 	if (header->length > CONTROL_UMAD_DATAGRAM) {

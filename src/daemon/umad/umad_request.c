@@ -51,8 +51,7 @@ void umad_request_free(struct umad_request *r)
 	base_hash_remove(&u->requests_by_tid, &r->by_tid);
 	LIST_REMOVE(r, entry);
 	r->agent->n_requests--;
-	umad_memory_release(r->agent->port, r->message_bytes);
-	free(r->message);
+	umad_memory_free(r->agent->port, r->message, r->message_bytes);
 	free(r);
 }
 

@@ -22,7 +22,7 @@
 
 /* ---- sending ---- */
 
-static int message_new(struct umad_request *r, const uint8_t *data, size_t bytes)
+static int message_new(struct umad_request *r, size_t bytes)
 {
 	unsigned data_at = wire_rmpp_data_at(r->head.mgmt_class);
 	const struct wire_rmpp_limits limits = {
@@ -30,18 +30,10 @@ static int message_new(struct umad_request *r, const uint8_t *data, size_t bytes
 		.max_retries = r->retries > UINT8_MAX ? UINT8_MAX : (uint8_t)r->retries,
 	};
 	struct wire_rmpp_message message;
-	size_t room = bytes < MAD_BYTES ? MAD_BYTES : bytes;
 	int ret;
 
 	if (bytes < data_at)
 		return -EINVAL;
-	if (!umad_memory_reserve(r->agent->port, room))
-		return -ENOMEM;
-	r->message_bytes = (uint32_t)room; /* released with the request */
-	r->message = calloc(1, room);
-	if (!r->message)
-		return -ENOMEM;
-	memcpy(r->message, data, bytes);
 	memcpy(r->message, r->mad.data, data_at); /* its transaction ID has been set */
 	ret = wire_rmpp_message_init(&message, r->message, r->message + data_at, bytes - data_at);
 	if (ret)
@@ -120,10 +112,13 @@ static void on_message_late(struct base_timer *t)
 	daemon_mads_send(mads);
 }
 
-int umad_rmpp_send(struct umad_request *r, const uint8_t *data, size_t bytes)
+int umad_rmpp_send(struct umad_request *r, uint8_t *message, size_t bytes)
 {
-	int ret = message_new(r, data, bytes);
+	int ret;
 
+	r->message = message;
+	r->message_bytes = (uint32_t)bytes;
+	ret = message_new(r, bytes);
 	if (!ret)
 		message_send(r);
 	return ret;

@@ -8,8 +8,9 @@
 
 #include "daemon/umad/umad_state.h"
 
-/* Begins to send the message of @r, of several segments. 0 or -errno. */
-int umad_rmpp_send(struct umad_request *r, const uint8_t *data, size_t bytes);
+/* Begins to send the message of @r, of several segments. @message: of umad_memory_alloc(); it is
+ * the request's from now on. 0 or -errno. */
+int umad_rmpp_send(struct umad_request *r, uint8_t *message, size_t bytes);
 
 /* A segment, or what its receiver says to it, has come for the agent. */
 void umad_rmpp_receive(struct umad_agent *agent, const struct fabric_mad *mad);

@@ -22,6 +22,7 @@
 
 struct daemon_subnet;
 struct umad_batch;
+struct umad_long;
 struct umad_open;
 
 struct umad_agent {
@@ -30,6 +31,10 @@ struct umad_agent {
 	uint32_t id;       /* in port->agent */
 	uint32_t tid_high; /* of its requests, and so of their responses */
 	bool reassembles;  /* RMPP is not its own business */
+	/* It is unregistered, and gets nothing any more: it ends once the port has taken so many
+	 * bytes, which its program sent before. */
+	bool leaving;
+	uint64_t ends_at;
 	unsigned n_requests, n_reassemblies, n_lingering;
 };
 
@@ -41,8 +46,12 @@ struct umad_open {
 	uint32_t handle;
 	int fd; /* the same socket as box's, for receiving */
 	struct daemon_source source;
-	struct umad_batch *kept; /* received, and not all of it taken yet: umad.c */
-	TAILQ_ENTRY(umad_open) kept_entry;
+	struct umad_batch *kept;   /* received, and not all of it taken yet: umad.c */
+	struct umad_long *reading; /* what was taken last, of which all is not read yet */
+	bool waits;                /* for its turn to take, or read, more */
+	TAILQ_ENTRY(umad_open) wait_entry;
+	uint64_t received, taken; /* bytes of datagrams */
+	unsigned n_leaving;
 	struct cm_outbox *box;
 	struct cm_program *program; /* what it has joined by MADs */
 	uint64_t message_bytes;     /* memory of its messages, both directions */
@@ -103,10 +112,10 @@ struct daemon_umad {
 	int issm_fd;            /* says that somebody opens one of: */
 	struct daemon_source issm_source;
 	LIST_HEAD(, umad_issm) issms;
-	struct umad_batch *spare;     /* NULL: the next one is allocated */
-	TAILQ_HEAD(, umad_open) keep; /* ports with datagrams that wait for their turn */
-	unsigned n_keep;
-	struct base_timer turn; /* of the first of them */
+	struct umad_batch *spare;        /* NULL: the next one is allocated */
+	TAILQ_HEAD(, umad_open) waiting; /* ports that wait for their turn */
+	unsigned n_kept;                 /* batches */
+	struct base_timer turn;          /* of the first of them */
 	uint8_t packet[CONTROL_UMAD_DATAGRAM];
 };
 
