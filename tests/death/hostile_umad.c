@@ -587,6 +587,45 @@ static void requests_do_not_read_all_messages(void **state)
 	close(memfd);
 }
 
+/* A request to a LID that nobody has. */
+static void send_request(int port, int agent, uint32_t tid, uint32_t timeout_ms)
+{
+	memset(&datagram, 0, sizeof(datagram.header) + MAD);
+	datagram.header.agent_id = (uint32_t)agent;
+	datagram.header.timeout_ms = timeout_ms;
+	datagram.header.addr.lid = htobe16(0xBFFE);
+	datagram.header.addr.qpn = htobe32(1);
+	memcpy(datagram.data, (uint8_t[]){ 1, CLASS, 1, GET }, 4);
+	memcpy(datagram.data + 37, (uint8_t[]){ OUI >> 16, OUI >> 8 & 0xFF, OUI & 0xFF }, 3);
+	tid = htobe32(tid);
+	memcpy(datagram.data + 12, &tid, sizeof(tid));
+	send_with(port, &datagram, sizeof(datagram.header) + MAD, -1);
+}
+
+/* Of agents that are unregistered, and of those that end with the port; some would time out while
+ * they wait to be freed. */
+static void many_requests_end_with_their_agents(void **state)
+{
+	struct control_umad_agent which;
+	int fd, agent[2];
+
+	(void)state;
+	fd = open_port(0, &which.port);
+	for (int i = 0; i < 2; i++) {
+		agent[i] = add_agent(which.port, 0, i ? 2 : 4);
+		assert_true(agent[i] >= 0);
+	}
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		send_request(fd, agent[i % 2], i, i % 4 ? SECONDS * 1000 : 1 + below(1000));
+	which.agent = (uint32_t)agent[0];
+	assert_int_equal(call(CONTROL_UMAD_UNREGISTER, &which, sizeof(which), NULL, 0, NULL), 0);
+	assert_int_equal(call(CONTROL_UMAD_UNREGISTER, &which, sizeof(which), NULL, 0, NULL),
+	                 -EINVAL);
+	close(fd);
+	others_are_served();
+	wait_fds(0);
+}
+
 static void who_does_not_read_stops_nobody(void **state)
 {
 	uint32_t handle[2];
@@ -651,6 +690,7 @@ int main(void)
 		cmocka_unit_test(many_large_messages_are_all_seen_to),
 		cmocka_unit_test(large_messages_in_vain_are_not_read),
 		cmocka_unit_test(requests_do_not_read_all_messages),
+		cmocka_unit_test(many_requests_end_with_their_agents),
 		cmocka_unit_test(who_does_not_read_stops_nobody),
 		cmocka_unit_test(random_requests_get_responses),
 	};

@@ -284,6 +284,7 @@ static int start_umad(struct daemon *d, const char *name)
 		.fabric = name,
 		.f = d->f,
 		.loop = &d->loop,
+		.chores = &d->objects.chores,
 		.mads = &d->mads,
 		.subnet = &d->subnet,
 		.cm = d->rdmacm.cm,

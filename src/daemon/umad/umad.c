@@ -247,7 +247,7 @@ static struct umad_batch *batch_new(struct daemon_umad *u)
 	return b ? b : malloc(sizeof(*b));
 }
 
-static void agent_free(struct umad_agent *agent);
+static void agent_end(struct umad_agent *agent);
 
 /* Those agents that leave end of which all has been taken. */
 static void end_leaving(struct umad_open *port)
@@ -256,7 +256,7 @@ static void end_leaving(struct umad_open *port)
 		struct umad_agent *a = port->agent[i];
 
 		if (a && a->leaving && port->taken >= a->ends_at)
-			agent_free(a);
+			agent_end(a);
 	}
 }
 
@@ -359,13 +359,29 @@ static void on_turn(struct base_timer *t)
 
 /* ---- ports ---- */
 
-static void agent_free(struct umad_agent *agent)
+static bool agent_free(struct daemon_chore *c, uint32_t *budget)
 {
-	umad_request_forget(agent);
-	umad_rmpp_forget(agent);
-	agent->port->agent[agent->id] = NULL;
-	agent->port->n_leaving -= agent->leaving;
+	struct umad_agent *agent = container_of(c, struct umad_agent, end);
+	struct umad_open *port = agent->port;
+
+	if (!umad_request_forget(agent, budget) || !umad_rmpp_forget(agent, budget))
+		return false;
 	free(agent);
+	port->n_agents--;
+	if (port->ended && !port->n_agents)
+		free(port);
+	return true;
+}
+
+/* Its requests may be many: they are freed in slices. */
+static void agent_end(struct umad_agent *agent)
+{
+	struct umad_open *port = agent->port;
+
+	port->agent[agent->id] = NULL;
+	port->n_leaving -= agent->leaving;
+	agent->ended = true;
+	daemon_chore_add(port->u->d.chores, &agent->end, agent_free);
 }
 
 /* It gets nothing from now on. What its program has sent is still taken, as that may take several
@@ -390,7 +406,7 @@ static void port_free(struct umad_open *port)
 {
 	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++)
 		if (port->agent[i])
-			agent_free(port->agent[i]);
+			agent_end(port->agent[i]);
 	LIST_REMOVE(port, entry);
 	stop_waiting(port);
 	if (port->reading)
@@ -402,7 +418,9 @@ static void port_free(struct umad_open *port)
 	daemon_outbox_close(port->box);
 	base_idtable_remove(&port->u->ports, port->handle);
 	cm_program_free(port->program);
-	free(port);
+	port->ended = true;
+	if (!port->n_agents)
+		free(port);
 }
 
 /* All processes have closed it, though the loop may not have got to it yet: what they sent before
@@ -594,7 +612,7 @@ static uint32_t find_id(struct umad_open *port)
 		return id;
 	for (id = 0; !port->agent[id]->leaving; id++)
 		;
-	agent_free(port->agent[id]);
+	agent_end(port->agent[id]);
 	return id;
 }
 
@@ -628,6 +646,7 @@ static int register_agent(struct daemon_call *call)
 	agent->tid_high = ++port->u->last_tid_high;
 	agent->reassembles = req->rmpp_version && !(req->flags & UMAD_USER_RMPP);
 	port->agent[id] = agent;
+	port->n_agents++;
 	if (req->flags & MAD_AGENT_LEAVES)
 		cm_program_leave_at_end(port->program);
 	rep = daemon_call_reply(call, sizeof(*rep));

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The memory of messages: see umad_memory.h.
+ * The memory of requests and messages: see umad_memory.h.
  */
 #include <stdlib.h>
 
 #include "daemon/umad/umad_memory.h"
 
-#define MAX_BYTES      (512u << 20) /* of all messages */
-#define MAX_PORT_BYTES (128u << 20) /* of those of one open port */
+#define MAX_BYTES       (512u << 20) /* of all */
+#define MAX_PORT_BYTES  (128u << 20) /* of those of one open port */
+#define SURE_PORT_BYTES (64u << 10)  /* whatever others have */
+
+/* Units of work (chores.h). */
+#define FREE_WORK  16
+#define FREE_BYTES 2048 /* in one unit: pages go back to the system */
 
 bool umad_memory_reserve(struct umad_open *port, size_t bytes)
 {
-	if (bytes > MAX_PORT_BYTES - port->message_bytes ||
-	    bytes > MAX_BYTES - port->u->message_bytes)
+	if (bytes > MAX_PORT_BYTES - port->message_bytes)
+		return false;
+	if (port->message_bytes + bytes > SURE_PORT_BYTES &&
+	    port->u->message_bytes + bytes > MAX_BYTES)
 		return false;
 	port->message_bytes += bytes;
 	port->u->message_bytes += bytes;
@@ -49,4 +56,9 @@ void umad_memory_free(struct umad_open *port, uint8_t *message, size_t bytes)
 		return;
 	umad_memory_release(port, room_for(bytes));
 	free(message);
+}
+
+uint32_t umad_memory_work(size_t bytes)
+{
+	return (uint32_t)(FREE_WORK + bytes / FREE_BYTES);
 }

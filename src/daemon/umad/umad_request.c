@@ -12,8 +12,6 @@
 #include "daemon/umad/umad_program.h"
 #include "daemon/umad/umad_request.h"
 
-#define MAX_REQUESTS (1u << 18) /* of an agent */
-
 bool umad_is_response(const struct wire_mad *head)
 {
 	return (head->method & MAD_METHOD_RESPONSE) || head->method == MAD_TRAP_REPRESS ||
@@ -50,8 +48,8 @@ void umad_request_free(struct umad_request *r)
 	base_timer_stop(&r->timer);
 	base_hash_remove(&u->requests_by_tid, &r->by_tid);
 	LIST_REMOVE(r, entry);
-	r->agent->n_requests--;
 	umad_memory_free(r->agent->port, r->message, r->message_bytes);
+	umad_memory_release(r->agent->port, sizeof(*r));
 	free(r);
 }
 
@@ -68,11 +66,13 @@ int umad_request_new(struct umad_agent *agent, const struct ib_user_mad *header,
 	struct umad_request *r;
 	int ret;
 
-	if (agent->n_requests >= MAX_REQUESTS)
+	if (!umad_memory_reserve(agent->port, sizeof(*r)))
 		return -ENOMEM;
 	r = calloc(1, sizeof(*r));
-	if (!r)
+	if (!r) {
+		umad_memory_release(agent->port, sizeof(*r));
 		return -ENOMEM;
+	}
 	r->agent = agent;
 	r->header = *header;
 	r->mad = *mad;
@@ -81,11 +81,11 @@ int umad_request_new(struct umad_agent *agent, const struct ib_user_mad *header,
 	ret = base_hash_add(&u->requests_by_tid, &r->by_tid,
 	                    request_hash(agent, r->head.transaction_id));
 	if (ret) {
+		umad_memory_release(agent->port, sizeof(*r));
 		free(r);
 		return ret;
 	}
-	LIST_INSERT_HEAD(&u->requests, r, entry);
-	agent->n_requests++;
+	LIST_INSERT_HEAD(&agent->requests, r, entry);
 	*out = r;
 	return 0;
 }
@@ -95,7 +95,9 @@ static void on_late(struct base_timer *t)
 	struct umad_request *r = container_of(t, struct umad_request, timer);
 	struct daemon_mads *mads = r->agent->port->u->d.mads;
 
-	if (r->retries) {
+	if (r->agent->ended) {
+		umad_request_free(r);
+	} else if (r->retries) {
 		r->retries--;
 		umad_request_send(r);
 	} else {
@@ -121,15 +123,14 @@ void umad_request_send(struct umad_request *r)
 	umad_request_send_mad(r->agent->port, &r->mad);
 }
 
-void umad_request_forget(struct umad_agent *agent)
+bool umad_request_forget(struct umad_agent *agent, uint32_t *budget)
 {
-	struct umad_request *r, *next;
+	struct umad_request *r;
 
-	for (r = LIST_FIRST(&agent->port->u->requests); r && agent->n_requests; r = next) {
-		next = LIST_NEXT(r, entry);
-		if (r->agent == agent)
-			umad_request_free(r);
-	}
+	while ((r = LIST_FIRST(&agent->requests)) &&
+	       daemon_chore_spend(budget, umad_memory_work(r->message_bytes)))
+		umad_request_free(r);
+	return !r;
 }
 
 /* ---- to the program ---- */

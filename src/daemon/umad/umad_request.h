@@ -32,8 +32,9 @@ struct umad_request *umad_request_find(struct umad_agent *agent, const struct wi
 void umad_request_fail(struct umad_request *r, int status);
 void umad_request_free(struct umad_request *r);
 
-/* The agent is no more: frees its requests. */
-void umad_request_forget(struct umad_agent *agent);
+/* The agent has ended: frees its requests. False: some are left, the budget (chores.h) is used up.
+ */
+bool umad_request_forget(struct umad_agent *agent, uint32_t *budget);
 
 /* A MAD, or the whole of a message whose first one @mad is, for this agent. A response ends the
  * request that waits for it. */

@@ -108,7 +108,10 @@ static void on_message_late(struct base_timer *t)
 	struct umad_request *r = container_of(t, struct umad_request, timer);
 	struct daemon_mads *mads = r->agent->port->u->d.mads;
 
-	message_expire(r);
+	if (r->agent->ended)
+		umad_request_free(r);
+	else
+		message_expire(r);
 	daemon_mads_send(mads);
 }
 
@@ -210,7 +213,7 @@ reassembly_new(struct umad_agent *agent, const struct fabric_mad *mad, const str
 		free(a);
 		return NULL;
 	}
-	LIST_INSERT_HEAD(&u->reassemblies, a, entry);
+	LIST_INSERT_HEAD(&agent->reassemblies, a, entry);
 	agent->n_reassemblies++;
 	wire_rmpp_receive_init(&a->receiver, &limits, base_now_ns());
 	base_timer_set(&u->d.loop->timers, &a->timer, a->receiver.deadline, on_reassembly_late);
@@ -331,7 +334,7 @@ static void on_reassembly_late(struct base_timer *t)
 	struct wire_rmpp_result result =
 	        wire_rmpp_receive_expire(&a->receiver, base_now_ns(), reply);
 
-	if (result.reply)
+	if (result.reply && !a->agent->ended)
 		send_back(a->agent, &a->first, reply);
 	reassembly_free(a);
 	daemon_mads_send(mads);
@@ -368,13 +371,12 @@ void umad_rmpp_receive(struct umad_agent *agent, const struct fabric_mad *mad)
 	reassembly_input(a, mad);
 }
 
-void umad_rmpp_forget(struct umad_agent *agent)
+bool umad_rmpp_forget(struct umad_agent *agent, uint32_t *budget)
 {
-	struct umad_reassembly *a, *next;
+	struct umad_reassembly *a;
 
-	for (a = LIST_FIRST(&agent->port->u->reassemblies); a && agent->n_reassemblies; a = next) {
-		next = LIST_NEXT(a, entry);
-		if (a->agent == agent)
-			reassembly_free(a);
-	}
+	while ((a = LIST_FIRST(&agent->reassemblies)) &&
+	       daemon_chore_spend(budget, umad_memory_work(a->room)))
+		reassembly_free(a);
+	return !a;
 }

@@ -15,7 +15,8 @@ int umad_rmpp_send(struct umad_request *r, uint8_t *message, size_t bytes);
 /* A segment, or what its receiver says to it, has come for the agent. */
 void umad_rmpp_receive(struct umad_agent *agent, const struct fabric_mad *mad);
 
-/* The agent is no more: forgets the messages that it was receiving. */
-void umad_rmpp_forget(struct umad_agent *agent);
+/* The agent has ended: forgets the messages that it was receiving. False: some are left, the budget
+ * (chores.h) is used up. */
+bool umad_rmpp_forget(struct umad_agent *agent, uint32_t *budget);
 
 #endif

@@ -16,6 +16,7 @@
 #include "base/idtable.h"
 #include "cm/cm.h"
 #include "control/umad_message.h"
+#include "daemon/core/chores.h"
 #include "daemon/core/outbox.h"
 #include "daemon/subnet/mads.h"
 #include "wire/rmpp.h"
@@ -35,7 +36,12 @@ struct umad_agent {
 	 * bytes, which its program sent before. */
 	bool leaving;
 	uint64_t ends_at;
-	unsigned n_requests, n_reassemblies, n_lingering;
+	LIST_HEAD(, umad_request) requests;
+	LIST_HEAD(, umad_reassembly) reassemblies;
+	unsigned n_reassemblies, n_lingering;
+	/* Nobody has it any more; what it had waits to be freed. */
+	bool ended;
+	struct daemon_chore end;
 };
 
 /* What umad_open_port() opens. */
@@ -54,8 +60,10 @@ struct umad_open {
 	unsigned n_leaving;
 	struct cm_outbox *box;
 	struct cm_program *program; /* what it has joined by MADs */
-	uint64_t message_bytes;     /* memory of its messages, both directions */
+	uint64_t message_bytes;     /* memory of its requests and messages, both directions */
 	struct umad_agent *agent[UMAD_CA_MAX_AGENTS];
+	unsigned n_agents; /* these, and those that have ended */
+	bool ended;        /* it is freed with the last of them */
 };
 
 /* A MAD that waits for its response; before that, one of several segments for their ACKs. */
@@ -95,6 +103,7 @@ struct daemon_umad_needs {
 	const char *fabric; /* its name */
 	struct fabric *f;
 	struct daemon_loop *loop;
+	struct daemon_chores *chores;
 	struct daemon_mads *mads;
 	struct daemon_subnet *subnet;
 	struct cm *cm;
@@ -105,8 +114,6 @@ struct daemon_umad {
 	struct base_idtable ports;
 	LIST_HEAD(, umad_open) * at; /* open ports by HCA port, by index */
 	uint32_t last_tid_high;
-	LIST_HEAD(, umad_request) requests;
-	LIST_HEAD(, umad_reassembly) reassemblies;
 	struct base_hash requests_by_tid, reassemblies_by_tid;
 	uint64_t message_bytes; /* of all ports */
 	int issm_fd;            /* says that somebody opens one of: */
