@@ -18,6 +18,7 @@
 #include "base/util.h"
 #include "daemon/clients/client.h"
 #include "daemon/umad/umad.h"
+#include "daemon/umad/umad_agents.h"
 #include "daemon/umad/umad_issm.h"
 #include "daemon/umad/umad_long.h"
 #include "daemon/umad/umad_mad.h"
@@ -378,6 +379,7 @@ static void agent_end(struct umad_agent *agent)
 {
 	struct umad_open *port = agent->port;
 
+	umad_agents_remove(&port->u->agents, agent);
 	port->agent[agent->id] = NULL;
 	port->n_leaving -= agent->leaving;
 	agent->ended = true;
@@ -395,6 +397,7 @@ static void agent_leave(struct umad_agent *agent)
 		return;
 	if (ioctl(port->fd, SIOCINQ, &unread) < 0)
 		unread = 0;
+	umad_agents_remove(&port->u->agents, agent);
 	agent->leaving = true;
 	agent->ends_at = port->received + (uint64_t)unread;
 	port->n_leaving++;
@@ -407,7 +410,6 @@ static void port_free(struct umad_open *port)
 	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++)
 		if (port->agent[i])
 			agent_end(port->agent[i]);
-	LIST_REMOVE(port, entry);
 	stop_waiting(port);
 	if (port->reading)
 		long_free(port);
@@ -469,7 +471,6 @@ static int port_new(struct daemon_umad *u, struct fabric_port *at, struct umad_o
 	ret = daemon_source_watch(u->d.loop, &port->source, port->fd, EPOLLIN);
 	if (ret)
 		goto err_fd;
-	LIST_INSERT_HEAD(&u->at[at->index], port, entry);
 	*out = port;
 	return 0;
 err_fd:
@@ -525,11 +526,6 @@ static bool is_smp_class(uint8_t c)
 	return c == MAD_CLASS_SUBN_LID || c == MAD_CLASS_SUBN_DIRECTED;
 }
 
-static bool is_oui_class(uint8_t c)
-{
-	return c >= MAD_CLASS_VENDOR2_FIRST && c <= MAD_CLASS_VENDOR2_LAST;
-}
-
 /* One flag is only known to agents that may join groups. */
 static uint32_t known_flags(const struct control_umad_register *as)
 {
@@ -548,7 +544,8 @@ static int check_agent(const struct control_umad_register *as)
 	if (!c) /* nothing unasked */
 		return as->flags ? -EINVAL : 0;
 	if (as->mgmt_class_version >= MAX_VERSION || as->oui >> OUI_BITS ||
-	    (c >= MAX_CLASS && c != MAD_CLASS_SUBN_DIRECTED) || (is_oui_class(c) && !as->oui))
+	    (c >= MAX_CLASS && c != MAD_CLASS_SUBN_DIRECTED) ||
+	    (umad_agents_is_oui_class(c) && !as->oui))
 		return base_because(-EINVAL,
 		                    "class 0x%02x, version %u or OUI 0x%06x is not one that "
 		                    "agents can have",
@@ -560,43 +557,18 @@ static int check_agent(const struct control_umad_register *as)
 	return 0;
 }
 
-static bool is_same_class(const struct control_umad_register *a,
-                          const struct control_umad_register *b)
-{
-	return a->mgmt_class == b->mgmt_class && a->mgmt_class_version == b->mgmt_class_version &&
-	       (!is_oui_class(a->mgmt_class) || a->oui == b->oui);
-}
-
-/* The port with an agent that gets one of these requests, at this HCA port. */
-static struct umad_open *conflicting_port(struct daemon_umad *u, const struct fabric_port *at,
-                                          const struct control_umad_register *as)
-{
-	struct umad_open *port;
-
-	LIST_FOREACH(port, &u->at[at->index], entry)
-	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++) {
-		const struct umad_agent *a = port->agent[i];
-
-		if (a && !a->leaving && is_same_class(&a->as, as) &&
-		    ((a->as.method_mask[0] & as->method_mask[0]) ||
-		     (a->as.method_mask[1] & as->method_mask[1])))
-			return port;
-	}
-	return NULL;
-}
-
 static int check_free(struct umad_open *port, const struct control_umad_register *as)
 {
 	uint64_t until = base_now_ns() + AT_ONCE_NS;
-	struct umad_open *other;
+	struct umad_agent *other;
 
-	while (as->mgmt_class && (other = conflicting_port(port->u, port->at, as))) {
-		if (other == port || !daemon_outbox_closed(other->box))
+	while ((other = umad_agents_conflicting(&port->u->agents, port->at, as))) {
+		if (other->port == port || !daemon_outbox_closed(other->port->box))
 			return base_because(-EINVAL,
 			                    "another agent at that port gets the requests of "
 			                    "class 0x%02x already",
 			                    as->mgmt_class);
-		port_closed(other, until);
+		port_closed(other->port, until);
 	}
 	return 0;
 }
@@ -645,6 +617,11 @@ static int register_agent(struct daemon_call *call)
 	agent->id = id;
 	agent->tid_high = ++port->u->last_tid_high;
 	agent->reassembles = req->rmpp_version && !(req->flags & UMAD_USER_RMPP);
+	ret = umad_agents_add(&u->agents, agent);
+	if (ret) {
+		free(agent);
+		return ret;
+	}
 	port->agent[id] = agent;
 	port->n_agents++;
 	if (req->flags & MAD_AGENT_LEAVES)
@@ -730,16 +707,13 @@ int daemon_umad_init(struct daemon_umad **out, const struct daemon_umad_needs *n
                      struct daemon_requests *all)
 {
 	struct daemon_umad *u = calloc(1, sizeof(*u));
-	int ret = -ENOMEM;
+	int ret;
 
 	if (!u)
-		return ret;
+		return -ENOMEM;
 	u->d = *needs;
-	u->at = calloc(u->d.f->n_hca_ports, sizeof(*u->at));
-	if (u->at)
-		ret = umad_issm_init(u);
+	ret = umad_issm_init(u);
 	if (ret) {
-		free(u->at);
 		free(u);
 		return ret;
 	}

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/umad/umad_agents.h"
 #include "daemon/umad/umad_mad.h"
 #include "daemon/umad/umad_memory.h"
 #include "daemon/umad/umad_program.h"
@@ -13,7 +14,6 @@
 #include "daemon/umad/umad_rmpp.h"
 
 #define MIN_BYTES 36 /* of what a program sends */
-#define OUI_AT    37
 
 static bool is_smp(const struct wire_mad *head)
 {
@@ -192,46 +192,6 @@ void umad_mad_submit_long(struct umad_open *port, const struct ib_user_mad *head
 
 /* ---- from the fabric ---- */
 
-static struct umad_agent *agent_of_response(struct daemon_umad *u, const struct fabric_port *at,
-                                            const struct wire_mad *head)
-{
-	uint32_t high = (uint32_t)(head->transaction_id >> 32);
-	struct umad_open *port;
-
-	LIST_FOREACH(port, &u->at[at->index], entry)
-	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++)
-		if (port->agent[i] && port->agent[i]->tid_high == high)
-			return port->agent[i]->leaving ? NULL : port->agent[i];
-	return NULL;
-}
-
-static bool wants(const struct control_umad_register *as, const struct wire_mad *head,
-                  const uint8_t *data)
-{
-	unsigned method = head->method & ~MAD_METHOD_RESPONSE;
-	uint32_t oui =
-	        (uint32_t)data[OUI_AT] << 16 | (uint32_t)data[OUI_AT + 1] << 8 | data[OUI_AT + 2];
-
-	return as->mgmt_class && as->mgmt_class == head->mgmt_class &&
-	       as->mgmt_class_version == head->class_version &&
-	       (as->method_mask[method / 64] >> (method % 64) & 1) &&
-	       (head->mgmt_class < MAD_CLASS_VENDOR2_FIRST ||
-	        head->mgmt_class > MAD_CLASS_VENDOR2_LAST || as->oui == oui);
-}
-
-static struct umad_agent *agent_of_request(struct daemon_umad *u, const struct fabric_port *at,
-                                           const struct wire_mad *head, const uint8_t *data)
-{
-	struct umad_open *port;
-
-	LIST_FOREACH(port, &u->at[at->index], entry)
-	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++)
-		if (port->agent[i] && !port->agent[i]->leaving &&
-		    wants(&port->agent[i]->as, head, data))
-			return port->agent[i];
-	return NULL;
-}
-
 bool umad_mad_deliver(struct daemon_umad *u, struct fabric_port *at, const struct fabric_mad *mad)
 {
 	struct umad_agent *agent;
@@ -241,8 +201,8 @@ bool umad_mad_deliver(struct daemon_umad *u, struct fabric_port *at, const struc
 	if (head.base_version != MAD_BASE_VERSION ||
 	    mad->dest_qpn != (is_smp(&head) ? IB_QPN_SMI : IB_QPN_GSI))
 		return false;
-	agent = umad_is_response(&head) ? agent_of_response(u, at, &head)
-	                                : agent_of_request(u, at, &head, mad->data);
+	agent = umad_is_response(&head) ? umad_agents_of_response(&u->agents, at, &head)
+	                                : umad_agents_of_request(&u->agents, at, &head, mad->data);
 	if (!agent || agent->as.qpn != mad->dest_qpn)
 		return false;
 	if (agent->reassembles && wire_rmpp_is_active(mad->data))

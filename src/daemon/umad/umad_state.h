@@ -31,7 +31,9 @@ struct umad_agent {
 	struct control_umad_register as;
 	uint32_t id;       /* in port->agent */
 	uint32_t tid_high; /* of its requests, and so of their responses */
-	bool reassembles;  /* RMPP is not its own business */
+	bool is_found;     /* by these */
+	struct base_hash_node by_tid, by_class;
+	bool reassembles; /* RMPP is not its own business */
 	/* It is unregistered, and gets nothing any more: it ends once the port has taken so many
 	 * bytes, which its program sent before. */
 	bool leaving;
@@ -46,7 +48,6 @@ struct umad_agent {
 
 /* What umad_open_port() opens. */
 struct umad_open {
-	LIST_ENTRY(umad_open) entry;
 	struct daemon_umad *u;
 	struct fabric_port *at;
 	uint32_t handle;
@@ -96,6 +97,12 @@ struct umad_reassembly {
 	uint32_t bytes, room;
 };
 
+/* umad_agents.h */
+struct umad_agents {
+	struct base_hash by_tid, by_class;
+	uint64_t looked_at; /* agents, so far */
+};
+
 struct umad_issm;
 
 /* What umad needs of the daemon. */
@@ -112,7 +119,7 @@ struct daemon_umad_needs {
 struct daemon_umad {
 	struct daemon_umad_needs d;
 	struct base_idtable ports;
-	LIST_HEAD(, umad_open) * at; /* open ports by HCA port, by index */
+	struct umad_agents agents; /* those that have not been unregistered */
 	uint32_t last_tid_high;
 	struct base_hash requests_by_tid, reassemblies_by_tid;
 	uint64_t message_bytes; /* of all ports */
