@@ -48,6 +48,8 @@
 #define MOST_FDS 3 /* with a datagram */
 #define LARGE    (8 << 20)
 #define N_LARGE  12
+#define NOBODY   0xBFFE /* a LID */
+#define N_SENT   100    /* for which a socket has room */
 
 static uint64_t seed = 1;
 
@@ -446,7 +448,7 @@ static void send_large(int port, int agent, int memfd)
 	datagram.header.agent_id = (uint32_t)agent;
 	datagram.header.length = sizeof(datagram.header) + LARGE;
 	datagram.header.timeout_ms = 1;
-	datagram.header.addr.lid = htobe16(0xBFFE);
+	datagram.header.addr.lid = htobe16(NOBODY);
 	datagram.header.addr.qpn = htobe32(1);
 	memcpy(datagram.data, (uint8_t[]){ 1, CLASS, 1, GET }, 4);
 	memcpy(datagram.data + 24, (uint8_t[]){ 1, 1, 1 }, 3);
@@ -587,13 +589,12 @@ static void requests_do_not_read_all_messages(void **state)
 	close(memfd);
 }
 
-/* A request to a LID that nobody has. */
-static void send_request(int port, int agent, uint32_t tid, uint32_t timeout_ms)
+static void send_request(int port, int agent, uint16_t lid, uint32_t tid, uint32_t timeout_ms)
 {
 	memset(&datagram, 0, sizeof(datagram.header) + MAD);
 	datagram.header.agent_id = (uint32_t)agent;
 	datagram.header.timeout_ms = timeout_ms;
-	datagram.header.addr.lid = htobe16(0xBFFE);
+	datagram.header.addr.lid = htobe16(lid);
 	datagram.header.addr.qpn = htobe32(1);
 	memcpy(datagram.data, (uint8_t[]){ 1, CLASS, 1, GET }, 4);
 	memcpy(datagram.data + 37, (uint8_t[]){ OUI >> 16, OUI >> 8 & 0xFF, OUI & 0xFF }, 3);
@@ -616,13 +617,56 @@ static void many_requests_end_with_their_agents(void **state)
 		assert_true(agent[i] >= 0);
 	}
 	for (uint32_t i = 0; i < ROUNDS; i++)
-		send_request(fd, agent[i % 2], i, i % 4 ? SECONDS * 1000 : 1 + below(1000));
+		send_request(fd, agent[i % 2], NOBODY, i, i % 4 ? SECONDS * 1000 : 1 + below(1000));
 	which.agent = (uint32_t)agent[0];
 	assert_int_equal(call(CONTROL_UMAD_UNREGISTER, &which, sizeof(which), NULL, 0, NULL), 0);
 	assert_int_equal(call(CONTROL_UMAD_UNREGISTER, &which, sizeof(which), NULL, 0, NULL),
 	                 -EINVAL);
 	close(fd);
 	others_are_served();
+	wait_fds(0);
+}
+
+static void receive_mads(int fd, int n)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	while (n--) {
+		assert_int_equal(poll(&p, 1, SECONDS * 1000), 1);
+		assert_true(recv(fd, &datagram, sizeof(datagram), 0) > 0);
+	}
+}
+
+/* What a program has sent goes its way though it unregisters, or closes its port, at once. */
+static void what_was_sent_before_the_end_is_sent(void **state)
+{
+	struct control_umad_agent which;
+	struct control_umad_port port;
+	uint32_t handle;
+	int fd, reader = open_port(1, &handle);
+
+	(void)state;
+	assert_true(add_agent(handle, 0, 2) >= 0);
+	for (int closes = 0; closes < 2; closes++) {
+		fd = open_port(0, &which.port);
+		which.agent = (uint32_t)add_agent(which.port, 0, 0);
+		port.port = which.port;
+		assert_int_equal(kill(daemon_pid(), SIGSTOP), 0);
+		for (uint32_t i = 0; i < N_SENT; i++)
+			send_request(fd, (int)which.agent, 2, i, 0);
+		if (closes) {
+			close(fd);
+			post(CONTROL_UMAD_CLOSED, &port, sizeof(port));
+		} else {
+			post(CONTROL_UMAD_UNREGISTER, &which, sizeof(which));
+		}
+		assert_int_equal(kill(daemon_pid(), SIGCONT), 0);
+		assert_int_equal(reply_status(), 0);
+		receive_mads(reader, N_SENT);
+		if (!closes)
+			close(fd);
+	}
+	close(reader);
 	wait_fds(0);
 }
 
@@ -691,6 +735,7 @@ int main(void)
 		cmocka_unit_test(large_messages_in_vain_are_not_read),
 		cmocka_unit_test(requests_do_not_read_all_messages),
 		cmocka_unit_test(many_requests_end_with_their_agents),
+		cmocka_unit_test(what_was_sent_before_the_end_is_sent),
 		cmocka_unit_test(who_does_not_read_stops_nobody),
 		cmocka_unit_test(random_requests_get_responses),
 	};

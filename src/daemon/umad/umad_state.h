@@ -5,8 +5,9 @@
  * cut into segments and put together by RMPP. Behaviour is the kernel's unless a comment says
  * otherwise.
  *
- * From the bottom to the top: umad_program.c sends to programs, umad_request.c has what waits for
- * a response, umad_rmpp.c has messages of several segments, umad_mad.c decides what a MAD is,
+ * From the bottom to the top: umad_memory.c has budgets, umad_agents.c knows whose a MAD is,
+ * umad_program.c sends to programs, umad_request.c has what waits for a response, umad_rmpp.c has
+ * messages of several segments, umad_mad.c decides what a MAD is, umad_long.c reads long messages,
  * umad.c has ports and agents and receives from programs.
  */
 #ifndef DAEMON_UMAD_STATE_H
