@@ -441,8 +441,24 @@ static void needless_descriptors_are_closed(void **state)
 	wait_fds(0);
 }
 
-/* A message that takes the daemon long to read, to a LID that nobody has. */
-static void send_large(int port, int agent, int memfd)
+static int large[N_LARGE]; /* memfds */
+
+static void make_large(void)
+{
+	for (size_t i = 0; i < N_LARGE; i++) {
+		large[i] = memfd_create("large", 0);
+		assert_int_equal(ftruncate(large[i], LARGE), 0);
+	}
+}
+
+static void close_large(void)
+{
+	for (size_t i = 0; i < N_LARGE; i++)
+		close(large[i]);
+}
+
+/* The i-th message that takes the daemon long to read, to a LID that nobody has. */
+static void send_large(int port, int agent, int i)
 {
 	memset(&datagram, 0, sizeof(datagram));
 	datagram.header.agent_id = (uint32_t)agent;
@@ -453,25 +469,26 @@ static void send_large(int port, int agent, int memfd)
 	memcpy(datagram.data, (uint8_t[]){ 1, CLASS, 1, GET }, 4);
 	memcpy(datagram.data + 24, (uint8_t[]){ 1, 1, 1 }, 3);
 	memcpy(datagram.data + 37, (uint8_t[]){ OUI >> 16, OUI >> 8 & 0xFF, OUI & 0xFF }, 3);
-	assert_int_equal(pwrite(memfd, datagram.data, MAD, 0), MAD);
-	send_with(port, &datagram, sizeof(datagram.header) + MAD, memfd);
+	datagram.data[15] = (uint8_t)i; /* the transaction ID */
+	assert_int_equal(pwrite(large[i], datagram.data, MAD, 0), MAD);
+	send_with(port, &datagram, sizeof(datagram.header) + MAD, large[i]);
 }
 
 /* They are not all worked on in one turn: each comes back, in whatever turn; and what is left when
  * the port ends leaves nothing. */
 static void many_large_messages_are_all_seen_to(void **state)
 {
-	int fd, agent, memfd = memfd_create("large", 0);
+	int fd, agent;
 	uint32_t handle;
 
 	(void)state;
-	assert_int_equal(ftruncate(memfd, LARGE), 0);
+	make_large();
 	for (int ends = 0; ends < 2; ends++) {
 		fd = open_port(0, &handle);
 		agent = add_agent(handle, 1, 2);
 		assert_true(agent >= 0);
 		for (int i = 0; i < N_LARGE; i++)
-			send_large(fd, agent, memfd);
+			send_large(fd, agent, i);
 		for (int i = 0; i < N_LARGE && !ends; i++) {
 			struct pollfd p = { .fd = fd, .events = POLLIN };
 
@@ -482,7 +499,7 @@ static void many_large_messages_are_all_seen_to(void **state)
 		}
 		close(fd);
 	}
-	close(memfd);
+	close_large();
 	others_are_served();
 	wait_fds(0);
 }
@@ -502,20 +519,20 @@ static void wait_taken(int port)
 /* What would be refused is not read before. */
 static void large_messages_in_vain_are_not_read(void **state)
 {
-	int fd, agent, memfd = memfd_create("large", 0);
+	int fd, agent;
 	uint64_t reads = daemon_reads();
 	uint32_t handle;
 
 	(void)state;
-	assert_int_equal(ftruncate(memfd, LARGE), 0);
+	make_large();
 	fd = open_port(0, &handle);
 	agent = add_agent(handle, 0, 2); /* does RMPP itself */
 	assert_true(agent >= 0);
 	for (int i = 0; i < N_LARGE; i++)
-		send_large(fd, i % 2 ? agent : UMAD_CA_MAX_AGENTS - 1, memfd);
+		send_large(fd, i % 2 ? agent : UMAD_CA_MAX_AGENTS - 1, i);
 	wait_taken(fd);
 	close(fd);
-	close(memfd);
+	close_large();
 	others_are_served();
 	wait_fds(0);
 	assert_true(daemon_reads() - reads < LARGE);
@@ -543,8 +560,8 @@ static int reply_status(void)
 
 /*
  * A request that comes behind many large messages of a port waits for few of them: neither whoever
- * asks for the same class, nor the end of the agent, has them all read in one turn. What is left of
- * them is dropped then: it would not be sent as a whole.
+ * asks for the same class, nor the end of an agent, has them all read in one turn. What is left of
+ * them when their own agent ends is dropped: it would not be sent as a whole.
  */
 static void requests_do_not_read_all_messages(void **state)
 {
@@ -555,28 +572,31 @@ static void requests_do_not_read_all_messages(void **state)
 		.mgmt_class = CLASS,
 		.mgmt_class_version = 1,
 	};
-	struct control_umad_agent which;
-	int fd, other, agent, memfd = memfd_create("large", 0);
+	struct control_umad_agent which, none;
+	int fd, other, agent;
 	uint64_t reads;
 
 	(void)state;
-	assert_int_equal(ftruncate(memfd, LARGE), 0);
+	make_large();
 	for (int registers = 0; registers < 2; registers++) {
 		other = open_port(0, &same.port);
 		fd = open_port(0, &which.port);
 		agent = add_agent(which.port, 1, 2);
 		assert_true(agent >= 0);
 		which.agent = (uint32_t)agent;
+		none = (struct control_umad_agent){ which.port,
+			                            (uint32_t)add_agent(which.port, 1, 4) };
 		reads = daemon_reads();
 		assert_int_equal(kill(daemon_pid(), SIGSTOP), 0);
 		for (int i = 0; i < N_LARGE; i++)
-			send_large(fd, agent, memfd);
+			send_large(fd, agent, i);
 		if (registers)
 			post(CONTROL_UMAD_REGISTER, &same, sizeof(same));
+		else
+			post(CONTROL_UMAD_UNREGISTER, &none, sizeof(none));
 		post(CONTROL_UMAD_UNREGISTER, &which, sizeof(which));
 		assert_int_equal(kill(daemon_pid(), SIGCONT), 0);
-		if (registers)
-			assert_int_equal(reply_status(), -EINVAL);
+		assert_int_equal(reply_status(), registers ? -EINVAL : 0);
 		assert_int_equal(reply_status(), 0);
 		assert_true(add_agent(same.port, 1, 2) >= 0); /* the class is free */
 		wait_taken(fd);
@@ -586,7 +606,7 @@ static void requests_do_not_read_all_messages(void **state)
 		wait_fds(0);
 		assert_true(daemon_reads() - reads < N_LARGE / 2 * (uint64_t)LARGE);
 	}
-	close(memfd);
+	close_large();
 }
 
 static void send_request(int port, int agent, uint16_t lid, uint32_t tid, uint32_t timeout_ms)
