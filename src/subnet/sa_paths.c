@@ -222,8 +222,9 @@ static bool offer_path(struct sa_query *q, const struct wish *wish, const struct
 }
 
 /*
- * Adds the paths between two ports. Paths that share no LID come first, as they are likely to share
- * the fewest links; then the rest. Order and preference values are OpenSM's.
+ * Adds the paths between two ports; sa_query_stops() has been asked. Paths that share no LID come
+ * first, as they are likely to share the fewest links; then the rest. Order and preference values
+ * are OpenSM's.
  */
 static void offer_paths(struct sa_query *q, const struct wish *wish, const struct end *from,
                         const struct end *to)
@@ -234,7 +235,8 @@ static void offer_paths(struct sa_query *q, const struct wish *wish, const struc
 		                      .rate_selector = SA_EXACTLY,
 		                      .life_selector = SA_EXACTLY,
 		                      .life = LIFE };
-	unsigned pairs = from->n * to->n;
+	const unsigned pairs = from->n * to->n;
+	bool is_first = true;
 
 	r.pkey = shared_pkey(from->port, to->port,
 	                     wish->mask & SA_PR(pkey) ? wish->record->pkey : 0);
@@ -247,8 +249,9 @@ static void offer_paths(struct sa_query *q, const struct wish *wish, const struc
 		unsigned i = q->at.pair, a = i % pairs / to->n, b = i % pairs % to->n;
 		struct end one = { to->port, (uint16_t)(to->lid + b), 1 };
 
-		if (sa_query_stops(q))
+		if (!is_first && sa_query_stops(q))
 			return;
+		is_first = false;
 		r.preference = i < pairs ? 0 : 2;
 		if ((a == b) != (i < pairs))
 			continue;
@@ -318,12 +321,15 @@ static void list_from(struct sa_query *q, const struct wish *wish, const struct 
 	struct fabric_port *p;
 
 	if (to->port) {
-		offer_paths(q, wish, from, to);
+		if (!sa_query_stops(q))
+			offer_paths(q, wish, from, to);
 		return;
 	}
 	for (; (p = sa_end(q->sa, q->at.inner)); q->at.inner++) {
 		struct end end = end_of(p);
 
+		if (sa_query_stops(q))
+			return;
 		offer_paths(q, wish, from, &end);
 		if (q->stopped)
 			return;
@@ -421,6 +427,46 @@ static uint64_t as_path(const struct wire_multipath_record *m, uint64_t mask,
 	return path_mask;
 }
 
+/* The end with this GID; switches are looked through. */
+static struct fabric_port *find_gid(struct sa_query *q, const struct ib_gid *gid)
+{
+	struct fabric_port *p = sa_end_by_gid(q->sa, gid);
+
+	sa_query_spend(q, !p || p->node->type == FABRIC_SWITCH ? 1 + q->sa->f->n_switches / 16 : 1);
+	return p;
+}
+
+/* Whether the query's GIDs are known; of those that an earlier slice has looked at it is known. */
+static uint16_t check_gids(struct sa_query *q, const struct ib_gid *gid, unsigned n)
+{
+	for (; q->at.checked < n; q->at.checked++) {
+		if (sa_query_stops(q))
+			return SA_OK;
+		if (!find_gid(q, &gid[q->at.checked]))
+			return SA_REQ_INVALID_GID;
+	}
+	return SA_OK;
+}
+
+/* The paths from the source whose turn it is to the target whose turn it is, up to @most of all. */
+static void offer_multipaths(struct sa_query *q, struct wish *wish, const struct ib_gid *gid,
+                             unsigned most)
+{
+	const struct wire_multipath_record *m = q->wanted;
+	struct fabric_port *from = find_gid(q, &gid[q->at.outer]);
+	struct fabric_port *to = find_gid(q, &gid[m->sgid_count + q->at.inner]);
+	struct end a, b;
+
+	if (!from || !to) { /* it has gone since it was looked at */
+		q->at.pair = q->at.paths = 0;
+		return;
+	}
+	a = end_of(from);
+	b = end_of(to);
+	wish->most = most - (q->out->n - q->at.paths);
+	offer_paths(q, wish, &a, &b);
+}
+
 static uint16_t get_multipaths(struct sa_query *q)
 {
 	const struct wire_multipath_record *m = q->wanted;
@@ -428,25 +474,25 @@ static uint16_t get_multipaths(struct sa_query *q)
 	unsigned most = q->mask & SA_MPR(numb_path) ? m->numb_path : 127;
 	struct wire_path_record w;
 	struct wish wish = { as_path(m, q->mask, &w), &w, 0 };
+	uint16_t status;
 
 	if (!(q->mask & SA_MPR(sgid_count)) || !(q->mask & SA_MPR(dgid_count)) || !m->sgid_count ||
 	    !m->dgid_count)
 		return SA_INSUFFICIENT_COMPONENTS;
 	if (!gid)
 		return SA_REQ_INVALID;
-	for (unsigned i = 0; i < (unsigned)m->sgid_count + m->dgid_count; i++)
-		if (!sa_end_by_gid(q->sa, &gid[i]))
-			return SA_REQ_INVALID_GID;
-	for (unsigned i = 0; i < m->sgid_count; i++) {
-		for (unsigned k = 0; k < m->dgid_count && q->out->n < most; k++) {
-			struct end a = end_of(sa_end_by_gid(q->sa, &gid[i]));
-			struct end b = end_of(sa_end_by_gid(q->sa, &gid[m->sgid_count + k]));
-
-			wish.most = most - q->out->n;
-			q->budget = UINT32_MAX; /* at most 127 records, in one slice */
-			q->at = (struct sa_query_at){ 0 };
-			offer_paths(q, &wish, &a, &b);
+	status = check_gids(q, gid, (unsigned)m->sgid_count + m->dgid_count);
+	if (status || q->stopped)
+		return status;
+	for (; q->at.outer < m->sgid_count; q->at.outer++) {
+		for (; q->at.inner < m->dgid_count && q->out->n < most; q->at.inner++) {
+			if (sa_query_stops(q))
+				return SA_OK;
+			offer_multipaths(q, &wish, gid, most);
+			if (q->stopped)
+				return SA_OK;
 		}
+		q->at.inner = 0;
 	}
 	return SA_OK;
 }

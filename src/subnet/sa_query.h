@@ -24,7 +24,7 @@ struct sa_query {
 	bool too_much; /* for the memory that a response may use */
 	/* A long query is served in slices: where it goes on, and what is left of this slice. */
 	struct sa_query_at {
-		uint32_t outer, inner, pair, paths;
+		uint32_t outer, inner, pair, paths, checked;
 	} at;
 	uint32_t budget;
 	bool stopped; /* sa_query_stops() has said so */

@@ -1557,6 +1557,57 @@ static void paths_in_slices_are_the_same(void **state)
 		}
 }
 
+/* From three ports to two, of all and of three paths; one GID is that of the switch. */
+static void multipaths_in_slices_are_the_same(void **state)
+{
+	struct env *e = *state;
+	struct wire_multipath_record m = { .sgid_count = 3, .dgid_count = 2, .numb_path = 3 };
+	struct ib_gid gids[5] = { gid(e, 0), gid(e, 1), gid(e, 2), gid(e, 3) };
+	static const uint64_t masks[] = { 0, SA_MPR(numb_path),
+		                          SA_MPR(mtu) | SA_MPR(mtu_selector) };
+
+	give_two_lids(e);
+	fabric_gid_make(e->f, e->sw->port[0].guid, &gids[4]);
+	for (size_t i = 0; i < ARRAY_SIZE(masks); i++)
+		for (uint32_t budget = 1; budget < 100; budget = 3 * budget + 1) {
+			prepare(e, MAD_GET_MULTI, SA_ATTR_MULTIPATH);
+			e->mad.component_mask = SA_MPR(sgid_count) | SA_MPR(dgid_count) | masks[i];
+			wire_multipath_record_encode(&m, e->mad.data);
+			memcpy(e->mad.data + wire_multipath_record_bytes, gids, sizeof(gids));
+			assert_same_in_slices(e, budget, !i);
+			assert_int_equal(e->response.n, i == 1 ? 3 : 3 * (4 + 2));
+		}
+}
+
+/* A slice looks at so many LIDs of pairs of ports, whether a path is found or not. */
+static void a_multipath_that_nothing_meets_is_served_in_slices(void **state)
+{
+	struct env *e = *state;
+	struct wire_multipath_record m = {
+		.sgid_count = 2, .dgid_count = 2, .mtu_selector = SA_GREATER, .mtu = 5
+	};
+	struct ib_gid gids[4] = { gid(e, 0), gid(e, 1), gid(e, 2), gid(e, 3) };
+	struct sa_response out;
+	struct sa_job *job;
+	unsigned slices = 1;
+
+	e->f->settings.lmc = 4;
+	assert_int_equal(sm_sweep(e->sm), 0);
+	prepare(e, MAD_GET_MULTI, SA_ATTR_MULTIPATH);
+	e->mad.component_mask =
+	        SA_MPR(sgid_count) | SA_MPR(dgid_count) | SA_MPR(mtu_selector) | SA_MPR(mtu);
+	wire_multipath_record_encode(&m, e->mad.data);
+	memcpy(e->mad.data + wire_multipath_record_bytes, gids, sizeof(gids));
+	job = sa_job_new(e->sa, &e->request);
+	assert_non_null(job);
+	for (; !sa_job_run(job, 100, &out); slices++)
+		;
+	assert_int_equal(out.status, SA_OK);
+	assert_int_equal(out.n, 0);
+	assert_true(slices >= 4 * 16 * 16 / 100);
+	sa_job_free(job);
+}
+
 /* It ends at once, however many paths there may be. */
 static void a_job_that_is_stopped_has_no_resources(void **state)
 {
@@ -1655,6 +1706,8 @@ int main(void)
 		TEST(responses_get_no_response),
 		TEST(a_table_in_slices_has_the_same_records),
 		TEST(paths_in_slices_are_the_same),
+		TEST(multipaths_in_slices_are_the_same),
+		TEST(a_multipath_that_nothing_meets_is_served_in_slices),
 		TEST(a_job_that_is_stopped_has_no_resources),
 	};
 

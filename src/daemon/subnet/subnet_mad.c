@@ -58,7 +58,7 @@ static void respond(struct daemon_subnet_mad *m, struct fabric_port *at,
 	daemon_mads_queue(m->mads, at, &out);
 }
 
-/* A GetTable that is being served. */
+/* A request that is being served and takes more than a slice. */
 struct subnet_job {
 	TAILQ_ENTRY(subnet_job) entry;
 	struct sa_job *work;
@@ -131,27 +131,6 @@ static void on_turn(struct base_timer *t)
 	daemon_mads_send(m->mads);
 }
 
-/* A GetTable; what is short is served now. False: there is no memory. */
-static bool serve_in_slices(struct daemon_subnet_mad *m, struct fabric_port *at,
-                            const struct fabric_mad *mad, const struct sa_request *request)
-{
-	struct subnet_job *job = calloc(1, sizeof(*job));
-
-	if (!job)
-		return false;
-	job->work = sa_job_new(m->sa, request);
-	if (!job->work) {
-		free(job);
-		return false;
-	}
-	job->at = at;
-	job->mad = *mad;
-	job->sa = *request->mad;
-	TAILQ_INSERT_HEAD(&m->jobs, job, entry);
-	run_job(m);
-	return true;
-}
-
 /* Whether it has asked before and cannot wait. */
 static bool is_repeated(const struct daemon_subnet_mad *m, const struct fabric_mad *mad,
                         const struct wire_mad *h)
@@ -165,24 +144,65 @@ static bool is_repeated(const struct daemon_subnet_mad *m, const struct fabric_m
 	return false;
 }
 
+/* What has taken a slice goes on later. False: there is no memory. */
+static bool go_on_later(struct daemon_subnet_mad *m, struct fabric_port *at,
+                        const struct fabric_mad *mad, const struct wire_sa_mad *sa,
+                        struct sa_job *work)
+{
+	struct subnet_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return false;
+	job->work = work;
+	job->at = at;
+	job->mad = *mad;
+	job->sa = *sa;
+	TAILQ_INSERT_TAIL(&m->jobs, job, entry);
+	base_timer_set_in(&m->loop->timers, &m->turn, 0, on_turn);
+	return true;
+}
+
+/* A query: what is short is served now. False: it cannot be served. */
+static bool serve_in_slices(struct daemon_subnet_mad *m, struct fabric_port *at,
+                            const struct fabric_mad *mad, const struct sa_request *request)
+{
+	struct sa_job *work = sa_job_new(m->sa, request);
+	struct sa_response response;
+
+	if (!work)
+		return false;
+	if (!sa_job_run(work, DAEMON_SLICE, &response)) {
+		if (!is_busy(m, mad->slid) && go_on_later(m, at, mad, request->mad, work))
+			return true;
+		sa_job_free(work);
+		return false;
+	}
+	respond(m, at, mad, request->mad, &response);
+	sa_job_free(work);
+	return true;
+}
+
 static void serve_sa_request(struct daemon_subnet_mad *m, struct fabric_port *at,
                              const struct fabric_mad *mad, const struct sa_request *request)
 {
 	const struct wire_mad *h = &request->mad->mad;
 	struct sa_response response;
 
-	if (h->method == MAD_GET_TABLE && is_repeated(m, mad, h))
+	if (h->method == MAD_SET || h->method == MAD_DELETE) {
+		sa_serve(m->sa, request, &response);
+		respond(m, at, mad, request->mad, &response);
 		return;
-	if (h->method == MAD_GET_TABLE &&
-	    (is_busy(m, mad->slid) || !serve_in_slices(m, at, mad, request)))
+	}
+	if (is_repeated(m, mad, h))
+		return;
+	/* a Get is one record, for which there is always room */
+	if ((h->method != MAD_GET && is_busy(m, mad->slid)) ||
+	    !serve_in_slices(m, at, mad, request)) {
 		response = (struct sa_response){ .method = wire_mad_response_method(h->method),
 			                         .attribute = h->attribute_id,
 			                         .status = MAD_STATUS_BUSY };
-	else if (h->method == MAD_GET_TABLE)
-		return;
-	else
-		sa_serve(m->sa, request, &response);
-	respond(m, at, mad, request->mad, &response);
+		respond(m, at, mad, request->mad, &response);
+	}
 }
 
 static void serve_request(struct daemon_subnet_mad *m, struct fabric_port *at,

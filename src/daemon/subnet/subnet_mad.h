@@ -24,7 +24,7 @@ struct daemon_subnet_mad {
 	struct sa_segments *segments; /* of long requests */
 	struct daemon_responses responses;
 	struct daemon_loop *loop;
-	TAILQ_HEAD(, subnet_job) jobs; /* GetTables that are being served; each has a turn */
+	TAILQ_HEAD(, subnet_job) jobs; /* requests that are being served; each has a turn */
 	struct base_timer turn;
 	uint64_t n_reports; /* of traps, to who subscribed */
 };
