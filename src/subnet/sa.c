@@ -75,7 +75,7 @@ int sa_new_restored(struct sa **out, struct fabric *f, struct sm *sm,
 	sa->sm = sm;
 	base_idtable_init(&sa->mlids, f->settings.mft_capacity);
 	sa->end_of_lid = calloc(IB_LID_MCAST_FIRST, sizeof(*sa->end_of_lid));
-	ret = sa->end_of_lid ? 0 : -ENOMEM;
+	ret = sa->end_of_lid ? sa_informs_init(sa) : -ENOMEM;
 	if (!ret && state)
 		sa_groups_restore(sa, state, misfits);
 	if (!ret)
@@ -104,7 +104,7 @@ void sa_free(struct sa *sa)
 	base_hash_fini(&sa->groups);
 	base_idtable_fini(&sa->mlids);
 	sa_services_free(sa);
-	sa_informs_free(sa);
+	sa_informs_fini(sa);
 	sa_reports_fini(sa);
 	free(sa->end_of_lid);
 	free(sa);

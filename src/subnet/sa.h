@@ -79,11 +79,24 @@ int sa_partitions_changed(struct sa *sa);
 bool sa_has_subscribers(const struct sa *sa);
 
 /*
- * Calls @tell, with the address of the subscriber, for each subscription (InformInfo) to this
- * notice whose port may see it. @tell must not change subscriptions.
+ * Has those told of a notice who have subscribed to it (InformInfo) and whose ports may see it now.
+ * @number: greater than that of the one before. False: too many wait, and it is lost.
  */
-void sa_each_subscriber(struct sa *sa, const struct wire_notice *notice,
-                        void (*tell)(void *arg, uint16_t lid, uint32_t qpn), void *arg);
+bool sa_notice_add(struct sa *sa, const struct wire_notice *notice, uint64_t number);
+
+/*
+ * Tells of the notices that wait, in slices as sa_swept_step(): calls @tell once for each LID and
+ * QPN that wants to hear of it, however often it has subscribed. @tell must not change
+ * subscriptions. True: none waits any more.
+ */
+struct sa_told {
+	const struct wire_notice *notice;
+	uint64_t number;
+	uint16_t lid; /* of the subscriber */
+	uint32_t qpn;
+};
+bool sa_notices_step(struct sa *sa, uint32_t *budget,
+                     void (*tell)(void *arg, const struct sa_told *told), void *arg);
 
 /* The M_Key of the end port with this LID, which TrapRepress to it needs; 0: it has none. */
 uint64_t sa_m_key(const struct sa *sa, uint16_t lid);

@@ -1,49 +1,176 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * InformInfo and InformInfoRecord (InfiniBand specification volume 1, sections 13.4.8.3 and
- * 15.2.5.12): the subscriptions to notices. The daemon sends the Reports: see sa_each_subscriber().
+ * 15.2.5.12): the subscriptions to notices. Who is told of a notice: sa_notices.c.
  */
+#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/array.h"
+#include "base/util.h"
 #include "fabric/agents/mads.h"
 #include "subnet/sa.h"
-#include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"
+#include "subnet/sa_subscribers.h"
 
 #define MAX_SUBSCRIPTIONS (1u << 16)
+#define MAX_OF_PORT       1024 /* programs have a handful */
 
-struct sa_inform {
-	LIST_ENTRY(sa_inform) entry;
-	struct fabric_port *port;
-	uint16_t lid; /* the LID that subscribed */
-	bool trusted;
-	struct wire_inform_info info;
-};
-
-static void inform_free(struct sa *sa, struct sa_inform *i)
+int sa_informs_init(struct sa *sa)
 {
-	LIST_REMOVE(i, entry);
-	sa->n_informs--;
-	free(i);
+	struct sa_subscribers *all = calloc(1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	base_idtable_init(&all->by_id, MAX_SUBSCRIPTIONS);
+	TAILQ_INIT(&all->all);
+	STAILQ_INIT(&all->notices);
+	sa->subscribers = all;
+	return 0;
 }
 
-void sa_informs_free(struct sa *sa)
+/* ---- subscribers ---- */
+
+static uint64_t address_hash(const struct fabric_port *port, uint16_t lid, uint32_t qpn)
 {
-	while (!LIST_EMPTY(&sa->informs))
-		inform_free(sa, LIST_FIRST(&sa->informs));
+	const uint64_t address = (uint64_t)lid << 32 | qpn;
+
+	return base_hash_of(&address, sizeof(address), port->guid);
+}
+
+static struct sa_subscriber *subscriber_find(const struct sa *sa, const struct fabric_port *port,
+                                             uint16_t lid, uint32_t qpn)
+{
+	struct base_hash_node *n =
+	        base_hash_first(&sa->subscribers->by_address, address_hash(port, lid, qpn));
+
+	for (; n; n = base_hash_next(n)) {
+		struct sa_subscriber *s = container_of(n, struct sa_subscriber, node);
+
+		if (s->port->port == port && s->lid == lid && s->qpn == qpn)
+			return s;
+	}
+	return NULL;
+}
+
+static struct sa_subscriber_port *port_find(const struct sa *sa, const struct fabric_port *port)
+{
+	struct base_hash_node *n = base_hash_first(&sa->subscribers->by_port, port->guid);
+
+	for (; n; n = base_hash_next(n)) {
+		struct sa_subscriber_port *p = container_of(n, struct sa_subscriber_port, node);
+
+		if (p->port == port)
+			return p;
+	}
+	return NULL;
+}
+
+static struct sa_subscriber_port *port_get(struct sa *sa, struct fabric_port *port)
+{
+	struct sa_subscriber_port *p = port_find(sa, port);
+
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->port = port;
+	LIST_INIT(&p->subscribers);
+	if (base_hash_add(&sa->subscribers->by_port, &p->node, port->guid)) {
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+static void port_put(struct sa *sa, struct sa_subscriber_port *p)
+{
+	if (!LIST_EMPTY(&p->subscribers))
+		return;
+	base_hash_remove(&sa->subscribers->by_port, &p->node);
+	free(p);
+}
+
+/* Without subscriptions. NULL: there is no memory. */
+static struct sa_subscriber *subscriber_new(struct sa *sa, struct sa_subscriber_port *p,
+                                            uint16_t lid, uint32_t qpn)
+{
+	struct sa_subscribers *all = sa->subscribers;
+	struct sa_subscriber *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->port = p;
+	s->lid = lid;
+	s->qpn = qpn;
+	if (base_idtable_add(&all->by_id, s, &s->id))
+		goto err_free;
+	if (base_hash_add(&all->by_address, &s->node, address_hash(p->port, lid, qpn)))
+		goto err_remove;
+	LIST_INSERT_HEAD(&p->subscribers, s, of_port);
+	TAILQ_INSERT_TAIL(&all->all, s, entry);
+	return s;
+
+err_remove:
+	base_idtable_remove(&all->by_id, s->id);
+err_free:
+	free(s);
+	return NULL;
+}
+
+static void subscriber_free(struct sa *sa, struct sa_subscriber *s)
+{
+	struct sa_subscribers *all = sa->subscribers;
+	struct sa_subscriber_port *p = s->port;
+
+	if (all->next == s)
+		all->next = TAILQ_NEXT(s, entry);
+	all->n_informs -= s->n;
+	p->n_informs -= s->n;
+	TAILQ_REMOVE(&all->all, s, entry);
+	LIST_REMOVE(s, of_port);
+	base_hash_remove(&all->by_address, &s->node);
+	base_idtable_remove(&all->by_id, s->id);
+	free(s->inform);
+	free(s);
+	port_put(sa, p);
+}
+
+void sa_informs_fini(struct sa *sa)
+{
+	struct sa_subscribers *all = sa->subscribers;
+
+	if (!all)
+		return;
+	sa_notices_free(sa);
+	while (!TAILQ_EMPTY(&all->all))
+		subscriber_free(sa, TAILQ_FIRST(&all->all));
+	base_hash_fini(&all->by_address);
+	base_hash_fini(&all->by_port);
+	base_idtable_fini(&all->by_id);
+	free(all);
+	sa->subscribers = NULL;
 }
 
 void sa_informs_forget(struct sa *sa, const struct fabric_port *port)
 {
-	struct sa_inform *i, *next;
+	struct sa_subscriber_port *p = port_find(sa, port);
 
-	for (i = LIST_FIRST(&sa->informs); i; i = next) {
-		next = LIST_NEXT(i, entry);
-		if (i->port == port)
-			inform_free(sa, i);
+	for (unsigned left = p ? p->n_informs : 0; left;) {
+		struct sa_subscriber *s = LIST_FIRST(&p->subscribers);
+
+		left -= s->n;
+		subscriber_free(sa, s); /* and the port with the last one */
 	}
 }
+
+bool sa_has_subscribers(const struct sa *sa)
+{
+	return sa->subscribers->n_informs;
+}
+
+/* ---- subscriptions ---- */
 
 /* Whether two subscriptions are to the same notices. */
 static bool same(const struct wire_inform_info *a, const struct wire_inform_info *b)
@@ -58,19 +185,45 @@ static bool same(const struct wire_inform_info *a, const struct wire_inform_info
 	       a->qpn == b->qpn;
 }
 
-static struct sa_inform *find(const struct sa_query *q, const struct wire_inform_info *info)
+static struct sa_inform *find(const struct sa_subscriber *s, const struct wire_inform_info *info)
 {
-	struct sa_inform *i;
-
-	LIST_FOREACH(i, &q->sa->informs, entry)
-	if (i->port == q->asker && i->lid == q->in->slid && same(&i->info, info))
-		return i;
+	for (uint32_t i = 0; s && i < s->n; i++)
+		if (same(&s->inform[i].info, info))
+			return &s->inform[i];
 	return NULL;
 }
 
-static bool is_security_trap(unsigned is_generic, unsigned trap_number)
+/* A subscription that there is not yet. */
+static uint16_t add(struct sa_query *q, const struct wire_inform_info *info)
 {
-	return is_generic && trap_number >= TRAP_BAD_MKEY && trap_number <= TRAP_BAD_SWITCH_PKEY;
+	struct sa_subscribers *all = q->sa->subscribers;
+	struct sa_subscriber_port *p = port_get(q->sa, q->asker);
+	struct sa_subscriber *s;
+
+	if (!p)
+		return SA_NO_RESOURCES;
+	if (p->n_informs >= MAX_OF_PORT || all->n_informs >= MAX_SUBSCRIPTIONS)
+		goto err_port;
+	s = subscriber_find(q->sa, q->asker, q->in->slid, info->qpn);
+	if (!s)
+		s = subscriber_new(q->sa, p, q->in->slid, info->qpn);
+	if (!s)
+		goto err_port;
+	if (base_array_reserve(&s->inform, &s->room, (size_t)s->n + 1)) {
+		if (!s->n)
+			subscriber_free(q->sa, s);
+		return SA_NO_RESOURCES;
+	}
+	s->inform[s->n++] = (struct sa_inform){ .trusted = q->trusted,
+		                                .since = all->last_notice,
+		                                .info = *info };
+	p->n_informs++;
+	all->n_informs++;
+	return SA_OK;
+
+err_port:
+	port_put(q->sa, p);
+	return SA_NO_RESOURCES;
 }
 
 static uint16_t subscribe(struct sa_query *q, const struct wire_inform_info *info)
@@ -82,21 +235,22 @@ static uint16_t subscribe(struct sa_query *q, const struct wire_inform_info *inf
 	if (ib_gid_is_zero(&info->gid) && info->lid_range_begin != INFORM_ALL &&
 	    info->lid_range_begin >= IB_LID_MCAST_FIRST)
 		return SA_REQ_INVALID;
-	i = find(q, info);
-	if (i) {
-		i->trusted |= q->trusted;
-		return SA_OK;
-	}
-	i = q->sa->n_informs < MAX_SUBSCRIPTIONS ? calloc(1, sizeof(*i)) : NULL;
+	i = find(subscriber_find(q->sa, q->asker, q->in->slid, info->qpn), info);
 	if (!i)
-		return SA_NO_RESOURCES;
-	i->port = q->asker;
-	i->lid = q->in->slid;
-	i->trusted = q->trusted;
-	i->info = *info;
-	LIST_INSERT_HEAD(&q->sa->informs, i, entry);
-	q->sa->n_informs++;
+		return add(q, info);
+	i->trusted |= q->trusted;
 	return SA_OK;
+}
+
+static void unsubscribe(struct sa *sa, struct sa_subscriber *s, struct sa_inform *i)
+{
+	if (s->n == 1) {
+		subscriber_free(sa, s);
+		return;
+	}
+	*i = s->inform[--s->n];
+	s->port->n_informs--;
+	sa->subscribers->n_informs--;
 }
 
 /* A subscription has the QPN that its request came from; a request to end it names that QPN. */
@@ -104,20 +258,22 @@ static uint16_t set_inform(struct sa_query *q)
 {
 	const struct wire_inform_info *w = q->wanted;
 	struct wire_inform_info info = *w;
+	struct sa_subscriber *s;
 	struct sa_inform *i;
 	uint16_t status = SA_OK;
 
 	if (!q->asker || w->subscribe > 1 ||
-	    (is_security_trap(w->is_generic, w->trap_number) && !q->trusted))
+	    (sa_is_security_trap(w->is_generic, w->trap_number) && !q->trusted))
 		return SA_REQ_INVALID;
 	if (w->subscribe) {
 		info.qpn = q->in->qpn;
 		status = subscribe(q, &info);
 	} else {
-		i = find(q, &info);
+		s = subscriber_find(q->sa, q->asker, q->in->slid, info.qpn);
+		i = find(s, &info);
 		if (!i)
 			return SA_REQ_INVALID;
-		inform_free(q->sa, i);
+		unsubscribe(q->sa, s, i);
 	}
 	if (status == SA_OK)
 		sa_query_add(q, w); /* o13-12.1.1: a copy confirms it */
@@ -131,18 +287,30 @@ const struct sa_kind sa_inform_kind = {
 };
 
 /* Only trusted requests see QPNs (C15-0.2-1.16). */
+static void list_inform(struct sa_query *q, const struct sa_subscriber *s, uint32_t i)
+{
+	struct wire_inform_info_record r = { .info = s->inform[i].info };
+
+	fabric_gid_make(q->sa->f, s->port->port->guid, &r.subscriber_gid);
+	if (!q->trusted)
+		r.info.qpn = 0;
+	sa_query_offer(q, &r);
+}
+
 static void list_informs(struct sa_query *q)
 {
-	struct sa_inform *i;
+	const struct base_idtable *all = &q->sa->subscribers->by_id;
 
-	LIST_FOREACH(i, &q->sa->informs, entry)
-	{
-		struct wire_inform_info_record r = { .info = i->info };
+	for (; q->at.outer < all->size; q->at.outer++, q->at.inner = 0) {
+		const struct sa_subscriber *s = base_idtable_get(all, q->at.outer);
 
-		fabric_gid_make(q->sa->f, i->port->guid, &r.subscriber_gid);
-		if (!q->trusted)
-			r.info.qpn = 0;
-		sa_query_offer(q, &r);
+		/* one that has no subscriber is a step, too */
+		do {
+			if (sa_query_stops(q))
+				return;
+			if (s && q->at.inner < s->n)
+				list_inform(q, s, q->at.inner);
+		} while (s && ++q->at.inner < s->n);
 	}
 }
 
@@ -151,69 +319,3 @@ const struct sa_kind sa_inform_record_kind = {
 	.layout = &wire_inform_info_record_layout,
 	.list = list_informs,
 };
-
-static bool wants(const struct sa *sa, const struct sa_inform *i, const struct wire_notice *n)
-{
-	const struct wire_inform_info *w = &i->info;
-	struct fabric_port *about;
-	uint16_t last = w->lid_range_end ? w->lid_range_end : w->lid_range_begin;
-
-	if (w->is_generic != n->is_generic || (w->type != INFORM_ALL && w->type != n->type) ||
-	    (w->trap_number != TRAP_ANY && w->trap_number != n->trap_number) ||
-	    (w->producer_type != NOTICE_FROM_ANYBODY && w->producer_type != n->producer_type))
-		return false;
-	if (ib_gid_is_zero(&w->gid))
-		return w->lid_range_begin == INFORM_ALL ||
-		       (n->issuer_lid >= w->lid_range_begin && n->issuer_lid <= last);
-	about = fabric_port_by_gid(sa->f, &w->gid);
-	return about && fabric_port_has_lid(about, n->issuer_lid);
-}
-
-static bool share_pkey(const struct fabric_port *a, const struct fabric_port *b)
-{
-	for (unsigned i = 0; i < SHM_PKEYS; i++)
-		if ((a->pkey[i] & IB_PKEY_BASE_MASK) && sa_has_pkey(b, a->pkey[i]))
-			return true;
-	return false;
-}
-
-/*
- * Whether a subscriber may see a notice (o13-17.1.1): about ports and groups in its partitions;
- * about key violations if it is trusted.
- */
-static bool may_know(const struct sa *sa, const struct sa_inform *i, const struct wire_notice *n)
-{
-	const struct fabric_port *port;
-	const struct sa_group *g;
-	struct wire_trap_gid about;
-
-	if (is_security_trap(n->is_generic, n->trap_number))
-		return i->trusted;
-	if (!n->is_generic || n->trap_number < TRAP_GID_IN_SERVICE ||
-	    n->trap_number > TRAP_MGID_DELETED)
-		return true;
-	wire_trap_gid_decode(n->details, &about);
-	if (n->trap_number <= TRAP_GID_OUT_OF_SERVICE) {
-		port = sa_end_by_gid(sa, &about.gid);
-		return !port || share_pkey(i->port, port);
-	}
-	g = sa_group_find(sa, &about.gid);
-	return !g || sa_has_pkey(i->port, g->rec.pkey);
-}
-
-bool sa_has_subscribers(const struct sa *sa)
-{
-	return !LIST_EMPTY(&sa->informs);
-}
-
-void sa_each_subscriber(struct sa *sa, const struct wire_notice *notice,
-                        void (*tell)(void *arg, uint16_t lid, uint32_t qpn), void *arg)
-{
-	struct sa_inform *i, *next;
-
-	for (i = LIST_FIRST(&sa->informs); i; i = next) {
-		next = LIST_NEXT(i, entry);
-		if (wants(sa, i, notice) && may_know(sa, i, notice))
-			tell(arg, i->lid, i->info.qpn);
-	}
-}

@@ -100,9 +100,12 @@ uint8_t sa_rate_of(unsigned mbps);
 /* The fastest rate below @mbps; 0: there is none. */
 uint8_t sa_rate_below(unsigned mbps);
 
-/* Frees all services, and all subscriptions. */
+/* Frees all services. */
 void sa_services_free(struct sa *sa);
-void sa_informs_free(struct sa *sa);
+
+/* The subscriptions: 0 or -ENOMEM. Frees them, with the notices that wait. */
+int sa_informs_init(struct sa *sa);
+void sa_informs_fini(struct sa *sa);
 
 /* Removes the subscriptions of a port that is out of service. */
 void sa_informs_forget(struct sa *sa, const struct fabric_port *port);

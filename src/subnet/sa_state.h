@@ -62,8 +62,8 @@ struct sa {
 	uint32_t guids_assigned;          /* sa_guids.c */
 	uint16_t *end_of_lid;             /* sa_end_by_lid(): a cache of end port numbers by LID */
 	LIST_HEAD(, sa_service) services; /* sa_services.c */
-	LIST_HEAD(, sa_inform) informs;   /* sa_informs.c */
-	unsigned n_services, n_informs;
+	unsigned n_services;
+	struct sa_subscribers *subscribers; /* sa_subscribers.h */
 	struct sa_reports reports;
 	struct sa_service_state *service_state; /* sa_reports.c */
 };

@@ -148,6 +148,9 @@ static const struct counter mads[] = {
 	  "a "
 	  "larger backlog, and call rdma_get_cm_event() sooner" },
 	{ "mad_faulty", MADS(faulty), "MADs lost by a rule of umbel fault add mad=" },
+	{ "mad_unreported", MADS(unreported),
+	  "notices that those who subscribed to them (InformInfo) do not hear of, as too many "
+	  "wait" },
 	{ "mad_no_memory", MADS(no_memory), "MADs lost as the daemon had no memory" },
 };
 

@@ -79,6 +79,7 @@ void daemon_subnet_mad_forget(struct daemon_subnet_mad *m)
 	while (!TAILQ_EMPTY(&m->jobs))
 		job_free(m, TAILQ_FIRST(&m->jobs));
 	base_timer_stop(&m->turn);
+	base_timer_stop(&m->report_turn);
 }
 
 static struct daemon_response_bytes bytes_coming(const struct daemon_subnet_mad *m, uint16_t lid)
@@ -265,44 +266,53 @@ static bool sm_info_input(struct daemon_subnet_mad *m, struct fabric_port *at,
 
 /* ---- traps ---- */
 
-struct report {
-	struct daemon_subnet_mad *m;
-	struct fabric_mad mad;
-};
-
-static void report_to(void *arg, uint16_t lid, uint32_t qpn)
+/* Queues a Report to a subscriber. */
+static void report(void *arg, const struct sa_told *told)
 {
-	struct report *r = arg;
+	struct daemon_subnet_mad *m = arg;
+	struct fabric_port *home = sm_role_home(m->role);
+	struct fabric_mad mad = { .slid = home->lid,
+		                  .dlid = told->lid,
+		                  .src_qpn = IB_QPN_GSI,
+		                  .dest_qpn = told->qpn,
+		                  .qkey = IB_QKEY_GSI };
+	struct wire_sa_mad sa = { .mad = { .base_version = MAD_BASE_VERSION,
+		                           .mgmt_class = MAD_CLASS_SUBN_ADM,
+		                           .class_version = MAD_VERSION_SUBN_ADM,
+		                           .method = MAD_REPORT,
+		                           .transaction_id = told->number,
+		                           .attribute_id = MAD_ATTR_NOTICE } };
+	struct wire_notice n = *told->notice;
 
-	r->mad.dlid = lid;
-	r->mad.dest_qpn = qpn;
-	daemon_mads_queue(r->m->mads, sm_role_home(r->m->role), &r->mad);
+	fabric_gid_make(m->f, home->guid, &n.issuer_gid);
+	wire_notice_encode(&n, sa.data);
+	wire_sa_mad_encode(&sa, mad.data);
+	daemon_mads_queue(m->mads, home, &mad);
+}
+
+/* A slice of the Reports. They do not fill the queue: what is in it goes first. */
+static void on_report_turn(struct base_timer *t)
+{
+	struct daemon_subnet_mad *m = container_of(t, struct daemon_subnet_mad, report_turn);
+	uint32_t budget = DAEMON_SLICE;
+
+	if (!STAILQ_EMPTY(&m->mads->queue) || !sa_notices_step(m->sa, &budget, report, m))
+		base_timer_set_in(&m->loop->timers, &m->report_turn, 0, on_report_turn);
+	daemon_mads_send(m->mads);
 }
 
 /* Sends a node's notice on to those that have subscribed to it (section 13.4.11). */
 static void forward(struct daemon_subnet_mad *m, const struct wire_notice *notice)
 {
-	struct report r = { .m = m };
-	struct wire_sa_mad sa = { .mad = { .base_version = MAD_BASE_VERSION,
-		                           .mgmt_class = MAD_CLASS_SUBN_ADM,
-		                           .class_version = MAD_VERSION_SUBN_ADM,
-		                           .method = MAD_REPORT,
-		                           .attribute_id = MAD_ATTR_NOTICE } };
-	struct wire_notice n = *notice;
-
 	if (!sa_has_subscribers(m->sa)) /* thousands of ports may come or go at once */
 		return;
-	sa.mad.transaction_id = ++m->n_reports;
-	fabric_gid_make(m->f, sm_role_home(m->role)->guid, &n.issuer_gid);
-	wire_notice_encode(&n, sa.data);
-	r.mad.slid = sm_role_home(m->role)->lid;
-	r.mad.src_qpn = IB_QPN_GSI;
-	r.mad.qkey = IB_QKEY_GSI;
-	wire_sa_mad_encode(&sa, r.mad.data);
-	sa_each_subscriber(m->sa, notice, report_to, &r);
+	if (!sa_notice_add(m->sa, notice, ++m->n_notices))
+		m->f->mads->stats.unreported++;
+	else if (!base_timer_is_set(&m->report_turn))
+		base_timer_set_in(&m->loop->timers, &m->report_turn, 0, on_report_turn);
 }
 
-/* Reports of the SA itself. They are sent at the end of this turn of the loop. */
+/* Notices of the SA itself. */
 static void forward_report(void *arg, const struct wire_notice *notice)
 {
 	forward(arg, notice);

@@ -26,7 +26,8 @@ struct daemon_subnet_mad {
 	struct daemon_loop *loop;
 	TAILQ_HEAD(, subnet_job) jobs; /* requests that are being served; each has a turn */
 	struct base_timer turn;
-	uint64_t n_reports; /* of traps, to who subscribed */
+	uint64_t n_notices; /* for who subscribed */
+	struct base_timer report_turn;
 };
 
 int daemon_subnet_mad_init(struct daemon_subnet_mad *m, struct fabric *f, struct daemon_loop *loop,
@@ -39,7 +40,7 @@ bool daemon_subnet_mad(struct daemon_subnet_mad *m, struct fabric_port *at,
 /* The SA is about to go: forgets the requests that it is serving. */
 void daemon_subnet_mad_forget(struct daemon_subnet_mad *m);
 
-/* Sends what the SA reports to who subscribed. */
+/* Sends what the SA reports to who subscribed, soon. */
 struct sa_reports daemon_subnet_mad_reports(struct daemon_subnet_mad *m);
 
 #endif

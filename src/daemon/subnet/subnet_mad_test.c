@@ -54,6 +54,18 @@ static bool deliver(void *arg, struct fabric_port *at, const struct fabric_mad *
 	return true;
 }
 
+/* Whether MADs wait to be sent. */
+static bool queued(const struct env *e)
+{
+	return !STAILQ_EMPTY(&e->mads.queue);
+}
+
+static void send_all(struct env *e)
+{
+	while (queued(e))
+		daemon_mads_send(&e->mads);
+}
+
 static int setup(void **state)
 {
 	static const struct sm_ops ops = { .wake = no_wake };
@@ -86,7 +98,7 @@ static int teardown(void **state)
 {
 	struct env *e = *state;
 
-	daemon_mads_send(&e->mads); /* what programs have to say of responses */
+	send_all(e); /* what programs have to say of responses */
 	assert_int_equal(e->m.responses.n, 0);
 	daemon_subnet_mad_forget(&e->m);
 	sa_free(e->m.sa);
@@ -171,7 +183,7 @@ static void a_multipath_that_no_path_meets_takes_many_turns(void **state)
 	ask(e, 1, &multi);
 	assert_int_equal(e->n, 0); /* not in this turn */
 	ask(e, 1, &multi);         /* it asks again: the same request */
-	assert_in_range(turns_until(e, 1), 40, 1000);
+	assert_in_range(turns_until(e, 1), 40, 100000);
 	assert_int_equal(e->last.mad.method, MAD_GET_MULTI_RESP);
 	assert_int_equal(e->last.mad.status, 0);
 	assert_int_equal(e->last.mad.transaction_id, 7);
@@ -188,7 +200,7 @@ static void a_get_that_no_path_meets_takes_many_turns(void **state)
 	wire_path_record_encode(&r, get.data);
 	ask(e, 1, &get);
 	assert_int_equal(e->n, 0);
-	assert_in_range(turns_until(e, 1), 40, 1000);
+	assert_in_range(turns_until(e, 1), 40, 100000);
 	assert_int_equal(e->last.mad.status, SA_NO_RECORDS);
 	/* an ordinary one is answered at once */
 	get = request(MAD_GET, SA_ATTR_PATH, 9);
@@ -217,12 +229,96 @@ static void requests_that_wait_are_limited(void **state)
 	assert_true(TAILQ_EMPTY(&e->m.jobs));
 }
 
+/* ---- reports ---- */
+
+/* Subscribes to all notices about LIDs from @from on. */
+static void subscribe(struct env *e, unsigned host, uint32_t qpn, uint16_t from)
+{
+	struct wire_sa_mad sa = request(MAD_SET, SA_ATTR_INFORM_INFO, 1);
+	struct fabric_port *at = sm_role_home(e->role);
+	struct fabric_mad mad = { .slid = e->f->hca_port[host]->lid,
+		                  .dlid = at->lid,
+		                  .src_qpn = qpn,
+		                  .dest_qpn = IB_QPN_GSI,
+		                  .qkey = IB_QKEY_GSI };
+	const struct wire_inform_info info = { .lid_range_begin = from,
+		                               .lid_range_end = 0xBFFF,
+		                               .is_generic = 1,
+		                               .subscribe = 1,
+		                               .type = INFORM_ALL,
+		                               .trap_number = TRAP_ANY,
+		                               .producer_type = NOTICE_FROM_ANYBODY };
+
+	wire_inform_info_encode(&info, sa.data);
+	wire_sa_mad_encode(&sa, mad.data);
+	assert_true(daemon_subnet_mad(&e->m, at, &mad));
+	assert_int_equal(e->last.mad.status, 0);
+}
+
+static void notify(struct env *e)
+{
+	const struct wire_notice n = { .is_generic = 1,
+		                       .type = NOTICE_URGENT,
+		                       .producer_type = NOTICE_FROM_SWITCH,
+		                       .trap_number = TRAP_LINK_STATE_CHANGED,
+		                       .issuer_lid = 2000 };
+
+	e->m.sa->reports.tell(e->m.sa->reports.arg, &n);
+}
+
+/* 900 subscriptions of one program, and 50 notices: 50 Reports, in the next turn. */
+static void many_subscriptions_of_one_program_get_one_report(void **state)
+{
+	struct env *e = *state;
+
+	for (unsigned i = 0; i < 900; i++)
+		subscribe(e, 1, IB_QPN_GSI, (uint16_t)(1 + i));
+	e->n = 0;
+	for (unsigned i = 0; i < 50; i++)
+		notify(e);
+	assert_int_equal(e->n, 0);
+	assert_false(queued(e));
+	turns_until(e, 50);
+	assert_int_equal(e->last.mad.method, MAD_REPORT);
+	assert_false(base_timer_is_set(&e->m.report_turn));
+}
+
+/* Three ports with 900 QPNs each: of many notices so many Reports are made in a turn, and so many
+ * notices wait. */
+static void reports_are_made_in_slices_and_limited(void **state)
+{
+	struct env *e = *state;
+	unsigned before, most = 0, wanted;
+
+	for (unsigned i = 0; i < 2700; i++)
+		subscribe(e, 1 + i / 900, 2 + i, 1);
+	e->n = 0;
+	for (unsigned i = 0; i < 5000; i++)
+		notify(e);
+	assert_in_range(e->f->mads->stats.unreported, 1000, 4900);
+	wanted = 2700 * (5000 - (unsigned)e->f->mads->stats.unreported);
+	for (unsigned i = 0; i < 1000; i++) {
+		before = e->n;
+		assert_int_equal(daemon_loop_turn(&e->loop), 0);
+		most = e->n - before > most ? e->n - before : most;
+	}
+	assert_in_range(most, 1, 1000);
+	assert_true(e->n < wanted); /* there is more, which ends with the administrator */
+	assert_true(base_timer_is_set(&e->m.report_turn));
+	daemon_subnet_mad_forget(&e->m);
+	before = e->n;
+	send_all(e);
+	assert_in_range(e->n - before, 0, 1000); /* it did not wait in the queue */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_multipath_that_no_path_meets_takes_many_turns),
 		TEST(a_get_that_no_path_meets_takes_many_turns),
 		TEST(requests_that_wait_are_limited),
+		TEST(many_subscriptions_of_one_program_get_one_report),
+		TEST(reports_are_made_in_slices_and_limited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,9 +55,10 @@ struct fabric_mad_stats {
 	uint64_t bad_m_key, bad_cc_key;
 	uint64_t unwanted; /* for nobody */
 	/* lost, where they count as nothing else, or as accepted: */
-	uint64_t no_memory; /* never sent */
-	uint64_t unread;    /* for a program that does not read: too many wait */
-	uint64_t backlog;   /* connect requests that a listener has no room for */
+	uint64_t no_memory;  /* never sent */
+	uint64_t unread;     /* for a program that does not read: too many wait */
+	uint64_t backlog;    /* connect requests that a listener has no room for */
+	uint64_t unreported; /* notices that subscribers do not hear of: too many wait */
 };
 
 /*
