@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * ServiceRecords: who may offer and withdraw services, who sees them, and for how long.
+ */
+#include "subnet/testing_sa.h"
+
+static struct wire_service_record service(const struct env *e, unsigned host, uint64_t id,
+                                          uint32_t lease)
+{
+	return (struct wire_service_record){ .id = id,
+		                             .gid = gid(e, host),
+		                             .pkey = IB_PKEY_DEFAULT,
+		                             .lease = lease,
+		                             .name = "chess",
+		                             .data8 = { 1, 2, 3 } };
+}
+
+#define SERVICE_MASK (SA_SR(id) | SA_SR(gid) | SA_SR(pkey) | SA_SR(lease) | SA_SR(name))
+
+static uint16_t with_service(struct env *e, uint8_t method, uint64_t mask,
+                             const struct wire_service_record *rec)
+{
+	prepare(e, method, SA_ATTR_SERVICE);
+	e->mad.component_mask = mask;
+	wire_service_record_encode(rec, e->mad.data);
+	return serve(e);
+}
+
+static void a_service_that_is_offered_is_found(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 100), got;
+
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
+	assert_int_equal(e->response.method, MAD_GET_RESP);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(name), &s), SA_OK);
+	got = RECORD(e, service_record, 0);
+	assert_memory_equal(&got, &s, sizeof(s));
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(data8[1]), &s), SA_OK);
+	s.data8[1] = 9;
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(data8[1]), &s), SA_NO_RECORDS);
+	assert_int_equal(with_service(e, MAD_GET_TABLE, 0, &s), SA_OK);
+	assert_int_equal(e->response.n, 1);
+}
+
+static void only_trusted_requests_see_the_key_of_a_service(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 100);
+
+	s.key[3] = 9;
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK | SA_SR(key), &s), SA_OK);
+	assert_int_equal(RECORD(e, service_record, 0).key[3], 0);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(key), &s), SA_OK);
+	assert_int_equal(RECORD(e, service_record, 0).key[3], 0);
+	e->mad.sm_key = SA_KEY;
+	assert_int_equal(serve(e), SA_OK);
+	assert_int_equal(RECORD(e, service_record, 0).key[3], 9);
+}
+
+static void a_service_offered_again_is_the_same_one(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 100);
+
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
+	s.data8[0] = 77;
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(id), &s), SA_OK);
+	assert_int_equal(RECORD(e, service_record, 0).data8[0], 77);
+}
+
+static void a_lease_runs_out(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 100);
+
+	e->request.now_s = 1000;
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
+	e->request.now_s = 1060;
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(id), &s), SA_OK);
+	assert_int_equal(RECORD(e, service_record, 0).lease, 40);
+	e->request.now_s = 1100;
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(id), &s), SA_NO_RECORDS);
+}
+
+static void without_a_lease_a_service_is_for_ever(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 5);
+
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK & ~SA_SR(lease), &s), SA_OK);
+	e->request.now_s = 1ull << 40;
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(id), &s), SA_OK);
+	assert_int_equal(RECORD(e, service_record, 0).lease, 0xFFFFFFFF);
+}
+
+static void a_service_is_withdrawn(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 100), other = service(e, 1, 43, 100);
+
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
+	assert_int_equal(with_service(e, MAD_DELETE, SERVICE_MASK, &other), SA_NO_RECORDS);
+	assert_int_equal(with_service(e, MAD_DELETE, SERVICE_MASK, &s), SA_OK);
+	assert_int_equal(e->response.method, MAD_DELETE_RESP);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(id), &s), SA_NO_RECORDS);
+}
+
+static void services_that_are_nowhere_are_refused(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 100);
+
+	assert_int_equal(with_service(e, MAD_SET, SA_SR(id), &s), SA_REQ_INVALID);
+	s.pkey = 0x8123;
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_REQ_INVALID);
+	s = service(e, 1, 42, 100);
+	s.gid.raw[12] ^= 0x80; /* nobody's GUID */
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_REQ_INVALID);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_service_that_is_offered_is_found),
+		TEST(only_trusted_requests_see_the_key_of_a_service),
+		TEST(a_service_offered_again_is_the_same_one),
+		TEST(a_lease_runs_out),
+		TEST(without_a_lease_a_service_is_for_ever),
+		TEST(a_service_is_withdrawn),
+		TEST(services_that_are_nowhere_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
