@@ -75,7 +75,9 @@ int sa_new_restored(struct sa **out, struct fabric *f, struct sm *sm,
 	sa->sm = sm;
 	base_idtable_init(&sa->mlids, f->settings.mft_capacity);
 	sa->end_of_lid = calloc(IB_LID_MCAST_FIRST, sizeof(*sa->end_of_lid));
-	ret = sa->end_of_lid ? sa_informs_init(sa) : -ENOMEM;
+	ret = sa->end_of_lid ? sa_services_init(sa) : -ENOMEM;
+	if (!ret)
+		ret = sa_informs_init(sa);
 	if (!ret && state)
 		sa_groups_restore(sa, state, misfits);
 	if (!ret)
@@ -103,7 +105,7 @@ void sa_free(struct sa *sa)
 		sa_group_forget(sa, container_of(node, struct sa_group, node));
 	base_hash_fini(&sa->groups);
 	base_idtable_fini(&sa->mlids);
-	sa_services_free(sa);
+	sa_services_fini(sa);
 	sa_informs_fini(sa);
 	sa_reports_fini(sa);
 	free(sa->end_of_lid);

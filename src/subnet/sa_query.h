@@ -100,8 +100,9 @@ uint8_t sa_rate_of(unsigned mbps);
 /* The fastest rate below @mbps; 0: there is none. */
 uint8_t sa_rate_below(unsigned mbps);
 
-/* Frees all services. */
-void sa_services_free(struct sa *sa);
+/* The services: 0 or -ENOMEM. */
+int sa_services_init(struct sa *sa);
+void sa_services_fini(struct sa *sa);
 
 /* The subscriptions: 0 or -ENOMEM. Frees them, with the notices that wait. */
 int sa_informs_init(struct sa *sa);

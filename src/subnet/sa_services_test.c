@@ -120,6 +120,88 @@ static void services_that_are_nowhere_are_refused(void **state)
 	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_REQ_INVALID);
 }
 
+/* Those of which the model says that their leases have not run out, after each of many changes. */
+static void leases_run_out_in_any_order(void **state)
+{
+	enum { SERVICES = 300 };
+	struct env *e = *state;
+	uint64_t until[SERVICES] = { 0 };
+	uint32_t random = 1;
+
+	for (unsigned step = 0; step < 4000; step++) {
+		struct wire_service_record s;
+		unsigned there = 0, i;
+
+		random = random * 1664525 + 1013904223;
+		i = (random >> 8) % SERVICES;
+		s = service(e, i % HOSTS, i, 1 + (random >> 18) % 200);
+		if (step % 3) {
+			assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
+			until[i] = e->request.now_s + s.lease;
+		} else {
+			assert_int_equal(with_service(e, MAD_DELETE, SERVICE_MASK, &s),
+			                 until[i] > e->request.now_s ? SA_OK : SA_NO_RECORDS);
+			until[i] = 0;
+		}
+		/* now and then many run out at once */
+		e->request.now_s += step % 500 ? (random >> 28) / 8 : 150;
+		if (step % 20)
+			continue;
+		for (i = 0; i < SERVICES; i++)
+			there += until[i] > e->request.now_s;
+		assert_int_equal(with_service(e, MAD_GET_TABLE, 0, &s), SA_OK);
+		assert_int_equal(e->response.n, there);
+	}
+}
+
+/* Places of leases that have run out are free, however many have. */
+static void a_full_directory_has_room_when_leases_run_out(void **state)
+{
+	enum { MOST = 65536 };
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 0, 100);
+	uint64_t id = 0;
+
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < MOST; i++) {
+			s.id = ++id;
+			assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
+		}
+		s.id = id + 1;
+		assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_NO_RESOURCES);
+		e->request.now_s += 100;
+		s.id = id;
+		assert_int_equal(with_service(e, MAD_GET, SA_SR(id), &s), SA_NO_RECORDS);
+	}
+}
+
+/* A query of one record, too, if that is not among the first. */
+static void services_in_slices_are_the_same(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s;
+
+	for (unsigned i = 0; i < 200; i++) {
+		s = service(e, i % HOSTS, i, 100);
+		assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
+	}
+	for (uint32_t budget = 1; budget < 100; budget = 3 * budget + 1) {
+		struct sa_response out;
+		struct sa_job *job;
+
+		with_service(e, MAD_GET_TABLE, 0, &s);
+		assert_same_in_slices(e, budget, true);
+		assert_int_equal(e->response.n, 200);
+		with_service(e, MAD_GET, SA_SR(id), &s);
+		assert_same_in_slices(e, budget, true);
+		assert_int_equal(e->response.n, 1);
+		job = sa_job_new(e->sa, &e->request);
+		assert_non_null(job);
+		assert_false(sa_job_run(job, budget, &out));
+		sa_job_free(job);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,6 +212,9 @@ int main(void)
 		TEST(without_a_lease_a_service_is_for_ever),
 		TEST(a_service_is_withdrawn),
 		TEST(services_that_are_nowhere_are_refused),
+		TEST(leases_run_out_in_any_order),
+		TEST(a_full_directory_has_room_when_leases_run_out),
+		TEST(services_in_slices_are_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

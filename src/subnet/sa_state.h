@@ -54,15 +54,14 @@ struct sa {
 	struct sm *sm;
 	const struct sm_role *role; /* knows the other subnet managers; NULL: there are none */
 	struct base_hash groups;
-	struct base_idtable mlids;        /* struct sa_mlid, by MLID - 0xC000 */
-	uint32_t next_shared;             /* the MLID that the next group shares */
-	bool registering;                 /* the owner's: sa_is_too_early() */
-	uint64_t changes;                 /* of the groups that there are */
-	uint64_t made_up;                 /* the number of MGIDs that the SA has created */
-	uint32_t guids_assigned;          /* sa_guids.c */
-	uint16_t *end_of_lid;             /* sa_end_by_lid(): a cache of end port numbers by LID */
-	LIST_HEAD(, sa_service) services; /* sa_services.c */
-	unsigned n_services;
+	struct base_idtable mlids;    /* struct sa_mlid, by MLID - 0xC000 */
+	uint32_t next_shared;         /* the MLID that the next group shares */
+	bool registering;             /* the owner's: sa_is_too_early() */
+	uint64_t changes;             /* of the groups that there are */
+	uint64_t made_up;             /* the number of MGIDs that the SA has created */
+	uint32_t guids_assigned;      /* sa_guids.c */
+	uint16_t *end_of_lid;         /* sa_end_by_lid(): a cache of end port numbers by LID */
+	struct sa_services *services; /* sa_services.c */
 	struct sa_subscribers *subscribers; /* sa_subscribers.h */
 	struct sa_reports reports;
 	struct sa_service_state *service_state; /* sa_reports.c */
