@@ -291,12 +291,12 @@ static void what_gets_lost_on_a_link_is_received_before_it_only(void **state)
 	fault_lab_add("link=@2:1 qp=@1:* nth=4 corrupt"); /* which arrives, damaged */
 	lab_post(b, 8);
 	at_b = counts_of(2);
-	xmit = lab_switch_counter("xmit_pkts");
-	rcv = lab_switch_counter("rcv_pkts");
+	xmit = lab_fabric_counter("xmit_pkts");
+	rcv = lab_fabric_counter("rcv_pkts");
 	send_numbers(a, b, 5);
 	expect_numbers(b, (uint32_t[]){ 1, 4 }, 2);
-	assert_int_equal(lab_switch_counter("xmit_pkts") - xmit, 5 + 4); /* with the hosts' */
-	assert_int_equal(lab_switch_counter("rcv_pkts") - rcv, 4 + 3);
+	assert_int_equal(lab_fabric_counter("xmit_pkts") - xmit, 5 + 4); /* with the hosts' */
+	assert_int_equal(lab_fabric_counter("rcv_pkts") - rcv, 4 + 3);
 	expect_more(&at_b, 2, (struct counts){ .rcv = 3, .rcv_bytes = 12 });
 }
 

@@ -788,7 +788,7 @@ uint64_t lab_counter(int host, const char *name)
 	return value;
 }
 
-uint64_t lab_switch_counter(const char *name)
+uint64_t lab_fabric_counter(const char *name)
 {
 	struct json_object *counters = json_of("umbel show counters --json"), *ports, *v;
 	uint64_t sum = 0;

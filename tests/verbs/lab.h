@@ -199,8 +199,8 @@ struct ibv_ah *lab_ah_group(struct lab_end *e, const struct lab_group *g);
 /* Of the port of host @host, as `umbel show counters --json` names it. */
 uint64_t lab_counter(int host, const char *name);
 
-/* The sum of those of all switches' ports. */
-uint64_t lab_switch_counter(const char *name);
+/* The sum of those of all ports, of hosts and switches. */
+uint64_t lab_fabric_counter(const char *name);
 
 /* What `umbel status --json` says, a number; and waits until it says @value. */
 uint64_t lab_status(const char *name);

@@ -59,12 +59,12 @@ static void assert_reaches(struct lab_end *from, struct lab_end *to)
 /* The switch's port to the receiver is not in that partition. */
 static void assert_held_back(struct lab_end *from, struct lab_end *to)
 {
-	uint64_t before = lab_switch_counter("xmit_constraint");
+	uint64_t before = lab_fabric_counter("xmit_constraint");
 	uint64_t bad_pkey = lab_counter(to->host, "bad_pkey");
 
 	send_to(from, to);
 	lab_quiet(to->cq);
-	assert_int_equal(lab_switch_counter("xmit_constraint"), before + 1);
+	assert_int_equal(lab_fabric_counter("xmit_constraint"), before + 1);
 	assert_int_equal(lab_counter(to->host, "bad_pkey"), bad_pkey);
 }
 
