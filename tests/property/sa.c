@@ -124,7 +124,7 @@ static int change(const struct sa_port *p, struct packet *q, struct umad_sa_mcme
 	return be16toh(response.sa.mad_hdr.status);
 }
 
-int sa_join(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state, uint16_t *mlid)
+int sa_join_any(const struct sa_port *p, uint8_t mgid[16], uint8_t join_state, uint16_t *mlid)
 {
 	struct umad_sa_mcmember_record rec = { .scope_state = join_state };
 	struct packet q;
@@ -134,8 +134,17 @@ int sa_join(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state,
 	q.sa.comp_mask = htobe64(CREATE_MASK);
 	memcpy(rec.mgid, mgid, sizeof(rec.mgid));
 	status = change(p, &q, &rec);
+	memcpy(mgid, rec.mgid, sizeof(rec.mgid));
 	*mlid = be16toh(rec.mlid);
 	return status;
+}
+
+int sa_join(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state, uint16_t *mlid)
+{
+	uint8_t joined[16];
+
+	memcpy(joined, mgid, sizeof(joined));
+	return sa_join_any(p, joined, join_state, mlid);
 }
 
 int sa_leave(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state)

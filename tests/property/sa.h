@@ -14,6 +14,7 @@ struct sa_port {
 	char ca[32];
 	int num;
 	int fd, agent;
+	/* of the member: another port's, if that is to be one */
 	uint8_t gid[16];
 	uint32_t qkey; /* of groups that it joins: as librdmacm has it, unless it is set after
 	                  sa_open() */
@@ -29,6 +30,8 @@ void sa_open(struct sa_port *p, const char *ca, int num);
 
 /* The response's status, or SA_NO_RESPONSE. Of a join, *mlid is the group's. */
 int sa_join(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state, uint16_t *mlid);
+/* Likewise; of MGID 0 the administrator makes a group, and says which. */
+int sa_join_any(const struct sa_port *p, uint8_t mgid[16], uint8_t join_state, uint16_t *mlid);
 int sa_leave(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state);
 
 /* All members of all groups. How many there are; SA_NO_RESPONSE also for an error. */
