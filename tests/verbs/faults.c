@@ -431,6 +431,26 @@ static void packets_of_connections_count_alike(void **state)
 	}
 }
 
+/* Where the way has become slow, the sender learns how long it takes: else it would send each
+ * packet many times, and make the way slower. */
+static void who_answers_late_is_soon_waited_for(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
+	const unsigned writes = 20;
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	fault_lab_add("opcode=CNP drop");
+	lab_peers(p, &o, state);
+	w = work_of(IBV_WR_RDMA_WRITE, p[1], 100);
+	for (unsigned i = 0; i < 8; i++)
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	fault_lab_add("qp=@1:* opcode=RC_WRITE_ONLY delay=40ms");
+	for (unsigned i = 0; i < writes; i++)
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	assert_in_range(fault_lab_shown(1, "fitted"), writes, 2 * writes);
+}
+
 /* A fork moves memory that peers have mapped; the daemon sends again, and places. */
 static void what_gets_lost_is_sent_again_after_a_fork(void **state)
 {
@@ -1270,6 +1290,7 @@ int main(void)
 		FAULT_BOTH(packets_of_connections_count_alike),
 		FAULT_TEST(the_same_seed_brings_the_same_faults),
 		FAULT_BOTH(what_gets_lost_is_sent_again),
+		FAULT_BOTH(who_answers_late_is_soon_waited_for),
 		FAULT_BOTH(what_gets_lost_is_sent_again_after_a_fork),
 		FAULT_BOTH(a_word_is_added_to_once),
 		FAULT_BOTH(without_a_way_retries_come_to_their_end),

@@ -169,11 +169,14 @@ static void set_deadline(struct hca_wire *w)
 		return;
 	}
 	s->waits_since_ns = base_now_ns();
-	s->early = 0;
 	write_deadline(w);
 }
 
-/* Takes the time of a packet, one after the other: the longest, which fades. */
+/*
+ * Takes the time of a packet, one after the other: the longest, which fades. Until then the wait
+ * stays as long as it was when something was acknowledged again: of what was sent more than once
+ * nobody could tell how long it took, and to wait as long as before is too short.
+ */
 static void time_packet(struct shm_wire *s)
 {
 	uint64_t took;
@@ -183,6 +186,7 @@ static void time_packet(struct shm_wire *s)
 	took = base_now_ns() - s->timed_ns;
 	s->round_ns = took > s->round_ns ? took : s->round_ns - (s->round_ns - took) / 8;
 	s->timed_ns = 0;
+	s->early = 0;
 }
 
 /* ---- going back ---- */
@@ -222,6 +226,7 @@ static void retry(struct hca_wire *w, const char *why)
 {
 	base_log_debug(packet, "QP 0x%06x: sends again from PSN %u on: %s", w->qpn, w->shm->acked,
 	               why);
+	w->shm->early = 0;
 	if (w->shm->retries++ >= w->path.retry_cnt)
 		fail(w, IBV_WC_RETRY_EXC_ERR);
 	else
@@ -614,6 +619,7 @@ static void wait_for_receive(struct hca_wire *w, unsigned timer)
 		return;
 	}
 	go_back(w);
+	s->early = 0;
 	s->ran_short = true;
 	s->credits = s->head_takes;
 	atomic_store_explicit(&s->deadline_ns, 0, memory_order_relaxed);
