@@ -3,6 +3,10 @@
  * getifaddrs(3): see wrap.h. An interface of IPoIB is a TUN device, of which the kernel knows no
  * link-layer address, so the C library gives an entry without any; programs that never met one read
  * it all the same. The entry gets the address that is in sysfs, as a device of IPoIB has it.
+ *
+ * And a TUN device is from point to point. Programs that look for an interface with RDMA pass over
+ * such ones, as MVAPICH2 does. So all entries of the interface have the flags of a device of IPoIB;
+ * the C library gives the broadcast address already.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -97,13 +101,22 @@ static struct sockaddr *address_of(const char *name)
 	return (struct sockaddr *)&g->address;
 }
 
+static void correct_flags(struct ifaddrs *list, const char *name)
+{
+	for (struct ifaddrs *i = list; i; i = i->ifa_next)
+		if (!strcmp(i->ifa_name, name)) {
+			i->ifa_flags &= ~(unsigned)(IFF_POINTOPOINT | IFF_NOARP);
+			i->ifa_flags |= IFF_BROADCAST;
+		}
+}
+
 int getifaddrs(struct ifaddrs **list)
 {
 	int ret = sysfs_real()->getifaddrs(list), error = errno;
 
 	for (struct ifaddrs *i = ret ? NULL : *list; i; i = i->ifa_next)
-		if (!i->ifa_addr)
-			i->ifa_addr = address_of(i->ifa_name);
+		if (!i->ifa_addr && (i->ifa_addr = address_of(i->ifa_name)) != NULL)
+			correct_flags(*list, i->ifa_name);
 	errno = error;
 	return ret;
 }

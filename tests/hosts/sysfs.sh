@@ -42,7 +42,8 @@ expect 0 $'32\n20\n0x0\n0' on h1 'cd /sys/class/net/ib0; cat type addr_len dev_i
 expect 0 02:75:6d:00:00:02 on h1 'cat /sys/class/net/eth0/address'
 expect 0 00:00:00:00:00:00 on h1 'cat /sys/class/net/lo/address'
 
-# getifaddrs(3) has it, too, and no entry without an address, which programs would read
+# getifaddrs(3) has it, too, and no entry without an address, which programs would read; of all its entries the
+# flags are those of a device of IPoIB: broadcast, not from point to point, with ARP
 cat > "$TMPDIR/ifaddrs.py" <<- 'END'
 	import ctypes
 	class Entry(ctypes.Structure):
@@ -56,6 +57,8 @@ cat > "$TMPDIR/ifaddrs.py" <<- 'END'
 	    first = entry
 	    while entry:
 	        a = bytes(entry.contents.address.contents)
+	        if entry.contents.name == b"ib0":
+	            assert entry.contents.flags & 0x92 == 0x02, hex(entry.contents.flags)
 	        if a[0] == 17 and entry.contents.name == b"ib0":
 	            print(a[8] | a[9] << 8, a[11], a[12:32].hex(":"))
 	        entry = entry.contents.next
