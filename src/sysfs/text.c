@@ -147,7 +147,7 @@ int sysfs_text_place(const struct sysfs_subject *of, char text[static SYSFS_TEXT
 	return 0;
 }
 
-int sysfs_text_driver(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+static const char *driver_of(const struct sysfs_subject *of)
 {
 	static const struct {
 		const char *devices, *driver;
@@ -157,7 +157,12 @@ int sysfs_text_driver(const struct sysfs_subject *of, char text[static SYSFS_TEX
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (!strncmp(device, known[i].devices, strlen(known[i].devices)))
 			driver = known[i].driver;
-	PUT("../../../bus/pci/drivers/%s", driver);
+	return driver;
+}
+
+int sysfs_text_driver(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	PUT("../../../bus/pci/drivers/%s", driver_of(of));
 	return 0;
 }
 
@@ -167,16 +172,24 @@ int sysfs_text_function(const struct sysfs_subject *of, char text[static SYSFS_T
 	uint64_t bytes = 1 << 20, start = of->node.unit * bytes + (0x756DULL << 32);
 	const struct shm_hca *h = &r->hcas[of->node.unit];
 	bool is_ethernet = r->ports[h->first_port].link_layer == IBV_LINK_LAYER_ETHERNET;
+	unsigned vendor = h->vendor_id == MELLANOX_OUI ? MELLANOX_PCI : h->vendor_id & 0xFFFF;
+	unsigned device = h->device_id & 0xFFFF, class = is_ethernet ? 0x020000 : 0x020700;
+	char name[SYSFS_NAME_ROOM];
 
 	switch ((enum sysfs_function_text)of->arg) {
 	case SYSFS_PCI_VENDOR:
-		PUT("0x%04x", h->vendor_id == MELLANOX_OUI ? MELLANOX_PCI : h->vendor_id & 0xFFFF);
+		PUT("0x%04x", vendor);
 		break;
 	case SYSFS_PCI_DEVICE:
-		PUT("0x%04x", h->device_id & 0xFFFF);
+		PUT("0x%04x", device);
 		break;
 	case SYSFS_PCI_CLASS:
-		PUT("0x%06x", is_ethernet ? 0x020000 : 0x020700);
+		PUT("0x%06x", class);
+		break;
+	case SYSFS_PCI_UEVENT:
+		sysfs_function_name(of->node.unit, name);
+		PUT("DRIVER=%s\nPCI_CLASS=%X\nPCI_ID=%04X:%04X\nPCI_SLOT_NAME=%s", driver_of(of),
+		    class, vendor, device, name);
 		break;
 	case SYSFS_PCI_RESOURCE: /* first, last byte and flags; what each function has alone */
 		PUT("0x%016" PRIx64 " 0x%016" PRIx64 " 0x%016x", start, start + bytes - 1,

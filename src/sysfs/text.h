@@ -46,6 +46,7 @@ enum sysfs_function_text {
 	SYSFS_PCI_DEVICE,
 	SYSFS_PCI_CLASS,
 	SYSFS_PCI_RESOURCE,
+	SYSFS_PCI_UEVENT,
 };
 sysfs_write_text sysfs_text_function;
 

@@ -219,6 +219,7 @@ static const struct row rows[] = {
 	FILE(FUNCTION, "device", function, SYSFS_PCI_DEVICE),
 	FILE(FUNCTION, "class", function, SYSFS_PCI_CLASS),
 	FILE(FUNCTION, "resource", function, SYSFS_PCI_RESOURCE),
+	FILE(FUNCTION, "uevent", function, SYSFS_PCI_UEVENT),
 	FIXED(FUNCTION, "numa_node", "-1"),
 	LINK(FUNCTION, "subsystem", "../../../bus/pci"),
 	LINK_TO(FUNCTION, "driver", driver, 0),

@@ -27,6 +27,9 @@ for pair in 'mlx5_0 ib0' 'mlx5_1 eth0'; do
 	expect 0 pci on h1 "basename \$(readlink /sys/class/infiniband/$hca/device/subsystem)"
 	expect 0 infiniband on h1 "basename \$(readlink /sys/class/infiniband/$hca/subsystem)"
 	expect 0 -1 on h1 "cat /sys/class/infiniband/$hca/../../numa_node"
+	# as UCC: the name of the place is in uevent
+	expect 0 "$(on h1 "basename \$(realpath /sys/class/infiniband/$hca/device)")" \
+		on h1 "sed -n s/PCI_SLOT_NAME=//p /sys/class/infiniband/$hca/device/uevent"
 done
 
 # as ibdev2netdev: the same resource, and the port's number
