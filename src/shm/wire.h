@@ -19,6 +19,13 @@
  * may be. */
 #define SHM_WIRE_RESPONSES 16
 
+/* What a response tells. */
+enum shm_wire_answer {
+	SHM_WIRE_NO_ANSWER,
+	SHM_WIRE_MEMORY, /* of a READ */
+	SHM_WIRE_WORD,   /* of an atomic operation: what the word was */
+};
+
 /* One that is yet to be answered. */
 struct shm_wire_response {
 	uint32_t psn;     /* of its first packet */
@@ -28,17 +35,17 @@ struct shm_wire_response {
 	uint32_t rkey;
 	uint32_t length; /* READ: bytes from addr on */
 	uint64_t addr;
-	uint64_t value;     /* atomic: what the word was */
-	uint32_t is_atomic; /* bool */
+	uint64_t value;  /* SHM_WIRE_WORD */
+	uint32_t answer; /* enum shm_wire_answer */
 	uint32_t reserved;
 };
 static_assert(sizeof(struct shm_wire_response) == 48, "layout");
 
-/* What an atomic operation found, for requests that come again. */
+/* The answer to what must not be carried out twice, for requests that come again. */
 struct shm_wire_saved {
 	uint64_t value;
 	uint32_t psn;
-	uint32_t valid; /* bool */
+	uint32_t answer; /* enum shm_wire_answer */
 };
 
 /* The attributes by which its packets go. Its owner writes them when it moves to RTR and RTS, and

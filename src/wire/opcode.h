@@ -86,6 +86,7 @@ enum wire_opcode_flag {
 	WIRE_OPCODE_RESPONSE = 8,
 	WIRE_OPCODE_PAYLOAD = 16,  /* may have payload */
 	WIRE_OPCODE_RECEIVES = 32, /* uses up a posted receive when it ends the message */
+	WIRE_OPCODE_ANSWERED = 64, /* has a response of its own; all such are one packet */
 };
 
 struct wire_opcode {

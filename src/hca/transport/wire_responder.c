@@ -145,14 +145,15 @@ static bool refuse_invalid(struct hca_wire *w, const char *why)
 }
 
 /* A place for one more response. NULL: the peer asks for more than there is room for. */
-static struct shm_wire_response *new_response(struct hca_wire *w, uint32_t psn, uint32_t packets)
+static struct shm_wire_response *new_response(struct hca_wire *w, enum shm_wire_answer answer,
+                                              uint32_t psn, uint32_t packets)
 {
 	struct shm_wire_response *r;
 
 	if (w->shm->n_responses >= SHM_WIRE_RESPONSES)
 		return NULL;
 	r = &w->shm->response[w->shm->next_response % SHM_WIRE_RESPONSES];
-	*r = (struct shm_wire_response){ .psn = psn, .packets = packets };
+	*r = (struct shm_wire_response){ .psn = psn, .packets = packets, .answer = answer };
 	return r;
 }
 
@@ -203,6 +204,17 @@ static int send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t m
 	return 0;
 }
 
+/* Sends up to @most packets of a response. As send_read(). */
+static int send_response(struct hca_wire *w, struct shm_wire_response *r, uint32_t most)
+{
+	if (r->answer != SHM_WIRE_WORD)
+		return send_read(w, r, most);
+	send_answer(w, WIRE_ATOMIC_ACKNOWLEDGE, r->psn,
+	            (struct wire_aeth){ acknowledged(w), r->msn }, r->value);
+	r->sent = r->packets;
+	return 0;
+}
+
 /* What is left of the first response cannot be sent. Of a process that has ended nobody tells the
  * peer: it finds out by its timeout, as of any that is gone. */
 static void fail_response(struct hca_wire *w, const struct shm_wire_response *r, int error)
@@ -249,16 +261,11 @@ bool hca_wire_respond(struct hca_wire *w)
 	while (s->n_responses && most) {
 		struct shm_wire_response *r = first_response(w);
 		uint32_t before = r->sent;
-		int ret = r->is_atomic ? 0 : send_read(w, r, most);
+		int ret = send_response(w, r, most);
 
 		if (ret) {
 			fail_response(w, r, ret);
 			return false;
-		}
-		if (r->is_atomic) {
-			send_answer(w, WIRE_ATOMIC_ACKNOWLEDGE, r->psn,
-			            (struct wire_aeth){ acknowledged(w), r->msn }, r->value);
-			r->sent = r->packets;
 		}
 		n = r->sent > before ? r->sent - before : 1;
 		most -= n < most ? n : most;
@@ -517,7 +524,8 @@ static bool take_read(struct hca_wire *w, const struct wire_roce_packet *p, bool
 		                       .length = p->h.reth.dma_length,
 		                       .remote_addr = p->h.reth.va };
 	uint32_t packets = hca_wire_packets(w, r.length);
-	struct shm_wire_response *response = new_response(w, p->h.bth.psn, packets);
+	struct shm_wire_response *response =
+	        new_response(w, SHM_WIRE_MEMORY, p->h.bth.psn, packets);
 	struct hca_parts from;
 	int ret;
 
@@ -544,16 +552,21 @@ static bool take_read(struct hca_wire *w, const struct wire_roce_packet *p, bool
 	return true;
 }
 
-static void save(struct hca_wire *w, uint32_t psn, uint64_t value)
+static void save(struct hca_wire *w, const struct shm_wire_response *r)
 {
 	w->shm->saved[w->shm->next_saved++ % SHM_WIRE_RESPONSES] =
-	        (struct shm_wire_saved){ .value = value, .psn = psn, .valid = true };
+	        (struct shm_wire_saved){ .value = r->value, .psn = r->psn, .answer = r->answer };
 }
 
-static bool take_atomic(struct hca_wire *w, const struct wire_roce_packet *p)
+/* Carries out the request of a packet, as hca_responder_change(), and describes it as *@r. */
+static int change_word(struct hca_wire *w, const struct wire_roce_packet *p, struct shm_request *r,
+                       uint64_t *old)
 {
 	const bool adds = (p->h.bth.opcode & 31) == WIRE_FETCH_ADD;
-	const struct shm_request r = {
+	struct hca_parts word;
+	int ret;
+
+	*r = (struct shm_request){
 		.opcode = adds ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_ATOMIC_CMP_AND_SWP,
 		.rkey = p->h.atomic.rkey,
 		.length = sizeof(uint64_t),
@@ -561,21 +574,25 @@ static bool take_atomic(struct hca_wire *w, const struct wire_roce_packet *p)
 		.compare_add = adds ? p->h.atomic.swap_or_add : p->h.atomic.compare,
 		.swap = p->h.atomic.swap_or_add,
 	};
-	struct shm_wire_response *response = new_response(w, p->h.bth.psn, 1);
-	struct hca_parts word;
-	uint64_t old = 0;
+	ret = hca_responder_begin_word(&w->responder, r, IBV_ACCESS_REMOTE_ATOMIC, &word);
+	return ret ? ret : hca_responder_change(&w->responder, r, &word, old);
+}
+
+/* What is carried out once, however often it comes. */
+static bool take_once(struct hca_wire *w, const struct wire_roce_packet *p)
+{
+	struct shm_wire_response *response = new_response(w, SHM_WIRE_WORD, p->h.bth.psn, 1);
+	struct shm_request r;
+	uint64_t found = 0;
 	int ret;
 
 	if (!response)
 		return false;
-	ret = hca_responder_begin_word(&w->responder, &r, IBV_ACCESS_REMOTE_ATOMIC, &word);
-	if (!ret)
-		ret = hca_responder_change(&w->responder, &r, &word, &old);
+	ret = change_word(w, p, &r, &found);
 	if (ret)
 		return refuse_as(w, ret);
-	save(w, p->h.bth.psn, old);
-	response->is_atomic = true;
-	response->value = old;
+	response->value = found;
+	save(w, response);
 	w->shm->msn = wire_psn_add(w->shm->msn, 1);
 	w->shm->expected = wire_psn_add(w->shm->expected, 1);
 	add_response(w, response);
@@ -606,18 +623,17 @@ static bool is_pending(struct hca_wire *w, uint32_t psn)
 	return false;
 }
 
-static void answer_again(struct hca_wire *w, uint32_t psn)
+static void answer_again(struct hca_wire *w, uint32_t psn, enum shm_wire_answer answer)
 {
 	for (unsigned i = 0; i < SHM_WIRE_RESPONSES; i++) {
 		const struct shm_wire_saved *s = &w->shm->saved[i];
 		struct shm_wire_response *r;
 
-		if (!s->valid || s->psn != psn)
+		if (s->answer != answer || s->psn != psn)
 			continue;
-		r = new_response(w, psn, 1);
+		r = new_response(w, answer, psn, 1);
 		if (!r)
 			return;
-		r->is_atomic = true;
 		r->value = s->value;
 		add_response(w, r);
 		return;
@@ -637,7 +653,7 @@ static void take_duplicate(struct hca_wire *w, const struct wire_roce_packet *p)
 		break;
 	case WIRE_COMPARE_SWAP:
 	case WIRE_FETCH_ADD:
-		answer_again(w, p->h.bth.psn);
+		answer_again(w, p->h.bth.psn, SHM_WIRE_WORD);
 		break;
 	default:
 		w->shm->ack_due = true;
@@ -675,12 +691,12 @@ static bool carry_out(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 	const unsigned op = p->h.bth.opcode & 31;
 	bool is_write = op >= WIRE_WRITE_FIRST && op <= WIRE_WRITE_ONLY_IMM;
 
-	if (!(flags & WIRE_OPCODE_PAYLOAD)) { /* a READ or an atomic operation */
+	if (flags & WIRE_OPCODE_ANSWERED) {
 		if (w->shm->operation != SHM_WIRE_NONE)
 			return refuse_invalid(w, "a message is not whole");
-		if (p->payload_bytes)
+		if (!(flags & WIRE_OPCODE_PAYLOAD) && p->payload_bytes)
 			return refuse_invalid(w, "a packet has data that must have none");
-		return op == WIRE_READ_REQUEST ? take_read(w, p, false) : take_atomic(w, p);
+		return op == WIRE_READ_REQUEST ? take_read(w, p, false) : take_once(w, p);
 	}
 	if (!fits(w, p, flags, is_write ? SHM_WIRE_WRITE : SHM_WIRE_SEND))
 		return refuse_invalid(w, "a packet does not fit its message");
@@ -690,7 +706,7 @@ static bool carry_out(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 /* The packet that was to come next. */
 static void take_expected(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
 {
-	const bool is_answered = !(flags & WIRE_OPCODE_PAYLOAD);
+	const bool is_answered = flags & WIRE_OPCODE_ANSWERED;
 	bool done = carry_out(w, p, flags);
 
 	if (done)
