@@ -24,6 +24,7 @@ enum shm_wire_answer {
 	SHM_WIRE_NO_ANSWER,
 	SHM_WIRE_MEMORY, /* of a READ */
 	SHM_WIRE_WORD,   /* of an atomic operation: what the word was */
+	SHM_WIRE_DONE,   /* of an atomic WRITE or a FLUSH: nothing else */
 };
 
 /* One that is yet to be answered. */

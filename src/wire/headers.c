@@ -107,6 +107,19 @@ static unsigned get_xrceth(const uint8_t *in, struct wire_headers *h)
 	return WIRE_XRCETH_BYTES;
 }
 
+static unsigned put_feth(const struct wire_headers *h, uint8_t *out)
+{
+	put32(out, (h->feth.selectivity & 3u) << 4 | (h->feth.placement & 0xFu));
+	return WIRE_FETH_BYTES;
+}
+
+static unsigned get_feth(const uint8_t *in, struct wire_headers *h)
+{
+	/* the other bits are reserved */
+	h->feth = (struct wire_feth){ .placement = in[3] & 0xF, .selectivity = in[3] >> 4 & 3 };
+	return WIRE_FETH_BYTES;
+}
+
 static unsigned put_reth(const struct wire_headers *h, uint8_t *out)
 {
 	put64(out, h->reth.va);
@@ -194,14 +207,9 @@ static const struct {
 	unsigned (*put)(const struct wire_headers *h, uint8_t *out);
 	unsigned (*get)(const uint8_t *in, struct wire_headers *h);
 } codecs[WIRE_HEADER_KINDS] = {
-	{ put_bth, get_bth },
-	{ put_deth, get_deth },
-	{ put_xrceth, get_xrceth },
-	{ put_reth, get_reth },
-	{ put_atomiceth, get_atomiceth },
-	{ put_aeth, get_aeth },
-	{ put_atomicack, get_atomicack },
-	{ put_immdt, get_immdt },
+	{ put_bth, get_bth },   { put_deth, get_deth },           { put_xrceth, get_xrceth },
+	{ put_feth, get_feth }, { put_reth, get_reth },           { put_atomiceth, get_atomiceth },
+	{ put_aeth, get_aeth }, { put_atomicack, get_atomicack }, { put_immdt, get_immdt },
 	{ put_ieth, get_ieth },
 };
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The transport headers of a packet, from the BTH to the payload (InfiniBand specification
- * volume 1, sections 9.2 and 9.3; annex A14.4.1 for the XRCETH). The opcode says which headers a
- * packet has: one pair of functions encodes and decodes the headers of any opcode in the table of
- * opcode.h. Fields are in host order unless a comment says otherwise. Pure functions.
+ * volume 1, sections 9.2 and 9.3; annex A14.4.1 for the XRCETH; annex A19 for the FETH). The opcode
+ * says which headers a packet has: one pair of functions encodes and decodes the headers of any
+ * opcode in the table of opcode.h. Fields are in host order unless a comment says otherwise. Pure
+ * functions.
  */
 #ifndef WIRE_HEADERS_H
 #define WIRE_HEADERS_H
@@ -37,6 +38,13 @@ struct wire_bth {
 struct wire_deth {
 	uint32_t qkey;
 	uint32_t src_qpn; /* 24 bits */
+};
+
+/* Which of them a FLUSH concerns: bits of enum ibv_placement_type, and an enum
+ * ibv_selectivity_level. */
+struct wire_feth {
+	uint8_t placement;   /* 4 bits */
+	uint8_t selectivity; /* 2 bits */
 };
 
 struct wire_reth {
@@ -93,6 +101,7 @@ struct wire_headers {
 	union {
 		uint32_t imm_data; /* network order, as in verbs */
 		uint32_t invalidate_rkey;
+		struct wire_feth feth;
 	};
 };
 

@@ -123,6 +123,15 @@ static void headers_follow_in_the_order_of_the_specification(void **state)
 		  { 0, 0x0A, 0x0B, 0x0C, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2,
 		    0, 0,    0,    0,    0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 4 },
 		  32 },
+		{ { .bth.opcode = WIRE_OPCODE(WIRE_TRANSPORT_RC, WIRE_FLUSH),
+		    .feth = { .placement = 0xF3, .selectivity = 0xFD },
+		    .reth = { .va = 0x0102030405060708, .rkey = 0x11121314, .dma_length = 0x21 } },
+		  { 0, 0, 0, 0x13, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0, 0, 0, 0x21 },
+		  20 },
+		{ { .bth.opcode = WIRE_OPCODE(WIRE_TRANSPORT_RC, WIRE_ATOMIC_WRITE),
+		    .reth = { .va = 1, .rkey = 2, .dma_length = 8 } },
+		  { 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 8 },
+		  16 },
 		{ { .bth.opcode = WIRE_OPCODE(WIRE_TRANSPORT_RC, WIRE_ATOMIC_ACKNOWLEDGE),
 		    .aeth = { .syndrome = 0x1F, .msn = 0xFF040506 },
 		    .atomic_original = 0x55 },
@@ -163,8 +172,8 @@ static void every_opcode_encodes_as_many_bytes_as_the_table_says(void **state)
 		assert_int_equal(!op->name, !op->header_bytes);
 		n += op->name != NULL;
 	}
-	/* RC 23, UC 12, UD 2, XRC 23, CNP */
-	assert_int_equal(n, 61);
+	/* RC 25, UC 12, UD 2, XRC 23, CNP */
+	assert_int_equal(n, 63);
 }
 
 /* The numbers of Linux's ib_pack.h and the specification's table 38. */
@@ -179,7 +188,8 @@ static void opcodes_have_the_numbers_of_the_specification(void **state)
 		{ 0x14, "RC_FETCH_ADD" },          { 0x17, "RC_SEND_ONLY_INVALIDATE" },
 		{ 0x2B, "UC_WRITE_ONLY_IMM" },     { 0x64, "UD_SEND_ONLY" },
 		{ 0x65, "UD_SEND_ONLY_IMM" },      { 0x81, "CNP" },
-		{ 0xB3, "XRC_COMPARE_SWAP" },
+		{ 0xB3, "XRC_COMPARE_SWAP" },      { 0x1C, "RC_FLUSH" },
+		{ 0x1D, "RC_ATOMIC_WRITE" },
 	};
 
 	(void)state;

@@ -7,6 +7,7 @@
 #define HEADER_BYTES(headers)                                                                      \
 	(((headers)&WIRE_BTH ? WIRE_BTH_BYTES : 0) + ((headers)&WIRE_DETH ? WIRE_DETH_BYTES : 0) + \
 	 ((headers)&WIRE_XRCETH ? WIRE_XRCETH_BYTES : 0) +                                         \
+	 ((headers)&WIRE_FETH ? WIRE_FETH_BYTES : 0) +                                             \
 	 ((headers)&WIRE_RETH ? WIRE_RETH_BYTES : 0) +                                             \
 	 ((headers)&WIRE_ATOMICETH ? WIRE_ATOMICETH_BYTES : 0) +                                   \
 	 ((headers)&WIRE_AETH ? WIRE_AETH_BYTES : 0) +                                             \
@@ -65,6 +66,8 @@
 const struct wire_opcode wire_opcodes[256] = {
 	CONNECTED(RC, 0),
 	RELIABLE(RC, 0),
+	ROW(RC, FLUSH, WIRE_FETH | WIRE_RETH, REQUEST | ANSWERED | ONLY),
+	ROW(RC, ATOMIC_WRITE, WIRE_RETH, REQUEST | ANSWERED | PAYLOAD | ONLY),
 	CONNECTED(UC, 0),
 	ROW(UD, SEND_ONLY, WIRE_DETH, REQUEST | PAYLOAD | ONLY | RECEIVES),
 	ROW(UD, SEND_ONLY_IMM, WIRE_DETH | WIRE_IMMDT, REQUEST | PAYLOAD | ONLY | RECEIVES),

@@ -3,7 +3,7 @@
  * The opcodes of the transport layer, in one table: what each is called, which headers
  * follow the BTH, how long these are, and what the packet is to its message (InfiniBand
  * specification volume 1, section 9.2.1, tables 38 and 39; annex A14 for XRC; annex A17.9 for the
- * CNP of RoCEv2).
+ * CNP of RoCEv2; annex A19 for FLUSH and atomic WRITE).
  * headers.h encodes and decodes by it. Reliable Datagram (RD) is not in it: no HCA has it.
  * Constant data, safe from any thread.
  */
@@ -49,6 +49,8 @@ enum wire_operation {
 	WIRE_FETCH_ADD,
 	WIRE_SEND_LAST_INVALIDATE = 0x16,
 	WIRE_SEND_ONLY_INVALIDATE = 0x17,
+	WIRE_FLUSH = 0x1C,
+	WIRE_ATOMIC_WRITE = 0x1D,
 };
 
 #define WIRE_OPCODE_UD_SEND_ONLY     WIRE_OPCODE(WIRE_TRANSPORT_UD, WIRE_SEND_ONLY)
@@ -60,18 +62,20 @@ enum wire_header {
 	WIRE_BTH = 1 << 0,       /* Base Transport Header */
 	WIRE_DETH = 1 << 1,      /* Datagram Extended Transport Header */
 	WIRE_XRCETH = 1 << 2,    /* XRC Extended Transport Header */
-	WIRE_RETH = 1 << 3,      /* RDMA Extended Transport Header */
-	WIRE_ATOMICETH = 1 << 4, /* Atomic Extended Transport Header */
-	WIRE_AETH = 1 << 5,      /* ACK Extended Transport Header */
-	WIRE_ATOMICACK = 1 << 6, /* Atomic ACK Extended Transport Header */
-	WIRE_IMMDT = 1 << 7,     /* Immediate Data */
-	WIRE_IETH = 1 << 8,      /* Invalidate Extended Transport Header */
-	WIRE_HEADER_KINDS = 9,
+	WIRE_FETH = 1 << 3,      /* FLUSH Extended Transport Header */
+	WIRE_RETH = 1 << 4,      /* RDMA Extended Transport Header */
+	WIRE_ATOMICETH = 1 << 5, /* Atomic Extended Transport Header */
+	WIRE_AETH = 1 << 6,      /* ACK Extended Transport Header */
+	WIRE_ATOMICACK = 1 << 7, /* Atomic ACK Extended Transport Header */
+	WIRE_IMMDT = 1 << 8,     /* Immediate Data */
+	WIRE_IETH = 1 << 9,      /* Invalidate Extended Transport Header */
+	WIRE_HEADER_KINDS = 10,
 };
 
 #define WIRE_BTH_BYTES       12
 #define WIRE_DETH_BYTES      8
 #define WIRE_XRCETH_BYTES    4
+#define WIRE_FETH_BYTES      4
 #define WIRE_RETH_BYTES      16
 #define WIRE_ATOMICETH_BYTES 28
 #define WIRE_AETH_BYTES      4

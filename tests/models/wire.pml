@@ -22,11 +22,11 @@
  *  src/hca/transport/wire_requester.c move_acked afaeeaef9a82
  *  src/hca/transport/wire_requester.c acknowledge 1ef9c5b2c1a1
  *  src/hca/transport/wire_requester.c take_aeth 82c0ab9d9661
- *  src/hca/transport/wire_requester.c take_data b5ec9f9e1090
+ *  src/hca/transport/wire_requester.c take_data 65eed7fe9603
  *  src/hca/transport/wire_requester.c hca_wire_response 298431115646
  *  src/hca/transport/wire_requester.c hca_wire_look_at_time a9da412ef918
  *  src/hca/transport/wire_responder.c take_expected 8174fd41ed6e
- *  src/hca/transport/wire_responder.c take_duplicate 1caa3246382b
+ *  src/hca/transport/wire_responder.c take_duplicate 1c1dc6e5dbb2
  *  src/hca/transport/wire_responder.c answer_again 197843c14fc4
  *  src/hca/transport/wire_responder.c refuse 93fa10b6cc14
  *  src/hca/transport/wire_responder.c hca_wire_request 25ce7077f730

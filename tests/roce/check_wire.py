@@ -74,7 +74,8 @@ class Requester:
         """Of its PSN @i: what must be the same again."""
         if p.operation == 'READ_REQUEST':  # for the rest of what it was
             return p.operation, p.va + i * self.mtu, p.rkey, p.va + p.length
-        return p.operation, p.payload, p.va, p.rkey, p.length, p.imm, p.swap, p.compare, p.solicited
+        return (p.operation, p.payload, p.va, p.rkey, p.length, p.imm, p.swap, p.compare, p.solicited, p.placement,
+                p.selectivity)
 
     def size(self, p):
         return max(1, -(-p.length // self.mtu)) if p.operation == 'READ_REQUEST' else 1
@@ -83,7 +84,7 @@ class Requester:
         """Messages are sent as a whole, one after the other."""
         within, psn = None, self.first
         while psn != self.beyond:
-            kind, part = self.sent[psn][0].split('_')[:2]
+            kind, part = f'{self.sent[psn][0]}_'.split('_')[:2]
             if (kind if part in ('MIDDLE', 'LAST') else None) != within:
                 raise Wrong(f'PSN {psn} is {self.sent[psn][0]}, behind a part of {within}')
             within = kind if part in ('FIRST', 'MIDDLE') else None
@@ -142,7 +143,7 @@ class Requester:
         self.since = time
 
     def is_answered(self, psn):
-        return self.sent[psn][0] in packets.ATOMIC | {'READ_REQUEST'}
+        return self.sent[psn][0] in packets.ANSWERED
 
     def move(self, psn, time):
         self.acked = psn
@@ -185,7 +186,7 @@ class Responder:
     def __init__(self, psn, mtu):
         self.mtu = mtu
         self.first = self.expected = psn
-        self.asked = {}  # by first PSN: the READs that came, the longest of each: packets, bytes
+        self.asked = {}  # by first PSN: what is answered by READ responses, the longest of each: packets, bytes
         self.ends = {}  # by PSN that ends a message: how many messages have come then
         self.messages = 0
         self.gaps = set()  # that have not been told of
@@ -204,12 +205,14 @@ class Responder:
             return
         if p.operation == 'READ_REQUEST':
             self.asked.setdefault(p.psn, set()).add((n, p.length))
+        if p.operation in packets.PLACED:
+            self.asked.setdefault(p.psn, set()).add((1, 0))
         if p.operation in packets.ATOMIC:
             self.answers.setdefault(p.psn, None)
         if behind < 0:
             self.counts['requests again'] += 1
             return
-        if p.operation == 'READ_REQUEST' or p.operation in packets.ATOMIC:
+        if p.operation in packets.ANSWERED:
             self.unanswered.extend(after(p.psn, i) for i in range(n))
         self.expected = after(p.psn, n)
         if not p.operation.endswith(('_FIRST', '_MIDDLE')):

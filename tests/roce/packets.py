@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 Packets of RoCEv2, for tests only: made and taken apart as volume 1 of the InfiniBand specification has
-it (chapter 9, annex A17). Nothing of Umbel's is used, which is held against it.
+it (chapter 9, annexes A17 and A19). Nothing of Umbel's is used, which is held against it.
 """
 
 import dataclasses
@@ -18,19 +18,22 @@ OPERATIONS = (
     'WRITE_FIRST', 'WRITE_MIDDLE', 'WRITE_LAST', 'WRITE_LAST_IMM', 'WRITE_ONLY', 'WRITE_ONLY_IMM',
     'READ_REQUEST', 'READ_FIRST', 'READ_MIDDLE', 'READ_LAST', 'READ_ONLY',
     'ACKNOWLEDGE', 'ATOMIC_ACKNOWLEDGE', 'COMPARE_SWAP', 'FETCH_ADD', None,
-    'SEND_LAST_INVALIDATE', 'SEND_ONLY_INVALIDATE')
+    'SEND_LAST_INVALIDATE', 'SEND_ONLY_INVALIDATE', None, None, None, None, 'FLUSH', 'ATOMIC_WRITE')
 NUMBER = {name: number for number, name in enumerate(OPERATIONS) if name}
 
 RESPONSES = {'READ_FIRST', 'READ_MIDDLE', 'READ_LAST', 'READ_ONLY', 'ACKNOWLEDGE', 'ATOMIC_ACKNOWLEDGE'}
 REQUESTS = set(NUMBER) - RESPONSES
 OF_UC = set(OPERATIONS[:12])
 # What each has behind the BTH.
-RETH = {'WRITE_FIRST', 'WRITE_ONLY', 'WRITE_ONLY_IMM', 'READ_REQUEST'}
+RETH = {'WRITE_FIRST', 'WRITE_ONLY', 'WRITE_ONLY_IMM', 'READ_REQUEST', 'FLUSH', 'ATOMIC_WRITE'}
 ATOMIC = {'COMPARE_SWAP', 'FETCH_ADD'}
 AETH = RESPONSES - {'READ_MIDDLE'}
 IMM = {name for name in NUMBER if name.endswith(('_IMM', '_INVALIDATE'))}
 FULL = {name for name in NUMBER if name.endswith(('_FIRST', '_MIDDLE'))}
-EMPTY = {'READ_REQUEST', 'ACKNOWLEDGE', 'ATOMIC_ACKNOWLEDGE'} | ATOMIC
+EMPTY = {'READ_REQUEST', 'FLUSH', 'ACKNOWLEDGE', 'ATOMIC_ACKNOWLEDGE'} | ATOMIC
+# What is answered by a READ response without data.
+PLACED = {'FLUSH', 'ATOMIC_WRITE'}
+ANSWERED = PLACED | ATOMIC | {'READ_REQUEST'}
 
 ACK, RNR, NAK = 0x00, 0x20, 0x60
 NO_CREDITS = 0x1F
@@ -38,6 +41,9 @@ NO_CREDITS = 0x1F
 CREDITS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072,
            4096, 6144, 8192, 12288, 16384, 24576, 32768)
 SEQUENCE, INVALID, ACCESS, OPERATION, INVALID_READ = range(5)
+# Of a FLUSH: bits of its placement type, and its selectivity level.
+GLOBAL, PERSISTENT = 1, 2
+RANGE, REGION = 0, 1
 
 
 def after(psn, n=1):
@@ -103,6 +109,8 @@ class Packet:
     msn: int = 0
     original: int = 0
     imm: int = 0
+    placement: int = GLOBAL
+    selectivity: int = RANGE
     opcode: int = None  # in place of what transport and operation make
 
     def __str__(self):
@@ -123,6 +131,8 @@ class Packet:
         out = struct.pack('>BBHII', opcode,
                           self.solicited << 7 | 1 << 6 | (pad if self.pad is None else self.pad) << 4 |
                           self.version, self.pkey, self.qpn, self.ack << 31 | self.psn % PSNS)
+        if name == 'FLUSH':
+            out += struct.pack('>I', self.selectivity << 4 | self.placement)
         if name in RETH:
             out += struct.pack('>QII', self.va, self.rkey, self.length)
         if name in ATOMIC:
@@ -156,6 +166,11 @@ def unpack(data):
     if len(data) < 12 or len(data) % 4:
         raise Malformed(f'{len(data)} bytes')
     p, data = _unpack_bth(data), data[12:]
+    if p.operation == 'FLUSH':
+        (feth,) = struct.unpack('>I', data[:4])
+        p.placement, p.selectivity, data = feth & 15, feth >> 4 & 3, data[4:]
+        if feth >> 6:
+            raise Malformed('reserved bits of the FETH are set')
     if p.operation in RETH:
         p.va, p.rkey, p.length = struct.unpack('>QII', data[:16])
         data = data[16:]
@@ -189,5 +204,7 @@ def check(p, mtu):
         raise Malformed(f'{p.operation} of {len(p.payload)} bytes')
     if p.operation in FULL and len(p.payload) != mtu:
         raise Malformed(f'{p.operation} of {len(p.payload)} bytes')
+    if p.operation == 'ATOMIC_WRITE' and (len(p.payload) != 8 or p.length != 8):
+        raise Malformed(f'an atomic WRITE of {len(p.payload)} bytes, said to be {p.length}')
     if not p.payload and '_LAST' in p.operation:
         raise Malformed('an empty last packet')

@@ -29,16 +29,30 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define PAGE   4096
-#define AREA   (16 * PAGE)
-#define DEPTH  64
-#define REMOTE (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define PAGE  4096
+#define AREA  (16 * PAGE)
+#define DEPTH 64
+#define REMOTE                                                                         \
+	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | \
+	 ACCESS_FLUSH_GLOBAL)
+
+/* What older headers lack: annex A19. */
+enum {
+	WR_FLUSH = 14,
+	WR_ATOMIC_WRITE = 15,
+	ACCESS_FLUSH_GLOBAL = 1 << 8,
+	EX_WITH_FLUSH = 1 << 11,
+	EX_WITH_ATOMIC_WRITE = 1 << 12,
+};
+typedef void (*flush_fn)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, size_t length,
+                         uint8_t type, uint8_t level);
 
 enum key {
 	/* qp */
@@ -52,7 +66,8 @@ enum key {
 	RNR,
 	TIMER,
 	READS,
-	SRQ, /* bool */
+	SRQ,  /* bool */
+	DENY, /* access flags that it lacks */
 	/* post */
 	ID,
 	OPCODE, /* enum ibv_wr_opcode */
@@ -62,7 +77,7 @@ enum key {
 	RKEY,
 	IMM,
 	COMPARE,
-	SWAP,
+	SWAP, /* atomic WRITE: if BYTES is 0; FLUSH: its type, and its level from bit 8 on */
 	FENCE,
 	KEYS,
 };
@@ -73,7 +88,7 @@ static const char *const key_name[KEYS] = {
 	[TIMER] = "timer",   [READS] = "reads",     [SRQ] = "srq",         [ID] = "id",
 	[OPCODE] = "opcode", [AT] = "at",           [BYTES] = "bytes",     [REMOTE_ADDR] = "remote",
 	[RKEY] = "rkey",     [IMM] = "imm",         [COMPARE] = "compare", [SWAP] = "swap",
-	[FENCE] = "fence",
+	[FENCE] = "fence",   [DENY] = "deny",
 };
 
 static struct puppet {
@@ -168,6 +183,7 @@ static void connect_qp(struct puppet *p)
 
 	if (v[UC])
 		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	attr.qp_access_flags &= ~(unsigned)v[DENY];
 	check(!ibv_modify_qp(p->qp, &attr,
 	                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
 	      "INIT");
@@ -204,10 +220,12 @@ static void connect_qp(struct puppet *p)
 
 static void create_qp(struct puppet *p)
 {
-	struct ibv_qp_init_attr init = { .send_cq = p->cq,
-		                         .recv_cq = p->cq,
-		                         .cap = { DEPTH, DEPTH, 1, 1, 0 },
-		                         .sq_sig_all = 1 };
+	struct ibv_qp_init_attr_ex init = { .send_cq = p->cq,
+		                            .recv_cq = p->cq,
+		                            .cap = { DEPTH, DEPTH, 1, 1, 0 },
+		                            .sq_sig_all = 1,
+		                            .pd = p->pd,
+		                            .comp_mask = IBV_QP_INIT_ATTR_PD };
 
 	parse_keys(p);
 	if (p->qp) {
@@ -225,8 +243,12 @@ static void create_qp(struct puppet *p)
 		check(p->srq, "ibv_create_srq");
 	}
 	init.qp_type = p->value[UC] ? IBV_QPT_UC : IBV_QPT_RC;
-	p->qp = ibv_create_qp(p->pd, &init);
-	check(p->qp, "ibv_create_qp");
+	if (!p->value[UC]) {
+		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		init.send_ops_flags = EX_WITH_FLUSH | EX_WITH_ATOMIC_WRITE;
+	}
+	p->qp = ibv_create_qp_ex(p->context, &init);
+	check(p->qp, "ibv_create_qp_ex");
 	printf("qp %u\n", p->qp->qp_num);
 }
 
@@ -243,6 +265,31 @@ static void post_receive(struct puppet *p)
 	puts("ok");
 }
 
+/* What ibv_post_send() cannot say: a FLUSH, and a word that is the request's own. */
+static void post_placed(struct puppet *p)
+{
+	const uint64_t *v = p->value;
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p->qp);
+	flush_fn flush;
+
+	ibv_wr_start(ex);
+	ex->wr_id = v[ID];
+	ex->wr_flags = v[FENCE] ? IBV_SEND_FENCE : 0;
+	if (v[OPCODE] == WR_FLUSH) {
+		/* behind the end of struct ibv_qp_ex of older headers */
+		memcpy(&flush,
+		       (char *)ex + offsetof(struct ibv_qp_ex, wr_abort) + 2 * sizeof(void *),
+		       sizeof(flush));
+		flush(ex, (uint32_t)v[RKEY], v[REMOTE_ADDR], v[BYTES], (uint8_t)v[SWAP],
+		      (uint8_t)(v[SWAP] >> 8));
+	} else {
+		ibv_wr_atomic_write(ex, (uint32_t)v[RKEY], v[REMOTE_ADDR], &v[SWAP]);
+	}
+	errno = ibv_wr_complete(ex);
+	check(!errno, "ibv_wr_complete");
+	puts("ok");
+}
+
 static void post_request(struct puppet *p)
 {
 	const uint64_t *v = p->value;
@@ -250,6 +297,10 @@ static void post_request(struct puppet *p)
 	struct ibv_sge sge;
 
 	parse_keys(p);
+	if (v[OPCODE] == WR_FLUSH || (v[OPCODE] == WR_ATOMIC_WRITE && !v[BYTES])) {
+		post_placed(p);
+		return;
+	}
 	wr.wr_id = v[ID];
 	wr.opcode = (enum ibv_wr_opcode)v[OPCODE];
 	wr.imm_data = htonl((uint32_t)v[IMM]);

@@ -9,7 +9,7 @@ import time
 
 import packets
 from packets import ACCESS, INVALID, INVALID_READ, OPERATION, SEQUENCE, after
-from wire_peer import (BAD_RESP, ERR, FLUSHED, INV_RD_REQ, INV_REQ, REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC,
+from wire_peer import (ASKS, BAD_RESP, ERR, FLUSHED, INV_RD_REQ, INV_REQ, REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC,
                        RTS, SQD, SUCCESS, Wrong, case, of_each, pattern)
 
 
@@ -203,12 +203,12 @@ def notification(c):
 
 # ---- the requester: something got lost
 
-@of_each('READ', 'CAS', 'ADD')
+@of_each(*ASKS)
 def implied_nak(c, what):
     """What comes behind a READ is acknowledged, but the response has not come: asked again, once."""
     c.qp()
     before = c.counter('implied_nak_seq_err')
-    request = dict(READ='READ_REQUEST', CAS='COMPARE_SWAP', ADD='FETCH_ADD')[what]
+    request = ASKS[what]
     c.post('SEND', 1, id=1)
     c.post(what, 8, id=2)
     c.post('WRITE', 5, id=3)
@@ -222,10 +222,7 @@ def implied_nak(c, what):
     c.completes(1)
     c.nothing_came()
     c.counts('implied_nak_seq_err', before)
-    if what == 'READ':
-        c.respond('READ_ONLY', c.psn + 1, pattern(8))
-    else:
-        c.send('ATOMIC_ACKNOWLEDGE', c.psn + 1, original=5)
+    c.answer(what, c.psn + 1, pattern(8))
     c.completes(2)
     c.ack(c.psn + 2, 3)
     c.completes(3)
@@ -409,11 +406,11 @@ def late_response(c):
     c.holds(0, pattern(256, 0) + pattern(256, 1) + pattern(188, 2))
 
 
-@of_each('SEND', 'WRITE_IMM', 'READ', 'CAS')
+@of_each('SEND', 'WRITE_IMM', 'READ', 'CAS', 'FLUSH', 'ATOMIC_WRITE')
 def receiver_not_ready(c, what):
     """It waits as long as it is told, however often."""
     c.qp()
-    name = dict(SEND='SEND_ONLY', WRITE_IMM='WRITE_ONLY_IMM', READ='READ_REQUEST', CAS='COMPARE_SWAP')[what]
+    name = dict(ASKS, SEND='SEND_ONLY', WRITE_IMM='WRITE_ONLY_IMM')[what]
     c.post(what, 8, id=1)
     c.hear(name, c.psn)
     began = time.time()
@@ -426,10 +423,8 @@ def receiver_not_ready(c, what):
         c.rnr(c.psn, 1)
         c.hear(name, c.psn)
     c.nothing_came()
-    if what == 'READ':
-        c.respond('READ_ONLY', c.psn, pattern(8))
-    elif what == 'CAS':
-        c.send('ATOMIC_ACKNOWLEDGE', c.psn)
+    if what in ASKS:
+        c.answer(what, c.psn, pattern(8))
     else:
         c.ack(c.psn)
     c.completes(1)
@@ -455,7 +450,8 @@ def receiver_never_ready(c, retries):
 
 @of_each(('SEND', INVALID, INV_REQ), ('WRITE', ACCESS, REM_ACCESS), ('READ', ACCESS, REM_ACCESS),
          ('CAS', ACCESS, REM_ACCESS), ('SEND', OPERATION, REM_OP), ('READ', OPERATION, REM_OP),
-         ('READ', INVALID, INV_REQ), ('SEND', INVALID_READ, INV_RD_REQ))
+         ('READ', INVALID, INV_REQ), ('SEND', INVALID_READ, INV_RD_REQ), ('FLUSH', ACCESS, REM_ACCESS),
+         ('FLUSH', INVALID, INV_REQ), ('ATOMIC_WRITE', ACCESS, REM_ACCESS), ('ATOMIC_WRITE', INVALID, INV_REQ))
 def refused(c, what, code, status):
     """The second of three: the first one is done by that, the third is flushed."""
     c.qp()
@@ -463,7 +459,7 @@ def refused(c, what, code, status):
     c.post(what, 8, id=2)
     c.post('SEND', 8, id=3)
     c.hear('SEND_ONLY', c.psn)
-    c.hear(dict(READ='READ_REQUEST', CAS='COMPARE_SWAP').get(what, what + '_ONLY'), c.psn + 1)
+    c.hear(ASKS.get(what, what + '_ONLY'), c.psn + 1)
     c.hear('SEND_ONLY', c.psn + 2)
     c.nak(c.psn + 1, code)
     c.completes(1)
@@ -514,14 +510,17 @@ def reserved_syndromes(c):
          ('READ', 8, 0, 'ATOMIC_ACKNOWLEDGE', 0), ('CAS', 8, 0, 'READ_ONLY', 8), ('ADD', 8, 0, 'READ_ONLY', 8),
          ('WRITE', 8, 0, 'READ_ONLY', 8), ('WRITE', 8, 0, 'READ_ONLY', 0), ('SEND', 8, 0, 'READ_FIRST', 256),
          ('SEND', 300, 1, 'READ_LAST', 44), ('SEND', 8, 0, 'ATOMIC_ACKNOWLEDGE', 0),
-         ('WRITE', 8, 0, 'ATOMIC_ACKNOWLEDGE', 0))
+         ('WRITE', 8, 0, 'ATOMIC_ACKNOWLEDGE', 0), ('CAS', 8, 0, 'READ_ONLY', 0), ('READ', 8, 0, 'READ_ONLY', 0),
+         *((what, 8, 0, *wrong) for what in ('FLUSH', 'ATOMIC_WRITE')
+           for wrong in (('READ_ONLY', 1), ('READ_ONLY', 8), ('READ_FIRST', 0), ('READ_FIRST', 256), ('READ_MIDDLE', 0),
+                         ('READ_LAST', 0), ('ATOMIC_ACKNOWLEDGE', 0))))
 def bad_response(c, what, length, at, response, payload):
     """It has the PSN that is expected, and is not what was asked for."""
     c.qp()
     c.poke(0, 1024, 0xEE)
     c.post(what, length, id=1)
-    if what in ('READ', 'CAS', 'ADD'):
-        c.hear(dict(READ='READ_REQUEST', CAS='COMPARE_SWAP', ADD='FETCH_ADD')[what], c.psn)
+    if what in ASKS:
+        c.hear(ASKS[what], c.psn)
         if at:
             c.respond('READ_FIRST', c.psn, pattern(256))
     else:
@@ -534,11 +533,12 @@ def bad_response(c, what, length, at, response, payload):
     c.is_silent()
 
 
-@of_each(packets.RNR, packets.NAK | ACCESS, packets.NAK | SEQUENCE)
-def read_response_with_syndrome(c, syndrome):
+@of_each(*((what, syndrome) for what in ('READ', 'FLUSH', 'ATOMIC_WRITE')
+           for syndrome in (packets.RNR, packets.NAK | ACCESS, packets.NAK | SEQUENCE)))
+def read_response_with_syndrome(c, what, syndrome):
     """A response that has data says that all is well, or is none."""
     c.qp()
-    c.post('READ', 8, id=1)
-    c.hear('READ_REQUEST', c.psn)
-    c.respond('READ_ONLY', c.psn, pattern(8), syndrome=syndrome)
+    c.post(what, 8, id=1)
+    c.hear(ASKS[what], c.psn)
+    c.respond('READ_ONLY', c.psn, pattern(8) if what == 'READ' else b'', syndrome=syndrome)
     c.fails(1, BAD_RESP)

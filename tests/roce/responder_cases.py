@@ -11,6 +11,10 @@ from packets import ACCESS, INVALID, RNR, SEQUENCE, after
 from wire_peer import (FLUSHED, LEN_ERR, QP_ACCESS_ERR, QP_REQ_ERR, RTS, case, of_each, pattern)
 
 
+# What a queue pair may be denied, as in enum ibv_access_flags.
+WRITE, READ, ATOMIC, FLUSH = 2, 4, 8, 256
+
+
 # ---- the responder: what comes twice
 
 @case
@@ -114,7 +118,7 @@ def atomic_again(c, what):
 
 # ---- the responder: what is missing, or in the wrong order
 
-@of_each('SEND_ONLY', 'WRITE_ONLY', 'READ_REQUEST', 'COMPARE_SWAP', 'SEND_MIDDLE')
+@of_each('SEND_ONLY', 'WRITE_ONLY', 'READ_REQUEST', 'COMPARE_SWAP', 'SEND_MIDDLE', 'FLUSH', 'ATOMIC_WRITE')
 def out_of_sequence(c, what):
     """One NAK, until what is missing comes; nothing behind the gap is carried out."""
     c.qp()
@@ -122,8 +126,10 @@ def out_of_sequence(c, what):
     before = c.counter('out_of_sequence')
     c.receive(0, 100)
     data = dict(payload=pattern(256)) if what == 'SEND_MIDDLE' else dict(payload=b'x', length=1)
-    if what in ('READ_REQUEST', 'COMPARE_SWAP'):
+    if what in packets.EMPTY:
         data = dict(length=1)
+    if what == 'ATOMIC_WRITE':
+        data = dict(payload=pattern(8), length=8)
     data.update(va=c.va(0), rkey=c.puppet.rkey, swap=7)
     gap = c.ours
     for n in (1, 2, 9, 1 << 20):
@@ -222,7 +228,7 @@ def without_first(c, operation):
 
 @of_each(*((first, then) for first in ('SEND_FIRST', 'WRITE_FIRST')
            for then in ('SEND_FIRST', 'SEND_ONLY', 'SEND_ONLY_IMM', 'SEND_ONLY_INVALIDATE', 'WRITE_FIRST',
-                        'WRITE_ONLY', 'READ_REQUEST', 'COMPARE_SWAP',
+                        'WRITE_ONLY', 'READ_REQUEST', 'COMPARE_SWAP', 'FLUSH', 'ATOMIC_WRITE',
                         'WRITE_MIDDLE' if first == 'SEND_FIRST' else 'SEND_MIDDLE',
                         'WRITE_LAST' if first == 'SEND_FIRST' else 'SEND_LAST')))
 def message_without_end(c, first, then):
@@ -241,7 +247,8 @@ def message_without_end(c, first, then):
 @of_each(('SEND_FIRST', 255), ('SEND_FIRST', 257), ('SEND_FIRST', 0), ('SEND_ONLY', 257),
          ('WRITE_FIRST', 255), ('WRITE_FIRST', 260), ('WRITE_ONLY', 257), ('WRITE_ONLY', 6), ('WRITE_ONLY', 4),
          ('WRITE_ONLY_IMM', 4), ('READ_REQUEST', 1), ('READ_REQUEST', 4), ('READ_REQUEST', 256),
-         ('COMPARE_SWAP', 8), ('FETCH_ADD', 1))
+         ('COMPARE_SWAP', 8), ('FETCH_ADD', 1), ('FLUSH', 1), ('FLUSH', 8), ('ATOMIC_WRITE', 5),
+         ('ATOMIC_WRITE', 8), ('ATOMIC_WRITE', 257))
 def wrong_length(c, operation, size):
     """Of a packet: not the path MTU, not what the RETH says, or something where nothing may be."""
     c.qp()
@@ -281,7 +288,8 @@ def too_long_for_receive(c):
     c.is_silent()
 
 
-@of_each(*((what, why) for what in ('WRITE_ONLY', 'WRITE_FIRST', 'READ_REQUEST', 'COMPARE_SWAP', 'FETCH_ADD')
+@of_each(*((what, why) for what in ('WRITE_ONLY', 'WRITE_FIRST', 'READ_REQUEST', 'COMPARE_SWAP', 'FETCH_ADD',
+                                    'FLUSH', 'ATOMIC_WRITE')
            for why in ('key', 'before', 'behind', 'around', 'right')
            if (what, why) != ('READ_REQUEST', 'right')))
 def not_allowed(c, what, why):
@@ -298,11 +306,27 @@ def not_allowed(c, what, why):
     c.is_silent()
 
 
-@case
-def not_aligned(c):
+@of_each('FETCH_ADD', 'ATOMIC_WRITE')
+def not_aligned(c, what):
     c.qp()
-    psn = c.request('FETCH_ADD', va=c.va(4), rkey=c.puppet.rkey, swap=1)
+    c.poke(0, 64, 0)
+    payload = pattern(8) if what == 'ATOMIC_WRITE' else b''
+    psn = c.request(what, va=c.va(4), rkey=c.puppet.rkey, swap=1, length=8, payload=payload)
     c.refused(psn, INVALID)
+    c.holds(0, bytes(64))
+    c.is_silent()
+
+
+@of_each(('READ_REQUEST', READ), ('WRITE_ONLY', WRITE), ('FETCH_ADD', ATOMIC), ('ATOMIC_WRITE', WRITE),
+         ('FLUSH', FLUSH))
+def denied(c, what, right):
+    """The key allows it, the queue pair does not."""
+    c.qp(deny=right)
+    c.poke(0, 64, 0)
+    payload = b'' if what in packets.EMPTY else pattern(8)
+    psn = c.request(what, va=c.va(0), rkey=c.puppet.rkey, swap=1, length=8, payload=payload)
+    c.refused(psn, INVALID)
+    c.holds(0, bytes(64))
     c.is_silent()
 
 

@@ -17,7 +17,8 @@ TIMEOUT = 17  # 0.54 s
 POSTED = 40  # by each, in a round
 RECEIVES = 0xC000  # where they all are
 MOST = 2000
-OF_RC = ['SEND', 'SEND_IMM', 'WRITE', 'WRITE_IMM', 'READ', 'CAS', 'ADD']
+OF_RC = ['SEND', 'SEND_IMM', 'WRITE', 'WRITE_IMM', 'READ', 'CAS', 'ADD', 'FLUSH', 'ATOMIC_WRITE']
+WORDS = ('CAS', 'ADD', 'ATOMIC_WRITE')
 OF_UC = OF_RC[:4]
 RECEIVING = {'SEND', 'SEND_IMM', 'WRITE_IMM', 'SEND_INV'}
 
@@ -43,7 +44,7 @@ def plan(rng, transport, turn):
         length = rng.choice((0, 1, 3, 255, 256, 257, 511, 600, 1100, MOST))
         if kind == 'READ' and not rng.randrange(4):
             length = 20000  # asked for in two parts
-        todo.append((kind, 8 if kind in ('CAS', 'ADD') else length))
+        todo.append((kind, 8 if kind in WORDS else length))
     if transport == 'RC':
         todo[5], todo[15] = ('SEND_INV', 200), ('SEND_INV', 600)
     return todo
@@ -51,10 +52,10 @@ def plan(rng, transport, turn):
 
 def post(e, other, id, kind, length, windows):
     key = windows.pop() if kind == 'SEND_INV' else other.rkey
-    remote = other.address + (0x5000 if kind in ('CAS', 'ADD') else 0 if kind == 'READ' else 0x1000)
+    remote = other.address + (0x5000 if kind in WORDS else 0 if kind == 'READ' else 0x1000)
     at = 0x6000 if kind in ('READ', 'CAS', 'ADD') else 0
     e.tell('post', f'opcode={OPCODE[kind]}', f'id={id + (1 << 20)}', f'bytes={length}', f'at={at}', f'remote={remote}',
-           f'rkey={key}', f'imm={id}')
+           f'rkey={key}', f'imm={id}', f'swap={packets.GLOBAL}')
 
 
 def run_round(ends, transport, rng, turn):

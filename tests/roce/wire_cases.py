@@ -10,6 +10,7 @@ import traceback
 
 import credit_cases  # noqa: F401, it has cases
 import packets
+import placed_cases  # noqa: F401, likewise
 import requester_cases  # noqa: F401, likewise
 import responder_cases  # noqa: F401, likewise
 from wire_peer import CASES, Case, Puppet, Wire, Wrong, words_of

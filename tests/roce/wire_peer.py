@@ -25,7 +25,10 @@ REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC = 10, 11, 12, 13
 INV_RD_REQ = 15
 RTS, SQD, ERR = 3, 4, 6
 QP_REQ_ERR, QP_ACCESS_ERR = 2, 3
-OPCODE = {'WRITE': 0, 'WRITE_IMM': 1, 'SEND': 2, 'SEND_IMM': 3, 'READ': 4, 'CAS': 5, 'ADD': 6, 'SEND_INV': 9}
+OPCODE = {'WRITE': 0, 'WRITE_IMM': 1, 'SEND': 2, 'SEND_IMM': 3, 'READ': 4, 'CAS': 5, 'ADD': 6, 'SEND_INV': 9,
+          'FLUSH': 14, 'ATOMIC_WRITE': 15}
+# The packets of those that have a response of their own.
+ASKS = dict(READ='READ_REQUEST', CAS='COMPARE_SWAP', ADD='FETCH_ADD', FLUSH='FLUSH', ATOMIC_WRITE='ATOMIC_WRITE')
 TAKES_RECEIVE = ('SEND_FIRST', 'SEND_ONLY', 'SEND_ONLY_IMM', 'SEND_ONLY_INVALIDATE', 'WRITE_LAST_IMM',
                  'WRITE_ONLY_IMM')
 
@@ -126,7 +129,7 @@ class Case:
         Case.made += 1
         # both directions come around soon
         self.keys = dict(uc=0, peer=QPN + Case.made, mtu=1, sq_psn=0xFFFFFE, rq_psn=0xFFFFFD, timeout=0,
-                         retry=7, rnr=7, timer=1, reads=16, srq=0)
+                         retry=7, rnr=7, timer=1, reads=16, srq=0, deny=0)
         self.keys.update(keys)
         self.transport = packets.UC if self.keys['uc'] else packets.RC
         self.mtu = MTUS[self.keys['mtu']]
@@ -143,7 +146,9 @@ class Case:
     # ---- the program
 
     def post(self, opcode, bytes=0, **keys):
-        keys = dict(opcode=OPCODE[opcode], bytes=bytes, remote=0x70000, rkey=0x77, **keys)
+        keys = dict(dict(opcode=OPCODE[opcode], bytes=bytes, remote=0x70000, rkey=0x77), **keys)
+        if opcode == 'FLUSH':
+            keys.setdefault('swap', packets.GLOBAL)
         self.puppet.tell('post', *(f'{k}={v}' for k, v in keys.items()))
 
     def receive(self, at, bytes):
@@ -255,6 +260,13 @@ class Case:
 
     def respond(self, operation, psn, payload, **fields):
         self.send(operation, psn, payload=payload, msn=self.msn, **fields)
+
+    def answer(self, what, psn, payload=b''):
+        """What a request that has a response of its own gets."""
+        if what in ('CAS', 'ADD'):
+            self.send('ATOMIC_ACKNOWLEDGE', psn, msn=self.msn)
+        else:
+            self.respond('READ_ONLY', psn, payload if what == 'READ' else b'')
 
     # ---- as its requester
 

@@ -497,6 +497,42 @@ static void a_word_is_added_to_once(void **state)
 		assert_true(fault_lab_fired(i) > 0);
 }
 
+/* And what is to be flushed is, in between. */
+static void a_word_is_written_once(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 19,
+		                            .retry_cnt = 7,
+		                            .rnr_retry = 7,
+		                            .flush_access = LAB_ACCESS_FLUSH_GLOBAL };
+	struct lab_work write = { .opcode = (enum ibv_wr_opcode)LAB_WR_ATOMIC_WRITE,
+		                  .remote = 64,
+		                  .by_wr = true };
+	struct lab_work flush = { .opcode = (enum ibv_wr_opcode)LAB_WR_FLUSH,
+		                  .flush_bytes = 8,
+		                  .flush_type = LAB_FLUSH_GLOBAL,
+		                  .by_wr = true };
+	struct lab_peer *p[2];
+	uint64_t word;
+
+	fault_lab_add("opcode=RC_ATOMIC_WRITE loss=10%% seed=1");
+	fault_lab_add("opcode=RC_ATOMIC_WRITE chance=10%% seed=2 duplicate");
+	fault_lab_add("opcode=RC_FLUSH loss=10%% seed=3");
+	fault_lab_add("opcode=RC_READ_RESPONSE_ONLY loss=10%% seed=4");
+	lab_peers(p, &o, state);
+	write.to = flush.to = p[1];
+	for (uint64_t i = 1; i <= 100; i++) {
+		write.swap = i;
+		lab_peer_post(p[0], &write);
+		lab_peer_post(p[0], &flush);
+		assert_int_equal(lab_peer_sent(p[0], IBV_WC_SUCCESS).opcode, LAB_WC_ATOMIC_WRITE);
+		assert_int_equal(lab_peer_sent(p[0], IBV_WC_SUCCESS).opcode, LAB_WC_FLUSH);
+		lab_peer_get(p[1], 64, &word, sizeof(word));
+		assert_int_equal(word, i);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		assert_true(fault_lab_fired(i) > 0);
+}
+
 static void without_a_way_retries_come_to_their_end(void **state)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 2, .rnr_retry = 7 };
@@ -1293,6 +1329,7 @@ int main(void)
 		FAULT_BOTH(who_answers_late_is_soon_waited_for),
 		FAULT_BOTH(what_gets_lost_is_sent_again_after_a_fork),
 		FAULT_BOTH(a_word_is_added_to_once),
+		FAULT_BOTH(a_word_is_written_once),
 		FAULT_BOTH(without_a_way_retries_come_to_their_end),
 		FAULT_BOTH(what_is_refused_fails_as_the_nak_says),
 		FAULT_BOTH(a_packet_is_named_by_its_place),

@@ -9,6 +9,7 @@
 #define HCA_NEWER_VERBS_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,6 +53,13 @@ static inline uint8_t hca_flush_type(uint64_t what)
 static inline uint8_t hca_flush_level(uint64_t what)
 {
 	return (uint8_t)(what >> 8);
+}
+
+/* Whether these are a placement type and a selectivity level of the specification. */
+static inline bool hca_flush_is_known(uint8_t type, uint8_t level)
+{
+	return type && !(type & ~(HCA_FLUSH_GLOBAL | HCA_FLUSH_PERSISTENT)) &&
+	       level <= HCA_FLUSH_MR;
 }
 
 /* struct ibv_qp_ex, to its end in all headers that there are. What is behind the end that a program

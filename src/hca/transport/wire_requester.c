@@ -40,6 +40,8 @@
 #define EARLY_AGAIN_NS 1000000
 /* Twice the usual time, while it is not known. */
 #define UNKNOWN_NS 250000000
+/* Of ask(): no enum ibv_wc_status. */
+#define NOT_NOW (-1)
 
 /* Requests under way, as far as that is not in struct shm_wire. */
 static uint32_t head_of(const struct hca_wire *w)
@@ -71,7 +73,10 @@ static uint32_t packets_of(const struct hca_wire *w, const struct shm_request *r
 {
 	const unsigned op = hca_operation(r->opcode);
 
-	return op & HCA_OP_WORD ? 1 : hca_wire_packets(w, r->length);
+	/* what is answered is one, and its answer, too; but of a READ */
+	return (op & (HCA_OP_ANSWERED | HCA_OP_READ)) == HCA_OP_ANSWERED
+	               ? 1
+	               : hca_wire_packets(w, r->length);
 }
 
 /* Of the peer's. */
@@ -361,7 +366,7 @@ static void take_credits(struct hca_wire *w, const struct wire_aeth *aeth)
 /* ---- sending ---- */
 
 /* The opcodes of an operation's first packet, last packet, and only packet; a middle packet has the
- * opcode after the first. Annex A19's operations have no place on the wire yet. */
+ * opcode after the first. */
 static const struct {
 	uint8_t first, last, only; /* enum wire_operation */
 } on_wire[] = {
@@ -376,6 +381,8 @@ static const struct {
 	[IBV_WR_RDMA_READ] = { .only = WIRE_READ_REQUEST },
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = { .only = WIRE_COMPARE_SWAP },
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { .only = WIRE_FETCH_ADD },
+	[HCA_WR_ATOMIC_WRITE] = { .only = WIRE_ATOMIC_WRITE },
+	[HCA_WR_FLUSH] = { .only = WIRE_FLUSH },
 };
 
 static bool is_known(const struct shm_request *r)
@@ -409,8 +416,15 @@ static void fill_headers(const struct shm_request *r, uint64_t at, uint32_t leng
 			                             .swap_or_add = adds ? r->compare_add : r->swap,
 			                             .compare = adds ? 0 : r->compare_add };
 	}
-	if (headers & (WIRE_IMMDT | WIRE_IETH)) /* both lie in one place */
+	if (headers & WIRE_FETH) {
+		const uint8_t level = hca_flush_level(r->swap);
+
+		h->feth = (struct wire_feth){ hca_flush_type(r->swap), level };
+		/* of a region as a whole it means nothing, and may be too long */
+		h->reth.dma_length = level == HCA_FLUSH_RANGE ? (uint32_t)r->compare_add : 0;
+	} else if (headers & (WIRE_IMMDT | WIRE_IETH)) { /* both lie in one place */
 		h->imm_data = r->imm;
+	}
 }
 
 static void note_sent(struct hca_wire *w, uint32_t packets)
@@ -472,10 +486,22 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 	return IBV_WC_SUCCESS;
 }
 
-/* Asks for something that is answered: a READ, or a part of it, or an atomic operation. False: not
- * now. */
-static bool ask(struct hca_wire *w, const struct shm_request *r, uint32_t n)
+/* Copies the word of an atomic WRITE, which may be in the request itself. 0 or as
+ * hca_wire_gather(). */
+static int put_word(const struct hca_wire *w, const struct shm_request *r, struct hca_parts *from,
+                    uint8_t *room)
 {
+	if (r->n_entries)
+		return hca_wire_gather(&w->end, from, 0, sizeof(r->swap), room);
+	memcpy(room, &r->swap, sizeof(r->swap));
+	return 0;
+}
+
+/* Asks for something that is answered: a READ, or a part of it, an atomic operation, and so on. An
+ * enum ibv_wc_status, or NOT_NOW. */
+static int ask(struct hca_wire *w, const struct shm_request *r, struct hca_parts *from, uint32_t n)
+{
+	const bool has_word = hca_operation(r->opcode) & HCA_OP_VALUE;
 	struct shm_wire *s = w->shm;
 	/* asked for again, it is no more than was asked for before */
 	uint32_t part = READ_MOST - s->offset % READ_MOST;
@@ -484,19 +510,25 @@ static bool ask(struct hca_wire *w, const struct shm_request *r, uint32_t n)
 	uint64_t bytes = (uint64_t)packets << w->path.mtu_shift;
 	struct wire_headers h = { .bth = hca_wire_bth(w, operation_of(r, 0, 1), s->psn) };
 	uint32_t most = w->path.max_rd_atomic ? w->path.max_rd_atomic : 1;
+	uint8_t *room;
+	int ret;
 
 	if (s->answered >= most || (n > READ_MOST && s->psn != s->acked) ||
 	    (under_way(w) && under_way(w) + packets > window_of(w)))
-		return false;
+		return NOT_NOW;
 	h.bth.ack_requested = true;
 	if (bytes > r->length - at)
 		bytes = r->length - at;
 	fill_headers(r, r->remote_addr + at, (uint32_t)bytes, &h);
-	if (hca_wire_begin(w, 0)) /* else as if it had got lost */
+	room = hca_wire_begin(w, has_word ? sizeof(r->swap) : 0);
+	ret = room && has_word ? put_word(w, r, from, room) : 0;
+	if (ret && w->worker == w->qpn)
+		return IBV_WC_LOC_PROT_ERR;
+	if (room && !ret) /* else as if it had got lost */
 		hca_wire_end(w, &h);
 	s->answered++;
 	note_sent(w, packets);
-	return true;
+	return IBV_WC_SUCCESS;
 }
 
 /* Sends the next request, or a part of it. False: no more can be sent now. */
@@ -517,10 +549,10 @@ static bool send_next(struct hca_wire *w, const struct shm_request *r, const str
 	                                op & HCA_OP_BACK ? IBV_ACCESS_LOCAL_WRITE : 0, &parts)
 	                 ? IBV_WC_SUCCESS
 	                 : IBV_WC_LOC_PROT_ERR;
-	if (!status && is_answered && !ask(w, r, n))
+	if (!status)
+		status = is_answered ? ask(w, r, &parts, n) : send_data(w, r, &parts, n);
+	if (status == NOT_NOW)
 		return false;
-	if (!status && !is_answered)
-		status = send_data(w, r, &parts, n);
 	if (status) {
 		if (s->next == head_of(w)) /* else those before it are still to be done */
 			fail(w, (enum ibv_wc_status)status);
@@ -683,23 +715,27 @@ static bool answers(const struct hca_wire *w, const struct shm_request *r,
                     const struct wire_roce_packet *p, uint32_t i, uint32_t n)
 {
 	const struct wire_opcode *opcode = &wire_opcodes[p->h.bth.opcode];
-	const bool is_atomic = opcode->headers & WIRE_ATOMICACK;
+	const unsigned op = hca_operation(r->opcode);
+	const bool is_word = opcode->headers & WIRE_ATOMICACK,
+	           brings_word = (op & HCA_OP_WORD) && (op & HCA_OP_BACK);
 	/* as ask() has asked for it; asked for again, it may begin anywhere */
 	bool must_begin = i % READ_MOST == 0, must_end = i + 1 == n || (i + 1) % READ_MOST == 0;
 
-	if (!(hca_operation(r->opcode) & HCA_OP_ANSWERED) ||
-	    is_atomic != !!(hca_operation(r->opcode) & HCA_OP_ATOMIC))
+	if (!(op & HCA_OP_ANSWERED) || is_word != brings_word)
 		return false;
 	if ((opcode->headers & WIRE_AETH) && (p->h.aeth.syndrome >> 5 & 3) != WIRE_AETH_ACK)
 		return false;
-	if (is_atomic)
+	if (is_word)
 		return !p->payload_bytes;
+	if (!(op & HCA_OP_BACK))
+		return !p->payload_bytes && (opcode->flags & WIRE_OPCODE_FIRST) && must_end &&
+		       (opcode->flags & WIRE_OPCODE_LAST);
 	return p->payload_bytes == hca_wire_packet_bytes(w, r->length, i) &&
 	       must_end == !!(opcode->flags & WIRE_OPCODE_LAST) &&
 	       (!must_begin || (opcode->flags & WIRE_OPCODE_FIRST));
 }
 
-/* A part of what a READ asked for, or what an atomic operation found. */
+/* A part of what a READ asked for, what an atomic operation found, or that it is done. */
 static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool is_atomic)
 {
 	struct shm_entry entries[HCA_MAX_SGE];
@@ -725,7 +761,9 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool
 		fail(w, IBV_WC_BAD_RESP_ERR);
 		return;
 	}
-	status = place(w, &r, entries, (uint64_t)i << w->path.mtu_shift, from, bytes);
+	status = hca_operation(r.opcode) & HCA_OP_BACK
+	                 ? place(w, &r, entries, (uint64_t)i << w->path.mtu_shift, from, bytes)
+	                 : IBV_WC_SUCCESS;
 	if (status) {
 		fail(w, (enum ibv_wc_status)status);
 		return;

@@ -6,7 +6,8 @@
  *
  * READs and atomic operations are answered in order, and an acknowledgement says that all before is
  * done: so responses that wait to be sent come first. Requests that come again are acknowledged
- * again; a READ is carried out again; an atomic operation is answered from what it found.
+ * again; a READ is carried out again; an atomic operation is answered from what it found, an atomic
+ * WRITE and a FLUSH by a READ response without data, as the first time.
  */
 #include <errno.h>
 #include <string.h>
@@ -207,9 +208,11 @@ static int send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t m
 /* Sends up to @most packets of a response. As send_read(). */
 static int send_response(struct hca_wire *w, struct shm_wire_response *r, uint32_t most)
 {
-	if (r->answer != SHM_WIRE_WORD)
+	const bool is_word = r->answer == SHM_WIRE_WORD;
+
+	if (!is_word && r->answer != SHM_WIRE_DONE)
 		return send_read(w, r, most);
-	send_answer(w, WIRE_ATOMIC_ACKNOWLEDGE, r->psn,
+	send_answer(w, is_word ? WIRE_ATOMIC_ACKNOWLEDGE : WIRE_READ_RESPONSE_ONLY, r->psn,
 	            (struct wire_aeth){ acknowledged(w), r->msn }, r->value);
 	r->sent = r->packets;
 	return 0;
@@ -514,7 +517,7 @@ static bool take_write(struct hca_wire *w, const struct wire_roce_packet *p, uns
 	return !ret;
 }
 
-/* ---- READ and atomic operations ---- */
+/* ---- READ, atomic operations, atomic WRITE and FLUSH ---- */
 
 /* @again: it has come before. */
 static bool take_read(struct hca_wire *w, const struct wire_roce_packet *p, bool again)
@@ -558,7 +561,8 @@ static void save(struct hca_wire *w, const struct shm_wire_response *r)
 	        (struct shm_wire_saved){ .value = r->value, .psn = r->psn, .answer = r->answer };
 }
 
-/* Carries out the request of a packet, as hca_responder_change(), and describes it as *@r. */
+/* These carry out the request of a packet, as hca_responder_change(), and describe it as *@r. */
+
 static int change_word(struct hca_wire *w, const struct wire_roce_packet *p, struct shm_request *r,
                        uint64_t *old)
 {
@@ -578,17 +582,66 @@ static int change_word(struct hca_wire *w, const struct wire_roce_packet *p, str
 	return ret ? ret : hca_responder_change(&w->responder, r, &word, old);
 }
 
+static int write_word(struct hca_wire *w, const struct wire_roce_packet *p, struct shm_request *r)
+{
+	struct hca_parts word;
+	uint64_t value;
+	int ret;
+
+	*r = (struct shm_request){ .opcode = HCA_WR_ATOMIC_WRITE,
+		                   .rkey = p->h.reth.rkey,
+		                   .length = sizeof(value),
+		                   .remote_addr = p->h.reth.va };
+	if (p->payload_bytes != sizeof(value) || p->h.reth.dma_length != sizeof(value))
+		return hca_responder_refuse(&w->responder, HCA_NAK_INVALID_REQUEST,
+		                            "an atomic WRITE is not of 8 bytes");
+	memcpy(&value, p->payload, sizeof(value));
+	ret = hca_responder_begin_word(&w->responder, r, IBV_ACCESS_REMOTE_WRITE, &word);
+	return ret ? ret : hca_responder_store(&w->responder, &word, value);
+}
+
+static int flush(struct hca_wire *w, const struct wire_roce_packet *p, struct shm_request *r)
+{
+	const struct wire_feth *feth = &p->h.feth;
+
+	*r = (struct shm_request){ .opcode = HCA_WR_FLUSH,
+		                   .rkey = p->h.reth.rkey,
+		                   .remote_addr = p->h.reth.va,
+		                   .compare_add = p->h.reth.dma_length,
+		                   .swap = hca_flush_what(feth->placement, feth->selectivity) };
+	if (!hca_flush_is_known(feth->placement, feth->selectivity) ||
+	    r->compare_add > HCA_MAX_MESSAGE)
+		return hca_responder_refuse(&w->responder, HCA_NAK_INVALID_REQUEST,
+		                            "a FLUSH asks for what there is not");
+	return hca_responder_flush(&w->responder, r);
+}
+
+static enum shm_wire_answer answer_of(uint8_t opcode)
+{
+	return wire_opcodes[opcode].headers & WIRE_ATOMICETH ? SHM_WIRE_WORD : SHM_WIRE_DONE;
+}
+
 /* What is carried out once, however often it comes. */
 static bool take_once(struct hca_wire *w, const struct wire_roce_packet *p)
 {
-	struct shm_wire_response *response = new_response(w, SHM_WIRE_WORD, p->h.bth.psn, 1);
+	struct shm_wire_response *response =
+	        new_response(w, answer_of(p->h.bth.opcode), p->h.bth.psn, 1);
 	struct shm_request r;
 	uint64_t found = 0;
 	int ret;
 
 	if (!response)
 		return false;
-	ret = change_word(w, p, &r, &found);
+	switch (p->h.bth.opcode & 31) {
+	case WIRE_ATOMIC_WRITE:
+		ret = write_word(w, p, &r);
+		break;
+	case WIRE_FLUSH:
+		ret = flush(w, p, &r);
+		break;
+	default:
+		ret = change_word(w, p, &r, &found);
+	}
 	if (ret)
 		return refuse_as(w, ret);
 	response->value = found;
@@ -642,22 +695,18 @@ static void answer_again(struct hca_wire *w, uint32_t psn, enum shm_wire_answer 
 
 static void take_duplicate(struct hca_wire *w, const struct wire_roce_packet *p)
 {
-	const bool has_data = wire_opcodes[p->h.bth.opcode].flags & WIRE_OPCODE_PAYLOAD;
+	const unsigned flags = wire_opcodes[p->h.bth.opcode].flags;
 
 	HCA_WIRE_COUNT(w, duplicate_request);
-	if (is_uc(w) || (!has_data && p->payload_bytes) || is_pending(w, p->h.bth.psn))
+	if (is_uc(w) || (!(flags & WIRE_OPCODE_PAYLOAD) && p->payload_bytes) ||
+	    is_pending(w, p->h.bth.psn))
 		return;
-	switch (p->h.bth.opcode & 31) {
-	case WIRE_READ_REQUEST:
+	if ((p->h.bth.opcode & 31) == WIRE_READ_REQUEST)
 		take_read(w, p, true);
-		break;
-	case WIRE_COMPARE_SWAP:
-	case WIRE_FETCH_ADD:
-		answer_again(w, p->h.bth.psn, SHM_WIRE_WORD);
-		break;
-	default:
+	else if (flags & WIRE_OPCODE_ANSWERED)
+		answer_again(w, p->h.bth.psn, answer_of(p->h.bth.opcode));
+	else
 		w->shm->ack_due = true;
-	}
 }
 
 /* ---- all ---- */

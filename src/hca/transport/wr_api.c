@@ -214,8 +214,8 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, size_t 
 	struct hca_wr_batch *b = qp_of(ex)->batch;
 
 	begin_rdma(ex, (enum ibv_wr_opcode)HCA_WR_FLUSH, &what);
-	if (b && (!type || type & ~(HCA_FLUSH_GLOBAL | HCA_FLUSH_PERSISTENT) ||
-	          level > HCA_FLUSH_MR || (level == HCA_FLUSH_RANGE && length > HCA_MAX_MESSAGE)))
+	if (b && (!hca_flush_is_known(type, level) ||
+	          (level == HCA_FLUSH_RANGE && length > HCA_MAX_MESSAGE)))
 		fail(b, EINVAL);
 }
 
