@@ -6,11 +6,10 @@
  * makes victims, one a round, and tells the peer what becomes of them ("rounds", "seed"; "only" one
  * way). They find each other by a socket in the file system ("path"), whatever the network does.
  *
- * Either end goes on in one order: WRITE, READ, SEND, FETCH_ADD, WRITE with immediate. All that
- * arrives is checked. A victim that lives to the end says how much it has done, and both ends look
- * whether all of it is there, once. The peer of one that dies gets RETRY_EXC for its first request
- * and a flush for all that follows, in time; and in its memory is what the victim did before, of
- * the last WRITE perhaps a part.
+ * Either end goes on in one order (wire_traffic.h). All that arrives is checked. A victim that
+ * lives to the end says how much it has done, and both ends look whether all of it is there, once.
+ * The peer of one that dies gets RETRY_EXC for its first request and a flush for all that follows,
+ * in time; and in its memory is what the victim did before, of the last WRITE perhaps a part.
  */
 #define _GNU_SOURCE
 #include <err.h>

@@ -55,10 +55,14 @@ enum operation {
 	FETCH_ADD,
 	SEND_LAST_INVALIDATE = 0x16,
 	SEND_ONLY_INVALIDATE = 0x17,
+	FLUSH = 0x1c,
+	ATOMIC_WRITE = 0x1d,
 };
 
 /* A bit for each operation. */
-#define HAS_RETH (1u << WRITE_FIRST | 1u << WRITE_ONLY | 1u << WRITE_ONLY_IMM | 1u << READ_REQUEST)
+#define HAS_RETH                                                                            \
+	(1u << WRITE_FIRST | 1u << WRITE_ONLY | 1u << WRITE_ONLY_IMM | 1u << READ_REQUEST | \
+	 IS_PLACED)
 #define HAS_IMM                                                                                    \
 	(1u << SEND_LAST_IMM | 1u << SEND_ONLY_IMM | 1u << WRITE_LAST_IMM | 1u << WRITE_ONLY_IMM | \
 	 1u << SEND_LAST_INVALIDATE | 1u << SEND_ONLY_INVALIDATE)
@@ -70,13 +74,14 @@ enum operation {
 	(1u << SEND_FIRST | 1u << SEND_MIDDLE | 1u << WRITE_FIRST | 1u << WRITE_MIDDLE | \
 	 1u << READ_FIRST | 1u << READ_MIDDLE)
 #define IS_RESPONSE (HAS_AETH | 1u << READ_MIDDLE)
+#define IS_PLACED   (1u << FLUSH | 1u << ATOMIC_WRITE)
 
 /* A packet that is to be sent. */
 struct shot {
 	uint8_t opcode, pad, version, syndrome;
 	bool ack, solicited, damaged;
 	uint16_t pkey;
-	uint32_t psn, payload, rkey, length, imm;
+	uint32_t psn, payload, rkey, length, imm, feth;
 	uint64_t va, swap, compare;
 };
 
@@ -199,6 +204,8 @@ static void shoot(struct fuzzer *f, const struct target *t, const struct shot *s
 	at = put32(at, (s->psn & FUZZ_PSN_MASK) | (uint32_t)s->ack << 31);
 	if (s->opcode >> 5 == 5 && !(bit & IS_RESPONSE))
 		at = put32(at, s->imm);
+	if (bit & 1u << FLUSH)
+		at = put32(at, s->feth);
 	if (bit & HAS_RETH)
 		at = put32(put32(put64(at, s->va), s->rkey), s->length);
 	if (bit & HAS_WORD)
@@ -281,10 +288,13 @@ static struct shot first_of_message(struct fuzzer *f, struct target *t)
 
 static struct shot read_or_word(struct fuzzer *f, struct target *t)
 {
-	struct shot s = plain(t, one_in(f, 2) ? READ_REQUEST : COMPARE_SWAP + below(f, 2), 0);
+	static const uint8_t words[] = { COMPARE_SWAP, FETCH_ADD, ATOMIC_WRITE, FLUSH };
+	const unsigned operation = one_in(f, 2) ? READ_REQUEST : words[below(f, 4)];
+	struct shot s = plain(t, operation, operation == ATOMIC_WRITE ? 8 : 0);
 
 	choose_inside(f, &s);
-	if ((s.opcode & 31) != READ_REQUEST) {
+	s.feth = one_in(f, 4) ? 1 << 4 | 1 : 1;
+	if (operation != READ_REQUEST && operation != FLUSH) {
 		s.length = 8;
 		s.va = (f->region[FUZZ_OPEN].addr + below(f, 30000) + 7) & ~7ull;
 		s.swap = any(f);
@@ -412,7 +422,7 @@ static uint32_t some_rkey(struct fuzzer *f)
 
 static void mutate(struct fuzzer *f, const struct target *t, struct shot *s)
 {
-	switch (below(f, 14)) {
+	switch (below(f, 15)) {
 	case 0:
 		s->opcode = (uint8_t)((s->opcode & 0xe0) | below(f, 32));
 		break;
@@ -450,6 +460,9 @@ static void mutate(struct fuzzer *f, const struct target *t, struct shot *s)
 		break;
 	case 12:
 		s->damaged = true;
+		break;
+	case 13:
+		s->feth = one_in(f, 2) ? below(f, 64) : (uint32_t)any(f);
 		break;
 	default:
 		s->syndrome = (uint8_t)any(f);
@@ -517,6 +530,7 @@ static void send_anything(struct fuzzer *f, struct target *t)
 	s.rkey = some_rkey(f);
 	s.imm = one_in(f, 2) ? some_rkey(f) : (uint32_t)any(f);
 	s.swap = any(f);
+	s.feth = below(f, 64);
 	s.syndrome = (uint8_t)any(f);
 	shoot(f, &to, &s);
 }
@@ -558,6 +572,8 @@ static void respond(struct fuzzer *f, struct target *t)
 		s.payload = s.payload > MTU ? MTU : s.payload;
 	} else if ((q->operation == COMPARE_SWAP || q->operation == FETCH_ADD) && !one_in(f, 8)) {
 		s.opcode = ATOMIC_ACKNOWLEDGE;
+	} else if ((1u << q->operation & IS_PLACED) && !one_in(f, 8)) {
+		s.opcode = READ_ONLY;
 	}
 	if (one_in(f, 8))
 		s.opcode = (uint8_t)(READ_FIRST + below(f, 6));
@@ -571,7 +587,7 @@ static void respond(struct fuzzer *f, struct target *t)
 	shoot(f, t, &s);
 }
 
-/* All that a READ or an atomic operation gets, in order. */
+/* All that a READ, or what else is answered, gets, in order. */
 static void respond_in_full(struct fuzzer *f, struct target *t)
 {
 	const struct seen *q = &t->seen[t->n_seen ? (t->n_seen - 1 - below(f, 2)) % SEEN : 0];
@@ -594,20 +610,26 @@ static void respond_in_full(struct fuzzer *f, struct target *t)
 	s.psn = q->psn;
 	if (q->operation == COMPARE_SWAP || q->operation == FETCH_ADD)
 		s.opcode = ATOMIC_ACKNOWLEDGE;
+	if (1u << q->operation & IS_PLACED)
+		s.opcode = READ_ONLY;
 	if (q->operation != READ_REQUEST)
 		shoot(f, t, &s);
 }
 
-/* READs, more than may be under way, of much; new ones and such as come again. */
+/* READs, and what is answered otherwise, more than may be under way, of much; new ones and such as
+ * come again. */
 static void flood(struct fuzzer *f, struct target *t)
 {
 	bool again = one_in(f, 2);
 
 	for (uint32_t n = 4 + below(f, one_in(f, 10) ? 1000 : 40); n; n--) {
-		struct shot s = plain(t, one_in(f, 5) ? FETCH_ADD : READ_REQUEST, 0);
+		static const uint8_t words[] = { FETCH_ADD, ATOMIC_WRITE, FLUSH };
+		const unsigned operation = one_in(f, 5) ? words[below(f, 3)] : READ_REQUEST;
+		struct shot s = plain(t, operation, operation == ATOMIC_WRITE ? 8 : 0);
 
 		choose_inside(f, &s);
-		if ((s.opcode & 31) == FETCH_ADD) {
+		s.feth = 1;
+		if (operation != READ_REQUEST) {
 			s.length = 8;
 			s.va = f->region[FUZZ_OPEN].addr;
 		} else if (one_in(f, 2)) {

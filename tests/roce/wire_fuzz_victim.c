@@ -16,6 +16,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,17 @@
 #define FINISH_MS 20000 /* many times the timeout, with all retries */
 
 #define IS_RECEIVE (1ull << 63)
-#define REMOTE     (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define REMOTE                                                                         \
+	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | \
+	 ACCESS_FLUSH_GLOBAL)
+
+/* What older headers lack: annex A19. */
+enum {
+	WR_FLUSH = 14,
+	WR_ATOMIC_WRITE = 15,
+	ACCESS_FLUSH_GLOBAL = 1 << 8,
+	EX_WITH_FLUSH = 1 << 11,
+};
 
 struct victim_qp {
 	struct ibv_qp *qp;
@@ -176,15 +187,21 @@ static void open_device(struct victim *v)
 
 static void create_qp(struct victim *v, struct victim_qp *q)
 {
-	struct ibv_qp_init_attr init = { .send_cq = v->cq,
-		                         .recv_cq = v->cq,
-		                         .srq = q->type == FUZZ_SRQ ? v->srq : NULL,
-		                         .qp_type = q->type == FUZZ_UC ? IBV_QPT_UC : IBV_QPT_RC,
-		                         .sq_sig_all = 1,
-		                         .cap = { REQUESTS, RECEIVES, 1, 1, 0 } };
+	struct ibv_qp_init_attr_ex init = { .send_cq = v->cq,
+		                            .recv_cq = v->cq,
+		                            .srq = q->type == FUZZ_SRQ ? v->srq : NULL,
+		                            .qp_type = q->type == FUZZ_UC ? IBV_QPT_UC : IBV_QPT_RC,
+		                            .sq_sig_all = 1,
+		                            .cap = { REQUESTS, RECEIVES, 1, 1, 0 },
+		                            .pd = v->pd,
+		                            .comp_mask = IBV_QP_INIT_ATTR_PD };
 
-	q->qp = ibv_create_qp(v->pd, &init);
-	check(q->qp, "ibv_create_qp");
+	if (q->type != FUZZ_UC) {
+		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		init.send_ops_flags = EX_WITH_FLUSH;
+	}
+	q->qp = ibv_create_qp_ex(v->context, &init);
+	check(q->qp, "ibv_create_qp_ex");
 }
 
 /* Slot @i is posted: to the queue pair, or to the shared receive queue if it is NULL. */
@@ -273,6 +290,21 @@ static void reconnect(struct victim *v, unsigned i)
 
 /* ---- what it does ---- */
 
+/* ibv_wr_flush() lies behind the end of struct ibv_qp_ex of older headers. */
+static int post_flush(struct victim *v, unsigned i)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(v->qp[i].qp);
+	void (*flush)(struct ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t);
+
+	memcpy(&flush, (char *)ex + offsetof(struct ibv_qp_ex, wr_abort) + 2 * sizeof(void *),
+	       sizeof(flush));
+	ibv_wr_start(ex);
+	ex->wr_id = i;
+	ex->wr_flags = 0;
+	flush(ex, 0x1234, 0x10000, below(v, LANDING_SIZE), 1, (uint8_t)below(v, 2));
+	return ibv_wr_complete(ex);
+}
+
 static void post_request(struct victim *v, unsigned i)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
@@ -284,9 +316,11 @@ static void post_request(struct victim *v, unsigned i)
 		IBV_WR_ATOMIC_CMP_AND_SWP,
 		IBV_WR_ATOMIC_FETCH_AND_ADD,
 		IBV_WR_RDMA_READ,
+		(enum ibv_wr_opcode)WR_ATOMIC_WRITE,
+		(enum ibv_wr_opcode)WR_FLUSH,
 	};
 	struct victim_qp *q = &v->qp[i];
-	enum ibv_wr_opcode opcode = opcodes[below(v, q->type == FUZZ_UC ? 4 : 8)];
+	enum ibv_wr_opcode opcode = opcodes[below(v, q->type == FUZZ_UC ? 4 : 10)];
 	bool is_word = opcode >= IBV_WR_ATOMIC_CMP_AND_SWP;
 	uint32_t slot = i * REQUESTS + (uint32_t)(q->posted % REQUESTS);
 	struct ibv_sge sge = { (uintptr_t)v->area + SOURCE_AT, below(v, LANDING_SIZE),
@@ -294,17 +328,18 @@ static void post_request(struct victim *v, unsigned i)
 	struct ibv_send_wr wr = { .wr_id = i, .opcode = opcode, .sg_list = &sge, .num_sge = 1 },
 	                   *bad;
 
-	if (opcode >= IBV_WR_RDMA_READ)
+	if (opcode >= IBV_WR_RDMA_READ && opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD)
 		sge.addr = (uintptr_t)v->area + LANDING_AT + slot * (LANDING_SIZE + 200);
 	if (is_word)
 		sge.length = 8;
 	wr.wr.rdma.remote_addr = 0x10000;
 	wr.wr.rdma.rkey = 0x1234;
-	if (is_word) {
+	if (is_word && opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		wr.wr.atomic.remote_addr = 0x10000;
 		wr.wr.atomic.rkey = 0x1234;
 	}
-	if (ibv_post_send(q->qp, &wr, &bad))
+	if (opcode == (enum ibv_wr_opcode)WR_FLUSH ? post_flush(v, i)
+	                                           : ibv_post_send(q->qp, &wr, &bad))
 		return; /* it has failed meanwhile */
 	q->requests++;
 	q->posted++;

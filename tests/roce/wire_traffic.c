@@ -23,19 +23,28 @@
 #define SLOTS     64   /* that are written to, one after the other */
 #define MOST      5000 /* bytes of one request */
 #define WORDS     (MOST / 8)
-#define KINDS     5
+#define KINDS     7
 #define TURN      (SLOTS / 2 * KINDS) /* requests until a slot is written to again */
 #define RECEIVE   (1ull << 63)        /* in wr_id */
 #define GID_INDEX 1
 #define ACCESS                                                                       \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC)
+	 IBV_ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL)
 
-enum kind { A_WRITE, A_READ, A_SEND, AN_ADD, A_WRITE_IMM };
+enum kind { A_WRITE, A_READ, A_SEND, AN_ADD, A_WRITE_IMM, A_WORD, A_FLUSH };
+
+/* What older headers lack: annex A19. */
+enum {
+	WR_FLUSH = 14,
+	WR_ATOMIC_WRITE = 15,
+	ACCESS_FLUSH_GLOBAL = 1 << 8,
+	EX_WITH_FLUSH = 1 << 11,
+};
 
 /* What the other end reaches, and what is sent from. */
 static struct memory {
 	uint64_t counter;
+	uint64_t word; /* the number of the last atomic WRITE, + 1 */
 	uint64_t slot[SLOTS][WORDS];
 	uint64_t constant[WORDS]; /* to read */
 	uint64_t receive[RECEIVES][WORDS];
@@ -173,6 +182,12 @@ static uint64_t adds_in(uint64_t n)
 	return (n + KINDS - 1 - AN_ADD) / KINDS;
 }
 
+/* What the last atomic WRITE among the first @n requests has left. */
+static uint64_t word_after(uint64_t n)
+{
+	return n > A_WORD ? A_WORD + (n - 1 - A_WORD) / KINDS * KINDS + 1 : 0;
+}
+
 /* All that the other end has done, as expect_slots(). */
 void traffic_expect(bool of_peer, uint64_t n, uint64_t most)
 {
@@ -180,6 +195,8 @@ void traffic_expect(bool of_peer, uint64_t n, uint64_t most)
 	if (memory->counter < adds_in(n) || memory->counter > adds_in(most))
 		traffic_wrong("the counter is %lu, by %lu to %lu requests", memory->counter, n,
 		              most);
+	if (memory->word < word_after(n) || memory->word > word_after(most))
+		traffic_wrong("the word is %lu, by %lu to %lu requests", memory->word, n, most);
 	for (unsigned at = 0; at < WORDS; at++)
 		if (memory->constant[at] != constant_word(!of_peer, at))
 			traffic_wrong("what is to be read was written to");
@@ -237,9 +254,13 @@ static void post_receive(struct traffic *e, uint64_t i)
 
 void traffic_open(struct traffic *e)
 {
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
-		                         .sq_sig_all = 1,
-		                         .cap = { DEPTH, RECEIVES, 1, 1, 0 } };
+	struct ibv_qp_init_attr_ex init = { .qp_type = IBV_QPT_RC,
+		                            .sq_sig_all = 1,
+		                            .cap = { DEPTH, RECEIVES, 1, 1, 0 },
+		                            .pd = e->pd,
+		                            .comp_mask = IBV_QP_INIT_ATTR_PD |
+		                                         IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		                            .send_ops_flags = EX_WITH_FLUSH };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
 		                    .port_num = 1,
 		                    .qp_access_flags = ACCESS };
@@ -248,8 +269,8 @@ void traffic_open(struct traffic *e)
 	e->cq = init.send_cq = init.recv_cq =
 	        ibv_create_cq(e->context, DEPTH + RECEIVES, NULL, e->channel, 0);
 	traffic_check(e->cq, "ibv_create_cq");
-	e->qp = ibv_create_qp(e->pd, &init);
-	traffic_check(e->qp, "ibv_create_qp");
+	e->qp = ibv_create_qp_ex(e->context, &init);
+	traffic_check(e->qp, "ibv_create_qp_ex");
 	traffic_check(!ibv_modify_qp(e->qp, &attr,
 	                             IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 	                                     IBV_QP_ACCESS_FLAGS),
@@ -303,6 +324,21 @@ void traffic_close(struct traffic *e)
 
 /* ---- traffic ---- */
 
+/* ibv_wr_flush() lies behind the end of struct ibv_qp_ex of older headers. */
+static int post_flush(struct traffic *e, const struct ibv_send_wr *wr)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(e->qp);
+	void (*flush)(struct ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t);
+
+	memcpy(&flush, (char *)ex + offsetof(struct ibv_qp_ex, wr_abort) + 2 * sizeof(void *),
+	       sizeof(flush));
+	ibv_wr_start(ex);
+	ex->wr_id = wr->wr_id;
+	ex->wr_flags = 0;
+	flush(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, sizeof(memory->slot[0]), 1, 0);
+	return ibv_wr_complete(ex);
+}
+
 static void post_next(struct traffic *e)
 {
 	const uint64_t i = e->posted;
@@ -311,14 +347,24 @@ static void post_next(struct traffic *e)
 	struct ibv_send_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
 	uint64_t at = offsetof(struct memory, slot) + slot_of(i) * sizeof(memory->slot[0]);
 
-	static const enum ibv_wr_opcode opcodes[KINDS] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
-		                                           IBV_WR_SEND, IBV_WR_ATOMIC_FETCH_AND_ADD,
-		                                           IBV_WR_RDMA_WRITE_WITH_IMM };
+	static const unsigned opcodes[KINDS] = {
+		IBV_WR_RDMA_WRITE,
+		IBV_WR_RDMA_READ,
+		IBV_WR_SEND,
+		IBV_WR_ATOMIC_FETCH_AND_ADD,
+		IBV_WR_RDMA_WRITE_WITH_IMM,
+		WR_ATOMIC_WRITE,
+		WR_FLUSH,
+	};
 
-	wr.opcode = opcodes[kind_of(i)];
+	wr.opcode = (enum ibv_wr_opcode)opcodes[kind_of(i)];
 	wr.imm_data = htonl((uint32_t)i);
 	if (kind_of(i) == A_READ)
 		at = offsetof(struct memory, constant);
+	if (kind_of(i) == A_WORD) {
+		at = offsetof(struct memory, word);
+		sge.length = 8; /* its number, + 1 */
+	}
 	wr.wr.rdma.remote_addr = there + at;
 	wr.wr.rdma.rkey = e->there.rkey;
 	if (kind_of(i) == A_READ || kind_of(i) == AN_ADD)
@@ -335,7 +381,7 @@ static void post_next(struct traffic *e)
 	e->posted++;
 	if (e->log) /* first: it may die before the next instruction */
 		atomic_store(&e->log->posted, e->posted);
-	errno = ibv_post_send(e->qp, &wr, &bad);
+	errno = kind_of(i) == A_FLUSH ? post_flush(e, &wr) : ibv_post_send(e->qp, &wr, &bad);
 	if (refused(e, "ibv_post_send"))
 		e->posted--;
 }
@@ -450,7 +496,7 @@ bool traffic_look(struct traffic *e)
 
 uint64_t traffic_messages_in(uint64_t n)
 {
-	return n / KINDS * 2 + (n % KINDS > A_SEND);
+	return n / KINDS * 2 + (n % KINDS > A_SEND) + (n % KINDS > A_WRITE_IMM);
 }
 
 bool traffic_hear(int fd, void *bytes, size_t length)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What both ends of an RC connection between two hosts do to each other in tests: all that RC does,
- * in one order, WRITE, READ, SEND, FETCH_ADD, WRITE with immediate. All that arrives is checked,
- * and in the end whether all of it is there, once. Whoever finds something wrong says so and ends
- * the process.
+ * in one order, WRITE, READ, SEND, FETCH_ADD, WRITE with immediate, atomic WRITE, FLUSH. All that
+ * arrives is checked, and in the end whether all of it is there, once. Whoever finds something
+ * wrong says so and ends the process.
  */
 #ifndef TESTS_ROCE_WIRE_TRAFFIC_H
 #define TESTS_ROCE_WIRE_TRAFFIC_H
