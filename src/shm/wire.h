@@ -128,7 +128,10 @@ struct shm_wire {
 	_Atomic uint8_t unanswered;  /* bool: it has not, since something came */
 	_Atomic uint8_t replies;     /* so often it did, the last times; see hca/transport/wire.c */
 	_Atomic uint8_t credits_due; /* bool: receives were posted, and the peer was told of none */
-	uint8_t reserved;
+	/* whether its program waits to hear that what was begun before SQD is done: enum
+	 * shm_wire_drains. Written with shm_connection.lock held, but by the daemon, which tells it
+	 */
+	_Atomic uint8_t drains;
 	uint32_t n_responses;   /* that are yet to be sent */
 	uint32_t next_response; /* where the next one goes; counts up */
 	uint32_t next_saved;    /* likewise */
@@ -152,6 +155,12 @@ enum shm_wire_open {
 	SHM_WIRE_SENDS = 2,
 	SHM_WIRE_PAUSED = 4,      /* besides: but no request is begun (SQD) */
 	SHM_WIRE_OPENED = 1 << 8, /* added each time */
+};
+
+enum shm_wire_drains {
+	SHM_WIRE_TELLS_NOBODY,
+	SHM_WIRE_DRAINS,
+	SHM_WIRE_DRAINED, /* whoever saw that asks the daemon for IBV_EVENT_SQ_DRAINED */
 };
 
 /* Since something was acknowledged. Of a loss the peer's packets tell more than once. */

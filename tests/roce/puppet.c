@@ -12,9 +12,10 @@
  *   window AT BYTES    gives this memory a key that peers can invalidate: "window RKEY"
  *   wait               the next completion, for which it waits: "wc ID STATUS OPCODE BYTES IMM"
  *   look               likewise, or "none"
- *   move STATE [TIMER] to SQD, or to RTS with this min_rnr_timer: "ok"
+ *   move STATE [TIMER] to SQD, with an event, or to RTS with this min_rnr_timer: "ok"
  *   state              "state NUMBER", as in enum ibv_qp_state
  *   event              the next asynchronous event, for which it waits: "event NUMBER"
+ *   look_event         likewise, or "none"
  *   poke AT BYTES BYTE fills memory: "ok"
  *   peek AT BYTES      memory, in hexadecimal
  *
@@ -381,12 +382,12 @@ static void show_state(const struct puppet *p)
 	printf("state %u\n", attr.qp_state);
 }
 
-static void show_event(struct puppet *p)
+static void show_event(struct puppet *p, unsigned wait_ms)
 {
 	struct pollfd fd = { p->context->async_fd, POLLIN, 0 };
 	struct ibv_async_event event;
 
-	if (poll(&fd, 1, (int)p->wait_ms) != 1) {
+	if (poll(&fd, 1, (int)wait_ms) != 1) {
 		puts("none");
 		return;
 	}
@@ -398,10 +399,13 @@ static void show_event(struct puppet *p)
 /* To a state, with another min_rnr_timer unless the state is SQD, which takes none on the way. */
 static void move(struct puppet *p)
 {
-	struct ibv_qp_attr attr = { .qp_state = (enum ibv_qp_state)number() };
+	struct ibv_qp_attr attr = { .qp_state = (enum ibv_qp_state)number(),
+		                    .en_sqd_async_notify = 1 };
 	int mask = IBV_QP_STATE;
 
-	if (attr.qp_state != IBV_QPS_SQD) {
+	if (attr.qp_state == IBV_QPS_SQD) {
+		mask |= IBV_QP_EN_SQD_ASYNC_NOTIFY;
+	} else {
 		attr.min_rnr_timer = (uint8_t)number();
 		mask |= IBV_QP_MIN_RNR_TIMER;
 	}
@@ -461,7 +465,9 @@ static void obey(struct puppet *p, const char *command)
 	else if (!strcmp(command, "state"))
 		show_state(p);
 	else if (!strcmp(command, "event"))
-		show_event(p);
+		show_event(p, p->wait_ms);
+	else if (!strcmp(command, "look_event"))
+		show_event(p, 0);
 	else if (!strcmp(command, "peek"))
 		peek();
 	else if (!strcmp(command, "poke"))

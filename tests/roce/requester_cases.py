@@ -10,7 +10,7 @@ import time
 import packets
 from packets import ACCESS, INVALID, INVALID_READ, OPERATION, SEQUENCE, after
 from wire_peer import (ASKS, BAD_RESP, ERR, FLUSHED, INV_RD_REQ, INV_REQ, REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC,
-                       RTS, SQD, SUCCESS, Wrong, case, of_each, pattern)
+                       RTS, SQ_DRAINED, SQD, SUCCESS, Wrong, case, of_each, pattern)
 
 
 # ---- the requester: what it sends
@@ -48,6 +48,70 @@ def drains(c):
     c.hear('SEND_ONLY', after(c.psn), payload=bytes(2))
     c.ack(after(c.psn))
     c.completes(2)
+
+
+@case
+def tells_that_it_has_drained(c):
+    """When what was begun is done, not before, though nobody polls; at once, if nothing is under way."""
+    c.qp()
+    c.post('SEND', 1, id=1)
+    c.post('READ', 300, id=2)
+    c.hear('SEND_ONLY', c.psn)
+    c.hear('READ_REQUEST', c.psn + 1)
+    c.move(SQD)
+    c.post('SEND', 2, id=3)
+    c.nothing_came()
+    c.no_event()
+    c.ack(c.psn)
+    c.respond('READ_FIRST', c.psn + 1, pattern(256))
+    c.nothing_came_but((1,))
+    c.no_event()
+    c.respond('READ_LAST', c.psn + 2, pattern(44))
+    c.event(SQ_DRAINED)
+    c.completes(2)
+    c.move(RTS, 1)
+    c.hear('SEND_ONLY', c.psn + 3)
+    c.ack(c.psn + 3)
+    c.completes(3)
+    c.no_event()
+    c.move(SQD)
+    c.event(SQ_DRAINED)
+    c.no_event()
+
+
+@case
+def drains_a_message(c):
+    """One that was begun is sent to its end; going back does not count as done."""
+    c.qp()
+    n = 100
+    c.post('WRITE', 256 * n, id=1)
+    for i in range(64):
+        c.hear('WRITE_FIRST' if not i else 'WRITE_MIDDLE', c.psn + i)
+    c.move(SQD)
+    c.ack(c.psn + 63, 0)
+    for i in range(64, n):
+        c.hear('WRITE_LAST' if i + 1 == n else 'WRITE_MIDDLE', c.psn + i)
+    c.no_event()
+    c.nak(c.psn + n - 1, SEQUENCE)
+    c.hear('WRITE_LAST', c.psn + n - 1)
+    c.no_event()
+    c.ack(c.psn + n - 1)
+    c.event(SQ_DRAINED)
+    c.completes(1)
+
+
+@case
+def does_not_drain(c):
+    """It has left SQD before: nobody is told."""
+    c.qp()
+    c.post('SEND', 1, id=1)
+    c.hear('SEND_ONLY', c.psn)
+    c.move(SQD)
+    c.move(RTS, 1)
+    c.ack(c.psn)
+    c.completes(1)
+    c.nothing_came()
+    c.no_event()
 
 
 @case

@@ -24,7 +24,7 @@ SUCCESS, LEN_ERR, FLUSHED, BAD_RESP, INV_REQ = 0, 1, 5, 7, 9
 REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC = 10, 11, 12, 13
 INV_RD_REQ = 15
 RTS, SQD, ERR = 3, 4, 6
-QP_REQ_ERR, QP_ACCESS_ERR = 2, 3
+QP_REQ_ERR, QP_ACCESS_ERR, SQ_DRAINED = 2, 3, 5
 OPCODE = {'WRITE': 0, 'WRITE_IMM': 1, 'SEND': 2, 'SEND_IMM': 3, 'READ': 4, 'CAS': 5, 'ADD': 6, 'SEND_INV': 9,
           'FLUSH': 14, 'ATOMIC_WRITE': 15}
 # The packets of those that have a response of their own.
@@ -201,6 +201,11 @@ class Case:
         line = self.puppet.tell('event')
         if line != ['event', str(number)]:
             raise Wrong(f'{line}, not event {number}')
+
+    def no_event(self):
+        line = self.puppet.tell('look_event')
+        if line != ['none']:
+            raise Wrong(f'an event too early: {line}')
 
     def poke(self, at, bytes, value):
         self.puppet.tell('poke', at, bytes, value)

@@ -845,6 +845,21 @@ int daemon_qp_peer_event(struct daemon_qps *all, uint32_t qpn, uint32_t type)
 	return 0;
 }
 
+int daemon_qp_drained(struct daemon_qps *all, uint32_t qpn)
+{
+	struct daemon_qp *qp = daemon_qp_find(all, qpn);
+	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(qpn)];
+	uint8_t drained = SHM_WIRE_DRAINED;
+
+	/* likewise */
+	if (!qp || !qp->hca ||
+	    !atomic_compare_exchange_strong_explicit(&w->drains, &drained, SHM_WIRE_TELLS_NOBODY,
+	                                             memory_order_acq_rel, memory_order_relaxed))
+		return -EINVAL;
+	daemon_qp_event(all, qp, IBV_EVENT_SQ_DRAINED);
+	return 0;
+}
+
 int daemon_qp_limit(struct daemon_qps *all, uint32_t qpn)
 {
 	struct daemon_qp *qp = daemon_qp_find(all, qpn);

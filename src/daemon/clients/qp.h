@@ -180,6 +180,8 @@ void daemon_qp_event(struct daemon_qps *all, struct daemon_qp *qp, enum ibv_even
 /* An event of a connected QP that its peer's process has noticed, and marked in shared memory. 0 or
  * -EINVAL. */
 int daemon_qp_peer_event(struct daemon_qps *all, uint32_t qpn, uint32_t type);
+/* Likewise, that what it began before SQD is done (shm_wire.drains). */
+int daemon_qp_drained(struct daemon_qps *all, uint32_t qpn);
 
 /* daemon_srq_limit() of an XRC shared receive queue. */
 int daemon_qp_limit(struct daemon_qps *all, uint32_t qpn);

@@ -7,6 +7,7 @@
 #ifndef HCA_TRANSPORT_H
 #define HCA_TRANSPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -57,6 +58,10 @@ struct hca_transport {
 	/* The state has changed. Carries out the requests that the send queue kept (SQD); in ERR
 	 * and SQE they are flushed. With the send lock held. */
 	void (*progress)(struct hca_qp *qp);
+	/* It has moved to SQD. Whether what was begun is not done; then it sends
+	 * IBV_EVENT_SQ_DRAINED itself, later. NULL: nothing is ever under way. With the send lock
+	 * held. */
+	bool (*drains)(struct hca_qp *qp);
 	/* Goes on with requests that wait (hca_cq_add_waiting()). With the send lock held. */
 	void (*poll)(struct hca_qp *qp);
 	/* It has moved to ERR: from now on nobody begins to deliver to it, though the daemon may

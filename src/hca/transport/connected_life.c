@@ -168,6 +168,11 @@ static void connected_poll(struct hca_qp *qp)
 		connected_progress(qp);
 }
 
+static bool connected_drains(struct hca_qp *qp)
+{
+	return hca_wire_drain(hca_connected(qp));
+}
+
 static int connected_set_path(struct hca_qp *qp, const struct ibv_ah_attr *attr)
 {
 	return hca_ah_fill(&hca_connected(qp)->path, qp->ctx, attr);
@@ -235,7 +240,7 @@ static const struct hca_transition uc_transitions[] = {
 	.check = hca_connected_check, .post = hca_connected_post,                       \
 	.post_checked = hca_connected_post_checked,                                     \
 	.receive_shared = hca_connected_receive_shared, .progress = connected_progress, \
-	.poll = connected_poll, .flush = connected_flush
+	.drains = connected_drains, .poll = connected_poll, .flush = connected_flush
 
 #define RC_OPS                                                                   \
 	(UC_OPS | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \

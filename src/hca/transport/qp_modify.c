@@ -241,15 +241,20 @@ static void forget_everything(struct hca_qp *qp)
 		hca_srq_help_if_due(qp->rq->srq);
 }
 
-/* Does what follows from a change of state, after the daemon was told, or will be by a batch: then
- * hca_qp_has_moved() follows. With send_lock held. */
-static void follow_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
+/* If what was begun is done; else that is told when it is. */
+static void tell_drained(struct hca_qp *qp)
 {
 	struct control_raise_event drained = { .type = IBV_EVENT_SQ_DRAINED,
 		                               .element = qp->ex.qp_base.qp_num };
 
-	if (to == IBV_QPS_SQD && from == IBV_QPS_RTS && qp->en_sqd_async_notify)
+	if (!qp->transport->drains || !qp->transport->drains(qp))
 		hca_request(qp->ctx->process, CONTROL_RAISE_EVENT, &drained, sizeof(drained));
+}
+
+/* Does what follows from a change of state, after the daemon was told, or will be by a batch: then
+ * hca_qp_has_moved() follows. With send_lock held. */
+static void follow_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
+{
 	if (to == IBV_QPS_ERR && from != to)
 		tell_last(qp);
 	if (to != from && (to == IBV_QPS_RTR || to == IBV_QPS_RTS || to == IBV_QPS_ERR))
@@ -259,6 +264,8 @@ static void follow_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_
 	else if (qp->transport->set_path &&
 	         (to == IBV_QPS_RTS || to == IBV_QPS_SQD || to == IBV_QPS_RESET))
 		qp->transport->progress(qp);
+	if (to == IBV_QPS_SQD && from == IBV_QPS_RTS && qp->en_sqd_async_notify)
+		tell_drained(qp);
 }
 
 /* Whether requests of the peer wait. */

@@ -280,6 +280,8 @@ void hca_wire_open(struct hca_connected_qp *c)
 	if (before == after && !memcmp(&path, &s->path, sizeof(path)))
 		return;
 	s->path = path;
+	if (!(after & SHM_WIRE_PAUSED))
+		atomic_store_explicit(&s->drains, SHM_WIRE_TELLS_NOBODY, memory_order_relaxed);
 	if (!(before & SHM_WIRE_RECEIVES))
 		open_responder(c, s);
 	if (after & ~before & SHM_WIRE_SENDS)
@@ -289,6 +291,25 @@ void hca_wire_open(struct hca_connected_qp *c)
 	/* release: pairs with the acquire in opened() */
 	atomic_store_explicit(&s->open, open - before + SHM_WIRE_OPENED + after,
 	                      memory_order_release);
+}
+
+/* Who has the lock may be stopped: then nobody knows, and it is told at once. */
+bool hca_wire_drain(struct hca_connected_qp *c)
+{
+	struct hca_wire *w = c->wire;
+	uint64_t began = base_now_ns();
+	bool drains;
+
+	if (!w || !hca_wire_renew(w) || !is_open(w, SHM_WIRE_SENDS))
+		return false;
+	while (!acquire(w, &c->shm->lock)) {
+		if (base_now_ns() - began > HCA_STOPPED_WAIT_NS)
+			return false;
+		sched_yield();
+	}
+	drains = hca_wire_drains(w);
+	release(&c->shm->lock, w->worker);
+	return drains;
 }
 
 /* Acquires a lock from whoever has it for longer than a living thread may. */
@@ -331,6 +352,7 @@ void hca_wire_close(struct hca_connected_qp *c)
 	                      opened(w) / SHM_WIRE_OPENED * SHM_WIRE_OPENED + SHM_WIRE_OPENED,
 	                      memory_order_release);
 	release(&w->shm->lock, w->worker);
+	atomic_store_explicit(&w->shm->drains, SHM_WIRE_TELLS_NOBODY, memory_order_relaxed);
 	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
 }

@@ -87,6 +87,10 @@ void hca_wire_open(struct hca_connected_qp *c);
 /* It does not send or receive any more. Returns when nobody works on it. */
 void hca_wire_close(struct hca_connected_qp *c);
 
+/* It has moved to SQD. Whether requests that were begun are not done: then IBV_EVENT_SQ_DRAINED
+ * follows, when they are. */
+bool hca_wire_drain(struct hca_connected_qp *c);
+
 /* Requests were posted, or it polls: sends what may be sent, and sees to what is late. */
 void hca_wire_go_on(struct hca_connected_qp *c);
 
@@ -141,6 +145,8 @@ int hca_wire_scatter(const struct hca_end *end, struct hca_parts *parts, uint64_
 /* Puts what may be sent into the sender's batch, up to as much as that has room for. Whether there
  * is more. */
 bool hca_wire_send(struct hca_wire *w);
+/* As hca_wire_drain(). */
+bool hca_wire_drains(struct hca_wire *w);
 /* Sees to what is late. */
 void hca_wire_look_at_time(struct hca_wire *w, uint64_t now);
 /* A response, or a CNP, has come. As hca_wire_send(), which follows. */

@@ -588,6 +588,34 @@ static bool may_begin(const struct hca_wire *w)
 	       wire_psn_diff(w->shm->psn, w->shm->beyond) < 0;
 }
 
+/* Whether all that was begun is done. */
+static bool is_drained(const struct hca_wire *w)
+{
+	return !w->shm->offset && w->shm->psn == w->shm->beyond && !under_way(w);
+}
+
+bool hca_wire_drains(struct hca_wire *w)
+{
+	bool drains = !has_failed(w) && !is_drained(w);
+
+	atomic_store_explicit(&w->shm->drains, drains ? SHM_WIRE_DRAINS : SHM_WIRE_TELLS_NOBODY,
+	                      memory_order_relaxed);
+	return drains;
+}
+
+/* In SQD: tells the program, if it waits for that. */
+static BASE_COLD void tell_drained(struct hca_wire *w)
+{
+	struct control_raise_event req = { .type = IBV_EVENT_SQ_DRAINED, .element = w->qpn };
+
+	if (atomic_load_explicit(&w->shm->drains, memory_order_relaxed) != SHM_WIRE_DRAINS ||
+	    !is_drained(w))
+		return;
+	/* release: pairs with the acquire in daemon_qp_drained() */
+	atomic_store_explicit(&w->shm->drains, SHM_WIRE_DRAINED, memory_order_release);
+	hca_request(w->end.process, CONTROL_RAISE_EVENT, &req, sizeof(req));
+}
+
 bool hca_wire_send(struct hca_wire *w)
 {
 	uint64_t resume = atomic_load_explicit(&w->shm->resume_ns, memory_order_relaxed);
@@ -610,6 +638,8 @@ bool hca_wire_send(struct hca_wire *w)
 	if (w->shm->psn != before &&
 	    !atomic_load_explicit(&w->shm->deadline_ns, memory_order_relaxed))
 		set_deadline(w);
+	if (base_unlikely(w->open & SHM_WIRE_PAUSED))
+		tell_drained(w);
 	return more;
 }
 
