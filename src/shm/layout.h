@@ -90,7 +90,8 @@ struct shm_settings {
 	uint32_t roce_ecn;      /* flag: connections on RoCEv2 react to congestion */
 	uint32_t
 	        roce_adp_retrans; /* flag: they send again before the timeout is over; may change */
-	uint32_t reserved[3];
+	uint32_t roce_rxe_flush;  /* flag: FLUSHes have the ICRC of Linux's rdma_rxe */
+	uint32_t reserved[2];
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 

@@ -45,6 +45,7 @@ struct wire_deth {
 struct wire_feth {
 	uint8_t placement;   /* 4 bits */
 	uint8_t selectivity; /* 2 bits */
+	uint8_t rxe_icrc;    /* bool, none of the header's fields: see wire_roce_build() */
 };
 
 struct wire_reth {

@@ -56,6 +56,7 @@ enum wire_operation {
 #define WIRE_OPCODE_UD_SEND_ONLY     WIRE_OPCODE(WIRE_TRANSPORT_UD, WIRE_SEND_ONLY)
 #define WIRE_OPCODE_UD_SEND_ONLY_IMM WIRE_OPCODE(WIRE_TRANSPORT_UD, WIRE_SEND_ONLY_IMM)
 #define WIRE_OPCODE_CNP              0x81
+#define WIRE_OPCODE_FLUSH            WIRE_OPCODE(WIRE_TRANSPORT_RC, WIRE_FLUSH)
 
 /* Headers, as bits in the order in which a packet has them. */
 enum wire_header {

@@ -50,7 +50,10 @@ void wire_roce_build(const struct wire_roce_packet *p, struct wire_roce_frame *f
 	f->trailer_bytes = pad + WIRE_ICRC_BYTES;
 
 	icrc = wire_icrc_begin(&p->ip, wire_roce_udp_payload(p), f->head, f->head_bytes);
-	icrc = wire_icrc_add(icrc, p->payload, p->payload_bytes);
+	if (p->payload_bytes)
+		icrc = wire_icrc_add(icrc, p->payload, p->payload_bytes);
+	else if (p->h.bth.opcode == WIRE_OPCODE_FLUSH && p->h.feth.rxe_icrc)
+		icrc = wire_icrc_add(icrc, f->head, f->head_bytes);
 	if (pad)
 		icrc = wire_icrc_add(icrc, f->trailer, pad);
 	icrc = htole32(icrc);
@@ -78,6 +81,22 @@ static enum wire_roce_status check(const struct wire_roce_datagram *d, const str
 	return WIRE_ROCE_OK;
 }
 
+/* Whether it is so if what the ICRC is of has @udp_payload bytes, itself counted. */
+static bool is_icrc(uint32_t came, uint32_t icrc, uint32_t udp_payload, struct wire_ip *ip)
+{
+	if (came == icrc)
+		return true;
+	return wire_gid_is_ipv4(&ip->sgid) &&
+	       wire_icrc_find_id(came ^ icrc, (uint16_t)udp_payload, ip);
+}
+
+static bool is_rxe_flush(const struct wire_roce_datagram *d)
+{
+	const uint32_t bytes = wire_opcodes[WIRE_OPCODE_FLUSH].header_bytes + WIRE_ICRC_BYTES;
+
+	return d->rxe_flush && d->at[0] == WIRE_OPCODE_FLUSH && d->bytes == bytes;
+}
+
 static bool icrc_matches(const struct wire_roce_datagram *d, struct wire_ip *ip)
 {
 	uint32_t bytes = d->bytes - WIRE_ICRC_BYTES, icrc, came;
@@ -87,9 +106,10 @@ static bool icrc_matches(const struct wire_roce_datagram *d, struct wire_ip *ip)
 	icrc = wire_icrc_add(icrc, d->at + WIRE_BTH_BYTES, bytes - WIRE_BTH_BYTES);
 	memcpy(&came, d->at + bytes, WIRE_ICRC_BYTES);
 	came = le32toh(came);
-	if (came == icrc)
+	if (is_icrc(came, icrc, d->bytes, ip))
 		return true;
-	return wire_gid_is_ipv4(&ip->sgid) && wire_icrc_find_id(came ^ icrc, d->bytes, ip);
+	return is_rxe_flush(d) &&
+	       is_icrc(came, wire_icrc_add(icrc, d->at, bytes), bytes + d->bytes, ip);
 }
 
 enum wire_roce_status wire_roce_parse(const struct wire_roce_datagram *d,

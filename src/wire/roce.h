@@ -44,6 +44,9 @@ struct wire_roce_frame {
  * identification @packet->ip.ipv4_id and DF. Pad and version of the BTH are filled in,
  * whatever @packet has there. The payload, at most WIRE_ROCE_MAX_PAYLOAD bytes, must not change
  * until the datagram is sent.
+ *
+ * Linux's rdma_rxe (6.2 to 6.12 at least) takes the headers of a FLUSH for its payload as well, and
+ * adds them to the ICRC once more. With packet->h.feth.rxe_icrc that is done here, too.
  */
 void wire_roce_build(const struct wire_roce_packet *packet, struct wire_roce_frame *frame);
 
@@ -56,6 +59,7 @@ struct wire_roce_datagram {
 	uint32_t bytes;
 	bool truncated;     /* it had more than there was room for */
 	uint8_t transports; /* that the receiver serves: bits 1 << enum wire_transport */
+	bool rxe_flush;     /* a FLUSH may also have rdma_rxe's ICRC */
 };
 
 /* What is wrong with a datagram, in the order in which it is looked at. */

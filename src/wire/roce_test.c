@@ -255,6 +255,55 @@ static enum wire_roce_status parse_with(unsigned at, uint8_t value)
 	return parse(&d, &ipv4_sample.ip);
 }
 
+/* One that rdma_rxe of Linux 6.12 has sent, with identification 0xBE05. */
+static void a_flush_of_rxe_has_an_icrc_of_its_own(void **state)
+{
+	static const uint8_t sent[] = { 0x1C, 0x00, 0xFF, 0xFF, 0x00, 0x00, 0x00, 0x04, 0x80,
+		                        0xFF, 0xFF, 0xFC, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00,
+		                        0x7F, 0xC1, 0x17, 0x7A, 0xB0, 0x10, 0x00, 0x00, 0x01,
+		                        0x00, 0x00, 0x00, 0x13, 0x88, 0x3F, 0x70, 0xA5, 0x9D };
+	const struct wire_roce_packet p = {
+		.ip = { .sgid = wire_gid_from_ipv4(htonl(0xC000020B)),
+		        .dgid = wire_gid_from_ipv4(htonl(0xC0000201)),
+		        .udp_source = 0xC044,
+		        .ipv4_id = 0xBE05,
+		        .hop_limit = 64 },
+		.h = { .bth = { .opcode = WIRE_OPCODE_FLUSH,
+		                .pkey = 0xFFFF,
+		                .dest_qpn = 4,
+		                .ack_requested = true,
+		                .psn = 0xFFFFFC },
+		       .reth = { .va = 0x7FC1177AB010, .rkey = 0x100, .dma_length = 5000 },
+		       .feth = { .placement = 1, .rxe_icrc = true } },
+		.payload = "",
+	};
+	struct wire_roce_packet right = p, got = { .ip = p.ip };
+	struct datagram d;
+
+	(void)state;
+	build(&p, &d);
+	assert_int_equal(d.seen.bytes, sizeof(sent));
+	assert_memory_equal(d.bytes, sent, sizeof(sent));
+	d.seen.transports = 1 << WIRE_TRANSPORT_RC;
+	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_ICRC);
+	d.seen.rxe_flush = true;
+	for (unsigned id = 0; id <= 0xBE05; id += 0xBE05) {
+		got.ip.ipv4_id = (uint16_t)id;
+		assert_int_equal(wire_roce_parse(&d.seen, &got), WIRE_ROCE_OK);
+		assert_int_equal(got.ip.ipv4_id, 0xBE05);
+		assert_int_equal(got.h.feth.placement, 1);
+		assert_int_equal(got.h.feth.rxe_icrc, false);
+	}
+	d.bytes[20] ^= 1;
+	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_ICRC);
+	right.h.feth.rxe_icrc = false; /* as the specification has it: taken as well */
+	build(&right, &d);
+	d.seen.transports = 1 << WIRE_TRANSPORT_RC;
+	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_OK);
+	d.seen.rxe_flush = true;
+	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_OK);
+}
+
 static void another_version_is_named(void **state)
 {
 	(void)state;
@@ -365,6 +414,7 @@ int main(void)
 		cmocka_unit_test(each_flipped_bit_of_an_ipv6_datagram_is_noticed),
 		cmocka_unit_test(an_ipv4_datagram_that_was_corrupted_is_refused),
 		cmocka_unit_test(a_source_that_is_not_the_sender_is_noticed),
+		cmocka_unit_test(a_flush_of_rxe_has_an_icrc_of_its_own),
 		cmocka_unit_test(another_version_is_named),
 		cmocka_unit_test(an_opcode_that_is_not_ud_is_named),
 		cmocka_unit_test(more_pad_than_payload_is_named),

@@ -5,9 +5,11 @@ it (chapter 9, annexes A17 and A19). Nothing of Umbel's is used, which is held a
 """
 
 import dataclasses
+import os
 import struct
 
 PORT = 4791
+RXE_FLUSH = 'RXE_FLUSH' in os.environ  # the ICRC of a FLUSH is that of Linux's rdma_rxe
 PSNS = 1 << 24
 
 RC, UC, UD, XRC = 0x00, 0x20, 0x60, 0xA0
@@ -80,9 +82,11 @@ def icrc(ip, udp, bth):
     else:
         ip[0] |= 0x0F
         ip[1] = ip[2] = ip[3] = ip[7] = 0xFF
+    # rdma_rxe takes the headers of a FLUSH for its payload as well
+    payload = bytes(bth) if RXE_FLUSH and bth[0] == RC | NUMBER['FLUSH'] else b''
     udp[6] = udp[7] = bth[4] = 0xFF
     crc = 0xFFFFFFFF
-    for byte in b'\xff' * 8 + ip + udp + bth:
+    for byte in b'\xff' * 8 + ip + udp + bth + payload:
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
     return struct.pack('<I', crc ^ 0xFFFFFFFF)
 

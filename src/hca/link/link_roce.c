@@ -166,6 +166,7 @@ int hca_roce_open(struct hca_process *p, uint32_t hca, uint32_t handle, struct h
 	w->receive_fd[0] = w->receive_fd[1] = -1;
 	w->batch = 1;
 	w->one_by_one = !p->region.control->settings.roce_segments;
+	w->rxe_flush = p->region.control->settings.roce_rxe_flush;
 	for (int i = 0; i < HCA_ROCE_SOURCES; i++)
 		w->source[0][i].fd = w->source[1][i].fd = -1;
 	hca_roce_reopen(w);

@@ -80,6 +80,7 @@ struct hca_roce {
 	struct hca_roce_source source[2][HCA_ROCE_SOURCES];
 	_Atomic bool one_by_one; /* send each message by itself: neither kernel nor netdev cuts
 	                            larger pieces */
+	bool rxe_flush;          /* a setting */
 };
 
 /* *@link: the network link of HCA @hca (index), which the process has open as @handle. 0 or -errno.

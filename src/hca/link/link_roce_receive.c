@@ -284,7 +284,8 @@ static uint16_t receive_datagram(struct hca_roce *w, const uint8_t *at, uint32_t
 		                                .transports = 1 << WIRE_TRANSPORT_RC |
 		                                              1 << WIRE_TRANSPORT_CNP |
 		                                              1 << WIRE_TRANSPORT_UC |
-		                                              1 << WIRE_TRANSPORT_UD };
+		                                              1 << WIRE_TRANSPORT_UD,
+		                                .rxe_flush = w->rxe_flush };
 	struct wire_roce_packet in = { .ip = *ip };
 	enum wire_roce_status status = wire_roce_parse(&raw, &in);
 

@@ -401,8 +401,8 @@ static unsigned operation_of(const struct shm_request *r, uint32_t i, uint32_t n
 }
 
 /* Fills in the headers besides the BTH. */
-static void fill_headers(const struct shm_request *r, uint64_t at, uint32_t length,
-                         struct wire_headers *h)
+static void fill_headers(const struct hca_wire *w, const struct shm_request *r, uint64_t at,
+                         uint32_t length, struct wire_headers *h)
 {
 	const unsigned headers = wire_opcodes[h->bth.opcode].headers;
 
@@ -419,7 +419,11 @@ static void fill_headers(const struct shm_request *r, uint64_t at, uint32_t leng
 	if (headers & WIRE_FETH) {
 		const uint8_t level = hca_flush_level(r->swap);
 
-		h->feth = (struct wire_feth){ hca_flush_type(r->swap), level };
+		h->feth = (struct wire_feth){
+			.placement = hca_flush_type(r->swap),
+			.selectivity = level,
+			.rxe_icrc = w->end.process->region.control->settings.roce_rxe_flush != 0
+		};
 		/* of a region as a whole it means nothing, and may be too long */
 		h->reth.dma_length = level == HCA_FLUSH_RANGE ? (uint32_t)r->compare_add : 0;
 	} else if (headers & (WIRE_IMMDT | WIRE_IETH)) { /* both lie in one place */
@@ -479,7 +483,7 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 		h.bth.solicited = is_last && (r->flags & IBV_SEND_SOLICITED);
 		h.bth.ack_requested = is_last || limited || (i + 1) % every == 0 ||
 		                      under_way(w) + 1 >= window_of(w);
-		fill_headers(r, r->remote_addr, r->length, &h);
+		fill_headers(w, r, r->remote_addr, r->length, &h);
 		hca_wire_end(w, &h);
 		note_sent(w, 1);
 	}
@@ -519,7 +523,7 @@ static int ask(struct hca_wire *w, const struct shm_request *r, struct hca_parts
 	h.bth.ack_requested = true;
 	if (bytes > r->length - at)
 		bytes = r->length - at;
-	fill_headers(r, r->remote_addr + at, (uint32_t)bytes, &h);
+	fill_headers(w, r, r->remote_addr + at, (uint32_t)bytes, &h);
 	room = hca_wire_begin(w, has_word ? sizeof(r->swap) : 0);
 	ret = room && has_word ? put_word(w, r, from, room) : 0;
 	if (ret && w->worker == w->qpn)
