@@ -105,7 +105,8 @@ struct rsocket {
 	unsigned n_pollers;   /* threads in rpoll() */
 	pthread_cond_t changed;
 	bool closed, no_read, no_write;
-	bool dead; /* the daemon has gone */
+	bool dead;     /* the daemon has gone */
+	uint32_t news; /* streams: messages, connections and ends that have come (look.h) */
 	struct rsocket_options options;
 	struct rdma_event_channel *events; /* non-blocking */
 	struct rdma_cm_id *id;             /* with the port number; NULL: it has none yet */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rpoll() and rselect(): rsockets and ordinary descriptors, mixed. Of an rsocket we know ourselves
+ * rpoll(), rselect() and what look.h has: rsockets and ordinary descriptors, mixed. Of an rsocket we know ourselves
  * what could be done; while there is nothing to do for any, its epoll instance stands for it.
  */
+#define _GNU_SOURCE /* ppoll() */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/select.h>
 
-#include "api/rdmacm/rsocket/rsocket.h"
+#include "api/rdmacm/rsocket/look.h"
+#include "api/rdmacm/rsocket/rsocket_stream.h"
 #include "base/signals.h"
 
 #define LOOK_MS 500 /* rsocket_sleep.c says why */
@@ -18,6 +21,7 @@ struct poll_set {
 	struct pollfd *real; /* the same with what the kernel is to look at */
 	struct rsocket **rs; /* NULL: an ordinary descriptor */
 	nfds_t n;
+	const sigset_t *mask; /* while it sleeps; NULL: the thread's */
 };
 
 /* ---- the set ---- */
@@ -31,9 +35,10 @@ static void close_set(struct poll_set *s)
 	free(s->real);
 }
 
-static int open_set(struct poll_set *s, struct pollfd *fds, nfds_t n)
+static int open_set(struct poll_set *s)
 {
-	*s = (struct poll_set){ .fds = fds, .n = n };
+	const nfds_t n = s->n;
+
 	s->real = calloc(n + 1, sizeof(*s->real));
 	s->rs = calloc(n + 1, sizeof(struct rsocket *));
 	if (!s->real || !s->rs) {
@@ -41,8 +46,8 @@ static int open_set(struct poll_set *s, struct pollfd *fds, nfds_t n)
 		return -ENOMEM;
 	}
 	for (nfds_t i = 0; i < n; i++) {
-		s->real[i] = fds[i];
-		s->rs[i] = rdmacm_session_rsocket(fds[i].fd);
+		s->real[i] = s->fds[i];
+		s->rs[i] = rdmacm_session_rsocket(s->fds[i].fd);
 	}
 	return 0;
 }
@@ -109,6 +114,7 @@ static void poll_no_more(void *set)
 /* Until any has something, or @ms have passed. 0 or -errno. */
 static int sleep_on(struct poll_set *s, int ms)
 {
+	struct timespec until = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l };
 	struct pollfd *listeners = &s->real[s->n];
 	int ret;
 
@@ -121,7 +127,7 @@ static int sleep_on(struct poll_set *s, int ms)
 	*listeners = (struct pollfd){ .fd = rdmacm_session_listeners(), .events = POLLIN };
 	pthread_cleanup_push(poll_no_more, s);
 	rsocket_cancel_on();
-	ret = poll(s->real, s->n + 1, ms) < 0 ? -errno : 0;
+	ret = ppoll(s->real, s->n + 1, &until, s->mask) < 0 ? -errno : 0;
 	base_cancel_off();
 	pthread_cleanup_pop(0);
 	if (ret)
@@ -159,13 +165,13 @@ static int wait_any(struct poll_set *s, int timeout)
 	return check(s, false);
 }
 
-static int poll_set(struct pollfd *fds, nfds_t n, int timeout)
+static int poll_set(struct pollfd *fds, nfds_t n, int timeout, const sigset_t *mask)
 {
-	struct poll_set s;
+	struct poll_set s = { .fds = fds, .n = n, .mask = mask };
 	int ret;
 
 	rsocket_begin_call();
-	ret = open_set(&s, fds, n);
+	ret = open_set(&s);
 	if (ret)
 		goto out;
 	ret = check(&s, false);
@@ -182,9 +188,44 @@ out:
 
 int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 {
-	int ret = poll_set(fds, nfds, timeout);
+	int ret = poll_set(fds, nfds, timeout, NULL);
 
 	return ret < 0 ? rdmacm_return(ret) : ret;
+}
+
+int umbel_rpoll(struct pollfd *fds, nfds_t nfds, int timeout, const sigset_t *mask)
+{
+	int ret = poll_set(fds, nfds, timeout, mask);
+
+	if (ret >= 0)
+		return ret;
+	errno = -ret;
+	return -1;
+}
+
+int umbel_rsocket_look(int fd, unsigned flags, struct umbel_rsocket_look *out)
+{
+	struct rsocket *rs;
+
+	rsocket_begin_call();
+	rs = rdmacm_session_rsocket(fd);
+	if (!rs) {
+		rsocket_end_call();
+		errno = EBADF;
+		return -1;
+	}
+	pthread_mutex_lock(&rs->lock);
+	if (flags & UMBEL_RSOCKET_FIRED)
+		rsocket_drain(rs);
+	if (flags & UMBEL_RSOCKET_ARM)
+		rs->type->arm(rs);
+	out->events = rs->type->events(rs);
+	out->news = rs->news;
+	out->readable = rs->type == &rsocket_stream_type ? rsocket_stream(rs)->in.readable : 0;
+	pthread_mutex_unlock(&rs->lock);
+	rdmacm_session_rsocket_put(rs);
+	rsocket_end_call();
+	return 0;
 }
 
 /* ---- rselect ---- */
@@ -266,7 +307,7 @@ int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, stru
 	    (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
 		return rdmacm_return(-EINVAL);
 	n = to_poll(nfds, &sets, fds);
-	ret = poll_set(fds, n, timeout_ms(timeout));
+	ret = poll_set(fds, n, timeout_ms(timeout), NULL);
 	if (ret >= 0)
 		ret = from_poll(fds, n, &sets);
 	return ret < 0 ? rdmacm_return(ret) : ret;

@@ -52,6 +52,7 @@ void rsocket_stream_break(struct rsocket_stream *s, int error)
 	else
 		return;
 	s->error = error;
+	s->rs.news++;
 	rsocket_changed(&s->rs);
 }
 

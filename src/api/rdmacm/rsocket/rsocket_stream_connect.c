@@ -76,6 +76,7 @@ static int on_established(struct rsocket_stream *s, const struct news *news)
 	if (ret)
 		return ret;
 	s->state = RSOCKET_CONNECTED;
+	s->rs.news++;
 	rsocket_changed(&s->rs);
 	return 0;
 }

@@ -443,6 +443,7 @@ static unsigned serve(struct rsocket_stream *s, const struct ibv_wc *wc)
 	}
 	if (is_receive && wc->wc_flags & IBV_WC_WITH_IMM)
 		on_message(s, be32toh(wc->imm_data));
+	s->rs.news += is_receive;
 	return is_receive;
 }
 

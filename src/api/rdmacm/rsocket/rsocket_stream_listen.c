@@ -117,6 +117,7 @@ void rsocket_stream_proceed(struct rsocket_stream *listener, struct rsocket_stre
 		listener->n_accepting--;
 		TAILQ_INSERT_TAIL(&listener->accepted, s, entry);
 		listener->n_accepted++;
+		listener->rs.news++;
 		rsocket_changed(&listener->rs);
 	} else {
 		drop(listener, s);

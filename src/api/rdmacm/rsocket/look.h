@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What librdmacm has for libumbel-sockets, which is of the same build: rsockets in sets of epoll,
+ * and ppoll(2) of rsockets. Thread-safe.
+ */
+#ifndef API_RDMACM_RSOCKET_LOOK_H
+#define API_RDMACM_RSOCKET_LOOK_H
+
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+
+#define UMBEL_RSOCKET_FIRED 1u /* the descriptor is readable: what made it so is served */
+#define UMBEL_RSOCKET_ARM   2u /* the descriptor becomes readable when anything happens next */
+
+struct umbel_rsocket_look {
+	short events;      /* poll()'s bits of what could be done now */
+	uint32_t news;     /* grows with each message, connection and end that comes */
+	uint32_t readable; /* bytes of a stream */
+};
+
+/* 0; -1 and errno: it is no rsocket. */
+int umbel_rsocket_look(int fd, unsigned flags, struct umbel_rsocket_look *out);
+
+/* As rpoll(), with the signal mask of ppoll(2); @mask NULL: the thread's. */
+int umbel_rpoll(struct pollfd *fds, nfds_t nfds, int timeout, const sigset_t *mask);
+
+#endif
