@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the files with functions of the C library's names have in common: wrap_*.c. Each calls the
+ * real function unless the descriptor is an rsocket's.
+ */
+#ifndef SOCKETS_WRAP_H
+#define SOCKETS_WRAP_H
+
+#include "sockets/sockets.h"
+
+/* The function @alias, which the headers declare with other types, is @name. */
+#define SOCKETS_ALIAS(alias, name) \
+	__asm__(".globl " #alias "\n\t.type " #alias ", %function\n\t.set " #alias ", " #name)
+
+/* What gcc calls instead where it knows the size of a buffer (_FORTIFY_SOURCE). */
+void __chk_fail(void) __attribute__((noreturn));
+int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+                size_t room);
+ssize_t __read_chk(int fd, void *buf, size_t bytes, size_t room);
+ssize_t __recv_chk(int fd, void *buf, size_t bytes, size_t room, int flags);
+ssize_t __recvfrom_chk(int fd, void *buf, size_t bytes, size_t room, int flags,
+                       struct sockaddr *from, socklen_t *from_room);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The C library's functions that receive and send.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <rdma/rsocket.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
+
+#include "api/rdmacm/rsocket/look.h"
+#include "base/signals.h"
+#include "sockets/wrap.h"
+
+#define COPY_BYTES 65536 /* at once, of a file */
+
+static int fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+/* Of a call with a time limit: 0, or -1 and EAGAIN when that is over. */
+static int await(const struct sockets_socket *s, short events, int ms, int flags)
+{
+	struct pollfd p = { .fd = s->rs, .events = events };
+
+	if (!ms || flags & MSG_DONTWAIT || SOCKETS_INSIDE(rfcntl(s->rs, F_GETFL)) & O_NONBLOCK)
+		return 0;
+	return SOCKETS_INSIDE(umbel_rpoll(&p, 1, ms, NULL)) ? 0 : fail(EAGAIN);
+}
+
+/* Whether a call that a signal has ended is made again, as the kernel does. */
+static bool again(ssize_t ret)
+{
+	return ret < 0 && errno == EINTR && base_signals_restart();
+}
+
+/* ---- receiving ---- */
+
+struct receive {
+	struct iovec one;
+	struct msghdr msg;
+	int flags;
+};
+
+/* Less than there is room for: all has been read, as far as it has come. */
+static ssize_t received(struct sockets_socket *s, ssize_t ret, size_t room)
+{
+	const bool over = ret < 0 ? errno == EAGAIN : (size_t)ret < room;
+	const int saved = errno;
+
+	sockets_touch(s, over ? POLLIN | POLLRDNORM : 0);
+	sockets_put(s);
+	errno = saved;
+	return ret;
+}
+
+static ssize_t receive(struct sockets_socket *s, struct msghdr *msg, int flags)
+{
+	size_t room = 0;
+	ssize_t ret;
+
+	for (size_t i = 0; i < msg->msg_iovlen; i++)
+		room += msg->msg_iov[i].iov_len;
+	if (flags & MSG_ERRQUEUE || await(s, POLLIN, s->rcv_ms, flags))
+		return received(s, fail(EAGAIN), room);
+	do
+		ret = SOCKETS_INSIDE(rrecvmsg(s->rs, msg, flags));
+	while (again(ret));
+	return received(s, ret, room);
+}
+
+static ssize_t receive_one(struct sockets_socket *s, void *buf, size_t bytes, int flags)
+{
+	ssize_t ret;
+
+	if (flags & MSG_ERRQUEUE || await(s, POLLIN, s->rcv_ms, flags))
+		return received(s, fail(EAGAIN), bytes);
+	do
+		ret = SOCKETS_INSIDE(rrecv(s->rs, buf, bytes, flags));
+	while (again(ret));
+	return received(s, ret, bytes);
+}
+
+ssize_t read(int fd, void *buf, size_t bytes)
+{
+	struct sockets_socket *s = sockets_rsocket(fd);
+
+	return s ? receive_one(s, buf, bytes, 0) : sockets_real()->read(fd, buf, bytes);
+}
+
+ssize_t recv(int fd, void *buf, size_t bytes, int flags)
+{
+	struct sockets_socket *s = sockets_rsocket(fd);
+
+	return s ? receive_one(s, buf, bytes, flags) : sockets_real()->recv(fd, buf, bytes, flags);
+}
+
+ssize_t recvfrom(int fd, void *restrict buf, size_t bytes, int flags,
+                 struct sockaddr *restrict from, socklen_t *restrict room)
+{
+	struct sockets_socket *s = sockets_rsocket(fd);
+
+	if (!s)
+		return sockets_real()->recvfrom(fd, buf, bytes, flags, from, room);
+	if (from && room)
+		*room = 0; /* as of TCP */
+	return receive_one(s, buf, bytes, flags);
+}
+
+ssize_t readv(int fd, const struct iovec *iov, int n)
+{
+	struct msghdr msg = { .msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)n };
+	struct sockets_socket *s = n < 0 ? NULL : sockets_rsocket(fd);
+
+	return s ? receive(s, &msg, 0) : sockets_real()->readv(fd, iov, n);
+}
+
+ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	struct sockets_socket *s = sockets_rsocket(fd);
+
+	return s ? receive(s, msg, flags) : sockets_real()->recvmsg(fd, msg, flags);
+}
+
+ssize_t __read_chk(int fd, void *buf, size_t bytes, size_t room)
+{
+	if (bytes > room)
+		__chk_fail();
+	return read(fd, buf, bytes);
+}
+
+ssize_t __recv_chk(int fd, void *buf, size_t bytes, size_t room, int flags)
+{
+	if (bytes > room)
+		__chk_fail();
+	return recv(fd, buf, bytes, flags);
+}
+
+ssize_t __recvfrom_chk(int fd, void *buf, size_t bytes, size_t room, int flags,
+                       struct sockaddr *from, socklen_t *from_room)
+{
+	if (bytes > room)
+		__chk_fail();
+	return recvfrom(fd, buf, bytes, flags, from, from_room);
+}
+
+/* ---- sending ---- */
+
+static ssize_t sent(struct sockets_socket *s, ssize_t ret, size_t bytes, int flags)
+{
+	const bool over = ret < 0 ? errno == EAGAIN : (size_t)ret < bytes;
+	const int saved = errno;
+
+	sockets_touch(s, over ? POLLOUT | POLLWRNORM : 0);
+	sockets_put(s);
+	if (ret < 0 && saved == EPIPE && !(flags & MSG_NOSIGNAL))
+		raise(SIGPIPE);
+	errno = saved;
+	return ret;
+}
+
+static ssize_t send_one(struct sockets_socket *s, const void *buf, size_t bytes, int flags)
+{
+	ssize_t ret;
+
+	if (await(s, POLLOUT, s->snd_ms, flags))
+		return sent(s, -1, bytes, flags);
+	do
+		ret = SOCKETS_INSIDE(rsend(s->rs, buf, bytes, flags));
+	while (again(ret));
+	return sent(s, ret, bytes, flags);
+}
+
+static ssize_t send_message(struct sockets_socket *s, const struct msghdr *msg, int flags)
+{
+	/* to whom a connection sends is known, and what else may be said is about packets */
+	const struct msghdr plain = { .msg_iov = msg->msg_iov, .msg_iovlen = msg->msg_iovlen };
+	size_t bytes = 0;
+	ssize_t ret;
+
+	for (size_t i = 0; i < msg->msg_iovlen; i++)
+		bytes += msg->msg_iov[i].iov_len;
+	if (await(s, POLLOUT, s->snd_ms, flags))
+		return sent(s, -1, bytes, flags);
+	do
+		ret = SOCKETS_INSIDE(rsendmsg(s->rs, &plain, flags));
+	while (again(ret));
+	return sent(s, ret, bytes, flags);
+}
+
+ssize_t write(int fd, const void *buf, size_t bytes)
+{
+	struct sockets_socket *s = sockets_rsocket(fd);
+
+	return s ? send_one(s, buf, bytes, 0) : sockets_real()->write(fd, buf, bytes);
+}
+
+ssize_t send(int fd, const void *buf, size_t bytes, int flags)
+{
+	struct sockets_socket *s = sockets_rsocket(fd);
+
+	return s ? send_one(s, buf, bytes, flags) : sockets_real()->send(fd, buf, bytes, flags);
+}
+
+ssize_t sendto(int fd, const void *buf, size_t bytes, int flags, const struct sockaddr *to,
+               socklen_t to_bytes)
+{
+	struct sockets_socket *s = sockets_rsocket(fd);
+
+	return s ? send_one(s, buf, bytes, flags)
+	         : sockets_real()->sendto(fd, buf, bytes, flags, to, to_bytes);
+}
+
+ssize_t writev(int fd, const struct iovec *iov, int n)
+{
+	const struct msghdr msg = { .msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)n };
+	struct sockets_socket *s = n < 0 ? NULL : sockets_rsocket(fd);
+
+	return s ? send_message(s, &msg, 0) : sockets_real()->writev(fd, iov, n);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	struct sockets_socket *s = sockets_rsocket(fd);
+
+	return s ? send_message(s, msg, flags) : sockets_real()->sendmsg(fd, msg, flags);
+}
+
+/* ---- files ---- */
+
+/* As much as goes, from @at on. -1: not a byte. */
+static ssize_t copy_file(int to, int from, off_t at, size_t bytes)
+{
+	char *buf = malloc(COPY_BYTES);
+	size_t done = 0;
+	ssize_t n = 0, part = 0;
+
+	if (!buf)
+		return fail(ENOMEM);
+	while (done < bytes && part == n) {
+		n = pread(from, buf, bytes - done < COPY_BYTES ? bytes - done : COPY_BYTES,
+		          at + (off_t)done);
+		part = n > 0 ? send(to, buf, (size_t)n, 0) : n;
+		if (part <= 0)
+			break;
+		done += (size_t)part;
+	}
+	free(buf);
+	return done ? (ssize_t)done : part;
+}
+
+ssize_t sendfile(int to, int from, off_t *offset, size_t bytes)
+{
+	struct sockets_socket *s = sockets_rsocket(to);
+	off_t at;
+	ssize_t ret;
+
+	if (!s)
+		return sockets_real()->sendfile(to, from, offset, bytes);
+	sockets_put(s);
+	at = offset ? *offset : lseek(from, 0, SEEK_CUR);
+	if (at < 0)
+		return fail(EINVAL);
+	ret = copy_file(to, from, at, bytes);
+	if (ret > 0 && offset)
+		*offset = at + ret;
+	else if (ret > 0)
+		lseek(from, at + ret, SEEK_SET);
+	return ret;
+}
+
+SOCKETS_ALIAS(sendfile64, sendfile);

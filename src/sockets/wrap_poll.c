@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The C library's functions that wait: poll(2), select(2), epoll(7), of which each set may have
+ * rsockets in it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "sockets/wrap.h"
+
+static int fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+/* In milliseconds, and not less. */
+static int timeout_ms(const struct timespec *t)
+{
+	if (!t)
+		return -1;
+	if (t->tv_sec >= INT32_MAX / 1000)
+		return INT32_MAX;
+	return (int)(t->tv_sec * 1000 + (t->tv_nsec + 999999) / 1000000);
+}
+
+static bool is_time(const struct timespec *t)
+{
+	return !t || (t->tv_sec >= 0 && t->tv_nsec >= 0 && t->tv_nsec < 1000000000);
+}
+
+/* ---- poll ---- */
+
+/* The headers say of poll() that it does not read what it is given. */
+static __attribute__((used)) int sockets_wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	if (!sockets_poll_is_ours(fds, n))
+		return sockets_real()->poll(fds, n, timeout);
+	return sockets_poll(fds, n, timeout, NULL);
+}
+
+static __attribute__((used)) int sockets_wrap_ppoll(struct pollfd *fds, nfds_t n,
+                                                    const struct timespec *timeout,
+                                                    const sigset_t *mask)
+{
+	if (!sockets_poll_is_ours(fds, n))
+		return sockets_real()->ppoll(fds, n, timeout, mask);
+	return is_time(timeout) ? sockets_poll(fds, n, timeout_ms(timeout), mask) : fail(EINVAL);
+}
+
+int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
+{
+	if (room / sizeof(*fds) < n)
+		__chk_fail();
+	return sockets_wrap_poll(fds, n, timeout);
+}
+
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+                size_t room)
+{
+	if (room / sizeof(*fds) < n)
+		__chk_fail();
+	return sockets_wrap_ppoll(fds, n, timeout, mask);
+}
+
+SOCKETS_ALIAS(poll, sockets_wrap_poll);
+SOCKETS_ALIAS(ppoll, sockets_wrap_ppoll);
+
+/* ---- select ---- */
+
+#define READABLE    (POLLIN | POLLRDNORM | POLLHUP | POLLERR)
+#define WRITABLE    (POLLOUT | POLLWRNORM | POLLERR)
+#define EXCEPTIONAL POLLPRI
+
+struct fd_sets {
+	fd_set *in, *out, *except;
+};
+
+static bool is_in(const fd_set *set, int fd)
+{
+	return set && FD_ISSET(fd, set);
+}
+
+static nfds_t to_poll(int n, const struct fd_sets *sets, struct pollfd *fds)
+{
+	nfds_t k = 0;
+
+	for (int fd = 0; fd < n; fd++) {
+		int events = (is_in(sets->in, fd) ? POLLIN : 0) |
+		             (is_in(sets->out, fd) ? POLLOUT : 0) |
+		             (is_in(sets->except, fd) ? POLLPRI : 0);
+
+		if (events)
+			fds[k++] = (struct pollfd){ .fd = fd, .events = (short)events };
+	}
+	return k;
+}
+
+/* Leaves a descriptor in the set if it is to be told. 1: it is. */
+static int tell(fd_set *set, const struct pollfd *p, int bits)
+{
+	if (!is_in(set, p->fd))
+		return 0;
+	if (p->revents & bits)
+		return 1;
+	FD_CLR(p->fd, set);
+	return 0;
+}
+
+static int from_poll(const struct pollfd *fds, nfds_t n, const struct fd_sets *sets)
+{
+	int ret = 0;
+
+	for (nfds_t i = 0; i < n; i++)
+		if (fds[i].revents & POLLNVAL)
+			return fail(EBADF);
+	for (nfds_t i = 0; i < n; i++)
+		ret += tell(sets->in, &fds[i], READABLE) + tell(sets->out, &fds[i], WRITABLE) +
+		       tell(sets->except, &fds[i], EXCEPTIONAL);
+	return ret;
+}
+
+/* Whether any of them may be an rsocket; then they are in @fds, @k of them. */
+static bool select_is_ours(int n, const struct fd_sets *sets, struct pollfd fds[FD_SETSIZE],
+                           nfds_t *k)
+{
+	if (n <= 0 || n > FD_SETSIZE)
+		return false;
+	*k = to_poll(n, sets, fds);
+	return sockets_poll_is_ours(fds, *k);
+}
+
+static int select_these(struct pollfd *fds, nfds_t n, const struct fd_sets *sets,
+                        const struct timespec *timeout, const sigset_t *mask)
+{
+	int ret;
+
+	if (!is_time(timeout))
+		return fail(EINVAL);
+	ret = sockets_poll(fds, n, timeout_ms(timeout), mask);
+	return ret < 0 ? ret : from_poll(fds, n, sets);
+}
+
+int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
+{
+	const struct fd_sets sets = { in, out, except };
+	struct pollfd fds[FD_SETSIZE];
+	struct timespec ts;
+	nfds_t k;
+
+	if (!select_is_ours(n, &sets, fds, &k))
+		return sockets_real()->select(n, in, out, except, timeout);
+	if (timeout)
+		ts = (struct timespec){ .tv_sec = timeout->tv_sec,
+			                .tv_nsec = timeout->tv_usec * 1000 };
+	return select_these(fds, k, &sets, timeout ? &ts : NULL, NULL);
+}
+
+int pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
+            const sigset_t *mask)
+{
+	const struct fd_sets sets = { in, out, except };
+	struct pollfd fds[FD_SETSIZE];
+	nfds_t k;
+
+	if (!select_is_ours(n, &sets, fds, &k))
+		return sockets_real()->pselect(n, in, out, except, timeout, mask);
+	return select_these(fds, k, &sets, timeout, mask);
+}
+
+/* ---- epoll ---- */
+
+int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
+{
+	return sockets_epoll_ctl(set, op, fd, event);
+}
+
+int epoll_pwait(int set, struct epoll_event *events, int n, int timeout, const sigset_t *mask)
+{
+	if (!sockets_is_set(set))
+		return sockets_real()->epoll_pwait(set, events, n, timeout, mask);
+	return sockets_epoll_wait(set, events, n, timeout < 0 ? -1 : timeout * 1000000ll, mask);
+}
+
+int epoll_wait(int set, struct epoll_event *events, int n, int timeout)
+{
+	return epoll_pwait(set, events, n, timeout, NULL);
+}
+
+int epoll_pwait2(int set, struct epoll_event *events, int n, const struct timespec *timeout,
+                 const sigset_t *mask)
+{
+	const int64_t longest = INT64_MAX / 2000000000;
+
+	if (!sockets_is_set(set) && sockets_real()->epoll_pwait2)
+		return sockets_real()->epoll_pwait2(set, events, n, timeout, mask);
+	if (!is_time(timeout))
+		return fail(EINVAL);
+	if (!sockets_is_set(set))
+		return sockets_real()->epoll_pwait(set, events, n, timeout_ms(timeout), mask);
+	if (!timeout || timeout->tv_sec > longest)
+		return sockets_epoll_wait(set, events, n, -1, mask);
+	return sockets_epoll_wait(set, events, n, timeout->tv_sec * 1000000000ll + timeout->tv_nsec,
+	                          mask);
+}
