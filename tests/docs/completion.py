@@ -57,6 +57,7 @@ CASES = [
     ("umbel exec ", ["h1", "h2", "h3", "--"]),
     ("umbel exec --all -- ibv_devi", ["ibv_devices", "ibv_devinfo"]),
     ("umbel exec --al", ["--all"]),
+    ("umbel exec --so", ["--sockets"]),
     ("umbel exec --net ", ["host"]),
     ("umbel env h", ["h1", "h2", "h3"]),
     ("umbel rsh h", ["h1", "h2", "h3"]),

@@ -107,6 +107,20 @@ static int set_sysfs(const char *lib)
 #endif
 }
 
+int cli_environ_add_sockets(void)
+{
+	char bin[PATH_MAX], lib[PATH_MAX], path[PATH_MAX + 32];
+
+	if (find_dirs(bin, lib))
+		return CLI_FAILED;
+	snprintf(path, sizeof(path), "%s/libumbel-sockets.so", lib);
+	if (access(path, R_OK) || strpbrk(path, " :") || prepend("LD_PRELOAD", path)) {
+		base_log("'%s' cannot be preloaded", path);
+		return CLI_FAILED;
+	}
+	return 0;
+}
+
 #ifdef UMBEL_SANITIZER_PRELOAD
 /* Our libraries are instrumented and the program is not, so the sanitizers' runtime must be loaded
  * first. The program's own leaks are not reported. */

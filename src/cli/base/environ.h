@@ -16,6 +16,9 @@ int cli_check_host(const char *name, const char *host);
  * on all of them. 0 or CLI_FAILED. */
 int cli_environ_set(const char *fabric, const char *host);
 
+/* Has the program's TCP sockets be rsockets; before cli_environ_set(). 0 or CLI_FAILED. */
+int cli_environ_add_sockets(void);
+
 /* If the host has a network of its own, takes this process there: to its namespaces. @must: it is
  * an error if it has none. 0, or the exit status. */
 int cli_enter_host(const char *fabric, const char *host, bool must);

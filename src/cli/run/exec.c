@@ -30,6 +30,7 @@ static const char help_end[] =
 struct options {
 	const char *name;
 	bool stay; /* on the network that umbel runs on */
+	bool sockets;
 	bool all;
 	long jobs; /* 0: not given */
 };
@@ -45,6 +46,8 @@ static const struct cli_option options[] = {
 	{ CLI_NAME_LINE, CLI_TEXT(struct options, name) },
 	{ "      --net host    keep the network, and host name, that umbel runs on\n",
 	  CLI_STORE(store_net, struct options, stay) },
+	{ "      --sockets     its TCP connections to addresses of the fabric are rsockets\n",
+	  CLI_FLAG(struct options, sockets) },
 	{ "      --all         on each host\n", CLI_FLAG(struct options, all) },
 	{ "      --jobs N      with --all: on so many hosts at once (default: 32)\n",
 	  CLI_NUMBER(struct options, jobs, 1, CLI_MOST_JOBS) },
@@ -74,6 +77,8 @@ static int exec_execute(const struct cli_command *self, void *from, int argc, ch
 		return cli_usage_error(self, "either --all or a host, not '%s' too", host);
 	if (o->jobs && !o->all)
 		return cli_usage_error(self, "--jobs goes with --all");
+	if (o->sockets && cli_environ_add_sockets())
+		return CLI_FAILED;
 	if (o->all)
 		return exec_on_all(o, argv + dashes + 1);
 	ret = cli_check_host(name, host);
