@@ -273,6 +273,8 @@ static void settle(struct sockets_watch *w)
 {
 	if (!w->is_hot || !(w->set->n_sleepers || w->set->is_exposed))
 		return;
+	/* who sleeps by poll() does not look whether it is for the program */
+	w->is_fired |= w->set->is_exposed;
 	if (look(w, true))
 		kick(w->set);
 	else

@@ -57,7 +57,7 @@ struct sockets_socket {
 	bool listens;                 /* so it was told */
 	bool is_used;                 /* it listens, and was asked for connections */
 	int backlog;                  /* of one that listens */
-	struct sockaddr_storage name; /* likewise: its own */
+	struct sockaddr_storage name; /* likewise: its own; before, what it was bound to */
 	socklen_t name_bytes;
 	int rcvbuf, sndbuf;        /* what the program wants; 0: it did not say */
 	atomic_int rcv_ms, snd_ms; /* SO_RCVTIMEO, SO_SNDTIMEO; 0: none */

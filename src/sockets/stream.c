@@ -189,6 +189,8 @@ int sockets_bind(struct sockets_socket *s, int fd, const struct sockaddr *addr, 
 	if (rs < 0)
 		return leave_to_kernel(s);
 	if (!SOCKETS_INSIDE(rbind(rs, addr, bytes))) {
+		s->name_bytes = bytes < sizeof(s->name) ? bytes : sizeof(s->name);
+		memcpy(&s->name, addr, s->name_bytes);
 		become(s, rs);
 		return 0;
 	}
@@ -201,16 +203,14 @@ int sockets_bind(struct sockets_socket *s, int fd, const struct sockaddr *addr, 
 /* One that was bound to any address is to go where the fabric does not lead. */
 static int back_to_kernel(struct sockets_socket *s, int fd)
 {
-	struct sockaddr_storage name;
-	socklen_t bytes = sizeof(name);
 	int rs = s->rs;
 
-	if (SOCKETS_INSIDE(rgetsockname(rs, (struct sockaddr *)&name, &bytes)))
-		return -1;
 	sockets_epoll_leave(s, true);
 	s->rs = -1;
 	SOCKETS_INSIDE(rclose(rs));
-	return sockets_real()->bind(fd, (struct sockaddr *)&name, bytes) ? -1 : leave_to_kernel(s);
+	if (sockets_real()->bind(fd, (struct sockaddr *)&s->name, s->name_bytes))
+		return -1;
+	return leave_to_kernel(s);
 }
 
 static bool is_connected(const struct sockets_socket *s)

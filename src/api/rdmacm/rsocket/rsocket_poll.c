@@ -217,8 +217,10 @@ int umbel_rsocket_look(int fd, unsigned flags, struct umbel_rsocket_look *out)
 	pthread_mutex_lock(&rs->lock);
 	if (flags & UMBEL_RSOCKET_FIRED)
 		rsocket_drain(rs);
-	if (flags & UMBEL_RSOCKET_ARM)
+	if (flags & UMBEL_RSOCKET_ARM) {
+		rs->type->events(rs); /* what there is already is no news when it is armed */
 		rs->type->arm(rs);
+	}
 	out->events = rs->type->events(rs);
 	out->news = rs->news;
 	out->readable = rs->type == &rsocket_stream_type ? rsocket_stream(rs)->in.readable : 0;

@@ -1,0 +1,996 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * TCP sockets that are rsockets (`umbel exec --sockets`): what epoll_ctl(2), epoll_wait(2) and
+ * other calls do with them, as with the kernel's. It knows nothing of RDMA, and runs on h1, mostly
+ * by itself; connections are between its own sockets at 10.0.0.1.
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LONG_MS 60000
+#define SOON_MS 50 /* in which nothing is to happen */
+#define BULK    65536
+
+#define assert_fails(call, error)               \
+	do {                                    \
+		errno = 0;                      \
+		assert_int_equal((call), -1);   \
+		assert_int_equal(errno, error); \
+	} while (0)
+
+/* ---- sockets ---- */
+
+static struct sockaddr_in address(const char *text, int port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+
+	inet_pton(AF_INET, text, &a.sin_addr);
+	return a;
+}
+
+static struct sockaddr_in name_of(int fd)
+{
+	struct sockaddr_in a;
+	socklen_t bytes = sizeof(a);
+
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &bytes), 0);
+	assert_int_equal(bytes, sizeof(a));
+	return a;
+}
+
+/* Past our functions: what the kernel says. */
+static bool is_tcp(int fd)
+{
+	struct sockaddr_in a;
+	socklen_t bytes = sizeof(a);
+
+	return !syscall(SYS_getsockname, fd, &a, &bytes) && a.sin_port;
+}
+
+static int tcp(int flags)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | flags, 0);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static int listener(const char *at)
+{
+	struct sockaddr_in a = address(at, 0);
+	int fd = tcp(SOCK_NONBLOCK);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 128), 0);
+	return fd;
+}
+
+static void wait_for(int fd, short events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	assert_int_equal(poll(&p, 1, LONG_MS), 1);
+	assert_true(p.revents & events);
+}
+
+/* Neither blocks. @end[0]: that which was accepted. */
+static void connect_pair(int from, int end[2])
+{
+	struct sockaddr_in a = name_of(from);
+	int error = -1;
+	socklen_t bytes = sizeof(error);
+
+	a.sin_addr.s_addr = a.sin_addr.s_addr ? a.sin_addr.s_addr : inet_addr("10.0.0.1");
+	end[1] = tcp(SOCK_NONBLOCK | SOCK_CLOEXEC);
+	assert_fails(connect(end[1], (struct sockaddr *)&a, sizeof(a)), EINPROGRESS);
+	for (end[0] = -1; end[0] < 0;) {
+		struct pollfd p[] = { { .fd = from, .events = POLLIN },
+			              { .fd = end[1], .events = POLLPRI } };
+
+		assert_true(poll(p, 2, LONG_MS) >= 0);
+		end[0] = accept4(from, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		assert_true(end[0] >= 0 || errno == EAGAIN);
+	}
+	wait_for(end[1], POLLOUT);
+	assert_int_equal(getsockopt(end[1], SOL_SOCKET, SO_ERROR, &error, &bytes), 0);
+	assert_int_equal(error, 0);
+}
+
+static void make_pair(int end[2])
+{
+	int from = listener("10.0.0.1");
+
+	connect_pair(from, end);
+	assert_int_equal(close(from), 0);
+	assert_false(is_tcp(end[0]) || is_tcp(end[1]));
+}
+
+static void close_pair(const int end[2])
+{
+	assert_int_equal(close(end[0]), 0);
+	assert_int_equal(close(end[1]), 0);
+}
+
+static void say(int fd, const char *text)
+{
+	assert_int_equal(send(fd, text, strlen(text), 0), strlen(text));
+}
+
+static void hear(int fd, const char *text)
+{
+	char got[64] = "";
+
+	wait_for(fd, POLLIN);
+	assert_int_equal(recv(fd, got, sizeof(got) - 1, 0), strlen(text));
+	assert_string_equal(got, text);
+}
+
+/* Until there is no room. How much. */
+static size_t fill(int fd)
+{
+	static char bulk[BULK];
+	size_t sum = 0;
+	ssize_t n;
+
+	while ((n = send(fd, bulk, sizeof(bulk), MSG_NOSIGNAL)) > 0)
+		sum += (size_t)n;
+	assert_int_equal(errno, EAGAIN);
+	return sum;
+}
+
+static size_t empty(int fd)
+{
+	static char bulk[BULK];
+	size_t sum = 0;
+	ssize_t n;
+
+	while ((n = recv(fd, bulk, sizeof(bulk), 0)) > 0)
+		sum += (size_t)n;
+	return sum;
+}
+
+/* ---- sets ---- */
+
+static int set_of(int fd, uint32_t events)
+{
+	struct epoll_event e = { .events = events, .data.fd = fd };
+	int set = epoll_create1(EPOLL_CLOEXEC);
+
+	assert_true(set >= 0);
+	assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, fd, &e), 0);
+	return set;
+}
+
+static void modify(int set, int fd, uint32_t events)
+{
+	struct epoll_event e = { .events = events, .data.fd = fd };
+
+	assert_int_equal(epoll_ctl(set, EPOLL_CTL_MOD, fd, &e), 0);
+}
+
+/* The events of @fd, which alone has any. */
+static uint32_t next_of(int set, int fd)
+{
+	struct epoll_event e[4];
+
+	assert_int_equal(epoll_wait(set, e, 4, LONG_MS), 1);
+	assert_int_equal(e[0].data.fd, fd);
+	return e[0].events;
+}
+
+static void expect_quiet(int set)
+{
+	struct epoll_event e[4];
+
+	assert_int_equal(epoll_wait(set, e, 4, 0), 0);
+	assert_int_equal(epoll_wait(set, e, 4, SOON_MS), 0);
+}
+
+static void level_is_told_until_it_is_read(void **state)
+{
+	int end[2], set;
+
+	(void)state;
+	make_pair(end);
+	set = set_of(end[0], EPOLLIN);
+	expect_quiet(set);
+	say(end[1], "abcd");
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(next_of(set, end[0]), EPOLLIN);
+	hear(end[0], "abcd");
+	expect_quiet(set);
+	modify(set, end[0], EPOLLOUT);
+	assert_int_equal(next_of(set, end[0]), EPOLLOUT);
+	close_pair(end);
+	expect_quiet(set);
+	close(set);
+}
+
+static void edge_is_told_once(void **state)
+{
+	char two[2];
+	int end[2], set;
+
+	(void)state;
+	make_pair(end);
+	set = set_of(end[0], EPOLLIN | EPOLLET);
+	say(end[1], "abcd");
+	assert_int_equal(next_of(set, end[0]), EPOLLIN);
+	expect_quiet(set);
+	assert_int_equal(recv(end[0], two, 2, 0), 2); /* some are left */
+	expect_quiet(set);
+	say(end[1], "ef"); /* more come */
+	assert_int_equal(next_of(set, end[0]), EPOLLIN);
+	expect_quiet(set);
+	hear(end[0], "cdef"); /* less than there was room for: none are left */
+	say(end[1], "gh");
+	assert_int_equal(next_of(set, end[0]), EPOLLIN);
+	hear(end[0], "gh");
+	assert_fails(recv(end[0], two, 2, 0), EAGAIN);
+	expect_quiet(set);
+	modify(set, end[0], EPOLLOUT | EPOLLET);
+	assert_int_equal(next_of(set, end[0]), EPOLLOUT);
+	expect_quiet(set);
+	modify(set, end[0], EPOLLOUT | EPOLLET); /* says it again */
+	assert_int_equal(next_of(set, end[0]), EPOLLOUT);
+	close_pair(end);
+	close(set);
+}
+
+static void edge_of_room_comes_when_the_peer_has_read(void **state)
+{
+	int end[2], set;
+	size_t sum, got = 0;
+
+	(void)state;
+	make_pair(end);
+	set = set_of(end[0], EPOLLOUT | EPOLLET);
+	assert_int_equal(next_of(set, end[0]), EPOLLOUT);
+	sum = fill(end[0]);
+	expect_quiet(set);
+	while (got < sum) {
+		wait_for(end[1], POLLIN);
+		got += empty(end[1]);
+	}
+	assert_int_equal(got, sum);
+	assert_int_equal(next_of(set, end[0]), EPOLLOUT);
+	expect_quiet(set);
+	assert_true(fill(end[0]) > 0);
+	close_pair(end);
+	close(set);
+}
+
+static void oneshot_is_told_once_until_it_is_modified(void **state)
+{
+	int end[2], set;
+
+	(void)state;
+	make_pair(end);
+	set = set_of(end[0], EPOLLIN | EPOLLONESHOT);
+	say(end[1], "ab");
+	assert_int_equal(next_of(set, end[0]), EPOLLIN);
+	say(end[1], "cd");
+	expect_quiet(set);
+	modify(set, end[0], EPOLLIN | EPOLLONESHOT);
+	assert_int_equal(next_of(set, end[0]), EPOLLIN);
+	close(end[1]); /* not even that */
+	expect_quiet(set);
+	modify(set, end[0], EPOLLIN | EPOLLRDHUP);
+	assert_true(next_of(set, end[0]) & EPOLLRDHUP);
+	close(end[0]);
+	close(set);
+}
+
+static void errors_are_those_of_epoll_ctl(void **state)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	int end[2], set, pipes[2];
+
+	(void)state;
+	make_pair(end);
+	assert_int_equal(pipe(pipes), 0);
+	set = set_of(end[0], EPOLLIN);
+	assert_fails(epoll_ctl(set, EPOLL_CTL_ADD, end[0], &e), EEXIST);
+	assert_fails(epoll_ctl(set, EPOLL_CTL_MOD, end[1], &e), ENOENT);
+	assert_fails(epoll_ctl(set, EPOLL_CTL_DEL, end[1], NULL), ENOENT);
+	assert_fails(epoll_ctl(set, 77, end[0], &e), EINVAL);
+	assert_fails(epoll_ctl(set, EPOLL_CTL_ADD, end[1], NULL), EFAULT);
+	assert_fails(epoll_ctl(set, EPOLL_CTL_ADD, set, &e), EINVAL);
+	assert_fails(epoll_ctl(pipes[0], EPOLL_CTL_ADD, end[1], &e), EINVAL);
+	assert_fails(epoll_ctl(pipes[0], EPOLL_CTL_DEL, end[1], NULL), EINVAL);
+	assert_fails(epoll_ctl(end[0], EPOLL_CTL_ADD, end[1], &e), EINVAL);
+	assert_fails(epoll_ctl(-1, EPOLL_CTL_ADD, end[1], &e), EBADF);
+	assert_fails(epoll_ctl(9999, EPOLL_CTL_ADD, end[1], &e), EBADF);
+	assert_fails(epoll_wait(set, &e, 0, 0), EINVAL);
+	assert_fails(epoll_wait(end[0], &e, 1, 0), EINVAL);
+	assert_int_equal(epoll_ctl(set, EPOLL_CTL_DEL, end[0], NULL), 0);
+	assert_fails(epoll_ctl(set, EPOLL_CTL_MOD, end[0], &e), ENOENT);
+	close_pair(end);
+	assert_fails(epoll_ctl(set, EPOLL_CTL_ADD, end[0], &e), EBADF);
+	assert_fails(epoll_ctl(set, EPOLL_CTL_MOD, end[0], &e), EBADF);
+	close(set);
+	assert_fails(epoll_wait(set, &e, 1, 0), EBADF);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* ---- descriptors ---- */
+
+static void a_closed_one_is_gone_unless_it_was_duplicated(void **state)
+{
+	int end[2], set, other;
+
+	(void)state;
+	make_pair(end);
+	set = set_of(end[0], EPOLLIN);
+	say(end[1], "ab");
+	other = dup(end[0]);
+	assert_true(other >= 0);
+	assert_int_equal(close(end[0]), 0);
+	assert_int_equal(next_of(set, end[0]), EPOLLIN); /* by its old number, as epoll(7) says */
+	hear(other, "ab");
+	say(other, "cd");
+	hear(end[1], "cd");
+	assert_int_equal(close(other), 0);
+	expect_quiet(set);
+	assert_int_equal(recv(end[1], &other, 1, 0), 0);
+	close(end[1]);
+	close(set);
+}
+
+static void both_numbers_of_one_may_be_in_a_set(void **state)
+{
+	struct epoll_event e[4];
+	int end[2], set, other;
+
+	(void)state;
+	make_pair(end);
+	set = set_of(end[0], EPOLLIN);
+	other = fcntl(end[0], F_DUPFD_CLOEXEC, 100);
+	assert_true(other >= 100);
+	e[0] = (struct epoll_event){ .events = EPOLLIN, .data.fd = other };
+	assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, other, e), 0);
+	say(end[1], "ab");
+	for (int n = 0; n < 2;)
+		n = epoll_wait(set, e, 4, LONG_MS);
+	assert_int_not_equal(e[0].data.fd, e[1].data.fd);
+	assert_int_equal(epoll_ctl(set, EPOLL_CTL_DEL, end[0], NULL), 0);
+	assert_int_equal(next_of(set, other), EPOLLIN);
+	close(other);
+	close_pair(end);
+	close(set);
+}
+
+static void dup2_closes_what_was_there(void **state)
+{
+	int end[2], pipes[2];
+	char byte;
+
+	(void)state;
+	make_pair(end);
+	assert_int_equal(pipe(pipes), 0);
+	assert_fails(dup2(9999, end[0]), EBADF); /* leaves it as it is */
+	say(end[0], "x");
+	hear(end[1], "x");
+	assert_int_equal(dup2(pipes[1], end[0]), end[0]);
+	wait_for(end[1], POLLIN);
+	assert_int_equal(recv(end[1], &byte, 1, 0), 0);
+	assert_int_equal(write(end[0], "y", 1), 1);
+	assert_int_equal(read(pipes[0], &byte, 1), 1);
+	assert_int_equal(dup2(end[1], end[0]), end[0]);
+	assert_int_equal(recv(end[0], &byte, 1, 0), 0);
+	close_pair(end);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+static void a_child_of_vfork_closes_nothing_of_ours(void **state)
+{
+	int end[2], status;
+	pid_t pid;
+
+	(void)state;
+	make_pair(end);
+	pid = vfork();
+	if (!pid) {
+		close(end[0]);
+		dup2(0, end[1]);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	say(end[0], "there");
+	hear(end[1], "there");
+	close_pair(end);
+}
+
+/* ---- what else is waited for ---- */
+
+static void descriptors_of_all_kinds_are_in_one_set(void **state)
+{
+	const struct itimerspec soon = { .it_value = { .tv_nsec = 1000000 } };
+	struct epoll_event e[8];
+	int end[2], pipes[2], unix_end[2], timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+	int event = eventfd(0, 0), set, all[5], n = 0;
+	bool told[5] = { false };
+
+	(void)state;
+	make_pair(end);
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, unix_end), 0);
+	memcpy(all, (int[]){ pipes[0], unix_end[0], timer, event, end[0] }, sizeof(all));
+	set = set_of(end[1], EPOLLIN); /* is silent */
+	for (int i = 0; i < 5; i++) {
+		e[0] = (struct epoll_event){ .events = EPOLLIN, .data.u64 = (uint64_t)i << 40 };
+		assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, all[i], e), 0);
+	}
+	expect_quiet(set);
+	timerfd_settime(timer, 0, &soon, NULL);
+	assert_int_equal(epoll_wait(set, e, 8, LONG_MS), 1);
+	assert_int_equal(e[0].data.u64, 2ull << 40);
+	assert_int_equal(write(pipes[1], "a", 1), 1);
+	assert_int_equal(write(unix_end[1], "a", 1), 1);
+	assert_int_equal(eventfd_write(event, 1), 0);
+	say(end[1], "a");
+	for (int turns = 0; n < 5 && turns < 1000; turns++) {
+		/* with room for one, each has its turn */
+		assert_int_equal(epoll_wait(set, e, 1, LONG_MS), 1);
+		n += !told[e[0].data.u64 >> 40];
+		told[e[0].data.u64 >> 40] = true;
+	}
+	assert_int_equal(n, 5);
+	close_pair(end);
+	close_pair(pipes);
+	close_pair(unix_end);
+	close(timer);
+	close(event);
+	close(set);
+}
+
+static void a_set_is_polled_itself(void **state)
+{
+	int end[2], set, outer;
+	struct pollfd p;
+
+	(void)state;
+	make_pair(end);
+	set = set_of(end[0], EPOLLIN);
+	outer = set_of(set, EPOLLIN);
+	p = (struct pollfd){ .fd = set, .events = POLLIN };
+	expect_quiet(set); /* what connecting has left behind is nothing for us */
+	assert_int_equal(poll(&p, 1, 0), 0);
+	expect_quiet(outer);
+	say(end[1], "ab");
+	assert_int_equal(poll(&p, 1, LONG_MS), 1);
+	assert_int_equal(next_of(outer, set), EPOLLIN);
+	assert_int_equal(next_of(set, end[0]), EPOLLIN);
+	assert_int_equal(poll(&p, 1, LONG_MS), 1);
+	hear(end[0], "ab");
+	expect_quiet(set);
+	close_pair(end);
+	close(outer);
+	close(set);
+}
+
+static void select_has_rsockets_and_others(void **state)
+{
+	struct timeval t = { .tv_usec = 1000 };
+	int end[2], pipes[2];
+	fd_set in, out;
+
+	(void)state;
+	make_pair(end);
+	assert_int_equal(pipe(pipes), 0);
+	FD_ZERO(&in);
+	FD_SET(end[0], &in);
+	FD_SET(pipes[0], &in);
+	out = in;
+	assert_int_equal(select(FD_SETSIZE, &in, NULL, NULL, &t), 0);
+	say(end[1], "ab");
+	wait_for(end[0], POLLIN);
+	in = out;
+	FD_CLR(pipes[0], &out);
+	assert_int_equal(select(FD_SETSIZE, &in, &out, NULL, NULL), 2);
+	assert_true(FD_ISSET(end[0], &in) && FD_ISSET(end[0], &out));
+	assert_false(FD_ISSET(pipes[0], &in));
+	close_pair(pipes);
+	close_pair(end);
+}
+
+static void on_signal(int signo)
+{
+	(void)signo;
+}
+
+static void a_signal_that_the_mask_lets_through_ends_the_wait(void **state)
+{
+	struct sigaction action = { .sa_handler = on_signal }, before;
+	sigset_t blocked, none;
+	struct epoll_event e;
+	struct pollfd p;
+	int end[2], set;
+
+	(void)state;
+	make_pair(end);
+	set = set_of(end[0], EPOLLIN);
+	sigaction(SIGUSR1, &action, &before);
+	sigemptyset(&none);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	p = (struct pollfd){ .fd = end[0], .events = POLLIN };
+	raise(SIGUSR1); /* it waits */
+	assert_int_equal(poll(&p, 1, SOON_MS), 0);
+	assert_fails(ppoll(&p, 1, NULL, &none), EINTR);
+	raise(SIGUSR1);
+	assert_int_equal(epoll_wait(set, &e, 1, SOON_MS), 0);
+	assert_fails(epoll_pwait(set, &e, 1, LONG_MS, &none), EINTR);
+	sigprocmask(SIG_UNBLOCK, &blocked, NULL);
+	sigaction(SIGUSR1, &before, NULL);
+	close_pair(end);
+	close(set);
+}
+
+/* ---- threads ---- */
+
+struct sleeper {
+	int set, fd;
+	uint32_t events;
+};
+
+static void *sleep_on_set(void *arg)
+{
+	struct sleeper *s = arg;
+
+	s->events = next_of(s->set, s->fd);
+	return NULL;
+}
+
+static void *receive_one(void *arg)
+{
+	char byte;
+
+	wait_for(*(int *)arg, POLLIN);
+	assert_int_equal(recv(*(int *)arg, &byte, 1, 0), 1);
+	return NULL;
+}
+
+static void a_thread_sleeps_while_others_make_calls(void **state)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	int end[2], other[2];
+	pthread_t thread, reader;
+	struct sleeper s;
+
+	(void)state;
+	for (int i = 0; i < 30; i++) {
+		make_pair(end);
+		make_pair(other);
+		s = (struct sleeper){ .set = set_of(other[0], EPOLLIN), .fd = end[0] };
+		e.data.fd = end[0];
+		pthread_create(&thread, NULL, sleep_on_set, &s);
+		assert_int_equal(epoll_ctl(s.set, EPOLL_CTL_ADD, end[0], &e), 0);
+		/* another thread takes what would have woken it */
+		pthread_create(&reader, NULL, receive_one, &other[1]);
+		say(other[0], "x");
+		pthread_join(reader, NULL);
+		assert_fails(recv(end[0], &e, 1, 0), EAGAIN);
+		say(end[1], "ab");
+		pthread_join(thread, NULL);
+		assert_int_equal(s.events, EPOLLIN);
+		close(s.set);
+		close_pair(end);
+		close_pair(other);
+	}
+}
+
+/* ---- fork ---- */
+
+static void expect_child(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void connections_stay_the_parents(void **state)
+{
+	int end[2], set;
+	pid_t pid;
+
+	(void)state;
+	make_pair(end);
+	set = set_of(end[0], EPOLLIN);
+	pid = fork();
+	if (!pid) {
+		struct epoll_event e;
+		char byte;
+
+		/* nothing of it reaches the parent */
+		if (send(end[0], "x", 1, MSG_NOSIGNAL) >= 0 || recv(end[0], &byte, 1, 0) >= 0 ||
+		    epoll_wait(set, &e, 1, 0))
+			_exit(1);
+		_exit(close(end[0]) || close(end[1]) || close(set));
+	}
+	expect_child(pid);
+	say(end[1], "ab");
+	assert_int_equal(next_of(set, end[0]), EPOLLIN);
+	hear(end[0], "ab");
+	close_pair(end);
+	close(set);
+}
+
+static void a_child_serves_where_the_parent_listened(void **state)
+{
+	int from = listener("10.0.0.1"), end[2], set;
+	struct sockaddr_in a = name_of(from);
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid) {
+		set = set_of(from, EPOLLIN);
+		if (next_of(set, from) != EPOLLIN)
+			_exit(1);
+		end[0] = accept(from, NULL, NULL);
+		say(end[0], "child");
+		hear(end[0], "parent");
+		_exit(0);
+	}
+	do {
+		end[1] = tcp(0);
+		end[0] = connect(end[1], (struct sockaddr *)&a, sizeof(a));
+		if (!end[0])
+			break;
+		assert_int_equal(errno, ECONNREFUSED); /* the child does not listen yet */
+		close(end[1]);
+	} while (1);
+	hear(end[1], "child");
+	say(end[1], "parent");
+	expect_child(pid);
+	assert_int_equal(ntohs(name_of(from).sin_port), ntohs(a.sin_port));
+	close(end[1]);
+	set = set_of(from, EPOLLIN); /* the child has ended: it is ours now */
+	connect_pair(from, end);
+	close_pair(end);
+	close(set);
+	close(from);
+}
+
+/* ---- peers ---- */
+
+/* A child that connects to @a and then does nothing. */
+static pid_t start_peer(struct sockaddr_in a)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		int fd = tcp(0);
+
+		if (connect(fd, (struct sockaddr *)&a, sizeof(a)))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+static int accept_peer(int from)
+{
+	int fd;
+
+	wait_for(from, POLLIN);
+	fd = accept4(from, NULL, NULL, SOCK_NONBLOCK);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void a_peer_that_is_stopped_gives_no_room_and_one_that_dies_ends(void **state)
+{
+	int from = listener("10.0.0.1"), fd, set, status;
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	pid = start_peer(name_of(from));
+	fd = accept_peer(from);
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	set = set_of(fd, EPOLLIN | EPOLLRDHUP);
+	assert_true(fill(fd) > 0);
+	expect_quiet(set);
+	modify(set, fd, EPOLLOUT);
+	expect_quiet(set);
+	modify(set, fd, EPOLLIN | EPOLLRDHUP);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(next_of(set, fd) & EPOLLIN);
+	assert_true(recv(fd, &byte, 1, 0) <= 0);
+	assert_true(send(fd, "x", 1, MSG_NOSIGNAL) < 0);
+	close(fd);
+	expect_quiet(set);
+	close(set);
+	close(from);
+}
+
+static void an_end_shows(void **state)
+{
+	int end[2], set;
+	char byte;
+
+	(void)state;
+	make_pair(end);
+	set = set_of(end[0], EPOLLIN | EPOLLRDHUP | EPOLLET);
+	say(end[1], "ab");
+	assert_int_equal(next_of(set, end[0]), EPOLLIN);
+	assert_int_equal(shutdown(end[1], SHUT_WR), 0);
+	assert_int_equal(next_of(set, end[0]), EPOLLIN | EPOLLRDHUP);
+	expect_quiet(set);
+	hear(end[0], "ab");
+	assert_int_equal(recv(end[0], &byte, 1, 0), 0);
+	say(end[0], "cd"); /* the other direction goes on */
+	hear(end[1], "cd");
+	close(end[1]);
+	assert_true(next_of(set, end[0]) & EPOLLHUP);
+	close(end[0]);
+	close(set);
+}
+
+/* ---- connecting ---- */
+
+static void names_are_known_before_anything_else(void **state)
+{
+	struct sockaddr_in a;
+	socklen_t bytes = sizeof(a);
+	int fd = tcp(0);
+
+	(void)state;
+	assert_int_equal(name_of(fd).sin_port, 0);
+	assert_fails(getpeername(fd, (struct sockaddr *)&a, &bytes), ENOTCONN);
+	assert_fails(recv(fd, &a, 1, 0), ENOTCONN);
+	close(fd);
+}
+
+static void other_addresses_are_left_to_tcp(void **state)
+{
+	struct sockaddr_in any = address("0.0.0.0", 0), a;
+	int from = listener("127.0.0.1"), to = tcp(0), set = set_of(to, EPOLLOUT | EPOLLET), end;
+
+	(void)state;
+	a = name_of(from);
+	assert_true(is_tcp(from));
+	assert_int_equal(bind(to, (struct sockaddr *)&any, sizeof(any)), 0); /* not known yet */
+	assert_false(is_tcp(to));
+	assert_int_equal(connect(to, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_true(is_tcp(to));
+	end = accept_peer(from);
+	assert_true(next_of(set, to) & EPOLLOUT);
+	say(to, "tcp");
+	hear(end, "tcp");
+	close(from);
+	close(to);
+	close(end);
+	close(set);
+}
+
+static void one_may_be_in_a_set_before_it_connects(void **state)
+{
+	int from = listener("0.0.0.0"), to = tcp(SOCK_NONBLOCK), end, set;
+	struct sockaddr_in a = address("10.0.0.1", ntohs(name_of(from).sin_port));
+	struct epoll_event e;
+	bool told = false;
+
+	(void)state;
+	set = set_of(to, EPOLLOUT | EPOLLIN | EPOLLET);
+	while (epoll_wait(set, &e, 1, 0) > 0)
+		; /* what the kernel says of one that is not connected */
+	assert_fails(connect(to, (struct sockaddr *)&a, sizeof(a)), EINPROGRESS);
+	assert_fails(connect(to, (struct sockaddr *)&a, sizeof(a)), EALREADY);
+	do {
+		/* connecting goes on while it is waited for, too */
+		struct pollfd p[] = { { .fd = from, .events = POLLIN },
+			              { .fd = set, .events = POLLIN } };
+
+		assert_true(poll(p, 2, LONG_MS) > 0);
+		told |= epoll_wait(set, &e, 1, 0) == 1 && e.events == EPOLLOUT;
+		end = accept(from, NULL, NULL);
+	} while (end < 0);
+	assert_true(told || next_of(set, to) == EPOLLOUT);
+	assert_fails(connect(to, (struct sockaddr *)&a, sizeof(a)), EISCONN);
+	say(end, "ab");
+	assert_int_equal(next_of(set, to), EPOLLOUT | EPOLLIN);
+	close(from);
+	close(to);
+	close(end);
+	close(set);
+}
+
+static void a_refusal_is_told(void **state)
+{
+	struct sockaddr_in a = address("10.0.0.1", 1);
+	int to = tcp(SOCK_NONBLOCK), set, error = 0;
+	socklen_t bytes = sizeof(error);
+
+	(void)state;
+	assert_fails(connect(to, (struct sockaddr *)&a, sizeof(a)), EINPROGRESS);
+	set = set_of(to, EPOLLOUT);
+	assert_true(next_of(set, to) & EPOLLERR);
+	assert_int_equal(getsockopt(to, SOL_SOCKET, SO_ERROR, &error, &bytes), 0);
+	assert_int_equal(error, ECONNREFUSED);
+	close(to);
+	close(set);
+}
+
+static void two_cannot_listen_at_one_address(void **state)
+{
+	int from = listener("10.0.0.1"), to = tcp(0);
+	struct sockaddr_in a = name_of(from);
+
+	(void)state;
+	assert_fails(bind(to, (struct sockaddr *)&a, sizeof(a)), EADDRINUSE);
+	close(from);
+	assert_int_equal(bind(to, (struct sockaddr *)&a, sizeof(a)), 0);
+	close(to);
+}
+
+/* ---- bytes ---- */
+
+static void a_file_is_sent_as_it_is(void **state)
+{
+	enum { SIZE = 400000 };
+	static char file[SIZE], got[SIZE + 1];
+	size_t sent = 0, n = 0;
+	int end[2], from = fileno(tmpfile()), readable = -1;
+	off_t at = 0;
+	ssize_t part;
+
+	(void)state;
+	make_pair(end);
+	for (int i = 0; i < SIZE; i++)
+		file[i] = (char)(i * 7 + i / 251);
+	assert_int_equal(write(from, file, SIZE), SIZE);
+	assert_int_equal(lseek(from, 1000, SEEK_SET), 1000);
+	while (n < SIZE) {
+		if (sent < SIZE) {
+			part = sendfile(end[0], from, &at, SIZE - sent);
+			sent += part > 0 ? (size_t)part : 0;
+			assert_int_equal(at, sent);
+			assert_true(part > 0 || errno == EAGAIN);
+		}
+		wait_for(end[1], POLLIN);
+		assert_int_equal(ioctl(end[1], FIONREAD, &readable), 0);
+		part = recv(end[1], got + n, sizeof(got) - n, 0);
+		assert_true(part >= readable && readable > 0);
+		n += (size_t)part;
+	}
+	assert_memory_equal(file, got, SIZE);
+	assert_int_equal(lseek(from, 0, SEEK_CUR), 1000); /* as it was */
+	assert_int_equal(sendfile(end[0], from, NULL, 10), 10);
+	assert_int_equal(lseek(from, 0, SEEK_CUR), 1010);
+	assert_int_equal(sendfile(end[0], from, &(off_t){ SIZE }, 10), 0);
+	close(from);
+	close_pair(end);
+}
+
+static void a_time_limit_ends_a_call(void **state)
+{
+	const struct timeval t = { .tv_usec = 20000 };
+	int end[2];
+	char byte;
+
+	(void)state;
+	make_pair(end);
+	assert_int_equal(fcntl(end[0], F_SETFL, 0), 0);
+	assert_int_equal(fcntl(end[0], F_GETFL) & O_NONBLOCK, 0);
+	assert_int_equal(setsockopt(end[0], SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t)), 0);
+	assert_fails(recv(end[0], &byte, 1, 0), EAGAIN);
+	say(end[1], "a");
+	assert_int_equal(read(end[0], &byte, 1), 1);
+	close_pair(end);
+}
+
+/* ---- many ---- */
+
+static void two_hundred_connections_are_in_one_set(void **state)
+{
+	enum { MANY = 200, ROUNDS = 5 };
+	struct rlimit limit;
+	struct epoll_event e[64];
+	int from = listener("10.0.0.1"), set = set_of(from, EPOLLIN), end[MANY][2], left, n;
+	static bool told[65536];
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_max < 8192 ? limit.rlim_max : 8192;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int i = 0; i < MANY; i++) {
+		connect_pair(from, end[i]);
+		e[0] = (struct epoll_event){ .events = EPOLLIN | (i % 2 ? (uint32_t)EPOLLET : 0),
+			                     .data.fd = end[i][0] };
+		assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, end[i][0], e), 0);
+	}
+	expect_quiet(set);
+	for (int round = 0; round < ROUNDS; round++) {
+		memset(told, 0, sizeof(told));
+		for (int i = 0; i < MANY; i++)
+			say(end[i][1], "ping");
+		for (left = MANY; left;) {
+			n = epoll_wait(set, e, 64, LONG_MS);
+			assert_true(n > 0);
+			for (int i = 0; i < n; i++) {
+				assert_false(told[e[i].data.fd]);
+				told[e[i].data.fd] = true;
+				hear(e[i].data.fd, "ping");
+				left--;
+			}
+		}
+		expect_quiet(set);
+	}
+	for (int i = 0; i < MANY; i++)
+		close_pair(end[i]);
+	expect_quiet(set);
+	close(set);
+	close(from);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(level_is_told_until_it_is_read),
+		cmocka_unit_test(edge_is_told_once),
+		cmocka_unit_test(edge_of_room_comes_when_the_peer_has_read),
+		cmocka_unit_test(oneshot_is_told_once_until_it_is_modified),
+		cmocka_unit_test(errors_are_those_of_epoll_ctl),
+		cmocka_unit_test(a_closed_one_is_gone_unless_it_was_duplicated),
+		cmocka_unit_test(both_numbers_of_one_may_be_in_a_set),
+		cmocka_unit_test(dup2_closes_what_was_there),
+		cmocka_unit_test(a_child_of_vfork_closes_nothing_of_ours),
+		cmocka_unit_test(descriptors_of_all_kinds_are_in_one_set),
+		cmocka_unit_test(a_set_is_polled_itself),
+		cmocka_unit_test(select_has_rsockets_and_others),
+		cmocka_unit_test(a_signal_that_the_mask_lets_through_ends_the_wait),
+		cmocka_unit_test(a_thread_sleeps_while_others_make_calls),
+		cmocka_unit_test(connections_stay_the_parents),
+		cmocka_unit_test(a_child_serves_where_the_parent_listened),
+		cmocka_unit_test(a_peer_that_is_stopped_gives_no_room_and_one_that_dies_ends),
+		cmocka_unit_test(an_end_shows),
+		cmocka_unit_test(names_are_known_before_anything_else),
+		cmocka_unit_test(other_addresses_are_left_to_tcp),
+		cmocka_unit_test(one_may_be_in_a_set_before_it_connects),
+		cmocka_unit_test(a_refusal_is_told),
+		cmocka_unit_test(two_cannot_listen_at_one_address),
+		cmocka_unit_test(a_file_is_sent_as_it_is),
+		cmocka_unit_test(a_time_limit_ends_a_call),
+		cmocka_unit_test(two_hundred_connections_are_in_one_set),
+	};
+
+	alarm(300);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
