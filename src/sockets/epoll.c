@@ -22,6 +22,7 @@
 #include <sys/eventfd.h>
 
 #include "api/rdmacm/rsocket/look.h"
+#include "base/signals.h"
 #include "base/util.h"
 #include "sockets/sockets.h"
 
@@ -65,14 +66,23 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct set *) sets[SOCKETS_MOST];
 static struct sockets_socket *owner[SOCKETS_MOST]; /* of an rsocket's descriptor that is in sets */
 
+static _Thread_local int cancel_state; /* outside of the lock */
+
+/* No thread is cancelled that has it. */
 void sockets_lock(void)
 {
+	const int state = base_cancel_off();
+
 	pthread_mutex_lock(&lock);
+	cancel_state = state;
 }
 
 void sockets_unlock(void)
 {
+	const int state = cancel_state;
+
 	pthread_mutex_unlock(&lock);
+	base_cancel_restore(state);
 }
 
 static int fail(int error)
@@ -653,6 +663,17 @@ static int ms_until(uint64_t until)
 	return ms < INT32_MAX ? (int)ms : INT32_MAX;
 }
 
+/* The thread is cancelled as it sleeps. */
+static void wake_no_more(void *wait)
+{
+	struct set *set = ((struct wait *)wait)->set;
+
+	sockets_lock();
+	set->n_sleepers--;
+	put_set(set);
+	sockets_unlock();
+}
+
 static int nap(struct wait *wait, uint64_t until)
 {
 	int n, saved;
@@ -662,9 +683,11 @@ static int nap(struct wait *wait, uint64_t until)
 		return wait->n;
 	wait->set->n_sleepers++;
 	sockets_unlock();
+	pthread_cleanup_push(wake_no_more, wait);
 	n = sockets_real()->epoll_pwait(wait->number, wait->events, wait->room, ms_until(until),
 	                                wait->mask);
 	saved = errno;
+	pthread_cleanup_pop(0);
 	sockets_lock();
 	wait->set->n_sleepers--;
 	if (n < 0)

@@ -3,6 +3,7 @@
  * poll(2) with rsockets: librdmacm's, of other descriptors.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,31 +20,54 @@ bool sockets_poll_is_ours(const struct pollfd *fds, nfds_t n)
 	return false;
 }
 
-static void put_all(struct sockets_socket **s, nfds_t n)
+struct polled {
+	struct sockets_socket **s;
+	struct pollfd *fds; /* to look at */
+	nfds_t n;
+};
+
+static void put_all(const struct polled *p)
 {
-	for (nfds_t i = 0; i < n; i++) {
-		if (!s[i])
+	for (nfds_t i = 0; i < p->n; i++) {
+		if (!p->s[i])
 			continue;
-		sockets_touch(s[i], 0);
-		sockets_put(s[i]);
+		sockets_touch(p->s[i], 0);
+		sockets_put(p->s[i]);
 	}
 }
 
+static void free_all(const struct polled *p)
+{
+	if (p->n > FEW) {
+		free(p->fds);
+		free(p->s);
+	}
+}
+
+/* The thread is cancelled as it sleeps. */
+static void poll_no_more(void *polled)
+{
+	sockets_inside = 0;
+	put_all(polled);
+	free_all(polled);
+}
+
 /* The descriptors to look at. Whether any is an rsocket. */
-static bool replace(struct pollfd *to, struct sockets_socket **s, const struct pollfd *fds,
-                    nfds_t n)
+static bool replace(const struct polled *p, const struct pollfd *fds)
 {
 	bool any = false;
 
-	for (nfds_t i = 0; i < n; i++) {
-		to[i] = fds[i];
-		s[i] = sockets_rsocket(fds[i].fd);
-		if (!s[i] && sockets_is_set(fds[i].fd))
+	for (nfds_t i = 0; i < p->n; i++) {
+		struct sockets_socket *s = sockets_rsocket(fds[i].fd);
+
+		p->fds[i] = fds[i];
+		p->s[i] = s;
+		if (!s && sockets_is_set(fds[i].fd))
 			sockets_epoll_expose(fds[i].fd);
-		if (!s[i])
+		if (!s)
 			continue;
 		any = true;
-		to[i].fd = sockets_use(s[i], fds[i].fd) ? s[i]->rs : -1;
+		p->fds[i].fd = sockets_use(s, fds[i].fd) ? s->rs : -1;
 	}
 	return any;
 }
@@ -56,43 +80,37 @@ static int poll_kernel(struct pollfd *fds, nfds_t n, int timeout, const sigset_t
 	return sockets_real()->ppoll(fds, n, timeout < 0 ? NULL : &ts, mask);
 }
 
-static int poll_these(struct pollfd *fds, nfds_t n, int timeout, const sigset_t *mask,
-                      struct pollfd *to, struct sockets_socket **s)
+static int poll_these(struct polled *p, struct pollfd *fds, int timeout, const sigset_t *mask)
 {
-	int ret, saved;
+	int ret;
 
-	if (!replace(to, s, fds, n))
-		return poll_kernel(fds, n, timeout, mask);
-	ret = SOCKETS_INSIDE(umbel_rpoll(to, n, timeout, mask));
-	saved = errno;
-	for (nfds_t i = 0; ret >= 0 && i < n; i++)
-		fds[i].revents = to[i].revents;
-	put_all(s, n);
-	errno = saved;
+	if (!replace(p, fds))
+		return poll_kernel(fds, p->n, timeout, mask);
+	pthread_cleanup_push(poll_no_more, p);
+	ret = SOCKETS_INSIDE(umbel_rpoll(p->fds, p->n, timeout, mask));
+	pthread_cleanup_pop(0);
+	for (nfds_t i = 0; ret >= 0 && i < p->n; i++)
+		fds[i].revents = p->fds[i].revents;
 	return ret;
 }
 
 int sockets_poll(struct pollfd *fds, nfds_t n, int timeout, const sigset_t *mask)
 {
-	struct sockets_socket *few_s[FEW], **s = few_s;
-	struct pollfd few[FEW], *to = few;
-	int ret, saved;
+	struct sockets_socket *few_s[FEW];
+	struct pollfd few[FEW];
+	struct polled p = { .s = few_s, .fds = few, .n = n };
+	int ret = -1, saved = ENOMEM;
 
 	if (n > FEW) {
-		to = malloc(n * sizeof(*to));
-		s = calloc(n, sizeof(struct sockets_socket *));
+		p.fds = malloc(n * sizeof(*p.fds));
+		p.s = calloc(n, sizeof(struct sockets_socket *));
 	}
-	if (to && s) {
-		ret = poll_these(fds, n, timeout, mask, to, s);
-	} else {
-		errno = ENOMEM;
-		ret = -1;
+	if (p.fds && p.s) {
+		ret = poll_these(&p, fds, timeout, mask);
+		saved = errno;
+		put_all(&p);
 	}
-	saved = errno;
-	if (n > FEW) {
-		free(to);
-		free(s);
-	}
+	free_all(&p);
 	errno = saved;
 	return ret;
 }

@@ -17,6 +17,7 @@
 #ifndef SOCKETS_SOCKETS_H
 #define SOCKETS_SOCKETS_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/queue.h>
@@ -26,18 +27,21 @@
 
 /*
  * Around the calls of librdmacm: what these libraries call by names of the C library's, such as
- * getsockopt() of all descriptors that the process has, is not for us.
+ * getsockopt() of all descriptors that the process has, is not for us. A thread that may be
+ * cancelled at any instruction is so at cancellation points only from then on: librdmacm would make
+ * a system call in each of its calls to be safe from the former, and we have locks, too.
  */
 extern _Thread_local unsigned sockets_inside
         __attribute__((visibility("hidden"), tls_model("initial-exec")));
-#define SOCKETS_INSIDE(call)              \
-	({                                \
-		__typeof__(call) result_; \
-                                          \
-		sockets_inside++;         \
-		result_ = (call);         \
-		sockets_inside--;         \
-		result_;                  \
+#define SOCKETS_INSIDE(call)                                          \
+	({                                                            \
+		__typeof__(call) result_;                             \
+                                                                      \
+		sockets_inside++;                                     \
+		pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL); \
+		result_ = (call);                                     \
+		sockets_inside--;                                     \
+		result_;                                              \
 	})
 
 #define SOCKETS_MOST 65536 /* descriptors: those above are TCP's */
@@ -82,6 +86,9 @@ struct sockets_socket *sockets_find(int fd);
 struct sockets_socket *sockets_rsocket(int fd);
 
 void sockets_put(struct sockets_socket *s);
+
+/* For pthread_cleanup_push(): the thread is cancelled in a call of librdmacm. */
+void sockets_abandon(void *socket);
 
 /* A new one of that number, with a reference; NULL: there is no memory, or the number is too high.
  */

@@ -96,6 +96,12 @@ void sockets_put(struct sockets_socket *s)
 		destroy(s);
 }
 
+void sockets_abandon(void *socket)
+{
+	sockets_inside = 0;
+	sockets_put(socket);
+}
+
 struct sockets_socket *sockets_new(int fd, int domain, int rs)
 {
 	struct sockets_socket *s = (unsigned)fd < SOCKETS_MOST ? calloc(1, sizeof(*s)) : NULL;

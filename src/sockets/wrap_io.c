@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <rdma/rsocket.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -39,13 +40,61 @@ static bool again(ssize_t ret)
 	return ret < 0 && errno == EINTR && base_signals_restart();
 }
 
-/* ---- receiving ---- */
+/* ---- the calls, in which the thread may be cancelled ---- */
 
-struct receive {
-	struct iovec one;
-	struct msghdr msg;
-	int flags;
-};
+static __attribute__((noinline)) ssize_t receive_message(struct sockets_socket *s,
+                                                         struct msghdr *msg, int flags)
+{
+	ssize_t ret;
+
+	pthread_cleanup_push(sockets_abandon, s);
+	do
+		ret = SOCKETS_INSIDE(rrecvmsg(s->rs, msg, flags));
+	while (again(ret));
+	pthread_cleanup_pop(0);
+	return ret;
+}
+
+static __attribute__((noinline)) ssize_t receive_bytes(struct sockets_socket *s, void *buf,
+                                                       size_t bytes, int flags)
+{
+	ssize_t ret;
+
+	pthread_cleanup_push(sockets_abandon, s);
+	do
+		ret = SOCKETS_INSIDE(rrecv(s->rs, buf, bytes, flags));
+	while (again(ret));
+	pthread_cleanup_pop(0);
+	return ret;
+}
+
+static __attribute__((noinline)) ssize_t send_bytes(struct sockets_socket *s, const void *buf,
+                                                    size_t bytes, int flags)
+{
+	ssize_t ret;
+
+	pthread_cleanup_push(sockets_abandon, s);
+	do
+		ret = SOCKETS_INSIDE(rsend(s->rs, buf, bytes, flags));
+	while (again(ret));
+	pthread_cleanup_pop(0);
+	return ret;
+}
+
+static __attribute__((noinline)) ssize_t send_plain(struct sockets_socket *s,
+                                                    const struct msghdr *msg, int flags)
+{
+	ssize_t ret;
+
+	pthread_cleanup_push(sockets_abandon, s);
+	do
+		ret = SOCKETS_INSIDE(rsendmsg(s->rs, msg, flags));
+	while (again(ret));
+	pthread_cleanup_pop(0);
+	return ret;
+}
+
+/* ---- receiving ---- */
 
 /* Less than there is room for: all has been read, as far as it has come. */
 static ssize_t received(struct sockets_socket *s, ssize_t ret, size_t room)
@@ -68,9 +117,7 @@ static ssize_t receive(struct sockets_socket *s, struct msghdr *msg, int flags)
 		room += msg->msg_iov[i].iov_len;
 	if (flags & MSG_ERRQUEUE || await(s, POLLIN, s->rcv_ms, flags))
 		return received(s, fail(EAGAIN), room);
-	do
-		ret = SOCKETS_INSIDE(rrecvmsg(s->rs, msg, flags));
-	while (again(ret));
+	ret = receive_message(s, msg, flags);
 	return received(s, ret, room);
 }
 
@@ -80,9 +127,7 @@ static ssize_t receive_one(struct sockets_socket *s, void *buf, size_t bytes, in
 
 	if (flags & MSG_ERRQUEUE || await(s, POLLIN, s->rcv_ms, flags))
 		return received(s, fail(EAGAIN), bytes);
-	do
-		ret = SOCKETS_INSIDE(rrecv(s->rs, buf, bytes, flags));
-	while (again(ret));
+	ret = receive_bytes(s, buf, bytes, flags);
 	return received(s, ret, bytes);
 }
 
@@ -170,9 +215,7 @@ static ssize_t send_one(struct sockets_socket *s, const void *buf, size_t bytes,
 
 	if (await(s, POLLOUT, s->snd_ms, flags))
 		return sent(s, -1, bytes, flags);
-	do
-		ret = SOCKETS_INSIDE(rsend(s->rs, buf, bytes, flags));
-	while (again(ret));
+	ret = send_bytes(s, buf, bytes, flags);
 	return sent(s, ret, bytes, flags);
 }
 
@@ -187,9 +230,7 @@ static ssize_t send_message(struct sockets_socket *s, const struct msghdr *msg, 
 		bytes += msg->msg_iov[i].iov_len;
 	if (await(s, POLLOUT, s->snd_ms, flags))
 		return sent(s, -1, bytes, flags);
-	do
-		ret = SOCKETS_INSIDE(rsendmsg(s->rs, &plain, flags));
-	while (again(ret));
+	ret = send_plain(s, &plain, flags);
 	return sent(s, ret, bytes, flags);
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <rdma/rsocket.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -60,7 +61,9 @@ int connect(int fd, const struct sockaddr *addr, socklen_t bytes)
 	int ret = SOCKETS_KERNEL, saved;
 
 	if (s) {
+		pthread_cleanup_push(sockets_abandon, s);
 		ret = sockets_connect(s, fd, addr, bytes);
+		pthread_cleanup_pop(0);
 		saved = errno;
 		sockets_touch(s, POLLOUT | POLLWRNORM);
 		errno = saved;
@@ -84,7 +87,9 @@ int accept4(int fd, struct sockaddr *restrict addr, socklen_t *restrict bytes, i
 
 	if (!s)
 		return sockets_real()->accept4(fd, addr, bytes, flags);
+	pthread_cleanup_push(sockets_abandon, s);
 	ret = sockets_accept(s, fd, addr, bytes, flags);
+	pthread_cleanup_pop(0);
 	saved = errno;
 	sockets_touch(s, ret < 0 && saved == EAGAIN ? POLLIN | POLLRDNORM : 0);
 	errno = saved;
