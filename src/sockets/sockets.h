@@ -63,6 +63,9 @@ struct sockets_socket {
 	int backlog;                  /* of one that listens */
 	struct sockaddr_storage name; /* likewise: its own; before, what it was bound to */
 	socklen_t name_bytes;
+	bool is_relayed; /* relay.c: it is an end of a pair by now */
+	struct sockaddr_storage peer;
+	socklen_t peer_bytes;
 	int rcvbuf, sndbuf;        /* what the program wants; 0: it did not say */
 	atomic_int rcv_ms, snd_ms; /* SO_RCVTIMEO, SO_SNDTIMEO; 0: none */
 };

@@ -26,6 +26,12 @@
 
 static pthread_mutex_t listening = PTHREAD_MUTEX_INITIALIZER; /* who begins to */
 
+static int fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
 /* ---- the environment ---- */
 
 #define N_VARIABLES 4
@@ -179,6 +185,8 @@ int sockets_bind(struct sockets_socket *s, int fd, const struct sockaddr *addr, 
 	union address a;
 	int rs;
 
+	if (s->is_relayed)
+		return fail(EINVAL);
 	if (s->rs >= 0)
 		return SOCKETS_INSIDE(rbind(s->rs, addr, bytes));
 	if (!read_address(addr, bytes, &a))
@@ -221,12 +229,6 @@ static bool is_connected(const struct sockets_socket *s)
 	return !SOCKETS_INSIDE(rgetpeername(s->rs, (struct sockaddr *)&name, &bytes));
 }
 
-static int fail(int error)
-{
-	errno = error;
-	return -1;
-}
-
 /* rconnect() that is asked again says how it is going, the kernel's says that it was asked. */
 static int connect_again(const struct sockets_socket *s, const struct sockaddr *addr,
                          socklen_t bytes)
@@ -243,7 +245,7 @@ int sockets_connect(struct sockets_socket *s, int fd, const struct sockaddr *add
 	union address a;
 	int rs;
 
-	if (s->listens)
+	if (s->listens || s->is_relayed)
 		return fail(EISCONN);
 	if (s->connects)
 		return connect_again(s, addr, bytes);
@@ -268,6 +270,8 @@ int sockets_listen(struct sockets_socket *s, int fd, int backlog)
 	socklen_t bytes = sizeof(s->name);
 	int rs;
 
+	if (s->is_relayed)
+		return fail(EINVAL);
 	if (s->rs < 0 && s->listens)
 		return 0; /* another process does, or will */
 	if (s->rs < 0) {

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "sockets/relay.h"
 #include "sockets/wrap.h"
 
 /* ---- closing ---- */
@@ -86,6 +87,8 @@ int dup3(int fd, int to, int flags)
 static void begin_fork(void)
 {
 	sockets_each(sockets_leave_listener);
+	sockets_relay_prepare();
+	sockets_relay_lock();
 	sockets_lock();
 	sockets_table_lock();
 }
@@ -94,11 +97,14 @@ static void end_fork(void)
 {
 	sockets_table_unlock();
 	sockets_unlock();
+	sockets_relay_unlock();
+	sockets_relay_start();
 }
 
 /* In the child, whichever function of the C library made it. */
 static void forked(void)
 {
+	sockets_relay_forked();
 	sockets_epoll_forked();
 	sockets_table_forked();
 }

@@ -117,33 +117,48 @@ int shutdown(int fd, int how)
 
 /* ---- names ---- */
 
-/* Of one that listens, which another process does by now. */
-static int own_name(const struct sockets_socket *s, struct sockaddr *addr, socklen_t *bytes)
+/* What is noted: of one that listens, which another process may do by now, and of one that is
+ * relayed. */
+static int put_name(const struct sockaddr_storage *name, socklen_t n, struct sockaddr *addr,
+                    socklen_t *bytes)
 {
-	memcpy(addr, &s->name, *bytes < s->name_bytes ? *bytes : s->name_bytes);
-	*bytes = s->name_bytes;
+	memcpy(addr, name, *bytes < n ? *bytes : n);
+	*bytes = n;
 	return 0;
+}
+
+/* An rsocket, or one that was. */
+static struct sockets_socket *find_named(int fd)
+{
+	struct sockets_socket *s = sockets_find(fd);
+
+	if (!s || s->rs >= 0 || s->listens || s->is_relayed)
+		return s;
+	sockets_put(s);
+	return NULL;
 }
 
 int getsockname(int fd, struct sockaddr *restrict addr, socklen_t *restrict bytes)
 {
-	struct sockets_socket *s = sockets_rsocket(fd);
+	struct sockets_socket *s = find_named(fd);
 
 	if (!s)
 		return sockets_real()->getsockname(fd, addr, bytes);
-	return done(s, s->listens ? own_name(s, addr, bytes)
-	                          : SOCKETS_INSIDE(rgetsockname(s->rs, addr, bytes)));
+	if (s->listens || s->is_relayed)
+		return done(s, put_name(&s->name, s->name_bytes, addr, bytes));
+	return done(s, SOCKETS_INSIDE(rgetsockname(s->rs, addr, bytes)));
 }
 
 int getpeername(int fd, struct sockaddr *restrict addr, socklen_t *restrict bytes)
 {
-	struct sockets_socket *s = sockets_rsocket(fd);
+	struct sockets_socket *s = find_named(fd);
 
-	if (!s || s->listens) {
-		if (s)
-			sockets_put(s);
+	if (!s)
 		return sockets_real()->getpeername(fd, addr, bytes);
-	}
+	if (s->is_relayed)
+		return done(s, put_name(&s->peer, s->peer_bytes, addr, bytes));
+	if (s->listens)
+		return done(s, sockets_real()->getpeername(fd, addr, bytes));
 	return done(s, SOCKETS_INSIDE(rgetpeername(s->rs, addr, bytes)));
 }
 
@@ -151,10 +166,15 @@ int getpeername(int fd, struct sockaddr *restrict addr, socklen_t *restrict byte
 
 int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict bytes)
 {
-	struct sockets_socket *s = sockets_rsocket(fd);
+	struct sockets_socket *s = find_named(fd);
 
 	if (!s)
 		return sockets_real()->getsockopt(fd, level, name, value, bytes);
+	if (s->is_relayed && level != SOL_SOCKET && *bytes >= sizeof(int)) {
+		*bytes = sizeof(int);
+		memset(value, 0, sizeof(int));
+		return done(s, 0);
+	}
 	if (s->listens && level == SOL_SOCKET && name == SO_ACCEPTCONN && *bytes >= sizeof(int)) {
 		*bytes = sizeof(int);
 		memcpy(value, &(int){ 1 }, sizeof(int));
@@ -196,6 +216,8 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t bytes)
 		errno = ENOPROTOOPT; /* its notices would not come */
 		return done(s, -1);
 	}
+	if (s && s->is_relayed && level != SOL_SOCKET)
+		return done(s, 0); /* of TCP and IP, which a pair does not have */
 	ret = sockets_real()->setsockopt(fd, level, name, value, bytes);
 	if (!s)
 		return ret;

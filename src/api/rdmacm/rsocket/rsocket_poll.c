@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rpoll(), rselect() and what look.h has: rsockets and ordinary descriptors, mixed. Of an rsocket we know ourselves
- * what could be done; while there is nothing to do for any, its epoll instance stands for it.
+ * rpoll(), rselect() and what look.h has: rsockets and ordinary descriptors, mixed. Of an rsocket
+ * we know ourselves what could be done; while there is nothing to do for any, its epoll instance
+ * stands for it.
  */
 #define _GNU_SOURCE /* ppoll() */
 #include <errno.h>
