@@ -648,6 +648,78 @@ static void connections_stay_the_parents(void **state)
 	close(set);
 }
 
+static void what_is_not_close_on_exec_is_shared_with_children(void **state)
+{
+	struct sockaddr_in name, peer;
+	char text[32];
+	int end[2], set;
+	pid_t pid;
+
+	(void)state;
+	make_pair(end);
+	set = set_of(end[0], EPOLLIN);
+	name = name_of(end[1]);
+	assert_int_equal(fcntl(end[0], F_SETFD, 0), 0);
+	say(end[1], "before");
+	pid = fork();
+	if (!pid) {
+		socklen_t bytes = sizeof(peer);
+
+		hear(end[0], "before");
+		say(end[0], "child");
+		hear(end[0], "to child");
+		if (getpeername(end[0], (struct sockaddr *)&peer, &bytes) ||
+		    peer.sin_port != name.sin_port)
+			_exit(1);
+		dup2(end[0], 9);
+		execl("/bin/sh", "sh", "-c", "printf shell >&9", NULL);
+		_exit(1);
+	}
+	hear(end[1], "child");
+	say(end[1], "to child");
+	expect_child(pid);
+	hear(end[1], "shell");
+	say(end[1], "to parent");
+	assert_int_equal(next_of(set, end[0]), EPOLLIN);
+	hear(end[0], "to parent");
+	close(end[0]);
+	wait_for(end[1], POLLIN);
+	assert_int_equal(recv(end[1], text, 1, 0), 0);
+	close(end[1]);
+	expect_quiet(set);
+	close(set);
+}
+
+/* A child that writes all to what it has got, by fork(), and ends. */
+static void bytes_that_a_child_leaves_behind_arrive(void **state)
+{
+	enum { SIZE = 3000000 };
+	int end[2], left = SIZE;
+	static char bulk[SIZE];
+	pid_t pid;
+
+	(void)state;
+	make_pair(end);
+	assert_int_equal(fcntl(end[0], F_SETFD, 0), 0);
+	assert_int_equal(fcntl(end[0], F_SETFL, 0), 0);
+	pid = fork();
+	if (!pid) {
+		memset(bulk, 'x', SIZE);
+		_exit(write(end[0], bulk, SIZE) != SIZE);
+	}
+	close(end[0]);
+	for (ssize_t n = 1; n; left -= (int)n) {
+		wait_for(end[1], POLLIN);
+		n = recv(end[1], bulk, SIZE, 0);
+		assert_true(n >= 0);
+		for (int i = 0; i < n; i++)
+			assert_int_equal(bulk[i], 'x');
+	}
+	assert_int_equal(left, 0);
+	expect_child(pid);
+	close(end[1]);
+}
+
 static void a_child_serves_where_the_parent_listened(void **state)
 {
 	int from = listener("10.0.0.1"), end[2], set;
@@ -978,6 +1050,8 @@ int main(void)
 		cmocka_unit_test(a_signal_that_the_mask_lets_through_ends_the_wait),
 		cmocka_unit_test(a_thread_sleeps_while_others_make_calls),
 		cmocka_unit_test(connections_stay_the_parents),
+		cmocka_unit_test(what_is_not_close_on_exec_is_shared_with_children),
+		cmocka_unit_test(bytes_that_a_child_leaves_behind_arrive),
 		cmocka_unit_test(a_child_serves_where_the_parent_listened),
 		cmocka_unit_test(a_peer_that_is_stopped_gives_no_room_and_one_that_dies_ends),
 		cmocka_unit_test(an_end_shows),

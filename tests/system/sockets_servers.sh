@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Servers that know TCP only, on rsockets by `umbel exec --sockets`: redis and nginx (epoll; a worker
-# that is a child), Python's http.server (poll, threads, accept4), netcat, socat, iperf3, bash. Bytes
-# are right, and TCP carries none of them.
+# that is a child), Python's http.server (poll, threads, accept4), netcat, socat, iperf3, rsync and sshd
+# (children that have connections), bash. Bytes are right, and TCP carries none of them.
 
 # In a network of our own without addresses: no connection can be one of the machine's.
 if [ "${SPACES_PID:-}" != $$ ]; then
@@ -110,11 +110,15 @@ stop redis
 
 # ---- netcat and socat, either way
 # shellcheck disable=SC2016
-serve nc sh -c 'nc.openbsd -N -l 10.0.0.1 7000 < "$0" > "$1"' "$TMPDIR/www/page" "$TMPDIR/c1"
+serve nc sh -c 'nc.openbsd -d -l 10.0.0.1 7000 > "$0"' "$TMPDIR/c1"
 # shellcheck disable=SC2016
-start_sockets client-nc h2 sh -c 'nc.openbsd -N 10.0.0.1 7000 < "$0" > "$1"' "$TMPDIR/www/page" "$TMPDIR/c2"
-wait_ended client-nc 0
+on_h2 nc sh -c 'nc.openbsd -N 10.0.0.1 7000 < "$0"' "$TMPDIR/www/page"
 wait_ended server-nc 0
+# shellcheck disable=SC2016
+serve nc-back sh -c 'nc.openbsd -N -l 10.0.0.1 7000 < "$0"' "$TMPDIR/www/page"
+# shellcheck disable=SC2016
+on_h2 nc-back sh -c 'nc.openbsd -d 10.0.0.1 7000 > "$0"' "$TMPDIR/c2"
+wait_ended server-nc-back 0
 same "$TMPDIR"/c[12]
 serve socat socat -u TCP-LISTEN:7001,bind=10.0.0.1,reuseaddr "CREATE:$TMPDIR/a1"
 on_h2 socat socat -u "OPEN:$TMPDIR/www/page" TCP:10.0.0.1:7001
@@ -128,6 +132,55 @@ wait_ended server-iperf3 0
 serve iperf3-reverse iperf3 -s -1 -B 10.0.0.1
 on_h2 iperf3-reverse iperf3 -c 10.0.0.1 -n 50M -R
 wait_ended server-iperf3-reverse 0
+
+# ---- rsync: a child serves each connection, and the client forks with its own
+mkdir "$TMPDIR"/{up,down}
+for i in {1..50}; do echo "$i" > "$TMPDIR/www/$i"; done
+cat > "$TMPDIR/rsyncd.conf" <<END
+use chroot = no
+address = 10.0.0.1
+port = 8730
+uid = $(id -u)
+gid = $(id -g)
+[www]
+path = $TMPDIR/www
+[up]
+path = $TMPDIR/up
+read only = no
+END
+serve rsync rsync --daemon --no-detach "--config=$TMPDIR/rsyncd.conf" --log-file=/dev/stderr
+on_h2 rsync rsync -a rsync://10.0.0.1:8730/www/ "$TMPDIR/down"
+on_h2 rsync-up rsync -a "$TMPDIR/www/" rsync://10.0.0.1:8730/up/
+expect 0 '' diff -r "$TMPDIR/www" "$TMPDIR/down"
+expect 0 '' diff -r "$TMPDIR/www" "$TMPDIR/up"
+stop rsync
+
+# ---- sshd: a program that a child becomes serves each connection. It wants more users than one.
+if [ "$(wc -l < /proc/self/uid_map)" -gt 1 ] || grep -q 4294967295 /proc/self/uid_map; then
+	mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd || exit 1
+	for key in host id; do
+		ssh-keygen -q -t ed25519 -N '' -f "$TMPDIR/$key" || exit 1
+	done
+	cat > "$TMPDIR/sshd.conf" <<-END
+		ListenAddress 10.0.0.1
+		Port 2222
+		HostKey $TMPDIR/host
+		AuthorizedKeysFile $TMPDIR/id.pub
+		StrictModes no
+		PermitRootLogin yes
+		PidFile none
+		UseDNS no
+	END
+	ssh=(ssh -F none -p 2222 -i "$TMPDIR/id" -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null
+		-o BatchMode=yes "$(id -un)@10.0.0.1")
+	serve sshd /usr/sbin/sshd -D -e -f "$TMPDIR/sshd.conf"
+	on_h2 sshd "${ssh[@]}" 'echo "a shell at the other end"'
+	expect_said client-sshd 'a shell at the other end'
+	# shellcheck disable=SC2016
+	on_h2 sshd-down sh -c '"$@" > "$0"' "$TMPDIR/d1" "${ssh[@]}" "cat '$TMPDIR/www/page'"
+	same "$TMPDIR/d1"
+	stop sshd
+fi
 
 # ---- bash asks for names first
 start_sockets client-bash h2 bash -c 'exec 3<> /dev/tcp/10.0.0.1/1'
