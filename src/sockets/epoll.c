@@ -657,6 +657,8 @@ static int ms_until(uint64_t until)
 {
 	uint64_t now = base_now_ns(), ms;
 
+	if (sockets_are_left() && until > now + SOCKETS_RETRY_MS * 1000000ull)
+		return SOCKETS_RETRY_MS;
 	if (until == UINT64_MAX)
 		return -1;
 	ms = until > now ? (until - now + 999999) / 1000000 : 0;
@@ -688,6 +690,8 @@ static int nap(struct wait *wait, uint64_t until)
 	                                wait->mask);
 	saved = errno;
 	pthread_cleanup_pop(0);
+	if (!n && sockets_are_left())
+		sockets_use_all();
 	sockets_lock();
 	wait->set->n_sleepers--;
 	if (n < 0)

@@ -24,6 +24,7 @@ struct polled {
 	struct sockets_socket **s;
 	struct pollfd *fds; /* to look at */
 	nfds_t n;
+	int timeout;
 };
 
 static void put_all(const struct polled *p)
@@ -80,15 +81,45 @@ static int poll_kernel(struct pollfd *fds, nfds_t n, int timeout, const sigset_t
 	return sockets_real()->ppoll(fds, n, timeout < 0 ? NULL : &ts, mask);
 }
 
-static int poll_these(struct polled *p, struct pollfd *fds, int timeout, const sigset_t *mask)
+/* While another process listens where one of ours would, it is tried again now and then. */
+static int slice(int timeout)
+{
+	const int most = SOCKETS_RETRY_MS;
+
+	return sockets_are_left() && (timeout < 0 || timeout > most) ? most : timeout;
+}
+
+static bool look_again(const struct polled *p, const struct pollfd *fds)
+{
+	for (nfds_t i = 0; i < p->n; i++)
+		if (p->s[i] && p->fds[i].fd < 0 && sockets_use(p->s[i], fds[i].fd))
+			p->fds[i].fd = p->s[i]->rs;
+	return true;
+}
+
+static int poll_rsockets(struct polled *p, const struct pollfd *fds, const sigset_t *mask)
+{
+	int ret;
+
+	pthread_cleanup_push(poll_no_more, p);
+	do {
+		const int ms = slice(p->timeout);
+
+		ret = SOCKETS_INSIDE(umbel_rpoll(p->fds, p->n, ms, mask));
+		if (p->timeout > 0)
+			p->timeout -= ms;
+	} while (!ret && p->timeout && look_again(p, fds));
+	pthread_cleanup_pop(0);
+	return ret;
+}
+
+static int poll_these(struct polled *p, struct pollfd *fds, const sigset_t *mask)
 {
 	int ret;
 
 	if (!replace(p, fds))
-		return poll_kernel(fds, p->n, timeout, mask);
-	pthread_cleanup_push(poll_no_more, p);
-	ret = SOCKETS_INSIDE(umbel_rpoll(p->fds, p->n, timeout, mask));
-	pthread_cleanup_pop(0);
+		return poll_kernel(fds, p->n, p->timeout, mask);
+	ret = poll_rsockets(p, fds, mask);
 	for (nfds_t i = 0; ret >= 0 && i < p->n; i++)
 		fds[i].revents = p->fds[i].revents;
 	return ret;
@@ -98,7 +129,7 @@ int sockets_poll(struct pollfd *fds, nfds_t n, int timeout, const sigset_t *mask
 {
 	struct sockets_socket *few_s[FEW];
 	struct pollfd few[FEW];
-	struct polled p = { .s = few_s, .fds = few, .n = n };
+	struct polled p = { .s = few_s, .fds = few, .n = n, .timeout = timeout };
 	int ret = -1, saved = ENOMEM;
 
 	if (n > FEW) {
@@ -106,7 +137,7 @@ int sockets_poll(struct pollfd *fds, nfds_t n, int timeout, const sigset_t *mask
 		p.s = calloc(n, sizeof(struct sockets_socket *));
 	}
 	if (p.fds && p.s) {
-		ret = poll_these(&p, fds, timeout, mask);
+		ret = poll_these(&p, fds, mask);
 		saved = errno;
 		put_all(&p);
 	}

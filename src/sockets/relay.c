@@ -13,13 +13,15 @@
 #include <rdma/rsocket.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "api/rdmacm/rsocket/look.h"
 #include "sockets/relay.h"
 #include "sockets/sockets.h"
 
-#define ROOM 65536
+#define ROOM        65536
+#define MOST_END_MS 2000
 
 /* One direction. */
 struct stream {
@@ -33,6 +35,7 @@ struct relay {
 	TAILQ_ENTRY(relay) entry;
 	int rs, end;
 	bool is_new;
+	atomic_bool is_busy;   /* bytes may be on their way */
 	struct stream in, out; /* from the rsocket, and to it */
 };
 
@@ -122,9 +125,12 @@ static void *run(void *arg)
 	struct relay *r = arg;
 
 	sockets_inside = 1; /* what is called here is for nobody else */
-	while (!(r->in.is_told && r->out.is_told) && copy_in(r) && copy_out(r))
-		if (!(r->in.is_told && r->out.is_told) && !await(r))
+	while (copy_in(r) && copy_out(r) && !(r->in.is_told && r->out.is_told)) {
+		r->is_busy = !is_empty(&r->out);
+		if (!await(r))
 			break;
+		r->is_busy = true;
+	}
 	rclose(r->rs);
 	pthread_mutex_lock(&lock);
 	TAILQ_REMOVE(&relays, r, entry);
@@ -132,6 +138,34 @@ static void *run(void *arg)
 	pthread_mutex_unlock(&lock);
 	free(r);
 	return NULL;
+}
+
+/* ---- the end of the process ---- */
+
+static bool is_behind(struct relay *r)
+{
+	int bytes = 0;
+
+	return (!sockets_real()->ioctl(r->end, FIONREAD, &bytes) && bytes) || r->is_busy;
+}
+
+static bool are_behind(void)
+{
+	bool any = false;
+	struct relay *r;
+
+	pthread_mutex_lock(&lock);
+	TAILQ_FOREACH(r, &relays, entry)
+	any |= is_behind(r);
+	pthread_mutex_unlock(&lock);
+	return any;
+}
+
+/* What others have sent before the process ends is copied, if the peer takes it. */
+__attribute__((destructor)) static void finish(void)
+{
+	for (unsigned i = 0; i < MOST_END_MS && are_behind(); i++)
+		sockets_real()->poll(NULL, 0, 1);
 }
 
 /* ---- around fork() ---- */
@@ -186,7 +220,7 @@ static void hand_over(struct sockets_socket *s, int fd)
 	sockets_real()->fcntl(pair[0], F_SETFL, sockets_real()->fcntl(fd, F_GETFL));
 	r->rs = s->rs;
 	r->end = pair[1];
-	r->is_new = true;
+	r->is_new = r->is_busy = true;
 	replace(s, pair[0]);
 	sockets_real()->close(pair[0]);
 	sockets_epoll_leave(s, true);

@@ -44,6 +44,8 @@ extern _Thread_local unsigned sockets_inside
 		result_;                                              \
 	})
 
+#define SOCKETS_RETRY_MS 100 /* while another process listens */
+
 #define SOCKETS_MOST 65536 /* descriptors: those above are TCP's */
 
 struct sockets_watch;
@@ -54,12 +56,14 @@ struct sockets_socket {
 	TAILQ_ENTRY(sockets_socket) entry;
 	LIST_HEAD(, sockets_watch) watches; /* the sets' lock */
 
+	int fd; /* its first number */
 	int domain;
 	atomic_int rs;                /* the rsocket's descriptor; -1: it is the kernel's so far */
 	bool is_parents;              /* fork() was called since: it works in the parent alone */
 	bool connects;                /* so it was told */
 	bool listens;                 /* so it was told */
 	bool is_used;                 /* it listens, and was asked for connections */
+	bool is_left;                 /* likewise, but another process listens there */
 	int backlog;                  /* of one that listens */
 	struct sockaddr_storage name; /* likewise: its own; before, what it was bound to */
 	socklen_t name_bytes;
@@ -132,6 +136,11 @@ int sockets_accept(struct sockets_socket *s, int fd, struct sockaddr *addr, sock
 /* It is about to be asked for connections, or what it could do: one that listened before a fork()
  * does so again. False: another process listens there. */
 bool sockets_use(struct sockets_socket *s, int fd);
+
+/* Whether another process listens where some of ours would; tries again for all that would. */
+bool sockets_are_left(void);
+void sockets_set_left(struct sockets_socket *s, bool left);
+void sockets_use_all(void);
 
 /* Before fork(): one that listens and was not used is left to the first process that does. */
 void sockets_leave_listener(struct sockets_socket *s);

@@ -22,9 +22,9 @@
 #include "sockets/sockets.h"
 
 #define RESOLVE_MS 1000 /* of an address: the daemon knows them */
-#define RETRY_MS   100  /* while another process listens */
 
 static pthread_mutex_t listening = PTHREAD_MUTEX_INITIALIZER; /* who begins to */
+static atomic_uint n_left;                                    /* that another process has */
 
 static int fail(int error)
 {
@@ -327,8 +327,35 @@ bool sockets_use(struct sockets_socket *s, int fd)
 	if (s->rs < 0 || s->is_parents)
 		mine = listen_again(s, fd);
 	s->is_used = mine;
+	sockets_set_left(s, !mine);
 	pthread_mutex_unlock(&listening);
 	return mine;
+}
+
+void sockets_set_left(struct sockets_socket *s, bool left)
+{
+	if (left != s->is_left)
+		n_left += left ? 1u : -1u;
+	s->is_left = left;
+}
+
+bool sockets_are_left(void)
+{
+	return n_left;
+}
+
+static void use_again(struct sockets_socket *s)
+{
+	if (s->is_left)
+		sockets_use(s, s->fd);
+}
+
+void sockets_use_all(void)
+{
+	const int saved = errno;
+
+	sockets_each(use_again);
+	errno = saved;
 }
 
 /* The kernel's socket that gives it a number of the program's. That number, or -1. */
@@ -365,7 +392,7 @@ int sockets_accept(struct sockets_socket *s, int fd, struct sockaddr *addr, sock
 	while (!sockets_use(s, fd)) {
 		if (sockets_real()->fcntl(fd, F_GETFL) & O_NONBLOCK)
 			return fail(EAGAIN);
-		if (sockets_real()->poll(NULL, 0, RETRY_MS) < 0)
+		if (sockets_real()->poll(NULL, 0, SOCKETS_RETRY_MS) < 0)
 			return -1;
 	}
 	rs = SOCKETS_INSIDE(raccept(s->rs, addr, bytes));

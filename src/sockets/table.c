@@ -79,6 +79,7 @@ static void destroy(struct sockets_socket *s)
 
 	if (s->rs >= 0)
 		SOCKETS_INSIDE(rclose(s->rs));
+	sockets_set_left(s, false);
 	free(s);
 	errno = saved;
 }
@@ -110,6 +111,7 @@ struct sockets_socket *sockets_new(int fd, int domain, int rs)
 		return NULL;
 	s->numbers = 1;
 	s->refs = 2;
+	s->fd = fd;
 	s->domain = domain;
 	s->rs = rs;
 	LIST_INIT(&s->watches);

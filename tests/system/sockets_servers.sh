@@ -92,6 +92,15 @@ for i in 1 2 3 4; do
 	same "$TMPDIR/n$i" "$TMPDIR/m$i"
 	cmp "$TMPDIR/www/small" "$TMPDIR/s$i" || complain "s$i is another page"
 done
+# another worker comes: after a death, and after a reload
+for signal in KILL HUP; do
+	worker=$(pgrep -P "${pid[server-nginx]}")
+	[ $signal = HUP ] && kill -HUP "${pid[server-nginx]}" || kill -$signal "$worker"
+	wait_until 'the worker has ended' gone "$worker"
+	on_h2 nginx-$signal curl -sS --retry 100 --retry-delay 0 --retry-max-time 60 --retry-connrefused \
+		-o "$TMPDIR/k$signal" http://10.0.0.1:8080/page
+	same "$TMPDIR/k$signal"
+done
 stop nginx
 
 # ---- redis, with a child that saves
