@@ -12,6 +12,12 @@
 #define SOCKETS_ALIAS(alias, name) \
 	__asm__(".globl " #alias "\n\t.type " #alias ", %function\n\t.set " #alias ", " #name)
 
+/* What older C libraries do not declare. */
+int epoll_pwait2(int set, struct epoll_event *events, int n, const struct timespec *timeout,
+                 const sigset_t *mask);
+int close_range(unsigned first, unsigned last, int flags);
+void closefrom(int first);
+
 /* What gcc calls instead where it knows the size of a buffer (_FORTIFY_SOURCE). */
 void __chk_fail(void) __attribute__((noreturn));
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);

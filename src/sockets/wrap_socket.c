@@ -273,7 +273,7 @@ SOCKETS_ALIAS(fcntl64, fcntl);
 
 int ioctl(int fd, unsigned long request, ...)
 {
-	struct umbel_rsocket_look l;
+	struct umbel_rsocket_look l = { 0 };
 	struct sockets_socket *s;
 	va_list args;
 	void *arg;
