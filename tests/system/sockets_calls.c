@@ -176,6 +176,16 @@ static size_t empty(int fd)
 	return sum;
 }
 
+static int accept_peer(int from)
+{
+	int fd;
+
+	wait_for(from, POLLIN);
+	fd = accept4(from, NULL, NULL, SOCK_NONBLOCK);
+	assert_true(fd >= 0);
+	return fd;
+}
+
 /* ---- sets ---- */
 
 static int set_of(int fd, uint32_t events)
@@ -581,6 +591,14 @@ static void *receive_one(void *arg)
 	return NULL;
 }
 
+static void *receive_blocking(void *arg)
+{
+	char byte;
+
+	recv(*(int *)arg, &byte, 1, 0);
+	return NULL;
+}
+
 static void a_thread_sleeps_while_others_make_calls(void **state)
 {
 	struct epoll_event e = { .events = EPOLLIN };
@@ -608,6 +626,25 @@ static void a_thread_sleeps_while_others_make_calls(void **state)
 		close_pair(end);
 		close_pair(other);
 	}
+}
+
+static void one_whose_reader_was_cancelled_closes(void **state)
+{
+	pthread_t reader;
+	int end[2];
+	char byte;
+
+	(void)state;
+	make_pair(end);
+	assert_int_equal(fcntl(end[0], F_SETFL, 0), 0);
+	pthread_create(&reader, NULL, receive_blocking, &end[0]);
+	assert_fails(recv(end[1], &byte, 1, 0), EAGAIN);
+	pthread_cancel(reader);
+	pthread_join(reader, NULL);
+	close(end[0]);
+	wait_for(end[1], POLLIN);
+	assert_int_equal(recv(end[1], &byte, 1, 0), 0);
+	close(end[1]);
 }
 
 /* ---- fork ---- */
@@ -720,6 +757,38 @@ static void bytes_that_a_child_leaves_behind_arrive(void **state)
 	close(end[1]);
 }
 
+/* The process that has the rsocket ends as soon as its child has written. */
+static void bytes_of_a_child_outlive_its_parent(void **state)
+{
+	enum { SIZE = 100000 };
+	int from = listener("10.0.0.1"), fd;
+	struct sockaddr_in a = name_of(from);
+	static char bulk[SIZE];
+	ssize_t n = 1, sum = 0;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid) {
+		while ((fd = tcp(0)) >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)))
+			close(fd); /* the listener was given up, and comes again */
+		pid = fork();
+		if (!pid)
+			_exit(write(fd, bulk, SIZE) != SIZE);
+		expect_child(pid);
+		exit(0);
+	}
+	fd = accept_peer(from);
+	for (; n; sum += n) {
+		wait_for(fd, POLLIN);
+		n = recv(fd, bulk, SIZE, 0);
+		assert_true(n >= 0);
+	}
+	assert_int_equal(sum, SIZE);
+	expect_child(pid);
+	close(fd);
+	close(from);
+}
+
 static void a_child_serves_where_the_parent_listened(void **state)
 {
 	int from = listener("10.0.0.1"), end[2], set;
@@ -772,16 +841,6 @@ static pid_t start_peer(struct sockaddr_in a)
 			pause();
 	}
 	return pid;
-}
-
-static int accept_peer(int from)
-{
-	int fd;
-
-	wait_for(from, POLLIN);
-	fd = accept4(from, NULL, NULL, SOCK_NONBLOCK);
-	assert_true(fd >= 0);
-	return fd;
 }
 
 static void a_peer_that_is_stopped_gives_no_room_and_one_that_dies_ends(void **state)
@@ -1049,9 +1108,11 @@ int main(void)
 		cmocka_unit_test(select_has_rsockets_and_others),
 		cmocka_unit_test(a_signal_that_the_mask_lets_through_ends_the_wait),
 		cmocka_unit_test(a_thread_sleeps_while_others_make_calls),
+		cmocka_unit_test(one_whose_reader_was_cancelled_closes),
 		cmocka_unit_test(connections_stay_the_parents),
 		cmocka_unit_test(what_is_not_close_on_exec_is_shared_with_children),
 		cmocka_unit_test(bytes_that_a_child_leaves_behind_arrive),
+		cmocka_unit_test(bytes_of_a_child_outlive_its_parent),
 		cmocka_unit_test(a_child_serves_where_the_parent_listened),
 		cmocka_unit_test(a_peer_that_is_stopped_gives_no_room_and_one_that_dies_ends),
 		cmocka_unit_test(an_end_shows),
