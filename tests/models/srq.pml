@@ -37,7 +37,7 @@
  *  src/hca/queue/srq.c withdraw 14cc81c250cb
  *  src/hca/queue/srq.c move 45116c4ca844
  *  src/hca/queue/srq.c grow 3d644f3bc3f9
- *  src/hca/queue/srq.c hca_srq_modify 440c6e2bbf05
+ *  src/hca/queue/srq.c hca_srq_modify 2d5ba85f76e2
  *  src/hca/transport/responder.c take_shared 88a3e7e77449
  *  src/hca/transport/responder.c hca_responder_without_receive ddccac451860
  *  src/hca/transport/connected.h hca_connected_park d56931864101
