@@ -23,7 +23,7 @@ void srq_lab_make(struct srq_lab *r, unsigned size, uint32_t bytes)
 	r->bytes = bytes;
 	r->context = lab_open(2);
 	r->pd = lab_pd(r->context);
-	r->cq = lab_cq(r->context, 1024, NULL);
+	r->cq = lab_cq(r->context, 2 * SRQ_LAB_MOST, NULL); /* all receives, and sends */
 	r->memory = malloc(bytes);
 	lab_undo(free, r->memory);
 	r->mr = lab_mr(r->pd, r->memory, bytes);
