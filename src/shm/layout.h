@@ -137,7 +137,7 @@ struct shm_hca {
 	uint32_t first_port; /* index of port 1 in the port table */
 	uint32_t n_ports;
 	uint32_t host_index;
-	uint32_t reserved0;
+	uint32_t is_router; /* 1: its node is a router */
 	uint64_t system_guid;
 	char device[32]; /* its host's: HCAs of several hosts may have the same one */
 	/* what it says that it is */

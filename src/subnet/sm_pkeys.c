@@ -32,11 +32,11 @@ static bool is_meant(const struct partition_rule *rule, const struct fabric_port
 	case PARTITION_ALL:
 		return true;
 	case PARTITION_ALL_CAS:
-		return is_hca;
+		return is_hca && !p->node->is_router;
 	case PARTITION_ALL_SWITCHES:
 		return !is_hca;
 	case PARTITION_ALL_ROUTERS:
-		return false; /* there are none */
+		return p->node->is_router;
 	case PARTITION_SELF:
 		return is_self;
 	default:

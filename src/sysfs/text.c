@@ -62,6 +62,9 @@ int sysfs_text_hca(const struct sysfs_subject *of, char text[static SYSFS_TEXT_R
 	case SYSFS_HCA_TYPE:
 		PUT("%s", h->type);
 		return 0;
+	case SYSFS_NODE_TYPE:
+		PUT("%s", h->is_router ? "3: router" : "1: CA");
+		return 0;
 	case SYSFS_FW_VER:
 		PUT("%s", h->fw_ver);
 		return 0;

@@ -31,6 +31,7 @@ enum sysfs_hca_text {
 	SYSFS_HCA_TYPE,
 	SYSFS_FW_VER,
 	SYSFS_BOARD_ID,
+	SYSFS_NODE_TYPE,
 };
 sysfs_write_text sysfs_text_hca;
 

@@ -226,7 +226,7 @@ static const struct row rows[] = {
 	LINKS(FUNCTION_NET, EACH_HCA_NETDEV, "/sys/class/net/"),
 	LINKS(FUNCTION_NET, EACH_HCA_IPOIB, "/sys/class/net/"),
 
-	FIXED(HCA, "node_type", "1: CA"),
+	FILE(HCA, "node_type", hca, SYSFS_NODE_TYPE),
 	FILE(HCA, "fw_ver", hca, SYSFS_FW_VER),
 	FIXED(HCA, "hw_rev", "1"),
 	FILE(HCA, "hca_type", hca, SYSFS_HCA_TYPE),

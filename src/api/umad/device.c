@@ -13,10 +13,11 @@
 #include "api/umad/umad.h"
 #include "wire/rate.h"
 
-#define NODE_TYPE_CA  1
-#define PHYS_DISABLED 3
-#define PHYS_LINK_UP  5
-#define NO_CA         "mthca0" /* what the original says where there is none */
+#define NODE_TYPE_CA     1
+#define NODE_TYPE_ROUTER 3
+#define PHYS_DISABLED    3
+#define PHYS_LINK_UP     5
+#define NO_CA            "mthca0" /* what the original says where there is none */
 
 /* How good a port is to work with, by the rule of umad_open_port(3). */
 enum rating { UNUSABLE, ENABLED, LINK_UP, ACTIVE };
@@ -158,7 +159,7 @@ static int describe_ca(const struct umad_fabric *f, const struct shm_hca *h, uma
 {
 	memset(ca, 0, sizeof(*ca));
 	snprintf(ca->ca_name, sizeof(ca->ca_name), "%.*s", UMAD_CA_NAME_LEN - 1, name_of(f, h));
-	ca->node_type = NODE_TYPE_CA;
+	ca->node_type = h->is_router ? NODE_TYPE_ROUTER : NODE_TYPE_CA;
 	snprintf(ca->fw_ver, sizeof(ca->fw_ver), "%s", h->fw_ver);
 	snprintf(ca->ca_type, sizeof(ca->ca_type), "%s", h->type);
 	snprintf(ca->hw_ver, sizeof(ca->hw_ver), "1");

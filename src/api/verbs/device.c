@@ -24,7 +24,7 @@ static void describe(struct verbs_hca *d, struct hca_process *p, uint32_t hca)
 {
 	const char *name = shm_hca_called(&p->region.hcas[hca], p->host_index);
 
-	d->device.node_type = IBV_NODE_CA;
+	d->device.node_type = p->region.hcas[hca].is_router ? IBV_NODE_ROUTER : IBV_NODE_CA;
 	d->device.transport_type = IBV_TRANSPORT_IB;
 	snprintf(d->device.name, sizeof(d->device.name), "%s", name);
 	snprintf(d->device.dev_name, sizeof(d->device.dev_name), "uverbs%u", hca);

@@ -2,6 +2,7 @@
 /*
  * The options that describe a fabric: see fabric_options.h.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,21 @@ static int store_device_names(const struct cli_value *v, void *names)
 	                       "'%s': write names as 'mlx5_%%d', with %%d once, and up to %d "
 	                       "letters, digits, '_' and '-'",
 	                       v->text, DEVICE_NAMES_MAX - 2);
+}
+
+/* What a prefix may be: an address of a group has none. */
+static int store_prefix(const struct cli_value *v, void *to)
+{
+	char *end;
+	unsigned long long prefix;
+
+	errno = 0;
+	prefix = strtoull(v->text, &end, 0);
+	if (errno || end == v->text || *end || v->text[0] == '-' || !prefix || prefix >> 56 == 0xFF)
+		return cli_usage_error(v->cmd, "'%s' is no prefix, as 0xfec0000000000001 is",
+		                       v->text);
+	*(uint64_t *)to = prefix;
+	return 0;
 }
 
 /* Full and limited members are in the same partition. */
@@ -149,6 +165,11 @@ const struct cli_option cli_fabric_rows[] = {
 	{ "      --device-names NAMES  what HCAs are called on their hosts, such as 'mlx5_%d': the\n"
 	  "                        first one of each host is mlx5_0\n",
 	  STORE(store_device_names, daemon.shape.device_names) },
+	{ "      --router HOST[,...]  these hosts are routers to other subnets (umbel-router(1))\n",
+	  STORE(cli_store_text, daemon.shape.routers) },
+	{ "      --prefix PREFIX   of the subnet's GIDs, 64 bits (default: 0xfe80000000000000, which\n"
+	  "                        no router forwards to)\n",
+	  STORE(store_prefix, daemon.shape.prefix) },
 	{ "      --partitions FILE P_Keys of ports as in FILE, a partitions.conf of OpenSM\n",
 	  STORE(cli_store_text, partitions.name) },
 	{ "      --state FILE      keep LIDs and multicast groups in FILE, also when the fabric ends\n"

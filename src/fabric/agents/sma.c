@@ -16,6 +16,7 @@
 #include "fabric/forwarding/flow.h"
 #include "fabric/model/event.h"
 #include "fabric/model/lanes.h"
+#include "fabric/model/routers.h"
 #include "wire/sm_attr.h"
 
 #define MLNX_VENDOR_ID 0x2C9
@@ -74,12 +75,19 @@ static uint16_t node_description(struct request *r)
 	return MAD_STATUS_OK;
 }
 
+static uint8_t type_of(const struct fabric_node *node)
+{
+	if (node->type == FABRIC_SWITCH)
+		return NODE_TYPE_SWITCH;
+	return node->is_router ? NODE_TYPE_ROUTER : NODE_TYPE_CA;
+}
+
 static uint16_t node_info(struct request *r)
 {
 	struct wire_node_info i = {
 		.base_version = 1,
 		.class_version = 1,
-		.node_type = r->node->type == FABRIC_SWITCH ? NODE_TYPE_SWITCH : NODE_TYPE_CA,
+		.node_type = type_of(r->node),
 		.num_ports = (uint8_t)r->node->n_ports,
 		.system_image_guid = r->node->system_guid,
 		.node_guid = r->node->guid,
@@ -370,9 +378,7 @@ static void set_prefix(struct request *r, uint64_t prefix)
 
 	if (!prefix || prefix == f->subnet_prefix)
 		return;
-	f->subnet_prefix = prefix; /* all ports of a subnet have the same prefix */
-	for (unsigned i = 0; i < f->n_ib_ports; i++)
-		fabric_port_publish(f, f->hca_port[i]);
+	fabric_set_prefix(f, prefix); /* all ports of a subnet have the same */
 	fabric_flow_mark_all(f);
 	r->changed |= FABRIC_PORT_GIDS;
 }

@@ -102,6 +102,7 @@ struct fabric_port {
 	bool disabled;                    /* PortPhysicalState: Disabled; the link stays down */
 	uint16_t lid;                     /* HCA ports and switch port 0 */
 	uint32_t index;                   /* HCA ports: in the shared port table */
+	uint8_t router;                   /* routers.h: its number there, from 1; 0: it is none */
 	uint64_t guid;
 	struct base_hash_node by_guid; /* HCA ports */
 	struct fabric_alias *alias;    /* by GUID index, [0] unused; NULL: none was ever set */
@@ -176,6 +177,7 @@ struct fabric_node {
 	uint64_t guid, system_guid;
 	uint32_t vendor_id, device_id; /* from the plan */
 	bool enhanced_port0;           /* switches */
+	bool is_router;                /* HCAs: NodeInfo says router */
 	unsigned n_ports;
 	struct fabric_port *port; /* [0] is a switch's own port 0; an HCA's begin at [1] */
 	uint32_t hca;             /* HCAs: index in the shared HCA table */
@@ -200,6 +202,7 @@ struct fabric_attach;
 struct fabric_lanes;
 struct fabric_flows;
 struct fabric_mads;
+struct fabric_routers;
 struct fabric_event;
 
 /* Who hears what happens: event.h. hear is NULL: nobody. */
@@ -210,9 +213,10 @@ struct fabric_listener {
 
 struct fabric {
 	struct shm_region *region;
-	struct fabric_attach *attach; /* attach_table.h */
-	struct fabric_flows *flows;   /* flow_state.h */
-	struct fabric_mads *mads;     /* mads.h */
+	struct fabric_attach *attach;   /* attach_table.h */
+	struct fabric_flows *flows;     /* flow_state.h */
+	struct fabric_mads *mads;       /* mads.h */
+	struct fabric_routers *routers; /* routers.h */
 	struct shm_settings settings;
 	struct fabric_host *host;
 	unsigned n_hosts;

@@ -11,6 +11,7 @@
 #include "fabric/forwarding/flow.h"
 #include "fabric/model/attach_table.h"
 #include "fabric/model/lanes.h"
+#include "fabric/model/routers.h"
 #include "fabric/plan/build.h"
 
 #define SUBNET_TIMEOUT  18 /* about a second */
@@ -64,6 +65,7 @@ static struct fabric_node *node_new(struct fabric *f, const struct fabric_plan_n
 	node->vendor_id = plan->vendor_id;
 	node->device_id = plan->device_id;
 	node->enhanced_port0 = plan->enhanced_port0;
+	node->is_router = plan->is_router;
 	node->n_ports = plan->n_ports;
 	for (unsigned i = 0; i <= node->n_ports; i++) {
 		port_init(&node->port[i], node, i, &plan->port[i]);
@@ -116,6 +118,7 @@ static int add_hca(struct fabric *f, struct fabric_node *hca, uint32_t index)
 			return -EINVAL; /* behind one on Ethernet */
 		if (fabric_port_index(f, p))
 			return -ENOMEM;
+		fabric_router_add(f, p);
 	}
 	return 0;
 }
@@ -161,6 +164,7 @@ static void publish_hca(struct fabric *f, const struct fabric_plan_node *plan,
 	h->first_port = node->port[1].index;
 	h->n_ports = node->n_ports;
 	h->host_index = plan->host;
+	h->is_router = node->is_router;
 	h->vendor_id = node->vendor_id;
 	h->device_id = node->device_id;
 	memcpy(h->type, plan->type_name, sizeof(h->type));
@@ -246,8 +250,9 @@ int fabric_new(struct fabric **out, const struct fabric_plan *plan,
 	f->attach = calloc(1, sizeof(*f->attach));
 	f->flows = calloc(1, sizeof(*f->flows));
 	f->mads = calloc(1, sizeof(*f->mads));
+	f->routers = calloc(1, sizeof(*f->routers));
 	if (!f->host || !f->node || !f->hca_port || !f->region || !f->attach || !f->flows ||
-	    !f->mads)
+	    !f->mads || !f->routers)
 		goto err_free;
 	ret = build_nodes(f, plan);
 	if (!ret)
@@ -290,6 +295,7 @@ void fabric_free(struct fabric *f)
 	base_hash_fini(&f->by_alias);
 	free(f->flows);
 	free(f->mads);
+	free(f->routers);
 	free(f->attach);
 	free(f->region);
 	free(f->hca_port);

@@ -386,6 +386,47 @@ int fabric_plan_finish(struct fabric_plan *plan, int *node, char *why, size_t le
 	return -EINVAL;
 }
 
+/* The host with this name; n_hosts: there is none. */
+static unsigned find_host(const struct fabric_plan *plan, const char *name, size_t len)
+{
+	unsigned i = 0;
+
+	while (i < plan->n_hosts &&
+	       (strlen(plan->host[i].name) != len || memcmp(plan->host[i].name, name, len)))
+		i++;
+	return i;
+}
+
+static int set_router(struct fabric_plan *plan, unsigned host)
+{
+	if (host == plan->n_hosts)
+		return -ENOENT;
+	for (unsigned i = 0; i < plan->n_nodes; i++) {
+		struct fabric_plan_node *node = &plan->node[i];
+
+		if (node->type != FABRIC_HCA || node->host != host)
+			continue;
+		if (node->ethernet)
+			return -EINVAL;
+		node->is_router = true;
+	}
+	return 0;
+}
+
+int fabric_plan_set_routers(struct fabric_plan *plan, const char *names, const char **name,
+                            size_t *len)
+{
+	int ret = 0;
+
+	for (*name = names; !ret; *name += *len + 1) {
+		*len = strcspn(*name, ",");
+		ret = set_router(plan, find_host(plan, *name, *len));
+		if (ret || !(*name)[*len])
+			break;
+	}
+	return ret;
+}
+
 /* ---- addresses ---- */
 
 void fabric_plan_address(unsigned host, unsigned n, uint32_t *ipv4, uint8_t ipv6[16])

@@ -55,7 +55,8 @@ struct fabric_plan_node {
 	uint32_t vendor_id, device_id;
 	char type_name[FABRIC_WORD], fw_ver[FABRIC_WORD], board_id[FABRIC_WORD]; /* HCAs */
 	bool enhanced_port0;
-	bool ethernet; /* HCAs: each port is a network device (ethernet.h) */
+	bool is_router; /* HCAs: the node says that it is a router (fabric/model/routers.h) */
+	bool ethernet;  /* HCAs: each port is a network device (ethernet.h) */
 };
 
 struct fabric_plan_host {
@@ -100,6 +101,13 @@ struct fabric_plan_end {
 /* Links two ports. Returns 0; -EINVAL: no such port, or @a is @b; -EBUSY: one is linked already. */
 int fabric_plan_link(struct fabric_plan *plan, struct fabric_plan_end a, struct fabric_plan_end b,
                      struct fabric_link_rate rate);
+
+/*
+ * Makes the HCAs of the hosts in @names, a list with commas, routers. 0; -ENOENT: there is no such
+ * host; -EINVAL: it is on Ethernet. *@name, of *@len bytes, is the one that is meant.
+ */
+int fabric_plan_set_routers(struct fabric_plan *plan, const char *names, const char **name,
+                            size_t *len);
 
 /*
  * Names the HCAs, fills in what nodes say that they are, chooses the missing GUIDs, and checks the

@@ -20,6 +20,8 @@ struct fabric_shape {
 	char *notes; /* lines about what of the file was passed over; NULL: nobody wants to know */
 	size_t notes_len;
 	const char *device_names; /* as in struct fabric_plan */
+	const char *routers;      /* names of hosts, with commas between; NULL: none */
+	uint64_t prefix;          /* of the subnet's GIDs; 0: the default one */
 };
 
 /* Fills @plan, which is empty, and finishes it. 0, or -errno with @why or without; the caller calls

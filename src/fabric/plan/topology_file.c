@@ -281,6 +281,7 @@ static void describe(const struct reader *r, const struct topology_node *n,
 	node->vendor_id = n->vendor_id;
 	node->device_id = n->device_id;
 	node->enhanced_port0 = n->enhanced_port0;
+	node->is_router = n->is_router;
 	if (n->type == FABRIC_SWITCH) {
 		node->port[0].guid = n->port_guid ? n->port_guid : node->guid;
 		return;

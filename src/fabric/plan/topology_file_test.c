@@ -151,6 +151,8 @@ static void nodes_are_described_as_in_the_file(void **state)
 	assert_false(p.node[1].enhanced_port0);
 	assert_string_equal(p.host[0].name, "node1");
 	assert_string_equal(p.host[1].name, "router");
+	assert_true(p.node[4].is_router);
+	assert_false(p.node[3].is_router);
 	fabric_plan_fini(&p);
 }
 

@@ -337,8 +337,10 @@ static int parse_node(struct cursor *c)
 
 	if (parse_text(c, "Switch"))
 		n.type = FABRIC_SWITCH;
-	else if (parse_text(c, "Hca") || parse_text(c, "Ca") || parse_text(c, "Rt"))
+	else if (parse_text(c, "Hca") || parse_text(c, "Ca"))
 		n.type = FABRIC_HCA;
+	else if (parse_text(c, "Rt"))
+		n.type = FABRIC_HCA, n.is_router = true;
 	else
 		return -ENOENT;
 	skip_blanks(c);

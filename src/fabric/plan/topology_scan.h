@@ -37,7 +37,7 @@ struct topology_node {
 	uint64_t guid, port_guid, system_guid; /* 0: the file does not say */
 	uint32_t vendor_id, device_id;
 	struct topology_word type_name, fw_ver, board_id; /* at NULL: the file does not say */
-	bool enhanced_port0;
+	bool enhanced_port0, is_router;
 	unsigned first_end, n_ends;
 	/* topology_file.c: */
 	unsigned next_hca; /* of the same host, or 0 */
