@@ -203,6 +203,11 @@ static struct sent more_back(const struct fabric *f, const struct fabric_flow *f
 	};
 }
 
+uint8_t fabric_flow_type(const struct fabric *f, const struct fabric_flow *flow)
+{
+	return flow->key.pkey ? IBV_QPT_UD : f->region->qps[SHM_QP_INDEX(flow->key.qpn)].type;
+}
+
 /* Whether the way back is still from where the flow leads to where it comes from. */
 static bool back_fits(const struct fabric_flow *flow)
 {
@@ -214,7 +219,7 @@ static bool back_fits(const struct fabric_flow *flow)
 
 bool fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow)
 {
-	const uint8_t type = f->region->qps[SHM_QP_INDEX(flow->key.qpn)].type;
+	const uint8_t type = fabric_flow_type(f, flow);
 	const struct fabric_flow_key key = { .qpn = flow->key.qpn,
 		                             .dlid = flow->from->lid,
 		                             .sl = flow->key.sl };
@@ -308,7 +313,7 @@ void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
 	uint64_t bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed);
 	struct sent more = { .packets = packets - counted->packets,
 		             .bytes = bytes - counted->bytes };
-	uint8_t type = f->region->qps[SHM_QP_INDEX(flow->key.qpn)].type;
+	uint8_t type = fabric_flow_type(f, flow);
 
 	count_back(f, flow, type);
 	if (!more.packets && !more.bytes)
@@ -323,6 +328,6 @@ void fabric_flow_count_packet(struct fabric *f, struct fabric_flow *flow, uint32
 {
 	flow->passed_packets++;
 	flow->passed_bytes += bytes;
-	add_sent(f, flow, f->region->qps[SHM_QP_INDEX(flow->key.qpn)].type,
+	add_sent(f, flow, fabric_flow_type(f, flow),
 	         (struct sent){ .packets = 1, .bytes = bytes, .mishap = m });
 }

@@ -4,6 +4,7 @@
  */
 #include "fabric/forwarding/attach.h"
 #include "fabric/forwarding/flow.h"
+#include "fabric/model/routers.h"
 
 /* What came to an HCA while a queue pair was attached is counted before the last one is not: later
  * it would seem to have come in vain. @at_once: see fabric_flow_count_group(). */
@@ -13,13 +14,22 @@ static void count_before_last(struct fabric *f, const struct fabric_attached *g,
 		fabric_flow_count_group(f, &g->mgid, at_once);
 }
 
+/* Routers want to know of what may come from beyond the subnet. */
+static void tell_routers(struct fabric *f, const struct ib_gid *mgid, int change)
+{
+	if (f->routers->attached && fabric_mgid_is_wide(mgid))
+		f->routers->attached(f->routers->arg, mgid, change);
+}
+
 int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct ib_gid *mgid,
                       uint16_t mlid)
 {
 	int ret = fabric_attach_table_add(f, hca, qpn, mgid, mlid);
 
-	if (ret > 0)
+	if (ret > 0) {
 		fabric_flow_attached(f, mgid, qpn);
+		tell_routers(f, mgid, 1);
+	}
 	return ret < 0 ? ret : 0;
 }
 
@@ -30,8 +40,10 @@ int fabric_attach_remove(struct fabric *f, uint32_t hca, uint32_t qpn, const str
 
 	count_before_last(f, fabric_attach_find(f, hca, mgid), false);
 	ret = fabric_attach_table_remove(f, hca, qpn, mgid, mlid);
-	if (ret > 0)
+	if (ret > 0) {
 		fabric_flow_detached(f, mgid, qpn);
+		tell_routers(f, mgid, -1);
+	}
 	return ret < 0 ? ret : 0;
 }
 
@@ -42,8 +54,10 @@ void fabric_attach_drop(struct fabric *f, uint32_t qpn)
 
 	if (qp->n)
 		count_before_last(f, qp->at[qp->n - 1].group, true);
-	if (fabric_attach_table_drop(f, qpn, &mgid))
+	if (fabric_attach_table_drop(f, qpn, &mgid)) {
 		fabric_flow_dropped(f, &mgid);
+		tell_routers(f, &mgid, -1);
+	}
 }
 
 void fabric_attach_qp_moved(struct fabric *f, uint32_t qpn)

@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "fabric/forwarding/mcast_path.h"
 #include "fabric/model/lanes.h"
+#include "fabric/model/routers.h"
 #include "wire/ip.h"
 
 #define LIST_UNIT 64
@@ -162,14 +163,14 @@ static struct fabric_node *ingress_of(const struct fabric_port *from,
 	return from->peer->node;
 }
 
-static bool blocks_loopback(const struct fabric *f, uint32_t qpn)
+static bool blocks_loopback(const struct fabric *f, const struct fabric_flow_key *key)
 {
-	return f->region->qps[SHM_QP_INDEX(qpn)].flags & SHM_QP_BLOCK_LOOPBACK;
+	return !key->pkey && f->region->qps[SHM_QP_INDEX(key->qpn)].flags & SHM_QP_BLOCK_LOOPBACK;
 }
 
-static uint16_t pkey_of(const struct fabric *f, uint32_t qpn)
+static uint16_t pkey_of(const struct fabric *f, const struct fabric_flow_key *key)
 {
-	return f->region->qps[SHM_QP_INDEX(qpn)].pkey;
+	return key->pkey ? key->pkey : f->region->qps[SHM_QP_INDEX(key->qpn)].pkey;
 }
 
 static uint64_t key_hash(const struct fabric_node *ingress, uint8_t in,
@@ -191,7 +192,7 @@ static struct fabric_mcast_path *find(const struct fabric *f, const struct fabri
 {
 	uint8_t in = port_in(from, ingress);
 	struct base_hash_node *n = base_hash_first(&f->flows->by_key, key_hash(ingress, in, key));
-	uint16_t pkey = pkey_of(f, key->qpn);
+	uint16_t pkey = pkey_of(f, key);
 
 	for (; n; n = base_hash_next(n)) {
 		struct fabric_mcast_path *s = container_of(n, struct fabric_mcast_path, by_key);
@@ -239,7 +240,7 @@ int fabric_mcast_path_get(struct fabric *f, struct fabric_port *from,
                           const struct fabric_flow_key *key, struct fabric_mcast_path **out)
 {
 	struct fabric_node *ingress = ingress_of(from, key);
-	bool shared = ingress && !blocks_loopback(f, key->qpn);
+	bool shared = ingress && !blocks_loopback(f, key);
 	struct fabric_mcast_path *s = shared ? find(f, from, ingress, key) : NULL;
 	int ret = -ENOMEM;
 
@@ -255,7 +256,7 @@ int fabric_mcast_path_get(struct fabric *f, struct fabric_port *from,
 	if (!s)
 		return -ENOMEM;
 	s->key = *key;
-	s->pkey = pkey_of(f, key->qpn);
+	s->pkey = pkey_of(f, key);
 	if (shared)
 		s->key.qpn = 0;
 	s->ingress = ingress;
@@ -323,11 +324,14 @@ static enum fabric_flow_start start_of(const struct fabric_mcast_path *s,
 	return FABRIC_FLOW_IN;
 }
 
-static bool detours(const struct fabric *f, const struct fabric_flow *flow)
+/* What reaches a router's port the daemon takes on from there. */
+static bool detours(const struct fabric *f, const struct fabric_mcast_path *s,
+                    const struct fabric_flow *flow)
 {
 	const struct fabric_flow_detour *d = &f->flows->detour;
 
-	return d->takes && d->takes(d->arg, flow);
+	return (s->routers && fabric_flow_type(f, flow) == IBV_QPT_UD) ||
+	       (d->takes && d->takes(d->arg, flow));
 }
 
 /* Fills the flow's record, whose seq is odd meanwhile. */
@@ -342,7 +346,7 @@ static void fill_record(const struct fabric *f, const struct fabric_mcast_path *
 	r->count = flow->start == FABRIC_FLOW_IN ? s->count : 0;
 	r->list_off = s->list_off;
 	r->dest_port = s->n_reached ? s->reached[0]->index : 0;
-	r->flags = (s->roce ? SHM_FLOW_ROCE : 0) | (detours(f, flow) ? SHM_FLOW_DETOUR : 0);
+	r->flags = (s->roce ? SHM_FLOW_ROCE : 0) | (detours(f, s, flow) ? SHM_FLOW_DETOUR : 0);
 	r->mtu = IB_MTU_BYTES(mtu);
 }
 
@@ -383,7 +387,7 @@ void fabric_mcast_path_detour(const struct fabric *f, const struct fabric_mcast_
 	{
 		const bool is = record_of(f, flow)->flags & SHM_FLOW_DETOUR;
 
-		if (is != detours(f, flow))
+		if (is != detours(f, s, flow))
 			write_record(f, s, flow);
 	}
 }
@@ -473,6 +477,8 @@ static void on_reached(void *arg, struct fabric_port *hca)
 {
 	struct fabric_mcast_path *s = arg;
 
+	if (hca->router)
+		s->routers |= fabric_router_bit(hca);
 	if (push_port(&s->reached, &s->n_reached, &s->reached_room, hca))
 		base_log_warning(fabric, "out of memory: a flow does not reach all its receivers");
 }
@@ -487,6 +493,12 @@ static void on_lost(void *arg, struct fabric_port *at, enum fabric_loss why)
 		return;
 	}
 	s->loss[s->n_losses++] = (struct fabric_mcast_path_loss){ .at = at, .why = why };
+}
+
+/* A port accepts only packets with one of its GIDs; a router's, those for other subnets, too. */
+static bool is_for(const struct fabric *f, const struct fabric_port *p, const struct ib_gid *dgid)
+{
+	return fabric_port_has_gid(f, p, dgid) || (p->router && fabric_gid_is_beyond(f, dgid));
 }
 
 /* Walks the switches' tables. */
@@ -507,9 +519,10 @@ static void walk(struct fabric *f, struct fabric_mcast_path *s)
 		fabric_walk_multicast(f, s->from, s->key.dlid, &w);
 	} else {
 		fabric_walk_unicast(f, s->from, s->key.dlid, &w);
-		if (s->n_reached && s->key.is_global &&
-		    !fabric_port_has_gid(f, s->reached[0], &s->key.dgid))
-			s->n_reached = 0; /* a port accepts only packets with one of its GIDs */
+		if (s->n_reached && s->key.is_global && !is_for(f, s->reached[0], &s->key.dgid))
+			s->n_reached = 0;
+		if (!s->n_reached || !s->key.is_global || !fabric_gid_is_beyond(f, &s->key.dgid))
+			s->routers = 0;
 	}
 	s->mtu = w.mtu;
 }
@@ -562,7 +575,7 @@ static void list_push(struct fabric_flows *t, uint32_t qpn)
 static bool loopback_blocked(const struct fabric *f, const struct fabric_mcast_path *s,
                              uint32_t qpn, const struct fabric_node *hca)
 {
-	if (is_shared(s) || !blocks_loopback(f, s->key.qpn))
+	if (is_shared(s) || !blocks_loopback(f, &s->key))
 		return false;
 	return qpn == s->key.qpn || (f->settings.block_loopback_host && hca == s->from->node);
 }
@@ -618,6 +631,7 @@ void fabric_mcast_path_compile(struct fabric *f, struct fabric_mcast_path *s)
 	s->round = t->marks.round;
 	s->n_reached = s->n_losses = 0;
 	s->roce = false;
+	s->routers = 0;
 	memset(s->visited, 0, s->visited_words * sizeof(*s->visited));
 	t->n_list = 0;
 	if (s->from->ethernet)
@@ -756,6 +770,10 @@ static void edge_lost(struct fabric *f, struct fabric_mcast_path *s, struct fabr
 	}
 	pull_hop(s, out);
 	pull_port(s->reached, &s->n_reached, out->peer);
+	if (out->peer->router) {
+		s->routers &= (uint16_t)~fabric_router_bit(out->peer);
+		fabric_mcast_path_detour(f, s);
+	}
 	if (f->flows->n_list == 1)
 		fabric_mcast_path_receiver_remove(f, s, f->flows->list[0]);
 	else if (f->flows->n_list)

@@ -71,6 +71,7 @@ struct fabric_mcast_path {
 	uint32_t n_hops, n_reached, n_losses, hop_room, reached_room, loss_room;
 	uint64_t *visited; /* multicast: bits of the switches that packets come through, by index */
 	uint32_t visited_words;
+	uint16_t routers; /* whose ports it reaches: fabric_router_bit() */
 	uint8_t mtu;
 	bool unpruned;           /* it may list queue pairs that are gone */
 	uint64_t packets, bytes; /* that its flows have sent, as far as they were counted */
@@ -146,6 +147,10 @@ bool fabric_mcast_path_visits(const struct fabric_mcast_path *s, const struct fa
 /* Finds the way by which responses to the flow come back, if any have come. It is kept, as it is
  * needed again. Not while paths are walked through: it may be a new one. Returns whether it is. */
 bool fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow);
+
+/* The type of the queue pair whose packets they are: enum ibv_qp_type. Routers send on datagrams
+ * alone. */
+uint8_t fabric_flow_type(const struct fabric *f, const struct fabric_flow *flow);
 
 /* Whether something was counted on the flow with this number since it was last added up. */
 bool fabric_flow_has_more(const struct fabric *f, uint32_t id);

@@ -20,6 +20,9 @@ struct fabric_flow_key {
 	bool is_global;
 	uint8_t sl;
 	struct ib_gid dgid; /* zero if not global */
+	/* of what a router sends on, and no queue pair of this subnet has sent; 0: a queue pair's
+	 */
+	uint16_t pkey;
 };
 
 struct fabric_mcast_path;
