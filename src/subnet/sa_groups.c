@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "fabric/model/routers.h"
 #include "subnet/partitions.h"
 #include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"
@@ -448,6 +449,14 @@ bool sa_group_suits(const struct sa_group *g, const struct fabric_port *port)
 	       wire_rate_to_mbps(sa_rate_of(sa_port_mbps(port))) >= wire_rate_to_mbps(g->rec.rate);
 }
 
+/* Whether the group's packets may leave the subnet. */
+static bool is_wide(uint64_t mask, const struct wire_mcmember *rec)
+{
+	if (!ib_gid_is_zero(&rec->mgid))
+		return fabric_mgid_is_wide(&rec->mgid);
+	return mask & SA_MCM_SCOPE && rec->scope > WIRE_SCOPE_LINK;
+}
+
 /* Makes the record of the group that the request of @port asks for; its MGID may be 0. */
 static enum sa_status plan_group(const struct fabric_port *port, uint64_t mask,
                                  const struct wire_mcmember *rec, struct wire_mcmember *g)
@@ -467,8 +476,8 @@ static enum sa_status plan_group(const struct fabric_port *port, uint64_t mask,
 	g->join_state = g->proxy_join = 0;
 	if (!(mask & SA_MCM_MLID))
 		g->mlid = 0;
-	if (!(mask & SA_MCM_HOP_LIMIT))
-		g->hop_limit = 0;
+	if (!(mask & SA_MCM_HOP_LIMIT)) /* the SA chooses an MGID of the scope that is asked for */
+		g->hop_limit = is_wide(mask, rec) ? UINT8_MAX : 0;
 	if (!(mask & SA_MCM_LIFE))
 		g->life = DEFAULT_LIFE;
 	g->life &= 0x3F;

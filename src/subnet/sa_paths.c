@@ -10,6 +10,7 @@
 
 #include "base/util.h"
 #include "fabric/model/lanes.h"
+#include "fabric/model/routers.h"
 #include "fabric/agents/mads.h"
 #include "subnet/partitions.h"
 #include "subnet/sa_groups.h"
@@ -21,8 +22,10 @@
 /* One end of a path. */
 struct end {
 	struct fabric_port *port;
-	uint16_t lid; /* the first LID of the port that may be used */
-	unsigned n;   /* how many LIDs may be used */
+	uint16_t lid;                /* the first LID of the port that may be used */
+	unsigned n;                  /* how many LIDs may be used */
+	const struct ib_gid *beyond; /* @port is a router's, and the path goes on to this GID in
+	                              * another subnet; NULL: it ends there */
 };
 
 /* What the query requires of a path. */
@@ -195,7 +198,7 @@ static void lower(const struct wish *wish, struct wire_path_record *r)
 /* All LIDs of a port. */
 static struct end end_of(struct fabric_port *port)
 {
-	return (struct end){ port, port->lid, port->lid ? 1u << port->lmc : 0 };
+	return (struct end){ port, port->lid, port->lid ? 1u << port->lmc : 0, NULL };
 }
 
 /* Adds the path from @from to @to's first LID. False: there is none that meets the query. */
@@ -244,10 +247,14 @@ static void offer_paths(struct sa_query *q, const struct wish *wish, const struc
 		return;
 	r.sl = sl_of(q, wish, r.pkey);
 	fabric_gid_make(q->sa->f, to->port->guid, &r.dgid);
+	if (to->beyond) {
+		r.dgid = *to->beyond;
+		r.hop_limit = UINT8_MAX;
+	}
 	fabric_gid_make(q->sa->f, from->port->guid, &r.sgid);
 	for (; q->at.pair < 2 * pairs && q->at.paths < wish->most; q->at.pair++) {
 		unsigned i = q->at.pair, a = i % pairs / to->n, b = i % pairs % to->n;
-		struct end one = { to->port, (uint16_t)(to->lid + b), 1 };
+		struct end one = { to->port, (uint16_t)(to->lid + b), 1, NULL };
 
 		if (!is_first && sa_query_stops(q))
 			return;
@@ -271,6 +278,18 @@ struct end_name {
 	uint16_t lid;
 };
 
+/* The port of the router by which the subnet of a GID is reached, as the end; NULL: none is known.
+ */
+static struct fabric_port *router_to(const struct sa *sa, const struct ib_gid *gid)
+{
+	const struct fabric_route *route;
+
+	if (!fabric_gid_is_beyond(sa->f, gid))
+		return NULL;
+	route = fabric_route_find(sa->f, fabric_prefix_of(gid));
+	return route ? sa->f->routers->port[route->router - 1] : NULL;
+}
+
 /* Finds the named end; its port is NULL if the query names none. Returns enum sa_status. */
 static uint16_t find_end(const struct sa *sa, const struct end_name *name, struct end *end)
 {
@@ -288,6 +307,22 @@ static uint16_t find_end(const struct sa *sa, const struct end_name *name, struc
 	end->lid = name->lid;
 	end->n = 1;
 	return end->port && fabric_port_has_lid(end->port, name->lid) ? SA_OK : SA_NO_RECORDS;
+}
+
+/* Likewise; it may be in another subnet. */
+static uint16_t find_target(const struct sa *sa, const struct end_name *name, struct end *end)
+{
+	struct fabric_port *router = name->by_gid ? router_to(sa, name->gid) : NULL;
+
+	if (!router)
+		return find_end(sa, name, end);
+	*end = end_of(router);
+	end->beyond = name->gid;
+	if (!name->by_lid)
+		return SA_OK;
+	end->lid = name->lid;
+	end->n = 1;
+	return fabric_port_has_lid(router, name->lid) ? SA_OK : SA_NO_RECORDS;
 }
 
 /* A path to a group is to its MLID (C15-0.1.21). */
@@ -380,7 +415,7 @@ static uint16_t get_paths(struct sa_query *q)
 		list_group(q, &wish, &from);
 		return SA_OK;
 	}
-	status = find_end(q->sa, &target, &to);
+	status = find_target(q->sa, &target, &to);
 	if (!status)
 		list_paths(q, &wish, &from, &to);
 	return status;
