@@ -332,7 +332,7 @@ enum shm_arrival_flags {
 	SHM_ARRIVAL_SOLICITED = 4,
 	SHM_ARRIVAL_PAYLOAD = 8,   /* the payload is at payload_off, not in data */
 	SHM_ARRIVAL_ETHERNET = 16, /* sent by an Ethernet port: the GRH is an IP header */
-	SHM_ARRIVAL_ROCE = 32,     /* received from the network: data holds the GRH */
+	SHM_ARRIVAL_ROCE = 32,     /* from the network, or another subnet: data holds the GRH */
 	SHM_ARRIVAL_STAMPED = 128, /* its sender wrote when it arrived: shm_arrival_time() */
 	SHM_ARRIVAL_TRACED = 64,   /* its sender logs each step (UMBEL_LOG=packet=trace) */
 };

@@ -53,6 +53,8 @@ struct daemon_parcel {
 	struct fabric_flow *flow; /* of its sender, which may be gone */
 	bool is_held_for_next;
 	uint8_t *cut; /* as in struct daemon_verdict */
+	bool is_foreign;
+	struct ib_gid sgid; /* is_foreign: it comes from another subnet */
 	struct control_detour packet;
 	uint8_t payload[];
 };
@@ -104,6 +106,10 @@ static struct daemon_parcel *twin_of(struct daemon_detour *d, const struct daemo
 {
 	struct daemon_parcel *twin = wrap(d, p->flow, &p->packet, p->payload);
 
+	if (twin) {
+		twin->is_foreign = p->is_foreign;
+		twin->sgid = p->sgid;
+	}
 	if (!twin || !p->cut)
 		return twin;
 	twin->cut = malloc(d->f->n_hca_ports);
@@ -233,9 +239,38 @@ static void on_packets(struct daemon_source *s, uint32_t events)
 	struct daemon_detour *d = e->d;
 
 	(void)events;
-	if (d->n_waiting < MOST_WAITING && read_end(e, AT_ONCE) < 0)
+	if (!daemon_detour_is_full(d) && read_end(e, AT_ONCE) < 0)
 		end_free(e);
 	work(d);
+}
+
+bool daemon_detour_is_full(const struct daemon_detour *d)
+{
+	return d->n_waiting >= MOST_WAITING;
+}
+
+void daemon_detour_hold_back(struct daemon_detour *d, bool is)
+{
+	d->is_held_back = is;
+	for (struct base_hash_node *n = base_hash_walk(&d->ends, NULL); n;
+	     n = base_hash_walk(&d->ends, n))
+		daemon_source_change(&container_of(n, struct daemon_detour_end, node)->source,
+		                     is ? 0 : EPOLLIN);
+}
+
+void daemon_detour_bring(struct daemon_detour *d, struct fabric_flow *flow,
+                         const struct control_detour *packet, const void *payload,
+                         const struct ib_gid *sgid)
+{
+	struct daemon_parcel *p = wrap(d, flow, packet, payload);
+
+	if (!p)
+		return;
+	p->is_foreign = true;
+	p->sgid = *sgid;
+	TAILQ_INSERT_TAIL(&d->waiting, p, entry);
+	d->n_waiting++;
+	work_soon(d);
 }
 
 /* Takes all that the client's process has sent so far: it comes before what the daemon sends in the
@@ -268,9 +303,27 @@ static void take(void *arg, const struct control_detour *packet, const void *pay
 
 /* ---- rules ---- */
 
+/* Its sender's GID. */
+static const struct ib_gid *sgid_of(const struct daemon_detour *d, const struct daemon_parcel *p)
+{
+	const struct shm_port *from = &d->f->region->ports[p->flow->from->index];
+
+	return p->is_foreign ? &p->sgid : &from->gid[p->packet.sgid_index % SHM_GIDS];
+}
+
 static void land(struct daemon_detour *d, const struct daemon_parcel *p)
 {
-	daemon_land(&d->landing, p->flow, &p->packet, p->payload, p->cut);
+	const struct daemon_leaving leaving = { .flow = p->flow,
+		                                .packet = &p->packet,
+		                                .payload = p->payload,
+		                                .sgid = sgid_of(d, p),
+		                                .cut = p->cut };
+
+	daemon_land(&d->landing, p->flow, &p->packet, p->payload, p->cut,
+	            p->is_foreign ? &p->sgid : NULL);
+	if (p->flow->path->routers && d->leave &&
+	    wire_opcode_transport(p->packet.h.bth.opcode) == WIRE_TRANSPORT_UD)
+		d->leave(d->leave_arg, &leaving);
 }
 
 /* The list that it is held in. */
@@ -412,7 +465,7 @@ static void show(struct daemon_detour *d, const struct daemon_parcel *p,
 	                                                     .payload_bytes = packet->payload_bytes,
 	                                                     .class_flow = packet->class_flow,
 	                                                     .hop_limit = packet->hop_limit,
-	                                                     .sgid_index = packet->sgid_index,
+	                                                     .sgid = sgid_of(d, p),
 	                                                     .note = note_of(v, note) });
 }
 
@@ -555,6 +608,14 @@ static int adapt(struct daemon_detour *d)
 	return 0;
 }
 
+int daemon_detour_prepare(struct daemon_detour *d)
+{
+	int ret = make_ready(d);
+
+	d->f->flows->detoured = true;
+	return ret ? ret : adapt(d);
+}
+
 /* ---- requests ---- */
 
 static int open_end(struct daemon_call *call)
@@ -579,7 +640,7 @@ static int open_end(struct daemon_call *call)
 	ret = base_hash_add(&d->ends, &e->node, e->client);
 	if (ret)
 		goto err_close;
-	ret = daemon_source_watch(d->loop, &e->source, pair[1], EPOLLIN);
+	ret = daemon_source_watch(d->loop, &e->source, pair[1], d->is_held_back ? 0 : EPOLLIN);
 	if (ret)
 		goto err_hash;
 	daemon_call_give(call, pair[0]);

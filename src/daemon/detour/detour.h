@@ -26,6 +26,15 @@
 
 struct daemon_parcel;
 
+/* A packet that has come to routers' ports, and is to leave the subnet. */
+struct daemon_leaving {
+	const struct fabric_flow *flow;
+	const struct control_detour *packet;
+	const void *payload;
+	const struct ib_gid *sgid;
+	const uint8_t *cut; /* as daemon_land()'s */
+};
+
 struct daemon_detour {
 	struct fabric *f;
 	struct daemon_loop *loop;
@@ -46,10 +55,29 @@ struct daemon_detour {
 	size_t held_bytes;
 	unsigned n_waiting;
 	struct base_timer turn;
+	bool is_held_back; /* no socket is read */
+	/* A packet of a flow that reaches routers has landed. NULL: there are none. */
+	void (*leave)(void *arg, const struct daemon_leaving *leaving);
+	void *leave_arg;
 };
 
 /* f, loop, self, times, qps, captures, roce and subnet are set. */
 void daemon_detour_init(struct daemon_detour *d, struct daemon_requests *all);
 void daemon_detour_stop(struct daemon_detour *d);
+
+/* Has packets land from now on, whether there are rules or not. 0 or -errno. */
+int daemon_detour_prepare(struct daemon_detour *d);
+
+/* A packet comes in from another subnet, where @sgid is: it goes on by @flow, behind those that
+ * wait. */
+void daemon_detour_bring(struct daemon_detour *d, struct fabric_flow *flow,
+                         const struct control_detour *packet, const void *payload,
+                         const struct ib_gid *sgid);
+
+/* Whether so many wait that no more are to come. */
+bool daemon_detour_is_full(const struct daemon_detour *d);
+
+/* Whether processes are to wait with what they send. */
+void daemon_detour_hold_back(struct daemon_detour *d, bool is);
 
 #endif

@@ -9,18 +9,46 @@
 #include "daemon/detour/landing.h"
 #include "daemon/network/roce_state.h"
 #include "fabric/forwarding/flow.h"
+#include "fabric/forwarding/mcast_path.h"
 #include "fabric/model/flow_state.h"
 #include "hca/link/flow.h"
 #include "hca/link/link_shm.h"
 #include "hca/link/payload.h"
+#include "wire/grh.h"
 #include "wire/roce.h"
 
 /* ---- datagrams ---- */
 
+/* A packet where it lands. */
+struct landed {
+	const struct control_detour *in;
+	const void *payload;
+	const struct ib_gid *sgid; /* as daemon_land()'s */
+};
+
+/* Receivers make a GRH for senders of their subnet; what comes from another one brings it along. */
+static void add_grh(const struct landed *p, struct shm_arrival *a)
+{
+	const struct control_detour *in = p->in;
+	const struct wire_grh grh = {
+		.traffic_class = (uint8_t)(in->class_flow >> 20),
+		.flow_label = in->class_flow & 0xFFFFF,
+		.payload_bytes =
+		        wire_grh_ud_payload(in->payload_bytes, in->flags & SHM_ARRIVAL_IMM),
+		.hop_limit = in->hop_limit,
+		.sgid = *p->sgid,
+		.dgid = in->dgid,
+	};
+
+	wire_grh_encode(&grh, a->data);
+	a->flags |= SHM_ARRIVAL_ROCE;
+}
+
 /* Makes a packet for @n receivers of it. False: no memory; it is counted. */
-static bool describe(struct daemon_landing *l, const struct control_detour *in, const void *payload,
+static bool describe(struct daemon_landing *l, const struct landed *p,
                      const struct fabric_port *from, uint32_t n, struct hca_packet *pkt)
 {
+	const struct control_detour *in = p->in;
 	const uint8_t kept = SHM_ARRIVAL_GRH | SHM_ARRIVAL_IMM | SHM_ARRIVAL_SOLICITED |
 	                     SHM_ARRIVAL_ETHERNET | SHM_ARRIVAL_TRACED;
 	struct hca_payload *slot;
@@ -43,8 +71,10 @@ static bool describe(struct daemon_landing *l, const struct control_detour *in, 
 		.sender = l->sender.shm,
 		.writer = (uint16_t)SHM_QP_INDEX(l->sender.qpn),
 	};
-	if (in->payload_bytes <= SHM_INLINE) {
-		memcpy(pkt->a.data, payload, in->payload_bytes);
+	if (p->sgid) {
+		add_grh(p, &pkt->a);
+	} else if (in->payload_bytes <= SHM_INLINE) {
+		memcpy(pkt->a.data, p->payload, in->payload_bytes);
 		return true;
 	}
 	slot = hca_payload_get(&l->sender);
@@ -52,7 +82,7 @@ static bool describe(struct daemon_landing *l, const struct control_detour *in, 
 		HCA_COUNT(l->self->process, from->index, no_payload_slot);
 		return false;
 	}
-	memcpy(shm_data_at(&l->self->process->region, slot->off), payload, in->payload_bytes);
+	memcpy(shm_data_at(&l->self->process->region, slot->off), p->payload, in->payload_bytes);
 	pkt->a.flags |= SHM_ARRIVAL_PAYLOAD;
 	pkt->a.payload_off = slot->off;
 	pkt->payload = slot;
@@ -60,8 +90,8 @@ static bool describe(struct daemon_landing *l, const struct control_detour *in, 
 }
 
 /* To all queue pairs that the flow lists. */
-static void land_mcast(struct daemon_landing *l, const struct control_detour *in,
-                       const void *payload, const struct fabric_flow *flow, const uint8_t *cut)
+static void land_mcast(struct daemon_landing *l, const struct landed *landed,
+                       const struct fabric_flow *flow, const uint8_t *cut)
 {
 	const struct shm_flow *r = &l->f->region->flows[flow->id];
 	const uint32_t *list = (const void *)((const char *)l->f->region->control + r->list_off);
@@ -69,12 +99,12 @@ static void land_mcast(struct daemon_landing *l, const struct control_detour *in
 	struct hca_packet pkt;
 	uint32_t n = 0;
 
-	if (in->h.bth.dest_qpn != IB_QPN_MCAST) {
+	if (landed->in->h.bth.dest_qpn != IB_QPN_MCAST) {
 		HCA_COUNT(p, flow->from->index, not_mcast_qpn);
 		return;
 	}
 	if (!r->count || base_array_reserve(&l->to, &l->to_room, r->count) ||
-	    !describe(l, in, payload, flow->from, r->count, &pkt))
+	    !describe(l, landed, flow->from, r->count, &pkt))
 		return;
 	for (uint32_t i = 0; i < r->count; i++)
 		if (!cut || !cut[l->f->region->qps[SHM_QP_INDEX(list[i])].port])
@@ -105,18 +135,18 @@ static void send_to_network(const struct daemon_landing *l, const struct control
 		HCA_COUNT(l->self->process, from->index, xmit_discards);
 }
 
-static void land_datagram(struct daemon_landing *l, const struct control_detour *in,
-                          const void *payload, const struct fabric_flow *flow, const uint8_t *cut)
+static void land_datagram(struct daemon_landing *l, const struct landed *p,
+                          const struct fabric_flow *flow, const uint8_t *cut)
 {
 	const struct shm_flow *r = &l->f->region->flows[flow->id];
 	struct hca_packet pkt;
 
 	if (r->flags & SHM_FLOW_ROCE)
-		send_to_network(l, in, payload, flow->from);
+		send_to_network(l, p->in, p->payload, flow->from);
 	if (ib_lid_is_mcast(flow->key.dlid) && (r->count || !(r->flags & SHM_FLOW_ROCE)))
-		land_mcast(l, in, payload, flow, cut);
-	else if (r->count && describe(l, in, payload, flow->from, 1, &pkt))
-		hca_deliver(l->self->process, &pkt, in->h.bth.dest_qpn, r->dest_port);
+		land_mcast(l, p, flow, cut);
+	else if (r->count && !flow->path->routers && describe(l, p, flow->from, 1, &pkt))
+		hca_deliver(l->self->process, &pkt, p->in->h.bth.dest_qpn, r->dest_port);
 }
 
 /* ---- packets of connected queue pairs ---- */
@@ -142,8 +172,11 @@ static void land_connected(struct daemon_landing *l, const struct control_detour
 }
 
 void daemon_land(struct daemon_landing *l, const struct fabric_flow *flow,
-                 const struct control_detour *in, const void *payload, const uint8_t *cut)
+                 const struct control_detour *in, const void *payload, const uint8_t *cut,
+                 const struct ib_gid *sgid)
 {
+	const struct landed landed = { .in = in, .payload = payload, .sgid = sgid };
+
 	if (!l->is_ready)
 		return;
 	if (in->payload_bytes > l->f->region->flows[flow->id].mtu) {
@@ -152,7 +185,7 @@ void daemon_land(struct daemon_landing *l, const struct fabric_flow *flow,
 		return;
 	}
 	if (wire_opcode_transport(in->h.bth.opcode) == WIRE_TRANSPORT_UD)
-		land_datagram(l, in, payload, flow, cut);
+		land_datagram(l, &landed, flow, cut);
 	else
 		land_connected(l, in, payload, flow);
 }

@@ -177,7 +177,6 @@ static void describe_packet(const struct daemon_captures *c, const struct daemon
                             struct control_captured *r)
 {
 	const struct fabric_flow *flow = seen->flow;
-	const struct shm_port *port = &c->f->region->ports[flow->from->index];
 
 	set_time(r);
 	r->slid = flow->from->lid | flow->key.path_bits;
@@ -187,13 +186,14 @@ static void describe_packet(const struct daemon_captures *c, const struct daemon
 	r->has_grh = flow->key.is_global;
 	r->class_flow = seen->class_flow;
 	r->hop_limit = seen->hop_limit;
-	r->sgid = port->gid[seen->sgid_index % SHM_GIDS];
+	r->sgid = *seen->sgid;
 	r->dgid = flow->key.dgid;
 	r->from.port = flow->from->num;
 	memcpy(r->from.node, flow->from->node->name, sizeof(r->from.node));
 	snprintf(r->note, sizeof(r->note), "%s", seen->note);
 	r->h = *seen->h;
-	r->h.deth.src_qpn = flow->key.qpn;
+	if (!flow->key.pkey) /* and not from another subnet */
+		r->h.deth.src_qpn = flow->key.qpn;
 	if (flow->from->ethernet)
 		describe_frame(c, flow, r);
 	r->payload_bytes = seen->payload_bytes;

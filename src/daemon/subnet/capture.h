@@ -35,7 +35,8 @@ struct daemon_seen_packet {
 	const void *payload;
 	uint32_t payload_bytes;
 	uint32_t class_flow;
-	uint8_t hop_limit, sgid_index;
+	uint8_t hop_limit;
+	const struct ib_gid *sgid;
 	const char *note;
 };
 void daemon_captures_packet(struct daemon_captures *c, const struct daemon_seen_packet *seen);

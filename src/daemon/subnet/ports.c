@@ -32,6 +32,8 @@ void daemon_port_reset(struct daemon_ports *ports, struct fabric_port *p, enum i
 {
 	daemon_port_tell(ports, p, type);
 	cm_port_changed(ports->cm, p);
+	if (ports->reset)
+		ports->reset(ports->reset_arg, p);
 }
 
 void daemon_port_reregister(struct daemon_ports *ports, struct fabric_port *p)

@@ -100,8 +100,11 @@ static BASE_HOT void make_grh(struct hca_rq *rq, struct shm_arrival *a, uint8_t 
 		                .hop_limit = a->hop_limit,
 		                .dgid = a->dgid };
 
-	if (__builtin_expect(a->flags & SHM_ARRIVAL_ETHERNET, 0)) {
-		make_ip_header(rq, a, out);
+	if (__builtin_expect(a->flags & (SHM_ARRIVAL_ETHERNET | SHM_ARRIVAL_ROCE), 0)) {
+		if (a->flags & SHM_ARRIVAL_ETHERNET)
+			make_ip_header(rq, a, out);
+		else /* from another subnet */
+			memcpy(out, a->data, IB_GRH_BYTES);
 		return;
 	}
 	grh.payload_bytes = wire_grh_ud_payload(a->length, a->flags & SHM_ARRIVAL_IMM);
