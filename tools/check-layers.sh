@@ -42,7 +42,7 @@ BEGIN {
 	rooms("hca", "transport registration link queue memory process")
 	rooms("fabric", "plan agents forwarding model")
 	rooms("cli", "show simulate explain run picture record fabric check base")
-	rooms("daemon", "top show detour network umad subnet clients core")
+	rooms("daemon", "top show router detour network umad subnet clients core")
 }
 # The rooms of a folder, from the top to the bottom.
 function rooms(folder, list,    i, k, name) {

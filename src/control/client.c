@@ -699,6 +699,33 @@ int control_sm_event(struct control_client *c, enum control_sm_event_type type, 
 	return ret ? ret : control_request(c, CONTROL_SM_EVENT, &event, sizeof(event));
 }
 
+int control_join_router(struct control_client *c, const char *node, const char *peer, int fd,
+                        struct control_router_reply *reply)
+{
+	struct control_router req = { 0 };
+
+	if (strlen(node) >= sizeof(req.node))
+		return -ENOENT;
+	strcpy(req.node, node);
+	snprintf(req.peer, sizeof(req.peer), "%s", peer);
+	return control_call(c, &(struct control_call){ .type = CONTROL_ROUTER,
+	                                               .request = &req,
+	                                               .request_bytes = sizeof(req),
+	                                               .reply = reply,
+	                                               .reply_bytes = sizeof(*reply),
+	                                               .send_fd = &fd });
+}
+
+int control_end_router(struct control_client *c, const char *node)
+{
+	struct control_router req = { 0 };
+
+	if (strlen(node) >= sizeof(req.node))
+		return -ENOENT;
+	strcpy(req.node, node);
+	return control_request(c, CONTROL_END_ROUTER, &req, sizeof(req));
+}
+
 int control_partitions(struct control_client *c, const char *name, int fd, char why[static 512])
 {
 	struct control_partitions req = { 0 };

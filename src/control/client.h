@@ -138,6 +138,15 @@ int control_switch(struct control_client *c, const char *name, bool alive);
 int control_sm_event(struct control_client *c, enum control_sm_event_type type, const char *node,
                      unsigned port);
 
+/*
+ * Has a router send packets on by @fd, one end of a socket whose other end another fabric's daemon
+ * gets: @node's, or "": one that is free. @peer: the other fabric. control_end_router() ends that.
+ */
+struct control_router_reply;
+int control_join_router(struct control_client *c, const char *node, const char *peer, int fd,
+                        struct control_router_reply *reply);
+int control_end_router(struct control_client *c, const char *node);
+
 /* Sets the partitions to those in the text in the memfd @fd. @why: what is wrong with it. */
 int control_partitions(struct control_client *c, const char *name, int fd, char why[static 512]);
 

@@ -114,6 +114,10 @@ enum control_type {
 	 * reader is slow is lost, and counted. -EUSERS: as many as may read already.
 	 */
 	CONTROL_MONITOR,
+	/* Descriptor with the request: a socket to another fabric's daemon, which gets its other
+	 * end. A router's port sends packets on by it. */
+	CONTROL_ROUTER,
+	CONTROL_END_ROUTER, /* body: struct control_router */
 	/* sysfs */
 	CONTROL_DESCRIBE_PORT,
 	CONTROL_LIST_OBJECTS,
@@ -435,6 +439,16 @@ struct control_roce_socket_reply {
 #define CONTROL_RULE_BYTES 200 /* of the longest rule, with the end */
 
 /* A rule of faults, as text. -EINVAL, with what is wrong; -ENOSPC: there are too many. */
+struct control_router {
+	char node[32]; /* the router: its host or HCA; empty: one that is free */
+	char peer[32]; /* the other fabric, for those who are shown the router */
+};
+
+struct control_router_reply {
+	uint64_t prefix; /* the subnet's, host order */
+	char node[32];   /* the router's host */
+};
+
 struct control_fault {
 	char rule[CONTROL_RULE_BYTES];
 };

@@ -45,6 +45,7 @@ static const struct view views[] = {
 	{ "ports", "[", "]", .part = daemon_show_ports },
 	{ "counters", "{\"ports\":[", "]}", .part = daemon_show_counters },
 	{ "faults", "[", "]", .part = daemon_show_fault },
+	{ "routers", "[", "]", .part = daemon_show_router },
 	{ "qps", "[", "]", .part = daemon_show_qps },
 	{ "connections", "[", "]", .part = daemon_show_connections },
 	{ "processes", "[", "]", .part = daemon_show_processes },

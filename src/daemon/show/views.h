@@ -26,6 +26,7 @@ struct daemon_show {
 	const struct daemon_subnet *subnet;
 	const struct daemon_hosts *hosts;
 	const struct daemon_detour *detour;
+	const struct daemon_routers *routers;
 	const struct daemon_roce *roce;      /* NULL: the fabric is InfiniBand's */
 	const struct fabric_node **switches; /* each at its index */
 	LIST_HEAD(, show_stream) streams;
@@ -56,6 +57,7 @@ bool daemon_show_ports(const struct daemon_show *s, struct show_at *at, struct s
 bool daemon_show_tables(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_counters(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 
+bool daemon_show_router(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_fault(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_qps(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_connections(const struct daemon_show *s, struct show_at *at, struct show_json *o);

@@ -30,6 +30,7 @@
 #include "daemon/network/hosts.h"
 #include "daemon/network/roce.h"
 #include "daemon/network/roce_mad.h"
+#include "daemon/router/router.h"
 #include "daemon/show/counts.h"
 #include "daemon/show/describe.h"
 #include "daemon/show/monitor.h"
@@ -70,6 +71,7 @@ struct daemon {
 	struct daemon_self self;
 	struct daemon_wires wires;
 	struct daemon_detour detour;
+	struct daemon_routers routers;
 	struct daemon_roce *roce; /* NULL: no port is on Ethernet */
 	struct daemon_verbs verbs;
 	struct daemon_links links;
@@ -209,6 +211,8 @@ static void on_port_changed(void *arg, struct fabric_port *p, unsigned what)
 	if (what & (FABRIC_PORT_LID | FABRIC_PORT_ALIAS | FABRIC_PORT_PKEYS))
 		d->subnet.changes++;
 	daemon_port_changed(&d->ports, p, what);
+	if (what & FABRIC_PORT_GIDS)
+		daemon_routers_prefix_changed(&d->routers);
 	if (what & FABRIC_PORT_LID)
 		daemon_subnet_lid_changed(&d->subnet);
 }
@@ -221,6 +225,13 @@ static void send_by_roce(void *arg, struct fabric_port *from, const struct fabri
 }
 
 /* ---- start and end ---- */
+
+static void on_port_reset(void *arg, struct fabric_port *p)
+{
+	struct daemon *d = arg;
+
+	daemon_router_reset(&d->routers, p);
+}
 
 static int on_stopping(void *arg)
 {
@@ -265,6 +276,12 @@ static int add_requests(struct daemon *d, const char *name)
 		                            .roce = d->roce,
 		                            .subnet = &d->subnet };
 	daemon_detour_init(&d->detour, all);
+	d->routers = (struct daemon_routers){
+		.f = d->f, .loop = &d->loop, .detour = &d->detour, .cm = d->rdmacm.cm
+	};
+	daemon_routers_init(&d->routers, all);
+	d->ports.reset = on_port_reset;
+	d->ports.reset_arg = d;
 	d->show = (struct daemon_show){ .name = name,
 		                        .up_since = (uint64_t)time(NULL),
 		                        .f = d->f,
@@ -274,6 +291,7 @@ static int add_requests(struct daemon *d, const char *name)
 		                        .subnet = &d->subnet,
 		                        .hosts = &d->hosts,
 		                        .detour = &d->detour,
+		                        .routers = &d->routers,
 		                        .roce = d->roce };
 	return daemon_show_init(&d->show, all);
 }
@@ -477,6 +495,7 @@ static void leave(struct daemon *d)
 		d->f->mads->sink = (struct fabric_mad_sink){ 0 };
 	if (d->roce)
 		daemon_roce_stop(d->roce);
+	daemon_routers_stop(&d->routers);
 	daemon_detour_stop(&d->detour);
 	daemon_wires_fini(&d->wires);
 	daemon_self_fini(&d->self);
