@@ -127,6 +127,7 @@ _umbel_word()
 		[ "$2" != group ] || _umbel_offer "$(_umbel_groups)"
 		;;
 	show3) [ "$2" != path ] || _umbel_offer "$(_umbel_hosts) $(_umbel_switches)" ;;
+	router1 | router2) _umbel_offer "$(_umbel_ask status | awk 'NR > 1 { print $1 }')" ;;
 	switch2) _umbel_offer "$(_umbel_switches)" ;;
 	sm2)
 		[ "$2" != partitions ] || _umbel_files

@@ -39,6 +39,7 @@
 	X(link)     \
 	X(fault)    \
 	X(switch)   \
+	X(router)   \
 	X(sm)       \
 	X(daemon)
 

@@ -28,14 +28,14 @@ _umbel_seconds={}
 """
 
 SETTINGS = sys.argv[2].split()
-COMMANDS = "up down run exec env rsh mpirun simulate ibsim show top explain check monitor record replay capture ladder set status wait link fault switch sm daemon".split()
+COMMANDS = "up down run exec env rsh mpirun simulate ibsim show top explain check monitor record replay capture ladder set status wait link fault switch router sm daemon".split()
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [
     ("umbel ", COMMANDS + ["help", "--help", "--version"]),
     ("umbel st", ["status"]),
     ("umbel help sta", ["status"]),
-    ("umbel show ", ["topology", "groups", "routes", "counters", "hosts", "neighbours", "qps", "connections", "processes", "mrs", "drops", "group", "path"]),
+    ("umbel show ", ["topology", "groups", "routes", "routers", "counters", "hosts", "neighbours", "qps", "connections", "processes", "mrs", "drops", "group", "path"]),
     ("umbel show --json g", ["groups", "group"]),
     ("umbel show -n default t", ["topology"]),
     ("umbel show --name=d", ["--name=default"]),
@@ -83,6 +83,8 @@ CASES = [
     ("umbel record /etc/hostn", ["/etc/hostname"]),
     ("umbel replay --speed 2 /etc/hostn", ["/etc/hostname"]),
     ("umbel replay --topology /etc/hostn", ["/etc/hostname"]),
+    ("umbel router ", ["default"]),
+    ("umbel router --e", ["--end"]),
     ("umbel switch ", ["kill", "revive"]),
     ("umbel switch kill ", ["sw1"]),
     ("umbel sm ", ["start", "stop", "partitions", "event"]),

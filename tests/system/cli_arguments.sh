@@ -33,10 +33,17 @@ for command in $commands; do
 	[ "$command" = rsh ] || expect 2 "umbel: $command: no option '-x'; see *" umbel "$command" -x
 done
 for command in $commands; do
-	[[ $command != run && $command != simulate && $command != ladder ]] || continue # they are of no fabric that is up
+	# they are of no fabric that is up, or of two
+	[[ $command != run && $command != simulate && $command != ladder && $command != router ]] || continue
 	expect 2 "umbel: $command: option '--name' needs a value; see *" umbel "$command" --name
 done
 
+expect 2 "umbel: router: which two fabrics?; *" umbel router a
+expect 2 "umbel: router: which router? write FABRIC:HOST; *" umbel router --end a
+expect 2 "umbel: *'a b'*" umbel router 'a b' c
+expect 1 "umbel: no fabric 'a' is up in *" umbel router a b
+expect 2 "umbel: up: '0xff00000000000000' is no prefix, *" umbel up --prefix 0xff00000000000000
+expect 1 "umbel: no router 'h9': there is no such host" umbel up --name nine --router h1,h9
 expect 2 "umbel: up: '0' hosts: a fabric has 1 to *" umbel up --hosts 0
 expect 2 "umbel: up: 'two' hosts: a fabric has 1 to *" umbel up --hosts two
 expect 2 "umbel: up: '99999999999999999999' hosts: *" umbel up --hosts 99999999999999999999
@@ -60,7 +67,7 @@ expect 2 "umbel: run: '-1' hosts: *" umbel run --hosts -1 -- true
 expect 125 "umbel: setting 'bogus=1': *" umbel run --set bogus=1 -- true
 expect 2 "umbel: exec: '--' and a command are missing; *" umbel exec h1
 expect 2 "umbel: exec: one host, then '--' and the command; *" umbel exec h1 true -- true
-expect 2 'umbel: show: what? topology, groups, routes, counters, hosts, neighbours, qps, connections, processes, mrs or drops; *' umbel show
+expect 2 'umbel: show: what? topology, groups, routes, routers, counters, hosts, neighbours, qps, connections, processes, mrs or drops; *' umbel show
 expect 2 "umbel: show: no 'weather': it shows *" umbel show weather
 expect 2 "umbel: show: one thing at a time, not 'hosts' too; *" umbel show groups hosts
 expect 2 "umbel: show: option '--json' takes no value; *" umbel show --json=1 hosts

@@ -24,9 +24,9 @@
 #include "cli/show/views.h"
 #include "control/client.h"
 
-#define WHAT                                                                                   \
-	"topology, groups, routes, counters, hosts, neighbours, qps, connections, processes, " \
-	"mrs or drops"
+#define WHAT                                                                                 \
+	"topology, groups, routes, routers, counters, hosts, neighbours, qps, connections, " \
+	"processes, mrs or drops"
 
 #define MOST_SECONDS 1000000
 
@@ -36,6 +36,7 @@ static const char help[] =
         "  topology     nodes, ports and the links between them\n"
         "  groups       multicast groups: members, attached queue pairs, tree\n"
         "  routes       what the switches forward where; 'routes SWITCH': that one\n"
+        "  routers      routers to other subnets, and what crosses them\n"
         "  counters     what the ports have counted\n"
         "  hosts        hosts with their addresses, HCAs and interfaces\n"
         "  neighbours   what the hosts' interfaces know of each other (umbel up --ipoib)\n"

@@ -285,10 +285,30 @@ static int print_neighbours(struct json_object *neighbours)
 	return cli_json_print_table(neighbours, columns, NULL);
 }
 
+static int print_routers(struct json_object *routers)
+{
+	static const struct cli_column columns[] = {
+		{ "ROUTER", "host", cli_add_text, 0 },
+		{ "PORT", "port", cli_add_text, 0 },
+		{ "LID", "lid", cli_add_text, 0 },
+		{ "STATE", "state", cli_add_text, 0 },
+		{ "TO", "peer", cli_add_text, 0 },
+		{ "ITS PREFIX", "prefix", cli_add_text, 0 },
+		{ "GROUPS", "groups", cli_add_text, 0 },
+		{ "SENT", "sent", cli_add_text, 0 },
+		{ "RECEIVED", "received", cli_add_text, 0 },
+		{ "DROPPED", "dropped", cli_add_text, 0 },
+		{ 0 },
+	};
+
+	return cli_json_print_table(routers, columns, NULL);
+}
+
 static const struct cli_view views[] = {
 	{ "topology", false, print_topology },
 	{ "groups", false, print_groups },
 	{ "counters", false, print_counters },
+	{ "routers", false, print_routers },
 	{ "hosts", true, print_hosts },
 	{ "neighbours", true, print_neighbours },
 	{ "qps", false, cli_views_qps },
