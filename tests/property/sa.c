@@ -124,6 +124,36 @@ static int change(const struct sa_port *p, struct packet *q, struct umad_sa_mcme
 	return be16toh(response.sa.mad_hdr.status);
 }
 
+#define PATH_MASK 0xC /* DGID, SGID */
+
+/* PathRecord, section 15.2.5.16. */
+struct path_record {
+	uint8_t service_id[8], dgid[16], sgid[16];
+	uint16_t dlid, slid;
+	uint8_t flow_label[3], hop_limit;
+	uint8_t tclass, numb_path;
+	uint16_t pkey, sl;
+};
+
+int sa_path(const struct sa_port *p, const uint8_t dgid[16], struct sa_path *path)
+{
+	struct packet q, response;
+	struct path_record rec = { 0 };
+
+	begin(&q, UMAD_METHOD_GET, UMAD_SA_ATTR_PATH_REC);
+	q.sa.comp_mask = htobe64(PATH_MASK);
+	memcpy(rec.dgid, dgid, sizeof(rec.dgid));
+	memcpy(rec.sgid, p->gid, sizeof(rec.sgid));
+	memcpy(q.sa.data, &rec, sizeof(rec));
+	if (ask(p, &q, &response, sizeof(response.sa)) < 0)
+		return SA_NO_RESPONSE;
+	memcpy(&rec, response.sa.data, sizeof(rec));
+	*path = (struct sa_path){ .dlid = be16toh(rec.dlid),
+		                  .sl = be16toh(rec.sl) & 0xF,
+		                  .hop_limit = rec.hop_limit };
+	return be16toh(response.sa.mad_hdr.status);
+}
+
 int sa_join_any(const struct sa_port *p, uint8_t mgid[16], uint8_t join_state, uint16_t *mlid)
 {
 	struct umad_sa_mcmember_record rec = { .scope_state = join_state };

@@ -34,6 +34,13 @@ int sa_join(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state,
 int sa_join_any(const struct sa_port *p, uint8_t mgid[16], uint8_t join_state, uint16_t *mlid);
 int sa_leave(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state);
 
+/* The path to @dgid: its LID, service level and hop limit. */
+struct sa_path {
+	uint16_t dlid;
+	uint8_t sl, hop_limit;
+};
+int sa_path(const struct sa_port *p, const uint8_t dgid[16], struct sa_path *path);
+
 /* All members of all groups. How many there are; SA_NO_RESPONSE also for an error. */
 int sa_list(const struct sa_port *p, struct sa_member *member, int max);
 

@@ -328,7 +328,9 @@ static void work(struct daemon_routers *all)
 
 /* ---- what changes ---- */
 
-/* A queue pair was attached to a group, or detached: of type fabric_routers.attached. */
+/* A queue pair was attached to a group, or detached: of type fabric_routers.attached. The router
+ * asks to be a member before anybody else has a turn, so that it misses none of what the program
+ * then sends. */
 static void on_attached(void *arg, const struct ib_gid *mgid, int change)
 {
 	struct daemon_routers *all = arg;
@@ -346,7 +348,9 @@ static void on_attached(void *arg, const struct ib_gid *mgid, int change)
 	     i++) /* it exists now, whatever the SA said before */
 		if (change > 0 && g->at[i].member == OUT)
 			g->at[i].due_ns = g->at[i].refused = 0;
-	if (g->attached < 2)
+	if (g->attached == 1 && change > 0)
+		go_on(g);
+	else if (!g->attached)
 		set_busy(g, 0);
 }
 
