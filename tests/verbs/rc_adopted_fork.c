@@ -239,6 +239,128 @@ static void a_slow_child_is_waited_for(void **state)
 	munmap(m, LAB_ADOPTED_BYTES);
 }
 
+/* ---- signals ---- */
+
+/* Of private memory: so much that a child is interrupted while it takes it. */
+#define MUCH (32u << 20)
+
+/* Its last byte, before and after. */
+enum { BEFORE = 'b', AFTER = 'a' };
+static char *volatile last;
+static volatile sig_atomic_t alarms;
+
+static char *much_memory(void)
+{
+	char *m = mmap(NULL, MUCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(m, MAP_FAILED);
+	memset(m, BEFORE, MUCH);
+	last = m + MUCH - 1;
+	return m;
+}
+
+static void look_at_last(int signal)
+{
+	(void)signal;
+	alarms++;
+	if (*last != BEFORE)
+		bad = 1;
+}
+
+static bool children_have_alarms;
+
+/* In the child of a fork(), before it takes the memory: signals from now on. */
+static void begin_alarms(void)
+{
+	if (children_have_alarms)
+		setitimer(ITIMER_REAL, &(struct itimerval){ { 0, 200 }, { 0, 200 } }, NULL);
+}
+
+static void a_childs_signal_handler_finds_the_memory(void **state)
+{
+	char *m = much_memory();
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+	pid_t pid;
+
+	(void)state;
+#ifdef __SANITIZE_THREAD__
+	return; /* it has signals wait */
+#endif
+	assert_int_equal(pthread_atfork(NULL, NULL, begin_alarms), 0); /* before the library's */
+	signal(SIGALRM, look_at_last);
+	lab_adopted_begin(p);
+	mr = lab_adopted_region(p[0], m, MUCH);
+	lab_adopted_expect(m, MUCH / LAB_ADOPTED_PAGE, MUCH / LAB_ADOPTED_PAGE);
+	children_have_alarms = true;
+	pid = fork();
+	if (!pid) {
+		while (!alarms)
+			;
+		_exit(bad);
+	}
+	assert_true(pid > 0);
+	lab_adopted_wait_for(pid);
+	lab_adopted_deregister(mr);
+	munmap(m, MUCH);
+}
+
+static void change_last(int signal)
+{
+	(void)signal;
+	*last = AFTER;
+}
+
+static bool children_signal;
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* In the child of a fork(), before it takes the memory. Its parent does not take the signal before
+ * that; it gets time to do so nevertheless. */
+static void signal_the_parent(void)
+{
+	uint64_t began = now_ns();
+
+	if (!children_signal)
+		return;
+	kill(getppid(), SIGUSR1);
+	while (*last == BEFORE && now_ns() - began < 300000000)
+		;
+}
+
+static void what_a_parents_signal_handler_writes_is_not_its_childs(void **state)
+{
+	char *m = much_memory();
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+	pid_t pid;
+
+	(void)state;
+#ifdef __SANITIZE_THREAD__
+	return; /* it has signals wait */
+#endif
+	assert_int_equal(pthread_atfork(NULL, NULL, signal_the_parent), 0);
+	signal(SIGUSR1, change_last);
+	lab_adopted_begin(p);
+	mr = lab_adopted_region(p[0], m, MUCH);
+	lab_adopted_expect(m, MUCH / LAB_ADOPTED_PAGE, MUCH / LAB_ADOPTED_PAGE);
+	children_signal = true;
+	pid = fork();
+	if (!pid)
+		_exit(*last != BEFORE);
+	assert_true(pid > 0);
+	assert_int_equal(*last, AFTER);
+	lab_adopted_wait_for(pid);
+	lab_adopted_deregister(mr);
+	munmap(m, MUCH);
+}
+
 /* ---- each in a process of its own ---- */
 
 static const struct CMUnitTest tests[] = {
@@ -248,6 +370,8 @@ static const struct CMUnitTest tests[] = {
 	LAB_TEST(a_child_of_one_of_two_threads_has_it),
 	LAB_TEST(a_signal_handler_may_fork),
 	LAB_TEST(a_slow_child_is_waited_for),
+	LAB_TEST(a_childs_signal_handler_finds_the_memory),
+	LAB_TEST(what_a_parents_signal_handler_writes_is_not_its_childs),
 };
 
 /* Runs this program for one test. */

@@ -61,6 +61,12 @@ static struct {
 enum { TAKES_MEMORY = 't', HAS_MEMORY = 'h' };
 static __thread __attribute__((tls_model("initial-exec"))) int child_says[2] = { -1, -1 };
 
+/* Of the same thread, until the child has the memory: which signals were blocked before. */
+static __thread __attribute__((tls_model("initial-exec"))) struct {
+	bool are_held;
+	sigset_t before;
+} signals;
+
 /* Returns the signals that were blocked before. */
 static sigset_t lock(void)
 {
@@ -321,6 +327,23 @@ bool hca_adopt_is_there(unsigned slot, uint64_t from, uint64_t to)
 
 /* ---- fork ---- */
 
+/* A signal's handler in the parent could write what the child has yet to copy, one in the child
+ * find memory that is just moving, and either of them fork: none runs until the child has the
+ * memory. */
+static void hold_signals(const sigset_t *before)
+{
+	if (!signals.are_held)
+		signals.before = *before;
+	signals.are_held = true;
+}
+
+static void release_signals(void)
+{
+	if (signals.are_held)
+		pthread_sigmask(SIG_SETMASK, &signals.before, NULL);
+	signals.are_held = false;
+}
+
 /* Nothing moves until fork() is over. No lock is held meanwhile: other handlers of fork() may wait
  * for threads that register. */
 static void before_fork(void)
@@ -335,6 +358,8 @@ static void before_fork(void)
 		adopted.never = true;
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, child_says))
 			child_says[0] = child_says[1] = -1;
+		hold_signals(&before);
+		sigfillset(&before);
 	}
 	unlock(&before);
 }
@@ -382,6 +407,7 @@ static void after_fork_in_parent(void)
 	before = lock();
 	adopted.forking--;
 	unlock(&before);
+	release_signals();
 	base_cancel_restore(cancel_state);
 }
 
@@ -416,6 +442,7 @@ static void after_fork_in_child(void)
 	adopted.n = adopted.forking = adopted.ends = 0;
 	adopted.owner = NULL;
 	adopted.never = adopted.offered = adopted.in_child = false;
+	release_signals();
 }
 
 /* ---- adopting ---- */

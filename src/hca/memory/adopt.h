@@ -16,8 +16,9 @@
  * a region comes or goes and that is over.
  *
  * fork(): at first the child shares the memory with its parent. It makes it private memory of its
- * own, and fork() returns in the parent when that is done. A process that has forked while it had
- * adopted memory adopts none again; nor does one in which 64 pieces of memory were given back.
+ * own, and fork() returns in the parent when that is done. Signals to the two wait until then. A
+ * process that has forked while it had adopted memory adopts none again; nor does one in which 64
+ * pieces of memory were given back.
  *
  * Each place of the table of objects (object.h) has a part of the file of its own, as large as the
  * address space, in which an address is the offset: nothing but holes is beside what is adopted.
