@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -361,6 +363,73 @@ static void what_a_parents_signal_handler_writes_is_not_its_childs(void **state)
 	munmap(m, MUCH);
 }
 
+static bool adopting_is_interrupted, is_child;
+
+/* That of the C library, and once a signal when adopting has just made its file. */
+__attribute__((visibility("default"))) int memfd_create(const char *name, unsigned flags)
+{
+	int fd = (int)syscall(SYS_memfd_create, name, flags);
+
+	if (adopting_is_interrupted)
+		raise(SIGALRM);
+	adopting_is_interrupted = false;
+	return fd;
+}
+
+/* The child goes on with what was interrupted, while its parent waits. */
+static void fork_and_return(int signal)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)signal;
+	forks++;
+	is_child = !pid;
+	if (pid && (pid < 0 || waitpid(pid, &status, 0) != pid || status))
+		bad = 1;
+}
+
+/* Beside another thread, so that nothing is adopted yet. */
+static void begin_without_adopting(struct lab_peer *p[2])
+{
+	struct stat s;
+	pthread_t t;
+
+	sem_init(&may_end, 0, 0);
+	assert_int_equal(pthread_create(&t, NULL, wait_to_end, NULL), 0);
+	lab_adopted_begin(p);
+	sem_post(&may_end);
+	pthread_join(t, NULL);
+	do /* the kernel may not have done with it */
+		assert_int_equal(stat("/proc/self/task", &s), 0);
+	while (s.st_nlink > 3);
+}
+
+static void who_is_forked_in_the_middle_of_adopting_has_memory_of_its_own(void **state)
+{
+	char *m = lab_adopted_memory();
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+
+	(void)state;
+#ifdef __SANITIZE_THREAD__
+	return; /* it has signals wait */
+#endif
+	begin_without_adopting(p);
+	signal(SIGALRM, fork_and_return);
+	adopting_is_interrupted = true;
+	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+	if (is_child)
+		_exit(!has_pattern(m, 1) || lab_adopted_pages(m, LAB_ADOPTED_PAGES));
+	assert_int_equal(forks, 1);
+	assert_false(bad);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
+	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 2);
+	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 2);
+	lab_adopted_deregister(mr);
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
 /* ---- each in a process of its own ---- */
 
 static const struct CMUnitTest tests[] = {
@@ -372,6 +441,7 @@ static const struct CMUnitTest tests[] = {
 	LAB_TEST(a_slow_child_is_waited_for),
 	LAB_TEST(a_childs_signal_handler_finds_the_memory),
 	LAB_TEST(what_a_parents_signal_handler_writes_is_not_its_childs),
+	LAB_TEST(who_is_forked_in_the_middle_of_adopting_has_memory_of_its_own),
 };
 
 /* Runs this program for one test. */

@@ -68,12 +68,20 @@ static __thread __attribute__((tls_model("initial-exec"))) struct {
 } signals;
 
 /* Returns the signals that were blocked before. */
-static sigset_t lock(void)
+static sigset_t block_signals(void)
 {
 	sigset_t all, before;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
+	return before;
+}
+
+/* Likewise. */
+static sigset_t lock(void)
+{
+	sigset_t before = block_signals();
+
 	pthread_mutex_lock(&adopted.lock);
 	return before;
 }
@@ -513,17 +521,20 @@ static bool adopt(unsigned slot, uint64_t from, uint64_t to)
 	return false;
 }
 
+/* A signal's handler that forks in the middle would leave its child with this process's file, and
+ * about to use that. */
 bool hca_adopt(struct hca_process *p, unsigned slot, uint64_t from, uint64_t to)
 {
 	int cancel_state = base_cancel_off();
+	sigset_t before = block_signals();
 	bool done = can_adopt(p, from, to);
-	sigset_t before;
 
 	if (done) {
-		before = lock();
+		pthread_mutex_lock(&adopted.lock);
 		done = adopt(slot, from, to);
-		unlock(&before);
+		pthread_mutex_unlock(&adopted.lock);
 	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	base_cancel_restore(cancel_state);
 	return done;
 }
