@@ -25,15 +25,15 @@
  * Functions that it models (tools/check-models.py):
  *  src/hca/memory/adopt.c before_fork c5e1c9a0fea1
  *  src/hca/memory/adopt.c after_fork_in_parent b1a44e39cc33
- *  src/hca/memory/adopt.c after_fork_in_child a70335e57e13
+ *  src/hca/memory/adopt.c after_fork_in_child a4e8e72ebdb0
  *  src/hca/memory/adopt.c wait_for_child 40ce39168348
  *  src/hca/memory/adopt.c hold_signals 76d1e62716ba
  *  src/hca/memory/adopt.c release_signals 233b26b14e82
- *  src/hca/memory/adopt.c move_out 73852ca5075a
- *  src/hca/memory/adopt.c read_pieces 616ec2b63636
+ *  src/hca/memory/adopt.c move_out 4871e7bcebc9
+ *  src/hca/memory/adopt.c read_pieces 72e7d2a75835
  *  src/hca/memory/adopt.c free_pages e383974dd066
  *  src/hca/memory/adopt.c detach da45eb5f1fd8
- *  src/hca/memory/adopt.c give_back 7633abd8122b
+ *  src/hca/memory/adopt.c give_back 2b23f580f504
  */
 #ifndef MUTANT
 #define MUTANT 0

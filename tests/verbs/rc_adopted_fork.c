@@ -430,6 +430,104 @@ static void who_is_forked_in_the_middle_of_adopting_has_memory_of_its_own(void *
 	munmap(m, LAB_ADOPTED_BYTES);
 }
 
+/* ---- a program that closes what it does not know ---- */
+
+#define MOST_REPLACED 8
+
+/* Has another file in place of each descriptor of the library's that has to do with adopted memory.
+ * Returns how many: *@fds has them. */
+static unsigned replace_descriptors(int file, int *fds)
+{
+	unsigned n = 0;
+
+	for (int fd = 3; fd < 256 && n < MOST_REPLACED; fd++) {
+		char name[32], link[64] = "";
+
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+		if (readlink(name, link, sizeof(link) - 1) < 0 ||
+		    (strcmp(link, "/proc") && !strstr(link, "umbel-adopted")))
+			continue;
+		assert_int_equal(dup2(file, fd), fd);
+		fds[n++] = fd;
+	}
+	return n;
+}
+
+/* Whether all of them are the file, and nothing was written there. */
+static bool are_untouched(int file, const int *fds, unsigned n)
+{
+	struct stat s, other;
+
+	if (fstat(file, &s) || s.st_size || s.st_blocks)
+		return false;
+	for (unsigned i = 0; i < n; i++)
+		if (fstat(fds[i], &other) || other.st_ino != s.st_ino || other.st_dev != s.st_dev)
+			return false;
+	return true;
+}
+
+/* A file of the program's own in memory, as it may be in /tmp. */
+static int make_file(void)
+{
+	int fd = memfd_create("program", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void files_of_the_program_are_not_taken_for_the_librarys(void **state)
+{
+	char *m = lab_adopted_memory();
+	int file = make_file(), fds[MOST_REPLACED];
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+	unsigned n;
+	pid_t pid;
+
+	(void)state;
+	lab_adopted_begin(p);
+	lab_adopted_deregister(lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES));
+	n = replace_descriptors(file, fds);
+	assert_true(n);
+	pid = fork();
+	if (!pid)
+		_exit(!are_untouched(file, fds, n));
+	assert_true(pid > 0);
+	lab_adopted_wait_for(pid);
+	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 2);
+	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 2);
+	lab_adopted_deregister(mr);
+	assert_true(are_untouched(file, fds, n));
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
+static void memory_comes_back_though_the_program_has_closed_its_file(void **state)
+{
+	char *m = lab_adopted_memory();
+	int file = make_file(), fds[MOST_REPLACED];
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+	unsigned n;
+
+	(void)state;
+	lab_adopted_begin(p);
+	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
+	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 1);
+	n = replace_descriptors(file, fds);
+	assert_true(n);
+	fork_and_compare(p, m);
+	assert_int_equal(mprotect(m, LAB_ADOPTED_PAGE, PROT_NONE), 0);
+	lab_adopted_deregister(mr);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
+	assert_int_equal(mprotect(m, LAB_ADOPTED_PAGE, PROT_READ | PROT_WRITE), 0);
+	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 2);
+	lab_adopted_is_emptied(m);
+	assert_true(are_untouched(file, fds, n));
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
 /* ---- each in a process of its own ---- */
 
 static const struct CMUnitTest tests[] = {
@@ -442,6 +540,8 @@ static const struct CMUnitTest tests[] = {
 	LAB_TEST(a_childs_signal_handler_finds_the_memory),
 	LAB_TEST(what_a_parents_signal_handler_writes_is_not_its_childs),
 	LAB_TEST(who_is_forked_in_the_middle_of_adopting_has_memory_of_its_own),
+	LAB_TEST(files_of_the_program_are_not_taken_for_the_librarys),
+	LAB_TEST(memory_comes_back_though_the_program_has_closed_its_file),
 };
 
 /* Runs this program for one test. */

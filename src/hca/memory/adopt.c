@@ -38,14 +38,21 @@
 #define MOST_WAIT_MS 10000 /* for a child to take the next piece: it may have been stopped */
 #define MOST_ENDS    64    /* one that registers for each message has no use for it */
 
+/* Which file a descriptor is of. */
+struct file_id {
+	dev_t device;
+	ino_t inode;
+};
+
 static struct {
 	/* a leaf: nothing else is waited for with it held, and no signal is taken */
 	pthread_mutex_t lock;
 	struct hca_process *owner; /* whose regions they are; NULL: nothing was ever adopted */
 	int fd;
 	int proc, spare; /* /proc, and a descriptor to use when there is none left */
-	ino_t inode;
-	bool never;   /* no more: there is no file, the process has forked, or it registers often */
+	struct file_id file_id, proc_id;
+	/* no more: there is no file, the process has forked or closed it, or it registers often */
+	bool never;
 	bool offered; /* peers can have the file */
 	bool forks_watched;
 	bool in_child;    /* which must leave the file as it is */
@@ -102,6 +109,40 @@ bool hca_adopt_any(void)
 	return adopted.n;
 }
 
+/* ---- descriptors ---- */
+
+/* False: none is open. */
+static bool identify(int fd, struct file_id *id)
+{
+	struct stat s;
+
+	if (fd < 0 || fstat(fd, &s))
+		return false;
+	*id = (struct file_id){ .device = s.st_dev, .inode = s.st_ino };
+	return true;
+}
+
+static bool is_of(int fd, const struct file_id *id)
+{
+	struct file_id now;
+
+	return identify(fd, &now) && now.device == id->device && now.inode == id->inode;
+}
+
+/* A program may close all descriptors that it does not know, and open its own files, which have
+ * their numbers then. */
+static void forget_what_is_closed(void)
+{
+	if (adopted.fd >= 0 && !is_of(adopted.fd, &adopted.file_id)) {
+		adopted.fd = -1;
+		adopted.never = true;
+	}
+	if (!is_of(adopted.proc, &adopted.proc_id))
+		adopted.proc = -1;
+	if (!is_of(adopted.spare, &adopted.proc_id))
+		adopted.spare = -1;
+}
+
 /* ---- the file ---- */
 
 /* A file that is larger than a process may make is a signal. */
@@ -114,7 +155,6 @@ static bool may_write_files(void)
 
 static bool make_file(void)
 {
-	struct stat s;
 	int fd;
 
 	fd = memfd_create("umbel-adopted", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -122,11 +162,11 @@ static bool make_file(void)
 		return false;
 	/* peers map it: it may not shrink under them */
 	if (ftruncate(fd, (off_t)FILE_BYTES) ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) || fstat(fd, &s)) {
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ||
+	    !identify(fd, &adopted.file_id)) {
 		close(fd);
 		return false;
 	}
-	adopted.inode = s.st_ino;
 	adopted.fd = fd;
 	return true;
 }
@@ -155,11 +195,11 @@ static void free_pages(uint64_t offset, uint64_t bytes)
 
 /* Not by pread() and pwrite(): under the sanitizers these complain of memory that the program has
  * freed before it deregisters it. */
-static bool write_file(uint64_t offset, uint64_t at, uint64_t bytes)
+static bool write_file(int fd, uint64_t offset, uint64_t at, uint64_t bytes)
 {
 	for (uint64_t done = 0; done < bytes;) {
-		ssize_t n = syscall(SYS_pwrite64, adopted.fd, at + done, bytes - done,
-		                    (off_t)(offset + done));
+		ssize_t n =
+		        syscall(SYS_pwrite64, fd, at + done, bytes - done, (off_t)(offset + done));
 
 		if (n <= 0)
 			return false;
@@ -168,11 +208,11 @@ static bool write_file(uint64_t offset, uint64_t at, uint64_t bytes)
 	return true;
 }
 
-static bool read_file(uint64_t at, uint64_t offset, uint64_t bytes)
+static bool read_file(uint64_t at, int fd, uint64_t offset, uint64_t bytes)
 {
 	for (uint64_t done = 0; done < bytes;) {
-		ssize_t n = syscall(SYS_pread64, adopted.fd, at + done, bytes - done,
-		                    (off_t)(offset + done));
+		ssize_t n =
+		        syscall(SYS_pread64, fd, at + done, bytes - done, (off_t)(offset + done));
 
 		if (n <= 0)
 			return false;
@@ -195,7 +235,7 @@ static bool move_in(uint64_t at, uint64_t offset, uint64_t bytes)
 	/* first: if there is no memory, touching the file is a signal */
 	if (fallocate(adopted.fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes))
 		return false;
-	if (write_file(offset, at, bytes) &&
+	if (write_file(adopted.fd, offset, at, bytes) &&
 	    map_file(at, offset, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE))
 		return true;
 	free_pages(offset, bytes);
@@ -215,7 +255,7 @@ static bool read_pieces(const struct hca_vma *v)
 	for (uint64_t done = 0, n; done < v->to - v->from; done += n) {
 		n = v->to - v->from - done;
 		n = n < PIECE ? n : PIECE;
-		if (!read_file(v->from + done, v->offset + done, n))
+		if (!read_file(v->from + done, adopted.fd, v->offset + done, n))
 			return false;
 		free_pages(v->offset + done, n);
 		if (adopted.in_child)
@@ -224,22 +264,49 @@ static bool read_pieces(const struct hca_vma *v)
 	return true;
 }
 
+static bool map_private(uint64_t at, uint64_t bytes)
+{
+	return mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE,
+	            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+/* As move_out(), if no descriptor of the file is left: each piece goes through another file. Its
+ * page in the first one goes with the last mapping of that. */
+static bool move_by_another(const struct hca_vma *v)
+{
+	int fd = memfd_create("umbel-moved", MFD_CLOEXEC);
+	bool good = fd >= 0 &&
+	            !mprotect((void *)(uintptr_t)v->from, v->to - v->from, PROT_READ | PROT_WRITE);
+
+	for (uint64_t at = v->from, n; good && at < v->to; at += n) {
+		n = v->to - at < PIECE ? v->to - at : PIECE;
+		good = write_file(fd, 0, at, n) && map_private(at, n) && read_file(at, fd, 0, n);
+		if (good && adopted.in_child)
+			say(TAKES_MEMORY, MSG_DONTWAIT);
+	}
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
 /* Turns memory that is mapped from the file into private anonymous memory, by one mmap(): the
  * kernel makes it one mapping with the anonymous memory beside it. */
 static bool move_out(const struct hca_vma *v)
 {
 	uint64_t bytes = v->to - v->from;
+	bool good;
 
-	if (mmap((void *)(uintptr_t)v->from, bytes, PROT_READ | PROT_WRITE,
-	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+	if (adopted.fd < 0) {
+		good = move_by_another(v);
+	} else if (map_private(v->from, bytes)) {
+		good = read_pieces(v);
+	} else {
 		map_file(v->from, v->offset, bytes, v->prot, MAP_SHARED); /* it may be gone */
 		return false;
 	}
-	if (!read_pieces(v))
-		return false;
-	if (v->prot != (PROT_READ | PROT_WRITE))
+	if (good && v->prot != (PROT_READ | PROT_WRITE))
 		mprotect((void *)(uintptr_t)v->from, bytes, v->prot);
-	return true;
+	return good;
 }
 
 /* Makes it private memory while other threads may be writing there: see adopt.h. */
@@ -264,9 +331,11 @@ static bool detach(const struct hca_vma *v)
 /* The list of mappings, also behind chroot(2), and when there is no descriptor left. */
 static bool open_maps(struct hca_maps *m)
 {
+	if (adopted.proc < 0)
+		return hca_maps_open(m, "/proc/self/maps");
 	if (hca_maps_open_at(m, adopted.proc, "self/maps"))
 		return true;
-	if (errno != EMFILE && errno != ENFILE)
+	if ((errno != EMFILE && errno != ENFILE) || adopted.spare < 0)
 		return false;
 	close(adopted.spare);
 	adopted.spare = -1;
@@ -291,8 +360,8 @@ static bool each_mapping(unsigned slot, bool (*visit)(const struct hca_vma *v))
 	if (!open_maps(&m))
 		return false;
 	while (good && hca_maps_next(&m, &v))
-		if (v.inode == adopted.inode && v.shared && v.offset >> HCA_ADOPT_SHIFT == slot &&
-		    strstr(v.name, "umbel-adopted"))
+		if (v.inode == adopted.file_id.inode && v.shared &&
+		    v.offset >> HCA_ADOPT_SHIFT == slot && strstr(v.name, "umbel-adopted"))
 			good = visit(&v);
 	close_maps(&m);
 	return good;
@@ -301,6 +370,7 @@ static bool each_mapping(unsigned slot, bool (*visit)(const struct hca_vma *v))
 /* With the lock held. */
 static bool give_back(unsigned slot, bool is_alone)
 {
+	forget_what_is_closed();
 	if (adopted.forking || !each_mapping(slot, is_alone ? move_out : detach))
 		return false;
 	if (is_alone) /* what the program has unmapped itself */
@@ -329,8 +399,8 @@ bool hca_adopt_is_there(unsigned slot, uint64_t from, uint64_t to)
 	uint64_t offset = hca_adopt_offset(slot, from);
 	struct hca_vma v;
 
-	return hca_maps_find(from, &v) && v.shared && v.inode == adopted.inode && v.to >= to &&
-	       v.offset + (from - v.from) == offset;
+	return hca_maps_find(from, &v) && v.shared && v.inode == adopted.file_id.inode &&
+	       v.to >= to && v.offset + (from - v.from) == offset;
 }
 
 /* ---- fork ---- */
@@ -434,6 +504,7 @@ static void after_fork_in_child(void)
 {
 	if (!adopted.owner)
 		return;
+	forget_what_is_closed();
 	adopted.in_child = true;
 	close_end(0);
 	for (unsigned i = 0; i < SHM_OBJECTS && adopted.n; i++)
@@ -457,11 +528,14 @@ static void after_fork_in_child(void)
 
 static bool has_files(void)
 {
+	forget_what_is_closed();
 	if (adopted.proc < 0)
 		adopted.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (!identify(adopted.proc, &adopted.proc_id))
+		return false;
 	if (adopted.spare < 0)
 		adopted.spare = fcntl(adopted.proc, F_DUPFD_CLOEXEC, 0);
-	return adopted.spare >= 0 && (adopted.fd >= 0 || make_file());
+	return adopted.spare >= 0 && (adopted.fd >= 0 || adopted.never || make_file());
 }
 
 static bool prepare(struct hca_process *p)

@@ -20,6 +20,10 @@
  * process that has forked while it had adopted memory adopts none again; nor does one in which 64
  * pieces of memory were given back.
  *
+ * A program may close the descriptor of the file, as it does not know it, and have another file of
+ * that number. Nothing is adopted any more then, and what is adopted is given back once the process
+ * is alone.
+ *
  * Each place of the table of objects (object.h) has a part of the file of its own, as large as the
  * address space, in which an address is the offset: nothing but holes is beside what is adopted.
  *
