@@ -29,13 +29,13 @@
  * 12 the mark stays when the daemon has refused
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/queue/srq.c reclaim 5ebfd96b5cc7
+ *  src/hca/queue/srq.c reclaim 36cae7be44f7
  *  src/hca/queue/srq.c hca_srq_post 92e35451984a
  *  src/hca/queue/srq.c begin_move ffd479785b6a
  *  src/hca/queue/srq.c end_move 93d43abb2888
  *  src/hca/queue/srq.c wait_for_senders 54aa20c36661
- *  src/hca/queue/srq.c withdraw 14cc81c250cb
- *  src/hca/queue/srq.c move 45116c4ca844
+ *  src/hca/queue/srq.c withdraw 0cb8ec5872fd
+ *  src/hca/queue/srq.c move 40010a0cc442
  *  src/hca/queue/srq.c grow 3d644f3bc3f9
  *  src/hca/queue/srq.c hca_srq_modify 2d5ba85f76e2
  *  src/hca/transport/responder.c take_shared 88a3e7e77449

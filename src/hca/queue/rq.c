@@ -402,6 +402,8 @@ BASE_COLD bool hca_rq_discard(struct hca_rq *rq, uint32_t pos)
 	if (!rq->n_discard || !may_forget(rq, pos))
 		return false;
 	forget_shared(rq, pos);
+	if (rq->srq && hca_srq_must_help(rq->srq))
+		rq->cq->failed = true; /* as in hca_rq_pass() */
 	set_discard(rq, rq->n_discard - 1);
 	return true;
 }

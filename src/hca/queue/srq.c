@@ -60,12 +60,26 @@ void hca_srq_query(struct hca_srq *srq, struct ibv_srq_attr *attr)
 
 /* ---- posting ---- */
 
-/* Nothing is to be done about it any more: it has another credit, or was used. */
-static void forget_return(struct hca_srq *srq, struct hca_srq_receive *r)
+/* In at_position: what the position stood for has another credit, though it is void only. */
+#define NO_NUMBER UINT32_MAX
+
+/* One of the things that say that the receive is to have another credit, or a first one. */
+static void set_due(struct hca_srq *srq, bool *which)
 {
-	srq->n_left -= r->is_left;
-	srq->n_back -= r->is_back;
-	r->is_left = r->is_back = false;
+	srq->n_due += !*which;
+	*which = true;
+}
+
+/* Nothing is to be done about it any more: it has another credit, or was used. */
+static void forget_due(struct hca_srq *srq, struct hca_srq_receive *r)
+{
+	srq->n_due -= (uint32_t)r->is_left + r->is_back + r->is_late;
+	r->is_left = r->is_back = r->is_late = false;
+}
+
+static uint32_t *number_at(const struct hca_srq *srq, uint32_t pos)
+{
+	return &srq->at_position[pos & ((1u << srq->ring_shift) - 1)];
 }
 
 /* Makes the next position a credit for receive @n. */
@@ -76,8 +90,9 @@ static void add_credit(struct hca_srq *srq, uint32_t n)
 	struct hca_srq_receive *r = &srq->receive[n];
 	const uint32_t n_sge = r->n_sge;
 
-	srq->at_position[srq->posted & ((1u << srq->ring_shift) - 1)] = n;
-	forget_return(srq, r);
+	*number_at(srq, srq->posted) = n;
+	if (base_unlikely(srq->n_due))
+		forget_due(srq, r);
 	r->use = (r->use + 1) % SHM_RECEIVE_USES;
 	r->credit = slot;
 	r->position = srq->posted;
@@ -114,23 +129,45 @@ static enum shm_slot_kind kind_of(const struct hca_srq_receive *r)
 }
 
 /* Whether the receive is to have another credit, which the ring's positions do not say: its own was
- * used up, or a dead sender held it in a ring that is not used any more. */
+ * used up, or a dead sender held it in a ring that is not used any more; or it has none. */
 static bool must_be_posted(struct hca_srq *srq, struct hca_srq_receive *r)
 {
-	enum shm_slot_kind kind = kind_of(r);
+	enum shm_slot_kind kind;
 
+	if (r->is_late || !(r->is_left || r->is_back))
+		return r->is_late;
+	kind = kind_of(r);
 	if (kind == SHM_SLOT_DONE && !r->is_back)
-		forget_return(srq, r);
+		forget_due(srq, r);
 	return (kind == SHM_SLOT_DONE && r->is_back) || (kind == SHM_SLOT_VOID && r->is_left);
 }
 
-static void post_returned(struct hca_srq *srq)
+static void post_due(struct hca_srq *srq)
 {
-	for (uint32_t n = 0; n < srq->room && (srq->n_left || srq->n_back) && !is_full(srq); n++) {
-		struct hca_srq_receive *r = &srq->receive[n];
-
-		if ((r->is_left || r->is_back) && must_be_posted(srq, r))
+	for (uint32_t n = 0; n < srq->room && srq->n_due && !is_full(srq); n++)
+		if (must_be_posted(srq, &srq->receive[n]))
 			add_credit(srq, n);
+}
+
+/* Posts what dead processes had claimed and not used behind a position that another sender still
+ * holds. */
+static void post_void(struct hca_srq *srq)
+{
+	const uint32_t end = srq->posted;
+
+	srq->has_void = false;
+	for (uint32_t pos = srq->consumed; pos != end; pos++) {
+		uint32_t n = *number_at(srq, pos);
+
+		if (n == NO_NUMBER ||
+		    shm_ring_peek(srq->ring, srq->ring_shift, pos) != SHM_SLOT_VOID)
+			continue;
+		if (is_full(srq)) {
+			srq->has_void = true;
+			break;
+		}
+		*number_at(srq, pos) = NO_NUMBER;
+		add_credit(srq, n);
 	}
 }
 
@@ -142,16 +179,39 @@ static void reclaim(struct hca_srq *srq)
 
 	while (srq->consumed != end) {
 		enum shm_slot_kind kind = shm_ring_peek(srq->ring, srq->ring_shift, srq->consumed);
-		uint32_t n = srq->at_position[srq->consumed & ((1u << srq->ring_shift) - 1)];
+		uint32_t n = *number_at(srq, srq->consumed);
 
 		if (kind == SHM_SLOT_CLOSED)
 			break;
 		shm_ring_consume(srq->ring, ++srq->consumed);
-		if (kind == SHM_SLOT_VOID)
+		if (kind == SHM_SLOT_VOID && n != NO_NUMBER)
 			add_credit(srq, n);
 	}
-	if (srq->n_left || srq->n_back)
-		post_returned(srq);
+	if (srq->has_void)
+		post_void(srq);
+	if (srq->n_due)
+		post_due(srq);
+}
+
+/* Whether a request waits for a receive: somebody helps it now. */
+static bool is_waited_for(struct shm_ring *ring)
+{
+	atomic_thread_fence(memory_order_seq_cst); /* the credits before the look */
+	return base_unlikely(atomic_load_explicit(&ring->waited_for, memory_order_relaxed)) &&
+	       atomic_exchange_explicit(&ring->waited_for, 0, memory_order_seq_cst);
+}
+
+/* Receives may come back, as a message has come, or does not. Whether requests wait for what has.
+ */
+static bool look_for_returned(struct hca_srq *srq)
+{
+	const uint32_t posted = srq->posted;
+
+	reclaim(srq);
+	if (srq->posted == posted || !is_waited_for(srq->ring))
+		return false;
+	atomic_store_explicit(&srq->must_help, true, memory_order_relaxed);
+	return true;
 }
 
 /* Whether the ring has room for a credit. */
@@ -170,7 +230,7 @@ static int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
 	if ((uint32_t)wr->num_sge > srq->max_sge) /* negative ones too */
 		return base_because(-EINVAL, "num_sge is %d: the queue has max_sge %u", wr->num_sge,
 		                    srq->max_sge);
-	if (srq->n_used >= srq->max_wr || !has_room(srq))
+	if (srq->n_used >= srq->max_wr)
 		return base_because(-ENOMEM,
 		                    "the shared receive queue is full: it has room for %u requests "
 		                    "(max_wr) that are not completed",
@@ -185,16 +245,11 @@ static int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
 	if (wr->num_sge)
 		memcpy(&srq->sge[(size_t)n * srq->max_sge], wr->sg_list,
 		       r->n_sge * sizeof(*wr->sg_list));
-	add_credit(srq, n);
+	if (base_likely(has_room(srq)))
+		add_credit(srq, n);
+	else /* a sender that is stopped holds the oldest position */
+		set_due(srq, &r->is_late);
 	return 0;
-}
-
-/* Whether a request waits for a receive: somebody helps it now. */
-static bool is_waited_for(struct shm_ring *ring)
-{
-	atomic_thread_fence(memory_order_seq_cst); /* the credits before the look */
-	return base_unlikely(atomic_load_explicit(&ring->waited_for, memory_order_relaxed)) &&
-	       atomic_exchange_explicit(&ring->waited_for, 0, memory_order_seq_cst);
 }
 
 int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -292,9 +347,7 @@ static void wait_for_senders(struct hca_srq *srq)
 /* A sender that is stopped, or dead, holds the credit of receive @n, and it stays behind. */
 static void leave_behind(struct hca_srq *srq, uint32_t n)
 {
-	if (!srq->receive[n].is_left)
-		srq->n_left++;
-	srq->receive[n].is_left = true;
+	set_due(srq, &srq->receive[n].is_left);
 }
 
 /* Takes all credits out of the ring. Returns how many: *@moved has the numbers of their receives.
@@ -307,9 +360,9 @@ static uint32_t withdraw(struct hca_srq *srq, uint32_t *moved)
 	wait_for_senders(srq);
 	for (uint32_t pos = srq->consumed; pos != srq->posted; pos++) {
 		enum shm_slot_kind kind = shm_ring_peek(srq->ring, srq->ring_shift, pos);
-		uint32_t i = srq->at_position[pos & ((1u << srq->ring_shift) - 1)];
+		uint32_t i = *number_at(srq, pos);
 
-		if (kind == SHM_SLOT_VOID)
+		if (kind == SHM_SLOT_VOID && i != NO_NUMBER)
 			moved[n++] = i;
 		else if (kind == SHM_SLOT_CLOSED)
 			leave_behind(srq, i);
@@ -336,7 +389,8 @@ static void move(struct hca_srq *srq, const struct control_create_srq_reply *nex
 	add_room(srq, room);
 	for (uint32_t i = 0; i < n; i++)
 		add_credit(srq, moved[i]);
-	post_returned(srq);
+	srq->has_void = false;
+	post_due(srq);
 	move_limit(old, srq->ring);
 	end_move(srq->ring);
 	/* who has found no credit there, and holds its queue's lock, is to look again */
@@ -442,7 +496,6 @@ static bool take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id, struct 
 
 	if (!r)
 		return false;
-	forget_return(srq, r);
 	*wr_id = r->wr_id;
 	*n_sge = r->n_sge;
 	memcpy(sge, &srq->sge[(size_t)n * srq->max_sge], r->n_sge * sizeof(*sge));
@@ -450,6 +503,10 @@ static bool take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id, struct 
 	srq->n_used--;
 	r->next_free = srq->first_free;
 	srq->first_free = n + 1;
+	if (base_unlikely(srq->n_due || srq->has_void)) {
+		forget_due(srq, r);
+		look_for_returned(srq);
+	}
 	return true;
 }
 
@@ -467,23 +524,16 @@ bool hca_srq_take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id, struct
 bool hca_srq_return(struct hca_srq *srq, uint32_t receive)
 {
 	struct hca_srq_receive *r;
-	struct shm_ring *ring;
-	uint32_t posted;
+	bool helps;
 
 	base_lock(&srq->lock);
-	posted = srq->posted;
 	r = find(srq, receive);
-	if (r && !r->is_back) {
-		r->is_back = true;
-		srq->n_back++;
-	}
-	reclaim(srq);
-	ring = srq->posted == posted ? NULL : srq->ring;
+	if (r)
+		set_due(srq, &r->is_back);
+	srq->has_void = true;
+	helps = look_for_returned(srq);
 	base_unlock(&srq->lock);
-	if (!ring || !is_waited_for(ring))
-		return false;
-	atomic_store_explicit(&srq->must_help, true, memory_order_relaxed);
-	return true;
+	return helps;
 }
 
 /* With the lock held. */

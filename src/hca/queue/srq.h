@@ -33,6 +33,7 @@ struct hca_srq_receive {
 	bool in_use;  /* it was posted, and its completion was not polled */
 	bool is_left; /* a sender holds its credit in a ring that is not used any more */
 	bool is_back; /* the message that had taken it does not come: it is to have a credit */
+	bool is_late; /* there was no room in the ring when it was posted: it is to have one, too */
 };
 
 struct hca_srq {
@@ -42,9 +43,10 @@ struct hca_srq {
 	uint32_t index;
 	struct hca_async_object events;
 	uint32_t max_wr, max_sge;
-	uint32_t room;           /* receives that there is memory for: max_wr or more */
-	uint32_t n_used;         /* of these: posted, and not polled */
-	uint32_t n_left, n_back; /* likewise: as they say */
+	uint32_t room;   /* receives that there is memory for: max_wr or more */
+	uint32_t n_used; /* of these: posted, and not polled */
+	uint32_t n_due;  /* how often one of them says that it is left, back or late */
+	bool has_void;   /* positions of the ring may be void, whose receives are to have others */
 	struct shm_ring *ring;
 	struct shm_entry *entries; /* in shared memory: max_sge for each receive */
 	uint8_t ring_shift;
@@ -55,10 +57,15 @@ struct hca_srq {
 	struct hca_srq_receive *receive;
 	struct hca_qp *xrc;    /* an XRC one is its receive queue, and has none of these: */
 	struct ibv_sge *sge;   /* max_sge for each receive */
-	uint32_t *at_position; /* the receive that a position of the ring stands for */
+	uint32_t *at_position; /* the receive that a position of the ring stands for, or none */
 	TAILQ_HEAD(, hca_qp) qps;
 	_Atomic bool must_help; /* receives came back: hca_srq_help_if_due() */
 };
+
+static inline bool hca_srq_must_help(struct hca_srq *srq)
+{
+	return __builtin_expect(atomic_load_explicit(&srq->must_help, memory_order_relaxed), 0);
+}
 
 static inline struct hca_srq *hca_srq(struct ibv_srq *srq)
 {
@@ -96,7 +103,8 @@ void hca_srq_has_size(struct hca_srq *srq);
 void hca_srq_help_if_due(struct hca_srq *srq);
 
 /* Takes @receive (shm_receive()), which an arrival names: copies its entries. False: there is none
- * such. */
+ * such. Receives may come back by that: if hca_srq_must_help(), hca_srq_help_if_due() must follow.
+ */
 bool hca_srq_take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id, struct ibv_sge *sge,
                   uint32_t *n_sge);
 

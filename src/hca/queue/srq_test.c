@@ -242,6 +242,74 @@ static void a_receive_comes_back_when_there_is_room_again(void **state)
 	expect_no_credit(l);
 }
 
+/* The same, if no receive is posted any more: the message that was late is polled. */
+static void a_receive_comes_back_though_nothing_is_posted(void **state)
+{
+	struct lab *l = *state;
+	struct held stopped, other;
+
+	post(l, 1);
+	post(l, 2);
+	stopped = claim(l, WRITER);
+	for (uint32_t i = 0; i + 1 < SIZE; i++) {
+		other = claim(l, ANOTHER);
+		use(l, ANOTHER, &other);
+		hca_srq_return(&l->srq, other.receive);
+	}
+	expect_no_credit(l);
+	atomic_store(&l->ring->waited_for, 1);
+	use(l, WRITER, &stopped);
+	expect_taken(l, stopped.receive, 1);
+	assert_true(atomic_load(&l->srq.must_help));
+	expect_message(l, 2);
+	expect_no_credit(l);
+}
+
+/* The queue has room for it, whatever a sender holds of the ring. */
+static void a_receive_is_posted_though_the_ring_is_full(void **state)
+{
+	struct lab *l = *state;
+	struct held stopped;
+
+	post(l, 1);
+	stopped = claim(l, WRITER);
+	for (uint32_t i = 0; i + 1 < SIZE; i++) {
+		post(l, 10 + i);
+		expect_message(l, 10 + i);
+	}
+	post(l, 2); /* nothing is behind it: it waits */
+	expect_no_credit(l);
+	use(l, WRITER, &stopped);
+	expect_taken(l, stopped.receive, 1);
+	expect_message(l, 2);
+	expect_no_credit(l);
+	post(l, 3);
+	post(l, 4);
+	expect_message(l, 3);
+	expect_message(l, 4);
+}
+
+/* Another sender is about to use the older one, and nothing is posted. */
+static void a_receive_of_the_dead_does_not_wait_for_an_older_one(void **state)
+{
+	struct lab *l = *state;
+	struct held slow, dead;
+
+	post(l, 1);
+	post(l, 2);
+	slow = claim(l, ANOTHER);
+	dead = claim(l, WRITER);
+	undo(&dead, WRITER);
+	hca_srq_return(&l->srq, dead.receive);
+	expect_message(l, 2);
+	use(l, ANOTHER, &slow);
+	expect_taken(l, slow.receive, 1);
+	expect_no_credit(l);
+	post(l, 3);
+	expect_message(l, 3);
+	expect_no_credit(l);
+}
+
 /* The sender does not come: its queue pair flushes. It goes on later, and uses its credit up. */
 static void what_is_given_up_comes_back_later(void **state)
 {
@@ -286,6 +354,9 @@ int main(void)
 		SRQ_TEST(what_has_another_credit_is_not_taken),
 		SRQ_TEST(a_receive_comes_back_when_the_ring_has_gone_round),
 		SRQ_TEST(a_receive_comes_back_when_there_is_room_again),
+		SRQ_TEST(a_receive_comes_back_though_nothing_is_posted),
+		SRQ_TEST(a_receive_is_posted_though_the_ring_is_full),
+		SRQ_TEST(a_receive_of_the_dead_does_not_wait_for_an_older_one),
 		SRQ_TEST(what_is_given_up_comes_back_later),
 		SRQ_TEST(who_waits_is_helped),
 	};

@@ -174,6 +174,8 @@ static enum hca_rq_outcome complete_shared(struct hca_rq *rq, struct shm_arrival
 	wc->wr_id = 0;
 	if (hca_srq_take(rq->srq, a.class_flow, &wc->wr_id, sge, &n_sge))
 		wc->status = place(rq, &a, slot->data, sge, n_sge);
+	if (hca_srq_must_help(rq->srq))
+		rq->cq->failed = true; /* the poll helps once it holds no lock */
 	if (base_unlikely(wc->status != IBV_WC_SUCCESS))
 		fail(rq, wc, sge, n_sge);
 	return HCA_RQ_DONE;
