@@ -157,6 +157,14 @@ srq)
 	proven srq
 	fails "1 2 3 4 5 6 7 8 9 10 11 12" srq -DRECEIVES=2
 	;;
+srq_back)
+	proven srq_back
+	proven srq_back -DDEATH=1
+	proven srq_back -DTAKEN=1
+	fails "1 2 3 7" srq_back
+	fails "5 6 8" srq_back -DDEATH=1
+	fails 4 srq_back -DTAKEN=1
+	;;
 roce_turn)
 	proven roce_turn
 	fails "1 2 3 4" roce_turn
