@@ -133,6 +133,10 @@ registration_death)
 	proven registration -DDEATH=1
 	fails "1 14 15" registration -DDEATH=1
 	;;
+adopt)
+	proven adopt
+	fails "1 2 3 4 5 6 7 8 9" adopt
+	;;
 adopt_fork)
 	proven adopt_fork
 	fails "1 2 3 4 5 6 7 8" adopt_fork
