@@ -141,6 +141,12 @@ adopt_fork)
 	proven adopt_fork
 	fails "1 2 3 4 5 6 7 8" adopt_fork
 	;;
+keys)
+	proven keys
+	proven keys -DWINDOW=1
+	fails "1 2 3 4 5 6 7 8" keys
+	fails 9 keys -DWINDOW=1
+	;;
 queue)
 	proven queue
 	fails "1 2 3 4 5 6 7 8" queue
