@@ -147,6 +147,10 @@ keys)
 	fails "1 2 3 4 5 6 7 8" keys
 	fails 9 keys -DWINDOW=1
 	;;
+keys_death)
+	proven keys_death
+	fails "1 2 3 4 5 6 7 8 9" keys_death
+	;;
 queue)
 	proven queue
 	fails "1 2 3 4 5 6 7 8" queue

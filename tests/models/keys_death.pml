@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Requesters of atomic operations on a word that a key gives access to, of which one dies at some
+ * step, with the lock or without (lock_atomics() in src/hca/transport/responder.c); the daemon, which
+ * undoes what it had (src/daemon/clients/qp_undo.c); and the owner of the key, which deregisters the
+ * memory meanwhile, and may have destroyed the queue pair that was the dead one's peer. Requester 0,
+ * the one that dies, also sends a message that invalidates the key.
+ *
+ * What is proven: each operation that is carried out counts once, and none is carried out beside
+ * another one, or when the deregistration has returned; nobody waits for the dead for ever: neither
+ * the owner, nor who wants the lock, though the daemon releases the lock of a live peer's process
+ * only.
+ *
+ * What is left out: a process that stands still, for which the owner waits a second, and a queue pair
+ * number that comes again, after 255 others in its place, while the lock names the one of before.
+ * The owner's own death is in registration.pml.
+ *
+ * Mutants:
+ *  1 the daemon does not say that the dead do nothing
+ *  2 the daemon releases the lock whoever holds it
+ *  3 the record of the dead one's queue pair stays
+ *  4 nobody takes the lock that a queue pair holds which is gone
+ *  5 it is taken by a plain store			6 it is taken from the living, too
+ *  7 the owner does not wait			8 the record goes before its process has died
+ *  9 who does not get the lock goes on without it
+ *
+ * Functions that it models (tools/check-models.py):
+ *  src/hca/transport/responder.c lock_atomics ebd33bce8feb
+ *  src/hca/transport/responder.c try_atomics feb454fc8464
+ *  src/hca/transport/responder.c unlock_atomics 69aaa98cf869
+ *  src/hca/transport/responder.c is_gone aca8e570a848
+ *  src/hca/transport/responder.c hca_responder_invalidate d3577e9f0fb6
+ *  src/hca/transport/connected_help.c wait_for_user b619cf45af23
+ *  src/hca/transport/connected_help.c wait_until_done 9151d16175b9
+ *  src/hca/memory/keys.c hca_keys_remove 15106abb3318
+ *  src/daemon/clients/qp_undo.c release_lock 7f24a84285d2
+ *  src/daemon/clients/qp_undo.c release_connection 554c5cfea9df
+ *  src/daemon/clients/qp_undo.c begin_undo 12c16d130a14
+ *  src/daemon/clients/objects.c daemon_objects_release f6e0fc529928
+ */
+#ifndef MUTANT
+#define MUTANT 0
+#endif
+
+#define REQUESTERS 3
+#define TURNS	   1
+
+/* ---- the shared memory ---- */
+
+bit key = 1;
+byte says[REQUESTERS];		/* target_qpn: another one each time; 0: it is not at work */
+bit record[REQUESTERS] = 1;	/* of its queue pair */
+byte lock;			/* 1 + the requester that has it; 0: nobody */
+byte word;
+bit owners_record = 1;		/* of the queue pair that was the peer of requester 0 */
+
+/* ---- what nobody sees ---- */
+
+byte carried_out;
+bit dead, gone;
+
+#define IS_GONE(holder) ((holder) && !record[(holder) - 1])
+
+/* ---- requesters ---- */
+
+/* lock_atomics(): once; the request waits if that fails, and is begun anew */
+inline try_lock()
+{
+	holder = 0;
+	atomic {
+		if
+		:: lock == 0 -> lock = me + 1; got = 1
+		:: else -> holder = lock
+		fi
+	};
+	if
+	:: !got && MUTANT != 4 && (IS_GONE(holder) || (MUTANT == 6 && holder)) ->
+		atomic {
+			if
+			:: lock == holder || MUTANT == 5 -> lock = me + 1; got = 1
+			:: else
+			fi
+		}
+	:: else
+	fi;
+	holder = 0;
+	if
+	:: MUTANT == 9 -> got = 1
+	:: else
+	fi
+}
+
+proctype requester(byte me)
+{
+	byte turn, old, holder;
+	bit got, found;
+
+	{
+		do
+		:: turn == TURNS -> break
+		:: else ->
+			says[me] = 1 + turn;
+			found = key;
+			if
+			:: found -> try_lock()
+			:: else -> turn++	/* it fails */
+			fi;
+			if
+			:: got ->
+				old = word;
+				d_step {
+					assert(!gone);
+					word = old + 1;
+					carried_out++;
+					old = 0;
+					turn++
+				};
+				atomic {
+					if
+					:: lock == me + 1 -> lock = 0
+					:: else
+					fi
+				}
+			:: else
+			fi;
+			if	/* hca_responder_invalidate() */
+			:: me == 0 && got -> key = 0
+			:: skip
+			fi;
+			says[me] = 0;
+			if
+			:: found && !got -> lock == 0 || (IS_GONE(lock) && MUTANT != 4) || !key
+			:: else
+			fi;
+			d_step { got = 0; found = 0 }
+		od
+	} unless {
+		me == 0 && dead
+	}
+}
+
+/* ---- the daemon ---- */
+
+active proctype daemon()
+{
+	if
+	:: skip
+	:: skip;
+#if MUTANT == 8
+		record[0] = 0;
+#endif
+		dead = 1;
+		if
+		:: owners_record || MUTANT == 2 ->
+			atomic {
+				if
+				:: lock == 1 || (MUTANT == 2 && lock) -> lock = 0
+				:: else
+				fi
+			}
+		:: else
+		fi;
+#if MUTANT != 1
+		says[0] = 0;
+#endif
+#if MUTANT != 3
+		record[0] = 0
+#endif
+	fi
+}
+
+/* ---- the owner ---- */
+
+/* wait_until_done() */
+inline wait(i)
+{
+	seen = says[i];
+	if
+	:: seen == 0 || MUTANT == 7
+	:: seen && says[i] != seen
+	fi;
+	seen = 0
+}
+
+active proctype owner()
+{
+	byte seen;
+
+	if
+	:: owners_record = 0
+	:: skip
+	fi;
+	if
+	:: true ->
+		key = 0;	/* it may be gone already */
+		wait(0);
+		wait(1);
+		wait(2);
+		gone = 1
+	:: true	/* it deregisters later than all this */
+	fi
+}
+
+active proctype end_of_all()
+{
+	timeout;
+	assert(word == carried_out)
+}
+
+init {
+	atomic {
+		run requester(0);
+		run requester(1);
+		run requester(2)
+	}
+}
