@@ -2,8 +2,8 @@
 /*
  * Where a path leads: see path.h.
  *
- * Whether relative paths need a look is known from two flags, which are never cleared: a child by
- * vfork() that changes its directory writes to its parent's memory.
+ * Whether paths that begin at the current directory need a look is known from a flag, which is
+ * never cleared: a child by vfork() that changes its directory writes to its parent's memory.
  */
 #define _GNU_SOURCE
 #include "sysfs/path.h"
@@ -110,17 +110,35 @@ static bool find_dir(int fd, char dir[static PATH_MAX])
 	return may_lead_to_tree(dir);
 }
 
-/* The directory where @path begins; false: it cannot lead into the tree. */
+/* What is behind the "/", "." and ".." at the start of an absolute path: from the root these lead
+ * nowhere else. */
+static const char *skip_root(const char *path)
+{
+	for (;;) {
+		path += strspn(path, "/");
+		if (begins_with(path, ".."))
+			path += 2;
+		else if (begins_with(path, "."))
+			path++;
+		else
+			return path;
+		if (!*path)
+			return path;
+	}
+}
+
+/* The directory where @path begins; false: it cannot lead into the tree. A descriptor may have come
+ * from anywhere, such as a parent: only the kernel knows which directory it is. */
 static bool find_base(int dir, const char *path, char base[static PATH_MAX])
 {
 	if (*path == '/') {
-		path += strspn(path, "/");
+		path = skip_root(path);
 		strcpy(base, "/");
 		return begins_with(path, "sys") || begins_with(path, "dev");
 	}
 	if (dir == AT_FDCWD)
 		return cwd_is_in() && find_cwd(base);
-	return sysfs_has_dirs() && find_dir(dir, base);
+	return find_dir(dir, base);
 }
 
 /* ---- the walk */

@@ -37,12 +37,12 @@ static bool open_here(int dir, const char *path, int flags, struct sysfs_place *
 	return true;
 }
 
-static int note_real(int fd, int flags, const struct sysfs_place *place)
+static int note_real(int fd, const struct sysfs_place *place)
 {
 	int error = errno;
 
 	sysfs_opened_forget(fd);
-	if (place->on_way && fd >= 0 && (flags & O_DIRECTORY))
+	if (place->on_way && fd >= 0)
 		sysfs_opened_note_dir(fd, &place->node);
 	errno = error;
 	return fd;
@@ -61,7 +61,7 @@ int open(const char *path, int flags, ...)
 	va_end(list);
 	if (open_here(AT_FDCWD, path, flags, &place, &fd))
 		return fd;
-	return note_real(sysfs_real()->open(place.path, flags, mode), flags, &place);
+	return note_real(sysfs_real()->open(place.path, flags, mode), &place);
 }
 
 int openat(int dir, const char *path, int flags, ...)
@@ -77,7 +77,7 @@ int openat(int dir, const char *path, int flags, ...)
 	va_end(list);
 	if (open_here(dir, path, flags, &place, &fd))
 		return fd;
-	return note_real(sysfs_real()->openat(dir, place.path, flags, mode), flags, &place);
+	return note_real(sysfs_real()->openat(dir, place.path, flags, mode), &place);
 }
 
 int creat(const char *path, mode_t mode)

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Paths that begin at a descriptor of a directory: the root, one that was opened in any way, one
+ * that a parent opened. Each case is a child of its own, as what a process has opened before
+ * may help it.
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PORT   "sys/class/infiniband/umbel_h2_0/ports/1"
+#define ACTIVE "4: ACTIVE\n"
+
+static bool is_active(int fd)
+{
+	char buf[64];
+	bool is = fd >= 0 && read(fd, buf, sizeof(buf)) == strlen(ACTIVE) &&
+	          !memcmp(buf, ACTIVE, strlen(ACTIVE));
+
+	close(fd);
+	return is;
+}
+
+/* In a child: @dir is opened with @flags, and @path leads to a port's state from there. */
+static void expect_from(const char *dir, int flags, const char *path)
+{
+	pid_t pid = fork();
+	int status, fd;
+
+	if (pid == 0) {
+		fd = open(dir, flags);
+		_exit(fd >= 0 && is_active(openat(fd, path, O_RDONLY)) ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (status)
+		fail_msg("from '%s', opened with 0x%x, '%s' is not found", dir, flags, path);
+}
+
+static void the_root_is_one(void **state)
+{
+	(void)state;
+	expect_from("/", O_RDONLY | O_DIRECTORY, PORT "/state");
+	expect_from("/", O_RDONLY, "./" PORT "/state");
+	expect_from("/", O_PATH, "../" PORT "/state");
+}
+
+static void it_is_opened_in_any_way(void **state)
+{
+	(void)state;
+	expect_from("/sys", O_RDONLY, "class/infiniband/umbel_h2_0/ports/1/state");
+	expect_from("/sys/class", O_PATH, "infiniband/umbel_h2_0/ports/1/state");
+	expect_from("/sys/class/net", O_PATH | O_DIRECTORY,
+	            "../infiniband/umbel_h2_0/ports/1/state");
+	expect_from("/" PORT, O_PATH, "state");
+}
+
+static void dots_behind_the_root_lead_nowhere(void **state)
+{
+	(void)state;
+	assert_true(is_active(open("/./" PORT "/state", O_RDONLY)));
+	assert_true(is_active(open("/../" PORT "/state", O_RDONLY)));
+	assert_true(is_active(open("//.././/../" PORT "/state", O_RDONLY)));
+	assert_int_equal(access("/..", F_OK), 0);
+	assert_int_equal(access("/.", F_OK), 0);
+	assert_int_equal(access("/...", F_OK), -1);
+	assert_int_equal(errno, ENOENT);
+}
+
+/* The program that is started has opened nothing yet. */
+static void a_parent_has_opened_it(void **state)
+{
+	int fd = open("/" PORT, O_RDONLY | O_DIRECTORY);
+	char script[] = "import os\n"
+	                "d = int(os.environ['DIRECTORY'])\n"
+	                "f = os.open('state', os.O_RDONLY, dir_fd=d)\n"
+	                "assert os.read(f, 64) == b'4: ACTIVE\\n'\n"
+	                "assert 'lid' in os.listdir(d)\n";
+	char number[16];
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_true(fd >= 0);
+	snprintf(number, sizeof(number), "%d", fd);
+	pid = fork();
+	if (pid == 0) {
+		setenv("DIRECTORY", number, 1);
+		execl("/usr/bin/python3", "python3", "-c", script, NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(fd);
+}
+
+/* Without O_DIRECTORY, too, as Python's os.open() does. */
+static void the_machines_directories_list_ours(void **state)
+{
+	int fd = open("/sys/class", O_RDONLY);
+	DIR *dir = fdopendir(fd);
+	struct dirent *entry;
+	unsigned found = 0;
+
+	(void)state;
+	assert_non_null(dir);
+	while ((entry = readdir(dir)))
+		found += !strcmp(entry->d_name, "infiniband");
+	assert_int_equal(found, 1);
+	closedir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_root_is_one),
+		cmocka_unit_test(it_is_opened_in_any_way),
+		cmocka_unit_test(dots_behind_the_root_lead_nowhere),
+		cmocka_unit_test(a_parent_has_opened_it),
+		cmocka_unit_test(the_machines_directories_list_ours),
+	};
+
+	return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
+}
