@@ -109,3 +109,16 @@ bool sysfs_home_to_path(char *path)
 	memmove(path, rest, strlen(rest) + 1);
 	return true;
 }
+
+bool sysfs_home_of(int fd, char path[static PATH_MAX])
+{
+	char link[32];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = sysfs_real()->readlink(link, path, PATH_MAX - 1);
+	if (n <= 0)
+		return false;
+	path[n] = '\0';
+	return sysfs_home_to_path(path);
+}

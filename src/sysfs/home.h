@@ -23,4 +23,7 @@ const struct sysfs_home *sysfs_home_get(void);
  * shorter. Returns whether it did. */
 bool sysfs_home_to_path(char *path);
 
+/* Likewise of the stand-in that is open as @fd; false: it is none. */
+bool sysfs_home_of(int fd, char path[static PATH_MAX]);
+
 #endif

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -176,7 +177,7 @@ static int open_dir(const struct sysfs_place *place, int flags)
 	char path[PATH_MAX];
 	int ret;
 
-	if ((flags & O_ACCMODE) != O_RDONLY) {
+	if ((flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC))) {
 		errno = EISDIR;
 		return -1;
 	}
@@ -186,7 +187,7 @@ static int open_dir(const struct sysfs_place *place, int flags)
 		return -1;
 	}
 	sysfs_note_dir();
-	return sysfs_real()->open(path, flags & ~(O_CREAT | O_TRUNC));
+	return sysfs_real()->open(path, flags);
 }
 
 /* Who has it open is a subnet manager at the port. */
@@ -220,6 +221,29 @@ static int open_device(const struct sysfs_node *node, int flags)
 	return remember(fd, node);
 }
 
+/* A link itself, as who follows links by his own code opens it: that in its directory's stand-in.
+ */
+static int open_link(const struct sysfs_place *place, int flags)
+{
+	char path[PATH_MAX], dir[PATH_MAX];
+	struct sysfs_place parent;
+	const char *name = strrchr(place->canonical, '/') + 1;
+	size_t n = (size_t)(name - place->canonical);
+	int ret;
+
+	memcpy(dir, place->canonical, n);
+	dir[n] = '\0';
+	sysfs_resolve(AT_FDCWD, dir, true, &parent);
+	ret = sysfs_stand_in_make(&parent, true, path);
+	n = strlen(path);
+	if (!ret && snprintf(path + n, sizeof(path) - n, "/%s", name) >= (int)(sizeof(path) - n))
+		ret = -ENAMETOOLONG;
+	if (!ret)
+		return sysfs_real()->open(path, flags);
+	errno = -ret;
+	return -1;
+}
+
 static int open_place(const struct sysfs_place *place, int flags)
 {
 	enum sysfs_kind kind = sysfs_kind(&place->node);
@@ -230,8 +254,14 @@ static int open_place(const struct sysfs_place *place, int flags)
 	}
 	if (kind == SYSFS_DIR)
 		return open_dir(place, flags);
-	if (kind == SYSFS_LINK || (flags & O_DIRECTORY)) {
-		errno = kind == SYSFS_LINK ? ELOOP : ENOTDIR;
+	if (flags & O_DIRECTORY) {
+		errno = ENOTDIR;
+		return -1;
+	}
+	if (kind == SYSFS_LINK && (flags & O_PATH))
+		return open_link(place, flags);
+	if (kind == SYSFS_LINK) {
+		errno = ELOOP;
 		return -1;
 	}
 	return kind == SYSFS_DEVICE ? open_device(&place->node, flags)

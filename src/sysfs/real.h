@@ -19,6 +19,8 @@
 struct addrinfo; /* in <netdb.h> */
 struct ifaddrs;  /* in <ifaddrs.h> */
 struct statx;    /* only with _GNU_SOURCE */
+struct statfs;   /* in <sys/vfs.h> */
+struct statvfs;  /* in <sys/statvfs.h> */
 struct msghdr;   /* in <sys/socket.h>, as the next one is */
 struct sockaddr;
 
@@ -41,6 +43,10 @@ typedef int sysfs_glob_error(const char *path, int error);
 	X(int, __fxstat, (int version, int fd, struct stat *st))                                 \
 	X(int, __fxstatat, (int version, int dir, const char *path, struct stat *st, int flags)) \
 	X(int, statx, (int dir, const char *path, int flags, unsigned mask, struct statx *stx))  \
+	X(int, statfs, (const char *path, struct statfs *fs))                                    \
+	X(int, fstatfs, (int fd, struct statfs *fs))                                             \
+	X(int, statvfs, (const char *path, struct statvfs *fs))                                  \
+	X(int, fstatvfs, (int fd, struct statvfs *fs))                                           \
 	X(int, access, (const char *path, int mode))                                             \
 	X(int, faccessat, (int dir, const char *path, int mode, int flags))                      \
 	X(int, euidaccess, (const char *path, int mode))                                         \

@@ -71,6 +71,9 @@ int sysfs_text_hca(const struct sysfs_subject *of, char text[static SYSFS_TEXT_R
 	case SYSFS_BOARD_ID:
 		PUT("%s", h->board_id);
 		return 0;
+	case SYSFS_HCA_UEVENT:
+		PUT("NAME=%s", sysfs_session_hca(of->s, of->node.unit));
+		return 0;
 	}
 	return -EIO;
 }

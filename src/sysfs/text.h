@@ -32,6 +32,7 @@ enum sysfs_hca_text {
 	SYSFS_FW_VER,
 	SYSFS_BOARD_ID,
 	SYSFS_NODE_TYPE,
+	SYSFS_HCA_UEVENT,
 };
 sysfs_write_text sysfs_text_hca;
 

@@ -231,6 +231,7 @@ static const struct row rows[] = {
 	FIXED(HCA, "hw_rev", "1"),
 	FILE(HCA, "hca_type", hca, SYSFS_HCA_TYPE),
 	FILE(HCA, "board_id", hca, SYSFS_BOARD_ID),
+	FILE(HCA, "uevent", hca, SYSFS_HCA_UEVENT),
 	FILE(HCA, "node_guid", hca, SYSFS_NODE_GUID),
 	FILE(HCA, "sys_image_guid", hca, SYSFS_SYSTEM_GUID),
 	FILE(HCA, "node_desc", hca, SYSFS_NODE_DESC),

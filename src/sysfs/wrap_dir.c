@@ -86,15 +86,9 @@ int closedir(DIR *dir)
 
 static bool is_stand_in(int fd)
 {
-	char link[32], path[PATH_MAX];
-	ssize_t n;
+	char path[PATH_MAX];
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = sysfs_real()->readlink(link, path, sizeof(path) - 1);
-	if (n <= 0)
-		return false;
-	path[n] = '\0';
-	return sysfs_home_to_path(path);
+	return sysfs_home_of(fd, path);
 }
 
 /* A stand-in has a FIFO in the place of a device. */

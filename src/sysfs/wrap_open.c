@@ -24,8 +24,11 @@ static bool has_mode(int flags)
 /* Where open() of it leads. True: *@fd is the result. */
 static bool open_here(int dir, const char *path, int flags, struct sysfs_place *place, int *fd)
 {
-	bool follow = !(flags & O_NOFOLLOW) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+	bool follow;
 
+	if (flags & O_PATH) /* it ignores all others */
+		flags &= O_PATH | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW;
+	follow = !(flags & O_NOFOLLOW) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
 	sysfs_resolve(dir, path, follow, place);
 	if (place->where == SYSFS_ELSEWHERE)
 		return false;

@@ -26,7 +26,9 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -125,6 +127,30 @@ static void files_open_by_every_name_of_open(void **state)
 	close(dir);
 }
 
+/* O_PATH opens a link itself, and whatever is asked for beside. */
+static void a_link_is_opened_by_O_PATH(void **state)
+{
+	static const char *const links[] = { HCA, "/sys/class/misc/rdma_cm", HCA "/subsystem" };
+	char text[PATH_MAX], of_path[PATH_MAX];
+	struct stat st;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		int fd = open(links[i], O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		ssize_t n = readlinkat(fd, "", text, sizeof(text));
+
+		assert_true(fd >= 0);
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_true(S_ISLNK(st.st_mode));
+		assert_int_equal(readlink(links[i], of_path, sizeof(of_path)), n);
+		assert_memory_equal(text, of_path, n);
+		close(fd);
+	}
+	assert_int_equal(close(open(PORT "/state", O_PATH | O_RDWR | O_TRUNC)), 0);
+	expect_errno(open(HCA, O_RDONLY | O_NOFOLLOW | O_DIRECTORY), ENOTDIR);
+	expect_errno(open(HCA, O_PATH | O_NOFOLLOW | O_DIRECTORY), ENOTDIR);
+}
+
 static void streams_open(void **state)
 {
 	static const char *const names[] = { "fopen", "fopen64" };
@@ -158,6 +184,8 @@ static void nobody_writes(void **state)
 	expect_errno(creat(PORT "/other", 0600), EACCES);
 	expect_errno(open(PORT "/state", O_RDONLY | O_CREAT | O_EXCL, 0600), EEXIST);
 	expect_errno(open(PORT, O_WRONLY), EISDIR);
+	expect_errno(open(PORT, O_RDONLY | O_CREAT, 0600), EISDIR);
+	expect_errno(open(PORT, O_RDONLY | O_TRUNC), EISDIR);
 }
 
 static void what_is_not_there_is_said_as_the_kernel_says_it(void **state)
@@ -300,6 +328,52 @@ static void a_closed_device_is_forgotten(void **state)
 	assert_int_equal(fstat(other, &st), 0);
 	assert_true(S_ISSOCK(st.st_mode));
 	close(other);
+}
+
+/* libudev takes nothing for a device that is not in sysfs. */
+static void files_are_in_the_file_system_of_sysfs(void **state)
+{
+	static const char *const paths[] = { PORT "/state", PORT, CLASS };
+	struct statvfs real_v, v;
+	struct statfs real, fs;
+
+	(void)state;
+	assert_int_equal(statfs("/sys", &real), 0);
+	assert_int_equal(statvfs("/sys", &real_v), 0);
+	for (int i = 0; i < 3; i++) {
+		int fd = open(paths[i], O_RDONLY);
+
+		assert_int_equal(statfs(paths[i], &fs), 0);
+		assert_int_equal(fs.f_type, real.f_type);
+		assert_int_equal(fstatfs(fd, &fs), 0);
+		assert_int_equal(fs.f_type, real.f_type);
+		assert_int_equal(statvfs(paths[i], &v), 0);
+		assert_int_equal(v.f_fsid, real_v.f_fsid);
+		assert_int_equal(fstatvfs(fd, &v), 0);
+		assert_int_equal(v.f_fsid, real_v.f_fsid);
+		close(fd);
+	}
+	assert_int_equal(statfs("/dev", &real), 0);
+	assert_int_equal(statfs(DEVICE, &fs), 0);
+	assert_int_equal(fs.f_type, real.f_type);
+	assert_int_equal(statfs("/proc", &fs), 0);
+	assert_int_not_equal(fs.f_type, real.f_type);
+	expect_errno(statfs(PORT "/other", &fs), ENOENT);
+	expect_errno(fstatfs(-1, &fs), EBADF);
+	expect_file(HCA "/uevent", "NAME=umbel_h2_0\n");
+}
+
+/* Where there is libudev's program: it follows links by descriptors, and looks at what all have. */
+static void udev_knows_the_devices(void **state)
+{
+	(void)state;
+	if (access("/usr/bin/udevadm", X_OK))
+		skip();
+	expect_command("udevadm info -q path " HCA, "/devices/" PLACE "/umbel_h2_0\n");
+	expect_command("udevadm info -q name /sys/class/infiniband_verbs/uverbs1",
+	               "infiniband/uverbs1\n");
+	expect_command("udevadm info -q property " HCA " | grep SUBSYSTEM",
+	               "SUBSYSTEM=infiniband\n");
 }
 
 static void access_denies_writing(void **state)
@@ -741,9 +815,11 @@ static void other_files_are_untouched(void **state)
 static void expect_bad_path(const char *path, int error)
 {
 	struct statx stx;
+	struct statfs fs;
 	struct stat st;
 	char buf[8];
 
+	expect_errno(statfs(path, &fs), error);
 	expect_errno(open(path, O_RDONLY), error);
 	expect_errno(openat(AT_FDCWD, path, O_RDONLY), error);
 	expect_errno(stat(path, &st), error);
@@ -828,6 +904,7 @@ int main(void)
 		TEST(a_path_that_cannot_be_read_is_EFAULT),
 		TEST(a_result_that_cannot_be_written_is_EFAULT),
 		TEST(files_open_by_every_name_of_open),
+		TEST(a_link_is_opened_by_O_PATH),
 		TEST(streams_open),
 		TEST(nobody_writes),
 		TEST(what_is_not_there_is_said_as_the_kernel_says_it),
@@ -835,6 +912,8 @@ int main(void)
 		TEST(stat_says_what_a_file_is),
 		TEST(devices_have_the_numbers_that_sysfs_says),
 		TEST(a_closed_device_is_forgotten),
+		TEST(files_are_in_the_file_system_of_sysfs),
+		TEST(udev_knows_the_devices),
 		TEST(access_denies_writing),
 		TEST(there_are_no_extended_attributes),
 		TEST(directories_list_entries_of_the_right_type),
