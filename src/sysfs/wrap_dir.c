@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,10 +79,15 @@ void rewinddir(DIR *dir)
 	sysfs_real()->rewinddir(dir);
 }
 
-int closedir(DIR *dir)
+static int close_dir(DIR *dir)
 {
 	sysfs_listing_remove(dir);
 	return sysfs_real()->closedir(dir);
+}
+
+int closedir(DIR *dir)
+{
+	return close_dir(dir);
 }
 
 static bool is_stand_in(int fd)
@@ -106,16 +112,86 @@ struct dirent *readdir(DIR *dir)
 	return entry;
 }
 
-int scandir(const char *path, struct dirent ***list, sysfs_filter *filter, sysfs_compare *compare)
-{
-	char stand_in[PATH_MAX];
-	struct sysfs_place place;
-	const char *real = real_dir(path, true, &place, stand_in);
+SYSFS_ALIAS(readdir64, readdir);
 
-	return real ? sysfs_real()->scandir(real, list, filter, compare) : -1;
+/* ---- scandir: with our readdir(), for the C library's calls its own */
+
+static void free_list(struct dirent **list, size_t n)
+{
+	while (n)
+		free(list[--n]);
+	free(list);
 }
 
-SYSFS_ALIAS(readdir64, readdir);
+/* Appends a copy of @entry. 0 or -ENOMEM. */
+static int keep(struct dirent ***list, size_t n, const struct dirent *entry)
+{
+	size_t bytes = offsetof(struct dirent, d_name) + strlen(entry->d_name) + 1;
+	bool is_full = !(n & (n - 1)); /* it doubles */
+	struct dirent *copy = malloc(bytes), **longer = *list;
+
+	if (copy && is_full)
+		longer = realloc(*list, (n ? n * 2 : 1) * sizeof(struct dirent *));
+	if (!copy || !longer) {
+		free(copy);
+		return -ENOMEM;
+	}
+	memcpy(copy, entry, bytes);
+	copy->d_reclen = (unsigned short)bytes;
+	longer[n] = copy;
+	*list = longer;
+	return 0;
+}
+
+/* How many entries; -errno. Closes @dir. */
+static int scan(DIR *dir, struct dirent ***result, sysfs_filter *filter, sysfs_compare *compare)
+{
+	struct dirent **list = NULL, *entry;
+	size_t n = 0;
+	int ret = 0;
+
+	for (errno = 0; !ret && (entry = readdir(dir)) != NULL; errno = 0) {
+		if (filter && !filter(entry))
+			continue;
+		ret = keep(&list, n, entry);
+		n += !ret;
+	}
+	if (!ret)
+		ret = -errno;
+	close_dir(dir);
+	if (ret) {
+		free_list(list, n);
+		return ret;
+	}
+	if (compare && n)
+		qsort(list, n, sizeof(*list), (int (*)(const void *, const void *))compare);
+	*result = list ? list : malloc(1);
+	return (int)n;
+}
+
+static int scan_path(const char *path, struct dirent ***list, sysfs_filter *filter,
+                     sysfs_compare *compare)
+{
+	DIR *dir = opendir(path);
+	int error = errno, ret;
+
+	if (!dir)
+		return -1;
+	ret = scan(dir, list, filter, compare);
+	errno = ret < 0 ? -ret : error;
+	return ret < 0 ? -1 : ret;
+}
+
+int scandir(const char *path, struct dirent ***list, sysfs_filter *filter, sysfs_compare *compare)
+{
+	struct sysfs_place place;
+
+	sysfs_resolve(AT_FDCWD, path, true, &place);
+	if (place.where != SYSFS_ELSEWHERE || place.on_way)
+		return scan_path(path, list, filter, compare);
+	return sysfs_real()->scandir(place.path, list, filter, compare);
+}
+
 SYSFS_ALIAS(scandir64, scandir);
 
 /* ---- glob: with our functions, for the C library's calls its own */

@@ -471,6 +471,16 @@ static void directories_of_the_machine_list_them(void **state)
 	assert_int_equal(closedir(dir), 0);
 }
 
+static int is_uverbs(const struct dirent *entry)
+{
+	return !strncmp(entry->d_name, "uverbs", 6);
+}
+
+static int is_infiniband(const struct dirent *entry)
+{
+	return !strcmp(entry->d_name, "infiniband");
+}
+
 static void scandir_lists(void **state)
 {
 	struct dirent **list;
@@ -482,6 +492,24 @@ static void scandir_lists(void **state)
 	for (int i = 0; i < n; i++)
 		free(list[i]);
 	free(list);
+	/* the types are those of readdir() */
+	n = scandir("/dev/infiniband", &list, is_uverbs, alphasort);
+	assert_int_equal(n, 4);
+	for (int i = 0; i < n; i++) {
+		assert_int_equal(list[i]->d_type, DT_CHR);
+		free(list[i]);
+	}
+	free(list);
+	/* a directory of the machine's has ours, too */
+	n = scandir("/sys/class", &list, is_infiniband, NULL);
+	assert_int_equal(n, 1);
+	free(list[0]);
+	free(list);
+	n = scandir("/sys/class", &list, is_uverbs, NULL);
+	assert_int_equal(n, 0);
+	free(list);
+	expect_errno(scandir(PORT "/state", &list, NULL, NULL), ENOTDIR);
+	expect_errno(scandir(PORT "/other", &list, NULL, NULL), ENOENT);
 }
 
 static void expect_glob(const char *pattern, size_t n, const char *first)
