@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "sysfs/stand_in.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -64,14 +65,33 @@ static int enter_all(const struct sysfs_home *h, char *path)
 struct filling {
 	const struct sysfs_home *home;
 	int dir;
+	unsigned n; /* entries */
 };
+
+/* One with another text is replaced: a network device may be on another HCA now. */
+static int make_link(int dir, const char *name, const char *text)
+{
+	char old[SYSFS_TEXT_ROOM];
+	ssize_t n;
+
+	if (!symlinkat(text, dir, name))
+		return 0;
+	if (errno != EEXIST)
+		return -1;
+	n = sysfs_real()->readlinkat(dir, name, old, sizeof(old));
+	if (n == (ssize_t)strlen(text) && !memcmp(old, text, (size_t)n))
+		return 0;
+	unlinkat(dir, name, 0);
+	return symlinkat(text, dir, name);
+}
 
 static int make_entry(void *arg, const char *name, const struct sysfs_node *child)
 {
-	const struct filling *f = arg;
+	struct filling *f = arg;
 	char text[SYSFS_TEXT_ROOM];
 	int ret = 0;
 
+	f->n++;
 	switch (sysfs_kind(child)) {
 	case SYSFS_OUTSIDE:
 	case SYSFS_DIR:
@@ -81,7 +101,10 @@ static int make_entry(void *arg, const char *name, const struct sysfs_node *chil
 		close(ret);
 		return 0;
 	case SYSFS_LINK:
-		ret = sysfs_text(child, text) < 0 ? 0 : symlinkat(text, f->dir, name);
+		if (sysfs_text(child, text) < 0)
+			f->n--;
+		else
+			ret = make_link(f->dir, name, text);
 		break;
 	case SYSFS_FILE:
 		ret = mknodat(f->dir, name, S_IFREG | 0444, 0);
@@ -91,6 +114,37 @@ static int make_entry(void *arg, const char *name, const struct sysfs_node *chil
 		break;
 	}
 	return ret && errno != EEXIST ? -errno : 0;
+}
+
+static bool is_dots(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* Removes entries of what is not there any more, such as a network device by its old name. */
+static void remove_gone(const struct filling *f, const struct sysfs_node *node)
+{
+	int fd = sysfs_real()->openat(f->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : sysfs_real()->fdopendir(fd);
+	struct sysfs_node child;
+	struct dirent *e;
+	unsigned n = 0;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while (sysfs_real()->readdir(dir))
+		n++;
+	if (n > f->n + 2) {
+		sysfs_real()->rewinddir(dir);
+		while ((e = sysfs_real()->readdir(dir)) != NULL)
+			if (!is_dots(e->d_name) &&
+			    sysfs_find(node, e->d_name, strlen(e->d_name), "", &child) == -ENOENT)
+				unlinkat(f->dir, e->d_name, e->d_type == DT_DIR ? AT_REMOVEDIR : 0);
+	}
+	sysfs_real()->closedir(dir);
 }
 
 static int make(const struct sysfs_home *h, const struct sysfs_place *place, bool fill, char *path)
@@ -110,6 +164,8 @@ static int make(const struct sysfs_home *h, const struct sysfs_place *place, boo
 		return f.dir;
 	if (fill)
 		ret = sysfs_list(&place->node, make_entry, &f);
+	if (fill && !ret)
+		remove_gone(&f, &place->node);
 	close(f.dir);
 	return ret;
 }

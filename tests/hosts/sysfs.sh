@@ -70,6 +70,11 @@ END
 address="32 20 $(on h1 'cat /sys/class/net/ib0/address')"
 expect 0 "$address"$'\n'"$address" on h1 "/usr/bin/python3 $TMPDIR/ifaddrs.py"
 
+# one that gets another name is listed by that only, however often it is looked at
+rename='ip link set $0 down && ip link set $0 name $1 && ip link set $1 up && ls /sys/class/infiniband/mlx5_0/device/net'
+expect 0 ib7 umbel exec h1 -- bash -c "$rename" ib0 ib7
+expect 0 ib0 umbel exec h1 -- bash -c "$rename" ib7 ib0
+
 # of several HCAs each has an interface
 expect 0 $'mlx5_0 ib0\nmlx5_1 ib1\nmlx5_2 ib2' umbel run --hosts 2 --hcas 3 --ipoib --device-names 'mlx5_%d' \
 	--host h2 -- bash -c "$devices"
