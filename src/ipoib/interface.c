@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -20,6 +21,7 @@
 #define LOOK_NS     (10 * 1000000000ull)
 #define HELD_BYTES  (4u << 20)
 #define PREFIX_BITS 64
+#define FATAL_MS    1000
 
 /* What woke us. */
 enum source {
@@ -598,6 +600,16 @@ static int next_timer(const struct ipoib_interface *i)
 	return next <= now ? 0 : (int)((next - now) / 1000000 + 1);
 }
 
+/* The queues fail with their fabric, too, of whose end the event tells a moment later. -ENODEV: so
+ * it is; -ECOMM: they alone have failed. */
+static int why_failed(struct ipoib_interface *i)
+{
+	struct pollfd fatal = { .fd = i->verbs->async_fd, .events = POLLIN };
+
+	poll(&fatal, 1, FATAL_MS);
+	return verbs_events(i) == -ENODEV ? -ENODEV : -ECOMM;
+}
+
 int ipoib_interface_run(struct ipoib_interface *i)
 {
 	struct epoll_event event[SOURCES];
@@ -607,7 +619,7 @@ int ipoib_interface_run(struct ipoib_interface *i)
 		int moved = move_packets(i), n;
 
 		if (moved < 0)
-			return moved;
+			return why_failed(i);
 		/* between the last poll and arming something may have come */
 		if (!moved && must_arm(i)) {
 			ret = arm(i);

@@ -2,7 +2,10 @@
 /*
  * The UD queue pair: see link.h. A slot is busy from its first work request on until the completion
  * of a later one. Only the last request of a list is signaled; what its wr_id says has left, with
- * all that was before it.
+ * all that was before it. So do the others' wr_id, which completions of failures have.
+ *
+ * A request that cannot be posted, or fails, is lost, as any packet may be; those behind it are
+ * sent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +21,7 @@
 #define RECEIVE_BYTES 4224 /* GRH and the largest packet, in whole cache lines */
 #define SEND_DEPTH    512
 #define MAX_DEAD      64
+#define MOST_TRIES    16 /* of a call that fails */
 
 /* Counts that only grow: of slots, and of work requests. */
 struct progress {
@@ -37,6 +41,8 @@ struct ipoib_link {
 	struct ipoib_slots slots;
 	uint8_t busy[IPOIB_SLOTS];  /* those that were handed to the queue, by ->used.slots */
 	struct progress used, left; /* handed to the queue; left it */
+	struct progress flushed;    /* handed to it by the last list */
+	uint64_t lost;              /* requests that could not be posted, or have failed */
 	struct ibv_send_wr wr[SEND_DEPTH];
 	struct ibv_sge sge[SEND_DEPTH][2];
 	unsigned n_wr; /* of a list that was not posted yet */
@@ -117,12 +123,17 @@ static void describe_receive(struct ipoib_link *l, unsigned i, uint64_t place)
 
 static void post_described(struct ipoib_link *l)
 {
-	struct ibv_recv_wr *bad;
+	struct ibv_recv_wr *wr = l->receive, *bad;
+	unsigned tries = 0;
 
 	if (!l->n_received)
 		return;
-	l->receive[l->n_received - 1].next = NULL;
-	l->failed |= ibv_post_recv(l->qp, l->receive, &bad) != 0;
+	wr[l->n_received - 1].next = NULL;
+	while (!l->failed && ibv_post_recv(l->qp, wr, &bad)) {
+		tries = bad == wr ? tries + 1 : 0;
+		l->failed = tries == MOST_TRIES;
+		wr = bad;
+	}
 	l->n_received = 0;
 }
 
@@ -320,18 +331,37 @@ static void leave(struct ipoib_link *l, struct progress until)
 	l->left = until;
 }
 
+/* A request has failed, and the queue sends nothing until it is told to go on. */
+static void go_on(struct ipoib_link *l)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	int ret = ibv_query_qp(l->qp, &attr, IBV_QP_STATE, &init);
+
+	if (!ret && attr.qp_state == IBV_QPS_SQE) {
+		attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
+		ret = ibv_modify_qp(l->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE);
+	}
+	l->failed |= ret || attr.qp_state != IBV_QPS_RTS;
+}
+
 static void take_sent(struct ipoib_link *l)
 {
 	struct ibv_wc wc[16];
+	uint64_t lost = l->lost;
 	int n;
 
 	do {
 		n = ibv_poll_cq(l->send_cq, ARRAY_SIZE(wc), wc);
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < n; i++) {
 			leave(l, (struct progress){ (uint32_t)(wc[i].wr_id >> 32),
 			                            (uint32_t)wc[i].wr_id });
+			l->lost += wc[i].status != IBV_WC_SUCCESS;
+		}
 	} while (n == ARRAY_SIZE(wc));
 	l->failed |= n < 0;
+	if (l->lost != lost)
+		go_on(l);
 	if (l->n_dead)
 		bury(l);
 }
@@ -349,18 +379,57 @@ uint8_t *ipoib_link_slot(struct ipoib_link *l)
 	return ipoib_slots_next(&l->slots);
 }
 
+static uint64_t id_of(struct progress p)
+{
+	return (uint64_t)p.slots << 32 | p.requests;
+}
+
+/* Posts the list but for those that cannot be posted. Returns how many it has posted. The last one,
+ * whose completion is waited for, is tried more than once. */
+static unsigned post_list(struct ipoib_link *l)
+{
+	struct ibv_send_wr *wr = l->wr, *bad;
+	unsigned posted = 0, tries = 0;
+
+	while (wr && ibv_post_send(l->qp, wr, &bad)) {
+		posted += (unsigned)(bad - wr);
+		wr = bad;
+		if (!wr->next && posted && ++tries < MOST_TRIES)
+			continue;
+		l->lost++;
+		wr = wr->next;
+	}
+	return wr ? l->n_wr : posted;
+}
+
+/* Nothing of the list is on its way. */
+static void take_back(struct ipoib_link *l)
+{
+	while (l->used.slots != l->flushed.slots)
+		ipoib_slots_give(&l->slots, l->busy[--l->used.slots % IPOIB_SLOTS]);
+	l->used = l->flushed;
+}
+
 void ipoib_link_flush(struct ipoib_link *l)
 {
-	struct ibv_send_wr *last, *bad = NULL;
+	struct ibv_send_wr *last;
 
 	if (!l->n_wr)
 		return;
+	take_sent(l); /* if something has failed, this must not be lost with it */
 	last = &l->wr[l->n_wr - 1];
 	last->next = NULL;
 	last->send_flags = IBV_SEND_SIGNALED;
-	last->wr_id = (uint64_t)l->used.slots << 32 | l->used.requests;
-	l->failed |= ibv_post_send(l->qp, l->wr, &bad) != 0;
+	last->wr_id = id_of(l->used);
+	if (!post_list(l))
+		take_back(l);
+	l->flushed = l->used;
 	l->n_wr = 0;
+}
+
+uint64_t ipoib_link_lost(const struct ipoib_link *l)
+{
+	return l->lost;
 }
 
 /* Whether @n more requests fit into the queue. */
@@ -387,6 +456,7 @@ static void add_request(struct ipoib_link *l, const struct ibv_send_wr *like,
 	l->wr[i].num_sge = piece->n;
 	l->wr[i].next = i + 1 < SEND_DEPTH ? &l->wr[i + 1] : NULL;
 	l->used.requests++;
+	l->wr[i].wr_id = id_of(l->used);
 }
 
 bool ipoib_link_send(struct ipoib_link *l, struct ibv_ah *ah, uint32_t qpn,

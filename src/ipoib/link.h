@@ -75,6 +75,8 @@ uint8_t *ipoib_link_slot(struct ipoib_link *link);
 bool ipoib_link_send(struct ipoib_link *link, struct ibv_ah *ah, uint32_t qpn,
                      const struct ipoib_packet *p);
 void ipoib_link_flush(struct ipoib_link *link);
+/* How many work requests were lost: they could not be posted, or have failed. */
+uint64_t ipoib_link_lost(const struct ipoib_link *link);
 
 /* ---- receiving ---- */
 

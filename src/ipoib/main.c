@@ -43,6 +43,18 @@
 #include "base/log.h"
 #include "ipoib/interface.h"
 
+static const char *why_ended(int error)
+{
+	switch (error) {
+	case -ENXIO:
+		return "somebody has removed it";
+	case -ECOMM:
+		return "its queue pair has failed: it cannot receive any more";
+	default:
+		return "the fabric has ended";
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static struct ipoib_interface interface;
@@ -72,8 +84,7 @@ int main(int argc, char **argv)
 		return ret == -ECANCELED ? 0 : 1;
 	ret = ipoib_interface_run(&interface);
 	if (ret)
-		fprintf(stderr, "umbel-ipoib: %s: %s\n", options.interface,
-		        ret == -ENXIO ? "somebody has removed it" : "the fabric has ended");
+		fprintf(stderr, "umbel-ipoib: %s: %s\n", options.interface, why_ended(ret));
 	ipoib_interface_close(&interface);
 	return ret ? 1 : 0;
 }

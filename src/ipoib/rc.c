@@ -10,6 +10,7 @@
 #include "ipoib/rc.h"
 
 #define RECEIVES      64
+#define MOST_TRIES    16    /* of a call that fails */
 #define RECEIVE_AREA  8     /* receives that are added at once */
 #define RECEIVE_BYTES 65536 /* IPOIB_CONNECTED_BYTES, in whole pages */
 /* each slot may hold as many requests as a packet has segments, and all may fail */
@@ -39,7 +40,8 @@ static void post(struct ipoib_rc *rc, unsigned receive)
 		               rc->area[receive / RECEIVE_AREA].mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = receive, .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	rc->failed |= ibv_post_srq_recv(rc->srq, &wr, &bad) != 0;
+	for (unsigned tries = 0; !rc->failed && ibv_post_srq_recv(rc->srq, &wr, &bad);)
+		rc->failed = ++tries == MOST_TRIES;
 }
 
 /* Posts more receives. 0 or -errno; those that there are stay. */

@@ -100,6 +100,7 @@ static struct json_object *counters_of(const struct ipoib_interface *i)
 #define ADD(name) add_number(o, #name, i->counters.name);
 	IPOIB_COUNTERS(ADD)
 #undef ADD
+	add_number(o, "lost_by_queue", ipoib_link_lost(i->link));
 	add_number(o, "dropped_neighbour", i->neighbours.dropped);
 	add_number(o, "dropped_path", i->paths.dropped);
 	add_number(o, "dropped_group", i->groups.dropped);

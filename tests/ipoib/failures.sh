@@ -96,3 +96,19 @@ ended[ib0-h2]=
 interface h2
 what="interface started again"
 check
+
+# ---- its queue pair: without receives it ends, and does not say that the fabric does
+kill_hard ib0-h2 2> /dev/null
+ended[ib0-h2]=
+umbel fault add host=h2 receive=ENOMEM nth=300 > /dev/null
+interface h2
+on h1 ping -n -q -f -c 2000 -w 100 192.0.2.2 > /dev/null
+reaches h1 192.0.2.2 || complain 'h2 has ended with a receive that could not be posted'
+umbel fault clear > /dev/null
+umbel fault add host=h2 receive=ENOMEM > /dev/null
+wait_gone()
+{
+	reaches h1 192.0.2.2
+	[[ $(cat "$TMPDIR/ib0-h2.out") == *'ib0: its queue pair has failed: it cannot receive any more'* ]]
+}
+wait_until 'h2 ends without receives' wait_gone
