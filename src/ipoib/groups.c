@@ -380,10 +380,29 @@ void ipoib_groups_want_begin(struct ipoib_groups *t)
 	g->mark = g == t->broadcast;
 }
 
+/* Forgets the oldest group that is only sent to. */
+static bool make_room(struct ipoib_groups *t)
+{
+	struct ipoib_group *g;
+
+	TAILQ_FOREACH(g, &t->all, entry)
+	{
+		if (g->wanted)
+			continue;
+		leave(g);
+		forget(g);
+		return true;
+	}
+	return false;
+}
+
 void ipoib_groups_want(struct ipoib_groups *t, const struct ib_gid *mgid)
 {
 	struct ipoib_group *g = get(t, mgid);
 
+	if (!g &&
+	    make_room(t)) /* who sends to ever more groups must not keep sockets from joining */
+		g = get(t, mgid);
 	if (!g)
 		return;
 	if (!g->wanted) /* what was refused was to send */
