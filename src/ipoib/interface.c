@@ -132,7 +132,7 @@ static void route_groups(const struct ipoib_interface *i, unsigned before)
 
 	if (i->options->multicast)
 		ret = ipoib_tun_route_groups(&i->tun, false, i->mtu, before);
-	if (ret)
+	if (ret && ret != -EEXIST)
 		base_log_warning(ipoib, "%s: there is no route for multicast: %s", i->tun.name,
 		                 strerror(-ret));
 	if (i->options->connected) /* without IPv6 there is none */
@@ -220,12 +220,40 @@ static int verbs_events(struct ipoib_interface *i)
 	return changed ? port_changed(i) : 0;
 }
 
+/* fe80 with the port's GUID (RFC 4391, section 8.1). */
+static struct netdev_address link_local(const struct ipoib_interface *i)
+{
+	struct netdev_address a = { .gid = { { 0xFE, 0x80 } }, .prefix = PREFIX_BITS };
+
+	memcpy(a.gid.raw + 8, i->port.gid.raw + 8, 8);
+	a.gid.raw[8] |= 0x02;
+	return a;
+}
+
+/* Somebody has set the device down and up again. Then the kernel has forgotten what it cannot make
+ * itself: the routes of groups, and the address that it gives to devices with link-layer addresses.
+ */
+static void set_up_again(struct ipoib_interface *i)
+{
+	const struct netdev_address local = link_local(i);
+
+	route_groups(i, 0);
+	ipoib_tun_add_address(&i->tun, &local);
+}
+
 /* netdev_changed */
 static void device_changed(void *arg, const struct netdev *dev, unsigned changes)
 {
 	struct ipoib_interface *i = arg;
 
-	if (dev->index != i->tun.index || !(changes & NETDEV_CHANGE_ADDRESSES))
+	if (dev->index != i->tun.index)
+		return;
+	if (changes & NETDEV_CHANGE_STATE) {
+		if (dev->up && i->was_down)
+			set_up_again(i);
+		i->was_down = !dev->up;
+	}
+	if (!(changes & NETDEV_CHANGE_ADDRESSES))
 		return;
 	i->members_changed = true;
 	ipoib_announce(i);
@@ -264,16 +292,6 @@ static int open_port(struct ipoib_interface *i)
 	if (list)
 		ibv_free_device_list(list);
 	return ret;
-}
-
-/* fe80 with the port's GUID (RFC 4391, section 8.1). */
-static struct netdev_address link_local(const struct ipoib_interface *i)
-{
-	struct netdev_address a = { .gid = { { 0xFE, 0x80 } }, .prefix = PREFIX_BITS };
-
-	memcpy(a.gid.raw + 8, i->port.gid.raw + 8, 8);
-	a.gid.raw[8] |= 0x02;
-	return a;
 }
 
 /* Says what the device is. */

@@ -74,6 +74,7 @@ struct ipoib_interface {
 	bool members_changed; /* sockets may have joined or left groups */
 	bool reported;        /* on the status descriptor */
 	bool was_ready;
+	bool was_down;           /* set so by the administrator */
 	bool armed, armed_sends; /* the completion queues; of sends by connections */
 	struct ipoib_told told[IPOIB_MAX_ADDRESSES + 1]; /* the link-local one is not an option */
 	unsigned n_told;

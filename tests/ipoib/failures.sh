@@ -97,6 +97,16 @@ interface h2
 what="interface started again"
 check
 
+# ---- set down and up again: the link-local address is back, and groups are sent to
+on h1 ip link set ib0 down
+on h1 ip link set ib0 up
+what="ib0 set down and up"
+wait_until 'the address is back' eval "on h1 ip -6 addr show dev ib0 | grep -q 'inet6 fe80:'"
+all_reach 192.0.2.2 192.0.2.3
+wait_until "the member hears of h1 after: $what" heard
+on h1 ip -6 addr add 2001:db8::1/64 dev ib0 # the kernel forgets this on any device
+check
+
 # ---- its queue pair: without receives it ends, and does not say that the fabric does
 kill_hard ib0-h2 2> /dev/null
 ended[ib0-h2]=
