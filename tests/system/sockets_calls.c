@@ -827,15 +827,15 @@ static void a_child_serves_where_the_parent_listened(void **state)
 
 /* ---- peers ---- */
 
-/* A child that connects to @a and then does nothing. */
-static pid_t start_peer(struct sockaddr_in a)
+/* A child that connects to @a, says so on @told, a pipe, and then does nothing. */
+static pid_t start_peer(struct sockaddr_in a, int told)
 {
 	pid_t pid = fork();
 
 	if (!pid) {
 		int fd = tcp(0);
 
-		if (connect(fd, (struct sockaddr *)&a, sizeof(a)))
+		if (connect(fd, (struct sockaddr *)&a, sizeof(a)) || write(told, "c", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
@@ -845,13 +845,20 @@ static pid_t start_peer(struct sockaddr_in a)
 
 static void a_peer_that_is_stopped_gives_no_room_and_one_that_dies_ends(void **state)
 {
-	int from = listener("10.0.0.1"), fd, set, status;
+	int from = listener("10.0.0.1"), fd, set, status, told[2];
 	char byte;
 	pid_t pid;
 
 	(void)state;
-	pid = start_peer(name_of(from));
+	assert_int_equal(pipe(told), 0);
+	pid = start_peer(name_of(from), told[1]);
+	close(told[1]);
 	fd = accept_peer(from);
+	/* stopped before both ends are connected, the peer would leave ours connecting */
+	wait_for(fd, POLLOUT);
+	wait_for(told[0], POLLIN);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	close(told[0]);
 	kill(pid, SIGSTOP);
 	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
 	set = set_of(fd, EPOLLIN | EPOLLRDHUP);
