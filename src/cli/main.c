@@ -3,10 +3,13 @@
  * The program `umbel`: finds the command in the table and runs it. Each command is a
  * file; no other file names them all.
  */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
@@ -117,11 +120,22 @@ static int run(const struct cli_command *cmd, int argc, char **argv)
 	return cmd->execute(cmd, options, argc - optind, argv + optind);
 }
 
+/* If one of the first three descriptors is closed, a connection would have its number, and get what
+ * is printed. Reading and writing fails with EBADF still, and a command that we become finds it
+ * closed. */
+static void hold_standard_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH | O_CLOEXEC) != fd)
+			return; /* not even the root: nothing else will open */
+}
+
 int main(int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/');
 	const struct cli_command *cmd;
 
+	hold_standard_streams();
 	base_log_start(BASE_LOG_WARNING);
 	if (!strcmp(slash ? slash + 1 : argv[0], "umbel-rsh"))
 		return cli_finish(run(find_command("rsh"), argc, argv));
