@@ -37,3 +37,44 @@ expect 1 "umbel: no fabric 'other' is up in *" umbel down --name other
 closed='[ ! -e /proc/$$/fd/0 ] && [ ! -e /proc/$$/fd/1 ] && [ ! -e /proc/$$/fd/2 ]'
 expect 0 '' without umbel exec h1 -- sh -c "$closed"
 expect 0 '' without umbel run --hosts 2 -- sh -c "$closed"
+
+# ---- a disk that is full
+umbel monitor > /dev/full 2> "$TMPDIR/monitor.err" & text=$!
+umbel monitor --json > /dev/full 2> "$TMPDIR/json.err" & json=$!
+monitors_ended()
+{
+	umbel set sa_send_only=1
+	gone $text && gone $json
+}
+wait_until 'the monitors have ended' monitors_ended
+wait $text && complain 'status 0: umbel monitor on a full disk'
+wait $json && complain 'status 0: umbel monitor --json on a full disk'
+expect 0 "${lost}No space left on device"$'\n'"${lost}No space left on device" cat "$TMPDIR/monitor.err" "$TMPDIR/json.err"
+expect 1 "${lost}No space left on device" sh -c 'umbel show hosts > /dev/full'
+
+# ---- a pipe that does not block has no room for a line in the middle
+cat > "$TMPDIR/story" <<-'END'
+	{"time_ns":1,"event":"fabric","topology":""}
+	{"time_ns":1,"event":"set","key":"sa_send_only","value":"0"}
+	{"time_ns":3000000001,"event":"set","key":"sa_send_only","value":"1"}
+END
+cat > "$TMPDIR/pipe.py" <<-'END'
+	import json, os, subprocess, sys, time
+	out, to = os.pipe()
+	os.set_blocking(to, False)
+	try:
+	    while os.write(to, b" " * 4096):
+	        pass
+	except BlockingIOError:
+	    pass
+	replay = subprocess.Popen(["umbel", "replay", sys.argv[1]], stdout=to)
+	os.close(to)
+	status = ["umbel", "status", "--name", "default", "--json"]
+	while replay.poll() is None and json.loads(subprocess.check_output(status))["settings"]["sa_send_only"]:
+	    time.sleep(0.01)
+	while os.read(out, 65536):
+	    pass
+	sys.exit(replay.wait())
+END
+umbel set sa_send_only=1
+expect 1 'umbel: cannot write *' python3 "$TMPDIR/pipe.py" "$TMPDIR/story"

@@ -31,10 +31,18 @@ int cli_find_dashes(int argc, char **argv)
 	return i;
 }
 
+int cli_output_failed(void)
+{
+	base_log("cannot write the output: %s", strerror(errno));
+	return CLI_FAILED;
+}
+
 int cli_finish(int status)
 {
-	if (fflush(stdout) && status == CLI_OK) {
-		base_log("cannot write the output: %s", strerror(errno));
+	if (fflush(stdout) && status == CLI_OK)
+		return cli_output_failed();
+	if (ferror(stdout) && status == CLI_OK) { /* what came after it was written */
+		base_log("cannot write all of the output");
 		return CLI_FAILED;
 	}
 	return status;

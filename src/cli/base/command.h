@@ -47,6 +47,9 @@ int cli_usage_error(const struct cli_command *cmd, const char *format, ...)
 /* The index of the "--" that ends the options of `exec` and `run`, or @argc. */
 int cli_find_dashes(int argc, char **argv);
 
+/* Says that standard output could not be written, and why (errno). Returns CLI_FAILED. */
+int cli_output_failed(void);
+
 /* Flushes standard output. @status, or CLI_FAILED if what was printed did not get out. */
 int cli_finish(int status);
 

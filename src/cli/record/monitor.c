@@ -218,13 +218,13 @@ static int print(void *arg, const char *line)
 	}
 	cli_monitor_print(event, *began_ns);
 	json_object_put(event);
-	return ferror(stdout) ? CLI_FAILED : 0;
+	return ferror(stdout) ? cli_output_failed() : 0;
 }
 
 static int print_json(void *arg, const char *line)
 {
 	(void)arg;
-	return fputs(line, stdout) < 0 ? CLI_FAILED : 0;
+	return fputs(line, stdout) < 0 ? cli_output_failed() : 0;
 }
 
 struct monitor {
