@@ -142,6 +142,13 @@ const char *cli_refusal(int error)
 	return text;
 }
 
+void cli_say_silent(const char *name)
+{
+	base_log("fabric '%s' does not answer: its daemon is stopped or stuck; 'umbel down%s' ends "
+	         "it",
+	         name, cli_name_option(name));
+}
+
 /* As cli_try_connect(), as a program on @host (NULL: on all). -EHOSTUNREACH: no such host. */
 static int try_connect(struct control_client **client, const char *name, const char *host)
 {
@@ -200,10 +207,7 @@ int cli_connect_host(struct control_client **client, const char *name, const cha
 		base_log("fabric '%s' cannot be used: %s", name, cli_refusal(ret));
 		return CLI_FAILED;
 	case -ETIMEDOUT:
-		base_log("fabric '%s' does not answer: its daemon is stopped or stuck; 'umbel "
-		         "down%s' "
-		         "ends it",
-		         name, cli_name_option(name));
+		cli_say_silent(name);
 		return CLI_FAILED;
 	default:
 		base_log("fabric '%s' does not answer: %s", name, strerror(-ret));

@@ -44,7 +44,11 @@ int cli_connect_host(struct control_client **client, const char *name, const cha
 /* Why a daemon refuses a request that fails with @error, in words. */
 const char *cli_refusal(int error);
 
-/* As cli_connect(), but prints nothing. 0 or -errno; -ENOENT or -ECONNREFUSED: not up. */
+/* Says that the daemon of fabric @name does not answer, and what to do. */
+void cli_say_silent(const char *name);
+
+/* As cli_connect(), but prints nothing. 0 or -errno; -ENOENT or -ECONNREFUSED: not up;
+ * -ETIMEDOUT: it does not answer. */
 int cli_try_connect(struct control_client **client, const char *name);
 
 #endif

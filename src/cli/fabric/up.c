@@ -3,6 +3,7 @@
  * `umbel up`: starts a fabric that stays until `umbel down`. It returns when the
  * fabric can be used.
  */
+#include <errno.h>
 #include <json-c/json.h>
 #include <stdio.h>
 
@@ -24,9 +25,12 @@ static bool is_up(const char *name)
 {
 	struct control_client *client;
 	struct json_object *status;
+	int ret = cli_try_connect(&client, name);
 
-	if (cli_try_connect(&client, name))
-		return false;
+	if (ret == -ETIMEDOUT)
+		cli_say_silent(name);
+	if (ret)
+		return ret == -ETIMEDOUT;
 	status = cli_request_json(client, "status");
 	control_close(client);
 	base_log("fabric '%s' is already up (pid %ld); 'umbel down%s' ends it", name,

@@ -94,61 +94,72 @@ static int print_settings(struct json_object *status)
 	return cli_table_end(t);
 }
 
-/* Adds the status of a fabric to the array @arg, if it is up. It need not be. */
+/* The fabrics that are up. */
+struct found {
+	struct json_object *fabrics;
+	bool silent; /* one does not answer */
+};
+
+/* Adds the status of a fabric to @arg, if it is up. It need not be, or not any more. */
 static int collect(const char *name, void *arg)
 {
+	struct found *found = arg;
 	struct control_client *client;
 	struct json_object *status;
+	int ret = cli_try_connect(&client, name);
 
-	if (cli_try_connect(&client, name))
+	if (ret == -ETIMEDOUT) {
+		cli_say_silent(name);
+		found->silent = true;
+	}
+	if (ret)
 		return 0;
 	status = cli_request_json(client, "status");
 	control_close(client);
 	if (!status)
 		return CLI_FAILED;
-	json_object_array_add(arg, status);
+	json_object_array_add(found->fabrics, status);
 	return 0;
 }
 
 static int show_all(bool json)
 {
-	struct json_object *fabrics = json_object_new_array();
+	struct found found = { .fabrics = json_object_new_array() };
 	char dir[PATH_MAX];
 	int ret;
 
-	ret = cli_each_fabric(collect, fabrics);
+	ret = cli_each_fabric(collect, &found);
 	if (!ret && json)
-		ret = cli_json_print(fabrics);
-	else if (!ret && json_object_array_length(fabrics))
-		ret = print_table(fabrics);
-	else if (!ret && !(ret = cli_runtime_dir(dir)))
+		ret = cli_json_print(found.fabrics);
+	else if (!ret && json_object_array_length(found.fabrics))
+		ret = print_table(found.fabrics);
+	else if (!ret && !found.silent && !(ret = cli_runtime_dir(dir)))
 		printf("no fabric is up in '%s'; start one with: umbel up\n", dir);
-	json_object_put(fabrics);
-	return ret;
+	json_object_put(found.fabrics);
+	return !ret && found.silent ? CLI_FAILED : ret;
 }
 
 static int show_one(const char *name, bool json)
 {
-	struct json_object *fabrics;
+	struct json_object *fabrics, *status;
 	struct control_client *client;
 	int ret;
 
 	ret = cli_connect(&client, name);
 	if (ret)
 		return ret;
+	status = cli_request_json(client, "status");
 	control_close(client);
+	if (!status)
+		return CLI_FAILED;
 	fabrics = json_object_new_array();
-	ret = collect(name, fabrics);
-	if (!ret && json_object_array_length(fabrics)) {
-		struct json_object *status = json_object_array_get_idx(fabrics, 0);
-
-		if (json)
-			ret = cli_json_print(status);
-		else if (!(ret = print_table(fabrics))) {
-			print_ports(status);
-			print_sm(status);
-			ret = print_settings(status);
-		}
+	json_object_array_add(fabrics, status);
+	if (json)
+		ret = cli_json_print(status);
+	else if (!(ret = print_table(fabrics))) {
+		print_ports(status);
+		print_sm(status);
+		ret = print_settings(status);
 	}
 	json_object_put(fabrics);
 	return ret;
