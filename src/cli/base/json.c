@@ -16,6 +16,19 @@
 #include "cli/base/table.h"
 #include "control/client.h"
 
+/* Why the daemon has not replied. */
+static const char *reason(int error)
+{
+	switch (error) {
+	case -EIO:
+		return "the fabric has ended";
+	case -ETIMEDOUT:
+		return "it is stopped or stuck";
+	default:
+		return strerror(-error);
+	}
+}
+
 struct json_object *cli_request_json(struct control_client *client, const char *what)
 {
 	struct json_object *reply;
@@ -24,7 +37,7 @@ struct json_object *cli_request_json(struct control_client *client, const char *
 
 	ret = control_show(client, what, &text);
 	if (ret) {
-		base_log("the daemon does not show its %s: %s", what, strerror(-ret));
+		base_log("the daemon does not show its %s: %s", what, reason(ret));
 		return NULL;
 	}
 	reply = json_tokener_parse(text);
@@ -43,7 +56,7 @@ int cli_request_text(struct control_client *client, const char *what, const char
 	if (ret == -ENOENT)
 		base_log("no switch '%s'", of);
 	else
-		base_log("the daemon does not show its %s: %s", what, strerror(-ret));
+		base_log("the daemon does not show its %s: %s", what, reason(ret));
 	return -1;
 }
 

@@ -58,6 +58,7 @@ struct run {
 	FILE *file; /* of fd */
 	struct cli_pcapng pcapng;
 	uint64_t captured, lost;
+	bool cut; /* the daemon has not sent the end */
 };
 
 static int stream = -1; /* of records; the signal handler ends it */
@@ -213,10 +214,14 @@ static FILE *file_of(int *fd)
 
 /* ---- from the daemon to the file ---- */
 
+/* The daemon sends what it has, and then the end; not so one that stands still. */
 static void on_signal(int number)
 {
+	const struct timeval patience = { .tv_sec = CONTROL_PATIENCE_MS / 1000 };
+
 	(void)number;
 	signalled = 1;
+	setsockopt(stream, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	shutdown(stream, SHUT_WR);
 }
 
@@ -341,6 +346,9 @@ static int copy(struct run *r)
 
 		if (n < 0 && errno == EINTR)
 			continue;
+		r->cut = n < 0 && errno == EAGAIN;
+		if (r->cut)
+			return 0;
 		if (n <= 0)
 			return n < 0 && errno != ECONNRESET ? -errno : 0;
 		have += (size_t)n;
@@ -364,8 +372,11 @@ static int finish(struct run *r, int error)
 		base_log("the fabric has ended");
 	base_log("%llu packets captured, %llu lost", (unsigned long long)r->captured,
 	         (unsigned long long)r->lost);
+	if (!error && r->cut)
+		base_log("fabric '%s' does not answer: what its daemon had not sent is missing",
+		         r->fabric);
 	if (!error)
-		return CLI_OK;
+		return r->cut ? CLI_FAILED : CLI_OK;
 	base_log("cannot write the capture: %s", strerror(-error));
 	return CLI_FAILED;
 }

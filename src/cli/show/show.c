@@ -188,8 +188,20 @@ static int print(struct show *s, struct control_client *client)
 	return ret;
 }
 
+/* Whether the daemon answers still; else says why not. A request would wait for one that is
+ * stopped. */
+static int probe(const char *fabric)
+{
+	struct control_client *client;
+	int ret = cli_connect(&client, fabric);
+
+	if (!ret)
+		control_close(client);
+	return ret;
+}
+
 /* Prints it again and again. A terminal shows the last one alone. */
-static int watch(struct show *s, struct control_client *client)
+static int watch(struct show *s, struct control_client *client, const char *fabric)
 {
 	const bool clears = isatty(STDOUT_FILENO) && !s->json;
 	int ret;
@@ -203,6 +215,9 @@ static int watch(struct show *s, struct control_client *client)
 		if (ret)
 			break;
 		sleep((unsigned)s->watch);
+		ret = probe(fabric);
+		if (ret)
+			break;
 	}
 	cli_growth_fini(&s->growth);
 	return ret;
@@ -261,7 +276,7 @@ static int show(const struct cli_command *self, void *from, int argc, char **arg
 	if (cli_wants_picture(&s->picture))
 		ret = cli_show_picture(&s->picture, client, fabric, &s->words, s->load);
 	else
-		ret = s->watch ? watch(s, client) : print(s, client);
+		ret = s->watch ? watch(s, client, fabric) : print(s, client);
 	control_close(client);
 	return ret;
 }
