@@ -533,6 +533,11 @@ err_free:
 	return ret;
 }
 
+void control_limit_wait(struct control_client *c, unsigned ms)
+{
+	set_patience(c->sock, ms);
+}
+
 int control_local(struct control_client **out, control_serve *serve, void *arg)
 {
 	struct control_client *c = calloc(1, sizeof(*c));

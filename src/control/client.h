@@ -48,6 +48,10 @@ int control_local(struct control_client **c, control_serve *serve, void *arg);
  * for the command line. */
 void control_hello(struct control_client *c, struct control_hello_reply *hello, int fd[2]);
 
+/* How long a call waits for the daemon from now on: then it fails with -ETIMEDOUT, and so do later
+ * ones with -EIO. 0: for ever. */
+void control_limit_wait(struct control_client *c, unsigned ms);
+
 /* The socket: it is readable or hung up only when the daemon has gone. */
 int control_fd(const struct control_client *c);
 

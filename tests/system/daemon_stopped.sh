@@ -50,6 +50,19 @@ wait_ended watch 1
 expect_said watch "$(silent baker)"
 kill -CONT "$daemon"
 
+# If it is stopped before they have greeted each other, that is what fails, and the reason nearly the same.
+launch wait umbel wait --group ff12::1 --timeout 3
+is_connected()
+{
+	gone "${pid[wait]}" || readlink "/proc/${pid[wait]}/fd/"* | grep -q socket:
+}
+wait_until 'it is connected' is_connected
+expect 0 '*' umbel status
+kill -STOP "$daemon"
+wait_ended wait 1
+expect_said wait 'umbel: .*it*s* .*is stopped or stuck'
+kill -CONT "$daemon"
+
 # ---- one that ends
 launch watch umbel show --watch 1 hosts
 wait_said watch HOST

@@ -22,6 +22,7 @@
 #define NS_PER_S     1000000000ull
 #define SHORTEST_MS  5 /* between two looks; each time twice as long */
 #define LONGEST_MS   100
+#define GRACE_MS     1000     /* behind the timeout, for a daemon that is only busy */
 #define PROGRESS_NS  NS_PER_S /* who waits for longer sees for what */
 #define MOST         1000000
 #define MOST_SECONDS 1000000
@@ -98,15 +99,18 @@ static void end_progress(uint64_t waited_ns)
 static int wait_for(const struct wait *w, struct control_client *client, const char *mgid)
 {
 	const uint64_t began = base_now_ns();
-	uint64_t ms = SHORTEST_MS, waited;
+	const uint64_t most = (uint64_t)w->timeout * NS_PER_S;
+	uint64_t ms = SHORTEST_MS, waited = 0;
 	struct count n;
 	int ret;
 
 	for (;;) {
+		if (most) /* of a daemon that stands still, too */
+			control_limit_wait(client,
+			                   (unsigned)((most - waited) / NS_PER_MS) + GRACE_MS);
 		ret = look(client, mgid, &n);
 		waited = base_now_ns() - began;
-		if (ret || is_enough(w, &n) ||
-		    (w->timeout && waited >= (uint64_t)w->timeout * NS_PER_S))
+		if (ret || is_enough(w, &n) || (most && waited >= most))
 			break;
 		if (waited > PROGRESS_NS)
 			progress(w, &n);
