@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,6 +87,26 @@ void cli_daemon_process_remove_log(const char *name)
 		if (!control_path(path, sizeof(path), name, NULL))
 			rmdir(path);
 	}
+	close(dir);
+}
+
+void cli_daemon_process_remove_leftovers(const char *name)
+{
+	static const char *const leaves[] = { "ctl", "log", "lock" };
+	char path[PATH_MAX], why[CONTROL_WHY_ROOM];
+	int dir = control_fabric_open(name, false, why), lock;
+
+	if (dir < 0)
+		return;
+	lock = openat(dir, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (lock >= 0 && !flock(lock, LOCK_EX | LOCK_NB)) {
+		for (size_t i = 0; i < ARRAY_SIZE(leaves); i++)
+			unlinkat(dir, leaves[i], 0);
+		if (!control_path(path, sizeof(path), name, NULL))
+			rmdir(path); /* stays if something else is in it */
+	}
+	if (lock >= 0)
+		close(lock);
 	close(dir);
 }
 
@@ -323,6 +344,8 @@ int cli_daemon_process_start(struct cli_daemon_process *m,
 	report_failure(how->fabric, ret, error);
 	kill(m->pid, SIGTERM); /* it may have begun to serve just now */
 	cli_daemon_process_stop(m);
+	if (m->stuck)
+		cli_daemon_process_remove_leftovers(how->fabric->daemon.fabric);
 	cli_daemon_process_remove_log(how->fabric->daemon.fabric);
 	return CLI_FAILED;
 }

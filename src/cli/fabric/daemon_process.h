@@ -45,4 +45,10 @@ void cli_daemon_process_print_log(const char *name);
 /* Removes the log, which a daemon leaves behind when it ends, unless the name is in use again. */
 void cli_daemon_process_remove_log(const char *name);
 
+/*
+ * Removes what a killed daemon has left, file by file: the runtime directory may be one that
+ * the user has put other things in. Whoever holds the lock lives.
+ */
+void cli_daemon_process_remove_leftovers(const char *name);
+
 #endif

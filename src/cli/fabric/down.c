@@ -5,11 +5,9 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -122,30 +120,6 @@ static int end_daemon(const struct target *t, struct ending *e)
 	return kill_daemon(t);
 }
 
-/*
- * Removes what a killed daemon has left, file by file: the runtime directory may be one that
- * the user has put other things in. Whoever holds the lock lives.
- */
-static void remove_leftovers(const char *name)
-{
-	static const char *const leaves[] = { "ctl", "log", "lock" };
-	char path[PATH_MAX], why[CONTROL_WHY_ROOM];
-	int dir = control_fabric_open(name, false, why), lock;
-
-	if (dir < 0)
-		return;
-	lock = openat(dir, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (lock >= 0 && !flock(lock, LOCK_EX | LOCK_NB)) {
-		for (size_t i = 0; i < ARRAY_SIZE(leaves); i++)
-			unlinkat(dir, leaves[i], 0);
-		if (!control_path(path, sizeof(path), name, NULL))
-			rmdir(path); /* stays if something else is in it */
-	}
-	if (lock >= 0)
-		close(lock);
-	close(dir);
-}
-
 /* Ends the fabric, whose daemon was found. 0 or CLI_FAILED; *@gone: it is down, in any case. */
 static int end_fabric(const struct target *t, bool *gone)
 {
@@ -157,7 +131,7 @@ static int end_fabric(const struct target *t, bool *gone)
 		return ret;
 	if (e.unsaved)
 		cli_daemon_process_print_log(t->name);
-	remove_leftovers(t->name);
+	cli_daemon_process_remove_leftovers(t->name);
 	cli_daemon_process_remove_log(t->name);
 	return e.unsaved || e.killed ? CLI_FAILED : 0;
 }
@@ -208,7 +182,7 @@ static int down_each(const char *name, void *arg)
 
 	ret = find_target(&t, name);
 	if (ret == -ECONNREFUSED)
-		remove_leftovers(name);
+		cli_daemon_process_remove_leftovers(name);
 	if (ret == -ENOENT || ret == -ECONNREFUSED)
 		return 0;
 	if (ret == -EPERM || ret == -ELOOP) /* not private: no daemon of ours has used it */

@@ -5,13 +5,18 @@
  */
 #include <errno.h>
 #include <json-c/json.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "cli/fabric/daemon_process.h"
 #include "cli/base/fabrics.h"
 #include "cli/base/json.h"
 #include "cli/base/options.h"
+#include "cli/base/signals.h"
 #include "control/client.h"
 
 static const char help[] =
@@ -56,16 +61,62 @@ static long count_hosts(const char *name)
 	return n;
 }
 
+/* The signals that end us come by a descriptor, those that are ignored not at all. -1: they end us
+ * at once, as one may be denied it. */
+static int open_signals(sigset_t *old)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	struct sigaction action;
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (!sigaction(numbers[i], NULL, &action) && action.sa_handler != SIG_IGN)
+			sigaddset(&set, numbers[i]);
+	sigprocmask(SIG_BLOCK, &set, old);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		sigprocmask(SIG_SETMASK, old, NULL);
+	return fd;
+}
+
+/* Starts the daemon; a signal ends it again, and then us. 0 or CLI_FAILED. */
+static int start_daemon(struct cli_daemon_process *daemon, const struct cli_fabric_options *fabric)
+{
+	struct cli_daemon_process_start how = { .fabric = fabric };
+	int ret, number = 0;
+	sigset_t old;
+	bool typed;
+
+	how.interrupt_fd = open_signals(&old);
+	ret = cli_daemon_process_start(daemon, &how);
+	if (how.interrupt_fd < 0)
+		return ret;
+	number = cli_signals_next(how.interrupt_fd, &typed);
+	if (number && !ret) { /* it came at the last moment */
+		kill(daemon->pid, SIGTERM);
+		cli_daemon_process_stop(daemon);
+		if (daemon->stuck)
+			cli_daemon_process_remove_leftovers(fabric->daemon.fabric);
+		cli_daemon_process_remove_log(fabric->daemon.fabric);
+	}
+	close(how.interrupt_fd);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	if (number)
+		raise(number);
+	return number ? CLI_FAILED : ret;
+}
+
 static int start(const struct cli_fabric_options *fabric)
 {
-	struct cli_daemon_process_start how = { .fabric = fabric, .interrupt_fd = -1 };
 	const char *name = fabric->daemon.fabric;
 	struct cli_daemon_process daemon;
 	long hosts;
 
 	if (cli_check_name(name))
 		return CLI_USAGE;
-	if (is_up(name) || cli_daemon_process_start(&daemon, &how))
+	if (is_up(name) || start_daemon(&daemon, fabric))
 		return CLI_FAILED;
 	hosts = count_hosts(name);
 	printf("fabric '%s' is up: %ld host%s, daemon pid %d\n", name, hosts, hosts == 1 ? "" : "s",
