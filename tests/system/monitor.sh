@@ -177,9 +177,26 @@ again_listens()
 }
 wait_until 'another one may read' again_listens
 
-# ---- the end of the fabric is theirs
+# ---- the end of the fabric is theirs, not that of a terminal
+kill_hard more4
+kill_hard more5
+launch stays nohup umbel monitor
+launch capture nohup umbel capture --output "$TMPDIR/stays.pcapng"
+stays_listens()
+{
+	umbel set mft_delay_ms=0
+	[ -s "$TMPDIR/stays.out" ] && says capture 'umbel: capturing'
+}
+wait_until 'the one that stays reads' stays_listens
+kill -HUP "${pid[stays]}" "${pid[capture]}"
+: > "$TMPDIR/again.out"
+wait_until 'another one reads' again_listens
+gone "${pid[stays]}" && complain "'nohup umbel monitor' ends by SIGHUP"
+gone "${pid[capture]}" && complain "'nohup umbel capture' ends by SIGHUP"
 umbel down
 wait_ended again 0
+wait_ended stays 0
+wait_ended capture 0
 wait_ended events 0
 expect 1 '*no fabric*' umbel monitor
 expect 2 "umbel: monitor: it takes no 'x'; *" umbel monitor x

@@ -29,6 +29,18 @@ int cli_signals_open(sigset_t *old)
 	return fd;
 }
 
+void cli_signals_catch(void (*handler)(int number))
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	const struct sigaction action = { .sa_handler = handler, .sa_flags = (int)SA_RESETHAND };
+	struct sigaction before;
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (numbers[i] != SIGHUP || sigaction(SIGHUP, NULL, &before) ||
+		    before.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+}
+
 int cli_signals_next(int fd, bool *typed)
 {
 	struct signalfd_siginfo info;

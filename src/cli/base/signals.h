@@ -14,6 +14,10 @@
  * error. */
 int cli_signals_open(sigset_t *old);
 
+/* The first SIGINT, SIGTERM or SIGHUP is @handler's, a second one ends the process. Not SIGHUP if
+ * it is ignored, as by nohup. */
+void cli_signals_catch(void (*handler)(int number));
+
 /* The number of the next signal, or 0. @typed: it came from the terminal, which has sent it to all
  * of our process group. */
 int cli_signals_next(int fd, bool *typed);

@@ -27,6 +27,7 @@
 #include "cli/base/options.h"
 #include "cli/record/pcapng.h"
 #include "cli/base/port.h"
+#include "cli/base/signals.h"
 #include "control/client.h"
 #include "wire/frame.h"
 #include "wire/mad.h"
@@ -223,17 +224,6 @@ static void on_signal(int number)
 	signalled = 1;
 	setsockopt(stream, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	shutdown(stream, SHUT_WR);
-}
-
-/* The first one has the stream end, the second one ends us. */
-static void catch_signals(void)
-{
-	const struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
-	const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		sigaction(numbers[i], &action, NULL);
-	signal(SIGPIPE, SIG_IGN); /* an error that we tell */
 }
 
 /* As it is on an InfiniBand link. */
@@ -464,7 +454,8 @@ static int capture(struct run *r)
 		return ret;
 	ret = open_file(r);
 	if (!ret) {
-		catch_signals();
+		cli_signals_catch(on_signal); /* the first one has the stream end */
+		signal(SIGPIPE, SIG_IGN);     /* an error that we tell */
 		cli_pcapng_begin(&r->pcapng, r->file, r->fabric);
 		/* whoever has started it in the background learns that it has begun */
 		if (r->output || isatty(STDERR_FILENO))

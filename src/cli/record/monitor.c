@@ -21,6 +21,7 @@
 #include "cli/base/json.h"
 #include "cli/record/monitor.h"
 #include "cli/base/options.h"
+#include "cli/base/signals.h"
 #include "control/client.h"
 
 static const char help[] =
@@ -43,23 +44,13 @@ static void on_signal(int number)
 	shutdown(stream, SHUT_RDWR);
 }
 
-/* The first one has the stream end, the second one ends us. */
-static void catch_signals(void)
-{
-	const struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
-	const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		sigaction(numbers[i], &action, NULL);
-}
-
 int cli_monitor_open(struct control_client *client, const char *fabric)
 {
 	int ret = control_call(client,
 	                       &(struct control_call){ .type = CONTROL_MONITOR, .fd = &stream });
 
 	if (!ret) {
-		catch_signals();
+		cli_signals_catch(on_signal); /* the first one has the stream end */
 		return 0;
 	}
 	if (ret == -EUSERS)
