@@ -341,7 +341,7 @@ static int write_line(void *arg, const char *line)
 
 static int write_all(struct record *r, const char *path)
 {
-	int ret;
+	int ret, error;
 
 	r->to = fopen(path, "we");
 	if (!r->to) {
@@ -350,16 +350,24 @@ static int write_all(struct record *r, const char *path)
 	}
 	setvbuf(r->to, NULL, _IOLBF, 0);
 	index_all(r);
+	errno = 0;
 	write_head(r);
 	write_standing(r);
+	ret = ferror(r->to) ? CLI_FAILED : 0;
+	error = errno;
 	if (isatty(STDERR_FILENO))
 		base_log("recording to '%s'; Ctrl-C ends it", path);
-	ret = ferror(r->to) ? CLI_FAILED : cli_monitor_read(write_line, r);
-	if (fclose(r->to) || ret) {
-		base_log("cannot write '%s': %s", path, strerror(errno));
-		return CLI_FAILED;
+	if (!ret) {
+		ret = cli_monitor_read(write_line, r);
+		error = errno;
 	}
-	return 0;
+	if (fclose(r->to) && !ret) {
+		error = errno;
+		ret = CLI_FAILED;
+	}
+	if (ret)
+		base_log("cannot write '%s': %s", path, strerror(error));
+	return ret;
 }
 
 static int record_execute(const struct cli_command *self, void *options, int argc, char **argv)

@@ -38,6 +38,7 @@ static const char help[] =
 
 #define NS_PER_S   1000000000ull
 #define MOST_SPEED 1000000
+#define MOST_BYTES (64u << 20) /* of a line: the first one has the topology */
 
 struct replay {
 	const char *name, *path;
@@ -51,6 +52,12 @@ struct replay {
 	struct cli_members *members;
 	struct json_object *nodes;  /* names of all, with the number of their ports */
 	struct json_object *faults; /* by the number in the file: the number here */
+};
+
+/* A line of the file. */
+struct text {
+	char *at;
+	unsigned room;
 };
 
 /* An event that is done again. */
@@ -235,11 +242,12 @@ struct kind {
 	const char *event;
 	int (*act)(struct replay *r, const struct action *a);
 	bool has_port, has_mgid, has_node;
+	const char *what[2]; /* it has to be one of these; NULL: anything */
 };
 
 static const struct kind kinds[] = {
-	{ .event = "link", .act = do_link, .has_port = true },
-	{ .event = "switch", .act = do_switch, .has_node = true },
+	{ .event = "link", .act = do_link, .has_port = true, .what = { "down", "up" } },
+	{ .event = "switch", .act = do_switch, .has_node = true, .what = { "killed", "revived" } },
 	{ .event = "join", .act = do_join, .has_port = true, .has_mgid = true },
 	{ .event = "leave", .act = do_leave, .has_port = true, .has_mgid = true },
 	{ .event = "sm", .act = do_sm },
@@ -273,9 +281,13 @@ static int wrong(const struct replay *r, unsigned line, const char *what)
 static int take(struct replay *r, struct json_object *event, unsigned line)
 {
 	const char *kind = cli_json_text(event, "event");
+	struct json_object *time;
 
-	if (!json_object_object_get_ex(event, "time_ns", NULL))
+	if (!json_object_object_get_ex(event, "time_ns", &time) ||
+	    !json_object_is_type(time, json_type_int))
 		return wrong(r, line, "an event without a time");
+	if (!strcmp(kind, "fabric"))
+		return wrong(r, line, "another recording begins here");
 	if (!strcmp(kind, "lost"))
 		return wrong(r, line, "events are missing here");
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -293,14 +305,41 @@ static int take(struct replay *r, struct json_object *event, unsigned line)
 	return 0;
 }
 
-static int read_line(struct replay *r, const char *text, unsigned line)
+/* The object that the line is, and nothing else, to be put; NULL: it is none. */
+static struct json_object *parse(const char *text, size_t bytes)
 {
-	struct json_object *event = json_tokener_parse(text);
+	struct json_tokener *tokener = json_tokener_new();
+	struct json_object *event;
+	size_t end;
+
+	if (!tokener)
+		return NULL;
+	event = json_tokener_parse_ex(tokener, text, (int)bytes);
+	end = json_tokener_get_parse_end(tokener);
+	json_tokener_free(tokener);
+	if (end + strspn(text + end, " \t\r\n") == bytes &&
+	    json_object_is_type(event, json_type_object))
+		return event;
+	json_object_put(event);
+	return NULL;
+}
+
+/* Whether it is a recording's first line. */
+static bool is_head(struct json_object *event)
+{
+	struct json_object *settings;
+
+	return !strcmp(cli_json_text(event, "event"), "fabric") &&
+	       (!json_object_object_get_ex(event, "settings", &settings) ||
+	        json_object_is_type(settings, json_type_object));
+}
+
+static int read_line(struct replay *r, const char *text, size_t bytes, unsigned line)
+{
+	struct json_object *event = parse(text, bytes);
 	int ret = 0;
 
-	if (!event || !json_object_is_type(event, json_type_object))
-		ret = wrong(r, line, "it is no recording of umbel record");
-	else if (line == 1 && strcmp(cli_json_text(event, "event"), "fabric") != 0)
+	if (!event || (line == 1 && !is_head(event)))
 		ret = wrong(r, line, "it is no recording of umbel record");
 	else if (line == 1)
 		r->head = json_object_get(event);
@@ -310,25 +349,40 @@ static int read_line(struct replay *r, const char *text, unsigned line)
 	return ret;
 }
 
+/* The next line, as getline(): but one that never ends is read up to the limit only. */
+static size_t next_line(FILE *from, struct text *text)
+{
+	size_t n = 0;
+	int c = 0;
+
+	while (c != '\n' && n < MOST_BYTES && (c = getc_unlocked(from)) != EOF) {
+		if (base_array_reserve(&text->at, &text->room, n + 2))
+			return 0;
+		text->at[n++] = (char)c;
+		text->at[n] = '\0';
+	}
+	return n;
+}
+
 static int read_file(struct replay *r)
 {
 	FILE *from = fopen(r->path, "re");
-	char *text = NULL;
-	size_t room = 0;
+	struct text text = { .at = NULL };
 	unsigned line = 0;
+	size_t n;
 	int ret = 0;
 
 	if (!from) {
 		base_log("cannot read '%s': %s", r->path, strerror(errno));
 		return CLI_FAILED;
 	}
-	while (!ret && getline(&text, &room, from) > 0)
-		ret = read_line(r, text, ++line);
+	while (!ret && (n = next_line(from, &text)) > 0)
+		ret = read_line(r, text.at, n, ++line);
 	if (!ret && ferror(from)) {
 		base_log("cannot read '%s': %s", r->path, strerror(errno));
 		ret = CLI_FAILED;
 	}
-	free(text);
+	free(text.at);
 	fclose(from);
 	return ret || r->head ? ret : wrong(r, 1, "it is no recording of umbel record");
 }
@@ -382,6 +436,9 @@ static int check(const struct replay *r, const struct action *a)
 	     json_object_object_get_ex(a->event, "node", NULL)) &&
 	    check_place(r, a))
 		return CLI_FAILED;
+	if (a->kind->what[0] && strcmp(text_of(a, "what"), a->kind->what[0]) != 0 &&
+	    strcmp(text_of(a, "what"), a->kind->what[1]) != 0)
+		return wrong(r, a->line, "it does not say what happens");
 	if (a->kind->has_mgid && !wire_mgid_parse(text_of(a, "mgid"), &mgid))
 		return wrong(r, a->line, "a group without a multicast GID");
 	return 0;
@@ -480,6 +537,16 @@ static void forget(struct replay *r)
 	json_object_put(r->head);
 }
 
+static int print_topology(const struct replay *r)
+{
+	struct json_object *topology = json_object_object_get(r->head, "topology");
+
+	if (!json_object_is_type(topology, json_type_string))
+		return wrong(r, 1, "it has no topology");
+	fputs(json_object_get_string(topology), stdout);
+	return 0;
+}
+
 static const struct replay defaults = { .speed = 1 };
 
 static const struct cli_option options[] = {
@@ -504,7 +571,7 @@ static int replay_execute(const struct cli_command *self, void *from, int argc, 
 	r->path = argv[0];
 	ret = read_file(r);
 	if (!ret && r->topology)
-		fputs(cli_json_text(r->head, "topology"), stdout);
+		ret = print_topology(r);
 	else if (!ret)
 		ret = cli_connect(&r->client, r->name);
 	if (!ret && r->client) {
