@@ -31,6 +31,7 @@ struct cli_command {
 	 */
 	int (*word)(const struct cli_command *self, void *options, const char *word);
 	bool has_command;    /* the options end at "--", and a command follows */
+	bool runs_words;     /* the first word is a host, and a command follows */
 	bool passes_on;      /* the options end at one that is not in the table */
 	const char *ignored; /* letters of others that are passed over, as getopt() has them */
 	/* Does it, with the words behind the options. Returns the exit status. */

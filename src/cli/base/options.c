@@ -165,6 +165,31 @@ static int take(const struct cli_command *cmd, const struct table *t, int got, v
 	return ret || !given || !v.text ? ret : cli_list_add(given, v.text);
 }
 
+/* Whether the word is one of the options, without a value or with it. */
+static bool is_option(const struct table *t, const char *word)
+{
+	const size_t n = strcspn(word, "=");
+
+	for (unsigned i = 0; i < t->n; i++)
+		if ((strlen(t->name[i]) == n && !strncmp(t->name[i], word, n)) ||
+		    (word[0] == '-' && word[1] == t->known[i].val && !word[2]))
+			return true;
+	return false;
+}
+
+/* An option behind the first word, @argv[@at], would be a word as well. */
+static int refuse_late(const struct cli_command *cmd, const struct table *t, int argc, char **argv,
+                       int at)
+{
+	if (cmd->runs_words || cmd->passes_on || !strcmp(argv[at - 1], "--"))
+		return 0;
+	for (int i = at + 1; i < argc; i++)
+		if (is_option(t, argv[i]))
+			return cli_usage_error(cmd, "option '%s' goes before '%s'", argv[i],
+			                       argv[at]);
+	return 0;
+}
+
 int cli_read_options(const struct cli_command *cmd, int argc, char **argv, void *options)
 {
 	struct table t = { .n = 0 };
@@ -188,7 +213,7 @@ int cli_read_options(const struct cli_command *cmd, int argc, char **argv, void 
 		else
 			ret = take(cmd, &t, got, options);
 	}
-	return ret;
+	return ret || cmd->word ? ret : refuse_late(cmd, &t, argc, argv, optind);
 }
 
 const struct cli_option cli_name_options[] = {

@@ -113,6 +113,7 @@ const struct cli_command cli_rsh = {
 	.summary = "run a command on a host as ssh would, for launchers",
 	.help = help,
 	.help_end = "Exit status: the command's.\n",
+	.runs_words = true,
 	CLI_OPTIONS(options, struct options),
 	.ignored = SSH_OPTIONS,
 	.execute = rsh_execute,
