@@ -29,6 +29,7 @@ expect 0 '*the port is down*' ./example++
 
 # ---- Python
 expect 0 'h2 is cut off' /usr/bin/python3 "$here/links.py" 'two words'
+UMBEL_FABRIC='' expect 0 'h2 is cut off' /usr/bin/python3 "$here/links.py" 'two words'
 cp "$here/test_faults.py" .
 # -p no:cacheprovider: it leaves nothing here
 expect 0 '*5 passed*' /usr/bin/python3 -m pytest -q -p no:cacheprovider -p umbel_pytest --umbel='--hosts 2' -k 'not idle' \

@@ -94,6 +94,8 @@ static void a_switch_dies_and_lives(void **state)
 
 static void counters_are_read(void **state)
 {
+	static const char *const no_port[] = { "h2",    "h2:",   "h2:1x",        ":1",
+		                               "h2:+1", "h2: 1", "h2:4294967297" };
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	int64_t before = umbel_counter("h2:1", "no_receive");
 
@@ -108,8 +110,12 @@ static void counters_are_read(void **state)
 	it_says("nonsense");
 	assert_int_equal(umbel_counter("h2:9", "no_receive"), -1);
 	assert_int_equal(umbel_counter("h9:1", "no_receive"), -1);
-	assert_int_equal(umbel_counter("h2", "no_receive"), -1);
-	it_says("NODE:PORT");
+	for (size_t i = 0; i < sizeof(no_port) / sizeof(*no_port); i++) {
+		errno = 0;
+		assert_int_equal(umbel_counter(no_port[i], "no_receive"), -1);
+		assert_int_equal(errno, EINVAL);
+		it_says("NODE:PORT");
+	}
 }
 
 static void a_group_is_waited_for(void **state)

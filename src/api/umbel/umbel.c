@@ -45,13 +45,14 @@ int umbel_enter(char **argv, const char *const *options)
 {
 	size_t n_options = length_of(options), n_arguments = length_of((const char *const *)argv);
 	size_t n = 0;
+	const char *fabric = getenv("UMBEL_FABRIC"); /* empty: as if it were not there */
 	char program[PATH_MAX];
 	const char **all;
 	ssize_t length;
 	int error;
 
 	umbel_set_reason("%s", "");
-	if (getenv("UMBEL_FABRIC"))
+	if (fabric && *fabric)
 		return 0;
 	length = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	if (length < 0)
@@ -254,19 +255,31 @@ static int64_t counter_of(const char *node, int port, const char *counter)
 	return value;
 }
 
+/* Digits only: the number of a port; else -1. */
+static int port_number(const char *text)
+{
+	const size_t n = strlen(text);
+
+	return n && n <= 3 && strspn(text, "0123456789") == n ? atoi(text) : -1;
+}
+
 int64_t umbel_counter(const char *port, const char *counter)
 {
 	const char *colon = strrchr(port, ':');
-	char *host = colon ? strndup(port, (size_t)(colon - port)) : NULL, *node;
+	const int number = colon && colon > port ? port_number(colon + 1) : -1;
+	char *host, *node;
 	int64_t value;
 
-	if (!host) {
+	if (number < 0) {
 		umbel_set_reason("'%s' is no port: write NODE:PORT, as in h2:1", port);
 		errno = EINVAL;
 		return -1;
 	}
+	host = strndup(port, (size_t)(colon - port));
+	if (!host)
+		return fail(ENOMEM, "cannot read counters");
 	node = node_of(host);
-	value = node ? counter_of(node, atoi(colon + 1), counter) : -1;
+	value = node ? counter_of(node, number, counter) : -1;
 	free(node);
 	free(host);
 	return value;

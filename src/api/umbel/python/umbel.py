@@ -23,7 +23,7 @@ class Error(Exception):
 
 def enter(*options):
     """Becomes `umbel run OPTION... -- PYTHON ...`, which runs this program anew, unless it runs on a fabric already."""
-    if "UMBEL_FABRIC" in os.environ:
+    if os.environ.get("UMBEL_FABRIC"):
         return
     sys.stdout.flush()
     sys.stderr.flush()
@@ -72,7 +72,7 @@ def switch(name, alive):
 def counter(port, name):
     """What a port has counted: a key of show("counters")."""
     node, _, number = port.rpartition(":")
-    if not number.isdigit():
+    if not node or not re.fullmatch("[0-9]{1,3}", number):
         raise Error(f"'{port}' is no port: write NODE:PORT, as in h2:1")
     for host in show("hosts"):
         if host["name"] == node and host["hcas"]:

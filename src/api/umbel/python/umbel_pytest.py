@@ -22,7 +22,7 @@ def pytest_addoption(parser):
 def pytest_cmdline_main(config):
     """Before anything is collected or printed."""
     options = config.getoption("umbel")
-    if options is None or "UMBEL_FABRIC" in os.environ:
+    if options is None or os.environ.get("UMBEL_FABRIC"):
         return
     capture = config.pluginmanager.getplugin("capturemanager")
     if capture:
