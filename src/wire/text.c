@@ -24,6 +24,16 @@ bool wire_group_parse(const char *text, struct ib_gid *group)
 	return inet_pton(AF_INET6, text, group->raw) == 1 && wire_gid_is_ip_mcast(group);
 }
 
+bool wire_group_parse_ipv4(const char *text, struct ib_gid *group)
+{
+	struct in_addr ipv4;
+
+	if (inet_pton(AF_INET, text, &ipv4) != 1)
+		return wire_group_parse(text, group);
+	*group = wire_gid_from_ipv4(ipv4.s_addr);
+	return wire_gid_is_ip_mcast(group);
+}
+
 const char *wire_address_format(const struct sockaddr *addr, char text[static WIRE_TEXT])
 {
 	switch (addr->sa_family) {

@@ -21,6 +21,9 @@ bool wire_mgid_parse(const char *text, struct ib_gid *mgid);
 /* Likewise, or of a group on Ethernet that has an IPv4 address: "::ffff:239.1.1.1". */
 bool wire_group_parse(const char *text, struct ib_gid *group);
 
+/* Likewise, or of the IPv4 address itself: "239.1.1.1". */
+bool wire_group_parse_ipv4(const char *text, struct ib_gid *group);
+
 /* Of AF_INET, AF_INET6 or AF_IB, without the port; "?" for others. */
 const char *wire_address_format(const struct sockaddr *addr, char text[static WIRE_TEXT]);
 

@@ -25,6 +25,10 @@ gone "${pid[waits]}" && complain 'it does not wait for the third one'
 start member4 h4 mckey -m 239.1.1.1 -b 10.0.0.4 -c 1
 wait_ended waits 0
 
+# by an address it is one of Ethernet, of which there is none here
+expect 1 'umbel: group 239.1.1.1 has 0 of 0 members and 0 of 1 queue pairs after 1 s' \
+	umbel wait --group 239.1.1.1 --timeout 1
+
 # ---- a daemon that goes down
 launch waits umbel wait --group $group --attached 100 --timeout 0
 wait_until 'it waits' not gone "${pid[waits]}"
@@ -33,7 +37,7 @@ wait_ended waits 1
 
 # ---- what is wrong
 expect 2 'umbel: wait: for which group? --group MGID; *' umbel wait
-expect 2 "umbel: wait: '10.0.0.1' is no multicast GID; *" umbel wait --group 10.0.0.1
-expect 2 "umbel: wait: 'fe80::1' is no multicast GID; *" umbel wait --group fe80::1
+expect 2 "umbel: wait: '10.0.0.1' is no multicast GID or IPv4 address; *" umbel wait --group 10.0.0.1
+expect 2 "umbel: wait: 'fe80::1' is no multicast GID or IPv4 address; *" umbel wait --group fe80::1
 expect 2 "umbel: wait: it takes no 'x'; *" umbel wait --group $group x
 expect 1 '*' umbel wait --group $group

@@ -5,7 +5,6 @@
  * stream, so what is on its way is still written.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -100,24 +99,13 @@ static int store_class(const struct cli_value *v, void *which)
 	return 0;
 }
 
-/* A GID, or on Ethernet an IPv4 address, as rules of faults have it. */
-static bool parse_group(const char *text, struct ib_gid *group)
-{
-	struct in_addr ipv4;
-
-	if (inet_pton(AF_INET, text, &ipv4) != 1)
-		return wire_group_parse(text, group);
-	*group = wire_gid_from_ipv4(ipv4.s_addr);
-	return wire_gid_is_ip_mcast(group);
-}
-
 static int store_group(const struct cli_value *v, void *to)
 {
 	struct control_capture *which = to;
 
 	if (which->n_groups == CONTROL_CAPTURE_MANY)
 		return cli_usage_error(v->cmd, "at most %d groups", CONTROL_CAPTURE_MANY);
-	if (!parse_group(v->text, &which->group[which->n_groups]))
+	if (!wire_group_parse_ipv4(v->text, &which->group[which->n_groups]))
 		return cli_usage_error(v->cmd, "'%s' is no multicast GID or IPv4 address", v->text);
 	which->n_groups++;
 	return 0;

@@ -136,8 +136,8 @@ static int wait_execute(const struct cli_command *self, void *from, int argc, ch
 		return cli_usage_error(self, "it takes no '%s'", argv[0]);
 	if (!w->group)
 		return cli_usage_error(self, "for which group? --group MGID");
-	if (!wire_group_parse(w->group, &mgid))
-		return cli_usage_error(self, "'%s' is no multicast GID", w->group);
+	if (!wire_group_parse_ipv4(w->group, &mgid))
+		return cli_usage_error(self, "'%s' is no multicast GID or IPv4 address", w->group);
 	ret = cli_connect(&client, cli_fabric_name(w->name));
 	if (ret)
 		return ret;

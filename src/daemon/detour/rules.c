@@ -2,7 +2,6 @@
 /*
  * Rules of faults: see rules.h.
  */
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -134,18 +133,10 @@ static int read_link(struct reading *r)
 /* A multicast GID, or, as groups on Ethernet are named, an IP address. */
 static int read_group(struct reading *r)
 {
-	struct ib_gid *group = &r->rule->group;
-	struct in_addr ipv4;
-	bool is_group;
-
 	r->rule->has_group = true;
-	if (inet_pton(AF_INET, r->value, &ipv4) == 1) {
-		*group = wire_gid_from_ipv4(ipv4.s_addr);
-		is_group = wire_gid_is_ip_mcast(group);
-	} else {
-		is_group = wire_group_parse(r->value, group);
-	}
-	return is_group ? 0 : wrong(r, "not the GID or IP address of a group");
+	return wire_group_parse_ipv4(r->value, &r->rule->group)
+	               ? 0
+	               : wrong(r, "not the GID or IP address of a group");
 }
 
 static int read_opcode(struct reading *r)
