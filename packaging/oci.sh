@@ -8,10 +8,11 @@
 #	packaging/oci.sh umbel.tar build/package/umbel_*.deb
 #	podman load -i umbel.tar
 #
-#	oci.sh [--add PACKAGE,...] ARCHIVE UMBEL.deb
+#	oci.sh [--add PACKAGE,...] ARCHIVE UMBEL.deb [DEB]...
 #
-# --add: more packages of Debian. The image's Debian is that of this machine, for which the package was made; its mirror
-# is the one that apt has. As root, or as a user whom newuidmap(1) gives numbers (mmdebstrap(1), "MODES").
+# DEB: more of our packages, such as umbel-kubernetes. --add: more packages of Debian. The image's Debian is that of this machine,
+# for which the packages were made; its mirror is the one that apt has. As root, or as a user whom newuidmap(1) gives numbers
+# (mmdebstrap(1), "MODES").
 
 set -eu -o pipefail
 
@@ -29,10 +30,14 @@ while [ $# -gt 0 ]; do
 	*) break ;;
 	esac
 done
-[ $# -eq 2 ] || fail "an archive to make, and umbel's package: oci.sh ARCHIVE UMBEL.deb"
+[ $# -ge 2 ] || fail "an archive to make, and umbel's package: oci.sh ARCHIVE UMBEL.deb"
 archive=$(realpath "$1")
-deb=$(realpath "$2")
-[ -r "$deb" ] || fail "no package '$2'; ./run package makes it"
+shift
+debs=()
+for deb; do
+	[ -r "$deb" ] || fail "no package '$deb'; ./run package makes it"
+	debs+=("'$(realpath "$deb")'")
+done
 for tool in mmdebstrap umoci; do
 	command -v $tool > /dev/null || fail "$tool is missing: apt-get install mmdebstrap umoci"
 done
@@ -50,7 +55,7 @@ trap 'rm -rf "$dir"' EXIT
 mmdebstrap --quiet --variant=minbase --include="$packages" \
 	--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
 	--dpkgopt='path-exclude=/usr/share/locale/*' \
-	--customize-hook="copy-in '$deb' /var/tmp" \
+	--customize-hook="copy-in ${debs[*]} /var/tmp" \
 	--customize-hook='chroot "$1" sh -c "DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends \
 		/var/tmp/*.deb > /dev/null && rm /var/tmp/*.deb && apt-get clean"' \
 	"$suite" "$dir/root.tar" "${mirror:-http://deb.debian.org/debian}" ||

@@ -6,7 +6,8 @@
 
 [ "$(type -t expect)" ] || . "$(dirname "${BASH_SOURCE[0]}")/../system/lib.sh"
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
-plugin=$1
+plugin=${1-}
+container=$here/container.sh # or another command that takes what it takes
 
 # of a node: the command that starts others on it, in words, and its fabric's name, if it is not the default one
 declare -A enter=() fabric=()
@@ -35,14 +36,14 @@ node_down()
 in_pod()
 {
 	# shellcheck disable=SC2086
-	${enter[$1]-} "$here/container.sh" "$TMPDIR/$1" "${@:2}"
+	${enter[$1]-} "$container" "$TMPDIR/$1" "${@:2}"
 }
 
 # pod NAME NODE DEVICE COMMAND...: in the background. To kill it is to kill its container.
 pod()
 {
 	# shellcheck disable=SC2086
-	launch "$1" ${enter[$2]-} "$here/container.sh" "$TMPDIR/$2" "$3" stdbuf -oL "${@:4}"
+	launch "$1" ${enter[$2]-} "$container" "$TMPDIR/$2" "$3" stdbuf -oL "${@:4}"
 }
 
 end_pod()
