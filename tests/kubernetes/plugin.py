@@ -61,6 +61,12 @@ def fabric(hosts):
     umbel('up', '--hosts', str(hosts))
     try:
         yield
+    except Exception:
+        print('---- the fabric:')
+        sys.stdout.flush()
+        subprocess.run('umbel status; ls -lR "$UMBEL_RUNTIME_DIR"; cat "$UMBEL_RUNTIME_DIR/default/log"', shell=True,
+                       stderr=sys.stdout)
+        raise
     finally:
         subprocess.run(['umbel', 'down'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
