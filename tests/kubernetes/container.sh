@@ -27,7 +27,7 @@ mkdir -p "$root"
 mount -t tmpfs tmpfs "$root"
 mkdir "$root"/{usr,etc,dev,proc,sys,tmp,old}
 for path in /bin /sbin /lib*; do
-	[ ! -L "$path" ] || cp -a "$path" "$root" # to /usr
+	[ ! -L "$path" ] || cp -P "$path" "$root" # to /usr
 done
 for path in /usr /etc /sys; do
 	mount --rbind "$path" "$root$path"
