@@ -3,6 +3,8 @@
  * The datagrams of an interface (src/ipoib/link.h) when calls and requests fail: rules of faults on
  * h1, which sends, and on h2, which receives. A packet may be lost, but none behind it.
  */
+#include <stdio.h>
+
 #include "verbs/lab.h"
 
 #include "base/util.h"
