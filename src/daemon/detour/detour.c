@@ -317,11 +317,12 @@ static void land(struct daemon_detour *d, const struct daemon_parcel *p)
 		                                .packet = &p->packet,
 		                                .payload = p->payload,
 		                                .sgid = sgid_of(d, p),
+		                                .is_foreign = p->is_foreign,
 		                                .cut = p->cut };
+	const bool fits = daemon_land(&d->landing, p->flow, &p->packet, p->payload, p->cut,
+	                              p->is_foreign ? &p->sgid : NULL);
 
-	daemon_land(&d->landing, p->flow, &p->packet, p->payload, p->cut,
-	            p->is_foreign ? &p->sgid : NULL);
-	if (p->flow->path->routers && d->leave &&
+	if (fits && p->flow->path->routers && p->flow->start == FABRIC_FLOW_IN && d->leave &&
 	    wire_opcode_transport(p->packet.h.bth.opcode) == WIRE_TRANSPORT_UD)
 		d->leave(d->leave_arg, &leaving);
 }
@@ -393,7 +394,8 @@ static struct daemon_verdict judge(struct daemon_detour *d, const struct daemon_
 {
 	const struct control_detour *packet = &parcel->packet;
 	const struct fabric_flow *flow = parcel->flow;
-	struct daemon_rule_packet p = { .src_qpn = packet->src_qpn,
+	/* the number of a queue pair of another subnet says nothing here */
+	struct daemon_rule_packet p = { .src_qpn = parcel->is_foreign ? 0 : packet->src_qpn,
 		                        .dest_qpn = packet->h.bth.dest_qpn,
 		                        .opcode = packet->h.bth.opcode,
 		                        .psn = packet->h.bth.psn,
@@ -489,7 +491,7 @@ static void count(struct daemon_detour *d, const struct daemon_parcel *p)
 static void pass(struct daemon_detour *d, struct daemon_parcel *p)
 {
 	const struct daemon_verdict v = judge(d, p);
-	const uint32_t src_qpn = p->packet.src_qpn;
+	const uint32_t src_qpn = p->is_foreign ? 0 : p->packet.src_qpn;
 
 	p->cut = v.cut;
 	count(d, p);

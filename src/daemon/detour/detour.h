@@ -32,6 +32,7 @@ struct daemon_leaving {
 	const struct control_detour *packet;
 	const void *payload;
 	const struct ib_gid *sgid;
+	bool is_foreign;    /* it has come in from another subnet */
 	const uint8_t *cut; /* as daemon_land()'s */
 };
 

@@ -171,23 +171,24 @@ static void land_connected(struct daemon_landing *l, const struct control_detour
 	hca_wires_receive(&l->wires, &packet);
 }
 
-void daemon_land(struct daemon_landing *l, const struct fabric_flow *flow,
+bool daemon_land(struct daemon_landing *l, const struct fabric_flow *flow,
                  const struct control_detour *in, const void *payload, const uint8_t *cut,
                  const struct ib_gid *sgid)
 {
 	const struct landed landed = { .in = in, .payload = payload, .sgid = sgid };
 
 	if (!l->is_ready)
-		return;
+		return false;
 	if (in->payload_bytes > l->f->region->flows[flow->id].mtu) {
 		HCA_COUNT(l->self->process, flow->from->index, xmit_discards);
 		HCA_COUNT(l->self->process, flow->from->index, xmit_mtu);
-		return;
+		return false;
 	}
 	if (wire_opcode_transport(in->h.bth.opcode) == WIRE_TRANSPORT_UD)
 		land_datagram(l, &landed, flow, cut);
 	else
 		land_connected(l, in, payload, flow);
+	return true;
 }
 
 /* ---- life ---- */

@@ -38,8 +38,9 @@ bool daemon_landing_finish(struct daemon_landing *l);
 
 /* Delivers a packet of @flow, as its sender in a process would. @cut: the ports that miss it, by
  * index; or NULL. @sgid: its sender's, in another subnet; NULL: it is of this one. What receivers
- * do not take is counted as ever; what a router takes on does not land. */
-void daemon_land(struct daemon_landing *l, const struct fabric_flow *flow,
+ * do not take is counted as ever; what a router takes on does not land. False: it is lost before it
+ * can, as it is larger than the path's MTU. */
+bool daemon_land(struct daemon_landing *l, const struct fabric_flow *flow,
                  const struct control_detour *packet, const void *payload, const uint8_t *cut,
                  const struct ib_gid *sgid);
 

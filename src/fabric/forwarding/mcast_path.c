@@ -330,7 +330,7 @@ static bool detours(const struct fabric *f, const struct fabric_mcast_path *s,
 {
 	const struct fabric_flow_detour *d = &f->flows->detour;
 
-	return (s->routers && fabric_flow_type(f, flow) == IBV_QPT_UD) ||
+	return ((s->routers & f->routers->active) && fabric_flow_type(f, flow) == IBV_QPT_UD) ||
 	       (d->takes && d->takes(d->arg, flow));
 }
 
@@ -473,11 +473,18 @@ static void note_lacking(struct fabric *f, struct fabric_mcast_path *s)
 	LIST_INSERT_HEAD(&f->flows->lacking, s, of_lacking);
 }
 
+/* Whether packets may go on to other subnets, by their destination. */
+static bool may_leave(const struct fabric_mcast_path *s)
+{
+	return s->key.is_global &&
+	       (!ib_lid_is_mcast(s->key.dlid) || fabric_mgid_is_wide(&s->key.dgid));
+}
+
 static void on_reached(void *arg, struct fabric_port *hca)
 {
 	struct fabric_mcast_path *s = arg;
 
-	if (hca->router)
+	if (hca->router && may_leave(s))
 		s->routers |= fabric_router_bit(hca);
 	if (push_port(&s->reached, &s->n_reached, &s->reached_room, hca))
 		base_log_warning(fabric, "out of memory: a flow does not reach all its receivers");
@@ -495,10 +502,16 @@ static void on_lost(void *arg, struct fabric_port *at, enum fabric_loss why)
 	s->loss[s->n_losses++] = (struct fabric_mcast_path_loss){ .at = at, .why = why };
 }
 
-/* A port accepts only packets with one of its GIDs; a router's, those for other subnets, too. */
-static bool is_for(const struct fabric *f, const struct fabric_port *p, const struct ib_gid *dgid)
+/* A port accepts only packets with one of its GIDs; a router's, while it is one, datagrams for
+ * other subnets, too. */
+static bool is_for(const struct fabric *f, const struct fabric_mcast_path *s,
+                   const struct fabric_port *p)
 {
-	return fabric_port_has_gid(f, p, dgid) || (p->router && fabric_gid_is_beyond(f, dgid));
+	if (fabric_port_has_gid(f, p, &s->key.dgid))
+		return true;
+	return p->router && f->routers->active & fabric_router_bit(p) &&
+	       fabric_gid_is_beyond(f, &s->key.dgid) &&
+	       (s->key.pkey || f->region->qps[SHM_QP_INDEX(s->key.qpn)].type == IBV_QPT_UD);
 }
 
 /* Walks the switches' tables. */
@@ -519,9 +532,9 @@ static void walk(struct fabric *f, struct fabric_mcast_path *s)
 		fabric_walk_multicast(f, s->from, s->key.dlid, &w);
 	} else {
 		fabric_walk_unicast(f, s->from, s->key.dlid, &w);
-		if (s->n_reached && s->key.is_global && !is_for(f, s->reached[0], &s->key.dgid))
+		if (s->n_reached && s->key.is_global && !is_for(f, s, s->reached[0]))
 			s->n_reached = 0;
-		if (!s->n_reached || !s->key.is_global || !fabric_gid_is_beyond(f, &s->key.dgid))
+		if (!s->n_reached || !fabric_gid_is_beyond(f, &s->key.dgid))
 			s->routers = 0;
 	}
 	s->mtu = w.mtu;

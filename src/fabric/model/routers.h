@@ -23,6 +23,7 @@ struct fabric_route {
 struct fabric_routers {
 	struct fabric_port *port[FABRIC_ROUTERS];
 	unsigned n;
+	uint16_t active; /* fabric_router_bit() of those that lead to another subnet now */
 	struct fabric_route route[FABRIC_ROUTES];
 	unsigned n_routes;
 	/* A queue pair was attached to a group that may reach beyond the subnet (@change is 1), or
