@@ -18,7 +18,7 @@
 #define MOST_QUEUED (4 << 20)   /* bytes that wait for the other end; what is more is lost */
 #define MOST_HELD   (1 << 20)   /* so many, and senders wait, */
 #define LEAST_HELD  (256 << 10) /* until so few are left; */
-#define STALL_NS    (100 * DAEMON_NS_PER_MS) /* not for an end that takes nothing for so long */
+#define STALL_NS    (100 * DAEMON_NS_PER_MS) /* or for so long */
 
 /* The way of packets that come in. */
 struct router_flow {
@@ -78,11 +78,8 @@ static void on_drained(struct router_link *l)
 
 	if (r->owes_routes && r->is_up)
 		router_routes_tell(r);
-	if (l->waiting_bytes > LEAST_HELD) {
-		if (r->is_full)
-			base_timer_set_in(&r->all->loop->timers, &r->stall, STALL_NS, on_stall);
+	if (l->waiting_bytes > LEAST_HELD)
 		return;
-	}
 	base_timer_stop(&r->stall);
 	r->is_stalled = false;
 	set_full(r, false);
@@ -122,14 +119,32 @@ static bool send_on(struct daemon_router *r, const struct daemon_leaving *in)
 /* Whether the other end is to have the packet: it wants the group's, or reaches the subnet. */
 static bool is_wanted(struct daemon_router *r, const struct ib_gid *dgid)
 {
-	if (!r->is_up)
-		return false;
 	if (ib_gid_is_mcast(dgid))
-		return fabric_mgid_is_wide(dgid) && router_group_is_wanted(r, dgid);
-	for (uint32_t i = 0; i < r->told.n; i++)
+		return r->is_up && router_group_is_wanted(r, dgid);
+	for (uint32_t i = 0; r->is_up && i < r->told.n; i++)
 		if (r->told.route[i].prefix == fabric_prefix_of(dgid))
 			return true;
 	return drop(r, ROUTER_DROP_ROUTE);
+}
+
+/* Whether the packet may leave: with a GRH, from this subnet or through it, as one that was sent
+ * properly. */
+static bool is_to_leave(const struct fabric *f, const struct daemon_leaving *in)
+{
+	const struct fabric_flow_key *key = &in->flow->key;
+	const bool is_mcast = ib_lid_is_mcast(key->dlid);
+
+	return in->packet->flags & SHM_ARRIVAL_GRH && key->is_global &&
+	       (in->is_foreign || fabric_prefix_of(in->sgid) == f->subnet_prefix) &&
+	       is_mcast == ib_gid_is_mcast(&key->dgid) &&
+	       (!is_mcast || in->packet->h.bth.dest_qpn == IB_QPN_MCAST);
+}
+
+/* Whether the other end is in the subnet from which the packet has come in. */
+static bool leads_back(const struct daemon_router *r, const struct daemon_leaving *in)
+{
+	return in->is_foreign &&
+	       r->prefix == daemon_router_of(r->all, in->flow->from->router)->prefix;
 }
 
 /* A packet has come to routers' ports: of type daemon_detour.leave. */
@@ -137,13 +152,13 @@ static void on_leaving(void *arg, const struct daemon_leaving *in)
 {
 	struct daemon_routers *all = arg;
 
-	if (!(in->packet->flags & SHM_ARRIVAL_GRH))
+	if (!is_to_leave(all->f, in))
 		return;
 	for (unsigned i = 0; i < all->f->routers->n; i++) {
 		struct daemon_router *r = &all->of[i];
 
-		if (!(in->flow->path->routers & fabric_router_bit(r->port)) ||
-		    in->flow->from == r->port || (in->cut && in->cut[r->port->index]))
+		if (!(in->flow->path->routers & fabric_router_bit(r->port)) || leads_back(r, in) ||
+		    (in->cut && in->cut[r->port->index]))
 			continue;
 		if (is_wanted(r, &in->flow->key.dgid))
 			send_on(r, in);
@@ -219,14 +234,14 @@ static struct fabric_flow *flow_of(struct daemon_router *r, const struct fabric_
 	return w->flow;
 }
 
-/* The LID to which a packet for a group goes on; 0: it is not taken. */
-static uint16_t mlid_of(struct daemon_router *r, const struct router_packet *p)
+/* The LID to which a packet for a group goes on, and its service level; 0: it is not taken. */
+static uint16_t mlid_of(struct daemon_router *r, const struct router_packet *p, uint8_t *sl)
 {
 	const struct fabric_route *back = fabric_route_find(r->all->f, fabric_prefix_of(&p->sgid));
 
 	if (!back || back->router != r->port->router || !fabric_mgid_is_wide(&p->dgid))
 		return 0;
-	return router_group_mlid(r, &p->dgid);
+	return router_group_mlid(r, &p->dgid, sl);
 }
 
 /* Likewise for one port: here, or in a subnet that another router reaches. */
@@ -262,7 +277,7 @@ static void describe(const struct router_packet *p, const struct fabric_flow *fl
 		.hop_limit = p->hop_limit,
 		.dgid = p->dgid,
 		.slid = flow->from->lid,
-		.sl = p->sl,
+		.sl = flow->key.sl,
 		.flags = SHM_ARRIVAL_GRH,
 	};
 	if (p->has_imm)
@@ -286,11 +301,15 @@ void router_forward_in(struct daemon_router *r, const struct router_packet *p, c
 	struct control_detour d;
 	struct fabric_flow *flow;
 
+	if (!fabric_gid_is_beyond(r->all->f, &p->sgid)) {
+		drop(r, ROUTER_DROP_ROUTE);
+		return;
+	}
 	if (!is_sound(p) || !admits(r->port, p->pkey)) {
 		drop(r, ROUTER_DROP_PKEY);
 		return;
 	}
-	key.dlid = ib_gid_is_mcast(&p->dgid) ? mlid_of(r, p) : lid_of(r, &p->dgid);
+	key.dlid = ib_gid_is_mcast(&p->dgid) ? mlid_of(r, p, &key.sl) : lid_of(r, &p->dgid);
 	flow = key.dlid ? flow_of(r, &key) : NULL;
 	if (!flow) {
 		drop(r, ROUTER_DROP_ROUTE);

@@ -19,12 +19,13 @@
 #include "wire/sa_records.h"
 
 #define MOST_GROUPS 16384
+#define MOST_WANTED 12288                     /* by others: so that some are left for this subnet */
 #define AT_ONCE     64                        /* groups, before others have a turn */
 #define MOST_TOLD   (256 << 10)               /* bytes that wait for the other end */
 #define ANSWER_NS   (3000 * DAEMON_NS_PER_MS) /* so long the SA is waited for */
 #define RETRY_NS    (100 * DAEMON_NS_PER_MS)  /* and then asked again; twice as long each time, */
 #define RETRIES     5                         /* up to so many times */
-#define LATER_NS    (10 * DAEMON_NS_PER_MS)
+#define LATER_NS    (100 * DAEMON_NS_PER_MS)
 #define MAX_HOPS    16
 #define JOIN_MASK   (SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE)
 
@@ -44,7 +45,8 @@ struct router_wide {
 		uint8_t told;   /* likewise, that it was told */
 		uint8_t member; /* enum membership */
 		uint8_t refused;
-		uint16_t mlid;
+		uint16_t mlid;   /* kept while the SA is asked again */
+		uint8_t sl;      /* likewise: the group's */
 		uint16_t serial; /* of the last request */
 		uint64_t due_ns; /* ASKED: the answer; OUT: the next request */
 	} at[FABRIC_ROUTERS];
@@ -77,11 +79,13 @@ bool router_group_is_wanted(const struct daemon_router *r, const struct ib_gid *
 	return p && p->wanted;
 }
 
-uint16_t router_group_mlid(const struct daemon_router *r, const struct ib_gid *mgid)
+uint16_t router_group_mlid(const struct daemon_router *r, const struct ib_gid *mgid, uint8_t *sl)
 {
 	const struct place *p = place_of(r, mgid);
 
-	return p && p->member == IN ? p->mlid : 0;
+	if (p)
+		*sl = p->sl;
+	return p ? p->mlid : 0;
 }
 
 unsigned router_groups_count(const struct daemon_router *r)
@@ -194,9 +198,12 @@ static void ask(struct router_wide *g, struct daemon_router *r, uint8_t method)
 		cm_program_send(r->program, &mad);
 }
 
-static uint64_t retry_ns(const struct place *p)
+/* The more groups there are, the later. */
+static uint64_t retry_ns(const struct place *p, const struct daemon_routers *all)
 {
-	return base_now_ns() + (RETRY_NS << (p->refused < RETRIES ? p->refused : RETRIES));
+	const unsigned most = RETRIES + all->numbers.used / 1024;
+
+	return base_now_ns() + (RETRY_NS << (p->refused < most ? p->refused : most));
 }
 
 /* The SA's response to what the port has asked: of type cm_program_ops.respond. */
@@ -219,11 +226,13 @@ static void on_response(void *arg, struct fabric_port *port, const struct fabric
 	if (!sa.mad.status && ib_lid_is_mcast(rec.mlid)) {
 		p->member = IN;
 		p->mlid = rec.mlid;
+		p->sl = rec.sl;
 		p->refused = 0;
 	} else {
 		p->member = OUT;
-		p->due_ns = retry_ns(p);
-		p->refused += p->refused < RETRIES;
+		p->mlid = 0;
+		p->due_ns = retry_ns(p, all);
+		p->refused += p->refused < UINT8_MAX;
 	}
 	set_busy(g, 0);
 }
@@ -236,7 +245,8 @@ static uint8_t hops_for(const struct router_wide *g, const struct daemon_router 
 	unsigned least = g->attached ? 0 : MAX_HOPS;
 
 	for (unsigned i = 0; i < FABRIC_ROUTERS; i++)
-		if (&g->all->of[i] != r && g->at[i].wanted && g->at[i].wanted < least)
+		if (g->at[i].wanted && g->at[i].wanted < least &&
+		    g->all->of[i].prefix != r->prefix) /* not what it has told itself */
 			least = g->at[i].wanted;
 	return least < MAX_HOPS ? (uint8_t)(least + 1) : 0;
 }
@@ -328,6 +338,23 @@ static void work(struct daemon_routers *all)
 
 /* ---- what changes ---- */
 
+/* Has all routers ask at once that the SA has refused: the group may exist now. Whether there are
+ * any. */
+static bool is_refused(struct router_wide *g)
+{
+	bool is = false;
+
+	for (unsigned i = 0; i < FABRIC_ROUTERS; i++) {
+		struct place *p = &g->at[i];
+
+		if (p->member != OUT || !p->refused)
+			continue;
+		p->due_ns = p->refused = 0;
+		is = true;
+	}
+	return is;
+}
+
 /* A queue pair was attached to a group, or detached: of type fabric_routers.attached. The router
  * asks to be a member before anybody else has a turn, so that it misses none of what the program
  * then sends. */
@@ -344,11 +371,7 @@ static void on_attached(void *arg, const struct ib_gid *mgid, int change)
 		g->attached++;
 	else if (g->attached)
 		g->attached--;
-	for (unsigned i = 0; i < FABRIC_ROUTERS;
-	     i++) /* it exists now, whatever the SA said before */
-		if (change > 0 && g->at[i].member == OUT)
-			g->at[i].due_ns = g->at[i].refused = 0;
-	if (g->attached == 1 && change > 0)
+	if (change > 0 && (g->attached == 1 || is_refused(g)))
 		go_on(g);
 	else if (!g->attached)
 		set_busy(g, 0);
@@ -358,7 +381,7 @@ void router_group_heard(struct daemon_router *r, const struct router_group *m)
 {
 	struct router_wide *g = find(r->all, &m->mgid);
 
-	if (!g && m->hops)
+	if (!g && m->hops && r->all->numbers.used < MOST_WANTED)
 		g = group_new(r->all, &m->mgid);
 	if (!g)
 		return;

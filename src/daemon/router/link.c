@@ -12,7 +12,8 @@
 #include "base/util.h"
 #include "daemon/router/link.h"
 
-#define AT_ONCE 64 /* messages, before others have a turn */
+#define AT_ONCE 64                     /* messages, before others have a turn; */
+#define TURN_NS (2 * DAEMON_NS_PER_MS) /* likewise: a new way into the subnet takes longer */
 
 /* One that the socket had no room for. */
 struct router_waiting {
@@ -156,10 +157,11 @@ static bool receive_one(struct router_link *l)
 static void on_ready(struct daemon_source *s, uint32_t events)
 {
 	struct router_link *l = container_of(s, struct router_link, source);
+	const uint64_t began = base_now_ns();
 
 	if (events & EPOLLOUT)
 		send_waiting(l);
-	for (unsigned n = 0; n < AT_ONCE && !l->is_busy(l); n++)
+	for (unsigned n = 0; n < AT_ONCE && !l->is_busy(l) && base_now_ns() - began < TURN_NS; n++)
 		if (!receive_one(l))
 			return;
 }

@@ -14,6 +14,7 @@
 #include "base/reason.h"
 #include "base/util.h"
 #include "daemon/router/router.h"
+#include "fabric/forwarding/flow.h"
 #include "fabric/model/event.h"
 
 static void tell_event(const struct daemon_router *r, const char *what)
@@ -25,12 +26,27 @@ static void tell_event(const struct daemon_router *r, const char *what)
 	                                               .value = r->peer });
 }
 
+/* Flows that reach its port go by the daemon, or no longer. */
+static void set_active(struct daemon_router *r, bool is)
+{
+	struct fabric *f = r->all->f;
+
+	if (is)
+		f->routers->active |= fabric_router_bit(r->port);
+	else
+		f->routers->active &= (uint16_t)~fabric_router_bit(r->port);
+	fabric_flow_detour_changed(f);
+	for (unsigned i = 0; i < 1u << r->port->lmc; i++)
+		fabric_flow_mark_lid(f, (uint16_t)(r->port->lid + i));
+}
+
 void router_end(struct daemon_router *r, const char *why)
 {
 	if (!router_link_is_open(&r->link))
 		return;
 	base_log_warning(daemon, "router %s:%u: %s", r->port->node->name, r->port->num, why);
 	r->is_up = false;
+	set_active(r, false);
 	router_link_close(&r->link);
 	router_forward_end(r);
 	router_groups_end(r);
@@ -49,6 +65,7 @@ static bool hear_hello(struct daemon_router *r, const struct router_hello *m)
 		return false;
 	r->prefix = m->prefix;
 	r->is_up = true;
+	set_active(r, true);
 	router_routes_tell(r);
 	tell_event(r, "up");
 	return true;
@@ -94,6 +111,15 @@ static bool say_hello(struct daemon_router *r)
 
 /* ---- requests ---- */
 
+/* Whether the name is that of the router's host, or of its HCA; without one, any is meant. */
+static bool is_meant(const struct daemon_router *r, const char *name)
+{
+	const struct fabric_node *n = r->port->node;
+
+	return !*name || !strcmp(n->name, name) ||
+	       !strcmp(r->all->f->region->hcas[n->hca].host, name);
+}
+
 /* The router that is meant: a port of @node, or any that is free. 0 or -errno. */
 static int choose(struct daemon_routers *all, const char *node, struct daemon_router **out)
 {
@@ -103,10 +129,7 @@ static int choose(struct daemon_routers *all, const char *node, struct daemon_ro
 	if (!known->n)
 		return base_because(-ENODEV, "no host is a router: start the fabric with --router");
 	for (unsigned i = 0; i < known->n; i++) {
-		const struct fabric_node *n = known->port[i]->node;
-
-		if (*node && strcmp(n->name, node) &&
-		    strcmp(all->f->region->hcas[n->hca].host, node))
+		if (!is_meant(&all->of[i], node))
 			continue;
 		is_there = true;
 		*out = &all->of[i];
@@ -176,21 +199,25 @@ static int join_routers(struct daemon_call *call)
 	return 0;
 }
 
-static int end_router(struct daemon_call *call)
+static int end_routers(struct daemon_call *call)
 {
 	struct daemon_routers *all = call->module;
 	struct control_router req = *(const struct control_router *)call->body;
-	struct daemon_router *r;
-	int ret;
+	bool is_there = false, has_ended = false;
 
 	req.node[sizeof(req.node) - 1] = '\0';
-	ret = choose(all, req.node, &r);
-	if (!ret)
-		return base_because(-ENOTCONN, "that router leads nowhere");
-	if (ret != -EBUSY)
-		return ret;
-	router_end(r, "ended by 'umbel router --end'");
-	return 0;
+	for (unsigned k = 0; k < all->f->routers->n; k++) {
+		struct daemon_router *r = &all->of[k];
+
+		if (!is_meant(r, req.node))
+			continue;
+		is_there = true;
+		has_ended |= router_link_is_open(&r->link);
+		router_end(r, "ended by 'umbel router --end'");
+	}
+	if (!is_there)
+		return base_because(-ENOENT, "'%s' is no router", req.node);
+	return has_ended ? 0 : base_because(-ENOTCONN, "that router leads nowhere");
 }
 
 static const struct daemon_request requests[] = {
@@ -204,7 +231,7 @@ static const struct daemon_request requests[] = {
 	  .bytes = sizeof(struct control_router),
 	  .is_owners = true,
 	  .who = DAEMON_CLI,
-	  .serve = end_router },
+	  .serve = end_routers },
 };
 
 /* ---- life ---- */

@@ -73,7 +73,7 @@ struct daemon_routers {
 void daemon_routers_init(struct daemon_routers *all, struct daemon_requests *requests);
 void daemon_routers_stop(struct daemon_routers *all);
 
-/* The port has come up anew, or its SM does not know it any more: its memberships are lost. */
+/* The port's memberships may be lost, or the groups have other LIDs: its SA is asked again. */
 void daemon_router_reset(struct daemon_routers *all, const struct fabric_port *port);
 
 /* The subnet has another prefix: what was told of it is wrong, and its routers end. */
@@ -102,10 +102,10 @@ void router_groups_end(struct daemon_router *r);
 void router_group_heard(struct daemon_router *r, const struct router_group *m);
 void router_groups_reset(struct daemon_router *r);
 void router_groups_go_on(struct daemon_routers *all);
-/* Whether the other end wants messages to the group; and by which MLID the port is a member: 0 if
- * it is none. */
+/* Whether the other end wants messages to the group; and by which MLID, with which SL, the port is
+ * a member: 0 if it is none. */
 bool router_group_is_wanted(const struct daemon_router *r, const struct ib_gid *mgid);
-uint16_t router_group_mlid(const struct daemon_router *r, const struct ib_gid *mgid);
+uint16_t router_group_mlid(const struct daemon_router *r, const struct ib_gid *mgid, uint8_t *sl);
 unsigned router_groups_count(const struct daemon_router *r);
 
 /* forward.c */

@@ -11,10 +11,13 @@
 #include "daemon/router/router.h"
 
 #define ROUTER_MAX_HOPS 16
+#define MOST_WAITING    (256 << 10) /* bytes for the other end: it is told later */
 
+/* Not of what is reached through its own subnet, by this router or by one beside it. */
 static bool is_told(const struct daemon_router *r, const struct fabric_route *route)
 {
-	return route->router != r->port->router && route->hops < ROUTER_MAX_HOPS;
+	return daemon_router_of(r->all, route->router)->prefix != r->prefix &&
+	       route->hops < ROUTER_MAX_HOPS;
 }
 
 void router_routes_tell(struct daemon_router *r)
@@ -22,6 +25,9 @@ void router_routes_tell(struct daemon_router *r)
 	const struct fabric_routers *known = r->all->f->routers;
 	struct router_message m = { .type = ROUTER_ROUTES };
 
+	r->owes_routes = r->link.waiting_bytes > MOST_WAITING;
+	if (r->owes_routes)
+		return;
 	m.routes.route[0].prefix = r->all->f->subnet_prefix;
 	m.routes.route[0].hops = 1;
 	m.routes.n = 1;
@@ -62,6 +68,22 @@ static unsigned add_routes(const struct daemon_router *r, struct fabric_route *b
 	return n;
 }
 
+static bool is_same(const struct fabric_route *a, const struct fabric_route *b)
+{
+	return a->prefix == b->prefix && a->router == b->router && a->hops == b->hops;
+}
+
+/* Whether these are the routes that are known. */
+static bool are_known(const struct fabric_routers *known, const struct fabric_route *best,
+                      unsigned n)
+{
+	unsigned i = 0;
+
+	while (i < n && n == known->n_routes && is_same(&best[i], &known->route[i]))
+		i++;
+	return i == n && n == known->n_routes;
+}
+
 void router_routes_changed(struct daemon_routers *all)
 {
 	struct fabric_routers *known = all->f->routers;
@@ -71,7 +93,7 @@ void router_routes_changed(struct daemon_routers *all)
 	for (unsigned i = 0; i < known->n; i++)
 		if (all->of[i].is_up)
 			n = add_routes(&all->of[i], best, n);
-	if (n == known->n_routes && !memcmp(best, known->route, n * sizeof(*best)))
+	if (are_known(known, best, n))
 		return;
 	memcpy(known->route, best, sizeof(best));
 	known->n_routes = n;

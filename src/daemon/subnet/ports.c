@@ -28,12 +28,18 @@ void daemon_port_tell(struct daemon_ports *ports, const struct fabric_port *p,
 	daemon_hcas_event(&ports->objects->hcas, p->node->hca, type, p->num);
 }
 
+/* The port's memberships may be lost, or be of other LIDs. */
+static void note_members(struct daemon_ports *ports, struct fabric_port *p)
+{
+	if (ports->members)
+		ports->members(ports->members_arg, p);
+}
+
 void daemon_port_reset(struct daemon_ports *ports, struct fabric_port *p, enum ibv_event_type type)
 {
 	daemon_port_tell(ports, p, type);
 	cm_port_changed(ports->cm, p);
-	if (ports->reset)
-		ports->reset(ports->reset_arg, p);
+	note_members(ports, p);
 }
 
 void daemon_port_reregister(struct daemon_ports *ports, struct fabric_port *p)
@@ -44,6 +50,7 @@ void daemon_port_reregister(struct daemon_ports *ports, struct fabric_port *p)
 	}
 	daemon_port_tell(ports, p, IBV_EVENT_CLIENT_REREGISTER);
 	cm_port_renew(ports->cm, p);
+	note_members(ports, p);
 }
 
 static void tell_state(struct daemon_ports *ports, struct fabric_port *p)
@@ -58,6 +65,7 @@ static void tell_state(struct daemon_ports *ports, struct fabric_port *p)
 	if (is_active && !was_active) {
 		daemon_port_tell(ports, p, IBV_EVENT_PORT_ACTIVE);
 		cm_port_active(ports->cm, p);
+		note_members(ports, p);
 	}
 }
 
@@ -117,8 +125,10 @@ void daemon_port_changed(struct daemon_ports *ports, struct fabric_port *p, unsi
 		daemon_qps_follow_pkeys(&ports->objects->qps, p);
 		daemon_port_tell(ports, p, IBV_EVENT_PKEY_CHANGE);
 	}
-	if (what & (FABRIC_PORT_SM | FABRIC_PORT_PKEYS))
+	if (what & (FABRIC_PORT_SM | FABRIC_PORT_PKEYS)) {
 		cm_port_active(ports->cm, p);
+		note_members(ports, p);
+	}
 	if (what & FABRIC_PORT_REREGISTER)
 		daemon_port_reregister(ports, p);
 }

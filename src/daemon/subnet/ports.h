@@ -17,9 +17,9 @@ struct daemon_ports {
 		uint16_t lid;
 		uint8_t lmc, state;
 	} * told; /* by index: what processes have been told last */
-	/* daemon_port_reset() has been called; may be NULL */
-	void (*reset)(void *arg, struct fabric_port *p);
-	void *reset_arg;
+	/* the SA may not know the port's memberships any more, or by other LIDs; may be NULL */
+	void (*members)(void *arg, struct fabric_port *p);
+	void *members_arg;
 };
 
 /* 0 or -ENOMEM. */

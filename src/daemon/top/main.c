@@ -226,7 +226,7 @@ static void send_by_roce(void *arg, struct fabric_port *from, const struct fabri
 
 /* ---- start and end ---- */
 
-static void on_port_reset(void *arg, struct fabric_port *p)
+static void on_members(void *arg, struct fabric_port *p)
 {
 	struct daemon *d = arg;
 
@@ -280,8 +280,8 @@ static int add_requests(struct daemon *d, const char *name)
 		.f = d->f, .loop = &d->loop, .detour = &d->detour, .cm = d->rdmacm.cm
 	};
 	daemon_routers_init(&d->routers, all);
-	d->ports.reset = on_port_reset;
-	d->ports.reset_arg = d;
+	d->ports.members = on_members;
+	d->ports.members_arg = d;
 	d->show = (struct daemon_show){ .name = name,
 		                        .up_since = (uint64_t)time(NULL),
 		                        .f = d->f,
