@@ -25,6 +25,19 @@ all()
 
 subnet a 1 4 h4
 subnet b 2 4 h4
+
+# A router that leads nowhere is a host as any: a program on it, and others, are in groups.
+for at in h3 h4; do
+	peer "$at" a "$at" receive 20 ff1e::4
+	wait_until 'it has joined' says_or_ended "$at" here
+done
+peer sender a h1 group ff1e::4 20
+for at in sender h3 h4; do
+	ended "$at" || complain "$at has failed"
+done
+all h3 20
+all h4 20
+
 expect 1 "umbel: 'a' and 'c' are subnets with the same prefix, *" sh -c '
 	umbel up --name c --hosts 2 --router h2 --prefix 0xfec0000000000001 > /dev/null; umbel router a c'
 wait_until 'what they had begun has ended' is a state down
@@ -54,6 +67,13 @@ grep -q "^message 0 from fec0::1:.* slid $(of b lid) hops 254" "$TMPDIR/one.out"
 	complain "the first message: $(sed -n 2p "$TMPDIR/one.out")"
 grep -q "^message 0 from fec0::2:.* slid $(of a lid)" "$TMPDIR/to.out" ||
 	complain "the first answer: $(sed -n 2p "$TMPDIR/to.out")"
+
+# A program on the router's own host, in both directions.
+peer two b h1 receive 10
+read -r gid qpn <<< "$(whereabouts two)"
+peer from a h4 send "$gid" "$qpn" 10
+ended from || complain 'the router sends nothing of its own host'
+ended two || complain 'the receiver did not end'
 
 # A hop limit of 1 ends at the router; a subnet that nobody reaches has no path.
 launch one true
