@@ -29,9 +29,9 @@
  * Functions that it models (tools/check-models.py):
  *  src/hca/memory/adopt.c forget_what_is_closed a2548a2007c6
  *  src/hca/memory/adopt.c has_files c68c53321add
- *  src/hca/memory/adopt.c can_adopt 1228a0ae11d3
+ *  src/hca/memory/adopt.c can_adopt 068c6968bb99
  *  src/hca/memory/adopt.c adopt 608e05a269a1
- *  src/hca/memory/adopt.c hca_adopt ff534dbdc4f2
+ *  src/hca/memory/adopt.c hca_adopt 61a84c31ca30
  *  src/hca/memory/adopt.c move_in b8cd544f030a
  *  src/hca/memory/adopt.c move_out 4871e7bcebc9
  *  src/hca/memory/adopt.c move_by_another 269a52e10fc8

@@ -23,7 +23,7 @@
  *  8 the parent counts itself as forking until the child is made only
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/memory/adopt.c before_fork c5e1c9a0fea1
+ *  src/hca/memory/adopt.c before_fork fa929e1f7d50
  *  src/hca/memory/adopt.c after_fork_in_parent b1a44e39cc33
  *  src/hca/memory/adopt.c after_fork_in_child a4e8e72ebdb0
  *  src/hca/memory/adopt.c wait_for_child 40ce39168348

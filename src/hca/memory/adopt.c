@@ -74,12 +74,23 @@ static __thread __attribute__((tls_model("initial-exec"))) struct {
 	sigset_t before;
 } signals;
 
+/* All but those that come of what the thread itself does: who handles them cannot wait. */
+static sigset_t signals_to_block(void)
+{
+	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+	sigset_t all;
+
+	sigfillset(&all);
+	for (unsigned i = 0; i < ARRAY_SIZE(own); i++)
+		sigdelset(&all, own[i]);
+	return all;
+}
+
 /* Returns the signals that were blocked before. */
 static sigset_t block_signals(void)
 {
-	sigset_t all, before;
+	sigset_t all = signals_to_block(), before;
 
-	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	return before;
 }
@@ -171,18 +182,23 @@ static bool make_file(void)
 	return true;
 }
 
-/* Lets peers have the file. */
-static bool offer(struct hca_process *p)
+/* Lets peers have the file. The daemon may keep us waiting: signals come meanwhile. A child that a
+ * handler forks then has no owner of adopted memory. */
+static bool offer(struct hca_process *p, const sigset_t *before)
 {
 	struct control_offer_memory req = { .kind = CONTROL_MEMORY_ADOPTED };
+	bool done;
 
-	if (!adopted.offered)
-		adopted.offered = !control_call(
-		        p->control, &(struct control_call){ .type = CONTROL_OFFER_MEMORY,
-		                                            .request = &req,
-		                                            .request_bytes = sizeof(req),
-		                                            .send_fd = &adopted.fd });
-	return adopted.offered;
+	if (adopted.offered)
+		return true;
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+	done = !control_call(p->control, &(struct control_call){ .type = CONTROL_OFFER_MEMORY,
+	                                                         .request = &req,
+	                                                         .request_bytes = sizeof(req),
+	                                                         .send_fd = &adopted.fd });
+	block_signals();
+	adopted.offered = done && adopted.owner == p;
+	return adopted.offered && !adopted.never;
 }
 
 static void free_pages(uint64_t offset, uint64_t bytes)
@@ -426,7 +442,7 @@ static void release_signals(void)
  * for threads that register. */
 static void before_fork(void)
 {
-	sigset_t before;
+	sigset_t before, blocked = signals_to_block();
 
 	if (!adopted.owner)
 		return;
@@ -437,7 +453,7 @@ static void before_fork(void)
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, child_says))
 			child_says[0] = child_says[1] = -1;
 		hold_signals(&before);
-		sigfillset(&before);
+		sigorset(&before, &before, &blocked);
 	}
 	unlock(&before);
 }
@@ -538,7 +554,7 @@ static bool has_files(void)
 	return adopted.spare >= 0 && (adopted.fd >= 0 || adopted.never || make_file());
 }
 
-static bool prepare(struct hca_process *p)
+static bool prepare(struct hca_process *p, const sigset_t *before)
 {
 	if (adopted.owner && adopted.owner != p)
 		return false; /* a former fabric's */
@@ -551,15 +567,15 @@ static bool prepare(struct hca_process *p)
 		return false;
 	adopted.forks_watched = true;
 	adopted.owner = p;
-	return offer(p);
+	return offer(p, before);
 }
 
-static bool can_adopt(struct hca_process *p, uint64_t from, uint64_t to)
+static bool can_adopt(struct hca_process *p, uint64_t from, uint64_t to, const sigset_t *before)
 {
 	return p->region.control->settings.adopt && !adopted.never &&
 	       p->mrs.ids.used <= MOST_REGIONS && to - from <= HCA_ADOPT_MOST && to < SLOT_BYTES &&
 	       hca_plain_alone() && may_write_files() && !hca_mr_overlaps(&p->mrs, from, to) &&
-	       !hca_plain_pinned() && hca_plain_range(from, to) && prepare(p);
+	       !hca_plain_pinned() && hca_plain_range(from, to) && prepare(p, before);
 }
 
 /* Moves all in. Returns up to where: there may be no memory left. */
@@ -601,7 +617,7 @@ bool hca_adopt(struct hca_process *p, unsigned slot, uint64_t from, uint64_t to)
 {
 	int cancel_state = base_cancel_off();
 	sigset_t before = block_signals();
-	bool done = can_adopt(p, from, to);
+	bool done = can_adopt(p, from, to, &before);
 
 	if (done) {
 		pthread_mutex_lock(&adopted.lock);
