@@ -234,8 +234,11 @@ static BASE_COLD enum hca_rq_outcome complete_shared(struct hca_rq *rq, struct s
 	const uint16_t index = (uint16_t)SHM_QP_INDEX(rq->qpn);
 	struct ibv_sge sge[HCA_MAX_SGE];
 	uint32_t n_sge;
+	const bool taken = hca_srq_take_next(rq->srq, index, &wc->wr_id, sge, &n_sge);
 
-	if (!hca_srq_take_next(rq->srq, index, &wc->wr_id, sge, &n_sge)) {
+	if (hca_srq_must_help(rq->srq)) /* receives came back, for which connected ones wait */
+		rq->cq->failed = true;
+	if (!taken) {
 		HCA_COUNT(rq->process, rq->process->region.qps[index].port, no_receive);
 		return HCA_RQ_DROPPED;
 	}
