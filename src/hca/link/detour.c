@@ -12,8 +12,11 @@
 #include "base/util.h"
 #include "hca/link/detour.h"
 
-/* So long the daemon is waited for in all: then it is stopped. */
-#define PATIENCE_MS 1000
+/* So often the daemon is waited for, and each time so long: then it is stopped. By looks and not by
+ * the clock alone, as where the whole machine has stood still the daemon had no time either. */
+#define LOOKS   10
+#define LOOK_MS 100
+#define MOST_NS 30000000000ull /* with signals all the time */
 
 static int open_socket(struct hca_process *p)
 {
@@ -48,12 +51,16 @@ static bool has_room(struct hca_process *p, int fd)
 	struct pollfd out = { .fd = fd, .events = POLLOUT };
 	uint64_t began = base_now_ns();
 
-	do {
+	for (unsigned vain = 0; vain < LOOKS && base_now_ns() - began < MOST_NS;) {
+		int ready;
+
 		if (hca_process_gone(p))
 			return false;
-		if (poll(&out, 1, PATIENCE_MS / 10) > 0)
+		ready = poll(&out, 1, LOOK_MS);
+		if (ready > 0)
 			return true;
-	} while (base_now_ns() - began < 1000000ull * PATIENCE_MS);
+		vain += !ready;
+	}
 	return false;
 }
 
