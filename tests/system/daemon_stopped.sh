@@ -51,7 +51,7 @@ expect_said watch "$(silent baker)"
 kill -CONT "$daemon"
 
 # If it is stopped before they have greeted each other, that is what fails, and the reason nearly the same.
-launch wait umbel wait --group ff12::1 --timeout 3
+launch wait umbel wait --group ff12::1 --timeout 10
 is_connected()
 {
 	gone "${pid[wait]}" || readlink "/proc/${pid[wait]}/fd/"* | grep -q socket:

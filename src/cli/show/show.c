@@ -29,6 +29,7 @@
 	"processes, mrs or drops"
 
 #define MOST_SECONDS 1000000
+#define PATIENCE_MS  10000 /* for a daemon that is stopped while it is asked again */
 
 static const char help[] =
         "Usage: umbel show [OPTION]... WHAT [OPTION]...\n"
@@ -212,8 +213,11 @@ static int watch(struct show *s, struct control_client *client, const char *fabr
 		else if (!first && !s->json)
 			putchar('\n');
 		ret = cli_finish(print(s, client));
+		if (ret && !first)
+			probe(fabric);
 		if (ret)
 			break;
+		control_limit_wait(client, PATIENCE_MS);
 		sleep((unsigned)s->watch);
 		ret = probe(fabric);
 		if (ret)
