@@ -108,8 +108,8 @@ class Plugin:
         try:
             for message in self.stream:
                 devices = [decode(device) for device in decode(message).get(1, [])]
-                self.devices = {text(device, 1): text(device, 2) for device in devices}
                 self.lists += 1
+                self.devices = {text(device, 1): text(device, 2) for device in devices}
         except grpc.RpcError:
             pass
         self.ended.set()

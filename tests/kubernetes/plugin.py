@@ -143,7 +143,7 @@ def test_health_follows_the_daemon():
                 fails(grpc.StatusCode.UNAVAILABLE, "device 'h1': umbel: ", devices.allocate, ['h1'])
         with fabric(2):
             wait_until('they are healthy again', lambda: devices.has(h1='Healthy', h2='Healthy'))
-        lists = devices.lists
+            lists = devices.lists
         wait_until('they are not', lambda: devices.has(h1='Unhealthy', h2='Unhealthy'))
         assert devices.lists == lists + 1 and process.poll() is None
         devices.close()
