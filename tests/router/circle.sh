@@ -13,12 +13,20 @@ numbers()
 	sed -n 's/^message \([0-9]*\) .*/\1/p' "$TMPDIR/$1.out" | sort -n
 }
 
+# explain FABRIC MGID: what it has got, and what is known of the rest
+explain()
+{
+	complain "$1 has not each message to $2 once: $(numbers "in_$1" | tr '\n' ' ')"
+	umbel show --name "$1" routers --json
+	umbel show --name "$1" drops
+}
+
 # to_all MGID COUNT: a member in a sends, and one in each subnet, the sender's too, has each message once
 to_all()
 {
 	local at
 	for at in a b c; do
-		QUIET=500 peer "in_$at" "$at" h2 receive "$2" "$1"
+		QUIET=60 peer "in_$at" "$at" h2 receive "$2" "$1"
 		wait_until 'it has joined' says_or_ended "in_$at" here
 	done
 	for at in a:h3 a:h4 b:h3 b:h4 c:h3 c:h4; do
@@ -29,7 +37,7 @@ to_all()
 	ended sender || complain 'the sender has failed'
 	for at in a b c; do
 		ended "in_$at" || complain "the receiver in $at has failed"
-		[ "$(numbers "in_$at")" = "$(seq 0 $(($2 - 1)))" ] || complain "$at has not each message once"
+		[ "$(numbers "in_$at")" = "$(seq 0 $(($2 - 1)))" ] || explain "$at" "$1"
 	done
 	for at in a:h3 a:h4 b:h3 b:h4 c:h3 c:h4; do
 		wait_until "$at is no member any more" is "${at%:*}" groups 0 "${at#*:}"

@@ -24,7 +24,7 @@
 #include "property/sa.h"
 
 #define QKEY   0x01234567
-#define DEPTH  1024
+#define DEPTH  4096
 #define MOST   2048
 #define GRH    40
 #define GROUPQ 0xFFFFFF
