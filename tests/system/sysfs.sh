@@ -38,14 +38,14 @@ expect 0 $'issm1\nrdma_cm\numad1\nuverbs1' umbel exec h2 -- ls /dev/infiniband
 expect 1 '' umbel exec h2 -- test -e /dev/infiniband/uverbs0
 
 # complete
-expect 0 $'board_id\ndevice\nfw_ver\nhca_type\nhw_rev\nnode_desc\nnode_guid\nnode_type\nports\nsubsystem\nsys_image_guid' \
+expect 0 $'board_id\ndevice\nfw_ver\nhca_type\nhw_rev\nnode_desc\nnode_guid\nnode_type\nports\nsubsystem\nsys_image_guid\nuevent' \
 	umbel exec h2 -- ls $class/umbel_h2_0
 expect 0 $'cap_mask\ncounters\ngid_attrs\ngids\nhw_counters\nlid\nlid_mask_count\nlink_layer\nphys_state\npkeys\nrate\nsm_lid\nsm_sl\nstate' \
 	umbel exec h2 -- ls $files
 expect 0 '16 16 16 16 21 1' umbel exec h2 -- bash -c \
 	"cd $files; for i in gids gid_attrs/types gid_attrs/ndevs pkeys counters hw_counters; do ls \$i | wc -l; done | xargs"
 # every file can be read, but for the types and netdevs of empty entries
-expect 0 98 umbel exec h2 -- bash -c "find /sys/devices/pci756d:00 /sys/devices/virtual/infiniband_* -type f ! -path '*/gid_attrs/*' |
+expect 0 99 umbel exec h2 -- bash -c "find /sys/devices/pci756d:00 /sys/devices/virtual/infiniband_* -type f ! -path '*/gid_attrs/*' |
 	xargs cat | grep -c ."
 for what in 'infiniband_verbs/abi_version 6' 'infiniband_verbs/uverbs1/ibdev umbel_h2_0' \
 	'infiniband_verbs/uverbs1/abi_version 1' 'infiniband_verbs/uverbs1/dev 231:193' \
