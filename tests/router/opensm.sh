@@ -7,6 +7,9 @@
 # shellcheck source=tests/router/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# OpenSM frees a MAD while another of its threads still sends it
+export ASAN_OPTIONS=detect_leaks=0:intercept_send=0
+
 subnet a 1 3 h3 --sm none
 subnet b 2 3 h3
 umbel router a b > /dev/null
