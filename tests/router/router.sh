@@ -121,8 +121,12 @@ done
 launch mckey umbel exec --name b h3 -- stdbuf -oL mckey -M ff1e::7 -b 10.0.0.3
 wait_until 'it has joined' says_or_ended mckey 'receiving data'
 wait_until 'the router has joined' is b groups 1
+peer early a h3 receive 1000 ff1e::7 # mckey does not wait: until the router is there, its messages stay in a
+wait_until 'the router has joined in a' is a groups 1
 expect 0 '*return status 0' umbel exec --name a h1 -- mckey -s -M ff1e::7 -b 10.0.0.1
 ended mckey || complain 'mckey received nothing'
+kill "${pid[early]}"
+ended early
 QUIET=2 peer link b h1 receive 1 ff12::7
 wait_until 'it has joined' says_or_ended link here
 peer sender a h1 group ff12::7 5
