@@ -2,7 +2,8 @@
 /*
  * The daemon's end of the detour (hca/link/detour.h). Packets that come by it pass the rules of
  * faults, and land: the daemon delivers them, as a sender in a process would, or sends them to the
- * network. It is open while there are rules, or somebody captures. RC and UC queue pairs that were
+ * network. It is open while there are rules, or somebody captures; datagrams that reach a
+ * router take it as well (daemon/router/router.h). RC and UC queue pairs that were
  * connected meanwhile go on to use it when it is closed.
  *
  * All packets are in one list, in the order in which they came. A queue pair's packets come by its

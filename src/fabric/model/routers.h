@@ -44,8 +44,8 @@ void fabric_router_add(struct fabric *f, struct fabric_port *p);
 /* The prefix of a GID, in host order. */
 uint64_t fabric_prefix_of(const struct ib_gid *gid);
 
-/* Whether packets to @gid, no group's, may leave the subnet: its prefix is another one, and no
- * link-local one. */
+/* Whether @gid, which is not a group's, is in another subnet: its prefix is neither this subnet's
+ * nor the link-local one. */
 bool fabric_gid_is_beyond(const struct fabric *f, const struct ib_gid *gid);
 
 /* Whether the group's packets may leave the subnet: its scope is wider than the link (section

@@ -9,9 +9,10 @@
  *	Ca	2 "H-0002c90000000020"		# "node1 HCA-1"
  *	[1](2c90000000021)	"S-0002c90000000010"[1]	# lid 1 lmc 0 "leaf" lid 3 4xQDR
  *
- * or as short as `Hca 2 "Hca1"` and `[1] "Switch1"[3]`. A router (Rt) becomes a host. LIDs and
- * LMCs are ignored: a subnet manager sets them. So are messages of programs, which get into a file
- * with the standard error: lines whose first word has a ':' or ';', such as "ibwarn: ...".
+ * or as short as `Hca 2 "Hca1"` and `[1] "Switch1"[3]`. A router (Rt) becomes a host whose node is
+ *a router. LIDs and LMCs are ignored: a subnet manager sets them. So are messages of programs,
+ *which get into a file with the standard error: lines whose first word has a ':' or ';', such as
+ *"ibwarn: ...".
  *
  * A node's name is the first word of its description, or of its identifier if it has none. HCAs
  * with the same first word belong to one host if each description has two words and they differ

@@ -2,10 +2,11 @@
 /*
  * The detour: packets that go by the daemon, where faults are applied to them and captures see
  * them. Else the daemon is not in the way of packets; flows make the detour only while it is open,
- * as their records say (SHM_FLOW_DETOUR). Datagrams make it from the next one on. RC and UC queue
- * pairs that are connected meanwhile exchange packets (hca/transport/wire.h), as with other
- * machines, and do so until they are reset; those that were connected before do not. Of connections
- * with other machines the daemon sends the packets to the network, if there are rules.
+ * or if they reach a router to another subnet, as their records say (SHM_FLOW_DETOUR). Datagrams
+ * make it from the next one on. RC and UC queue pairs that are connected meanwhile exchange packets
+ * (hca/transport/wire.h), as with other machines, and do so until they are reset; those that were
+ * connected before do not. Of connections with other machines the daemon sends the packets to the
+ * network, if there are rules.
  *
  * Packets reach the daemon by a socket of each process, in the order in which they are sent. There
  * it takes what time it takes: who sends more waits.
