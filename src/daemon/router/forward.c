@@ -27,10 +27,9 @@ struct router_flow {
 	struct fabric_flow *flow;
 };
 
-static bool drop(struct daemon_router *r, enum router_drop why)
+static void drop(struct daemon_router *r, enum router_drop why)
 {
 	r->dropped[why]++;
-	return false;
 }
 
 /* Whether the port takes part in the packets' partition (section 10.9.3). */
@@ -85,7 +84,7 @@ static void on_drained(struct router_link *l)
 	set_full(r, false);
 }
 
-static bool send_on(struct daemon_router *r, const struct daemon_leaving *in)
+static void send_on(struct daemon_router *r, const struct daemon_leaving *in)
 {
 	const struct control_detour *d = in->packet;
 	const struct router_packet p = {
@@ -104,16 +103,17 @@ static bool send_on(struct daemon_router *r, const struct daemon_leaving *in)
 		.payload_bytes = d->payload_bytes,
 	};
 
-	if (d->hop_limit <= 1)
-		return drop(r, ROUTER_DROP_HOPS);
-	if (!admits(r->port, d->h.bth.pkey))
-		return drop(r, ROUTER_DROP_PKEY);
-	if (r->link.waiting_bytes > MOST_QUEUED ||
-	    !router_link_send_packet(&r->link, &p, in->payload))
-		return drop(r, ROUTER_DROP_FULL);
-	r->sent++;
-	look_at_queue(r);
-	return true;
+	if (d->hop_limit <= 1) {
+		drop(r, ROUTER_DROP_HOPS);
+	} else if (!admits(r->port, d->h.bth.pkey)) {
+		drop(r, ROUTER_DROP_PKEY);
+	} else if (r->link.waiting_bytes > MOST_QUEUED ||
+	           !router_link_send_packet(&r->link, &p, in->payload)) {
+		drop(r, ROUTER_DROP_FULL);
+	} else {
+		r->sent++;
+		look_at_queue(r);
+	}
 }
 
 /* Whether the other end is to have the packet: it wants the group's, or reaches the subnet. */
@@ -124,7 +124,8 @@ static bool is_wanted(struct daemon_router *r, const struct ib_gid *dgid)
 	for (uint32_t i = 0; r->is_up && i < r->told.n; i++)
 		if (r->told.route[i].prefix == fabric_prefix_of(dgid))
 			return true;
-	return drop(r, ROUTER_DROP_ROUTE);
+	drop(r, ROUTER_DROP_ROUTE);
+	return false;
 }
 
 /* Whether the packet may leave: with a GRH, from this subnet or through it, as one that was sent
@@ -247,8 +248,8 @@ static uint16_t mlid_of(struct daemon_router *r, const struct router_packet *p, 
 /* Likewise for one port: here, or in a subnet that another router reaches. */
 static uint16_t lid_of(struct daemon_router *r, const struct ib_gid *dgid)
 {
-	const struct fabric *f = r->all->f;
-	const struct fabric_port *port = fabric_port_by_gid((struct fabric *)f, dgid);
+	struct fabric *f = r->all->f;
+	const struct fabric_port *port = fabric_port_by_gid(f, dgid);
 	const struct fabric_route *on = NULL;
 
 	if (fabric_gid_is_beyond(f, dgid))

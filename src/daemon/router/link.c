@@ -168,13 +168,10 @@ static void on_ready(struct daemon_source *s, uint32_t events)
 
 int router_link_open(struct router_link *l, int fd)
 {
-	int ret;
-
 	l->source = (struct daemon_source){ .ready = on_ready };
 	TAILQ_INIT(&l->waiting);
 	l->waiting_bytes = 0;
-	ret = daemon_source_watch(l->loop, &l->source, fd, EPOLLIN);
-	return ret;
+	return daemon_source_watch(l->loop, &l->source, fd, EPOLLIN);
 }
 
 void router_link_close(struct router_link *l)

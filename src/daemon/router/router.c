@@ -40,7 +40,7 @@ static void set_active(struct daemon_router *r, bool is)
 		fabric_flow_mark_lid(f, (uint16_t)(r->port->lid + i));
 }
 
-void router_end(struct daemon_router *r, const char *why)
+static void router_end(struct daemon_router *r, const char *why)
 {
 	if (!router_link_is_open(&r->link))
 		return;
@@ -84,7 +84,7 @@ static bool on_message(struct router_link *l, const struct router_message *m)
 	case ROUTER_ROUTES:
 		return router_routes_heard(r, &m->routes);
 	case ROUTER_GROUP:
-		if (!fabric_mgid_is_wide(&m->group.mgid) || m->group.hops > FABRIC_ROUTERS)
+		if (!fabric_mgid_is_wide(&m->group.mgid) || m->group.hops > ROUTER_MAX_HOPS)
 			return false;
 		router_group_heard(r, &m->group);
 		return true;

@@ -11,7 +11,7 @@
  *
  * A packet that reaches a router's port comes here from the detour, and one that comes in from
  * another subnet goes there: rules, captures and counters treat both as any other. UD's packets
- *with a GRH cross, and no MADs or connections.
+ * with a GRH cross, and no MADs or connections.
  */
 #ifndef DAEMON_ROUTER_H
 #define DAEMON_ROUTER_H
@@ -22,7 +22,9 @@
 #include "daemon/detour/detour.h"
 #include "daemon/router/link.h"
 
-#define ROUTER_NAME 32
+#define ROUTER_NAME      32
+#define ROUTER_MAX_HOPS  16          /* subnets to enter on a way that is known */
+#define ROUTER_MOST_TOLD (256 << 10) /* bytes that wait for the other end, and it is told later */
 
 struct router_flow;
 
@@ -42,9 +44,9 @@ struct daemon_router {
 	bool is_up;       /* the other end has said who it is */
 	bool owes_routes; /* the other end has not been told of all routes */
 	bool is_full;     /* many wait for the other end, so senders wait */
-	bool is_stalled;  /* it took nothing for too long: nobody waits until it does */
+	bool is_stalled;  /* senders have waited for it long enough, and do not until it has caught
+	                     up */
 	struct base_timer stall;
-	uint64_t full_since, taken;       /* the bytes that waited then */
 	char peer[ROUTER_NAME];           /* the other end's fabric, as who joined them says */
 	uint64_t prefix;                  /* the other end's subnet's */
 	struct router_routes told;        /* what the other end reaches */
@@ -62,7 +64,7 @@ struct daemon_routers {
 	struct daemon_router of[FABRIC_ROUTERS];
 	unsigned n_full; /* of those that are full */
 	/* groups.c */
-	struct base_hash groups;     /* struct router_group_state, by MGID */
+	struct base_hash groups;     /* struct router_wide, by MGID */
 	struct base_idtable numbers; /* of groups */
 	TAILQ_HEAD(, router_wide) busy;
 	struct base_timer work;
@@ -87,8 +89,6 @@ static inline struct daemon_router *daemon_router_of(struct daemon_routers *all,
 
 /* ---- among the files of this room ---- */
 
-void router_end(struct daemon_router *r, const char *why);
-
 /* routes.c: the other end has told its routes, or has gone. */
 bool router_routes_heard(struct daemon_router *r, const struct router_routes *routes);
 void router_routes_changed(struct daemon_routers *all);
@@ -101,7 +101,6 @@ int router_groups_begin(struct daemon_router *r); /* 0 or -ENOMEM */
 void router_groups_end(struct daemon_router *r);
 void router_group_heard(struct daemon_router *r, const struct router_group *m);
 void router_groups_reset(struct daemon_router *r);
-void router_groups_go_on(struct daemon_routers *all);
 /* Whether the other end wants messages to the group; and by which MLID, with which SL, the port is
  * a member: 0 if it is none. */
 bool router_group_is_wanted(const struct daemon_router *r, const struct ib_gid *mgid);

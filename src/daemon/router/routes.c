@@ -10,9 +10,6 @@
 #include "base/log.h"
 #include "daemon/router/router.h"
 
-#define ROUTER_MAX_HOPS 16
-#define MOST_WAITING    (256 << 10) /* bytes for the other end: it is told later */
-
 /* Not of what is reached through its own subnet, by this router or by one beside it. */
 static bool is_told(const struct daemon_router *r, const struct fabric_route *route)
 {
@@ -25,7 +22,7 @@ void router_routes_tell(struct daemon_router *r)
 	const struct fabric_routers *known = r->all->f->routers;
 	struct router_message m = { .type = ROUTER_ROUTES };
 
-	r->owes_routes = r->link.waiting_bytes > MOST_WAITING;
+	r->owes_routes = r->link.waiting_bytes > ROUTER_MOST_TOLD;
 	if (r->owes_routes)
 		return;
 	m.routes.route[0].prefix = r->all->f->subnet_prefix;
