@@ -471,6 +471,38 @@ static void a_message_to_nobody_completes(void **state)
 	lab_send_text(p.a, p.ah, 0xABCDEF, "x");
 }
 
+/* It has no Q_Key, which is not a Q_Key of 0. */
+static void a_datagram_with_qkey_0_is_not_for_a_connected_qp(void **state)
+{
+	struct pair p = make_pair();
+	struct ibv_qp_init_attr init = {
+		.send_cq = p.b->send_cq,
+		.recv_cq = p.b->cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct ibv_qp *rc = lab_qp(p.b->pd, &init);
+	struct ibv_sge sge = { (uintptr_t)p.b->slot, LAB_SLOT, p.b->mr->lkey };
+	struct ibv_recv_wr receive = { .wr_id = 42, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct lab_request r;
+
+	(void)state;
+	lab_connect(rc, rc->qp_num, p.b->context, 0);
+	assert_int_equal(ibv_post_recv(rc, &receive, &bad), 0);
+	for (int i = 0; i < 3; i++) { /* the third one as those before it */
+		lab_request(p.a, &r, p.ah, rc->qp_num, "x", 1);
+		r.wr.wr.ud.remote_qkey = 0;
+		lab_send_request(p.a, &r);
+	}
+	lab_quiet(p.b->cq);
+	sge.addr = (uintptr_t)p.b->out;
+	sge.length = 1;
+	r.wr = (struct ibv_send_wr){ .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+	r.wr.send_flags = IBV_SEND_SIGNALED;
+	assert_int_equal(ibv_post_send(rc, &r.wr, &(struct ibv_send_wr *){ NULL }), 0);
+	assert_int_equal(lab_complete(p.b->cq, IBV_WC_SUCCESS).wr_id, 42);
+}
+
 static void a_qp_can_send_to_itself(void **state)
 {
 	struct lab_end *e = lab_end(1);
@@ -702,6 +734,7 @@ int main(void)
 		LAB_TEST(a_message_of_the_mtu_arrives),
 		LAB_TEST(a_message_larger_than_the_mtu_is_not_sent_and_completes),
 		LAB_TEST(a_message_to_nobody_completes),
+		LAB_TEST(a_datagram_with_qkey_0_is_not_for_a_connected_qp),
 		LAB_TEST(a_qp_can_send_to_itself),
 		LAB_TEST(a_group_reaches_nobody_under_a_qp_number),
 		LAB_TEST(the_wr_calls_send_a_batch_in_order),

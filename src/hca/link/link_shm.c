@@ -114,7 +114,8 @@ static BASE_COLD void read_record(struct hca_process *p, struct hca_receiver *r,
 	r->qkey = q.qkey;
 	r->good_pkey = HCA_NO_PKEY;
 	r->ready_bit = q.ready_bit;
-	r->flags = q.qpn == r->qpn ? q.flags : 0;
+	/* others than UD have no Q_Key: it is 0 in their record, and so may a datagram's be */
+	r->flags = q.qpn == r->qpn && q.type == IBV_QPT_UD ? q.flags : 0;
 }
 
 /* ---- waiting for a receive ---- */

@@ -55,6 +55,7 @@ static int setup(void **state)
 		                                 .senders = l->sender,
 		                                 .port_counts = l->count };
 	l->qp[SHM_QP_INDEX(QPN)] = (struct shm_qp){ .qpn = QPN,
+		                                    .type = IBV_QPT_UD,
 		                                    .qkey = QKEY,
 		                                    .pkey = 0xFFFF,
 		                                    .flags = SHM_QP_LIVE | SHM_QP_RECEIVES,
@@ -171,6 +172,17 @@ static void a_bad_qkey_is_dropped_and_counted(void **state)
 	assert_int_equal(l->count[PORT].bad_qkey, 1);
 }
 
+static void the_record_of_a_connected_queue_pair_lets_no_datagram_in(void **state)
+{
+	struct hca_packet pkt = packet();
+	struct lab *l = *state;
+
+	receiver(l)->type = IBV_QPT_RC;
+	receiver(l)->qkey = pkt.qkey = 0;
+	deliver(l, &pkt);
+	assert_false(arrived(l));
+}
+
 static void without_a_receive_it_is_dropped_and_counted(void **state)
 {
 	struct hca_packet pkt = packet();
@@ -224,6 +236,7 @@ int main(void)
 		TEST(pkeys_match_by_base_if_one_is_of_a_full_member),
 		TEST(a_bad_pkey_is_counted_before_the_qkey_is_looked_at),
 		TEST(a_bad_qkey_is_dropped_and_counted),
+		TEST(the_record_of_a_connected_queue_pair_lets_no_datagram_in),
 		TEST(without_a_receive_it_is_dropped_and_counted),
 		TEST(a_qp_that_is_not_there_or_not_ready_gets_nothing),
 		TEST(bad_packets_use_no_receive),
