@@ -230,7 +230,6 @@ static void a_slow_child_is_waited_for(void **state)
 	struct ibv_mr *mr;
 
 	(void)state;
-	assert_int_equal(pthread_atfork(NULL, NULL, be_slow), 0); /* before the library's */
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
@@ -241,14 +240,52 @@ static void a_slow_child_is_waited_for(void **state)
 	munmap(m, LAB_ADOPTED_BYTES);
 }
 
+enum { BEFORE = 'b', AFTER = 'a' }; /* what a byte is */
+static char *handlers_write;
+
+static void write_in_parent(void)
+{
+	if (handlers_write)
+		handlers_write[0] = AFTER;
+}
+
+static void write_in_child(void)
+{
+	if (handlers_write)
+		handlers_write[1] = AFTER;
+}
+
+static void what_a_handler_of_fork_writes_is_its_processs(void **state)
+{
+	char *m = lab_adopted_memory();
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pthread_atfork(NULL, write_in_parent, write_in_child), 0);
+	lab_adopted_begin(p);
+	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
+	m[0] = m[1] = BEFORE;
+	handlers_write = m;
+	pid = fork();
+	if (!pid)
+		_exit(m[0] != BEFORE || m[1] != AFTER);
+	assert_true(pid > 0);
+	assert_int_equal(m[0], AFTER);
+	assert_int_equal(m[1], BEFORE);
+	lab_adopted_wait_for(pid);
+	lab_adopted_deregister(mr);
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
 /* ---- signals ---- */
 
 /* Of private memory: so much that a child is interrupted while it takes it. */
 #define MUCH (32u << 20)
 
-/* Its last byte, before and after. */
-enum { BEFORE = 'b', AFTER = 'a' };
-static char *volatile last;
+static char *volatile last; /* its last byte */
 static volatile sig_atomic_t alarms;
 
 static char *much_memory(void)
@@ -289,7 +326,6 @@ static void a_childs_signal_handler_finds_the_memory(void **state)
 #ifdef __SANITIZE_THREAD__
 	return; /* it has signals wait */
 #endif
-	assert_int_equal(pthread_atfork(NULL, NULL, begin_alarms), 0); /* before the library's */
 	signal(SIGALRM, look_at_last);
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, MUCH);
@@ -347,7 +383,6 @@ static void what_a_parents_signal_handler_writes_is_not_its_childs(void **state)
 #ifdef __SANITIZE_THREAD__
 	return; /* it has signals wait */
 #endif
-	assert_int_equal(pthread_atfork(NULL, NULL, signal_the_parent), 0);
 	signal(SIGUSR1, change_last);
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, MUCH);
@@ -362,6 +397,18 @@ static void what_a_parents_signal_handler_writes_is_not_its_childs(void **state)
 	lab_adopted_deregister(mr);
 	munmap(m, MUCH);
 }
+
+/* Handlers that run before the library's: those of the program itself are later ones. */
+static void come_first(int argc, char **argv, char **environment)
+{
+	(void)argc, (void)argv, (void)environment;
+	pthread_atfork(NULL, NULL, be_slow);
+	pthread_atfork(NULL, NULL, begin_alarms);
+	pthread_atfork(NULL, NULL, signal_the_parent);
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **,
+                                                                            char **) = come_first;
 
 static bool adopting_is_interrupted, is_child;
 
@@ -537,6 +584,7 @@ static const struct CMUnitTest tests[] = {
 	LAB_TEST(a_child_of_one_of_two_threads_has_it),
 	LAB_TEST(a_signal_handler_may_fork),
 	LAB_TEST(a_slow_child_is_waited_for),
+	LAB_TEST(what_a_handler_of_fork_writes_is_its_processs),
 	LAB_TEST(a_childs_signal_handler_finds_the_memory),
 	LAB_TEST(what_a_parents_signal_handler_writes_is_not_its_childs),
 	LAB_TEST(who_is_forked_in_the_middle_of_adopting_has_memory_of_its_own),

@@ -540,6 +540,14 @@ static void after_fork_in_child(void)
 	release_signals();
 }
 
+/* When the library is loaded, so that handlers of the program come after ours, in both processes:
+ * what they write is their own process's. */
+__attribute__((constructor)) static void watch_forks(void)
+{
+	adopted.forks_watched =
+	        !pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
 /* ---- adopting ---- */
 
 static bool has_files(void)
@@ -562,10 +570,8 @@ static bool prepare(struct hca_process *p, const sigset_t *before)
 		adopted.never = true; /* it would not be better next time */
 	if (adopted.never)
 		return false;
-	if (!adopted.forks_watched &&
-	    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child))
+	if (!adopted.forks_watched)
 		return false;
-	adopted.forks_watched = true;
 	adopted.owner = p;
 	return offer(p, before);
 }
