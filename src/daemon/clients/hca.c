@@ -44,12 +44,17 @@ err_free:
 	return ret;
 }
 
-void daemon_hca_free(struct daemon_hcas *all, struct daemon_hca *h)
+void daemon_hca_close(struct daemon_hcas *all, struct daemon_hca *h)
 {
 	base_idtable_remove(&all->ids, h->handle);
 	LIST_REMOVE(h, entry);
 	daemon_outbox_close(h->events);
-	free(h);
+	h->events = NULL;
+}
+
+bool daemon_hca_is_open(const struct daemon_hca *h)
+{
+	return h->events;
 }
 
 struct daemon_hca *daemon_hca_of(const struct daemon_hcas *all, const struct daemon_holder *holder,

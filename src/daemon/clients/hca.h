@@ -9,6 +9,7 @@
 
 #include "base/idtable.h"
 #include "daemon/clients/holder.h"
+#include "daemon/core/chores.h"
 #include "daemon/core/loop.h"
 #include "daemon/core/outbox.h"
 
@@ -18,6 +19,8 @@ struct daemon_hca {
 	uint32_t handle;
 	uint32_t hca; /* index in the shared memory's table */
 	struct cm_outbox *events;
+	LIST_HEAD(, daemon_pd) pds;
+	struct daemon_chore end; /* it is closed, and its domains are being freed */
 };
 
 struct daemon_hcas {
@@ -31,7 +34,11 @@ void daemon_hcas_init(struct daemon_hcas *all, struct daemon_loop *loop);
  * -errno. */
 int daemon_hca_open(struct daemon_hcas *all, struct daemon_holder *holder, uint32_t hca,
                     struct daemon_hca **out, int *fd);
-void daemon_hca_free(struct daemon_hcas *all, struct daemon_hca *h);
+/* Nobody finds it any more, and nothing of it is open: free() is left to do, when it has no
+ * domains.
+ */
+void daemon_hca_close(struct daemon_hcas *all, struct daemon_hca *h);
+bool daemon_hca_is_open(const struct daemon_hca *h);
 
 /* The open HCA with this handle if it is @holder's, or NULL. */
 struct daemon_hca *daemon_hca_of(const struct daemon_hcas *all, const struct daemon_holder *holder,

@@ -30,7 +30,6 @@ struct daemon_holder {
 	struct daemon_chore undo, end;
 	unsigned undone; /* how often what its QPs were doing was undone, or is being */
 	LIST_HEAD(, daemon_hca) hcas;
-	LIST_HEAD(, daemon_pd) pds;
 	unsigned n_pds;
 	LIST_HEAD(, daemon_channel) channels;
 	LIST_HEAD(, daemon_cq) cqs;

@@ -89,6 +89,34 @@ void daemon_objects_undo(struct daemon_objects *o, struct daemon_holder *holder)
 	daemon_chores_slice(&o->chores);
 }
 
+/* False: the budget was used up before. */
+static bool free_pds(struct daemon_objects *o, struct daemon_hca *h, uint32_t *budget)
+{
+	struct daemon_pd *pd;
+
+	while ((pd = LIST_FIRST(&h->pds)) && daemon_chore_spend(budget, PD_COST))
+		daemon_pd_free(&o->pds, pd);
+	return !pd;
+}
+
+static bool end_hca(struct daemon_chore *c, uint32_t *budget)
+{
+	struct daemon_hca *h = container_of(c, struct daemon_hca, end);
+
+	if (!free_pds(h->holder->objects, h, budget))
+		return false;
+	free(h);
+	return true;
+}
+
+/* Its holder is there until it has ended: that is a chore, too, which comes later. */
+void daemon_objects_close_hca(struct daemon_objects *o, struct daemon_hca *h)
+{
+	daemon_hca_close(&o->hcas, h);
+	daemon_chore_add(&o->chores, &h->end, end_hca);
+	daemon_chores_slice(&o->chores);
+}
+
 /* Frees the objects in an order in which each goes before what it needs. */
 static bool release(struct daemon_chore *c, uint32_t *budget)
 {
@@ -100,7 +128,6 @@ static bool release(struct daemon_chore *c, uint32_t *budget)
 	struct daemon_cq *cq;
 	struct daemon_channel *channel;
 	struct daemon_hca *hca;
-	struct daemon_pd *pd;
 
 	while ((used = LIST_FIRST(&holder->used_qps)) && daemon_chore_spend(budget, QP_COST))
 		daemon_qp_close(used);
@@ -114,11 +141,12 @@ static bool release(struct daemon_chore *c, uint32_t *budget)
 		daemon_cq_free(&o->cqs, cq);
 	while ((channel = LIST_FIRST(&holder->channels)) && daemon_chore_spend(budget, SYSTEM_COST))
 		daemon_channel_free(&o->channels, channel);
-	while ((pd = LIST_FIRST(&holder->pds)) && daemon_chore_spend(budget, PD_COST))
-		daemon_pd_free(&o->pds, pd);
-	while ((hca = LIST_FIRST(&holder->hcas)) && daemon_chore_spend(budget, SYSTEM_COST))
-		daemon_hca_free(&o->hcas, hca);
-	if (used || qp || reserved || srq || cq || channel || pd || hca)
+	while ((hca = LIST_FIRST(&holder->hcas)) && free_pds(o, hca, budget) &&
+	       daemon_chore_spend(budget, SYSTEM_COST)) {
+		daemon_hca_close(&o->hcas, hca);
+		free(hca);
+	}
+	if (used || qp || reserved || srq || cq || channel || hca)
 		return false; /* the budget was used up there */
 	daemon_xrcd_close_all(&o->xrcds, holder);
 	daemon_keys_close(&o->memory, holder);

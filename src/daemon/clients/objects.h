@@ -47,6 +47,9 @@ struct daemon_holder *daemon_objects_holder(struct daemon_objects *o, uint32_t c
  * others. */
 void daemon_objects_undo(struct daemon_objects *o, struct daemon_holder *holder);
 
+/* Closes an HCA that nothing but domains uses: it is gone at once, and they go in slices. */
+void daemon_objects_close_hca(struct daemon_objects *o, struct daemon_hca *h);
+
 /* Frees all that @holder holds, and it, in slices. The process is dead, or as good as. */
 void daemon_objects_release(struct daemon_objects *o, struct daemon_holder *holder);
 

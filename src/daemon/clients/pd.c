@@ -9,7 +9,7 @@
 #include "daemon/clients/pd.h"
 
 #define MAX_PDS        (1u << 18)
-#define MAX_HOLDER_PDS 16384 /* all of them are freed in a few milliseconds, with an HCA */
+#define MAX_HOLDER_PDS 16384
 
 void daemon_pds_init(struct daemon_pds *all)
 {
@@ -31,7 +31,8 @@ struct daemon_pd *daemon_pd_of(const struct daemon_pds *all, const struct daemon
 	for (; n; n = base_hash_next(n)) {
 		struct daemon_pd *pd = container_of(n, struct daemon_pd, node);
 
-		if (pd->hca->holder == holder && pd->domain == domain)
+		if (pd->hca->holder == holder && pd->domain == domain &&
+		    daemon_hca_is_open(pd->hca))
 			return pd;
 	}
 	return NULL;
@@ -58,7 +59,7 @@ int daemon_pd_new(struct daemon_pds *all, struct daemon_hca *h, uint32_t domain)
 	ret = base_hash_add(&all->domains, &pd->node, hash_of(holder, domain));
 	if (ret)
 		goto err_id;
-	LIST_INSERT_HEAD(&holder->pds, pd, entry);
+	LIST_INSERT_HEAD(&h->pds, pd, entry);
 	holder->n_pds++;
 	return 0;
 err_id:
@@ -75,15 +76,4 @@ void daemon_pd_free(struct daemon_pds *all, struct daemon_pd *pd)
 	base_hash_remove(&all->domains, &pd->node);
 	base_idtable_remove(&all->ids, pd->id);
 	free(pd);
-}
-
-void daemon_pd_free_all(struct daemon_pds *all, struct daemon_hca *h)
-{
-	struct daemon_pd *next;
-
-	for (struct daemon_pd *pd = LIST_FIRST(&h->holder->pds); pd; pd = next) {
-		next = LIST_NEXT(pd, entry);
-		if (pd->hca == h)
-			daemon_pd_free(all, pd);
-	}
 }

@@ -12,7 +12,7 @@
 #include "daemon/clients/hca.h"
 
 struct daemon_pd {
-	LIST_ENTRY(daemon_pd) entry; /* of the holder */
+	LIST_ENTRY(daemon_pd) entry; /* of the HCA */
 	struct base_hash_node node;
 	struct daemon_hca *hca;
 	uint32_t domain; /* what its process calls it */
@@ -29,10 +29,8 @@ void daemon_pds_init(struct daemon_pds *all);
 /* A domain of @h's holder. 0; -EEXIST; -ENOSPC: there are too many; -ENOMEM. */
 int daemon_pd_new(struct daemon_pds *all, struct daemon_hca *h, uint32_t domain);
 void daemon_pd_free(struct daemon_pds *all, struct daemon_pd *pd);
-/* All of an HCA that is closed. */
-void daemon_pd_free_all(struct daemon_pds *all, struct daemon_hca *h);
 
-/* The one that the holder calls so; NULL: there is none. */
+/* The one of an open HCA that the holder calls so; NULL: there is none. */
 struct daemon_pd *daemon_pd_of(const struct daemon_pds *all, const struct daemon_holder *holder,
                                uint32_t domain);
 

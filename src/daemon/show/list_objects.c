@@ -101,7 +101,7 @@ static bool fill_pd(const struct daemon_show *s, uint32_t hca, uint32_t at,
 {
 	const struct daemon_pd *pd = base_idtable_get(&s->objects->pds.ids, at);
 
-	if (!pd || pd->hca->hca != hca || pd->hca->holder->dead)
+	if (!pd || pd->hca->hca != hca || pd->hca->holder->dead || !daemon_hca_is_open(pd->hca))
 		return false;
 	*o = (struct control_object){ .number = pd->id,
 		                      .pid = pid_of(pd->hca->holder),

@@ -135,8 +135,7 @@ static int close_hca(struct daemon_call *call)
 		return -EBUSY;
 	while ((qp = hidden_qp_of(h)))
 		daemon_qp_free(&v->objects->qps, qp);
-	daemon_pd_free_all(&v->objects->pds, h);
-	daemon_hca_free(&v->objects->hcas, h);
+	daemon_objects_close_hca(v->objects, h);
 	return 0;
 }
 
