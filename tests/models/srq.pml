@@ -44,7 +44,7 @@
  *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
  *  src/daemon/clients/srq.c publish 4604e73c28ca
  *  src/daemon/clients/srq.c daemon_srq_resize 7d33ce1f478d
- *  src/daemon/top/verbs.c resize_srq 076d136faf1b
+ *  src/daemon/top/verbs.c resize_srq 94168ba2e2a4
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -3,6 +3,7 @@
  * The table of requests: see request.h.
  */
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/reason.h"
@@ -26,6 +27,18 @@ static const struct daemon_request *find(const struct daemon_requests *all, uint
 	return type <= UINT8_MAX ? all->of[type].row : NULL;
 }
 
+/* Finds what the request is about. False: it is not the client's, or there is no such thing. */
+static bool find_object(const struct daemon_request *row, struct daemon_call *call)
+{
+	uint32_t handle;
+
+	if (!row->find)
+		return true;
+	memcpy(&handle, (const char *)call->body + row->about_at, sizeof(handle));
+	call->about = row->find(call, handle);
+	return call->about;
+}
+
 int daemon_requests_serve(const struct daemon_requests *all, uint32_t who, struct daemon_call *call)
 {
 	const struct control_packet *request = call->request;
@@ -41,7 +54,7 @@ int daemon_requests_serve(const struct daemon_requests *all, uint32_t who, struc
 		return -EPROTO;
 	call->body = request->body;
 	call->module = all->of[request->header.type].module;
-	return row->serve(call);
+	return find_object(row, call) ? row->serve(call) : -EINVAL;
 }
 
 void *daemon_call_reply(struct daemon_call *call, size_t bytes)

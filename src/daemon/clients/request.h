@@ -2,7 +2,8 @@
 /*
  * The requests that processes send, as one table by type: how long the body is, who may ask,
  * and the function that serves it. Each module adds its rows when it starts; a new request is a
- * row and a function. Length and role are checked here, every number of a body by the function.
+ * row and a function. Length and role are checked here, and that what the request is about is the
+ * client's own; every other number of a body by the function.
  */
 #ifndef DAEMON_REQUEST_H
 #define DAEMON_REQUEST_H
@@ -20,6 +21,7 @@ struct daemon_call {
 	const void *body;             /* as long as the row says, aligned for what it is */
 	struct control_packet *reply; /* all zero but for type and serial */
 	void *module;                 /* whose row it is */
+	void *about;                  /* what the row's find() has found; NULL: it has none */
 	const struct control_packet *request;
 	bool collected; /* it has waited by DAEMON_SERVE_COLLECTED */
 };
@@ -41,7 +43,11 @@ struct daemon_request {
 	uint8_t n_fds;      /* that must come with it; 0: those that come are closed */
 	bool is_owners;     /* not for those whom the owner has named (--allow-user) */
 	uint16_t bytes;     /* of the body */
+	uint16_t about_at;  /* where the body names what the request is about, for find() */
 	uint32_t who;       /* enum daemon_asker, ORed */
+	/* What has this handle, or number, and is the client's; NULL: nothing is. Or no function:
+	 * the request is about nothing that has one. */
+	void *(*find)(const struct daemon_call *call, uint32_t handle);
 	/* The status of the reply: 0 or -errno; or enum daemon_wait. Fills in its body, length and
 	 * descriptors. */
 	int (*serve)(struct daemon_call *call);
@@ -71,7 +77,8 @@ void daemon_requests_add(struct daemon_requests *all, const struct daemon_reques
 /*
  * Serves a request of @who, an enum daemon_asker. The status: that of the function; -ENOSYS: there
  * is no such request for this role; -EPROTO: it has the wrong length, or lacks descriptors, or
- * comes before the hello; -EACCES: it is not for this user.
+ * comes before the hello; -EACCES: it is not for this user; -EINVAL: what it is about is not the
+ * client's.
  */
 int daemon_requests_serve(const struct daemon_requests *all, uint32_t who,
                           struct daemon_call *call);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -20,6 +21,7 @@ enum {
 	WITH_FD = 30,
 	HELLO = 31,
 	OWNERS = 32,
+	ABOUT = 33,
 	ANY = UINT8_MAX
 };
 
@@ -30,6 +32,18 @@ static int count(struct daemon_call *call)
 	return 0;
 }
 
+/* The client has a thing of the number 7. */
+static void *find_seven(const struct daemon_call *call, uint32_t handle)
+{
+	return handle == 7 ? call->module : NULL;
+}
+
+static int count_about(struct daemon_call *call)
+{
+	++*(int *)call->about;
+	return 0;
+}
+
 static const struct daemon_request rows[] = {
 	{ .type = ONE, .bytes = 4, .who = DAEMON_VERBS | DAEMON_CLI, .serve = count },
 	{ .type = RANGE, .last = RANGE_END, .bytes = 4, .who = DAEMON_UMAD, .serve = count },
@@ -37,6 +51,12 @@ static const struct daemon_request rows[] = {
 	{ .type = HELLO, .bytes = 4, .who = DAEMON_STRANGER | DAEMON_ANYBODY, .serve = count },
 	{ .type = ANY, .bytes = DAEMON_ANY_BYTES, .who = DAEMON_CLI, .serve = count },
 	{ .type = OWNERS, .bytes = 4, .is_owners = true, .who = DAEMON_CLI, .serve = count },
+	{ .type = ABOUT,
+	  .bytes = 8,
+	  .about_at = 4,
+	  .who = DAEMON_VERBS,
+	  .find = find_seven,
+	  .serve = count_about },
 };
 
 struct fixture {
@@ -75,6 +95,22 @@ static void the_owners_requests_are_for_the_owner(void **state)
 	assert_int_equal(serve(&f, DAEMON_CLI, OWNERS, 4), -EACCES);
 	assert_int_equal(serve(&f, DAEMON_VERBS | DAEMON_OWNER, OWNERS, 4), -ENOSYS);
 	assert_int_equal(serve(&f, DAEMON_STRANGER | DAEMON_OWNER, OWNERS, 4), -EPROTO);
+	assert_int_equal(f.served, 1);
+}
+
+static void a_request_is_about_what_the_client_has(void **state)
+{
+	struct fixture f = make();
+	uint32_t body[2] = { 7, 8 };
+
+	(void)state;
+	fill(&f);
+	memcpy(f.request.body, body, sizeof(body));
+	assert_int_equal(serve(&f, DAEMON_VERBS, ABOUT, 8), -EINVAL);
+	assert_int_equal(f.served, 0);
+	body[1] = 7;
+	memcpy(f.request.body, body, sizeof(body));
+	assert_int_equal(serve(&f, DAEMON_VERBS, ABOUT, 8), 0);
 	assert_int_equal(f.served, 1);
 }
 
@@ -182,6 +218,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_owners_requests_are_for_the_owner),
+		cmocka_unit_test(a_request_is_about_what_the_client_has),
 		cmocka_unit_test(a_request_is_served_by_its_row),
 		cmocka_unit_test(a_range_is_served_to_its_end),
 		cmocka_unit_test(other_roles_have_no_such_request),

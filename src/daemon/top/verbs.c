@@ -3,6 +3,7 @@
  * Requests of the verbs library: see verbs.h.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,8 +27,10 @@
 
 #define MAX_REQUEST_BYTES 8192 /* scatter entries or inline data included */
 
-/* The QP of the client, if it sends; a hidden one does no more than that. */
-static struct daemon_qp *own_sender(const struct daemon_call *call, uint32_t qpn)
+/* ---- what requests are about: the client's own, or NULL ---- */
+
+/* If it sends; a hidden one does no more than that. */
+static void *own_sender(const struct daemon_call *call, uint32_t qpn)
 {
 	const struct daemon_verbs *v = call->module;
 	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, qpn);
@@ -35,26 +38,67 @@ static struct daemon_qp *own_sender(const struct daemon_call *call, uint32_t qpn
 	return qp && qp->holder == call->client->holds ? qp : NULL;
 }
 
-static struct daemon_qp *own_qp(const struct daemon_call *call, uint32_t qpn)
+static void *own_qp(const struct daemon_call *call, uint32_t qpn)
 {
 	struct daemon_qp *qp = own_sender(call, qpn);
 
 	return qp && !qp->is_roce_sender ? qp : NULL;
 }
 
-static struct daemon_hca *own_hca(const struct daemon_call *call, uint32_t handle)
+/* Its queue pair, or an XRC target that it has open. */
+static void *used_qp(const struct daemon_call *call, uint32_t qpn)
+{
+	const struct daemon_verbs *v = call->module;
+	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, qpn);
+
+	return qp && daemon_qp_user_of(qp, call->client->holds) ? qp : own_qp(call, qpn);
+}
+
+static void *own_hca(const struct daemon_call *call, uint32_t handle)
 {
 	const struct daemon_verbs *v = call->module;
 
 	return daemon_hca_of(&v->objects->hcas, call->client->holds, handle);
 }
 
-static struct daemon_cq *own_cq(const struct daemon_call *call, uint32_t id)
+static void *own_pd(const struct daemon_call *call, uint32_t domain)
+{
+	const struct daemon_verbs *v = call->module;
+
+	return daemon_pd_of(&v->objects->pds, call->client->holds, domain);
+}
+
+static void *own_cq(const struct daemon_call *call, uint32_t id)
 {
 	const struct daemon_verbs *v = call->module;
 
 	return daemon_cq_of(&v->objects->cqs, call->client->holds, id);
 }
+
+static void *own_srq(const struct daemon_call *call, uint32_t index)
+{
+	const struct daemon_verbs *v = call->module;
+	struct daemon_srq *srq = daemon_srq_find(&v->objects->srqs, index);
+
+	return srq && srq->holder == call->client->holds ? srq : NULL;
+}
+
+/* Anybody may ask for a channel: a sender wakes the receiver itself. */
+static struct daemon_channel *any_channel(const struct daemon_call *call, uint32_t id)
+{
+	const struct daemon_verbs *v = call->module;
+
+	return daemon_channel_find(&v->objects->channels, id);
+}
+
+static void *own_channel(const struct daemon_call *call, uint32_t id)
+{
+	struct daemon_channel *ch = any_channel(call, id);
+
+	return ch && ch->holder == call->client->holds ? ch : NULL;
+}
+
+/* ---- requests ---- */
 
 static int open_hca(struct daemon_call *call)
 {
@@ -79,9 +123,9 @@ static int open_hca(struct daemon_call *call)
 static int ring_hca(struct daemon_call *call)
 {
 	const struct control_ring_hca *req = call->body;
-	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct daemon_hca *h = call->about;
 
-	if (!h || req->n > CONTROL_MAX_RING)
+	if (req->n > CONTROL_MAX_RING)
 		return -EINVAL;
 	for (uint32_t i = 0; i < req->n; i++)
 		daemon_outbox_ring(h->events, 0);
@@ -125,12 +169,9 @@ static bool is_used(const struct daemon_hca *h)
 static int close_hca(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
-	const struct control_handle *req = call->body;
-	struct daemon_hca *h = own_hca(call, req->handle);
+	struct daemon_hca *h = call->about;
 	struct daemon_qp *qp;
 
-	if (!h)
-		return -EINVAL;
 	if (is_used(h))
 		return -EBUSY;
 	while ((qp = hidden_qp_of(h)))
@@ -143,20 +184,15 @@ static int alloc_pd(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_pd *req = call->body;
-	struct daemon_hca *h = own_hca(call, req->hca_handle);
 
-	return h ? daemon_pd_new(&v->objects->pds, h, req->domain) : -EINVAL;
+	return daemon_pd_new(&v->objects->pds, call->about, req->domain);
 }
 
 static int free_pd(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
-	const struct control_pd *req = call->body;
-	struct daemon_pd *pd = daemon_pd_of(&v->objects->pds, call->client->holds, req->domain);
 
-	if (!pd)
-		return -EINVAL;
-	daemon_pd_free(&v->objects->pds, pd);
+	daemon_pd_free(&v->objects->pds, call->about);
 	return 0;
 }
 
@@ -183,31 +219,24 @@ static int create_channel(struct daemon_call *call)
 static int destroy_channel(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
-	const struct control_handle *req = call->body;
-	struct daemon_channel *ch = daemon_channel_find(&v->objects->channels, req->handle);
 
-	if (!ch || ch->holder != call->client->holds)
-		return -EINVAL;
-	daemon_channel_free(&v->objects->channels, ch);
+	daemon_channel_free(&v->objects->channels, call->about);
 	return 0;
 }
 
-/* Anybody may ask: a sender wakes the receiver itself. */
 static int get_channel(struct daemon_call *call)
 {
-	struct daemon_verbs *v = call->module;
 	const struct control_get_channel *req = call->body;
-	struct daemon_channel *ch = daemon_channel_find(&v->objects->channels, req->channel);
+	struct daemon_channel *ch = any_channel(call, req->channel);
 
 	return ch ? daemon_call_give_copy(call, ch->eventfd) : -ENOENT;
 }
 
-/* Likewise, for a sender that has no descriptor of it. */
+/* For a sender that has no descriptor of it. */
 static int wake(struct daemon_call *call)
 {
-	struct daemon_verbs *v = call->module;
 	const struct control_get_channel *req = call->body;
-	struct daemon_channel *ch = daemon_channel_find(&v->objects->channels, req->channel);
+	struct daemon_channel *ch = any_channel(call, req->channel);
 
 	if (!ch)
 		return -ENOENT;
@@ -219,14 +248,13 @@ static int create_cq(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_create_cq *req = call->body;
-	struct daemon_hca *h = own_hca(call, req->hca_handle);
 	struct control_create_cq_reply *rep;
 	struct daemon_cq *cq;
 	int ret;
 
-	if (!h || !req->cqe || req->cqe > v->f->settings.max_cqe)
+	if (!req->cqe || req->cqe > v->f->settings.max_cqe)
 		return -EINVAL;
-	ret = daemon_cq_new(&v->objects->cqs, call->client->holds, h, &cq);
+	ret = daemon_cq_new(&v->objects->cqs, call->client->holds, call->about, &cq);
 	if (ret)
 		return ret == -ENOSPC ? -ENOMEM : ret;
 	rep = daemon_call_reply(call, sizeof(*rep));
@@ -244,24 +272,13 @@ static void tell_events(struct daemon_call *call, uint32_t events)
 static int destroy_cq(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
-	const struct control_handle *req = call->body;
-	struct daemon_cq *cq = own_cq(call, req->handle);
+	struct daemon_cq *cq = call->about;
 
-	if (!cq)
-		return -EINVAL;
 	if (!LIST_EMPTY(&cq->qps))
 		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
 	tell_events(call, cq->events);
 	daemon_cq_free(&v->objects->cqs, cq);
 	return 0;
-}
-
-static struct daemon_srq *own_srq(const struct daemon_call *call, uint32_t index)
-{
-	const struct daemon_verbs *v = call->module;
-	struct daemon_srq *srq = daemon_srq_find(&v->objects->srqs, index);
-
-	return srq && srq->holder == call->client->holds ? srq : NULL;
 }
 
 /* Whether QPs of the type are connected, and have an XRC domain or not, as the request says. */
@@ -308,9 +325,8 @@ static bool may_create(const struct daemon_call *call, const struct daemon_cq *c
                        const struct control_create_qp *req)
 {
 	const struct control_qp_shape shape = control_qp_shape(req);
-	struct daemon_hca *h = own_hca(call, req->hca_handle);
 
-	return h && cq && cq->hca == h &&
+	return cq && cq->hca == call->about &&
 	       (req->ready_bit < SHM_CQ_READY_BITS || req->ready_bit == SHM_NO_READY_BIT) &&
 	       is_possible(call, &shape) && may_connect(call, req);
 }
@@ -380,12 +396,12 @@ static int open_qp(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_open_qp *req = call->body;
-	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct daemon_hca *h = call->about;
 	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, req->qpn);
 	const struct shm_qp *s = &v->f->region->qps[SHM_QP_INDEX(req->qpn)];
 	int ret;
 
-	if (!h || !qp || s->type != IBV_QPT_XRC_RECV || s->connection.xrcd != req->xrcd ||
+	if (!qp || s->type != IBV_QPT_XRC_RECV || s->connection.xrcd != req->xrcd ||
 	    !daemon_xrcd_is_open(call->client->holds, req->xrcd) || qp->hca_index != h->hca)
 		return -EINVAL;
 	ret = daemon_qp_open(h, qp);
@@ -412,19 +428,16 @@ static int create_srq(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_create_srq *req = call->body;
-	struct daemon_hca *h = own_hca(call, req->hca_handle);
 	struct daemon_srq *srq;
 	int ret;
 
-	if (!h)
-		return -EINVAL;
 	if (!req->max_wr || req->max_wr > v->f->settings.max_qp_wr || !req->max_sge ||
 	    req->max_sge > v->f->settings.max_sge)
 		return base_because(-EINVAL,
 		                    "max_wr is %u and max_sge %u: 1 to %u and to %u are possible",
 		                    req->max_wr, req->max_sge, v->f->settings.max_qp_wr,
 		                    v->f->settings.max_sge);
-	ret = daemon_srq_new(&v->objects->srqs, h, req, &srq);
+	ret = daemon_srq_new(&v->objects->srqs, call->about, req, &srq);
 	if (!ret)
 		tell_srq(call, srq);
 	return ret;
@@ -434,10 +447,10 @@ static int resize_srq(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_resize_srq *req = call->body;
-	struct daemon_srq *srq = own_srq(call, req->srq);
+	struct daemon_srq *srq = call->about;
 	int ret;
 
-	if (!srq || req->max_wr > v->f->settings.max_qp_wr)
+	if (req->max_wr > v->f->settings.max_qp_wr)
 		return -EINVAL;
 	ret = daemon_srq_resize(&v->objects->srqs, srq, req->max_wr);
 	if (ret)
@@ -450,11 +463,8 @@ static int resize_srq(struct daemon_call *call)
 static int destroy_srq(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
-	const struct control_handle *req = call->body;
-	struct daemon_srq *srq = own_srq(call, req->handle);
+	struct daemon_srq *srq = call->about;
 
-	if (!srq)
-		return -EINVAL;
 	if (srq->n_qps)
 		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
 	tell_events(call, srq->events);
@@ -466,10 +476,9 @@ static int serve_open_xrcd(struct daemon_call *call, int fd)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_open_xrcd *req = call->body;
-	struct daemon_hca *h = own_hca(call, req->hca_handle);
 	struct control_open_xrcd_reply *rep;
 	uint32_t number;
-	int ret = h ? daemon_xrcd_open(&v->objects->xrcds, h, fd, req, &number) : -EINVAL;
+	int ret = daemon_xrcd_open(&v->objects->xrcds, call->about, fd, req, &number);
 
 	if (ret)
 		return ret;
@@ -496,22 +505,10 @@ static int close_xrcd(struct daemon_call *call)
 	return daemon_xrcd_close(&v->objects->xrcds, call->client->holds, req->handle);
 }
 
-/* The client's queue pair, or an XRC target that it has open; or NULL. */
-static struct daemon_qp *used_qp(struct daemon_call *call, uint32_t qpn)
-{
-	struct daemon_verbs *v = call->module;
-	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, qpn);
-
-	return qp && daemon_qp_user_of(qp, call->client->holds) ? qp : own_qp(call, qpn);
-}
-
 static int get_target(struct daemon_call *call)
 {
-	const struct control_get_target *req = call->body;
-	const struct daemon_qp *qp = used_qp(call, req->qpn);
+	const struct daemon_qp *qp = call->about;
 
-	if (!qp)
-		return -EINVAL;
 	*(struct control_target *)daemon_call_reply(call, sizeof(qp->target)) = qp->target;
 	return 0;
 }
@@ -519,27 +516,21 @@ static int get_target(struct daemon_call *call)
 static int modify_qp(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
-	const struct control_modify_qp *req = call->body;
-	struct daemon_qp *qp = used_qp(call, req->qpn);
 
-	return qp ? daemon_qp_modify(&v->objects->qps, qp, req) : -EINVAL;
+	return daemon_qp_modify(&v->objects->qps, call->about, call->body);
 }
 
 static int destroy_qp(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
-	const struct control_handle *req = call->body;
-	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, req->handle);
-	struct daemon_qp_user *user = qp ? daemon_qp_user_of(qp, call->client->holds) : NULL;
+	struct daemon_qp *qp = call->about;
+	struct daemon_qp_user *user = daemon_qp_user_of(qp, call->client->holds);
 
 	if (user) {
 		tell_events(call, user->events);
 		daemon_qp_close(user);
 		return 0;
 	}
-	qp = own_qp(call, req->handle);
-	if (!qp)
-		return -EINVAL;
 	if (fabric_attach_count(v->f, qp->qpn))
 		return base_because(-EBUSY,
 		                    "QP 0x%06x is still attached to %u multicast group(s): "
@@ -556,12 +547,10 @@ static int destroy_qp(struct daemon_call *call)
 static int check_group(const struct daemon_verbs *v, const struct daemon_qp *qp,
                        const struct control_attach *req)
 {
-	const bool is_ethernet = qp && fabric_hca_is_ethernet(v->f, qp->hca->hca);
+	const bool is_ethernet = fabric_hca_is_ethernet(v->f, qp->hca->hca);
 
 	if (!v->f->settings.max_mcast_grp)
 		return base_because(-ENOSYS, "the device has no multicast (max_mcast_grp is 0)");
-	if (!qp)
-		return -EINVAL;
 	if (is_ethernet ? !wire_mgid_ethernet_lid(&req->mgid) : !ib_gid_is_mcast(&req->mgid))
 		return base_because(-EINVAL, "%s is not a multicast GID",
 		                    wire_gid_text(&req->mgid));
@@ -578,7 +567,7 @@ static int attach(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_attach *req = call->body;
-	struct daemon_qp *qp = own_qp(call, req->qpn);
+	struct daemon_qp *qp = call->about;
 	int ret = check_group(v, qp, req);
 
 	if (ret)
@@ -596,7 +585,7 @@ static int detach(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_attach *req = call->body;
-	struct daemon_qp *qp = own_qp(call, req->qpn);
+	struct daemon_qp *qp = call->about;
 	int ret = check_group(v, qp, req);
 
 	if (ret)
@@ -611,7 +600,7 @@ static int get_flow(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_get_flow *req = call->body;
-	struct daemon_qp *qp = own_sender(call, req->qpn);
+	struct daemon_qp *qp = call->about;
 	struct fabric_flow_key key = { .qpn = req->qpn,
 		                       .dlid = req->dlid,
 		                       .path_bits = req->path_bits,
@@ -621,7 +610,7 @@ static int get_flow(struct daemon_call *call)
 	uint32_t id;
 	int ret;
 
-	if (!qp || req->sl >= IB_SLS)
+	if (req->sl >= IB_SLS)
 		return -EINVAL;
 	if (key.is_global)
 		key.dgid = req->dgid;
@@ -639,10 +628,10 @@ static int put_flow(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_put_flow *req = call->body;
-	struct daemon_qp *qp = own_sender(call, req->qpn);
+	struct daemon_qp *qp = call->about;
 	int ret = 0;
 
-	if (!qp || req->n > CONTROL_MAX_PUT_FLOWS)
+	if (req->n > CONTROL_MAX_PUT_FLOWS)
 		return -EINVAL;
 	for (uint32_t i = 0; i < req->n && !ret; i++)
 		ret = daemon_qp_put_flow(&v->objects->qps, qp, req->flow[i]);
@@ -653,12 +642,12 @@ static int get_payload(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_get_payload *req = call->body;
-	struct daemon_qp *qp = own_sender(call, req->qpn);
+	struct daemon_qp *qp = call->about;
 	struct control_get_payload_reply *rep;
 	uint64_t off;
 	int ret;
 
-	if (!qp || !req->bytes || req->bytes > 1u << 30)
+	if (!req->bytes || req->bytes > 1u << 30)
 		return -EINVAL;
 	ret = daemon_qp_payload(&v->objects->qps, qp, req->bytes, &off);
 	if (ret)
@@ -686,7 +675,7 @@ static int raise_event(struct daemon_call *call)
 	if (req->type != IBV_EVENT_QP_FATAL && req->type != IBV_EVENT_SQ_DRAINED &&
 	    req->type != IBV_EVENT_QP_LAST_WQE_REACHED)
 		return -EINVAL;
-	/* whoever takes what comes from its peer may be the one who sees it */
+	/* the process that receives for the port reports it, which may be another one */
 	if (req->type == IBV_EVENT_SQ_DRAINED && !daemon_qp_drained(&v->objects->qps, req->element))
 		return 0;
 	qp = own_qp(call, req->element);
@@ -699,13 +688,12 @@ static int raise_event(struct daemon_call *call)
 static int open_roce(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
-	const struct control_handle *req = call->body;
-	struct daemon_hca *h = own_hca(call, req->handle);
+	struct daemon_hca *h = call->about;
 	struct control_open_roce_reply *rep;
 	struct daemon_qp *qp;
 	int ret;
 
-	if (!h || hidden_qp_of(h))
+	if (hidden_qp_of(h))
 		return -EINVAL;
 	/* the daemon itself delivers what makes the detour, on any HCA */
 	if (call->client->sock >= 0 && !fabric_hca_is_ethernet(v->f, h->hca))
@@ -722,12 +710,12 @@ static int roce_socket(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_roce_socket *req = call->body;
-	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct daemon_hca *h = call->about;
 	struct control_roce_socket_reply *rep;
 	uint32_t source_port = 0;
 	int fd;
 
-	if (!h || req->is_ipv6 > 1)
+	if (req->is_ipv6 > 1)
 		return -EINVAL;
 	if (!fabric_hca_is_ethernet(v->f, h->hca))
 		return -EOPNOTSUPP;
@@ -744,9 +732,9 @@ static int roce_mad(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_roce_mad *req = call->body;
-	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct daemon_hca *h = call->about;
 
-	if (!h || !fabric_hca_is_ethernet(v->f, h->hca))
+	if (!fabric_hca_is_ethernet(v->f, h->hca))
 		return -EINVAL;
 	daemon_roce_mad(v->roce, v->f->region->hcas[h->hca].first_port, req);
 	return 0;
@@ -836,11 +824,10 @@ static int wake_later(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_wait *req = call->body;
-	struct daemon_qp *qp = own_qp(call, req->qpn);
 
-	if (!qp || !own_cq(call, req->cq))
+	if (!own_cq(call, req->cq))
 		return -EINVAL;
-	return daemon_qp_wait(&v->objects->qps, qp, req->cq, req->ns);
+	return daemon_qp_wait(&v->objects->qps, call->about, req->cq, req->ns);
 }
 
 static int moderate_cq(struct daemon_call *call)
@@ -854,12 +841,8 @@ static int moderate_cq(struct daemon_call *call)
 static int count_arrivals(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
-	const struct control_handle *req = call->body;
-	struct daemon_cq *cq = own_cq(call, req->handle);
 
-	if (!cq)
-		return -EINVAL;
-	daemon_qps_count_arrivals(&v->objects->qps, cq);
+	daemon_qps_count_arrivals(&v->objects->qps, call->about);
 	return 0;
 }
 
@@ -868,45 +851,53 @@ static int count_arrivals(struct daemon_call *call)
 		.type = CONTROL_##request, .bytes = (body_bytes), .who = DAEMON_VERBS, \
 		.serve = (function)                                                    \
 	}
+/* A request about what @member of @body names; @own finds it. */
+#define ABOUT(request, body, member, own, function)                                           \
+	{                                                                                     \
+		.type = CONTROL_##request, .bytes = sizeof(struct body), .who = DAEMON_VERBS, \
+		.about_at = offsetof(struct body, member), .find = (own), .serve = (function) \
+	}
 
 static const struct daemon_request requests[] = {
 	ROW(OPEN_HCA, sizeof(struct control_open_hca), open_hca),
-	ROW(CLOSE_HCA, sizeof(struct control_handle), close_hca),
-	ROW(RING_HCA, sizeof(struct control_ring_hca), ring_hca),
-	ROW(ALLOC_PD, sizeof(struct control_pd), alloc_pd),
-	ROW(FREE_PD, sizeof(struct control_pd), free_pd),
+	ABOUT(CLOSE_HCA, control_handle, handle, own_hca, close_hca),
+	ABOUT(RING_HCA, control_ring_hca, hca_handle, own_hca, ring_hca),
+	ABOUT(ALLOC_PD, control_pd, hca_handle, own_hca, alloc_pd),
+	ABOUT(FREE_PD, control_pd, domain, own_pd, free_pd),
 	ROW(CREATE_CHANNEL, 0, create_channel),
-	ROW(DESTROY_CHANNEL, sizeof(struct control_handle), destroy_channel),
+	ABOUT(DESTROY_CHANNEL, control_handle, handle, own_channel, destroy_channel),
 	ROW(GET_CHANNEL, sizeof(struct control_get_channel), get_channel),
 	ROW(WAKE, sizeof(struct control_get_channel), wake),
-	ROW(CREATE_CQ, sizeof(struct control_create_cq), create_cq),
-	ROW(DESTROY_CQ, sizeof(struct control_handle), destroy_cq),
+	ABOUT(CREATE_CQ, control_create_cq, hca_handle, own_hca, create_cq),
+	ABOUT(DESTROY_CQ, control_handle, handle, own_cq, destroy_cq),
 	ROW(MODERATE_CQ, sizeof(struct control_moderate_cq), moderate_cq),
-	ROW(COUNT_ARRIVALS, sizeof(struct control_handle), count_arrivals),
-	ROW(CREATE_QP, sizeof(struct control_create_qp), create_qp),
+	ABOUT(COUNT_ARRIVALS, control_handle, handle, own_cq, count_arrivals),
+	ABOUT(CREATE_QP, control_create_qp, hca_handle, own_hca, create_qp),
 	ROW(RESERVE_QPS, sizeof(struct control_reserve_qps), reserve_qps),
-	ROW(MODIFY_QP, sizeof(struct control_modify_qp), modify_qp),
-	ROW(DESTROY_QP, sizeof(struct control_handle), destroy_qp),
-	ROW(ATTACH, sizeof(struct control_attach), attach),
-	ROW(DETACH, sizeof(struct control_attach), detach),
-	ROW(GET_FLOW, sizeof(struct control_get_flow), get_flow),
-	ROW(PUT_FLOW, sizeof(struct control_put_flow), put_flow),
-	ROW(GET_PAYLOAD, sizeof(struct control_get_payload), get_payload),
-	ROW(OPEN_ROCE, sizeof(struct control_handle), open_roce),
-	ROW(ROCE_SOCKET, sizeof(struct control_roce_socket), roce_socket),
-	ROW(ROCE_MAD, sizeof(struct control_roce_mad), roce_mad),
-	ROW(CREATE_SRQ, sizeof(struct control_create_srq), create_srq),
-	ROW(RESIZE_SRQ, sizeof(struct control_resize_srq), resize_srq),
-	ROW(DESTROY_SRQ, sizeof(struct control_handle), destroy_srq),
-	ROW(OPEN_XRCD, sizeof(struct control_open_xrcd), open_xrcd),
+	ABOUT(MODIFY_QP, control_modify_qp, qpn, used_qp, modify_qp),
+	ABOUT(DESTROY_QP, control_handle, handle, used_qp, destroy_qp),
+	ABOUT(ATTACH, control_attach, qpn, own_qp, attach),
+	ABOUT(DETACH, control_attach, qpn, own_qp, detach),
+	ABOUT(GET_FLOW, control_get_flow, qpn, own_sender, get_flow),
+	ABOUT(PUT_FLOW, control_put_flow, qpn, own_sender, put_flow),
+	ABOUT(GET_PAYLOAD, control_get_payload, qpn, own_sender, get_payload),
+	ABOUT(OPEN_ROCE, control_handle, handle, own_hca, open_roce),
+	ABOUT(ROCE_SOCKET, control_roce_socket, hca_handle, own_hca, roce_socket),
+	ABOUT(ROCE_MAD, control_roce_mad, hca_handle, own_hca, roce_mad),
+	ABOUT(CREATE_SRQ, control_create_srq, hca_handle, own_hca, create_srq),
+	ABOUT(RESIZE_SRQ, control_resize_srq, srq, own_srq, resize_srq),
+	ABOUT(DESTROY_SRQ, control_handle, handle, own_srq, destroy_srq),
+	ABOUT(OPEN_XRCD, control_open_xrcd, hca_handle, own_hca, open_xrcd),
 	{ .type = CONTROL_OPEN_XRCD_FILE,
 	  .bytes = sizeof(struct control_open_xrcd),
 	  .n_fds = 1,
+	  .about_at = offsetof(struct control_open_xrcd, hca_handle),
 	  .who = DAEMON_VERBS,
+	  .find = own_hca,
 	  .serve = open_xrcd_file },
 	ROW(CLOSE_XRCD, sizeof(struct control_handle), close_xrcd),
-	ROW(OPEN_QP, sizeof(struct control_open_qp), open_qp),
-	ROW(GET_TARGET, sizeof(struct control_get_target), get_target),
+	ABOUT(OPEN_QP, control_open_qp, hca_handle, own_hca, open_qp),
+	ABOUT(GET_TARGET, control_get_target, qpn, used_qp, get_target),
 	ROW(OPEN_KEYS, 0, open_keys),
 	ROW(ADD_KEYS, sizeof(struct control_add_keys), add_keys),
 	{ .type = CONTROL_OFFER_MEMORY,
@@ -915,7 +906,7 @@ static const struct daemon_request requests[] = {
 	  .who = DAEMON_VERBS,
 	  .serve = offer_memory },
 	ROW(GET_MEMORY, sizeof(struct control_get_memory), get_memory),
-	ROW(WAIT, sizeof(struct control_wait), wake_later),
+	ABOUT(WAIT, control_wait, qpn, own_qp, wake_later),
 	ROW(RAISE_EVENT, sizeof(struct control_raise_event), raise_event),
 };
 
