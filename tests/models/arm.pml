@@ -32,7 +32,7 @@
  *  src/hca/queue/cq_event.c hca_cq_arm 37115797d2db
  *  src/hca/queue/cq_poll.c poll_once 5fb75fe248bd
  *  src/hca/queue/cq_poll.c poll_map 28883e1cec4d
- *  src/hca/queue/cq_poll.c poll_watched 36c6901eb629
+ *  src/hca/queue/cq_poll.c poll_watched ad56803d37ae
  *  src/hca/queue/cq_poll.c watch f4787c0003e7
  *  src/hca/queue/cq_poll.c unwatch 18fbad706c5e
  *  src/daemon/clients/cq.c daemon_cq_wake 6de5a50dc992

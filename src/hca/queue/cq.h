@@ -54,9 +54,8 @@ struct hca_cqe {
 struct hca_ready {
 	struct hca_rq *by_bit[SHM_CQ_READY_BITS]; /* chains */
 	unsigned n, next_bit;
-	unsigned polls;     /* or turns, since one looked at the map */
-	unsigned map_next;  /* where the search for set bits goes on */
-	unsigned since_map; /* completions of the only watched bit since it looked for others */
+	unsigned polls;    /* or turns, since one looked at the map */
+	unsigned map_next; /* where the search for set bits goes on */
 	unsigned n_watched, next_victim;
 	struct {
 		uint16_t bit;

@@ -182,7 +182,7 @@ static int poll_watched(struct hca_cq *cq, unsigned i, int n, struct ibv_wc *wc)
 
 	if (got) {
 		r->watched[i].idle = 0;
-	} else if (++r->watched[i].idle == IDLE_POLLS) {
+	} else if (r->watched[i].idle >= IDLE_POLLS) {
 		unwatch(cq, i);
 		if (i <
 		    r->n_watched) /* the last one has come here, and its turn might have passed */
@@ -272,15 +272,49 @@ static bool map_is_due(struct hca_cq *cq, int done)
 	return has_unwatched(cq);
 }
 
-static int poll_source(struct hca_cq *cq, int done, int n, struct ibv_wc *wc)
+/* Whether there is nothing to do with the queue that every poll looks at. */
+static bool is_quiet(struct hca_rq *rq)
+{
+	return !rq->announced && !has_work(rq) && !hca_rq_stops(rq) &&
+	       (!rq->srq || !shm_ring_room(hca_rq_load(&rq->posted), hca_rq_load(&rq->consumed),
+	                                   rq->ring_shift));
+}
+
+/* Whether a watched bit has something to do: completions, or to be watched no more. */
+static bool is_watched_due(struct hca_ready *r, unsigned i)
+{
+	struct hca_rq *rq = r->by_bit[r->watched[i].bit];
+
+	while (rq && !rq->announced && !has_work(rq))
+		rq = rq->next_of_bit;
+	return rq || ++r->watched[i].idle >= IDLE_POLLS;
+}
+
+/* Whether the source whose turn it is has something to do. @done: so many completions others had.
+ */
+static bool is_due(struct hca_cq *cq, int done)
 {
 	switch (cq->turn) {
 	case SOURCE_LOCAL:
-		return cq->head != cq->tail ? poll_local(cq, n, wc) : 0;
+		return cq->head != cq->tail;
 	case SOURCE_DIRECT:
-		return cq->direct ? poll_rq(cq, cq->direct, n, wc) : 0;
+		return cq->direct && !is_quiet(cq->direct);
 	case SOURCE_MAP:
-		return map_is_due(cq, done) ? poll_map(cq, n, wc) : 0;
+		return map_is_due(cq, done);
+	default:
+		return is_watched_due(cq->ready, cq->turn - SOURCE_WATCHED);
+	}
+}
+
+static int poll_source(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	switch (cq->turn) {
+	case SOURCE_LOCAL:
+		return poll_local(cq, n, wc);
+	case SOURCE_DIRECT:
+		return poll_rq(cq, cq->direct, n, wc);
+	case SOURCE_MAP:
+		return poll_map(cq, n, wc);
 	default:
 		return poll_watched(cq, cq->turn - SOURCE_WATCHED, n, wc);
 	}
@@ -304,129 +338,49 @@ static int poll_first(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	return done;
 }
 
+static void pass_turn(struct hca_cq *cq)
+{
+	cq->turn_used = 0;
+	if (++cq->turn >= n_sources(cq))
+		cq->turn = SOURCE_LOCAL;
+}
+
 /*
  * Several sources may have completions. Each has its turn of at most TURN completions, which may
- * last several polls. So each source waits for at most TURN completions of each other one.
+ * last several polls. So each source waits for at most TURN completions of each other one. The poll
+ * ends when it is full, or when all sources, one after the other, had nothing to do.
  */
 static __attribute__((noinline)) int poll_in_turn(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
-	/* the first one's turn may be over at once */
-	unsigned left = n_sources(cq) + (cq->turn_used ? 1 : 0);
-	int done = poll_first(cq, n, wc);
+	int done = poll_first(cq, n, wc), want, got;
+	unsigned idle = 0;
 
 	if (done == n)
 		return done;
 	cq->first = 0;
-	while (done < n && left--) {
-		int want = base_min(n - done, (int)(TURN - cq->turn_used));
-		int got;
-
-		if (cq->turn >= n_sources(cq))
-			cq->turn = SOURCE_LOCAL;
-		got = poll_source(cq, done, want, wc + done);
-		done += got;
-		cq->turn_used += (unsigned)got;
-		if (got == want && cq->turn_used < TURN)
-			break; /* the poll is full, the turn is not over */
-		if (got == want)
-			left = n_sources(cq);
-		cq->turn++;
-		cq->turn_used = 0;
+	while (done < n && idle < n_sources(cq)) {
+		idle++;
+		if (is_due(cq, done)) {
+			want = base_min(n - done, (int)(TURN - cq->turn_used));
+			got = poll_source(cq, want, wc + done);
+			done += got;
+			cq->turn_used += (unsigned)got;
+			if (got == want && cq->turn_used < TURN)
+				break; /* the poll is full, the turn is not over */
+			if (got == want)
+				idle = 0; /* it may have more */
+		}
+		pass_turn(cq);
 	}
 	return done;
-}
-
-/* ---- polls that find nothing: most, where a program waits ---- */
-
-/* Whether a poll has nothing to do with the queue that every poll looks at. */
-static bool is_quiet(struct hca_rq *rq)
-{
-	return !rq->announced && !has_work(rq) && !hca_rq_stops(rq) &&
-	       (!rq->srq || !shm_ring_room(hca_rq_load(&rq->posted), hca_rq_load(&rq->consumed),
-	                                   rq->ring_shift));
-}
-
-static bool is_chain_quiet(const struct hca_ready *r, unsigned bit)
-{
-	struct hca_rq *rq = r->by_bit[bit];
-
-	while (rq && !rq->announced && !has_work(rq))
-		rq = rq->next_of_bit;
-	return !rq;
-}
-
-/* The watched bits have had a poll. Whether that was all there is to do with them. */
-static bool are_watched_quiet(struct hca_ready *r)
-{
-	for (unsigned i = 0; i < r->n_watched; i++)
-		if (r->watched[i].idle + 1 >= IDLE_POLLS || !is_chain_quiet(r, r->watched[i].bit))
-			return false;
-	for (unsigned i = 0; i < r->n_watched; i++)
-		r->watched[i].idle++;
-	return true;
-}
-
-/* Whether there is nothing to poll: all sources are looked at, and none has a turn. */
-static bool is_empty(struct hca_cq *cq)
-{
-	return cq->head == cq->tail && (!cq->direct || is_quiet(cq->direct)) &&
-	       !has_unwatched(cq) && are_watched_quiet(cq->ready);
-}
-
-/* A bit is set that is not watched: its queues first, then all in turn. */
-static int poll_others(struct hca_cq *cq, int n, struct ibv_wc *wc)
-{
-	int done = poll_map(cq, base_min(n, TURN), wc);
-
-	return done < n ? done + poll_in_turn(cq, n - done, wc + done) : done;
-}
-
-/* Polls the only watched bit, and looks for others after each turn that it has had. */
-static int poll_the_watched(struct hca_cq *cq, int n, struct ibv_wc *wc)
-{
-	struct hca_ready *r = cq->ready;
-	int done = 0, want, got;
-
-	do {
-		if (r->since_map >= TURN) {
-			r->since_map = 0;
-			if (has_unwatched(cq))
-				return done + poll_others(cq, n - done, wc + done);
-		}
-		want = base_min(n - done, (int)(TURN - r->since_map));
-		got = poll_watched(cq, 0, want, wc + done);
-		done += got;
-		r->since_map += (unsigned)got;
-	} while (done < n && got == want);
-	return done;
-}
-
-/* Polls where there are ready bits, but no completions of this process. Of many queue pairs mostly
- * one has some, or none has: then nobody has to take turns. */
-static __attribute__((noinline)) int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
-{
-	struct hca_rq *direct = cq->direct;
-	int done = 0;
-
-	if (cq->ready->n_watched > 1 || (direct && hca_rq_pending(direct)))
-		return is_empty(cq) ? 0 : poll_in_turn(cq, n, wc);
-	cq->first = 0;
-	if (cq->ready->n_watched)
-		done = poll_the_watched(cq, n, wc);
-	/* its peer may have found an error, or its ring may have room */
-	if (!done && direct && !is_quiet(direct))
-		done = poll_rq(cq, direct, n, wc);
-	return done || !has_unwatched(cq) ? done : poll_map(cq, n, wc);
 }
 
 static BASE_HOT int poll_sources(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = 0;
 
-	if (base_unlikely(cq->head != cq->tail))
+	if (base_unlikely(cq->head != cq->tail || cq->ready))
 		done = poll_in_turn(cq, n, wc);
-	else if (base_unlikely(cq->ready))
-		done = poll_ready(cq, n, wc);
 	else if (cq->direct)
 		done = poll_rq(cq, cq->direct, n, wc);
 	hca_cq_set_limit(cq);
