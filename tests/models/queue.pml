@@ -26,7 +26,8 @@
  *  src/hca/transport/connected_wait.c note_wait 4241f9d3b434
  *  src/hca/transport/connected_wait.c bear_helper d878a472dd4e
  *  src/hca/transport/connected_help.c hca_connected_help 024303b0eeb7
- *  src/hca/transport/connected_help.c work_for ebf79f0f075a
+ *  src/hca/transport/connected_help.c work_for f9fa924b27d5
+ *  src/hca/transport/connected_help.c next_request f72499b2b99a
  *  src/hca/transport/connected_help.c work_locked 3425a526e49e
  *  src/hca/transport/connected_help.c must_look_again e2cbdb0b4fa7
  */

@@ -109,6 +109,34 @@ static void say_nobody(struct helper *h)
 	                                        memory_order_release, memory_order_relaxed);
 }
 
+/* Whether this thread is still the one that works on the requester's queue: who takes a lock from a
+ * thread that seems to be dead goes on in its place. */
+static bool is_worker(const struct hca_exchange *x, const struct shm_connection *c)
+{
+	return hca_connected_load(&c->lock) == x->responder.worker;
+}
+
+/* Copies the request at @head. False: there is none, or it cannot be carried out now. */
+static bool next_request(const struct hca_exchange *x, const struct shm_connection *c,
+                         uint32_t head, struct shm_request *r, struct shm_entry *entries)
+{
+	if (head == hca_connected_load(&c->tail) || hca_connected_load(&c->failed) ||
+	    !path_leads_here(x, c) || !hca_connected_take(&x->requester, head, r, entries))
+		return false;
+	/* acquire, behind the copy: what was copied is one request, not parts of two */
+	atomic_thread_fence(memory_order_acquire);
+	return is_worker(x, c);
+}
+
+/* Whether the next request may be begun behind @r, which is done. Who waits for a long one does not
+ * wait for the next one; and if the requester has died meanwhile, this thread must not say anew
+ * that it deals with it. */
+static bool may_go_on(struct helper *h, const struct hca_exchange *x, const struct shm_request *r)
+{
+	return r->length <= HCA_CONNECTED_SHORT ||
+	       (say_whom(h, x->requester.qp.qpn) && hca_exchange_is_current(x));
+}
+
 /* Carries out requests of the requester. Returns whether its program is waiting for one of them.
  * *@all: it has no more. */
 static bool work_for(struct helper *h, struct hca_exchange *x, struct shm_connection *c, bool *all)
@@ -119,31 +147,22 @@ static bool work_for(struct helper *h, struct hca_exchange *x, struct shm_connec
 	uint32_t left = 1u << x->requester.qp.connection.request_shift;
 	struct shm_request r;
 	bool tells = false;
+	int outcome;
 
-	while (head != hca_connected_load(&c->tail) && left && !hca_connected_load(&c->failed) &&
-	       path_leads_here(x, c) && hca_connected_take(&x->requester, head, &r, entries)) {
-		int outcome;
-
-		/* acquire, behind the copy: what was copied is one request, not parts of two */
-		atomic_thread_fence(memory_order_acquire);
-		if (hca_connected_load(&c->lock) != x->responder.worker)
-			break;
+	while (left && next_request(x, c, head, &r, entries)) {
 		if (hca_operation(r.opcode) & HCA_OP_LOCAL)
 			return true; /* the requester's own business: it is woken */
 		outcome = hca_exchange(x, &r, entries);
 		if (outcome == HCA_WAITS_FOR_RECEIVE && !hca_connected_park(x))
-			continue;
-		if (outcome < 0 || hca_connected_load(&c->lock) != x->responder.worker)
+			continue; /* there is a receive by now */
+		if (outcome < 0 || !is_worker(x, c))
 			break;
 		tells = true;
 		if (!hca_connected_settle(c, head, outcome))
 			break;
 		head++;
 		left--;
-		/* who waits for a long one does not wait for the next one; whose requester has died
-		 * meanwhile must not say so anew and go on */
-		if (r.length > HCA_CONNECTED_SHORT &&
-		    (!say_whom(h, x->requester.qp.qpn) || !hca_exchange_is_current(x)))
+		if (!may_go_on(h, x, &r))
 			break;
 	}
 	*all = head == hca_connected_load(&c->tail);
