@@ -26,6 +26,7 @@ enum what {
 	STATE,
 	RECEIVE,
 	POST,
+	POST_LIST,
 	POLL_SENT,
 	POLL_RECEIVED,
 	PUT,
@@ -51,7 +52,7 @@ struct command {
 	struct lab_work work;
 	struct ibv_wc wc;
 	uint64_t at;
-	size_t bytes; /* that follow: of PUT, and of the reply to GET */
+	size_t bytes; /* that follow: of PUT and of lists, and of the reply to GET */
 	int result;
 };
 
@@ -300,18 +301,18 @@ static void begin_wr(struct ibv_qp_ex *ex, const struct command *c)
 	}
 }
 
-static int post_by_wr(struct lab_peer_objects *p, const struct command *c)
+/* Between ibv_wr_start() and ibv_wr_complete(). */
+static void add_by_wr(struct lab_peer_objects *p, const struct command *c)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p->qp);
 	struct ibv_data_buf buf[LAB_PEER_SGE];
 	struct ibv_sge sge[LAB_PEER_SGE];
 
 	entries_of(p, &c->work, sge);
-	ibv_wr_start(ex);
 	begin_wr(ex, c);
 	if ((unsigned)c->work.opcode == LAB_WR_FLUSH ||
 	    (unsigned)c->work.opcode == LAB_WR_ATOMIC_WRITE)
-		return ibv_wr_complete(ex);
+		return;
 	if (c->work.flags & IBV_SEND_INLINE) {
 		for (int i = 0; i < c->work.n; i++)
 			buf[i] = (struct ibv_data_buf){ (void *)(uintptr_t)sge[i].addr,
@@ -320,28 +321,31 @@ static int post_by_wr(struct lab_peer_objects *p, const struct command *c)
 	} else {
 		ibv_wr_set_sge_list(ex, (size_t)c->work.n, sge);
 	}
+}
+
+static int post_by_wr(struct lab_peer_objects *p, const struct command *c)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p->qp);
+
+	ibv_wr_start(ex);
+	add_by_wr(p, c);
 	return ibv_wr_complete(ex);
 }
 
-static int post(struct lab_peer_objects *p, const struct command *c)
+/* A request of ibv_post_send(); @sge has room for LAB_PEER_SGE. */
+static struct ibv_send_wr request_of(struct lab_peer_objects *p, const struct command *c,
+                                     const struct lab_work *w, struct ibv_sge *sge)
 {
-	const struct lab_work *w = &c->work;
-	struct ibv_sge sge[LAB_PEER_SGE];
 	struct ibv_send_wr wr = { .wr_id = w->wr_id,
 		                  .sg_list = sge,
 		                  .num_sge = w->n,
 		                  .opcode = w->opcode,
 		                  .imm_data = w->imm,
-		                  .send_flags = w->flags },
-	                   *bad;
+		                  .send_flags = w->flags };
 
-	if (w->by_wr)
-		return post_by_wr(p, c);
 	if (!w->unsignalled)
 		wr.send_flags |= IBV_SEND_SIGNALED;
 	entries_of(p, w, sge);
-	if (w->stops)
-		raise(SIGSTOP);
 	if (is_atomic(w)) {
 		wr.wr.atomic.remote_addr = c->address.addr + w->remote;
 		wr.wr.atomic.rkey = c->address.rkey ^ w->rkey_xor;
@@ -351,7 +355,54 @@ static int post(struct lab_peer_objects *p, const struct command *c)
 		wr.wr.rdma.remote_addr = c->address.addr + w->remote;
 		wr.wr.rdma.rkey = c->address.rkey ^ w->rkey_xor;
 	}
+	return wr;
+}
+
+static int post(struct lab_peer_objects *p, const struct command *c)
+{
+	const struct lab_work *w = &c->work;
+	struct ibv_sge sge[LAB_PEER_SGE];
+	struct ibv_send_wr wr, *bad;
+
+	if (w->by_wr)
+		return post_by_wr(p, c);
+	wr = request_of(p, c, w, sge);
+	if (w->stops)
+		raise(SIGSTOP);
 	return ibv_post_send(p->qp, &wr, &bad);
+}
+
+static int post_list_by_wr(struct lab_peer_objects *p, const struct command *c,
+                           const struct lab_work *w, size_t n)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p->qp);
+	struct command one = *c;
+
+	ibv_wr_start(ex);
+	for (size_t i = 0; i < n; i++) {
+		one.work = w[i];
+		add_by_wr(p, &one);
+	}
+	return ibv_wr_complete(ex);
+}
+
+static int post_list(struct lab_peer_objects *p, const struct command *c, const struct lab_work *w)
+{
+	const size_t n = c->bytes / sizeof(*w);
+	struct ibv_sge(*sge)[LAB_PEER_SGE] = calloc(n, sizeof(*sge));
+	struct ibv_send_wr *wr = calloc(n, sizeof(*wr)), *bad;
+	int ret;
+
+	assert_non_null(sge);
+	assert_non_null(wr);
+	for (size_t i = 0; i < n; i++) {
+		wr[i] = request_of(p, c, &w[i], sge[i]);
+		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
+	}
+	ret = w->by_wr ? post_list_by_wr(p, c, w, n) : ibv_post_send(p->qp, wr, &bad);
+	free(wr);
+	free(sge);
+	return ret;
 }
 
 /* But for changes of GIDs: link-local addresses of Ethernet go and come with the link. */
@@ -497,6 +548,9 @@ static void perform(struct lab_peer_objects **objects, struct command *c, void *
 	case POST:
 		c->result = post(p, c);
 		break;
+	case POST_LIST:
+		c->result = post_list(p, c, data);
+		break;
 	case POLL_SENT:
 		c->result = ibv_poll_cq(p->send_cq, 1, &c->wc);
 		break;
@@ -596,6 +650,12 @@ int lab_peer_look(char *const argv[])
 	return 0;
 }
 
+/* Whether data follow the command. */
+static bool carries(const struct command *c)
+{
+	return c->what == PUT || c->what == POST_LIST;
+}
+
 static void serve(int fd)
 {
 	static char mark;
@@ -608,7 +668,7 @@ static void serve(int fd)
 	transfer(fd, &pid, sizeof(pid), true);
 	while (transfer(fd, &c, sizeof(c), false)) {
 		data = malloc(c.bytes + 1);
-		if (!data || (c.what == PUT && !transfer(fd, data, c.bytes, false)))
+		if (!data || (carries(&c) && !transfer(fd, data, c.bytes, false)))
 			break;
 		if (c.what == EXEC)
 			become_another(objects, fd);
@@ -709,7 +769,7 @@ static void told(struct lab_peer *p, struct command *c, void *data)
 		return;
 	}
 	if (!transfer(p->socket, c, sizeof(*c), true) ||
-	    (c->what == PUT && !transfer(p->socket, data, c->bytes, true)))
+	    (carries(c) && !transfer(p->socket, data, c->bytes, true)))
 		fail_msg("the peer's process is gone");
 }
 
@@ -822,7 +882,7 @@ void lab_peer_to_rtr(struct lab_peer *p, const struct lab_peer *to)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
+		.path_mtu = p->o.path_mtu ? p->o.path_mtu : IBV_MTU_1024,
 		.dest_qp_num = to->address.qpn,
 		.max_dest_rd_atomic = p->o.no_read ? 0 : 16,
 		.min_rnr_timer = p->o.min_rnr_timer,
@@ -897,6 +957,16 @@ int lab_peer_try_post(struct lab_peer *p, const struct lab_work *w)
 	if (w->to)
 		c.address = w->to->address;
 	tell(p, &c, NULL);
+	return c.result;
+}
+
+int lab_peer_try_post_list(struct lab_peer *p, const struct lab_work *w, unsigned n)
+{
+	struct command c = { .what = POST_LIST,
+		             .address = w->to->address,
+		             .bytes = n * sizeof(*w) };
+
+	tell(p, &c, (void *)(uintptr_t)w);
 	return c.result;
 }
 

@@ -47,6 +47,7 @@ struct lab_peer_options {
 	uint8_t min_rnr_timer;                 /* 1 (10 us) if not said */
 	uint8_t no_read;                       /* max_dest_rd_atomic is 0 */
 	uint8_t no_reading;                    /* max_rd_atomic is 0 */
+	uint8_t path_mtu;                      /* enum ibv_mtu; 1024 bytes if not said */
 	uint16_t pkey_index;
 	unsigned flush_access;    /* LAB_ACCESS_FLUSH_...: its region's and its queue pair's */
 	unsigned no_flush_access; /* of these: what its region has not */
@@ -150,6 +151,8 @@ struct lab_work {
 /* The return values of ibv_post_recv() and ibv_post_send(). */
 int lab_peer_try_receive(struct lab_peer *p, const struct lab_work *w);
 int lab_peer_try_post(struct lab_peer *p, const struct lab_work *w);
+/* The same of a list of @n, all to one peer; by_wr is that of the first. */
+int lab_peer_try_post_list(struct lab_peer *p, const struct lab_work *w, unsigned n);
 
 /* A receive of one piece; a request of one piece, which is posted. */
 void lab_peer_receive(struct lab_peer *p, uint64_t wr_id, uint64_t at, uint32_t length);
