@@ -33,6 +33,7 @@ struct hca_end {
 	struct hca_memory *memory;
 	uint32_t user; /* the queue pair in whose name the thread becomes a user of keys */
 	bool is_own;   /* it is this process's memory */
+	bool is_far;   /* what was looked up last, of another process, is not mapped here */
 	struct hca_known known[HCA_KNOWN];
 };
 
@@ -45,6 +46,7 @@ static inline void hca_end_prepare(struct hca_end *end, struct hca_process *p, u
 	end->process = p;
 	end->user = worker & IB_QPN_MASK;
 	memset(end->known, 0, sizeof(end->known));
+	end->is_far = false;
 	end->is_own = end->memory && end->memory->way == HCA_MEMORY_OWN;
 }
 

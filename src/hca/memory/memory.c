@@ -393,7 +393,7 @@ static ssize_t copy_own(const struct hca_span *to, const struct hca_span *from)
 }
 
 /* At most this many parts of each side in one system call, behind the guards. */
-#define MOST_PARTS 64
+#define MOST_PARTS 128
 
 /* Copies the parts before the first one that is none to @to, behind a piece for the guards. Returns
  * how many there are then. */
@@ -509,20 +509,34 @@ static ssize_t copy_part(const struct hca_span *to, const struct hca_span *from)
 	return copy_memory(to, from);
 }
 
-int hca_memory_copy(struct hca_span *to, struct hca_span *from, uint64_t length)
+/* Copies *@left bytes, which counts down. */
+static int copy_all(struct hca_span *to, struct hca_span *from, uint64_t *left)
 {
 	advance(to, 0); /* over parts of no bytes */
 	advance(from, 0);
-	while (length) {
+	while (*left) {
 		ssize_t n = to->n && from->n ? copy_part(to, from) : -EFAULT;
 
 		if (n == -EINTR)
 			continue;
 		if (n <= 0) /* 0: the process has ended, and its memory is gone */
 			return n == -ESRCH || !n ? -ESRCH : -EFAULT;
-		length -= (uint64_t)n;
+		*left -= (uint64_t)n;
 		advance(to, (size_t)n);
 		advance(from, (size_t)n);
 	}
 	return 0;
+}
+
+int hca_memory_copy(struct hca_span *to, struct hca_span *from, uint64_t length)
+{
+	return copy_all(to, from, &length);
+}
+
+uint64_t hca_memory_copy_some(struct hca_span *to, struct hca_span *from, uint64_t length)
+{
+	uint64_t left = length;
+
+	copy_all(to, from, &left);
+	return length - left;
 }

@@ -103,4 +103,8 @@ static BASE_HOT void hca_memory_copy_here(void *to, const void *from, size_t len
  */
 int hca_memory_copy(struct hca_span *to, struct hca_span *from, uint64_t length);
 
+/* The same, in order, up to the first byte that cannot be copied. Returns how many were; none
+ * behind them is written. */
+uint64_t hca_memory_copy_some(struct hca_span *to, struct hca_span *from, uint64_t length);
+
 #endif

@@ -90,6 +90,7 @@ void hca_parts_add(struct hca_end *end, uint32_t key, const struct shm_reach *re
 	parts->iov[parts->n++] =
 	        (struct iovec){ place_at(end, hca_known_of(end, key), reach, at, length, parts),
 		                length };
+	end->is_far = !end->is_own && !parts->here;
 }
 
 /* What the entry's key gives access to: *@reach, and *@at, where the entry begins in that memory,

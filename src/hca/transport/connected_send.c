@@ -14,6 +14,7 @@
 #include "hca/queue/explain.h"
 #include "hca/registration/mw.h"
 #include "hca/transport/connected.h"
+#include "hca/transport/far.h"
 #include "hca/transport/place.h"
 
 /* ---- requests ---- */
@@ -68,7 +69,7 @@ static void describe_rare(const struct ibv_send_wr *wr, struct shm_request *r)
 	}
 }
 
-static void describe(const struct ibv_send_wr *wr, uint32_t length, struct shm_request *r)
+static BASE_HOT void describe(const struct ibv_send_wr *wr, uint32_t length, struct shm_request *r)
 {
 	r->wr_id = wr->wr_id;
 	r->imm = wr->imm_data; /* or invalidate_rkey, in the same place */
@@ -343,16 +344,16 @@ static BASE_HOT unsigned find_writes(struct hca_connected_qp *c, const struct ib
 	return n;
 }
 
-/* Whether all is as it was when the last request was carried out, and nobody is to be told. */
-static BASE_HOT bool is_settled(struct hca_connected_qp *c)
+/* Whether all is as it was when the last request was carried out, nobody is to be told, and the
+ * responder lets in what asks for @access. */
+static BASE_HOT bool is_settled(struct hca_connected_qp *c, unsigned access)
 {
 	const struct hca_exchange *x = &c->x;
 	const struct hca_responder *to = &x->responder;
 
 	return base_likely(hca_qp_state(&c->qp) == IBV_QPS_RTS && !hca_connected_waits(c) &&
 	                   !to->is_xrc && hca_exchange_is_current(x) && hca_exchange_is_there(x) &&
-	                   !to->tells && !to->unplaced &&
-	                   (to->end.qp.connection.access & IBV_ACCESS_REMOTE_WRITE));
+	                   !to->tells && !to->unplaced && (to->end.qp.connection.access & access));
 }
 
 /* Carries out the first requests of the list, if they are such, and moves *@wr behind them. Whether
@@ -365,7 +366,7 @@ static BASE_HOT bool post_writes(struct hca_connected_qp *c, const struct ibv_se
 	unsigned i, n;
 
 	hca_exchange_begin(&c->x, c->qp.connection.dest_qpn);
-	f = base_likely(is_settled(c)) ? path_of(c) : NULL;
+	f = base_likely(is_settled(c, IBV_ACCESS_REMOTE_WRITE)) ? path_of(c) : NULL;
 	n = base_likely(f) ? find_writes(c, *wr, w) : 0;
 	if (base_unlikely(!n))
 		return false;
@@ -379,6 +380,78 @@ static BASE_HOT bool post_writes(struct hca_connected_qp *c, const struct ibv_se
 	} while (++i < n);
 	hca_flow_count_packets(f, packets, bytes);
 	return true;
+}
+
+/* ---- lists of RDMA WRITEs, or READs, of far memory ---- */
+
+/* How many requests at the head of the list are like the first one, and right, and what they copy
+ * is in @far. */
+static unsigned find_far(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+                         struct hca_far *far)
+{
+	const uint32_t room = c->qp.cap.max_send_wr - used_of(&c->qp);
+	struct shm_request r;
+	uint64_t length;
+	unsigned n = 0;
+
+	for (; wr && wr->opcode == far->opcode && n < room; wr = wr->next, n++) {
+		if (check(&c->qp, wr, &length) || length - 1 >= HCA_FAR_BYTES)
+			break;
+		describe(wr, (uint32_t)length, &r);
+		if (!hca_far_add(far, &c->x, &r, (const struct shm_entry *)wr->sg_list))
+			break;
+	}
+	return n;
+}
+
+/* Completes those of the first @n requests whose bytes are among the first @bytes. */
+static void complete_far(struct hca_connected_qp *c, struct hca_flow *f,
+                         const struct ibv_send_wr **wr, unsigned n, uint64_t bytes)
+{
+	for (; n && hca_message_length(*wr) <= bytes; n--) {
+		struct shm_request r = { .opcode = (uint8_t)(*wr)->opcode,
+			                 .length = (uint32_t)hca_message_length(*wr) };
+
+		bytes -= r.length;
+		count(c, f, &r);
+		hca_qp_complete(&c->qp, *wr, r.length, IBV_WC_SUCCESS);
+		*wr = (*wr)->next;
+	}
+}
+
+/*
+ * Carries out the first requests of the list, if they are such, and moves *@wr behind them. Whether
+ * there were any. The first one that fails stays in the list: alone it fails by itself, and those
+ * behind it are flushed.
+ */
+static __attribute__((noinline)) bool post_far_list(struct hca_connected_qp *c,
+                                                    const struct ibv_send_wr **wr)
+{
+	const struct ibv_send_wr *first = *wr;
+	struct hca_far far; /* large: what is used of it is set */
+	struct hca_flow *f;
+	unsigned n;
+
+	far.opcode = first->opcode;
+	hca_exchange_begin(&c->x, c->qp.connection.dest_qpn);
+	f = is_settled(c, hca_far_access(&far)) ? path_of(c) : NULL;
+	n = f && hca_far_begin(&far, &c->x) ? find_far(c, first, &far) : 0;
+	if (!n)
+		return false;
+	complete_far(c, f, wr, n, hca_far_copy(&far, &c->x));
+	c->x.responder.more = 0; /* it was counted before these were taken out */
+	if (far.bytes > HCA_CONNECTED_SHORT)
+		hca_exchange_end(&c->x);
+	return *wr != first;
+}
+
+/* The same, if the list looks as if it began with such. */
+static BASE_COLD bool post_far(struct hca_connected_qp *c, const struct ibv_send_wr **wr)
+{
+	const struct ibv_send_wr *next = (*wr)->next;
+
+	return ((*wr)->opcode == IBV_WR_RDMA_WRITE || (*wr)->opcode == IBV_WR_RDMA_READ) && next &&
+	       next->opcode == (*wr)->opcode && post_far_list(c, wr);
 }
 
 /* ---- all ---- */
@@ -427,6 +500,8 @@ static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, 
 		hca_connected_notice_error(c);
 	while (!ret && *wr) {
 		if ((*wr)->opcode == IBV_WR_RDMA_WRITE && post_writes(c, wr))
+			continue;
+		if (base_unlikely(c->x.responder.end.is_far) && post_far(c, wr))
 			continue;
 		look_ahead(&c->x, *wr);
 		ret = post_one(c, *wr, checked);

@@ -329,17 +329,24 @@ static bool find_remote(struct hca_responder *t, const struct shm_request *r, ui
 	return true;
 }
 
-int hca_responder_look_up(struct hca_responder *t, const struct shm_request *r, uint32_t length,
-                          uint32_t access, struct hca_parts *parts)
+bool hca_responder_find(struct hca_responder *t, const struct shm_request *r, uint32_t length,
+                        uint32_t access, struct hca_parts *parts)
 {
 	struct shm_reach reach;
 	uint64_t at = 0;
 
 	if (base_unlikely(!find_remote(t, r, access, &reach) ||
 	                  !shm_reach_addr(&reach, r->remote_addr, length, &at)))
-		return refuse_access(t);
+		return false;
 	hca_parts_add(&t->end, r->rkey, &reach, at, length, parts);
-	return IBV_WC_SUCCESS;
+	return true;
+}
+
+int hca_responder_look_up(struct hca_responder *t, const struct shm_request *r, uint32_t length,
+                          uint32_t access, struct hca_parts *parts)
+{
+	return base_likely(hca_responder_find(t, r, length, access, parts)) ? IBV_WC_SUCCESS
+	                                                                    : refuse_access(t);
 }
 
 /* Whether it has resources for READs and atomic operations. */

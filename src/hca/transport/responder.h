@@ -253,6 +253,10 @@ static BASE_HOT int hca_responder_end_send(struct hca_responder *t, const struct
 
 /* ---- RDMA WRITE, READ and atomics ---- */
 
+/* Adds the memory that the request's key gives access to; false: it gives none, and nothing is
+ * refused yet. */
+bool hca_responder_find(struct hca_responder *t, const struct shm_request *r, uint32_t length,
+                        uint32_t access, struct hca_parts *parts);
 /* The rare half of hca_responder_begin_rdma(): the key is looked up. */
 int hca_responder_look_up(struct hca_responder *t, const struct shm_request *r, uint32_t length,
                           uint32_t access, struct hca_parts *parts);
