@@ -5,14 +5,17 @@
  * what they are held against: memcpy(), and process_vm_writev() and process_vm_readv() between the
  * same two places. Prints a line of JSON a sample; bench/run.py calls it and judges.
  *
- * connected [--turns N] [--bytes N] [--shared]
+ * connected [--turns N] [--bytes N] [--shared | --threaded]
  *
  * With --shared the regions are memory that was shared before they were registered, which cannot
- * be adopted: then the requests take system calls.
+ * be adopted: then the requests take system calls. With --threaded each process has a second
+ * thread, which sleeps: its memory is not adopted, either. Then lists are measured as well, beside
+ * one system call for the same pieces; no two of these are neighbours, which would be faster.
  */
 #define _GNU_SOURCE
 #include <err.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,11 +33,12 @@
 #define SAMPLES  64
 #define STRETCH  200000.0 /* ns that one sample lasts, about */
 #define RECEIVES 8
+#define LIST     32
 
 struct plan {
 	unsigned turns;
 	uint32_t bytes;
-	bool is_shared;
+	bool is_shared, is_threaded;
 	struct bench_rc_told *told;
 };
 
@@ -50,10 +54,13 @@ struct side {
 
 static void open_side(struct side *s)
 {
-	s->room = s->plan->bytes < 4096 ? 4096 : s->plan->bytes;
+	const size_t list = s->plan->is_threaded ? 2ul * LIST * s->plan->bytes : 0;
+	const size_t least = list < 4096 ? 4096 : list;
+
+	s->room = s->plan->bytes < least ? least : s->plan->bytes;
 	bench_rc_open(&s->rc, s->plan->told, s->number,
 	              &(struct bench_rc_plan){ .bytes = 2 * s->room,
-	                                       .depth = RECEIVES,
+	                                       .depth = LIST,
 	                                       .is_shared = s->plan->is_shared });
 	bench_rc_connect(&s->rc);
 	s->half = s->rc.memory + s->room;
@@ -130,6 +137,74 @@ static void raw_read(struct side *s)
 	raw(s, false);
 }
 
+/* ---- likewise, in lists: piece i is 2 i times its length from the beginning ---- */
+
+static void take_list(struct ibv_cq *cq)
+{
+	for (int n = 0; n < LIST;)
+		n += bench_rc_poll(cq, LIST - n);
+}
+
+static void request_list(struct side *s, enum ibv_wr_opcode opcode)
+{
+	const uint32_t bytes = s->plan->bytes;
+	struct ibv_send_wr wr[LIST] = { 0 }, *bad;
+	struct ibv_sge sge[LIST];
+
+	for (uint64_t i = 0; i < LIST; i++) {
+		sge[i] = (struct ibv_sge){ .addr = (uintptr_t)s->half + 2 * i * bytes,
+			                   .length = bytes,
+			                   .lkey = s->rc.mr->lkey };
+		wr[i].sg_list = &sge[i];
+		wr[i].num_sge = 1;
+		wr[i].opcode = opcode;
+		wr[i].send_flags = IBV_SEND_SIGNALED;
+		wr[i].wr.rdma.remote_addr = s->rc.peer->memory + 2 * i * bytes;
+		wr[i].wr.rdma.rkey = s->rc.peer->rkey;
+		wr[i].next = i + 1 < LIST ? &wr[i + 1] : NULL;
+	}
+	if (ibv_post_send(s->rc.qp, wr, &bad))
+		bench_fail("ibv_post_send");
+	take_list(s->rc.send_cq);
+}
+
+static void write_list(struct side *s)
+{
+	request_list(s, IBV_WR_RDMA_WRITE);
+}
+
+static void read_list(struct side *s)
+{
+	request_list(s, IBV_WR_RDMA_READ);
+}
+
+static void raw_list(struct side *s, bool is_write)
+{
+	const uint32_t bytes = s->plan->bytes;
+	struct iovec here[LIST], there[LIST];
+	ssize_t n;
+
+	for (uint64_t i = 0; i < LIST; i++) {
+		here[i] = (struct iovec){ s->half + 2 * i * bytes, bytes };
+		there[i] = (struct iovec){ (void *)(uintptr_t)(s->rc.peer->memory + 2 * i * bytes),
+			                   bytes };
+	}
+	n = is_write ? process_vm_writev(s->rc.peer->pid, here, LIST, there, LIST, 0)
+	             : process_vm_readv(s->rc.peer->pid, here, LIST, there, LIST, 0);
+	if (n != (ssize_t)LIST * bytes)
+		bench_fail("process_vm_writev");
+}
+
+static void raw_write_list(struct side *s)
+{
+	raw_list(s, true);
+}
+
+static void raw_read_list(struct side *s)
+{
+	raw_list(s, false);
+}
+
 static void copy(struct side *s)
 {
 	memcpy(s->rc.memory, s->half, s->plan->bytes);
@@ -142,6 +217,17 @@ static const struct {
 } operations[] = {
 	{ "memcpy", copy },       { "raw-write", raw_write }, { "write", rdma_write },
 	{ "raw-read", raw_read }, { "read", rdma_read },      { "fetch-add", fetch_add },
+};
+
+/* With --threaded only. What is told of them is of one request. */
+static const struct {
+	const char *name;
+	void (*once)(struct side *s);
+} lists[] = {
+	{ "raw-write-list", raw_write_list },
+	{ "write-list", write_list },
+	{ "raw-read-list", raw_read_list },
+	{ "read-list", read_list },
 };
 
 /* ---- measuring ---- */
@@ -208,7 +294,7 @@ static void print(const struct side *s, unsigned turn, const char *what, double 
 }
 
 static void measure_one(struct side *s, unsigned turn, const char *what,
-                        void (*once)(struct side *s))
+                        void (*once)(struct side *s), unsigned requests)
 {
 	uint64_t interrupted;
 	double line[2], ns = 0;
@@ -218,10 +304,26 @@ static void measure_one(struct side *s, unsigned turn, const char *what,
 	if (!once)
 		ns = measure_send(s);
 	else if (!s->number)
-		ns = measure(s, once);
+		ns = measure(s, once) / requests;
 	interrupted = bench_interrupted() - interrupted;
 	line[1] = bench_pair_line(s->pair, s->number);
 	print(s, turn, what, ns, line, interrupted);
+}
+
+static void *sleep_on(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void start_sleeper(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, sleep_on, NULL))
+		bench_fail("pthread_create");
+	pthread_detach(thread);
 }
 
 /* Receives of the last exchange remain: they are dropped with the queue pair's life. */
@@ -229,14 +331,18 @@ static void run(struct bench_pair *pair, int number, void *arg)
 {
 	struct side s = { .plan = arg, .pair = pair, .number = number };
 
+	if (s.plan->is_threaded)
+		start_sleeper();
 	open_side(&s);
 	for (int i = 0; i < RECEIVES; i++)
 		post_receive(&s);
 	/* turn 0 is not printed: memory is used for the first time */
 	for (unsigned turn = 0; turn <= s.plan->turns; turn++) {
 		for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
-			measure_one(&s, turn, operations[i].name, operations[i].once);
-		measure_one(&s, turn, "send", NULL);
+			measure_one(&s, turn, operations[i].name, operations[i].once, 1);
+		for (size_t i = 0; s.plan->is_threaded && i < sizeof(lists) / sizeof(lists[0]); i++)
+			measure_one(&s, turn, lists[i].name, lists[i].once, LIST);
+		measure_one(&s, turn, "send", NULL, 1);
 	}
 	bench_pair_meet(pair, number);
 }
@@ -246,6 +352,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = { { "turns", required_argument, NULL, 't' },
 		                                 { "bytes", required_argument, NULL, 'b' },
 		                                 { "shared", no_argument, NULL, 's' },
+		                                 { "threaded", no_argument, NULL, 'r' },
 		                                 { NULL, 0, NULL, 0 } };
 	struct plan plan = { .turns = 3, .bytes = 64 };
 	int c;
@@ -257,6 +364,8 @@ int main(int argc, char **argv)
 			plan.bytes = (uint32_t)atoi(optarg);
 		else if (c == 's')
 			plan.is_shared = true;
+		else if (c == 'r')
+			plan.is_threaded = true;
 		else
 			return 2;
 	}

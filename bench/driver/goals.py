@@ -4,7 +4,7 @@
 from driver.broadcast import RECEIVERS, Broadcast
 from driver.parts import (CONNECTED_SIZES, CONNECTIONS, CONNECTS, CQ_QPS, GROUPS, GROWTH,
                           GROWTH_END, GROWTH_EVENTS, JOIN_GROUPS, JOINS, PROCESSES, QPS, SUBNETS,
-                          WIRES, WIRE_CONNECTED, WIRE_SIZES)
+                          THREADED_SIZES, WIRES, WIRE_CONNECTED, WIRE_SIZES)
 
 LINE_OF_RATE = 50  # ns: the goal for the rate is stated for a line that takes so long
 UCX_RATE = 23.0    # million a second: UCX's shared-memory active messages, measured elsewhere
@@ -167,6 +167,14 @@ def connected(s):
             yield compared(f"RDMA {operation.upper()}, {size(bytes)}", s, "ns",
                            series(operation, bytes), series("memcpy", bytes), "memcpy", 0.9,
                            form=bandwidth(bytes), invert=True)
+    for bytes in THREADED_SIZES:
+        for what, how in (("", ""), ("-list", " in lists of 32")):
+            for operation in ("write", "read"):
+                yield compared(f"RDMA {operation.upper()}, {size(bytes)}{how}, threaded", s, "ns",
+                               series(operation + what, bytes, "threaded"),
+                               series(f"raw-{operation}{what}", bytes, "threaded"),
+                               f"process_vm_{operation}v", 0.9,
+                               form=to_rate if bytes == 64 else bandwidth(bytes), invert=True)
     for bytes in CONNECTED_SIZES[2:]:
         yield beside_ucx(s, f"RDMA WRITE, {size(bytes)}, beside UCX over CMA",
                          series("write", bytes), "put_bw", bytes, bandwidth(bytes), 1,

@@ -19,6 +19,7 @@ from driver.lab import Failed
 
 SIZES = (64, 256, 1024, 4096)
 CONNECTED_SIZES = (64, 4096, 65536, 1 << 20)
+THREADED_SIZES = (64, 4096)  # of processes with a second thread
 RECEIVERS = {1: (1, 2, 8, 64), 2: (2, 8, 64)}
 GROUPS = (1024, 8192)
 QPS = (1000, 10000)
@@ -98,6 +99,9 @@ class Connected:
                                  "umbel:32", "rc-write:32", "rc-write", "rc-send:32", "rc-send")
         for size in CONNECTED_SIZES:
             yield from base(lab).run("connected", "--turns", 2, "--bytes", size)
+        for size in THREADED_SIZES:
+            yield from tag(base(lab).run("connected", "--turns", 2, "--threaded", "--bytes", size),
+                           series="threaded")
         for size in CONNECTED_SIZES[2:]:
             yield from tag(base(lab).run("connected", "--turns", 2, "--shared", "--bytes", size),
                            series="shared")
