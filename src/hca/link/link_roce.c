@@ -165,6 +165,7 @@ int hca_roce_open(struct hca_process *p, uint32_t hca, uint32_t handle, struct h
 		goto err_close;
 	w->receive_fd[0] = w->receive_fd[1] = -1;
 	w->batch = 1;
+	SLIST_INIT(&w->batches);
 	w->one_by_one = !p->region.control->settings.roce_segments;
 	w->rxe_flush = p->region.control->settings.roce_rxe_flush;
 	for (int i = 0; i < HCA_ROCE_SOURCES; i++)
@@ -191,7 +192,8 @@ void hca_roce_close(struct hca_link *link)
 	hca_wires_fini(&w->wires);
 	hca_flow_drop_all(&w->sender);
 	hca_payload_fini(&w->sender.payloads);
-	hca_roce_free_batch(&w->sender);
+	hca_roce_free_path(&w->sender);
+	hca_roce_free_batches(w);
 	free(w->memory);
 	free(w);
 }

@@ -81,6 +81,9 @@ struct hca_roce {
 	_Atomic bool one_by_one; /* send each message by itself: neither kernel nor netdev cuts
 	                            larger pieces */
 	bool rxe_flush;          /* a setting */
+	/* batches that no sender has: under batches_lock */
+	struct base_lock batches_lock;
+	SLIST_HEAD(, hca_roce_batch) batches;
 };
 
 /* *@link: the network link of HCA @hca (index), which the process has open as @handle. 0 or -errno.
@@ -119,8 +122,8 @@ struct hca_roce_route {
 uint8_t *hca_roce_begin(struct hca_sender *s, const struct hca_roce_route *to, uint32_t bytes);
 void hca_roce_end(struct hca_sender *s, const struct wire_headers *h);
 
-/* Frees the batch of @s, if it has one. */
-void hca_roce_free_batch(struct hca_sender *s);
+/* Frees what is known of where the packets of @s went. */
+void hca_roce_free_path(struct hca_sender *s);
 
 /*
  * Sends one packet at once, for the daemon itself. Fills in its UDP source port. 0 or -errno: see
@@ -143,6 +146,9 @@ void hca_roce_reopen(struct hca_roce *roce);
 /* Closes them: the next daemon needs the UDP port. Under receive_lock. */
 void hca_roce_abandon(struct hca_roce *roce);
 void hca_roce_close(struct hca_link *link);
+
+/* Frees the batches that no sender has. */
+void hca_roce_free_batches(struct hca_roce *roce);
 
 /*
  * Socket number @i of those that send by that IP version. *@port: its UDP port. The descriptor or

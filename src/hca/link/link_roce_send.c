@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sends packets to the network, a batch at a time: see link_roce.h. A batch belongs to a sender. It
- * is empty except while a thread is in ibv_post_send().
+ * Sends packets to the network, a batch at a time: see link_roce.h. A sender has a batch only while
+ * a thread is in ibv_post_send(), or receives. Then the next one has it, whichever queue pair that
+ * is of: so there are no more batches than threads that send at one time, and they stay in the
+ * processor's cache.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +15,8 @@
 #include "hca/link/packet.h"
 #include "hca/link/payload.h"
 
-/* Where a packet goes. Kept for the next packet, which often goes there too. */
-struct path {
+/* Where a sender's last packet went. The next one often goes there too. */
+struct hca_roce_path {
 	uint32_t class_flow, qpn;
 	uint32_t seq; /* of the port's record */
 	uint8_t hop_limit, sgid_index;
@@ -28,9 +30,9 @@ struct path {
 #define SMALL_BYTES (SMALL_HEAD + SHM_INLINE + WIRE_ROCE_MAX_TRAILER)
 
 struct hca_roce_batch {
-	int fd; /* by which all messages of the batch leave */
+	SLIST_ENTRY(hca_roce_batch) entry; /* of hca_roce.batches, while no sender has it */
+	int fd;                            /* by which all messages of the batch leave */
 	unsigned n;
-	struct path path;
 	unsigned first;       /* the first message of the piece that the last one is in */
 	uint32_t piece_bytes; /* of that piece */
 	struct netdev_udp_message message[NETDEV_UDP_BATCH];
@@ -41,17 +43,61 @@ struct hca_roce_batch {
 	uint8_t *room;                   /* payloads of hca_roce_begin(); NULL: never asked for */
 };
 
-static struct hca_roce_batch *batch_of(struct hca_sender *s)
+/* One that no sender has, or a new one. NULL: no memory. */
+static struct hca_roce_batch *take_batch(struct hca_roce *w)
 {
-	if (!s->batch) {
-		s->batch = calloc(1, sizeof(*s->batch));
-		if (!s->batch)
-			return NULL;
-		s->batch->path.fd = -1;
-		s->unfinished = true;
-		s->payloads.max_pinned = NETDEV_UDP_BATCH;
+	struct hca_roce_batch *b;
+
+	base_lock(&w->batches_lock);
+	b = SLIST_FIRST(&w->batches);
+	if (base_likely(b))
+		SLIST_REMOVE_HEAD(&w->batches, entry);
+	base_unlock(&w->batches_lock);
+	return base_likely(b) ? b : calloc(1, sizeof(*b));
+}
+
+static void give_batch_back(struct hca_roce *w, struct hca_roce_batch *b)
+{
+	base_lock(&w->batches_lock);
+	SLIST_INSERT_HEAD(&w->batches, b, entry);
+	base_unlock(&w->batches_lock);
+}
+
+void hca_roce_free_batches(struct hca_roce *w)
+{
+	struct hca_roce_batch *b;
+
+	while ((b = SLIST_FIRST(&w->batches)) != NULL) {
+		SLIST_REMOVE_HEAD(&w->batches, entry);
+		free(b->room);
+		free(b);
 	}
-	return s->batch;
+}
+
+static BASE_COLD bool open_path(struct hca_sender *s)
+{
+	s->path = calloc(1, sizeof(*s->path));
+	if (!s->path)
+		return false;
+	s->path->fd = -1;
+	s->payloads.max_pinned = NETDEV_UDP_BATCH;
+	return true;
+}
+
+/* Gives the sender a batch, if it has none. False: no memory. */
+static bool has_batch(struct hca_sender *s)
+{
+	if (s->batch)
+		return true;
+	if (base_unlikely(!s->path) && !open_path(s))
+		return false;
+	s->batch = take_batch(hca_roce(s->network));
+	if (!s->batch)
+		return false;
+	s->batch->fd = s->path->fd;
+	s->path->first = 0;
+	s->unfinished = true;
+	return true;
 }
 
 /* The port's GID @index, under the record's sequence number, which it returns. */
@@ -78,7 +124,7 @@ static unsigned source_of(const struct hca_roce_route *r)
 	return (unsigned)base_hash_of(&key, sizeof(key), 0);
 }
 
-static void flush(struct hca_sender *s);
+static void send_batch(struct hca_sender *s);
 
 /* Chooses the socket for the packet. If the batch waits for another socket, sends it first. The
  * descriptor or -errno. */
@@ -93,7 +139,7 @@ static int choose_socket(struct hca_sender *s, const struct hca_roce_route *r, s
 	if (fd < 0)
 		return fd;
 	if (s->batch->n && s->batch->fd != fd)
-		flush(s);
+		send_batch(s);
 	s->batch->fd = fd;
 	return fd;
 }
@@ -117,7 +163,7 @@ static bool can_follow(const struct hca_sender *s, const struct hca_roce_batch *
 	const struct wire_roce_packet *p = b->packet;
 	uint16_t bytes;
 
-	if (i == b->path.first ||
+	if (i == s->path->first ||
 	    atomic_load_explicit(&hca_roce(s->network)->one_by_one, memory_order_relaxed))
 		return false;
 	bytes = wire_roce_udp_payload(&p[b->first]);
@@ -204,7 +250,7 @@ static void add(struct hca_sender *s, const struct hca_packet *pkt, const struct
 /* Whether @r is where the last packet went, and the port has not changed since. */
 static bool is_same_path(const struct hca_sender *s, const struct hca_roce_route *r)
 {
-	const struct path *w = &s->batch->path;
+	const struct hca_roce_path *w = s->path;
 	const struct shm_port *port = &s->process->region.ports[s->port];
 
 	return w->fd >= 0 && ib_gid_equal(&w->ip.dgid, &r->dgid) && w->qpn == r->qpn &&
@@ -216,16 +262,16 @@ static bool is_same_path(const struct hca_sender *s, const struct hca_roce_route
 /* Finds the path. 0 or -errno. */
 static int find_path(struct hca_sender *s, const struct hca_roce_route *r)
 {
-	struct path *w = &s->batch->path;
+	struct hca_roce_path *w = s->path;
 
-	*w = (struct path){ .class_flow = r->class_flow,
-		            .qpn = r->qpn,
-		            .hop_limit = r->hop_limit,
-		            .sgid_index = r->sgid_index,
-		            .ip = { .dgid = r->dgid,
-		                    .flow_label = r->class_flow & 0xFFFFF,
-		                    .traffic_class = (uint8_t)(r->class_flow >> 20),
-		                    .hop_limit = r->hop_limit } };
+	*w = (struct hca_roce_path){ .class_flow = r->class_flow,
+		                     .qpn = r->qpn,
+		                     .hop_limit = r->hop_limit,
+		                     .sgid_index = r->sgid_index,
+		                     .ip = { .dgid = r->dgid,
+		                             .flow_label = r->class_flow & 0xFFFFF,
+		                             .traffic_class = (uint8_t)(r->class_flow >> 20),
+		                             .hop_limit = r->hop_limit } };
 	w->seq = read_gid(s->process, s->port, w->sgid_index, &w->ip.sgid);
 	w->fd = choose_socket(s, r, &w->ip);
 	w->first = s->batch->n;
@@ -283,7 +329,8 @@ static void see_to_errors(struct hca_sender *s)
 	}
 }
 
-static void flush(struct hca_sender *s)
+/* Sends all that is in the batch, which the sender keeps. */
+static void send_batch(struct hca_sender *s)
 {
 	struct hca_roce_batch *b = s->batch;
 
@@ -295,12 +342,22 @@ static void flush(struct hca_sender *s)
 		if (b->slot[i] != HCA_ROCE_NO_SLOT)
 			s->payloads.slot[b->slot[i]].pinned = false;
 	b->n = 0;
-	b->path.first = 0;
+	s->path->first = 0;
+}
+
+/* hca_link_ops.flush */
+static void flush(struct hca_sender *s)
+{
+	struct hca_roce_batch *b = s->batch;
+
+	send_batch(s);
+	s->batch = NULL;
+	give_batch_back(hca_roce(s->network), b);
 }
 
 static bool is_reached(struct hca_sender *s, const struct hca_roce_route *r)
 {
-	if (batch_of(s) && (is_same_path(s, r) || !find_path(s, r)))
+	if (has_batch(s) && (is_same_path(s, r) || !find_path(s, r)))
 		return true;
 	HCA_COUNT(s->process, s->port, xmit_discards);
 	return false;
@@ -309,7 +366,7 @@ static bool is_reached(struct hca_sender *s, const struct hca_roce_route *r)
 static void flush_if_full(struct hca_sender *s)
 {
 	if (s->batch->n == NETDEV_UDP_BATCH)
-		flush(s);
+		send_batch(s);
 }
 
 /* Adds the packet to the batch. */
@@ -323,7 +380,7 @@ static void add_packet(struct hca_sender *s, const struct hca_packet *pkt, uint3
 
 	if (!is_reached(s, &to))
 		return;
-	add(s, pkt, &s->batch->path.ip, remote_qpn);
+	add(s, pkt, &s->path->ip, remote_qpn);
 	flush_if_full(s);
 }
 
@@ -348,7 +405,7 @@ uint8_t *hca_roce_begin(struct hca_sender *s, const struct hca_roce_route *to, u
 	b = s->batch;
 	b->slot[b->n] = HCA_ROCE_NO_SLOT;
 	room = payload_room(b, bytes);
-	b->packet[b->n] = (struct wire_roce_packet){ .ip = b->path.ip,
+	b->packet[b->n] = (struct wire_roce_packet){ .ip = s->path->ip,
 		                                     .payload = room,
 		                                     .payload_bytes = bytes };
 	return room;
@@ -384,12 +441,10 @@ static void send_to_both(struct hca_sender *s, struct hca_flow *flow, const stru
 		add_packet(s, pkt, remote_qpn);
 }
 
-void hca_roce_free_batch(struct hca_sender *s)
+void hca_roce_free_path(struct hca_sender *s)
 {
-	if (s->batch)
-		free(s->batch->room);
-	free(s->batch);
-	s->batch = NULL;
+	free(s->path);
+	s->path = NULL;
 }
 
 int hca_roce_send_one(struct hca_roce *w, struct wire_roce_packet *packet)

@@ -227,5 +227,5 @@ void hca_sender_finish(struct hca_sender *s)
 	if (s->batch)
 		s->network->ops->flush(s);
 	hca_payload_end(s);
-	s->unfinished = s->batch;
+	s->unfinished = false;
 }

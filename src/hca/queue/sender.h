@@ -19,6 +19,7 @@
 struct hca_link;
 struct hca_payload;
 struct hca_roce_batch;
+struct hca_roce_path;
 
 /* Its payload memory: payload.h. */
 struct hca_payloads {
@@ -43,8 +44,10 @@ struct hca_sender {
 	uint32_t new_flows;              /* since those were evicted that reach nobody */
 	struct hca_payloads payloads;
 	struct hca_link *network;     /* of the port; NULL: it is an InfiniBand port */
-	struct hca_roce_batch *batch; /* packets that the network link has yet to send; NULL: there
-	                                 were never any */
+	struct hca_roce_path *path;   /* where the last one went that the network link has sent;
+	                                 NULL: there were never any */
+	struct hca_roce_batch *batch; /* packets that the network link has yet to send; NULL: none
+	                               */
 	uint32_t psn;                 /* of the next packet to the network */
 	bool unfinished; /* has a batch or a lease: a post ends with hca_sender_finish() */
 };

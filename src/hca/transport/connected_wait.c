@@ -75,8 +75,10 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 	hca_connected_publish_flow(c); /* it may never have sent anything */
 	/* release: pairs with the acquire of who works on the queue */
 	atomic_store_explicit(&c->shm->tail, tail + 1, memory_order_release);
-	/* before the look whether the lock is free; pairs with must_look_again() of who has it */
-	atomic_thread_fence(memory_order_seq_cst);
+	/* before the look whether the lock is free; pairs with must_look_again() of who has it. On
+	 * the wire who finds it held has the daemon look later: bear() in wire.c */
+	if (!c->wire)
+		atomic_thread_fence(memory_order_seq_cst);
 	c->qp.sq_kept++;
 	c->x.responder.unplaced =
 	        true; /* the responder's thread may leave SENDs so (connected_help.c) */

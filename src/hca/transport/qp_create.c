@@ -296,7 +296,7 @@ static void free_qp(struct hca_qp *qp)
 	qp->transport->fini(qp);
 	hca_flow_drop_all(&qp->sender);
 	hca_payload_fini(&qp->sender.payloads);
-	hca_roce_free_batch(&qp->sender);
+	hca_roce_free_path(&qp->sender);
 	hca_wr_api_fini(qp);
 	pthread_mutex_destroy(&qp->ex.qp_base.mutex);
 	pthread_cond_destroy(&qp->ex.qp_base.cond);
