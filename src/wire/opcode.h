@@ -10,6 +10,7 @@
 #ifndef WIRE_OPCODE_H
 #define WIRE_OPCODE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The top three bits of an opcode. */
@@ -106,6 +107,12 @@ extern const struct wire_opcode wire_opcodes[256];
 static inline enum wire_transport wire_opcode_transport(uint8_t opcode)
 {
 	return (enum wire_transport)(opcode >> 5);
+}
+
+/* One of RC's that are reserved: neither a request that there is, nor a response. */
+static inline bool wire_opcode_is_reserved(uint8_t opcode)
+{
+	return wire_opcode_transport(opcode) == WIRE_TRANSPORT_RC && !wire_opcodes[opcode].name;
 }
 
 #endif

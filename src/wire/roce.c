@@ -62,13 +62,20 @@ void wire_roce_build(const struct wire_roce_packet *p, struct wire_roce_frame *f
 
 static bool is_served(const struct wire_roce_datagram *d, uint8_t opcode)
 {
-	return wire_opcodes[opcode].name && (d->transports >> wire_opcode_transport(opcode) & 1);
+	if (!(d->transports >> wire_opcode_transport(opcode) & 1))
+		return false;
+	return wire_opcodes[opcode].name || (d->reserved && wire_opcode_is_reserved(opcode));
+}
+
+static uint32_t header_bytes(uint8_t opcode)
+{
+	return wire_opcodes[opcode].name ? wire_opcodes[opcode].header_bytes : WIRE_BTH_BYTES;
 }
 
 /* All but the ICRC. */
 static enum wire_roce_status check(const struct wire_roce_datagram *d, const struct wire_bth *bth)
 {
-	uint32_t least = wire_opcodes[bth->opcode].header_bytes + WIRE_ICRC_BYTES;
+	uint32_t least = header_bytes(bth->opcode) + WIRE_ICRC_BYTES;
 
 	if (bth->version != WIRE_BTH_VERSION)
 		return WIRE_ROCE_VERSION;
@@ -116,18 +123,19 @@ enum wire_roce_status wire_roce_parse(const struct wire_roce_datagram *d,
                                       struct wire_roce_packet *p)
 {
 	enum wire_roce_status status;
-	unsigned head;
+	uint32_t head;
 
 	if (d->truncated || d->bytes > MAX_UDP_PAYLOAD)
 		return WIRE_ROCE_TRUNCATED;
 	if (d->bytes < WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
 		return WIRE_ROCE_SHORT;
-	head = wire_headers_decode(d->at, d->bytes - WIRE_ICRC_BYTES, &p->h);
+	wire_headers_decode(d->at, d->bytes - WIRE_ICRC_BYTES, &p->h);
 	status = check(d, &p->h.bth);
 	if (status != WIRE_ROCE_OK)
 		return status;
 	if (!icrc_matches(d, &p->ip))
 		return WIRE_ROCE_ICRC;
+	head = header_bytes(p->h.bth.opcode);
 	p->payload = d->at + head;
 	p->payload_bytes = d->bytes - head - p->h.bth.pad - WIRE_ICRC_BYTES;
 	return WIRE_ROCE_OK;

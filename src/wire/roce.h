@@ -60,6 +60,9 @@ struct wire_roce_datagram {
 	bool truncated;     /* it had more than there was room for */
 	uint8_t transports; /* that the receiver serves: bits 1 << enum wire_transport */
 	bool rxe_flush;     /* a FLUSH may also have rdma_rxe's ICRC */
+	/* packets of RC whose opcode is reserved are packets as well, of which all behind the BTH
+	 * is payload: responders have to answer them */
+	bool reserved;
 };
 
 /* What is wrong with a datagram, in the order in which it is looked at. */

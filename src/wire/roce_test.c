@@ -383,6 +383,44 @@ static void a_packet_of_a_transport_that_is_not_served_is_named(void **state)
 	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_OPCODE);
 }
 
+/* As @bytes of a datagram with @opcode, for who serves all transports, and refuses what is
+ * reserved.
+ */
+static enum wire_roce_status parse_reserved(struct datagram *d, uint8_t opcode, uint32_t bytes,
+                                            struct wire_roce_packet *got)
+{
+	see(d, bytes);
+	d->seen.transports = 0xFF;
+	d->seen.reserved = true;
+	d->bytes[0] = opcode;
+	d->bytes[1] &= 0xCF; /* no pad */
+	if (bytes > WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
+		sign(d, &ipv4_sample.ip);
+	*got = (struct wire_roce_packet){ .ip = ipv4_sample.ip };
+	return wire_roce_parse(&d->seen, got);
+}
+
+/* RC's alone. */
+static void reserved_opcodes_are_packets_to_who_refuses_them(void **state)
+{
+	const uint32_t headers = WIRE_BTH_BYTES + WIRE_ICRC_BYTES;
+	struct wire_roce_packet got;
+	struct datagram d;
+
+	(void)state;
+	build(&ipv4_sample, &d);
+	assert_int_equal(parse_reserved(&d, 0x15, headers + 8, &got), WIRE_ROCE_OK);
+	assert_ptr_equal(got.payload, d.bytes + WIRE_BTH_BYTES);
+	assert_int_equal(got.payload_bytes, 8);
+	assert_int_equal(parse_reserved(&d, 0x1F, headers + 4, &got), WIRE_ROCE_OK);
+	assert_int_equal(got.payload_bytes, 4);
+	assert_int_equal(parse_reserved(&d, 0x1F, headers - 4, &got), WIRE_ROCE_SHORT);
+	assert_int_equal(parse_reserved(&d, 0x3F, headers + 8, &got), WIRE_ROCE_OPCODE);
+	assert_int_equal(parse_reserved(&d, 0x15, headers + 8, &got), WIRE_ROCE_OK);
+	d.seen.reserved = false;
+	assert_int_equal(wire_roce_parse(&d.seen, &got), WIRE_ROCE_OPCODE);
+}
+
 static void one_that_was_cut_off_is_named(void **state)
 {
 	struct datagram d;
@@ -421,6 +459,7 @@ int main(void)
 		cmocka_unit_test(a_length_that_is_no_whole_words_is_named),
 		cmocka_unit_test(one_too_short_for_its_headers_is_named),
 		cmocka_unit_test(a_packet_of_a_transport_that_is_not_served_is_named),
+		cmocka_unit_test(reserved_opcodes_are_packets_to_who_refuses_them),
 		cmocka_unit_test(one_that_was_cut_off_is_named),
 		cmocka_unit_test(every_status_has_a_name_of_its_own),
 	};

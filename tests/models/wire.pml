@@ -26,7 +26,7 @@
  *  src/hca/transport/wire_requester.c hca_wire_response 298431115646
  *  src/hca/transport/wire_requester.c hca_wire_look_at_time a9da412ef918
  *  src/hca/transport/wire_responder.c take_expected 8174fd41ed6e
- *  src/hca/transport/wire_responder.c take_duplicate 1c1dc6e5dbb2
+ *  src/hca/transport/wire_responder.c take_duplicate 29bebe0a909a
  *  src/hca/transport/wire_responder.c answer_again 197843c14fc4
  *  src/hca/transport/wire_responder.c refuse 93fa10b6cc14
  *  src/hca/transport/wire_responder.c hca_wire_request 25ce7077f730

@@ -228,7 +228,7 @@ def answers_of_strangers(c):
     c.hear('SEND_ONLY', c.psn)
     no_qp = c.counter('no_qp')
     c.send('ACKNOWLEDGE', c.psn, pkey=0x1234)
-    c.send('ACKNOWLEDGE', c.psn, transport=packets.UC, opcode=packets.RC | 0x1F)
+    c.send('ACKNOWLEDGE', c.psn, opcode=packets.UC | 0x1F)
     c.send('ACKNOWLEDGE', c.psn, transport=packets.XRC)
     c.send('ACKNOWLEDGE', c.psn, qpn=c.qpn ^ 0x400000)
     c.send('ACKNOWLEDGE', c.psn, version=1)

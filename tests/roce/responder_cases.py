@@ -226,6 +226,31 @@ def without_first(c, operation):
     c.is_silent()
 
 
+@of_each(0x15, 0x18, 0x1B, 0x1E, 0x1F)
+def reserved_opcode(c, opcode):
+    """Refused in its turn; before that it is a gap, and behind it nothing."""
+    c.qp()
+    c.receive(0, 1000)
+    c.receive(1024, 1000)
+    psn = c.request('SEND_ONLY', payload=b'x')
+    c.acknowledged(psn, 1)
+    c.completes(0, bytes=1)
+    c.send('SEND_MIDDLE', psn, opcode=opcode, ack=True, payload=pattern(9))
+    c.nothing_came()
+    c.send('SEND_MIDDLE', after(c.ours), opcode=opcode, ack=True)
+    c.refused(c.ours, SEQUENCE)
+    c.is_in(RTS)
+    psn = c.request('SEND_ONLY', payload=b'x')
+    c.acknowledged(psn, c.told + 1)
+    c.completes(1024, bytes=1)
+    c.receive(0, 1000)
+    psn = c.request('SEND_MIDDLE', opcode=opcode, payload=pattern(9))
+    c.refused(psn, INVALID)
+    c.event(QP_REQ_ERR)
+    c.completes(0, FLUSHED)
+    c.is_silent()
+
+
 @of_each(*((first, then) for first in ('SEND_FIRST', 'WRITE_FIRST')
            for then in ('SEND_FIRST', 'SEND_ONLY', 'SEND_ONLY_IMM', 'SEND_ONLY_INVALIDATE', 'WRITE_FIRST',
                         'WRITE_ONLY', 'READ_REQUEST', 'COMPARE_SWAP', 'FLUSH', 'ATOMIC_WRITE',
@@ -360,7 +385,7 @@ def requests_of_strangers(c):
     c.send('SEND_ONLY', psn, ack=True, version=1)
     c.send('SEND_ONLY', psn, ack=True, damage=0x80)
     c.send('SEND_ONLY', psn, ack=True, transport=packets.XRC)
-    c.send('SEND_ONLY', psn, ack=True, opcode=packets.RC | 0x1F)
+    c.send('SEND_ONLY', psn, ack=True, opcode=packets.UC | 0x1F)
     c.send('SEND_ONLY', psn, ack=True, payload=b'x', pad=0)
     c.counts('no_qp', no_qp, 3)
     c.receives = 0

@@ -285,7 +285,8 @@ static uint16_t receive_datagram(struct hca_roce *w, const uint8_t *at, uint32_t
 		                                              1 << WIRE_TRANSPORT_CNP |
 		                                              1 << WIRE_TRANSPORT_UC |
 		                                              1 << WIRE_TRANSPORT_UD,
-		                                .rxe_flush = w->rxe_flush };
+		                                .rxe_flush = w->rxe_flush,
+		                                .reserved = true };
 	struct wire_roce_packet in = { .ip = *ip };
 	enum wire_roce_status status = wire_roce_parse(&raw, &in);
 

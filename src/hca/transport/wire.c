@@ -667,7 +667,8 @@ static bool respond(struct hca_wire *w)
 static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 {
 	const unsigned flags = wire_opcodes[p->h.bth.opcode].flags;
-	bool is_request = flags & WIRE_OPCODE_REQUEST;
+	/* what is reserved the responder refuses */
+	bool is_request = (flags & WIRE_OPCODE_REQUEST) || wire_opcode_is_reserved(p->h.bth.opcode);
 	_Atomic uint32_t *lock = is_request ? &w->shm->lock : &w->connection->lock;
 	uint32_t what = is_request ? SHM_WIRE_RECEIVES : SHM_WIRE_SENDS;
 	bool more = false;

@@ -698,8 +698,8 @@ static void take_duplicate(struct hca_wire *w, const struct wire_roce_packet *p)
 	const unsigned flags = wire_opcodes[p->h.bth.opcode].flags;
 
 	HCA_WIRE_COUNT(w, duplicate_request);
-	if (is_uc(w) || (!(flags & WIRE_OPCODE_PAYLOAD) && p->payload_bytes) ||
-	    is_pending(w, p->h.bth.psn))
+	if (is_uc(w) || wire_opcode_is_reserved(p->h.bth.opcode) ||
+	    (!(flags & WIRE_OPCODE_PAYLOAD) && p->payload_bytes) || is_pending(w, p->h.bth.psn))
 		return;
 	if ((p->h.bth.opcode & 31) == WIRE_READ_REQUEST)
 		take_read(w, p, true);
@@ -740,6 +740,8 @@ static bool carry_out(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 	const unsigned op = p->h.bth.opcode & 31;
 	bool is_write = op >= WIRE_WRITE_FIRST && op <= WIRE_WRITE_ONLY_IMM;
 
+	if (wire_opcode_is_reserved(p->h.bth.opcode)) /* section 9.9.3 */
+		return refuse_invalid(w, "an opcode is reserved");
 	if (flags & WIRE_OPCODE_ANSWERED) {
 		if (w->shm->operation != SHM_WIRE_NONE)
 			return refuse_invalid(w, "a message is not whole");
