@@ -4,6 +4,7 @@
  * that it shares. What it would have left is written here, into the shared memory itself.
  */
 #define _GNU_SOURCE
+#include "verbs/fault_lab.h"
 #include "verbs/peer_lab.h"
 
 #include <pthread.h>
@@ -141,6 +142,118 @@ static void a_stopped_helper_does_not_keep_a_queue_pair_for_ever(void **state)
 	lab_peer_post(p[0], &w);
 	stop_helper(p);
 	lab_peer_destroy_qp(p[0]);
+}
+
+/* ---- the same with packets, which any process may work on */
+
+/* @p[1], which receives for all, works on what @p[0] sends: that is a turn of its. */
+static void bar_queue(struct lab_peer *p[2], uint32_t turn)
+{
+	atomic_store(&region.senders[SHM_QP_INDEX(p[1]->address.qpn)].target_qpn,
+	             p[0]->address.qpn | turn << 24);
+	atomic_store(&connection_of(p[0])->lock, p[1]->address.qpn);
+}
+
+static void free_queue(struct lab_peer *p[2])
+{
+	atomic_store(&connection_of(p[0])->lock, 0);
+	atomic_store(&region.senders[SHM_QP_INDEX(p[1]->address.qpn)].target_qpn, 0);
+}
+
+/* Longer than a thread that lives may have a lock. */
+static void look_away(void)
+{
+	struct timespec rest = { 1, 200000000 };
+
+	while (nanosleep(&rest, &rest))
+		;
+}
+
+/* A queue pair whose packets make a detour posts, and meets one who works on it. */
+static void post_to_barred(struct lab_peer *p[2], void **state)
+{
+	const struct lab_work w = send_of(10);
+
+	fault_lab_add("to=@4:77 drop");
+	lab_peers(p, NULL, state);
+	lab_peer_receive(p[1], 0, 0, 10);
+	bar_queue(p, 1);
+	lab_peer_post(p[0], &w);
+	look_away();
+}
+
+static void who_looks_seldom_takes_nobody_for_stopped(void **state)
+{
+	struct lab_peer *p[2];
+	struct ibv_wc wc;
+
+	post_to_barred(p, state);
+	bar_queue(p, 2);
+	assert_int_equal(lab_peer_try_sent(p[0], &wc), 0);
+	free_queue(p);
+	lab_peer_sent(p[0], IBV_WC_SUCCESS);
+	lab_peer_received(p[1], IBV_WC_SUCCESS);
+}
+
+static void who_is_stopped_with_packets_does_not_keep_a_request_for_ever(void **state)
+{
+	struct lab_peer *p[2];
+
+	post_to_barred(p, state);
+	lab_peer_sent(p[0], IBV_WC_RETRY_EXC_ERR);
+	free_queue(p);
+}
+
+/* ---- nobody is stopped: what takes long has come to its end ---- */
+
+#define LEAST_MTU    256u
+#define LONGEST      (1u << 31)
+#define PIECES       8
+#define MOST_PACKETS (LONGEST / LEAST_MTU) /* half of all PSNs */
+
+/* A request under way: so many packets of it are acknowledged, and placed at @at of @p[1]'s memory.
+ */
+static void write_progress(struct lab_peer *p[2], uint32_t packets, uint64_t at)
+{
+	struct shm_wire *from = &region.wires[SHM_QP_INDEX(p[0]->address.qpn)];
+	struct shm_wire *to = &region.wires[SHM_QP_INDEX(p[1]->address.qpn)];
+
+	from->offset = packets;
+	from->psn = from->acked = from->beyond = (from->head_psn + packets) & 0xFFFFFF;
+	to->expected = (to->expected + packets) & 0xFFFFFF;
+	to->operation = SHM_WIRE_WRITE;
+	to->rkey = p[1]->address.rkey;
+	to->length = LONGEST;
+	to->offset_in = packets * LEAST_MTU;
+	to->addr = p[1]->address.addr + at - to->offset_in;
+}
+
+static void the_longest_message_ends(void **state)
+{
+	const uint32_t left = 100, bytes = left * LEAST_MTU, piece = LONGEST / PIECES;
+	const struct lab_peer_options o = { .bytes = piece,
+		                            .cap = { .max_send_sge = PIECES },
+		                            .path_mtu = IBV_MTU_256,
+		                            .timeout = 14,
+		                            .retry_cnt = 7 };
+	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = PIECES };
+	struct lab_peer *p[2];
+
+	fault_lab_add("to=@4:77 drop");
+	lab_peers(p, &o, state);
+	for (int i = 0; i < w.n; i++)
+		w.piece[i] = (struct lab_piece){ 0, piece, 0 };
+	w.to = p[1];
+	bar_queue(p, 1);
+	lab_peer_post(p[0], &w);
+	write_progress(p, MOST_PACKETS - left, 0);
+	lab_peer_fill(p[0], piece - bytes, bytes, 1);
+	free_queue(p);
+	lab_peer_sent(p[0], IBV_WC_SUCCESS);
+	lab_peer_expect(p[1], 0, bytes, 1);
+	w.n = 1;
+	w.piece[0].length = bytes;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 }
 
 /* The ring of @p[1] as @p[0] knows it. */
@@ -629,6 +742,12 @@ int main(void)
 		LAB_BOTH(a_stopped_helper_does_not_keep_requests_for_ever),
 		LAB_BOTH(a_sleeping_requester_learns_of_a_stopped_helper),
 		LAB_BOTH(a_stopped_helper_does_not_keep_a_queue_pair_for_ever),
+		cmocka_unit_test_teardown(who_looks_seldom_takes_nobody_for_stopped,
+		                          fault_lab_clean_up),
+		cmocka_unit_test_teardown(
+		        who_is_stopped_with_packets_does_not_keep_a_request_for_ever,
+		        fault_lab_clean_up),
+		cmocka_unit_test_teardown(the_longest_message_ends, fault_lab_clean_up),
 		LAB_BOTH(a_stopped_sender_does_not_keep_receives_for_ever),
 		LAB_BOTH(a_ring_serves_nobody_else_while_a_stopped_sender_knows_it),
 		LAB_BOTH(a_stopped_peer_does_not_keep_memory_for_ever),

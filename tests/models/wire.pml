@@ -20,7 +20,7 @@
  * Functions that it models (tools/check-models.py):
  *  src/hca/transport/wire_requester.c rewind_to_acked d5750a66fb3e
  *  src/hca/transport/wire_requester.c move_acked afaeeaef9a82
- *  src/hca/transport/wire_requester.c acknowledge 1ef9c5b2c1a1
+ *  src/hca/transport/wire_requester.c acknowledge c52d33c9b47a
  *  src/hca/transport/wire_requester.c take_aeth 82c0ab9d9661
  *  src/hca/transport/wire_requester.c take_data 65eed7fe9603
  *  src/hca/transport/wire_requester.c hca_wire_response 298431115646

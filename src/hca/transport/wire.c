@@ -400,16 +400,33 @@ static void give_up(struct hca_connected_qp *c)
 	                      memory_order_release);
 }
 
-/* Somebody else has the lock: goes on without it, if that one must have been stopped. */
+/* Which thread has the lock, and at which turn: a thread names its peer anew at each turn. 0: none
+ * has it. */
+static uint64_t barred_by(const struct hca_connected_qp *c)
+{
+	uint32_t holder = atomic_load_explicit(&c->shm->lock, memory_order_relaxed);
+	const struct shm_sender *senders = c->qp.ctx->process->region.senders;
+
+	if (!holder)
+		return 0;
+	return (uint64_t)holder << 32 |
+	       atomic_load_explicit(&senders[SHM_QP_INDEX(holder)].target_qpn,
+	                            memory_order_relaxed);
+}
+
+/* Somebody else has the lock: goes on without it, if that one must have been stopped. An owner that
+ * looks seldom may meet others each time, who work on it one after the other. */
 static void bear(struct hca_connected_qp *c)
 {
 	struct hca_wire *w = c->wire;
-	uint64_t now = base_now_ns();
+	uint64_t now = base_now_ns(), by = barred_by(c);
 
-	if (!w->barred_since_ns)
+	if (!w->barred_since_ns || !by || w->barred_by != by) {
 		w->barred_since_ns = now;
-	else if (now - w->barred_since_ns > HCA_STOPPED_WAIT_NS)
+		w->barred_by = by;
+	} else if (now - w->barred_since_ns > HCA_STOPPED_WAIT_NS) {
 		give_up(c);
+	}
 	hca_wire_watch(w); /* who has the lock may have seen the queue before */
 }
 

@@ -35,7 +35,8 @@ struct hca_wire {
 	uint32_t worker;          /* in whose name this thread works: a queue pair of its process */
 	uint32_t turn;            /* as hca_exchange.turn */
 	uint32_t open;            /* shm_wire.open, when this was prepared */
-	uint64_t barred_since_ns; /* its owner has not had the lock since then; 0: it has */
+	uint64_t barred_since_ns; /* its owner has not had the lock since then; 0: it has, */
+	uint64_t barred_by;       /* as somebody else was at this turn of his */
 	uint32_t room;            /* in the sender's batch, for packets of requests */
 	struct hca_sender *sender; /* by which packets leave */
 	struct shm_wire *shm;

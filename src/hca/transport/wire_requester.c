@@ -73,7 +73,7 @@ static uint32_t packets_of(const struct hca_wire *w, const struct shm_request *r
 {
 	const unsigned op = hca_operation(r->opcode);
 
-	/* what is answered is one, and its answer, too; but of a READ */
+	/* a request with a response is one packet, and so is its response, but for a READ's */
 	return (op & (HCA_OP_ANSWERED | HCA_OP_READ)) == HCA_OP_ANSWERED
 	               ? 1
 	               : hca_wire_packets(w, r->length);
@@ -135,8 +135,8 @@ static bool first_request(const struct hca_wire *w, struct shm_request *r, struc
 {
 	uint32_t head = head_of(w);
 
-	if (head == hca_connected_load(&w->connection->tail) ||
-	    wire_psn_diff(w->shm->beyond, w->shm->head_psn) <= 0)
+	/* not by their order: the longest message has half of all PSNs */
+	if (head == hca_connected_load(&w->connection->tail) || w->shm->beyond == w->shm->head_psn)
 		return false;
 	return hca_connected_take(&w->end, head, r, e);
 }
@@ -302,11 +302,8 @@ static bool acknowledge(struct hca_wire *w, uint32_t psn)
 
 		if (hca_operation(r.opcode) & HCA_OP_LOCAL)
 			break;
-		if (hca_operation(r.opcode) & HCA_OP_ANSWERED) {
-			move_acked(w, wire_psn_diff(psn, w->shm->head_psn) < 0 ? psn
-			                                                       : w->shm->head_psn);
+		if (hca_operation(r.opcode) & HCA_OP_ANSWERED)
 			return wire_psn_diff(psn, w->shm->acked) <= 0;
-		}
 		if (wire_psn_diff(psn, end) < 0)
 			break;
 		complete(w, &r, n);
