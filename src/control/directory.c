@@ -48,20 +48,28 @@ bool control_user_is_trusted(uid_t uid, const char *socket)
 	return names_a_directory() && (geteuid() == 0 || (!stat(socket, &st) && st.st_uid == uid));
 }
 
-bool control_user_is_known(uid_t uid)
+/* Whether this user namespace has all numbers, by one line that maps each to itself. */
+static bool maps_all(const char *path)
 {
 	unsigned inside, outside, n;
-	FILE *map;
+	FILE *map = fopen(path, "re");
 	bool all;
 
-	if (uid != CONTROL_UNKNOWN_USER)
-		return true;
-	map = fopen("/proc/self/uid_map", "re");
 	all = map && fscanf(map, "%u %u %u", &inside, &outside, &n) == 3 && !inside && !outside &&
 	      n == UINT_MAX;
 	if (map)
 		fclose(map);
 	return all;
+}
+
+bool control_user_is_known(uid_t uid)
+{
+	return uid != CONTROL_UNKNOWN_USER || maps_all("/proc/self/uid_map");
+}
+
+bool control_group_is_known(gid_t gid)
+{
+	return gid != CONTROL_UNKNOWN_USER || maps_all("/proc/self/gid_map");
 }
 
 static int refuse(struct walk *w, int error, const char *what)

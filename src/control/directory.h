@@ -14,9 +14,9 @@
  *    owner: nobody else can enter a directory of mode 0700.
  *  - Root may use a fabric of another user, but only one that $UMBEL_RUNTIME_DIR names. The
  *    directories may then belong to that user.
- *  - So may any other user, whom the owner names (umbel up --allow-user): the directories then have
- *    mode 0711, which lets others pass, and no more. Nobody but root, this user and the owner could
- *    have put them where they are.
+ *  - So may any other user, whom the owner names (umbel up --allow-user, --allow-group): the
+ *    directories then have mode 0711, which lets others pass, and no more. Nobody but root, this
+ *    user and the owner could have put them where they are.
  *
  * Thread-safe.
  */
@@ -41,11 +41,14 @@ int control_fabric_open(const char *name, bool make, char why[static CONTROL_WHY
 /* Whether a daemon of that user may serve this process, at that socket in a directory as above. */
 bool control_user_is_trusted(uid_t uid, const char *socket);
 
-/* The number by which the kernel shows all users that a user namespace has no number for. */
+/* By this number the kernel shows all users, and groups, for whom a user namespace has none. */
 #define CONTROL_UNKNOWN_USER 65534
 
 /* Whether this number means one user: outside of user namespaces each does. */
 bool control_user_is_known(uid_t uid);
+
+/* The same of a group. */
+bool control_group_is_known(gid_t gid);
 
 /* What a fabric's directory has, and that which it is in, if others may enter the fabric. */
 #define CONTROL_PASSABLE 0711

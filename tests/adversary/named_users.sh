@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Other users, of whom the owner of a fabric names two (umbel up --allow-user). These use it, and change
-# nothing; others are told that they are not named, however many they are. Needs root, to be them.
+# Other users, of whom the owner of a fabric names some (umbel up --allow-user), or a group of theirs
+# (--allow-group). These use it, and change nothing; others are told that they are not named, however many they
+# are. Needs root, to be them.
 
 if [ "$(id -u)" -ne 0 ]; then
 	echo "skipped: only root can be several users"
@@ -114,6 +115,23 @@ for i in range(5000):
 wait_said crowd floods
 expect 0 '*umbel_h2_0*' as 1002 umbel exec h2 -- ibv_devices
 wait_ended crowd 0
+expect 0 "fabric 'default' is down" as 1001 umbel down
+
+# ---- groups
+expect 2 "umbel: up: 'staff' is no number of a group*" as 1001 umbel up --allow-group staff
+expect 2 "*65534 means all groups that it has no number for*" \
+	as 1001 unshare --user umbel up --allow-group 65534
+expect 0 "*is up: 2 hosts*" as 1001 umbel up --hosts 2 --allow-group 2000,2001 --allow-group 2100
+member()
+{
+	setpriv --reuid 1002 --regid "$1" --groups "$2" umbel exec h2 -- ibv_devices
+}
+expect 0 '*umbel_h2_0*' member 2001 1002                        # his own group
+expect 0 '*umbel_h2_0*' member 1002 5,2000                      # another
+expect 0 '*umbel_h2_0*' member 1002 "$(seq -s, 2001 3 2400)"    # 2100, of 134
+expect 1 "*its owner has not named user 1002 *" member 1002 2002,2099
+expect 1 "*its owner has not named user 1002 *" member 1002 "$(seq -s, 2101 2234)"
+expect 1 "*its owner has not named user 1002 *" as 1002 umbel exec h2 -- ibv_devices
 expect 0 "fabric 'default' is down" as 1001 umbel down
 
 # ---- the same directory, when nobody is named any more, or a killed daemon has left it open

@@ -106,32 +106,44 @@ static int store_pkey(const struct cli_value *v, void *options)
 	return 0;
 }
 
-static int add_user(const struct cli_command *cmd, struct daemon_options *o, const char *text)
+/* Adds the numbers of the list, each of a @what: of a user or a group, which are of one size. */
+static int add_ids(const struct cli_value *v, const char *what, bool (*is_known)(id_t id),
+                   id_t ids[static DAEMON_IDS], unsigned *n)
 {
-	long uid;
+	char *list = strdup(v->text), *rest = list, *text;
+	int ret = list ? 0 : CLI_FAILED;
+	long id;
 
-	if (base_parse_number(text, 0, UINT32_MAX - 1, &uid))
-		return cli_usage_error(cmd, "'%s' is no number of a user", text);
-	if (!control_user_is_known((uid_t)uid))
-		return cli_usage_error(cmd,
-		                       "in this user namespace %ld means all users that it has no "
-		                       "number for",
-		                       uid);
-	if (o->n_users == ARRAY_SIZE(o->user))
-		return cli_usage_error(cmd, "%zu users may be named at most", ARRAY_SIZE(o->user));
-	o->user[o->n_users++] = (uid_t)uid;
-	return 0;
+	while (!ret && (text = strsep(&rest, ","))) {
+		if (base_parse_number(text, 0, UINT32_MAX - 1, &id))
+			ret = cli_usage_error(v->cmd, "'%s' is no number of a %s", text, what);
+		else if (!is_known((id_t)id))
+			ret = cli_usage_error(v->cmd,
+			                      "in this user namespace %ld means all %ss that it "
+			                      "has no number for",
+			                      id, what);
+		else if (*n == DAEMON_IDS)
+			ret = cli_usage_error(v->cmd, "%u %ss may be named at most", DAEMON_IDS,
+			                      what);
+		else
+			ids[(*n)++] = (id_t)id;
+	}
+	free(list);
+	return ret;
 }
 
 static int store_users(const struct cli_value *v, void *options)
 {
-	char *list = strdup(v->text), *rest = list, *text;
-	int ret = list ? 0 : CLI_FAILED;
+	struct daemon_options *o = options;
 
-	while (!ret && (text = strsep(&rest, ",")))
-		ret = add_user(v->cmd, options, text);
-	free(list);
-	return ret;
+	return add_ids(v, "user", control_user_is_known, o->user, &o->n_users);
+}
+
+static int store_groups(const struct cli_value *v, void *options)
+{
+	struct daemon_options *o = options;
+
+	return add_ids(v, "group", control_group_is_known, o->group, &o->n_groups);
 }
 
 /* What describes a fabric is said again to the daemon, which reads it by the same rows: so each row
@@ -197,6 +209,8 @@ const struct cli_option cli_fabric_rows[] = {
 	{ "      --allow-user UID[,...]  these users, by number, may enter the fabric, too, such as from\n"
 	  "                        other containers; see umbel-up(1)\n",
 	  STORE(store_users, daemon) },
+	{ "      --allow-group GID[,...]  likewise the members of these groups\n",
+	  STORE(store_groups, daemon) },
 	{ "      --set KEY=VALUE   a setting of the fabric, as often as needed\n",
 	  STORE(cli_store_setting, settings) },
 	{ 0 },

@@ -629,6 +629,37 @@ static bool is_named(const struct daemon_clients *all, uid_t uid)
 	return false;
 }
 
+static bool is_named_group(const struct daemon_clients *all, gid_t gid)
+{
+	for (unsigned i = 0; i < all->n_groups; i++)
+		if (all->group[i] == gid)
+			return true;
+	return false;
+}
+
+/* Whether the process was in a named group when it connected. It may be in 65,536 (NGROUPS_MAX). */
+static bool is_member(const struct daemon_clients *all, int sock, gid_t primary)
+{
+	gid_t few[32], *gids = few;
+	socklen_t len = sizeof(few);
+	bool is = false;
+
+	if (!all->n_groups)
+		return false;
+	if (is_named_group(all, primary))
+		return true;
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, gids, &len) < 0) {
+		gids = errno == ERANGE ? malloc(len) : NULL; /* the kernel has said how many */
+		if (!gids || getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, gids, &len) < 0)
+			len = 0;
+	}
+	for (size_t i = 0; i < len / sizeof(*gids) && !is; i++)
+		is = is_named_group(all, gids[i]);
+	if (gids != few)
+		free(gids);
+	return is;
+}
+
 static int add_client(struct daemon_clients *all, int sock, const struct ucred *process)
 {
 	struct daemon_client *c;
@@ -682,7 +713,7 @@ static void on_connection(struct daemon_source *s, uint32_t events)
 	}
 	/* the directory is private already, unless users are named; this does not rely on it */
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ||
-	    (!is_owner(cred.uid) && !is_named(all, cred.uid))) {
+	    (!is_owner(cred.uid) && !is_named(all, cred.uid) && !is_member(all, sock, cred.gid))) {
 		control_send(sock,
 		             &(struct control_packet){ .header = { .type = CONTROL_HELLO,
 		                                                   .serial = CONTROL_FIRST_SERIAL,

@@ -31,6 +31,8 @@ struct daemon_clients {
 	struct cm *cm;     /* set when there is one */
 	const uid_t *user; /* who may connect, besides the fabric's owner and root */
 	unsigned n_users;
+	const gid_t *group; /* members of these may, too */
+	unsigned n_groups;
 	int (*stopping)(void *arg); /* before the daemon ends by request: 0, or what it replies */
 	void *stopping_arg;
 	struct daemon_requests requests;

@@ -16,7 +16,7 @@
 #include "fabric/plan/shape.h"
 #include "subnet/partitions.h"
 
-#define DAEMON_USERS 64
+#define DAEMON_IDS 64
 
 struct daemon_options {
 	const char *fabric;  /* its name */
@@ -31,9 +31,11 @@ struct daemon_options {
 	bool ipoib;                       /* hosts have interfaces of IP over InfiniBand */
 	uint16_t pkey[FABRIC_PLAN_PKEYS]; /* of partitions in which they have one, too */
 	unsigned n_pkeys;
-	bool own_networks;        /* hosts have a network of their own: so with those */
-	uid_t user[DAEMON_USERS]; /* who may enter the fabric, besides its owner and root */
+	bool own_networks;      /* hosts have a network of their own: so with those */
+	uid_t user[DAEMON_IDS]; /* who may enter the fabric, besides its owner and root */
 	unsigned n_users;
+	gid_t group[DAEMON_IDS]; /* and members of which groups */
+	unsigned n_groups;
 	/* In a process on @host: becomes the program argv[0] of ours. Returns if that fails, after
 	 * it has said why. */
 	void (*become)(const char *fabric, const char *host, char **argv);

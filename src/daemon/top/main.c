@@ -334,6 +334,8 @@ static int start_modules(struct daemon *d, const struct daemon_options *o, char 
 	daemon_clients_init(&d->clients, &d->loop, d->f, &d->objects);
 	d->clients.user = o->user;
 	d->clients.n_users = o->n_users;
+	d->clients.group = o->group;
+	d->clients.n_groups = o->n_groups;
 	d->clients.stopping = on_stopping;
 	d->clients.stopping_arg = d;
 	daemon_mads_init(&d->mads, d->f, &d->loop);
@@ -547,7 +549,7 @@ int daemon_main(const struct daemon_options *o)
 
 	base_reason_keep(); /* for the processes, whatever the daemon itself logs */
 	d->ready_fd = o->ready_fd;
-	ret = daemon_place_occupy(&d->place, o->fabric, o->n_users, why);
+	ret = daemon_place_occupy(&d->place, o->fabric, o->n_users || o->n_groups, why);
 	if (!ret)
 		ret = start(d, o, why, sizeof(why));
 	free(o->shape.text);
