@@ -52,6 +52,50 @@ wait $json && complain 'status 0: umbel monitor --json on a full disk'
 expect 0 "${lost}No space left on device"$'\n'"${lost}No space left on device" cat "$TMPDIR/monitor.err" "$TMPDIR/json.err"
 expect 1 "${lost}No space left on device" sh -c 'umbel show hosts > /dev/full'
 
+# ---- a pipe whose reader has stopped is full: the first signal ends who writes there
+mkfifo "$TMPDIR/full"
+exec 5<> "$TMPDIR/full"
+cat > "$TMPDIR/fill.py" <<-'END'
+	import os, sys
+	to = os.open(sys.argv[1], os.O_WRONLY | os.O_NONBLOCK)
+	for size in 4096, 1:
+	    try:
+	        while os.write(to, b"\n" * size):
+	            pass
+	    except BlockingIOError:
+	        pass
+END
+# has_told: it tells of events, all of which are read
+has_told()
+{
+	local line told=1
+	umbel set sa_send_only=1
+	while read -r -t 0.1 -u 5 line; do
+		[[ $line != *sa_send_only* ]] || told=0
+	done
+	return $told
+}
+full_is()
+{
+	local name=$1
+	shift
+	launch "$name" "$@"
+	wait_until "$name tells" has_told || return
+	python3 "$TMPDIR/fill.py" "$TMPDIR/full"
+	# the signal comes before it writes, so no call of it is interrupted
+	kill -STOP "${pid[$name]}"
+	umbel set sa_send_only=0
+	kill -TERM "${pid[$name]}"
+	kill -CONT "${pid[$name]}"
+	wait_ended "$name" 1
+	expect_said "$name" 'umbel: cannot write .*: Connection timed out'
+	while read -r -t 0.1 -u 5 _; do :; done
+}
+full_is monitor sh -c 'exec umbel monitor >&5'
+full_is monitor_json sh -c 'exec umbel monitor --json >&5'
+full_is record umbel record "$TMPDIR/full"
+exec 5>&-
+
 # ---- a pipe that does not block has no room for a line in the middle
 cat > "$TMPDIR/story" <<-'END'
 	{"time_ns":1,"event":"fabric","topology":""}

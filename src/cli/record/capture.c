@@ -9,14 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -24,6 +22,7 @@
 #include "cli/base/environ.h"
 #include "cli/base/fabrics.h"
 #include "cli/base/options.h"
+#include "cli/record/output.h"
 #include "cli/record/pcapng.h"
 #include "cli/base/port.h"
 #include "cli/base/signals.h"
@@ -62,7 +61,6 @@ struct run {
 };
 
 static int stream = -1; /* of records; the signal handler ends it */
-static volatile sig_atomic_t signalled;
 
 /* ---- what is wanted ---- */
 
@@ -148,68 +146,18 @@ static int parse_at(const struct cli_command *self, void *options, const char *t
 	return 0;
 }
 
-/* ---- the file ---- */
-
-/* A pipe has room for so much if it has room for anything; it is written piece by piece, so that a
- * reader which has stopped does not keep us from ending. */
-#define PIECE     4096
-#define STUCK_MS  1000
-#define FILE_ROOM 65536
-
-static bool has_room(int fd)
-{
-	struct pollfd out = { .fd = fd, .events = POLLOUT };
-	int n;
-
-	do {
-		n = poll(&out, 1, STUCK_MS);
-	} while (n <= 0 && !(n == 0 && signalled));
-	return n > 0;
-}
-
-/* All of it; or 0: an error, as fopencookie(3) has it. */
-static ssize_t write_pieces(void *cookie, const char *at, size_t bytes)
-{
-	int fd = *(int *)cookie;
-	size_t done = 0, piece = PIECE;
-	struct stat st;
-
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
-		piece = bytes;
-	while (done < bytes) {
-		ssize_t n;
-
-		if (!has_room(fd)) {
-			errno = ETIMEDOUT;
-			return 0;
-		}
-		n = write(fd, at + done, bytes - done < piece ? bytes - done : piece);
-		if (n < 0 && errno != EINTR)
-			return 0;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return (ssize_t)done;
-}
-
-/* The FILE of a descriptor, which stays open. */
-static FILE *file_of(int *fd)
-{
-	FILE *file = fopencookie(fd, "w", (cookie_io_functions_t){ .write = write_pieces });
-
-	if (file)
-		setvbuf(file, NULL, _IOFBF, FILE_ROOM);
-	return file;
-}
-
 /* ---- from the daemon to the file ---- */
 
-/* The daemon sends what it has, and then the end; not so one that stands still. */
+/* The daemon sends what it has, and then the end; not so one that stands still. A busy one has a
+ * minute. */
+#define MOST_IN_VAIN (60000 / CONTROL_PATIENCE_MS)
+
 static void on_signal(int number)
 {
 	const struct timeval patience = { .tv_sec = CONTROL_PATIENCE_MS / 1000 };
 
 	(void)number;
-	signalled = 1;
+	cli_output_end();
 	setsockopt(stream, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	shutdown(stream, SHUT_WR);
 }
@@ -312,10 +260,32 @@ static int write_records(struct run *r, const uint8_t *at, size_t have, size_t *
 	return fflush(r->file) ? -errno : 0;
 }
 
+/* Whether the daemon, which has made the stream, was stopped by a signal or a debugger. If nobody
+ * can tell, as in another PID namespace, it counts as stopped. */
+static bool is_daemon_stopped(void)
+{
+	struct ucred daemon = { .pid = 0 };
+	socklen_t bytes = sizeof(daemon);
+	char path[64], state = 'T';
+	FILE *stat;
+
+	if (getsockopt(stream, SOL_SOCKET, SO_PEERCRED, &daemon, &bytes) < 0 || daemon.pid <= 0)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)daemon.pid);
+	stat = fopen(path, "re");
+	if (!stat)
+		return true;
+	if (fscanf(stat, "%*d (%*[^)]) %c", &state) != 1)
+		state = 'T';
+	fclose(stat);
+	return state == 'T' || state == 't';
+}
+
 /* Reads records up to the end. 0 or -errno, of reading or writing. */
 static int copy(struct run *r)
 {
 	static _Alignas(8) uint8_t records[AT_ONCE];
+	unsigned in_vain = 0; /* after a signal; a machine may be busy */
 	size_t have = 0, done;
 	int ret = 0;
 
@@ -325,6 +295,8 @@ static int copy(struct run *r)
 		if (n < 0 && errno == EINTR)
 			continue;
 		r->cut = n < 0 && errno == EAGAIN;
+		if (r->cut && ++in_vain < MOST_IN_VAIN && !is_daemon_stopped())
+			continue;
 		if (r->cut)
 			return 0;
 		if (n <= 0)
@@ -346,7 +318,7 @@ static int finish(struct run *r, int error)
 	if (error) /* nobody tries it again */
 		__fpurge(r->file);
 	cli_pcapng_fini(&r->pcapng);
-	if (!signalled && !error && !is_enough(r))
+	if (!cli_output_ends() && !error && !is_enough(r))
 		base_log("the fabric has ended");
 	base_log("%llu packets captured, %llu lost", (unsigned long long)r->captured,
 	         (unsigned long long)r->lost);
@@ -400,7 +372,7 @@ static int open_file(struct run *r)
 	}
 	if (r->output)
 		r->fd = open(r->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	r->file = r->fd >= 0 ? file_of(&r->fd) : NULL;
+	r->file = r->fd >= 0 ? cli_output_open(&r->fd) : NULL;
 	if (r->file)
 		return 0;
 	base_log("cannot write '%s': %s", r->output ? r->output : "-", strerror(errno));

@@ -21,6 +21,7 @@
 #include "cli/base/json.h"
 #include "cli/record/monitor.h"
 #include "cli/base/options.h"
+#include "cli/record/output.h"
 #include "cli/base/signals.h"
 #include "control/client.h"
 
@@ -41,6 +42,7 @@ static int stream = -1; /* the signal handler ends it */
 static void on_signal(int number)
 {
 	(void)number;
+	cli_output_end();
 	shutdown(stream, SHUT_RDWR);
 }
 
@@ -178,7 +180,7 @@ static uint64_t now_ns(void)
 }
 
 /* A newer daemon may tell of what we do not know: then all of it is printed. */
-void cli_monitor_print(struct json_object *event, uint64_t began_ns)
+void cli_monitor_print(FILE *to, struct json_object *event, uint64_t began_ns)
 {
 	const char *kind = cli_json_text(event, "event"), *all;
 	struct json_object *at;
@@ -194,28 +196,35 @@ void cli_monitor_print(struct json_object *event, uint64_t began_ns)
 		all = json_object_to_json_string_ext(event, JSON_C_TO_STRING_PLAIN);
 		put(&t, all, strlen(all));
 	}
-	printf("%12.6f  %-7s  %.*s\n", ns > 0 ? (double)ns / (double)NS_PER_S : 0, kind, (int)t.n,
-	       t.at);
+	fprintf(to, "%12.6f  %-7s  %.*s\n", ns > 0 ? (double)ns / (double)NS_PER_S : 0, kind,
+	        (int)t.n, t.at);
 }
+
+/* Where it goes, and since when. */
+struct output {
+	FILE *to;
+	uint64_t began_ns;
+};
 
 static int print(void *arg, const char *line)
 {
-	const uint64_t *began_ns = arg;
+	const struct output *o = arg;
 	struct json_object *event = json_tokener_parse(line);
 
 	if (!event) {
 		base_log("what the daemon says is no JSON: %s", line);
 		return CLI_FAILED;
 	}
-	cli_monitor_print(event, *began_ns);
+	cli_monitor_print(o->to, event, o->began_ns);
 	json_object_put(event);
-	return ferror(stdout) ? cli_output_failed() : 0;
+	return ferror(o->to) ? cli_output_failed() : 0;
 }
 
 static int print_json(void *arg, const char *line)
 {
-	(void)arg;
-	return fputs(line, stdout) < 0 ? cli_output_failed() : 0;
+	const struct output *o = arg;
+
+	return fputs(line, o->to) < 0 ? cli_output_failed() : 0;
 }
 
 struct monitor {
@@ -234,23 +243,27 @@ static int monitor_execute(const struct cli_command *self, void *from, int argc,
 	const struct monitor *m = from;
 	const char *fabric = cli_fabric_name(m->name);
 	struct control_client *client;
-	uint64_t began_ns;
-	int ret;
+	int ret, out = STDOUT_FILENO;
+	struct output o;
 
 	if (argc > 0)
 		return cli_usage_error(self, "it takes no '%s'", argv[0]);
 	ret = cli_connect(&client, fabric);
 	if (ret)
 		return ret;
-	began_ns = now_ns();
-	ret = cli_monitor_open(client, fabric);
+	o = (struct output){ .to = cli_output_open(&out), .began_ns = now_ns() };
+	ret = o.to ? cli_monitor_open(client, fabric) : cli_output_failed();
 	control_close(client);
 	if (ret)
-		return ret;
-	setvbuf(stdout, NULL, _IOLBF, 0);
+		goto out;
+	setvbuf(o.to, NULL, _IOLBF, 0);
 	if (isatty(STDERR_FILENO))
 		base_log("watching fabric '%s'; Ctrl-C ends it", fabric);
-	return cli_monitor_read(m->json ? print_json : print, &began_ns);
+	ret = cli_monitor_read(m->json ? print_json : print, &o);
+out:
+	if (o.to)
+		fclose(o.to);
+	return ret;
 }
 
 const struct cli_command cli_monitor = {

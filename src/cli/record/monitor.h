@@ -7,6 +7,7 @@
 #define CLI_MONITOR_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 struct control_client;
 struct json_object;
@@ -19,7 +20,7 @@ int cli_monitor_open(struct control_client *client, const char *fabric);
 int cli_monitor_read(int (*each)(void *arg, const char *line), void *arg);
 
 /* Prints an event for people, with the seconds since then. */
-void cli_monitor_print(struct json_object *event, uint64_t began_ns);
+void cli_monitor_print(FILE *to, struct json_object *event, uint64_t began_ns);
 
 /* Ends it; also if it was never opened. */
 void cli_monitor_close(void);

@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <json-c/json.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #include "cli/base/fabrics.h"
 #include "cli/base/json.h"
 #include "cli/record/monitor.h"
+#include "cli/record/output.h"
 #include "cli/base/options.h"
 #include "control/client.h"
 
@@ -341,9 +343,10 @@ static int write_line(void *arg, const char *line)
 
 static int write_all(struct record *r, const char *path)
 {
-	int ret, error;
+	int ret, error, fd;
 
-	r->to = fopen(path, "we");
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	r->to = fd >= 0 ? cli_output_open(&fd) : NULL;
 	if (!r->to) {
 		base_log("cannot write '%s': %s", path, strerror(errno));
 		return CLI_FAILED;
@@ -361,7 +364,7 @@ static int write_all(struct record *r, const char *path)
 		ret = cli_monitor_read(write_line, r);
 		error = errno;
 	}
-	if (fclose(r->to) && !ret) {
+	if ((fclose(r->to) | close(fd)) && !ret) {
 		error = errno;
 		ret = CLI_FAILED;
 	}

@@ -502,7 +502,7 @@ static int do_all(struct replay *r)
 		const struct action *a = &r->action[i];
 
 		wait_for(r, a, began);
-		cli_monitor_print(a->event, (uint64_t)time_of(r->head));
+		cli_monitor_print(stdout, a->event, (uint64_t)time_of(r->head));
 		ret = a->kind->act(r, a);
 		if (ret)
 			wrong(r, a->line, "it cannot be done again");
