@@ -257,6 +257,12 @@ is_sane 143
 begin processes
 keys C-c
 is_sane 130
+# signals that mean nothing to it, too
+for signal in USR1:138 ALRM:142 RTMIN+3:165 ABRT:134; do
+	begin ports
+	kill -"${signal%:*}" "$(pid_of_top)"
+	is_sane "${signal#*:}"
+done
 begin qps
 keys C-z
 comes '.*Stopped'

@@ -377,16 +377,32 @@ static void loop(struct screen *s, int signals, struct ended *ended)
 	}
 }
 
-/* The signals that end it, which come by a descriptor while there is a screen. */
+/* What a signal does if nobody catches it: ending a program, and neither by a fault of its own nor
+ * by force. */
+static bool ends_programs(int number)
+{
+	static const int others[] = { SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN,  SIGTTOU,
+		                      SIGCONT, SIGCHLD, SIGURG,  SIGWINCH, SIGSEGV,
+		                      SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP,  SIGSYS };
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (number == others[i])
+			return false;
+	return true;
+}
+
+/* The signals that end it, which come by a descriptor while there is a screen: none leaves the
+ * terminal as it is then. Those that are ignored stay so. */
 static int open_signals(sigset_t *before)
 {
+	struct sigaction action;
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGQUIT);
+	for (int number = 1; number <= SIGRTMAX; number++)
+		if (ends_programs(number) && !sigaction(number, NULL, &action) &&
+		    action.sa_handler != SIG_IGN)
+			sigaddset(&set, number);
 	pthread_sigmask(SIG_BLOCK, &set, before);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
