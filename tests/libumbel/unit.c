@@ -2,11 +2,16 @@
 /*
  * A unit test as users of libumbel write it: it starts its fabric itself, and breaks it.
  */
+#define _GNU_SOURCE
 #include "verbs/lab.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -243,6 +248,133 @@ static void without_the_command_it_says_so(void **state)
 	free(path);
 }
 
+static unsigned open_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* A rule of its own, and a mistake of its own. */
+static void *breaks_something(void *arg)
+{
+	const unsigned *me = arg;
+	char words[32];
+
+	for (unsigned i = 0; i < 5; i++) {
+		int rule = umbel_fault("qp=h1:* psn=%u drop", *me * 100 + i);
+
+		if (rule < 0 || umbel_fault_fired(rule) || *umbel_error())
+			return "its rule";
+		snprintf(words, sizeof(words), "h9%u", *me);
+		if (umbel_fault("to=%s:* drop", words) != -1 || !strstr(umbel_error(), words))
+			return "its reason";
+	}
+	return NULL;
+}
+
+/* And a child forks while they are at it, which calls it, too, and outlives them. */
+static void threads_and_a_child_call_it(void **state)
+{
+	const unsigned before = open_descriptors();
+	unsigned number[4] = { 1, 2, 3, 4 };
+	pthread_t thread[4];
+	int wait[2], status;
+	pid_t child;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(wait), 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, breaks_something, &number[i]), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		close(wait[1]);
+		status = umbel_fault("qp=h2:* psn=7 drop") > 0 ? 0 : 1;
+		if (read(wait[0], &byte, 1) != 0) /* until the others have ended */
+			status = 2;
+		_exit(status);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		void *wrong;
+
+		assert_int_equal(pthread_join(thread[i], &wrong), 0);
+		if (wrong)
+			fail_msg("thread %u: %s", i, (const char *)wrong);
+	}
+	close(wait[0]);
+	close(wait[1]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(umbel_fault_clear(), 0);
+	assert_int_equal(open_descriptors(), before);
+}
+
+static void without_descriptors_it_says_so(void **state)
+{
+	const unsigned before = open_descriptors();
+	struct rlimit limit, few;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = limit;
+	for (unsigned room = 0; room < 4; room++) { /* it takes four for both streams */
+		int lowest = dup(0);
+
+		assert_true(lowest >= 0);
+		close(lowest);
+		few.rlim_cur = (rlim_t)lowest + room;
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		errno = 0;
+		assert_int_equal(umbel_fault_clear(), -1);
+		assert_int_equal(errno, EMFILE);
+		it_says("Too many open files");
+		assert_null(umbel_capture_begin("/dev/null", NULL));
+		assert_string_not_equal(umbel_error(), "");
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	}
+	assert_int_equal(umbel_fault_clear(), 0);
+	assert_int_equal(open_descriptors(), before);
+}
+
+/* What the command has started, or a child that was forked meanwhile, may keep its output open. */
+static void it_waits_for_the_command_alone(void **state)
+{
+	char *path = strdup(getenv("PATH")), *text, *name, *searched;
+	pid_t still;
+	FILE *script;
+
+	(void)state;
+	assert_true(asprintf(&name, "%s/bin", getenv("TMPDIR")) > 0);
+	mkdir(name, 0700);
+	assert_true(asprintf(&searched, "%s:%s", name, path) > 0);
+	free(name);
+	assert_true(asprintf(&name, "%s/bin/umbel", getenv("TMPDIR")) > 0);
+	script = fopen(name, "w");
+	assert_non_null(script);
+	fputs("#!/bin/sh\nsleep 1000 &\necho $!\n", script);
+	fclose(script);
+	assert_int_equal(chmod(name, 0700), 0);
+	setenv("PATH", searched, 1);
+	text = umbel_ask((const char *const[]){ "show", "hosts", NULL });
+	setenv("PATH", path, 1);
+	assert_non_null(text);
+	still = atoi(text);
+	assert_true(still > 1);
+	assert_int_equal(kill(still, SIGKILL), 0);
+	assert_int_equal(unlink(name), 0);
+	free(text);
+	free(searched);
+	free(name);
+	free(path);
+}
+
 static int no_command(char **argv)
 {
 	unsetenv("UMBEL_FABRIC");
@@ -265,6 +397,9 @@ int main(int argc, char **argv)
 		LAB_TEST(a_capture_that_fails_says_why),
 		LAB_TEST(signals_are_the_tests_own),
 		LAB_TEST(without_the_command_it_says_so),
+		LAB_TEST(threads_and_a_child_call_it),
+		LAB_TEST(without_descriptors_it_says_so),
+		LAB_TEST(it_waits_for_the_command_alone),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "--no-command"))

@@ -10,9 +10,9 @@ program=$1
 # where an installation has it, the linker looks by itself
 export LD_LIBRARY_PATH=${UMBEL%/bin/*}/lib
 
-expect 0 '*PASSED*11 test(s)*' "$program" 'two words' ''
+expect 0 '*PASSED*14 test(s)*' "$program" 'two words' ''
 # an empty name is none, as for the command
-UMBEL_FABRIC='' expect 0 '*PASSED*11 test(s)*' "$program" 'two words' ''
+UMBEL_FABRIC='' expect 0 '*PASSED*14 test(s)*' "$program" 'two words' ''
 expect 0 '*UD Send Only*UD Send Only*UD Send Only*' tshark -r "$TMPDIR/unit.pcapng"
 expect 0 '' "$program" --no-command
 expect 2 '' "$program" one

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,19 +93,35 @@ static void stream_read(struct stream *s)
 		close_end(&s->from);
 }
 
-/* Reads both up to their ends. */
-static void read_all(struct stream *out, struct stream *err)
+/* Reads up to the ends of both, @err may be NULL, or until the command has ended and all that it
+ * has printed was read: a child that another thread has forked meanwhile may hold their other ends
+ * for long. @pidfd: -1 if there is none. */
+static void read_all(struct stream *out, struct stream *err, int pidfd)
 {
-	while (out->from >= 0 || err->from >= 0) {
-		struct pollfd fds[2] = { { out->from, POLLIN, 0 }, { err->from, POLLIN, 0 } };
+	static struct stream none = { .from = -1, .to = -1 };
 
-		if (poll(fds, 2, -1) < 0)
+	err = err ? err : &none;
+	while (out->from >= 0 || err->from >= 0) {
+		struct pollfd fds[3] = { { out->from, POLLIN, 0 },
+			                 { err->from, POLLIN, 0 },
+			                 { pidfd, POLLIN, 0 } };
+
+		if (poll(fds, 3, -1) < 0)
 			continue;
 		if (fds[0].revents)
 			stream_read(out);
 		if (fds[1].revents)
 			stream_read(err);
+		if (fds[2].revents && !fds[0].revents && !fds[1].revents)
+			break;
 	}
+	close_end(&out->from);
+	close_end(&err->from);
+}
+
+static int pidfd_of(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
 /* The arguments behind the command's name; to be freed. */
@@ -170,7 +187,7 @@ static int wait_for(pid_t pid)
 static int run(const char *const *arguments, struct stream *out, struct stream *err)
 {
 	pid_t pid;
-	int ret = start(arguments, out, err, &pid);
+	int ret = start(arguments, out, err, &pid), pidfd;
 
 	if (ret) {
 		umbel_set_reason("cannot run umbel: %s", strerror(ret));
@@ -178,7 +195,9 @@ static int run(const char *const *arguments, struct stream *out, struct stream *
 	}
 	close_end(&out->to);
 	close_end(&err->to);
-	read_all(out, err);
+	pidfd = pidfd_of(pid);
+	read_all(out, err, pidfd);
+	close_end(&pidfd);
 	ret = wait_for(pid);
 	if (ret < 0) {
 		ret = errno;
@@ -259,11 +278,11 @@ static bool read_sign(struct stream *s, const char *sign)
 /* Frees it. What it has printed; NULL with errno and a reason. */
 static char *finish(struct umbel_running *r, bool wanted)
 {
-	int status, error;
+	int status, error, pidfd = pidfd_of(r->pid);
 	char *text;
 
-	while (r->printed.from >= 0)
-		stream_read(&r->printed);
+	read_all(&r->printed, NULL, pidfd);
+	close_end(&pidfd);
 	status = wait_for(r->pid);
 	error = status < 0 ? errno : status || !wanted ? EPROTO : 0;
 	text = stream_close(&r->printed);
