@@ -323,6 +323,8 @@ struct control_modify_qp {
 	uint8_t state;   /* enum ibv_qp_state */
 	uint8_t min_rnr_timer, max_dest_rd_atomic;
 	uint8_t counts_remote; /* SHM_QP_COUNTS_REMOTE */
+	uint16_t dlid;         /* of its path; for those who ask why nothing arrives */
+	uint16_t reserved;
 	struct control_target target;
 };
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Does wrong what its first argument names, between a queue pair of h1 and one of h3; says "ready"
- * and both numbers, and stays until it is killed, so that `umbel show qps` and `umbel explain` can
- * be asked. On no host: it sees the HCAs of all.
+ * and both numbers, then how what it has sent completes, and stays until it is killed, so that
+ * `umbel show qps` and `umbel explain` can be asked. On no host: it sees the HCAs of all.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
@@ -26,13 +28,19 @@ struct end {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
+	struct ibv_srq *srq; /* of the queue pairs that are made; NULL: none */
 	uint16_t lid;
 	char memory[2 * ROOM];
 };
 
 static struct end from, to;
-static uint8_t timeout = 22; /* of RC: minutes */
-static bool in_init;         /* the receiver of datagrams stays there */
+static uint8_t timeout = 22;      /* of RC: minutes */
+static uint8_t rnr_retry = 7;     /* for a receive it waits without an end */
+static uint16_t other_lid;        /* to which @from is connected instead; 0: none */
+static uint32_t first_psn;        /* that @from sends; the other one expects 0 */
+static uint16_t pkey_index;       /* of @to */
+static enum ibv_wc_status failed; /* that was polled already */
+static bool in_init;              /* the receiver of datagrams stays there */
 
 static void fail(const char *what)
 {
@@ -54,18 +62,35 @@ static void open_end(struct end *e, struct ibv_device *device)
 	e->lid = port.lid;
 }
 
+/* In a child. */
+static void reopen(struct end *e, int device)
+{
+	struct ibv_device **list;
+	int n;
+
+	MUST(list = ibv_get_device_list(&n));
+	MUST(device < n);
+	open_end(e, list[device]);
+	ibv_free_device_list(list);
+}
+
 static void make(struct end *e, enum ibv_qp_type type)
 {
-	struct ibv_qp_init_attr init = {
-		.send_cq = e->cq, .recv_cq = e->cq, .qp_type = type, .cap = { 8, 8, 1, 1, 0 }
-	};
+	struct ibv_qp_init_attr init = { .send_cq = e->cq,
+		                         .recv_cq = e->cq,
+		                         .srq = e->srq,
+		                         .qp_type = type,
+		                         .cap = { 8, 8, 1, 1, 0 } };
 
 	MUST(e->qp = ibv_create_qp(e->pd, &init));
 }
 
 static void to_init(struct end *e)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
+		                 .port_num = 1,
+		                 .pkey_index = e == &to ? pkey_index : 0,
+		                 .qkey = QKEY };
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
 	mask |= e->qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
@@ -156,15 +181,19 @@ static void connect_to(struct end *e, const struct end *peer, uint32_t number)
 		                 .min_rnr_timer = 1,
 		                 .ah_attr = { .dlid = peer->lid, .port_num = 1 } };
 
+	if (e == &from && other_lid)
+		a.ah_attr.dlid = other_lid;
+
 	to_init(e);
 	MUST(!ibv_modify_qp(e->qp, &a,
 	                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 	                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 	                            IBV_QP_MIN_RNR_TIMER));
-	/* for a receive it waits without an end */
-	a = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = timeout, .retry_cnt = 7, .rnr_retry = 7
-	};
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
+		                  .sq_psn = e == &from ? first_psn : 0,
+		                  .timeout = timeout,
+		                  .retry_cnt = 7,
+		                  .rnr_retry = rnr_retry };
 	MUST(!ibv_modify_qp(e->qp, &a,
 	                    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 	                            IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
@@ -271,6 +300,160 @@ static void rc_error(void)
 	send_one();
 }
 
+/* ---- RC that gives up: after eight times 8 us, or without waiting for a receive ---- */
+
+static void gives_up(void)
+{
+	timeout = 1;
+	rnr_retry = 1;
+}
+
+static void exc_other_type(void)
+{
+	gives_up();
+	make(&from, IBV_QPT_RC);
+	make(&to, IBV_QPT_UD);
+	connect_to(&from, &to, to.qp->qp_num);
+	to_rts(&to);
+	send_one();
+}
+
+static void exc_reset(void)
+{
+	gives_up();
+	make_both();
+	connect_to(&from, &to, to.qp->qp_num);
+	send_one();
+}
+
+static void exc_init(void)
+{
+	gives_up();
+	rc_init();
+}
+
+static void exc_error(void)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
+
+	gives_up();
+	connect_both();
+	MUST(!ibv_modify_qp(to.qp, &a, IBV_QP_STATE));
+	send_one();
+}
+
+static void exc_other_peer(void)
+{
+	gives_up();
+	rc_other();
+}
+
+static void exc_no_such_qp(void)
+{
+	gives_up();
+	make_both();
+	connect_to(&from, &to, to.qp->qp_num + 77);
+	connect_to(&to, &from, from.qp->qp_num);
+	send_one();
+}
+
+/* All that is right in the program: what gets lost is lost by something else. */
+static void exc_good(void)
+{
+	gives_up();
+	connect_both();
+	receive(&to, 4);
+	send_one();
+}
+
+static void exc_no_such_lid(void)
+{
+	other_lid = 0x77;
+	exc_good();
+}
+
+static void exc_lid_of_other_host(void)
+{
+	other_lid = (uint16_t)(to.lid - 1);
+	exc_good();
+}
+
+static void exc_psn(void)
+{
+	first_psn = 1000;
+	exc_good();
+}
+
+static void exc_pkey(void)
+{
+	pkey_index = 1;
+	exc_good();
+}
+
+static void rnr_no_receive(void)
+{
+	gives_up();
+	connect_both();
+	send_one();
+}
+
+static void rnr_unpolled(void)
+{
+	gives_up();
+	rc_unpolled();
+}
+
+static void rnr_srq_empty(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8, .max_sge = 1 } };
+
+	MUST(to.srq = ibv_create_srq(to.pd, &init));
+	rnr_no_receive();
+}
+
+/* The receive is posted a moment later than rnr_retry waits for. */
+static void rnr_late(void)
+{
+	struct ibv_wc wc;
+
+	rnr_no_receive();
+	while (!ibv_poll_cq(from.cq, 1, &wc))
+		usleep(1000);
+	MUST(wc.status == IBV_WC_RNR_RETRY_EXC_ERR);
+	receive(&to, 4);
+	failed = wc.status;
+}
+
+/* The other end is a child's, which is killed. */
+static void exc_killed(void)
+{
+	int numbers[2], there[2];
+	uint32_t number;
+	pid_t child;
+
+	gives_up();
+	MUST(!pipe(numbers) && !pipe(there));
+	make(&from, IBV_QPT_RC);
+	child = fork();
+	MUST(child >= 0);
+	if (!child) {
+		reopen(&to, 2);
+		make(&to, IBV_QPT_RC);
+		connect_to(&to, &from, from.qp->qp_num);
+		receive(&to, 4);
+		number = to.qp->qp_num;
+		MUST(write(numbers[1], &number, sizeof(number)) == sizeof(number));
+		for (;;)
+			pause();
+	}
+	MUST(read(numbers[0], &number, sizeof(number)) == sizeof(number));
+	connect_to(&from, &to, number);
+	kill(child, SIGKILL);
+	MUST(waitpid(child, NULL, 0) == child);
+	to.qp = from.qp; /* it has no number that is still one's */
+	send_one();
+}
+
 /* As many as the second argument says, of UD. */
 static void many(unsigned n)
 {
@@ -285,11 +468,37 @@ static const struct {
 	const char *name;
 	void (*make)(void);
 } causes[] = {
-	{ "ud", ud },           { "ud_qkey", ud_qkey },         { "ud_no_receive", ud_no_receive },
-	{ "ud_init", ud_init }, { "ud_unpolled", ud_unpolled }, { "ud_mtu", ud_mtu },
-	{ "rc", rc },           { "rc_packets", rc_packets },   { "rc_no_receive", rc_no_receive },
-	{ "rc_dead", rc_dead }, { "rc_gave_up", rc_gave_up },   { "rc_unpolled", rc_unpolled },
-	{ "rc_init", rc_init }, { "rc_other", rc_other },       { "rc_error", rc_error },
+	{ "ud", ud },
+	{ "ud_qkey", ud_qkey },
+	{ "ud_no_receive", ud_no_receive },
+	{ "ud_init", ud_init },
+	{ "ud_unpolled", ud_unpolled },
+	{ "ud_mtu", ud_mtu },
+	{ "rc", rc },
+	{ "rc_packets", rc_packets },
+	{ "rc_no_receive", rc_no_receive },
+	{ "rc_dead", rc_dead },
+	{ "rc_gave_up", rc_gave_up },
+	{ "rc_unpolled", rc_unpolled },
+	{ "rc_init", rc_init },
+	{ "rc_other", rc_other },
+	{ "rc_error", rc_error },
+	{ "exc_other_type", exc_other_type },
+	{ "exc_reset", exc_reset },
+	{ "exc_init", exc_init },
+	{ "exc_error", exc_error },
+	{ "exc_other_peer", exc_other_peer },
+	{ "exc_no_such_qp", exc_no_such_qp },
+	{ "exc_good", exc_good },
+	{ "exc_no_such_lid", exc_no_such_lid },
+	{ "exc_lid_of_other_host", exc_lid_of_other_host },
+	{ "exc_psn", exc_psn },
+	{ "exc_pkey", exc_pkey },
+	{ "exc_killed", exc_killed },
+	{ "rnr_no_receive", rnr_no_receive },
+	{ "rnr_unpolled", rnr_unpolled },
+	{ "rnr_srq_empty", rnr_srq_empty },
+	{ "rnr_late", rnr_late },
 };
 
 static bool find(const char *name)
@@ -320,7 +529,11 @@ int main(int argc, char **argv)
 		return 2;
 	printf("ready 0x%06x 0x%06x\n", from.qp->qp_num, to.qp->qp_num);
 	fflush(stdout);
-	for (;; usleep(1000)) /* polling, it tries again what waits */
+	if (failed != IBV_WC_SUCCESS)
+		printf("completed %d\n", failed);
+	for (;; usleep(1000)) { /* polling, it tries again what waits */
 		while (ibv_poll_cq(from.cq, 1, &wc) > 0)
-			;
+			printf("completed %d\n", wc.status);
+		fflush(stdout);
+	}
 }

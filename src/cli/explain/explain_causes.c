@@ -39,8 +39,20 @@ static void __attribute__((format(printf, 2, 3))) add(struct cli_case *c, const 
 	va_end(args);
 }
 
-/* Adds what was found about any of @about, which ends with NULL: what holds, or what does not. How
- * much that is. */
+/* Whether something about any of @about, which ends with NULL, does not hold. */
+static bool is_found_wrong(const struct cli_case *c, const char *const *about)
+{
+	for (size_t i = 0; i < cli_json_count(c->e->findings); i++) {
+		struct json_object *f = cli_json_at(c->e->findings, i);
+
+		for (const char *const *a = about; *a; a++)
+			if (is(f, "about", *a) && !is(f, "verdict", "ok"))
+				return true;
+	}
+	return false;
+}
+
+/* Adds what was found about any of @about: what holds, or what does not. How much that is. */
 static unsigned add_findings(struct cli_case *c, bool holds, const char *const *about)
 {
 	unsigned n = 0;
@@ -60,6 +72,12 @@ static unsigned add_findings(struct cli_case *c, bool holds, const char *const *
 static bool is_beyond(const struct cli_case *c)
 {
 	return has(c->qp, "peer_gid");
+}
+
+/* Whether it has failed. */
+static bool in_error(const struct cli_case *c)
+{
+	return is(c->qp, "state", "ERR") || is(c->qp, "state", "SQE");
 }
 
 /* ---- faults ---- */
@@ -101,6 +119,13 @@ static int status_by(const char *rule)
 	return -1;
 }
 
+/* Whether the rule has made a request complete with the status. */
+static bool has_made_it(const struct cli_case *c, struct json_object *fault)
+{
+	return cli_json_number(fault, "fired") &&
+	       status_by(cli_json_text(fault, "rule")) == (int)c->status;
+}
+
 enum cli_likely cli_cause_fault(struct cli_case *c)
 {
 	bool any = false;
@@ -108,8 +133,7 @@ enum cli_likely cli_cause_fault(struct cli_case *c)
 	for (size_t i = 0; i < cli_json_count(c->faults); i++) {
 		struct json_object *f = cli_json_at(c->faults, i);
 
-		if (!cli_json_number(f, "fired") ||
-		    status_by(cli_json_text(f, "rule")) != (int)c->status)
+		if (!has_made_it(c, f))
 			continue;
 		any = true;
 		add(c, "fault %s, '%s', has fired %s times", cli_json_text(f, "number"),
@@ -172,6 +196,11 @@ enum cli_likely cli_cause_mismatch(struct cli_case *c)
 	}
 	if (!c->peer)
 		return CLI_POSSIBLE;
+	if (!is(c->peer, "type", cli_json_text(c->qp, "type"))) {
+		add(c, "%s is of type %s, not %s", cli_explain_name_qp(c->peer),
+		    cli_json_text(c->peer, "type"), cli_json_text(c->qp, "type"));
+		return CLI_LIKELY;
+	}
 	if (cli_explain_receives(c->peer) && !is(c->peer, "peer", cli_json_text(c->qp, "qpn"))) {
 		add(c, "%s is connected to QP %s, not to %s", cli_explain_name_qp(c->peer),
 		    cli_json_text(c->peer, "peer"), cli_json_text(c->qp, "qpn"));
@@ -182,7 +211,7 @@ enum cli_likely cli_cause_mismatch(struct cli_case *c)
 
 enum cli_likely cli_cause_no_way(struct cli_case *c)
 {
-	static const char *const about[] = { "link", "route", "pkey", "mtu", "host", NULL };
+	static const char *const about[] = { "link", "path", "route", "pkey", "mtu", "host", NULL };
 	static const char *const route[] = { "route", NULL };
 	bool leads;
 
@@ -196,6 +225,7 @@ enum cli_likely cli_cause_no_way(struct cli_case *c)
 enum cli_likely cli_cause_lossy(struct cli_case *c)
 {
 	static const char *const about[] = { "retries", "packets", NULL };
+	static const char *const psn[] = { "psn", NULL };
 	bool lossy = add_findings(c, false, about), faults = add_losing_faults(c);
 	long timeout = cli_json_number(c->qp, "timeout");
 
@@ -203,7 +233,8 @@ enum cli_likely cli_cause_lossy(struct cli_case *c)
 		add(c, "%s has timeout %ld (%.6g ms) and retry_cnt %s", cli_explain_name_qp(c->qp),
 		    timeout, 0.004096 * (double)(1ull << timeout),
 		    cli_json_text(c->qp, "retry_cnt"));
-	return lossy || faults ? CLI_LIKELY : CLI_POSSIBLE;
+	/* what comes with a wrong PSN is not acknowledged either */
+	return (lossy && !is_found_wrong(c, psn)) || faults ? CLI_LIKELY : CLI_POSSIBLE;
 }
 
 /* ---- no receive is posted ---- */
@@ -233,12 +264,21 @@ enum cli_likely cli_cause_not_polled(struct cli_case *c)
 	return CLI_LIKELY;
 }
 
+/* Who has failed and would find receives now came too early, unless a rule has refused it. */
 enum cli_likely cli_cause_rnr_settings(struct cli_case *c)
 {
-	if (!has(c->qp, "rnr_retry"))
-		return CLI_POSSIBLE;
-	add(c, "%s has rnr_retry %s", cli_explain_name_qp(c->qp),
-	    cli_json_text(c->qp, "rnr_retry"));
+	bool refused = false;
+
+	if (has(c->qp, "rnr_retry"))
+		add(c, "%s has rnr_retry %s", cli_explain_name_qp(c->qp),
+		    cli_json_text(c->qp, "rnr_retry"));
+	for (size_t i = 0; i < cli_json_count(c->faults); i++)
+		refused |= has_made_it(c, cli_json_at(c->faults, i));
+	if (!refused && in_error(c) && cli_json_number(c->peer, "receives")) {
+		add(c, "%s has %ld receives posted now", cli_explain_name_qp(c->peer),
+		    cli_json_number(c->peer, "receives"));
+		return CLI_LIKELY;
+	}
 	return cli_json_number(c->qp, "rnr_retry") == RNR_FOR_EVER ? CLI_NOT_NOW : CLI_POSSIBLE;
 }
 
@@ -283,11 +323,6 @@ enum cli_likely cli_cause_many_reads(struct cli_case *c)
 }
 
 /* ---- flushed ---- */
-
-static bool in_error(const struct cli_case *c)
-{
-	return is(c->qp, "state", "ERR") || is(c->qp, "state", "SQE");
-}
 
 /* Its state is all that is left of a failure that the program has polled. */
 enum cli_likely cli_cause_earlier(struct cli_case *c)

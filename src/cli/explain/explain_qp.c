@@ -144,17 +144,17 @@ static bool check_peer(struct cli_explain *e, struct json_object *qp, struct jso
 		                cli_json_text(peer, "state"));
 		return false;
 	}
+	if (!is(peer, "type", cli_json_text(qp, "type"))) {
+		cli_explain_say(e, CLI_FAILS, "peer", "both have to be of one type",
+		                "the peer, %s, is of type %s, not %s", cli_explain_name_qp(peer),
+		                cli_json_text(peer, "type"), cli_json_text(qp, "type"));
+		return false;
+	}
 	if (!is(peer, "peer", cli_json_text(qp, "qpn"))) {
 		cli_explain_say(e, CLI_FAILS, "peer", "exchange dest_qp_num anew",
 		                "the peer, %s, is connected to QP %s, not to %s",
 		                cli_explain_name_qp(peer), cli_json_text(peer, "peer"),
 		                cli_json_text(qp, "qpn"));
-		return false;
-	}
-	if (!is(peer, "type", cli_json_text(qp, "type")) && is(qp, "type", "RC")) {
-		cli_explain_say(e, CLI_FAILS, "peer", "both have to be of one type",
-		                "the peer, %s, is of type %s", cli_explain_name_qp(peer),
-		                cli_json_text(peer, "type"));
 		return false;
 	}
 	cli_explain_say(e, CLI_HOLDS, "peer", NULL, "the peer, %s, is in %s and names %s",
@@ -182,6 +182,7 @@ static void check_packets(struct cli_explain *e, struct json_object *qp, struct 
 	long next = cli_json_number(qp, "next_psn"), acked = cli_json_number(qp, "acked_psn");
 	long expected = cli_json_number(peer, "expected_psn");
 	long used = cli_json_number(qp, "retries"), rnr = cli_json_number(qp, "rnr_retries");
+	long most = cli_json_number(qp, "retry_cnt");
 
 	if (!has(qp, "next_psn"))
 		return;
@@ -200,8 +201,8 @@ static void check_packets(struct cli_explain *e, struct json_object *qp, struct 
 		cli_explain_say(e, CLI_FAILS, "retries",
 		                "do packets or acknowledgements get lost? umbel fault show, "
 		                "umbel show drops",
-		                "nothing comes back: %ld of %s retries are used up", used,
-		                cli_json_text(qp, "retry_cnt"));
+		                "nothing comes back: %ld of %ld retries are used up",
+		                used < most ? used : most, most);
 	if (rnr)
 		cli_explain_say(e, CLI_FAILS, "retries", "the peer has to post receives",
 		                "the peer was not ready: %ld of %s RNR retries are used up", rnr,
@@ -276,6 +277,20 @@ static void check_mtu(struct cli_explain *e, struct json_object *qp, long mtu)
 		                mtu);
 }
 
+/* Whether it sends to a LID of the peer's port. A path of one that is not connected is unknown. */
+static bool check_lid(struct cli_explain *e, struct json_object *qp, const struct cli_end *to)
+{
+	long dlid = cli_json_number(qp, "dlid"), lid = cli_json_number(to->link, "lid");
+
+	if (!dlid || !lid ||
+	    dlid >> cli_json_number(to->keys, "lmc") == lid >> cli_json_number(to->keys, "lmc"))
+		return true;
+	cli_explain_say(e, CLI_FAILS, "path", "exchange LIDs anew, or ask for a path record",
+	                "%s sends to LID %ld, port %ld of %s has LID %ld", cli_explain_name_qp(qp),
+	                dlid, to->port, to->host, lid);
+	return false;
+}
+
 /* The ways there and back. False: there is none. */
 static bool check_ways(struct cli_explain *e, struct json_object *qp, struct json_object *peer)
 {
@@ -291,7 +306,8 @@ static bool check_ways(struct cli_explain *e, struct json_object *qp, struct jso
 	if (!cli_explain_end(e, text[0], &from) || !cli_explain_end(e, text[1], &to))
 		return false;
 	up = cli_explain_link(e, &from);
-	if (!cli_explain_link(e, &to) || !up)
+	if (!cli_explain_link(e, &to) || !up || !check_lid(e, qp, &to) ||
+	    !check_lid(e, peer, &from))
 		return false;
 	there = cli_explain_route(e, &from, &to);
 	back = cli_explain_route(e, &to, &from);

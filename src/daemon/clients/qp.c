@@ -669,6 +669,7 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	s->state = m->state;
 	qp->target = m->target;
 	s->connection.dest_qpn = m->dest_qpn;
+	s->connection.dlid = m->dlid;
 	s->connection.access = m->access;
 	s->connection.min_rnr_timer = m->min_rnr_timer;
 	s->connection.max_dest_rd_atomic = m->max_dest_rd_atomic;

@@ -124,7 +124,11 @@ const struct shm_wire *show_wire_of(const struct daemon_show *s, const struct sh
 	if (r->ports[q->port].link_layer != IBV_LINK_LAYER_ETHERNET &&
 	    (load(&r->connections[index].chosen) & 0xFF) != SHM_BY_DETOUR)
 		return NULL;
-	return load(&r->wires[index].open) % SHM_WIRE_OPENED ? &r->wires[index] : NULL;
+	/* a queue pair that has failed keeps its PSNs until it is reset */
+	if (load(&r->wires[index].open) % SHM_WIRE_OPENED ||
+	    (load(&r->connections[index].chosen) & 0xFF) == SHM_BY_DETOUR)
+		return &r->wires[index];
+	return NULL;
 }
 
 static void add_connection(const struct daemon_show *s, struct show_json *o, const struct shm_qp *q)
@@ -143,6 +147,9 @@ static void add_connection(const struct daemon_show *s, struct show_json *o, con
 		show_add_text(o, "peer", "0x%06x", q->connection.dest_qpn);
 	if (peer && peer->hca)
 		show_add_text(o, "peer_host", "%s", r->hcas[peer->hca->hca].host);
+	if (q->connection.dest_qpn && q->connection.dlid &&
+	    r->ports[q->port].link_layer != IBV_LINK_LAYER_ETHERNET)
+		show_add_u64(o, "dlid", q->connection.dlid);
 	add_requests(o, q, &r->connections[SHM_QP_INDEX(q->qpn)]);
 	if (w)
 		add_packets(o, w);

@@ -62,6 +62,7 @@ int hca_qp_publish(struct hca_qp *qp)
 		.min_rnr_timer = qp->connection.min_rnr_timer,
 		.max_dest_rd_atomic = qp->connection.max_dest_rd_atomic,
 		.counts_remote = qp->counts_remote,
+		.dlid = qp->connection.path.dlid,
 	};
 
 	int ret;
