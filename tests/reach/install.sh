@@ -23,7 +23,8 @@ expected='./include/umbel.h
 ./lib/umbel/librdmacm.so.1
 ./lib/umbel/libumbel-sockets.so
 ./lib/umbel/libumbel-sysfs.so
-./share/bash-completion/completions/umbel'
+./share/bash-completion/completions/umbel
+./share/umbel/show.schema.json'
 [ "$installed" = "$expected" ] || complain "installed are: $installed"
 for file in "$prefix"/bin/* "$prefix"/lib/libumbel.so.0 "$prefix"/lib/umbel/*; do
 	readelf -d "$file" | grep -E 'R(UN)?PATH.*'"$1" && complain "${file##*/} looks into $1"
