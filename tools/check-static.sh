@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The checks of the sources: style, the order of the folders in src/, lengths, headers that stand alone,
-# white space, licences, models whose functions have changed, cppcheck. Called by .ci/run. Each
+# white space, licences, commit messages, models whose functions have changed, cppcheck. Called by .ci/run. Each
 # check prints what it finds, and all are made, whatever the others found.
 
 set -u -o pipefail
@@ -25,17 +25,23 @@ sources()
 	find src tests bench examples -name '*.[ch]' -print | sort
 }
 
+headers()
+{
+	find src -name '*.h' -print | sort
+}
+
+# each LIST COMMAND: the command in bash for each file of the list, $1, as many at a time as there are processors.
+each()
+{
+	"$1" | xargs -d '\n' -n 1 -P "$(nproc)" bash -c "$2" each
+}
+
 check_format()
 {
-	local file status=0
-
-	while read -r file; do
-		clang-format --dry-run -Werror "$file" 2>/dev/null || {
-			echo "$file: not in our style; clang-format -i $file"
-			status=1
-		}
-	done < <(sources)
-	return $status
+	each sources 'clang-format --dry-run -Werror "$1" 2> /dev/null || {
+		echo "$1: not in our style; clang-format -i $1"
+		exit 1
+	}'
 }
 
 check_cppcheck()
@@ -54,13 +60,8 @@ check_cppcheck()
 
 check_headers()
 {
-	local header status=0
-
-	while read -r header; do
-		gcc -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -I src -x c - \
-			<<< "#include \"${header#src/}\"" || status=1
-	done < <(find src -name '*.h' | sort)
-	return $status
+	each headers 'gcc -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -I src -x c - \
+		<<< "#include \"${1#src/}\""'
 }
 
 check_white_space()
@@ -118,6 +119,7 @@ check "that headers stand alone" check_headers
 check "for white space at the end of lines" check_white_space
 check "for licence lines" check_spdx
 check "for licence texts" check_licence_texts
+check "the messages of commits" tools/check-commits.sh
 check "that models follow their functions" tools/check-models.py
 check "with cppcheck" check_cppcheck
 
