@@ -67,7 +67,7 @@ int cm_serve(struct cm_call *call)
 		return -EOPNOTSUPP;
 	ret = port_of(call->cm, request->qp_num, &port);
 	if (!ret && !id->serves) {
-		id->serves = true; /* others may do so beside it, if all allow that */
+		id->serves = true; /* other identifiers may listen there, too, if all allow it */
 		ret = cm_connect_start_listening(id, 0);
 		id->serves = !ret;
 	}

@@ -117,7 +117,7 @@ int shutdown(int fd, int how)
 
 /* ---- names ---- */
 
-/* What is noted: of one that listens, which another process may do by now, and of one that is
+/* The name that was noted: of a socket that listens, perhaps in another process by now, or that is
  * relayed. */
 static int put_name(const struct sockaddr_storage *name, socklen_t n, struct sockaddr *addr,
                     socklen_t *bytes)
