@@ -326,7 +326,7 @@ static bool may_create(const struct daemon_call *call, const struct daemon_cq *c
 {
 	const struct control_qp_shape shape = control_qp_shape(req);
 
-	return cq && cq->hca == call->about &&
+	return cq && cq->hca == own_hca(call, req->hca_handle) &&
 	       (req->ready_bit < SHM_CQ_READY_BITS || req->ready_bit == SHM_NO_READY_BIT) &&
 	       is_possible(call, &shape) && may_connect(call, req);
 }
@@ -872,7 +872,8 @@ static const struct daemon_request requests[] = {
 	ABOUT(DESTROY_CQ, control_handle, handle, own_cq, destroy_cq),
 	ROW(MODERATE_CQ, sizeof(struct control_moderate_cq), moderate_cq),
 	ABOUT(COUNT_ARRIVALS, control_handle, handle, own_cq, count_arrivals),
-	ABOUT(CREATE_QP, control_create_qp, hca_handle, own_hca, create_qp),
+	/* about no HCA: what lies reserved is used up even if it is another one's */
+	ROW(CREATE_QP, sizeof(struct control_create_qp), create_qp),
 	ROW(RESERVE_QPS, sizeof(struct control_reserve_qps), reserve_qps),
 	ABOUT(MODIFY_QP, control_modify_qp, qpn, used_qp, modify_qp),
 	ABOUT(DESTROY_QP, control_handle, handle, used_qp, destroy_qp),
