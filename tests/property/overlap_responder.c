@@ -5,11 +5,12 @@
 #include "overlap.h"
 
 #include <fcntl.h>
-#include <pthread.h>
+#include <linux/aio_abi.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct {
@@ -127,24 +128,14 @@ static void make(void)
 	lab_undo(undo_memory, &r);
 }
 
-static void *wait_for(void *mutex)
-{
-	pthread_mutex_lock(mutex);
-	pthread_mutex_unlock(mutex);
-	return NULL;
-}
-
-/* What is registered while a process has two threads stays where it is. */
+/* What is registered while the kernel could be writing to memory by AIO stays where it is. */
 static void make_far(void)
 {
-	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-	pthread_t thread;
+	aio_context_t aio = 0;
 
-	pthread_mutex_lock(&mutex);
-	assert_int_equal(pthread_create(&thread, NULL, wait_for, &mutex), 0);
+	assert_int_equal(syscall(SYS_io_setup, 1, &aio), 0);
 	make();
-	pthread_mutex_unlock(&mutex);
-	pthread_join(thread, NULL);
+	assert_int_equal(syscall(SYS_io_destroy, aio), 0);
 }
 
 static void open_all(struct command *c)

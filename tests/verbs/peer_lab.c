@@ -8,8 +8,8 @@
 
 #include <inttypes.h>
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,23 +152,13 @@ static void make_qp(struct lab_peer_objects *p, const struct lab_peer_options *o
 	lab_undo(undo_qp, p->qp);
 }
 
-static void *wait_for(void *mutex)
+void lab_without_moving(void (*call)(void *), void *arg)
 {
-	pthread_mutex_lock(mutex);
-	pthread_mutex_unlock(mutex);
-	return NULL;
-}
+	aio_context_t aio = 0;
 
-void lab_with_two_threads(void (*call)(void *), void *arg)
-{
-	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-	pthread_t thread;
-
-	pthread_mutex_lock(&mutex);
-	assert_int_equal(pthread_create(&thread, NULL, wait_for, &mutex), 0);
+	assert_int_equal(syscall(SYS_io_setup, 1, &aio), 0);
 	call(arg);
-	pthread_mutex_unlock(&mutex);
-	pthread_join(thread, NULL);
+	assert_int_equal(syscall(SYS_io_destroy, aio), 0);
 }
 
 struct making {
@@ -213,7 +204,7 @@ static struct lab_peer_objects *make(struct command *c)
 	p->recv_cq = o->shares_cqs ? o->neighbour->here->recv_cq
 	                           : lab_cq(p->context, o->cqe, p->channel);
 	if (o->far) /* regions are published by the first queue pair at the latest */
-		lab_with_two_threads(make_mr_and_qp, &making);
+		lab_without_moving(make_mr_and_qp, &making);
 	else
 		make_mr_and_qp(&making);
 	c->address = (struct lab_peer_address){ .qpn = p->qp->qp_num,

@@ -176,8 +176,9 @@ void lab_peer_fill(struct lab_peer *p, uint64_t at, size_t bytes, unsigned seed)
 void lab_peer_expect(struct lab_peer *p, uint64_t at, size_t bytes, unsigned seed);
 uint8_t lab_pattern(unsigned seed, size_t i);
 
-/* Calls it while the process has two threads: memory that it registers stays where it is. */
-void lab_with_two_threads(void (*call)(void *), void *arg);
+/* Calls it while the kernel could be writing to memory by AIO: what it registers stays where it is,
+ * and is reached by system calls. */
+void lab_without_moving(void (*call)(void *), void *arg);
 
 /* ---- the rest ---- */
 

@@ -436,20 +436,9 @@ static void fork_and_return(int signal)
 		bad = 1;
 }
 
-/* Beside another thread, so that nothing is adopted yet. */
-static void begin_without_adopting(struct lab_peer *p[2])
+static void begin_peers(void *p)
 {
-	struct stat s;
-	pthread_t t;
-
-	sem_init(&may_end, 0, 0);
-	assert_int_equal(pthread_create(&t, NULL, wait_to_end, NULL), 0);
 	lab_adopted_begin(p);
-	sem_post(&may_end);
-	pthread_join(t, NULL);
-	do /* the kernel may not have done with it */
-		assert_int_equal(stat("/proc/self/task", &s), 0);
-	while (s.st_nlink > 3);
 }
 
 static void who_is_forked_in_the_middle_of_adopting_has_memory_of_its_own(void **state)
@@ -462,7 +451,7 @@ static void who_is_forked_in_the_middle_of_adopting_has_memory_of_its_own(void *
 #ifdef __SANITIZE_THREAD__
 	return; /* it has signals wait */
 #endif
-	begin_without_adopting(p);
+	lab_without_moving(begin_peers, p); /* nothing is adopted yet */
 	signal(SIGALRM, fork_and_return);
 	adopting_is_interrupted = true;
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);

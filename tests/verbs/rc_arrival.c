@@ -219,7 +219,7 @@ static struct region region_for(struct lab_peer *p, uint32_t bytes, char *at)
 	assert_true(r.at != MAP_FAILED);
 	r.pd = p->here->pd;
 	if (options.far)
-		lab_with_two_threads(register_it, &r);
+		lab_without_moving(register_it, &r);
 	else
 		register_it(&r);
 	sge.lkey = r.mr->lkey;
