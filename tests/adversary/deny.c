@@ -21,6 +21,8 @@ static const struct {
 } calls[] = {
 	{ "pidfd_open", SYS_pidfd_open },
 	{ "memfd_create", SYS_memfd_create },
+	{ "userfaultfd", SYS_userfaultfd },
+	{ "ioctl", SYS_ioctl },
 	{ "process_vm_readv", SYS_process_vm_readv },
 	{ "process_vm_writev", SYS_process_vm_writev },
 	{ "eventfd2", SYS_eventfd2 },

@@ -16,6 +16,11 @@ for denied in memfd_create 'memfd_create process_vm_readv process_vm_writev'; do
 	done
 done
 
+# Beside other threads: with the right to hold what these write, by one way or the other, and without it.
+program=$programs/verbs.rc_adopted_threads
+expect 0 '*PASSED*' umbel run --hosts 4 -- "$deny" EPERM userfaultfd -- "$program"
+expect 0 '*PASSED*' umbel run --hosts 4 -- "$deny" EPERM userfaultfd ioctl -- "$program"
+
 # In another PID namespace. What is read and written is compared.
 umbel up --hosts 2 > /dev/null
 serve_cm apart h1 unshare --user --map-root-user --pid --fork rping -s -a 10.0.0.1 -C 20 -V

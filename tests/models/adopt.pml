@@ -18,20 +18,23 @@
  *
  * Mutants:
  *  1 nobody looks whether the descriptor is still that of the file
- *  2 memory moves into the file beside another thread
+ *  2 memory moves into the file beside another thread, whose writes nobody holds
  *  3 memory is given back beside another thread as if the process were alone
  *  4 a page that is pinned is adopted		5 a page that is pinned is given back
  *  6 nobody waits for the peer
  *  7 a signal is taken in the middle of adopting
  *  8 memory that could not be given back is not looked at again
  *  9 the memory is emptied in the file before it is the process's own
+ * 10 nobody looks for what is pinned behind the moment from which on writes are held
  *
  * Functions that it models (tools/check-models.py):
  *  src/hca/memory/adopt.c forget_what_is_closed a2548a2007c6
  *  src/hca/memory/adopt.c has_files c68c53321add
- *  src/hca/memory/adopt.c can_adopt 068c6968bb99
- *  src/hca/memory/adopt.c adopt 608e05a269a1
- *  src/hca/memory/adopt.c hca_adopt 61a84c31ca30
+ *  src/hca/memory/adopt.c can_adopt 2c44990c1120
+ *  src/hca/memory/adopt.c adopt 20cef1f0ff56
+ *  src/hca/memory/adopt.c move_held f3910f86b680
+ *  src/hca/memory/adopt.c move_range e428e8ec271f
+ *  src/hca/memory/adopt.c hca_adopt 19afd6bffafe
  *  src/hca/memory/adopt.c move_in b8cd544f030a
  *  src/hca/memory/adopt.c move_out 4871e7bcebc9
  *  src/hca/memory/adopt.c move_by_another 269a52e10fc8
@@ -83,6 +86,8 @@ byte last = 1;		/* what the page must hold */
 byte n_writes;
 bit at_work;		/* the peer copies */
 bit adopting;		/* between the first look and the end */
+bit held;		/* writes to the process's own page wait */
+bit regions;
 bit was_forked, was_closed, peer_dead, done;
 
 #define VIEW (kind == OWN -> own : file[place])
@@ -103,7 +108,7 @@ active proctype others()
 {
 end:
 	do
-	:: d_step { threads && MAY_WRITE ->
+	:: d_step { threads && MAY_WRITE && !(held && kind == OWN) ->
 		assert(VIEW == last);
 		n_writes++;
 		last = 1 + n_writes;
@@ -117,6 +122,8 @@ end:
 		:: else -> own = last
 		fi
 	   }
+	:: d_step { threads && adopting && kind == OWN && !pinned && !held && !regions ->
+		pinned = 1 }
 	:: d_step { has_fd && !was_closed && !adopting && !done -> /* alone, it is not in two places */
 		was_closed = 1;
 		has_fd = 0;
@@ -185,32 +192,35 @@ inline forget_what_is_closed()
 	}
 }
 
-/* Without other threads, signals, or what is pinned: hca_adopt(). */
+/* Without signals, or what is pinned: hca_adopt(), move_held(). */
 inline adopt(slot)
 {
 	adopting = 1;
 	if
-	:: !no_more && (!threads || MUTANT == 2) && (!pinned || MUTANT == 4) && kind == OWN ->
+	:: !no_more && (!pinned || MUTANT == 4) && kind == OWN ->
 		forget_what_is_closed();
 		if
 		:: no_more
 		:: !no_more && !known_fd -> has_fd = 1; known_fd = 1
 		:: !no_more && known_fd
 		fi;
+		held = (threads && MUTANT != 2);
 		if
 		:: no_more
-		:: !no_more ->
+		:: held && pinned && MUTANT != 10
+		:: !no_more && !(held && pinned && MUTANT != 10) ->
 			assert(!is_programs);
 			moved = own;
 			file[slot] = moved;
 			if
-			:: kind = SHARED; place = slot;
+			:: d_step { kind = SHARED; place = slot };
 				is_adopted = 1;
 				adopted_at = slot
 			:: file[slot] = 0	/* there is no memory */
 			fi;
 			moved = 0
-		fi
+		fi;
+		held = 0
 	:: else
 	fi;
 	adopting = 0
@@ -304,7 +314,6 @@ inline live()
 active proctype program()
 {
 	byte turn, slot, moved;
-	bit regions;
 
 	do
 	:: turn == TURNS -> break

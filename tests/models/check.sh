@@ -135,7 +135,7 @@ registration_death)
 	;;
 adopt)
 	proven adopt
-	fails "1 2 3 4 5 6 7 8 9" adopt
+	fails "1 2 3 4 5 6 7 8 9 10" adopt
 	;;
 adopt_fork)
 	proven adopt_fork

@@ -5,11 +5,16 @@
 #define _GNU_SOURCE
 #include "adopted_lab.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <linux/userfaultfd.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* How many of the pages from @at on are shared with peers by the file of adopted memory. */
 unsigned lab_adopted_pages(const void *at, unsigned pages)
@@ -36,6 +41,34 @@ unsigned lab_adopted_pages(const void *at, unsigned pages)
 void lab_adopted_expect(const void *at, unsigned pages, unsigned n)
 {
 	assert_int_equal(lab_adopted_pages(at, pages), n);
+}
+
+#ifndef USERFAULTFD_IOC_NEW
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
+#endif
+
+/* Whether the kernel lets this process hold writes, of the kernel, too. */
+static bool may_hold(void)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = 1 | 1 << 13 };
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC), device = -1;
+	bool may;
+
+	if (fd < 0) {
+		device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+		fd = device < 0 ? -1 : ioctl(device, USERFAULTFD_IOC_NEW, O_CLOEXEC);
+	}
+	may = fd >= 0 && !ioctl(fd, UFFDIO_API, &api);
+	if (fd >= 0)
+		close(fd);
+	if (device >= 0)
+		close(device);
+	return may;
+}
+
+void lab_adopted_beside_threads(const void *at, unsigned pages)
+{
+	lab_adopted_expect(at, pages, may_hold() ? pages : 0);
 }
 
 /* Private memory with a pattern. */

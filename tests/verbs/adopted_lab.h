@@ -21,6 +21,8 @@ char *lab_adopted_memory(void);
 /* How many of the pages from @at on are shared with peers by the file of adopted memory. */
 unsigned lab_adopted_pages(const void *at, unsigned pages);
 void lab_adopted_expect(const void *at, unsigned pages, unsigned n);
+/* All of them are; or none, if this process may not hold what other threads write meanwhile. */
+void lab_adopted_beside_threads(const void *at, unsigned pages);
 
 /* The bytes of @m from @from to before @to are those of a pattern that begins at @m. */
 void lab_adopted_holds(const char *m, unsigned from, unsigned to, unsigned seed);

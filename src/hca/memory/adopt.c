@@ -24,6 +24,7 @@
 #include "base/signals.h"
 #include "base/util.h"
 #include "hca/memory/adopt.h"
+#include "hca/process/hold.h"
 #include "hca/process/maps.h"
 #include "hca/process/mr_table.h"
 #include "hca/process/plain.h"
@@ -237,7 +238,7 @@ static bool read_file(uint64_t at, int fd, uint64_t offset, uint64_t bytes)
 	return true;
 }
 
-/* ---- moving: the caller's thread is alone, and takes no signal ---- */
+/* ---- moving: the caller's thread is alone, or others' writes are held; it takes no signal ---- */
 
 static bool map_file(uint64_t at, uint64_t offset, uint64_t bytes, int prot, int flags)
 {
@@ -576,43 +577,67 @@ static bool prepare(struct hca_process *p, const sigset_t *before)
 	return offer(p, before);
 }
 
-static bool can_adopt(struct hca_process *p, uint64_t from, uint64_t to, const sigset_t *before)
+/* *@is_alone: nobody has to be held meanwhile. */
+static bool can_adopt(struct hca_process *p, uint64_t from, uint64_t to, const sigset_t *before,
+                      bool *is_alone)
 {
+	*is_alone = hca_plain_alone();
 	return p->region.control->settings.adopt && !adopted.never &&
 	       p->mrs.ids.used <= MOST_REGIONS && to - from <= HCA_ADOPT_MOST && to < SLOT_BYTES &&
-	       hca_plain_alone() && may_write_files() && !hca_mr_overlaps(&p->mrs, from, to) &&
-	       !hca_plain_pinned() && hca_plain_range(from, to) && prepare(p, before);
+	       (*is_alone || hca_hold_is_possible()) && may_write_files() &&
+	       !hca_mr_overlaps(&p->mrs, from, to) && !hca_plain_pinned() &&
+	       hca_plain_range(from, to) && prepare(p, before);
 }
 
-/* Moves all in. Returns up to where: there may be no memory left. */
-static uint64_t move_range(unsigned slot, uint64_t from, uint64_t to)
+/* Moves all in. Returns up to where: there may be no memory left. @hold: -1, or writes go on as
+ * soon as what is written has moved. */
+static uint64_t move_range(unsigned slot, uint64_t from, uint64_t to, int hold)
 {
 	for (uint64_t n; from < to; from += n) {
 		n = to - from < PIECE ? to - from : PIECE;
 		if (!move_in(from, hca_adopt_offset(slot, from), n))
 			break;
+		if (hold >= 0)
+			hca_hold_replaced(hold, from, from + n);
 	}
 	return from;
 }
 
-/* With the lock held. */
-static bool adopt(unsigned slot, uint64_t from, uint64_t to)
+/*
+ * The same beside other threads. What they had asked the kernel to write, or to wait for, before
+ * their writes were held is looked for behind that: it would go on by pages, not by addresses.
+ */
+static uint64_t move_held(unsigned slot, uint64_t from, uint64_t to)
 {
+	int hold = hca_hold(from, to);
 	uint64_t at = from;
 
+	if (hold < 0)
+		return from;
+	if (!hca_plain_pinned() && !hca_plain_noticed(from, to))
+		at = move_range(slot, from, to, hold);
+	hca_hold_end(hold);
+	return at;
+}
+
+/* With the lock held. */
+static bool adopt(unsigned slot, uint64_t from, uint64_t to, bool is_alone)
+{
+	struct hca_vma moved = { .from = from,
+		                 .to = from,
+		                 .offset = hca_adopt_offset(slot, from),
+		                 .prot = PROT_READ | PROT_WRITE };
+
 	if (!adopted.forking)
-		at = move_range(slot, from, to);
-	if (at == to) {
+		moved.to = is_alone ? move_range(slot, from, to, -1) : move_held(slot, from, to);
+	if (moved.to == to) {
 		adopted.from[slot] = from;
 		adopted.to[slot] = to;
 		adopted.n++;
 		return true;
 	}
 	/* the pages that were moved become private memory again */
-	if (at > from && !move_out(&(struct hca_vma){ .from = from,
-	                                              .to = at,
-	                                              .offset = hca_adopt_offset(slot, from),
-	                                              .prot = PROT_READ | PROT_WRITE }))
+	if (moved.to > from && !(is_alone ? move_out : detach)(&moved))
 		base_log_warning(verbs, "registered memory stays in a file");
 	return false;
 }
@@ -623,11 +648,11 @@ bool hca_adopt(struct hca_process *p, unsigned slot, uint64_t from, uint64_t to)
 {
 	int cancel_state = base_cancel_off();
 	sigset_t before = block_signals();
-	bool done = can_adopt(p, from, to, &before);
+	bool is_alone, done = can_adopt(p, from, to, &before, &is_alone);
 
 	if (done) {
 		pthread_mutex_lock(&adopted.lock);
-		done = adopt(slot, from, to);
+		done = adopt(slot, from, to, is_alone);
 		pthread_mutex_unlock(&adopted.lock);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

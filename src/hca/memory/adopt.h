@@ -6,7 +6,10 @@
  *
  * No correct program may notice. So memory is adopted only if it is plain (plain.h), overlaps no
  * other region, and the setting adopt is 1; and it is given back as soon as its last region is
- * gone:
+ * gone.
+ *
+ * Beside other threads their writes are held while it moves (hold.h), where the kernel lets this
+ * process do so; else nothing is adopted there. It is given back in one of three ways:
  *
  * - The process is alone (one thread): private anonymous memory again, in the same place.
  * - It has other threads by now, which may be writing there: in one step, of which they notice

@@ -98,6 +98,79 @@ bool hca_plain_alone(void)
 	return !stat("/proc/self/task", &s) && s.st_nlink == 3 && children_are_apart();
 }
 
+/* ---- other threads ---- */
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+/* What a file of a thread says. False, with errno: it cannot be read, or says more. */
+static bool read_of(int tasks, const char *tid, const char *file, char text[static 1024])
+{
+	char name[32];
+	ssize_t n;
+	int fd;
+
+	snprintf(name, sizeof(name), "%.16s/%s", tid, file);
+	fd = openat(tasks, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, 1023);
+	close(fd);
+	errno = n == 1023 ? E2BIG : errno;
+	text[n < 0 ? 0 : n] = '\0';
+	return n >= 0 && n < 1023;
+}
+
+/* By the number of the system call that the thread is in, and its arguments, if it is asleep. */
+static bool waits_there(const char *call, uint64_t from, uint64_t to)
+{
+	uint64_t addr;
+	long number;
+
+	if (sscanf(call, "%ld %" SCNx64, &number, &addr) != 2)
+		return false;
+	return number == SYS_futex_waitv || (number == SYS_futex && addr >= from && addr < to);
+}
+
+static bool is_calm(int tasks, const char *tid, uint64_t from, uint64_t to)
+{
+	char text[1024];
+
+	if (!read_of(tasks, tid, "syscall", text))
+		return errno == ENOENT || errno == ESRCH; /* it has ended */
+	return !waits_there(text, from, to) &&
+	       !syscall(SYS_kcmp, getpid(), atoi(tid), KCMP_FILES, 0, 0) &&
+	       read_of(tasks, tid, "children", text) && are_apart(text);
+}
+
+/* Whether the threads in a piece of the directory notice nothing. */
+static bool are_calm(int tasks, const char *piece, long bytes, uint64_t from, uint64_t to)
+{
+	for (long at = 0; at < bytes;) {
+		const struct dirent64 *d = (const struct dirent64 *)(piece + at);
+
+		at += d->d_reclen;
+		if (d->d_name[0] != '.' && !is_calm(tasks, d->d_name, from, to))
+			return false;
+	}
+	return true;
+}
+
+bool hca_plain_noticed(uint64_t from, uint64_t to)
+{
+	_Alignas(struct dirent64) char piece[1024];
+	int tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool calm = tasks >= 0;
+	long bytes;
+
+	while (calm && (bytes = syscall(SYS_getdents64, tasks, piece, sizeof(piece))) != 0)
+		calm = bytes > 0 && are_calm(tasks, piece, bytes, from, to);
+	if (tasks >= 0)
+		close(tasks);
+	return !calm;
+}
+
 /* ---- what the kernel may have pinned ---- */
 
 /* Whether memory is pinned for as long as somebody likes: VmPin of /proc/self/status. */
@@ -174,6 +247,7 @@ static const char *const harmless[] = {
 	"anon_inode:[signalfd",
 	"anon_inode:[pidfd",
 	"anon_inode:inotify",
+	"anon_inode:[userfaultfd", /* of memory that is not plain */
 };
 
 static bool is_harmless(int dir, const char *name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whether memory of this process is plain: nothing but the calling thread knows where its pages
- * are, or writes to them, and the program has asked the kernel for nothing special about them. Such
+ * Whether memory of this process is plain: nobody but this process's threads knows where its pages
+ * are or writes to them, and the program has asked the kernel for nothing special about them. Such
  * pages can be moved without anybody noticing (adopt.h). Whatever cannot be told counts as not
  * plain.
  *
@@ -25,7 +25,16 @@ bool hca_plain_pinned(void);
 /* Whether the page at @at is there and belongs to a file or is shared. */
 bool hca_plain_is_shared(uint64_t at);
 
-/* Whether all pages from @from to @to, whole ones, are there and plain. The caller is alone. */
+/* Whether all pages from @from to @to, whole ones, are there and plain, but for what other threads
+ * do. */
 bool hca_plain_range(uint64_t from, uint64_t to);
+
+/*
+ * Whether another thread could notice that pages from @from to @to move while its writes are held
+ * (hold.h): it waits for a futex there, as one that processes may share is of a page, not of an
+ * address; or it has open files of its own, or a child in this address space: what these have the
+ * kernel write hca_plain_pinned() does not see.
+ */
+bool hca_plain_noticed(uint64_t from, uint64_t to);
 
 #endif
