@@ -5,12 +5,13 @@
  * what they are held against: memcpy(), and process_vm_writev() and process_vm_readv() between the
  * same two places. Prints a line of JSON a sample; bench/run.py calls it and judges.
  *
- * connected [--turns N] [--bytes N] [--shared | --threaded]
+ * connected [--turns N] [--bytes N] [--shared] [--threaded]
  *
  * With --shared the regions are memory that was shared before they were registered, which cannot
  * be adopted: then the requests take system calls. With --threaded each process has a second
- * thread, which sleeps: its memory is not adopted, either. Then lists are measured as well, beside
- * one system call for the same pieces; no two of these are neighbours, which would be faster.
+ * thread, which sleeps: its memory is adopted only if the process may hold what others write. Then
+ * lists are measured as well, beside one system call for the same pieces; no two of these are
+ * neighbours, which would be faster.
  */
 #define _GNU_SOURCE
 #include <err.h>

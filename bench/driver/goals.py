@@ -142,6 +142,17 @@ def connected_rates(s):
                      64, to_rate, 1, invert=True)
 
 
+def connected_threads(s, series, whose, bytes):
+    """Beside one bare system call for the same pieces."""
+    for what, how in (("", ""), ("-list", " in lists of 32")):
+        for operation in ("write", "read"):
+            yield compared(f"RDMA {operation.upper()}, {size(bytes)}{how}, {whose}", s, "ns",
+                           series(operation + what, bytes, whose),
+                           series(f"raw-{operation}{what}", bytes, whose),
+                           f"process_vm_{operation}v", 0.9,
+                           form=to_rate if bytes == 64 else bandwidth(bytes), invert=True)
+
+
 def connected(s):
     """RC beside the copies that it is made of, and beside what UCX does without a card."""
     def link(name):
@@ -167,14 +178,9 @@ def connected(s):
             yield compared(f"RDMA {operation.upper()}, {size(bytes)}", s, "ns",
                            series(operation, bytes), series("memcpy", bytes), "memcpy", 0.9,
                            form=bandwidth(bytes), invert=True)
-    for bytes in THREADED_SIZES:
-        for what, how in (("", ""), ("-list", " in lists of 32")):
-            for operation in ("write", "read"):
-                yield compared(f"RDMA {operation.upper()}, {size(bytes)}{how}, threaded", s, "ns",
-                               series(operation + what, bytes, "threaded"),
-                               series(f"raw-{operation}{what}", bytes, "threaded"),
-                               f"process_vm_{operation}v", 0.9,
-                               form=to_rate if bytes == 64 else bandwidth(bytes), invert=True)
+    for whose in ("threaded", "threaded, shared"):
+        for bytes in THREADED_SIZES:
+            yield from connected_threads(s, series, whose, bytes)
     for bytes in CONNECTED_SIZES[2:]:
         yield beside_ucx(s, f"RDMA WRITE, {size(bytes)}, beside UCX over CMA",
                          series("write", bytes), "put_bw", bytes, bandwidth(bytes), 1,

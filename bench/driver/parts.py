@@ -102,6 +102,8 @@ class Connected:
         for size in THREADED_SIZES:
             yield from tag(base(lab).run("connected", "--turns", 2, "--threaded", "--bytes", size),
                            series="threaded")
+            yield from tag(base(lab).run("connected", "--turns", 2, "--threaded", "--shared",
+                                         "--bytes", size), series="threaded, shared")
         for size in CONNECTED_SIZES[2:]:
             yield from tag(base(lab).run("connected", "--turns", 2, "--shared", "--bytes", size),
                            series="shared")
