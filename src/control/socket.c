@@ -108,6 +108,18 @@ int control_packet_set(struct control_packet *p, size_t bytes)
 	return 0;
 }
 
+bool control_packet_is_post(const struct control_packet *p)
+{
+	const char *at = (const char *)p;
+	struct control_header h;
+
+	do {
+		memcpy(&h, at, sizeof(h));
+		at += control_followed_bytes(h.bytes);
+	} while (!h.serial && h.status == CONTROL_FOLLOWED);
+	return !h.serial;
+}
+
 bool control_packet_next(struct control_packet *p)
 {
 	const uint32_t n = p->behind;

@@ -41,6 +41,9 @@ int control_receive(int sock, struct control_packet *p);
  * -EPROTO: it is none. */
 int control_packet_set(struct control_packet *p, size_t bytes);
 
+/* Whether nobody waits for a reply to the packet, or to one behind it. */
+bool control_packet_is_post(const struct control_packet *p);
+
 /* Goes on to the next request of the datagram. False: it was the last one. Descriptors stay. */
 bool control_packet_next(struct control_packet *p);
 

@@ -552,6 +552,29 @@ static void a_request_with_a_reply_is_no_post(void **state)
 	close(sock);
 }
 
+/* Each has a request with a reply behind it, and there are more of them than replies have room. The
+ * client is at its end within one turn, or in the next one. */
+static void nor_is_one_behind_a_post(void **state)
+{
+	const struct control_header ahead = { .type = CONTROL_POSTED, .status = CONTROL_FOLLOWED };
+	const struct control_packet p = { .header = { .type = CONTROL_POSTED, .serial = 1 } };
+
+	(void)state;
+	for (unsigned i = 0; i < 50; i++) {
+		struct control_posts *ring;
+		int sock = with_ring(&ring);
+		bool tell;
+
+		while (!control_posts_put(ring, &ahead, sizeof(ahead), &p, &tell))
+			;
+		tell_of_posts(sock);
+		expect_hung_up(sock);
+		control_posts_unmap(ring);
+		close(sock);
+	}
+	assert_int_equal(daemon_pid(), daemon_process);
+}
+
 static void a_ring_of_nonsense_harms_only_its_owner(void **state)
 {
 	unsigned over = 0;
@@ -1898,6 +1921,7 @@ int main(int argc, char **argv)
 		TEST(what_is_posted_to_a_ring_is_served_in_order),
 		TEST(what_a_dead_process_has_posted_harms_nobody),
 		TEST(a_request_with_a_reply_is_no_post),
+		TEST(nor_is_one_behind_a_post),
 		TEST(a_ring_of_nonsense_harms_only_its_owner),
 		TEST(who_posts_without_end_is_one_of_many),
 		TEST(rings_go_with_their_clients),

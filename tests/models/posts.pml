@@ -16,7 +16,7 @@
  *  src/control/posts.c control_posts_put 9b077cb9d82f
  *  src/control/posts.c control_posts_take e48901c46935
  *  src/control/posts.c control_posts_sleep d9bd1f124b77
- *  src/daemon/clients/client.c serve_posts a372346305fd
+ *  src/daemon/clients/client.c serve_posts 4893bd1dcc00
  *  src/daemon/clients/client.c on_next_turn 394e3241e5be
  */
 #ifndef MUTANT

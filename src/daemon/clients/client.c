@@ -480,7 +480,7 @@ static int serve_posts(struct daemon_client *c, uint64_t until)
 
 	while (c->posts.tail != written) {
 		ret = control_posts_take(&c->posts, written, &request);
-		if (ret || request.header.serial)
+		if (ret || !control_packet_is_post(&request))
 			return -EPROTO;
 		answer_all(c, &request, until);
 		if (c->rest)
