@@ -44,6 +44,7 @@ int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct d
 	 * predecessor under this number */
 	atomic_store_explicit(&s->limit, INT32_MAX, memory_order_relaxed);
 	LIST_INSERT_HEAD(&holder->cqs, cq, entry);
+	h->n_users++;
 	*out = cq;
 	return 0;
 }
@@ -56,6 +57,7 @@ void daemon_cq_free(struct daemon_cqs *all, struct daemon_cq *cq)
 	                      memory_order_relaxed);
 	base_idtable_remove(&all->ids, cq->id);
 	LIST_REMOVE(cq, entry);
+	cq->hca->n_users--;
 	free(cq);
 }
 

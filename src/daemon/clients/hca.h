@@ -20,7 +20,9 @@ struct daemon_hca {
 	uint32_t hca; /* index in the shared memory's table */
 	struct cm_outbox *events;
 	LIST_HEAD(, daemon_pd) pds;
-	struct daemon_chore end; /* it is closed, and its domains are being freed */
+	unsigned n_users;              /* queue pairs, queues, and XRC targets that it has open */
+	struct daemon_qp *roce_sender; /* one of those, which is hidden; or NULL */
+	struct daemon_chore end;       /* it is closed, and its domains are being freed */
 };
 
 struct daemon_hcas {

@@ -330,6 +330,16 @@ static uint8_t counting_of(const struct daemon_cq *cq, const struct shm_qp *s)
 	return cq && cq->counts_arrivals && !takes_later ? SHM_QP_COUNT_ARRIVALS : 0;
 }
 
+/* It is of this HCA from now on; NULL: of none. */
+static void use_hca(struct daemon_qp *qp, struct daemon_hca *h)
+{
+	if (qp->hca)
+		qp->hca->n_users--;
+	if (h)
+		h->n_users++;
+	qp->hca = h;
+}
+
 /* It is a QP from now on. @cq: NULL for a hidden one. */
 static void enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_hca *h,
                   struct daemon_cq *cq, const struct control_create_qp *want)
@@ -348,7 +358,7 @@ static void enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_hc
 	s->flags |= counting_of(cq, s);
 	shm_write_end(&s->seq);
 	qp->holder = h->holder;
-	qp->hca = h;
+	use_hca(qp, h);
 	qp->hca_index = h->hca;
 	qp->cq = cq;
 	if (cq) {
@@ -405,6 +415,7 @@ int daemon_qp_new_roce(struct daemon_qps *all, struct daemon_hca *h, struct daem
 	if (ret)
 		return ret;
 	qp->is_roce_sender = true;
+	h->roce_sender = qp;
 	s = record_of(all, qp->qpn);
 	shm_write_begin(&s->seq);
 	s->flags |= SHM_QP_ROCE;
@@ -587,7 +598,7 @@ static bool hand_over(struct daemon_qp *qp)
 	/* what its requesters did to others is not undone in its name: it sends nothing */
 	TAILQ_REMOVE(&qp->holder->qps, qp, entry);
 	leave_cq(qp); /* it may have been handed over before */
-	qp->hca = user->hca;
+	use_hca(qp, user->hca);
 	qp->holder = user->hca->holder;
 	qp->events = user->events;
 	qp->undone = 0;
@@ -624,7 +635,9 @@ void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 	if (qp->n_flows > SHM_QP_FLOWS)
 		qp->holder->extra_flows -= qp->n_flows - SHM_QP_FLOWS;
 	qp->holder = NULL;
-	qp->hca = NULL;
+	if (qp->is_roce_sender)
+		qp->hca->roce_sender = NULL;
+	use_hca(qp, NULL);
 	daemon_chore_add(all->chores, &qp->end, end_qp);
 }
 

@@ -17,6 +17,7 @@ int daemon_qp_open(struct daemon_hca *h, struct daemon_qp *qp)
 	if (!user)
 		return -ENOMEM;
 	qp->n_users++;
+	h->n_users++;
 	user->hca = h;
 	user->qp = qp;
 	LIST_INSERT_HEAD(&qp->users, user, of_qp);
@@ -38,6 +39,7 @@ struct daemon_qp_user *daemon_qp_user_of(const struct daemon_qp *qp,
 void daemon_qp_close(struct daemon_qp_user *user)
 {
 	user->qp->n_users--;
+	user->hca->n_users--;
 	LIST_REMOVE(user, of_qp);
 	LIST_REMOVE(user, of_holder);
 	free(user);

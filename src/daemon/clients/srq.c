@@ -91,6 +91,7 @@ int daemon_srq_new(struct daemon_srqs *all, struct daemon_hca *h,
 		goto err_index;
 	publish(all, srq, false);
 	LIST_INSERT_HEAD(&srq->holder->srqs, srq, entry);
+	h->n_users++;
 	*out = srq;
 	return 0;
 err_index:
@@ -129,6 +130,7 @@ void daemon_srq_free(struct daemon_srqs *all, struct daemon_srq *srq)
 		free_ring(all, &srq->old[i]);
 	base_idtable_remove(&all->ids, srq->index);
 	LIST_REMOVE(srq, entry);
+	srq->hca->n_users--;
 	free(srq);
 }
 

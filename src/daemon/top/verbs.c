@@ -132,50 +132,15 @@ static int ring_hca(struct daemon_call *call)
 	return 0;
 }
 
-/* The hidden QP of @h, or NULL. */
-static struct daemon_qp *hidden_qp_of(const struct daemon_hca *h)
-{
-	struct daemon_qp *qp;
-
-	TAILQ_FOREACH(qp, &h->holder->qps, entry)
-	if (qp->is_roce_sender && qp->hca == h)
-		return qp;
-	return NULL;
-}
-
-/* Whether an object of its holder refers to it. XRC targets may have no completion queue. */
-static bool is_used(const struct daemon_hca *h)
-{
-	const struct daemon_qp_user *user;
-	const struct daemon_srq *srq;
-	const struct daemon_cq *cq;
-	const struct daemon_qp *qp;
-
-	LIST_FOREACH(srq, &h->holder->srqs, entry)
-	if (srq->hca == h)
-		return true;
-	LIST_FOREACH(cq, &h->holder->cqs, entry)
-	if (cq->hca == h)
-		return true;
-	LIST_FOREACH(user, &h->holder->used_qps, of_holder)
-	if (user->hca == h)
-		return true;
-	TAILQ_FOREACH(qp, &h->holder->qps, entry)
-	if (qp->hca == h && !qp->is_roce_sender)
-		return true;
-	return false;
-}
-
 static int close_hca(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	struct daemon_hca *h = call->about;
-	struct daemon_qp *qp;
 
-	if (is_used(h))
+	if (h->n_users > (h->roce_sender ? 1 : 0))
 		return -EBUSY;
-	while ((qp = hidden_qp_of(h)))
-		daemon_qp_free(&v->objects->qps, qp);
+	if (h->roce_sender)
+		daemon_qp_free(&v->objects->qps, h->roce_sender);
 	daemon_objects_close_hca(v->objects, h);
 	return 0;
 }
@@ -693,7 +658,7 @@ static int open_roce(struct daemon_call *call)
 	struct daemon_qp *qp;
 	int ret;
 
-	if (hidden_qp_of(h))
+	if (h->roce_sender)
 		return -EINVAL;
 	/* the daemon itself delivers what makes the detour, on any HCA */
 	if (call->client->sock >= 0 && !fabric_hca_is_ethernet(v->f, h->hca))
