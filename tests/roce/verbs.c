@@ -9,6 +9,10 @@
 #include <arpa/inet.h>
 #include <netinet/ip.h>
 #include <netinet/ip6.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { LINK_LOCAL, IPV4, IPV6, FREE }; /* indices of the GIDs */
 
@@ -269,6 +273,82 @@ static void a_hop_limit_of_none_is_the_usual_one(void **state)
 	assert_int_equal(((const struct ip6_hdr *)m.grh)->ip6_hlim, 64);
 }
 
+/* ---- threads and fork ---- */
+
+#define POSTERS 2
+#define FORKS   1000
+
+struct poster {
+	struct lab_end end; /* of one device that is open; queue pair and CQ are its own */
+	struct ibv_ah *ah;
+	_Atomic bool *ends;
+};
+
+static struct poster poster_at(const struct lab_end *e, _Atomic bool *ends)
+{
+	struct ibv_ah_attr attr = attr_to("::ffff:239.9.9.9", IPV4);
+	struct poster p = { *e, lab_ah(e->pd, &attr), ends };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
+		                         .cap = { .max_send_wr = 64, .max_send_sge = 1 } };
+
+	init.send_cq = init.recv_cq = p.end.send_cq = lab_cq(e->context, 64, NULL);
+	p.end.qp = lab_qp(e->pd, &init);
+	lab_start(p.end.qp, LAB_QKEY);
+	return p;
+}
+
+/* A message to a group beyond the fabric. */
+static int post_one(const struct poster *p)
+{
+	struct lab_end end = p->end;
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+
+	lab_request(&end, &r, p->ah, LAB_MCAST, NULL, 8);
+	return ibv_post_send(end.qp, &r.wr, &bad);
+}
+
+static void *post_until_end(void *arg)
+{
+	const struct poster *p = arg;
+	struct ibv_wc wc[16];
+
+	while (!atomic_load(p->ends))
+		if (post_one(p)) /* the queue is full */
+			ibv_poll_cq(p->end.send_cq, LAB_ARRAY(wc), wc);
+	return NULL;
+}
+
+/* Whatever the other threads were in the middle of when it was forked. */
+static void a_child_of_fork_can_post_to_a_queue_of_its_own(void **state)
+{
+	_Atomic bool ends = false;
+	struct lab_end *e = lab_end(1);
+	struct poster p[POSTERS], own = poster_at(e, &ends);
+	pthread_t thread[POSTERS];
+	int status = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < POSTERS; i++) {
+		p[i] = poster_at(e, &ends);
+		assert_int_equal(pthread_create(&thread[i], NULL, post_until_end, &p[i]), 0);
+	}
+	assert_int_equal(post_one(&own), 0); /* it knows the way */
+	for (unsigned i = 0; i < FORKS && !status; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			alarm(10);
+			_exit(post_one(&own) != 0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+	}
+	atomic_store(&ends, true);
+	for (unsigned i = 0; i < POSTERS; i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +363,7 @@ int main(void)
 		LAB_TEST(a_message_to_a_group_allows_no_reply),
 		LAB_TEST(a_message_without_ip_header_allows_no_reply),
 		LAB_TEST(a_hop_limit_of_none_is_the_usual_one),
+		LAB_TEST(a_child_of_fork_can_post_to_a_queue_of_its_own),
 	};
 
 	return cmocka_run_group_tests_name("roce.verbs", tests, NULL, NULL);

@@ -43,22 +43,35 @@ struct hca_roce_batch {
 	uint8_t *room;                   /* payloads of hca_roce_begin(); NULL: never asked for */
 };
 
-/* One that no sender has, or a new one. NULL: no memory. */
+/*
+ * One that no sender has, or a new one. NULL: no memory. Nobody waits for the lock: in a child of
+ * fork() whoever had it is not there.
+ */
 static struct hca_roce_batch *take_batch(struct hca_roce *w)
 {
-	struct hca_roce_batch *b;
+	struct hca_roce_batch *b = NULL;
 
-	base_lock(&w->batches_lock);
-	b = SLIST_FIRST(&w->batches);
-	if (base_likely(b))
-		SLIST_REMOVE_HEAD(&w->batches, entry);
-	base_unlock(&w->batches_lock);
+	if (base_likely(base_trylock(&w->batches_lock))) {
+		b = SLIST_FIRST(&w->batches);
+		if (base_likely(b))
+			SLIST_REMOVE_HEAD(&w->batches, entry);
+		base_unlock(&w->batches_lock);
+	}
 	return base_likely(b) ? b : calloc(1, sizeof(*b));
+}
+
+static void free_batch(struct hca_roce_batch *b)
+{
+	free(b->room);
+	free(b);
 }
 
 static void give_batch_back(struct hca_roce *w, struct hca_roce_batch *b)
 {
-	base_lock(&w->batches_lock);
+	if (base_unlikely(!base_trylock(&w->batches_lock))) {
+		free_batch(b);
+		return;
+	}
 	SLIST_INSERT_HEAD(&w->batches, b, entry);
 	base_unlock(&w->batches_lock);
 }
@@ -69,8 +82,7 @@ void hca_roce_free_batches(struct hca_roce *w)
 
 	while ((b = SLIST_FIRST(&w->batches)) != NULL) {
 		SLIST_REMOVE_HEAD(&w->batches, entry);
-		free(b->room);
-		free(b);
+		free_batch(b);
 	}
 }
 
