@@ -444,6 +444,11 @@ static bool may_have_flow(const struct daemon_qps *all, const struct daemon_qp *
 	       qp->holder->extra_flows < shared - all->extra_flows;
 }
 
+static uint32_t extra_flows(const struct daemon_qp *qp)
+{
+	return qp->n_flows > SHM_QP_FLOWS ? qp->n_flows - SHM_QP_FLOWS : 0;
+}
+
 static void take_sent(struct daemon_qps *all, const struct daemon_qp *qp)
 {
 	if (all->take_sent)
@@ -599,7 +604,9 @@ static bool hand_over(struct daemon_qp *qp)
 	TAILQ_REMOVE(&qp->holder->qps, qp, entry);
 	leave_cq(qp); /* it may have been handed over before */
 	use_hca(qp, user->hca);
+	qp->holder->extra_flows -= extra_flows(qp);
 	qp->holder = user->hca->holder;
+	qp->holder->extra_flows += extra_flows(qp);
 	qp->events = user->events;
 	qp->undone = 0;
 	TAILQ_INSERT_HEAD(&qp->holder->qps, qp, entry);
@@ -632,8 +639,7 @@ void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 	}
 	qp->srq = NULL;
 	TAILQ_REMOVE(&qp->holder->qps, qp, entry);
-	if (qp->n_flows > SHM_QP_FLOWS)
-		qp->holder->extra_flows -= qp->n_flows - SHM_QP_FLOWS;
+	qp->holder->extra_flows -= extra_flows(qp);
 	qp->holder = NULL;
 	if (qp->is_roce_sender)
 		qp->hca->roce_sender = NULL;
