@@ -22,6 +22,7 @@ fail()
 early=(virtio_pci 9pnet_virtio 9p overlay)
 late=(virtio_net virtio_console veth 8021q crc32_generic crc32_pclmul rdma_rxe rdma_ucm ib_umad)
 ib_isert=(crc32c_generic target_core_file ib_isert)
+ib_iser=(crc32c_generic sd_mod ib_iser)
 
 # one at a time: two builds' tests may share DIR
 exec 9> lock
@@ -90,6 +91,7 @@ copy_modules()
 	order early "${early[@]}"
 	order late "${late[@]}"
 	order ib_isert "${ib_isert[@]}"
+	order ib_iser "${ib_iser[@]}"
 	echo "${wanted[@]}" > modules/wanted
 }
 
@@ -106,7 +108,7 @@ make_initrd()
 	rm -rf root
 }
 
-wanted=("${early[@]}" "${late[@]}" "${ib_isert[@]}")
+wanted=("${early[@]}" "${late[@]}" "${ib_isert[@]}" "${ib_iser[@]}")
 if [ ! -s vmlinux ] || [ "$(cat modules/wanted 2>&1)" != "${wanted[*]}" ]; then
 	rm -f vmlinux
 	download
