@@ -18,6 +18,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,6 +28,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -47,6 +49,8 @@ enum way {
 	CHILD_EXECS,        /* likewise, by exec */
 	CHILD_REMAINS,      /* it is killed, and a child lives on for a while */
 	CHILD_CONNECTS,     /* its child opens the device and connects by itself */
+	CHILD_WRITES,       /* signal handlers fork children that go on with the memory */
+	TWO_POST,           /* in two threads; a third one makes children of all kinds */
 	BECOMES_ANOTHER,    /* it execs */
 	LIVES,
 	WAYS,
@@ -66,6 +70,8 @@ static const char *const way_name[ALL_WAYS] = {
 	"has a child that execs",
 	"has a child that remains",
 	"has a child that connects",
+	"has children that write",
+	"posts in two threads",
 	"becomes another",
 	"lives",
 	"has a peer whose daemon dies",
@@ -90,7 +96,8 @@ struct word {
 };
 
 static struct sockaddr_un path = { .sun_family = AF_UNIX };
-static sigset_t signals; /* SIGUSR1 */
+static sigset_t signals;         /* SIGUSR1 */
+static struct traffic victim[2]; /* its ends */
 static uint32_t round_number, way;
 
 static void begin_round(uint32_t number, uint32_t its_way)
@@ -220,24 +227,58 @@ static void judge(const struct traffic *e, const struct word *w)
 		tally[way].longest_ns = e->failed_ns - w->dead_ns;
 }
 
+static void begin_end(struct traffic *e, const struct traffic *device)
+{
+	*e = *device;
+	/* of who dies, to be heard of soon */
+	e->timeout = may_fail() ? 10 : timeout();
+	e->retries = may_fail() ? 3 : 7;
+	e->sleeps = round_number % 3 == 0;
+	e->may_lose_device = daemon_dies();
+}
+
+/* The other connection of one that posts in two threads. */
+struct second {
+	struct traffic end;
+	int listener, maker;
+};
+
+static void *serve_second(void *arg)
+{
+	struct second *s = arg;
+
+	s->end.channel = ibv_create_comp_channel(s->end.context);
+	traffic_check(s->end.channel, "ibv_create_comp_channel");
+	if (!serve_victim(&s->end, s->listener, s->maker))
+		traffic_wrong("its second thread does not connect");
+	if (s->end.failed_ns)
+		traffic_wrong("%s", ibv_wc_status_str(s->end.status));
+	traffic_close(&s->end);
+	traffic_check(!ibv_destroy_comp_channel(s->end.channel), "ibv_destroy_comp_channel");
+	return NULL;
+}
+
 static void serve_round(const struct traffic *device, int listener, int maker)
 {
 	const unsigned n = way == CHILD_CONNECTS ? 2 : 1;
+	struct second second = { .listener = listener, .maker = maker };
+	pthread_t thread;
 	struct word w;
 	bool there[2];
 	struct traffic e;
 
+	if (way == TWO_POST) {
+		begin_end(&second.end, device);
+		traffic_check(!pthread_create(&thread, NULL, serve_second, &second), "a thread");
+	}
 	for (unsigned i = 0; i < n; i++) {
-		e = *device;
-		/* of who dies, to be heard of soon */
-		e.timeout = may_fail() ? 10 : timeout();
-		e.retries = may_fail() ? 3 : 7;
-		e.sleeps = round_number % 3 == 0;
-		e.may_lose_device = daemon_dies();
+		begin_end(&e, device);
 		there[i] = serve_victim(&e, listener, maker);
 		if (i + 1 < n && there[i])
 			traffic_close(&e);
 	}
+	if (way == TWO_POST)
+		pthread_join(thread, NULL);
 	await_word(maker, &w);
 	if (there[n - 1]) {
 		judge(&e, &w);
@@ -295,54 +336,147 @@ static void sleep_us(uint64_t us)
 	nanosleep(&t, NULL);
 }
 
-/* From the device to the last look at memory. Ends the process if a request fails. */
-static void be_connected(void)
+/* A child: nobody else writes to what was registered, and nobody else sees what it writes there. */
+static bool memory_is_its_own(void)
 {
-	struct traffic e = { .timeout = timeout(),
-		             .retries = 7,
-		             .sleeps = round_number % 2,
-		             .began_ns = traffic_now_ns(),
-		             .may_lose_device = daemon_dies(),
-		             .log = &shared->log };
+	for (unsigned i = 0; i < 1 + (way == TWO_POST); i++)
+		memset(victim[i].mr->addr, 0xaa, victim[i].mr->length);
+	sleep_us(random_below(RUN_US));
+	for (unsigned i = 0; i < 1 + (way == TWO_POST); i++)
+		for (size_t at = 0; at < victim[i].mr->length; at++)
+			if (((uint8_t *)victim[i].mr->addr)[at] != 0xaa)
+				return false;
+	return true;
+}
+
+/* In the one thread that there is, perhaps in the middle of a call of the library's. */
+static void fork_later(void)
+{
+	const struct itimerval once = { .it_value = { 0, 1 + (suseconds_t)random_below(RUN_US) } };
+
+	setitimer(ITIMER_REAL, &once, NULL);
+}
+
+static void on_alarm(int unused)
+{
+	const int error = errno;
+	pid_t pid = fork();
+
+	(void)unused;
+	if (pid < 0)
+		abort();
+	if (!pid)
+		_exit(!memory_is_its_own());
+	fork_later();
+	errno = error;
+}
+
+static void begin_forks(void)
+{
+	struct sigaction act = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+
+	traffic_check(!sigaction(SIGALRM, &act, NULL), "sigaction");
+	fork_later();
+}
+
+static void end_forks(void)
+{
+	int status;
+
+	setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL);
+	signal(SIGALRM, SIG_IGN);
+	while (wait(&status) > 0)
+		if (status)
+			traffic_wrong("a child ends with status 0x%x", status);
+}
+
+/* From the device to the last look at memory. Ends the process if a request fails. */
+static void be_connected(struct traffic *e)
+{
 	uint64_t theirs;
 	char there;
 
-	traffic_open_device(&e);
-	traffic_open(&e);
-	e.other = connect_to_peer();
-	traffic_check(traffic_meet(&e), "the peer");
-	traffic_connect(&e);
-	traffic_check(traffic_hear(e.other, &there, 1), "the peer");
+	*e = (struct traffic){ .timeout = timeout(),
+		               .retries = 7,
+		               .sleeps = round_number % 2,
+		               .began_ns = traffic_now_ns(),
+		               .may_lose_device = daemon_dies(),
+		               .log = e == victim ? &shared->log : NULL };
+	traffic_open_device(e);
+	traffic_open(e);
+	e->other = connect_to_peer();
+	traffic_check(traffic_meet(e), "the peer");
+	traffic_connect(e);
+	traffic_check(traffic_hear(e->other, &there, 1), "the peer");
 	atomic_fetch_add(&shared->runs, 1);
 	if (way >= WAYS)
 		puts("sends");
-	traffic_run(&e, &theirs, &shared->ends);
-	if (e.failed_ns && may_fail())
-		expect_reason(&e);
-	if (e.failed_ns)
+	if (way == CHILD_WRITES)
+		begin_forks();
+	traffic_run(e, &theirs, &shared->ends);
+	if (way == CHILD_WRITES)
+		end_forks();
+	if (e->failed_ns && may_fail())
+		expect_reason(e);
+	if (e->failed_ns)
 		exit(2);
-	if (!traffic_tell(e.other, &e.posted, sizeof(e.posted))) {
+	if (!traffic_tell(e->other, &e->posted, sizeof(e->posted))) {
 		traffic_check(may_fail(), "the peer"); /* its requests have failed */
 		exit(2);
 	}
-	while (!traffic_look(&e) && !e.failed_ns)
+	while (!traffic_look(e) && !e->failed_ns)
 		;
-	if (e.failed_ns || !traffic_hear(e.other, &theirs, sizeof(theirs)))
+	if (e->failed_ns || !traffic_hear(e->other, &theirs, sizeof(theirs)))
 		exit(2);
-	while (e.received < traffic_messages_in(theirs))
-		traffic_look(&e);
+	while (e->received < traffic_messages_in(theirs))
+		traffic_look(e);
 	traffic_expect(true, theirs, theirs);
-	close(e.other);
+	close(e->other);
 }
 
-/* In a thread, so that it happens to the other one at any instruction. */
-static void *happen(void *unused)
+static void *be_second(void *unused)
+{
+	(void)unused;
+	be_connected(&victim[1]);
+	return NULL;
+}
+
+/* Makes a child of a way of its own, which ends. */
+static void make_child(enum way its_way)
 {
 	static char *const args[] = { "true", NULL };
+	int status;
 	pid_t pid;
 
+	if (its_way == TWO_POST) { /* in the parent's memory up to its exec() */
+		traffic_check(!posix_spawn(&pid, "/bin/true", NULL, NULL, args, args + 1),
+		              "posix_spawn");
+	} else {
+		pid = fork();
+		traffic_check(pid >= 0, "fork");
+	}
+	if (!pid && its_way == CHILD_EXECS)
+		execv("/bin/true", args);
+	if (!pid && its_way == CHILD_REMAINS) {
+		atomic_store(&shared->child_ns, traffic_now_ns());
+		sleep_us(50000 + random_below(50000));
+		atomic_store(&shared->gone_ns, traffic_now_ns());
+	}
+	if (!pid)
+		_exit(its_way == CHILD_WRITES && !memory_is_its_own());
+	if (its_way == CHILD_REMAINS)
+		pause(); /* for its own end */
+	if (waitpid(pid, &status, 0) == pid && status)
+		traffic_wrong("a child ends with status 0x%x", status);
+}
+
+/* In a thread, so that it happens to the other ones at any instruction. */
+static void *happen(void *unused)
+{
+	static const enum way kinds[] = { CHILD_ENDS, CHILD_EXECS, CHILD_WRITES, TWO_POST };
+
 	(void)unused;
-	while (!atomic_load(&shared->runs))
+	while (atomic_load(&shared->runs) < 1 + (way == TWO_POST))
 		sleep_us(100);
 	for (unsigned i = 0; i < 3; i++) {
 		sleep_us(random_below(RUN_US));
@@ -351,41 +485,42 @@ static void *happen(void *unused)
 			execl("/proc/self/exe", "wire_death", "linger", NULL);
 			traffic_check(false, "exec");
 		}
-		pid = fork();
-		if (!pid && way == CHILD_EXECS)
-			execv("/bin/true", args);
-		if (!pid && way == CHILD_REMAINS) {
-			atomic_store(&shared->child_ns, traffic_now_ns());
-			sleep_us(50000 + random_below(50000));
-			atomic_store(&shared->gone_ns, traffic_now_ns());
-		}
-		if (!pid)
-			_exit(0);
-		if (way == CHILD_REMAINS)
-			pause(); /* for its own end */
-		waitpid(pid, NULL, 0);
+		make_child(way == TWO_POST ? kinds[random_below(4)] : way);
 	}
 	return NULL;
 }
 
-__attribute__((noreturn)) static void be_victim(void)
+/* What it does before it sends: the threads that it has. */
+static void prepare(pthread_t *second)
 {
-	const bool forks = way == CHILD_ENDS || way == CHILD_EXECS || way == CHILD_REMAINS;
+	const bool forks =
+	        way == CHILD_ENDS || way == CHILD_EXECS || way == CHILD_REMAINS || way == TWO_POST;
 	pthread_t thread;
-	int status;
-	pid_t pid;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (forks || way == CHILD_CONNECTS)
 		traffic_check(!ibv_fork_init(), "ibv_fork_init");
 	if (forks || way == BECOMES_ANOTHER)
 		traffic_check(!pthread_create(&thread, NULL, happen, NULL), "pthread_create");
-	be_connected();
+	if (way == TWO_POST)
+		traffic_check(!pthread_create(second, NULL, be_second, NULL), "pthread_create");
+}
+
+__attribute__((noreturn)) static void be_victim(void)
+{
+	pthread_t second;
+	int status;
+	pid_t pid;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prepare(&second);
+	be_connected(&victim[0]);
+	if (way == TWO_POST)
+		pthread_join(second, NULL);
 	if (way == CHILD_CONNECTS) {
 		atomic_store(&shared->ends, 0);
 		pid = fork();
 		if (!pid) {
-			be_connected();
+			be_connected(&victim[0]);
 			exit(0);
 		}
 		traffic_check(waitpid(pid, &status, 0) == pid && !status, "the child");
@@ -460,7 +595,7 @@ static void stop(pid_t pid)
 /* Something becomes of the victim. */
 static void bring_about(pid_t pid, struct word *w)
 {
-	int status = way == IS_KILLED_EARLY ? 0 : await(pid, 1);
+	int status = way == IS_KILLED_EARLY ? 0 : await(pid, way == TWO_POST ? 2 : 1);
 
 	if (status)
 		traffic_wrong("the victim ends with status 0x%x before it sends", status);

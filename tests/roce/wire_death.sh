@@ -27,7 +27,7 @@ for name in connectors listener; do
 done
 
 # ---- a daemon dies: its own program is told so, the other one's requests fail
-declare -A dies=([h1]=10 [h2]=11)	# wire_death.c's numbers
+declare -A dies=([h1]=12 [h2]=13)	# wire_death.c's numbers
 for host in h1 h2 h1 h2 h1 h2; do
 	begin_both seed=$RANDOM only=${dies[$host]}
 	wait_said "$victims" sends

@@ -9,7 +9,7 @@
 . "${0%/*}/lab.sh"
 . "${0%/*}/traffic.bash"
 
-goes_on=12 loses_path=13	# wire_death.c's numbers
+goes_on=14 loses_path=15	# wire_death.c's numbers
 
 lab_up 2
 ip netns add elsewhere

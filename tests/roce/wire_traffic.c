@@ -41,8 +41,9 @@ enum {
 	EX_WITH_FLUSH = 1 << 11,
 };
 
-/* What the other end reaches, and what is sent from. */
-static struct memory {
+/* What the other end reaches, and what is sent from: by the thread that has called traffic_open().
+ */
+static _Thread_local struct memory {
 	uint64_t counter;
 	uint64_t word; /* the number of the last atomic WRITE, + 1 */
 	uint64_t slot[SLOTS][WORDS];
@@ -486,7 +487,10 @@ bool traffic_look(struct traffic *e)
 	} else {
 		sched_yield();
 	}
-	traffic_check(poll(fds, 2, e->sleeps ? 1000 : 0) >= 0, "poll");
+	if (poll(fds, 2, e->sleeps ? 1000 : 0) < 0) {
+		traffic_check(errno == EINTR, "poll");
+		return false;
+	}
 	if (fds[1].revents) {
 		traffic_check(!ibv_get_cq_event(e->channel, &cq, &context), "ibv_get_cq_event");
 		ibv_ack_cq_events(cq, 1);

@@ -3,7 +3,7 @@
  * What both ends of an RC connection between two hosts do to each other in tests: all that RC does,
  * in one order, WRITE, READ, SEND, FETCH_ADD, WRITE with immediate, atomic WRITE, FLUSH. All that
  * arrives is checked, and in the end whether all of it is there, once. Whoever finds something
- * wrong says so and ends the process.
+ * wrong says so and ends the process. A thread has one connection at a time.
  */
 #ifndef TESTS_ROCE_WIRE_TRAFFIC_H
 #define TESTS_ROCE_WIRE_TRAFFIC_H
