@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * wire_cm_death listen|connect FILE ADDRESS [ROUNDS]: a listener of rdma_cm on one host, and on the
- * other one programs that connect to it and are killed at a random moment, perhaps before they are
- * connected. Both note in FILE, which they share, when what happened. The listener looks in the
- * end: who was connected has got DISCONNECTED, at once; who was about to be has got some event that
- * ends it.
+ * other one programs that connect to it and are killed, or become another program that lives on, at
+ * a random moment, perhaps before they are connected. Both note in FILE, which they share, when
+ * what happened. The listener looks in the end: who was connected has got DISCONNECTED, at once;
+ * who was about to be has got some event that ends it.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -39,6 +39,7 @@ struct round {
 
 static struct shared {
 	_Atomic uint32_t listens, rounds; /* rounds: all are over, and were so many */
+	_Atomic uint32_t judged;
 	struct round round[ROUNDS];
 } * shared;
 
@@ -171,6 +172,7 @@ static void listen_at(struct sockaddr_in *address)
 	}
 	if (!judge(atomic_load(&shared->rounds)))
 		errx(EXIT_FAILURE, "nobody was connected");
+	atomic_store(&shared->judged, 1);
 	puts("all is well");
 }
 
@@ -208,6 +210,36 @@ __attribute__((noreturn)) static void be_victim(struct sockaddr_in *address, uin
 		pause();
 }
 
+static void become_another(int signal)
+{
+	static char *const args[] = { "wire_cm_death", "linger", NULL };
+
+	(void)signal;
+	execv("/proc/self/exe", args);
+	_exit(1);
+}
+
+/* Kills it; or it becomes another program, for which its peer is not to wait. */
+static void end_victim(pid_t pid, bool lives_on)
+{
+	int status;
+
+	kill(pid, lives_on ? SIGUSR1 : SIGKILL);
+	if (lives_on)
+		return;
+	check(waitpid(pid, &status, 0) == pid, "waitpid");
+	if (!WIFSIGNALED(status))
+		errx(EXIT_FAILURE, "%d: status 0x%x", pid, status);
+}
+
+/* When the listener has heard of all ends. */
+static void end_those_that_live_on(const pid_t *pids, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (pids[i])
+			end_victim(pids[i], false);
+}
+
 /* The first one is established before it dies: how long that takes here, and as long again. */
 static useconds_t await_first(useconds_t moment)
 {
@@ -223,13 +255,14 @@ static useconds_t await_first(useconds_t moment)
 static void make_victims(struct sockaddr_in *address, unsigned rounds)
 {
 	useconds_t moment = MOMENT;
+	pid_t left[ROUNDS] = { 0 };
 
+	signal(SIGUSR1, become_another); /* theirs */
 	srand((unsigned)now_ns());
 	while (!atomic_load(&shared->listens))
 		usleep(1000);
 	for (unsigned i = 0; i < rounds; i++) {
 		pid_t pid = fork();
-		int status;
 
 		check(pid >= 0, "fork");
 		if (!pid)
@@ -239,12 +272,13 @@ static void make_victims(struct sockaddr_in *address, unsigned rounds)
 		else
 			moment = await_first(moment);
 		atomic_store(&shared->round[i].died_ns, now_ns());
-		kill(pid, SIGKILL);
-		check(waitpid(pid, &status, 0) == pid, "waitpid");
-		if (!WIFSIGNALED(status))
-			errx(EXIT_FAILURE, "round %u: status 0x%x", i, status);
+		left[i] = i % 2 ? pid : 0;
+		end_victim(pid, left[i]);
 	}
 	atomic_store(&shared->rounds, rounds);
+	for (unsigned i = 0; i < 2 * PATIENCE / 1000 && !atomic_load(&shared->judged); i++)
+		usleep(1000);
+	end_those_that_live_on(left, rounds);
 	puts("all is well");
 }
 
@@ -254,6 +288,8 @@ int main(int argc, char **argv)
 	unsigned rounds = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 0) : 400;
 	int fd;
 
+	if (argc == 2 && !strcmp(argv[1], "linger"))
+		return pause();
 	if (argc < 4 || rounds > ROUNDS || inet_pton(AF_INET, argv[3], &address.sin_addr) != 1)
 		errx(2, "usage: wire_cm_death listen|connect FILE ADDRESS [ROUNDS]");
 	fd = open(argv[2], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
