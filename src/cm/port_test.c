@@ -6,7 +6,6 @@
 #include <limits.h>
 
 #include "cm/testing.h"
-#include "fabric/plan/ethernet.h"
 
 #define GROUP      "239.1.1.1"
 #define TIMEOUT_MS 3000

@@ -9,7 +9,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "base/util.h"
 #include "ipoib/interface.h"
 
 #define MOST 700 /* of each list: a packet of a socket has no room for more */

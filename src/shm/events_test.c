@@ -13,7 +13,6 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "base/util.h"
 #include "shm/events.h"
 
 #define ROUNDS 20000

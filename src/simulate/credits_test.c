@@ -17,7 +17,6 @@
 
 #include "base/util.h"
 #include "simulate/simulate.h"
-#include "subnet/sm.h"
 
 #define HOP_NS    100
 #define HOP_PS    ((uint64_t)HOP_NS * 1000)

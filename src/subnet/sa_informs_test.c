@@ -3,7 +3,6 @@
  * Subscriptions to notices, what the subnet administrator reports by itself, and who is told.
  */
 #include "fabric/agents/link.h"
-#include "subnet/sa_groups.h"
 #include "subnet/testing_sa.h"
 #include "wire/mgid.h"
 

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "sysfs/tree.h"
 
 #define MAX_LISTS 16 /* open at the same time; a program that has more sees less */

@@ -16,7 +16,6 @@
 
 #include "base/log.h"
 #include "base/signals.h"
-#include "base/util.h"
 #include "sysfs/opened.h"
 #include "sysfs/real.h"
 #include "sysfs/session.h"

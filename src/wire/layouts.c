@@ -2,7 +2,6 @@
 /*
  * The tables of all layouts: see words.h.
  */
-#include "base/util.h"
 #include "wire/cc.h"
 #include "wire/cm_mad.h"
 #include "wire/notice.h"

@@ -10,7 +10,6 @@
 
 #include <arpa/inet.h>
 
-#include "base/util.h"
 #include "wire/mgid.h"
 
 static void assert_gid(const struct ib_gid *gid, const char *text)

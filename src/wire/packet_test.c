@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "base/util.h"
 #include "wire/packet.h"
 
 /* A packet without a GRH: LRH, BTH and 32 bytes of payload. */

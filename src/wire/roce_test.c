@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "wire/icrc.h"
 #include "wire/roce.h"
 

@@ -11,7 +11,6 @@
 #include <infiniband/umad_str.h>
 #include <infiniband/umad_types.h>
 
-#include "api/umad/umad.h"
 #include "base/util.h"
 #include "wire/mad_name.h"
 

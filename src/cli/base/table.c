@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/base/command.h"
+#include "cli/base/exit.h"
 #include "cli/base/table.h"
 
 struct column {

@@ -8,12 +8,10 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/util.h"
 #include "cli/base/command.h"
 #include "cli/check/findings.h"
 #include "cli/base/json.h"
 #include "cli/base/kinds.h"
-#include "cli/base/table.h"
 
 enum verdict { VERDICT_OK, VERDICT_NOTE, VERDICT_WRONG };
 

@@ -12,7 +12,6 @@
 
 #include "base/log.h"
 #include "base/newer_libc.h"
-#include "base/util.h"
 #include "cli/fabric/daemon_process.h"
 #include "cli/fabric/down.h"
 #include "cli/base/fabrics.h"

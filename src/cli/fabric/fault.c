@@ -10,14 +10,12 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/reason.h"
 #include "base/util.h"
 #include "cli/base/command.h"
 #include "cli/base/fabrics.h"
 #include "cli/fabric/faults.h"
 #include "cli/base/json.h"
 #include "cli/base/options.h"
-#include "cli/base/table.h"
 #include "control/client.h"
 
 static const char help[] =

@@ -9,7 +9,6 @@
 
 #include "base/log.h"
 #include "base/reason.h"
-#include "cli/base/command.h"
 #include "cli/base/exit.h"
 #include "cli/base/fabrics.h"
 #include "cli/fabric/faults.h"

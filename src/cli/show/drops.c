@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/base/command.h"
+#include "cli/base/exit.h"
 #include "cli/show/drops.h"
 #include "cli/base/json.h"
 #include "cli/picture/legend.h"

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "base/util.h"
 #include "cli/show/growth.h"
 #include "cli/base/json.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/base/command.h"
+#include "cli/base/exit.h"
 #include "cli/show/growth.h"
 #include "cli/show/interfaces.h"
 #include "cli/base/json.h"

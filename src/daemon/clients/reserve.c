@@ -2,7 +2,6 @@
 /*
  * Numbers and memory that lie reserved: see reserve.h.
  */
-#include "base/util.h"
 #include "daemon/clients/reserve.h"
 
 #define MOST           4096         /* of all processes */

@@ -8,7 +8,6 @@
 #include "base/array.h"
 #include "daemon/detour/landing.h"
 #include "daemon/network/roce_state.h"
-#include "fabric/forwarding/flow.h"
 #include "fabric/forwarding/mcast_path.h"
 #include "fabric/model/flow_state.h"
 #include "hca/link/flow.h"

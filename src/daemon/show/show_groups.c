@@ -9,7 +9,6 @@
 
 #include "daemon/show/show_tables.h"
 #include "daemon/show/views.h"
-#include "fabric/forwarding/attach.h"
 #include "fabric/forwarding/flow.h"
 #include "wire/rate.h"
 

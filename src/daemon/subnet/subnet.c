@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon/subnet/subnet.h"
-#include "fabric/agents/link.h"
 #include "fabric/forwarding/flow.h"
 #include "fabric/model/event.h"
 #include "fabric/plan/port_name.h"

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "base/util.h"
+#include "daemon/core/outbox.h"
 #include "daemon/network/roce_groups.h"
 #include "daemon/top/rdmacm.h"
 

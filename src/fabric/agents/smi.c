@@ -12,7 +12,6 @@
 #include "fabric/agents/mads.h"
 #include "fabric/agents/traps.h"
 #include "fabric/forwarding/collect.h"
-#include "fabric/forwarding/flow.h"
 #include "fabric/model/lanes.h"
 
 #define DIRECTION_BIT 0x80 /* of the status' high byte */

@@ -2,7 +2,6 @@
 /*
  * Collecting counters, and those who read them: see collect.h.
  */
-#include "base/util.h"
 #include "fabric/forwarding/collect.h"
 #include "fabric/forwarding/mcast_path.h"
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "base/fast.h"
-#include "base/util.h"
 #include "hca/link/payload.h"
 #include "hca/process/link.h"
 #include "hca/queue/sender.h"

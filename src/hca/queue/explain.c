@@ -5,7 +5,6 @@
  * explain_completion.c.
  */
 
-#include "base/reason.h"
 #include "base/util.h"
 #include "hca/process/operation.h"
 #include "hca/queue/explain.h"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/reason.h"
-#include "base/util.h"
 #include "hca/process/domain.h"
 #include "hca/queue/qp.h"
 #include "hca/queue/srq.h"
