@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/fd_sets.h"
 #include "sockets/wrap.h"
 
 static int fail(int error)
@@ -70,69 +71,17 @@ SOCKETS_ALIAS(ppoll, sockets_wrap_ppoll);
 
 /* ---- select ---- */
 
-#define READABLE    (POLLIN | POLLRDNORM | POLLHUP | POLLERR)
-#define WRITABLE    (POLLOUT | POLLWRNORM | POLLERR)
-#define EXCEPTIONAL POLLPRI
-
-struct fd_sets {
-	fd_set *in, *out, *except;
-};
-
-static bool is_in(const fd_set *set, int fd)
-{
-	return set && FD_ISSET(fd, set);
-}
-
-static nfds_t to_poll(int n, const struct fd_sets *sets, struct pollfd *fds)
-{
-	nfds_t k = 0;
-
-	for (int fd = 0; fd < n; fd++) {
-		int events = (is_in(sets->in, fd) ? POLLIN : 0) |
-		             (is_in(sets->out, fd) ? POLLOUT : 0) |
-		             (is_in(sets->except, fd) ? POLLPRI : 0);
-
-		if (events)
-			fds[k++] = (struct pollfd){ .fd = fd, .events = (short)events };
-	}
-	return k;
-}
-
-/* Leaves a descriptor in the set if it is to be told. 1: it is. */
-static int tell(fd_set *set, const struct pollfd *p, int bits)
-{
-	if (!is_in(set, p->fd))
-		return 0;
-	if (p->revents & bits)
-		return 1;
-	FD_CLR(p->fd, set);
-	return 0;
-}
-
-static int from_poll(const struct pollfd *fds, nfds_t n, const struct fd_sets *sets)
-{
-	int ret = 0;
-
-	for (nfds_t i = 0; i < n; i++)
-		if (fds[i].revents & POLLNVAL)
-			return fail(EBADF);
-	for (nfds_t i = 0; i < n; i++)
-		ret += tell(sets->in, &fds[i], READABLE) + tell(sets->out, &fds[i], WRITABLE) +
-		       tell(sets->except, &fds[i], EXCEPTIONAL);
-	return ret;
-}
-
 /* Whether any of them may be an rsocket; then they are in @fds, @k of them. */
-static bool select_is_ours(int n, const struct fd_sets *sets, struct pollfd fds[FD_SETSIZE],
+static bool select_is_ours(int n, const struct base_fd_sets *sets, struct pollfd fds[FD_SETSIZE],
                            nfds_t *k)
 {
 	if (n <= 0 || n > FD_SETSIZE)
 		return false;
-	*k = to_poll(n, sets, fds);
+	*k = base_fd_sets_to_poll(sets, n, fds);
 	return sockets_poll_is_ours(fds, *k);
 }
 
-static int select_these(struct pollfd *fds, nfds_t n, const struct fd_sets *sets,
+static int select_these(struct pollfd *fds, nfds_t n, const struct base_fd_sets *sets,
                         const struct timespec *timeout, const sigset_t *mask)
 {
 	int ret;
@@ -140,12 +89,15 @@ static int select_these(struct pollfd *fds, nfds_t n, const struct fd_sets *sets
 	if (!is_time(timeout))
 		return fail(EINVAL);
 	ret = sockets_poll(fds, n, timeout_ms(timeout), mask);
-	return ret < 0 ? ret : from_poll(fds, n, sets);
+	if (ret < 0)
+		return ret;
+	ret = base_fd_sets_from_poll(sets, fds, n);
+	return ret < 0 ? fail(-ret) : ret;
 }
 
 int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 {
-	const struct fd_sets sets = { in, out, except };
+	const struct base_fd_sets sets = { in, out, except };
 	struct pollfd fds[FD_SETSIZE];
 	struct timespec ts;
 	nfds_t k;
@@ -161,7 +113,7 @@ int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeo
 int pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
             const sigset_t *mask)
 {
-	const struct fd_sets sets = { in, out, except };
+	const struct base_fd_sets sets = { in, out, except };
 	struct pollfd fds[FD_SETSIZE];
 	nfds_t k;
 

@@ -9,10 +9,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/select.h>
 
 #include "api/rdmacm/rsocket/look.h"
 #include "api/rdmacm/rsocket/rsocket_stream.h"
+#include "base/fd_sets.h"
 #include "base/signals.h"
 
 #define LOOK_MS 500 /* rsocket_sleep.c says why */
@@ -233,62 +233,6 @@ int umbel_rsocket_look(int fd, unsigned flags, struct umbel_rsocket_look *out)
 
 /* ---- rselect ---- */
 
-#define READABLE    (POLLIN | POLLRDNORM | POLLHUP | POLLERR)
-#define WRITABLE    (POLLOUT | POLLWRNORM | POLLERR)
-#define EXCEPTIONAL POLLPRI
-
-struct sets {
-	fd_set *read, *write, *except;
-};
-
-static bool is_in(const fd_set *set, int fd)
-{
-	return set && FD_ISSET(fd, set);
-}
-
-static nfds_t to_poll(int nfds, const struct sets *sets, struct pollfd *fds)
-{
-	nfds_t n = 0;
-
-	for (int fd = 0; fd < nfds; fd++) {
-		short events = 0;
-
-		if (is_in(sets->read, fd))
-			events |= POLLIN;
-		if (is_in(sets->write, fd))
-			events |= POLLOUT;
-		if (is_in(sets->except, fd))
-			events |= POLLPRI;
-		if (events)
-			fds[n++] = (struct pollfd){ .fd = fd, .events = events };
-	}
-	return n;
-}
-
-/* Leaves a descriptor in the set if it is to be told. 1: it is. */
-static int tell(fd_set *set, const struct pollfd *p, short bits)
-{
-	if (!is_in(set, p->fd))
-		return 0;
-	if (p->revents & bits)
-		return 1;
-	FD_CLR(p->fd, set);
-	return 0;
-}
-
-static int from_poll(const struct pollfd *fds, nfds_t n, const struct sets *sets)
-{
-	int ret = 0;
-
-	for (nfds_t i = 0; i < n; i++)
-		if (fds[i].revents & POLLNVAL)
-			return -EBADF;
-	for (nfds_t i = 0; i < n; i++)
-		ret += tell(sets->read, &fds[i], READABLE) + tell(sets->write, &fds[i], WRITABLE) +
-		       tell(sets->except, &fds[i], EXCEPTIONAL);
-	return ret;
-}
-
 static int timeout_ms(const struct timeval *timeout)
 {
 	uint64_t ms;
@@ -301,7 +245,7 @@ static int timeout_ms(const struct timeval *timeout)
 
 int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, struct timeval *timeout)
 {
-	const struct sets sets = { readfds, writefds, exceptfds };
+	const struct base_fd_sets sets = { readfds, writefds, exceptfds };
 	struct pollfd fds[FD_SETSIZE];
 	nfds_t n;
 	int ret;
@@ -309,9 +253,9 @@ int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, stru
 	if (nfds < 0 || nfds > FD_SETSIZE ||
 	    (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
 		return rdmacm_return(-EINVAL);
-	n = to_poll(nfds, &sets, fds);
+	n = base_fd_sets_to_poll(&sets, nfds, fds);
 	ret = poll_set(fds, n, timeout_ms(timeout), NULL);
 	if (ret >= 0)
-		ret = from_poll(fds, n, &sets);
+		ret = base_fd_sets_from_poll(&sets, fds, n);
 	return ret < 0 ? rdmacm_return(ret) : ret;
 }
