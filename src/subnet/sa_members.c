@@ -87,14 +87,6 @@ static void list_members(struct sa_query *q)
 	}
 }
 
-static bool share_pkey(const struct fabric_port *a, const struct fabric_port *b)
-{
-	for (unsigned i = 0; i < SHM_PKEYS; i++)
-		if ((a->pkey[i] & IB_PKEY_BASE_MASK) && sa_has_pkey(b, a->pkey[i]))
-			return true;
-	return false;
-}
-
 /*
  * Whether the asker may join the port to the group or remove it. A port may do so for itself. Any
  * port in the group's partition may change a membership that was joined by proxy (o15-0.2.1). The
@@ -113,7 +105,7 @@ static bool may_change(const struct sa_query *q)
 		return true; /* sa.c returns the right error */
 	if (m)
 		return m->proxy_join && sa_has_pkey(q->asker, g->rec.pkey);
-	return share_pkey(q->asker, port);
+	return sa_share_pkey(q->asker, port);
 }
 
 static uint16_t join(struct sa_query *q)

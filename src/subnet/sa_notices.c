@@ -43,14 +43,6 @@ static bool wants(const struct sa *sa, const struct wire_inform_info *w,
 	return about && fabric_port_has_lid(about, n->issuer_lid);
 }
 
-static bool share_pkey(const struct fabric_port *a, const struct fabric_port *b)
-{
-	for (unsigned i = 0; i < SHM_PKEYS; i++)
-		if ((a->pkey[i] & IB_PKEY_BASE_MASK) && sa_has_pkey(b, a->pkey[i]))
-			return true;
-	return false;
-}
-
 /*
  * Who may see the notice (o13-17.1.1): notices about ports and groups are for their partitions,
  * those about key violations for trusted subscribers. A group may be gone when they are told.
@@ -116,7 +108,7 @@ static bool may_see(const struct sa_subscriber *s, const struct sa_notice *n)
 {
 	const struct fabric_port *p = s->port->port;
 
-	return (!n->about || share_pkey(p, n->about)) && (!n->pkey || sa_has_pkey(p, n->pkey));
+	return (!n->about || sa_share_pkey(p, n->about)) && (!n->pkey || sa_has_pkey(p, n->pkey));
 }
 
 /* Whether it has subscribed to the notice and may see it. What it has subscribed to since is about

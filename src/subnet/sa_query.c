@@ -149,3 +149,11 @@ bool sa_has_pkey(const struct fabric_port *p, uint16_t pkey)
 			return true;
 	return false;
 }
+
+bool sa_share_pkey(const struct fabric_port *a, const struct fabric_port *b)
+{
+	for (unsigned i = 0; i < SHM_PKEYS; i++)
+		if ((a->pkey[i] & IB_PKEY_BASE_MASK) && sa_has_pkey(b, a->pkey[i]))
+			return true;
+	return false;
+}

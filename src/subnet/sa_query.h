@@ -93,6 +93,9 @@ bool sa_selects(uint64_t mask, uint64_t both, uint8_t selector, unsigned want, u
 
 bool sa_has_pkey(const struct fabric_port *p, uint16_t pkey);
 
+/* Whether a partition has both as members. */
+bool sa_share_pkey(const struct fabric_port *a, const struct fabric_port *b);
+
 /* The rate of the port's link, Mbit/s; and the fastest encoded rate that is not above @mbps. */
 unsigned sa_port_mbps(const struct fabric_port *p);
 uint8_t sa_rate_of(unsigned mbps);
