@@ -224,14 +224,20 @@ static void put_ip(const union control_cm_addr *a, uint8_t ip[static 16])
 		memcpy(ip, &a->in6.sin6_addr, 16);
 }
 
-void cm_addr_to_wire(const union control_cm_addr *src, const union control_cm_addr *dst,
-                     struct wire_cm_ip *ip)
+void cm_addr_put_private(const struct cm_id *id, const struct control_cm_connect *from,
+                         uint8_t *data)
 {
-	*ip = (struct wire_cm_ip){ .version = CM_IP_VERSION,
-		                   .ip_version = dst->sa.sa_family == AF_INET ? 4 : 6,
-		                   .src_port = cm_addr_port(src) };
-	put_ip(src, ip->src);
-	put_ip(dst, ip->dst);
+	struct wire_cm_ip ip = { .version = CM_IP_VERSION,
+		                 .ip_version = id->dst.sa.sa_family == AF_INET ? 4 : 6,
+		                 .src_port = cm_addr_port(&id->src) };
+
+	if (id->dst.sa.sa_family != AF_IB) {
+		put_ip(&id->src, ip.src);
+		put_ip(&id->dst, ip.dst);
+		wire_cm_ip_encode(&ip, data);
+		data += wire_cm_ip_bytes;
+	}
+	memcpy(data, from->private_data, from->bytes);
 }
 
 static void get_ip(uint8_t version, const uint8_t ip[static 16], uint16_t port,

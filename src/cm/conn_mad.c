@@ -33,21 +33,6 @@ static void send_mad(const struct cm_conn *c, const struct fabric_mad *mad)
 
 /* ---- messages that are repeated ---- */
 
-/* Behind the IP addresses, if the identifier has any. */
-static void put_private(const struct cm_conn *c, const struct control_cm_connect *from,
-                        uint8_t *data)
-{
-	const struct cm_id *id = c->id;
-	struct wire_cm_ip ip;
-
-	if (id->dst.sa.sa_family != AF_IB) {
-		cm_addr_to_wire(&id->src, &id->dst, &ip);
-		wire_cm_ip_encode(&ip, data);
-		data += wire_cm_ip_bytes;
-	}
-	memcpy(data, from->private_data, from->bytes);
-}
-
 static void put_path(const struct cm_conn *c, struct wire_cm_path *to)
 {
 	const struct control_cm_path *path = &c->id->path;
@@ -119,7 +104,7 @@ void cm_conn_make_req(struct cm_conn *c, const struct control_cm_connect *from,
 	put_transport(id, &req);
 	put_param(id, &from->param, &req);
 	put_path(c, &req.primary);
-	put_private(c, from, req.private_data);
+	cm_addr_put_private(c->id, from, req.private_data);
 	cm_mad_begin(cm_of(c), id->port, &c->peer, &head, mad);
 	wire_cm_req_encode(&req, mad->data + CM_MESSAGE_AT);
 }

@@ -123,15 +123,8 @@ static void make_request(struct cm_sidr *s, const struct control_cm_connect *fro
 	struct wire_sidr_req req = { .request_id = s->request_id,
 		                     .pkey = id->path.pkey,
 		                     .service_id = cm_resolve_service_id(id->ps, &id->dst) };
-	uint8_t *data = req.private_data;
-	struct wire_cm_ip ip;
 
-	if (id->dst.sa.sa_family != AF_IB) {
-		cm_addr_to_wire(&id->src, &id->dst, &ip);
-		wire_cm_ip_encode(&ip, data);
-		data += wire_cm_ip_bytes;
-	}
-	memcpy(data, from->private_data, from->bytes);
+	cm_addr_put_private(id, from, req.private_data);
 	cm_port_pkey_index(s->port, id->pkey, &to.pkey_index); /* else by the first */
 	cm_mad_begin(id->client->cm, s->port, &to, &head, mad);
 	wire_sidr_req_encode(&req, mad->data + CM_MESSAGE_AT);

@@ -259,11 +259,11 @@ void cm_addr_to_mgid(const union control_cm_addr *a, uint16_t pkey, bool udp, st
 
 void cm_port_gid(const struct cm *cm, const struct fabric_port *port, struct ib_gid *gid);
 
-/* The IP addresses of a request; neither is AF_IB. */
-void cm_addr_to_wire(const union control_cm_addr *src, const union control_cm_addr *dst,
-                     struct wire_cm_ip *ip);
+/* A request's private data, behind the IP addresses if the identifier has such. */
+void cm_addr_put_private(const struct cm_id *id, const struct control_cm_connect *from,
+                         uint8_t *data);
 
-/* The reverse. @dst_port: the service's. False: they are no IP addresses. */
+/* The IP addresses of a request. @dst_port: the service's. False: they are no IP addresses. */
 bool cm_addr_from_wire(const struct wire_cm_ip *ip, uint16_t dst_port, union control_cm_addr *src,
                        union control_cm_addr *dst);
 
