@@ -50,6 +50,9 @@ bool control_user_is_known(uid_t uid);
 /* The same of a group. */
 bool control_group_is_known(gid_t gid);
 
+/* Removes the directory and all that is in it; links in it are removed, not followed. */
+void control_remove_dir(const char *path);
+
 /* What a fabric's directory has, and that which it is in, if others may enter the fabric. */
 #define CONTROL_PASSABLE 0711
 

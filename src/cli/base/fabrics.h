@@ -28,9 +28,6 @@ int cli_runtime_dir(char buf[static PATH_MAX]);
 /* Makes the directory @path and those above it, private to the user. 0 or CLI_FAILED. */
 int cli_make_dir(const char *path);
 
-/* Removes @path and all in it; it need not exist. Prints nothing. */
-void cli_remove_dir(const char *path);
-
 /* Calls @each for every fabric that has a directory, by name, until one returns nonzero;
  * returns that, or 0, or CLI_FAILED. */
 int cli_each_fabric(int (*each)(const char *name, void *arg), void *arg);

@@ -13,6 +13,7 @@
 #include "cli/fabric/fabric_options.h"
 #include "cli/base/fabrics.h"
 #include "cli/base/options.h"
+#include "control/directory.h"
 #include "daemon/core/daemon.h"
 
 static const char help[] =
@@ -81,7 +82,7 @@ static int daemon_execute(const struct cli_command *self, void *from, int argc, 
 	}
 	/* if it has failed, its owner reads the log first, and removes it */
 	if (o->remove_dir && (!ret || getppid() != owner))
-		cli_remove_dir(o->remove_dir);
+		control_remove_dir(o->remove_dir);
 	return ret;
 }
 

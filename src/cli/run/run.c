@@ -28,6 +28,7 @@
 #include "cli/base/options.h"
 #include "cli/base/signals.h"
 #include "control/client.h"
+#include "control/directory.h"
 #include "control/owner.h"
 
 static const char help[] =
@@ -326,7 +327,7 @@ static int run_command(struct run *r)
 out_owner:
 	close(r->owner_fd);
 out_dir:
-	cli_remove_dir(r->dir);
+	control_remove_dir(r->dir);
 out_signals:
 	close(r->signal_fd);
 	return ret;

@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "control/directory.h"
 #include "control/owner.h"
 #include "control/path.h"
 #include "daemon/top/place.h"
@@ -30,22 +30,13 @@ static int find_place(struct daemon_place *p, const char *fabric)
 	return ret;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	remove(path);
-	return 0;
-}
-
 /* What programs have made to look into (src/sysfs/stand_in.h); a dead daemon's, too. */
 static void remove_stand_ins(const struct daemon_place *p)
 {
 	char path[sizeof(p->dir) + sizeof("/" CONTROL_STAND_INS)];
 
 	snprintf(path, sizeof(path), "%s/" CONTROL_STAND_INS, p->dir);
-	nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	control_remove_dir(path);
 }
 
 /* The lock says that a daemon lives: a dead one's is free, whatever files it left. */
