@@ -12,9 +12,9 @@
 #include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "fabric/agents/traps.h"
-#include "subnet/sa.h"
 #include "subnet/sa_segments.h"
 #include "subnet/sa_server.h"
+#include "subnet/testing_passes.h"
 #include "wire/testing_mad_fuzz.h"
 
 #define N_MADS   100000

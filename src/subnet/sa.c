@@ -399,15 +399,6 @@ bool sa_learned_step(struct sa *sa, uint32_t *mlid, uint32_t *budget)
 	return true;
 }
 
-void sa_learned(struct sa *sa)
-{
-	uint32_t mlid = 0, budget;
-
-	do
-		budget = UINT32_MAX;
-	while (!sa_learned_step(sa, &mlid, &budget));
-}
-
 /* All groups of one MLID; what ends is no longer in the list. */
 static void mlid_swept(struct sa *sa, const struct sa_mlid *m)
 {
@@ -435,13 +426,4 @@ bool sa_swept_step(struct sa *sa, uint32_t *mlid, uint32_t *budget)
 	sa_reports_swept(sa);
 	*budget = 0;
 	return true;
-}
-
-void sa_swept(struct sa *sa)
-{
-	uint32_t mlid = 0, budget;
-
-	do
-		budget = UINT32_MAX;
-	while (!sa_swept_step(sa, &mlid, &budget));
 }

@@ -54,18 +54,15 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
 
 /*
  * To be called after a sweep of the SM. Removes ports that are DOWN from all groups, and routes the
- * trees again that the sweep made stale. A member that no link reaches stays a member.
+ * trees again that the sweep made stale. A member that no link reaches stays a member. In slices,
+ * as sm_sweep_step(). *@mlid: 0 at first, then where it goes on. True: done.
  */
-void sa_swept(struct sa *sa);
-
-/* The same in slices, as sm_sweep_step(). *@mlid: 0 at first, then where it goes on. True: done. */
 bool sa_swept_step(struct sa *sa, uint32_t *mlid, uint32_t *budget);
 
-/* The ports have had time to register again after sm_learn(): trees are those of the members that
- * have. */
-void sa_learned(struct sa *sa);
-
-/* The same in slices, as sa_swept_step(). Until an MLID has its turn it is as before. */
+/*
+ * The ports have had time to register again after sm_learn_step(): trees are those of the members
+ * that have. In slices, as sa_swept_step(). Until an MLID has its turn it is as before.
+ */
 bool sa_learned_step(struct sa *sa, uint32_t *mlid, uint32_t *budget);
 
 /*

@@ -3,6 +3,7 @@
  * Subscriptions to notices, what the subnet administrator reports by itself, and who is told.
  */
 #include "fabric/agents/link.h"
+#include "subnet/testing_passes.h"
 #include "subnet/testing_sa.h"
 #include "wire/mgid.h"
 

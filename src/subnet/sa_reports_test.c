@@ -4,8 +4,8 @@
  * fabrics, whoever has counted them knows of each port whether the subnet manager reaches it, and
  * hears of no port twice.
  */
-#include "subnet/sa.h"
 #include "subnet/sa_query.h"
+#include "subnet/testing_passes.h"
 #include "subnet/testing_routes.h"
 
 #define STEPS 40

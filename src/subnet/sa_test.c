@@ -6,8 +6,8 @@
 #include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "subnet/partitions.h"
-#include "subnet/sa.h"
 #include "subnet/sa_groups.h"
+#include "subnet/testing_passes.h"
 #include "wire/mgid.h"
 
 #include <arpa/inet.h>

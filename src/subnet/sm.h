@@ -30,7 +30,7 @@ void sm_free(struct sm *sm);
 /*
  * A heavy sweep: gives LIDs to ports that have none, writes the LFTs, and makes all ports ACTIVE
  * that are not DOWN. Ports keep their LIDs. The caller then has the SA route the multicast trees
- * again (sa_swept()). Returns 0; -ENOSPC: no LID is left; -ENOMEM.
+ * again (sa_swept_step()). Returns 0; -ENOSPC: no LID is left; -ENOMEM.
  */
 int sm_sweep(struct sm *sm);
 
@@ -41,8 +41,8 @@ int sm_sweep(struct sm *sm);
  * whoever changes a link or LID later has to request another sweep. For each LID the routes of all
  * switches are written in one step, and the flows to it follow one by one, before anything else is
  * done: packets always go by its old routes or by its new ones, so never round in circles, and
- * where no route changes they go on as before. Multicast tables are not touched before sa_swept().
- * Beginning anew gives the present sweep up.
+ * where no route changes they go on as before. Multicast tables are not touched before
+ * sa_swept_step(). Beginning anew gives the present sweep up.
  */
 void sm_sweep_begin(struct sm *sm);
 bool sm_sweep_step(struct sm *sm, uint32_t *budget);
@@ -67,11 +67,9 @@ void sm_set_home(struct sm *sm, struct fabric_port *home);
 /*
  * Before the first tree: the multicast tables may be those of another subnet manager, and ports
  * will register their memberships again. Until sm_learned(), tables that lead to the members which
- * sm_route_mcast() is given stay as they are, so that nobody who is a member misses anything.
+ * sm_route_mcast() is given stay as they are, so that nobody who is a member misses anything. In
+ * slices, as sm_sweep_step(). *@at: 0 at first, then where it goes on. True: done.
  */
-void sm_learn(struct sm *sm);
-
-/* The same in slices, as sm_sweep_step(). *@at: 0 at first, then where it goes on. True: done. */
 bool sm_learn_step(struct sm *sm, unsigned *at, uint32_t *budget);
 
 /* Whether it still learns; and whether there was a table for @mlid. */

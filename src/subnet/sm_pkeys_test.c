@@ -8,9 +8,9 @@
 #include "fabric/agents/mads.h"
 #include "fabric/testing.h"
 #include "subnet/partitions.h"
-#include "subnet/sa.h"
 #include "subnet/sa_groups.h"
 #include "subnet/sm.h"
+#include "subnet/testing_passes.h"
 
 #define HOSTS 4
 

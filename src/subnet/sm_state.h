@@ -87,7 +87,7 @@ struct sm {
 	const struct partitions *partitions;    /* NULL: the SM does not write P_Key tables */
 	uint16_t next_lid;                      /* where the search for a free LID continues */
 	uint64_t lids[IB_LID_MCAST_FIRST / 64]; /* in use */
-	bool learning;                          /* sm_learn() */
+	bool learning;                          /* sm_learn_step() */
 	uint64_t earlier[SM_MLID_WORDS];        /* MLIDs that had tables then */
 	enum sm_sweep_phase phase;
 	unsigned at, at_port; /* how far the phase has come, if it takes several steps */

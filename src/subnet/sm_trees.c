@@ -472,16 +472,6 @@ bool sm_learn_step(struct sm *sm, unsigned *at, uint32_t *budget)
 	return *at == sm->net.n;
 }
 
-void sm_learn(struct sm *sm)
-{
-	unsigned at = 0;
-	uint32_t budget;
-
-	do
-		budget = UINT32_MAX;
-	while (!sm_learn_step(sm, &at, &budget));
-}
-
 bool sm_is_learning(const struct sm *sm)
 {
 	return sm->learning;

@@ -8,9 +8,9 @@
 
 #include "fabric/testing.h"
 #include "subnet/partitions.h"
-#include "subnet/sa.h"
 #include "subnet/sa_groups.h"
 #include "subnet/state.h"
+#include "subnet/testing_passes.h"
 
 #define FIRST "umbel-state 1\n"
 #define END   "end\n"
