@@ -223,10 +223,19 @@ static int register_agent(int fd, struct control_umad_register *req)
 	return (int)rep.agent;
 }
 
-static void copy_mask(struct control_umad_register *req, const long *method_mask)
+/* The same for function @name: -EPERM and errno on failure. */
+static int register_with_mask(const char *name, int fd, struct control_umad_register *req,
+                              const long *method_mask)
 {
+	int ret;
+
 	if (method_mask)
 		memcpy(req->method_mask, method_mask, sizeof(req->method_mask));
+	ret = register_agent(fd, req);
+	if (ret >= 0)
+		return ret;
+	errno = -ret;
+	return umad_failed(name, ret, -EPERM);
 }
 
 int umad_register(int fd, int mgmt_class, int mgmt_version, uint8_t rmpp_version,
@@ -236,14 +245,8 @@ int umad_register(int fd, int mgmt_class, int mgmt_version, uint8_t rmpp_version
 		                             .mgmt_class_version = (uint8_t)mgmt_version,
 		                             .oui = OPENIB_OUI,
 		                             .rmpp_version = rmpp_version };
-	int ret;
 
-	copy_mask(&req, method_mask);
-	ret = register_agent(fd, &req);
-	if (ret >= 0)
-		return ret;
-	errno = -ret;
-	return umad_failed(__func__, ret, -EPERM);
+	return register_with_mask(__func__, fd, &req, method_mask);
 }
 
 int umad_register_oui(int fd, int mgmt_class, uint8_t rmpp_version, uint8_t oui[3],
@@ -252,7 +255,6 @@ int umad_register_oui(int fd, int mgmt_class, uint8_t rmpp_version, uint8_t oui[
 	struct control_umad_register req = { .mgmt_class = (uint8_t)mgmt_class,
 		                             .mgmt_class_version = 1,
 		                             .rmpp_version = rmpp_version };
-	int ret;
 
 	if (!is_oui_class(mgmt_class)) {
 		TRACE("mgmt class %d not in vendor range 2", mgmt_class);
@@ -260,12 +262,7 @@ int umad_register_oui(int fd, int mgmt_class, uint8_t rmpp_version, uint8_t oui[
 		                                (unsigned)mgmt_class));
 	}
 	req.oui = (uint32_t)oui[0] << 16 | (uint32_t)oui[1] << 8 | oui[2];
-	copy_mask(&req, method_mask);
-	ret = register_agent(fd, &req);
-	if (ret >= 0)
-		return ret;
-	errno = -ret;
-	return umad_failed(__func__, ret, -EPERM);
+	return register_with_mask(__func__, fd, &req, method_mask);
 }
 
 /* 0 or +errno. Of flags that are not known, attr->flags says which are. */
