@@ -30,8 +30,6 @@ struct hosts_device {
 	uint8_t ipv6[16];
 };
 
-#define HOSTS_BRIDGE_PORTS 1023 /* the kernel's limit */
-
 struct hosts_plan {
 	const char *dir;   /* the fabric's own directory */
 	const char *names; /* the hosts' /etc/hosts */

@@ -17,7 +17,6 @@
 
 #include "wire/mad.h"
 
-#define IBSIM_BASE           "sim" /* where IBSIM_SOCKNAME does not say another one */
 #define IBSIM_MAGIC          0xDEADBEEF
 #define IBSIM_CTL_DATA_BYTES 64
 #define IBSIM_NODE_BYTES     32 /* of a node's name, with the zero byte */

@@ -28,7 +28,6 @@
 
 #define SPIN_NS   10000 /* that a call looks before it sleeps */
 #define MOST_IDLE 16    /* looks in vain, then it is armed */
-#define MODES     (EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP)
 #define READ_BITS (EPOLLIN | EPOLLRDNORM)
 #define N_BITS    20 /* of the data of what is ours in a set: a descriptor */
 #define KICK      ((1u << N_BITS) - 1)
