@@ -170,7 +170,7 @@ static void a_notice_is_told_in_slices(void **state)
 	assert_false(sa_notices_step(e->sa, &budget, tell, &t));
 	assert_in_range(t.n, 1, 20);
 	assert_int_equal(subscribe(e, 3, 7, 1), SA_OK);
-	/* whose turn it is goes, and one who was told */
+	/* the subscriber whose turn is next goes, and one that has been told */
 	for (unsigned i = 0; i < 2; i++) {
 		prepare(e, MAD_SET, SA_ATTR_INFORM_INFO);
 		e->request.slid = lid(e, 2);

@@ -640,7 +640,7 @@ static int raise_event(struct daemon_call *call)
 	if (req->type != IBV_EVENT_QP_FATAL && req->type != IBV_EVENT_SQ_DRAINED &&
 	    req->type != IBV_EVENT_QP_LAST_WQE_REACHED)
 		return -EINVAL;
-	/* the process that receives for the port reports it, which may be another one */
+	/* reported by the process that receives for the port, not always by the owner */
 	if (req->type == IBV_EVENT_SQ_DRAINED && !daemon_qp_drained(&v->objects->qps, req->element))
 		return 0;
 	qp = own_qp(call, req->element);

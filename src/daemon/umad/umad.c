@@ -141,7 +141,7 @@ static bool read_on(struct umad_open *port, uint64_t until)
 	return true;
 }
 
-/* 0; -EPIPE: it is empty, which says that there will be none. */
+/* 0; -EPIPE: the datagram is empty, as the client sends no more. */
 static int take(struct umad_open *port, struct mmsghdr *m, const struct umad_datagram *in)
 {
 	const int fd = descriptor_of(&m->msg_hdr);
