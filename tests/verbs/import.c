@@ -138,6 +138,24 @@ static void an_imported_device_outlives_the_first(void **state)
 	lab_mr(lab_pd(imported), memory, BYTES);
 }
 
+/* As Linux has it: by the channel's descriptor the device has to be found that has made it. */
+static void a_channel_is_for_its_device_and_those_imported(void **state)
+{
+	struct ibv_context *context = lab_open(1), *again = lab_open(1);
+	struct ibv_context *imported = import(context);
+	struct ibv_comp_channel *channel = lab_channel(context);
+
+	(void)state;
+	lab_cq(context, 1, channel);
+	lab_cq(imported, 1, channel);
+	errno = 0;
+	assert_null(ibv_create_cq(again, 1, NULL, channel, 0));
+	assert_int_equal(errno, EBADF);
+	errno = 0;
+	assert_null(ibv_create_cq(lab_open(2), 1, NULL, channel, 0));
+	assert_int_equal(errno, EBADF);
+}
+
 static void a_descriptor_of_something_else_is_refused(void **state)
 {
 	struct ibv_context *context = lab_open(1);
@@ -485,6 +503,7 @@ int main(void)
 		LAB_TEST(an_imported_device_is_the_same_device),
 		LAB_TEST(closing_an_imported_device_closes_its_descriptor),
 		LAB_TEST(an_imported_device_outlives_the_first),
+		LAB_TEST(a_channel_is_for_its_device_and_those_imported),
 		LAB_TEST(a_descriptor_of_something_else_is_refused),
 		LAB_TEST(nobody_can_cut_the_file_short),
 		LAB_TEST(without_files_a_device_opens_without_a_descriptor),

@@ -38,6 +38,13 @@ static inline struct hca_context *hca_context(struct ibv_context *context)
 	return (struct hca_context *)((char *)context - offsetof(struct hca_context, vctx.context));
 }
 
+/* Whether an object of @other can be used with those of @ctx: it is the device as it was opened
+ * here, or imported. */
+static inline bool hca_context_shares(const struct hca_context *ctx, struct ibv_context *other)
+{
+	return hca_context(other) == ctx || (ctx->file && hca_context(other)->file == ctx->file);
+}
+
 /* Adds @change to the number of objects. A context with objects keeps its memory when it is closed.
  */
 static inline void hca_context_count(struct hca_context *ctx, int change)
