@@ -586,6 +586,25 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(ibv_destroy_srq(f.srq), EBUSY);
 }
 
+static void the_queue_of_another_device_is_refused(void **state)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+		                         .cap = { .max_send_wr = 1, .max_send_sge = 1 } };
+	struct side a = { 0 };
+	struct fixture f;
+
+	(void)state;
+	make(&f, 0);
+	make_side(&a, 2, 1); /* opened once more */
+	init.srq = f.srq;
+	init.send_cq = init.recv_cq = f.a.send_cq;
+	assert_null(ibv_create_qp(f.a.pd, &init));
+	assert_int_equal(errno, EINVAL);
+	init.send_cq = init.recv_cq = a.send_cq;
+	assert_null(ibv_create_qp(a.pd, &init));
+	assert_int_equal(errno, EINVAL);
+}
+
 /* ibv_create_srq(3) and ibv_create_qp(3) say that they are ignored. */
 static void ignored_attributes_may_be_anything(void **state)
 {
@@ -714,6 +733,7 @@ int main(void)
 		LAB_TEST(the_limit_goes_along),
 		LAB_TEST(who_sends_meanwhile_does_not_notice),
 		LAB_TEST(bad_input_is_refused),
+		LAB_TEST(the_queue_of_another_device_is_refused),
 		LAB_TEST(ignored_attributes_may_be_anything),
 		LAB_TEST(too_many_messages_unpolled_kill_the_cq),
 		LAB_TEST(a_cq_with_room_for_all_receives_is_never_overrun),

@@ -43,6 +43,9 @@ static int check_init(struct hca_context *ctx, const struct ibv_qp_init_attr_ex 
 		                    (unsigned long long)(attr->send_ops_flags & ~t->send_ops));
 	if (!attr->send_cq || !attr->recv_cq)
 		return base_because(-EINVAL, "send_cq or recv_cq is missing");
+	if (attr->srq && !hca_context_shares(ctx, attr->srq->context))
+		return base_because(-EINVAL, "the shared receive queue is of another device, or of "
+		                             "this one as it was opened elsewhere");
 	if (cap->max_send_wr > s->max_qp_wr || recv_wr > s->max_qp_wr)
 		return base_because(-EINVAL,
 		                    "max_send_wr is %u and max_recv_wr %u: the device has at most "
