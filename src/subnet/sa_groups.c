@@ -386,16 +386,20 @@ static bool valid_mgid(const struct ib_gid *mgid)
 	return signature != WIRE_SIGNATURE_CM || (flags == 1 && scope != WIRE_SCOPE_LINK);
 }
 
+/* It has the subnet's prefix (section 4.1.1, 14): other subnets' SAs choose others, also where a
+ * router has the groups of two subnets in common. */
 static void make_up_mgid(struct sa *sa, uint64_t mask, struct wire_mcmember *rec)
 {
 	uint8_t scope = mask & SA_MCM_SCOPE ? rec->scope & 0xF : WIRE_SCOPE_LINK;
+	const uint64_t prefix = htobe64(sa->f->subnet_prefix);
 
 	do {
-		uint64_t n = htobe64(++sa->made_up);
+		uint32_t n = htobe32(++sa->made_up);
 
 		rec->mgid = (struct ib_gid){ { 0xFF, 0x10 | scope, WIRE_SIGNATURE_CM >> 8,
 			                       WIRE_SIGNATURE_CM & 0xFF } };
-		memcpy(rec->mgid.raw + 8, &n, 8);
+		memcpy(rec->mgid.raw + 4, &prefix, sizeof(prefix));
+		memcpy(rec->mgid.raw + 12, &n, sizeof(n));
 	} while (sa_group_find(sa, &rec->mgid));
 }
 

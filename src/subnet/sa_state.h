@@ -58,7 +58,7 @@ struct sa {
 	uint32_t next_shared;         /* the MLID that the next group shares */
 	bool registering;             /* the owner's: sa_is_too_early() */
 	uint64_t changes;             /* of the groups that there are */
-	uint64_t made_up;             /* the number of MGIDs that the SA has created */
+	uint32_t made_up;             /* the number of MGIDs that the SA has created */
 	uint32_t guids_assigned;      /* sa_guids.c */
 	uint16_t *end_of_lid;         /* sa_end_by_lid(): a cache of end port numbers by LID */
 	struct sa_services *services; /* sa_services.c */

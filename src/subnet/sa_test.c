@@ -11,6 +11,7 @@
 #include "wire/mgid.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 
 #define JOIN   (SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE)
 #define CREATE (JOIN | SA_MCM_QKEY | SA_MCM_TCLASS | SA_MCM_PKEY | SA_MCM_FLOW_LABEL | SA_MCM_SL)
@@ -294,6 +295,17 @@ static void for_a_zero_mgid_one_is_made_up(void **state)
 	assert_int_equal(a.mgid.raw[3], 0x1B);
 	assert_memory_not_equal(&a.mgid, &b.mgid, 16);
 	assert_int_not_equal(a.mlid, b.mlid);
+}
+
+/* So that SAs of subnets that a router connects do not make up the same. */
+static void a_made_up_mgid_has_the_prefix_of_the_subnet(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 0, "::", FULL);
+	const uint64_t prefix = htobe64(e->f->subnet_prefix);
+
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_OK);
+	assert_memory_equal(rec.mgid.raw + 4, &prefix, sizeof(prefix));
 }
 
 static void a_made_up_mgid_is_for_others_to_join(void **state)
@@ -1231,6 +1243,7 @@ int main(void)
 		TEST(mgids_that_may_be_created),
 		TEST(mgids_that_may_not_be_created),
 		TEST(for_a_zero_mgid_one_is_made_up),
+		TEST(a_made_up_mgid_has_the_prefix_of_the_subnet),
 		TEST(a_made_up_mgid_is_for_others_to_join),
 		TEST(a_made_up_mgid_has_the_scope_asked_for),
 		TEST(without_an_mgid_in_the_mask_a_group_is_refused),
