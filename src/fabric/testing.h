@@ -163,7 +163,7 @@ static UNUSED uint32_t testing_qp(struct fabric *f, uint32_t qpn, const struct f
 
 static UNUSED struct ib_gid testing_mgid(unsigned n)
 {
-	struct ib_gid mgid = { { 0xFF, 0x12, 0x40, 0x1B, 0xFF, 0xFF } };
+	struct ib_gid mgid = { { 0xFF, 0x12, 0x40, 0x01, 0xFF, 0xFF } };
 
 	mgid.raw[14] = (uint8_t)(n >> 8);
 	mgid.raw[15] = (uint8_t)n;

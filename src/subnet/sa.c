@@ -250,10 +250,11 @@ static bool may_join(const struct sa_group *g, const struct fabric_port *port, u
 }
 
 /* Whether a new group of the request's may take the place of @g, to which nobody has come back. */
-static bool may_replace(const struct sa_group *g, const struct fabric_port *port, uint64_t mask,
+static bool may_replace(const struct sa *sa, const struct sa_group *g,
+                        const struct fabric_port *port, uint64_t mask,
                         const struct wire_mcmember *rec)
 {
-	return g->awaited && !g->n_members && sa_group_may_create(port, mask, rec);
+	return g->awaited && !g->n_members && sa_group_may_create(sa, port, mask, rec);
 }
 
 enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmember *rec)
@@ -271,7 +272,7 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 	rec->sl = sa_group_sl(sa, rec->sl);
 	g = sa_group_find(sa, &rec->mgid);
 	if (g && !may_join(g, port, mask, rec)) {
-		if (!may_replace(g, port, mask, rec))
+		if (!may_replace(sa, g, port, mask, rec))
 			return SA_REQ_INVALID;
 		sa_group_free(sa, g);
 		g = NULL;

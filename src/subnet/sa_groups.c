@@ -461,8 +461,31 @@ static bool is_wide(uint64_t mask, const struct wire_mcmember *rec)
 	return mask & SA_MCM_SCOPE && rec->scope > WIRE_SCOPE_LINK;
 }
 
+/* The components by which a group of IPoIB is like its broadcast group (RFC 4391, section 4). */
+#define LIKE_BROADCAST \
+	(SA_MCM_QKEY | SA_MCM_TCLASS | SA_MCM_SL | SA_MCM_FLOW_LABEL | SA_MCM_HOP_LIMIT)
+
+/* As OpenSM has it (ipoib_mcgroup_creation_validation): a group with a signature of IPoIB needs the
+ * broadcast group of its scope and partition, and may not ask for other values. */
+static bool fits_broadcast(const struct sa *sa, uint64_t mask, const struct wire_mcmember *rec)
+{
+	const unsigned signature = rec->mgid.raw[2] << 8 | rec->mgid.raw[3];
+	const struct sa_group *g;
+	struct ib_gid mgid;
+
+	if (signature != WIRE_SIGNATURE_IPV4 && signature != WIRE_SIGNATURE_IPV6)
+		return true;
+	wire_mgid_broadcast(&mgid, (uint16_t)(rec->mgid.raw[4] << 8 | rec->mgid.raw[5]));
+	mgid.raw[1] = 0x10 | (rec->mgid.raw[1] & 0xF);
+	if (ib_gid_equal(&mgid, &rec->mgid))
+		return true;
+	g = sa_group_find(sa, &mgid);
+	return g && ib_pkey_match(rec->pkey, g->rec.pkey) &&
+	       wire_match(&wire_mcmember_layout, mask & LIKE_BROADCAST, rec, &g->rec);
+}
+
 /* Makes the record of the group that the request of @port asks for; its MGID may be 0. */
-static enum sa_status plan_group(const struct fabric_port *port, uint64_t mask,
+static enum sa_status plan_group(const struct sa *sa, const struct fabric_port *port, uint64_t mask,
                                  const struct wire_mcmember *rec, struct wire_mcmember *g)
 {
 	enum sa_status status;
@@ -473,7 +496,7 @@ static enum sa_status plan_group(const struct fabric_port *port, uint64_t mask,
 		return SA_INSUFFICIENT_COMPONENTS;
 	if (!ib_gid_is_zero(&rec->mgid) && !valid_mgid(&rec->mgid))
 		return SA_REQ_INVALID;
-	if (!sa_has_pkey(port, rec->pkey))
+	if (!sa_has_pkey(port, rec->pkey) || !fits_broadcast(sa, mask, rec))
 		return SA_REQ_INVALID;
 	*g = *rec;
 	g->port_gid = (struct ib_gid){ 0 };
@@ -491,12 +514,12 @@ static enum sa_status plan_group(const struct fabric_port *port, uint64_t mask,
 	return status;
 }
 
-bool sa_group_may_create(const struct fabric_port *port, uint64_t mask,
+bool sa_group_may_create(const struct sa *sa, const struct fabric_port *port, uint64_t mask,
                          const struct wire_mcmember *rec)
 {
 	struct wire_mcmember g;
 
-	return plan_group(port, mask, rec, &g) == SA_OK;
+	return plan_group(sa, port, mask, rec, &g) == SA_OK;
 }
 
 enum sa_status sa_group_create(struct sa *sa, struct fabric_port *port, uint64_t mask,
@@ -504,7 +527,7 @@ enum sa_status sa_group_create(struct sa *sa, struct fabric_port *port, uint64_t
 {
 	struct wire_mcmember planned;
 	struct sa_group *g;
-	enum sa_status status = plan_group(port, mask, rec, &planned);
+	enum sa_status status = plan_group(sa, port, mask, rec, &planned);
 
 	if (status != SA_OK)
 		return status;

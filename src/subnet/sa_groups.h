@@ -25,7 +25,7 @@ void sa_groups_restore(struct sa *sa, const struct subnet_state *state,
                        struct subnet_state_misfits *misfits);
 
 /* Whether sa_group_create() can make a group of the request, if there are resources. */
-bool sa_group_may_create(const struct fabric_port *port, uint64_t mask,
+bool sa_group_may_create(const struct sa *sa, const struct fabric_port *port, uint64_t mask,
                          const struct wire_mcmember *rec);
 
 /*

@@ -255,17 +255,43 @@ static void mgids_that_may_be_created(void **state)
 		"ff02::1",         /* a well-known one */
 		"ff10::1",         /* reserved scopes: OpenSM accepts them */
 		"ff1f::1",         /* likewise */
-		"ff1e::1",           "ff05::1:3",
-		"ff12:4001:ffff::1", /* rdma_cm's */
-		"ff12:401b:ffff::1", "ff12:601b:ffff::1",
-		"ff72:401b:ffff::1", /* IPoIB's are not looked at closer */
-		"ff15:a01b::1",      /* made up on another subnet, perhaps */
+		"ff1e::1",         "ff05::1:3", "ff12:4001:ffff::1", /* rdma_cm's */
+		"ff15:a01b::1", /* made up on another subnet, perhaps */
 	};
 	struct env *e = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
 		assert_int_equal(join(e, 0, good[i], FULL), SA_OK);
 	assert_int_equal(groups(e), ARRAY_SIZE(good));
+}
+
+/* As RFC 4391 and OpenSM have it. */
+static void groups_of_ipoib_are_like_their_broadcast_group(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember good = request(e, 0, "ff12:401b:ffff::1", FULL), rec;
+	struct wire_mcmember bad[6];
+
+	good.qkey = 0x0B1B;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		bad[i] = good;
+	bad[0].qkey++;
+	bad[1].tclass++;
+	bad[2].sl++;
+	bad[3].flow_label++;
+	bad[4].mgid = gid_of("ff15:401b:ffff::1"); /* there is no broadcast group */
+	bad[5].mgid = gid_of("ff12:601b:8001::1");
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(sa_mcmember_set(e->sa, CREATE, &bad[i]), SA_REQ_INVALID);
+	rec = good;
+	rec.hop_limit = 1;
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE | SA_MCM_HOP_LIMIT, &rec), SA_REQ_INVALID);
+	assert_int_equal(groups(e), 0);
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &good), SA_OK);
+	good.mgid = gid_of("ff72:601b:ffff::1"); /* of IPoIB's, flags do not matter */
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &good), SA_OK);
+	good = request(e, 0, "ff15:401b:ffff::ffff:ffff", FULL); /* another broadcast group */
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &good), SA_OK);
 }
 
 static void mgids_that_may_not_be_created(void **state)
@@ -1241,6 +1267,7 @@ int main(void)
 		TEST(creating_needs_each_component),
 		TEST(only_full_members_create),
 		TEST(mgids_that_may_be_created),
+		TEST(groups_of_ipoib_are_like_their_broadcast_group),
 		TEST(mgids_that_may_not_be_created),
 		TEST(for_a_zero_mgid_one_is_made_up),
 		TEST(a_made_up_mgid_has_the_prefix_of_the_subnet),

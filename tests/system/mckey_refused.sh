@@ -26,5 +26,7 @@ refused 255 '*mckey: unable to create QP: Invalid argument*' -m 239.1.1.1 -p 0x1
 refused 0 '*mckey: event: RDMA_CM_EVENT_MULTICAST_ERROR, error: -22*' -M fe80::1 -b 10.0.0.1
 # such the subnet administrator alone makes up
 refused 0 '*mckey: event: RDMA_CM_EVENT_MULTICAST_ERROR, error: -22*' -M ff12:a01b::1 -b 10.0.0.1
+# a group of IPoIB has the Q_Key of the broadcast group, which identifiers of RDMA_PS_UDP have not
+refused 0 '*mckey: event: RDMA_CM_EVENT_MULTICAST_ERROR, error: -22*' -M ff12:401b:ffff::f01:106 -b 10.0.0.1
 refused 1 'unmapped multicast address requires binding*' -M ff12::1
 [ -z "$(groups)" ] || complain "a group is there: $(groups)"
