@@ -30,10 +30,10 @@
  *
  * Functions that it models (tools/check-models.py):
  *  src/hca/queue/srq.c reclaim 36cae7be44f7
- *  src/hca/queue/srq.c hca_srq_post 92e35451984a
+ *  src/hca/queue/srq.c hca_srq_post 3d37d03337aa
  *  src/hca/queue/srq.c begin_move ffd479785b6a
  *  src/hca/queue/srq.c end_move 93d43abb2888
- *  src/hca/queue/srq.c wait_for_senders 54aa20c36661
+ *  src/hca/queue/srq.c wait_for_senders 712c53c6d358
  *  src/hca/queue/srq.c withdraw 0cb8ec5872fd
  *  src/hca/queue/srq.c move 40010a0cc442
  *  src/hca/queue/srq.c grow 3d644f3bc3f9

@@ -31,7 +31,7 @@
  *  src/hca/queue/srq.c post_void efc09dd5fad2
  *  src/hca/queue/srq.c post_due a87faa09a4f3
  *  src/hca/queue/srq.c reclaim 36cae7be44f7
- *  src/hca/queue/srq.c has_room ccb1f6233f92
+ *  src/hca/queue/srq.c has_room b6303bf16934
  *  src/hca/queue/srq.c post_one 9c9cd88818c0
  *  src/hca/queue/srq.c look_for_returned 05943a64992e
  *  src/hca/queue/srq.c find 1f4a87ea9aa6

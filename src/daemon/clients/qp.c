@@ -367,7 +367,7 @@ static void enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_hc
 	}
 	if (want->srq) {
 		qp->srq = daemon_srq_find(all->srqs, want->srq - 1);
-		qp->srq->n_qps++;
+		LIST_INSERT_HEAD(&qp->srq->qps, qp, of_srq);
 	}
 	TAILQ_INSERT_HEAD(&qp->holder->qps, qp, entry);
 }
@@ -635,7 +635,7 @@ void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 	if (qp->srq) {
 		all->received[SHM_QP_INDEX(qp->qpn)] =
 		        (struct daemon_received){ qp->qpn, qp->srq->index };
-		qp->srq->n_qps--;
+		LIST_REMOVE(qp, of_srq);
 	}
 	qp->srq = NULL;
 	TAILQ_REMOVE(&qp->holder->qps, qp, entry);
@@ -726,12 +726,10 @@ void daemon_qps_renew(struct daemon_qps *all, const struct daemon_srq *srq)
 {
 	const struct daemon_qp *qp;
 
-	TAILQ_FOREACH(qp, &srq->holder->qps, entry)
+	LIST_FOREACH(qp, &srq->qps, of_srq)
 	{
 		struct shm_qp *s = record_of(all, qp->qpn);
 
-		if (qp->srq != srq)
-			continue;
 		shm_write_begin(&s->seq);
 		shm_write_end(&s->seq);
 	}

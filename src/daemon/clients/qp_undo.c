@@ -132,13 +132,41 @@ static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
 		qp->undo_qpn = 0;
 }
 
+#define MOST_LOOKED_AT 64
+
+/* A queue pair that is gone received by this queue: who sleeps for another one of it is to look
+ * whether there is room for receives that were late. */
+static void wake_user(struct daemon_qps *all, const struct daemon_srq *srq)
+{
+	const struct shm_region *region = all->f->region;
+	const struct daemon_qp *qp;
+	unsigned n = 0;
+
+	LIST_FOREACH(qp, &srq->qps, of_srq)
+	{
+		uint32_t cq = region->qps[SHM_QP_INDEX(qp->qpn)].cq;
+
+		if (atomic_load_explicit(&region->cqs[cq].arm, memory_order_relaxed) !=
+		    SHM_CQ_IDLE) {
+			daemon_cq_wake_bereaved(all->cqs, cq);
+			break;
+		}
+		if (++n == MOST_LOOKED_AT)
+			break;
+	}
+}
+
 /* The owner of the queue that the dead one sent to is to look at its rings. */
 static void wake_target(struct daemon_qps *all, uint32_t qpn)
 {
 	const struct shm_qp *s = &all->f->region->qps[SHM_QP_INDEX(qpn)];
+	const struct daemon_srq *srq = srq_of(all, qpn);
 
-	if (daemon_qp_number_of(all, SHM_QP_INDEX(qpn)) != qpn)
+	if (daemon_qp_number_of(all, SHM_QP_INDEX(qpn)) != qpn) {
+		if (srq)
+			wake_user(all, srq);
 		return;
+	}
 	if (s->ready_bit < SHM_CQ_READY_BITS)
 		atomic_fetch_or_explicit(&all->f->region->cqs[s->cq].ready[s->ready_bit / 64],
 		                         1ull << (s->ready_bit % 64), memory_order_release);

@@ -30,7 +30,7 @@ struct daemon_srq {
 	/* those before it, to which somebody may still look: they go with the queue */
 	struct daemon_srq_ring old[DAEMON_SRQ_OLD_RINGS];
 	unsigned n_old;
-	unsigned n_qps;  /* that receive by it */
+	LIST_HEAD(, daemon_qp) qps; /* that receive by it */
 	uint32_t events; /* asynchronous ones that were sent */
 };
 

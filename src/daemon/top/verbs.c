@@ -430,7 +430,7 @@ static int destroy_srq(struct daemon_call *call)
 	struct daemon_verbs *v = call->module;
 	struct daemon_srq *srq = call->about;
 
-	if (srq->n_qps)
+	if (!LIST_EMPTY(&srq->qps))
 		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
 	tell_events(call, srq->events);
 	daemon_srq_free(&v->objects->srqs, srq);

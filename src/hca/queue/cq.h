@@ -201,6 +201,9 @@ void hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t us);
  * queue pair's receives are counted, too (comp_counter.h); or NULL. */
 void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives);
 
+/* The next poll does what polling leaves to do: queue pairs that fail, receives that wait. */
+void hca_cq_attend(struct hca_cq *cq);
+
 /* Goes on with requests that wait, of at most @most QPs, each of which has its turn. One whose send
  * lock is held is tried again by the next poll. */
 void hca_cq_serve_waiting(struct hca_process *p, unsigned most);

@@ -464,9 +464,36 @@ static struct hca_qp *next_to_help(struct hca_cq *cq)
 	return qp;
 }
 
+void hca_cq_attend(struct hca_cq *cq)
+{
+	base_lock(&cq->lock);
+	cq->failed = true;
+	base_unlock(&cq->lock);
+}
+
+/* Shared receive queues with receives that wait for room try to post them; if that is in vain, the
+ * next poll does so again. */
+static void retry_srqs(struct hca_cq *cq)
+{
+	const struct hca_srq *last = NULL;
+	struct hca_qp *qp;
+
+	base_lock(&cq->lock);
+	TAILQ_FOREACH(qp, &cq->users, cq_entry)
+	{
+		if (!qp->rq->srq || qp->rq->srq == last)
+			continue;
+		last = qp->rq->srq;
+		cq->failed |= hca_srq_retry(qp->rq->srq);
+	}
+	base_unlock(&cq->lock);
+}
+
 static BASE_COLD void help_srqs(struct hca_cq *cq)
 {
 	struct hca_qp *qp;
+
+	retry_srqs(cq);
 
 	while ((qp = next_to_help(cq))) {
 		hca_srq_help_if_due(qp->rq->srq);

@@ -26,6 +26,7 @@ void hca_srq_use_ring(struct hca_srq *srq, const struct control_create_srq_reply
 	srq->ring_shift = made->ring_shift;
 	srq->ring_gen = made->ring_gen;
 	srq->posted = srq->consumed = 0;
+	srq->awaited = UINT32_MAX;
 }
 
 void hca_srq_check_limit(struct hca_process *p, struct shm_ring *ring, uint32_t index,
@@ -214,11 +215,26 @@ static bool look_for_returned(struct hca_srq *srq)
 	return true;
 }
 
-/* Whether the ring has room for a credit. */
+/* Waits until the sender that holds the position has used it, or the daemon has freed it: the
+ * sender may be dead. One that is stopped has it longer. */
+static void await_sender(const struct hca_srq *srq, uint32_t pos, uint64_t began)
+{
+	while (shm_ring_peek(srq->ring, srq->ring_shift, pos) == SHM_SLOT_CLOSED &&
+	       base_now_ns() - began <= HCA_STOPPED_WAIT_NS && !hca_process_gone(srq->ctx->process))
+		sched_yield();
+}
+
+/* Whether the ring has room for a credit. Nobody has to poll for what is posted to be there, so it
+ * is waited for, once for each position that is held. */
 static bool has_room(struct hca_srq *srq)
 {
 	if (is_full(srq))
 		reclaim(srq);
+	if (base_unlikely(is_full(srq)) && srq->awaited != srq->consumed) {
+		srq->awaited = srq->consumed;
+		await_sender(srq, srq->consumed, base_now_ns());
+		reclaim(srq);
+	}
 	return !is_full(srq);
 }
 
@@ -252,10 +268,30 @@ static int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
+/* Whether receives wait for room in the ring, whose oldest position a sender holds. It may be dead
+ * and its queue pair gone, so that no message will tell when the position is free. */
+static bool has_late(const struct hca_srq *srq)
+{
+	return srq->n_due && is_full(srq);
+}
+
+bool hca_srq_retry(struct hca_srq *srq)
+{
+	bool late;
+
+	base_lock(&srq->lock);
+	if (has_late(srq))
+		look_for_returned(srq);
+	late = has_late(srq);
+	base_unlock(&srq->lock);
+	return late;
+}
+
 int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	int ret = hca_process_gone(srq->ctx->process) ? -EIO : 0;
 	struct shm_ring *ring;
+	bool late;
 
 	base_lock(&srq->lock);
 	for (; !ret && wr; wr = wr->next) {
@@ -264,9 +300,12 @@ int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr
 			break;
 	}
 	ring = srq->ring; /* another one after the lock is left, once it has grown */
+	late = has_late(srq);
 	base_unlock(&srq->lock);
 	if (ret)
 		*bad = wr;
+	if (base_unlikely(late))
+		hca_srq_watch(srq);
 	if (is_waited_for(ring))
 		hca_srq_help(srq);
 	return ret;
@@ -336,12 +375,7 @@ static void wait_for_senders(struct hca_srq *srq)
 	uint64_t began = base_now_ns();
 
 	for (uint32_t pos = srq->consumed; pos != srq->posted; pos++)
-		while (shm_ring_peek(srq->ring, srq->ring_shift, pos) == SHM_SLOT_CLOSED) {
-			if (base_now_ns() - began > HCA_STOPPED_WAIT_NS ||
-			    hca_process_gone(srq->ctx->process))
-				return;
-			sched_yield();
-		}
+		await_sender(srq, pos, began);
 }
 
 /* A sender that is stopped, or dead, holds the credit of receive @n, and it stays behind. */

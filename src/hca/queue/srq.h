@@ -53,6 +53,7 @@ struct hca_srq {
 	uint16_t ring_gen;
 	struct base_lock lock;
 	uint32_t posted, consumed; /* positions of the ring */
+	uint32_t awaited;          /* that a post has waited for already */
 	uint32_t first_free;       /* as next_free */
 	struct hca_srq_receive *receive;
 	struct hca_qp *xrc;    /* an XRC one is its receive queue, and has none of these: */
@@ -101,6 +102,12 @@ void hca_srq_help(struct hca_srq *srq);
 /* It has another size: completion queues may be too small now. */
 void hca_srq_has_size(struct hca_srq *srq);
 void hca_srq_help_if_due(struct hca_srq *srq);
+
+/* Receives wait for room in the ring: polls of its queue pairs' completion queues try again. */
+void hca_srq_watch(struct hca_srq *srq);
+/* Posts those for which there is room by now. Whether some still wait. Requests may be to be gone
+ * on with: hca_srq_must_help(). */
+bool hca_srq_retry(struct hca_srq *srq);
 
 /* Takes @receive (shm_receive()), which an arrival names: copies its entries. False: there is none
  * such. Receives may come back by that: if hca_srq_must_help(), hca_srq_help_if_due() must follow.

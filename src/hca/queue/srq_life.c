@@ -230,6 +230,17 @@ void hca_srq_has_size(struct hca_srq *srq)
 	each_qp(srq, fit);
 }
 
+static void watch(struct hca_srq *srq, struct hca_qp *qp)
+{
+	(void)srq;
+	hca_cq_attend(qp->rq->cq);
+}
+
+BASE_COLD void hca_srq_watch(struct hca_srq *srq)
+{
+	each_qp(srq, watch);
+}
+
 void hca_srq_help_if_due(struct hca_srq *srq)
 {
 	if (atomic_load_explicit(&srq->must_help, memory_order_relaxed) &&

@@ -289,6 +289,31 @@ static void a_receive_is_posted_though_the_ring_is_full(void **state)
 	expect_message(l, 4);
 }
 
+/* Its queue pair is gone, so nobody says so, and nothing is posted or comes. */
+static void a_receive_is_posted_once_the_dead_gives_room(void **state)
+{
+	struct lab *l = *state;
+	struct held dead;
+
+	post(l, 1);
+	dead = claim(l, WRITER);
+	for (uint32_t i = 0; i + 1 < SIZE; i++) {
+		post(l, 10 + i);
+		expect_message(l, 10 + i);
+	}
+	assert_false(hca_srq_retry(&l->srq));
+	post(l, 2); /* it waits */
+	expect_no_credit(l);
+	assert_true(hca_srq_retry(&l->srq));
+	atomic_store(&l->ring->waited_for, 1);
+	undo(&dead, WRITER);
+	assert_false(hca_srq_retry(&l->srq));
+	assert_true(atomic_load(&l->srq.must_help));
+	expect_message(l, 1);
+	expect_message(l, 2);
+	expect_no_credit(l);
+}
+
 /* Another sender is about to use the older one, and nothing is posted. */
 static void a_receive_of_the_dead_does_not_wait_for_an_older_one(void **state)
 {
@@ -356,6 +381,7 @@ int main(void)
 		SRQ_TEST(a_receive_comes_back_when_there_is_room_again),
 		SRQ_TEST(a_receive_comes_back_though_nothing_is_posted),
 		SRQ_TEST(a_receive_is_posted_though_the_ring_is_full),
+		SRQ_TEST(a_receive_is_posted_once_the_dead_gives_room),
 		SRQ_TEST(a_receive_of_the_dead_does_not_wait_for_an_older_one),
 		SRQ_TEST(what_is_given_up_comes_back_later),
 		SRQ_TEST(who_waits_is_helped),
