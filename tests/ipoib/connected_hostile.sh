@@ -12,6 +12,7 @@ mode=connected
 held_interface h1
 held_interface h2
 
+wait_until "h1 knows where 2001:db8::2 is" reaches h1 2001:db8::2
 pings 3 h1 -i 0.01 2001:db8::2
 pings 3 h1 -i 0.01 -M 'do' -s 60000 192.0.2.2
 expect 0 '1 1 2' status h1 "s['n_outgoing'], s['n_incoming'], s['counters']['connections_made']"

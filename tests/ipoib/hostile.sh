@@ -13,6 +13,7 @@ held_interface h2
 held_interface h3
 
 pings 3 h1 -i 0.01 192.0.2.2
+wait_until "h1 knows where 2001:db8::2 is" reaches h1 2001:db8::2
 pings 3 h1 -i 0.01 2001:db8::2
 victim=$(status h2 "s['qpn'], s['gid']")
 # expect_victim: h1 knows where h2's addresses are
