@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "hca/process/direct.h"
 #include "hca/process/hold.h"
 
 /* Newer than some headers. */
@@ -29,11 +30,11 @@ static int open_descriptor(void)
 
 	if (fd >= 0 || errno != EPERM)
 		return fd;
-	device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+	device = hca_direct_open(AT_FDCWD, "/dev/userfaultfd", O_RDWR);
 	if (device < 0)
 		return -1;
 	fd = ioctl(device, USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
-	close(device);
+	hca_direct_close(device);
 	return fd;
 }
 
@@ -46,7 +47,7 @@ static int open_hold(void)
 		return -errno;
 	if (!ioctl(fd, UFFDIO_API, &api))
 		return fd;
-	close(fd);
+	hca_direct_close(fd);
 	return -ENOSYS;
 }
 
@@ -56,7 +57,7 @@ bool hca_hold_is_possible(void)
 
 	if (hold < 0)
 		return false;
-	close(hold);
+	hca_direct_close(hold);
 	return true;
 }
 
@@ -92,5 +93,5 @@ void hca_hold_replaced(int hold, uint64_t from, uint64_t to)
 /* The kernel lets all go on that is still held when nobody has the descriptor any more. */
 void hca_hold_end(int hold)
 {
-	close(hold);
+	hca_direct_close(hold);
 }

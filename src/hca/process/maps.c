@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "hca/process/direct.h"
 #include "hca/process/maps.h"
 
 bool hca_maps_open(struct hca_maps *m, const char *file)
@@ -19,7 +20,7 @@ bool hca_maps_open(struct hca_maps *m, const char *file)
 
 bool hca_maps_open_at(struct hca_maps *m, int dir, const char *file)
 {
-	m->fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
+	m->fd = hca_direct_open(dir, file, O_RDONLY);
 	m->at = m->end = 0;
 	m->cut = false;
 	return m->fd >= 0;
@@ -27,7 +28,7 @@ bool hca_maps_open_at(struct hca_maps *m, int dir, const char *file)
 
 void hca_maps_close(struct hca_maps *m)
 {
-	close(m->fd);
+	hca_direct_close(m->fd);
 }
 
 /* Reads on, behind what is left. False: the file has ended. */
@@ -39,7 +40,7 @@ static bool fill(struct hca_maps *m)
 	m->end -= m->at;
 	m->at = 0;
 	do
-		n = read(m->fd, m->text + m->end, sizeof(m->text) - 1 - m->end);
+		n = hca_direct_read(m->fd, m->text + m->end, sizeof(m->text) - 1 - m->end);
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return false;

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "hca/process/direct.h"
 #include "hca/process/maps.h"
 #include "hca/process/plain.h"
 
@@ -74,11 +75,11 @@ static bool children_are_apart(void)
 
 	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL))
 		return errno == ECHILD;
-	fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+	fd = hca_direct_open(AT_FDCWD, "/proc/thread-self/children", O_RDONLY);
 	if (fd < 0)
 		return false;
-	n = read(fd, list, sizeof(list) - 1);
-	close(fd);
+	n = hca_direct_read(fd, list, sizeof(list) - 1);
+	hca_direct_close(fd);
 	if (n <= 0 || n == sizeof(list) - 1)
 		return false;
 	list[n] = '\0';
@@ -95,7 +96,8 @@ bool hca_plain_alone(void)
 	if (errno == EINVAL)
 		return false;
 	/* forbidden, as in containers */
-	return !stat("/proc/self/task", &s) && s.st_nlink == 3 && children_are_apart();
+	return !hca_direct_stat(AT_FDCWD, "/proc/self/task", &s) && s.st_nlink == 3 &&
+	       children_are_apart();
 }
 
 /* ---- other threads ---- */
@@ -112,11 +114,11 @@ static bool read_of(int tasks, const char *tid, const char *file, char text[stat
 	int fd;
 
 	snprintf(name, sizeof(name), "%.16s/%s", tid, file);
-	fd = openat(tasks, name, O_RDONLY | O_CLOEXEC);
+	fd = hca_direct_open(tasks, name, O_RDONLY);
 	if (fd < 0)
 		return false;
-	n = read(fd, text, 1023);
-	close(fd);
+	n = hca_direct_read(fd, text, 1023);
+	hca_direct_close(fd);
 	errno = n == 1023 ? E2BIG : errno;
 	text[n < 0 ? 0 : n] = '\0';
 	return n >= 0 && n < 1023;
@@ -160,14 +162,14 @@ static bool are_calm(int tasks, const char *piece, long bytes, uint64_t from, ui
 bool hca_plain_noticed(uint64_t from, uint64_t to)
 {
 	_Alignas(struct dirent64) char piece[1024];
-	int tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int tasks = hca_direct_open(AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY);
 	bool calm = tasks >= 0;
 	long bytes;
 
 	while (calm && (bytes = syscall(SYS_getdents64, tasks, piece, sizeof(piece))) != 0)
 		calm = bytes > 0 && are_calm(tasks, piece, bytes, from, to);
 	if (tasks >= 0)
-		close(tasks);
+		hca_direct_close(tasks);
 	return !calm;
 }
 
@@ -210,7 +212,8 @@ static bool is_plain_socket(int fd)
 	int domain;
 	socklen_t bytes = sizeof(domain);
 
-	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) && domain != AF_XDP;
+	return !hca_direct_getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) &&
+	       domain != AF_XDP;
 }
 
 /* Rings that have neither a descriptor nor a mapping of their own. */
@@ -254,7 +257,7 @@ static bool is_harmless(int dir, const char *name)
 {
 	struct stat s;
 	char link[64];
-	ssize_t n = readlinkat(dir, name, link, sizeof(link) - 1);
+	ssize_t n = hca_direct_readlink(dir, name, link, sizeof(link) - 1);
 
 	if (n < 0)
 		return false;
@@ -265,8 +268,8 @@ static bool is_harmless(int dir, const char *name)
 		if (!strncmp(link, harmless[i], strlen(harmless[i])))
 			return true;
 	/* what is read from a device, or past the kernel's buffers, may come later */
-	return link[0] == '/' && !fstatat(dir, name, &s, 0) && !S_ISCHR(s.st_mode) &&
-	       !S_ISBLK(s.st_mode) && !(fcntl(atoi(name), F_GETFL) & O_DIRECT);
+	return link[0] == '/' && !hca_direct_stat(dir, name, &s) && !S_ISCHR(s.st_mode) &&
+	       !S_ISBLK(s.st_mode) && !(hca_direct_flags(atoi(name)) & O_DIRECT);
 }
 
 /* Whether all entries of a piece of the directory are harmless; counts them. */
@@ -286,7 +289,7 @@ static bool are_harmless(int dir, const char *piece, long bytes, unsigned *n)
 static bool has_doubtful_files(void)
 {
 	_Alignas(struct dirent64) char piece[1024];
-	int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int dir = hca_direct_open(AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY);
 	unsigned n = 0;
 	long bytes;
 	bool good = dir >= 0;
@@ -294,7 +297,7 @@ static bool has_doubtful_files(void)
 	while (good && (bytes = syscall(SYS_getdents64, dir, piece, sizeof(piece))) != 0)
 		good = bytes > 0 && are_harmless(dir, piece, bytes, &n);
 	if (dir >= 0)
-		close(dir);
+		hca_direct_close(dir);
 	return !good;
 }
 
@@ -314,21 +317,21 @@ static bool read_pagemap(int fd, uint64_t at, uint64_t *entry, size_t n)
 
 bool hca_plain_is_shared(uint64_t at)
 {
-	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	int fd = hca_direct_open(AT_FDCWD, "/proc/self/pagemap", O_RDONLY);
 	uint64_t entry = 0;
 
 	if (fd < 0)
 		return false;
 	if (!read_pagemap(fd, at, &entry, 1))
 		entry = 0;
-	close(fd);
+	hca_direct_close(fd);
 	return (entry & PAGE_IS_THERE) && (entry & PAGE_IS_SHARED);
 }
 
 /* Whether all pages are there, and are private anonymous ones. */
 static bool are_private(uint64_t from, uint64_t to)
 {
-	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	int fd = hca_direct_open(AT_FDCWD, "/proc/self/pagemap", O_RDONLY);
 	uint64_t entry[128];
 	bool good = fd >= 0;
 
@@ -342,7 +345,7 @@ static bool are_private(uint64_t from, uint64_t to)
 		at += n * HCA_PAGE;
 	}
 	if (fd >= 0)
-		close(fd);
+		hca_direct_close(fd);
 	return good;
 }
 
