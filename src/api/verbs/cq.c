@@ -57,6 +57,11 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 		                               "cqe is %d: a completion queue has 1 or "
 		                               "more",
 		                               cqe));
+	if (channel &&
+	    !hca_context_shares(hca_context(context), channel->context)) /* as in Linux */
+		return verbs_null(base_because(-EBADF,
+		                               "the completion channel is of another device, or of "
+		                               "this one as it was opened elsewhere"));
 	ret = hca_cq_create(hca_context(context), (uint32_t)cqe, (struct hca_channel *)channel,
 	                    comp_vector, cq_context, &cq);
 	return ret ? verbs_null(ret) : (struct ibv_cq *)&cq->cq;

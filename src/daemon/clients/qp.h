@@ -29,7 +29,7 @@ struct daemon_qp {
 	uint32_t events;                   /* that its holder was sent */
 	struct daemon_srq *srq;            /* NULL: it receives by its own ring */
 	LIST_ENTRY(daemon_qp) of_srq;
-	uint64_t queue_off;                /* of the requests and entries of a connected QP; or 0 */
+	uint64_t queue_off; /* of the requests and entries of a connected QP; or 0 */
 	struct base_timer wait;
 	uint32_t wait_cq; /* that is woken then */
 	struct daemon_memory_want want;

@@ -31,7 +31,7 @@ struct daemon_srq {
 	struct daemon_srq_ring old[DAEMON_SRQ_OLD_RINGS];
 	unsigned n_old;
 	LIST_HEAD(, daemon_qp) qps; /* that receive by it */
-	uint32_t events; /* asynchronous ones that were sent */
+	uint32_t events;            /* asynchronous ones that were sent */
 };
 
 struct daemon_srqs {

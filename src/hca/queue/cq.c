@@ -11,7 +11,6 @@
 #include "base/util.h"
 #include "hca/process/domain.h"
 #include "hca/process/link.h"
-#include "hca/queue/channel.h"
 #include "hca/queue/cq.h"
 
 /* The smallest CQ. */
@@ -112,9 +111,6 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 	if (vector < 0 || vector >= ctx->vctx.context.num_comp_vectors)
 		return base_because(-EINVAL, "comp_vector is %d: there are %d", vector,
 		                    ctx->vctx.context.num_comp_vectors);
-	if (ch && !hca_context_shares(ctx, ch->channel.context)) /* as Linux says it */
-		return base_because(-EBADF, "the completion channel is of another device, or of "
-		                            "this one as it was opened elsewhere");
 	ret = open_network(ctx);
 	if (ret)
 		return ret;
