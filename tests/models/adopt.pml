@@ -30,11 +30,11 @@
  * Functions that it models (tools/check-models.py):
  *  src/hca/memory/adopt.c forget_what_is_closed a2548a2007c6
  *  src/hca/memory/adopt.c has_files c68c53321add
- *  src/hca/memory/adopt.c can_adopt 2c44990c1120
+ *  src/hca/memory/adopt.c can_adopt 23143335363f
  *  src/hca/memory/adopt.c adopt 20cef1f0ff56
  *  src/hca/memory/adopt.c move_held f3910f86b680
  *  src/hca/memory/adopt.c move_range e428e8ec271f
- *  src/hca/memory/adopt.c hca_adopt 19afd6bffafe
+ *  src/hca/memory/adopt.c hca_adopt 5fab6c5fb251
  *  src/hca/memory/adopt.c move_in b8cd544f030a
  *  src/hca/memory/adopt.c move_out 4871e7bcebc9
  *  src/hca/memory/adopt.c move_by_another 269a52e10fc8

@@ -49,7 +49,7 @@
  *  src/hca/transport/connected_help.c hca_connections_wait 5fa47ffca057
  *  src/hca/transport/connected_help.c wait_until_done 9151d16175b9
  *  src/hca/transport/connected_wait.c bear_helper d878a472dd4e
- *  src/hca/memory/adopt.c hca_adopt 19afd6bffafe
+ *  src/hca/memory/adopt.c hca_adopt 5fab6c5fb251
  *  src/hca/memory/adopt.c hca_adopt_end 74c3a8e700cc
  *  src/daemon/clients/memory.c daemon_memory_retire_keys f00461be397c
  *  src/daemon/clients/memory.c look_again cc22ebca625d

@@ -577,14 +577,20 @@ static bool prepare(struct hca_process *p, const sigset_t *before)
 	return offer(p, before);
 }
 
-/* *@is_alone: nobody has to be held meanwhile. */
+/* Whether nobody writes there while it moves: nobody else is there, *@is_alone, or others can be
+ * held. */
+static bool can_stand_still(bool *is_alone)
+{
+	*is_alone = hca_plain_alone();
+	return *is_alone || hca_hold_is_possible();
+}
+
 static bool can_adopt(struct hca_process *p, uint64_t from, uint64_t to, const sigset_t *before,
                       bool *is_alone)
 {
-	*is_alone = hca_plain_alone();
 	return p->region.control->settings.adopt && !adopted.never &&
 	       p->mrs.ids.used <= MOST_REGIONS && to - from <= HCA_ADOPT_MOST && to < SLOT_BYTES &&
-	       (*is_alone || hca_hold_is_possible()) && may_write_files() &&
+	       can_stand_still(is_alone) && may_write_files() &&
 	       !hca_mr_overlaps(&p->mrs, from, to) && !hca_plain_pinned() &&
 	       hca_plain_range(from, to) && prepare(p, before);
 }
@@ -648,7 +654,7 @@ bool hca_adopt(struct hca_process *p, unsigned slot, uint64_t from, uint64_t to)
 {
 	int cancel_state = base_cancel_off();
 	sigset_t before = block_signals();
-	bool is_alone, done = can_adopt(p, from, to, &before, &is_alone);
+	bool is_alone = false, done = can_adopt(p, from, to, &before, &is_alone);
 
 	if (done) {
 		pthread_mutex_lock(&adopted.lock);
