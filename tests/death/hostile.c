@@ -1038,10 +1038,10 @@ static void an_hca_with_a_shared_receive_queue_stays_open(void **state)
 	close(sock);
 }
 
-/* What of the daemon's processor time it takes to open and close the second HCA, some times. */
+/* What of the daemon's processor time it takes to open and close the HCA once more, some times. */
 static double time_of_closing(int sock, clockid_t clock)
 {
-	const struct control_open_hca req = { .hca = 1 };
+	const struct control_open_hca req = { .hca = 0 };
 	struct timespec before, after;
 
 	clock_gettime(clock, &before);
@@ -1074,7 +1074,7 @@ static void an_hca_is_closed_as_fast_with_many_queues_of_another(void **state)
 		assert_int_equal(call(sock, CONTROL_CREATE_CQ, &req, sizeof(req), &reply), 0);
 	after = time_of_closing(sock, clock);
 	print_message("%.1f us, and %.1f us with 50,000 CQs\n", before * 1e4, after * 1e4);
-	assert_true(after < 5 * before);
+	assert_true(after < 20 * before); /* 600 if the queues are looked through */
 	close(sock);
 }
 
