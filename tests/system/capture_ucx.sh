@@ -4,7 +4,7 @@
 # `umbel capture --data` of UCX over RC and of mckey, for UMBEL_CAPTURE_SECONDS (10; by hand 60): tshark decodes each packet,
 # none is malformed, and both programs' packets are there.
 
-. "${0%/*}/lib.sh"
+. "${0%/*}/ucx.bash"
 
 seconds=${UMBEL_CAPTURE_SECONDS:-10}
 file=$TMPDIR/data.pcapng
@@ -23,9 +23,9 @@ end=$((SECONDS + seconds))
 while [ $failed -eq 0 ] && [ $SECONDS -lt $end ]; do
 	start receiver h3 mckey -m 239.1.1.1 -b 10.0.0.3
 	wait_said receiver 'mckey: joined'
-	start server h1 env UCX_TLS=rc,self ucx_perftest -p "$port"
+	start server h1 env UCX_TLS=rc,self ucx_perftest "${alone[@]}" -p "$port"
 	wait_listening server "$port"
-	start client h2 env UCX_TLS=rc,self ucx_perftest -p "$port" -t tag_lat -s 9000 -n 200 -w 20 127.0.0.1
+	start client h2 env UCX_TLS=rc,self ucx_perftest "${alone[@]}" -p "$port" -t tag_lat -s 9000 -n 200 -w 20 127.0.0.1
 	expect 0 '*data transfers complete*' umbel exec h4 -- mckey -m 239.1.1.1 -b 10.0.0.4 -s
 	for name in receiver client server; do
 		wait_ended $name 0
