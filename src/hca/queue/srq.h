@@ -90,7 +90,9 @@ int hca_srq_destroy(struct hca_srq *srq);
  * stopped while it takes a receive, for a second at most. */
 int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mask);
 void hca_srq_query(struct hca_srq *srq, struct ibv_srq_attr *attr);
-/* Not of an XRC one, whose receives are those of its queue pair (xrc). */
+/* Not of an XRC one, whose receives are those of its queue pair (xrc). If a sender holds the oldest
+ * position of a ring that is full behind it, waits for that one, once for each position and for a
+ * second at most; so do polls of the queue's messages meanwhile. */
 int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /* A queue pair that receives by it. */
