@@ -95,7 +95,9 @@ def lines(path, hosts):
     if not isinstance(config, dict) or not isinstance(config.get('traffic'), dict):
         raise Wrong('there is no traffic')
     traffic = Traffic(config['traffic'])
-    yield '# on umbel run --hosts 2%s --faults FILE' % (' --set roce_adp_retrans=0' * (not is_adaptive(config)))
+    # what Lumina checks is go-back-N
+    yield '# on umbel run --hosts 2 --set roce_selective_repeat=0%s --faults FILE' % (
+        ' --set roce_adp_retrans=0' * (not is_adaptive(config)))
     for command in traffic.commands(hosts):
         yield '#     ' + command
     for event in config['traffic'].get('data-pkt-events') or []:

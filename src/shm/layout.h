@@ -91,7 +91,8 @@ struct shm_settings {
 	uint32_t
 	        roce_adp_retrans; /* flag: they send again before the timeout is over; may change */
 	uint32_t roce_rxe_flush;  /* flag: FLUSHes have the ICRC of Linux's rdma_rxe */
-	uint32_t reserved[2];
+	uint32_t roce_selective_repeat; /* flag: they send again only what got lost; may change */
+	uint32_t reserved[1];
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 

@@ -113,10 +113,18 @@ struct shm_wire {
 	uint64_t round_ns;            /* how long it takes until a packet is acknowledged */
 	uint64_t timed_ns;            /* when the packet was sent whose time is taken; 0: none */
 	uint32_t timed_psn;
+	/* bool: after a loss only one packet goes, until something is acknowledged: the peer may
+	 * have kept what came behind that one */
+	uint8_t probes;
+	uint8_t in_vain;       /* so often it had kept nothing, the last times */
+	uint8_t has_gap;       /* bool: responses up to gap_end got lost; those behind are kept */
+	uint32_t gap_end;      /* PSN */
+	uint32_t acked_rounds; /* that PSNs have come around before acked */
 
 	/* ---- responder: under lock ---- */
 
 	_Alignas(64) uint32_t expected; /* PSN */
+	uint32_t expected_rounds;       /* that PSNs have come around before it */
 	uint32_t msn;                   /* messages that were carried out, modulo 2^24 */
 	uint8_t nak_sent;               /* bool: the gap before the next packet was told */
 	uint8_t operation;              /* enum shm_wire_operation: the message under way */

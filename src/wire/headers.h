@@ -21,6 +21,7 @@
 #define WIRE_HEADERS_MAX_BYTES (WIRE_BTH_BYTES + WIRE_XRCETH_BYTES + WIRE_ATOMICETH_BYTES)
 
 #define WIRE_BTH_VERSION 0 /* TVer */
+#define WIRE_PSN_BITS    24
 #define WIRE_PSN_MASK    0xFFFFFFu
 
 struct wire_bth {

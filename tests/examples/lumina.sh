@@ -170,7 +170,7 @@ data-pkt-events:
 END
 
 # what is sent again must wait for a NAK or the timeout, as adaptive-retrans says
-umbel up --hosts 2 --set roce_adp_retrans=0 > /dev/null
+umbel up --hosts 2 --set roce_adp_retrans=0 --set roce_selective_repeat=0 > /dev/null
 for name in mixed go-back-n timeouts read cnp both; do
 	play $name
 done
@@ -179,12 +179,12 @@ umbel down > /dev/null
 # ---- the rules are a file of faults, and hosts may have other names
 expect 125 "*'qp=h1:#1 psn=+4/100 round=1 count=1 ecn' has not fired*" \
 	umbel run --hosts 2 --faults "$TMPDIR/mixed.faults" -- true
-expect 0 '# on umbel run --hosts 2 --set roce_adp_retrans=0 --faults FILE
+expect 0 '# on umbel run --hosts 2 --set roce_selective_repeat=0 --set roce_adp_retrans=0 --faults FILE
 *exec b -- ib_read_bw*exec a -- ib_read_bw*localhost
 qp=b:#1 psn=*' "$lumina" --requester a --responder b "$TMPDIR/read.yml"
 
 sed 's/adaptive-retrans: False/adaptive-retrans: True/' "$TMPDIR/read.yml" > "$TMPDIR/adaptive.yml"
-expect 0 '# on umbel run --hosts 2 --faults FILE
+expect 0 '# on umbel run --hosts 2 --set roce_selective_repeat=0 --faults FILE
 *' "$lumina" "$TMPDIR/adaptive.yml"
 
 # ---- what is wrong

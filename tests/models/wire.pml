@@ -9,6 +9,10 @@
  * the atomic operation with what it found; and if faults end, all complete. A fault costs a retry, of which
  * there are enough.
  *
+ * The responder keeps requests that come behind a gap, or does not, or loses what it has kept (who kept it does
+ * not receive any more); the requester probes behind a loss, or does not. Responses that the requester keeps are
+ * not here: they are as late as those that the network reorders.
+ *
  * PSNs do not come around: how they are compared is wire_psn_diff(). Locks are not here: each half is worked on
  * with its own. There is always a receive; credits only put off what was not begun.
  *
@@ -16,20 +20,21 @@
  *  1 an acknowledgement completes an atomic operation	2 a gap is carried out
  *  3 a request that comes again is carried out again	4 one that comes again is not acknowledged
  *  5 an atomic operation that comes again is not answered	6 there is no timeout
+ *  7 a gap among what is kept is passed over	8 a probe is not sent
  *
  * Functions that it models (tools/check-models.py):
  *  src/hca/transport/wire_requester.c rewind_to_acked d5750a66fb3e
- *  src/hca/transport/wire_requester.c move_acked afaeeaef9a82
+ *  src/hca/transport/wire_requester.c move_acked 6f3a3088b92f
  *  src/hca/transport/wire_requester.c acknowledge c52d33c9b47a
- *  src/hca/transport/wire_requester.c take_aeth 82c0ab9d9661
- *  src/hca/transport/wire_requester.c take_data 65eed7fe9603
- *  src/hca/transport/wire_requester.c hca_wire_response 298431115646
- *  src/hca/transport/wire_requester.c hca_wire_look_at_time a9da412ef918
- *  src/hca/transport/wire_responder.c take_expected 8174fd41ed6e
+ *  src/hca/transport/wire_requester.c take_aeth 679466e57fa1
+ *  src/hca/transport/wire_requester.c take_data cd2948a73136
+ *  src/hca/transport/wire_requester.c hca_wire_response 91192421ede9
+ *  src/hca/transport/wire_requester.c hca_wire_look_at_time 53425c58cebe
+ *  src/hca/transport/wire_responder.c take_expected d2d6a8a6814f
  *  src/hca/transport/wire_responder.c take_duplicate 29bebe0a909a
  *  src/hca/transport/wire_responder.c answer_again 197843c14fc4
  *  src/hca/transport/wire_responder.c refuse 93fa10b6cc14
- *  src/hca/transport/wire_responder.c hca_wire_request 25ce7077f730
+ *  src/hca/transport/wire_responder.c hca_wire_request 89742fe07cb9
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -53,12 +58,14 @@ byte faults;
 /* the requester's half of struct shm_wire */
 byte psn, acked, beyond, head;
 bit recovers;
+bit probes;	/* only one packet goes, until something is acknowledged */
 byte retries;	/* since something was acknowledged */
 byte found;	/* what the atomic operation's completion says */
 
 /* the responder's half */
 byte expected, saved;
 bit nak_sent;
+bit kept[REQUESTS];
 
 byte done[REQUESTS];	/* how often each was carried out */
 byte counter;		/* how many were, when the atomic operation was */
@@ -81,6 +88,7 @@ inline acknowledge(to)
 	:: to > acked ->
 		acked = to;
 		recovers = 0;
+		probes = 0;
 		retries = 0;
 		if
 		:: psn < acked -> psn = acked
@@ -95,6 +103,10 @@ inline go_back()
 {
 	psn = acked;
 	recovers = 1;
+	if
+	:: probes = !probes
+	:: probes = 0
+	fi;
 	retries++;
 	assert(retries <= FAULTS + 1)
 }
@@ -106,7 +118,7 @@ proctype requester()
 
 	do
 	/* hca_wire_send() */
-	:: atomic { psn < REQUESTS && nfull(there) ->
+	:: atomic { psn < REQUESTS && nfull(there) && (!probes || (psn == acked && MUTANT != 8)) ->
 		there ! REQUEST(psn, 0);
 		psn++;
 		if
@@ -159,6 +171,24 @@ inline carry_out(at)
 	counter++
 }
 
+/* take_ahead(): what waited behind the one that was carried out just now, and is still there. */
+inline take_ahead()
+{
+	do
+	:: expected < REQUESTS && kept[expected] ->
+		kept[expected] = 0;
+		carry_out(expected);
+		if
+		:: expected == ATOMIC -> back ! ANSWER(expected, saved)
+		:: else
+		fi;
+		expected++
+	:: expected < REQUESTS && kept[expected] -> kept[expected] = 0	/* another process has it */
+	:: MUTANT == 7 && expected + 1 < REQUESTS && kept[expected + 1] -> expected++
+	:: else -> break
+	od
+}
+
 proctype responder()
 {
 	mtype kind;
@@ -166,7 +196,7 @@ proctype responder()
 
 end:
 	do
-	:: atomic { nfull(back) && nempty(there) ->
+	:: atomic { len(back) + 2 <= ROOM && nempty(there) ->
 		there ? kind(at, value);
 		if
 		:: at == expected || (at > expected && MUTANT == 2) ->
@@ -175,7 +205,16 @@ end:
 			nak_sent = 0;
 			if
 			:: at == ATOMIC -> back ! ANSWER(at, saved)
-			:: else -> back ! ACK(at, 0)
+			:: else
+			fi;
+			take_ahead();
+			if
+			:: expected + 1 < REQUESTS && kept[expected + 1] -> back ! NAK(expected, 0); nak_sent = 1
+			:: else ->
+				if
+				:: expected - 1 != ATOMIC -> back ! ACK(expected - 1, 0)
+				:: else
+				fi
 			fi
 		:: at < expected ->
 			if
@@ -191,6 +230,10 @@ end:
 			if
 			:: !nak_sent -> back ! NAK(expected, 0); nak_sent = 1
 			:: else
+			fi;
+			if
+			:: kept[at] = 1
+			:: true
 			fi
 		fi;
 		kind = REQUEST; at = 0; value = 0 }

@@ -7,7 +7,7 @@
 . "${0%/*}/lab.sh"
 
 lab_up 2
-umbel_on h2 up --roce eth0 --set roce_adp_retrans=0 --set roce_rxe_flush=1 > /dev/null || exit 1
+umbel_on h2 up --roce eth0 --set roce_adp_retrans=0 --set roce_selective_repeat=0 --set roce_rxe_flush=1 > /dev/null || exit 1
 
 as_h2=(env UMBEL_FABRIC=h2 ip netns exec h2 "${without_privileges[@]}" umbel)
 

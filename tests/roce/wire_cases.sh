@@ -8,7 +8,7 @@
 
 lab_up 2
 # it sends again after the timeouts that the cases ask for, and not before
-umbel_on h2 up --roce eth0 --set roce_adp_retrans=0 > /dev/null || exit 1
+umbel_on h2 up --roce eth0 --set roce_adp_retrans=0 --set roce_selective_repeat=0 > /dev/null || exit 1
 
 as_h2=(env UMBEL_FABRIC=h2 ip netns exec h2 "${without_privileges[@]}" umbel)
 launch cases ip netns exec h1 python3 -uB "${0%/*}/wire_cases.py" 192.0.2.1 192.0.2.2 \

@@ -18,7 +18,7 @@ cross
 cable
 # what is sent again has a reason in the packets
 for host in h1 h2; do
-	umbel_on $host up --roce eth0 --set roce_adp_retrans=0 > /dev/null || exit 1
+	umbel_on $host up --roce eth0 --set roce_adp_retrans=0 --set roce_selective_repeat=0 > /dev/null || exit 1
 done
 unplug
 

@@ -49,6 +49,7 @@ static const struct setting {
 	SETTING(roce_segments, 1, 0, 1, false),
 	SETTING(roce_ecn, 0, 0, 1, false),
 	SETTING(roce_adp_retrans, 1, 0, 1, true),
+	SETTING(roce_selective_repeat, 1, 0, 1, true),
 	SETTING(roce_rxe_flush, 0, 0, 1, false),
 	SETTING(host_cpus, 0, 0, 8192, false),
 	SETTING(adopt, 1, 0, 1, true),

@@ -20,15 +20,18 @@ struct hca_sender;
 struct wire_roce_packet;
 
 TAILQ_HEAD(hca_wire_list, hca_wire);
+TAILQ_HEAD(hca_wire_ahead_list, hca_wire_copy);
 
 struct hca_wires {
 	struct hca_process *process;
-	struct hca_sender *sender; /* by which their answers leave */
-	uint32_t port;             /* index: where packets come in */
-	uint32_t from;             /* index: where they were sent, if they make the detour */
-	struct base_hash all;      /* struct hca_wire, by queue pair number */
-	size_t sweep_at;           /* so many, and those that are closed are forgotten */
-	struct hca_wire_list due;  /* of these, those that have something to send */
+	struct hca_sender *sender;        /* by which their answers leave */
+	uint32_t port;                    /* index: where packets come in */
+	uint32_t from;                    /* index: where they were sent, if they make the detour */
+	struct base_hash all;             /* struct hca_wire, by queue pair number */
+	size_t sweep_at;                  /* so many, and those that are closed are forgotten */
+	struct hca_wire_list due;         /* of these, those that have something to send */
+	struct hca_wire_ahead_list ahead; /* packets behind a gap, of all: the oldest first */
+	unsigned n_ahead;
 };
 
 void hca_wires_init(struct hca_wires *wires, struct hca_process *p, struct hca_sender *sender,

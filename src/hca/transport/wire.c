@@ -35,14 +35,6 @@
 #define ECN_CAPABLE 2
 #define ECN_MARKED  3
 
-/* A packet that was put off. */
-struct hca_wire_deferred {
-	STAILQ_ENTRY(hca_wire_deferred) entry;
-	uint32_t number; /* as in shm_wire.put_off */
-	struct wire_roce_packet packet;
-	uint8_t payload[];
-};
-
 /* ---- locks ---- */
 
 static bool try_lock(_Atomic uint32_t *lock, uint32_t worker)
@@ -158,19 +150,22 @@ static void init(struct hca_wire *w, struct hca_process *p, uint32_t qpn, uint32
 	w->sender = sender;
 	w->shm = &p->region.wires[SHM_QP_INDEX(qpn)];
 	w->connection = &p->region.connections[SHM_QP_INDEX(qpn)];
-	STAILQ_INIT(&w->deferred);
+	TAILQ_INIT(&w->deferred);
+	for (unsigned half = 0; half < HCA_WIRE_HALVES; half++)
+		TAILQ_INIT(&w->ahead[half]);
 	w->end.process = p;
 	w->end.seq = &p->region.qps[SHM_QP_INDEX(qpn)].seq;
 }
 
 static void fini(struct hca_wire *w)
 {
-	struct hca_wire_deferred *d;
+	struct hca_wire_copy *d;
 
-	while ((d = STAILQ_FIRST(&w->deferred)) != NULL) {
-		STAILQ_REMOVE_HEAD(&w->deferred, entry);
+	while ((d = TAILQ_FIRST(&w->deferred)) != NULL) {
+		TAILQ_REMOVE(&w->deferred, d, entry);
 		free(d);
 	}
+	hca_wire_forget_ahead(w);
 	if (w->end.memory)
 		hca_memory_put(w->end.process, w->end.memory);
 	free(w->payload);
@@ -214,7 +209,7 @@ static uint32_t what_of(enum ibv_qp_state state)
 static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
 {
 	s->expected = c->qp.connection.rq_psn;
-	s->msn = 0;
+	s->expected_rounds = s->msn = 0;
 	s->nak_sent = s->operation = s->ack_due = 0;
 	atomic_store_explicit(&s->credits_due, false, memory_order_relaxed);
 	s->keeps = false;
@@ -233,7 +228,9 @@ static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
 	s->offset = s->answered = s->grown = 0;
 	s->window = FIRST_WINDOW;
 	s->retries = s->rnr_retries = s->recovers = s->slowed = s->early = 0;
-	s->ran_short = s->has_limit = s->limited = false;
+	s->ran_short = s->has_limit = s->limited = s->probes = s->has_gap = false;
+	s->in_vain = 0;
+	s->acked_rounds = 0;
 	s->head_ssn = s->head_takes = s->takes = s->credits = 0;
 	s->round_ns = s->timed_ns = 0;
 	atomic_store_explicit(&s->deadline_ns, 0, memory_order_relaxed);
@@ -619,6 +616,7 @@ static struct hca_wire *wire_of(struct hca_wires *wires, uint32_t qpn)
 		return NULL;
 	}
 	init(w, wires->process, qpn, wires->sender->qpn, wires->sender);
+	w->wires = wires;
 	return w;
 }
 
@@ -762,21 +760,17 @@ static void took_up(struct hca_wire *w, uint32_t number)
 /* Keeps a copy of the packet until its turn comes, and the lock is to be had. */
 static void defer(struct hca_wire *w, const struct wire_roce_packet *p)
 {
-	struct hca_wire_deferred *d = NULL;
+	struct hca_wire_copy *d = NULL;
 
 	if (w->n_deferred < MOST_DEFERRED)
-		d = malloc(sizeof(*d) + p->payload_bytes);
+		d = hca_wire_copy(p);
 	if (!d) {
 		base_log_debug(packet, "QP 0x%06x: is not to be had: PSN %u gets lost", w->qpn,
 		               p->h.bth.psn);
 		return;
 	}
-	d->packet = *p;
-	if (p->payload_bytes)
-		memcpy(d->payload, p->payload, p->payload_bytes);
-	d->packet.payload = d->payload;
 	d->number = atomic_fetch_add_explicit(&w->shm->put_off, 1, memory_order_relaxed);
-	STAILQ_INSERT_TAIL(&w->deferred, d, entry);
+	TAILQ_INSERT_TAIL(&w->deferred, d, entry);
 	w->n_deferred++;
 	hca_wire_watch(w);
 }
@@ -784,15 +778,15 @@ static void defer(struct hca_wire *w, const struct wire_roce_packet *p)
 /* Works on what was put off. Whether some still is. */
 static bool work_deferred(struct hca_wire *w)
 {
-	struct hca_wire_deferred *d;
+	struct hca_wire_copy *d;
 
-	while ((d = STAILQ_FIRST(&w->deferred)) != NULL) {
+	while ((d = TAILQ_FIRST(&w->deferred)) != NULL) {
 		if (!was_passed_over(w, d->number)) {
 			if (!is_turn(w, d->number) || !work(w, &d->packet))
 				return true;
 			took_up(w, d->number);
 		}
-		STAILQ_REMOVE_HEAD(&w->deferred, entry);
+		TAILQ_REMOVE(&w->deferred, d, entry);
 		w->n_deferred--;
 		free(d);
 	}
@@ -939,6 +933,7 @@ void hca_wires_init(struct hca_wires *wires, struct hca_process *p, struct hca_s
 		.process = p, .sender = sender, .port = port, .from = UINT32_MAX
 	};
 	TAILQ_INIT(&wires->due);
+	TAILQ_INIT(&wires->ahead);
 }
 
 void hca_wires_fini(struct hca_wires *wires)

@@ -21,13 +21,33 @@
 #include "hca/transport/connected.h"
 #include "shm/wire.h"
 
+/* Which half a packet is for. */
+enum hca_wire_half { HCA_WIRE_REQUESTER, HCA_WIRE_RESPONDER, HCA_WIRE_HALVES };
+
+/* A packet for later, with its payload. */
+struct hca_wire_copy {
+	TAILQ_ENTRY(hca_wire_copy) entry; /* of the queue pair's */
+	/* of one that was put off: as in shm_wire.put_off */
+	uint32_t number;
+	/* of one that is ahead of its turn */
+	uint32_t open;     /* hca_wire.open then */
+	uint64_t position; /* its PSN, and before it how often PSNs have come around */
+	uint64_t kept_ns;
+	enum hca_wire_half half;
+	struct hca_wire *wire;
+	TAILQ_ENTRY(hca_wire_copy) all; /* of the port's */
+	struct wire_roce_packet packet;
+	uint8_t payload[];
+};
+
 struct hca_wire {
 	struct base_hash_node node;  /* of the port's, by queue pair number; not of the owner's */
 	TAILQ_ENTRY(hca_wire) entry; /* of those that have something to send: hca_wires.due */
 	bool is_due;
-	STAILQ_HEAD(, hca_wire_deferred)
-	deferred; /* packets that are put off: the lock was another's */
+	TAILQ_HEAD(, hca_wire_copy) deferred; /* packets that are put off: the lock was another's */
 	unsigned n_deferred;
+	struct hca_wire_ahead_list ahead[HCA_WIRE_HALVES]; /* packets behind a gap, by PSN */
+	struct hca_wires *wires; /* the port's receiver, of which it is; or NULL */
 	/* the turn of this one, of another process, is waited for since then; 0: of none */
 	uint32_t awaited;
 	uint64_t awaited_since_ns;
@@ -140,6 +160,28 @@ int hca_wire_gather(const struct hca_end *end, struct hca_parts *parts, uint64_t
 /* The other way round. */
 int hca_wire_scatter(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
                      const void *from, uint32_t bytes);
+
+/* A copy of the packet, or NULL: no memory. */
+struct hca_wire_copy *hca_wire_copy(const struct wire_roce_packet *p);
+
+/* ---- packets ahead of their turn (wire_ahead.c): with the lock held of the half that they are for
+ * ---- */
+
+/* Whether what comes behind a gap is kept, and only what got lost is sent again. */
+static inline bool hca_wire_is_selective(const struct hca_wire *w)
+{
+	return w->end.process->region.control->settings.roce_selective_repeat &&
+	       w->end.qp.type == IBV_QPT_RC;
+}
+
+/* Keeps a copy of the packet, as one before it has not come yet, if there is room. */
+void hca_wire_keep_ahead(struct hca_wire *w, enum hca_wire_half half,
+                         const struct wire_roce_packet *p);
+/* The first one that is kept. Those whose turn was before are forgotten. */
+struct hca_wire_copy *hca_wire_first_ahead(struct hca_wire *w, enum hca_wire_half half);
+/* That one if it is its turn, for the caller to free; or NULL. */
+struct hca_wire_copy *hca_wire_take_ahead(struct hca_wire *w, enum hca_wire_half half);
+void hca_wire_forget_ahead(struct hca_wire *w);
 
 /* ---- requester: with the lock of the send queue held ---- */
 

@@ -16,6 +16,7 @@
  * one, while nothing else is under way: of a peer without receives it finds out when it may go on,
  * if what the peer says of new ones gets lost.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -33,6 +34,9 @@
 /* A packet in so many asks for an acknowledgement, besides the last one of each message. */
 #define ACK_EVERY_MOST 32
 #define INFINITELY     7 /* rnr_retry */
+/* A peer that has kept nothing behind so many losses is asked at one loss in so many. */
+#define IN_VAIN_MOST 2
+#define PROBE_EVERY  16
 /* Nothing that comes for so long, and twice the usual time, is taken for a loss. Threads that
  * answer may have to wait for a processor. */
 #define EARLY_NS 4000000
@@ -226,6 +230,43 @@ static void go_back(struct hca_wire *w)
 	shrink(w);
 }
 
+/* The same, but first a probe: whether the peer has kept what came behind the packet that got lost.
+ * What the loss says of the network its answer tells. */
+static void probe(struct hca_wire *w)
+{
+	struct shm_wire *s = w->shm;
+	/* of a peer that keeps nothing it costs the time of a packet */
+	bool may_help = s->has_gap || s->in_vain < IN_VAIN_MOST || !(s->in_vain % PROBE_EVERY);
+	bool first = hca_wire_is_selective(w) && !s->probes && may_help;
+	uint32_t window = s->window;
+
+	go_back(w);
+	if (first)
+		s->window = window;
+	else if (!s->probes)
+		s->in_vain++;
+	s->probes = first;
+	s->has_gap = s->has_gap && first;
+}
+
+/* Something was acknowledged, or answered, up to @acked before. */
+static void end_probe(struct hca_wire *w, uint32_t acked)
+{
+	struct shm_wire *s = w->shm;
+	int32_t n = wire_psn_diff(s->acked, s->has_gap ? s->gap_end : acked);
+
+	if (!s->probes || n < !s->has_gap)
+		return;
+	if (n > !s->has_gap) { /* one packet of many got lost */
+		s->in_vain = 0;
+		s->window -= s->window / 8;
+	} else if (s->acked != s->beyond) {
+		s->in_vain++;
+		shrink(w);
+	}
+	s->probes = s->has_gap = false;
+}
+
 /* What was sent is taken for lost. */
 static void retry(struct hca_wire *w, const char *why)
 {
@@ -235,7 +276,7 @@ static void retry(struct hca_wire *w, const char *why)
 	if (w->shm->retries++ >= w->path.retry_cnt)
 		fail(w, IBV_WC_RETRY_EXC_ERR);
 	else
-		go_back(w);
+		probe(w);
 }
 
 /* The peer's packets show that something got lost. */
@@ -244,7 +285,7 @@ static void take_loss(struct hca_wire *w, const char *why)
 	if (w->shm->recovers == SHM_WIRE_GOES_ON)
 		retry(w, why);
 	else if (w->shm->recovers == SHM_WIRE_HAS_WAITED)
-		go_back(w); /* it may be of before the wait, so it uses up no retry */
+		probe(w); /* it may be of before the wait, so it uses up no retry */
 }
 
 /* Unless it goes back already. */
@@ -279,6 +320,7 @@ static void move_acked(struct hca_wire *w, uint32_t psn)
 
 	if (n <= 0)
 		return;
+	w->shm->acked_rounds += psn < w->shm->acked;
 	w->shm->acked = psn;
 	w->shm->limited = false;
 	time_packet(w->shm);
@@ -478,8 +520,8 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 			continue;
 		}
 		h.bth.solicited = is_last && (r->flags & IBV_SEND_SOLICITED);
-		h.bth.ack_requested = is_last || limited || (i + 1) % every == 0 ||
-		                      under_way(w) + 1 >= window_of(w);
+		h.bth.ack_requested = is_last || limited || w->shm->probes ||
+		                      (i + 1) % every == 0 || under_way(w) + 1 >= window_of(w);
 		fill_headers(w, r, r->remote_addr, r->length, &h);
 		hca_wire_end(w, &h);
 		note_sent(w, 1);
@@ -498,6 +540,19 @@ static int put_word(const struct hca_wire *w, const struct shm_request *r, struc
 	return 0;
 }
 
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* So many responses got lost, if those behind them are kept. */
+static uint32_t missing(const struct shm_wire *s)
+{
+	int32_t n = wire_psn_diff(s->gap_end, s->psn);
+
+	return s->has_gap && n > 0 ? (uint32_t)n : UINT32_MAX;
+}
+
 /* Asks for something that is answered: a READ, or a part of it, an atomic operation, and so on. An
  * enum ibv_wc_status, or NOT_NOW. */
 static int ask(struct hca_wire *w, const struct shm_request *r, struct hca_parts *from, uint32_t n)
@@ -506,7 +561,7 @@ static int ask(struct hca_wire *w, const struct shm_request *r, struct hca_parts
 	struct shm_wire *s = w->shm;
 	/* asked for again, it is no more than was asked for before */
 	uint32_t part = READ_MOST - s->offset % READ_MOST;
-	uint32_t packets = n - s->offset < part ? n - s->offset : part;
+	uint32_t packets = least(n - s->offset, least(part, missing(s)));
 	uint64_t at = (uint64_t)s->offset << w->path.mtu_shift;
 	uint64_t bytes = (uint64_t)packets << w->path.mtu_shift;
 	struct wire_headers h = { .bth = hca_wire_bth(w, operation_of(r, 0, 1), s->psn) };
@@ -625,12 +680,15 @@ bool hca_wire_send(struct hca_wire *w)
 	struct shm_request r;
 	bool more = true;
 
-	if ((resume && base_now_ns() < resume) || !is_worth(w))
+	if ((resume && base_now_ns() < resume) || !is_worth(w) || (w->shm->probes && under_way(w)))
 		return false;
 	if (resume) /* what gets lost from now on has not been told yet */
 		w->shm->recovers = SHM_WIRE_HAS_WAITED;
 	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
-	w->room = NETDEV_UDP_BATCH; /* one more would send the batch, with the lock held */
+	w->room =
+	        w->shm->probes
+	                ? 1
+	                : NETDEV_UDP_BATCH; /* one more would send the batch, with the lock held */
 	while (more && w->room)
 		more = !has_failed(w) && w->shm->next != hca_connected_load(&w->connection->tail) &&
 		       under_way(w) < window_of(w) && may_begin(w) &&
@@ -658,7 +716,7 @@ void hca_wire_look_at_time(struct hca_wire *w, uint64_t now)
 		base_log_debug(packet, "QP 0x%06x: sends again from PSN %u on, early", w->qpn,
 		               w->shm->acked);
 		w->shm->early++;
-		go_back(w);
+		probe(w);
 		write_deadline(w);
 		return;
 	}
@@ -682,6 +740,7 @@ static void wait_for_receive(struct hca_wire *w, unsigned timer)
 		return;
 	}
 	go_back(w);
+	s->probes = s->has_gap = false;
 	s->early = 0;
 	s->ran_short = true;
 	s->credits = s->head_takes;
@@ -711,11 +770,13 @@ static void take_nak(struct hca_wire *w, unsigned code)
 static void take_aeth(struct hca_wire *w, uint32_t psn, const struct wire_aeth *aeth)
 {
 	const unsigned kind = aeth->syndrome >> 5 & 3;
+	const uint32_t acked = w->shm->acked;
 	bool complete_before;
 
 	if (kind && wire_psn_diff(psn, w->shm->acked) < 0)
 		return; /* it was told twice */
 	complete_before = acknowledge(w, kind ? psn : wire_psn_add(psn, 1));
+	end_probe(w, acked);
 
 	if (!complete_before && w->shm->recovers != SHM_WIRE_RECOVERS) {
 		retry_for_response(w);
@@ -749,7 +810,9 @@ static bool answers(const struct hca_wire *w, const struct shm_request *r,
 	const unsigned op = hca_operation(r->opcode);
 	const bool is_word = opcode->headers & WIRE_ATOMICACK,
 	           brings_word = (op & HCA_OP_WORD) && (op & HCA_OP_BACK);
-	/* as ask() has asked for it; asked for again, it may begin anywhere */
+	const bool ends = opcode->flags & WIRE_OPCODE_LAST;
+	/* as ask() has asked for it; asked for again, it may begin anywhere, and end where others
+	 * are kept */
 	bool must_begin = i % READ_MOST == 0, must_end = i + 1 == n || (i + 1) % READ_MOST == 0;
 
 	if (!(op & HCA_OP_ANSWERED) || is_word != brings_word)
@@ -759,16 +822,36 @@ static bool answers(const struct hca_wire *w, const struct shm_request *r,
 	if (is_word)
 		return !p->payload_bytes;
 	if (!(op & HCA_OP_BACK))
-		return !p->payload_bytes && (opcode->flags & WIRE_OPCODE_FIRST) && must_end &&
-		       (opcode->flags & WIRE_OPCODE_LAST);
+		return !p->payload_bytes && (opcode->flags & WIRE_OPCODE_FIRST) && must_end && ends;
 	return p->payload_bytes == hca_wire_packet_bytes(w, r->length, i) &&
-	       must_end == !!(opcode->flags & WIRE_OPCODE_LAST) &&
+	       (must_end == ends || (ends && hca_wire_is_selective(w))) &&
 	       (!must_begin || (opcode->flags & WIRE_OPCODE_FIRST));
 }
 
-/* A part of what a READ asked for, what an atomic operation found, or that it is done. */
-static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool is_atomic)
+/* Responses got lost. Those behind them may have come. */
+static void ask_again(struct hca_wire *w)
 {
+	const struct hca_wire_copy *first = hca_wire_first_ahead(w, HCA_WIRE_REQUESTER);
+
+	w->shm->has_gap = first != NULL;
+	if (first)
+		w->shm->gap_end = first->packet.h.bth.psn;
+	retry_for_response(w);
+}
+
+/* A response has come, and one before it is missing. */
+static BASE_COLD void take_early(struct hca_wire *w, const struct wire_roce_packet *p)
+{
+	if (hca_wire_is_selective(w))
+		hca_wire_keep_ahead(w, HCA_WIRE_REQUESTER, p);
+	if (w->shm->recovers != SHM_WIRE_RECOVERS)
+		ask_again(w);
+}
+
+/* A part of what a READ asked for, what an atomic operation found, or that it is done. */
+static void take_data(struct hca_wire *w, const struct wire_roce_packet *p)
+{
+	const bool is_atomic = wire_opcodes[p->h.bth.opcode].headers & WIRE_ATOMICACK;
 	struct shm_entry entries[HCA_MAX_SGE];
 	const void *from = is_atomic ? &p->h.atomic_original : p->payload;
 	uint32_t bytes = is_atomic ? sizeof(p->h.atomic_original) : p->payload_bytes;
@@ -778,7 +861,7 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool
 	int status;
 
 	if (!acknowledge(w, psn)) {
-		retry_for_response(w);
+		take_early(w, p);
 		return;
 	}
 	if (psn != w->shm->acked || !first_request(w, &r, entries) ||
@@ -808,6 +891,22 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool
 		take_credits(w, &p->h.aeth);
 }
 
+/* What is kept behind the response that has come just now, up to the next gap. @acked: before it.
+ */
+static BASE_COLD void take_ahead(struct hca_wire *w, uint32_t acked)
+{
+	struct hca_wire_copy *c;
+
+	while (!has_failed(w) && (c = hca_wire_take_ahead(w, HCA_WIRE_REQUESTER)) != NULL) {
+		take_data(w, &c->packet);
+		free(c);
+	}
+	end_probe(w, acked);
+	if (w->shm->acked != acked && !w->shm->probes &&
+	    hca_wire_first_ahead(w, HCA_WIRE_REQUESTER))
+		ask_again(w);
+}
+
 /* A CNP (annex A17.9): what this sends meets congestion. What was sent before this slowed down says
  * nothing new. */
 static void slow_down(struct hca_wire *w)
@@ -827,7 +926,7 @@ static void slow_down(struct hca_wire *w)
 
 bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p)
 {
-	uint32_t head = head_of(w), psn = p->h.bth.psn;
+	const uint32_t head = head_of(w), acked = w->shm->acked, psn = p->h.bth.psn;
 
 	if (p->h.bth.opcode == WIRE_OPCODE_CNP) {
 		slow_down(w);
@@ -841,11 +940,12 @@ bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p)
 	case WIRE_ACKNOWLEDGE:
 		take_aeth(w, psn, &p->h.aeth);
 		break;
-	case WIRE_ATOMIC_ACKNOWLEDGE:
-		take_data(w, p, true);
-		break;
 	default:
-		take_data(w, p, false);
+		take_data(w, p);
+		if (base_unlikely(!TAILQ_EMPTY(&w->ahead[HCA_WIRE_REQUESTER])))
+			take_ahead(w, acked);
+		else
+			end_probe(w, acked);
 	}
 	if (head_of(w) != head)
 		tell_owner(w);

@@ -10,6 +10,7 @@
  * WRITE and a FLUSH by a READ response without data, as the first time.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -27,6 +28,14 @@ static bool is_uc(const struct hca_wire *w)
 static uint32_t mtu_of(const struct hca_wire *w)
 {
 	return 1u << w->path.mtu_shift;
+}
+
+static void move_expected(struct shm_wire *s, uint32_t n)
+{
+	const uint32_t before = s->expected;
+
+	s->expected = wire_psn_add(before, n);
+	s->expected_rounds += s->expected < before;
 }
 
 /* ---- credits (section 9.7.7.2) ---- */
@@ -547,7 +556,7 @@ static bool take_read(struct hca_wire *w, const struct wire_roce_packet *p, bool
 	response->length = r.length;
 	if (!again) {
 		w->shm->msn = wire_psn_add(w->shm->msn, 1);
-		w->shm->expected = wire_psn_add(w->shm->expected, packets);
+		move_expected(w->shm, packets);
 		if (w->responder.tells)
 			hca_responder_tell(&w->responder, &r, IBV_WC_SUCCESS);
 	}
@@ -647,7 +656,7 @@ static bool take_once(struct hca_wire *w, const struct wire_roce_packet *p)
 	response->value = found;
 	save(w, response);
 	w->shm->msn = wire_psn_add(w->shm->msn, 1);
-	w->shm->expected = wire_psn_add(w->shm->expected, 1);
+	move_expected(w->shm, 1);
 	add_response(w, response);
 	if (w->responder.tells)
 		hca_responder_tell(&w->responder, &r, IBV_WC_SUCCESS);
@@ -763,7 +772,7 @@ static void take_expected(struct hca_wire *w, const struct wire_roce_packet *p, 
 	if (done)
 		w->shm->nak_sent = false;
 	if (done && !is_answered) {
-		w->shm->expected = wire_psn_add(w->shm->expected, 1);
+		move_expected(w->shm, 1);
 		if (flags & WIRE_OPCODE_LAST)
 			w->shm->msn = wire_psn_add(w->shm->msn, 1);
 		w->shm->ack_due |= p->h.bth.ack_requested && !is_uc(w);
@@ -774,10 +783,51 @@ static void take_expected(struct hca_wire *w, const struct wire_roce_packet *p, 
 	}
 }
 
+/* What waited behind the packet that has been carried out just now. The peer does not know that it
+ * was kept, so it is acknowledged; a refusal does that, too. */
+static BASE_COLD void take_ahead(struct hca_wire *w)
+{
+	struct shm_wire *s = w->shm;
+	struct hca_wire_copy *c;
+	bool done = true;
+
+	while (done && (c = hca_wire_first_ahead(w, HCA_WIRE_RESPONDER)) != NULL) {
+		const unsigned flags = wire_opcodes[c->packet.h.bth.opcode].flags;
+		const uint32_t psn = s->expected;
+
+		/* as work() in wire.c */
+		if ((flags & WIRE_OPCODE_RECEIVES) && s->n_responses && hca_wire_respond(w))
+			return;
+		c = hca_wire_take_ahead(w, HCA_WIRE_RESPONDER);
+		if (!c)
+			break;
+		take_expected(w, &c->packet, flags);
+		done = s->expected != psn;
+		s->ack_due |= done && !(flags & WIRE_OPCODE_ANSWERED);
+		free(c);
+	}
+	if (!hca_responder_is_well(&w->responder)) {
+		s->ack_due = false;
+	} else if (done && !s->n_responses && hca_wire_first_ahead(w, HCA_WIRE_RESPONDER)) {
+		refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE)); /* the next gap */
+		s->ack_due = false;
+	}
+}
+
+/* A packet has come behind a gap, of which the peer is told. */
+static BASE_COLD void take_early(struct hca_wire *w, const struct wire_roce_packet *p)
+{
+	HCA_WIRE_COUNT(w, out_of_sequence);
+	refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE));
+	if (hca_wire_is_selective(w))
+		hca_wire_keep_ahead(w, HCA_WIRE_RESPONDER, p);
+}
+
 void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 {
 	const unsigned flags = wire_opcodes[p->h.bth.opcode].flags;
-	int32_t diff = wire_psn_diff(p->h.bth.psn, w->shm->expected);
+	const uint32_t expected = w->shm->expected;
+	int32_t diff = wire_psn_diff(p->h.bth.psn, expected);
 
 	if (w->shm->n_responses > SHM_WIRE_RESPONSES || !hca_responder_is_well(&w->responder))
 		return;
@@ -792,10 +842,11 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 	}
 	if (diff < 0)
 		take_duplicate(w, p);
-	else if (!diff)
+	else if (diff > 0)
+		take_early(w, p);
+	else
 		take_expected(w, p, flags);
-	else {
-		HCA_WIRE_COUNT(w, out_of_sequence);
-		refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE));
-	}
+	if (base_unlikely(!TAILQ_EMPTY(&w->ahead[HCA_WIRE_RESPONDER])) &&
+	    w->shm->expected != expected)
+		take_ahead(w);
 }
