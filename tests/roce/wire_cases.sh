@@ -11,9 +11,20 @@ lab_up 2
 umbel_on h2 up --roce eth0 --set roce_adp_retrans=0 --set roce_selective_repeat=0 > /dev/null || exit 1
 
 as_h2=(env UMBEL_FABRIC=h2 ip netns exec h2 "${without_privileges[@]}" umbel)
-launch cases ip netns exec h1 python3 -uB "${0%/*}/wire_cases.py" 192.0.2.1 192.0.2.2 \
-	"${as_h2[@]}" show counters --json , \
-	"${as_h2[@]}" exec -- "$programs_dir/roce.puppet" 192.0.2.1 ${1:+, "$@"}
-wait_ended cases 0
-expect_said cases '[1-9][0-9]* of [0-9]* cases are as they should be'
-tail -n 1 "$TMPDIR/cases.out"
+
+# cases NAME [CASE]...
+cases()
+{
+	launch "$1" ip netns exec h1 python3 -uB "${0%/*}/wire_cases.py" 192.0.2.1 192.0.2.2 \
+		"${as_h2[@]}" show counters --json , \
+		"${as_h2[@]}" exec -- "$programs_dir/roce.puppet" 192.0.2.1 ${2:+, "${@:2}"}
+	wait_ended "$1" 0
+	expect_said "$1" '[1-9][0-9]* of [0-9]* cases are as they should be'
+	tail -n 1 "$TMPDIR/$1.out"
+}
+
+[[ ${1:-} = selective* ]] || cases plain "$@"
+if [ $# -eq 0 ] || [[ $1 = selective* ]]; then
+	expect 0 '' umbel_on h2 set roce_selective_repeat=1
+	cases selective "${1:-selective_}"
+fi

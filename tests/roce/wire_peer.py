@@ -133,9 +133,18 @@ class Case:
         self.keys.update(keys)
         self.transport = packets.UC if self.keys['uc'] else packets.RC
         self.mtu = MTUS[self.keys['mtu']]
-        words = [f'{k}={v}' for k, v in self.keys.items()]
-        self.qpn = int(self.puppet.tell('create', *words)[1])
-        self.puppet.tell('connect', *words)
+        self.qpn = int(self.puppet.tell('create', *self.words())[1])
+        self.connect()
+
+    def words(self):
+        return [f'{k}={v}' for k, v in self.keys.items()]
+
+    def connect_again(self):
+        self.puppet.tell('reset')
+        self.connect()
+
+    def connect(self):
+        self.puppet.tell('connect', *self.words())
         self.psn = self.keys['sq_psn']  # of its next request, the first of those that are not answered
         self.ours = self.keys['rq_psn']  # of our next one
         self.msn = 0  # of its, that it has carried out
@@ -232,10 +241,14 @@ class Case:
 
     # ---- packets
 
-    def hear(self, operation, psn, **expected):
-        """The next packet is this one."""
+    def hear_any(self):
         p, self.came = self.wire.receive()
         packets.check(p, self.mtu)
+        return p
+
+    def hear(self, operation, psn, **expected):
+        """The next packet is this one."""
+        p = self.hear_any()
         expected = dict(operation=operation, psn=psn % packets.PSNS, transport=self.transport,
                         qpn=self.keys['peer'], **expected)
         for key, value in expected.items():
@@ -293,11 +306,15 @@ class Case:
 
     def nothing_came(self):
         """Neither packet nor completion, but for the answer to this."""
+        self.is_awake()
+        self.completes_nothing()
+
+    def is_awake(self):
+        """All that was sent has been received, and no packet came but the answer to this."""
         at = 0xEF00
         psn = self.request('READ_REQUEST', va=self.va(at), rkey=self.puppet.rkey, length=1)
         self.told += 1
         self.hear('READ_ONLY', psn, msn=self.told)
-        self.completes_nothing()
 
     def notify(self):
         """A congestion notification, and until it is counted."""
