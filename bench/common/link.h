@@ -20,6 +20,7 @@
 #ifndef BENCH_COMMON_LINK_H
 #define BENCH_COMMON_LINK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct bench_spec {
@@ -28,6 +29,7 @@ struct bench_spec {
 	const char *address[2]; /* hosts of the two sides */
 	const char *device;     /* the network device of either side; NULL: loopback */
 	unsigned idle_qps;      /* Umbel: further queue pairs on the receive CQ */
+	bool has_srq;           /* RC: receives are those of a shared receive queue */
 	unsigned index;         /* tells links of one process apart */
 };
 

@@ -31,6 +31,16 @@ static struct ibv_device *device_of(const struct bench_rc *rc)
 	errx(EXIT_FAILURE, "there is no device %s", rc->ip ? "of the fabric" : name);
 }
 
+static struct ibv_srq *make_srq(struct bench_rc *rc, unsigned depth)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = depth, .max_sge = 1 } };
+	struct ibv_srq *srq = ibv_create_srq(rc->pd, &init);
+
+	if (!srq)
+		bench_fail("ibv_create_srq");
+	return srq;
+}
+
 static void make(struct bench_rc *rc, const struct bench_rc_plan *plan)
 {
 	const unsigned depth = plan->depth;
@@ -49,6 +59,8 @@ static void make(struct bench_rc *rc, const struct bench_rc_plan *plan)
 	rc->mr = ibv_reg_mr(rc->pd, rc->memory, rc->bytes, ACCESS);
 	rc->send_cq = init.send_cq = ibv_create_cq(rc->context, (int)depth, NULL, NULL, 0);
 	rc->recv_cq = init.recv_cq = ibv_create_cq(rc->context, (int)depth, NULL, NULL, 0);
+	if (plan->has_srq)
+		rc->srq = init.srq = make_srq(rc, depth);
 	rc->qp = rc->mr && rc->send_cq && rc->recv_cq ? ibv_create_qp(rc->pd, &init) : NULL;
 	if (!rc->qp)
 		bench_fail("making a queue pair");
@@ -135,6 +147,8 @@ void bench_rc_close(struct bench_rc *rc)
 {
 	ibv_destroy_qp(rc->qp);
 	ibv_dereg_mr(rc->mr);
+	if (rc->srq)
+		ibv_destroy_srq(rc->srq);
 	ibv_destroy_cq(rc->send_cq);
 	ibv_destroy_cq(rc->recv_cq);
 	ibv_dealloc_pd(rc->pd);

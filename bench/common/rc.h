@@ -38,6 +38,7 @@ struct bench_rc {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_srq *srq; /* or NULL */
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	char *memory; /* the region */
@@ -47,6 +48,7 @@ struct bench_rc {
 struct bench_rc_plan {
 	size_t bytes;   /* of the region */
 	unsigned depth; /* of each queue */
+	bool has_srq;   /* receives are those of a shared receive queue */
 	bool is_shared; /* the region is of memory that is shared with processes forked later */
 	const char *ip; /* as above */
 };

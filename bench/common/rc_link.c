@@ -57,6 +57,7 @@ static struct rc_link *open_link(void *shared, const struct bench_spec *spec, in
 	bench_rc_open(&l->rc, shared, side,
 	              &(struct bench_rc_plan){ .bytes = (size_t)l->bytes * l->depth * 2,
 	                                       .depth = l->depth,
+	                                       .has_srq = spec->has_srq,
 	                                       .ip = spec->device ? spec->address[side] : NULL });
 	bench_rc_connect(&l->rc);
 	l->slots = l->rc.memory;
@@ -126,7 +127,8 @@ static void send_settle(void *link)
 			l->recv_wr[n].next = &l->recv_wr[n + 1];
 		}
 		l->recv_wr[n - 1].next = NULL;
-		errno = ibv_post_recv(l->rc.qp, l->recv_wr, &bad);
+		errno = l->rc.srq ? ibv_post_srq_recv(l->rc.srq, l->recv_wr, &bad)
+		                  : ibv_post_recv(l->rc.qp, l->recv_wr, &bad);
 		if (errno)
 			bench_fail("ibv_post_recv");
 	}

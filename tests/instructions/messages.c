@@ -4,8 +4,8 @@
  * on a second queue pair of the same process, and posts its receive anew: one thread, so that what
  * it executes is the same every time. First message by message, then K more in lists of
  * BENCH_LIST, then K by ibv_wr calls and an extended CQ. Likewise K messages of 64 bytes between
- * two RC queue pairs, by SEND and by RDMA WRITE. count.sh counts the instructions of the functions
- * that are marked.
+ * two RC queue pairs, by SEND and by RDMA WRITE, and by SEND to a shared receive queue. count.sh
+ * counts the instructions of the functions that are marked.
  */
 #include <err.h>
 #include <pthread.h>
@@ -104,6 +104,21 @@ COUNTED static void counted_rc_recv_list(void *to)
 	bench_rc_send_ops.settle(to);
 }
 
+COUNTED static void counted_srq_send(void *from)
+{
+	bench_rc_send_ops.send(from, 1);
+}
+
+COUNTED static void counted_srq_poll(void *to)
+{
+	expect(bench_rc_send_ops.receive(to, 1), 1);
+}
+
+COUNTED static void counted_srq_recv(void *to)
+{
+	bench_rc_send_ops.settle(to);
+}
+
 static void open_both(struct bench_endpoint *sender, struct bench_endpoint *receiver,
                       struct bench_plan plan)
 {
@@ -142,11 +157,12 @@ static void *open_end(void *arg)
 	return NULL;
 }
 
-static void open_ends(struct rc_end end[2], const struct bench_link_ops *ops)
+static void open_ends(struct rc_end end[2], const struct bench_link_ops *ops, bool has_srq)
 {
 	pthread_t thread;
 
-	end[0] = (struct rc_end){ .ops = ops, .spec = { .bytes = 64, .depth = DEPTH } };
+	end[0] = (struct rc_end){ .ops = ops,
+		                  .spec = { .bytes = 64, .depth = DEPTH, .has_srq = has_srq } };
 	end[0].shared = ops->prepare(&end[0].spec);
 	end[1] = end[0];
 	end[1].side = 1;
@@ -166,7 +182,7 @@ static void send_by_rc(long n)
 {
 	struct rc_end end[2];
 
-	open_ends(end, &bench_rc_send_ops);
+	open_ends(end, &bench_rc_send_ops, false);
 	for (long i = 0; i < n; i++) {
 		counted_rc_send(end[0].link);
 		counted_rc_poll(end[1].link);
@@ -180,11 +196,24 @@ static void send_by_rc(long n)
 	close_ends(end);
 }
 
+static void send_to_srq(long n)
+{
+	struct rc_end end[2];
+
+	open_ends(end, &bench_rc_send_ops, true);
+	for (long i = 0; i < n; i++) {
+		counted_srq_send(end[0].link);
+		counted_srq_poll(end[1].link);
+		counted_srq_recv(end[1].link);
+	}
+	close_ends(end);
+}
+
 static void write_by_rc(long n)
 {
 	struct rc_end end[2];
 
-	open_ends(end, &bench_rc_write_ops);
+	open_ends(end, &bench_rc_write_ops, false);
 	for (long i = 0; i < n; i++) {
 		counted_rc_write(end[0].link);
 		expect(bench_rc_write_ops.receive(end[1].link, 1), 1);
@@ -223,6 +252,7 @@ int main(int argc, char **argv)
 	}
 	close_both(&sender, &receiver);
 	send_by_rc(n);
+	send_to_srq(n);
 	write_by_rc(n);
 	return 0;
 }
