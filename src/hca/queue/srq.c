@@ -29,15 +29,13 @@ void hca_srq_use_ring(struct hca_srq *srq, const struct control_create_srq_reply
 	srq->awaited = UINT32_MAX;
 }
 
-void hca_srq_check_limit(struct hca_process *p, struct shm_ring *ring, uint32_t index,
-                         uint32_t next)
+void hca_srq_compare_limit(struct hca_process *p, struct shm_ring *ring, uint32_t index,
+                           uint32_t next, uint32_t limit)
 {
 	struct control_raise_event req = { .type = IBV_EVENT_SRQ_LIMIT_REACHED, .element = index };
-	/* acquire: with the limit come the credits that were posted before it was set */
-	uint32_t limit = atomic_load_explicit(&ring->limit, memory_order_acquire);
 	int32_t left = (int32_t)(atomic_load_explicit(&ring->posted, memory_order_relaxed) - next);
 
-	if (!limit || left >= (int32_t)limit ||
+	if (left >= (int32_t)limit ||
 	    !atomic_compare_exchange_strong_explicit(&ring->limit, &limit, 0, memory_order_acq_rel,
 	                                             memory_order_relaxed))
 		return;

@@ -117,10 +117,21 @@ bool hca_srq_retry(struct hca_srq *srq);
 bool hca_srq_take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id, struct ibv_sge *sge,
                   uint32_t *n_sge);
 
+/* Of hca_srq_check_limit(), if there is a limit. */
+void hca_srq_compare_limit(struct hca_process *p, struct shm_ring *ring, uint32_t index,
+                           uint32_t next, uint32_t limit);
+
 /* Has the event sent if fewer credits than the limit are left of @ring, which is that of shared
  * receive queue @index: those from position @next on. Of any process. */
-void hca_srq_check_limit(struct hca_process *p, struct shm_ring *ring, uint32_t index,
-                         uint32_t next);
+static inline void hca_srq_check_limit(struct hca_process *p, struct shm_ring *ring, uint32_t index,
+                                       uint32_t next)
+{
+	/* acquire: with the limit come the credits that were posted before it was set */
+	uint32_t limit = atomic_load_explicit(&ring->limit, memory_order_acquire);
+
+	if (__builtin_expect(limit != 0, 0))
+		hca_srq_compare_limit(p, ring, index, next, limit);
+}
 
 /*
  * A message did not come that had taken @receive, or SHM_NO_RECEIVE, as far as its sender has said:

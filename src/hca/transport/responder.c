@@ -87,6 +87,8 @@ void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t
 	if (srq && srq <= SHM_MAX_SRQS) {
 		shm_srq_read(r, srq - 1, &t->srq);
 		t->credits = shm_data_at(r, t->srq.ring_off);
+		t->shared = shm_ring_view(t->credits, t->srq.ring_shift, t->srq.ring_gen,
+		                          (uint16_t)SHM_QP_INDEX(claimant));
 	}
 	t->cq = &r->cqs[t->end.qp.cq];
 	t->error = &connection_of(t)->error;
@@ -209,26 +211,25 @@ static bool is_moving(const struct hca_responder *t)
  * does not come, the owner finds a void slot with that number, and has its receive back. 0,
  * HCA_WAITS_FOR_RECEIVE: there is none; or HCA_WAITS_FOR_PATH: credits are being moved.
  */
-static int take_shared(struct hca_responder *t, struct hca_receive *out)
+static BASE_HOT int take_shared(struct hca_responder *t, struct hca_receive *out)
 {
 	const struct shm_srq *s = &t->srq;
-	const struct shm_ring_view v = shm_ring_view(t->credits, s->ring_shift, s->ring_gen,
-	                                             (uint16_t)SHM_QP_INDEX(t->claimant));
+	const struct shm_ring_view *v = &t->shared;
 	struct shm_arrival *credit;
 	uint64_t many_off;
 	uint32_t pos;
 
 	/* while the queue moves to another ring, withdrawn credits still look usable: each try to
 	 * claim one would waste a position */
-	if (is_moving(t))
+	if (base_unlikely(is_moving(t)))
 		return HCA_WAITS_FOR_PATH;
-	if (!has_credits(t->credits))
+	if (base_unlikely(!has_credits(t->credits)))
 		return HCA_WAITS_FOR_RECEIVE;
 	out->slot = shm_ring_claim(&t->view, &out->pos);
-	if (!out->slot)
+	if (base_unlikely(!out->slot))
 		return HCA_WAITS_FOR_RECEIVE;
-	credit = shm_ring_claim(&v, &pos);
-	if (!credit) {
+	credit = shm_ring_claim(v, &pos);
+	if (base_unlikely(!credit)) {
 		hca_responder_give_back(t, out);
 		return HCA_WAITS_FOR_RECEIVE;
 	}
@@ -236,7 +237,8 @@ static int take_shared(struct hca_responder *t, struct hca_receive *out)
 	           (uint64_t)shm_receive_number(credit->imm) * s->max_sge * sizeof(out->one);
 	hca_responder_read_credit(t, credit, many_off, s->max_sge, out);
 	out->slot->class_flow = credit->imm;
-	shm_ring_publish(&v, credit, pos);
+	shm_ring_publish(v, credit, pos);
+	shm_ring_prefetch_at(v, pos + SHM_RING_LIST_AHEAD - 1, false);
 	hca_srq_check_limit(t->process, t->credits, t->end.qp.connection.srq - 1, pos + 1);
 	return 0;
 }
@@ -245,7 +247,8 @@ int hca_responder_take_shared(struct hca_responder *t, struct hca_receive *out)
 {
 	int ret = take_shared(t, out);
 
-	return ret == HCA_WAITS_FOR_RECEIVE ? hca_responder_without_receive(t, out) : ret;
+	return base_unlikely(ret == HCA_WAITS_FOR_RECEIVE) ? hca_responder_without_receive(t, out)
+	                                                   : ret;
 }
 
 /*

@@ -55,6 +55,7 @@ struct hca_responder {
 	/* where its receives are: that, or the ring of its shared receive queue */
 	struct shm_ring *credits;
 	struct shm_srq srq;
+	struct shm_ring_view shared;   /* of the latter */
 	struct shm_cq *cq;             /* of its receives */
 	const _Atomic uint32_t *error; /* shm_connection.error */
 	int tells;                     /* not 0: hca_responder_tell() follows each request */
