@@ -88,7 +88,7 @@ static BASE_HOT void post(struct hca_rq *rq, uint32_t n)
 }
 
 /* The same, of one whose receives are shared: no sender has taken one for them yet. */
-static void post_shared(struct hca_rq *rq, uint32_t n)
+static BASE_HOT void post_shared(struct hca_rq *rq, uint32_t n)
 {
 	uint32_t posted = hca_rq_load(&rq->posted);
 
@@ -463,14 +463,19 @@ void hca_rq_prefetch(struct hca_rq *rq, uint32_t pos)
 		__builtin_prefetch(payload + BASE_CACHE_LINE * i);
 }
 
-void hca_rq_refill(struct hca_rq *rq)
+void hca_rq_refill_locked(struct hca_rq *rq)
 {
-	uint32_t room;
+	uint32_t room =
+	        shm_ring_room(hca_rq_load(&rq->posted), hca_rq_load(&rq->consumed), rq->ring_shift);
 
-	base_lock(&rq->lock);
-	room = (1u << rq->ring_shift) - (hca_rq_load(&rq->posted) - hca_rq_load(&rq->consumed));
 	if (room && !hca_rq_is_flushing(rq) && hca_rq_mode(rq) != HCA_RQ_CLOSED)
 		post_shared(rq, room);
+}
+
+void hca_rq_refill(struct hca_rq *rq)
+{
+	base_lock(&rq->lock);
+	hca_rq_refill_locked(rq);
 	base_unlock(&rq->lock);
 }
 

@@ -117,6 +117,8 @@ void hca_rq_watch_capacity(struct hca_rq *rq);
 /* Of a queue pair with a shared receive queue: makes all positions credits. With the CQ's lock
  * held, or before anybody knows the queue. */
 void hca_rq_refill(struct hca_rq *rq);
+/* The same with its own lock held, too. */
+void hca_rq_refill_locked(struct hca_rq *rq);
 
 /* How many completions wait in it, and how many messages have arrived. Those that were set aside
  * count as both. With the CQ's lock held. */
@@ -249,17 +251,13 @@ int hca_rq_poll_flushed(struct hca_rq *rq, uint32_t pos, int n, struct ibv_wc *w
 void hca_rq_prefetch(struct hca_rq *rq, uint32_t pos);
 bool hca_rq_discard(struct hca_rq *rq, uint32_t pos);
 
-/*
- * Polls up to @n completions. Adds the number of arrivals that it consumed to @arrivals. With the
- * CQ's lock held. Inline, so that the compiler makes one function of it for each transport.
- */
-static BASE_HOT int hca_rq_poll(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals,
-                                hca_rq_complete *complete)
+/* hca_rq_poll() with the queue's lock held, too. */
+static BASE_HOT int hca_rq_poll_locked(struct hca_rq *rq, int n, struct ibv_wc *wc,
+                                       uint32_t *arrivals, hca_rq_complete *complete)
 {
 	uint32_t pos, posted;
 	int done = 0;
 
-	base_lock(&rq->lock);
 	posted = hca_rq_load(&rq->posted);
 	for (pos = hca_rq_load(&rq->consumed); pos != posted && done < n; pos++) {
 		struct shm_arrival *a = shm_ring_slot(rq->ring, rq->ring_shift, pos);
@@ -293,6 +291,20 @@ static BASE_HOT int hca_rq_poll(struct hca_rq *rq, int n, struct ibv_wc *wc, uin
 		hca_rq_repost(rq);
 	if (base_unlikely(hca_rq_is_flushing(rq)))
 		done += hca_rq_poll_flushed(rq, pos, n - done, wc + done);
+	return done;
+}
+
+/*
+ * Polls up to @n completions. Adds the number of arrivals that it consumed to @arrivals. With the
+ * CQ's lock held. Inline, so that the compiler makes one function of it for each transport.
+ */
+static BASE_HOT int hca_rq_poll(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals,
+                                hca_rq_complete *complete)
+{
+	int done;
+
+	base_lock(&rq->lock);
+	done = hca_rq_poll_locked(rq, n, wc, arrivals, complete);
 	base_unlock(&rq->lock);
 	return done;
 }

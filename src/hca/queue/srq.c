@@ -81,8 +81,8 @@ static uint32_t *number_at(const struct hca_srq *srq, uint32_t pos)
 	return &srq->at_position[pos & ((1u << srq->ring_shift) - 1)];
 }
 
-/* Makes the next position a credit for receive @n. */
-static void add_credit(struct hca_srq *srq, uint32_t n)
+/* add_credit() for one that was just posted. */
+static BASE_HOT void add_first_credit(struct hca_srq *srq, uint32_t n)
 {
 	struct shm_arrival *slot = shm_ring_slot(srq->ring, srq->ring_shift, srq->posted);
 	const struct ibv_sge *sge = &srq->sge[(size_t)n * srq->max_sge];
@@ -92,7 +92,7 @@ static void add_credit(struct hca_srq *srq, uint32_t n)
 	*number_at(srq, srq->posted) = n;
 	if (base_unlikely(srq->n_due))
 		forget_due(srq, r);
-	r->use = (r->use + 1) % SHM_RECEIVE_USES;
+	r->use = base_likely(r->use + 1 < SHM_RECEIVE_USES) ? r->use + 1 : 0;
 	r->credit = slot;
 	r->position = srq->posted;
 	slot->imm = shm_receive(n, r->use);
@@ -108,6 +108,12 @@ static void add_credit(struct hca_srq *srq, uint32_t n)
 	}
 	shm_ring_post(srq->ring, srq->ring_shift, srq->ring_gen, srq->posted, 1);
 	srq->posted++;
+}
+
+/* Makes the next position a credit for receive @n. */
+static void add_credit(struct hca_srq *srq, uint32_t n)
+{
+	add_first_credit(srq, n);
 }
 
 static bool is_full(const struct hca_srq *srq)
@@ -224,7 +230,7 @@ static void await_sender(const struct hca_srq *srq, uint32_t pos, uint64_t began
 
 /* Whether the ring has room for a credit. Nobody has to poll for what is posted to be there, so it
  * is waited for, once for each position that is held. */
-static bool has_room(struct hca_srq *srq)
+static BASE_HOT bool has_room(struct hca_srq *srq)
 {
 	if (is_full(srq))
 		reclaim(srq);
@@ -236,7 +242,7 @@ static bool has_room(struct hca_srq *srq)
 	return !is_full(srq);
 }
 
-static int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
+static BASE_HOT int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
 {
 	struct hca_srq_receive *r;
 	uint32_t n;
@@ -256,11 +262,13 @@ static int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
 	r->n_sge = (uint32_t)wr->num_sge;
 	r->in_use = true;
 	srq->n_used++;
-	if (wr->num_sge)
+	if (base_likely(wr->num_sge == 1))
+		srq->sge[(size_t)n * srq->max_sge] = *wr->sg_list;
+	else if (wr->num_sge)
 		memcpy(&srq->sge[(size_t)n * srq->max_sge], wr->sg_list,
 		       r->n_sge * sizeof(*wr->sg_list));
 	if (base_likely(has_room(srq)))
-		add_credit(srq, n);
+		add_first_credit(srq, n);
 	else /* a sender that is stopped holds the oldest position */
 		set_due(srq, &r->is_late);
 	return 0;
@@ -511,7 +519,7 @@ int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mas
 }
 
 /* The one that is posted, and has this credit, or NULL. */
-static struct hca_srq_receive *find(struct hca_srq *srq, uint32_t receive)
+static BASE_HOT struct hca_srq_receive *find(struct hca_srq *srq, uint32_t receive)
 {
 	uint32_t n = shm_receive_number(receive);
 	struct hca_srq_receive *r = &srq->receive[n];
@@ -520,8 +528,8 @@ static struct hca_srq_receive *find(struct hca_srq *srq, uint32_t receive)
 }
 
 /* With the lock held. */
-static bool take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id, struct ibv_sge *sge,
-                 uint32_t *n_sge)
+static BASE_HOT bool take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id,
+                          struct ibv_sge *sge, uint32_t *n_sge)
 {
 	struct hca_srq_receive *r = find(srq, receive);
 	uint32_t n = shm_receive_number(receive);
@@ -530,7 +538,8 @@ static bool take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id, struct 
 		return false;
 	*wr_id = r->wr_id;
 	*n_sge = r->n_sge;
-	memcpy(sge, &srq->sge[(size_t)n * srq->max_sge], r->n_sge * sizeof(*sge));
+	if (sge)
+		memcpy(sge, &srq->sge[(size_t)n * srq->max_sge], r->n_sge * sizeof(*sge));
 	r->in_use = false;
 	srq->n_used--;
 	r->next_free = srq->first_free;

@@ -111,9 +111,9 @@ void hca_srq_watch(struct hca_srq *srq);
  * on with: hca_srq_must_help(). */
 bool hca_srq_retry(struct hca_srq *srq);
 
-/* Takes @receive (shm_receive()), which an arrival names: copies its entries. False: there is none
- * such. Receives may come back by that: if hca_srq_must_help(), hca_srq_help_if_due() must follow.
- */
+/* Takes @receive (shm_receive()), which an arrival names: copies its entries, unless @sge is NULL.
+ * False: there is none such. Receives may come back by that: if hca_srq_must_help(),
+ * hca_srq_help_if_due() must follow. */
 bool hca_srq_take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id, struct ibv_sge *sge,
                   uint32_t *n_sge);
 

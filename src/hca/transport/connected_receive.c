@@ -160,19 +160,22 @@ static BASE_HOT enum hca_rq_outcome complete(struct hca_rq *rq, struct shm_arriv
 }
 
 /* The same for a receive of a shared receive queue. */
-static enum hca_rq_outcome complete_shared(struct hca_rq *rq, struct shm_arrival *slot,
-                                           struct ibv_wc *wc)
+static BASE_HOT enum hca_rq_outcome complete_shared(struct hca_rq *rq, struct shm_arrival *slot,
+                                                    struct ibv_wc *wc)
 {
 	struct ibv_sge sge[HCA_MAX_SGE];
 	struct shm_arrival a;
 	uint32_t n_sge = 0;
+	bool is_done;
 
-	if (!is_ours(rq, slot))
+	if (base_unlikely(!is_ours(rq, slot)))
 		return HCA_RQ_LATER;
 	read_arrival(rq, slot, &a, wc);
 	wc->status = IBV_WC_GENERAL_ERR;
 	wc->wr_id = 0;
-	if (hca_srq_take(rq->srq, a.class_flow, &wc->wr_id, sge, &n_sge))
+	is_done = !a.status && !shm_arrival_is_unplaced(&a);
+	if (hca_srq_take(rq->srq, a.class_flow, &wc->wr_id, base_likely(is_done) ? NULL : sge,
+	                 &n_sge))
 		wc->status = place(rq, &a, slot->data, sge, n_sge);
 	if (hca_srq_must_help(rq->srq))
 		rq->cq->failed = true; /* the poll helps once it holds no lock */
@@ -227,10 +230,13 @@ int hca_connected_receive_xrc(struct hca_rq *rq, int n, struct ibv_wc *wc, uint3
 
 int hca_connected_receive_shared(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals)
 {
-	int done = hca_rq_poll(rq, n, wc, arrivals, complete_shared);
+	int done;
 
+	base_lock(&rq->lock);
+	done = hca_rq_poll_locked(rq, n, wc, arrivals, complete_shared);
+	hca_rq_refill_locked(rq);
+	base_unlock(&rq->lock);
 	rq->cq->first = 0;
-	hca_rq_refill(rq);
 	look_for_error(rq, done);
 	return done;
 }

@@ -255,10 +255,13 @@ int hca_ud_receive(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arriva
 int hca_ud_receive_shared(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals)
 {
 	uint32_t uncounted = 0;
-	int done = hca_rq_poll(rq, n, wc, &uncounted, complete_shared);
+	int done;
 
 	(void)arrivals;
+	base_lock(&rq->lock);
+	done = hca_rq_poll_locked(rq, n, wc, &uncounted, complete_shared);
+	hca_rq_refill_locked(rq);
+	base_unlock(&rq->lock);
 	rq->cq->uncounted_polled += uncounted;
-	hca_rq_refill(rq);
 	return done;
 }
