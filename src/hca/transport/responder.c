@@ -189,68 +189,6 @@ BASE_COLD int hca_responder_give_back(struct hca_responder *t, const struct hca_
 	return HCA_WAITS_FOR_PATH;
 }
 
-/* Whether credits are left, as far as hints tell. */
-static bool has_credits(const struct shm_ring *ring)
-{
-	uint32_t tail = atomic_load_explicit((_Atomic uint32_t *)&ring->tail, memory_order_relaxed);
-
-	return (int32_t)(atomic_load_explicit((_Atomic uint32_t *)&ring->posted,
-	                                      memory_order_acquire) -
-	                 tail) > 0;
-}
-
-static bool is_moving(const struct hca_responder *t)
-{
-	/* acquire: pairs with the release in end_move(), srq.c: credits came before it was 0 */
-	return atomic_load_explicit(&t->credits->moving, memory_order_acquire);
-}
-
-/*
- * Takes a receive of the shared receive queue, for a message that will arrive in the queue pair's
- * own ring. Its slot there says which receive that is before the credit is used up: if the message
- * does not come, the owner finds a void slot with that number, and has its receive back. 0,
- * HCA_WAITS_FOR_RECEIVE: there is none; or HCA_WAITS_FOR_PATH: credits are being moved.
- */
-static BASE_HOT int take_shared(struct hca_responder *t, struct hca_receive *out)
-{
-	const struct shm_srq *s = &t->srq;
-	const struct shm_ring_view *v = &t->shared;
-	struct shm_arrival *credit;
-	uint64_t many_off;
-	uint32_t pos;
-
-	/* while the queue moves to another ring, withdrawn credits still look usable: each try to
-	 * claim one would waste a position */
-	if (base_unlikely(is_moving(t)))
-		return HCA_WAITS_FOR_PATH;
-	if (base_unlikely(!has_credits(t->credits)))
-		return HCA_WAITS_FOR_RECEIVE;
-	out->slot = shm_ring_claim(&t->view, &out->pos);
-	if (base_unlikely(!out->slot))
-		return HCA_WAITS_FOR_RECEIVE;
-	credit = shm_ring_claim(v, &pos);
-	if (base_unlikely(!credit)) {
-		hca_responder_give_back(t, out);
-		return HCA_WAITS_FOR_RECEIVE;
-	}
-	many_off = s->entries_off +
-	           (uint64_t)shm_receive_number(credit->imm) * s->max_sge * sizeof(out->one);
-	hca_responder_read_credit(t, credit, many_off, s->max_sge, out);
-	out->slot->class_flow = credit->imm;
-	shm_ring_publish(v, credit, pos);
-	shm_ring_prefetch_at(v, pos + SHM_RING_LIST_AHEAD - 1, false);
-	hca_srq_check_limit(t->process, t->credits, t->end.qp.connection.srq - 1, pos + 1);
-	return 0;
-}
-
-int hca_responder_take_shared(struct hca_responder *t, struct hca_receive *out)
-{
-	int ret = take_shared(t, out);
-
-	return base_unlikely(ret == HCA_WAITS_FOR_RECEIVE) ? hca_responder_without_receive(t, out)
-	                                                   : ret;
-}
-
 /*
  * While credits are moved to a larger ring, there may be some: it is no RNR, and is tried again. If
  * they are not being moved now, they may have been when we looked. So we look once more. It is RNR
@@ -258,19 +196,19 @@ int hca_responder_take_shared(struct hca_responder *t, struct hca_receive *out)
  */
 BASE_COLD int hca_responder_without_receive(struct hca_responder *t, struct hca_receive *out)
 {
-	if (is_moving(t))
+	if (hca_responder_is_moving(t))
 		return HCA_WAITS_FOR_PATH;
 	if (t->end.qp.connection.srq) {
-		int ret = take_shared(t, out);
+		int ret = hca_responder_try_shared(t, out);
 
 		if (ret != HCA_WAITS_FOR_RECEIVE)
 			return ret;
 		/* positions of its ring that were given back: it is not the program that lacks them
 		 */
-		if (has_credits(t->credits) && shm_ring_has_void(&t->view))
+		if (hca_responder_has_credits(t->credits) && shm_ring_has_void(&t->view))
 			return HCA_WAITS_FOR_PATH;
 	}
-	return is_moving(t) ? HCA_WAITS_FOR_PATH : HCA_WAITS_FOR_RECEIVE;
+	return hca_responder_is_moving(t) ? HCA_WAITS_FOR_PATH : HCA_WAITS_FOR_RECEIVE;
 }
 
 BASE_COLD int hca_responder_fail_receive(struct hca_responder *t, const struct shm_request *r,

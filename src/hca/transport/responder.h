@@ -122,8 +122,7 @@ static BASE_HOT bool hca_responder_is_ours(const struct hca_responder *t)
 	return atomic_load_explicit(t->held, memory_order_relaxed) == t->worker;
 }
 
-/* The rare half of hca_responder_take(): from the shared receive queue, or why there is none. */
-int hca_responder_take_shared(struct hca_responder *t, struct hca_receive *out);
+/* The rare part of hca_responder_take(): why there is none. */
 int hca_responder_without_receive(struct hca_responder *t, struct hca_receive *out);
 
 /* Fills in the entries of the receive that @slot stands for, one of a credit. They are checked: the
@@ -146,6 +145,63 @@ static BASE_HOT void hca_responder_read_credit(struct hca_responder *t,
 		out->n = 0;
 }
 
+/* The receive stays what it was: the request is not carried out. Returns HCA_WAITS_FOR_PATH. */
+int hca_responder_give_back(struct hca_responder *t, const struct hca_receive *rcv);
+
+/* Whether credits are left, as far as hints tell. */
+static BASE_HOT bool hca_responder_has_credits(const struct shm_ring *ring)
+{
+	uint32_t tail = atomic_load_explicit((_Atomic uint32_t *)&ring->tail, memory_order_relaxed);
+
+	return (int32_t)(atomic_load_explicit((_Atomic uint32_t *)&ring->posted,
+	                                      memory_order_acquire) -
+	                 tail) > 0;
+}
+
+static BASE_HOT bool hca_responder_is_moving(const struct hca_responder *t)
+{
+	/* acquire: pairs with the release in end_move(), srq.c: credits came before it was 0 */
+	return atomic_load_explicit(&t->credits->moving, memory_order_acquire);
+}
+
+/*
+ * Takes a receive of the shared receive queue, for a message that will arrive in the queue pair's
+ * own ring. Its slot there says which receive that is before the credit is used up: if the message
+ * does not come, the owner finds a void slot with that number, and has its receive back. 0,
+ * HCA_WAITS_FOR_RECEIVE: there is none; or HCA_WAITS_FOR_PATH: credits are being moved.
+ */
+static BASE_HOT int hca_responder_try_shared(struct hca_responder *t, struct hca_receive *out)
+{
+	const struct shm_srq *s = &t->srq;
+	const struct shm_ring_view *v = &t->shared;
+	struct shm_arrival *credit;
+	uint64_t many_off;
+	uint32_t pos;
+
+	/* while the queue moves to another ring, withdrawn credits still look usable: each try to
+	 * claim one would waste a position */
+	if (base_unlikely(hca_responder_is_moving(t)))
+		return HCA_WAITS_FOR_PATH;
+	if (base_unlikely(!hca_responder_has_credits(t->credits)))
+		return HCA_WAITS_FOR_RECEIVE;
+	out->slot = shm_ring_claim(&t->view, &out->pos);
+	if (base_unlikely(!out->slot))
+		return HCA_WAITS_FOR_RECEIVE;
+	credit = shm_ring_claim(v, &pos);
+	if (base_unlikely(!credit)) {
+		hca_responder_give_back(t, out);
+		return HCA_WAITS_FOR_RECEIVE;
+	}
+	many_off = s->entries_off +
+	           (uint64_t)shm_receive_number(credit->imm) * s->max_sge * sizeof(out->one);
+	hca_responder_read_credit(t, credit, many_off, s->max_sge, out);
+	out->slot->class_flow = credit->imm;
+	shm_ring_publish(v, credit, pos);
+	shm_ring_prefetch_at(v, pos + SHM_RING_LIST_AHEAD - 1, false);
+	hca_srq_check_limit(t->process, t->credits, t->end.qp.connection.srq - 1, pos + 1);
+	return 0;
+}
+
 /* Takes the oldest receive. 0, HCA_WAITS_FOR_RECEIVE, or HCA_WAITS_FOR_PATH: not now. */
 static BASE_HOT int hca_responder_take(struct hca_responder *t, struct hca_receive *out)
 {
@@ -153,8 +209,13 @@ static BASE_HOT int hca_responder_take(struct hca_responder *t, struct hca_recei
 	const struct shm_qp_connection *c = &q->connection;
 	uint64_t index;
 
-	if (base_unlikely(c->srq))
-		return hca_responder_take_shared(t, out);
+	if (c->srq) {
+		int ret = hca_responder_try_shared(t, out);
+
+		return base_unlikely(ret == HCA_WAITS_FOR_RECEIVE)
+		               ? hca_responder_without_receive(t, out)
+		               : ret;
+	}
 	out->slot = shm_ring_claim(&t->view, &out->pos);
 	if (base_unlikely(!out->slot))
 		return hca_responder_without_receive(t, out);
@@ -165,9 +226,6 @@ static BASE_HOT int hca_responder_take(struct hca_responder *t, struct hca_recei
 		out->slot->class_flow = q->qpn; /* the completion says which target received it */
 	return 0;
 }
-
-/* The receive stays what it was: the request is not carried out. Returns HCA_WAITS_FOR_PATH. */
-int hca_responder_give_back(struct hca_responder *t, const struct hca_receive *rcv);
 
 /* Fills in what all arrivals have. */
 static BASE_HOT void hca_responder_fill(const struct hca_responder *t, const struct shm_request *r,
