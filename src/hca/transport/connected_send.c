@@ -35,9 +35,11 @@ static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr,
 	if ((wr->send_flags & IBV_SEND_INLINE) &&
 	    base_unlikely(*length > qp->cap.max_inline_data || (op & HCA_OP_BACK)))
 		return -EINVAL;
-	if (base_unlikely((op & HCA_OP_BIND) && (!wr->bind_mw.mw || *length)))
+	if (base_likely(!(op & (HCA_OP_BIND | HCA_OP_WORD))))
+		return 0;
+	if ((op & HCA_OP_BIND) && (!wr->bind_mw.mw || *length))
 		return -EINVAL;
-	return base_unlikely((op & HCA_OP_WORD) && *length != sizeof(uint64_t)) ? -EINVAL : 0;
+	return (op & HCA_OP_WORD) && *length != sizeof(uint64_t) ? -EINVAL : 0;
 }
 
 /* What the ibv_wr_ calls alone can say: wr_flush() and wr_atomic_write() in wr_api.c. */
@@ -156,11 +158,13 @@ static BASE_HOT struct hca_flow *path_of(struct hca_connected_qp *c)
 	return f;
 }
 
+#define LEAST_MTU 256 /* such a message is one packet, whatever the path's */
+
 static BASE_HOT uint32_t packets_of(const struct hca_connected_qp *c, uint32_t length)
 {
 	const unsigned shift = 7u + c->qp.connection.path_mtu; /* IBV_MTU_256 is 1 */
 
-	return length ? ((length - 1) >> shift) + 1 : 1;
+	return base_likely(length <= LEAST_MTU) ? 1 : ((length - 1) >> shift) + 1;
 }
 
 /* Counts a request that brings something back, and that. */
