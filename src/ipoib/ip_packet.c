@@ -69,20 +69,55 @@ bool ipoib_ip_destination(const uint8_t *data, size_t bytes, struct ib_gid *dest
 /* ---- checksums ---- */
 
 /* Words of 32 bits: 2^32 of them fit into a sum. */
-uint64_t ipoib_sum(const uint8_t *data, size_t bytes, uint64_t sum)
-{
-	uint64_t sums[4] = { sum };
-	uint32_t last = 0;
+typedef uint64_t lanes __attribute__((vector_size(32)));
 
-	for (; bytes >= 32; data += 32, bytes -= 32) {
-		uint64_t words[4];
+#define BLOCK (2 * sizeof(lanes))
+
+/* Compiled for each kind of processor. */
+static inline __attribute__((always_inline)) uint64_t sum_blocks(const uint8_t *data, size_t blocks)
+{
+	lanes low[2] = { { 0 } }, high[2] = { { 0 } };
+
+	for (; blocks; blocks--, data += BLOCK) {
+		lanes words[2];
 
 		memcpy(words, data, sizeof(words));
-		for (unsigned i = 0; i < 4; i++)
-			sums[i] += (words[i] & UINT32_MAX) + (words[i] >> 32);
+		for (unsigned i = 0; i < 2; i++) {
+			low[i] += words[i] & UINT32_MAX;
+			high[i] += words[i] >> 32;
+		}
 	}
-	sum = sums[0] + sums[1] + sums[2] + sums[3];
-	for (; bytes >= 4; data += 4, bytes -= 4) {
+	low[0] += low[1] + high[0] + high[1];
+	return low[0][0] + low[0][1] + low[0][2] + low[0][3];
+}
+
+typedef uint64_t sum_of_blocks(const uint8_t *data, size_t blocks);
+
+static uint64_t on_any(const uint8_t *data, size_t blocks)
+{
+	return sum_blocks(data, blocks);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static uint64_t with_avx2(const uint8_t *data, size_t blocks)
+{
+	return sum_blocks(data, blocks);
+}
+
+#define ON_THIS (__builtin_cpu_supports("avx2") ? with_avx2 : on_any)
+#else
+#define ON_THIS on_any
+#endif
+
+static inline uint64_t sum_by(sum_of_blocks *way, const uint8_t *data, size_t bytes, uint64_t sum)
+{
+	size_t blocks = bytes / BLOCK;
+	uint32_t last = 0;
+
+	if (blocks)
+		sum += way(data, blocks);
+	data += blocks * BLOCK;
+	for (bytes %= BLOCK; bytes >= 4; data += 4, bytes -= 4) {
 		uint32_t word;
 
 		memcpy(&word, data, sizeof(word));
@@ -90,6 +125,16 @@ uint64_t ipoib_sum(const uint8_t *data, size_t bytes, uint64_t sum)
 	}
 	memcpy(&last, data, bytes);
 	return sum + last;
+}
+
+uint64_t ipoib_sum_plainly(const uint8_t *data, size_t bytes, uint64_t sum)
+{
+	return sum_by(on_any, data, bytes, sum);
+}
+
+uint64_t ipoib_sum(const uint8_t *data, size_t bytes, uint64_t sum)
+{
+	return sum_by(ON_THIS, data, bytes, sum);
 }
 
 uint16_t ipoib_fold(uint64_t sum)

@@ -34,6 +34,8 @@ bool ipoib_ip_destination(const uint8_t *data, size_t bytes, struct ib_gid *dest
 
 /* The sum of @bytes bytes, which begin at an even offset, and of @sum. Not folded. */
 uint64_t ipoib_sum(const uint8_t *data, size_t bytes, uint64_t sum);
+/* The same, on any processor. */
+uint64_t ipoib_sum_plainly(const uint8_t *data, size_t bytes, uint64_t sum);
 
 /* The sum of what TCP, UDP and ICMPv6 put in front: addresses, protocol, @bytes of payload. */
 uint64_t ipoib_pseudo_sum(const struct ipoib_ip *ip, uint8_t protocol, uint32_t bytes);
