@@ -30,6 +30,7 @@ struct daemon_retired {
 	bool is_ring; /* else payload */
 	uint8_t ring_shift;
 	uint64_t off, bytes;
+	uint32_t begin;    /* a ring's: it begins so many bytes behind off */
 	uint64_t at;       /* bytes that the present step is done with */
 	uint64_t data_end; /* a ring's: up to there it has pages */
 	unsigned filling;  /* slots that live senders are filling */
@@ -169,6 +170,11 @@ static void on_tidy(struct base_timer *t)
 		base_timer_set_in(m->chores->timers, &m->tidy, SPARE_NS, on_tidy);
 }
 
+static struct shm_ring *ring_of(const struct daemon_memory *m, const struct daemon_retired *r)
+{
+	return daemon_memory_ring_at(m, r->off + r->begin);
+}
+
 /* Nobody uses it any more. */
 static void put_away(struct daemon_memory *m, struct daemon_retired *r)
 {
@@ -180,7 +186,7 @@ static void put_away(struct daemon_memory *m, struct daemon_retired *r)
 		return;
 	}
 	if (r->is_ring) /* senders look there for what became of their messages */
-		memset((void *)daemon_memory_ring_at(m, r->off), 0, sizeof(struct shm_ring));
+		memset((void *)ring_of(m, r), 0, sizeof(struct shm_ring));
 	TAILQ_INSERT_HEAD(&s->of[size].list, r, entry);
 	s->of[size].n++;
 	s->bytes += r->bytes;
@@ -225,9 +231,25 @@ uint16_t daemon_memory_generation(struct daemon_memory *m)
 	return m->generation;
 }
 
+/*
+ * Where in its first page a ring of @bytes begins: each elsewhere, as far as its last page has room
+ * for. The address in the page says in which few places of a cache a line may be. Were it the same
+ * for all rings, a sender to many would have room for the heads, and the next slots, of a few.
+ */
+static uint64_t place_of(struct daemon_memory *m, uint64_t bytes)
+{
+	const uint64_t unit = sizeof(struct shm_arrival);
+	const uint64_t places = (base_align_up(bytes, PAGE) - bytes) / unit + 1;
+
+	return m->n_placed++ % places * unit;
+}
+
 uint64_t daemon_memory_ring(struct daemon_memory *m, uint8_t shift)
 {
-	return get(m, true, shm_ring_bytes(shift));
+	const uint64_t bytes = shm_ring_bytes(shift);
+	uint64_t off = get(m, true, bytes);
+
+	return off ? off + place_of(m, bytes) : 0;
 }
 
 uint64_t daemon_memory_payload(struct daemon_memory *m, uint64_t bytes)
@@ -272,12 +294,13 @@ static bool close_one(struct daemon_memory *m, struct daemon_retired *r, uint32_
 		                 .qpn = r->again ? r->qpn : 0,
 		                 .own = r->again ? 0 : r->qpn };
 	const struct shm_ring_writers writers = { .is_alive = may_fill, .arg = &claims };
-	const uint64_t end = shm_ring_bytes(r->ring_shift), head = sizeof(struct shm_ring);
+	const uint64_t end = r->begin + shm_ring_bytes(r->ring_shift);
+	const uint64_t slots = r->begin + sizeof(struct shm_ring);
 	const uint64_t each = sizeof(struct shm_arrival);
-	struct shm_ring *ring = daemon_memory_ring_at(m, r->off);
+	struct shm_ring *ring = ring_of(m, r);
 
-	if (r->at < head)
-		r->at = head;
+	if (r->at < slots)
+		r->at = slots;
 	if (end <= PAGE) /* its head has been written */
 		r->data_end = end;
 	while (r->at < end && daemon_chore_spend(budget, 1)) {
@@ -291,7 +314,7 @@ static bool close_one(struct daemon_memory *m, struct daemon_retired *r, uint32_
 		}
 		n = ((r->data_end < end ? r->data_end : end) - r->at) / each;
 		daemon_chore_spend(budget, (uint32_t)n);
-		r->filling += shm_ring_close(ring, (uint32_t)((r->at - head) / each), (uint32_t)n,
+		r->filling += shm_ring_close(ring, (uint32_t)((r->at - slots) / each), (uint32_t)n,
 		                             &writers);
 		r->at += n * each;
 	}
@@ -761,11 +784,13 @@ static struct daemon_retired *retire(struct daemon_memory *m, uint64_t off, uint
 
 void daemon_memory_retire_ring(struct daemon_memory *m, uint64_t off, uint8_t shift, uint32_t qpn)
 {
-	struct daemon_retired *r = retire(m, off, shm_extent_bytes(&m->rings, off));
+	const uint32_t begin = off % PAGE;
+	struct daemon_retired *r = retire(m, off - begin, shm_extent_bytes(&m->rings, off));
 
 	if (!r)
 		return;
 	r->is_ring = true;
+	r->begin = begin;
 	r->ring_shift = shift;
 	r->qpn = qpn;
 	r->taken = qpn && atomic_load_explicit(&daemon_memory_ring_at(m, off)->taken,

@@ -93,6 +93,7 @@ struct daemon_memory {
 	struct daemon_chores *chores;
 	struct daemon_memory_users users;
 	uint16_t generation; /* of the newest ring */
+	uint32_t n_placed;   /* rings that were made */
 	struct shm_extents rings, payloads;
 	/* rings: being closed; live senders are filling slots of it */
 	struct daemon_retired_list closing, filling;
@@ -137,7 +138,7 @@ void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
 /* A generation that no ring at the same place has had, until they have gone round (shm/ring.h). */
 uint16_t daemon_memory_generation(struct daemon_memory *m);
 
-/* Memory for a ring with (1 << @shift) positions: its offset, or 0. */
+/* Memory for a ring with (1 << @shift) positions: its offset, or 0. Any multiple of 128 bytes. */
 uint64_t daemon_memory_ring(struct daemon_memory *m, uint8_t shift);
 
 /* Payload memory: its offset, or 0. */
