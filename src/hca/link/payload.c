@@ -19,7 +19,8 @@
 #define FIRST_SLOTS 16
 #define MAX_SLOTS   16384 /* 64 MiB a queue pair */
 #define LOOK_AHEAD  4
-#define SEEN        64 /* receivers whose progress is remembered; a power of two */
+#define SEEN        128 /* receivers whose progress is remembered; a power of two */
+#define PAGE        4096
 
 /* How far a receiver's ring was when we last looked. It only moves forward. */
 struct hca_payload_seen {
@@ -27,6 +28,13 @@ struct hca_payload_seen {
 	uint32_t gen, consumed;
 	uint64_t look; /* the number of that look */
 };
+
+/* Where the progress of a ring is remembered. No two rings begin in one page, and those of queue
+ * pairs that were made one after the other lie an odd number of pages apart, or two. */
+static struct hca_payload_seen *seen_of(struct hca_payloads *all, const struct shm_ring *ring)
+{
+	return &all->seen[(uintptr_t)ring / PAGE % SEEN];
+}
 
 /*
  * Whether the receiver has yet to copy the message in @p. To read how far its ring is costs a cache
@@ -36,7 +44,7 @@ struct hca_payload_seen {
 static bool held(struct hca_payloads *all, const struct hca_payload *p,
                  const struct hca_payload_hold *h)
 {
-	struct hca_payload_seen *seen = &all->seen[(uintptr_t)h->ring / sizeof(*h->ring) % SEEN];
+	struct hca_payload_seen *seen = seen_of(all, h->ring);
 
 	if (seen->ring == h->ring && seen->gen == h->gen && seen->look > p->handed_out &&
 	    (int32_t)(seen->consumed - h->pos) > 0)

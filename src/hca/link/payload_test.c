@@ -17,6 +17,8 @@
 
 #define GEN   7
 #define SLOTS 16
+#define MANY  64 /* receivers */
+#define PAGE  4096
 
 struct lab {
 	struct hca_sender sender;
@@ -126,6 +128,49 @@ static void a_slot_is_not_free_because_positions_have_wrapped(void **state)
 	}
 }
 
+/* Two messages that lie in MANY rings, so many bytes apart, which move past them. */
+static void send_to_all(struct lab *l, char *rings, size_t bytes)
+{
+	struct hca_payload *p[2];
+
+	for (uint32_t pos = 0; pos < ARRAY_SIZE(p); pos++) {
+		p[pos] = hca_payload_get(&l->sender);
+		assert_non_null(p[pos]);
+		assert_int_equal(hca_payload_reserve(p[pos], MANY), 0);
+	}
+	for (unsigned k = 0; k < MANY; k++) {
+		struct shm_ring *ring =
+		        (void *)(rings + k * bytes + k % 32 * sizeof(struct shm_ring));
+
+		shm_ring_init(ring, GEN, 1 + k);
+		for (uint32_t pos = 0; pos < ARRAY_SIZE(p); pos++)
+			p[pos]->hold[p[pos]->n++] =
+			        (struct hca_payload_hold){ .ring = ring, .gen = GEN, .pos = pos };
+		shm_ring_consume(ring, ARRAY_SIZE(p));
+	}
+}
+
+/* Many rings, as the daemon lays them: messages that lie in all of them cost one look at each. */
+static void each_of_many_rings_is_looked_at_once(void **state)
+{
+	static const unsigned ring_pages[] = { 1, 2, 3, 5, 9 };
+	struct lab *l = *state;
+	const struct hca_payloads *all = &l->sender.payloads;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(ring_pages); i++) {
+		const size_t bytes = ring_pages[i] * (size_t)PAGE;
+		char *rings = aligned_alloc(PAGE, MANY * bytes);
+		uint64_t looks = all->looks;
+
+		assert_non_null(rings);
+		send_to_all(l, rings, bytes);
+		for (unsigned n = 0; n < SLOTS; n++)
+			assert_int_equal(hca_payload_get(&l->sender)->n, 0);
+		assert_int_equal(all->looks - looks, MANY);
+		free(rings);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -135,6 +180,7 @@ int main(void)
 		TEST(a_slot_is_free_when_the_receiver_has_passed_it),
 		TEST(a_slot_is_free_when_the_ring_has_gone),
 		TEST(a_slot_is_not_free_because_positions_have_wrapped),
+		TEST(each_of_many_rings_is_looked_at_once),
 	};
 
 	return cmocka_run_group_tests_name("hca.payload", tests, NULL, NULL);
