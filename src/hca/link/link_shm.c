@@ -13,7 +13,8 @@
 #include "hca/queue/cq.h"
 #include "shm/ring.h"
 
-#define AHEAD 4 /* receivers whose slots are being fetched while one is served */
+#define AHEAD 8  /* receivers whose slots are being fetched while one is served */
+#define MANY  16 /* receivers: a whole message's slots are too many to fetch ahead */
 
 /* Whether the receiver takes packets with this P_Key; if so, that is known from now on. Rarely
  * called, but not BASE_COLD: gcc would then place all that comes after it apart. */
@@ -92,10 +93,10 @@ static BASE_COLD void count_refusal(struct hca_process *p, struct hca_receiver *
 
 /* Delivers to @r, whose copy is current. */
 static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt,
-                             struct hca_receiver *r, uint32_t port)
+                             struct hca_receiver *r, struct hca_ahead ahead, uint32_t port)
 {
 	if (base_likely(lets_in(p, r, pkt, port)))
-		hca_deliver_into(p, pkt, r, pkt->ahead, false);
+		hca_deliver_into(p, pkt, r, ahead, false);
 	else
 		count_refusal(p, r, pkt, port);
 }
@@ -192,14 +193,14 @@ static BASE_HOT void prefetch(const struct hca_receiver *r, const struct hca_pac
 
 /* Delivers to @r. */
 static BASE_HOT void deliver_one(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,
-                                 struct hca_receiver *r)
+                                 struct hca_receiver *r, struct hca_ahead ahead)
 {
 	if (base_unlikely(!hca_receiver_is_current(r)))
 		read_record(p, r, pkt->writer);
-	deliver(p, pkt, r, port);
+	deliver(p, pkt, r, ahead, port);
 }
 
-static __attribute__((noinline)) void deliver_to_many(struct hca_process *p,
+static __attribute__((noinline)) void deliver_to_some(struct hca_process *p,
                                                       const struct hca_packet *pkt, uint32_t port,
                                                       struct hca_receiver *to, uint32_t n)
 {
@@ -209,7 +210,32 @@ static __attribute__((noinline)) void deliver_to_many(struct hca_process *p,
 	for (struct hca_receiver *r = to; r < end; r++) {
 		for (; ahead < end && ahead <= r + AHEAD; ahead++)
 			prefetch(ahead, pkt);
-		deliver_one(p, pkt, port, r);
+		deliver_one(p, pkt, port, r, pkt->ahead);
+	}
+}
+
+/*
+ * The slots of a whole message more would not fit into the cache beside what else it takes to
+ * deliver: only those of the next few receivers are fetched, after the last ones those that begin
+ * the next message of the list.
+ */
+static __attribute__((noinline)) void deliver_to_many(struct hca_process *p,
+                                                      const struct hca_packet *pkt, uint32_t port,
+                                                      struct hca_receiver *to, uint32_t n)
+{
+	const bool is_small = hca_packet_is_small(pkt), goes_on = is_small && pkt->ahead.n;
+	const struct hca_ahead none = { .n = 0, .fetched = true };
+
+	for (uint32_t i = 0; !(is_small && pkt->ahead.fetched) && i < AHEAD; i++)
+		prefetch(&to[i], pkt);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t next = i + AHEAD;
+
+		if (next < n)
+			prefetch(&to[next], pkt);
+		else if (goes_on)
+			prefetch(&to[next - n], pkt);
+		deliver_one(p, pkt, port, &to[i], none);
 	}
 }
 
@@ -217,7 +243,9 @@ static BASE_HOT void deliver_each(struct hca_process *p, const struct hca_packet
                                   uint32_t port, struct hca_receiver *to, uint32_t n)
 {
 	if (base_likely(n == 1))
-		deliver_one(p, pkt, port, to);
+		deliver_one(p, pkt, port, to, pkt->ahead);
+	else if (n < MANY)
+		deliver_to_some(p, pkt, port, to, n);
 	else
 		deliver_to_many(p, pkt, port, to, n);
 	hca_deliver_end(pkt);
