@@ -18,6 +18,7 @@
 #include "base/reason.h"
 #include "base/util.h"
 #include "daemon/clients/client.h"
+#include "fabric/forwarding/flow.h"
 #include "fabric/model/event.h"
 
 #define MAX_CLIENTS (1u << 20)
@@ -297,6 +298,8 @@ void daemon_client_serve(void *client, struct control_packet *p)
 	struct control_packet reply = { 0 };
 
 	serve(client, p, &reply);
+	if (reply.header.status == DAEMON_REPLY_FOLLOWED)
+		reply.header.status = 0; /* the daemon cannot wait for itself */
 	*p = reply;
 }
 
@@ -324,10 +327,13 @@ static int serve_later(struct daemon_client *c, const struct control_packet *req
 		                    .wait = (enum daemon_wait)reply->header.status,
 		                    .request = *request,
 		                    .reply = *reply };
+	l->change = c->all->f->flows->changes.added;
 	l->reply.header.status = 0;
 	c->later = l;
 	if (l->wait == DAEMON_SERVE_COLLECTED)
 		fabric_collect_wait(c->all->f, &l->reader, on_collected);
+	else if (l->wait == DAEMON_REPLY_FOLLOWED)
+		TAILQ_INSERT_TAIL(&c->all->following, l, entry);
 	else
 		TAILQ_INSERT_TAIL(&c->all->waiting, l, entry);
 	daemon_source_stop(&c->source);
@@ -361,8 +367,14 @@ static void answer(struct daemon_client *c, struct control_packet *request, int 
 			                                .status = failed };
 	else
 		serve(c, request, &reply);
+	if (reply.header.status == DAEMON_REPLY_FOLLOWED && !reply.header.serial)
+		reply.header.status = 0; /* nobody waits for it */
 	if (reply.header.status > 0 && !serve_later(c, request, &reply))
 		return;
+	if (reply.header.status == DAEMON_REPLY_FOLLOWED) { /* too late to refuse it */
+		fabric_flow_follow_all(c->all->f);
+		reply.header.status = 0;
+	}
 	if (reply.header.status > 0)
 		reply.header.status = -ENOMEM;
 	control_close_fds(request);
@@ -377,6 +389,8 @@ static int serve_ahead(struct daemon_client *c, const struct control_packet *req
 	if (request->header.serial || !c->greeted || c->role != CONTROL_ROLE_VERBS)
 		return -EPROTO;
 	serve(c, request, &reply);
+	if (reply.header.status == DAEMON_REPLY_FOLLOWED)
+		reply.header.status = 0; /* nobody waits for it */
 	control_close_fds(&reply);
 	/* one that is served later cannot be waited for here */
 	return reply.header.status > 0 ? -EPROTO : reply.header.status;
@@ -414,6 +428,19 @@ static bool answer_all(struct daemon_client *c, struct control_packet *request, 
 	return is_post;
 }
 
+/* Of the queue in which it is. */
+static void take_out(struct daemon_later *l)
+{
+	struct daemon_clients *all = l->client->all;
+
+	if (l->wait == DAEMON_SERVE_COLLECTED)
+		fabric_collect_cancel(all->f, &l->reader);
+	else if (l->wait == DAEMON_REPLY_FOLLOWED)
+		TAILQ_REMOVE(&all->following, l, entry);
+	else
+		TAILQ_REMOVE(&all->waiting, l, entry);
+}
+
 static void reply_now(struct daemon_later *l, int status)
 {
 	struct daemon_client *c = l->client;
@@ -422,7 +449,7 @@ static void reply_now(struct daemon_later *l, int status)
 	if (l->wait == DAEMON_REPLY_RESULT)
 		reply.header.status = status;
 	control_close_fds(&l->request);
-	TAILQ_REMOVE(&c->all->waiting, l, entry);
+	take_out(l);
 	end_wait(c);
 	send_reply(c, &reply);
 }
@@ -468,6 +495,14 @@ void daemon_clients_go_on(struct daemon_clients *all, int status)
 		TAILQ_REMOVE(&all->waiting, l, entry);
 		serve_now(l);
 	}
+}
+
+void daemon_clients_followed(struct daemon_clients *all)
+{
+	struct daemon_later *l;
+
+	while ((l = TAILQ_FIRST(&all->following)) && l->change <= all->f->flows->changes.done)
+		reply_now(l, 0);
 }
 
 /* Serves what has been posted to the ring by now, until then, of base_now_ns(). 0: all; -EAGAIN:
@@ -732,10 +767,7 @@ void daemon_client_free(struct daemon_client *c)
 	struct daemon_clients *all = c->all;
 
 	if (c->later) {
-		if (c->later->wait == DAEMON_SERVE_COLLECTED)
-			fabric_collect_cancel(all->f, &c->later->reader);
-		else
-			TAILQ_REMOVE(&all->waiting, c->later, entry);
+		take_out(c->later);
 		control_close_fds(&c->later->request);
 		control_close_fds(&c->later->reply);
 		end_wait(c);
@@ -768,6 +800,7 @@ void daemon_clients_init(struct daemon_clients *all, struct daemon_loop *loop, s
 	all->objects = objects;
 	all->spare_fd = open_spare();
 	TAILQ_INIT(&all->waiting);
+	TAILQ_INIT(&all->following);
 	base_idtable_init(&all->ids, MAX_CLIENTS);
 	daemon_requests_add(&all->requests, requests, ARRAY_SIZE(requests), all);
 }

@@ -14,10 +14,11 @@
 #include "daemon/clients/request.h"
 #include "fabric/forwarding/collect.h"
 
-/* A request that waits for the subnet to be at rest, or for counters. */
+/* A request that waits for the subnet to be at rest, for counters, or for flows. */
 struct daemon_later {
-	TAILQ_ENTRY(daemon_later) entry; /* in ->waiting, unless it waits for counters */
+	TAILQ_ENTRY(daemon_later) entry; /* in ->waiting or ->following; for counters in none */
 	struct fabric_reader reader;
+	uint64_t change; /* flows are to follow it: fabric_changes.done */
 	struct daemon_client *client;
 	enum daemon_wait wait;
 	struct control_packet request, reply;
@@ -26,6 +27,7 @@ struct daemon_later {
 struct daemon_clients {
 	struct daemon_loop *loop;
 	TAILQ_HEAD(daemon_laters, daemon_later) waiting;
+	struct daemon_laters following; /* for flows, in the order of their changes */
 	struct fabric *f;
 	struct daemon_objects *objects;
 	struct cm *cm;     /* set when there is one */
@@ -100,6 +102,9 @@ void daemon_client_serve(void *client, struct control_packet *p);
  * has to wait again.
  */
 void daemon_clients_go_on(struct daemon_clients *all, int status);
+
+/* Replies to those whose changes all flows have followed. */
+void daemon_clients_followed(struct daemon_clients *all);
 
 /* Ends a connection and all that hangs on it. */
 void daemon_client_free(struct daemon_client *c);

@@ -53,7 +53,7 @@ struct daemon_request {
 	int (*serve)(struct daemon_call *call);
 };
 
-/* What a function returns if the reply has to wait: but for the last one until the subnet is at
+/* What a function returns if the reply has to wait: but for the last two until the subnet is at
  * rest (client.h), and only for DAEMON_CLI. */
 enum daemon_wait {
 	DAEMON_SERVE_AGAIN = 1, /* nothing has been done: the request is served then */
@@ -61,6 +61,8 @@ enum daemon_wait {
 	DAEMON_REPLY_RESULT,    /* and its status is what came out */
 	DAEMON_SERVE_COLLECTED, /* as the first, until counters are collected
 	                           (fabric/forwarding/collect.h) */
+	DAEMON_REPLY_FOLLOWED,  /* as the second, when flows have followed all changes of groups
+	                           that there are by now (fabric/forwarding/change.h) */
 };
 
 struct daemon_requests {

@@ -183,6 +183,7 @@ static void on_turn_done(void *arg)
 		daemon_subnet_sweep(&d->subnet);
 	daemon_mads_send(&d->mads);
 	daemon_subnet_follow(&d->subnet);
+	daemon_clients_followed(&d->clients);
 	fabric_collect_turn(d->f);
 	daemon_captures_flush(&d->captures);
 	daemon_monitors_flush(&d->monitors);

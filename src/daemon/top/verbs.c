@@ -478,11 +478,19 @@ static int get_target(struct daemon_call *call)
 	return 0;
 }
 
+/* A change of a group is complete when flows have followed it. @before: how many there were. */
+static int when_followed(const struct daemon_verbs *v, uint64_t before)
+{
+	return v->f->flows->changes.added == before ? 0 : DAEMON_REPLY_FOLLOWED;
+}
+
 static int modify_qp(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
+	const uint64_t before = v->f->flows->changes.added;
+	int ret = daemon_qp_modify(&v->objects->qps, call->about, call->body);
 
-	return daemon_qp_modify(&v->objects->qps, call->about, call->body);
+	return ret ? ret : when_followed(v, before);
 }
 
 static int destroy_qp(struct daemon_call *call)
@@ -533,6 +541,7 @@ static int attach(struct daemon_call *call)
 	struct daemon_verbs *v = call->module;
 	const struct control_attach *req = call->body;
 	struct daemon_qp *qp = call->about;
+	const uint64_t before = v->f->flows->changes.added;
 	int ret = check_group(v, qp, req);
 
 	if (ret)
@@ -543,7 +552,7 @@ static int attach(struct daemon_call *call)
 		ret = fabric_attach_add(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
 	if (!ret)
 		fabric_tell_qp(v->f, qp->hca->hca, qp->qpn, "attached", &req->mgid);
-	return ret;
+	return ret ? ret : when_followed(v, before);
 }
 
 static int detach(struct daemon_call *call)
@@ -551,6 +560,7 @@ static int detach(struct daemon_call *call)
 	struct daemon_verbs *v = call->module;
 	const struct control_attach *req = call->body;
 	struct daemon_qp *qp = call->about;
+	const uint64_t before = v->f->flows->changes.added;
 	int ret = check_group(v, qp, req);
 
 	if (ret)
@@ -558,7 +568,7 @@ static int detach(struct daemon_call *call)
 	ret = fabric_attach_remove(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
 	if (!ret)
 		fabric_tell_qp(v->f, qp->hca->hca, qp->qpn, "detached", &req->mgid);
-	return ret;
+	return ret ? ret : when_followed(v, before);
 }
 
 static int get_flow(struct daemon_call *call)

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "fabric/forwarding/change.h"
 #include "fabric/forwarding/flow.h"
 #include "fabric/forwarding/mcast_path.h"
 #include "fabric/model/attach_table.h"
@@ -26,6 +27,7 @@ void fabric_flow_init(struct fabric *f)
 	TAILQ_INIT(&f->flows->unpruned);
 	TAILQ_INIT(&f->flows->stale);
 	TAILQ_INIT(&f->flows->changed);
+	fabric_changes_init(&f->flows->changes);
 	TAILQ_INIT(&f->flows->collect.waiting);
 	f->flows->collect.turn = 1;
 }
@@ -40,6 +42,7 @@ void fabric_flow_fini(struct fabric *f)
 		flow->n_under_way = 0;
 		fabric_flow_remove(f, flow);
 	}
+	fabric_changes_fini(&f->flows->changes);
 	base_idtable_fini(&f->flows->ids);
 	base_hash_fini(&f->flows->by_gid);
 	base_hash_fini(&f->flows->by_lid);
@@ -105,7 +108,7 @@ static void end_flow(struct fabric *f, struct fabric_flow *flow)
 	r->count = 0;
 	shm_write_end(&r->seq);
 	fabric_mcast_path_leave_port(flow);
-	fabric_mcast_path_leave(flow);
+	fabric_mcast_path_leave(f, flow);
 	fabric_mcast_path_put(f, path);
 	if (flow->back)
 		fabric_mcast_path_put(f, flow->back);
@@ -164,7 +167,12 @@ struct fabric_flow_sent fabric_flow_group_sent(const struct fabric *f, const str
 
 void fabric_flow_attached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn)
 {
-	each_to_group(f, mgid, qpn, fabric_mcast_path_receiver_add);
+	const struct fabric_change c = { .kind = FABRIC_CHANGE_RECEIVER,
+		                         .mgid = *mgid,
+		                         .qpn = qpn };
+
+	if (!fabric_change_is_long(f, mgid) || fabric_change_add(f, &c))
+		each_to_group(f, mgid, qpn, fabric_mcast_path_receiver_add);
 }
 
 void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn)
@@ -214,7 +222,8 @@ static void note_unpruned(struct fabric *f, struct fabric_mcast_path *s, uint32_
 
 void fabric_flow_dropped(struct fabric *f, const struct ib_gid *mgid)
 {
-	each_to_group(f, mgid, 0, note_unpruned);
+	if (!fabric_change_is_long(f, mgid) || fabric_change_gone(f, mgid))
+		each_to_group(f, mgid, 0, note_unpruned);
 }
 
 bool fabric_flow_prune(struct fabric *f, uint32_t *budget)
@@ -265,7 +274,7 @@ static bool change_path(struct fabric *f, struct fabric_flow *flow)
 	}
 	if (new == old)
 		return false;
-	fabric_mcast_path_leave(flow);
+	fabric_mcast_path_leave(f, flow);
 	fabric_mcast_path_join(f, new, flow);
 	fabric_mcast_path_put(f, old);
 	return true;
@@ -342,12 +351,18 @@ static void follow_flows(struct fabric *f)
 
 static bool is_behind(struct fabric *f)
 {
-	return fabric_mcast_path_is_behind(f) || f->flows->marks.any_lid || f->flows->marks.flows;
+	return fabric_mcast_path_is_behind(f) || fabric_changes_wait(f) ||
+	       f->flows->marks.any_lid || f->flows->marks.flows;
 }
 
 static void follow_one(struct fabric *f)
 {
-	if (fabric_mcast_path_is_behind(f))
+	bool others = fabric_mcast_path_is_behind(f);
+
+	f->flows->changes.turn ^= true; /* neither has to wait for the end of the other */
+	if (fabric_changes_wait(f) && (f->flows->changes.turn || !others))
+		fabric_changes_step(f);
+	else if (others)
 		fabric_mcast_path_follow(f);
 	else if (f->flows->marks.any_lid)
 		follow_lids(f);

@@ -4,6 +4,7 @@
  * a model without lists; and the counters along their path.
  */
 #include "fabric/agents/link.h"
+#include "fabric/forwarding/change.h"
 #include "fabric/forwarding/mcast_path.h"
 #include "fabric/model/lanes.h"
 #include "fabric/testing.h"
@@ -729,6 +730,175 @@ static void a_flow_that_ends_is_not_pruned(void **state)
 	fabric_flow_remove(e->f, flow);
 	prune(e);
 	assert_int_equal(testing_receivers(e->f, other), 0);
+}
+
+/* ---- groups of very many flows ---- */
+
+#define CROWD (FABRIC_CHANGE_AT_ONCE + 1)
+
+/* Works as the daemon does, in turns. What the dearest one has cost; *@turns: how many. */
+static uint64_t follow_in_turns(struct env *e, unsigned *turns)
+{
+	uint64_t most = 0;
+	bool done;
+
+	*turns = 0;
+	do {
+		uint64_t before = e->f->flows->work;
+		uint32_t budget = 100;
+
+		done = fabric_flow_follow(e->f, &budget, 1);
+		++*turns;
+		most = e->f->flows->work - before > most ? e->f->flows->work - before : most;
+	} while (!done);
+	return most;
+}
+
+static void assert_follows_in_turns(struct env *e)
+{
+	unsigned turns;
+
+	assert_true(fabric_changes_wait(e->f));
+	assert_in_range(follow_in_turns(e, &turns), 1, 200);
+	assert_true(turns >= CROWD / 200);
+	assert_int_equal(e->f->flows->changes.done, e->f->flows->changes.added);
+}
+
+/* Flows of host 0 that share one path; or each has one of its own. */
+static void make_crowd(struct env *e, struct fabric_flow **flow, bool share)
+{
+	if (!share)
+		e->f->region->qps[10].flags |= SHM_QP_BLOCK_LOOPBACK;
+	for (unsigned i = 0; i < CROWD; i++)
+		flow[i] = flow_from(e, 0);
+}
+
+static void assert_copies(struct env *e, struct fabric_flow **flow, uint32_t qpn, unsigned copies)
+{
+	for (unsigned i = 0; i < CROWD; i++)
+		if (flow[i])
+			assert_int_equal(testing_copies(e->f, flow[i], qpn), copies);
+}
+
+/* No turn is long, the request itself neither; and until its turn a flow is what it was. */
+static void a_crowd_follows_in_slices(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow **flow = calloc(CROWD, sizeof(*flow));
+	uint64_t before;
+
+	for (unsigned share = 0; share < 2; share++) {
+		make_crowd(e, flow, share);
+		before = e->f->flows->work;
+		assert_int_equal(attach(e, 3), 0);
+		assert_int_equal(e->f->flows->work, before);
+		assert_copies(e, flow, 13, 0);
+		assert_follows_in_turns(e);
+		assert_copies(e, flow, 13, 1);
+		attach(e, 2);
+		assert_follows_in_turns(e);
+		before = e->f->flows->work;
+		assert_int_equal(detach(e, 3), 0);
+		assert_int_equal(e->f->flows->work, before);
+		assert_copies(e, flow, 13, 1);
+		assert_follows_in_turns(e);
+		assert_copies(e, flow, 13, 0);
+		assert_copies(e, flow, 12, 1);
+		assert_int_equal(detach(e, 3), -EINVAL);
+		end_qp(e, 12);
+		assert_follows_in_turns(e);
+		assert_copies(e, flow, 12, 0);
+		testing_qp(e->f, 12, e->f->hca_port[2]);
+		for (unsigned i = 0; i < CROWD; i++)
+			fabric_flow_remove(e->f, flow[i]);
+		assert_int_equal(e->f->flows->lists.in_use, 0);
+	}
+	free(flow);
+}
+
+/* Those that are gone when it comes to them, as their process ends; and those that begin. */
+static void a_crowd_may_change_while_it_follows(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow **flow = calloc(CROWD, sizeof(*flow));
+	unsigned seed = 5;
+
+	for (unsigned share = 0; share < 2; share++) {
+		make_crowd(e, flow, share);
+		for (unsigned step = 0; step < 60; step++) {
+			uint32_t budget = (uint32_t)rand_r(&seed) % 3000;
+
+			step % 3 ? (void)attach(e, 1 + step % 2)
+			         : (void)detach(e, 1 + step / 3 % 2);
+			fabric_flow_follow(e->f, &budget, 1);
+			for (unsigned n = 0; n < 500; n++) {
+				unsigned i = (unsigned)rand_r(&seed) % CROWD;
+
+				fabric_flow_remove(e->f, flow[i]);
+				flow[i] = flow_from(e, 0);
+			}
+			if (step % 20 == 7)
+				fabric_flow_lid_changed(e->f, MLID);
+			if (step % 20 == 17) {
+				testing_row(e->f, e->sw[0], MLID, 1, step % 40 == 17 ? 0 : 2, 4, 0);
+				fabric_flow_edge_changed(e->f, &e->sw[0]->port[2], MLID);
+			}
+		}
+		testing_row(e->f, e->sw[0], MLID, 1, 2, 4, 0);
+		fabric_flow_edge_changed(e->f, &e->sw[0]->port[2], MLID);
+		fabric_flow_follow_all(e->f);
+		for (unsigned h = 1; h < 3; h++)
+			assert_copies(e, flow, 10 + h, !!fabric_attach_find(e->f, h, &e->mgid));
+		for (unsigned i = 0; i < CROWD; i++)
+			fabric_flow_remove(e->f, flow[i]);
+		assert_int_equal(e->f->flows->lists.in_use, 0);
+	}
+	free(flow);
+}
+
+/* A process may die while its request waits. */
+static void who_ends_while_a_crowd_follows_is_left_out(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow **flow = calloc(CROWD, sizeof(*flow));
+	uint32_t budget = 1000;
+
+	make_crowd(e, flow, true);
+	attach(e, 1);
+	fabric_flow_follow(e->f, &budget, 1);
+	end_qp(e, 11);
+	attach(e, 2);
+	fabric_flow_follow_all(e->f);
+	assert_copies(e, flow, 11, 0);
+	detach(e, 2);
+	end_qp(e, 12);
+	fabric_flow_follow_all(e->f);
+	assert_copies(e, flow, 12, 0);
+	attach(e, 3); /* and all flows, while it follows */
+	for (unsigned i = 0; i < CROWD; i++)
+		fabric_flow_remove(e->f, flow[i]);
+	fabric_flow_follow_all(e->f);
+	assert_int_equal(e->f->flows->changes.done, e->f->flows->changes.added);
+	free(flow);
+}
+
+/* What is sent to a crowd's group before its last receiver on an HCA has left did not come in vain.
+ */
+static void a_crowd_is_counted_before_a_receiver_leaves(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow **flow = calloc(CROWD, sizeof(*flow));
+
+	attach(e, 1);
+	make_crowd(e, flow, true);
+	for (unsigned i = 0; i < CROWD; i++)
+		e->f->region->flow_counts[flow[i]->id].packets = 1;
+	detach(e, 1);
+	fabric_flow_follow_all(e->f);
+	e->f->region->flow_counts[flow[7]->id].packets = 3;
+	fabric_flow_collect(e->f);
+	assert_int_equal(e->f->hca_port[1]->stats.mcast_unattached, 2);
+	free(flow);
 }
 
 /* ---- what flows share ---- */
@@ -1546,6 +1716,10 @@ int main(void)
 		TEST(a_list_grows_and_shrinks_with_thousands_of_receivers),
 		TEST(thousands_of_receivers_end_at_the_cost_of_one_look_at_each_list),
 		TEST(a_flow_that_ends_is_not_pruned),
+		TEST(a_crowd_follows_in_slices),
+		TEST(a_crowd_may_change_while_it_follows),
+		TEST(who_ends_while_a_crowd_follows_is_left_out),
+		TEST(a_crowd_is_counted_before_a_receiver_leaves),
 		TEST(senders_behind_one_switch_share_a_list),
 		TEST(a_qp_that_blocks_its_own_copies_has_a_list_of_its_own),
 		TEST(other_groups_and_partitions_share_nothing),

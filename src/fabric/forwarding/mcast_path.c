@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "fabric/forwarding/change.h"
 #include "fabric/forwarding/mcast_path.h"
 #include "fabric/model/lanes.h"
 #include "fabric/model/routers.h"
@@ -283,6 +284,7 @@ void fabric_mcast_path_put(struct fabric *f, struct fabric_mcast_path *s)
 
 	if (!LIST_EMPTY(&s->flows))
 		return;
+	fabric_changes_skip_path(f, s);
 	base_hash_remove(&t->by_lid, &s->by_lid);
 	leave_group(f, s);
 	if (is_shared(s))
@@ -370,8 +372,8 @@ static void end(const struct fabric *f, const struct fabric_mcast_path *s)
 	}
 }
 
-static void write_record(const struct fabric *f, const struct fabric_mcast_path *s,
-                         struct fabric_flow *flow)
+void fabric_mcast_path_write(const struct fabric *f, const struct fabric_mcast_path *s,
+                             struct fabric_flow *flow)
 {
 	shm_write_begin(&record_of(f, flow)->seq);
 	fill_record(f, s, flow);
@@ -388,7 +390,7 @@ void fabric_mcast_path_detour(const struct fabric *f, const struct fabric_mcast_
 		const bool is = record_of(f, flow)->flags & SHM_FLOW_DETOUR;
 
 		if (is != detours(f, s, flow))
-			write_record(f, s, flow);
+			fabric_mcast_path_write(f, s, flow);
 	}
 }
 
@@ -396,11 +398,16 @@ void fabric_mcast_path_join(struct fabric *f, struct fabric_mcast_path *s, struc
 {
 	LIST_INSERT_HEAD(&s->flows, flow, of_mcast_path);
 	flow->path = s;
-	write_record(f, s, flow);
+	if (s->group)
+		s->group->n_flows++;
+	fabric_mcast_path_write(f, s, flow);
 }
 
-void fabric_mcast_path_leave(struct fabric_flow *flow)
+void fabric_mcast_path_leave(struct fabric *f, struct fabric_flow *flow)
 {
+	fabric_changes_skip_flow(f, flow);
+	if (flow->path->group)
+		flow->path->group->n_flows--;
 	LIST_REMOVE(flow, of_mcast_path);
 	flow->path = NULL;
 }
@@ -607,7 +614,7 @@ static void list_attached(struct fabric *f, const struct fabric_mcast_path *s,
                           struct fabric_port *p, const struct fabric_attached *g)
 {
 	for (uint32_t i = 0; g && i < g->n; i++)
-		if (!g->entry[i].again && accepts(f, s, p, g->entry[i].qpn))
+		if (!g->entry[i].again && !g->entry[i].leaves && accepts(f, s, p, g->entry[i].qpn))
 			list_push(f->flows, g->entry[i].qpn);
 }
 
@@ -629,7 +636,7 @@ static void list_room(struct fabric *f, struct fabric_mcast_path *s)
 	}
 }
 
-static uint32_t *list_of(const struct fabric *f, const struct fabric_mcast_path *s)
+uint32_t *fabric_mcast_path_list(const struct fabric *f, const struct fabric_mcast_path *s)
 {
 	return (uint32_t *)((char *)f->region->control + s->list_off);
 }
@@ -662,7 +669,7 @@ void fabric_mcast_path_compile(struct fabric *f, struct fabric_mcast_path *s)
 		s->count = t->n_list;
 	}
 	if (is_mcast && s->count)
-		memcpy(list_of(f, s), t->list, s->count * sizeof(*t->list));
+		memcpy(fabric_mcast_path_list(f, s), t->list, s->count * sizeof(*t->list));
 	end(f, s);
 	t->work += 1 + s->n_hops + s->count;
 }
@@ -692,20 +699,33 @@ static void list_append(struct fabric *f, struct fabric_mcast_path *s)
 	}
 	begin(f, s);
 	if (t->n_list)
-		memcpy(list_of(f, s) + s->count, t->list, t->n_list * sizeof(*t->list));
+		memcpy(fabric_mcast_path_list(f, s) + s->count, t->list,
+		       t->n_list * sizeof(*t->list));
 	s->count += t->n_list;
 	end(f, s);
 }
 
-void fabric_mcast_path_receiver_add(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn)
+/* Whether @qpn gets the path's packets, if it is attached. */
+static bool may_receive(const struct fabric *f, const struct fabric_mcast_path *s, uint32_t qpn)
 {
 	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(qpn)];
-	const struct fabric_port *p;
 
-	if (!qp->port_num)
-		return;
-	p = f->hca_port[qp->port];
-	if (!reaches(s, p) || !accepts(f, s, p, qpn))
+	return qp->port_num && reaches(s, f->hca_port[qp->port]) &&
+	       accepts(f, s, f->hca_port[qp->port], qpn);
+}
+
+bool fabric_mcast_path_is_for(const struct fabric *f, const struct fabric_mcast_path *s,
+                              uint32_t qpn)
+{
+	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(qpn)];
+
+	return qp->qpn == qpn && may_receive(f, s, qpn) &&
+	       fabric_attach_has(f, f->hca_port[qp->port]->node->hca, qpn, &s->key.dgid);
+}
+
+void fabric_mcast_path_receiver_add(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn)
+{
+	if (!may_receive(f, s, qpn))
 		return;
 	f->flows->n_list = 0;
 	list_push(f->flows, qpn);
@@ -714,7 +734,7 @@ void fabric_mcast_path_receiver_add(struct fabric *f, struct fabric_mcast_path *
 
 void fabric_mcast_path_receiver_remove(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn)
 {
-	uint32_t *list = list_of(f, s);
+	uint32_t *list = fabric_mcast_path_list(f, s);
 
 	for (uint32_t i = 0; i < s->count; i++) {
 		if (list[i] != qpn)
@@ -732,7 +752,7 @@ static void keep(struct fabric *f, struct fabric_mcast_path *s,
                  bool (*stays)(const struct fabric *f, uint32_t qpn, const struct fabric_port *p),
                  const struct fabric_port *p)
 {
-	uint32_t *list = list_of(f, s), from = 0, to;
+	uint32_t *list = fabric_mcast_path_list(f, s), from = 0, to;
 
 	f->flows->work += 1 + s->count / 8;
 	while (from < s->count && stays(f, list[from], p))
@@ -761,7 +781,8 @@ static bool is_elsewhere(const struct fabric *f, uint32_t qpn, const struct fabr
 
 void fabric_mcast_path_prune(struct fabric *f, struct fabric_mcast_path *s)
 {
-	TAILQ_REMOVE(&f->flows->unpruned, s, of_unpruned);
+	if (s->unpruned)
+		TAILQ_REMOVE(&f->flows->unpruned, s, of_unpruned);
 	s->unpruned = false;
 	keep(f, s, is_there, NULL);
 }
@@ -850,7 +871,7 @@ static void follow_first_link(struct fabric *f, struct fabric_flow *flow)
 	                    flow->start == start_of(s, flow)))
 		return;
 	fabric_flow_count(f, flow);
-	write_record(f, s, flow);
+	fabric_mcast_path_write(f, s, flow);
 	f->flows->work++;
 }
 

@@ -47,6 +47,8 @@ struct fabric_mcast_group {
 	struct ib_gid mgid;
 	LIST_HEAD(, fabric_mcast_path) paths;
 	uint64_t packets, bytes; /* the sums of theirs */
+	uint32_t n_flows;        /* of theirs */
+	bool loses_some;         /* change.h: fabric_change_gone() */
 };
 
 struct fabric_mcast_path {
@@ -101,7 +103,18 @@ void fabric_mcast_path_put(struct fabric *f, struct fabric_mcast_path *s);
 /* Adds @flow to @s and writes its record; or removes it. */
 void fabric_mcast_path_join(struct fabric *f, struct fabric_mcast_path *s,
                             struct fabric_flow *flow);
-void fabric_mcast_path_leave(struct fabric_flow *flow);
+void fabric_mcast_path_leave(struct fabric *f, struct fabric_flow *flow);
+
+/* Writes the record of @flow, one of its own, again. */
+void fabric_mcast_path_write(const struct fabric *f, const struct fabric_mcast_path *s,
+                             struct fabric_flow *flow);
+
+/* The receivers' numbers, s->count of them; there is room for s->list_room. */
+uint32_t *fabric_mcast_path_list(const struct fabric *f, const struct fabric_mcast_path *s);
+
+/* Whether the path is to list @qpn: it reaches the port of that, which is attached there. */
+bool fabric_mcast_path_is_for(const struct fabric *f, const struct fabric_mcast_path *s,
+                              uint32_t qpn);
 
 /* Rewrites the records of those of its flows that are to go by the daemon now, or no longer. */
 void fabric_mcast_path_detour(const struct fabric *f, const struct fabric_mcast_path *s);

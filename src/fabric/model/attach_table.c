@@ -164,6 +164,29 @@ static struct fabric_attachment take(struct fabric *f, struct fabric_attached *g
 	return gone;
 }
 
+bool fabric_attach_has(const struct fabric *f, uint32_t hca, uint32_t qpn,
+                       const struct ib_gid *mgid)
+{
+	const struct fabric_attached *g = fabric_attach_find(f, hca, mgid);
+	uint32_t i;
+
+	return g && find(f, g, qpn, -1, &i) && !g->entry[i].leaves;
+}
+
+struct fabric_attachment *fabric_attach_only(const struct fabric *f, uint32_t hca, uint32_t qpn,
+                                             const struct ib_gid *mgid, uint16_t mlid)
+{
+	const struct fabric_attach_qp *qp = list_of(f, qpn);
+	const struct fabric_attached *g = fabric_attach_find(f, hca, mgid);
+	uint32_t i, n = 0;
+
+	if (!g || !find(f, g, qpn, mlid, &i))
+		return NULL;
+	for (uint32_t k = 0; k < qp->n; k++)
+		n += qp->at[k].group == g;
+	return n == 1 ? &g->entry[i] : NULL;
+}
+
 /* ---- changes ---- */
 
 /* Whether a limit leaves no room for one more entry in @g, or in a new group if that is NULL. */

@@ -16,7 +16,8 @@
 struct fabric_attachment {
 	uint32_t qpn;
 	uint16_t mlid;
-	bool again; /* the QP is in the group by another entry already; this one changes nothing */
+	bool again;  /* the QP is in the group by another entry already; this one changes nothing */
+	bool leaves; /* flows are leaving it out, and it goes when all have done so */
 	uint32_t of_qp; /* where it is in the list of its QP */
 };
 
@@ -73,6 +74,14 @@ bool fabric_attach_table_drop(struct fabric *f, uint32_t qpn, struct ib_gid *mgi
 
 /* How many attachments @qpn has, each MLID counted. */
 uint32_t fabric_attach_count(const struct fabric *f, uint32_t qpn);
+
+/* Whether @qpn is attached to @mgid on @hca, and not about to leave. */
+bool fabric_attach_has(const struct fabric *f, uint32_t hca, uint32_t qpn,
+                       const struct ib_gid *mgid);
+
+/* The entry of @qpn, if it has no other one to @mgid; or NULL. */
+struct fabric_attachment *fabric_attach_only(const struct fabric *f, uint32_t hca, uint32_t qpn,
+                                             const struct ib_gid *mgid, uint16_t mlid);
 
 /* The QPs attached to @mgid on @hca, or NULL. */
 struct fabric_attached *fabric_attach_find(const struct fabric *f, uint32_t hca,

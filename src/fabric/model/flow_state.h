@@ -67,6 +67,19 @@ struct fabric_collect {
 	void *arg;
 };
 
+/* Changes of groups that flows follow in slices (forwarding/change.h): those that wait, the first
+ * of them under way; and how far it has come. */
+struct fabric_changes {
+	TAILQ_HEAD(, fabric_change) waiting;
+	uint64_t added, done;           /* how many, ever */
+	struct fabric_mcast_path *path; /* that is changed now, or next */
+	struct fabric_flow *flow;       /* that follows next, if some do */
+	uint64_t old_list;              /* of the path, which these still have; 0: none */
+	bool begun, moves;              /* the first one; the flows of the path follow */
+	bool counts, writes;            /* what they have sent; their records */
+	bool turn;                      /* it was the changes' */
+};
+
 struct fabric_flows {
 	struct base_idtable ids;
 	bool detoured; /* packets have gone by the daemon, ever */
@@ -95,6 +108,7 @@ struct fabric_flows {
 		uint32_t size;  /* of the table of flows, as far as flows counts it */
 		uint64_t round; /* paths that were compiled in an earlier one are stale */
 	} marks;
+	struct fabric_changes changes;
 	struct shm_extents lists;
 	uint32_t *list; /* scratch: where a list of receivers is built */
 	uint32_t n_list, list_room;
