@@ -41,7 +41,7 @@
  *  src/shm/ring.c shm_ring_void 417b5a0564e4
  *  src/shm/ring.c shm_ring_withdraw 097b64f42f32
  *  src/shm/ring.c shm_ring_close 76458eaa3a37
- *  src/hca/queue/rq.h hca_rq_poll aea0f8d5f82f
+ *  src/hca/queue/rq.h hca_rq_poll_locked 118d9a20a3c5
  *  src/hca/queue/rq.c hca_rq_reset b37734c5d595
  *  src/daemon/clients/qp_undo.c daemon_qp_undo_sending 04fa9a0ef379
  */
@@ -389,7 +389,7 @@ inline accept(w0, w1, gen_)
 	}
 }
 
-/* hca_rq_poll() for one position. */
+/* hca_rq_poll_locked() for one position. */
 inline take(gen_, w0, w1)
 {
 #if MUTANT == 2

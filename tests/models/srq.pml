@@ -38,8 +38,8 @@
  *  src/hca/queue/srq.c move 40010a0cc442
  *  src/hca/queue/srq.c grow 3d644f3bc3f9
  *  src/hca/queue/srq.c hca_srq_modify 2d5ba85f76e2
- *  src/hca/transport/responder.c take_shared 88a3e7e77449
- *  src/hca/transport/responder.c hca_responder_without_receive ddccac451860
+ *  src/hca/transport/responder.h hca_responder_try_shared 9570554aa32b
+ *  src/hca/transport/responder.c hca_responder_without_receive 61ec66e8b686
  *  src/hca/transport/connected.h hca_connected_park d56931864101
  *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
  *  src/daemon/clients/srq.c publish 4604e73c28ca
@@ -138,7 +138,7 @@ inline publish()
 }
 
 /* has_credits() is left out: who finds none by it would find none by claiming, either. */
-inline take_shared()
+inline try_shared()
 {
 	got = 0;
 	if
@@ -173,7 +173,7 @@ again:
 				:: else
 				fi
 			};
-			take_shared();
+			try_shared();
 			if
 			:: got -> goto done
 			:: else
@@ -188,7 +188,7 @@ again:
 				fi
 			};
 #if MUTANT != 6
-			take_shared();
+			try_shared();
 			if
 			:: got -> goto done
 			:: else

@@ -26,19 +26,19 @@
  *  8 what the dead one had behind another one's position waits for that
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/queue/srq.c add_credit 90d95643a407
+ *  src/hca/queue/srq.c add_first_credit f4e81f1ede24
  *  src/hca/queue/srq.c must_be_posted df782fde3f70
  *  src/hca/queue/srq.c post_void efc09dd5fad2
  *  src/hca/queue/srq.c post_due a87faa09a4f3
  *  src/hca/queue/srq.c reclaim 36cae7be44f7
- *  src/hca/queue/srq.c has_room b6303bf16934
- *  src/hca/queue/srq.c post_one 9c9cd88818c0
+ *  src/hca/queue/srq.c has_room 9a7c5b83ddde
+ *  src/hca/queue/srq.c post_one 6bc41c58c2ae
  *  src/hca/queue/srq.c look_for_returned 05943a64992e
- *  src/hca/queue/srq.c find 1f4a87ea9aa6
- *  src/hca/queue/srq.c take 915310f92c54
+ *  src/hca/queue/srq.c find 3d2a245003dc
+ *  src/hca/queue/srq.c take 5270784c2d7d
  *  src/hca/queue/srq.c hca_srq_return 530432a7a9a4
  *  src/hca/queue/rq.c return_shared 6435bb45de60
- *  src/hca/transport/responder.c take_shared 88a3e7e77449
+ *  src/hca/transport/responder.h hca_responder_try_shared 9570554aa32b
  *  src/hca/transport/responder.c hca_responder_give_back 6516d27b1761
  *  src/daemon/clients/qp_undo.c begin_undo_ring 37f7ba6e7af2
  *  src/daemon/clients/qp_undo.c undo_slot 805973d94831
@@ -95,7 +95,7 @@ byte ended;
 
 /* ---- requesters ---- */
 
-/* take_shared(), and what becomes of the message */
+/* hca_responder_try_shared(), and what becomes of the message */
 proctype requester(bit me; byte messages, may_give_up)
 {
 	byte pos;

@@ -312,7 +312,7 @@ static bool take_from_stopped(struct hca_rq *rq, uint32_t pos)
 }
 
 /* The position is void. If a sender had taken a receive of the shared queue for it, that comes back
- * (take_shared(), responder.c); one that died may have had no time to say so. As hca_srq_return().
+ * (hca_responder_try_shared()); one that died may have had no time to say so. As hca_srq_return().
  */
 static bool return_shared(struct hca_rq *rq, uint32_t pos)
 {

@@ -505,7 +505,7 @@ int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mas
 	if (!ret && (mask & IBV_SRQ_MAX_WR))
 		ret = resize(srq, hca_srq_size(srq->ctx, attr->max_wr));
 	if (!ret && (mask & IBV_SRQ_LIMIT)) {
-		/* seq_cst: before the look at the credits; pairs with take_shared() in responder.c
+		/* seq_cst: before the look at the credits; pairs with hca_responder_try_shared()
 		 */
 		atomic_store_explicit(&srq->ring->limit, attr->srq_limit, memory_order_seq_cst);
 		check_limit(srq);
