@@ -33,8 +33,8 @@ static void both_ways_give(const uint8_t *at, size_t bytes)
 		uint64_t before = ipoib_sum(at, first, 0);
 
 		assert_int_equal(checksum_by(ipoib_sum, at + first, bytes - first, before), plain);
-		assert_int_equal(
-		        checksum_by(ipoib_sum_plainly, at + first, bytes - first, before), plain);
+		assert_int_equal(checksum_by(ipoib_sum_plainly, at + first, bytes - first, before),
+		                 plain);
 	}
 }
 
