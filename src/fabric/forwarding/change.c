@@ -162,8 +162,8 @@ static bool change_list(struct fabric *f, struct fabric_mcast_path *s,
 
 /* ---- from path to path ---- */
 
-/* The path of which the flows have followed. */
-static void end_path(struct fabric *f)
+/* No flow has the old list of the last path any more. */
+static void put_old_list(struct fabric *f)
 {
 	struct fabric_changes *at = &f->flows->changes;
 
@@ -171,22 +171,14 @@ static void end_path(struct fabric *f)
 		shm_extent_put(&f->flows->lists, at->old_list);
 	at->old_list = 0;
 	at->flow = NULL;
-	at->moves = false;
-	at->path = LIST_NEXT(at->path, of_group);
+	at->moves = at->skipped = false;
 }
 
-void fabric_changes_skip_path(struct fabric *f, const struct fabric_mcast_path *s)
+/* All flows of the path have followed. */
+static void end_path(struct fabric *f)
 {
-	if (f->flows->changes.path == s)
-		end_path(f);
-}
-
-void fabric_changes_skip_flow(struct fabric *f, const struct fabric_flow *flow)
-{
-	struct fabric_changes *at = &f->flows->changes;
-
-	if (at->flow == flow)
-		at->flow = LIST_NEXT(flow, of_mcast_path);
+	put_old_list(f);
+	f->flows->changes.path = LIST_NEXT(f->flows->changes.path, of_group);
 }
 
 static void move_some(struct fabric *f)
@@ -239,6 +231,8 @@ void fabric_changes_step(struct fabric *f)
 	struct fabric_change *c = TAILQ_FIRST(&at->waiting);
 
 	f->flows->work++;
+	if (at->skipped)
+		put_old_list(f);
 	if (!at->begun)
 		begin(f, c);
 	for (unsigned n = 0; n < FABRIC_FLOW_LOOKS && at->path && !at->moves; n++) {

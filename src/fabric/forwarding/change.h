@@ -53,8 +53,4 @@ static inline bool fabric_changes_wait(const struct fabric *f)
 /* Does a part of the first one: a few flows, or paths (fabric_flows.work). */
 void fabric_changes_step(struct fabric *f);
 
-/* A path that is about to end, or a flow that leaves its path: the change goes on behind it. */
-void fabric_changes_skip_path(struct fabric *f, const struct fabric_mcast_path *s);
-void fabric_changes_skip_flow(struct fabric *f, const struct fabric_flow *flow);
-
 #endif

@@ -11,7 +11,6 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "fabric/forwarding/change.h"
 #include "fabric/forwarding/mcast_path.h"
 #include "fabric/model/lanes.h"
 #include "fabric/model/routers.h"
@@ -278,13 +277,25 @@ int fabric_mcast_path_get(struct fabric *f, struct fabric_port *from,
 	return 0;
 }
 
+/* The path is about to end: the change that is under way (change.h) goes on behind it. */
+static void skip_path(struct fabric *f, const struct fabric_mcast_path *s)
+{
+	struct fabric_changes *at = &f->flows->changes;
+
+	if (at->path != s)
+		return;
+	at->path = LIST_NEXT(s, of_group);
+	at->flow = NULL;
+	at->skipped = true;
+}
+
 void fabric_mcast_path_put(struct fabric *f, struct fabric_mcast_path *s)
 {
 	struct fabric_flows *t = f->flows;
 
 	if (!LIST_EMPTY(&s->flows))
 		return;
-	fabric_changes_skip_path(f, s);
+	skip_path(f, s);
 	base_hash_remove(&t->by_lid, &s->by_lid);
 	leave_group(f, s);
 	if (is_shared(s))
@@ -405,7 +416,8 @@ void fabric_mcast_path_join(struct fabric *f, struct fabric_mcast_path *s, struc
 
 void fabric_mcast_path_leave(struct fabric *f, struct fabric_flow *flow)
 {
-	fabric_changes_skip_flow(f, flow);
+	if (f->flows->changes.flow == flow) /* the change goes on behind it */
+		f->flows->changes.flow = LIST_NEXT(flow, of_mcast_path);
 	if (flow->path->group)
 		flow->path->group->n_flows--;
 	LIST_REMOVE(flow, of_mcast_path);

@@ -77,6 +77,7 @@ struct fabric_changes {
 	uint64_t old_list;              /* of the path, which these still have; 0: none */
 	bool begun, moves;              /* the first one; the flows of the path follow */
 	bool counts, writes;            /* what they have sent; their records */
+	bool skipped;                   /* path has moved on, as the one before has ended */
 	bool turn;                      /* it was the changes' */
 };
 
