@@ -163,19 +163,18 @@ static BASE_HOT enum hca_rq_outcome complete(struct hca_rq *rq, struct shm_arriv
 static BASE_HOT enum hca_rq_outcome complete_shared(struct hca_rq *rq, struct shm_arrival *slot,
                                                     struct ibv_wc *wc)
 {
-	struct ibv_sge sge[HCA_MAX_SGE];
+	struct ibv_sge sge[HCA_MAX_SGE], *wanted = sge;
 	struct shm_arrival a;
 	uint32_t n_sge = 0;
-	bool is_done;
 
 	if (base_unlikely(!is_ours(rq, slot)))
 		return HCA_RQ_LATER;
 	read_arrival(rq, slot, &a, wc);
 	wc->status = IBV_WC_GENERAL_ERR;
 	wc->wr_id = 0;
-	is_done = !a.status && !shm_arrival_is_unplaced(&a);
-	if (hca_srq_take(rq->srq, a.class_flow, &wc->wr_id, base_likely(is_done) ? NULL : sge,
-	                 &n_sge))
+	if (base_likely(!a.status && !shm_arrival_is_unplaced(&a)))
+		wanted = NULL;
+	if (hca_srq_take(rq->srq, a.class_flow, &wc->wr_id, wanted, &n_sge))
 		wc->status = place(rq, &a, slot->data, sge, n_sge);
 	if (hca_srq_must_help(rq->srq))
 		rq->cq->failed = true; /* the poll helps once it holds no lock */
