@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Counters of ports while there are so many flows that the daemon collects them in slices: whoever
- * reads them waits, and reads all that was sent before.
+ * reads them waits, and reads all that was sent before. And a group of so many flows that they
+ * follow its members in slices: whoever attaches or detaches waits for all of them, or dies.
  */
 #include "lab.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#define QPS   10
-#define FLOWS 4000 /* of each: to as many LIDs */
-#define SENT  3
+#define QPS     10
+#define FLOWS   4000 /* of each: to as many LIDs */
+#define SENT    3
+#define CROWD   9000 /* flows to a group; from 8,193 on they follow in slices */
+#define DEATHS  40
+#define SLS     8 /* flows of a queue pair to one destination */
+#define SENDERS (CROWD / SLS)
+#define ADDRESS "239.1.1.1"
 
 /* Makes flows from @e to LIDs at which there is nobody. */
 static void make_flows(struct lab_end *e)
@@ -70,10 +80,117 @@ static void all_that_was_sent_is_counted(void **state)
 	assert_in_range(lab_counter(1, "xmit_pkts"), QPS * FLOWS, UINT32_MAX);
 }
 
+struct crowd {
+	struct ibv_qp *qp[SENDERS];
+};
+
+static void end_crowd(void *object)
+{
+	struct crowd *c = object;
+
+	for (unsigned i = 0; i < SENDERS; i++)
+		assert_int_equal(ibv_destroy_qp(c->qp[i]), 0);
+	free(c);
+}
+
+static void send_by_all_sls(struct lab_end *e, struct ibv_ah_attr attr)
+{
+	for (attr.sl = 0; attr.sl < SLS; attr.sl++) {
+		struct ibv_ah *ah = ibv_create_ah(e->pd, &attr);
+
+		assert_non_null(ah);
+		lab_send(e, ah, 0xFFFFFF, NULL, 4);
+		assert_int_equal(ibv_destroy_ah(ah), 0);
+	}
+}
+
+/* Makes a crowd of flows to the group, to which somebody listens: else they would not be kept. An
+ * end beside them. */
+static struct lab_end *crowd_to(const struct lab_group *g)
+{
+	struct lab_end *listens = lab_end(3), *from = lab_end(1), each = *from;
+	struct ibv_qp_init_attr init = { .send_cq = from->send_cq,
+		                         .recv_cq = from->cq,
+		                         .qp_type = IBV_QPT_UD,
+		                         .cap = { 1, 1, 1, 1, 0 } };
+	struct lab_group *joined = lab_join(3, ADDRESS);
+	struct crowd *c = calloc(1, sizeof(*c));
+
+	lab_attach(listens->qp, &joined->mgid, joined->mlid);
+	for (unsigned i = 0; i < SENDERS; i++) {
+		each.qp = c->qp[i] = ibv_create_qp(from->pd, &init);
+		assert_non_null(each.qp);
+		lab_start(each.qp, LAB_QKEY);
+		send_by_all_sls(&each, g->attr);
+	}
+	lab_undo(end_crowd, c);
+	return from;
+}
+
+static void who_is_attached_receives_at_once(void **state)
+{
+	struct lab_group *of_sender = lab_join(1, ADDRESS), *g = lab_join(2, ADDRESS);
+	struct lab_end *from = crowd_to(of_sender), *to = lab_end(2);
+	struct ibv_ah *ah = lab_ah_group(from, of_sender);
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		lab_post(to, 2);
+		lab_attach(to->qp, &g->mgid, g->mlid);
+		lab_send_text(from, ah, 0xFFFFFF, "attached");
+		lab_expect_text(to, "attached");
+		lab_detach(to->qp, &g->mgid, g->mlid);
+		lab_send_text(from, ah, 0xFFFFFF, "detached");
+		lab_attach(to->qp, &g->mgid, g->mlid);
+		lab_send_text(from, ah, 0xFFFFFF, "again");
+		lab_expect_text(to, "again");
+		lab_detach(to->qp, &g->mgid, g->mlid);
+	}
+}
+
+/* Attaches and detaches until it is killed. */
+static void change_for_ever(const struct lab_group *g)
+{
+	struct lab_end *e = lab_end(2);
+
+	for (;;) {
+		lab_attach(e->qp, &g->mgid, g->mlid);
+		lab_detach(e->qp, &g->mgid, g->mlid);
+	}
+}
+
+/* Wherever its request is: the daemon replies to nobody, and serves the others. */
+static void who_waits_may_die(void **state)
+{
+	struct lab_group *of_sender = lab_join(1, ADDRESS), *g = lab_join(2, ADDRESS);
+	struct lab_end *from = crowd_to(of_sender), *to = lab_end(2);
+	struct ibv_ah *ah = lab_ah_group(from, of_sender);
+
+	(void)state;
+	for (unsigned i = 0; i < DEATHS; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			change_for_ever(g);
+			_exit(1);
+		}
+		usleep(5000 + i * 937 % 9000);
+		kill(child, SIGKILL);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		lab_post(to, 1);
+		lab_attach(to->qp, &g->mgid, g->mlid);
+		lab_send_text(from, ah, 0xFFFFFF, "goes on");
+		lab_expect_text(to, "goes on");
+		lab_detach(to->qp, &g->mgid, g->mlid);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(all_that_was_sent_is_counted),
+		LAB_TEST(who_is_attached_receives_at_once),
+		LAB_TEST(who_waits_may_die),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
