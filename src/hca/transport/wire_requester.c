@@ -10,6 +10,11 @@
  * retry, of which there are few, and the next time it waits twice as long. The number of packets
  * under way is limited; the limit grows while all goes well, and is halved when packets get lost.
  *
+ * First one packet goes again, a probe: the peer may have kept what came behind a gap
+ * (wire_ahead.c), and then acknowledges it with that packet. Responses are kept here likewise, and
+ * only those of the gap are asked for again. Then one packet got lost, and the limit hardly
+ * shrinks.
+ *
  * A peer may tell credits: how many receives it has (section 9.7.7.2). They are kept to once it had
  * none: programs that see to that themselves know of new receives before the next acknowledgement
  * tells, and would wait for it. From then on no message that needs one is begun beyond them, but
@@ -253,11 +258,13 @@ static void probe(struct hca_wire *w)
 static void end_probe(struct hca_wire *w, uint32_t acked)
 {
 	struct shm_wire *s = w->shm;
-	int32_t n = wire_psn_diff(s->acked, s->has_gap ? s->gap_end : acked);
+	/* behind the packet that was sent, or the responses that were asked for */
+	const uint32_t end = s->has_gap ? s->gap_end : wire_psn_add(acked, 1);
+	const int32_t kept = wire_psn_diff(s->acked, end);
 
-	if (!s->probes || n < !s->has_gap)
+	if (!s->probes || kept < 0)
 		return;
-	if (n > !s->has_gap) { /* one packet of many got lost */
+	if (kept) { /* one packet of many got lost */
 		s->in_vain = 0;
 		s->window -= s->window / 8;
 	} else if (s->acked != s->beyond) {
