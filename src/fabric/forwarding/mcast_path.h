@@ -112,7 +112,7 @@ void fabric_mcast_path_write(const struct fabric *f, const struct fabric_mcast_p
 /* The receivers' numbers, s->count of them; there is room for s->list_room. */
 uint32_t *fabric_mcast_path_list(const struct fabric *f, const struct fabric_mcast_path *s);
 
-/* Whether the path is to list @qpn: it reaches the port of that, which is attached there. */
+/* Whether the path is to list queue pair @qpn: the path reaches its port, and it is attached. */
 bool fabric_mcast_path_is_for(const struct fabric *f, const struct fabric_mcast_path *s,
                               uint32_t qpn);
 
