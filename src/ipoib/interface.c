@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * An interface, from its beginning to its end, and its loop: see interface.h. While packets come,
- * the loop does not sleep; it arms the queue when there are none.
+ * the loop does not sleep, nor at once when there are none (lull.h); before it does, it arms the
+ * queues. What woke it is asked for when the packets are delivered.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -522,9 +524,11 @@ static int dispatch(struct ipoib_interface *i, const struct epoll_event *event)
 {
 	switch (event->data.u32) {
 	case SOURCE_TUN:
+		i->tun_has_packets = true;
 		return event->events & (EPOLLERR | EPOLLHUP) ? -ENXIO : 0;
 	case SOURCE_LINK:
-		ipoib_link_woken(i->link);
+		i->armed = false;
+		i->woken = true;
 		return 0;
 	case SOURCE_VERBS:
 		return verbs_events(i);
@@ -599,8 +603,12 @@ static bool must_arm(const struct ipoib_interface *i)
 
 static int arm(struct ipoib_interface *i)
 {
-	int ret = ipoib_link_arm(i->link);
+	int ret;
 
+	if (i->woken)
+		ipoib_link_woken(i->link);
+	i->woken = false;
+	ret = ipoib_link_arm(i->link);
 	i->armed = true;
 	i->armed_sends = i->connections.n_slots > 0;
 	if (!ret && i->options->connected)
@@ -628,6 +636,23 @@ static int why_failed(struct ipoib_interface *i)
 	return verbs_events(i) == -ENODEV ? -ENODEV : -ECOMM;
 }
 
+/* Whether to look for more without sleeping. */
+static bool is_busy(struct ipoib_interface *i, int moved)
+{
+	uint64_t now = base_now_ns();
+
+	if (moved) {
+		ipoib_lull_ends(&i->lull, now);
+		return true;
+	}
+	if (!ipoib_lull_goes_on(&i->lull, now))
+		return false;
+	/* whom a packet has woken may wait for this processor */
+	sched_yield();
+	ipoib_lull_was_left(&i->lull, now, base_now_ns());
+	return true;
+}
+
 int ipoib_interface_run(struct ipoib_interface *i)
 {
 	struct epoll_event event[SOURCES];
@@ -635,19 +660,19 @@ int ipoib_interface_run(struct ipoib_interface *i)
 
 	while (!ret) {
 		int moved = move_packets(i), n;
+		bool busy;
 
 		if (moved < 0)
 			return why_failed(i);
+		busy = is_busy(i, moved);
 		/* between the last poll and arming something may have come */
-		if (!moved && must_arm(i)) {
+		if (!busy && must_arm(i)) {
 			ret = arm(i);
 			continue;
 		}
-		n = epoll_wait(i->epoll, event, SOURCES, moved ? 0 : next_timer(i));
-		for (int k = 0; k < n && !ret; k++) {
-			i->armed &= event[k].data.u32 != SOURCE_LINK;
+		n = epoll_wait(i->epoll, event, SOURCES, busy ? 0 : next_timer(i));
+		for (int k = 0; k < n && !ret; k++)
 			ret = dispatch(i, &event[k]);
-		}
 		base_timers_run(&i->timers);
 		ipoib_link_flush(i->link);
 	}

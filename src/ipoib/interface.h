@@ -11,6 +11,7 @@
 #include "ipoib/connections.h"
 #include "ipoib/groups.h"
 #include "ipoib/link.h"
+#include "ipoib/lull.h"
 #include "ipoib/merge.h"
 #include "ipoib/neighbours.h"
 #include "ipoib/options.h"
@@ -76,6 +77,9 @@ struct ipoib_interface {
 	bool was_ready;
 	bool was_down;           /* set so by the administrator */
 	bool armed, armed_sends; /* the completion queues; of sends by connections */
+	bool woken;              /* by them: there are events */
+	bool tun_has_packets;    /* or may have */
+	struct ipoib_lull lull;
 	struct ipoib_told told[IPOIB_MAX_ADDRESSES + 1]; /* the link-local one is not an option */
 	unsigned n_told;
 	unsigned mtu; /* of datagrams */

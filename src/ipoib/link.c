@@ -523,6 +523,7 @@ void ipoib_link_woken(struct ipoib_link *l)
 	struct ibv_cq *cq;
 	void *arg;
 
-	while (!ibv_get_cq_event(l->channel, &cq, &arg))
+	/* of several queues at once: the descriptor stays readable */
+	if (!ibv_get_cq_event(l->channel, &cq, &arg))
 		ibv_ack_cq_events(cq, 1);
 }

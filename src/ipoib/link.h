@@ -33,7 +33,7 @@ uint32_t ipoib_link_qpn(const struct ipoib_link *link);
 struct ibv_pd *ipoib_link_pd(const struct ipoib_link *link);
 struct ibv_comp_channel *ipoib_link_channel(const struct ipoib_link *link);
 struct ipoib_slots *ipoib_link_slots(struct ipoib_link *link);
-/* Readable: call ipoib_link_woken(), and poll. */
+/* Readable: poll, and call ipoib_link_woken() before the next ipoib_link_arm(). */
 int ipoib_link_fd(const struct ipoib_link *link);
 
 /* The Q_Key with which it receives and sends. 0 or -errno. */

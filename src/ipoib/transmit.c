@@ -278,9 +278,14 @@ unsigned ipoib_transmit(struct ipoib_interface *i)
 	struct ipoib_packet p;
 	unsigned n = 0;
 
-	while (n < BATCH && (p.data = ipoib_link_slot(i->link)) && ipoib_tun_read(&i->tun, &p)) {
+	while (n < BATCH && i->tun_has_packets && (p.data = ipoib_link_slot(i->link))) {
+		i->tun_has_packets = ipoib_tun_read(&i->tun, &p);
+		if (!i->tun_has_packets)
+			break;
 		transmit(i, &p);
-		n++;
+		/* the first one after a lull may be the only one: it does not wait for others */
+		if (!n++ && i->lull.began_ns)
+			ipoib_link_flush(i->link);
 	}
 	ipoib_link_flush(i->link);
 	return n;
