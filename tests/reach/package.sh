@@ -12,12 +12,14 @@
 cd "$(dirname "$0")/../.." || exit 1
 
 # Every file, link and folder but for what apt and dpkg write, the checkout and what is mounted: path, mode,
-# owner, what it is, and a checksum.
+# owner and what it is; then the checksums of the files.
 everything()
 {
-	find / -xdev \( -path /umbel -o -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /run \
-		-o -path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/log \) -prune -o \
-		\( -type f -printf '%p %M %u %g ' -exec sha256sum {} \; -o -printf '%p %M %u %g %l\n' \) | sort
+	local but=(-path /umbel -o -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /run
+		-o -path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/log)
+
+	find / -xdev \( "${but[@]}" \) -prune -o -printf '%p %M %u %g %l\n' | sort
+	find / -xdev \( "${but[@]}" \) -prune -o -type f -exec sha256sum {} + | sort -k 2
 	# the user's directory of fabrics is not the package's, but there is nothing in it
 	find /tmp /run -mindepth 1 \( -path /tmp/test -prune \) -o ! -path /tmp/umbel-1000 -print | sort
 	ldconfig -p
