@@ -36,7 +36,7 @@ proven()
 {
 	local states
 
-	search "${CC:-gcc} -O2 -DCOLLAPSE" "$@"
+	search "${CC:-gcc} -O2" "$@"
 	states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored$/\1/p' out)
 	if [ -z "$states" ] || ! grep -q 'errors: 0$' out ||
 		grep -qE 'max search depth too small|Search not completed|out of memory|MEMLIM' out; then
