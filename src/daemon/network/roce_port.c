@@ -20,7 +20,7 @@
 
 #define AWAY_NS     (1 * DAEMON_NS_PER_MS) /* at first; seldomer while somebody goes on polling */
 #define AWAY_MAX_NS (8 * DAEMON_NS_PER_MS)
-#define BATCHES     16 /* then other events have their turn */
+#define TURN_NS     (2 * DAEMON_NS_PER_MS) /* then other events have theirs */
 /* Datagrams lay there that nobody took: a program may look at its memory alone, and poll only when
  * it finds there what a peer has written. So the daemon goes on to receive, until it comes too late
  * so many times in a row: then programs poll, and it would only take their processors. */
@@ -93,12 +93,16 @@ static bool is_left_to_others(const struct daemon_roce_port *p)
 
 static void receive(struct daemon_roce_port *p)
 {
-	unsigned n = 0;
+	uint64_t began = base_now_ns();
+	bool in_vain = true;
 
-	while (n < BATCHES && !is_left_to_others(p) && hca_roce_receive(&p->link->link, false))
-		n++;
+	while (!is_left_to_others(p) && hca_roce_receive(&p->link->link, false)) {
+		in_vain = false;
+		if (base_now_ns() - began > TURN_NS)
+			break;
+	}
 	if (p->vain_left)
-		p->vain_left = n ? VAIN_MOST : p->vain_left - 1;
+		p->vain_left = in_vain ? p->vain_left - 1 : VAIN_MOST;
 	if (is_left_to_others(p))
 		go_away(p);
 }
