@@ -135,13 +135,19 @@ static int parse_at(const struct cli_command *self, void *options, const char *t
 	struct run *r = options;
 	struct control_port *at = &r->which.at;
 	struct cli_port port = { .text = text };
+	const char *node = text;
 
 	if (r->at)
 		return cli_usage_error(self, "one node at a time, not '%s' too", text);
 	r->at = text;
-	if (strchr(text, ':') && cli_port_parse(self, text, &port))
-		return CLI_USAGE;
-	snprintf(at->node, sizeof(at->node), "%s", strchr(text, ':') ? port.node : text);
+	if (strchr(text, ':')) {
+		if (cli_port_parse(self, text, &port))
+			return CLI_USAGE;
+		node = port.node;
+	}
+	if (strlen(node) >= sizeof(at->node))
+		return cli_usage_error(self, "no node has so long a name as '%s'", node);
+	strcpy(at->node, node);
 	at->port = port.port;
 	return 0;
 }
