@@ -5,6 +5,12 @@
 
 . "${0%/*}/../system/lib.sh"
 
+# what the shell that runs the tests has open would count
+for fd in /proc/$$/fd/*; do
+	fd=${fd##*/}
+	[ "$fd" -le 2 ] || [ "$fd" -eq 255 ] || eval "exec $fd>&-"
+done
+
 # AddressSanitizer needs terabytes of address space for itself.
 address_space=limited
 ! grep -q __asan_init "$UMBEL" || address_space=
