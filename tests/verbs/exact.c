@@ -104,6 +104,61 @@ static void two_threads_may_build_lists_on_one_queue_pair(void **state)
 		pthread_join(p[i].thread, NULL);
 }
 
+/* A thread that waits until it may end: the locks are in use then. */
+static void *wait_for_end(void *ends)
+{
+	while (!atomic_load((_Atomic bool *)ends))
+		sched_yield();
+	return NULL;
+}
+
+static void start_list(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn)
+{
+	ibv_wr_start(ex);
+	ex->wr_id = 7;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(ex);
+	ibv_wr_set_ud_addr(ex, ah, qpn, LAB_QKEY);
+	ibv_wr_set_inline_data(ex, "data", 4);
+}
+
+/* On hardware the kernel changes the state, whatever lock the program's library holds. */
+static void the_state_may_change_while_a_list_is_built(void **state)
+{
+	struct lab_end *from = wr_end(1), *to = lab_end(2);
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(from->qp);
+	struct ibv_ah *ah = lab_ah_to(from, to);
+	const uint32_t qpn = to->qp->qp_num;
+	_Atomic bool ends = false;
+	pthread_t other;
+
+	(void)state;
+	assert_int_equal(pthread_create(&other, NULL, wait_for_end, &ends), 0);
+	lab_post(to, 2);
+	start_list(ex, ah, qpn);
+	lab_to(from->qp, IBV_QPS_SQD);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	lab_quiet(from->send_cq);
+	start_list(ex, ah, qpn);
+	lab_to(from->qp, IBV_QPS_RTS); /* what waited is sent, and then the list */
+	lab_expect_text(to, "data");
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	lab_expect_text(to, "data");
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(lab_complete(from->send_cq, IBV_WC_SUCCESS).wr_id, 7);
+	start_list(ex, ah, qpn);
+	lab_to(from->qp, IBV_QPS_ERR);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	assert_int_equal(lab_complete(from->send_cq, IBV_WC_WR_FLUSH_ERR).wr_id, 7);
+	start_list(ex, ah, qpn);
+	lab_to(from->qp, IBV_QPS_RESET);
+	assert_int_equal(ibv_wr_complete(ex), EINVAL);
+	lab_quiet(from->send_cq);
+	lab_to_init(from->qp, LAB_QKEY); /* nobody has kept the lock */
+	atomic_store(&ends, true);
+	pthread_join(other, NULL);
+}
+
 /* ---- extended CQs ---- */
 
 static struct ibv_cq_ex *cq_ex(struct ibv_context *context, int cqe, uint64_t wc_flags,
@@ -383,6 +438,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(one_wrong_request_keeps_the_whole_list_from_being_sent),
 		LAB_TEST(two_threads_may_build_lists_on_one_queue_pair),
+		LAB_TEST(the_state_may_change_while_a_list_is_built),
 		LAB_TEST(a_timestamp_is_that_of_the_arrival),
 		LAB_TEST(a_cq_that_ignores_overrun_goes_on),
 		LAB_TEST(two_threads_may_poll_one_extended_cq),

@@ -440,6 +440,7 @@ static int attach(struct hca_comp_counter *c, struct hca_qp *qp, uint32_t operat
 
 int hca_comp_counter_attach(struct hca_comp_counter *c, struct hca_qp *qp, uint32_t operations)
 {
+	bool locked;
 	int ret;
 
 	if (!operations || c->context != qp->ex.qp_base.context)
@@ -448,9 +449,10 @@ int hca_comp_counter_attach(struct hca_comp_counter *c, struct hca_qp *qp, uint3
 		return base_because(-EOPNOTSUPP, "%s queue pairs have no operations 0x%x to count",
 		                    qp->transport->name, operations & ~operations_of(qp));
 	pthread_mutex_lock(&c->lock);
-	base_lock(&qp->send_lock);
+	locked = hca_wr_lock(qp);
 	ret = attach(c, qp, operations);
-	base_unlock(&qp->send_lock);
+	if (locked)
+		base_unlock(&qp->send_lock);
 	pthread_mutex_unlock(&c->lock);
 	return ret;
 }

@@ -53,6 +53,8 @@ struct hca_qp {
 	struct hca_connection connection;
 	/* send queue */
 	struct base_lock send_lock;
+	_Atomic uintptr_t builder; /* the thread between ibv_wr_start() and ibv_wr_complete(), which
+	                              has the lock; 0: nobody, or it is alone */
 	struct hca_sender sender;
 	uint32_t sq_posted;         /* requests carried out */
 	_Atomic uint32_t sq_done;   /* of these, those that have left the send queue */
@@ -144,5 +146,9 @@ static inline void hca_qp_complete(struct hca_qp *qp, const struct ibv_send_wr *
 /* The ibv_wr_ functions of @qp: wr_api.c */
 void hca_wr_api_init(struct hca_qp *qp);
 void hca_wr_api_fini(struct hca_qp *qp);
+
+/* Acquires ->send_lock, unless this thread has it, by ibv_wr_start(). Whether it has acquired it.
+ */
+bool hca_wr_lock(struct hca_qp *qp);
 
 #endif

@@ -328,9 +328,11 @@ int hca_qp_destroy(struct hca_qp *qp)
 	int ret;
 
 	if (qp->transport->set_path && qp->transport != &hca_xrc_recv) {
-		base_lock(&qp->send_lock);
+		const bool locked = hca_wr_lock(qp);
+
 		qp->transport->flush(qp); /* nobody goes on with what waits */
-		base_unlock(&qp->send_lock);
+		if (locked)
+			base_unlock(&qp->send_lock);
 	}
 	/* no thread may poll the ring after the daemon has freed it */
 	base_lock(&recv_cq->lock);

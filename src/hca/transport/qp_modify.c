@@ -366,17 +366,20 @@ static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+/* Between ibv_wr_start() and ibv_wr_complete() of this thread, too: on hardware it is the kernel
+ * that changes the state, which knows nothing of them. */
 int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
+	const bool locked = hca_wr_lock(qp);
 	int ret;
 
-	base_lock(&qp->send_lock);
 	if (qp->transport == &hca_xrc_recv)
 		hca_xrc_follow_others(qp);
 	ret = modify(qp, attr, mask & ~qp->transport->ignored);
 	if (ret)
 		hca_explain_modify(qp, attr, mask, ret);
-	base_unlock(&qp->send_lock);
+	if (locked)
+		base_unlock(&qp->send_lock);
 	if (!ret && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		hca_rq_flush(qp->rq);
 	return ret;

@@ -4,9 +4,12 @@
  * list of work requests, which the transport then posts as any other list. The list is posted
  * as a whole or not at all: each setter checks its arguments, and wr_complete() that there is
  * room. The send lock is held from ibv_wr_start() to ibv_wr_complete() or ibv_wr_abort(), so
- * other threads wait meanwhile.
+ * other threads wait meanwhile. The thread that builds the list may change the queue pair's state:
+ * the list is posted in the new one.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,12 +71,31 @@ static void wr_start(struct ibv_qp_ex *ex)
 	struct hca_wr_batch *b;
 
 	base_lock(&qp->send_lock);
+	if (!base_is_alone())
+		atomic_store_explicit(&qp->builder, (uintptr_t)pthread_self(),
+		                      memory_order_relaxed);
 	b = base_likely(qp->batch) ? qp->batch : new_batch(qp);
 	if (!b)
 		return;
 	b->current = NULL;
 	b->n = 0;
 	b->error = 0;
+}
+
+/* The list has come to its end. */
+static void unlock(struct hca_qp *qp)
+{
+	atomic_store_explicit(&qp->builder, 0, memory_order_relaxed);
+	base_unlock(&qp->send_lock);
+}
+
+/* Relaxed: a thread sees its own stores; that of another one is never its own number. */
+bool hca_wr_lock(struct hca_qp *qp)
+{
+	if (atomic_load_explicit(&qp->builder, memory_order_relaxed) == (uintptr_t)pthread_self())
+		return false;
+	base_lock(&qp->send_lock);
+	return true;
 }
 
 /* Makes the batch fail: ibv_wr_complete() posts none of it. */
@@ -412,7 +434,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
 	if (base_unlikely(ret))
 		log_refusal(qp, ret);
-	base_unlock(&qp->send_lock);
+	unlock(qp);
 	return ret;
 }
 
@@ -423,13 +445,13 @@ static int wr_complete_connected(struct ibv_qp_ex *ex)
 
 	if (base_unlikely(ret))
 		log_refusal(qp, ret);
-	base_unlock(&qp->send_lock);
+	unlock(qp);
 	return ret;
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	base_unlock(&qp_of(ex)->send_lock);
+	unlock(qp_of(ex));
 }
 
 void hca_wr_api_init(struct hca_qp *qp)
