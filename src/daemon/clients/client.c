@@ -273,6 +273,13 @@ static int serve_counted(struct daemon_client *c, uint32_t who, struct daemon_ca
 	return ret;
 }
 
+/* Those of a request that nobody has kept. */
+static void close_fds(struct daemon_client *c, struct control_packet *p)
+{
+	while (p->n_fds)
+		daemon_loop_close(c->all->loop, p->fd[--p->n_fds]);
+}
+
 /* Makes @reply, which is all zero. */
 static void serve(struct daemon_client *c, const struct control_packet *request,
                   struct control_packet *reply)
@@ -377,7 +384,7 @@ static void answer(struct daemon_client *c, struct control_packet *request, int 
 	}
 	if (reply.header.status > 0)
 		reply.header.status = -ENOMEM;
-	control_close_fds(request);
+	close_fds(c, request);
 	send_reply(c, &reply);
 }
 
@@ -448,7 +455,7 @@ static void reply_now(struct daemon_later *l, int status)
 
 	if (l->wait == DAEMON_REPLY_RESULT)
 		reply.header.status = status;
-	control_close_fds(&l->request);
+	close_fds(c, &l->request);
 	take_out(l);
 	end_wait(c);
 	send_reply(c, &reply);
@@ -768,12 +775,12 @@ void daemon_client_free(struct daemon_client *c)
 
 	if (c->later) {
 		take_out(c->later);
-		control_close_fds(&c->later->request);
+		close_fds(c, &c->later->request);
 		control_close_fds(&c->later->reply);
 		end_wait(c);
 	}
 	if (c->rest)
-		control_close_fds(c->rest);
+		close_fds(c, c->rest);
 	free(c->rest);
 	tell(c, "gone");
 	base_timer_stop(&c->next_turn);

@@ -14,6 +14,7 @@
 #include "control/message.h"
 #include "daemon/clients/memory.h"
 
+struct daemon_loop;
 struct daemon_objects;
 
 struct daemon_holder {
@@ -23,6 +24,7 @@ struct daemon_holder {
 	uid_t uid;                           /* likewise */
 	uint64_t keys_off;                   /* of its keys (shm/connection.h); 0: it has none */
 	int memory_fd[CONTROL_MEMORY_KINDS]; /* of its memory; -1: it offers none */
+	struct daemon_loop *loop;            /* which closes them */
 	LIST_HEAD(, daemon_extent) key_chunks;
 	uint32_t extra_flows;           /* of its QPs, beyond those that each may have */
 	bool dead;                      /* its objects are being freed, and then this */

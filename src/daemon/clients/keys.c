@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "daemon/clients/keys.h"
+#include "daemon/core/loop.h"
 #include "shm/connection.h"
 
 /* Memory that the holder's keys lie in. */
@@ -65,7 +65,7 @@ int daemon_keys_offer(struct daemon_holder *holder, uint32_t kind, int fd)
 	if (copy < 0)
 		return -errno;
 	if (holder->memory_fd[kind] >= 0)
-		close(holder->memory_fd[kind]);
+		daemon_loop_close(holder->loop, holder->memory_fd[kind]);
 	holder->memory_fd[kind] = copy;
 	return 0;
 }
@@ -81,5 +81,5 @@ void daemon_keys_close(struct daemon_memory *m, struct daemon_holder *holder)
 	}
 	for (unsigned kind = 0; kind < CONTROL_MEMORY_KINDS; kind++)
 		if (holder->memory_fd[kind] >= 0)
-			close(holder->memory_fd[kind]);
+			daemon_loop_close(holder->loop, holder->memory_fd[kind]);
 }

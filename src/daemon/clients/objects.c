@@ -26,6 +26,7 @@ int daemon_objects_init(struct daemon_objects *o, struct fabric *f, struct daemo
 		                                   .take_back = daemon_reserve_take_back,
 		                                   .arg = &o->qps };
 
+	o->loop = loop;
 	daemon_chores_init(&o->chores, &loop->timers);
 	daemon_hcas_init(&o->hcas, loop);
 	daemon_pds_init(&o->pds);
@@ -50,6 +51,7 @@ struct daemon_holder *daemon_objects_holder(struct daemon_objects *o, uint32_t c
 	if (!holder)
 		return NULL;
 	holder->objects = o;
+	holder->loop = o->loop;
 	holder->client = client;
 	holder->pid = pid;
 	TAILQ_INIT(&holder->qps);

@@ -23,6 +23,7 @@
 #include "daemon/core/chores.h"
 
 struct daemon_objects {
+	struct daemon_loop *loop;
 	struct daemon_chores chores;
 	struct daemon_hcas hcas;
 	struct daemon_pds pds;

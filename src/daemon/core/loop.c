@@ -228,6 +228,7 @@ int daemon_loop_run(struct daemon_loop *loop, void (*turn_done)(void *arg), void
 
 void daemon_loop_fini(struct daemon_loop *loop)
 {
+	daemon_closer_fini(&loop->closer);
 	if (daemon_source_is_watched(&loop->due)) {
 		daemon_source_stop(&loop->due);
 		close(loop->due.fd);

@@ -17,6 +17,7 @@
 #include <sys/queue.h>
 
 #include "base/timer.h"
+#include "daemon/core/closer.h"
 
 #define DAEMON_NS_PER_MS 1000000ull
 
@@ -47,6 +48,7 @@ struct daemon_loop {
 	bool due_now;                         /* that time has come */
 	bool ended;
 	int code; /* if it has */
+	struct daemon_closer closer;
 };
 
 /* 0 or -errno. */
@@ -66,6 +68,12 @@ void daemon_source_stop(struct daemon_source *s);
 static inline bool daemon_source_is_watched(const struct daemon_source *s)
 {
 	return s->loop;
+}
+
+/* Closes a descriptor that a client has sent: it takes no longer if that is a large file's. */
+static inline void daemon_loop_close(struct daemon_loop *loop, int fd)
+{
+	daemon_closer_close(&loop->closer, fd);
 }
 
 /* Ends daemon_loop_run() after this turn. */

@@ -70,7 +70,7 @@ static int descriptor_of(struct msghdr *msg)
 }
 
 /* All of them but @kept: a program may send several, and the room for one is that for two. */
-static void close_descriptors(struct msghdr *msg, int kept)
+static void close_descriptors(struct daemon_umad *u, struct msghdr *msg, int kept)
 {
 	int fd;
 
@@ -80,7 +80,7 @@ static void close_descriptors(struct msghdr *msg, int kept)
 			     at += sizeof(fd)) {
 				memcpy(&fd, CMSG_DATA(c) + at, sizeof(fd));
 				if (fd != kept)
-					close(fd);
+					daemon_loop_close(u->d.loop, fd);
 			}
 }
 
@@ -89,7 +89,7 @@ static void long_free(struct umad_open *port)
 	struct umad_long *l = port->reading;
 
 	port->reading = NULL;
-	close(l->fd);
+	daemon_loop_close(port->u->d.loop, l->fd);
 	umad_memory_free(port, l->message, l->bytes);
 	free(l);
 }
@@ -155,7 +155,7 @@ static int take(struct umad_open *port, struct mmsghdr *m, const struct umad_dat
 			umad_mad_submit(port, &in->header, in->data,
 			                m->msg_len - sizeof(in->header));
 	}
-	close_descriptors(&m->msg_hdr, kept ? fd : -1);
+	close_descriptors(port->u, &m->msg_hdr, kept ? fd : -1);
 	daemon_mads_send(port->u->d.mads);
 	return m->msg_len ? 0 : -EPIPE;
 }
@@ -191,7 +191,7 @@ static int receive(struct umad_open *port, struct umad_batch *b)
 static void batch_free(struct daemon_umad *u, struct umad_batch *b)
 {
 	while (b->next < b->n)
-		close_descriptors(&b->m[b->next++].msg_hdr, -1);
+		close_descriptors(u, &b->m[b->next++].msg_hdr, -1);
 	if (u->spare)
 		free(b);
 	else
