@@ -380,10 +380,11 @@ static int write_edges(struct sm *sm, struct fabric_node *sw, uint16_t mlid,
                        const struct fabric_mft_row *row)
 {
 	const struct fabric_mft_row d = difference(row_of(sw, mlid), row);
+	const uint64_t since = sm->f->flows->compiled;
 	int ret = fabric_mft_set(sm->f, sw, mlid, row);
 
 	for (unsigned k = ret ? 0 : next_port(&d, 0); k; k = next_port(&d, k))
-		fabric_flow_edge_changed(sm->f, &sw->port[k], mlid);
+		fabric_flow_edge_changed(sm->f, &sw->port[k], mlid, since);
 	return ret;
 }
 

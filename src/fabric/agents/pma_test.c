@@ -168,11 +168,11 @@ static void losses_are_counted_where_a_row_ends(void **state)
 
 	send_on(l, flow, 1);
 	testing_row(l->f, l->sw[0], MLID, TO_HOST, 0);
-	fabric_flow_edge_changed(l->f, &l->sw[0]->port[TO_HOST], MLID);
+	fabric_flow_edge_changed(l->f, &l->sw[0]->port[TO_HOST], MLID, l->f->flows->compiled);
 	send_on(l, flow, 1);
 	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_switch_relay_errors, 1);
 	testing_row(l->f, l->sw[0], MLID, 0);
-	fabric_flow_edge_changed(l->f, &l->sw[0]->port[TO_HOST], MLID);
+	fabric_flow_edge_changed(l->f, &l->sw[0]->port[TO_HOST], MLID, l->f->flows->compiled);
 	send_on(l, flow, 1);
 	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_switch_relay_errors, 2);
 }

@@ -433,7 +433,8 @@ void fabric_flow_all_changed(struct fabric *f)
 		fabric_mcast_path_compile(f, container_of(n, struct fabric_mcast_path, by_lid));
 }
 
-void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid)
+void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid,
+                              uint64_t since)
 {
 	const struct fabric_attached *g = NULL;
 	const struct ib_gid *mgid = NULL;
@@ -445,7 +446,7 @@ void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_
 	for (n = base_hash_first(&f->flows->by_lid, mlid); n; n = base_hash_next(n)) {
 		struct fabric_mcast_path *s = container_of(n, struct fabric_mcast_path, by_lid);
 
-		if (!fabric_mcast_path_visits(s, out->node))
+		if (s->compiled > since || !fabric_mcast_path_visits(s, out->node))
 			continue;
 		if (!mgid || !ib_gid_equal(mgid, &s->key.dgid)) {
 			mgid = &s->key.dgid;

@@ -82,9 +82,11 @@ void fabric_flow_all_changed(struct fabric *f);
 /*
  * @out, which leads to an HCA, was added to the row of @mlid in its switch, or removed: adds the
  * receivers behind it to the flows through that switch, or removes them. Walks no tables, so that
- * groups of thousands can form quickly.
+ * groups of thousands can form quickly. @since: fabric_flows.compiled before the row was written:
+ * what was compiled after that has followed all of the row.
  */
-void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid);
+void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid,
+                              uint64_t since);
 
 /*
  * Changes that flows follow in slices, as thousands may cross one link, or go to one LID: they go

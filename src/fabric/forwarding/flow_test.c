@@ -421,7 +421,7 @@ static void set_member(struct env *e, unsigned sw, uint8_t port, bool is_member)
 	row.ports[0] &= ~(1ull << port);
 	row.ports[0] |= (uint64_t)is_member << port;
 	assert_int_equal(fabric_mft_set(e->f, e->sw[sw], MLID, &row), 0);
-	fabric_flow_edge_changed(e->f, &e->sw[sw]->port[port], MLID);
+	fabric_flow_edge_changed(e->f, &e->sw[sw]->port[port], MLID, e->f->flows->compiled);
 }
 
 /* A member is taken out, or added, while its link is down: who sends is told when it is up. */
@@ -531,7 +531,7 @@ static void change_edge(struct env *e, unsigned changed, bool gained)
 		testing_row(e->f, e->sw[1], MLID, 1, 2, 4, 0);
 	else
 		testing_row(e->f, e->sw[1], MLID, 3 - changed, 4, 0);
-	fabric_flow_edge_changed(e->f, &e->sw[1]->port[changed], MLID);
+	fabric_flow_edge_changed(e->f, &e->sw[1]->port[changed], MLID, e->f->flows->compiled);
 }
 
 static void an_edge_that_comes_or_goes_changes_the_lists_in_place(void **state)
@@ -566,6 +566,25 @@ static void an_edge_counts_what_was_sent_while_it_was_there(void **state)
 	fabric_flow_collect(e->f);
 	assert_int_equal(e->f->hca_port[3]->stats.recv_packets, 3 + 7);
 	assert_int_equal(e->f->hca_port[2]->stats.recv_packets, 12);
+}
+
+/* The first one may have the path compiled, as there is no room in its list: that is both. */
+static void two_edges_of_one_row_are_added_once(void **state)
+{
+	struct env *e = *state;
+	const uint64_t since = e->f->flows->compiled + 1; /* with the flow */
+	struct fabric_flow *flow;
+
+	attach(e, 2);
+	attach(e, 3);
+	testing_row(e->f, e->sw[1], MLID, 4, 0);
+	flow = flow_from(e, 0);
+	assert_int_equal(testing_receivers(e->f, flow), 0);
+	testing_row(e->f, e->sw[1], MLID, 1, 2, 4, 0);
+	for (unsigned k = 1; k <= 2; k++)
+		fabric_flow_edge_changed(e->f, &e->sw[1]->port[k], MLID, since);
+	assert_int_equal(testing_copies(e->f, flow, 12), 1);
+	assert_int_equal(testing_copies(e->f, flow, 13), 1);
 }
 
 static void an_edge_with_a_smaller_mtu_is_the_paths(void **state)
@@ -841,11 +860,12 @@ static void a_crowd_may_change_while_it_follows(void **state)
 				fabric_flow_lid_changed(e->f, MLID);
 			if (step % 20 == 17) {
 				testing_row(e->f, e->sw[0], MLID, 1, step % 40 == 17 ? 0 : 2, 4, 0);
-				fabric_flow_edge_changed(e->f, &e->sw[0]->port[2], MLID);
+				fabric_flow_edge_changed(e->f, &e->sw[0]->port[2], MLID,
+				                         e->f->flows->compiled);
 			}
 		}
 		testing_row(e->f, e->sw[0], MLID, 1, 2, 4, 0);
-		fabric_flow_edge_changed(e->f, &e->sw[0]->port[2], MLID);
+		fabric_flow_edge_changed(e->f, &e->sw[0]->port[2], MLID, e->f->flows->compiled);
 		fabric_flow_follow_all(e->f);
 		for (unsigned h = 1; h < 3; h++)
 			assert_copies(e, flow, 10 + h, !!fabric_attach_find(e->f, h, &e->mgid));
@@ -1289,7 +1309,7 @@ static void a_new_edge_follows_its_lanes(void **state)
 	flow = flow_from(e, 0);
 	assert_int_equal(testing_receivers(e->f, flow), 3);
 	testing_row(e->f, e->sw[1], MLID, 1, 2, 4, 0);
-	fabric_flow_edge_changed(e->f, &e->sw[1]->port[2], MLID);
+	fabric_flow_edge_changed(e->f, &e->sw[1]->port[2], MLID, e->f->flows->compiled);
 	assert_int_equal(testing_receivers(e->f, flow), 4);
 	map_lanes(e, &e->sw[1]->port[2], 4, 0, FABRIC_LANE_NONE);
 	assert_int_equal(testing_receivers(e->f, flow), 3);
@@ -1707,6 +1727,7 @@ int main(void)
 		TEST(changed_tables_count_once_the_lid_is_named),
 		TEST(an_edge_that_comes_or_goes_changes_the_lists_in_place),
 		TEST(an_edge_counts_what_was_sent_while_it_was_there),
+		TEST(two_edges_of_one_row_are_added_once),
 		TEST(an_edge_with_a_smaller_mtu_is_the_paths),
 		TEST(an_edge_does_not_change_flows_through_other_switches),
 		TEST(all_flows_follow_a_port_that_goes_down),

@@ -661,6 +661,7 @@ void fabric_mcast_path_compile(struct fabric *f, struct fabric_mcast_path *s)
 	count_all(f, s);
 	clear_hops(s);
 	s->round = t->marks.round;
+	s->compiled = ++t->compiled;
 	s->n_reached = s->n_losses = 0;
 	s->roce = false;
 	s->routers = 0;

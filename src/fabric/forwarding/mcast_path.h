@@ -62,6 +62,7 @@ struct fabric_mcast_path {
 	TAILQ_ENTRY(fabric_mcast_path) of_stale;
 	bool stale;                       /* it is to be compiled again */
 	uint64_t round;                   /* fabric_flow_marks.round, when it was compiled last */
+	uint64_t compiled;                /* fabric_flows.compiled, likewise */
 	struct fabric_mcast_group *group; /* NULL: it is to none */
 	LIST_ENTRY(fabric_mcast_path) of_group;
 	struct base_hash_node by_lid, by_key;

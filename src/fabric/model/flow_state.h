@@ -118,6 +118,7 @@ struct fabric_flows {
 	 * trees of groups: 1 is a member or a switch */
 #define FABRIC_FLOW_LOOKS 16
 	uint64_t work;
+	uint64_t compiled; /* how often a path was */
 };
 
 #endif
