@@ -240,7 +240,7 @@ def selective_in_vain(c):
 @case
 def selective_probe_lost(c):
     """Then all is sent again, at the timeout."""
-    c.qp(timeout=14)
+    c.qp(timeout=16)
     post_sends(c, 3)
     c.nak(c.psn, SEQUENCE)
     c.hear('SEND_ONLY', c.psn)
@@ -252,7 +252,7 @@ def selective_probe_lost(c):
 @case
 def selective_peer_gone(c):
     """It fails after as many timeouts as without."""
-    c.qp(timeout=10, retry=2)
+    c.qp(timeout=16, retry=2)
     post_sends(c, 2)
     c.hear('SEND_ONLY', c.psn)
     hear_sends(c, 0, 1)
