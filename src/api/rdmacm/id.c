@@ -442,6 +442,7 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
                       int timeout_ms)
 {
 	struct control_cm_resolve_addr request = { .timeout_ms = (uint32_t)timeout_ms };
+	struct sockaddr_storage before;
 	struct rdmacm_id *p;
 	int ret;
 
@@ -458,11 +459,15 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 	request.id = p->handle;
 	p->is_afresh = is_afresh(p, &request);
 	p->asked = request;
+	before = id->route.addr.dst_storage;
+	/* the event may come to another thread before this one goes on, and brings the address */
+	memcpy(&id->route.addr.dst_storage, dst_addr, rdmacm_addr_bytes(dst_addr));
 	ret = rdmacm_id_begin(p, p->is_afresh && rdmacm_known(p, &request), CONTROL_CM_RESOLVE_ADDR,
 	                      &request, sizeof(request));
-	if (ret)
+	if (ret) {
+		id->route.addr.dst_storage = before;
 		return rdmacm_return(ret);
-	memcpy(&id->route.addr.dst_storage, dst_addr, rdmacm_addr_bytes(dst_addr));
+	}
 	return rdmacm_return(rdmacm_id_complete(p));
 }
 
