@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * An interface, from its beginning to its end, and its loop: see interface.h. While packets come,
- * the loop does not sleep, nor at once when there are none (lull.h); before it does, it arms the
- * queues. What woke it is asked for when the packets are delivered.
+ * the loop does not sleep; it arms the queues when there are none. What woke it is asked for when
+ * the packets are delivered.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -636,23 +635,6 @@ static int why_failed(struct ipoib_interface *i)
 	return verbs_events(i) == -ENODEV ? -ENODEV : -ECOMM;
 }
 
-/* Whether to look for more without sleeping. */
-static bool is_busy(struct ipoib_interface *i, int moved)
-{
-	uint64_t now = base_now_ns();
-
-	if (moved) {
-		ipoib_lull_ends(&i->lull, now);
-		return true;
-	}
-	if (!ipoib_lull_goes_on(&i->lull, now))
-		return false;
-	/* whom a packet has woken may wait for this processor */
-	sched_yield();
-	ipoib_lull_was_left(&i->lull, now, base_now_ns());
-	return true;
-}
-
 int ipoib_interface_run(struct ipoib_interface *i)
 {
 	struct epoll_event event[SOURCES];
@@ -660,17 +642,16 @@ int ipoib_interface_run(struct ipoib_interface *i)
 
 	while (!ret) {
 		int moved = move_packets(i), n;
-		bool busy;
 
 		if (moved < 0)
 			return why_failed(i);
-		busy = is_busy(i, moved);
 		/* between the last poll and arming something may have come */
-		if (!busy && must_arm(i)) {
+		if (!moved && must_arm(i)) {
 			ret = arm(i);
 			continue;
 		}
-		n = epoll_wait(i->epoll, event, SOURCES, busy ? 0 : next_timer(i));
+		i->has_slept = !moved;
+		n = epoll_wait(i->epoll, event, SOURCES, moved ? 0 : next_timer(i));
 		for (int k = 0; k < n && !ret; k++)
 			ret = dispatch(i, &event[k]);
 		base_timers_run(&i->timers);

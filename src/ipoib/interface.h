@@ -11,7 +11,6 @@
 #include "ipoib/connections.h"
 #include "ipoib/groups.h"
 #include "ipoib/link.h"
-#include "ipoib/lull.h"
 #include "ipoib/merge.h"
 #include "ipoib/neighbours.h"
 #include "ipoib/options.h"
@@ -79,7 +78,7 @@ struct ipoib_interface {
 	bool armed, armed_sends; /* the completion queues; of sends by connections */
 	bool woken;              /* by them: there are events */
 	bool tun_has_packets;    /* or may have */
-	struct ipoib_lull lull;
+	bool has_slept;          /* since packets moved last */
 	struct ipoib_told told[IPOIB_MAX_ADDRESSES + 1]; /* the link-local one is not an option */
 	unsigned n_told;
 	unsigned mtu; /* of datagrams */

@@ -283,8 +283,8 @@ unsigned ipoib_transmit(struct ipoib_interface *i)
 		if (!i->tun_has_packets)
 			break;
 		transmit(i, &p);
-		/* the first one after a lull may be the only one: it does not wait for others */
-		if (!n++ && i->lull.began_ns)
+		/* the first one after a sleep may be the only one: it does not wait for others */
+		if (!n++ && i->has_slept)
 			ipoib_link_flush(i->link);
 	}
 	ipoib_link_flush(i->link);
