@@ -4,7 +4,7 @@
  *  src/hca/queue/cq_event.c hca_cq_leave_channel 1420ff3f06b1
  *  src/hca/queue/cq_event.c hca_cq_take_events_along 933c521b3616
  *  src/hca/queue/channel.c hca_channel_settle 13e441a84e6a
- *  src/hca/queue/channel.c hca_channel_get_event 2fa7e364cf96
+ *  src/hca/queue/channel.c hca_channel_get_event afe5e3e421f8
  */
 /*
  * A CQ of a channel is destroyed while its event, and those of another CQ, come and are got

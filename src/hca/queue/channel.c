@@ -179,15 +179,14 @@ static int get_event(struct hca_channel *ch, struct hca_cq **cq)
 
 int hca_channel_get_event(struct hca_channel *ch, struct hca_cq **cq)
 {
+	bool blocking = !(fcntl(ch->channel.fd, F_GETFL) & O_NONBLOCK);
 	int ret;
 
-	pthread_testcancel(); /* a cancellation point, also if it need not wait */
-	ret = get_event(ch, cq);
-	while (ret == -EAGAIN && !(fcntl(ch->channel.fd, F_GETFL) & O_NONBLOCK)) {
-		ret = wait_event(ch);
+	do {
+		ret = blocking ? wait_event(ch) : 0;
 		if (!ret)
 			ret = get_event(ch, cq);
-	}
+	} while (ret == -EAGAIN && blocking);
 	if (ret == -EAGAIN && hca_process_gone(hca_context(ch->channel.context)->process))
 		return -EIO;
 	return ret;
