@@ -89,7 +89,8 @@ static void unlock(struct hca_qp *qp)
 	base_unlock(&qp->send_lock);
 }
 
-/* Relaxed: a thread sees its own stores; that of another one is never its own number. */
+/* Relaxed: a thread sees what it has stored itself, and no other thread stores this one's number.
+ */
 bool hca_wr_lock(struct hca_qp *qp)
 {
 	if (atomic_load_explicit(&qp->builder, memory_order_relaxed) == (uintptr_t)pthread_self())
