@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Turns to READ: how many there are, who gets one, and that nobody keeps one for good. What that is
+ * for, tests/roce/many_reads.sh shows.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "shm/readers.h"
+
+#define QPS   100
+#define FIRST 4 /* of readers.c */
+
+static struct shm_readers r;
+static struct shm_reader reader[QPS];
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(&r, 0, sizeof(r));
+	memset(reader, 0, sizeof(reader));
+	return 0;
+}
+
+static bool ask(uint32_t i, uint32_t ms)
+{
+	return shm_readers_ask(&r, &reader[i], i + 1, ms);
+}
+
+static void leave(uint32_t i)
+{
+	shm_readers_leave(&r, &reader[i], i + 1);
+}
+
+/* So many may read, and no more for the next few parts. */
+static void hold(uint32_t most)
+{
+	atomic_store(&r.most, most);
+	atomic_store(&r.shrank, 1);
+	atomic_store(&r.grew, atomic_load(&r.parts));
+}
+
+/* How many get a turn if all ask at once, who then leave. */
+static unsigned places(uint32_t ms)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < QPS; i++)
+		n += ask(i, ms);
+	for (uint32_t i = 0; i < QPS; i++)
+		leave(i);
+	return n;
+}
+
+static void few_begin_and_more_follow_while_nothing_is_lost(void **state)
+{
+	unsigned before = 0, now;
+
+	(void)state;
+	for (uint32_t i = 0; i < FIRST; i++)
+		assert_true(ask(i, 0));
+	assert_int_equal(atomic_load(&r.most), 2 * FIRST);
+	for (unsigned round = 0; round < 8; round++, before = now) {
+		now = places(1000);
+		assert_true(now > before || now == SHM_READERS);
+	}
+	assert_int_equal(before, SHM_READERS);
+}
+
+static void a_loss_halves_them_once(void **state)
+{
+	(void)state;
+	while (places(0) < SHM_READERS)
+		;
+	shm_readers_lose(&r);
+	for (unsigned i = 0; i < 100; i++)
+		shm_readers_lose(&r); /* what had been asked for before */
+	assert_int_equal(places(0), SHM_READERS / 2);
+	for (unsigned i = 0; i < 100; i++) {
+		shm_readers_lose(&r);
+		places(0);
+	}
+	shm_readers_lose(&r);
+	assert_int_equal(places(0), SHM_READERS_LEAST);
+	for (unsigned i = 0; i < 10000; i++)
+		places(0);
+	assert_int_equal(places(0), SHM_READERS); /* one by one */
+}
+
+static void who_waits_gets_the_place_of_who_leaves(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 2 * FIRST; i++)
+		assert_true(ask(i, 0));
+	assert_false(shm_readers_have_room(&r, 0));
+	assert_false(ask(20, 0));
+	leave(3);
+	leave(3); /* has none */
+	assert_true(shm_readers_have_room(&r, 0));
+	assert_true(ask(20, 0));
+	assert_false(ask(3, 0));
+	leave(3);
+	assert_false(shm_readers_have_room(&r, 0));
+}
+
+static void a_turn_ends_while_others_wait(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 1000; i++)
+		assert_true(ask(0, i)); /* alone */
+	leave(0);
+	hold(2);
+	assert_true(ask(0, 0) && ask(1, 0));
+	assert_false(ask(2, 0));
+	for (unsigned i = 1; i < SHM_READERS_PARTS; i++) {
+		hold(2);
+		assert_true(ask(0, 0));
+	}
+	assert_false(ask(0, 0));
+	assert_true(ask(2, 0));
+	assert_int_equal(reader[0].place, 0);
+}
+
+/* Its peer is dead, or its process. */
+static void who_asks_no_more_loses_its_place(void **state)
+{
+	(void)state;
+	hold(2);
+	assert_true(ask(0, 0) && ask(1, 0));
+	assert_false(ask(2, SHM_READERS_MS - 1));
+	assert_false(shm_readers_have_room(&r, SHM_READERS_MS - 1));
+	assert_true(ask(1, SHM_READERS_MS - 1));
+	assert_true(shm_readers_have_room(&r, SHM_READERS_MS));
+	assert_true(ask(2, SHM_READERS_MS));
+	assert_false(ask(0, SHM_READERS_MS)); /* another one has it */
+	leave(0);
+	assert_false(ask(3, SHM_READERS_MS)); /* which took nothing from that one */
+}
+
+static void a_place_that_was_taken_away_is_not_kept(void **state)
+{
+	(void)state;
+	hold(8);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_true(ask(i, 0));
+	hold(2);
+	assert_false(ask(7, 0));
+	assert_true(ask(1, 0));
+}
+
+static void times_come_around(void **state)
+{
+	(void)state;
+	hold(2);
+	assert_true(ask(0, UINT32_MAX) && ask(1, UINT32_MAX));
+	assert_false(ask(2, SHM_READERS_MS - 2));
+	assert_true(ask(2, SHM_READERS_MS));
+}
+
+/* Others can write to the record. */
+static void what_a_program_writes_there_leads_nowhere(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 64; i++) {
+		const uint32_t wild = i % 2 ? UINT32_MAX >> i % 32 : 1u << i % 32;
+
+		atomic_store(&r.most, wild);
+		atomic_store(&r.parts, wild * 3);
+		atomic_store(&r.grew, wild * 5);
+		atomic_store(&r.shrank, wild * 7);
+		reader[0] = (struct shm_reader){ wild, wild, wild };
+		ask(0, i);
+		leave(0);
+		shm_readers_lose(&r);
+		assert_in_range(places(1000 * i), SHM_READERS_LEAST, SHM_READERS);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(few_begin_and_more_follow_while_nothing_is_lost, begin),
+		cmocka_unit_test_setup(a_loss_halves_them_once, begin),
+		cmocka_unit_test_setup(who_waits_gets_the_place_of_who_leaves, begin),
+		cmocka_unit_test_setup(a_turn_ends_while_others_wait, begin),
+		cmocka_unit_test_setup(who_asks_no_more_loses_its_place, begin),
+		cmocka_unit_test_setup(a_place_that_was_taken_away_is_not_kept, begin),
+		cmocka_unit_test_setup(times_come_around, begin),
+		cmocka_unit_test_setup(what_a_program_writes_there_leads_nowhere, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
