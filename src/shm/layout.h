@@ -32,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shm/readers.h"
 #include "wire/ib.h"
 
 #define SHM_MAGIC   0x554d42454c524d41ull
@@ -550,8 +551,9 @@ struct shm_roce_port {
 	/* bool: queue pairs of the port have been connected to other machines */
 	_Atomic uint32_t has_wires;
 	uint32_t reserved2[11];
+	struct shm_readers readers;
 };
-static_assert(sizeof(struct shm_roce_port) == 320, "layout");
+static_assert(sizeof(struct shm_roce_port) == 640, "layout");
 static_assert(offsetof(struct shm_roce_port, packets) == 64, "layout");
 
 /* The start of the data part. magic and version help a reader of a dump; no code relies on them. */

@@ -120,6 +120,9 @@ struct shm_wire {
 	uint8_t has_gap;       /* bool: responses up to gap_end got lost; those behind are kept */
 	uint32_t gap_end;      /* PSN */
 	uint32_t acked_rounds; /* that PSNs have come around before acked */
+	struct shm_reader reader;
+	_Atomic uint8_t
+	        awaits_turn; /* bool: what comes next is a READ, and others have their turn */
 
 	/* ---- responder: under lock ---- */
 

@@ -343,6 +343,7 @@ static void note_lost(struct hca_roce *w, unsigned version, uint32_t lost)
 		return;
 	atomic_store_explicit(&w->shm->lost[version], lost, memory_order_relaxed);
 	count(&w->shm->overflow, lost - before);
+	shm_readers_lose(&w->shm->readers);
 }
 
 /* Receives one batch. @version: 0 is IPv4, 1 is IPv6. @again: the caller polls. Whether there was a

@@ -234,6 +234,8 @@ static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
 	s->ran_short = s->has_limit = s->limited = s->probes = s->has_gap = false;
 	s->in_vain = 0;
 	s->acked_rounds = 0;
+	s->reader = (struct shm_reader){ 0 };
+	atomic_store_explicit(&s->awaits_turn, false, memory_order_relaxed);
 	s->head_ssn = s->head_takes = s->takes = s->credits = 0;
 	s->round_ns = s->timed_ns = 0;
 	atomic_store_explicit(&s->deadline_ns, 0, memory_order_relaxed);
@@ -924,6 +926,17 @@ static bool is_time(const struct hca_wire *w, uint64_t now, bool *waits)
 	return idle || (resume && resume <= now) || (deadline && deadline <= now);
 }
 
+/* Whether it can only wait for its turn to READ. */
+static bool must_wait(const struct hca_wire *w, uint64_t now)
+{
+	const struct shm_wire *s = w->shm;
+
+	return atomic_load_explicit(&s->awaits_turn, memory_order_relaxed) &&
+	       !atomic_load_explicit(&s->deadline_ns, memory_order_relaxed) &&
+	       !atomic_load_explicit(&s->resume_ns, memory_order_relaxed) &&
+	       !shm_readers_have_room(hca_wire_readers(w), hca_wire_ms(now));
+}
+
 /* Sees to the times of what it sends. Whether it has to wait for one. */
 static bool look_at_time(struct hca_wire *w, uint64_t now)
 {
@@ -931,6 +944,8 @@ static bool look_at_time(struct hca_wire *w, uint64_t now)
 
 	if (!is_open(w, SHM_WIRE_SENDS))
 		return false;
+	if (must_wait(w, now))
+		return true;
 	if (!is_time(w, now, &waits))
 		return waits;
 	if (!enter(w, &w->connection->lock))

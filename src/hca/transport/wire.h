@@ -184,6 +184,19 @@ struct hca_wire_copy *hca_wire_first_ahead(struct hca_wire *w, enum hca_wire_hal
 struct hca_wire_copy *hca_wire_take_ahead(struct hca_wire *w, enum hca_wire_half half);
 void hca_wire_forget_ahead(struct hca_wire *w);
 
+/* ---- turns to READ (shm/readers.h) ---- */
+
+static inline struct shm_readers *hca_wire_readers(const struct hca_wire *w)
+{
+	return &w->end.process->region.roce_ports[w->end.qp.port].readers;
+}
+
+/* A time as they take it. */
+static inline uint32_t hca_wire_ms(uint64_t ns)
+{
+	return (uint32_t)(ns / 1000000);
+}
+
 /* ---- requester: with the lock of the send queue held ---- */
 
 /* Puts what may be sent into the sender's batch, up to as much as that has room for. Whether there

@@ -36,6 +36,8 @@
 /* So many packets of an RDMA READ are asked for at one time: its responses must not overwhelm us.
  */
 #define READ_MOST 64
+/* A READ of so many packets waits for nobody else's. */
+#define READ_SHORT 8
 /* A packet in so many asks for an acknowledgement, besides the last one of each message. */
 #define ACK_EVERY_MOST 32
 #define INFINITELY     7 /* rnr_retry */
@@ -560,6 +562,20 @@ static uint32_t missing(const struct shm_wire *s)
 	return s->has_gap && n > 0 ? (uint32_t)n : UINT32_MAX;
 }
 
+/* Whether it is its turn to ask for so much. If not, the daemon looks when it is. Packets that make
+ * the detour come to no socket. */
+static bool is_turn(struct hca_wire *w, uint32_t packets)
+{
+	bool waits = packets > READ_SHORT && !w->path.detours &&
+	             !shm_readers_ask(hca_wire_readers(w), &w->shm->reader, w->qpn,
+	                              hca_wire_ms(base_now_ns()));
+
+	atomic_store_explicit(&w->shm->awaits_turn, waits, memory_order_relaxed);
+	if (waits)
+		hca_wire_watch(w);
+	return !waits;
+}
+
 /* Asks for something that is answered: a READ, or a part of it, an atomic operation, and so on. An
  * enum ibv_wc_status, or NOT_NOW. */
 static int ask(struct hca_wire *w, const struct shm_request *r, struct hca_parts *from, uint32_t n)
@@ -577,7 +593,7 @@ static int ask(struct hca_wire *w, const struct shm_request *r, struct hca_parts
 	int ret;
 
 	if (s->answered >= most || (n > READ_MOST && s->psn != s->acked) ||
-	    (under_way(w) && under_way(w) + packets > window_of(w)))
+	    (under_way(w) && under_way(w) + packets > window_of(w)) || !is_turn(w, packets))
 		return NOT_NOW;
 	h.bth.ack_requested = true;
 	if (bytes > r->length - at)
@@ -704,6 +720,8 @@ bool hca_wire_send(struct hca_wire *w)
 	if (w->shm->psn != before &&
 	    !atomic_load_explicit(&w->shm->deadline_ns, memory_order_relaxed))
 		set_deadline(w);
+	if (base_unlikely(w->shm->reader.place) && !under_way(w))
+		shm_readers_leave(hca_wire_readers(w), &w->shm->reader, w->qpn);
 	if (base_unlikely(w->open & SHM_WIRE_PAUSED))
 		tell_drained(w);
 	return more;
