@@ -29,7 +29,7 @@
  *  src/hca/transport/wire_requester.c take_aeth 679466e57fa1
  *  src/hca/transport/wire_requester.c take_data cd2948a73136
  *  src/hca/transport/wire_requester.c hca_wire_response 91192421ede9
- *  src/hca/transport/wire_requester.c hca_wire_look_at_time 53425c58cebe
+ *  src/hca/transport/wire_requester.c hca_wire_look_at_time 70213aaa944a
  *  src/hca/transport/wire_responder.c take_expected d2d6a8a6814f
  *  src/hca/transport/wire_responder.c take_duplicate 29bebe0a909a
  *  src/hca/transport/wire_responder.c answer_again 197843c14fc4

@@ -160,10 +160,19 @@ static uint64_t timeout_ns(const struct hca_wire *w)
 	return w->path.timeout ? 4096ull << w->path.timeout : 0;
 }
 
+/* How long nothing may come. Section 9.7.6.1.3 allows up to four times the timeout: as much as
+ * packets need that wait in queues. */
+static uint64_t patience_ns(const struct hca_wire *w)
+{
+	const uint64_t timeout = timeout_ns(w), usual = 4 * w->shm->round_ns;
+
+	return usual < timeout ? timeout : usual < 4 * timeout ? usual : 4 * timeout;
+}
+
 static void write_deadline(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
-	uint64_t timeout = timeout_ns(w), usual = s->round_ns ? 2 * s->round_ns : UNKNOWN_NS;
+	uint64_t timeout = patience_ns(w), usual = s->round_ns ? 2 * s->round_ns : UNKNOWN_NS;
 	uint64_t least = s->recovers == SHM_WIRE_RECOVERS ? EARLY_AGAIN_NS : EARLY_NS;
 	uint64_t early = (least + usual) << (s->early & 31);
 
@@ -737,7 +746,7 @@ void hca_wire_look_at_time(struct hca_wire *w, uint64_t now)
 		set_deadline(w);
 		return;
 	}
-	if (now - w->shm->waits_since_ns < timeout_ns(w)) {
+	if (now - w->shm->waits_since_ns < patience_ns(w)) {
 		base_log_debug(packet, "QP 0x%06x: sends again from PSN %u on, early", w->qpn,
 		               w->shm->acked);
 		w->shm->early++;
