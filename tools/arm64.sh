@@ -3,7 +3,7 @@
 #
 # Builds Umbel for 64-bit ARM and tests it: arm64.sh [build | test | system [ARGUMENT]...]
 #
-#   build   the cross-build, every warning an error: what CI does
+#   build   the cross-build of what is installed, every warning an error: what CI does
 #   test    that, and the unit tests under qemu-user (the default)
 #   system  that, and the tests that the arguments name to ctest (-R NAME), or those of $whole, in a
 #           virtual machine with a kernel of its own (tools/arm64-guest.sh)
@@ -33,13 +33,14 @@ install_packages()
 	need_arm64_packages qemu-user ibsim-utils qemu-system-arm debootstrap e2fsprogs cpio kmod
 }
 
+# build TARGET
 build()
 {
 	# qemu takes ten times as long, more beside others
 	grep -qs UMBEL_TEST_SECONDS:STRING=3000 build/arm64/CMakeCache.txt ||
 		cmake -G Ninja -S . -B build/arm64 --toolchain tools/arm64.cmake -DUMBEL_WERROR=ON \
 			-DUMBEL_TEST_SECONDS=3000
-	ninja --quiet -C build/arm64
+	ninja --quiet -C build/arm64 "$1"
 	readelf -h build/arm64/bin/umbel | grep -q 'Machine: *AArch64' ||
 		fail "build/arm64/bin/umbel is for another machine"
 	echo "built for AArch64"
@@ -56,17 +57,17 @@ build | test | system)
 	;;
 inside-build)
 	install_packages
-	build
+	build product
 	;;
 inside-system)
 	install_packages
-	build
+	build all
 	[ $# -gt 0 ] || set -- -R "$whole" -E "$beyond"
 	exec tools/arm64-guest.sh ctest --test-dir build/arm64 --output-on-failure -j 2 "$@"
 	;;
 inside-test)
 	install_packages
-	build
+	build all
 	ctest --test-dir build/arm64 --output-on-failure -j "$(nproc)" \
 		-R '^(base|wire|shm|control|netdev|fabric|hca|subnet|cm|daemon|cli)[.]' \
 		-E "^($(tr -d '[:space:]' <<< "$without_qemu"))\$"
