@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -139,10 +140,24 @@ static int set_sanitizer(void)
 }
 #endif
 
+/* Locked memory without a limit, as machines with RDMA cards are set up, or as much as may be.
+ * Umbel locks none, but programs look at the limit first. */
+static void raise_locked_memory(void)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (!setrlimit(RLIMIT_MEMLOCK, &limit) || getrlimit(RLIMIT_MEMLOCK, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
 int cli_environ_set(const char *fabric, const char *host)
 {
 	char bin[PATH_MAX], lib[PATH_MAX], runtime[PATH_MAX];
 	int ret;
+
+	raise_locked_memory();
 
 	if (find_dirs(bin, lib) || cli_runtime_dir(runtime))
 		return CLI_FAILED;

@@ -12,8 +12,8 @@
  * 0, or the exit status after naming the possible hosts. */
 int cli_check_host(const char *name, const char *host);
 
-/* Makes the environment one in which a program runs on that host of that fabric; @host NULL:
- * on all of them. 0 or CLI_FAILED. */
+/* Makes the environment one in which a program runs on that host of that fabric, its limit of
+ * locked memory included; @host NULL: on all of them. 0 or CLI_FAILED. */
 int cli_environ_set(const char *fabric, const char *host);
 
 /* Has the program's TCP sockets be rsockets; before cli_environ_set(). 0 or CLI_FAILED. */
