@@ -44,7 +44,7 @@ machine_boot()
 	launch "$name" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 1 -m 768 \
 		-nodefaults -display none -no-reboot -serial stdio \
 		-kernel "$UMBEL_TEST_LINUX/vmlinux" -initrd "$UMBEL_TEST_LINUX/initrd" \
-		-append "console=ttyS0 loglevel=4 panic=-1 no_timer_check nowatchdog
+		-append "console=ttyS0 loglevel=4 panic=-1 no_timer_check nowatchdog mitigations=off
 			agent=$machine_dir/agent.sh" \
 		-virtfs local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap \
 		-virtfs "local,path=$dir,mount_tag=commands,security_model=none" \
