@@ -8,9 +8,15 @@ or touched, and all end with it. A program prints its samples as JSON, one a lin
 import json
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
+from contextlib import contextmanager
+
+
+PATIENCE = (0.1, 0.5, 2)  # seconds that a server has until its client comes
+SECONDS = 20  # that a client may take
 
 
 class Failed(Exception):
@@ -26,9 +32,9 @@ class Fabric:
         self.crowd = None
         self.ready = None
 
-    def exec(self, *command, host=None):
+    def exec(self, *command, host=None, options=()):
         where = [host] if host else []
-        return [self.lab.umbel, "exec", "--name", self.name, *where, "--", *command]
+        return [self.lab.umbel, "exec", "--name", self.name, *options, *where, "--", *command]
 
     def run(self, program, *arguments):
         """Runs a program of bench/ to its end. Its samples."""
@@ -89,6 +95,24 @@ class Fabric:
         self.lab.call("down", "--name", self.name)
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def client_says(command, env):
+    """What it prints until it ends, or until it has had more time than it needs."""
+    try:
+        return subprocess.run(command, env=env, text=True, errors="replace",
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=SECONDS).stdout
+    except subprocess.TimeoutExpired:
+        return f"no end in {SECONDS} s"
+    except OSError as e:
+        raise Failed(f"{command[0]}: {e.strerror}") from None
+
+
 class Lab:
     def __init__(self, umbel):
         self.umbel = umbel
@@ -126,6 +150,34 @@ class Lab:
             raise Failed(done.stderr.strip() or f"{' '.join(command)} failed")
         now = time.time()
         return [{**json.loads(line), "time": now} for line in done.stdout.splitlines()]
+
+    @contextmanager
+    def background(self, command, env):
+        """A program that runs as long as this does, and says nothing."""
+        try:
+            process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        except OSError as e:
+            raise Failed(f"{command[0]}: {e.strerror}") from None
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def exchange(self, server, client, read, env=None):
+        """Runs two programs, the server until the client has ended. What read() finds in what the
+        client says. Servers do not say when they listen: where a client comes too early, which
+        read() tells by None, both are started anew, with more time between."""
+        env = {**self.env, **(env or {})}
+        for patience in PATIENCE:
+            with self.background(server, env):
+                time.sleep(patience)
+                said = client_says(client, env)
+            found = read(said)
+            if found is not None:
+                return found
+        raise Failed(f"{' '.join(client)}: {said.strip()[-300:]}")
 
     def wire(self, mtu, cut, program, *arguments):
         """Runs a program of bench/ between two RoCE fabrics on a wire of that MTU, which are

@@ -9,13 +9,12 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 
-from driver import mpi
+from driver import mpi, ucx
 from driver.broadcast import Broadcast
-from driver.lab import Failed
+from driver.lab import Failed, free_port
 
 SIZES = (64, 256, 1024, 4096)
 CONNECTED_SIZES = (64, 4096, 65536, 1 << 20)
@@ -116,34 +115,10 @@ class Connected:
                                      ("am_bw", "posix", "short", 64),
                                      ("put_bw", "cma", "zcopy", 65536),
                                      ("put_bw", "cma", "zcopy", 1 << 20)):
+            messages = 500000 if size == 64 else 2**31 // size
             yield {"measure": "ucx", "test": test, "bytes": size,
-                   "ns": ucx_perftest(lab, test, via, how, size)}
-
-
-def ucx_perftest(lab, test, via, how, size):
-    """Nanoseconds of a message, as Debian's ucx_perftest reports them: the median of one way, or
-    what each takes of many."""
-    command = ["ucx_perftest", "-t", test, "-d", "memory", "-x", via, "-D", how, "-s", str(size),
-               "-n", "500000" if size == 64 else str(2**31 // size), "-f", "-v",
-               "-p", str(free_port())]
-    server = subprocess.Popen(["taskset", "-c", "1", *command], env=lab.env,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(100):
-            done = subprocess.run(["taskset", "-c", "0", *command, "127.0.0.1"], env=lab.env,
-                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  timeout=20)
-            numbers = re.findall(r"^(?:[0-9.]+,){7}[0-9.]+$", done.stdout, re.M)
-            if numbers:
-                column = numbers[-1].split(",")
-                return float(column[1]) * 1000 if test.endswith("lat") else 1e9 / float(column[7])
-            time.sleep(0.05)  # it does not listen yet
-        raise Failed(f"ucx_perftest: {done.stdout.strip()[-300:]}")
-    except (subprocess.TimeoutExpired, OSError) as e:
-        raise Failed(f"ucx_perftest: {e}") from None
-    finally:
-        server.kill()
-        server.wait()
+                   "ns": ucx.perftest(lab, test, size, messages, "-d", "memory", "-x", via,
+                                      "-D", how)}
 
 
 class Mpi:
@@ -308,12 +283,6 @@ class Memory:
         yield {**fabric.ask(), "alone_us": alone}
         fabric.down()
         del lab.fabrics["memory"]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Perftest:
