@@ -5,6 +5,7 @@ from driver.broadcast import RECEIVERS, Broadcast
 from driver.parts import (CONNECTED_SIZES, CONNECTIONS, CONNECTS, CQ_QPS, GROUPS, GROWTH,
                           GROWTH_END, GROWTH_EVENTS, JOIN_GROUPS, JOINS, PROCESSES, QPS, SUBNETS,
                           THREADED_SIZES, WIRES, WIRE_CONNECTED, WIRE_SIZES)
+from driver.programs import CLIENTS, FIO_SIZES, FIO_VERBS, MPI_SIZES, MPIS, UCX_TESTS
 
 LINE_OF_RATE = 50  # ns: the goal for the rate is stated for a line that takes so long
 UCX_RATE = 23.0    # million a second: UCX's shared-memory active messages, measured elsewhere
@@ -50,20 +51,23 @@ def at_most(what, measured, form, limit, reference=""):
 
 
 def compared(what, samples, field, one, other, name, limit, form=ns, invert=False):
-    """A row whose goal is a ratio to something measured beside it. invert: more is better."""
+    """A row whose goal is a ratio to something measured beside it; limit None: there is no goal.
+    invert: more is better."""
     one, other = samples.select(**one), samples.select(**other)
 
     def how(a, b):
         return b["ns"] / a[field] if invert else a[field] / b["ns"]
 
-    goal = f"at least {limit:g}" if invert else f"at most {limit:g}"
+    goal = "" if limit is None else f"at {'least' if invert else 'most'} {limit:g}"
     ratio = samples.compare(one, other, how)
     if not ratio:
         return Row(what, None, form, goal=goal)
     pairs = samples.pairs(one, other)
     value = samples.compare(one, other, lambda a, b: a[field])
     reference = sorted(b["ns"] for _, b in pairs)[len(pairs) // 2]
-    met = ratio.median >= limit if invert else ratio.median <= limit
+    met = None
+    if limit is not None:
+        met = ratio.median >= limit if invert else ratio.median <= limit
     return Row(what, value, form, f"{name} {form(reference)}", ratio.median, goal, met)
 
 
@@ -204,6 +208,38 @@ def mpi(s):
                        form=form, invert=bytes > 8)
 
 
+def beside_alone(s, what, name, mine, other=None, form=ns, invert=True):
+    """A row of a program over Umbel and over what it has without; no goal."""
+    return compared(what, s, "ns", dict(part="programs", over="umbel", **mine),
+                    dict(part="programs", over="alone", **(other or mine)), name, None, form,
+                    invert)
+
+
+def programs(s):
+    for library, name in MPIS.items():
+        for bytes in MPI_SIZES:
+            short = bytes == MPI_SIZES[0]
+            yield beside_alone(s, f"{name}, {size(bytes)}{', one way' if short else ', many'}",
+                               "its shared memory", dict(program=library, bytes=bytes),
+                               form=ns if short else bandwidth(bytes), invert=not short)
+    for test, bytes, _ in UCX_TESTS:
+        late = test.endswith("lat")
+        yield beside_alone(s, f"ucx_perftest {test}, {size(bytes)}", "UCX's shared memory",
+                           dict(program="ucx", test=test),
+                           form=ns if late else bandwidth(bytes), invert=not late)
+    for bytes in FIO_SIZES:
+        for verb in FIO_VERBS:
+            block = dict(program="fio", bytes=bytes)
+            yield beside_alone(s, f"fio, RDMA {verb.upper()}, {size(bytes)}", "TCP on lo",
+                               dict(block, verb=verb), block, form=bandwidth(bytes))
+    yield beside_alone(s, "iperf3 on rsockets, one stream", "TCP on lo", dict(program="iperf3"),
+                       form=bandwidth(1))
+    for clients in CLIENTS:
+        yield beside_alone(s, f"redis on rsockets, GET, {clients} client{'s' * (clients > 1)}",
+                           "TCP on lo", dict(program="redis", clients=clients),
+                           form=each_second)
+
+
 def broadcast(s):
     """What each receiver gets a second."""
     def each(x):
@@ -292,12 +328,12 @@ def connects(s, at_once):
     what = "connections by rdma_cm made and ended, " + (
         f"{at_once} at once" if at_once > 1 else "one by one")
     if at_once == 1:
-        return Row(what, figure, connection_rate)
-    return Row(what, figure, connection_rate, goal=f"at least {per_second(CONNECTION_RATE)}",
+        return Row(what, figure, each_second)
+    return Row(what, figure, each_second, goal=f"at least {per_second(CONNECTION_RATE)}",
                met=figure and 1e9 / figure.median >= CONNECTION_RATE)
 
 
-def connection_rate(x):
+def each_second(x):
     return per_second(1e9 / x)
 
 
@@ -548,9 +584,9 @@ def growth(s):
 
 
 ROWS = {"latency": latency, "rate": rates, "connected": connected, "mpi": mpi,
-        "broadcast": broadcast, "fanout": fanout, "flat": flat, "blocking": blocking, "control": control, "memory": memory,
-        "perftest": perftest, "roce": roce, "ipoib": ipoib,
-        "subnet": subnet, "growth": growth}
+        "programs": programs, "broadcast": broadcast, "fanout": fanout, "flat": flat,
+        "blocking": blocking, "control": control, "memory": memory, "perftest": perftest,
+        "roce": roce, "ipoib": ipoib, "subnet": subnet, "growth": growth}
 
 
 def table(samples, parts):

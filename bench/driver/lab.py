@@ -95,6 +95,11 @@ class Fabric:
         self.lab.call("down", "--name", self.name)
 
 
+def base(lab):
+    """The fabric that most is measured on."""
+    return lab.fabric("base", "--hosts", "4")
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))

@@ -14,7 +14,8 @@ import time
 
 from driver import mpi, ucx
 from driver.broadcast import Broadcast
-from driver.lab import Failed, free_port
+from driver.lab import Failed, base, free_port
+from driver.programs import Programs
 
 SIZES = (64, 256, 1024, 4096)
 CONNECTED_SIZES = (64, 4096, 65536, 1 << 20)
@@ -43,10 +44,6 @@ GROWTH_EVENTS = (("a host's link fails", "link", "down", "h2:1"),
 GROWTH_END = "all members are killed"
 JOIN_HOSTS = 648
 JOIN_GROUPS = (1, 100, 10000)
-
-
-def base(lab):
-    return lab.fabric("base", "--hosts", "4")
 
 
 def crowded(lab, what, number):
@@ -561,5 +558,5 @@ class OpenSM:
             self.process.wait()
 
 
-PARTS = (Latency, Rate, Connected, Mpi, Broadcast, Fanout, Flat, Blocking, Control, Memory, Perftest,
-         Roce, Ipoib, Subnet, Growth)
+PARTS = (Latency, Rate, Connected, Mpi, Programs, Broadcast, Fanout, Flat, Blocking, Control,
+         Memory, Perftest, Roce, Ipoib, Subnet, Growth)
