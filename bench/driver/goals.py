@@ -110,9 +110,9 @@ def rates(s):
                    "raw ring", 0.8, form=lambda x: f"{4096 / x:,.1f} GB/s", invert=True)
 
 
-def bandwidth(bytes):
+def bandwidth(bytes, digits=1):
     """How to write the nanoseconds that so many bytes take."""
-    return lambda x: f"{bytes / x:,.1f} GB/s"
+    return lambda x: f"{bytes / x:,.{digits}f} GB/s"
 
 
 def beside_lines(what, figure, limit):
@@ -231,9 +231,9 @@ def programs(s):
         for verb in FIO_VERBS:
             block = dict(program="fio", bytes=bytes)
             yield beside_alone(s, f"fio, RDMA {verb.upper()}, {size(bytes)}", "TCP on lo",
-                               dict(block, verb=verb), block, form=bandwidth(bytes))
+                               dict(block, verb=verb), block, form=bandwidth(bytes, 2))
     yield beside_alone(s, "iperf3 on rsockets, one stream", "TCP on lo", dict(program="iperf3"),
-                       form=bandwidth(1))
+                       form=bandwidth(1, 2))
     for clients in CLIENTS:
         yield beside_alone(s, f"redis on rsockets, GET, {clients} client{'s' * (clients > 1)}",
                            "TCP on lo", dict(program="redis", clients=clients),
