@@ -59,7 +59,11 @@ static inline void base_fence_behind_seq_cst(void)
 
 #define BASE_COPY_SHORT 64
 
-/* memcpy() of at most BASE_COPY_SHORT bytes, inline: two moves of one size that may overlap. */
+/*
+ * memcpy() of at most BASE_COPY_SHORT bytes, inline: two moves of one size that may overlap. The
+ * last byte is written once, behind all others: programs wait for it to change, and then use the
+ * memory anew. 4 and 8 bytes are one store.
+ */
 static inline void base_copy_short(void *to, const void *from, size_t n)
 {
 	typedef uint64_t pair __attribute__((vector_size(16), aligned(1), may_alias));
@@ -68,7 +72,7 @@ static inline void base_copy_short(void *to, const void *from, size_t n)
 	const char *f = (const char *)from, *f_end = f + n;
 	char *t = (char *)to, *t_end = t + n;
 
-	if (base_likely(n >= 32)) {
+	if (base_likely(n > 32)) {
 		pair a = ((const pair *)f)[0], b = ((const pair *)f)[1];
 		pair c = ((const pair *)f_end)[-2], d = ((const pair *)f_end)[-1];
 
@@ -76,21 +80,25 @@ static inline void base_copy_short(void *to, const void *from, size_t n)
 		((pair *)t)[1] = b;
 		((pair *)t_end)[-2] = c;
 		((pair *)t_end)[-1] = d;
-	} else if (n >= 16) {
+	} else if (n > 16) {
 		pair a = *(const pair *)f, b = ((const pair *)f_end)[-1];
 
 		*(pair *)t = a;
 		((pair *)t_end)[-1] = b;
-	} else if (n >= 8) {
+	} else if (n > 8) {
 		eight a = *(const eight *)f, b = ((const eight *)f_end)[-1];
 
 		*(eight *)t = a;
 		((eight *)t_end)[-1] = b;
-	} else if (n >= 4) {
+	} else if (n == 8) {
+		*(eight *)t = *(const eight *)f;
+	} else if (n > 4) {
 		four a = *(const four *)f, b = ((const four *)f_end)[-1];
 
 		*(four *)t = a;
 		((four *)t_end)[-1] = b;
+	} else if (n == 4) {
+		*(four *)t = *(const four *)f;
 	} else {
 		while (t < t_end)
 			*t++ = *f++;

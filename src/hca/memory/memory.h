@@ -85,16 +85,43 @@ struct hca_span {
 	unsigned n;
 };
 
+/* Less than 4 bytes. memmove() may write them twice. */
+static inline void hca_memory_copy_few(void *to, const void *from, size_t length)
+{
+	const uint8_t *f = (const uint8_t *)from;
+	uint8_t byte[3], *t = (uint8_t *)to;
+
+	for (size_t i = 0; i < length; i++)
+		byte[i] = f[i];
+	for (size_t i = 0; i < length; i++)
+		((volatile uint8_t *)t)[i] = byte[i];
+}
+
+/* More than BASE_COPY_SHORT bytes. memmove() may write the last ones before others. */
+static BASE_HOT void hca_memory_copy_long(void *to, const void *from, size_t length)
+{
+	const size_t before = length - BASE_COPY_SHORT;
+	char last[BASE_COPY_SHORT]; /* they may be where it writes */
+
+	memcpy(last, (const char *)from + before, sizeof(last));
+	memmove(to, from, before);
+	atomic_thread_fence(memory_order_release);
+	base_copy_short((char *)to + before, last, sizeof(last));
+}
+
 /* Copies @length bytes within what this process has mapped, after all that it copied before: a
- * program may look at its memory. The places may overlap. */
+ * program may look at its memory, and wait for the last byte to change, which comes last. The
+ * places may overlap. */
 static BASE_HOT void hca_memory_copy_here(void *to, const void *from, size_t length)
 {
 	atomic_thread_fence(memory_order_acq_rel);
 	/* bytes by themselves are not copied as if they overlapped */
 	if (base_likely(length - sizeof(uint32_t) <= BASE_COPY_SHORT - sizeof(uint32_t)))
 		base_copy_short(to, from, length);
+	else if (length > BASE_COPY_SHORT)
+		hca_memory_copy_long(to, from, length);
 	else
-		memmove(to, from, length);
+		hca_memory_copy_few(to, from, length);
 }
 
 /*
