@@ -1164,6 +1164,8 @@ unsigned lab_peer_post_steps(struct lab_peer *p, const struct lab_work *w, unsig
 	int status;
 
 	c.work.stops = true;
+	if (w->to)
+		c.address = w->to->address;
 	assert_int_equal(ptrace(PTRACE_SEIZE, p->pid, NULL, (void *)PTRACE_O_EXITKILL), 0);
 	told(p, &c, NULL);
 	assert_int_equal(waitpid(p->pid, &status, __WALL), p->pid);
@@ -1174,6 +1176,15 @@ unsigned lab_peer_post_steps(struct lab_peer *p, const struct lab_work *w, unsig
 		assert_int_equal(waitpid(p->pid, &status, __WALL), p->pid);
 	}
 	return n;
+}
+
+void lab_peer_post_end(struct lab_peer *p)
+{
+	struct command c = { .what = POST };
+
+	assert_int_equal(ptrace(PTRACE_DETACH, p->pid, NULL, NULL), 0);
+	replied(p, &c, NULL);
+	assert_int_equal(c.result, 0);
 }
 
 void lab_peer_die(struct lab_peer *p)

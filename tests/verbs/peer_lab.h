@@ -197,6 +197,8 @@ void lab_peer_signal(struct lab_peer *p, int signal);
 /* Has its process, elsewhere, post the request, and stops it after @steps instructions of that.
  * UINT32_MAX: when it has come to the end. Returns how many these were. */
 unsigned lab_peer_post_steps(struct lab_peer *p, const struct lab_work *w, unsigned steps);
+/* It goes on by itself; returns when it has posted the request. */
+void lab_peer_post_end(struct lab_peer *p);
 /* Kills that process. */
 void lab_peer_die(struct lab_peer *p);
 /* Both. */

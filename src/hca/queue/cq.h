@@ -193,6 +193,11 @@ bool hca_cq_holds_solicited(struct hca_cq *cq);
  * for. Takes the lock. */
 bool hca_cq_has_news(struct hca_cq *cq);
 
+/* Polling has found less than there is, or nothing: a message may be there that its sender is
+ * placing. If an event was for it, who polls waits for the next one; but while the CQ is armed that
+ * one is yet to come. With the lock held. */
+void hca_cq_found_less(struct hca_cq *cq);
+
 /* ibv_modify_cq(): once @count completions have come that it is armed for, or @us microseconds
  * after the first of them, it fires its event. 0: not by that; both: each completion does. */
 void hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t us);

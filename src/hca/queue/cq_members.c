@@ -54,6 +54,12 @@ static void forget_told(struct hca_cq *cq)
 	cq->told = hca_cq_next_number(cq);
 }
 
+void hca_cq_found_less(struct hca_cq *cq)
+{
+	if (atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE)
+		forget_told(cq);
+}
+
 /*
  * Whether senders count what arrives there. With a shared queue a message of UD takes its receive
  * when it is polled: more may have arrived than there are receives for, and what finds none does

@@ -611,6 +611,8 @@ static __attribute__((noinline)) int poll_in_vain(struct hca_cq *cq, int n, stru
 	int done = 0;
 
 	cq->first = 0; /* nobody waits for a turn */
+	if (cq->ch)
+		hca_cq_found_less(cq);
 	if (cq->behind || (cq->direct && cq->direct->announced)) {
 		done = poll_within_list(cq, n, wc);
 	} else {

@@ -365,8 +365,11 @@ static bool is_lost(struct hca_rq *rq, uint32_t pos)
 /* Whether polling can skip the position, which holds no arrival: because it is void. */
 BASE_COLD bool hca_rq_pass(struct hca_rq *rq, uint32_t pos)
 {
-	if (shm_ring_peek(rq->ring, rq->ring_shift, pos) != SHM_SLOT_VOID && !is_lost(rq, pos))
+	if (shm_ring_peek(rq->ring, rq->ring_shift, pos) != SHM_SLOT_VOID && !is_lost(rq, pos)) {
+		if (rq->connected && rq->cq->ch)
+			hca_cq_found_less(rq->cq);
 		return false;
+	}
 	if (return_shared(rq, pos))
 		rq->cq->failed = true; /* the poll helps whom it waits for once it holds no lock */
 	/* we have withdrawn it, or its receive is forgotten */

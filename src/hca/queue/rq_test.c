@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "hca/queue/cq.h"
 #include "hca/queue/qp.h"
 #include "hca/queue/rq.h"
 #include "shm/ring.h"
@@ -23,6 +24,7 @@ struct lab {
 	struct hca_process process;
 	struct shm_control control;
 	struct hca_pd pd;
+	struct hca_cq cq;
 	struct hca_rq rq;
 	struct shm_ring *ring;
 	struct shm_ring_view view; /* a sender's */
@@ -58,7 +60,11 @@ static int setup(void **state)
 	shm_ring_init(l->ring, GEN, 5);
 	l->view = shm_ring_view(l->ring, SHIFT, GEN, 7);
 	l->rq = (struct hca_rq){
-		.process = &l->process, .ring = l->ring, .ring_shift = SHIFT, .ring_gen = GEN
+		.process = &l->process,
+		.cq = &l->cq,
+		.ring = l->ring,
+		.ring_shift = SHIFT,
+		.ring_gen = GEN,
 	};
 	l->process.region.control = &l->control;
 	assert_int_equal(hca_rq_init(&l->rq, &l->pd.pd, SIZE, 1), 0);
