@@ -84,10 +84,11 @@ static void look_at_copy(size_t n)
 
 static void the_last_byte_comes_once_and_last(void **state)
 {
-	static const size_t long_ones[] = { 255, 256, 257, 512, 1000, 1024, 2047, 4096, 4999 };
+	static const size_t long_ones[] = { 96,  127, 128,  129,  160,  255,  256,
+		                            257, 512, 1000, 1024, 2047, 4096, 4999 };
 
 	(void)state;
-	for (size_t n = 1; n <= 160; n++)
+	for (size_t n = 1; n <= 72; n++)
 		look_at_copy(n);
 	for (unsigned i = 0; i < sizeof(long_ones) / sizeof(*long_ones); i++)
 		look_at_copy(long_ones[i]);
