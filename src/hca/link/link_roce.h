@@ -31,6 +31,7 @@
 #include "hca/queue/ah.h"
 #include "hca/queue/sender.h"
 #include "netdev/udp.h"
+#include "wire/ipv4_ids.h"
 #include "wire/roce.h"
 
 #define HCA_ROCE_SOURCES                                                                         \
@@ -65,9 +66,10 @@ struct hca_roce {
 	unsigned busy;     /* the one that had datagrams last */
 	unsigned batch;    /* how many buffers to ask the kernel to fill next */
 	uint32_t polls;
-	struct hca_ah group;   /* to which the last multicast message went */
-	struct ib_gid foreign; /* the source of the last one; it is no address of ours */
-	uint32_t foreign_seq;  /* of the port's record then */
+	struct wire_ipv4_ids ids; /* of those whose datagrams came */
+	struct hca_ah group;      /* to which the last multicast message went */
+	struct ib_gid foreign;    /* the source of the last one; it is no address of ours */
+	uint32_t foreign_seq;     /* of the port's record then */
 	struct netdev_udp_datagram datagram[NETDEV_UDP_BATCH];
 	uint8_t *memory;        /* of their buffers */
 	struct hca_wires wires; /* connected queue pairs whose packets come */

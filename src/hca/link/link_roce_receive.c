@@ -290,6 +290,8 @@ static uint16_t receive_datagram(struct hca_roce *w, const uint8_t *at, uint32_t
 	struct wire_roce_packet in = { .ip = *ip };
 	enum wire_roce_status status = wire_roce_parse(&raw, &in);
 
+	if (status == WIRE_ROCE_OK && !wire_ipv4_ids_believe(&w->ids, &in.ip))
+		status = WIRE_ROCE_ICRC;
 	w->now.datagrams++;
 	base_log_trace(packet, "roce: %u bytes, PSN %u, to QP 0x%06x: %s", bytes, in.h.bth.psn,
 	               in.h.bth.dest_qpn, wire_roce_status_name(status));
