@@ -56,7 +56,7 @@ build | test | system)
 		"inside-$command" "$@"
 	;;
 inside-build)
-	install_packages
+	need_arm64_packages
 	build product
 	;;
 inside-system)

@@ -28,7 +28,7 @@ search()
 	shift 2
 	spin -a "$@" "$models/$model.pml" > out 2>&1 || { cat out; fail "spin refuses $model $*"; }
 	$compiler -w -DSAFETY -DMEMLIM=1900 -o pan pan.c
-	./pan -m100000 -w22 > out 2>&1 || true
+	./pan -m100000 -w24 > out 2>&1 || true
 }
 
 # proven MODEL FLAG...
