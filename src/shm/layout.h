@@ -329,6 +329,10 @@ static inline uint32_t shm_receive_number(uint32_t receive)
 	return receive & ((1u << SHM_RECEIVE_BITS) - 1);
 }
 
+/* Payload memory: what a message has of it begins where a slot does, and takes up to four. */
+#define SHM_PAYLOAD_SLOT 4096u /* bytes: the largest MTU */
+#define SHM_PAYLOAD_MOST (4 * SHM_PAYLOAD_SLOT)
+
 enum shm_arrival_flags {
 	SHM_ARRIVAL_GRH = 1,
 	SHM_ARRIVAL_IMM = 2,

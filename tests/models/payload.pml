@@ -27,7 +27,7 @@
  *  src/hca/link/payload.c search b4f58c38da66
  *  src/hca/link/payload.c next_slot f032434249af
  *  src/hca/link/payload.c hca_payload_get 2089ed323ad3
- *  src/daemon/clients/memory.c mark_ring ca2321698982
+ *  src/daemon/clients/memory.c mark_ring 88dbae79c953
  *  src/daemon/clients/memory.c sweep_one a5746a982cf7
  */
 #ifndef MUTANT

@@ -9,9 +9,11 @@
 
 #include <sys/mman.h>
 
-#define WORD 8u
+#define WORD   8u
+#define AFTER  20000 /* what is sent */
+#define REGION 20480
 
-static const uint32_t sizes[] = { 1, WORD, 64, 65, 200, 4096, 5000 };
+static const uint32_t sizes[] = { 1, 64, 65, 4096, 4097, 16384, 16385 };
 
 static struct lab_peer_options options;
 
@@ -70,11 +72,11 @@ static void a_read_finds_what_was_sent(void **state)
 
 	lab_peers(p, &options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
-		struct lab_work read = rdma_of(IBV_WR_RDMA_READ, 8192, sizes[i], p[1]);
+		struct lab_work read = rdma_of(IBV_WR_RDMA_READ, AFTER, sizes[i], p[1]);
 
 		send_first(p, sizes[i]);
 		lab_peer_do(p[0], &read, IBV_WC_SUCCESS);
-		lab_peer_expect(p[0], 8192, sizes[i], 1);
+		lab_peer_expect(p[0], AFTER, sizes[i], 1);
 		expect_receive(p[1], sizes[i]);
 		lab_peer_expect(p[1], 0, sizes[i], 1);
 	}
@@ -86,10 +88,10 @@ static void what_is_written_later_stays(void **state)
 
 	lab_peers(p, &options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
-		struct lab_work write = rdma_of(IBV_WR_RDMA_WRITE, 8192, sizes[i], p[1]);
+		struct lab_work write = rdma_of(IBV_WR_RDMA_WRITE, AFTER, sizes[i], p[1]);
 
 		send_first(p, sizes[i]);
-		lab_peer_fill(p[0], 8192, sizes[i], 3);
+		lab_peer_fill(p[0], AFTER, sizes[i], 3);
 		lab_peer_do(p[0], &write, IBV_WC_SUCCESS);
 		expect_receive(p[1], sizes[i]);
 		lab_peer_expect(p[1], 0, sizes[i], 3);
@@ -203,14 +205,14 @@ static void register_it(void *arg)
 {
 	struct region *r = arg;
 
-	r->mr = ibv_reg_mr(r->pd, r->at, 8192, IBV_ACCESS_LOCAL_WRITE);
+	r->mr = ibv_reg_mr(r->pd, r->at, REGION, IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(r->mr);
 }
 
 /* p[0], which is here, receives in memory of its own; @at: there, or anywhere. */
 static struct region region_for(struct lab_peer *p, uint32_t bytes, char *at)
 {
-	struct region r = { .at = mmap(at, 8192, PROT_READ | PROT_WRITE,
+	struct region r = { .at = mmap(at, REGION, PROT_READ | PROT_WRITE,
 		                       MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED_NOREPLACE : 0),
 		                       -1, 0) };
 	struct ibv_recv_wr wr = { .wr_id = 1, .num_sge = 1 }, *bad;
@@ -248,7 +250,7 @@ static void a_region_may_go(void **state)
 		assert_int_equal(ibv_dereg_mr(r.mr), 0);
 		for (uint32_t k = 0; k < sizes[i]; k++)
 			assert_int_equal((uint8_t)r.at[k], lab_pattern(1, k));
-		munmap(r.at, 8192);
+		munmap(r.at, REGION);
 		expect_receive(p[0], sizes[i]);
 	}
 }
@@ -262,7 +264,7 @@ static __attribute__((unused)) void memory_may_go(void **state)
 		struct region r = region_for(p[0], sizes[i], NULL);
 
 		send_to_region(p, sizes[i]);
-		munmap(r.at, 8192);
+		munmap(r.at, REGION);
 		expect_receive(p[0], sizes[i]);
 		assert_int_equal(ibv_dereg_mr(r.mr), 0);
 	}
@@ -278,7 +280,7 @@ static void memory_may_go_before_its_region(void **state)
 		struct region r = region_for(p[0], sizes[i], NULL);
 
 		send_to_region(p, sizes[i]);
-		munmap(r.at, 8192);
+		munmap(r.at, REGION);
 		assert_int_equal(ibv_dereg_mr(r.mr), 0);
 		expect_receive(p[0], sizes[i]);
 	}
@@ -296,7 +298,7 @@ static __attribute__((unused)) void memory_may_go_again_and_again(void **state)
 		r[i] = region_for(p[0], sizes[i], at);
 		at = r[i].at;
 		send_to_region(p, sizes[i]);
-		munmap(at, 8192);
+		munmap(at, REGION);
 		expect_receive(p[0], sizes[i]);
 	}
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++)

@@ -15,7 +15,7 @@ static const struct {
 } requests[] = {
 	{ IBV_WR_RDMA_WRITE, 64 },        { IBV_WR_RDMA_WRITE, 30000 },
 	{ IBV_WR_RDMA_READ, 4096 },       { IBV_WR_ATOMIC_FETCH_AND_ADD, 8 },
-	{ IBV_WR_ATOMIC_CMP_AND_SWP, 8 }, { IBV_WR_SEND, 5000 },
+	{ IBV_WR_ATOMIC_CMP_AND_SWP, 8 }, { IBV_WR_SEND, 20000 },
 };
 
 /* @period: the region is no private memory, and is reached by system calls. */

@@ -422,12 +422,17 @@ static void start_closing(struct daemon_memory *m, struct daemon_retired *r)
 
 /* ---- payload memory: mark and sweep ---- */
 
-static void mark(struct daemon_memory *m, uint64_t off)
+/* A message begins where a page does, and takes a few in a row; only a hostile one does not. */
+static void mark(struct daemon_memory *m, uint64_t off, uint32_t bytes)
 {
 	const struct shm_control *c = m->region->control;
-	uint64_t page = (off - c->payloads_off) / PAGE;
+	const uint64_t all = c->payloads_size / PAGE;
+	uint64_t page = (off - c->payloads_off) / PAGE, end;
 
-	if (off >= c->payloads_off && off - c->payloads_off < c->payloads_size)
+	if (off < c->payloads_off || page >= all)
+		return;
+	end = page + 1 + (bytes < SHM_PAYLOAD_MOST ? bytes : SHM_PAYLOAD_MOST) / PAGE;
+	for (; page < end && page < all; page++)
 		m->now.marks[page / 64] |= 1ull << (page % 64);
 }
 
@@ -453,11 +458,10 @@ static bool mark_ring(struct daemon_memory *m, uint32_t *budget)
 		slot = shm_ring_walk_next(&m->now.walk, &s);
 		if (!slot)
 			return true;
-		/* a message begins where a page does; only a hostile one crosses pages */
 		/* who has taken an arrival may be reading its message; what a claim that is just
 		 * being filled seems to mark is looked at again */
 		if (shm_slot_kind(s) != SHM_SLOT_VOID && (slot->flags & SHM_ARRIVAL_PAYLOAD))
-			mark(m, slot->payload_off);
+			mark(m, slot->payload_off, slot->length);
 	}
 	return false;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where rings lie, and that one which begins within a page is closed from its first slot to its
- * last.
+ * Where rings lie, that one which begins within a page is closed from its first slot to its last,
+ * and that the payload memory of who has gone stays while messages in it are unread.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,13 +27,25 @@ struct lab {
 	struct daemon_chores chores;
 	struct shm_region region;
 	struct daemon_memory memory;
-	uint16_t alive; /* may be filling slots */
+	uint16_t alive;        /* may be filling slots */
+	struct shm_ring *ring; /* the only one, of two slots; NULL: there is none */
 };
 
 static bool may_fill(void *arg, uint16_t index, uint32_t qpn)
 {
 	(void)qpn;
 	return index == ((struct lab *)arg)->alive;
+}
+
+static struct shm_ring *next_ring(void *arg, uint32_t *index, uint8_t *shift)
+{
+	*shift = 1;
+	return *index ? NULL : ((struct lab *)arg)->ring;
+}
+
+static uint32_t qpn_of(void *arg, uint32_t index)
+{
+	return index || !((struct lab *)arg)->ring ? 0 : QPN;
 }
 
 static uint64_t now_ns(void *arg)
@@ -67,8 +79,10 @@ static int setup(void **state)
 	l->now = NS;
 	base_timers_init(&l->timers, &(struct base_clock){ .now_ns = now_ns, .arg = l });
 	daemon_chores_init(&l->chores, &l->timers);
-	daemon_memory_init(&l->memory, &l->region, &l->chores,
-	                   &(struct daemon_memory_users){ .may_fill = may_fill, .arg = l });
+	daemon_memory_init(
+	        &l->memory, &l->region, &l->chores,
+	        &(struct daemon_memory_users){
+	                .may_fill = may_fill, .next_ring = next_ring, .qpn_of = qpn_of, .arg = l });
 	return 0;
 }
 
@@ -148,12 +162,62 @@ static void a_ring_is_closed_to_its_last_slot(void **state)
 			close_claimed(l, SHIFTS[i]);
 }
 
+/* A message of @bytes that begins in page @page of 64, whose owner goes. How many bytes stay until
+ * it has been read. */
+static uint64_t stays(struct lab *l, uint32_t page, uint32_t bytes)
+{
+	const uint64_t ring = daemon_memory_ring(&l->memory, 1);
+	const uint64_t off = daemon_memory_payload(&l->memory, 64ull * DAEMON_PAGE);
+	struct shm_ring_view view;
+	struct shm_arrival *slot;
+	uint64_t left;
+	uint32_t pos;
+
+	assert_true(ring && off);
+	l->ring = daemon_memory_ring_at(&l->memory, ring);
+	shm_ring_init(l->ring, 1, QPN);
+	shm_ring_post(l->ring, 1, 1, 0, 2);
+	view = shm_ring_view(l->ring, 1, 1, l->alive);
+	slot = shm_ring_claim(&view, &pos);
+	slot->flags = SHM_ARRIVAL_PAYLOAD;
+	slot->payload_off = off + (uint64_t)page * DAEMON_PAGE;
+	slot->length = bytes;
+	shm_ring_publish(&view, slot, pos);
+	daemon_memory_retire_payload(&l->memory, off);
+	wait_a_while(l);
+	left = daemon_memory_in_use(&l->memory, false);
+	shm_ring_post(l->ring, 1, 1, 2, 1); /* it has been read, and its slot is a credit again */
+	wait_a_while(l);
+	assert_int_equal(daemon_memory_in_use(&l->memory, false), 0);
+	l->ring = NULL;
+	daemon_memory_retire_ring(&l->memory, ring, 1, QPN);
+	wait_a_while(l);
+	return left;
+}
+
+static void payload_stays_until_it_has_been_read(void **state)
+{
+	const uint64_t piece = 16ull * DAEMON_PAGE; /* is freed at once */
+	struct lab *l = *state;
+
+	assert_int_equal(stays(l, 0, 100), piece);
+	assert_int_equal(stays(l, 63, 4096), piece);
+	assert_int_equal(stays(l, 15, SHM_PAYLOAD_SLOT + 1), 2 * piece);
+	assert_int_equal(stays(l, 13, SHM_PAYLOAD_MOST), 2 * piece);
+	assert_int_equal(stays(l, 12, SHM_PAYLOAD_MOST - 1), piece);
+	/* hostile ones */
+	assert_int_equal(stays(l, 0, UINT32_MAX), piece);
+	assert_int_equal(stays(l, UINT32_MAX, UINT32_MAX), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(lines_of_rings_share_no_few_places_of_a_cache,
 		                                setup, teardown),
 		cmocka_unit_test_setup_teardown(a_ring_is_closed_to_its_last_slot, setup, teardown),
+		cmocka_unit_test_setup_teardown(payload_stays_until_it_has_been_read, setup,
+		                                teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

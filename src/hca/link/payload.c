@@ -15,10 +15,11 @@
 #include "hca/queue/sender.h"
 #include "shm/ring.h"
 
-#define SLOT_BYTES  IB_MTU_BYTES(IBV_MTU_4096)
 #define FIRST_SLOTS 16
 #define MAX_SLOTS   16384 /* 64 MiB a queue pair */
 #define LOOK_AHEAD  4
+#define ROW_WINDOW  256 /* no larger window for rows: a MiB */
+#define ROW_TRIES   3
 #define SEEN        128 /* receivers whose progress is remembered; a power of two */
 #define PAGE        4096
 
@@ -79,7 +80,7 @@ static int grow(struct hca_sender *s)
 		return -ENOMEM;
 	/* a smaller piece may be left */
 	do {
-		req.bytes = more * SLOT_BYTES;
+		req.bytes = more * SHM_PAYLOAD_SLOT;
 		ret = hca_ask_memory(s->process, &CONTROL_CALL(CONTROL_GET_PAYLOAD, &req, &rep));
 	} while (ret == -ENOMEM && more > FIRST_SLOTS && (more /= 2));
 	if (ret)
@@ -93,7 +94,7 @@ static int grow(struct hca_sender *s)
 		return -ENOMEM;
 	all->slot = slot;
 	for (uint32_t i = 0; i < more; i++)
-		slot[all->n + i] = (struct hca_payload){ .off = rep.off + i * SLOT_BYTES };
+		slot[all->n + i] = (struct hca_payload){ .off = rep.off + i * SHM_PAYLOAD_SLOT };
 	all->n += more;
 	return 0;
 }
@@ -218,6 +219,54 @@ int hca_payload_reserve(struct hca_payload *p, uint32_t holders)
 	p->hold = hold;
 	p->room = holders;
 	return 0;
+}
+
+static uint32_t slots_of(uint32_t bytes)
+{
+	return (bytes + SHM_PAYLOAD_SLOT - 1) / SHM_PAYLOAD_SLOT;
+}
+
+/* Whether @p and the next ones, @n in all, lie in a row, are free, and have room for a hold. */
+static bool is_row(struct hca_payloads *all, struct hca_payload *p, uint32_t n)
+{
+	if (all->slot + all->window - p < n)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (p[i].off != p->off + i * SHM_PAYLOAD_SLOT || p[i].pinned ||
+		    in_use(all, &p[i]) || hca_payload_reserve(&p[i], 1))
+			return false;
+	return true;
+}
+
+struct hca_payload *hca_payload_get_row(struct hca_sender *s, uint32_t bytes)
+{
+	struct hca_payloads *all = &s->payloads;
+	const uint32_t n = slots_of(bytes);
+
+	for (unsigned i = 0; i < ROW_TRIES; i++) {
+		struct hca_payload *p;
+
+		if (all->leased && all->window >= ROW_WINDOW && n > 1)
+			p = search(all, LOOK_AHEAD);
+		else
+			p = hca_payload_get(s);
+		if (!p)
+			return NULL;
+		if (!is_row(all, p, n))
+			continue;
+		for (uint32_t k = 1; k < n; k++)
+			p[k].handed_out = all->looks;
+		all->cursor += n - 1;
+		return p;
+	}
+	return NULL;
+}
+
+void hca_payload_hold_row(struct hca_payload *p, uint32_t bytes,
+                          const struct hca_payload_hold *hold)
+{
+	for (uint32_t i = 0; i < slots_of(bytes); i++)
+		p[i].hold[p[i].n++] = *hold;
 }
 
 void hca_payload_fini(struct hca_payloads *all)

@@ -31,6 +31,17 @@ struct hca_payload {
  */
 struct hca_payload *hca_payload_get(struct hca_sender *s);
 
+/*
+ * The same for a message of @bytes, up to SHM_PAYLOAD_MOST: the first of a row of slots, each of
+ * which has room for one hold; hca_payload_hold_row() must follow. NULL also if receivers lag so
+ * far behind that rows would take much memory.
+ */
+struct hca_payload *hca_payload_get_row(struct hca_sender *s, uint32_t bytes);
+
+/* All of the row are held by @hold. */
+void hca_payload_hold_row(struct hca_payload *p, uint32_t bytes,
+                          const struct hca_payload_hold *hold);
+
 /* Ends the lease, if there is one: no slot is pinned, and none will be written. */
 void hca_payload_end(struct hca_sender *s);
 

@@ -37,6 +37,8 @@ static int setup(void **state)
 	all->slot = calloc(SLOTS, sizeof(*all->slot));
 	all->seen = calloc(1, 65536);
 	all->n = all->window = SLOTS;
+	for (unsigned i = 0; i < SLOTS; i++)
+		all->slot[i].off = (uint64_t)i * SHM_PAYLOAD_SLOT;
 	*state = l;
 	return 0;
 }
@@ -70,6 +72,53 @@ static bool comes_free(struct lab *l, const struct hca_payload *p)
 		if (hca_payload_get(&l->sender) == p)
 			return true;
 	return false;
+}
+
+/* A message of @bytes at position @pos. The number of its first slot, or -1. */
+static int send_row(struct lab *l, uint32_t pos, uint32_t bytes)
+{
+	struct hca_payload *p = hca_payload_get_row(&l->sender, bytes);
+
+	if (!p)
+		return -1;
+	hca_payload_hold_row(
+	        p, bytes,
+	        &(struct hca_payload_hold){ .ring = l->ring, .gen = l->ring->gen, .pos = pos });
+	return (int)(p - l->sender.payloads.slot);
+}
+
+/* Sizes to whole rows, and a byte more or less. Where nobody asks a daemon, slots are all there is.
+ */
+static void rows_lie_in_a_row_and_are_held_whole(void **state)
+{
+	struct lab *l = *state;
+	struct hca_payloads *all = &l->sender.payloads;
+
+	assert_int_equal(hca_payload_get(&l->sender) - all->slot, 0);
+	all->window = all->n = 256; /* as large as rows make it: they ask for no more */
+	all->slot = realloc(all->slot, 256 * sizeof(*all->slot));
+	assert_non_null(all->slot);
+	for (unsigned i = SLOTS; i < 256; i++)
+		all->slot[i] = (struct hca_payload){ .off = (uint64_t)i * SHM_PAYLOAD_SLOT };
+	assert_int_equal(send_row(l, 0, 2 * SHM_PAYLOAD_SLOT), 1);
+	assert_int_equal(send_row(l, 1, 2 * SHM_PAYLOAD_SLOT + 1), 3);
+	assert_int_equal(send_row(l, 2, SHM_PAYLOAD_MOST), 6);
+	assert_int_equal(send_row(l, 3, 1), 10);
+	for (unsigned i = 0; i < 256; i++)
+		assert_int_equal(all->slot[i].n, i >= 1 && i <= 10);
+	all->slot[12].off++; /* here other memory begins */
+	assert_int_equal(send_row(l, 4, SHM_PAYLOAD_MOST), 13);
+	all->slot[19].pinned = true;
+	assert_int_equal(send_row(l, 5, 2 * SHM_PAYLOAD_SLOT), 17);
+	assert_int_equal(send_row(l, 6, 2 * SHM_PAYLOAD_SLOT), 20);
+	all->cursor = 254;
+	assert_int_equal(send_row(l, 7, 3 * SHM_PAYLOAD_SLOT), -1); /* the rest, and the first */
+	all->window = 256; /* a round without a busy slot made it smaller */
+	all->cursor = 1;
+	assert_int_equal(send_row(l, 8, 3 * SHM_PAYLOAD_SLOT), -1); /* all are in use */
+	shm_ring_consume(l->ring, 1);
+	all->cursor = 1;
+	assert_int_equal(send_row(l, 9, 2 * SHM_PAYLOAD_SLOT), 1);
 }
 
 static void the_daemon_leaves_memory_alone_while_a_post_uses_it(void **state)
@@ -177,6 +226,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_daemon_leaves_memory_alone_while_a_post_uses_it),
+		TEST(rows_lie_in_a_row_and_are_held_whole),
 		TEST(a_slot_is_free_when_the_receiver_has_passed_it),
 		TEST(a_slot_is_free_when_the_ring_has_gone),
 		TEST(a_slot_is_not_free_because_positions_have_wrapped),

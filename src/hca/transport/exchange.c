@@ -17,10 +17,6 @@
 #include "hca/transport/exchange.h"
 #include "hca/transport/place.h"
 
-/* Longer messages go to their place at once; shorter ones are copied twice, without a system call.
- */
-#define PAYLOAD_MAX 4096
-
 /* Whether the responder listens to this requester, and both can be reached. */
 static bool is_match(const struct hca_exchange *x)
 {
@@ -108,30 +104,32 @@ static void leave_unplaced(struct hca_exchange *x, const struct shm_request *r,
 	hca_place_note(&x->responder, rcv->pos);
 }
 
-/* Writes the message to payload memory, from which the responder copies it. False: there is none,
- * or it is not the requester's thread, whose memory that is, or parts are no memory. */
+/* Writes the message to payload memory, from which the responder copies it: twice is faster than
+ * by a system call. False: it is too long for that, or there is none, or it is not the requester's
+ * thread, whose memory that is, or parts are no memory. */
 static bool put_payload(struct hca_exchange *x, const struct shm_request *r, struct hca_parts *from,
                         const struct hca_receive *rcv)
 {
 	struct hca_payload *p;
 	char *to;
 
-	if (!x->sender || r->length > PAYLOAD_MAX || from->has_null)
+	if (!x->sender || r->length > SHM_PAYLOAD_MOST || from->has_null)
 		return false;
-	p = hca_payload_get(x->sender);
-	if (!p || hca_payload_reserve(p, 1))
+	p = hca_payload_get_row(x->sender, r->length);
+	if (!p)
 		return false;
 	to = shm_data_at(&x->process->region, p->off);
 	for (unsigned i = 0; i < from->n; i++) {
-		memcpy(to, from->iov[i].iov_base, from->iov[i].iov_len);
+		base_copy_past_cache(to, from->iov[i].iov_base, from->iov[i].iov_len);
 		to += from->iov[i].iov_len;
 	}
 	leave_unplaced(x, r, rcv);
 	rcv->slot->flags |= SHM_ARRIVAL_PAYLOAD;
 	rcv->slot->payload_off = p->off;
-	p->hold[p->n++] = (struct hca_payload_hold){ .ring = x->responder.view.ring,
-		                                     .gen = x->responder.end.qp.ring_gen,
-		                                     .pos = rcv->pos };
+	hca_payload_hold_row(p, r->length,
+	                     &(struct hca_payload_hold){ .ring = x->responder.view.ring,
+	                                                 .gen = x->responder.end.qp.ring_gen,
+	                                                 .pos = rcv->pos });
 	return true;
 }
 
