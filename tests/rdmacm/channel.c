@@ -11,8 +11,9 @@
 /* Of this thread: there is no memory. */
 static _Thread_local bool no_memory;
 
-/* The libraries' malloc() too. ThreadSanitizer's own start calls it. */
-__attribute__((visibility("default"), no_sanitize("thread"))) void *malloc(size_t bytes)
+/* The libraries' malloc() too. The sanitizers' own start calls it. */
+__attribute__((visibility("default"), no_sanitize("thread", "address", "undefined"))) void *
+malloc(size_t bytes)
 {
 	static void *(*real)(size_t);
 

@@ -91,6 +91,8 @@ static int teardown(void **state)
 	struct lab *l = *state;
 
 	shm_extents_fini(&l->memory.rings);
+	shm_extents_fini(&l->memory.payloads);
+	free(l->memory.now.marks);
 	daemon_chores_fini(&l->chores);
 	shm_region_unmap(&l->region);
 	free(l);
