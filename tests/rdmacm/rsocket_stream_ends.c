@@ -235,6 +235,71 @@ static void a_crowd_is_served(void **state)
 	assert_int_equal(rclose(listener), 0);
 }
 
+#define THREADS 3
+#define ROUNDS  40
+
+/* A connection with buffers of one of three sizes. */
+static int with_buffers(unsigned size)
+{
+	union address a = host_address(2, PORT);
+	int rs = bound(1), bytes = (int)(20000 << size % 3);
+
+	assert_int_equal(rsetsockopt(rs, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)), 0);
+	assert_int_equal(rsetsockopt(rs, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
+	assert_int_equal(rconnect(rs, &a.sa, sizeof(a.in)), 0);
+	return rs;
+}
+
+/* Says its number, and expects it again and again while it stays. */
+static void *come_and_go(void *arg)
+{
+	uint32_t number, got;
+	int rs[ROUNDS];
+
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		number = (uint32_t)(uintptr_t)arg + i;
+		rs[i] = with_buffers(number);
+		assert_int_equal(rsend(rs[i], &number, sizeof(number), 0), sizeof(number));
+		if (i % 2)
+			assert_int_equal(rclose(rs[i / 2]), 0);
+	}
+	for (uint32_t i = ROUNDS / 2; i < ROUNDS; i++) {
+		number = (uint32_t)(uintptr_t)arg + i;
+		assert_int_equal(rrecv(rs[i], &got, sizeof(got), MSG_WAITALL), sizeof(got));
+		assert_int_equal(got, number);
+		assert_int_equal(rclose(rs[i]), 0);
+	}
+	return NULL;
+}
+
+/* Buffers lie side by side: what becomes of one connection no other one notices. */
+static void connections_come_and_go(void **state)
+{
+	int listener = listening(2, PORT), rs[THREADS * ROUNDS];
+	pthread_t thread[THREADS];
+	uint32_t number;
+
+	(void)state;
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, come_and_go, (void *)(i * 1000)),
+		                 0);
+	for (int i = 0; i < THREADS * ROUNDS; i++) {
+		rs[i] = raccept(listener, NULL, NULL);
+		assert_true(rs[i] >= 0);
+		assert_int_equal(rrecv(rs[i], &number, sizeof(number), MSG_WAITALL),
+		                 sizeof(number));
+		if (number % 1000 >= ROUNDS / 2) /* those that went hear nothing */
+			assert_int_equal(rsend(rs[i], &number, sizeof(number), 0), sizeof(number));
+	}
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	for (int i = 0; i < THREADS * ROUNDS; i++) {
+		assert_int_equal(rrecv(rs[i], &(char){ 0 }, 1, 0), 0);
+		assert_int_equal(rclose(rs[i]), 0);
+	}
+	assert_int_equal(rclose(listener), 0);
+}
+
 /* ---- closing ---- */
 
 static void *close_it(void *arg)
@@ -526,6 +591,7 @@ int main(void)
 		cmocka_unit_test(two_processes_talk),
 		cmocka_unit_test(after_fork_an_rsocket_stays_the_parents),
 		cmocka_unit_test(a_crowd_is_served),
+		cmocka_unit_test(connections_come_and_go),
 		cmocka_unit_test(who_waits_when_it_is_closed_hears_of_it),
 		cmocka_unit_test(a_listener_that_goes_takes_those_along_that_it_had_not_accepted),
 		cmocka_unit_test(lingering_for_no_time_is_no_wait),

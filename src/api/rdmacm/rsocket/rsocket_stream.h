@@ -161,6 +161,7 @@ struct rsocket_stream {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	bool armed;
+	uint8_t *memory; /* of both halves, and of what the peer writes to */
 	struct rsocket_out out;
 	struct rsocket_in in;
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/rdmacm/rsocket/rsocket_memory.h"
 #include "api/rdmacm/rsocket/rsocket_stream.h"
 
 #define MIN_DEPTH 16
@@ -27,49 +28,40 @@ static uint64_t work_id(enum work work, uint32_t bytes)
 
 /* ---- objects ---- */
 
-/* Pages of their own: a child of fork() does not see memory that is registered. */
-static void *alloc_pages(size_t bytes)
+static int register_part(struct rsocket_stream *s, void *at, size_t bytes, int access,
+                         struct ibv_mr **mr)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *p;
-
-	bytes = base_align_up(bytes, page);
-	if (posix_memalign(&p, page, bytes))
-		return NULL;
-	memset(p, 0, bytes);
-	return p;
-}
-
-static int alloc_registered(struct rsocket_stream *s, size_t bytes, int access, void *memory,
-                            struct ibv_mr **mr)
-{
-	void *p = alloc_pages(bytes);
-
-	if (!p)
-		return -ENOMEM;
-	memcpy(memory, &p, sizeof(p));
-	*mr = ibv_reg_mr(s->rs.id->pd, p, bytes, access);
+	*mr = ibv_reg_mr(s->rs.id->pd, at, bytes, access);
 	return *mr ? 0 : -errno;
 }
 
+/* Each part has pages of its own: a child of fork() does not see memory that is registered. */
 static int open_buffers(struct rsocket_stream *s)
 {
-	const int remote = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-	size_t list =
+	const int local = IBV_ACCESS_LOCAL_WRITE, remote = local | IBV_ACCESS_REMOTE_WRITE;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const size_t list =
 	        RSOCKET_N_TARGETS * sizeof(*s->targets) + s->n_mappings * sizeof(*s->mappings);
+	size_t in_at, list_at;
 	int ret;
 
 	s->out.bytes = s->out.free = s->rs.options.sndbuf;
-	ret = alloc_registered(s, s->out.bytes, IBV_ACCESS_LOCAL_WRITE, &s->out.ring, &s->out.mr);
-	if (!ret)
-		ret = alloc_registered(s, list, remote, &s->targets, &s->targets_mr);
-	if (ret)
-		return ret;
-	s->mappings = (struct rsocket_mapping *)(s->targets + RSOCKET_N_TARGETS);
 	s->out.next_target = 1;
 	s->in.window = s->in.freed = s->in.freed_at = s->rs.options.rcvbuf / 2;
 	s->in.bytes = 2 * s->in.window;
-	return alloc_registered(s, s->in.bytes, remote, &s->in.ring, &s->in.mr);
+	in_at = base_align_up(s->out.bytes, page);
+	list_at = in_at + base_align_up(s->in.bytes, page);
+	s->memory = rsocket_memory_get(s->rs.id->pd, list_at + list);
+	if (!s->memory)
+		return -ENOMEM;
+	s->out.ring = s->memory;
+	s->in.ring = s->memory + in_at;
+	s->targets = (struct rsocket_place *)(s->memory + list_at);
+	s->mappings = (struct rsocket_mapping *)(s->targets + RSOCKET_N_TARGETS);
+	ret = register_part(s, s->out.ring, s->out.bytes, local, &s->out.mr);
+	if (!ret)
+		ret = register_part(s, s->targets, list, remote, &s->targets_mr);
+	return ret ? ret : register_part(s, s->in.ring, s->in.bytes, remote, &s->in.mr);
 }
 
 static uint32_t between(uint32_t low, uint32_t value, uint32_t high)
@@ -172,9 +164,7 @@ void rsocket_stream_close(struct rsocket_stream *s)
 		ibv_dereg_mr(s->out.mr);
 	if (s->targets_mr)
 		ibv_dereg_mr(s->targets_mr);
-	free(s->in.ring);
-	free(s->out.ring);
-	free(s->targets);
+	rsocket_memory_put(s->memory);
 }
 
 /* ---- waking ---- */
