@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory of stream rsockets' buffers: see rsocket_memory.h. Thread-safe.
+ * Memory of stream rsockets' buffers: see rsocket_memory.h. Thread-safe. A child of fork() has its
+ * parent's segments, too: it leaves them alone, and makes its own.
  */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 #include "api/rdmacm/rsocket/rsocket_memory.h"
@@ -19,8 +22,8 @@
 /* Blocks side by side. What is not used is zero. */
 struct slab {
 	TAILQ_ENTRY(slab) entry;
-	struct ibv_pd *pd;
-	struct ibv_mr *mr; /* NULL: it could not be registered; then each rsocket has to ask */
+	pid_t owner;
+	bool is_segment; /* no: there was none to be had */
 	uint8_t *memory;
 	size_t bytes; /* of a block */
 	unsigned n;
@@ -35,56 +38,70 @@ static uint64_t all_of(const struct slab *s)
 	return UINT64_MAX >> (MOST_BLOCKS - s->n);
 }
 
-static bool is_for(const struct slab *s, const struct ibv_pd *pd, size_t bytes)
+static bool is_for(const struct slab *s, pid_t owner, size_t bytes)
 {
-	return s->pd == pd && s->bytes == bytes;
+	return s->owner == owner && s->bytes == bytes;
 }
 
-static unsigned count(const struct ibv_pd *pd, size_t bytes)
+/* How many blocks a new one should have. */
+static unsigned blocks_for(pid_t owner, size_t bytes)
 {
 	const struct slab *s;
-	unsigned n = 0;
+	size_t n = 0;
 
 	TAILQ_FOREACH(s, &slabs, entry)
-	if (is_for(s, pd, bytes))
-		n += (unsigned)__builtin_popcountll(s->used);
-	return n;
+	if (is_for(s, owner, bytes))
+		n += (size_t)__builtin_popcountll(s->used);
+	if (n > MOST_BYTES / bytes)
+		n = MOST_BYTES / bytes;
+	if (n > MOST_BLOCKS)
+		n = MOST_BLOCKS;
+	return n ? (unsigned)n : 1;
 }
 
-static struct slab *make(struct ibv_pd *pd, size_t bytes)
+/* The segment is gone when nobody has it attached any more. Linux lets others attach it until then.
+ */
+static void *get_segment(size_t bytes)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const int id = shmget(IPC_PRIVATE, bytes, IPC_CREAT | 0600);
+	void *p;
+
+	if (id < 0)
+		return NULL;
+	p = shmat(id, NULL, 0);
+	shmctl(id, IPC_RMID, NULL);
+	return p == (void *)-1 ? NULL : p;
+}
+
+static struct slab *make(pid_t owner, size_t bytes)
+{
 	struct slab *s = calloc(1, sizeof(*s));
 	void *memory;
 
 	if (!s)
 		return NULL;
-	*s = (struct slab){ .pd = pd, .bytes = bytes, .n = count(pd, bytes) };
-	if (s->n > MOST_BYTES / bytes)
-		s->n = (unsigned)(MOST_BYTES / bytes);
-	if (s->n > MOST_BLOCKS)
-		s->n = MOST_BLOCKS;
-	if (!s->n)
-		s->n = 1;
-	if (posix_memalign(&memory, page, s->n * bytes)) {
+	*s = (struct slab){ .owner = owner, .bytes = bytes, .n = blocks_for(owner, bytes) };
+	memory = get_segment(s->n * bytes);
+	s->is_segment = memory != NULL;
+	if (!memory && posix_memalign(&memory, (size_t)sysconf(_SC_PAGESIZE), s->n * bytes)) {
 		free(s);
 		return NULL;
 	}
+	/* what is not there yet has nothing by which it could be told what it is */
+	memset(memory, 0, s->n * bytes);
 	s->memory = memory;
-	memset(memory, 0, s->n * bytes); /* only pages that are there can be moved */
-	s->mr = ibv_reg_mr(pd, memory, s->n * bytes, IBV_ACCESS_LOCAL_WRITE);
 	TAILQ_INSERT_HEAD(&slabs, s, entry);
 	return s;
 }
 
-static struct slab *find(struct ibv_pd *pd, size_t bytes)
+static struct slab *find(pid_t owner, size_t bytes)
 {
 	struct slab *s;
 
 	TAILQ_FOREACH(s, &slabs, entry)
-	if (is_for(s, pd, bytes) && s->used != all_of(s))
+	if (is_for(s, owner, bytes) && s->used != all_of(s))
 		return s;
-	return make(pd, bytes);
+	return make(owner, bytes);
 }
 
 static void *take(struct slab *s)
@@ -99,33 +116,41 @@ static void *take(struct slab *s)
 	return s->memory + i * s->bytes;
 }
 
-void *rsocket_memory_get(struct ibv_pd *pd, size_t bytes)
+void *rsocket_memory_get(size_t bytes)
 {
 	void *block = NULL;
 	struct slab *s;
 
 	bytes = base_align_up(bytes, (size_t)sysconf(_SC_PAGESIZE));
 	pthread_mutex_lock(&mutex);
-	s = find(pd, bytes);
+	s = find(getpid(), bytes);
 	if (s)
 		block = take(s);
 	pthread_mutex_unlock(&mutex);
 	return block;
 }
 
+static void release(struct slab *s)
+{
+	TAILQ_REMOVE(&slabs, s, entry);
+	if (s->is_segment)
+		shmdt(s->memory);
+	else
+		free(s->memory);
+	free(s);
+}
+
 static void give_back(struct slab *s, uint8_t *block)
 {
-	memset(block, 0, s->bytes);
+	if (s->owner == getpid())
+		memset(block, 0, s->bytes);
 	s->used &= ~(1ull << (size_t)(block - s->memory) / s->bytes);
-	TAILQ_REMOVE(&slabs, s, entry);
-	if (s->used) {
-		TAILQ_INSERT_HEAD(&slabs, s, entry);
+	if (!s->used) {
+		release(s);
 		return;
 	}
-	if (s->mr)
-		ibv_dereg_mr(s->mr);
-	free(s->memory);
-	free(s);
+	TAILQ_REMOVE(&slabs, s, entry);
+	TAILQ_INSERT_HEAD(&slabs, s, entry);
 }
 
 void rsocket_memory_put(void *block)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory of stream rsockets' buffers. Whether memory may be moved to where peers reach it without a
- * system call takes milliseconds to find out, by looking at all that the process has mapped and
- * opened. So blocks of one size lie side by side, and all of them are registered at one time, for
- * nobody but this process; what peers may write to is registered by each rsocket.
+ * Memory of stream rsockets' buffers, which peers on this machine write to without a system call:
+ * it is a System V segment from the start. Other memory they reach so only after it was moved,
+ * which takes milliseconds to decide, and which processes with threads or many descriptors do not
+ * have. Blocks of one size share a segment.
  */
 #ifndef RSOCKET_MEMORY_H
 #define RSOCKET_MEMORY_H
 
-#include <infiniband/verbs.h>
+#include <stddef.h>
 
 /* A block of @bytes, all zero, in whole pages. NULL: no memory. */
-void *rsocket_memory_get(struct ibv_pd *pd, size_t bytes);
+void *rsocket_memory_get(size_t bytes);
 
 /* Nothing within it is registered any more. NULL: nothing happens. */
 void rsocket_memory_put(void *block);

@@ -51,7 +51,7 @@ static int open_buffers(struct rsocket_stream *s)
 	s->in.bytes = 2 * s->in.window;
 	in_at = base_align_up(s->out.bytes, page);
 	list_at = in_at + base_align_up(s->in.bytes, page);
-	s->memory = rsocket_memory_get(s->rs.id->pd, list_at + list);
+	s->memory = rsocket_memory_get(list_at + list);
 	if (!s->memory)
 		return -ENOMEM;
 	s->out.ring = s->memory;
