@@ -272,12 +272,14 @@ static void *come_and_go(void *arg)
 	return NULL;
 }
 
-/* Buffers lie side by side: what becomes of one connection no other one notices. */
+/* Buffers lie side by side: what becomes of one connection no other one notices, nor what a child
+ * does with it. */
 static void connections_come_and_go(void **state)
 {
 	int listener = listening(2, PORT), rs[THREADS * ROUNDS];
 	pthread_t thread[THREADS];
 	uint32_t number;
+	pid_t child;
 
 	(void)state;
 	for (uintptr_t i = 0; i < THREADS; i++)
@@ -288,6 +290,12 @@ static void connections_come_and_go(void **state)
 		assert_true(rs[i] >= 0);
 		assert_int_equal(rrecv(rs[i], &number, sizeof(number), MSG_WAITALL),
 		                 sizeof(number));
+		if (i % 20 == 0) { /* while others are about to connect */
+			child = fork_child();
+			if (!child)
+				_exit(rclose(rs[i]) != 0);
+			reap(child, 0);
+		}
 		if (number % 1000 >= ROUNDS / 2) /* those that went hear nothing */
 			assert_int_equal(rsend(rs[i], &number, sizeof(number), 0), sizeof(number));
 	}

@@ -33,6 +33,22 @@ struct slab {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static TAILQ_HEAD(slabs, slab) slabs = TAILQ_HEAD_INITIALIZER(slabs); /* full ones last */
 
+/* Another thread may be in here when one forks. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&mutex);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&mutex);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 static uint64_t all_of(const struct slab *s)
 {
 	return UINT64_MAX >> (MOST_BLOCKS - s->n);
