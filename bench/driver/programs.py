@@ -16,7 +16,7 @@ MPIS = {"openmpi": "Open MPI", "mpich": "MPICH"}
 MPI_SIZES = (8, 65536, 1 << 20)
 UCX_TESTS = (("tag_lat", 8, 50000), ("tag_bw", 65536, 8000), ("ucp_put_lat", 8, 50000),
              ("ucp_put_bw", 65536, 8000), ("ucp_get", 65536, 8000))  # bytes, messages
-# of a block: of all, which takes seconds: its engine rdma sleeps for half a second once it has connected, and counts that
+# bytes of a block: of all. Enough for seconds: fio's engine rdma sleeps for half a second once it has connected, and counts that
 FIO_SIZES = {4096: "2g", 65536: "8g"}
 FIO_VERBS = ("write", "read")
 CLIENTS = {1: 10000, 20: 20000}  # of redis: requests

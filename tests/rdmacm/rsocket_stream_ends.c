@@ -250,7 +250,7 @@ static int with_buffers(unsigned size)
 	return rs;
 }
 
-/* Says its number, and expects it again and again while it stays. */
+/* Each connection says its number. Half of them are closed meanwhile, the others hear it back. */
 static void *come_and_go(void *arg)
 {
 	uint32_t number, got;

@@ -33,7 +33,7 @@ struct slab {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static TAILQ_HEAD(slabs, slab) slabs = TAILQ_HEAD_INITIALIZER(slabs); /* full ones last */
 
-/* Another thread may be in here when one forks. */
+/* One thread may hold the mutex while another one forks: the child must find it free. */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&mutex);
@@ -75,8 +75,8 @@ static unsigned blocks_for(pid_t owner, size_t bytes)
 	return n ? (unsigned)n : 1;
 }
 
-/* The segment is gone when nobody has it attached any more. Linux lets others attach it until then.
- */
+/* The segment is removed at once: it ends with the last process that has it attached. Until then
+ * Linux lets peers attach it by its identifier. */
 static void *get_segment(size_t bytes)
 {
 	const int id = shmget(IPC_PRIVATE, bytes, IPC_CREAT | 0600);
@@ -103,7 +103,7 @@ static struct slab *make(pid_t owner, size_t bytes)
 		free(s);
 		return NULL;
 	}
-	/* what is not there yet has nothing by which it could be told what it is */
+	/* registration tells a segment from other memory only by pages that are present */
 	memset(memory, 0, s->n * bytes);
 	s->memory = memory;
 	TAILQ_INSERT_HEAD(&slabs, s, entry);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Memory of stream rsockets' buffers, which peers on this machine write to without a system call:
- * it is a System V segment from the start. Other memory they reach so only after it was moved,
- * which takes milliseconds to decide, and which processes with threads or many descriptors do not
- * have. Blocks of one size share a segment.
+ * it is a System V segment from the start. Ordinary memory would have to be moved first (adopt.h):
+ * to decide on that takes milliseconds, and it is not done for processes with many descriptors, nor
+ * mostly for those with threads. Blocks of one size share a segment.
  */
 #ifndef RSOCKET_MEMORY_H
 #define RSOCKET_MEMORY_H

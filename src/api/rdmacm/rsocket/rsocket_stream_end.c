@@ -35,7 +35,8 @@ static int register_part(struct rsocket_stream *s, void *at, size_t bytes, int a
 	return *mr ? 0 : -errno;
 }
 
-/* Each part has pages of its own: a child of fork() does not see memory that is registered. */
+/* Each part begins a page: of memory that is no segment peers reach whole pages without a system
+ * call. */
 static int open_buffers(struct rsocket_stream *s)
 {
 	const int local = IBV_ACCESS_LOCAL_WRITE, remote = local | IBV_ACCESS_REMOTE_WRITE;
