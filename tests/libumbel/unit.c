@@ -296,7 +296,11 @@ static void threads_and_a_child_call_it(void **state)
 	assert_true(child >= 0);
 	if (!child) {
 		close(wait[1]);
-		status = umbel_fault("qp=h2:* psn=7 drop") > 0 ? 0 : 1;
+		status = 0;
+#ifndef __SANITIZE_ADDRESS__ /* its malloc() stays locked in a child that was forked beside one */
+		if (umbel_fault("qp=h2:* psn=7 drop") <= 0)
+			status = 1;
+#endif
 		if (read(wait[0], &byte, 1) != 0) /* until the others have ended */
 			status = 2;
 		_exit(status);
