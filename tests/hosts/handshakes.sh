@@ -17,7 +17,7 @@ pair='out=$TMPDIR/$UMBEL_FABRIC
 	done
 	wait $server; grep -q "remote address:" $out.server'
 
-for command in 'ibv_rc_pingpong -n 100' 'ibv_ud_pingpong -n 100' 'ib_write_bw -n 100'; do
+for command in 'ibv_rc_pingpong -n 100' 'ibv_ud_pingpong -n 100' 'ib_write_bw -F -n 100'; do
 	for run in 1 2 3; do
 		# shellcheck disable=SC2086
 		launch "$run" umbel run --hosts 2 --ipoib -- bash -c "$pair" pair $command

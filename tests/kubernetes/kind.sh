@@ -16,7 +16,7 @@ for name in kind-worker kind-worker2; do
 	expect 0 '*hca_id:*mlx5_0*PORT_ACTIVE*' in_pod $name $name.15 ibv_devinfo -d mlx5_0
 done
 expect 0 '*"kind-worker"*"kind-worker2"*' in_pod kind-worker2 kind-worker2.0 iblinkinfo
-pair kind-worker kind-worker.0 ib_write_bw -R -n 200 -- kind-worker2 kind-worker2.0 ib_write_bw -R -n 200 10.0.0.1
+pair kind-worker kind-worker.0 ib_write_bw -F -R -n 200 -- kind-worker2 kind-worker2.0 ib_write_bw -F -R -n 200 10.0.0.1
 pair kind-worker2 kind-worker2.0 rping -s -C 10 -- kind-worker2 kind-worker2.15 rping -c -a 10.0.0.2 -C 10
 for name in kind-worker kind-worker2; do
 	node_down $name

@@ -18,7 +18,7 @@ expect 255 '*IB devices*' in_pod node - ibv_devinfo # none, or no list of them
 # shellcheck disable=SC2016 # the shell in there replaces it
 expect 1 '*Read-only file system*' in_pod node h1 sh -c 'unset LD_PRELOAD; rm "${LD_LIBRARY_PATH%%:*}/libibverbs.so.1"'
 
-pair node h1 ib_write_bw -R -n 200 -- node h2 ib_write_bw -R -n 200 10.0.0.1
+pair node h1 ib_write_bw -F -R -n 200 -- node h2 ib_write_bw -F -R -n 200 10.0.0.1
 pair node h2 ib_send_lat -R -n 200 -- node h3 ib_send_lat -R -n 200 10.0.0.2
 
 pod receiver node h1 mckey -m 239.1.1.1 -b 10.0.0.1

@@ -25,7 +25,7 @@ expect 0 '*data transfers complete*' in_pod h2 h1.0 mckey -m 239.1.1.1 -b 192.0.
 wait_ended receiver 0
 wait_ended beside 0
 
-pair h1 h1.0 ib_write_bw -d mlx5_0 -R -s 65536 -n 500 -- h2 h1.0 ib_write_bw -d mlx5_0 -R -s 65536 -n 500 192.0.2.1
+pair h1 h1.0 ib_write_bw -F -d mlx5_0 -R -s 65536 -n 500 -- h2 h1.0 ib_write_bw -F -d mlx5_0 -R -s 65536 -n 500 192.0.2.1
 bandwidth
 pair h2 h1.1 rping -s -C 10 -V -- h1 h1.1 rping -c -a 192.0.2.2 -C 10 -V
 

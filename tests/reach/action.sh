@@ -26,9 +26,9 @@ as_user()
 # servers and clients as plain commands, on one device
 job='
 ibv_devinfo -d mlx5_0 | grep "ACTIVE (4)"
-ib_write_bw -d mlx5_0 -p PORT -n 100 > /tmp/PORT.server & server=$!
+ib_write_bw -F -d mlx5_0 -p PORT -n 100 > /tmp/PORT.server & server=$!
 until grep -qi ":$(printf %x PORT) " /proc/net/tcp /proc/net/tcp6 || ! kill -0 $server; do sleep 0.05; done
-ib_write_bw -d mlx5_0 -p PORT -n 100 127.0.0.1 | grep "65536 "
+ib_write_bw -F -d mlx5_0 -p PORT -n 100 127.0.0.1 | grep "65536 "
 wait $server
 stdbuf -oL mckey -b 10.0.0.1 -m 239.1.1.1 -c 1 -C 3 > /tmp/PORT.receiver & receiver=$!
 until grep -q "joined dgid" /tmp/PORT.receiver || ! kill -0 $receiver; do sleep 0.05; done

@@ -104,7 +104,7 @@ multicast()
 
 write_memory()
 {
-	pair ib_write_bw -R -n 500 -- ib_write_bw -R -n 500 10.0.0.1
+	pair ib_write_bw -F -R -n 500 -- ib_write_bw -F -R -n 500 10.0.0.1
 }
 
 # ---- the page's commands
@@ -167,7 +167,7 @@ docker exec fabric readlink "${links[@]}" >> "$TMPDIR/namespaces"
 expect 0 "$((2 * ${#kinds[@]}))" sh -c 'sort -u "$1" | wc -l' - "$TMPDIR/namespaces"
 write_memory
 pair rping -s -a 10.0.0.1 -C 50 -V -- rping -c -a 10.0.0.1 -C 50 -V # SEND, WRITE and READ
-pair ib_atomic_bw -R -n 500 -- ib_atomic_bw -R -n 500 10.0.0.1
+pair ib_atomic_bw -F -R -n 500 -- ib_atomic_bw -F -R -n 500 10.0.0.1
 multicast
 expect 0 '*"h1 umbel_h1_0"*"h2 umbel_h2_0"*' on client h3 iblinkinfo
 

@@ -85,7 +85,7 @@ expect_said device-plugin "umbel-device-plugin: kubelet knows 'umbel/hca'"
 
 expect 0 '*hca_id:*mlx5_0*PORT_ACTIVE*' in_pod pods h1 ibv_devinfo -d mlx5_0
 expect 0 '*"h1 mlx5_0"*"h8 mlx5_0"*' in_pod pods h8 iblinkinfo
-pair pods h1 ib_write_bw -R -s 65536 -n 500 -- pods h2 ib_write_bw -R -s 65536 -n 500 10.0.0.1
+pair pods h1 ib_write_bw -F -R -s 65536 -n 500 -- pods h2 ib_write_bw -F -R -s 65536 -n 500 10.0.0.1
 bandwidth
 pair pods h1 rping -s -C 10 -V -- pods h2 rping -c -a 10.0.0.1 -C 10 -V
 

@@ -91,7 +91,7 @@ has_left()
 wait_until "the group is left" has_left eth1
 
 pair group-lo h1:umbel_lo h1:umbel_lo 127.0.0.1 \
-	ib_send_bw -d @ -c UD -x 1 -g -M $group -n 100 -r 512 -s 64
+	ib_send_bw -F -d @ -c UD -x 1 -g -M $group -n 100 -r 512 -s 64
 wait_until "lo has given back what was sent" bash -c \
 	"$(declare -f umbel_on on counter); [ \$(counter h1 umbel_lo own) -ge 100 ]"
 [ "$(counter h1 umbel_lo rcv_pkts)" -ge 100 ] || complain "what came back was not looked at"

@@ -18,10 +18,8 @@ counter()
 run()
 {
 	cable mark=50
-	begin_pair "write-$1" ib_write_bw -b -n 500 -s 20000
-	end_pair "write-$1"
-	begin_pair "read-$1" ib_read_bw -n 100 -s 20000
-	end_pair "read-$1"
+	whole_pair "write-$1" ib_write_bw -F -b -n 500 -s 20000
+	whole_pair "read-$1" ib_read_bw -F -n 100 -s 20000
 	unplug
 }
 
@@ -53,8 +51,7 @@ sent=$(counter h2 np_cnp_sent) handled=$(counter h1 rp_cnp_handled) ignored=$(co
 umbel_on h1 down > /dev/null
 umbel_on h1 up --roce eth0 > /dev/null || exit 1
 cable mark=100
-begin_pair class ib_write_bw -n 200 -s 20000 --tclass=2
-end_pair class
+whole_pair class ib_write_bw -F -n 200 -s 20000 --tclass=2
 unplug
 [ "$(counter h1 np_cnp_sent)" -gt 0 ] || complain "h2 was not told"
 [ "$(counter h2 rp_cnp_handled)" -eq 0 ] && [ "$(counter h2 rp_cnp_ignored)" -gt 0 ] ||

@@ -27,27 +27,6 @@ no_faults()
 	umbel_on h2 fault clear
 }
 
-# pair NAME COMMAND...: on both, and both end well
-pair()
-{
-	wait_until "perftest believes the clock" attempt "$@"
-	end_pair "$1"
-}
-
-attempt()
-{
-	begin_pair "$@"
-	believes_clock "$1"
-}
-
-# gap COMMAND...: the sixth packet of the first queue pair is dropped, of each attempt
-gap()
-{
-	no_faults
-	fault h2 'qp=h1:#1' psn=+5 drop
-	attempt gap "$@"
-}
-
 # lossy NAME HOST RULE COMMAND...: both end well though the rule fires on that host
 lossy()
 {
@@ -55,7 +34,7 @@ lossy()
 
 	# shellcheck disable=SC2086
 	fault "$host" $rule
-	pair "$name" "${@:4}"
+	whole_pair "$name" "${@:4}"
 	[ "$(shown "$host" FIRED)" -gt 0 ] || complain "$name: it has not fired: $rule"
 	no_faults
 }
@@ -65,24 +44,24 @@ roce_up h1 h2
 capture h2
 # each fabric has one host, which is h1 there. Of pairs, h1 is the server, and h2 the client
 
-lossy write h2 'qp=h1:#1 psn=+5 drop' ib_write_bw -n 5 -s 20000 -m 1024 -t 1
-lossy write-last h2 'qp=h1:#1 psn=+19 drop' ib_write_bw -n 5 -s 20000 -m 1024 -t 1
-lossy send h2 'opcode=RC_SEND_MIDDLE chance=5% seed=1 drop' ib_send_bw -n 100 -s 20000 -m 1024
-lossy damaged h2 'opcode=RC_WRITE_MIDDLE chance=5% seed=1 corrupt' ib_write_bw -n 100 -s 20000 -m 1024
-lossy mixed-up h2 'qp=h1:* chance=5% seed=1 reorder' ib_write_bw -n 100 -s 20000 -m 1024
+lossy write h2 'qp=h1:#1 psn=+5 drop' ib_write_bw -F -n 5 -s 20000 -m 1024 -t 1
+lossy write-last h2 'qp=h1:#1 psn=+19 drop' ib_write_bw -F -n 5 -s 20000 -m 1024 -t 1
+lossy send h2 'opcode=RC_SEND_MIDDLE chance=5% seed=1 drop' ib_send_bw -F -n 100 -s 20000 -m 1024
+lossy damaged h2 'opcode=RC_WRITE_MIDDLE chance=5% seed=1 corrupt' ib_write_bw -F -n 100 -s 20000 -m 1024
+lossy mixed-up h2 'qp=h1:* chance=5% seed=1 reorder' ib_write_bw -F -n 100 -s 20000 -m 1024
 lossy late h2 'qp=h1:* delay=2ms' ib_write_lat -n 20
-lossy request h2 'opcode=RC_READ_REQUEST nth=2 drop' ib_read_bw -n 5 -s 20000 -m 1024
-lossy atomic h2 'opcode=RC_FETCH_ADD nth=3 drop' ib_atomic_bw -n 10
+lossy request h2 'opcode=RC_READ_REQUEST nth=2 drop' ib_read_bw -F -n 5 -s 20000 -m 1024
+lossy atomic h2 'opcode=RC_FETCH_ADD nth=3 drop' ib_atomic_bw -F -n 10
 # what the responder sends
-lossy acknowledgement h1 'opcode=RC_ACKNOWLEDGE nth=1 count=2 drop' ib_write_bw -n 10 -s 20000
-lossy response h1 'opcode=RC_READ_RESPONSE_MIDDLE chance=5% seed=1 drop' ib_read_bw -n 20 -s 20000 -m 1024
-lossy atomic-response h1 'opcode=RC_ATOMIC_ACKNOWLEDGE nth=3 drop' ib_atomic_bw -n 10
-lossy uc h2 'opcode=UC_WRITE_MIDDLE nth=3 drop' ib_write_bw -c UC -n 10 -s 20000 -m 1024
-lossy link h2 'link=h1:1 loss=2% seed=4' ib_write_bw -b -n 100 -s 20000 -m 1024
+lossy acknowledgement h1 'opcode=RC_ACKNOWLEDGE nth=1 count=2 drop' ib_write_bw -F -n 10 -s 20000
+lossy response h1 'opcode=RC_READ_RESPONSE_MIDDLE chance=5% seed=1 drop' ib_read_bw -F -n 20 -s 20000 -m 1024
+lossy atomic-response h1 'opcode=RC_ATOMIC_ACKNOWLEDGE nth=3 drop' ib_atomic_bw -F -n 10
+lossy uc h2 'opcode=UC_WRITE_MIDDLE nth=3 drop' ib_write_bw -F -c UC -n 10 -s 20000 -m 1024
+lossy link h2 'link=h1:1 loss=2% seed=4' ib_write_bw -F -b -n 100 -s 20000 -m 1024
 
 # ---- on the network the packet is there once, behind a NAK: it has not left when it was dropped
-wait_until "perftest believes the clock" gap ib_write_bw -n 5 -s 20000 -m 1024 -t 1
-end_pair gap
+fault h2 'qp=h1:#1' psn=+5 drop
+whole_pair gap ib_write_bw -F -n 5 -s 20000 -m 1024 -t 1
 no_faults
 captured h2
 expect_sound h2
@@ -95,7 +74,7 @@ naks=$(decode h2 "infiniband.aeth.syndrome == 0x60 && infiniband.bth.psn == $los
 
 # ---- marked: the other machine tells of it
 fault h2 opcode=RC_WRITE_MIDDLE nth=3 ecn
-pair marked ib_write_bw -n 5 -s 20000 -m 1024
+whole_pair marked ib_write_bw -F -n 5 -s 20000 -m 1024
 no_faults
 captured h2
 [ "$(decode h2 'infiniband.bth.opcode == 0x81' | wc -l)" -gt 0 ] || complain 'no CNP'
@@ -104,19 +83,9 @@ captured h2
 # ---- several programs, any of which receives for the others
 fault h1 loss=2% seed=1
 fault h2 loss=2% seed=2
-declare -A measured=()
-three_at_once()
-{
-	local name
-	for name in a b c; do
-		[ "${measured[$name]-}" ] || begin_pair $name ib_write_bw -b -n 200 -s 20000 -m 1024 -q 2
-	done
-	for name in a b c; do
-		[ "${measured[$name]-}" ] || ! believes_clock $name || measured[$name]=yes
-	done
-	[ ${#measured[@]} -eq 3 ]
-}
-wait_until "perftest believes the clock" three_at_once
+for name in a b c; do
+	begin_pair $name ib_write_bw -F -b -n 200 -s 20000 -m 1024 -q 2
+done
 for name in a b c; do
 	end_pair $name
 done
@@ -135,7 +104,7 @@ no_faults
 
 # ---- the responder is another machine's: nobody here can refuse in its name
 fault h2 opcode=RC_WRITE_ONLY nak=access
-pair refused ib_write_bw -n 5 -s 64
+whole_pair refused ib_write_bw -F -n 5 -s 64
 [ "$(shown h2 FITTED)" -eq 0 ] || complain 'a rule about NAKs fits what leaves'
 no_faults
 
@@ -179,12 +148,12 @@ expect_sound h2
 # retries for 34 s: the client is not to give up before that, though each look at a rule may take a second on a
 # busy machine. The server is the first to go: it ends by itself when it hears of the client's end
 fault h2 'qp=h1:*' delay=10s
-begin_pair held ib_write_bw -n 5 -u 20
+begin_pair held ib_write_bw -F -n 5 -u 20
 wait_until 'a packet is held' eval '[ "$(shown h2 FIRED)" -gt 0 ]'
 kill_hard server-held
 kill_hard client-held
 before=$(shown h2 FIRED)
-begin_pair ended ib_write_bw -n 5 -u 20
+begin_pair ended ib_write_bw -F -n 5 -u 20
 wait_until 'one more is held' eval '[ "$(shown h2 FIRED)" -gt "$before" ]'
 kill_hard server-ended
 not gone "${pid[client-ended]}" || complain 'the program has given up before the fabric ends'

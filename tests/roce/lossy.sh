@@ -92,7 +92,7 @@ pair ibv_rc_pingpong -g 1 -c -n 500
 ends_perhaps $client
 ends_perhaps $server
 [ "${ended[$client]}${ended[$server]}" != 11 ] || complain "both ends of ibv_rc_pingpong fail"
-for program in "ib_send_bw -n 200" "ib_write_bw -n 200" "ib_read_bw -n 200" "ib_atomic_bw -n 200"; do
+for program in "ib_send_bw -F -n 200" "ib_write_bw -F -n 200" "ib_read_bw -F -n 200" "ib_atomic_bw -F -n 200"; do
 	# shellcheck disable=SC2086
 	pair $program
 	wait_ended $client 0

@@ -29,3 +29,9 @@ end_pair()
 	wait_ended "client-$1" 0
 	wait_ended "server-$1" 0
 }
+
+# whole_pair NAME COMMAND...: one after the other
+whole_pair()
+{
+	begin_pair "$@" && end_pair "$1"
+}

@@ -10,33 +10,20 @@ lab_up 2
 roce_up h1 h2
 capture h2
 
-# pair NAME COMMAND...: on both, and both must end well.
-pair()
-{
-	wait_until "perftest believes the clock" attempt "$@"
-	end_pair "$1"
-}
-
-attempt()
-{
-	begin_pair "$@"
-	believes_clock "$1"
-}
-
 n=0
 for program in "ibv_rc_pingpong -g 1 -n 100 -c" "ibv_rc_pingpong -g 1 -e -s 1 -n 100" \
 	"ibv_srq_pingpong -g 1 -q 4 -n 100"; do
 	n=$((n + 1))
 	# shellcheck disable=SC2086
-	pair "$n" $program
+	whole_pair "$n" $program
 	expect_said "client-$n" '[0-9]* iters in '
 done
-for program in "ib_send_bw -n 200" "ib_send_lat -n 50" "ib_write_bw -n 200" "ib_write_lat -n 50" "ib_write_bw -n 200 -c UC" \
-	"ib_read_bw -n 200" "ib_read_lat -n 50" "ib_atomic_bw -n 200" "ib_atomic_lat -n 50 -A CMP_AND_SWAP" \
-	"ib_write_bw -n 200 -b -q 4" "ib_read_bw -n 20 -s 1000000" "ib_send_bw -n 20 -s 1000000"; do
+for program in "ib_send_bw -F -n 200" "ib_send_lat -n 50" "ib_write_bw -F -n 200" "ib_write_lat -n 50" "ib_write_bw -F -n 200 -c UC" \
+	"ib_read_bw -F -n 200" "ib_read_lat -n 50" "ib_atomic_bw -F -n 200" "ib_atomic_lat -n 50 -A CMP_AND_SWAP" \
+	"ib_write_bw -F -n 200 -b -q 4" "ib_read_bw -F -n 20 -s 1000000" "ib_send_bw -F -n 20 -s 1000000"; do
 	n=$((n + 1))
 	# shellcheck disable=SC2086
-	pair "$n" $program
+	whole_pair "$n" $program
 done
 
 # refused: how often both were, for want of a receive.
@@ -55,8 +42,7 @@ few_refused()
 {
 	local before
 	before=$(refused)
-	attempt few ib_send_bw -s 64 -n 2000 -r 2 || return 1
-	end_pair few
+	whole_pair few ib_send_bw -F -s 64 -n 2000 -r 2
 	few=$(($(refused) - before))
 	[ $few -lt 200 ]
 }

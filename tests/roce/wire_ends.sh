@@ -31,7 +31,7 @@ more_than()
 }
 
 # ---- a target that runs no instruction is served, by its daemon
-begin_pair stopped ib_write_bw -D 5 -s 4096
+begin_pair stopped ib_write_bw -F -D 5 -s 4096
 flows h2
 kill -STOP "${pid[server-stopped]}"
 flows h2
@@ -39,14 +39,14 @@ kill -CONT "${pid[server-stopped]}"
 end_pair stopped
 
 # ---- one that is killed
-begin_pair killed ib_write_bw -D 30 -s 4096
+begin_pair killed ib_write_bw -F -D 30 -s 4096
 flows h2
 kill_hard server-killed
 wait_ended client-killed 1
 expect_said client-killed ' Completion with error at client'
 
 # ---- neighbours that poll, and so receive for all, are killed again and again
-begin_pair goes-on ib_send_bw -D 6 -s 2000 -u 17 # retries for 4 s: the machine may be busy
+begin_pair goes-on ib_send_bw -F -D 6 -s 2000 -u 17 # retries for 4 s: the machine may be busy
 flows h2
 for i in 1 2 3 4 5; do
 	begin_pair "neighbour$i" ib_send_lat -n 1000000 -c UD
@@ -67,7 +67,7 @@ for i in 1 2; do
 	ip -n h$i link set t0 up
 done
 server_address=198.51.100.1
-begin_pair blink ib_write_bw -D 8 -s 4096 -u 16
+begin_pair blink ib_write_bw -F -D 8 -s 4096 -u 16
 flows h2
 ip -n h1 link set eth0 down
 sleep 0.2
@@ -80,7 +80,7 @@ counters=$(umbel_on h2 show counters --json)
 server_address=192.0.2.1
 
 # ---- a daemon that is killed
-begin_pair orphan ib_send_bw -D 30 -s 4096
+begin_pair orphan ib_send_bw -F -D 30 -s 4096
 flows h2
 kill -9 "$(field pid h1)"
 wait_until "the client has ended" gone "${pid[client-orphan]}"

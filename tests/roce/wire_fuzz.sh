@@ -43,7 +43,7 @@ attack()
 	start_on "victim-$name" h2 "$programs_dir/roce.wire_fuzz_victim" 192.0.2.1
 	wait_said "victim-$name" ready || return
 	# as long as that polls it receives for all; then it is the victim, or the daemon while that sleeps
-	begin_pair "bw-$name" ib_send_bw -D $((seconds / 2)) -s 2000 -u 20
+	begin_pair "bw-$name" ib_send_bw -F -D $((seconds / 2)) -s 2000 -u 20
 	# not by launch_on(): the sanitizers' runtime must come before what stdbuf preloads
 	launch "fuzz-$name" ip netns exec h1 "$programs_dir/roce.wire_fuzz" "$TMPDIR/victim-$name.out" \
 		192.0.2.1 192.0.2.2 "$name" "$seconds"

@@ -26,11 +26,11 @@ launch capture umbel capture --data --output "$file"
 wait_until 'the capture runs' test -s "$file"
 umbel fault add opcode=RC_WRITE_MIDDLE nth=4 drop > /dev/null
 run_pairs \
-	"ib_write_bw -m 1024 -s 30001 -n 5" \
-	"ib_read_bw -m 4096 -s 9000 -n 5" \
-	"ib_atomic_bw -n 5" \
-	"ib_send_bw -c UC -s 3 -n 5" \
-	"ib_send_bw -c UD -s 5 -n 20 -g"
+	"ib_write_bw -F -m 1024 -s 30001 -n 5" \
+	"ib_read_bw -F -m 4096 -s 9000 -n 5" \
+	"ib_atomic_bw -F -n 5" \
+	"ib_send_bw -F -c UC -s 3 -n 5" \
+	"ib_send_bw -F -c UD -s 5 -n 20 -g"
 kill "${pid[capture]}"
 wait_ended capture 0
 expect_said capture 'umbel: [0-9]* packets captured, 0 lost'

@@ -43,8 +43,8 @@ down
 # in two steps: programs in loopback, by verbs and by rdma_cm
 new_port
 expect 0 '*65536 *200 *' workflow names=mlx5_%d "
-	ib_write_bw -d mlx5_0 -p $port -n 200 > /dev/null & until ss -ltn | grep -q :$port; do sleep 0.1; done
-	ib_write_bw -d mlx5_0 -p $port -n 200 127.0.0.1; wait"
+	ib_write_bw -F -d mlx5_0 -p $port -n 200 > /dev/null & until ss -ltn | grep -q :$port; do sleep 0.1; done
+	ib_write_bw -F -d mlx5_0 -p $port -n 200 127.0.0.1; wait"
 expect 0 '*test complete*return status 0*' workflow name=other "
 	stdbuf -oL mckey -b 10.0.0.1 -m 239.1.1.1 -c 1 -C 5 > $TMPDIR/receiver &
 	until grep -q 'joined dgid' $TMPDIR/receiver; do sleep 0.1; done

@@ -98,9 +98,9 @@ expect 0 '*Final:*' umbel exec node2 -- env UCX_NET_DEVICES=mlx5_0:1 UCX_TLS=rc,
 wait_ended server 0
 new_port
 # but for perftest of Debian 13, which asks them by mlx5dv; it uses those that have the name alone
-start server node2 ib_write_bw -d mlx5_0 -n 100 -p "$port"
+start server node2 ib_write_bw -F -d mlx5_0 -n 100 -p "$port"
 wait_listening server "$port"
-expect 0 '*65536 *100 *' umbel exec node2 -- ib_write_bw -d mlx5_0 -n 100 -p "$port" 127.0.0.1
+expect 0 '*65536 *100 *' umbel exec node2 -- ib_write_bw -F -d mlx5_0 -n 100 -p "$port" 127.0.0.1
 wait_ended server 0
 expect 0 'mlx5_0 4119' umbel exec node1 -- /usr/bin/python3 -c '
 import pyverbs.device as d

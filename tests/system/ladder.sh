@@ -71,9 +71,12 @@ umbel fault add 'qp=h2:*' opcode=RC_SEND_MIDDLE nth=1 drop > /dev/null
 pingpong lost -s 4000 -n 3
 umbel fault clear > /dev/null
 pingpong large -s 100000 -n 2
-# and a response to a READ; what it says of the clock is nothing to us, and it waits a second before it reads again
+# and a response to a READ; it waits a second before it reads again
 umbel fault add opcode=RC_READ_RESPONSE_MIDDLE nth=4 drop > /dev/null
-attempt read ib_read_bw -m 1024 -s 10000 -n 5 -u 18
+serve read h1 ib_read_bw -F -m 1024 -s 10000 -n 5 -u 18
+client read h2 ib_read_bw -F -m 1024 -s 10000 -n 5 -u 18
+wait_ended client-read 0
+wait_ended server-read 0
 kill "${pid[capture]}"
 wait_ended capture 0
 

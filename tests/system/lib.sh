@@ -133,18 +133,6 @@ is_refused()
 	says "$1" '.*\(RDMA_CM_EVENT_REJECTED; error: 8\|Unexpected CM event bl blka 8\|RDMA_CM_EVENT_UNREACHABLE; error: 1\)'
 }
 
-# believes_clock NAME: when client-NAME and server-NAME have ended. Nonzero: they are perftest's, which
-# measures how fast the processor's clock is, made no sense of a busy machine's, and gave up.
-believes_clock()
-{
-	local side
-
-	for side in client server; do
-		wait_until "$side-$1 ends" gone "${pid[$side-$1]}"
-	done
-	! says "client-$1" "Can't produce a report" && ! says "server-$1" "Can't produce a report"
-}
-
 # wait_ended NAME STATUS: until it ends, with that status.
 wait_ended()
 {

@@ -12,7 +12,7 @@ umbel up --hosts 2 > /dev/null
 # (valgrind shows it). It has measured by then.
 version=$(dpkg-query -W -f '${Version}' perftest)
 
-tests=("ib_send_bw -r 1024 -s 64" "ib_send_bw -r 1024 -s 4096" "ib_send_lat -s 64")
+tests=("ib_send_bw -F -r 1024 -s 64" "ib_send_bw -F -r 1024 -s 4096" "ib_send_lat -s 64")
 for i in "${!tests[@]}"; do
 	# shellcheck disable=SC2086
 	serve "$i" h1 ${tests[i]} -c UD -g
@@ -34,8 +34,8 @@ done
 
 # ---- one group for both sides
 shared=255:1:0:0:0:2:201:133:0:0:0:0:0:0:0:77
-serve bw h1 ib_send_bw -r 1024 -s 64 -c UD -g -M $shared
-client bw h2 ib_send_bw -r 1024 -s 64 -c UD -g -M $shared
+serve bw h1 ib_send_bw -F -r 1024 -s 64 -c UD -g -M $shared
+client bw h2 ib_send_bw -F -r 1024 -s 64 -c UD -g -M $shared
 for side in client server; do
 	wait_ended $side-bw 0
 done

@@ -10,10 +10,10 @@ umbel up --hosts 2 > /dev/null
 run_pairs \
 	"ib_read_lat -n 50" \
 	"ib_read_lat -e -n 50" \
-	"ib_read_bw -n 200" \
-	"ib_read_bw -b -q 4 -n 200" \
-	"ib_read_bw -a -n 20" \
+	"ib_read_bw -F -n 200" \
+	"ib_read_bw -F -b -q 4 -n 200" \
+	"ib_read_bw -F -a -n 20" \
 	"ib_atomic_lat -n 50" \
-	"ib_atomic_bw -n 200" \
-	"ib_atomic_bw -A CMP_AND_SWAP -n 200" \
+	"ib_atomic_bw -F -n 200" \
+	"ib_atomic_bw -F -A CMP_AND_SWAP -n 200" \
 	"ib_atomic_lat -A CMP_AND_SWAP -n 50"

@@ -8,11 +8,11 @@
 
 umbel up --hosts 2 > /dev/null
 run_pairs \
-	"ib_send_bw -n 200" \
-	"ib_send_bw -c UC -n 200 -r 1000" \
-	"ib_send_bw -b -n 200" \
-	"ib_send_bw -e -n 200" \
-	"ib_send_bw -q 8 -n 200" \
+	"ib_send_bw -F -n 200" \
+	"ib_send_bw -F -c UC -n 200 -r 1000" \
+	"ib_send_bw -F -b -n 200" \
+	"ib_send_bw -F -e -n 200" \
+	"ib_send_bw -F -q 8 -n 200" \
 	"ib_send_bw --use-srq -q 4 -n 200" \
-	"ib_send_bw -a -n 20" \
-	"ib_send_bw -l 16 -n 512 -s 64"
+	"ib_send_bw -F -a -n 20" \
+	"ib_send_bw -F -l 16 -n 512 -s 64"

@@ -11,8 +11,8 @@ run_pairs \
 	"ib_write_lat -n 50" \
 	"ib_write_lat -c UC -n 50" \
 	"ib_write_lat -I 64 -s 64 -n 50" \
-	"ib_write_bw -n 200" \
-	"ib_write_bw -c UC -n 200" \
-	"ib_write_bw -b -n 200" \
-	"ib_write_bw -q 8 -n 200" \
-	"ib_write_bw -a -n 20"
+	"ib_write_bw -F -n 200" \
+	"ib_write_bw -F -c UC -n 200" \
+	"ib_write_bw -F -b -n 200" \
+	"ib_write_bw -F -q 8 -n 200" \
+	"ib_write_bw -F -a -n 20"

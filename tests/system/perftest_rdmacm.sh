@@ -8,17 +8,17 @@
 umbel up --hosts 2 > /dev/null
 run_each \
 	"ib_send_lat -n 50" \
-	"ib_send_bw -n 200" \
-	"ib_send_bw -n 200 -b" \
+	"ib_send_bw -F -n 200" \
+	"ib_send_bw -F -n 200 -b" \
 	"ib_write_lat -n 50" \
-	"ib_write_bw -n 200" \
-	"ib_write_bw -n 200 -b" \
+	"ib_write_bw -F -n 200" \
+	"ib_write_bw -F -n 200 -b" \
 	"ib_read_lat -n 50" \
-	"ib_read_bw -n 200" \
-	"ib_read_bw -n 200 -b" \
+	"ib_read_bw -F -n 200" \
+	"ib_read_bw -F -n 200 -b" \
 	"ib_atomic_lat -n 50" \
-	"ib_atomic_bw -n 200" \
-	"ib_send_bw -n 200 -c UD" \
+	"ib_atomic_bw -F -n 200" \
+	"ib_send_bw -F -n 200 -c UD" \
 	"ib_send_lat -n 50 -c UD"
 for program in ib_send_bw ib_write_lat; do
 	expect 1 '*UC is not supported in librdmacm*' umbel exec h2 -- $program -c UC -R 10.0.0.1

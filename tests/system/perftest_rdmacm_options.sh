@@ -9,12 +9,12 @@
 umbel up --hosts 2 > /dev/null
 run_each \
 	"ib_send_lat -n 50 -e" \
-	"ib_send_bw -n 200 -q 4" \
-	"ib_send_bw -n 200 -q 4 --use-srq" \
-	"ib_send_bw -n 200 -m 1024" \
-	"ib_send_bw -n 200 -z" \
-	"ib_write_bw -n 200 -q 4" \
-	"ib_write_bw -n 200 -I 64 -s 64" \
-	"ib_read_bw -n 200 -q 4 -o 1" \
+	"ib_send_bw -F -n 200 -q 4" \
+	"ib_send_bw -F -n 200 -q 4 --use-srq" \
+	"ib_send_bw -F -n 200 -m 1024" \
+	"ib_send_bw -F -n 200 -z" \
+	"ib_write_bw -F -n 200 -q 4" \
+	"ib_write_bw -F -n 200 -I 64 -s 64" \
+	"ib_read_bw -F -n 200 -q 4 -o 1" \
 	"ib_atomic_lat -n 50 -A CMP_AND_SWAP" \
-	"ib_atomic_bw -n 200 -q 4 -A CMP_AND_SWAP -b"
+	"ib_atomic_bw -F -n 200 -q 4 -A CMP_AND_SWAP -b"

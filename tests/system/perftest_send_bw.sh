@@ -22,11 +22,11 @@ pairs=(
 for i in "${!pairs[@]}"; do
 	read -r _ _ options <<< "${pairs[i]}"
 	# shellcheck disable=SC2086
-	serve "$i" h1 ib_send_bw -c UD $options
+	serve "$i" h1 ib_send_bw -F -c UD $options
 done
 for i in "${!pairs[@]}"; do
 	read -r size iterations options <<< "${pairs[i]}"
 	# shellcheck disable=SC2086
-	client "$i" h2 ib_send_bw -c UD $options
+	client "$i" h2 ib_send_bw -F -c UD $options
 	wait_pair "$i" "$size" "$iterations"
 done

@@ -8,15 +8,15 @@
 
 umbel up --hosts 2 > /dev/null
 run_pairs \
-	"ib_send_bw -c XRC -n 200" \
-	"ib_send_bw -c XRC -e -n 200" \
-	"ib_send_bw -c XRC -b -q 2 -n 200" \
-	"ib_send_bw -c XRC -a -n 20" \
+	"ib_send_bw -F -c XRC -n 200" \
+	"ib_send_bw -F -c XRC -e -n 200" \
+	"ib_send_bw -F -c XRC -b -q 2 -n 200" \
+	"ib_send_bw -F -c XRC -a -n 20" \
 	"ib_send_lat -c XRC -e -n 50" \
-	"ib_write_bw -c XRC -q 4 -n 200" \
+	"ib_write_bw -F -c XRC -q 4 -n 200" \
 	"ib_write_lat -c XRC -n 50" \
-	"ib_read_bw -c XRC -n 200" \
-	"ib_atomic_bw -c XRC -n 200"
+	"ib_read_bw -F -c XRC -n 200" \
+	"ib_atomic_bw -F -c XRC -n 200"
 
 pairs=("-n 100" "-e -n 50" "-s 100000 -n 20" "-o -n 20")
 for i in "${!pairs[@]}"; do
