@@ -11,8 +11,15 @@
 
 #include "control/socket.h"
 
-/* Room for more descriptors than a packet has, so that surplus ones can be closed. */
-#define FD_ROOM 8
+/* Room for all that can come with a datagram (SCM_MAX_FD of Linux): those for which there is no
+ * room the kernel closes, here. */
+#define FD_ROOM 253
+
+/* Who closes what the caller does not get. */
+struct discard {
+	void (*fd)(void *arg, int fd);
+	void *arg;
+};
 
 static_assert(offsetof(struct control_packet, body) == sizeof(struct control_header), "one piece");
 
@@ -55,7 +62,13 @@ int control_send_behind(int sock, const void *ahead, uint32_t bytes, const struc
 	return 0;
 }
 
-static void read_fds(struct msghdr *msg, struct control_packet *p)
+static void close_fd(void *arg, int fd)
+{
+	(void)arg;
+	close(fd);
+}
+
+static void read_fds(struct msghdr *msg, struct control_packet *p, const struct discard *discard)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		int fds[FD_ROOM], n;
@@ -68,7 +81,7 @@ static void read_fds(struct msghdr *msg, struct control_packet *p)
 			if (p->n_fds < CONTROL_MAX_FDS)
 				p->fd[p->n_fds++] = fds[i];
 			else
-				close(fds[i]);
+				discard->fd(discard->arg, fds[i]);
 		}
 	}
 }
@@ -132,8 +145,21 @@ bool control_packet_next(struct control_packet *p)
 	return true;
 }
 
+static void discard_fds(struct control_packet *p, const struct discard *discard)
+{
+	while (p->n_fds)
+		discard->fd(discard->arg, p->fd[--p->n_fds]);
+}
+
 int control_receive(int sock, struct control_packet *p)
 {
+	return control_receive_discarding(sock, p, close_fd, NULL);
+}
+
+int control_receive_discarding(int sock, struct control_packet *p,
+                               void (*discard_fd)(void *arg, int fd), void *arg)
+{
+	const struct discard discard = { discard_fd, arg };
 	union {
 		struct cmsghdr align;
 		char space[CMSG_SPACE(sizeof(int) * FD_ROOM)];
@@ -151,18 +177,18 @@ int control_receive(int sock, struct control_packet *p)
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;
-	read_fds(&msg, p);
+	read_fds(&msg, p, &discard);
 	if (n == 0) {
-		control_close_fds(p);
+		discard_fds(p, &discard);
 		return -EPIPE;
 	}
 	if ((msg.msg_flags & MSG_TRUNC) || !is_whole(p, (size_t)n)) {
-		control_close_fds(p);
+		discard_fds(p, &discard);
 		return -EPROTO;
 	}
 	p->behind = count_behind(p, (size_t)n);
 	if (msg.msg_flags & MSG_CTRUNC) {
-		control_close_fds(p);
+		discard_fds(p, &discard);
 		return -EMFILE;
 	}
 	return 0;
@@ -170,6 +196,5 @@ int control_receive(int sock, struct control_packet *p)
 
 void control_close_fds(struct control_packet *p)
 {
-	while (p->n_fds)
-		close(p->fd[--p->n_fds]);
+	discard_fds(p, &(struct discard){ close_fd, NULL });
 }

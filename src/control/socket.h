@@ -31,11 +31,16 @@ int control_send_behind(int sock, const void *ahead, uint32_t bytes,
                         const struct control_packet *p);
 
 /*
- * Receives one packet; its descriptors are the caller's. 0; -EPIPE at the end of the
- * connection; -EPROTO for a datagram that is no packet (its descriptors are closed);
+ * Receives one packet; its descriptors, up to CONTROL_MAX_FDS, are the caller's. 0; -EPIPE at the
+ * end of the connection; -EPROTO for a datagram that is no packet (its descriptors are closed);
  * -EMFILE for a packet whose descriptors we have no room for; -EAGAIN; -errno.
  */
 int control_receive(int sock, struct control_packet *p);
+
+/* The same, and all descriptors that it would close it gives to @discard_fd, as closing them could
+ * take long. */
+int control_receive_discarding(int sock, struct control_packet *p,
+                               void (*discard_fd)(void *arg, int fd), void *arg);
 
 /* Makes a packet without descriptors of a datagram's @bytes, which lie from @p's header on. 0, or
  * -EPROTO: it is none. */

@@ -12,11 +12,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "control/socket.h"
+
+#define MOST_FDS 253 /* that Linux takes */
 
 static int pair[2];
 
@@ -51,13 +54,13 @@ static void send_raw(size_t bytes, uint32_t claimed, int n_fds)
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int) * 16)];
+		char space[CMSG_SPACE(sizeof(int) * MOST_FDS)];
 	} ancillary = { .space = { 0 } };
 	char data[sizeof(struct control_header) + CONTROL_MAX_BYTES + 64] = { 0 };
 	struct control_header header = { .bytes = claimed };
 	struct iovec iov = { .iov_base = data, .iov_len = bytes };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	int fds[16];
+	int fds[MOST_FDS];
 
 	memcpy(data, &header, sizeof(header));
 	if (n_fds) {
@@ -118,7 +121,7 @@ static void surplus_descriptors_are_closed(void **state)
 {
 	static const struct {
 		int n_fds, result;
-	} row[] = { { 5, 0 }, { 8, 0 }, { 16, -EMFILE } }; /* the kernel has closed some of 16 */
+	} row[] = { { 5, 0 }, { 8, 0 }, { MOST_FDS, 0 } };
 	unsigned before = open_fds();
 
 	(void)state;
@@ -131,6 +134,25 @@ static void surplus_descriptors_are_closed(void **state)
 		control_close_fds(&in);
 		assert_int_equal(open_fds(), before);
 	}
+}
+
+static void a_process_without_room_for_descriptors_hears_of_it(void **state)
+{
+	const unsigned before = open_fds();
+	struct rlimit limit, few;
+	struct control_packet in;
+	int lowest = dup(0);
+
+	(void)state;
+	close(lowest);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = (struct rlimit){ (rlim_t)lowest + 2, limit.rlim_max };
+	send_raw(sizeof(struct control_header), 0, CONTROL_MAX_FDS);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(control_receive(pair[1], &in), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(in.n_fds, 0);
+	assert_int_equal(open_fds(), before);
 }
 
 static void what_is_no_packet_is_refused(void **state)
@@ -312,6 +334,7 @@ int main(void)
 		TEST(bytes_arrive_as_sent),
 		TEST(descriptors_arrive_and_are_closed_on_exec),
 		TEST(surplus_descriptors_are_closed),
+		TEST(a_process_without_room_for_descriptors_hears_of_it),
 		TEST(what_is_no_packet_is_refused),
 		TEST(requests_that_go_together_come_one_after_the_other),
 		TEST(what_goes_ahead_must_be_whole_and_have_somebody_behind_it),
