@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The thread that closes large files: see closer.h.
+ * The threads that close what may take long: see closer.h.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,59 +17,188 @@
 
 #define LARGE_BLOCKS 2048 /* of 512 bytes: a quarter of a millisecond */
 
-/* Only memory has seals: a look at another file could block. */
-static bool is_large(int fd)
-{
-	struct stat st;
+struct job {
+	STAILQ_ENTRY(job) entry;
+	int fd;
+};
 
-	return fcntl(fd, F_GET_SEALS) >= 0 && !fstat(fd, &st) && st.st_blocks > LARGE_BLOCKS;
+/* Its threads take one descriptor after the other. */
+struct closer_lane {
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	STAILQ_HEAD(, job) waiting;
+	unsigned n_waiting, most, n, idle; /* threads */
+	bool ended, abandoned;             /* abandoned: its last thread frees it */
+};
+
+/* ---- a lane ---- */
+
+/* Of nobody any more. */
+static void free_lane(struct closer_lane *l)
+{
+	pthread_mutex_destroy(&l->mutex);
+	pthread_cond_destroy(&l->changed);
+	free(l);
+}
+
+static struct job *take(struct closer_lane *l)
+{
+	struct job *job;
+
+	while (STAILQ_EMPTY(&l->waiting) && !l->ended) {
+		l->idle++;
+		pthread_cond_wait(&l->changed, &l->mutex);
+		l->idle--;
+	}
+	job = STAILQ_FIRST(&l->waiting);
+	if (job) {
+		STAILQ_REMOVE_HEAD(&l->waiting, entry);
+		l->n_waiting--;
+	}
+	return job;
 }
 
 static void *close_all(void *arg)
 {
-	struct daemon_closer *c = arg;
-	int fd;
+	struct closer_lane *l = arg;
+	struct job *job;
+	bool is_last;
 
-	while (read(c->queue[0], &fd, sizeof(fd)) == sizeof(fd)) {
-		close(fd);
-		atomic_fetch_add_explicit(&c->closed, 1, memory_order_relaxed);
+	pthread_mutex_lock(&l->mutex);
+	while ((job = take(l)) != NULL) {
+		pthread_mutex_unlock(&l->mutex);
+		close(job->fd);
+		free(job);
+		pthread_mutex_lock(&l->mutex);
 	}
+	l->n--;
+	pthread_cond_broadcast(&l->changed);
+	is_last = l->abandoned && !l->n;
+	pthread_mutex_unlock(&l->mutex);
+	if (is_last)
+		free_lane(l);
 	return NULL;
 }
 
-/* Signals are the other thread's. Whether it runs. */
-static bool start(struct daemon_closer *c)
+/* Signals are the other thread's. */
+static void start_thread(struct closer_lane *l)
 {
 	sigset_t all, before;
+	pthread_t thread;
 
-	if (pipe2(c->queue, O_CLOEXEC) < 0)
-		return false;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	c->runs = fcntl(c->queue[1], F_SETFL, O_NONBLOCK) >= 0 &&
-	          !pthread_create(&c->thread, NULL, close_all, c);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!c->runs) {
-		close(c->queue[0]);
-		close(c->queue[1]);
+	if (!pthread_create(&thread, NULL, close_all, l)) {
+		pthread_detach(thread);
+		l->n++;
 	}
-	return c->runs;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* It has to be closed in any case: if the queue is full, here. */
+static struct closer_lane *lane(struct closer_lane **l, unsigned most)
+{
+	if (*l)
+		return *l;
+	*l = calloc(1, sizeof(**l));
+	if (!*l)
+		return NULL;
+	pthread_mutex_init(&(*l)->mutex, NULL);
+	pthread_cond_init(&(*l)->changed, NULL);
+	STAILQ_INIT(&(*l)->waiting);
+	(*l)->most = most;
+	return *l;
+}
+
+/* It has to be closed in any case: without memory, and where there can be no thread, here. */
+static void leave_to(struct closer_lane *l, int fd)
+{
+	struct job *job = l ? malloc(sizeof(*job)) : NULL;
+
+	if (!job) {
+		close(fd);
+		return;
+	}
+	job->fd = fd;
+	pthread_mutex_lock(&l->mutex);
+	if (l->n_waiting >= l->idle && l->n < l->most)
+		start_thread(l);
+	if (l->n) {
+		STAILQ_INSERT_TAIL(&l->waiting, job, entry);
+		l->n_waiting++;
+		job = NULL;
+		pthread_cond_signal(&l->changed);
+	}
+	pthread_mutex_unlock(&l->mutex);
+	if (job)
+		close(fd);
+	free(job);
+}
+
+/* @waits: until all is closed. */
+static void end(struct closer_lane *l, bool waits)
+{
+	bool is_unused;
+
+	if (!l)
+		return;
+	pthread_mutex_lock(&l->mutex);
+	l->ended = true;
+	pthread_cond_broadcast(&l->changed);
+	while (waits && l->n)
+		pthread_cond_wait(&l->changed, &l->mutex);
+	l->abandoned = true;
+	is_unused = !l->n;
+	pthread_mutex_unlock(&l->mutex);
+	if (is_unused)
+		free_lane(l);
+}
+
+/* ---- which lane ---- */
+
+/* Blocks of a file in memory; -1: it is another file, at which a look could block. Only memory has
+ * seals. */
+static blkcnt_t blocks_of(int fd)
+{
+	struct stat st;
+
+	return fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) ? -1 : st.st_blocks;
+}
+
 void daemon_closer_close(struct daemon_closer *c, int fd)
 {
-	if (!is_large(fd) || (!c->runs && !start(c)) ||
-	    write(c->queue[1], &fd, sizeof(fd)) != sizeof(fd))
+	const blkcnt_t blocks = blocks_of(fd);
+
+	if (blocks < 0)
+		leave_to(lane(&c->others, DAEMON_CLOSER_HELD), fd);
+	else if (blocks > LARGE_BLOCKS)
+		leave_to(lane(&c->memory, 1), fd);
+	else
 		close(fd);
+}
+
+/* Whether nothing lies in a connection that is shut down. With SO_PASSCRED each message has
+ * something beside it, and the room for that is too small: so one without a byte shows, too. */
+static bool is_empty(int fd)
+{
+	const int on = 1;
+	struct msghdr msg = { 0 };
+
+	return !setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) &&
+	       !recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT) && !(msg.msg_flags & MSG_CTRUNC);
+}
+
+void daemon_closer_close_end(struct daemon_closer *c, int fd)
+{
+	shutdown(fd, SHUT_RDWR);
+	if (is_empty(fd))
+		close(fd);
+	else
+		leave_to(lane(&c->others, DAEMON_CLOSER_HELD), fd);
 }
 
 void daemon_closer_fini(struct daemon_closer *c)
 {
-	if (!c->runs)
-		return;
-	close(c->queue[1]);
-	pthread_join(c->thread, NULL);
-	close(c->queue[0]);
-	c->runs = false;
+	end(c->memory, true);
+	end(c->others, false);
+	*c = (struct daemon_closer){ NULL, NULL };
 }

@@ -1,27 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Closes descriptors that came from clients. One may be the last of a large file in memory: the
- * kernel takes its pages back before close(2) returns, which takes a quarter of a second for a
- * gigabyte. So a thread closes those, and nobody waits for it; it begins with the first one.
+ * Closes descriptors that clients have a say in, which can keep close(2) for long: the last one of
+ * a large file in memory, whose pages the kernel takes back first, a quarter of a second for a
+ * gigabyte; and for as long as a client likes, a file of a file system that it serves itself, a
+ * socket of TCP that lingers (SO_LINGER), or our end of a connection in which such descriptors lie
+ * that nobody has received. So threads close those, and nobody waits for them.
+ *
+ * Large files have a thread of their own, so that memory comes back whatever holds the others.
+ * These have a thread each while they take long, up to DAEMON_CLOSER_HELD; what comes then waits,
+ * and stays open. The first thread begins with the first such descriptor.
  */
 #ifndef DAEMON_CLOSER_H
 #define DAEMON_CLOSER_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
+#define DAEMON_CLOSER_HELD 32 /* threads */
 
-/* All zero: there is no thread yet. */
+/* All zero: nothing was to be closed by a thread yet. */
 struct daemon_closer {
-	bool runs;
-	pthread_t thread;
-	int queue[2];            /* a pipe, of descriptors' numbers */
-	_Atomic unsigned closed; /* by the thread, ever */
+	struct closer_lane *memory, *others;
 };
 
+/* Closes @fd, which a client has sent. */
 void daemon_closer_close(struct daemon_closer *c, int fd);
 
-/* Waits until all are closed. */
+/* Closes @fd, our end of a connection of AF_UNIX, the other end of which is a client's. */
+void daemon_closer_close_end(struct daemon_closer *c, int fd);
+
+/* Waits until all that is memory is closed. Threads that are held are left to the end of the
+ * process, with what waits for them. */
 void daemon_closer_fini(struct daemon_closer *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Descriptors of clients: which of them a thread closes.
+ * Descriptors of clients: nobody waits for those that take long.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -10,10 +10,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "daemon/core/closer.h"
+#include "daemon/core/closer_testing.h"
 
 #define LARGE (4 << 20)
 
@@ -32,9 +35,15 @@ static bool is_closed(int fd)
 	return fcntl(fd, F_GETFD) < 0 && errno == EBADF;
 }
 
+static void wait_closed(int fd)
+{
+	while (!is_closed(fd)) /* ctest ends it */
+		usleep(1000);
+}
+
 static void a_thread_closes_large_files_in_memory(void **state)
 {
-	struct daemon_closer c = { 0 };
+	struct daemon_closer c = { NULL, NULL };
 	int fd[3];
 
 	(void)state;
@@ -42,36 +51,81 @@ static void a_thread_closes_large_files_in_memory(void **state)
 		fd[i] = file_of(LARGE);
 	for (unsigned i = 0; i < 3; i++)
 		daemon_closer_close(&c, fd[i]);
-	assert_true(c.runs);
+	assert_non_null(c.memory);
 	daemon_closer_fini(&c);
-	assert_int_equal(atomic_load(&c.closed), 3);
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(is_closed(fd[i]));
 }
 
 /* Nor is there a thread for them: most daemons have none. */
-static void all_others_are_closed_at_once(void **state)
+static void small_memory_and_connections_are_closed_at_once(void **state)
 {
-	struct daemon_closer c = { 0 };
-	int pair[2], fd = file_of(4096), hole = memfd_create("hole", MFD_CLOEXEC);
+	struct daemon_closer c = { NULL, NULL };
+	int fd = file_of(4096), hole = memfd_create("hole", MFD_CLOEXEC), end[2][2];
 
 	(void)state;
-	assert_int_equal(pipe(pair), 0);
 	assert_int_equal(ftruncate(hole, 1ll << 40), 0);
 	daemon_closer_close(&c, fd);
 	daemon_closer_close(&c, hole);
-	daemon_closer_close(&c, pair[0]);
-	daemon_closer_close(&c, pair[1]);
-	assert_true(is_closed(fd) && is_closed(hole) && is_closed(pair[0]) && is_closed(pair[1]));
-	assert_false(c.runs);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, end[i]), 0);
+	close(end[0][1]);
+	for (unsigned i = 0; i < 2; i++)
+		daemon_closer_close_end(&c, end[i][0]);
+	assert_true(is_closed(fd) && is_closed(hole));
+	assert_true(is_closed(end[0][0]) && is_closed(end[1][0]));
+	assert_null(c.memory);
+	assert_null(c.others);
 	daemon_closer_fini(&c);
+	close(end[1][1]);
+}
+
+/* More than there are threads: then those that come wait, but memory does not. */
+static void nobody_waits_for_what_lingers(void **state)
+{
+	struct daemon_closer c = { NULL, NULL };
+	int reader[DAEMON_CLOSER_HELD + 1], end[2], memory, fd;
+
+	(void)state;
+	for (unsigned i = 0; i < DAEMON_CLOSER_HELD; i++)
+		daemon_closer_close(&c, lingering(&reader[i]));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, end), 0);
+	fd = lingering(&reader[DAEMON_CLOSER_HELD]);
+	assert_int_equal(send(end[1], "", 0, 0), 0);
+	assert_int_equal(send_descriptors(end[1], "", 0, fd, 1),
+	                 0); /* behind a message of no byte */
+	close(fd);
+	close(end[1]);
+	daemon_closer_close_end(&c, end[0]);
+	memory = file_of(LARGE);
+	daemon_closer_close(&c, memory);
+	wait_closed(memory);
+	assert_false(is_closed(end[0]));
+	for (unsigned i = 0; i <= DAEMON_CLOSER_HELD; i++)
+		close(reader[i]); /* nothing lingers any more */
+	wait_closed(end[0]);
+	daemon_closer_fini(&c);
+}
+
+/* What is held ends with the process. */
+static void the_end_does_not_wait_for_what_lingers(void **state)
+{
+	struct daemon_closer c = { NULL, NULL };
+	int reader;
+
+	(void)state;
+	daemon_closer_close(&c, lingering(&reader));
+	daemon_closer_fini(&c);
+	close(reader);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thread_closes_large_files_in_memory),
-		cmocka_unit_test(all_others_are_closed_at_once),
+		cmocka_unit_test(small_memory_and_connections_are_closed_at_once),
+		cmocka_unit_test(nobody_waits_for_what_lingers),
+		cmocka_unit_test(the_end_does_not_wait_for_what_lingers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,10 +70,16 @@ static inline bool daemon_source_is_watched(const struct daemon_source *s)
 	return s->loop;
 }
 
-/* Closes a descriptor that a client has sent: it takes no longer if that is a large file's. */
+/* Closes a descriptor that a client has sent: it takes no longer if close(2) does. */
 static inline void daemon_loop_close(struct daemon_loop *loop, int fd)
 {
 	daemon_closer_close(&loop->closer, fd);
+}
+
+/* The same, of our end of a connection with a client. */
+static inline void daemon_loop_close_end(struct daemon_loop *loop, int fd)
+{
+	daemon_closer_close_end(&loop->closer, fd);
 }
 
 /* Ends daemon_loop_run() after this turn. */
