@@ -280,6 +280,15 @@ static void close_fds(struct daemon_client *c, struct control_packet *p)
 		daemon_loop_close(c->all->loop, p->fd[--p->n_fds]);
 }
 
+/* Those of a reply are ours, but for a copy of what a client offers. */
+static void close_reply(struct daemon_client *c, struct control_packet *reply)
+{
+	if (reply->header.type == CONTROL_GET_MEMORY)
+		close_fds(c, reply);
+	else
+		control_close_fds(reply);
+}
+
 /* Makes @reply, which is all zero. */
 static void serve(struct daemon_client *c, const struct control_packet *request,
                   struct control_packet *reply)
@@ -296,7 +305,7 @@ static void serve(struct daemon_client *c, const struct control_packet *request,
 	reply->header.status = serve_counted(c, who, &call);
 	if (reply->header.status < 0) {
 		tell_why(reply);
-		control_close_fds(reply);
+		close_reply(c, reply);
 	}
 }
 
@@ -315,7 +324,7 @@ static void send_reply(struct daemon_client *c, struct control_packet *reply)
 	/* without a serial number nobody waits for it */
 	int ret = reply->header.serial ? control_send(c->sock, reply) : 0;
 
-	control_close_fds(reply);
+	close_reply(c, reply);
 	if (ret) /* it does not read its replies, or is gone */
 		daemon_client_free(c);
 }
@@ -398,7 +407,7 @@ static int serve_ahead(struct daemon_client *c, const struct control_packet *req
 	serve(c, request, &reply);
 	if (reply.header.status == DAEMON_REPLY_FOLLOWED)
 		reply.header.status = 0; /* nobody waits for it */
-	control_close_fds(&reply);
+	close_reply(c, &reply);
 	/* one that is served later cannot be waited for here */
 	return reply.header.status > 0 ? -EPROTO : reply.header.status;
 }
@@ -567,12 +576,17 @@ static void on_next_turn(struct base_timer *t)
 		leave_posts(c);
 }
 
+static void discard(void *loop, int fd)
+{
+	daemon_loop_close(loop, fd);
+}
+
 /* Serves what comes next. False: nothing has come, or somebody waits for the reply, and asks for
  * nothing more meanwhile; the client may be gone then. */
 static bool serve_next(struct daemon_client *c, uint64_t until)
 {
 	struct control_packet request;
-	int ret = control_receive(c->sock, &request);
+	int ret = control_receive_discarding(c->sock, &request, discard, c->all->loop);
 	bool is_post;
 
 	if (ret == -EAGAIN)
@@ -736,7 +750,7 @@ static void refuse(struct daemon_clients *all, int listen_fd)
 	close(all->spare_fd);
 	sock = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (sock >= 0)
-		close(sock);
+		daemon_loop_close_end(all->loop, sock);
 	all->spare_fd = open_spare();
 }
 
@@ -760,12 +774,12 @@ static void on_connection(struct daemon_source *s, uint32_t events)
 		             &(struct control_packet){ .header = { .type = CONTROL_HELLO,
 		                                                   .serial = CONTROL_FIRST_SERIAL,
 		                                                   .status = -CONTROL_REFUSED } });
-		close(sock);
+		daemon_loop_close_end(all->loop, sock);
 		return;
 	}
 	if (add_client(all, sock, &cred)) {
 		base_log_warning(daemon, "no memory for a client");
-		close(sock);
+		daemon_loop_close_end(all->loop, sock);
 	}
 }
 
@@ -776,7 +790,7 @@ void daemon_client_free(struct daemon_client *c)
 	if (c->later) {
 		take_out(c->later);
 		close_fds(c, &c->later->request);
-		control_close_fds(&c->later->reply);
+		close_reply(c, &c->later->reply);
 		end_wait(c);
 	}
 	if (c->rest)
@@ -791,7 +805,7 @@ void daemon_client_free(struct daemon_client *c)
 	close_source(&c->exit_source);
 	daemon_source_stop(&c->source);
 	if (c->sock >= 0)
-		close(c->sock);
+		daemon_loop_close_end(all->loop, c->sock);
 	base_idtable_remove(&all->ids, c->id);
 	all->n_objects -= c->n_objects; /* they go soon */
 	free(c);

@@ -34,7 +34,7 @@ int daemon_objects_init(struct daemon_objects *o, struct fabric *f, struct daemo
 	daemon_cqs_init(&o->cqs, f->region, &o->channels, &loop->timers);
 	daemon_memory_init(&o->memory, f->region, &o->chores, &users);
 	daemon_srqs_init(&o->srqs, f->region, &o->memory);
-	if (daemon_xrcds_init(&o->xrcds))
+	if (daemon_xrcds_init(&o->xrcds, loop))
 		return -ENOMEM;
 	return daemon_qps_init(&o->qps, f, &o->memory, &o->cqs, &o->srqs);
 }

@@ -26,10 +26,11 @@ struct daemon_xrcd_handle {
 	struct daemon_xrcd *xrcd;
 };
 
-int daemon_xrcds_init(struct daemon_xrcds *all)
+int daemon_xrcds_init(struct daemon_xrcds *all, struct daemon_loop *loop)
 {
 	uint32_t none;
 
+	all->loop = loop;
 	base_idtable_init(&all->ids, DAEMON_MAX_XRCDS + 1);
 	return base_idtable_add(&all->ids, all, &none); /* no domain is 0 */
 }
@@ -52,7 +53,7 @@ static void free_xrcd(struct daemon_xrcds *all, struct daemon_xrcd *x)
 {
 	base_idtable_remove(&all->ids, x->number);
 	if (x->fd >= 0)
-		close(x->fd);
+		daemon_loop_close(all->loop, x->fd);
 	free(x);
 }
 

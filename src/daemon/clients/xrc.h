@@ -15,13 +15,14 @@
 
 struct daemon_xrcds {
 	struct base_idtable ids;
+	struct daemon_loop *loop;
 };
 
 /* That a process has opened a domain. */
 struct daemon_xrcd_handle;
 
 /* 0 or -ENOMEM. */
-int daemon_xrcds_init(struct daemon_xrcds *all);
+int daemon_xrcds_init(struct daemon_xrcds *all, struct daemon_loop *loop);
 
 /* Opens the domain of the file @fd, which stays the caller's; -1: a new one that has no file.
  * *@number: not 0. 0; -EAGAIN, -EINVAL as control_open_xrcd has it; -ENOMEM: too many. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/core/feed.h"
+#include "daemon/core/pair.h"
 
 int daemon_feed_open(struct daemon_feed *f, struct daemon_loop *loop, size_t room,
                      void (*ready)(struct daemon_source *s, uint32_t events), int *reader)
@@ -21,13 +22,14 @@ int daemon_feed_open(struct daemon_feed *f, struct daemon_loop *loop, size_t roo
 	if (!f->ring)
 		return -ENOMEM;
 	ret = -EMFILE;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+	if (daemon_pair(SOCK_STREAM, pair))
 		goto err_free;
-	ret = daemon_source_watch(loop, &f->source, pair[1], EPOLLIN);
+	ret = daemon_source_watch(loop, &f->source, pair[0], EPOLLIN);
 	if (ret)
 		goto err_pair;
-	f->fd = pair[1];
-	*reader = pair[0];
+	f->loop = loop;
+	f->fd = pair[0];
+	*reader = pair[1];
 	return 0;
 err_pair:
 	close(pair[0]);
@@ -40,7 +42,7 @@ err_free:
 void daemon_feed_close(struct daemon_feed *f)
 {
 	daemon_source_stop(&f->source);
-	close(f->fd);
+	daemon_loop_close_end(f->loop, f->fd);
 	free(f->ring);
 }
 

@@ -13,6 +13,7 @@
 
 struct daemon_feed {
 	struct daemon_source source; /* the reader says something, or is gone; or there is room */
+	struct daemon_loop *loop;
 	int fd;
 	bool full;      /* the socket has no room: source.ready() is called when it has */
 	uint32_t input; /* EPOLLIN; 0: what the reader says does not matter any more */

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon/core/outbox.h"
+#include "daemon/core/pair.h"
 
 /* A process that does not read gets no more once so many messages wait, or so many bytes; one
  * message always may. */
@@ -270,8 +271,8 @@ int daemon_outbox_open(struct daemon_loop *loop, struct cm_outbox **out, int *pr
 
 	if (!box)
 		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-		ret = -errno;
+	ret = daemon_pair(SOCK_SEQPACKET, pair);
+	if (ret) {
 		free(box);
 		return ret;
 	}
@@ -368,6 +369,6 @@ void daemon_outbox_close(struct cm_outbox *box)
 {
 	base_timer_stop(&box->retry);
 	daemon_source_stop(&box->source);
-	close(box->fd);
+	daemon_loop_close_end(box->loop, box->fd);
 	on_end(&box->retry);
 }

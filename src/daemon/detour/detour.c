@@ -13,6 +13,7 @@
 #include "base/reason.h"
 #include "base/util.h"
 #include "control/message.h"
+#include "daemon/core/pair.h"
 #include "daemon/detour/detour.h"
 #include "fabric/forwarding/flow.h"
 #include "fabric/forwarding/mcast_path.h"
@@ -220,7 +221,7 @@ static void end_free(struct daemon_detour_end *e)
 
 	base_hash_remove(&e->d->ends, &e->node);
 	daemon_source_stop(&e->source);
-	close(fd);
+	daemon_loop_close_end(e->d->loop, fd);
 	free(e);
 }
 
@@ -631,9 +632,10 @@ static int open_end(struct daemon_call *call)
 		return ret;
 	if (before) /* it needs one */
 		end_free(before);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+	ret = daemon_pair(SOCK_SEQPACKET, pair);
+	if (ret) {
 		free(e);
-		return -errno;
+		return ret;
 	}
 	e->d = d;
 	e->client = call->client->id;
@@ -642,10 +644,10 @@ static int open_end(struct daemon_call *call)
 	ret = base_hash_add(&d->ends, &e->node, e->client);
 	if (ret)
 		goto err_close;
-	ret = daemon_source_watch(d->loop, &e->source, pair[1], d->is_held_back ? 0 : EPOLLIN);
+	ret = daemon_source_watch(d->loop, &e->source, pair[0], d->is_held_back ? 0 : EPOLLIN);
 	if (ret)
 		goto err_hash;
-	daemon_call_give(call, pair[0]);
+	daemon_call_give(call, pair[1]);
 	return 0;
 err_hash:
 	base_hash_remove(&d->ends, &e->node);

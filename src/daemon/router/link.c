@@ -181,7 +181,7 @@ void router_link_close(struct router_link *l)
 	if (!router_link_is_open(l))
 		return;
 	daemon_source_stop(&l->source);
-	close(fd);
+	daemon_loop_close(l->loop, fd);
 	while (!TAILQ_EMPTY(&l->waiting))
 		drop_first(l);
 }

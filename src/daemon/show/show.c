@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "daemon/core/pair.h"
 #include "daemon/show/list_objects.h"
 #include "daemon/show/show.h"
 
@@ -84,7 +85,7 @@ static void stream_free(struct show_stream *t)
 {
 	LIST_REMOVE(t, entry);
 	daemon_source_stop(&t->source);
-	close(t->fd);
+	daemon_loop_close_end(t->s->loop, t->fd);
 	show_json_fini(&t->text);
 	free(t->at.state);
 	free(t);
@@ -167,7 +168,7 @@ static int start(struct daemon_show *s, const struct view *view, const struct co
 
 	if (!t)
 		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+	if (daemon_pair(SOCK_STREAM, pair)) {
 		free(t);
 		return -EMFILE;
 	}
@@ -175,7 +176,7 @@ static int start(struct daemon_show *s, const struct view *view, const struct co
 	t->s = s;
 	t->view = view;
 	t->client = call->client->id;
-	t->fd = pair[1];
+	t->fd = pair[0];
 	memcpy(t->of, req->of, sizeof(t->of));
 	t->at.of = t->of;
 	LIST_INSERT_HEAD(&s->streams, t, entry);
@@ -183,9 +184,9 @@ static int start(struct daemon_show *s, const struct view *view, const struct co
 	if (!ret)
 		ret = daemon_source_watch(s->loop, &t->source, t->fd, EPOLLOUT);
 	if (ret < 0)
-		close(pair[0]);
+		close(pair[1]);
 	else
-		daemon_call_give(call, pair[0]);
+		daemon_call_give(call, pair[1]);
 	if (ret)
 		stream_free(t);
 	return ret < 0 ? ret : 0;

@@ -17,6 +17,7 @@
 #include "base/reason.h"
 #include "base/util.h"
 #include "daemon/clients/client.h"
+#include "daemon/core/pair.h"
 #include "daemon/umad/umad.h"
 #include "daemon/umad/umad_agents.h"
 #include "daemon/umad/umad_issm.h"
@@ -38,6 +39,9 @@
 /* ---- receiving from programs ---- */
 
 #define UMAD_BATCH 8 /* datagrams that one system call receives */
+/* That can come with a datagram (SCM_MAX_FD of Linux): one is expected, but those for which there
+ * is no room the kernel closes, here. */
+#define MOST_DESCRIPTORS 253
 
 /* A datagram of a program. What is behind the header is received there with it. */
 struct umad_datagram {
@@ -45,7 +49,7 @@ struct umad_datagram {
 	uint8_t data[CONTROL_UMAD_DATAGRAM];
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(sizeof(int) * MOST_DESCRIPTORS)];
 	} control;
 };
 
@@ -69,7 +73,7 @@ static int descriptor_of(struct msghdr *msg)
 	return fd;
 }
 
-/* All of them but @kept: a program may send several, and the room for one is that for two. */
+/* All of them but @kept. */
 static void close_descriptors(struct daemon_umad *u, struct msghdr *msg, int kept)
 {
 	int fd;
@@ -462,6 +466,7 @@ static int port_new(struct daemon_umad *u, struct fabric_port *at, struct umad_o
 	ret = daemon_outbox_open(u->d.loop, &port->box, process_fd);
 	if (ret)
 		goto err_id;
+	daemon_pair_take_descriptors(daemon_outbox_fd(port->box));
 	port->fd = dup(daemon_outbox_fd(port->box));
 	ret = port->fd < 0 ? -errno : 0;
 	if (ret)

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Clients send the daemon descriptors that are closed slowly, whether it takes them, does not want
+ * them, or never receives them: it replies to everybody meanwhile. Afterwards it has none of them.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/un.h>
+
+#include "base/util.h"
+#include "control/client.h"
+#include "control/path.h"
+#include "control/socket.h"
+#include "control/umad_message.h"
+#include "daemon/core/closer_testing.h"
+
+#define SURPLUS 9 /* more than a packet has */
+
+static int reader[16];
+static unsigned n_readers;
+static pid_t daemon_process;
+static long at_rest;
+
+/* Meanwhile our descriptor is closed, so that the last one is in a message. */
+static void stop_daemon(void)
+{
+	char path[64], line[256];
+	FILE *f;
+
+	assert_int_equal(kill(daemon_process, SIGSTOP), 0);
+	snprintf(path, sizeof(path), "/proc/%d/stat", daemon_process);
+	do {
+		f = fopen(path, "r");
+		assert_non_null(f);
+		assert_non_null(fgets(line, sizeof(line), f));
+		fclose(f);
+	} while (!strstr(line, ") T "));
+}
+
+static void go_on_daemon(void)
+{
+	assert_int_equal(kill(daemon_process, SIGCONT), 0);
+}
+
+static void send_lingering(int to, const void *data, size_t bytes, unsigned n)
+{
+	int fd = lingering(&reader[n_readers++]);
+
+	assert_int_equal(send_descriptors(to, data, bytes, fd, n), bytes);
+	close(fd);
+}
+
+static struct control_client *connected(enum control_role role)
+{
+	struct control_client *c;
+	char path[512];
+
+	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
+	assert_int_equal(control_connect(&c, path, role, NULL), 0);
+	return c;
+}
+
+static int open_socket(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(
+	        control_path(addr.sun_path, sizeof(addr.sun_path), control_fabric_name(), "ctl"),
+	        0);
+	assert_int_equal(connect(sock, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return sock;
+}
+
+/* A reply takes a turn of the daemon's loop: what came before has had its own. */
+static void others_are_served(void)
+{
+	for (unsigned i = 0; i < 3; i++)
+		control_close(connected(CONTROL_ROLE_VERBS));
+}
+
+static long open_descriptors(void)
+{
+	char path[64];
+	long n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", daemon_process);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* Nothing lingers any more. */
+static int let_go(void **state)
+{
+	(void)state;
+	while (n_readers)
+		close(reader[--n_readers]);
+	while (open_descriptors() > at_rest) /* ctest ends it */
+		usleep(1000);
+	return 0;
+}
+
+static int look(void **state)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int sock = open_socket();
+
+	(void)state;
+	assert_int_equal(getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len), 0);
+	close(sock);
+	daemon_process = cred.pid;
+	others_are_served(); /* it keeps some of what it opens for the first */
+	at_rest = open_descriptors();
+	return 0;
+}
+
+static void with_a_request_that_wants_none(void **state)
+{
+	const struct {
+		struct control_header header;
+		struct control_hello hello;
+	} request = { { .type = CONTROL_HELLO, .serial = 1, .bytes = sizeof(struct control_hello) },
+		      { .version = CONTROL_VERSION, .role = CONTROL_ROLE_VERBS } };
+	int sock = open_socket();
+
+	(void)state;
+	stop_daemon();
+	send_lingering(sock, &request, sizeof(request), 1);
+	send_lingering(sock, &request, sizeof(request), SURPLUS);
+	go_on_daemon();
+	others_are_served();
+	close(sock);
+	others_are_served();
+}
+
+/* The first message ends the connection, which closes the others unread. */
+static void in_messages_that_it_never_receives(void **state)
+{
+	int sock = open_socket();
+
+	(void)state;
+	stop_daemon();
+	send_lingering(sock, "x", 1, 1);
+	for (unsigned i = 0; i < 3; i++)
+		send_lingering(sock, "", 0, 2);
+	go_on_daemon();
+	others_are_served();
+	close(sock);
+}
+
+static void as_its_memory(void **state)
+{
+	struct control_client *c = connected(CONTROL_ROLE_VERBS);
+	const struct control_offer_memory req = { .kind = CONTROL_MEMORY_ADOPTED };
+	int fd;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		fd = lingering(&reader[n_readers++]);
+		assert_int_equal(
+		        control_call(c, &(struct control_call){ .type = CONTROL_OFFER_MEMORY,
+		                                                .request = &req,
+		                                                .request_bytes = sizeof(req),
+		                                                .send_fd = &fd }),
+		        0);
+		close(fd);
+	}
+	others_are_served();
+	control_close(c);
+	others_are_served();
+}
+
+static void with_mads(void **state)
+{
+	struct control_client *c = connected(CONTROL_ROLE_UMAD);
+	struct control_umad_at req = { .index = 0 };
+	struct control_umad_port rep;
+	char mad[CONTROL_UMAD_DATAGRAM] = { 0 };
+	int port;
+
+	(void)state;
+	assert_int_equal(control_call(c,
+	                              &(struct control_call){
+	                                      .type = (enum control_type)CONTROL_UMAD_OPEN_PORT,
+	                                      .request = &req,
+	                                      .request_bytes = sizeof(req),
+	                                      .reply = &rep,
+	                                      .reply_bytes = sizeof(rep),
+	                                      .fd = &port }),
+	                 0);
+	stop_daemon();
+	send_lingering(port, mad, sizeof(mad), 1);
+	send_lingering(port, mad, sizeof(mad), SURPLUS);
+	go_on_daemon();
+	others_are_served();
+	close(port);
+	control_close(c);
+	others_are_served();
+}
+
+/* Where none are expected they cannot be sent, or, before Linux 6.16, lie there until the end. */
+static void where_it_never_looks(void **state)
+{
+	struct control_client *c = connected(CONTROL_ROLE_VERBS);
+	const struct control_open_hca req = { .hca = 0 };
+	struct control_open_hca_reply rep;
+	int events, error, fd = lingering(&reader[n_readers++]);
+	bool taken = false;
+
+	(void)state;
+	assert_int_equal(control_call(c, &(struct control_call){ .type = CONTROL_OPEN_HCA,
+	                                                         .request = &req,
+	                                                         .request_bytes = sizeof(req),
+	                                                         .reply = &rep,
+	                                                         .reply_bytes = sizeof(rep),
+	                                                         .fd = &events }),
+	                 0);
+	stop_daemon();
+	for (unsigned i = 0; i < 2; i++) {
+		taken |= send_descriptors(events, "", i, fd, 1) >= 0;
+		error = errno;
+	}
+	if (taken)
+		close(fd);
+	close(events);
+	control_close(c);
+	go_on_daemon();
+	others_are_served();
+	if (!taken) {
+		assert_int_equal(error, EPERM);
+		close(reader[--n_readers]);
+		close(fd);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(with_a_request_that_wants_none, look, let_go),
+		cmocka_unit_test_setup_teardown(in_messages_that_it_never_receives, look, let_go),
+		cmocka_unit_test_setup_teardown(as_its_memory, look, let_go),
+		cmocka_unit_test_setup_teardown(with_mads, look, let_go),
+		cmocka_unit_test_setup_teardown(where_it_never_looks, look, let_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
