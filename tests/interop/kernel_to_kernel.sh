@@ -7,7 +7,6 @@
 . "${0%/*}/../roce/lab.sh"
 . "${0%/*}/../machine/lib.sh"
 
-deadline=280
 lab_up 1
 machine_up v11 v12
 capture v12

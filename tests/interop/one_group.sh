@@ -12,7 +12,6 @@
 . "${0%/*}/../roce/lab.sh"
 . "${0%/*}/../machine/lib.sh"
 
-deadline=280
 group=239.1.2.3
 count=300
 gateway=$programs_dir/roce.gateway

@@ -7,7 +7,6 @@
 . "${0%/*}/../roce/lab.sh"
 . "${0%/*}/../machine/lib.sh"
 
-deadline=280
 ports=0
 declare -A ip4=([h1]=192.0.2.1 [v11]=192.0.2.11)
 declare -A ip6=([h1]=2001:db8::1 [v11]=2001:db8::11)

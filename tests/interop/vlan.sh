@@ -7,7 +7,6 @@
 . "${0%/*}/../roce/lab.sh"
 . "${0%/*}/../machine/lib.sh"
 
-deadline=280
 lab_up 1
 machine_up v11
 machine v11 bash -c '

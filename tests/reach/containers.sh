@@ -9,7 +9,6 @@
 own_image=yes
 . "$(dirname "$0")/docker.bash"
 
-deadline=240
 archive=$TMPDIR/image.tar
 expect 0 '*' packaging/oci.sh --add infiniband-diags,perftest "$archive" build/package/umbel_*.deb
 expect 0 '*' docker load --quiet --input "$archive"

@@ -22,7 +22,7 @@ fi
 . tools/lib.sh
 
 containers=build/containers
-deadline=500 # containers take their time
+deadline=1000 # containers take their time
 # shellcheck disable=SC1091
 . /etc/os-release
 image=docker.io/library/debian:$VERSION_ID

@@ -10,7 +10,6 @@ own_image=yes
 . "$(dirname "$0")/docker.bash"
 . tests/kubernetes/lab.sh
 
-deadline=400
 archive=$TMPDIR/image.tar
 expect 0 '*' packaging/oci.sh --add infiniband-diags,perftest "$archive" build/package/umbel_*.deb \
 	build/package/umbel-kubernetes_*.deb

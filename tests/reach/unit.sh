@@ -9,7 +9,6 @@
 . "${0%/*}/../system/lib.sh"
 
 prefix=$TMPDIR/opt
-deadline=240
 
 # property NAME: of the service
 property()
