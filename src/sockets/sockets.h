@@ -60,6 +60,7 @@ struct sockets_socket {
 	int domain;
 	atomic_int rs;                /* the rsocket's descriptor; -1: it is the kernel's so far */
 	bool is_parents;              /* fork() was called since: it works in the parent alone */
+	bool is_inherited;            /* a parent of this process made it */
 	bool connects;                /* so it was told */
 	bool listens;                 /* so it was told */
 	bool is_used;                 /* it listens, and was asked for connections */

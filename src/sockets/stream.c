@@ -5,7 +5,8 @@
  *
  * Servers listen, and then fork the processes that accept. An rsocket is the process's that made
  * it. So one that listens, and was never asked for connections, is given up before fork(), and made
- * again by the first process that asks.
+ * again by the first process that asks. A child that connects to it before that tries again for a
+ * while, as TCP would keep its connection for whoever asks.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,6 +23,12 @@
 #include "sockets/sockets.h"
 
 #define RESOLVE_MS 1000 /* of an address: the daemon knows them */
+
+/* Of who connects to what nobody has asked since a fork(); of who does not want to wait, or could
+ * listen there itself; between two tries. */
+#define PATIENCE_MS   10000
+#define IMPATIENCE_MS 1000
+#define AGAIN_MS      5
 
 static pthread_mutex_t listening = PTHREAD_MUTEX_INITIALIZER; /* who begins to */
 static atomic_uint n_left;                                    /* that another process has */
@@ -240,9 +247,91 @@ static int connect_again(const struct sockets_socket *s, const struct sockaddr *
 	return errno == EINPROGRESS ? fail(EALREADY) : -1;
 }
 
+static in_port_t port_of(const struct sockaddr *a)
+{
+	return a->sa_family == AF_INET ? ((const struct sockaddr_in *)a)->sin_port
+	                               : ((const struct sockaddr_in6 *)a)->sin6_port;
+}
+
+/* ---- connect to what listened before a fork() ---- */
+
+/* One of ours that listened at a port before a fork(), and does not here since. */
+static __thread struct {
+	in_port_t port;
+	bool is_there, is_own; /* own: this process made it */
+} left;
+
+static bool is_sought(const struct sockets_socket *s)
+{
+	return s->listens && (s->rs < 0 || s->is_parents) &&
+	       port_of((const struct sockaddr *)&s->name) == left.port;
+}
+
+static void look(struct sockets_socket *s)
+{
+	if (!is_sought(s))
+		return;
+	left.is_there = true;
+	left.is_own |= !s->is_inherited;
+}
+
+static void use_own(struct sockets_socket *s)
+{
+	if (is_sought(s) && !s->is_inherited)
+		sockets_use(s, s->fd);
+}
+
+static bool may_be_left(const union address *a)
+{
+	left.port = port_of(&a->sa);
+	left.is_there = left.is_own = false;
+	sockets_each(look);
+	return left.is_there;
+}
+
+/* Waits, whatever the socket is set to. */
+static int connect_waiting(int rs, const union address *a)
+{
+	const socklen_t bytes = a->sa.sa_family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
+	const int flags = SOCKETS_INSIDE(rfcntl(rs, F_GETFL));
+	int ret;
+
+	SOCKETS_INSIDE(rfcntl(rs, F_SETFL, (long)(flags & ~O_NONBLOCK)));
+	ret = SOCKETS_INSIDE(rconnect(rs, &a->sa, bytes));
+	if (!ret)
+		SOCKETS_INSIDE(rfcntl(rs, F_SETFL, (long)flags));
+	return ret;
+}
+
+/* Connects to what may_be_left(), until somebody has asked it. The rsocket, or -1. If nobody does
+ * for a while, and it is ours, we listen ourselves. */
+static int connect_patiently(const struct sockets_socket *s, int fd, const union address *a)
+{
+	const bool waits = !(sockets_real()->fcntl(fd, F_GETFL) & O_NONBLOCK);
+	const unsigned ms = waits && !left.is_own ? PATIENCE_MS : IMPATIENCE_MS;
+	const uint64_t until = base_now_ns() + ms * 1000000ull;
+	bool is_last = false;
+
+	for (;;) {
+		int rs = make(s, fd);
+
+		if (rs < 0 || !connect_waiting(rs, a))
+			return rs;
+		abandon(rs);
+		if (errno != ECONNREFUSED || is_last)
+			return -1;
+		is_last = base_now_ns() >= until;
+		if (is_last)
+			sockets_each(use_own);
+		else if (sockets_real()->poll(NULL, 0, AGAIN_MS) < 0)
+			return -1;
+	}
+}
+
 int sockets_connect(struct sockets_socket *s, int fd, const struct sockaddr *addr, socklen_t bytes)
 {
 	union address a;
+	bool is_there = false;
 	int rs;
 
 	if (s->listens || s->is_relayed)
@@ -254,13 +343,14 @@ int sockets_connect(struct sockets_socket *s, int fd, const struct sockaddr *add
 	if (!is_reached(&a))
 		return s->rs < 0 ? leave_to_kernel(s) : back_to_kernel(s, fd);
 	if (s->rs < 0) {
-		rs = make(s, fd);
+		is_there = may_be_left(&a);
+		rs = is_there ? connect_patiently(s, fd, &a) : make(s, fd);
 		if (rs < 0)
-			return leave_to_kernel(s);
+			return is_there ? -1 : leave_to_kernel(s);
 		become(s, rs);
 	}
 	s->connects = true;
-	return SOCKETS_INSIDE(rconnect(s->rs, addr, bytes));
+	return is_there ? 0 : SOCKETS_INSIDE(rconnect(s->rs, addr, bytes));
 }
 
 /* ---- listen and accept ---- */

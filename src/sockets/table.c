@@ -217,6 +217,7 @@ void sockets_table_forked(void)
 	TAILQ_FOREACH(s, &all, entry)
 	{
 		s->is_parents = s->rs >= 0;
+		s->is_inherited = true;
 		LIST_INIT(&s->watches);
 	}
 }

@@ -805,14 +805,8 @@ static void a_child_serves_where_the_parent_listened(void **state)
 		hear(end[0], "parent");
 		_exit(0);
 	}
-	do {
-		end[1] = tcp(0);
-		end[0] = connect(end[1], (struct sockaddr *)&a, sizeof(a));
-		if (!end[0])
-			break;
-		assert_int_equal(errno, ECONNREFUSED); /* the child does not listen yet */
-		close(end[1]);
-	} while (1);
+	end[1] = tcp(0); /* the child may not listen yet */
+	assert_int_equal(connect(end[1], (struct sockaddr *)&a, sizeof(a)), 0);
 	hear(end[1], "child");
 	say(end[1], "parent");
 	expect_child(pid);
@@ -822,6 +816,57 @@ static void a_child_serves_where_the_parent_listened(void **state)
 	connect_pair(from, end);
 	close_pair(end);
 	close(set);
+	close(from);
+}
+
+/* Of TCP the connection would wait for whoever asks. */
+static void a_child_connects_before_anybody_asks(void **state)
+{
+	int from = listener("10.0.0.1"), fd;
+	struct sockaddr_in a = name_of(from);
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid) {
+		fd = tcp(0);
+		if (connect(fd, (struct sockaddr *)&a, sizeof(a)))
+			_exit(1);
+		say(fd, "child");
+		hear(fd, "parent");
+		_exit(0);
+	}
+	usleep(300000);
+	wait_for(from, POLLIN);
+	fd = accept(from, NULL, NULL);
+	assert_true(fd >= 0);
+	hear(fd, "child");
+	say(fd, "parent");
+	expect_child(pid);
+	close(fd);
+	close(from);
+}
+
+/* Nobody else will. */
+static void who_has_forked_connects_to_itself(void **state)
+{
+	int from = listener("10.0.0.1"), fd = tcp(SOCK_NONBLOCK), end;
+	struct sockaddr_in a = name_of(from);
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid)
+		_exit(0);
+	expect_child(pid);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	wait_for(from, POLLIN);
+	end = accept(from, NULL, NULL);
+	assert_true(end >= 0);
+	assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	say(end, "itself");
+	wait_for(fd, POLLIN);
+	hear(fd, "itself");
+	close(end);
+	close(fd);
 	close(from);
 }
 
@@ -1121,6 +1166,8 @@ int main(void)
 		cmocka_unit_test(bytes_that_a_child_leaves_behind_arrive),
 		cmocka_unit_test(bytes_of_a_child_outlive_its_parent),
 		cmocka_unit_test(a_child_serves_where_the_parent_listened),
+		cmocka_unit_test(a_child_connects_before_anybody_asks),
+		cmocka_unit_test(who_has_forked_connects_to_itself),
 		cmocka_unit_test(a_peer_that_is_stopped_gives_no_room_and_one_that_dies_ends),
 		cmocka_unit_test(an_end_shows),
 		cmocka_unit_test(names_are_known_before_anything_else),
