@@ -18,7 +18,7 @@
 #define FIRST_SLOTS 16
 #define MAX_SLOTS   16384 /* 64 MiB a queue pair */
 #define LOOK_AHEAD  4
-#define ROW_WINDOW  256 /* no larger window for rows: a MiB */
+#define ROW_WINDOW  1024 /* no larger window for rows: 4 MiB */
 #define ROW_TRIES   3
 #define SEEN        128 /* receivers whose progress is remembered; a power of two */
 #define PAGE        4096
@@ -246,7 +246,9 @@ struct hca_payload *hca_payload_get_row(struct hca_sender *s, uint32_t bytes)
 	for (unsigned i = 0; i < ROW_TRIES; i++) {
 		struct hca_payload *p;
 
-		if (all->leased && all->window >= ROW_WINDOW && n > 1)
+		if (!all->leased)
+			begin(s);
+		if (all->window >= ROW_WINDOW && n > 1)
 			p = search(all, LOOK_AHEAD);
 		else
 			p = hca_payload_get(s);

@@ -17,7 +17,8 @@
 
 #define GEN   7
 #define SLOTS 16
-#define MANY  64 /* receivers */
+#define ROWS  1024 /* as many slots as rows make a window have */
+#define MANY  64   /* receivers */
 #define PAGE  4096
 
 struct lab {
@@ -95,27 +96,30 @@ static void rows_lie_in_a_row_and_are_held_whole(void **state)
 	struct hca_payloads *all = &l->sender.payloads;
 
 	assert_int_equal(hca_payload_get(&l->sender) - all->slot, 0);
-	all->window = all->n = 256; /* as large as rows make it: they ask for no more */
-	all->slot = realloc(all->slot, 256 * sizeof(*all->slot));
+	all->window = all->n = ROWS; /* as large as rows make it: they ask for no more */
+	all->slot = realloc(all->slot, ROWS * sizeof(*all->slot));
 	assert_non_null(all->slot);
-	for (unsigned i = SLOTS; i < 256; i++)
+	for (unsigned i = SLOTS; i < ROWS; i++)
 		all->slot[i] = (struct hca_payload){ .off = (uint64_t)i * SHM_PAYLOAD_SLOT };
 	assert_int_equal(send_row(l, 0, 2 * SHM_PAYLOAD_SLOT), 1);
 	assert_int_equal(send_row(l, 1, 2 * SHM_PAYLOAD_SLOT + 1), 3);
 	assert_int_equal(send_row(l, 2, SHM_PAYLOAD_MOST), 6);
 	assert_int_equal(send_row(l, 3, 1), 10);
-	for (unsigned i = 0; i < 256; i++)
+	for (unsigned i = 0; i < ROWS; i++)
 		assert_int_equal(all->slot[i].n, i >= 1 && i <= 10);
 	all->slot[12].off++; /* here other memory begins */
 	assert_int_equal(send_row(l, 4, SHM_PAYLOAD_MOST), 13);
 	all->slot[19].pinned = true;
 	assert_int_equal(send_row(l, 5, 2 * SHM_PAYLOAD_SLOT), 17);
 	assert_int_equal(send_row(l, 6, 2 * SHM_PAYLOAD_SLOT), 20);
-	all->cursor = 254;
+	all->cursor = ROWS - 2;
 	assert_int_equal(send_row(l, 7, 3 * SHM_PAYLOAD_SLOT), -1); /* the rest, and the first */
-	all->window = 256; /* a round without a busy slot made it smaller */
+	all->window = ROWS; /* a round without a busy slot made it smaller */
 	all->cursor = 1;
 	assert_int_equal(send_row(l, 8, 3 * SHM_PAYLOAD_SLOT), -1); /* all are in use */
+	hca_payload_end(&l->sender); /* nor does the first one of a post ask for more */
+	assert_int_equal(send_row(l, 8, 3 * SHM_PAYLOAD_SLOT), -1);
+	assert_int_equal(all->window, ROWS);
 	shm_ring_consume(l->ring, 1);
 	all->cursor = 1;
 	assert_int_equal(send_row(l, 9, 2 * SHM_PAYLOAD_SLOT), 1);
