@@ -148,6 +148,7 @@ static struct hca_memory *add(struct hca_process *p, const struct shm_qp *q, str
 	m->pid = q->connection.pid;
 	m->fd = m->adopted_fd = -1;
 	LIST_INIT(&m->mappings);
+	LIST_INIT(&m->retired);
 	find_way(m);
 	m->known = true;
 	return m;
@@ -156,6 +157,9 @@ static struct hca_memory *add(struct hca_process *p, const struct shm_qp *q, str
 /* ---- memory objects ---- */
 
 #define MOST_MAPPINGS 1024
+/* Segments that stay attached though the other process has others in their places by now: it may
+ * register them again. Each keeps its memory, and a place in the IPC namespace. */
+#define MOST_OLD 16
 
 /* Whether touching what is mapped of the file never is a signal: it cannot become shorter, and a
  * hole is filled from ordinary memory. Huge pages, of which there may be none left, can be sealed,
@@ -193,20 +197,20 @@ static void *map_adopted(struct hca_memory *m, const struct shm_object *o)
 /* Whether what is attached at @at has all of the object, and touching it never is a signal: it is a
  * segment, which cannot become shorter, and not of huge pages, of which there may be none left. The
  * identifier that the other process told may be another segment's. */
-static bool is_good_segment(const struct shm_object *o, uint64_t at)
+static bool is_good_segment(const struct shm_object *o, uint64_t at, size_t *bytes)
 {
 	struct hca_vma v;
-	uint64_t bytes;
 
 	if (!hca_maps_find(at, &v) || v.from != at)
 		return false;
-	bytes = v.to - v.from;
-	return bytes >= o->offset && bytes - o->offset >= o->to - o->from &&
-	       !hca_maps_has_flag(at, "ht");
+	*bytes = v.to - v.from;
+	return *bytes >= o->offset && *bytes - o->offset >= o->to - o->from &&
+	       !hca_object_is_huge(&v);
 }
 
-/* Attaches a System V segment; NULL: it is not there, not good, or not for this process. */
-static void *map_sysv(const struct shm_object *o)
+/* Attaches a System V segment, of *@bytes; NULL: it is not there, not good, or not for this
+ * process. */
+static void *map_sysv(const struct shm_object *o, size_t *bytes)
 {
 	char *here;
 
@@ -215,7 +219,7 @@ static void *map_sysv(const struct shm_object *o)
 	here = shmat((int)o->id, NULL, 0);
 	if (here == (void *)-1)
 		return NULL;
-	if (is_good_segment(o, (uintptr_t)here))
+	if (is_good_segment(o, (uintptr_t)here, bytes))
 		return here + o->offset;
 	shmdt(here);
 	return NULL;
@@ -236,11 +240,68 @@ static struct hca_mapping *find_mapping(const struct hca_memory *m, uint32_t ind
 	return NULL;
 }
 
+/* Whether the mapping is the object's that has its place in the other process's table now. */
+static bool is_current(const struct hca_memory *m, const struct hca_mapping *map)
+{
+	return atomic_load_explicit(&m->mapped[map->index], memory_order_relaxed) == map &&
+	       atomic_load_explicit(&m->keys->objects[map->index].serial, memory_order_relaxed) ==
+	               atomic_load_explicit(&map->serial, memory_order_relaxed);
+}
+
+static void forget_retired(struct hca_memory *m, struct hca_mapping *map)
+{
+	LIST_REMOVE(map, entry);
+	m->n_retired--;
+	if (map->here)
+		munmap(map->here - map->of.offset, map->attached);
+	free(map);
+}
+
+/*
+ * Detaches the segment. Its owner has waited for who used it, so nobody does, but for a thread that
+ * was stopped for so long that the owner did not wait any longer: what that one still writes goes
+ * to memory of nobody's, which is in its place until many others have come there.
+ */
+static void retire(struct hca_memory *m, struct hca_mapping *map)
+{
+	struct hca_mapping *last;
+
+	if (map->here &&
+	    mmap(map->here - map->of.offset, map->attached, PROT_READ | PROT_WRITE,
+	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+		return;
+	if (atomic_load_explicit(&m->mapped[map->index], memory_order_relaxed) == map)
+		atomic_store_explicit(&m->mapped[map->index], NULL, memory_order_relaxed);
+	LIST_REMOVE(map, entry);
+	m->n_mappings--;
+	LIST_INSERT_HEAD(&m->retired, map, entry);
+	if (++m->n_retired <= MOST_MAPPINGS)
+		return;
+	for (last = map; LIST_NEXT(last, entry);)
+		last = LIST_NEXT(last, entry);
+	forget_retired(m, last);
+}
+
+/* Of segments that are not in the other process's table any more a few stay, those attached last.
+ */
+static void retire_old(struct hca_memory *m)
+{
+	struct hca_mapping *map, *next;
+	unsigned old = 0;
+
+	for (map = LIST_FIRST(&m->mappings); map; map = next) {
+		next = LIST_NEXT(map, entry);
+		if (map->of.kind == SHM_OBJECT_SYSV && !is_current(m, map) && ++old > MOST_OLD)
+			retire(m, map);
+	}
+}
+
 static struct hca_mapping *add_mapping(struct hca_memory *m, uint32_t index,
                                        const struct shm_object *o)
 {
 	struct hca_mapping *map;
 
+	retire_old(m);
 	/* the other process wrote these */
 	if (m->n_mappings >= MOST_MAPPINGS || o->from >= o->to || o->offset > INT64_MAX / 2 ||
 	    o->to - o->from > INT64_MAX / 2)
@@ -251,7 +312,7 @@ static struct hca_mapping *add_mapping(struct hca_memory *m, uint32_t index,
 	map->of = *o;
 	map->index = index;
 	map->here = o->kind == SHM_OBJECT_ADOPTED ? map_adopted(m, o)
-	            : o->kind == SHM_OBJECT_SYSV  ? map_sysv(o)
+	            : o->kind == SHM_OBJECT_SYSV  ? map_sysv(o, &map->attached)
 	                                          : NULL;
 	if (map->here) {
 		map->from = o->from;
@@ -307,6 +368,8 @@ static void unmap_all(struct hca_memory *m)
 			munmap(map->here, map->to - map->from);
 		free(map);
 	}
+	while ((map = LIST_FIRST(&m->retired)))
+		forget_retired(m, map);
 	if (m->adopted_fd >= 0)
 		close(m->adopted_fd);
 }

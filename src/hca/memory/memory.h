@@ -45,6 +45,7 @@ struct hca_mapping {
 	_Atomic uint32_t serial; /* that it had last */
 	uint64_t from, to;       /* its addresses in that process; both 0: it cannot be mapped */
 	char *here;
+	size_t attached; /* bytes, of a segment; it begins of.offset before here */
 };
 
 struct hca_memory {
@@ -61,8 +62,9 @@ struct hca_memory {
 	int fd;         /* of all of it; negative: there is none yet */
 	int adopted_fd; /* -1: not asked for yet; -2: there is none that we may map */
 	struct hca_mapping *_Atomic mapped[SHM_OBJECTS]; /* as it was mapped last */
-	LIST_HEAD(, hca_mapping) mappings;
-	unsigned n_mappings;
+	LIST_HEAD(hca_mappings, hca_mapping) mappings;
+	struct hca_mappings retired; /* nothing of the other process's is there any more */
+	unsigned n_mappings, n_retired;
 };
 
 /* The memory of the process of queue pair @q; hca_memory_put() gives it up. NULL: no memory left.

@@ -110,6 +110,37 @@ static struct hca_object *find_segment(struct hca_process *p, const struct shm_o
 	return NULL;
 }
 
+/* The device of all segments that have ordinary pages; 0: there was no segment to be had. */
+static uint64_t ordinary_device(void)
+{
+	static _Atomic uint64_t known;
+	uint64_t device = atomic_load_explicit(&known, memory_order_relaxed);
+	struct hca_vma v;
+	void *at;
+	int id;
+
+	if (device)
+		return device;
+	id = shmget(IPC_PRIVATE, HCA_PAGE, IPC_CREAT | 0600);
+	at = id < 0 ? (void *)-1 : shmat(id, NULL, SHM_RDONLY);
+	if (id >= 0)
+		shmctl(id, IPC_RMID, NULL);
+	if (at == (void *)-1)
+		return 0;
+	if (hca_maps_find((uintptr_t)at, &v))
+		device = v.device;
+	shmdt(at);
+	atomic_store_explicit(&known, device, memory_order_relaxed);
+	return device;
+}
+
+bool hca_object_is_huge(const struct hca_vma *v)
+{
+	const uint64_t device = ordinary_device();
+
+	return device ? v->device != device : hca_maps_has_flag(v->from, "ht");
+}
+
 static struct hca_object *get_segment(struct hca_process *p, uint64_t from, uint64_t to)
 {
 	struct hca_object *object;
@@ -126,8 +157,7 @@ static struct hca_object *get_segment(struct hca_process *p, uint64_t from, uint
 	object = find_segment(p, &o);
 	if (object)
 		object->regions++;
-	/* huge pages may run out when they are touched */
-	else if (is_named(&v) && !hca_maps_has_flag(v.from, "ht"))
+	else if (is_named(&v) && !hca_object_is_huge(&v))
 		object = add(p, &o);
 	return object;
 }

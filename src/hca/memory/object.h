@@ -13,6 +13,7 @@
 #ifndef HCA_OBJECT_H
 #define HCA_OBJECT_H
 
+#include "hca/process/maps.h"
 #include "hca/process/mr_table.h"
 
 struct hca_process;
@@ -30,6 +31,10 @@ void hca_object_settle(struct hca_process *p);
 
 /* The bits of a key's access that name the object; NULL: none. */
 uint32_t hca_object_access(const struct hca_process *p, const struct hca_object *object);
+
+/* Whether that mapping of a System V segment, which is there, has huge pages: they may run out when
+ * they are touched. Costs no walk over the process's memory. */
+bool hca_object_is_huge(const struct hca_vma *v);
 
 /* The IPC namespace of this process, by its inode. */
 uint64_t hca_object_space(void);
