@@ -319,6 +319,67 @@ static void *close_it(void *arg)
 	return NULL;
 }
 
+#define BURSTS 60
+#define BURST  3
+
+static unsigned attached_segments(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512];
+	unsigned n = 0;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, "/SYSV") != NULL;
+	fclose(f);
+	return n;
+}
+
+/* By @rs comes how many are to be accepted each time. */
+static void answer_bursts(int rs)
+{
+	int listener = listening(2, PORT + 1), one[BURST];
+	char byte;
+
+	if (rsend(rs, "", 1, 0) != 1)
+		_exit(3);
+	while (rrecv(rs, &byte, 1, 0) == 1) {
+		for (unsigned i = 0; i < BURST; i++) {
+			one[i] = raccept(listener, NULL, NULL);
+			if (rsend(one[i], "", 1, 0) != 1)
+				_exit(4);
+		}
+		for (unsigned i = 0; i < BURST; i++)
+			if (rrecv(one[i], &byte, 1, 0) || rclose(one[i]))
+				_exit(5);
+	}
+	if (attached_segments() >= BURSTS / 2)
+		_exit(6);
+}
+
+/* While one connection of two processes stays, many others come and go. */
+static void what_connections_had_is_given_up(void **state)
+{
+	pid_t child = peer_in_child(answer_bursts);
+	int client = connected_to(2, PORT), one[BURST];
+	char byte;
+
+	(void)state;
+	assert_int_equal(rrecv(client, &byte, 1, 0), 1);
+	for (unsigned k = 0; k < BURSTS; k++) {
+		assert_int_equal(rsend(client, "", 1, 0), 1);
+		for (unsigned i = 0; i < BURST; i++) {
+			one[i] = connected_to(2, PORT + 1);
+			assert_int_equal(rrecv(one[i], &byte, 1, 0), 1);
+		}
+		for (unsigned i = 0; i < BURST; i++)
+			assert_int_equal(rclose(one[i]), 0);
+	}
+	assert_true(attached_segments() < BURSTS / 2);
+	assert_int_equal(rclose(client), 0);
+	reap(child, 0);
+}
+
 /* The thread may come first; then the call fails at once. */
 static void who_waits_when_it_is_closed_hears_of_it(void **state)
 {
@@ -603,6 +664,7 @@ int main(void)
 		cmocka_unit_test(after_fork_an_rsocket_stays_the_parents),
 		cmocka_unit_test(a_crowd_is_served),
 		cmocka_unit_test(connections_come_and_go),
+		cmocka_unit_test(what_connections_had_is_given_up),
 		cmocka_unit_test(who_waits_when_it_is_closed_hears_of_it),
 		cmocka_unit_test(a_listener_that_goes_takes_those_along_that_it_had_not_accepted),
 		cmocka_unit_test(lingering_for_no_time_is_no_wait),

@@ -28,6 +28,7 @@ struct slab {
 	size_t bytes; /* of a block */
 	unsigned n;
 	uint64_t used; /* a bit for each */
+	uint64_t lost; /* of these: a peer may yet write there */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -156,20 +157,48 @@ static void release(struct slab *s)
 	free(s);
 }
 
-static void give_back(struct slab *s, uint8_t *block)
+/* One that nobody uses is kept, the last one of all: each that is made is another segment to peers,
+ * who must attach it. */
+static void keep(struct slab *s)
 {
-	if (s->owner == getpid())
-		memset(block, 0, s->bytes);
-	s->used &= ~(1ull << (size_t)(block - s->memory) / s->bytes);
-	if (!s->used) {
+	static struct slab *kept;
+	struct slab *other;
+
+	TAILQ_FOREACH(other, &slabs, entry)
+	if (other == kept && other != s && !other->used) {
+		release(other);
+		break;
+	}
+	kept = s;
+}
+
+static void give_back(struct slab *s, uint8_t *block, bool is_quiet)
+{
+	const uint64_t bit = 1ull << (size_t)(block - s->memory) / s->bytes;
+	const bool is_own = s->owner == getpid();
+
+	if (!is_quiet) {
+		s->lost |= bit;
+	} else {
+		if (is_own)
+			memset(block, 0, s->bytes);
+		s->used &= ~bit;
+	}
+	/* a peer writes to a segment where it has attached it, but to other memory here */
+	if (s->used == s->lost && (s->lost ? s->is_segment : !is_own)) {
 		release(s);
 		return;
 	}
 	TAILQ_REMOVE(&slabs, s, entry);
-	TAILQ_INSERT_HEAD(&slabs, s, entry);
+	if (s->used == all_of(s))
+		TAILQ_INSERT_TAIL(&slabs, s, entry);
+	else
+		TAILQ_INSERT_HEAD(&slabs, s, entry);
+	if (!s->used)
+		keep(s);
 }
 
-void rsocket_memory_put(void *block)
+void rsocket_memory_put(void *block, bool is_quiet)
 {
 	uint8_t *p = block;
 	struct slab *s;
@@ -177,7 +206,7 @@ void rsocket_memory_put(void *block)
 	pthread_mutex_lock(&mutex);
 	TAILQ_FOREACH(s, &slabs, entry)
 	if (p >= s->memory && p < s->memory + s->n * s->bytes) {
-		give_back(s, p);
+		give_back(s, p, is_quiet);
 		break;
 	}
 	pthread_mutex_unlock(&mutex);

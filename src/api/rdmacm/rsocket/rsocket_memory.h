@@ -8,12 +8,14 @@
 #ifndef RSOCKET_MEMORY_H
 #define RSOCKET_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A block of @bytes, all zero, in whole pages. NULL: no memory. */
 void *rsocket_memory_get(size_t bytes);
 
-/* Nothing within it is registered any more. NULL: nothing happens. */
-void rsocket_memory_put(void *block);
+/* Nothing within it is registered any more. NULL: nothing happens. @is_quiet: nor is a peer in the
+ * middle of writing there; else the block is nobody's from now on. */
+void rsocket_memory_put(void *block, bool is_quiet);
 
 #endif

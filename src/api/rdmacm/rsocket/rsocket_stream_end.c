@@ -148,8 +148,24 @@ int rsocket_stream_open(struct rsocket_stream *s)
 	return ret ? ret : post_receives(s, s->rs.options.n_recv + RSOCKET_SPARE);
 }
 
+/* A peer that is stopped in the middle of a copy to a region holds up its end, but not for ever,
+ * and goes on with the copy later. */
+#define STOPPED_NS 1000000000ull /* no longer than that: HCA_STOPPED_WAIT_NS */
+
+/* Ends the region. False: a peer may yet write there. */
+static bool end_region(struct ibv_mr *mr)
+{
+	const uint64_t began = base_now_ns();
+
+	if (mr)
+		ibv_dereg_mr(mr);
+	return !mr || base_now_ns() - began < STOPPED_NS;
+}
+
 void rsocket_stream_close(struct rsocket_stream *s)
 {
+	bool is_quiet;
+
 	if (s->rs.id && s->rs.id->qp)
 		rdma_destroy_qp(s->rs.id);
 	rsocket_stream_free_maps(s);
@@ -159,13 +175,10 @@ void rsocket_stream_close(struct rsocket_stream *s)
 		rsocket_unwatch(&s->rs, s->channel->fd);
 		ibv_destroy_comp_channel(s->channel);
 	}
-	if (s->in.mr)
-		ibv_dereg_mr(s->in.mr);
-	if (s->out.mr)
-		ibv_dereg_mr(s->out.mr);
-	if (s->targets_mr)
-		ibv_dereg_mr(s->targets_mr);
-	rsocket_memory_put(s->memory);
+	is_quiet = end_region(s->in.mr);
+	is_quiet = end_region(s->out.mr) && is_quiet;
+	is_quiet = end_region(s->targets_mr) && is_quiet;
+	rsocket_memory_put(s->memory, is_quiet);
 }
 
 /* ---- waking ---- */
