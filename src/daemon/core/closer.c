@@ -95,18 +95,17 @@ static void start_thread(struct closer_lane *l)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static struct closer_lane *lane(struct closer_lane **l, unsigned most)
+static struct closer_lane *new_lane(unsigned most)
 {
-	if (*l)
-		return *l;
-	*l = calloc(1, sizeof(**l));
-	if (!*l)
+	struct closer_lane *l = calloc(1, sizeof(*l));
+
+	if (!l)
 		return NULL;
-	pthread_mutex_init(&(*l)->mutex, NULL);
-	pthread_cond_init(&(*l)->changed, NULL);
-	STAILQ_INIT(&(*l)->waiting);
-	(*l)->most = most;
-	return *l;
+	pthread_mutex_init(&l->mutex, NULL);
+	pthread_cond_init(&l->changed, NULL);
+	STAILQ_INIT(&l->waiting);
+	l->most = most;
+	return l;
 }
 
 /* It has to be closed in any case: without memory, and where there can be no thread, here. */
@@ -164,14 +163,28 @@ static blkcnt_t blocks_of(int fd)
 	return fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) ? -1 : st.st_blocks;
 }
 
+static void leave_to_memory(struct daemon_closer *c, int fd)
+{
+	if (!c->memory)
+		c->memory = new_lane(1);
+	leave_to(c->memory, fd);
+}
+
+static void leave_to_others(struct daemon_closer *c, int fd)
+{
+	if (!c->others)
+		c->others = new_lane(DAEMON_CLOSER_HELD);
+	leave_to(c->others, fd);
+}
+
 void daemon_closer_close(struct daemon_closer *c, int fd)
 {
 	const blkcnt_t blocks = blocks_of(fd);
 
 	if (blocks < 0)
-		leave_to(lane(&c->others, DAEMON_CLOSER_HELD), fd);
+		leave_to_others(c, fd);
 	else if (blocks > LARGE_BLOCKS)
-		leave_to(lane(&c->memory, 1), fd);
+		leave_to_memory(c, fd);
 	else
 		close(fd);
 }
@@ -193,7 +206,7 @@ void daemon_closer_close_end(struct daemon_closer *c, int fd)
 	if (is_empty(fd))
 		close(fd);
 	else
-		leave_to(lane(&c->others, DAEMON_CLOSER_HELD), fd);
+		leave_to_others(c, fd);
 }
 
 void daemon_closer_fini(struct daemon_closer *c)
