@@ -2,8 +2,6 @@
 /*
  * How sources number their IPv4 datagrams: see ipv4_ids.h.
  */
-#include <endian.h>
-
 #include "wire/ipv4_ids.h"
 
 /* What the kernel cuts at one time is numbered below this (UDP_MAX_SEGMENTS of Linux). */
@@ -11,15 +9,28 @@
 /* A source with so many low ones is known for them. Half as many are left when it has another. */
 #define KNOWN 16
 
+static struct wire_ipv4_source *source_of(struct wire_ipv4_ids *ids, in_addr_t address)
+{
+	/* all bits of the address count in the uppermost ones of the product */
+	struct wire_ipv4_source *set = ids->source[address * 0x9E3779B1u >> 24], other = set[0];
+
+	if (other.address == address)
+		return &set[0];
+	if (set[1].address == address)
+		set[0] = set[1];
+	else
+		set[0] = (struct wire_ipv4_source){ .address = address };
+	set[1] = other;
+	return &set[0];
+}
+
 bool wire_ipv4_ids_believe(struct wire_ipv4_ids *ids, const struct wire_ip *ip)
 {
-	const in_addr_t address = wire_gid_to_ipv4(&ip->sgid);
-	struct wire_ipv4_source *s = &ids->source[be32toh(address) % WIRE_IPV4_SOURCES];
+	struct wire_ipv4_source *s;
 
 	if (!wire_gid_is_ipv4(&ip->sgid))
 		return true;
-	if (s->address != address)
-		*s = (struct wire_ipv4_source){ .address = address };
+	s = source_of(ids, wire_gid_to_ipv4(&ip->sgid));
 	if (ip->ipv4_id < LOW && !ip->ipv4_fragmentable) {
 		s->low += s->low < KNOWN;
 	} else if (s->low == KNOWN && (uint16_t)(ip->ipv4_id - s->last) > LOW) {

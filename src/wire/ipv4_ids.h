@@ -14,14 +14,15 @@
 
 #include "wire/ip.h"
 
-#define WIRE_IPV4_SOURCES 256
+#define WIRE_IPV4_SETS 256 /* as many as eight bits tell apart */
 
+/* Sources whose addresses lead to one set: the two that were heard last, the last one first. */
 struct wire_ipv4_ids {
 	struct wire_ipv4_source {
 		in_addr_t address;
 		uint16_t last; /* identification */
 		uint8_t low;   /* how many low ones there were: see ipv4_ids.c */
-	} source[WIRE_IPV4_SOURCES];
+	} source[WIRE_IPV4_SETS][2];
 };
 
 /*

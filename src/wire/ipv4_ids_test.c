@@ -88,6 +88,26 @@ static void many_sources_are_told_apart_or_believed(void **state)
 	}
 }
 
+/* The last bytes of their addresses are the same. */
+static void sources_that_take_turns_are_known(void **state)
+{
+	struct wire_ip ip = source(1, 0);
+	unsigned known = 0;
+
+	(void)state;
+	for (uint32_t round = 0; round < 16; round++)
+		for (uint32_t i = 0; i < 100; i++) {
+			ip.sgid.raw[14] = (uint8_t)i;
+			assert_true(wire_ipv4_ids_believe(&ids, &ip));
+		}
+	ip.ipv4_id = 0x4000;
+	for (uint32_t i = 0; i < 100; i++) {
+		ip.sgid.raw[14] = (uint8_t)i;
+		known += !wire_ipv4_ids_believe(&ids, &ip);
+	}
+	assert_true(known > 90); /* where three share a set one is forgotten */
+}
+
 static void ipv6_has_none(void **state)
 {
 	struct wire_ip ip = { .sgid = { { 0xFE, 0x80, [15] = 1 } } };
@@ -136,6 +156,7 @@ int main(void)
 		cmocka_unit_test_setup(who_is_known_for_low_ones_is_not_believed_others, forget),
 		cmocka_unit_test_setup(who_begins_to_count_loses_one, forget),
 		cmocka_unit_test_setup(many_sources_are_told_apart_or_believed, forget),
+		cmocka_unit_test_setup(sources_that_take_turns_are_known, forget),
 		cmocka_unit_test_setup(ipv6_has_none, forget),
 		cmocka_unit_test_setup(a_damaged_packet_is_not_explained, forget),
 	};
