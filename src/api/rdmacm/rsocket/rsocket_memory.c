@@ -22,7 +22,7 @@
 /* Blocks side by side. What is not used is zero. */
 struct slab {
 	TAILQ_ENTRY(slab) entry;
-	pid_t owner;
+	pid_t owner;     /* 0: a parent of this process */
 	bool is_segment; /* no: there was none to be had */
 	uint8_t *memory;
 	size_t bytes; /* of a block */
@@ -45,9 +45,19 @@ static void after_fork(void)
 	pthread_mutex_unlock(&mutex);
 }
 
+/* In another PID namespace the child may have its parent's number. */
+static void in_child(void)
+{
+	struct slab *s;
+
+	TAILQ_FOREACH(s, &slabs, entry)
+	s->owner = 0;
+	after_fork();
+}
+
 __attribute__((constructor)) static void watch_forks(void)
 {
-	pthread_atfork(before_fork, after_fork, after_fork);
+	pthread_atfork(before_fork, after_fork, in_child);
 }
 
 static uint64_t all_of(const struct slab *s)
