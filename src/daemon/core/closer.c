@@ -190,7 +190,8 @@ void daemon_closer_close(struct daemon_closer *c, int fd)
 }
 
 /* Whether nothing lies in a connection that is shut down. With SO_PASSCRED each message has
- * something beside it, and the room for that is too small: so one without a byte shows, too. */
+ * something beside it, and the room for that is too small: so one without a byte shows, too. The
+ * end of a stream looks like that as well, so a stream is left to a thread. */
 static bool is_empty(int fd)
 {
 	const int on = 1;
