@@ -110,19 +110,26 @@ static bool read_entry(struct hca_end *end, const struct shm_entry *e, uint32_t 
 	return base_likely(shm_reach_addr(reach, e->addr, e->length, at));
 }
 
-bool hca_parts_look_up(struct hca_end *end, const struct shm_entry *e, uint32_t length,
+/* Others may write to it meanwhile, so it is read once. */
+static struct shm_entry copy_entry(const volatile struct shm_entry *e)
+{
+	return (struct shm_entry){ .addr = e->addr, .length = e->length, .lkey = e->lkey };
+}
+
+bool hca_parts_look_up(struct hca_end *end, const struct shm_entry *entry, uint32_t length,
                        uint32_t access, struct hca_parts *parts)
 {
+	const struct shm_entry e = copy_entry(entry);
 	struct shm_reach reach;
 	uint64_t at;
 
-	if (base_unlikely(!read_entry(end, e, access, &reach, &at)))
+	if (base_unlikely(e.length < length || !read_entry(end, &e, access, &reach, &at)))
 		return false;
 	if (base_unlikely(reach.access & SHM_KEY_NULL)) {
 		parts->has_null = true;
 		parts->iov[parts->n++] = (struct iovec){ HCA_MEMORY_NULL, length };
 		return true;
 	}
-	hca_parts_add(end, e->lkey, &reach, at, length, parts);
+	hca_parts_add(end, e.lkey, &reach, at, length, parts);
 	return true;
 }

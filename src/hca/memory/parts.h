@@ -35,7 +35,7 @@ void hca_parts_add(struct hca_end *end, uint32_t key, const struct shm_reach *re
 
 /* The first @length bytes of the entry are added, once its key is looked up. False: the end may not
  * have it so. */
-bool hca_parts_look_up(struct hca_end *end, const struct shm_entry *e, uint32_t length,
+bool hca_parts_look_up(struct hca_end *end, const struct shm_entry *entry, uint32_t length,
                        uint32_t access, struct hca_parts *parts);
 
 /* Adds the first @length bytes of the entry. False: the end may not have it so. */

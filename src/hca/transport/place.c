@@ -76,12 +76,14 @@ static bool find(struct hca_responder *t, const struct shm_arrival *slot, struct
                  struct receive *to)
 {
 	const struct shm_region *r = &t->process->region;
+	/* once: others may write there meanwhile */
+	const uint32_t length = *(const volatile uint32_t *)&slot->length;
 
-	from->iov_len = slot->length;
+	from->iov_len = length;
 	from->iov_base = (void *)(uintptr_t)slot->data;
 	if (slot->flags & SHM_ARRIVAL_PAYLOAD)
-		from->iov_base = shm_payload_at(r, slot->payload_off, slot->length);
-	else if (slot->length > SHM_INLINE)
+		from->iov_base = shm_payload_at(r, slot->payload_off, length);
+	else if (length > SHM_INLINE)
 		from->iov_base = NULL;
 	to->one = (struct shm_entry){ .addr = slot->receive.addr,
 		                      .length = slot->receive.length,
@@ -95,8 +97,8 @@ static bool find(struct hca_responder *t, const struct shm_arrival *slot, struct
 		                      : shm_payload_at(r, to->one.addr, to->n * sizeof(to->one));
 	}
 	return from->iov_base && to->entries &&
-	       hca_parts_find(&t->end, to->entries, to->n, (uint32_t)from->iov_len,
-	                      IBV_ACCESS_LOCAL_WRITE, &to->parts);
+	       hca_parts_find(&t->end, to->entries, to->n, length, IBV_ACCESS_LOCAL_WRITE,
+	                      &to->parts);
 }
 
 /* It was taken: copies the message. Memory that is not there any more was when the message came, so
