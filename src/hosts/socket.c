@@ -9,12 +9,19 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "hosts/socket.h"
 
 #define STACK_BYTES 32768
+
+#ifdef __SANITIZE_THREAD__ /* takes a child in our memory for one of fork(), and is blind then */
+#define SHARED CLONE_FILES
+#else
+#define SHARED (CLONE_VM | CLONE_VFORK | CLONE_FILES)
+#endif
 
 struct job {
 	const struct hosts_namespaces *ns;
@@ -41,17 +48,25 @@ static int make(void *arg)
 int hosts_socket(const struct hosts_namespaces *ns, int family, int type, int protocol)
 {
 	_Alignas(16) char stack[STACK_BYTES];
-	struct job job = { ns, family, type, protocol, -ECHILD };
+	struct job *job =
+	        mmap(NULL, sizeof(*job), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	sigset_t all, before;
-	int pid, error;
+	int pid, ret;
+
+	if (job == MAP_FAILED)
+		return -errno;
+	*job = (struct job){ ns, family, type, protocol, -ECHILD };
 
 	/* a handler of ours would run in the child */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
-	pid = clone(make, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_FILES, &job);
-	error = errno;
+	pid = clone(make, stack + sizeof(stack), SHARED, job);
+	ret = -errno;
 	while (pid >= 0 && waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	return pid < 0 ? -error : job.result;
+	if (pid >= 0)
+		ret = job->result;
+	munmap(job, sizeof(*job));
+	return ret;
 }
