@@ -32,6 +32,7 @@
 
 static pthread_mutex_t listening = PTHREAD_MUTEX_INITIALIZER; /* who begins to */
 static atomic_uint n_left;                                    /* that another process has */
+static atomic_bool gave_up; /* one before a fork(), ever; also a parent of this process */
 
 static int fail(int error)
 {
@@ -283,6 +284,8 @@ static void use_own(struct sockets_socket *s)
 
 static bool may_be_left(const union address *a)
 {
+	if (!gave_up) /* as nearly always: there may be many sockets to look at */
+		return false;
 	left.port = port_of(&a->sa);
 	left.is_there = left.is_own = false;
 	sockets_each(look);
@@ -385,6 +388,7 @@ void sockets_leave_listener(struct sockets_socket *s)
 
 	if (!s->listens || s->is_used || rs < 0)
 		return;
+	gave_up = true;
 	s->rs = -1;
 	SOCKETS_INSIDE(rclose(rs));
 }
