@@ -133,6 +133,17 @@ is_refused()
 	says "$1" '.*\(RDMA_CM_EVENT_REJECTED; error: 8\|Unexpected CM event bl blka 8\|RDMA_CM_EVENT_UNREACHABLE; error: 1\)'
 }
 
+# figures NAME: a pattern of what perftest has measured. It measures how fast the processor's clock is, too; where it has said
+# that it makes no sense of a busy machine's, figures are "inf", or 0 where -F says that this is no error.
+figures()
+{
+	if says "$1" 'Correlation coefficient r^2: '; then
+		echo '[0-9.inf]*  *[0-9i]'
+	else
+		echo '[0-9.]*  *[0-9]'
+	fi
+}
+
 # wait_ended NAME STATUS: until it ends, with that status.
 wait_ended()
 {
