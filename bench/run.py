@@ -136,7 +136,7 @@ def size(text):
 def parse():
     parser = argparse.ArgumentParser(
         prog="./run bench", description="Measures Umbel beside a raw ring, UDP sockets and OpenSM. "
-        "About four minutes; pictures and JSON go to build/bench.")
+        "About a quarter of an hour; pictures and JSON go to build/bench.")
     parser.add_argument("parts", nargs="*", metavar="PART", help="only these (default: all)")
     parser.add_argument("--list", action="store_true", help="what parts there are")
     parser.add_argument("--json", metavar="FILE", help="the samples and the table, there as well")
@@ -186,6 +186,12 @@ def write_docs(output, table, floor, caveats):
                        "caveats": "\n".join(f"- {c}" for c in caveats) or "- none"})
 
 
+def end(*_):
+    """By SIGTERM: once, as what has been started is ended then."""
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    sys.exit(143)
+
+
 def main():
     args = parse()
     Broadcast.bytes = args.bytes
@@ -193,7 +199,7 @@ def main():
         for part in PARTS:
             print(f"{part.name:10} {part.__doc__}")
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, end)
     lab = Lab(args.umbel)
     try:
         run = Run(lab, args.chosen, args)

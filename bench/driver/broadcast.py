@@ -23,13 +23,20 @@ class Broadcast:
 
     def round(self, lab):
         fabric = lab.fabric("broadcast", "--fat-tree", "2", "--hosts", str(max(RECEIVERS) + 1))
+        failed = None
         for receivers in RECEIVERS:
             for over, how in (("ucx", mpi.UCX), ("tcp", mpi.TCP)):
                 yield self.example(fabric, receivers)
-                for sample in mpi.run(fabric, receivers + 1, how, "broadcast", self.bytes,
-                                      seconds=SECONDS):
+                try:
+                    samples = mpi.run(fabric, receivers + 1, how, "broadcast", self.bytes,
+                                      seconds=SECONDS)
+                except Failed as e:
+                    failed, samples = e, []
+                for sample in samples:
                     yield {**sample, "over": over}
             yield self.example(fabric, receivers)
+        if failed:
+            raise failed
 
     def example(self, fabric, receivers):
         """One broadcast. The sender's time: from when all are ready until all have said that they

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 PATIENCE = (0.1, 0.5, 2)  # seconds that a server has until its client comes
 SECONDS = 20  # that a client may take
+GRACE = 10  # that a program has which is to end
 
 
 class Failed(Exception):
@@ -106,12 +107,29 @@ def free_port():
         return s.getsockname()[1]
 
 
+def run_to_end(command, env, seconds, stderr):
+    """Runs it; what it said, with its status. Who takes longer is asked to end before he is killed, as
+    mpirun's ranks would outlive it."""
+    with subprocess.Popen(command, env=env, text=True, errors="replace", stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=stderr) as process:
+        try:
+            said = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            try:
+                process.communicate(timeout=GRACE)
+            except subprocess.TimeoutExpired:
+                pass
+            raise
+        finally:
+            process.kill()
+    return subprocess.CompletedProcess(command, process.returncode, *said)
+
+
 def client_says(command, env):
     """What it prints until it ends, or until it has had more time than it needs."""
     try:
-        return subprocess.run(command, env=env, text=True, errors="replace",
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=SECONDS).stdout
+        return run_to_end(command, env, SECONDS, subprocess.STDOUT).stdout
     except subprocess.TimeoutExpired:
         return f"no end in {SECONDS} s"
     except OSError as e:
@@ -144,9 +162,7 @@ class Lab:
 
     def samples(self, command, env=None, seconds=30):
         try:
-            done = subprocess.run(command, env=env or self.env, text=True, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  timeout=seconds)
+            done = run_to_end(command, env or self.env, seconds, subprocess.PIPE)
         except subprocess.TimeoutExpired:
             raise Failed(f"{' '.join(command)} does not end") from None
         except OSError as e:
