@@ -226,42 +226,64 @@ static uint32_t slots_of(uint32_t bytes)
 	return (bytes + SHM_PAYLOAD_SLOT - 1) / SHM_PAYLOAD_SLOT;
 }
 
-/* Whether @p and the next ones, @n in all, lie in a row, are free, and have room for a hold. */
-static bool is_row(struct hca_payloads *all, struct hca_payload *p, uint32_t n)
+/* How many from @p on, up to @n, lie in a row, are free, and have room for a hold. */
+static uint32_t row_at(struct hca_payloads *all, struct hca_payload *p, uint32_t n)
 {
-	if (all->slot + all->window - p < n)
-		return false;
-	for (uint32_t i = 0; i < n; i++)
-		if (p[i].off != p->off + i * SHM_PAYLOAD_SLOT || p[i].pinned ||
-		    in_use(all, &p[i]) || hca_payload_reserve(&p[i], 1))
-			return false;
-	return true;
+	const struct hca_payload *end = all->slot + all->window;
+	uint32_t i = 0;
+
+	for (; i < n && p + i < end; i++) {
+		if (p[i].off != p->off + i * SHM_PAYLOAD_SLOT || p[i].pinned)
+			break;
+		if (in_use(all, &p[i])) {
+			all->crowded = true;
+			break;
+		}
+		if (hca_payload_reserve(&p[i], 1))
+			break;
+	}
+	return i;
 }
 
-struct hca_payload *hca_payload_get_row(struct hca_sender *s, uint32_t bytes)
+/* A row of @n slots of the window, or NULL: none was found in a few tries. */
+static struct hca_payload *search_row(struct hca_sender *s, uint32_t n)
 {
 	struct hca_payloads *all = &s->payloads;
-	const uint32_t n = slots_of(bytes);
 
 	for (unsigned i = 0; i < ROW_TRIES; i++) {
 		struct hca_payload *p;
+		uint32_t free;
 
-		if (!all->leased)
-			begin(s);
 		if (all->window >= ROW_WINDOW && n > 1)
 			p = search(all, LOOK_AHEAD);
 		else
 			p = hca_payload_get(s);
 		if (!p)
 			return NULL;
-		if (!is_row(all, p, n))
-			continue;
-		for (uint32_t k = 1; k < n; k++)
-			p[k].handed_out = all->looks;
-		all->cursor += n - 1;
-		return p;
+		free = row_at(all, p, n);
+		if (free)
+			all->cursor += free - 1; /* the next try begins behind them */
+		if (free == n)
+			return p;
 	}
 	return NULL;
+}
+
+struct hca_payload *hca_payload_get_row(struct hca_sender *s, uint32_t bytes)
+{
+	struct hca_payloads *all = &s->payloads;
+	const uint32_t n = slots_of(bytes);
+	struct hca_payload *p;
+
+	if (!all->leased)
+		begin(s);
+	p = search_row(s, n);
+	/* rows of several lengths leave gaps */
+	if (!p && n > 1 && all->window < ROW_WINDOW && !widen(s))
+		p = search_row(s, n);
+	for (uint32_t k = 1; p && k < n; k++)
+		p[k].handed_out = all->looks;
+	return p;
 }
 
 void hca_payload_hold_row(struct hca_payload *p, uint32_t bytes,

@@ -88,6 +88,16 @@ static int send_row(struct lab *l, uint32_t pos, uint32_t bytes)
 	return (int)(p - l->sender.payloads.slot);
 }
 
+/* As many slots as rows need. */
+static void have_rows(struct hca_payloads *all)
+{
+	all->slot = realloc(all->slot, ROWS * sizeof(*all->slot));
+	assert_non_null(all->slot);
+	for (unsigned i = all->n; i < ROWS; i++)
+		all->slot[i] = (struct hca_payload){ .off = (uint64_t)i * SHM_PAYLOAD_SLOT };
+	all->n = ROWS;
+}
+
 /* Sizes to whole rows, and a byte more or less. Where nobody asks a daemon, slots are all there is.
  */
 static void rows_lie_in_a_row_and_are_held_whole(void **state)
@@ -96,11 +106,8 @@ static void rows_lie_in_a_row_and_are_held_whole(void **state)
 	struct hca_payloads *all = &l->sender.payloads;
 
 	assert_int_equal(hca_payload_get(&l->sender) - all->slot, 0);
-	all->window = all->n = ROWS; /* as large as rows make it: they ask for no more */
-	all->slot = realloc(all->slot, ROWS * sizeof(*all->slot));
-	assert_non_null(all->slot);
-	for (unsigned i = SLOTS; i < ROWS; i++)
-		all->slot[i] = (struct hca_payload){ .off = (uint64_t)i * SHM_PAYLOAD_SLOT };
+	have_rows(all);
+	all->window = ROWS; /* as large as rows make it: they ask for no more */
 	assert_int_equal(send_row(l, 0, 2 * SHM_PAYLOAD_SLOT), 1);
 	assert_int_equal(send_row(l, 1, 2 * SHM_PAYLOAD_SLOT + 1), 3);
 	assert_int_equal(send_row(l, 2, SHM_PAYLOAD_MOST), 6);
@@ -113,8 +120,9 @@ static void rows_lie_in_a_row_and_are_held_whole(void **state)
 	assert_int_equal(send_row(l, 5, 2 * SHM_PAYLOAD_SLOT), 17);
 	assert_int_equal(send_row(l, 6, 2 * SHM_PAYLOAD_SLOT), 20);
 	all->cursor = ROWS - 2;
-	assert_int_equal(send_row(l, 7, 3 * SHM_PAYLOAD_SLOT), -1); /* the rest, and the first */
-	all->window = ROWS; /* a round without a busy slot made it smaller */
+	/* the rest, and the first; a round without a busy slot has made the window smaller */
+	assert_int_equal(send_row(l, 7, 3 * SHM_PAYLOAD_SLOT), ROWS / 2);
+	assert_int_equal(all->window, ROWS);
 	all->cursor = 1;
 	assert_int_equal(send_row(l, 8, 3 * SHM_PAYLOAD_SLOT), -1); /* all are in use */
 	hca_payload_end(&l->sender); /* nor does the first one of a post ask for more */
@@ -123,6 +131,30 @@ static void rows_lie_in_a_row_and_are_held_whole(void **state)
 	shm_ring_consume(l->ring, 1);
 	all->cursor = 1;
 	assert_int_equal(send_row(l, 9, 2 * SHM_PAYLOAD_SLOT), 1);
+}
+
+/* Rows of several lengths leave gaps, which are too short for the longest. */
+static void a_row_is_found_behind_gaps(void **state)
+{
+	struct lab *l = *state;
+	struct hca_payloads *all = &l->sender.payloads;
+	const struct hca_payload_hold hold = { .ring = l->ring, .gen = GEN };
+
+	have_rows(all);
+	for (unsigned i = 2; i < 6; i += 3) {
+		assert_int_equal(hca_payload_reserve(&all->slot[i], 1), 0);
+		hca_payload_hold_row(&all->slot[i], 1, &hold);
+	}
+	assert_int_equal(send_row(l, 1, 3 * SHM_PAYLOAD_SLOT), 6);
+	assert_int_equal(all->window, SLOTS);
+	all->cursor = 0;
+	for (unsigned i = 9; i < SLOTS; i++) {
+		assert_int_equal(hca_payload_reserve(&all->slot[i], 1), 0);
+		hca_payload_hold_row(&all->slot[i], 1, &hold);
+	}
+	/* no gap of the window is long enough: it grows, by slots that there are */
+	assert_int_equal(send_row(l, 2, 3 * SHM_PAYLOAD_SLOT), SLOTS);
+	assert_int_equal(all->window, 2 * SLOTS);
 }
 
 static void the_daemon_leaves_memory_alone_while_a_post_uses_it(void **state)
@@ -231,6 +263,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_daemon_leaves_memory_alone_while_a_post_uses_it),
 		TEST(rows_lie_in_a_row_and_are_held_whole),
+		TEST(a_row_is_found_behind_gaps),
 		TEST(a_slot_is_free_when_the_receiver_has_passed_it),
 		TEST(a_slot_is_free_when_the_ring_has_gone),
 		TEST(a_slot_is_not_free_because_positions_have_wrapped),
