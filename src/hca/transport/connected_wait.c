@@ -76,7 +76,7 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 	/* release: pairs with the acquire of who works on the queue */
 	atomic_store_explicit(&c->shm->tail, tail + 1, memory_order_release);
 	/* before the look whether the lock is free; pairs with must_look_again() of who has it. On
-	 * the wire who finds it held has the daemon look later: bear() in wire.c */
+	 * the wire who finds it held has the daemon look later: bear() in wire_owner.c */
 	if (!c->wire)
 		atomic_thread_fence(memory_order_seq_cst);
 	c->qp.sq_kept++;

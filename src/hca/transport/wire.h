@@ -4,12 +4,13 @@
  * RoCEv2 with it (InfiniBand specification volume 1, sections 9.7 and 9.8; annex A17). So do those
  * of one fabric whose packets make the detour by the daemon (hca/link/detour.h).
  *
- * wire_packet.c makes packets, and moves payloads. wire_requester.c sends requests that wait in the
- * send queue, as packets, and reads what comes back. wire_responder.c carries out what packets ask
- * for, by the responder of all connected queue pairs (responder.h), and answers. wire_ahead.c keeps
- * packets that came before their turn. How far they are
- * stands in shared memory (shm/wire.h), so any thread of any process can go on with either half:
- * the one that posts; the one that takes a datagram off the port's sockets for all
+ * wire_owner.c is called by the program whose queue pair it is, wires.c by whoever receives at a
+ * port; wire.c has what both need. wire_packet.c makes packets, and moves payloads.
+ * wire_requester.c sends requests that wait in the send queue, as packets, and reads what comes
+ * back. wire_responder.c carries out what packets ask for, by the responder of all connected queue
+ * pairs (responder.h), and answers. wire_ahead.c keeps packets that came before their turn. How far
+ * they are stands in shared memory (shm/wire.h), so any thread of any process can go on with either
+ * half: the one that posts; the one that takes a datagram off the port's sockets for all
  * (hca/link/link_roce.h); or the daemon, while nobody polls, and when a time is over. What a thread
  * needs for that is a struct hca_wire, of its own.
  *
@@ -21,6 +22,11 @@
 #include "hca/link/link_roce.h"
 #include "hca/transport/connected.h"
 #include "shm/wire.h"
+
+/* The two bits of ECN in a traffic class: not marked, may be; and marked. */
+#define HCA_WIRE_ECN_MASK    3
+#define HCA_WIRE_ECN_CAPABLE 2
+#define HCA_WIRE_ECN_MARKED  3
 
 /* Which half a packet is for. */
 enum hca_wire_half { HCA_WIRE_REQUESTER, HCA_WIRE_RESPONDER, HCA_WIRE_HALVES };
@@ -122,6 +128,80 @@ void hca_wire_free(struct hca_connected_qp *c);
 
 /* Receives were posted, after the peer was told that there are none. */
 void hca_wire_tell_credits(struct hca_connected_qp *c);
+
+/* ---- locks: of the send queue (shm_connection.lock), or the responder's (shm_wire.lock) ---- */
+
+/* Who has one has it for a microsecond, unless the scheduler stops it: it is not waited for. */
+#define HCA_WIRE_LOCK_SPINS 50
+
+static inline bool hca_wire_try_lock(_Atomic uint32_t *lock, uint32_t worker)
+{
+	uint32_t nobody = 0;
+
+	/* acquire: pairs with the release in hca_wire_release() */
+	return atomic_compare_exchange_strong_explicit(lock, &nobody, worker, memory_order_acquire,
+	                                               memory_order_relaxed);
+}
+
+/* Acquires a lock in shared memory, unless somebody else keeps it. */
+static inline bool hca_wire_acquire(const struct hca_wire *w, _Atomic uint32_t *lock)
+{
+	for (unsigned spins = 0; !hca_wire_try_lock(lock, w->worker); spins++) {
+		if (spins == HCA_WIRE_LOCK_SPINS)
+			return false;
+		base_relax();
+	}
+	return true;
+}
+
+static inline void hca_wire_release(_Atomic uint32_t *lock, uint32_t worker)
+{
+	/* it may have been taken from a thread that was stopped */
+	atomic_compare_exchange_strong_explicit(lock, &worker, 0, memory_order_release,
+	                                        memory_order_relaxed);
+}
+
+/* Releases the lock of the send queue. What is to be sent leaves behind that, as it may take long,
+ * and what comes back wants the lock; then packets of another thread may overtake it. UC, to which
+ * nothing comes back, would lose messages by that. */
+void hca_wire_release_queue(const struct hca_wire *w);
+
+static inline uint32_t hca_wire_opened(const struct hca_wire *w)
+{
+	/* acquire: pairs with the release in hca_wire_open(): the path came before */
+	return atomic_load_explicit(&w->shm->open, memory_order_acquire);
+}
+
+/* Whether it is open for that, and all that this thread knows is still so. */
+static inline bool hca_wire_is_open(const struct hca_wire *w, uint32_t what)
+{
+	uint32_t open = hca_wire_opened(w);
+
+	return (open & what) && open == w->open;
+}
+
+/* The lock is held: whether there is anything to do. If a process died while it held it, the queue
+ * pair fails. */
+bool hca_wire_may_work(struct hca_wire *w, uint32_t what);
+
+/* ---- what a thread knows of a queue pair ---- */
+
+/* @worker: in whose name it works; @sender: by which packets leave. */
+void hca_wire_init(struct hca_wire *w, struct hca_process *p, uint32_t qpn, uint32_t worker,
+                   struct hca_sender *sender);
+void hca_wire_fini(struct hca_wire *w);
+
+/* As hca_wire_watch(), for who has no struct hca_wire. @detours: as in struct shm_wire_path. */
+void hca_wire_watch_queue(struct hca_process *p, uint32_t qpn, const struct hca_sender *sender,
+                          bool detours);
+
+/* ---- acknowledgements that wait for replies ---- */
+
+bool hca_wire_reply_is_likely(struct hca_wire *w);
+/* The owner has sent something: perhaps the reply. */
+void hca_wire_replied(struct hca_wire *w);
+/* Acknowledges, unless somebody else works on it, who may do it. */
+void hca_wire_try_acknowledge(struct hca_wire *w);
 
 /* ---- both halves ---- */
 

@@ -795,7 +795,7 @@ static BASE_COLD void take_ahead(struct hca_wire *w)
 		const unsigned flags = wire_opcodes[c->packet.h.bth.opcode].flags;
 		const uint32_t psn = s->expected;
 
-		/* as work() in wire.c */
+		/* as work() in wires.c */
 		if ((flags & WIRE_OPCODE_RECEIVES) && s->n_responses && hca_wire_respond(w))
 			return;
 		c = hca_wire_take_ahead(w, HCA_WIRE_RESPONDER);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The wire, its owner's part: it opens and closes with the queue pair's state, and goes on when the
+ * program posts or polls. See wire.h.
+ */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "hca/link/payload.h"
+#include "hca/registration/mw.h"
+#include "hca/transport/wire.h"
+
+#define FIRST_WINDOW 64
+
+/* ---- open and closed ---- */
+
+/* What is open in that state. */
+static uint32_t what_of(enum ibv_qp_state state)
+{
+	return state == IBV_QPS_RTS   ? SHM_WIRE_RECEIVES | SHM_WIRE_SENDS
+	       : state == IBV_QPS_SQD ? SHM_WIRE_RECEIVES | SHM_WIRE_SENDS | SHM_WIRE_PAUSED
+	                              : SHM_WIRE_RECEIVES;
+}
+
+static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
+{
+	s->expected = c->qp.connection.rq_psn;
+	s->expected_rounds = s->msn = 0;
+	s->nak_sent = s->operation = s->ack_due = 0;
+	atomic_store_explicit(&s->credits_due, false, memory_order_relaxed);
+	s->keeps = false;
+	s->n_responses = s->next_response = s->next_saved = 0;
+	memset(s->saved, 0, sizeof(s->saved));
+	/* packets of before, if somebody still has some, are passed over */
+	atomic_store_explicit(&s->taken_up, atomic_load_explicit(&s->put_off, memory_order_relaxed),
+	                      memory_order_relaxed);
+	atomic_store_explicit(&s->broken, false, memory_order_relaxed);
+}
+
+static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
+{
+	s->psn = s->acked = s->head_psn = s->beyond = c->qp.sender.psn & WIRE_PSN_MASK;
+	s->next = hca_connected_load(&c->shm->head);
+	s->offset = s->answered = s->grown = 0;
+	s->window = FIRST_WINDOW;
+	s->retries = s->rnr_retries = s->recovers = s->slowed = s->early = 0;
+	s->ran_short = s->has_limit = s->limited = s->probes = s->has_gap = false;
+	s->in_vain = 0;
+	s->acked_rounds = 0;
+	s->reader = (struct shm_reader){ 0 };
+	atomic_store_explicit(&s->awaits_turn, false, memory_order_relaxed);
+	s->head_ssn = s->head_takes = s->takes = s->credits = 0;
+	s->round_ns = s->timed_ns = 0;
+	atomic_store_explicit(&s->deadline_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->resume_ns, 0, memory_order_relaxed);
+}
+
+/* UC has been in SQE: what failed is completed, and the next request is the first one. */
+static void resume(struct hca_connected_qp *c, struct shm_wire *s)
+{
+	if (!hca_connected_load(&c->shm->failed))
+		return;
+	atomic_store_explicit(&c->shm->failed, 0, memory_order_relaxed);
+	s->next = hca_connected_load(&c->shm->head);
+	s->offset = 0;
+	s->acked = s->head_psn = s->psn;
+}
+
+static struct hca_wire *make(struct hca_connected_qp *c)
+{
+	c->wire = calloc(1, sizeof(*c->wire));
+	if (c->wire) /* else it is as if all that it sends got lost */
+		hca_wire_init(c->wire, c->qp.ctx->process, c->qp.sender.qpn, c->qp.sender.qpn,
+		              &c->qp.sender);
+	return c->wire;
+}
+
+void hca_wire_open(struct hca_connected_qp *c)
+{
+	struct hca_process *p = c->qp.ctx->process;
+	struct shm_wire *s = &p->region.wires[SHM_QP_INDEX(c->qp.sender.qpn)];
+	const enum ibv_qp_state state = hca_qp_state(&c->qp);
+	uint32_t open = atomic_load_explicit(&s->open, memory_order_relaxed);
+	const uint32_t before = open % SHM_WIRE_OPENED, after = what_of(state);
+	struct shm_wire_path path = { .detours = SHM_WIRE_NO_DETOUR };
+
+	if (c->qp.transport->type != IBV_QPT_RC && c->qp.transport->type != IBV_QPT_UC)
+		return;
+	if (!hca_wire_choose(c, &path, before) || (!c->wire && !make(c)))
+		return;
+	if (before && path.sgid_index == s->path.sgid_index)
+		path.sgid = s->path.sgid; /* its first one */
+	if (state == IBV_QPS_RTS && c->qp.transport->type == IBV_QPT_UC)
+		resume(c, s);
+	if (before == after && !memcmp(&path, &s->path, sizeof(path)))
+		return;
+	s->path = path;
+	if (!(after & SHM_WIRE_PAUSED))
+		atomic_store_explicit(&s->drains, SHM_WIRE_TELLS_NOBODY, memory_order_relaxed);
+	if (!(before & SHM_WIRE_RECEIVES))
+		open_responder(c, s);
+	if (after & ~before & SHM_WIRE_SENDS)
+		open_requester(c, s);
+	atomic_store_explicit(&p->region.roce_ports[c->qp.sender.port].has_wires, true,
+	                      memory_order_relaxed);
+	/* release: pairs with the acquire in hca_wire_opened() */
+	atomic_store_explicit(&s->open, open - before + SHM_WIRE_OPENED + after,
+	                      memory_order_release);
+}
+
+/* Who has the lock may be stopped: then nobody knows, and it is told at once. */
+bool hca_wire_drain(struct hca_connected_qp *c)
+{
+	struct hca_wire *w = c->wire;
+	uint64_t began = base_now_ns();
+	bool drains;
+
+	if (!w || !hca_wire_renew(w) || !hca_wire_is_open(w, SHM_WIRE_SENDS))
+		return false;
+	while (!hca_wire_acquire(w, &c->shm->lock)) {
+		if (base_now_ns() - began > HCA_STOPPED_WAIT_NS)
+			return false;
+		sched_yield();
+	}
+	drains = hca_wire_drains(w);
+	hca_wire_release(&c->shm->lock, w->worker);
+	return drains;
+}
+
+/* Acquires a lock from whoever has it for longer than a living thread may. */
+static void lock_for_good(_Atomic uint32_t *lock, uint32_t worker)
+{
+	uint64_t began = base_now_ns();
+
+	while (!hca_wire_try_lock(lock, worker)) {
+		if (base_now_ns() - began > HCA_STOPPED_WAIT_NS)
+			atomic_store_explicit(lock, 0, memory_order_relaxed);
+		sched_yield();
+	}
+}
+
+/* What has come was perhaps seen before it was acknowledged; a part of a message will not be whole.
+ */
+static void acknowledge_all(struct hca_connected_qp *c)
+{
+	struct hca_wire *w = c->wire;
+
+	if (!hca_wire_renew(w) || !hca_wire_is_open(w, SHM_WIRE_RECEIVES))
+		return;
+	hca_exchange_begin(&c->x, w->qpn);
+	if (w->shm->ack_due)
+		hca_wire_respond(w);
+	hca_wire_give_back(w);
+	hca_sender_finish(w->sender);
+	hca_connected_leave(c);
+}
+
+void hca_wire_close(struct hca_connected_qp *c)
+{
+	struct hca_wire *w = c->wire;
+
+	if (!w)
+		return;
+	lock_for_good(&w->shm->lock, w->worker);
+	acknowledge_all(c);
+	atomic_store_explicit(&w->shm->open,
+	                      hca_wire_opened(w) / SHM_WIRE_OPENED * SHM_WIRE_OPENED +
+	                              SHM_WIRE_OPENED,
+	                      memory_order_release);
+	hca_wire_release(&w->shm->lock, w->worker);
+	atomic_store_explicit(&w->shm->drains, SHM_WIRE_TELLS_NOBODY, memory_order_relaxed);
+	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
+}
+
+void hca_wire_free(struct hca_connected_qp *c)
+{
+	if (!c->wire)
+		return;
+	hca_wire_fini(c->wire);
+	free(c->wire);
+	c->wire = NULL;
+}
+
+/* ---- going on ---- */
+
+/* Carries out requests at the head of the queue that are the owner's own business. */
+static void carry_out_local(struct hca_connected_qp *c)
+{
+	struct shm_wire *s = c->wire->shm;
+	struct shm_entry entries[HCA_MAX_SGE];
+	struct shm_request r;
+	int status;
+
+	while (hca_connected_load(&c->shm->head) == s->next &&
+	       s->next != hca_connected_load(&c->shm->tail) &&
+	       !hca_connected_load(&c->shm->failed) &&
+	       hca_connected_take(&c->wire->end, s->next, &r, entries) &&
+	       (hca_operation(r.opcode) & HCA_OP_LOCAL)) {
+		hca_connected_leave(c); /* that one waits for all that deal with anybody */
+		status = hca_mw_carry_out(&c->qp, &r);
+		hca_exchange_begin(&c->x, c->wire->qpn);
+		if (!hca_connected_settle(c->shm, s->next, status))
+			return;
+		s->next++;
+	}
+}
+
+/* A process died while it worked on the queue pair, or was stopped for long: nobody knows how far
+ * it was, so that what it did must not be done again. */
+static void give_up(struct hca_connected_qp *c)
+{
+	struct shm_connection *s = c->shm;
+
+	base_log_debug(packet, "QP 0x%06x: whoever worked on it was stopped", c->wire->qpn);
+	atomic_store_explicit(&s->failed,
+	                      shm_failed(hca_connected_load(&s->head), IBV_WC_RETRY_EXC_ERR),
+	                      memory_order_release);
+}
+
+/* Which thread has the lock, and at which turn: a thread names its peer anew at each turn. 0: none
+ * has it. */
+static uint64_t barred_by(const struct hca_connected_qp *c)
+{
+	uint32_t holder = atomic_load_explicit(&c->shm->lock, memory_order_relaxed);
+	const struct shm_sender *senders = c->qp.ctx->process->region.senders;
+
+	if (!holder)
+		return 0;
+	return (uint64_t)holder << 32 |
+	       atomic_load_explicit(&senders[SHM_QP_INDEX(holder)].target_qpn,
+	                            memory_order_relaxed);
+}
+
+/* Somebody else has the lock: goes on without it, if that one must have been stopped. An owner that
+ * looks seldom may meet others each time, who work on it one after the other. */
+static void bear(struct hca_connected_qp *c)
+{
+	struct hca_wire *w = c->wire;
+	uint64_t now = base_now_ns(), by = barred_by(c);
+
+	if (!w->barred_since_ns || !by || w->barred_by != by) {
+		w->barred_since_ns = now;
+		w->barred_by = by;
+	} else if (now - w->barred_since_ns > HCA_STOPPED_WAIT_NS) {
+		give_up(c);
+	}
+	hca_wire_watch(w); /* who has the lock may have seen the queue before */
+}
+
+void hca_wire_go_on(struct hca_connected_qp *c)
+{
+	struct hca_wire *w = c->wire;
+	uint32_t before = w->shm->psn;
+	bool more = true;
+
+	if (!hca_wire_renew(w) || !hca_wire_is_open(w, SHM_WIRE_SENDS) ||
+	    hca_qp_state(&c->qp) != IBV_QPS_RTS)
+		return;
+	if (atomic_load_explicit(&w->shm->broken, memory_order_relaxed))
+		give_up(c);
+	hca_exchange_begin(&c->x, w->qpn);
+	while (more && hca_wire_acquire(w, &c->shm->lock)) {
+		w->barred_since_ns = 0;
+		hca_wire_look_at_time(w, base_now_ns());
+		carry_out_local(c);
+		more = hca_wire_send(w);
+		carry_out_local(c);
+		hca_wire_release_queue(w);
+		if (!more && w->shm->psn != before)
+			hca_wire_replied(w);
+		hca_sender_finish(w->sender);
+	}
+	hca_connected_leave(c);
+	if (more)
+		bear(c);
+}
+
+/* The lock of sends may be this thread's own, by ibv_wr_start(): it is not waited for. */
+void hca_wire_tell_credits(struct hca_connected_qp *c)
+{
+	struct hca_process *p = c->qp.ctx->process;
+	const uint32_t qpn = c->qp.sender.qpn;
+	struct shm_wire *s = &p->region.wires[SHM_QP_INDEX(qpn)];
+	struct hca_wire *w;
+
+	atomic_store_explicit(&s->credits_due, true, memory_order_seq_cst);
+	if (base_trylock(&c->qp.send_lock)) {
+		w = c->wire;
+		if (w && hca_wire_renew(w)) {
+			hca_exchange_begin(&c->x, qpn);
+			hca_wire_try_acknowledge(w);
+			hca_sender_finish(w->sender);
+			hca_connected_leave(c);
+		}
+		base_unlock(&c->qp.send_lock);
+	}
+	if (atomic_load_explicit(&s->credits_due, memory_order_relaxed))
+		hca_wire_watch_queue(p, qpn, &c->qp.sender, hca_connected_detours(c->shm));
+}

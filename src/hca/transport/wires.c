@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The wires of a port, for whoever receives there: whose a packet is, when it is worked on, and
+ * what is due afterwards. See hca/link/wires.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "hca/link/payload.h"
+#include "hca/link/wires.h"
+#include "hca/transport/wire.h"
+
+/* So many packets of a queue pair are put off, as its lock was not to be had; more get lost. */
+#define MOST_DEFERRED 64
+/* So long the queue pairs that have something to send are seen to at once, ns: a thousand of them
+ * may have a READ each, of which one turn sends a quarter of a MiB. */
+#define FINISH_NS 500000
+/* So long packets wait for one that another process has put off: then it counts as lost. */
+#define PATIENCE_NS 100000000
+/* A port's receiver forgets queue pairs that are closed when it knows twice as many as were left
+ * the last time, and so many more. */
+#define SWEEP 16
+/* A peer whose packets come marked by congestion is told so once in so many ns. */
+#define CNP_NS    50000
+#define CNP_BYTES 16 /* reserved */
+
+/* ---- a thread's turn at a queue pair ---- */
+
+/* Says whom this thread deals with, before it looks at anything of theirs. */
+static void begin(struct hca_wire *w)
+{
+	w->turn += IB_QPN_MASK + 1;
+	/* seq_cst: before the look at keys; pairs with hca_connections_wait() */
+	atomic_store_explicit(&w->sender->shm->target_qpn, w->qpn | w->turn, memory_order_seq_cst);
+	base_fence_behind_seq_cst();
+}
+
+static void end(struct hca_wire *w)
+{
+	if (w->sender->unfinished)
+		hca_sender_finish(w->sender);
+	/* release: all that was done comes before "deals with nobody" */
+	atomic_store_explicit(&w->sender->shm->target_qpn, 0, memory_order_release);
+}
+
+/* Says so and acquires the lock. That order: if this process dies, the daemon looks for the lock at
+ * whom it dealt with. False: the lock is not to be had. */
+static bool enter(struct hca_wire *w, _Atomic uint32_t *lock)
+{
+	begin(w);
+	if (hca_wire_acquire(w, lock))
+		return true;
+	end(w);
+	return false;
+}
+
+static void forget(struct hca_wires *wires, struct hca_wire *w)
+{
+	if (w->is_due)
+		TAILQ_REMOVE(&wires->due, w, entry);
+	base_hash_remove(&wires->all, &w->node);
+	hca_wire_fini(w);
+	free(w);
+}
+
+/* Forgets those that are closed, and with them the memory of processes that may be gone. */
+static void sweep(struct hca_wires *wires)
+{
+	struct base_hash_node *node = base_hash_walk(&wires->all, NULL), *next;
+
+	for (; node; node = next) {
+		struct hca_wire *w = container_of(node, struct hca_wire, node);
+
+		next = base_hash_walk(&wires->all, node);
+		if (!(hca_wire_opened(w) & SHM_WIRE_RECEIVES) || !hca_wire_renew(w))
+			forget(wires, w);
+	}
+	wires->sweep_at = SWEEP + 2 * wires->all.n;
+}
+
+/* What this port's receiver knows of queue pair @qpn. NULL: it has no wire, or there is no memory.
+ */
+static struct hca_wire *wire_of(struct hca_wires *wires, uint32_t qpn)
+{
+	struct base_hash_node *node = base_hash_first(&wires->all, qpn);
+	struct hca_wire *w;
+
+	for (; node; node = base_hash_next(node)) {
+		w = container_of(node, struct hca_wire, node);
+		if (w->qpn == qpn)
+			return w;
+	}
+	if (!(atomic_load_explicit(&wires->process->region.wires[SHM_QP_INDEX(qpn)].open,
+	                           memory_order_relaxed) &
+	      SHM_WIRE_RECEIVES))
+		return NULL;
+	if (wires->all.n >= wires->sweep_at)
+		sweep(wires);
+	w = calloc(1, sizeof(*w));
+	if (!w || base_hash_add(&wires->all, &w->node, qpn)) {
+		free(w);
+		return NULL;
+	}
+	hca_wire_init(w, wires->process, qpn, wires->sender->qpn, wires->sender);
+	w->wires = wires;
+	return w;
+}
+
+/* Whether the packet was sent where its peer is. */
+static bool comes_from_peer(const struct hca_wire *w, const struct hca_wires *wires,
+                            const struct wire_roce_packet *p)
+{
+	if (w->path.detours == SHM_WIRE_HERE)
+		return w->path.flow < SHM_MAX_FLOWS &&
+		       wires->process->region.flows[w->path.flow].dest_port == wires->from;
+	return ib_gid_equal(&p->ip.sgid, &w->path.dgid);
+}
+
+/* Whether the packet is its peer's. */
+static bool is_peers(const struct hca_wire *w, const struct hca_wires *wires,
+                     const struct wire_roce_packet *p)
+{
+	unsigned transport = w->end.qp.type == IBV_QPT_UC ? WIRE_TRANSPORT_UC : WIRE_TRANSPORT_RC;
+
+	return w->end.qp.port == wires->port &&
+	       (wire_opcode_transport(p->h.bth.opcode) == transport ||
+	        p->h.bth.opcode == WIRE_OPCODE_CNP) &&
+	       comes_from_peer(w, wires, p) && ib_pkey_match(w->end.qp.pkey, p->h.bth.pkey);
+}
+
+static void set_due(struct hca_wires *wires, struct hca_wire *w)
+{
+	if (w->is_due)
+		return;
+	w->is_due = true;
+	TAILQ_INSERT_TAIL(&wires->due, w, entry);
+}
+
+/* Sends all that may be sent, after something has come. */
+static void go_on(struct hca_wire *w)
+{
+	bool more = true;
+
+	while (more && hca_wire_acquire(w, &w->connection->lock)) {
+		more = hca_wire_may_work(w, SHM_WIRE_SENDS) && hca_wire_send(w);
+		hca_wire_release_queue(w);
+		hca_sender_finish(w->sender);
+	}
+	if (more)
+		hca_wire_watch(w);
+}
+
+/* Sends responses and acknowledgements that are due. Whether some are left. */
+static bool respond(struct hca_wire *w)
+{
+	bool more = false;
+
+	if (!enter(w, &w->shm->lock))
+		return true;
+	if (hca_wire_may_work(w, SHM_WIRE_RECEIVES))
+		more = hca_wire_respond(w);
+	hca_wire_release(&w->shm->lock, w->worker);
+	end(w);
+	return more;
+}
+
+/* Works on one half, with its lock held, for a packet. False: the lock is not to be had. */
+static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
+{
+	const unsigned flags = wire_opcodes[p->h.bth.opcode].flags;
+	/* what is reserved the responder refuses */
+	bool is_request = (flags & WIRE_OPCODE_REQUEST) || wire_opcode_is_reserved(p->h.bth.opcode);
+	_Atomic uint32_t *lock = is_request ? &w->shm->lock : &w->connection->lock;
+	uint32_t what = is_request ? SHM_WIRE_RECEIVES : SHM_WIRE_SENDS;
+	bool more = false;
+
+	/* who sees a message may send one: it must not overtake what was asked for before */
+	if ((flags & WIRE_OPCODE_RECEIVES) && w->shm->n_responses)
+		respond(w);
+	if (!enter(w, lock))
+		return false;
+	/* it has moved to RTS just now: UC's peer would not send it again */
+	if (hca_wire_opened(w) != w->open && !hca_wire_renew(w))
+		what = 0;
+	if (hca_wire_may_work(w, what)) {
+		if (is_request)
+			hca_wire_request(w, p);
+		else
+			more = hca_wire_response(w, p);
+	}
+	hca_wire_release(lock, w->worker);
+	if (more)
+		go_on(w);
+	end(w);
+	return true;
+}
+
+/*
+ * Packets that are put off. A queue pair's packets are worked on in the order in which they came,
+ * also when others receive meanwhile: programs rely on it that what a peer sends does not overtake
+ * what it has answered before. So a packet that comes while any is put off is put off as well. Each
+ * has a number, and is worked on when its turn comes, by the process that has it.
+ */
+
+/* Whether it is the turn of the packet with this number. Whoever has those before it may have gone:
+ * after a while they are passed over. */
+static bool is_turn(struct hca_wire *w, uint32_t number)
+{
+	/* acquire: pairs with the release in took_up() */
+	uint32_t next = atomic_load_explicit(&w->shm->taken_up, memory_order_acquire);
+	uint64_t now;
+
+	if (next == number) {
+		w->awaited_since_ns = 0;
+		return true;
+	}
+	now = base_now_ns();
+	if (!w->awaited_since_ns || w->awaited != next) {
+		w->awaited = next;
+		w->awaited_since_ns = now;
+	}
+	if (now - w->awaited_since_ns < PATIENCE_NS)
+		return false;
+	base_log_debug(packet, "QP 0x%06x: %u packets that were put off get lost", w->qpn,
+	               number - next);
+	w->awaited_since_ns = 0;
+	return atomic_compare_exchange_strong_explicit(&w->shm->taken_up, &next, number,
+	                                               memory_order_acquire, memory_order_relaxed);
+}
+
+static bool was_passed_over(const struct hca_wire *w, uint32_t number)
+{
+	uint32_t next = atomic_load_explicit(&w->shm->taken_up, memory_order_relaxed);
+
+	return (int32_t)(number - next) < 0;
+}
+
+/* The packet with this number was worked on: it is the next one's turn. */
+static void took_up(struct hca_wire *w, uint32_t number)
+{
+	/* it may have been passed over meanwhile */
+	atomic_compare_exchange_strong_explicit(&w->shm->taken_up, &number, number + 1,
+	                                        memory_order_release, memory_order_relaxed);
+}
+
+/* Keeps a copy of the packet until its turn comes, and the lock is to be had. */
+static void defer(struct hca_wire *w, const struct wire_roce_packet *p)
+{
+	struct hca_wire_copy *d = NULL;
+
+	if (w->n_deferred < MOST_DEFERRED)
+		d = hca_wire_copy(p);
+	if (!d) {
+		base_log_debug(packet, "QP 0x%06x: is not to be had: PSN %u gets lost", w->qpn,
+		               p->h.bth.psn);
+		return;
+	}
+	d->number = atomic_fetch_add_explicit(&w->shm->put_off, 1, memory_order_relaxed);
+	TAILQ_INSERT_TAIL(&w->deferred, d, entry);
+	w->n_deferred++;
+	hca_wire_watch(w);
+}
+
+/* Works on what was put off. Whether some still is. */
+static bool work_deferred(struct hca_wire *w)
+{
+	struct hca_wire_copy *d;
+
+	while ((d = TAILQ_FIRST(&w->deferred)) != NULL) {
+		if (!was_passed_over(w, d->number)) {
+			if (!is_turn(w, d->number) || !work(w, &d->packet))
+				return true;
+			took_up(w, d->number);
+		}
+		TAILQ_REMOVE(&w->deferred, d, entry);
+		w->n_deferred--;
+		free(d);
+	}
+	return false;
+}
+
+/* Whether other processes have put off packets that came before. */
+static bool is_behind(struct hca_wire *w)
+{
+	return !is_turn(w, atomic_load_explicit(&w->shm->put_off, memory_order_relaxed));
+}
+
+/* Tells the peer that its packets come marked by congestion (annex A17.9). */
+static void notify(struct hca_wire *w)
+{
+	const struct wire_headers h = { .bth = { .opcode = WIRE_OPCODE_CNP,
+		                                 .migrated = true,
+		                                 .becn = true,
+		                                 .pkey = w->end.qp.pkey,
+		                                 .dest_qpn = w->end.qp.connection.dest_qpn } };
+	uint64_t now = base_now_ns();
+	uint8_t *room;
+
+	HCA_WIRE_COUNT(w, np_ecn_marked_roce_packets);
+	if (now - w->notified_ns < CNP_NS)
+		return;
+	room = hca_wire_begin(w, CNP_BYTES);
+	if (!room)
+		return;
+	memset(room, 0, CNP_BYTES);
+	hca_wire_end(w, &h);
+	w->notified_ns = now;
+	HCA_WIRE_COUNT(w, np_cnp_sent);
+}
+
+bool hca_wires_receive(struct hca_wires *wires, const struct wire_roce_packet *p)
+{
+	struct hca_wire *w = wire_of(wires, p->h.bth.dest_qpn);
+	const bool is_cnp = p->h.bth.opcode == WIRE_OPCODE_CNP;
+
+	if (!w || !hca_wire_renew(w) || !is_peers(w, wires, p) ||
+	    (is_cnp && !hca_wire_is_open(w, SHM_WIRE_SENDS))) {
+		if (is_cnp)
+			atomic_fetch_add_explicit(
+			        &wires->process->region.roce_ports[wires->port].rp_cnp_ignored, 1,
+			        memory_order_relaxed);
+		else
+			HCA_COUNT(wires->process, wires->port, no_qp);
+		if (w && w->end.qp.qpn != w->qpn)
+			forget(wires, w);
+		return false;
+	}
+	if (base_unlikely((p->ip.traffic_class & HCA_WIRE_ECN_MASK) == HCA_WIRE_ECN_MARKED))
+		notify(w);
+	if (work_deferred(w) || is_behind(w) || !work(w, p))
+		defer(w, p);
+	if (hca_wire_owes(w) || w->shm->n_responses || w->n_deferred)
+		set_due(wires, w);
+	return true;
+}
+
+/* Does what is due of one queue pair. @later: its acknowledgement may wait for a reply. Whether
+ * some is left. */
+static bool do_due(struct hca_wire *w, bool later)
+{
+	bool more = work_deferred(w), waited = w->waits_for_reply;
+
+	w->waits_for_reply = false;
+	if (!hca_wire_is_open(w, SHM_WIRE_RECEIVES) || (!hca_wire_owes(w) && !w->shm->n_responses))
+		return more;
+	if (!waited && w->shm->ack_due && hca_wire_reply_is_likely(w) && later &&
+	    !w->shm->n_responses) {
+		w->waits_for_reply = true;
+		return true;
+	}
+	return respond(w) || more;
+}
+
+/* Whether the time for one turn is over; the first look begins it. */
+static bool is_over(uint64_t *until)
+{
+	uint64_t now = base_now_ns();
+
+	if (!*until)
+		*until = now + FINISH_NS;
+	return now >= *until;
+}
+
+/* Those whose turn has not come are the first the next time. */
+static void leave_due(struct hca_wires *wires, struct hca_wire_list *left)
+{
+	struct hca_wire *w;
+
+	TAILQ_FOREACH(w, left, entry)
+	hca_wire_watch(w);
+	TAILQ_CONCAT(left, &wires->due, entry);
+	TAILQ_CONCAT(&wires->due, left, entry);
+}
+
+bool hca_wires_finish(struct hca_wires *wires, bool later)
+{
+	struct hca_wire_list now = TAILQ_HEAD_INITIALIZER(now);
+	uint64_t until = 0; /* one is seen to without a look at the clock */
+	struct hca_wire *w;
+
+	TAILQ_CONCAT(&now, &wires->due, entry);
+	for (unsigned n = 0; (w = TAILQ_FIRST(&now)) != NULL; n++) {
+		if (n && is_over(&until)) {
+			leave_due(wires, &now);
+			break;
+		}
+		TAILQ_REMOVE(&now, w, entry);
+		w->is_due = false;
+		if (!hca_wire_renew(w) || !do_due(w, later))
+			continue;
+		set_due(wires, w);
+		hca_wire_watch(w); /* if this process does not come back for it */
+	}
+	return !TAILQ_EMPTY(&wires->due);
+}
+
+/* Whether it is time to look at what it sends: a time is over, or nobody has sent what was posted.
+ * *@waits: there is a time to wait for. */
+static bool is_time(const struct hca_wire *w, uint64_t now, bool *waits)
+{
+	const struct shm_wire *s = w->shm;
+	uint64_t resume = atomic_load_explicit(&s->resume_ns, memory_order_relaxed);
+	uint64_t deadline = atomic_load_explicit(&s->deadline_ns, memory_order_relaxed);
+	bool idle = s->psn == s->acked && !resume && !hca_connected_load(&w->connection->failed) &&
+	            s->next != hca_connected_load(&w->connection->tail);
+
+	*waits = resume || deadline;
+	return idle || (resume && resume <= now) || (deadline && deadline <= now);
+}
+
+/* Whether it can only wait for its turn to READ. */
+static bool must_wait(const struct hca_wire *w, uint64_t now)
+{
+	const struct shm_wire *s = w->shm;
+
+	return atomic_load_explicit(&s->awaits_turn, memory_order_relaxed) &&
+	       !atomic_load_explicit(&s->deadline_ns, memory_order_relaxed) &&
+	       !atomic_load_explicit(&s->resume_ns, memory_order_relaxed) &&
+	       !shm_readers_have_room(hca_wire_readers(w), hca_wire_ms(now));
+}
+
+/* Sees to the times of what it sends. Whether it has to wait for one. */
+static bool look_at_time(struct hca_wire *w, uint64_t now)
+{
+	bool waits;
+
+	if (!hca_wire_is_open(w, SHM_WIRE_SENDS))
+		return false;
+	if (must_wait(w, now))
+		return true;
+	if (!is_time(w, now, &waits))
+		return waits;
+	if (!enter(w, &w->connection->lock))
+		return true;
+	if (hca_wire_may_work(w, SHM_WIRE_SENDS))
+		hca_wire_look_at_time(w, now);
+	hca_wire_release(&w->connection->lock, w->worker);
+	go_on(w);
+	end(w);
+	is_time(w, now, &waits);
+	return waits;
+}
+
+bool hca_wires_tick(struct hca_wires *wires, uint32_t index, uint64_t now)
+{
+	struct hca_wire *w = wire_of(wires, wires->process->region.qps[index].qpn);
+	bool more;
+
+	if (!w || !hca_wire_renew(w))
+		return false;
+	more = do_due(w, false);
+	return look_at_time(w, now) || more;
+}
+
+void hca_wires_init(struct hca_wires *wires, struct hca_process *p, struct hca_sender *sender,
+                    uint32_t port)
+{
+	*wires = (struct hca_wires){
+		.process = p, .sender = sender, .port = port, .from = UINT32_MAX
+	};
+	TAILQ_INIT(&wires->due);
+	TAILQ_INIT(&wires->ahead);
+}
+
+void hca_wires_fini(struct hca_wires *wires)
+{
+	struct base_hash_node *node;
+
+	while ((node = base_hash_walk(&wires->all, NULL)) != NULL)
+		forget(wires, container_of(node, struct hca_wire, node));
+	base_hash_fini(&wires->all);
+}
