@@ -83,14 +83,18 @@ void hca_wire_open(struct hca_connected_qp *c)
 	struct hca_process *p = c->qp.ctx->process;
 	struct shm_wire *s = &p->region.wires[SHM_QP_INDEX(c->qp.sender.qpn)];
 	const enum ibv_qp_state state = hca_qp_state(&c->qp);
-	uint32_t open = atomic_load_explicit(&s->open, memory_order_relaxed);
-	const uint32_t before = open % SHM_WIRE_OPENED, after = what_of(state);
+	const uint32_t after = what_of(state);
 	struct shm_wire_path path = { .detours = SHM_WIRE_NO_DETOUR };
+	uint32_t open, before;
 
 	if (c->qp.transport->type != IBV_QPT_RC && c->qp.transport->type != IBV_QPT_UC)
 		return;
-	if (!hca_wire_choose(c, &path, before) || (!c->wire && !make(c)))
+	/* who has had none does not look: to look at what was never used takes memory */
+	if (!hca_wire_choose(c, &path, c->wire && (hca_wire_opened(c->wire) % SHM_WIRE_OPENED)) ||
+	    (!c->wire && !make(c)))
 		return;
+	open = atomic_load_explicit(&s->open, memory_order_relaxed);
+	before = open % SHM_WIRE_OPENED;
 	if (before && path.sgid_index == s->path.sgid_index)
 		path.sgid = s->path.sgid; /* its first one */
 	if (state == IBV_QPS_RTS && c->qp.transport->type == IBV_QPT_UC)
