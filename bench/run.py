@@ -39,7 +39,7 @@ def processor_times():
 
 
 class Load:
-    """What else the machine does: looked at while we do nothing."""
+    """What else the machine does: looked at before we do anything, and when all of ours has ended."""
 
     def __init__(self):
         self.busy = []
@@ -47,7 +47,7 @@ class Load:
 
     def look(self):
         before = processor_times()
-        time.sleep(0.1)
+        time.sleep(1)
         busy, idle, stolen = (b - a for a, b in zip(before, processor_times()))
         self.busy.append(busy / max(1, busy + idle + stolen))
 
@@ -92,7 +92,6 @@ class Run:
     def round(self):
         self.rounds += 1
         round_begin = time.time()
-        self.load.look()
         for part in self.parts:
             failures = self.failures[part.name]
             if len(failures) == GIVE_UP or self.rounds > self.enough(part):
@@ -110,6 +109,7 @@ class Run:
             self.longest = max(self.longest, time.time() - round_begin)
 
     def all(self):
+        self.load.look()
         while self.more():
             self.round()
         self.progress.end()
@@ -206,6 +206,7 @@ def main():
         run.all()
     finally:
         lab.close()
+    run.load.look()
     samples, load = Samples(run.samples), run.load.json()
     done = [p.name for p in args.chosen if p.name not in run.given_up()]
     table = goals.table(samples, done)
