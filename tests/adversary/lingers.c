@@ -16,7 +16,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/un.h>
 
 #include "base/util.h"
 #include "control/client.h"
@@ -24,6 +23,7 @@
 #include "control/socket.h"
 #include "control/umad_message.h"
 #include "daemon/core/closer_testing.h"
+#include "death/daemon_socket.h"
 
 #define SURPLUS 9 /* more than a packet has */
 
@@ -71,18 +71,6 @@ static struct control_client *connected(enum control_role role)
 	return c;
 }
 
-static int open_socket(void)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	assert_int_equal(
-	        control_path(addr.sun_path, sizeof(addr.sun_path), control_fabric_name(), "ctl"),
-	        0);
-	assert_int_equal(connect(sock, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	return sock;
-}
-
 /* A reply takes a turn of the daemon's loop: what came before has had its own. */
 static void others_are_served(void)
 {
@@ -120,7 +108,7 @@ static int look(void **state)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	int sock = open_socket();
+	int sock = daemon_socket();
 
 	(void)state;
 	assert_int_equal(getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len), 0);
@@ -138,7 +126,7 @@ static void with_a_request_that_wants_none(void **state)
 		struct control_hello hello;
 	} request = { { .type = CONTROL_HELLO, .serial = 1, .bytes = sizeof(struct control_hello) },
 		      { .version = CONTROL_VERSION, .role = CONTROL_ROLE_VERBS } };
-	int sock = open_socket();
+	int sock = daemon_socket();
 
 	(void)state;
 	stop_daemon();
@@ -153,7 +141,7 @@ static void with_a_request_that_wants_none(void **state)
 /* The first message ends the connection, which closes the others unread. */
 static void in_messages_that_it_never_receives(void **state)
 {
-	int sock = open_socket();
+	int sock = daemon_socket();
 
 	(void)state;
 	stop_daemon();

@@ -22,7 +22,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,23 +42,11 @@
 #include "shm/connection.h"
 #include "shm/ring.h"
 #include "shm/wire.h"
+#include "daemon_socket.h"
 
 #define SECONDS 120 /* that anything may take */
 
 /* ---- connections ---- */
-
-static int open_socket(void)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	assert_int_equal(
-	        control_path(addr.sun_path, sizeof(addr.sun_path), control_fabric_name(), "ctl"),
-	        0);
-	assert_true(sock >= 0);
-	assert_int_equal(connect(sock, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	return sock;
-}
 
 /* One exchange. 0; 1: the connection is at its end. */
 static int exchange(int sock, uint32_t type, const void *body, uint32_t bytes,
@@ -116,7 +103,7 @@ static int say_hello(int sock, uint32_t role, struct shm_region *r)
 
 static int greeted(uint32_t role, struct shm_region *r)
 {
-	int sock = open_socket();
+	int sock = daemon_socket();
 
 	assert_int_equal(say_hello(sock, role, r), 0);
 	return sock;
@@ -126,7 +113,7 @@ static pid_t daemon_pid(void)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	int sock = open_socket();
+	int sock = daemon_socket();
 
 	assert_int_equal(getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len), 0);
 	close(sock);
@@ -317,7 +304,7 @@ static void before_hello_every_request_is_refused(void **state)
 {
 	uint8_t body[CONTROL_MAX_BYTES] = { 0 };
 	struct control_packet reply;
-	int sock = open_socket();
+	int sock = daemon_socket();
 
 	(void)state;
 	for (uint32_t type = 0; type < 200; type++) {
@@ -333,7 +320,7 @@ static void a_wrong_hello_is_refused(void **state)
 	struct control_hello good = { .version = CONTROL_VERSION, .role = CONTROL_ROLE_VERBS };
 	struct control_hello bad;
 	struct control_packet reply;
-	int sock = open_socket();
+	int sock = daemon_socket();
 
 	(void)state;
 	bad = good;
@@ -358,7 +345,7 @@ static void a_datagram_that_is_no_packet_ends_the_connection(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 300; i++) {
 		struct control_header h = { .type = below(140), .bytes = random_number() };
-		int sock = i % 2 ? greeted(below(3), NULL) : open_socket();
+		int sock = i % 2 ? greeted(below(3), NULL) : daemon_socket();
 		size_t n = below(sizeof(junk)) + 1;
 		struct control_packet reply;
 
@@ -706,7 +693,7 @@ static void half_open_connections_keep_nobody_out(void **state)
 	if (many > limit.rlim_max / 2)
 		many = (unsigned)limit.rlim_max / 2;
 	for (unsigned i = 0; i < many; i++) {
-		sock[i] = open_socket();
+		sock[i] = daemon_socket();
 		if (i % 100 == 0)
 			close(greeted(CONTROL_ROLE_VERBS, NULL));
 	}
@@ -730,7 +717,7 @@ static void a_daemon_out_of_descriptors_refuses_and_recovers(void **state)
 		struct control_hello hello = { .version = CONTROL_VERSION,
 			                       .role = CONTROL_ROLE_VERBS };
 
-		sock[n] = open_socket();
+		sock[n] = daemon_socket();
 		if (!try(sock[n], CONTROL_HELLO, &hello, sizeof(hello)))
 			break;
 	}
@@ -911,7 +898,7 @@ static void expect_pages(int sysfs, uint32_t own)
 static void only_ports_in_sight_are_described(void **state)
 {
 	struct control_hello hello = { CONTROL_VERSION, CONTROL_ROLE_SYSFS, "h2" };
-	int sysfs = open_socket(), verbs = greeted(CONTROL_ROLE_VERBS, NULL);
+	int sysfs = daemon_socket(), verbs = greeted(CONTROL_ROLE_VERBS, NULL);
 	const uint32_t ports[] = { 0, 1, 2, 4, UINT32_MAX };
 	struct control_packet reply;
 	uint32_t own = 1;
@@ -1781,7 +1768,7 @@ static void the_control_part_is_not_for_writing(void **state)
 {
 	struct control_hello hello = { .version = CONTROL_VERSION, .role = CONTROL_ROLE_VERBS };
 	struct control_packet reply;
-	int sock = open_socket(), again;
+	int sock = daemon_socket(), again;
 	char path[64];
 	void *p;
 

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,6 +26,7 @@
 #include "shm/region.h"
 #include "shm/ring.h"
 #include "shm/wire.h"
+#include "daemon_socket.h"
 
 static struct shm_region region;
 
@@ -46,13 +46,8 @@ static struct control_packet ask(int sock, uint16_t type, const void *body, uint
 static int raw_client(struct control_packet *welcome)
 {
 	struct control_hello hello = { .version = CONTROL_VERSION, .role = CONTROL_ROLE_VERBS };
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int sock = daemon_socket();
 
-	assert_int_equal(
-	        control_path(addr.sun_path, sizeof(addr.sun_path), control_fabric_name(), "ctl"),
-	        0);
-	assert_int_equal(connect(sock, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	*welcome = ask(sock, CONTROL_HELLO, &hello, sizeof(hello));
 	assert_int_equal(welcome->header.status, 0);
 	return sock;
