@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 
 #include "api/rdmacm/rsocket/look.h"
 #include "base/signals.h"
+#include "base/util.h"
 #include "sockets/wrap.h"
 
 #define COPY_BYTES 65536 /* at once, of a file */
@@ -22,16 +24,6 @@ static int fail(int error)
 {
 	errno = error;
 	return -1;
-}
-
-/* Of a call with a time limit: 0, or -1 and EAGAIN when that is over. */
-static int await(const struct sockets_socket *s, short events, int ms, int flags)
-{
-	struct pollfd p = { .fd = s->rs, .events = events };
-
-	if (!ms || flags & MSG_DONTWAIT || SOCKETS_INSIDE(rfcntl(s->rs, F_GETFL)) & O_NONBLOCK)
-		return 0;
-	return SOCKETS_INSIDE(umbel_rpoll(&p, 1, ms, NULL)) ? 0 : fail(EAGAIN);
 }
 
 /* Whether a call that a signal has ended is made again, as the kernel does. */
@@ -94,6 +86,113 @@ static __attribute__((noinline)) ssize_t send_plain(struct sockets_socket *s,
 	return ret;
 }
 
+/* ---- time limits: SO_RCVTIMEO and SO_SNDTIMEO are those of whole calls ---- */
+
+/* Whether a call that may wait @ms has that limit. */
+static bool is_limited(const struct sockets_socket *s, int ms, int flags)
+{
+	return ms && !(flags & MSG_DONTWAIT) &&
+	       !(SOCKETS_INSIDE(rfcntl(s->rs, F_GETFL)) & O_NONBLOCK);
+}
+
+static uint64_t end_of(int ms)
+{
+	return base_now_ns() + (uint64_t)ms * 1000000;
+}
+
+/* 0, or -1: EAGAIN when the time is over; EINTR, as such calls are not made again after a signal.
+ */
+static __attribute__((noinline)) int await(struct sockets_socket *s, short events, uint64_t until)
+{
+	struct pollfd p = { .fd = s->rs, .events = events };
+	const uint64_t now = base_now_ns();
+	int n;
+
+	if (now >= until)
+		return fail(EAGAIN);
+	pthread_cleanup_push(sockets_abandon, s);
+	n = SOCKETS_INSIDE(umbel_rpoll(&p, 1, (int)((until - now + 999999) / 1000000), NULL));
+	pthread_cleanup_pop(0);
+	if (!n)
+		return fail(EAGAIN);
+	return n > 0 ? 0 : -1;
+}
+
+static ssize_t receive_until(struct sockets_socket *s, struct msghdr *msg, int flags,
+                             uint64_t until)
+{
+	ssize_t ret;
+
+	do
+		ret = receive_message(s, msg, flags | MSG_DONTWAIT);
+	while (ret < 0 && errno == EAGAIN && !await(s, POLLIN, until));
+	return ret;
+}
+
+static ssize_t send_until(struct sockets_socket *s, const void *buf, size_t bytes, int flags,
+                          uint64_t until)
+{
+	ssize_t ret;
+
+	do
+		ret = send_bytes(s, buf, bytes, flags | MSG_DONTWAIT);
+	while (ret < 0 && errno == EAGAIN && !await(s, POLLOUT, until));
+	return ret;
+}
+
+/* What comes next of what @msg is about, after @done bytes; false: nothing. */
+static bool next_part(const struct msghdr *msg, size_t done, struct iovec *part)
+{
+	for (size_t i = 0; i < msg->msg_iovlen; i++) {
+		*part = msg->msg_iov[i];
+		if (done < part->iov_len) {
+			part->iov_base = (char *)part->iov_base + done;
+			part->iov_len -= done;
+			return true;
+		}
+		done -= part->iov_len;
+	}
+	return false;
+}
+
+static ssize_t receive_limited(struct sockets_socket *s, struct msghdr *msg, int flags)
+{
+	const uint64_t until = end_of(s->rcv_ms);
+	struct msghdr one = *msg;
+	struct iovec part;
+	ssize_t n = 0, done = 0;
+
+	if (!(flags & MSG_WAITALL) || flags & MSG_PEEK || msg->msg_iovlen > IOV_MAX)
+		return receive_until(s, msg, flags, until);
+	one.msg_iov = &part;
+	one.msg_iovlen = 1;
+	for (; next_part(msg, (size_t)done, &part); done += n) {
+		n = receive_until(s, &one, flags & ~MSG_WAITALL, until);
+		if (n <= 0)
+			break;
+		msg->msg_namelen = one.msg_namelen;
+		msg->msg_controllen = 0;
+		msg->msg_flags = one.msg_flags;
+	}
+	return done ? done : n;
+}
+
+static ssize_t send_limited(struct sockets_socket *s, const struct msghdr *msg, int flags)
+{
+	const uint64_t until = end_of(s->snd_ms);
+	struct iovec part;
+	ssize_t n = 0, done = 0;
+
+	if (msg->msg_iovlen > IOV_MAX)
+		return fail(EMSGSIZE);
+	for (; next_part(msg, (size_t)done, &part); done += n) {
+		n = send_until(s, part.iov_base, part.iov_len, flags, until);
+		if (n <= 0)
+			break;
+	}
+	return done ? done : n;
+}
+
 /* ---- receiving ---- */
 
 /* Less than there is room for: all has been read, as far as it has come. */
@@ -115,20 +214,20 @@ static ssize_t receive(struct sockets_socket *s, struct msghdr *msg, int flags)
 
 	for (size_t i = 0; i < msg->msg_iovlen; i++)
 		room += msg->msg_iov[i].iov_len;
-	if (flags & MSG_ERRQUEUE || await(s, POLLIN, s->rcv_ms, flags))
+	if (flags & MSG_ERRQUEUE)
 		return received(s, fail(EAGAIN), room);
-	ret = receive_message(s, msg, flags);
+	ret = is_limited(s, s->rcv_ms, flags) ? receive_limited(s, msg, flags)
+	                                      : receive_message(s, msg, flags);
 	return received(s, ret, room);
 }
 
 static ssize_t receive_one(struct sockets_socket *s, void *buf, size_t bytes, int flags)
 {
-	ssize_t ret;
+	struct iovec iov = { .iov_base = buf, .iov_len = bytes };
 
-	if (flags & MSG_ERRQUEUE || await(s, POLLIN, s->rcv_ms, flags))
-		return received(s, fail(EAGAIN), bytes);
-	ret = receive_bytes(s, buf, bytes, flags);
-	return received(s, ret, bytes);
+	if (flags & MSG_ERRQUEUE || is_limited(s, s->rcv_ms, flags))
+		return receive(s, &(struct msghdr){ .msg_iov = &iov, .msg_iovlen = 1 }, flags);
+	return received(s, receive_bytes(s, buf, bytes, flags), bytes);
 }
 
 ssize_t read(int fd, void *buf, size_t bytes)
@@ -209,16 +308,6 @@ static ssize_t sent(struct sockets_socket *s, ssize_t ret, size_t bytes, int fla
 	return ret;
 }
 
-static ssize_t send_one(struct sockets_socket *s, const void *buf, size_t bytes, int flags)
-{
-	ssize_t ret;
-
-	if (await(s, POLLOUT, s->snd_ms, flags))
-		return sent(s, -1, bytes, flags);
-	ret = send_bytes(s, buf, bytes, flags);
-	return sent(s, ret, bytes, flags);
-}
-
 static ssize_t send_message(struct sockets_socket *s, const struct msghdr *msg, int flags)
 {
 	/* to whom a connection sends is known, and what else may be said is about packets */
@@ -228,10 +317,18 @@ static ssize_t send_message(struct sockets_socket *s, const struct msghdr *msg, 
 
 	for (size_t i = 0; i < msg->msg_iovlen; i++)
 		bytes += msg->msg_iov[i].iov_len;
-	if (await(s, POLLOUT, s->snd_ms, flags))
-		return sent(s, -1, bytes, flags);
-	ret = send_plain(s, &plain, flags);
+	ret = bytes && is_limited(s, s->snd_ms, flags) ? send_limited(s, &plain, flags)
+	                                               : send_plain(s, &plain, flags);
 	return sent(s, ret, bytes, flags);
+}
+
+static ssize_t send_one(struct sockets_socket *s, const void *buf, size_t bytes, int flags)
+{
+	struct iovec iov = { .iov_base = (void *)buf, .iov_len = bytes };
+
+	if (is_limited(s, s->snd_ms, flags))
+		return send_message(s, &(struct msghdr){ .msg_iov = &iov, .msg_iovlen = 1 }, flags);
+	return sent(s, send_bytes(s, buf, bytes, flags), bytes, flags);
 }
 
 ssize_t write(int fd, const void *buf, size_t bytes)

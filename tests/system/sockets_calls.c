@@ -32,6 +32,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LONG_MS 60000
@@ -1099,6 +1100,64 @@ static void a_time_limit_ends_a_call(void **state)
 	close_pair(end);
 }
 
+static void a_time_limit_is_that_of_the_whole_call(void **state)
+{
+	enum { SIZE = 16 << 20 };
+	const struct timeval t = { .tv_usec = 20000 };
+	char *bulk = calloc(1, SIZE), two[2];
+	struct iovec iov[] = { { two, 2 }, { bulk, SIZE } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+	size_t got = 0;
+	ssize_t n;
+	int end[2];
+
+	(void)state;
+	assert_non_null(bulk);
+	make_pair(end);
+	assert_int_equal(fcntl(end[0], F_SETFL, 0), 0);
+	assert_int_equal(setsockopt(end[0], SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t)), 0);
+	assert_int_equal(setsockopt(end[0], SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t)), 0);
+	assert_fails(recv(end[0], bulk, SIZE, MSG_WAITALL), EAGAIN);
+	say(end[1], "abc");
+	assert_int_equal(recvmsg(end[0], &msg, MSG_WAITALL), 3);
+	assert_memory_equal(two, "ab", 2);
+	assert_int_equal(bulk[0], 'c');
+	/* nobody reads */
+	n = sendmsg(end[0], &msg, 0);
+	assert_true(n > 0 && n < SIZE);
+	assert_fails(send(end[0], bulk, SIZE, 0), EAGAIN);
+	for (; got < (size_t)n; got += empty(end[1]))
+		wait_for(end[1], POLLIN);
+	assert_int_equal(got, n);
+	close_pair(end);
+	free(bulk);
+}
+
+/* Even by one that has calls made again that have none: signal(7). */
+static void a_signal_ends_a_call_with_a_time_limit(void **state)
+{
+	const struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	const struct itimerspec soon = { .it_value.tv_nsec = SOON_MS * 1000000 };
+	const struct timeval t = { .tv_sec = LONG_MS / 1000 };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2 };
+	struct sigaction before;
+	timer_t timer;
+	int end[2];
+	char byte;
+
+	(void)state;
+	make_pair(end);
+	assert_int_equal(fcntl(end[0], F_SETFL, 0), 0);
+	assert_int_equal(setsockopt(end[0], SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t)), 0);
+	assert_int_equal(sigaction(SIGUSR2, &act, &before), 0);
+	assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+	assert_int_equal(timer_settime(timer, 0, &soon, NULL), 0);
+	assert_fails(recv(end[0], &byte, 1, 0), EINTR);
+	assert_int_equal(timer_delete(timer), 0);
+	assert_int_equal(sigaction(SIGUSR2, &before, NULL), 0);
+	close_pair(end);
+}
+
 /* ---- many ---- */
 
 static void two_hundred_connections_are_in_one_set(void **state)
@@ -1177,6 +1236,8 @@ int main(void)
 		cmocka_unit_test(two_cannot_listen_at_one_address),
 		cmocka_unit_test(a_file_is_sent_as_it_is),
 		cmocka_unit_test(a_time_limit_ends_a_call),
+		cmocka_unit_test(a_time_limit_is_that_of_the_whole_call),
+		cmocka_unit_test(a_signal_ends_a_call_with_a_time_limit),
 		cmocka_unit_test(two_hundred_connections_are_in_one_set),
 	};
 
