@@ -282,6 +282,23 @@ static void use_own(struct sockets_socket *s)
 		sockets_use(s, s->fd);
 }
 
+/* Whether a port of this host has the address: the same port of another one is none of ours. */
+static bool is_here(union address a)
+{
+	struct rdma_cm_id *id;
+	bool yes;
+
+	if (a.sa.sa_family == AF_INET)
+		a.in.sin_port = 0;
+	else
+		a.in6.sin6_port = 0;
+	if (SOCKETS_INSIDE(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP)))
+		return false;
+	yes = !SOCKETS_INSIDE(rdma_bind_addr(id, &a.sa));
+	SOCKETS_INSIDE(rdma_destroy_id(id));
+	return yes;
+}
+
 static bool may_be_left(const union address *a)
 {
 	if (!gave_up) /* as nearly always: there may be many sockets to look at */
@@ -289,7 +306,7 @@ static bool may_be_left(const union address *a)
 	left.port = port_of(&a->sa);
 	left.is_there = left.is_own = false;
 	sockets_each(look);
-	return left.is_there;
+	return left.is_there && is_here(*a);
 }
 
 /* Waits, whatever the socket is set to. */

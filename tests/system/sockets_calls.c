@@ -871,6 +871,26 @@ static void who_has_forked_connects_to_itself(void **state)
 	close(from);
 }
 
+/* What listened here has nothing to do with it. */
+static void who_has_forked_is_refused_by_another_host(void **state)
+{
+	int from = listener("0.0.0.0"), to = tcp(SOCK_NONBLOCK), error = 0;
+	struct sockaddr_in a = address("10.0.0.2", ntohs(name_of(from).sin_port));
+	socklen_t bytes = sizeof(error);
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid)
+		_exit(0);
+	expect_child(pid);
+	assert_fails(connect(to, (struct sockaddr *)&a, sizeof(a)), EINPROGRESS);
+	wait_for(to, POLLOUT);
+	assert_int_equal(getsockopt(to, SOL_SOCKET, SO_ERROR, &error, &bytes), 0);
+	assert_int_equal(error, ECONNREFUSED);
+	close(to);
+	close(from);
+}
+
 /* ---- peers ---- */
 
 /* A child that connects to @a, says so on @told, a pipe, and then does nothing. */
@@ -1227,6 +1247,7 @@ int main(void)
 		cmocka_unit_test(a_child_serves_where_the_parent_listened),
 		cmocka_unit_test(a_child_connects_before_anybody_asks),
 		cmocka_unit_test(who_has_forked_connects_to_itself),
+		cmocka_unit_test(who_has_forked_is_refused_by_another_host),
 		cmocka_unit_test(a_peer_that_is_stopped_gives_no_room_and_one_that_dies_ends),
 		cmocka_unit_test(an_end_shows),
 		cmocka_unit_test(names_are_known_before_anything_else),
