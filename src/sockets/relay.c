@@ -193,11 +193,14 @@ static bool note_names(struct sockets_socket *s)
 	return true;
 }
 
-/* All numbers of the socket become @fd. */
-static void replace(const struct sockets_socket *s, int fd)
+/* All numbers of the socket become @fd. False: a thread is in a call on it, where it would wait for
+ * bytes that a relay takes. None begins one meanwhile. */
+static bool replace(struct sockets_socket *s, int fd)
 {
-	for (int number = 0; number < SOCKETS_MOST; number++) {
-		/* relaxed: no thread changes what this one's numbers mean */
+	sockets_table_lock();
+	s->is_relayed = s->refs == 2; /* its numbers' and ours */
+	for (int number = 0; s->is_relayed && number < SOCKETS_MOST; number++) {
+		/* relaxed: the lock is held */
 		const bool same =
 		        atomic_load_explicit(&sockets_table[number], memory_order_relaxed) == s;
 		const int flags = same ? sockets_real()->fcntl(number, F_GETFD) : -1;
@@ -205,12 +208,15 @@ static void replace(const struct sockets_socket *s, int fd)
 		if (flags >= 0)
 			sockets_real()->dup3(fd, number, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
 	}
+	sockets_table_unlock();
+	return s->is_relayed;
 }
 
 /* It is used in children, too: the rsocket is the relay's from now on. */
 static void hand_over(struct sockets_socket *s, int fd)
 {
 	struct relay *r = calloc(1, sizeof(*r));
+	bool is_idle;
 	int pair[2];
 
 	if (!r || !note_names(s) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
@@ -218,14 +224,18 @@ static void hand_over(struct sockets_socket *s, int fd)
 		return;
 	}
 	sockets_real()->fcntl(pair[0], F_SETFL, sockets_real()->fcntl(fd, F_GETFL));
+	is_idle = replace(s, pair[0]);
+	sockets_real()->close(pair[0]);
+	if (!is_idle) {
+		sockets_real()->close(pair[1]);
+		free(r); /* it stays the parent's */
+		return;
+	}
 	r->rs = s->rs;
 	r->end = pair[1];
 	r->is_new = r->is_busy = true;
-	replace(s, pair[0]);
-	sockets_real()->close(pair[0]);
 	sockets_epoll_leave(s, true);
 	s->rs = -1;
-	s->is_relayed = true;
 	pthread_mutex_lock(&lock);
 	TAILQ_INSERT_TAIL(&relays, r, entry);
 	pthread_mutex_unlock(&lock);

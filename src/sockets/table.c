@@ -66,7 +66,8 @@ struct sockets_socket *sockets_rsocket(int fd)
 {
 	struct sockets_socket *s = sockets_find(fd);
 
-	if (!s || s->rs >= 0 || s->listens)
+	/* one that is about to be relayed still has its rsocket */
+	if (!s || (s->rs >= 0 && !s->is_relayed) || s->listens)
 		return s;
 	sockets_put(s);
 	return NULL;

@@ -891,6 +891,40 @@ static void who_has_forked_is_refused_by_another_host(void **state)
 	close(from);
 }
 
+static void *hear_a_byte(void *fd)
+{
+	char byte = 0;
+
+	return (void *)(intptr_t)(recv(*(int *)fd, &byte, 1, 0) == 1 ? byte : 0);
+}
+
+/* The child may have the connection, too, but not at the thread's cost. */
+static void a_thread_that_waits_hears_though_another_forks(void **state)
+{
+	struct timespec end_of_time = { .tv_sec = time(NULL) + LONG_MS / 1000 };
+	pthread_t thread;
+	int end[2];
+	void *got;
+	pid_t pid;
+
+	(void)state;
+	for (int i = 0; i < 5; i++) { /* whichever is quicker */
+		make_pair(end);
+		assert_int_equal(fcntl(end[0], F_SETFL, 0), 0);
+		assert_int_equal(fcntl(end[0], F_SETFD, 0), 0);
+		assert_int_equal(pthread_create(&thread, NULL, hear_a_byte, &end[0]), 0);
+		usleep(SOON_MS * 1000);
+		pid = fork();
+		if (!pid)
+			_exit(0);
+		expect_child(pid);
+		say(end[1], "a");
+		assert_int_equal(pthread_timedjoin_np(thread, &got, &end_of_time), 0);
+		assert_int_equal((intptr_t)got, 'a');
+		close_pair(end);
+	}
+}
+
 /* ---- peers ---- */
 
 /* A child that connects to @a, says so on @told, a pipe, and then does nothing. */
@@ -1244,6 +1278,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_close_on_exec_is_shared_with_children),
 		cmocka_unit_test(bytes_that_a_child_leaves_behind_arrive),
 		cmocka_unit_test(bytes_of_a_child_outlive_its_parent),
+		cmocka_unit_test(a_thread_that_waits_hears_though_another_forks),
 		cmocka_unit_test(a_child_serves_where_the_parent_listened),
 		cmocka_unit_test(a_child_connects_before_anybody_asks),
 		cmocka_unit_test(who_has_forked_connects_to_itself),
