@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/rdmacm/rsocket/look.h"
+#include "base/util.h"
 #include "sockets/sockets.h"
 
 #define FEW 64
@@ -144,4 +145,18 @@ int sockets_poll(struct pollfd *fds, nfds_t n, int timeout, const sigset_t *mask
 	free_all(&p);
 	errno = saved;
 	return ret;
+}
+
+int sockets_await(const struct sockets_socket *s, short events, uint64_t until)
+{
+	struct pollfd p = { .fd = s->rs, .events = events };
+	const uint64_t now = base_now_ns();
+	int n = 0;
+
+	if (now < until)
+		n = SOCKETS_INSIDE(
+		        umbel_rpoll(&p, 1, (int)((until - now + 999999) / 1000000), NULL));
+	if (!n)
+		errno = EAGAIN;
+	return n > 0 ? 0 : -1;
 }

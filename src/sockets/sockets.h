@@ -23,6 +23,7 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "base/util.h"
 #include "sockets/real.h"
 
 /*
@@ -178,5 +179,15 @@ void sockets_epoll_forked(void);
 
 int sockets_poll(struct pollfd *fds, nfds_t n, int timeout, const sigset_t *mask);
 bool sockets_poll_is_ours(const struct pollfd *fds, nfds_t n);
+
+/* The end of a call that begins now and may take @ms. */
+static inline uint64_t sockets_end_of(int ms)
+{
+	return base_now_ns() + (uint64_t)ms * 1000000;
+}
+
+/* 0, or -1: EAGAIN when the time is over; EINTR, as calls with a time limit are not made again
+ * after a signal. */
+int sockets_await(const struct sockets_socket *s, short events, uint64_t until);
 
 #endif

@@ -13,9 +13,11 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rsocket.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -348,6 +350,29 @@ static int connect_patiently(const struct sockets_socket *s, int fd, const union
 	}
 }
 
+/* SO_SNDTIMEO is that of connect(2), too; then it goes on by itself. */
+static int connect_limited(const struct sockets_socket *s, const struct sockaddr *addr,
+                           socklen_t bytes)
+{
+	const int flags = s->snd_ms ? SOCKETS_INSIDE(rfcntl(s->rs, F_GETFL)) : O_NONBLOCK;
+	int ret, saved;
+
+	if (flags & O_NONBLOCK)
+		return SOCKETS_INSIDE(rconnect(s->rs, addr, bytes));
+	SOCKETS_INSIDE(rfcntl(s->rs, F_SETFL, (long)(flags | O_NONBLOCK)));
+	ret = SOCKETS_INSIDE(rconnect(s->rs, addr, bytes));
+	if (ret && errno == EINPROGRESS) {
+		if (!sockets_await(s, POLLOUT, sockets_end_of(s->snd_ms)))
+			ret = SOCKETS_INSIDE(rconnect(s->rs, addr, bytes));
+		else if (errno == EAGAIN)
+			errno = EINPROGRESS;
+	}
+	saved = errno;
+	SOCKETS_INSIDE(rfcntl(s->rs, F_SETFL, (long)flags));
+	errno = saved;
+	return ret;
+}
+
 int sockets_connect(struct sockets_socket *s, int fd, const struct sockaddr *addr, socklen_t bytes)
 {
 	union address a;
@@ -370,7 +395,7 @@ int sockets_connect(struct sockets_socket *s, int fd, const struct sockaddr *add
 		become(s, rs);
 	}
 	s->connects = true;
-	return is_there ? 0 : SOCKETS_INSIDE(rconnect(s->rs, addr, bytes));
+	return is_there ? 0 : connect_limited(s, addr, bytes);
 }
 
 /* ---- listen and accept ---- */
@@ -496,16 +521,21 @@ static int number(const struct sockets_socket *listener, int rs, int flags)
 int sockets_accept(struct sockets_socket *s, int fd, struct sockaddr *addr, socklen_t *bytes,
                    int flags)
 {
+	const bool waits = !(sockets_real()->fcntl(fd, F_GETFL) & O_NONBLOCK);
+	const bool is_limited = waits && s->rcv_ms;
+	const uint64_t until = is_limited ? sockets_end_of(s->rcv_ms) : UINT64_MAX;
 	int rs;
 
 	if (flags & ~(SOCK_CLOEXEC | SOCK_NONBLOCK))
 		return fail(EINVAL);
 	while (!sockets_use(s, fd)) {
-		if (sockets_real()->fcntl(fd, F_GETFL) & O_NONBLOCK)
+		if (!waits || base_now_ns() >= until)
 			return fail(EAGAIN);
 		if (sockets_real()->poll(NULL, 0, SOCKETS_RETRY_MS) < 0)
 			return -1;
 	}
+	if (is_limited && sockets_await(s, POLLIN, until))
+		return -1;
 	rs = SOCKETS_INSIDE(raccept(s->rs, addr, bytes));
 	return rs < 0 ? -1 : number(s, rs, flags);
 }

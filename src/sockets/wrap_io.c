@@ -15,7 +15,6 @@
 
 #include "api/rdmacm/rsocket/look.h"
 #include "base/signals.h"
-#include "base/util.h"
 #include "sockets/wrap.h"
 
 #define COPY_BYTES 65536 /* at once, of a file */
@@ -95,27 +94,14 @@ static bool is_limited(const struct sockets_socket *s, int ms, int flags)
 	       !(SOCKETS_INSIDE(rfcntl(s->rs, F_GETFL)) & O_NONBLOCK);
 }
 
-static uint64_t end_of(int ms)
-{
-	return base_now_ns() + (uint64_t)ms * 1000000;
-}
-
-/* 0, or -1: EAGAIN when the time is over; EINTR, as such calls are not made again after a signal.
- */
 static __attribute__((noinline)) int await(struct sockets_socket *s, short events, uint64_t until)
 {
-	struct pollfd p = { .fd = s->rs, .events = events };
-	const uint64_t now = base_now_ns();
-	int n;
+	int ret;
 
-	if (now >= until)
-		return fail(EAGAIN);
 	pthread_cleanup_push(sockets_abandon, s);
-	n = SOCKETS_INSIDE(umbel_rpoll(&p, 1, (int)((until - now + 999999) / 1000000), NULL));
+	ret = sockets_await(s, events, until);
 	pthread_cleanup_pop(0);
-	if (!n)
-		return fail(EAGAIN);
-	return n > 0 ? 0 : -1;
+	return ret;
 }
 
 static ssize_t receive_until(struct sockets_socket *s, struct msghdr *msg, int flags,
@@ -157,7 +143,7 @@ static bool next_part(const struct msghdr *msg, size_t done, struct iovec *part)
 
 static ssize_t receive_limited(struct sockets_socket *s, struct msghdr *msg, int flags)
 {
-	const uint64_t until = end_of(s->rcv_ms);
+	const uint64_t until = sockets_end_of(s->rcv_ms);
 	struct msghdr one = *msg;
 	struct iovec part;
 	ssize_t n = 0, done = 0;
@@ -179,7 +165,7 @@ static ssize_t receive_limited(struct sockets_socket *s, struct msghdr *msg, int
 
 static ssize_t send_limited(struct sockets_socket *s, const struct msghdr *msg, int flags)
 {
-	const uint64_t until = end_of(s->snd_ms);
+	const uint64_t until = sockets_end_of(s->snd_ms);
 	struct iovec part;
 	ssize_t n = 0, done = 0;
 

@@ -1187,6 +1187,51 @@ static void a_time_limit_is_that_of_the_whole_call(void **state)
 	free(bulk);
 }
 
+/* A child that listens, writes where to @told, a pipe, and then does nothing. */
+static pid_t start_listener(int told)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		int from = listener("10.0.0.1");
+		struct sockaddr_in a = name_of(from);
+
+		if (accept(from, NULL, NULL) >= 0 || write(told, &a, sizeof(a)) != sizeof(a))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+static void a_time_limit_ends_accept_and_connect(void **state)
+{
+	const struct timeval t = { .tv_usec = 20000 };
+	int from = listener("10.0.0.1"), to = tcp(0), told[2], status;
+	struct sockaddr_in a;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(told), 0);
+	pid = start_listener(told[1]);
+	assert_int_equal(read(told[0], &a, sizeof(a)), sizeof(a));
+	assert_int_equal(fcntl(from, F_SETFL, 0), 0);
+	assert_int_equal(setsockopt(from, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t)), 0);
+	assert_int_equal(setsockopt(to, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t)), 0);
+	assert_fails(accept(from, NULL, NULL), EAGAIN);
+	assert_fails(connect(to, (struct sockaddr *)&a, sizeof(a)), EINPROGRESS);
+	assert_int_equal(fcntl(to, F_GETFL) & O_NONBLOCK, 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(setsockopt(to, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){ 0 }, sizeof(t)),
+	                 0);
+	assert_true(send(to, "x", 1, MSG_NOSIGNAL) < 0);
+	close(told[0]);
+	close(told[1]);
+	close(to);
+	close(from);
+}
+
 /* Even by one that has calls made again that have none: signal(7). */
 static void a_signal_ends_a_call_with_a_time_limit(void **state)
 {
@@ -1293,6 +1338,7 @@ int main(void)
 		cmocka_unit_test(a_file_is_sent_as_it_is),
 		cmocka_unit_test(a_time_limit_ends_a_call),
 		cmocka_unit_test(a_time_limit_is_that_of_the_whole_call),
+		cmocka_unit_test(a_time_limit_ends_accept_and_connect),
 		cmocka_unit_test(a_signal_ends_a_call_with_a_time_limit),
 		cmocka_unit_test(two_hundred_connections_are_in_one_set),
 	};
