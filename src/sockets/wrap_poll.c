@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/fd_sets.h"
+#include "base/util.h"
 #include "sockets/wrap.h"
 
 static int fail(int error)
@@ -95,19 +96,39 @@ static int select_these(struct pollfd *fds, nfds_t n, const struct base_fd_sets 
 	return ret < 0 ? fail(-ret) : ret;
 }
 
+/* What is left of the time, as Linux tells it: select(2). */
+static void put_rest(struct timeval *timeout, uint64_t began)
+{
+	const uint64_t us = (base_now_ns() - began) / 1000;
+	const uint64_t all = (uint64_t)timeout->tv_sec * 1000000 + (uint64_t)timeout->tv_usec;
+	const uint64_t rest = us < all ? all - us : 0;
+
+	if (all && timeout->tv_sec < INT32_MAX)
+		*timeout = (struct timeval){ .tv_sec = (time_t)(rest / 1000000),
+			                     .tv_usec = (suseconds_t)(rest % 1000000) };
+}
+
 int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 {
 	const struct base_fd_sets sets = { in, out, except };
 	struct pollfd fds[FD_SETSIZE];
 	struct timespec ts;
+	int ret, saved;
+	uint64_t began;
 	nfds_t k;
 
 	if (!select_is_ours(n, &sets, fds, &k))
 		return sockets_real()->select(n, in, out, except, timeout);
-	if (timeout)
-		ts = (struct timespec){ .tv_sec = timeout->tv_sec,
-			                .tv_nsec = timeout->tv_usec * 1000 };
-	return select_these(fds, k, &sets, timeout ? &ts : NULL, NULL);
+	if (timeout) /* of more than a second's microseconds Linux makes seconds */
+		ts = (struct timespec){ .tv_sec = timeout->tv_sec + timeout->tv_usec / 1000000,
+			                .tv_nsec = timeout->tv_usec % 1000000 * 1000 };
+	began = base_now_ns();
+	ret = select_these(fds, k, &sets, timeout ? &ts : NULL, NULL);
+	saved = errno;
+	if (timeout && is_time(&ts))
+		put_rest(timeout, began);
+	errno = saved;
+	return ret;
 }
 
 int pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,

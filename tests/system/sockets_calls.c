@@ -511,7 +511,7 @@ static void a_set_is_polled_itself(void **state)
 
 static void select_has_rsockets_and_others(void **state)
 {
-	struct timeval t = { .tv_usec = 1000 };
+	struct timeval t = { .tv_usec = 1000 }, more = { .tv_usec = 1000000ll * LONG_MS / 1000 };
 	int end[2], pipes[2];
 	fd_set in, out;
 
@@ -523,6 +523,7 @@ static void select_has_rsockets_and_others(void **state)
 	FD_SET(pipes[0], &in);
 	out = in;
 	assert_int_equal(select(FD_SETSIZE, &in, NULL, NULL, &t), 0);
+	assert_true(t.tv_sec == 0 && t.tv_usec == 0);
 	say(end[1], "ab");
 	wait_for(end[0], POLLIN);
 	in = out;
@@ -530,6 +531,8 @@ static void select_has_rsockets_and_others(void **state)
 	assert_int_equal(select(FD_SETSIZE, &in, &out, NULL, NULL), 2);
 	assert_true(FD_ISSET(end[0], &in) && FD_ISSET(end[0], &out));
 	assert_false(FD_ISSET(pipes[0], &in));
+	assert_int_equal(select(FD_SETSIZE, &in, NULL, NULL, &more), 1); /* as Linux has it */
+	assert_true(more.tv_sec > 0 && more.tv_sec <= LONG_MS / 1000 && more.tv_usec < 1000000);
 	close_pair(pipes);
 	close_pair(end);
 }
