@@ -30,6 +30,8 @@ enum {
 	LAST_FD = PARTITIONS_FD,
 	START_MS = 120000, /* with an interface for each host, or routing=dfsssp for 27,648 */
 	STOP_MS = 5000,
+	LOOK_MS = 100,
+	HELD_LOOKS = 10, /* in a row: what only takes its time has ended meanwhile */
 };
 
 /* The ends of the pipes between a command and the daemon it starts. */
@@ -350,18 +352,50 @@ int cli_daemon_process_start(struct cli_daemon_process *m,
 	return CLI_FAILED;
 }
 
-int cli_wait_gone(int pidfd, int ms)
+/* Whether the daemon has no memory any more, and is there all the same: the kernel holds it, or a
+ * thread of it, as it closes what a program has given it (daemon/core/closer.h), and nobody can end
+ * that. */
+static bool is_held(pid_t pid)
+{
+	char path[64], line[512] = "";
+	unsigned long bytes = 1;
+	const char *rest;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	rest = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	fclose(f);
+	/* proc(5): its size follows 20 others behind the name */
+	return rest &&
+	       sscanf(rest,
+	              ") %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+	              "%*s %*s %lu",
+	              &bytes) == 1 &&
+	       !bytes;
+}
+
+/* Whether the process ends, with all its threads. */
+static bool ends_in(int pidfd, int ms)
 {
 	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&fd, 1, ms) > 0;
+}
+
+int cli_wait_gone(pid_t pid, int pidfd, int ms)
+{
 	uint64_t end = base_now_ns() + (uint64_t)ms * 1000000;
-	int n;
+	unsigned held = 0;
 
-	do {
-		int64_t left = (int64_t)(end - base_now_ns()) / 1000000;
-
-		n = poll(&fd, 1, left > 0 ? (int)left : 0);
-	} while (n < 0 && errno == EINTR);
-	return n > 0 ? 0 : -ETIMEDOUT;
+	while (!ends_in(pidfd, LOOK_MS) && held < HELD_LOOKS) {
+		if (base_now_ns() >= end)
+			return -ETIMEDOUT;
+		held = is_held(pid) ? held + 1 : 0;
+	}
+	return 0;
 }
 
 /* Waits for the end of a child without a pidfd, which a seccomp filter may deny. 0 or -ETIMEDOUT.
@@ -386,17 +420,21 @@ static int wait_child(pid_t pid, int ms)
 
 int cli_daemon_process_stop(struct cli_daemon_process *m)
 {
-	int status = 0, pidfd = pidfd_open(m->pid, 0);
+	int status = 0, flags = 0, pidfd = pidfd_open(m->pid, 0);
 
-	if (pidfd >= 0 ? cli_wait_gone(pidfd, STOP_MS) : wait_child(m->pid, STOP_MS)) {
+	if (pidfd >= 0 ? cli_wait_gone(m->pid, pidfd, STOP_MS) : wait_child(m->pid, STOP_MS)) {
 		base_log("the daemon (pid %d) did not end in %d s: killed", (int)m->pid,
 		         STOP_MS / 1000);
 		kill(m->pid, SIGKILL);
 		m->stuck = true;
+		if (pidfd >= 0)
+			cli_wait_gone(m->pid, pidfd, STOP_MS);
 	}
+	if (pidfd >= 0 && !ends_in(pidfd, 0))
+		flags = WNOHANG;
 	if (pidfd >= 0)
 		close(pidfd);
-	while (waitpid(m->pid, &status, 0) < 0 && errno == EINTR)
+	while (waitpid(m->pid, &status, flags) < 0 && errno == EINTR)
 		;
 	return status;
 }

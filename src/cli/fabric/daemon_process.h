@@ -36,8 +36,9 @@ int cli_daemon_process_start(struct cli_daemon_process *m,
  */
 int cli_daemon_process_stop(struct cli_daemon_process *m);
 
-/* Waits until the process behind @pidfd is gone. 0, or -ETIMEDOUT after @ms. */
-int cli_wait_gone(int pidfd, int ms);
+/* Waits until daemon @pid, of @pidfd, is gone, or the kernel holds what is left of it. 0, or
+ * -ETIMEDOUT after @ms. */
+int cli_wait_gone(pid_t pid, int pidfd, int ms);
 
 /* Prints the last lines of fabric @name's log to standard error. */
 void cli_daemon_process_print_log(const char *name);

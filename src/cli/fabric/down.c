@@ -69,7 +69,7 @@ struct ending {
 /* Waits for the end of the process, or where it cannot be watched, of its connections. */
 static int wait_for_end(const struct target *t)
 {
-	return t->pidfd >= 0 ? cli_wait_gone(t->pidfd, CONTROL_PATIENCE_MS)
+	return t->pidfd >= 0 ? cli_wait_gone(t->pid, t->pidfd, CONTROL_PATIENCE_MS)
 	                     : control_wait_hangup(t->sock, CONTROL_PATIENCE_MS);
 }
 

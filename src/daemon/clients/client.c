@@ -767,6 +767,7 @@ static void on_connection(struct daemon_source *s, uint32_t events)
 			refuse(all, s->fd);
 		return;
 	}
+	daemon_loop_note_end(all->loop, sock);
 	/* the directory is private already, unless users are named; this does not rely on it */
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ||
 	    (!is_owner(cred.uid) && !is_named(all, cred.uid) && !is_member(all, sock, cred.gid))) {

@@ -22,7 +22,7 @@ int daemon_feed_open(struct daemon_feed *f, struct daemon_loop *loop, size_t roo
 	if (!f->ring)
 		return -ENOMEM;
 	ret = -EMFILE;
-	if (daemon_pair(SOCK_STREAM, pair))
+	if (daemon_pair(loop, SOCK_STREAM, pair))
 		goto err_free;
 	ret = daemon_source_watch(loop, &f->source, pair[0], EPOLLIN);
 	if (ret)
@@ -32,7 +32,7 @@ int daemon_feed_open(struct daemon_feed *f, struct daemon_loop *loop, size_t roo
 	*reader = pair[1];
 	return 0;
 err_pair:
-	close(pair[0]);
+	daemon_loop_close_end(loop, pair[0]);
 	close(pair[1]);
 err_free:
 	free(f->ring);

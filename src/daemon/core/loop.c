@@ -3,6 +3,9 @@
  * The event loop and its timers: see loop.h.
  */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -133,6 +136,38 @@ static void serve(struct daemon_loop *loop, struct daemon_source *s)
 	loop->now = NULL;
 }
 
+/* ---- ends of connections ---- */
+
+void daemon_loop_note_end(struct daemon_loop *loop, int fd)
+{
+	const size_t word = (size_t)fd / 64, n = 2 * word + 1;
+	uint64_t *more;
+
+	if (word >= loop->n_ends) {
+		more = realloc(loop->ends, n * sizeof(*more));
+		if (!more) /* its client may hear of the end later */
+			return;
+		memset(more + loop->n_ends, 0, (n - loop->n_ends) * sizeof(*more));
+		loop->ends = more;
+		loop->n_ends = n;
+	}
+	loop->ends[word] |= 1ull << fd % 64;
+}
+
+void daemon_loop_close_end(struct daemon_loop *loop, int fd)
+{
+	if ((size_t)fd / 64 < loop->n_ends)
+		loop->ends[fd / 64] &= ~(1ull << fd % 64);
+	daemon_closer_close_end(&loop->closer, fd);
+}
+
+void daemon_loop_hang_up(struct daemon_loop *loop)
+{
+	for (size_t fd = 0; fd < 64 * loop->n_ends; fd++)
+		if (loop->ends[fd / 64] >> fd % 64 & 1)
+			shutdown((int)fd, SHUT_RDWR);
+}
+
 /* ---- timers ---- */
 
 static uint64_t now_ns(void *arg)
@@ -229,6 +264,9 @@ int daemon_loop_run(struct daemon_loop *loop, void (*turn_done)(void *arg), void
 void daemon_loop_fini(struct daemon_loop *loop)
 {
 	daemon_closer_fini(&loop->closer);
+	free(loop->ends);
+	loop->ends = NULL;
+	loop->n_ends = 0;
 	if (daemon_source_is_watched(&loop->due)) {
 		daemon_source_stop(&loop->due);
 		close(loop->due.fd);

@@ -49,6 +49,8 @@ struct daemon_loop {
 	bool ended;
 	int code; /* if it has */
 	struct daemon_closer closer;
+	uint64_t *ends; /* a bit for each descriptor: it is an end of a connection with a client */
+	size_t n_ends;  /* words */
 };
 
 /* 0 or -errno. */
@@ -76,11 +78,15 @@ static inline void daemon_loop_close(struct daemon_loop *loop, int fd)
 	daemon_closer_close(&loop->closer, fd);
 }
 
-/* The same, of our end of a connection with a client. */
-static inline void daemon_loop_close_end(struct daemon_loop *loop, int fd)
-{
-	daemon_closer_close_end(&loop->closer, fd);
-}
+/* @fd is our end of a connection with a client, until daemon_loop_close_end(). */
+void daemon_loop_note_end(struct daemon_loop *loop, int fd);
+
+/* Closes such an end likewise. */
+void daemon_loop_close_end(struct daemon_loop *loop, int fd);
+
+/* The daemon ends: shuts down all such ends. Their clients would not see the end of a process of
+ * which a thread is held (closer.h), as that keeps its descriptors open. */
+void daemon_loop_hang_up(struct daemon_loop *loop);
 
 /* Ends daemon_loop_run() after this turn. */
 void daemon_loop_end(struct daemon_loop *loop, int code);

@@ -2,8 +2,10 @@
 /*
  * Tests of loop.c: who has a turn when, and what stops.
  */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -203,6 +205,39 @@ static void timers_run_at_their_time_and_at_once(void **state)
 
 static struct daemon_loop *ends;
 
+static bool is_hung_up(int fd)
+{
+	struct pollfd p = { .fd = fd };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLHUP);
+}
+
+/* Ends of connections, and what else has the number of one that was closed. */
+static void all_ends_are_hung_up(void **state)
+{
+	struct daemon_loop loop = { 0 };
+	int pair[3][2];
+
+	(void)state;
+	assert_int_equal(daemon_loop_init(&loop), 0);
+	daemon_loop_hang_up(&loop); /* there are none */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair[i]), 0);
+		daemon_loop_note_end(&loop, pair[i][0]);
+	}
+	daemon_loop_close_end(&loop, pair[0][0]);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair[2]), 0);
+	assert_int_equal(pair[2][0], pair[0][0]);
+	daemon_loop_hang_up(&loop);
+	assert_true(is_hung_up(pair[1][1]));
+	assert_false(is_hung_up(pair[2][1]));
+	for (int i = 0; i < 3; i++)
+		close(pair[i][1]);
+	close(pair[1][0]);
+	close(pair[2][0]);
+	daemon_loop_fini(&loop);
+}
+
 static void nothing(void *arg)
 {
 	(void)arg;
@@ -235,6 +270,7 @@ int main(void)
 		cmocka_unit_test(a_patient_one_has_turns_until_it_is_stopped),
 		cmocka_unit_test(what_is_stopped_while_it_waits_has_no_turn),
 		cmocka_unit_test(timers_run_at_their_time_and_at_once),
+		cmocka_unit_test(all_ends_are_hung_up),
 		cmocka_unit_test(it_runs_until_it_is_ended),
 	};
 

@@ -271,7 +271,7 @@ int daemon_outbox_open(struct daemon_loop *loop, struct cm_outbox **out, int *pr
 
 	if (!box)
 		return -ENOMEM;
-	ret = daemon_pair(SOCK_SEQPACKET, pair);
+	ret = daemon_pair(loop, SOCK_SEQPACKET, pair);
 	if (ret) {
 		free(box);
 		return ret;

@@ -632,7 +632,7 @@ static int open_end(struct daemon_call *call)
 		return ret;
 	if (before) /* it needs one */
 		end_free(before);
-	ret = daemon_pair(SOCK_SEQPACKET, pair);
+	ret = daemon_pair(d->loop, SOCK_SEQPACKET, pair);
 	if (ret) {
 		free(e);
 		return ret;
@@ -652,7 +652,7 @@ static int open_end(struct daemon_call *call)
 err_hash:
 	base_hash_remove(&d->ends, &e->node);
 err_close:
-	close(pair[0]);
+	daemon_loop_close_end(d->loop, pair[0]);
 	close(pair[1]);
 	free(e);
 	return ret;

@@ -168,7 +168,7 @@ static int start(struct daemon_show *s, const struct view *view, const struct co
 
 	if (!t)
 		return -ENOMEM;
-	if (daemon_pair(SOCK_STREAM, pair)) {
+	if (daemon_pair(s->loop, SOCK_STREAM, pair)) {
 		free(t);
 		return -EMFILE;
 	}

@@ -566,6 +566,7 @@ int daemon_main(const struct daemon_options *o)
 		ret = -EIO;
 	leave(d);
 	daemon_place_leave(&d->place);
+	daemon_loop_hang_up(&d->loop);
 	if (*why)
 		tell_ready(o->ready_fd, why, false);
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
