@@ -2,7 +2,7 @@
 /*
  * A responder takes its memory back while its peer writes there as fast as it can, or a thread of
  * its own does: once ibv_dereg_mr(), ibv_destroy_qp() or a reset has returned, no byte changes any
- * more.
+ * more. Nor does a reset look like anything else to the peer.
  * On RoCE, too.
  */
 #include "peer_lab.h"
@@ -14,8 +14,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ROUNDS 8
-#define BYTES  (1u << 18)
+#define ROUNDS   8
+#define BYTES    (1u << 18)
+#define RECEIVES 4096
+#define RESETS   20
 
 /* Writes until it fails. */
 static void *write_on(void *o)
@@ -193,6 +195,49 @@ static void what_a_queue_pair_let_in_before_its_reset_does_not_change(void **sta
 		assert_int_equal(writes_until(reset, state), IBV_WC_RETRY_EXC_ERR);
 }
 
+/* Sends a message each time, of which there are fewer than receives, until one fails. */
+static void *send_on(void *o)
+{
+	struct lab_peer **p = o;
+	const struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 64, 0 } } };
+	struct ibv_wc wc = { 0 };
+
+	for (unsigned i = 0; i < RECEIVES && !wc.status; i++) {
+		lab_peer_post(p[0], &w);
+		while (!lab_peer_try_sent(p[0], &wc))
+			;
+	}
+	return (void *)(uintptr_t)wc.status;
+}
+
+/* In RESET nobody answers: not even that there is no receive, though there is none any more. */
+static void who_is_reset_has_not_run_out_of_receives(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 8,
+		                            .retry_cnt = 1,
+		                            .cap = { .max_recv_wr = RECEIVES } };
+	struct lab_peer *p[2];
+	uint8_t first;
+
+	for (int i = 0; i < RESETS; i++) {
+		enum ibv_wc_status status;
+		pthread_t thread;
+
+		lab_peers(p, &o, state);
+		lab_peer_fill(p[0], 0, 64, 1);
+		for (unsigned k = 0; k < RECEIVES; k++)
+			lab_peer_receive(p[1], k, 0, 64);
+		assert_int_equal(pthread_create(&thread, NULL, send_on, p), 0);
+		do
+			lab_peer_get(p[1], 0, &first, 1);
+		while (first != lab_pattern(1, 0));
+		reset(p[1]);
+		status = last_status(thread);
+		assert_true(status == IBV_WC_SUCCESS || status == IBV_WC_RETRY_EXC_ERR);
+		lab_clean_up(NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +246,7 @@ int main(void)
 		LAB_ELSEWHERE(a_poll_that_copies_is_waited_for),
 		LAB_BOTH(what_a_destroyed_queue_pair_let_in_does_not_change),
 		LAB_BOTH(what_a_queue_pair_let_in_before_its_reset_does_not_change),
+		LAB_BOTH(who_is_reset_has_not_run_out_of_receives),
 	};
 
 	lab_peers_begin();

@@ -75,6 +75,15 @@ int hca_qp_publish(struct hca_qp *qp)
 	return ret;
 }
 
+/* Says so to peers. */
+static void show_state(struct hca_qp *qp, enum ibv_qp_state state)
+{
+	struct shm_connection *c =
+	        &qp->ctx->process->region.connections[SHM_QP_INDEX(qp->ex.qp_base.qp_num)];
+
+	atomic_store_explicit(&c->state, 1 + (uint32_t)state, memory_order_relaxed);
+}
+
 static void set_state(struct hca_qp *qp, enum ibv_qp_state state)
 {
 	struct shm_connection *c =
@@ -82,7 +91,7 @@ static void set_state(struct hca_qp *qp, enum ibv_qp_state state)
 
 	atomic_store_explicit(&qp->state, (uint8_t)state, memory_order_relaxed);
 	atomic_store_explicit(&c->port_num, qp->port_num, memory_order_relaxed);
-	atomic_store_explicit(&c->state, 1 + (uint32_t)state, memory_order_relaxed);
+	show_state(qp, state);
 	if (state == IBV_QPS_ERR && qp->transport->end)
 		qp->transport->end(qp);
 	if (state == IBV_QPS_RESET)
@@ -353,8 +362,12 @@ static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	}
 	if (qp->port_num != old.port_num)
 		hca_flow_drop_all(&qp->sender);
-	if (to == IBV_QPS_RESET)
+	if (to == IBV_QPS_RESET) {
+		show_state(qp, to);
+		/* seq_cst: before its receives go; pairs with has_left() in responder.c */
+		atomic_thread_fence(memory_order_seq_cst);
 		forget_everything(qp);
+	}
 	set_state(qp, to);
 	ret = is_seen(qp, from, to, &old.connection) ? hca_qp_publish(qp) : 0;
 	if (ret && to != IBV_QPS_RESET && to != IBV_QPS_ERR) {

@@ -189,6 +189,15 @@ BASE_COLD int hca_responder_give_back(struct hca_responder *t, const struct hca_
 	return HCA_WAITS_FOR_PATH;
 }
 
+/* Whether its program is taking it to RESET: its receives are going, and nobody answers there. */
+static bool has_left(struct hca_responder *t)
+{
+	/* seq_cst: behind the look for a receive; pairs with modify() in qp_modify.c */
+	atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load_explicit(&connection_of(t)->state, memory_order_relaxed) ==
+	       1 + (uint32_t)IBV_QPS_RESET;
+}
+
 /*
  * While credits are moved to a larger ring, there may be some: it is no RNR, and is tried again. If
  * they are not being moved now, they may have been when we looked. So we look once more. It is RNR
@@ -208,7 +217,8 @@ BASE_COLD int hca_responder_without_receive(struct hca_responder *t, struct hca_
 		if (hca_responder_has_credits(t->credits) && shm_ring_has_void(&t->view))
 			return HCA_WAITS_FOR_PATH;
 	}
-	return hca_responder_is_moving(t) ? HCA_WAITS_FOR_PATH : HCA_WAITS_FOR_RECEIVE;
+	return hca_responder_is_moving(t) || has_left(t) ? HCA_WAITS_FOR_PATH
+	                                                 : HCA_WAITS_FOR_RECEIVE;
 }
 
 BASE_COLD int hca_responder_fail_receive(struct hca_responder *t, const struct shm_request *r,
