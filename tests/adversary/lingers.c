@@ -22,12 +22,13 @@
 #include "control/path.h"
 #include "control/socket.h"
 #include "control/umad_message.h"
+#include "daemon/core/closer.h"
 #include "daemon/core/closer_testing.h"
 #include "death/daemon_socket.h"
 
 #define SURPLUS 9 /* more than a packet has */
 
-static int reader[16];
+static int reader[DAEMON_CLOSER_HELD + 16];
 static unsigned n_readers;
 static pid_t daemon_process;
 static long at_rest;
@@ -153,14 +154,14 @@ static void in_messages_that_it_never_receives(void **state)
 	close(sock);
 }
 
-static void as_its_memory(void **state)
+/* The daemon has one at a time: each closes the one before. */
+static void offer(unsigned n)
 {
 	struct control_client *c = connected(CONTROL_ROLE_VERBS);
 	const struct control_offer_memory req = { .kind = CONTROL_MEMORY_ADOPTED };
 	int fd;
 
-	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		fd = lingering(&reader[n_readers++]);
 		assert_int_equal(
 		        control_call(c, &(struct control_call){ .type = CONTROL_OFFER_MEMORY,
@@ -173,6 +174,20 @@ static void as_its_memory(void **state)
 	others_are_served();
 	control_close(c);
 	others_are_served();
+}
+
+static void as_its_memory(void **state)
+{
+	(void)state;
+	offer(2);
+}
+
+/* What is behind them waits, and nobody else does. */
+static void more_than_threads_can_be_held_by(void **state)
+{
+	(void)state;
+	offer(DAEMON_CLOSER_HELD + 8);
+	assert_true(open_descriptors() > at_rest);
 }
 
 static void with_mads(void **state)
@@ -244,6 +259,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(with_a_request_that_wants_none, look, let_go),
 		cmocka_unit_test_setup_teardown(in_messages_that_it_never_receives, look, let_go),
 		cmocka_unit_test_setup_teardown(as_its_memory, look, let_go),
+		cmocka_unit_test_setup_teardown(more_than_threads_can_be_held_by, look, let_go),
 		cmocka_unit_test_setup_teardown(with_mads, look, let_go),
 		cmocka_unit_test_setup_teardown(where_it_never_looks, look, let_go),
 	};
