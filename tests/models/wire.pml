@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A connection between two machines (hca/transport/wire_requester.c and wire_responder.c): a requester sends
+ * A connection between two machines (hca/transport/wire_requester.h and wire_responder.c): a requester sends
  * three requests of one packet each, a SEND, an atomic operation and a SEND, to a responder, over a network
  * that loses, repeats and reorders packets, both ways, with a timer that may fire too early; at most FAULTS times. The second request has a response
  * of its own.
@@ -23,13 +23,13 @@
  *  7 a gap among what is kept is passed over	8 a probe is not sent
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/transport/wire_requester.c rewind_to_acked d5750a66fb3e
- *  src/hca/transport/wire_requester.c move_acked 6f3a3088b92f
- *  src/hca/transport/wire_requester.c acknowledge c52d33c9b47a
- *  src/hca/transport/wire_requester.c take_aeth 679466e57fa1
- *  src/hca/transport/wire_requester.c take_data cd2948a73136
- *  src/hca/transport/wire_requester.c hca_wire_response 91192421ede9
- *  src/hca/transport/wire_requester.c hca_wire_look_at_time 70213aaa944a
+ *  src/hca/transport/wire_recovery.c rewind_to_acked 5c791a442585
+ *  src/hca/transport/wire_recovery.c hca_wire_move_acked 4ad7501e4134
+ *  src/hca/transport/wire_response.c acknowledge 0e6d7e070bb8
+ *  src/hca/transport/wire_response.c take_aeth 0f1b4b6fbc7e
+ *  src/hca/transport/wire_response.c take_data 59ddf769ed34
+ *  src/hca/transport/wire_response.c hca_wire_response 08312087e981
+ *  src/hca/transport/wire_recovery.c hca_wire_look_at_time 8dea484c5438
  *  src/hca/transport/wire_responder.c take_expected d2d6a8a6814f
  *  src/hca/transport/wire_responder.c take_duplicate 29bebe0a909a
  *  src/hca/transport/wire_responder.c answer_again 197843c14fc4
