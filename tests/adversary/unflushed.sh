@@ -6,6 +6,8 @@
 
 . "${0%/*}/../system/lib.sh"
 
+# to look for leaks the sanitizer would stop the thread that is held, and wait for that
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 export unflushed=${UMBEL%/bin/*}/tests/programs/adversary.unflushed
 mkdir "$TMPDIR/files"
 # what there is of it is in a namespace of its own
