@@ -71,6 +71,7 @@ for family in IPv4 IPv6; do
 	expect_dropped bad_icrc cut=4
 	expect_dropped bad_pad cut=5
 	expect_dropped truncated size=4960
+	expect_dropped truncated size=4100
 	expect_dropped bad_qkey qkey=0x22222222
 	expect_dropped bad_pkey pkey=0x8001
 	expect_dropped no_qp qpn=0x3fff

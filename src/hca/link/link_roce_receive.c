@@ -292,6 +292,10 @@ static uint16_t receive_datagram(struct hca_roce *w, const uint8_t *at, uint32_t
 
 	if (status == WIRE_ROCE_OK && !wire_ipv4_ids_believe(&w->ids, &in.ip))
 		status = WIRE_ROCE_ICRC;
+	/* there is no room for more; of connected queue pairs the responder refuses it */
+	if (status == WIRE_ROCE_OK && in.payload_bytes > SHM_PAYLOAD_SLOT &&
+	    wire_opcode_transport(in.h.bth.opcode) == WIRE_TRANSPORT_UD)
+		status = WIRE_ROCE_TRUNCATED;
 	w->now.datagrams++;
 	base_log_trace(packet, "roce: %u bytes, PSN %u, to QP 0x%06x: %s", bytes, in.h.bth.psn,
 	               in.h.bth.dest_qpn, wire_roce_status_name(status));
