@@ -121,7 +121,8 @@ static void take_aeth(struct hca_wire *w, uint32_t psn, const struct wire_aeth *
 	complete_before = acknowledge(w, kind ? psn : wire_psn_add(psn, 1));
 	hca_wire_end_probe(w, acked);
 
-	if (!complete_before && w->shm->recovers != SHM_WIRE_RECOVERS) {
+	/* a NAK is of a later request then, not of the first one */
+	if (!complete_before && (w->shm->recovers != SHM_WIRE_RECOVERS || kind == WIRE_AETH_NAK)) {
 		hca_wire_miss_response(w);
 		return;
 	}
