@@ -35,6 +35,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define PAGE  4096
@@ -97,7 +98,7 @@ static struct puppet {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
-	struct ibv_mr *mr, *readable;
+	struct ibv_mr *mr, *readable, *large;
 	struct ibv_qp *qp;
 	struct ibv_srq *srq; /* its receives are there; or NULL */
 	uint64_t value[KEYS];
@@ -291,6 +292,22 @@ static void post_placed(struct puppet *p)
 	puts("ok");
 }
 
+/* Memory for the longest message, which has no content. */
+static struct ibv_mr *large(struct puppet *p)
+{
+	const size_t bytes = (size_t)1 << 31;
+	void *at;
+
+	if (p->large)
+		return p->large;
+	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+	          -1, 0);
+	check(at != MAP_FAILED, "mmap");
+	p->large = ibv_reg_mr(p->pd, at, bytes, IBV_ACCESS_LOCAL_WRITE);
+	check(p->large, "ibv_reg_mr");
+	return p->large;
+}
+
 static void post_request(struct puppet *p)
 {
 	const uint64_t *v = p->value;
@@ -307,6 +324,9 @@ static void post_request(struct puppet *p)
 	wr.imm_data = htonl((uint32_t)v[IMM]);
 	wr.send_flags = v[FENCE] ? IBV_SEND_FENCE : 0;
 	sge = (struct ibv_sge){ (uintptr_t)area + v[AT], (uint32_t)v[BYTES], p->mr->lkey };
+	if (v[BYTES] > AREA)
+		sge = (struct ibv_sge){ (uintptr_t)large(p)->addr, (uint32_t)v[BYTES],
+			                large(p)->lkey };
 	wr.sg_list = &sge;
 	if (wr.opcode == IBV_WR_SEND_WITH_INV)
 		wr.invalidate_rkey = (uint32_t)v[RKEY];

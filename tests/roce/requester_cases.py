@@ -551,6 +551,40 @@ def refused_behind_lost_response(c):
 
 
 @case
+def refused_twice_behind_lost_response(c):
+    """The network repeats the NAK: the READ is not what was refused."""
+    c.qp()
+    c.post('READ', 8, id=1)
+    c.post('WRITE', 8, id=2)
+    for _ in range(2):
+        c.hear('READ_REQUEST', c.psn)
+        c.hear('WRITE_ONLY', c.psn + 1)
+        if not _:
+            c.nak(c.psn + 1, ACCESS)
+            c.nak(c.psn + 1, ACCESS)
+    c.nothing_came()
+    c.respond('READ_ONLY', c.psn, pattern(8))
+    c.completes(1)
+    c.nak(c.psn + 1, ACCESS)
+    c.fails(2, REM_ACCESS)
+
+
+@of_each('READ', 'CAS')
+def answered_twice_before_longest(c, what):
+    """The longest message has half of all PSNs: what is before its first one is not behind its last one."""
+    c.qp()
+    c.post(what, 8, id=1)
+    c.hear(ASKS[what], c.psn)
+    c.answer(what, c.psn, pattern(8))
+    c.completes(1)
+    c.post('WRITE', 1 << 31, id=2)
+    for i in range(64):
+        c.hear('WRITE_FIRST' if not i else 'WRITE_MIDDLE', c.psn + 1 + i)
+    c.answer(what, c.psn, pattern(8))
+    c.nothing_came()
+
+
+@case
 def reserved_syndromes(c):
     """Nobody knows what they mean: as if they had not come, or as if the packet's PSN was expected."""
     c.qp()

@@ -205,13 +205,16 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p)
 	struct shm_request r;
 	int status;
 
+	/* it came twice. Before the first request, it would be behind the longest one */
+	if (wire_psn_diff(psn, w->shm->acked) < 0)
+		return;
 	if (!acknowledge(w, psn)) {
 		take_early(w, p);
 		return;
 	}
 	if (psn != w->shm->acked || !hca_wire_first_request(w, &r, entries) ||
 	    (hca_operation(r.opcode) & HCA_OP_LOCAL))
-		return; /* it came twice, or nobody asked for it */
+		return; /* nobody asked for it */
 	n = hca_wire_packets_of(w, &r);
 	i = wire_psn_add(psn, -w->shm->head_psn);
 	if (i >= n)
