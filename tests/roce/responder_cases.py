@@ -303,6 +303,23 @@ def wrong_length_within(c, what, part, size):
 
 
 @case
+def too_long_behind_reads(c):
+    """It fails when these are answered, and is told so. Till then it may get lost."""
+    c.qp()
+    c.receive(0xE000, 50)
+    n = 220
+    reads = [c.request('READ_REQUEST', n, va=c.va(0), rkey=c.puppet.rkey, length=n * 256) for _ in range(16)]
+    psn = c.request('SEND_ONLY', payload=pattern(100))
+    for read in reads:
+        for i in range(n):
+            c.hear('READ_FIRST' if not i else 'READ_LAST' if i + 1 == n else 'READ_MIDDLE', read + i)
+    c.send('SEND_ONLY', psn, ack=True, payload=pattern(100))
+    c.hear('ACKNOWLEDGE', psn, syndrome=packets.NAK | INVALID)
+    c.completes(0xE000, LEN_ERR)
+    c.is_silent()
+
+
+@case
 def too_long_for_receive(c):
     c.qp()
     c.receive(0, 300)

@@ -437,7 +437,8 @@ static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 		return false;
 	}
 	ret = place_send(w, &rcv, p->payload, p->payload_bytes);
-	if (ret == HCA_WAITS_FOR_PATH) { /* as if the packet had got lost */
+	/* as if the packet had got lost; so is one that fails while responses are due */
+	if (ret == HCA_WAITS_FOR_PATH || (ret && s->n_responses && hca_wire_respond(w))) {
 		if (flags & WIRE_OPCODE_FIRST)
 			drop_message(w);
 		return false;
