@@ -488,6 +488,21 @@ def uc_broken_message(c, what):
     c.is_in(RTS)
 
 
+@of_each(*((first, then) for first in ('SEND', 'WRITE') for then in ('ONLY', 'FIRST')))
+def uc_begins_anew(c, first, then):
+    """A message that is not whole ends where the next one begins, though no PSN is missing."""
+    uc(c)
+    c.request(first + '_FIRST', payload=pattern(256, 3), va=c.va(0x1000), rkey=c.puppet.rkey, length=600)
+    if then == 'FIRST':
+        c.request('SEND_FIRST', payload=pattern(256, 4))
+    c.request('SEND_LAST' if then == 'FIRST' else 'SEND_ONLY', payload=b'whole')
+    data = (pattern(256, 4) if then == 'FIRST' else b'') + b'whole'
+    c.completes(0, bytes=len(data))
+    c.holds(0, data)
+    c.completes_nothing()
+    c.is_in(RTS)
+
+
 @of_each('key', 'length')
 def uc_refused(c, why):
     """Nothing is written, and the queue pair goes on."""

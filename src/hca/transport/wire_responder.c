@@ -832,7 +832,9 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 
 	if (w->shm->n_responses > SHM_WIRE_RESPONSES || !hca_responder_is_well(&w->responder))
 		return;
-	if (is_uc(w) && diff) {
+	/* UC: what begins a message ends the one before, whole or not (class D1) */
+	if (is_uc(w) &&
+	    (diff || ((flags & WIRE_OPCODE_FIRST) && w->shm->operation != SHM_WIRE_NONE))) {
 		drop_message(w);
 		w->shm->expected = p->h.bth.psn;
 		diff = 0;
