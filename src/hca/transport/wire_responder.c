@@ -688,8 +688,10 @@ static bool is_pending(struct hca_wire *w, uint32_t psn)
 
 static void answer_again(struct hca_wire *w, uint32_t psn, enum shm_wire_answer answer)
 {
-	for (unsigned i = 0; i < SHM_WIRE_RESPONSES; i++) {
-		const struct shm_wire_saved *s = &w->shm->saved[i];
+	/* the last one first: PSNs come around */
+	for (unsigned i = 1; i <= SHM_WIRE_RESPONSES; i++) {
+		const struct shm_wire_saved *s =
+		        &w->shm->saved[(w->shm->next_saved - i) % SHM_WIRE_RESPONSES];
 		struct shm_wire_response *r;
 
 		if (s->answer != answer || s->psn != psn)
