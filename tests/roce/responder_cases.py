@@ -459,6 +459,20 @@ def uc_sends(c):
     c.completes(3)
 
 
+@of_each('SEND', 'WRITE')
+def uc_sends_long(c, what):
+    """Of more packets than RC has under way at one time."""
+    uc(c)
+    n = 230
+    c.post(what, 256 * n, id=1)
+    for i in range(n):
+        c.hear(what + ('_LAST' if i + 1 == n else '_MIDDLE' if i else '_FIRST'), c.psn + i)
+    c.completes(1)
+    c.post('SEND', 1, id=2)
+    c.hear('SEND_ONLY', c.psn + n)
+    c.completes(2)
+
+
 @of_each('gap', 'middle', 'last', 'short', 'empty', 'mixed')
 def uc_broken_message(c, what):
     """It is dropped as a whole, and its receive is used by the next one."""

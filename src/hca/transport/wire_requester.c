@@ -167,6 +167,8 @@ static void note_sent(struct hca_wire *w, uint32_t packets)
 	if (wire_psn_diff(next, s->beyond) > 0)
 		s->beyond = next;
 	s->psn = next;
+	if (w->end.qp.type == IBV_QPT_UC) /* nobody acknowledges anything */
+		s->acked = next;
 	s->offset += packets;
 	w->room--;
 }
@@ -318,8 +320,7 @@ static bool send_next(struct hca_wire *w, const struct shm_request *r, const str
 	s->takes += hca_wire_takes_receive(r);
 	s->next++;
 	s->offset = 0;
-	if (is_uc) { /* nobody acknowledges anything */
-		s->acked = s->psn;
+	if (is_uc) {
 		hca_wire_complete(w, r, n);
 		hca_wire_tell_owner(w);
 	}

@@ -17,6 +17,8 @@
 /* So long the queue pairs that have something to send are seen to at once, ns: a thousand of them
  * may have a READ each, of which one turn sends a quarter of a MiB. */
 #define FINISH_NS 500000
+/* So many batches of requests are sent at one time: more than a window has. */
+#define BATCHES_MOST 8
 /* So long packets wait for one that another process has put off: then it counts as lost. */
 #define PATIENCE_NS 100000000
 /* A port's receiver forgets queue pairs that are closed when it knows twice as many as were left
@@ -138,12 +140,14 @@ static void set_due(struct hca_wires *wires, struct hca_wire *w)
 	TAILQ_INSERT_TAIL(&wires->due, w, entry);
 }
 
-/* Sends all that may be sent, after something has come. */
+/* Sends all that may be sent, after something has come. Nobody stops UC, whose messages may be
+ * long: the rest of them the daemon sends, a part in each tick. */
 static void go_on(struct hca_wire *w)
 {
 	bool more = true;
 
-	while (more && hca_wire_acquire(w, &w->connection->lock)) {
+	for (unsigned n = 0; more && n < BATCHES_MOST && hca_wire_acquire(w, &w->connection->lock);
+	     n++) {
 		more = hca_wire_may_work(w, SHM_WIRE_SENDS) && hca_wire_send(w);
 		hca_wire_release_queue(w);
 		hca_sender_finish(w->sender);
