@@ -510,6 +510,23 @@ def receiver_never_ready(c, retries):
     c.counts('rnr_nak_retry_err', before, retries + 1)
 
 
+@case
+def receiver_not_ready_behind_lost_response(c):
+    """The READ is not what there is no receive for."""
+    c.qp(rnr=0)
+    c.post('READ', 8, id=1)
+    c.post('SEND', 8, id=2)
+    for _ in range(3):
+        c.hear('READ_REQUEST', c.psn)
+        c.hear('SEND_ONLY', c.psn + 1)
+        if _ < 2:
+            c.rnr(c.psn + 1, 1)
+    c.respond('READ_ONLY', c.psn, pattern(8))
+    c.completes(1)
+    c.rnr(c.psn + 1, 1)
+    c.fails(2, RNR_EXC)
+
+
 # ---- the requester: it is refused, or answered wrongly
 
 @of_each(('SEND', INVALID, INV_REQ), ('WRITE', ACCESS, REM_ACCESS), ('READ', ACCESS, REM_ACCESS),

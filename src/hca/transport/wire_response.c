@@ -70,15 +70,16 @@ static void take_credits(struct hca_wire *w, const struct wire_aeth *aeth)
 
 /* ---- what comes back ---- */
 
-/* Waits as the peer wants, which has no receive; then all is sent again. */
-static void wait_for_receive(struct hca_wire *w, unsigned timer)
+/* Waits as the peer wants, which has no receive; then all is sent again. @is_first: for the first
+ * request, of which that is a retry. */
+static void wait_for_receive(struct hca_wire *w, unsigned timer, bool is_first)
 {
 	struct shm_wire *s = w->shm;
 
 	if (atomic_load_explicit(&s->resume_ns, memory_order_relaxed))
 		return; /* it waits already */
 	HCA_WIRE_COUNT(w, rnr_nak_retry_err);
-	if (w->path.rnr_retry != INFINITELY && s->rnr_retries++ >= w->path.rnr_retry) {
+	if (is_first && w->path.rnr_retry != INFINITELY && s->rnr_retries++ >= w->path.rnr_retry) {
 		hca_wire_fail(w, IBV_WC_RNR_RETRY_EXC_ERR);
 		return;
 	}
@@ -129,7 +130,7 @@ static void take_aeth(struct hca_wire *w, uint32_t psn, const struct wire_aeth *
 	if (kind == WIRE_AETH_ACK)
 		take_credits(w, aeth);
 	else if (kind == WIRE_AETH_RNR)
-		wait_for_receive(w, aeth->syndrome & 31);
+		wait_for_receive(w, aeth->syndrome & 31, complete_before);
 	else if (kind == WIRE_AETH_NAK)
 		take_nak(w, aeth->syndrome & 31);
 }
