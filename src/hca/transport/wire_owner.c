@@ -63,10 +63,11 @@ static void resume(struct hca_connected_qp *c, struct shm_wire *s)
 {
 	if (!hca_connected_load(&c->shm->failed))
 		return;
-	atomic_store_explicit(&c->shm->failed, 0, memory_order_relaxed);
 	s->next = hca_connected_load(&c->shm->head);
 	s->offset = 0;
 	s->acked = s->head_psn = s->psn;
+	/* release: who sees that it has not failed must not send again what was flushed */
+	atomic_store_explicit(&c->shm->failed, 0, memory_order_release);
 }
 
 static struct hca_wire *make(struct hca_connected_qp *c)
