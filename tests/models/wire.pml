@@ -26,15 +26,15 @@
  *  src/hca/transport/wire_recovery.c rewind_to_acked 5c791a442585
  *  src/hca/transport/wire_recovery.c hca_wire_move_acked 4ad7501e4134
  *  src/hca/transport/wire_response.c acknowledge 0e6d7e070bb8
- *  src/hca/transport/wire_response.c take_aeth 0f1b4b6fbc7e
- *  src/hca/transport/wire_response.c take_data 59ddf769ed34
+ *  src/hca/transport/wire_response.c take_aeth 78ea4e3a6645
+ *  src/hca/transport/wire_response.c take_data 284dbdb38231
  *  src/hca/transport/wire_response.c hca_wire_response 08312087e981
  *  src/hca/transport/wire_recovery.c hca_wire_look_at_time 8dea484c5438
  *  src/hca/transport/wire_responder.c take_expected d2d6a8a6814f
  *  src/hca/transport/wire_responder.c take_duplicate 29bebe0a909a
- *  src/hca/transport/wire_responder.c answer_again 197843c14fc4
+ *  src/hca/transport/wire_responder.c answer_again 7e8483c05743
  *  src/hca/transport/wire_responder.c refuse 93fa10b6cc14
- *  src/hca/transport/wire_responder.c hca_wire_request 89742fe07cb9
+ *  src/hca/transport/wire_responder.c hca_wire_request 44e43797d9d3
  */
 #ifndef MUTANT
 #define MUTANT 0
