@@ -125,8 +125,12 @@ int main(int argc, char **argv)
 	if (device < 0 || mount("unflushed", argv[1], "fuse", MS_NOSUID | MS_NODEV, options))
 		return NO_FUSE;
 	child = fork();
-	if (!child && !prctl(PR_SET_PDEATHSIG, SIGKILL))
+	if (!child) {
+		/* it must not keep alive what its own end waits for */
+		close(device);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		_exit(offer(argv[1], argc > 2));
+	}
 	for (;;) {
 		ssize_t n = read(device, &in, sizeof(in));
 
