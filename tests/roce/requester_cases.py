@@ -550,34 +550,16 @@ def refused(c, what, code, status):
     c.is_silent()
 
 
-@case
-def refused_behind_lost_response(c):
-    """The READ before it comes first."""
+@of_each(1, 2)
+def refused_behind_lost_response(c, times):
+    """The READ before it comes first, and is not what was refused, also if the network repeats the NAK."""
     c.qp()
     c.post('READ', 8, id=1)
     c.post('WRITE', 8, id=2)
-    for _ in range(2):
+    for tries in range(2):
         c.hear('READ_REQUEST', c.psn)
         c.hear('WRITE_ONLY', c.psn + 1)
-        if not _:
-            c.nak(c.psn + 1, ACCESS)
-    c.respond('READ_ONLY', c.psn, pattern(8))
-    c.completes(1)
-    c.nak(c.psn + 1, ACCESS)
-    c.fails(2, REM_ACCESS)
-
-
-@case
-def refused_twice_behind_lost_response(c):
-    """The network repeats the NAK: the READ is not what was refused."""
-    c.qp()
-    c.post('READ', 8, id=1)
-    c.post('WRITE', 8, id=2)
-    for _ in range(2):
-        c.hear('READ_REQUEST', c.psn)
-        c.hear('WRITE_ONLY', c.psn + 1)
-        if not _:
-            c.nak(c.psn + 1, ACCESS)
+        for _ in range(0 if tries else times):
             c.nak(c.psn + 1, ACCESS)
     c.nothing_came()
     c.respond('READ_ONLY', c.psn, pattern(8))
