@@ -195,7 +195,7 @@ static void what_a_queue_pair_let_in_before_its_reset_does_not_change(void **sta
 		assert_int_equal(writes_until(reset, state), IBV_WC_RETRY_EXC_ERR);
 }
 
-/* Sends a message each time, of which there are fewer than receives, until one fails. */
+/* Sends messages, no more than there are receives, until one fails. */
 static void *send_on(void *o)
 {
 	struct lab_peer **p = o;

@@ -357,24 +357,22 @@ int cli_daemon_process_start(struct cli_daemon_process *m,
  * that. */
 static bool is_held(pid_t pid)
 {
-	char path[64], line[512] = "";
 	unsigned long bytes = 1;
-	const char *rest;
-	FILE *f;
+	char path[64];
+	FILE *stat;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (!f)
+	stat = fopen(path, "re");
+	if (!stat)
 		return false;
-	rest = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
-	fclose(f);
-	/* proc(5): its size follows 20 others behind the name */
-	return rest &&
-	       sscanf(rest,
-	              ") %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-	              "%*s %*s %lu",
-	              &bytes) == 1 &&
-	       !bytes;
+	/* proc(5): its size is the 23rd field */
+	if (fscanf(stat,
+	           "%*d (%*[^)]) %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+	           "%*s %*s %*s %*s %lu",
+	           &bytes) != 1)
+		bytes = 1;
+	fclose(stat);
+	return !bytes;
 }
 
 /* Whether the process ends, with all its threads. */
