@@ -118,6 +118,14 @@ void base_timer_set_in(struct base_timers *timers, struct base_timer *t, uint64_
 	               due);
 }
 
+void base_timer_set_beat(struct base_timers *timers, struct base_timer *t, uint64_t period,
+                         void (*due)(struct base_timer *t))
+{
+	uint64_t now = base_timers_now(timers);
+
+	base_timer_set_in(timers, t, period - now % period, due);
+}
+
 void base_timer_set_sooner(struct base_timers *timers, struct base_timer *t, uint64_t at_ns,
                            void (*due)(struct base_timer *t))
 {

@@ -73,6 +73,13 @@ void base_timer_set(struct base_timers *timers, struct base_timer *t, uint64_t a
 void base_timer_set_in(struct base_timers *timers, struct base_timer *t, uint64_t ns,
                        void (*due)(struct base_timer *t));
 
+/*
+ * The same, at the next multiple of @period ns: timers that are set so from time to time, of this
+ * process and of others, wake the machine once for all of them.
+ */
+void base_timer_set_beat(struct base_timers *timers, struct base_timer *t, uint64_t period,
+                         void (*due)(struct base_timer *t));
+
 /* The same as base_timer_set(), but leaves a timer alone that is set to come no later. */
 void base_timer_set_sooner(struct base_timers *timers, struct base_timer *t, uint64_t at_ns,
                            void (*due)(struct base_timer *t));

@@ -154,6 +154,24 @@ static void a_time_beyond_the_clock_is_its_end(void **state)
 	base_timer_stop(&a.timer);
 }
 
+static void timers_of_one_beat_are_due_together(void **state)
+{
+	struct fixture *f = *state;
+	struct numbered a = { .f = f, .number = 1 }, b = { .f = f, .number = 2 };
+
+	f->now = 1003;
+	base_timer_set_beat(&f->timers, &a.timer, 100, on_due);
+	f->now = 1099;
+	base_timer_set_beat(&f->timers, &b.timer, 50, on_due);
+	assert_int_equal(a.timer.due_ns, 1100);
+	assert_int_equal(b.timer.due_ns, 1100);
+	run_at(f, 1100);
+	assert_int_equal(f->n_called, 2);
+	base_timer_set_beat(&f->timers, &a.timer, 100, on_due); /* on the beat: the next one */
+	assert_int_equal(a.timer.due_ns, 1200);
+	base_timer_stop(&a.timer);
+}
+
 static void on_due_set_both_at_once(struct base_timer *t)
 {
 	struct numbered *n = numbered_of(t);
@@ -288,6 +306,8 @@ int main(void)
 		                                setup, teardown),
 		cmocka_unit_test_setup_teardown(set_sooner_never_puts_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_time_beyond_the_clock_is_its_end, setup,
+		                                teardown),
+		cmocka_unit_test_setup_teardown(timers_of_one_beat_are_due_together, setup,
 		                                teardown),
 		cmocka_unit_test_setup_teardown(what_is_set_meanwhile_waits_for_the_next_run, setup,
 		                                teardown),

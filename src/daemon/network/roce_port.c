@@ -67,7 +67,7 @@ static void on_away(struct base_timer *t);
 
 static void look_later(struct daemon_roce_port *p)
 {
-	base_timer_set_in(&p->roce->d.loop->timers, &p->away_timer, p->away_ns, on_away);
+	base_timer_set_beat(&p->roce->d.loop->timers, &p->away_timer, p->away_ns, on_away);
 	/* a peer that waits for an answer may soon take its request for lost */
 	if (p->away_ns < AWAY_MAX_NS &&
 	    !atomic_load_explicit(&p->link->shm->has_wires, memory_order_relaxed))

@@ -78,7 +78,7 @@ static void on_tick(struct base_timer *t)
 			return;
 		say(w, 1);
 	}
-	base_timer_set_in(w->timers, &w->timer, TICK_NS, on_tick);
+	base_timer_set_beat(w->timers, &w->timer, TICK_NS, on_tick);
 }
 
 void daemon_wires_begin(struct daemon_wires *w)
@@ -86,7 +86,7 @@ void daemon_wires_begin(struct daemon_wires *w)
 	if (base_timer_is_set(&w->timer))
 		return;
 	say(w, 1);
-	base_timer_set_in(w->timers, &w->timer, TICK_NS, on_tick);
+	base_timer_set_beat(w->timers, &w->timer, TICK_NS, on_tick);
 }
 
 int daemon_wires_init(struct daemon_wires *w, struct fabric *f, struct base_timers *timers)
