@@ -191,7 +191,6 @@ struct shm_object {
 };
 static_assert(sizeof(struct shm_object) == 48, "layout");
 
-#define SHM_GUARDS       2
 #define SHM_ATOMIC_LOCKS 16
 
 /* The keys of a process: chunks of SHM_KEY_CHUNK, by the upper 24 bits of a key. */
@@ -201,9 +200,10 @@ struct shm_keys {
 	uint64_t witness_addr, witness;
 	uint32_t reserved3;
 	uint32_t reserved;
-	/* Bytes at addresses that no other address space has: who reaches these reaches the right
-	 * process (hca/memory/memory.c). 0: there are none. */
-	uint64_t guard[SHM_GUARDS];
+	/* The address of a byte where no other address space has anything: who reaches that reaches
+	 * the right process (hca/memory/memory.c). 0: there is none. */
+	uint64_t guard;
+	uint64_t reserved4;
 	/* For who shows them: how many keys there are, and above the index of every one. The owner
 	 * writes both. */
 	_Atomic uint32_t n_keys, key_end;

@@ -24,16 +24,16 @@
 
 static struct calls {
 	unsigned n;
-	unsigned long pieces; /* of the last one, in the owner's memory, but for the guards */
+	unsigned long pieces; /* of the last one, in the owner's memory, but for the guard */
 } calls;
 
-#define GUARDS 2
+#define GUARD 1
 
 static ssize_t count_call(long number, pid_t pid, const struct iovec *here, unsigned long n_here,
                           const struct iovec *there, unsigned long n_there)
 {
 	calls.n++;
-	calls.pieces = n_there - GUARDS;
+	calls.pieces = n_there - GUARD;
 	return syscall(number, pid, here, n_here, there, n_there, 0);
 }
 

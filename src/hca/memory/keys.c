@@ -84,12 +84,13 @@ void hca_keys_remove(struct hca_process *p, uint32_t key, uint32_t users[SHM_KEY
 
 /* ---- how others reach the memory ---- */
 
-/* The guards are where no program has anything by itself, in a window of 2^32 pages: above what a
- * C library's own areas need, below where the kernel begins to place mappings. */
+/* The guard is where no program has anything by itself, in a window of 2^32 pages: above what a
+ * C library's own areas need, below where the kernel begins to place mappings. So that a program
+ * which gets the PID of another has the same one is as likely as that a wrong ICRC is right. */
 #define GUARD_WINDOW (1ull << 46)
 #define GUARD_PAGES  (1ull << 32)
 
-/* Maps a guard (shm_keys.guard), which children do not have. 0: that cannot be. */
+/* Maps the guard (shm_keys.guard), which children do not have. 0: that cannot be. */
 static uint64_t make_guard(void)
 {
 	uint64_t random;
@@ -107,12 +108,6 @@ static uint64_t make_guard(void)
 		return (uintptr_t)at;
 	munmap(at, HCA_PAGE);
 	return 0;
-}
-
-static void make_guards(struct shm_keys *keys)
-{
-	for (unsigned i = 0; i < SHM_GUARDS; i++)
-		keys->guard[i] = make_guard();
 }
 
 /*
@@ -149,7 +144,7 @@ int hca_keys_open(struct hca_process *p)
 	p->mrs.witness = base_now_ns() ^ (uint64_t)p->pid << 32;
 	keys->witness = p->mrs.witness;
 	keys->witness_addr = (uintptr_t)&p->mrs.witness;
-	make_guards(keys);
+	keys->guard = make_guard();
 	/* those that a first attempt has published are published again */
 	atomic_store_explicit(&keys->n_keys, 0, memory_order_relaxed);
 	p->mrs.keys_off = rep.off;

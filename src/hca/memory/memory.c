@@ -87,7 +87,7 @@ static void find_way(struct hca_memory *m)
 	if (m->keys_off == m->process->mrs.keys_off)
 		return;
 	set_way(m, HCA_MEMORY_VM);
-	if (m->pid > 0 && m->guard[0] && !prove(m))
+	if (m->pid > 0 && m->guard && !prove(m))
 		return;
 	if (try_descriptor(m))
 		ret = prove(m);
@@ -141,8 +141,7 @@ static struct hca_memory *add(struct hca_process *p, const struct shm_qp *q, str
 	m->keys = keys;
 	m->keys_off = q->connection.keys_off;
 	m->witness = keys->witness;
-	for (unsigned i = 0; i < SHM_GUARDS; i++)
-		m->guard[i] = keys->guard[i];
+	m->guard = keys->guard;
 	m->client = q->client;
 	m->qpn = q->qpn;
 	m->pid = q->connection.pid;
@@ -509,29 +508,26 @@ static BASE_COLD ssize_t copy_protected(const struct hca_span *to, const struct 
 	return m->known && has_descriptor(m) ? copy_file(to, from) : -EFAULT;
 }
 
-/* Begins with the guards: see memory.h. */
+/* Begins with the guard: see memory.h. */
 static ssize_t copy_vm(const struct hca_span *to, const struct hca_span *from)
 {
 	const bool writes = !is_own(to);
 	struct hca_memory *m = writes ? to->memory : from->memory;
-	struct iovec here[1 + MOST_PARTS], there[SHM_GUARDS + MOST_PARTS];
-	uint8_t guards[SHM_GUARDS] = { 0 };
+	struct iovec here[1 + MOST_PARTS], there[1 + MOST_PARTS];
+	uint8_t guard = 0;
 	unsigned n_here = 1 + list_parts(writes ? from : to, here + 1);
-	unsigned n_there = SHM_GUARDS + list_parts(writes ? to : from, there + SHM_GUARDS);
+	unsigned n_there = 1 + list_parts(writes ? to : from, there + 1);
 	ssize_t n;
 
-	here[0] = (struct iovec){ guards, sizeof(guards) };
-	for (unsigned i = 0; i < SHM_GUARDS; i++)
-		there[i] = (struct iovec){ (void *)(uintptr_t)m->guard[i], 1 };
+	here[0] = (struct iovec){ &guard, 1 };
+	there[0] = (struct iovec){ (void *)(uintptr_t)m->guard, 1 };
 	n = writes ? process_vm_writev(m->pid, here, n_here, there, n_there, 0)
 	           : process_vm_readv(m->pid, here, n_here, there, n_there, 0);
 	if (n < 0 && errno == EPERM && m->known && change_way(m))
 		return -EINTR; /* again, the other way */
-	if (n < 0)
+	if (n < 0)             /* without the guard it is another process, or program */
 		return errno == EFAULT ? -ESRCH : -errno;
-	if (n < SHM_GUARDS)
-		return -ESRCH; /* it is another process, or program */
-	return n > SHM_GUARDS ? n - SHM_GUARDS : copy_protected(to, from);
+	return n > 1 ? n - 1 : copy_protected(to, from);
 }
 
 static ssize_t copy_memory(const struct hca_span *to, const struct hca_span *from)

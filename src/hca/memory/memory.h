@@ -17,7 +17,7 @@
  * calls exec() gets another address space, and another process may get its PID. The descriptor
  * belongs to the address space. The system calls take a PID, but carry out a whole list of pieces
  * in one address space, in order, up to the first that is not there: so each list begins with the
- * guards (shm_keys.guard), which no other address space has.
+ * guard (shm_keys.guard), which no other address space has.
  */
 #ifndef HCA_MEMORY_H
 #define HCA_MEMORY_H
@@ -56,7 +56,7 @@ struct hca_memory {
 	struct hca_process *process; /* this one */
 	struct shm_keys *keys;
 	uint64_t keys_off, witness;
-	uint64_t guard[SHM_GUARDS];
+	uint64_t guard;
 	uint32_t client, qpn;
 	pid_t pid;
 	int fd;         /* of all of it; negative: there is none yet */
