@@ -63,6 +63,9 @@ static const char *advice(int error)
 		       "limit (ulimit -v)";
 	case -EMFILE:
 		return "too many open files; raise the limit (ulimit -n)";
+	case -ETOOMANYREFS:
+		return "its user has more descriptors on their way through sockets than its daemon "
+		       "may have open (ulimit -n)";
 	case -EPROTO:
 		return "its daemon is of another version of Umbel; start it again";
 	case -EACCES:

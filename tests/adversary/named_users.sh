@@ -134,6 +134,24 @@ expect 1 "*its owner has not named user 1002 *" member 1002 "$(seq -s, 2101 2234
 expect 1 "*its owner has not named user 1002 *" as 1002 umbel exec h2 -- ibv_devices
 expect 0 "fabric 'default' is down" as 1001 umbel down
 
+# ---- what a user has on its way through sockets counts for all its programs (unix(7)): they are told
+expect 0 '*is up*' as 1001 bash -c 'ulimit -n 256 && exec umbel up --hosts 1'
+launch filler setpriv --reuid 1001 --regid 1001 --clear-groups /usr/bin/python3 -c '
+import array, socket, time
+pairs = [socket.socketpair() for _ in range(3)]
+for pair in pairs:
+	fds = array.array("i", [0] * 200)
+	pair[0].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+print("full", flush=True)
+time.sleep(1000)'
+wait_said filler full
+expect 0 "umbel: fabric 'default' cannot be used: its user has more descriptors on their way through sockets than its daemon may have open (ulimit -n)
+*" as 1001 umbel exec -- ibv_devices
+kill "${pid[filler]}"
+wait_ended filler 143
+expect 0 '*umbel_h1_0*' as 1001 umbel exec -- ibv_devices
+expect 0 "fabric 'default' is down" as 1001 umbel down
+
 # ---- the same directory, when nobody is named any more, or a killed daemon has left it open
 expect 0 '*is up*' as 1001 umbel up --hosts 1 --allow-user 1002
 kill -9 "$(field pid default)"

@@ -319,11 +319,25 @@ void daemon_client_serve(void *client, struct control_packet *p)
 	*p = reply;
 }
 
+/* The kernel lets a user have only so many descriptors on their way (unix(7)). The client is told.
+ */
+static int send_without_descriptors(struct daemon_client *c, struct control_packet *reply)
+{
+	close_reply(c, reply);
+	reply->header.status =
+	        base_because(-ETOOMANYREFS, "the daemon's user has more descriptors on their way "
+	                                    "through sockets than the daemon may have open");
+	tell_why(reply);
+	return control_send(c->sock, reply);
+}
+
 static void send_reply(struct daemon_client *c, struct control_packet *reply)
 {
 	/* without a serial number nobody waits for it */
 	int ret = reply->header.serial ? control_send(c->sock, reply) : 0;
 
+	if (ret == -ETOOMANYREFS)
+		ret = send_without_descriptors(c, reply);
 	close_reply(c, reply);
 	if (ret) /* it does not read its replies, or is gone */
 		daemon_client_free(c);
