@@ -94,14 +94,14 @@ static long open_descriptors(void)
 	return n;
 }
 
-/* Nothing lingers any more. */
+/* All of them would linger still. */
 static int let_go(void **state)
 {
 	(void)state;
-	while (n_readers)
-		close(reader[--n_readers]);
 	while (open_descriptors() > at_rest) /* ctest ends it */
 		usleep(1000);
+	while (n_readers)
+		close(reader[--n_readers]);
 	return 0;
 }
 
@@ -182,12 +182,10 @@ static void as_its_memory(void **state)
 	offer(2);
 }
 
-/* What is behind them waits, and nobody else does. */
-static void more_than_threads_can_be_held_by(void **state)
+static void more_than_there_are_threads(void **state)
 {
 	(void)state;
 	offer(DAEMON_CLOSER_HELD + 8);
-	assert_true(open_descriptors() > at_rest);
 }
 
 static void with_mads(void **state)
@@ -259,7 +257,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(with_a_request_that_wants_none, look, let_go),
 		cmocka_unit_test_setup_teardown(in_messages_that_it_never_receives, look, let_go),
 		cmocka_unit_test_setup_teardown(as_its_memory, look, let_go),
-		cmocka_unit_test_setup_teardown(more_than_threads_can_be_held_by, look, let_go),
+		cmocka_unit_test_setup_teardown(more_than_there_are_threads, look, let_go),
 		cmocka_unit_test_setup_teardown(with_mads, look, let_go),
 		cmocka_unit_test_setup_teardown(where_it_never_looks, look, let_go),
 	};

@@ -11,11 +11,19 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/core/closer.h"
 
 #define LARGE_BLOCKS 2048 /* of 512 bytes: a quarter of a millisecond */
+#define INTERRUPT    SIGURG
+#define INTERRUPT_NS 1000000
+
+#ifndef sigev_notify_thread_id /* an older C library */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
 
 struct job {
 	STAILQ_ENTRY(job) entry;
@@ -28,6 +36,7 @@ struct closer_lane {
 	pthread_cond_t changed;
 	STAILQ_HEAD(, job) waiting;
 	unsigned n_waiting, most, n, idle; /* threads */
+	bool interrupts;                   /* its threads, while they close */
 	bool ended, abandoned;             /* abandoned: its last thread frees it */
 };
 
@@ -58,16 +67,53 @@ static struct job *take(struct closer_lane *l)
 	return job;
 }
 
+static void do_nothing(int signal)
+{
+	(void)signal;
+}
+
+/* A timer that interrupts this thread; false: there can be none. */
+static bool make_timer(timer_t *timer)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = INTERRUPT };
+	const struct sigaction action = { .sa_handler = do_nothing };
+	sigset_t set;
+
+	event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+	sigaction(INTERRUPT, &action, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, INTERRUPT);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	return !timer_create(CLOCK_MONOTONIC, &event, timer);
+}
+
+/* A signal ends the wait of a socket that lingers; the kernel goes on with that without us. Another
+ * follows, as the first may come before the wait. */
+static void close_interrupted(int fd, timer_t timer)
+{
+	const struct timespec ms = { .tv_nsec = INTERRUPT_NS };
+	const struct itimerspec on = { ms, ms }, off = { { 0 }, { 0 } };
+
+	timer_settime(timer, 0, &on, NULL);
+	close(fd);
+	timer_settime(timer, 0, &off, NULL);
+}
+
 static void *close_all(void *arg)
 {
 	struct closer_lane *l = arg;
+	timer_t timer;
+	const bool interrupts = l->interrupts && make_timer(&timer);
 	struct job *job;
 	bool is_last;
 
 	pthread_mutex_lock(&l->mutex);
 	while ((job = take(l)) != NULL) {
 		pthread_mutex_unlock(&l->mutex);
-		close(job->fd);
+		if (interrupts)
+			close_interrupted(job->fd, timer);
+		else
+			close(job->fd);
 		free(job);
 		pthread_mutex_lock(&l->mutex);
 	}
@@ -75,6 +121,8 @@ static void *close_all(void *arg)
 	pthread_cond_broadcast(&l->changed);
 	is_last = l->abandoned && !l->n;
 	pthread_mutex_unlock(&l->mutex);
+	if (interrupts)
+		timer_delete(timer);
 	if (is_last)
 		free_lane(l);
 	return NULL;
@@ -170,6 +218,16 @@ static void leave_to_memory(struct daemon_closer *c, int fd)
 	leave_to(c->memory, fd);
 }
 
+static void leave_to_sockets(struct daemon_closer *c, int fd)
+{
+	if (!c->sockets) {
+		c->sockets = new_lane(DAEMON_CLOSER_HELD);
+		if (c->sockets)
+			c->sockets->interrupts = true;
+	}
+	leave_to(c->sockets, fd);
+}
+
 static void leave_to_others(struct daemon_closer *c, int fd)
 {
 	if (!c->others)
@@ -177,11 +235,21 @@ static void leave_to_others(struct daemon_closer *c, int fd)
 	leave_to(c->others, fd);
 }
 
+static bool is_socket(int fd)
+{
+	int type;
+	socklen_t len = sizeof(type);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len);
+}
+
 void daemon_closer_close(struct daemon_closer *c, int fd)
 {
 	const blkcnt_t blocks = blocks_of(fd);
 
-	if (blocks < 0)
+	if (blocks < 0 && is_socket(fd))
+		leave_to_sockets(c, fd);
+	else if (blocks < 0)
 		leave_to_others(c, fd);
 	else if (blocks > LARGE_BLOCKS)
 		leave_to_memory(c, fd);
@@ -207,12 +275,13 @@ void daemon_closer_close_end(struct daemon_closer *c, int fd)
 	if (is_empty(fd))
 		close(fd);
 	else
-		leave_to_others(c, fd);
+		leave_to_sockets(c, fd);
 }
 
 void daemon_closer_fini(struct daemon_closer *c)
 {
 	end(c->memory, true);
+	end(c->sockets, false);
 	end(c->others, false);
-	*c = (struct daemon_closer){ NULL, NULL };
+	*c = (struct daemon_closer){ 0 };
 }

@@ -7,8 +7,11 @@
  * that nobody has received. So threads close those, and nobody waits for them.
  *
  * Large files have a thread of their own, so that memory comes back whatever holds the others.
- * These have a thread each while they take long, up to DAEMON_CLOSER_HELD; what comes then waits,
- * and stays open. The first thread begins with the first such descriptor.
+ * Sockets have theirs, and signals end what these wait for: a socket lingers for a millisecond, and
+ * so do all that lie in an end of a connection. (A file there is not flushed.) Nothing ends what a
+ * thread waits for with any other file. These have a thread each while they take long, up to
+ * DAEMON_CLOSER_HELD; what comes then waits, and stays open. The first thread begins with the first
+ * such descriptor.
  */
 #ifndef DAEMON_CLOSER_H
 #define DAEMON_CLOSER_H
@@ -17,7 +20,7 @@
 
 /* All zero: nothing was to be closed by a thread yet. */
 struct daemon_closer {
-	struct closer_lane *memory, *others;
+	struct closer_lane *memory, *sockets, *others;
 };
 
 /* Closes @fd, which a client has sent. */

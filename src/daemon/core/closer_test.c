@@ -43,7 +43,7 @@ static void wait_closed(int fd)
 
 static void a_thread_closes_large_files_in_memory(void **state)
 {
-	struct daemon_closer c = { NULL, NULL };
+	struct daemon_closer c = { 0 };
 	int fd[3];
 
 	(void)state;
@@ -60,7 +60,7 @@ static void a_thread_closes_large_files_in_memory(void **state)
 /* Nor is there a thread for them: most daemons have none. */
 static void small_memory_and_connections_are_closed_at_once(void **state)
 {
-	struct daemon_closer c = { NULL, NULL };
+	struct daemon_closer c = { 0 };
 	int fd = file_of(4096), hole = memfd_create("hole", MFD_CLOEXEC), end[2][2];
 
 	(void)state;
@@ -75,42 +75,45 @@ static void small_memory_and_connections_are_closed_at_once(void **state)
 	assert_true(is_closed(fd) && is_closed(hole));
 	assert_true(is_closed(end[0][0]) && is_closed(end[1][0]));
 	assert_null(c.memory);
+	assert_null(c.sockets);
 	assert_null(c.others);
 	daemon_closer_fini(&c);
 	close(end[1][1]);
 }
 
-/* More than there are threads: then those that come wait, but memory does not. */
-static void nobody_waits_for_what_lingers(void **state)
+/* More than there are threads, by themselves and in an end. Nobody reads. */
+static void no_socket_lingers(void **state)
 {
-	struct daemon_closer c = { NULL, NULL };
-	int reader[DAEMON_CLOSER_HELD + 1], end[2], memory, fd;
+	struct daemon_closer c = { 0 };
+	int reader[2 * DAEMON_CLOSER_HELD], fd[2 * DAEMON_CLOSER_HELD], end[2];
 
 	(void)state;
-	for (unsigned i = 0; i < DAEMON_CLOSER_HELD; i++)
-		daemon_closer_close(&c, lingering(&reader[i]));
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, end), 0);
-	fd = lingering(&reader[DAEMON_CLOSER_HELD]);
-	assert_int_equal(send(end[1], "", 0, 0), 0);
-	assert_int_equal(send_descriptors(end[1], "", 0, fd, 1),
-	                 0); /* behind a message of no byte */
-	close(fd);
+	assert_int_equal(send(end[1], "", 0, 0), 0); /* ahead of what shows */
+	for (unsigned i = 0; i < 2 * DAEMON_CLOSER_HELD; i++)
+		fd[i] = lingering(&reader[i]);
+	for (unsigned i = 0; i < 2 * DAEMON_CLOSER_HELD; i += 2) {
+		assert_int_equal(send_descriptors(end[1], "", 0, fd[i], 1), 0);
+		close(fd[i]);
+	}
+	for (unsigned i = 1; i < 2 * DAEMON_CLOSER_HELD; i += 2)
+		daemon_closer_close(&c, fd[i]);
 	close(end[1]);
 	daemon_closer_close_end(&c, end[0]);
-	memory = file_of(LARGE);
-	daemon_closer_close(&c, memory);
-	wait_closed(memory);
-	assert_false(is_closed(end[0]));
-	for (unsigned i = 0; i <= DAEMON_CLOSER_HELD; i++)
-		close(reader[i]); /* nothing lingers any more */
+	assert_non_null(c.sockets);
 	wait_closed(end[0]);
+	for (unsigned i = 1; i < 2 * DAEMON_CLOSER_HELD; i += 2)
+		wait_closed(fd[i]);
+	assert_null(c.others);
 	daemon_closer_fini(&c);
+	for (unsigned i = 0; i < 2 * DAEMON_CLOSER_HELD; i++)
+		close(reader[i]);
 }
 
 /* What is held ends with the process. */
 static void the_end_does_not_wait_for_what_lingers(void **state)
 {
-	struct daemon_closer c = { NULL, NULL };
+	struct daemon_closer c = { 0 };
 	int reader;
 
 	(void)state;
@@ -124,7 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thread_closes_large_files_in_memory),
 		cmocka_unit_test(small_memory_and_connections_are_closed_at_once),
-		cmocka_unit_test(nobody_waits_for_what_lingers),
+		cmocka_unit_test(no_socket_lingers),
 		cmocka_unit_test(the_end_does_not_wait_for_what_lingers),
 	};
 
