@@ -599,10 +599,16 @@ static void discard(void *loop, int fd)
  * nothing more meanwhile; the client may be gone then. */
 static bool serve_next(struct daemon_client *c, uint64_t until)
 {
+	const struct daemon_clients *all = c->all;
+	const uint64_t left = all->loop->closer.left;
+	const uint32_t id = c->id;
 	struct control_packet request;
-	int ret = control_receive_discarding(c->sock, &request, discard, c->all->loop);
 	bool is_post;
+	int ret;
 
+	if (!daemon_giver_may_give(&c->giver))
+		return false;
+	ret = control_receive_discarding(c->sock, &request, discard, c->all->loop);
 	if (ret == -EAGAIN)
 		return false;
 	if (ret == -EPROTO) {
@@ -616,6 +622,8 @@ static bool serve_next(struct daemon_client *c, uint64_t until)
 		return false;
 	}
 	is_post = answer_all(c, &request, until);
+	if (base_idtable_get(&all->ids, id) == c)
+		daemon_giver_gave(&c->giver, left);
 	if (!is_post || c->later)
 		return false;
 	if (request.header.type != CONTROL_POSTED || !c->posts.ring)
@@ -632,7 +640,8 @@ static void on_request(struct daemon_source *s, uint32_t events)
 	unsigned n = 1;
 	int ret = serve_posts(c, until);
 
-	(void)events;
+	if (!ret && (events & EPOLLHUP) && !daemon_giver_may_give(&c->giver))
+		ret = -EPROTO; /* nobody waits for what it has sent */
 	if (ret == -EPROTO)
 		daemon_client_free(c);
 	if (ret) /* or the socket has its turn when they are served */
@@ -738,6 +747,7 @@ static int add_client(struct daemon_clients *all, int sock, const struct ucred *
 	if (ret)
 		return ret;
 	c->is_owner = is_owner(process->uid);
+	c->giver.source = &c->source;
 	c->source.ready = on_request;
 	c->source.patient = EPOLLHUP;
 	ret = daemon_source_watch(all->loop, &c->source, sock, EPOLLIN);
@@ -813,6 +823,7 @@ void daemon_client_free(struct daemon_client *c)
 	free(c->rest);
 	tell(c, "gone");
 	base_timer_stop(&c->next_turn);
+	daemon_giver_stop(&c->giver);
 	control_posts_unmap(c->posts.ring);
 	if (c->cm)
 		cm_client_free(all->cm, c->cm);

@@ -12,6 +12,7 @@
 #include "control/posts.h"
 #include "daemon/clients/objects.h"
 #include "daemon/clients/request.h"
+#include "daemon/core/giver.h"
 #include "fabric/forwarding/collect.h"
 
 /* A request that waits for the subnet to be at rest, for counters, or for flows. */
@@ -54,6 +55,7 @@ struct daemon_client {
 	uint32_t id;
 	int sock; /* -1: it is the daemon itself */
 	struct daemon_source source;
+	struct daemon_giver giver;
 	struct daemon_source exit_source; /* the process's exit */
 	enum control_role role;
 	bool greeted, is_owner; /* is_owner: or root */

@@ -225,6 +225,7 @@ static void leave_to_sockets(struct daemon_closer *c, int fd)
 		if (c->sockets)
 			c->sockets->interrupts = true;
 	}
+	c->left++;
 	leave_to(c->sockets, fd);
 }
 
@@ -232,6 +233,7 @@ static void leave_to_others(struct daemon_closer *c, int fd)
 {
 	if (!c->others)
 		c->others = new_lane(DAEMON_CLOSER_HELD);
+	c->left++;
 	leave_to(c->others, fd);
 }
 
@@ -276,6 +278,23 @@ void daemon_closer_close_end(struct daemon_closer *c, int fd)
 		close(fd);
 	else
 		leave_to_sockets(c, fd);
+}
+
+static uint64_t waiting_in(struct closer_lane *l)
+{
+	uint64_t n;
+
+	if (!l)
+		return 0;
+	pthread_mutex_lock(&l->mutex);
+	n = l->n_waiting;
+	pthread_mutex_unlock(&l->mutex);
+	return n;
+}
+
+uint64_t daemon_closer_waiting(const struct daemon_closer *c)
+{
+	return waiting_in(c->sockets) + waiting_in(c->others);
 }
 
 void daemon_closer_fini(struct daemon_closer *c)

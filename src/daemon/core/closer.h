@@ -16,11 +16,14 @@
 #ifndef DAEMON_CLOSER_H
 #define DAEMON_CLOSER_H
 
+#include <stdint.h>
+
 #define DAEMON_CLOSER_HELD 32 /* threads */
 
 /* All zero: nothing was to be closed by a thread yet. */
 struct daemon_closer {
 	struct closer_lane *memory, *sockets, *others;
+	uint64_t left; /* to threads, but for memory, at any time */
 };
 
 /* Closes @fd, which a client has sent. */
@@ -28,6 +31,9 @@ void daemon_closer_close(struct daemon_closer *c, int fd);
 
 /* Closes @fd, our end of a connection of AF_UNIX, the other end of which is a client's. */
 void daemon_closer_close_end(struct daemon_closer *c, int fd);
+
+/* How many wait until a thread closes them, but for memory. */
+uint64_t daemon_closer_waiting(const struct daemon_closer *c);
 
 /* Waits until all that is memory is closed. Threads that are held are left to the end of the
  * process, with what waits for them. */

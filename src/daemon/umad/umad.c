@@ -148,6 +148,7 @@ static bool read_on(struct umad_open *port, uint64_t until)
 /* 0; -EPIPE: the datagram is empty, as the client sends no more. */
 static int take(struct umad_open *port, struct mmsghdr *m, const struct umad_datagram *in)
 {
+	const uint64_t left = port->u->d.loop->closer.left;
 	const int fd = descriptor_of(&m->msg_hdr);
 	bool kept = false;
 
@@ -160,6 +161,7 @@ static int take(struct umad_open *port, struct mmsghdr *m, const struct umad_dat
 			                m->msg_len - sizeof(in->header));
 	}
 	close_descriptors(port->u, &m->msg_hdr, kept ? fd : -1);
+	daemon_giver_gave(&port->giver, left);
 	daemon_mads_send(port->u->d.mads);
 	return m->msg_len ? 0 : -EPIPE;
 }
@@ -171,7 +173,12 @@ static int receive(struct umad_open *port, struct umad_batch *b)
 	struct iovec iov[UMAD_BATCH];
 	int n;
 
-	b->most = port->u->n_kept < MOST_KEEP ? UMAD_BATCH : 1;
+	b->next = b->n = 0;
+	if (!daemon_giver_may_give(&port->giver))
+		return daemon_outbox_closed(port->box) ? -EPIPE : -EAGAIN;
+	b->most = port->u->n_kept < MOST_KEEP && !daemon_closer_waiting(&port->u->d.loop->closer)
+	                  ? UMAD_BATCH
+	                  : 1;
 	for (unsigned i = 0; i < b->most; i++) {
 		struct umad_datagram *in = &b->in[i];
 
@@ -183,7 +190,6 @@ static int receive(struct umad_open *port, struct umad_batch *b)
 	}
 	/* MSG_TRUNC: lengths are those that were sent */
 	n = recvmmsg(port->fd, b->m, b->most, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC, NULL);
-	b->next = 0;
 	b->n = n < 0 ? 0 : (unsigned)n;
 	for (unsigned i = 0; i < b->n; i++)
 		port->received += b->m[i].msg_len;
@@ -420,6 +426,7 @@ static void port_free(struct umad_open *port)
 	if (port->kept)
 		batch_free(port->u, unkeep(port));
 	daemon_source_stop(&port->source);
+	daemon_giver_stop(&port->giver);
 	close(port->fd);
 	daemon_outbox_close(port->box);
 	base_idtable_remove(&port->u->ports, port->handle);
@@ -471,6 +478,7 @@ static int port_new(struct daemon_umad *u, struct fabric_port *at, struct umad_o
 	ret = port->fd < 0 ? -errno : 0;
 	if (ret)
 		goto err_box;
+	port->giver.source = &port->source;
 	port->source.ready = on_datagrams;
 	port->source.patient = EPOLLHUP;
 	ret = daemon_source_watch(u->d.loop, &port->source, port->fd, EPOLLIN);

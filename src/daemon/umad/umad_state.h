@@ -18,6 +18,7 @@
 #include "cm/cm.h"
 #include "control/umad_message.h"
 #include "daemon/core/chores.h"
+#include "daemon/core/giver.h"
 #include "daemon/core/outbox.h"
 #include "daemon/subnet/mads.h"
 #include "wire/rmpp.h"
@@ -54,6 +55,7 @@ struct umad_open {
 	uint32_t handle;
 	int fd; /* the same socket as box's, for receiving */
 	struct daemon_source source;
+	struct daemon_giver giver;
 	struct umad_batch *kept;   /* received, and not all of it taken yet: umad.c */
 	struct umad_long *reading; /* what was taken last, of which all is not read yet */
 	bool waits;                /* for its turn to take, or read, more */
