@@ -23,6 +23,7 @@
 #include "daemon/core/closer.h"
 #include "daemon/core/closer_testing.h"
 #include "death/daemon_socket.h"
+#include "shm/layout.h"
 
 #define NO_FUSE  77
 #define FLOOD    200 /* messages, of */
@@ -318,6 +319,62 @@ static void one_client_offers_many(void **state)
 	expect_few();
 }
 
+/* A queue pair of the client's. */
+static uint32_t make_qp(struct control_client *c)
+{
+	const struct control_open_hca open = { .hca = 0 };
+	struct control_create_cq cq = { .cqe = 1 };
+	struct control_create_qp qp = { .max_recv_wr = 1,
+		                        .ready_bit = SHM_NO_READY_BIT,
+		                        .type = IBV_QPT_UD };
+	struct control_open_hca_reply opened;
+	struct control_create_cq_reply made_cq;
+	struct control_create_qp_reply made;
+	int events;
+
+	assert_int_equal(control_call(c, &(struct control_call){ .type = CONTROL_OPEN_HCA,
+	                                                         .request = &open,
+	                                                         .request_bytes = sizeof(open),
+	                                                         .reply = &opened,
+	                                                         .reply_bytes = sizeof(opened),
+	                                                         .fd = &events }),
+	                 0);
+	close(events);
+	cq.hca_handle = qp.hca_handle = opened.handle;
+	assert_int_equal(control_ask(c, CONTROL_CREATE_CQ, &cq, &made_cq), 0);
+	qp.cq = made_cq.cq;
+	assert_int_equal(control_ask(c, CONTROL_CREATE_QP, &qp, &made), 0);
+	return made.qpn;
+}
+
+/* The daemon has it once, however often it gives it to others. */
+static void a_client_asks_for_it_many_times(void **state)
+{
+	struct control_client *c = connected(CONTROL_ROLE_VERBS);
+	const struct control_offer_memory offer = { .kind = CONTROL_MEMORY_ADOPTED };
+	struct {
+		struct control_header header;
+		struct control_get_memory get;
+	} post = { { .type = CONTROL_GET_MEMORY, .bytes = sizeof(struct control_get_memory) },
+		   { .kind = CONTROL_MEMORY_ADOPTED } };
+	int sock = daemon_socket();
+
+	(void)state;
+	post.get.qpn = make_qp(c);
+	assert_int_equal(control_call(c, &(struct control_call){ .type = CONTROL_OFFER_MEMORY,
+	                                                         .request = &offer,
+	                                                         .request_bytes = sizeof(offer),
+	                                                         .send_fd = &file }),
+	                 0);
+	assert_int_equal(send(sock, &hello, sizeof(hello), 0), sizeof(hello));
+	for (unsigned i = 0; i < SINGLES; i++)
+		assert_int_equal(send(sock, &post, sizeof(post), 0), sizeof(post));
+	expect_few();
+	close(sock);
+	control_close(c);
+	expect_few();
+}
+
 static void a_port_sends_many_mads(void **state)
 {
 	struct control_client *c = connected(CONTROL_ROLE_UMAD);
@@ -392,6 +449,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(many_clients_send_many, set_up, let_go),
 		cmocka_unit_test_setup_teardown(many_clients_send_one, set_up, let_go),
 		cmocka_unit_test_setup_teardown(one_client_offers_many, set_up, let_go),
+		cmocka_unit_test_setup_teardown(a_client_asks_for_it_many_times, set_up, let_go),
 		cmocka_unit_test_setup_teardown(a_port_sends_many_mads, set_up, let_go),
 	};
 

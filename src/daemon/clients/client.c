@@ -280,11 +280,11 @@ static void close_fds(struct daemon_client *c, struct control_packet *p)
 		daemon_loop_close(c->all->loop, p->fd[--p->n_fds]);
 }
 
-/* Those of a reply are ours, but for a copy of what a client offers. */
-static void close_reply(struct daemon_client *c, struct control_packet *reply)
+/* Those of a reply are its own, but for what a client offers: that is its holder's. */
+static void close_reply(struct control_packet *reply)
 {
 	if (reply->header.type == CONTROL_GET_MEMORY)
-		close_fds(c, reply);
+		reply->n_fds = 0;
 	else
 		control_close_fds(reply);
 }
@@ -305,7 +305,7 @@ static void serve(struct daemon_client *c, const struct control_packet *request,
 	reply->header.status = serve_counted(c, who, &call);
 	if (reply->header.status < 0) {
 		tell_why(reply);
-		close_reply(c, reply);
+		close_reply(reply);
 	}
 }
 
@@ -316,6 +316,14 @@ void daemon_client_serve(void *client, struct control_packet *p)
 	serve(client, p, &reply);
 	if (reply.header.status == DAEMON_REPLY_FOLLOWED)
 		reply.header.status = 0; /* the daemon cannot wait for itself */
+	if (reply.header.type == CONTROL_GET_MEMORY && reply.n_fds) {
+		/* which closes what it gets */
+		reply.fd[0] = fcntl(reply.fd[0], F_DUPFD_CLOEXEC, 0);
+		if (reply.fd[0] < 0) {
+			reply.header.status = -errno;
+			reply.n_fds = 0;
+		}
+	}
 	*p = reply;
 }
 
@@ -323,7 +331,7 @@ void daemon_client_serve(void *client, struct control_packet *p)
  */
 static int send_without_descriptors(struct daemon_client *c, struct control_packet *reply)
 {
-	close_reply(c, reply);
+	close_reply(reply);
 	reply->header.status =
 	        base_because(-ETOOMANYREFS, "the daemon's user has more descriptors on their way "
 	                                    "through sockets than the daemon may have open");
@@ -338,7 +346,7 @@ static void send_reply(struct daemon_client *c, struct control_packet *reply)
 
 	if (ret == -ETOOMANYREFS)
 		ret = send_without_descriptors(c, reply);
-	close_reply(c, reply);
+	close_reply(reply);
 	if (ret) /* it does not read its replies, or is gone */
 		daemon_client_free(c);
 }
@@ -421,7 +429,7 @@ static int serve_ahead(struct daemon_client *c, const struct control_packet *req
 	serve(c, request, &reply);
 	if (reply.header.status == DAEMON_REPLY_FOLLOWED)
 		reply.header.status = 0; /* nobody waits for it */
-	close_reply(c, &reply);
+	close_reply(&reply);
 	/* one that is served later cannot be waited for here */
 	return reply.header.status > 0 ? -EPROTO : reply.header.status;
 }
@@ -815,7 +823,7 @@ void daemon_client_free(struct daemon_client *c)
 	if (c->later) {
 		take_out(c->later);
 		close_fds(c, &c->later->request);
-		close_reply(c, &c->later->reply);
+		close_reply(&c->later->reply);
 		end_wait(c);
 	}
 	if (c->rest)

@@ -792,7 +792,8 @@ static int get_memory(struct daemon_call *call)
 		return base_because(-ENOTCONN, "the process is another user's, and not connected");
 	if (qp->holder->memory_fd[req->kind] < 0)
 		return -ENODATA;
-	return daemon_call_give_copy(call, qp->holder->memory_fd[req->kind]);
+	daemon_call_give(call, qp->holder->memory_fd[req->kind]);
+	return 0;
 }
 
 static int wake_later(struct daemon_call *call)
