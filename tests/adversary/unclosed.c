@@ -25,12 +25,14 @@
 #include "death/daemon_socket.h"
 #include "shm/layout.h"
 
-#define NO_FUSE  77
-#define FLOOD    200 /* messages, of */
-#define OF       250 /* descriptors */
-#define SINGLES  6000
-#define A_PART   4 /* of those that the daemon may have */
-#define NEIGHBOR "neighbour"
+#define NO_FUSE    77
+#define FLOOD      200 /* messages, of */
+#define OF         250 /* descriptors */
+#define SINGLES    6000
+#define NEIGHBOURS 100
+#define A_FEW      10
+#define A_PART     4 /* of those that the daemon may have */
+#define NEIGHBOR   "neighbour"
 
 static const char *self;
 static pid_t daemon_process, server;
@@ -432,6 +434,17 @@ static void offers_its_memory(void **state)
 	control_close(c);
 }
 
+/* It leaves nothing behind that waits for others' files. */
+static void neighbours_come_and_go(void **state)
+{
+	const long before = open_descriptors();
+
+	for (unsigned i = 0; i < NEIGHBOURS; i++)
+		offers_its_memory(state);
+	while (open_descriptors() > before + A_FEW) /* it is patient with ends; ctest ends it */
+		usleep(1000);
+}
+
 static int neighbour(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +458,7 @@ static int neighbour(void)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(neighbours_come_and_go, set_up, let_go),
 		cmocka_unit_test_setup_teardown(one_client_sends_many, set_up, let_go),
 		cmocka_unit_test_setup_teardown(many_clients_send_many, set_up, let_go),
 		cmocka_unit_test_setup_teardown(many_clients_send_one, set_up, let_go),

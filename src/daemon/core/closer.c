@@ -211,6 +211,18 @@ static blkcnt_t blocks_of(int fd)
 	return fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) ? -1 : st.st_blocks;
 }
 
+/* A file of /proc is closed in no time: a program offers its memory by one. A look that does not
+ * ask the file system cannot block. */
+static bool is_of_proc(int fd)
+{
+	const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+	struct statx file, proc;
+
+	return !statx(fd, "", flags, STATX_INO, &file) &&
+	       !statx(AT_FDCWD, "/proc/self/mem", AT_STATX_DONT_SYNC, STATX_INO, &proc) &&
+	       file.stx_dev_major == proc.stx_dev_major && file.stx_dev_minor == proc.stx_dev_minor;
+}
+
 static void leave_to_memory(struct daemon_closer *c, int fd)
 {
 	if (!c->memory)
@@ -251,7 +263,7 @@ void daemon_closer_close(struct daemon_closer *c, int fd)
 
 	if (blocks < 0 && is_socket(fd))
 		leave_to_sockets(c, fd);
-	else if (blocks < 0)
+	else if (blocks < 0 && !is_of_proc(fd))
 		leave_to_others(c, fd);
 	else if (blocks > LARGE_BLOCKS)
 		leave_to_memory(c, fd);

@@ -8,10 +8,10 @@
  *
  * Large files have a thread of their own, so that memory comes back whatever holds the others.
  * Sockets have theirs, and signals end what these wait for: a socket lingers for a millisecond, and
- * so do all that lie in an end of a connection. (A file there is not flushed.) Nothing ends what a
- * thread waits for with any other file. These have a thread each while they take long, up to
- * DAEMON_CLOSER_HELD; what comes then waits, and stays open. The first thread begins with the first
- * such descriptor.
+ * so do all that lie in an end of a connection. (A file there is not flushed.) Files of /proc never
+ * wait, and have none. Nothing ends what a thread waits for with any other file. These have a
+ * thread each while they take long, up to DAEMON_CLOSER_HELD; what comes then waits, and stays
+ * open. The first thread begins with the first such descriptor.
  */
 #ifndef DAEMON_CLOSER_H
 #define DAEMON_CLOSER_H

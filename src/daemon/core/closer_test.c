@@ -62,17 +62,19 @@ static void small_memory_and_connections_are_closed_at_once(void **state)
 {
 	struct daemon_closer c = { 0 };
 	int fd = file_of(4096), hole = memfd_create("hole", MFD_CLOEXEC), end[2][2];
+	int mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 
 	(void)state;
 	assert_int_equal(ftruncate(hole, 1ll << 40), 0);
 	daemon_closer_close(&c, fd);
 	daemon_closer_close(&c, hole);
+	daemon_closer_close(&c, mem);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, end[i]), 0);
 	close(end[0][1]);
 	for (unsigned i = 0; i < 2; i++)
 		daemon_closer_close_end(&c, end[i][0]);
-	assert_true(is_closed(fd) && is_closed(hole));
+	assert_true(is_closed(fd) && is_closed(hole) && is_closed(mem));
 	assert_true(is_closed(end[0][0]) && is_closed(end[1][0]));
 	assert_null(c.memory);
 	assert_null(c.sockets);
