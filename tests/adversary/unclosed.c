@@ -25,9 +25,12 @@
 #include "death/daemon_socket.h"
 #include "shm/layout.h"
 
-#define NO_FUSE    77
-#define FLOOD      200 /* messages, of */
-#define OF         250 /* descriptors */
+#define NO_FUSE 77
+/* No more in all: those that nobody has received count for all programs of the user (ETOOMANYREFS),
+ * also for other tests. */
+#define FLOOD 100 /* messages, of */
+#define OF    100 /* descriptors */
+
 #define SINGLES    6000
 #define NEIGHBOURS 100
 #define A_FEW      10
