@@ -127,6 +127,34 @@ static void a_qp_without_completion_queues_is_refused(void **state)
 	expect_not_created(e, init, EINVAL);
 }
 
+static void objects_of_another_device_are_refused(void **state)
+{
+	struct lab_end *e = lab_end(1), *other = lab_end(2);
+	struct ibv_qp_init_attr_ex ex = { .send_cq = e->send_cq,
+		                          .recv_cq = e->cq,
+		                          .cap = { .max_send_wr = 1, .max_send_sge = 1 },
+		                          .comp_mask = IBV_QP_INIT_ATTR_PD,
+		                          .pd = other->pd };
+	static const enum ibv_qp_type types[] = { IBV_QPT_UD, IBV_QPT_RC };
+
+	(void)state;
+	for (unsigned i = 0; i < LAB_ARRAY(types); i++) {
+		struct ibv_qp_init_attr init = usual(e);
+
+		init.qp_type = ex.qp_type = types[i];
+		init.send_cq = other->send_cq;
+		expect_not_created(e, init, EINVAL);
+		init.send_cq = e->send_cq;
+		init.recv_cq = other->cq;
+		expect_not_created(e, init, EINVAL);
+		init.recv_cq = e->cq;
+		expect_not_created(other, init, EINVAL);
+		errno = 0;
+		assert_null(ibv_create_qp_ex(e->context, &ex));
+		assert_int_equal(errno, EINVAL);
+	}
+}
+
 static void more_than_the_device_can_is_refused(void **state)
 {
 	struct lab_end *e = lab_end(1);
@@ -875,6 +903,7 @@ int main(void)
 		LAB_TEST(types_that_are_not_here_are_not_supported),
 		LAB_TEST(a_type_that_does_not_exist_is_refused),
 		LAB_TEST(a_qp_without_completion_queues_is_refused),
+		LAB_TEST(objects_of_another_device_are_refused),
 		LAB_TEST(more_than_the_device_can_is_refused),
 		LAB_TEST(the_most_that_the_device_can_is_given),
 		LAB_TEST(an_extended_qp_that_cannot_be_is_refused),

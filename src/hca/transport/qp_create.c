@@ -25,6 +25,15 @@
 
 /* ---- creation ---- */
 
+/* Whether all that the queue pair is to use is of its device. */
+static bool are_of(const struct hca_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+{
+	return hca_context_shares(ctx, attr->pd->context) &&
+	       hca_context_shares(ctx, attr->send_cq->context) &&
+	       hca_context_shares(ctx, attr->recv_cq->context) &&
+	       (!attr->srq || hca_context_shares(ctx, attr->srq->context));
+}
+
 /* Checks the attributes of a queue pair of transport @t. */
 static int check_init(struct hca_context *ctx, const struct ibv_qp_init_attr_ex *attr,
                       const struct hca_transport *t)
@@ -43,9 +52,10 @@ static int check_init(struct hca_context *ctx, const struct ibv_qp_init_attr_ex 
 		                    (unsigned long long)(attr->send_ops_flags & ~t->send_ops));
 	if (!attr->send_cq || !attr->recv_cq)
 		return base_because(-EINVAL, "send_cq or recv_cq is missing");
-	if (attr->srq && !hca_context_shares(ctx, attr->srq->context))
-		return base_because(-EINVAL, "the shared receive queue is of another device, or of "
-		                             "this one as it was opened elsewhere");
+	if (!are_of(ctx, attr))
+		return base_because(-EINVAL, "the PD, a completion queue or the shared receive "
+		                             "queue is of another device, or of this one as it "
+		                             "was opened elsewhere");
 	if (cap->max_send_wr > s->max_qp_wr || recv_wr > s->max_qp_wr)
 		return base_because(-EINVAL,
 		                    "max_send_wr is %u and max_recv_wr %u: the device has at most "
