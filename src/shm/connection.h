@@ -55,7 +55,10 @@ struct shm_connection {
 	/* RC, UC: how the owner exchanges requests with its peer: number of that << 8 | SHM_BY_;
 	 * 0: it is not connected */
 	_Atomic uint32_t chosen;
-	uint32_t reserved[3];
+	/* the PSNs that its own requests begin with, and its peer's: RTS and RTR set them.
+	 * SHM_PSN_ANY once both have matched, as nobody counts in memory */
+	_Atomic uint32_t sq_psn, rq_psn;
+	uint32_t reserved;
 	/*
 	 * enum ibv_event_type: what the peer's process found wrong with a request; or
 	 * SHM_ERROR_RECEIVE; 0: nothing. The owner moves its queue pair to ERR when it sees that.
@@ -70,6 +73,8 @@ struct shm_connection {
 	_Atomic uint32_t state, port_num;
 };
 static_assert(sizeof(struct shm_connection) == 128, "layout");
+
+#define SHM_PSN_ANY UINT32_MAX
 
 #define SHM_BY_MEMORY 1
 #define SHM_BY_DETOUR 2 /* as packets that go by the daemon */

@@ -875,6 +875,7 @@ void lab_peer_to_rtr(struct lab_peer *p, const struct lab_peer *to)
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = p->o.path_mtu ? p->o.path_mtu : IBV_MTU_1024,
 		.dest_qp_num = to->address.qpn,
+		.rq_psn = p->o.rq_psn,
 		.max_dest_rd_atomic = p->o.no_read ? 0 : 16,
 		.min_rnr_timer = p->o.min_rnr_timer,
 		.ah_attr = to->address.path,
@@ -890,6 +891,7 @@ void lab_peer_to_rts(struct lab_peer *p)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_RTS,
+		.sq_psn = p->o.sq_psn,
 		.timeout = p->o.timeout,
 		.retry_cnt = p->o.retry_cnt,
 		.rnr_retry = p->o.rnr_retry,

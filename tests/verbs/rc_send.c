@@ -321,6 +321,51 @@ static void without_a_responder_retries_end(void **state)
 	lab_peer_expect_state(p[0], IBV_QPS_ERR);
 }
 
+static void psns_that_differ_reach_nobody(void **state)
+{
+	const struct lab_peer_options o = {
+		.timeout = 8, .retry_cnt = 2, .rnr_retry = 7, .sq_psn = 5, .rq_psn = 6
+	};
+	struct lab_work w = send_of(0, 10);
+	struct lab_peer *p[2];
+
+	lab_peers(p, &o, state);
+	lab_peer_receive(p[1], 1, 0, 10);
+	lab_peer_do(p[0], &w, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(lab_peer_state(p[1]), IBV_QPS_RTS);
+}
+
+static void again(struct lab_peer *p, const struct lab_peer *peer)
+{
+	lab_peer_to(p, IBV_QPS_RESET);
+	lab_peer_connect(p, peer);
+}
+
+/* Either end may begin anew where the other one is: behind three messages. */
+static void one_end_goes_on_with_the_next_psn(void **state)
+{
+	const struct lab_peer_options o = {
+		.timeout = 8, .retry_cnt = 2, .rnr_retry = 7, .sq_psn = 0xFFFFFE, .rq_psn = 0xFFFFFE
+	};
+	struct lab_work w = send_of(0, 10);
+	struct lab_peer *p[2];
+
+	lab_peers(p, &o, state);
+	for (unsigned i = 0; i < 9; i++) {
+		lab_peer_receive(p[1], i, 0, 10);
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+		assert_int_equal(lab_peer_received(p[1], IBV_WC_SUCCESS).wr_id, i);
+		if (i == 2) {
+			p[1]->o.rq_psn = 1;
+			again(p[1], p[0]);
+		}
+		if (i == 5) {
+			p[0]->o.sq_psn = 4;
+			again(p[0], p[1]);
+		}
+	}
+}
+
 static void a_requester_that_sleeps_learns_that_retries_ended(void **state)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 2, .channel = true };
@@ -657,6 +702,8 @@ int main(void)
 		LAB_BOTH(a_responder_may_come_to_rtr_later),
 		LAB_BOTH(a_write_establishes_communication_too),
 		LAB_BOTH(without_a_responder_retries_end),
+		LAB_BOTH(psns_that_differ_reach_nobody),
+		LAB_BOTH(one_end_goes_on_with_the_next_psn),
 		LAB_BOTH(a_requester_that_sleeps_learns_that_retries_ended),
 		LAB_BOTH(a_link_that_returns_in_time_is_no_error),
 		LAB_BOTH(a_link_that_stays_away_is_a_retry_error),

@@ -29,6 +29,13 @@ static int connected_init(struct hca_qp *qp)
 	return hca_mr_publish_keys(qp->ctx->process, hca_connections_wait);
 }
 
+/* Whom it reaches does not depend on PSNs until they are set. */
+static void forget_psns(struct hca_connected_qp *c)
+{
+	atomic_store_explicit(&c->shm->sq_psn, SHM_PSN_ANY, memory_order_relaxed);
+	atomic_store_explicit(&c->shm->rq_psn, SHM_PSN_ANY, memory_order_relaxed);
+}
+
 static void connected_made(struct hca_qp *qp)
 {
 	struct hca_connected_qp *c = hca_connected(qp);
@@ -36,6 +43,8 @@ static void connected_made(struct hca_qp *qp)
 
 	c->shm = &p->region.connections[SHM_QP_INDEX(qp->sender.qpn)];
 	atomic_store_explicit(&c->shm->flow, UINT32_MAX, memory_order_relaxed);
+	if (qp->transport != &hca_xrc_recv) /* which others may have moved already */
+		forget_psns(c);
 	qp->rq->connection = c->shm;
 	c->x.process = p;
 	c->x.responder.process = p;
@@ -145,6 +154,7 @@ static void connected_progress(struct hca_qp *qp)
 		break;
 	case IBV_QPS_RESET:
 		hca_wire_free(c);
+		forget_psns(c);
 		hca_connected_wait_for(qp, last_peer(c));
 		atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
 		atomic_store_explicit(&c->shm->chosen, 0, memory_order_relaxed);

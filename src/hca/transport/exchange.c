@@ -17,6 +17,25 @@
 #include "hca/transport/exchange.h"
 #include "hca/transport/place.h"
 
+bool hca_exchange_psns_match(const struct hca_exchange *x)
+{
+	struct shm_connection *all = x->process->region.connections;
+	_Atomic uint32_t *sent = &all[SHM_QP_INDEX(x->requester.qp.qpn)].sq_psn;
+	_Atomic uint32_t *expected = &all[SHM_QP_INDEX(x->responder.end.qp.qpn)].rq_psn;
+	/* relaxed: RTR comes before the record that says so, RTS before the first request */
+	uint32_t first = atomic_load_explicit(sent, memory_order_relaxed);
+	uint32_t awaited = atomic_load_explicit(expected, memory_order_relaxed);
+
+	if (x->requester.qp.type == IBV_QPT_UC)
+		return true;
+	if (first != awaited && first != SHM_PSN_ANY && awaited != SHM_PSN_ANY)
+		return false;
+	/* from here on, one that begins anew continues where nobody has counted */
+	atomic_store_explicit(sent, SHM_PSN_ANY, memory_order_relaxed);
+	atomic_store_explicit(expected, SHM_PSN_ANY, memory_order_relaxed);
+	return true;
+}
+
 /* Whether the responder listens to this requester, and both can be reached. */
 static bool is_match(const struct hca_exchange *x)
 {
@@ -26,7 +45,7 @@ static bool is_match(const struct hca_exchange *x)
 	       to->connection.dest_qpn == from->qpn &&
 	       to->type == (x->responder.is_xrc ? (uint8_t)IBV_QPT_XRC_RECV : from->type) &&
 	       ib_pkey_match(to->pkey, from->pkey) && x->responder.end.memory &&
-	       x->requester.memory;
+	       x->requester.memory && hca_exchange_psns_match(x);
 }
 
 void hca_exchange_prepare(struct hca_exchange *x)

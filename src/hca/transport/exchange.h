@@ -30,6 +30,9 @@ struct hca_exchange {
 	bool is_match; /* the responder listens to the requester, as their records say */
 };
 
+/* Whether the responder expects the PSN that the requester begins with; UC resynchronizes. */
+bool hca_exchange_psns_match(const struct hca_exchange *x);
+
 /* Prepares @x, whose records are filled in, for exchanges. */
 void hca_exchange_prepare(struct hca_exchange *x);
 

@@ -169,6 +169,11 @@ static void explain_silence(const struct hca_qp *qp, int error)
 	else if (to.connection.dest_qpn != qp->sender.qpn)
 		base_because(error, "QP 0x%06x, the destination, is connected to QP 0x%06x", dest,
 		             to.connection.dest_qpn);
+	else if (to.type == x->requester.qp.type && !hca_exchange_psns_match(x))
+		base_because(error,
+		             "QP 0x%06x, the destination, expects another PSN: its rq_psn has to "
+		             "be the sq_psn of QP 0x%06x",
+		             dest, qp->sender.qpn);
 	else if (!x->is_match)
 		base_because(error, "QP 0x%06x, the destination, is of another type or partition",
 		             dest);
