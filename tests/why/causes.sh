@@ -59,6 +59,7 @@ causes exc_other_type 12 "$other" 'h3 QP * is of type UD, not RC'
 # ---- no way leads there
 causes exc_no_such_lid 12 'no way leads there' 'h1 QP * sends to LID 119, port 1 of h3 has LID 3'
 causes exc_lid_of_other_host 12 'no way leads there' 'h1 QP * sends to LID 2, port 1 of h3 has LID 3'
+causes exc_psn 12 "$other" 'h1 QP * sends PSN 1000, the peer expects 0'
 link h3:1 'h3: port 1 of * is down'
 link h1:1 'h1: port 1 of * is down'
 
@@ -115,4 +116,4 @@ umbel switch kill right
 causes exc_good 12 'no way leads there' 'h3: port 1 of * is down'
 umbel down > /dev/null
 
-[ "$named" -eq 26 ] || complain "$named causes, not 26"
+[ "$named" -eq 27 ] || complain "$named causes, not 27"

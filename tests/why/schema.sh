@@ -59,6 +59,8 @@ hold exc_good
 wait_said exc_good 'completed 12'
 keep_all
 umbel fault clear
+start psn all "$program" exc_psn
+wait_said psn 'completed 12'
 start srq all "$program" rnr_srq_empty
 wait_said srq 'completed 13'
 start unready all "$program" rc_dead
@@ -74,7 +76,7 @@ has_grown()
 wait_until 'it was shown twice' has_grown
 umbel switch kill spine1
 keep_all
-for name in member pings mads exc_good srq unready lost; do
+for name in member pings mads exc_good psn srq unready lost; do
 	kill_hard $name
 done
 # The rule has met its SENDs, too: it may have ended by itself.

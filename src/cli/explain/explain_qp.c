@@ -176,6 +176,19 @@ static void check_pkey(struct cli_explain *e, struct json_object *qp, struct jso
 		                cli_json_text(peer, "pkey"));
 }
 
+/* False: nothing gets through, as the ends do not begin with the same PSN. */
+static bool check_first_psns(struct cli_explain *e, struct json_object *qp,
+                             struct json_object *peer)
+{
+	if (!has(qp, "sq_psn") || !has(peer, "rq_psn") ||
+	    cli_json_number(qp, "sq_psn") == cli_json_number(peer, "rq_psn"))
+		return true;
+	cli_explain_say(e, CLI_FAILS, "psn", "rq_psn of each end has to be sq_psn of the other one",
+	                "%s sends PSN %ld, the peer expects %ld", cli_explain_name_qp(qp),
+	                cli_json_number(qp, "sq_psn"), cli_json_number(peer, "rq_psn"));
+	return false;
+}
+
 /* What was sent as packets, if it is: @peer may be unknown. */
 static void check_packets(struct cli_explain *e, struct json_object *qp, struct json_object *peer)
 {
@@ -336,8 +349,10 @@ static void check_connection(struct cli_explain *e, struct json_object *qp, bool
 		ready = check_peer(e, qp, peer);
 		if (ready && ways)
 			ready = check_ways(e, qp, peer);
-		if (ready)
+		if (ready) {
 			check_pkey(e, qp, peer);
+			ready = check_first_psns(e, qp, peer);
+		}
 	}
 	check_packets(e, qp, peer);
 	check_waiting(e, qp, peer, ready);

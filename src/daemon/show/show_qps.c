@@ -96,6 +96,15 @@ static void add_requests(struct show_json *o, const struct shm_qp *q,
 		show_add_string(o, "failed", hca_status_name(failed & 0xFF));
 }
 
+/* Until both ends have found that they match. */
+static void add_first_psns(struct show_json *o, const struct shm_connection *c)
+{
+	if (load(&c->sq_psn) != SHM_PSN_ANY)
+		show_add_u64(o, "sq_psn", load(&c->sq_psn));
+	if (load(&c->rq_psn) != SHM_PSN_ANY)
+		show_add_u64(o, "rq_psn", load(&c->rq_psn));
+}
+
 /* Of one that exchanges packets: nobody holds its locks here, so each may be of another moment. */
 static void add_packets(struct show_json *o, const struct shm_wire *w)
 {
@@ -153,6 +162,8 @@ static void add_connection(const struct daemon_show *s, struct show_json *o, con
 	add_requests(o, q, &r->connections[SHM_QP_INDEX(q->qpn)]);
 	if (w)
 		add_packets(o, w);
+	else if (q->type == IBV_QPT_RC)
+		add_first_psns(o, &r->connections[SHM_QP_INDEX(q->qpn)]);
 }
 
 /* What it did not tell senders is in the data part. */
