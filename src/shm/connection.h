@@ -58,7 +58,7 @@ struct shm_connection {
 	/* the PSNs that its own requests begin with, and its peer's: RTS and RTR set them.
 	 * SHM_PSN_ANY once both have matched, as nobody counts in memory */
 	_Atomic uint32_t sq_psn, rq_psn;
-	uint32_t reserved;
+	_Atomic uint32_t path_mtu; /* enum ibv_mtu; RTR sets it */
 	/*
 	 * enum ibv_event_type: what the peer's process found wrong with a request; or
 	 * SHM_ERROR_RECEIVE; 0: nothing. The owner moves its queue pair to ERR when it sees that.

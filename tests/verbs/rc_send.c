@@ -341,6 +341,34 @@ static void again(struct lab_peer *p, const struct lab_peer *peer)
 	lab_peer_connect(p, peer);
 }
 
+static void packets_of_another_size_are_no_request(void **state)
+{
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
+		                                      IBV_WR_RDMA_READ };
+	struct lab_peer *p[2];
+
+	for (unsigned i = 0; i < 6; i++) {
+		struct lab_work w = send_of(0, 256);
+		enum ibv_wc_status status;
+
+		w.opcode = opcodes[i / 2];
+		status =
+		        w.opcode == IBV_WR_RDMA_READ ? IBV_WC_BAD_RESP_ERR : IBV_WC_REM_INV_REQ_ERR;
+		lab_peers(p, NULL, state);
+		w.to = p[1];
+		p[i % 2]->o.path_mtu = IBV_MTU_256; /* the other one's is 1024 */
+		again(p[i % 2], p[!(i % 2)]);
+		lab_peer_receive(p[1], 1, 0, 1000);
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+		lab_peer_receive(p[1], 2, 0, 1000);
+		w.piece[0].length = 257;
+		lab_peer_do(p[0], &w, status);
+		lab_peer_expect_state(p[0], IBV_QPS_ERR);
+		if (status == IBV_WC_REM_INV_REQ_ERR)
+			lab_peer_expect_state(p[1], IBV_QPS_ERR);
+	}
+}
+
 /* Either end may begin anew where the other one is: behind three messages. */
 static void one_end_goes_on_with_the_next_psn(void **state)
 {
@@ -704,6 +732,7 @@ int main(void)
 		LAB_BOTH(without_a_responder_retries_end),
 		LAB_BOTH(psns_that_differ_reach_nobody),
 		LAB_BOTH(one_end_goes_on_with_the_next_psn),
+		LAB_BOTH(packets_of_another_size_are_no_request),
 		LAB_BOTH(a_requester_that_sleeps_learns_that_retries_ended),
 		LAB_BOTH(a_link_that_returns_in_time_is_no_error),
 		LAB_BOTH(a_link_that_stays_away_is_a_retry_error),

@@ -109,6 +109,25 @@ static void a_queue_pair_that_allows_no_writes_loses_them(void **state)
 	lab_peer_expect_state(p[1], IBV_QPS_RTS);
 }
 
+static void packets_of_another_size_are_lost(void **state)
+{
+	struct lab_work w;
+	struct lab_peer *p[2];
+
+	uc_peers(p, state);
+	p[1]->o.path_mtu = IBV_MTU_256; /* the other one's is 1024 */
+	lab_peer_to(p[1], IBV_QPS_RESET);
+	lab_peer_connect(p[1], p[0]);
+	lab_peer_receive(p[1], 1, 0, 512);
+	w = work_of(IBV_WR_SEND, p[1], 257);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	expect_nothing_arrived(p);
+	lab_peer_receive(p[1], 2, 0, 512);
+	w.piece[0].length = 256;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	assert_int_equal(lab_peer_received(p[1], IBV_WC_SUCCESS).byte_len, 256);
+}
+
 static void a_refused_write_uses_no_receive(void **state)
 {
 	struct lab_work w;
@@ -178,6 +197,7 @@ int main(void)
 		LAB_BOTH(without_a_receive_a_message_is_lost_and_counted),
 		LAB_BOTH(a_write_that_is_refused_is_lost_and_counted),
 		LAB_BOTH(a_queue_pair_that_allows_no_writes_loses_them),
+		LAB_BOTH(packets_of_another_size_are_lost),
 		LAB_BOTH(a_refused_write_uses_no_receive),
 		LAB_BOTH(a_failed_request_stops_the_send_queue_alone),
 		LAB_BOTH(reads_and_atomics_are_refused),

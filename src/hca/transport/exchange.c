@@ -48,6 +48,21 @@ static bool is_match(const struct hca_exchange *x)
 	       x->requester.memory && hca_exchange_psns_match(x);
 }
 
+/* The smaller path MTU in bytes, if the two ends do not have the same; else 0. */
+static uint32_t smaller_mtu(const struct hca_exchange *x)
+{
+	const struct shm_connection *all = x->process->region.connections;
+	uint32_t from = atomic_load_explicit(&all[SHM_QP_INDEX(x->requester.qp.qpn)].path_mtu,
+	                                     memory_order_relaxed);
+	uint32_t to = atomic_load_explicit(&all[SHM_QP_INDEX(x->responder.end.qp.qpn)].path_mtu,
+	                                   memory_order_relaxed);
+	uint32_t smaller = from < to ? from : to;
+
+	if (from == to || x->responder.is_xrc || smaller - 1 >= IBV_MTU_4096)
+		return 0;
+	return 128u << smaller;
+}
+
 void hca_exchange_prepare(struct hca_exchange *x)
 {
 	struct hca_responder *to = &x->responder;
@@ -56,6 +71,8 @@ void hca_exchange_prepare(struct hca_exchange *x)
 	 * requester dies, and what a dead requester had is given up */
 	hca_responder_prepare(to, x->requester.qp.qpn, to->worker & IB_QPN_MASK);
 	x->is_match = is_match(x);
+	x->longest = x->is_match ? smaller_mtu(x) : 0;
+	x->is_match = x->is_match && !x->longest;
 	hca_end_prepare(&x->requester, x->process, x->requester.qp.qpn, to->worker);
 	hca_end_prepare(&to->end, x->process, x->requester.qp.connection.dest_qpn, to->worker);
 }
@@ -456,14 +473,34 @@ static BASE_COLD int refuse_srq(struct hca_exchange *x, const struct shm_request
 	                                      "its domain has no such shared receive queue");
 }
 
+/* The responder is not there, or takes short requests only, as which this one may pass: 0. */
+static BASE_COLD int stop(struct hca_exchange *x, const struct shm_request *r,
+                          const struct shm_entry *entries)
+{
+	int outcome = hca_exchange_check_local(x, r, entries);
+
+	if (outcome)
+		return outcome;
+	if (!x->longest || !hca_responder_is_well(&x->responder))
+		return HCA_WAITS_FOR_PATH;
+	if (r->length <= x->longest)
+		return 0;
+	if (hca_operation(r->opcode) & HCA_OP_READ)
+		return IBV_WC_BAD_RESP_ERR;
+	return hca_responder_refuse(&x->responder, HCA_NAK_INVALID_REQUEST,
+	                            "path_mtu of the two ends differs, and the message is longer "
+	                            "than the smaller one");
+}
+
 int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
                  const struct shm_entry *entries)
 {
 	int outcome;
 
 	if (base_unlikely(!hca_exchange_is_there(x))) {
-		outcome = hca_exchange_check_local(x, r, entries);
-		return outcome ? outcome : HCA_WAITS_FOR_PATH;
+		outcome = stop(x, r, entries);
+		if (outcome)
+			return outcome == HCA_REFUSED ? see_to(x, r, outcome) : outcome;
 	}
 	outcome = base_unlikely(x->responder.is_xrc && !x->responder.has_srq)
 	                  ? refuse_srq(x, r, entries)

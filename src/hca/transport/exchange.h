@@ -28,6 +28,9 @@ struct hca_exchange {
 	uint32_t turn;
 	bool in_list;  /* the request before this one in the list was like it */
 	bool is_match; /* the responder listens to the requester, as their records say */
+	/* not 0: but for the path MTUs, which differ: longer requests are of packets that the other
+	 * end does not take */
+	uint32_t longest;
 };
 
 /* Whether the responder expects the PSN that the requester begins with; UC resynchronizes. */

@@ -174,7 +174,7 @@ static void explain_silence(const struct hca_qp *qp, int error)
 		             "QP 0x%06x, the destination, expects another PSN: its rq_psn has to "
 		             "be the sq_psn of QP 0x%06x",
 		             dest, qp->sender.qpn);
-	else if (!x->is_match)
+	else if (!x->is_match && !x->longest)
 		base_because(error, "QP 0x%06x, the destination, is of another type or partition",
 		             dest);
 	else

@@ -103,8 +103,8 @@ static void set_state(struct hca_qp *qp, enum ibv_qp_state state)
 		hca_rq_refill(qp->rq);
 }
 
-/* Says to peers with which PSNs it begins. */
-static void show_psns(struct hca_qp *qp, int mask)
+/* Says to peers what its packets are like. */
+static void show_packets(struct hca_qp *qp, int mask)
 {
 	struct shm_connection *c =
 	        &qp->ctx->process->region.connections[SHM_QP_INDEX(qp->ex.qp_base.qp_num)];
@@ -113,6 +113,8 @@ static void show_psns(struct hca_qp *qp, int mask)
 		atomic_store_explicit(&c->sq_psn, qp->sender.psn & 0xFFFFFF, memory_order_relaxed);
 	if (mask & IBV_QP_RQ_PSN)
 		atomic_store_explicit(&c->rq_psn, qp->connection.rq_psn, memory_order_relaxed);
+	if (mask & IBV_QP_PATH_MTU)
+		atomic_store_explicit(&c->path_mtu, qp->connection.path_mtu, memory_order_relaxed);
 }
 
 /* In ERR a queue pair takes no more receives of its shared queue (section 11.6.3.2, o11-5.2.5). */
@@ -380,7 +382,7 @@ static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		atomic_thread_fence(memory_order_seq_cst);
 		forget_everything(qp);
 	}
-	show_psns(qp, mask);
+	show_packets(qp, mask);
 	set_state(qp, to);
 	ret = is_seen(qp, from, to, &old.connection) ? hca_qp_publish(qp) : 0;
 	if (ret && to != IBV_QPS_RESET && to != IBV_QPS_ERR) {
