@@ -269,7 +269,7 @@ struct shm_qp {
 		uint32_t srq; /* 1 + its index: receives come from there; 0: it has its own */
 		/* of an XRC target or shared receive queue: its domain; 0: it is another type */
 		uint32_t xrcd;
-		uint16_t dlid; /* of its path: no sender asks for it */
+		uint16_t dlid; /* of its path, by which it acknowledges, too */
 		uint8_t reserved2[2];
 	} connection;
 };

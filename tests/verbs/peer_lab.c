@@ -882,6 +882,7 @@ void lab_peer_to_rtr(struct lab_peer *p, const struct lab_peer *to)
 	};
 	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 
+	a.ah_attr.dlid ^= p->o.lid_xor;
 	if (p->o.type == IBV_QPT_RC)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	assert_int_equal(lab_peer_modify(p, &a, mask), 0);

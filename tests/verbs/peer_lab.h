@@ -49,6 +49,7 @@ struct lab_peer_options {
 	uint8_t no_reading;                    /* max_rd_atomic is 0 */
 	uint8_t path_mtu;                      /* enum ibv_mtu; 1024 bytes if not said */
 	uint32_t sq_psn, rq_psn;
+	uint16_t lid_xor; /* not 0: the LID of its path is a wrong one */
 	uint16_t pkey_index;
 	unsigned flush_access;    /* LAB_ACCESS_FLUSH_...: its region's and its queue pair's */
 	unsigned no_flush_access; /* of these: what its region has not */

@@ -341,6 +341,27 @@ static void again(struct lab_peer *p, const struct lab_peer *peer)
 	lab_peer_connect(p, peer);
 }
 
+static void who_acknowledges_elsewhere_is_not_heard(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 2, .rnr_retry = 7 };
+	struct lab_work w = send_of(0, 10);
+	struct lab_peer *p[2];
+
+	lab_peers(p, &o, state);
+	if (p[0]->address.path.is_global) /* RoCE has no LIDs */
+		return;
+	p[1]->o.lid_xor = 0x40;
+	again(p[1], p[0]);
+	lab_peer_receive(p[1], 1, 0, 10);
+	lab_peer_do(p[0], &w, IBV_WC_RETRY_EXC_ERR);
+	p[1]->o.lid_xor = 0;
+	for (int i = 0; i < 2; i++)
+		again(p[i], p[!i]);
+	lab_peer_receive(p[1], 2, 0, 10);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_received(p[1], IBV_WC_SUCCESS);
+}
+
 static void packets_of_another_size_are_no_request(void **state)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
@@ -733,6 +754,7 @@ int main(void)
 		LAB_BOTH(psns_that_differ_reach_nobody),
 		LAB_BOTH(one_end_goes_on_with_the_next_psn),
 		LAB_BOTH(packets_of_another_size_are_no_request),
+		LAB_BOTH(who_acknowledges_elsewhere_is_not_heard),
 		LAB_BOTH(a_requester_that_sleeps_learns_that_retries_ended),
 		LAB_BOTH(a_link_that_returns_in_time_is_no_error),
 		LAB_BOTH(a_link_that_stays_away_is_a_retry_error),

@@ -36,6 +36,17 @@ bool hca_exchange_psns_match(const struct hca_exchange *x)
 	return true;
 }
 
+bool hca_exchange_leads_back(const struct hca_exchange *x)
+{
+	const struct shm_qp *to = &x->responder.end.qp;
+	const struct shm_port *home = &x->process->region.ports[x->requester.qp.port];
+
+	/* a port that is not ready may get the LID yet */
+	return x->requester.qp.type == IBV_QPT_UC || home->link_layer == IBV_LINK_LAYER_ETHERNET ||
+	       home->state != IB_PORT_ACTIVE ||
+	       to->connection.dlid >> home->lmc == home->lid >> home->lmc;
+}
+
 /* Whether the responder listens to this requester, and both can be reached. */
 static bool is_match(const struct hca_exchange *x)
 {
@@ -45,7 +56,7 @@ static bool is_match(const struct hca_exchange *x)
 	       to->connection.dest_qpn == from->qpn &&
 	       to->type == (x->responder.is_xrc ? (uint8_t)IBV_QPT_XRC_RECV : from->type) &&
 	       ib_pkey_match(to->pkey, from->pkey) && x->responder.end.memory &&
-	       x->requester.memory && hca_exchange_psns_match(x);
+	       x->requester.memory && hca_exchange_leads_back(x) && hca_exchange_psns_match(x);
 }
 
 /* The smaller path MTU in bytes, if the two ends do not have the same; else 0. */

@@ -36,6 +36,10 @@ struct hca_exchange {
 /* Whether the responder expects the PSN that the requester begins with; UC resynchronizes. */
 bool hca_exchange_psns_match(const struct hca_exchange *x);
 
+/* Whether the responder's path, by which it acknowledges, is to the requester's port. That of
+ * Ethernet is not known, and over UC nothing comes back. */
+bool hca_exchange_leads_back(const struct hca_exchange *x);
+
 /* Prepares @x, whose records are filled in, for exchanges. */
 void hca_exchange_prepare(struct hca_exchange *x);
 

@@ -174,6 +174,11 @@ static void explain_silence(const struct hca_qp *qp, int error)
 		             "QP 0x%06x, the destination, expects another PSN: its rq_psn has to "
 		             "be the sq_psn of QP 0x%06x",
 		             dest, qp->sender.qpn);
+	else if (to.type == x->requester.qp.type && !hca_exchange_leads_back(x))
+		base_because(error,
+		             "QP 0x%06x, the destination, acknowledges to LID %u: its ah_attr is "
+		             "not that of the port of QP 0x%06x",
+		             dest, to.connection.dlid, qp->sender.qpn);
 	else if (!x->is_match && !x->longest)
 		base_because(error, "QP 0x%06x, the destination, is of another type or partition",
 		             dest);
