@@ -64,6 +64,7 @@ kill_hard rc
 # ---- connections
 cause rc_no_receive 'FAILS  receive *2 requests of h1 * wait, and h3 * has no receive posted: *(RNR)*' --qp h1:FROM
 cause rc_no_receive 'FAILS  receive *(RNR)*'
+cause rc_mtu 'FAILS  mtu *h1 * has path_mtu 1024, the peer has 4096: *' --qp h1:FROM
 cause rc_dead 'FAILS  peer *which does not exist: *FAILS *RETRY_EXC*' --qp h1:FROM
 cause rc_init 'FAILS  peer *is in INIT: it has to be in RTR*' --qp h1:FROM
 cause rc_other 'FAILS  peer *is connected to QP * not to *' --qp h1:FROM

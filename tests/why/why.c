@@ -34,13 +34,14 @@ struct end {
 };
 
 static struct end from, to;
-static uint8_t timeout = 22;      /* of RC: minutes */
-static uint8_t rnr_retry = 7;     /* for a receive it waits without an end */
-static uint16_t other_lid;        /* to which @from is connected instead; 0: none */
-static uint32_t first_psn;        /* that @from sends; the other one expects 0 */
-static uint16_t pkey_index;       /* of @to */
-static enum ibv_wc_status failed; /* that was polled already */
-static bool in_init;              /* the receiver of datagrams stays there */
+static uint8_t timeout = 22;                 /* of RC: minutes */
+static uint8_t rnr_retry = 7;                /* for a receive it waits without an end */
+static uint16_t other_lid;                   /* to which @from is connected instead; 0: none */
+static uint32_t first_psn;                   /* that @from sends; the other one expects 0 */
+static enum ibv_mtu path_mtu = IBV_MTU_4096; /* of @from; the other one's is 4096 */
+static uint16_t pkey_index;                  /* of @to */
+static enum ibv_wc_status failed;            /* that was polled already */
+static bool in_init;                         /* the receiver of datagrams stays there */
 
 static void fail(const char *what)
 {
@@ -176,7 +177,7 @@ static void ud_mtu(void)
 static void connect_to(struct end *e, const struct end *peer, uint32_t number)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR,
-		                 .path_mtu = IBV_MTU_4096,
+		                 .path_mtu = e == &from ? path_mtu : IBV_MTU_4096,
 		                 .dest_qp_num = number,
 		                 .min_rnr_timer = 1,
 		                 .ah_attr = { .dlid = peer->lid, .port_num = 1 } };
@@ -239,6 +240,12 @@ static void rc_packets(void)
 	connect_both();
 	receive(&to, 4);
 	send_one();
+}
+
+static void rc_mtu(void)
+{
+	path_mtu = IBV_MTU_1024;
+	rc();
 }
 
 static void rc_no_receive(void)
@@ -476,6 +483,7 @@ static const struct {
 	{ "ud_mtu", ud_mtu },
 	{ "rc", rc },
 	{ "rc_packets", rc_packets },
+	{ "rc_mtu", rc_mtu },
 	{ "rc_no_receive", rc_no_receive },
 	{ "rc_dead", rc_dead },
 	{ "rc_gave_up", rc_gave_up },

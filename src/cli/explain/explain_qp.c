@@ -189,6 +189,19 @@ static bool check_first_psns(struct cli_explain *e, struct json_object *qp,
 	return false;
 }
 
+/* Longer messages than the smaller one fail. */
+static void check_path_mtus(struct cli_explain *e, struct json_object *qp, struct json_object *peer)
+{
+	if (!has(qp, "path_mtu") || !has(peer, "path_mtu") ||
+	    cli_json_number(qp, "path_mtu") == cli_json_number(peer, "path_mtu"))
+		return;
+	cli_explain_say(e, CLI_FAILS, "mtu", "ibv_modify_qp() with one path_mtu at both ends",
+	                "%s has path_mtu %ld, the peer has %ld: longer messages than the smaller "
+	                "one fail",
+	                cli_explain_name_qp(qp), cli_json_number(qp, "path_mtu"),
+	                cli_json_number(peer, "path_mtu"));
+}
+
 /* What was sent as packets, if it is: @peer may be unknown. */
 static void check_packets(struct cli_explain *e, struct json_object *qp, struct json_object *peer)
 {
@@ -351,6 +364,7 @@ static void check_connection(struct cli_explain *e, struct json_object *qp, bool
 			ready = check_ways(e, qp, peer);
 		if (ready) {
 			check_pkey(e, qp, peer);
+			check_path_mtus(e, qp, peer);
 			ready = check_first_psns(e, qp, peer);
 		}
 	}

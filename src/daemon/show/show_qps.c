@@ -96,9 +96,14 @@ static void add_requests(struct show_json *o, const struct shm_qp *q,
 		show_add_string(o, "failed", hca_status_name(failed & 0xFF));
 }
 
-/* Until both ends have found that they match. */
-static void add_first_psns(struct show_json *o, const struct shm_connection *c)
+/* Of one whose messages go in memory: what both ends have to agree on. The PSNs until they have
+ * found that these match. */
+static void add_agreed(struct show_json *o, const struct shm_connection *c)
 {
+	uint32_t mtu = load(&c->path_mtu);
+
+	if (mtu)
+		show_add_u64(o, "path_mtu", 128ull << (mtu & 7));
 	if (load(&c->sq_psn) != SHM_PSN_ANY)
 		show_add_u64(o, "sq_psn", load(&c->sq_psn));
 	if (load(&c->rq_psn) != SHM_PSN_ANY)
@@ -162,8 +167,8 @@ static void add_connection(const struct daemon_show *s, struct show_json *o, con
 	add_requests(o, q, &r->connections[SHM_QP_INDEX(q->qpn)]);
 	if (w)
 		add_packets(o, w);
-	else if (q->type == IBV_QPT_RC)
-		add_first_psns(o, &r->connections[SHM_QP_INDEX(q->qpn)]);
+	else if (q->type == IBV_QPT_RC || q->type == IBV_QPT_UC)
+		add_agreed(o, &r->connections[SHM_QP_INDEX(q->qpn)]);
 }
 
 /* What it did not tell senders is in the data part. */
