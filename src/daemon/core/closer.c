@@ -72,8 +72,9 @@ static void do_nothing(int signal)
 	(void)signal;
 }
 
-/* A timer that interrupts this thread; false: there can be none. */
-static bool make_timer(timer_t *timer)
+/* A timer that interrupts this thread; false: there can be none. The kernel's own calls, as the
+ * functions are in a library of their own in older C libraries. */
+static bool make_timer(int *timer)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = INTERRUPT };
 	const struct sigaction action = { .sa_handler = do_nothing };
@@ -84,25 +85,25 @@ static bool make_timer(timer_t *timer)
 	sigemptyset(&set);
 	sigaddset(&set, INTERRUPT);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	return !timer_create(CLOCK_MONOTONIC, &event, timer);
+	return !syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, timer);
 }
 
 /* A signal ends the wait of a socket that lingers; the kernel goes on with that without us. Another
  * follows, as the first may come before the wait. */
-static void close_interrupted(int fd, timer_t timer)
+static void close_interrupted(int fd, int timer)
 {
 	const struct timespec ms = { .tv_nsec = INTERRUPT_NS };
 	const struct itimerspec on = { ms, ms }, off = { { 0 }, { 0 } };
 
-	timer_settime(timer, 0, &on, NULL);
+	syscall(SYS_timer_settime, timer, 0, &on, NULL);
 	close(fd);
-	timer_settime(timer, 0, &off, NULL);
+	syscall(SYS_timer_settime, timer, 0, &off, NULL);
 }
 
 static void *close_all(void *arg)
 {
 	struct closer_lane *l = arg;
-	timer_t timer;
+	int timer = 0;
 	const bool interrupts = l->interrupts && make_timer(&timer);
 	struct job *job;
 	bool is_last;
@@ -122,7 +123,7 @@ static void *close_all(void *arg)
 	is_last = l->abandoned && !l->n;
 	pthread_mutex_unlock(&l->mutex);
 	if (interrupts)
-		timer_delete(timer);
+		syscall(SYS_timer_delete, timer);
 	if (is_last)
 		free_lane(l);
 	return NULL;
