@@ -11,7 +11,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +18,6 @@
 
 #include "base/util.h"
 #include "control/client.h"
-#include "control/path.h"
 #include "control/socket.h"
 #include "control/umad_message.h"
 #include "daemon/core/closer.h"
@@ -62,43 +60,11 @@ static void send_lingering(int to, const void *data, size_t bytes, unsigned n)
 	close(fd);
 }
 
-static struct control_client *connected(enum control_role role)
-{
-	struct control_client *c;
-	char path[512];
-
-	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
-	assert_int_equal(control_connect(&c, path, role, NULL), 0);
-	return c;
-}
-
-/* A reply takes a turn of the daemon's loop: what came before has had its own. */
-static void others_are_served(void)
-{
-	for (unsigned i = 0; i < 3; i++)
-		control_close(connected(CONTROL_ROLE_VERBS));
-}
-
-static long open_descriptors(void)
-{
-	char path[64];
-	long n = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", daemon_process);
-	dir = opendir(path);
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 /* All of them would linger still. */
 static int let_go(void **state)
 {
 	(void)state;
-	while (open_descriptors() > at_rest) /* ctest ends it */
+	while (daemon_descriptors(daemon_process) > at_rest) /* ctest ends it */
 		usleep(1000);
 	while (n_readers)
 		close(reader[--n_readers]);
@@ -107,16 +73,10 @@ static int let_go(void **state)
 
 static int look(void **state)
 {
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-	int sock = daemon_socket();
-
 	(void)state;
-	assert_int_equal(getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len), 0);
-	close(sock);
-	daemon_process = cred.pid;
-	others_are_served(); /* it keeps some of what it opens for the first */
-	at_rest = open_descriptors();
+	daemon_process = daemon_pid();
+	daemon_serves_others(); /* it keeps some of what it opens for the first */
+	at_rest = daemon_descriptors(daemon_process);
 	return 0;
 }
 
@@ -134,9 +94,9 @@ static void with_a_request_that_wants_none(void **state)
 	send_lingering(sock, &request, sizeof(request), 1);
 	send_lingering(sock, &request, sizeof(request), SURPLUS);
 	go_on_daemon();
-	others_are_served();
+	daemon_serves_others();
 	close(sock);
-	others_are_served();
+	daemon_serves_others();
 }
 
 /* The first message ends the connection, which closes the others unread. */
@@ -150,14 +110,14 @@ static void in_messages_that_it_never_receives(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		send_lingering(sock, "", 0, 2);
 	go_on_daemon();
-	others_are_served();
+	daemon_serves_others();
 	close(sock);
 }
 
 /* The daemon has one at a time: each closes the one before. */
 static void offer(unsigned n)
 {
-	struct control_client *c = connected(CONTROL_ROLE_VERBS);
+	struct control_client *c = daemon_client(CONTROL_ROLE_VERBS);
 	const struct control_offer_memory req = { .kind = CONTROL_MEMORY_ADOPTED };
 	int fd;
 
@@ -171,9 +131,9 @@ static void offer(unsigned n)
 		        0);
 		close(fd);
 	}
-	others_are_served();
+	daemon_serves_others();
 	control_close(c);
-	others_are_served();
+	daemon_serves_others();
 }
 
 static void as_its_memory(void **state)
@@ -190,7 +150,7 @@ static void more_than_there_are_threads(void **state)
 
 static void with_mads(void **state)
 {
-	struct control_client *c = connected(CONTROL_ROLE_UMAD);
+	struct control_client *c = daemon_client(CONTROL_ROLE_UMAD);
 	struct control_umad_at req = { .index = 0 };
 	struct control_umad_port rep;
 	char mad[CONTROL_UMAD_DATAGRAM] = { 0 };
@@ -210,16 +170,16 @@ static void with_mads(void **state)
 	send_lingering(port, mad, sizeof(mad), 1);
 	send_lingering(port, mad, sizeof(mad), SURPLUS);
 	go_on_daemon();
-	others_are_served();
+	daemon_serves_others();
 	close(port);
 	control_close(c);
-	others_are_served();
+	daemon_serves_others();
 }
 
 /* Where none are expected they cannot be sent, or, before Linux 6.16, lie there until the end. */
 static void where_it_never_looks(void **state)
 {
-	struct control_client *c = connected(CONTROL_ROLE_VERBS);
+	struct control_client *c = daemon_client(CONTROL_ROLE_VERBS);
 	const struct control_open_hca req = { .hca = 0 };
 	struct control_open_hca_reply rep;
 	int events, error, fd = lingering(&reader[n_readers++]);
@@ -243,7 +203,7 @@ static void where_it_never_looks(void **state)
 	close(events);
 	control_close(c);
 	go_on_daemon();
-	others_are_served();
+	daemon_serves_others();
 	if (!taken) {
 		assert_int_equal(error, EPERM);
 		close(reader[--n_readers]);

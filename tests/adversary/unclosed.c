@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include "verbs/lab.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +17,6 @@
 
 #include "adversary/unanswered.h"
 #include "control/client.h"
-#include "control/path.h"
 #include "control/umad_message.h"
 #include "daemon/core/closer.h"
 #include "daemon/core/closer_testing.h"
@@ -129,38 +127,6 @@ static bool start_server(void)
 
 /* ---- the daemon ---- */
 
-static long open_descriptors(void)
-{
-	char path[64];
-	long n = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", daemon_process);
-	dir = opendir(path);
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
-static struct control_client *connected(enum control_role role)
-{
-	struct control_client *c;
-	char path[512];
-
-	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
-	assert_int_equal(control_connect(&c, path, role, NULL), 0);
-	return c;
-}
-
-/* Each of them takes a turn of the daemon's loop: what came before has had its own. */
-static void others_are_served(void)
-{
-	for (unsigned i = 0; i < 3; i++)
-		control_close(connected(CONTROL_ROLE_VERBS));
-}
-
 /* All threads that may be held are. */
 static void hold(void)
 {
@@ -174,7 +140,7 @@ static void hold(void)
 	for (unsigned i = 0; i < DAEMON_CLOSER_HELD; i++)
 		assert_int_equal(read(held, &byte, 1), 1);
 	close(sock);
-	others_are_served();
+	daemon_serves_others();
 }
 
 /* All of what it does, or what its tests of that name do. */
@@ -195,20 +161,15 @@ static void a_neighbour_uses_the_fabric(const char *name)
 
 static int set_up(void **state)
 {
-	struct ucred cred;
 	struct rlimit limit;
-	socklen_t len = sizeof(cred);
-	int sock = daemon_socket();
 
 	(void)state;
-	assert_int_equal(getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len), 0);
-	close(sock);
-	daemon_process = cred.pid;
+	daemon_process = daemon_pid();
 	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, NULL, &limit), 0);
 	most = (long)limit.rlim_cur / A_PART;
 	a_neighbour_uses_the_fabric("*"); /* the daemon keeps some of what it opens for the first */
-	others_are_served();
-	at_rest = open_descriptors();
+	daemon_serves_others();
+	at_rest = daemon_descriptors(daemon_process);
 	assert_true(start_server());
 	hold();
 	return 0;
@@ -227,7 +188,7 @@ static int let_go(void **state)
 	(void)state;
 	end_server();
 	close(file);
-	while (open_descriptors() > at_rest) /* ctest ends it */
+	while (daemon_descriptors(daemon_process) > at_rest) /* ctest ends it */
 		usleep(1000);
 	a_neighbour_uses_the_fabric("*");
 	return 0;
@@ -235,9 +196,9 @@ static int let_go(void **state)
 
 static void expect_few(void)
 {
-	others_are_served();
+	daemon_serves_others();
 	/* it may have one less than at rest, when one was on its way */
-	assert_true(open_descriptors() - at_rest <= most);
+	assert_true(daemon_descriptors(daemon_process) - at_rest <= most);
 	a_neighbour_uses_the_fabric("*");
 }
 
@@ -300,8 +261,9 @@ static void many_clients_send_one(void **state)
 		flood(sock, &hello, sizeof(hello), 1, 1);
 		close(sock);
 	}
-	others_are_served();
-	while (open_descriptors() - at_rest > most) /* it is patient with ends; ctest ends it */
+	daemon_serves_others();
+	while (daemon_descriptors(daemon_process) - at_rest >
+	       most) /* it is patient with ends; ctest ends it */
 		usleep(1000);
 	/* who has descriptors to give waits by now */
 	a_neighbour_uses_the_fabric("multicast");
@@ -356,7 +318,7 @@ static uint32_t make_qp(struct control_client *c)
 /* The daemon has it once, however often it gives it to others. */
 static void a_client_asks_for_it_many_times(void **state)
 {
-	struct control_client *c = connected(CONTROL_ROLE_VERBS);
+	struct control_client *c = daemon_client(CONTROL_ROLE_VERBS);
 	const struct control_offer_memory offer = { .kind = CONTROL_MEMORY_ADOPTED };
 	struct {
 		struct control_header header;
@@ -383,7 +345,7 @@ static void a_client_asks_for_it_many_times(void **state)
 
 static void a_port_sends_many_mads(void **state)
 {
-	struct control_client *c = connected(CONTROL_ROLE_UMAD);
+	struct control_client *c = daemon_client(CONTROL_ROLE_UMAD);
 	struct control_umad_at req = { .index = 0 };
 	struct control_umad_port rep;
 	char mad[CONTROL_UMAD_DATAGRAM] = { 0 };
@@ -424,7 +386,7 @@ static void multicast(void **state)
 /* As a process that has connected queue pairs does. */
 static void offers_its_memory(void **state)
 {
-	struct control_client *c = connected(CONTROL_ROLE_VERBS);
+	struct control_client *c = daemon_client(CONTROL_ROLE_VERBS);
 	const struct control_offer_memory req = { .kind = CONTROL_MEMORY_ALL };
 	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 
@@ -441,11 +403,12 @@ static void offers_its_memory(void **state)
 /* It leaves nothing behind that waits for others' files. */
 static void neighbours_come_and_go(void **state)
 {
-	const long before = open_descriptors();
+	const long before = daemon_descriptors(daemon_process);
 
 	for (unsigned i = 0; i < NEIGHBOURS; i++)
 		offers_its_memory(state);
-	while (open_descriptors() > before + A_FEW) /* it is patient with ends; ctest ends it */
+	while (daemon_descriptors(daemon_process) >
+	       before + A_FEW) /* it is patient with ends; ctest ends it */
 		usleep(1000);
 }
 

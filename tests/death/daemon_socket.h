@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A client's socket to the daemon, for tests that speak its protocol themselves.
+ * A client's socket to the daemon, for tests that speak its protocol themselves; and how many
+ * descriptors the daemon has open.
  */
 #ifndef TESTS_DEATH_DAEMON_SOCKET_H
 #define TESTS_DEATH_DAEMON_SOCKET_H
@@ -10,9 +11,13 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <dirent.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
+#include "control/client.h"
 #include "control/path.h"
 
 /* Connected to the fabric's daemon, which is told nothing yet. The caller closes it. */
@@ -27,6 +32,50 @@ static inline int daemon_socket(void)
 	        0);
 	assert_int_equal(connect(sock, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	return sock;
+}
+
+/* The same, by the library, as a client of that role. */
+static inline struct control_client *daemon_client(enum control_role role)
+{
+	struct control_client *c;
+	char path[512];
+
+	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
+	assert_int_equal(control_connect(&c, path, role, NULL), 0);
+	return c;
+}
+
+/* A reply takes a turn of the daemon's loop: what came before has had its own. */
+static inline void daemon_serves_others(void)
+{
+	for (unsigned i = 0; i < 3; i++)
+		control_close(daemon_client(CONTROL_ROLE_VERBS));
+}
+
+static inline pid_t daemon_pid(void)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int sock = daemon_socket();
+
+	assert_int_equal(getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len), 0);
+	close(sock);
+	return cred.pid;
+}
+
+static inline long daemon_descriptors(pid_t daemon)
+{
+	char path[64];
+	long n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", daemon);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
 }
 
 #endif

@@ -109,17 +109,6 @@ static int greeted(uint32_t role, struct shm_region *r)
 	return sock;
 }
 
-static pid_t daemon_pid(void)
-{
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-	int sock = daemon_socket();
-
-	assert_int_equal(getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len), 0);
-	close(sock);
-	return cred.pid;
-}
-
 /* ---- what the daemon holds ---- */
 
 static const char *const held_names[] = { "clients", "qps",    "cqs",        "channels",
