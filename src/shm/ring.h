@@ -327,10 +327,19 @@ static inline void shm_ring_consume(struct shm_ring *ring, uint32_t consumed)
 
 /*
  * Withdraws all credits from @consumed to @posted that no sender has claimed: makes them void
- * slots. Claimed slots stay; they are published, or voided by the daemon.
+ * slots, of writer 0, which is no sender's index. Claimed slots stay; they are published, or voided
+ * by the daemon.
  */
 void shm_ring_withdraw(struct shm_ring *ring, unsigned shift, uint16_t gen, uint32_t consumed,
                        uint32_t posted);
+
+/* Whether a void slot is that because its owner has withdrawn it: no sender had claimed it. */
+static inline bool shm_slot_is_withdrawn(const struct shm_arrival *slot)
+{
+	uint64_t s = atomic_load_explicit(&slot->state, memory_order_relaxed);
+
+	return shm_slot_kind(s) == SHM_SLOT_VOID && !shm_slot_writer(s);
+}
 
 /* ---- the daemon ---- */
 

@@ -12,6 +12,9 @@
  * for a sender, which goes on later, the last may be: what that had comes back with the next message
  * or receive.
  *
+ * Positions of a queue pair's ring that its owner withdraws are not here: no sender had them, and
+ * nothing comes back by them.
+ *
  * All steps are seen in one order, and positions count up without end: what senders and the owner
  * see of slots is in ring.pml, and how a requester comes to sleep and is woken in srq.pml.
  *
@@ -37,7 +40,7 @@
  *  src/hca/queue/srq.c find 3d2a245003dc
  *  src/hca/queue/srq.c take 5270784c2d7d
  *  src/hca/queue/srq.c hca_srq_return 530432a7a9a4
- *  src/hca/queue/rq.c return_shared 6435bb45de60
+ *  src/hca/queue/rq.c return_shared a29242c8a2fb
  *  src/hca/transport/responder.h hca_responder_try_shared 9570554aa32b
  *  src/hca/transport/responder.c hca_responder_give_back 6516d27b1761
  *  src/daemon/clients/qp_undo.c begin_undo_ring 37f7ba6e7af2

@@ -312,14 +312,15 @@ static bool take_from_stopped(struct hca_rq *rq, uint32_t pos)
 }
 
 /* The position is void. If a sender had taken a receive of the shared queue for it, that comes back
- * (hca_responder_try_shared()); one that died may have had no time to say so. As hca_srq_return().
+ * (hca_responder_try_shared()); one that died may have had no time to say so. What we have
+ * withdrawn no sender had. As hca_srq_return().
  */
 static bool return_shared(struct hca_rq *rq, uint32_t pos)
 {
 	struct shm_arrival *slot = shm_ring_slot(rq->ring, rq->ring_shift, pos);
 	uint32_t receive = slot->class_flow;
 
-	if (!rq->srq || !rq->connected)
+	if (!rq->srq || !rq->connected || shm_slot_is_withdrawn(slot))
 		return false;
 	slot->class_flow = SHM_NO_RECEIVE; /* once */
 	return hca_srq_return(rq->srq, receive);

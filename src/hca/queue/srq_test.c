@@ -13,6 +13,9 @@
 #include <cmocka.h>
 
 #include "hca/process/process.h"
+#include "hca/queue/cq.h"
+#include "hca/queue/qp.h"
+#include "hca/queue/rq.h"
 #include "hca/queue/srq.h"
 #include "shm/ring.h"
 
@@ -369,6 +372,45 @@ static void who_waits_is_helped(void **state)
 	assert_int_equal(atomic_load(&l->ring->waited_for), 0);
 }
 
+/* A look at the shared queue costs its length. A queue pair that ends has a whole ring of positions
+ * that no sender has had: these are no reason for one. */
+static void what_no_sender_had_is_not_looked_for(void **state)
+{
+	struct lab *l = *state;
+	struct shm_ring *ring = aligned_alloc(128, shm_ring_bytes(SHIFT));
+	struct hca_qp *qp = calloc(1, sizeof(*qp));
+	struct hca_cq cq = { 0 };
+	struct hca_rq rq = { .process = &l->process,
+		             .cq = &cq,
+		             .ring = ring,
+		             .ring_shift = SHIFT,
+		             .ring_gen = GEN,
+		             .srq = &l->srq,
+		             .connected = qp };
+	const struct shm_ring_view v = shm_ring_view(ring, SHIFT, GEN, WRITER);
+	struct held dead, own;
+
+	assert_true(ring && qp);
+	memset((void *)ring, 0, shm_ring_bytes(SHIFT));
+	shm_ring_init(ring, GEN, 0);
+	post(l, 1);
+	dead = claim(l, WRITER);
+	undo(&dead, WRITER); /* a look would find it */
+	hca_rq_set_mode(&rq, HCA_RQ_OPEN);
+	hca_rq_refill(&rq);
+	hca_rq_reset(&rq);
+	expect_no_credit(l);
+	hca_rq_set_mode(&rq, HCA_RQ_OPEN);
+	hca_rq_refill(&rq);
+	own.credit = shm_ring_claim(&v, &own.pos);
+	assert_non_null(own.credit);
+	undo(&own, WRITER);
+	hca_rq_reset(&rq);
+	expect_message(l, 1);
+	free(qp);
+	free(ring);
+}
+
 #define SRQ_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -385,6 +427,7 @@ int main(void)
 		SRQ_TEST(a_receive_of_the_dead_does_not_wait_for_an_older_one),
 		SRQ_TEST(what_is_given_up_comes_back_later),
 		SRQ_TEST(who_waits_is_helped),
+		SRQ_TEST(what_no_sender_had_is_not_looked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
