@@ -5,7 +5,6 @@
  * and holds no more when they are gone than before they came.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -125,21 +124,6 @@ struct held {
 static pid_t daemon_process;
 static struct held at_rest;
 
-static long count_fds(pid_t pid)
-{
-	char path[64];
-	long n = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	dir = opendir(path);
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 static struct held read_held(void)
 {
 	struct control_client *c;
@@ -159,7 +143,7 @@ static struct held read_held(void)
 		held.n[i] = strtol(at + strlen(key), NULL, 10);
 	}
 	free(text);
-	held.fds = count_fds(daemon_process);
+	held.fds = daemon_descriptors(daemon_process);
 	control_close(c);
 	return held;
 }
@@ -699,7 +683,7 @@ static void a_daemon_out_of_descriptors_refuses_and_recovers(void **state)
 
 	(void)state;
 	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, NULL, &old), 0);
-	few.rlim_cur = (rlim_t)count_fds(daemon_process) + 20;
+	few.rlim_cur = (rlim_t)daemon_descriptors(daemon_process) + 20;
 	few.rlim_max = old.rlim_max;
 	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, &few, NULL), 0);
 	for (n = 0; n < ARRAY_SIZE(sock); n++) {
@@ -727,7 +711,7 @@ static void one_with_many_channels_leaves_descriptors_to_the_others(void **state
 
 	(void)state;
 	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, NULL, &old), 0);
-	few.rlim_cur = (rlim_t)count_fds(daemon_process) + free;
+	few.rlim_cur = (rlim_t)daemon_descriptors(daemon_process) + free;
 	few.rlim_max = old.rlim_max;
 	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, &few, NULL), 0);
 	greedy = greeted(CONTROL_ROLE_VERBS, NULL);
@@ -800,9 +784,9 @@ static long settled_fds(long most)
 {
 	const double end = now() + SECONDS;
 
-	while (count_fds(daemon_process) > most && now() < end)
+	while (daemon_descriptors(daemon_process) > most && now() < end)
 		wait_a_little();
-	return count_fds(daemon_process);
+	return daemon_descriptors(daemon_process);
 }
 
 static void ask_for_what_there_is_no_descriptor_for(void)
@@ -815,7 +799,7 @@ static void ask_for_what_there_is_no_descriptor_for(void)
 
 	if (!ctx || !first || getrlimit(RLIMIT_NOFILE, &old))
 		_exit(1);
-	before = count_fds(daemon_process);
+	before = daemon_descriptors(daemon_process);
 	few = (struct rlimit){ 40, old.rlim_max };
 	if (setrlimit(RLIMIT_NOFILE, &few))
 		_exit(2);
