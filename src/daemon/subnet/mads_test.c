@@ -45,6 +45,7 @@ static void endless_mads_leave_a_client_its_turns(void **state)
 	struct daemon_mads mads = { 0 };
 	struct storm storm = { .mads = &mads, .from = f->hca_port[0] };
 	int fd = eventfd(1, EFD_CLOEXEC);
+	unsigned long most = 0, storms = 0;
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
@@ -67,10 +68,17 @@ static void endless_mads_leave_a_client_its_turns(void **state)
 	assert_int_equal(daemon_source_watch(&loop, &storm.request, fd, EPOLLIN), 0);
 	daemon_mads_queue(&mads, storm.from, &storm.mad);
 	daemon_mads_send(&mads);
-	assert_in_range(storm.delivered, 100, 2000);
-	for (unsigned i = 0; i < 100; i++)
+	assert_in_range(storm.delivered, 1, 2000);
+	for (unsigned i = 0; i < 100; i++) {
+		storm.delivered = 0;
 		assert_int_equal(daemon_loop_turn(&loop), 0);
-	assert_true(storm.delivered > 10000); /* the storm goes on */
+		assert_true(storm.delivered <= 2000);
+		most = storm.delivered > most ? storm.delivered : most;
+		storms += storm.delivered > 0;
+	}
+	/* a turn has many, unless this process was kept from a processor in it */
+	assert_true(most >= 100);
+	assert_true(storms > 20);
 	assert_true(storm.asked > 20);
 	/* those which trees and flows have to follow are fewer in a turn, but there is one */
 	storm.delivered = 0;
