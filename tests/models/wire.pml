@@ -33,8 +33,8 @@
  *  src/hca/transport/wire_responder.c take_expected d2d6a8a6814f
  *  src/hca/transport/wire_responder.c take_duplicate 29bebe0a909a
  *  src/hca/transport/wire_responder.c answer_again 7e8483c05743
- *  src/hca/transport/wire_responder.c refuse 93fa10b6cc14
- *  src/hca/transport/wire_responder.c hca_wire_request 44e43797d9d3
+ *  src/hca/transport/wire_responder.c refuse 971613cdae32
+ *  src/hca/transport/wire_responder.c hca_wire_request 06255314fc03
  */
 #ifndef MUTANT
 #define MUTANT 0

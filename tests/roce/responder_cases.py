@@ -63,12 +63,14 @@ def write_again(c):
 
 
 def expect_read(c, psn, data, begin, msn, syndrome=packets.ACK):
-    """What a READ of all @data that lies behind @begin gets."""
+    """What a READ of all @data that lies behind @begin gets. Without @syndrome: with any credits."""
     n = (len(data) - 1) // 256 + 1
     for i in range(begin // 256, n):
         name = ('READ_ONLY' if begin // 256 + 1 == n else 'READ_FIRST' if i == begin // 256
                 else 'READ_LAST' if i + 1 == n else 'READ_MIDDLE')
-        more = {} if name == 'READ_MIDDLE' else dict(syndrome=syndrome, msn=msn)
+        more = {} if name == 'READ_MIDDLE' else dict(msn=msn)
+        if more and syndrome is not None:
+            more['syndrome'] = syndrome
         c.hear(name, psn + i, payload=data[256 * i:256 * (i + 1)], **more)
 
 
@@ -145,6 +147,60 @@ def out_of_sequence(c, what):
     c.completes(0, bytes=5)
     c.nothing_came()
     c.counts('out_of_sequence', before, 6)
+
+
+def ask_much(c, times=16, bytes=200 * 256):
+    """More responses than are sent at one time are due; the function says that they have come."""
+    c.poke(0, bytes, 0x33)
+    asked = [c.request('READ_REQUEST', bytes // 256, va=c.va(0), rkey=c.puppet.rkey, length=bytes)
+             for _ in range(times)]
+
+    def hear():
+        for psn in asked:
+            c.told += 1
+            expect_read(c, psn, b'\x33' * bytes, 0, c.told, None)
+    return hear
+
+
+@case
+def out_of_sequence_behind_reads(c):
+    """Responses come first, then the peer hears of the gap."""
+    c.qp()
+    hear = ask_much(c)
+    for n in (1, 2):
+        c.send('WRITE_ONLY', c.ours + n, ack=True, payload=b'x', va=c.va(0), rkey=c.puppet.rkey, length=1)
+    hear()
+    c.refused(c.ours, SEQUENCE)
+    psn = c.request('WRITE_ONLY', payload=b'y', va=c.va(0), rkey=c.puppet.rkey, length=1)
+    c.acknowledged(psn, c.told + 1)
+    c.holds(0, b'y')
+    c.nothing_came()
+
+
+@of_each('WRITE', 'READ', 'SEND', 'long SEND', 'CAS')
+def refused_behind_reads(c, what):
+    """Responses come first, then the peer hears why it is refused."""
+    c.qp()
+    if what == 'long SEND':
+        c.receive(0, 10)
+    hear = ask_much(c)
+    if what == 'SEND':
+        psn = c.request('SEND_ONLY', payload=b'x')
+        hear()
+        c.hear('ACKNOWLEDGE', psn, syndrome=RNR | 1, msn=c.told)
+        return
+    if what == 'long SEND':
+        psn = c.request('SEND_ONLY', payload=pattern(11))
+    else:
+        psn = c.request(dict(WRITE='WRITE_ONLY', READ='READ_REQUEST', CAS='COMPARE_SWAP')[what],
+                        payload=b'x' if what == 'WRITE' else b'', va=c.va(0), rkey=0x123, length=1)
+    hear()
+    c.refused(psn, INVALID if what == 'long SEND' else ACCESS)
+    if what == 'long SEND':
+        c.completes(0, LEN_ERR)
+    else:
+        c.event(QP_ACCESS_ERR)
+    c.is_in(6)
 
 
 @case

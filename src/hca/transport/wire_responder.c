@@ -97,15 +97,22 @@ static void send_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
 	send_answer(w, WIRE_ACKNOWLEDGE, psn, aeth, 0);
 }
 
-/* Tells the peer why its request is not carried out. Responses that it waits for come first, so it
- * is not told while some are due: it will ask again. False, as the functions below say of a packet
- * that was not carried out. */
+/* Whether the peer can be told why its request is not carried out. Responses that it waits for come
+ * first: if not all can be sent now, the packet's turn comes later. */
+static bool can_refuse(struct hca_wire *w)
+{
+	if (!w->shm->n_responses)
+		return true;
+	w->comes_later = hca_wire_respond(w);
+	return !w->comes_later && hca_responder_is_well(&w->responder);
+}
+
+/* Tells the peer why. False, as the functions below say of a packet that was not carried out. */
 static bool refuse(struct hca_wire *w, uint8_t syndrome)
 {
-	if (is_uc(w) || w->shm->n_responses)
+	if (is_uc(w) || w->shm->nak_sent || !can_refuse(w))
 		return false;
-	if (!w->shm->nak_sent)
-		send_aeth(w, w->shm->expected, syndrome);
+	send_aeth(w, w->shm->expected, syndrome);
 	w->shm->nak_sent = true;
 	return false;
 }
@@ -131,8 +138,8 @@ static bool refuse_as(struct hca_wire *w, int outcome)
 	struct hca_responder *t = &w->responder;
 	uint8_t code = WIRE_NAK_REMOTE_OPERATION;
 
-	if (w->shm->n_responses && hca_wire_respond(w))
-		return false; /* those come first */
+	if (!can_refuse(w))
+		return false;
 	if (outcome == HCA_WAITS_FOR_RECEIVE)
 		return refuse_for_now(w);
 	if (outcome == HCA_WAITS_FOR_PATH || outcome == HCA_WAITS_FOR_LOCK)
@@ -370,11 +377,12 @@ static int place_send(struct hca_wire *w, const struct hca_receive *rcv, const v
 {
 	struct hca_end *end = &w->responder.end;
 	struct shm_entry entries[HCA_MAX_SGE];
+	const uint64_t end_in = w->shm->offset_in + (uint64_t)bytes;
 	struct hca_parts to;
 	unsigned n;
 	int ret;
 
-	if (w->shm->offset_in + (uint64_t)bytes > hca_receive_bytes(rcv))
+	if (end_in > HCA_MAX_MESSAGE || end_in > hca_receive_bytes(rcv))
 		return IBV_WC_LOC_LEN_ERR;
 	if (!bytes)
 		return IBV_WC_SUCCESS;
@@ -437,8 +445,8 @@ static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 		return false;
 	}
 	ret = place_send(w, &rcv, p->payload, p->payload_bytes);
-	/* as if the packet had got lost; so is one that fails while responses are due */
-	if (ret == HCA_WAITS_FOR_PATH || (ret && s->n_responses && hca_wire_respond(w))) {
+	/* as if the packet had got lost */
+	if (ret == HCA_WAITS_FOR_PATH || (ret && !can_refuse(w))) {
 		if (flags & WIRE_OPCODE_FIRST)
 			drop_message(w);
 		return false;
@@ -820,20 +828,23 @@ static BASE_COLD void take_ahead(struct hca_wire *w)
 /* A packet has come behind a gap, of which the peer is told. */
 static BASE_COLD void take_early(struct hca_wire *w, const struct wire_roce_packet *p)
 {
-	HCA_WIRE_COUNT(w, out_of_sequence);
 	refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE));
+	if (w->comes_later)
+		return;
+	HCA_WIRE_COUNT(w, out_of_sequence);
 	if (hca_wire_is_selective(w))
 		hca_wire_keep_ahead(w, HCA_WIRE_RESPONDER, p);
 }
 
-void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
+bool hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 {
 	const unsigned flags = wire_opcodes[p->h.bth.opcode].flags;
 	const uint32_t expected = w->shm->expected;
 	int32_t diff = wire_psn_diff(p->h.bth.psn, expected);
 
+	w->comes_later = false;
 	if (w->shm->n_responses > SHM_WIRE_RESPONSES || !hca_responder_is_well(&w->responder))
-		return;
+		return true;
 	/* UC: what begins a message ends the one before, whole or not (class D1) */
 	if (is_uc(w) &&
 	    (diff || ((flags & WIRE_OPCODE_FIRST) && w->shm->operation != SHM_WIRE_NONE))) {
@@ -842,7 +853,7 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 		diff = 0;
 		if (!(flags & WIRE_OPCODE_FIRST)) {
 			w->shm->expected = wire_psn_add(p->h.bth.psn, 1);
-			return;
+			return true;
 		}
 	}
 	if (diff < 0)
@@ -852,6 +863,9 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 	else
 		take_expected(w, p, flags);
 	if (base_unlikely(!TAILQ_EMPTY(&w->ahead[HCA_WIRE_RESPONDER])) &&
-	    w->shm->expected != expected)
+	    w->shm->expected != expected) {
 		take_ahead(w);
+		return true; /* what it has not done is as if it had got lost */
+	}
+	return !w->comes_later;
 }
