@@ -162,6 +162,33 @@ def responses_have_credits(c):
 
 
 @case
+def long_read_counts_for_its_parts(c):
+    """It is asked for in parts, of which each is a message: an acknowledgement of before the last one tells
+    nothing of what is behind."""
+    begin(c, 0)
+    data = pattern(65 * 256)
+    c.post('READ', len(data), id=2)
+    for first, n in (0, 64), (64, 1):
+        c.hear('READ_REQUEST', c.psn + 1 + first, length=256 * n)
+        c.msn += 1
+        for i in range(n):
+            name = 'ONLY' if n == 1 else 'FIRST' if i == 0 else 'LAST' if i == n - 1 else 'MIDDLE'
+            c.respond(f'READ_{name}', c.psn + 1 + first + i, data[256 * (first + i):256 * (first + i + 1)],
+                      **({} if name == 'MIDDLE' else {'syndrome': packets.ACK}))
+    c.completes(2)
+    post(c, 'SEND', 3, 4)
+    c.hear('SEND_ONLY', c.psn + 66, ack=True)
+    c.nothing_came()
+    c.ack(c.psn + 65, 2, 2)  # it counts the part behind, too
+    c.nothing_came()
+    c.ack(c.psn + 66, 4, 1)
+    c.completes(3)
+    c.hear('SEND_ONLY', c.psn + 67)
+    c.ack(c.psn + 67, 5, 0)
+    c.completes(4)
+
+
+@case
 def unlimited(c):
     """A peer that has always had receives, or that tells no credits, and one that does not any more."""
     c.qp()

@@ -54,6 +54,13 @@ void hca_wire_fail(struct hca_wire *w, enum ibv_wc_status status)
 	hca_wire_tell_owner(w);
 }
 
+/* How many the peer counts (MSN) in a request of @n packets: a READ is asked for in parts. What is
+ * asked for again it does not count. */
+static uint32_t messages_of(const struct shm_request *r, uint32_t n)
+{
+	return r->opcode == IBV_WR_RDMA_READ ? (n - 1) / HCA_WIRE_READ_MOST + 1 : 1;
+}
+
 void hca_wire_complete(struct hca_wire *w, const struct shm_request *r, uint32_t n)
 {
 	uint32_t head = hca_wire_head(w);
@@ -64,7 +71,7 @@ void hca_wire_complete(struct hca_wire *w, const struct shm_request *r, uint32_t
 		w->shm->offset = 0;
 	}
 	w->shm->head_takes += hca_wire_takes_receive(r);
-	w->shm->head_ssn = wire_psn_add(w->shm->head_ssn, 1);
+	w->shm->head_ssn = wire_psn_add(w->shm->head_ssn, messages_of(r, n));
 	w->shm->head_psn = wire_psn_add(w->shm->head_psn, n);
 	hca_connected_settle(w->connection, head, IBV_WC_SUCCESS);
 }
