@@ -118,6 +118,7 @@ struct shm_wire {
 	uint8_t probes;
 	uint8_t in_vain;       /* so often it had kept nothing, the last times */
 	uint8_t has_gap;       /* bool: responses up to gap_end got lost; those behind are kept */
+	uint8_t cuts;          /* bool: it has asked for such a gap once, and for nothing behind */
 	uint32_t gap_end;      /* PSN */
 	uint32_t acked_rounds; /* that PSNs have come around before acked */
 	struct shm_reader reader;

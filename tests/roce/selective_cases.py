@@ -291,6 +291,39 @@ def selective_read(c):
 
 
 @case
+def selective_read_too_short(c):
+    """A response that ends where nobody asked for an end is none."""
+    c.qp()
+    data = pattern(256 * 3)
+    c.post('READ', len(data), id=1)
+    c.hear('READ_REQUEST', c.psn)
+    c.msn = 1
+    respond_part(c, data, 0, 'ONLY')
+    c.fails(1, BAD_RESP)
+
+
+@case
+def selective_read_without(c):
+    """The setting changes while a gap is filled: what was asked for is still taken."""
+    c.qp()
+    data = pattern(256 * 4)
+    c.post('READ', len(data), id=1)
+    c.hear('READ_REQUEST', c.psn)
+    c.msn = 1
+    respond_part(c, data, 0, 'FIRST')
+    respond_part(c, data, 2)
+    c.hear('READ_REQUEST', c.psn + 1, length=256)
+    c.set('roce_selective_repeat', 0)
+    respond_part(c, data, 1, 'ONLY')
+    c.set('roce_selective_repeat', 1)
+    c.hear('READ_REQUEST', c.psn + 3, length=256)
+    respond_part(c, data, 3, 'ONLY')
+    c.completes(1)
+    c.holds(0, data)
+    c.nothing_came()
+
+
+@case
 def selective_read_late(c):
     """What was taken for lost comes after all, with what was asked for: both are the same."""
     c.qp()

@@ -231,6 +231,11 @@ class Case:
         out = subprocess.run(self.show_counters, check=True, capture_output=True).stdout
         return find(json.loads(out), name)
 
+    def set(self, name, value):
+        """A setting of its fabric."""
+        umbel = self.show_counters[:self.show_counters.index('show')]
+        subprocess.run([*umbel, 'set', f'{name}={value}'], check=True, capture_output=True)
+
     def counts(self, name, before, n=1):
         """The counter grows by that; not at once, perhaps."""
         end = time.monotonic() + WAIT

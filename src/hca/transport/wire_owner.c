@@ -47,7 +47,7 @@ static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
 	s->offset = s->answered = s->grown = 0;
 	s->window = FIRST_WINDOW;
 	s->retries = s->rnr_retries = s->recovers = s->slowed = s->early = 0;
-	s->ran_short = s->has_limit = s->limited = s->probes = s->has_gap = false;
+	s->ran_short = s->has_limit = s->limited = s->probes = s->has_gap = s->cuts = false;
 	s->in_vain = 0;
 	s->acked_rounds = 0;
 	s->reader = (struct shm_reader){ 0 };

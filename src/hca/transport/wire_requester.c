@@ -290,6 +290,7 @@ static int ask(struct hca_wire *w, const struct shm_request *r, struct hca_parts
 		return IBV_WC_LOC_PROT_ERR;
 	if (room && !ret) /* else as if it had got lost */
 		hca_wire_end(w, &h);
+	s->cuts |= packets < least(n - s->offset, part);
 	s->answered++;
 	note_sent(w, packets);
 	return IBV_WC_SUCCESS;

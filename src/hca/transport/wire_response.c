@@ -156,8 +156,8 @@ static bool answers(const struct hca_wire *w, const struct shm_request *r,
 	const bool is_word = opcode->headers & WIRE_ATOMICACK,
 	           brings_word = (op & HCA_OP_WORD) && (op & HCA_OP_BACK);
 	const bool ends = opcode->flags & WIRE_OPCODE_LAST;
-	/* as ask() has asked for it; asked for again, it may begin anywhere, and end where others
-	 * are kept */
+	/* as ask() has asked for it; asked for again, it may begin anywhere, and end before what
+	 * was kept */
 	bool must_begin = i % HCA_WIRE_READ_MOST == 0,
 	     must_end = i + 1 == n || (i + 1) % HCA_WIRE_READ_MOST == 0;
 
@@ -170,7 +170,7 @@ static bool answers(const struct hca_wire *w, const struct shm_request *r,
 	if (!(op & HCA_OP_BACK))
 		return !p->payload_bytes && (opcode->flags & WIRE_OPCODE_FIRST) && must_end && ends;
 	return p->payload_bytes == hca_wire_packet_bytes(w, r->length, i) &&
-	       (must_end == ends || (ends && hca_wire_is_selective(w))) &&
+	       (must_end == ends || (ends && w->shm->cuts)) &&
 	       (!must_begin || (opcode->flags & WIRE_OPCODE_FIRST));
 }
 
