@@ -271,7 +271,7 @@ int hca_mr_advise(struct hca_mr_table *mrs, const struct hca_domain *domain,
 	if (mr->own_domain != domain)
 		return -EPERM;
 	if (mr->kind != HCA_MR_ON_DEMAND)
-		return -EINVAL;
+		return base_because(-ENOTSUP, "the region is not on-demand");
 	if (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
 		return -EPERM;
 	addr = address_in(mr, sge);
