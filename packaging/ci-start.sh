@@ -9,7 +9,7 @@
 # Variables, those of action.yml's inputs:
 #
 #	INPUT_NAME                of the fabric (default)
-#	INPUT_HOSTS, INPUT_HCAS   how many hosts (1), and HCAs of each (1)
+#	INPUT_HOSTS, INPUT_HCAS   how many hosts (1, if options do not describe the fabric), and HCAs of each (1)
 #	INPUT_ROCE                true: RoCEv2 on a network device, instead of InfiniBand
 #	INPUT_NETDEV              that device; else the one that leads out, else lo
 #	INPUT_NAMES               of devices, such as mlx5_%d
@@ -91,7 +91,14 @@ start_fabric()
 			fail "RoCE on a network device is one host's, with one HCA; see umbel up --roce-hosts"
 		options=(--roce "${INPUT_NETDEV:-$(outward)}")
 		;;
-	false) options=(--hosts "${INPUT_HOSTS:-1}" --hcas "${INPUT_HCAS:-1}") ;;
+	false)
+		if [ "${INPUT_HOSTS-}" ]; then
+			options=(--hosts "$INPUT_HOSTS")
+		elif [[ ! ${INPUT_OPTIONS-} =~ --(hosts|topology|fat-tree|roce-hosts|roce[=\ ][^@\ ]*(\ |$)) ]]; then
+			options=(--hosts 1)
+		fi
+		[ ! "${INPUT_HCAS-}" ] || options+=(--hcas "$INPUT_HCAS")
+		;;
 	*) fail "roce is true or false, not '$INPUT_ROCE'" ;;
 	esac
 	[ ! "${INPUT_NAMES-}" ] || options+=(--device-names "$INPUT_NAMES")

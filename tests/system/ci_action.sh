@@ -33,6 +33,25 @@ expect 0 $'h1.mlx5_0\nh2.mlx5_0\n4096' workflow hosts=2 names=mlx5_%d host=all '
 	'ls /sys/class/infiniband; ibv_devinfo -v -d h1.mlx5_0 | sed -n "s/.*max_qp_wr:[[:blank:]]*//p"'
 down
 
+# other shapes, by options; the inputs that nobody gives say nothing of them
+printf 'fwver=16.35.2000\nCa 1 "H-0000000000000020" # "node1 mlx5_0"\n[1] "S-0000000000000010"[1]\n' > "$TMPDIR/net"
+printf 'Ca 1 "H-0000000000000030" # "node1 mlx5_1"\n[1] "S-0000000000000010"[2]\n' >> "$TMPDIR/net"
+printf 'Switch 4 "S-0000000000000010" # "sw1"\n' >> "$TMPDIR/net"
+expect 0 $'mlx5_0\nmlx5_1\n16.35.2000' workflow "options=--topology $TMPDIR/net" host=node1 \
+	'ls /sys/class/infiniband; cat /sys/class/infiniband/mlx5_0/fw_ver'
+down
+expect 0 8 workflow 'options=--fat-tree 2 --radix 4' 'umbel exec -- ls /sys/class/infiniband | wc -l'
+down
+expect 0 $'r1\nr2' workflow 'options=--roce-hosts 2' host=all "umbel show hosts | sed -n '2,\$s/ .*//p'"
+down
+expect 0 umbel_lo workflow 'options=--roce lo' 'ls /sys/class/infiniband'
+down
+expect 0 $'umbel_h1_0\numbel_lo' workflow 'options=--roce lo@h1' 'umbel exec -- ls /sys/class/infiniband'
+down
+expect 0 3 workflow hcas=3 'umbel exec -- ls /sys/class/infiniband | wc -l'
+down
+expect 2 '*--hosts does not go with --topology*' workflow hosts=2 "options=--topology $TMPDIR/net" true
+
 # RoCE on the device that leads out, or lo, and on one that is named
 expect 0 $'1\n*Ethernet' workflow roce=true names=rocep%ds0 \
 	'ls -d /sys/class/infiniband/rocep0s0 | wc -l; ibv_devinfo -d rocep0s0 | grep link_layer'
