@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# servers.sh [ROUNDS]: redis, nginx and iperf3 by TCP on lo, on rsockets (umbel exec --sockets) and by
-# TCP on ib0, one after the other in each round, so that the machine is the same for all. By hand, with
-# umbel on the PATH, as root; a minute a round. Prints a line for each: way, program, what it reached.
+# servers.sh [ROUNDS]: redis, nginx, iperf3, Python's http.server, rsync and sshd by TCP on lo, on rsockets
+# (umbel exec --sockets) and by TCP on ib0, one after the other in each round, so that the machine is the same
+# for all. By hand, with umbel on the PATH, as root; a minute a round. Prints a line for each: way, program, what
+# it reached.
 
 set -eu -o pipefail
 
@@ -12,19 +13,82 @@ dir=$(mktemp -d)
 chmod 755 "$dir"
 export UMBEL_RUNTIME_DIR=$dir/run
 PATH+=:/usr/sbin:/sbin
-pids=()
+pids=() made=
 
 clean_up()
 {
 	kill "${pids[@]}" 2> /dev/null || true
 	umbel down > /dev/null 2>&1 || true
-	rm -rf "$dir"
+	rm -rf "$dir" "$made"
 }
 trap clean_up EXIT
 
 mkdir -m 700 "$UMBEL_RUNTIME_DIR"
 umbel up --hosts 2 --ipoib > /dev/null
 head -c 100000000 /dev/urandom > "$dir/page"
+
+# sshd's key and that of its client, who is root
+[ -d /run/sshd ] || { mkdir /run/sshd && made=/run/sshd; } # which it wants
+for key in host id; do
+	ssh-keygen -q -t ed25519 -N '' -f "$dir/$key"
+done
+
+# serve_files ADDRESS: the page, by http.server, rsync and sshd; started as ${server[@]} says
+serve_files()
+{
+	cat > "$dir/rsyncd.conf" <<-END
+		use chroot = no
+		address = $1
+		port = 8730
+		uid = 0
+		gid = 0
+		[page]
+		path = $dir
+	END
+	cat > "$dir/sshd.conf" <<-END
+		ListenAddress $1
+		Port 2222
+		HostKey $dir/host
+		AuthorizedKeysFile $dir/id.pub
+		StrictModes no
+		PermitRootLogin yes
+		PidFile none
+		UseDNS no
+	END
+	"${server[@]}" python3 -m http.server --bind "$1" --directory "$dir" 8000 > /dev/null 2>&1 &
+	pids+=($!)
+	"${server[@]}" rsync --daemon --no-detach "--config=$dir/rsyncd.conf" --log-file=/dev/null &
+	pids+=($!)
+	"${server[@]}" /usr/sbin/sshd -D -f "$dir/sshd.conf" &
+	pids+=($!)
+}
+
+# timed WAY NAME COMMAND...: which gets the page
+timed()
+{
+	local begin=${EPOCHREALTIME/[.,]/}
+
+	"${@:3}" > /dev/null
+	awk -v way="$1" -v name="$2" -v us=$((${EPOCHREALTIME/[.,]/} - begin)) \
+		'BEGIN { printf "%s\t%s, 100 MB\t%.0f MB/s\n", way, name, 1e8 / us }'
+}
+
+# get_files WAY ADDRESS: as ${client[@]} says
+get_files()
+{
+	local ssh=(ssh -F none -p 2222 -i "$dir/id" -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null
+		-o BatchMode=yes -o LogLevel=error "$2")
+
+	until "${client[@]}" curl -s --head --output /dev/null "http://$2:8000/page" &&
+		"${client[@]}" rsync "rsync://$2:8730/" > /dev/null 2>&1 && "${client[@]}" "${ssh[@]}" true 2> /dev/null; do
+		sleep 0.1
+	done
+	timed "$1" http.server "${client[@]}" curl -sS --output /dev/null "http://$2:8000/page"
+	rm -f "$dir/copy"
+	timed "$1" rsync "${client[@]}" rsync "rsync://$2:8730/page/page" "$dir/copy"
+	cmp "$dir/page" "$dir/copy"
+	timed "$1" sshd "${client[@]}" "${ssh[@]}" cat "$dir/page"
+}
 
 # measure WAY ADDRESS OPTION...: of umbel exec, unless on lo.
 measure()
@@ -45,6 +109,7 @@ measure()
 	pids+=($!)
 	"${server[@]}" iperf3 -s -1 -B "$address" > /dev/null &
 	pids+=($!)
+	serve_files "$address"
 	until "${client[@]}" curl -s --head --output /dev/null "http://$address:8080/page"; do
 		sleep 0.1
 	done
@@ -59,6 +124,7 @@ measure()
 	"${client[@]}" iperf3 -c "$address" -t 2 | awk -v way="$way" '/receiver/ { print way "\tiperf3\t" $7 " " $8 }'
 	"${client[@]}" curl -sS --output /dev/null -w "$way	nginx, 100 MB	%{speed_download} B/s\n" \
 		"http://$address:8080/page"
+	get_files "$way" "$address"
 	kill "${pids[@]}" 2> /dev/null || true
 	wait "${pids[@]}" 2> /dev/null || true
 }
