@@ -207,6 +207,31 @@ static void a_send_completes_before_its_reply(void **state)
 	}
 }
 
+/* What its peer has carried out, by posting a receive, brings one event; who arms before it polls
+ * gets no second one. */
+static void what_others_complete_has_one_event(void **state)
+{
+	const struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8 } } };
+	struct lab_peer *p[2];
+	struct ibv_cq *cq;
+	void *context;
+
+	make(p, state);
+	for (int i = 0; i < ROUNDS; i++) {
+		assert_int_equal(ibv_req_notify_cq(p[0]->here->send_cq, 0), 0);
+		lab_peer_post(p[0], &w);
+		lab_peer_receive(p[1], 2, 0, 64);
+		lab_await(p[0]->here->channel->fd);
+		assert_int_equal(ibv_get_cq_event(p[0]->here->channel, &cq, &context), 0);
+		assert_ptr_equal(cq, p[0]->here->send_cq);
+		ibv_ack_cq_events(cq, 1);
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		lab_peer_sent(p[0], IBV_WC_SUCCESS);
+		assert_int_equal(ibv_get_cq_event(p[0]->here->channel, &cq, &context), -1);
+		lab_peer_received(p[1], IBV_WC_SUCCESS);
+	}
+}
+
 /* ---- size ---- */
 
 /* Memory of 2 GiB is one of 1 MiB, mapped 2,048 times. */
@@ -269,6 +294,7 @@ int main(void)
 		LAB_BOTH(a_solicited_write_wakes_nobody),
 		LAB_BOTH(a_receive_that_fails_counts_as_solicited),
 		LAB_BOTH(a_send_completes_before_its_reply),
+		LAB_BOTH(what_others_complete_has_one_event),
 		LAB_BOTH(the_largest_message_is_of_2_gib),
 		LAB_TEST(a_larger_message_is_not_posted),
 	};

@@ -114,6 +114,8 @@ void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 		atomic_thread_fence(memory_order_seq_cst); /* as if it were us who armed it */
 		return;
 	}
+	/* what others have done is completed before: they have fired its event */
+	hca_cq_serve_waiting(cq->ctx->process, UINT_MAX);
 	if (solicited_only)
 		watch_capacity(cq);
 	if (atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE)
