@@ -55,6 +55,16 @@ expect 2 '*--hcas goes with --roce only if that says a host*' umbel up --hcas 2 
 # on an only host there is nothing to tell apart
 expect 0 $'mlx5_0\nmlx5_0\nmlx5_0' umbel run --hosts 1 --device-names 'mlx5_%d' -- sh -c \
 	'ibv_devices | awk "NR > 2 { print \$1 }"; ibstat -l; ls /sys/class/infiniband'
+# but scripts for any number of hosts may name both
+umbel up --hosts 1 --hcas 2 --device-names 'mlx5_%d' > /dev/null
+expect 0 '' umbel link down h1.mlx5_1:1
+expect 1 '*down already*' umbel link down mlx5_1:1
+expect 0 '' umbel link up h1.mlx5_1:1
+for wrong in h2.mlx5_1 h1.mlx5_2 h1.sw1 .mlx5_1 1.mlx5_1; do
+	expect 1 "*no node '$wrong': there are h1 sw1*" umbel link down $wrong:1
+done
+expect 1 "*'h1.mlx5_1' has no port 2: it has port 1*" umbel link down h1.mlx5_1:2
+umbel down > /dev/null
 for wrong in mlx5 %d mlx5_%d_%d mlx5/%d mlx5.%d a_name_of_19_byte%d; do
 	expect 2 "*'$wrong': write names as 'mlx5_%d'*" umbel up --device-names "$wrong"
 done
