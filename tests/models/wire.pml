@@ -30,11 +30,11 @@
  *  src/hca/transport/wire_response.c take_data 284dbdb38231
  *  src/hca/transport/wire_response.c hca_wire_response 08312087e981
  *  src/hca/transport/wire_recovery.c hca_wire_look_at_time 8dea484c5438
- *  src/hca/transport/wire_responder.c take_expected d2d6a8a6814f
+ *  src/hca/transport/wire_responder.c take_expected 7e5b74d69b1a
  *  src/hca/transport/wire_responder.c take_duplicate 29bebe0a909a
  *  src/hca/transport/wire_responder.c answer_again 7e8483c05743
- *  src/hca/transport/wire_responder.c refuse 971613cdae32
- *  src/hca/transport/wire_responder.c hca_wire_request 06255314fc03
+ *  src/hca/transport/wire_responder.c refuse 0eee7ecff777
+ *  src/hca/transport/wire_responder.c hca_wire_request 44e43797d9d3
  */
 #ifndef MUTANT
 #define MUTANT 0

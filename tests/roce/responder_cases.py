@@ -8,7 +8,7 @@ import struct
 
 import packets
 from packets import ACCESS, INVALID, RNR, SEQUENCE, after
-from wire_peer import (FLUSHED, LEN_ERR, QP_ACCESS_ERR, QP_REQ_ERR, RTS, case, of_each, pattern)
+from wire_peer import (FLUSHED, LEN_ERR, QP_ACCESS_ERR, QP_REQ_ERR, RTS, Wrong, case, of_each, pattern)
 
 
 # What a queue pair may be denied, as in enum ibv_access_flags.
@@ -149,7 +149,7 @@ def out_of_sequence(c, what):
     c.counts('out_of_sequence', before, 6)
 
 
-def ask_much(c, times=16, bytes=200 * 256):
+def ask_much(c, times=15, bytes=200 * 256):
     """More responses than are sent at one time are due; the function says that they have come."""
     c.poke(0, bytes, 0x33)
     asked = [c.request('READ_REQUEST', bytes // 256, va=c.va(0), rkey=c.puppet.rkey, length=bytes)
@@ -177,25 +177,33 @@ def out_of_sequence_behind_reads(c):
     c.nothing_came()
 
 
-@of_each('WRITE', 'READ', 'SEND', 'long SEND', 'CAS')
+def hear_why(c, psn, why, send_again):
+    """What lies behind responses that are due may get lost, of which the peer is told then."""
+    p = c.hear('ACKNOWLEDGE', psn, msn=c.told)
+    if p.syndrome == packets.NAK | SEQUENCE:
+        send_again()
+        p = c.hear('ACKNOWLEDGE', psn, msn=c.told)
+    if p.syndrome != why:
+        raise Wrong(f'{p}; its syndrome is not {why}')
+
+
+@of_each('WRITE', 'WRITE_IMM', 'READ', 'SEND', 'long SEND', 'CAS')
 def refused_behind_reads(c, what):
-    """Responses come first, then the peer hears why it is refused."""
+    """Responses come first, then the peer hears why it is refused, and waits for no timeout."""
     c.qp()
-    if what == 'long SEND':
+    if what in ('long SEND', 'WRITE_IMM'):
         c.receive(0, 10)
     hear = ask_much(c)
-    if what == 'SEND':
-        psn = c.request('SEND_ONLY', payload=b'x')
-        hear()
-        c.hear('ACKNOWLEDGE', psn, syndrome=RNR | 1, msn=c.told)
-        return
-    if what == 'long SEND':
-        psn = c.request('SEND_ONLY', payload=pattern(11))
-    else:
-        psn = c.request(dict(WRITE='WRITE_ONLY', READ='READ_REQUEST', CAS='COMPARE_SWAP')[what],
-                        payload=b'x' if what == 'WRITE' else b'', va=c.va(0), rkey=0x123, length=1)
+    operation = dict(WRITE='WRITE_ONLY', WRITE_IMM='WRITE_ONLY_IMM', READ='READ_REQUEST', CAS='COMPARE_SWAP',
+                     SEND='SEND_ONLY')[what.split()[-1]]
+    data = pattern(11) if what == 'long SEND' else b'' if operation in packets.EMPTY else b'x'
+    fields = dict(payload=data, va=c.va(0), rkey=0x123, length=1)
+    psn = c.request(operation, **fields)
     hear()
-    c.refused(psn, INVALID if what == 'long SEND' else ACCESS)
+    why = RNR | 1 if what == 'SEND' else packets.NAK | (INVALID if what == 'long SEND' else ACCESS)
+    hear_why(c, psn, why, lambda: c.send(operation, psn, ack=True, **fields))
+    if what == 'SEND':
+        return
     if what == 'long SEND':
         c.completes(0, LEN_ERR)
     else:
@@ -360,7 +368,7 @@ def wrong_length_within(c, what, part, size):
 
 @case
 def too_long_behind_reads(c):
-    """It fails when these are answered, and is told so. Till then it may get lost."""
+    """It fails when these are answered, and is told so."""
     c.qp()
     c.receive(0xE000, 50)
     n = 220
@@ -369,8 +377,8 @@ def too_long_behind_reads(c):
     for read in reads:
         for i in range(n):
             c.hear('READ_FIRST' if not i else 'READ_LAST' if i + 1 == n else 'READ_MIDDLE', read + i)
-    c.send('SEND_ONLY', psn, ack=True, payload=pattern(100))
-    c.hear('ACKNOWLEDGE', psn, syndrome=packets.NAK | INVALID)
+    c.told = 16
+    hear_why(c, psn, packets.NAK | INVALID, lambda: c.send('SEND_ONLY', psn, ack=True, payload=pattern(100)))
     c.completes(0xE000, LEN_ERR)
     c.is_silent()
 

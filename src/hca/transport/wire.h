@@ -76,7 +76,6 @@ struct hca_wire {
 	uint32_t gids_seq;              /* of the port's record, when its GID was looked for */
 	bool has_source;                /* the port has the GID by which its packets leave */
 	bool waits_for_reply;           /* an acknowledgement was put off */
-	bool comes_later;               /* the packet: responses are sent before it is refused */
 	uint64_t notified_ns;           /* when this thread has sent a CNP last */
 	struct hca_end end;             /* memory of the queue pair's process, for its requests */
 	struct hca_responder responder; /* the same queue pair, for requests of its peer */
@@ -292,8 +291,8 @@ bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p);
 
 /* ---- responder: with its lock held ---- */
 
-/* A request has come. False: responses are due before it is refused; it must be given again. */
-bool hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p);
+/* A request has come. */
+void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p);
 /* No more will come, the rest of a message neither: gives back a receive that is kept for it. */
 void hca_wire_give_back(struct hca_wire *w);
 /* Sends responses and acknowledgements that are due. Whether some are left. */

@@ -29,7 +29,7 @@ static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
 {
 	s->expected = c->qp.connection.rq_psn;
 	s->expected_rounds = s->msn = 0;
-	s->nak_sent = s->operation = s->ack_due = 0;
+	s->nak_sent = s->nak_due = s->operation = s->ack_due = 0;
 	atomic_store_explicit(&s->credits_due, false, memory_order_relaxed);
 	s->keeps = false;
 	s->n_responses = s->next_response = s->next_saved = 0;

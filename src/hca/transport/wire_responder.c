@@ -97,24 +97,31 @@ static void send_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
 	send_answer(w, WIRE_ACKNOWLEDGE, psn, aeth, 0);
 }
 
-/* Whether the peer can be told why its request is not carried out. Responses that it waits for come
- * first: if not all can be sent now, the packet's turn comes later. */
-static bool can_refuse(struct hca_wire *w)
-{
-	if (!w->shm->n_responses)
-		return true;
-	w->comes_later = hca_wire_respond(w);
-	return !w->comes_later && hca_responder_is_well(&w->responder);
-}
-
-/* Tells the peer why. False, as the functions below say of a packet that was not carried out. */
+/* Tells the peer why its request is not carried out. Responses that it waits for come first: while
+ * some are due it is told of a gap behind them, and asks again. False, as the functions below say
+ * of a packet that was not carried out. */
 static bool refuse(struct hca_wire *w, uint8_t syndrome)
 {
-	if (is_uc(w) || w->shm->nak_sent || !can_refuse(w))
+	if (is_uc(w) || w->shm->nak_sent)
 		return false;
+	if (w->shm->n_responses) {
+		w->shm->nak_due = true;
+		return false;
+	}
 	send_aeth(w, w->shm->expected, syndrome);
 	w->shm->nak_sent = true;
 	return false;
+}
+
+static bool refuse_sequence(struct hca_wire *w)
+{
+	return refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE));
+}
+
+/* Whether the peer can be told more than that now. */
+static bool can_refuse(struct hca_wire *w)
+{
+	return !w->shm->n_responses || !hca_wire_respond(w) || refuse_sequence(w);
 }
 
 /* No receive is posted. The peer waits, as it is told, or until it hears of one. */
@@ -240,7 +247,7 @@ static void fail_response(struct hca_wire *w, const struct shm_wire_response *r,
 {
 	w->shm->n_responses = 0;
 	w->shm->ack_due = false; /* it would be of what came behind */
-	w->shm->nak_sent = false;
+	w->shm->nak_sent = w->shm->nak_due = false;
 	if (error == -ESRCH)
 		return;
 	hca_responder_refuse(&w->responder, HCA_NAK_REMOTE_ACCESS,
@@ -290,6 +297,10 @@ bool hca_wire_respond(struct hca_wire *w)
 		most -= n < most ? n : most;
 		if (r->sent >= r->packets)
 			s->n_responses--;
+	}
+	if (base_unlikely(s->nak_due) && !s->n_responses) {
+		s->nak_due = s->ack_due = false;
+		refuse_sequence(w);
 	}
 	hca_wire_acknowledge(w);
 	return s->n_responses;
@@ -520,8 +531,8 @@ static bool take_write(struct hca_wire *w, const struct wire_roce_packet *p, uns
 		return refuse_as(w, ret);
 	/* the first packet: whether all of it is allowed */
 	ret = place_write(w, p, flags & WIRE_OPCODE_FIRST ? s->length : bytes);
-	if (ret && has_imm && is_uc(w))
-		w->shm->keeps = true;
+	if (ret && has_imm && (is_uc(w) || !can_refuse(w)))
+		w->shm->keeps = true; /* for the next one, or for this one when it comes again */
 	else if (ret && has_imm)
 		hca_responder_give_back(&w->responder, &rcv);
 	if (ret)
@@ -781,7 +792,7 @@ static void take_expected(struct hca_wire *w, const struct wire_roce_packet *p, 
 	bool done = carry_out(w, p, flags);
 
 	if (done)
-		w->shm->nak_sent = false;
+		w->shm->nak_sent = w->shm->nak_due = false;
 	if (done && !is_answered) {
 		move_expected(w->shm, 1);
 		if (flags & WIRE_OPCODE_LAST)
@@ -820,7 +831,7 @@ static BASE_COLD void take_ahead(struct hca_wire *w)
 	if (!hca_responder_is_well(&w->responder)) {
 		s->ack_due = false;
 	} else if (done && !s->n_responses && hca_wire_first_ahead(w, HCA_WIRE_RESPONDER)) {
-		refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE)); /* the next gap */
+		refuse_sequence(w); /* the next gap */
 		s->ack_due = false;
 	}
 }
@@ -828,23 +839,20 @@ static BASE_COLD void take_ahead(struct hca_wire *w)
 /* A packet has come behind a gap, of which the peer is told. */
 static BASE_COLD void take_early(struct hca_wire *w, const struct wire_roce_packet *p)
 {
-	refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE));
-	if (w->comes_later)
-		return;
 	HCA_WIRE_COUNT(w, out_of_sequence);
+	refuse_sequence(w);
 	if (hca_wire_is_selective(w))
 		hca_wire_keep_ahead(w, HCA_WIRE_RESPONDER, p);
 }
 
-bool hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
+void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 {
 	const unsigned flags = wire_opcodes[p->h.bth.opcode].flags;
 	const uint32_t expected = w->shm->expected;
 	int32_t diff = wire_psn_diff(p->h.bth.psn, expected);
 
-	w->comes_later = false;
 	if (w->shm->n_responses > SHM_WIRE_RESPONSES || !hca_responder_is_well(&w->responder))
-		return true;
+		return;
 	/* UC: what begins a message ends the one before, whole or not (class D1) */
 	if (is_uc(w) &&
 	    (diff || ((flags & WIRE_OPCODE_FIRST) && w->shm->operation != SHM_WIRE_NONE))) {
@@ -853,7 +861,7 @@ bool hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 		diff = 0;
 		if (!(flags & WIRE_OPCODE_FIRST)) {
 			w->shm->expected = wire_psn_add(p->h.bth.psn, 1);
-			return true;
+			return;
 		}
 	}
 	if (diff < 0)
@@ -863,9 +871,6 @@ bool hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 	else
 		take_expected(w, p, flags);
 	if (base_unlikely(!TAILQ_EMPTY(&w->ahead[HCA_WIRE_RESPONDER])) &&
-	    w->shm->expected != expected) {
+	    w->shm->expected != expected)
 		take_ahead(w);
-		return true; /* what it has not done is as if it had got lost */
-	}
-	return !w->comes_later;
 }

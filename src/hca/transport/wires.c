@@ -170,8 +170,7 @@ static bool respond(struct hca_wire *w)
 	return more;
 }
 
-/* Works on one half, with its lock held, for a packet. False: its turn comes later, or the lock is
- * not to be had. */
+/* Works on one half, with its lock held, for a packet. False: the lock is not to be had. */
 static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 {
 	const unsigned flags = wire_opcodes[p->h.bth.opcode].flags;
@@ -179,7 +178,7 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 	bool is_request = (flags & WIRE_OPCODE_REQUEST) || wire_opcode_is_reserved(p->h.bth.opcode);
 	_Atomic uint32_t *lock = is_request ? &w->shm->lock : &w->connection->lock;
 	uint32_t what = is_request ? SHM_WIRE_RECEIVES : SHM_WIRE_SENDS;
-	bool more = false, done = true;
+	bool more = false;
 
 	/* who sees a message may send one: it must not overtake what was asked for before */
 	if ((flags & WIRE_OPCODE_RECEIVES) && w->shm->n_responses)
@@ -191,7 +190,7 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 		what = 0;
 	if (hca_wire_may_work(w, what)) {
 		if (is_request)
-			done = hca_wire_request(w, p);
+			hca_wire_request(w, p);
 		else
 			more = hca_wire_response(w, p);
 	}
@@ -199,7 +198,7 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 	if (more)
 		go_on(w);
 	end(w);
-	return done;
+	return true;
 }
 
 /*
