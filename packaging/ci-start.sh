@@ -81,6 +81,9 @@ outward()
 	awk '$2 == "00000000" { print $1; found = 1; exit } END { if (!found) print "lo" }' /proc/net/route
 }
 
+# options that say which hosts there are; --roce DEVICE does, --roce DEVICE@HOST does not
+describes='--(hosts|topology|fat-tree|roce-hosts|roce(=|[[:blank:]]+)[^@[:blank:]]+([[:blank:]]|$))'
+
 start_fabric()
 {
 	local options=() more=()
@@ -94,7 +97,7 @@ start_fabric()
 	false)
 		if [ "${INPUT_HOSTS-}" ]; then
 			options=(--hosts "$INPUT_HOSTS")
-		elif [[ ! ${INPUT_OPTIONS-} =~ --(hosts|topology|fat-tree|roce-hosts|roce[=\ ][^@\ ]*(\ |$)) ]]; then
+		elif [[ ! ${INPUT_OPTIONS-} =~ $describes ]]; then
 			options=(--hosts 1)
 		fi
 		[ ! "${INPUT_HCAS-}" ] || options+=(--hcas "$INPUT_HCAS")
