@@ -73,16 +73,18 @@ static struct json_object *find_named(struct json_object *array, const char *nam
 	return NULL;
 }
 
-/* The node called @name, or the HCA of the host called @name, or HOST.DEVICE of the only host. */
+/* The node that the daemon knows by @name, as fabric_node_named(): a node's, a host's, or HOST.HCA.
+ */
 static struct json_object *find_node(const struct view *v, const char *name)
 {
 	struct json_object *node = find_named(v->nodes, name), *host;
+	const char *dot = strrchr(name, '.');
 
 	if (node)
 		return node;
 	host = find_named(v->hosts, name);
 	if (!host)
-		return strrchr(name, '.') ? find_named(v->nodes, strrchr(name, '.') + 1) : NULL;
+		return dot ? find_named(v->nodes, dot + 1) : NULL;
 	if (!json_object_array_length(cli_json_array(host, "hcas")))
 		return NULL;
 	host = json_object_array_get_idx(cli_json_array(host, "hcas"), 0);

@@ -24,21 +24,17 @@ static int hca_of_host(const struct fabric *f, const char *name, struct fabric_n
 	return *out ? 0 : -ENOENT;
 }
 
-/* HOST.DEVICE, where the HCA is called by its device alone: the fabric has one host. As
- * hca_of_host(). */
-static int hca_of_device(const struct fabric *f, const char *name, struct fabric_node **out)
+/* HOST.HCA: on a fabric of one host HCAs are called by their devices alone. 0 or -ENOENT. */
+static int hca_of_its_host(const struct fabric *f, const char *name, struct fabric_node **out)
 {
-	const char *dot = strrchr(name, '.');
-	const struct shm_hca *hca;
+	const char *dot = strrchr(name, '.'), *host;
+	size_t len = dot ? (size_t)(dot - name) : 0;
 
 	*out = dot ? fabric_node_find(f, dot + 1) : NULL;
 	if (!*out || (*out)->type != FABRIC_HCA)
 		return -ENOENT;
-	hca = &f->region->hcas[(*out)->hca];
-	return strlen(hca->host) == (size_t)(dot - name) &&
-	                       !memcmp(hca->host, name, (size_t)(dot - name))
-	               ? 0
-	               : -ENOENT;
+	host = f->region->hcas[(*out)->hca].host;
+	return strncmp(host, name, len) || host[len] ? -ENOENT : 0;
 }
 
 int fabric_node_named(const struct fabric *f, const char name[static FABRIC_NAME],
@@ -52,7 +48,7 @@ int fabric_node_named(const struct fabric *f, const char name[static FABRIC_NAME
 	if (*node)
 		return 0;
 	ret = hca_of_host(f, name, node);
-	return ret == -ENOENT ? hca_of_device(f, name, node) : ret;
+	return ret == -ENOENT ? hca_of_its_host(f, name, node) : ret;
 }
 
 int fabric_port_named(const struct fabric *f, const char name[static FABRIC_NAME], unsigned num,

@@ -7,8 +7,8 @@
 
 #include "fabric/model/fabric.h"
 
-/* The node of that name, or the only HCA of the host of that name. @name may come without its
- * end. 0, -ENOENT, -EMLINK. */
+/* The node of that name, or the only HCA of the host of that name, or HOST.HCA. @name may come
+ * without its end. 0, -ENOENT, -EMLINK. */
 int fabric_node_named(const struct fabric *f, const char name[static FABRIC_NAME],
                       struct fabric_node **node);
 
