@@ -118,10 +118,12 @@ static bool refuse_sequence(struct hca_wire *w)
 	return refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE));
 }
 
-/* Whether the peer can be told more than that now. */
+/* Whether the peer can be told more than of a gap: all responses that come first are sent. */
 static bool can_refuse(struct hca_wire *w)
 {
-	return !w->shm->n_responses || !hca_wire_respond(w) || refuse_sequence(w);
+	if (!w->shm->n_responses || !hca_wire_respond(w))
+		return true;
+	return refuse_sequence(w);
 }
 
 /* No receive is posted. The peer waits, as it is told, or until it hears of one. */
