@@ -264,15 +264,30 @@ def respond_part(c, data, i, name='MIDDLE'):
     c.respond(f'READ_{name}', c.psn + i, data[256 * i:256 * (i + 1)], **({} if name == 'MIDDLE' else {'syndrome': 0}))
 
 
+def begin_read(c, bytes):
+    """It has asked for that; what it is to get."""
+    c.qp()
+    data = pattern(bytes)
+    c.post('READ', bytes, id=1)
+    c.hear('READ_REQUEST', c.psn, va=0x70000, length=bytes)
+    c.msn = 1
+    return data
+
+
+def begin_read_with_gap(c):
+    """Of four parts it has the first and the third, and has asked for the second one again."""
+    data = begin_read(c, 256 * 4)
+    respond_part(c, data, 0, 'FIRST')
+    respond_part(c, data, 2)
+    c.hear('READ_REQUEST', c.psn + 1, length=256)
+    return data
+
+
 @case
 def selective_read(c):
     """Only the responses that got lost are asked for again, of each gap in turn."""
-    c.qp()
-    data = pattern(256 * 7 + 3)
+    data = begin_read(c, 256 * 7 + 3)
     c.poke(0, 2048, 0)
-    c.post('READ', len(data), id=1, remote=0x70000)
-    c.hear('READ_REQUEST', c.psn, length=len(data))
-    c.msn = 1
     respond_part(c, data, 0, 'FIRST')
     for i in (3, 4, 6):
         respond_part(c, data, i)
@@ -293,11 +308,7 @@ def selective_read(c):
 @case
 def selective_read_too_short(c):
     """A response that ends where nobody asked for an end is none."""
-    c.qp()
-    data = pattern(256 * 3)
-    c.post('READ', len(data), id=1)
-    c.hear('READ_REQUEST', c.psn)
-    c.msn = 1
+    data = begin_read(c, 256 * 3)
     respond_part(c, data, 0, 'ONLY')
     c.fails(1, BAD_RESP)
 
@@ -305,18 +316,13 @@ def selective_read_too_short(c):
 @case
 def selective_read_without(c):
     """The setting changes while a gap is filled: what was asked for is still taken."""
-    c.qp()
-    data = pattern(256 * 4)
-    c.post('READ', len(data), id=1)
-    c.hear('READ_REQUEST', c.psn)
-    c.msn = 1
-    respond_part(c, data, 0, 'FIRST')
-    respond_part(c, data, 2)
-    c.hear('READ_REQUEST', c.psn + 1, length=256)
+    data = begin_read_with_gap(c)
     c.set('roce_selective_repeat', 0)
-    respond_part(c, data, 1, 'ONLY')
-    c.set('roce_selective_repeat', 1)
-    c.hear('READ_REQUEST', c.psn + 3, length=256)
+    try:
+        respond_part(c, data, 1, 'ONLY')
+        c.hear('READ_REQUEST', c.psn + 3, length=256)
+    finally:
+        c.set('roce_selective_repeat', 1)
     respond_part(c, data, 3, 'ONLY')
     c.completes(1)
     c.holds(0, data)
@@ -326,14 +332,7 @@ def selective_read_without(c):
 @case
 def selective_read_late(c):
     """What was taken for lost comes after all, with what was asked for: both are the same."""
-    c.qp()
-    data = pattern(256 * 4)
-    c.post('READ', len(data), id=1)
-    c.hear('READ_REQUEST', c.psn)
-    c.msn = 1
-    respond_part(c, data, 0, 'FIRST')
-    respond_part(c, data, 2)
-    c.hear('READ_REQUEST', c.psn + 1, length=256)
+    data = begin_read_with_gap(c)
     respond_part(c, data, 1)
     c.hear('READ_REQUEST', c.psn + 3, length=256)
     respond_part(c, data, 1, 'ONLY')
@@ -347,11 +346,7 @@ def selective_read_late(c):
 @case
 def selective_read_tail(c):
     """Behind what is kept all is missing: it is asked for when the gap is filled."""
-    c.qp()
-    data = pattern(256 * 5)
-    c.post('READ', len(data), id=1)
-    c.hear('READ_REQUEST', c.psn)
-    c.msn = 1
+    data = begin_read(c, 256 * 5)
     respond_part(c, data, 1)
     c.hear('READ_REQUEST', c.psn, length=256)
     respond_part(c, data, 0, 'ONLY')
@@ -391,11 +386,7 @@ def selective_read_and_atomic(c):
 @case
 def selective_read_wrong(c):
     """What is kept is held against the request in its turn."""
-    c.qp()
-    data = pattern(256 * 3)
-    c.post('READ', len(data), id=1)
-    c.hear('READ_REQUEST', c.psn)
-    c.msn = 1
+    data = begin_read(c, 256 * 3)
     c.respond('READ_MIDDLE', c.psn + 1, data[:99].ljust(100))
     c.hear('READ_REQUEST', c.psn, length=256)
     respond_part(c, data, 0, 'ONLY')
