@@ -84,7 +84,10 @@ struct shm_wire {
 
 	/* ---- requester: under shm_connection.lock ---- */
 
-	_Alignas(64) uint32_t next;   /* position of the request that is sent next */
+	_Alignas(64) uint32_t next; /* position of the request that is sent next */
+	/* whose packets, of either half, were made and have not left yet: as in locks, and the
+	 * number of that worker's turn, and SHM_WIRE_WANTED; 0: nobody's */
+	_Atomic uint32_t egress;
 	uint32_t offset;              /* packets of it that were sent */
 	uint32_t psn;                 /* of the packet that is sent next */
 	uint32_t acked;               /* PSNs before are acknowledged */
@@ -175,6 +178,9 @@ enum shm_wire_drains {
 	SHM_WIRE_DRAINS,
 	SHM_WIRE_DRAINED, /* whoever saw that asks the daemon for IBV_EVENT_SQ_DRAINED */
 };
+
+/* In shm_wire.egress: another worker has something to send, which its holder sees to. */
+#define SHM_WIRE_WANTED (1u << 31)
 
 /* Since something was acknowledged. Of a loss the peer's packets tell more than once. */
 enum shm_wire_recovers {

@@ -6,21 +6,10 @@
 #include <stdlib.h>
 
 #include "hca/link/detour.h"
-#include "hca/link/payload.h"
 #include "hca/transport/wire.h"
 
 /* Who has answered so many times in a row will do so again. */
 #define REPLIES_ENOUGH 4
-
-/* Releases the lock of the send queue. What is to be sent leaves behind that, as it may take long,
- * and what comes back wants the lock; then packets of another thread may overtake it. UC, to which
- * nothing comes back, would lose messages by that. */
-void hca_wire_release_queue(const struct hca_wire *w)
-{
-	if (w->end.qp.type == IBV_QPT_UC)
-		hca_sender_finish(w->sender);
-	hca_wire_release(&w->connection->lock, w->worker);
-}
 
 /* ---- what a thread needs to know ---- */
 
@@ -176,6 +165,20 @@ void hca_wire_try_acknowledge(struct hca_wire *w)
 	if (hca_wire_may_work(w, SHM_WIRE_RECEIVES))
 		hca_wire_acknowledge(w);
 	hca_wire_release(&w->shm->lock, w->worker);
+}
+
+void hca_wire_try_respond(struct hca_wire *w)
+{
+	bool more = true;
+
+	if (!hca_wire_owes(w) && !w->shm->n_responses)
+		return;
+	if (hca_wire_acquire(w, &w->shm->lock)) {
+		more = hca_wire_may_work(w, SHM_WIRE_RECEIVES) && hca_wire_respond(w);
+		hca_wire_release(&w->shm->lock, w->worker);
+	}
+	if (more)
+		hca_wire_watch(w);
 }
 
 /* The owner has sent something: perhaps the reply. */

@@ -14,7 +14,8 @@
  * sockets for all (hca/link/link_roce.h); or the daemon, while nobody polls, and when a time is
  * over. What a thread needs for that is a struct hca_wire, of its own.
  *
- * A half is worked on with its lock held, which names the holder: see shm/wire.h.
+ * A half is worked on with its lock held, which names the holder: see shm/wire.h. Packets of both
+ * leave behind that, in the order in which they were made (wire_egress.c).
  */
 #ifndef HCA_WIRE_H
 #define HCA_WIRE_H
@@ -76,6 +77,10 @@ struct hca_wire {
 	uint32_t gids_seq;              /* of the port's record, when its GID was looked for */
 	bool has_source;                /* the port has the GID by which its packets leave */
 	bool waits_for_reply;           /* an acknowledgement was put off */
+	uint32_t egress;                /* as it stands in shm_wire.egress while it is held; or 0 */
+	uint32_t egress_turn;           /* of this worker */
+	uint32_t egress_by;             /* whom this worker waits for, at which turn, */
+	uint64_t egress_since_ns;       /* and since when; 0: for nobody */
 	uint64_t notified_ns;           /* when this thread has sent a CNP last */
 	struct hca_end end;             /* memory of the queue pair's process, for its requests */
 	struct hca_responder responder; /* the same queue pair, for requests of its peer */
@@ -133,6 +138,8 @@ void hca_wire_tell_credits(struct hca_connected_qp *c);
 
 /* Who has one has it for a microsecond, unless the scheduler stops it: it is not waited for. */
 #define HCA_WIRE_LOCK_SPINS 50
+/* So many batches of requests are sent at one time: more than a window has. */
+#define HCA_WIRE_BATCHES_MOST 8
 
 static inline bool hca_wire_try_lock(_Atomic uint32_t *lock, uint32_t worker)
 {
@@ -161,10 +168,19 @@ static inline void hca_wire_release(_Atomic uint32_t *lock, uint32_t worker)
 	                                        memory_order_relaxed);
 }
 
-/* Releases the lock of the send queue. What is to be sent leaves behind that, as it may take long,
- * and what comes back wants the lock; then packets of another thread may overtake it. UC, to which
- * nothing comes back, would lose messages by that. */
-void hca_wire_release_queue(const struct hca_wire *w);
+/*
+ * Packets are made with the lock of their half held. They leave when it is released, as that may
+ * take long, and what comes meanwhile wants the lock. So that another worker's do not overtake
+ * them, who makes packets has the egress until they have left. Those that make the detour leave at
+ * once.
+ *
+ * acquire_egress(): with a lock held, before packets are made; again is the same. False: another
+ * worker has it, and will see to what there is to send; or the daemon does, a tick later.
+ * leave(): packets leave, and the egress is released. Whether another worker wanted it: what that
+ * one would have sent is this one's business then.
+ */
+bool hca_wire_acquire_egress(struct hca_wire *w);
+bool hca_wire_leave(struct hca_wire *w);
 
 static inline uint32_t hca_wire_opened(const struct hca_wire *w)
 {
@@ -202,6 +218,8 @@ bool hca_wire_reply_is_likely(struct hca_wire *w);
 void hca_wire_replied(struct hca_wire *w);
 /* Acknowledges, unless somebody else works on it, who may do it. */
 void hca_wire_try_acknowledge(struct hca_wire *w);
+/* The same, and responses that are due. */
+void hca_wire_try_respond(struct hca_wire *w);
 
 /* ---- both halves ---- */
 
@@ -297,10 +315,12 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p);
 void hca_wire_give_back(struct hca_wire *w);
 /* Sends responses and acknowledgements that are due. Whether some are left. */
 bool hca_wire_respond(struct hca_wire *w);
-/* Whether an acknowledgement is due: of what has come, or for the credits that it tells. */
+/* Whether an acknowledgement is due: of what has come, of a gap behind it, or for the credits that
+ * it tells. */
 static inline bool hca_wire_owes(const struct hca_wire *w)
 {
-	return w->shm->ack_due || atomic_load_explicit(&w->shm->credits_due, memory_order_relaxed);
+	return w->shm->ack_due || w->shm->nak_due ||
+	       atomic_load_explicit(&w->shm->credits_due, memory_order_relaxed);
 }
 /* The acknowledgement alone, if one is due and no response comes first. */
 void hca_wire_acknowledge(struct hca_wire *w);

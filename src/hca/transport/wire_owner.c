@@ -9,7 +9,6 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "hca/link/payload.h"
 #include "hca/registration/mw.h"
 #include "hca/transport/wire.h"
 
@@ -33,6 +32,7 @@ static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
 	atomic_store_explicit(&s->credits_due, false, memory_order_relaxed);
 	s->keeps = false;
 	s->n_responses = s->next_response = s->next_saved = 0;
+	atomic_store_explicit(&s->egress, 0, memory_order_relaxed);
 	memset(s->saved, 0, sizeof(s->saved));
 	/* packets of before, if somebody still has some, are passed over */
 	atomic_store_explicit(&s->taken_up, atomic_load_explicit(&s->put_off, memory_order_relaxed),
@@ -147,6 +147,16 @@ static void lock_for_good(_Atomic uint32_t *lock, uint32_t worker)
 	}
 }
 
+/* Others may have packets that are on their way out: for longer than a living thread may, if they
+ * were stopped. */
+static void wait_for_egress(struct hca_wire *w)
+{
+	uint64_t began = base_now_ns();
+
+	while (!hca_wire_acquire_egress(w) && base_now_ns() - began < HCA_STOPPED_WAIT_NS)
+		sched_yield();
+}
+
 /* What has come was perhaps seen before it was acknowledged; a part of a message will not be whole.
  */
 static void acknowledge_all(struct hca_connected_qp *c)
@@ -156,10 +166,12 @@ static void acknowledge_all(struct hca_connected_qp *c)
 	if (!hca_wire_renew(w) || !hca_wire_is_open(w, SHM_WIRE_RECEIVES))
 		return;
 	hca_exchange_begin(&c->x, w->qpn);
-	if (w->shm->ack_due)
+	if (w->shm->ack_due) {
+		wait_for_egress(w);
 		hca_wire_respond(w);
+	}
 	hca_wire_give_back(w);
-	hca_sender_finish(w->sender);
+	hca_wire_leave(w);
 	hca_connected_leave(c);
 }
 
@@ -260,7 +272,8 @@ void hca_wire_go_on(struct hca_connected_qp *c)
 {
 	struct hca_wire *w = c->wire;
 	uint32_t before = w->shm->psn;
-	bool more = true;
+	unsigned for_others = 0;
+	bool more = true, wanted = false;
 
 	if (!hca_wire_renew(w) || !hca_wire_is_open(w, SHM_WIRE_SENDS) ||
 	    hca_qp_state(&c->qp) != IBV_QPS_RTS)
@@ -274,13 +287,16 @@ void hca_wire_go_on(struct hca_connected_qp *c)
 		carry_out_local(c);
 		more = hca_wire_send(w);
 		carry_out_local(c);
-		hca_wire_release_queue(w);
+		hca_wire_release(&c->shm->lock, w->worker);
 		if (!more && w->shm->psn != before)
 			hca_wire_replied(w);
-		hca_sender_finish(w->sender);
+		if (wanted)
+			hca_wire_try_respond(w);
+		wanted = hca_wire_leave(w);
+		more |= wanted && for_others++ < HCA_WIRE_BATCHES_MOST;
 	}
 	hca_connected_leave(c);
-	if (more)
+	if (more || wanted)
 		bear(c);
 }
 
@@ -298,7 +314,8 @@ void hca_wire_tell_credits(struct hca_connected_qp *c)
 		if (w && hca_wire_renew(w)) {
 			hca_exchange_begin(&c->x, qpn);
 			hca_wire_try_acknowledge(w);
-			hca_sender_finish(w->sender);
+			if (hca_wire_leave(w))
+				hca_wire_watch(w);
 			hca_connected_leave(c);
 		}
 		base_unlock(&c->qp.send_lock);

@@ -380,30 +380,46 @@ static BASE_COLD void tell_drained(struct hca_wire *w)
 	hca_request(w->end.process, CONTROL_RAISE_EVENT, &req, sizeof(req));
 }
 
-bool hca_wire_send(struct hca_wire *w)
+/* Whether there is a packet that may be sent, as far as the window says. */
+static bool has_next(const struct hca_wire *w)
 {
-	uint64_t resume = atomic_load_explicit(&w->shm->resume_ns, memory_order_relaxed);
-	uint32_t before = w->shm->psn;
+	return !hca_wire_has_failed(w) &&
+	       w->shm->next != hca_connected_load(&w->connection->tail) &&
+	       hca_wire_under_way(w) < hca_wire_window(w) && may_begin(w);
+}
+
+/* Puts packets into the batch, as many as may be under way. As hca_wire_send(). */
+static bool fill_batch(struct hca_wire *w)
+{
 	struct shm_entry entries[HCA_MAX_SGE];
 	struct shm_request r;
 	bool more = true;
 
-	if ((resume && base_now_ns() < resume) || !is_worth(w) ||
-	    (w->shm->probes && hca_wire_under_way(w)))
-		return false;
-	if (resume) /* what gets lost from now on has not been told yet */
-		w->shm->recovers = SHM_WIRE_HAS_WAITED;
-	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
 	w->room =
 	        w->shm->probes
 	                ? 1
 	                : NETDEV_UDP_BATCH; /* one more would send the batch, with the lock held */
 	while (more && w->room)
-		more = !hca_wire_has_failed(w) &&
-		       w->shm->next != hca_connected_load(&w->connection->tail) &&
-		       hca_wire_under_way(w) < hca_wire_window(w) && may_begin(w) &&
-		       hca_connected_take(&w->end, w->shm->next, &r, entries) &&
+		more = has_next(w) && hca_connected_take(&w->end, w->shm->next, &r, entries) &&
 		       send_next(w, &r, entries);
+	return more;
+}
+
+bool hca_wire_send(struct hca_wire *w)
+{
+	uint64_t resume = atomic_load_explicit(&w->shm->resume_ns, memory_order_relaxed);
+	uint32_t before = w->shm->psn;
+	bool more = false;
+
+	if ((resume && base_now_ns() < resume) || !is_worth(w) ||
+	    (w->shm->probes && hca_wire_under_way(w)))
+		return false;
+	if (!has_next(w) || hca_wire_acquire_egress(w)) {
+		if (resume) /* what gets lost from now on has not been told yet */
+			w->shm->recovers = SHM_WIRE_HAS_WAITED;
+		atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
+		more = fill_batch(w);
+	}
 	if (w->shm->psn != before &&
 	    !atomic_load_explicit(&w->shm->deadline_ns, memory_order_relaxed))
 		hca_wire_set_deadline(w);

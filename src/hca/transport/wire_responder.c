@@ -97,14 +97,14 @@ static void send_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
 	send_answer(w, WIRE_ACKNOWLEDGE, psn, aeth, 0);
 }
 
-/* Tells the peer why its request is not carried out. Responses that it waits for come first: while
- * some are due it is told of a gap behind them, and asks again. False, as the functions below say
- * of a packet that was not carried out. */
+/* Tells the peer why its request is not carried out. Responses that it waits for come first, and
+ * what others have made: till then it is told of a gap behind them, and asks again. False, as the
+ * functions below say of a packet that was not carried out. */
 static bool refuse(struct hca_wire *w, uint8_t syndrome)
 {
 	if (is_uc(w) || w->shm->nak_sent)
 		return false;
-	if (w->shm->n_responses) {
+	if (w->shm->n_responses || !hca_wire_acquire_egress(w)) {
 		w->shm->nak_due = true;
 		return false;
 	}
@@ -118,11 +118,13 @@ static bool refuse_sequence(struct hca_wire *w)
 	return refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE));
 }
 
-/* Whether the peer can be told more than of a gap: all responses that come first are sent. */
+/* Whether the peer can be told more than of a gap: all that comes first is sent. */
 static bool can_refuse(struct hca_wire *w)
 {
-	if (!w->shm->n_responses || !hca_wire_respond(w))
+	if (is_uc(w) ||
+	    (hca_wire_acquire_egress(w) && (!w->shm->n_responses || !hca_wire_respond(w))))
 		return true;
+	w->shm->nak_sent = false; /* it was of those before this one */
 	return refuse_sequence(w);
 }
 
@@ -271,7 +273,7 @@ void hca_wire_acknowledge(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
 
-	if (s->n_responses || !hca_wire_owes(w))
+	if (s->n_responses || !hca_wire_owes(w) || !hca_wire_acquire_egress(w))
 		return;
 	/* before the count: receives that are posted from now on are told again */
 	atomic_store_explicit(&s->credits_due, false, memory_order_seq_cst);
@@ -286,6 +288,8 @@ bool hca_wire_respond(struct hca_wire *w)
 
 	if (s->n_responses > SHM_WIRE_RESPONSES)
 		s->n_responses = 0; /* others can write there */
+	if (!hca_wire_acquire_egress(w))
+		return true;
 	while (s->n_responses && most) {
 		struct shm_wire_response *r = first_response(w);
 		uint32_t before = r->sent;

@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "hca/link/payload.h"
 #include "hca/link/wires.h"
 #include "hca/transport/wire.h"
 
@@ -17,8 +16,6 @@
 /* So long the queue pairs that have something to send are seen to at once, ns: a thousand of them
  * may have a READ each, of which one turn sends a quarter of a MiB. */
 #define FINISH_NS 500000
-/* So many batches of requests are sent at one time: more than a window has. */
-#define BATCHES_MOST 8
 /* So long packets wait for one that another process has put off: then it counts as lost. */
 #define PATIENCE_NS 100000000
 /* A port's receiver forgets queue pairs that are closed when it knows twice as many as were left
@@ -39,10 +36,33 @@ static void begin(struct hca_wire *w)
 	base_fence_behind_seq_cst();
 }
 
-static void end(struct hca_wire *w)
+/* What was made leaves; then all that may be sent, if there are @more requests, or another worker
+ * wanted to send something. Nobody stops UC, whose messages may be long: the rest of them the
+ * daemon sends, a part in each tick. */
+static void go_on(struct hca_wire *w, bool more)
 {
-	if (w->sender->unfinished)
-		hca_sender_finish(w->sender);
+	bool wanted = hca_wire_leave(w), has_lock = true;
+
+	more |= wanted;
+	for (unsigned n = 0; more && has_lock && n < HCA_WIRE_BATCHES_MOST; n++) {
+		if (wanted)
+			hca_wire_try_respond(w);
+		has_lock = hca_wire_acquire(w, &w->connection->lock);
+		if (has_lock) {
+			more = hca_wire_may_work(w, SHM_WIRE_SENDS) && hca_wire_send(w);
+			hca_wire_release(&w->connection->lock, w->worker);
+		}
+		wanted = hca_wire_leave(w);
+		more |= wanted;
+	}
+	if (more)
+		hca_wire_watch(w);
+}
+
+/* @more: requests may be sent, after something has come. */
+static void end(struct hca_wire *w, bool more)
+{
+	go_on(w, more);
 	/* release: all that was done comes before "deals with nobody" */
 	atomic_store_explicit(&w->sender->shm->target_qpn, 0, memory_order_release);
 }
@@ -54,7 +74,7 @@ static bool enter(struct hca_wire *w, _Atomic uint32_t *lock)
 	begin(w);
 	if (hca_wire_acquire(w, lock))
 		return true;
-	end(w);
+	end(w, false);
 	return false;
 }
 
@@ -140,22 +160,6 @@ static void set_due(struct hca_wires *wires, struct hca_wire *w)
 	TAILQ_INSERT_TAIL(&wires->due, w, entry);
 }
 
-/* Sends all that may be sent, after something has come. Nobody stops UC, whose messages may be
- * long: the rest of them the daemon sends, a part in each tick. */
-static void go_on(struct hca_wire *w)
-{
-	bool more = true;
-
-	for (unsigned n = 0; more && n < BATCHES_MOST && hca_wire_acquire(w, &w->connection->lock);
-	     n++) {
-		more = hca_wire_may_work(w, SHM_WIRE_SENDS) && hca_wire_send(w);
-		hca_wire_release_queue(w);
-		hca_sender_finish(w->sender);
-	}
-	if (more)
-		hca_wire_watch(w);
-}
-
 /* Sends responses and acknowledgements that are due. Whether some are left. */
 static bool respond(struct hca_wire *w)
 {
@@ -166,7 +170,7 @@ static bool respond(struct hca_wire *w)
 	if (hca_wire_may_work(w, SHM_WIRE_RECEIVES))
 		more = hca_wire_respond(w);
 	hca_wire_release(&w->shm->lock, w->worker);
-	end(w);
+	end(w, false);
 	return more;
 }
 
@@ -195,9 +199,7 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 			more = hca_wire_response(w, p);
 	}
 	hca_wire_release(lock, w->worker);
-	if (more)
-		go_on(w);
-	end(w);
+	end(w, more);
 	return true;
 }
 
@@ -441,8 +443,7 @@ static bool look_at_time(struct hca_wire *w, uint64_t now)
 	if (hca_wire_may_work(w, SHM_WIRE_SENDS))
 		hca_wire_look_at_time(w, now);
 	hca_wire_release(&w->connection->lock, w->worker);
-	go_on(w);
-	end(w);
+	end(w, true);
 	is_time(w, now, &waits);
 	return waits;
 }

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The wire: packets of one worker do not overtake those of another on their way out. See wire.h.
+ *
+ * A program that waits for events shares its sending with the daemon, which goes on with it when
+ * something comes. To a peer that sees an order that was not sent, something got lost: it has all
+ * sent again from there.
+ */
+#include "base/util.h"
+#include "hca/link/payload.h"
+#include "hca/transport/wire.h"
+
+/* So long a worker may have the egress at one turn: then it was stopped. */
+#define EGRESS_NS 100000000
+/* Added at each turn, below SHM_WIRE_WANTED. */
+#define TURN (IB_QPN_MASK + 1)
+
+static uint32_t next_turn(struct hca_wire *w)
+{
+	w->egress_turn = (w->egress_turn + TURN) & ~SHM_WIRE_WANTED;
+	return w->egress_turn | w->worker;
+}
+
+/* Whether the worker that has it was stopped: it is at the same turn for long. */
+static bool has_stopped(struct hca_wire *w, uint32_t by)
+{
+	const uint64_t now = base_now_ns();
+
+	if (!w->egress_since_ns || w->egress_by != by) {
+		w->egress_since_ns = now;
+		w->egress_by = by;
+	}
+	return now - w->egress_since_ns > EGRESS_NS;
+}
+
+/* Another worker has it: tells that one that there is more to send, or takes it, if that one was
+ * stopped or is done just now. */
+static BASE_COLD bool ask_for(struct hca_wire *w, uint32_t by, uint32_t mine)
+{
+	for (;;) {
+		bool takes = !by || has_stopped(w, by & ~SHM_WIRE_WANTED);
+
+		if (!takes && (by & SHM_WIRE_WANTED))
+			break;
+		/* acquire: pairs with the release in has_left(): what is sent now is behind that */
+		if (!atomic_compare_exchange_strong_explicit(
+		            &w->shm->egress, &by, takes ? mine : by | SHM_WIRE_WANTED,
+		            memory_order_acquire, memory_order_relaxed))
+			continue;
+		if (!takes)
+			break;
+		w->egress_since_ns = 0;
+		w->egress = mine;
+		return true;
+	}
+	hca_wire_watch(w); /* if that one does not come to it */
+	return false;
+}
+
+bool hca_wire_acquire_egress(struct hca_wire *w)
+{
+	uint32_t by = 0, mine;
+
+	if (w->egress || w->path.detours)
+		return true;
+	mine = next_turn(w);
+	if (base_unlikely(!atomic_compare_exchange_strong_explicit(
+	            &w->shm->egress, &by, mine, memory_order_acquire, memory_order_relaxed)))
+		return ask_for(w, by, mine);
+	w->egress_since_ns = 0;
+	w->egress = mine;
+	return true;
+}
+
+/* Releases it. Whether somebody else wanted it. If it is another's now, this worker was taken for
+ * stopped, and that one goes on. */
+static bool has_left(struct hca_wire *w)
+{
+	const uint32_t mine = w->egress;
+	uint32_t by = mine;
+
+	w->egress = 0;
+	while (!atomic_compare_exchange_strong_explicit(&w->shm->egress, &by, 0,
+	                                                memory_order_release, memory_order_relaxed))
+		if (by != (mine | SHM_WIRE_WANTED))
+			return false;
+	return by != mine;
+}
+
+bool hca_wire_leave(struct hca_wire *w)
+{
+	if (w->sender->unfinished)
+		hca_sender_finish(w->sender);
+	return w->egress && has_left(w);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Two workers on one wire: who has made packets that have not left keeps the other from making any,
+ * hears that the other wanted to, and does not keep it for ever.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "hca/transport/wire.h"
+
+#define LONG_NS 200000000 /* longer than a worker that runs may take */
+
+static struct shm_wire shm;
+static struct shm_wire_busy busy;
+static struct shm_data data;
+static struct hca_process process;
+static struct hca_sender sender[2];
+static struct hca_wire w[2];
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(&shm, 0, sizeof(shm));
+	memset(w, 0, sizeof(w));
+	atomic_store(&busy.bits, 0);
+	atomic_store(&data.ticking, true);
+	process.region.wire_busy = &busy;
+	process.region.data = &data;
+	for (uint32_t i = 0; i < 2; i++) {
+		w[i].shm = &shm;
+		w[i].sender = &sender[i];
+		w[i].end.process = &process;
+		w[i].worker = i + 1;
+	}
+	return 0;
+}
+
+static void the_other_hears_of_it(void **state)
+{
+	(void)state;
+	assert_true(hca_wire_acquire_egress(&w[0]));
+	assert_true(hca_wire_acquire_egress(&w[0]));
+	assert_false(hca_wire_leave(&w[0])); /* nobody has asked */
+	assert_false(hca_wire_leave(&w[0]));
+
+	assert_true(hca_wire_acquire_egress(&w[0]));
+	assert_int_equal(atomic_load(&busy.bits), 0);
+	assert_false(hca_wire_acquire_egress(&w[1]));
+	assert_false(hca_wire_acquire_egress(&w[1]));
+	assert_int_equal(atomic_load(&busy.bits),
+	                 1); /* if the other was stopped, the daemon looks */
+	assert_false(hca_wire_leave(&w[1]));
+	assert_true(hca_wire_acquire_egress(&w[0]));
+	assert_true(hca_wire_leave(&w[0]));
+	assert_true(hca_wire_acquire_egress(&w[1]));
+	assert_false(hca_wire_leave(&w[1]));
+}
+
+static void who_was_stopped_is_not_waited_for(void **state)
+{
+	(void)state;
+	assert_true(hca_wire_acquire_egress(&w[0]));
+	assert_false(hca_wire_acquire_egress(&w[1]));
+	w[1].egress_since_ns -= LONG_NS;
+	assert_true(hca_wire_acquire_egress(&w[1]));
+	/* it goes on, and takes nothing from the other */
+	assert_false(hca_wire_leave(&w[0]));
+	assert_false(hca_wire_acquire_egress(&w[0]));
+	assert_true(hca_wire_leave(&w[1]));
+	/* the next time it is waited for as long again */
+	assert_true(hca_wire_acquire_egress(&w[0]));
+	assert_false(hca_wire_acquire_egress(&w[1]));
+	assert_true(hca_wire_leave(&w[0]));
+}
+
+/* Who looks seldom meets it each time, at another turn. */
+static void who_has_many_turns_was_not_stopped(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 100; i++) {
+		assert_true(hca_wire_acquire_egress(&w[0]));
+		assert_false(hca_wire_acquire_egress(&w[1]));
+		w[1].egress_since_ns -= LONG_NS;
+		assert_true(hca_wire_leave(&w[0]));
+	}
+}
+
+/* The daemon releases it for who has died. */
+static void who_is_gone_has_it_no_more(void **state)
+{
+	(void)state;
+	assert_true(hca_wire_acquire_egress(&w[0]));
+	assert_false(hca_wire_acquire_egress(&w[1]));
+	assert_int_equal(atomic_load(&shm.egress) & IB_QPN_MASK, w[0].worker);
+	atomic_store(&shm.egress, 0);
+	assert_true(hca_wire_acquire_egress(&w[1]));
+	assert_false(hca_wire_leave(&w[0]));
+	assert_false(hca_wire_leave(&w[1]));
+}
+
+static void detours_do_not_wait(void **state)
+{
+	(void)state;
+	w[0].path.detours = w[1].path.detours = SHM_WIRE_HERE;
+	assert_true(hca_wire_acquire_egress(&w[0]));
+	assert_true(hca_wire_acquire_egress(&w[1]));
+	assert_false(hca_wire_leave(&w[0]));
+	assert_false(hca_wire_leave(&w[1]));
+}
+
+/* ---- two threads, of which each sends what is there, or leaves it to the other ---- */
+
+#define MESSAGES 100000
+
+static struct {
+	_Atomic uint32_t posted, inside;
+	_Atomic bool overlaps, was_stopped;
+	uint32_t sent; /* with the egress */
+} crowd;
+
+static bool send_all(struct hca_wire *x)
+{
+	uint64_t began = base_now_ns();
+	bool wanted;
+
+	if (!hca_wire_acquire_egress(x))
+		return false;
+	if (atomic_fetch_add(&crowd.inside, 1))
+		atomic_store(&crowd.overlaps, true);
+	crowd.sent = atomic_load(&crowd.posted);
+	atomic_fetch_sub(&crowd.inside, 1);
+	wanted = hca_wire_leave(x);
+	if (base_now_ns() - began > LONG_NS / 8)
+		atomic_store(&crowd.was_stopped, true);
+	return wanted;
+}
+
+static void *post(void *arg)
+{
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		atomic_fetch_add(&crowd.posted, 1);
+		while (send_all(arg))
+			;
+	}
+	return NULL;
+}
+
+static void nothing_is_left_behind(void **state)
+{
+	pthread_t thread[2];
+
+	do { /* a busy machine may stop a thread for as long as nobody is waited for */
+		begin(state);
+		memset(&crowd, 0, sizeof(crowd));
+		for (unsigned i = 0; i < 2; i++)
+			assert_int_equal(pthread_create(&thread[i], NULL, post, &w[i]), 0);
+		for (unsigned i = 0; i < 2; i++)
+			assert_int_equal(pthread_join(thread[i], NULL), 0);
+	} while (atomic_load(&crowd.was_stopped));
+	assert_false(atomic_load(&crowd.overlaps));
+	assert_int_equal(crowd.sent, 2 * MESSAGES);
+	assert_int_equal(atomic_load(&shm.egress), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(the_other_hears_of_it, begin),
+		cmocka_unit_test_setup(who_was_stopped_is_not_waited_for, begin),
+		cmocka_unit_test_setup(who_has_many_turns_was_not_stopped, begin),
+		cmocka_unit_test_setup(who_is_gone_has_it_no_more, begin),
+		cmocka_unit_test_setup(detours_do_not_wait, begin),
+		cmocka_unit_test_setup(nothing_is_left_behind, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
