@@ -61,7 +61,6 @@ class Requester:
         self.mtu, self.timeout = mtu, timeout
         self.first = psn
         self.newest = psn  # behind what was sent last
-        self.next = {}  # behind what was sent last from each port
         self.beyond = psn  # PSNs from here on were never sent
         self.acked = psn  # before this all is, by what has come
         self.history = {psn}  # where that was, since it went back
@@ -99,9 +98,9 @@ class Requester:
             psn, identity = after(p.psn, i), self.identity(p, i)
             if self.sent.get(psn, identity) != identity:
                 raise Wrong(f'PSN {psn} was {self.sent[psn][0]}, or had something else')
-        if p.psn not in (self.newest, self.next.get(seen.port)):
+        if p.psn != self.newest:
             self.jump(p, seen.time)
-        self.newest = self.next[seen.port] = after(p.psn, n)
+        self.newest = after(p.psn, n)
         for i in range(n):
             self.sent[after(p.psn, i)] = self.identity(p, i)
         if distance(self.newest, self.beyond) > 0:
@@ -112,16 +111,15 @@ class Requester:
             self.since = seen.time
 
     def jump(self, p, time):
-        """The program and the daemon send in batches: one is overtaken now and then."""
         if p.psn not in self.sent:
-            self.counts['overtaken'] += 1
+            self.stray()
         elif distance(p.psn, self.newest) < 0:
             self.go_back(p, time)
         elif distance(p.psn, self.acked) > 0:  # else it had gone back, and then that was acknowledged
             self.stray()
 
     def stray(self):
-        """It may have been overtaken by what was sent in its place, by the other one. That is rare."""
+        """The program and the daemon send; one that is kept from a processor for long is overtaken. That is rare."""
         self.counts['strays'] += 1
         if self.counts['strays'] > STRAYS:
             raise Wrong(f'{self.newest} was to be sent next; {self.acked} is acknowledged')
