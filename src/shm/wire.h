@@ -134,7 +134,7 @@ struct shm_wire {
 	uint32_t expected_rounds;       /* that PSNs have come around before it */
 	uint32_t msn;                   /* messages that were carried out, modulo 2^24 */
 	uint8_t nak_sent;               /* bool: the gap before the next packet was told */
-	uint8_t nak_due;                /* bool: it is to be told once all responses are sent */
+	uint8_t nak_due;                /* syndrome: it is told once all responses are sent; or 0 */
 	uint8_t operation;              /* enum shm_wire_operation: the message under way */
 	uint8_t ack_due;                /* bool: once all responses are sent */
 	/* bool: a process died while it had one of the locks, nobody knows how far it was. The

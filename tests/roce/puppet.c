@@ -18,6 +18,9 @@
  *   look_event         likewise, or "none"
  *   poke AT BYTES BYTE fills memory: "ok"
  *   peek AT BYTES      memory, in hexadecimal
+ *   hold TURN          another worker has its egress (src/shm/wire.h), at this turn: "wanted", if
+ *                      somebody else wants it by now, or "ok"
+ *   let_go             nobody has it: "ok"
  *
  * AT is an offset into its memory, of which "memory ADDRESS RKEY READABLE-RKEY" says at first where
  * it is: the first key lets peers do all, the other one lets them read the last page.
@@ -37,6 +40,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "control/client.h"
+#include "control/path.h"
+#include "shm/region.h"
+#include "shm/wire.h"
 
 #define PAGE  4096
 #define AREA  (16 * PAGE)
@@ -103,6 +112,7 @@ static struct puppet {
 	struct ibv_srq *srq; /* its receives are there; or NULL */
 	uint64_t value[KEYS];
 	unsigned wait_ms;
+	struct shm_region region; /* mapped with the first "hold" */
 } puppet;
 
 static _Alignas(PAGE) uint8_t area[AREA];
@@ -462,6 +472,46 @@ static void poke(void)
 	puts("ok");
 }
 
+static void map_region(struct puppet *p)
+{
+	struct control_hello_reply hello;
+	struct control_client *client;
+	char path[200];
+	int fd[2];
+
+	if (control_path(path, sizeof(path), control_fabric_name(), "ctl") ||
+	    control_connect(&client, path, CONTROL_ROLE_VERBS, NULL))
+		errx(EXIT_FAILURE, "puppet: there is no daemon");
+	control_hello(client, &hello, fd);
+	if (shm_region_map(&p->region, fd[0], fd[1]))
+		errx(EXIT_FAILURE, "puppet: the shared memory cannot be mapped");
+	close(fd[0]);
+	close(fd[1]);
+}
+
+static _Atomic uint32_t *egress(struct puppet *p)
+{
+	if (!p->region.wires)
+		map_region(p);
+	return &p->region.wires[SHM_QP_INDEX(p->qp->qp_num)].egress;
+}
+
+/* Nobody can stop a process at a given instruction: writes what one would have written there. */
+static void hold_egress(struct puppet *p)
+{
+	uint32_t by = atomic_load(egress(p)), turn = (uint32_t)number() << 24;
+
+	while (!atomic_compare_exchange_weak(egress(p), &by, turn | 1 | (by & SHM_WIRE_WANTED)))
+		;
+	puts(by & SHM_WIRE_WANTED ? "wanted" : "ok");
+}
+
+static void let_go_of_egress(struct puppet *p)
+{
+	atomic_store(egress(p), 0);
+	puts("ok");
+}
+
 static void obey(struct puppet *p, const char *command)
 {
 	if (!strcmp(command, "create"))
@@ -492,6 +542,10 @@ static void obey(struct puppet *p, const char *command)
 		peek();
 	else if (!strcmp(command, "poke"))
 		poke();
+	else if (!strcmp(command, "hold"))
+		hold_egress(p);
+	else if (!strcmp(command, "let_go"))
+		let_go_of_egress(p);
 	else
 		errx(EXIT_FAILURE, "puppet: '%s' is not understood", command);
 }

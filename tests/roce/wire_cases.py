@@ -9,6 +9,7 @@ import sys
 import traceback
 
 import credit_cases  # noqa: F401, it has cases
+import egress_cases  # noqa: F401, likewise
 import packets
 import placed_cases  # noqa: F401, likewise
 import requester_cases  # noqa: F401, likewise

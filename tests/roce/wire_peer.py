@@ -5,6 +5,7 @@ and holds what comes back against what must come. It waits long for what must co
 that must not: it asks for something else, and sees that the answer to that is the next packet.
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -243,6 +244,22 @@ class Case:
             time.sleep(0.02)
         if self.counter(name) != before + n:
             raise Wrong(f'{name} is {self.counter(name)}, was {before}')
+
+    @contextlib.contextmanager
+    def others_send(self):
+        """Meanwhile another worker has packets of it on their way out. It wants to send some, too."""
+        self.puppet.tell('hold', 1)
+        yield
+        self.wants_to_send()
+        self.puppet.tell('let_go')
+
+    def wants_to_send(self):
+        end = time.monotonic() + WAIT
+        turn = 1
+        while self.puppet.tell('hold', turn) != ['wanted']:
+            turn = turn % 100 + 1  # who is at one turn for long was stopped
+            if time.monotonic() > end:
+                raise Wrong('it does not want to send')
 
     # ---- packets
 

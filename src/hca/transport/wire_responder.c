@@ -19,6 +19,8 @@
 
 /* So many packets of responses are sent at one time; then other queue pairs have their turn. */
 #define RESPONSES_MOST 64
+/* The syndrome that tells the peer of a gap before its packet. */
+#define GAP WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE)
 
 static bool is_uc(const struct hca_wire *w)
 {
@@ -98,24 +100,36 @@ static void send_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
 }
 
 /* Tells the peer why its request is not carried out. Responses that it waits for come first, and
- * what others have made: till then it is told of a gap behind them, and asks again. False, as the
- * functions below say of a packet that was not carried out. */
+ * what others have made: what it is told behind them is what was refused first, as all that comes
+ * after that is refused for it. False, as the functions below say of a packet that was not carried
+ * out. */
 static bool refuse(struct hca_wire *w, uint8_t syndrome)
 {
-	if (is_uc(w) || w->shm->nak_sent)
+	struct shm_wire *s = w->shm;
+
+	if (is_uc(w) || s->nak_sent)
 		return false;
-	if (w->shm->n_responses || !hca_wire_acquire_egress(w)) {
-		w->shm->nak_due = true;
+	if (!s->nak_due)
+		s->nak_due = syndrome;
+	if (s->n_responses || !hca_wire_acquire_egress(w))
 		return false;
-	}
-	send_aeth(w, w->shm->expected, syndrome);
-	w->shm->nak_sent = true;
+	send_aeth(w, s->expected, s->nak_due);
+	s->nak_due = 0;
+	s->nak_sent = true;
 	return false;
+}
+
+/* The same of the packet that was to come next: what was told is of those before this one. */
+static bool refuse_expected(struct hca_wire *w, uint8_t syndrome)
+{
+	w->shm->nak_sent = false;
+	w->shm->nak_due = 0;
+	return refuse(w, syndrome);
 }
 
 static bool refuse_sequence(struct hca_wire *w)
 {
-	return refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE));
+	return refuse(w, GAP);
 }
 
 /* Whether the peer can be told more than of a gap: all that comes first is sent. */
@@ -124,15 +138,13 @@ static bool can_refuse(struct hca_wire *w)
 	if (is_uc(w) ||
 	    (hca_wire_acquire_egress(w) && (!w->shm->n_responses || !hca_wire_respond(w))))
 		return true;
-	w->shm->nak_sent = false; /* it was of those before this one */
-	return refuse_sequence(w);
+	return refuse_expected(w, GAP);
 }
 
 /* No receive is posted. The peer waits, as it is told, or until it hears of one. */
 static bool refuse_for_now(struct hca_wire *w)
 {
-	w->shm->nak_sent = false; /* each try is told */
-	refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_RNR, w->path.min_rnr_timer & 31));
+	refuse_expected(w, WIRE_AETH_SYNDROME(WIRE_AETH_RNR, w->path.min_rnr_timer & 31));
 	if (!is_uc(w) && !w->responder.end.qp.connection.srq && await_receives(w))
 		w->shm->ack_due = true;
 	return false;
@@ -149,10 +161,10 @@ static bool refuse_as(struct hca_wire *w, int outcome)
 	struct hca_responder *t = &w->responder;
 	uint8_t code = WIRE_NAK_REMOTE_OPERATION;
 
-	if (!can_refuse(w))
-		return false;
 	if (outcome == HCA_WAITS_FOR_RECEIVE)
 		return refuse_for_now(w);
+	if (!can_refuse(w))
+		return false;
 	if (outcome == HCA_WAITS_FOR_PATH || outcome == HCA_WAITS_FOR_LOCK)
 		return false;
 	if (outcome == HCA_REFUSED)
@@ -163,8 +175,7 @@ static bool refuse_as(struct hca_wire *w, int outcome)
 		hca_responder_fail(t);
 	if (is_uc(w))
 		HCA_COUNT(t->process, t->end.qp.port, uc_refused);
-	w->shm->nak_sent = false;
-	return refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, code));
+	return refuse_expected(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, code));
 }
 
 static bool refuse_invalid(struct hca_wire *w, const char *why)
@@ -285,6 +296,7 @@ bool hca_wire_respond(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
 	uint32_t most = RESPONSES_MOST, n;
+	uint8_t due;
 
 	if (s->n_responses > SHM_WIRE_RESPONSES)
 		s->n_responses = 0; /* others can write there */
@@ -305,8 +317,12 @@ bool hca_wire_respond(struct hca_wire *w)
 			s->n_responses--;
 	}
 	if (base_unlikely(s->nak_due) && !s->n_responses) {
+		due = s->nak_due;
 		s->nak_due = s->ack_due = false;
-		refuse_sequence(w);
+		if (due >> 5 == WIRE_AETH_RNR)
+			refuse_for_now(w);
+		else
+			refuse(w, due);
 	}
 	hca_wire_acknowledge(w);
 	return s->n_responses;
