@@ -125,8 +125,9 @@ struct shm_wire {
 	uint32_t gap_end;      /* PSN */
 	uint32_t acked_rounds; /* that PSNs have come around before acked */
 	struct shm_reader reader;
-	_Atomic uint8_t
-	        awaits_turn; /* bool: what comes next is a READ, and others have their turn */
+	/* bool: what comes next is a READ, and others have their turn */
+	_Atomic uint8_t awaits_turn;
+	_Atomic uint8_t held_up; /* bool: what comes next was not sent, as another had the egress */
 
 	/* ---- responder: under lock ---- */
 

@@ -41,6 +41,21 @@ def behind_others_a_request(c):
 
 
 @case
+def behind_others_a_request_with_one_under_way(c):
+    """It does not wait until that one is acknowledged."""
+    c.qp()
+    c.post('SEND', 9, id=6)
+    c.hear('SEND_ONLY', c.psn)
+    with c.others_send():
+        c.post('SEND', 9, id=7)
+    c.hear('SEND_ONLY', c.psn + 1)
+    c.ack(c.psn + 1, 2)
+    c.completes(6)
+    c.completes(7)
+    c.nothing_came()
+
+
+@case
 def behind_others_there_is_no_receive(c):
     """The peer is told that, and of no gap, which would use up a retry."""
     c.qp()

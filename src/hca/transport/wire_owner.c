@@ -52,6 +52,7 @@ static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
 	s->acked_rounds = 0;
 	s->reader = (struct shm_reader){ 0 };
 	atomic_store_explicit(&s->awaits_turn, false, memory_order_relaxed);
+	atomic_store_explicit(&s->held_up, false, memory_order_relaxed);
 	s->head_ssn = s->head_takes = s->takes = s->credits = 0;
 	s->round_ns = s->timed_ns = 0;
 	atomic_store_explicit(&s->deadline_ns, 0, memory_order_relaxed);

@@ -409,12 +409,14 @@ bool hca_wire_send(struct hca_wire *w)
 {
 	uint64_t resume = atomic_load_explicit(&w->shm->resume_ns, memory_order_relaxed);
 	uint32_t before = w->shm->psn;
-	bool more = false;
+	bool more = false, held_up;
 
 	if ((resume && base_now_ns() < resume) || !is_worth(w) ||
 	    (w->shm->probes && hca_wire_under_way(w)))
 		return false;
-	if (!has_next(w) || hca_wire_acquire_egress(w)) {
+	held_up = has_next(w) && !hca_wire_acquire_egress(w);
+	atomic_store_explicit(&w->shm->held_up, held_up, memory_order_relaxed);
+	if (!held_up) {
 		if (resume) /* what gets lost from now on has not been told yet */
 			w->shm->recovers = SHM_WIRE_HAS_WAITED;
 		atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);

@@ -402,8 +402,8 @@ bool hca_wires_finish(struct hca_wires *wires, bool later)
 	return !TAILQ_EMPTY(&wires->due);
 }
 
-/* Whether it is time to look at what it sends: a time is over, or nobody has sent what was posted.
- * *@waits: there is a time to wait for. */
+/* Whether it is time to look at what it sends: a time is over, or nobody has sent what was posted,
+ * or what was held up. *@waits: there is a time to wait for. */
 static bool is_time(const struct hca_wire *w, uint64_t now, bool *waits)
 {
 	const struct shm_wire *s = w->shm;
@@ -411,9 +411,10 @@ static bool is_time(const struct hca_wire *w, uint64_t now, bool *waits)
 	uint64_t deadline = atomic_load_explicit(&s->deadline_ns, memory_order_relaxed);
 	bool idle = s->psn == s->acked && !resume && !hca_connected_load(&w->connection->failed) &&
 	            s->next != hca_connected_load(&w->connection->tail);
+	bool held_up = atomic_load_explicit(&s->held_up, memory_order_relaxed);
 
 	*waits = resume || deadline;
-	return idle || (resume && resume <= now) || (deadline && deadline <= now);
+	return idle || held_up || (resume && resume <= now) || (deadline && deadline <= now);
 }
 
 /* Whether it can only wait for its turn to READ. */
