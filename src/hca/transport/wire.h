@@ -80,7 +80,8 @@ struct hca_wire {
 	uint32_t egress;                /* as it stands in shm_wire.egress while it is held; or 0 */
 	uint32_t egress_turn;           /* of this worker */
 	uint32_t egress_by;             /* whom this worker waits for, at which turn, */
-	uint64_t egress_since_ns;       /* and since when; 0: for nobody */
+	uint64_t egress_since_ns;       /* since when, */
+	uint64_t egress_seen_ns;        /* and when it has seen that last; 0: for nobody */
 	uint64_t notified_ns;           /* when this thread has sent a CNP last */
 	struct hca_end end;             /* memory of the queue pair's process, for its requests */
 	struct hca_responder responder; /* the same queue pair, for requests of its peer */

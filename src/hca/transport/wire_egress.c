@@ -12,6 +12,8 @@
 
 /* So long a worker may have the egress at one turn: then it was stopped. */
 #define EGRESS_NS 100000000
+/* Who has not looked for so long may have missed turns, and their numbers come around. */
+#define UNSEEN_NS (EGRESS_NS / 2)
 /* Added at each turn, below SHM_WIRE_WANTED. */
 #define TURN (IB_QPN_MASK + 1)
 
@@ -26,10 +28,11 @@ static bool has_stopped(struct hca_wire *w, uint32_t by)
 {
 	const uint64_t now = base_now_ns();
 
-	if (!w->egress_since_ns || w->egress_by != by) {
+	if (now - w->egress_seen_ns > UNSEEN_NS || w->egress_by != by) {
 		w->egress_since_ns = now;
 		w->egress_by = by;
 	}
+	w->egress_seen_ns = now;
 	return now - w->egress_since_ns > EGRESS_NS;
 }
 
@@ -49,7 +52,7 @@ static BASE_COLD bool ask_for(struct hca_wire *w, uint32_t by, uint32_t mine)
 			continue;
 		if (!takes)
 			break;
-		w->egress_since_ns = 0;
+		w->egress_seen_ns = 0;
 		w->egress = mine;
 		return true;
 	}
@@ -67,7 +70,7 @@ bool hca_wire_acquire_egress(struct hca_wire *w)
 	if (base_unlikely(!atomic_compare_exchange_strong_explicit(
 	            &w->shm->egress, &by, mine, memory_order_acquire, memory_order_relaxed)))
 		return ask_for(w, by, mine);
-	w->egress_since_ns = 0;
+	w->egress_seen_ns = 0;
 	w->egress = mine;
 	return true;
 }

@@ -92,6 +92,25 @@ static void who_has_many_turns_was_not_stopped(void **state)
 	}
 }
 
+/* Nor was who is at a turn of the same number, as they come around, when another looks seldom. */
+static void turns_that_come_around_are_others(void **state)
+{
+	const unsigned turns = (SHM_WIRE_WANTED - 1) / IB_QPN_MASK;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(hca_wire_acquire_egress(&w[0]));
+		assert_false(hca_wire_acquire_egress(&w[1]));
+		assert_true(hca_wire_leave(&w[0]));
+		for (unsigned n = 1; n < turns; n++) {
+			assert_true(hca_wire_acquire_egress(&w[0]));
+			assert_false(hca_wire_leave(&w[0]));
+		}
+		w[1].egress_since_ns -= LONG_NS;
+		w[1].egress_seen_ns -= LONG_NS;
+	}
+}
+
 /* The daemon releases it for who has died. */
 static void who_is_gone_has_it_no_more(void **state)
 {
@@ -175,6 +194,7 @@ int main(void)
 		cmocka_unit_test_setup(the_other_hears_of_it, begin),
 		cmocka_unit_test_setup(who_was_stopped_is_not_waited_for, begin),
 		cmocka_unit_test_setup(who_has_many_turns_was_not_stopped, begin),
+		cmocka_unit_test_setup(turns_that_come_around_are_others, begin),
 		cmocka_unit_test_setup(who_is_gone_has_it_no_more, begin),
 		cmocka_unit_test_setup(detours_do_not_wait, begin),
 		cmocka_unit_test_setup(nothing_is_left_behind, begin),
