@@ -85,8 +85,8 @@ struct shm_wire {
 	/* ---- requester: under shm_connection.lock ---- */
 
 	_Alignas(64) uint32_t next; /* position of the request that is sent next */
-	/* whose packets, of either half, were made and have not left yet: as in locks, and the
-	 * number of that worker's turn, and SHM_WIRE_WANTED; 0: nobody's */
+	/* without that lock, too: whose packets, of either half, were made and have not left yet:
+	 * as in locks, and the number of that worker's turn, and SHM_WIRE_WANTED; 0: nobody's */
 	_Atomic uint32_t egress;
 	uint32_t offset;              /* packets of it that were sent */
 	uint32_t psn;                 /* of the packet that is sent next */

@@ -43,12 +43,12 @@ static BASE_COLD bool ask_for(struct hca_wire *w, uint32_t by, uint32_t mine)
 	for (;;) {
 		bool takes = !by || has_stopped(w, by & ~SHM_WIRE_WANTED);
 
-		if (!takes && (by & SHM_WIRE_WANTED))
-			break;
-		/* acquire: pairs with the release in has_left(): what is sent now is behind that */
+		/* acquire: pairs with the release in has_left(): what is sent now is behind that.
+		 * Release: what this worker leaves to the other one comes before the bit, also if
+		 * that is there already */
 		if (!atomic_compare_exchange_strong_explicit(
 		            &w->shm->egress, &by, takes ? mine : by | SHM_WIRE_WANTED,
-		            memory_order_acquire, memory_order_relaxed))
+		            memory_order_acq_rel, memory_order_relaxed))
 			continue;
 		if (!takes)
 			break;
@@ -83,8 +83,9 @@ static bool has_left(struct hca_wire *w)
 	uint32_t by = mine;
 
 	w->egress = 0;
+	/* release; acquire: pairs with the release in ask_for() */
 	while (!atomic_compare_exchange_strong_explicit(&w->shm->egress, &by, 0,
-	                                                memory_order_release, memory_order_relaxed))
+	                                                memory_order_acq_rel, memory_order_relaxed))
 		if (by != (mine | SHM_WIRE_WANTED))
 			return false;
 	return by != mine;
