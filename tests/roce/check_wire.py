@@ -111,12 +111,10 @@ class Requester:
             self.since = seen.time
 
     def jump(self, p, time):
-        if p.psn not in self.sent:
-            self.stray()
-        elif distance(p.psn, self.newest) < 0:
+        if p.psn in self.sent and distance(p.psn, self.newest) < 0:
             self.go_back(p, time)
-        elif distance(p.psn, self.acked) > 0:  # else it had gone back, and then that was acknowledged
-            self.stray()
+        elif p.psn != self.acked and (p.psn not in self.sent or distance(p.psn, self.acked) > 0):
+            self.stray()  # else it had gone back, and then that was acknowledged
 
     def stray(self):
         """The program and the daemon send; one that is kept from a processor for long is overtaken. That is rare."""
