@@ -36,6 +36,10 @@ static void begin(struct hca_wire *w)
 	base_fence_behind_seq_cst();
 }
 
+/* So many times what another worker is to answer is sent in one turn, besides requests: the bit
+ * that says so may be nonsense. The daemon goes on in its next tick. */
+#define ANSWERS_MOST 2
+
 /* What was made leaves; then all that may be sent, if there are @more requests, or another worker
  * wanted to send something. Nobody stops UC, whose messages may be long: the rest of them the
  * daemon sends, a part in each tick. */
@@ -45,7 +49,7 @@ static void go_on(struct hca_wire *w, bool more)
 
 	more |= wanted;
 	for (unsigned n = 0; more && has_lock && n < HCA_WIRE_BATCHES_MOST; n++) {
-		if (wanted)
+		if (wanted && n < ANSWERS_MOST)
 			hca_wire_try_respond(w);
 		has_lock = hca_wire_acquire(w, &w->connection->lock);
 		if (has_lock) {
