@@ -33,7 +33,7 @@
  *  src/hca/transport/wire_responder.c take_expected 7e5b74d69b1a
  *  src/hca/transport/wire_responder.c take_duplicate 29bebe0a909a
  *  src/hca/transport/wire_responder.c answer_again 7e8483c05743
- *  src/hca/transport/wire_responder.c refuse be9b9b83cb9f
+ *  src/hca/transport/wire_responder.c refuse f43ab8f9230a
  *  src/hca/transport/wire_responder.c hca_wire_request 44e43797d9d3
  */
 #ifndef MUTANT
