@@ -446,14 +446,24 @@ struct shm_cq {
 	/* of ibv_modify_cq(): completions that fire the event together, at most 65,535, and above
 	 * these 16 bits microseconds after which fewer do; 0: each does at once */
 	_Atomic uint32_t moderation;
-	_Atomic uint32_t held_back; /* completions that the armed CQ's event waits with */
-	_Atomic uint32_t waking;    /* threads that are about to fire its event */
-	_Atomic uint32_t cqe;       /* how many completions it holds; owner writes */
-	uint32_t reserved[4];
+	_Atomic uint32_t held_back;   /* completions that the armed CQ's event waits with */
+	_Atomic uint32_t waking;      /* threads that are about to fire its event */
+	_Atomic uint32_t cqe;         /* how many completions it holds; owner writes */
+	_Atomic uint64_t notified_ns; /* CLOCK_MONOTONIC: when the first of these events came */
+	uint32_t reserved[2];
 	_Atomic uint64_t
 	        ready[SHM_CQ_READY_BITS / 64]; /* bits of the rings that may have arrivals */
 };
 static_assert(sizeof(struct shm_cq) == 192, "layout");
+
+/* One more event. Its channel returns events in the order in which they came. */
+static inline void shm_cq_add_event(struct shm_cq *c, uint64_t now)
+{
+	if (!atomic_load_explicit(&c->notified, memory_order_relaxed))
+		atomic_store_explicit(&c->notified_ns, now, memory_order_relaxed);
+	/* release: pairs with the acquire in is_notified() */
+	atomic_fetch_add_explicit(&c->notified, 1, memory_order_release);
+}
 
 /*
  * Whether a sender is using its payload memory. A sender that posts a message which needs a payload

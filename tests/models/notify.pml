@@ -20,9 +20,9 @@
  *
  * Functions that it models (tools/check-models.py):
  *  src/hca/queue/cq_event.c hca_cq_wake 7d2932d74a26
- *  src/hca/queue/cq_event.c fire 575bdaf5940b
- *  src/hca/queue/channel.c next_notified 0de27937720b
- *  src/hca/queue/channel.c hca_channel_settle 13e441a84e6a
+ *  src/hca/queue/cq_event.c fire bb19a929f254
+ *  src/hca/queue/channel.c next_notified 472b394d8f11
+ *  src/hca/queue/channel.c hca_channel_settle a11cbf68cd04
  *  src/hca/queue/channel.c get_event 09e766be8041
  *  src/daemon/clients/cq.c daemon_cq_wake 6de5a50dc992
  */

@@ -3,7 +3,7 @@
  *
  *  src/hca/queue/cq_event.c hca_cq_leave_channel 1420ff3f06b1
  *  src/hca/queue/cq_event.c hca_cq_take_events_along 933c521b3616
- *  src/hca/queue/channel.c hca_channel_settle 13e441a84e6a
+ *  src/hca/queue/channel.c hca_channel_settle a11cbf68cd04
  *  src/hca/queue/channel.c hca_channel_get_event afe5e3e421f8
  */
 /*
@@ -21,12 +21,12 @@
  *  5 a unit and what it stands for are taken without the channel's lock in between
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/queue/cq_event.c fire 575bdaf5940b
+ *  src/hca/queue/cq_event.c fire bb19a929f254
  *  src/hca/queue/cq_event.c hca_cq_leave_channel 1420ff3f06b1
  *  src/hca/queue/cq_event.c hca_cq_await_wakers 2175b04e581f
  *  src/hca/queue/cq_event.c hca_cq_take_events_along 933c521b3616
- *  src/hca/queue/channel.c next_notified 0de27937720b
- *  src/hca/queue/channel.c hca_channel_settle 13e441a84e6a
+ *  src/hca/queue/channel.c next_notified 472b394d8f11
+ *  src/hca/queue/channel.c hca_channel_settle a11cbf68cd04
  *  src/hca/queue/channel.c get_event 09e766be8041
  */
 #ifndef MUTANT

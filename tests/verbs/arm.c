@@ -93,6 +93,37 @@ static void what_came_unarmed_has_an_event(void **state)
 	}
 }
 
+/* As their kernel's queue has them: whichever of a channel's queues was made first. */
+static void events_of_a_channel_come_in_their_order(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = sleeper(), *end[3] = { b }, other = *b;
+	struct ibv_cq *cq;
+	void *context;
+
+	(void)state;
+	for (int i = 1; i < 3; i++) {
+		other.cq = lab_cq(b->context, 12, b->channel);
+		end[i] = lab_end_with(&(struct lab_options){ .neighbour = &other });
+	}
+	for (int i = 0; i < 3; i++)
+		lab_post(end[i], 12);
+	for (int turn = 0; turn < 12; turn++) {
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(ibv_req_notify_cq(end[i]->cq, 0), 0);
+		for (int i = 0; i < 3; i++) /* first, second, third; second, first, third... */
+			send_byte(a, end[(i + turn) % 3], 0);
+		for (int i = 0; i < 3; i++) {
+			struct lab_end *e = end[(i + turn) % 3];
+
+			assert_int_equal(ibv_get_cq_event(b->channel, &cq, &context), 0);
+			assert_ptr_equal(cq, e->cq);
+			ibv_ack_cq_events(cq, 1);
+			lab_receive(e);
+		}
+		assert_false(has_event(b));
+	}
+}
+
 /* A message that goes with its queue pair takes its event along: the next one has its own. */
 static void an_event_of_what_was_destroyed_counts_for_no_other_message(void **state)
 {
@@ -222,6 +253,7 @@ int main(void)
 		LAB_TEST(an_event_of_what_was_destroyed_counts_for_no_other_message),
 		LAB_TEST(an_event_of_what_was_flushed_counts_for_no_message),
 		LAB_TEST(what_came_unarmed_has_an_event),
+		LAB_TEST(events_of_a_channel_come_in_their_order),
 		LAB_TEST(a_message_of_any_of_many_queue_pairs_counts),
 		LAB_TEST(what_was_flushed_counts),
 		LAB_TEST(armed_for_solicited_messages_it_fires_for_those_alone),

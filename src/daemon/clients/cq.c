@@ -79,7 +79,7 @@ static struct daemon_channel *channel_of(const struct daemon_cqs *all, const str
 /* One more event of the CQ on its channel. False: the eventfd is full, so nobody sleeps on it. */
 static bool add_event(struct shm_cq *s, const struct daemon_channel *ch)
 {
-	atomic_fetch_add_explicit(&s->notified, 1, memory_order_release);
+	shm_cq_add_event(s, base_now_ns());
 	if (base_eventfd_add(ch->eventfd))
 		return true;
 	atomic_fetch_sub_explicit(&s->notified, 1, memory_order_relaxed);

@@ -64,16 +64,25 @@ int hca_channel_destroy(struct hca_channel *ch)
 
 /* ---- events: with the lock held ---- */
 
-/* The first CQ with an event, or NULL. */
-static struct hca_cq *find_notified(struct hca_channel *ch)
+static bool is_notified(const struct hca_cq *cq)
 {
-	struct hca_cq *cq;
+	/* acquire: pairs with the release in shm_cq_add_event() */
+	return atomic_load_explicit(&cq->shm->notified, memory_order_acquire);
+}
 
-	/* acquire: pairs with the release in fire() */
+static bool has_notified(const struct hca_channel *ch)
+{
+	const struct hca_cq *cq;
+
 	TAILQ_FOREACH(cq, &ch->cqs, channel_entry)
-	if (atomic_load_explicit(&cq->shm->notified, memory_order_acquire))
-		break;
-	return cq;
+	if (is_notified(cq))
+		return true;
+	return false;
+}
+
+static uint64_t notified_ns(const struct hca_cq *cq)
+{
+	return atomic_load_explicit(&cq->shm->notified_ns, memory_order_relaxed);
 }
 
 static bool is_readable(const struct hca_channel *ch)
@@ -121,27 +130,29 @@ void hca_channel_settle(struct hca_channel *ch)
 	if (!ch->has_surplus && !is_readable(ch))
 		return;
 	cancel_state = base_cancel_off();
-	if (ch->has_surplus && !find_notified(ch))
+	if (ch->has_surplus && !has_notified(ch))
 		await_wakers(ch);
-	while (is_readable(ch) && !find_notified(ch) && !take_unit(ch))
+	while (is_readable(ch) && !has_notified(ch) && !take_unit(ch))
 		;
-	ch->has_surplus = ch->has_surplus && find_notified(ch);
+	ch->has_surplus = ch->has_surplus && has_notified(ch);
 	base_cancel_restore(cancel_state);
 }
 
-/* The next CQ with an event, or NULL. */
+/* The CQ whose event came first, or NULL. */
 static struct hca_cq *next_notified(struct hca_channel *ch)
 {
-	struct hca_cq *cq = find_notified(ch);
+	struct hca_cq *cq, *first = NULL;
 
-	if (!cq)
+	TAILQ_FOREACH(cq, &ch->cqs, channel_entry)
+	if (is_notified(cq) && (!first || notified_ns(cq) < notified_ns(first)))
+		first = cq;
+	if (!first)
 		return NULL;
-	atomic_fetch_sub_explicit(&cq->shm->notified, 1, memory_order_relaxed);
-	cq->comp_events_got++;
-	/* the others come first next time */
-	TAILQ_REMOVE(&ch->cqs, cq, channel_entry);
-	TAILQ_INSERT_TAIL(&ch->cqs, cq, channel_entry);
-	return cq;
+	/* if it has more, those of others come first */
+	atomic_store_explicit(&first->shm->notified_ns, base_now_ns(), memory_order_relaxed);
+	atomic_fetch_sub_explicit(&first->shm->notified, 1, memory_order_relaxed);
+	first->comp_events_got++;
+	return first;
 }
 
 /* ---- waiting ---- */

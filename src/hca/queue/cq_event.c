@@ -44,8 +44,7 @@ static void fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm)
 	base_fence_behind_seq_cst();
 	if (atomic_compare_exchange_strong_explicit(&shm->arm, &arm, SHM_CQ_IDLE,
 	                                            memory_order_relaxed, memory_order_relaxed)) {
-		/* release: pairs with the acquire in next_notified() */
-		atomic_fetch_add_explicit(&shm->notified, 1, memory_order_release);
+		shm_cq_add_event(shm, base_now_ns());
 		hca_wake(&p->wakes, channel);
 	} /* else another thread wakes */
 	/* release: pairs with the acquire in hca_cq_await_wakers() */
