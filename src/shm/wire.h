@@ -137,13 +137,15 @@ struct shm_wire {
 	uint8_t nak_sent;               /* bool: the gap before the next packet was told */
 	uint8_t nak_due;                /* syndrome: it is told once all responses are sent; or 0 */
 	uint8_t operation;              /* enum shm_wire_operation: the message under way */
-	uint8_t ack_due;                /* bool: once all responses are sent */
+	/* bool: once all responses are sent. The owner looks without the lock */
+	_Atomic uint8_t ack_due;
 	/* bool: a process died while it had one of the locks, nobody knows how far it was. The
 	 * daemon writes it */
 	_Atomic uint8_t broken;
 	/* whether its owner mostly posts a request after what has come; hints, without a lock */
 	_Atomic uint8_t unanswered;  /* bool: it has not, since something came */
 	_Atomic uint8_t replies;     /* so often it did, the last times; see hca/transport/wire.c */
+	_Atomic uint8_t ack_waits;   /* bool: who polls has put the acknowledgement off */
 	_Atomic uint8_t credits_due; /* bool: receives were posted, and the peer was told of none */
 	/* whether its program waits to hear that what was begun before SQD is done: enum
 	 * shm_wire_drains. Written with shm_connection.lock held, but by the daemon, which tells it

@@ -30,8 +30,8 @@
  *  src/hca/transport/wire_response.c take_data 284dbdb38231
  *  src/hca/transport/wire_response.c hca_wire_response 08312087e981
  *  src/hca/transport/wire_recovery.c hca_wire_look_at_time 8dea484c5438
- *  src/hca/transport/wire_responder.c take_expected 7e5b74d69b1a
- *  src/hca/transport/wire_responder.c take_duplicate 29bebe0a909a
+ *  src/hca/transport/wire_responder.c take_expected f79355fa4d65
+ *  src/hca/transport/wire_responder.c take_duplicate c900838d8869
  *  src/hca/transport/wire_responder.c answer_again 7e8483c05743
  *  src/hca/transport/wire_responder.c refuse f43ab8f9230a
  *  src/hca/transport/wire_responder.c hca_wire_request 44e43797d9d3

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "base/util.h"
 #include "hca/link/detour.h"
 #include "hca/transport/wire.h"
 
@@ -192,5 +193,39 @@ void hca_wire_replied(struct hca_wire *w)
 	atomic_store_explicit(&s->unanswered, false, memory_order_relaxed);
 	if (replies < REPLIES_ENOUGH)
 		atomic_store_explicit(&s->replies, replies + 1, memory_order_relaxed);
-	hca_wire_try_acknowledge(w);
+}
+
+/* ---- acknowledgements before replies ---- */
+
+/* At which turn the worker is that has the responder's lock: it names its peer anew at each. */
+static uint32_t turn_of_holder(const struct hca_wire *w)
+{
+	const uint32_t holder = atomic_load_explicit(&w->shm->lock, memory_order_relaxed);
+
+	return atomic_load_explicit(
+	        &w->end.process->region.senders[SHM_QP_INDEX(holder)].target_qpn,
+	        memory_order_relaxed);
+}
+
+/*
+ * An HCA acknowledges a message before the program can see it, so that its peer hears of that
+ * before it hears of anything that the program sends then: programs rely on it that their send is
+ * complete when the reply comes. Here whoever receives places the message first, so the program may
+ * be faster. Then what it posts leaves behind the acknowledgement.
+ */
+bool hca_wire_acknowledges_first(struct hca_wire *w, bool *has_lock)
+{
+	*has_lock = hca_wire_acquire(w, &w->shm->lock);
+	if (base_unlikely(!*has_lock)) {
+		hca_wire_want_egress(w);
+		/* who had it may have been done before that */
+		*has_lock = hca_wire_acquire(w, &w->shm->lock);
+	}
+	if (base_unlikely(!*has_lock))
+		return hca_wire_has_waited(&w->ack_wait, turn_of_holder(w));
+	w->ack_wait.seen_ns = 0;
+	*has_lock = hca_wire_may_work(w, SHM_WIRE_RECEIVES);
+	if (base_unlikely(!*has_lock))
+		hca_wire_release(&w->shm->lock, w->worker);
+	return true;
 }

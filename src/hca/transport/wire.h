@@ -29,6 +29,20 @@
 #define HCA_WIRE_ECN_CAPABLE 2
 #define HCA_WIRE_ECN_MARKED  3
 
+/* So long one worker waits for another, to keep packets in order; then that one was stopped. */
+#define HCA_WIRE_PATIENCE_NS 100000000
+
+/* Waits for another worker: which, perhaps at which turn, since when, and when it was seen there
+ * the last time. 0: it does not wait. */
+struct hca_wire_wait {
+	uint32_t worker;
+	uint64_t since_ns, seen_ns;
+};
+
+/* It is to wait still. Whether it has waited for that one so long that it must have been stopped.
+ */
+bool hca_wire_has_waited(struct hca_wire_wait *wait, uint32_t worker);
+
 /* Which half a packet is for. */
 enum hca_wire_half { HCA_WIRE_REQUESTER, HCA_WIRE_RESPONDER, HCA_WIRE_HALVES };
 
@@ -74,14 +88,13 @@ struct hca_wire {
 	uint8_t *payload;
 	uint32_t payload_bytes;
 	struct shm_wire_path path;
-	uint32_t gids_seq;              /* of the port's record, when its GID was looked for */
-	bool has_source;                /* the port has the GID by which its packets leave */
-	bool waits_for_reply;           /* an acknowledgement was put off */
-	uint32_t egress;                /* as it stands in shm_wire.egress while it is held; or 0 */
-	uint32_t egress_turn;           /* of this worker */
-	uint32_t egress_by;             /* whom this worker waits for, at which turn, */
-	uint64_t egress_since_ns;       /* since when, */
-	uint64_t egress_seen_ns;        /* and when it has seen that last; 0: for nobody */
+	uint32_t gids_seq;    /* of the port's record, when its GID was looked for */
+	bool has_source;      /* the port has the GID by which its packets leave */
+	bool waits_for_reply; /* an acknowledgement was put off */
+	uint32_t egress;      /* as it stands in shm_wire.egress while it is held; or 0 */
+	uint32_t egress_turn; /* of this worker */
+	struct hca_wire_wait egress_wait;
+	struct hca_wire_wait ack_wait;  /* for the responder's lock, to acknowledge first */
 	uint64_t notified_ns;           /* when this thread has sent a CNP last */
 	struct hca_end end;             /* memory of the queue pair's process, for its requests */
 	struct hca_responder responder; /* the same queue pair, for requests of its peer */
@@ -177,10 +190,16 @@ static inline void hca_wire_release(_Atomic uint32_t *lock, uint32_t worker)
  *
  * acquire_egress(): with a lock held, before packets are made; again is the same. False: another
  * worker has it, and will see to what there is to send; or the daemon does, a tick later.
+ * want_egress(): whoever has it next sees to what there is to send, likewise.
  * leave(): packets leave, and the egress is released. Whether another worker wanted it: what that
  * one would have sent is this one's business then.
  */
 bool hca_wire_acquire_egress(struct hca_wire *w);
+void hca_wire_want_egress(struct hca_wire *w);
+static inline bool hca_wire_egress_is_wanted(const struct hca_wire *w)
+{
+	return atomic_load_explicit(&w->shm->egress, memory_order_relaxed) & SHM_WIRE_WANTED;
+}
 bool hca_wire_leave(struct hca_wire *w);
 
 static inline uint32_t hca_wire_opened(const struct hca_wire *w)
@@ -217,6 +236,10 @@ void hca_wire_watch_queue(struct hca_process *p, uint32_t qpn, const struct hca_
 bool hca_wire_reply_is_likely(struct hca_wire *w);
 /* The owner has sent something: perhaps the reply. */
 void hca_wire_replied(struct hca_wire *w);
+/* Something is to be sent while an acknowledgement is due, which is to leave first. False: another
+ * worker has the responder's lock, and sends both then. True: this one has it; or not, by
+ * *@has_lock, if the other was stopped, which is not waited for, or if nothing is acknowledged. */
+bool hca_wire_acknowledges_first(struct hca_wire *w, bool *has_lock);
 /* Acknowledges, unless somebody else works on it, who may do it. */
 void hca_wire_try_acknowledge(struct hca_wire *w);
 /* The same, and responses that are due. */
@@ -316,11 +339,16 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p);
 void hca_wire_give_back(struct hca_wire *w);
 /* Sends responses and acknowledgements that are due. Whether some are left. */
 bool hca_wire_respond(struct hca_wire *w);
+/* What has come is to be acknowledged. */
+static inline bool hca_wire_ack_is_due(const struct hca_wire *w)
+{
+	return atomic_load_explicit(&w->shm->ack_due, memory_order_relaxed);
+}
 /* Whether an acknowledgement is due: of what has come, of a gap behind it, or for the credits that
  * it tells. */
 static inline bool hca_wire_owes(const struct hca_wire *w)
 {
-	return w->shm->ack_due || w->shm->nak_due ||
+	return hca_wire_ack_is_due(w) || w->shm->nak_due ||
 	       atomic_load_explicit(&w->shm->credits_due, memory_order_relaxed);
 }
 /* The acknowledgement alone, if one is due and no response comes first. */

@@ -10,12 +10,24 @@
 #include "hca/link/payload.h"
 #include "hca/transport/wire.h"
 
-/* So long a worker may have the egress at one turn: then it was stopped. */
-#define EGRESS_NS 100000000
 /* Who has not looked for so long may have missed turns, and their numbers come around. */
-#define UNSEEN_NS (EGRESS_NS / 2)
+#define UNSEEN_NS (HCA_WIRE_PATIENCE_NS / 2)
+/* So often an exchange is tried again: others can write there all the time. */
+#define TRIES 16
 /* Added at each turn, below SHM_WIRE_WANTED. */
 #define TURN (IB_QPN_MASK + 1)
+
+bool hca_wire_has_waited(struct hca_wire_wait *wait, uint32_t worker)
+{
+	const uint64_t now = base_now_ns();
+
+	if (now - wait->seen_ns > UNSEEN_NS || wait->worker != worker) {
+		wait->since_ns = now;
+		wait->worker = worker;
+	}
+	wait->seen_ns = now;
+	return now - wait->since_ns > HCA_WIRE_PATIENCE_NS;
+}
 
 static uint32_t next_turn(struct hca_wire *w)
 {
@@ -23,41 +35,36 @@ static uint32_t next_turn(struct hca_wire *w)
 	return w->egress_turn | w->worker;
 }
 
-/* Whether the worker that has it was stopped: it is at the same turn for long. */
-static bool has_stopped(struct hca_wire *w, uint32_t by)
-{
-	const uint64_t now = base_now_ns();
-
-	if (now - w->egress_seen_ns > UNSEEN_NS || w->egress_by != by) {
-		w->egress_since_ns = now;
-		w->egress_by = by;
-	}
-	w->egress_seen_ns = now;
-	return now - w->egress_since_ns > EGRESS_NS;
-}
-
-/* Another worker has it: tells that one that there is more to send, or takes it, if that one was
- * stopped or is done just now. */
+/* Another worker has it, or wants something: takes it if nobody has it, or if that one was stopped;
+ * else tells that one that there is more to send. */
 static BASE_COLD bool ask_for(struct hca_wire *w, uint32_t by, uint32_t mine)
 {
-	for (;;) {
-		bool takes = !by || has_stopped(w, by & ~SHM_WIRE_WANTED);
+	for (unsigned tries = 0; tries < TRIES; tries++) {
+		uint32_t holder = by & ~SHM_WIRE_WANTED, wanted = by & SHM_WIRE_WANTED;
+		bool takes = !holder || hca_wire_has_waited(&w->egress_wait, holder);
 
 		/* acquire: pairs with the release in has_left(): what is sent now is behind that.
 		 * Release: what this worker leaves to the other one comes before the bit, also if
 		 * that is there already */
 		if (!atomic_compare_exchange_strong_explicit(
-		            &w->shm->egress, &by, takes ? mine : by | SHM_WIRE_WANTED,
+		            &w->shm->egress, &by, takes ? mine | wanted : by | SHM_WIRE_WANTED,
 		            memory_order_acq_rel, memory_order_relaxed))
 			continue;
 		if (!takes)
 			break;
-		w->egress_seen_ns = 0;
+		w->egress_wait.seen_ns = 0;
 		w->egress = mine;
 		return true;
 	}
 	hca_wire_watch(w); /* if that one does not come to it */
 	return false;
+}
+
+void hca_wire_want_egress(struct hca_wire *w)
+{
+	if (!w->path.detours)
+		atomic_fetch_or_explicit(&w->shm->egress, SHM_WIRE_WANTED, memory_order_seq_cst);
+	hca_wire_watch(w);
 }
 
 bool hca_wire_acquire_egress(struct hca_wire *w)
@@ -70,7 +77,7 @@ bool hca_wire_acquire_egress(struct hca_wire *w)
 	if (base_unlikely(!atomic_compare_exchange_strong_explicit(
 	            &w->shm->egress, &by, mine, memory_order_acquire, memory_order_relaxed)))
 		return ask_for(w, by, mine);
-	w->egress_seen_ns = 0;
+	w->egress_wait.seen_ns = 0;
 	w->egress = mine;
 	return true;
 }

@@ -68,7 +68,7 @@ static void who_was_stopped_is_not_waited_for(void **state)
 	(void)state;
 	assert_true(hca_wire_acquire_egress(&w[0]));
 	assert_false(hca_wire_acquire_egress(&w[1]));
-	w[1].egress_since_ns -= LONG_NS;
+	w[1].egress_wait.since_ns -= LONG_NS;
 	assert_true(hca_wire_acquire_egress(&w[1]));
 	/* it goes on, and takes nothing from the other */
 	assert_false(hca_wire_leave(&w[0]));
@@ -87,7 +87,7 @@ static void who_has_many_turns_was_not_stopped(void **state)
 	for (unsigned i = 0; i < 100; i++) {
 		assert_true(hca_wire_acquire_egress(&w[0]));
 		assert_false(hca_wire_acquire_egress(&w[1]));
-		w[1].egress_since_ns -= LONG_NS;
+		w[1].egress_wait.since_ns -= LONG_NS;
 		assert_true(hca_wire_leave(&w[0]));
 	}
 }
@@ -106,8 +106,8 @@ static void turns_that_come_around_are_others(void **state)
 			assert_true(hca_wire_acquire_egress(&w[0]));
 			assert_false(hca_wire_leave(&w[0]));
 		}
-		w[1].egress_since_ns -= LONG_NS;
-		w[1].egress_seen_ns -= LONG_NS;
+		w[1].egress_wait.since_ns -= LONG_NS;
+		w[1].egress_wait.seen_ns -= LONG_NS;
 	}
 }
 

@@ -28,7 +28,9 @@ static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
 {
 	s->expected = c->qp.connection.rq_psn;
 	s->expected_rounds = s->msn = 0;
-	s->nak_sent = s->nak_due = s->operation = s->ack_due = 0;
+	s->nak_sent = s->nak_due = s->operation = 0;
+	atomic_store_explicit(&s->ack_due, false, memory_order_relaxed);
+	atomic_store_explicit(&s->ack_waits, false, memory_order_relaxed);
 	atomic_store_explicit(&s->credits_due, false, memory_order_relaxed);
 	s->keeps = false;
 	s->n_responses = s->next_response = s->next_saved = 0;
@@ -167,7 +169,7 @@ static void acknowledge_all(struct hca_connected_qp *c)
 	if (!hca_wire_renew(w) || !hca_wire_is_open(w, SHM_WIRE_RECEIVES))
 		return;
 	hca_exchange_begin(&c->x, w->qpn);
-	if (w->shm->ack_due) {
+	if (hca_wire_ack_is_due(w)) {
 		wait_for_egress(w);
 		hca_wire_respond(w);
 	}

@@ -388,6 +388,21 @@ static bool has_next(const struct hca_wire *w)
 	       hca_wire_under_way(w) < hca_wire_window(w) && may_begin(w);
 }
 
+/* Whether an acknowledgement that waits for a reply leaves in one piece with what is sent next, and
+ * behind it, which costs half as much as two pieces. Who receives the piece takes the
+ * acknowledgement first. Programs that sleep rely on the order, and theirs do not wait. */
+static bool takes_ack_along(const struct hca_wire *w)
+{
+	struct shm_entry entries[HCA_MAX_SGE];
+	struct shm_request r;
+
+	return atomic_load_explicit(&w->shm->ack_waits, memory_order_relaxed) &&
+	       w->shm->next + 1 == hca_connected_load(&w->connection->tail) && !w->shm->offset &&
+	       hca_connected_take(&w->end, w->shm->next, &r, entries) &&
+	       (hca_operation(r.opcode) & (HCA_OP_SEND | HCA_OP_WRITE)) &&
+	       r.length >= WIRE_AETH_BYTES && hca_wire_packets(w, r.length) == 1;
+}
+
 /* Puts packets into the batch, as many as may be under way. As hca_wire_send(). */
 static bool fill_batch(struct hca_wire *w)
 {
@@ -405,22 +420,38 @@ static bool fill_batch(struct hca_wire *w)
 	return more;
 }
 
+/* Whether packets may leave now. *@acknowledges: an acknowledgement leaves with them, and this
+ * worker has the responder's lock for that. */
+static bool may_leave(struct hca_wire *w, bool *acknowledges)
+{
+	if (hca_wire_ack_is_due(w) && !hca_wire_acknowledges_first(w, acknowledges))
+		return false;
+	return hca_wire_acquire_egress(w);
+}
+
 bool hca_wire_send(struct hca_wire *w)
 {
 	uint64_t resume = atomic_load_explicit(&w->shm->resume_ns, memory_order_relaxed);
 	uint32_t before = w->shm->psn;
-	bool more = false, held_up;
+	bool more = false, next, held_up, acknowledges = false;
 
 	if ((resume && base_now_ns() < resume) || !is_worth(w) ||
 	    (w->shm->probes && hca_wire_under_way(w)))
 		return false;
-	held_up = has_next(w) && !hca_wire_acquire_egress(w);
+	next = has_next(w);
+	held_up = next && !may_leave(w, &acknowledges);
 	atomic_store_explicit(&w->shm->held_up, held_up, memory_order_relaxed);
 	if (!held_up) {
+		if (acknowledges && !takes_ack_along(w))
+			hca_wire_acknowledge(w);
 		if (resume) /* what gets lost from now on has not been told yet */
 			w->shm->recovers = SHM_WIRE_HAS_WAITED;
 		atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
-		more = fill_batch(w);
+		more = next ? fill_batch(w) : has_next(w); /* it was posted just now */
+	}
+	if (acknowledges) {
+		hca_wire_acknowledge(w);
+		hca_wire_release(&w->shm->lock, w->worker);
 	}
 	if (w->shm->psn != before &&
 	    !atomic_load_explicit(&w->shm->deadline_ns, memory_order_relaxed))

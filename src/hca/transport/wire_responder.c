@@ -99,6 +99,19 @@ static void send_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
 	send_answer(w, WIRE_ACKNOWLEDGE, psn, aeth, 0);
 }
 
+static void set_ack_due(struct hca_wire *w, bool due)
+{
+	atomic_store_explicit(&w->shm->ack_due, due, memory_order_relaxed);
+}
+
+/* The packet is to be acknowledged, if it asks for that. Before its message is published: what the
+ * program sends when it has seen that comes behind (hca_wire_acknowledges_first()). */
+static void acknowledge_later(struct hca_wire *w, const struct wire_roce_packet *p)
+{
+	if (p->h.bth.ack_requested && !is_uc(w))
+		set_ack_due(w, true);
+}
+
 /* Tells the peer why its request is not carried out. Responses that it waits for come first, and
  * what others have made: what it is told behind them is what was refused first, as all that comes
  * after that is refused for it. False, as the functions below say of a packet that was not carried
@@ -146,7 +159,7 @@ static bool refuse_for_now(struct hca_wire *w)
 {
 	refuse_expected(w, WIRE_AETH_SYNDROME(WIRE_AETH_RNR, w->path.min_rnr_timer & 31));
 	if (!is_uc(w) && !w->responder.end.qp.connection.srq && await_receives(w))
-		w->shm->ack_due = true;
+		set_ack_due(w, true);
 	return false;
 }
 
@@ -261,7 +274,7 @@ static int send_response(struct hca_wire *w, struct shm_wire_response *r, uint32
 static void fail_response(struct hca_wire *w, const struct shm_wire_response *r, int error)
 {
 	w->shm->n_responses = 0;
-	w->shm->ack_due = false; /* it would be of what came behind */
+	set_ack_due(w, false); /* it would be of what came behind */
 	w->shm->nak_sent = w->shm->nak_due = false;
 	if (error == -ESRCH)
 		return;
@@ -286,10 +299,11 @@ void hca_wire_acknowledge(struct hca_wire *w)
 
 	if (s->n_responses || !hca_wire_owes(w) || !hca_wire_acquire_egress(w))
 		return;
+	atomic_store_explicit(&s->ack_waits, false, memory_order_relaxed);
 	/* before the count: receives that are posted from now on are told again */
 	atomic_store_explicit(&s->credits_due, false, memory_order_seq_cst);
 	send_aeth(w, wire_psn_add(s->expected, -1), acknowledged(w));
-	s->ack_due = false;
+	set_ack_due(w, false);
 }
 
 bool hca_wire_respond(struct hca_wire *w)
@@ -318,7 +332,8 @@ bool hca_wire_respond(struct hca_wire *w)
 	}
 	if (base_unlikely(s->nak_due) && !s->n_responses) {
 		due = s->nak_due;
-		s->nak_due = s->ack_due = false;
+		s->nak_due = 0;
+		set_ack_due(w, false);
 		if (due >> 5 == WIRE_AETH_RNR)
 			refuse_for_now(w);
 		else
@@ -451,6 +466,7 @@ static int end_send(struct hca_wire *w, const struct wire_roce_packet *p,
 	struct shm_request r = describe(p, w->shm->offset_in);
 	int ret;
 
+	acknowledge_later(w, p);
 	hca_responder_fill(&w->responder, &r, rcv->slot, SHM_OPERATION_PLACED);
 	ret = hca_responder_end_send(&w->responder, &r, rcv);
 	if (!ret && w->responder.tells)
@@ -523,6 +539,7 @@ static int end_write(struct hca_wire *w, const struct wire_roce_packet *p, struc
 	int ret = 0;
 
 	if (r.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+		acknowledge_later(w, p);
 		hca_responder_fill(t, &r, rcv->slot, SHM_OPERATION_WRITE);
 		ret = hca_responder_publish(t, rcv);
 	}
@@ -759,7 +776,7 @@ static void take_duplicate(struct hca_wire *w, const struct wire_roce_packet *p)
 	else if (flags & WIRE_OPCODE_ANSWERED)
 		answer_again(w, p->h.bth.psn, answer_of(p->h.bth.opcode));
 	else
-		w->shm->ack_due = true;
+		set_ack_due(w, true);
 }
 
 /* ---- all ---- */
@@ -819,7 +836,7 @@ static void take_expected(struct hca_wire *w, const struct wire_roce_packet *p, 
 		move_expected(w->shm, 1);
 		if (flags & WIRE_OPCODE_LAST)
 			w->shm->msn = wire_psn_add(w->shm->msn, 1);
-		w->shm->ack_due |= p->h.bth.ack_requested && !is_uc(w);
+		acknowledge_later(w, p);
 	}
 	if (!done && is_uc(w)) { /* nobody sends it again */
 		drop_message(w);
@@ -847,14 +864,15 @@ static BASE_COLD void take_ahead(struct hca_wire *w)
 			break;
 		take_expected(w, &c->packet, flags);
 		done = s->expected != psn;
-		s->ack_due |= done && !(flags & WIRE_OPCODE_ANSWERED);
+		if (done && !(flags & WIRE_OPCODE_ANSWERED))
+			set_ack_due(w, true);
 		free(c);
 	}
 	if (!hca_responder_is_well(&w->responder)) {
-		s->ack_due = false;
+		set_ack_due(w, false);
 	} else if (done && !s->n_responses && hca_wire_first_ahead(w, HCA_WIRE_RESPONDER)) {
 		refuse_sequence(w); /* the next gap */
-		s->ack_due = false;
+		set_ack_due(w, false);
 	}
 }
 

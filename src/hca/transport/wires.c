@@ -16,8 +16,6 @@
 /* So long the queue pairs that have something to send are seen to at once, ns: a thousand of them
  * may have a READ each, of which one turn sends a quarter of a MiB. */
 #define FINISH_NS 500000
-/* So long packets wait for one that another process has put off: then it counts as lost. */
-#define PATIENCE_NS 100000000
 /* A port's receiver forgets queue pairs that are closed when it knows twice as many as were left
  * the last time, and so many more. */
 #define SWEEP 16
@@ -231,7 +229,7 @@ static bool is_turn(struct hca_wire *w, uint32_t number)
 		w->awaited = next;
 		w->awaited_since_ns = now;
 	}
-	if (now - w->awaited_since_ns < PATIENCE_NS)
+	if (now - w->awaited_since_ns < HCA_WIRE_PATIENCE_NS)
 		return false;
 	base_log_debug(packet, "QP 0x%06x: %u packets that were put off get lost", w->qpn,
 	               number - next);
@@ -355,9 +353,10 @@ static bool do_due(struct hca_wire *w, bool later)
 	w->waits_for_reply = false;
 	if (!hca_wire_is_open(w, SHM_WIRE_RECEIVES) || (!hca_wire_owes(w) && !w->shm->n_responses))
 		return more;
-	if (!waited && w->shm->ack_due && hca_wire_reply_is_likely(w) && later &&
-	    !w->shm->n_responses) {
+	if (!waited && hca_wire_ack_is_due(w) && hca_wire_reply_is_likely(w) && later &&
+	    !w->shm->n_responses && !hca_wire_egress_is_wanted(w)) {
 		w->waits_for_reply = true;
+		atomic_store_explicit(&w->shm->ack_waits, true, memory_order_relaxed);
 		return true;
 	}
 	return respond(w) || more;

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * ping_order ROUNDS BYTES [ADDRESS]: two processes answer each other's messages over an RC
+ * connection: the server, and with ADDRESS, which is the server's, the client. A send is complete
+ * before the answer to it is there, as an HCA acknowledges messages before programs see them, and
+ * as ib_send_lat -e relies on: with two queues on one channel each event is of the queue whose turn
+ * it is, and one look finds one completion.
+ */
+#include <err.h>
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PORT "18515"
+
+static bool is_client;
+static unsigned rounds, bytes;
+static struct rdma_cm_id *id;
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *send_cq, *receive_cq;
+static struct ibv_mr *mr;
+static char *memory;
+
+static void check(bool ok, const char *what)
+{
+	if (!ok)
+		err(EXIT_FAILURE, "%s", what);
+}
+
+static void post_receive(void)
+{
+	struct ibv_sge sge = { (uintptr_t)memory, bytes, mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	errno = ibv_post_recv(id->qp, &wr, &bad);
+	check(!errno, "ibv_post_recv");
+}
+
+static void post_send(void)
+{
+	struct ibv_sge sge = { (uintptr_t)memory + bytes, bytes, mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+		                  .num_sge = 1,
+		                  .opcode = IBV_WR_SEND,
+		                  .send_flags = IBV_SEND_SIGNALED },
+	                   *bad;
+
+	errno = ibv_post_send(id->qp, &wr, &bad);
+	check(!errno, "ibv_post_send");
+}
+
+static void open_queues(void)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+
+	channel = ibv_create_comp_channel(id->verbs);
+	check(channel, "ibv_create_comp_channel");
+	receive_cq = ibv_create_cq(id->verbs, 4, NULL, channel, 0);
+	send_cq = ibv_create_cq(id->verbs, 4, NULL, channel, 0);
+	check(receive_cq && send_cq, "ibv_create_cq");
+	check(!ibv_req_notify_cq(receive_cq, 0) && !ibv_req_notify_cq(send_cq, 0),
+	      "ibv_req_notify_cq");
+	attr.send_cq = send_cq;
+	attr.recv_cq = receive_cq;
+	check(!rdma_create_qp(id, NULL, &attr), "rdma_create_qp");
+	memory = calloc(2, bytes);
+	mr = ibv_reg_mr(id->pd, memory, 2 * (size_t)bytes, IBV_ACCESS_LOCAL_WRITE);
+	check(mr, "ibv_reg_mr");
+	post_receive();
+	post_receive();
+}
+
+static void connect_to(const char *address)
+{
+	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP,
+		                       .ai_flags = address ? 0 : RAI_PASSIVE },
+	                     *info;
+	struct rdma_cm_id *listener;
+
+	check(!rdma_getaddrinfo(address, PORT, &hints, &info), "rdma_getaddrinfo");
+	check(!rdma_create_ep(&id, info, NULL, NULL), "rdma_create_ep");
+	if (address) {
+		open_queues();
+		check(!rdma_connect(id, NULL), "rdma_connect");
+		return;
+	}
+	listener = id;
+	check(!rdma_listen(listener, 1), "rdma_listen");
+	puts("listens");
+	fflush(stdout);
+	check(!rdma_get_request(listener, &id), "rdma_get_request");
+	open_queues();
+	check(!rdma_accept(id, NULL), "rdma_accept");
+}
+
+/* The next completion is of that queue, and of that operation. */
+static void expect(unsigned round, struct ibv_cq *queue, enum ibv_wc_opcode opcode)
+{
+	const char *what = opcode == IBV_WC_SEND ? "send" : "receive";
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	void *cq_context;
+	int n;
+
+	check(!ibv_get_cq_event(channel, &cq, &cq_context), "ibv_get_cq_event");
+	ibv_ack_cq_events(cq, 1);
+	check(!ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
+	if (cq != queue)
+		errx(EXIT_FAILURE, "round %u: an event of the other queue than %s's", round, what);
+	n = ibv_poll_cq(queue, 1, &wc);
+	if (n != 1)
+		errx(EXIT_FAILURE, "round %u: %d completions of %s", round, n, what);
+	if (wc.status != IBV_WC_SUCCESS || wc.opcode != opcode)
+		errx(EXIT_FAILURE, "round %u: %s has status %d, opcode %d", round, what, wc.status,
+		     wc.opcode);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3)
+		errx(EXIT_FAILURE, "usage: %s ROUNDS BYTES [ADDRESS]", argv[0]);
+	rounds = (unsigned)atoi(argv[1]);
+	bytes = (unsigned)atoi(argv[2]);
+	is_client = argc > 3;
+	connect_to(argv[3]);
+	for (unsigned i = 0; i < rounds; i++) {
+		if (!is_client || i) {
+			expect(i, receive_cq, IBV_WC_RECV);
+			post_receive();
+		}
+		post_send();
+		expect(i, send_cq, IBV_WC_SEND);
+	}
+	if (is_client) /* the last answer */
+		expect(rounds, receive_cq, IBV_WC_RECV);
+	puts("all in order");
+	return EXIT_SUCCESS;
+}
