@@ -237,6 +237,20 @@ static void a_window_of_type_2_is_its_queue_pairs(void **state)
 	expect_writable(&f, key);
 }
 
+/* As by Linux, for all devices. */
+static void there_is_no_window_of_another_type(void **state)
+{
+	static const int unknown[] = { 0, IBV_MW_TYPE_2 + 1, -1 };
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+
+	(void)state;
+	for (unsigned i = 0; i < LAB_ARRAY(unknown); i++) {
+		errno = 0;
+		assert_null(ibv_alloc_mw(pd, (enum ibv_mw_type)unknown[i]));
+		assert_int_equal(errno, EINVAL);
+	}
+}
+
 static void a_region_with_windows_is_busy(void **state)
 {
 	struct lab_work w = { .opcode = IBV_WR_LOCAL_INV };
@@ -366,6 +380,7 @@ int main(void)
 		LAB_BOTH(its_owner_invalidates_a_window),
 		LAB_BOTH(a_window_gives_no_more_than_it_says),
 		LAB_BOTH(a_window_of_type_2_is_its_queue_pairs),
+		LAB_TEST(there_is_no_window_of_another_type),
 		LAB_BOTH(a_region_with_windows_is_busy),
 		LAB_TEST(a_window_beyond_its_region_is_not_bound),
 		LAB_BOTH(a_window_of_type_2_may_begin_at_0),

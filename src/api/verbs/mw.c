@@ -5,7 +5,7 @@
 #include "api/verbs/verbs.h"
 #include "hca/registration/mw.h"
 
-/* Types 1 and 2 (2B); EOPNOTSUPP: another. ibv_alloc_mw(3) */
+/* Types 1 and 2 (2B); EINVAL: another. ibv_alloc_mw(3) */
 struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	int error;

@@ -31,9 +31,10 @@ struct ibv_mw *hca_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type, int *error
 	struct hca_process *p = hca_context(pd->context)->process;
 	struct hca_mw *mw;
 
-	*error = type == IBV_MW_TYPE_1 || type == IBV_MW_TYPE_2 ? 0 : -EOPNOTSUPP;
-	if (*error)
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
+		*error = base_because(-EINVAL, "type %d is no type of memory window", (int)type);
 		return NULL;
+	}
 	mw = calloc(1, sizeof(*mw));
 	if (!mw) {
 		*error = -ENOMEM;

@@ -16,7 +16,7 @@ struct hca_qp;
 struct hca_mw;
 struct shm_request;
 
-/* NULL: *@error. -EOPNOTSUPP: no such type. */
+/* NULL: *@error. -EINVAL: no such type. */
 struct ibv_mw *hca_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type, int *error);
 /* Nobody can use it any more, bound or not. */
 void hca_mw_dealloc(struct ibv_mw *mw);
