@@ -110,15 +110,14 @@ int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	                            : hca_cq_resize(hca_cq(cq), (uint32_t)cqe));
 }
 
-/* EINVAL: nothing that can be modified is named; EOPNOTSUPP: more than moderation is.
- * ibv_modify_cq(3)
- */
+/* EINVAL: nothing is named, or more than moderation. ibv_modify_cq(3) */
 int verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
-	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
-		return verbs_result(-EOPNOTSUPP);
-	if (!attr->attr_mask)
-		return verbs_result(-EINVAL);
+	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
+		return verbs_result(base_because(-EINVAL,
+		                                 "attr_mask is 0x%x: moderation is all "
+		                                 "that can be modified",
+		                                 attr->attr_mask));
 	hca_cq_moderate(hca_cq(cq), attr->moderate.cq_count, attr->moderate.cq_period);
 	return 0;
 }
