@@ -171,6 +171,46 @@ static void incomplete_objects_are_refused(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
+/* Whatever else they lack; as libibverbs says it. */
+static void what_newer_programs_may_ask_for_is_not_supported(void **state)
+{
+	struct ibv_xrcd_init_attr domain = { .comp_mask = IBV_XRCD_INIT_ATTR_RESERVED };
+	struct ibv_srq_init_attr_ex srq = { .attr = { .max_wr = XRC_LAB_WR, .max_sge = 1 },
+		                            .comp_mask = IBV_SRQ_INIT_ATTR_TYPE |
+		                                         IBV_SRQ_INIT_ATTR_RESERVED,
+		                            .srq_type = IBV_SRQT_XRC };
+	struct ibv_qp_open_attr open = { .comp_mask = IBV_QP_OPEN_ATTR_RESERVED };
+	struct fixture f;
+
+	make(&f, -1);
+	(void)state;
+	for (int whole = 0; whole < 2; whole++) {
+		errno = 0;
+		assert_null(ibv_open_xrcd(f.to, &domain));
+		assert_int_equal(errno, EOPNOTSUPP);
+		errno = 0;
+		assert_null(ibv_create_srq_ex(f.to, &srq));
+		assert_int_equal(errno, EOPNOTSUPP);
+		errno = 0;
+		assert_null(ibv_open_qp(f.to, &open));
+		assert_int_equal(errno, EOPNOTSUPP);
+		domain = (struct ibv_xrcd_init_attr){ .comp_mask = domain.comp_mask |
+			                                           IBV_XRCD_INIT_ATTR_FD |
+			                                           IBV_XRCD_INIT_ATTR_OFLAGS,
+			                              .fd = -1,
+			                              .oflags = O_CREAT };
+		srq.comp_mask |=
+		        IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+		srq.pd = f.queue[0].pd;
+		srq.cq = f.queue[0].cq;
+		srq.xrcd = open.xrcd = f.xrcd;
+		open.comp_mask |=
+		        IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+		open.qp_type = IBV_QPT_XRC_RECV;
+		open.qp_num = f.target->qp_num;
+	}
+}
+
 /* ---- requests ---- */
 
 static void each_request_names_its_queue(void **state)
@@ -600,6 +640,7 @@ int main(void)
 		LAB_TEST(a_file_stands_for_a_domain),
 		LAB_TEST(a_domain_in_use_is_busy),
 		LAB_TEST(incomplete_objects_are_refused),
+		LAB_TEST(what_newer_programs_may_ask_for_is_not_supported),
 		LAB_TEST(each_request_names_its_queue),
 		LAB_TEST(a_message_waits_for_a_receive),
 		LAB_TEST(a_requester_that_sleeps_goes_on),

@@ -15,14 +15,18 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 	return ret ? verbs_null(ret) : &srq->srq;
 }
 
-/* EINVAL: it lacks its XRC domain or CQ, or they are another device's. */
+/* EOPNOTSUPP: @init has more than we know; EINVAL: it lacks its PD, XRC domain or CQ, or they are
+ * another device's. */
 static struct ibv_srq *create_xrc(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
 {
-	const uint32_t needed = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	const uint32_t needed =
+	        IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 	struct hca_srq *srq;
-	int ret;
+	int ret = verbs_check_mask(init->comp_mask, IBV_SRQ_INIT_ATTR_RESERVED - 1, needed);
 
-	if ((init->comp_mask & needed) != needed || !init->xrcd || !init->cq ||
+	if (ret)
+		return verbs_null(ret);
+	if (!init->pd || !init->xrcd || !init->cq || init->pd->context != context ||
 	    init->xrcd->context != context || init->cq->context != context)
 		return verbs_null(-EINVAL);
 	ret = hca_srq_create_xrc(init->pd, init, &srq);
@@ -39,10 +43,10 @@ struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 
 	if (type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC)
 		return verbs_null(-EOPNOTSUPP);
-	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
-		return verbs_null(-EINVAL);
 	if (type == IBV_SRQT_XRC)
 		return create_xrc(context, init);
+	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
+		return verbs_null(-EINVAL);
 	srq = ibv_create_srq(init->pd, &basic);
 	if (srq)
 		init->attr = basic.attr;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "base/reason.h"
 #include "hca/queue/ah.h"
 #include "hca/queue/qp.h"
 
@@ -40,6 +41,17 @@ static inline int verbs_minus_one_of(const char *name, int ret)
 #define verbs_result(ret)    verbs_result_of(__func__, ret)
 #define verbs_null(ret)      verbs_null_of(__func__, ret)
 #define verbs_minus_one(ret) verbs_minus_one_of(__func__, ret)
+
+/* Of a comp_mask. -EOPNOTSUPP: it has others than those that are @known, as in a program that was
+ * built for a newer library; -EINVAL: it lacks some that are @needed. */
+static inline int verbs_check_mask(uint32_t mask, uint32_t known, uint32_t needed)
+{
+	if (mask & ~known)
+		return base_because(-EOPNOTSUPP, "comp_mask 0x%x is not supported", mask);
+	if ((mask & needed) != needed)
+		return base_because(-EINVAL, "comp_mask 0x%x lacks 0x%x", mask, needed & ~mask);
+	return 0;
+}
 
 #define VERBS_COMP_VECTORS 4
 

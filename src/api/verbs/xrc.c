@@ -6,13 +6,14 @@
 #include "hca/queue/srq.h"
 #include "hca/transport/xrc.h"
 
-/* EINVAL: @init lacks the file or the flags, or has others than O_CREAT and O_EXCL, or the domain
- * is there and must not be; EAGAIN: it is not there and must not be made. ibv_open_xrcd(3) */
+/* EOPNOTSUPP: @init has more than we know; EINVAL: it lacks the file or the flags, or has others
+ * than O_CREAT and O_EXCL, or the domain is there and must not be; EAGAIN: it is not there and must
+ * not be made. ibv_open_xrcd(3) */
 struct ibv_xrcd *verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *init)
 {
 	const uint32_t all = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
 	struct hca_xrcd *x;
-	int ret = init->comp_mask == all ? 0 : -EINVAL;
+	int ret = verbs_check_mask(init->comp_mask, all, all);
 
 	if (!ret)
 		ret = hca_xrcd_open(hca_context(context), init->fd, init->oflags, &x);
@@ -38,17 +39,19 @@ struct ibv_qp *verbs_create_target(struct ibv_context *context, struct ibv_qp_in
 	return ret ? verbs_null(ret) : &qp->ex.qp_base;
 }
 
-/* EINVAL: no target of the domain has the number. ibv_open_qp(3) */
+/* EOPNOTSUPP: @attr has more than we know; EINVAL: no target of the domain has the number.
+ * ibv_open_qp(3) */
 struct ibv_qp *verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 {
 	const uint32_t needed =
 	        IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
 	struct ibv_qp_init_attr_ex init = { 0 };
 	struct hca_qp *qp;
-	int ret;
+	int ret = verbs_check_mask(attr->comp_mask, needed | IBV_QP_OPEN_ATTR_CONTEXT, needed);
 
-	if ((attr->comp_mask & needed) != needed || attr->qp_type != IBV_QPT_XRC_RECV ||
-	    attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED || !attr->qp_num || !attr->xrcd ||
+	if (ret)
+		return verbs_null(ret);
+	if (attr->qp_type != IBV_QPT_XRC_RECV || !attr->qp_num || !attr->xrcd ||
 	    attr->xrcd->context != context)
 		return verbs_null(-EINVAL);
 	if (attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT)
