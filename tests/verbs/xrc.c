@@ -158,6 +158,10 @@ static void incomplete_objects_are_refused(void **state)
 	errno = 0;
 	assert_null(ibv_create_srq_ex(f.to, &srq));
 	assert_int_equal(errno, EINVAL);
+	srq.srq_type = (enum ibv_srq_type)(IBV_SRQT_TM + 1);
+	errno = 0;
+	assert_null(ibv_create_srq_ex(f.to, &srq));
+	assert_int_equal(errno, EINVAL);
 	errno = 0;
 	assert_null(ibv_create_qp_ex(f.to, &target));
 	assert_int_equal(errno, EINVAL);

@@ -33,7 +33,7 @@ static struct ibv_srq *create_xrc(struct ibv_context *context, struct ibv_srq_in
 	return ret ? verbs_null(ret) : &srq->srq;
 }
 
-/* EOPNOTSUPP: tag matching. ibv_create_srq_ex(3) */
+/* EOPNOTSUPP: tag matching; EINVAL: a type that nobody knows. ibv_create_srq_ex(3) */
 struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
 {
 	struct ibv_srq_init_attr basic = { .srq_context = init->srq_context, .attr = init->attr };
@@ -42,7 +42,7 @@ struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 	struct ibv_srq *srq;
 
 	if (type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC)
-		return verbs_null(-EOPNOTSUPP);
+		return verbs_null(type == IBV_SRQT_TM ? -EOPNOTSUPP : -EINVAL);
 	if (type == IBV_SRQT_XRC)
 		return create_xrc(context, init);
 	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
