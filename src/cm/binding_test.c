@@ -233,6 +233,31 @@ static void a_port_is_shared_if_all_allow_it(void **state)
 	cm_client_free(t->cm, c);
 }
 
+/* Whether the listener has allowed it before or not, and later it cannot allow it, as by Linux. */
+static void a_port_with_a_listener_is_not_shared(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+
+	for (int allows = 0; allows < 2; allows++) {
+		uint32_t l = testing_id(c, RDMA_PS_TCP, 1), b = testing_id(c, RDMA_PS_TCP, 1);
+		const uint16_t port = (uint16_t)(100 + allows);
+
+		if (allows)
+			assert_int_equal(testing_set_int(c, l, RDMA_OPTION_ID_REUSEADDR, 1), 0);
+		assert_int_equal(testing_bind(c, l, "10.0.0.1", port), 0);
+		assert_int_equal(testing_listen(c, l, 0), 0);
+		assert_int_equal(testing_set_int(c, l, RDMA_OPTION_ID_REUSEADDR, 1), -EINVAL);
+		assert_int_equal(testing_set_int(c, l, RDMA_OPTION_ID_REUSEADDR, 0), -EINVAL);
+		assert_int_equal(testing_bind(c, b, "10.0.0.1", port), -EADDRINUSE);
+		assert_int_equal(testing_bind(c, b, "0.0.0.0", port), -EADDRNOTAVAIL);
+		assert_int_equal(testing_set_int(c, b, RDMA_OPTION_ID_REUSEADDR, 1), 0);
+		assert_int_equal(testing_bind(c, b, "10.0.0.1", port), -EADDRINUSE);
+		assert_int_equal(testing_bind(c, b, "0.0.0.0", port), -EADDRNOTAVAIL);
+	}
+	cm_client_free(t->cm, c);
+}
+
 /* As one that is killed, waited for, and started again at once: the daemon has not seen its end. */
 static void who_has_ended_holds_no_port(void **state)
 {
@@ -328,6 +353,7 @@ int main(void)
 		TEST(a_wildcard_on_all_hosts_is_in_every_host_s_way),
 		TEST(port_spaces_have_port_numbers_of_their_own),
 		TEST(a_port_is_shared_if_all_allow_it),
+		TEST(a_port_with_a_listener_is_not_shared),
 		TEST(who_has_ended_holds_no_port),
 		TEST(port_zero_gets_free_ephemeral_ports),
 		TEST(an_ipv6_wildcard_shares_with_ipv4_only_if_it_is_told_to),

@@ -334,7 +334,8 @@ int cm_id_query_qp(struct cm_call *call)
 
 static int set_reuse_addr(struct cm_id *id, int on)
 {
-	if (!on && id->state != CM_IDLE)
+	/* as Linux has it: a listener shares its address with nobody */
+	if (on ? id->state == CM_LISTEN : id->state != CM_IDLE)
 		return -EINVAL;
 	id->reuse_addr = on;
 	return 0;
