@@ -245,7 +245,8 @@ void lab_start(struct ibv_qp *qp, uint32_t qkey)
 	lab_to_rts(qp);
 }
 
-void lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there, unsigned access)
+void lab_connect_mtu(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there, unsigned access,
+                     enum ibv_mtu mtu)
 {
 	const int rc_rtr = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	const int rc_rts =
@@ -260,7 +261,7 @@ void lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there, un
 	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
 	        0);
 	attr.qp_state = IBV_QPS_RTR;
-	attr.path_mtu = IBV_MTU_4096;
+	attr.path_mtu = mtu;
 	attr.dest_qp_num = peer;
 	attr.max_dest_rd_atomic = 1;
 	attr.ah_attr = lab_path(there);
@@ -275,6 +276,11 @@ void lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there, un
 	attr.timeout = 14;
 	assert_int_equal(
 	        ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | (is_uc ? 0 : rc_rts)), 0);
+}
+
+void lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there, unsigned access)
+{
+	lab_connect_mtu(qp, peer, there, access, IBV_MTU_4096);
 }
 
 void lab_to(struct ibv_qp *qp, enum ibv_qp_state state)

@@ -67,6 +67,9 @@ void lab_to(struct ibv_qp *qp, enum ibv_qp_state state); /* nothing but the stat
 /* RC, UC or XRC, from RESET to RTS: connected to number @peer at port 1 of device @there. Of XRC,
  * attributes of the side that it does not have are given, too: they mean nothing. */
 void lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there, unsigned access);
+/* Likewise, with packets of another size. */
+void lab_connect_mtu(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there, unsigned access,
+                     enum ibv_mtu mtu);
 enum ibv_qp_state lab_state(struct ibv_qp *qp);
 
 /* MGID number @n that nobody joins: for what attachments do by themselves. */

@@ -349,6 +349,44 @@ static void a_queue_that_is_not_there_is_an_invalid_request(void **state)
 	lab_quiet(other.cq);
 }
 
+/* As over RC: where the two differ, a message is one packet for both, or none that is taken. */
+static void packets_of_another_size_are_no_request(void **state)
+{
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
+		                                      IBV_WR_RDMA_READ };
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * LAB_ARRAY(opcodes); i++) {
+		const enum ibv_wr_opcode op = opcodes[i / 2];
+		struct xrc_lab_queue *q;
+		struct fixture f;
+
+		make(&f, -1);
+		q = &f.queue[0];
+		lab_to(f.sender, IBV_QPS_RESET);
+		lab_to(f.target, IBV_QPS_RESET);
+		lab_connect_mtu(f.target, f.sender->qp_num, f.from, XRC_LAB_ACCESS,
+		                i % 2 ? IBV_MTU_256 : IBV_MTU_4096);
+		lab_connect_mtu(f.sender, f.target->qp_num, f.to, XRC_LAB_ACCESS,
+		                i % 2 ? IBV_MTU_4096 : IBV_MTU_256);
+		assert_int_equal(xrc_lab_receive(q, 1, BYTES), 0);
+		assert_int_equal(xrc_lab_receive(q, 2, BYTES), 0);
+		post(&f, op, q->number, 256, q);
+		lab_complete(f.cq, IBV_WC_SUCCESS);
+		post(&f, op, q->number, 257, q);
+		lab_complete(f.cq,
+		             op == IBV_WR_RDMA_READ ? IBV_WC_BAD_RESP_ERR : IBV_WC_REM_INV_REQ_ERR);
+		assert_int_equal(lab_state(f.sender), IBV_QPS_ERR);
+		if (op == IBV_WR_SEND)
+			expect_received(&f, q, 1, 256);
+		if (op == IBV_WR_RDMA_READ)
+			continue;
+		lab_async_event(f.to, IBV_EVENT_QP_REQ_ERR);
+		assert_int_equal(lab_state(f.target), IBV_QPS_ERR);
+		lab_quiet(q->cq);
+	}
+}
+
 /* The target and its requester fail, others that use the queue do not notice. */
 static void a_receive_that_is_too_small_fails_one_target(void **state)
 {
@@ -651,6 +689,7 @@ int main(void)
 		LAB_TEST(a_requester_that_polls_for_an_answer_goes_on),
 		LAB_TEST(memory_is_that_of_the_queues_domain),
 		LAB_TEST(a_queue_that_is_not_there_is_an_invalid_request),
+		LAB_TEST(packets_of_another_size_are_no_request),
 		LAB_TEST(a_receive_that_is_too_small_fails_one_target),
 		LAB_TEST(the_limit_event_fires),
 		LAB_TEST(there_is_room_for_max_wr_and_no_more),

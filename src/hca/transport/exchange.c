@@ -69,7 +69,7 @@ static uint32_t smaller_mtu(const struct hca_exchange *x)
 	                                   memory_order_relaxed);
 	uint32_t smaller = from < to ? from : to;
 
-	if (from == to || x->responder.is_xrc || smaller - 1 >= IBV_MTU_4096)
+	if (from == to || smaller - 1 >= IBV_MTU_4096)
 		return 0;
 	return 128u << smaller;
 }
