@@ -576,6 +576,7 @@ static void a_forged_way_kills_no_daemon(void **state)
 		forged = &region.wires[SHM_QP_INDEX(p[1]->address.qpn)];
 		assert_int_equal(forged->path.detours, SHM_WIRE_HERE);
 		memset(&forged->path.dgid, 0, sizeof(forged->path.dgid));
+		memset(&forged->path.sgid, 0, sizeof(forged->path.sgid));
 		forged->path.detours = ways[i];
 		atomic_fetch_add(&forged->open, SHM_WIRE_OPENED);
 		w.to = p[1];

@@ -222,7 +222,7 @@ def ghost_acknowledgement_alone(c):
 
 @case
 def answers_of_strangers(c):
-    """Of another partition, transport or queue pair, or damaged."""
+    """Of another partition, transport, queue pair or address, or damaged."""
     c.qp()
     c.post('SEND', 5, id=1)
     c.hear('SEND_ONLY', c.psn)
@@ -231,9 +231,10 @@ def answers_of_strangers(c):
     c.send('ACKNOWLEDGE', c.psn, opcode=packets.UC | 0x1F)
     c.send('ACKNOWLEDGE', c.psn, transport=packets.XRC)
     c.send('ACKNOWLEDGE', c.psn, qpn=c.qpn ^ 0x400000)
+    c.send('ACKNOWLEDGE', c.psn, by=c.wire.to_other)
     c.send('ACKNOWLEDGE', c.psn, version=1)
     c.send('ACKNOWLEDGE', c.psn, damage=1)
-    c.counts('no_qp', no_qp, 2)
+    c.counts('no_qp', no_qp, 3)
     c.nothing_came()
     c.ack(c.psn)
     c.completes(1)

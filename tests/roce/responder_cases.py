@@ -454,7 +454,7 @@ def empty_messages(c):
 
 @case
 def requests_of_strangers(c):
-    """Of another partition, transport, queue pair or version, damaged, or of no known opcode."""
+    """Of another partition, transport, queue pair, version or address, damaged, or of no known opcode."""
     c.qp()
     c.receive(0, 100)
     no_qp = c.counter('no_qp')
@@ -462,13 +462,14 @@ def requests_of_strangers(c):
     c.send('SEND_ONLY', psn, ack=True, pkey=0x7FFE)
     c.send('SEND_ONLY', psn, ack=True, transport=packets.UC)
     c.send('SEND_ONLY', psn, ack=True, qpn=c.qpn ^ 0x400000)
-    c.counts('no_qp', no_qp, 3)
+    c.send('SEND_ONLY', psn, ack=True, by=c.wire.to_other)
+    c.counts('no_qp', no_qp, 4)
     c.send('SEND_ONLY', psn, ack=True, version=1)
     c.send('SEND_ONLY', psn, ack=True, damage=0x80)
     c.send('SEND_ONLY', psn, ack=True, transport=packets.XRC)
     c.send('SEND_ONLY', psn, ack=True, opcode=packets.UC | 0x1F)
     c.send('SEND_ONLY', psn, ack=True, payload=b'x', pad=0)
-    c.counts('no_qp', no_qp, 3)
+    c.counts('no_qp', no_qp, 4)
     c.receives = 0
     c.acknowledged(psn, 1)
     c.ours = after(psn)

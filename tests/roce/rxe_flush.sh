@@ -14,7 +14,7 @@ as_h2=(env UMBEL_FABRIC=h2 ip netns exec h2 "${without_privileges[@]}" umbel)
 # cases NAME CASE...: as the peer is by the environment.
 cases()
 {
-	launch "$1" ip netns exec h1 python3 -uB "${0%/*}/wire_cases.py" 192.0.2.1 192.0.2.2 \
+	launch "$1" ip netns exec h1 python3 -uB "${0%/*}/wire_cases.py" 192.0.2.1 192.0.2.2 192.0.2.102 \
 		"${as_h2[@]}" show counters --json , \
 		"${as_h2[@]}" exec -- "$programs_dir/roce.puppet" 192.0.2.1 , "${@:2}"
 	wait_ended "$1" 0

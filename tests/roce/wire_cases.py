@@ -31,8 +31,8 @@ def recover(c):
 
 
 def main(arguments):
-    (here, there, *counters), program, *named = words_of(arguments)
-    wire, puppet = Wire(here, there), Puppet(program)
+    (here, there, other, *counters), program, *named = words_of(arguments)
+    wire, puppet = Wire(here, there, other), Puppet(program)
     failed = []
     chosen = [(name, run) for name, run in CASES
               if (any(n in name for n in named[0]) if named else not name.startswith('selective_'))]

@@ -59,10 +59,11 @@ class Sender:
 
 
 class Wire(Sender):
-    """UDP port 4791 at @here, and what comes there from @there."""
+    """UDP port 4791 at @here, and what comes there from @there, whose host has the address @other, too."""
 
-    def __init__(self, here, there):
+    def __init__(self, here, there, other):
         super().__init__(here, there, packets.PORT)  # its own: nothing is sent back by ICMP
+        self.to_other = Sender(here, other)
         self.frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
         self.frames.bind(('eth0', 0x0800))
         self.frames.setsockopt(socket.SOL_SOCKET, 33, 4 << 20)  # SO_RCVBUFFORCE
@@ -281,9 +282,9 @@ class Case:
         return p
 
     def send(self, operation, psn, **fields):
-        damage = fields.pop('damage', 0)
+        damage, by = fields.pop('damage', 0), fields.pop('by', self.wire)
         fields = dict(dict(transport=self.transport, qpn=self.qpn), **fields)
-        self.wire.send(Packet(operation, psn=psn % packets.PSNS, **fields), damage)
+        by.send(Packet(operation, psn=psn % packets.PSNS, **fields), damage)
 
     # ---- as its responder
 

@@ -132,14 +132,14 @@ static struct hca_wire *wire_of(struct hca_wires *wires, uint32_t qpn)
 	return w;
 }
 
-/* Whether the packet was sent where its peer is. */
+/* Whether the packet was sent where its peer is, to the address that it is connected with. */
 static bool comes_from_peer(const struct hca_wire *w, const struct hca_wires *wires,
                             const struct wire_roce_packet *p)
 {
 	if (w->path.detours == SHM_WIRE_HERE)
 		return w->path.flow < SHM_MAX_FLOWS &&
 		       wires->process->region.flows[w->path.flow].dest_port == wires->from;
-	return ib_gid_equal(&p->ip.sgid, &w->path.dgid);
+	return ib_gid_equal(&p->ip.sgid, &w->path.dgid) && ib_gid_equal(&p->ip.dgid, &w->path.sgid);
 }
 
 /* Whether the packet is its peer's. */
