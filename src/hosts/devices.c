@@ -89,6 +89,8 @@ static int configure(const struct hosts_device *d, char *why, size_t len)
 	if (!ret)
 		ret = netdev_make_ipv4(d->name, d->ipv4, 16);
 	if (!ret)
+		ret = netdev_make_arp_its_own(d->name);
+	if (!ret && !d->nth)
 		ret = netdev_make_multicast_route(d->name);
 	if (!ret && netdev_make_ipv6(d->name, d->ipv6, 64))
 		base_log_info(hosts, "hosts have no IPv6");

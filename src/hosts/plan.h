@@ -25,6 +25,7 @@ struct hosts_device {
 	/* a port of the hosts' own bridge, with these IP addresses, in networks of /16 and /64; or
 	 * it shares the machine's device of its name, and has none of them */
 	bool bridged;
+	unsigned nth; /* of such ports of the host, from 0: each is in networks of its own */
 	uint8_t mac[6];
 	uint32_t ipv4; /* network order */
 	uint8_t ipv6[16];

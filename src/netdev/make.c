@@ -7,6 +7,7 @@
 #include <libmnl/libmnl.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
+#include <linux/ip.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <string.h>
@@ -217,6 +218,23 @@ int netdev_make_ipv4(const char *name, uint32_t address, uint8_t prefix)
 int netdev_make_ipv6(const char *name, const uint8_t address[static 16], uint8_t prefix)
 {
 	return add_address(name, AF_INET6, address, prefix);
+}
+
+int netdev_make_arp_its_own(const char *name)
+{
+	struct nlattr *families, *ipv4, *settings;
+	struct query q;
+
+	begin(&q, RTM_NEWLINK, 0, sizeof(struct ifinfomsg));
+	mnl_attr_put_strz(q.nlh, IFLA_IFNAME, name);
+	families = mnl_attr_nest_start(q.nlh, IFLA_AF_SPEC);
+	ipv4 = mnl_attr_nest_start(q.nlh, AF_INET);
+	settings = mnl_attr_nest_start(q.nlh, IFLA_INET_CONF);
+	mnl_attr_put_u32(q.nlh, IPV4_DEVCONF_ARP_IGNORE, 1);
+	mnl_attr_nest_end(q.nlh, settings);
+	mnl_attr_nest_end(q.nlh, ipv4);
+	mnl_attr_nest_end(q.nlh, families);
+	return ask(&q);
 }
 
 int netdev_make_multicast_route(const char *name)

@@ -43,6 +43,10 @@ int netdev_make_up(const char *name);
 int netdev_make_ipv4(const char *name, uint32_t address, uint8_t prefix);
 int netdev_make_ipv6(const char *name, const uint8_t address[static 16], uint8_t prefix);
 
+/* It answers ARP for addresses of its own alone, not for those of the host's other devices: these
+ * may be on the same bridge. */
+int netdev_make_arp_its_own(const char *name);
+
 /* Groups of IPv4 are reached by it, unless another device has such a route of a better metric. */
 int netdev_make_multicast_route(const char *name);
 

@@ -12,10 +12,10 @@ on()
 	umbel exec "$@"
 }
 
-# count HOST DIRECTION: bytes that have passed its eth0
+# count HOST DIRECTION [DEVICE]: bytes that have passed its eth0, or that device
 count()
 {
-	umbel exec "$1" -- cat "/sys/class/net/eth0/statistics/$2_bytes"
+	umbel exec "$1" -- cat "/sys/class/net/${3:-eth0}/statistics/$2_bytes"
 }
 
 # pair NAME SERVER CLIENT ADDRESS: udaddy from host to host
@@ -162,6 +162,37 @@ pair ethernet r2 h1 172.16.0.2
 pair back h1 r1 172.16.0.3
 umbel down > /dev/null
 
+# ---- several HCAs: the second ones of all hosts are a network of their own
+expect 0 "*is up: 2 hosts*" umbel up --roce-hosts 2 --hcas 2
+expect 0 $'eth0\neth1\nlo' on r2 -- ls /sys/class/net
+expect 0 $'*umbel_r1_0 *\n*umbel_r1_1 *' on r1 -- ibv_devices
+expect 0 $'172.16.0.2\tr2\nfd75:6d62:656c:e000::2\tr2\n172.17.0.2\tr2\nfd75:6d62:656c:e001::2\tr2' \
+	on r1 -- grep r2 /etc/hosts
+expect 0 eth1 on r2 -- cat /sys/class/infiniband/umbel_r2_1/ports/1/gid_attrs/ndevs/0
+expect 0 '*0% packet loss*' on r1 -- ping -4 -c 1 172.17.0.2
+expect 0 '*0% packet loss*' on r1 -- ping -6 -c 1 fd75:6d62:656c:e001::2
+expect 0 '172.17.0.2 dev eth1 lladdr 02:75:6d:01:00:02 *' on r1 -- env "PATH=$PATH" ip neighbour show 172.17.0.2
+first=$(count r1 tx)
+before=$(count r1 tx eth1)
+pair first r2 r1 172.16.0.2
+pair second r2 r1 172.17.0.2
+pair six r1 r2 fd75:6d62:656c:e001::1
+[ $(($(count r1 tx eth1) - before)) -gt 1000 ] || complain 'messages do not pass the second device'
+start server r2 ib_send_lat -c UD -d umbel_r2_1 -x 1 -n 200 -s 4096
+wait_until 'perftest listens' on r2 -- grep -q ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6
+expect 0 '*4096 *200*' on r1 -- ib_send_lat -c UD -d umbel_r1_1 -x 1 -n 200 -s 4096 172.17.0.2
+wait_ended server 0
+group second r1 172.17.0.1 r2 172.17.0.2 239.1.2.3
+grouped second
+[ $(($(count r1 tx eth1) - before)) -gt 1200000 ] || complain 'messages of the second HCA do not pass its device'
+[ $(($(count r1 tx) - first)) -lt $quiet ] || complain 'messages of the second HCA pass the first device'
+umbel down > /dev/null
+umbel up --hosts 1 --roce @h1 --roce-hosts 1 --hcas 2 --ipoib > /dev/null || exit 1
+expect 0 $'eth0\nib0\nib1\nlo' on h1 -- ls /sys/class/net
+pair back r1 h1 172.16.0.1
+pair forth h1 r1 172.16.0.2
+umbel down > /dev/null
+
 # ---- without IPoIB, InfiniBand's hosts have an empty network
 expect 0 lo umbel run --hosts 2 --roce-hosts 1 --host h2 -- ls /sys/class/net
 expect 0 $'eth0\nlo' umbel run --roce @h2 --host h2 -- ls /sys/class/net
@@ -171,5 +202,7 @@ for number in 0 1024 99999999999 x; do
 	expect 2 "umbel: up: '$number' hosts with RoCE: there may be 1 to 1023; *" umbel up --roce-hosts $number
 done
 expect 2 "umbel: up: the hosts' Ethernet has 1023 ports; *" umbel up --roce-hosts 1023 --roce @h1
+expect 2 "umbel: up: the hosts' Ethernet has 1023 ports; *" umbel up --roce-hosts 512 --hcas 2
+expect 2 "umbel: up: hosts with RoCE have 1 to 16 HCAs; *" umbel up --roce-hosts 1 --hcas 17
 expect 1 "umbel: network device 'eth0' is named twice" umbel up --roce @h1,@h1
 expect 1 "umbel: there is no host 'h9' to have a network device" umbel up --roce @h9

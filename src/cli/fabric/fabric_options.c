@@ -18,6 +18,7 @@
 #define HCAS_MAX         256   /* FABRIC_MAX_HOST_PORTS */
 #define RADIX_DEFAULT    36
 #define ROCE_HOSTS_MAX   1023 /* a bridge has no more ports */
+#define ROCE_HCAS_MAX    16   /* FABRIC_PLAN_ETHERNET_HCAS */
 #define DEVICE_NAMES_MAX 18   /* with the number 255 for %d it fits UMAD_CA_NAME_LEN */
 #define NAME_LETTERS     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 #define DIGITS_OF(x)     #x
@@ -256,12 +257,24 @@ static unsigned count_bridged(const char *roce)
 	return n;
 }
 
+/* Whether the hosts' own Ethernet has room. */
+static int check_ethernet(const struct cli_command *cmd, const struct daemon_options *d,
+                          unsigned bridged)
+{
+	unsigned hcas = d->shape.hcas ? d->shape.hcas : 1;
+
+	if (d->roce_hosts && hcas > ROCE_HCAS_MAX)
+		return cli_usage_error(cmd, "hosts with RoCE have 1 to %d HCAs", ROCE_HCAS_MAX);
+	if (d->roce_hosts * hcas + bridged > ROCE_HOSTS_MAX)
+		return cli_usage_error(cmd, "the hosts' Ethernet has %d ports", ROCE_HOSTS_MAX);
+	return 0;
+}
+
 /* How many hosts, and ports of a switch, if the options do not say it. */
 static void set_default_shape(struct daemon_options *d)
 {
 	struct fabric_shape *shape = &d->shape;
-	bool plain = !shape->hosts && !shape->hcas && !shape->levels &&
-	             !d->ipoib; /* nothing is InfiniBand's */
+	bool plain = !shape->hosts && !shape->levels && !d->ipoib; /* nothing is InfiniBand's */
 
 	if (d->roce ? !strchr(d->roce, '@') : d->roce_hosts && plain)
 		return;
@@ -306,10 +319,10 @@ int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_opti
 		                       : d->shape.levels ? "--fat-tree"
 		                                         : "--radix");
 	ret = d->roce ? check_roce(cmd, o) : 0;
+	if (!ret)
+		ret = check_ethernet(cmd, d, bridged);
 	if (ret)
 		return ret;
-	if (d->roce_hosts + bridged > ROCE_HOSTS_MAX)
-		return cli_usage_error(cmd, "the hosts' Ethernet has %d ports", ROCE_HOSTS_MAX);
 	if (d->n_pkeys && !d->ipoib)
 		return cli_usage_error(cmd, "--ipoib-pkey needs --ipoib");
 	if (d->shape.radix && !d->shape.levels)

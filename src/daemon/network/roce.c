@@ -22,8 +22,9 @@
 #include "wire/ip.h"
 
 #define RETRY_NS     (500 * DAEMON_NS_PER_MS)
-#define MADE_DEVICE  "eth0" /* on its host */
-#define IPV6_MTU_MIN 1280   /* a device with less has no IPv6, and loses its memberships */
+#define MADE_DEVICES "eth" /* on their host, with a number behind it */
+#define MADE_DEVICE  MADE_DEVICES "0"
+#define IPV6_MTU_MIN 1280 /* a device with less has no IPv6, and loses its memberships */
 
 /* ---- the names ---- */
 
@@ -95,12 +96,16 @@ static int add_devices(struct daemon_roce *r, const char *names, char *why, size
 static int add_hosts(struct daemon_roce *r, unsigned n)
 {
 	r->first_host = r->n_ports;
-	for (unsigned i = 0; i < n; i++) {
-		struct daemon_roce_port *p = new_port(r, MADE_DEVICE);
+	for (unsigned i = 0; i < n * r->hcas; i++) {
+		struct daemon_roce_port *p;
+		char device[IFNAMSIZ];
 
+		snprintf(device, sizeof(device), MADE_DEVICES "%u", i % r->hcas);
+		p = new_port(r, device);
 		if (!p)
 			return -ENOMEM;
 		p->bridged = p->is_host = true;
+		p->nth = i % r->hcas;
 	}
 	return 0;
 }
@@ -329,6 +334,7 @@ int daemon_roce_open(struct daemon_roce **out, const struct daemon_roce_devices 
 		return -ENOMEM;
 	*out = r;
 	r->own_networks = devices->own_networks;
+	r->hcas = devices->n_hcas ? devices->n_hcas : 1;
 	if (!r->own_networks)
 		ret = new_networks(r, 1);
 	if (!ret && !r->own_networks)
@@ -369,8 +375,10 @@ static int plan_host(const struct daemon_roce *r, unsigned i, struct fabric_plan
 {
 	char name[16];
 
+	if (r->port[i].is_host && r->port[i].nth)
+		return before;
 	if (r->port[i].is_host) {
-		snprintf(name, sizeof(name), "r%u", i + 1 - r->first_host);
+		snprintf(name, sizeof(name), "r%u", (i - r->first_host) / r->hcas + 1);
 		return fabric_plan_add_host(plan, name);
 	}
 	if (before < 0)
@@ -378,16 +386,16 @@ static int plan_host(const struct daemon_roce *r, unsigned i, struct fabric_plan
 	return before;
 }
 
-/* The number of a port on the bridge, from 0: hosts that have nothing else come first. */
+/* The number of a port's host on the bridge, from 0: those that have nothing else come first. */
 static unsigned number_of(const struct daemon_roce *r, unsigned port)
 {
 	unsigned n = 0;
 
 	if (port >= r->first_host)
-		return port - r->first_host;
+		return (port - r->first_host) / r->hcas;
 	for (unsigned i = 0; i < port; i++)
 		n += r->port[i].bridged;
-	return n + r->n_ports - r->first_host;
+	return n + (r->n_ports - r->first_host) / r->hcas;
 }
 
 /* What the host is to get, as no device is there yet: number @n of those on the bridge. 0 or
@@ -401,11 +409,12 @@ static int plan_device(const struct daemon_roce_port *p, int host, unsigned n,
 	p->network->host = host;
 	if (p->bridged) {
 		const uint8_t mac[] = {
-			0x02, 0x75, 0x6D, 0, (uint8_t)((n + 1) >> 8), (uint8_t)(n + 1)
+			0x02, 0x75, 0x6D, (uint8_t)p->nth, (uint8_t)((n + 1) >> 8), (uint8_t)(n + 1)
 		};
 
 		memcpy(d->mac, mac, sizeof(mac));
-		fabric_plan_ethernet_address(n, &d->ipv4, d->ipv6);
+		d->nth = p->nth;
+		fabric_plan_ethernet_address(n, p->nth, &d->ipv4, d->ipv6);
 		return 0;
 	}
 	/* others are on its network: by chance, and locally administered */

@@ -21,7 +21,8 @@ struct daemon_roce_devices {
 	/* with commas between; beside InfiniBand each is followed by @ and the name of its host. A
 	 * host alone, after @, gets a port of the hosts' own bridge. NULL: none */
 	const char *names;
-	unsigned n_hosts; /* more hosts, r1 and so on, with such a port each */
+	unsigned n_hosts; /* more hosts, r1 and so on, with such ports */
+	unsigned n_hcas;  /* of each of these; 0: one */
 	/* hosts have a network of their own, where devices are made: ports of the bridge, or those
 	 * that share the machine's device of that name */
 	bool own_networks;

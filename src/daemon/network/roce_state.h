@@ -51,7 +51,8 @@ struct daemon_roce_port {
 	char device[IFNAMSIZ];
 	char *host;   /* where its HCA is; NULL: on the only host */
 	bool bridged; /* a port of the hosts' own bridge */
-	bool is_host; /* that has nothing else: the host is planned with it */
+	bool is_host; /* that has nothing else: the host is planned with its first one */
+	unsigned nth; /* of those of that host, from 0 */
 	int ifindex;  /* 0: the device is gone */
 	uint32_t mtu; /* the device's */
 	struct fabric_port *port;
@@ -73,7 +74,8 @@ struct daemon_roce_port {
 struct daemon_roce {
 	struct daemon_roce_needs d;          /* all NULL until it starts */
 	bool own_networks;                   /* hosts have their own, and devices are made there */
-	unsigned first_host;                 /* of ->port: from there on they are hosts */
+	unsigned first_host;                 /* of ->port: from there on they are hosts, */
+	unsigned hcas;                       /* so many each */
 	struct daemon_roce_network *network; /* the machine's alone, or one for each port */
 	unsigned n_networks;
 	struct hosts_device *made; /* by port: what hosts are to get; NULL: it is there already */

@@ -384,7 +384,8 @@ static int build(struct daemon *d, const struct daemon_options *o,
 {
 	struct fabric_shape shape = o->shape;
 	struct daemon_build build = { .shape = &shape, .settings = settings };
-	const struct daemon_roce_devices devices = { o->roce, o->roce_hosts, o->own_networks };
+	const struct daemon_roce_devices devices = { o->roce, o->roce_hosts, shape.hcas,
+		                                     o->own_networks };
 	int ret = 0;
 
 	shape.notes = d->notes;

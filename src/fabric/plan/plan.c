@@ -448,10 +448,11 @@ void fabric_plan_partition_address(unsigned k, uint32_t *ipv4, uint8_t ipv6[16])
 	ipv6[7] = (uint8_t)(ipv6[7] + more);
 }
 
-void fabric_plan_ethernet_address(unsigned n, uint32_t *ipv4, uint8_t ipv6[16])
+void fabric_plan_ethernet_address(unsigned n, unsigned k, uint32_t *ipv4, uint8_t ipv6[16])
 {
-	*ipv4 = htonl(0xAC100000u | (n / 254) << 8 | (n % 254 + 1));
+	*ipv4 = htonl(0xAC100000u | k << 16 | (n / 254) << 8 | (n % 254 + 1));
 	inet_pton(AF_INET6, "fd75:6d62:656c:e000::", ipv6);
+	ipv6[7] = (uint8_t)k;
 	ipv6[14] = (uint8_t)((n + 1) >> 8);
 	ipv6[15] = (uint8_t)(n + 1);
 }

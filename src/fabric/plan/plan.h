@@ -134,9 +134,11 @@ enum {
  */
 void fabric_plan_partition_address(unsigned k, uint32_t *ipv4, uint8_t ipv6[16]);
 
-/* Those of port number @n, from 0, of all ports on a fabric's own Ethernet: 172.16.x.y alike, and
- * fd75:6d62:656c:e000::(n + 1). */
-void fabric_plan_ethernet_address(unsigned n, uint32_t *ipv4, uint8_t ipv6[16]);
+enum { FABRIC_PLAN_ETHERNET_HCAS = 16 }; /* of a host, on a fabric's own Ethernet */
+
+/* Those of HCA number @k, from 0, of host number @n on a fabric's own Ethernet: 172.(16 + k).x.y
+ * alike, and fd75:6d62:656c:(e000 + k)::(n + 1). */
+void fabric_plan_ethernet_address(unsigned n, unsigned k, uint32_t *ipv4, uint8_t ipv6[16]);
 
 /* ---- plan_build.c: the shapes that `umbel up` offers; on a fresh plan, and finished ---- */
 
