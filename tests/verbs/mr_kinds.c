@@ -271,7 +271,8 @@ static void the_device_says_what_it_can_do_on_demand(void **state)
 	assert_int_equal(ibv_query_device_ex(lab_open(1), NULL, &attr), 0);
 	ud = attr.odp_caps.per_transport_caps.ud_odp_caps;
 	assert_int_equal(attr.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
-	assert_int_equal(ud, IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV);
+	assert_int_equal(ud,
+	                 IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV);
 	assert_int_equal(attr.odp_caps.per_transport_caps.rc_odp_caps,
 	                 IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
 	                         IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |
@@ -408,6 +409,37 @@ static void an_on_demand_receive_needs_memory_that_can_be_written(void **state)
 	(void)state;
 	assert_int_equal(send_from(e, mr, p, 7), IBV_WC_SUCCESS);
 	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_LOC_PROT_ERR);
+	munmap(p, page);
+}
+
+static void undo_srq(void *srq)
+{
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+static void an_on_demand_receive_may_be_shared(void **state)
+{
+	struct ibv_srq_init_attr shared = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD };
+	struct lab_end *e = lab_end(1);
+	char *p = map(page, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr = on_demand(e->pd, p, page, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = 100, .lkey = mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_qp *qp;
+
+	(void)state;
+	init.srq = ibv_create_srq(e->pd, &shared);
+	assert_non_null(init.srq);
+	lab_undo(undo_srq, init.srq);
+	init.send_cq = init.recv_cq = e->cq;
+	qp = lab_qp(e->pd, &init);
+	lab_start(qp, LAB_QKEY);
+	assert_int_equal(ibv_post_srq_recv(init.srq, &wr, &bad), 0);
+	assert_false(is_present(p));
+	lab_send_text(e, lab_ah_to(e, e), qp->qp_num, "message");
+	lab_complete(e->cq, IBV_WC_SUCCESS);
+	assert_memory_equal(p + LAB_GRH, "message", 7);
 	munmap(p, page);
 }
 
@@ -548,6 +580,7 @@ int main(void)
 		LAB_TEST(an_on_demand_region_brings_in_the_pages_that_are_used),
 		LAB_TEST(an_on_demand_region_follows_the_mapping),
 		LAB_TEST(an_on_demand_receive_needs_memory_that_can_be_written),
+		LAB_TEST(an_on_demand_receive_may_be_shared),
 		LAB_TEST(the_whole_address_space_can_be_one_region),
 		LAB_TEST(the_bounds_and_the_pd_of_an_on_demand_region_hold),
 		LAB_TEST(a_region_becomes_on_demand_and_ordinary_again),

@@ -77,8 +77,8 @@ int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 		.per_transport_caps = { .rc_odp_caps = CONNECTED_ON_DEMAND,
 		                        .uc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
 		                                       IBV_ODP_SUPPORT_WRITE,
-		                        .ud_odp_caps =
-		                                IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV },
+		                        .ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+		                                       IBV_ODP_SUPPORT_SRQ_RECV },
 	};
 	struct ibv_device_attr_ex all = { 0 };
 
