@@ -29,7 +29,7 @@
  *  src/hca/queue/cq_event.c hca_cq_wake_arrival dda54b2abe59
  *  src/hca/queue/cq_event.c hca_cq_wake 7d2932d74a26
  *  src/hca/queue/cq.c hca_cq_set_ready ef8e591efac4
- *  src/hca/queue/cq_event.c hca_cq_arm b947c8595d3d
+ *  src/hca/queue/cq_event.c hca_cq_arm ec8ea9cbd131
  *  src/hca/queue/cq_poll.c poll_once 5fb75fe248bd
  *  src/hca/queue/cq_poll.c poll_map 28883e1cec4d
  *  src/hca/queue/cq_poll.c poll_watched ad56803d37ae

@@ -6,6 +6,7 @@
 #include "peer_lab.h"
 
 #include <endian.h>
+#include <pthread.h>
 
 #define MOST   (1u << 31) /* bytes of a message */
 #define PERIOD (1u << 20)
@@ -179,6 +180,12 @@ static void a_receive_that_fails_counts_as_solicited(void **state)
 
 #define ROUNDS 50
 
+/* Of a thread that posts by ibv_wr_start(). */
+struct list {
+	struct ibv_qp_ex *qp;
+	pthread_barrier_t begun, ends;
+};
+
 /* By one completion queue: who gets a reply has got the completion of what it replies to. */
 static void a_send_completes_before_its_reply(void **state)
 {
@@ -230,6 +237,52 @@ static void what_others_complete_has_one_event(void **state)
 		assert_int_equal(ibv_get_cq_event(p[0]->here->channel, &cq, &context), -1);
 		lab_peer_received(p[1], IBV_WC_SUCCESS);
 	}
+}
+
+/* A thread that posts, and has looked already at what is complete. */
+static void *begin_list(void *arg)
+{
+	struct list *l = arg;
+
+	ibv_wr_start(l->qp);
+	pthread_barrier_wait(&l->begun);
+	pthread_barrier_wait(&l->ends);
+	ibv_wr_abort(l->qp);
+	return NULL;
+}
+
+/* What its peer has carried out before the queue was armed, while another thread posts: nobody
+ * looks at it when that is done, so who sleeps must be woken. */
+static void what_others_complete_wakes_who_arms_later(void **state)
+{
+	const struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8 } } };
+	struct lab_peer *p[2];
+	struct ibv_cq *cq;
+	pthread_t thread;
+	struct list l;
+	void *context;
+
+	make(p, state);
+	l.qp = ibv_qp_to_qp_ex(p[0]->here->qp);
+	assert_non_null(l.qp);
+	pthread_barrier_init(&l.begun, NULL, 2);
+	pthread_barrier_init(&l.ends, NULL, 2);
+	for (int i = 0; i < 3; i++) {
+		lab_peer_post(p[0], &w);
+		assert_int_equal(pthread_create(&thread, NULL, begin_list, &l), 0);
+		pthread_barrier_wait(&l.begun);
+		lab_peer_receive(p[1], 2, 0, 64);
+		lab_peer_received(p[1], IBV_WC_SUCCESS);
+		assert_int_equal(ibv_req_notify_cq(p[0]->here->send_cq, 0), 0);
+		pthread_barrier_wait(&l.ends);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		lab_await(p[0]->here->channel->fd);
+		assert_int_equal(ibv_get_cq_event(p[0]->here->channel, &cq, &context), 0);
+		ibv_ack_cq_events(cq, 1);
+		lab_peer_sent(p[0], IBV_WC_SUCCESS);
+	}
+	pthread_barrier_destroy(&l.begun);
+	pthread_barrier_destroy(&l.ends);
 }
 
 /* ---- size ---- */
@@ -295,6 +348,7 @@ int main(void)
 		LAB_BOTH(a_receive_that_fails_counts_as_solicited),
 		LAB_BOTH(a_send_completes_before_its_reply),
 		LAB_BOTH(what_others_complete_has_one_event),
+		LAB_BOTH(what_others_complete_wakes_who_arms_later),
 		LAB_BOTH(the_largest_message_is_of_2_gib),
 		LAB_TEST(a_larger_message_is_not_posted),
 	};

@@ -212,6 +212,9 @@ void hca_cq_attend(struct hca_cq *cq);
 /* Goes on with requests that wait, of at most @most QPs, each of which has its turn. One whose send
  * lock is held is tried again by the next poll. */
 void hca_cq_serve_waiting(struct hca_process *p, unsigned most);
+/* The same of all, when @cq has been armed, as the program may sleep now: who posts is waited for,
+ * or the daemon fires the event a while later. */
+void hca_cq_serve_armed(const struct hca_cq *cq);
 
 /* Waits for those who are about to fire its event, unless one is stopped, or dead. @began: of
  * base_now_ns(), when this began for all CQs. */

@@ -127,7 +127,7 @@ void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 		cq->ctx->network->ops->rest(cq->ctx->network);
 	/* requests that wait have it woken, if nobody sleeps on the queue of their completions */
 	atomic_store_explicit(&cq->ctx->process->armed_cq, cq->id, memory_order_relaxed);
-	hca_cq_serve_waiting(cq->ctx->process, UINT_MAX);
+	hca_cq_serve_armed(cq);
 	fire_for_old(cq, solicited_only);
 }
 

@@ -3,8 +3,16 @@
  * Requests of connected queue pairs that wait: polling any completion queue of the process goes on
  * with them. See cq.h.
  */
+#include <limits.h>
+#include <sched.h>
+
 #include "hca/queue/cq.h"
 #include "hca/transport/connected.h"
+
+/* So often a program that will sleep waits for another thread's lock, which posts just now. */
+#define LOCK_TRIES 1000
+/* Then it is woken, to look again. */
+#define LOOK_AGAIN_NS 20000000
 
 void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *c)
 {
@@ -56,13 +64,34 @@ static struct hca_qp *next_waiting(struct hca_process *p)
 	return c ? &c->qp : NULL;
 }
 
-BASE_COLD void hca_cq_serve_waiting(struct hca_process *p, unsigned most)
+/* @sleeper: as below. */
+static bool lock_sends(struct hca_qp *qp, const struct hca_cq *sleeper)
+{
+	struct control_wait req = { .qpn = qp->sender.qpn, .ns = LOOK_AGAIN_NS };
+
+	for (unsigned tries = 0; !base_trylock(&qp->send_lock); tries++) {
+		if (!sleeper)
+			return false;
+		/* the thread may be this one, between ibv_wr_start() and ibv_wr_complete() */
+		if (tries == LOCK_TRIES) {
+			req.cq = sleeper->id;
+			hca_request(sleeper->ctx->process, CONTROL_WAIT, &req, sizeof(req));
+			return false;
+		}
+		sched_yield();
+	}
+	return true;
+}
+
+/* Goes on with requests that wait, of up to @most queue pairs. @sleeper: the queue by which the
+ * program is woken; else it will poll again, and nobody's lock is waited for. */
+static void serve(struct hca_process *p, unsigned most, const struct hca_cq *sleeper)
 {
 	unsigned n = atomic_load_explicit(&p->n_waiting, memory_order_relaxed);
 	struct hca_qp *qp;
 
 	for (n = n < most ? n : most; n && (qp = next_waiting(p)); n--) {
-		bool locked = base_trylock(&qp->send_lock), again = true;
+		bool locked = lock_sends(qp, sleeper), again = true;
 
 		if (locked) {
 			qp->transport->poll(qp);
@@ -74,4 +103,16 @@ BASE_COLD void hca_cq_serve_waiting(struct hca_process *p, unsigned most)
 		/* release: pairs with the acquire in hca_qp_destroy() */
 		atomic_fetch_sub_explicit(&qp->in_use, 1, memory_order_release);
 	}
+}
+
+BASE_COLD void hca_cq_serve_waiting(struct hca_process *p, unsigned most)
+{
+	serve(p, most, NULL);
+}
+
+/* What others have completed while a thread posted, which has looked before, is seen by nobody who
+ * sleeps: they have fired the event before it was armed. */
+BASE_COLD void hca_cq_serve_armed(const struct hca_cq *cq)
+{
+	serve(cq->ctx->process, UINT_MAX, cq);
 }
