@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Between two machines a send is complete before the answer to it comes, for programs that wait for events.
+#
+# By hand: wire_order.sh ROUNDS
 
 . "${0%/*}/lab.sh"
 . "${0%/*}/pairs.bash"
 
 program=$programs_dir/roce.ping_order
-rounds=${1:-3000}
+rounds=${1:-1000}
 
 lab_up 2
 roce_up h1 h2
