@@ -41,7 +41,7 @@ struct hca_wire_wait {
 
 /* It is to wait still. Whether it has waited for that one so long that it must have been stopped.
  */
-bool hca_wire_has_waited(struct hca_wire_wait *wait, uint32_t worker);
+bool hca_wire_has_waited(struct hca_wire_wait *wait, uint32_t worker, uint64_t most_ns);
 
 /* Which half a packet is for. */
 enum hca_wire_half { HCA_WIRE_REQUESTER, HCA_WIRE_RESPONDER, HCA_WIRE_HALVES };
