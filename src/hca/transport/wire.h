@@ -32,15 +32,16 @@
 /* So long one worker waits for another, to keep packets in order; then that one was stopped. */
 #define HCA_WIRE_PATIENCE_NS 100000000
 
-/* Waits for another worker: which, perhaps at which turn, since when, and when it was seen there
- * the last time. 0: it does not wait. */
+/* This worker waits for another one: for which, perhaps at which turn, since when, and when it was
+ * seen there the last time. seen_ns 0: it does not wait. */
 struct hca_wire_wait {
 	uint32_t worker;
 	uint64_t since_ns, seen_ns;
 };
 
-/* It is to wait still. Whether it has waited for that one so long that it must have been stopped.
- */
+/* Notes that this worker still waits for @worker. Whether it has waited longer than @most_ns, so
+ * that
+ * @worker counts as stopped. */
 bool hca_wire_has_waited(struct hca_wire_wait *wait, uint32_t worker, uint64_t most_ns);
 
 /* Which half a packet is for. */
@@ -189,10 +190,10 @@ static inline void hca_wire_release(_Atomic uint32_t *lock, uint32_t worker)
  * once.
  *
  * acquire_egress(): with a lock held, before packets are made; again is the same. False: another
- * worker has it, and will see to what there is to send; or the daemon does, a tick later.
- * want_egress(): whoever has it next sees to what there is to send, likewise.
- * leave(): packets leave, and the egress is released. Whether another worker wanted it: what that
- * one would have sent is this one's business then.
+ * worker has the egress. That worker sends what there is to send, or the daemon does, a tick later.
+ * want_egress(): the next worker that has the egress sends what there is to send, or the daemon.
+ * leave(): packets leave, and the egress is released. True: another worker wanted the egress, so
+ * the caller now sends what there is to send.
  */
 bool hca_wire_acquire_egress(struct hca_wire *w);
 void hca_wire_want_egress(struct hca_wire *w);

@@ -35,8 +35,8 @@ static uint32_t next_turn(struct hca_wire *w)
 	return w->egress_turn | w->worker;
 }
 
-/* Another worker has it, or wants something: takes it if nobody has it, or if that one was stopped;
- * else tells that one that there is more to send. */
+/* The egress is another worker's, or wanted. Takes it if nobody has it, or if its holder was
+ * stopped; else tells the holder that there is more to send. */
 static BASE_COLD bool ask_for(struct hca_wire *w, uint32_t by, uint32_t mine)
 {
 	for (unsigned tries = 0; tries < TRIES; tries++) {
@@ -83,8 +83,8 @@ bool hca_wire_acquire_egress(struct hca_wire *w)
 	return true;
 }
 
-/* Releases it. Whether somebody else wanted it. If it is another's now, this worker was taken for
- * stopped, and that one goes on. */
+/* Releases the egress. Whether another worker wanted it. If another worker has it by now, this one
+ * was taken for stopped, and the other one goes on. */
 static bool has_left(struct hca_wire *w)
 {
 	const uint32_t mine = w->egress;

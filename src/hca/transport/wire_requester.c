@@ -424,7 +424,7 @@ static bool fill_batch(struct hca_wire *w)
  * worker has the responder's lock for that. */
 static bool may_leave(struct hca_wire *w, bool *acknowledges)
 {
-	/* what is sent again was posted long ago, and late enough */
+	/* packets that are sent again do not wait: their timer would use up the retries */
 	if (hca_wire_ack_is_due(w) && w->shm->psn == w->shm->beyond &&
 	    !hca_wire_acknowledges_first(w, acknowledges))
 		return false;

@@ -132,7 +132,8 @@ static bool refuse(struct hca_wire *w, uint8_t syndrome)
 	return false;
 }
 
-/* The same of the packet that was to come next: what was told is of those before this one. */
+/* The same of the packet that was expected: a NAK that was sent before was for an earlier packet.
+ */
 static bool refuse_expected(struct hca_wire *w, uint8_t syndrome)
 {
 	w->shm->nak_sent = false;
