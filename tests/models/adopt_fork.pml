@@ -25,15 +25,15 @@
  * Functions that it models (tools/check-models.py):
  *  src/hca/memory/adopt.c before_fork fa929e1f7d50
  *  src/hca/memory/adopt.c after_fork_in_parent b1a44e39cc33
- *  src/hca/memory/adopt.c after_fork_in_child a4e8e72ebdb0
+ *  src/hca/memory/adopt.c after_fork_in_child 2f3247f3a757
  *  src/hca/memory/adopt.c wait_for_child 40ce39168348
  *  src/hca/memory/adopt.c hold_signals 76d1e62716ba
  *  src/hca/memory/adopt.c release_signals 233b26b14e82
- *  src/hca/memory/adopt.c move_out 4871e7bcebc9
+ *  src/hca/memory/adopt.c move_out 5ddb4a297910
  *  src/hca/memory/adopt.c read_pieces 72e7d2a75835
  *  src/hca/memory/adopt.c free_pages e383974dd066
  *  src/hca/memory/adopt.c detach da45eb5f1fd8
- *  src/hca/memory/adopt.c give_back 2b23f580f504
+ *  src/hca/memory/adopt.c give_back 09c00e3b825c
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -319,6 +319,36 @@ static void a_program_that_is_spawned_does_not_disturb(void **state)
 	munmap(m, LAB_ADOPTED_BYTES);
 }
 
+/* mremap(2) fails where two mappings meet. */
+static void expect_one_mapping(char **m)
+{
+	*m = mremap(*m, LAB_ADOPTED_BYTES, 2 * LAB_ADOPTED_BYTES, MREMAP_MAYMOVE);
+	assert_ptr_not_equal(*m, MAP_FAILED);
+	assert_int_equal(munmap(*m + LAB_ADOPTED_BYTES, LAB_ADOPTED_BYTES), 0);
+	lab_adopted_holds(*m, 0, LAB_ADOPTED_BYTES, 1);
+}
+
+static void moved_memory_is_one_mapping_again(void **state)
+{
+	char *m = lab_adopted_memory();
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+	size_t at;
+
+	(void)state;
+	lab_adopted_begin(p);
+	for (unsigned i = 0; i < 6; i++) {
+		expect_one_mapping(&m);
+		at = i % 3 * LAB_ADOPTED_PAGE; /* of eight pages */
+		mr = lab_adopted_region(p[0], m + at, 6 * LAB_ADOPTED_PAGE);
+		lab_adopted_expect(m, LAB_ADOPTED_PAGES, 6);
+		lab_adopted_deregister(mr);
+		lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
+	}
+	expect_one_mapping(&m);
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
 /* ---- the end ---- */
 
 /* What a dead process had adopted is still mapped here. Until the daemon has noticed the death,
@@ -356,6 +386,7 @@ int main(void)
 		LAB_TEST(deregistered_memory_is_private_again),
 		LAB_TEST(what_the_program_maps_in_their_place_is_left_alone),
 		LAB_TEST(a_program_that_is_spawned_does_not_disturb),
+		LAB_TEST(moved_memory_is_one_mapping_again),
 		LAB_TEST(requests_to_a_dead_peer_fail_soon),
 		LAB_TEST(what_was_given_back_beside_a_thread_stays_its_own), /* the last one: see
 		                                                                there */

@@ -60,6 +60,7 @@ static struct {
 	unsigned forking; /* threads that are in fork(): nothing moves */
 	unsigned n, ends; /* slots in use; how often one was given back */
 	uint64_t from[SHM_OBJECTS], to[SHM_OBJECTS]; /* by slot; both 0: none */
+	uint64_t kept[SHM_OBJECTS]; /* a page of the memory that it was: see keep_page(); 0: none */
 	bool spent[SHM_OBJECTS]; /* a private mapping of the slot's part of the file may be there */
 } adopted = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .proc = -1, .spare = -1 };
 
@@ -247,15 +248,62 @@ static bool map_file(uint64_t at, uint64_t offset, uint64_t bytes, int prot, int
 	return syscall(SYS_mmap, at, bytes, prot, flags | MAP_FIXED, adopted.fd, offset) != -1;
 }
 
-/* Has the memory at @at lie in the file. */
-static bool move_in(uint64_t at, uint64_t offset, uint64_t bytes)
+/*
+ * Puts the page at @at elsewhere; there is an empty one now. The kernel takes private memory for
+ * one mapping with that beside it, which mremap(2) wants, only if they count their pages alike: by
+ * where the program had that memory when it first wrote there. This page knows.
+ */
+static void keep_page(unsigned slot, uint64_t at)
 {
+	void *page = mremap((void *)(uintptr_t)at, HCA_PAGE, HCA_PAGE,
+	                    MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+
+	if (page == MAP_FAILED)
+		return;
+	madvise(page, HCA_PAGE, MADV_DONTNEED);
+	adopted.kept[slot] = (uintptr_t)page;
+}
+
+static void drop_page(unsigned slot)
+{
+	if (adopted.kept[slot])
+		munmap((void *)(uintptr_t)adopted.kept[slot], HCA_PAGE);
+	adopted.kept[slot] = 0;
+}
+
+/* Has empty private memory in place of what began with the page that was kept. */
+static bool grow_page(unsigned slot, uint64_t at, uint64_t bytes)
+{
+	void *page = (void *)(uintptr_t)adopted.kept[slot], *grown, *moved;
+
+	if (!page)
+		return false;
+	grown = mremap(page, HCA_PAGE, bytes, MREMAP_MAYMOVE);
+	if (grown == MAP_FAILED)
+		return false;
+	adopted.kept[slot] = 0;
+	moved = mremap(grown, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)(uintptr_t)at);
+	if (moved == MAP_FAILED)
+		munmap(grown, bytes);
+	return moved != MAP_FAILED;
+}
+
+/* Has the memory at @at lie in the file. @keeps: also a page of what it was. */
+static bool move_in(unsigned slot, uint64_t at, uint64_t bytes, bool keeps)
+{
+	uint64_t offset = hca_adopt_offset(slot, at);
+
 	/* first: if there is no memory, touching the file is a signal */
 	if (fallocate(adopted.fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes))
 		return false;
-	if (write_file(adopted.fd, offset, at, bytes) &&
-	    map_file(at, offset, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE))
-		return true;
+	if (write_file(adopted.fd, offset, at, bytes)) {
+		if (keeps)
+			keep_page(slot, at);
+		if (map_file(at, offset, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE))
+			return true;
+		if (keeps)
+			read_file(at, adopted.fd, offset, HCA_PAGE);
+	}
 	free_pages(offset, bytes);
 	return false;
 }
@@ -307,16 +355,17 @@ static bool move_by_another(const struct hca_vma *v)
 	return good;
 }
 
-/* Turns memory that is mapped from the file into private anonymous memory, by one mmap(): the
+/* Turns memory that is mapped from the file into private anonymous memory, by one system call: the
  * kernel makes it one mapping with the anonymous memory beside it. */
 static bool move_out(const struct hca_vma *v)
 {
+	unsigned slot = (unsigned)(v->offset >> HCA_ADOPT_SHIFT);
 	uint64_t bytes = v->to - v->from;
-	bool good;
+	bool is_whole = bytes == adopted.to[slot] - adopted.from[slot], good;
 
 	if (adopted.fd < 0) {
 		good = move_by_another(v);
-	} else if (map_private(v->from, bytes)) {
+	} else if ((is_whole && grow_page(slot, v->from, bytes)) || map_private(v->from, bytes)) {
 		good = read_pieces(v);
 	} else {
 		map_file(v->from, v->offset, bytes, v->prot, MAP_SHARED); /* it may be gone */
@@ -394,6 +443,7 @@ static bool give_back(unsigned slot, bool is_alone)
 	if (is_alone) /* what the program has unmapped itself */
 		free_pages(hca_adopt_offset(slot, adopted.from[slot]),
 		           adopted.to[slot] - adopted.from[slot]);
+	drop_page(slot);
 	adopted.from[slot] = adopted.to[slot] = 0;
 	adopted.n--;
 	if (++adopted.ends >= MOST_ENDS)
@@ -525,9 +575,11 @@ static void after_fork_in_child(void)
 	forget_what_is_closed();
 	adopted.in_child = true;
 	close_end(0);
-	for (unsigned i = 0; i < SHM_OBJECTS && adopted.n; i++)
+	for (unsigned i = 0; i < SHM_OBJECTS && adopted.n; i++) {
 		if (adopted.to[i] && !each_mapping(i, move_out))
 			base_log_warning(verbs, "a child of fork() shares registered memory");
+		drop_page(i);
+	}
 	if (child_says[1] >= 0)
 		say(HAS_MEMORY, 0);
 	close_end(1);
@@ -600,9 +652,11 @@ static bool can_adopt(struct hca_process *p, uint64_t from, uint64_t to, const s
  * soon as what is written has moved. */
 static uint64_t move_range(unsigned slot, uint64_t from, uint64_t to, int hold)
 {
+	uint64_t first = from;
+
 	for (uint64_t n; from < to; from += n) {
 		n = to - from < PIECE ? to - from : PIECE;
-		if (!move_in(from, hca_adopt_offset(slot, from), n))
+		if (!move_in(slot, from, n, hold < 0 && from == first))
 			break;
 		if (hold >= 0)
 			hca_hold_replaced(hold, from, from + n);
@@ -646,6 +700,7 @@ static bool adopt(unsigned slot, uint64_t from, uint64_t to, bool is_alone)
 	/* the pages that were moved become private memory again */
 	if (moved.to > from && !(is_alone ? move_out : detach)(&moved))
 		base_log_warning(verbs, "registered memory stays in a file");
+	drop_page(slot);
 	return false;
 }
 
