@@ -32,8 +32,8 @@
  *  src/hca/memory/adopt.c move_out 5ddb4a297910
  *  src/hca/memory/adopt.c read_pieces 72e7d2a75835
  *  src/hca/memory/adopt.c free_pages e383974dd066
- *  src/hca/memory/adopt.c detach da45eb5f1fd8
- *  src/hca/memory/adopt.c give_back 09c00e3b825c
+ *  src/hca/memory/adopt.c detach 87261d05590e
+ *  src/hca/memory/adopt.c give_back 7054ffbb52ca
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -296,6 +296,36 @@ static void what_was_given_back_beside_a_thread_stays_its_own(void **state)
 	munmap(late, LAB_ADOPTED_BYTES);
 }
 
+/* The program unmaps a part before it is given back. */
+static void what_was_given_back_beside_a_thread_grows_by_zeros(void **state)
+{
+	const size_t half = LAB_ADOPTED_BYTES / 2;
+	char *m = lab_adopted_memory();
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+	pthread_t t;
+
+	(void)state;
+	lab_adopted_begin(p);
+	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+	sem_init(&may_end, 0, 0);
+	assert_int_equal(pthread_create(&t, NULL, wait_to_end, NULL), 0);
+	assert_int_equal(munmap(m + half, half), 0);
+	lab_adopted_deregister(mr);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
+	m = mremap(m, half, LAB_ADOPTED_BYTES, MREMAP_MAYMOVE);
+	assert_ptr_not_equal(m, MAP_FAILED);
+	lab_adopted_holds(m, 0, (unsigned)half, 1);
+	for (size_t i = half; i < LAB_ADOPTED_BYTES; i++)
+		assert_int_equal(m[i], 0);
+	munmap(m, LAB_ADOPTED_BYTES);
+	sem_post(&may_end);
+	pthread_join(t, NULL);
+#ifndef __SANITIZE_THREAD__ /* which has a thread of its own now */
+	wait_until_alone();
+#endif
+}
+
 /* ---- other programs ---- */
 
 static void a_program_that_is_spawned_does_not_disturb(void **state)
@@ -387,6 +417,7 @@ int main(void)
 		LAB_TEST(what_the_program_maps_in_their_place_is_left_alone),
 		LAB_TEST(a_program_that_is_spawned_does_not_disturb),
 		LAB_TEST(moved_memory_is_one_mapping_again),
+		LAB_TEST(what_was_given_back_beside_a_thread_grows_by_zeros),
 		LAB_TEST(requests_to_a_dead_peer_fail_soon),
 		LAB_TEST(what_was_given_back_beside_a_thread_stays_its_own), /* the last one: see
 		                                                                there */

@@ -61,6 +61,7 @@ static struct {
 	unsigned n, ends; /* slots in use; how often one was given back */
 	uint64_t from[SHM_OBJECTS], to[SHM_OBJECTS]; /* by slot; both 0: none */
 	uint64_t kept[SHM_OBJECTS]; /* a page of the memory that it was: see keep_page(); 0: none */
+	bool stays;              /* of what is given back: something in the file is needed still */
 	bool spent[SHM_OBJECTS]; /* a private mapping of the slot's part of the file may be there */
 } adopted = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .proc = -1, .spare = -1 };
 
@@ -387,7 +388,9 @@ static bool detach(const struct hca_vma *v)
 	for (uint64_t done = 0, n; done < bytes; done += n) {
 		n = bytes - done < PIECE ? bytes - done : PIECE;
 		/* if it cannot be had for writing, what nobody writes stays in the file */
-		if (!madvise((void *)(uintptr_t)(v->from + done), n, MADV_POPULATE_WRITE))
+		if (madvise((void *)(uintptr_t)(v->from + done), n, MADV_POPULATE_WRITE))
+			adopted.stays = true;
+		else
 			free_pages(v->offset + done, n);
 	}
 	return true;
@@ -438,9 +441,11 @@ static bool each_mapping(unsigned slot, bool (*visit)(const struct hca_vma *v))
 static bool give_back(unsigned slot, bool is_alone)
 {
 	forget_what_is_closed();
+	adopted.stays = false;
 	if (adopted.forking || !each_mapping(slot, is_alone ? move_out : detach))
 		return false;
-	if (is_alone) /* what the program has unmapped itself */
+	/* also what the program has unmapped itself: a private mapping that grows would show it */
+	if (!adopted.stays)
 		free_pages(hca_adopt_offset(slot, adopted.from[slot]),
 		           adopted.to[slot] - adopted.from[slot]);
 	drop_page(slot);
