@@ -425,12 +425,20 @@ struct shm_ring {
 static_assert(sizeof(struct shm_ring) == 128, "layout");
 
 enum shm_cq_arm { SHM_CQ_IDLE, SHM_CQ_ARMED_SOLICITED, SHM_CQ_ARMED };
+#define SHM_CQ_ARM_BITS 2
+
+static inline enum shm_cq_arm shm_cq_arm(uint32_t arm)
+{
+	return (enum shm_cq_arm)(arm & ((1u << SHM_CQ_ARM_BITS) - 1));
+}
 
 #define SHM_CQ_READY_BITS 1024
 
 /* The part of a completion queue that senders use; written by them, its owner and the daemon. */
 struct shm_cq {
-	_Atomic uint32_t arm; /* enum shm_cq_arm; the sender that wakes the owner sets it to IDLE */
+	/* enum shm_cq_arm, and above SHM_CQ_ARM_BITS which arming it is; the sender that wakes the
+	 * owner sets all of it to IDLE */
+	_Atomic uint32_t arm;
 	/* the completion channel to wake; owner writes it before it arms, and when it destroys the
 	 * queue SHM_NO_CHANNEL */
 	_Atomic uint32_t channel;

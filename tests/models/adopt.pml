@@ -31,15 +31,15 @@
  *  src/hca/memory/adopt.c forget_what_is_closed a2548a2007c6
  *  src/hca/memory/adopt.c has_files c68c53321add
  *  src/hca/memory/adopt.c can_adopt 23143335363f
- *  src/hca/memory/adopt.c adopt 20cef1f0ff56
+ *  src/hca/memory/adopt.c adopt c2fd68ed6fa6
  *  src/hca/memory/adopt.c move_held f3910f86b680
- *  src/hca/memory/adopt.c move_range e428e8ec271f
+ *  src/hca/memory/adopt.c move_range cd1edcbb3334
  *  src/hca/memory/adopt.c hca_adopt 5fab6c5fb251
- *  src/hca/memory/adopt.c move_in b8cd544f030a
- *  src/hca/memory/adopt.c move_out 4871e7bcebc9
+ *  src/hca/memory/adopt.c move_in 2d53c4f9ee86
+ *  src/hca/memory/adopt.c move_out 5ddb4a297910
  *  src/hca/memory/adopt.c move_by_another 269a52e10fc8
- *  src/hca/memory/adopt.c detach da45eb5f1fd8
- *  src/hca/memory/adopt.c give_back 2b23f580f504
+ *  src/hca/memory/adopt.c detach 87261d05590e
+ *  src/hca/memory/adopt.c give_back 7054ffbb52ca
  *  src/hca/memory/object.c find_free fdfcc0194638
  *  src/hca/memory/object.c adopt 5f89ecab7035
  *  src/hca/memory/object.c settle 25f70824add7

@@ -27,9 +27,9 @@
  *  src/hca/queue/cq.h hca_cq_announce 088c83f2a6e8
  *  src/hca/queue/cq.h hca_cq_notify_arrival 838022ddef71
  *  src/hca/queue/cq_event.c hca_cq_wake_arrival dda54b2abe59
- *  src/hca/queue/cq_event.c hca_cq_wake 7d2932d74a26
+ *  src/hca/queue/cq_event.c hca_cq_wake e9cb4da4d577
  *  src/hca/queue/cq.c hca_cq_set_ready ef8e591efac4
- *  src/hca/queue/cq_event.c hca_cq_arm ec8ea9cbd131
+ *  src/hca/queue/cq_event.c hca_cq_arm babd99586413
  *  src/hca/queue/cq_poll.c poll_once 5fb75fe248bd
  *  src/hca/queue/cq_poll.c poll_map 28883e1cec4d
  *  src/hca/queue/cq_poll.c poll_watched ad56803d37ae

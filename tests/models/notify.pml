@@ -19,8 +19,8 @@
  *  3 the daemon wakes nobody	4 the sender writes the unit before the count
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/queue/cq_event.c hca_cq_wake 7d2932d74a26
- *  src/hca/queue/cq_event.c fire bb19a929f254
+ *  src/hca/queue/cq_event.c hca_cq_wake e9cb4da4d577
+ *  src/hca/queue/cq_event.c hca_cq_fire b80104589e4a
  *  src/hca/queue/channel.c next_notified 472b394d8f11
  *  src/hca/queue/channel.c hca_channel_settle a11cbf68cd04
  *  src/hca/queue/channel.c get_event 09e766be8041

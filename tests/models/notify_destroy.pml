@@ -8,7 +8,7 @@
  */
 /*
  * A CQ of a channel is destroyed while its event, and those of another CQ, come and are got
- * (fire(), hca_cq_leave_channel(), hca_cq_take_events_along(), hca_channel_settle() and the
+ * (hca_cq_fire(), hca_cq_leave_channel(), hca_cq_take_events_along(), hca_channel_settle() and the
  * channel's get_event): two CQs, a sender to each, a thread that destroys CQ 0, and a program that
  * sleeps on the channel. Nobody dies: notify.pml is about that.
  *
@@ -21,7 +21,7 @@
  *  5 a unit and what it stands for are taken without the channel's lock in between
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/queue/cq_event.c fire bb19a929f254
+ *  src/hca/queue/cq_event.c hca_cq_fire b80104589e4a
  *  src/hca/queue/cq_event.c hca_cq_leave_channel 1420ff3f06b1
  *  src/hca/queue/cq_event.c hca_cq_await_wakers 2175b04e581f
  *  src/hca/queue/cq_event.c hca_cq_take_events_along 933c521b3616

@@ -99,6 +99,7 @@ struct hca_cq {
 	/* completions are numbered from 0: one more than the number of the completion that the last
 	 * event was for, or the next one will be for */
 	uint32_t told;
+	_Atomic uint32_t armings; /* counts in steps of 1 << SHM_CQ_ARM_BITS */
 	unsigned first;           /* completions polled before their turn, one after the other */
 	unsigned turn, turn_used; /* the source whose turn it is, and how many completions it has
 	                             had in that turn (cq_poll.c) */
@@ -250,6 +251,9 @@ static inline void hca_cq_notify(struct hca_process *p, struct shm_cq *shm, bool
 
 /* Fires the CQ's event if it is armed at all: there may be any number of completions to poll. */
 void hca_cq_alert(struct hca_process *p, struct shm_cq *shm);
+
+/* The same if it is armed as it was when its word was @arm, not SHM_CQ_IDLE. */
+void hca_cq_fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm);
 
 /* hca_cq_wake() for a packet that has arrived. */
 void hca_cq_wake_arrival(struct hca_process *p, struct shm_cq *shm, uint32_t arm,

@@ -30,10 +30,11 @@ static bool is_held_back(struct hca_process *p, struct shm_cq *shm)
 	return n > 1 || !us || !hca_request(p, CONTROL_MODERATE_CQ, &req, sizeof(req));
 }
 
-/* @arm: the value of the queue's arm word, which was not SHM_CQ_IDLE. */
-static void fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm)
+BASE_COLD void hca_cq_fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm)
 {
 	const uint32_t channel = atomic_load_explicit(&shm->channel, memory_order_relaxed);
+	/* who finds it fired may fire another queue's event next, which came later */
+	const uint64_t now = base_now_ns();
 
 	if (channel == SHM_NO_CHANNEL)
 		return;
@@ -44,7 +45,7 @@ static void fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm)
 	base_fence_behind_seq_cst();
 	if (atomic_compare_exchange_strong_explicit(&shm->arm, &arm, SHM_CQ_IDLE,
 	                                            memory_order_relaxed, memory_order_relaxed)) {
-		shm_cq_add_event(shm, base_now_ns());
+		shm_cq_add_event(shm, now);
 		hca_wake(&p->wakes, channel);
 	} /* else another thread wakes */
 	/* release: pairs with the acquire in hca_cq_await_wakers() */
@@ -53,8 +54,8 @@ static void fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm)
 
 BASE_COLD void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t arm, bool solicited)
 {
-	if ((arm == SHM_CQ_ARMED || solicited) && !is_held_back(p, shm))
-		fire(p, shm, arm);
+	if ((shm_cq_arm(arm) == SHM_CQ_ARMED || solicited) && !is_held_back(p, shm))
+		hca_cq_fire(p, shm, arm);
 }
 
 BASE_COLD void hca_cq_alert(struct hca_process *p, struct shm_cq *shm)
@@ -63,7 +64,7 @@ BASE_COLD void hca_cq_alert(struct hca_process *p, struct shm_cq *shm)
 	uint32_t arm = atomic_load_explicit(&shm->arm, memory_order_seq_cst);
 
 	if (arm != SHM_CQ_IDLE)
-		fire(p, shm, arm);
+		hca_cq_fire(p, shm, arm);
 }
 
 BASE_COLD void hca_cq_wake_arrival(struct hca_process *p, struct shm_cq *shm, uint32_t arm,
@@ -104,12 +105,30 @@ static void fire_for_old(struct hca_cq *cq, bool solicited_only)
 		hca_cq_alert(p, cq->shm);
 }
 
+/* Who looked at the word before and fires late must not take the event of this arming. What is
+ * armed already stays that, or who fires just now would fail. */
+static void set_arm(struct hca_cq *cq, enum shm_cq_arm how)
+{
+	uint32_t next = atomic_fetch_add_explicit(&cq->armings, 1u << SHM_CQ_ARM_BITS,
+	                                          memory_order_relaxed),
+	         was = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed), arm;
+
+	do
+		arm = (was == SHM_CQ_IDLE ? next : was - shm_cq_arm(was)) + how;
+	/* seq_cst: before the program polls once more; pairs with hca_cq_notify() */
+	while (!atomic_compare_exchange_strong_explicit(
+	        &cq->shm->arm, &was, arm, memory_order_seq_cst, memory_order_relaxed));
+	base_fence_behind_seq_cst();
+}
+
 void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 {
+	uint32_t was;
+
 	if (!cq->ch)
 		return;
-	if (solicited_only &&
-	    atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_ARMED) {
+	was = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
+	if (solicited_only && shm_cq_arm(was) == SHM_CQ_ARMED) {
 		atomic_thread_fence(memory_order_seq_cst); /* as if it were us who armed it */
 		return;
 	}
@@ -119,10 +138,7 @@ void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 		watch_capacity(cq);
 	if (atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE)
 		atomic_store_explicit(&cq->shm->held_back, 0, memory_order_relaxed);
-	/* seq_cst: before the program polls once more; pairs with hca_cq_notify() */
-	atomic_store_explicit(&cq->shm->arm, solicited_only ? SHM_CQ_ARMED_SOLICITED : SHM_CQ_ARMED,
-	                      memory_order_seq_cst);
-	base_fence_behind_seq_cst();
+	set_arm(cq, solicited_only ? SHM_CQ_ARMED_SOLICITED : SHM_CQ_ARMED);
 	if (cq->ctx->network)
 		cq->ctx->network->ops->rest(cq->ctx->network);
 	/* requests that wait have it woken, if nobody sleeps on the queue of their completions */
@@ -155,14 +171,14 @@ void hca_cq_leave_channel(struct hca_cq *cq)
 	TAILQ_REMOVE(&cq->ch->cqs, cq, channel_entry);
 	pthread_mutex_unlock(&cq->ch->lock);
 	atomic_store_explicit(&cq->shm->channel, SHM_NO_CHANNEL, memory_order_relaxed);
-	/* seq_cst: before the look at waking; pairs with fire() */
+	/* seq_cst: before the look at waking; pairs with hca_cq_fire() */
 	atomic_exchange_explicit(&cq->shm->arm, SHM_CQ_IDLE, memory_order_seq_cst);
 	base_fence_behind_seq_cst();
 }
 
 void hca_cq_await_wakers(const struct hca_cq *cq, uint64_t began)
 {
-	/* acquire: pairs with the release in fire() */
+	/* acquire: pairs with the release in hca_cq_fire() */
 	while ((int32_t)atomic_load_explicit(&cq->shm->waking, memory_order_acquire) > 0 &&
 	       base_now_ns() - began < WAKING_NS)
 		sched_yield();
