@@ -70,7 +70,10 @@ struct shm_connection {
 	struct shm_remote remote_reads, remote_writes;
 	/* of any type: 1 + enum ibv_qp_state, and the port, for who shows it; the record has only
 	 * what senders must know. 0: the record's. The owner writes both. */
-	_Atomic uint32_t state, port_num;
+	_Atomic uint16_t state, port_num;
+	/* requests below have completed as far as their owner knows, which writes it: nobody needs
+	 * to tell it */
+	_Atomic uint32_t harvested;
 };
 static_assert(sizeof(struct shm_connection) == 128, "layout");
 

@@ -174,7 +174,8 @@ static void add_connection(const struct daemon_show *s, struct show_json *o, con
 /* What it did not tell senders is in the data part. */
 enum ibv_qp_state show_qp_own_state(const struct daemon_show *s, const struct shm_qp *q)
 {
-	uint32_t own = load(&s->f->region->connections[SHM_QP_INDEX(q->qpn)].state);
+	uint32_t own = atomic_load_explicit(&s->f->region->connections[SHM_QP_INDEX(q->qpn)].state,
+	                                    memory_order_relaxed);
 
 	return (enum ibv_qp_state)(own ? own - 1 : q->state);
 }
@@ -183,7 +184,8 @@ uint8_t show_qp_own_port(const struct daemon_show *s, const struct daemon_qp *qp
 {
 	const struct shm_region *r = s->f->region;
 	const struct shm_qp *q = &r->qps[SHM_QP_INDEX(qp->qpn)];
-	const uint32_t own = load(&r->connections[SHM_QP_INDEX(qp->qpn)].port_num);
+	const uint32_t own = atomic_load_explicit(&r->connections[SHM_QP_INDEX(qp->qpn)].port_num,
+	                                          memory_order_relaxed);
 
 	return own && own <= r->hcas[qp->hca->hca].n_ports ? (uint8_t)own : q->port_num;
 }

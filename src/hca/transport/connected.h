@@ -88,6 +88,11 @@ void hca_connected_go_on(struct hca_connected_qp *c);
 /* Completes those that are done, whoever has carried them out. */
 void hca_connected_harvest(struct hca_connected_qp *c);
 
+/* Requests of a queue pair are done: fires the event of its sends' completions, queue @cq, unless
+ * its owner knows, and has fired it. @needs_owner: there is something for that to do. */
+void hca_connected_tell_owner(struct hca_process *p, const struct shm_connection *shm, uint32_t cq,
+                              bool needs_owner);
+
 /* Completes all in error. */
 void hca_connected_flush(struct hca_connected_qp *c);
 

@@ -137,27 +137,34 @@ static bool may_go_on(struct helper *h, const struct hca_exchange *x, const stru
 	       (say_whom(h, x->requester.qp.qpn) && hca_exchange_is_current(x));
 }
 
-/* Carries out requests of the requester. Returns whether its program is waiting for one of them.
- * *@all: it has no more. */
-static bool work_for(struct helper *h, struct hca_exchange *x, struct shm_connection *c, bool *all)
+/* What the requester's program is waiting for. */
+enum news {
+	NO_NEWS,
+	SOME_ARE_DONE = 1,
+	OWN_IS_NEXT = 2, /* a request that it carries out itself */
+};
+
+/* Carries out requests of the requester. *@all: it has no more. */
+static enum news work_for(struct helper *h, struct hca_exchange *x, struct shm_connection *c,
+                          bool *all)
 {
 	uint32_t head = hca_connected_load(&c->head);
 	struct shm_entry entries[HCA_MAX_SGE];
 	/* as many as the queue has: what the requester says about its end is not to be trusted */
 	uint32_t left = 1u << x->requester.qp.connection.request_shift;
 	struct shm_request r;
-	bool tells = false;
+	enum news news = NO_NEWS;
 	int outcome;
 
 	while (left && next_request(x, c, head, &r, entries)) {
 		if (hca_operation(r.opcode) & HCA_OP_LOCAL)
-			return true; /* the requester's own business: it is woken */
+			return OWN_IS_NEXT;
 		outcome = hca_exchange(x, &r, entries);
 		if (outcome == HCA_WAITS_FOR_RECEIVE && !hca_connected_park(x))
 			continue; /* there is a receive by now */
 		if (outcome < 0 || !is_worker(x, c))
 			break;
-		tells = true;
+		news = SOME_ARE_DONE;
 		if (!hca_connected_settle(c, head, outcome))
 			break;
 		head++;
@@ -166,12 +173,12 @@ static bool work_for(struct helper *h, struct hca_exchange *x, struct shm_connec
 			break;
 	}
 	*all = head == hca_connected_load(&c->tail);
-	return tells;
+	return news;
 }
 
 /* Holds the lock of the requester's queue meanwhile. False: somebody else holds it, and goes on
  * with the queue. */
-static bool work_locked(struct hca_qp *qp, uint32_t peer, struct hca_exchange *x, bool *tells,
+static bool work_locked(struct hca_qp *qp, uint32_t peer, struct hca_exchange *x, enum news *news,
                         bool *all)
 {
 	struct shm_connection *c = &x->process->region.connections[SHM_QP_INDEX(peer)];
@@ -187,7 +194,7 @@ static bool work_locked(struct hca_qp *qp, uint32_t peer, struct hca_exchange *x
 	if (!say_whom(&h, peer))
 		return false;
 	if (hca_exchange_is_current(x)) /* it may have been reset since the records were copied */
-		*tells |= work_for(&h, x, c, all);
+		*news |= work_for(&h, x, c, all);
 	say_nobody(&h);
 	hca_connected_unlock(c, x->responder.worker);
 	return true;
@@ -212,7 +219,8 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 	struct shm_connection *c = &p->region.connections[SHM_QP_INDEX(peer)];
 	struct hca_exchange x;
 	unsigned rounds = 0;
-	bool tells = false, all;
+	enum news news = NO_NEWS;
+	bool all;
 
 	/* what the caller has taken back, waited_for, before the look whether the lock is free;
 	 * pairs with must_look_again() of who has it */
@@ -221,13 +229,12 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 	    hca_connected_load(&c->head) == hca_connected_load(&c->tail) ||
 	    !prepare_help(qp, peer, &x))
 		return; /* XRC's requesters go on by themselves */
-	while (work_locked(qp, peer, &x, &tells, &all) && must_look_again(&x, c, all) &&
+	while (work_locked(qp, peer, &x, &news, &all) && must_look_again(&x, c, all) &&
 	       ++rounds < MOST_ROUNDS)
 		;
-	if (tells) {
-		atomic_thread_fence(memory_order_seq_cst); /* head before the look at arm */
-		hca_cq_alert(p, &p->region.cqs[x.requester.qp.connection.send_cq]);
-	}
+	if (news)
+		hca_connected_tell_owner(p, c, x.requester.qp.connection.send_cq,
+		                         news & OWN_IS_NEXT);
 	hca_memory_put(p, x.requester.memory);
 }
 

@@ -187,6 +187,7 @@ void hca_connected_flush(struct hca_connected_qp *c)
 	while (c->qp.sq_kept)
 		complete(c, request_at(c, c->completed++), IBV_WC_WR_FLUSH_ERR);
 	atomic_store_explicit(&c->shm->head, c->completed, memory_order_release);
+	atomic_store_explicit(&c->shm->harvested, c->completed, memory_order_release);
 }
 
 /* Acquires the queue's lock, which somebody else holds. @steal: whoever that is. */
@@ -246,6 +247,22 @@ static void fail_first(struct hca_connected_qp *c, enum ibv_wc_status status)
 	hca_connected_fail(c);
 }
 
+BASE_COLD void hca_connected_tell_owner(struct hca_process *p, const struct shm_connection *shm,
+                                        uint32_t cq, bool needs_owner)
+{
+	uint32_t arm;
+
+	atomic_thread_fence(memory_order_seq_cst); /* head before the look at arm */
+	/* seq_cst: before the look what the owner knows. If it harvests meanwhile and arms the
+	 * queue anew, the word is another one by then */
+	arm = atomic_load_explicit(&p->region.cqs[cq].arm, memory_order_seq_cst);
+	if (arm == SHM_CQ_IDLE)
+		return;
+	if (needs_owner || hca_connected_load(&shm->failed) ||
+	    hca_connected_load(&shm->head) != hca_connected_load(&shm->harvested))
+		hca_cq_fire(p, &p->region.cqs[cq], arm);
+}
+
 /* Completes requests that are done, whoever has carried them out. */
 void hca_connected_harvest(struct hca_connected_qp *c)
 {
@@ -256,6 +273,9 @@ void hca_connected_harvest(struct hca_connected_qp *c)
 		hca_connected_count(c, request_at(c, c->completed));
 		complete(c, request_at(c, c->completed++), IBV_WC_SUCCESS);
 	}
+	/* behind their events, as who sees this may fire that of an answer next, and before the
+	 * queue is armed again; pairs with hca_connected_tell_owner() */
+	atomic_store_explicit(&c->shm->harvested, c->completed, memory_order_release);
 	failed = hca_connected_load(&c->shm->failed);
 	if (failed && failed == shm_failed(c->completed, failed) && c->qp.sq_kept)
 		fail_first(c, (enum ibv_wc_status)(failed & 0xFF));

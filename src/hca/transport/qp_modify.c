@@ -81,7 +81,7 @@ static void show_state(struct hca_qp *qp, enum ibv_qp_state state)
 	struct shm_connection *c =
 	        &qp->ctx->process->region.connections[SHM_QP_INDEX(qp->ex.qp_base.qp_num)];
 
-	atomic_store_explicit(&c->state, 1 + (uint32_t)state, memory_order_relaxed);
+	atomic_store_explicit(&c->state, (uint16_t)(1 + state), memory_order_relaxed);
 }
 
 static void set_state(struct hca_qp *qp, enum ibv_qp_state state)

@@ -37,8 +37,7 @@ void hca_wire_tell_owner(struct hca_wire *w)
 {
 	struct hca_process *p = w->end.process;
 
-	atomic_thread_fence(memory_order_seq_cst); /* head before the look at arm */
-	hca_cq_alert(p, &p->region.cqs[w->end.qp.connection.send_cq]);
+	hca_connected_tell_owner(p, w->connection, w->end.qp.connection.send_cq, false);
 	if (hca_wire_has_failed(w)) /* its receives will be flushed */
 		hca_cq_alert(p, &p->region.cqs[w->end.qp.cq]);
 }
