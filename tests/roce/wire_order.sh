@@ -3,7 +3,7 @@
 #
 # Between two machines a send is complete before the answer to it comes, for programs that wait for events.
 #
-# By hand: wire_order.sh ROUNDS
+# By hand: wire_order.sh [ROUNDS]
 
 . "${0%/*}/lab.sh"
 . "${0%/*}/pairs.bash"
