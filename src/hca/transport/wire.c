@@ -11,8 +11,6 @@
 
 /* Who has answered so many times in a row will do so again. */
 #define REPLIES_ENOUGH 4
-/* So long a request waits for the acknowledgement that is to leave before it. */
-#define ACK_FIRST_NS 5000000
 
 /* ---- what a thread needs to know ---- */
 
@@ -224,7 +222,7 @@ bool hca_wire_acknowledges_first(struct hca_wire *w, bool *has_lock)
 		*has_lock = hca_wire_acquire(w, &w->shm->lock);
 	}
 	if (base_unlikely(!*has_lock))
-		return hca_wire_has_waited(&w->ack_wait, turn_of_holder(w), ACK_FIRST_NS);
+		return hca_wire_has_waited(&w->ack_wait, turn_of_holder(w));
 	w->ack_wait.seen_ns = 0;
 	*has_lock = hca_wire_may_work(w, SHM_WIRE_RECEIVES);
 	if (base_unlikely(!*has_lock))

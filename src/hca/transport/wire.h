@@ -39,10 +39,9 @@ struct hca_wire_wait {
 	uint64_t since_ns, seen_ns;
 };
 
-/* Notes that this worker still waits for @worker. Whether it has waited longer than @most_ns, so
- * that
- * @worker counts as stopped. */
-bool hca_wire_has_waited(struct hca_wire_wait *wait, uint32_t worker, uint64_t most_ns);
+/* Notes that this worker still waits for @worker. Whether it has waited for so long that @worker
+ * counts as stopped. */
+bool hca_wire_has_waited(struct hca_wire_wait *wait, uint32_t worker);
 
 /* Which half a packet is for. */
 enum hca_wire_half { HCA_WIRE_REQUESTER, HCA_WIRE_RESPONDER, HCA_WIRE_HALVES };

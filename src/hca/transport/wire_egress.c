@@ -17,7 +17,7 @@
 /* Added at each turn, below SHM_WIRE_WANTED. */
 #define TURN (IB_QPN_MASK + 1)
 
-bool hca_wire_has_waited(struct hca_wire_wait *wait, uint32_t worker, uint64_t most_ns)
+bool hca_wire_has_waited(struct hca_wire_wait *wait, uint32_t worker)
 {
 	const uint64_t now = base_now_ns();
 
@@ -26,7 +26,7 @@ bool hca_wire_has_waited(struct hca_wire_wait *wait, uint32_t worker, uint64_t m
 		wait->worker = worker;
 	}
 	wait->seen_ns = now;
-	return now - wait->since_ns > most_ns;
+	return now - wait->since_ns > HCA_WIRE_PATIENCE_NS;
 }
 
 static uint32_t next_turn(struct hca_wire *w)
@@ -41,8 +41,7 @@ static BASE_COLD bool ask_for(struct hca_wire *w, uint32_t by, uint32_t mine)
 {
 	for (unsigned tries = 0; tries < TRIES; tries++) {
 		uint32_t holder = by & ~SHM_WIRE_WANTED, wanted = by & SHM_WIRE_WANTED;
-		bool takes = !holder ||
-		             hca_wire_has_waited(&w->egress_wait, holder, HCA_WIRE_PATIENCE_NS);
+		bool takes = !holder || hca_wire_has_waited(&w->egress_wait, holder);
 
 		/* acquire: pairs with the release in has_left(): what is sent now is behind that.
 		 * Release: what this worker leaves to the other one comes before the bit, also if
