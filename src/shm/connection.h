@@ -111,7 +111,8 @@ struct shm_request {
 	uint8_t flags;   /* enum ibv_send_flags */
 	uint32_t access; /* of a window that it binds */
 	uint32_t srqn;   /* XRC: where the target receives it */
-	uint8_t reserved[8];
+	bool quiet;      /* it has no completion unless it fails */
+	uint8_t reserved[7];
 };
 static_assert(sizeof(struct shm_request) == 64, "layout");
 

@@ -26,7 +26,7 @@
  *  src/hca/transport/connected_wait.c note_wait 4241f9d3b434
  *  src/hca/transport/connected_wait.c bear_helper d878a472dd4e
  *  src/hca/transport/connected_help.c hca_connected_help 4358316beed5
- *  src/hca/transport/connected_help.c work_for 70f8e2c0cc1b
+ *  src/hca/transport/connected_help.c work_for 9f889aeb11ce
  *  src/hca/transport/connected_help.c next_request f72499b2b99a
  *  src/hca/transport/connected_help.c work_locked 5dc0c2c25772
  *  src/hca/transport/connected_help.c must_look_again e2cbdb0b4fa7

@@ -28,7 +28,7 @@
  *  src/hca/transport/wire_response.c acknowledge 0e6d7e070bb8
  *  src/hca/transport/wire_response.c take_aeth 78ea4e3a6645
  *  src/hca/transport/wire_response.c take_data 284dbdb38231
- *  src/hca/transport/wire_response.c hca_wire_response 08312087e981
+ *  src/hca/transport/wire_response.c hca_wire_response 2186b7750979
  *  src/hca/transport/wire_recovery.c hca_wire_look_at_time 8dea484c5438
  *  src/hca/transport/wire_responder.c take_expected f79355fa4d65
  *  src/hca/transport/wire_responder.c take_duplicate c900838d8869

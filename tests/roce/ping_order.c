@@ -4,10 +4,11 @@
  * connection: the server, and with ADDRESS, which is the server's, the client. A send is complete
  * before the answer to it is there, as an HCA acknowledges messages before programs see them, and
  * as ib_send_lat -e relies on: with two queues on one channel each event is of the queue whose turn
- * it is, and one look finds one completion.
+ * it is, and one look finds one completion. A request without a completion has no event.
  */
 #include <err.h>
 #include <errno.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ static void open_queues(void)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = 1, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = { .max_send_wr = 8, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 
 	channel = ibv_create_comp_channel(id->verbs);
@@ -70,7 +71,8 @@ static void open_queues(void)
 	attr.recv_cq = receive_cq;
 	check(!rdma_create_qp(id, NULL, &attr), "rdma_create_qp");
 	memory = calloc(2, bytes);
-	mr = ibv_reg_mr(id->pd, memory, 2 * (size_t)bytes, IBV_ACCESS_LOCAL_WRITE);
+	mr = ibv_reg_mr(id->pd, memory, 2 * (size_t)bytes,
+	                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	check(mr, "ibv_reg_mr");
 	post_receive();
 	post_receive();
@@ -102,7 +104,7 @@ static void connect_to(const char *address)
 /* The next completion is of that queue, and of that operation. */
 static void expect(unsigned round, struct ibv_cq *queue, enum ibv_wc_opcode opcode)
 {
-	const char *what = opcode == IBV_WC_SEND ? "send" : "receive";
+	const char *what = queue == send_cq ? "send" : "receive";
 	struct ibv_cq *cq;
 	struct ibv_wc wc;
 	void *cq_context;
@@ -121,6 +123,41 @@ static void expect(unsigned round, struct ibv_cq *queue, enum ibv_wc_opcode opco
 		     wc.opcode);
 }
 
+/* A request without a completion has no event. The peer waits for us meanwhile. */
+static void expect_quiet(void)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad; /* of no bytes */
+	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+
+	for (unsigned i = 0; i < 5; i++) {
+		errno = ibv_post_send(id->qp, &wr, &bad);
+		check(!errno, "ibv_post_send");
+		if (poll(&p, 1, 20))
+			errx(EXIT_FAILURE, "an event of a request without a completion");
+	}
+}
+
+/* But one that this process carries out itself is not forgotten behind it. */
+static void expect_bound(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(id->pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr bind = { .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED },
+	                   quiet = { .opcode = IBV_WR_RDMA_WRITE, .next = &bind }, *bad;
+
+	check(mw, "ibv_alloc_mw");
+	bind.bind_mw.mw = mw;
+	bind.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	bind.bind_mw.bind_info =
+	        (struct ibv_mw_bind_info){ .mr = mr,
+		                           .addr = (uintptr_t)memory,
+		                           .length = bytes,
+		                           .mw_access_flags = IBV_ACCESS_REMOTE_READ };
+	errno = ibv_post_send(id->qp, &quiet, &bad);
+	check(!errno, "ibv_post_send of a bind");
+	expect(0, send_cq, IBV_WC_BIND_MW);
+	check(!ibv_dealloc_mw(mw), "ibv_dealloc_mw");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
@@ -133,6 +170,10 @@ int main(int argc, char **argv)
 		if (!is_client || i) {
 			expect(i, receive_cq, IBV_WC_RECV);
 			post_receive();
+		}
+		if (is_client && !i) {
+			expect_quiet();
+			expect_bound();
 		}
 		post_send();
 		expect(i, send_cq, IBV_WC_SEND);

@@ -164,7 +164,8 @@ static enum news work_for(struct helper *h, struct hca_exchange *x, struct shm_c
 			continue; /* there is a receive by now */
 		if (outcome < 0 || !is_worker(x, c))
 			break;
-		news = SOME_ARE_DONE;
+		if (outcome || !r.quiet)
+			news = SOME_ARE_DONE;
 		if (!hca_connected_settle(c, head, outcome))
 			break;
 		head++;

@@ -62,6 +62,7 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 	char *data = (char *)(to + 1);
 
 	*to = *r;
+	to->quiet = !(r->flags & IBV_SEND_SIGNALED) && !c->qp.push_all;
 	if (r->flags & IBV_SEND_INLINE) {
 		for (unsigned i = 0; i < r->n_entries; i++) {
 			if (sge[i].length) /* else it may be nowhere */

@@ -91,6 +91,7 @@ struct hca_wire {
 	uint32_t gids_seq;    /* of the port's record, when its GID was looked for */
 	bool has_source;      /* the port has the GID by which its packets leave */
 	bool waits_for_reply; /* an acknowledgement was put off */
+	bool tells;           /* of the requests done in this turn some have completions */
 	uint32_t egress;      /* as it stands in shm_wire.egress while it is held; or 0 */
 	uint32_t egress_turn; /* of this worker */
 	struct hca_wire_wait egress_wait;

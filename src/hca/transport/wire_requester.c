@@ -53,6 +53,25 @@ void hca_wire_fail(struct hca_wire *w, enum ibv_wc_status status)
 	hca_wire_tell_owner(w);
 }
 
+/* Whether the next request is its owner's own business, who may sleep. */
+static bool is_owners(struct hca_wire *w)
+{
+	struct shm_entry entries[HCA_MAX_SGE];
+	const uint32_t head = hca_wire_head(w);
+	struct shm_request r;
+
+	return head != hca_connected_load(&w->connection->tail) &&
+	       hca_connected_take(&w->end, head, &r, entries) &&
+	       (hca_operation(r.opcode) & HCA_OP_LOCAL);
+}
+
+void hca_wire_tell_of_done(struct hca_wire *w)
+{
+	if (w->tells || is_owners(w))
+		hca_wire_tell_owner(w);
+	w->tells = false;
+}
+
 /* How many the peer counts (MSN) in a request of @n packets: a READ is asked for in parts. What is
  * asked for again it does not count. */
 static uint32_t messages_of(const struct shm_request *r, uint32_t n)
@@ -72,6 +91,7 @@ void hca_wire_complete(struct hca_wire *w, const struct shm_request *r, uint32_t
 	w->shm->head_takes += hca_wire_takes_receive(r);
 	w->shm->head_ssn = wire_psn_add(w->shm->head_ssn, messages_of(r, n));
 	w->shm->head_psn = wire_psn_add(w->shm->head_psn, n);
+	w->tells |= !r->quiet;
 	hca_connected_settle(w->connection, head, IBV_WC_SUCCESS);
 }
 
@@ -329,7 +349,7 @@ static bool send_next(struct hca_wire *w, const struct shm_request *r, const str
 	s->offset = 0;
 	if (is_uc) {
 		hca_wire_complete(w, r, n);
-		hca_wire_tell_owner(w);
+		hca_wire_tell_of_done(w);
 	}
 	return true;
 }

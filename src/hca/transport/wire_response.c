@@ -298,6 +298,6 @@ bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p)
 			hca_wire_end_probe(w, acked);
 	}
 	if (hca_wire_head(w) != head)
-		hca_wire_tell_owner(w);
+		hca_wire_tell_of_done(w);
 	return hca_wire_send(w);
 }
