@@ -185,6 +185,17 @@ enum shm_wire_drains {
 /* In shm_wire.egress: another worker has something to send, which its holder sees to. */
 #define SHM_WIRE_WANTED (1u << 31)
 
+/* Releases the egress, if the worker has it, which has died. @by: what stood there. Others may want
+ * it by now, once; who writes there more often writes nonsense, and is not waited for. */
+static inline void shm_wire_release_egress(struct shm_wire *w, uint32_t worker, uint32_t by)
+{
+	for (unsigned tries = 0; tries < 4 && (by & IB_QPN_MASK) == worker; tries++)
+		/* release: what it had done comes before the next holder's work */
+		if (atomic_compare_exchange_strong_explicit(
+		            &w->egress, &by, 0, memory_order_release, memory_order_relaxed))
+			return;
+}
+
 /* Since something was acknowledged. Of a loss the peer's packets tell more than once. */
 enum shm_wire_recovers {
 	SHM_WIRE_GOES_ON,    /* nothing got lost */

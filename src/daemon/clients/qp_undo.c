@@ -30,7 +30,8 @@ static void release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
 
 	if (!daemon_qps_have_wires(all) || !atomic_load_explicit(&w->open, memory_order_relaxed))
 		return;
-	release_lock(&w->egress, qpn); /* what it had made got lost, or has left */
+	/* what it had made got lost, or has left */
+	shm_wire_release_egress(w, qpn, atomic_load_explicit(&w->egress, memory_order_relaxed));
 	for (unsigned i = 0; i < ARRAY_SIZE(locks); i++) {
 		uint32_t holder = atomic_load_explicit(locks[i], memory_order_relaxed);
 

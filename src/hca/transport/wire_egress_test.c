@@ -117,11 +117,30 @@ static void who_is_gone_has_it_no_more(void **state)
 	(void)state;
 	assert_true(hca_wire_acquire_egress(&w[0]));
 	assert_false(hca_wire_acquire_egress(&w[1]));
-	assert_int_equal(atomic_load(&shm.egress) & IB_QPN_MASK, w[0].worker);
-	atomic_store(&shm.egress, 0);
+	shm_wire_release_egress(&shm, w[0].worker, atomic_load(&shm.egress));
 	assert_true(hca_wire_acquire_egress(&w[1]));
+	/* the other one's it is not */
+	shm_wire_release_egress(&shm, w[0].worker, atomic_load(&shm.egress));
 	assert_false(hca_wire_leave(&w[0]));
-	assert_false(hca_wire_leave(&w[1]));
+	assert_false(hca_wire_acquire_egress(&w[0]));
+	assert_true(hca_wire_leave(&w[1]));
+}
+
+/* Also if it is wanted just as the daemon does that. */
+static void who_is_gone_may_be_asked(void **state)
+{
+	uint32_t before;
+
+	(void)state;
+	assert_true(hca_wire_acquire_egress(&w[0]));
+	before = atomic_load(&shm.egress);
+	assert_false(hca_wire_acquire_egress(&w[1]));
+	shm_wire_release_egress(&shm, w[0].worker, before);
+	assert_true(hca_wire_acquire_egress(&w[1]));
+	/* or if another one has it by then */
+	shm_wire_release_egress(&shm, w[0].worker, before);
+	assert_false(hca_wire_leave(&w[0]));
+	assert_false(hca_wire_acquire_egress(&w[0]));
 }
 
 static void detours_do_not_wait(void **state)
@@ -196,6 +215,7 @@ int main(void)
 		cmocka_unit_test_setup(who_has_many_turns_was_not_stopped, begin),
 		cmocka_unit_test_setup(turns_that_come_around_are_others, begin),
 		cmocka_unit_test_setup(who_is_gone_has_it_no_more, begin),
+		cmocka_unit_test_setup(who_is_gone_may_be_asked, begin),
 		cmocka_unit_test_setup(detours_do_not_wait, begin),
 		cmocka_unit_test_setup(nothing_is_left_behind, begin),
 	};
