@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 Cases of wire_cases.py: another worker of the queue pair has packets on their way out, and what is to be sent
-meanwhile follows them (src/hca/transport/wire_egress.c).
+meanwhile follows them (src/hca/transport/wire_egress.c). Then those in which a program is stopped, ends or forks
+while packets are on their way out, which it has made for itself or for another one's queue pair.
 """
 
+import itertools
+import signal
+import time
+
 from packets import ACCESS, RNR, SEQUENCE
-from wire_peer import QP_ACCESS_ERR, case, pattern
+from wire_peer import QP_ACCESS_ERR, RETRY_EXC, WAIT, Wrong, case, of_each, pattern, wait_until
 
 
 @case
@@ -106,3 +111,182 @@ def behind_others_a_gap(c):
     c.acknowledged(psn, 1)
     c.completes(0, bytes=10)
     c.nothing_came()
+
+
+# ---- who sends is stopped, or ends
+
+
+def has_met(puppet, fate):
+    state, name = puppet.status()
+    return {'stops': state == 'T', 'dies': state == 'Z', 'execs': name == 'sleep'}[fate]
+
+
+def meets(puppet, fate):
+    wait_until(f'the program never {fate}', lambda: has_met(puppet, fate))
+
+
+def message(c):
+    return c.request('SEND_ONLY', payload=pattern(10))
+
+
+def again(c, psn):
+    """As its timer would ask. The last message is acknowledged again."""
+    c.send('SEND_ONLY', psn, payload=pattern(10), ack=True)
+    c.acknowledged(psn, c.told)
+
+
+def messages(c, what):
+    """The number of each message, which finds a receive; until that has happened. Then one receive is left."""
+    end = time.monotonic() + WAIT
+    c.receive(0, 10)
+    for n in itertools.count(1):
+        c.receive(0, 10)
+        yield n
+        if time.monotonic() > end:
+            raise Wrong(f'the program never {what}')
+
+
+def receives(c):
+    if c.puppet.line()[:3] != ['wc', '0', '0']:
+        raise Wrong('a message does not come')
+
+
+def goes_on(c, psn):
+    """It receives and sends, @psn next, as before."""
+    if not c.receives:
+        c.receive(0, 10)
+    c.acknowledged(c.request('SEND_ONLY', payload=pattern(10, seed=9)), c.told + 1)
+    c.completes(0, bytes=10)
+    c.holds(0, pattern(10, seed=9))
+    c.post('SEND', 9, id=8)
+    c.hear('SEND_ONLY', psn)
+    c.ack(psn)
+    c.completes(8)
+    c.nothing_came()
+
+
+@of_each('before', 'after')
+def stops_while_a_request_leaves(c, when):
+    """The daemon sends it again when its time is over."""
+    c.qp(timeout=17)
+    c.puppet.tell('fate', 'stops', when)
+    c.puppet.say('post', 'opcode=2', 'bytes=9', 'id=7')
+    meets(c.puppet, 'stops')
+    if when == 'after':
+        c.hear('SEND_ONLY', c.psn)
+    c.hear('SEND_ONLY', c.psn)
+    c.ack(c.psn)
+    c.puppet.process.send_signal(signal.SIGCONT)
+    c.puppet.line()
+    c.completes(7)
+    c.only_came('SEND_ONLY', c.psn)
+    goes_on(c, c.psn + 1)
+
+
+@of_each('before', 'after')
+def stops_while_a_request_leaves_that_nobody_answers(c, when):
+    c.qp(timeout=14, retry=1)
+    c.puppet.tell('fate', 'stops', when)
+    c.puppet.say('post', 'opcode=2', 'bytes=9', 'id=7')
+    meets(c.puppet, 'stops')
+    c.hear('SEND_ONLY', c.psn)
+    c.puppet.process.send_signal(signal.SIGCONT)
+    c.puppet.line()
+    c.fails(7, RETRY_EXC)
+    c.qp()
+    c.only_came('SEND_ONLY', c.psn)
+
+
+@of_each('before', 'after')
+def stops_while_an_acknowledgement_leaves(c, when):
+    """The peer asks again when its time is over, and the daemon answers."""
+    c.qp()
+    c.puppet.tell('fate', 'stops', when)
+    for msn in messages(c, 'stops'):
+        c.puppet.say('wait')
+        psn = message(c)
+        wait_until('a message does not come',
+                   lambda: c.puppet.has_answered() or has_met(c.puppet, 'stops'))
+        if not c.puppet.has_answered():
+            break
+        receives(c)
+        c.acknowledged(psn, msn)  # the daemon was faster
+    if when == 'after':
+        c.acknowledged(psn, msn)
+    c.told = msn
+    again(c, psn)
+    c.puppet.process.send_signal(signal.SIGCONT)
+    receives(c)
+    c.only_came('ACKNOWLEDGE', psn)
+    goes_on(c, c.psn)
+
+
+@case
+def stops_with_an_acknowledgement_due(c):
+    """And a request that is to follow it: the daemon sends both."""
+    c.qp()
+    c.receive(0, 10)
+    c.puppet.tell('hold', 1)
+    psn = c.request('SEND_ONLY', payload=pattern(10))
+    c.completes(0, bytes=10)
+    c.post('SEND', 9, id=7)
+    c.puppet.process.send_signal(signal.SIGSTOP)
+    c.acknowledged(psn, 1)
+    c.hear('SEND_ONLY', c.psn)
+    c.ack(c.psn)
+    c.puppet.process.send_signal(signal.SIGCONT)
+    c.completes(7)
+    c.nothing_came()
+    goes_on(c, c.psn + 1)
+
+
+@of_each('stops', 'dies', 'execs')
+def another_program_acknowledges_and(c, fate):
+    """Whose queue pair it was goes on, and so does the peer."""
+    c.qp()
+    with c.other_program() as other:
+        other.puppet.tell('fate', fate)
+        other.puppet.say('wait')
+        for msn in messages(c, fate):
+            psn = message(c)
+            wait_until('a message does not come',
+                       lambda: c.wire.has_come() or has_met(other.puppet, fate))
+            if has_met(other.puppet, fate):
+                break
+            c.acknowledged(psn, msn)  # another one was faster
+            c.completes(0)
+        c.told = msn
+        c.post('SEND', 9, id=7)
+        c.hear('SEND_ONLY', c.psn)
+        c.completes(0, bytes=10)
+        c.ack(c.psn)
+        c.completes(7)
+        again(c, psn)
+        if fate == 'stops':
+            other.puppet.process.send_signal(signal.SIGCONT)
+            c.acknowledged(psn, msn)
+        goes_on(c, c.psn + 1)
+
+
+@of_each('forks', 'spawns')
+def while_a_request_leaves_it(c, fate):
+    c.qp()
+    c.puppet.tell('fate', fate)
+    c.post('SEND', 9, id=7)
+    c.hear('SEND_ONLY', c.psn)
+    c.ack(c.psn)
+    c.completes(7)
+    c.nothing_came()
+    goes_on(c, c.psn + 1)
+
+
+@of_each('forks', 'spawns')
+def while_acknowledgements_leave_it(c, fate):
+    c.qp()
+    for msn in itertools.islice(messages(c, fate), 5):
+        c.puppet.tell('fate', fate)
+        c.puppet.say('wait')
+        c.acknowledged(message(c), msn)
+        receives(c)
+    c.nothing_came()
+    goes_on(c, c.psn)

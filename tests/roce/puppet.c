@@ -21,6 +21,8 @@
  *   hold TURN          another worker has its egress (src/shm/wire.h), at this turn: "wanted", if
  *                      somebody else wants it by now, or "ok"
  *   let_go             nobody has it: "ok"
+ *   fate WHAT [WHEN]   the next time that packets leave, "before" they do or "after", it stops,
+ * dies, forks (its child ends), spawns (its child execs) or execs: "ok"
  *
  * AT is an offset into its memory, of which "memory ADDRESS RKEY READABLE-RKEY" says at first where
  * it is: the first key lets peers do all, the other one lets them read the last page.
@@ -32,6 +34,7 @@
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +42,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,9 +53,10 @@
 #include "shm/region.h"
 #include "shm/wire.h"
 
-#define PAGE  4096
-#define AREA  (16 * PAGE)
-#define DEPTH 64
+#define ROCE_PORT 4791
+#define PAGE      4096
+#define AREA      (16 * PAGE)
+#define DEPTH     64
 #define REMOTE                                                                         \
 	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | \
 	 ACCESS_FLUSH_GLOBAL)
@@ -113,6 +120,8 @@ static struct puppet {
 	uint64_t value[KEYS];
 	unsigned wait_ms;
 	struct shm_region region; /* mapped with the first "hold" */
+	char fate[8];             /* or "" */
+	bool fate_is_after;
 } puppet;
 
 static _Alignas(PAGE) uint8_t area[AREA];
@@ -512,6 +521,80 @@ static void let_go_of_egress(struct puppet *p)
 	puts("ok");
 }
 
+/* ---- what becomes of it while packets leave ---- */
+
+static void meet_fate(struct puppet *p)
+{
+	const bool spawns = !strcmp(p->fate, "spawns"), forks = !strcmp(p->fate, "forks");
+	int status;
+	pid_t pid;
+
+	if (!strcmp(p->fate, "stops"))
+		raise(SIGSTOP);
+	else if (!strcmp(p->fate, "dies"))
+		raise(SIGKILL);
+	else if (!strcmp(p->fate, "execs"))
+		execl("/bin/sleep", "sleep", "1000", NULL);
+	p->fate[0] = '\0';
+	if (!spawns && !forks)
+		return;
+	pid = fork();
+	if (!pid && spawns)
+		execl("/bin/true", "true", NULL);
+	if (!pid)
+		exit(spawns); /* with all that libraries do then */
+	check(waitpid(pid, &status, 0) == pid && !status, "the child");
+}
+
+static bool is_roce(const struct msghdr *m)
+{
+	const struct sockaddr_in *to = m->msg_name;
+
+	return to && m->msg_namelen == sizeof(*to) && to->sin_family == AF_INET &&
+	       to->sin_port == htons(ROCE_PORT);
+}
+
+/* The library's calls come here. */
+static long send_all(long call, int fd, const void *messages, const struct msghdr *first,
+                     unsigned n, int flags)
+{
+	const bool meets = puppet.fate[0] && is_roce(first), after = puppet.fate_is_after;
+	long ret;
+	int error;
+
+	if (meets && !after)
+		meet_fate(&puppet);
+	ret = call == SYS_sendmsg ? syscall(call, fd, messages, flags)
+	                          : syscall(call, fd, messages, n, flags);
+	error = errno;
+	if (meets && after)
+		meet_fate(&puppet);
+	errno = error;
+	return ret;
+}
+
+__attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
+{
+	return send_all(SYS_sendmsg, fd, m, m, 1, flags);
+}
+
+__attribute__((visibility("default"))) int sendmmsg(int fd, struct mmsghdr *m, unsigned n,
+                                                    int flags)
+{
+	return (int)send_all(SYS_sendmmsg, fd, m, &m->msg_hdr, n, flags);
+}
+
+static void await_fate(struct puppet *p)
+{
+	const char *what = strtok(NULL, " ");
+
+	check(what && strlen(what) < sizeof(p->fate), "a fate");
+	strcpy(p->fate, what);
+	what = strtok(NULL, " ");
+	p->fate_is_after = what && !strcmp(what, "after");
+	puts("ok");
+}
+
 static void obey(struct puppet *p, const char *command)
 {
 	if (!strcmp(command, "create"))
@@ -546,6 +629,8 @@ static void obey(struct puppet *p, const char *command)
 		hold_egress(p);
 	else if (!strcmp(command, "let_go"))
 		let_go_of_egress(p);
+	else if (!strcmp(command, "fate"))
+		await_fate(p);
 	else
 		errx(EXIT_FAILURE, "puppet: '%s' is not understood", command);
 }

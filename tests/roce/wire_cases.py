@@ -5,6 +5,7 @@ errs, or over whose network packets get lost: see wire_peer.py. All of them, or 
 them; those of selective repeat, which is a setting, only if they are named.
 """
 
+import signal
 import sys
 import traceback
 
@@ -20,6 +21,7 @@ from wire_peer import CASES, Case, Puppet, Wire, Wrong, words_of
 
 def recover(c):
     """After a case that has failed: nothing of it is left."""
+    c.puppet.process.send_signal(signal.SIGCONT)
     c.qp()
     c.request('READ_REQUEST', va=c.va(0), rkey=c.puppet.rkey, length=1)
     while True:

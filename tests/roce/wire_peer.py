@@ -8,6 +8,8 @@ that must not: it asks for something else, and sees that the answer to that is t
 import contextlib
 import json
 import os
+import re
+import select
 import socket
 import struct
 import subprocess
@@ -88,6 +90,10 @@ class Wire(Sender):
             return self.take_apart(ip[:(ip[0] & 15) * 4], udp), seconds + ns / 1e9
         raise Wrong('nothing comes')
 
+    def has_come(self):
+        """Whether something has, perhaps of others."""
+        return bool(select.select([self.frames], [], [], 0)[0])
+
     def take_apart(self, ip, udp):
         body = udp[8:struct.unpack('>H', udp[4:6])[0]]
         if packets.icrc(ip, udp[:8], body[:-4]) != body[-4:]:
@@ -97,6 +103,7 @@ class Wire(Sender):
 
 class Puppet:
     def __init__(self, command):
+        self.command = command
         self.process = subprocess.Popen([*command, str(int(WAIT))], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         _, self.address, self.rkey, self.readable = self.line()
@@ -108,15 +115,35 @@ class Puppet:
             raise Wrong(f'the program has ended: {self.process.wait()}')
         return line
 
-    def tell(self, *words):
+    def say(self, *words):
         self.process.stdin.write(' '.join(str(word) for word in words) + '\n')
         self.process.stdin.flush()
+
+    def tell(self, *words):
+        self.say(*words)
         return self.line()
+
+    def has_answered(self):
+        return bool(select.select([self.process.stdout], [], [], 0)[0])
+
+    def status(self):
+        """Its state, a letter (proc_pid_stat(5)), and the name of its program."""
+        with open(f'/proc/{self.process.pid}/stat', encoding='ascii') as file:
+            _, name, rest = re.split(r'[()]', file.read())
+        return rest.split()[0], name
 
     def end(self):
         self.process.stdin.close()
         if self.process.wait() != 0:
             raise Wrong(f'the program ends with {self.process.returncode}')
+
+
+def wait_until(what, is_so):
+    end = time.monotonic() + WAIT
+    while not is_so():
+        if time.monotonic() > end:
+            raise Wrong(what)
+        time.sleep(0.001)
 
 
 class Case:
@@ -247,6 +274,17 @@ class Case:
             raise Wrong(f'{name} is {self.counter(name)}, was {before}')
 
     @contextlib.contextmanager
+    def other_program(self):
+        """Another one on its host, with a queue pair of its own, which goes in the end."""
+        other = Case(self.wire, Puppet(self.puppet.command), self.show_counters)
+        try:
+            other.qp()
+            yield other
+        finally:
+            other.puppet.process.kill()
+            other.puppet.process.wait()
+
+    @contextlib.contextmanager
     def others_send(self):
         """Meanwhile another worker has packets of it on their way out. It wants to send some, too."""
         self.puppet.tell('hold', 1)
@@ -267,6 +305,8 @@ class Case:
     def hear_any(self):
         p, self.came = self.wire.receive()
         packets.check(p, self.mtu)
+        if p.operation in packets.AETH and (p.syndrome == packets.ACK or p.syndrome & 0x60 == packets.RNR):
+            self.starves = not self.keys['srq']
         return p
 
     def hear(self, operation, psn, **expected):
@@ -277,8 +317,6 @@ class Case:
         for key, value in expected.items():
             if getattr(p, key) != value:
                 raise Wrong(f'{p}; its {key} is not {value}, but {getattr(p, key)}')
-        if p.operation in packets.AETH and (p.syndrome == packets.ACK or p.syndrome & 0x60 == packets.RNR):
-            self.starves = not self.keys['srq']
         return p
 
     def send(self, operation, psn, **fields):
@@ -331,6 +369,14 @@ class Case:
         """Neither packet nor completion, but for the answer to this."""
         self.is_awake()
         self.completes_nothing()
+
+    def only_came(self, operation, psn):
+        """Likewise, but for that packet, which may have come again."""
+        came = self.request('READ_REQUEST', va=self.va(0xEF00), rkey=self.puppet.rkey, length=1)
+        self.told += 1
+        while (p := self.hear_any()).operation != 'READ_ONLY' or p.psn != came % packets.PSNS:
+            if p.operation != operation or p.psn != psn % packets.PSNS:
+                raise Wrong(f'{p}, not {operation} {psn} again')
 
     def is_awake(self):
         """All that was sent has been received, and no packet came but the answer to this."""
