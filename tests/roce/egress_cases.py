@@ -9,8 +9,8 @@ import itertools
 import signal
 import time
 
-from packets import ACCESS, RNR, SEQUENCE
-from wire_peer import QP_ACCESS_ERR, RETRY_EXC, WAIT, Wrong, case, of_each, pattern, wait_until
+from packets import ACCESS, INVALID, RNR, SEQUENCE
+from wire_peer import FLUSHED, QP_ACCESS_ERR, QP_REQ_ERR, RETRY_EXC, WAIT, Wrong, case, of_each, pattern, wait_until
 
 
 @case
@@ -86,17 +86,44 @@ def behind_others_there_is_a_receive_by_now(c):
     c.completes(0, bytes=10)
 
 
-@case
-def behind_others_access_is_denied(c):
-    """The peer is told to ask again, and hears then why it is refused."""
+@of_each('WRITE_ONLY', 'READ_REQUEST', 'FETCH_ADD', 'WRITE_ONLY_IMM')
+def behind_others_access_is_denied(c, operation):
+    """The peer is told that, and of no gap: it may have no retry."""
     c.qp()
-    fields = dict(va=c.va(0), rkey=1, length=9, payload=pattern(9))
+    c.receive(0, 10)
+    payload = pattern(9) if 'WRITE' in operation else b''
     with c.others_send():
-        psn = c.request('WRITE_ONLY', **fields)
-    c.refused(psn, SEQUENCE)
-    c.send('WRITE_ONLY', psn, ack=True, **fields)
+        psn = c.request(operation, va=c.va(0), rkey=1, length=9, payload=payload)
+        c.request('WRITE_ONLY', va=c.va(0), rkey=c.puppet.rkey, length=9, payload=pattern(9))
+        c.no_event()
     c.refused(psn, ACCESS)
     c.event(QP_ACCESS_ERR)
+    c.completes(0, FLUSHED)
+    c.is_silent()
+
+
+@case
+def behind_others_access_is_denied_after_a_read(c):
+    """The answer to that comes first."""
+    c.qp()
+    c.poke(0, 9, 3)
+    with c.others_send():
+        psn = c.request('READ_REQUEST', va=c.va(0), rkey=c.puppet.rkey, length=9)
+        c.request('WRITE_ONLY', va=c.va(0), rkey=1, length=9, payload=pattern(9))
+    c.hear('READ_ONLY', psn, msn=1, payload=bytes([3] * 9))
+    c.refused(psn + 1, ACCESS, msn=1)
+    c.event(QP_ACCESS_ERR)
+    c.is_silent()
+
+
+@case
+def behind_others_a_packet_is_too_long(c):
+    c.qp()
+    with c.others_send():
+        psn = c.request('WRITE_ONLY', va=c.va(0), rkey=c.puppet.rkey, length=8, payload=pattern(9))
+    c.refused(psn, INVALID)
+    c.event(QP_REQ_ERR)
+    c.is_silent()
 
 
 @case
@@ -199,7 +226,7 @@ def stops_while_a_request_leaves_that_nobody_answers(c, when):
 
 @of_each('before', 'after')
 def stops_while_an_acknowledgement_leaves(c, when):
-    """The peer asks again when its time is over, and the daemon answers."""
+    """Another program does not notice. The peer asks again when its time is over, and the daemon answers."""
     c.qp()
     c.puppet.tell('fate', 'stops', when)
     for msn in messages(c, 'stops'):
@@ -214,6 +241,8 @@ def stops_while_an_acknowledgement_leaves(c, when):
     if when == 'after':
         c.acknowledged(psn, msn)
     c.told = msn
+    with c.other_program() as other:
+        goes_on(other, other.psn)
     again(c, psn)
     c.puppet.process.send_signal(signal.SIGCONT)
     receives(c)

@@ -38,6 +38,7 @@ enum hca_nak {
 	HCA_NAK_INVALID_REQUEST,
 	HCA_NAK_REMOTE_ACCESS,
 	HCA_NAK_REMOTE_OPERATION,
+	HCA_NAKS,
 };
 
 struct hca_responder {

@@ -22,6 +22,12 @@
 /* The syndrome that tells the peer of a gap before its packet. */
 #define GAP WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE)
 
+static const uint8_t nak_codes[HCA_NAKS] = {
+	[HCA_NAK_INVALID_REQUEST] = WIRE_NAK_INVALID_REQUEST,
+	[HCA_NAK_REMOTE_ACCESS] = WIRE_NAK_REMOTE_ACCESS,
+	[HCA_NAK_REMOTE_OPERATION] = WIRE_NAK_REMOTE_OPERATION,
+};
+
 static bool is_uc(const struct hca_wire *w)
 {
 	return w->end.qp.type == IBV_QPT_UC;
@@ -112,20 +118,39 @@ static void acknowledge_later(struct hca_wire *w, const struct wire_roce_packet 
 		set_ack_due(w, true);
 }
 
+/* The syndrome of which NAK; or HCA_NAKS: it tells the peer to go on later, or from the gap on. */
+static unsigned fatal_nak(uint8_t syndrome)
+{
+	unsigned i = 0;
+
+	while (i < HCA_NAKS && syndrome != WIRE_AETH_SYNDROME(WIRE_AETH_NAK, nak_codes[i]))
+		i++;
+	return i;
+}
+
 /* Tells the peer why its request is not carried out. Responses that it waits for come first, and
  * what others have made: what it is told behind them is what was refused first, as all that comes
- * after that is refused for it. False, as the functions below say of a packet that was not carried
- * out. */
+ * after that is refused for it. Only then the queue pair fails, if it does: its owner may end it at
+ * once, and the peer would hear nothing. False, as the functions below say of a packet that was not
+ * carried out. */
 static bool refuse(struct hca_wire *w, uint8_t syndrome)
 {
 	struct shm_wire *s = w->shm;
+	unsigned fatal;
 
 	if (is_uc(w) || s->nak_sent)
 		return false;
-	if (!s->nak_due)
+	if (s->nak_due)
+		w->responder.why = "as was found before";
+	else
 		s->nak_due = syndrome;
 	if (s->n_responses || !hca_wire_acquire_egress(w))
 		return false;
+	fatal = fatal_nak(s->nak_due);
+	if (fatal < HCA_NAKS) {
+		w->responder.nak = (enum hca_nak)fatal;
+		hca_responder_fail(&w->responder);
+	}
 	send_aeth(w, s->expected, s->nak_due);
 	s->nak_due = 0;
 	s->nak_sent = true;
@@ -167,29 +192,24 @@ static bool refuse_for_now(struct hca_wire *w)
 /* The responder says what becomes of the request: @outcome, not IBV_WC_SUCCESS. */
 static bool refuse_as(struct hca_wire *w, int outcome)
 {
-	static const uint8_t codes[] = {
-		[HCA_NAK_INVALID_REQUEST] = WIRE_NAK_INVALID_REQUEST,
-		[HCA_NAK_REMOTE_ACCESS] = WIRE_NAK_REMOTE_ACCESS,
-		[HCA_NAK_REMOTE_OPERATION] = WIRE_NAK_REMOTE_OPERATION,
-	};
 	struct hca_responder *t = &w->responder;
-	uint8_t code = WIRE_NAK_REMOTE_OPERATION;
+	enum hca_nak nak = HCA_NAK_REMOTE_OPERATION;
 
 	if (outcome == HCA_WAITS_FOR_RECEIVE)
 		return refuse_for_now(w);
-	if (!can_refuse(w))
+	if (outcome == HCA_WAITS_FOR_PATH || outcome == HCA_WAITS_FOR_LOCK) {
+		can_refuse(w);
 		return false;
-	if (outcome == HCA_WAITS_FOR_PATH || outcome == HCA_WAITS_FOR_LOCK)
-		return false;
+	}
 	if (outcome == HCA_REFUSED)
-		code = codes[t->nak];
+		nak = t->nak;
 	else if (outcome == IBV_WC_REM_INV_REQ_ERR)
-		code = WIRE_NAK_INVALID_REQUEST;
-	if (outcome == HCA_REFUSED)
-		hca_responder_fail(t);
+		nak = HCA_NAK_INVALID_REQUEST;
 	if (is_uc(w))
 		HCA_COUNT(t->process, t->end.qp.port, uc_refused);
-	return refuse_expected(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, code));
+	else if (w->shm->n_responses)
+		hca_wire_respond(w);
+	return refuse_expected(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, nak_codes[nak]));
 }
 
 static bool refuse_invalid(struct hca_wire *w, const char *why)
@@ -333,12 +353,12 @@ bool hca_wire_respond(struct hca_wire *w)
 	}
 	if (base_unlikely(s->nak_due) && !s->n_responses) {
 		due = s->nak_due;
-		s->nak_due = 0;
 		set_ack_due(w, false);
 		if (due >> 5 == WIRE_AETH_RNR)
 			refuse_for_now(w);
 		else
 			refuse(w, due);
+		s->nak_due = 0;
 	}
 	hca_wire_acknowledge(w);
 	return s->n_responses;
