@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * wire_death peer|victims KEY=VALUE...: RC connections between two hosts, of which one end dies, is
- * stopped, forks or becomes another program at a random instruction, while both do all that RC does
- * to each other. On the one host there is one peer, which lives; on the other one a process that
- * makes victims, one a round, and tells the peer what becomes of them ("rounds", "seed"; "only" one
- * way). They find each other by a socket in the file system ("path"), whatever the network does.
+ * stopped, forks or becomes another program at a random instruction, or while packets leave, while
+ * both do all that RC does to each other. On the one host there is one peer, which lives; on the
+ * other one a process that makes victims, one a round, and tells the peer what becomes of them
+ * ("rounds", "seed"; "only" one way). They find each other by a socket in the file system ("path"),
+ * whatever the network does.
  *
  * Either end goes on in one order (wire_traffic.h). All that arrives is checked. A victim that
  * lives to the end says how much it has done, and both ends look whether all of it is there, once.
@@ -12,6 +13,7 @@
  * in time; and in its memory is what the victim did before, of the last WRITE perhaps a part.
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -28,6 +30,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -36,8 +39,9 @@
 
 #include "wire_traffic.h"
 
-#define RUN_US   6000 /* of traffic, at most, before something becomes of a victim */
-#define START_US 25000
+#define ROCE_PORT 4791
+#define RUN_US    6000 /* of traffic, at most, before something becomes of a victim */
+#define START_US  25000
 
 /* What becomes of a victim. */
 enum way {
@@ -86,6 +90,7 @@ static struct shared {
 	_Atomic uint32_t runs, ends; /* connections by which it has sent; it is to come to an end */
 	_Atomic uint64_t gone_ns;    /* it execs, or its child ends */
 	_Atomic uint64_t child_ns;   /* it has a child */
+	_Atomic uint32_t awaits;     /* bool: it happens when packets leave the next time */
 } * shared;
 
 /* What the one who makes victims tells the peer, and hears back: the answer has @way alone. */
@@ -105,6 +110,14 @@ static void begin_round(uint32_t number, uint32_t its_way)
 	round_number = number;
 	way = its_way;
 	snprintf(traffic_name, sizeof(traffic_name), "round %u (%s)", number, way_name[way]);
+}
+
+/* Whether it happens while packets leave: no other worker's may then. */
+static bool happens_at_egress(void)
+{
+	return round_number / WAYS % 2 &&
+	       (way == IS_KILLED || way == IS_STOPPED || way == STOPPED_AND_KILLED ||
+	        way == CHILD_ENDS || way == CHILD_EXECS || way == BECOMES_ANOTHER);
 }
 
 static uint64_t random_below(uint64_t n)
@@ -484,6 +497,51 @@ static void make_child(enum way its_way)
 		traffic_wrong("a child ends with status 0x%x", status);
 }
 
+static void become_another(void)
+{
+	atomic_store(&shared->gone_ns, traffic_now_ns());
+	execl("/proc/self/exe", "wire_death", "linger", NULL);
+	traffic_check(false, "exec");
+}
+
+/* In the middle of the library, before packets of the victim's leave. */
+static void meet_fate(const struct msghdr *m)
+{
+	const struct sockaddr_in *to = m->msg_name;
+
+	if (!shared || !to || m->msg_namelen != sizeof(*to) || to->sin_port != htons(ROCE_PORT) ||
+	    !atomic_exchange(&shared->awaits, 0))
+		return;
+	if (way == BECOMES_ANOTHER)
+		become_another();
+	if (way == CHILD_ENDS || way == CHILD_EXECS)
+		make_child(way);
+	else
+		kill(getpid(), SIGSTOP);
+}
+
+/* In the place of the C library's, for the library. */
+__attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
+{
+	meet_fate(m);
+	return syscall(SYS_sendmsg, fd, m, flags);
+}
+
+__attribute__((visibility("default"))) int sendmmsg(int fd, struct mmsghdr *m, unsigned n,
+                                                    int flags)
+{
+	meet_fate(&m->msg_hdr);
+	return (int)syscall(SYS_sendmmsg, fd, m, n, flags);
+}
+
+/* Has it happen to whatever thread sends next, and waits for that. */
+static void happen_at_egress(void)
+{
+	atomic_store(&shared->awaits, 1);
+	while (atomic_load(&shared->awaits))
+		sleep_us(100);
+}
+
 /* In a thread, so that it happens to the other ones at any instruction. */
 static void *happen(void *unused)
 {
@@ -494,11 +552,12 @@ static void *happen(void *unused)
 		sleep_us(100);
 	for (unsigned i = 0; i < 3; i++) {
 		sleep_us(random_below(RUN_US));
-		if (way == BECOMES_ANOTHER) {
-			atomic_store(&shared->gone_ns, traffic_now_ns());
-			execl("/proc/self/exe", "wire_death", "linger", NULL);
-			traffic_check(false, "exec");
+		if (happens_at_egress()) {
+			happen_at_egress();
+			continue;
 		}
+		if (way == BECOMES_ANOTHER)
+			become_another();
 		make_child(way == TWO_POST ? kinds[random_below(4)] : way);
 	}
 	return NULL;
@@ -600,6 +659,17 @@ static bool end_well(pid_t pid)
 	return true;
 }
 
+/* Until it stops itself, as its packets leave. */
+static void stop_at_egress(pid_t pid)
+{
+	int status;
+
+	atomic_store(&shared->awaits, 1);
+	traffic_check(waitpid(pid, &status, WUNTRACED) == pid, "waitpid");
+	if (!WIFSTOPPED(status))
+		traffic_wrong("the victim ends with status 0x%x before it stops", status);
+}
+
 static void stop(pid_t pid)
 {
 	kill(pid, SIGSTOP);
@@ -614,6 +684,8 @@ static void bring_about(pid_t pid, struct word *w)
 	if (status)
 		traffic_wrong("the victim ends with status 0x%x before it sends", status);
 	sleep_us(random_below(way == IS_KILLED_EARLY ? START_US : RUN_US));
+	if (happens_at_egress() && way <= STOPPED_AND_KILLED)
+		stop_at_egress(pid);
 	if (way == IS_STOPPED || way == STOPPED_AND_KILLED)
 		stop(pid);
 	if (way == IS_STOPPED)
