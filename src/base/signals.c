@@ -9,6 +9,13 @@
 
 #include "base/signals.h"
 
+/* Whether it tells of what the thread itself has just done: no call waits meanwhile. */
+static bool is_fault(int number)
+{
+	return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL ||
+	       number == SIGTRAP || number == SIGSYS || number == SIGABRT;
+}
+
 bool base_signals_restart(void)
 {
 	unsigned restarting = 0;
@@ -18,7 +25,7 @@ bool base_signals_restart(void)
 	for (int n = 1; n < NSIG; n++) {
 		struct sigaction act;
 
-		if (sigismember(&blocked, n) == 1 || sigaction(n, NULL, &act))
+		if (is_fault(n) || sigismember(&blocked, n) == 1 || sigaction(n, NULL, &act))
 			continue;
 		if (act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)
 			continue;

@@ -12,6 +12,7 @@
  * poll() ends with EINTR whatever handler has run; read() of a device file would go on where
  * SA_RESTART is set. This says what read() would have done: go on if each handler that may have
  * run has SA_RESTART. If some have and some have not, false: the program is prepared for EINTR.
+ * Handlers of faults do not count: crash reporters have them, and programs that know of none.
  */
 bool base_signals_restart(void);
 

@@ -361,6 +361,25 @@ static void a_blocked_signal_says_nothing_about_restarting(void **state)
 	signal(SIGUSR2, SIG_DFL);
 }
 
+/* Nor does a handler of a fault, as sanitizers and crash reporters have. */
+static void a_handler_of_a_fault_says_nothing_about_restarting(void **state)
+{
+	const struct sigaction ends = { .sa_handler = on_signal };
+	struct sigaction before;
+	pthread_t thread;
+
+	(void)state;
+	handle(SA_RESTART);
+	assert_int_equal(sigaction(SIGSEGV, &ends, &before), 0);
+	thread = start(&calls[0]);
+	interrupt_it(thread);
+	lab_await_sleep(&w.tid);
+	end_cq();
+	pthread_join(thread, NULL);
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+	assert_int_equal(w.error, 0);
+}
+
 /* ---- cancellation ---- */
 
 static void a_thread_that_waits_can_be_cancelled(void **state)
@@ -456,6 +475,7 @@ int main(void)
 		TEST(a_handler_without_sa_restart_ends_the_wait),
 		TEST(a_handler_with_sa_restart_does_not),
 		TEST(a_blocked_signal_says_nothing_about_restarting),
+		TEST(a_handler_of_a_fault_says_nothing_about_restarting),
 		TEST(a_thread_that_waits_can_be_cancelled),
 		TEST(a_thread_that_asks_the_daemon_finishes_first),
 		TEST(sending_is_no_cancellation_point),
