@@ -269,6 +269,33 @@ def stops_with_an_acknowledgement_due(c):
     goes_on(c, c.psn + 1)
 
 
+@case
+def another_worker_stops_that_would_acknowledge(c):
+    """It has the responder's lock. What is to follow the acknowledgement does not wait for ever."""
+    c.qp()
+    for _ in messages(c, 'sends without an acknowledgement'):
+        c.puppet.tell('hold', 1)
+        psn = message(c)
+        c.completes(0, bytes=10)
+        c.puppet.tell('lock')
+        c.post('SEND', 9, id=7)
+        c.puppet.tell('let_go')
+        p = c.hear_any()
+        c.puppet.tell('unlock')
+        if p.operation == 'SEND_ONLY':
+            break
+        c.told += 1  # who has the egress was taken for stopped before
+        c.hear('SEND_ONLY', c.psn)
+        c.ack(c.psn)
+        c.completes(7)
+        c.psn += 1
+    c.acknowledged(psn, c.told + 1)
+    c.ack(c.psn)
+    c.completes(7)
+    c.nothing_came()
+    goes_on(c, c.psn + 1)
+
+
 @of_each('stops', 'dies', 'execs')
 def another_program_acknowledges_and(c, fate):
     """Whose queue pair it was goes on, and so does the peer."""

@@ -21,6 +21,8 @@
  *   hold TURN          another worker has its egress (src/shm/wire.h), at this turn: "wanted", if
  *                      somebody else wants it by now, or "ok"
  *   let_go             nobody has it: "ok"
+ *   lock               another worker has the lock of its responder: "ok"
+ *   unlock             nobody has it: "ok"
  *   fate WHAT [WHEN]   the next time that packets leave, "before" they do or "after", it stops,
  * dies, forks (its child ends), spawns (its child execs) or execs: "ok"
  *
@@ -498,11 +500,16 @@ static void map_region(struct puppet *p)
 	close(fd[1]);
 }
 
-static _Atomic uint32_t *egress(struct puppet *p)
+static struct shm_wire *wire(struct puppet *p)
 {
 	if (!p->region.wires)
 		map_region(p);
-	return &p->region.wires[SHM_QP_INDEX(p->qp->qp_num)].egress;
+	return &p->region.wires[SHM_QP_INDEX(p->qp->qp_num)];
+}
+
+static _Atomic uint32_t *egress(struct puppet *p)
+{
+	return &wire(p)->egress;
 }
 
 /* Nobody can stop a process at a given instruction: writes what one would have written there. */
@@ -518,6 +525,21 @@ static void hold_egress(struct puppet *p)
 static void let_go_of_egress(struct puppet *p)
 {
 	atomic_store(egress(p), 0);
+	puts("ok");
+}
+
+static void hold_lock(struct puppet *p)
+{
+	uint32_t nobody = 0;
+
+	while (!atomic_compare_exchange_weak(&wire(p)->lock, &nobody, 1))
+		nobody = 0;
+	puts("ok");
+}
+
+static void let_go_of_lock(struct puppet *p)
+{
+	atomic_store(&wire(p)->lock, 0);
 	puts("ok");
 }
 
@@ -629,6 +651,10 @@ static void obey(struct puppet *p, const char *command)
 		hold_egress(p);
 	else if (!strcmp(command, "let_go"))
 		let_go_of_egress(p);
+	else if (!strcmp(command, "lock"))
+		hold_lock(p);
+	else if (!strcmp(command, "unlock"))
+		let_go_of_lock(p);
 	else if (!strcmp(command, "fate"))
 		await_fate(p);
 	else

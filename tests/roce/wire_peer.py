@@ -80,19 +80,27 @@ class Wire(Sender):
                 frame, control, _, origin = self.frames.recvmsg(9000, 64)
             except TimeoutError:
                 break
+            if not self.is_ours(frame, origin):
+                continue
             ip = frame[14:]
-            if origin[2] == socket.PACKET_OUTGOING or ip[9] != 17 or ip[12:16] != self.addresses[4:]:
-                continue
             udp = ip[(ip[0] & 15) * 4:]
-            if struct.unpack('>H', udp[2:4])[0] != packets.PORT:
-                continue
             seconds, ns = struct.unpack('qq', control[0][2])
             return self.take_apart(ip[:(ip[0] & 15) * 4], udp), seconds + ns / 1e9
         raise Wrong('nothing comes')
 
+    def is_ours(self, frame, origin):
+        ip = frame[14:]
+        return (origin[2] != socket.PACKET_OUTGOING and ip[9] == 17 and ip[12:16] == self.addresses[4:] and
+                struct.unpack('>H', ip[(ip[0] & 15) * 4 + 2:][:2])[0] == packets.PORT)
+
     def has_come(self):
-        """Whether something has, perhaps of others."""
-        return bool(select.select([self.frames], [], [], 0)[0])
+        """Whether a packet has."""
+        while select.select([self.frames], [], [], 0)[0]:
+            frame, origin = self.frames.recvfrom(9000, socket.MSG_PEEK)
+            if self.is_ours(frame, origin):
+                return True
+            self.frames.recv(1)
+        return False
 
     def take_apart(self, ip, udp):
         body = udp[8:struct.unpack('>H', udp[4:6])[0]]
