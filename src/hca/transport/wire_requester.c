@@ -33,24 +33,19 @@ static uint32_t ack_every(const struct hca_wire *w)
 
 /* ---- what becomes of requests ---- */
 
-void hca_wire_tell_owner(struct hca_wire *w)
+void hca_wire_fail(struct hca_wire *w, enum ibv_wc_status status)
 {
 	struct hca_process *p = w->end.process;
 
-	hca_connected_tell_owner(p, w->connection, w->end.qp.connection.send_cq, false);
-	if (hca_wire_has_failed(w)) /* its receives will be flushed */
-		hca_cq_alert(p, &p->region.cqs[w->end.qp.cq]);
-}
-
-void hca_wire_fail(struct hca_wire *w, enum ibv_wc_status status)
-{
 	base_log_debug(packet, "QP 0x%06x: its first request fails, status %d", w->qpn,
 	               (int)status);
 	atomic_store_explicit(&w->connection->failed, shm_failed(hca_wire_head(w), status),
 	                      memory_order_release);
 	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
-	hca_wire_tell_owner(w);
+	atomic_thread_fence(memory_order_seq_cst); /* that before the looks at arm */
+	hca_cq_alert(p, &p->region.cqs[w->end.qp.connection.send_cq]);
+	hca_cq_alert(p, &p->region.cqs[w->end.qp.cq]); /* its receives will be flushed */
 }
 
 /* Whether the next request is its owner's own business, who may sleep. */
@@ -67,8 +62,11 @@ static bool is_owners(struct hca_wire *w)
 
 void hca_wire_tell_of_done(struct hca_wire *w)
 {
-	if (w->tells || is_owners(w))
-		hca_wire_tell_owner(w);
+	const bool needs_owner = is_owners(w);
+
+	if (w->tells || needs_owner)
+		hca_connected_tell_owner(w->end.process, w->connection,
+		                         w->end.qp.connection.send_cq, needs_owner);
 	w->tells = false;
 }
 
