@@ -431,6 +431,21 @@ static void rnr_late(void)
 	failed = wc.status;
 }
 
+/* Until the daemon has noticed a death, requests succeed. */
+static void write_until_it_fails(void)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED },
+	                   *bad; /* of no bytes */
+	struct ibv_wc wc;
+
+	do {
+		MUST(!ibv_post_send(from.qp, &wr, &bad));
+		while (!ibv_poll_cq(from.cq, 1, &wc))
+			usleep(1000);
+	} while (wc.status == IBV_WC_SUCCESS);
+	failed = wc.status;
+}
+
 /* The other end is a child's, which is killed. */
 static void exc_killed(void)
 {
@@ -447,7 +462,6 @@ static void exc_killed(void)
 		reopen(&to, 2);
 		make(&to, IBV_QPT_RC);
 		connect_to(&to, &from, from.qp->qp_num);
-		receive(&to, 4);
 		number = to.qp->qp_num;
 		MUST(write(numbers[1], &number, sizeof(number)) == sizeof(number));
 		for (;;)
@@ -458,7 +472,7 @@ static void exc_killed(void)
 	kill(child, SIGKILL);
 	MUST(waitpid(child, NULL, 0) == child);
 	to.qp = from.qp; /* it has no number that is still one's */
-	send_one();
+	write_until_it_fails();
 }
 
 /* As many as the second argument says, of UD. */
