@@ -120,6 +120,13 @@ void hca_connected_publish_flow(struct hca_connected_qp *c);
 /* The peer has found an error (shm_connection.error): moves to ERR. */
 void hca_connected_notice_error(struct hca_connected_qp *c);
 
+/* Nobody carries out what the owner has completed, nor tells it of that. */
+static inline void hca_connected_publish_completed(struct hca_connected_qp *c)
+{
+	atomic_store_explicit(&c->shm->head, c->completed, memory_order_release);
+	atomic_store_explicit(&c->shm->harvested, c->completed, memory_order_release);
+}
+
 static inline void hca_connected_unlock(struct shm_connection *shm, uint32_t qpn)
 {
 	atomic_compare_exchange_strong_explicit(&shm->lock, &qpn, 0, memory_order_release,

@@ -93,8 +93,7 @@ static void connected_flush(struct hca_qp *qp)
 	hca_wire_close(c);
 	hca_connected_lock(c);
 	c->completed += qp->sq_kept;
-	atomic_store_explicit(&c->shm->head, c->completed, memory_order_release);
-	atomic_store_explicit(&c->shm->harvested, c->completed, memory_order_release);
+	hca_connected_publish_completed(c);
 	qp->sq_kept = 0;
 	c->waits_since_ns = 0;
 	/* release: before others see that it is the peer no more; pairs with wait_for_peers() */

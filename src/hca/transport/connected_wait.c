@@ -187,8 +187,7 @@ void hca_connected_flush(struct hca_connected_qp *c)
 {
 	while (c->qp.sq_kept)
 		complete(c, request_at(c, c->completed++), IBV_WC_WR_FLUSH_ERR);
-	atomic_store_explicit(&c->shm->head, c->completed, memory_order_release);
-	atomic_store_explicit(&c->shm->harvested, c->completed, memory_order_release);
+	hca_connected_publish_completed(c);
 }
 
 /* Acquires the queue's lock, which somebody else holds. @steal: whoever that is. */
@@ -267,16 +266,18 @@ BASE_COLD void hca_connected_tell_owner(struct hca_process *p, const struct shm_
 /* Completes requests that are done, whoever has carried them out. */
 void hca_connected_harvest(struct hca_connected_qp *c)
 {
-	uint32_t head = hca_connected_load(&c->shm->head), failed;
+	uint32_t head = hca_connected_load(&c->shm->head), before = c->completed, failed;
 
 	/* nonsense must not keep us here for long */
 	while (c->completed != head && c->qp.sq_kept) {
 		hca_connected_count(c, request_at(c, c->completed));
 		complete(c, request_at(c, c->completed++), IBV_WC_SUCCESS);
 	}
-	/* behind their events, as who sees this may fire that of an answer next, and before the
-	 * queue is armed again; pairs with hca_connected_tell_owner() */
-	atomic_store_explicit(&c->shm->harvested, c->completed, memory_order_release);
+	/* seldom, as the peer's process writes to the same line. Behind their events, as who sees
+	 * this may fire that of an answer next, and before the queue is armed again; pairs with
+	 * hca_connected_tell_owner() */
+	if (c->completed != before)
+		atomic_store_explicit(&c->shm->harvested, c->completed, memory_order_release);
 	failed = hca_connected_load(&c->shm->failed);
 	if (failed && failed == shm_failed(c->completed, failed) && c->qp.sq_kept)
 		fail_first(c, (enum ibv_wc_status)(failed & 0xFF));
