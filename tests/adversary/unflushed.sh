@@ -45,6 +45,6 @@ check_end offered stays
 # shellcheck disable=SC2016
 expect 7 '' umbel run --hosts 1 -- sh -c '
 	"$@" > "$TMPDIR/held" 2>&1 & echo $! > "$TMPDIR/server"
-	until grep -q held "$TMPDIR/held"; do sleep 0.05; done
+	until grep -qs held "$TMPDIR/held"; do sleep 0.05; done
 	exit 7' sh "${serve[@]}"
 kill "$(cat "$TMPDIR/server")"
