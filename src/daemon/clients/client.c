@@ -341,9 +341,12 @@ static int send_without_descriptors(struct daemon_client *c, struct control_pack
 
 static void send_reply(struct daemon_client *c, struct control_packet *reply)
 {
-	/* without a serial number nobody waits for it */
-	int ret = reply->header.serial ? control_send(c->sock, reply) : 0;
+	int ret = 0;
 
+	if (reply->header.serial) { /* without one nobody waits for it */
+		fabric_pass_on_events(c->all->f);
+		ret = control_send(c->sock, reply);
+	}
 	if (ret == -ETOOMANYREFS)
 		ret = send_without_descriptors(c, reply);
 	close_reply(reply);

@@ -28,11 +28,14 @@ struct monitor {
 };
 
 static void hear(void *arg, const struct fabric_event *e);
+static void pass_on(void *arg);
 
 /* Has hear() called, if there is somebody to write for. */
 static void listen_or_not(struct daemon_monitors *all)
 {
-	all->f->listener = (struct fabric_listener){ .hear = all->n ? hear : NULL, .arg = all };
+	all->f->listener = (struct fabric_listener){ .hear = all->n ? hear : NULL,
+		                                     .pass_on = pass_on,
+		                                     .arg = all };
 }
 
 static void monitor_free(struct monitor *m)
@@ -227,6 +230,11 @@ void daemon_monitors_flush(struct daemon_monitors *all)
 		if ((m->feed.used || m->lost) && !m->feed.full)
 			flush(m);
 	}
+}
+
+static void pass_on(void *arg)
+{
+	daemon_monitors_flush(arg);
 }
 
 /* The reader has nothing to say: it takes what comes, or is gone. */

@@ -29,7 +29,8 @@ void daemon_monitors_init(struct daemon_monitors *all, struct daemon_requests *r
 /* Sends what there is room for, and ends all. */
 void daemon_monitors_stop(struct daemon_monitors *all);
 
-/* After each turn of the loop: sends what there is room for. */
+/* After each turn of the loop, and before each reply: sends what there is room for. So a command
+ * that has ended has been told of. */
 void daemon_monitors_flush(struct daemon_monitors *all);
 
 #endif

@@ -47,6 +47,13 @@ static inline void fabric_tell(const struct fabric *f, const struct fabric_event
 		f->listener.hear(f->listener.arg, event);
 }
 
+/* Whoever has made something happen is about to hear that it has. */
+static inline void fabric_pass_on_events(const struct fabric *f)
+{
+	if (fabric_has_listeners(f))
+		f->listener.pass_on(f->listener.arg);
+}
+
 /* The port's state has changed. */
 static inline void fabric_tell_port(const struct fabric *f, const struct fabric_port *p)
 {

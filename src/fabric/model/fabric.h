@@ -208,6 +208,7 @@ struct fabric_event;
 /* Who hears what happens: event.h. hear is NULL: nobody. */
 struct fabric_listener {
 	void (*hear)(void *arg, const struct fabric_event *event);
+	void (*pass_on)(void *arg); /* before who has made it happen is told that it has */
 	void *arg;
 };
 
