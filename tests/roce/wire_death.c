@@ -443,10 +443,13 @@ static void be_connected(struct traffic *e)
 	traffic_run(e, &theirs, &shared->ends);
 	if (way == CHILD_WRITES)
 		end_forks();
-	if (e->failed_ns && may_fail())
+	if (e->failed_ns && !may_fail())
+		traffic_wrong("the victim's request %lu: %s", e->done,
+		              ibv_wc_status_str(e->status));
+	if (e->failed_ns) {
 		expect_reason(e);
-	if (e->failed_ns)
 		exit(2);
+	}
 	if (!traffic_tell(e->other, &e->posted, sizeof(e->posted))) {
 		traffic_check(may_fail(), "the peer"); /* its requests have failed */
 		exit(2);

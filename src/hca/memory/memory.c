@@ -39,7 +39,10 @@ static int prove(struct hca_memory *m)
 	return !ret && witness != m->witness ? -EFAULT : ret;
 }
 
-#define NOT_YET (-ENOTCONN) /* instead of a descriptor of another user's memory */
+/* Instead of a descriptor: it is another user's memory; or the queue pair is gone, by which it was
+ * asked for. */
+#define NOT_YET (-ENOTCONN)
+#define NO_QP   (-ENOENT)
 
 /* A descriptor of the memory of that process; negative: none. */
 static int get_descriptor(const struct hca_memory *m, enum control_memory_kind kind)
@@ -71,26 +74,15 @@ static bool try_descriptor(struct hca_memory *m)
 	return m->fd >= 0;
 }
 
-/* A process of another user gives its memory once it has connected its queue pair; then the record
- * of that is read again. With the lock held. */
-static BASE_COLD void try_again(struct hca_memory *m)
-{
-	if (try_descriptor(m) && prove(m))
-		set_way(m, HCA_MEMORY_NONE);
-}
-
-static void find_way(struct hca_memory *m)
+/* With the lock held, or before others know @m: the way that there is besides the system calls. */
+static BASE_COLD void find_other_way(struct hca_memory *m)
 {
 	int ret = -EFAULT;
 
-	set_way(m, HCA_MEMORY_OWN);
-	if (m->keys_off == m->process->mrs.keys_off)
-		return;
-	set_way(m, HCA_MEMORY_VM);
-	if (m->pid > 0 && m->guard && !prove(m))
-		return;
 	if (try_descriptor(m))
 		ret = prove(m);
+	else if (m->fd == NO_QP) /* of a process that has ended, if no other one of it is used */
+		ret = -ESRCH;
 	if (!ret)
 		return;
 	set_way(m, ret == -ESRCH ? HCA_MEMORY_GONE : HCA_MEMORY_NONE);
@@ -99,6 +91,16 @@ static void find_way(struct hca_memory *m)
 		                 "the memory of process %d cannot be reached: process_vm_readv() "
 		                 "is forbidden, and so is /proc/self/mem",
 		                 (int)m->pid);
+}
+
+static void find_way(struct hca_memory *m)
+{
+	set_way(m, HCA_MEMORY_OWN);
+	if (m->keys_off == m->process->mrs.keys_off)
+		return;
+	set_way(m, HCA_MEMORY_VM);
+	if (m->pid <= 0 || !m->guard || prove(m))
+		find_other_way(m);
 }
 
 /* The process forbids the system calls now: by the descriptor, which it offered before. */
@@ -386,8 +388,10 @@ struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
 	m = find(p, q, keys);
 	if (m) {
 		m->qpn = q->qpn; /* the former one may be gone */
-		if (m->fd == NOT_YET)
-			try_again(m);
+		/* a process of another user gives its memory once it has connected a queue pair,
+		 * and then the record of that is read again */
+		if (m->fd == NOT_YET || m->fd == NO_QP)
+			find_other_way(m);
 	} else {
 		m = add(p, q, keys);
 	}

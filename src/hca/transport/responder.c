@@ -138,6 +138,21 @@ static BASE_COLD void move_to_error(struct hca_responder *t, enum ibv_event_type
 	hca_request(t->process, CONTROL_RAISE_EVENT, &req, sizeof(req));
 }
 
+static bool is_record_of(const struct hca_responder *t, uint32_t qpn)
+{
+	struct shm_qp now;
+
+	shm_qp_read(&t->process->region, qpn, &now);
+	return now.qpn == qpn;
+}
+
+BASE_COLD bool hca_responder_is_there(const struct hca_responder *t)
+{
+	/* behind the look that has found something wrong: the daemon clears the record first */
+	atomic_thread_fence(memory_order_acquire);
+	return is_record_of(t, t->end.qp.qpn) && (!t->has_srq || is_record_of(t, t->srqn));
+}
+
 BASE_COLD int hca_responder_refuse(struct hca_responder *t, enum hca_nak nak, const char *why)
 {
 	base_log_debug(packet, "QP 0x%06x: refuses a request of QP 0x%06x: %s", t->end.qp.qpn,

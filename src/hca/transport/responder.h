@@ -97,6 +97,10 @@ static BASE_HOT bool hca_responder_is_well(const struct hca_responder *t)
 
 /* ---- refusing ---- */
 
+/* Whether its queue pair still exists. When a process ends, its keys go, too: what they do not
+ * allow then nobody tells the requester. */
+bool hca_responder_is_there(const struct hca_responder *t);
+
 /* Notes why. Returns HCA_REFUSED. */
 int hca_responder_refuse(struct hca_responder *t, enum hca_nak nak, const char *why);
 

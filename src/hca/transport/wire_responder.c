@@ -195,6 +195,8 @@ static bool refuse_as(struct hca_wire *w, int outcome)
 	struct hca_responder *t = &w->responder;
 	enum hca_nak nak = HCA_NAK_REMOTE_OPERATION;
 
+	if (!hca_responder_is_there(t))
+		return false;
 	if (outcome == HCA_WAITS_FOR_RECEIVE)
 		return refuse_for_now(w);
 	if (outcome == HCA_WAITS_FOR_PATH || outcome == HCA_WAITS_FOR_LOCK) {
@@ -297,7 +299,7 @@ static void fail_response(struct hca_wire *w, const struct shm_wire_response *r,
 	w->shm->n_responses = 0;
 	set_ack_due(w, false); /* it would be of what came behind */
 	w->shm->nak_sent = w->shm->nak_due = false;
-	if (error == -ESRCH)
+	if (error == -ESRCH || !hca_responder_is_there(&w->responder))
 		return;
 	hca_responder_refuse(&w->responder, HCA_NAK_REMOTE_ACCESS,
 	                     "the memory is not there any more");
