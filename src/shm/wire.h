@@ -136,6 +136,7 @@ struct shm_wire {
 	uint32_t msn;                   /* messages that were carried out, modulo 2^24 */
 	uint8_t nak_sent;               /* bool: the gap before the next packet was told */
 	uint8_t nak_due;                /* syndrome: it is told once all responses are sent; or 0 */
+	uint8_t fails_with;             /* enum ibv_wc_status: of the receive, when that is told */
 	uint8_t operation;              /* enum shm_wire_operation: the message under way */
 	/* bool: once all responses are sent. The owner looks without the lock */
 	_Atomic uint8_t ack_due;

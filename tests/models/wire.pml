@@ -33,7 +33,7 @@
  *  src/hca/transport/wire_responder.c take_expected f79355fa4d65
  *  src/hca/transport/wire_responder.c take_duplicate c900838d8869
  *  src/hca/transport/wire_responder.c answer_again 7e8483c05743
- *  src/hca/transport/wire_responder.c refuse 52474bb09bb8
+ *  src/hca/transport/wire_responder.c refuse 7cf412377508
  *  src/hca/transport/wire_responder.c hca_wire_request 44e43797d9d3
  */
 #ifndef MUTANT

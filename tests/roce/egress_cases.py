@@ -10,7 +10,8 @@ import signal
 import time
 
 from packets import ACCESS, INVALID, RNR, SEQUENCE
-from wire_peer import FLUSHED, QP_ACCESS_ERR, QP_REQ_ERR, RETRY_EXC, WAIT, Wrong, case, of_each, pattern, wait_until
+from wire_peer import (FLUSHED, LEN_ERR, QP_ACCESS_ERR, QP_REQ_ERR, RETRY_EXC, WAIT, Wrong, case, of_each, pattern,
+                       wait_until)
 
 
 @case
@@ -123,6 +124,39 @@ def behind_others_a_packet_is_too_long(c):
         psn = c.request('WRITE_ONLY', va=c.va(0), rkey=c.puppet.rkey, length=8, payload=pattern(9))
     c.refused(psn, INVALID)
     c.event(QP_REQ_ERR)
+    c.is_silent()
+
+
+@of_each('ONLY', 'FIRST', 'LAST')
+def behind_others_a_send_does_not_fit_its_receive(c, part):
+    """The peer is told that, and of no gap; the receive fails then. What comes again meanwhile changes nothing."""
+    c.qp()
+    c.receive(0, 300 if part == 'LAST' else 200)
+    if part == 'LAST':
+        c.request('SEND_FIRST', ack=False, payload=pattern(256))
+    sent = pattern(45 if part == 'LAST' else 256)
+    with c.others_send():
+        psn = c.request('SEND_' + part, payload=sent)
+        c.request('SEND_ONLY', payload=pattern(10))
+        c.send('SEND_' + part, psn, ack=True, payload=sent)
+        c.completes_nothing()
+    c.refused(psn, INVALID)
+    c.completes(0, LEN_ERR)
+    c.no_event()
+    c.is_silent()
+
+
+@case
+def behind_others_another_request_is_refused_in_its_place(c):
+    """Of a broken peer: what fails is the queue pair, not the receive of the one before."""
+    c.qp()
+    c.receive(0, 200)
+    with c.others_send():
+        psn = c.request('SEND_ONLY', payload=pattern(256))
+        c.send('WRITE_ONLY', psn, va=c.va(0), rkey=1, length=9, payload=pattern(9))
+    c.refused(psn, ACCESS)
+    c.event(QP_ACCESS_ERR)
+    c.completes(0, FLUSHED)
     c.is_silent()
 
 

@@ -177,16 +177,6 @@ def out_of_sequence_behind_reads(c):
     c.nothing_came()
 
 
-def hear_why(c, psn, why, send_again):
-    """What lies behind responses that are due may get lost, of which the peer is told then."""
-    p = c.hear('ACKNOWLEDGE', psn, msn=c.told)
-    if p.syndrome == packets.NAK | SEQUENCE:
-        send_again()
-        p = c.hear('ACKNOWLEDGE', psn, msn=c.told)
-    if p.syndrome != why:
-        raise Wrong(f'{p}; its syndrome is not {why}')
-
-
 @of_each('WRITE', 'WRITE_IMM', 'READ', 'SEND', 'long SEND', 'CAS')
 def refused_behind_reads(c, what):
     """Responses come first, then the peer hears why it is refused, and waits for no timeout."""
@@ -201,7 +191,7 @@ def refused_behind_reads(c, what):
     psn = c.request(operation, **fields)
     hear()
     why = RNR | 1 if what == 'SEND' else packets.NAK | (INVALID if what == 'long SEND' else ACCESS)
-    hear_why(c, psn, why, lambda: c.send(operation, psn, ack=True, **fields))
+    c.hear('ACKNOWLEDGE', psn, msn=c.told, syndrome=why)
     if what == 'SEND':
         return
     if what == 'long SEND':
@@ -378,7 +368,7 @@ def too_long_behind_reads(c):
         for i in range(n):
             c.hear('READ_FIRST' if not i else 'READ_LAST' if i + 1 == n else 'READ_MIDDLE', read + i)
     c.told = 16
-    hear_why(c, psn, packets.NAK | INVALID, lambda: c.send('SEND_ONLY', psn, ack=True, payload=pattern(100)))
+    c.refused(psn, INVALID)
     c.completes(0xE000, LEN_ERR)
     c.is_silent()
 

@@ -84,6 +84,32 @@ static uint8_t acknowledged(struct hca_wire *w)
 	return WIRE_AETH_SYNDROME(WIRE_AETH_ACK, wire_credits_encode(n ? n : await_receives(w)));
 }
 
+/* ---- receives ---- */
+
+/* The receive that the message under way uses. False: it is not ours any more. */
+static bool find_receive(struct hca_wire *w, struct hca_receive *rcv)
+{
+	struct hca_responder *t = &w->responder;
+	const struct shm_qp_connection *c = &t->end.qp.connection;
+	uint64_t index, off = c->entries_off;
+	uint32_t max_sge = c->max_recv_sge;
+
+	rcv->pos = w->shm->claimed;
+	rcv->slot = shm_ring_at(&t->view, rcv->pos);
+	if (atomic_load_explicit(&rcv->slot->state, memory_order_acquire) !=
+	    shm_ring_claimed(&t->view, rcv->pos))
+		return false;
+	index = rcv->pos & t->view.mask;
+	if (c->srq) {
+		index = shm_receive_number(rcv->slot->class_flow);
+		off = t->srq.entries_off;
+		max_sge = t->srq.max_sge;
+	}
+	hca_responder_read_credit(t, rcv->slot, off + index * max_sge * sizeof(rcv->one), max_sge,
+	                          rcv);
+	return true;
+}
+
 /* ---- answers ---- */
 
 /* A packet without payload. @value: what an atomic operation found. */
@@ -128,6 +154,27 @@ static unsigned fatal_nak(uint8_t syndrome)
 	return i;
 }
 
+/* The receive that the message under way uses fails. As hca_responder_fail_receive(). */
+static int fail_receive(struct hca_wire *w, struct hca_receive *rcv, enum ibv_wc_status status)
+{
+	const struct shm_request r = { .opcode = IBV_WR_SEND };
+
+	return hca_responder_fail_receive(&w->responder, &r, rcv, status);
+}
+
+/* The queue pair fails, for that reason. */
+static void fail(struct hca_wire *w, enum hca_nak nak)
+{
+	const enum ibv_wc_status status = (enum ibv_wc_status)w->shm->fails_with;
+	struct hca_receive rcv;
+
+	w->responder.nak = nak;
+	if (status && find_receive(w, &rcv))
+		fail_receive(w, &rcv, status);
+	else
+		hca_responder_fail(&w->responder);
+}
+
 /* Tells the peer why its request is not carried out. Responses that it waits for come first, and
  * what others have made: what it is told behind them is what was refused first, as all that comes
  * after that is refused for it. Only then the queue pair fails, if it does: its owner may end it at
@@ -147,10 +194,8 @@ static bool refuse(struct hca_wire *w, uint8_t syndrome)
 	if (s->n_responses || !hca_wire_acquire_egress(w))
 		return false;
 	fatal = fatal_nak(s->nak_due);
-	if (fatal < HCA_NAKS) {
-		w->responder.nak = (enum hca_nak)fatal;
-		hca_responder_fail(&w->responder);
-	}
+	if (fatal < HCA_NAKS)
+		fail(w, (enum hca_nak)fatal);
 	send_aeth(w, s->expected, s->nak_due);
 	s->nak_due = 0;
 	s->nak_sent = true;
@@ -158,12 +203,18 @@ static bool refuse(struct hca_wire *w, uint8_t syndrome)
 }
 
 /* The same of the packet that was expected: a NAK that was sent before was for an earlier packet.
- */
-static bool refuse_expected(struct hca_wire *w, uint8_t syndrome)
+ * @status: with which its receive fails; or 0. */
+static bool refuse_with_receive(struct hca_wire *w, uint8_t syndrome, enum ibv_wc_status status)
 {
 	w->shm->nak_sent = false;
 	w->shm->nak_due = 0;
+	w->shm->fails_with = (uint8_t)status;
 	return refuse(w, syndrome);
+}
+
+static bool refuse_expected(struct hca_wire *w, uint8_t syndrome)
+{
+	return refuse_with_receive(w, syndrome, IBV_WC_SUCCESS);
 }
 
 static bool refuse_sequence(struct hca_wire *w)
@@ -377,30 +428,6 @@ static void drop_message(struct hca_wire *w)
 	w->shm->operation = SHM_WIRE_NONE;
 }
 
-/* The receive that the message under way uses. False: it is not ours any more. */
-static bool find_receive(struct hca_wire *w, struct hca_receive *rcv)
-{
-	struct hca_responder *t = &w->responder;
-	const struct shm_qp_connection *c = &t->end.qp.connection;
-	uint64_t index, off = c->entries_off;
-	uint32_t max_sge = c->max_recv_sge;
-
-	rcv->pos = w->shm->claimed;
-	rcv->slot = shm_ring_at(&t->view, rcv->pos);
-	if (atomic_load_explicit(&rcv->slot->state, memory_order_acquire) !=
-	    shm_ring_claimed(&t->view, rcv->pos))
-		return false;
-	index = rcv->pos & t->view.mask;
-	if (c->srq) {
-		index = shm_receive_number(rcv->slot->class_flow);
-		off = t->srq.entries_off;
-		max_sge = t->srq.max_sge;
-	}
-	hca_responder_read_credit(t, rcv->slot, off + index * max_sge * sizeof(rcv->one), max_sge,
-	                          rcv);
-	return true;
-}
-
 /* Takes a receive for a message, which the following packets of it find again. As
  * hca_responder_take(). */
 static int take_receive(struct hca_wire *w, struct hca_receive *rcv)
@@ -497,6 +524,23 @@ static int end_send(struct hca_wire *w, const struct wire_roce_packet *p,
 	return ret;
 }
 
+/* The message does not go to its receive, which fails with @status. */
+static bool refuse_send(struct hca_wire *w, struct hca_receive *rcv, enum ibv_wc_status status)
+{
+	const enum hca_nak nak =
+	        status == IBV_WC_LOC_LEN_ERR ? HCA_NAK_INVALID_REQUEST : HCA_NAK_REMOTE_OPERATION;
+
+	if (is_uc(w)) {
+		w->shm->operation = SHM_WIRE_NONE;
+		return refuse_as(w, fail_receive(w, rcv, status));
+	}
+	if (!hca_responder_is_there(&w->responder))
+		return false;
+	if (w->shm->n_responses)
+		hca_wire_respond(w);
+	return refuse_with_receive(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, nak_codes[nak]), status);
+}
+
 static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
 {
 	struct shm_wire *s = w->shm;
@@ -517,19 +561,12 @@ static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 		return false;
 	}
 	ret = place_send(w, &rcv, p->payload, p->payload_bytes);
-	/* as if the packet had got lost */
-	if (ret == HCA_WAITS_FOR_PATH || (ret && !can_refuse(w))) {
-		if (flags & WIRE_OPCODE_FIRST)
-			drop_message(w);
+	if (ret && !is_uc(w) && (flags & WIRE_OPCODE_FIRST))
+		drop_message(w);       /* its packet may come again, and finds the receive */
+	if (ret == HCA_WAITS_FOR_PATH) /* as if the packet had got lost */
 		return false;
-	}
-	if (ret) {
-		struct shm_request r = describe(p, s->offset_in);
-
-		s->operation = SHM_WIRE_NONE;
-		return refuse_as(w, hca_responder_fail_receive(&w->responder, &r, &rcv,
-		                                               (enum ibv_wc_status)ret));
-	}
+	if (ret)
+		return refuse_send(w, &rcv, (enum ibv_wc_status)ret);
 	s->offset_in += p->payload_bytes;
 	if (flags & WIRE_OPCODE_LAST) {
 		s->operation = SHM_WIRE_NONE;
