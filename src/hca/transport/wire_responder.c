@@ -222,15 +222,6 @@ static bool refuse_sequence(struct hca_wire *w)
 	return refuse(w, GAP);
 }
 
-/* Whether the peer can be told more than of a gap: all that comes first is sent. */
-static bool can_refuse(struct hca_wire *w)
-{
-	if (is_uc(w) ||
-	    (hca_wire_acquire_egress(w) && (!w->shm->n_responses || !hca_wire_respond(w))))
-		return true;
-	return refuse_expected(w, GAP);
-}
-
 /* No receive is posted. The peer waits, as it is told, or until it hears of one. */
 static bool refuse_for_now(struct hca_wire *w)
 {
@@ -250,18 +241,16 @@ static bool refuse_as(struct hca_wire *w, int outcome)
 		return false;
 	if (outcome == HCA_WAITS_FOR_RECEIVE)
 		return refuse_for_now(w);
-	if (outcome == HCA_WAITS_FOR_PATH || outcome == HCA_WAITS_FOR_LOCK) {
-		can_refuse(w);
-		return false;
-	}
+	if (w->shm->n_responses)
+		hca_wire_respond(w);
+	if (outcome == HCA_WAITS_FOR_PATH || outcome == HCA_WAITS_FOR_LOCK)
+		return false; /* as if the packet had got lost */
 	if (outcome == HCA_REFUSED)
 		nak = t->nak;
 	else if (outcome == IBV_WC_REM_INV_REQ_ERR)
 		nak = HCA_NAK_INVALID_REQUEST;
 	if (is_uc(w))
 		HCA_COUNT(t->process, t->end.qp.port, uc_refused);
-	else if (w->shm->n_responses)
-		hca_wire_respond(w);
 	return refuse_expected(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, nak_codes[nak]));
 }
 
@@ -630,10 +619,8 @@ static bool take_write(struct hca_wire *w, const struct wire_roce_packet *p, uns
 		return refuse_as(w, ret);
 	/* the first packet: whether all of it is allowed */
 	ret = place_write(w, p, flags & WIRE_OPCODE_FIRST ? s->length : bytes);
-	if (ret && has_imm && (is_uc(w) || !can_refuse(w)))
-		w->shm->keeps = true; /* for the next one, or for this one when it comes again */
-	else if (ret && has_imm)
-		hca_responder_give_back(&w->responder, &rcv);
+	if (ret && has_imm)
+		s->keeps = true; /* for this one when it comes again, or the next one */
 	if (ret)
 		return refuse_as(w, ret);
 	s->operation = SHM_WIRE_WRITE;
