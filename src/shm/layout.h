@@ -111,6 +111,7 @@ struct shm_control {
 	/* offsets in the data part, bytes */
 	uint64_t senders_off, cqs_off, flow_counts_off, port_counts_off, roce_ports_off;
 	uint64_t connections_off, wires_off, wire_busy_off;
+	uint64_t cq_events_off;
 	uint64_t rings_off, rings_size;
 	uint64_t payloads_off, payloads_size;
 	_Alignas(64) struct shm_settings settings;
@@ -464,13 +465,15 @@ struct shm_cq {
 };
 static_assert(sizeof(struct shm_cq) == 192, "layout");
 
-/* One more event. Its channel returns events in the order in which they came. */
-static inline void shm_cq_add_event(struct shm_cq *c, uint64_t now)
+/* A bit for each completion queue: it may have events that its channel has not returned yet. */
+struct shm_cq_events {
+	_Atomic uint64_t bits;
+};
+
+static inline void shm_cq_events_set(struct shm_cq_events *all, uint32_t cq)
 {
-	if (!atomic_load_explicit(&c->notified, memory_order_relaxed))
-		atomic_store_explicit(&c->notified_ns, now, memory_order_relaxed);
-	/* release: pairs with the acquire in is_notified() */
-	atomic_fetch_add_explicit(&c->notified, 1, memory_order_release);
+	/* seq_cst: behind `notified`; pairs with take_event() in due.c of the HCA */
+	atomic_fetch_or_explicit(&all[cq / 64].bits, 1ull << cq % 64, memory_order_seq_cst);
 }
 
 /*

@@ -45,7 +45,8 @@
 	T(data, roce_ports, struct shm_roce_port, c->n_ports)      \
 	T(data, connections, struct shm_connection, SHM_MAX_QPS)   \
 	T(data, wires, struct shm_wire, SHM_MAX_QPS)               \
-	T(data, wire_busy, struct shm_wire_busy, SHM_MAX_QPS / 64)
+	T(data, wire_busy, struct shm_wire_busy, SHM_MAX_QPS / 64) \
+	T(data, cq_events, struct shm_cq_events, SHM_MAX_CQS / 64)
 
 static uint64_t reserve(uint64_t *end, uint64_t bytes)
 {

@@ -30,6 +30,7 @@ struct shm_region {
 	struct shm_wire *wires;             /* likewise */
 	struct shm_wire_busy *wire_busy;    /* SHM_MAX_QPS / 64 */
 	struct shm_cq *cqs;
+	struct shm_cq_events *cq_events; /* SHM_MAX_CQS / 64 */
 	struct shm_flow_count *flow_counts;
 	struct shm_port_count *port_counts;
 	struct shm_roce_port *roce_ports; /* by port */
@@ -62,6 +63,19 @@ static inline void *shm_payload_at(const struct shm_region *r, uint64_t off, uin
 	if (off < from || off - from > size || size - (off - from) < bytes)
 		return NULL;
 	return shm_data_at(r, off);
+}
+
+/* One more event of a completion queue. Its channel returns events in the order in which they came.
+ */
+static inline void shm_cq_add_event(const struct shm_region *r, uint32_t cq, uint64_t now)
+{
+	struct shm_cq *c = &r->cqs[cq];
+
+	if (!atomic_load_explicit(&c->notified, memory_order_relaxed))
+		atomic_store_explicit(&c->notified_ns, now, memory_order_relaxed);
+	/* release part: pairs with the acquire in is_notified(); seq_cst: before the bit */
+	atomic_fetch_add_explicit(&c->notified, 1, memory_order_seq_cst);
+	shm_cq_events_set(r->cq_events, cq);
 }
 
 /* Nonzero once the daemon has died or has stopped. */

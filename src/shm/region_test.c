@@ -85,6 +85,7 @@ static void the_tables_do_not_overlap(void **state)
 		{ c->connections_off, SHM_MAX_QPS * sizeof(struct shm_connection) },
 		{ c->wires_off, SHM_MAX_QPS * sizeof(struct shm_wire) },
 		{ c->wire_busy_off, SHM_MAX_QPS / 8 },
+		{ c->cq_events_off, SHM_MAX_CQS / 8 },
 		{ c->rings_off, c->rings_size },
 		{ c->payloads_off, c->payloads_size },
 	};
@@ -244,6 +245,7 @@ static void a_table_lies_in_its_part_with_all_its_records(void **state)
 		{ &c->connections_off, SHM_MAX_QPS * sizeof(struct shm_connection), c->data_size },
 		{ &c->wires_off, SHM_MAX_QPS * sizeof(struct shm_wire), c->data_size },
 		{ &c->wire_busy_off, SHM_MAX_QPS / 8, c->data_size },
+		{ &c->cq_events_off, SHM_MAX_CQS / 8, c->data_size },
 		{ &c->rings_off, c->rings_size, c->data_size },
 		{ &c->payloads_off, c->payloads_size, c->data_size },
 	};

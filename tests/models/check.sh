@@ -116,7 +116,7 @@ notify_destroy)
 	;;
 notify)
 	proven notify
-	fails "1 2 3 4" notify
+	fails "1 2 3 4 5 6" notify
 	;;
 registration)
 	proven registration

@@ -6,7 +6,8 @@
  *
  * What is proven: the event that a CQ's arming was used up for comes, and is of this CQ.
  *
- * An event has two parts: the CQ's count `notified`, and a unit of the channel's eventfd. Units
+ * An event has three parts: the CQ's count `notified`, a bit by which the CQ is found, and a unit
+ * of the channel's eventfd. A bit may be too many: who finds it clears it, and looks again. Units
  * may be too many: who reads one and finds no CQ reads on, and while no CQ has an event they are
  * taken out. A count too many gives a unit to the wrong CQ, and the right one's event then stays
  * behind. So the daemon, who does not know how far the dead sender came, counts one event and
@@ -17,14 +18,20 @@
  *  2 another thread may destroy the queue pair that sender 0 sends to, while the program sleeps: a
  *    known gap, as the daemon finds the CQ by the queue pair (docs/memory-order.md)
  *  3 the daemon wakes nobody	4 the sender writes the unit before the count
+ *  5 the sender sets the bit before the count, and then the program does not see the event
+ *  6 who clears the bit does not look again
  *
  * Functions that it models (tools/check-models.py):
  *  src/hca/queue/cq_event.c hca_cq_wake e9cb4da4d577
- *  src/hca/queue/cq_event.c hca_cq_fire b80104589e4a
- *  src/hca/queue/channel.c next_notified 472b394d8f11
- *  src/hca/queue/channel.c hca_channel_settle a11cbf68cd04
- *  src/hca/queue/channel.c get_event 09e766be8041
- *  src/daemon/clients/cq.c daemon_cq_wake 6de5a50dc992
+ *  src/hca/queue/cq_event.c hca_cq_fire a1c5217eb4fb
+ *  src/hca/queue/channel.c take_event 0
+ *  src/hca/queue/due.c hca_due_take 0
+ *  src/hca/queue/due.c note 0
+ *  src/hca/queue/due.c clear_bit 0
+ *  src/shm/region.h shm_cq_add_event 0
+ *  src/hca/queue/channel.c hca_channel_settle b88f1f6bf700
+ *  src/hca/queue/channel.c get_event c45cab8838a2
+ *  src/daemon/clients/cq.c daemon_cq_wake 159c4b2fa992
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -35,6 +42,7 @@
 byte waiting[CQS];	/* arrivals that nobody has polled */
 bit armed[CQS];
 byte notified[CQS], units;
+bit told[CQS];		/* of struct shm_cq_events */
 byte target;		/* of sender 0: 1 + CQ */
 bit dead, undone, finished[2];
 bit destroyed;		/* the queue pair that sender 0 sends to */
@@ -61,9 +69,15 @@ inline wake(cq, was)
 	:: was ->
 #if MUTANT == 4
 		units++;
-		notified[cq]++
+		notified[cq]++;
+		told[cq] = 1
+#elif MUTANT == 5
+		told[cq] = 1;
+		notified[cq]++;
+		units++
 #else
 		notified[cq]++;
+		told[cq] = 1;
 		units++
 #endif
 	:: else
@@ -111,6 +125,7 @@ end:
 	:: target && !destroyed && MUTANT != 3 ->
 		armed[0] = 0;
 		notified[0]++;
+		told[0] = 1;
 #if MUTANT == 1
 		units++
 #else
@@ -121,12 +136,49 @@ end:
 	undone = 1
 }
 
+/* clear_bit() */
+inline clear(cq)
+{
+	told[cq] = 0;
+#if MUTANT != 6
+	if
+	:: notified[cq] -> told[cq] = 1
+	:: else
+	fi
+#endif
+}
+
+/* note(): *@there: whether it has an event */
+inline look(cq, there)
+{
+	there = 0;
+	if
+	:: told[cq] ->
+		if
+		:: notified[cq] -> there = 1
+		:: else -> clear(cq)
+		fi
+	:: else
+	fi
+}
+
+/* hca_due_take() */
+inline take(which)
+{
+	d_step { notified[which]--; none_left = !notified[which] }
+	if
+	:: none_left -> clear(which)
+	:: else
+	fi
+}
+
 #define ALL_POLLED ((finished[0] || undone) && finished[1] && !waiting[0] && !waiting[1])
 
 /* The program: an event of a CQ is a reason to arm and poll this CQ. */
 active proctype program()
 {
 	byte first, cq;
+	bit there, none_left;
 
 	armed[0] = 1;
 	waiting[0] = 0;
@@ -135,29 +187,32 @@ active proctype program()
 	do
 	:: ALL_POLLED -> break
 	:: d_step { units -> units-- }
-		/* next_notified(): the others first next time */
+		/* take_event(): the others first next time */
 		cq = CQS;
-		atomic {
-			if
-			:: notified[first] -> notified[first]--; cq = first; first = 1 - first
-			:: else -> skip
-			fi
-		}
+		look(first, there);
 		if
-		:: cq == CQS ->
-			atomic {
-				if
-				:: notified[1 - first] -> notified[1 - first]--; cq = 1 - first
-				:: else
-				fi
-			}
+		:: there -> cq = first
+		:: else ->
+			look(1 - first, there);
+			if
+			:: there -> cq = 1 - first
+			:: else
+			fi
+		fi;
+		if
+		:: cq < CQS -> take(cq); first = 1 - cq
 		:: else
 		fi;
 		/* hca_channel_settle(): with no event left, no unit is */
 		do
 		:: units ->
+			look(0, there);
 			if
-			:: notified[0] || notified[1] -> break
+			:: !there -> look(1, there)
+			:: else
+			fi;
+			if
+			:: there -> break
 			:: else -> d_step { units -> units-- }
 			fi
 		:: else -> break

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause *
  * Functions that it models (tools/check-models.py):
  *
- *  src/hca/queue/cq_event.c hca_cq_leave_channel 1420ff3f06b1
+ *  src/hca/queue/cq_event.c hca_cq_leave_channel 40f1dab76f4e
  *  src/hca/queue/cq_event.c hca_cq_take_events_along 933c521b3616
- *  src/hca/queue/channel.c hca_channel_settle a11cbf68cd04
+ *  src/hca/queue/channel.c hca_channel_settle b88f1f6bf700
  *  src/hca/queue/channel.c hca_channel_get_event afe5e3e421f8
  */
 /*
@@ -21,13 +21,13 @@
  *  5 a unit and what it stands for are taken without the channel's lock in between
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/queue/cq_event.c hca_cq_fire b80104589e4a
- *  src/hca/queue/cq_event.c hca_cq_leave_channel 1420ff3f06b1
+ *  src/hca/queue/cq_event.c hca_cq_fire a1c5217eb4fb
+ *  src/hca/queue/cq_event.c hca_cq_leave_channel 40f1dab76f4e
  *  src/hca/queue/cq_event.c hca_cq_await_wakers 2175b04e581f
  *  src/hca/queue/cq_event.c hca_cq_take_events_along 933c521b3616
- *  src/hca/queue/channel.c next_notified 472b394d8f11
- *  src/hca/queue/channel.c hca_channel_settle a11cbf68cd04
- *  src/hca/queue/channel.c get_event 09e766be8041
+ *  src/hca/queue/channel.c take_event 0
+ *  src/hca/queue/channel.c hca_channel_settle b88f1f6bf700
+ *  src/hca/queue/channel.c get_event c45cab8838a2
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -77,12 +77,12 @@ static struct daemon_channel *channel_of(const struct daemon_cqs *all, const str
 }
 
 /* One more event of the CQ on its channel. False: the eventfd is full, so nobody sleeps on it. */
-static bool add_event(struct shm_cq *s, const struct daemon_channel *ch)
+static bool add_event(const struct daemon_cqs *all, uint32_t id, const struct daemon_channel *ch)
 {
-	shm_cq_add_event(s, base_now_ns());
+	shm_cq_add_event(all->region, id, base_now_ns());
 	if (base_eventfd_add(ch->eventfd))
 		return true;
-	atomic_fetch_sub_explicit(&s->notified, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&all->region->cqs[id].notified, 1, memory_order_relaxed);
 	return false;
 }
 
@@ -94,7 +94,7 @@ bool daemon_cq_wake(struct daemon_cqs *all, uint32_t id)
 	if (!ch)
 		return false;
 	atomic_store_explicit(&s->arm, SHM_CQ_IDLE, memory_order_relaxed);
-	return add_event(s, ch);
+	return add_event(all, id, ch);
 }
 
 void daemon_cq_wake_bereaved(struct daemon_cqs *all, uint32_t id)
@@ -119,7 +119,7 @@ static void on_moderation(struct base_timer *t)
 	if (!ch || !atomic_load_explicit(&s->held_back, memory_order_relaxed) ||
 	    atomic_exchange_explicit(&s->arm, SHM_CQ_IDLE, memory_order_seq_cst) == SHM_CQ_IDLE)
 		return;
-	add_event(s, ch);
+	add_event(all, cq->id, ch);
 }
 
 int daemon_cq_moderate(struct daemon_cqs *all, uint32_t id)

@@ -38,6 +38,7 @@ int hca_channel_create(struct hca_context *ctx, struct hca_channel **out)
 	ch->id = rep.channel;
 	pthread_mutex_init(&ch->lock, NULL);
 	TAILQ_INIT(&ch->cqs);
+	ch->due.events = ctx->process->region.cq_events;
 	hca_wakes_enter(&ctx->process->wakes, ch->id, ch->channel.fd);
 	*out = ch;
 	return 0;
@@ -58,31 +59,16 @@ int hca_channel_destroy(struct hca_channel *ch)
 	hca_request(ctx->process, CONTROL_DESTROY_CHANNEL, &req, sizeof(req));
 	close(ch->channel.fd);
 	pthread_mutex_destroy(&ch->lock);
+	hca_due_fini(&ch->due);
 	free(ch);
 	return 0;
 }
 
 /* ---- events: with the lock held ---- */
 
-static bool is_notified(const struct hca_cq *cq)
+static bool has_event(struct hca_channel *ch)
 {
-	/* acquire: pairs with the release in shm_cq_add_event() */
-	return atomic_load_explicit(&cq->shm->notified, memory_order_acquire);
-}
-
-static bool has_notified(const struct hca_channel *ch)
-{
-	const struct hca_cq *cq;
-
-	TAILQ_FOREACH(cq, &ch->cqs, channel_entry)
-	if (is_notified(cq))
-		return true;
-	return false;
-}
-
-static uint64_t notified_ns(const struct hca_cq *cq)
-{
-	return atomic_load_explicit(&cq->shm->notified_ns, memory_order_relaxed);
+	return hca_due_first(&ch->due);
 }
 
 static bool is_readable(const struct hca_channel *ch)
@@ -130,28 +116,23 @@ void hca_channel_settle(struct hca_channel *ch)
 	if (!ch->has_surplus && !is_readable(ch))
 		return;
 	cancel_state = base_cancel_off();
-	if (ch->has_surplus && !has_notified(ch))
+	if (ch->has_surplus && !has_event(ch))
 		await_wakers(ch);
-	while (is_readable(ch) && !has_notified(ch) && !take_unit(ch))
+	while (is_readable(ch) && !has_event(ch) && !take_unit(ch))
 		;
-	ch->has_surplus = ch->has_surplus && has_notified(ch);
+	ch->has_surplus = ch->has_surplus && has_event(ch);
 	base_cancel_restore(cancel_state);
 }
 
 /* The CQ whose event came first, or NULL. */
-static struct hca_cq *next_notified(struct hca_channel *ch)
+static struct hca_cq *take_event(struct hca_channel *ch)
 {
-	struct hca_cq *cq, *first = NULL;
+	struct hca_cq *first = hca_due_first(&ch->due);
 
-	TAILQ_FOREACH(cq, &ch->cqs, channel_entry)
-	if (is_notified(cq) && (!first || notified_ns(cq) < notified_ns(first)))
-		first = cq;
-	if (!first)
-		return NULL;
-	/* if it has more, those of others come first */
-	atomic_store_explicit(&first->shm->notified_ns, base_now_ns(), memory_order_relaxed);
-	atomic_fetch_sub_explicit(&first->shm->notified, 1, memory_order_relaxed);
-	first->comp_events_got++;
+	if (first) {
+		hca_due_take(&ch->due);
+		first->comp_events_got++;
+	}
 	return first;
 }
 
@@ -180,7 +161,7 @@ static int get_event(struct hca_channel *ch, struct hca_cq **cq)
 
 	pthread_mutex_lock(&ch->lock);
 	ret = take_unit(ch);
-	*cq = ret ? NULL : next_notified(ch);
+	*cq = ret ? NULL : take_event(ch);
 	if (!ret)
 		hca_channel_settle(ch);
 	pthread_mutex_unlock(&ch->lock);

@@ -10,12 +10,14 @@
 #include <sys/queue.h>
 
 #include "hca/process/context.h"
+#include "hca/queue/due.h"
 
 struct hca_channel {
 	struct ibv_comp_channel channel;
 	uint32_t id;
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, hca_cq) cqs;
+	struct hca_due due;
 	bool has_surplus; /* events are gone whose units may still be there, or come */
 };
 

@@ -87,8 +87,6 @@ static void enter(struct hca_cq *cq)
 {
 	struct hca_process *p = cq->ctx->process;
 
-	if (cq->ch)
-		hca_cq_enter_channel(cq);
 	base_lock(&p->cqs_lock);
 	LIST_INSERT_HEAD(&p->cqs, cq, process_entry);
 	base_unlock(&p->cqs_lock);
@@ -126,9 +124,17 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 	if (ret)
 		goto err_ring;
 	init(cq, ctx, rep.cq, cq_context);
+	ret = ch ? hca_cq_enter_channel(cq) : 0;
+	if (ret)
+		goto err_made;
 	enter(cq);
 	*out = cq;
 	return 0;
+err_made:
+	hca_request(ctx->process, CONTROL_DESTROY_CQ, &(struct control_handle){ rep.cq },
+	            sizeof(struct control_handle));
+	pthread_mutex_destroy(&cq->cq.mutex);
+	pthread_cond_destroy(&cq->cq.cond);
 err_ring:
 	free(cq->ring);
 err_free:

@@ -109,6 +109,7 @@ struct hca_cq {
 	bool hurries;             /* this poll waits for nobody: is_behind() */
 	LIST_ENTRY(hca_cq) process_entry;
 	TAILQ_ENTRY(hca_cq) channel_entry;
+	struct base_hash_node due_node;
 	TAILQ_HEAD(, hca_qp) users; /* QPs that receive here */
 	unsigned n_users;           /* QPs that send or receive here */
 	uint32_t comp_events_got;
@@ -221,8 +222,8 @@ void hca_cq_serve_armed(const struct hca_cq *cq);
  * base_now_ns(), when this began for all CQs. */
 void hca_cq_await_wakers(const struct hca_cq *cq, uint64_t began);
 
-/* It is new, and belongs to a channel (ch). */
-void hca_cq_enter_channel(struct hca_cq *cq);
+/* It is new, and belongs to a channel (ch). 0 or -ENOMEM. */
+int hca_cq_enter_channel(struct hca_cq *cq);
 /* The CQ is being destroyed: no further event of it is got, nor fired, but by who has begun to. */
 void hca_cq_leave_channel(struct hca_cq *cq);
 /* Then its events that nobody has got leave the channel, too. */

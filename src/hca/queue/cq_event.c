@@ -45,7 +45,7 @@ BASE_COLD void hca_cq_fire(struct hca_process *p, struct shm_cq *shm, uint32_t a
 	base_fence_behind_seq_cst();
 	if (atomic_compare_exchange_strong_explicit(&shm->arm, &arm, SHM_CQ_IDLE,
 	                                            memory_order_relaxed, memory_order_relaxed)) {
-		shm_cq_add_event(shm, now);
+		shm_cq_add_event(&p->region, (uint32_t)(shm - p->region.cqs), now);
 		hca_wake(&p->wakes, channel);
 	} /* else another thread wakes */
 	/* release: pairs with the acquire in hca_cq_await_wakers() */
@@ -153,22 +153,29 @@ void hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t us)
 	                      memory_order_relaxed);
 }
 
-void hca_cq_enter_channel(struct hca_cq *cq)
+int hca_cq_enter_channel(struct hca_cq *cq)
 {
 	struct hca_channel *ch = cq->ch;
+	int ret;
 
 	cq->cq.channel = &ch->channel;
-	atomic_store_explicit(&cq->shm->channel, ch->id, memory_order_relaxed);
 	pthread_mutex_lock(&ch->lock);
-	ch->channel.refcnt++;
-	TAILQ_INSERT_TAIL(&ch->cqs, cq, channel_entry);
+	ret = hca_due_enter(&ch->due, cq);
+	if (!ret) {
+		ch->channel.refcnt++;
+		TAILQ_INSERT_TAIL(&ch->cqs, cq, channel_entry);
+	}
 	pthread_mutex_unlock(&ch->lock);
+	if (!ret)
+		atomic_store_explicit(&cq->shm->channel, ch->id, memory_order_relaxed);
+	return ret;
 }
 
 void hca_cq_leave_channel(struct hca_cq *cq)
 {
 	pthread_mutex_lock(&cq->ch->lock);
 	TAILQ_REMOVE(&cq->ch->cqs, cq, channel_entry);
+	hca_due_leave(&cq->ch->due, cq);
 	pthread_mutex_unlock(&cq->ch->lock);
 	atomic_store_explicit(&cq->shm->channel, SHM_NO_CHANNEL, memory_order_relaxed);
 	/* seq_cst: before the look at waking; pairs with hca_cq_fire() */
