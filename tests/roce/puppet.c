@@ -23,8 +23,11 @@
  *   let_go             nobody has it: "ok"
  *   lock               another worker has the lock of its responder: "ok"
  *   unlock             nobody has it: "ok"
- *   fate WHAT [WHEN]   the next time that packets leave, "before" they do or "after", it stops,
- * dies, forks (its child ends), spawns (its child execs) or execs: "ok"
+ *   arm                the next completion of a request that completes apart has an event: "ok"
+ *   sleep              waits for that: "woken", or "none"
+ *   fate WHAT [WHEN]   the next time that packets leave, "before" they do or "after", or "copies"
+ * to another program's memory begin, or it "wakes" one, it stops, dies, forks (its child ends),
+ * spawns (its child execs) or execs: "ok"
  *
  * AT is an offset into its memory, of which "memory ADDRESS RKEY READABLE-RKEY" says at first where
  * it is: the first key lets peers do all, the other one lets them read the last page.
@@ -46,6 +49,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -86,8 +90,9 @@ enum key {
 	RNR,
 	TIMER,
 	READS,
-	SRQ,  /* bool */
-	DENY, /* access flags that it lacks */
+	SRQ,   /* bool */
+	DENY,  /* access flags that it lacks */
+	APART, /* bool: its requests have a completion queue of their own */
 	/* post */
 	ID,
 	OPCODE, /* enum ibv_wr_opcode */
@@ -108,14 +113,15 @@ static const char *const key_name[KEYS] = {
 	[TIMER] = "timer",   [READS] = "reads",     [SRQ] = "srq",         [ID] = "id",
 	[OPCODE] = "opcode", [AT] = "at",           [BYTES] = "bytes",     [REMOTE_ADDR] = "remote",
 	[RKEY] = "rkey",     [IMM] = "imm",         [COMPARE] = "compare", [SWAP] = "swap",
-	[FENCE] = "fence",   [DENY] = "deny",
+	[FENCE] = "fence",   [DENY] = "deny",       [APART] = "apart",
 };
 
 static struct puppet {
 	union ibv_gid peer;
 	struct ibv_context *context;
 	struct ibv_pd *pd;
-	struct ibv_cq *cq;
+	struct ibv_comp_channel *channel; /* of @apart; NULL: there is none yet */
+	struct ibv_cq *cq, *apart;
 	struct ibv_mr *mr, *readable, *large;
 	struct ibv_qp *qp;
 	struct ibv_srq *srq; /* its receives are there; or NULL */
@@ -123,7 +129,7 @@ static struct puppet {
 	unsigned wait_ms;
 	struct shm_region region; /* mapped with the first "hold" */
 	char fate[8];             /* or "" */
-	bool fate_is_after;
+	char when[8];             /* then */
 } puppet;
 
 static _Alignas(PAGE) uint8_t area[AREA];
@@ -241,6 +247,17 @@ static void connect_qp(struct puppet *p)
 	puts("ok");
 }
 
+static struct ibv_cq *apart(struct puppet *p)
+{
+	if (p->apart)
+		return p->apart;
+	p->channel = ibv_create_comp_channel(p->context);
+	check(p->channel, "ibv_create_comp_channel");
+	p->apart = ibv_create_cq(p->context, 4 * DEPTH, NULL, p->channel, 0);
+	check(p->apart, "ibv_create_cq");
+	return p->apart;
+}
+
 static void create_qp(struct puppet *p)
 {
 	struct ibv_qp_init_attr_ex init = { .send_cq = p->cq,
@@ -265,6 +282,8 @@ static void create_qp(struct puppet *p)
 		        p->pd, &(struct ibv_srq_init_attr){ .attr = { DEPTH, 1, 0 } });
 		check(p->srq, "ibv_create_srq");
 	}
+	if (p->value[APART])
+		init.send_cq = apart(p);
 	init.qp_type = p->value[UC] ? IBV_QPT_UC : IBV_QPT_RC;
 	if (!p->value[UC]) {
 		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
@@ -397,13 +416,20 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+static int poll_both(struct puppet *p, struct ibv_wc *wc)
+{
+	int n = ibv_poll_cq(p->cq, 1, wc);
+
+	return n || !p->apart ? n : ibv_poll_cq(p->apart, 1, wc);
+}
+
 static void show_completion(struct puppet *p, uint64_t wait_ms)
 {
 	const uint64_t end = now_ms() + wait_ms;
 	struct ibv_wc wc;
 	int n;
 
-	while (!(n = ibv_poll_cq(p->cq, 1, &wc)) && now_ms() < end)
+	while (!(n = poll_both(p, &wc)) && now_ms() < end)
 		sched_yield();
 	check(n >= 0, "ibv_poll_cq");
 	if (n)
@@ -411,6 +437,28 @@ static void show_completion(struct puppet *p, uint64_t wait_ms)
 		       wc.byte_len, wc.wc_flags & IBV_WC_WITH_IMM ? ntohl(wc.imm_data) : 0);
 	else
 		puts("none");
+}
+
+static void arm(struct puppet *p)
+{
+	errno = ibv_req_notify_cq(p->apart, 0);
+	check(!errno, "ibv_req_notify_cq");
+	puts("ok");
+}
+
+static void sleep_apart(struct puppet *p)
+{
+	struct pollfd fd = { p->channel->fd, POLLIN, 0 };
+	struct ibv_cq *cq;
+	void *context;
+
+	if (poll(&fd, 1, (int)p->wait_ms) != 1) {
+		puts("none");
+		return;
+	}
+	check(!ibv_get_cq_event(p->channel, &cq, &context), "ibv_get_cq_event");
+	ibv_ack_cq_events(cq, 1);
+	puts("woken");
 }
 
 static void show_state(const struct puppet *p)
@@ -543,7 +591,7 @@ static void let_go_of_lock(struct puppet *p)
 	puts("ok");
 }
 
-/* ---- what becomes of it while packets leave ---- */
+/* ---- what becomes of it in the middle of the library ---- */
 
 static void meet_fate(struct puppet *p)
 {
@@ -568,6 +616,11 @@ static void meet_fate(struct puppet *p)
 	check(waitpid(pid, &status, 0) == pid && !status, "the child");
 }
 
+static bool meets(const char *when)
+{
+	return puppet.fate[0] && !strcmp(puppet.when, when);
+}
+
 static bool is_roce(const struct msghdr *m)
 {
 	const struct sockaddr_in *to = m->msg_name;
@@ -580,16 +633,15 @@ static bool is_roce(const struct msghdr *m)
 static long send_all(long call, int fd, const void *messages, const struct msghdr *first,
                      unsigned n, int flags)
 {
-	const bool meets = puppet.fate[0] && is_roce(first), after = puppet.fate_is_after;
 	long ret;
 	int error;
 
-	if (meets && !after)
+	if (meets("before") && is_roce(first))
 		meet_fate(&puppet);
 	ret = call == SYS_sendmsg ? syscall(call, fd, messages, flags)
 	                          : syscall(call, fd, messages, n, flags);
 	error = errno;
-	if (meets && after)
+	if (meets("after") && is_roce(first))
 		meet_fate(&puppet);
 	errno = error;
 	return ret;
@@ -606,14 +658,32 @@ __attribute__((visibility("default"))) int sendmmsg(int fd, struct mmsghdr *m, u
 	return (int)send_all(SYS_sendmmsg, fd, m, &m->msg_hdr, n, flags);
 }
 
+__attribute__((visibility("default"))) ssize_t
+process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n_here,
+                  const struct iovec *there, unsigned long n_there, unsigned long flags)
+{
+	if (meets("copies"))
+		meet_fate(&puppet);
+	return syscall(SYS_process_vm_writev, pid, here, n_here, there, n_there, flags);
+}
+
+/* Of so many bytes, which an eventfd takes, the program itself writes nothing. */
+__attribute__((visibility("default"))) ssize_t write(int fd, const void *from, size_t bytes)
+{
+	if (bytes == sizeof(uint64_t) && meets("wakes"))
+		meet_fate(&puppet);
+	return syscall(SYS_write, fd, from, bytes);
+}
+
 static void await_fate(struct puppet *p)
 {
-	const char *what = strtok(NULL, " ");
+	const char *what = strtok(NULL, " "), *when = strtok(NULL, " ");
 
-	check(what && strlen(what) < sizeof(p->fate), "a fate");
+	if (!when)
+		when = "before";
+	check(what && strlen(what) < sizeof(p->fate) && strlen(when) < sizeof(p->when), "a fate");
 	strcpy(p->fate, what);
-	what = strtok(NULL, " ");
-	p->fate_is_after = what && !strcmp(what, "after");
+	strcpy(p->when, when);
 	puts("ok");
 }
 
@@ -655,6 +725,10 @@ static void obey(struct puppet *p, const char *command)
 		hold_lock(p);
 	else if (!strcmp(command, "unlock"))
 		let_go_of_lock(p);
+	else if (!strcmp(command, "arm"))
+		arm(p);
+	else if (!strcmp(command, "sleep"))
+		sleep_apart(p);
 	else if (!strcmp(command, "fate"))
 		await_fate(p);
 	else

@@ -16,6 +16,7 @@ import placed_cases  # noqa: F401, likewise
 import requester_cases  # noqa: F401, likewise
 import responder_cases  # noqa: F401, likewise
 import selective_cases  # noqa: F401, likewise
+import worker_cases  # noqa: F401, likewise
 from wire_peer import CASES, Case, Puppet, Wire, Wrong, words_of
 
 

@@ -166,7 +166,7 @@ class Case:
         Case.made += 1
         # both directions come around soon
         self.keys = dict(uc=0, peer=QPN + Case.made, mtu=1, sq_psn=0xFFFFFE, rq_psn=0xFFFFFD, timeout=0,
-                         retry=7, rnr=7, timer=1, reads=16, srq=0, deny=0)
+                         retry=7, rnr=7, timer=1, reads=16, srq=0, deny=0, apart=0)
         self.keys.update(keys)
         self.transport = packets.UC if self.keys['uc'] else packets.RC
         self.mtu = MTUS[self.keys['mtu']]

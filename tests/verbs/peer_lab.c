@@ -230,6 +230,8 @@ static int receive(struct lab_peer_objects *p, const struct command *c)
 	                   *bad;
 
 	entries_of(p, &c->work, sge);
+	if (c->work.stops)
+		raise(SIGSTOP);
 	return ibv_post_recv(p->qp, &wr, &bad);
 }
 
@@ -1160,17 +1162,15 @@ static bool has_answered(const struct lab_peer *p)
 	return recv(p->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-unsigned lab_peer_post_steps(struct lab_peer *p, const struct lab_work *w, unsigned steps)
+/* The command, whose work stops. As lab_peer_post_steps(). */
+static unsigned take_steps(struct lab_peer *p, struct command *c, unsigned steps)
 {
-	struct command c = { .what = POST, .work = *w };
 	unsigned n = 0;
 	int status;
 
-	c.work.stops = true;
-	if (w->to)
-		c.address = w->to->address;
+	c->work.stops = true;
 	assert_int_equal(ptrace(PTRACE_SEIZE, p->pid, NULL, (void *)PTRACE_O_EXITKILL), 0);
-	told(p, &c, NULL);
+	told(p, c, NULL);
 	assert_int_equal(waitpid(p->pid, &status, __WALL), p->pid);
 	/* most often it is known how many there are */
 	for (; n < steps && (steps != UINT32_MAX || !has_answered(p)); n++) {
@@ -1179,6 +1179,15 @@ unsigned lab_peer_post_steps(struct lab_peer *p, const struct lab_work *w, unsig
 		assert_int_equal(waitpid(p->pid, &status, __WALL), p->pid);
 	}
 	return n;
+}
+
+unsigned lab_peer_post_steps(struct lab_peer *p, const struct lab_work *w, unsigned steps)
+{
+	struct command c = { .what = POST, .work = *w };
+
+	if (w->to)
+		c.address = w->to->address;
+	return take_steps(p, &c, steps);
 }
 
 void lab_peer_post_end(struct lab_peer *p)
@@ -1204,6 +1213,15 @@ void lab_peer_die(struct lab_peer *p)
 unsigned lab_peer_post_and_die(struct lab_peer *p, const struct lab_work *w, unsigned steps)
 {
 	unsigned n = lab_peer_post_steps(p, w, steps);
+
+	lab_peer_die(p);
+	return n;
+}
+
+unsigned lab_peer_receive_and_die(struct lab_peer *p, const struct lab_work *w, unsigned steps)
+{
+	struct command c = { .what = RECEIVE, .work = *w };
+	unsigned n = take_steps(p, &c, steps);
 
 	lab_peer_die(p);
 	return n;

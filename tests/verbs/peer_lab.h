@@ -205,6 +205,8 @@ void lab_peer_post_end(struct lab_peer *p);
 void lab_peer_die(struct lab_peer *p);
 /* Both. */
 unsigned lab_peer_post_and_die(struct lab_peer *p, const struct lab_work *w, unsigned steps);
+/* The same of a receive. */
+unsigned lab_peer_receive_and_die(struct lab_peer *p, const struct lab_work *w, unsigned steps);
 
 /* Its process, elsewhere, calls exec(): it becomes another program, with other memory where its
  * region was. Returns when that is so. The program of the test calls lab_peer_look() first of all

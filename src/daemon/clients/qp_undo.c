@@ -21,24 +21,41 @@ static void release_lock(_Atomic uint32_t *lock, uint32_t qpn)
 		                                        memory_order_relaxed);
 }
 
-/* The same for both halves of a connection that exchanges packets, if it is one. */
-static void release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
+/* The same for both halves of a connection that exchanges packets, if it is one. Whether the dead
+ * may have seen to requests of it: then they held a lock, or it is no such connection. */
+static bool release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
 {
 	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(peer)];
 	_Atomic uint32_t *locks[] = { &w->lock,
 		                      &all->f->region->connections[SHM_QP_INDEX(peer)].lock };
 
+	bool may_have = false;
+
 	if (!daemon_qps_have_wires(all) || !atomic_load_explicit(&w->open, memory_order_relaxed))
-		return;
+		return true;
 	/* what it had made got lost, or has left */
 	shm_wire_release_egress(w, qpn, atomic_load_explicit(&w->egress, memory_order_relaxed));
 	for (unsigned i = 0; i < ARRAY_SIZE(locks); i++) {
 		uint32_t holder = atomic_load_explicit(locks[i], memory_order_relaxed);
 
-		if ((holder & IB_QPN_MASK) == qpn) /* before the lock is free */
+		if ((holder & IB_QPN_MASK) == qpn) { /* before the lock is free */
 			atomic_store_explicit(&w->broken, true, memory_order_relaxed);
+			may_have = true;
+		}
 		release_lock(locks[i], qpn);
 	}
+	return may_have;
+}
+
+/* Has queue pair @peer look whether its requests are done: the dead may have told nobody. */
+static void wake_requester(struct daemon_qps *all, uint32_t peer)
+{
+	const struct shm_connection *c = &all->f->region->connections[SHM_QP_INDEX(peer)];
+
+	if (atomic_load_explicit(&c->harvested, memory_order_relaxed) !=
+	    atomic_load_explicit(&c->tail, memory_order_relaxed))
+		daemon_cq_wake_bereaved(all->cqs,
+		                        all->f->region->qps[SHM_QP_INDEX(peer)].connection.send_cq);
 }
 
 /* Releases what the dead process of @qpn held of queue pair @peer: its lock, and those of the
@@ -47,14 +64,17 @@ static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t pe
 {
 	struct daemon_qp *other = daemon_qp_live_at(all, SHM_QP_INDEX(peer));
 	struct shm_keys *keys;
+	bool may_have;
 
 	if (!other || other->qpn != peer || !other->queue_off)
 		return;
-	release_wire(all, qpn, peer);
+	may_have = release_wire(all, qpn, peer);
 	release_lock(&all->f->region->connections[SHM_QP_INDEX(peer)].lock, qpn);
 	keys = shm_data_at(all->f->region, other->holder->keys_off);
 	for (unsigned i = 0; i < SHM_ATOMIC_LOCKS; i++)
 		release_lock(&keys->atomics[i], qpn);
+	if (may_have) /* behind the locks, which it may acquire at once */
+		wake_requester(all, peer);
 }
 
 /* The shared queue by which @qpn receives, or did: who claims a receive of it may die later than
