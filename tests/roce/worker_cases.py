@@ -4,10 +4,12 @@ Cases of wire_cases.py: another program of the host receives for the queue pair,
 middle of what it does for that.
 """
 
+import contextlib
+import signal
 import time
 
-from egress_cases import has_met
-from wire_peer import WAIT, Wrong, case
+from egress_cases import goes_on, has_met, receives
+from wire_peer import WAIT, Case, Puppet, Wrong, case, of_each, pattern, wait_until
 
 
 def until_met(other, fate):
@@ -28,6 +30,9 @@ def dies_before_it_wakes_who_waits_for_a_completion(c):
         for _ in until_met(other, 'dies'):
             c.puppet.tell('arm')
             c.post('SEND', 9, id=7)
+            wait_until('nothing is sent', lambda: c.wire.has_come() or has_met(other.puppet, 'dies'))
+            if not c.wire.has_come():
+                return  # it has died the last time, and so the queue pair has failed
             c.hear('SEND_ONLY', c.psn)
             c.puppet.say('sleep')
             c.ack(c.psn)
@@ -35,3 +40,71 @@ def dies_before_it_wakes_who_waits_for_a_completion(c):
                 raise Wrong('nobody wakes it')
             c.completes(7)
             c.psn += 1
+
+
+@contextlib.contextmanager
+def far_memory(c):
+    """Another case, whose memory other programs reach by system calls only."""
+    c.set('adopt', 0)
+    far = Case(c.wire, Puppet(c.puppet.command), c.show_counters)
+    try:
+        yield far
+    finally:
+        c.set('adopt', 1)
+        far.puppet.process.kill()
+        far.puppet.process.wait()
+
+
+def write(c, payload):
+    return c.request('WRITE_ONLY', va=c.va(0), rkey=c.puppet.rkey, length=len(payload), payload=payload)
+
+
+def has_come_or_stopped(c, other):
+    wait_until('nothing comes', lambda: c.wire.has_come() or has_met(other.puppet, 'stops'))
+    return not has_met(other.puppet, 'stops')
+
+
+def bring_something(c, other, what):
+    """That somebody copies to its memory, and tells, unless the other program does."""
+    if what == 'response':
+        c.post('READ', 10, id=7)
+        c.hear('READ_REQUEST', c.psn)
+        c.answer('READ', c.psn, pattern(10))
+        c.psn += 1
+        wait_until('nothing completes', lambda: has_met(other.puppet, 'stops') or
+                   c.puppet.tell('look')[:3] == ['wc', '7', '0'])
+        return
+    if what == 'message':
+        c.receive(0, 10)
+        psn = c.request('SEND_ONLY', payload=pattern(10))
+    else:
+        psn = write(c, pattern(10))
+    if has_come_or_stopped(c, other):
+        c.hear('ACKNOWLEDGE', psn)
+        if what == 'message':
+            c.completes(0)
+
+
+@of_each('write', 'message', 'response')
+def stops_while_it_copies_a(c, what):
+    """It goes on when the queue pair has begun anew, of which it knows nothing."""
+    with far_memory(c) as far, c.other_program() as other:
+        far.qp()
+        for each in far, other:
+            each.receive(0, 10)  # more than it takes: it tells of none that are posted later
+            each.receive(0, 10)
+        other.puppet.tell('fate', 'stops', 'copies')
+        other.puppet.say('wait')
+        for _ in until_met(other, 'stops'):
+            bring_something(far, other, what)
+        far.keys.update(sq_psn=100, rq_psn=200)
+        far.connect_again()
+        far.receive(0, 10)
+        other.puppet.process.send_signal(signal.SIGCONT)
+        other.acknowledged(other.request('SEND_ONLY', payload=pattern(10)), 1)
+        receives(other)
+        far.hear('ACKNOWLEDGE', write(far, pattern(10, seed=5)), msn=1)  # it has yet to find that receive
+        far.told = 1
+        far.completes_nothing()
+        far.holds(0, pattern(10, seed=5))
+        goes_on(far, far.psn)

@@ -112,6 +112,9 @@ static BASE_COLD bool mark_failed(struct hca_responder *t, uint32_t why)
 {
 	uint32_t none = 0;
 
+	/* another queue pair may be there, if this thread was stopped */
+	if (!hca_responder_is_ours(t) || !hca_responder_is_there(t))
+		return false;
 	/* release: pairs with the acquire in daemon_qp_peer_event() */
 	return atomic_compare_exchange_strong_explicit(&connection_of(t)->error, &none, why,
 	                                               memory_order_release, memory_order_relaxed);

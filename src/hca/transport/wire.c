@@ -4,7 +4,9 @@
  * to know of a queue pair, and acknowledgements that wait for replies. See wire.h.
  */
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/log.h"
 #include "base/util.h"
 #include "hca/link/detour.h"
 #include "hca/transport/wire.h"
@@ -66,18 +68,54 @@ bool hca_wire_renew(struct hca_wire *w)
 	return true;
 }
 
+/* Where they write who have lost a queue pair. What is there means as little as what other programs
+ * write to shared memory. */
+static struct nowhere {
+	struct shm_wire wire;
+	struct shm_connection connection;
+} nowhere;
+
+bool hca_wire_is_lost(const struct hca_wire *w)
+{
+	return w->shm == &nowhere.wire;
+}
+
+void hca_wire_find(struct hca_wire *w)
+{
+	const struct shm_region *r = &w->end.process->region;
+
+	w->shm = &r->wires[SHM_QP_INDEX(w->qpn)];
+	w->connection = &r->connections[SHM_QP_INDEX(w->qpn)];
+}
+
+BASE_COLD bool hca_wire_lose(struct hca_wire *w)
+{
+	base_log_debug(packet, "QP 0x%06x: was taken from this process, which was stopped", w->qpn);
+	hca_wire_find(w);
+	hca_wire_release(&w->shm->lock, w->worker);
+	hca_wire_release(&w->connection->lock, w->worker);
+	if (w->egress)
+		shm_wire_release_egress(w->shm, w->worker, w->egress);
+	w->egress = 0;
+	memset((void *)&nowhere, 0, sizeof(nowhere));
+	atomic_store_explicit(&nowhere.wire.egress, 1,
+	                      memory_order_relaxed); /* it makes no packets */
+	w->shm = &nowhere.wire;
+	w->connection = &nowhere.connection;
+	return false;
+}
+
 void hca_wire_init(struct hca_wire *w, struct hca_process *p, uint32_t qpn, uint32_t worker,
                    struct hca_sender *sender)
 {
 	w->qpn = qpn;
 	w->worker = worker;
 	w->sender = sender;
-	w->shm = &p->region.wires[SHM_QP_INDEX(qpn)];
-	w->connection = &p->region.connections[SHM_QP_INDEX(qpn)];
 	TAILQ_INIT(&w->deferred);
 	for (unsigned half = 0; half < HCA_WIRE_HALVES; half++)
 		TAILQ_INIT(&w->ahead[half]);
 	w->end.process = p;
+	hca_wire_find(w);
 	w->end.seq = &p->region.qps[SHM_QP_INDEX(qpn)].seq;
 }
 

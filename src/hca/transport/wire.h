@@ -81,6 +81,7 @@ struct hca_wire {
 	uint64_t barred_by;       /* as somebody else was at this turn of his */
 	uint32_t room;            /* in the sender's batch, for packets of requests */
 	struct hca_sender *sender; /* by which packets leave */
+	/* both are nobody's from hca_wire_lose() up to the end of the turn */
 	struct shm_wire *shm;
 	struct shm_connection *connection;
 	struct hca_roce_route route;
@@ -203,6 +204,18 @@ static inline bool hca_wire_egress_is_wanted(const struct hca_wire *w)
 }
 bool hca_wire_leave(struct hca_wire *w);
 
+/* Nobody sees what this worker does in its turn from now on. Returns false. */
+bool hca_wire_lose(struct hca_wire *w);
+
+/* Behind a copy, in which this worker may have been stopped for long: whether it still has the
+ * lock. If not, its owner has taken it, and there may be another connection. */
+static inline bool hca_wire_keeps(struct hca_wire *w, const _Atomic uint32_t *lock)
+{
+	return base_likely(atomic_load_explicit((_Atomic uint32_t *)lock, memory_order_relaxed) ==
+	                   w->worker) ||
+	       hca_wire_lose(w);
+}
+
 static inline uint32_t hca_wire_opened(const struct hca_wire *w)
 {
 	/* acquire: pairs with the release in hca_wire_open(): the path came before */
@@ -227,6 +240,10 @@ bool hca_wire_may_work(struct hca_wire *w, uint32_t what);
 void hca_wire_init(struct hca_wire *w, struct hca_process *p, uint32_t qpn, uint32_t worker,
                    struct hca_sender *sender);
 void hca_wire_fini(struct hca_wire *w);
+
+/* Whether this worker has lost the queue pair in its turn, behind which it finds it again. */
+bool hca_wire_is_lost(const struct hca_wire *w);
+void hca_wire_find(struct hca_wire *w);
 
 /* As hca_wire_watch(), for who has no struct hca_wire. @detours: as in struct shm_wire_path. */
 void hca_wire_watch_queue(struct hca_process *p, uint32_t qpn, const struct hca_sender *sender,

@@ -72,7 +72,7 @@ bool hca_wire_acquire_egress(struct hca_wire *w)
 	uint32_t by = 0, mine;
 
 	if (w->egress || w->path.detours)
-		return true;
+		return !hca_wire_is_lost(w);
 	mine = next_turn(w);
 	if (base_unlikely(!atomic_compare_exchange_strong_explicit(
 	            &w->shm->egress, &by, mine, memory_order_acquire, memory_order_relaxed)))
@@ -100,6 +100,8 @@ static bool has_left(struct hca_wire *w)
 
 bool hca_wire_leave(struct hca_wire *w)
 {
+	if (base_unlikely(hca_wire_is_lost(w)))
+		hca_wire_find(w);
 	if (w->sender->unfinished)
 		hca_sender_finish(w->sender);
 	return w->egress && has_left(w);

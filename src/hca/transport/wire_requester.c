@@ -221,6 +221,8 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 		                                 bytes, room)
 		               : 0;
 
+		if (!hca_wire_keeps(w, &w->connection->lock))
+			return NOT_NOW;
 		if (ret && w->worker == w->qpn)
 			return IBV_WC_LOC_PROT_ERR;
 		w->shm->limited = limited;
@@ -303,6 +305,8 @@ static int ask(struct hca_wire *w, const struct shm_request *r, struct hca_parts
 	fill_headers(w, r, r->remote_addr + at, (uint32_t)bytes, &h);
 	room = hca_wire_begin(w, has_word ? sizeof(r->swap) : 0);
 	ret = room && has_word ? put_word(w, r, from, room) : 0;
+	if (!hca_wire_keeps(w, &w->connection->lock))
+		return NOT_NOW;
 	if (ret && w->worker == w->qpn)
 		return IBV_WC_LOC_PROT_ERR;
 	if (room && !ret) /* else as if it had got lost */

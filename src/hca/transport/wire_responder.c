@@ -22,6 +22,9 @@
 /* The syndrome that tells the peer of a gap before its packet. */
 #define GAP WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE)
 
+/* Besides what the responder says becomes of a packet: the worker has lost the queue pair. */
+#define LOST (-100)
+
 static const uint8_t nak_codes[HCA_NAKS] = {
 	[HCA_NAK_INVALID_REQUEST] = WIRE_NAK_INVALID_REQUEST,
 	[HCA_NAK_REMOTE_ACCESS] = WIRE_NAK_REMOTE_ACCESS,
@@ -311,6 +314,8 @@ static int send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t m
 			continue;
 		ret = hca_wire_gather(&w->responder.end, &from,
 		                      (uint64_t)r->sent << w->path.mtu_shift, bytes, room);
+		if (!hca_wire_keeps(w, &w->shm->lock))
+			return -ESRCH;
 		if (ret)
 			return ret;
 		h.aeth = (struct wire_aeth){ syndrome, r->msn };
@@ -458,7 +463,8 @@ static unsigned skip(const struct hca_receive *rcv, uint64_t offset, struct shm_
 	return n;
 }
 
-/* Places bytes of a message. An enum ibv_wc_status, of the receive; or HCA_WAITS_FOR_PATH. */
+/* Places bytes of a message. An enum ibv_wc_status, of the receive; or HCA_WAITS_FOR_PATH, or LOST.
+ */
 static int place_send(struct hca_wire *w, const struct hca_receive *rcv, const void *from,
                       uint32_t bytes)
 {
@@ -477,6 +483,8 @@ static int place_send(struct hca_wire *w, const struct hca_receive *rcv, const v
 	if (!hca_parts_find(end, entries, n, bytes, IBV_ACCESS_LOCAL_WRITE, &to))
 		return IBV_WC_LOC_PROT_ERR;
 	ret = hca_wire_scatter(end, &to, 0, from, bytes);
+	if (!hca_wire_keeps(w, &w->shm->lock))
+		return LOST;
 	return ret == -ESRCH ? HCA_WAITS_FOR_PATH : ret ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;
 }
 
@@ -530,6 +538,14 @@ static bool refuse_send(struct hca_wire *w, struct hca_receive *rcv, enum ibv_wc
 	return refuse_with_receive(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, nak_codes[nak]), status);
 }
 
+/* The packet has become LOST, behind which its receive, if it has one, is to go on. */
+static BASE_COLD bool give_up(struct hca_wire *w, const struct hca_receive *rcv)
+{
+	if (rcv)
+		hca_responder_give_back(&w->responder, rcv);
+	return false;
+}
+
 static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
 {
 	struct shm_wire *s = w->shm;
@@ -550,6 +566,8 @@ static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 		return false;
 	}
 	ret = place_send(w, &rcv, p->payload, p->payload_bytes);
+	if (base_unlikely(ret == LOST))
+		return give_up(w, &rcv);
 	if (ret && !is_uc(w) && (flags & WIRE_OPCODE_FIRST))
 		drop_message(w);       /* its packet may come again, and finds the receive */
 	if (ret == HCA_WAITS_FOR_PATH) /* as if the packet had got lost */
@@ -566,6 +584,7 @@ static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 
 /* ---- RDMA WRITE ---- */
 
+/* As hca_responder_begin_rdma(), or LOST. */
 static int place_write(struct hca_wire *w, const struct wire_roce_packet *p, uint32_t check)
 {
 	const struct shm_request r = { .opcode = IBV_WR_RDMA_WRITE,
@@ -578,6 +597,8 @@ static int place_write(struct hca_wire *w, const struct wire_roce_packet *p, uin
 	if (ret || !p->payload_bytes)
 		return ret;
 	ret = hca_wire_scatter(&t->end, &to, 0, p->payload, p->payload_bytes);
+	if (!hca_wire_keeps(w, &w->shm->lock))
+		return LOST;
 	return ret ? hca_responder_copy_failed(t, ret) : 0;
 }
 
@@ -619,6 +640,8 @@ static bool take_write(struct hca_wire *w, const struct wire_roce_packet *p, uns
 		return refuse_as(w, ret);
 	/* the first packet: whether all of it is allowed */
 	ret = place_write(w, p, flags & WIRE_OPCODE_FIRST ? s->length : bytes);
+	if (base_unlikely(ret == LOST))
+		return give_up(w, has_imm ? &rcv : NULL);
 	if (ret && has_imm)
 		s->keeps = true; /* for this one when it comes again, or the next one */
 	if (ret)
@@ -757,6 +780,8 @@ static bool take_once(struct hca_wire *w, const struct wire_roce_packet *p)
 	default:
 		ret = change_word(w, p, &r, &found);
 	}
+	if (!hca_wire_keeps(w, &w->shm->lock))
+		return false;
 	if (ret)
 		return refuse_as(w, ret);
 	response->value = found;

@@ -140,11 +140,13 @@ static int place(struct hca_wire *w, const struct shm_request *r, const struct s
                  uint64_t offset, const void *from, uint32_t bytes)
 {
 	struct hca_parts to;
+	int ret;
 
-	if (!hca_parts_of_request(&w->end, r, e, IBV_ACCESS_LOCAL_WRITE, &to) ||
-	    hca_wire_scatter(&w->end, &to, offset, from, bytes))
+	if (!hca_parts_of_request(&w->end, r, e, IBV_ACCESS_LOCAL_WRITE, &to))
 		return IBV_WC_LOC_PROT_ERR;
-	return IBV_WC_SUCCESS;
+	ret = hca_wire_scatter(&w->end, &to, offset, from, bytes);
+	hca_wire_keeps(w, &w->connection->lock);
+	return ret ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;
 }
 
 /* Whether a packet is what must come as packet @i of the @n that answer request @r. */
