@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@ enum what {
 	RIOT,
 	FLOOD,
 	EXEC,
+	PART,
 };
 
 struct command {
@@ -580,7 +582,8 @@ static void perform(struct lab_peer_objects **objects, struct command *c, void *
 	case FLOOD:
 		flood(p, c);
 		break;
-	case EXEC: /* by serve() */
+	case EXEC: /* by go_on() */
+	case PART:
 		break;
 	}
 }
@@ -649,22 +652,69 @@ static bool carries(const struct command *c)
 	return c->what == PUT || c->what == POST_LIST;
 }
 
+static void go_on(int fd);
+
+/* Its first thread has ended: the kernel shows no memory of the process by its PID any more. */
+static bool has_first_ended(void)
+{
+	char path[40], stat[64] = "";
+	const char *state;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+	f = fopen(path, "r");
+	state = f && fgets(stat, sizeof(stat), f) ? strrchr(stat, ')') : NULL;
+	if (f)
+		fclose(f);
+	return state && state[2] == 'Z';
+}
+
+static void *take_part(void *arg)
+{
+	const int fd = (int)(intptr_t)arg;
+	struct command c = { .what = PART };
+
+	while (!has_first_ended())
+		sched_yield();
+	transfer(fd, &c, sizeof(c), true);
+	go_on(fd);
+	return NULL;
+}
+
+/* Another thread goes on. */
+static void part(int fd)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, take_part, (void *)(intptr_t)fd))
+		_exit(1);
+	pthread_exit(NULL);
+}
+
 static void serve(int fd)
 {
 	static char mark;
-	struct lab_peer_objects *objects = NULL;
-	struct command c;
 	pid_t pid = getpid();
-	char *data;
 
 	lab_undo(leave, &mark);
 	transfer(fd, &pid, sizeof(pid), true);
+	go_on(fd);
+}
+
+static void go_on(int fd)
+{
+	static struct lab_peer_objects *objects;
+	struct command c;
+	char *data;
+
 	while (transfer(fd, &c, sizeof(c), false)) {
 		data = malloc(c.bytes + 1);
 		if (!data || (carries(&c) && !transfer(fd, data, c.bytes, false)))
 			break;
 		if (c.what == EXEC)
 			become_another(objects, fd);
+		if (c.what == PART)
+			part(fd);
 		perform(&objects, &c, data);
 		transfer(fd, &c, sizeof(c), true);
 		if (c.what == GET)
@@ -1225,6 +1275,13 @@ unsigned lab_peer_receive_and_die(struct lab_peer *p, const struct lab_work *w, 
 
 	lab_peer_die(p);
 	return n;
+}
+
+void lab_peer_part(struct lab_peer *p)
+{
+	struct command c = { .what = PART };
+
+	tell(p, &c, NULL);
 }
 
 void lab_peer_exec(struct lab_peer *p)

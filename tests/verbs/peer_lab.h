@@ -208,6 +208,8 @@ unsigned lab_peer_post_and_die(struct lab_peer *p, const struct lab_work *w, uns
 /* The same of a receive. */
 unsigned lab_peer_receive_and_die(struct lab_peer *p, const struct lab_work *w, unsigned steps);
 
+/* The first thread of its process, elsewhere, ends; another one goes on. */
+void lab_peer_part(struct lab_peer *p);
 /* Its process, elsewhere, calls exec(): it becomes another program, with other memory where its
  * region was. Returns when that is so. The program of the test calls lab_peer_look() first of all
  * in main() if its name is "another". */

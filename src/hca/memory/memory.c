@@ -103,7 +103,7 @@ static void find_way(struct hca_memory *m)
 		find_other_way(m);
 }
 
-/* The process forbids the system calls now: by the descriptor, which it offered before. */
+/* The system calls do not lead there any more: by the descriptor, which it offered before. */
 static BASE_COLD bool change_way(struct hca_memory *m)
 {
 	bool changed;
@@ -512,6 +512,15 @@ static BASE_COLD ssize_t copy_protected(const struct hca_span *to, const struct 
 	return m->known && has_descriptor(m) ? copy_file(to, from) : -EFAULT;
 }
 
+/* The process forbids it, or has ended, as far as the kernel tells: that says so as soon as its
+ * first thread has ended. As copy_vm(). */
+static BASE_COLD ssize_t vm_failed(struct hca_memory *m, int error)
+{
+	if ((error == EPERM || error == ESRCH) && m->known && change_way(m))
+		return -EINTR;                    /* again, the other way */
+	return error == EFAULT ? -ESRCH : -error; /* no guard: another process, or program */
+}
+
 /* Begins with the guard: see memory.h. */
 static ssize_t copy_vm(const struct hca_span *to, const struct hca_span *from)
 {
@@ -527,10 +536,8 @@ static ssize_t copy_vm(const struct hca_span *to, const struct hca_span *from)
 	there[0] = (struct iovec){ (void *)(uintptr_t)m->guard, 1 };
 	n = writes ? process_vm_writev(m->pid, here, n_here, there, n_there, 0)
 	           : process_vm_readv(m->pid, here, n_here, there, n_there, 0);
-	if (n < 0 && errno == EPERM && m->known && change_way(m))
-		return -EINTR; /* again, the other way */
-	if (n < 0)             /* without the guard it is another process, or program */
-		return errno == EFAULT ? -ESRCH : -errno;
+	if (n < 0)
+		return vm_failed(m, errno);
 	return n > 1 ? n - 1 : copy_protected(to, from);
 }
 

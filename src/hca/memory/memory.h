@@ -11,7 +11,7 @@
  * What the program has protected against itself (mprotect(2)) is reached by the descriptor, too.
  *
  * Which one it is, is tried once for each process, and again if the process forbids the first later
- * (PR_SET_DUMPABLE).
+ * (PR_SET_DUMPABLE), or its first thread ends (pthread_exit(3)).
  *
  * Either way reaches the address space in which the keys were published, or none. A process that
  * calls exec() gets another address space, and another process may get its PID. The descriptor

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A program whose first thread ends (pthread_exit(3)) while others go on: it lives, and its peers
+ * reach its memory as before, also by other ways than the kernel has for processes.
+ */
+#include "peer_lab.h"
+
+#include <signal.h>
+
+static const struct lab_peer_options options = {
+	.far = true, .timeout = 10, .retry_cnt = 1, .rnr_retry = 7
+};
+
+static void expect_all(struct lab_peer *p[2], unsigned seed)
+{
+	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE,
+		              .n = 1,
+		              .piece = { { 0, LAB_PEER_BYTES, 0 } },
+		              .to = p[1] };
+
+	lab_peer_fill(p[0], 0, LAB_PEER_BYTES, seed);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_expect(p[1], 0, LAB_PEER_BYTES, seed);
+	lab_peer_fill(p[1], 0, LAB_PEER_BYTES, seed + 1);
+	w.opcode = IBV_WR_RDMA_READ;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_expect(p[0], 0, LAB_PEER_BYTES, seed + 1);
+	lab_peer_receive(p[1], 1, 0, LAB_PEER_BYTES);
+	w.opcode = IBV_WR_SEND;
+	lab_peer_fill(p[0], 0, LAB_PEER_BYTES, seed + 2);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_received(p[1], IBV_WC_SUCCESS);
+	lab_peer_expect(p[1], 0, LAB_PEER_BYTES, seed + 2);
+}
+
+static void after_it_was_used(void **state)
+{
+	struct lab_peer *p[2];
+
+	lab_peers(p, &options, state);
+	expect_all(p, 1);
+	lab_peer_part(p[1]);
+	expect_all(p, 4);
+}
+
+static void before_it_is_used(void **state)
+{
+	struct lab_peer *p[2];
+
+	lab_peers(p, &options, state);
+	lab_peer_part(p[1]);
+	expect_all(p, 1);
+}
+
+/* One that has ended as a whole is gone. */
+static void one_that_is_killed_is_gone(void **state)
+{
+	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 8, 0 } } };
+	struct lab_peer *p[2];
+
+	lab_peers(p, &options, state);
+	expect_all(p, 1);
+	lab_peer_part(p[1]);
+	lab_peer_signal(p[1], SIGKILL);
+	w.to = p[1];
+	lab_peer_do(p[0], &w, IBV_WC_RETRY_EXC_ERR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_ELSEWHERE(after_it_was_used),
+		LAB_ELSEWHERE(before_it_is_used),
+		LAB_ELSEWHERE(one_that_is_killed_is_gone),
+	};
+
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
