@@ -25,6 +25,7 @@
  *   unlock             nobody has it: "ok"
  *   arm                the next completion of a request that completes apart has an event: "ok"
  *   sleep              waits for that: "woken", or "none"
+ *   opened             "opened NUMBER", as in src/shm/wire.h
  *   fate WHAT [WHEN]   the next time that packets leave, "before" they do or "after", or "copies"
  * to another program's memory begin, or it "wakes" one, it stops, dies, forks (its child ends),
  * spawns (its child execs) or execs: "ok"
@@ -591,6 +592,11 @@ static void let_go_of_lock(struct puppet *p)
 	puts("ok");
 }
 
+static void show_opened(struct puppet *p)
+{
+	printf("opened %u\n", atomic_load(&wire(p)->open));
+}
+
 /* ---- what becomes of it in the middle of the library ---- */
 
 static void meet_fate(struct puppet *p)
@@ -729,6 +735,8 @@ static void obey(struct puppet *p, const char *command)
 		arm(p);
 	else if (!strcmp(command, "sleep"))
 		sleep_apart(p);
+	else if (!strcmp(command, "opened"))
+		show_opened(p);
 	else if (!strcmp(command, "fate"))
 		await_fate(p);
 	else

@@ -108,3 +108,19 @@ def stops_while_it_copies_a(c, what):
         far.completes_nothing()
         far.holds(0, pattern(10, seed=5))
         goes_on(far, far.psn)
+
+
+@case
+def is_told_from_who_had_its_place(c):
+    """By who works on that one, which has ended: the number that says what is open comes only once."""
+    seen = {}
+    for _ in range(1000):
+        c.qp()
+        opened = int(c.puppet.tell('opened')[1])
+        place = c.qpn % 65536
+        if opened in seen.setdefault(place, []):
+            raise Wrong(f'{opened} of {c.qpn} has been there')
+        seen[place].append(opened)
+        if len(seen[place]) > 2:
+            return
+    raise Wrong('no place comes again')

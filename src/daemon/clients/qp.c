@@ -222,13 +222,19 @@ bool daemon_qps_have_wires(const struct daemon_qps *all)
 	return f->region->control->n_ports > f->n_ib_ports || f->flows->detoured;
 }
 
-/* Nothing of a queue pair that had the number before stays. */
+/* Nothing of a queue pair that had the number before stays; but whoever still works on that one
+ * finds that it is closed. */
 static void clear_wire(const struct daemon_qps *all, uint32_t qpn)
 {
 	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(qpn)];
+	uint32_t open;
 
-	if (daemon_qps_have_wires(all))
-		memset((void *)w, 0, sizeof(*w));
+	if (!daemon_qps_have_wires(all))
+		return;
+	open = atomic_load_explicit(&w->open, memory_order_relaxed) / SHM_WIRE_OPENED + 1;
+	memset((void *)w, 0, sizeof(*w));
+	/* release: pairs with the acquire in hca_wire_opened() */
+	atomic_store_explicit(&w->open, open * SHM_WIRE_OPENED, memory_order_release);
 }
 
 /* Initializes what others see of the QP: ring, sender's record, record. Its process may write there

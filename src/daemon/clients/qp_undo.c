@@ -28,17 +28,18 @@ static bool release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
 	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(peer)];
 	_Atomic uint32_t *locks[] = { &w->lock,
 		                      &all->f->region->connections[SHM_QP_INDEX(peer)].lock };
+	bool is_open, may_have;
 
-	bool may_have = false;
-
-	if (!daemon_qps_have_wires(all) || !atomic_load_explicit(&w->open, memory_order_relaxed))
+	if (!daemon_qps_have_wires(all))
 		return true;
+	is_open = atomic_load_explicit(&w->open, memory_order_relaxed) % SHM_WIRE_OPENED;
+	may_have = !is_open;
 	/* what it had made got lost, or has left */
 	shm_wire_release_egress(w, qpn, atomic_load_explicit(&w->egress, memory_order_relaxed));
 	for (unsigned i = 0; i < ARRAY_SIZE(locks); i++) {
 		uint32_t holder = atomic_load_explicit(locks[i], memory_order_relaxed);
 
-		if ((holder & IB_QPN_MASK) == qpn) { /* before the lock is free */
+		if ((holder & IB_QPN_MASK) == qpn && is_open) { /* before the lock is free */
 			atomic_store_explicit(&w->broken, true, memory_order_relaxed);
 			may_have = true;
 		}
