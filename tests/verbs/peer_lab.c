@@ -877,6 +877,20 @@ struct lab_peer *lab_peer(const struct lab_peer_options *o)
 	return p;
 }
 
+struct lab_peer *lab_peer_beside(const struct lab_peer *p)
+{
+	struct lab_peer *q = calloc(1, sizeof(*q));
+	struct command c = { .what = MAKE, .options = p->o };
+
+	assert_non_null(q);
+	lab_undo(free, q);
+	*q = *p;
+	tell(q, &c, NULL);
+	q->address = c.address;
+	q->lkey = c.lkey;
+	return q;
+}
+
 void lab_peers(struct lab_peer *p[2], const struct lab_peer_options *options, void *const *state)
 {
 	struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };

@@ -89,6 +89,8 @@ struct lab_peer_objects {
 
 /* One in RESET. */
 struct lab_peer *lab_peer(const struct lab_peer_options *o);
+/* Another one in the process of @p, elsewhere, which does nothing by @p from now on. */
+struct lab_peer *lab_peer_beside(const struct lab_peer *p);
 /* Two in RTS: on h1 and h2. Retries are for ever, unless the options say otherwise. @options may be
  * NULL. */
 void lab_peers(struct lab_peer *p[2], const struct lab_peer_options *options, void *const *state);

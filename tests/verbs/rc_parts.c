@@ -52,6 +52,33 @@ static void before_it_is_used(void **state)
 	expect_all(p, 1);
 }
 
+/* The queue pair by which its memory was reached last is another one, and gone. */
+static void after_a_queue_pair_has_gone(void **state)
+{
+	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 64, 0 } } };
+	struct lab_peer *p[2], *second[2];
+
+	lab_peers(p, &options, state);
+	w.to = p[1];
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	second[0] = lab_peer(&options);
+	second[1] = lab_peer_beside(p[1]);
+	for (int i = 0; i < 2; i++)
+		lab_peer_connect(second[i], second[!i]);
+	w.to = second[1];
+	lab_peer_do(second[0], &w, IBV_WC_SUCCESS);
+	lab_peer_destroy_qp(second[1]);
+	lab_peer_part(second[1]);
+	w.to = p[1];
+	lab_peer_fill(p[0], 0, 64, 3);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	w.opcode = IBV_WR_RDMA_READ;
+	w.piece[0].at = 256;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_put(p[0], 0, p[0]->here->memory + 256, 64);
+	lab_peer_expect(p[0], 0, 64, 3);
+}
+
 /* One that has ended as a whole is gone. */
 static void one_that_is_killed_is_gone(void **state)
 {
@@ -71,6 +98,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LAB_ELSEWHERE(after_it_was_used),
 		LAB_ELSEWHERE(before_it_is_used),
+		LAB_ELSEWHERE(after_a_queue_pair_has_gone),
 		LAB_ELSEWHERE(one_that_is_killed_is_gone),
 	};
 

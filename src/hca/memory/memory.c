@@ -47,7 +47,9 @@ static int prove(struct hca_memory *m)
 /* A descriptor of the memory of that process; negative: none. */
 static int get_descriptor(const struct hca_memory *m, enum control_memory_kind kind)
 {
-	struct control_get_memory req = { .qpn = m->qpn, .kind = kind };
+	struct control_get_memory req = { .qpn = atomic_load_explicit((_Atomic uint32_t *)&m->qpn,
+		                                                      memory_order_relaxed),
+		                          .kind = kind };
 	int fd = -1, ret;
 
 	ret = control_call(m->process->control,
@@ -145,7 +147,7 @@ static struct hca_memory *add(struct hca_process *p, const struct shm_qp *q, str
 	m->witness = keys->witness;
 	m->guard = keys->guard;
 	m->client = q->client;
-	m->qpn = q->qpn;
+	atomic_init(&m->qpn, q->qpn);
 	m->pid = q->connection.pid;
 	m->fd = m->adopted_fd = -1;
 	LIST_INIT(&m->mappings);
@@ -387,7 +389,7 @@ struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
 	pthread_mutex_lock(&p->memory_lock);
 	m = find(p, q, keys);
 	if (m) {
-		m->qpn = q->qpn; /* the former one may be gone */
+		atomic_store_explicit(&m->qpn, q->qpn, memory_order_relaxed);
 		/* a process of another user gives its memory once it has connected a queue pair,
 		 * and then the record of that is read again */
 		if (m->fd == NOT_YET || m->fd == NO_QP)

@@ -57,7 +57,8 @@ struct hca_memory {
 	struct shm_keys *keys;
 	uint64_t keys_off, witness;
 	uint64_t guard;
-	uint32_t client, qpn;
+	uint32_t client;
+	_Atomic uint32_t qpn; /* a queue pair of its, by which the daemon is asked for it */
 	pid_t pid;
 	int fd;         /* of all of it; negative: there is none yet */
 	int adopted_fd; /* -1: not asked for yet; -2: there is none that we may map */
@@ -71,6 +72,15 @@ struct hca_memory {
  * Its way is HCA_MEMORY_NONE if it cannot be reached, HCA_MEMORY_GONE if it has ended. */
 struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q);
 void hca_memory_put(struct hca_process *p, struct hca_memory *m);
+
+/* It is reached by queue pair @q, which is there: one by which it was reached before may be gone.
+ * What is XRC's may be the memory of another process than its target's. */
+static inline void hca_memory_ask_by(struct hca_memory *m, const struct shm_qp *q)
+{
+	if (m && m->client == q->client &&
+	    atomic_load_explicit(&m->qpn, memory_order_relaxed) != q->qpn)
+		atomic_store_explicit(&m->qpn, q->qpn, memory_order_relaxed);
+}
 
 /* The mapping of that process's memory object @index, of whose memory the caller is using a key. It
  * lasts as long as @m. NULL: it cannot be mapped, and is reached as other memory. */

@@ -98,6 +98,8 @@ static BASE_HOT bool hca_parts_of_request(struct hca_end *end, const struct shm_
 
 static inline struct hca_span hca_parts_span(const struct hca_end *end, struct hca_parts *parts)
 {
+	if (!parts->here)
+		hca_memory_ask_by(end->memory, &end->qp);
 	return (struct hca_span){ .memory = parts->here ? NULL : end->memory,
 		                  .iov = parts->iov,
 		                  .n = parts->n };

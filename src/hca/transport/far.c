@@ -89,6 +89,7 @@ uint64_t hca_far_copy(struct hca_far *f, struct hca_exchange *x)
 		                  .iov = f->there,
 		                  .n = f->n_there };
 
+	hca_memory_ask_by(there.memory, &x->responder.end.qp);
 	return f->opcode == IBV_WR_RDMA_READ ? hca_memory_copy_some(&here, &there, f->bytes)
 	                                     : hca_memory_copy_some(&there, &here, f->bytes);
 }

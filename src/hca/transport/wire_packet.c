@@ -112,6 +112,8 @@ static unsigned pieces(const struct hca_parts *parts, uint64_t offset, struct io
 static struct hca_span span_of(const struct hca_end *end, const struct hca_parts *parts,
                                struct iovec *iov, unsigned n)
 {
+	if (!parts->here)
+		hca_memory_ask_by(end->memory, &end->qp);
 	return (struct hca_span){ .memory = parts->here ? NULL : end->memory, .iov = iov, .n = n };
 }
 
