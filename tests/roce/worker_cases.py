@@ -124,3 +124,28 @@ def is_told_from_who_had_its_place(c):
         if len(seen[place]) > 2:
             return
     raise Wrong('no place comes again')
+
+
+def adopted_of(puppet):
+    """The files of programs' memory that it has mapped, its own, too."""
+    with open(f'/proc/{puppet.process.pid}/maps', encoding='ascii') as file:
+        return {line.split()[4] for line in file if 'umbel-adopted' in line}
+
+
+@case
+def forgets_the_memory_of_who_is_gone(c):
+    c.qp()
+    with c.other_program() as other:
+        other.puppet.say('wait')
+        with c.other_program() as third:
+            theirs = adopted_of(third.puppet)
+            end = time.monotonic() + WAIT
+            while not theirs & adopted_of(other.puppet):
+                third.hear('ACKNOWLEDGE', write(third, pattern(10)))
+                if time.monotonic() > end:
+                    raise Wrong('the other program never receives')
+        end = time.monotonic() + WAIT
+        while theirs & adopted_of(other.puppet):
+            c.hear('ACKNOWLEDGE', write(c, pattern(10)))
+            if time.monotonic() > end:
+                raise Wrong('it still has the memory of one that has died')

@@ -29,6 +29,7 @@ struct hca_wires {
 	uint32_t from;                    /* index: where they were sent, if they make the detour */
 	struct base_hash all;             /* struct hca_wire, by queue pair number */
 	size_t sweep_at;                  /* so many, and those that are closed are forgotten */
+	struct hca_wire_list known;       /* the same, in the order in which they are looked at */
 	struct hca_wire_list due;         /* of these, those that have something to send */
 	struct hca_wire_ahead_list ahead; /* packets behind a gap, of all: the oldest first */
 	unsigned n_ahead;

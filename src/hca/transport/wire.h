@@ -65,6 +65,7 @@ struct hca_wire_copy {
 struct hca_wire {
 	struct base_hash_node node;  /* of the port's, by queue pair number; not of the owner's */
 	TAILQ_ENTRY(hca_wire) entry; /* of those that have something to send: hca_wires.due */
+	TAILQ_ENTRY(hca_wire) known; /* of the port's: hca_wires.known */
 	bool is_due;
 	TAILQ_HEAD(, hca_wire_copy) deferred; /* packets that are put off: the lock was another's */
 	unsigned n_deferred;

@@ -84,6 +84,7 @@ static void forget(struct hca_wires *wires, struct hca_wire *w)
 {
 	if (w->is_due)
 		TAILQ_REMOVE(&wires->due, w, entry);
+	TAILQ_REMOVE(&wires->known, w, known);
 	base_hash_remove(&wires->all, &w->node);
 	hca_wire_fini(w);
 	free(w);
@@ -129,6 +130,7 @@ static struct hca_wire *wire_of(struct hca_wires *wires, uint32_t qpn)
 	}
 	hca_wire_init(w, wires->process, qpn, wires->sender->qpn, wires->sender);
 	w->wires = wires;
+	TAILQ_INSERT_TAIL(&wires->known, w, known);
 	return w;
 }
 
@@ -383,6 +385,23 @@ static void leave_due(struct hca_wires *wires, struct hca_wire_list *left)
 	TAILQ_CONCAT(&wires->due, left, entry);
 }
 
+/* Looks at one, another one each time, and forgets it if its queue pair is gone: the memory of its
+ * process, which may be large, stays as long as anybody has it mapped. */
+static void look_at_one(struct hca_wires *wires)
+{
+	struct hca_wire *w = TAILQ_FIRST(&wires->known);
+	const struct shm_region *r = &wires->process->region;
+
+	if (!w)
+		return;
+	if (base_unlikely(r->qps[SHM_QP_INDEX(w->qpn)].qpn != w->qpn)) {
+		forget(wires, w);
+		return;
+	}
+	TAILQ_REMOVE(&wires->known, w, known);
+	TAILQ_INSERT_TAIL(&wires->known, w, known);
+}
+
 bool hca_wires_finish(struct hca_wires *wires, bool later)
 {
 	struct hca_wire_list now = TAILQ_HEAD_INITIALIZER(now);
@@ -402,6 +421,7 @@ bool hca_wires_finish(struct hca_wires *wires, bool later)
 		set_due(wires, w);
 		hca_wire_watch(w); /* if this process does not come back for it */
 	}
+	look_at_one(wires);
 	return !TAILQ_EMPTY(&wires->due);
 }
 
@@ -469,6 +489,7 @@ void hca_wires_init(struct hca_wires *wires, struct hca_process *p, struct hca_s
 	*wires = (struct hca_wires){
 		.process = p, .sender = sender, .port = port, .from = UINT32_MAX
 	};
+	TAILQ_INIT(&wires->known);
 	TAILQ_INIT(&wires->due);
 	TAILQ_INIT(&wires->ahead);
 }
