@@ -140,13 +140,16 @@ slow_listens()
 }
 wait_until 'slow listens' slow_listens
 kill -STOP "${pid[slow]}"
-mapfile -t settings < <(printf 'mft_delay_ms=%d\n' {1..20000})
 daemon=$(field pid default)
 rss=$(awk '/^VmRSS/ { print $2 }' "/proc/$daemon/status")
-expect 0 '' umbel set "${settings[@]}"
+# a part is less than what waits for a reader: the other one may have no turn until all of it is there
+for part in {1..20}; do
+	mapfile -t settings < <(seq -f 'mft_delay_ms=%.0f' $((part * 1000 - 999)) $((part * 1000)))
+	expect 0 '' umbel set "${settings[@]}"
+	wait_until "the other reader has part $part" has set key=mft_delay_ms value=$((part * 1000))
+done
 grown=$(($(awk '/^VmRSS/ { print $2 }' "/proc/$daemon/status") - rss))
 [ $grown -lt 2048 ] || complain "the daemon has grown by $grown KiB"
-wait_until 'the other reader has all' has set key=mft_delay_ms value=20000
 not grep -q '"lost"' "$events" || complain 'a reader that reads has lost something'
 kill -CONT "${pid[slow]}"
 told_of_loss()
