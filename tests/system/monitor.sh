@@ -181,8 +181,10 @@ ended[more3]=0 ended[slow]=0
 launch again umbel monitor
 again_listens()
 {
+	# the daemon may not have noticed that there is room
+	! gone "${pid[again]}" || launch again umbel monitor
 	umbel set mft_delay_ms=0
-	[ -s "$TMPDIR/again.out" ]
+	grep -q ' set ' "$TMPDIR/again.out"
 }
 wait_until 'another one may read' again_listens
 
@@ -198,8 +200,13 @@ stays_listens()
 }
 wait_until 'the one that stays reads' stays_listens
 kill -HUP "${pid[stays]}" "${pid[capture]}"
-: > "$TMPDIR/again.out"
-wait_until 'another one reads' again_listens
+before=$(wc -l < "$TMPDIR/again.out")
+again_reads()
+{
+	umbel set mft_delay_ms=0
+	[ "$(wc -l < "$TMPDIR/again.out")" -gt "$before" ]
+}
+wait_until 'another one reads' again_reads
 gone "${pid[stays]}" && complain "'nohup umbel monitor' ends by SIGHUP"
 gone "${pid[capture]}" && complain "'nohup umbel capture' ends by SIGHUP"
 umbel down
