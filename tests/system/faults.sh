@@ -41,6 +41,9 @@ group=ff12:4001:ffff::f01:101
 umbel fault add group=$group nth=3 link=h3:1 drop > /dev/null
 start whole h2 mckey -m 239.1.1.1 -b 10.0.0.2 -C 10
 start less h3 mckey -m 239.1.1.1 -b 10.0.0.3 -C 9
+for name in whole less; do
+	wait_said $name 'mckey: joined dgid: '
+done
 start sender h1 mckey -s -m 239.1.1.1 -b 10.0.0.1 -C 10
 for name in whole less sender; do
 	wait_ended "$name" 0
