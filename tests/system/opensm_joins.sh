@@ -41,10 +41,13 @@ for h in 3 4; do
 	receive h$h h$h -m 239.1.1.1
 	wait_joined h$h
 done
-send h5 h5 -m 239.1.1.1 -o
+# who joins to send alone, and does not send, is there for ever
+receive h5 h5 -m 239.1.1.1 -o
 wait_joined h5
 start server h3 udaddy
 expect 0 $'h3 0x1\nh4 0x1\nh5 0x8' members
+kill_hard h5
+send h5 h5 -m 239.1.1.1 -o
 wait_complete h3 h4 h5
 wait_until 'they have left' members_are ''
 
