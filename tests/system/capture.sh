@@ -180,7 +180,8 @@ sound again
 umbel up --fat-tree 2 > /dev/null
 mkfifo "$TMPDIR/pipe"
 launch stuck bash -c 'exec umbel capture > "$TMPDIR/pipe" 2> "$TMPDIR/stuck.err"'
-exec 7< "$TMPDIR/pipe"	# which nobody reads
+exec 7< "$TMPDIR/pipe"	# which nobody reads, but for the first byte: it captures
+IFS= read -r -n 1 -u 7
 capture stopped
 capture neighbour
 kill -STOP "${pid[capture-stopped]}"
