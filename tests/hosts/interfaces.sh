@@ -77,22 +77,26 @@ wait_until "h2 gets multicast of h3" multicast
 wait_ended member 0
 
 # ---- what is shown
-# shown PATTERN: whether `umbel show hosts` says that. A program that does not get a processor in time
-# is shown without its status.
+# shown PATTERN [VIEW...]: whether `umbel show` says that of hosts, or of the view. A program that does not get a
+# processor in time is shown without its status.
 shown()
 {
+	local pattern=$1
+	shift
+	[ $# -gt 0 ] || set -- hosts
 	# shellcheck disable=SC2053
-	[[ $(umbel show hosts) == $1 ]]
+	[[ $(umbel show "$@") == $pattern ]]
 }
 wait_until 'all interfaces are shown' shown '*
 host *interface *state *sent *received*
 h1 *ib0 *up *
 h2 *ib0 *up *
 h3 *ib0 *up *'
-expect 0 'HOST *INTERFACE *ADDRESS *STATE *MODE *QPN *GID
-*h1 *ib0 *10.0.0.3 * datagram *fe80::275:6d00:0:301*' umbel show neighbours
-expect 0 '*"host": "h1",*"ip": "10.0.0.2",*' umbel show neighbours --json
-expect 0 '*"name": "h1",*"interfaces": \[*"interface": "ib0",*"counters": {*"name": "h2",*' umbel show hosts --json
+wait_until 'neighbours are shown' shown 'HOST *INTERFACE *ADDRESS *STATE *MODE *QPN *GID
+*h1 *ib0 *10.0.0.3 * datagram *fe80::275:6d00:0:301*' neighbours
+wait_until 'neighbours are shown as JSON' shown '*"host": "h1",*"ip": "10.0.0.2",*' neighbours --json
+wait_until 'counters are shown as JSON' \
+	shown '*"name": "h1",*"interfaces": \[*"interface": "ib0",*"counters": {*"name": "h2",*' hosts --json
 
 # ---- a program that ends is started again, with the same addresses
 first=$(program h2)
