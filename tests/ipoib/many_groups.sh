@@ -24,6 +24,11 @@ launch_on flood h1 python3 "$TMPDIR/flood.py"
 wait_said flood 'all were sent to twice'
 launch_on member h1 socat -u UDP4-RECV:7000,ip-add-membership=239.200.2.3:ib0 STDOUT
 wait_members ff12:401b:ffff::fc8:203 'h1 full'
-on h2 socat -u - UDP4-DATAGRAM:239.200.2.3:7000 <<< 'to the member'
-wait_said member 'to the member$'
+# members are attached a moment after the subnet administrator knows them
+heard()
+{
+	on h2 socat -u - UDP4-DATAGRAM:239.200.2.3:7000 <<< 'to the member'
+	says member 'to the member$'
+}
+wait_until 'the member hears' heard
 wait_until 'h1 reaches h2 beside' reaches h1 192.0.2.2
