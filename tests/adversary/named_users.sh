@@ -83,6 +83,7 @@ wait_until "rping listens" listens
 launch connected as 1001 umbel exec h2 -- rping -c -a 10.0.0.1 -C 100000000
 wait_until "rping has queue pairs" eval '[ "$(field qps default)" -ge 2 ]'
 expect 0 'memory: 0 of *' as 1002 umbel exec -- "$place/build/tests/programs/adversary.named_user"
+kill -STOP "${pid[victim]}" # else it may end by itself
 kill_hard connected
 kill_hard victim
 
