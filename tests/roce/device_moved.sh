@@ -120,8 +120,8 @@ wait_until "port 4791 is taken" taken
 return_to_h2
 wait_shown 'GID.*::ffff:192.0.2.2, RoCE v2'
 wait_shown 'state:.*PORT_DOWN'
-grep -q 'stays down until.*UDP port 4791 (IPv4) is taken by' "$UMBEL_RUNTIME_DIR/h2/log" ||
-	complain "the log does not say why the port is down"
+wait_until "the log says why the port is down" \
+	grep -q 'stays down until.*UDP port 4791 (IPv4) is taken by' "$UMBEL_RUNTIME_DIR/h2/log"
 kill "${pid[holder]}"
 wait_shown 'state:.*PORT_ACTIVE'
 receivers_start
