@@ -282,9 +282,10 @@ kill -CONT "$daemon"
 
 # who has its terminal taken away ends
 begin
-pid=$(pid_of_top)
+pid=$(pid_of_top) server=$(of_terminal pid)
 terminal kill-server
 until_screen 'it ends without a terminal' gone "$pid"
+until_screen 'so does what the next one would talk to' gone "$server"
 terminal new-session -d -x 80 -y 24 "exec env PS1='\$ ' HISTFILE= bash --norc --noprofile"
 
 # the fabric ends
