@@ -62,7 +62,7 @@ head -c 300000 /dev/urandom > "$TMPDIR/page"
 	cat "$TMPDIR/page"
 } > "$TMPDIR/answer"
 # shellcheck disable=SC2016
-serve_cm curl h1 "${rs[@]}" sh -c 'exec nc.traditional -l -s 10.0.0.1 -p 8000 -q 1 < "$0"' \
+serve_cm curl h1 "${rs[@]}" sh -c 'exec nc.traditional -l -s 10.0.0.1 -p 8000 -q 60 < "$0"' \
 	"$TMPDIR/answer"
 start client-curl h2 "${rs[@]}" curl -sS --output "$TMPDIR/got" http://10.0.0.1:8000/page
 wait_ended client-curl 0
