@@ -13,16 +13,8 @@ lab_up 2
 roce_up h1 h2
 daemons=$(field pid h1)\ $(field pid h2)
 
-seed=${2:-$RANDOM}
-# others on the same hosts, of which all live
-begin_both rounds="${1:-200}" seed="$seed" only=11
-others=("$victims" "$peer")
-begin_both rounds="${1:-200}" seed="$seed" ${3:+only="$3"}
+begin_both rounds="${1:-200}" seed="${2:-$RANDOM}" ${3:+only="$3"}
 end_both
-for name in "${others[@]}"; do
-	wait_ended "$name" 0
-	expect_said "$name" 'all is well'
-done
 [ "$(field pid h1) $(field pid h2)" = "$daemons" ] || complain "a daemon has died"
 [ $# -eq 0 ] || { cat "$TMPDIR/$peer.out"; exit; }
 
