@@ -472,7 +472,7 @@ struct shm_cq_events {
 
 static inline void shm_cq_events_set(struct shm_cq_events *all, uint32_t cq)
 {
-	/* seq_cst: behind `notified`; pairs with take_event() in due.c of the HCA */
+	/* seq_cst: behind `notified`; pairs with clear_bit() in due.c of the HCA */
 	atomic_fetch_or_explicit(&all[cq / 64].bits, 1ull << cq % 64, memory_order_seq_cst);
 }
 
