@@ -1282,15 +1282,6 @@ unsigned lab_peer_post_and_die(struct lab_peer *p, const struct lab_work *w, uns
 	return n;
 }
 
-unsigned lab_peer_receive_and_die(struct lab_peer *p, const struct lab_work *w, unsigned steps)
-{
-	struct command c = { .what = RECEIVE, .work = *w };
-	unsigned n = take_steps(p, &c, steps);
-
-	lab_peer_die(p);
-	return n;
-}
-
 void lab_peer_part(struct lab_peer *p)
 {
 	struct command c = { .what = PART };
