@@ -126,7 +126,7 @@ static void who_leaves_takes_its_events_along(void **state)
 	expect(&cqs[1]);
 	expect(&cqs[0]);
 	expect(NULL);
-	/* another one gets its number, and what was there is not its */
+	/* another queue gets the number of queue 2, but no event of queue 2 */
 	queues[62] = (struct shm_cq){ .gen = 1 };
 	enter(2, 62);
 	expect(NULL);
