@@ -49,6 +49,26 @@ struct shm_wire_saved {
 	uint32_t answer; /* enum shm_wire_answer */
 };
 
+/* How far what comes in is: of the responder's half. */
+struct shm_wire_in {
+	uint32_t expected;        /* PSN */
+	uint32_t expected_rounds; /* that PSNs have come around before it */
+	uint32_t msn;             /* messages that were carried out, modulo 2^24 */
+	uint8_t nak_sent;         /* bool: the gap before the next packet was told */
+	uint8_t nak_due;          /* syndrome: it is told once all responses are sent; or 0 */
+	uint8_t fails_with;       /* enum ibv_wc_status: of the receive, when that is told */
+	uint8_t operation;        /* enum shm_wire_operation: the message under way */
+	uint32_t n_responses;     /* that are yet to be sent */
+	uint32_t next_response;   /* where the next one goes; counts up */
+	uint32_t next_saved;      /* likewise */
+	uint32_t offset;          /* bytes of the message under way that were placed */
+	uint32_t claimed;         /* position in the ring of the receive that it uses */
+	uint32_t keeps;           /* bool: the next message uses that receive */
+	uint32_t rkey;            /* WRITE: to where */
+	uint32_t length;          /* WRITE: of the whole message */
+	uint64_t addr;
+};
+
 /* The attributes by which its packets go. Its owner writes them when it moves to RTR and RTS, and
  * when the program changes them there or in SQD. */
 struct shm_wire_path {
@@ -131,13 +151,7 @@ struct shm_wire {
 
 	/* ---- responder: under lock ---- */
 
-	_Alignas(64) uint32_t expected; /* PSN */
-	uint32_t expected_rounds;       /* that PSNs have come around before it */
-	uint32_t msn;                   /* messages that were carried out, modulo 2^24 */
-	uint8_t nak_sent;               /* bool: the gap before the next packet was told */
-	uint8_t nak_due;                /* syndrome: it is told once all responses are sent; or 0 */
-	uint8_t fails_with;             /* enum ibv_wc_status: of the receive, when that is told */
-	uint8_t operation;              /* enum shm_wire_operation: the message under way */
+	_Alignas(64) struct shm_wire_in in;
 	/* bool: once all responses are sent. The owner looks without the lock */
 	_Atomic uint8_t ack_due;
 	/* bool: a process died while it had one of the locks, nobody knows how far it was. The
@@ -152,15 +166,6 @@ struct shm_wire {
 	 * shm_wire_drains. Written with shm_connection.lock held, but by the daemon, which tells it
 	 */
 	_Atomic uint8_t drains;
-	uint32_t n_responses;   /* that are yet to be sent */
-	uint32_t next_response; /* where the next one goes; counts up */
-	uint32_t next_saved;    /* likewise */
-	uint32_t offset_in;     /* bytes of the message under way that were placed */
-	uint32_t claimed;       /* position in the ring of the receive that it uses */
-	uint32_t keeps;         /* bool: the next message uses that receive */
-	uint32_t rkey;          /* WRITE: to where */
-	uint32_t length;        /* WRITE: of the whole message */
-	uint64_t addr;
 	struct shm_wire_response response[SHM_WIRE_RESPONSES];
 	struct shm_wire_saved saved[SHM_WIRE_RESPONSES];
 };

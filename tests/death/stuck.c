@@ -215,12 +215,12 @@ static void write_progress(struct lab_peer *p[2], uint32_t packets, uint64_t at)
 
 	from->offset = packets;
 	from->psn = from->acked = from->beyond = (from->head_psn + packets) & 0xFFFFFF;
-	to->expected = (to->expected + packets) & 0xFFFFFF;
-	to->operation = SHM_WIRE_WRITE;
-	to->rkey = p[1]->address.rkey;
-	to->length = LONGEST;
-	to->offset_in = packets * LEAST_MTU;
-	to->addr = p[1]->address.addr + at - to->offset_in;
+	to->in.expected = (to->in.expected + packets) & 0xFFFFFF;
+	to->in.operation = SHM_WIRE_WRITE;
+	to->in.rkey = p[1]->address.rkey;
+	to->in.length = LONGEST;
+	to->in.offset = packets * LEAST_MTU;
+	to->in.addr = p[1]->address.addr + at - to->in.offset;
 }
 
 static void the_longest_message_ends(void **state)

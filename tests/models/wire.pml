@@ -30,11 +30,11 @@
  *  src/hca/transport/wire_response.c take_data 284dbdb38231
  *  src/hca/transport/wire_response.c hca_wire_response 2186b7750979
  *  src/hca/transport/wire_recovery.c hca_wire_look_at_time 8dea484c5438
- *  src/hca/transport/wire_responder.c take_expected f79355fa4d65
+ *  src/hca/transport/wire_responder.c take_expected fe05d2350e08
  *  src/hca/transport/wire_responder.c take_duplicate c900838d8869
- *  src/hca/transport/wire_responder.c answer_again 7e8483c05743
- *  src/hca/transport/wire_responder.c refuse 7cf412377508
- *  src/hca/transport/wire_responder.c hca_wire_request 44e43797d9d3
+ *  src/hca/transport/wire_responder.c answer_again 0145bf85659e
+ *  src/hca/transport/wire_responder.c refuse d35c5b57e29f
+ *  src/hca/transport/wire_responder.c hca_wire_request 947ac8c42d12
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -422,7 +422,7 @@ static void refuse(struct daemon_detour *d, const struct control_detour *request
 		           .pkey = request->h.bth.pkey,
 		           .dest_qpn = request->src_qpn,
 		           .psn = request->h.bth.psn },
-		.h.aeth = { .syndrome = syndrome, .msn = w->msn },
+		.h.aeth = { .syndrome = syndrome, .msn = w->in.msn },
 	};
 
 	if (syndrome == WIRE_AETH_SYNDROME(WIRE_AETH_RNR, 0))

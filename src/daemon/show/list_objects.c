@@ -60,7 +60,7 @@ static bool fill_qp(const struct daemon_show *s, uint32_t hca, uint32_t at,
 		.qp = { .srq = qp->srq ? qp->srq->index + 1 : 0,
 		        .peer = q->connection.dest_qpn & IB_QPN_MASK,
 		        .next_psn = w ? w->psn & WIRE_PSN_MASK : 0,
-		        .expected_psn = w ? w->expected & WIRE_PSN_MASK : 0 },
+		        .expected_psn = w ? w->in.expected & WIRE_PSN_MASK : 0 },
 	};
 	return true;
 }

@@ -115,7 +115,7 @@ static void add_packets(struct show_json *o, const struct shm_wire *w)
 {
 	show_add_u64(o, "next_psn", w->psn & WIRE_PSN_MASK);
 	show_add_u64(o, "acked_psn", w->acked & WIRE_PSN_MASK);
-	show_add_u64(o, "expected_psn", w->expected & WIRE_PSN_MASK);
+	show_add_u64(o, "expected_psn", w->in.expected & WIRE_PSN_MASK);
 	show_add_u64(o, "path_mtu", 1ull << (w->path.mtu_shift & 15));
 	show_add_u64(o, "timeout", w->path.timeout);
 	show_add_u64(o, "retries", w->retries);

@@ -210,7 +210,7 @@ void hca_wire_try_respond(struct hca_wire *w)
 {
 	bool more = true;
 
-	if (!hca_wire_owes(w) && !w->shm->n_responses)
+	if (!hca_wire_owes(w) && !w->shm->in.n_responses)
 		return;
 	if (hca_wire_acquire(w, &w->shm->lock)) {
 		more = hca_wire_may_work(w, SHM_WIRE_RECEIVES) && hca_wire_respond(w);

@@ -367,7 +367,7 @@ static inline bool hca_wire_ack_is_due(const struct hca_wire *w)
  * it tells. */
 static inline bool hca_wire_owes(const struct hca_wire *w)
 {
-	return hca_wire_ack_is_due(w) || w->shm->nak_due ||
+	return hca_wire_ack_is_due(w) || w->shm->in.nak_due ||
 	       atomic_load_explicit(&w->shm->credits_due, memory_order_relaxed);
 }
 /* The acknowledgement alone, if one is due and no response comes first. */

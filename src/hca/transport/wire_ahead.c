@@ -41,7 +41,7 @@ static uint64_t position_of(const struct hca_wire *w, enum hca_wire_half half)
 
 	return half == HCA_WIRE_REQUESTER
 	               ? (uint64_t)s->acked_rounds << WIRE_PSN_BITS | s->acked
-	               : (uint64_t)s->expected_rounds << WIRE_PSN_BITS | s->expected;
+	               : (uint64_t)s->in.expected_rounds << WIRE_PSN_BITS | s->in.expected;
 }
 
 /* It is kept no longer. */

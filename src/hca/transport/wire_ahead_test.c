@@ -79,7 +79,7 @@ static void each_has_its_turn(void **state)
 		keep(&w[0], HCA_WIRE_RESPONDER, order[i]);
 	assert_int_equal(wires.n_ahead, 5);
 	for (uint32_t psn = 0; psn < 10; psn++) {
-		shm[0].expected = psn;
+		shm[0].in.expected = psn;
 		assert_int_equal(taken(&w[0], HCA_WIRE_RESPONDER),
 		                 psn < 3 || psn == 6 || psn == 8 ? PSNS : psn);
 	}
@@ -93,7 +93,7 @@ static void halves_and_queue_pairs_are_apart(void **state)
 	keep(&w[0], HCA_WIRE_REQUESTER, 2);
 	keep(&w[1], HCA_WIRE_REQUESTER, 1);
 	for (unsigned i = 0; i < 2; i++)
-		shm[i].expected = shm[i].acked = 1;
+		shm[i].in.expected = shm[i].acked = 1;
 	assert_int_equal(taken(&w[0], HCA_WIRE_REQUESTER), PSNS);
 	assert_int_equal(taken(&w[1], HCA_WIRE_RESPONDER), PSNS);
 	assert_int_equal(taken(&w[1], HCA_WIRE_REQUESTER), 1);
@@ -107,7 +107,7 @@ static void what_was_passed_is_forgotten(void **state)
 	(void)state;
 	for (uint32_t psn = 1; psn < 6; psn++)
 		keep(&w[0], HCA_WIRE_RESPONDER, psn);
-	shm[0].expected = 4; /* by another process */
+	shm[0].in.expected = 4; /* by another process */
 	assert_int_equal(hca_wire_first_ahead(&w[0], HCA_WIRE_RESPONDER)->packet.h.bth.psn, 4);
 	assert_int_equal(wires.n_ahead, 2);
 	w[0].open++; /* another connection, or path */
@@ -117,17 +117,17 @@ static void what_was_passed_is_forgotten(void **state)
 static void psns_come_around(void **state)
 {
 	(void)state;
-	shm[0].expected = PSNS - 2;
+	shm[0].in.expected = PSNS - 2;
 	for (uint32_t psn = PSNS - 1; psn < PSNS + 2; psn++)
 		keep(&w[0], HCA_WIRE_RESPONDER, psn);
-	shm[0].expected = PSNS - 1;
+	shm[0].in.expected = PSNS - 1;
 	assert_int_equal(taken(&w[0], HCA_WIRE_RESPONDER), PSNS - 1);
-	shm[0].expected = 0;
-	shm[0].expected_rounds++;
+	shm[0].in.expected = 0;
+	shm[0].in.expected_rounds++;
 	assert_int_equal(taken(&w[0], HCA_WIRE_RESPONDER), 0);
 	/* 2^24 packets later, which others have received, it is another packet's turn */
-	shm[0].expected = 1;
-	shm[0].expected_rounds++;
+	shm[0].in.expected = 1;
+	shm[0].in.expected_rounds++;
 	assert_int_equal(taken(&w[0], HCA_WIRE_RESPONDER), PSNS);
 	assert_int_equal(wires.n_ahead, 0);
 }

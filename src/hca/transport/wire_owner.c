@@ -26,14 +26,14 @@ static uint32_t what_of(enum ibv_qp_state state)
 
 static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
 {
-	s->expected = c->qp.connection.rq_psn;
-	s->expected_rounds = s->msn = 0;
-	s->nak_sent = s->nak_due = s->operation = 0;
+	s->in.expected = c->qp.connection.rq_psn;
+	s->in.expected_rounds = s->in.msn = 0;
+	s->in.nak_sent = s->in.nak_due = s->in.operation = 0;
 	atomic_store_explicit(&s->ack_due, false, memory_order_relaxed);
 	atomic_store_explicit(&s->ack_waits, false, memory_order_relaxed);
 	atomic_store_explicit(&s->credits_due, false, memory_order_relaxed);
-	s->keeps = false;
-	s->n_responses = s->next_response = s->next_saved = 0;
+	s->in.keeps = false;
+	s->in.n_responses = s->in.next_response = s->in.next_saved = 0;
 	atomic_store_explicit(&s->egress, 0, memory_order_relaxed);
 	memset(s->saved, 0, sizeof(s->saved));
 	/* packets of before, if somebody still has some, are passed over */

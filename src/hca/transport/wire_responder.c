@@ -43,10 +43,10 @@ static uint32_t mtu_of(const struct hca_wire *w)
 
 static void move_expected(struct shm_wire *s, uint32_t n)
 {
-	const uint32_t before = s->expected;
+	const uint32_t before = s->in.expected;
 
-	s->expected = wire_psn_add(before, n);
-	s->expected_rounds += s->expected < before;
+	s->in.expected = wire_psn_add(before, n);
+	s->in.expected_rounds += s->in.expected < before;
 }
 
 /* ---- credits (section 9.7.7.2) ---- */
@@ -97,7 +97,7 @@ static bool find_receive(struct hca_wire *w, struct hca_receive *rcv)
 	uint64_t index, off = c->entries_off;
 	uint32_t max_sge = c->max_recv_sge;
 
-	rcv->pos = w->shm->claimed;
+	rcv->pos = w->shm->in.claimed;
 	rcv->slot = shm_ring_at(&t->view, rcv->pos);
 	if (atomic_load_explicit(&rcv->slot->state, memory_order_acquire) !=
 	    shm_ring_claimed(&t->view, rcv->pos))
@@ -129,7 +129,7 @@ static void send_answer(struct hca_wire *w, enum wire_operation operation, uint3
 
 static void send_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
 {
-	const struct wire_aeth aeth = { .syndrome = syndrome, .msn = w->shm->msn };
+	const struct wire_aeth aeth = { .syndrome = syndrome, .msn = w->shm->in.msn };
 
 	send_answer(w, WIRE_ACKNOWLEDGE, psn, aeth, 0);
 }
@@ -168,7 +168,7 @@ static int fail_receive(struct hca_wire *w, struct hca_receive *rcv, enum ibv_wc
 /* The queue pair fails, for that reason. */
 static void fail(struct hca_wire *w, enum hca_nak nak)
 {
-	const enum ibv_wc_status status = (enum ibv_wc_status)w->shm->fails_with;
+	const enum ibv_wc_status status = (enum ibv_wc_status)w->shm->in.fails_with;
 	struct hca_receive rcv;
 
 	w->responder.nak = nak;
@@ -188,20 +188,20 @@ static bool refuse(struct hca_wire *w, uint8_t syndrome)
 	struct shm_wire *s = w->shm;
 	unsigned fatal;
 
-	if (is_uc(w) || s->nak_sent)
+	if (is_uc(w) || s->in.nak_sent)
 		return false;
-	if (s->nak_due)
+	if (s->in.nak_due)
 		w->responder.why = "as was found before";
 	else
-		s->nak_due = syndrome;
-	if (s->n_responses || !hca_wire_acquire_egress(w))
+		s->in.nak_due = syndrome;
+	if (s->in.n_responses || !hca_wire_acquire_egress(w))
 		return false;
-	fatal = fatal_nak(s->nak_due);
+	fatal = fatal_nak(s->in.nak_due);
 	if (fatal < HCA_NAKS)
 		fail(w, (enum hca_nak)fatal);
-	send_aeth(w, s->expected, s->nak_due);
-	s->nak_due = 0;
-	s->nak_sent = true;
+	send_aeth(w, s->in.expected, s->in.nak_due);
+	s->in.nak_due = 0;
+	s->in.nak_sent = true;
 	return false;
 }
 
@@ -209,9 +209,9 @@ static bool refuse(struct hca_wire *w, uint8_t syndrome)
  * @status: with which its receive fails; or 0. */
 static bool refuse_with_receive(struct hca_wire *w, uint8_t syndrome, enum ibv_wc_status status)
 {
-	w->shm->nak_sent = false;
-	w->shm->nak_due = 0;
-	w->shm->fails_with = (uint8_t)status;
+	w->shm->in.nak_sent = false;
+	w->shm->in.nak_due = 0;
+	w->shm->in.fails_with = (uint8_t)status;
 	return refuse(w, syndrome);
 }
 
@@ -244,7 +244,7 @@ static bool refuse_as(struct hca_wire *w, int outcome)
 		return false;
 	if (outcome == HCA_WAITS_FOR_RECEIVE)
 		return refuse_for_now(w);
-	if (w->shm->n_responses)
+	if (w->shm->in.n_responses)
 		hca_wire_respond(w);
 	if (outcome == HCA_WAITS_FOR_PATH || outcome == HCA_WAITS_FOR_LOCK)
 		return false; /* as if the packet had got lost */
@@ -268,18 +268,18 @@ static struct shm_wire_response *new_response(struct hca_wire *w, enum shm_wire_
 {
 	struct shm_wire_response *r;
 
-	if (w->shm->n_responses >= SHM_WIRE_RESPONSES)
+	if (w->shm->in.n_responses >= SHM_WIRE_RESPONSES)
 		return NULL;
-	r = &w->shm->response[w->shm->next_response % SHM_WIRE_RESPONSES];
+	r = &w->shm->response[w->shm->in.next_response % SHM_WIRE_RESPONSES];
 	*r = (struct shm_wire_response){ .psn = psn, .packets = packets, .answer = answer };
 	return r;
 }
 
 static void add_response(struct hca_wire *w, struct shm_wire_response *r)
 {
-	r->msn = w->shm->msn;
-	w->shm->next_response++;
-	w->shm->n_responses++;
+	r->msn = w->shm->in.msn;
+	w->shm->in.next_response++;
+	w->shm->in.n_responses++;
 	hca_wire_watch(w);
 }
 
@@ -341,9 +341,9 @@ static int send_response(struct hca_wire *w, struct shm_wire_response *r, uint32
  * peer: it finds out by its timeout, as of any that is gone. */
 static void fail_response(struct hca_wire *w, const struct shm_wire_response *r, int error)
 {
-	w->shm->n_responses = 0;
+	w->shm->in.n_responses = 0;
 	set_ack_due(w, false); /* it would be of what came behind */
-	w->shm->nak_sent = w->shm->nak_due = false;
+	w->shm->in.nak_sent = w->shm->in.nak_due = false;
 	if (error == -ESRCH || !hca_responder_is_there(&w->responder))
 		return;
 	hca_responder_refuse(&w->responder, HCA_NAK_REMOTE_ACCESS,
@@ -358,19 +358,19 @@ static struct shm_wire_response *first_response(struct hca_wire *w)
 {
 	const struct shm_wire *s = w->shm;
 
-	return &w->shm->response[(s->next_response - s->n_responses) % SHM_WIRE_RESPONSES];
+	return &w->shm->response[(s->in.next_response - s->in.n_responses) % SHM_WIRE_RESPONSES];
 }
 
 void hca_wire_acknowledge(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
 
-	if (s->n_responses || !hca_wire_owes(w) || !hca_wire_acquire_egress(w))
+	if (s->in.n_responses || !hca_wire_owes(w) || !hca_wire_acquire_egress(w))
 		return;
 	atomic_store_explicit(&s->ack_waits, false, memory_order_relaxed);
 	/* before the count: receives that are posted from now on are told again */
 	atomic_store_explicit(&s->credits_due, false, memory_order_seq_cst);
-	send_aeth(w, wire_psn_add(s->expected, -1), acknowledged(w));
+	send_aeth(w, wire_psn_add(s->in.expected, -1), acknowledged(w));
 	set_ack_due(w, false);
 }
 
@@ -380,11 +380,11 @@ bool hca_wire_respond(struct hca_wire *w)
 	uint32_t most = RESPONSES_MOST, n;
 	uint8_t due;
 
-	if (s->n_responses > SHM_WIRE_RESPONSES)
-		s->n_responses = 0; /* others can write there */
+	if (s->in.n_responses > SHM_WIRE_RESPONSES)
+		s->in.n_responses = 0; /* others can write there */
 	if (!hca_wire_acquire_egress(w))
 		return true;
-	while (s->n_responses && most) {
+	while (s->in.n_responses && most) {
 		struct shm_wire_response *r = first_response(w);
 		uint32_t before = r->sent;
 		int ret = send_response(w, r, most);
@@ -396,19 +396,19 @@ bool hca_wire_respond(struct hca_wire *w)
 		n = r->sent > before ? r->sent - before : 1;
 		most -= n < most ? n : most;
 		if (r->sent >= r->packets)
-			s->n_responses--;
+			s->in.n_responses--;
 	}
-	if (base_unlikely(s->nak_due) && !s->n_responses) {
-		due = s->nak_due;
+	if (base_unlikely(s->in.nak_due) && !s->in.n_responses) {
+		due = s->in.nak_due;
 		set_ack_due(w, false);
 		if (due >> 5 == WIRE_AETH_RNR)
 			refuse_for_now(w);
 		else
 			refuse(w, due);
-		s->nak_due = 0;
+		s->in.nak_due = 0;
 	}
 	hca_wire_acknowledge(w);
-	return s->n_responses;
+	return s->in.n_responses;
 }
 
 /* ---- SEND ---- */
@@ -417,25 +417,25 @@ bool hca_wire_respond(struct hca_wire *w)
  * receive (UC: section 9.8.2.2.1). */
 static void drop_message(struct hca_wire *w)
 {
-	if (w->shm->operation == SHM_WIRE_SEND)
-		w->shm->keeps = true;
-	w->shm->operation = SHM_WIRE_NONE;
+	if (w->shm->in.operation == SHM_WIRE_SEND)
+		w->shm->in.keeps = true;
+	w->shm->in.operation = SHM_WIRE_NONE;
 }
 
 /* Takes a receive for a message, which the following packets of it find again. As
  * hca_responder_take(). */
 static int take_receive(struct hca_wire *w, struct hca_receive *rcv)
 {
-	bool keeps = w->shm->keeps;
+	bool keeps = w->shm->in.keeps;
 	int ret;
 
-	w->shm->keeps = false;
+	w->shm->in.keeps = false;
 	if (keeps && find_receive(w, rcv))
 		return 0;
 	ret = hca_responder_take(&w->responder, rcv);
 	if (ret)
 		return ret;
-	w->shm->claimed = rcv->pos;
+	w->shm->in.claimed = rcv->pos;
 	if (w->responder.end.qp.connection.srq) { /* the credit itself is gone */
 		rcv->slot->operation = rcv->entries == &rcv->one;
 		rcv->slot->receive.addr = rcv->one.addr;
@@ -470,7 +470,7 @@ static int place_send(struct hca_wire *w, const struct hca_receive *rcv, const v
 {
 	struct hca_end *end = &w->responder.end;
 	struct shm_entry entries[HCA_MAX_SGE];
-	const uint64_t end_in = w->shm->offset_in + (uint64_t)bytes;
+	const uint64_t end_in = w->shm->in.offset + (uint64_t)bytes;
 	struct hca_parts to;
 	unsigned n;
 	int ret;
@@ -479,7 +479,7 @@ static int place_send(struct hca_wire *w, const struct hca_receive *rcv, const v
 		return IBV_WC_LOC_LEN_ERR;
 	if (!bytes)
 		return IBV_WC_SUCCESS;
-	n = skip(rcv, w->shm->offset_in, entries);
+	n = skip(rcv, w->shm->in.offset, entries);
 	if (!hca_parts_find(end, entries, n, bytes, IBV_ACCESS_LOCAL_WRITE, &to))
 		return IBV_WC_LOC_PROT_ERR;
 	ret = hca_wire_scatter(end, &to, 0, from, bytes);
@@ -510,7 +510,7 @@ static struct shm_request describe(const struct wire_roce_packet *p, uint32_t le
 static int end_send(struct hca_wire *w, const struct wire_roce_packet *p,
                     const struct hca_receive *rcv)
 {
-	struct shm_request r = describe(p, w->shm->offset_in);
+	struct shm_request r = describe(p, w->shm->in.offset);
 	int ret;
 
 	acknowledge_later(w, p);
@@ -528,12 +528,12 @@ static bool refuse_send(struct hca_wire *w, struct hca_receive *rcv, enum ibv_wc
 	        status == IBV_WC_LOC_LEN_ERR ? HCA_NAK_INVALID_REQUEST : HCA_NAK_REMOTE_OPERATION;
 
 	if (is_uc(w)) {
-		w->shm->operation = SHM_WIRE_NONE;
+		w->shm->in.operation = SHM_WIRE_NONE;
 		return refuse_as(w, fail_receive(w, rcv, status));
 	}
 	if (!hca_responder_is_there(&w->responder))
 		return false;
-	if (w->shm->n_responses)
+	if (w->shm->in.n_responses)
 		hca_wire_respond(w);
 	return refuse_with_receive(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, nak_codes[nak]), status);
 }
@@ -560,8 +560,8 @@ static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 		ret = take_receive(w, &rcv);
 		if (ret)
 			return refuse_as(w, ret);
-		s->operation = SHM_WIRE_SEND;
-		s->offset_in = 0;
+		s->in.operation = SHM_WIRE_SEND;
+		s->in.offset = 0;
 	} else if (!find_receive(w, &rcv)) {
 		return false;
 	}
@@ -574,9 +574,9 @@ static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 		return false;
 	if (ret)
 		return refuse_send(w, &rcv, (enum ibv_wc_status)ret);
-	s->offset_in += p->payload_bytes;
+	s->in.offset += p->payload_bytes;
 	if (flags & WIRE_OPCODE_LAST) {
-		s->operation = SHM_WIRE_NONE;
+		s->in.operation = SHM_WIRE_NONE;
 		ret = end_send(w, p, &rcv);
 	}
 	return !ret;
@@ -588,8 +588,8 @@ static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 static int place_write(struct hca_wire *w, const struct wire_roce_packet *p, uint32_t check)
 {
 	const struct shm_request r = { .opcode = IBV_WR_RDMA_WRITE,
-		                       .rkey = w->shm->rkey,
-		                       .remote_addr = w->shm->addr + w->shm->offset_in };
+		                       .rkey = w->shm->in.rkey,
+		                       .remote_addr = w->shm->in.addr + w->shm->in.offset };
 	struct hca_responder *t = &w->responder;
 	struct hca_parts to;
 	int ret = hca_responder_begin_rdma(t, &r, check, IBV_ACCESS_REMOTE_WRITE, &to);
@@ -605,7 +605,7 @@ static int place_write(struct hca_wire *w, const struct wire_roce_packet *p, uin
 static int end_write(struct hca_wire *w, const struct wire_roce_packet *p, struct hca_receive *rcv)
 {
 	struct hca_responder *t = &w->responder;
-	struct shm_request r = describe(p, w->shm->length);
+	struct shm_request r = describe(p, w->shm->in.length);
 	int ret = 0;
 
 	if (r.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
@@ -627,29 +627,29 @@ static bool take_write(struct hca_wire *w, const struct wire_roce_packet *p, uns
 	int ret;
 
 	if (flags & WIRE_OPCODE_FIRST) {
-		s->addr = p->h.reth.va;
-		s->rkey = p->h.reth.rkey;
-		s->length = p->h.reth.dma_length;
-		s->offset_in = 0;
+		s->in.addr = p->h.reth.va;
+		s->in.rkey = p->h.reth.rkey;
+		s->in.length = p->h.reth.dma_length;
+		s->in.offset = 0;
 	}
-	if (s->length > HCA_MAX_MESSAGE || bytes > s->length - s->offset_in ||
-	    ((flags & WIRE_OPCODE_LAST) && bytes != s->length - s->offset_in))
+	if (s->in.length > HCA_MAX_MESSAGE || bytes > s->in.length - s->in.offset ||
+	    ((flags & WIRE_OPCODE_LAST) && bytes != s->in.length - s->in.offset))
 		return refuse_invalid(w, "a WRITE is not as long as it says");
 	ret = has_imm ? take_receive(w, &rcv) : 0;
 	if (ret)
 		return refuse_as(w, ret);
 	/* the first packet: whether all of it is allowed */
-	ret = place_write(w, p, flags & WIRE_OPCODE_FIRST ? s->length : bytes);
+	ret = place_write(w, p, flags & WIRE_OPCODE_FIRST ? s->in.length : bytes);
 	if (base_unlikely(ret == LOST))
 		return give_up(w, has_imm ? &rcv : NULL);
 	if (ret && has_imm)
-		s->keeps = true; /* for this one when it comes again, or the next one */
+		s->in.keeps = true; /* for this one when it comes again, or the next one */
 	if (ret)
 		return refuse_as(w, ret);
-	s->operation = SHM_WIRE_WRITE;
-	s->offset_in += bytes;
+	s->in.operation = SHM_WIRE_WRITE;
+	s->in.offset += bytes;
 	if (flags & WIRE_OPCODE_LAST) {
-		s->operation = SHM_WIRE_NONE;
+		s->in.operation = SHM_WIRE_NONE;
 		ret = end_write(w, p, &rcv);
 	}
 	return !ret;
@@ -673,7 +673,7 @@ static bool take_read(struct hca_wire *w, const struct wire_roce_packet *p, bool
 	if (!response)
 		return false;
 	/* what comes again is what was there before, or the rest of it */
-	if (again && wire_psn_diff(wire_psn_add(p->h.bth.psn, packets), w->shm->expected) > 0)
+	if (again && wire_psn_diff(wire_psn_add(p->h.bth.psn, packets), w->shm->in.expected) > 0)
 		return false;
 	if (r.length > HCA_MAX_MESSAGE)
 		return !again && refuse_invalid(w, "a READ is longer than messages are");
@@ -684,7 +684,7 @@ static bool take_read(struct hca_wire *w, const struct wire_roce_packet *p, bool
 	response->addr = r.remote_addr;
 	response->length = r.length;
 	if (!again) {
-		w->shm->msn = wire_psn_add(w->shm->msn, 1);
+		w->shm->in.msn = wire_psn_add(w->shm->in.msn, 1);
 		move_expected(w->shm, packets);
 		if (w->responder.tells)
 			hca_responder_tell(&w->responder, &r, IBV_WC_SUCCESS);
@@ -695,7 +695,7 @@ static bool take_read(struct hca_wire *w, const struct wire_roce_packet *p, bool
 
 static void save(struct hca_wire *w, const struct shm_wire_response *r)
 {
-	w->shm->saved[w->shm->next_saved++ % SHM_WIRE_RESPONSES] =
+	w->shm->saved[w->shm->in.next_saved++ % SHM_WIRE_RESPONSES] =
 	        (struct shm_wire_saved){ .value = r->value, .psn = r->psn, .answer = r->answer };
 }
 
@@ -786,7 +786,7 @@ static bool take_once(struct hca_wire *w, const struct wire_roce_packet *p)
 		return refuse_as(w, ret);
 	response->value = found;
 	save(w, response);
-	w->shm->msn = wire_psn_add(w->shm->msn, 1);
+	w->shm->in.msn = wire_psn_add(w->shm->in.msn, 1);
 	move_expected(w->shm, 1);
 	add_response(w, response);
 	if (w->responder.tells)
@@ -800,7 +800,7 @@ static bool take_once(struct hca_wire *w, const struct wire_roce_packet *p)
  */
 static bool is_pending(struct hca_wire *w, uint32_t psn)
 {
-	const uint32_t next = w->shm->next_response, n = w->shm->n_responses;
+	const uint32_t next = w->shm->in.next_response, n = w->shm->in.n_responses;
 
 	for (uint32_t i = 0; i < n && i < SHM_WIRE_RESPONSES; i++) {
 		struct shm_wire_response *r =
@@ -821,7 +821,7 @@ static void answer_again(struct hca_wire *w, uint32_t psn, enum shm_wire_answer 
 	/* the last one first: PSNs come around */
 	for (unsigned i = 1; i <= SHM_WIRE_RESPONSES; i++) {
 		const struct shm_wire_saved *s =
-		        &w->shm->saved[(w->shm->next_saved - i) % SHM_WIRE_RESPONSES];
+		        &w->shm->saved[(w->shm->in.next_saved - i) % SHM_WIRE_RESPONSES];
 		struct shm_wire_response *r;
 
 		if (s->answer != answer || s->psn != psn)
@@ -858,7 +858,7 @@ static bool fits(const struct hca_wire *w, const struct wire_roce_packet *p, uns
                  enum shm_wire_operation operation)
 {
 	const uint32_t mtu = mtu_of(w), bytes = p->payload_bytes;
-	enum shm_wire_operation now = w->shm->operation;
+	enum shm_wire_operation now = w->shm->in.operation;
 
 	if (flags & WIRE_OPCODE_FIRST ? now != SHM_WIRE_NONE : now != operation)
 		return false;
@@ -871,10 +871,10 @@ void hca_wire_give_back(struct hca_wire *w)
 {
 	struct hca_receive rcv;
 
-	if ((w->shm->operation == SHM_WIRE_SEND || w->shm->keeps) && find_receive(w, &rcv))
+	if ((w->shm->in.operation == SHM_WIRE_SEND || w->shm->in.keeps) && find_receive(w, &rcv))
 		hca_responder_give_back(&w->responder, &rcv);
-	w->shm->operation = SHM_WIRE_NONE;
-	w->shm->keeps = false;
+	w->shm->in.operation = SHM_WIRE_NONE;
+	w->shm->in.keeps = false;
 }
 
 static bool carry_out(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
@@ -885,7 +885,7 @@ static bool carry_out(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 	if (wire_opcode_is_reserved(p->h.bth.opcode)) /* section 9.9.3 */
 		return refuse_invalid(w, "an opcode is reserved");
 	if (flags & WIRE_OPCODE_ANSWERED) {
-		if (w->shm->operation != SHM_WIRE_NONE)
+		if (w->shm->in.operation != SHM_WIRE_NONE)
 			return refuse_invalid(w, "a message is not whole");
 		if (!(flags & WIRE_OPCODE_PAYLOAD) && p->payload_bytes)
 			return refuse_invalid(w, "a packet has data that must have none");
@@ -903,16 +903,16 @@ static void take_expected(struct hca_wire *w, const struct wire_roce_packet *p, 
 	bool done = carry_out(w, p, flags);
 
 	if (done)
-		w->shm->nak_sent = w->shm->nak_due = false;
+		w->shm->in.nak_sent = w->shm->in.nak_due = false;
 	if (done && !is_answered) {
 		move_expected(w->shm, 1);
 		if (flags & WIRE_OPCODE_LAST)
-			w->shm->msn = wire_psn_add(w->shm->msn, 1);
+			w->shm->in.msn = wire_psn_add(w->shm->in.msn, 1);
 		acknowledge_later(w, p);
 	}
 	if (!done && is_uc(w)) { /* nobody sends it again */
 		drop_message(w);
-		w->shm->expected = wire_psn_add(p->h.bth.psn, 1);
+		w->shm->in.expected = wire_psn_add(p->h.bth.psn, 1);
 	}
 }
 
@@ -926,23 +926,23 @@ static BASE_COLD void take_ahead(struct hca_wire *w)
 
 	while (done && (c = hca_wire_first_ahead(w, HCA_WIRE_RESPONDER)) != NULL) {
 		const unsigned flags = wire_opcodes[c->packet.h.bth.opcode].flags;
-		const uint32_t psn = s->expected;
+		const uint32_t psn = s->in.expected;
 
 		/* as work() in wires.c */
-		if ((flags & WIRE_OPCODE_RECEIVES) && s->n_responses && hca_wire_respond(w))
+		if ((flags & WIRE_OPCODE_RECEIVES) && s->in.n_responses && hca_wire_respond(w))
 			return;
 		c = hca_wire_take_ahead(w, HCA_WIRE_RESPONDER);
 		if (!c)
 			break;
 		take_expected(w, &c->packet, flags);
-		done = s->expected != psn;
+		done = s->in.expected != psn;
 		if (done && !(flags & WIRE_OPCODE_ANSWERED))
 			set_ack_due(w, true);
 		free(c);
 	}
 	if (!hca_responder_is_well(&w->responder)) {
 		set_ack_due(w, false);
-	} else if (done && !s->n_responses && hca_wire_first_ahead(w, HCA_WIRE_RESPONDER)) {
+	} else if (done && !s->in.n_responses && hca_wire_first_ahead(w, HCA_WIRE_RESPONDER)) {
 		refuse_sequence(w); /* the next gap */
 		set_ack_due(w, false);
 	}
@@ -960,19 +960,19 @@ static BASE_COLD void take_early(struct hca_wire *w, const struct wire_roce_pack
 void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 {
 	const unsigned flags = wire_opcodes[p->h.bth.opcode].flags;
-	const uint32_t expected = w->shm->expected;
+	const uint32_t expected = w->shm->in.expected;
 	int32_t diff = wire_psn_diff(p->h.bth.psn, expected);
 
-	if (w->shm->n_responses > SHM_WIRE_RESPONSES || !hca_responder_is_well(&w->responder))
+	if (w->shm->in.n_responses > SHM_WIRE_RESPONSES || !hca_responder_is_well(&w->responder))
 		return;
 	/* UC: what begins a message ends the one before, whole or not (class D1) */
 	if (is_uc(w) &&
-	    (diff || ((flags & WIRE_OPCODE_FIRST) && w->shm->operation != SHM_WIRE_NONE))) {
+	    (diff || ((flags & WIRE_OPCODE_FIRST) && w->shm->in.operation != SHM_WIRE_NONE))) {
 		drop_message(w);
-		w->shm->expected = p->h.bth.psn;
+		w->shm->in.expected = p->h.bth.psn;
 		diff = 0;
 		if (!(flags & WIRE_OPCODE_FIRST)) {
-			w->shm->expected = wire_psn_add(p->h.bth.psn, 1);
+			w->shm->in.expected = wire_psn_add(p->h.bth.psn, 1);
 			return;
 		}
 	}
@@ -983,6 +983,6 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 	else
 		take_expected(w, p, flags);
 	if (base_unlikely(!TAILQ_EMPTY(&w->ahead[HCA_WIRE_RESPONDER])) &&
-	    w->shm->expected != expected)
+	    w->shm->in.expected != expected)
 		take_ahead(w);
 }

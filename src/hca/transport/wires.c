@@ -189,7 +189,7 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 	bool more = false;
 
 	/* who sees a message may send one: it must not overtake what was asked for before */
-	if ((flags & WIRE_OPCODE_RECEIVES) && w->shm->n_responses)
+	if ((flags & WIRE_OPCODE_RECEIVES) && w->shm->in.n_responses)
 		respond(w);
 	if (!enter(w, lock))
 		return false;
@@ -341,7 +341,7 @@ bool hca_wires_receive(struct hca_wires *wires, const struct wire_roce_packet *p
 		notify(w);
 	if (work_deferred(w) || is_behind(w) || !work(w, p))
 		defer(w, p);
-	if (hca_wire_owes(w) || w->shm->n_responses || w->n_deferred)
+	if (hca_wire_owes(w) || w->shm->in.n_responses || w->n_deferred)
 		set_due(wires, w);
 	return true;
 }
@@ -353,10 +353,11 @@ static bool do_due(struct hca_wire *w, bool later)
 	bool more = work_deferred(w), waited = w->waits_for_reply;
 
 	w->waits_for_reply = false;
-	if (!hca_wire_is_open(w, SHM_WIRE_RECEIVES) || (!hca_wire_owes(w) && !w->shm->n_responses))
+	if (!hca_wire_is_open(w, SHM_WIRE_RECEIVES) ||
+	    (!hca_wire_owes(w) && !w->shm->in.n_responses))
 		return more;
 	if (!waited && hca_wire_ack_is_due(w) && hca_wire_reply_is_likely(w) && later &&
-	    !w->shm->n_responses && !hca_wire_egress_is_wanted(w)) {
+	    !w->shm->in.n_responses && !hca_wire_egress_is_wanted(w)) {
 		w->waits_for_reply = true;
 		atomic_store_explicit(&w->shm->ack_waits, true, memory_order_relaxed);
 		return true;
