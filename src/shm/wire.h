@@ -69,6 +69,13 @@ struct shm_wire_in {
 	uint64_t addr;
 };
 
+/* What is before the first request that is not done. */
+struct shm_wire_head {
+	uint32_t psn;   /* of its first packet */
+	uint32_t ssn;   /* messages before, modulo 2^24 */
+	uint32_t takes; /* of these, that take a receive */
+};
+
 /* The attributes by which its packets go. Its owner writes them when it moves to RTR and RTS, and
  * when the program changes them there or in SQD. */
 struct shm_wire_path {
@@ -111,7 +118,6 @@ struct shm_wire {
 	uint32_t offset;              /* packets of it that were sent */
 	uint32_t psn;                 /* of the packet that is sent next */
 	uint32_t acked;               /* PSNs before are acknowledged */
-	uint32_t head_psn;            /* of the first packet of the first request */
 	uint32_t beyond;              /* PSNs from here on were never sent */
 	uint32_t answered;            /* READs and atomic operations under way */
 	uint32_t window;              /* packets that may be under way */
@@ -124,10 +130,10 @@ struct shm_wire {
 	uint8_t ran_short;            /* bool: the peer has once had no receive */
 	uint8_t has_limit;            /* bool: besides it tells credits, which are kept to */
 	uint8_t limited;              /* bool: only the first packet of `next` may go */
-	uint32_t head_ssn;            /* messages before the first request, modulo 2^24 */
-	/* messages that take a receive: before the first request; before `next`; and as many as the
-	 * peer has receives for */
-	uint32_t head_takes, takes, credits;
+	/* by the first request's position: so a request is done by one store, of the next one's */
+	struct shm_wire_head heads[2];
+	/* messages that take a receive: before `next`; and as many as the peer has receives for */
+	uint32_t takes, credits;
 	/* CLOCK_MONOTONIC, ns; 0: none. Others read them without the lock */
 	_Atomic uint64_t deadline_ns; /* when what was sent is taken for lost */
 	_Atomic uint64_t resume_ns;   /* when to send again after a RNR NAK */
@@ -169,6 +175,11 @@ struct shm_wire {
 	struct shm_wire_response response[SHM_WIRE_RESPONSES];
 	struct shm_wire_saved saved[SHM_WIRE_RESPONSES];
 };
+
+static inline struct shm_wire_head *shm_wire_head(struct shm_wire *w, uint32_t position)
+{
+	return &w->heads[position % 2];
+}
 
 /* A bit for each queue pair index: it waits for a time, or has responses to send. */
 struct shm_wire_busy {

@@ -212,9 +212,11 @@ static void write_progress(struct lab_peer *p[2], uint32_t packets, uint64_t at)
 {
 	struct shm_wire *from = &region.wires[SHM_QP_INDEX(p[0]->address.qpn)];
 	struct shm_wire *to = &region.wires[SHM_QP_INDEX(p[1]->address.qpn)];
+	uint32_t head = region.connections[SHM_QP_INDEX(p[0]->address.qpn)].head;
 
 	from->offset = packets;
-	from->psn = from->acked = from->beyond = (from->head_psn + packets) & 0xFFFFFF;
+	from->psn = from->acked = from->beyond =
+	        (shm_wire_head(from, head)->psn + packets) & 0xFFFFFF;
 	to->in.expected = (to->in.expected + packets) & 0xFFFFFF;
 	to->in.operation = SHM_WIRE_WRITE;
 	to->in.rkey = p[1]->address.rkey;

@@ -23,11 +23,11 @@
  *  7 a gap among what is kept is passed over	8 a probe is not sent
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/transport/wire_recovery.c rewind_to_acked 5c791a442585
+ *  src/hca/transport/wire_recovery.c rewind_to_acked 76188ca93714
  *  src/hca/transport/wire_recovery.c hca_wire_move_acked 4ad7501e4134
- *  src/hca/transport/wire_response.c acknowledge 0e6d7e070bb8
+ *  src/hca/transport/wire_response.c acknowledge 5e618fbe4691
  *  src/hca/transport/wire_response.c take_aeth 78ea4e3a6645
- *  src/hca/transport/wire_response.c take_data 284dbdb38231
+ *  src/hca/transport/wire_response.c take_data c142e6c7329c
  *  src/hca/transport/wire_response.c hca_wire_response 2186b7750979
  *  src/hca/transport/wire_recovery.c hca_wire_look_at_time 8dea484c5438
  *  src/hca/transport/wire_responder.c take_expected fe05d2350e08

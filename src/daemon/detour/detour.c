@@ -377,18 +377,28 @@ static void release(struct daemon_detour *d, uint32_t src_qpn)
 	}
 }
 
+/* Of the first request that the queue pair waits for. */
+static uint32_t first_psn(const struct shm_region *r, uint32_t qpn)
+{
+	const struct shm_connection *c = &r->connections[SHM_QP_INDEX(qpn)];
+
+	return shm_wire_head(&r->wires[SHM_QP_INDEX(qpn)],
+	                     atomic_load_explicit(&c->head, memory_order_relaxed))
+	        ->psn;
+}
+
 /* Where the packet stands in its connection, and in its message: who reads much asks for one part
  * after the other, each of which has a first response. */
-static void place(const struct shm_wire *wires, struct daemon_rule_packet *p)
+static void place(const struct shm_region *r, struct daemon_rule_packet *p)
 {
-	const struct shm_wire *own = &wires[SHM_QP_INDEX(p->src_qpn)];
+	const struct shm_wire *own = &r->wires[SHM_QP_INDEX(p->src_qpn)];
 	const unsigned flags = wire_opcodes[p->opcode].flags;
 	const bool responds = flags & WIRE_OPCODE_RESPONSE;
 
 	p->first_psn = responds ? own->path.first_expected : own->path.first_psn;
 	p->leaves = own->path.detours == SHM_WIRE_AWAY;
 	p->begins = (flags & WIRE_OPCODE_FIRST) &&
-	            (!responds || p->leaves || wires[SHM_QP_INDEX(p->dest_qpn)].head_psn == p->psn);
+	            (!responds || p->leaves || first_psn(r, p->dest_qpn) == p->psn);
 }
 
 static struct daemon_verdict judge(struct daemon_detour *d, const struct daemon_parcel *parcel)
@@ -404,7 +414,7 @@ static struct daemon_verdict judge(struct daemon_detour *d, const struct daemon_
 		                        .from = flow->from,
 		                        .path = flow->path };
 
-	place(d->f->region->wires, &p);
+	place(d->f->region, &p);
 	if (flow->path->roce && !ib_lid_is_mcast(flow->key.dlid))
 		p.to = fabric_ethernet_find_anywhere(d->f, flow->from, &flow->key.dgid);
 	return daemon_rules_judge(&d->rules, &p);

@@ -44,8 +44,9 @@ static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
 
 static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
 {
-	s->psn = s->acked = s->head_psn = s->beyond = c->qp.sender.psn & WIRE_PSN_MASK;
 	s->next = hca_connected_load(&c->shm->head);
+	s->psn = s->acked = s->beyond = c->qp.sender.psn & WIRE_PSN_MASK;
+	*shm_wire_head(s, s->next) = (struct shm_wire_head){ .psn = s->psn };
 	s->offset = s->answered = s->grown = 0;
 	s->window = FIRST_WINDOW;
 	s->retries = s->rnr_retries = s->recovers = s->slowed = s->early = 0;
@@ -55,7 +56,7 @@ static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
 	s->reader = (struct shm_reader){ 0 };
 	atomic_store_explicit(&s->awaits_turn, false, memory_order_relaxed);
 	atomic_store_explicit(&s->held_up, false, memory_order_relaxed);
-	s->head_ssn = s->head_takes = s->takes = s->credits = 0;
+	s->takes = s->credits = 0;
 	s->round_ns = s->timed_ns = 0;
 	atomic_store_explicit(&s->deadline_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->resume_ns, 0, memory_order_relaxed);
@@ -68,7 +69,7 @@ static void resume(struct hca_connected_qp *c, struct shm_wire *s)
 		return;
 	s->next = hca_connected_load(&c->shm->head);
 	s->offset = 0;
-	s->acked = s->head_psn = s->psn;
+	s->acked = shm_wire_head(s, s->next)->psn = s->psn;
 	/* release: who sees that it has not failed must not send again what was flushed */
 	atomic_store_explicit(&c->shm->failed, 0, memory_order_release);
 }
@@ -223,6 +224,7 @@ static void carry_out_local(struct hca_connected_qp *c)
 		hca_connected_leave(c); /* that one waits for all that deal with anybody */
 		status = hca_mw_carry_out(&c->qp, &r);
 		hca_exchange_begin(&c->x, c->wire->qpn);
+		*shm_wire_head(s, s->next + 1) = *shm_wire_head(s, s->next); /* it sends nothing */
 		if (!hca_connected_settle(c->shm, s->next, status))
 			return;
 		s->next++;

@@ -100,9 +100,9 @@ static void rewind_to_acked(struct hca_wire *w)
 	struct shm_wire *s = w->shm;
 
 	s->next = hca_wire_head(w);
-	s->takes = s->head_takes;
+	s->takes = hca_wire_first(w)->takes;
 	s->limited = false;
-	s->offset = wire_psn_add(s->acked, -s->head_psn);
+	s->offset = wire_psn_add(s->acked, -hca_wire_first(w)->psn);
 	s->psn = s->acked;
 	s->answered = 0;
 }

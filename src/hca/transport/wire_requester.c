@@ -79,16 +79,18 @@ static uint32_t messages_of(const struct shm_request *r, uint32_t n)
 
 void hca_wire_complete(struct hca_wire *w, const struct shm_request *r, uint32_t n)
 {
-	uint32_t head = hca_wire_head(w);
+	const uint32_t head = hca_wire_head(w);
+	const struct shm_wire_head *before = shm_wire_head(w->shm, head);
 
 	if (w->shm->next == head) { /* it was to be sent again */
 		w->shm->next++;
 		w->shm->takes += hca_wire_takes_receive(r);
 		w->shm->offset = 0;
 	}
-	w->shm->head_takes += hca_wire_takes_receive(r);
-	w->shm->head_ssn = wire_psn_add(w->shm->head_ssn, messages_of(r, n));
-	w->shm->head_psn = wire_psn_add(w->shm->head_psn, n);
+	*shm_wire_head(w->shm, head + 1) =
+	        (struct shm_wire_head){ .psn = wire_psn_add(before->psn, n),
+		                        .ssn = wire_psn_add(before->ssn, messages_of(r, n)),
+		                        .takes = before->takes + hca_wire_takes_receive(r) };
 	w->tells |= !r->quiet;
 	hca_connected_settle(w->connection, head, IBV_WC_SUCCESS);
 }

@@ -23,6 +23,12 @@ static inline uint32_t hca_wire_head(const struct hca_wire *w)
 	return hca_connected_load(&w->connection->head);
 }
 
+/* What is before it. */
+static inline struct shm_wire_head *hca_wire_first(const struct hca_wire *w)
+{
+	return shm_wire_head(w->shm, hca_wire_head(w));
+}
+
 static inline uint32_t hca_wire_under_way(const struct hca_wire *w)
 {
 	return wire_psn_add(w->shm->psn, -w->shm->acked);
@@ -62,7 +68,8 @@ static inline bool hca_wire_first_request(const struct hca_wire *w, struct shm_r
 	uint32_t head = hca_wire_head(w);
 
 	/* not by their order: the longest message has half of all PSNs */
-	if (head == hca_connected_load(&w->connection->tail) || w->shm->beyond == w->shm->head_psn)
+	if (head == hca_connected_load(&w->connection->tail) ||
+	    w->shm->beyond == hca_wire_first(w)->psn)
 		return false;
 	return hca_connected_take(&w->end, head, r, e);
 }

@@ -22,7 +22,8 @@ static bool acknowledge(struct hca_wire *w, uint32_t psn)
 
 	for (unsigned i = 0; i <= HCA_WIRE_WINDOW_MOST && hca_wire_first_request(w, &r, entries);
 	     i++) {
-		uint32_t n = hca_wire_packets_of(w, &r), end = wire_psn_add(w->shm->head_psn, n);
+		uint32_t n = hca_wire_packets_of(w, &r),
+		         end = wire_psn_add(hca_wire_first(w)->psn, n);
 
 		if (hca_operation(r.opcode) & HCA_OP_LOCAL)
 			break;
@@ -45,7 +46,7 @@ static bool acknowledge(struct hca_wire *w, uint32_t psn)
  */
 static void take_credits(struct hca_wire *w, const struct wire_aeth *aeth)
 {
-	int32_t ahead = wire_psn_diff(aeth->msn, w->shm->head_ssn);
+	int32_t ahead = wire_psn_diff(aeth->msn, hca_wire_first(w)->ssn);
 	struct shm_entry entries[HCA_MAX_SGE];
 	struct shm_wire *s = w->shm;
 	struct shm_request r;
@@ -55,7 +56,7 @@ static void take_credits(struct hca_wire *w, const struct wire_aeth *aeth)
 		s->has_limit = false;
 		return;
 	}
-	credits = s->head_takes + wire_credits_decode(aeth->syndrome & 31) +
+	credits = hca_wire_first(w)->takes + wire_credits_decode(aeth->syndrome & 31) +
 	          (uint32_t)(ahead < 0 ? ahead : 0);
 	if (s->has_limit && (int32_t)(credits - s->credits) <= 0)
 		return;
@@ -87,7 +88,7 @@ static void wait_for_receive(struct hca_wire *w, unsigned timer, bool is_first)
 	s->probes = s->has_gap = false;
 	s->early = 0;
 	s->ran_short = true;
-	s->credits = s->head_takes;
+	s->credits = hca_wire_first(w)->takes;
 	atomic_store_explicit(&s->deadline_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->resume_ns, base_now_ns() + hca_rnr_ns(timer),
 	                      memory_order_relaxed);
@@ -219,7 +220,7 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p)
 	    (hca_operation(r.opcode) & HCA_OP_LOCAL))
 		return; /* nobody asked for it */
 	n = hca_wire_packets_of(w, &r);
-	i = wire_psn_add(psn, -w->shm->head_psn);
+	i = wire_psn_add(psn, -hca_wire_first(w)->psn);
 	if (i >= n)
 		return;
 	if (!answers(w, &r, p, i, n)) {
