@@ -160,8 +160,8 @@ struct shm_wire {
 	_Alignas(64) struct shm_wire_in in;
 	/* bool: once all responses are sent. The owner looks without the lock */
 	_Atomic uint8_t ack_due;
-	/* bool: a process died while it had one of the locks, nobody knows how far it was. The
-	 * daemon writes it */
+	/* enum shm_wire_broken: a process died while it had the lock, in the middle of something.
+	 * The daemon writes it; whoever has the lock next mends that half */
 	_Atomic uint8_t broken;
 	/* whether its owner mostly posts a request after what has come; hints, without a lock */
 	_Atomic uint8_t unanswered;  /* bool: it has not, since something came */
@@ -172,6 +172,9 @@ struct shm_wire {
 	 * shm_wire_drains. Written with shm_connection.lock held, but by the daemon, which tells it
 	 */
 	_Atomic uint8_t drains;
+	_Atomic uint8_t step;      /* enum shm_wire_step: of the packet that is worked on */
+	uint8_t publishes;         /* then: enum ibv_wr_opcode, of its message */
+	struct shm_wire_in before; /* it came */
 	struct shm_wire_response response[SHM_WIRE_RESPONSES];
 	struct shm_wire_saved saved[SHM_WIRE_RESPONSES];
 };
@@ -218,6 +221,16 @@ enum shm_wire_recovers {
 	SHM_WIRE_GOES_ON,    /* nothing got lost */
 	SHM_WIRE_RECOVERS,   /* it goes back, and hears of no other loss */
 	SHM_WIRE_HAS_WAITED, /* it went back and waited for a receive of the peer */
+};
+
+enum shm_wire_broken { SHM_WIRE_RESPONDER = 1, SHM_WIRE_REQUESTER = 2 };
+
+/* How far the responder is with a packet, for who mends its half. */
+enum shm_wire_step {
+	SHM_WIRE_AT_REST,   /* there is none */
+	SHM_WIRE_CHANGES,   /* what it has changed can be undone */
+	SHM_WIRE_PUBLISHES, /* all is ready for its message to arrive */
+	SHM_WIRE_ONCE,      /* it does what must not be done twice, and cannot be undone */
 };
 
 enum shm_wire_operation { SHM_WIRE_NONE, SHM_WIRE_SEND, SHM_WIRE_WRITE };

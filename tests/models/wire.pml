@@ -30,11 +30,11 @@
  *  src/hca/transport/wire_response.c take_data c142e6c7329c
  *  src/hca/transport/wire_response.c hca_wire_response 2186b7750979
  *  src/hca/transport/wire_recovery.c hca_wire_look_at_time 8dea484c5438
- *  src/hca/transport/wire_responder.c take_expected fe05d2350e08
+ *  src/hca/transport/wire_responder.c take_expected 7e50bf93eaba
  *  src/hca/transport/wire_responder.c take_duplicate c900838d8869
  *  src/hca/transport/wire_responder.c answer_again 0145bf85659e
  *  src/hca/transport/wire_responder.c refuse d35c5b57e29f
- *  src/hca/transport/wire_responder.c hca_wire_request 947ac8c42d12
+ *  src/hca/transport/wire_responder.c hca_wire_request ef2b832371dc
  */
 #ifndef MUTANT
 #define MUTANT 0

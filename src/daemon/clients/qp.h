@@ -91,6 +91,9 @@ struct daemon_qps {
 	/* A queue pair of that HCA has begun to receive, as in RTR. NULL: nobody asks. */
 	void (*begins)(void *arg, uint32_t hca, uint32_t qpn);
 	void *begins_arg;
+	/* There is a wire to look at (shm_wire_busy). NULL: nobody looks. */
+	void (*is_busy)(void *arg);
+	void *is_busy_arg;
 };
 
 /* 0 or -ENOMEM. */

@@ -21,6 +21,15 @@ static void release_lock(_Atomic uint32_t *lock, uint32_t qpn)
 		                                        memory_order_relaxed);
 }
 
+/* The daemon looks at the connection soon, in case that nobody else does: then it is mended. */
+static void have_mended(struct daemon_qps *all, uint32_t index)
+{
+	atomic_fetch_or_explicit(&all->f->region->wire_busy[index / 64].bits, 1ull << index % 64,
+	                         memory_order_seq_cst);
+	if (all->is_busy)
+		all->is_busy(all->is_busy_arg);
+}
+
 /* The same for both halves of a connection that exchanges packets, if it is one. Whether the dead
  * may have seen to requests of it: then they held a lock, or it is no such connection. */
 static bool release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
@@ -28,6 +37,7 @@ static bool release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
 	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(peer)];
 	_Atomic uint32_t *locks[] = { &w->lock,
 		                      &all->f->region->connections[SHM_QP_INDEX(peer)].lock };
+	static const uint8_t halves[] = { SHM_WIRE_RESPONDER, SHM_WIRE_REQUESTER };
 	bool is_open, may_have;
 
 	if (!daemon_qps_have_wires(all))
@@ -40,11 +50,13 @@ static bool release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
 		uint32_t holder = atomic_load_explicit(locks[i], memory_order_relaxed);
 
 		if ((holder & IB_QPN_MASK) == qpn && is_open) { /* before the lock is free */
-			atomic_store_explicit(&w->broken, true, memory_order_relaxed);
+			atomic_fetch_or_explicit(&w->broken, halves[i], memory_order_relaxed);
 			may_have = true;
 		}
 		release_lock(locks[i], qpn);
 	}
+	if (atomic_load_explicit(&w->broken, memory_order_relaxed))
+		have_mended(all, SHM_QP_INDEX(peer));
 	return may_have;
 }
 

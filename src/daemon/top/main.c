@@ -325,6 +325,11 @@ static int start_roce(struct daemon *d, char *why, size_t len)
 	return daemon_roce_start(d->roce, &needs, why, len);
 }
 
+static void on_busy_wires(void *arg)
+{
+	daemon_wires_begin(arg);
+}
+
 /* The fabric is built: makes all that serves it. */
 static int start_modules(struct daemon *d, const struct daemon_options *o, char *why, size_t len)
 {
@@ -360,6 +365,8 @@ static int start_modules(struct daemon *d, const struct daemon_options *o, char 
 		ret = daemon_self_init(&d->self, &d->clients, d->f);
 	if (!ret)
 		ret = daemon_wires_init(&d->wires, d->f, &d->loop.timers);
+	d->objects.qps.is_busy = on_busy_wires;
+	d->objects.qps.is_busy_arg = &d->wires;
 	if (ret)
 		return ret;
 	if (d->roce)
@@ -501,6 +508,7 @@ static void leave(struct daemon *d)
 		daemon_roce_stop(d->roce);
 	daemon_routers_stop(&d->routers);
 	daemon_detour_stop(&d->detour);
+	d->objects.qps.is_busy = NULL;
 	daemon_wires_fini(&d->wires);
 	daemon_self_fini(&d->self);
 	daemon_hosts_stop(&d->hosts);

@@ -158,22 +158,6 @@ void hca_wire_watch(struct hca_wire *w)
 	hca_wire_watch_queue(w->end.process, w->qpn, w->sender, w->path.detours);
 }
 
-/* The lock is held: whether there is anything to do. If a process died while it held it, the queue
- * pair fails. */
-bool hca_wire_may_work(struct hca_wire *w, uint32_t what)
-{
-	if (!hca_wire_is_open(w, what))
-		return false;
-	if (!atomic_load_explicit(&w->shm->broken, memory_order_relaxed))
-		return true;
-	if (hca_responder_is_well(&w->responder)) {
-		hca_responder_refuse(&w->responder, HCA_NAK_REMOTE_OPERATION,
-		                     "a process died while it received for the queue pair");
-		hca_responder_fail(&w->responder);
-	}
-	return false;
-}
-
 /* ---- acknowledgements that wait ---- */
 
 /*

@@ -231,9 +231,37 @@ static inline bool hca_wire_is_open(const struct hca_wire *w, uint32_t what)
 	return (open & what) && open == w->open;
 }
 
-/* The lock is held: whether there is anything to do. If a process died while it held it, the queue
- * pair fails. */
-bool hca_wire_may_work(struct hca_wire *w, uint32_t what);
+/* ---- a process died while it had a lock (wire_mend.c) ---- */
+
+/* Whether that lock's half is to be mended: the one that receives requests, or sends them. */
+static inline bool hca_wire_is_broken(const struct hca_wire *w, uint32_t what)
+{
+	const uint8_t half = what & SHM_WIRE_RECEIVES ? SHM_WIRE_RESPONDER : SHM_WIRE_REQUESTER;
+
+	return base_unlikely(atomic_load_explicit(&w->shm->broken, memory_order_relaxed) & half);
+}
+/* With the lock held: mends it. */
+void hca_wire_mend(struct hca_wire *w, uint32_t what);
+
+/* The responder's packet is that far. */
+static inline void hca_wire_step(struct hca_wire *w, enum shm_wire_step step)
+{
+	/* who dies has done all that comes before an instruction, and nothing that comes behind it:
+	 * only the compiler may change the order */
+	atomic_signal_fence(memory_order_seq_cst);
+	atomic_store_explicit(&w->shm->step, step, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* The lock is held: whether there is anything to do, for a half that is whole then. */
+static inline bool hca_wire_may_work(struct hca_wire *w, uint32_t what)
+{
+	if (!hca_wire_is_open(w, what))
+		return false;
+	if (hca_wire_is_broken(w, what))
+		hca_wire_mend(w, what);
+	return true;
+}
 
 /* ---- what a thread knows of a queue pair ---- */
 
@@ -364,13 +392,16 @@ static inline bool hca_wire_ack_is_due(const struct hca_wire *w)
 	return atomic_load_explicit(&w->shm->ack_due, memory_order_relaxed);
 }
 /* Whether an acknowledgement is due: of what has come, of a gap behind it, or for the credits that
- * it tells. */
+ * it tells. Nobody knows, if the half is broken. */
 static inline bool hca_wire_owes(const struct hca_wire *w)
 {
 	return hca_wire_ack_is_due(w) || w->shm->in.nak_due ||
+	       hca_wire_is_broken(w, SHM_WIRE_RECEIVES) ||
 	       atomic_load_explicit(&w->shm->credits_due, memory_order_relaxed);
 }
 /* The acknowledgement alone, if one is due and no response comes first. */
 void hca_wire_acknowledge(struct hca_wire *w);
+/* The packet that was expected, of a SEND or WRITE, is carried out. @is_last: of its message. */
+void hca_wire_count_packet(struct hca_wire *w, bool is_last);
 
 #endif

@@ -39,7 +39,8 @@ static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
 	/* packets of before, if somebody still has some, are passed over */
 	atomic_store_explicit(&s->taken_up, atomic_load_explicit(&s->put_off, memory_order_relaxed),
 	                      memory_order_relaxed);
-	atomic_store_explicit(&s->broken, false, memory_order_relaxed);
+	atomic_store_explicit(&s->broken, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->step, SHM_WIRE_AT_REST, memory_order_relaxed);
 }
 
 static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
@@ -134,7 +135,7 @@ bool hca_wire_drain(struct hca_connected_qp *c)
 			return false;
 		sched_yield();
 	}
-	drains = hca_wire_drains(w);
+	drains = hca_wire_may_work(w, SHM_WIRE_SENDS) && hca_wire_drains(w);
 	hca_wire_release(&c->shm->lock, w->worker);
 	return drains;
 }
@@ -170,6 +171,7 @@ static void acknowledge_all(struct hca_connected_qp *c)
 	if (!hca_wire_renew(w) || !hca_wire_is_open(w, SHM_WIRE_RECEIVES))
 		return;
 	hca_exchange_begin(&c->x, w->qpn);
+	hca_wire_may_work(w, SHM_WIRE_RECEIVES);
 	if (hca_wire_ack_is_due(w)) {
 		wait_for_egress(w);
 		hca_wire_respond(w);
@@ -231,8 +233,8 @@ static void carry_out_local(struct hca_connected_qp *c)
 	}
 }
 
-/* A process died while it worked on the queue pair, or was stopped for long: nobody knows how far
- * it was, so that what it did must not be done again. */
+/* A process was stopped for long while it worked on the queue pair: nobody knows how far it was, so
+ * that what it did must not be done again. */
 static void give_up(struct hca_connected_qp *c)
 {
 	struct shm_connection *s = c->shm;
@@ -283,11 +285,10 @@ void hca_wire_go_on(struct hca_connected_qp *c)
 	if (!hca_wire_renew(w) || !hca_wire_is_open(w, SHM_WIRE_SENDS) ||
 	    hca_qp_state(&c->qp) != IBV_QPS_RTS)
 		return;
-	if (atomic_load_explicit(&w->shm->broken, memory_order_relaxed))
-		give_up(c);
 	hca_exchange_begin(&c->x, w->qpn);
 	while (more && hca_wire_acquire(w, &c->shm->lock)) {
 		w->barred_since_ns = 0;
+		hca_wire_may_work(w, SHM_WIRE_SENDS); /* it may, but first this may mend it */
 		hca_wire_look_at_time(w, base_now_ns());
 		carry_out_local(c);
 		more = hca_wire_send(w);

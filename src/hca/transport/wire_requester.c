@@ -33,19 +33,24 @@ static uint32_t ack_every(const struct hca_wire *w)
 
 /* ---- what becomes of requests ---- */
 
-void hca_wire_fail(struct hca_wire *w, enum ibv_wc_status status)
+void hca_wire_tell_of_failure(struct hca_wire *w)
 {
 	struct hca_process *p = w->end.process;
 
+	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst); /* `failed` before the looks at arm */
+	hca_cq_alert(p, &p->region.cqs[w->end.qp.connection.send_cq]);
+	hca_cq_alert(p, &p->region.cqs[w->end.qp.cq]); /* its receives will be flushed */
+}
+
+void hca_wire_fail(struct hca_wire *w, enum ibv_wc_status status)
+{
 	base_log_debug(packet, "QP 0x%06x: its first request fails, status %d", w->qpn,
 	               (int)status);
 	atomic_store_explicit(&w->connection->failed, shm_failed(hca_wire_head(w), status),
 	                      memory_order_release);
-	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst); /* that before the looks at arm */
-	hca_cq_alert(p, &p->region.cqs[w->end.qp.connection.send_cq]);
-	hca_cq_alert(p, &p->region.cqs[w->end.qp.cq]); /* its receives will be flushed */
+	hca_wire_tell_of_failure(w);
 }
 
 /* Whether the next request is its owner's own business, who may sleep. */

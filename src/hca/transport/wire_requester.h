@@ -81,6 +81,8 @@ static inline bool hca_wire_first_request(const struct hca_wire *w, struct shm_r
 void hca_wire_tell_of_done(struct hca_wire *w);
 /* The first request fails: those behind it are not sent any more. */
 void hca_wire_fail(struct hca_wire *w, enum ibv_wc_status status);
+/* Wakes whoever waits for its completion, or those of the queue pair's receives. */
+void hca_wire_tell_of_failure(struct hca_wire *w);
 /* The first request, of @n packets, is done. */
 void hca_wire_complete(struct hca_wire *w, const struct shm_request *r, uint32_t n);
 

@@ -422,27 +422,37 @@ static void drop_message(struct hca_wire *w)
 	w->shm->in.operation = SHM_WIRE_NONE;
 }
 
+/* The credit itself is gone, of a shared receive queue: what it said is where the message will
+ * arrive. */
+static void keep_credit(const struct hca_receive *rcv)
+{
+	rcv->slot->operation = rcv->entries == &rcv->one;
+	rcv->slot->receive.addr = rcv->one.addr;
+	rcv->slot->receive.length = rcv->one.length;
+	rcv->slot->receive.lkey = rcv->one.lkey;
+}
+
 /* Takes a receive for a message, which the following packets of it find again. As
  * hca_responder_take(). */
 static int take_receive(struct hca_wire *w, struct hca_receive *rcv)
 {
-	bool keeps = w->shm->in.keeps;
+	const bool keeps = w->shm->in.keeps, is_shared = w->responder.end.qp.connection.srq;
 	int ret;
 
 	w->shm->in.keeps = false;
 	if (keeps && find_receive(w, rcv))
 		return 0;
+	if (is_shared) /* it claims two slots */
+		hca_wire_step(w, SHM_WIRE_ONCE);
 	ret = hca_responder_take(&w->responder, rcv);
-	if (ret)
-		return ret;
-	w->shm->in.claimed = rcv->pos;
-	if (w->responder.end.qp.connection.srq) { /* the credit itself is gone */
-		rcv->slot->operation = rcv->entries == &rcv->one;
-		rcv->slot->receive.addr = rcv->one.addr;
-		rcv->slot->receive.length = rcv->one.length;
-		rcv->slot->receive.lkey = rcv->one.lkey;
+	if (!ret)
+		w->shm->in.claimed = rcv->pos;
+	if (is_shared) {
+		if (!ret)
+			keep_credit(rcv);
+		hca_wire_step(w, SHM_WIRE_CHANGES);
 	}
-	return 0;
+	return ret;
 }
 
 /* The entries of a receive from @offset on. */
@@ -506,6 +516,13 @@ static struct shm_request describe(const struct wire_roce_packet *p, uint32_t le
 		                     .flags = p->h.bth.solicited ? IBV_SEND_SOLICITED : 0 };
 }
 
+/* From here on the message arrives, also if this process dies. */
+static void begin_to_publish(struct hca_wire *w, const struct shm_request *r)
+{
+	w->shm->publishes = r->opcode;
+	hca_wire_step(w, SHM_WIRE_PUBLISHES);
+}
+
 /* The message has come as a whole: as hca_responder_end_send(). */
 static int end_send(struct hca_wire *w, const struct wire_roce_packet *p,
                     const struct hca_receive *rcv)
@@ -515,6 +532,7 @@ static int end_send(struct hca_wire *w, const struct wire_roce_packet *p,
 
 	acknowledge_later(w, p);
 	hca_responder_fill(&w->responder, &r, rcv->slot, SHM_OPERATION_PLACED);
+	begin_to_publish(w, &r);
 	ret = hca_responder_end_send(&w->responder, &r, rcv);
 	if (!ret && w->responder.tells)
 		hca_responder_tell(&w->responder, &r, ret);
@@ -611,6 +629,7 @@ static int end_write(struct hca_wire *w, const struct wire_roce_packet *p, struc
 	if (r.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
 		acknowledge_later(w, p);
 		hca_responder_fill(t, &r, rcv->slot, SHM_OPERATION_WRITE);
+		begin_to_publish(w, &r);
 		ret = hca_responder_publish(t, rcv);
 	}
 	if (!ret && t->tells)
@@ -717,7 +736,10 @@ static int change_word(struct hca_wire *w, const struct wire_roce_packet *p, str
 		.swap = p->h.atomic.swap_or_add,
 	};
 	ret = hca_responder_begin_word(&w->responder, r, IBV_ACCESS_REMOTE_ATOMIC, &word);
-	return ret ? ret : hca_responder_change(&w->responder, r, &word, old);
+	if (ret)
+		return ret;
+	hca_wire_step(w, SHM_WIRE_ONCE);
+	return hca_responder_change(&w->responder, r, &word, old);
 }
 
 static int write_word(struct hca_wire *w, const struct wire_roce_packet *p, struct shm_request *r)
@@ -896,6 +918,26 @@ static bool carry_out(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 	return is_write ? take_write(w, p, flags) : take_send(w, p, flags);
 }
 
+void hca_wire_count_packet(struct hca_wire *w, bool is_last)
+{
+	move_expected(w->shm, 1);
+	if (is_last)
+		w->shm->in.msn = wire_psn_add(w->shm->in.msn, 1);
+}
+
+/* What a packet changes between these can be undone, but where it says so. */
+
+static void begin_packet(struct hca_wire *w)
+{
+	w->shm->before = w->shm->in;
+	hca_wire_step(w, SHM_WIRE_CHANGES);
+}
+
+static void end_packet(struct hca_wire *w)
+{
+	hca_wire_step(w, SHM_WIRE_AT_REST);
+}
+
 /* The packet that was to come next. */
 static void take_expected(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
 {
@@ -905,9 +947,7 @@ static void take_expected(struct hca_wire *w, const struct wire_roce_packet *p, 
 	if (done)
 		w->shm->in.nak_sent = w->shm->in.nak_due = false;
 	if (done && !is_answered) {
-		move_expected(w->shm, 1);
-		if (flags & WIRE_OPCODE_LAST)
-			w->shm->in.msn = wire_psn_add(w->shm->in.msn, 1);
+		hca_wire_count_packet(w, flags & WIRE_OPCODE_LAST);
 		acknowledge_later(w, p);
 	}
 	if (!done && is_uc(w)) { /* nobody sends it again */
@@ -934,7 +974,9 @@ static BASE_COLD void take_ahead(struct hca_wire *w)
 		c = hca_wire_take_ahead(w, HCA_WIRE_RESPONDER);
 		if (!c)
 			break;
+		begin_packet(w);
 		take_expected(w, &c->packet, flags);
+		end_packet(w);
 		done = s->in.expected != psn;
 		if (done && !(flags & WIRE_OPCODE_ANSWERED))
 			set_ack_due(w, true);
@@ -976,12 +1018,14 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 			return;
 		}
 	}
+	begin_packet(w);
 	if (diff < 0)
 		take_duplicate(w, p);
 	else if (diff > 0)
 		take_early(w, p);
 	else
 		take_expected(w, p, flags);
+	end_packet(w);
 	if (base_unlikely(!TAILQ_EMPTY(&w->ahead[HCA_WIRE_RESPONDER])) &&
 	    w->shm->in.expected != expected)
 		take_ahead(w);

@@ -438,7 +438,8 @@ static bool is_time(const struct hca_wire *w, uint64_t now, bool *waits)
 	bool held_up = atomic_load_explicit(&s->held_up, memory_order_relaxed);
 
 	*waits = resume || deadline;
-	return idle || held_up || (resume && resume <= now) || (deadline && deadline <= now);
+	return hca_wire_is_broken(w, SHM_WIRE_SENDS) || idle || held_up ||
+	       (resume && resume <= now) || (deadline && deadline <= now);
 }
 
 /* Whether it can only wait for its turn to READ. */
@@ -446,7 +447,8 @@ static bool must_wait(const struct hca_wire *w, uint64_t now)
 {
 	const struct shm_wire *s = w->shm;
 
-	return atomic_load_explicit(&s->awaits_turn, memory_order_relaxed) &&
+	return !hca_wire_is_broken(w, SHM_WIRE_SENDS) &&
+	       atomic_load_explicit(&s->awaits_turn, memory_order_relaxed) &&
 	       !atomic_load_explicit(&s->deadline_ns, memory_order_relaxed) &&
 	       !atomic_load_explicit(&s->resume_ns, memory_order_relaxed) &&
 	       !shm_readers_have_room(hca_wire_readers(w), hca_wire_ms(now));
