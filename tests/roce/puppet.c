@@ -23,7 +23,7 @@
  *   let_go             nobody has it: "ok"
  *   lock               another worker has the lock of its responder: "ok"
  *   unlock             nobody has it: "ok"
- *   arm                the next completion of a request that completes apart has an event: "ok"
+ *   arm                the next completion of what completes apart has an event: "ok"
  *   sleep              waits for that: "woken", or "none"
  *   opened             "opened NUMBER", as in src/shm/wire.h
  *   fate WHAT [WHEN]   the next time that packets leave, "before" they do or "after", or "copies"
@@ -93,7 +93,7 @@ enum key {
 	READS,
 	SRQ,   /* bool */
 	DENY,  /* access flags that it lacks */
-	APART, /* bool: its requests have a completion queue of their own */
+	APART, /* 1: its requests have a completion queue of their own; 2: its receives */
 	/* post */
 	ID,
 	OPCODE, /* enum ibv_wr_opcode */
@@ -283,8 +283,10 @@ static void create_qp(struct puppet *p)
 		        p->pd, &(struct ibv_srq_init_attr){ .attr = { DEPTH, 1, 0 } });
 		check(p->srq, "ibv_create_srq");
 	}
-	if (p->value[APART])
+	if (p->value[APART] == 1)
 		init.send_cq = apart(p);
+	else if (p->value[APART])
+		init.recv_cq = apart(p);
 	init.qp_type = p->value[UC] ? IBV_QPT_UC : IBV_QPT_RC;
 	if (!p->value[UC]) {
 		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;

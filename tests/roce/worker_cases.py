@@ -5,18 +5,22 @@ middle of what it does for that.
 """
 
 import contextlib
+import itertools
 import signal
 import time
 
 from egress_cases import goes_on, has_met, receives
-from wire_peer import WAIT, Case, Puppet, Wrong, case, of_each, pattern, wait_until
+from packets import PSNS
+from wire_peer import ERR, QP_ACCESS_ERR, WAIT, Case, Puppet, Wrong, case, of_each, pattern, wait_until
 
 
 def until_met(other, fate):
-    """The rounds in which the other program may meet its fate, which it does if it is who receives."""
+    """The rounds in which the other program may meet its fate, which it does if it is who receives; from 1 on."""
     end = time.monotonic() + WAIT
-    while not has_met(other.puppet, fate):
-        yield
+    for n in itertools.count(1):
+        if has_met(other.puppet, fate):
+            return
+        yield n
         if time.monotonic() > end:
             raise Wrong(f'the other program never {fate}')
 
@@ -30,9 +34,6 @@ def dies_before_it_wakes_who_waits_for_a_completion(c):
         for _ in until_met(other, 'dies'):
             c.puppet.tell('arm')
             c.post('SEND', 9, id=7)
-            wait_until('nothing is sent', lambda: c.wire.has_come() or has_met(other.puppet, 'dies'))
-            if not c.wire.has_come():
-                return  # it has died the last time, and so the queue pair has failed
             c.hear('SEND_ONLY', c.psn)
             c.puppet.say('sleep')
             c.ack(c.psn)
@@ -40,6 +41,7 @@ def dies_before_it_wakes_who_waits_for_a_completion(c):
                 raise Wrong('nobody wakes it')
             c.completes(7)
             c.psn += 1
+    goes_on(c, c.psn)
 
 
 @contextlib.contextmanager
@@ -59,30 +61,52 @@ def write(c, payload):
     return c.request('WRITE_ONLY', va=c.va(0), rkey=c.puppet.rkey, length=len(payload), payload=payload)
 
 
-def has_come_or_stopped(c, other):
-    wait_until('nothing comes', lambda: c.wire.has_come() or has_met(other.puppet, 'stops'))
-    return not has_met(other.puppet, 'stops')
+def has_come_before(c, other, fate):
+    wait_until('nothing comes', lambda: c.wire.has_come() or has_met(other.puppet, fate))
+    return not has_met(other.puppet, fate)
 
 
-def bring_something(c, other, what):
+def message(c, parts=1):
+    """Its receive is posted."""
+    if parts == 1:
+        return c.request('SEND_ONLY', payload=pattern(10))
+    c.request('SEND_FIRST', ack=False, payload=pattern(c.mtu))
+    return c.request('SEND_LAST', payload=pattern(10))
+
+
+def bring_something(c, other, what, fate='stops'):
     """That somebody copies to its memory, and tells, unless the other program does."""
     if what == 'response':
         c.post('READ', 10, id=7)
         c.hear('READ_REQUEST', c.psn)
         c.answer('READ', c.psn, pattern(10))
         c.psn += 1
-        wait_until('nothing completes', lambda: has_met(other.puppet, 'stops') or
+        wait_until('nothing completes', lambda: has_met(other.puppet, fate) or
                    c.puppet.tell('look')[:3] == ['wc', '7', '0'])
         return
-    if what == 'message':
-        c.receive(0, 10)
-        psn = c.request('SEND_ONLY', payload=pattern(10))
-    else:
+    if what == 'write':
         psn = write(c, pattern(10))
-    if has_come_or_stopped(c, other):
-        c.hear('ACKNOWLEDGE', psn)
-        if what == 'message':
+    elif what == 'atomic':
+        psn = c.request('FETCH_ADD', va=c.va(0), rkey=c.puppet.rkey, swap=1)
+    else:
+        c.receive(0, 1000)
+        psn = message(c, PARTS[what])
+    if has_come_before(c, other, fate):
+        c.hear('ATOMIC_ACKNOWLEDGE' if what == 'atomic' else 'ACKNOWLEDGE', psn)
+        if what in PARTS:
             c.completes(0)
+
+
+# packets of messages
+PARTS = {'message': 1, 'long_message': 2, 'shared_message': 1}
+
+
+def copies(c, other, what, fate):
+    """Until that happens to who does."""
+    other.puppet.tell('fate', fate, 'copies')
+    other.puppet.say('wait')
+    for _ in until_met(other, fate):
+        bring_something(c, other, what, fate)
 
 
 @of_each('write', 'message', 'response')
@@ -93,10 +117,7 @@ def stops_while_it_copies_a(c, what):
         for each in far, other:
             each.receive(0, 10)  # more than it takes: it tells of none that are posted later
             each.receive(0, 10)
-        other.puppet.tell('fate', 'stops', 'copies')
-        other.puppet.say('wait')
-        for _ in until_met(other, 'stops'):
-            bring_something(far, other, what)
+        copies(far, other, what, 'stops')
         far.keys.update(sq_psn=100, rq_psn=200)
         far.connect_again()
         far.receive(0, 10)
@@ -108,6 +129,66 @@ def stops_while_it_copies_a(c, what):
         far.completes_nothing()
         far.holds(0, pattern(10, seed=5))
         goes_on(far, far.psn)
+
+
+@of_each('write', *PARTS, 'response')
+def dies_while_it_copies_a(c, what):
+    """The peer sends again what got lost, and hears no more of it."""
+    with far_memory(c) as far, c.other_program() as other:
+        far.qp(srq=int(what == 'shared_message'))
+        copies(far, other, what, 'dies')
+        if what == 'response':
+            far.psn -= 1
+            far.hear('READ_REQUEST', far.psn)
+            far.answer('READ', far.psn, pattern(10))
+            far.completes(7)
+            far.psn += 1
+        else:
+            far.ours = (far.ours - PARTS.get(what, 1)) % PSNS
+            psn = message(far, PARTS[what]) if what in PARTS else write(far, pattern(10))
+            while far.hear_any().psn != psn:  # of what comes twice it tells, too
+                pass
+            if what in PARTS:
+                far.completes(0, bytes=10 + (PARTS[what] - 1) * far.mtu)
+        far.completes_nothing()
+        if what == 'long_message':
+            far.holds(0, pattern(far.mtu) + pattern(10))
+        else:
+            far.holds(0, pattern(10))
+        far.hear('ACKNOWLEDGE', write(far, pattern(10, seed=5)))
+        far.holds(0, pattern(10, seed=5))
+
+
+@case
+def dies_in_an_atomic_operation(c):
+    """Whether it is done nobody can tell."""
+    with far_memory(c) as far, c.other_program() as other:
+        far.qp()
+        copies(far, other, 'atomic', 'dies')
+        wait_until('it is not in error', lambda: int(far.puppet.tell('state')[1]) == ERR)
+        far.event(QP_ACCESS_ERR)
+
+
+@case
+def dies_when_a_message_is_there(c):
+    """Before it tells the peer, or counts it."""
+    c.qp(apart=2)
+    with c.other_program() as other:
+        other.puppet.tell('fate', 'dies', 'wakes')
+        other.puppet.say('wait')
+        for msn in until_met(other, 'dies'):
+            c.puppet.tell('arm')
+            c.receive(0, 10)
+            psn = c.request('SEND_ONLY', payload=pattern(10))
+            c.puppet.say('sleep')
+            if c.puppet.line() != ['woken']:
+                raise Wrong('nobody wakes it')
+            c.completes(0, bytes=10)
+            c.acknowledged(psn, msn)
+    c.send('SEND_ONLY', psn, payload=pattern(10), ack=True)
+    c.acknowledged(psn, msn)
+    c.nothing_came()
+    goes_on(c, c.psn)
 
 
 @case
