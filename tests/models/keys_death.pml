@@ -34,7 +34,7 @@
  *  src/hca/transport/connected_help.c wait_until_done 9151d16175b9
  *  src/hca/memory/keys.c hca_keys_remove 15106abb3318
  *  src/daemon/clients/qp_undo.c release_lock 7f24a84285d2
- *  src/daemon/clients/qp_undo.c release_connection 8b17b75fd286
+ *  src/daemon/clients/qp_undo.c release_connection 3ab6ccf585a6
  *  src/daemon/clients/qp_undo.c begin_undo 12c16d130a14
  *  src/daemon/clients/objects.c daemon_objects_release f6e0fc529928
  */

@@ -28,7 +28,7 @@
  *  src/hca/transport/wire_response.c acknowledge 5e618fbe4691
  *  src/hca/transport/wire_response.c take_aeth 78ea4e3a6645
  *  src/hca/transport/wire_response.c take_data c142e6c7329c
- *  src/hca/transport/wire_response.c hca_wire_response 2186b7750979
+ *  src/hca/transport/wire_response.c hca_wire_response c28cd06aa95c
  *  src/hca/transport/wire_recovery.c hca_wire_look_at_time 8dea484c5438
  *  src/hca/transport/wire_responder.c take_expected 7e50bf93eaba
  *  src/hca/transport/wire_responder.c take_duplicate c900838d8869

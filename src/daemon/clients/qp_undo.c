@@ -30,34 +30,29 @@ static void have_mended(struct daemon_qps *all, uint32_t index)
 		all->is_busy(all->is_busy_arg);
 }
 
-/* The same for both halves of a connection that exchanges packets, if it is one. Whether the dead
- * may have seen to requests of it: then they held a lock, or it is no such connection. */
-static bool release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
+/* The same for both halves of a connection that exchanges packets, if it is one. */
+static void release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
 {
 	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(peer)];
 	_Atomic uint32_t *locks[] = { &w->lock,
 		                      &all->f->region->connections[SHM_QP_INDEX(peer)].lock };
 	static const uint8_t halves[] = { SHM_WIRE_RESPONDER, SHM_WIRE_REQUESTER };
-	bool is_open, may_have;
+	bool is_open;
 
 	if (!daemon_qps_have_wires(all))
-		return true;
+		return;
 	is_open = atomic_load_explicit(&w->open, memory_order_relaxed) % SHM_WIRE_OPENED;
-	may_have = !is_open;
 	/* what it had made got lost, or has left */
 	shm_wire_release_egress(w, qpn, atomic_load_explicit(&w->egress, memory_order_relaxed));
 	for (unsigned i = 0; i < ARRAY_SIZE(locks); i++) {
 		uint32_t holder = atomic_load_explicit(locks[i], memory_order_relaxed);
 
-		if ((holder & IB_QPN_MASK) == qpn && is_open) { /* before the lock is free */
+		if ((holder & IB_QPN_MASK) == qpn && is_open) /* before the lock is free */
 			atomic_fetch_or_explicit(&w->broken, halves[i], memory_order_relaxed);
-			may_have = true;
-		}
 		release_lock(locks[i], qpn);
 	}
 	if (atomic_load_explicit(&w->broken, memory_order_relaxed))
 		have_mended(all, SHM_QP_INDEX(peer));
-	return may_have;
 }
 
 /* Has queue pair @peer look whether its requests are done: the dead may have told nobody. */
@@ -77,17 +72,15 @@ static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t pe
 {
 	struct daemon_qp *other = daemon_qp_live_at(all, SHM_QP_INDEX(peer));
 	struct shm_keys *keys;
-	bool may_have;
 
 	if (!other || other->qpn != peer || !other->queue_off)
 		return;
-	may_have = release_wire(all, qpn, peer);
+	release_wire(all, qpn, peer);
 	release_lock(&all->f->region->connections[SHM_QP_INDEX(peer)].lock, qpn);
 	keys = shm_data_at(all->f->region, other->holder->keys_off);
 	for (unsigned i = 0; i < SHM_ATOMIC_LOCKS; i++)
 		release_lock(&keys->atomics[i], qpn);
-	if (may_have) /* behind the locks, which it may acquire at once */
-		wake_requester(all, peer);
+	wake_requester(all, peer); /* behind the locks, which it may acquire at once */
 }
 
 /* The shared queue by which @qpn receives, or did: who claims a receive of it may die later than

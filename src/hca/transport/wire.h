@@ -94,6 +94,7 @@ struct hca_wire {
 	bool has_source;      /* the port has the GID by which its packets leave */
 	bool waits_for_reply; /* an acknowledgement was put off */
 	bool tells;           /* of the requests done in this turn some have completions */
+	bool needs_owner;     /* the first request is its own business */
 	uint32_t egress;      /* as it stands in shm_wire.egress while it is held; or 0 */
 	uint32_t egress_turn; /* of this worker */
 	struct hca_wire_wait egress_wait;
@@ -377,6 +378,11 @@ bool hca_wire_drains(struct hca_wire *w);
 void hca_wire_look_at_time(struct hca_wire *w, uint64_t now);
 /* A response, or a CNP, has come. As hca_wire_send(), which follows. */
 bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p);
+/* Whether it is the owner who has to go on, with the first request: he is told with the rest. */
+void hca_wire_look_for_owner(struct hca_wire *w);
+/* Releases the lock, and tells the owner what was done with it held: not before, as he may want the
+ * lock himself, which nobody waits for. */
+void hca_wire_release_requests(struct hca_wire *w);
 
 /* ---- responder: with its lock held ---- */
 

@@ -293,7 +293,7 @@ void hca_wire_go_on(struct hca_connected_qp *c)
 		carry_out_local(c);
 		more = hca_wire_send(w);
 		carry_out_local(c);
-		hca_wire_release(&c->shm->lock, w->worker);
+		hca_wire_release_requests(w);
 		if (!more && w->shm->psn != before)
 			hca_wire_replied(w);
 		if (wanted)

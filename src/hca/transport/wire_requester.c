@@ -53,26 +53,27 @@ void hca_wire_fail(struct hca_wire *w, enum ibv_wc_status status)
 	hca_wire_tell_of_failure(w);
 }
 
-/* Whether the next request is its owner's own business, who may sleep. */
-static bool is_owners(struct hca_wire *w)
+/* He may sleep, and what comes before it may have no completion. */
+void hca_wire_look_for_owner(struct hca_wire *w)
 {
 	struct shm_entry entries[HCA_MAX_SGE];
 	const uint32_t head = hca_wire_head(w);
 	struct shm_request r;
 
-	return head != hca_connected_load(&w->connection->tail) &&
-	       hca_connected_take(&w->end, head, &r, entries) &&
-	       (hca_operation(r.opcode) & HCA_OP_LOCAL);
+	w->needs_owner = head != hca_connected_load(&w->connection->tail) &&
+	                 hca_connected_take(&w->end, head, &r, entries) &&
+	                 (hca_operation(r.opcode) & HCA_OP_LOCAL);
 }
 
-void hca_wire_tell_of_done(struct hca_wire *w)
+void hca_wire_release_requests(struct hca_wire *w)
 {
-	const bool needs_owner = is_owners(w);
+	const bool tells = w->tells, needs_owner = w->needs_owner;
 
-	if (w->tells || needs_owner)
+	w->tells = w->needs_owner = false;
+	hca_wire_release(&w->connection->lock, w->worker);
+	if (tells || needs_owner)
 		hca_connected_tell_owner(w->end.process, w->connection,
 		                         w->end.qp.connection.send_cq, needs_owner);
-	w->tells = false;
 }
 
 /* How many the peer counts (MSN) in a request of @n packets: a READ is asked for in parts. What is
@@ -358,7 +359,7 @@ static bool send_next(struct hca_wire *w, const struct shm_request *r, const str
 	s->offset = 0;
 	if (is_uc) {
 		hca_wire_complete(w, r, n);
-		hca_wire_tell_of_done(w);
+		hca_wire_look_for_owner(w);
 	}
 	return true;
 }

@@ -76,9 +76,6 @@ static inline bool hca_wire_first_request(const struct hca_wire *w, struct shm_r
 
 /* ---- what becomes of requests: wire_requester.c ---- */
 
-/* Requests are done: fires their event, if any of them has a completion, or if the owner has to
- * carry out the next one. */
-void hca_wire_tell_of_done(struct hca_wire *w);
 /* The first request fails: those behind it are not sent any more. */
 void hca_wire_fail(struct hca_wire *w, enum ibv_wc_status status);
 /* Wakes whoever waits for its completion, or those of the queue pair's receives. */

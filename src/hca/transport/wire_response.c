@@ -301,6 +301,6 @@ bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p)
 			hca_wire_end_probe(w, acked);
 	}
 	if (hca_wire_head(w) != head)
-		hca_wire_tell_of_done(w);
+		hca_wire_look_for_owner(w);
 	return hca_wire_send(w);
 }

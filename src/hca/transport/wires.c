@@ -52,7 +52,7 @@ static void go_on(struct hca_wire *w, bool more)
 		has_lock = hca_wire_acquire(w, &w->connection->lock);
 		if (has_lock) {
 			more = hca_wire_may_work(w, SHM_WIRE_SENDS) && hca_wire_send(w);
-			hca_wire_release(&w->connection->lock, w->worker);
+			hca_wire_release_requests(w);
 		}
 		wanted = hca_wire_leave(w);
 		more |= wanted;
@@ -202,7 +202,10 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 		else
 			more = hca_wire_response(w, p);
 	}
-	hca_wire_release(lock, w->worker);
+	if (is_request)
+		hca_wire_release(lock, w->worker);
+	else
+		hca_wire_release_requests(w);
 	end(w, more);
 	return true;
 }
@@ -467,9 +470,11 @@ static bool look_at_time(struct hca_wire *w, uint64_t now)
 		return waits;
 	if (!enter(w, &w->connection->lock))
 		return true;
-	if (hca_wire_may_work(w, SHM_WIRE_SENDS))
+	if (hca_wire_may_work(w, SHM_WIRE_SENDS)) {
 		hca_wire_look_at_time(w, now);
-	hca_wire_release(&w->connection->lock, w->worker);
+		hca_wire_look_for_owner(w); /* it may not have had the lock when it was told */
+	}
+	hca_wire_release_requests(w);
 	end(w, true);
 	is_time(w, now, &waits);
 	return waits;
