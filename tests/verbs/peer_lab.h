@@ -207,6 +207,8 @@ void lab_peer_post_end(struct lab_peer *p);
 void lab_peer_die(struct lab_peer *p);
 /* Both. */
 unsigned lab_peer_post_and_die(struct lab_peer *p, const struct lab_work *w, unsigned steps);
+/* The same of a receive. */
+unsigned lab_peer_receive_and_die(struct lab_peer *p, const struct lab_work *w, unsigned steps);
 
 /* The first thread of its process, elsewhere, ends; another one goes on. */
 void lab_peer_part(struct lab_peer *p);
