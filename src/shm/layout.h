@@ -455,8 +455,10 @@ struct shm_cq {
 	/* of ibv_modify_cq(): completions that fire the event together, at most 65,535, and above
 	 * these 16 bits microseconds after which fewer do; 0: each does at once */
 	_Atomic uint32_t moderation;
-	_Atomic uint32_t held_back;   /* completions that the armed CQ's event waits with */
-	_Atomic uint32_t waking;      /* threads that are about to fire its event */
+	_Atomic uint32_t held_back; /* completions that the armed CQ's event waits with */
+	/* threads that are about to fire its event, 16 bits, and above these how often such threads
+	 * were forgotten (shm_cq_forget_wakers()) */
+	_Atomic uint32_t waking;
 	_Atomic uint32_t cqe;         /* how many completions it holds; owner writes */
 	_Atomic uint64_t notified_ns; /* CLOCK_MONOTONIC: when the first of these events came */
 	uint32_t reserved[2];

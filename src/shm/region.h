@@ -78,6 +78,37 @@ static inline void shm_cq_add_event(const struct shm_region *r, uint32_t cq, uin
 	shm_cq_events_set(r->cq_events, cq);
 }
 
+/* Of its word `waking`: how many are about to fire its event. */
+static inline uint32_t shm_cq_wakers(uint32_t waking)
+{
+	return waking & UINT16_MAX;
+}
+
+/* This thread, which has counted itself when the word was @counted, is not any more; unless it was
+ * forgotten meanwhile. */
+static inline void shm_cq_waker_ends(struct shm_cq *c, uint32_t counted)
+{
+	uint32_t now = atomic_load_explicit(&c->waking, memory_order_relaxed);
+
+	/* release: pairs with the acquire in hca_cq_await_wakers() */
+	while (now >> 16 == counted >> 16 &&
+	       !atomic_compare_exchange_weak_explicit(&c->waking, &now, now - 1,
+	                                              memory_order_release, memory_order_relaxed))
+		;
+}
+
+/* For the daemon: one of them may have died. The living are forgotten as well, whose units come
+ * late then: who reads one too many reads on. */
+static inline void shm_cq_forget_wakers(struct shm_cq *c)
+{
+	uint32_t now = atomic_load_explicit(&c->waking, memory_order_relaxed);
+
+	while (shm_cq_wakers(now) &&
+	       !atomic_compare_exchange_weak_explicit(&c->waking, &now, (now | UINT16_MAX) + 1,
+	                                              memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
 /* Nonzero once the daemon has died or has stopped. */
 static inline int shm_daemon_gone(const struct shm_region *r)
 {

@@ -23,7 +23,7 @@
  *
  * Functions that it models (tools/check-models.py):
  *  src/hca/queue/cq_event.c hca_cq_wake e9cb4da4d577
- *  src/hca/queue/cq_event.c hca_cq_fire a1c5217eb4fb
+ *  src/hca/queue/cq_event.c hca_cq_fire 7817e869b852
  *  src/hca/queue/channel.c take_event 0
  *  src/hca/queue/due.c hca_due_take 0
  *  src/hca/queue/due.c note 0

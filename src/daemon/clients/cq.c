@@ -24,6 +24,7 @@ int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct d
                   struct daemon_cq **out)
 {
 	struct daemon_cq *cq = calloc(1, sizeof(*cq));
+	uint32_t waking;
 	struct shm_cq *s;
 	int ret;
 
@@ -38,7 +39,10 @@ int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct d
 	cq->holder = holder;
 	cq->hca = h;
 	s = &all->region->cqs[cq->id];
+	shm_cq_forget_wakers(s); /* a predecessor's */
+	waking = atomic_load_explicit(&s->waking, memory_order_relaxed);
 	memset((void *)s, 0, sizeof(*s));
+	atomic_store_explicit(&s->waking, waking, memory_order_relaxed);
 	atomic_store_explicit(&s->channel, SHM_NO_CHANNEL, memory_order_relaxed);
 	/* out of reach until its owner counts: a sender that slept may count an arrival of a
 	 * predecessor under this number */

@@ -137,6 +137,19 @@ static bool can_go_on(struct daemon_qps *all, const struct daemon_qp *qp)
 	return false;
 }
 
+/* Who destroys the completion queues of @qpn is not to wait for the dead, who may have been about to
+ * fire their events: hca_cq_await_wakers(). The queue pair itself may be gone before. */
+static void forget_wakers(struct daemon_qps *all, uint32_t qpn)
+{
+	struct shm_region *region = all->f->region;
+	const struct shm_qp *q = &region->qps[SHM_QP_INDEX(qpn)];
+
+	if (!qpn)
+		return;
+	shm_cq_forget_wakers(&region->cqs[q->cq]);
+	shm_cq_forget_wakers(&region->cqs[q->connection.send_cq]);
+}
+
 /* Finds out in whose ring the QP may have claimed something. */
 static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
 {
@@ -145,8 +158,11 @@ static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
 	struct shm_sender *sender = &region->senders[index];
 	uint32_t qpn =
 	        IB_QPN_MASK & atomic_load_explicit(&sender->target_qpn, memory_order_acquire);
+	uint32_t peer = region->qps[index].connection.dest_qpn;
 
-	release_connection(all, qp->qpn, all->f->region->qps[index].connection.dest_qpn);
+	forget_wakers(all, peer);
+	forget_wakers(all, qpn);
+	release_connection(all, qp->qpn, peer);
 	release_connection(all, qp->qpn, qpn); /* an XRC shared receive queue has other memory */
 	/* nobody is to wait for the dead: hca_connections_wait() */
 	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);

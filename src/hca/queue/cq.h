@@ -218,8 +218,8 @@ void hca_cq_serve_waiting(struct hca_process *p, unsigned most);
  * or the daemon fires the event a while later. */
 void hca_cq_serve_armed(const struct hca_cq *cq);
 
-/* Waits for those who are about to fire its event, unless one is stopped, or dead. @began: of
- * base_now_ns(), when this began for all CQs. */
+/* Waits for those who are about to fire its event, unless one is stopped. The daemon forgets the
+ * dead. @began: of base_now_ns(), when this began for all CQs. */
 void hca_cq_await_wakers(const struct hca_cq *cq, uint64_t began);
 
 /* It is new, and belongs to a channel (ch). 0 or -ENOMEM. */

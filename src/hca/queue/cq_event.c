@@ -35,21 +35,21 @@ BASE_COLD void hca_cq_fire(struct hca_process *p, struct shm_cq *shm, uint32_t a
 	const uint32_t channel = atomic_load_explicit(&shm->channel, memory_order_relaxed);
 	/* who finds it fired may fire another queue's event next, which came later */
 	const uint64_t now = base_now_ns();
+	uint32_t counted;
 
 	if (channel == SHM_NO_CHANNEL)
 		return;
 	/* before the exchange below: the process that wins it must wake without delay */
 	hca_wake_prepare(&p->wakes, shm, channel);
 	/* seq_cst: the exchange comes behind it; pairs with hca_cq_leave_channel() */
-	atomic_fetch_add_explicit(&shm->waking, 1, memory_order_seq_cst);
+	counted = atomic_fetch_add_explicit(&shm->waking, 1, memory_order_seq_cst);
 	base_fence_behind_seq_cst();
 	if (atomic_compare_exchange_strong_explicit(&shm->arm, &arm, SHM_CQ_IDLE,
 	                                            memory_order_relaxed, memory_order_relaxed)) {
 		shm_cq_add_event(&p->region, (uint32_t)(shm - p->region.cqs), now);
 		hca_wake(&p->wakes, channel);
 	} /* else another thread wakes */
-	/* release: pairs with the acquire in hca_cq_await_wakers() */
-	atomic_fetch_sub_explicit(&shm->waking, 1, memory_order_release);
+	shm_cq_waker_ends(shm, counted);
 }
 
 BASE_COLD void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t arm, bool solicited)
@@ -185,8 +185,8 @@ void hca_cq_leave_channel(struct hca_cq *cq)
 
 void hca_cq_await_wakers(const struct hca_cq *cq, uint64_t began)
 {
-	/* acquire: pairs with the release in hca_cq_fire() */
-	while ((int32_t)atomic_load_explicit(&cq->shm->waking, memory_order_acquire) > 0 &&
+	/* acquire: pairs with the release in shm_cq_waker_ends() */
+	while (shm_cq_wakers(atomic_load_explicit(&cq->shm->waking, memory_order_acquire)) &&
 	       base_now_ns() - began < WAKING_NS)
 		sched_yield();
 }
