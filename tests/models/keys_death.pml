@@ -35,7 +35,7 @@
  *  src/hca/memory/keys.c hca_keys_remove 15106abb3318
  *  src/daemon/clients/qp_undo.c release_lock 7f24a84285d2
  *  src/daemon/clients/qp_undo.c release_connection 3ab6ccf585a6
- *  src/daemon/clients/qp_undo.c begin_undo b3718e741c32
+ *  src/daemon/clients/qp_undo.c begin_undo 52a09362fdf9
  *  src/daemon/clients/objects.c daemon_objects_release f6e0fc529928
  */
 #ifndef MUTANT

@@ -137,8 +137,27 @@ static bool can_go_on(struct daemon_qps *all, const struct daemon_qp *qp)
 	return false;
 }
 
-/* Who destroys the completion queues of @qpn is not to wait for the dead, who may have been about to
- * fire their events: hca_cq_await_wakers(). The queue pair itself may be gone before. */
+/* What the dead had found of @qpn its program is to hear, which the dead may not have asked for.
+ * Nothing is told twice. */
+static void tell_program(struct daemon_qps *all, uint32_t qpn)
+{
+	const struct daemon_srq *srq = srq_of(all, qpn);
+	uint32_t index = SHM_QP_INDEX(qpn), error;
+
+	if (daemon_qp_number_of(all, index) != qpn)
+		return;
+	error = atomic_load_explicit(&all->f->region->connections[index].error,
+	                             memory_order_relaxed);
+	if (error == IBV_EVENT_QP_REQ_ERR || error == IBV_EVENT_QP_ACCESS_ERR)
+		daemon_qp_peer_event(all, qpn, error);
+	daemon_cq_overrun(all->cqs, all->f->region->qps[index].cq);
+	daemon_qp_limit(all, qpn);
+	if (srq)
+		daemon_srq_limit(all->srqs, srq->index);
+}
+
+/* Who destroys the completion queues of @qpn is not to wait for the dead, who may have been about
+ * to fire their events: hca_cq_await_wakers(). The queue pair itself may be gone before. */
 static void forget_wakers(struct daemon_qps *all, uint32_t qpn)
 {
 	struct shm_region *region = all->f->region;
@@ -164,6 +183,8 @@ static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
 	forget_wakers(all, qpn);
 	release_connection(all, qp->qpn, peer);
 	release_connection(all, qp->qpn, qpn); /* an XRC shared receive queue has other memory */
+	if (qpn)
+		tell_program(all, qpn);
 	/* nobody is to wait for the dead: hca_connections_wait() */
 	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
 	atomic_store_explicit(&region->connections[index].helps, 0, memory_order_relaxed);
