@@ -30,11 +30,11 @@
  *  src/hca/transport/wire_response.c take_data c142e6c7329c
  *  src/hca/transport/wire_response.c hca_wire_response c28cd06aa95c
  *  src/hca/transport/wire_recovery.c hca_wire_look_at_time 8dea484c5438
- *  src/hca/transport/wire_responder.c take_expected 7e50bf93eaba
- *  src/hca/transport/wire_responder.c take_duplicate c900838d8869
- *  src/hca/transport/wire_responder.c answer_again 0145bf85659e
- *  src/hca/transport/wire_responder.c refuse d35c5b57e29f
- *  src/hca/transport/wire_responder.c hca_wire_request ef2b832371dc
+ *  src/hca/transport/wire_responder.c take_expected a7f56897143c
+ *  src/hca/transport/wire_responder.c take_duplicate eb88f22f9250
+ *  src/hca/transport/wire_responder.c answer_again 87b7cd4d1a8b
+ *  src/hca/transport/wire_answer.c refuse a181d2fe246d
+ *  src/hca/transport/wire_responder.c hca_wire_request db75bd846520
  */
 #ifndef MUTANT
 #define MUTANT 0

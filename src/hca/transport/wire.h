@@ -8,11 +8,11 @@
  * port; wire.c has what both need. wire_packet.c makes packets, and moves payloads.
  * The requester (wire_requester.h) sends requests that wait in the send queue, as packets, and
  * reads what comes back. wire_responder.c carries out what packets ask for, by the responder of all
- * connected queue pairs (responder.h), and answers. wire_ahead.c keeps packets that came before
- * their turn. How far they are stands in shared memory (shm/wire.h), so any thread of any process
- * can go on with either half: the one that posts; the one that takes a datagram off the port's
- * sockets for all (hca/link/link_roce.h); or the daemon, while nobody polls, and when a time is
- * over. What a thread needs for that is a struct hca_wire, of its own.
+ * connected queue pairs (responder.h), wire_answer.c answers. wire_ahead.c keeps packets that came
+ * before their turn. How far they are stands in shared memory (shm/wire.h), so any thread of any
+ * process can go on with either half: the one that posts; the one that takes a datagram off the
+ * port's sockets for all (hca/link/link_roce.h); or the daemon, while nobody polls, and when a time
+ * is over. What a thread needs for that is a struct hca_wire, of its own.
  *
  * A half is worked on with its lock held, which names the holder: see shm/wire.h. Packets of both
  * leave behind that, in the order in which they were made (wire_egress.c).
