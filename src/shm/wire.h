@@ -172,9 +172,9 @@ struct shm_wire {
 	 * shm_wire_drains. Written with shm_connection.lock held, but by the daemon, which tells it
 	 */
 	_Atomic uint8_t drains;
-	_Atomic uint8_t step;      /* enum shm_wire_step: of the packet that is worked on */
-	uint8_t publishes;         /* then: enum ibv_wr_opcode, of its message */
-	struct shm_wire_in before; /* it came */
+	_Atomic uint8_t step;      /* enum shm_wire_step: of the packet that is worked on, */
+	uint8_t publishes;         /* enum ibv_wr_opcode: of its message, when that arrives, */
+	struct shm_wire_in before; /* and `in` as it was before it came */
 	struct shm_wire_response response[SHM_WIRE_RESPONSES];
 	struct shm_wire_saved saved[SHM_WIRE_RESPONSES];
 };
