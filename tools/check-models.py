@@ -15,6 +15,7 @@ import re
 import sys
 
 ROW = re.compile(r'^( \*  )(src/\S+\.[ch]) (\w+)(?: ([0-9a-f]{12}))?$', re.M)
+LINE = re.compile(r'^ \*  src/\S+\.[ch] \w+.*$', re.M)
 
 QUOTED = r'"(?:\\.|[^"\\])*"' + r"|'(?:\\.|[^'\\])*'"
 COMMENT = re.compile(r'(' + QUOTED + r')|/\*.*?\*/|//[^\n]*', re.S)
@@ -83,6 +84,9 @@ class Check:
         rows = ROW.findall(path.read_text())
         if not rows:
             self.complain(f'{model}: names no function that it models')
+        for line in LINE.findall(path.read_text()):
+            if not ROW.fullmatch(line):
+                self.complain(f'{model}: no file, function and hash: {line}')
         for _, file, name, known in rows:
             found = self.hash_of(model, file, name)
             if found and found != known:

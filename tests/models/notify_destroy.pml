@@ -26,7 +26,7 @@
  *  src/shm/region.h shm_cq_waker_ends cad6ea9afefc
  *  src/hca/queue/cq_event.c hca_cq_await_wakers 80c058b6ee1f
  *  src/hca/queue/cq_event.c hca_cq_take_events_along 933c521b3616
- *  src/hca/queue/channel.c take_event 0
+ *  src/hca/queue/channel.c take_event 1733f82ed676
  *  src/hca/queue/channel.c hca_channel_settle b88f1f6bf700
  *  src/hca/queue/channel.c get_event c45cab8838a2
  */
