@@ -94,7 +94,7 @@ struct hca_wire {
 	bool has_source;      /* the port has the GID by which its packets leave */
 	bool waits_for_reply; /* an acknowledgement was put off */
 	bool tells;           /* of the requests done in this turn some have completions */
-	bool needs_owner;     /* the first request is its own business */
+	bool needs_owner;     /* the first request is the owner's own business */
 	uint32_t egress;      /* as it stands in shm_wire.egress while it is held; or 0 */
 	uint32_t egress_turn; /* of this worker */
 	struct hca_wire_wait egress_wait;
@@ -234,12 +234,17 @@ static inline bool hca_wire_is_open(const struct hca_wire *w, uint32_t what)
 
 /* ---- a process died while it had a lock (wire_mend.c) ---- */
 
-/* Whether that lock's half is to be mended: the one that receives requests, or sends them. */
+/* Of the half that receives requests, or sends them. */
+static inline enum shm_wire_broken hca_wire_broken_bit(uint32_t what)
+{
+	return what & SHM_WIRE_RECEIVES ? SHM_WIRE_RESPONDER : SHM_WIRE_REQUESTER;
+}
+
+/* Whether that half is to be mended. */
 static inline bool hca_wire_is_broken(const struct hca_wire *w, uint32_t what)
 {
-	const uint8_t half = what & SHM_WIRE_RECEIVES ? SHM_WIRE_RESPONDER : SHM_WIRE_REQUESTER;
-
-	return base_unlikely(atomic_load_explicit(&w->shm->broken, memory_order_relaxed) & half);
+	return base_unlikely(atomic_load_explicit(&w->shm->broken, memory_order_relaxed) &
+	                     hca_wire_broken_bit(what));
 }
 /* With the lock held: mends it. */
 void hca_wire_mend(struct hca_wire *w, uint32_t what);
@@ -378,10 +383,11 @@ bool hca_wire_drains(struct hca_wire *w);
 void hca_wire_look_at_time(struct hca_wire *w, uint64_t now);
 /* A response, or a CNP, has come. As hca_wire_send(), which follows. */
 bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p);
-/* Whether it is the owner who has to go on, with the first request: he is told with the rest. */
+/* Notes whether the first request is the owner's own business: then hca_wire_release_requests()
+ * tells the owner, who may sleep. */
 void hca_wire_look_for_owner(struct hca_wire *w);
-/* Releases the lock, and tells the owner what was done with it held: not before, as he may want the
- * lock himself, which nobody waits for. */
+/* Releases the lock, then tells the owner what was done with it held. Not before: the owner may
+ * want the lock at once, and does not wait for it. */
 void hca_wire_release_requests(struct hca_wire *w);
 
 /* ---- responder: with its lock held ---- */

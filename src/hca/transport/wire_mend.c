@@ -125,7 +125,7 @@ static void mend_requester(struct hca_wire *w)
 
 BASE_COLD void hca_wire_mend(struct hca_wire *w, uint32_t what)
 {
-	const uint8_t half = what & SHM_WIRE_RECEIVES ? SHM_WIRE_RESPONDER : SHM_WIRE_REQUESTER;
+	const enum shm_wire_broken half = hca_wire_broken_bit(what);
 
 	base_log_debug(packet, "QP 0x%06x: a process died while it worked on its %s", w->qpn,
 	               half == SHM_WIRE_RESPONDER ? "responses" : "requests");

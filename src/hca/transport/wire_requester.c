@@ -53,7 +53,6 @@ void hca_wire_fail(struct hca_wire *w, enum ibv_wc_status status)
 	hca_wire_tell_of_failure(w);
 }
 
-/* He may sleep, and what comes before it may have no completion. */
 void hca_wire_look_for_owner(struct hca_wire *w)
 {
 	struct shm_entry entries[HCA_MAX_SGE];
