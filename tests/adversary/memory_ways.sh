@@ -10,7 +10,7 @@ programs=${UMBEL%/bin/*}/tests/programs
 deny=$programs/adversary.deny
 
 for denied in memfd_create 'memfd_create process_vm_readv process_vm_writev'; do
-	for program in rc_rdma rc_send rc_null uc; do
+	for program in rc_rdma rc_send rc_null rc_few_descriptors uc; do
 		# shellcheck disable=SC2086
 		expect 0 '*PASSED*' umbel run --hosts 4 -- "$deny" EPERM $denied -- "$programs/verbs.$program"
 	done

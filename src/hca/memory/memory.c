@@ -40,9 +40,10 @@ static int prove(struct hca_memory *m)
 }
 
 /* Instead of a descriptor: it is another user's memory; or the queue pair is gone, by which it was
- * asked for. */
+ * asked for; or this process has no free one for it. */
 #define NOT_YET (-ENOTCONN)
 #define NO_QP   (-ENOENT)
+#define NO_FREE (-EMFILE)
 
 /* A descriptor of the memory of that process; negative: none. */
 static int get_descriptor(const struct hca_memory *m, enum control_memory_kind kind)
@@ -66,33 +67,53 @@ static void set_way(struct hca_memory *m, enum hca_memory_way way)
 	atomic_store_explicit(&m->way, way, memory_order_release);
 }
 
-/* With the lock held, or before others know @m. */
-static bool try_descriptor(struct hca_memory *m)
+/* As prove(), of a descriptor. */
+static int prove_descriptor(const struct hca_memory *m, int fd)
 {
-	if (m->fd < 0)
-		m->fd = get_descriptor(m, CONTROL_MEMORY_ALL);
+	uint64_t witness = 0;
+	ssize_t n = pread(fd, &witness, sizeof(witness), (off_t)m->keys->witness_addr);
+
+	if (!n) /* the process has ended, and its memory is gone */
+		return -ESRCH;
+	return n == sizeof(witness) && witness == m->witness ? 0 : -EFAULT;
+}
+
+/* A descriptor of all of its memory; negative: none, or none that is proved. With the lock held, or
+ * before others know @m. */
+static int find_descriptor(struct hca_memory *m)
+{
+	int ret;
+
 	if (m->fd >= 0)
-		set_way(m, HCA_MEMORY_FILE);
-	return m->fd >= 0;
+		return m->fd;
+	m->fd = get_descriptor(m, CONTROL_MEMORY_ALL);
+	ret = m->fd < 0 ? 0 : prove_descriptor(m, m->fd);
+	if (ret) {
+		close(m->fd);
+		m->fd = ret;
+	}
+	return m->fd;
 }
 
 /* With the lock held, or before others know @m: the way that there is besides the system calls. */
 static BASE_COLD void find_other_way(struct hca_memory *m)
 {
-	int ret = -EFAULT;
+	int fd = find_descriptor(m);
 
-	if (try_descriptor(m))
-		ret = prove(m);
-	else if (m->fd == NO_QP) /* of a process that has ended, if no other one of it is used */
-		ret = -ESRCH;
-	if (!ret)
-		return;
-	set_way(m, ret == -ESRCH ? HCA_MEMORY_GONE : HCA_MEMORY_NONE);
-	if (ret != -ESRCH && m->fd != NOT_YET)
-		base_log_warning(verbs,
-		                 "the memory of process %d cannot be reached: process_vm_readv() "
-		                 "is forbidden, and so is /proc/self/mem",
-		                 (int)m->pid);
+	if (fd >= 0) {
+		set_way(m, HCA_MEMORY_FILE);
+	} else if (fd == -ESRCH || fd == NO_QP) { /* of a process that has ended, if no other one
+		                                     of it is used */
+		set_way(m, HCA_MEMORY_GONE);
+	} else {
+		set_way(m, HCA_MEMORY_NONE);
+		if (fd != NOT_YET && fd != NO_FREE)
+			base_log_warning(verbs,
+			                 "the memory of process %d cannot be reached: "
+			                 "process_vm_readv() is forbidden, and so is "
+			                 "/proc/self/mem",
+			                 (int)m->pid);
+	}
 }
 
 static void find_way(struct hca_memory *m)
@@ -105,15 +126,41 @@ static void find_way(struct hca_memory *m)
 		find_other_way(m);
 }
 
-/* The system calls do not lead there any more: by the descriptor, which it offered before. */
-static BASE_COLD bool change_way(struct hca_memory *m)
+/*
+ * The system calls do not lead there any more: by the descriptor, which it offered before. 0;
+ * -ESRCH: not before this process has a free one; -EFAULT: there is none.
+ */
+static BASE_COLD int change_way(struct hca_memory *m)
 {
-	bool changed;
+	int fd;
 
 	pthread_mutex_lock(&m->process->memory_lock);
-	changed = try_descriptor(m) && !prove(m);
+	fd = find_descriptor(m);
+	if (fd >= 0)
+		set_way(m, HCA_MEMORY_FILE);
 	pthread_mutex_unlock(&m->process->memory_lock);
-	return changed;
+	return fd >= 0 ? 0 : fd == NO_FREE ? -ESRCH : -EFAULT;
+}
+
+/* No way has led there. If only a free descriptor was lacking: once more. As copy_vm(). */
+static BASE_COLD ssize_t try_again(struct hca_memory *m)
+{
+	bool found, has_free;
+
+	pthread_mutex_lock(&m->process->memory_lock);
+	if (m->fd == NO_FREE)
+		find_other_way(m);
+	found = atomic_load_explicit(&m->way, memory_order_relaxed) != HCA_MEMORY_NONE;
+	has_free = m->fd != NO_FREE;
+	pthread_mutex_unlock(&m->process->memory_lock);
+	return found ? -EINTR : has_free ? -EFAULT : -ESRCH;
+}
+
+static bool is_reached(const struct hca_memory *m)
+{
+	enum hca_memory_way way = atomic_load_explicit(&m->way, memory_order_relaxed);
+
+	return way != HCA_MEMORY_NONE && way != HCA_MEMORY_GONE;
 }
 
 /* With the lock held. */
@@ -187,8 +234,8 @@ static void *map_adopted(struct hca_memory *m, const struct shm_object *o)
 		return NULL;
 	if (m->adopted_fd == -1) {
 		m->adopted_fd = get_descriptor(m, CONTROL_MEMORY_ADOPTED);
-		if (m->adopted_fd < 0)
-			m->adopted_fd = -2;
+		if (m->adopted_fd < 0) /* later there may be a free one */
+			m->adopted_fd = m->adopted_fd == NO_FREE ? -1 : -2;
 	}
 	if (m->adopted_fd < 0 || !can_be_mapped(m->adopted_fd, o->offset + bytes))
 		return NULL;
@@ -392,7 +439,7 @@ struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
 		atomic_store_explicit(&m->qpn, q->qpn, memory_order_relaxed);
 		/* a process of another user gives its memory once it has connected a queue pair,
 		 * and then the record of that is read again */
-		if (m->fd == NOT_YET || m->fd == NO_QP)
+		if (!is_reached(m) && (m->fd == NOT_YET || m->fd == NO_QP))
 			find_other_way(m);
 	} else {
 		m = add(p, q, keys);
@@ -487,20 +534,15 @@ static ssize_t copy_file(const struct hca_span *to, const struct hca_span *from)
 	return n < 0 ? -errno : n;
 }
 
-/* Both ways lead to the same address space. */
-static bool has_descriptor(struct hca_memory *m)
+/* As find_descriptor(), beside the system calls: both ways lead to the same address space. */
+static int descriptor_beside(struct hca_memory *m)
 {
 	int fd;
 
 	pthread_mutex_lock(&m->process->memory_lock);
-	if (m->fd < 0) {
-		fd = get_descriptor(m, CONTROL_MEMORY_ALL);
-		if (fd >= 0)
-			m->fd = fd;
-	}
-	fd = m->fd;
+	fd = find_descriptor(m);
 	pthread_mutex_unlock(&m->process->memory_lock);
-	return fd >= 0;
+	return fd;
 }
 
 /*
@@ -510,17 +552,26 @@ static bool has_descriptor(struct hca_memory *m)
 static BASE_COLD ssize_t copy_protected(const struct hca_span *to, const struct hca_span *from)
 {
 	struct hca_memory *m = is_own(to) ? from->memory : to->memory;
+	int fd = m->known ? descriptor_beside(m) : -EFAULT;
 
-	return m->known && has_descriptor(m) ? copy_file(to, from) : -EFAULT;
+	if (fd == NO_FREE)
+		return -ESRCH;
+	return fd >= 0 ? copy_file(to, from) : -EFAULT;
 }
 
 /* The process forbids it, or has ended, as far as the kernel tells: that says so as soon as its
  * first thread has ended. As copy_vm(). */
 static BASE_COLD ssize_t vm_failed(struct hca_memory *m, int error)
 {
-	if ((error == EPERM || error == ESRCH) && m->known && change_way(m))
-		return -EINTR;                    /* again, the other way */
-	return error == EFAULT ? -ESRCH : -error; /* no guard: another process, or program */
+	int other = -EFAULT;
+
+	if ((error == EPERM || error == ESRCH) && m->known)
+		other = change_way(m);
+	if (!other)
+		return -EINTR;                  /* again, the other way */
+	if (other == -ESRCH || error == EFAULT) /* no guard: another process, or program */
+		return -ESRCH;
+	return -error;
 }
 
 /* Begins with the guard: see memory.h. */
@@ -559,7 +610,7 @@ static ssize_t copy_memory(const struct hca_span *to, const struct hca_span *fro
 	case HCA_MEMORY_GONE:
 		return -ESRCH;
 	default:
-		return -EFAULT;
+		return try_again(other->memory);
 	}
 }
 

@@ -138,7 +138,8 @@ static BASE_HOT void hca_memory_copy_here(void *to, const void *from, size_t len
 
 /*
  * Copies @length bytes, as many as each span has. One of the two lies in this process. It changes
- * the spans. 0; -EFAULT: something is not there; -ESRCH: the process is gone.
+ * the spans. 0; -EFAULT: something is not there; -ESRCH: the process is gone, or cannot be reached
+ * before this one has a free descriptor.
  */
 int hca_memory_copy(struct hca_span *to, struct hca_span *from, uint64_t length);
 

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A process without a free descriptor does not fail a connection with a process whose memory it
+ * reaches by a descriptor only (adversary.memory_ways: no other way is allowed): what it posts
+ * waits, and is carried out when it has a free one again.
+ */
+#include "peer_lab.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define POLLS 2000
+
+/* From now on the process gets no descriptor. */
+static void take_descriptors(struct rlimit *before)
+{
+	struct rlimit few;
+	int next = dup(STDIN_FILENO);
+
+	assert_true(next >= 0);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, before), 0);
+	few = (struct rlimit){ (rlim_t)next, before->rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(dup(STDIN_FILENO), -1);
+}
+
+static void give_descriptors(const struct rlimit *before)
+{
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, before), 0);
+}
+
+/* How often @p polled until it had a completion, which must be of a success; at most POLLS. */
+static int poll_for_success(struct lab_peer *p)
+{
+	struct ibv_wc wc;
+	int n = 0;
+
+	while (n < POLLS && !lab_peer_try_sent(p, &wc))
+		n++;
+	if (n < POLLS)
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	return n;
+}
+
+static void a_request_waits_for_a_descriptor(void **state)
+{
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+		                                      IBV_WR_SEND };
+	struct lab_peer_options o = { .far = true, .rnr_retry = 7 };
+
+	(void)state;
+
+	for (unsigned i = 0; i < LAB_ARRAY(opcodes); i++) {
+		struct rlimit before;
+		struct lab_peer *p[2];
+		struct lab_work w = { .opcode = opcodes[i], .n = 1, .piece = { { 0, 5000, 0 } } };
+		const bool reads = opcodes[i] == IBV_WR_RDMA_READ;
+
+		for (int k = 0; k < 2; k++) {
+			o.host = k + 1;
+			o.elsewhere = k;
+			p[k] = lab_peer(&o);
+		}
+		lab_peer_fill(p[0], 0, 5000, 1);
+		lab_peer_fill(p[1], 0, 5000, 2);
+		take_descriptors(&before);
+		lab_peer_connect(p[0], p[1]);
+		lab_peer_connect(p[1], p[0]);
+		lab_peer_receive(p[1], 0, 0, 5000);
+		w.to = p[1];
+		lab_peer_post(p[0], &w);
+		if (poll_for_success(p[0]) < POLLS) {
+			give_descriptors(&before); /* another way led there */
+		} else {
+			give_descriptors(&before);
+			lab_peer_sent(p[0], IBV_WC_SUCCESS);
+		}
+		if (opcodes[i] == IBV_WR_SEND)
+			lab_peer_received(p[1], IBV_WC_SUCCESS);
+		lab_peer_expect(p[0], 0, 5000, reads ? 2 : 1);
+		lab_peer_expect(p[1], 0, 5000, reads ? 2 : 1);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_ELSEWHERE(a_request_waits_for_a_descriptor),
+	};
+
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
