@@ -5,7 +5,9 @@
  * which is timed, while the receivers sleep; then they take it and post anew, in turns
  * on the second processor. Prints a line of JSON a sample; bench/run.py calls it.
  *
- * fanout [--bytes N] [--qps N] [--processes 1|2] [--turns N]
+ * fanout [--bytes N] [--qps N] [--processes 1|2] [--turns N] [--bare]
+ *
+ * --bare: not by verbs, but by bare rings (common/rings.h), of one process.
  */
 #include <err.h>
 #include <getopt.h>
@@ -19,6 +21,7 @@
 
 #include "common/endpoint.h"
 #include "common/pair.h"
+#include "common/rings.h"
 #include "common/util.h"
 
 #define DEPTH 64
@@ -34,6 +37,7 @@ struct plan {
 	uint32_t bytes;
 	unsigned qps, processes, turns;
 	struct other *other;
+	struct bench_rings *rings; /* NULL: by verbs */
 };
 
 struct receivers {
@@ -91,14 +95,22 @@ static void run_other(const struct plan *plan)
 	}
 }
 
-static double send_lists(struct bench_pair *pair, struct bench_endpoint *e)
+static void send_list(const struct plan *plan, struct bench_endpoint *e)
+{
+	if (plan->rings)
+		bench_rings_send(plan->rings, BENCH_LIST);
+	else
+		bench_endpoint_send(e, BENCH_LIST);
+}
+
+static double send_lists(struct bench_pair *pair, const struct plan *plan, struct bench_endpoint *e)
 {
 	double taken[LISTS];
 
 	for (int i = 0; i < LISTS; i++) {
 		uint64_t t = bench_ticks();
 
-		bench_endpoint_send(e, BENCH_LIST);
+		send_list(plan, e);
 		taken[i] = (double)(bench_ticks() - t) * bench_tick_ns() / BENCH_LIST;
 		bench_pair_meet(pair, 0);
 		bench_pair_meet(pair, 0);
@@ -111,7 +123,10 @@ static void take_lists(struct bench_pair *pair, struct receivers *r, const struc
 {
 	for (int i = 0; i < LISTS; i++) {
 		bench_pair_meet(pair, 1);
-		take_list(r);
+		if (plan->rings)
+			bench_rings_take(plan->rings, BENCH_LIST);
+		else
+			take_list(r);
 		if (plan->processes > 1) {
 			sem_post(&plan->other->begin);
 			sem_wait(&plan->other->done);
@@ -125,21 +140,24 @@ static void run_sender(struct bench_pair *pair, const struct plan *plan)
 	struct bench_endpoint e;
 	double line[2], ns;
 
-	bench_endpoint_open(&e, &(struct bench_plan){ .address = "10.0.0.1",
-	                                              .send = GROUP,
-	                                              .depth = DEPTH,
-	                                              .bytes = plan->bytes });
+	if (!plan->rings)
+		bench_endpoint_open(&e, &(struct bench_plan){ .address = "10.0.0.1",
+		                                              .send = GROUP,
+		                                              .depth = DEPTH,
+		                                              .bytes = plan->bytes });
 	for (unsigned turn = 0; turn <= plan->turns; turn++) {
 		line[0] = bench_pair_line(pair, 0);
-		ns = send_lists(pair, &e);
+		ns = send_lists(pair, plan, &e);
 		line[1] = bench_pair_line(pair, 0);
 		if (turn)
-			printf("{\"measure\": \"fanout\", \"bytes\": %u, \"qps\": %u, "
+			printf("{\"measure\": \"%s\", \"bytes\": %u, \"qps\": %u, "
 			       "\"processes\": %u, \"turn\": %u, \"line\": [%.1f, %.1f], "
 			       "\"ns\": %.2f}\n",
-			       plan->bytes, plan->qps, plan->processes, turn, line[0], line[1], ns);
+			       plan->rings ? "bare fanout" : "fanout", plan->bytes, plan->qps,
+			       plan->processes, turn, line[0], line[1], ns);
 	}
-	bench_endpoint_close(&e);
+	if (!plan->rings)
+		bench_endpoint_close(&e);
 }
 
 static void run(struct bench_pair *pair, int side, void *arg)
@@ -152,7 +170,8 @@ static void run(struct bench_pair *pair, int side, void *arg)
 		run_sender(pair, plan);
 		return;
 	}
-	r = open_receivers(plan, 0);
+	if (!plan->rings)
+		r = open_receivers(plan, 0);
 	bench_pair_meet(pair, 1);
 	for (unsigned turn = 0; turn <= plan->turns; turn++) {
 		bench_pair_line(pair, 1);
@@ -163,15 +182,18 @@ static void run(struct bench_pair *pair, int side, void *arg)
 
 static void parse(struct plan *plan, int argc, char **argv)
 {
+	bool bare = false;
+
 	static const struct option options[] = { { "bytes", required_argument, NULL, 'b' },
 		                                 { "qps", required_argument, NULL, 'q' },
 		                                 { "processes", required_argument, NULL, 'p' },
 		                                 { "turns", required_argument, NULL, 't' },
+		                                 { "bare", no_argument, NULL, 'r' },
 		                                 { NULL, 0, NULL, 0 } };
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		unsigned n = c == '?' ? 0 : (unsigned)atoi(optarg);
+		unsigned n = optarg ? (unsigned)atoi(optarg) : 0;
 
 		if (c == 'b')
 			plan->bytes = n;
@@ -181,11 +203,17 @@ static void parse(struct plan *plan, int argc, char **argv)
 			plan->processes = n;
 		else if (c == 't')
 			plan->turns = n;
+		else if (c == 'r')
+			bare = true;
 		else
 			exit(2);
 	}
 	if (!plan->qps || !plan->processes || plan->processes > 2 || plan->qps < plan->processes)
 		errx(2, "one or two processes, and a queue pair in each");
+	if (bare && plan->processes > 1)
+		errx(2, "bare rings are of one process");
+	if (bare)
+		plan->rings = bench_rings_new(plan->qps, plan->bytes, DEPTH);
 }
 
 int main(int argc, char **argv)

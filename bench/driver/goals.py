@@ -46,9 +46,9 @@ class Row:
                 "ratio": self.ratio, "goal": self.goal, "met": self.met}
 
 
-def at_most(what, measured, form, limit, reference=""):
+def at_most(what, measured, form, limit, reference="", ratio=None):
     met = measured and measured.median <= limit
-    return Row(what, measured, form, reference, None, f"at most {form(limit)}", met)
+    return Row(what, measured, form, reference, ratio, f"at most {form(limit)}", met)
 
 
 def compared(what, samples, field, one, other, name, limit, form=ns, invert=False):
@@ -261,10 +261,10 @@ def broadcast(s):
                   mine and other and other.median / mine.median)
 
 
-def fanout_cost(s, bytes, processes, qps):
+def fanout_cost(s, bytes, processes, qps, measure="fanout"):
     """What each receiver after the first costs the sender."""
-    one = s.select(measure="fanout", bytes=bytes, processes=1, qps=1)
-    many = s.select(measure="fanout", bytes=bytes, processes=processes, qps=qps)
+    one = s.select(measure=measure, bytes=bytes, processes=1, qps=1)
+    many = s.select(measure=measure, bytes=bytes, processes=processes, qps=qps)
     return s.compare(many, one, lambda a, b: (a["ns"] - b["ns"]) / (qps - 1))
 
 
@@ -275,8 +275,11 @@ def fanout(s):
             worst, qps = max(costs, key=lambda c: c[0].median if c[0] else 0)
             name = "64 B" if bytes == 64 else "4 KiB"
             where = "one process" if processes == 1 else "two processes"
+            bare = fanout_cost(s, bytes, 1, qps, "bare fanout")
             yield at_most(f"{name}, each receiver more, of {qps} in {where}", worst,
-                          lambda x: f"{x:,.1f} ns", limit)
+                          lambda x: f"{x:,.1f} ns", limit,
+                          f"bare rings {bare.median:,.1f} ns" if bare else "",
+                          worst and bare and worst.median / bare.median)
 
 
 def flat_compare(s, series, measure, how=None):

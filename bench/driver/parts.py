@@ -138,6 +138,9 @@ class Fanout:
                 for qps in counts:
                     yield from base(lab).run("fanout", "--turns", 2, "--bytes", size,
                                              "--qps", qps, "--processes", processes)
+            for qps in RECEIVERS[1]:
+                yield from base(lab).run("fanout", "--turns", 2, "--bytes", size,
+                                         "--qps", qps, "--bare")
 
 
 class Flat:
