@@ -282,9 +282,9 @@ class Case:
             raise Wrong(f'{name} is {self.counter(name)}, was {before}')
 
     @contextlib.contextmanager
-    def other_program(self):
+    def other_program(self, command=None):
         """Another one on its host, with a queue pair of its own, which goes in the end."""
-        other = Case(self.wire, Puppet(self.puppet.command), self.show_counters)
+        other = Case(self.wire, Puppet(command or self.puppet.command), self.show_counters)
         try:
             other.qp()
             yield other

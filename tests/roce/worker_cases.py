@@ -6,6 +6,9 @@ middle of what it does for that.
 
 import contextlib
 import itertools
+import os
+import resource
+import select
 import signal
 import time
 
@@ -230,3 +233,51 @@ def forgets_the_memory_of_who_is_gone(c):
             c.hear('ACKNOWLEDGE', write(c, pattern(10)))
             if time.monotonic() > end:
                 raise Wrong('it still has the memory of one that has died')
+
+
+@contextlib.contextmanager
+def no_descriptor(puppet):
+    """It has none free meanwhile."""
+    pid = puppet.process.pid
+    has = {int(name) for name in os.listdir(f'/proc/{pid}/fd')}
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(set(range(len(has) + 1)) - has), before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def denied(command):
+    """The same command, whose program may not copy by system calls from and to other processes."""
+    at = command.index('--') + 1
+    deny = os.path.join(os.path.dirname(command[at]), 'adversary.deny')
+    return [*command[:at], deny, 'EPERM', 'process_vm_readv', 'process_vm_writev', '--', *command[at:]]
+
+
+def answers_soon(c):
+    return c.wire.has_come() or select.select([c.wire.frames], [], [], 0.2)[0] and c.wire.has_come()
+
+
+@case
+def is_not_refused_for_want_of_a_descriptor(c):
+    """Who receives reaches the memory by a descriptor only, and has none free: the packet is as if lost."""
+    with far_memory(c) as far, c.other_program(denied(c.puppet.command)) as other:
+        far.qp()
+        with no_descriptor(other.puppet):
+            other.puppet.say('wait')
+            end = time.monotonic() + WAIT
+            psn = write(far, pattern(10))
+            while answers_soon(far):
+                far.hear('ACKNOWLEDGE', psn)
+                if time.monotonic() > end:
+                    raise Wrong('the other program never receives')
+                psn = write(far, pattern(10))
+        end = time.monotonic() + WAIT
+        while not answers_soon(far):
+            far.send('WRITE_ONLY', psn, ack=True, va=far.va(0), rkey=far.puppet.rkey, length=10,
+                     payload=pattern(10))
+            if time.monotonic() > end:
+                raise Wrong('it still is as if lost')
+        far.hear('ACKNOWLEDGE', psn)
+        far.holds(0, pattern(10))
