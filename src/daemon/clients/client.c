@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -85,31 +84,6 @@ static void watch_process(struct daemon_client *c)
 	c->exit_source.patient = EPOLLIN;
 	if (daemon_source_watch(c->all->loop, &c->exit_source, fd, EPOLLIN))
 		close(fd);
-}
-
-/* A look at its memory, for its arguments, could take long. */
-bool daemon_program_name(pid_t pid, char name[static DAEMON_PROGRAM])
-{
-	char path[32];
-	ssize_t n;
-	int fd;
-
-	if (pid <= 0) /* it is in another PID namespace */
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, name, DAEMON_PROGRAM - 1);
-	close(fd);
-	if (n <= 0)
-		return false;
-	name[n] = '\0';
-	name[strcspn(name, "\n")] = '\0';
-	for (char *c = name; *c; c++) /* a program has the name that it likes */
-		if (*c < ' ' || *c > '~')
-			*c = '?';
-	return true;
 }
 
 /* Its name is kept: when it is gone, nobody has it. */

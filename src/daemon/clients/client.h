@@ -11,6 +11,7 @@
 #include "cm/cm.h"
 #include "control/posts.h"
 #include "daemon/clients/objects.h"
+#include "daemon/clients/program.h"
 #include "daemon/clients/request.h"
 #include "daemon/core/giver.h"
 #include "fabric/forwarding/collect.h"
@@ -48,8 +49,6 @@ struct daemon_clients {
 /* So many objects with a descriptor one may have whatever others have. */
 #define DAEMON_FEW_OBJECTS 256
 
-#define DAEMON_PROGRAM 32 /* a program's name, with the end */
-
 struct daemon_client {
 	struct daemon_clients *all;
 	uint32_t id;
@@ -82,9 +81,6 @@ int daemon_clients_listen(struct daemon_clients *all, int listen_fd);
 
 /* Whether it is a process that uses verbs or libibumad. */
 bool daemon_client_is_program(const struct daemon_client *c);
-
-/* The name of a process, as ps(1) has it. False: it cannot be had. */
-bool daemon_program_name(pid_t pid, char name[static DAEMON_PROGRAM]);
 
 /* How many processes use verbs, but for the daemon itself. */
 unsigned daemon_clients_count_verbs(const struct daemon_clients *all);
