@@ -308,6 +308,15 @@ int control_batch_end(struct control_client *c, struct control_batch *b)
 
 /* ---- requests ---- */
 
+/* The status of a reply; and from now on the reason for it is the daemon's. */
+static int take_status(const struct control_packet *p)
+{
+	if (p->header.status && p->header.bytes)
+		return base_because(p->header.status, "%.*s", (int)p->header.bytes,
+		                    (const char *)p->body);
+	return p->header.status;
+}
+
 /* One request, one reply into @p. With the lock held. */
 static int exchange(struct control_client *c, const struct control_call *call,
                     struct control_packet *p)
@@ -336,10 +345,7 @@ static int exchange(struct control_client *c, const struct control_call *call,
 	}
 	if (p->header.status)
 		control_close_fds(p);
-	if (p->header.status && p->header.bytes)
-		return base_because(p->header.status, "%.*s", (int)p->header.bytes,
-		                    (const char *)p->body);
-	return p->header.status;
+	return take_status(p);
 }
 
 /* @reply came without its descriptor: what the daemon has made goes again, as nobody could use it.
@@ -465,7 +471,7 @@ static int find_refusal(const struct control_client *c, int error)
 		if (control_receive(c->sock, &p))
 			continue;
 		control_close_fds(&p);
-		return p.header.status == -CONTROL_REFUSED ? -CONTROL_REFUSED : error;
+		return p.header.status < 0 ? take_status(&p) : error;
 	}
 	return error;
 }

@@ -68,6 +68,8 @@ static const char *advice(int error)
 		       "may have open (ulimit -n)";
 	case -EPROTO:
 		return "its daemon is of another version of Umbel; start it again";
+	case -ENFILE:
+		return "its daemon has no descriptors left for this process or user (ulimit -n)";
 	case -EACCES:
 		return "it belongs to another user";
 	case -CONTROL_REFUSED:

@@ -309,9 +309,10 @@ static int set_up(void **state)
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &r), 0);
 	r.rlim_cur = r.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &r), 0);
-	/* the daemon has three descriptors for each connection */
-	if (connections > (r.rlim_max - 200) / 3)
-		connections = (unsigned)(r.rlim_max - 200) / 3;
+	/* the daemon has three descriptors for each connection, and one process three quarters of
+	 * all */
+	if (connections > (r.rlim_max - 400) / 4)
+		connections = (unsigned)(r.rlim_max - 400) / 4;
 	return pipe(shared.ready);
 }
 

@@ -14,6 +14,7 @@ if [ "${OWN_MOUNTS:-}" != yes ]; then
 fi
 
 . "${0%/*}/../system/lib.sh"
+where=$(cd "${0%/*}" && pwd)
 
 # What the users need is where they can reach it.
 place=/run/umbel-test.$$
@@ -133,6 +134,27 @@ expect 0 '*umbel_h2_0*' member 1002 "$(seq -s, 2001 3 2400)"    # 2100, of 134
 expect 1 "*its owner has not named user 1002 *" member 1002 2002,2099
 expect 1 "*its owner has not named user 1002 *" member 1002 "$(seq -s, 2101 2234)"
 expect 1 "*its owner has not named user 1002 *" as 1002 umbel exec h2 -- ibv_devices
+expect 0 "fabric 'default' is down" as 1001 umbel down
+
+# ---- one whose programs connect without end, each not often, keeps out neither others nor the owner
+told()
+{
+	grep -q "^turned away: ENFILE: the daemon has few descriptors left, and this user's processes have [0-9]* of them$" \
+		"$TMPDIR"/flood*.out
+}
+flood=$(cat "$where/flood.py")
+expect 0 '*is up*' as 1001 bash -c 'ulimit -n 2048 && exec umbel up --hosts 2 --allow-user 1002,1003'
+for i in {1..30}; do # not as: its shell would be what is killed
+	launch "flood$i" setpriv --reuid 1002 --regid 1002 --clear-groups /usr/bin/python3 -c "$flood" 100
+done
+wait_until "they are told" told
+expect 1 "umbel: fabric 'default' cannot be used: its daemon has no descriptors left for this process or user (ulimit -n)" as 1002 umbel exec h2 -- true
+expect 0 '*umbel_h2_0*' as 1003 umbel exec h2 -- ibv_devices
+expect 0 $'NAME *\ndefault *2 *' as 1001 umbel status
+for i in {1..30}; do
+	kill_hard "flood$i"
+done
+expect 0 '*umbel_h2_0*' as 1002 umbel exec h2 -- ibv_devices
 expect 0 "fabric 'default' is down" as 1001 umbel down
 
 # ---- what a user has on its way through sockets counts for all its programs (unix(7)): they are told

@@ -120,6 +120,8 @@ const char *cli_refusal(int error)
 
 	if (error == -EACCES)
 		return "only the fabric's owner may do that";
+	if (error == -ENFILE)
+		return "its daemon has no descriptors left for this process or user (ulimit -n)";
 	if (error != -CONTROL_REFUSED)
 		return strerror(-error);
 	snprintf(text, sizeof(text), "its owner has not named user %u (umbel up --allow-user)",
@@ -189,6 +191,7 @@ int cli_connect_host(struct control_client **client, const char *name, const cha
 			base_log("fabric '%s' belongs to another user", name);
 		return CLI_FAILED;
 	case -CONTROL_REFUSED:
+	case -ENFILE:
 		base_log("fabric '%s' cannot be used: %s", name, cli_refusal(ret));
 		return CLI_FAILED;
 	case -ETIMEDOUT:

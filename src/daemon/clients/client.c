@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,8 +21,7 @@
 
 #define MAX_CLIENTS (1u << 20)
 
-/* Its connection, its process, its memory: descriptors of the daemon that a client has anyhow. */
-#define FDS_OF_CLIENT 4
+#define AGAIN_NS 100000000ull /* until a daemon without descriptors listens again */
 
 #ifndef SO_PEERPIDFD /* a C library older than Linux 6.5 */
 #define SO_PEERPIDFD 77
@@ -36,6 +34,17 @@
 /* ---- hello ---- */
 
 static void on_next_turn(struct base_timer *t);
+static void on_request(struct daemon_source *s, uint32_t events);
+
+/* How many of the daemon's descriptors it has. */
+static void count_descriptors(struct daemon_client *c)
+{
+	unsigned n = c->n_objects + (c->sock >= 0) + daemon_source_is_watched(&c->exit_source);
+
+	for (unsigned kind = 0; kind < CONTROL_MEMORY_KINDS; kind++)
+		n += c->holds->memory_fd[kind] >= 0;
+	daemon_shares_count(&c->all->shares, &c->member, n);
+}
 
 static void close_source(struct daemon_source *s)
 {
@@ -57,6 +66,7 @@ static void on_exit_of_process(struct daemon_source *s, uint32_t events)
 	(void)events;
 	daemon_objects_undo(c->all->objects, c->holds);
 	close_source(&c->exit_source);
+	count_descriptors(c);
 	if (c->posts.ring) /* it may have died before it told us */
 		base_timer_set_in(&c->all->loop->timers, &c->next_turn, 0, on_next_turn);
 }
@@ -218,32 +228,30 @@ static int objects_by(uint32_t type)
 	}
 }
 
-/* Whether it has its share: all of them together, with what their connections take, leave a quarter
- * of the daemon's descriptors to those who have few. */
-static bool has_enough(const struct daemon_client *c)
+/* Whether the daemon may have one descriptor more after it. */
+static bool takes_descriptor(uint32_t type)
 {
-	const uint64_t used = c->all->n_objects + (uint64_t)FDS_OF_CLIENT * c->all->ids.used;
-	struct rlimit most;
-
-	return c->n_objects >= DAEMON_FEW_OBJECTS && !getrlimit(RLIMIT_NOFILE, &most) &&
-	       used >= most.rlim_cur - most.rlim_cur / 4;
+	return objects_by(type) > 0 || type == CONTROL_HELLO || type == CONTROL_OFFER_MEMORY;
 }
 
 static int serve_counted(struct daemon_client *c, uint32_t who, struct daemon_call *call)
 {
-	const int n = objects_by(call->request->header.type);
+	const struct control_header *h = &call->request->header;
+	const bool is_settled = c->settled || !h->serial; /* or nobody waits for it */
+	const struct daemon_share *full = NULL;
 	int ret;
 
-	if (n > 0 && has_enough(c))
-		return base_because(-EMFILE,
-		                    "the daemon has few descriptors left, and this process has "
-		                    "%u of them",
-		                    c->n_objects);
+	c->settled = false;
+	if (takes_descriptor(h->type))
+		full = daemon_shares_full(&c->all->shares, &c->member);
+	if (full && !is_settled)
+		return DAEMON_SERVE_SETTLED;
+	if (full)
+		return daemon_share_refuses(full, h->type == CONTROL_HELLO ? -ENFILE : -EMFILE);
 	ret = daemon_requests_serve(&c->all->requests, who, call);
-	if (!ret) {
-		c->n_objects += (unsigned)n;
-		c->all->n_objects += (unsigned)n;
-	}
+	if (!ret)
+		c->n_objects += (unsigned)objects_by(h->type);
+	count_descriptors(c);
 	return ret;
 }
 
@@ -328,9 +336,28 @@ static void send_reply(struct daemon_client *c, struct control_packet *reply)
 		daemon_client_free(c);
 }
 
-static void on_collected(struct fabric *f, struct fabric_reader *r);
+/* Again: nothing of it waits. */
+static void hear(struct daemon_client *c)
+{
+	daemon_source_stop(&c->source);
+	c->source.ready = on_request;
+	if (daemon_source_watch(c->all->loop, &c->source, c->sock, EPOLLIN))
+		base_log_warning(daemon, "no memory: a client is not heard any more");
+}
 
-/* Both packets are the waiting request's from now on, with their descriptors. 0 or -ENOMEM. */
+static void on_collected(struct fabric *f, struct fabric_reader *r);
+static void on_settled(struct daemon_source *s, uint32_t events);
+
+/* Has on_settled() called behind all clients that have hung up by now; it is not heard meanwhile. 0
+ * or -errno. */
+static int settle(struct daemon_client *c)
+{
+	daemon_source_stop(&c->source);
+	c->source.ready = on_settled;
+	return daemon_source_watch(c->all->loop, &c->source, c->sock, EPOLLOUT);
+}
+
+/* Both packets are the waiting request's from now on, with their descriptors. 0 or -errno. */
 static int serve_later(struct daemon_client *c, const struct control_packet *request,
                        const struct control_packet *reply)
 {
@@ -344,7 +371,14 @@ static int serve_later(struct daemon_client *c, const struct control_packet *req
 		                    .reply = *reply };
 	l->change = c->all->f->flows->changes.added;
 	l->reply.header.status = 0;
+	if (l->wait == DAEMON_SERVE_SETTLED && settle(c)) {
+		free(l);
+		hear(c);
+		return -ENOMEM;
+	}
 	c->later = l;
+	if (l->wait == DAEMON_SERVE_SETTLED)
+		return 0;
 	if (l->wait == DAEMON_SERVE_COLLECTED)
 		fabric_collect_wait(c->all->f, &l->reader, on_collected);
 	else if (l->wait == DAEMON_REPLY_FOLLOWED)
@@ -353,13 +387,6 @@ static int serve_later(struct daemon_client *c, const struct control_packet *req
 		TAILQ_INSERT_TAIL(&c->all->waiting, l, entry);
 	daemon_source_stop(&c->source);
 	return 0;
-}
-
-/* Again: nothing of it waits. */
-static void hear(struct daemon_client *c)
-{
-	if (daemon_source_watch(c->all->loop, &c->source, c->sock, EPOLLIN))
-		base_log_warning(daemon, "no memory: a client is not heard any more");
 }
 
 /* It is in no queue any more. */
@@ -448,6 +475,8 @@ static void take_out(struct daemon_later *l)
 {
 	struct daemon_clients *all = l->client->all;
 
+	if (l->wait == DAEMON_SERVE_SETTLED)
+		return;
 	if (l->wait == DAEMON_SERVE_COLLECTED)
 		fabric_collect_cancel(all->f, &l->reader);
 	else if (l->wait == DAEMON_REPLY_FOLLOWED)
@@ -724,8 +753,10 @@ static bool is_member(const struct daemon_clients *all, int sock, gid_t primary)
 	return is;
 }
 
+/* 0; -ENOMEM; -ENFILE: it has its share. */
 static int add_client(struct daemon_clients *all, int sock, const struct ucred *process)
 {
+	struct daemon_share *full;
 	struct daemon_client *c;
 	int ret = client_new(all, sock, process, &c);
 
@@ -734,15 +765,31 @@ static int add_client(struct daemon_clients *all, int sock, const struct ucred *
 	c->is_owner = is_owner(process->uid);
 	c->giver.source = &c->source;
 	c->source.ready = on_request;
-	c->source.patient = EPOLLHUP;
-	ret = daemon_source_watch(all->loop, &c->source, sock, EPOLLIN);
-	if (ret) {
-		base_idtable_remove(&all->ids, c->id);
-		free(c->holds);
-		free(c);
-		return ret;
+	c->source.patient = EPOLLHUP | EPOLLOUT;
+	ret = daemon_shares_join(&all->shares, &c->member, process->pid, process->uid, c->is_owner);
+	if (ret)
+		goto err_id;
+	full = daemon_shares_full(&all->shares, &c->member);
+	ret = -ENFILE;
+	if (full && full->undecided >= daemon_shares_few()) {
+		daemon_share_refuses(full, ret);
+		goto err_leave;
 	}
+	ret = full ? settle(c) : daemon_source_watch(all->loop, &c->source, sock, EPOLLIN);
+	if (ret)
+		goto err_leave;
+	c->undecided = full;
+	if (full)
+		full->undecided++;
+	count_descriptors(c);
 	return 0;
+err_leave:
+	daemon_shares_leave(&all->shares, &c->member);
+err_id:
+	base_idtable_remove(&all->ids, c->id);
+	free(c->holds);
+	free(c);
+	return ret;
 }
 
 static int open_spare(void)
@@ -750,17 +797,52 @@ static int open_spare(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* There are no more descriptors. The connection is closed: left waiting, it would wake the loop
- * again and again. */
-static void refuse(struct daemon_clients *all, int listen_fd)
+/* Tells who has connected that and why it is in vain. @request: the first one. */
+static void say_no(int sock, const struct control_header *request, int error)
 {
-	int sock;
+	struct control_packet reply = { .header = *request };
 
-	close(all->spare_fd);
-	sock = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	reply.header.status = error;
+	tell_why(&reply);
+	control_send(sock, &reply);
+}
+
+static const struct control_header first = { .type = CONTROL_HELLO,
+	                                     .serial = CONTROL_FIRST_SERIAL };
+
+static void turn_away(struct daemon_clients *all, int sock, int error)
+{
+	say_no(sock, &first, error);
+	daemon_loop_close_end(all->loop, sock);
+}
+
+static void on_listen_again(struct base_timer *t)
+{
+	struct daemon_clients *all = container_of(t, struct daemon_clients, listen_again);
+
+	if (all->spare_fd < 0)
+		all->spare_fd = open_spare();
+	if (daemon_source_watch(all->loop, &all->listening, all->listening.fd, EPOLLIN))
+		base_timer_set_in(&all->loop->timers, t, AGAIN_NS, on_listen_again);
+}
+
+/* There are no more descriptors. Left waiting, the connection would wake the loop again and again:
+ * it is turned away; or, if not even that can be, the daemon does not listen for a while. */
+static void refuse(struct daemon_clients *all)
+{
+	int sock = -1;
+
+	if (all->spare_fd >= 0) {
+		close(all->spare_fd);
+		sock = accept4(all->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	}
 	if (sock >= 0)
-		daemon_loop_close_end(all->loop, sock);
+		turn_away(all, sock, base_because(-ENFILE, "the daemon has no descriptors left"));
 	all->spare_fd = open_spare();
+	if (sock >= 0)
+		return;
+	daemon_source_stop(&all->listening);
+	base_timer_set_in(&all->loop->timers, &all->listen_again, AGAIN_NS, on_listen_again);
 }
 
 static void on_connection(struct daemon_source *s, uint32_t events)
@@ -768,29 +850,61 @@ static void on_connection(struct daemon_source *s, uint32_t events)
 	struct daemon_clients *all = container_of(s, struct daemon_clients, listening);
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	int sock = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int sock = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), ret;
 
 	(void)events;
 	if (sock < 0) {
-		if (errno == EMFILE || errno == ENFILE)
-			refuse(all, s->fd);
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			refuse(all);
 		return;
 	}
 	daemon_loop_note_end(all->loop, sock);
 	/* the directory is private already, unless users are named; this does not rely on it */
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ||
 	    (!is_owner(cred.uid) && !is_named(all, cred.uid) && !is_member(all, sock, cred.gid))) {
-		control_send(sock,
-		             &(struct control_packet){ .header = { .type = CONTROL_HELLO,
-		                                                   .serial = CONTROL_FIRST_SERIAL,
-		                                                   .status = -CONTROL_REFUSED } });
-		daemon_loop_close_end(all->loop, sock);
+		turn_away(all, sock, -CONTROL_REFUSED);
 		return;
 	}
-	if (add_client(all, sock, &cred)) {
+	ret = add_client(all, sock, &cred);
+	if (ret)
+		turn_away(all, sock, ret);
+	if (ret && ret != -ENFILE)
 		base_log_warning(daemon, "no memory for a client");
-		daemon_loop_close_end(all->loop, sock);
+}
+
+/* Nobody that has hung up before has what an undecided client may not have. */
+static void decide(struct daemon_client *c)
+{
+	const struct daemon_share *full = daemon_shares_full(&c->all->shares, &c->member);
+	struct control_packet request = { .header = first };
+
+	c->undecided->undecided--;
+	c->undecided = NULL;
+	hear(c);
+	if (!full)
+		return;
+	shutdown(c->sock, SHUT_RD); /* what it has sent by now is all */
+	if (daemon_giver_may_give(&c->giver) &&
+	    !control_receive_discarding(c->sock, &request, discard, c->all->loop))
+		close_fds(c, &request);
+	else
+		request.header = first;
+	say_no(c->sock, &request.header, daemon_share_refuses(full, -ENFILE));
+	daemon_client_free(c);
+}
+
+/* Those that had hung up before are gone. */
+static void on_settled(struct daemon_source *s, uint32_t events)
+{
+	struct daemon_client *c = container_of(s, struct daemon_client, source);
+
+	(void)events;
+	if (c->undecided) {
+		decide(c);
+		return;
 	}
+	c->settled = true;
+	serve_now(c->later);
 }
 
 void daemon_client_free(struct daemon_client *c)
@@ -818,7 +932,9 @@ void daemon_client_free(struct daemon_client *c)
 	if (c->sock >= 0)
 		daemon_loop_close_end(all->loop, c->sock);
 	base_idtable_remove(&all->ids, c->id);
-	all->n_objects -= c->n_objects; /* they go soon */
+	if (c->undecided)
+		c->undecided->undecided--;
+	daemon_shares_leave(&all->shares, &c->member); /* objects go soon */
 	free(c);
 }
 
@@ -834,11 +950,16 @@ void daemon_clients_init(struct daemon_clients *all, struct daemon_loop *loop, s
 	TAILQ_INIT(&all->waiting);
 	TAILQ_INIT(&all->following);
 	base_idtable_init(&all->ids, MAX_CLIENTS);
+	daemon_shares_init(&all->shares, &loop->closer);
 	daemon_requests_add(&all->requests, requests, ARRAY_SIZE(requests), all);
 }
 
 int daemon_clients_listen(struct daemon_clients *all, int listen_fd)
 {
+	close(all->spare_fd);
+	all->spare_fd = open_spare();
+	/* the lowest number that is free: what is below it is the daemon's own */
+	all->shares.n_fds = all->spare_fd < 0 ? 0 : (unsigned)all->spare_fd;
 	all->listening.ready = on_connection;
 	return daemon_source_watch(all->loop, &all->listening, listen_fd, EPOLLIN);
 }

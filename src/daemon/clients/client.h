@@ -13,6 +13,7 @@
 #include "daemon/clients/objects.h"
 #include "daemon/clients/program.h"
 #include "daemon/clients/request.h"
+#include "daemon/clients/share.h"
 #include "daemon/core/giver.h"
 #include "fabric/forwarding/collect.h"
 
@@ -42,12 +43,10 @@ struct daemon_clients {
 	struct daemon_requests requests;
 	struct base_idtable ids;
 	struct daemon_source listening;
-	int spare_fd;       /* given up to refuse a client when there are no more descriptors */
-	unsigned n_objects; /* with a descriptor of the daemon's, of all clients */
+	struct base_timer listen_again; /* there was not even a spare descriptor */
+	int spare_fd; /* given up to refuse a client when there are no more descriptors; or -1 */
+	struct daemon_shares shares; /* of descriptors */
 };
-
-/* So many objects with a descriptor one may have whatever others have. */
-#define DAEMON_FEW_OBJECTS 256
 
 struct daemon_client {
 	struct daemon_clients *all;
@@ -57,9 +56,11 @@ struct daemon_client {
 	struct daemon_giver giver;
 	struct daemon_source exit_source; /* the process's exit */
 	enum control_role role;
-	bool greeted, is_owner; /* is_owner: or root */
-	int host_index;         /* -1: it sees all hosts */
-	unsigned n_objects;     /* that have a descriptor of the daemon's each */
+	bool greeted, is_owner;         /* is_owner: or root */
+	int host_index;                 /* -1: it sees all hosts */
+	struct daemon_member member;    /* of shares of the daemon's descriptors */
+	struct daemon_share *undecided; /* it goes unless this has room for it; or NULL */
+	unsigned n_objects;             /* that have a descriptor of the daemon's each */
 	pid_t pid;
 	char program[DAEMON_PROGRAM]; /* its name, once somebody was told */
 	struct daemon_holder *holds;
@@ -69,7 +70,8 @@ struct daemon_client {
 	                                is not heard meanwhile */
 	struct base_timer next_turn; /* for the rest, or for what has been posted and not served */
 	struct daemon_later *later;  /* its request that waits; it is not heard meanwhile */
-	bool collected;              /* the next one has waited for counters */
+	bool collected;              /* the next one has waited for counters, */
+	bool settled;                /* for hang-ups that came before */
 };
 
 /* Has them served, by rows that modules add to ->requests. */

@@ -53,7 +53,7 @@ struct daemon_request {
 	int (*serve)(struct daemon_call *call);
 };
 
-/* What a function returns if the reply has to wait: but for the last two until the subnet is at
+/* What a function returns if the reply has to wait: but for the last three until the subnet is at
  * rest (client.h), and only for DAEMON_CLI. */
 enum daemon_wait {
 	DAEMON_SERVE_AGAIN = 1, /* nothing has been done: the request is served then */
@@ -63,6 +63,8 @@ enum daemon_wait {
 	                           (fabric/forwarding/collect.h) */
 	DAEMON_REPLY_FOLLOWED,  /* as the second, when flows have followed all changes of groups
 	                           that there are by now (fabric/forwarding/change.h) */
+	DAEMON_SERVE_SETTLED,   /* as the first, until clients are gone that have hung up by now; no
+	                           function returns it */
 };
 
 struct daemon_requests {
