@@ -55,7 +55,7 @@ static char *payload_of(struct bench_rings *r, uint32_t position)
 	return r->payload + (size_t)(position & r->mask) * r->bytes;
 }
 
-/* Fetches the slot of the ring that is @ahead behind ring @i, be it the next message's. */
+/* Fetches the slot that is written AHEAD slots after that of ring @i, be it the next message's. */
 static void fetch(struct bench_rings *r, unsigned i, bool is_last)
 {
 	const unsigned next = i + AHEAD;
