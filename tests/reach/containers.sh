@@ -9,10 +9,7 @@
 own_image=yes
 . "$(dirname "$0")/docker.bash"
 
-archive=$TMPDIR/image.tar
-expect 0 '*' packaging/oci.sh --add infiniband-diags,perftest "$archive" build/package/umbel_*.deb
-expect 0 '*' docker load --quiet --input "$archive"
-rm -f "$archive"
+expect 0 '*' docker load --quiet --input "$containers/image.tar"
 docker tag "$(engine images --quiet)" umbel
 
 # in_container NAME COMMAND...: no namespace of its is another one's. ${user[NAME]} is the user there.

@@ -10,11 +10,7 @@ own_image=yes
 . "$(dirname "$0")/docker.bash"
 . tests/kubernetes/lab.sh
 
-archive=$TMPDIR/image.tar
-expect 0 '*' packaging/oci.sh --add infiniband-diags,perftest "$archive" build/package/umbel_*.deb \
-	build/package/umbel-kubernetes_*.deb
-expect 0 '*' docker load --quiet --input "$archive"
-rm -f "$archive"
+expect 0 '*' docker load --quiet --input "$containers/image.tar"
 docker tag "$(engine images --quiet)" umbel
 
 node=$TMPDIR/node
