@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,8 +54,19 @@ int control_join(struct control_client **c, enum control_role role, struct shm_r
 	return ret;
 }
 
+const char *control_refusal(int error, char room[CONTROL_WHY_ROOM])
+{
+	if (error == -ENFILE)
+		return "its daemon has no descriptors left for this process or user (ulimit -n)";
+	if (error != -CONTROL_REFUSED)
+		return NULL;
+	snprintf(room, CONTROL_WHY_ROOM, "its owner has not named user %u (umbel up --allow-user)",
+	         (unsigned)geteuid());
+	return room;
+}
+
 /* What a failure means to the user, and what helps. */
-static const char *advice(int error)
+static const char *advice(int error, char room[CONTROL_WHY_ROOM])
 {
 	switch (error) {
 	case -ENOMEM:
@@ -68,14 +80,10 @@ static const char *advice(int error)
 		       "may have open (ulimit -n)";
 	case -EPROTO:
 		return "its daemon is of another version of Umbel; start it again";
-	case -ENFILE:
-		return "its daemon has no descriptors left for this process or user (ulimit -n)";
 	case -EACCES:
 		return "it belongs to another user";
-	case -CONTROL_REFUSED:
-		return "its owner has not named this user (umbel up --allow-user)";
 	default:
-		return NULL;
+		return control_refusal(error, room);
 	}
 }
 
@@ -96,8 +104,8 @@ void control_join_explain(int error)
 		close(dir);
 	if (dir == -EPERM || dir == -ELOOP)
 		base_log("fabric '%s' is not safe to use: %s", name, why);
-	else if (advice(error))
-		base_log("fabric '%s' cannot be used: %s", name, advice(error));
+	else if (advice(error, why))
+		base_log("fabric '%s' cannot be used: %s", name, advice(error, why));
 	else
 		base_log("fabric '%s' cannot be reached: %s; is it up?", name, strerror(-error));
 }

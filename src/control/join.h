@@ -8,6 +8,7 @@
 #define CONTROL_JOIN_H
 
 #include "control/client.h"
+#include "control/directory.h"
 #include "shm/region.h"
 
 /*
@@ -16,6 +17,10 @@
  */
 int control_join(struct control_client **c, enum control_role role, struct shm_region *region,
                  int *host_index);
+
+/* Why the daemon refuses a process, with @error (-errno), in words, which may be in @room. NULL:
+ * that says nothing of the process. */
+const char *control_refusal(int error, char room[CONTROL_WHY_ROOM]);
 
 /* Why it failed, to standard error, if the program was put on a fabric ($UMBEL_FABRIC): it gets a
  * reason then, not just a machine without a card. @error: -errno. */

@@ -96,7 +96,7 @@ for command in 'exec h1 -- true' 'status --name default' down; do
 done
 # the runtime of sanitizers has to come first
 preload=$(ldd "$place/build/lib/umbel/libibverbs.so.1" | awk '$1 ~ /^libasan/ { print $3 }')
-expect 0 $'umbel: fabric \'default\' cannot be used: its owner has not named this user (umbel up --allow-user)\n*device*\n*------*' \
+expect 0 $'umbel: fabric \'default\' cannot be used: its owner has not named user 1005 (umbel up --allow-user)\n*device*\n*------*' \
 	as 1005 env LD_PRELOAD="$preload" LD_LIBRARY_PATH="$place/build/lib/umbel" UMBEL_FABRIC=default ibv_devices
 for leaf in lock log; do
 	expect 1 '*Permission denied' as 1002 cat "$UMBEL_RUNTIME_DIR/default/$leaf"

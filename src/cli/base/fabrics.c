@@ -18,6 +18,7 @@
 #include "cli/base/fabrics.h"
 #include "control/client.h"
 #include "control/directory.h"
+#include "control/join.h"
 #include "control/path.h"
 
 const char *cli_fabric_name(const char *option)
@@ -116,17 +117,12 @@ int cli_each_fabric(int (*each)(const char *name, void *arg), void *arg)
 
 const char *cli_refusal(int error)
 {
-	static char text[80];
+	static char room[CONTROL_WHY_ROOM];
+	const char *why = control_refusal(error, room);
 
 	if (error == -EACCES)
 		return "only the fabric's owner may do that";
-	if (error == -ENFILE)
-		return "its daemon has no descriptors left for this process or user (ulimit -n)";
-	if (error != -CONTROL_REFUSED)
-		return strerror(-error);
-	snprintf(text, sizeof(text), "its owner has not named user %u (umbel up --allow-user)",
-	         (unsigned)geteuid());
-	return text;
+	return why ? why : strerror(-error);
 }
 
 void cli_say_silent(const char *name)
