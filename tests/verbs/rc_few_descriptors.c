@@ -2,14 +2,18 @@
 /*
  * A process without a free descriptor does not fail a connection with a process whose memory it
  * reaches by a descriptor only (adversary.memory_ways: no other way is allowed): what it posts
- * waits, and is carried out when it has a free one again.
+ * waits, and is carried out when it has a free one again; by any of its threads.
  */
 #include "peer_lab.h"
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define POLLS 2000
+#define POLLS   2000
+#define THREADS 4
 
 /* From now on the process gets no descriptor. */
 static void take_descriptors(struct rlimit *before)
@@ -83,10 +87,86 @@ static void a_request_waits_for_a_descriptor(void **state)
 	}
 }
 
+/* ---- threads ---- */
+
+static atomic_uint n_waiting; /* threads that have polled POLLS times, or have their completion */
+
+struct reader {
+	struct lab_peer *near, *far;
+	pthread_t thread;
+	struct ibv_wc wc;
+};
+
+static void *reads(void *arg)
+{
+	const struct lab_work w = { .opcode = IBV_WR_RDMA_READ,
+		                    .n = 1,
+		                    .piece = { { 0, 5000, 0 } } };
+	struct reader *r = arg;
+	struct lab_work mine = w;
+	bool is_done = false;
+
+	mine.to = r->far;
+	lab_peer_post(r->near, &mine);
+	for (int n = 0; !is_done && n < POLLS; n++)
+		is_done = lab_peer_try_sent(r->near, &r->wc);
+	atomic_fetch_add(&n_waiting, 1);
+	while (!is_done)
+		is_done = lab_peer_try_sent(r->near, &r->wc);
+	return NULL;
+}
+
+static int n_descriptors(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) != -1;
+	return n;
+}
+
+/* All wait for the memory of the same process, and one descriptor serves them all. */
+static void threads_wait_for_the_same_descriptor(void **state)
+{
+	struct lab_peer_options o = { .host = 1, .rnr_retry = 7 }, other = {
+		.host = 2, .rnr_retry = 7, .far = true, .elsewhere = true
+	};
+	struct reader reader[THREADS] = { { .near = NULL } };
+	struct rlimit before;
+	int n;
+
+	(void)state;
+	for (unsigned i = 0; i < THREADS; i++) {
+		struct reader *r = &reader[i];
+
+		o.neighbour = i ? reader[0].near : NULL;
+		r->near = lab_peer(&o);
+		r->far = i ? lab_peer_beside(reader[i - 1].far) : lab_peer(&other);
+		lab_peer_fill(r->far, 0, 5000, 10 + i);
+		lab_peer_connect(r->far, r->near);
+	}
+	n = n_descriptors();
+	take_descriptors(&before);
+	for (unsigned i = 0; i < THREADS; i++) {
+		lab_peer_connect(reader[i].near, reader[i].far);
+		assert_int_equal(pthread_create(&reader[i].thread, NULL, reads, &reader[i]), 0);
+	}
+	while (atomic_load(&n_waiting) < THREADS)
+		usleep(100);
+	give_descriptors(&before);
+	for (unsigned i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(reader[i].thread, NULL), 0);
+		assert_int_equal(reader[i].wc.status, IBV_WC_SUCCESS);
+		lab_peer_expect(reader[i].near, 0, 5000, 10 + i);
+	}
+	assert_in_range(n_descriptors(), n, n + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_ELSEWHERE(a_request_waits_for_a_descriptor),
+		LAB_ELSEWHERE(threads_wait_for_the_same_descriptor),
 	};
 
 	lab_peers_begin();
