@@ -109,7 +109,6 @@ static int enter(struct hca_process *p, struct hca_shared_file *s, struct hca_co
 	f->process = p;
 	f->shared = s;
 	f->refs = 1;
-	LIST_INIT(&f->domains);
 	LIST_INIT(&f->dms);
 	LIST_INSERT_HEAD(&p->files, f, entry);
 	*out = f;
@@ -232,6 +231,7 @@ void hca_command_file_put(struct hca_command_file *f)
 	if (!last)
 		return;
 	munmap(f->shared, sizeof(*f->shared));
+	base_hash_fini(&f->domains);
 	free(f);
 }
 

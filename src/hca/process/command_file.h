@@ -20,8 +20,9 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/hash.h"
+
 struct hca_dm_memory;
-struct hca_domain;
 struct hca_process;
 struct hca_shared_file;
 
@@ -38,7 +39,7 @@ struct hca_command_file {
 	unsigned refs; /* contexts */
 	uint32_t member;
 	/* under the process's file_lock: */
-	LIST_HEAD(, hca_domain) domains;
+	struct base_hash domains; /* struct hca_domain, by handle; not those that are deallocated */
 	LIST_HEAD(, hca_dm_memory) dms;
 	uint64_t dm_bytes;
 	uint32_t next_dm;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/reason.h"
+#include "base/util.h"
 #include "hca/process/command_file.h"
 #include "hca/process/context.h"
 #include "hca/process/domain.h"
@@ -34,20 +35,26 @@ static void tell(const struct hca_domain *d, enum control_type type)
 	hca_post(d->file->process, type, &req, sizeof(req));
 }
 
+static uint64_t hash_of(uint32_t handle)
+{
+	return base_hash_of(&handle, sizeof(handle), 0);
+}
+
 /* With file_lock held. NULL: no memory. */
 static struct hca_domain *new_domain(struct hca_context *ctx, uint32_t handle)
 {
 	struct hca_command_file *file = ctx->file;
 	struct hca_domain *d = calloc(1, sizeof(*d));
 
-	if (!d)
+	if (!d || base_hash_add(&file->domains, &d->node, hash_of(handle))) {
+		free(d);
 		return NULL;
+	}
 	d->file = file;
 	d->handle = handle;
 	d->number = ++file->process->n_domains;
 	d->listed = true;
 	d->hca_handle = ctx->handle;
-	LIST_INSERT_HEAD(&file->domains, d, entry);
 	tell(d, CONTROL_ALLOC_PD);
 	return d;
 }
@@ -55,11 +62,14 @@ static struct hca_domain *new_domain(struct hca_context *ctx, uint32_t handle)
 /* With file_lock held. The domain of this handle, as this process knows it; NULL: no memory. */
 static struct hca_domain *get_domain(struct hca_context *ctx, uint32_t handle)
 {
-	struct hca_domain *d;
+	struct base_hash_node *n = base_hash_first(&ctx->file->domains, hash_of(handle));
 
-	LIST_FOREACH(d, &ctx->file->domains, entry)
-	if (d->handle == handle)
-		return d;
+	for (; n; n = base_hash_next(n)) {
+		struct hca_domain *d = container_of(n, struct hca_domain, node);
+
+		if (d->handle == handle)
+			return d;
+	}
 	return new_domain(ctx, handle);
 }
 
@@ -67,7 +77,7 @@ static void unlist(struct hca_domain *d)
 {
 	if (!d->listed)
 		return;
-	LIST_REMOVE(d, entry);
+	base_hash_remove(&d->file->domains, &d->node);
 	d->listed = false;
 	tell(d, CONTROL_FREE_PD);
 }

@@ -21,11 +21,13 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/hash.h"
+
 struct hca_command_file;
 struct hca_context;
 
 struct hca_domain {
-	LIST_ENTRY(hca_domain) entry; /* of the file, while it is not deallocated */
+	struct base_hash_node node; /* of the file, while it is not deallocated */
 	struct hca_command_file *file;
 	uint32_t handle;
 	uint32_t number;        /* of its own in the process */
