@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Parent domains and thread domains: ibv_alloc_parent_domain(3), ibv_alloc_td(3).
+ * Protection, parent and thread domains: ibv_alloc_pd(3), ibv_alloc_parent_domain(3),
+ * ibv_alloc_td(3).
  */
 #include "lab.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -413,6 +416,30 @@ static void a_child_makes_parent_domains_of_its_own(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* As many as the device says there are, each of its own, and one again when one has gone. */
+static void all_protection_domains_are_had(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_device_attr attr;
+	struct ibv_pd **pd;
+	int n = 0;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(context, &attr), 0);
+	pd = calloc((size_t)attr.max_pd + 1, sizeof(struct ibv_pd *));
+	assert_non_null(pd);
+	while (n <= attr.max_pd && (pd[n] = ibv_alloc_pd(context)))
+		n++;
+	assert_int_equal(n, attr.max_pd);
+	assert_int_equal(errno, ENOMEM);
+	assert_int_equal(ibv_dealloc_pd(pd[n / 2]), 0);
+	pd[n / 2] = ibv_alloc_pd(context);
+	assert_non_null(pd[n / 2]);
+	while (n--)
+		assert_int_equal(ibv_dealloc_pd(pd[n]), 0);
+	free(pd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,6 +458,7 @@ int main(void)
 		LAB_TEST(without_memory_from_the_allocator_there_is_no_queue_pair),
 		LAB_TEST(threads_make_domains_at_the_same_time),
 		LAB_TEST(a_child_makes_parent_domains_of_its_own),
+		LAB_TEST(all_protection_domains_are_had),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
