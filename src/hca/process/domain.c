@@ -178,13 +178,13 @@ static int retire(struct hca_domain *d)
 
 	if (in_use(&d->users))
 		return base_because(-EBUSY, PD_IS_USED);
-	ret = hca_command_file_remove_pd(d->file, d->handle);
-	if (ret)
-		return ret;
+	/* who gets the handle next must not find this domain by it */
 	pthread_mutex_lock(lock_of(d));
-	unlist(d);
+	ret = hca_command_file_remove_pd(d->file, d->handle);
+	if (!ret)
+		unlist(d);
 	pthread_mutex_unlock(lock_of(d));
-	return 0;
+	return ret;
 }
 
 int hca_pd_dealloc(struct ibv_pd *public)
