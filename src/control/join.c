@@ -54,7 +54,7 @@ int control_join(struct control_client **c, enum control_role role, struct shm_r
 	return ret;
 }
 
-const char *control_refusal(int error, char room[CONTROL_WHY_ROOM])
+const char *control_refusal(int error, char room[static CONTROL_WHY_ROOM])
 {
 	if (error == -ENFILE)
 		return "its daemon has no descriptors left for this process or user (ulimit -n)";
@@ -66,7 +66,7 @@ const char *control_refusal(int error, char room[CONTROL_WHY_ROOM])
 }
 
 /* What a failure means to the user, and what helps. */
-static const char *advice(int error, char room[CONTROL_WHY_ROOM])
+static const char *advice(int error, char room[static CONTROL_WHY_ROOM])
 {
 	switch (error) {
 	case -ENOMEM:

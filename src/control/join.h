@@ -18,9 +18,9 @@
 int control_join(struct control_client **c, enum control_role role, struct shm_region *region,
                  int *host_index);
 
-/* Why the daemon refuses a process, with @error (-errno), in words, which may be in @room. NULL:
- * that says nothing of the process. */
-const char *control_refusal(int error, char room[CONTROL_WHY_ROOM]);
+/* Why the daemon does not serve this process, whatever it asks, if that is what @error (-errno)
+ * says: in words, which may be in @room. NULL: @error says something else. */
+const char *control_refusal(int error, char room[static CONTROL_WHY_ROOM]);
 
 /* Why it failed, to standard error, if the program was put on a fabric ($UMBEL_FABRIC): it gets a
  * reason then, not just a machine without a card. @error: -errno. */
