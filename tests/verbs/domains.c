@@ -416,7 +416,7 @@ static void a_child_makes_parent_domains_of_its_own(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* As many as the device says there are, each of its own, and one again when one has gone. */
+/* As many as the device says there are, and one again when one has gone. */
 static void all_protection_domains_are_had(void **state)
 {
 	struct ibv_context *context = lab_open(1);

@@ -5,6 +5,7 @@
 #include "lab.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -823,4 +824,16 @@ void lab_await_status(const char *name, uint64_t value)
 	while (lab_status(name) != value)
 		if (now() > deadline)
 			fail_msg("%s does not become %llu", name, (unsigned long long)value);
+}
+
+unsigned lab_count_descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n - 3; /* ".", "..", its own */
 }

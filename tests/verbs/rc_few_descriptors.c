@@ -6,7 +6,6 @@
  */
 #include "peer_lab.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -99,30 +98,19 @@ struct reader {
 
 static void *reads(void *arg)
 {
-	const struct lab_work w = { .opcode = IBV_WR_RDMA_READ,
-		                    .n = 1,
-		                    .piece = { { 0, 5000, 0 } } };
 	struct reader *r = arg;
-	struct lab_work mine = w;
+	const struct lab_work w = {
+		.opcode = IBV_WR_RDMA_READ, .n = 1, .piece = { { 0, 5000, 0 } }, .to = r->far
+	};
 	bool is_done = false;
 
-	mine.to = r->far;
-	lab_peer_post(r->near, &mine);
+	lab_peer_post(r->near, &w);
 	for (int n = 0; !is_done && n < POLLS; n++)
 		is_done = lab_peer_try_sent(r->near, &r->wc);
 	atomic_fetch_add(&n_waiting, 1);
 	while (!is_done)
 		is_done = lab_peer_try_sent(r->near, &r->wc);
 	return NULL;
-}
-
-static int n_descriptors(void)
-{
-	int n = 0;
-
-	for (int fd = 0; fd < 1024; fd++)
-		n += fcntl(fd, F_GETFD) != -1;
-	return n;
 }
 
 /* All wait for the memory of the same process, and one descriptor serves them all. */
@@ -133,7 +121,7 @@ static void threads_wait_for_the_same_descriptor(void **state)
 	};
 	struct reader reader[THREADS] = { { .near = NULL } };
 	struct rlimit before;
-	int n;
+	unsigned n;
 
 	(void)state;
 	for (unsigned i = 0; i < THREADS; i++) {
@@ -145,7 +133,7 @@ static void threads_wait_for_the_same_descriptor(void **state)
 		lab_peer_fill(r->far, 0, 5000, 10 + i);
 		lab_peer_connect(r->far, r->near);
 	}
-	n = n_descriptors();
+	n = lab_count_descriptors();
 	take_descriptors(&before);
 	for (unsigned i = 0; i < THREADS; i++) {
 		lab_peer_connect(reader[i].near, reader[i].far);
@@ -159,7 +147,7 @@ static void threads_wait_for_the_same_descriptor(void **state)
 		assert_int_equal(reader[i].wc.status, IBV_WC_SUCCESS);
 		lab_peer_expect(reader[i].near, 0, 5000, 10 + i);
 	}
-	assert_in_range(n_descriptors(), n, n + 1);
+	assert_in_range(lab_count_descriptors(), n, n + 1);
 }
 
 int main(void)
