@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # One fabric over containers: the commands of docs/containers.md, packaging/compose.yaml, and what both rely on, with an
-# image that packaging/oci.sh makes: the daemon in one, programs in others, as Docker's are by default (docker.bash). They
+# image that packaging/oci.sh makes (test reach.image): the daemon in one, programs in others, as Docker's are by default (docker.bash). They
 # share a volume and no namespace; then they are other users, too, and in user namespaces. One is frozen and killed.
 
 # shellcheck disable=SC2034 # docker.bash reads it

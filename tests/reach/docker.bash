@@ -6,7 +6,7 @@
 # no registry: docker.io/library/debian:12 is a root that debootstrap makes, as Docker's own is (on Debian 13: 13). Containers have
 # no network unless told. Images go when the test ends.
 #
-# With own_image=yes the script makes its images itself, without that root.
+# With own_image=yes the script loads the image of test reach.image itself, without that root.
 #
 # Sourced, with the arguments of the script, before it does anything else, in the sandbox of tests. It starts
 # the script again in mounts of its own. Only root can do that: status 77 for others.
