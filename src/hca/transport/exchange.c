@@ -247,8 +247,9 @@ send_elsewhere(struct hca_exchange *x, const struct shm_request *r, const struct
 	struct shm_arrival *slot = rcv->slot;
 	struct iovec here = { slot->data, r->length };
 	struct hca_span source = { .iov = &here, .n = 1 }, target;
-	struct hca_parts to = { .here = false };
+	struct hca_parts to; /* large: not cleared */
 
+	to.here = false;
 	if (!is_far(x, rcv) && !hca_parts_find(&x->responder.end, rcv->entries, rcv->n, r->length,
 	                                       IBV_ACCESS_LOCAL_WRITE, &to))
 		return hca_responder_fail_receive(&x->responder, r, rcv, IBV_WC_LOC_PROT_ERR);
