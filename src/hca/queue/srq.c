@@ -538,7 +538,9 @@ static BASE_HOT bool take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id
 		return false;
 	*wr_id = r->wr_id;
 	*n_sge = r->n_sge;
-	if (sge)
+	if (sge && base_likely(r->n_sge == 1))
+		*sge = srq->sge[(size_t)n * srq->max_sge];
+	else if (sge)
 		memcpy(sge, &srq->sge[(size_t)n * srq->max_sge], r->n_sge * sizeof(*sge));
 	r->in_use = false;
 	srq->n_used--;

@@ -137,7 +137,10 @@ static BASE_COLD void fail(struct hca_rq *rq, const struct ibv_wc *wc, const str
  * may be placed afterwards. */
 static BASE_HOT bool is_ours(struct hca_rq *rq, struct shm_arrival *slot)
 {
-	return base_likely(!shm_arrival_is_unplaced(slot)) || hca_rq_take(rq, slot);
+	if (base_likely(!shm_arrival_is_unplaced(slot)))
+		return true;
+	base_prefetch_write(slot->data); /* it comes meanwhile */
+	return hca_rq_take(rq, slot);
 }
 
 /* A function of type hca_rq_complete. */
