@@ -482,13 +482,18 @@ static uint8_t count_more(const struct hca_exchange *x, const struct ibv_send_wr
 	return base_unlikely(x->responder.is_xrc) ? count_more_xrc(wr, n) : n;
 }
 
-/* Tells the exchange of the request what follows. */
+/* Tells the exchange of the request what follows. The slot that the first message of a list arrives
+ * in is fetched meanwhile: its receiver may be looking at it. */
 static BASE_HOT void look_ahead(struct hca_exchange *x, const struct ibv_send_wr *wr)
 {
 	x->in_list = x->responder.more;
-	if (base_likely(x->in_list))
+	if (base_likely(x->in_list)) {
 		x->responder.more--;
-	else if (wr->next)
+		return;
+	}
+	if (hca_operation(wr->opcode) & HCA_OP_SEND)
+		hca_responder_prefetch(&x->responder);
+	if (wr->next)
 		x->responder.more = count_more(x, wr);
 }
 

@@ -207,6 +207,13 @@ static BASE_HOT int hca_responder_try_shared(struct hca_responder *t, struct hca
 	return 0;
 }
 
+/* Begins to fetch the slot that the next message will arrive in, if it is as the last one. */
+static BASE_HOT void hca_responder_prefetch(const struct hca_responder *t)
+{
+	if (base_likely(t->view.ring))
+		shm_ring_prefetch(&t->view, false);
+}
+
 /* Takes the oldest receive. 0, HCA_WAITS_FOR_RECEIVE, or HCA_WAITS_FOR_PATH: not now. */
 static BASE_HOT int hca_responder_take(struct hca_responder *t, struct hca_receive *out)
 {
