@@ -38,7 +38,7 @@
  *  src/hca/queue/srq.c post_one 6bc41c58c2ae
  *  src/hca/queue/srq.c look_for_returned 05943a64992e
  *  src/hca/queue/srq.c find 3d2a245003dc
- *  src/hca/queue/srq.c take 43436891e6ab
+ *  src/hca/queue/srq.c take 5de296bc7044
  *  src/hca/queue/srq.c hca_srq_return 530432a7a9a4
  *  src/hca/queue/rq.c return_shared a29242c8a2fb
  *  src/hca/transport/responder.h hca_responder_try_shared 9570554aa32b

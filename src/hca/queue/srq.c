@@ -527,6 +527,27 @@ static BASE_HOT struct hca_srq_receive *find(struct hca_srq *srq, uint32_t recei
 	return n < srq->room && r->in_use && receive == shm_receive(n, r->use) ? r : NULL;
 }
 
+/*
+ * A queue may be too large for the caches: behind the receive at @pos begins to fetch what is known
+ * of the second one, and, if the owner is who copies messages, where the next one goes.
+ */
+static BASE_HOT void prefetch_behind(const struct hca_srq *srq, uint32_t pos, bool copies)
+{
+	uint32_t next, second;
+
+	if (base_unlikely((int32_t)(srq->posted - pos) <= 2))
+		return;
+	next = *number_at(srq, pos + 1);
+	second = *number_at(srq, pos + 2);
+	if (base_unlikely(next >= srq->room || second >= srq->room)) /* NO_NUMBER */
+		return;
+	if (copies)
+		base_prefetch_write(
+		        (const void *)(uintptr_t)srq->sge[(size_t)next * srq->max_sge].addr);
+	base_prefetch_write(&srq->receive[second]);
+	__builtin_prefetch(&srq->sge[(size_t)second * srq->max_sge]);
+}
+
 /* With the lock held. */
 static BASE_HOT bool take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id,
                           struct ibv_sge *sge, uint32_t *n_sge)
@@ -546,6 +567,7 @@ static BASE_HOT bool take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id
 	srq->n_used--;
 	r->next_free = srq->first_free;
 	srq->first_free = n + 1;
+	prefetch_behind(srq, r->position, sge);
 	if (base_unlikely(srq->n_due || srq->has_void)) {
 		forget_due(srq, r);
 		look_for_returned(srq);
