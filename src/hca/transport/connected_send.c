@@ -266,10 +266,11 @@ static bool is_full(const struct hca_qp *qp)
 	return used_of(qp) >= qp->cap.max_send_wr;
 }
 
-/* It has completed in error. */
-static BASE_COLD void fail(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
-                           enum ibv_wc_status status)
+/* It completes in error. */
+static BASE_COLD void complete_failed(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+                                      enum ibv_wc_status status)
 {
+	hca_qp_complete(&c->qp, wr, (uint32_t)hca_message_length(wr), status);
 	hca_explain_failed_send(&c->qp, wr, status);
 	if (hca_qp_state(&c->qp) == IBV_QPS_RTS)
 		hca_connected_fail(c);
@@ -292,10 +293,151 @@ static BASE_HOT int post_one(struct hca_connected_qp *c, const struct ibv_send_w
 		outcome = carry_out(c, &r, (const struct shm_entry *)wr->sg_list);
 	if (base_unlikely(outcome < 0))
 		return post_kept(c, &r, wr->sg_list);
-	hca_qp_complete(&c->qp, wr, r.length, (enum ibv_wc_status)outcome);
-	if (base_unlikely(outcome))
-		fail(c, wr, (enum ibv_wc_status)outcome);
+	if (base_likely(!outcome))
+		hca_qp_complete(&c->qp, wr, r.length, IBV_WC_SUCCESS);
+	else
+		complete_failed(c, wr, (enum ibv_wc_status)outcome);
 	return 0;
+}
+
+/* ---- several at once ---- */
+
+/* How many of the @n requests directly after @wr go to the same shared receive queue. */
+static BASE_COLD uint8_t count_more_xrc(const struct ibv_send_wr *wr, uint8_t n)
+{
+	const struct ibv_send_wr *next = wr->next;
+	uint8_t i = 0;
+
+	for (; i < n && next->qp_type.xrc.remote_srqn == wr->qp_type.xrc.remote_srqn; i++)
+		next = next->next;
+	return i;
+}
+
+/* How many requests directly after @wr are like it, and for the same receiver. */
+static uint8_t count_more(const struct hca_exchange *x, const struct ibv_send_wr *wr)
+{
+	const struct ibv_send_wr *next = wr->next;
+	uint8_t n = 0;
+
+	for (; n < UINT8_MAX && next && next->opcode == wr->opcode; n++)
+		next = next->next;
+	return base_unlikely(x->responder.is_xrc) ? count_more_xrc(wr, n) : n;
+}
+
+/* Tells the exchange of the request what follows. */
+static BASE_HOT void look_ahead(struct hca_exchange *x, const struct ibv_send_wr *wr)
+{
+	x->in_list = x->responder.more;
+	if (base_likely(x->in_list))
+		x->responder.more--;
+	else if (wr->next)
+		x->responder.more = count_more(x, wr);
+}
+
+/* Whether requests go one by one for nothing that the records could say: none waits, no other
+ * shared receive queue can be named, and nobody is to be told. */
+static BASE_HOT bool is_settled(const struct hca_connected_qp *c)
+{
+	return base_likely(hca_qp_state(&c->qp) == IBV_QPS_RTS && !hca_connected_waits(c) &&
+	                   !c->x.responder.is_xrc && !c->x.responder.tells);
+}
+
+/* Whether the responder is as it was when the last request was carried out, and there. */
+static BASE_HOT bool is_same(const struct hca_exchange *x)
+{
+	return hca_exchange_is_current(x) && hca_exchange_is_there(x);
+}
+
+/* Begins with several requests: their flow; or NULL, they are to be carried out one by one. */
+static BASE_HOT struct hca_flow *begin_several(struct hca_connected_qp *c)
+{
+	if (base_unlikely(!is_settled(c)))
+		return NULL;
+	hca_exchange_begin(&c->x, c->qp.connection.dest_qpn);
+	return is_same(&c->x) ? path_of(c) : NULL;
+}
+
+/* ---- SENDs that fit into an arrival ---- */
+
+/* So many are carried out before somebody looks for the flow again. */
+#define SENDS 8
+
+static BASE_HOT bool is_plain_send(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM;
+}
+
+/* Describes such a SEND whose memory is known. Returns where its bytes are: the entries of inline
+ * data, or *@one. NULL: it is another request, or malformed, or something is to be looked up. */
+static BASE_HOT const struct shm_entry *find_send(struct hca_connected_qp *c,
+                                                  const struct ibv_send_wr *wr,
+                                                  struct shm_request *r, struct shm_entry *one)
+{
+	uint64_t length;
+
+	if (base_unlikely(!is_plain_send(wr) || (uint32_t)wr->num_sge > c->qp.cap.max_send_sge))
+		return NULL; /* the entries may be no memory */
+	length = hca_message_length(wr);
+	if (base_unlikely(length > SHM_INLINE))
+		return NULL;
+	describe(wr, (uint32_t)length, r);
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return base_likely(length <= c->qp.cap.max_inline_data)
+		               ? (const struct shm_entry *)wr->sg_list
+		               : NULL;
+	if (base_unlikely(wr->num_sge != 1))
+		return NULL;
+	one->length = r->length;
+	one->addr = (uintptr_t)hca_known_at(&c->x.requester, wr->sg_list->lkey, wr->sg_list->addr,
+	                                    one->length, 0);
+	return one->addr ? one : NULL;
+}
+
+/* Carries one out as hca_exchange_send_short(). */
+static BASE_HOT int send_short(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+                               const struct shm_request *r, const struct shm_entry *e)
+{
+	const uint8_t more = c->x.responder.more;
+	int outcome;
+
+	look_ahead(&c->x, wr);
+	outcome = hca_exchange_send_short(&c->x, r, e);
+	if (base_unlikely(outcome < 0))
+		c->x.responder.more = more; /* who keeps it looks ahead again */
+	return outcome;
+}
+
+/* Carries out the first requests of the list, if they are such, and moves *@wr behind them. False:
+ * the one at *@wr goes another way. */
+static BASE_HOT bool post_sends(struct hca_connected_qp *c, const struct ibv_send_wr **wr)
+{
+	struct hca_flow *f = begin_several(c);
+	uint32_t n = 0, bytes = 0;
+	int outcome = IBV_WC_SUCCESS;
+
+	if (base_unlikely(!f))
+		return false;
+	for (uint32_t used = used_of(&c->qp);
+	     n < SENDS && *wr && is_same(&c->x) && used + n < c->qp.cap.max_send_wr;
+	     n++, *wr = (*wr)->next) {
+		struct shm_request r;
+		struct shm_entry one;
+		const struct shm_entry *e = find_send(c, *wr, &r, &one);
+
+		if (base_unlikely(!e))
+			break;
+		outcome = send_short(c, *wr, &r, e);
+		if (base_unlikely(outcome))
+			break;
+		bytes += r.length;
+		hca_qp_complete(&c->qp, *wr, r.length, IBV_WC_SUCCESS);
+	}
+	hca_flow_count_packets(f, n, bytes); /* each is one packet */
+	if (base_unlikely(outcome > 0)) {
+		complete_failed(c, *wr, (enum ibv_wc_status)outcome);
+		*wr = (*wr)->next;
+	}
+	return !*wr || n == SENDS;
 }
 
 /* ---- RDMA WRITEs of memory that was used before ---- */
@@ -348,16 +490,10 @@ static BASE_HOT unsigned find_writes(struct hca_connected_qp *c, const struct ib
 	return n;
 }
 
-/* Whether all is as it was when the last request was carried out, nobody is to be told, and the
- * responder lets in what asks for @access. */
-static BASE_HOT bool is_settled(struct hca_connected_qp *c, unsigned access)
+/* Whether the responder lets in what asks for @access, at once. */
+static BASE_HOT bool lets_in(const struct hca_responder *t, unsigned access)
 {
-	const struct hca_exchange *x = &c->x;
-	const struct hca_responder *to = &x->responder;
-
-	return base_likely(hca_qp_state(&c->qp) == IBV_QPS_RTS && !hca_connected_waits(c) &&
-	                   !to->is_xrc && hca_exchange_is_current(x) && hca_exchange_is_there(x) &&
-	                   !to->tells && !to->unplaced && (to->end.qp.connection.access & access));
+	return base_likely(!t->unplaced && (t->end.qp.connection.access & access));
 }
 
 /* Carries out the first requests of the list, if they are such, and moves *@wr behind them. Whether
@@ -369,9 +505,10 @@ static BASE_HOT bool post_writes(struct hca_connected_qp *c, const struct ibv_se
 	struct hca_flow *f;
 	unsigned i, n;
 
-	hca_exchange_begin(&c->x, c->qp.connection.dest_qpn);
-	f = base_likely(is_settled(c, IBV_ACCESS_REMOTE_WRITE)) ? path_of(c) : NULL;
-	n = base_likely(f) ? find_writes(c, *wr, w) : 0;
+	f = begin_several(c);
+	n = base_likely(f && lets_in(&c->x.responder, IBV_ACCESS_REMOTE_WRITE))
+	            ? find_writes(c, *wr, w)
+	            : 0;
 	if (base_unlikely(!n))
 		return false;
 	i = 0;
@@ -437,9 +574,10 @@ static __attribute__((noinline)) bool post_far_list(struct hca_connected_qp *c,
 	unsigned n;
 
 	far.opcode = first->opcode;
-	hca_exchange_begin(&c->x, c->qp.connection.dest_qpn);
-	f = is_settled(c, hca_far_access(&far)) ? path_of(c) : NULL;
-	n = f && hca_far_begin(&far, &c->x) ? find_far(c, first, &far) : 0;
+	f = begin_several(c);
+	n = f && lets_in(&c->x.responder, hca_far_access(&far)) && hca_far_begin(&far, &c->x)
+	            ? find_far(c, first, &far)
+	            : 0;
 	if (!n)
 		return false;
 	complete_far(c, f, wr, n, hca_far_copy(&far, &c->x));
@@ -460,55 +598,24 @@ static BASE_COLD bool post_far(struct hca_connected_qp *c, const struct ibv_send
 
 /* ---- all ---- */
 
-/* How many of the @n requests directly after @wr go to the same shared receive queue. */
-static BASE_COLD uint8_t count_more_xrc(const struct ibv_send_wr *wr, uint8_t n)
-{
-	const struct ibv_send_wr *next = wr->next;
-	uint8_t i = 0;
-
-	for (; i < n && next->qp_type.xrc.remote_srqn == wr->qp_type.xrc.remote_srqn; i++)
-		next = next->next;
-	return i;
-}
-
-/* How many requests directly after @wr are like it, and for the same receiver. */
-static uint8_t count_more(const struct hca_exchange *x, const struct ibv_send_wr *wr)
-{
-	const struct ibv_send_wr *next = wr->next;
-	uint8_t n = 0;
-
-	for (; n < UINT8_MAX && next && next->opcode == wr->opcode; n++)
-		next = next->next;
-	return base_unlikely(x->responder.is_xrc) ? count_more_xrc(wr, n) : n;
-}
-
-/* Tells the exchange of the request what follows. The slot that the first message of a list arrives
- * in is fetched meanwhile: its receiver may be looking at it. */
-static BASE_HOT void look_ahead(struct hca_exchange *x, const struct ibv_send_wr *wr)
-{
-	x->in_list = x->responder.more;
-	if (base_likely(x->in_list)) {
-		x->responder.more--;
-		return;
-	}
-	if (hca_operation(wr->opcode) & HCA_OP_SEND)
-		hca_responder_prefetch(&x->responder);
-	if (wr->next)
-		x->responder.more = count_more(x, wr);
-}
-
 /* 0, or -errno: what is wrong with the request at *@wr. */
 static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, bool checked)
 {
 	struct hca_connected_qp *c = hca_connected(qp);
 	int ret = hca_qp_can_post(hca_qp_state(qp)) ? 0 : -EINVAL;
 
+	/* where the first message arrives: its receiver may be looking there all the time. Not for
+	 * RDMA, which uses no receive: its peer would lose the line for nothing */
+	if (base_likely(*wr && !c->wire) && is_plain_send(*wr))
+		hca_responder_prefetch(&c->x.responder);
 	if (!ret && hca_process_gone(qp->ctx->process))
 		ret = -EIO;
 	if (base_unlikely(hca_connected_load(&c->shm->error)) && !ret)
 		hca_connected_notice_error(c);
 	while (!ret && *wr) {
 		if ((*wr)->opcode == IBV_WR_RDMA_WRITE && post_writes(c, wr))
+			continue;
+		if (is_plain_send(*wr) && post_sends(c, wr))
 			continue;
 		if (base_unlikely(c->x.responder.end.is_far) && post_far(c, wr))
 			continue;

@@ -504,6 +504,17 @@ static BASE_COLD int stop(struct hca_exchange *x, const struct shm_request *r,
 	                            "than the smaller one");
 }
 
+int hca_exchange_send_short(struct hca_exchange *x, const struct shm_request *r,
+                            const struct shm_entry *entries)
+{
+	struct hca_receive rcv;
+	int outcome = hca_responder_begin_send(&x->responder, r, &rcv);
+
+	if (base_likely(!outcome))
+		outcome = send_small(x, r, entries, NULL, &rcv);
+	return base_likely(!outcome) ? IBV_WC_SUCCESS : see_to(x, r, outcome);
+}
+
 int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
                  const struct shm_entry *entries)
 {

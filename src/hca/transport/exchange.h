@@ -50,6 +50,12 @@ void hca_exchange_prepare(struct hca_exchange *x);
 int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
                  const struct shm_entry *entries);
 
+/* The same for a SEND of at most SHM_INLINE bytes, which are at the entries' addresses in this
+ * process: the requester may send them. The caller knows that the responder is current and there,
+ * that it is none of XRC, and that nobody is told. */
+int hca_exchange_send_short(struct hca_exchange *x, const struct shm_request *r,
+                            const struct shm_entry *entries);
+
 /* Whether the requester's own keys allow what @r does with its memory: IBV_WC_SUCCESS or the error.
  * This is looked at first, so a request that gets lost fails by it, too. */
 int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r,
