@@ -105,6 +105,15 @@ static inline struct hca_span hca_parts_span(const struct hca_end *end, struct h
 		                  .n = parts->n };
 }
 
+/* @length bytes of this thread's own. */
+static BASE_HOT void hca_parts_here(struct hca_parts *parts, void *at, uint32_t length)
+{
+	parts->iov[0] = (struct iovec){ at, length };
+	parts->n = 1;
+	parts->has_null = false;
+	parts->here = true;
+}
+
 /* Whether it is one piece of this process. Its length is looked at: entries that others wrote may
  * name less than the request does. */
 static BASE_HOT bool hca_parts_is_one_here(const struct hca_parts *parts, uint32_t length)

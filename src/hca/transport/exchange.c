@@ -374,9 +374,7 @@ static int read_memory(struct hca_exchange *x, const struct shm_request *r,
 static int change_memory(struct hca_exchange *x, const struct shm_request *r,
                          const struct shm_entry *e)
 {
-	struct hca_span source, target;
-	struct hca_parts word, to;
-	struct iovec here;
+	struct hca_parts word, from, to;
 	uint64_t old;
 	int ret;
 
@@ -387,11 +385,9 @@ static int change_memory(struct hca_exchange *x, const struct shm_request *r,
 		ret = hca_responder_change(&x->responder, r, &word, &old);
 	if (ret)
 		return ret;
-	here = (struct iovec){ &old, sizeof(old) };
-	source = (struct hca_span){ .iov = &here, .n = 1 };
-	target = hca_parts_span(&x->requester, &to);
-	return hca_memory_copy(&target, &source, sizeof(old)) ? IBV_WC_LOC_PROT_ERR
-	                                                      : IBV_WC_SUCCESS;
+	hca_parts_here(&from, &old, sizeof(old));
+	ret = hca_parts_copy(&x->requester, &to, &x->requester, &from, sizeof(old));
+	return ret ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;
 }
 
 /* Atomic WRITE. */
