@@ -48,13 +48,15 @@ static struct ibv_srq *make_srq(struct ibv_pd *pd, uint32_t limit)
 	return srq;
 }
 
-static struct ibv_qp *make_qp(const struct side *s, struct ibv_srq *srq)
+static struct ibv_qp *make_qp(const struct side *s, struct ibv_srq *srq, enum ibv_qp_type type)
 {
-	struct ibv_qp_init_attr init = { .send_cq = s->send_cq,
-		                         .recv_cq = s->recv_cq,
-		                         .srq = srq,
-		                         .qp_type = IBV_QPT_RC,
-		                         .cap = { .max_send_wr = MAX_WR, .max_send_sge = 1 } };
+	struct ibv_qp_init_attr init = {
+		.send_cq = s->send_cq,
+		.recv_cq = s->recv_cq,
+		.srq = srq,
+		.qp_type = type,
+		.cap = { .max_send_wr = MAX_WR, .max_send_sge = 1, .max_inline_data = 64 }
+	};
 
 	return lab_qp(s->pd, &init);
 }
@@ -71,17 +73,22 @@ static void make_side(struct side *s, int host, int cqe)
 }
 
 /* @cqe: of the receives' completion queues. */
-static void make_with(struct fixture *f, uint32_t limit, int cqe)
+static void make_of(struct fixture *f, uint32_t limit, int cqe, enum ibv_qp_type type)
 {
 	make_side(&f->a, 1, cqe);
 	make_side(&f->b, 2, cqe);
 	f->srq = make_srq(f->b.pd, limit);
 	for (int i = 0; i < QPS; i++) {
-		f->a.qp[i] = make_qp(&f->a, NULL);
-		f->b.qp[i] = make_qp(&f->b, f->srq);
+		f->a.qp[i] = make_qp(&f->a, NULL, type);
+		f->b.qp[i] = make_qp(&f->b, f->srq, type);
 		lab_connect(f->a.qp[i], f->b.qp[i]->qp_num, f->b.context, 0);
 		lab_connect(f->b.qp[i], f->a.qp[i]->qp_num, f->a.context, 0);
 	}
+}
+
+static void make_with(struct fixture *f, uint32_t limit, int cqe)
+{
+	make_of(f, limit, cqe, IBV_QPT_RC);
 }
 
 static void make(struct fixture *f, uint32_t limit)
@@ -104,6 +111,17 @@ static int post(struct fixture *f, unsigned i)
 	return ret;
 }
 
+/* The same of so many bytes. */
+static int post_short(struct fixture *f, unsigned i, uint32_t bytes)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)f->b.memory + (size_t)i * MESSAGE,
+		               .length = bytes,
+		               .lkey = f->b.mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_srq_recv(f->srq, &wr, &bad);
+}
+
 static void send_by(struct fixture *f, int qp, uint32_t bytes, char c)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)f->a.memory,
@@ -117,6 +135,25 @@ static void send_by(struct fixture *f, int qp, uint32_t bytes, char c)
 
 	memset(f->a.memory, c, bytes);
 	assert_int_equal(ibv_post_send(f->a.qp[qp], &wr, &bad), 0);
+}
+
+/* A list of @n short messages, of which message i is of 10 + i bytes of 'a' + i. */
+static void send_list(struct fixture *f, int qp, unsigned n)
+{
+	struct ibv_send_wr wr[MAX_WR], *bad;
+	struct ibv_sge sge[MAX_WR];
+	char data[MAX_WR][64];
+
+	for (unsigned i = 0; i < n; i++) {
+		memset(data[i], 'a' + (int)i, sizeof(data[i]));
+		sge[i] = (struct ibv_sge){ .addr = (uintptr_t)data[i], .length = 10 + i };
+		wr[i] = (struct ibv_send_wr){ .next = i + 1 < n ? &wr[i + 1] : NULL,
+			                      .sg_list = &sge[i],
+			                      .num_sge = 1,
+			                      .opcode = IBV_WR_SEND,
+			                      .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE };
+	}
+	assert_int_equal(ibv_post_send(f->a.qp[qp], wr, &bad), 0);
 }
 
 static struct ibv_wc poll_one(struct ibv_cq *cq)
@@ -158,6 +195,54 @@ static void queue_pairs_share_receives(void **state)
 		send_by(&f, (int)i % QPS, bytes[i], (char)('a' + i));
 		assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_SUCCESS);
 		expect_message(&f, (int)i % QPS, bytes[i], (char)('a' + i));
+	}
+}
+
+/* Several are carried out at once. */
+static void each_message_of_a_list_takes_a_receive(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f, 0);
+	for (int round = 0; round < 4; round++) {
+		const int qp = round % QPS;
+
+		for (unsigned i = 0; i < MAX_WR; i++)
+			assert_int_equal(post(&f, i), 0);
+		send_list(&f, qp, MAX_WR);
+		for (unsigned i = 0; i < MAX_WR; i++) {
+			assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_SUCCESS);
+			expect_message(&f, qp, 10 + i, (char)('a' + i));
+		}
+	}
+}
+
+/* A receive fails in the midst of a list: what comes behind gets lost, and takes none. */
+static void a_queue_pair_that_fails_leaves_receives_to_others(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make_of(&f, 0, QPS * MAX_WR, IBV_QPT_UC);
+	for (int i = 0; i < QPS; i++) {
+		assert_int_equal(post(&f, 0), 0);
+		send_list(&f, i, 1);
+		assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_SUCCESS);
+		expect_message(&f, i, 10, 'a');
+	}
+	for (unsigned i = 0; i < MAX_WR; i++)
+		assert_int_equal(i == 4 ? post_short(&f, i, 5) : post(&f, i), 0);
+	send_list(&f, 0, MAX_WR);
+	for (unsigned i = 0; i < MAX_WR; i++)
+		assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < 4; i++)
+		expect_message(&f, 0, 10 + i, (char)('a' + i));
+	assert_int_equal(poll_one(f.b.recv_cq).status, IBV_WC_LOC_LEN_ERR);
+	send_list(&f, 1, MAX_WR - 5);
+	for (unsigned i = 0; i < MAX_WR - 5; i++) {
+		assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_SUCCESS);
+		expect_message(&f, 1, 10 + i, (char)('a' + i));
 	}
 }
 
@@ -719,6 +804,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(queue_pairs_share_receives),
+		LAB_TEST(each_message_of_a_list_takes_a_receive),
+		LAB_TEST(a_queue_pair_that_fails_leaves_receives_to_others),
 		LAB_TEST(a_send_waits_for_a_receive),
 		LAB_TEST(there_is_room_for_max_wr_and_no_more),
 		LAB_TEST(the_limit_event_fires_once),
