@@ -502,10 +502,9 @@ static BASE_HOT bool post_writes(struct hca_connected_qp *c, const struct ibv_se
 {
 	uint32_t packets = 0, bytes = 0;
 	struct write w[WRITES];
-	struct hca_flow *f;
+	struct hca_flow *f = begin_several(c);
 	unsigned i, n;
 
-	f = begin_several(c);
 	n = base_likely(f && lets_in(&c->x.responder, IBV_ACCESS_REMOTE_WRITE))
 	            ? find_writes(c, *wr, w)
 	            : 0;
@@ -520,6 +519,7 @@ static BASE_HOT bool post_writes(struct hca_connected_qp *c, const struct ibv_se
 		*wr = (*wr)->next;
 	} while (++i < n);
 	hca_flow_count_packets(f, packets, bytes);
+	c->x.responder.more = 0; /* it was counted before these were taken out */
 	return true;
 }
 
