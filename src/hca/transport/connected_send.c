@@ -334,8 +334,8 @@ static BASE_HOT void look_ahead(struct hca_exchange *x, const struct ibv_send_wr
 		x->responder.more = count_more(x, wr);
 }
 
-/* Whether requests go one by one for nothing that the records could say: none waits, no other
- * shared receive queue can be named, and nobody is to be told. */
+/* Whether several requests may follow one look at the path: none waits, none can name another
+ * shared receive queue, and nobody is to be told of each. */
 static BASE_HOT bool is_settled(const struct hca_connected_qp *c)
 {
 	return base_likely(hca_qp_state(&c->qp) == IBV_QPS_RTS && !hca_connected_waits(c) &&

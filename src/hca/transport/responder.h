@@ -207,7 +207,7 @@ static BASE_HOT int hca_responder_try_shared(struct hca_responder *t, struct hca
 	return 0;
 }
 
-/* Begins to fetch the slot that the next message will arrive in, if it is as the last one. */
+/* Begins to fetch the slot that the next message will arrive in, by what is known of the ring. */
 static BASE_HOT void hca_responder_prefetch(const struct hca_responder *t)
 {
 	if (base_likely(t->view.ring))
