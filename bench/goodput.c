@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Measures what processor time large messages take from one host to another, by an RC connection on
- * RoCEv2 and by TCP, in turns: a process on either host, in the network namespaces a and b, which
- * bench/wire.sh makes. Who has to wait sleeps. The time is that of all processes of the PID
- * namespace, the daemons included. Prints a line of JSON a sample; bench/run.py calls it and
- * judges.
+ * RoCEv2, by TCP, and by UDP sockets with segmentation offload, in turns: a process on either host,
+ * in the network namespaces a and b, which bench/wire.sh makes. Who has to wait sleeps. UDP's
+ * datagrams are as large as RC's packets; once alone, and once with what RoCEv2 wants besides: the
+ * CRC of each, and a copy at either end, between the memory of the messages and the datagrams. The
+ * time is that of all processes of the PID namespace, the daemons included. Prints a line of JSON a
+ * sample; bench/run.py calls it and judges.
  *
  * goodput BYTES [TURNS]
  */
@@ -13,8 +15,9 @@
 #include <dirent.h>
 #include <err.h>
 #include <errno.h>
+#include <isa-l/crc.h>
 #include <limits.h>
-#include <netinet/tcp.h>
+#include <netinet/udp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +37,14 @@
 #define TOTAL     (128u << 20)
 #define PORT      17900
 
+/* of UDP's datagrams */
+#define HEADERS   12 /* a BTH */
+#define TRAILER   4  /* an ICRC */
+#define MOST      62 /* that leave in one piece */
+#define PIECES    4  /* under way */
+#define WHOLE     65535
+#define MTU_BYTES 4096
+
 struct told {
 	uint32_t qpn[2], rkey[2];
 	uint64_t memory[2];
@@ -42,8 +53,9 @@ struct told {
 struct side {
 	struct bench_pair *pair;
 	struct told *told;
-	int number, tcp;
-	int pipe[2]; /* by which side 0 wakes side 1 */
+	int number, tcp, udp;
+	uint32_t mtu; /* bytes of a packet's payload */
+	int pipe[2];  /* by which side 0 wakes side 1 */
 	uint32_t bytes;
 	unsigned n; /* messages */
 	struct ibv_context *context;
@@ -114,6 +126,7 @@ static void open_rc(struct side *s)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
 		                         .cap = { UNDER_WAY, RECEIVES, 1, 1, 0 } };
+	struct ibv_port_attr port;
 	struct ibv_pd *pd;
 
 	s->context = list && list[0] ? ibv_open_device(list[0]) : NULL;
@@ -127,6 +140,9 @@ static void open_rc(struct side *s)
 	s->qp = s->cq ? ibv_create_qp(pd, &init) : NULL;
 	if (!s->qp)
 		bench_fail("ibv_create_qp");
+	if (ibv_query_port(s->context, 1, &port))
+		bench_fail("ibv_query_port");
+	s->mtu = 128u << port.active_mtu;
 	s->told->qpn[s->number] = s->qp->qp_num;
 	s->told->rkey[s->number] = s->mr->rkey;
 	s->told->memory[s->number] = (uintptr_t)s->memory;
@@ -264,11 +280,143 @@ static void connect_tcp(struct side *s)
 		bench_fail("accept");
 }
 
+/* ---- UDP ---- */
+
+static void connect_udp(struct side *s)
+{
+	struct sockaddr_in own = { .sin_family = AF_INET, .sin_port = htons(PORT) }, peer = own;
+	const int joins = s->number, room = 8 << 20; /* what comes, but not what side 0 is told */
+
+	inet_pton(AF_INET, address[s->number], &own.sin_addr);
+	inet_pton(AF_INET, address[!s->number], &peer.sin_addr);
+	s->udp = socket(AF_INET, SOCK_DGRAM, 0);
+	if (setsockopt(s->udp, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) ||
+	    setsockopt(s->udp, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) ||
+	    setsockopt(s->udp, IPPROTO_UDP, UDP_GRO, &joins, sizeof(joins)) ||
+	    bind(s->udp, (struct sockaddr *)&own, sizeof(own)) ||
+	    connect(s->udp, (struct sockaddr *)&peer, sizeof(peer)))
+		bench_fail("UDP");
+}
+
+/* Bytes of a datagram. */
+static uint32_t each_of(const struct side *s)
+{
+	return HEADERS + s->mtu + TRAILER;
+}
+
+/* Datagrams that leave in one piece. */
+static uint32_t pieces_of(const struct side *s)
+{
+	const uint32_t fit = (WHOLE - 28) / each_of(s); /* behind the headers of IP and UDP */
+
+	return fit < MOST ? fit : MOST;
+}
+
+/* Sends @n datagrams in one piece, from @at on. */
+static void send_piece(struct side *s, char *at, unsigned n, bool all)
+{
+	static char datagram[MOST][HEADERS + MTU_BYTES + TRAILER];
+	const uint16_t each = (uint16_t)each_of(s);
+	char control[CMSG_SPACE(sizeof(each))] = { 0 };
+	struct iovec iov[3 * MOST];
+	struct msghdr m = { .msg_iov = iov,
+		            .msg_iovlen = 3 * n,
+		            .msg_control = control,
+		            .msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	for (unsigned i = 0; i < n; i++, at += s->mtu) {
+		char *headers = datagram[i], *payload = headers + HEADERS,
+		     *trailer = payload + s->mtu;
+		uint32_t crc = 0;
+
+		if (all) {
+			memcpy(payload, at, s->mtu);
+			crc = crc32_gzip_refl(crc, (unsigned char *)headers, HEADERS + s->mtu);
+			memcpy(trailer, &crc, sizeof(crc));
+		}
+		iov[3 * i] = (struct iovec){ headers, HEADERS };
+		iov[3 * i + 1] = (struct iovec){ all ? payload : at, s->mtu };
+		iov[3 * i + 2] = (struct iovec){ trailer, TRAILER };
+	}
+	*c = (struct cmsghdr){ CMSG_LEN(sizeof(each)), IPPROTO_UDP, UDP_SEGMENT };
+	memcpy(CMSG_DATA(c), &each, sizeof(each));
+	if (sendmsg(s->udp, &m, 0) < 0)
+		bench_fail("sendmsg");
+}
+
+/* Sleeps until something has come. Its bytes. */
+static size_t receive_piece(const struct side *s, char *to, size_t room)
+{
+	const ssize_t n = recv(s->udp, to, room, 0);
+
+	if (n < 0)
+		bench_fail("recv");
+	return (size_t)n;
+}
+
+/* Takes a piece in, whose messages begin at @at. How many datagrams it was. */
+static unsigned take_piece(struct side *s, char *at, bool all)
+{
+	static char in[WHOLE];
+	const uint32_t each = each_of(s);
+	const unsigned n = (unsigned)receive_piece(s, in, sizeof(in)) / each;
+
+	for (unsigned i = 0; all && i < n; i++, at += s->mtu) {
+		const char *headers = in + (size_t)i * each;
+		uint32_t crc = crc32_gzip_refl(0, (const unsigned char *)headers, HEADERS + s->mtu);
+
+		if (memcmp(&crc, headers + HEADERS + s->mtu, sizeof(crc)) != 0)
+			errx(EXIT_FAILURE, "a datagram was changed");
+		memcpy(at, headers + HEADERS, s->mtu);
+	}
+	return n;
+}
+
+/* @all: with a CRC, and copies. Whoever receives says how many have come, behind each piece. */
+static void udp(struct side *s, bool all)
+{
+	const uint32_t total = TOTAL / s->mtu, most = pieces_of(s);
+	const uint32_t around = s->bytes * UNDER_WAY / s->mtu; /* of the memory for messages */
+	uint32_t sent = 0, come = 0, place = 0;
+
+	while (come < total) {
+		uint32_t n = total - sent < most ? total - sent : most;
+
+		if (place + most > around)
+			place = 0;
+		if (s->number) {
+			n = take_piece(s, s->memory + (size_t)place * s->mtu, all);
+			come += n;
+			if (send(s->udp, &come, sizeof(come), 0) < 0)
+				bench_fail("send");
+		} else if (n && sent + n - come <= PIECES * most) {
+			send_piece(s, s->memory + (size_t)place * s->mtu, n, all);
+			sent += n;
+		} else {
+			receive_piece(s, (char *)&come, sizeof(come));
+			continue;
+		}
+		place += n;
+	}
+}
+
+static void udp_alone(struct side *s)
+{
+	udp(s, false);
+}
+
+static void udp_with_crc(struct side *s)
+{
+	udp(s, true);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct side *s);
 } operations[] = {
-	{ "write", rc_write }, { "read", rc_read }, { "send", rc_send }, { "tcp", tcp }
+	{ "write", rc_write }, { "read", rc_read },  { "send", rc_send },
+	{ "tcp", tcp },        { "udp", udp_alone }, { "udp-crc", udp_with_crc },
 };
 
 /* ---- measuring ---- */
@@ -326,6 +474,7 @@ static void run(struct bench_pair *pair, int number, void *arg)
 	for (unsigned i = 0; number && i < RECEIVES; i++)
 		post_receive(&s, i);
 	connect_tcp(&s);
+	connect_udp(&s);
 	/* turn 0 is not printed */
 	for (unsigned turn = 0; turn <= plan->turns; turn++)
 		for (unsigned i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)

@@ -4,7 +4,7 @@
 from driver.broadcast import RECEIVERS, Broadcast
 from driver.parts import (CONNECTED_SIZES, CONNECTIONS, CONNECTS, CQ_QPS, GROUPS, GROWTH,
                           GROWTH_END, GROWTH_EVENTS, JOIN_GROUPS, JOINS, PROCESSES, QPS, SUBNETS,
-                          THREADED_SIZES, WIRES, WIRE_CONNECTED, WIRE_SIZES)
+                          THREADED_SIZES, WIRES, WIRE_CONNECTED, WIRE_GOODPUT, WIRE_SIZES)
 from driver.programs import CLIENTS, FIO_SIZES, FIO_VERBS, MPI_SIZES, MPIS, UCX_TESTS
 
 LINE_OF_RATE = 50  # ns: the goal for the rate is stated for a line that takes so long
@@ -500,23 +500,28 @@ def wires(s):
 
 
 def goodput(s):
-    """Rows of large messages between two hosts on RoCEv2 whose programs sleep, beside TCP."""
+    """Rows of large messages between two hosts on RoCEv2 whose programs sleep, beside TCP; and of
+    what bare UDP sockets do with as many bytes."""
     def per_second(x):
         return f"{1 / x:,.2f} GB"
 
+    def beside_tcp(what, bytes, words):
+        mine, tcp = (dict(part="roce", measure="goodput", bytes=bytes, what=w)
+                     for w in (what, "tcp"))
+        value, other = s.figure("cpu", **mine), s.figure("cpu", **tcp)
+        ratio = s.compare(s.select(**mine), s.select(**tcp), lambda a, b: b["cpu"] / a["cpu"])
+        return Row(f"{size(bytes)}, {words}, a processor second", value, per_second,
+                   f"TCP {per_second(other.median)}" if other else "", ratio and ratio.median)
+
     for operation in ("write", "read", "send"):
-        for bytes in WIRE_CONNECTED:
-            if bytes == 64:
-                continue
-            mine, other = (s.select(part="roce", measure="goodput", bytes=bytes, what=what)
-                           for what in (operation, "tcp"))
-            name = f"{size(bytes)}, RC {operation.upper()}"
-            ratio = s.compare(mine, other, lambda a, b: b["cpu"] / a["cpu"])
-            value = s.figure("cpu", part="roce", measure="goodput", bytes=bytes, what=operation)
-            tcp = s.figure("cpu", part="roce", measure="goodput", bytes=bytes, what="tcp")
-            yield Row(f"{name}, a processor second", value, per_second,
-                      f"TCP {per_second(tcp.median)}" if tcp else "",
-                      ratio and ratio.median, "at least 1.2", ratio and ratio.median >= 1.2)
+        for bytes in WIRE_GOODPUT:
+            row = beside_tcp(operation, bytes, f"RC {operation.upper()}")
+            row.goal, row.met = "at least 1.2", row.ratio and row.ratio >= 1.2
+            yield row
+    for what, words in (("udp", "UDP with offload"),
+                        ("udp-crc", "UDP with offload, CRCs and copies")):
+        for bytes in WIRE_GOODPUT:
+            yield beside_tcp(what, bytes, words)
 
 
 def roce(s):

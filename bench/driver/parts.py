@@ -31,6 +31,7 @@ CONNECTS = (1, 32)  # that are under way at once
 SUBNETS = {36: ("2", "--hosts", "36"), 648: ("2",), 3456: ("3", "--radix", "24")}  # by hosts
 WIRE_SIZES = {64: 1500, 1024: 1500, 4096: 4500}  # bytes of a message: MTU of the wire
 WIRE_CONNECTED = {64: 1500, 4096: 4500, 65536: 1500}  # likewise, of connected queue pairs
+WIRE_GOODPUT = {4096: 4500, 65536: 1500, 1 << 20: 1500}  # likewise, by programs that sleep
 PROCESSES = (1, 2, 4, 8)
 WIRES = 1000  # connections between two hosts on RoCEv2
 SUBNET_SECONDS = 60
@@ -365,9 +366,8 @@ class Roce:
     def round(self, lab):
         yield from tag(self.connected(lab), series="connected")
         yield from lab.wire(1500, False, "wires", WIRES)
-        for size, mtu in WIRE_CONNECTED.items():
-            if size > 64:
-                yield from lab.wire(mtu, False, "goodput", size)
+        for size, mtu in WIRE_GOODPUT.items():
+            yield from lab.wire(mtu, False, "goodput", size)
         for size in WIRE_SIZES:
             mtu = WIRE_SIZES[size]
             yield from self.links(lab, size, mtu, False, "latency", "roce", "udp")
