@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/util.h"
 #include "hca/link/link_roce.h"
 #include "hca/link/packet.h"
 #include "hca/link/payload.h"
@@ -41,6 +42,7 @@ struct hca_roce_batch {
 	uint8_t small[NETDEV_UDP_BATCH][SMALL_BYTES];
 	uint32_t slot[NETDEV_UDP_BATCH]; /* payload memory that is pinned; or HCA_ROCE_NO_SLOT */
 	uint8_t *room;                   /* payloads of hca_roce_begin(); NULL: never asked for */
+	size_t used;                     /* bytes of it, by the packets that wait */
 };
 
 /*
@@ -354,6 +356,7 @@ static void send_batch(struct hca_sender *s)
 		if (b->slot[i] != HCA_ROCE_NO_SLOT)
 			s->payloads.slot[b->slot[i]].pinned = false;
 	b->n = 0;
+	b->used = 0;
 	s->path->first = 0;
 }
 
@@ -402,8 +405,11 @@ static uint8_t *payload_room(struct hca_roce_batch *b, uint32_t bytes)
 	if (bytes <= SHM_INLINE)
 		return b->small[b->n] + SMALL_HEAD;
 	if (!b->room)
-		b->room = malloc((size_t)NETDEV_UDP_BATCH * WIRE_ROCE_MAX_PAYLOAD);
-	return b->room ? b->room + (size_t)b->n * WIRE_ROCE_MAX_PAYLOAD : NULL;
+		/* processors copy to what begins in the middle of a line at less than half the
+		 * speed, from what has the same place in its page */
+		b->room = aligned_alloc(BASE_CACHE_LINE,
+		                        (size_t)NETDEV_UDP_BATCH * WIRE_ROCE_MAX_PAYLOAD);
+	return b->room ? b->room + b->used : NULL;
 }
 
 uint8_t *hca_roce_begin(struct hca_sender *s, const struct hca_roce_route *to, uint32_t bytes)
@@ -426,6 +432,8 @@ uint8_t *hca_roce_begin(struct hca_sender *s, const struct hca_roce_route *to, u
 void hca_roce_end(struct hca_sender *s, const struct wire_headers *h)
 {
 	s->batch->packet[s->batch->n].h = *h;
+	s->batch->used +=
+	        base_align_up(s->batch->packet[s->batch->n].payload_bytes, BASE_CACHE_LINE);
 	append(s);
 }
 
