@@ -429,6 +429,8 @@ static int sleep_until_event(struct lab_peer_objects *p)
 
 /* ---- riots ---- */
 
+#define RIOT_LIST 8
+
 static uint32_t chance(struct lab_riot *r, uint32_t n)
 {
 	r->random = r->random * 6364136223846793005ull + 1442695040888963407ull;
@@ -440,6 +442,33 @@ static struct lab_piece any_piece(struct lab_riot *r, size_t half, bool target, 
 {
 	return (struct lab_piece){ (target ? 0 : half) + chance(r, (uint32_t)half - length), length,
 		                   0 };
+}
+
+/* Memory and flags of that request, of so many bytes. */
+static void choose_places(const struct lab_peer_objects *p, struct lab_work *w, struct lab_riot *r,
+                          uint32_t length)
+{
+	w->piece[0] = any_piece(r, p->bytes / 2, false, length);
+	w->remote = any_piece(r, p->bytes / 2, true, length).at & ~7ull;
+	if (length <= 64 && w->opcode != IBV_WR_RDMA_READ && !is_atomic(w) && chance(r, 2))
+		w->flags = IBV_SEND_INLINE;
+}
+
+/* A list of short ones, of which several are carried out at a time. */
+static void riot_posts_list(struct lab_peer_objects *p, struct command *c, struct lab_riot *r)
+{
+	const enum ibv_wr_opcode opcode = chance(r, 2) ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
+	struct ibv_sge sge[RIOT_LIST][LAB_PEER_SGE];
+	struct ibv_send_wr wr[RIOT_LIST], *bad;
+	const unsigned n = 2 + chance(r, RIOT_LIST - 1);
+
+	for (unsigned i = 0; i < n; i++) {
+		c->work = (struct lab_work){ .opcode = opcode, .n = 1 };
+		choose_places(p, &c->work, r, chance(r, 65));
+		wr[i] = request_of(p, c, &c->work, sge[i]);
+		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
+	}
+	r->sent += ibv_post_send(p->qp, wr, &bad) ? (unsigned)(bad - wr) : n;
 }
 
 static void riot_posts(struct lab_peer_objects *p, struct command *c, struct lab_riot *r)
@@ -459,10 +488,7 @@ static void riot_posts(struct lab_peer_objects *p, struct command *c, struct lab
 	*w = (struct lab_work){ .opcode = opcodes[chance(r, LAB_ARRAY(opcodes))], .n = 1 };
 	if (is_atomic(w))
 		length = 8;
-	w->piece[0] = any_piece(r, p->bytes / 2, false, length);
-	w->remote = any_piece(r, p->bytes / 2, true, length).at & ~7ull;
-	if (length <= 64 && w->opcode != IBV_WR_RDMA_READ && !is_atomic(w) && chance(r, 2))
-		w->flags = IBV_SEND_INLINE;
+	choose_places(p, w, r, length);
 	if (!post(p, c))
 		r->sent++;
 }
@@ -485,11 +511,12 @@ static void riot_polls(struct lab_peer_objects *p, struct lab_riot *r)
 
 static void riot_step(struct lab_peer_objects *p, struct command *c, struct lab_riot *r)
 {
-	switch (chance(r, 4)) {
+	switch (chance(r, 8)) {
 	case 0:
-		riot_posts(p, c, r);
+		(chance(r, 4) ? riot_posts : riot_posts_list)(p, c, r);
 		break;
 	case 1:
+	case 2:
 		c->work = (struct lab_work){ .n = 1 };
 		c->work.piece[0] = any_piece(r, p->bytes / 2, true, (uint32_t)p->bytes / 4);
 		if (!receive(p, c))

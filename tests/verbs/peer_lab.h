@@ -221,9 +221,9 @@ int lab_peer_look(char *const argv[]);
 bool lab_peer_is_untouched(struct lab_peer *p);
 
 /*
- * A riot: random requests of all kinds to @to, random receives, and whatever completes. A riot
- * goes on as long as its process lives; a step of one, of a peer here, is a request or a poll. All
- * is signalled.
+ * A riot: random requests of all kinds to @to, lists of short ones, random receives, and whatever
+ * completes. A riot goes on as long as its process lives; a step of one, of a peer here, is a
+ * request, a list or a poll. All is signalled.
  */
 struct lab_riot {
 	uint64_t random;
