@@ -11,6 +11,7 @@
 
 #include <endian.h>
 #include <limits.h>
+#include <pthread.h>
 
 #define LIST 40u /* more than are carried out at once */
 #define SLOT 128u
@@ -354,6 +355,87 @@ static void uc_loses_what_comes_behind_a_failure(void **state)
 	}
 }
 
+/* ---- a responder that goes meanwhile ---- */
+
+struct poster {
+	struct lab_peer *peer;
+	unsigned posted, ended;
+	enum ibv_wc_status error; /* the first one */
+	bool went_on;             /* something has succeeded behind it */
+};
+
+static void take_ends(struct poster *t)
+{
+	struct ibv_wc wc[LIST];
+	const int n = ibv_poll_cq(t->peer->here->send_cq, LIST, wc);
+
+	for (int i = 0; i < n; i++, t->ended++) {
+		t->went_on |= t->error && !wc[i].status;
+		if (!t->error)
+			t->error = wc[i].status;
+	}
+}
+
+/* Posts lists of different lengths until one of its requests has failed, and all have ended. */
+static void *post_till_one_fails(void *arg)
+{
+	struct poster *t = arg;
+	struct ibv_send_wr *bad;
+	struct list l;
+
+	for (unsigned n = 1; !t->error; n = n % 12 + 1) {
+		make_list(&l, n, t->peer);
+		t->posted +=
+		        ibv_post_send(t->peer->here->qp, l.wr, &bad) ? (unsigned)(bad - l.wr) : n;
+		take_ends(t);
+	}
+	while (t->ended < t->posted)
+		take_ends(t);
+	return NULL;
+}
+
+/* Receives that many messages. */
+static void receive_many(struct lab_peer *p, unsigned n)
+{
+	struct ibv_wc wc[LIST];
+
+	for (unsigned posted = 0, got = 0; got < n;) {
+		int some;
+
+		for (; posted - got < LIST; posted++)
+			lab_peer_receive(p, posted, posted % LIST * SLOT, SLOT);
+		some = ibv_poll_cq(p->here->recv_cq, LIST, wc);
+		for (int i = 0; i < some; i++, got++)
+			assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+	}
+}
+
+static void a_responder_that_is_reset_ends_the_list(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 1, .rnr_retry = 7 };
+
+	(void)state;
+	for (unsigned round = 0; round < 100; round++) {
+		struct poster t = { 0 };
+		struct lab_peer *p[2];
+		pthread_t thread;
+
+		make(p, &o, NULL);
+		t.peer = p[0];
+		assert_int_equal(pthread_create(&thread, NULL, post_till_one_fails, &t), 0);
+		receive_many(p[1], 1 + round * 7);
+		lab_peer_to(p[1], IBV_QPS_RESET);
+		/* from now on nobody writes there */
+		lab_peer_fill(p[1], 0, LAB_PEER_BYTES, 3);
+		pthread_join(thread, NULL);
+		assert_int_equal(t.error, IBV_WC_RETRY_EXC_ERR);
+		assert_false(t.went_on);
+		for (unsigned i = 0; i < LIST; i++)
+			expect_bytes(p[1], i, 3, i);
+		lab_clean_up(NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -367,6 +449,7 @@ int main(void)
 		LAB_BOTH(a_list_ends_where_the_send_queue_is_full),
 		LAB_BOTH(uc_loses_what_finds_no_receive),
 		LAB_BOTH(uc_loses_what_comes_behind_a_failure),
+		LAB_TEST(a_responder_that_is_reset_ends_the_list),
 	};
 
 	lab_peers_begin();
