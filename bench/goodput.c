@@ -40,7 +40,7 @@
 /* of UDP's datagrams */
 #define HEADERS   12 /* a BTH */
 #define TRAILER   4  /* an ICRC */
-#define MOST      62 /* that leave in one piece */
+#define MOST      62 /* of them leave in one piece */
 #define PIECES    4  /* under way */
 #define WHOLE     65535
 #define MTU_BYTES 4096
@@ -304,8 +304,8 @@ static uint32_t each_of(const struct side *s)
 	return HEADERS + s->mtu + TRAILER;
 }
 
-/* Datagrams that leave in one piece. */
-static uint32_t pieces_of(const struct side *s)
+/* So many datagrams leave in one piece. */
+static uint32_t most_of(const struct side *s)
 {
 	const uint32_t fit = (WHOLE - 28) / each_of(s); /* behind the headers of IP and UDP */
 
@@ -376,7 +376,7 @@ static unsigned take_piece(struct side *s, char *at, bool all)
 /* @all: with a CRC, and copies. Whoever receives says how many have come, behind each piece. */
 static void udp(struct side *s, bool all)
 {
-	const uint32_t total = TOTAL / s->mtu, most = pieces_of(s);
+	const uint32_t total = TOTAL / s->mtu, most = most_of(s);
 	const uint32_t around = s->bytes * UNDER_WAY / s->mtu; /* of the memory for messages */
 	uint32_t sent = 0, come = 0, place = 0;
 
