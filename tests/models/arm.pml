@@ -29,7 +29,7 @@
  *  src/hca/queue/cq_event.c hca_cq_wake_arrival dda54b2abe59
  *  src/hca/queue/cq_event.c hca_cq_wake e9cb4da4d577
  *  src/hca/queue/cq.c hca_cq_set_ready ef8e591efac4
- *  src/hca/queue/cq_event.c hca_cq_arm babd99586413
+ *  src/hca/queue/cq_event.c hca_cq_arm 151fe616b1cc
  *  src/hca/queue/cq_poll.c poll_once 5fb75fe248bd
  *  src/hca/queue/cq_poll.c poll_map 28883e1cec4d
  *  src/hca/queue/cq_poll.c poll_watched ad56803d37ae

@@ -138,8 +138,9 @@ void hca_roce_call_daemon(struct hca_roce *roce);
 
 /* ---- between the files of the link ---- */
 
-/* hca_link_ops.progress and .rest: link_roce_receive.c. */
+/* hca_link_ops.progress and those below: link_roce_receive.c. */
 bool hca_roce_receive(struct hca_link *link, bool again);
+enum hca_attention hca_roce_attention(const struct hca_link *link, uint64_t now);
 void hca_roce_rest(struct hca_link *link);
 
 /* Opens the port's sockets again, after the device was away. Under receive_lock. */

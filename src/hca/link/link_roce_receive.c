@@ -20,6 +20,8 @@ static_assert(WIRE_ROCE_STATUSES <= SHM_ROCE_BAD, "a counter for each");
 #define ACK_BYTES (WIRE_BTH_BYTES + WIRE_AETH_BYTES + WIRE_ICRC_BYTES)
 /* A holder that receives for longer is stopped or stuck: another thread becomes the holder. */
 #define STALL_US 100000
+/* Who has not polled for so long does not poll: it may do anything. */
+#define LONG_AGO_NS (32 * (int64_t)HCA_ROCE_POLL_NS)
 /* While one socket has datagrams, one of this many looks is at the other. */
 #define OTHER_POLLS 16
 /* So often who will sleep tries to do what is due, and lets others have the processor between. */
@@ -31,6 +33,21 @@ static void count(_Atomic uint64_t *counter, uint64_t n)
 }
 
 /* ---- taking turns ---- */
+
+enum hca_attention hca_roce_attention(const struct hca_link *link, uint64_t now)
+{
+	const struct hca_roce *w = container_of(link, struct hca_roce, link);
+	const uint64_t polled = atomic_load_explicit(&w->shm->polled_ns, memory_order_relaxed);
+	/* it may be newer than now */
+	const int64_t ago = (int64_t)(now - polled);
+
+	/* messages wait for polls that find nothing: then their receives have been posted */
+	if (!atomic_load_explicit(&w->shm->has_wires, memory_order_relaxed))
+		return HCA_ATTENDED;
+	if (!polled || ago > LONG_AGO_NS)
+		return HCA_RESTING;
+	return ago > HCA_ROCE_POLL_NS / 2 ? HCA_NEGLECTED : HCA_ATTENDED;
+}
 
 /* Notes that the caller polls. Writes the shared cache line at most 8 times in HCA_ROCE_POLL_NS. */
 static void note_poll(struct hca_roce *w, uint64_t now)

@@ -495,6 +495,7 @@ const struct hca_link_ops hca_link_roce = {
 	.send = send_to_network,
 	.flush = flush,
 	.progress = hca_roce_receive,
+	.attention = hca_roce_attention,
 	.rest = hca_roce_rest,
 	.close = hca_roce_close,
 	.and_here = &shm_and_roce,

@@ -19,6 +19,13 @@ struct hca_packet;
 struct hca_process;
 struct hca_sender;
 
+/* Of a network. */
+enum hca_attention {
+	HCA_ATTENDED,  /* programs that poll have made progress just now, or it can wait */
+	HCA_NEGLECTED, /* they have not for a while, after which the daemon soon will */
+	HCA_RESTING    /* there are none, or they sleep: the daemon does */
+};
+
 struct hca_link_ops {
 	const char *name;
 	/*
@@ -36,6 +43,8 @@ struct hca_link_ops {
 	 * senders and receivers on this fabric have none of them.
 	 */
 	bool (*progress)(struct hca_link *link, bool again);
+	/* Who sees to it now. @now: as base_now_ns(). */
+	enum hca_attention (*attention)(const struct hca_link *link, uint64_t now);
 	/* The caller is about to sleep: the daemon is to make progress for it. */
 	void (*rest)(struct hca_link *link);
 	void (*close)(struct hca_link *link);

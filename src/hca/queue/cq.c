@@ -68,6 +68,7 @@ void hca_cq_use_ring(struct hca_cq *cq, struct hca_cqe *ring, uint32_t cqe)
 static void init(struct hca_cq *cq, struct hca_context *ctx, uint32_t id, void *cq_context)
 {
 	cq->ctx = ctx;
+	cq->network = ctx->network;
 	cq->id = id;
 	cq->shm = &ctx->process->region.cqs[id];
 	atomic_store_explicit(&cq->shm->cqe, cq->ring_size, memory_order_relaxed);

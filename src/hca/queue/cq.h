@@ -76,6 +76,7 @@ struct hca_cq_shared {
 struct hca_cq {
 	struct ibv_cq_ex cq; /* the public struct ibv_cq is its beginning */
 	struct hca_context *ctx;
+	struct hca_link *network; /* the context's, if its port is an Ethernet one; or NULL */
 	struct hca_channel *ch;
 	struct ibv_pd *parent_domain; /* ibv_create_cq_ex() was told one; or NULL */
 	uint32_t id;
@@ -107,6 +108,7 @@ struct hca_cq {
 	bool gone_seen;           /* the daemon is gone, so its QPs flush */
 	bool failed;              /* a receive has failed, or requests wait: attend() */
 	bool hurries;             /* this poll waits for nobody: is_behind() */
+	_Atomic uint32_t found;   /* polls that found something, of an Ethernet port */
 	LIST_ENTRY(hca_cq) process_entry;
 	TAILQ_ENTRY(hca_cq) channel_entry;
 	struct base_hash_node due_node;

@@ -139,8 +139,8 @@ void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 	if (atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE)
 		atomic_store_explicit(&cq->shm->held_back, 0, memory_order_relaxed);
 	set_arm(cq, solicited_only ? SHM_CQ_ARMED_SOLICITED : SHM_CQ_ARMED);
-	if (cq->ctx->network)
-		cq->ctx->network->ops->rest(cq->ctx->network);
+	if (cq->network)
+		cq->network->ops->rest(cq->network);
 	/* requests that wait have it woken, if nobody sleeps on the queue of their completions */
 	atomic_store_explicit(&cq->ctx->process->armed_cq, cq->id, memory_order_relaxed);
 	hca_cq_serve_armed(cq);

@@ -18,6 +18,9 @@
 #define IDLE_POLLS 1024
 /* While watched rings have arrivals, one of this many polls or turns looks at the whole map. */
 #define MAP_POLLS 16
+/* On an Ethernet port: one of so many polls that find something looks whether the network is seen
+ * to. */
+#define NETWORK_POLLS 16
 /* QPs whose requests wait that one poll goes on with. */
 #define WAITING_SERVED 16
 /* A poll in the middle of a list waits for this many of its messages at most, */
@@ -647,8 +650,8 @@ void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives)
 {
 	bool failed;
 
-	if (cq->ctx->network)
-		cq->ctx->network->ops->progress(cq->ctx->network, false);
+	if (cq->network)
+		cq->network->ops->progress(cq->network, false);
 	base_lock(&cq->lock);
 	if (receives)
 		hca_counted_update(receives);
@@ -662,19 +665,34 @@ void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives)
 	found_nothing(cq); /* goes on with requests that wait */
 }
 
-/* On an Ethernet port: receives from the network, and polls again. */
-static BASE_COLD int poll_network(struct hca_cq *cq, int n, struct ibv_wc *wc)
+/* Whether a poll that has found something looks at the network: if nobody has for a while. Else the
+ * daemon would take what comes, as if nobody polled, and compete with the program for the
+ * processors; then polls find what the daemon has done, and it stays so. */
+static bool must_look(struct hca_cq *cq)
 {
-	struct hca_link *network = cq->ctx->network;
+	uint32_t found = atomic_load_explicit(&cq->found, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&cq->found, found, memory_order_relaxed);
+	return found % NETWORK_POLLS == 0 &&
+	       cq->network->ops->attention(cq->network, base_now_ns()) != HCA_ATTENDED;
+}
+
+/* On an Ethernet port: receives from the network, and polls again if it has found nothing. */
+static BASE_COLD int poll_network(struct hca_cq *cq, int done, int n, struct ibv_wc *wc)
+{
 	/* a program that has armed the CQ may sleep now, so it does not promise to look again */
 	bool again = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE;
 
-	return network->ops->progress(network, again) ? poll_once(cq, n, wc) : 0;
+	/* what comes wants receives, and who has not polled all may have to post them yet */
+	if (done && (done == n || !must_look(cq)))
+		return done;
+	return cq->network->ops->progress(cq->network, again) && !done ? poll_once(cq, n, wc)
+	                                                               : done;
 }
 
 int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = poll_once(cq, n, wc);
 
-	return base_likely(done || !cq->ctx->network) ? done : poll_network(cq, n, wc);
+	return base_likely(!cq->network) ? done : poll_network(cq, done, n, wc);
 }

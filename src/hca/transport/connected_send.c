@@ -14,6 +14,7 @@
 #include "hca/queue/explain.h"
 #include "hca/registration/mw.h"
 #include "hca/transport/connected.h"
+#include "hca/transport/wire.h"
 #include "hca/transport/far.h"
 #include "hca/transport/place.h"
 
@@ -626,8 +627,10 @@ static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, 
 	}
 	c->x.responder.more = 0;
 	hca_connected_leave(c);
-	if (base_unlikely(c->wire) && hca_connected_waits(c))
+	if (base_unlikely(c->wire) && hca_connected_waits(c)) {
 		hca_connected_go_on(c);
+		hca_wire_look_at_network(c);
+	}
 	return ret;
 }
 

@@ -145,6 +145,11 @@ bool hca_wire_drain(struct hca_connected_qp *c);
 /* Requests were posted, or it polls: sends what may be sent, and sees to what is late. */
 void hca_wire_go_on(struct hca_connected_qp *c);
 
+/* A program that polls may post for longer than the daemon relies on a poll. Then what has come is
+ * taken here, and the daemon does not compete with the program for the processors; unless the
+ * program may sleep. With the queue pair's send lock held. */
+void hca_wire_look_at_network(const struct hca_connected_qp *c);
+
 void hca_wire_free(struct hca_connected_qp *c);
 
 /* ---- for its owner, without it ---- */
