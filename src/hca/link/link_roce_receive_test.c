@@ -145,6 +145,28 @@ static void a_poll_keeps_the_daemon_away(void **state)
 	assert_true(hca_roce_is_polled(&l->roce));
 }
 
+static void a_port_is_neglected_soon_after_the_last_poll(void **state)
+{
+	struct lab *l = *state;
+	uint64_t now;
+
+	hca_roce_receive(&l->roce.link, true);
+	now = l->shm.polled_ns;
+	/* without connections there is nothing that cannot wait */
+	assert_int_equal(hca_roce_attention(&l->roce.link, now + HCA_ROCE_POLL_NS), HCA_ATTENDED);
+	l->shm.has_wires = true;
+	assert_int_equal(hca_roce_attention(&l->roce.link, now), HCA_ATTENDED);
+	assert_int_equal(hca_roce_attention(&l->roce.link, now + HCA_ROCE_POLL_NS / 4),
+	                 HCA_ATTENDED);
+	assert_int_equal(hca_roce_attention(&l->roce.link, now + HCA_ROCE_POLL_NS), HCA_NEGLECTED);
+	assert_int_equal(hca_roce_attention(&l->roce.link, now - 1), HCA_ATTENDED);
+	/* a program that does not poll any more, and one that sleeps */
+	assert_int_equal(hca_roce_attention(&l->roce.link, now + 100 * HCA_ROCE_POLL_NS),
+	                 HCA_RESTING);
+	hca_roce_rest(&l->roce.link);
+	assert_int_equal(hca_roce_attention(&l->roce.link, now), HCA_RESTING);
+}
+
 static void a_poll_long_ago_does_not(void **state)
 {
 	struct lab *l = *state;
@@ -198,6 +220,7 @@ int main(void)
 		TEST(a_dead_receiver_delays_nobody),
 		TEST(random_values_delay_nobody_for_ever),
 		TEST(a_poll_keeps_the_daemon_away),
+		TEST(a_port_is_neglected_soon_after_the_last_poll),
 		TEST(a_poll_long_ago_does_not),
 		TEST(a_poll_a_moment_later_keeps_the_daemon_away),
 		TEST(a_receiver_keeps_the_daemon_away),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A completion queue that has been used for so long that its counters go round, of sizes that are
- * no powers of two. There is no daemon, and nothing arrives: completions are this process's own.
+ * no powers of two; and when polls look at a network. There is no daemon, and nothing arrives:
+ * completions are this process's own.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,10 +11,13 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "base/util.h"
+#include "hca/process/link.h"
 #include "hca/queue/cq.h"
 #include "hca/queue/qp.h"
 
 struct lab {
+	struct shm_control control;
 	struct hca_process process;
 	struct hca_context context;
 	struct shm_cq shm;
@@ -27,6 +31,7 @@ static struct lab *make(uint32_t cqe, uint32_t polled)
 	struct lab *l = calloc(1, sizeof(*l));
 
 	assert_non_null(l);
+	l->process.region.control = &l->control;
 	l->context.process = &l->process;
 	l->cq.ctx = &l->context;
 	l->cq.shm = &l->shm;
@@ -90,11 +95,105 @@ static void purging_keeps_the_others_when_the_counters_go_round(void **state)
 	unmake(l);
 }
 
+/* ---- a network ---- */
+
+struct net {
+	struct hca_link link;
+	enum hca_attention attention;
+	unsigned looks, promises; /* of these, by who will look again */
+};
+
+static bool look(struct hca_link *link, bool again)
+{
+	struct net *net = container_of(link, struct net, link);
+
+	net->looks++;
+	net->promises += again;
+	if (again)
+		net->attention = HCA_ATTENDED;
+	return false;
+}
+
+static enum hca_attention attention(const struct hca_link *link, uint64_t now)
+{
+	assert_true(now);
+	return container_of(link, struct net, link)->attention;
+}
+
+static const struct hca_link_ops ops = { .progress = look, .attention = attention };
+
+/* Polls so often for @n completions that each finds one. */
+static void find(struct lab *l, unsigned polls, int n)
+{
+	struct ibv_wc wc[2];
+
+	for (unsigned i = 0; i < polls; i++) {
+		hca_cq_push(&l->cq, &(struct hca_cqe){ .wr_id = i, .qp = &l->qp });
+		assert_int_equal(hca_cq_poll(&l->cq, n, wc), 1);
+		assert_int_equal(wc[0].wr_id, i);
+	}
+}
+
+static void polls_that_find_nothing_look_at_the_network(void **state)
+{
+	struct net net = { .link.ops = &ops };
+	struct lab *l = make(16, 0);
+	struct ibv_wc wc;
+
+	(void)state;
+	l->cq.network = &net.link;
+	for (unsigned i = 1; i <= 3; i++) {
+		assert_int_equal(hca_cq_poll(&l->cq, 1, &wc), 0);
+		assert_int_equal(net.looks, i);
+	}
+	assert_int_equal(net.promises, 3);
+	unmake(l);
+}
+
+static void others_look_at_a_network_that_is_neglected(void **state)
+{
+	struct net net = { .link.ops = &ops };
+	struct lab *l = make(16, 0);
+
+	(void)state;
+	l->cq.network = &net.link;
+	find(l, 1000, 2);
+	assert_int_equal(net.looks, 0);
+	net.attention = HCA_NEGLECTED;
+	find(l, 1000, 1); /* there may be more: it has not posted the receives of these yet */
+	assert_int_equal(net.looks, 0);
+	find(l, 1000, 2);
+	assert_int_equal(net.looks, 1);
+	net.attention = HCA_RESTING; /* another thread sleeps, or this one did */
+	find(l, 1000, 2);
+	assert_int_equal(net.looks, 2);
+	assert_int_equal(net.promises, 2);
+	unmake(l);
+}
+
+/* It may sleep as soon as it has this completion. */
+static void a_program_that_has_armed_the_queue_does_not_promise_to_look_again(void **state)
+{
+	struct net net = { .link.ops = &ops, .attention = HCA_NEGLECTED };
+	struct lab *l = make(16, 0);
+
+	(void)state;
+	l->cq.network = &net.link;
+	l->shm.arm = SHM_CQ_ARMED;
+	find(l, 100, 2);
+	assert_true(net.looks > 0);
+	assert_int_equal(net.promises, 0);
+	unmake(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_completion_is_lost_when_the_counters_go_round),
 		cmocka_unit_test(purging_keeps_the_others_when_the_counters_go_round),
+		cmocka_unit_test(polls_that_find_nothing_look_at_the_network),
+		cmocka_unit_test(others_look_at_a_network_that_is_neglected),
+		cmocka_unit_test(a_program_that_has_armed_the_queue_does_not_promise_to_look_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
