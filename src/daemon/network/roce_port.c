@@ -21,6 +21,9 @@
 #define AWAY_NS     (1 * DAEMON_NS_PER_MS) /* at first; seldomer while somebody goes on polling */
 #define AWAY_MAX_NS (8 * DAEMON_NS_PER_MS)
 #define TURN_NS     (2 * DAEMON_NS_PER_MS) /* then other events have theirs */
+/* So often in one turn another worker may have the lock of a queue pair: it may wait for just this
+ * processor. What has come for that one is worked on in the next tick at the latest. */
+#define BARRED_MOST 16
 /* Datagrams lay there that nobody took: a program may look at its memory alone, and poll only when
  * it finds there what a peer has written. So the daemon goes on to receive, until it comes too late
  * so many times in a row: then programs poll, and it would only take their processors. */
@@ -96,7 +99,9 @@ static void receive(struct daemon_roce_port *p)
 	uint64_t began = base_now_ns();
 	bool in_vain = true;
 
-	while (!is_left_to_others(p) && hca_roce_receive(&p->link->link, false)) {
+	p->link->wires.barred = 0;
+	while (!is_left_to_others(p) && p->link->wires.barred < BARRED_MOST &&
+	       hca_roce_receive(&p->link->link, false)) {
 		in_vain = false;
 		if (base_now_ns() - began > TURN_NS)
 			break;

@@ -33,6 +33,8 @@ struct hca_wires {
 	struct hca_wire_list due;         /* of these, those that have something to send */
 	struct hca_wire_ahead_list ahead; /* packets behind a gap, of all: the oldest first */
 	unsigned n_ahead;
+	/* So often another worker had the lock. The daemon counts anew each turn. */
+	unsigned barred;
 };
 
 void hca_wires_init(struct hca_wires *wires, struct hca_process *p, struct hca_sender *sender,

@@ -76,6 +76,7 @@ static bool enter(struct hca_wire *w, _Atomic uint32_t *lock)
 	begin(w);
 	if (hca_wire_acquire(w, lock))
 		return true;
+	w->wires->barred++;
 	end(w, false);
 	return false;
 }
