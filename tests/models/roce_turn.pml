@@ -19,7 +19,7 @@
  * Functions that it models (tools/check-models.py):
  *  src/hca/link/link_roce_receive.c claim_turn 39cef7921893
  *  src/hca/link/link_roce_receive.c end_turn 7ddb68fb1d88
- *  src/hca/link/link_roce_receive.c hca_roce_receive 691be25d46c0
+ *  src/hca/link/link_roce_receive.c hca_roce_receive e6ab01c89ef1
  *  src/hca/link/link_roce_receive.c hca_roce_rest 962dcf20fc0c
  *  src/hca/link/link_roce_receive.c hca_roce_release 6f7a3c255e4c
  *  src/daemon/network/roce_port.c on_wake 13d953c08744

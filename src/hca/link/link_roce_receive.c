@@ -444,10 +444,11 @@ bool hca_roce_receive(struct hca_link *link, bool again)
 	uint64_t now = base_now_ns(), turn;
 	bool delivered = false;
 
-	if (again)
-		note_poll(w, now);
+	/* it stays locked in a child that was forked meanwhile, whose polls must promise nothing */
 	if (!base_trylock(&w->receive_lock))
 		return false;
+	if (again)
+		note_poll(w, now);
 	if (claim_turn(w, now, &turn)) {
 		w->now.delivered = 0;
 		receive(w, again);

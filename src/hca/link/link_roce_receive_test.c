@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -145,6 +146,30 @@ static void a_poll_keeps_the_daemon_away(void **state)
 	assert_true(hca_roce_is_polled(&l->roce));
 }
 
+/* A thread, as locks are there for those. Returns NULL if something is wrong. */
+static void *poll_while_another_receives(void *arg)
+{
+	struct lab *l = arg;
+	bool polled;
+
+	if (!base_trylock(&l->roce.receive_lock) || hca_roce_receive(&l->roce.link, true))
+		return NULL;
+	polled = hca_roce_is_polled(&l->roce);
+	base_unlock(&l->roce.receive_lock);
+	return polled ? NULL : l;
+}
+
+/* In a child that was forked while a thread received, it seems to do so for ever. */
+static void a_poll_that_cannot_receive_promises_nothing(void **state)
+{
+	pthread_t thread;
+	void *ok;
+
+	assert_int_equal(pthread_create(&thread, NULL, poll_while_another_receives, *state), 0);
+	assert_int_equal(pthread_join(thread, &ok), 0);
+	assert_ptr_equal(ok, *state);
+}
+
 static void a_port_is_neglected_soon_after_the_last_poll(void **state)
 {
 	struct lab *l = *state;
@@ -220,6 +245,7 @@ int main(void)
 		TEST(a_dead_receiver_delays_nobody),
 		TEST(random_values_delay_nobody_for_ever),
 		TEST(a_poll_keeps_the_daemon_away),
+		TEST(a_poll_that_cannot_receive_promises_nothing),
 		TEST(a_port_is_neglected_soon_after_the_last_poll),
 		TEST(a_poll_long_ago_does_not),
 		TEST(a_poll_a_moment_later_keeps_the_daemon_away),
