@@ -457,6 +457,26 @@ static void take(struct traffic *e, const struct ibv_wc *wc)
 		atomic_store(&e->log->done, e->done);
 }
 
+/* If it stalls it says whether it has been polling all the time: machines stand still, too. */
+static void expect_progress(struct traffic *e)
+{
+	const uint64_t now = traffic_now_ns();
+	const uint64_t away = e->looked_ns ? now - e->looked_ns : 0;
+
+	e->away_ns = away > e->away_ns ? away : e->away_ns;
+	if (e->found)
+		e->found_ns = now;
+	e->found = false;
+	e->looked_ns = now;
+	if (now - e->began_ns > TRAFFIC_STALL_NS)
+		traffic_wrong(
+		        "stalls: %lu posted, %lu done, %lu flushed, %lu received, %lu receives are "
+		        "left; the last poll that found something is %lu ms ago, and once it did "
+		        "not look for %lu ms",
+		        e->posted, e->done, e->flushed, e->received, e->receives,
+		        (now - e->found_ns) / 1000000, e->away_ns / 1000000);
+}
+
 /* Whether the program is to do something else than to poll: the other one has said something. */
 bool traffic_look(struct traffic *e)
 {
@@ -469,13 +489,11 @@ bool traffic_look(struct traffic *e)
 	traffic_check(n >= 0, "ibv_poll_cq");
 	for (int i = 0; i < n; i++)
 		take(e, &wc[i]);
+	if (n)
+		e->found = true;
 	if (n || (!e->sleeps && ++e->looks % 64))
 		return false;
-	if (traffic_now_ns() - e->began_ns > TRAFFIC_STALL_NS)
-		traffic_wrong(
-		        "stalls: %lu posted, %lu done, %lu flushed, %lu received, %lu receives are "
-		        "left",
-		        e->posted, e->done, e->flushed, e->received, e->receives);
+	expect_progress(e);
 	if (e->sleeps) {
 		errno = ibv_req_notify_cq(e->cq, 0);
 		e->sleeps = !refused(e, "ibv_req_notify_cq");

@@ -46,7 +46,11 @@ struct traffic {
 	enum ibv_wc_status status;       /* of the first of them */
 	uint64_t failed_ns;              /* when that was seen; 0: none has failed */
 	uint64_t began_ns;
-	bool is_gone; /* the other one has closed its TCP */
+	bool found;         /* a poll has found something since the last look at the clock, */
+	uint64_t looked_ns; /* which was then */
+	uint64_t found_ns;  /* such a look before which one had */
+	uint64_t away_ns;   /* the longest time between looks */
+	bool is_gone;       /* the other one has closed its TCP */
 	unsigned looks;
 };
 
