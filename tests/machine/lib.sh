@@ -9,6 +9,7 @@
 # Sourced after tests/roce/lab.sh, which ends the machines with all else. Commands reach agent.sh,
 # in the machine, by a virtio port and the folder $TMPDIR/vK, which both see.
 
+machine_options=(-smp 1 -m 768)	# processors, memory
 machine_dir=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 commands=0
 
@@ -41,7 +42,7 @@ machine_boot()
 
 	mkdir "$dir" && mkfifo "$dir/line.in" "$dir/line.out" || return
 	ip tuntap add "$name" mode tap && ip link set "$name" master br0 up || return
-	launch "$name" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 1 -m 768 \
+	launch "$name" qemu-system-x86_64 -accel tcg,thread=multi -cpu max "${machine_options[@]}" \
 		-nodefaults -display none -no-reboot -serial stdio \
 		-kernel "$UMBEL_TEST_LINUX/vmlinux" -initrd "$UMBEL_TEST_LINUX/initrd" \
 		-append "console=ttyS0 loglevel=4 panic=-1 no_timer_check nowatchdog mitigations=off
