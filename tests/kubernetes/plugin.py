@@ -19,8 +19,11 @@ import time
 import traceback
 
 import grpc
-import kubelet
-from kubelet import Kubelet, wait_until
+
+sys.dont_write_bytecode = True  # not into the sources
+
+import kubelet  # noqa: E402
+from kubelet import Kubelet, wait_until  # noqa: E402
 
 PROGRAM = os.path.realpath(sys.argv[1])
 place = None  # the case's directory
