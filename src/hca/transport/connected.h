@@ -85,6 +85,10 @@ void hca_connected_keep(struct hca_connected_qp *c, const struct shm_request *r,
 /* Goes on with them, as far as they can be carried out, and completes those that are done. */
 void hca_connected_go_on(struct hca_connected_qp *c);
 
+/* The completion queue that the program sleeps on: that of the queue pair's sends, if it is armed,
+ * else the queue that was armed last. UINT32_MAX: no queue is armed. */
+uint32_t hca_connected_sleeps_on(const struct hca_connected_qp *c);
+
 /* Completes those that are done, whoever has carried them out. */
 void hca_connected_harvest(struct hca_connected_qp *c);
 

@@ -354,9 +354,7 @@ static void bear_helper(struct hca_connected_qp *c)
 	hca_connected_unlock(c->shm, c->qp.sender.qpn);
 }
 
-/* The completion queue that the program sleeps on: that of the queue pair's sends, if it is armed,
- * else the queue that was armed last. UINT32_MAX: no queue is armed. */
-static uint32_t sleeps_on(const struct hca_connected_qp *c)
+uint32_t hca_connected_sleeps_on(const struct hca_connected_qp *c)
 {
 	struct hca_process *p = c->qp.ctx->process;
 	uint32_t last = atomic_load_explicit(&p->armed_cq, memory_order_relaxed);
@@ -376,7 +374,7 @@ static uint32_t sleeps_on(const struct hca_connected_qp *c)
  */
 static void sleep_no_longer(struct hca_connected_qp *c)
 {
-	struct control_wait req = { .qpn = c->qp.sender.qpn, .cq = sleeps_on(c) };
+	struct control_wait req = { .qpn = c->qp.sender.qpn, .cq = hca_connected_sleeps_on(c) };
 	uint64_t most = c->waits_since_ns ? patience(c) : 0, waited;
 
 	if (req.cq == UINT32_MAX)

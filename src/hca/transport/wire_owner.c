@@ -306,19 +306,13 @@ void hca_wire_go_on(struct hca_connected_qp *c)
 		bear(c);
 }
 
-static bool is_armed(const struct hca_cq *cq)
-{
-	return atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) != SHM_CQ_IDLE;
-}
-
 /* Whether the program may sleep on a completion queue. */
 static bool may_sleep(const struct hca_connected_qp *c)
 {
-	const struct hca_process *p = c->qp.ctx->process;
-	const uint32_t last = atomic_load_explicit(&p->armed_cq, memory_order_relaxed);
+	const struct hca_cq *receives = c->qp.rq->cq;
 
-	return is_armed(c->qp.send_cq) || is_armed(c->qp.rq->cq) ||
-	       atomic_load_explicit(&p->region.cqs[last].arm, memory_order_relaxed) != SHM_CQ_IDLE;
+	return hca_connected_sleeps_on(c) != UINT32_MAX ||
+	       atomic_load_explicit(&receives->shm->arm, memory_order_relaxed) != SHM_CQ_IDLE;
 }
 
 void hca_wire_look_at_network(const struct hca_connected_qp *c)
