@@ -14,9 +14,9 @@
 #include "hca/queue/explain.h"
 #include "hca/registration/mw.h"
 #include "hca/transport/connected.h"
-#include "hca/transport/wire.h"
 #include "hca/transport/far.h"
 #include "hca/transport/place.h"
+#include "hca/transport/wire.h"
 
 /* ---- requests ---- */
 
