@@ -41,8 +41,8 @@
  *  src/hca/queue/srq.c take 5de296bc7044
  *  src/hca/queue/srq.c hca_srq_return 530432a7a9a4
  *  src/hca/queue/rq.c return_shared a29242c8a2fb
- *  src/hca/transport/responder.h hca_responder_try_shared 9570554aa32b
- *  src/hca/transport/responder.c hca_responder_give_back 6516d27b1761
+ *  src/hca/transport/responder.h hca_responder_try_shared 2e9a17a3e616
+ *  src/hca/transport/responder.c hca_responder_give_back 08adfa21a0b1
  *  src/daemon/clients/qp_undo.c begin_undo_ring 37f7ba6e7af2
  *  src/daemon/clients/qp_undo.c undo_slot 805973d94831
  */

@@ -381,7 +381,11 @@ static BASE_HOT const struct shm_entry *find_send(struct hca_connected_qp *c,
 	length = hca_message_length(wr);
 	if (base_unlikely(length > SHM_INLINE))
 		return NULL;
-	describe(wr, (uint32_t)length, r);
+	*r = (struct shm_request){ .opcode = (uint8_t)wr->opcode,
+		                   .flags = (uint8_t)wr->send_flags,
+		                   .length = (uint32_t)length,
+		                   .imm = wr->imm_data,
+		                   .n_entries = (uint16_t)wr->num_sge };
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return base_likely(length <= c->qp.cap.max_inline_data)
 		               ? (const struct shm_entry *)wr->sg_list
@@ -419,7 +423,7 @@ static BASE_HOT bool post_sends(struct hca_connected_qp *c, const struct ibv_sen
 	if (base_unlikely(!f))
 		return false;
 	for (uint32_t used = used_of(&c->qp);
-	     n < SENDS && *wr && is_same(&c->x) && used + n < c->qp.cap.max_send_wr;
+	     n < SENDS && *wr && used + n < c->qp.cap.max_send_wr && (!n || is_same(&c->x));
 	     n++, *wr = (*wr)->next) {
 		struct shm_request r;
 		struct shm_entry one;

@@ -107,16 +107,6 @@ static BASE_COLD int settle_refusal(struct hca_exchange *x)
 
 /* ---- SEND ---- */
 
-/* Copies inline data of at most SHM_INLINE bytes. */
-static BASE_HOT void gather_inline(const struct shm_request *r, const struct shm_entry *e,
-                                   uint8_t *to)
-{
-	for (const struct shm_entry *end = e + r->n_entries; e < end; e++) {
-		base_copy_short(to, (const void *)(uintptr_t)e->addr, e->length);
-		to += e->length;
-	}
-}
-
 /* Copies a message of at most SHM_INLINE bytes. 0 or as hca_memory_copy(). */
 static BASE_HOT int gather_small(struct hca_exchange *x, const struct shm_request *r,
                                  struct hca_parts *from, uint8_t *to)
@@ -146,7 +136,7 @@ static void leave_unplaced(struct hca_exchange *x, const struct shm_request *r,
 	slot->receive.addr = rcv->one.addr;
 	slot->receive.length = rcv->one.length;
 	slot->receive.lkey = rcv->one.lkey;
-	if (rcv->entries != &rcv->one)
+	if (!rcv->is_one)
 		slot->operation |= SHM_OPERATION_MANY;
 	hca_place_note(&x->responder, rcv->pos);
 }
@@ -187,36 +177,32 @@ static int send_large(struct hca_exchange *x, const struct shm_request *r, struc
 	struct hca_parts to;
 	int ret;
 
-	if (!hca_parts_find(&x->responder.end, rcv->entries, rcv->n, r->length,
+	if (!hca_parts_find(&x->responder.end, hca_receive_entries(rcv), rcv->n, r->length,
 	                    IBV_ACCESS_LOCAL_WRITE, &to))
-		return hca_responder_fail_receive(&x->responder, r, rcv, IBV_WC_LOC_PROT_ERR);
+		return hca_responder_fail_receive(&x->responder, r, rcv->slot, rcv->pos,
+		                                  IBV_WC_LOC_PROT_ERR);
 	if (to.here || !put_payload(x, r, from, rcv)) {
 		if (base_unlikely(x->responder.unplaced) &&
 		    hca_place_until(&x->responder, rcv->pos))
-			return hca_responder_give_back(&x->responder, rcv);
+			return hca_responder_give_back(&x->responder, rcv->slot, rcv->pos);
 		ret = hca_parts_copy(&x->responder.end, &to, &x->requester, from, r->length);
 		if (ret == -ESRCH)
-			return hca_responder_give_back(&x->responder, rcv);
+			return hca_responder_give_back(&x->responder, rcv->slot, rcv->pos);
 		if (ret)
-			return hca_responder_fail_receive(&x->responder, r, rcv,
+			return hca_responder_fail_receive(&x->responder, r, rcv->slot, rcv->pos,
 			                                  IBV_WC_LOC_PROT_ERR);
 		hca_responder_fill(&x->responder, r, rcv->slot, SHM_OPERATION_PLACED);
 	}
-	return hca_responder_end_send(&x->responder, r, rcv);
+	return hca_responder_end_send(&x->responder, r, rcv->slot, rcv->pos);
 }
 
 /* The message has been copied. */
 static BASE_HOT int finish_small(struct hca_exchange *x, const struct shm_request *r,
                                  const struct hca_receive *rcv)
 {
-	int ret = hca_responder_end_send(&x->responder, r, rcv);
-
-	if (x->responder.more)
-		shm_ring_prefetch_list(&x->responder.view, rcv->pos + 1, x->responder.more,
-		                       x->in_list);
-	else
-		shm_ring_prefetch_next(&x->responder.view, SHM_RING_LIST_AHEAD - 1);
-	return ret;
+	if (base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV))
+		hca_responder_invalidate(&x->responder, r->imm, rcv->slot);
+	return hca_exchange_end_short(x, rcv);
 }
 
 /* Copies the message, of at most SHM_INLINE bytes; @from: NULL for inline data. */
@@ -225,7 +211,7 @@ static BASE_HOT int gather(struct hca_exchange *x, const struct shm_request *r,
 {
 	if (base_likely(from))
 		return gather_small(x, r, from, to);
-	gather_inline(r, e, to);
+	hca_exchange_gather(e, r->n_entries, to);
 	return 0;
 }
 
@@ -234,7 +220,7 @@ static bool is_far(struct hca_exchange *x, const struct hca_receive *rcv)
 {
 	const struct hca_known *k = hca_known_of(&x->responder.end, rcv->one.lkey);
 
-	return rcv->entries == &rcv->one && !k->here && !(k->access & SHM_KEY_MAPPABLE) &&
+	return rcv->is_one && !k->here && !(k->access & SHM_KEY_MAPPABLE) &&
 	       hca_known_allows(&x->responder.end, rcv->one.lkey, rcv->one.addr, rcv->one.length,
 	                        IBV_ACCESS_LOCAL_WRITE);
 }
@@ -250,18 +236,20 @@ send_elsewhere(struct hca_exchange *x, const struct shm_request *r, const struct
 	struct hca_parts to; /* large: not cleared */
 
 	to.here = false;
-	if (!is_far(x, rcv) && !hca_parts_find(&x->responder.end, rcv->entries, rcv->n, r->length,
-	                                       IBV_ACCESS_LOCAL_WRITE, &to))
-		return hca_responder_fail_receive(&x->responder, r, rcv, IBV_WC_LOC_PROT_ERR);
+	if (!is_far(x, rcv) && !hca_parts_find(&x->responder.end, hca_receive_entries(rcv), rcv->n,
+	                                       r->length, IBV_ACCESS_LOCAL_WRITE, &to))
+		return hca_responder_fail_receive(&x->responder, r, rcv->slot, rcv->pos,
+		                                  IBV_WC_LOC_PROT_ERR);
 	if (base_unlikely(gather(x, r, e, from, slot->data)))
-		return hca_responder_give_back(&x->responder, rcv); /* the requester is gone */
+		return hca_responder_give_back(&x->responder, rcv->slot,
+		                               rcv->pos); /* the requester is gone */
 	if (!to.here) {
 		leave_unplaced(x, r, rcv);
 		return finish_small(x, r, rcv);
 	}
 	if (x->responder.unplaced &&
 	    hca_place_until(&x->responder, rcv->pos)) /* where it goes they may go, too */
-		return hca_responder_give_back(&x->responder, rcv);
+		return hca_responder_give_back(&x->responder, rcv->slot, rcv->pos);
 	target = hca_parts_span(&x->responder.end, &to);
 	hca_memory_copy(&target, &source, r->length);
 	hca_responder_fill(&x->responder, r, slot, SHM_OPERATION_PLACED);
@@ -276,16 +264,14 @@ static BASE_HOT int send_small(struct hca_exchange *x, const struct shm_request 
                                const struct shm_entry *e, struct hca_parts *from,
                                const struct hca_receive *rcv)
 {
-	void *to = NULL;
+	void *to = hca_exchange_place_of(&x->responder, rcv);
 
-	if (base_likely(rcv->entries == &rcv->one))
-		to = hca_known_at(&x->responder.end, rcv->one.lkey, rcv->one.addr, rcv->one.length,
-		                  IBV_ACCESS_LOCAL_WRITE);
-	if (base_unlikely(!to || x->responder.unplaced))
+	if (base_unlikely(!to))
 		return send_elsewhere(x, r, e, from, rcv);
 	atomic_thread_fence(memory_order_acq_rel); /* as hca_memory_copy_here() */
 	if (base_unlikely(gather(x, r, e, from, to)))
-		return hca_responder_give_back(&x->responder, rcv); /* the requester is gone */
+		return hca_responder_give_back(&x->responder, rcv->slot,
+		                               rcv->pos); /* the requester is gone */
 	hca_responder_fill(&x->responder, r, rcv->slot, SHM_OPERATION_PLACED);
 	return finish_small(x, r, rcv);
 }
@@ -335,10 +321,11 @@ static int write_with_imm(struct hca_exchange *x, const struct shm_request *r,
 		ret = settle_refusal(x);
 	if (ret)
 		return ret == HCA_WAITS_FOR_PATH
-		               ? hca_responder_give_back(t, &rcv)
-		               : hca_responder_fail_receive(t, r, &rcv, IBV_WC_LOC_PROT_ERR);
+		               ? hca_responder_give_back(t, rcv.slot, rcv.pos)
+		               : hca_responder_fail_receive(t, r, rcv.slot, rcv.pos,
+		                                            IBV_WC_LOC_PROT_ERR);
 	hca_responder_fill(t, r, rcv.slot, SHM_OPERATION_WRITE);
-	return hca_responder_publish(t, &rcv);
+	return hca_responder_publish(t, rcv.slot, rcv.pos);
 }
 
 static int write_memory(struct hca_exchange *x, const struct shm_request *r,
@@ -500,15 +487,15 @@ static BASE_COLD int stop(struct hca_exchange *x, const struct shm_request *r,
 	                            "than the smaller one");
 }
 
-int hca_exchange_send_short(struct hca_exchange *x, const struct shm_request *r,
-                            const struct shm_entry *entries)
+int hca_exchange_send_taken(struct hca_exchange *x, struct shm_request r,
+                            const struct shm_entry *entries, struct hca_receive rcv)
 {
-	struct hca_receive rcv;
-	int outcome = hca_responder_begin_send(&x->responder, r, &rcv);
+	int outcome = base_unlikely(hca_receive_bytes(&rcv) < r.length)
+	                      ? hca_responder_fail_receive(&x->responder, &r, rcv.slot, rcv.pos,
+	                                                   IBV_WC_LOC_LEN_ERR)
+	                      : send_small(x, &r, entries, NULL, &rcv);
 
-	if (base_likely(!outcome))
-		outcome = send_small(x, r, entries, NULL, &rcv);
-	return base_likely(!outcome) ? IBV_WC_SUCCESS : see_to(x, r, outcome);
+	return base_likely(!outcome) ? IBV_WC_SUCCESS : see_to(x, &r, outcome);
 }
 
 int hca_exchange(struct hca_exchange *x, const struct shm_request *r,

@@ -50,12 +50,6 @@ void hca_exchange_prepare(struct hca_exchange *x);
 int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
                  const struct shm_entry *entries);
 
-/* The same for a SEND of at most SHM_INLINE bytes, which are at the entries' addresses in this
- * process: the requester may send them. The caller knows that the responder is current and there,
- * that it is none of XRC, and that nobody is told. */
-int hca_exchange_send_short(struct hca_exchange *x, const struct shm_request *r,
-                            const struct shm_entry *entries);
-
 /* Whether the requester's own keys allow what @r does with its memory: IBV_WC_SUCCESS or the error.
  * This is looked at first, so a request that gets lost fails by it, too. */
 int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r,
@@ -102,6 +96,66 @@ static BASE_HOT bool hca_exchange_is_current(const struct hca_exchange *x)
 	        atomic_load_explicit(
 	                (_Atomic uint32_t *)&x->process->region.qps[SHM_QP_INDEX(to->srqn)].seq,
 	                memory_order_acquire) == to->srq_seq);
+}
+
+/* ---- SENDs that fit into an arrival: of at most SHM_INLINE bytes ---- */
+
+/* Copies the message, whose bytes are at the entries' addresses in this process. */
+static BASE_HOT void hca_exchange_gather(const struct shm_entry *e, uint32_t n, uint8_t *to)
+{
+	while (n--) {
+		base_copy_short(to, (const void *)(uintptr_t)e->addr, e->length);
+		to += e++->length;
+	}
+}
+
+/* Where all of the receive's memory lies in this process, if a message may be copied there at once;
+ * or NULL. */
+static BASE_HOT void *hca_exchange_place_of(struct hca_responder *t, const struct hca_receive *rcv)
+{
+	if (base_unlikely(!rcv->is_one || t->unplaced))
+		return NULL;
+	return hca_known_at(&t->end, rcv->one.lkey, rcv->one.addr, rcv->one.length,
+	                    IBV_ACCESS_LOCAL_WRITE);
+}
+
+/* It has been copied: it arrives. Begins to fetch where the next ones will. */
+static BASE_HOT int hca_exchange_end_short(struct hca_exchange *x, const struct hca_receive *rcv)
+{
+	struct hca_responder *t = &x->responder;
+	int ret = hca_responder_publish(t, rcv->slot, rcv->pos);
+
+	if (t->more)
+		shm_ring_prefetch_list(&t->view, rcv->pos + 1, t->more, x->in_list);
+	else
+		shm_ring_prefetch_next(&t->view, SHM_RING_LIST_AHEAD - 1);
+	return ret;
+}
+
+/* The rest of hca_exchange_send_short(), if the message does not go to one place that is known.
+ * What is not rare need not have copies of these in memory. */
+int hca_exchange_send_taken(struct hca_exchange *x, struct shm_request r,
+                            const struct shm_entry *entries, struct hca_receive rcv);
+
+/* As hca_exchange(), for a SEND whose bytes are at the entries' addresses in this process: the
+ * requester may send them. The caller knows that the responder is current and there, that it is
+ * none of XRC, and that nobody is told. */
+static BASE_HOT int hca_exchange_send_short(struct hca_exchange *x, const struct shm_request *r,
+                                            const struct shm_entry *entries)
+{
+	struct hca_receive rcv;
+	int ret = hca_responder_take(&x->responder, &rcv);
+	void *to;
+
+	if (base_unlikely(ret))
+		return ret;
+	to = hca_exchange_place_of(&x->responder, &rcv);
+	if (base_unlikely(!to || rcv.one.length < r->length))
+		return hca_exchange_send_taken(x, *r, entries, rcv);
+	atomic_thread_fence(memory_order_acq_rel); /* as hca_memory_copy_here() */
+	hca_exchange_gather(entries, r->n_entries, to);
+	hca_responder_fill(&x->responder, r, rcv.slot, SHM_OPERATION_PLACED);
+	return hca_exchange_end_short(x, &rcv);
 }
 
 #endif

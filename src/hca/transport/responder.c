@@ -196,13 +196,13 @@ static BASE_COLD int refuse_access(struct hca_responder *t)
 
 /* ---- receives ---- */
 
-BASE_COLD int hca_responder_give_back(struct hca_responder *t, const struct hca_receive *rcv)
+BASE_COLD int hca_responder_give_back(struct hca_responder *t, struct shm_arrival *slot,
+                                      uint32_t pos)
 {
 	const struct shm_qp *q = &t->end.qp;
 	uint16_t writer = (uint16_t)SHM_QP_INDEX(t->claimant);
 
-	shm_ring_void(rcv->slot, shm_slot_state(rcv->pos, q->ring_gen, writer, SHM_SLOT_CLAIMED),
-	              writer);
+	shm_ring_void(slot, shm_slot_state(pos, q->ring_gen, writer, SHM_SLOT_CLAIMED), writer);
 	hca_cq_set_ready(t->cq, q->ready_bit);
 	return HCA_WAITS_FOR_PATH;
 }
@@ -240,15 +240,16 @@ BASE_COLD int hca_responder_without_receive(struct hca_responder *t, struct hca_
 }
 
 BASE_COLD int hca_responder_fail_receive(struct hca_responder *t, const struct shm_request *r,
-                                         const struct hca_receive *rcv, enum ibv_wc_status status)
+                                         struct shm_arrival *slot, uint32_t pos,
+                                         enum ibv_wc_status status)
 {
-	hca_responder_fill(t, r, rcv->slot, SHM_OPERATION_PLACED);
-	rcv->slot->status = (uint8_t)status;
+	hca_responder_fill(t, r, slot, SHM_OPERATION_PLACED);
+	slot->status = (uint8_t)status;
 	if (!hca_responder_is_ours(t))
-		return hca_responder_give_back(t, rcv);
+		return hca_responder_give_back(t, slot, pos);
 	mark_failed(t, SHM_ERROR_RECEIVE); /* before the arrival is published: the owner may reset
 	                                      the queue pair when it sees that */
-	hca_responder_publish(t, rcv);
+	hca_responder_publish(t, slot, pos);
 	wake_sends(t);
 	if (t->end.qp.type == IBV_QPT_UC)
 		return HCA_DROPPED;

@@ -76,10 +76,17 @@ struct hca_responder {
 struct hca_receive {
 	struct shm_arrival *slot; /* claimed, of the ring */
 	uint32_t pos;
-	const struct shm_entry *entries; /* its scatter entries; they are checked */
+	bool is_one; /* it has one scatter entry, @one; else there are @n at @many */
 	unsigned n;
 	struct shm_entry one;
+	const struct shm_entry *many;
 };
+
+/* Its scatter entries; they are checked. */
+static inline const struct shm_entry *hca_receive_entries(const struct hca_receive *rcv)
+{
+	return base_likely(rcv->is_one) ? &rcv->one : rcv->many;
+}
 
 /* Copies the record of queue pair @qpn, or of XRC's shared receive queue @t->srqn as far as that
  * stands for it, and gets their memory. */
@@ -139,19 +146,20 @@ static BASE_HOT void hca_responder_read_credit(struct hca_responder *t,
 	out->one = (struct shm_entry){ .addr = slot->receive.addr,
 		                       .length = slot->receive.length,
 		                       .lkey = slot->receive.lkey };
-	out->entries = &out->one;
+	out->is_one = slot->operation == 1;
 	out->n = 1;
-	if (base_likely(slot->operation == 1))
+	if (base_likely(out->is_one))
 		return;
 	out->n = out->one.length;
 	out->one.addr = many_off; /* for who places the message later */
-	out->entries = shm_payload_at(&t->process->region, many_off, max_sge * sizeof(out->one));
-	if (out->n > max_sge || out->n > HCA_MAX_SGE || !out->entries)
+	out->many = shm_payload_at(&t->process->region, many_off, max_sge * sizeof(out->one));
+	if (out->n > max_sge || out->n > HCA_MAX_SGE || !out->many)
 		out->n = 0;
 }
 
-/* The receive stays what it was: the request is not carried out. Returns HCA_WAITS_FOR_PATH. */
-int hca_responder_give_back(struct hca_responder *t, const struct hca_receive *rcv);
+/* The receive in @slot, claimed at @pos, stays what it was: the request is not carried out. Returns
+ * HCA_WAITS_FOR_PATH. */
+int hca_responder_give_back(struct hca_responder *t, struct shm_arrival *slot, uint32_t pos);
 
 /* Whether credits are left, as far as hints tell. */
 static BASE_HOT bool hca_responder_has_credits(const struct shm_ring *ring)
@@ -194,7 +202,7 @@ static BASE_HOT int hca_responder_try_shared(struct hca_responder *t, struct hca
 		return HCA_WAITS_FOR_RECEIVE;
 	credit = shm_ring_claim(v, &pos);
 	if (base_unlikely(!credit)) {
-		hca_responder_give_back(t, out);
+		hca_responder_give_back(t, out->slot, out->pos);
 		return HCA_WAITS_FOR_RECEIVE;
 	}
 	many_off = s->entries_off +
@@ -214,6 +222,17 @@ static BASE_HOT void hca_responder_prefetch(const struct hca_responder *t)
 		shm_ring_prefetch(&t->view, false);
 }
 
+/* As hca_responder_without_receive(). */
+static BASE_HOT int hca_responder_take_late(struct hca_responder *t, struct hca_receive *out)
+{
+	struct hca_receive late; /* not *out, which then need not be in memory */
+	int ret = hca_responder_without_receive(t, &late);
+
+	if (!ret)
+		*out = late;
+	return ret;
+}
+
 /* Takes the oldest receive. 0, HCA_WAITS_FOR_RECEIVE, or HCA_WAITS_FOR_PATH: not now. */
 static BASE_HOT int hca_responder_take(struct hca_responder *t, struct hca_receive *out)
 {
@@ -224,13 +243,12 @@ static BASE_HOT int hca_responder_take(struct hca_responder *t, struct hca_recei
 	if (c->srq) {
 		int ret = hca_responder_try_shared(t, out);
 
-		return base_unlikely(ret == HCA_WAITS_FOR_RECEIVE)
-		               ? hca_responder_without_receive(t, out)
-		               : ret;
+		return base_unlikely(ret == HCA_WAITS_FOR_RECEIVE) ? hca_responder_take_late(t, out)
+		                                                   : ret;
 	}
 	out->slot = shm_ring_claim(&t->view, &out->pos);
 	if (base_unlikely(!out->slot))
-		return hca_responder_without_receive(t, out);
+		return hca_responder_take_late(t, out);
 	index = (uint64_t)(out->pos & ((1u << q->ring_shift) - 1)) * c->max_recv_sge;
 	hca_responder_read_credit(t, out->slot, c->entries_off + index * sizeof(out->one),
 	                          c->max_recv_sge, out);
@@ -243,32 +261,34 @@ static BASE_HOT int hca_responder_take(struct hca_responder *t, struct hca_recei
 static BASE_HOT void hca_responder_fill(const struct hca_responder *t, const struct shm_request *r,
                                         struct shm_arrival *slot, enum shm_operation operation)
 {
-	bool has_imm = hca_operation(r->opcode) & HCA_OP_IMM;
-
 	slot->src_qpn = t->requester;
 	slot->length = r->length;
-	slot->imm = has_imm ? r->imm : 0;
-	slot->flags = (uint8_t)((has_imm ? SHM_ARRIVAL_IMM : 0) |
-	                        (r->flags & IBV_SEND_SOLICITED ? SHM_ARRIVAL_SOLICITED : 0));
+	slot->imm = 0;
+	slot->flags = r->flags & IBV_SEND_SOLICITED ? SHM_ARRIVAL_SOLICITED : 0;
+	if (hca_operation(r->opcode) & HCA_OP_IMM) {
+		slot->imm = r->imm;
+		slot->flags |= SHM_ARRIVAL_IMM;
+	}
 	slot->more = t->more;
 	slot->operation = (uint8_t)operation;
 	slot->status = IBV_WC_SUCCESS;
 }
 
-/* The arrival can be polled. Returns IBV_WC_SUCCESS, or what hca_responder_give_back() does. */
-static BASE_HOT int hca_responder_publish(struct hca_responder *t, const struct hca_receive *rcv)
+/* The arrival in @slot, claimed at @pos, can be polled. Returns IBV_WC_SUCCESS, or what
+ * hca_responder_give_back() does. */
+static BASE_HOT int hca_responder_publish(struct hca_responder *t, struct shm_arrival *slot,
+                                          uint32_t pos)
 {
 	const struct shm_qp *q = &t->end.qp;
-	struct shm_arrival *slot = rcv->slot;
 	bool solicited = (slot->flags & SHM_ARRIVAL_SOLICITED) || slot->status;
 
 	if (base_unlikely(!hca_responder_is_ours(t)))
-		return hca_responder_give_back(t, rcv);
+		return hca_responder_give_back(t, slot, pos);
 	if (base_unlikely(q->flags & (SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS)))
 		hca_cq_note_arrival(t->process, t->cq, q->flags, slot);
-	shm_ring_publish(&t->view, slot, rcv->pos);
+	shm_ring_publish(&t->view, slot, pos);
 	if (base_unlikely(t->is_xrc)) /* behind the barrier; pairs with hca_srq_modify() */
-		hca_srq_check_limit(t->process, t->view.ring, SHM_XRC_SRQ | t->srqn, rcv->pos + 1);
+		hca_srq_check_limit(t->process, t->view.ring, SHM_XRC_SRQ | t->srqn, pos + 1);
 	hca_cq_announce(t->cq, q->ready_bit);
 	hca_cq_notify(t->process, t->cq, solicited);
 	return IBV_WC_SUCCESS;
@@ -276,16 +296,16 @@ static BASE_HOT int hca_responder_publish(struct hca_responder *t, const struct 
 
 /* The receive fails with @status. Returns the status of the request, or HCA_DROPPED. */
 int hca_responder_fail_receive(struct hca_responder *t, const struct shm_request *r,
-                               const struct hca_receive *rcv, enum ibv_wc_status status);
+                               struct shm_arrival *slot, uint32_t pos, enum ibv_wc_status status);
 
 static BASE_HOT uint64_t hca_receive_bytes(const struct hca_receive *rcv)
 {
 	uint64_t bytes = 0;
 
-	if (base_likely(rcv->entries == &rcv->one))
+	if (base_likely(rcv->is_one))
 		return rcv->one.length;
 	for (unsigned i = 0; i < rcv->n; i++)
-		bytes += rcv->entries[i].length;
+		bytes += rcv->many[i].length;
 	return bytes;
 }
 
@@ -309,17 +329,17 @@ static BASE_HOT int hca_responder_begin_send(struct hca_responder *t, const stru
 	if (base_unlikely(ret))
 		return ret;
 	if (base_unlikely(hca_receive_bytes(rcv) < r->length))
-		return hca_responder_fail_receive(t, r, rcv, IBV_WC_LOC_LEN_ERR);
+		return hca_responder_fail_receive(t, r, rcv->slot, rcv->pos, IBV_WC_LOC_LEN_ERR);
 	return IBV_WC_SUCCESS;
 }
 
 /* Ends it: its bytes are where they belong, and the arrival is filled in. */
 static BASE_HOT int hca_responder_end_send(struct hca_responder *t, const struct shm_request *r,
-                                           const struct hca_receive *rcv)
+                                           struct shm_arrival *slot, uint32_t pos)
 {
 	if (base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV))
-		hca_responder_invalidate(t, r->imm, rcv->slot);
-	return hca_responder_publish(t, rcv);
+		hca_responder_invalidate(t, r->imm, slot);
+	return hca_responder_publish(t, slot, pos);
 }
 
 /* ---- RDMA WRITE, READ and atomics ---- */

@@ -47,15 +47,15 @@ static void publish(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
 	struct hca_responder *t = &w->responder;
-	struct hca_receive rcv = { .pos = s->in.claimed,
-		                   .slot = shm_ring_at(&t->view, s->in.claimed) };
+	const uint32_t pos = s->in.claimed;
+	struct shm_arrival *slot = shm_ring_at(&t->view, pos);
 	const struct shm_request r = { .opcode = s->publishes,
-		                       .imm = rcv.slot->imm,
-		                       .length = rcv.slot->length };
+		                       .imm = slot->imm,
+		                       .length = slot->length };
 
-	if (atomic_load_explicit(&rcv.slot->state, memory_order_acquire) ==
-	    shm_ring_claimed(&t->view, rcv.pos))
-		hca_responder_end_send(t, &r, &rcv);
+	if (atomic_load_explicit(&slot->state, memory_order_acquire) ==
+	    shm_ring_claimed(&t->view, pos))
+		hca_responder_end_send(t, &r, slot, pos);
 	hca_cq_set_ready(t->cq, t->end.qp.ready_bit);
 	atomic_thread_fence(memory_order_seq_cst); /* that before the look at arm */
 	hca_cq_alert(t->process, t->cq);

@@ -61,7 +61,7 @@ int hca_wire_fail_receive(struct hca_wire *w, struct hca_receive *rcv, enum ibv_
 {
 	const struct shm_request r = { .opcode = IBV_WR_SEND };
 
-	return hca_responder_fail_receive(&w->responder, &r, rcv, status);
+	return hca_responder_fail_receive(&w->responder, &r, rcv->slot, rcv->pos, status);
 }
 
 /* ---- SEND ---- */
@@ -79,7 +79,7 @@ static void drop_message(struct hca_wire *w)
  * arrive. */
 static void keep_credit(const struct hca_receive *rcv)
 {
-	rcv->slot->operation = rcv->entries == &rcv->one;
+	rcv->slot->operation = rcv->is_one;
 	rcv->slot->receive.addr = rcv->one.addr;
 	rcv->slot->receive.length = rcv->one.length;
 	rcv->slot->receive.lkey = rcv->one.lkey;
@@ -111,10 +111,11 @@ static int take_receive(struct hca_wire *w, struct hca_receive *rcv)
 /* The entries of a receive from @offset on. */
 static unsigned skip(const struct hca_receive *rcv, uint64_t offset, struct shm_entry *out)
 {
+	const struct shm_entry *entries = hca_receive_entries(rcv);
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < rcv->n; i++) {
-		struct shm_entry e = rcv->entries[i];
+		struct shm_entry e = entries[i];
 		uint32_t part = offset < e.length ? (uint32_t)offset : e.length;
 
 		offset -= part;
@@ -186,7 +187,7 @@ static int end_send(struct hca_wire *w, const struct wire_roce_packet *p,
 	hca_wire_acknowledge_later(w, p);
 	hca_responder_fill(&w->responder, &r, rcv->slot, SHM_OPERATION_PLACED);
 	begin_to_publish(w, &r);
-	ret = hca_responder_end_send(&w->responder, &r, rcv);
+	ret = hca_responder_end_send(&w->responder, &r, rcv->slot, rcv->pos);
 	if (!ret && w->responder.tells)
 		hca_responder_tell(&w->responder, &r, ret);
 	return ret;
@@ -213,7 +214,7 @@ static bool refuse_send(struct hca_wire *w, struct hca_receive *rcv, enum ibv_wc
 static BASE_COLD bool give_up(struct hca_wire *w, const struct hca_receive *rcv)
 {
 	if (rcv)
-		hca_responder_give_back(&w->responder, rcv);
+		hca_responder_give_back(&w->responder, rcv->slot, rcv->pos);
 	return false;
 }
 
@@ -283,7 +284,7 @@ static int end_write(struct hca_wire *w, const struct wire_roce_packet *p, struc
 		hca_wire_acknowledge_later(w, p);
 		hca_responder_fill(t, &r, rcv->slot, SHM_OPERATION_WRITE);
 		begin_to_publish(w, &r);
-		ret = hca_responder_publish(t, rcv);
+		ret = hca_responder_publish(t, rcv->slot, rcv->pos);
 	}
 	if (!ret && t->tells)
 		hca_responder_tell(t, &r, ret);
@@ -548,7 +549,7 @@ void hca_wire_give_back(struct hca_wire *w)
 
 	if ((w->shm->in.operation == SHM_WIRE_SEND || w->shm->in.keeps) &&
 	    hca_wire_find_receive(w, &rcv))
-		hca_responder_give_back(&w->responder, &rcv);
+		hca_responder_give_back(&w->responder, rcv.slot, rcv.pos);
 	w->shm->in.operation = SHM_WIRE_NONE;
 	w->shm->in.keeps = false;
 }
