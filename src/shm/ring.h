@@ -190,7 +190,7 @@ static inline void shm_ring_prefetch(const struct shm_ring_view *v, bool data)
  * in each slot where the receive is. The first line is fetched for reading: the owner of a line
  * that it has written to gives it up then, too, but need not fetch it again to look for an arrival.
  */
-static inline void shm_ring_prefetch_next(const struct shm_ring_view *v, uint32_t ahead)
+static inline void shm_ring_prefetch_next(const struct shm_ring_view *v, uint32_t ahead, bool data)
 {
 	uint32_t t = atomic_load_explicit(&v->ring->tail, memory_order_relaxed) + ahead;
 	struct shm_arrival *slot = shm_ring_at(v, t);
@@ -198,7 +198,8 @@ static inline void shm_ring_prefetch_next(const struct shm_ring_view *v, uint32_
 	if ((int32_t)(atomic_load_explicit(&v->ring->posted_seen, memory_order_relaxed) - t) <= 0)
 		return;
 	__builtin_prefetch(slot);
-	base_prefetch_write(slot->data);
+	if (data)
+		base_prefetch_write(slot->data);
 }
 
 #define SHM_RING_LIST_AHEAD 3
@@ -207,18 +208,18 @@ static inline void shm_ring_prefetch_next(const struct shm_ring_view *v, uint32_
  * A sender has written one small message of a list, and @more follow to the same ring, the first
  * of them at position @next: begins to fetch the slots of later ones. After the first of the list
  * those of the next SHM_RING_LIST_AHEAD messages, after each other one (@in_list) the slot that is
- * so many positions ahead.
+ * so many positions ahead. @data: with their second lines.
  */
 static inline void shm_ring_prefetch_list(const struct shm_ring_view *v, uint32_t next,
-                                          uint32_t more, bool in_list)
+                                          uint32_t more, bool in_list, bool data)
 {
 	if (base_likely(in_list)) {
 		if (base_likely(more >= SHM_RING_LIST_AHEAD))
-			shm_ring_prefetch_at(v, next + SHM_RING_LIST_AHEAD - 1, true);
+			shm_ring_prefetch_at(v, next + SHM_RING_LIST_AHEAD - 1, data);
 		return;
 	}
 	for (uint32_t i = 0; i < SHM_RING_LIST_AHEAD && i < more; i++)
-		shm_ring_prefetch_at(v, next + i, true);
+		shm_ring_prefetch_at(v, next + i, data);
 }
 
 /*
@@ -302,14 +303,19 @@ static inline enum shm_slot_kind shm_slot_peek(const struct shm_arrival *slot, u
 }
 
 /*
- * Writes to both lines of a slot that has been read, so that no other cache has a copy of them. The
- * next sender fetches them before it needs them, for writing (shm_ring_prefetch()); AMD's
+ * Writes to the first line of a slot that has been read, so that no other cache has a copy of it.
+ * The next sender fetches it before it needs it, for writing (shm_ring_prefetch()); AMD's
  * processors ignore that where the sender's cache still has a copy for reading, as it has of what
  * we have only read. Then it waits for a line twice a message.
  */
-static inline void shm_ring_take_lines(struct shm_arrival *slot)
+static inline void shm_ring_take_line(struct shm_arrival *slot)
 {
 	*(volatile uint8_t *)&slot->status = 0;
+}
+
+/* The same for the second line, if the message was there. */
+static inline void shm_ring_take_data(struct shm_arrival *slot)
+{
 	*(volatile uint8_t *)&slot->data[SHM_INLINE - 1] = 0;
 }
 

@@ -35,13 +35,14 @@
  *  src/shm/ring.h shm_ring_peek 809368e0ada8
  *  src/shm/ring.h shm_ring_post 8e67648f2ecb
  *  src/shm/ring.h shm_ring_consume 0e91a4482c9f
- *  src/shm/ring.h shm_ring_take_lines 34387650d4a8
+ *  src/shm/ring.h shm_ring_take_line d3cdff1dcd5d
+ *  src/shm/ring.h shm_ring_take_data a76594212d85
  *  src/shm/ring.c shm_ring_claim_slowly af8646b6a610
  *  src/shm/ring.c shm_ring_post_first_lap 900a8c00c875
  *  src/shm/ring.c shm_ring_void 417b5a0564e4
  *  src/shm/ring.c shm_ring_withdraw 097b64f42f32
  *  src/shm/ring.c shm_ring_close 76458eaa3a37
- *  src/hca/queue/rq.h hca_rq_poll_locked 118d9a20a3c5
+ *  src/hca/queue/rq.h hca_rq_poll_locked 2f7e459ca00b
  *  src/hca/queue/rq.c hca_rq_reset b37734c5d595
  *  src/daemon/clients/qp_undo.c daemon_qp_undo_sending 04fa9a0ef379
  */

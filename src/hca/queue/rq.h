@@ -281,7 +281,7 @@ static BASE_HOT int hca_rq_poll_locked(struct hca_rq *rq, int n, struct ibv_wc *
 			break;
 		++*arrivals;
 		done += outcome;
-		shm_ring_take_lines(a);
+		shm_ring_take_line(a);
 	}
 	if (pos != hca_rq_load(&rq->consumed)) {
 		atomic_store_explicit(&rq->consumed, pos, memory_order_relaxed);

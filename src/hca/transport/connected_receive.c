@@ -71,11 +71,13 @@ static BASE_HOT enum ibv_wc_status scatter_short(struct hca_rq *rq, const struct
 	return IBV_WC_SUCCESS;
 }
 
+/* @a: a copy of what is in @slot. */
 static BASE_HOT enum ibv_wc_status place(struct hca_rq *rq, const struct shm_arrival *a,
-                                         const void *small, const struct ibv_sge *sge,
+                                         struct shm_arrival *slot, const struct ibv_sge *sge,
                                          uint32_t n_sge)
 {
-	const void *message = small;
+	const void *message = slot->data;
+	enum ibv_wc_status status;
 
 	if (a->status)
 		return (enum ibv_wc_status)a->status;
@@ -85,7 +87,9 @@ static BASE_HOT enum ibv_wc_status place(struct hca_rq *rq, const struct shm_arr
 		message = shm_payload_at(&rq->process->region, a->payload_off, a->length);
 	else if (a->length > SHM_INLINE)
 		message = NULL;
-	return message ? scatter_short(rq, sge, n_sge, message, a->length) : IBV_WC_GENERAL_ERR;
+	status = message ? scatter_short(rq, sge, n_sge, message, a->length) : IBV_WC_GENERAL_ERR;
+	shm_ring_take_data(slot);
+	return status;
 }
 
 static unsigned wc_flags(const struct shm_arrival *a)
@@ -156,7 +160,7 @@ static BASE_HOT enum hca_rq_outcome complete(struct hca_rq *rq, struct shm_arriv
 	rwqe = hca_rq_next(rq, &sge);
 	read_arrival(rq, slot, &a, wc);
 	wc->wr_id = rwqe->wr_id;
-	wc->status = place(rq, &a, slot->data, sge, rwqe->n_sge);
+	wc->status = place(rq, &a, slot, sge, rwqe->n_sge);
 	if (base_unlikely(wc->status != IBV_WC_SUCCESS))
 		fail(rq, wc, sge, rwqe->n_sge);
 	return HCA_RQ_DONE;
@@ -178,7 +182,7 @@ static BASE_HOT enum hca_rq_outcome complete_shared(struct hca_rq *rq, struct sh
 	if (base_likely(!a.status && !shm_arrival_is_unplaced(&a)))
 		wanted = NULL;
 	if (hca_srq_take(rq->srq, a.class_flow, &wc->wr_id, wanted, &n_sge))
-		wc->status = place(rq, &a, slot->data, sge, n_sge);
+		wc->status = place(rq, &a, slot, sge, n_sge);
 	if (hca_srq_must_help(rq->srq))
 		rq->cq->failed = true; /* the poll helps once it holds no lock */
 	if (base_unlikely(wc->status != IBV_WC_SUCCESS))
@@ -200,7 +204,7 @@ static enum hca_rq_outcome complete_xrc(struct hca_rq *rq, struct shm_arrival *s
 	rwqe = hca_rq_next(rq, &sge);
 	read_arrival(rq, slot, &a, wc);
 	wc->wr_id = rwqe->wr_id;
-	wc->status = place(rq, &a, slot->data, sge, rwqe->n_sge);
+	wc->status = place(rq, &a, slot, sge, rwqe->n_sge);
 	wc->qp_num = a.class_flow & IB_QPN_MASK;
 	if (base_unlikely(wc->status != IBV_WC_SUCCESS))
 		hca_explain_failed_receive(rq, wc, sge, rwqe->n_sge);

@@ -119,16 +119,17 @@ static BASE_HOT void *hca_exchange_place_of(struct hca_responder *t, const struc
 	                    IBV_ACCESS_LOCAL_WRITE);
 }
 
-/* It has been copied: it arrives. Begins to fetch where the next ones will. */
+/* It has been copied: it arrives. Begins to fetch where the next ones will, which go where this one
+ * went: to their receives, or to the arrivals' second lines. */
 static BASE_HOT int hca_exchange_end_short(struct hca_exchange *x, const struct hca_receive *rcv)
 {
 	struct hca_responder *t = &x->responder;
 	int ret = hca_responder_publish(t, rcv->slot, rcv->pos);
 
 	if (t->more)
-		shm_ring_prefetch_list(&t->view, rcv->pos + 1, t->more, x->in_list);
+		shm_ring_prefetch_list(&t->view, rcv->pos + 1, t->more, x->in_list, t->unplaced);
 	else
-		shm_ring_prefetch_next(&t->view, SHM_RING_LIST_AHEAD - 1);
+		shm_ring_prefetch_next(&t->view, SHM_RING_LIST_AHEAD - 1, t->unplaced);
 	return ret;
 }
 

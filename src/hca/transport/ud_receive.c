@@ -225,6 +225,7 @@ static BASE_HOT enum hca_rq_outcome complete(struct hca_rq *rq, struct shm_arriv
 
 	wc->wr_id = rwqe->wr_id;
 	complete_by(rq, slot, sge, rwqe->n_sge, wc);
+	shm_ring_take_data(slot);
 	return HCA_RQ_DONE;
 }
 
@@ -243,6 +244,7 @@ static BASE_COLD enum hca_rq_outcome complete_shared(struct hca_rq *rq, struct s
 		return HCA_RQ_DROPPED;
 	}
 	complete_by(rq, slot, sge, n_sge, wc);
+	shm_ring_take_data(slot);
 	return HCA_RQ_DONE;
 }
 
