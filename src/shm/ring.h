@@ -164,6 +164,14 @@ static inline struct shm_arrival *shm_ring_claim(const struct shm_ring_view *v, 
 	return slot;
 }
 
+/* Whether @pos is known to be a credit, or was one. */
+static inline bool shm_ring_has(const struct shm_ring_view *v, uint32_t pos)
+{
+	uint32_t seen = atomic_load_explicit(&v->ring->posted_seen, memory_order_relaxed);
+
+	return (int32_t)(seen - pos) > 0;
+}
+
 /*
  * Begins to fetch the slot of position @pos, which a sender will claim; @data: with its second
  * line. Fetches nothing if the owner may still have to read that slot.
@@ -172,7 +180,7 @@ static inline void shm_ring_prefetch_at(const struct shm_ring_view *v, uint32_t 
 {
 	struct shm_arrival *slot = shm_ring_at(v, pos);
 
-	if ((int32_t)(atomic_load_explicit(&v->ring->posted_seen, memory_order_relaxed) - pos) <= 0)
+	if (!shm_ring_has(v, pos))
 		return;
 	base_prefetch_write(slot);
 	if (data)
@@ -195,30 +203,30 @@ static inline void shm_ring_prefetch_next(const struct shm_ring_view *v, uint32_
 	uint32_t t = atomic_load_explicit(&v->ring->tail, memory_order_relaxed) + ahead;
 	struct shm_arrival *slot = shm_ring_at(v, t);
 
-	if ((int32_t)(atomic_load_explicit(&v->ring->posted_seen, memory_order_relaxed) - t) <= 0)
+	if (!shm_ring_has(v, t))
 		return;
 	__builtin_prefetch(slot);
 	if (data)
 		base_prefetch_write(slot->data);
 }
 
-#define SHM_RING_LIST_AHEAD 3
+#define SHM_RING_LIST_AHEAD 3 /* of UD's lists */
 
 /*
  * A sender has written one small message of a list, and @more follow to the same ring, the first
  * of them at position @next: begins to fetch the slots of later ones. After the first of the list
- * those of the next SHM_RING_LIST_AHEAD messages, after each other one (@in_list) the slot that is
- * so many positions ahead. @data: with their second lines.
+ * those of the next @ahead messages, after each other one (@in_list) the slot that is so many
+ * positions ahead. @data: with their second lines.
  */
 static inline void shm_ring_prefetch_list(const struct shm_ring_view *v, uint32_t next,
-                                          uint32_t more, bool in_list, bool data)
+                                          uint32_t more, bool in_list, uint32_t ahead, bool data)
 {
 	if (base_likely(in_list)) {
-		if (base_likely(more >= SHM_RING_LIST_AHEAD))
-			shm_ring_prefetch_at(v, next + SHM_RING_LIST_AHEAD - 1, data);
+		if (base_likely(more >= ahead))
+			shm_ring_prefetch_at(v, next + ahead - 1, data);
 		return;
 	}
-	for (uint32_t i = 0; i < SHM_RING_LIST_AHEAD && i < more; i++)
+	for (uint32_t i = 0; i < ahead && i < more; i++)
 		shm_ring_prefetch_at(v, next + i, data);
 }
 

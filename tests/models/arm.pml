@@ -23,7 +23,7 @@
  *  8 the daemon wakes nobody		9 a poll that finds nothing does not look at the map
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/link/deliver.h hca_deliver_into db99e778e010
+ *  src/hca/link/deliver.h hca_deliver_into 55785bb65996
  *  src/hca/queue/cq.h hca_cq_announce 088c83f2a6e8
  *  src/hca/queue/cq.h hca_cq_notify_arrival 838022ddef71
  *  src/hca/queue/cq_event.c hca_cq_wake_arrival dda54b2abe59

@@ -26,7 +26,7 @@
  *  src/hca/transport/place.c see_to 858737dd40fe
  *  src/hca/transport/place.c hca_place_until 4926c76e0731
  *  src/hca/queue/rq.c hca_rq_take 8ec80d3c8c6a
- *  src/hca/transport/connected_receive.c complete 6d624bfd26b7
+ *  src/hca/transport/connected_receive.c complete d24a5cd76f8a
  *  src/shm/ring.h shm_ring_take 0700dabbdb78
  *  src/shm/ring.h shm_ring_put_back bfeead1e9d51
  *  src/daemon/clients/qp_undo.c undo_slot 805973d94831

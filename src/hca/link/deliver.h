@@ -91,7 +91,8 @@ static BASE_HOT void hca_deliver_into(struct hca_process *p, const struct hca_pa
 		hca_deliver_note(pkt, r, pos);
 	/* a large one is written for so long that fetching early gains nothing */
 	if (plain || hca_packet_is_small(pkt))
-		shm_ring_prefetch_list(&r->ring, pos + 1, ahead.n, ahead.fetched, true);
+		shm_ring_prefetch_list(&r->ring, pos + 1, ahead.n, ahead.fetched,
+		                       SHM_RING_LIST_AHEAD, true);
 	hca_cq_announce(r->cq, r->ready_bit);
 	hca_cq_notify_arrival(p, r->cq, &pkt->a);
 }

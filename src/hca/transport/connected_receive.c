@@ -158,6 +158,7 @@ static BASE_HOT enum hca_rq_outcome complete(struct hca_rq *rq, struct shm_arriv
 	if (base_unlikely(!is_ours(rq, slot)))
 		return HCA_RQ_LATER;
 	rwqe = hca_rq_next(rq, &sge);
+	__builtin_prefetch((const void *)(uintptr_t)sge->addr); /* the program will read it */
 	read_arrival(rq, slot, &a, wc);
 	wc->wr_id = rwqe->wr_id;
 	wc->status = place(rq, &a, slot, sge, rwqe->n_sge);

@@ -202,7 +202,7 @@ static BASE_HOT int finish_small(struct hca_exchange *x, const struct shm_reques
 {
 	if (base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV))
 		hca_responder_invalidate(&x->responder, r->imm, rcv->slot);
-	return hca_exchange_end_short(x, rcv);
+	return hca_exchange_end_short(x, rcv, r->length);
 }
 
 /* Copies the message, of at most SHM_INLINE bytes; @from: NULL for inline data. */

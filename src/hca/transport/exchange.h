@@ -100,6 +100,11 @@ static BASE_HOT bool hca_exchange_is_current(const struct hca_exchange *x)
 
 /* ---- SENDs that fit into an arrival: of at most SHM_INLINE bytes ---- */
 
+/* In a list, so many messages ahead the slot is fetched that a message will arrive in, and the
+ * memory of its receive, of which the slot tells. */
+#define HCA_EXCHANGE_AHEAD        6
+#define HCA_EXCHANGE_MEMORY_AHEAD 4
+
 /* Copies the message, whose bytes are at the entries' addresses in this process. */
 static BASE_HOT void hca_exchange_gather(const struct shm_entry *e, uint32_t n, uint8_t *to)
 {
@@ -119,17 +124,30 @@ static BASE_HOT void *hca_exchange_place_of(struct hca_responder *t, const struc
 	                    IBV_ACCESS_LOCAL_WRITE);
 }
 
-/* It has been copied: it arrives. Begins to fetch where the next ones will, which go where this one
- * went: to their receives, or to the arrivals' second lines. */
-static BASE_HOT int hca_exchange_end_short(struct hca_exchange *x, const struct hca_receive *rcv)
+/* Begins to fetch where the next messages will arrive, which go where this one went: to their
+ * receives, or to the arrivals' second lines. */
+static BASE_HOT void hca_exchange_fetch_ahead(struct hca_exchange *x, const struct hca_receive *rcv,
+                                              uint32_t length)
 {
 	struct hca_responder *t = &x->responder;
-	int ret = hca_responder_publish(t, rcv->slot, rcv->pos);
 
 	if (t->more)
-		shm_ring_prefetch_list(&t->view, rcv->pos + 1, t->more, x->in_list, t->unplaced);
+		shm_ring_prefetch_list(&t->view, rcv->pos + 1, t->more, x->in_list,
+		                       HCA_EXCHANGE_AHEAD, t->unplaced);
 	else
 		shm_ring_prefetch_next(&t->view, SHM_RING_LIST_AHEAD - 1, t->unplaced);
+	if (base_likely(!t->unplaced))
+		hca_responder_prefetch_memory(
+		        t, rcv->credit + (t->more ? HCA_EXCHANGE_MEMORY_AHEAD : 1), length);
+}
+
+/* It has been copied: it arrives. */
+static BASE_HOT int hca_exchange_end_short(struct hca_exchange *x, const struct hca_receive *rcv,
+                                           uint32_t length)
+{
+	int ret = hca_responder_publish(&x->responder, rcv->slot, rcv->pos);
+
+	hca_exchange_fetch_ahead(x, rcv, length);
 	return ret;
 }
 
@@ -156,7 +174,7 @@ static BASE_HOT int hca_exchange_send_short(struct hca_exchange *x, const struct
 	atomic_thread_fence(memory_order_acq_rel); /* as hca_memory_copy_here() */
 	hca_exchange_gather(entries, r->n_entries, to);
 	hca_responder_fill(&x->responder, r, rcv.slot, SHM_OPERATION_PLACED);
-	return hca_exchange_end_short(x, &rcv);
+	return hca_exchange_end_short(x, &rcv, r->length);
 }
 
 #endif

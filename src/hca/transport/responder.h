@@ -76,7 +76,8 @@ struct hca_responder {
 struct hca_receive {
 	struct shm_arrival *slot; /* claimed, of the ring */
 	uint32_t pos;
-	bool is_one; /* it has one scatter entry, @one; else there are @n at @many */
+	uint32_t credit; /* its own position, in the ring that has the credits */
+	bool is_one;     /* it has one scatter entry, @one; else there are @n at @many */
 	unsigned n;
 	struct shm_entry one;
 	const struct shm_entry *many;
@@ -205,6 +206,7 @@ static BASE_HOT int hca_responder_try_shared(struct hca_responder *t, struct hca
 		hca_responder_give_back(t, out->slot, out->pos);
 		return HCA_WAITS_FOR_RECEIVE;
 	}
+	out->credit = pos;
 	many_off = s->entries_off +
 	           (uint64_t)shm_receive_number(credit->imm) * s->max_sge * sizeof(out->one);
 	hca_responder_read_credit(t, credit, many_off, s->max_sge, out);
@@ -213,6 +215,27 @@ static BASE_HOT int hca_responder_try_shared(struct hca_responder *t, struct hca
 	shm_ring_prefetch_at(v, pos + SHM_RING_LIST_AHEAD - 1, false);
 	hca_srq_check_limit(t->process, t->credits, t->end.qp.connection.srq - 1, pos + 1);
 	return 0;
+}
+
+/* Begins to fetch the memory of the receive at @pos, whose slot has been fetched, for a message of
+ * @length bytes. What that slot says is not checked, and may be that of another receive by now: no
+ * address does harm. */
+static BASE_HOT void hca_responder_prefetch_memory(struct hca_responder *t, uint32_t pos,
+                                                   uint32_t length)
+{
+	const struct shm_ring_view *v = t->end.qp.connection.srq ? &t->shared : &t->view;
+	struct shm_arrival *slot = shm_ring_at(v, pos);
+	uint32_t lkey =
+	        atomic_load_explicit((_Atomic uint32_t *)&slot->receive.lkey, memory_order_relaxed);
+	uint64_t addr =
+	        atomic_load_explicit((_Atomic uint64_t *)&slot->receive.addr, memory_order_relaxed);
+	const struct hca_known *k = hca_known_of(&t->end, lkey);
+	const uintptr_t to = (uintptr_t)k->here + (addr - k->iova);
+
+	if (base_unlikely(!shm_ring_has(v, pos)))
+		return;
+	base_prefetch_write((const void *)to);
+	base_prefetch_write((const void *)(to + length - 1));
 }
 
 /* Begins to fetch the slot that the next message will arrive in, by what is known of the ring. */
@@ -249,6 +272,7 @@ static BASE_HOT int hca_responder_take(struct hca_responder *t, struct hca_recei
 	out->slot = shm_ring_claim(&t->view, &out->pos);
 	if (base_unlikely(!out->slot))
 		return hca_responder_take_late(t, out);
+	out->credit = out->pos;
 	index = (uint64_t)(out->pos & ((1u << q->ring_shift) - 1)) * c->max_recv_sge;
 	hca_responder_read_credit(t, out->slot, c->entries_off + index * sizeof(out->one),
 	                          c->max_recv_sge, out);
