@@ -3,7 +3,8 @@
  * Measures RC queue pairs between two processes on two hosts: RDMA WRITE, READ and atomics, from
  * ibv_post_send() to their completion, and SEND, half of there and back. Beside them, in turns,
  * what they are held against: memcpy(), and process_vm_writev() and process_vm_readv() between the
- * same two places. Prints a line of JSON a sample; bench/run.py calls it and judges.
+ * same two places, with a byte that proves whose they are. Prints a line of JSON a sample;
+ * bench/run.py calls it and judges.
  *
  * connected [--turns N] [--bytes N] [--shared] [--threaded]
  *
@@ -35,12 +36,19 @@
 #define STRETCH  200000.0 /* ns that one sample lasts, about */
 #define RECEIVES 8
 #define LIST     32
+#define GUARD    4096
+
+/* What both sides see. */
+struct told {
+	struct bench_rc_told rc;
+	_Atomic uint64_t guard[2]; /* of either side: where only that process has a byte */
+};
 
 struct plan {
 	unsigned turns;
 	uint32_t bytes;
 	bool is_shared, is_threaded;
-	struct bench_rc_told *told;
+	struct told *told;
 };
 
 /* The first half of the region is what peers write to and read from. */
@@ -59,7 +67,10 @@ static void open_side(struct side *s)
 	const size_t least = list < 4096 ? 4096 : list;
 
 	s->room = s->plan->bytes < least ? least : s->plan->bytes;
-	bench_rc_open(&s->rc, s->plan->told, s->number,
+	/* before the other side can see that this one is open */
+	atomic_store_explicit(&s->plan->told->guard[s->number], (uintptr_t)bench_alloc(GUARD, 0),
+	                      memory_order_relaxed);
+	bench_rc_open(&s->rc, &s->plan->told->rc, s->number,
 	              &(struct bench_rc_plan){ .bytes = 2 * s->room,
 	                                       .depth = LIST,
 	                                       .is_shared = s->plan->is_shared });
@@ -117,15 +128,34 @@ static void fetch_add(struct side *s)
 	request(s, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
 }
 
+/*
+ * One call for @n pieces, behind the first one of @here and @there, which this fills in: a byte
+ * where only the other process has one, so that the call would copy nothing if the number were that
+ * of another process by now. Without it nobody could rely on the copy.
+ */
+static void call(struct side *s, struct iovec *here, struct iovec *there, unsigned n, bool is_write)
+{
+	const uint64_t guard =
+	        atomic_load_explicit(&s->plan->told->guard[!s->number], memory_order_relaxed);
+	const ssize_t all = 1 + (ssize_t)n * s->plan->bytes;
+	char byte = 0;
+	ssize_t copied;
+
+	here[0] = (struct iovec){ &byte, 1 };
+	there[0] = (struct iovec){ (void *)(uintptr_t)guard, 1 };
+	copied = is_write ? process_vm_writev(s->rc.peer->pid, here, n + 1, there, n + 1, 0)
+	                  : process_vm_readv(s->rc.peer->pid, here, n + 1, there, n + 1, 0);
+	if (copied != all)
+		bench_fail("process_vm_writev");
+}
+
 static void raw(struct side *s, bool is_write)
 {
-	struct iovec here = { s->half, s->plan->bytes };
-	struct iovec there = { (void *)(uintptr_t)s->rc.peer->memory, s->plan->bytes };
-	ssize_t n = is_write ? process_vm_writev(s->rc.peer->pid, &here, 1, &there, 1, 0)
-	                     : process_vm_readv(s->rc.peer->pid, &here, 1, &there, 1, 0);
+	struct iovec here[2], there[2];
 
-	if (n != (ssize_t)s->plan->bytes)
-		bench_fail("process_vm_writev");
+	here[1] = (struct iovec){ s->half, s->plan->bytes };
+	there[1] = (struct iovec){ (void *)(uintptr_t)s->rc.peer->memory, s->plan->bytes };
+	call(s, here, there, 1, is_write);
 }
 
 static void raw_write(struct side *s)
@@ -182,18 +212,16 @@ static void read_list(struct side *s)
 static void raw_list(struct side *s, bool is_write)
 {
 	const uint32_t bytes = s->plan->bytes;
-	struct iovec here[LIST], there[LIST];
-	ssize_t n;
+	struct iovec here[LIST + 1], there[LIST + 1];
 
 	for (uint64_t i = 0; i < LIST; i++) {
-		here[i] = (struct iovec){ s->half + 2 * i * bytes, bytes };
-		there[i] = (struct iovec){ (void *)(uintptr_t)(s->rc.peer->memory + 2 * i * bytes),
-			                   bytes };
+		const uint64_t at = 2 * i * bytes;
+
+		here[i + 1] = (struct iovec){ s->half + at, bytes };
+		there[i + 1] =
+		        (struct iovec){ (void *)(uintptr_t)(s->rc.peer->memory + at), bytes };
 	}
-	n = is_write ? process_vm_writev(s->rc.peer->pid, here, LIST, there, LIST, 0)
-	             : process_vm_readv(s->rc.peer->pid, here, LIST, there, LIST, 0);
-	if (n != (ssize_t)LIST * bytes)
-		bench_fail("process_vm_writev");
+	call(s, here, there, LIST, is_write);
 }
 
 static void raw_write_list(struct side *s)
