@@ -165,7 +165,6 @@ static unsigned send_receive(void *link, unsigned max)
 	unsigned n = (unsigned)bench_rc_poll(l->rc.recv_cq, (int)max);
 
 	look_at(l, n);
-
 	l->received += n;
 	return n;
 }

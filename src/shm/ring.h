@@ -197,6 +197,7 @@ static inline void shm_ring_prefetch(const struct shm_ring_view *v, bool data)
  * The same after a small message that is alone, or the last of a list, for a ring whose owner says
  * in each slot where the receive is. The first line is fetched for reading: the owner of a line
  * that it has written to gives it up then, too, but need not fetch it again to look for an arrival.
+ * @data: with its second line.
  */
 static inline void shm_ring_prefetch_next(const struct shm_ring_view *v, uint32_t ahead, bool data)
 {
@@ -210,7 +211,7 @@ static inline void shm_ring_prefetch_next(const struct shm_ring_view *v, uint32_
 		base_prefetch_write(slot->data);
 }
 
-#define SHM_RING_LIST_AHEAD 3 /* of UD's lists */
+#define SHM_RING_LIST_AHEAD 3 /* so far ahead most fetch slots */
 
 /*
  * A sender has written one small message of a list, and @more follow to the same ring, the first
@@ -321,7 +322,7 @@ static inline void shm_ring_take_line(struct shm_arrival *slot)
 	*(volatile uint8_t *)&slot->status = 0;
 }
 
-/* The same for the second line, if the message was there. */
+/* The same for the second line, if the message was there, or its sender has fetched the line. */
 static inline void shm_ring_take_data(struct shm_arrival *slot)
 {
 	*(volatile uint8_t *)&slot->data[SHM_INLINE - 1] = 0;

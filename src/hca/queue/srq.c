@@ -563,7 +563,7 @@ static BASE_HOT bool take(struct hca_srq *srq, uint32_t receive, uint64_t *wr_id
 		*sge = srq->sge[(size_t)n * srq->max_sge];
 	else if (sge)
 		memcpy(sge, &srq->sge[(size_t)n * srq->max_sge], r->n_sge * sizeof(*sge));
-	else /* the message is there, and the program will read it */
+	else /* the message is there, and a program reads it soon */
 		__builtin_prefetch(
 		        (const void *)(uintptr_t)srq->sge[(size_t)n * srq->max_sge].addr);
 	r->in_use = false;

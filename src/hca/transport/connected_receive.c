@@ -88,7 +88,8 @@ static BASE_HOT enum ibv_wc_status place(struct hca_rq *rq, const struct shm_arr
 	else if (a->length > SHM_INLINE)
 		message = NULL;
 	status = message ? scatter_short(rq, sge, n_sge, message, a->length) : IBV_WC_GENERAL_ERR;
-	shm_ring_take_data(slot);
+	if (base_likely(message == slot->data))
+		shm_ring_take_data(slot);
 	return status;
 }
 
@@ -158,7 +159,7 @@ static BASE_HOT enum hca_rq_outcome complete(struct hca_rq *rq, struct shm_arriv
 	if (base_unlikely(!is_ours(rq, slot)))
 		return HCA_RQ_LATER;
 	rwqe = hca_rq_next(rq, &sge);
-	__builtin_prefetch((const void *)(uintptr_t)sge->addr); /* the program will read it */
+	__builtin_prefetch((const void *)(uintptr_t)sge->addr); /* a program reads it soon */
 	read_arrival(rq, slot, &a, wc);
 	wc->wr_id = rwqe->wr_id;
 	wc->status = place(rq, &a, slot, sge, rwqe->n_sge);

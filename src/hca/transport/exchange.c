@@ -493,7 +493,7 @@ int hca_exchange_send_taken(struct hca_exchange *x, struct shm_request r,
 	int outcome = base_unlikely(hca_receive_bytes(&rcv) < r.length)
 	                      ? hca_responder_fail_receive(&x->responder, &r, rcv.slot, rcv.pos,
 	                                                   IBV_WC_LOC_LEN_ERR)
-	                      : send_small(x, &r, entries, NULL, &rcv);
+	                      : send_elsewhere(x, &r, entries, NULL, &rcv);
 
 	return base_likely(!outcome) ? IBV_WC_SUCCESS : see_to(x, &r, outcome);
 }

@@ -101,7 +101,7 @@ static BASE_HOT bool hca_exchange_is_current(const struct hca_exchange *x)
 /* ---- SENDs that fit into an arrival: of at most SHM_INLINE bytes ---- */
 
 /* In a list, so many messages ahead the slot is fetched that a message will arrive in, and the
- * memory of its receive, of which the slot tells. */
+ * memory of its receive, of which that slot tells. */
 #define HCA_EXCHANGE_AHEAD        6
 #define HCA_EXCHANGE_MEMORY_AHEAD 4
 
@@ -130,7 +130,10 @@ static BASE_HOT void hca_exchange_fetch_ahead(struct hca_exchange *x, const stru
                                               uint32_t length)
 {
 	struct hca_responder *t = &x->responder;
+	/* of a shared receive queue fewer slots are fetched */
+	const bool many = t->more >= HCA_EXCHANGE_MEMORY_AHEAD && !t->end.qp.connection.srq;
 
+	/* unplaced: this one lies in the arrival, and so may the next ones */
 	if (t->more)
 		shm_ring_prefetch_list(&t->view, rcv->pos + 1, t->more, x->in_list,
 		                       HCA_EXCHANGE_AHEAD, t->unplaced);
@@ -138,7 +141,7 @@ static BASE_HOT void hca_exchange_fetch_ahead(struct hca_exchange *x, const stru
 		shm_ring_prefetch_next(&t->view, SHM_RING_LIST_AHEAD - 1, t->unplaced);
 	if (base_likely(!t->unplaced))
 		hca_responder_prefetch_memory(
-		        t, rcv->credit + (t->more ? HCA_EXCHANGE_MEMORY_AHEAD : 1), length);
+		        t, rcv->credit + (many ? HCA_EXCHANGE_MEMORY_AHEAD : 1), length);
 }
 
 /* It has been copied: it arrives. */
@@ -151,8 +154,8 @@ static BASE_HOT int hca_exchange_end_short(struct hca_exchange *x, const struct 
 	return ret;
 }
 
-/* The rest of hca_exchange_send_short(), if the message does not go to one place that is known.
- * What is not rare need not have copies of these in memory. */
+/* The rest of hca_exchange_send_short(), if the message does not go to one place that is known. By
+ * value: otherwise the caller would have to keep both in memory. */
 int hca_exchange_send_taken(struct hca_exchange *x, struct shm_request r,
                             const struct shm_entry *entries, struct hca_receive rcv);
 

@@ -76,7 +76,7 @@ struct hca_responder {
 struct hca_receive {
 	struct shm_arrival *slot; /* claimed, of the ring */
 	uint32_t pos;
-	uint32_t credit; /* its own position, in the ring that has the credits */
+	uint32_t credit; /* hca_responder_take(): its position in the ring that has the credits */
 	bool is_one;     /* it has one scatter entry, @one; else there are @n at @many */
 	unsigned n;
 	struct shm_entry one;
@@ -135,7 +135,7 @@ static BASE_HOT bool hca_responder_is_ours(const struct hca_responder *t)
 	return atomic_load_explicit(t->held, memory_order_relaxed) == t->worker;
 }
 
-/* The rare part of hca_responder_take(): why there is none. */
+/* The rare part of hca_responder_take(): why there is none; or there is one by now, 0. */
 int hca_responder_without_receive(struct hca_responder *t, struct hca_receive *out);
 
 /* Fills in the entries of the receive that @slot stands for, one of a credit. They are checked: the
@@ -149,6 +149,7 @@ static BASE_HOT void hca_responder_read_credit(struct hca_responder *t,
 		                       .lkey = slot->receive.lkey };
 	out->is_one = slot->operation == 1;
 	out->n = 1;
+	atomic_signal_fence(memory_order_acq_rel); /* what is checked is what is used */
 	if (base_likely(out->is_one))
 		return;
 	out->n = out->one.length;
@@ -218,24 +219,29 @@ static BASE_HOT int hca_responder_try_shared(struct hca_responder *t, struct hca
 }
 
 /* Begins to fetch the memory of the receive at @pos, whose slot has been fetched, for a message of
- * @length bytes. What that slot says is not checked, and may be that of another receive by now: no
- * address does harm. */
+ * @length bytes. It may be another receive by now: nothing is decided by what the slot says. */
 static BASE_HOT void hca_responder_prefetch_memory(struct hca_responder *t, uint32_t pos,
                                                    uint32_t length)
 {
 	const struct shm_ring_view *v = t->end.qp.connection.srq ? &t->shared : &t->view;
 	struct shm_arrival *slot = shm_ring_at(v, pos);
-	uint32_t lkey =
-	        atomic_load_explicit((_Atomic uint32_t *)&slot->receive.lkey, memory_order_relaxed);
-	uint64_t addr =
-	        atomic_load_explicit((_Atomic uint64_t *)&slot->receive.addr, memory_order_relaxed);
-	const struct hca_known *k = hca_known_of(&t->end, lkey);
-	const uintptr_t to = (uintptr_t)k->here + (addr - k->iova);
+	const struct hca_known *k;
+	uint64_t offset;
+	uint32_t lkey;
+	const char *to;
 
-	if (base_unlikely(!shm_ring_has(v, pos)))
+	if (base_unlikely(!length || !shm_ring_has(v, pos)))
 		return;
-	base_prefetch_write((const void *)to);
-	base_prefetch_write((const void *)(to + length - 1));
+	lkey = atomic_load_explicit((_Atomic uint32_t *)&slot->receive.lkey, memory_order_relaxed);
+	k = hca_known_of(&t->end, lkey);
+	offset = atomic_load_explicit((_Atomic uint64_t *)&slot->receive.addr,
+	                              memory_order_relaxed) -
+	         k->iova;
+	if (base_unlikely(!k->here || offset >= k->length))
+		return;
+	to = k->here + offset;
+	base_prefetch_write(to);
+	base_prefetch_write((const void *)((uintptr_t)to + length - 1));
 }
 
 /* Begins to fetch the slot that the next message will arrive in, by what is known of the ring. */
@@ -245,7 +251,7 @@ static BASE_HOT void hca_responder_prefetch(const struct hca_responder *t)
 		shm_ring_prefetch(&t->view, false);
 }
 
-/* As hca_responder_without_receive(). */
+/* Looks once more, as hca_responder_without_receive(). */
 static BASE_HOT int hca_responder_take_late(struct hca_responder *t, struct hca_receive *out)
 {
 	struct hca_receive late; /* not *out, which then need not be in memory */
