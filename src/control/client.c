@@ -54,13 +54,27 @@ static int check_peer(int sock, const char *path)
 	return control_user_is_trusted(peer.uid, path) ? 0 : -EACCES;
 }
 
-/* How long sending and receiving on @sock may wait; 0: for ever. */
-static void set_patience(int sock, unsigned ms)
+static void set_timeout(int sock, int option, unsigned ms)
 {
 	const struct timeval t = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
 
-	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
-	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
+	setsockopt(sock, SOL_SOCKET, option, &t, sizeof(t));
+}
+
+/* How long sending and receiving on @sock may wait; 0: for ever. */
+static void set_patience(int sock, unsigned ms)
+{
+	set_timeout(sock, SO_RCVTIMEO, (ms + 1) / 2); /* receive() waits twice */
+	set_timeout(sock, SO_SNDTIMEO, ms);
+}
+
+/* As control_receive(). While the whole machine stands still, as virtual ones do, the time passes,
+ * and the wait is over before the daemon has had any of it. Not the second half. */
+static int receive(int sock, struct control_packet *p)
+{
+	int ret = control_receive(sock, p);
+
+	return ret == -EAGAIN ? control_receive(sock, p) : ret;
 }
 
 /* Connects; @patience_ms: as for set_patience(). The socket or -errno. */
@@ -108,7 +122,7 @@ static int transfer(struct control_client *c, const void *ahead, uint32_t bytes,
 	}
 	ret = control_send_behind(c->sock, ahead, bytes, p);
 	if (!ret)
-		ret = control_receive(c->sock, p);
+		ret = receive(c->sock, p);
 	return !ret && p->behind ? -EPROTO : ret;
 }
 
