@@ -154,6 +154,7 @@ def behind_others_another_request_is_refused_in_its_place(c):
     with c.others_send():
         psn = c.request('SEND_ONLY', payload=pattern(256))
         c.send('WRITE_ONLY', psn, va=c.va(0), rkey=1, length=9, payload=pattern(9))
+        c.will_refuse(ACCESS)
         c.completes_nothing()
     c.refused(psn, ACCESS)
     c.event(QP_ACCESS_ERR)

@@ -20,6 +20,7 @@
  *   peek AT BYTES      memory, in hexadecimal
  *   hold TURN          another worker has its egress (src/shm/wire.h), at this turn: "wanted", if
  *                      somebody else wants it by now, or "ok"
+ *   refusal            what it will tell its peer once it may: "refusal SYNDROME", 0 if nothing
  *   let_go             nobody has it: "ok"
  *   lock               another worker has the lock of its responder: "ok"
  *   unlock             nobody has it: "ok"
@@ -573,6 +574,13 @@ static void hold_egress(struct puppet *p)
 	puts(by & SHM_WIRE_WANTED ? "wanted" : "ok");
 }
 
+static void show_refusal(struct puppet *p)
+{
+	const volatile uint8_t *due = &wire(p)->in.nak_due;
+
+	printf("refusal %u\n", *due);
+}
+
 static void let_go_of_egress(struct puppet *p)
 {
 	atomic_store(egress(p), 0);
@@ -727,6 +735,8 @@ static void obey(struct puppet *p, const char *command)
 		poke();
 	else if (!strcmp(command, "hold"))
 		hold_egress(p);
+	else if (!strcmp(command, "refusal"))
+		show_refusal(p);
 	else if (!strcmp(command, "let_go"))
 		let_go_of_egress(p);
 	else if (!strcmp(command, "lock"))

@@ -300,6 +300,16 @@ class Case:
         self.wants_to_send()
         self.puppet.tell('let_go')
 
+    def will_refuse(self, code):
+        """While others send: all that came has been looked at."""
+        end = time.monotonic() + WAIT
+        turn = 1
+        while self.puppet.tell('refusal') != ['refusal', str(packets.NAK | code)]:
+            turn = turn % 100 + 1
+            self.puppet.tell('hold', turn)
+            if time.monotonic() > end:
+                raise Wrong('it does not refuse that')
+
     def wants_to_send(self):
         end = time.monotonic() + WAIT
         turn = 1
