@@ -200,9 +200,10 @@ static int send_large(struct hca_exchange *x, const struct shm_request *r, struc
 static BASE_HOT int finish_small(struct hca_exchange *x, const struct shm_request *r,
                                  const struct hca_receive *rcv)
 {
-	if (base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV))
-		hca_responder_invalidate(&x->responder, r->imm, rcv->slot);
-	return hca_exchange_end_short(x, rcv, r->length);
+	int ret = hca_responder_end_send(&x->responder, r, rcv->slot, rcv->pos);
+
+	hca_exchange_fetch_ahead(x, rcv, r->length);
+	return ret;
 }
 
 /* Copies the message, of at most SHM_INLINE bytes; @from: NULL for inline data. */

@@ -144,16 +144,6 @@ static BASE_HOT void hca_exchange_fetch_ahead(struct hca_exchange *x, const stru
 		        t, rcv->credit + (many ? HCA_EXCHANGE_MEMORY_AHEAD : 1), length);
 }
 
-/* It has been copied: it arrives. */
-static BASE_HOT int hca_exchange_end_short(struct hca_exchange *x, const struct hca_receive *rcv,
-                                           uint32_t length)
-{
-	int ret = hca_responder_publish(&x->responder, rcv->slot, rcv->pos);
-
-	hca_exchange_fetch_ahead(x, rcv, length);
-	return ret;
-}
-
 /* The rest of hca_exchange_send_short(), if the message does not go to one place that is known. By
  * value: otherwise the caller would have to keep both in memory. */
 int hca_exchange_send_taken(struct hca_exchange *x, struct shm_request r,
@@ -177,7 +167,9 @@ static BASE_HOT int hca_exchange_send_short(struct hca_exchange *x, const struct
 	atomic_thread_fence(memory_order_acq_rel); /* as hca_memory_copy_here() */
 	hca_exchange_gather(entries, r->n_entries, to);
 	hca_responder_fill(&x->responder, r, rcv.slot, SHM_OPERATION_PLACED);
-	return hca_exchange_end_short(x, &rcv, r->length);
+	ret = hca_responder_publish(&x->responder, rcv.slot, rcv.pos);
+	hca_exchange_fetch_ahead(x, &rcv, r->length);
+	return ret;
 }
 
 #endif
