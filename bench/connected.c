@@ -41,7 +41,7 @@
 /* What both sides see. */
 struct told {
 	struct bench_rc_told rc;
-	_Atomic uint64_t guard[2]; /* of either side: where only that process has a byte */
+	_Atomic uint64_t guard[2]; /* of either side */
 };
 
 struct plan {
@@ -129,9 +129,10 @@ static void fetch_add(struct side *s)
 }
 
 /*
- * One call for @n pieces, behind the first one of @here and @there, which this fills in: a byte
- * where only the other process has one, so that the call would copy nothing if the number were that
- * of another process by now. Without it nobody could rely on the copy.
+ * One call for @n pieces, behind the first one of @here and @there, which this fills in: a byte of
+ * the other side's guard. In place of that a program has a page where nobody else has one: then the
+ * call copies nothing if the number is that of another process by now. Without it nobody could rely
+ * on the copy.
  */
 static void call(struct side *s, struct iovec *here, struct iovec *there, unsigned n, bool is_write)
 {

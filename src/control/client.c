@@ -69,7 +69,7 @@ static void set_patience(int sock, unsigned ms)
 }
 
 /* As control_receive(). While the whole machine stands still, as virtual ones do, the time passes,
- * and the wait is over before the daemon has had any of it. Not the second half. */
+ * and a wait is over before the daemon has had any of it. The second one begins behind that. */
 static int receive(int sock, struct control_packet *p)
 {
 	int ret = control_receive(sock, p);
