@@ -248,7 +248,7 @@ static BASE_HOT void hca_responder_prefetch_memory(struct hca_responder *t, uint
 static BASE_HOT void hca_responder_prefetch(const struct hca_responder *t)
 {
 	if (base_likely(t->view.ring))
-		shm_ring_prefetch(&t->view, false);
+		shm_ring_prefetch(&t->view, t->unplaced);
 }
 
 /* Looks once more, as hca_responder_without_receive(). */
