@@ -11,5 +11,6 @@ run_pairs \
 	"ib_send_lat -n 50" \
 	"ib_send_lat -c UC -n 50" \
 	"ib_send_lat -e -n 50" \
-	"ib_send_lat -a -n 20" \
+	"ib_send_lat -s 4096 -n 20" \
+	"ib_send_lat -s 8388608 -n 20" \
 	"ib_send_lat --use-srq -n 50"
