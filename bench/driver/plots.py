@@ -45,12 +45,15 @@ class Line:
 
 
 def draw(directory, name, script, width=900, height=500):
-    """Runs gnuplot once for each form of picture."""
+    """Runs gnuplot once for each form of picture. False: there is nothing to draw."""
+    if "\nplot " not in script:
+        return False
     for form, terminal in TERMINALS:
         path = os.path.join(directory, f"{name}.{form}")
         text = (f"set terminal {terminal.format(w=width, h=height)}\n"
                 f"set output '{path}'\n{STYLE}\n{script}\nunset output\n")
         subprocess.run(["gnuplot", "-"], input=text, text=True, check=True)
+    return True
 
 
 def plot(lines, with_="linespoints"):
@@ -83,7 +86,7 @@ def distribution(s, directory):
         values = [median(q) for q in zip(*(x["quantiles"] for x in samples))]
         lines.append(Line(NAMES[link], link,
                           [(-math.log10(1 - p), v) for p, v in zip(at, values)]))
-    draw(directory, "latency", f"""
+    return draw(directory, "latency", f"""
 set title 'One way, 64 bytes: how many messages take how long (a line takes {s.placement:.0f} ns)'
 set xlabel 'messages that take no longer'
 set ylabel 'nanoseconds'
@@ -107,7 +110,7 @@ def sizes(s, directory):
              for key, title, _, colour in series]
     widths = [Line(title, colour, [(x, x / t) for x, t in found[key] if t])
               for key, title, _, colour in series]
-    draw(directory, "sizes", f"""
+    return draw(directory, "sizes", f"""
 set multiplot layout 1,2
 set logscale x 2
 set logscale y
@@ -138,7 +141,7 @@ def receivers(s, directory):
             where = "one process" if processes == 1 else "two processes"
             lines.append(Line(f"{name}, {where}", colour,
                               [(n, t) for n, t in costs if t], processes == 2))
-    draw(directory, "receivers", f"""
+    return draw(directory, "receivers", f"""
 set title 'What a message costs its sender (a line takes {s.placement:.0f} ns)'
 set xlabel 'queue pairs that receive it'
 set ylabel 'nanoseconds a message'
@@ -166,7 +169,7 @@ def flatness(s, directory):
         panels.append(f"set yrange [{min([0.8] + points) - 0.1}:{max([1.2] + points) + 0.35}]\n"
                       f"set title '{measure}, beside that of a fabric with one'\n"
                       + plot(lines))
-    draw(directory, "flat", """
+    return draw(directory, "flat", """
 set multiplot layout 1,2
 set logscale x
 set xrange [0.8:14000]
@@ -233,6 +236,7 @@ set title 'Million messages a second'
 set xlabel 'bytes of a message'
 set xrange [48:5400]
 set xtics (64, '1 KiB' 1024, '4 KiB' 4096)
+set yrange [0.02:10]
 set key bottom left
 {plot(lines("rate", "bytes", WIRE_SIZES, series))}
 set title 'Million messages a second that all have, 64 bytes'
@@ -249,10 +253,12 @@ PLOTS = (("latency", distribution), ("rate", sizes), ("fanout", receivers), ("fl
 
 
 def draw_all(samples, parts, directory):
-    """Draws what the parts that were measured allow, each in its own commonest placement."""
+    """Draws what the parts that were measured allow, each in its own commonest placement; near
+    processors are preferred, if there are enough samples of the same thing to draw any."""
     for part, function in PLOTS:
         mine = Samples([s for s in samples.all if s["part"] == part])
-        if part in parts and mine.placement:
+        if part in parts and mine.placement and not function(mine, directory):
+            mine.placement = mine.placements()[0][0]
             function(mine, directory)
     for part, function in (("roce", wire), ("subnet", subnet)):  # no placement matters
         mine = Samples([s for s in samples.all if s["part"] == part])
