@@ -244,7 +244,8 @@ static BASE_HOT void hca_responder_prefetch_memory(struct hca_responder *t, uint
 	base_prefetch_write((const void *)((uintptr_t)to + length - 1));
 }
 
-/* Begins to fetch the slot that the next message will arrive in, by what is known of the ring. */
+/* Begins to fetch the slot that the next message will arrive in, by what is known of the ring; with
+ * its second line if the last ones lie there. */
 static BASE_HOT void hca_responder_prefetch(const struct hca_responder *t)
 {
 	if (base_likely(t->view.ring))
