@@ -53,7 +53,8 @@ proven()
 	prove tcc "$@"
 }
 
-# proven_large MODEL FLAG...: a search that takes longer than gcc, whose code is twice as fast, takes to compile it.
+# proven_large MODEL FLAG...: the same where the search is long. gcc takes a second or two longer than tcc to compile a
+# model, and its code is twice as fast.
 proven_large()
 {
 	prove "${CC:-gcc} -O1" "$@"
