@@ -483,6 +483,21 @@ static void receive_not_writable(void)
 	await_completion(&h2, IBV_WC_LOC_PROT_ERR);
 }
 
+/* What is said is how far the message needs it. */
+static void receive_beyond_region(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(h2.pd, h2.memory, 103, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *before = h2.mr;
+	struct pair p;
+
+	MUST(mr);
+	h2.mr = mr;
+	pair_up(&p, sizeof(h2.memory));
+	h2.mr = before;
+	MUST(!post(p.from, &p.r));
+	await_completion(&h2, IBV_WC_LOC_PROT_ERR);
+}
+
 static void flushed(void)
 {
 	struct ibv_qp *qp = ud_in(&h1, IBV_QPS_RTS);
@@ -882,6 +897,7 @@ static const struct {
 	MISTAKE(other_pd),
 	MISTAKE(no_room_for_grh),
 	MISTAKE(receive_not_writable),
+	MISTAKE(receive_beyond_region),
 	MISTAKE(flushed),
 	MISTAKE(rc_to_nobody),
 	MISTAKE(rc_too_early),

@@ -113,6 +113,7 @@ done <<- 'END'
 	other_pd|send completes with IBV_WC_LOC_QP_OP_ERR: the address handle is in another protection domain
 	no_room_for_grh|QP 0x??????, wr_id 5: receive completes with IBV_WC_LOC_LEN_ERR: receive has 64 bytes, message needs 64 and 40 of GRH
 	receive_not_writable|receive completes with IBV_WC_LOC_PROT_ERR: lkey 0x* without IBV_ACCESS_LOCAL_WRITE
+	receive_beyond_region|receive completes with IBV_WC_LOC_PROT_ERR: 104 bytes at 0x* are not all in the memory region of lkey 0x*: 103 bytes
 	flushed|receive completes with IBV_WC_WR_FLUSH_ERR: the queue pair is in an error state
 	rc_to_nobody|send completes with IBV_WC_RETRY_EXC_ERR: dest_qp_num 0x004321: there is no such queue pair
 	rc_too_early|send completes with IBV_WC_RETRY_EXC_ERR: QP 0x??????, the destination, is not in RTR

@@ -45,12 +45,19 @@ static bool explain_entry(struct hca_process *p, const struct hca_domain *domain
 	return false;
 }
 
+/* As far as @bytes reach into them. */
 static void explain_entries(struct hca_process *p, const struct hca_domain *domain,
-                            const struct ibv_sge *sge, uint32_t n, unsigned access, int error)
+                            const struct ibv_sge *sge, uint32_t n, uint64_t bytes, unsigned access,
+                            int error)
 {
-	while (n && explain_entry(p, domain, sge, access, error)) {
-		n--;
-		sge++;
+	for (const struct ibv_sge *end = sge + n; sge < end && bytes; sge++) {
+		struct ibv_sge used = *sge;
+
+		if (used.length > bytes)
+			used.length = (uint32_t)bytes;
+		if (!explain_entry(p, domain, &used, access, error))
+			return;
+		bytes -= used.length;
 	}
 }
 
@@ -198,7 +205,7 @@ void hca_explain_failed_send(const struct hca_qp *qp, const struct ibv_send_wr *
 		return;
 	if (status == IBV_WC_LOC_PROT_ERR && !(wr->send_flags & IBV_SEND_INLINE))
 		explain_entries(qp->ctx->process, qp->domain, wr->sg_list, (uint32_t)wr->num_sge,
-		                brings_back ? IBV_ACCESS_LOCAL_WRITE : 0, (int)status);
+		                UINT64_MAX, brings_back ? IBV_ACCESS_LOCAL_WRITE : 0, (int)status);
 	if (status == IBV_WC_LOC_QP_OP_ERR && qp->transport->type == IBV_QPT_UD)
 		explain_handle(qp, (const struct hca_ah *)wr->wr.ud.ah, (int)status);
 	if (status == IBV_WC_RETRY_EXC_ERR)
@@ -226,8 +233,8 @@ void hca_explain_failed_receive(struct hca_rq *rq, const struct ibv_wc *wc,
 	if (sge && wc->status == IBV_WC_LOC_LEN_ERR)
 		explain_length(rq, wc, hca_sge_bytes(sge, n_sge), (int)wc->status);
 	if (sge && wc->status == IBV_WC_LOC_PROT_ERR)
-		explain_entries(rq->process, rq->domain, sge, n_sge, IBV_ACCESS_LOCAL_WRITE,
-		                (int)wc->status);
+		explain_entries(rq->process, rq->domain, sge, n_sge, wc->byte_len,
+		                IBV_ACCESS_LOCAL_WRITE, (int)wc->status);
 	log_completion(wc->qp_num, wc->wr_id, "receive", wc->status);
 }
 
