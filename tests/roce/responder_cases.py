@@ -7,8 +7,8 @@ it must not (volume 1, sections 9.7.3, 9.7.4, 9.8.2 and 9.9.3).
 import struct
 
 import packets
-from packets import ACCESS, INVALID, RNR, SEQUENCE, after
-from wire_peer import (FLUSHED, LEN_ERR, QP_ACCESS_ERR, QP_REQ_ERR, RTS, Wrong, case, of_each, pattern)
+from packets import ACCESS, INVALID, OPERATION, RNR, SEQUENCE, after
+from wire_peer import (FLUSHED, LEN_ERR, PROT_ERR, QP_ACCESS_ERR, QP_REQ_ERR, RTS, Wrong, case, of_each, pattern)
 
 
 # What a queue pair may be denied, as in enum ibv_access_flags.
@@ -381,6 +381,25 @@ def too_long_for_receive(c):
     psn = c.request('SEND_LAST', payload=pattern(45))
     c.refused(psn, INVALID)
     c.completes(0, LEN_ERR)
+    c.is_silent()
+
+
+@case
+def receive_reaches_beyond_its_region(c):
+    """That ends at 0xF000. The receive is looked at as far as a message reaches."""
+    c.qp()
+    at = 0xF000 - 300
+    c.receive(at, 400)
+    c.request('SEND_FIRST', ack=False, payload=pattern(256))
+    psn = c.request('SEND_LAST', payload=pattern(44))
+    c.acknowledged(psn, 1)
+    c.completes(at, bytes=300)
+    c.holds(at + 256, pattern(44))
+    c.receive(at, 400)
+    c.request('SEND_FIRST', ack=False, payload=pattern(256))
+    psn = c.request('SEND_LAST', payload=pattern(45))
+    c.refused(psn, OPERATION)
+    c.completes(at, PROT_ERR)
     c.is_silent()
 
 

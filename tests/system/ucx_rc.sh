@@ -13,6 +13,8 @@ umbel up --hosts 3 > /dev/null
 expect 0 '*Transport: rc_verbs*Device: umbel_h1_0:1*' umbel exec h1 -- ucx_info -d
 exchange tag_lat 200
 exchange tag_bw 100 -s 1000000
+# the last receive of each pool hangs over its region
+UCX_RC_VERBS_ALLOC=heap exchange tag_lat 20000
 exchange ucp_am_lat 200
 exchange ucp_put_lat 100
 exchange ucp_put_bw 1000 -s 65536

@@ -116,6 +116,63 @@ static void entries_that_a_message_does_not_reach_may_be_wrong(void **state)
 	}
 }
 
+/* A receive's entry is looked at as far as the message reaches. @room: bytes of the region from
+ * where the receive begins. */
+static void send_to_the_end(void **state, const struct lab_peer_options *o,
+                            const struct lab_work *r, uint32_t length, uint32_t room)
+{
+	const uint64_t at = LAB_PEER_BYTES - room;
+	struct lab_work w = send_of(0, length), longer = send_of(0, room + 1);
+	struct lab_peer *p[2];
+
+	lab_peers(p, o, state);
+	lab_peer_fill(p[0], 0, length, 5);
+	for (int i = 0; i < 2; i++) { /* the second time the key is known */
+		lab_peer_fill(p[1], at, room, 9);
+		assert_int_equal(lab_peer_try_receive(p[1], r), 0);
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+		lab_peer_received(p[1], IBV_WC_SUCCESS);
+		lab_peer_expect(p[1], at, length, 5);
+	}
+	assert_int_equal(lab_peer_try_receive(p[1], r), 0);
+	lab_peer_do(p[0], &longer, IBV_WC_REM_OP_ERR);
+	lab_peer_received(p[1], IBV_WC_LOC_PROT_ERR);
+	lab_clean_up(NULL);
+}
+
+static void send_beyond(void **state, const struct lab_peer_options *o)
+{
+	const uint32_t rooms[] = { 60, 200, 5000 };
+
+	for (unsigned i = 0; i < LAB_ARRAY(rooms); i++) {
+		const uint32_t room = rooms[i];
+		const uint64_t at = LAB_PEER_BYTES - room;
+		const struct lab_work one = { .n = 1, .piece = { { at, room + 44, 0 } } };
+		const struct lab_work two = {
+			.n = 2, .piece = { { at, 10, 0 }, { at + 10, room + 44, 0 } }
+		};
+
+		send_to_the_end(state, o, &one, room, room);
+		send_to_the_end(state, o, &one, 1, room);
+		send_to_the_end(state, o, &two, room, room);
+		send_to_the_end(state, o, &two, 11, room);
+	}
+}
+
+static void a_receive_may_reach_beyond_its_region(void **state)
+{
+	const struct lab_peer_options o = { .rnr_retry = 7 };
+
+	send_beyond(state, &o);
+}
+
+static void a_receive_may_reach_beyond_a_region_that_is_far(void **state)
+{
+	const struct lab_peer_options o = { .rnr_retry = 7, .far = true };
+
+	send_beyond(state, &o);
+}
+
 /* ---- waiting for a receive ---- */
 
 static void messages_wait_for_receives_and_come_in_order(void **state)
@@ -741,6 +798,8 @@ int main(void)
 		LAB_BOTH(pieces_are_gathered_and_scattered_in_order),
 		LAB_BOTH(immediate_data_arrives),
 		LAB_BOTH(entries_that_a_message_does_not_reach_may_be_wrong),
+		LAB_BOTH(a_receive_may_reach_beyond_its_region),
+		LAB_BOTH(a_receive_may_reach_beyond_a_region_that_is_far),
 		LAB_BOTH(messages_wait_for_receives_and_come_in_order),
 		LAB_BOTH(the_responder_carries_out_what_waited_for_it),
 		LAB_BOTH(nothing_overtakes_a_request_that_waits),

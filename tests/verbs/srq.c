@@ -246,6 +246,31 @@ static void a_queue_pair_that_fails_leaves_receives_to_others(void **state)
 	}
 }
 
+/* The region ends in the middle of the last receive. */
+static void a_receive_may_reach_beyond_its_region(void **state)
+{
+	const uint32_t lengths[] = { 50, MESSAGE };
+	struct fixture f;
+
+	(void)state;
+	make(&f, 0);
+	for (int i = 0; i < 2; i++) {
+		struct ibv_wc wc;
+
+		assert_int_equal(post_short(&f, MAX_WR - 1, MESSAGE + 44), 0);
+		send_by(&f, i, lengths[i], (char)('a' + i));
+		lab_complete(f.a.send_cq, IBV_WC_SUCCESS);
+		wc = lab_complete(f.b.recv_cq, IBV_WC_SUCCESS);
+		assert_int_equal(wc.byte_len, lengths[i]);
+		assert_int_equal(f.b.memory[(size_t)(MAX_WR - 1) * MESSAGE + lengths[i] - 1],
+		                 'a' + i);
+	}
+	assert_int_equal(post_short(&f, MAX_WR - 1, MESSAGE + 44), 0);
+	send_by(&f, 0, MESSAGE + 1, 'c');
+	lab_complete(f.a.send_cq, IBV_WC_REM_OP_ERR);
+	lab_complete(f.b.recv_cq, IBV_WC_LOC_PROT_ERR);
+}
+
 static void a_send_waits_for_a_receive(void **state)
 {
 	struct fixture f;
@@ -806,6 +831,7 @@ int main(void)
 		LAB_TEST(queue_pairs_share_receives),
 		LAB_TEST(each_message_of_a_list_takes_a_receive),
 		LAB_TEST(a_queue_pair_that_fails_leaves_receives_to_others),
+		LAB_TEST(a_receive_may_reach_beyond_its_region),
 		LAB_TEST(a_send_waits_for_a_receive),
 		LAB_TEST(there_is_room_for_max_wr_and_no_more),
 		LAB_TEST(the_limit_event_fires_once),

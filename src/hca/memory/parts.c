@@ -94,9 +94,9 @@ void hca_parts_add(struct hca_end *end, uint32_t key, const struct shm_reach *re
 }
 
 /* What the entry's key gives access to: *@reach, and *@at, where the entry begins in that memory,
- * unless it is a null region's. False: @end may not have it so. */
-static bool read_entry(struct hca_end *end, const struct shm_entry *e, uint32_t access,
-                       struct shm_reach *reach, uint64_t *at)
+ * unless it is a null region's. False: @end may not have the first @length bytes of it so. */
+static bool read_entry(struct hca_end *end, const struct shm_entry *e, uint32_t length,
+                       uint32_t access, struct shm_reach *reach, uint64_t *at)
 {
 	if (base_unlikely(!hca_parts_read_key(end, e->lkey, reach) ||
 	                  reach->domain != end->qp.connection.domain ||
@@ -107,7 +107,7 @@ static bool read_entry(struct hca_end *end, const struct shm_entry *e, uint32_t 
 	if (base_unlikely(!hca_parts_is_sound(end, e->lkey, reach)))
 		return false;
 	hca_known_keep(hca_known_of(end, e->lkey), reach);
-	return base_likely(shm_reach_addr(reach, e->addr, e->length, at));
+	return base_likely(shm_reach_addr(reach, e->addr, length, at));
 }
 
 /* Others may write to it meanwhile, so it is read once. */
@@ -123,7 +123,7 @@ bool hca_parts_look_up(struct hca_end *end, const struct shm_entry *entry, uint3
 	struct shm_reach reach;
 	uint64_t at;
 
-	if (base_unlikely(e.length < length || !read_entry(end, &e, access, &reach, &at)))
+	if (base_unlikely(e.length < length || !read_entry(end, &e, length, access, &reach, &at)))
 		return false;
 	if (base_unlikely(reach.access & SHM_KEY_NULL)) {
 		parts->has_null = true;

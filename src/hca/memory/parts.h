@@ -34,15 +34,16 @@ void hca_parts_add(struct hca_end *end, uint32_t key, const struct shm_reach *re
                    uint32_t length, struct hca_parts *parts);
 
 /* The first @length bytes of the entry are added, once its key is looked up. False: the end may not
- * have it so. */
+ * have them so. */
 bool hca_parts_look_up(struct hca_end *end, const struct shm_entry *entry, uint32_t length,
                        uint32_t access, struct hca_parts *parts);
 
-/* Adds the first @length bytes of the entry. False: the end may not have it so. */
+/* Adds the first @length bytes of the entry. False: the end may not have them so. What lies behind
+ * them is not looked at: a receive may reach beyond its region. */
 static BASE_HOT bool hca_parts_add_entry(struct hca_end *end, const struct shm_entry *e,
                                          uint32_t length, uint32_t access, struct hca_parts *parts)
 {
-	void *here = hca_known_at(end, e->lkey, e->addr, e->length, access);
+	void *here = hca_known_at(end, e->lkey, e->addr, length, access);
 
 	if (base_unlikely(!here || !parts->here))
 		return hca_parts_look_up(end, e, length, access, parts);

@@ -34,21 +34,23 @@ static void copy(const struct hca_rq *rq, const struct ibv_sge *sge, char *to, c
 		memcpy(to, from, bytes);
 }
 
-/* Copies the message to the entries. They were checked when it was sent, and may be gone now. */
+/* Copies the message to the entries. As far as it reaches, they were checked when it was sent, and
+ * may be gone now. */
 static enum ibv_wc_status scatter(struct hca_rq *rq, const struct ibv_sge *sge, uint32_t n,
                                   const char *from, uint32_t bytes)
 {
 	for (uint32_t i = 0; i < n && bytes; i++) {
-		uint32_t part = sge[i].length < bytes ? sge[i].length : bytes;
-		char *to = hca_mr_resolve(&rq->process->mrs, rq->domain, &sge[i],
+		const uint32_t part = sge[i].length < bytes ? sge[i].length : bytes;
+		const struct ibv_sge used = { sge[i].addr, part, sge[i].lkey };
+		char *to = hca_mr_resolve(&rq->process->mrs, rq->domain, &used,
 		                          IBV_ACCESS_LOCAL_WRITE);
 
 		if (base_unlikely(!to && part))
-			to = hca_mr_fault(&rq->process->mrs, rq->domain, &sge[i],
+			to = hca_mr_fault(&rq->process->mrs, rq->domain, &used,
 			                  IBV_ACCESS_LOCAL_WRITE);
 		if (base_unlikely(!to && part))
 			return IBV_WC_LOC_PROT_ERR;
-		copy(rq, &sge[i], to, from, part);
+		copy(rq, &used, to, from, part);
 		from += part;
 		bytes -= part;
 	}

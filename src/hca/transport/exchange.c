@@ -216,13 +216,14 @@ static BASE_HOT int gather(struct hca_exchange *x, const struct shm_request *r,
 	return 0;
 }
 
-/* Whether nothing but system calls leads to the receive's memory, as far as that is known. */
-static bool is_far(struct hca_exchange *x, const struct hca_receive *rcv)
+/* Whether nothing but system calls leads to the first @length bytes of the receive's memory, as far
+ * as that is known. */
+static bool is_far(struct hca_exchange *x, const struct hca_receive *rcv, uint32_t length)
 {
 	const struct hca_known *k = hca_known_of(&x->responder.end, rcv->one.lkey);
 
 	return rcv->is_one && !k->here && !(k->access & SHM_KEY_MAPPABLE) &&
-	       hca_known_allows(&x->responder.end, rcv->one.lkey, rcv->one.addr, rcv->one.length,
+	       hca_known_allows(&x->responder.end, rcv->one.lkey, rcv->one.addr, length,
 	                        IBV_ACCESS_LOCAL_WRITE);
 }
 
@@ -237,8 +238,9 @@ send_elsewhere(struct hca_exchange *x, const struct shm_request *r, const struct
 	struct hca_parts to; /* large: not cleared */
 
 	to.here = false;
-	if (!is_far(x, rcv) && !hca_parts_find(&x->responder.end, hca_receive_entries(rcv), rcv->n,
-	                                       r->length, IBV_ACCESS_LOCAL_WRITE, &to))
+	if (!is_far(x, rcv, r->length) &&
+	    !hca_parts_find(&x->responder.end, hca_receive_entries(rcv), rcv->n, r->length,
+	                    IBV_ACCESS_LOCAL_WRITE, &to))
 		return hca_responder_fail_receive(&x->responder, r, rcv->slot, rcv->pos,
 		                                  IBV_WC_LOC_PROT_ERR);
 	if (base_unlikely(gather(x, r, e, from, slot->data)))
@@ -265,7 +267,7 @@ static BASE_HOT int send_small(struct hca_exchange *x, const struct shm_request 
                                const struct shm_entry *e, struct hca_parts *from,
                                const struct hca_receive *rcv)
 {
-	void *to = hca_exchange_place_of(&x->responder, rcv);
+	void *to = hca_exchange_place_of(&x->responder, rcv, r->length);
 
 	if (base_unlikely(!to))
 		return send_elsewhere(x, r, e, from, rcv);

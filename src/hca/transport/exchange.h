@@ -114,14 +114,14 @@ static BASE_HOT void hca_exchange_gather(const struct shm_entry *e, uint32_t n, 
 	}
 }
 
-/* Where all of the receive's memory lies in this process, if a message may be copied there at once;
- * or NULL. */
-static BASE_HOT void *hca_exchange_place_of(struct hca_responder *t, const struct hca_receive *rcv)
+/* Where a message of @length bytes goes that may be copied at once: its place in the receive's
+ * memory, which lies in this process; or NULL. */
+static BASE_HOT void *hca_exchange_place_of(struct hca_responder *t, const struct hca_receive *rcv,
+                                            uint32_t length)
 {
 	if (base_unlikely(!rcv->is_one || t->unplaced))
 		return NULL;
-	return hca_known_at(&t->end, rcv->one.lkey, rcv->one.addr, rcv->one.length,
-	                    IBV_ACCESS_LOCAL_WRITE);
+	return hca_known_at(&t->end, rcv->one.lkey, rcv->one.addr, length, IBV_ACCESS_LOCAL_WRITE);
 }
 
 /* Begins to fetch where the next messages will arrive, which go where this one went: to their
@@ -161,7 +161,7 @@ static BASE_HOT int hca_exchange_send_short(struct hca_exchange *x, const struct
 
 	if (base_unlikely(ret))
 		return ret;
-	to = hca_exchange_place_of(&x->responder, &rcv);
+	to = hca_exchange_place_of(&x->responder, &rcv, r->length);
 	if (base_unlikely(!to || rcv.one.length < r->length))
 		return hca_exchange_send_taken(x, *r, entries, rcv);
 	atomic_thread_fence(memory_order_acq_rel); /* as hca_memory_copy_here() */
