@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RDMA WRITEs to memory that was used before (src/hca/end.h), and lists of them: nothing is
- * looked up any more, and all that a first request would be refused for is seen all the same.
+ * RDMA WRITEs to memory that was used before (src/hca/end.h), READs of it, and lists of them:
+ * nothing is looked up any more, and all that a first request would be refused for is seen all the
+ * same.
  *
  * umbel: --set exact_sizes=1
  * On RoCE, too.
@@ -14,7 +15,21 @@
 #define LENGTH 40u
 #define LIST   20u
 
-/* @n requests that write what is at the same offset, each its LENGTH bytes, all signalled. */
+/* What the requests are. */
+static enum ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE;
+
+/* From where they copy, and to where. The first peer posts them. */
+static struct lab_peer *source(struct lab_peer *p[2])
+{
+	return p[opcode == IBV_WR_RDMA_READ];
+}
+
+static struct lab_peer *sink(struct lab_peer *p[2])
+{
+	return p[opcode != IBV_WR_RDMA_READ];
+}
+
+/* @n requests that copy to the same offset, each its LENGTH bytes, all signalled. */
 struct list {
 	struct ibv_send_wr wr[LIST];
 	struct ibv_sge sge[LIST];
@@ -32,7 +47,7 @@ static void make_list(struct list *l, unsigned n, const struct lab_peer *from,
 			.next = i + 1 < n ? &l->wr[i + 1] : NULL,
 			.sg_list = &l->sge[i],
 			.num_sge = 1,
-			.opcode = IBV_WR_RDMA_WRITE,
+			.opcode = opcode,
 			.send_flags = IBV_SEND_SIGNALED,
 			.wr.rdma = { .remote_addr = to->address.addr + i * LENGTH,
 			             .rkey = to->address.rkey },
@@ -55,8 +70,8 @@ static void expect_done(struct lab_peer *p, unsigned from, unsigned n)
 		assert_int_equal(lab_peer_sent(p, IBV_WC_SUCCESS).wr_id, i);
 }
 
-/* The first @n have written what they should, and nobody anything else. */
-static void expect_written(struct lab_peer *to, unsigned n)
+/* The first @n have copied what they should, and nobody anything else. */
+static void expect_copied(struct lab_peer *to, unsigned n)
 {
 	uint8_t got[LIST * LENGTH];
 
@@ -65,26 +80,25 @@ static void expect_written(struct lab_peer *to, unsigned n)
 		assert_int_equal(got[i], lab_pattern(i < n * LENGTH ? 1 : 2, i));
 }
 
-static struct lab_work work(const struct lab_peer *to, enum ibv_wr_opcode opcode, uint64_t remote,
+static struct lab_work work(const struct lab_peer *to, enum ibv_wr_opcode what, uint64_t remote,
                             uint32_t length)
 {
 	return (struct lab_work){
-		.opcode = opcode, .n = 1, .piece = { { 0, length, 0 } }, .to = to, .remote = remote
+		.opcode = what, .n = 1, .piece = { { 0, length, 0 } }, .to = to, .remote = remote
 	};
 }
 
-/* Two peers; the first one's memory has pattern 1, the second one's 2, and both are known. */
+/* Two peers; the source has pattern 1, the sink 2, and both are known. */
 static void make(struct lab_peer *p[2], const struct lab_peer_options *o, void **state)
 {
 	struct lab_work w;
 
 	lab_peers(p, o, state);
-	lab_peer_fill(p[0], 0, LAB_PEER_BYTES, 2);
-	w = work(p[1], IBV_WR_RDMA_WRITE, 0, 64);
+	w = work(p[1], opcode, 0, 64);
 	for (int i = 0; i < 3; i++)
 		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
-	lab_peer_fill(p[0], 0, LAB_PEER_BYTES, 1);
-	lab_peer_fill(p[1], 0, LAB_PEER_BYTES, 2);
+	lab_peer_fill(source(p), 0, LAB_PEER_BYTES, 1);
+	lab_peer_fill(sink(p), 0, LAB_PEER_BYTES, 2);
 }
 
 static void a_list_is_carried_out_in_its_order(void **state)
@@ -94,20 +108,23 @@ static void a_list_is_carried_out_in_its_order(void **state)
 
 	make(p, NULL, state);
 	for (unsigned n = 1; n <= LIST; n++) {
-		lab_peer_fill(p[1], 0, LAB_PEER_BYTES, 2);
+		lab_peer_fill(sink(p), 0, LAB_PEER_BYTES, 2);
 		make_list(&l, n, p[0], p[1]);
 		post(p[0], &l, 0);
 		expect_done(p[0], 0, n);
-		expect_written(p[1], n);
+		expect_copied(sink(p), n);
 	}
 	/* all to one place: the last one stays */
 	make_list(&l, LIST, p[0], p[1]);
 	for (unsigned i = 0; i < LIST; i++)
-		l.wr[i].wr.rdma.remote_addr = p[1]->address.addr;
-	lab_peer_fill(p[0], (LIST - 1) * LENGTH, LENGTH, 7);
+		if (opcode == IBV_WR_RDMA_READ)
+			l.sge[i].addr = p[0]->address.addr;
+		else
+			l.wr[i].wr.rdma.remote_addr = p[1]->address.addr;
+	lab_peer_fill(source(p), (LIST - 1) * LENGTH, LENGTH, 7);
 	post(p[0], &l, 0);
 	expect_done(p[0], 0, LIST);
-	lab_peer_expect(p[1], 0, LENGTH, 7);
+	lab_peer_expect(sink(p), 0, LENGTH, 7);
 }
 
 static void other_requests_may_stand_between(void **state)
@@ -143,7 +160,7 @@ static void a_list_ends_with_the_request_that_is_refused(void **state)
 	lab_peer_sent(p[0], IBV_WC_REM_ACCESS_ERR);
 	for (unsigned i = 12; i < LIST; i++)
 		assert_int_equal(lab_peer_sent(p[0], IBV_WC_WR_FLUSH_ERR).wr_id, i);
-	expect_written(p[1], 11);
+	expect_copied(sink(p), 11);
 }
 
 static void a_list_ends_before_the_request_that_is_malformed(void **state)
@@ -156,13 +173,13 @@ static void a_list_ends_before_the_request_that_is_malformed(void **state)
 	l.wr[13].num_sge = -1;
 	assert_int_equal(post(p[0], &l, EINVAL), 13);
 	expect_done(p[0], 0, 13);
-	expect_written(p[1], 13);
+	expect_copied(sink(p), 13);
 	l.wr[13].num_sge = 1;
 	l.wr[13].send_flags |= IBV_SEND_INLINE;
 	l.sge[13].length = 65; /* of 64 */
 	assert_int_equal(post(p[0], &l, EINVAL), 13);
 	expect_done(p[0], 0, 13);
-	expect_written(p[1], 13);
+	expect_copied(sink(p), 13);
 }
 
 static void a_list_ends_where_the_send_queue_is_full(void **state)
@@ -174,7 +191,7 @@ static void a_list_ends_where_the_send_queue_is_full(void **state)
 	make(p, &o, state);
 	make_list(&l, LIST, p[0], p[1]);
 	assert_int_equal(post(p[0], &l, ENOMEM), 13);
-	expect_written(p[1], 13);
+	expect_copied(sink(p), 13);
 	expect_done(p[0], 0, 13);
 	make_list(&l, 13, p[0], p[1]); /* there is room again */
 	post(p[0], &l, 0);
@@ -194,7 +211,7 @@ static void inline_data_needs_no_key(void **state)
 	}
 	post(p[0], &l, 0);
 	expect_done(p[0], 0, LIST);
-	expect_written(p[1], LIST);
+	expect_copied(sink(p), LIST);
 }
 
 static void what_may_be_read_may_not_be_written(void **state)
@@ -228,7 +245,7 @@ static void what_may_be_sent_may_not_be_read_into(void **state)
 		l.sge[i].lkey = mr->lkey;
 	post(p[0], &l, 0);
 	expect_done(p[0], 0, LIST);
-	expect_written(p[1], LIST);
+	expect_copied(sink(p), LIST);
 	w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
 	w.piece[0].key_xor = mr->lkey ^ p[0]->lkey;
 	lab_peer_do(p[0], &w, IBV_WC_LOC_PROT_ERR);
@@ -236,28 +253,70 @@ static void what_may_be_sent_may_not_be_read_into(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void nobody_writes_beyond_the_end(void **state)
+static void what_may_be_written_may_not_be_read(void **state)
+{
+	const struct lab_peer_options o = { .no_access = IBV_ACCESS_REMOTE_READ };
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	make(p, &o, state);
+	w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
+	lab_peer_do(p[0], &w, IBV_WC_REM_ACCESS_ERR);
+	lab_peer_expect(p[0], 0, 64, 1);
+}
+
+/* It takes a resource of the responder's, and a right of its queue pair's. */
+static void what_is_known_is_not_read_all_the_same(void **state)
+{
+	const struct lab_peer_options without[] = { { .no_read = true },
+		                                    { .no_qp_access = IBV_ACCESS_REMOTE_READ } };
+
+	for (int i = 0; i < 2; i++) {
+		struct lab_peer *p[2];
+		struct lab_work w;
+
+		make(p, &without[i], state);
+		w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
+		lab_peer_do(p[0], &w, IBV_WC_REM_INV_REQ_ERR);
+		lab_peer_expect(p[0], 0, 64, 1);
+		lab_clean_up(NULL);
+	}
+}
+
+static void uc_reads_nothing_that_is_known(void **state)
+{
+	const struct lab_peer_options o = { .type = IBV_QPT_UC };
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	make(p, &o, state);
+	w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
+	assert_int_equal(lab_peer_try_post(p[0], &w), EINVAL);
+	lab_peer_expect(p[0], 0, 64, 1);
+}
+
+static void nobody_copies_beyond_the_end(void **state)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
 
 	make(p, NULL, state);
-	w = work(p[1], IBV_WR_RDMA_WRITE, LAB_PEER_BYTES - 64, 64);
+	w = work(p[1], opcode, LAB_PEER_BYTES - 64, 64);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	w.remote++;
 	lab_peer_do(p[0], &w, IBV_WC_REM_ACCESS_ERR); /* guards are looked at in the end */
 }
 
-static void nobody_sends_from_beyond_the_end(void **state)
+static void nobody_has_more_of_its_own_region_than_there_is(void **state)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
 
 	make(p, NULL, state);
-	w = work(p[1], IBV_WR_RDMA_WRITE, 0, 64);
+	w = work(p[1], opcode, 0, 64);
 	w.piece[0].at = LAB_PEER_BYTES - 63;
 	lab_peer_do(p[0], &w, IBV_WC_LOC_PROT_ERR);
-	lab_peer_expect(p[1], 0, 64, 2);
+	lab_peer_expect(sink(p), 0, 64, 2);
 }
 
 static void a_region_that_is_gone_is_known_no_more(void **state)
@@ -274,6 +333,22 @@ static void a_region_that_is_gone_is_known_no_more(void **state)
 		lab_peer_sent(p[0], IBV_WC_WR_FLUSH_ERR);
 }
 
+/* The same by READs: last of all. */
+#define BY_READS(test)                             \
+	static void test##__by_reads(void **state) \
+	{                                          \
+		opcode = IBV_WR_RDMA_READ;         \
+		test(state);                       \
+	}
+
+BY_READS(a_list_is_carried_out_in_its_order)
+BY_READS(a_list_ends_with_the_request_that_is_refused)
+BY_READS(a_list_ends_before_the_request_that_is_malformed)
+BY_READS(a_list_ends_where_the_send_queue_is_full)
+BY_READS(nobody_copies_beyond_the_end)
+BY_READS(nobody_has_more_of_its_own_region_than_there_is)
+BY_READS(a_region_that_is_gone_is_known_no_more)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -285,9 +360,19 @@ int main(void)
 		LAB_BOTH(inline_data_needs_no_key),
 		LAB_BOTH(what_may_be_read_may_not_be_written),
 		LAB_BOTH(what_may_be_sent_may_not_be_read_into),
-		LAB_BOTH(nobody_writes_beyond_the_end),
-		LAB_BOTH(nobody_sends_from_beyond_the_end),
+		LAB_BOTH(what_may_be_written_may_not_be_read),
+		LAB_BOTH(what_is_known_is_not_read_all_the_same),
+		LAB_BOTH(uc_reads_nothing_that_is_known),
+		LAB_BOTH(nobody_copies_beyond_the_end),
+		LAB_BOTH(nobody_has_more_of_its_own_region_than_there_is),
 		LAB_BOTH(a_region_that_is_gone_is_known_no_more),
+		LAB_BOTH(a_list_is_carried_out_in_its_order__by_reads),
+		LAB_BOTH(a_list_ends_with_the_request_that_is_refused__by_reads),
+		LAB_BOTH(a_list_ends_before_the_request_that_is_malformed__by_reads),
+		LAB_BOTH(a_list_ends_where_the_send_queue_is_full__by_reads),
+		LAB_BOTH(nobody_copies_beyond_the_end__by_reads),
+		LAB_BOTH(nobody_has_more_of_its_own_region_than_there_is__by_reads),
+		LAB_BOTH(a_region_that_is_gone_is_known_no_more__by_reads),
 	};
 
 	lab_peers_begin();

@@ -445,52 +445,67 @@ static BASE_HOT bool post_sends(struct hca_connected_qp *c, const struct ibv_sen
 	return !*wr || n == SENDS;
 }
 
-/* ---- RDMA WRITEs of memory that was used before ---- */
+/* ---- RDMA WRITEs, and READs, of memory that was used before ---- */
 
 /* So many are looked at before they are carried out: the lines that they go to, but for the first
- * one's, are fetched from their readers meanwhile. */
-#define WRITES 8
+ * one's, are fetched from who has them meanwhile. */
+#define COPIES 8
 
-struct write {
+struct copy {
 	char *to;
 	const char *from;
 	uint32_t length;
 };
 
-/* Where the request goes, and from where. False: it is no short RDMA WRITE of one piece, or
- * something is to be looked up. */
-static BASE_HOT bool find_write(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
-                                struct write *w)
+/* Where the memory of the requester is that such a request names; or NULL. */
+static BASE_HOT char *find_own(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+                               bool is_read)
 {
 	const struct ibv_sge *e = wr->sg_list;
 
-	if (base_unlikely(wr->opcode != IBV_WR_RDMA_WRITE || wr->num_sge != 1 ||
-	                  e->length - 1 >= HCA_CONNECTED_SHORT))
-		return false;
-	w->length = e->length;
-	w->to = hca_known_at(&c->x.responder.end, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr,
-	                     e->length, IBV_ACCESS_REMOTE_WRITE);
 	if (!(wr->send_flags & IBV_SEND_INLINE))
-		w->from = hca_known_at(&c->x.requester, e->lkey, e->addr, e->length, 0);
-	else if (base_likely(e->length <= c->qp.cap.max_inline_data))
-		w->from = (const char *)(uintptr_t)e->addr;
-	else
+		return hca_known_at(&c->x.requester, e->lkey, e->addr, e->length,
+		                    is_read ? IBV_ACCESS_LOCAL_WRITE : 0);
+	return base_likely(!is_read && e->length <= c->qp.cap.max_inline_data)
+	               ? (char *)(uintptr_t)e->addr
+	               : NULL;
+}
+
+/* Where the request's bytes go, and from where. False: it is no short one of one piece, or
+ * something is to be looked up. */
+static BASE_HOT bool find_copy(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+                               bool is_read, struct copy *copy)
+{
+	const struct ibv_sge *e = wr->sg_list;
+	char *own, *remote;
+
+	if (base_unlikely(wr->opcode != (is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE) ||
+	                  wr->num_sge != 1 || e->length - 1 >= HCA_CONNECTED_SHORT))
 		return false;
-	return base_likely(w->to && w->from);
+	copy->length = e->length;
+	remote =
+	        hca_known_at(&c->x.responder.end, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr,
+	                     e->length, is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE);
+	own = find_own(c, wr, is_read);
+	copy->to = is_read ? own : remote;
+	copy->from = is_read ? remote : own;
+	return base_likely(own && remote);
 }
 
 /* How many requests at the head of the list are such, as far as there is room for them. */
-static BASE_HOT unsigned find_writes(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
-                                     struct write *w)
+static BASE_HOT unsigned find_copies(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+                                     bool is_read, struct copy *copy)
 {
 	unsigned n = 0;
 
-	for (uint32_t used = used_of(&c->qp); wr && n < WRITES && used + n < c->qp.cap.max_send_wr;
+	for (uint32_t used = used_of(&c->qp); wr && n < COPIES && used + n < c->qp.cap.max_send_wr;
 	     wr = wr->next, n++) {
-		if (base_unlikely(!find_write(c, wr, &w[n])))
+		if (base_unlikely(!find_copy(c, wr, is_read, &copy[n])))
 			break;
-		if (n)
-			base_prefetch_write(w[n].to);
+		if (n && is_read)
+			__builtin_prefetch(copy[n].from);
+		else if (n)
+			base_prefetch_write(copy[n].to);
 	}
 	return n;
 }
@@ -501,31 +516,50 @@ static BASE_HOT bool lets_in(const struct hca_responder *t, unsigned access)
 	return base_likely(!t->unplaced && (t->end.qp.connection.access & access));
 }
 
+/* The same for such requests: READs want a resource of its, and UC has none. */
+static BASE_HOT bool lets_copy(const struct hca_connected_qp *c, bool is_read)
+{
+	const struct hca_responder *t = &c->x.responder;
+
+	if (!is_read)
+		return lets_in(t, IBV_ACCESS_REMOTE_WRITE);
+	return lets_in(t, IBV_ACCESS_REMOTE_READ) && t->end.qp.connection.max_dest_rd_atomic &&
+	       c->qp.transport->type != IBV_QPT_UC;
+}
+
 /* Carries out the first requests of the list, if they are such, and moves *@wr behind them. Whether
  * there were any. */
-static BASE_HOT bool post_writes(struct hca_connected_qp *c, const struct ibv_send_wr **wr)
+static BASE_HOT bool post_copies(struct hca_connected_qp *c, const struct ibv_send_wr **wr,
+                                 bool is_read)
 {
 	uint32_t packets = 0, bytes = 0;
-	struct write w[WRITES];
+	struct copy copy[COPIES];
 	struct hca_flow *f = begin_several(c);
 	unsigned i, n;
 
-	n = base_likely(f && lets_in(&c->x.responder, IBV_ACCESS_REMOTE_WRITE))
-	            ? find_writes(c, *wr, w)
-	            : 0;
+	n = base_likely(f && lets_copy(c, is_read)) ? find_copies(c, *wr, is_read, copy) : 0;
 	if (base_unlikely(!n))
 		return false;
 	i = 0;
 	do {
-		hca_memory_copy_here(w[i].to, w[i].from, w[i].length);
-		packets += packets_of(c, w[i].length);
-		bytes += w[i].length;
-		hca_qp_complete(&c->qp, *wr, w[i].length, IBV_WC_SUCCESS);
+		hca_memory_copy_here(copy[i].to, copy[i].from, copy[i].length);
+		packets += packets_of(c, copy[i].length);
+		bytes += copy[i].length;
+		hca_qp_complete(&c->qp, *wr, copy[i].length, IBV_WC_SUCCESS);
 		*wr = (*wr)->next;
 	} while (++i < n);
-	hca_flow_count_packets(f, packets, bytes);
+	hca_flow_count_packets(f, is_read ? n : packets, is_read ? 0 : bytes);
+	if (is_read)
+		hca_flow_count_back(f, packets, bytes);
 	c->x.responder.more = 0; /* it was counted before these were taken out */
 	return true;
+}
+
+/* By itself: who sends or writes does not pay for it. */
+static __attribute__((noinline)) bool post_reads(struct hca_connected_qp *c,
+                                                 const struct ibv_send_wr **wr)
+{
+	return post_copies(c, wr, true);
 }
 
 /* ---- lists of RDMA WRITEs, or READs, of far memory ---- */
@@ -618,9 +652,11 @@ static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, 
 	if (base_unlikely(hca_connected_load(&c->shm->error)) && !ret)
 		hca_connected_notice_error(c);
 	while (!ret && *wr) {
-		if ((*wr)->opcode == IBV_WR_RDMA_WRITE && post_writes(c, wr))
+		if ((*wr)->opcode == IBV_WR_RDMA_WRITE && post_copies(c, wr, false))
 			continue;
 		if (is_plain_send(*wr) && post_sends(c, wr))
+			continue;
+		if ((*wr)->opcode == IBV_WR_RDMA_READ && post_reads(c, wr))
 			continue;
 		if (base_unlikely(c->x.responder.end.is_far) && post_far(c, wr))
 			continue;
