@@ -407,7 +407,27 @@ static uint64_t result_of(const struct shm_request *r, uint64_t old)
 	return old == r->compare_add ? r->swap : old;
 }
 
+/* The word, if it can be read and written at once by this process; or NULL. */
+static _Atomic uint64_t *word_here(const struct hca_parts *at)
+{
+	void *word = at->iov[0].iov_base;
+
+	return base_likely(at->here && (uintptr_t)word % sizeof(uint64_t) == 0) ? word : NULL;
+}
+
 /* Reads the word, and writes what it becomes. Other requests are kept out. */
+static void change_word_here(const struct shm_request *r, _Atomic uint64_t *word, uint64_t *old)
+{
+	uint64_t next;
+
+	*old = atomic_load_explicit(word, memory_order_acquire);
+	next = result_of(r, *old);
+	if (next != *old)
+		/* release: as in store_word() */
+		atomic_store_explicit(word, next, memory_order_release);
+}
+
+/* The same elsewhere. */
 static int change_word(struct hca_responder *t, const struct shm_request *r, struct hca_parts *at,
                        uint64_t *old)
 {
@@ -432,11 +452,15 @@ int hca_responder_change(struct hca_responder *t, const struct shm_request *r,
                          struct hca_parts *word, uint64_t *old)
 {
 	_Atomic uint32_t *lock = lock_atomics(t, word);
-	int ret;
+	_Atomic uint64_t *here = word_here(word);
+	int ret = 0;
 
 	if (!lock)
 		return HCA_WAITS_FOR_LOCK;
-	ret = change_word(t, r, word, old);
+	if (here)
+		change_word_here(r, here, old);
+	else
+		ret = change_word(t, r, word, old);
 	unlock_atomics(t, lock);
 	return ret ? hca_responder_copy_failed(t, ret) : IBV_WC_SUCCESS;
 }
@@ -447,10 +471,9 @@ static int store_word(struct hca_responder *t, struct hca_parts *at, uint64_t wo
 	struct hca_span source, target = hca_parts_span(&t->end, at);
 	struct iovec here = { &word, sizeof(word) };
 
-	if (at->here && (uintptr_t)at->iov[0].iov_base % sizeof(word) == 0) {
+	if (word_here(at)) {
 		/* release: what was written before is seen by who reads the word */
-		atomic_store_explicit((_Atomic uint64_t *)at->iov[0].iov_base, word,
-		                      memory_order_release);
+		atomic_store_explicit(word_here(at), word, memory_order_release);
 		return 0;
 	}
 	source = (struct hca_span){ .iov = &here, .n = 1 };
