@@ -231,7 +231,11 @@ void hca_cq_leave_channel(struct hca_cq *cq);
 /* Then its events that nobody has got leave the channel, too. */
 void hca_cq_take_events_along(struct hca_cq *cq);
 
-/* Adds a completion of this process, and fires the event if the CQ is armed. */
+/* Adds a completion of this process: where it is to be written. NULL: the CQ is overrun. With its
+ * lock held from then on; _end() releases it, and fires the event if the CQ is armed. */
+struct hca_cqe *hca_cq_push_begin(struct hca_cq *cq);
+void hca_cq_push_end(struct hca_cq *cq, struct hca_cqe *e);
+/* Both, for one that is written elsewhere. */
 void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe);
 
 /* Adds one that nothing has room for: the CQ counts exactly what it holds from now on. */

@@ -377,29 +377,39 @@ static bool make_room(struct hca_cq *cq)
 	return true;
 }
 
-void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe)
+struct hca_cqe *hca_cq_push_begin(struct hca_cq *cq)
 {
-	bool fits;
-
 	base_lock(&cq->lock);
-	fits = make_room(cq);
-	if (fits) {
-		struct hca_cqe *e = hca_cq_at(cq, cq->tail++);
-
-		*e = *cqe;
-		if (cq->stamps)
-			e->ns = base_now_ns();
-		hca_cq_set_limit(cq);
-	}
+	if (base_likely(make_room(cq)))
+		return hca_cq_at(cq, cq->tail);
 	base_unlock(&cq->lock);
-	if (!fits) {
-		hca_cq_overrun(cq->ctx->process, cq->id, cq->shm);
-		return;
-	}
+	hca_cq_overrun(cq->ctx->process, cq->id, cq->shm);
+	return NULL;
+}
+
+void hca_cq_push_end(struct hca_cq *cq, struct hca_cqe *e)
+{
+	const bool failed = e->status != IBV_WC_SUCCESS;
+
+	cq->tail++;
+	if (cq->stamps)
+		e->ns = base_now_ns();
+	hca_cq_set_limit(cq);
+	base_unlock(&cq->lock);
 	if (!cq->ch)
 		return;
 	atomic_thread_fence(memory_order_seq_cst); /* the completion before the look at arm */
-	hca_cq_notify(cq->ctx->process, cq->shm, cqe->status != IBV_WC_SUCCESS);
+	hca_cq_notify(cq->ctx->process, cq->shm, failed);
+}
+
+void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe)
+{
+	struct hca_cqe *e = hca_cq_push_begin(cq);
+
+	if (!e)
+		return;
+	*e = *cqe;
+	hca_cq_push_end(cq, e);
 }
 
 void hca_cq_push_surplus(struct hca_cq *cq, const struct hca_cqe *cqe)

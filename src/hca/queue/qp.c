@@ -20,13 +20,17 @@ void hca_qp_push(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes
 	uint8_t opcode = (unsigned)wr->opcode < ARRAY_SIZE(completion_opcodes)
 	                         ? completion_opcodes[wr->opcode]
 	                         : IBV_WC_SEND;
-	struct hca_cqe e = { .wr_id = wr->wr_id,
-		             .qp = qp,
-		             .sq_after = qp->sq_posted,
-		             .byte_len = bytes,
-		             .status = (uint8_t)status,
-		             .opcode = opcode,
-		             .is_first = qp->rq->connected };
+	struct hca_cqe *e = hca_cq_push_begin(qp->send_cq);
 
-	hca_cq_push(qp->send_cq, &e);
+	if (base_unlikely(!e))
+		return;
+	/* where it stays: a copy of what has just been written field by field would wait for it */
+	*e = (struct hca_cqe){ .wr_id = wr->wr_id,
+		               .qp = qp,
+		               .sq_after = qp->sq_posted,
+		               .byte_len = bytes,
+		               .status = (uint8_t)status,
+		               .opcode = opcode,
+		               .is_first = qp->rq->connected };
+	hca_cq_push_end(qp->send_cq, e);
 }
