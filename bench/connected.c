@@ -59,6 +59,9 @@ struct side {
 	int number;
 	char *half; /* the other half, to send from */
 	size_t room;
+	/* used again and again: to clear one takes a good part of the time of a short request */
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
 };
 
 static void open_side(struct side *s)
@@ -88,22 +91,24 @@ static void take(struct ibv_cq *cq)
 
 static void post(struct side *s, enum ibv_wr_opcode opcode, uint32_t bytes)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)s->half,
-		               .length = bytes,
-		               .lkey = s->rc.mr->lkey };
-	struct ibv_send_wr wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED
-	};
-	struct ibv_send_wr *bad;
+	struct ibv_send_wr *wr = &s->wr, *bad;
 
-	wr.wr.rdma.remote_addr = s->rc.peer->memory;
-	wr.wr.rdma.rkey = s->rc.peer->rkey;
+	s->sge = (struct ibv_sge){ .addr = (uintptr_t)s->half,
+		                   .length = bytes,
+		                   .lkey = s->rc.mr->lkey };
+	wr->sg_list = &s->sge;
+	wr->num_sge = 1;
+	wr->opcode = opcode;
+	wr->send_flags = IBV_SEND_SIGNALED;
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = s->rc.peer->memory;
-		wr.wr.atomic.rkey = s->rc.peer->rkey;
-		wr.wr.atomic.compare_add = 1;
+		wr->wr.atomic.remote_addr = s->rc.peer->memory;
+		wr->wr.atomic.rkey = s->rc.peer->rkey;
+		wr->wr.atomic.compare_add = 1;
+	} else {
+		wr->wr.rdma.remote_addr = s->rc.peer->memory;
+		wr->wr.rdma.rkey = s->rc.peer->rkey;
 	}
-	if (ibv_post_send(s->rc.qp, &wr, &bad))
+	if (ibv_post_send(s->rc.qp, wr, &bad))
 		bench_fail("ibv_post_send");
 }
 
