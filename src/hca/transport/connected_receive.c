@@ -121,7 +121,9 @@ static BASE_HOT void read_arrival(struct hca_rq *rq, const struct shm_arrival *s
 	                     : IBV_WC_RECV;
 	wc->vendor_err = 0;
 	wc->byte_len = a->length;
-	wc->imm_data = a->imm;
+	/* by itself: the copy was made in pieces, one of which ends between the two, and a
+	 * processor would wait until both are there to read across */
+	wc->imm_data = *(const volatile uint32_t *)&a->imm;
 	wc->qp_num = rq->qpn;
 	wc->src_qp = a->src_qpn;
 	wc->wc_flags = wc_flags(a);

@@ -490,15 +490,15 @@ static BASE_COLD int stop(struct hca_exchange *x, const struct shm_request *r,
 	                            "than the smaller one");
 }
 
-int hca_exchange_send_taken(struct hca_exchange *x, struct shm_request r,
-                            const struct shm_entry *entries, struct hca_receive rcv)
+int hca_exchange_send_taken(struct hca_exchange *x, const struct shm_request *r,
+                            const struct shm_entry *entries, const struct hca_receive *rcv)
 {
-	int outcome = base_unlikely(hca_receive_bytes(&rcv) < r.length)
-	                      ? hca_responder_fail_receive(&x->responder, &r, rcv.slot, rcv.pos,
+	int outcome = base_unlikely(hca_receive_bytes(rcv) < r->length)
+	                      ? hca_responder_fail_receive(&x->responder, r, rcv->slot, rcv->pos,
 	                                                   IBV_WC_LOC_LEN_ERR)
-	                      : send_elsewhere(x, &r, entries, NULL, &rcv);
+	                      : send_elsewhere(x, r, entries, NULL, rcv);
 
-	return base_likely(!outcome) ? IBV_WC_SUCCESS : see_to(x, &r, outcome);
+	return base_likely(!outcome) ? IBV_WC_SUCCESS : see_to(x, r, outcome);
 }
 
 int hca_exchange(struct hca_exchange *x, const struct shm_request *r,

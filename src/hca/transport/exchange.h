@@ -144,10 +144,9 @@ static BASE_HOT void hca_exchange_fetch_ahead(struct hca_exchange *x, const stru
 		        t, rcv->credit + (many ? HCA_EXCHANGE_MEMORY_AHEAD : 1), length);
 }
 
-/* The rest of hca_exchange_send_short(), if the message does not go to one place that is known. By
- * value: otherwise the caller would have to keep both in memory. */
-int hca_exchange_send_taken(struct hca_exchange *x, struct shm_request r,
-                            const struct shm_entry *entries, struct hca_receive rcv);
+/* The rest of hca_exchange_send_short(), if the message does not go to one place that is known. */
+int hca_exchange_send_taken(struct hca_exchange *x, const struct shm_request *r,
+                            const struct shm_entry *entries, const struct hca_receive *rcv);
 
 /* As hca_exchange(), for a SEND whose bytes are at the entries' addresses in this process: the
  * requester may send them. The caller knows that the responder is current and there, that it is
@@ -162,8 +161,18 @@ static BASE_HOT int hca_exchange_send_short(struct hca_exchange *x, const struct
 	if (base_unlikely(ret))
 		return ret;
 	to = hca_exchange_place_of(&x->responder, &rcv, r->length);
-	if (base_unlikely(!to || rcv.one.length < r->length))
-		return hca_exchange_send_taken(x, *r, entries, rcv);
+	if (base_unlikely(!to || rcv.one.length < r->length)) {
+		/* copies: otherwise both would have to be in memory from the beginning. All that
+		 * such a request has is this */
+		const struct shm_request kept = { .opcode = r->opcode,
+			                          .flags = r->flags,
+			                          .length = r->length,
+			                          .imm = r->imm,
+			                          .n_entries = r->n_entries };
+		const struct hca_receive taken = rcv;
+
+		return hca_exchange_send_taken(x, &kept, entries, &taken);
+	}
 	atomic_thread_fence(memory_order_acq_rel); /* as hca_memory_copy_here() */
 	hca_exchange_gather(entries, r->n_entries, to);
 	hca_responder_fill(&x->responder, r, rcv.slot, SHM_OPERATION_PLACED);
