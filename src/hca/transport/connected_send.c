@@ -418,13 +418,12 @@ static BASE_HOT bool post_sends(struct hca_connected_qp *c, const struct ibv_sen
 {
 	struct hca_flow *f = begin_several(c);
 	uint32_t n = 0, bytes = 0;
-	int outcome = IBV_WC_SUCCESS;
+	int most, outcome = IBV_WC_SUCCESS;
 
 	if (base_unlikely(!f))
 		return false;
-	for (uint32_t used = used_of(&c->qp);
-	     n < SENDS && *wr && used + n < c->qp.cap.max_send_wr && (!n || is_same(&c->x));
-	     n++, *wr = (*wr)->next) {
+	most = base_min((int)(c->qp.cap.max_send_wr - used_of(&c->qp)), SENDS);
+	for (; (int)n < most && *wr && (!n || hca_exchange_stays(&c->x)); n++, *wr = (*wr)->next) {
 		struct shm_request r;
 		struct shm_entry one;
 		const struct shm_entry *e = find_send(c, *wr, &r, &one);

@@ -98,6 +98,18 @@ static BASE_HOT bool hca_exchange_is_current(const struct hca_exchange *x)
 	                memory_order_acquire) == to->srq_seq);
 }
 
+/* Whether the responder still is as it was for the request before, of the same thread. Who changes
+ * its record waits for us, but not for ever if we are stopped. */
+static BASE_HOT bool hca_exchange_stays(const struct hca_exchange *x)
+{
+	const struct hca_responder *to = &x->responder;
+
+	/* acquire: pairs with the release in shm_write_end() */
+	return base_likely(atomic_load_explicit(to->end.seq, memory_order_acquire) ==
+	                   to->end.qp.seq) &&
+	       hca_responder_is_well(to);
+}
+
 /* ---- SENDs that fit into an arrival: of at most SHM_INLINE bytes ---- */
 
 /* In a list, so many messages ahead the slot is fetched that a message will arrive in, and the
