@@ -245,7 +245,8 @@ BASE_COLD int hca_responder_fail_receive(struct hca_responder *t, const struct s
 {
 	hca_responder_fill(t, r, slot, SHM_OPERATION_PLACED);
 	slot->status = (uint8_t)status;
-	if (!hca_responder_is_ours(t))
+	/* nor is it a receive that fails if its process has ended, and its keys with it */
+	if (!hca_responder_is_ours(t) || !hca_responder_is_there(t))
 		return hca_responder_give_back(t, slot, pos);
 	mark_failed(t, SHM_ERROR_RECEIVE); /* before the arrival is published: the owner may reset
 	                                      the queue pair when it sees that */
