@@ -32,8 +32,8 @@ sent h1 "$before" 100
 	complain "h2 has received $(counter h2 unicast_rcv_packets) packets, h1 has sent $(counter h1 unicast_xmit_packets)"
 
 asked=$(counter h2 unicast_xmit_packets) answered=$(counter h1 unicast_xmit_packets)
-serve read h1 ib_read_bw -s 3000 -n 100 -m 1024
-client read h2 ib_read_bw -s 3000 -n 100 -m 1024
+serve read h1 ib_read_bw -F -s 3000 -n 100 -m 1024
+client read h2 ib_read_bw -F -s 3000 -n 100 -m 1024
 wait_ended client-read 0
 wait_ended server-read 0
 sent h2 "$asked" 100

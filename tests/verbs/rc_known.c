@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RDMA WRITEs to memory that was used before (src/hca/end.h), READs of it, and lists of them:
- * nothing is looked up any more, and all that a first request would be refused for is seen all the
- * same.
+ * RDMA WRITEs to memory that was used before (src/hca/memory/end.h), READs of it, and lists of
+ * them: nothing is looked up any more, and all that a first request would be refused for is seen
+ * all the same.
  *
  * umbel: --set exact_sizes=1
  * On RoCE, too.
