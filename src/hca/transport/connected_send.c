@@ -515,7 +515,7 @@ static BASE_HOT bool lets_in(const struct hca_responder *t, unsigned access)
 	return base_likely(!t->unplaced && (t->end.qp.connection.access & access));
 }
 
-/* The same for such requests: READs want a resource of its, and UC has none. */
+/* The same for such requests: READs want a resource of the responder's, and UC has no READs. */
 static BASE_HOT bool lets_copy(const struct hca_connected_qp *c, bool is_read)
 {
 	const struct hca_responder *t = &c->x.responder;
