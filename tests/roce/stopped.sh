@@ -5,16 +5,17 @@
 # killed in the end: others get their messages meanwhile, those that it had received when it goes
 # on, each once. What is sent to the dead queue pair is counted.
 #
-# Where it was just writing an arrival to the other's ring, what comes later there waits behind that one (docs/semantics.md): a
-# microsecond of each message, which a busy machine makes longer.
+# Where it was just writing an arrival to the sleeper's ring, what comes later there waits behind that one (docs/semantics.md): a
+# microsecond of each message, which a busy machine makes longer. A neighbour, whom it was sending nothing, gets all in any case.
 
 . "${0%/*}/lab.sh"
 
 lab_up 2
 roce_up h2
 start_on sleeper h2 "$programs_dir/roce.receiver" umbel_eth0
+start_on neighbour h2 "$programs_dir/roce.receiver" umbel_eth0
 start_on poller h2 "$programs_dir/roce.receiver" -p umbel_eth0
-wait_said sleeper 'qpn ' && wait_said poller 'qpn ' || exit 1
+wait_said sleeper 'qpn ' && wait_said neighbour 'qpn ' && wait_said poller 'qpn ' || exit 1
 
 # forge NAME TIMES FIRST
 forge()
@@ -42,6 +43,8 @@ for ((i = 0; i < 20; i++)); do
 	kill -STOP "${pid[poller]}"
 	wait_until "the poller is stopped" grep -q '^State:.*stopped' "/proc/${pid[poller]}/status"
 	forge sleeper 10 $((i * 20 + 10))
+	forge neighbour 1 $i
+	wait_said neighbour "64 bytes from 0x1234: message $i\$" || exit 1
 	comes "$last" || held_up=$((held_up + 1))
 	kill -CONT "${pid[poller]}"
 	wait_said sleeper "$last" || exit 1
@@ -65,7 +68,7 @@ counted()
 
 kill -9 "${pid[poller]}"
 wait_ended poller 137
-wait_until "its queue pair is gone" qps_are 1
+wait_until "its queue pair is gone" qps_are 2
 forge poller 1 1000
 wait_until "a message to nobody is counted" counted
 forge sleeper 1 1001
