@@ -20,9 +20,10 @@
  * count in shm_data, and the words of shm_events (daemon and process; events.h).
  *
  * Receive rings are the core. A posted receive is a credit: one position of the ring of its receive
- * queue. A sender claims it by writing its own QP index to the slot with one compare-and-swap (so a
- * sender that dies leaves its name), fills the slot, and publishes it. See ring.h. In the ring of a
- * shared receive queue credits are claimed only: what uses them arrives in a queue pair's own.
+ * queue. A sender claims it by writing its own QP index to the slot, or to the header of a
+ * connected queue pair's ring, with one compare-and-swap (so a sender that dies leaves its name),
+ * fills the slot, and publishes it. See ring.h. In the ring of a shared receive queue credits are
+ * claimed only: what uses them arrives in a queue pair's own.
  */
 #ifndef SHM_LAYOUT_H
 #define SHM_LAYOUT_H
@@ -405,8 +406,13 @@ static inline uint64_t *shm_arrival_time(struct shm_arrival *a)
 
 /* The header of a ring, before its slots. Its first 64 bits never look like a free slot. */
 struct shm_ring {
-	uint64_t magic;            /* read as a slot's state it is of kind CLOSED */
-	_Atomic uint32_t posted;   /* positions below are credits; owner writes */
+	/* of a connected queue pair: the newest position that was claimed, as the state of its slot
+	 * when it is claimed; else SHM_RING_MAGIC. Senders write it, the owner withdraws by it */
+	_Atomic uint64_t claim;
+	_Atomic uint32_t tail;        /* a hint: positions below were claimed; senders write */
+	_Atomic uint32_t posted_seen; /* a hint: posted is at least this; senders write */
+	/* positions below are credits; owner writes */
+	_Alignas(64) _Atomic uint32_t posted;
 	_Atomic uint32_t consumed; /* positions below have been consumed; owner writes */
 	uint32_t gen;
 	uint32_t qpn;
@@ -419,11 +425,9 @@ struct shm_ring {
 	_Atomic uint32_t moving;
 	/* the owner has made a claim void whose sender lives: that one may still write there */
 	_Atomic uint32_t taken;
-	_Alignas(
-	        64) _Atomic uint32_t tail; /* a hint: positions below were claimed; senders write */
-	_Atomic uint32_t posted_seen;      /* a hint: posted is at least this; senders write */
 };
 static_assert(sizeof(struct shm_ring) == 128, "layout");
+static_assert(!offsetof(struct shm_ring, claim), "layout"); /* where a slot has its state */
 
 enum shm_cq_arm { SHM_CQ_IDLE, SHM_CQ_ARMED_SOLICITED, SHM_CQ_ARMED };
 #define SHM_CQ_ARM_BITS 2

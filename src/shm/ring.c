@@ -7,9 +7,12 @@
 
 #define CLAIM_TRIES 65536 /* and a few laps: no valid ring makes a sender look more often */
 
-void shm_ring_init(struct shm_ring *ring, uint16_t gen, uint32_t qpn)
+void shm_ring_init(struct shm_ring *ring, uint16_t gen, uint32_t qpn, bool single)
 {
-	ring->magic = SHM_RING_MAGIC;
+	/* the position before the first one */
+	uint64_t claim = single ? shm_slot_state(-1u, gen, 0, SHM_SLOT_VOID) : SHM_RING_MAGIC;
+
+	atomic_store_explicit(&ring->claim, claim, memory_order_relaxed);
 	ring->gen = gen;
 	ring->qpn = qpn;
 	atomic_store_explicit(&ring->posted, 0, memory_order_relaxed);
@@ -88,6 +91,140 @@ struct shm_arrival *shm_ring_claim_slowly(const struct shm_ring_view *v, uint32_
 	return NULL;
 }
 
+/* ---- claims in the header ---- */
+
+static uint64_t lap_before(uint64_t state, uint32_t size)
+{
+	return shm_slot_lap(state - ((uint64_t)size << 34));
+}
+
+/* Marks @claim, which the header had. */
+static void mark(struct shm_ring *ring, uint32_t size, uint64_t claim)
+{
+	struct shm_arrival *slot =
+	        (struct shm_arrival *)(ring + 1) + (shm_slot_pos(claim) & (size - 1));
+	/* acquire: the owner's reads of the last lap, for who voids it */
+	uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
+
+	if (shm_slot_kind(claim) != SHM_SLOT_CLAIMED)
+		return;
+	while (shm_slot_lap(s) == lap_before(claim, size) &&
+	       !atomic_compare_exchange_weak_explicit(&slot->state, &s, claim, memory_order_acq_rel,
+	                                              memory_order_acquire))
+		;
+}
+
+void shm_ring_mark(struct shm_ring *ring, unsigned shift)
+{
+	mark(ring, 1u << shift, atomic_load_explicit(&ring->claim, memory_order_acquire));
+}
+
+/*
+ * Has the header say @next instead of @claim, which was marked unless it is done with: at each
+ * time, a claim is in one of the two. False: somebody was faster.
+ */
+static bool move_claim(struct shm_ring *ring, uint64_t claim, uint64_t next)
+{
+	/* acquire: the owner's reads of the last lap come before our writes. Release: who sees this
+	 * claim sees the posted that it is below, and the mark of the one before */
+	return atomic_compare_exchange_strong_explicit(&ring->claim, &claim, next,
+	                                               memory_order_acq_rel, memory_order_relaxed);
+}
+
+#define SINGLE_TRIES 64 /* others write there only if they are stopped, or hostile */
+
+struct shm_arrival *shm_ring_claim_single_slowly(const struct shm_ring_view *v,
+                                                 struct shm_ring_single *single, uint32_t *pos)
+{
+	struct shm_ring *ring = v->ring;
+	const uint32_t size = v->mask + 1;
+
+	for (unsigned tries = 0; tries < SINGLE_TRIES; tries++) {
+		/* acquire: before posted, which then is beyond it */
+		uint64_t claim = atomic_load_explicit(&ring->claim, memory_order_acquire), claimed;
+		/* acquire: pairs with the release in shm_ring_post() */
+		uint32_t posted = atomic_load_explicit(&ring->posted, memory_order_acquire);
+		uint32_t left = (posted - 1 - shm_slot_pos(claim)) & SHM_POS_MASK;
+
+		if (shm_slot_gen(claim) != shm_slot_gen(v->claim) || !left || left > size)
+			return NULL;
+		claimed = shm_ring_claimed(v, posted - left);
+		if (claim != single->last) /* else it is published, or void */
+			mark(ring, size, claim);
+		if (!move_claim(ring, claim, claimed))
+			continue;
+		*pos = posted - left;
+		atomic_store_explicit(&ring->tail, *pos + 1, memory_order_relaxed);
+		/* release: pairs with the acquire in shm_ring_claim_single() */
+		atomic_store_explicit(&ring->posted_seen, posted, memory_order_release);
+		single->next = *pos + 1;
+		single->last = single->marks ? SHM_RING_NO_CLAIM : claimed;
+		if (single->marks)
+			mark(ring, size, claimed);
+		return shm_ring_at(v, *pos);
+	}
+	return NULL;
+}
+
+bool shm_ring_publish_single_slowly(const struct shm_ring_view *v, struct shm_ring_single *single,
+                                    struct shm_arrival *slot, uint32_t pos, uint64_t found)
+{
+	const uint64_t claimed = shm_ring_claimed(v, pos);
+	const uint64_t before = lap_before(claimed, v->mask + 1);
+	bool ours = false;
+
+	for (unsigned tries = 0; tries < SINGLE_TRIES && !ours; tries++) {
+		if (shm_slot_lap(found) == before)
+			single->left = found & ((1u << SHM_STATE_BITS) - 1);
+		else if (found != claimed)
+			break;
+		/* release part: pairs with the acquire in shm_ring_peek() */
+		ours = atomic_compare_exchange_strong_explicit(
+		        &slot->state, &found, claimed - SHM_SLOT_CLAIMED + SHM_SLOT_DONE,
+		        memory_order_seq_cst, memory_order_relaxed);
+	}
+	base_fence_behind_seq_cst();
+	return ours;
+}
+
+void shm_ring_give_back_single(const struct shm_ring_view *v, struct shm_arrival *slot,
+                               uint32_t pos)
+{
+	const uint64_t claimed = shm_ring_claimed(v, pos);
+
+	mark(v->ring, v->mask + 1, claimed);
+	shm_ring_void(slot, claimed, shm_slot_writer(claimed));
+}
+
+/* The credits below @posted that nobody has claimed cannot be claimed any more. */
+static void withdraw_claims(struct shm_ring *ring, uint32_t size, uint16_t gen, uint32_t posted)
+{
+	const uint64_t closed = shm_slot_state(posted - 1, gen, 0, SHM_SLOT_VOID);
+	uint64_t claim;
+
+	/* each time that it fails a credit was claimed */
+	for (uint32_t tries = 0; tries <= size; tries++) {
+		claim = atomic_load_explicit(&ring->claim, memory_order_acquire);
+		if (claim == SHM_RING_MAGIC)
+			return;
+		mark(ring, size, claim);
+		if (move_claim(ring, claim, closed))
+			return;
+	}
+	/* only what is hostile writes so often */
+	atomic_store_explicit(&ring->claim, closed, memory_order_release);
+}
+
+void shm_ring_close_claim(struct shm_ring *ring, unsigned shift)
+{
+	if (atomic_load_explicit(&ring->claim, memory_order_relaxed) == SHM_RING_MAGIC)
+		return;
+	/* acquire and release: as shm_ring_close() */
+	mark(ring, 1u << shift, atomic_exchange_explicit(&ring->claim, 0, memory_order_acq_rel));
+}
+
+/* ---- the owner ---- */
+
 void shm_ring_post_first_lap(struct shm_ring *ring, unsigned shift, uint16_t gen, uint32_t from,
                              uint32_t n)
 {
@@ -102,6 +239,7 @@ void shm_ring_post_first_lap(struct shm_ring *ring, unsigned shift, uint16_t gen
 void shm_ring_withdraw(struct shm_ring *ring, unsigned shift, uint16_t gen, uint32_t consumed,
                        uint32_t posted)
 {
+	withdraw_claims(ring, 1u << shift, gen, posted);
 	for (uint32_t pos = consumed; pos != posted; pos++) {
 		struct shm_arrival *slot = shm_ring_slot(ring, shift, pos);
 		uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
@@ -120,6 +258,7 @@ void shm_ring_walk_begin(struct shm_ring_walk *w, struct shm_ring *ring, unsigne
 {
 	uint32_t size = 1u << shift;
 
+	shm_ring_mark(ring, shift);
 	w->ring = ring;
 	w->shift = shift;
 	/* acquire: pairs with the release in shm_ring_consume(), the copies were made */

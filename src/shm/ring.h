@@ -11,7 +11,7 @@
  *  - a packet is accepted exactly if a receive was posted; there is no counter beside the slot that
  *    could disagree;
  *  - the ring cannot overflow: an accepted packet has the slot of a posted receive;
- *  - a sender that dies leaves its QP index in the slot; the daemon voids the slot, and the owner
+ *  - a sender that dies leaves its QP index in its claim; the daemon voids the slot, and the owner
  *    posts the credit again;
  *  - senders write to ring memory only between claim and publish, apart from hints, and the daemon
  *    frees no ring in which a live sender has a claim, or had one that the owner has taken from it
@@ -19,6 +19,15 @@
  *  - between connected queue pairs, the message of an arrival may still have to be copied to its
  * receive. Either the owner of the ring takes the arrival, copies the message and consumes the
  * arrival, or the sender takes it, copies the message and puts the arrival back.
+ *
+ * A connected queue pair has one sender, so its ring needs no claim in the slot, which the owner
+ * polls: a locked instruction waits for each store to a line that another processor reads. There
+ * `claim`, in the header, is the newest position that was claimed, and a compare-and-swap there
+ * claims the next one; the slot is published from its state of the lap before. Who must find a
+ * claim in its slot marks it: copies it there, unless it is published or void by then. These are
+ * the daemon when it looks for what the dead have claimed, the owner that withdraws credits, a
+ * sender by another name (the requester's thread and the responder's may take turns), and a sender
+ * that keeps a claim for longer. From there on it is as any other claim.
  *
  * Complications: `tail` and `posted_seen` are hints; several senders write them in any order. They
  * may lag (then a sender walks forward over claimed slots) but never lead.
@@ -47,6 +56,7 @@
 
 #define SHM_POS_MASK   0x3FFFFFFFu
 #define SHM_RING_MAGIC 0x52494e4400000000ull /* as a state: kind CLOSED, generation 0 */
+#define SHM_STATE_BITS 18 /* of a state, below position and generation: writer and kind */
 
 static inline uint64_t shm_slot_state(uint32_t pos, uint16_t gen, uint16_t writer,
                                       enum shm_slot_kind kind)
@@ -231,6 +241,81 @@ static inline void shm_ring_prefetch_list(const struct shm_ring_view *v, uint32_
 		shm_ring_prefetch_at(v, next + i, data);
 }
 
+/* ---- the sender of a connected queue pair ---- */
+
+/* What it remembers. */
+struct shm_ring_single {
+	uint64_t last; /* the claim that it has made last; or SHM_RING_NO_CLAIM */
+	uint32_t next; /* the position behind that */
+	uint32_t left; /* the lower bits of the state that it found in the last slot */
+	bool marks;    /* it marks each claim */
+};
+
+#define SHM_RING_NO_CLAIM UINT64_MAX /* no header has this: only slots are void by a writer */
+
+static inline struct shm_ring_single shm_ring_single(bool marks)
+{
+	return (struct shm_ring_single){ .last = SHM_RING_NO_CLAIM, .marks = marks };
+}
+
+/* The slow path of shm_ring_claim_single(): another sender's claim, unknown credits, or none. */
+struct shm_arrival *shm_ring_claim_single_slowly(const struct shm_ring_view *v,
+                                                 struct shm_ring_single *single, uint32_t *pos);
+
+/* Claims the oldest credit, as shm_ring_claim(). What this sender had claimed before is published
+ * or void. */
+static inline struct shm_arrival *
+shm_ring_claim_single(const struct shm_ring_view *v, struct shm_ring_single *single, uint32_t *pos)
+{
+	/* acquire: the sender that raised posted_seen had acquired posted */
+	uint32_t seen = atomic_load_explicit(&v->ring->posted_seen, memory_order_acquire);
+	uint64_t last = single->last;
+	uint64_t claimed = last + (1ull << 34);
+	uint32_t next = single->next;
+
+	/* acquire and release: as in claim_single(), ring.c */
+	if (base_unlikely((int32_t)(seen - next) <= 0) ||
+	    base_unlikely(!atomic_compare_exchange_strong_explicit(
+	            &v->ring->claim, &last, claimed, memory_order_acq_rel, memory_order_relaxed)))
+		return shm_ring_claim_single_slowly(v, single, pos);
+	atomic_store_explicit(&v->ring->tail, next + 1, memory_order_relaxed);
+	single->last = claimed;
+	single->next = next + 1;
+	*pos = next;
+	return shm_ring_at(v, next);
+}
+
+/* The slow path of shm_ring_publish_single(): the slot's state is @found. */
+bool shm_ring_publish_single_slowly(const struct shm_ring_view *v, struct shm_ring_single *single,
+                                    struct shm_arrival *slot, uint32_t pos, uint64_t found);
+
+/* Publishes it, as shm_ring_publish(). */
+static inline bool shm_ring_publish_single(const struct shm_ring_view *v,
+                                           struct shm_ring_single *single, struct shm_arrival *slot,
+                                           uint32_t pos)
+{
+	uint64_t claimed = shm_ring_claimed(v, pos);
+	uint64_t free = claimed - (((uint64_t)v->mask + 1) << 34);
+	uint64_t s = shm_slot_lap(free) << SHM_STATE_BITS | single->left;
+
+	/* release part: pairs with the acquire in shm_ring_peek() */
+	if (base_unlikely(!atomic_compare_exchange_strong_explicit(
+	            &slot->state, &s, claimed - SHM_SLOT_CLAIMED + SHM_SLOT_DONE,
+	            memory_order_seq_cst, memory_order_relaxed)))
+		return shm_ring_publish_single_slowly(v, single, slot, pos, s);
+	base_fence_behind_seq_cst();
+	return true;
+}
+
+/* Voids a claim of its own: the receive stays what it was. */
+void shm_ring_give_back_single(const struct shm_ring_view *v, struct shm_arrival *slot,
+                               uint32_t pos);
+
+/* Marks the newest claim, if the ring has a claim in its header. */
+void shm_ring_mark(struct shm_ring *ring, unsigned shift);
+
+/* ---- all senders ---- */
+
 /*
  * Publishes the slot that was claimed at @pos. False: it is no longer ours, as the daemon declared
  * us dead. A full barrier: what the caller reads next (is the owner's completion queue armed?) is
@@ -358,8 +443,17 @@ static inline bool shm_slot_is_withdrawn(const struct shm_arrival *slot)
 
 /* ---- the daemon ---- */
 
-/* Makes the header of a new ring, whose slots are zero. */
-void shm_ring_init(struct shm_ring *ring, uint16_t gen, uint32_t qpn);
+/* Makes the header of a new ring, whose slots are zero. @single: it has one sender at a time. */
+void shm_ring_init(struct shm_ring *ring, uint16_t gen, uint32_t qpn, bool single);
+
+/* Whether the memory still is the header of the ring of generation @gen. */
+static inline bool shm_ring_is(const struct shm_ring *ring, uint16_t gen)
+{
+	uint64_t claim =
+	        atomic_load_explicit((_Atomic uint64_t *)&ring->claim, memory_order_relaxed);
+
+	return ring->gen == gen && (claim == SHM_RING_MAGIC || shm_slot_gen(claim) == gen);
+}
 
 /*
  * A walk over the positions that a sender has claimed and the owner has not consumed, the oldest
@@ -390,6 +484,9 @@ struct shm_ring_writers {
 	bool (*is_alive)(void *arg, uint16_t writer);
 	void *arg;
 };
+
+/* Closes its header, so that nothing is claimed there; the newest claim is marked. */
+void shm_ring_close_claim(struct shm_ring *ring, unsigned shift);
 
 /*
  * Closes @n slots from number @from on, so that they cannot be claimed, except those claimed by a

@@ -244,8 +244,9 @@ static unsigned count_steps(struct lab *l, unsigned *stride)
 	return n;
 }
 
-/* Kills a sender after @k instructions. True: its message arrived. */
-static bool kill_after(struct lab *l, uint32_t first, unsigned k)
+/* Kills a sender after @k instructions. True: its message arrived. @before: who has sent the
+ * message before: itself or another. */
+static bool kill_after(struct lab *l, uint32_t first, uint16_t before, unsigned k)
 {
 	bool arrived, claimed;
 	struct received t;
@@ -253,7 +254,7 @@ static bool kill_after(struct lab *l, uint32_t first, unsigned k)
 
 	start_at(l, 2, GEN, first);
 	post(l, 4);
-	assert_true(send_as(l, OTHER, 1));
+	assert_true(send_as(l, before, 1));
 	pid = start_stepped(l);
 	step(l, pid, k);
 	/* another sender sends meanwhile */
@@ -262,7 +263,7 @@ static bool kill_after(struct lab *l, uint32_t first, unsigned k)
 	claimed = void_writer(l, 2, ME);
 	assert_int_equal(void_writer(l, 2, ME), 0);
 
-	expect_received(l, OTHER, 1);
+	expect_received(l, before, 1);
 	assert_true(receive(l, &t));
 	arrived = t.writer == ME;
 	assert_false(arrived && claimed);
@@ -286,11 +287,14 @@ static void a_sender_killed_at_any_instruction_leaves_the_ring_whole(void **stat
 	struct lab *l = *state;
 	unsigned stride, n = count_steps(l, &stride);
 
-	for (size_t i = 0; i < ARRAY_SIZE(firsts); i++) {
-		assert_false(kill_after(l, firsts[i], 0));
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(firsts); i++) {
+		uint32_t first = firsts[i / 2];
+		uint16_t before = i % 2 ? ME : OTHER;
+
+		assert_false(kill_after(l, first, before, 0));
 		for (unsigned k = 1; k < n; k += stride)
-			kill_after(l, firsts[i], k);
-		assert_true(kill_after(l, firsts[i], n + 64));
+			kill_after(l, first, before, k);
+		assert_true(kill_after(l, first, before, n + 64));
 	}
 }
 
@@ -334,6 +338,15 @@ static void a_sender_that_slept_at_any_instruction_claims_nothing_of_a_new_ring(
 		reuse_after(l, k);
 }
 
+/* Whether the stepped sender has claimed position @pos, of the first lap. */
+static bool has_claimed(const struct lab *l, uint32_t pos)
+{
+	if (l->single)
+		return shm_slot_pos(l->ring->claim) == pos;
+	return shm_ring_slot(l->ring, 2, pos)->state !=
+	       shm_slot_state(pos - 4, GEN, 0, SHM_SLOT_DONE);
+}
+
 /*
  * Others move the ring on by more than half of all positions while a sender sleeps after @k
  * instructions; then all credits are used. @slow: it has to look at posted.
@@ -350,8 +363,7 @@ static void pass_by(struct lab *l, unsigned k, bool slow)
 	}
 	pid = start_stepped(l);
 	step(l, pid, k);
-	if (shm_ring_slot(l->ring, 2, !slow)->state ==
-	    shm_slot_state((uint32_t)!slow - 4, GEN, 0, SHM_SLOT_DONE)) {
+	if (!has_claimed(l, !slow)) {
 		start_at(l, 2, GEN, (1u << 31) + 1000);
 		end_by_itself(pid);
 		assert_int_equal(l->scratch[0], 2);
@@ -376,12 +388,12 @@ static void a_sender_that_slept_at_any_instruction_claims_only_what_is_posted(vo
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(threads_lose_and_duplicate_nothing),
-		TEST(processes_lose_and_duplicate_nothing),
-		TEST(senders_killed_at_random_leave_the_ring_whole),
-		TEST(a_sender_killed_at_any_instruction_leaves_the_ring_whole),
-		TEST(a_sender_that_slept_at_any_instruction_claims_nothing_of_a_new_ring),
-		TEST(a_sender_that_slept_at_any_instruction_claims_only_what_is_posted),
+		TEST_BOTH(threads_lose_and_duplicate_nothing),
+		TEST_BOTH(processes_lose_and_duplicate_nothing),
+		TEST_BOTH(senders_killed_at_random_leave_the_ring_whole),
+		TEST_BOTH(a_sender_killed_at_any_instruction_leaves_the_ring_whole),
+		TEST_BOTH(a_sender_that_slept_at_any_instruction_claims_nothing_of_a_new_ring),
+		TEST_BOTH(a_sender_that_slept_at_any_instruction_claims_only_what_is_posted),
 	};
 
 	return cmocka_run_group_tests_name("shm.ring_death", tests, NULL, NULL);

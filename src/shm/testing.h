@@ -18,10 +18,11 @@
 
 #include "shm/ring.h"
 
-#define GEN   77
-#define ME    7 /* writers' QP indices */
-#define OTHER 9
-#define LARGE 10 /* the largest ring here: log2 */
+#define GEN     77
+#define ME      7 /* writers' QP indices */
+#define OTHER   9
+#define LARGE   10 /* the largest ring here: log2 */
+#define WRITERS 128
 
 /* A ring and its owner's state. */
 struct lab {
@@ -29,7 +30,9 @@ struct lab {
 	unsigned shift;
 	uint16_t gen;
 	uint32_t posted, consumed;
-	uint32_t *scratch; /* shared with children, zero at first */
+	uint32_t *scratch;             /* shared with children, zero at first */
+	bool single;                   /* claims are in the header */
+	struct shm_ring_single *known; /* by writer: what it remembers; each process has its own */
 };
 
 static inline int setup(void **state)
@@ -41,7 +44,16 @@ static inline int setup(void **state)
 	l->scratch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(l->ring, MAP_FAILED);
 	assert_ptr_not_equal(l->scratch, MAP_FAILED);
+	l->known = calloc(WRITERS, sizeof(*l->known));
 	*state = l;
+	return 0;
+}
+
+/* The ring of a connected queue pair. */
+static inline int setup_single(void **state)
+{
+	setup(state);
+	((struct lab *)*state)->single = true;
 	return 0;
 }
 
@@ -51,6 +63,7 @@ static inline int teardown(void **state)
 
 	munmap(l->ring, shm_ring_bytes(LARGE));
 	munmap(l->scratch, 4096);
+	free(l->known);
 	free(l);
 	return 0;
 }
@@ -63,7 +76,11 @@ static inline void start_at(struct lab *l, unsigned shift, uint16_t gen, uint32_
 	l->posted = l->consumed = first;
 	memset((void *)l->ring, 0, shm_ring_bytes(shift));
 	memset(l->scratch, 0, 4096);
-	shm_ring_init(l->ring, gen, 0x10042);
+	shm_ring_init(l->ring, gen, 0x10042, l->single);
+	if (l->single)
+		l->ring->claim = shm_slot_state(first - 1, gen, 0, SHM_SLOT_VOID);
+	for (unsigned i = 0; i < WRITERS; i++)
+		l->known[i] = shm_ring_single(false);
 	if (first < 1u << shift)
 		shm_ring_post_first_lap(l->ring, shift, gen, 0, first);
 	for (uint32_t pos = first - (1u << shift); pos != first && first >= 1u << shift; pos++)
@@ -88,7 +105,8 @@ static inline struct shm_arrival *claim(const struct lab *l, uint16_t writer, ui
 {
 	const struct shm_ring_view v = shm_ring_view(l->ring, l->shift, l->gen, writer);
 
-	return shm_ring_claim(&v, pos);
+	return l->single ? shm_ring_claim_single(&v, &l->known[writer], pos)
+	                 : shm_ring_claim(&v, pos);
 }
 
 static inline bool publish(const struct lab *l, uint16_t writer, struct shm_arrival *slot,
@@ -96,7 +114,8 @@ static inline bool publish(const struct lab *l, uint16_t writer, struct shm_arri
 {
 	const struct shm_ring_view v = shm_ring_view(l->ring, l->shift, l->gen, writer);
 
-	return shm_ring_publish(&v, slot, pos);
+	return l->single ? shm_ring_publish_single(&v, &l->known[writer], slot, pos)
+	                 : shm_ring_publish(&v, slot, pos);
 }
 
 static inline void fill(struct shm_arrival *slot, uint16_t writer, uint32_t message)
@@ -182,6 +201,12 @@ static inline uint32_t count_credits(struct lab *l)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+/* As a connected queue pair's ring, too. */
+#define TEST_BOTH(name)                                                   \
+	TEST(name),                                                       \
+	{                                                                 \
+#name " (one sender)", name, setup_single, teardown, NULL \
+	}
 
 /* Voids all that @writer has claimed and not published. Returns how many. */
 static inline unsigned void_writer(struct lab *l, unsigned shift, uint16_t writer)
@@ -203,6 +228,7 @@ static inline unsigned close_ring(struct lab *l, unsigned shift,
 {
 	const struct shm_ring_writers writers = { .is_alive = is_alive };
 
+	shm_ring_close_claim(l->ring, shift);
 	return shm_ring_close(l->ring, 0, 1u << shift, &writers);
 }
 

@@ -23,7 +23,7 @@
  *  7 the daemon looks only at the oldest position of a ring
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/link/payload.c held 567c85d5cfda
+ *  src/hca/link/payload.c held baf2f7f42c3d
  *  src/hca/link/payload.c search b4f58c38da66
  *  src/hca/link/payload.c next_slot f032434249af
  *  src/hca/link/payload.c hca_payload_get 2089ed323ad3

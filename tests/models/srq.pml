@@ -42,7 +42,7 @@
  *  src/hca/transport/responder.c hca_responder_without_receive 8e0d2b2ef706
  *  src/hca/transport/connected.h hca_connected_park d56931864101
  *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
- *  src/daemon/clients/srq.c publish 4604e73c28ca
+ *  src/daemon/clients/srq.c publish d49e0d707f35
  *  src/daemon/clients/srq.c daemon_srq_resize 7d33ce1f478d
  *  src/daemon/top/verbs.c resize_srq 94168ba2e2a4
  */

@@ -299,8 +299,10 @@ static bool close_one(struct daemon_memory *m, struct daemon_retired *r, uint32_
 	const uint64_t each = sizeof(struct shm_arrival);
 	struct shm_ring *ring = ring_of(m, r);
 
-	if (r->at < slots)
+	if (r->at < slots) {
+		shm_ring_close_claim(ring, r->ring_shift);
 		r->at = slots;
+	}
 	if (end <= PAGE) /* its head has been written */
 		r->data_end = end;
 	while (r->at < end && daemon_chore_spend(budget, 1)) {

@@ -136,7 +136,7 @@ static void close_claimed(struct lab *l, uint8_t shift)
 	struct shm_ring_view view;
 	uint32_t pos;
 
-	shm_ring_init(ring, 1, QPN);
+	shm_ring_init(ring, 1, QPN, false);
 	shm_ring_post(ring, shift, 1, 0, 1u << shift);
 	view = shm_ring_view(ring, shift, 1, l->alive);
 	for (uint32_t i = 0; i <= last; i++)
@@ -177,7 +177,7 @@ static uint64_t stays(struct lab *l, uint32_t page, uint32_t bytes)
 
 	assert_true(ring && off);
 	l->ring = daemon_memory_ring_at(&l->memory, ring);
-	shm_ring_init(l->ring, 1, QPN);
+	shm_ring_init(l->ring, 1, QPN, false);
 	shm_ring_post(l->ring, 1, 1, 0, 2);
 	view = shm_ring_view(l->ring, 1, 1, l->alive);
 	slot = shm_ring_claim(&view, &pos);

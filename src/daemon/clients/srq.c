@@ -31,7 +31,7 @@ static void publish(struct daemon_srqs *all, const struct daemon_srq *srq, bool 
 	struct shm_ring *ring = ring_at(all, &srq->ring);
 	const uint16_t gen = daemon_memory_generation(all->memory);
 
-	shm_ring_init(ring, gen, 0);
+	shm_ring_init(ring, gen, 0, false);
 	atomic_store_explicit(&ring->moving, moving, memory_order_relaxed);
 	shm_write_begin(&s->seq);
 	s->live = 1;

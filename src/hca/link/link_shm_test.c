@@ -46,7 +46,7 @@ static int setup(void **state)
 	assert_non_null(l->data);
 	memset((void *)l->data, 0, bytes);
 	l->ring = (struct shm_ring *)((char *)l->data + ring_off);
-	shm_ring_init(l->ring, GEN, QPN);
+	shm_ring_init(l->ring, GEN, QPN, false);
 	l->process.region = (struct shm_region){ .control = &l->control,
 		                                 .data = l->data,
 		                                 .data_size = bytes,

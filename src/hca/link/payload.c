@@ -56,7 +56,7 @@ static bool held(struct hca_payloads *all, const struct hca_payload *p,
 	seen->consumed = atomic_load_explicit(&h->ring->consumed, memory_order_acquire);
 	seen->look = ++all->looks;
 	/* a ring that is gone may have become a slot of another, where anything looks like gen */
-	return seen->gen == h->gen && h->ring->magic == SHM_RING_MAGIC &&
+	return seen->gen == h->gen && shm_ring_is(h->ring, (uint16_t)h->gen) &&
 	       (int32_t)(seen->consumed - h->pos) <= 0;
 }
 

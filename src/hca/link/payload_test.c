@@ -34,7 +34,7 @@ static int setup(void **state)
 
 	l->sender.shm = &l->shm;
 	l->ring = aligned_alloc(128, sizeof(*l->ring));
-	shm_ring_init(l->ring, GEN, 1);
+	shm_ring_init(l->ring, GEN, 1, false);
 	all->slot = calloc(SLOTS, sizeof(*all->slot));
 	all->seen = calloc(1, 65536);
 	all->n = all->window = SLOTS;
@@ -187,7 +187,7 @@ static void a_slot_is_free_when_the_ring_has_gone(void **state)
 	struct hca_payload *p = send_at(l, 0);
 
 	assert_false(comes_free(l, p));
-	shm_ring_init(l->ring, GEN + 1, 1);
+	shm_ring_init(l->ring, GEN + 1, 1, false);
 	assert_true(comes_free(l, p));
 }
 
@@ -227,7 +227,7 @@ static void send_to_all(struct lab *l, char *rings, size_t bytes)
 		struct shm_ring *ring =
 		        (void *)(rings + k * bytes + k % 32 * sizeof(struct shm_ring));
 
-		shm_ring_init(ring, GEN, 1 + k);
+		shm_ring_init(ring, GEN, 1 + k, false);
 		for (uint32_t pos = 0; pos < ARRAY_SIZE(p); pos++)
 			p[pos]->hold[p[pos]->n++] =
 			        (struct hca_payload_hold){ .ring = ring, .gen = GEN, .pos = pos };

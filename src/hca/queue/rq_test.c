@@ -57,7 +57,7 @@ static int setup(void **state)
 	l->ring = aligned_alloc(128, shm_ring_bytes(SHIFT));
 	assert_non_null(l->ring);
 	memset((void *)l->ring, 0, shm_ring_bytes(SHIFT));
-	shm_ring_init(l->ring, GEN, 5);
+	shm_ring_init(l->ring, GEN, 5, false);
 	l->view = shm_ring_view(l->ring, SHIFT, GEN, 7);
 	l->rq = (struct hca_rq){
 		.process = &l->process,

@@ -49,7 +49,7 @@ static int setup(void **state)
 	l->ring = aligned_alloc(128, shm_ring_bytes(SHIFT));
 	assert_non_null(l->ring);
 	memset((void *)l->ring, 0, shm_ring_bytes(SHIFT));
-	shm_ring_init(l->ring, GEN, 0);
+	shm_ring_init(l->ring, GEN, 0, false);
 	l->process.region.control = &l->control;
 	l->ctx.process = &l->process;
 	srq = &l->srq;
@@ -392,7 +392,7 @@ static void what_no_sender_had_is_not_looked_for(void **state)
 
 	assert_true(ring && qp);
 	memset((void *)ring, 0, shm_ring_bytes(SHIFT));
-	shm_ring_init(ring, GEN, 0);
+	shm_ring_init(ring, GEN, 0, false);
 	post(l, 1);
 	dead = claim(l, WRITER);
 	undo(&dead, WRITER); /* a look would find it */
