@@ -180,6 +180,13 @@ events)
 	proven events
 	fails "1 2 3 4 5 6" events
 	;;
+single)
+	proven_large single -DRESETS=0
+	proven_large single -DMESSAGES_1=1
+	proven_large single -DSIZE=1 -DRECEIVES=2 -DMESSAGES_1=1 -DRESETS=0 -DLIVES=2
+	fails "1 2 3 5 6 7 8 9" single -DMESSAGES_1=1
+	fails 4 single -DSIZE=1 -DRECEIVES=2 -DRESETS=0 -DLIVES=2
+	;;
 place)
 	proven place
 	fails "1 2 3 4 5 6" place
