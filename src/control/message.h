@@ -18,6 +18,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <infiniband/verbs.h>
 #include <netinet/in.h>
 #include <stdint.h>
 
@@ -229,13 +230,16 @@ struct control_create_qp_reply { /* CREATE_QP, OPEN_QP */
  */
 struct control_qp_shape { /* as in struct control_create_qp */
 	uint32_t max_recv_wr, max_send_wr, request_bytes, max_recv_sge;
+	uint32_t has_one_sender; /* flag: RC, UC */
 };
 static inline struct control_qp_shape control_qp_shape(const struct control_create_qp *want)
 {
 	return (struct control_qp_shape){ .max_recv_wr = want->max_recv_wr,
 		                          .max_send_wr = want->max_send_wr,
 		                          .request_bytes = want->request_bytes,
-		                          .max_recv_sge = want->max_recv_sge };
+		                          .max_recv_sge = want->max_recv_sge,
+		                          .has_one_sender = want->type == IBV_QPT_RC ||
+		                                            want->type == IBV_QPT_UC };
 }
 
 #define CONTROL_MAX_RESERVED 16

@@ -505,9 +505,14 @@ struct shm_sender {
 	_Atomic uint32_t target_qpn;
 	_Atomic uint32_t payload_lease; /* enum shm_lease */
 	_Atomic uint64_t ticket;
-	uint32_t reserved[12];
+	/* the receive of a shared receive queue (shm_receive()) that it has taken for its newest
+	 * claim, above 32 bits, and the position of that; or SHM_TAKING_NONE */
+	_Atomic uint64_t taking;
+	uint32_t reserved[10];
 };
 static_assert(sizeof(struct shm_sender) == 64, "layout");
+
+#define SHM_TAKING_NONE UINT64_MAX
 
 /* What was sent on a flow. One writer: the thread that posts on its QP. The daemon reads it. */
 struct shm_flow_count {

@@ -433,6 +433,21 @@ static inline void shm_ring_consume(struct shm_ring *ring, uint32_t consumed)
 void shm_ring_withdraw(struct shm_ring *ring, unsigned shift, uint16_t gen, uint32_t consumed,
                        uint32_t posted);
 
+/*
+ * The slot has a claim, @state, and will be void. If @sender, whose claim that is, has taken a
+ * receive of a shared receive queue for it, it may have said so in its record only.
+ */
+static inline void shm_slot_name_receive(struct shm_arrival *slot, uint64_t state,
+                                         const struct shm_sender *sender)
+{
+	uint64_t taking =
+	        atomic_load_explicit((_Atomic uint64_t *)&sender->taking, memory_order_relaxed);
+
+	if (((uint32_t)taking & SHM_POS_MASK) == shm_slot_pos(state) &&
+	    shm_slot_kind(state) == SHM_SLOT_CLAIMED)
+		slot->class_flow = (uint32_t)(taking >> 32);
+}
+
 /* Whether a void slot is that because its owner has withdrawn it: no sender had claimed it. */
 static inline bool shm_slot_is_withdrawn(const struct shm_arrival *slot)
 {

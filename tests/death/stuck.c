@@ -266,6 +266,7 @@ static void a_stopped_sender_does_not_keep_receives_for_ever(void **state)
 {
 	struct shm_arrival *slot;
 	struct lab_peer *p[2];
+	struct shm_ring_single single = shm_ring_single(false);
 	struct shm_ring_view v;
 	uint32_t pos;
 
@@ -273,13 +274,13 @@ static void a_stopped_sender_does_not_keep_receives_for_ever(void **state)
 	v = view_of(p);
 	for (unsigned i = 0; i < 4; i++)
 		lab_peer_receive(p[1], i, 0, 10);
-	slot = shm_ring_claim(&v, &pos);
+	slot = shm_ring_claim_single(&v, &single, &pos);
 	assert_non_null(slot);
 	lab_peer_to(p[1], IBV_QPS_ERR);
 	for (unsigned i = 0; i < 4; i++)
 		lab_peer_received(p[1], IBV_WC_WR_FLUSH_ERR);
 	/* it goes on */
-	assert_false(shm_ring_publish(&v, slot, pos));
+	assert_false(shm_ring_publish_single(&v, &single, slot, pos));
 }
 
 /* Who owned the ring has taken the position from it, but it may still write there. */
@@ -287,6 +288,7 @@ static void a_ring_serves_nobody_else_while_a_stopped_sender_knows_it(void **sta
 {
 	struct lab_peer *p[2], *q[2];
 	_Atomic uint32_t *word;
+	struct shm_ring_single single = shm_ring_single(false);
 	struct shm_ring_view v;
 	uint64_t off;
 	uint32_t pos;
@@ -296,7 +298,7 @@ static void a_ring_serves_nobody_else_while_a_stopped_sender_knows_it(void **sta
 	off = record_of(p[1])->ring_off;
 	word = &region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn;
 	lab_peer_receive(p[1], 0, 0, 10);
-	assert_non_null(shm_ring_claim(&v, &pos));
+	assert_non_null(shm_ring_claim_single(&v, &single, &pos));
 	atomic_store(word, p[1]->address.qpn);
 	lab_peer_to(p[1], IBV_QPS_ERR);
 	lab_peer_received(p[1], IBV_WC_WR_FLUSH_ERR);

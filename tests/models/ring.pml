@@ -44,7 +44,7 @@
  *  src/shm/ring.c shm_ring_close 76458eaa3a37
  *  src/hca/queue/rq.h hca_rq_poll_locked 2f7e459ca00b
  *  src/hca/queue/rq.c hca_rq_reset b37734c5d595
- *  src/daemon/clients/qp_undo.c daemon_qp_undo_sending 04fa9a0ef379
+ *  src/daemon/clients/qp_undo.c daemon_qp_undo_sending 55e3b247a0ba
  */
 #ifndef MUTANT
 #define MUTANT 0

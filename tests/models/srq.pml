@@ -38,7 +38,7 @@
  *  src/hca/queue/srq.c move 40010a0cc442
  *  src/hca/queue/srq.c grow 3d644f3bc3f9
  *  src/hca/queue/srq.c hca_srq_modify 2d5ba85f76e2
- *  src/hca/transport/responder.h hca_responder_try_shared 52a4708af950
+ *  src/hca/transport/responder.h hca_responder_try_shared 3e7d9a38096b
  *  src/hca/transport/responder.c hca_responder_without_receive 8e0d2b2ef706
  *  src/hca/transport/connected.h hca_connected_park d56931864101
  *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8

@@ -41,10 +41,10 @@
  *  src/hca/queue/srq.c take 35d08d67c584
  *  src/hca/queue/srq.c hca_srq_return 530432a7a9a4
  *  src/hca/queue/rq.c return_shared a29242c8a2fb
- *  src/hca/transport/responder.h hca_responder_try_shared 52a4708af950
- *  src/hca/transport/responder.c hca_responder_give_back 08adfa21a0b1
+ *  src/hca/transport/responder.h hca_responder_try_shared 3e7d9a38096b
+ *  src/hca/transport/responder.c hca_responder_give_back 50a90558efdf
  *  src/daemon/clients/qp_undo.c begin_undo_ring 37f7ba6e7af2
- *  src/daemon/clients/qp_undo.c undo_slot 805973d94831
+ *  src/daemon/clients/qp_undo.c undo_slot a60edf623acd
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -248,10 +248,11 @@ static void publish(struct daemon_qps *all, const struct daemon_qp *qp,
 	       sizeof(struct shm_connection));
 	clear_wire(all, qp->qpn);
 	shm_ring_init(daemon_qp_ring(all, qp), daemon_memory_generation(all->memory), qp->qpn,
-	              false);
+	              shape->has_one_sender);
 	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
 	atomic_store_explicit(&sender->payload_lease, SHM_LEASE_FREE, memory_order_relaxed);
 	atomic_store_explicit(&sender->ticket, 0, memory_order_relaxed);
+	atomic_store_explicit(&sender->taking, SHM_TAKING_NONE, memory_order_relaxed);
 	describe(all, qp, holder, shape);
 }
 

@@ -238,17 +238,21 @@ static void wake_target(struct daemon_qps *all, uint32_t qpn)
 	daemon_cq_wake_bereaved(all->cqs, s->cq);
 }
 
-/* Undoes what the dead queue pair with index @writer had begun with the slot. */
+/* Undoes what the dead queue pair with index @writer had begun with the slot; @own: of the ring
+ * in which messages arrive. */
 static void undo_slot(struct daemon_qps *all, struct shm_arrival *slot, uint64_t state,
-                      uint16_t writer)
+                      uint16_t writer, bool own)
 {
 	const struct shm_connection *c = &all->f->region->connections[writer];
 
 	/* of a message that it has sent, and was placing, nothing is lost */
-	if (atomic_load_explicit(&c->placing, memory_order_relaxed) == 1 + shm_slot_pos(state))
+	if (atomic_load_explicit(&c->placing, memory_order_relaxed) == 1 + shm_slot_pos(state)) {
 		shm_ring_restore(slot, state, writer);
-	else
-		shm_ring_void(slot, state, writer);
+		return;
+	}
+	if (own && shm_slot_writer(state) == writer)
+		shm_slot_name_receive(slot, state, &all->f->region->senders[writer]);
+	shm_ring_void(slot, state, writer);
 }
 
 bool daemon_qp_undo_sending(struct daemon_qps *all, struct daemon_qp *qp, uint32_t *budget)
@@ -265,7 +269,7 @@ bool daemon_qp_undo_sending(struct daemon_qps *all, struct daemon_qp *qp, uint32
 			return false;
 		slot = shm_ring_walk_next(&qp->undo, &state);
 		if (slot)
-			undo_slot(all, slot, state, writer);
+			undo_slot(all, slot, state, writer, qp->undo_own);
 		else
 			more = begin_undo_ring(all, qp);
 	}

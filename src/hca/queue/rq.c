@@ -303,12 +303,16 @@ static bool take_from_stopped(struct hca_rq *rq, uint32_t pos)
 {
 	struct shm_arrival *slot = shm_ring_slot(rq->ring, rq->ring_shift, pos);
 	uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
+	const uint16_t writer = shm_slot_writer(s);
 
 	if (base_now_ns() - rq->flushed_ns <= HCA_STOPPED_WAIT_NS)
 		return false;
 	/* it may go on, and write: the daemon gives the ring to nobody before (close_rings()) */
 	atomic_store_explicit(&rq->ring->taken, 1, memory_order_relaxed);
-	return shm_ring_void(slot, s, shm_slot_writer(s));
+	/* a thread of ours marks: it says so in the slot */
+	if (rq->srq && writer != SHM_QP_INDEX(rq->qpn))
+		shm_slot_name_receive(slot, s, &rq->process->region.senders[writer]);
+	return shm_ring_void(slot, s, writer);
 }
 
 /* The position is void. If a sender had taken a receive of the shared queue for it, that comes back

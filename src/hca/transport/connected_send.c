@@ -124,6 +124,8 @@ BASE_COLD void hca_connected_renew(struct hca_connected_qp *c)
 	hca_connected_read_own(c);
 	hca_responder_read(&x->responder, x->requester.qp.connection.dest_qpn);
 	hca_exchange_prepare(x);
+	/* the next claim may be in another ring */
+	atomic_store_explicit(&x->self->taking, SHM_TAKING_NONE, memory_order_relaxed);
 	if (c->wire) /* nothing is carried out in memory: path_of() finds none */
 		x->responder.end.qp.port = UINT32_MAX;
 	if (x->responder.view.ring != ring.ring || x->responder.view.claim != ring.claim)

@@ -74,13 +74,16 @@ void hca_responder_read(struct hca_responder *t, uint32_t qpn)
 		hca_memory_put(t->process, old);
 }
 
-void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t claimant)
+void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t claimant,
+                           bool marks)
 {
 	const struct shm_region *r = &t->process->region;
 	uint32_t srq = t->end.qp.connection.srq;
 
 	t->requester = requester;
 	t->claimant = claimant;
+	t->single = shm_ring_single(marks);
+	t->self = &r->senders[SHM_QP_INDEX(claimant)];
 	t->credits = shm_data_at(r, t->end.qp.ring_off);
 	t->view = shm_ring_view(t->credits, t->end.qp.ring_shift, t->end.qp.ring_gen,
 	                        (uint16_t)SHM_QP_INDEX(claimant));
@@ -199,11 +202,13 @@ static BASE_COLD int refuse_access(struct hca_responder *t)
 BASE_COLD int hca_responder_give_back(struct hca_responder *t, struct shm_arrival *slot,
                                       uint32_t pos)
 {
-	const struct shm_qp *q = &t->end.qp;
-	uint16_t writer = (uint16_t)SHM_QP_INDEX(t->claimant);
+	const uint64_t claimed = shm_ring_claimed(&t->view, pos);
 
-	shm_ring_void(slot, shm_slot_state(pos, q->ring_gen, writer, SHM_SLOT_CLAIMED), writer);
-	hca_cq_set_ready(t->cq, q->ready_bit);
+	if (t->is_xrc)
+		shm_ring_void(slot, claimed, shm_slot_writer(claimed));
+	else
+		shm_ring_give_back_single(&t->view, slot, pos);
+	hca_cq_set_ready(t->cq, t->end.qp.ready_bit);
 	return HCA_WAITS_FOR_PATH;
 }
 

@@ -53,6 +53,10 @@ struct hca_responder {
 	bool is_xrc, has_srq;
 	uint32_t srqn, srq_seq;
 	struct shm_ring_view view; /* of the queue pair's ring, where messages arrive */
+	/* unless it is XRC's, claims are in its header; the requester's own thread does not mark
+	 * them */
+	struct shm_ring_single single;
+	struct shm_sender *self; /* the claimant's record */
 	/* where its receives are: that, or the ring of its shared receive queue */
 	struct shm_ring *credits;
 	struct shm_srq srq;
@@ -94,8 +98,10 @@ static inline const struct shm_entry *hca_receive_entries(const struct hca_recei
 void hca_responder_read(struct hca_responder *t, uint32_t qpn);
 
 /* Prepares for requests of @requester, whose receives are claimed in the name of @claimant, a queue
- * pair of this fabric; end.qp, end.memory, held and worker are filled in. */
-void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t claimant);
+ * pair of this fabric; end.qp, end.memory, held and worker are filled in. @marks: claims are marked
+ * in their slots (ring.h); only the requester's own thread need not do that. */
+void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t claimant,
+                           bool marks);
 
 /* Whether it has found no error. */
 static BASE_HOT bool hca_responder_is_well(const struct hca_responder *t)
@@ -163,6 +169,13 @@ static BASE_HOT void hca_responder_read_credit(struct hca_responder *t,
  * HCA_WAITS_FOR_PATH. */
 int hca_responder_give_back(struct hca_responder *t, struct shm_arrival *slot, uint32_t pos);
 
+/* Claims the oldest credit of the queue pair's ring. */
+static BASE_HOT struct shm_arrival *hca_responder_claim(struct hca_responder *t, uint32_t *pos)
+{
+	return base_unlikely(t->is_xrc) ? shm_ring_claim(&t->view, pos)
+	                                : shm_ring_claim_single(&t->view, &t->single, pos);
+}
+
 /* Whether credits are left, as far as hints tell. */
 static BASE_HOT bool hca_responder_has_credits(const struct shm_ring *ring)
 {
@@ -181,8 +194,9 @@ static BASE_HOT bool hca_responder_is_moving(const struct hca_responder *t)
 
 /*
  * Takes a receive of the shared receive queue, for a message that will arrive in the queue pair's
- * own ring. Its slot there says which receive that is before the credit is used up: if the message
- * does not come, the owner finds a void slot with that number, and has its receive back. 0,
+ * own ring. Before the credit is used up, the slot there says which receive that is, or the
+ * sender's record does: if the message does not come, the owner finds a void slot with that number
+ * (undo_slot() in qp_undo.c), and has its receive back. 0,
  * HCA_WAITS_FOR_RECEIVE: there is none; or HCA_WAITS_FOR_PATH: credits are being moved.
  */
 static BASE_HOT int hca_responder_try_shared(struct hca_responder *t, struct hca_receive *out)
@@ -190,8 +204,8 @@ static BASE_HOT int hca_responder_try_shared(struct hca_responder *t, struct hca
 	const struct shm_srq *s = &t->srq;
 	const struct shm_ring_view *v = &t->shared;
 	struct shm_arrival *credit;
+	uint32_t pos, receive;
 	uint64_t many_off;
-	uint32_t pos;
 
 	/* while the queue moves to another ring, withdrawn credits still look usable: each try to
 	 * claim one would waste a position */
@@ -199,7 +213,7 @@ static BASE_HOT int hca_responder_try_shared(struct hca_responder *t, struct hca
 		return HCA_WAITS_FOR_PATH;
 	if (base_unlikely(!hca_responder_has_credits(t->credits)))
 		return HCA_WAITS_FOR_RECEIVE;
-	out->slot = shm_ring_claim(&t->view, &out->pos);
+	out->slot = hca_responder_claim(t, &out->pos);
 	if (base_unlikely(!out->slot))
 		return HCA_WAITS_FOR_RECEIVE;
 	credit = shm_ring_claim(v, &pos);
@@ -211,8 +225,14 @@ static BASE_HOT int hca_responder_try_shared(struct hca_responder *t, struct hca
 	many_off = s->entries_off +
 	           (uint64_t)shm_receive_number(credit->imm) * s->max_sge * sizeof(out->one);
 	hca_responder_read_credit(t, credit, many_off, s->max_sge, out);
-	out->slot->class_flow = credit->imm;
+	receive = credit->imm;
+	if (base_unlikely(t->single.marks))
+		out->slot->class_flow = receive;
+	else
+		atomic_store_explicit(&t->self->taking, (uint64_t)receive << 32 | out->pos,
+		                      memory_order_relaxed);
 	shm_ring_publish(v, credit, pos);
+	out->slot->class_flow = receive; /* behind it, which would wait for this store */
 	shm_ring_prefetch_at(v, pos + SHM_RING_LIST_AHEAD - 1, false);
 	hca_srq_check_limit(t->process, t->credits, t->end.qp.connection.srq - 1, pos + 1);
 	return 0;
@@ -276,7 +296,7 @@ static BASE_HOT int hca_responder_take(struct hca_responder *t, struct hca_recei
 		return base_unlikely(ret == HCA_WAITS_FOR_RECEIVE) ? hca_responder_take_late(t, out)
 		                                                   : ret;
 	}
-	out->slot = shm_ring_claim(&t->view, &out->pos);
+	out->slot = hca_responder_claim(t, &out->pos);
 	if (base_unlikely(!out->slot))
 		return hca_responder_take_late(t, out);
 	out->credit = out->pos;
@@ -317,9 +337,13 @@ static BASE_HOT int hca_responder_publish(struct hca_responder *t, struct shm_ar
 		return hca_responder_give_back(t, slot, pos);
 	if (base_unlikely(q->flags & (SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS)))
 		hca_cq_note_arrival(t->process, t->cq, q->flags, slot);
-	shm_ring_publish(&t->view, slot, pos);
-	if (base_unlikely(t->is_xrc)) /* behind the barrier; pairs with hca_srq_modify() */
+	if (base_likely(!t->is_xrc)) {
+		shm_ring_publish_single(&t->view, &t->single, slot, pos);
+	} else {
+		shm_ring_publish(&t->view, slot, pos);
+		/* behind the barrier; pairs with hca_srq_modify() */
 		hca_srq_check_limit(t->process, t->view.ring, SHM_XRC_SRQ | t->srqn, pos + 1);
+	}
 	hca_cq_announce(t->cq, q->ready_bit);
 	hca_cq_notify(t->process, t->cq, solicited);
 	return IBV_WC_SUCCESS;
