@@ -411,6 +411,11 @@ struct shm_ring {
 	_Atomic uint64_t claim;
 	_Atomic uint32_t tail;        /* a hint: positions below were claimed; senders write */
 	_Atomic uint32_t posted_seen; /* a hint: posted is at least this; senders write */
+	/* the owner writes these two rarely, and senders read them with each message: */
+	/* of a shared receive queue: an event is due once fewer credits are left; 0: none is */
+	_Atomic uint32_t limit;
+	/* its credits are being moved to another ring, or from one: who finds none looks again */
+	_Atomic uint32_t moving;
 	/* positions below are credits; owner writes */
 	_Alignas(64) _Atomic uint32_t posted;
 	_Atomic uint32_t consumed; /* positions below have been consumed; owner writes */
@@ -418,11 +423,7 @@ struct shm_ring {
 	uint32_t qpn;
 	/* a request waits for a receive (shm/connection.h), or a peer on another machine may */
 	_Atomic uint32_t waited_for;
-	/* of a shared receive queue: an event is due once fewer credits are left; 0: none is */
-	_Atomic uint32_t limit;
-	_Atomic uint32_t limit_reached; /* that was so: the event can be sent */
-	/* its credits are being moved to another ring, or from one: who finds none looks again */
-	_Atomic uint32_t moving;
+	_Atomic uint32_t limit_reached; /* fewer credits than the limit: the event can be sent */
 	/* the owner has made a claim void whose sender lives: that one may still write there */
 	_Atomic uint32_t taken;
 };

@@ -180,7 +180,11 @@ static BASE_HOT struct shm_arrival *hca_responder_claim(struct hca_responder *t,
 static BASE_HOT bool hca_responder_has_credits(const struct shm_ring *ring)
 {
 	uint32_t tail = atomic_load_explicit((_Atomic uint32_t *)&ring->tail, memory_order_relaxed);
+	uint32_t seen =
+	        atomic_load_explicit((_Atomic uint32_t *)&ring->posted_seen, memory_order_relaxed);
 
+	if (base_likely((int32_t)(seen - tail) > 0))
+		return true; /* the line of posted is its owner's */
 	return (int32_t)(atomic_load_explicit((_Atomic uint32_t *)&ring->posted,
 	                                      memory_order_acquire) -
 	                 tail) > 0;
