@@ -93,6 +93,8 @@ struct shm_arrival *shm_ring_claim_slowly(const struct shm_ring_view *v, uint32_
 
 /* ---- claims in the header ---- */
 
+#define SINGLE_TRIES 64 /* others write there only if they are stopped, or hostile */
+
 static uint64_t lap_before(uint64_t state, uint32_t size)
 {
 	return shm_slot_lap(state - ((uint64_t)size << 34));
@@ -103,15 +105,17 @@ static void mark(struct shm_ring *ring, uint32_t size, uint64_t claim)
 {
 	struct shm_arrival *slot =
 	        (struct shm_arrival *)(ring + 1) + (shm_slot_pos(claim) & (size - 1));
-	/* acquire: the owner's reads of the last lap, for who voids it */
-	uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
+	uint64_t s;
 
 	if (shm_slot_kind(claim) != SHM_SLOT_CLAIMED)
-		return;
-	while (shm_slot_lap(s) == lap_before(claim, size) &&
-	       !atomic_compare_exchange_weak_explicit(&slot->state, &s, claim, memory_order_acq_rel,
-	                                              memory_order_acquire))
-		;
+		return; /* the slot may never have been used: to read it would cost a page */
+	/* acquire: the owner's reads of the last lap, for who voids it */
+	s = atomic_load_explicit(&slot->state, memory_order_acquire);
+	for (unsigned tries = 0; tries < SINGLE_TRIES; tries++)
+		if (shm_slot_lap(s) != lap_before(claim, size) ||
+		    atomic_compare_exchange_strong_explicit(
+		            &slot->state, &s, claim, memory_order_acq_rel, memory_order_acquire))
+			break;
 }
 
 void shm_ring_mark(struct shm_ring *ring, unsigned shift)
@@ -130,8 +134,6 @@ static bool move_claim(struct shm_ring *ring, uint64_t claim, uint64_t next)
 	return atomic_compare_exchange_strong_explicit(&ring->claim, &claim, next,
 	                                               memory_order_acq_rel, memory_order_relaxed);
 }
-
-#define SINGLE_TRIES 64 /* others write there only if they are stopped, or hostile */
 
 struct shm_arrival *shm_ring_claim_single_slowly(const struct shm_ring_view *v,
                                                  struct shm_ring_single *single, uint32_t *pos)
@@ -200,19 +202,17 @@ void shm_ring_give_back_single(const struct shm_ring_view *v, struct shm_arrival
 static void withdraw_claims(struct shm_ring *ring, uint32_t size, uint16_t gen, uint32_t posted)
 {
 	const uint64_t closed = shm_slot_state(posted - 1, gen, 0, SHM_SLOT_VOID);
-	uint64_t claim;
 
-	/* each time that it fails a credit was claimed */
+	/* each time that it fails a credit was claimed, unless somebody hostile writes there */
 	for (uint32_t tries = 0; tries <= size; tries++) {
-		claim = atomic_load_explicit(&ring->claim, memory_order_acquire);
-		if (claim == SHM_RING_MAGIC)
+		uint64_t claim = atomic_load_explicit(&ring->claim, memory_order_acquire);
+
+		if (shm_slot_gen(claim) != gen) /* many senders have it; or it is another ring's */
 			return;
 		mark(ring, size, claim);
 		if (move_claim(ring, claim, closed))
 			return;
 	}
-	/* only what is hostile writes so often */
-	atomic_store_explicit(&ring->claim, closed, memory_order_release);
 }
 
 void shm_ring_close_claim(struct shm_ring *ring, unsigned shift)
@@ -239,6 +239,8 @@ void shm_ring_post_first_lap(struct shm_ring *ring, unsigned shift, uint16_t gen
 void shm_ring_withdraw(struct shm_ring *ring, unsigned shift, uint16_t gen, uint32_t consumed,
                        uint32_t posted)
 {
+	if (consumed == posted)
+		return; /* who is late finds another ring there */
 	withdraw_claims(ring, 1u << shift, gen, posted);
 	for (uint32_t pos = consumed; pos != posted; pos++) {
 		struct shm_arrival *slot = shm_ring_slot(ring, shift, pos);

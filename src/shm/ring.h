@@ -20,7 +20,7 @@
  * receive. Either the owner of the ring takes the arrival, copies the message and consumes the
  * arrival, or the sender takes it, copies the message and puts the arrival back.
  *
- * A connected queue pair has one sender, so its ring needs no claim in the slot, which the owner
+ * A queue pair of RC or UC has one sender, so its ring needs no claim in the slot, which the owner
  * polls: a locked instruction waits for each store to a line that another processor reads. There
  * `claim`, in the header, is the newest position that was claimed, and a compare-and-swap there
  * claims the next one; the slot is published from its state of the lap before. Who must find a
@@ -241,7 +241,7 @@ static inline void shm_ring_prefetch_list(const struct shm_ring_view *v, uint32_
 		shm_ring_prefetch_at(v, next + i, data);
 }
 
-/* ---- the sender of a connected queue pair ---- */
+/* ---- the sender of a queue pair of RC or UC ---- */
 
 /* What it remembers. */
 struct shm_ring_single {
@@ -273,7 +273,7 @@ shm_ring_claim_single(const struct shm_ring_view *v, struct shm_ring_single *sin
 	uint64_t claimed = last + (1ull << 34);
 	uint32_t next = single->next;
 
-	/* acquire and release: as in claim_single(), ring.c */
+	/* acquire and release: as in move_claim(), ring.c */
 	if (base_unlikely((int32_t)(seen - next) <= 0) ||
 	    base_unlikely(!atomic_compare_exchange_strong_explicit(
 	            &v->ring->claim, &last, claimed, memory_order_acq_rel, memory_order_relaxed)))

@@ -397,6 +397,51 @@ static void an_old_sender_harms_no_rings_of_other_sizes(void **state)
 	free(before);
 }
 
+/* Who withdraws late, when its queue pair is destroyed, has nothing to withdraw any more. */
+static void a_late_withdrawal_leaves_the_next_ring_alone(void **state)
+{
+	struct lab *l = *state;
+	const uint32_t consumed = 4;
+
+	start_at(l, 2, GEN + 1, 0);
+	post(l, 4);
+	shm_ring_withdraw(l->ring, 2, GEN, consumed, consumed);
+	assert_true(shm_ring_is(l->ring, GEN + 1));
+	assert_int_equal(count_credits(l), 4);
+}
+
+/* The pages of @ring that there are. */
+static unsigned count_pages(struct shm_ring *ring)
+{
+	unsigned char there[64];
+	unsigned n = 0;
+	size_t pages = (shm_ring_bytes(LARGE) + 4095) / 4096;
+
+	assert_true(pages <= sizeof(there));
+	assert_int_equal(mincore(ring, shm_ring_bytes(LARGE), there), 0);
+	for (size_t i = 0; i < pages; i++)
+		n += there[i] & 1;
+	return n;
+}
+
+static void a_ring_that_nobody_uses_has_no_pages(void **state)
+{
+	struct lab *l = *state;
+	struct shm_ring *ring = mmap(NULL, shm_ring_bytes(LARGE), PROT_READ | PROT_WRITE,
+	                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shm_ring_walk w;
+	uint64_t s;
+
+	assert_ptr_not_equal(ring, MAP_FAILED);
+	shm_ring_init(ring, GEN, 0, l->single);
+	shm_ring_walk_begin(&w, ring, LARGE);
+	assert_null(shm_ring_walk_next(&w, &s));
+	shm_ring_withdraw(ring, LARGE, GEN, 0, 0);
+	shm_ring_close_claim(ring, LARGE);
+	assert_int_equal(count_pages(ring), 1);
+	munmap(ring, shm_ring_bytes(LARGE));
+}
+
 /* ---- arrivals that are taken ---- */
 
 static struct shm_arrival *arrival_at(struct lab *l, uint32_t pos, uint64_t *state)
@@ -493,6 +538,8 @@ int main(void)
 		TEST_BOTH(a_walk_that_pauses_misses_nothing_that_still_waits),
 		TEST_BOTH(memory_of_a_freed_ring_gives_an_old_sender_nothing),
 		TEST_BOTH(an_old_sender_harms_no_rings_of_other_sizes),
+		TEST_BOTH(a_late_withdrawal_leaves_the_next_ring_alone),
+		TEST_BOTH(a_ring_that_nobody_uses_has_no_pages),
 		TEST_BOTH(an_arrival_that_is_taken_has_not_come_until_it_is_put_back),
 		TEST_BOTH(an_arrival_that_was_consumed_cannot_be_taken),
 		TEST_BOTH(what_the_dead_had_taken_has_come_all_the_same),

@@ -40,7 +40,7 @@
  *  src/shm/ring.c shm_ring_claim_slowly af8646b6a610
  *  src/shm/ring.c shm_ring_post_first_lap 900a8c00c875
  *  src/shm/ring.c shm_ring_void 417b5a0564e4
- *  src/shm/ring.c shm_ring_withdraw 4995891edbed
+ *  src/shm/ring.c shm_ring_withdraw b477287a3539
  *  src/shm/ring.c shm_ring_close 76458eaa3a37
  *  src/hca/queue/rq.h hca_rq_poll_locked 2f7e459ca00b
  *  src/hca/queue/rq.c hca_rq_reset b37734c5d595

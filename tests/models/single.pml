@@ -24,11 +24,11 @@
  * Functions that it models (tools/check-models.py):
  *  src/shm/ring.h shm_ring_claim_single 1f650909a8ba
  *  src/shm/ring.h shm_ring_publish_single c5515d3d70ff
- *  src/shm/ring.c mark b15f4408a3dc
+ *  src/shm/ring.c mark a512b59065ff
  *  src/shm/ring.c move_claim 32b8d1f3d9b7
  *  src/shm/ring.c shm_ring_claim_single_slowly 563e2d6a35b2
  *  src/shm/ring.c shm_ring_publish_single_slowly 10727b4f82b1
- *  src/shm/ring.c withdraw_claims fe842bf26633
+ *  src/shm/ring.c withdraw_claims 4436945771d2
  *  src/shm/ring.c shm_ring_close_claim 5c3997ee4f12
  *  src/shm/ring.c shm_ring_walk_begin 0595c22b5a4d
  */
@@ -303,8 +303,8 @@ inline reset(gen_, q, h)
 {
 	resets++;
 	do
-	:: MUTANT == 9 -> break
-	:: MUTANT != 9 ->
+	:: MUTANT == 9 || c == p -> break
+	:: MUTANT != 9 && c != p ->
 		look(h);
 #if MUTANT != 2
 		mark(h);
