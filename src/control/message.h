@@ -228,7 +228,8 @@ struct control_create_qp_reply { /* CREATE_QP, OPEN_QP */
  * or UC, of the same attributes. They are no queue pairs yet, and the daemon takes them back if
  * others lack it (struct shm_sender.ticket). It may reserve fewer, or none.
  */
-struct control_qp_shape { /* as in struct control_create_qp */
+struct control_qp_shape {
+	/* as in struct control_create_qp */
 	uint32_t max_recv_wr, max_send_wr, request_bytes, max_recv_sge;
 	uint32_t has_one_sender; /* flag: RC, UC */
 };

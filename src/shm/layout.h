@@ -20,10 +20,10 @@
  * count in shm_data, and the words of shm_events (daemon and process; events.h).
  *
  * Receive rings are the core. A posted receive is a credit: one position of the ring of its receive
- * queue. A sender claims it by writing its own QP index to the slot, or to the header of a
- * connected queue pair's ring, with one compare-and-swap (so a sender that dies leaves its name),
- * fills the slot, and publishes it. See ring.h. In the ring of a shared receive queue credits are
- * claimed only: what uses them arrives in a queue pair's own.
+ * queue. A sender claims it by writing its own QP index to the slot, or to the header of the ring
+ * if that is RC's or UC's, with one compare-and-swap (so a sender that dies leaves its name), fills
+ * the slot, and publishes it. See ring.h. In the ring of a shared receive queue credits are claimed
+ * only: what uses them arrives in a queue pair's own.
  */
 #ifndef SHM_LAYOUT_H
 #define SHM_LAYOUT_H
@@ -406,7 +406,7 @@ static inline uint64_t *shm_arrival_time(struct shm_arrival *a)
 
 /* The header of a ring, before its slots. Its first 64 bits never look like a free slot. */
 struct shm_ring {
-	/* of a connected queue pair: the newest position that was claimed, as the state of its slot
+	/* of RC and UC: the newest position that was claimed, as the state of its slot
 	 * when it is claimed; else SHM_RING_MAGIC. Senders write it, the owner withdraws by it */
 	_Atomic uint64_t claim;
 	_Atomic uint32_t tail;        /* a hint: positions below were claimed; senders write */

@@ -309,10 +309,14 @@ static bool take_from_stopped(struct hca_rq *rq, uint32_t pos)
 		return false;
 	/* it may go on, and write: the daemon gives the ring to nobody before (close_rings()) */
 	atomic_store_explicit(&rq->ring->taken, 1, memory_order_relaxed);
-	/* a thread of ours marks: it says so in the slot */
+	if (!shm_ring_void(slot, s, writer))
+		return false;
+	/* acquire: what it may take now is of no message of ours. A thread of ours marks: it says
+	 * so in the slot */
+	atomic_thread_fence(memory_order_acquire);
 	if (rq->srq && writer != SHM_QP_INDEX(rq->qpn))
 		shm_slot_name_receive(slot, s, &rq->process->region.senders[writer]);
-	return shm_ring_void(slot, s, writer);
+	return true;
 }
 
 /* The position is void. If a sender had taken a receive of the shared queue for it, that comes back

@@ -80,8 +80,7 @@ void hca_exchange_prepare(struct hca_exchange *x)
 
 	/* in the name of who does it: what the responder's thread has claimed stays its own if the
 	 * requester dies, and what a dead requester had is given up */
-	hca_responder_prepare(to, x->requester.qp.qpn, to->worker & IB_QPN_MASK,
-	                      (to->worker & IB_QPN_MASK) != x->requester.qp.qpn);
+	hca_responder_prepare(to, x->requester.qp.qpn, to->worker & IB_QPN_MASK);
 	x->is_match = is_match(x);
 	x->longest = x->is_match ? smaller_mtu(x) : 0;
 	x->is_match = x->is_match && !x->longest;

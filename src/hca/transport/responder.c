@@ -74,15 +74,14 @@ void hca_responder_read(struct hca_responder *t, uint32_t qpn)
 		hca_memory_put(t->process, old);
 }
 
-void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t claimant,
-                           bool marks)
+void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t claimant)
 {
 	const struct shm_region *r = &t->process->region;
 	uint32_t srq = t->end.qp.connection.srq;
 
 	t->requester = requester;
 	t->claimant = claimant;
-	t->single = shm_ring_single(marks);
+	t->single = shm_ring_single(t->held != NULL);
 	t->self = &r->senders[SHM_QP_INDEX(claimant)];
 	t->credits = shm_data_at(r, t->end.qp.ring_off);
 	t->view = shm_ring_view(t->credits, t->end.qp.ring_shift, t->end.qp.ring_gen,

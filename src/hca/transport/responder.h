@@ -53,8 +53,8 @@ struct hca_responder {
 	bool is_xrc, has_srq;
 	uint32_t srqn, srq_seq;
 	struct shm_ring_view view; /* of the queue pair's ring, where messages arrive */
-	/* unless it is XRC's, claims are in its header; the requester's own thread does not mark
-	 * them */
+	/* unless it is XRC's, claims are in its header; who needs a lock to finish a request marks
+	 * them (ring.h) */
 	struct shm_ring_single single;
 	struct shm_sender *self; /* the claimant's record */
 	/* where its receives are: that, or the ring of its shared receive queue */
@@ -98,10 +98,8 @@ static inline const struct shm_entry *hca_receive_entries(const struct hca_recei
 void hca_responder_read(struct hca_responder *t, uint32_t qpn);
 
 /* Prepares for requests of @requester, whose receives are claimed in the name of @claimant, a queue
- * pair of this fabric; end.qp, end.memory, held and worker are filled in. @marks: claims are marked
- * in their slots (ring.h); only the requester's own thread need not do that. */
-void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t claimant,
-                           bool marks);
+ * pair of this fabric; end.qp, end.memory, held and worker are filled in. */
+void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t claimant);
 
 /* Whether it has found no error. */
 static BASE_HOT bool hca_responder_is_well(const struct hca_responder *t)

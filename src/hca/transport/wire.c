@@ -26,7 +26,7 @@ static void prepare(struct hca_wire *w)
 	w->responder.held = &w->shm->lock;
 	w->responder.end.qp = w->end.qp;
 	w->responder.end.memory = w->end.memory;
-	hca_responder_prepare(&w->responder, peer, w->qpn, true);
+	hca_responder_prepare(&w->responder, peer, w->qpn);
 	hca_end_prepare(&w->end, p, w->qpn, w->worker);
 	hca_end_prepare(&w->responder.end, p, w->qpn, w->worker);
 	w->open = hca_wire_opened(w); /* before the path: what changes meanwhile is copied again */
