@@ -35,10 +35,10 @@
  * The memory of a freed ring serves new rings, of any size: what was a slot may become a header, or
  * the other way round. A sender that slept meanwhile reads its hints from whatever lies there now,
  * and so comes to any slot of the old ring. But all rings begin at multiples of 128 bytes, so what
- * it reads there as a state is a state of a new ring, which has another generation, or a header's
- * magic, or zero: generation 0, which no ring has. So it gives up, and it writes nothing before its
- * compare-and-swap has succeeded. Only if it sleeps while 65,535 rings are made, or a multiple of
- * that, it can mistake one for another.
+ * it reads there as a state, or as the claim of its ring, is a state of a new ring or the claim in
+ * its header, which have another generation, or SHM_RING_MAGIC, or zero: generation 0, which no
+ * ring has. So it gives up, and it writes nothing before its compare-and-swap has succeeded. Only
+ * if it sleeps while 65,535 rings are made, or a multiple of that, it can mistake one for another.
  *
  * State word: kind (2 bits), writer's QP index (16), generation (16), position
  * (30).

@@ -80,7 +80,6 @@ void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t
 	uint32_t srq = t->end.qp.connection.srq;
 
 	t->requester = requester;
-	t->claimant = claimant;
 	t->single = shm_ring_single(t->held != NULL);
 	t->self = &r->senders[SHM_QP_INDEX(claimant)];
 	t->credits = shm_data_at(r, t->end.qp.ring_off);

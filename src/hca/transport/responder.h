@@ -45,7 +45,6 @@ struct hca_responder {
 	struct hca_process *process; /* the thread's */
 	struct hca_end end;          /* the queue pair, and its memory */
 	uint32_t requester;          /* the queue pair whose requests these are */
-	uint32_t claimant;           /* the one of this fabric in whose name receives are claimed */
 	/*
 	 * XRC: the queue pair is a target, and what it receives goes to the shared receive queue
 	 * that the request names. Its ring, CQ and memory stand in end then.
@@ -56,7 +55,7 @@ struct hca_responder {
 	/* unless it is XRC's, claims are in its header; who needs a lock to finish a request marks
 	 * them (ring.h) */
 	struct shm_ring_single single;
-	struct shm_sender *self; /* the claimant's record */
+	struct shm_sender *self; /* of the one in whose name receives are claimed */
 	/* where its receives are: that, or the ring of its shared receive queue */
 	struct shm_ring *credits;
 	struct shm_srq srq;
