@@ -77,10 +77,10 @@ field()
 	umbel status --name "$2" --json | sed -n "s/^ *\"$1\": \([0-9]*\),*\$/\1/p"
 }
 
-# Whether the process has ended; the one that should reap it may take its time.
+# Whether the process has ended, each of its threads; the one that should reap it may take its time.
 gone()
 {
-	! grep -q '^State:[[:space:]]*[A-WY]' "/proc/$1/status" 2>/dev/null
+	! grep -qE '^State:\s*[A-WY]|^Threads:\s*([2-9]|[1-9][0-9])' "/proc/$1/status" 2>/dev/null
 }
 
 # ---- programs in the background
