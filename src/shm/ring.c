@@ -118,11 +118,6 @@ static void mark(struct shm_ring *ring, uint32_t size, uint64_t claim)
 			break;
 }
 
-void shm_ring_mark(struct shm_ring *ring, unsigned shift)
-{
-	mark(ring, 1u << shift, atomic_load_explicit(&ring->claim, memory_order_acquire));
-}
-
 /*
  * Has the header say @next instead of @claim, which was marked unless it is done with: at each
  * time, a claim is in one of the two. False: somebody was faster.
@@ -260,7 +255,7 @@ void shm_ring_walk_begin(struct shm_ring_walk *w, struct shm_ring *ring, unsigne
 {
 	uint32_t size = 1u << shift;
 
-	shm_ring_mark(ring, shift);
+	mark(ring, size, atomic_load_explicit(&ring->claim, memory_order_acquire));
 	w->ring = ring;
 	w->shift = shift;
 	/* acquire: pairs with the release in shm_ring_consume(), the copies were made */

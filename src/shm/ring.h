@@ -311,10 +311,7 @@ static inline bool shm_ring_publish_single(const struct shm_ring_view *v,
 void shm_ring_give_back_single(const struct shm_ring_view *v, struct shm_arrival *slot,
                                uint32_t pos);
 
-/* Marks the newest claim, if the ring has a claim in its header. */
-void shm_ring_mark(struct shm_ring *ring, unsigned shift);
-
-/* ---- all senders ---- */
+/* ---- senders of all other rings ---- */
 
 /*
  * Publishes the slot that was claimed at @pos. False: it is no longer ours, as the daemon declared
@@ -500,7 +497,8 @@ struct shm_ring_writers {
 	void *arg;
 };
 
-/* Closes its header, so that nothing is claimed there; the newest claim is marked. */
+/* Closes the header of a ring with one sender, which claims nothing more. The newest claim is
+ * marked in its slot. Other rings have no claim in their header. */
 void shm_ring_close_claim(struct shm_ring *ring, unsigned shift);
 
 /*

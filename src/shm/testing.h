@@ -49,7 +49,7 @@ static inline int setup(void **state)
 	return 0;
 }
 
-/* The ring of a connected queue pair. */
+/* A ring of RC or UC, which has one sender. */
 static inline int setup_single(void **state)
 {
 	setup(state);
@@ -201,7 +201,7 @@ static inline uint32_t count_credits(struct lab *l)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-/* As a connected queue pair's ring, too. */
+/* As a ring of RC or UC, too. */
 #define TEST_BOTH(name)                                                   \
 	TEST(name),                                                       \
 	{                                                                 \

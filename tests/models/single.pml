@@ -30,7 +30,7 @@
  *  src/shm/ring.c shm_ring_publish_single_slowly 10727b4f82b1
  *  src/shm/ring.c withdraw_claims 4436945771d2
  *  src/shm/ring.c shm_ring_close_claim 5c3997ee4f12
- *  src/shm/ring.c shm_ring_walk_begin 0595c22b5a4d
+ *  src/shm/ring.c shm_ring_walk_begin 6c7bef453f44
  */
 #ifndef MUTANT
 #define MUTANT 0
