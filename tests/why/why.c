@@ -40,6 +40,7 @@ static uint16_t other_lid;                   /* to which @from is connected inst
 static uint32_t first_psn;                   /* that @from sends; the other one expects 0 */
 static enum ibv_mtu path_mtu = IBV_MTU_4096; /* of @from; the other one's is 4096 */
 static uint16_t pkey_index;                  /* of @to */
+static unsigned access_flags;                /* of both: what the peer's requests may do */
 static enum ibv_wc_status failed;            /* that was polled already */
 static bool in_init;                         /* the receiver of datagrams stays there */
 
@@ -91,6 +92,7 @@ static void to_init(struct end *e)
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
 		                 .port_num = 1,
 		                 .pkey_index = e == &to ? pkey_index : 0,
+		                 .qp_access_flags = access_flags,
 		                 .qkey = QKEY };
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
@@ -453,6 +455,7 @@ static void exc_killed(void)
 	uint32_t number;
 	pid_t child;
 
+	access_flags = IBV_ACCESS_REMOTE_WRITE;
 	gives_up();
 	MUST(!pipe(numbers) && !pipe(there));
 	make(&from, IBV_QPT_RC);
