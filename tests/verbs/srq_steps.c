@@ -2,7 +2,7 @@
 /*
  * A shared receive queue, and a requester that dies at each instruction of a SEND: all receives
  * that were posted before are used afterwards, each once, though nothing more is posted. Or the
- * queue pair that it sends to goes first: the queue is used on.
+ * queue pair that it sends to goes first: the queue is used on. Or it stands still.
  */
 #include "srq_lab.h"
 
@@ -13,6 +13,9 @@
 #define BYTES       4096
 #define SHARED      64
 #define LATE_DEATHS 40
+#define STILL       48
+#define HELD        8   /* of these at most: so many are in the middle of a claim */
+#define QUIET       1   /* seconds without a message: nothing comes back by itself */
 #define DEATHS      200 /* steps between them are fewer than a receive is held for */
 
 static const struct lab_work message = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8, 0 } } };
@@ -23,24 +26,34 @@ struct other {
 	bool is_sending;
 };
 
-/* All receives that are posted are used by its messages, or have been. One of these at a time
- * is under way: it may find that the last receive is used, and wait for the next one. */
-static void expect_all_used(struct srq_lab *r, struct other *o, unsigned steps)
+/* All receives but @held that are posted are used by its messages, or have been. One of these at a
+ * time is under way: it may find that the last receive is used, and wait for the next one. Returns
+ * how many are left when none was used for so long: @held at most if all goes well. */
+static unsigned use_all_but(struct srq_lab *r, struct other *o, unsigned held, unsigned seconds)
 {
-	time_t deadline = time(NULL) + LAB_SECONDS;
+	time_t deadline = time(NULL) + seconds;
 	struct ibv_wc wc;
 
-	while (r->n) {
+	while (r->n > held && time(NULL) <= deadline) {
 		if (!o->is_sending)
 			lab_peer_post(o->p, &message);
 		o->is_sending = !lab_peer_try_sent(o->p, &wc);
 		if (!o->is_sending)
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
-		if (!srq_lab_poll(r) && o->is_sending)
+		if (srq_lab_poll(r))
+			deadline = time(NULL) + seconds;
+		else if (o->is_sending)
 			sched_yield();
-		if (time(NULL) > deadline)
-			fail_msg("%u receives are lost after %u instructions", r->n, steps);
 	}
+	return r->n;
+}
+
+static void expect_all_used(struct srq_lab *r, struct other *o, unsigned steps)
+{
+	unsigned lost = use_all_but(r, o, 0, LAB_SECONDS);
+
+	if (lost)
+		fail_msg("%u receives are lost after %u instructions", lost, steps);
 }
 
 /* A requester sends a message, and dies after @steps instructions of the next one. Returns how many
@@ -124,11 +137,67 @@ static void the_queue_survives_who_dies_after_its_queue_pair(void **state)
 	}
 }
 
+/* Posts the first receive that is not. */
+static void post_one(struct srq_lab *r)
+{
+	struct ibv_sge sge = { (uintptr_t)r->memory, r->bytes, r->mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	while (r->posted[wr.wr_id])
+		wr.wr_id++;
+	assert_int_equal(ibv_post_srq_recv(r->srq, &wr, &bad), 0);
+	r->posted[wr.wr_id] = true;
+	r->n++;
+}
+
+/*
+ * Many requesters stand still, each somewhere else in a SEND, when the queue pairs that they send
+ * to go to ERR. What they have taken comes back, though they live; only who is about to use a
+ * credit up keeps that, until it dies, and then it comes back with the next receive.
+ */
+static void receives_come_back_from_who_stands_still(void **state)
+{
+	static struct srq_lab r;
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct lab_peer *p[STILL];
+	struct ibv_qp *qp[STILL];
+	struct other other = { 0 };
+	unsigned steps, held;
+
+	(void)state;
+	srq_lab_make(&r, SHARED, BYTES);
+	other.p = srq_lab_requester(&r, false);
+	steps = send_and_die(&r, UINT32_MAX);
+	while (!srq_lab_poll(&r))
+		;
+	for (unsigned i = 0; i < STILL; i++) {
+		p[i] = srq_lab_requester(&r, true);
+		qp[i] = r.last;
+		srq_lab_post_all(&r);
+		lab_peer_do(p[i], &message, IBV_WC_SUCCESS);
+		while (!srq_lab_poll(&r))
+			;
+	}
+	srq_lab_post_all(&r);
+	for (unsigned i = 0; i < STILL; i++)
+		lab_peer_post_steps(p[i], &message, i * steps / STILL);
+	for (unsigned i = 0; i < STILL; i++)
+		assert_int_equal(ibv_modify_qp(qp[i], &error, IBV_QP_STATE), 0);
+	held = use_all_but(&r, &other, HELD, LAB_SECONDS);
+	for (unsigned i = 0; i < STILL; i++)
+		lab_peer_die(p[i]);
+	assert_in_range(held, 0, HELD);
+	for (unsigned i = 0; i < 2 * HELD && use_all_but(&r, &other, 0, QUIET); i++)
+		post_one(&r);
+	assert_int_equal(r.n, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(the_queue_survives_who_dies_after_its_queue_pair),
 		LAB_TEST(receives_survive_a_death_at_each_step),
+		LAB_TEST(receives_come_back_from_who_stands_still),
 	};
 
 	lab_peers_begin();
