@@ -609,6 +609,7 @@ void hca_rq_close(struct hca_rq *rq)
 	set(&rq->consumed, hca_rq_load(&rq->posted));
 	set(&rq->rwqe_head, hca_rq_load(&rq->rwqe_tail));
 	set_discard(rq, 0);
+	hca_rq_set_mode(rq, HCA_RQ_CLOSED); /* a poll that still finds it posts nothing */
 	base_unlock(&rq->lock);
 }
 
