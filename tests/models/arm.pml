@@ -31,7 +31,11 @@
  *  src/hca/queue/cq.c hca_cq_set_ready ef8e591efac4
  *  src/hca/queue/cq_event.c hca_cq_arm 151fe616b1cc
  *  src/hca/queue/cq_poll.c poll_once 5fb75fe248bd
- *  src/hca/queue/cq_poll.c poll_map 28883e1cec4d
+ *  src/hca/queue/cq_poll.c poll_map 6311653ebb3e
+ *  src/hca/queue/cq_poll.c map_is_due 461c6e4de3cf
+ *  src/hca/queue/cq_poll.c due_sources 4e80bdd6796e
+ *  src/hca/queue/cq_poll.c poll_in_turn c6df1743959f
+ *  src/hca/queue/cq_poll.c poll_due dd3ec02311a8
  *  src/hca/queue/cq_poll.c poll_watched ad56803d37ae
  *  src/hca/queue/cq_poll.c watch f4787c0003e7
  *  src/hca/queue/cq_poll.c unwatch 18fbad706c5e

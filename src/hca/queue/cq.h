@@ -54,12 +54,12 @@ struct hca_cqe {
 struct hca_ready {
 	struct hca_rq *by_bit[SHM_CQ_READY_BITS]; /* chains */
 	unsigned n, next_bit;
-	unsigned polls;    /* or turns, since one looked at the map */
-	unsigned map_next; /* where the search for set bits goes on */
+	unsigned since_map; /* completions since one looked at the map */
+	unsigned map_next;  /* where the search for set bits goes on */
 	unsigned n_watched, next_victim;
 	struct {
 		uint16_t bit;
-		uint16_t idle; /* polls that found nothing, one after the other */
+		uint16_t idle; /* looks that found nothing, one after the other */
 	} watched[HCA_CQ_WATCHED];
 	uint64_t is_watched[SHM_CQ_READY_BITS / 64];
 };

@@ -14,10 +14,8 @@
 
 /* Completions that one source may have polled before others have their turn (docs/semantics.md). */
 #define TURN 16
-/* After this many polls in a row that find nothing, a ready bit is not watched any more. */
+/* After this many looks in a row that find nothing, a ready bit is not watched any more. */
 #define IDLE_POLLS 1024
-/* While watched rings have arrivals, one of this many polls or turns looks at the whole map. */
-#define MAP_POLLS 16
 /* On an Ethernet port: one of so many polls that find something looks whether the network is seen
  * to. */
 #define NETWORK_POLLS 16
@@ -124,7 +122,7 @@ static void rotate_chain(struct hca_cq *cq, unsigned bit)
 
 /* Whether there is anything to do with a queue: who adds a reason to call receive() adds it here.
  * What came before a reset may wait for a sender that was stopped. */
-static bool has_work(struct hca_rq *rq)
+static BASE_HOT bool has_work(struct hca_rq *rq)
 {
 	return hca_rq_pending(rq) || hca_rq_is_refused(rq) || (hca_rq_stops(rq) & HCA_RQ_DISCARDS);
 }
@@ -132,9 +130,12 @@ static bool has_work(struct hca_rq *rq)
 /* Polls all queues of one ready bit. */
 static int poll_chain(struct hca_cq *cq, unsigned bit, int n, struct ibv_wc *wc)
 {
+	struct hca_rq *rq = cq->ready->by_bit[bit];
 	int done = 0;
 
-	for (struct hca_rq *rq = cq->ready->by_bit[bit]; rq && done < n; rq = rq->next_of_bit)
+	if (base_likely(rq && !rq->next_of_bit))
+		return poll_rq(cq, rq, n, wc);
+	for (; rq && done < n; rq = rq->next_of_bit)
 		if (!lets_ahead(cq, rq) && has_work(rq))
 			done += receive(cq, rq, n - done, wc + done);
 	return done;
@@ -238,6 +239,7 @@ static int poll_map(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	unsigned end = hca_ready_words(r) * 64;
 	int done = 0;
 
+	r->since_map = 0;
 	for (unsigned looked = 0; looked < 2 && !done;) {
 		unsigned bit = next_unwatched(cq, r->map_next, end);
 
@@ -255,24 +257,20 @@ static int poll_map(struct hca_cq *cq, int n, struct ibv_wc *wc)
 
 /* ---- turns ---- */
 
-/* Sources of completions, in the order of their turns. Behind them come the watched bits. */
-enum { SOURCE_LOCAL, SOURCE_DIRECT, SOURCE_MAP, SOURCE_WATCHED };
+/* Sources of completions, in the order of their turns. */
+enum { SOURCE_LOCAL, SOURCE_DIRECT, SOURCE_WATCHED, SOURCE_MAP = SOURCE_WATCHED + HCA_CQ_WATCHED };
 
-static unsigned n_sources(const struct hca_cq *cq)
+/* All of them, a bit for each. */
+static unsigned all_sources(const struct hca_cq *cq)
 {
-	return SOURCE_WATCHED + (cq->ready ? cq->ready->n_watched : 0);
+	const unsigned watched = cq->ready ? cq->ready->n_watched : 0;
+
+	return ((1u << (SOURCE_WATCHED + watched)) - 1) | 1u << SOURCE_MAP;
 }
 
-/* While other sources have completions, polls look at the map now and then only. But a poll returns
- * 0 only after it looked at everything: a program may then go to sleep. */
-static bool map_is_due(struct hca_cq *cq, int done)
+static unsigned watched_sources(const struct hca_cq *cq)
 {
-	struct hca_ready *r = cq->ready;
-
-	if (!r || !r->n || (done && ++r->polls < MAP_POLLS))
-		return false;
-	r->polls = 0;
-	return has_unwatched(cq);
+	return all_sources(cq) & ((1u << SOURCE_MAP) - (1u << SOURCE_WATCHED));
 }
 
 /* Whether there is nothing to do with the queue that every poll looks at. */
@@ -293,20 +291,35 @@ static bool is_watched_due(struct hca_ready *r, unsigned i)
 	return rq || ++r->watched[i].idle >= IDLE_POLLS;
 }
 
-/* Whether the source whose turn it is has something to do. @done: so many completions others had.
- */
-static bool is_due(struct hca_cq *cq, int done)
+/* While @others may have completions, the map is looked at when these have had TURN of them since,
+ * and in its own turn. But a poll returns 0 only after it looked at everything: a program may then
+ * go to sleep. */
+static bool map_is_due(struct hca_cq *cq, bool others)
 {
-	switch (cq->turn) {
-	case SOURCE_LOCAL:
-		return cq->head != cq->tail;
-	case SOURCE_DIRECT:
-		return cq->direct && !is_quiet(cq->direct);
-	case SOURCE_MAP:
-		return map_is_due(cq, done);
-	default:
-		return is_watched_due(cq->ready, cq->turn - SOURCE_WATCHED);
-	}
+	struct hca_ready *r = cq->ready;
+
+	if (!r || !r->n || (others && cq->turn != SOURCE_MAP && r->since_map < TURN))
+		return false;
+	if (has_unwatched(cq))
+		return true;
+	r->since_map = 0;
+	return false;
+}
+
+/* The sources that have something to do, a bit for each. */
+static BASE_HOT unsigned due_sources(struct hca_cq *cq)
+{
+	struct hca_ready *r = cq->ready;
+	unsigned due = cq->head != cq->tail ? 1u << SOURCE_LOCAL : 0;
+
+	if (cq->direct && !is_quiet(cq->direct))
+		due |= 1u << SOURCE_DIRECT;
+	for (unsigned i = 0; r && i < r->n_watched; i++)
+		if (is_watched_due(r, i))
+			due |= 1u << (SOURCE_WATCHED + i);
+	if (map_is_due(cq, due))
+		due |= 1u << SOURCE_MAP;
+	return due;
 }
 
 static int poll_source(struct hca_cq *cq, int n, struct ibv_wc *wc)
@@ -341,40 +354,71 @@ static int poll_first(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	return done;
 }
 
-static void pass_turn(struct hca_cq *cq)
+/* So many completions were polled of the source whose turn it is. */
+static void count_polled(struct hca_cq *cq, int n)
 {
+	cq->turn_used += (unsigned)n;
+	if (cq->ready)
+		cq->ready->since_map += (unsigned)n;
+}
+
+static void begin_turn(struct hca_cq *cq, unsigned source)
+{
+	cq->turn = source;
 	cq->turn_used = 0;
-	if (++cq->turn >= n_sources(cq))
-		cq->turn = SOURCE_LOCAL;
+}
+
+/* The turn is that of the first source which is due, from the present one on. */
+static void find_turn(struct hca_cq *cq, unsigned due)
+{
+	unsigned behind = due >> cq->turn << cq->turn;
+	unsigned next = (unsigned)__builtin_ctz(behind ? behind : due);
+
+	if (next != cq->turn)
+		begin_turn(cq, next);
 }
 
 /*
- * Several sources may have completions. Each has its turn of at most TURN completions, which may
- * last several polls. So each source waits for at most TURN completions of each other one. The poll
- * ends when it is full, or when all sources, one after the other, had nothing to do.
+ * Several sources may have completions. Each that is due has its turn of at most TURN completions,
+ * which may last several polls. So each source waits for at most TURN completions of each other
+ * one. The poll ends when it is full, or when all that were due, one after the other, have no more.
  */
-static __attribute__((noinline)) int poll_in_turn(struct hca_cq *cq, int n, struct ibv_wc *wc)
+static __attribute__((noinline)) int poll_in_turn(struct hca_cq *cq, unsigned due, int n,
+                                                  struct ibv_wc *wc)
 {
 	int done = poll_first(cq, n, wc), want, got;
-	unsigned idle = 0;
 
 	if (done == n)
 		return done;
 	cq->first = 0;
-	while (done < n && idle < n_sources(cq)) {
-		idle++;
-		if (is_due(cq, done)) {
-			want = base_min(n - done, (int)(TURN - cq->turn_used));
-			got = poll_source(cq, want, wc + done);
-			done += got;
-			cq->turn_used += (unsigned)got;
-			if (got == want && cq->turn_used < TURN)
-				break; /* the poll is full, the turn is not over */
-			if (got == want)
-				idle = 0; /* it may have more */
-		}
-		pass_turn(cq);
+	while (done < n && due) {
+		find_turn(cq, due);
+		want = base_min(n - done, (int)(TURN - cq->turn_used));
+		got = poll_source(cq, want, wc + done);
+		count_polled(cq, got);
+		done += got;
+		if (got == want && cq->turn_used < TURN)
+			break; /* the poll is full, the turn is not over */
+		if (got < want)
+			due &= ~(1u << cq->turn);
+		else /* others may be due by now */
+			due |= due_sources(cq);
+		if (cq->turn == SOURCE_MAP) /* it may have given watched bits other places */
+			due |= watched_sources(cq);
+		due &= all_sources(cq);
+		begin_turn(cq, cq->turn + 1);
 	}
+	return done;
+}
+
+static BASE_HOT int poll_due(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	unsigned due = due_sources(cq);
+	int done = due ? poll_in_turn(cq, due, n, wc) : 0;
+
+	/* none that was due had anything in the end, and the map may not have been looked at */
+	if (base_unlikely(due && !done) && map_is_due(cq, false))
+		done = poll_in_turn(cq, 1u << SOURCE_MAP, n, wc);
 	return done;
 }
 
@@ -383,7 +427,7 @@ static BASE_HOT int poll_sources(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	int done = 0;
 
 	if (base_unlikely(cq->head != cq->tail || cq->ready))
-		done = poll_in_turn(cq, n, wc);
+		done = poll_due(cq, n, wc);
 	else if (cq->direct)
 		done = poll_rq(cq, cq->direct, n, wc);
 	hca_cq_set_limit(cq);
@@ -605,7 +649,8 @@ static __attribute__((noinline)) int poll_within_list(struct hca_cq *cq, int n, 
 	base_unlock(&cq->lock);
 	if (base_unlikely(failed))
 		done = attend(cq, 0, n, wc);
-	return done || !ahead.pauses ? done : poll_ahead(cq, &ahead, n, wc);
+	/* a queue that was skipped is looked at again, if it is not waited for any more, too */
+	return done || !(ahead.ring || ahead.pauses) ? done : poll_ahead(cq, &ahead, n, wc);
 }
 
 /* A poll has found nothing so far. With the CQ's lock held, which is released. */
