@@ -38,7 +38,7 @@ struct hca_rwqe {
 };
 
 enum hca_rq_mode {
-	HCA_RQ_CLOSED,  /* the queue pair is in RESET: nothing may be posted */
+	HCA_RQ_CLOSED,  /* the queue pair is in RESET, or going: nothing may be posted */
 	HCA_RQ_OPEN,    /* what is posted is a credit */
 	HCA_RQ_WATCHED, /* likewise, and the CQ needs to know how many bytes requests have room for
 	                 */
@@ -133,7 +133,7 @@ uint32_t hca_rq_flushes(struct hca_rq *rq);
 void hca_rq_flush(struct hca_rq *rq);
 /* RESET: nothing more is accepted, and what is posted is forgotten. */
 void hca_rq_reset(struct hca_rq *rq);
-/* The ring is not ours any more: there is nothing to poll. */
+/* The ring is not ours any more: there is nothing to poll, and nothing may be posted. */
 void hca_rq_close(struct hca_rq *rq);
 
 static inline uint32_t hca_rq_load(const _Atomic uint32_t *v)
