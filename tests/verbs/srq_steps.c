@@ -15,7 +15,7 @@
 #define LATE_DEATHS 40
 #define STILL       48
 #define HELD        8   /* of these at most: so many are in the middle of a claim */
-#define QUIET       1   /* seconds without a message: nothing comes back by itself */
+#define QUIET       1   /* seconds: what is left then does not come back by itself */
 #define DEATHS      200 /* steps between them are fewer than a receive is held for */
 
 static const struct lab_work message = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8, 0 } } };
@@ -28,10 +28,10 @@ struct other {
 
 /* All receives but @held that are posted are used by its messages, or have been. One of these at a
  * time is under way: it may find that the last receive is used, and wait for the next one. Returns
- * how many are left when none was used for so long: @held at most if all goes well. */
+ * how many are left after so long: @held at most if all goes well. */
 static unsigned use_all_but(struct srq_lab *r, struct other *o, unsigned held, unsigned seconds)
 {
-	time_t deadline = time(NULL) + seconds;
+	const time_t deadline = time(NULL) + seconds;
 	struct ibv_wc wc;
 
 	while (r->n > held && time(NULL) <= deadline) {
@@ -40,9 +40,7 @@ static unsigned use_all_but(struct srq_lab *r, struct other *o, unsigned held, u
 		o->is_sending = !lab_peer_try_sent(o->p, &wc);
 		if (!o->is_sending)
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
-		if (srq_lab_poll(r))
-			deadline = time(NULL) + seconds;
-		else if (o->is_sending)
+		if (!srq_lab_poll(r) && o->is_sending)
 			sched_yield();
 	}
 	return r->n;
