@@ -4,6 +4,10 @@
 # check.sh NAME: spin goes through every state of a model and finds no error; and in each of its
 # mutants, which lack one step or one ordering, it finds one. The model's opening comment says
 # what is proven and what the mutants are.
+#
+# A model that was searched as it is now, by ./searched, is not searched again, unless $UMBEL_TEST_ALL is set
+# (./run test --all). Its hash is of the model, which has the hashes of the functions that it models, and of this script.
+# UPDATE=yes ./run test --all -R models writes ./searched.
 
 set -eu
 
@@ -74,6 +78,18 @@ fails()
 		echo "$* mutant $mutant: $(sed -n 's/^pan:1: //p' out)"
 	done
 }
+
+# The file of the model: the longest beginning of its name that is one.
+file=$name
+until [ -e "$models/$file.pml" ]; do
+	[ "$file" != "${file%_*}" ] || fail "no such model"
+	file=${file%_*}
+done
+row="$name $(cat "$models/$file.pml" "$models/check.sh" | sha256sum | cut -c 1-16)"
+if [ -z "${UMBEL_TEST_ALL-}${UPDATE-}" ] && grep -qx "$row" "$models/searched"; then
+	echo "$name: searched before, as it is now"
+	exit 0
+fi
 
 case $name in
 wire)
@@ -211,3 +227,9 @@ roce_turn)
 	fail "no such model"
 	;;
 esac
+
+[ -z "${UPDATE-}" ] || (
+	flock 9
+	{ grep -v "^$name " "$models/searched" || true; echo "$row"; } | sort > searched
+	cat searched > "$models/searched"
+) 9>> "$models/searched"
