@@ -45,7 +45,7 @@ if [ "${UPDATE:-}" = yes ]; then
 	{
 		echo "# Instructions that a 64-byte multicast message costs, inline, to one receiver, and one"
 		echo "# between RC queue pairs (srq_: of a shared receive queue), those of the measuring program included; written anew by:"
-		echo "# UPDATE=yes ./run test -R instructions"
+		echo "# UPDATE=yes ./run test --all -R instructions"
 		echo "$now"
 	} > "$expected"
 	cat "$expected"
@@ -63,6 +63,6 @@ END {
 	if (NR != functions)
 		print "the file \"expected\" does not name the", functions, "functions"
 	if (failed || NR != functions)
-		print "If that is meant: UPDATE=yes ./run test -R instructions"
+		print "If that is meant: UPDATE=yes ./run test --all -R instructions"
 	exit failed || NR != functions
 }'

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Runs tests of a build, and says what they cover: test.py BUILD [--all | --rest] [ARGUMENT]...
+
+The quick tests (tests/quick) without an option, all of them with --all, all but the quick ones with --rest. The arguments go to
+ctest: -R NAME, -E NAME, -V, -N and others. Called by ./run test.
+
+On a terminal one line shows how far the tests are. Elsewhere ctest's own lines do.
+Exit status: 0: all passed; 1: some failed, or no test has such a name."""
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+# The families of tests by the first part of their names, in the order in which they are told. What is no key is a unit test.
+FAMILIES = {
+    'verbs': 'verbs', 'rdmacm': 'rdma_cm', 'umad': 'umad', 'system': "Debian's programs and umbel's commands", 'roce': 'RoCEv2',
+    'interop': 'Linux in virtual machines', 'hosts': 'hosts that are namespaces', 'ipoib': 'IPoIB', 'router': 'routers',
+    'pyverbs': "rdma-core's Python suite", 'sysfs': '/sys and /dev', 'simulate': 'simulations', 'property': 'random steps',
+    'death': 'deaths of processes', 'adversary': 'hostile programs', 'models': 'models', 'kubernetes': 'Kubernetes',
+    'examples': 'examples', 'libumbel': 'libumbel', 'abi': 'the ABI', 'instructions': 'instruction counts', 'docs': 'documents',
+    'reach': 'packages and other systems',
+}
+ENDED = re.compile(r'^ *(\d+)/(\d+) Test +#\d+: (\S+) \.*(\*\*\*| +)(\w+)')
+
+
+def quick_ones(path):
+    """A function that says whether a test of that name is quick."""
+    lines = [line.strip() for line in open(path)]
+    wanted, unwanted = (re.compile('|'.join(line[1:].strip() for line in lines if line.startswith(sign))) for sign in '+-')
+    return lambda name: bool(wanted.search(name) and not unwanted.search(name))
+
+
+def listed(build, arguments):
+    """The tests that these arguments choose: numbers by name."""
+    text = subprocess.run(['ctest', '--test-dir', build, '-N'] + arguments, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return {match[2]: match[1] for match in re.finditer(r'^ *Test *#(\d+): (\S+)', text, re.M)}
+
+
+def covered(names):
+    """In words: how many tests of which families."""
+    count = collections.Counter(name.split('.')[0] for name in names)
+    told = [f'{count[family]} {words}' for family, words in FAMILIES.items() if count[family]]
+    units = sum(n for family, n in count.items() if family not in FAMILIES)
+    return ', '.join(([f'{units} unit tests'] if units else []) + told)
+
+
+def follow(ctest, total):
+    """Shows how far ctest is, on one line. Returns its exit status."""
+    began, failed, done = time.monotonic(), 0, 0
+    for line in ctest.stdout:
+        match = ENDED.match(line)
+        if not match:
+            continue
+        done += 1
+        name, bad = match[3], match[5] not in ('Passed', 'Skipped')
+        if bad:
+            failed += 1
+            print(f'\r\033[Kfailed: {name}')
+        seconds = int(time.monotonic() - began)
+        text = f'{done} of {total} tests, {failed} failed, {seconds // 60}:{seconds % 60:02}  {name}'
+        print('\r\033[K' + text[:shutil.get_terminal_size().columns - 1], end='', flush=True)
+    print('\r\033[K', end='')
+    return ctest.wait()
+
+
+def show_failures(path):
+    """What the failed tests complained of and printed last: among those that ran beside them it is hard to find."""
+    for test in xml.etree.ElementTree.parse(path).getroot().iter('testcase'):
+        if test.find('failure') is None:
+            continue
+        lines = (test.findtext('system-out') or '').splitlines()
+        shown = [line[:300] for line in lines if line.startswith('FAIL')][:12]
+        shown += ['...'] * (len(lines) > 25) + lines[-25:]
+        print(f"\n{test.get('name')}:", *shown, sep='\n  ')
+
+
+def run(build, chosen, arguments):
+    """Runs these tests. Returns ctest's exit status."""
+    # not in a file that a test which runs ctest writes anew
+    results, log = (os.path.join(build, 'Testing', name) for name in ('results.xml', 'chosen'))
+    os.makedirs(os.path.dirname(log), exist_ok=True)
+    numbers = sorted(chosen.values(), key=int)
+    with open(log, 'w') as out:
+        out.write(','.join([numbers[0], numbers[0], ''] + numbers))
+    # twice as many as processors: tests wait more than they compute
+    command = ['ctest', '--test-dir', build, '--output-on-failure', '--output-junit', os.path.abspath(results), '-I', os.path.abspath(log),
+               '-j', str(2 * os.cpu_count())] + arguments
+    if not sys.stdout.isatty() or {'-V', '-VV', '--verbose'} & set(arguments):
+        status = subprocess.run(command).returncode
+    else:
+        status = follow(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors='replace'), len(numbers))
+    if status:
+        show_failures(results)
+    return status
+
+
+def main():
+    build, arguments = sys.argv[1], sys.argv[2:]
+    which = arguments.pop(0) if arguments[:1] in (['--all'], ['--rest']) else ''
+    is_quick = quick_ones(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tests', 'quick'))
+    chosen = {name: number for name, number in listed(build, arguments).items()
+              if which == '--all' or is_quick(name) == (which == '')}
+    if not chosen:
+        hint = '' if which else ': ./run test --all has more'
+        sys.exit(f'test: no test of these has such a name{hint}')
+    if '-N' in arguments:
+        print(*chosen, sep='\n')
+        return 0
+    print(f'Testing {build}: {covered(chosen)}', flush=True)
+    began = time.monotonic()
+    status = run(build, chosen, arguments)
+    print(f'{len(chosen)} tests took {time.monotonic() - began:.0f} s' + ('; some failed' if status else ': all passed'))
+    if not which and not arguments:
+        more = [name for name in listed(build, []) if not is_quick(name)]
+        print(f'They cover: {covered(chosen)}.\n./run test --all adds: {covered(more)}.')
+    return 1 if status else 0
+
+
+sys.exit(main())
