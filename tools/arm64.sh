@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Builds Umbel for 64-bit ARM and tests it: arm64.sh [build | test | system [ARGUMENT]...]
+# Builds Umbel for 64-bit ARM and tests it: arm64.sh [prepare | build | test | system [ARGUMENT]...]
 #
+#   prepare only what building needs
 #   build   the cross-build of what is installed, every warning an error: what CI does
 #   test    that, and the unit tests under qemu-user (the default)
 #   system  that, and the tests that the arguments name to ctest (-R NAME), or those of $whole, in a
@@ -49,11 +50,14 @@ build()
 command=${1:-test}
 [ $# -eq 0 ] || shift
 case $command in
-build | test | system)
+prepare | build | test | system)
 	[ $# -eq 0 ] || [ "$command" = system ] ||
 		fail "one argument is enough; see the first lines of this file"
 	exec tools/debian-root.sh --suite bookworm --keep build/arm64.root tools/arm64.sh \
 		"inside-$command" "$@"
+	;;
+inside-prepare)
+	need_arm64_packages
 	;;
 inside-build)
 	need_arm64_packages
