@@ -2,22 +2,16 @@
 /*
  * Waiting for a lock: see lock.h.
  */
-#include <sched.h>
-
 #include "base/lock.h"
-
-#define SPINS 256 /* before the processor is given to somebody else */
+#include "base/pause.h"
 
 void base_lock_wait(struct base_lock *l)
 {
-	unsigned spins = 0;
+	struct base_pause pause = { 0 };
 
 	do {
 		while (atomic_load_explicit(&l->taken, memory_order_relaxed))
-			if (++spins % SPINS)
-				base_relax();
-			else
-				sched_yield();
+			base_pause(&pause);
 		/* acquire: pairs with the release in base_unlock() */
 	} while (atomic_exchange_explicit(&l->taken, 1, memory_order_acquire));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A lock for short sections within one process: spins a little, then yields. Free
- * while the process has a single thread. Never in shared memory: a lock that a dead
- * process can hold is no lock.
+ * A lock for short sections within one process: spins a little, then sleeps between
+ * looks (pause.h). Free while the process has a single thread. Never in shared memory:
+ * a lock that a dead process can hold is no lock.
  */
 #ifndef BASE_LOCK_H
 #define BASE_LOCK_H
