@@ -6,13 +6,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fast.h"
+#include "base/pause.h"
 #include "base/util.h"
 #include "shm/connection.h"
 #include "shm/region.h"
@@ -240,14 +240,11 @@ void shm_region_unmap(struct shm_region *r)
 
 bool shm_read_wait(const struct shm_region *r, const _Atomic uint32_t *seq, uint32_t *start)
 {
-	for (uint32_t spins = 1; *start & 1; spins++) {
-		if (spins % 1024) {
-			base_relax();
-		} else if (shm_daemon_gone(r)) {
+	struct base_pause pause = { 0 };
+
+	while (*start & 1) {
+		if (base_pause(&pause) && shm_daemon_gone(r))
 			return false;
-		} else {
-			sched_yield(); /* the daemon may be waiting for this processor */
-		}
 		*start = atomic_load_explicit((_Atomic uint32_t *)seq, memory_order_acquire);
 	}
 	return true;

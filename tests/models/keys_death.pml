@@ -25,13 +25,13 @@
  *  9 who does not get the lock goes on without it
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/transport/responder.c lock_atomics ebd33bce8feb
+ *  src/hca/transport/responder.c lock_atomics ed404a0122d9
  *  src/hca/transport/responder.c try_atomics feb454fc8464
  *  src/hca/transport/responder.c unlock_atomics 69aaa98cf869
  *  src/hca/transport/responder.c is_gone aca8e570a848
  *  src/hca/transport/responder.c hca_responder_invalidate d3577e9f0fb6
  *  src/hca/transport/connected_help.c wait_for_user b619cf45af23
- *  src/hca/transport/connected_help.c wait_until_done 9151d16175b9
+ *  src/hca/transport/connected_help.c wait_until_done 760a6cab792c
  *  src/hca/memory/keys.c hca_keys_remove 15106abb3318
  *  src/daemon/clients/qp_undo.c release_lock 7f24a84285d2
  *  src/daemon/clients/qp_undo.c release_connection 3ab6ccf585a6

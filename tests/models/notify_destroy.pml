@@ -24,7 +24,7 @@
  *  src/hca/queue/cq_event.c hca_cq_fire 7817e869b852
  *  src/hca/queue/cq_event.c hca_cq_leave_channel 40f1dab76f4e
  *  src/shm/region.h shm_cq_waker_ends cad6ea9afefc
- *  src/hca/queue/cq_event.c hca_cq_await_wakers 80c058b6ee1f
+ *  src/hca/queue/cq_event.c hca_cq_await_wakers c2592e86aa55
  *  src/hca/queue/cq_event.c hca_cq_take_events_along 933c521b3616
  *  src/hca/queue/channel.c take_event 1733f82ed676
  *  src/hca/queue/channel.c hca_channel_settle b88f1f6bf700

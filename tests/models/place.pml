@@ -23,7 +23,7 @@
  *
  * Functions that it models (tools/check-models.py):
  *  src/hca/transport/place.c place b1785933ff69
- *  src/hca/transport/place.c see_to 858737dd40fe
+ *  src/hca/transport/place.c see_to 207e966fb6b4
  *  src/hca/transport/place.c hca_place_until 4926c76e0731
  *  src/hca/queue/rq.c hca_rq_take 8ec80d3c8c6a
  *  src/hca/transport/connected_receive.c complete d24a5cd76f8a

@@ -19,7 +19,7 @@
  *  8 it looks again only if a receive was posted, not if a request was
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/transport/connected_wait.c hca_connected_lock 917de9d906b3
+ *  src/hca/transport/connected_wait.c hca_connected_lock 465d95a71493
  *  src/hca/transport/connected_wait.c hca_connected_go_on c1869ca236d2
  *  src/hca/transport/connected_wait.c work_off 04f079ca99e4
  *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8

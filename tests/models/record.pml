@@ -23,7 +23,7 @@
  *  src/shm/region.h shm_write_end 882493b1c5f4
  *  src/shm/region.h shm_read_begin d39428aeeb7f
  *  src/shm/region.h shm_read_retry 98cfcd136d91
- *  src/shm/region.c shm_read_wait 5f6ff8a354f2
+ *  src/shm/region.c shm_read_wait 963130ef8e73
  */
 #ifndef MUTANT
 #define MUTANT 0

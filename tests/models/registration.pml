@@ -47,7 +47,7 @@
  *  src/hca/transport/connected_help.c say_nobody 749474535d16
  *  src/hca/transport/connected_help.c work_locked 5dc0c2c25772
  *  src/hca/transport/connected_help.c hca_connections_wait 5fa47ffca057
- *  src/hca/transport/connected_help.c wait_until_done 9151d16175b9
+ *  src/hca/transport/connected_help.c wait_until_done 760a6cab792c
  *  src/hca/transport/connected_wait.c bear_helper d878a472dd4e
  *  src/hca/memory/adopt.c hca_adopt 5fab6c5fb251
  *  src/hca/memory/adopt.c hca_adopt_end 74c3a8e700cc

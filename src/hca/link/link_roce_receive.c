@@ -4,11 +4,11 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/pause.h"
 #include "base/util.h"
 #include "hca/link/flow.h"
 #include "hca/link/link_roce.h"
@@ -24,8 +24,9 @@ static_assert(WIRE_ROCE_STATUSES <= SHM_ROCE_BAD, "a counter for each");
 #define LONG_AGO_NS (32 * (int64_t)HCA_ROCE_POLL_NS)
 /* While one socket has datagrams, one of this many looks is at the other. */
 #define OTHER_POLLS 16
-/* So often who will sleep tries to do what is due, and lets others have the processor between. */
-#define FINISH_TRIES 20
+/* So often a process that will sleep tries to do what is due. Between, the lock's holder goes on.
+ */
+#define FINISH_TRIES 5
 
 static void count(_Atomic uint64_t *counter, uint64_t n)
 {
@@ -69,6 +70,7 @@ void hca_roce_call_daemon(struct hca_roce *w)
 /* This process will sleep: what it has put off must not wait so long, nor what came behind that. */
 static void finish_due(struct hca_roce *w)
 {
+	struct base_pause pause = { 0 };
 	bool more = true;
 
 	for (int i = 0; i < FINISH_TRIES && more && base_trylock(&w->receive_lock); i++) {
@@ -76,7 +78,7 @@ static void finish_due(struct hca_roce *w)
 		hca_sender_finish(&w->sender);
 		base_unlock(&w->receive_lock);
 		if (more)
-			sched_yield();
+			base_pause_sleep(&pause);
 	}
 }
 

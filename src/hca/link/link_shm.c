@@ -2,10 +2,10 @@
 /*
  * The link in shared memory: see link_shm.h.
  */
-#include <sched.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/pause.h"
 #include "base/util.h"
 #include "hca/link/deliver.h"
 #include "hca/link/flow.h"
@@ -146,11 +146,12 @@ static struct shm_arrival *claim_in_time(struct hca_process *p, const struct hca
 	const struct shm_settings *settings = &p->region.control->settings;
 	const uint64_t began = base_now_ns();
 	struct hca_receiver now = *r;
+	struct base_pause pause = { 0 };
 	struct shm_arrival *slot = NULL;
 
 	*in_vain = false;
 	while (!slot && !*in_vain) {
-		sched_yield(); /* to who is to post it */
+		base_pause(&pause); /* whoever is to post it may need this processor */
 		if (hca_process_gone(p) ||
 		    (!hca_receiver_is_current(&now) && !is_as_before(p, pkt, r, &now)))
 			break;

@@ -3,8 +3,8 @@
  * Completion events: when a completion queue is armed, and who fires its event. See cq.h.
  */
 #include <limits.h>
-#include <sched.h>
 
+#include "base/pause.h"
 #include "base/util.h"
 #include "hca/process/link.h"
 #include "hca/queue/channel.h"
@@ -185,10 +185,12 @@ void hca_cq_leave_channel(struct hca_cq *cq)
 
 void hca_cq_await_wakers(const struct hca_cq *cq, uint64_t began)
 {
+	struct base_pause pause = { 0 };
+
 	/* acquire: pairs with the release in shm_cq_waker_ends() */
 	while (shm_cq_wakers(atomic_load_explicit(&cq->shm->waking, memory_order_acquire)) &&
 	       base_now_ns() - began < WAKING_NS)
-		sched_yield();
+		base_pause(&pause);
 }
 
 void hca_cq_take_events_along(struct hca_cq *cq)

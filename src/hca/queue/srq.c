@@ -3,10 +3,10 @@
  * Shared receive queues: see srq.h.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pause.h"
 #include "base/reason.h"
 #include "base/util.h"
 #include "hca/queue/srq.h"
@@ -223,9 +223,11 @@ static bool look_for_returned(struct hca_srq *srq)
  * sender may be dead. One that is stopped has it longer. */
 static void await_sender(const struct hca_srq *srq, uint32_t pos, uint64_t began)
 {
+	struct base_pause pause = { 0 };
+
 	while (shm_ring_peek(srq->ring, srq->ring_shift, pos) == SHM_SLOT_CLOSED &&
 	       base_now_ns() - began <= HCA_STOPPED_WAIT_NS && !hca_process_gone(srq->ctx->process))
-		sched_yield();
+		base_pause(&pause);
 }
 
 /* Whether the ring has room for a credit. Nobody has to poll for what is posted to be there, so it

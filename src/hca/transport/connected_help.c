@@ -3,9 +3,9 @@
  * What a responder does for the requester whose requests wait for it, and what an owner of memory
  * waits for.
  */
-#include <sched.h>
 #include <string.h>
 
+#include "base/pause.h"
 #include "base/util.h"
 #include "hca/queue/cq.h"
 #include "hca/transport/connected.h"
@@ -265,6 +265,7 @@ static void wait_until_done(const _Atomic uint32_t *word, uint32_t qpn, uint64_t
 	/* seq_cst: after the key is gone; pairs with hca_exchange_begin() and say_whom(). Also
 	 * acquire: what the thread has copied comes before */
 	uint32_t first = atomic_load_explicit((_Atomic uint32_t *)word, memory_order_seq_cst);
+	struct base_pause pause = { 0 };
 	uint64_t since;
 
 	if (!first || (qpn && (first & IB_QPN_MASK) != qpn))
@@ -274,7 +275,7 @@ static void wait_until_done(const _Atomic uint32_t *word, uint32_t qpn, uint64_t
 		*began = since;
 	while (atomic_load_explicit((_Atomic uint32_t *)word, memory_order_seq_cst) == first &&
 	       !is_over(since, *began))
-		sched_yield();
+		base_pause(&pause);
 }
 
 /* Waits for threads of the process of @peer that may be using memory that @qpn gives access to; 0:

@@ -17,10 +17,10 @@
  * have. The requester looks whether that is so when it polls. A program that sleeps instead is
  * woken by the daemon.
  */
-#include <sched.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/pause.h"
 #include "base/util.h"
 #include "hca/queue/explain.h"
 #include "hca/transport/connected.h"
@@ -202,6 +202,7 @@ static bool try_lock(struct hca_connected_qp *c, bool steal)
 
 void hca_connected_lock(struct hca_connected_qp *c)
 {
+	struct base_pause pause = { 0 };
 	uint64_t began = 0;
 
 	while (!try_lock(c, false)) {
@@ -209,7 +210,7 @@ void hca_connected_lock(struct hca_connected_qp *c)
 			began = base_now_ns();
 		if (base_now_ns() - began > HCA_STOPPED_WAIT_NS && try_lock(c, true))
 			return;
-		sched_yield();
+		base_pause(&pause);
 	}
 }
 

@@ -4,8 +4,8 @@
  * with them. See cq.h.
  */
 #include <limits.h>
-#include <sched.h>
 
+#include "base/pause.h"
 #include "hca/queue/cq.h"
 #include "hca/transport/connected.h"
 
@@ -68,17 +68,18 @@ static struct hca_qp *next_waiting(struct hca_process *p)
 static bool lock_sends(struct hca_qp *qp, const struct hca_cq *sleeper)
 {
 	struct control_wait req = { .qpn = qp->sender.qpn, .ns = LOOK_AGAIN_NS };
+	struct base_pause pause = { 0 };
 
-	for (unsigned tries = 0; !base_trylock(&qp->send_lock); tries++) {
+	while (!base_trylock(&qp->send_lock)) {
 		if (!sleeper)
 			return false;
 		/* the thread may be this one, between ibv_wr_start() and ibv_wr_complete() */
-		if (tries == LOCK_TRIES) {
+		if (pause.looks > LOCK_TRIES) {
 			req.cq = sleeper->id;
 			hca_request(sleeper->ctx->process, CONTROL_WAIT, &req, sizeof(req));
 			return false;
 		}
-		sched_yield();
+		base_pause(&pause);
 	}
 	return true;
 }

@@ -2,8 +2,7 @@
 /*
  * Placing SENDs before they are polled: see place.h.
  */
-#include <sched.h>
-
+#include "base/pause.h"
 #include "hca/transport/place.h"
 #include "shm/connection.h"
 
@@ -170,9 +169,10 @@ static bool is_own(const struct hca_responder *t, const struct shm_arrival *slot
 static enum outcome see_to(struct hca_responder *t, uint32_t pos)
 {
 	struct shm_arrival *slot = shm_ring_at(&t->view, pos);
+	struct base_pause pause = { 0 };
 	enum outcome out;
 
-	for (unsigned tries = 0; tries < TRIES; tries++) {
+	for (; pause.looks < TRIES; base_pause(&pause)) {
 		/* acquire: pairs with the release in shm_ring_put_back() and _publish() */
 		uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
 
@@ -194,7 +194,6 @@ static enum outcome see_to(struct hca_responder *t, uint32_t pos)
 		    (int32_t)(atomic_load_explicit(&t->view.ring->consumed, memory_order_acquire) -
 		              pos) > 0)
 			return DONE;
-		sched_yield();
 	}
 	return NOT_NOW;
 }

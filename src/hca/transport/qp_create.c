@@ -4,9 +4,9 @@
  * (transport.h).
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
+#include "base/pause.h"
 #include "base/reason.h"
 #include "base/util.h"
 #include "hca/link/flow.h"
@@ -335,6 +335,7 @@ int hca_qp_destroy(struct hca_qp *qp)
 	struct hca_cq *send_cq = qp->send_cq, *recv_cq = qp->rq->cq;
 	struct hca_xrcd *xrcd = qp->xrcd;
 	struct ibv_pd *pd = qp->pd;
+	struct base_pause pause = { 0 };
 	int ret;
 
 	if (qp->transport->set_path && qp->transport != &hca_xrc_recv) {
@@ -368,7 +369,7 @@ int hca_qp_destroy(struct hca_qp *qp)
 	/* acquire: pairs with the release in fail_qps(). No other thread can find it on the CQ now
 	 */
 	while (atomic_load_explicit(&qp->in_use, memory_order_acquire))
-		sched_yield();
+		base_pause(&pause);
 	hca_async_leave(&qp->ctx->async, &qp->events);
 	wait_acked(qp);
 	free_qp(qp);

@@ -4,9 +4,9 @@
  * tables (transport.h).
  */
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 
+#include "base/pause.h"
 #include "base/reason.h"
 #include "base/util.h"
 #include "hca/link/flow.h"
@@ -129,12 +129,14 @@ static void tell_last(struct hca_qp *qp)
 
 bool hca_qp_enter_error(struct hca_qp *qp, bool tell)
 {
+	struct base_pause pause = { 0 };
+
 	/* The thread that holds the lock may be this one, between ibv_wr_start() and
 	 * ibv_wr_complete(). */
-	for (unsigned tries = 0; !base_trylock(&qp->send_lock); tries++) {
-		if (tries == LOCK_TRIES)
+	while (!base_trylock(&qp->send_lock)) {
+		if (pause.looks > LOCK_TRIES)
 			return false;
-		sched_yield();
+		base_pause(&pause);
 	}
 	set_state(qp, IBV_QPS_ERR);
 	if (tell) {

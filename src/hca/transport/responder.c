@@ -4,15 +4,16 @@
  * request needs.
  */
 #include <errno.h>
-#include <sched.h>
 
 #include "base/log.h"
+#include "base/pause.h"
 #include "base/reason.h"
 #include "base/util.h"
 #include "hca/transport/responder.h"
 
-/* How often to try for the lock of atomic operations; then the request waits. */
-#define ATOMICS_TRIES 1000
+/* How often to try for the lock of atomic operations; then the request waits. The daemon tries,
+ * too: it sleeps once, for 10 us. */
+#define ATOMICS_TRIES (2 * BASE_PAUSE_LOOKS - 1)
 
 static struct shm_connection *connection_of(const struct hca_responder *t)
 {
@@ -381,15 +382,13 @@ static _Atomic uint32_t *lock_atomics(struct hca_responder *t, const struct hca_
 	        shm_payload_at(&t->process->region, t->end.qp.connection.keys_off, sizeof(*keys));
 	uintptr_t at = (uintptr_t)word->iov[0].iov_base;
 	_Atomic uint32_t *lock = keys ? &keys->atomics[at / 8 % SHM_ATOMIC_LOCKS] : NULL;
+	struct base_pause pause = { 0 };
 	uint32_t holder;
 
-	for (unsigned tries = 0; lock && tries < ATOMICS_TRIES; tries++) {
+	while (lock && pause.looks < ATOMICS_TRIES) {
 		if (try_atomics(t, lock, 0))
 			return lock;
-		if (tries % 64)
-			base_relax();
-		else
-			sched_yield();
+		base_pause(&pause);
 	}
 	holder = lock ? atomic_load_explicit(lock, memory_order_relaxed) : 0;
 	return is_gone(t, holder) && try_atomics(t, lock, holder) ? lock : NULL;

@@ -3,11 +3,11 @@
  * The wire, its owner's part: it opens and closes with the queue pair's state, and goes on when the
  * program posts or polls. See wire.h.
  */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/pause.h"
 #include "base/util.h"
 #include "hca/registration/mw.h"
 #include "hca/transport/wire.h"
@@ -126,6 +126,7 @@ bool hca_wire_drain(struct hca_connected_qp *c)
 {
 	struct hca_wire *w = c->wire;
 	uint64_t began = base_now_ns();
+	struct base_pause pause = { 0 };
 	bool drains;
 
 	if (!w || !hca_wire_renew(w) || !hca_wire_is_open(w, SHM_WIRE_SENDS))
@@ -133,7 +134,7 @@ bool hca_wire_drain(struct hca_connected_qp *c)
 	while (!hca_wire_acquire(w, &c->shm->lock)) {
 		if (base_now_ns() - began > HCA_STOPPED_WAIT_NS)
 			return false;
-		sched_yield();
+		base_pause(&pause);
 	}
 	drains = hca_wire_may_work(w, SHM_WIRE_SENDS) && hca_wire_drains(w);
 	hca_wire_release(&c->shm->lock, w->worker);
@@ -144,11 +145,12 @@ bool hca_wire_drain(struct hca_connected_qp *c)
 static void lock_for_good(_Atomic uint32_t *lock, uint32_t worker)
 {
 	uint64_t began = base_now_ns();
+	struct base_pause pause = { 0 };
 
 	while (!hca_wire_try_lock(lock, worker)) {
 		if (base_now_ns() - began > HCA_STOPPED_WAIT_NS)
 			atomic_store_explicit(lock, 0, memory_order_relaxed);
-		sched_yield();
+		base_pause(&pause);
 	}
 }
 
@@ -157,9 +159,10 @@ static void lock_for_good(_Atomic uint32_t *lock, uint32_t worker)
 static void wait_for_egress(struct hca_wire *w)
 {
 	uint64_t began = base_now_ns();
+	struct base_pause pause = { 0 };
 
 	while (!hca_wire_acquire_egress(w) && base_now_ns() - began < HCA_STOPPED_WAIT_NS)
-		sched_yield();
+		base_pause(&pause);
 }
 
 /* What has come was perhaps seen before it was acknowledged; a part of a message will not be whole.

@@ -4,12 +4,12 @@
  * duplicated, closed and used again. The one registry of them is here: those that were opened last.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/pause.h"
 #include "base/util.h"
 #include "sysfs/netlink/nldev.h"
 #include "sysfs/netlink/socket.h"
@@ -76,8 +76,10 @@ static bool try_lock(struct sysfs_netlink *n)
 
 static void lock(struct sysfs_netlink *n)
 {
+	struct base_pause pause = { 0 };
+
 	while (!try_lock(n))
-		sched_yield();
+		base_pause(&pause);
 	if (n->pid == getpid())
 		return;
 	n->pid = getpid();
