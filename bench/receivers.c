@@ -10,7 +10,6 @@
  */
 #include <err.h>
 #include <getopt.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/pause.h"
 #include "common/link.h"
 #include "common/util.h"
 
@@ -48,9 +48,9 @@ struct plan {
 };
 
 /* A look in vain: others may have the processor. */
-static void pass(uint64_t since)
+static void pass(struct base_pause *pause, uint64_t since)
 {
-	sched_yield();
+	base_pause_sleep(pause);
 	if (bench_now() - since > PATIENCE_NS)
 		errx(EXIT_FAILURE, "no end for ten seconds: messages are lost");
 }
@@ -58,12 +58,13 @@ static void pass(uint64_t since)
 /* Returns when all processes have come to their @n-th meeting. */
 static void meet(const struct plan *plan, uint32_t n)
 {
+	struct base_pause pause = { 0 };
 	uint64_t since = bench_now();
 
 	atomic_fetch_add_explicit(&plan->shared->met, 1, memory_order_acq_rel);
 	while (atomic_load_explicit(&plan->shared->met, memory_order_acquire) <
 	       n * (plan->processes + 1))
-		pass(since);
+		pass(&pause, since);
 }
 
 /* Field @field (from 1) of the line of @path that begins with @key, the last one of these. */
@@ -99,6 +100,7 @@ static void take(const struct plan *plan, unsigned process, const struct bench_l
                  void *link)
 {
 	_Atomic uint32_t *count = &plan->shared->got[process].count;
+	struct base_pause pause = { 0 };
 	uint64_t since = bench_now();
 	uint32_t got = 0;
 
@@ -106,9 +108,10 @@ static void take(const struct plan *plan, unsigned process, const struct bench_l
 		unsigned n = ops->receive(link, LIST);
 
 		if (!n) {
-			pass(since);
+			pass(&pause, since);
 			continue;
 		}
+		pause.looks = 0;
 		got += n;
 		ops->settle(link);
 		/* release: pairs with the acquire in least() */

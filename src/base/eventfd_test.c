@@ -12,13 +12,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/eventfd.h"
+#include "base/pause.h"
 
 #define ROUNDS 20000
 
@@ -78,6 +78,7 @@ static void whoever_fills_it_meanwhile_blocks_nobody(void **state)
 {
 	const uint64_t most = UINT64_MAX - 2;
 	struct lab l = { .fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE) };
+	struct base_pause pause = { 0 };
 	sigset_t alarm, old;
 	pthread_t thread;
 
@@ -97,9 +98,9 @@ static void whoever_fills_it_meanwhile_blocks_nobody(void **state)
 	set_nonblocking(l.fd, true);
 	while (pthread_tryjoin_np(thread, NULL)) { /* it may be waiting for room, or for a value */
 		base_eventfd_drain(l.fd);
-		sched_yield();
+		base_pause_sleep(&pause);
 		base_eventfd_add(l.fd);
-		sched_yield();
+		base_pause_sleep(&pause);
 	}
 	close(l.fd);
 }

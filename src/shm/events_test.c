@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 
+#include "base/pause.h"
 #include "shm/events.h"
 
 #define ROUNDS 20000
@@ -68,8 +68,10 @@ static void *send_some(void *arg)
 	struct shared *s = arg;
 
 	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		struct base_pause pause = { 0 };
+
 		while (atomic_load(&s->round) != round)
-			sched_yield();
+			base_pause(&pause);
 		for (unsigned i = 0; i < EVENTS && shm_events_send(&s->word); i++)
 			atomic_fetch_add(&s->sent, 1);
 		atomic_store(&s->round, 0);
@@ -88,16 +90,18 @@ static void nothing_is_sent_behind_the_end(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, send_some, &s), 0);
 	for (uint32_t round = 1; round <= ROUNDS; round++) {
 		const uint32_t wanted = round % EVENTS;
+		struct base_pause pause = { 0 };
 		bool end;
 
 		shm_events_clear(&s.word);
 		atomic_store(&s.sent, 0);
 		atomic_store(&s.round, round);
 		while (atomic_load(&s.sent) < wanted)
-			sched_yield();
+			base_pause(&pause);
 		end = shm_events_end(&s.word, wanted);
+		pause.looks = 0;
 		while (atomic_load(&s.round))
-			sched_yield();
+			base_pause(&pause);
 		assert_int_equal(atomic_load(&s.sent), end ? wanted : EVENTS);
 		ended += end;
 	}

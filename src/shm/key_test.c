@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/pause.h"
 #include "base/util.h"
 #include "shm/key.h"
 
@@ -98,12 +99,14 @@ static enum order order_of(uint32_t round)
 
 static void wait_for(const _Atomic uint32_t *last, uint32_t round)
 {
+	struct base_pause pause = { 0 };
+
 	while (atomic_load((_Atomic uint32_t *)last) != round)
-		sched_yield();
+		base_pause(&pause);
 }
 
 /* Has the calling thread run on the processor number @n of those that it may run on, modulo how
- * many they are: two threads that yield would stay on one. */
+ * many they are: two that wait for each other could stay on one. */
 static void run_on(int n)
 {
 	cpu_set_t all, one;
@@ -119,10 +122,11 @@ static void run_on(int n)
 
 static uint32_t next_round(const struct race *r, uint32_t last)
 {
+	struct base_pause pause = { 0 };
 	uint32_t round;
 
 	while ((round = atomic_load(&r->round)) == last)
-		sched_yield();
+		base_pause(&pause);
 	return round;
 }
 

@@ -8,19 +8,19 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/pause.h"
 #include "base/util.h"
 #include "shm/testing.h"
 
 /* ---- many senders ---- */
 
 #define SENDERS      4
-#define MESSAGES     20000
+#define MESSAGES     5000
 #define WRITER_OF(i) ((uint16_t)(100 + (i)))
 
 struct sender {
@@ -28,11 +28,19 @@ struct sender {
 	unsigned i;
 };
 
+static void send_one(const struct lab *l, unsigned i, uint32_t message)
+{
+	struct base_pause pause = { 0 };
+
+	while (!send_as(l, WRITER_OF(i), message))
+		if (base_pause(&pause))
+			pause.looks = 0; /* it sleeps shortly: others are after the same slot */
+}
+
 static void send_many(const struct lab *l, unsigned i)
 {
 	for (uint32_t m = 0; m < MESSAGES; m++)
-		while (!send_as(l, WRITER_OF(i), m))
-			sched_yield();
+		send_one(l, i, m);
 }
 
 static void *sender_thread(void *arg)
@@ -47,6 +55,7 @@ static void *sender_thread(void *arg)
 static void receive_all(struct lab *l)
 {
 	uint32_t next[SENDERS] = { 0 }, left = SENDERS * MESSAGES, to_post = left;
+	struct base_pause pause = { 0 };
 
 	while (left) {
 		uint32_t room = shm_ring_room(l->posted, l->consumed, l->shift);
@@ -57,9 +66,10 @@ static void receive_all(struct lab *l)
 			post(l, room);
 		to_post -= room;
 		if (!receive(l, &t)) {
-			sched_yield();
+			base_pause(&pause);
 			continue;
 		}
+		pause.looks = 0;
 		assert_in_range(t.writer, WRITER_OF(0), WRITER_OF(SENDERS - 1));
 		assert_int_equal(t.message, next[t.writer - WRITER_OF(0)]++);
 		left--;
@@ -78,7 +88,7 @@ static void threads_lose_and_duplicate_nothing(void **state)
 		pthread_t thread[SENDERS];
 		struct lab view;
 
-		start_at(l, shifts[k], GEN, -5000u);
+		start_at(l, shifts[k], GEN, -2000u);
 		view = *l;
 		for (unsigned i = 0; i < SENDERS; i++) {
 			s[i] = (struct sender){ &view, i };
@@ -95,7 +105,7 @@ static void processes_lose_and_duplicate_nothing(void **state)
 	struct lab *l = *state;
 	pid_t pid[SENDERS];
 
-	start_at(l, 4, GEN, (1u << 30) - 5000);
+	start_at(l, 4, GEN, (1u << 30) - 2000);
 	for (unsigned i = 0; i < SENDERS; i++) {
 		pid[i] = fork();
 		if (!pid[i]) {
@@ -120,8 +130,7 @@ static pid_t start_sender(const struct lab *l, unsigned i, unsigned n)
 	if (pid)
 		return pid;
 	for (uint32_t m = INCARNATION(n);; m++)
-		while (!send_as(l, WRITER_OF(i), m))
-			sched_yield();
+		send_one(l, i, m);
 }
 
 /* Checks the order: a sender's next message, or the first one of the child that replaces it. */
@@ -139,14 +148,16 @@ static void check_next(uint32_t *next, const struct received *t)
 
 static void receive_some(struct lab *l, uint32_t *next, unsigned n)
 {
+	struct base_pause pause = { 0 };
 	struct received t;
 
 	while (n) {
 		post(l, shm_ring_room(l->posted, l->consumed, l->shift));
 		if (!receive(l, &t)) {
-			sched_yield();
+			base_pause(&pause);
 			continue;
 		}
+		pause.looks = 0;
 		check_next(next, &t);
 		n--;
 	}

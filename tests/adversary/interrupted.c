@@ -19,6 +19,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "base/pause.h"
+
 #define STREAMS   7400
 #define DATAGRAMS 7401
 
@@ -284,10 +286,11 @@ static pthread_t start(const struct call *call)
 static void interrupt_it(pthread_t thread)
 {
 	const int before = w.handled;
+	struct base_pause pause = { 0 };
 
 	assert_int_equal(pthread_kill(thread, SIGUSR1), 0);
 	while (w.handled == before && w.error < 0)
-		sched_yield();
+		base_pause(&pause);
 }
 
 static unsigned open_fds(void)

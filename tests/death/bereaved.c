@@ -23,6 +23,8 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include "base/pause.h"
+
 #define RECEIVES 10
 #define SLOT     256
 #define SECONDS  120
@@ -224,9 +226,11 @@ static bool is_asleep(const struct sleeper *s)
 static void start_sleepers(void)
 {
 	for (size_t i = 0; i < SLEEPERS; i++) {
+		struct base_pause pause = { 0 };
+
 		NEED(!pthread_create(&sleepers[i].thread, NULL, run_sleeper, &sleepers[i]));
 		while (!is_asleep(&sleepers[i]))
-			sched_yield();
+			base_pause_sleep(&pause);
 	}
 }
 

@@ -8,7 +8,6 @@
 #include "verbs/peer_lab.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/pause.h"
 #include "base/util.h"
 #include "control/path.h"
 #include "control/socket.h"
@@ -379,9 +379,10 @@ static void who_deals_with_others_is_not_waited_for(void **state)
 static void await_zero(const volatile uint64_t *word)
 {
 	const uint64_t end = base_now_ns() + LAB_SECONDS * 1000000000ull;
+	struct base_pause pause = { 0 };
 
 	while (*word && base_now_ns() < end)
-		sched_yield();
+		base_pause(&pause);
 	assert_int_equal(*word, 0);
 }
 

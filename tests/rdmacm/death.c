@@ -7,7 +7,7 @@
  */
 #include "daemon.h"
 
-#include <sched.h>
+#include "base/pause.h"
 
 static struct node blocked, busy, destroyed;
 static struct node without_route, with_route, refused; /* who would not wait for the daemon */
@@ -40,6 +40,7 @@ static bool has_event(const struct node *n, int ms)
 static pthread_t destroy_while_an_event_is_missing(void)
 {
 	union address nobody = host_address(250, 1);
+	struct base_pause pause = { 0 };
 	pthread_t thread;
 	char event[4096];
 
@@ -50,7 +51,7 @@ static pthread_t destroy_while_an_event_is_missing(void)
 	assert_true(has_event(&destroyed, -1));
 	assert_int_equal(pthread_create(&thread, NULL, destroy_in_thread, NULL), 0);
 	while (has_event(&destroyed, 0)) /* behind that, nothing but death ends it */
-		sched_yield();
+		base_pause_sleep(&pause);
 	return thread;
 }
 

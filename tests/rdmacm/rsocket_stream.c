@@ -12,6 +12,8 @@
 #include <sys/select.h>
 #include <sys/time.h>
 
+#include "base/pause.h"
+
 #define MANY (1 << 20)
 
 /* ---- connecting ---- */
@@ -736,10 +738,11 @@ static void *send_end(void *arg)
 /* Until that thread of ours sleeps. */
 static void await_sleep(_Atomic pid_t *tid)
 {
+	struct base_pause pause = { 0 };
 	char path[64], state = 0;
 
 	while (!*tid)
-		sched_yield();
+		base_pause(&pause);
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)*tid);
 	while (state != 'S') {
 		FILE *f = fopen(path, "r");
@@ -747,7 +750,7 @@ static void await_sleep(_Atomic pid_t *tid)
 		assert_non_null(f);
 		assert_int_equal(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
 		fclose(f);
-		sched_yield();
+		base_pause_sleep(&pause);
 	}
 }
 

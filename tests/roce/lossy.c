@@ -26,7 +26,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,6 +35,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/pause.h"
 
 #define STALL_MS 8000
 #define MOST     20000 /* bytes of one request */
@@ -389,12 +390,11 @@ static void next_completion(struct end *e, const struct phase *p, uint64_t sent,
                             struct ibv_wc *wc)
 {
 	const time_t end = time(NULL) + STALL_MS / 1000;
-	unsigned spins = 0;
+	struct base_pause pause = { 0 };
 
 	while (!ibv_poll_cq(e->cq, 1, wc)) {
 		if (!e->value[SLEEPS]) {
-			sched_yield();
-			if (!(++spins & 255) && time(NULL) > end)
+			if (base_pause(&pause) && time(NULL) > end)
 				errx(EXIT_FAILURE,
 				     "%s: stalls at %lu of %lu sent, %lu of %lu received", p->name,
 				     sent, p->sends, received, p->receives);
@@ -683,6 +683,7 @@ static uint64_t do_round(struct end *e, uint64_t first)
 {
 	const unsigned patience = e->turn ? STALL_MS : QUIET_MS;
 	uint64_t sent = 0, received = 0;
+	struct base_pause pause = { 0 };
 	struct timespec began;
 	struct ibv_wc wc;
 	bool told = false;
@@ -697,9 +698,10 @@ static uint64_t do_round(struct end *e, uint64_t first)
 			clock_gettime(CLOCK_MONOTONIC, &began);
 		}
 		if (!ibv_poll_cq(e->cq, 1, &wc)) {
-			sched_yield();
+			base_pause(&pause);
 			continue;
 		}
+		pause.looks = 0;
 		if (wc.status != IBV_WC_SUCCESS)
 			errx(EXIT_FAILURE, "%s", ibv_wc_status_str(wc.status));
 		if (wc.opcode & IBV_WC_RECV) {

@@ -40,7 +40,6 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,6 +55,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/pause.h"
 #include "control/client.h"
 #include "control/path.h"
 #include "shm/region.h"
@@ -393,6 +393,7 @@ static void make_window(struct puppet *p)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(p->pd, IBV_MW_TYPE_2);
 	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW }, *bad;
+	struct base_pause pause = { 0 };
 	struct ibv_wc wc = { 0 };
 	uint32_t bytes;
 
@@ -406,7 +407,7 @@ static void make_window(struct puppet *p)
 	errno = ibv_post_send(p->qp, &wr, &bad);
 	check(!errno, "ibv_post_send");
 	while (!ibv_poll_cq(p->cq, 1, &wc))
-		sched_yield();
+		base_pause(&pause);
 	if (wc.status != IBV_WC_SUCCESS || wc.opcode != IBV_WC_BIND_MW)
 		errx(EXIT_FAILURE, "puppet: not bound: %s", ibv_wc_status_str(wc.status));
 	printf("window %u\n", wr.bind_mw.rkey);
@@ -430,11 +431,12 @@ static int poll_both(struct puppet *p, struct ibv_wc *wc)
 static void show_completion(struct puppet *p, uint64_t wait_ms)
 {
 	const uint64_t end = now_ms() + wait_ms;
+	struct base_pause pause = { 0 };
 	struct ibv_wc wc;
 	int n;
 
 	while (!(n = poll_both(p, &wc)) && now_ms() < end)
-		sched_yield();
+		base_pause(&pause);
 	check(n >= 0, "ibv_poll_cq");
 	if (n)
 		printf("wc %lu %u %u %u %u\n", (unsigned long)wc.wr_id, wc.status, wc.opcode,

@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,6 +22,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/pause.h"
 #include "wire_fuzz.h"
 
 #define PAGE          4096
@@ -421,6 +421,8 @@ static void serve(struct victim *v)
 	uint64_t now, tended = 0, checked = 0;
 
 	while (!ends) {
+		struct base_pause pause = { 0 };
+
 		drain(v);
 		now = now_ms();
 		if (now - tended >= 4) {
@@ -434,7 +436,7 @@ static void serve(struct victim *v)
 		if (now / 512 % 3 == 0)
 			sleep_for_completion(v);
 		else
-			sched_yield();
+			base_pause_sleep(&pause);
 	}
 }
 

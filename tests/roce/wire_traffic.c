@@ -6,7 +6,6 @@
 #include <err.h>
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "base/pause.h"
 #include "wire_traffic.h"
 
 #define DEPTH     16   /* requests under way */
@@ -483,6 +483,7 @@ bool traffic_look(struct traffic *e)
 	struct ibv_wc wc[8];
 	struct pollfd fds[2] = { { e->other, POLLIN, 0 }, { e->channel->fd, POLLIN, 0 } };
 	struct ibv_cq *cq;
+	struct base_pause pause = { 0 };
 	void *context;
 	int n = ibv_poll_cq(e->cq, 8, wc);
 
@@ -503,7 +504,7 @@ bool traffic_look(struct traffic *e)
 		if (n > 0 || !e->sleeps)
 			return false;
 	} else {
-		sched_yield();
+		base_pause_sleep(&pause);
 	}
 	if (poll(fds, 2, e->sleeps ? 1000 : 0) < 0) {
 		traffic_check(errno == EINTR, "poll");

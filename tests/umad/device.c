@@ -6,12 +6,12 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/pause.h"
 #include "lab.h"
 
 #define CAP_IS_SM 2
@@ -198,10 +198,11 @@ static uint32_t capabilities(int host)
 static void wait_is_sm(int host, bool is_sm)
 {
 	time_t end = time(NULL) + LAB_SECONDS;
+	struct base_pause pause = { 0 };
 
 	while (!!(capabilities(host) & CAP_IS_SM) != is_sm) {
 		assert_true(time(NULL) < end);
-		sched_yield();
+		base_pause_sleep(&pause);
 	}
 }
 

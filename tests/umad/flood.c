@@ -11,6 +11,7 @@
 #include <infiniband/umad_cm.h>
 #include <rdma/rdma_cma.h>
 
+#include "base/pause.h"
 #include "lab.h"
 
 #define CM_CLASS    0x07
@@ -138,8 +139,10 @@ static void flood_end(void)
 
 static void wait_for_requests(unsigned n)
 {
+	struct base_pause pause = { 0 };
+
 	while (flood.sent < n)
-		sched_yield();
+		base_pause(&pause);
 }
 
 /* ---- hosts 1 and 2 ---- */

@@ -5,10 +5,10 @@
  */
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 
+#include "base/pause.h"
 #include "lab.h"
 
 #define THREAD_SENDS 2000
@@ -57,6 +57,7 @@ static void *post_lists(void *arg)
 {
 	struct poster *p = arg;
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p->from->qp);
+	struct base_pause pause = { 0 };
 
 	for (uint64_t i = 0; i < THREAD_SENDS;) {
 		ibv_wr_start(ex);
@@ -69,9 +70,10 @@ static void *post_lists(void *arg)
 		}
 		if (!ibv_wr_complete(ex)) {
 			i++;
+			pause.looks = 0;
 		} else {
 			p->failed++; /* the queue is full */
-			sched_yield();
+			base_pause(&pause);
 		}
 	}
 	return NULL;
@@ -107,8 +109,10 @@ static void two_threads_may_build_lists_on_one_queue_pair(void **state)
 /* A thread that waits until it may end: the locks are in use then. */
 static void *wait_for_end(void *ends)
 {
+	struct base_pause pause = { 0 };
+
 	while (!atomic_load((_Atomic bool *)ends))
-		sched_yield();
+		base_pause(&pause);
 	return NULL;
 }
 
@@ -287,12 +291,14 @@ static void *poll_all(void *arg)
 {
 	struct poller *p = arg;
 	struct ibv_poll_cq_attr attr = { 0 };
+	struct base_pause pause = { 0 };
 
 	while (atomic_load(p->left)) {
 		if (ibv_start_poll(p->cq, &attr)) {
-			sched_yield();
+			base_pause(&pause);
 			continue;
 		}
+		pause.looks = 0;
 		do {
 			uint64_t id = p->cq->wr_id;
 

@@ -8,11 +8,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <time.h>
 
 #include <json-c/json.h>
+
+#include "base/pause.h"
 
 #define MAX_UNDO 4096
 
@@ -465,6 +466,7 @@ static double now(void)
 void lab_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	double deadline = now() + LAB_SECONDS;
+	struct base_pause pause = { 0 };
 
 	for (int done = 0; done < n;) {
 		int got = ibv_poll_cq(cq, n - done, wc + done);
@@ -472,11 +474,13 @@ void lab_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 		if (got < 0)
 			fail_msg("ibv_poll_cq() failed after %d completions", done);
 		done += got;
-		if (got)
+		if (got) {
+			pause.looks = 0;
 			continue;
+		}
 		if (now() > deadline)
 			fail_msg("%d completions came, not %d", done, n);
-		sched_yield();
+		base_pause(&pause);
 	}
 }
 
@@ -506,10 +510,11 @@ void lab_set_nonblocking(int fd)
 void lab_await_sleep(_Atomic pid_t *tid)
 {
 	double deadline = now() + LAB_SECONDS;
+	struct base_pause pause = { 0 };
 	char path[64], state = 0;
 
 	while (!*tid)
-		sched_yield();
+		base_pause(&pause);
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)*tid);
 	while (state != 'S') {
 		FILE *f = fopen(path, "r");
@@ -519,7 +524,7 @@ void lab_await_sleep(_Atomic pid_t *tid)
 		fclose(f);
 		if (now() > deadline)
 			fail_msg("the thread does not sleep");
-		sched_yield();
+		base_pause_sleep(&pause);
 	}
 }
 

@@ -7,10 +7,11 @@
 #include "lab.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/pause.h"
 
 #define THREADS 4
 #define ROUNDS  50
@@ -211,10 +212,12 @@ static void *receive_in_a_thread(void *end)
 	struct ibv_wc wc;
 
 	for (int i = 0; i < ROUNDS; i++) {
+		struct base_pause pause = { 0 };
+
 		if (ibv_post_recv(e->qp, &wr, &bad))
 			return NULL;
 		while (!ibv_poll_cq(e->cq, 1, &wc))
-			sched_yield();
+			base_pause(&pause);
 		if (wc.status != IBV_WC_SUCCESS)
 			return NULL;
 	}

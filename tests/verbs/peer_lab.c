@@ -11,7 +11,6 @@
 #include <linux/aio_abi.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -21,6 +20,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/pause.h"
 
 enum what {
 	MAKE,
@@ -700,9 +701,10 @@ static void *take_part(void *arg)
 {
 	const int fd = (int)(intptr_t)arg;
 	struct command c = { .what = PART };
+	struct base_pause pause = { 0 };
 
 	while (!has_first_ended())
-		sched_yield();
+		base_pause_sleep(&pause);
 	transfer(fd, &c, sizeof(c), true);
 	go_on(fd);
 	return NULL;
@@ -1099,13 +1101,14 @@ static double now(void)
 static struct ibv_wc next(struct lab_peer *p, enum what what, enum ibv_wc_status status)
 {
 	double deadline = now() + LAB_SECONDS;
+	struct base_pause pause = { 0 };
 	struct ibv_wc wc;
 	int n;
 
 	while (!(n = try_poll(p, what, &wc))) {
 		if (now() > deadline)
 			fail_msg("no completion of a %s", what == POLL_SENT ? "send" : "receive");
-		sched_yield();
+		base_pause(&pause);
 	}
 	assert_int_equal(n, 1);
 	if (wc.status != status)

@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/pause.h"
+
 #define TURNS 40u /* regions, one after the other: with 64 nothing is adopted any more */
 #define WORDS (LAB_ADOPTED_PAGE / sizeof(uint64_t))
 #define MANY  (4u << 20) /* bytes: moving them takes a while */
@@ -92,9 +94,10 @@ static void begin(struct writer *w, char *memory, size_t bytes, unsigned number,
 static void goes_on(const struct writer *w)
 {
 	const uint64_t rounds = w->rounds;
+	struct base_pause pause = { 0 };
 
 	while (w->rounds < rounds + 2)
-		sched_yield();
+		base_pause(&pause);
 }
 
 static void end(struct writer *w)
@@ -169,6 +172,7 @@ static void a_thread_may_fork_meanwhile(void **state)
 	char *m = lab_adopted_memory();
 	struct lab_peer *p[2];
 	static struct writer a, b; /* they go on if this fails */
+	struct base_pause pause = { 0 };
 	struct ibv_mr *mr;
 
 	(void)state;
@@ -187,7 +191,7 @@ static void a_thread_may_fork_meanwhile(void **state)
 	}
 	end(&a);
 	while (b.rounds < TURNS)
-		sched_yield();
+		base_pause(&pause);
 	b.is_over = true;
 	pthread_join(b.thread, NULL);
 	if (b.wrong)
@@ -240,12 +244,14 @@ static void who_waits_there_is_woken(void **state)
 	(void)state;
 	lab_adopted_begin(p);
 	for (unsigned turn = 0; turn < 2; turn++) {
+		struct base_pause pause = { 0 };
+
 		*w.futex = 0;
 		w.tid = 0;
 		w.flags = turn ? FUTEX_PRIVATE_FLAG : 0;
 		assert_int_equal(pthread_create(&t, NULL, await, &w), 0);
 		while (!w.tid)
-			sched_yield();
+			base_pause(&pause);
 		until_it_sleeps(w.tid);
 		mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 		*w.futex = 1;

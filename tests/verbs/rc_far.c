@@ -16,6 +16,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/pause.h"
+
 #define PAGE  4096u
 #define MANY  32u
 #define BYTES (1u << 20)
@@ -531,12 +533,13 @@ static void *write_lists(void *o)
 static void *begin_to_write(struct writer *w)
 {
 	pthread_t *thread = malloc(sizeof(*thread));
+	struct base_pause pause = { 0 };
 
 	assert_non_null(thread);
 	w->p = make_pair(false);
 	assert_int_equal(pthread_create(thread, NULL, write_lists, w), 0);
 	while (!atomic_load(&w->lists))
-		sched_yield();
+		base_pause(&pause);
 	return thread;
 }
 

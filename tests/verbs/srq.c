@@ -10,8 +10,9 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
+
+#include "base/pause.h"
 
 #define QPS     2
 #define MAX_WR  16
@@ -642,8 +643,10 @@ static void *send_many(void *o)
 	struct fixture *f = o;
 
 	for (unsigned i = 0; i < MANY && !has_failed; i++) {
+		struct base_pause pause = { 0 };
+
 		while (i - n_received >= MAX_WR)
-			sched_yield();
+			base_pause(&pause);
 		send_by(f, 0, 8, 'm');
 		has_failed = poll_one(f->a.send_cq).status != IBV_WC_SUCCESS;
 	}

@@ -6,10 +6,11 @@
 #include "lab.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
+
+#include "base/pause.h"
 
 #define GROUP    "239.5.0.9"
 #define MEMBERS  4
@@ -140,9 +141,10 @@ static void *grow(void *arg)
 
 	for (uint32_t size = 2 * RECEIVES; size <= LARGEST && !seen.over; size *= 2) {
 		struct ibv_srq_attr attr = { .max_wr = size };
+		struct base_pause pause = { 0 };
 
 		while (seen.got < at && !seen.over)
-			sched_yield();
+			base_pause(&pause);
 		if (ibv_modify_srq(f->srq, &attr, IBV_SRQ_MAX_WR))
 			seen.wrong++;
 		at = seen.got + WINDOW * MEMBERS;

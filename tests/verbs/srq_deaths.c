@@ -5,9 +5,10 @@
  */
 #include "srq_lab.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <time.h>
+
+#include "base/pause.h"
 
 #define MAX_WR 16
 #define ROUNDS 12
@@ -20,6 +21,7 @@ static void expect_all_used(struct srq_lab *r)
 	const struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 100, 0 } } };
 	struct lab_peer *p = srq_lab_requester(r, false);
 	time_t deadline = time(NULL) + LAB_SECONDS;
+	struct base_pause pause = { 0 };
 	struct ibv_wc wc;
 
 	for (unsigned left = r->n; r->n;) {
@@ -28,8 +30,9 @@ static void expect_all_used(struct srq_lab *r)
 		if (lab_peer_try_sent(p, &wc)) {
 			if (wc.status != IBV_WC_SUCCESS)
 				fail_msg("a SEND ends with '%s'", ibv_wc_status_str(wc.status));
+			pause.looks = 0;
 		} else if (!srq_lab_poll(r)) {
-			sched_yield();
+			base_pause_sleep(&pause);
 		}
 		if (time(NULL) > deadline)
 			fail_msg("%u receives are lost; %u SENDs are not posted", r->n, left);

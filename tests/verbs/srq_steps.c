@@ -6,8 +6,9 @@
  */
 #include "srq_lab.h"
 
-#include <sched.h>
 #include <time.h>
+
+#include "base/pause.h"
 
 #define RECEIVES    3
 #define BYTES       4096
@@ -35,13 +36,15 @@ static unsigned use_all_but(struct srq_lab *r, struct other *o, unsigned held, u
 	struct ibv_wc wc;
 
 	while (r->n > held && time(NULL) <= deadline) {
+		struct base_pause pause = { 0 };
+
 		if (!o->is_sending)
 			lab_peer_post(o->p, &message);
 		o->is_sending = !lab_peer_try_sent(o->p, &wc);
 		if (!o->is_sending)
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		if (!srq_lab_poll(r) && o->is_sending)
-			sched_yield();
+			base_pause_sleep(&pause);
 	}
 	return r->n;
 }

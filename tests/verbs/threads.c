@@ -7,9 +7,10 @@
 #include "lab.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
+
+#include "base/pause.h"
 
 #define THREADS  4
 #define SENDERS  8
@@ -75,6 +76,7 @@ static void *post_messages(void *arg)
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 	struct message m = { .thread = p->thread };
+	struct base_pause pause = { 0 };
 
 	lab_request(p->from, &r, p->ah, p->qpn, NULL, sizeof(m));
 	r.sge.addr = (uintptr_t)&m;
@@ -84,10 +86,12 @@ static void *post_messages(void *arg)
 
 		m.number += !ret;
 		if (ret == ENOMEM) {
-			sched_yield();
+			base_pause(&pause);
 		} else if (ret) {
 			p->refused++;
 			return NULL;
+		} else {
+			pause.looks = 0;
 		}
 	}
 	return NULL;
@@ -196,6 +200,7 @@ struct poller {
 static void *poll_messages(void *arg)
 {
 	struct poller *p = arg;
+	struct base_pause pause = { 0 };
 	struct ibv_wc wc[8];
 
 	while (atomic_load(p->left) && time(NULL) < p->deadline) {
@@ -212,7 +217,9 @@ static void *poll_messages(void *arg)
 		}
 		p->wrong += n < 0;
 		if (n <= 0)
-			sched_yield();
+			base_pause(&pause);
+		else
+			pause.looks = 0;
 	}
 	return NULL;
 }

@@ -6,9 +6,9 @@
  */
 #include <limits.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 
+#include "base/pause.h"
 #include "lab.h"
 
 #define TURN   16
@@ -352,6 +352,7 @@ struct poster {
 static void *post_rest(void *arg)
 {
 	struct poster *p = arg;
+	struct base_pause pause = { 0 };
 
 	for (;;) {
 		unsigned rounds = atomic_load(&p->rounds);
@@ -359,9 +360,10 @@ static void *post_rest(void *arg)
 		if (rounds == UINT_MAX)
 			return NULL;
 		if (rounds == atomic_load(&p->done)) {
-			sched_yield();
+			base_pause(&pause);
 			continue;
 		}
+		pause.looks = 0;
 		for (unsigned i = 0; i < LIST - 3; i++)
 			lab_post(p->e, 1);
 		atomic_store(&p->done, rounds);
@@ -380,13 +382,15 @@ static void a_poll_finds_a_list_while_receives_are_posted(void **state)
 	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, post_rest, &p), 0);
 	for (unsigned i = 1; i <= 300; i++) {
+		struct base_pause pause = { 0 };
+
 		lab_post(to, 3);
 		send_part_of_list(from, ah, to->qp->qp_num, 2);
 		assert_int_equal(ibv_poll_cq(to->cq, 1, wc), 1);
 		atomic_store(&p.rounds, i);
 		assert_int_equal(ibv_poll_cq(to->cq, 1, wc), 1);
 		while (atomic_load(&p.done) != i)
-			sched_yield();
+			base_pause(&pause);
 		send_part_of_list(from, ah, to->qp->qp_num, LIST - 2);
 		lab_poll(to->cq, LIST - 2, wc);
 	}

@@ -6,7 +6,6 @@
 #include "uring_lab.h"
 #include "peer_lab.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -14,6 +13,8 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "base/pause.h"
 
 bool lab_uring_is_there(void)
 {
@@ -103,6 +104,8 @@ static bool is_pinned(void)
 
 void lab_uring_close(struct lab_uring *r)
 {
+	struct base_pause pause = { 0 };
+
 	assert_int_equal(syscall(SYS_io_uring_register, r->fd, IORING_UNREGISTER_BUFFERS, NULL, 0),
 	                 0);
 	munmap(r->sq, r->ring_bytes);
@@ -111,5 +114,5 @@ void lab_uring_close(struct lab_uring *r)
 	close(r->fd);
 	/* the kernel frees it a little later, and the threads that worked for it end */
 	while (is_pinned() || n_threads() > r->n_threads)
-		sched_yield();
+		base_pause_sleep(&pause);
 }
