@@ -199,8 +199,8 @@ static void *add_until_the_end(void *o)
  * written stays. */
 static void an_atomic_write_is_atomic_among_atomics(void **state)
 {
-	struct lab_peer_options here = { .host = 1, .timeout = 22, .retry_cnt = 7 };
-	struct lab_peer_options there = { .host = 2, .timeout = 22, .retry_cnt = 7 };
+	struct lab_peer_options here = { .host = 1, .timeout = 14, .retry_cnt = 7 };
+	struct lab_peer_options there = { .host = 2, .timeout = 14, .retry_cnt = 7 };
 	struct adder a[2] = { 0 };
 	struct lab_work w;
 	pthread_t thread;
