@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The checks of the sources: style, the order of the folders in src/, lengths, headers that stand alone,
-# white space, licences, commit messages, models whose functions have changed, cppcheck. Called by .ci/run. Each
-# check prints what it finds, and all are made, whatever the others found.
+# white space, licences, loops that yield, commit messages, models whose functions have changed, cppcheck. Called by
+# .ci/run. Each check prints what it finds, and all are made, whatever the others found.
 
 set -u -o pipefail
 
@@ -88,6 +88,32 @@ check_white_space()
 	}
 }
 
+# No loop waits by giving the processor away (src/base/pause.h says why), nor by sleeping for no time, nor by nothing
+# but looks at a descriptor. Comments may name the calls.
+check_yields()
+{
+	local found
+
+	found=$(find src tests bench examples -name '*.[ch]' -o -name '*.cc' -o -name '*.cpp' -o -name '*.py' | sort |
+		xargs -d '\n' awk '
+			FNR == 1 { loop = looks = 0 }
+			/^[[:blank:]]*(\/?\*|\/\/|#)/ { next }
+			/(sched_yield|pthread_yield|thrd_yield|this_thread::yield) *\(/ ||
+			/(usleep|[^a-z_]sleep|time\.sleep) *\( *0 *\)/ ||
+			(loop || /(^|[^a-z_])(while|for) *\(/) && /[^a-z_]poll *\( *(NULL|0) *, *0 *, *0 *\)/ ||
+			looks && /^[[:blank:]]*;/ || /while *\((.*[^a-z_])?poll *\([^;]*, *0 *\).*\) *;/ {
+				print FILENAME ":" FNR ":" $0
+			}
+			{
+				loop = /^[[:blank:]]*((while|for) *\(|do$|do \{)/
+				looks = loop && /[^a-z_]poll *\([^;]*, *0 *\)/
+			}')
+	[ -z "$found" ] || {
+		sed 's/$/: no loop yields; base_pause() of src\/base\/pause.h/' <<< "$found"
+		return 1
+	}
+}
+
 check_spdx()
 {
 	local file status=0
@@ -129,6 +155,7 @@ check "for circles of modules" tools/check-circles.sh
 check "the length of functions and files" tools/check-shape.py
 check "that headers stand alone" check_headers
 check "for white space at the end of lines" check_white_space
+check "for loops that yield" check_yields
 check "for licence lines" check_spdx
 check "for licence texts" check_licence_texts
 check "the messages of commits" tools/check-commits.sh
