@@ -236,8 +236,10 @@ int daemon_loop_turn(struct daemon_loop *loop)
 	struct daemon_source *s;
 	int ret = 0;
 
-	if (TAILQ_EMPTY(&loop->ready))
+	if (TAILQ_EMPTY(&loop->ready)) {
 		ret = collect(loop, due || !TAILQ_EMPTY(&loop->patient) ? 0 : -1);
+		daemon_priority_begin(&loop->priority);
+	}
 	if (ret)
 		return ret;
 	s = next(loop);
@@ -254,10 +256,13 @@ int daemon_loop_run(struct daemon_loop *loop, void (*turn_done)(void *arg), void
 {
 	int ret = 0;
 
+	daemon_priority_start(&loop->priority);
 	while (!ret && !loop->ended) {
 		ret = daemon_loop_turn(loop);
 		turn_done(arg);
+		daemon_priority_note(&loop->priority);
 	}
+	daemon_priority_stop(&loop->priority);
 	return ret ? ret : loop->code;
 }
 

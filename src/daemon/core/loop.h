@@ -18,6 +18,7 @@
 
 #include "base/timer.h"
 #include "daemon/core/closer.h"
+#include "daemon/core/priority.h"
 
 #define DAEMON_NS_PER_MS 1000000ull
 
@@ -49,6 +50,7 @@ struct daemon_loop {
 	bool ended;
 	int code; /* if it has */
 	struct daemon_closer closer;
+	struct daemon_priority priority; /* while it runs */
 	uint64_t *ends; /* a bit for each descriptor: it is an end of a connection with a client */
 	size_t n_ends;  /* words */
 };

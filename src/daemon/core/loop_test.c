@@ -2,13 +2,16 @@
 /*
  * Tests of loop.c: who has a turn when, and what stops.
  */
+#define _GNU_SOURCE /* SCHED_RESET_ON_FORK */
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -262,6 +265,33 @@ static void it_runs_until_it_is_ended(void **state)
 	daemon_loop_fini(&loop);
 }
 
+/* By which policy the loop runs. */
+static void note_policy(void *policy)
+{
+	*(int *)policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+}
+
+/* priority.h: if it may, as root may where no container denies that. */
+static void it_runs_with_priority(void **state)
+{
+	const struct sched_param high = { .sched_priority = 1 }, none = { 0 };
+	struct daemon_loop loop = { 0 };
+	struct base_timer t = { 0 };
+	int policy = -1;
+
+	(void)state;
+	if (getpriority(PRIO_PROCESS, 0) > 0 || sched_setscheduler(0, SCHED_RR, &high))
+		skip();
+	assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
+	assert_int_equal(daemon_loop_init(&loop), 0);
+	ends = &loop;
+	base_timer_set_in(&loop.timers, &t, 0, on_time_to_end);
+	assert_int_equal(daemon_loop_run(&loop, note_policy, &policy), -5);
+	assert_int_equal(policy, SCHED_RR);
+	assert_int_equal(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, SCHED_OTHER);
+	daemon_loop_fini(&loop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +302,7 @@ int main(void)
 		cmocka_unit_test(timers_run_at_their_time_and_at_once),
 		cmocka_unit_test(all_ends_are_hung_up),
 		cmocka_unit_test(it_runs_until_it_is_ended),
+		cmocka_unit_test(it_runs_with_priority),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

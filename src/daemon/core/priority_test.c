@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The daemon's priority: it is had, used up, and given back.
+ */
+#define _GNU_SOURCE /* SCHED_RESET_ON_FORK */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/pause.h"
+#include "base/util.h"
+#include "daemon/core/priority.h"
+
+#define PATIENCE_NS 20000000000ull
+
+static int policy(void)
+{
+	return sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+}
+
+/* Whether this process may have it: a container may deny it to root. */
+static bool may_have_it(void)
+{
+	const struct sched_param high = { .sched_priority = 1 }, none = { 0 };
+
+	return !sched_setscheduler(0, SCHED_RR, &high) &&
+	       !sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
+static void work(struct daemon_priority *p, uint64_t ns)
+{
+	const uint64_t began = base_now_ns();
+
+	daemon_priority_begin(p);
+	while (base_now_ns() - began < ns)
+		base_relax();
+	daemon_priority_note(p);
+}
+
+/* Between two looks the priority may have gone and come back: it is used up again. */
+static void await_without(struct daemon_priority *p)
+{
+	const uint64_t began = base_now_ns();
+
+	while (policy() == SCHED_RR) {
+		if (base_now_ns() - began > PATIENCE_NS)
+			fail_msg("it keeps the priority");
+		work(p, DAEMON_PRIORITY_WORK_NS);
+	}
+}
+
+static void await_priority(void)
+{
+	const uint64_t began = base_now_ns();
+	struct base_pause pause = { 0 };
+
+	while (policy() != SCHED_RR) {
+		if (base_now_ns() - began > PATIENCE_NS)
+			fail_msg("the priority is not given back");
+		base_pause(&pause);
+	}
+}
+
+static void who_has_used_it_up_gets_it_back_later(void **state)
+{
+	struct daemon_priority p = { 0 };
+
+	(void)state;
+	if (!may_have_it())
+		skip();
+	daemon_priority_start(&p);
+	assert_int_equal(policy(), SCHED_RR);
+	for (unsigned i = 0; i < 3; i++) {
+		await_without(&p);
+		await_priority();
+	}
+	daemon_priority_stop(&p);
+	assert_int_equal(policy(), SCHED_OTHER);
+}
+
+static void many_short_turns_use_it_up(void **state)
+{
+	struct daemon_priority p = { 0 };
+	unsigned turns = 0;
+
+	(void)state;
+	if (!may_have_it())
+		skip();
+	daemon_priority_start(&p);
+	for (uint64_t before = 0; p.worked_ns >= before; turns++) {
+		before = p.worked_ns;
+		work(&p, DAEMON_PRIORITY_WORK_NS / 50);
+	}
+	assert_in_range(turns, 2, 50);
+	daemon_priority_stop(&p);
+}
+
+static void its_children_do_not_have_it(void **state)
+{
+	struct daemon_priority p = { 0 };
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (!may_have_it())
+		skip();
+	daemon_priority_start(&p);
+	pid = fork();
+	if (!pid)
+		_exit(policy() == SCHED_OTHER ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	daemon_priority_stop(&p);
+}
+
+/* In a child: what is prepared cannot be taken back without privileges. */
+static void expect_none(int (*prepare)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct daemon_priority p = { 0 };
+
+		if (prepare())
+			_exit(1);
+		daemon_priority_start(&p);
+		work(&p, 1000);
+		_exit(policy() == SCHED_OTHER ? 0 : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static int become_nice(void)
+{
+	return setpriority(PRIO_PROCESS, 0, 19);
+}
+
+static int limit_real_time(void)
+{
+	return setrlimit(RLIMIT_RTTIME, &(struct rlimit){ 200000, 200000 });
+}
+
+static void who_is_nice_or_would_be_ended_for_it_has_none(void **state)
+{
+	(void)state;
+	expect_none(become_nice);
+	expect_none(limit_real_time);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_has_used_it_up_gets_it_back_later),
+		cmocka_unit_test(many_short_turns_use_it_up),
+		cmocka_unit_test(its_children_do_not_have_it),
+		cmocka_unit_test(who_is_nice_or_would_be_ended_for_it_has_none),
+	};
+
+	setpriority(PRIO_PROCESS, 0,
+	            0); /* the tests may run as nice ones; if that is denied, so is all */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
