@@ -90,6 +90,7 @@ static void a_handle_must_be_global_and_its_lid_means_nothing(void **state)
 	(void)state;
 	assert_int_equal(try_ah(pd, &attr), 0);
 	attr.dlid = 0xC001;
+	attr.sl = 135; /* three bits of it are a priority */
 	assert_int_equal(try_ah(pd, &attr), 0);
 	attr.is_global = 0;
 	assert_int_equal(try_ah(pd, &attr), EINVAL);

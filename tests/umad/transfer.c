@@ -68,13 +68,16 @@ static void a_mad_arrives_as_it_was_sent(void **state)
 static void a_mad_brings_its_senders_address(void **state)
 {
 	struct pair p = open_pair();
+	void *umad = lab_mad(LAB_GET, 1, LAB_MAD);
 	ib_mad_addr_t *addr;
-	void *umad;
 
 	(void)state;
-	request(&p, 1, 0, 0);
+	umad_set_addr(umad, p.server_lid, 1, 0x13, (int)UMAD_QKEY);
+	assert_int_equal(umad_send(p.client, p.client_agent, umad, LAB_MAD, 0, 0), 0);
+	umad_free(umad);
 	umad = lab_expect(p.server, p.server_agent, LAB_MAD);
 	addr = umad_get_mad_addr(umad);
+	assert_int_equal(addr->sl, 3); /* a packet has four bits for it */
 	assert_int_equal(be16toh(addr->lid), lab_lid(1));
 	assert_int_equal(be32toh(addr->qpn), 1);
 	assert_int_equal(addr->grh_present, 0);

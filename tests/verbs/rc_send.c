@@ -49,6 +49,31 @@ static void a_message_of_any_size_arrives_exactly(void **state)
 	}
 }
 
+/* Four bits in a packet of InfiniBand, three of a priority on Ethernet; more is cut off, as by
+ * mlx5. */
+static void a_service_level_is_cut_to_what_its_link_has(void **state)
+{
+	const struct lab_peer_options o = { .retry_cnt = 7, .rnr_retry = 7 };
+	struct lab_peer *p[2] = { lab_peer(&o), lab_peer(&o) };
+	struct ibv_qp_init_attr init;
+	struct lab_work w = send_of(0, 8);
+	struct ibv_port_attr port;
+	struct ibv_qp_attr a;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		p[i]->address.path.sl = 0x9D;
+	for (int i = 0; i < 2; i++)
+		lab_peer_connect(p[i], p[!i]);
+	assert_int_equal(ibv_query_port(p[0]->here->context, 1, &port), 0);
+	assert_int_equal(ibv_query_qp(p[0]->here->qp, &a, IBV_QP_AV, &init), 0);
+	assert_int_equal(a.ah_attr.sl,
+	                 port.link_layer == IBV_LINK_LAYER_ETHERNET ? 0x9D & 7 : 0x9D & 15);
+	lab_peer_receive(p[1], 1, 0, 8);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_received(p[1], IBV_WC_SUCCESS);
+}
+
 static void pieces_are_gathered_and_scattered_in_order(void **state)
 {
 	for (int large = 0; large < 2; large++) {
@@ -795,6 +820,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_BOTH(a_message_of_any_size_arrives_exactly),
+		LAB_TEST(a_service_level_is_cut_to_what_its_link_has),
 		LAB_BOTH(pieces_are_gathered_and_scattered_in_order),
 		LAB_BOTH(immediate_data_arrives),
 		LAB_BOTH(entries_that_a_message_does_not_reach_may_be_wrong),

@@ -36,7 +36,7 @@ static bool set_addresses(const struct umad_agent *agent, const struct ib_user_m
 	mad->dest_qpn = be32toh(addr->qpn) & IB_QPN_MASK;
 	mad->qkey = agent->as.qpn == IB_QPN_GSI ? IB_QKEY_GSI : 0; /* not addr->qkey */
 	mad->pkey_index = addr->pkey_index;
-	mad->sl = addr->sl;
+	mad->sl = addr->sl & (IB_SLS - 1); /* what a packet has room for, as by mlx5 */
 	mad->has_grh = addr->grh_present;
 	if (addr->pkey_index >= SHM_PKEYS)
 		return false;

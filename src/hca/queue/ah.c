@@ -17,6 +17,10 @@
 
 #define DEFAULT_HOP_LIMIT 64 /* as the kernel's sockets */
 
+/* The bits of an SL that packets have room for; a priority of Ethernet has fewer. */
+#define SL_MASK       15
+#define PRIORITY_MASK 7
+
 static bool is_ethernet(const struct shm_port *port)
 {
 	return port->link_layer == IBV_LINK_LAYER_ETHERNET;
@@ -58,8 +62,6 @@ static int check_lid(const struct ibv_ah_attr *attr)
 
 static int check_attr(const struct shm_port *port, const struct ibv_ah_attr *attr)
 {
-	if (attr->sl > 15)
-		return base_because(-EINVAL, "sl is %u: 0 to 15 are possible", attr->sl);
 	if (attr->static_rate && !wire_rate_to_mbps(attr->static_rate))
 		return base_because(-EINVAL, "static_rate %u is none of enum ibv_rate",
 		                    attr->static_rate);
@@ -116,8 +118,8 @@ static void fill(struct hca_ah *ah, struct hca_context *ctx, const struct shm_po
 	ah->dest.port_num = attr->port_num;
 	ah->dest.path_bits = attr->src_path_bits & ((1u << port->lmc) - 1);
 	ah->dest.is_global = attr->is_global != 0;
-	ah->dest.sl = attr->sl;
-	ah->sl = attr->sl;
+	ah->sl = attr->sl & (is_ethernet(port) ? PRIORITY_MASK : SL_MASK);
+	ah->dest.sl = ah->sl;
 	if (attr->is_global) {
 		memcpy(ah->dest.gid, attr->grh.dgid.raw, sizeof(ah->dest.gid));
 		ah->class_flow =
@@ -132,7 +134,7 @@ static void fill(struct hca_ah *ah, struct hca_context *ctx, const struct shm_po
 	ah->alive = HCA_AH_ALIVE;
 }
 
-int hca_ah_fill(struct hca_ah *ah, struct hca_context *ctx, const struct ibv_ah_attr *attr)
+int hca_ah_fill(struct hca_ah *ah, struct hca_context *ctx, struct ibv_ah_attr *attr)
 {
 	struct shm_port port;
 	int ret = hca_port(ctx, attr->port_num, &port);
@@ -145,6 +147,7 @@ int hca_ah_fill(struct hca_ah *ah, struct hca_context *ctx, const struct ibv_ah_
 		return base_because(-EINVAL, "dlid 0x%04x is multicast: a connection has one peer",
 		                    attr->dlid);
 	fill(ah, ctx, &port, attr);
+	attr->sl = ah->sl;
 	return 0;
 }
 

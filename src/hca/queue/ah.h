@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Address handles, each of one process. An address handle is checked when it is made, so that
- * posting need not check it. The daemon learns of its destination when a queue pair first sends
- * there (flow.h). Thread-safe.
+ * posting need not check it. An SL loses the bits that its link has not, as by mlx5. The daemon
+ * learns of its destination when a queue pair first sends there (flow.h). Thread-safe.
  */
 #ifndef HCA_AH_H
 #define HCA_AH_H
@@ -44,8 +44,9 @@ struct hca_ah {
 struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
                              const struct ibv_ah_attr *attr, int *error);
 /* Makes @ah, memory of the caller's that is all zero, a handle for a connected queue pair; nothing
- * is to be destroyed. -EINVAL: as for hca_ah_create(), or the destination is a group. */
-int hca_ah_fill(struct hca_ah *ah, struct hca_context *ctx, const struct ibv_ah_attr *attr);
+ * is to be destroyed. @attr->sl becomes the one that packets have. -EINVAL: as for
+ * hca_ah_create(), or the destination is a group. */
+int hca_ah_fill(struct hca_ah *ah, struct hca_context *ctx, struct ibv_ah_attr *attr);
 
 /* -EINVAL: it was destroyed before. */
 int hca_ah_destroy(struct hca_ah *ah);

@@ -40,8 +40,9 @@ struct hca_transport {
 	 */
 	void (*fini)(struct hca_qp *qp);
 
-	/* Sets the path of a connected queue pair. 0 or -EINVAL. NULL: it has none. */
-	int (*set_path)(struct hca_qp *qp, const struct ibv_ah_attr *attr);
+	/* Sets the path of a connected queue pair: hca_ah_fill(). 0 or -EINVAL. NULL: it has none.
+	 */
+	int (*set_path)(struct hca_qp *qp, struct ibv_ah_attr *attr);
 
 	/* 0, or -errno: what is wrong with @wr. It does not check whether the queue has room. */
 	int (*check)(const struct hca_qp *qp, const struct ibv_send_wr *wr);

@@ -183,7 +183,7 @@ static bool connected_drains(struct hca_qp *qp)
 	return hca_wire_drain(hca_connected(qp));
 }
 
-static int connected_set_path(struct hca_qp *qp, const struct ibv_ah_attr *attr)
+static int connected_set_path(struct hca_qp *qp, struct ibv_ah_attr *attr)
 {
 	return hca_ah_fill(&hca_connected(qp)->path, qp->ctx, attr);
 }

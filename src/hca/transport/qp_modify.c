@@ -200,11 +200,12 @@ static int set_connection(struct hca_qp *next, const struct ibv_qp_attr *a, int 
 	if (!connection_is_valid(next, a, mask))
 		return -EINVAL;
 	if (mask & IBV_QP_AV) {
-		int ret = next->transport->set_path(next, &a->ah_attr);
+		struct ibv_ah_attr path = a->ah_attr;
+		int ret = next->transport->set_path(next, &path);
 
 		if (ret)
 			return ret;
-		c->path = a->ah_attr;
+		c->path = path;
 	}
 	SET(IBV_QP_ACCESS_FLAGS, c->access, a->qp_access_flags);
 	SET(IBV_QP_PATH_MTU, c->path_mtu, (uint8_t)a->path_mtu);
