@@ -437,6 +437,9 @@ static void objects_that_are_not_here_are_not_supported(void **state)
 
 	(void)state;
 	EXPECT_UNSUPPORTED_POINTER(ibv_create_srq_ex(c, &srq));
+	srq.srq_type = IBV_SRQT_BASIC;
+	srq.comp_mask |= 1 << 20; /* of a program that was built for a newer library */
+	EXPECT_UNSUPPORTED_POINTER(ibv_create_srq_ex(c, &srq));
 	EXPECT_UNSUPPORTED_POINTER(ibv_create_wq(c, &wq));
 	EXPECT_UNSUPPORTED_POINTER(ibv_create_rwq_ind_table(c, &table));
 	EXPECT_UNSUPPORTED_POINTER(ibv_create_counters(c, &counters));

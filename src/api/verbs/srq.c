@@ -15,6 +15,8 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 	return ret ? verbs_null(ret) : &srq->srq;
 }
 
+#define ALL_KNOWN (IBV_SRQ_INIT_ATTR_RESERVED - 1)
+
 /* EOPNOTSUPP: @init has more than we know; EINVAL: it lacks its PD, XRC domain or CQ, or they are
  * another device's. */
 static struct ibv_srq *create_xrc(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
@@ -22,7 +24,7 @@ static struct ibv_srq *create_xrc(struct ibv_context *context, struct ibv_srq_in
 	const uint32_t needed =
 	        IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 	struct hca_srq *srq;
-	int ret = verbs_check_mask(init->comp_mask, IBV_SRQ_INIT_ATTR_RESERVED - 1, needed);
+	int ret = verbs_check_mask(init->comp_mask, ALL_KNOWN, needed);
 
 	if (ret)
 		return verbs_null(ret);
@@ -33,19 +35,24 @@ static struct ibv_srq *create_xrc(struct ibv_context *context, struct ibv_srq_in
 	return ret ? verbs_null(ret) : &srq->srq;
 }
 
-/* EOPNOTSUPP: tag matching; EINVAL: a type that nobody knows. ibv_create_srq_ex(3) */
+/* EOPNOTSUPP: tag matching, or @init has more than we know; EINVAL: a type that nobody knows.
+ * ibv_create_srq_ex(3) */
 struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
 {
 	struct ibv_srq_init_attr basic = { .srq_context = init->srq_context, .attr = init->attr };
 	enum ibv_srq_type type =
 	        init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? init->srq_type : IBV_SRQT_BASIC;
 	struct ibv_srq *srq;
+	int ret;
 
 	if (type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC)
 		return verbs_null(type == IBV_SRQT_TM ? -EOPNOTSUPP : -EINVAL);
 	if (type == IBV_SRQT_XRC)
 		return create_xrc(context, init);
-	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
+	ret = verbs_check_mask(init->comp_mask, ALL_KNOWN, IBV_SRQ_INIT_ATTR_PD);
+	if (ret)
+		return verbs_null(ret);
+	if (!init->pd || init->pd->context != context)
 		return verbs_null(-EINVAL);
 	srq = ibv_create_srq(init->pd, &basic);
 	if (srq)
