@@ -447,6 +447,27 @@ static void bad_input_to_rereg_leaves_the_region_valid(void **state)
 	assert_int_equal(send_from(e, (uintptr_t)memory, 64, lkey), IBV_WC_SUCCESS);
 }
 
+/* libibverbs says so itself; that of device memory it leaves to the kernel. */
+static void rereg_of_a_region_that_is_none_of_memory_is_bad_input(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	struct ibv_mr *null = ibv_alloc_null_mr(pd), *own = reg(pd, memory, BYTES, 0);
+	struct ibv_mr *imported = ibv_import_mr(pd, own->handle);
+
+	(void)state;
+	assert_non_null(null);
+	assert_non_null(imported);
+	for (unsigned i = 0; i < 2; i++) {
+		errno = 0;
+		assert_int_equal(ibv_rereg_mr(i ? imported : null, IBV_REREG_MR_CHANGE_ACCESS, NULL,
+		                              NULL, 0, IBV_ACCESS_LOCAL_WRITE),
+		                 IBV_REREG_MR_ERR_INPUT);
+		assert_int_equal(errno, EINVAL);
+	}
+	ibv_unimport_mr(imported);
+	assert_int_equal(ibv_dereg_mr(null), 0);
+}
+
 static void rereg_checks_access_as_reg_does(void **state)
 {
 	struct ibv_mr *mr = reg(lab_pd(lab_open(1)), memory, BYTES, 0);
@@ -548,6 +569,7 @@ int main(void)
 		LAB_TEST(rereg_changes_the_access),
 		LAB_TEST(rereg_changes_the_pd),
 		LAB_TEST(bad_input_to_rereg_leaves_the_region_valid),
+		LAB_TEST(rereg_of_a_region_that_is_none_of_memory_is_bad_input),
 		LAB_TEST(rereg_checks_access_as_reg_does),
 		LAB_TEST(rereg_checks_memory_as_reg_does),
 		LAB_TEST(no_key_is_0_however_many_there_were),

@@ -54,12 +54,23 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	return reg(pd, addr, length, iova, access);
 }
 
+/* Of the program's own, as ibv_reg_mr() makes it: null and imported ones cannot be changed. */
+static bool can_be_changed(const struct hca_mr *mr)
+{
+	return mr->kind != HCA_MR_NULL && mr->region == mr;
+}
+
 /* 0 or enum ibv_rereg_mr_err_code. A refusal leaves the region as it was. ibv_rereg_mr(3) */
 int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
                  int access)
 {
 	int ret;
 
+	if (!can_be_changed((struct hca_mr *)mr)) {
+		verbs_error(__func__,
+		            base_because(-EINVAL, "the region is a null one or imported"));
+		return IBV_REREG_MR_ERR_INPUT;
+	}
 	if ((flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
 	    (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS)) ||
 	    ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length)) ||

@@ -348,7 +348,7 @@ int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *add
 	int ret, cancel_state;
 	uint8_t key;
 
-	if (mr->kind == HCA_MR_NULL || mr->dm || mr->region != mr)
+	if (mr->dm)
 		return -EINVAL;
 	if (moves) {
 		next.mr.addr = next.start = addr;

@@ -19,7 +19,7 @@ void hca_mr_leave_window(struct hca_process *p, struct hca_mr *entry);
 /* Registers memory; *@error is negative then. -EFAULT: not this process's memory. */
 struct hca_mr *hca_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                                unsigned access, int *error);
-/* -EINVAL: a null region, one in device memory, an imported handle. */
+/* Not of a null region or an imported handle. -EINVAL: it is in device memory. */
 int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
                       unsigned access);
 /* -ENOENT: it was deregistered by another handle; -EBUSY: a window is bound to it. */
