@@ -16,6 +16,8 @@
 
 #include "base/log.h"
 #include "base/signals.h"
+#include "control/path.h"
+#include "control/umad_message.h"
 #include "sysfs/opened.h"
 #include "sysfs/real.h"
 #include "sysfs/session.h"
@@ -205,7 +207,38 @@ static int open_issm(uint32_t port, int flags)
 		close(fd);
 		return -1;
 	}
+	if (fd >= 0)
+		sysfs_session_look_at_issm(port);
 	return fd;
+}
+
+/* Whether it is the fabric's FIFO itself, by the path that umad_get_issm_path() says. */
+static bool is_fifo_of(int fd, uint32_t port)
+{
+	struct stat opened_one, own;
+	char leaf[32], full[PATH_MAX];
+
+	snprintf(leaf, sizeof(leaf), CONTROL_UMAD_ISSM_LEAF, port);
+	return !control_path(full, sizeof(full), control_fabric_name(), leaf) &&
+	       !syscall(SYS_fstat, fd, &opened_one) && S_ISFIFO(opened_one.st_mode) &&
+	       !sysfs_real()->stat(full, &own) && own.st_dev == opened_one.st_dev &&
+	       own.st_ino == opened_one.st_ino;
+}
+
+void sysfs_opened_look_at_issm(int fd, const char *path)
+{
+	const char *name = strrchr(path, '/');
+	int cancel_state;
+	uint32_t port;
+
+	/* any open() comes here, one in a signal handler too, which sscanf() is not for */
+	if (!name || strncmp(name, "/issm", 5) != 0 ||
+	    sscanf(name, "/" CONTROL_UMAD_ISSM_LEAF, &port) != 1)
+		return;
+	cancel_state = base_cancel_off();
+	if (is_fifo_of(fd, port))
+		sysfs_session_look_at_issm(port);
+	base_cancel_restore(cancel_state);
 }
 
 static int open_device(const struct sysfs_node *node, int flags)

@@ -28,6 +28,10 @@ bool sysfs_opened_find(int fd, struct sysfs_node *node);
 void sysfs_opened_note_dir(int fd, const struct sysfs_node *node);
 bool sysfs_opened_find_dir(int fd, struct sysfs_node *node);
 
+/* The program has opened @path, which is none of the tree: if it says thereby that there is a
+ * subnet manager at a port, that is true when this returns. */
+void sysfs_opened_look_at_issm(int fd, const char *path);
+
 /* The program reads @fd from its start. */
 void sysfs_opened_refresh(int fd);
 

@@ -132,13 +132,19 @@ int sysfs_session_objects(uint32_t hca, enum control_object_kind kind, sysfs_eac
 	return ret;
 }
 
-int sysfs_session_issm(uint32_t port, char *path, size_t room)
+int sysfs_session_look_at_issm(uint32_t port)
 {
 	struct control_umad_at req = { .index = port };
+
+	return ask(&(struct control_call){ .type = (enum control_type)CONTROL_UMAD_ISSM,
+	                                   .request = &req,
+	                                   .request_bytes = sizeof(req) });
+}
+
+int sysfs_session_issm(uint32_t port, char *path, size_t room)
+{
 	char leaf[32];
-	int ret = ask(&(struct control_call){ .type = (enum control_type)CONTROL_UMAD_ISSM,
-	                                      .request = &req,
-	                                      .request_bytes = sizeof(req) });
+	int ret = sysfs_session_look_at_issm(port);
 
 	if (ret)
 		return ret;

@@ -38,4 +38,7 @@ int sysfs_session_objects(uint32_t hca, enum control_object_kind kind, sysfs_eac
  * 0 or -errno. */
 int sysfs_session_issm(uint32_t port, char *path, size_t room);
 
+/* Returns when the daemon has seen whether it is open. 0 or -errno. */
+int sysfs_session_look_at_issm(uint32_t port);
+
 #endif

@@ -47,6 +47,8 @@ static int note_real(int fd, const struct sysfs_place *place)
 	sysfs_opened_forget(fd);
 	if (place->on_way && fd >= 0)
 		sysfs_opened_note_dir(fd, &place->node);
+	else if (fd >= 0)
+		sysfs_opened_look_at_issm(fd, place->path);
 	errno = error;
 	return fd;
 }

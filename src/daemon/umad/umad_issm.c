@@ -110,8 +110,10 @@ int umad_issm_open(struct daemon_umad *u, struct fabric_port *at)
 	int ret;
 
 	LIST_FOREACH(i, &u->issms, entry)
-	if (i->at == at)
+	if (i->at == at) {
+		look(i); /* who asks may have opened it just now */
 		return 0;
+	}
 	i = calloc(1, sizeof(*i));
 	if (!i)
 		return -ENOMEM;

@@ -10,7 +10,8 @@
 
 #include "daemon/umad/umad_state.h"
 
-/* Makes the port's FIFO if it is not there. 0 or -errno. */
+/* Makes the port's FIFO if it is not there; else looks whether somebody has it open. 0 or -errno.
+ */
 int umad_issm_open(struct daemon_umad *u, struct fabric_port *at);
 
 /* Watches for who opens one. 0 or -errno. */
