@@ -6,9 +6,9 @@
 #include "hca/queue/srq.h"
 #include "hca/transport/xrc.h"
 
-/* EOPNOTSUPP: @init has more than we know; EINVAL: it lacks the file or the flags, or has others
- * than O_CREAT and O_EXCL, or the domain is there and must not be; EAGAIN: it is not there and must
- * not be made. ibv_open_xrcd(3) */
+/* EOPNOTSUPP: @init has more than we know; EINVAL: it lacks the file or the flags, or the domain is
+ * there and must not be (O_EXCL); EAGAIN: it is not there and must not be made (no O_CREAT). Other
+ * flags mean nothing, as in Linux. ibv_open_xrcd(3) */
 struct ibv_xrcd *verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *init)
 {
 	const uint32_t all = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
