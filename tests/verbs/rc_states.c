@@ -159,7 +159,7 @@ static void try_attributes(struct lab_peer *p, unsigned i)
 		int bit = attributes[k], expected = EINVAL, mask = required ^ bit;
 
 		if ((optional & bit) && !(required & bit))
-			expected = bit & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE) ? EOPNOTSUPP : 0;
+			expected = bit & IBV_QP_ALT_PATH ? EOPNOTSUPP : 0;
 		bring_to(p, from);
 		assert_int_equal(go(p, to, mask), expected);
 		assert_int_equal(lab_peer_state(p), expected ? from : to);
@@ -228,13 +228,10 @@ static void bad_values_are_refused_and_change_nothing(void **state)
 	REFUSED(IBV_QPS_RESET, IBV_QPS_INIT, TO_INIT, pkey_index, 0xFFFF);
 	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR, path_mtu, 0);
 	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR, path_mtu, 6);
-	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR, dest_qp_num, 1u << 24);
-	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR, min_rnr_timer, 32);
 	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR, max_dest_rd_atomic, 17);
 	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR, ah_attr.port_num, 2);
+	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR, ah_attr.static_rate, 200);
 	REFUSED(IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS, timeout, 32);
-	REFUSED(IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS, retry_cnt, 8);
-	REFUSED(IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS, rnr_retry, 8);
 	REFUSED(IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS, max_rd_atomic, 17);
 #undef REFUSED
 	/* the state that the program takes it for */
@@ -266,6 +263,45 @@ static void attributes_are_as_they_were_set(void **state)
 	assert_int_equal(a.max_dest_rd_atomic, 1);
 	assert_int_equal(a.path_mig_state, IBV_MIG_MIGRATED);
 	assert_int_equal(init.qp_type, IBV_QPT_RC);
+}
+
+/* mlx5 cuts them to the bits that it has. */
+static void what_has_no_room_in_packets_is_cut_off(void **state)
+{
+	struct lab_peer *p = one(IBV_QPT_RC);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+
+	(void)state;
+	bring_to(p, IBV_QPS_INIT);
+	a = right(IBV_QPS_RTR);
+	a.dest_qp_num |= 1u << 24;
+	a.min_rnr_timer |= 32;
+	assert_int_equal(lab_peer_modify(p, &a, IBV_QP_STATE | RC_RTR), 0);
+	a = right(IBV_QPS_RTS);
+	a.retry_cnt |= 8;
+	a.rnr_retry = 8;
+	assert_int_equal(lab_peer_modify(p, &a, IBV_QP_STATE | RC_RTS), 0);
+	assert_int_equal(ibv_query_qp(p->here->qp, &a, 0, &init), 0);
+	assert_int_equal(a.dest_qp_num, 77);
+	assert_int_equal(a.min_rnr_timer, 12);
+	assert_int_equal(a.retry_cnt, 7);
+	assert_int_equal(a.rnr_retry, 0);
+}
+
+/* There is one path, which the queue pair has migrated to: that may be said. */
+static void of_the_states_of_migration_there_is_one(void **state)
+{
+	struct lab_peer *p = one(IBV_QPT_RC);
+	struct ibv_qp_attr a = right(IBV_QPS_RTS);
+
+	(void)state;
+	bring_to(p, IBV_QPS_RTR);
+	a.path_mig_state = IBV_MIG_REARM;
+	assert_int_equal(lab_peer_modify(p, &a, IBV_QP_STATE | IBV_QP_PATH_MIG_STATE | RC_RTS),
+	                 EOPNOTSUPP);
+	a.path_mig_state = IBV_MIG_MIGRATED;
+	assert_int_equal(lab_peer_modify(p, &a, IBV_QP_STATE | IBV_QP_PATH_MIG_STATE | RC_RTS), 0);
 }
 
 /* ---- what states do ---- */
@@ -467,6 +503,8 @@ int main(void)
 		LAB_TEST(there_are_no_other_transitions),
 		LAB_TEST(bad_values_are_refused_and_change_nothing),
 		LAB_TEST(attributes_are_as_they_were_set),
+		LAB_TEST(what_has_no_room_in_packets_is_cut_off),
+		LAB_TEST(of_the_states_of_migration_there_is_one),
 		LAB_TEST(states_allow_posting_or_not),
 		LAB_BOTH(in_sqd_requests_wait_and_in_rts_they_go),
 		LAB_BOTH(what_waits_in_sqd_is_not_helped_along),

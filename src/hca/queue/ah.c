@@ -62,9 +62,6 @@ static int check_lid(const struct ibv_ah_attr *attr)
 
 static int check_attr(const struct shm_port *port, const struct ibv_ah_attr *attr)
 {
-	if (attr->static_rate && !wire_rate_to_mbps(attr->static_rate))
-		return base_because(-EINVAL, "static_rate %u is none of enum ibv_rate",
-		                    attr->static_rate);
 	if (!attr->is_global && is_ethernet(port))
 		return base_because(-EINVAL, "RoCE needs is_global and grh.dgid");
 	if (!attr->is_global)
@@ -143,6 +140,9 @@ int hca_ah_fill(struct hca_ah *ah, struct hca_context *ctx, struct ibv_ah_attr *
 		ret = check_attr(&port, attr);
 	if (ret)
 		return ret;
+	if (attr->static_rate && !wire_rate_to_mbps(attr->static_rate))
+		return base_because(-EINVAL, "static_rate %u is none of enum ibv_rate",
+		                    attr->static_rate);
 	if (!is_ethernet(&port) && attr->dlid >= IB_LID_MCAST_FIRST)
 		return base_because(-EINVAL, "dlid 0x%04x is multicast: a connection has one peer",
 		                    attr->dlid);

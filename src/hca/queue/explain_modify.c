@@ -130,11 +130,7 @@ static void explain_connection(const struct hca_qp *qp, const struct ibv_qp_attr
 #define AT_MOST(flag, field, most) \
 	if (mask & (flag))         \
 	explain_number(error, #field, a->field, most)
-	AT_MOST(IBV_QP_DEST_QPN, dest_qp_num, IB_QPN_MASK);
 	AT_MOST(IBV_QP_TIMEOUT, timeout, 31);
-	AT_MOST(IBV_QP_RETRY_CNT, retry_cnt, 7);
-	AT_MOST(IBV_QP_RNR_RETRY, rnr_retry, 7);
-	AT_MOST(IBV_QP_MIN_RNR_TIMER, min_rnr_timer, 31);
 	AT_MOST(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic, HCA_MAX_RD_ATOMIC);
 	AT_MOST(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, HCA_MAX_RD_ATOMIC);
 #undef AT_MOST

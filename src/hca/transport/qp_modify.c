@@ -17,6 +17,10 @@
 #include "hca/transport/xrc.h"
 #include "shm/connection.h"
 
+/* The bits of these attributes that packets, or the HCA, have room for. */
+#define RETRY_MASK     7
+#define RNR_TIMER_MASK 31
+
 /* How often hca_qp_enter_error() tries to acquire the send lock. */
 #define LOCK_TRIES 1000
 
@@ -174,47 +178,52 @@ static bool path_mtu_fits(const struct hca_qp *qp, enum ibv_mtu mtu)
 	       mtu <= port.active_mtu;
 }
 
-/* Whether the attributes of a connection that @mask names are possible. */
+/* Whether the attributes of a connection that @mask names are possible. Those that are not looked
+ * at lose the bits that packets have no room for, as by mlx5 (set_connection()). */
 static bool connection_is_valid(const struct hca_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	return (!(mask & IBV_QP_PATH_MTU) || path_mtu_fits(qp, a->path_mtu)) &&
-	       (!(mask & IBV_QP_DEST_QPN) || a->dest_qp_num <= IB_QPN_MASK) &&
 	       (!(mask & IBV_QP_TIMEOUT) || a->timeout < 32) &&
-	       (!(mask & IBV_QP_RETRY_CNT) || a->retry_cnt < 8) &&
-	       (!(mask & IBV_QP_RNR_RETRY) || a->rnr_retry < 8) &&
-	       (!(mask & IBV_QP_MIN_RNR_TIMER) || a->min_rnr_timer < 32) &&
 	       (!(mask & IBV_QP_MAX_QP_RD_ATOMIC) || a->max_rd_atomic <= HCA_MAX_RD_ATOMIC) &&
 	       (!(mask & IBV_QP_MAX_DEST_RD_ATOMIC) || a->max_dest_rd_atomic <= HCA_MAX_RD_ATOMIC);
+}
+
+static int set_path(struct hca_qp *next, const struct ibv_qp_attr *a)
+{
+	struct ibv_ah_attr path = a->ah_attr;
+	int ret = next->transport->set_path(next, &path);
+
+	if (ret)
+		return ret;
+	next->connection.path = path;
+	return 0;
 }
 
 /* Puts the attributes of a connection into @next. */
 static int set_connection(struct hca_qp *next, const struct ibv_qp_attr *a, int mask)
 {
 	struct hca_connection *c = &next->connection;
+	int ret;
 
 #define SET(flag, to, from) \
 	if (mask & (flag))  \
 	(to) = (from)
-	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE))
+	if ((mask & IBV_QP_ALT_PATH) ||
+	    ((mask & IBV_QP_PATH_MIG_STATE) && a->path_mig_state != IBV_MIG_MIGRATED))
 		return base_because(-EOPNOTSUPP, "alternate paths are not supported");
 	if (!connection_is_valid(next, a, mask))
 		return -EINVAL;
-	if (mask & IBV_QP_AV) {
-		struct ibv_ah_attr path = a->ah_attr;
-		int ret = next->transport->set_path(next, &path);
-
-		if (ret)
-			return ret;
-		c->path = path;
-	}
+	ret = mask & IBV_QP_AV ? set_path(next, a) : 0;
+	if (ret)
+		return ret;
 	SET(IBV_QP_ACCESS_FLAGS, c->access, a->qp_access_flags);
 	SET(IBV_QP_PATH_MTU, c->path_mtu, (uint8_t)a->path_mtu);
-	SET(IBV_QP_DEST_QPN, c->dest_qpn, a->dest_qp_num);
+	SET(IBV_QP_DEST_QPN, c->dest_qpn, a->dest_qp_num & IB_QPN_MASK);
 	SET(IBV_QP_RQ_PSN, c->rq_psn, a->rq_psn & 0xFFFFFF);
 	SET(IBV_QP_TIMEOUT, c->timeout, a->timeout);
-	SET(IBV_QP_RETRY_CNT, c->retry_cnt, a->retry_cnt);
-	SET(IBV_QP_RNR_RETRY, c->rnr_retry, a->rnr_retry);
-	SET(IBV_QP_MIN_RNR_TIMER, c->min_rnr_timer, a->min_rnr_timer);
+	SET(IBV_QP_RETRY_CNT, c->retry_cnt, a->retry_cnt & RETRY_MASK);
+	SET(IBV_QP_RNR_RETRY, c->rnr_retry, a->rnr_retry & RETRY_MASK);
+	SET(IBV_QP_MIN_RNR_TIMER, c->min_rnr_timer, a->min_rnr_timer & RNR_TIMER_MASK);
 	SET(IBV_QP_MAX_QP_RD_ATOMIC, c->max_rd_atomic, a->max_rd_atomic);
 	SET(IBV_QP_MAX_DEST_RD_ATOMIC, c->max_dest_rd_atomic, a->max_dest_rd_atomic);
 #undef SET
