@@ -26,10 +26,39 @@ static void a_message_leaves_by_the_queue_pairs_port_only(void **state)
 	lab_complete(e->send_cq, IBV_WC_LOC_QP_OP_ERR);
 }
 
+/* The kernel says so, whatever the card. */
+static void a_connection_leaves_by_the_queue_pairs_port_only(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_qp_init_attr init = { .send_cq = e->send_cq,
+		                         .recv_cq = e->cq,
+		                         .qp_type = IBV_QPT_RC,
+		                         .cap = { 1, 1, 1, 1, 0 } };
+	struct ibv_qp *qp = lab_qp(e->pd, &init);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	const int to_rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+	                   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+
+	(void)state;
+	assert_int_equal(
+	        ibv_modify_qp(qp, &attr,
+	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	        0);
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
+		                     .path_mtu = IBV_MTU_1024,
+		                     .dest_qp_num = qp->qp_num,
+		                     .ah_attr = lab_attr_to(e) };
+	attr.ah_attr.port_num = 2;
+	assert_int_equal(ibv_modify_qp(qp, &attr, to_rtr), EINVAL);
+	attr.ah_attr.port_num = 1;
+	assert_int_equal(ibv_modify_qp(qp, &attr, to_rtr), 0);
+}
+
 static int run_within(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(a_message_leaves_by_the_queue_pairs_port_only),
+		LAB_TEST(a_connection_leaves_by_the_queue_pairs_port_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

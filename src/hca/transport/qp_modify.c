@@ -188,13 +188,17 @@ static bool connection_is_valid(const struct hca_qp *qp, const struct ibv_qp_att
 	       (!(mask & IBV_QP_MAX_DEST_RD_ATOMIC) || a->max_dest_rd_atomic <= HCA_MAX_RD_ATOMIC);
 }
 
-static int set_path(struct hca_qp *next, const struct ibv_qp_attr *a)
+static int set_path(struct hca_qp *next, const struct ibv_qp_attr *a, int mask)
 {
 	struct ibv_ah_attr path = a->ah_attr;
 	int ret = next->transport->set_path(next, &path);
 
 	if (ret)
 		return ret;
+	/* as Linux has it (modify_qp() in uverbs_cmd.c) */
+	if ((mask & IBV_QP_STATE) && a->qp_state == IBV_QPS_RTR && path.port_num != next->port_num)
+		return base_because(-EINVAL, "ah_attr.port_num is %u, the queue pair is at port %u",
+		                    path.port_num, next->port_num);
 	next->connection.path = path;
 	return 0;
 }
@@ -213,7 +217,7 @@ static int set_connection(struct hca_qp *next, const struct ibv_qp_attr *a, int 
 		return base_because(-EOPNOTSUPP, "alternate paths are not supported");
 	if (!connection_is_valid(next, a, mask))
 		return -EINVAL;
-	ret = mask & IBV_QP_AV ? set_path(next, a) : 0;
+	ret = mask & IBV_QP_AV ? set_path(next, a, mask) : 0;
 	if (ret)
 		return ret;
 	SET(IBV_QP_ACCESS_FLAGS, c->access, a->qp_access_flags);
