@@ -487,9 +487,8 @@ static int check_modify(const struct hca_srq *srq, const struct ibv_srq_attr *at
 	                         ? attr->srq_limit
 	                         : atomic_load_explicit(&srq->ring->limit, memory_order_relaxed);
 
-	if (mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR) || (mask & IBV_SRQ_MAX_WR && srq->xrc))
-		return base_because(-EINVAL, "limit and size can be modified, and an XRC queue's "
-		                             "limit alone");
+	if (mask & IBV_SRQ_MAX_WR && srq->xrc)
+		return base_because(-EINVAL, "the size of an XRC queue cannot be modified");
 	if (!max_wr || max_wr > s->max_qp_wr || limit > max_wr)
 		return base_because(-EINVAL,
 		                    "max_wr is %u, srq_limit %u: the limit is at most max_wr, and "
