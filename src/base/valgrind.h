@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What valgrind's tools that look for races (helgrind, drd) are to leave alone: memory that a card
+ * would read and write unseen by them. A request is a few instructions that do nothing on a
+ * processor, and that valgrind understands. Its numbers, from valgrind's manual and its headers of
+ * version 3.6 and later, are part of its interface. Thread-safe; never blocks.
+ */
+#ifndef BASE_VALGRIND_H
+#define BASE_VALGRIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum base_valgrind_request {
+	BASE_VALGRIND_IS_RUNNING = 0x1001,
+	BASE_VALGRIND_HELGRIND = 'H' << 24 | 'G' << 16,
+	BASE_VALGRIND_HELGRIND_IGNORE = BASE_VALGRIND_HELGRIND + 256 + 39,
+	BASE_VALGRIND_HELGRIND_WATCH = BASE_VALGRIND_HELGRIND + 256 + 40,
+	BASE_VALGRIND_DRD = 'D' << 24 | 'R' << 16,
+	BASE_VALGRIND_DRD_IGNORE = BASE_VALGRIND_DRD + 2,
+	BASE_VALGRIND_DRD_WATCH = BASE_VALGRIND_DRD + 3,
+};
+
+/* What valgrind answers; 0: it does not run, or the tool does not know the request. */
+static inline uint64_t base_valgrind_ask(uint64_t request, uint64_t a, uint64_t b)
+{
+	volatile uint64_t args[6] = { request, a, b };
+	uint64_t answer = 0;
+
+#if defined(__x86_64__)
+	__asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\t"
+	                 "rolq $61, %%rdi\n\trolq $51, %%rdi\n\t"
+	                 "xchgq %%rbx, %%rbx"
+	                 : "+d"(answer)
+	                 : "a"(args)
+	                 : "cc", "memory");
+#elif defined(__aarch64__)
+	__asm__ volatile("mov x3, %1\n\tmov x4, %2\n\t"
+	                 "ror x12, x12, #3\n\tror x12, x12, #13\n\t"
+	                 "ror x12, x12, #51\n\tror x12, x12, #61\n\t"
+	                 "orr x10, x10, x10\n\t"
+	                 "mov %0, x3"
+	                 : "=r"(answer)
+	                 : "r"(answer), "r"(args)
+	                 : "cc", "memory", "x3", "x4");
+#endif
+	return answer;
+}
+
+static inline bool base_valgrind_runs(void)
+{
+	return base_valgrind_ask(BASE_VALGRIND_IS_RUNNING, 0, 0) != 0;
+}
+
+/* From now on accesses to the memory are none of a race; or may be again. */
+static inline void base_valgrind_ignore(const void *at, size_t bytes, bool ignore)
+{
+	base_valgrind_ask(ignore ? BASE_VALGRIND_HELGRIND_IGNORE : BASE_VALGRIND_HELGRIND_WATCH,
+	                  (uintptr_t)at, bytes);
+	base_valgrind_ask(ignore ? BASE_VALGRIND_DRD_IGNORE : BASE_VALGRIND_DRD_WATCH,
+	                  (uintptr_t)at, bytes);
+}
+
+#endif
