@@ -10,6 +10,7 @@
 
 #include "base/reason.h"
 #include "base/signals.h"
+#include "base/valgrind.h"
 #include "hca/memory/dm.h"
 #include "hca/memory/keys.h"
 #include "hca/process/command_file.h"
@@ -105,6 +106,30 @@ static void leave_object(struct hca_process *p, struct hca_mr *mr)
 	mr->unsettled = false;
 }
 
+/* Whether another region, but one of all memory, has some of its memory. */
+static bool is_shared(struct hca_mr_table *t, const struct hca_mr *mr)
+{
+	for (uint32_t i = 0; i < t->ids.size; i++) {
+		const struct hca_mr *other = base_idtable_get(&t->ids, i);
+
+		if (other && other != mr && !other->gone && other->kind != HCA_MR_WINDOW &&
+		    other->start && other->start < mr->start + mr->mr.length &&
+		    other->start + other->mr.length > mr->start)
+			return true;
+	}
+	return false;
+}
+
+/* A card reads and writes the memory unseen by tools that look for races; so may we, by any thread
+ * of the program, while it is registered. With the lock held. */
+static void tell_race_checkers(struct hca_mr_table *t, const struct hca_mr *mr, bool is_there)
+{
+	/* not all of memory: that would be the end of all races */
+	if (base_valgrind_runs() && mr->kind != HCA_MR_NULL && mr->start &&
+	    (is_there || !is_shared(t, mr)))
+		base_valgrind_ignore(mr->start, mr->mr.length, is_there);
+}
+
 /* Publishes the key of @mr to the processes of peers (keys.h). With the lock held. */
 static int publish_key(struct hca_process *p, struct hca_mr *mr)
 {
@@ -126,6 +151,8 @@ static int publish_key(struct hca_process *p, struct hca_mr *mr)
 	ret = hca_keys_put(p, mr->mr.lkey, &reach);
 	if (ret)
 		leave_object(p, mr);
+	else
+		tell_race_checkers(&p->mrs, mr, true);
 	return ret;
 }
 
@@ -156,6 +183,7 @@ static void hide(struct hca_process *p, struct hca_mr *mr)
 	hca_mr_set(t, hca_mr_place(t, mr->index), NULL);
 	without_lock(p, hca_cqs_wait);
 	leave_object(p, mr);
+	tell_race_checkers(t, mr, false);
 }
 
 /* 0 or -ENOMEM: no region lies in an object then. */
