@@ -23,10 +23,12 @@ expected='./include/umbel.h
 ./lib/umbel/librdmacm.so.1
 ./lib/umbel/libumbel-sockets.so
 ./lib/umbel/libumbel-sysfs.so
+./lib/umbel/tsan.supp
+./lib/umbel/valgrind.supp
 ./share/bash-completion/completions/umbel
 ./share/umbel/show.schema.json'
 [ "$installed" = "$expected" ] || complain "installed are: $installed"
-for file in "$prefix"/bin/* "$prefix"/lib/libumbel.so.0 "$prefix"/lib/umbel/*; do
+for file in "$prefix"/bin/* "$prefix"/lib/libumbel.so.0 "$prefix"/lib/umbel/*.so*; do
 	readelf -d "$file" | grep -E 'R(UN)?PATH.*'"$1" && complain "${file##*/} looks into $1"
 done
 

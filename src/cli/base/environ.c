@@ -24,8 +24,8 @@
 #include "hosts/namespaces.h"
 #include "hosts/processors.h"
 
-/* Puts @first in front of a list with colons, such as PATH, if it is not in front already. */
-static int prepend(const char *variable, const char *first)
+/* Puts @first in front of a list with such separators, if it is not in front already. */
+static int prepend_to(const char *variable, const char *first, char separator)
 {
 	const char *old = getenv(variable);
 	size_t len = strlen(first);
@@ -34,13 +34,19 @@ static int prepend(const char *variable, const char *first)
 
 	if (!old || !*old)
 		return setenv(variable, first, 1);
-	if (!strncmp(old, first, len) && (old[len] == ':' || old[len] == '\0'))
+	if (!strncmp(old, first, len) && (old[len] == separator || old[len] == '\0'))
 		return 0;
-	if (asprintf(&list, "%s:%s", first, old) < 0)
+	if (asprintf(&list, "%s%c%s", first, separator, old) < 0)
 		return -1;
 	ret = setenv(variable, list, 1);
 	free(list);
 	return ret;
+}
+
+/* The same of a list with colons, such as PATH. */
+static int prepend(const char *variable, const char *first)
+{
+	return prepend_to(variable, first, ':');
 }
 
 /*
@@ -140,6 +146,40 @@ static int set_sanitizer(void)
 }
 #endif
 
+#ifdef __SANITIZE_THREAD__
+/* Here it is our libraries that are looked at. */
+static int set_race_checkers(const char *lib)
+{
+	(void)lib;
+	return 0;
+}
+#else
+/* Names a file of suppressions in the options of a tool, unless its path would be read as several.
+ */
+static int suppress(const char *variable, const char *option, const char *lib, const char *file,
+                    char separator)
+{
+	char path[PATH_MAX], text[PATH_MAX + 32];
+
+	if (snprintf(path, sizeof(path), "%s/%s", lib, file) >= (int)sizeof(path) ||
+	    access(path, R_OK) || strpbrk(path, " ,:'\""))
+		return 0;
+	snprintf(text, sizeof(text), "%s=%s", option, path);
+	return prepend_to(variable, text, separator);
+}
+
+/*
+ * Tools that look for races of a program see our libraries copy what a card copies unseen, and not
+ * by what these order it. ThreadSanitizer reads one file: if the user names one, that counts, as it
+ * comes later.
+ */
+static int set_race_checkers(const char *lib)
+{
+	return suppress("TSAN_OPTIONS", "suppressions", lib, "tsan.supp", ':') ||
+	       suppress("VALGRIND_OPTS", "--suppressions", lib, "valgrind.supp", ' ');
+}
+#endif
+
 /* Locked memory without a limit, as machines with RDMA cards are set up, or as much as may be.
  * Umbel locks none, but programs look at the limit first. */
 static void raise_locked_memory(void)
@@ -162,8 +202,8 @@ int cli_environ_set(const char *fabric, const char *host)
 	if (find_dirs(bin, lib) || cli_runtime_dir(runtime))
 		return CLI_FAILED;
 	ret = (!is_on_path() && prepend("PATH", bin)) || prepend("LD_LIBRARY_PATH", lib) ||
-	      set_sysfs(lib) || set_sanitizer() || setenv("UMBEL_RUNTIME_DIR", runtime, 1) ||
-	      setenv("UMBEL_FABRIC", fabric, 1) ||
+	      set_sysfs(lib) || set_sanitizer() || set_race_checkers(lib) ||
+	      setenv("UMBEL_RUNTIME_DIR", runtime, 1) || setenv("UMBEL_FABRIC", fabric, 1) ||
 	      (host ? setenv("UMBEL_HOST", host, 1) : unsetenv("UMBEL_HOST")) ||
 	      /* an empty one says that we come from a host with a network of its own */
 	      (getenv("UMBEL_HOST_IS_NAME") && setenv("UMBEL_HOST_IS_NAME", "", 1));

@@ -72,9 +72,11 @@ static int print_variable(const char *name, bool plain)
 static int env_execute(const struct cli_command *self, void *from, int argc, char **argv)
 {
 	/* what cli_environ_set() sets */
-	static const char *const names[] = { "PATH",         "LD_LIBRARY_PATH",   "LD_PRELOAD",
-		                             "ASAN_OPTIONS", "UMBEL_RUNTIME_DIR", "UMBEL_FABRIC",
-		                             "UMBEL_HOST" };
+	static const char *const names[] = {
+		"PATH",         "LD_LIBRARY_PATH", "LD_PRELOAD",        "ASAN_OPTIONS",
+		"TSAN_OPTIONS", "VALGRIND_OPTS",   "UMBEL_RUNTIME_DIR", "UMBEL_FABRIC",
+		"UMBEL_HOST"
+	};
 	const struct options *o = from;
 	const char *name = cli_fabric_name(o->name), *host = argc ? argv[0] : NULL;
 	int ret;
