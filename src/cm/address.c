@@ -85,7 +85,7 @@ uint16_t cm_addr_port(const union control_cm_addr *a)
 
 int cm_port_host(const struct cm *cm, const struct fabric_port *port)
 {
-	return (int)cm->f->region->hcas[port->node->hca].host_index;
+	return (int)shm_hca_at(cm->f->region, port->node->hca)->host_index;
 }
 
 static bool port_has(const struct shm_port *p, const union control_cm_addr *a)
@@ -114,7 +114,7 @@ static struct fabric_port *find_by_ipv4(const struct cm *cm, const union control
 	for (; n; n = base_hash_next(n)) {
 		struct fabric_port *p = container_of(n, struct cm_port, by_ipv4)->port;
 
-		if (port_has(&cm->f->region->ports[p->index], a) &&
+		if (port_has(shm_port_at(cm->f->region, p->index), a) &&
 		    (!found || p->index < found->index))
 			found = p;
 	}
@@ -129,13 +129,13 @@ struct fabric_port *cm_addr_find(const struct cm *cm, int host, const union cont
 
 	if (host != CM_ALL_HOSTS) {
 		for (const struct cm_port *p = cm->of_host[host]; p; p = p->of_host)
-			if (port_has(&f->region->ports[p->port->index], a))
+			if (port_has(shm_port_at(f->region, p->port->index), a))
 				return p->port;
 		return NULL;
 	}
 	found = first ? find_by_ipv4(cm, a) : NULL;
 	for (unsigned i = first; i < f->n_hca_ports && !found; i++)
-		if (port_has(&f->region->ports[f->hca_port[i]->index], a))
+		if (port_has(shm_port_at(f->region, f->hca_port[i]->index), a))
 			found = f->hca_port[i];
 	return found;
 }
@@ -167,13 +167,13 @@ struct fabric_port *cm_addr_default_port(const struct cm *cm, int host, bool eth
 
 void cm_port_gid(const struct cm *cm, const struct fabric_port *port, struct ib_gid *gid)
 {
-	*gid = cm->f->region->ports[port->index].gid[0];
+	*gid = shm_port_at(cm->f->region, port->index)->gid[0];
 }
 
 void cm_addr_from_port(const struct cm *cm, const struct fabric_port *port, bool link_local,
                        union control_cm_addr *a)
 {
-	const struct shm_port *p = &cm->f->region->ports[port->index];
+	const struct shm_port *p = shm_port_at(cm->f->region, port->index);
 
 	switch (a->sa.sa_family) {
 	case AF_INET:

@@ -83,9 +83,9 @@ static void link_local_and_global_ipv6_addresses_bind(void **state)
 	struct cm_client *c = testing_client(t, 0);
 	char text[INET6_ADDRSTRLEN];
 
-	inet_ntop(AF_INET6, t->f->region->ports[0].ipv6, text, sizeof(text));
+	inet_ntop(AF_INET6, shm_port_at(t->f->region, 0)->ipv6, text, sizeof(text));
 	assert_int_equal(testing_bind(c, testing_id(c, RDMA_PS_UDP, 1), text, 0), 0);
-	inet_ntop(AF_INET6, t->f->region->ports[0].gid[0].raw, text, sizeof(text));
+	inet_ntop(AF_INET6, shm_port_at(t->f->region, 0)->gid[0].raw, text, sizeof(text));
 	assert_int_equal(testing_bind(c, testing_id(c, RDMA_PS_UDP, 1), text, 0), 0);
 	cm_client_free(t->cm, c);
 }
@@ -99,9 +99,10 @@ static void a_gid_binds_as_af_ib(void **state)
 	struct control_cm_id_reply reply;
 
 	request.addr.ib.sib_family = AF_IB;
-	memcpy(&request.addr.ib.sib_addr, &t->f->region->ports[0].gid[0], 16);
+	memcpy(&request.addr.ib.sib_addr, &shm_port_at(t->f->region, 0)->gid[0], 16);
 	assert_int_equal(REQUEST(c, BIND_ADDR, request, &reply), 0);
-	assert_string_equal(reply.hca, t->f->region->hcas[t->f->hca_port[0]->node->hca].device);
+	assert_string_equal(reply.hca,
+	                    shm_hca_at(t->f->region, t->f->hca_port[0]->node->hca)->device);
 	assert_int_equal(be64toh(reply.src.ib.sib_sid) >> 16, RDMA_PS_UDP);
 	assert_true(cm_addr_port(&reply.src) >= 32768);
 	cm_client_free(t->cm, c);
@@ -116,7 +117,7 @@ static int bind_service(struct testing *t, struct cm_client *c, uint32_t id, uin
 	request.addr.ib.sib_family = AF_IB;
 	request.addr.ib.sib_sid = htobe64(service);
 	request.addr.ib.sib_sid_mask = UINT64_MAX;
-	memcpy(&request.addr.ib.sib_addr, &t->f->region->ports[0].gid[0], 16);
+	memcpy(&request.addr.ib.sib_addr, &shm_port_at(t->f->region, 0)->gid[0], 16);
 	return REQUEST(c, BIND_ADDR, request, &reply);
 }
 

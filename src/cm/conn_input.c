@@ -143,7 +143,7 @@ err:
 
 static bool has_gid(const struct cm *cm, const struct fabric_port *port, const struct ib_gid *gid)
 {
-	const struct shm_port *p = &cm->f->region->ports[port->index];
+	const struct shm_port *p = shm_port_at(cm->f->region, port->index);
 
 	for (unsigned i = 0; i < p->n_gids; i++)
 		if (ib_gid_equal(&p->gid[i], gid))

@@ -175,7 +175,7 @@ static void each_end_hears_what_the_other_one_says(void **state)
 	assert_int_equal(id.num_paths, 1);
 	assert_int_equal(id.path.dlid, e.t->f->hca_port[0]->lid);
 	assert_int_equal(id.path.slid, e.t->f->hca_port[1]->lid);
-	assert_memory_equal(&id.dgid, &e.t->f->region->ports[0].gid[0], sizeof(id.dgid));
+	assert_memory_equal(&id.dgid, &shm_port_at(e.t->f->region, 0)->gid[0], sizeof(id.dgid));
 	assert_int_equal(accept_taken(&e), 0);
 	event = testing_expect(e.asking, e.asker, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	assert_int_equal(event.qp_num, TAKER_QPN);

@@ -47,7 +47,7 @@ static void a_join_is_a_request_of_the_port(void **state)
 	assert_int_equal(t->sa.last.mad.attribute_id, SA_ATTR_MCMEMBER);
 	assert_int_equal(t->sa.last.component_mask, 0x130C7 | SA_MCM_FLOW_LABEL);
 	wire_mcmember_decode(t->sa.last.data, &r);
-	assert_memory_equal(&r.port_gid, &t->f->region->ports[2].gid[0], 16);
+	assert_memory_equal(&r.port_gid, &shm_port_at(t->f->region, 2)->gid[0], 16);
 	assert_int_equal(r.qkey, 0x01234567);
 	assert_int_equal(r.join_state, IB_JOIN_FULL);
 	cm_client_free(t->cm, c);

@@ -239,14 +239,14 @@ int cm_id_migrate(struct cm_call *call)
 
 void cm_id_describe(const struct cm_id *id, struct control_cm_id_reply *reply)
 {
-	const struct shm_hca *hcas = id->client->cm->f->region->hcas;
+	const struct shm_region *r = id->client->cm->f->region;
 
 	memset(reply, 0, sizeof(*reply));
 	reply->src = id->src;
 	reply->dst = id->dst;
 	if (!id->port)
 		return;
-	memcpy(reply->hca, shm_hca_called(&hcas[id->port->node->hca], id->client->host),
+	memcpy(reply->hca, shm_hca_called(shm_hca_at(r, id->port->node->hca), id->client->host),
 	       sizeof(reply->hca));
 	reply->sgid = id->sgid;
 	reply->dgid = id->dgid;
@@ -277,7 +277,7 @@ void cm_id_use_port(struct cm_id *id, struct fabric_port *port)
 
 uint8_t cm_id_sgid_index(const struct cm_id *id)
 {
-	const struct shm_port *p = &id->client->cm->f->region->ports[id->port->index];
+	const struct shm_port *p = shm_port_at(id->client->cm->f->region, id->port->index);
 
 	for (uint8_t i = 0; i < p->n_gids; i++)
 		if (ib_gid_equal(&p->gid[i], &id->sgid))

@@ -52,7 +52,7 @@ struct cm_sa {
 /* Has cm_addr_find() find it. 0 or -ENOMEM. */
 static int index_port(struct cm *cm, struct cm_port *p)
 {
-	const struct shm_port *s = &cm->f->region->ports[p->port->index];
+	const struct shm_port *s = shm_port_at(cm->f->region, p->port->index);
 	struct cm_port **first = &cm->of_host[cm_port_host(cm, p->port)];
 
 	p->of_host = *first;

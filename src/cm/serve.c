@@ -46,7 +46,7 @@ static int port_of(const struct cm *cm, uint32_t qpn, uint32_t *port)
 
 	if (qpn > IB_QPN_MCAST)
 		return -EINVAL;
-	qp = &cm->f->region->qps[SHM_QP_INDEX(qpn)];
+	qp = shm_qp_at(cm->f->region, SHM_QP_INDEX(qpn));
 	if (qp->qpn != qpn || !qp->port_num || qp->port >= cm->f->n_hca_ports)
 		return -EINVAL;
 	*port = qp->port;

@@ -11,7 +11,7 @@
 /* A queue pair in use on a port. */
 static void use_qp(struct testing *t, uint32_t qpn, unsigned port)
 {
-	struct shm_qp *qp = &t->f->region->qps[SHM_QP_INDEX(qpn)];
+	struct shm_qp *qp = shm_qp_at(t->f->region, SHM_QP_INDEX(qpn));
 
 	qp->qpn = qpn;
 	qp->port_num = 1;

@@ -87,8 +87,8 @@ static void resolving_binds_to_the_host_s_device(void **state)
 	info = testing_query(c, id);
 	assert_true(cm_addr_equal(&info.src, &own));
 	assert_in_range(cm_addr_port(&info.src), 32768, 60999);
-	assert_memory_equal(&info.dgid, &t->f->region->ports[0].gid[0], 16);
-	assert_memory_equal(&info.sgid, &t->f->region->ports[2].gid[0], 16);
+	assert_memory_equal(&info.dgid, &shm_port_at(t->f->region, 0)->gid[0], 16);
+	assert_memory_equal(&info.sgid, &shm_port_at(t->f->region, 2)->gid[0], 16);
 	cm_client_free(t->cm, c);
 }
 
@@ -102,7 +102,7 @@ static void loopback_is_the_own_host(void **state)
 	assert_int_equal(testing_resolve(c, id, "127.0.0.1", 5), 0);
 	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	info = testing_query(c, id);
-	assert_memory_equal(&info.dgid, &t->f->region->ports[2].gid[0], 16);
+	assert_memory_equal(&info.dgid, &shm_port_at(t->f->region, 2)->gid[0], 16);
 	cm_client_free(t->cm, c);
 }
 
@@ -295,7 +295,7 @@ static void a_request_reaches_the_listener_with_its_private_data(void **state)
 	info = testing_query(p.listening, e.new_id);
 	assert_string_equal(info.hca, p.t->f->hca_port[1]->node->name);
 	assert_int_equal(cm_addr_port(&info.src), 7174);
-	assert_memory_equal(&info.dgid, &p.t->f->region->ports[0].gid[0], 16);
+	assert_memory_equal(&info.dgid, &shm_port_at(p.t->f->region, 0)->gid[0], 16);
 	end_pair(&p);
 }
 
@@ -606,7 +606,8 @@ static void a_request_with_a_grh_has_a_response_with_one(void **state)
 	assert_int_equal(last_rep(t).status, NO_ONE);
 	assert_true(t->last_cm.has_grh);
 	assert_memory_equal(&t->last_cm.dgid, &mad.sgid, sizeof(mad.sgid));
-	assert_memory_equal(&t->last_cm.sgid, &t->f->region->ports[1].gid[0], sizeof(mad.sgid));
+	assert_memory_equal(&t->last_cm.sgid, &shm_port_at(t->f->region, 1)->gid[0],
+	                    sizeof(mad.sgid));
 }
 
 static void a_service_that_is_none_of_rdma_cm_s_is_not_supported(void **state)
@@ -661,7 +662,7 @@ static void who_listens_by_gid_gets_all_of_the_private_data(void **state)
 	info = testing_query(c, e.new_id);
 	assert_int_equal(info.src.sa.sa_family, AF_IB);
 	assert_int_equal(cm_addr_port(&info.src), 7174);
-	assert_memory_equal(&info.src.ib.sib_addr, &t->f->region->ports[1].gid[0], 16);
+	assert_memory_equal(&info.src.ib.sib_addr, &shm_port_at(t->f->region, 1)->gid[0], 16);
 	cm_client_free(t->cm, c);
 }
 

@@ -153,11 +153,11 @@ static UNUSED void testing_row(struct fabric *f, struct fabric_node *sw, uint16_
 /* A queue pair on a port; its number is its index. */
 static UNUSED uint32_t testing_qp(struct fabric *f, uint32_t qpn, const struct fabric_port *p)
 {
-	f->region->qps[qpn] = (struct shm_qp){ .qpn = qpn,
-		                               .port = p->index,
-		                               .port_num = p->num,
-		                               .flags = SHM_QP_LIVE | SHM_QP_RECEIVES,
-		                               .type = IBV_QPT_UD };
+	*shm_qp_at(f->region, qpn) = (struct shm_qp){ .qpn = qpn,
+		                                      .port = p->index,
+		                                      .port_num = p->num,
+		                                      .flags = SHM_QP_LIVE | SHM_QP_RECEIVES,
+		                                      .type = IBV_QPT_UD };
 	return qpn;
 }
 
@@ -199,7 +199,7 @@ static UNUSED struct fabric_flow *testing_flow_sl(struct fabric *f, struct fabri
 static UNUSED const struct shm_flow *testing_record(const struct fabric *f,
                                                     const struct fabric_flow *flow)
 {
-	const struct shm_flow *r = &f->region->flows[flow->id];
+	const struct shm_flow *r = shm_flow_at(f->region, flow->id);
 
 	assert_int_equal(r->seq % 2, 0); /* nobody is left with a half-written record */
 	return r;

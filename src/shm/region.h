@@ -13,7 +13,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "shm/connection.h"
 #include "shm/layout.h"
+#include "shm/wire.h"
 
 struct shm_region {
 	struct shm_control *control;
@@ -48,6 +50,28 @@ int shm_region_map(struct shm_region *r, int control_fd, int data_fd);
 
 /* Unmaps both parts, and closes the daemon's descriptors. */
 void shm_region_unmap(struct shm_region *r);
+
+/* A record of a table, by its number, which is one of the table's. */
+#define SHM_TABLE_AT(record, name)                                                       \
+	static inline struct shm_##record *shm_##record##_at(const struct shm_region *r, \
+	                                                     uint32_t i)                 \
+	{                                                                                \
+		return &r->name[i];                                                      \
+	}
+SHM_TABLE_AT(hca, hcas)
+SHM_TABLE_AT(port, ports)
+SHM_TABLE_AT(qp, qps)
+SHM_TABLE_AT(srq, srqs)
+SHM_TABLE_AT(flow, flows)
+SHM_TABLE_AT(sender, senders)
+SHM_TABLE_AT(connection, connections)
+SHM_TABLE_AT(wire, wires)
+SHM_TABLE_AT(wire_busy, wire_busy)
+SHM_TABLE_AT(cq, cqs)
+SHM_TABLE_AT(cq_events, cq_events)
+SHM_TABLE_AT(flow_count, flow_counts)
+SHM_TABLE_AT(port_count, port_counts)
+SHM_TABLE_AT(roce_port, roce_ports)
 
 /* The address of @off in the data part, which the caller has checked. */
 static inline void *shm_data_at(const struct shm_region *r, uint64_t off)

@@ -75,7 +75,7 @@ static int read_names(struct reader *r)
 			ret = add_name(r, next++, f->node[i]->name, f->node[i]);
 	for (unsigned i = 0; i < f->n_nodes && !ret; i++)
 		if (f->node[i]->type == FABRIC_HCA)
-			ret = add_name(r, next++, f->region->hcas[f->node[i]->hca].host,
+			ret = add_name(r, next++, shm_hca_at(f->region, f->node[i]->hca)->host,
 			               f->node[i]);
 	return ret;
 }

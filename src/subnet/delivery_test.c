@@ -169,7 +169,7 @@ static void end(struct world *w)
 static struct wire_mcmember request(struct world *w, unsigned group, unsigned host, uint8_t states)
 {
 	return (struct wire_mcmember){ .mgid = testing_mgid(group),
-		                       .port_gid = w->f->region->ports[host].gid[0],
+		                       .port_gid = shm_port_at(w->f->region, host)->gid[0],
 		                       .pkey = IB_PKEY_DEFAULT,
 		                       .join_state = states };
 }
@@ -300,7 +300,7 @@ static bool is_led_to(const struct world *w, unsigned group, unsigned from, unsi
 /* A member sends a packet. Its port's own copy does not leave the HCA. */
 static void send_one(struct world *w, unsigned group, unsigned from)
 {
-	atomic_fetch_add(&w->f->region->flow_counts[w->flow[group][from]->id].packets, 1);
+	atomic_fetch_add(&shm_flow_count_at(w->f->region, w->flow[group][from]->id)->packets, 1);
 	w->sent[from]++;
 	for (unsigned to = 0; to < w->n_hosts; to++)
 		if (to != from)
@@ -349,7 +349,7 @@ static void check_ports(const struct world *w)
 {
 	for (unsigned h = 0; h < w->n_hosts; h++) {
 		assert_int_equal(w->f->hca_port[h]->lid, w->lid[h]);
-		assert_int_equal(w->f->region->ports[h].state,
+		assert_int_equal(shm_port_at(w->f->region, h)->state,
 		                 is_up(w, h) ? IB_PORT_ACTIVE : IB_PORT_DOWN);
 	}
 }

@@ -183,7 +183,7 @@ static void see_world(struct lab *l)
 		assert_true(i + 1 < FUZZ_WORLD);
 		w->lid[w->n_lids++] = p->lid;
 		if (i < HOSTS)
-			w->gid[w->n_gids++] = l->f->region->ports[i].gid[0];
+			w->gid[w->n_gids++] = shm_port_at(l->f->region, i)->gid[0];
 	}
 	w->lid[w->n_lids++] = IB_LID_PERMISSIVE;
 }

@@ -339,8 +339,8 @@ static void between_all_ports_there_are_paths(void **state)
 			assert_int_equal(r.rate, IBV_RATE_100_GBPS);
 			assert_int_equal(r.mtu_selector, SA_EXACTLY);
 			assert_int_equal(r.reversible, 1);
-			assert_memory_equal(&r.sgid, &e->f->region->ports[a].gid[0], 16);
-			assert_memory_equal(&r.dgid, &e->f->region->ports[b].gid[0], 16);
+			assert_memory_equal(&r.sgid, &shm_port_at(e->f->region, a)->gid[0], 16);
+			assert_memory_equal(&r.dgid, &shm_port_at(e->f->region, b)->gid[0], 16);
 		}
 	}
 }
@@ -847,7 +847,7 @@ static void trusted_requests_see_the_members(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(RECORD(e, mcmember, i).join_state, IB_JOIN_FULL);
 		assert_memory_equal(RECORD(e, mcmember, i).port_gid.raw,
-		                    e->f->region->ports[i].gid[0].raw, 16);
+		                    shm_port_at(e->f->region, i)->gid[0].raw, 16);
 	}
 	assert_int_equal(ASK(e, mcmember, SA_MCM_JOIN_STATE, .join_state = IB_JOIN_NON), SA_OK);
 	assert_int_equal(e->response.n, 0);

@@ -82,7 +82,7 @@ static struct ib_gid gid_of(const char *text)
 
 static const struct ib_gid *port_gid(const struct env *e, unsigned host)
 {
-	return &e->f->region->ports[host].gid[0];
+	return &shm_port_at(e->f->region, host)->gid[0];
 }
 
 /* A request of @host that has all that a group needs. */

@@ -70,7 +70,7 @@ static void bring_up(struct fabric *f, struct fabric_port *p)
 /* Publishes a port to processes if the sweep changed it; most ports do not change. */
 static void publish(struct fabric *f, struct fabric_port *p)
 {
-	const struct shm_port *s = &f->region->ports[p->index];
+	const struct shm_port *s = shm_port_at(f->region, p->index);
 
 	if (s->lid != p->lid || s->lmc != p->lmc || s->state != p->state ||
 	    s->sm_lid != p->sm_lid || s->cap_flags != fabric_port_capabilities(p))

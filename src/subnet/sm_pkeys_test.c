@@ -246,7 +246,7 @@ static bool has_group(const struct env *e, const char *text)
 
 static enum sa_status join(struct env *e, unsigned host, const char *text)
 {
-	struct wire_mcmember rec = { .port_gid = e->f->region->ports[host].gid[0],
+	struct wire_mcmember rec = { .port_gid = shm_port_at(e->f->region, host)->gid[0],
 		                     .join_state = IB_JOIN_FULL };
 
 	assert_int_equal(inet_pton(AF_INET6, text, rec.mgid.raw), 1);

@@ -342,7 +342,7 @@ static void ports_keep_their_lids(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(lid_of(&again, i), lid_of(&e, i));
 	assert_true(lid_of(&again, 3) && lid_of(&again, 3) != 5);
-	assert_int_equal(again.f->region->ports[1].lid, 5);
+	assert_int_equal(shm_port_at(again.f->region, 1)->lid, 5);
 	subnet_state_fini(&s);
 	stop(&e);
 	stop(&again);
@@ -399,7 +399,7 @@ static void guids_of_a_port_are_there_again(void **state)
 	MISFITS(&e, 0, 0);
 	fabric_gid_make(e.f, 0x99, &gid);
 	assert_ptr_equal(fabric_port_by_gid(e.f, &gid), e.f->hca_port[1]);
-	assert_memory_equal(&e.f->region->ports[1].gid[3], &gid, sizeof(gid));
+	assert_memory_equal(&shm_port_at(e.f->region, 1)->gid[3], &gid, sizeof(gid));
 	save(&e, &s);
 	assert_int_equal(s.n_aliases, 1);
 	assert_true(s.alias[0].index == 3 && s.alias[0].value == 0x99);
@@ -458,7 +458,7 @@ static const struct sa_group *find(const struct env *e, const char *text)
 static enum sa_status join_with(struct env *e, unsigned host, const char *mgid, uint8_t states,
                                 uint32_t qkey)
 {
-	struct wire_mcmember rec = { .port_gid = e->f->region->ports[host].gid[0],
+	struct wire_mcmember rec = { .port_gid = shm_port_at(e->f->region, host)->gid[0],
 		                     .qkey = qkey,
 		                     .pkey = IB_PKEY_DEFAULT,
 		                     .sl = 1,
@@ -480,7 +480,7 @@ static enum sa_status join(struct env *e, unsigned host, const char *mgid)
 
 static void leave(struct env *e, unsigned host, const char *mgid, uint8_t states)
 {
-	struct wire_mcmember rec = { .port_gid = e->f->region->ports[host].gid[0],
+	struct wire_mcmember rec = { .port_gid = shm_port_at(e->f->region, host)->gid[0],
 		                     .join_state = states };
 
 	assert_int_equal(inet_pton(AF_INET6, mgid, rec.mgid.raw), 1);

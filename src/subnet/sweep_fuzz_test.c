@@ -245,7 +245,7 @@ static bool ask_to_join(struct lab *l, unsigned g, unsigned host, uint64_t mask,
 		return false;
 	}
 	*rec = (struct wire_mcmember){ .mgid = testing_mgid(g),
-		                       .port_gid = l->e->f->region->ports[host].gid[0],
+		                       .port_gid = shm_port_at(l->e->f->region, host)->gid[0],
 		                       .pkey = IB_PKEY_DEFAULT,
 		                       .mlid = m->mlid,
 		                       .join_state = m->states };
@@ -256,7 +256,7 @@ static void leave(struct lab *l, unsigned g, unsigned host)
 {
 	struct membership *m = &l->member[g][host];
 	struct wire_mcmember rec = { .mgid = testing_mgid(g),
-		                     .port_gid = l->e->f->region->ports[host].gid[0],
+		                     .port_gid = shm_port_at(l->e->f->region, host)->gid[0],
 		                     .join_state = m->states };
 
 	m->is_member = false;

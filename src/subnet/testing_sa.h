@@ -72,7 +72,7 @@ static UNUSED uint16_t lid(const struct env *e, unsigned host)
 
 static UNUSED struct ib_gid gid(const struct env *e, unsigned host)
 {
-	return e->f->region->ports[host].gid[0];
+	return shm_port_at(e->f->region, host)->gid[0];
 }
 
 /* A request of host 0. */

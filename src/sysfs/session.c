@@ -83,12 +83,13 @@ const struct sysfs_session *sysfs_session(void)
 
 bool sysfs_session_sees(const struct sysfs_session *s, uint32_t hca)
 {
-	return s->host_index < 0 || s->region.hcas[hca].host_index == (uint32_t)s->host_index;
+	return s->host_index < 0 ||
+	       shm_hca_at(&s->region, hca)->host_index == (uint32_t)s->host_index;
 }
 
 const char *sysfs_session_hca(const struct sysfs_session *s, uint32_t hca)
 {
-	return shm_hca_called(&s->region.hcas[hca], s->host_index);
+	return shm_hca_called(shm_hca_at(&s->region, hca), s->host_index);
 }
 
 /* One request on a connection of its own. 0 or -errno. */

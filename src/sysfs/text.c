@@ -47,7 +47,7 @@ static int put_description(const struct shm_hca *h, char *text)
 
 int sysfs_text_hca(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
 {
-	const struct shm_hca *h = &of->s->region.hcas[of->node.unit];
+	const struct shm_hca *h = shm_hca_at(&of->s->region, of->node.unit);
 
 	switch ((enum sysfs_hca_text)of->arg) {
 	case SYSFS_NODE_GUID:
@@ -143,10 +143,10 @@ int sysfs_text_place(const struct sysfs_subject *of, char text[static SYSFS_TEXT
 	struct wire_ipoib_alias alias;
 
 	if (of->arg == SYSFS_OF_PORT)
-		hca = of->s->region.ports[hca].hca;
+		hca = shm_port_at(&of->s->region, hca)->hca;
 	if (of->arg == SYSFS_OF_IPOIB && !sysfs_ipoib_find(of->s, of->node.unit, &alias, &hca))
 		return -ENODEV;
-	if (put_machine_place(of->s, of->s->region.hcas[hca].first_port, text))
+	if (put_machine_place(of->s, shm_hca_at(&of->s->region, hca)->first_port, text))
 		return 0;
 	sysfs_function_name(hca, function);
 	PUT("/sys/devices/" SYSFS_BUS "/%s", function);
@@ -158,7 +158,7 @@ static const char *driver_of(const struct sysfs_subject *of)
 	static const struct {
 		const char *devices, *driver;
 	} known[] = { { "mlx4_", "mlx4_core" }, { "mlx5_", "mlx5_core" } };
-	const char *driver = "umbel", *device = of->s->region.hcas[of->node.unit].device;
+	const char *driver = "umbel", *device = shm_hca_at(&of->s->region, of->node.unit)->device;
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (!strncmp(device, known[i].devices, strlen(known[i].devices)))
@@ -176,8 +176,8 @@ int sysfs_text_function(const struct sysfs_subject *of, char text[static SYSFS_T
 {
 	const struct shm_region *r = &of->s->region;
 	uint64_t bytes = 1 << 20, start = of->node.unit * bytes + (0x756DULL << 32);
-	const struct shm_hca *h = &r->hcas[of->node.unit];
-	bool is_ethernet = r->ports[h->first_port].link_layer == IBV_LINK_LAYER_ETHERNET;
+	const struct shm_hca *h = shm_hca_at(r, of->node.unit);
+	bool is_ethernet = shm_port_at(r, h->first_port)->link_layer == IBV_LINK_LAYER_ETHERNET;
 	unsigned vendor = h->vendor_id == MELLANOX_OUI ? MELLANOX_PCI : h->vendor_id & 0xFFFF;
 	unsigned device = h->device_id & 0xFFFF, class = is_ethernet ? 0x020000 : 0x020700;
 	char name[SYSFS_NAME_ROOM];
@@ -329,7 +329,7 @@ int sysfs_text_gid_ndev(const struct sysfs_subject *of, char text[static SYSFS_T
 static int put_address(const struct sysfs_session *s, uint32_t hca,
                        const struct wire_ipoib_alias *a, char *text)
 {
-	const struct shm_hca *h = &s->region.hcas[hca];
+	const struct shm_hca *h = shm_hca_at(&s->region, hca);
 	struct shm_port p;
 	int n;
 
@@ -400,12 +400,12 @@ static int put_shared(char *text, const void *record, uint32_t offset)
 
 int sysfs_text_port_count(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
 {
-	return put_shared(text, &of->s->region.port_counts[of->node.unit], of->arg);
+	return put_shared(text, shm_port_count_at(&of->s->region, of->node.unit), of->arg);
 }
 
 int sysfs_text_roce_count(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
 {
-	return put_shared(text, &of->s->region.roce_ports[of->node.unit], of->arg);
+	return put_shared(text, shm_roce_port_at(&of->s->region, of->node.unit), of->arg);
 }
 
 /* ---- devices */

@@ -338,7 +338,7 @@ struct sysfs_node sysfs_unpack(uint64_t packed)
 
 static bool is_ethernet(const struct sysfs_session *s, uint32_t port)
 {
-	return s->region.ports[port].link_layer == IBV_LINK_LAYER_ETHERNET;
+	return shm_port_at(&s->region, port)->link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
 /* How many candidates there are for the children that @row describes. */
@@ -366,11 +366,11 @@ static uint32_t candidates(const struct sysfs_session *s, const struct row *row,
 		return r->control->n_ports;
 	case EACH_PORT:
 	case EACH_HCA_NETDEV:
-		return r->hcas[dir->unit].n_ports;
+		return shm_hca_at(r, dir->unit)->n_ports;
 	case EACH_GID:
-		return base_min(r->ports[dir->unit].n_gids, SHM_GIDS);
+		return base_min(shm_port_at(r, dir->unit)->n_gids, SHM_GIDS);
 	case EACH_PKEY:
-		return base_min(r->ports[dir->unit].n_pkeys, SHM_PKEYS);
+		return base_min(shm_port_at(r, dir->unit)->n_pkeys, SHM_PKEYS);
 	}
 	return 0;
 }
@@ -401,7 +401,8 @@ static bool name_of(const struct sysfs_session *s, const struct sysfs_node *n,
 	case EACH_ISSM:
 		return snprintf(name, SYSFS_NAME_ROOM, "issm%u", n->unit) > 0;
 	case EACH_PORT:
-		return snprintf(name, SYSFS_NAME_ROOM, "%u", s->region.ports[n->unit].port_num) > 0;
+		return snprintf(name, SYSFS_NAME_ROOM, "%u",
+		                shm_port_at(&s->region, n->unit)->port_num) > 0;
 	case EACH_GID:
 	case EACH_PKEY:
 		return snprintf(name, SYSFS_NAME_ROOM, "%u", n->index) > 0;
@@ -449,19 +450,19 @@ static bool choose(const struct sysfs_session *s, const struct row *row,
 	case EACH_ISSM:
 	case EACH_NETDEV:
 		child->unit = i;
-		if (!sysfs_session_sees(s, r->ports[i].hca))
+		if (!sysfs_session_sees(s, shm_port_at(r, i)->hca))
 			return false;
 		return row->each == EACH_UMAD || is_ethernet(s, i) == (row->each == EACH_NETDEV);
 	case EACH_PORT:
 	case EACH_HCA_NETDEV:
-		child->unit = r->hcas[dir->unit].first_port + i;
+		child->unit = shm_hca_at(r, dir->unit)->first_port + i;
 		return row->each == EACH_PORT || is_ethernet(s, child->unit);
 	case EACH_GID:
 	case EACH_PKEY:
 		child->index = (uint16_t)i;
 		return true;
 	case EACH_PORT_HCA:
-		child->unit = r->ports[dir->unit].hca;
+		child->unit = shm_port_at(r, dir->unit)->hca;
 		return true;
 	case EACH_IPOIB:
 		break;

@@ -20,9 +20,9 @@ static bool find_host(const struct shm_region *r, const char *name, uint32_t *ip
 	struct shm_port port;
 
 	for (uint32_t i = 0; i < r->control->n_hcas; i++) {
-		if (strncmp(r->hcas[i].host, name, sizeof(r->hcas[i].host)) != 0)
+		if (strncmp(shm_hca_at(r, i)->host, name, sizeof(shm_hca_at(r, i)->host)) != 0)
 			continue;
-		shm_port_read(r, r->hcas[i].first_port, &port);
+		shm_port_read(r, shm_hca_at(r, i)->first_port, &port);
 		*ipv4 = port.ipv4;
 		return true;
 	}

@@ -75,7 +75,7 @@ static void hog_close(struct hog *h)
 /* Reserves all memory that nobody uses, as one that is posting; then it does not post any more. */
 static void hog_reserve(struct hog *h)
 {
-	_Atomic uint32_t *lease = &h->region.senders[SHM_QP_INDEX(h->qpn)].payload_lease;
+	_Atomic uint32_t *lease = &shm_sender_at(&h->region, SHM_QP_INDEX(h->qpn))->payload_lease;
 	struct control_get_payload want = { .qpn = h->qpn };
 	struct control_get_payload_reply reply;
 	int ret;

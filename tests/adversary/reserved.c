@@ -148,7 +148,7 @@ static bool take(const struct client *c, const struct control_reserved_qp *reser
 	uint64_t ticket = reserved->ticket;
 
 	return atomic_compare_exchange_strong(
-	        &c->region.senders[SHM_QP_INDEX(reserved->qp.qpn)].ticket, &ticket, 0);
+	        &shm_sender_at(&c->region, SHM_QP_INDEX(reserved->qp.qpn))->ticket, &ticket, 0);
 }
 
 /* ---- no queue pairs ---- */
@@ -270,7 +270,7 @@ static void what_lies_reserved_serves_nothing_else(void **state)
 		assert_int_equal(create(c, &req, NULL), -EINVAL);
 		req = ud(c, 8, r.of[0].qp.qpn);
 		assert_int_equal(create(c, &req, NULL), -EINVAL);
-		assert_int_equal(c->region.qps[SHM_QP_INDEX(req.reserved)].qpn, 0);
+		assert_int_equal(shm_qp_at(&c->region, SHM_QP_INDEX(req.reserved))->qpn, 0);
 	}
 	assert_int_equal(lab_status("qps"), 0);
 }

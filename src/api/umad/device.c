@@ -26,7 +26,7 @@ enum rating { UNUSABLE, ENABLED, LINK_UP, ACTIVE };
 static const struct shm_hca *next_hca(const struct umad_fabric *f, uint32_t *i)
 {
 	while (*i < f->region.control->n_hcas) {
-		const struct shm_hca *h = &f->region.hcas[(*i)++];
+		const struct shm_hca *h = shm_hca_at(&f->region, (*i)++);
 
 		if (f->host_index < 0 || h->host_index == (uint32_t)f->host_index)
 			return h;
@@ -233,7 +233,7 @@ int umad_get_port(const char *ca_name, int portnum, umad_port_t *port)
 		struct shm_port p;
 
 		shm_port_read(&f->region, index, &p);
-		ret = describe_port(f, &f->region.hcas[p.hca], portnum, port);
+		ret = describe_port(f, shm_hca_at(&f->region, p.hca), portnum, port);
 	}
 	umad_unlock(cancel_state);
 	return umad_result(ret == -ENOENT ? -EIO : ret);

@@ -22,9 +22,10 @@
 
 static void describe(struct verbs_hca *d, struct hca_process *p, uint32_t hca)
 {
-	const char *name = shm_hca_called(&p->region.hcas[hca], p->host_index);
+	const char *name = shm_hca_called(shm_hca_at(&p->region, hca), p->host_index);
 
-	d->device.node_type = p->region.hcas[hca].is_router ? IBV_NODE_ROUTER : IBV_NODE_CA;
+	d->device.node_type =
+	        shm_hca_at(&p->region, hca)->is_router ? IBV_NODE_ROUTER : IBV_NODE_CA;
 	d->device.transport_type = IBV_TRANSPORT_IB;
 	snprintf(d->device.name, sizeof(d->device.name), "%s", name);
 	snprintf(d->device.dev_name, sizeof(d->device.dev_name), "uverbs%u", hca);
@@ -49,7 +50,7 @@ static int make_devices(struct hca_process *p)
 	if (!d)
 		goto out;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct shm_hca *h = &p->region.hcas[i];
+		const struct shm_hca *h = shm_hca_at(&p->region, i);
 
 		if (p->host_index < 0 || h->host_index == (uint32_t)p->host_index)
 			describe(&d[p->n_devices++], p, i);
@@ -99,7 +100,7 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
 {
 	struct verbs_hca *d = (struct verbs_hca *)device;
 
-	return htobe64(d->process->region.hcas[d->hca].node_guid);
+	return htobe64(shm_hca_at(&d->process->region, d->hca)->node_guid);
 }
 
 /* ---- contexts ---- */

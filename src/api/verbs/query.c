@@ -25,7 +25,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	const struct shm_settings *s = settings_of(context);
 	struct hca_context *ctx = hca_context(context);
-	const struct shm_hca *h = &ctx->process->region.hcas[ctx->hca];
+	const struct shm_hca *h = shm_hca_at(&ctx->process->region, ctx->hca);
 
 	*attr = (struct ibv_device_attr){
 		.node_guid = htobe64(h->node_guid),
@@ -132,8 +132,9 @@ int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 
 	if (ret)
 		return verbs_result(ret);
-	count = &ctx->process->region.port_counts[ctx->process->region.hcas[ctx->hca].first_port +
-	                                          port_num - 1];
+	count = shm_port_count_at(&ctx->process->region,
+	                          shm_hca_at(&ctx->process->region, ctx->hca)->first_port +
+	                                  port_num - 1);
 	all.state = (enum ibv_port_state)port.state;
 	all.max_mtu = (enum ibv_mtu)port.max_mtu;
 	all.active_mtu = (enum ibv_mtu)port.active_mtu;
@@ -251,7 +252,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
                              size_t max_entries, uint32_t flags, size_t entry_size)
 {
 	struct hca_context *ctx = hca_context(context);
-	uint32_t n_ports = ctx->process->region.hcas[ctx->hca].n_ports;
+	uint32_t n_ports = shm_hca_at(&ctx->process->region, ctx->hca)->n_ports;
 	size_t n = 0;
 
 	if (flags || entry_size < sizeof(*entries))

@@ -79,7 +79,7 @@ void cli_members_close(struct cli_members *all)
 static uint32_t find(const struct cli_members *all, const char *hca, unsigned port)
 {
 	for (uint32_t i = 0; i < all->region.control->n_hcas; i++) {
-		const struct shm_hca *h = &all->region.hcas[i];
+		const struct shm_hca *h = shm_hca_at(&all->region, i);
 
 		if (!strncmp(h->name, hca, sizeof(h->name)))
 			return port && port <= h->n_ports ? h->first_port + port - 1 : UINT32_MAX;

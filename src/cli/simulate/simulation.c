@@ -87,7 +87,7 @@ static bool is_between_switches(const struct fabric_port *p)
 
 const char *cli_simulation_name(const struct simulation *s, const struct fabric_node *node)
 {
-	return node->type == FABRIC_HCA ? s->f->region->hcas[node->hca].host : node->name;
+	return node->type == FABRIC_HCA ? shm_hca_at(s->f->region, node->hca)->host : node->name;
 }
 
 void cli_simulation_print_ns(double ns)

@@ -38,7 +38,7 @@ int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct d
 	cq->all = all;
 	cq->holder = holder;
 	cq->hca = h;
-	s = &all->region->cqs[cq->id];
+	s = shm_cq_at(all->region, cq->id);
 	shm_cq_forget_wakers(s); /* a predecessor's */
 	waking = atomic_load_explicit(&s->waking, memory_order_relaxed);
 	memset((void *)s, 0, sizeof(*s));
@@ -57,7 +57,7 @@ void daemon_cq_free(struct daemon_cqs *all, struct daemon_cq *cq)
 {
 	base_timer_stop(&cq->moderation);
 	/* who keeps a descriptor of the channel for it gives that up */
-	atomic_store_explicit(&all->region->cqs[cq->id].channel, SHM_NO_CHANNEL,
+	atomic_store_explicit(&shm_cq_at(all->region, cq->id)->channel, SHM_NO_CHANNEL,
 	                      memory_order_relaxed);
 	base_idtable_remove(&all->ids, cq->id);
 	LIST_REMOVE(cq, entry);
@@ -86,13 +86,13 @@ static bool add_event(const struct daemon_cqs *all, uint32_t id, const struct da
 	shm_cq_add_event(all->region, id, base_now_ns());
 	if (base_eventfd_add(ch->eventfd))
 		return true;
-	atomic_fetch_sub_explicit(&all->region->cqs[id].notified, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&shm_cq_at(all->region, id)->notified, 1, memory_order_relaxed);
 	return false;
 }
 
 bool daemon_cq_wake(struct daemon_cqs *all, uint32_t id)
 {
-	struct shm_cq *s = &all->region->cqs[id];
+	struct shm_cq *s = shm_cq_at(all->region, id);
 	struct daemon_channel *ch = channel_of(all, s);
 
 	if (!ch)
@@ -103,7 +103,7 @@ bool daemon_cq_wake(struct daemon_cqs *all, uint32_t id)
 
 void daemon_cq_wake_bereaved(struct daemon_cqs *all, uint32_t id)
 {
-	struct daemon_channel *ch = channel_of(all, &all->region->cqs[id]);
+	struct daemon_channel *ch = channel_of(all, shm_cq_at(all->region, id));
 
 	if (!daemon_cq_wake(all, id))
 		return;
@@ -116,7 +116,7 @@ static void on_moderation(struct base_timer *t)
 {
 	const struct daemon_cq *cq = container_of(t, struct daemon_cq, moderation);
 	const struct daemon_cqs *all = cq->all;
-	struct shm_cq *s = &all->region->cqs[cq->id];
+	struct shm_cq *s = shm_cq_at(all->region, cq->id);
 	struct daemon_channel *ch = channel_of(all, s);
 
 	/* seq_cst: the exchange decides, as among senders, who counts the event */
@@ -133,7 +133,8 @@ int daemon_cq_moderate(struct daemon_cqs *all, uint32_t id)
 
 	if (!cq)
 		return -EINVAL;
-	us = atomic_load_explicit(&all->region->cqs[id].moderation, memory_order_relaxed) >> 16;
+	us = atomic_load_explicit(&shm_cq_at(all->region, id)->moderation, memory_order_relaxed) >>
+	     16;
 	base_timer_set_in(all->timers, &cq->moderation, us * UINT64_C(1000), on_moderation);
 	return 0;
 }
@@ -145,13 +146,14 @@ int daemon_cq_overrun(struct daemon_cqs *all, uint32_t id)
 	if (!cq)
 		return -EINVAL;
 	/* the mark in shared memory is what anybody can check; without it the request is wrong */
-	if (!atomic_load_explicit(&all->region->cqs[id].overrun, memory_order_acquire))
+	if (!atomic_load_explicit(&shm_cq_at(all->region, id)->overrun, memory_order_acquire))
 		return -EINVAL;
 	if (cq->overrun_told)
 		return 0;
-	base_log_warning(daemon, "CQ %u of process %d on %s is overrun: it holds %u completions",
-	                 id, (int)cq->holder->pid, all->region->hcas[cq->hca->hca].host,
-	                 atomic_load_explicit(&all->region->cqs[id].cqe, memory_order_relaxed));
+	base_log_warning(
+	        daemon, "CQ %u of process %d on %s is overrun: it holds %u completions", id,
+	        (int)cq->holder->pid, shm_hca_at(all->region, cq->hca->hca)->host,
+	        atomic_load_explicit(&shm_cq_at(all->region, id)->cqe, memory_order_relaxed));
 	cq->events += daemon_hca_event(cq->hca, IBV_EVENT_CQ_ERR, id);
 	cq->overrun_told = true;
 	return 0;

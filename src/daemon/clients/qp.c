@@ -79,7 +79,7 @@ unsigned daemon_qps_count(const struct daemon_qps *all)
 /* The record of the QP in shared memory. */
 static struct shm_qp *record_of(const struct daemon_qps *all, uint32_t qpn)
 {
-	return &all->f->region->qps[SHM_QP_INDEX(qpn)];
+	return shm_qp_at(all->f->region, SHM_QP_INDEX(qpn));
 }
 
 struct shm_ring *daemon_qp_ring(const struct daemon_qps *all, const struct daemon_qp *qp)
@@ -92,7 +92,7 @@ struct shm_ring *daemon_qp_ring(const struct daemon_qps *all, const struct daemo
 bool daemon_qp_may_fill(void *qps, uint16_t index, uint32_t qpn)
 {
 	const struct daemon_qps *all = qps;
-	const struct shm_sender *sender = &all->f->region->senders[index];
+	const struct shm_sender *sender = shm_sender_at(all->f->region, index);
 
 	/* acquire: pairs with the release of who has come to the end of its deliveries */
 	uint32_t target =
@@ -226,7 +226,7 @@ bool daemon_qps_have_wires(const struct daemon_qps *all)
  * finds that it is closed. */
 static void clear_wire(const struct daemon_qps *all, uint32_t qpn)
 {
-	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(qpn)];
+	struct shm_wire *w = shm_wire_at(all->f->region, SHM_QP_INDEX(qpn));
 	uint32_t open;
 
 	if (!daemon_qps_have_wires(all))
@@ -242,9 +242,9 @@ static void clear_wire(const struct daemon_qps *all, uint32_t qpn)
 static void publish(struct daemon_qps *all, const struct daemon_qp *qp,
                     const struct daemon_holder *holder, const struct control_qp_shape *shape)
 {
-	struct shm_sender *sender = &all->f->region->senders[SHM_QP_INDEX(qp->qpn)];
+	struct shm_sender *sender = shm_sender_at(all->f->region, SHM_QP_INDEX(qp->qpn));
 
-	memset((void *)&all->f->region->connections[SHM_QP_INDEX(qp->qpn)], 0,
+	memset((void *)shm_connection_at(all->f->region, SHM_QP_INDEX(qp->qpn)), 0,
 	       sizeof(struct shm_connection));
 	clear_wire(all, qp->qpn);
 	shm_ring_init(daemon_qp_ring(all, qp), daemon_memory_generation(all->memory), qp->qpn,
@@ -407,7 +407,7 @@ int daemon_qp_new(struct daemon_qps *all, struct daemon_cq *cq,
 /* The port that a hidden QP stands for. */
 static uint32_t roce_port(const struct daemon_qps *all, const struct daemon_qp *qp)
 {
-	return all->f->region->hcas[qp->hca_index].first_port;
+	return shm_hca_at(all->f->region, qp->hca_index)->first_port;
 }
 
 int daemon_qp_new_roce(struct daemon_qps *all, struct daemon_hca *h, struct daemon_qp **out)
@@ -516,8 +516,8 @@ uint64_t daemon_qp_revoke(void *qps, uint32_t *index)
 			continue;
 		/* acquire: pairs with the release in hca_payload_end() */
 		if (atomic_compare_exchange_strong_explicit(
-		            &all->f->region->senders[i].payload_lease, &lease, SHM_LEASE_REVOKED,
-		            memory_order_acquire, memory_order_relaxed))
+		            &shm_sender_at(all->f->region, i)->payload_lease, &lease,
+		            SHM_LEASE_REVOKED, memory_order_acquire, memory_order_relaxed))
 			return retire_payloads(all, qp);
 	}
 	return 0;
@@ -579,7 +579,7 @@ static void wake_peer(struct daemon_qps *all, const struct daemon_qp *qp)
 {
 	uint32_t peer = record_of(all, qp->qpn)->connection.dest_qpn;
 	const struct daemon_qp *other = daemon_qp_live_at(all, SHM_QP_INDEX(peer));
-	const struct shm_connection *c = &all->f->region->connections[SHM_QP_INDEX(peer)];
+	const struct shm_connection *c = shm_connection_at(all->f->region, SHM_QP_INDEX(peer));
 
 	if (qp->queue_off && other && other->qpn == peer && other->queue_off &&
 	    atomic_load_explicit(&c->head, memory_order_relaxed) !=
@@ -634,7 +634,7 @@ void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 	if (!qp->is_roce_sender)
 		fabric_tell_qp(all->f, qp->hca_index, qp->qpn, "ended", NULL);
 	clear_record(all, qp->qpn);
-	shm_events_clear(&all->f->region->connections[SHM_QP_INDEX(qp->qpn)].events);
+	shm_events_clear(&shm_connection_at(all->f->region, SHM_QP_INDEX(qp->qpn))->events);
 	wake_peer(all, qp);
 	base_timer_stop(&qp->wait);
 	all->n_roce -= qp->is_roce_sender;
@@ -670,7 +670,7 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
                      const struct control_modify_qp *m)
 {
 	const struct shm_region *region = all->f->region;
-	const struct shm_hca *h = &region->hcas[qp->hca->hca];
+	const struct shm_hca *h = shm_hca_at(region, qp->hca->hca);
 	struct shm_qp *s = record_of(all, qp->qpn);
 	const bool begins = m->receives && !(s->flags & SHM_QP_RECEIVES);
 	uint8_t old_port = s->port_num;
@@ -683,7 +683,7 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	s->port_num = m->port_num;
 	s->port = m->port_num ? h->first_port + m->port_num - 1 : 0;
 	s->pkey_index = m->pkey_index;
-	s->pkey = m->port_num ? region->ports[s->port].pkey[m->pkey_index] : 0;
+	s->pkey = m->port_num ? shm_port_at(region, s->port)->pkey[m->pkey_index] : 0;
 	s->flags &= (uint8_t) ~(SHM_QP_RECEIVES | SHM_QP_COUNTS_REMOTE);
 	if (m->receives)
 		s->flags |= SHM_QP_RECEIVES;
@@ -745,11 +745,11 @@ void daemon_qps_renew(struct daemon_qps *all, const struct daemon_srq *srq)
 
 void daemon_qps_follow_pkeys(struct daemon_qps *all, const struct fabric_port *p)
 {
-	const uint16_t *table = all->f->region->ports[p->index].pkey;
+	const uint16_t *table = shm_port_at(all->f->region, p->index)->pkey;
 
 	for (uint32_t i = 0; i < all->ids.size; i++) {
 		struct daemon_qp *qp = qp_at(all, i);
-		struct shm_qp *s = &all->f->region->qps[i];
+		struct shm_qp *s = shm_qp_at(all->f->region, i);
 
 		if (!qp || !s->port_num || s->port != p->index || s->pkey == table[s->pkey_index])
 			continue;
@@ -831,7 +831,7 @@ int daemon_qp_wait(struct daemon_qps *all, struct daemon_qp *qp, uint32_t cq, ui
 static void send_event(struct daemon_qps *all, struct daemon_qp *qp, enum ibv_event_type type,
                        uint32_t element)
 {
-	_Atomic uint32_t *word = &all->f->region->connections[SHM_QP_INDEX(qp->qpn)].events;
+	_Atomic uint32_t *word = &shm_connection_at(all->f->region, SHM_QP_INDEX(qp->qpn))->events;
 
 	if (shm_events_send(word))
 		qp->events += daemon_hca_event(qp->hca, type, element);
@@ -845,7 +845,7 @@ void daemon_qp_event(struct daemon_qps *all, struct daemon_qp *qp, enum ibv_even
 int daemon_qp_peer_event(struct daemon_qps *all, uint32_t qpn, uint32_t type)
 {
 	struct daemon_qp *qp = daemon_qp_find(all, qpn);
-	const struct shm_connection *c = &all->f->region->connections[SHM_QP_INDEX(qpn)];
+	const struct shm_connection *c = shm_connection_at(all->f->region, SHM_QP_INDEX(qpn));
 	struct daemon_qp_user *user;
 	bool *told;
 
@@ -874,7 +874,7 @@ int daemon_qp_peer_event(struct daemon_qps *all, uint32_t qpn, uint32_t type)
 int daemon_qp_drained(struct daemon_qps *all, uint32_t qpn)
 {
 	struct daemon_qp *qp = daemon_qp_find(all, qpn);
-	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(qpn)];
+	struct shm_wire *w = shm_wire_at(all->f->region, SHM_QP_INDEX(qpn));
 	uint8_t drained = SHM_WIRE_DRAINED;
 
 	/* likewise */

@@ -24,8 +24,8 @@ static void release_lock(_Atomic uint32_t *lock, uint32_t qpn)
 /* The daemon looks at the connection soon, in case that nobody else does: then it is mended. */
 static void have_mended(struct daemon_qps *all, uint32_t index)
 {
-	atomic_fetch_or_explicit(&all->f->region->wire_busy[index / 64].bits, 1ull << index % 64,
-	                         memory_order_seq_cst);
+	atomic_fetch_or_explicit(&shm_wire_busy_at(all->f->region, index / 64)->bits,
+	                         1ull << index % 64, memory_order_seq_cst);
 	if (all->is_busy)
 		all->is_busy(all->is_busy_arg);
 }
@@ -33,9 +33,10 @@ static void have_mended(struct daemon_qps *all, uint32_t index)
 /* The same for both halves of a connection that exchanges packets, if it is one. */
 static void release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
 {
-	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(peer)];
-	_Atomic uint32_t *locks[] = { &w->lock,
-		                      &all->f->region->connections[SHM_QP_INDEX(peer)].lock };
+	struct shm_wire *w = shm_wire_at(all->f->region, SHM_QP_INDEX(peer));
+	_Atomic uint32_t *locks[] = {
+		&w->lock, &shm_connection_at(all->f->region, SHM_QP_INDEX(peer))->lock
+	};
 	static const uint8_t halves[] = { SHM_WIRE_RESPONDER, SHM_WIRE_REQUESTER };
 	bool is_open;
 
@@ -58,12 +59,13 @@ static void release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
 /* Has queue pair @peer look whether its requests are done: the dead may have told nobody. */
 static void wake_requester(struct daemon_qps *all, uint32_t peer)
 {
-	const struct shm_connection *c = &all->f->region->connections[SHM_QP_INDEX(peer)];
+	const struct shm_connection *c = shm_connection_at(all->f->region, SHM_QP_INDEX(peer));
 
 	if (atomic_load_explicit(&c->harvested, memory_order_relaxed) !=
 	    atomic_load_explicit(&c->tail, memory_order_relaxed))
-		daemon_cq_wake_bereaved(all->cqs,
-		                        all->f->region->qps[SHM_QP_INDEX(peer)].connection.send_cq);
+		daemon_cq_wake_bereaved(
+		        all->cqs,
+		        shm_qp_at(all->f->region, SHM_QP_INDEX(peer))->connection.send_cq);
 }
 
 /* Releases what the dead process of @qpn held of queue pair @peer: its lock, and those of the
@@ -76,7 +78,7 @@ static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t pe
 	if (!other || other->qpn != peer || !other->queue_off)
 		return;
 	release_wire(all, qpn, peer);
-	release_lock(&all->f->region->connections[SHM_QP_INDEX(peer)].lock, qpn);
+	release_lock(&shm_connection_at(all->f->region, SHM_QP_INDEX(peer))->lock, qpn);
 	keys = shm_data_at(all->f->region, other->holder->keys_off);
 	for (unsigned i = 0; i < SHM_ATOMIC_LOCKS; i++)
 		release_lock(&keys->atomics[i], qpn);
@@ -146,11 +148,11 @@ static void tell_program(struct daemon_qps *all, uint32_t qpn)
 
 	if (daemon_qp_number_of(all, index) != qpn)
 		return;
-	error = atomic_load_explicit(&all->f->region->connections[index].error,
+	error = atomic_load_explicit(&shm_connection_at(all->f->region, index)->error,
 	                             memory_order_relaxed);
 	if (error == IBV_EVENT_QP_REQ_ERR || error == IBV_EVENT_QP_ACCESS_ERR)
 		daemon_qp_peer_event(all, qpn, error);
-	daemon_cq_overrun(all->cqs, all->f->region->qps[index].cq);
+	daemon_cq_overrun(all->cqs, shm_qp_at(all->f->region, index)->cq);
 	daemon_qp_limit(all, qpn);
 	if (srq)
 		daemon_srq_limit(all->srqs, srq->index);
@@ -161,12 +163,12 @@ static void tell_program(struct daemon_qps *all, uint32_t qpn)
 static void forget_wakers(struct daemon_qps *all, uint32_t qpn)
 {
 	struct shm_region *region = all->f->region;
-	const struct shm_qp *q = &region->qps[SHM_QP_INDEX(qpn)];
+	const struct shm_qp *q = shm_qp_at(region, SHM_QP_INDEX(qpn));
 
 	if (!qpn)
 		return;
-	shm_cq_forget_wakers(&region->cqs[q->cq]);
-	shm_cq_forget_wakers(&region->cqs[q->connection.send_cq]);
+	shm_cq_forget_wakers(shm_cq_at(region, q->cq));
+	shm_cq_forget_wakers(shm_cq_at(region, q->connection.send_cq));
 }
 
 /* Finds out in whose ring the QP may have claimed something. */
@@ -174,10 +176,10 @@ static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
 {
 	struct shm_region *region = all->f->region;
 	uint16_t index = (uint16_t)SHM_QP_INDEX(qp->qpn);
-	struct shm_sender *sender = &region->senders[index];
+	struct shm_sender *sender = shm_sender_at(region, index);
 	uint32_t qpn =
 	        IB_QPN_MASK & atomic_load_explicit(&sender->target_qpn, memory_order_acquire);
-	uint32_t peer = region->qps[index].connection.dest_qpn;
+	uint32_t peer = shm_qp_at(region, index)->connection.dest_qpn;
 
 	forget_wakers(all, peer);
 	forget_wakers(all, qpn);
@@ -187,10 +189,11 @@ static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
 		tell_program(all, qpn);
 	/* nobody is to wait for the dead: hca_connections_wait() */
 	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
-	atomic_store_explicit(&region->connections[index].helps, 0, memory_order_relaxed);
+	atomic_store_explicit(&shm_connection_at(region, index)->helps, 0, memory_order_relaxed);
 	if (qp->is_roce_sender)
-		hca_roce_release(&region->roce_ports[region->hcas[qp->hca_index].first_port],
-		                 index);
+		hca_roce_release(
+		        shm_roce_port_at(region, shm_hca_at(region, qp->hca_index)->first_port),
+		        index);
 	qp->undo_qpn = qpn;
 	qp->undo_srq = qp->undo_own = 0;
 	if (!qpn || !begin_undo_ring(all, qp))
@@ -209,9 +212,9 @@ static void wake_user(struct daemon_qps *all, const struct daemon_srq *srq)
 
 	LIST_FOREACH(qp, &srq->qps, of_srq)
 	{
-		uint32_t cq = region->qps[SHM_QP_INDEX(qp->qpn)].cq;
+		uint32_t cq = shm_qp_at(region, SHM_QP_INDEX(qp->qpn))->cq;
 
-		if (atomic_load_explicit(&region->cqs[cq].arm, memory_order_relaxed) !=
+		if (atomic_load_explicit(&shm_cq_at(region, cq)->arm, memory_order_relaxed) !=
 		    SHM_CQ_IDLE) {
 			daemon_cq_wake_bereaved(all->cqs, cq);
 			break;
@@ -224,7 +227,7 @@ static void wake_user(struct daemon_qps *all, const struct daemon_srq *srq)
 /* The owner of the queue that the dead one sent to is to look at its rings. */
 static void wake_target(struct daemon_qps *all, uint32_t qpn)
 {
-	const struct shm_qp *s = &all->f->region->qps[SHM_QP_INDEX(qpn)];
+	const struct shm_qp *s = shm_qp_at(all->f->region, SHM_QP_INDEX(qpn));
 	const struct daemon_srq *srq = srq_of(all, qpn);
 
 	if (daemon_qp_number_of(all, SHM_QP_INDEX(qpn)) != qpn) {
@@ -233,8 +236,9 @@ static void wake_target(struct daemon_qps *all, uint32_t qpn)
 		return;
 	}
 	if (s->ready_bit < SHM_CQ_READY_BITS)
-		atomic_fetch_or_explicit(&all->f->region->cqs[s->cq].ready[s->ready_bit / 64],
-		                         1ull << (s->ready_bit % 64), memory_order_release);
+		atomic_fetch_or_explicit(
+		        &shm_cq_at(all->f->region, s->cq)->ready[s->ready_bit / 64],
+		        1ull << (s->ready_bit % 64), memory_order_release);
 	daemon_cq_wake_bereaved(all->cqs, s->cq);
 }
 
@@ -243,7 +247,7 @@ static void wake_target(struct daemon_qps *all, uint32_t qpn)
 static void undo_slot(struct daemon_qps *all, struct shm_arrival *slot, uint64_t state,
                       uint16_t writer, bool own)
 {
-	const struct shm_connection *c = &all->f->region->connections[writer];
+	const struct shm_connection *c = shm_connection_at(all->f->region, writer);
 
 	/* of a message that it has sent, and was placing, nothing is lost */
 	if (atomic_load_explicit(&c->placing, memory_order_relaxed) == 1 + shm_slot_pos(state)) {
@@ -251,7 +255,7 @@ static void undo_slot(struct daemon_qps *all, struct shm_arrival *slot, uint64_t
 		return;
 	}
 	if (own && shm_slot_writer(state) == writer)
-		shm_slot_name_receive(slot, state, &all->f->region->senders[writer]);
+		shm_slot_name_receive(slot, state, shm_sender_at(all->f->region, writer));
 	shm_ring_void(slot, state, writer);
 }
 

@@ -11,7 +11,7 @@
 
 static struct shm_sender *sender_of(const struct daemon_qps *all, const struct daemon_qp *qp)
 {
-	return &all->f->region->senders[SHM_QP_INDEX(qp->qpn)];
+	return shm_sender_at(all->f->region, SHM_QP_INDEX(qp->qpn));
 }
 
 static uint64_t ring_bytes(const struct daemon_qps *all, const struct daemon_qp *qp)

@@ -27,7 +27,7 @@ static struct shm_ring *ring_at(const struct daemon_srqs *all, const struct daem
 
 static void publish(struct daemon_srqs *all, const struct daemon_srq *srq, bool moving)
 {
-	struct shm_srq *s = &all->region->srqs[srq->index];
+	struct shm_srq *s = shm_srq_at(all->region, srq->index);
 	struct shm_ring *ring = ring_at(all, &srq->ring);
 	const uint16_t gen = daemon_memory_generation(all->memory);
 
@@ -120,7 +120,7 @@ int daemon_srq_resize(struct daemon_srqs *all, struct daemon_srq *srq, uint32_t 
 
 void daemon_srq_free(struct daemon_srqs *all, struct daemon_srq *srq)
 {
-	struct shm_srq *s = &all->region->srqs[srq->index];
+	struct shm_srq *s = shm_srq_at(all->region, srq->index);
 
 	shm_write_begin(&s->seq);
 	s->live = 0;

@@ -143,7 +143,7 @@ static bool may_send(const struct daemon_detour_end *e, const struct shm_qp *q,
                      const struct control_detour *packet)
 {
 	const struct fabric *f = e->d->f;
-	const struct shm_flow *flow = &f->region->flows[packet->flow % SHM_MAX_FLOWS];
+	const struct shm_flow *flow = shm_flow_at(f->region, packet->flow % SHM_MAX_FLOWS);
 
 	if (q->client == e->client)
 		return true;
@@ -151,7 +151,7 @@ static bool may_send(const struct daemon_detour_end *e, const struct shm_qp *q,
 	       (flow->flags & SHM_FLOW_ROCE) && !flow->count &&
 	       (e->host_index < 0 ||
 	        (uint32_t)e->host_index ==
-	                f->region->hcas[f->hca_port[q->port]->node->hca].host_index);
+	                shm_hca_at(f->region, f->hca_port[q->port]->node->hca)->host_index);
 }
 
 /* Whether the process may send what it has sent. */
@@ -163,7 +163,7 @@ static bool is_sound(const struct daemon_detour_end *e, const struct control_det
 	if (bytes < sizeof(*packet) || packet->payload_bytes > WIRE_ROCE_MAX_PAYLOAD ||
 	    bytes != sizeof(*packet) + packet->payload_bytes)
 		return false;
-	q = &e->d->f->region->qps[SHM_QP_INDEX(packet->src_qpn)];
+	q = shm_qp_at(e->d->f->region, SHM_QP_INDEX(packet->src_qpn));
 	return q->qpn == packet->src_qpn && may_send(e, q, packet) &&
 	       wire_opcodes[packet->h.bth.opcode].name;
 }
@@ -297,7 +297,7 @@ static void take(void *arg, const struct control_detour *packet, const void *pay
 		daemon_wires_begin(d->times);
 		return;
 	}
-	take_sent(d, d->f->region->qps[SHM_QP_INDEX(packet->src_qpn)].client);
+	take_sent(d, shm_qp_at(d->f->region, SHM_QP_INDEX(packet->src_qpn))->client);
 	append(d, packet, payload);
 	work_soon(d);
 }
@@ -307,7 +307,7 @@ static void take(void *arg, const struct control_detour *packet, const void *pay
 /* Its sender's GID. */
 static const struct ib_gid *sgid_of(const struct daemon_detour *d, const struct daemon_parcel *p)
 {
-	const struct shm_port *from = &d->f->region->ports[p->flow->from->index];
+	const struct shm_port *from = shm_port_at(d->f->region, p->flow->from->index);
 
 	return p->is_foreign ? &p->sgid : &from->gid[p->packet.sgid_index % SHM_GIDS];
 }
@@ -380,9 +380,9 @@ static void release(struct daemon_detour *d, uint32_t src_qpn)
 /* Of the first request that the queue pair waits for. */
 static uint32_t first_psn(const struct shm_region *r, uint32_t qpn)
 {
-	const struct shm_connection *c = &r->connections[SHM_QP_INDEX(qpn)];
+	const struct shm_connection *c = shm_connection_at(r, SHM_QP_INDEX(qpn));
 
-	return shm_wire_head(&r->wires[SHM_QP_INDEX(qpn)],
+	return shm_wire_head(shm_wire_at(r, SHM_QP_INDEX(qpn)),
 	                     atomic_load_explicit(&c->head, memory_order_relaxed))
 	        ->psn;
 }
@@ -391,7 +391,7 @@ static uint32_t first_psn(const struct shm_region *r, uint32_t qpn)
  * after the other, each of which has a first response. */
 static void place(const struct shm_region *r, struct daemon_rule_packet *p)
 {
-	const struct shm_wire *own = &r->wires[SHM_QP_INDEX(p->src_qpn)];
+	const struct shm_wire *own = shm_wire_at(r, SHM_QP_INDEX(p->src_qpn));
 	const unsigned flags = wire_opcodes[p->opcode].flags;
 	const bool responds = flags & WIRE_OPCODE_RESPONSE;
 
@@ -423,7 +423,7 @@ static struct daemon_verdict judge(struct daemon_detour *d, const struct daemon_
 /* Answers a request of RC as its responder would that refuses it. */
 static void refuse(struct daemon_detour *d, const struct control_detour *request, uint8_t syndrome)
 {
-	const struct shm_wire *w = &d->f->region->wires[SHM_QP_INDEX(request->h.bth.dest_qpn)];
+	const struct shm_wire *w = shm_wire_at(d->f->region, SHM_QP_INDEX(request->h.bth.dest_qpn));
 	struct control_detour nak = {
 		.src_qpn = request->h.bth.dest_qpn,
 		.flow = w->path.flow,
@@ -728,7 +728,7 @@ static int meet_fault(struct daemon_call *call)
 	const uint64_t now_ns = base_now_ns();
 
 	if (req->hca >= d->f->region->control->n_hcas || req->kind > CONTROL_CALL_REGISTER ||
-	    !daemon_client_sees(call->client, d->f->region->hcas[req->hca].host_index))
+	    !daemon_client_sees(call->client, shm_hca_at(d->f->region, req->hca)->host_index))
 		return -EINVAL;
 	rep = daemon_call_reply(call, sizeof(*rep));
 	rule = daemon_rules_judge_call(&d->rules, req->kind, req->hca, req->qpn, now_ns);

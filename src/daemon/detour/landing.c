@@ -92,7 +92,7 @@ static bool describe(struct daemon_landing *l, const struct landed *p,
 static void land_mcast(struct daemon_landing *l, const struct landed *landed,
                        const struct fabric_flow *flow, const uint8_t *cut)
 {
-	const struct shm_flow *r = &l->f->region->flows[flow->id];
+	const struct shm_flow *r = shm_flow_at(l->f->region, flow->id);
 	const uint32_t *list = (const void *)((const char *)l->f->region->control + r->list_off);
 	struct hca_process *p = l->self->process;
 	struct hca_packet pkt;
@@ -106,7 +106,7 @@ static void land_mcast(struct daemon_landing *l, const struct landed *landed,
 	    !describe(l, landed, flow->from, r->count, &pkt))
 		return;
 	for (uint32_t i = 0; i < r->count; i++)
-		if (!cut || !cut[l->f->region->qps[SHM_QP_INDEX(list[i])].port])
+		if (!cut || !cut[shm_qp_at(l->f->region, SHM_QP_INDEX(list[i]))->port])
 			hca_receiver_init(p, &l->to[n++], list[i]);
 	hca_deliver_to(p, &pkt, HCA_ANY_PORT, l->to, n);
 }
@@ -117,7 +117,8 @@ static void send_to_network(const struct daemon_landing *l, const struct control
 {
 	struct hca_roce *link = daemon_roce_port(l->roce, from->index)->link;
 	struct wire_roce_packet packet = {
-		.ip = { .sgid = l->f->region->ports[from->index].gid[in->sgid_index % SHM_GIDS],
+		.ip = { .sgid = shm_port_at(l->f->region, from->index)
+		                        ->gid[in->sgid_index % SHM_GIDS],
 		        .dgid = in->dgid,
 		        .flow_label = in->class_flow & 0xFFFFF,
 		        .traffic_class = (uint8_t)(in->class_flow >> 20),
@@ -137,7 +138,7 @@ static void send_to_network(const struct daemon_landing *l, const struct control
 static void land_datagram(struct daemon_landing *l, const struct landed *p,
                           const struct fabric_flow *flow, const uint8_t *cut)
 {
-	const struct shm_flow *r = &l->f->region->flows[flow->id];
+	const struct shm_flow *r = shm_flow_at(l->f->region, flow->id);
 	struct hca_packet pkt;
 
 	if (r->flags & SHM_FLOW_ROCE)
@@ -153,7 +154,7 @@ static void land_datagram(struct daemon_landing *l, const struct landed *p,
 static void land_connected(struct daemon_landing *l, const struct control_detour *in,
                            const void *payload, const struct fabric_flow *flow)
 {
-	const struct shm_flow *r = &l->f->region->flows[flow->id];
+	const struct shm_flow *r = shm_flow_at(l->f->region, flow->id);
 	const struct wire_roce_packet packet = {
 		.ip = { .traffic_class = (uint8_t)(in->class_flow >> 20) },
 		.h = in->h,
@@ -178,7 +179,7 @@ bool daemon_land(struct daemon_landing *l, const struct fabric_flow *flow,
 
 	if (!l->is_ready)
 		return false;
-	if (in->payload_bytes > l->f->region->flows[flow->id].mtu) {
+	if (in->payload_bytes > shm_flow_at(l->f->region, flow->id)->mtu) {
 		HCA_COUNT(l->self->process, flow->from->index, xmit_discards);
 		HCA_COUNT(l->self->process, flow->from->index, xmit_mtu);
 		return false;
@@ -214,7 +215,7 @@ int daemon_landing_open(struct daemon_landing *l)
 	l->sender = (struct hca_sender){
 		.process = process,
 		.qpn = rep.qpn,
-		.shm = &l->f->region->senders[SHM_QP_INDEX(rep.qpn)],
+		.shm = shm_sender_at(l->f->region, SHM_QP_INDEX(rep.qpn)),
 	};
 	hca_wires_init(&l->wires, process, &l->sender, 0);
 	l->is_ready = true;

@@ -641,7 +641,7 @@ void daemon_rules_fini(struct daemon_rules *rules)
 
 void daemon_rules_begins(struct daemon_rules *rules, uint32_t hca, uint32_t qpn)
 {
-	const unsigned host = 1 + rules->f->region->hcas[hca].host_index;
+	const unsigned host = 1 + shm_hca_at(rules->f->region, hca)->host_index;
 	struct daemon_rule *r;
 
 	daemon_rounds_forget(&rules->rounds, qpn);
@@ -659,7 +659,7 @@ void daemon_rules_begins(struct daemon_rules *rules, uint32_t hca, uint32_t qpn)
 
 static unsigned host_of(const struct daemon_rules *rules, const struct fabric_port *p)
 {
-	return 1 + rules->f->region->hcas[p->node->hca].host_index;
+	return 1 + shm_hca_at(rules->f->region, p->node->hca)->host_index;
 }
 
 static bool crosses(const struct daemon_rule_packet *p, const struct fabric_port *link)
@@ -878,7 +878,7 @@ static void cut_copies(struct daemon_rules *rules, const struct daemon_rule *r,
 const struct daemon_rule *daemon_rules_judge_call(struct daemon_rules *rules, unsigned kind,
                                                   uint32_t hca, uint32_t qpn, uint64_t now_ns)
 {
-	const unsigned host = 1 + rules->f->region->hcas[hca].host_index;
+	const unsigned host = 1 + shm_hca_at(rules->f->region, hca)->host_index;
 	const struct daemon_rule *last = NULL;
 	struct daemon_rule *r;
 

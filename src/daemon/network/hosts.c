@@ -26,7 +26,7 @@ static unsigned host_of_port(const struct daemon_hosts *hosts, unsigned port)
 {
 	const struct shm_region *r = hosts->f->region;
 
-	return r->hcas[r->ports[port].hca].host_index;
+	return shm_hca_at(r, shm_port_at(r, port)->hca)->host_index;
 }
 
 /* Programs are those of all ports, and once more for each P_Key. */
@@ -83,7 +83,7 @@ static void become_ipoib(const void *arg, unsigned program, const struct hosts_s
 		/* of several interfaces the first one has the route that groups need */
 		argv[n++] = "--multicast";
 	}
-	write_own_addresses(&hosts->f->region->ports[port], k, ipv4, ipv6);
+	write_own_addresses(shm_port_at(hosts->f->region, port), k, ipv4, ipv6);
 	snprintf(status, sizeof(status), "%d", start->status_fd);
 	snprintf(control, sizeof(control), "%d", start->control_fd);
 	hosts->options->become(hosts->options->fabric,
@@ -158,7 +158,7 @@ static char *write_names(const struct daemon_hosts *hosts)
 		return NULL;
 	fputs("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n", to);
 	for (unsigned i = 0; i < f->n_ib_ports; i++)
-		write_addresses(to, r->ports[i].ipv4, r->ports[i].ipv6,
+		write_addresses(to, shm_port_at(r, i)->ipv4, shm_port_at(r, i)->ipv6,
 		                host_name(hosts, host_of_port(hosts, i)));
 	for (unsigned i = 0; i < hosts->n_devices; i++)
 		if (hosts->device[i].bridged)

@@ -22,7 +22,7 @@ static int join(struct daemon_roce_port *p, const struct ib_gid *mgid)
 
 static struct daemon_roce_port *port_of(struct daemon_roce *r, uint32_t hca)
 {
-	return daemon_roce_port(r, r->d.f->region->hcas[hca].first_port);
+	return daemon_roce_port(r, shm_hca_at(r->d.f->region, hca)->first_port);
 }
 
 int daemon_roce_attach(struct daemon_roce *r, const struct daemon_qp *qp, const struct ib_gid *mgid,

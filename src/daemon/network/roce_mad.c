@@ -25,7 +25,7 @@ static int gid_index(const struct daemon_roce_port *p, const struct ib_gid *gid)
 /* Whether QP1 of the port accepts it; if not, it is counted. */
 static bool is_for_us(const struct daemon_roce_port *p, const struct control_roce_mad *came)
 {
-	struct shm_port_count *c = &p->roce->d.f->region->port_counts[p->port->index];
+	struct shm_port_count *c = shm_port_count_at(p->roce->d.f->region, p->port->index);
 
 	if (!ib_pkey_match(came->pkey, IB_PKEY_DEFAULT))
 		atomic_fetch_add_explicit(&c->bad_pkey, 1, memory_order_relaxed);

@@ -191,9 +191,9 @@ int roce_port_open(struct daemon_roce_port *p, char *why, size_t len)
 		p->receive_fd[v] = fd;
 	}
 	p->round = p->round == UINT16_MAX ? 1 : p->round + 1; /* 0: never opened */
-	atomic_store_explicit(&p->roce->d.f->region->roce_ports[p->port->index].lost[0], 0,
+	atomic_store_explicit(&shm_roce_port_at(p->roce->d.f->region, p->port->index)->lost[0], 0,
 	                      memory_order_relaxed);
-	atomic_store_explicit(&p->roce->d.f->region->roce_ports[p->port->index].lost[1], 0,
+	atomic_store_explicit(&shm_roce_port_at(p->roce->d.f->region, p->port->index)->lost[1], 0,
 	                      memory_order_relaxed);
 	return 0;
 }

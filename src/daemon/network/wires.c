@@ -26,9 +26,9 @@ static void say(struct daemon_wires *w, uint32_t ticking)
 /* Where packets of queue pair index @index come in; NULL: nowhere any more. */
 static struct hca_wires *wires_of(const struct daemon_wires *w, uint32_t index)
 {
-	const struct shm_qp *q = &w->f->region->qps[index];
+	const struct shm_qp *q = shm_qp_at(w->f->region, index);
 
-	if (w->f->region->wires[index].path.detours == SHM_WIRE_HERE)
+	if (shm_wire_at(w->f->region, index)->path.detours == SHM_WIRE_HERE)
 		return w->detour;
 	return q->qpn && q->port < w->f->n_hca_ports ? w->of_port[q->port] : NULL;
 }
@@ -36,7 +36,7 @@ static struct hca_wires *wires_of(const struct daemon_wires *w, uint32_t index)
 /* The bit is taken back first: whoever sets it meanwhile is seen the next time. */
 static void look_at(const struct daemon_wires *w, uint32_t index, uint64_t now)
 {
-	struct shm_wire_busy *busy = &w->f->region->wire_busy[index / 64];
+	struct shm_wire_busy *busy = shm_wire_busy_at(w->f->region, index / 64);
 	uint64_t bit = 1ull << index % 64;
 	struct hca_wires *wires;
 
@@ -54,7 +54,7 @@ static bool look(struct daemon_wires *w)
 
 	for (unsigned i = 0; i <= WORDS; i++) { /* the first word may come in two parts */
 		uint32_t word = w->next / 64 % WORDS;
-		uint64_t bits = atomic_load_explicit(&w->f->region->wire_busy[word].bits,
+		uint64_t bits = atomic_load_explicit(&shm_wire_busy_at(w->f->region, word)->bits,
 		                                     memory_order_seq_cst);
 
 		for (bits &= -1ull << w->next % 64; bits; bits &= bits - 1, n++) {

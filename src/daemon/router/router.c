@@ -117,7 +117,7 @@ static bool is_meant(const struct daemon_router *r, const char *name)
 	const struct fabric_node *n = r->port->node;
 
 	return !*name || !strcmp(n->name, name) ||
-	       !strcmp(r->all->f->region->hcas[n->hca].host, name);
+	       !strcmp(shm_hca_at(r->all->f->region, n->hca)->host, name);
 }
 
 /* The router that is meant: a port of @node, or any that is free. 0 or -errno. */
@@ -195,7 +195,7 @@ static int join_routers(struct daemon_call *call)
 		return ret;
 	rep = daemon_call_reply(call, sizeof(*rep));
 	rep->prefix = all->f->subnet_prefix;
-	memcpy(rep->node, all->f->region->hcas[r->port->node->hca].host, sizeof(rep->node));
+	memcpy(rep->node, shm_hca_at(all->f->region, r->port->node->hca)->host, sizeof(rep->node));
 	return 0;
 }
 

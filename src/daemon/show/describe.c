@@ -47,7 +47,7 @@ static int describe_port(struct daemon_call *call)
 	if (req->port >= f->n_hca_ports)
 		return -ENODEV;
 	p = f->hca_port[req->port];
-	if (!daemon_client_sees(call->client, f->region->hcas[p->node->hca].host_index))
+	if (!daemon_client_sees(call->client, shm_hca_at(f->region, p->node->hca)->host_index))
 		return -ENODEV;
 	if (!call->collected && !fabric_collect_at_once(f))
 		return DAEMON_SERVE_COLLECTED;

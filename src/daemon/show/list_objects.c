@@ -46,7 +46,7 @@ static bool fill_qp(const struct daemon_show *s, uint32_t hca, uint32_t at,
 
 	if (!qp || qp->hca->hca != hca)
 		return false;
-	q = &s->f->region->qps[SHM_QP_INDEX(qp->qpn)];
+	q = shm_qp_at(s->f->region, SHM_QP_INDEX(qp->qpn));
 	if (q->type == SHM_QPT_XRC_SRQ)
 		return false;
 	w = show_wire_of(s, q);
@@ -77,7 +77,8 @@ static bool fill_cq(const struct daemon_show *s, uint32_t hca, uint32_t at,
 		.number = cq->id,
 		.pid = pid_of(cq->holder),
 		.context = cq->hca->handle,
-		.cq = { .size = atomic_load_explicit(&r->cqs[cq->id].cqe, memory_order_relaxed),
+		.cq = { .size = atomic_load_explicit(&shm_cq_at(r, cq->id)->cqe,
+		                                     memory_order_relaxed),
 		        .users = cq->n_qps },
 	};
 	return true;
@@ -199,7 +200,7 @@ static bool is_of(const struct daemon_show *s, uint32_t hca, const struct daemon
 {
 	if (id->port)
 		return id->port->node->hca == hca;
-	return id->listens && daemon_client_sees(c, s->f->region->hcas[hca].host_index);
+	return id->listens && daemon_client_sees(c, shm_hca_at(s->f->region, hca)->host_index);
 }
 
 static bool fill_cm_id(const struct daemon_show *s, uint32_t hca, const struct daemon_client *c,
@@ -287,7 +288,7 @@ static int list_objects(struct daemon_call *call)
 	if (req.kind >= CONTROL_OBJECT_KINDS)
 		return -EINVAL;
 	if (req.hca >= r->control->n_hcas ||
-	    !daemon_client_sees(call->client, r->hcas[req.hca].host_index))
+	    !daemon_client_sees(call->client, shm_hca_at(r, req.hca)->host_index))
 		return -ENODEV;
 	rep = daemon_call_reply(call, sizeof(*rep));
 	*rep = (struct control_list_objects_reply){ .from = req.from, .at = req.at };

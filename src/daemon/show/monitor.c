@@ -83,11 +83,11 @@ static void add_port(struct show_json *o, const struct fabric *f, const struct f
 	const struct fabric_port *p = e->port;
 
 	if (p->node->type == FABRIC_HCA)
-		show_add_text(o, "host", "%s", f->region->hcas[p->node->hca].host);
+		show_add_text(o, "host", "%s", shm_hca_at(f->region, p->node->hca)->host);
 	show_add_string(o, "node", p->node->name);
 	show_add_u64(o, "port", p->num);
 	if (e->mgid)
-		show_add_gid(o, "port_gid", &f->region->ports[p->index].gid[0]);
+		show_add_gid(o, "port_gid", &shm_port_at(f->region, p->index)->gid[0]);
 	if (e->tells_peer && p->peer) {
 		show_add_string(o, "peer", p->peer->node->name);
 		show_add_u64(o, "peer_port", p->peer->num);

@@ -32,7 +32,7 @@ static void add_peer(const struct daemon_show *s, struct show_json *o, uint32_t 
 
 	show_add_text(o, "peer", "0x%06x", qpn);
 	if (peer && peer->hca)
-		show_add_text(o, "peer_host", "%s", s->f->region->hcas[peer->hca->hca].host);
+		show_add_text(o, "peer_host", "%s", shm_hca_at(s->f->region, peer->hca->hca)->host);
 }
 
 /* "10.0.0.1:7471", "[fe80::1]:7471". */
@@ -52,15 +52,15 @@ static void add_address(struct show_json *o, const char *key, const union contro
 
 static void add_place(const struct daemon_show *s, struct show_json *o, uint32_t hca, unsigned port)
 {
-	show_add_text(o, "host", "%s", s->f->region->hcas[hca].host);
-	show_add_text(o, "hca", "%s", s->f->region->hcas[hca].name);
+	show_add_text(o, "host", "%s", shm_hca_at(s->f->region, hca)->host);
+	show_add_text(o, "hca", "%s", shm_hca_at(s->f->region, hca)->name);
 	show_add_u64(o, "port", port);
 }
 
 static void add_qp(const struct daemon_show *s, struct show_at *at, struct show_json *o,
                    const struct daemon_qp *qp)
 {
-	const struct shm_qp *q = &s->f->region->qps[SHM_QP_INDEX(qp->qpn)];
+	const struct shm_qp *q = shm_qp_at(s->f->region, SHM_QP_INDEX(qp->qpn));
 
 	show_add_string(o, "type", show_qp_type(q));
 	show_add_string(o, "qp_state", show_qp_state(s, q));
@@ -134,7 +134,7 @@ static bool show_next_by_hand(const struct daemon_show *s, struct show_at *at, s
 	qp = show_qp_at(s, at, index);
 	if (!qp || p->had[index / 64] >> index % 64 & 1)
 		return true;
-	q = &s->f->region->qps[index];
+	q = shm_qp_at(s->f->region, index);
 	if (!q->connection.dest_qpn)
 		return true;
 	show_open(o, NULL, '{');

@@ -196,11 +196,12 @@ static void add_port(const struct daemon_show *s, struct show_json *o, const str
 	show_add_u64(o, "port", p->num);
 	add_plain(o, &p->stats, traffic, ARRAY_SIZE(traffic));
 	if (p->ethernet) {
-		add_refused(o, &s->f->region->roce_ports[p->index]);
-		add_shared(o, &s->f->region->roce_ports[p->index], roce, ARRAY_SIZE(roce));
+		add_refused(o, shm_roce_port_at(s->f->region, p->index));
+		add_shared(o, shm_roce_port_at(s->f->region, p->index), roce, ARRAY_SIZE(roce));
 	}
 	if (p->node->type == FABRIC_HCA)
-		add_shared(o, &s->f->region->port_counts[p->index], errors, ARRAY_SIZE(errors));
+		add_shared(o, shm_port_count_at(s->f->region, p->index), errors,
+		           ARRAY_SIZE(errors));
 	if (p->node->type == FABRIC_HCA && !p->ethernet)
 		add_plain(o, &p->stats, groups, ARRAY_SIZE(groups));
 	if (p->node->type == FABRIC_SWITCH)

@@ -40,7 +40,7 @@ static void add_attached(const struct daemon_show *s, struct show_json *o,
 			if (g->entry[i].again)
 				continue;
 			show_open(o, NULL, '{');
-			show_add_text(o, "host", "%s", s->f->region->hcas[hca].host);
+			show_add_text(o, "host", "%s", shm_hca_at(s->f->region, hca)->host);
 			show_add_text(o, "qpn", "0x%06x", g->entry[i].qpn);
 			show_close(o, '}');
 		}
@@ -79,8 +79,8 @@ static void add_members(const struct daemon_show *s, struct show_json *o, const 
 		const struct fabric_port *p = sorted[i]->port;
 
 		show_open(o, NULL, '{');
-		show_add_text(o, "host", "%s", s->f->region->hcas[p->node->hca].host);
-		show_add_gid(o, "port_gid", &s->f->region->ports[p->index].gid[0]);
+		show_add_text(o, "host", "%s", shm_hca_at(s->f->region, p->node->hca)->host);
+		show_add_gid(o, "port_gid", &shm_port_at(s->f->region, p->index)->gid[0]);
 		show_add_string(o, "join_state", show_join_name(sorted[i]->join_state));
 		show_close(o, '}');
 	}
@@ -208,7 +208,7 @@ static void add_seen(const struct daemon_show *s, struct show_json *o, const str
 	show_open(o, NULL, '{');
 	show_add_gid(o, "mgid", &g->mgid);
 	if (!s->f->n_ib_ports)
-		show_add_text(o, "hca", "%s", s->f->region->hcas[g->hca].name);
+		show_add_text(o, "hca", "%s", shm_hca_at(s->f->region, g->hca)->name);
 	else
 		show_add_text(o, "mlid", "0x%04x", g->mlid);
 	add_sent(s, o, &g->mgid);

@@ -36,7 +36,7 @@ static void add_gids(struct show_json *o, const struct shm_port *p)
 
 static void add_port(const struct daemon_show *s, struct show_json *o, const struct fabric_port *p)
 {
-	const struct shm_port *shared = &s->f->region->ports[p->index];
+	const struct shm_port *shared = shm_port_at(s->f->region, p->index);
 
 	show_open(o, NULL, '{');
 	show_add_u64(o, "port", p->num);
@@ -75,17 +75,16 @@ static uint32_t *hcas_by_host(const struct daemon_show *s)
 		return NULL;
 	hca = first + n_hosts + 2;
 	for (uint32_t i = 0; i < n_hcas; i++)
-		first[s->f->region->hcas[i].host_index + 2]++;
+		first[shm_hca_at(s->f->region, i)->host_index + 2]++;
 	for (uint32_t i = 0; i < n_hosts; i++)
 		first[i + 2] += first[i + 1];
 	for (uint32_t i = 0; i < n_hcas; i++)
-		hca[first[s->f->region->hcas[i].host_index + 1]++] = i;
+		hca[first[shm_hca_at(s->f->region, i)->host_index + 1]++] = i;
 	return first;
 }
 
 bool daemon_show_host(const struct daemon_show *s, struct show_at *at, struct show_json *o)
 {
-	const struct shm_hca *hcas = s->f->region->hcas;
 	const uint32_t *first, *hca;
 
 	if (at->part >= s->f->n_hosts)
@@ -102,12 +101,14 @@ bool daemon_show_host(const struct daemon_show *s, struct show_at *at, struct sh
 	show_add_text(o, "name", "%s", s->f->host[at->part].name);
 	show_open(o, "addresses", '[');
 	for (uint32_t i = first[at->part]; i < first[at->part + 1]; i++)
-		for (uint32_t k = 0; k < hcas[hca[i]].n_ports; k++)
-			add_addresses(o, &s->f->region->ports[hcas[hca[i]].first_port + k]);
+		for (uint32_t k = 0; k < shm_hca_at(s->f->region, hca[i])->n_ports; k++)
+			add_addresses(
+			        o, shm_port_at(s->f->region,
+			                       shm_hca_at(s->f->region, hca[i])->first_port + k));
 	show_close(o, ']');
 	show_open(o, "hcas", '[');
 	for (uint32_t i = first[at->part]; i < first[at->part + 1]; i++)
-		add_hca(s, o, &hcas[hca[i]]);
+		add_hca(s, o, shm_hca_at(s->f->region, hca[i]));
 	show_close(o, ']');
 	show_close(o, '}');
 	return true;

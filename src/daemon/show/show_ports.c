@@ -33,7 +33,7 @@ static void add_map(struct show_json *o, const struct fabric_port *p)
 static void add_bad_qkey(const struct daemon_show *s, struct show_json *o,
                          const struct fabric_port *p)
 {
-	const struct shm_bad_key *last = &s->f->region->port_counts[p->index].last_bad_qkey;
+	const struct shm_bad_key *last = &shm_port_count_at(s->f->region, p->index)->last_bad_qkey;
 	uint64_t ends = atomic_load_explicit(&last->ends, memory_order_relaxed);
 	uint64_t key = atomic_load_explicit(&last->key, memory_order_relaxed);
 

@@ -124,7 +124,7 @@ static void add_hosts(const struct daemon_show *s, struct show_at *at, struct sh
 		show_add_text(o, NULL, "%s", s->f->host[client->host_index].name);
 	LIST_FOREACH(h, &client->holds->hcas, entry)
 	{
-		uint32_t host = s->f->region->hcas[h->hca].host_index;
+		uint32_t host = shm_hca_at(s->f->region, h->hca)->host_index;
 
 		at->work += EMPTY_COST;
 		if (client->host_index >= 0 || c->host[host] == client->id + 1)

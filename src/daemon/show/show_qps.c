@@ -71,7 +71,7 @@ static void add_receives(const struct daemon_show *s, struct show_json *o, const
 
 	count(ring_at(s, q->ring_off), 1u << q->ring_shift, &arrived, &receives);
 	if (srq && srq <= SHM_MAX_SRQS) {
-		const struct shm_srq *shared = &s->f->region->srqs[srq - 1];
+		const struct shm_srq *shared = shm_srq_at(s->f->region, srq - 1);
 		uint32_t taken;
 
 		show_add_u64(o, "srq", srq - 1);
@@ -135,13 +135,13 @@ const struct shm_wire *show_wire_of(const struct daemon_show *s, const struct sh
 	if (q->type != IBV_QPT_RC && q->type != IBV_QPT_UC)
 		return NULL;
 	/* memory that was never used stays so */
-	if (r->ports[q->port].link_layer != IBV_LINK_LAYER_ETHERNET &&
-	    (load(&r->connections[index].chosen) & 0xFF) != SHM_BY_DETOUR)
+	if (shm_port_at(r, q->port)->link_layer != IBV_LINK_LAYER_ETHERNET &&
+	    (load(&shm_connection_at(r, index)->chosen) & 0xFF) != SHM_BY_DETOUR)
 		return NULL;
 	/* a queue pair that has failed keeps its PSNs until it is reset */
-	if (load(&r->wires[index].open) % SHM_WIRE_OPENED ||
-	    (load(&r->connections[index].chosen) & 0xFF) == SHM_BY_DETOUR)
-		return &r->wires[index];
+	if (load(&shm_wire_at(r, index)->open) % SHM_WIRE_OPENED ||
+	    (load(&shm_connection_at(r, index)->chosen) & 0xFF) == SHM_BY_DETOUR)
+		return shm_wire_at(r, index);
 	return NULL;
 }
 
@@ -160,22 +160,23 @@ static void add_connection(const struct daemon_show *s, struct show_json *o, con
 	if (q->connection.dest_qpn)
 		show_add_text(o, "peer", "0x%06x", q->connection.dest_qpn);
 	if (peer && peer->hca)
-		show_add_text(o, "peer_host", "%s", r->hcas[peer->hca->hca].host);
+		show_add_text(o, "peer_host", "%s", shm_hca_at(r, peer->hca->hca)->host);
 	if (q->connection.dest_qpn && q->connection.dlid &&
-	    r->ports[q->port].link_layer != IBV_LINK_LAYER_ETHERNET)
+	    shm_port_at(r, q->port)->link_layer != IBV_LINK_LAYER_ETHERNET)
 		show_add_u64(o, "dlid", q->connection.dlid);
-	add_requests(o, q, &r->connections[SHM_QP_INDEX(q->qpn)]);
+	add_requests(o, q, shm_connection_at(r, SHM_QP_INDEX(q->qpn)));
 	if (w)
 		add_packets(o, w);
 	else if (q->type == IBV_QPT_RC || q->type == IBV_QPT_UC)
-		add_agreed(o, &r->connections[SHM_QP_INDEX(q->qpn)]);
+		add_agreed(o, shm_connection_at(r, SHM_QP_INDEX(q->qpn)));
 }
 
 /* What it did not tell senders is in the data part. */
 enum ibv_qp_state show_qp_own_state(const struct daemon_show *s, const struct shm_qp *q)
 {
-	uint32_t own = atomic_load_explicit(&s->f->region->connections[SHM_QP_INDEX(q->qpn)].state,
-	                                    memory_order_relaxed);
+	uint32_t own =
+	        atomic_load_explicit(&shm_connection_at(s->f->region, SHM_QP_INDEX(q->qpn))->state,
+	                             memory_order_relaxed);
 
 	return (enum ibv_qp_state)(own ? own - 1 : q->state);
 }
@@ -183,11 +184,11 @@ enum ibv_qp_state show_qp_own_state(const struct daemon_show *s, const struct sh
 uint8_t show_qp_own_port(const struct daemon_show *s, const struct daemon_qp *qp)
 {
 	const struct shm_region *r = s->f->region;
-	const struct shm_qp *q = &r->qps[SHM_QP_INDEX(qp->qpn)];
-	const uint32_t own = atomic_load_explicit(&r->connections[SHM_QP_INDEX(qp->qpn)].port_num,
-	                                          memory_order_relaxed);
+	const struct shm_qp *q = shm_qp_at(r, SHM_QP_INDEX(qp->qpn));
+	const uint32_t own = atomic_load_explicit(
+	        &shm_connection_at(r, SHM_QP_INDEX(qp->qpn))->port_num, memory_order_relaxed);
 
-	return own && own <= r->hcas[qp->hca->hca].n_ports ? (uint8_t)own : q->port_num;
+	return own && own <= shm_hca_at(r, qp->hca->hca)->n_ports ? (uint8_t)own : q->port_num;
 }
 
 const char *show_qp_state(const struct daemon_show *s, const struct shm_qp *q)
@@ -215,7 +216,7 @@ void show_add_sent(const struct daemon_show *s, struct show_at *at, struct show_
 
 	LIST_FOREACH(flow, &qp->flows, of_sender)
 	{
-		const struct shm_flow_count *c = &s->f->region->flow_counts[flow->id];
+		const struct shm_flow_count *c = shm_flow_count_at(s->f->region, flow->id);
 
 		packets += flow->passed_packets +
 		           atomic_load_explicit(&c->packets, memory_order_relaxed);
@@ -229,8 +230,8 @@ void show_add_sent(const struct daemon_show *s, struct show_at *at, struct show_
 static void add_qp(const struct daemon_show *s, struct show_at *at, struct show_json *o,
                    const struct daemon_qp *qp)
 {
-	const struct shm_qp *q = &s->f->region->qps[SHM_QP_INDEX(qp->qpn)];
-	const struct shm_hca *hca = &s->f->region->hcas[qp->hca->hca];
+	const struct shm_qp *q = shm_qp_at(s->f->region, SHM_QP_INDEX(qp->qpn));
+	const struct shm_hca *hca = shm_hca_at(s->f->region, qp->hca->hca);
 
 	show_open(o, NULL, '{');
 	show_add_text(o, "host", "%s", hca->host);

@@ -33,7 +33,7 @@ bool daemon_show_router(const struct daemon_show *s, struct show_at *at, struct 
 		return false;
 	r = &s->routers->of[at->part];
 	show_open(o, NULL, '{');
-	show_add_string(o, "host", s->f->region->hcas[r->port->node->hca].host);
+	show_add_string(o, "host", shm_hca_at(s->f->region, r->port->node->hca)->host);
 	show_add_text(o, "port", "%s:%u", r->port->node->name, r->port->num);
 	show_add_u64(o, "lid", r->port->lid);
 	show_add_string(o, "state",

@@ -94,7 +94,7 @@ static bool is_to_group(const struct daemon_capture_filter *w, const struct fabr
 static const struct fabric_attached *attached_beside(const struct fabric *f, uint32_t qpn,
                                                      const struct ib_gid *mgid)
 {
-	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(qpn)];
+	const struct shm_qp *qp = shm_qp_at(f->region, SHM_QP_INDEX(qpn));
 
 	if (qp->qpn != qpn || !qp->port_num)
 		return NULL;
@@ -140,7 +140,7 @@ static bool may_reach_host(const struct fabric *f, const struct fabric_flow *flo
 	const struct fabric_mcast_path *s = flow->path;
 
 	for (uint32_t i = 0; i < s->n_reached; i++)
-		if (f->region->hcas[s->reached[i]->node->hca].host_index == host)
+		if (shm_hca_at(f->region, s->reached[i]->node->hca)->host_index == host)
 			return true;
 	return s->roce || !s->n_reached;
 }
@@ -183,7 +183,7 @@ static unsigned find_nodes(const struct fabric *f, const char *name,
 		return 1;
 	for (unsigned i = 0; i < f->n_nodes; i++)
 		if (f->node[i]->type == FABRIC_HCA &&
-		    !strcmp(f->region->hcas[f->node[i]->hca].host, name))
+		    !strcmp(shm_hca_at(f->region, f->node[i]->hca)->host, name))
 			found[n++] = f->node[i];
 	return n;
 }

@@ -152,7 +152,7 @@ static unsigned turns_until(struct env *e, unsigned n)
 
 static struct ib_gid gid(const struct env *e, unsigned host)
 {
-	return e->f->region->ports[host].gid[0];
+	return shm_port_at(e->f->region, host)->gid[0];
 }
 
 /* A MultiPathRecord between all hosts, with an MTU that no path has. */

@@ -109,7 +109,7 @@ static int open_hca(struct daemon_call *call)
 	int ret, fd;
 
 	if (req->hca >= v->f->region->control->n_hcas ||
-	    !daemon_client_sees(call->client, v->f->region->hcas[req->hca].host_index))
+	    !daemon_client_sees(call->client, shm_hca_at(v->f->region, req->hca)->host_index))
 		return -ENODEV;
 	ret = daemon_hca_open(&v->objects->hcas, call->client->holds, req->hca, &h, &fd);
 	if (ret)
@@ -363,7 +363,7 @@ static int open_qp(struct daemon_call *call)
 	const struct control_open_qp *req = call->body;
 	struct daemon_hca *h = call->about;
 	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, req->qpn);
-	const struct shm_qp *s = &v->f->region->qps[SHM_QP_INDEX(req->qpn)];
+	const struct shm_qp *s = shm_qp_at(v->f->region, SHM_QP_INDEX(req->qpn));
 	int ret;
 
 	if (!qp || s->type != IBV_QPT_XRC_RECV || s->connection.xrcd != req->xrcd ||
@@ -384,7 +384,7 @@ static void tell_srq(struct daemon_call *call, const struct daemon_srq *srq)
 		.ring_off = srq->ring.off,
 		.entries_off = srq->ring.entries_off,
 		.srq = srq->index,
-		.ring_gen = v->f->region->srqs[srq->index].ring_gen,
+		.ring_gen = shm_srq_at(v->f->region, srq->index)->ring_gen,
 		.ring_shift = srq->ring.shift,
 	};
 }
@@ -694,7 +694,8 @@ static int roce_socket(struct daemon_call *call)
 		return -EINVAL;
 	if (!fabric_hca_is_ethernet(v->f, h->hca))
 		return -EOPNOTSUPP;
-	fd = daemon_roce_socket(v->roce, v->f->region->hcas[h->hca].first_port, req, &source_port);
+	fd = daemon_roce_socket(v->roce, shm_hca_at(v->f->region, h->hca)->first_port, req,
+	                        &source_port);
 	if (fd < 0)
 		return fd;
 	daemon_call_give(call, fd);
@@ -711,7 +712,7 @@ static int roce_mad(struct daemon_call *call)
 
 	if (!fabric_hca_is_ethernet(v->f, h->hca))
 		return -EINVAL;
-	daemon_roce_mad(v->roce, v->f->region->hcas[h->hca].first_port, req);
+	daemon_roce_mad(v->roce, shm_hca_at(v->f->region, h->hca)->first_port, req);
 	return 0;
 }
 
@@ -757,7 +758,7 @@ static int offer_memory(struct daemon_call *call)
 static bool is_peer(const struct daemon_call *call, const struct daemon_qp *qp)
 {
 	const struct daemon_verbs *v = call->module;
-	const struct shm_qp *s = &v->f->region->qps[SHM_QP_INDEX(qp->qpn)];
+	const struct shm_qp *s = shm_qp_at(v->f->region, SHM_QP_INDEX(qp->qpn));
 
 	return s->connection.dest_qpn && own_qp(call, s->connection.dest_qpn);
 }

@@ -507,7 +507,8 @@ static struct fabric_port *port_in_sight(const struct daemon_call *call, uint32_
 	const struct fabric *f = u->d.f;
 	struct fabric_port *at = index < f->n_hca_ports ? f->hca_port[index] : NULL;
 
-	if (!at || !daemon_client_sees(call->client, f->region->hcas[at->node->hca].host_index))
+	if (!at ||
+	    !daemon_client_sees(call->client, shm_hca_at(f->region, at->node->hca)->host_index))
 		return NULL;
 	return at;
 }

@@ -28,7 +28,7 @@ static bool set_addresses(const struct umad_agent *agent, const struct ib_user_m
 {
 	const struct ib_mad_addr *addr = &header->addr;
 	const struct fabric_port *at = agent->port->at;
-	const struct shm_port *shared = &agent->port->u->d.f->region->ports[at->index];
+	const struct shm_port *shared = shm_port_at(agent->port->u->d.f->region, at->index);
 
 	mad->dlid = be16toh(addr->lid);
 	mad->slid = at->lid | (addr->path_bits & ((1u << at->lmc) - 1));

@@ -185,7 +185,7 @@ static void counters_of_a_link_keep_what_crossed_it(void **state)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 2, NULL);
-	struct shm_flow_count *sent = &e->f->region->flow_counts[flow->id];
+	struct shm_flow_count *sent = shm_flow_count_at(e->f->region, flow->id);
 
 	atomic_store(&sent->packets, 5);
 	fabric_link_set(e->f, &e->sw[0]->port[2], false);

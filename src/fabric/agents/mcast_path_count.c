@@ -180,7 +180,7 @@ static void count_path(struct fabric *f, const struct fabric_flow *flow, const s
 bool fabric_flow_has_more(const struct fabric *f, uint32_t id)
 {
 	const struct fabric_flow_counted *old = &f->flows->counted[id];
-	struct shm_flow_count *c = &f->region->flow_counts[id];
+	struct shm_flow_count *c = shm_flow_count_at(f->region, id);
 
 	return atomic_load_explicit(&c->packets, memory_order_relaxed) != old->packets ||
 	       atomic_load_explicit(&c->bytes, memory_order_relaxed) != old->bytes ||
@@ -191,7 +191,7 @@ bool fabric_flow_has_more(const struct fabric *f, uint32_t id)
 static struct sent more_back(const struct fabric *f, const struct fabric_flow *flow)
 {
 	const struct fabric_flow_counted *old = &f->flows->counted[flow->id];
-	const struct shm_flow_count *c = &f->region->flow_counts[flow->id];
+	const struct shm_flow_count *c = shm_flow_count_at(f->region, flow->id);
 
 	return (struct sent){
 		.packets = atomic_load_explicit((_Atomic uint64_t *)&c->back_packets,
@@ -205,7 +205,8 @@ static struct sent more_back(const struct fabric *f, const struct fabric_flow *f
 
 uint8_t fabric_flow_type(const struct fabric *f, const struct fabric_flow *flow)
 {
-	return flow->key.pkey ? IBV_QPT_UD : f->region->qps[SHM_QP_INDEX(flow->key.qpn)].type;
+	return flow->key.pkey ? IBV_QPT_UD
+	                      : shm_qp_at(f->region, SHM_QP_INDEX(flow->key.qpn))->type;
 }
 
 /* Whether the way back is still from where the flow leads to where it comes from. */
@@ -308,7 +309,7 @@ static void add_sent(struct fabric *f, struct fabric_flow *flow, uint8_t type, s
 void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
 {
 	struct fabric_flow_counted *counted = &f->flows->counted[flow->id];
-	struct shm_flow_count *c = &f->region->flow_counts[flow->id];
+	struct shm_flow_count *c = shm_flow_count_at(f->region, flow->id);
 	uint64_t packets = atomic_load_explicit(&c->packets, memory_order_relaxed);
 	uint64_t bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed);
 	struct sent more = { .packets = packets - counted->packets,

@@ -43,7 +43,7 @@ static uint64_t discards(struct fabric *f, const struct fabric_port *p)
 {
 	if (p->node->type != FABRIC_HCA)
 		return p->stats.lost[FABRIC_LOST_DISCARD];
-	return atomic_load_explicit(&f->region->port_counts[p->index].xmit_discards,
+	return atomic_load_explicit(&shm_port_count_at(f->region, p->index)->xmit_discards,
 	                            memory_order_relaxed);
 }
 

@@ -43,7 +43,7 @@ static uint64_t xmit_discards(const struct fabric *f, const struct fabric_port *
 
 	if (p->node->type != FABRIC_HCA)
 		return i == PERF_XMIT_INACTIVE ? p->stats.lost[FABRIC_LOST_DISCARD] : 0;
-	c = &f->region->port_counts[p->index];
+	c = shm_port_count_at(f->region, p->index);
 	larger = atomic_load_explicit(&c->xmit_mtu, memory_order_relaxed);
 	if (i == PERF_XMIT_INACTIVE)
 		return atomic_load_explicit(&c->xmit_discards, memory_order_relaxed) - larger;

@@ -77,7 +77,7 @@ static void send_packets(struct lab *l, uint64_t packets, uint64_t bytes)
 {
 	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
 	struct fabric_flow *flow = testing_flow(l->f, lab_host(l, 0), qpn, 2, NULL);
-	struct shm_flow_count *c = &l->f->region->flow_counts[flow->id];
+	struct shm_flow_count *c = shm_flow_count_at(l->f->region, flow->id);
 
 	atomic_fetch_add(&c->packets, packets);
 	atomic_fetch_add(&c->bytes, bytes);
@@ -110,7 +110,7 @@ static void every_port_along_the_path_has_counted(void **state)
 /* Counts that host 0 has sent this many more packets on @flow. */
 static void send_on(struct lab *l, struct fabric_flow *flow, uint64_t packets)
 {
-	atomic_fetch_add(&l->f->region->flow_counts[flow->id].packets, packets);
+	atomic_fetch_add(&shm_flow_count_at(l->f->region, flow->id)->packets, packets);
 }
 
 static struct fabric_flow *flow_to(struct lab *l, uint16_t dlid, uint16_t pkey)
@@ -118,7 +118,7 @@ static struct fabric_flow *flow_to(struct lab *l, uint16_t dlid, uint16_t pkey)
 	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
 	struct ib_gid mgid = testing_mgid(1);
 
-	l->f->region->qps[qpn].pkey = pkey;
+	shm_qp_at(l->f->region, qpn)->pkey = pkey;
 	return testing_flow(l->f, lab_host(l, 0), qpn, dlid, ib_lid_is_mcast(dlid) ? &mgid : NULL);
 }
 
@@ -209,7 +209,7 @@ static void a_queue_pair_that_changes_its_partition_gets_through(void **state)
 	l->sw[0]->port[TO_HOST].link.partition_inbound = true;
 	fabric_flow_all_changed(l->f);
 	assert_int_equal(testing_receivers(l->f, flow), 0);
-	l->f->region->qps[10].pkey = IB_PKEY_DEFAULT;
+	shm_qp_at(l->f->region, 10)->pkey = IB_PKEY_DEFAULT;
 	fabric_flow_pkey_changed(l->f, flow);
 	assert_int_equal(testing_receivers(l->f, flow), 1);
 }
@@ -308,7 +308,7 @@ static void short_counters_stop_at_their_largest_value(void **state)
 	assert_int_equal(counters(l, 1, 1).xmit_data, UINT32_MAX);
 	assert_true(extended(l, 1, 1).xmit_packets == 1ull << 40);
 	assert_true(extended(l, 1, 1).xmit_data == (1ull << 48) + (1ull << 40) * HEADERS / 4);
-	atomic_store(&l->f->region->port_counts[0].xmit_discards, 70000);
+	atomic_store(&shm_port_count_at(l->f->region, 0)->xmit_discards, 70000);
 	assert_int_equal(counters(l, 1, 1).xmit_discards, UINT16_MAX);
 }
 
@@ -419,8 +419,8 @@ static void send_sl(struct lab *l, uint8_t sl, uint64_t packets)
 	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
 	struct fabric_flow *flow = testing_flow_sl(l->f, lab_host(l, 0), qpn, 2, sl);
 
-	l->f->region->flow_counts[flow->id].packets += packets;
-	l->f->region->flow_counts[flow->id].bytes += 100 * packets;
+	shm_flow_count_at(l->f->region, flow->id)->packets += packets;
+	shm_flow_count_at(l->f->region, flow->id)->bytes += 100 * packets;
 }
 
 static void data_is_counted_by_service_level(void **state)
@@ -480,8 +480,8 @@ static void losses_are_counted_by_reason(void **state)
 	assert_int_equal(DETAILS(l, SW_LID, TO_RIGHT, PERF_ATTR_XMIT_DISCARD_DETAILS, 16,
 	                         PERF_XMIT_INACTIVE),
 	                 6);
-	l->f->region->port_counts[0].xmit_discards = 9;
-	l->f->region->port_counts[0].xmit_mtu = 7;
+	shm_port_count_at(l->f->region, 0)->xmit_discards = 9;
+	shm_port_count_at(l->f->region, 0)->xmit_mtu = 7;
 	assert_int_equal(DETAILS(l, 1, 1, PERF_ATTR_XMIT_DISCARD_DETAILS, 16, PERF_XMIT_INACTIVE),
 	                 2);
 	assert_int_equal(

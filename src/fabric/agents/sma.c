@@ -271,7 +271,7 @@ static void end_port_get(struct request *r, const struct fabric_port *p, struct 
 	i->resp_time_value = 16;
 	i->p_key_violations = p->p_key_violations;
 	if (p->node->type == FABRIC_HCA) {
-		struct shm_port_count *c = &r->f->region->port_counts[p->index];
+		struct shm_port_count *c = shm_port_count_at(r->f->region, p->index);
 
 		i->q_key_violations = violations(&c->bad_qkey, p->q_key_zero);
 		i->p_key_violations = violations(&c->bad_pkey, p->p_key_zero);
@@ -393,9 +393,9 @@ static void set_violations(struct request *r, struct fabric_port *p, const struc
 	if (p->node->type != FABRIC_HCA)
 		return;
 	if (!i->p_key_violations)
-		p->p_key_zero = r->f->region->port_counts[p->index].bad_pkey;
+		p->p_key_zero = shm_port_count_at(r->f->region, p->index)->bad_pkey;
 	if (!i->q_key_violations)
-		p->q_key_zero = r->f->region->port_counts[p->index].bad_qkey;
+		p->q_key_zero = shm_port_count_at(r->f->region, p->index)->bad_qkey;
 }
 
 static void set_end_port(struct request *r, struct fabric_port *p, const struct wire_port_info *i)

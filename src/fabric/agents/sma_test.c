@@ -111,7 +111,7 @@ static void guids_that_are_given_to_a_port_become_its_gids(void **state)
 		if (!guid_at(l, 2, i))
 			continue;
 		fabric_gid_make(l->f, guid_at(l, 2, i), &gid);
-		assert_memory_equal(&l->f->region->ports[1].gid[i], &gid, sizeof(gid));
+		assert_memory_equal(&shm_port_at(l->f->region, 1)->gid[i], &gid, sizeof(gid));
 		assert_ptr_equal(fabric_port_by_gid(l->f, &gid), p);
 	}
 }
@@ -126,7 +126,7 @@ static void a_removed_guid_is_no_gid(void **state)
 	set_guid_block(l, 2, 0, &(struct wire_guid_info){ { 0, 0x1111 } });
 	set_guid_block(l, 2, 0, &(struct wire_guid_info){ { 0, 0 } });
 	assert_null(fabric_port_by_gid(l->f, &gid));
-	assert_memory_equal(&l->f->region->ports[1].gid[1], &none, sizeof(none));
+	assert_memory_equal(&shm_port_at(l->f->region, 1)->gid[1], &none, sizeof(none));
 	assert_null(fabric_port_by_gid(l->f, &none));
 }
 
@@ -401,7 +401,7 @@ static void a_subnet_manager_brings_a_port_up_step_by_step(void **state)
 	assert_int_equal(port_info(l, 2, 1).port_state, IB_PORT_ARMED);
 	assert_int_equal(set_state(l, 2, 1, IB_PORT_ACTIVE, 0), MAD_STATUS_OK);
 	assert_int_equal(port_info(l, 2, 1).port_state, IB_PORT_ACTIVE);
-	assert_int_equal(l->f->region->ports[1].state, IB_PORT_ACTIVE);
+	assert_int_equal(shm_port_at(l->f->region, 1)->state, IB_PORT_ACTIVE);
 	assert_int_equal(lab_host(l, 1)->peer->state, IB_PORT_INIT); /* the other end is another */
 	assert_int_equal(l->changes, FABRIC_PORT_STATE);
 	assert_int_equal(l->n_changes, 2);
@@ -475,7 +475,7 @@ static void the_host_at_the_far_end_of_a_retrained_link_is_told(void **state)
 	assert_int_equal(set_state(l, SW + 2, TO_HOST, IB_PORT_DOWN, 0), MAD_STATUS_OK);
 	assert_ptr_equal(l->changed, lab_host(l, 1));
 	assert_int_equal(l->changes, FABRIC_PORT_STATE);
-	assert_int_equal(l->f->region->ports[1].state, IB_PORT_INIT);
+	assert_int_equal(shm_port_at(l->f->region, 1)->state, IB_PORT_INIT);
 }
 
 static void a_disabled_port_stays_down_until_it_is_enabled(void **state)
@@ -535,11 +535,11 @@ static void a_lid_and_its_mask_are_set_and_published(void **state)
 	wire_port_info_decode(data, &i);
 	assert_int_equal(i.lid, 0x40);
 	assert_int_equal(i.lmc, 3);
-	assert_int_equal(l->f->region->ports[1].lid, 0x40);
-	assert_int_equal(l->f->region->ports[1].lmc, 3);
-	assert_int_equal(l->f->region->ports[1].sm_lid, 1);
-	assert_int_equal(l->f->region->ports[1].sm_sl, 5);
-	assert_int_equal(l->f->region->ports[1].subnet_timeout, 20);
+	assert_int_equal(shm_port_at(l->f->region, 1)->lid, 0x40);
+	assert_int_equal(shm_port_at(l->f->region, 1)->lmc, 3);
+	assert_int_equal(shm_port_at(l->f->region, 1)->sm_lid, 1);
+	assert_int_equal(shm_port_at(l->f->region, 1)->sm_sl, 5);
+	assert_int_equal(shm_port_at(l->f->region, 1)->subnet_timeout, 20);
 	assert_int_equal(l->changes, FABRIC_PORT_LID | FABRIC_PORT_SM | FABRIC_PORT_OTHER);
 }
 
@@ -586,7 +586,7 @@ static void the_mtu_is_that_of_the_neighbours(void **state)
 	i.neighbor_mtu = IBV_MTU_1024;
 	assert_int_equal(set_port_info(l, 2, 1, &i), MAD_STATUS_OK);
 	assert_int_equal(port_info(l, 2, 1).neighbor_mtu, IBV_MTU_1024);
-	assert_int_equal(l->f->region->ports[1].active_mtu, IBV_MTU_1024);
+	assert_int_equal(shm_port_at(l->f->region, 1)->active_mtu, IBV_MTU_1024);
 	i.neighbor_mtu = 0;
 	assert_int_equal(set_port_info(l, 2, 1, &i), MAD_STATUS_OK);
 	assert_int_equal(port_info(l, 2, 1).neighbor_mtu, IBV_MTU_1024);
@@ -699,7 +699,7 @@ static void a_capability_that_comes_is_seen_and_told(void **state)
 	assert_int_equal(details.lid, 2);
 	assert_true(details.capability_mask & PORT_CAP_SM);
 	assert_true(port_info(l, 2, 1).capability_mask & PORT_CAP_SM);
-	assert_true(l->f->region->ports[1].cap_flags == port_info(l, 2, 1).capability_mask);
+	assert_true(shm_port_at(l->f->region, 1)->cap_flags == port_info(l, 2, 1).capability_mask);
 	fabric_sma_set_capabilities(l->f, lab_host(l, 1), 0, PORT_CAP_SM);
 	assert_false(port_info(l, 2, 1).capability_mask & PORT_CAP_SM);
 }
@@ -900,7 +900,7 @@ static void pkeys_are_set_and_published(void **state)
 		wire_pkey_table_decode(data, &got);
 		assert_memory_equal(&got, &t, sizeof(t));
 	}
-	assert_int_equal(l->f->region->ports[1].pkey[1], 0x8001);
+	assert_int_equal(shm_port_at(l->f->region, 1)->pkey[1], 0x8001);
 	assert_int_equal(lab_get(l, 2, SMP_ATTR_PKEY_TABLE, 1, data), MAD_STATUS_BAD_FIELD);
 }
 

@@ -57,8 +57,8 @@ static void expect(const struct env *e, enum fabric_width width, enum fabric_spe
 		assert_int_equal(ends[i]->state, IB_PORT_INIT);
 		assert_int_equal(ends[i]->width, width);
 		assert_int_equal(ends[i]->speed, speed);
-		assert_int_equal(e->f->region->ports[i].active_width, width);
-		assert_int_equal(e->f->region->ports[i].active_speed, speed);
+		assert_int_equal(shm_port_at(e->f->region, i)->active_width, width);
+		assert_int_equal(shm_port_at(e->f->region, i)->active_speed, speed);
 	}
 }
 

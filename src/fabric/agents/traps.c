@@ -289,7 +289,7 @@ static void send_bad_key(struct fabric *f, struct fabric_port *own, uint16_t num
 static void count_p_key(struct fabric *f, struct fabric_port *own)
 {
 	if (own->node->type == FABRIC_HCA) {
-		atomic_fetch_add_explicit(&f->region->port_counts[own->index].bad_pkey, 1,
+		atomic_fetch_add_explicit(&shm_port_count_at(f->region, own->index)->bad_pkey, 1,
 		                          memory_order_relaxed);
 		own->p_key_told++; /* the caller reports it at once */
 	} else if (own->p_key_violations < UINT16_MAX) {
@@ -363,7 +363,7 @@ static void tell_last(struct fabric *f, struct fabric_port *p, uint16_t number,
 
 static void notice_port(struct fabric *f, struct fabric_port *p)
 {
-	struct shm_port_count *c = &f->region->port_counts[p->index];
+	struct shm_port_count *c = shm_port_count_at(f->region, p->index);
 	uint64_t bad_p = atomic_load_explicit(&c->bad_pkey, memory_order_relaxed);
 	uint64_t bad_q = atomic_load_explicit(&c->bad_qkey, memory_order_relaxed);
 

@@ -481,7 +481,7 @@ static void violations_are_counted_until_they_are_set_to_0(void **state)
 /* As a program does that gets a packet with a bad key (hca/deliver.c). */
 static void count_bad_q_key(struct lab *l)
 {
-	struct shm_port_count *c = &l->f->region->port_counts[lab_host(l, 1)->index];
+	struct shm_port_count *c = shm_port_count_at(l->f->region, lab_host(l, 1)->index);
 
 	c->last_bad_qkey.ends = 1ull << 48 | 0x11111ull << 24 | 0x22222;
 	c->last_bad_qkey.key = 5ull << 32 | 0xCAFE;

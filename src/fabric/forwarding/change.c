@@ -119,7 +119,7 @@ static bool remove_receiver(struct fabric *f, struct fabric_mcast_path *s, uint3
 
 static bool is_gone(const struct fabric *f, uint32_t qpn)
 {
-	return f->region->qps[SHM_QP_INDEX(qpn)].qpn != qpn;
+	return shm_qp_at(f->region, SHM_QP_INDEX(qpn))->qpn != qpn;
 }
 
 static bool remove_gone(struct fabric *f, struct fabric_mcast_path *s)

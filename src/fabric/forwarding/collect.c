@@ -18,7 +18,7 @@ static void spend(uint32_t *budget, uint32_t units)
 /* Packets from the network: the process that received them has counted them. */
 static void collect_wire(struct fabric *f, struct fabric_port *p)
 {
-	struct shm_roce_port *w = &f->region->roce_ports[p->index];
+	struct shm_roce_port *w = shm_roce_port_at(f->region, p->index);
 	uint64_t packets = atomic_load_explicit(&w->packets, memory_order_relaxed);
 	uint64_t bytes = atomic_load_explicit(&w->bytes, memory_order_relaxed);
 

@@ -55,7 +55,7 @@ void fabric_flow_fini(struct fabric *f)
 /* Makes the counts of a new flow zero. 0 or -ENOMEM. */
 static int reset_counts(struct fabric *f, uint32_t id)
 {
-	struct shm_flow_count *c = &f->region->flow_counts[id];
+	struct shm_flow_count *c = shm_flow_count_at(f->region, id);
 	struct fabric_flows *t = f->flows;
 	int ret = base_array_reserve(&t->counted, &t->counted_room, (size_t)id + 1);
 
@@ -101,7 +101,7 @@ err_free:
 
 static void end_flow(struct fabric *f, struct fabric_flow *flow)
 {
-	struct shm_flow *r = &f->region->flows[flow->id];
+	struct shm_flow *r = shm_flow_at(f->region, flow->id);
 	struct fabric_mcast_path *path = flow->path;
 
 	shm_write_begin(&r->seq);

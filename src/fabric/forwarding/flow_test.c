@@ -556,7 +556,7 @@ static void an_edge_counts_what_was_sent_while_it_was_there(void **state)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
-	struct shm_flow_count *sent = &e->f->region->flow_counts[flow->id];
+	struct shm_flow_count *sent = shm_flow_count_at(e->f->region, flow->id);
 
 	atomic_store(&sent->packets, 3);
 	change_edge(e, 2, false);
@@ -640,10 +640,10 @@ static void a_qp_without_a_port_gets_nothing_until_it_has_one(void **state)
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
 
-	e->f->region->qps[12].port_num = 0;
+	shm_qp_at(e->f->region, 12)->port_num = 0;
 	attach(e, 2);
 	assert_int_equal(testing_copies(e->f, flow, 12), 0);
-	e->f->region->qps[12].port_num = 1;
+	shm_qp_at(e->f->region, 12)->port_num = 1;
 	fabric_attach_qp_moved(e->f, 12);
 	assert_int_equal(testing_copies(e->f, flow, 12), 1);
 }
@@ -656,7 +656,7 @@ static void the_sender_gets_its_own_unless_it_blocks_it(void **state)
 	attach(e, 0);
 	fabric_attach_add(e->f, 0, 20, &e->mgid, MLID);
 	assert_int_equal(testing_receivers(e->f, flow_from(e, 0)), 2);
-	e->f->region->qps[10].flags |= SHM_QP_BLOCK_LOOPBACK;
+	shm_qp_at(e->f->region, 10)->flags |= SHM_QP_BLOCK_LOOPBACK;
 	assert_int_equal(testing_copies(e->f, flow_from(e, 0), 10), 0);
 	assert_int_equal(testing_copies(e->f, flow_from(e, 0), 20), 1);
 	assert_int_equal(testing_copies(e->f, flow_from(e, 1), 10), 1); /* not loopback */
@@ -669,7 +669,7 @@ static void blocking_can_cover_the_whole_host(void **state)
 
 	e->f->settings.block_loopback_host = 1;
 	testing_qp(e->f, 20, e->f->hca_port[0]);
-	e->f->region->qps[10].flags |= SHM_QP_BLOCK_LOOPBACK;
+	shm_qp_at(e->f->region, 10)->flags |= SHM_QP_BLOCK_LOOPBACK;
 	flow = flow_from(e, 0);
 	attach(e, 0);
 	attach(e, 1);
@@ -700,7 +700,7 @@ static void a_list_grows_and_shrinks_with_thousands_of_receivers(void **state)
 /* The queue pair ends. */
 static void end_qp(struct env *e, uint32_t qpn)
 {
-	e->f->region->qps[qpn].qpn = 0;
+	shm_qp_at(e->f->region, qpn)->qpn = 0;
 	while (fabric_attach_count(e->f, qpn))
 		fabric_attach_drop(e->f, qpn);
 }
@@ -787,7 +787,7 @@ static void assert_follows_in_turns(struct env *e)
 static void make_crowd(struct env *e, struct fabric_flow **flow, bool share)
 {
 	if (!share)
-		e->f->region->qps[10].flags |= SHM_QP_BLOCK_LOOPBACK;
+		shm_qp_at(e->f->region, 10)->flags |= SHM_QP_BLOCK_LOOPBACK;
 	for (unsigned i = 0; i < CROWD; i++)
 		flow[i] = flow_from(e, 0);
 }
@@ -912,10 +912,10 @@ static void a_crowd_is_counted_before_a_receiver_leaves(void **state)
 	attach(e, 1);
 	make_crowd(e, flow, true);
 	for (unsigned i = 0; i < CROWD; i++)
-		e->f->region->flow_counts[flow[i]->id].packets = 1;
+		shm_flow_count_at(e->f->region, flow[i]->id)->packets = 1;
 	detach(e, 1);
 	fabric_flow_follow_all(e->f);
-	e->f->region->flow_counts[flow[7]->id].packets = 3;
+	shm_flow_count_at(e->f->region, flow[7]->id)->packets = 3;
 	fabric_flow_collect(e->f);
 	assert_int_equal(e->f->hca_port[1]->stats.mcast_unattached, 2);
 	free(flow);
@@ -963,7 +963,7 @@ static void a_qp_that_blocks_its_own_copies_has_a_list_of_its_own(void **state)
 
 	for (unsigned h = 0; h < 4; h++)
 		attach(e, h);
-	e->f->region->qps[10].flags |= SHM_QP_BLOCK_LOOPBACK;
+	shm_qp_at(e->f->region, 10)->flags |= SHM_QP_BLOCK_LOOPBACK;
 	other = flow_from(e, 1);
 	flow = flow_from(e, 0);
 	assert_int_not_equal(list_of(e, flow), list_of(e, other));
@@ -979,14 +979,14 @@ static void other_groups_and_partitions_share_nothing(void **state)
 
 	attach(e, 2);
 	fabric_attach_add(e->f, 2, 12, &mgid, MLID);
-	e->f->region->qps[11].pkey = 0x8001;
+	shm_qp_at(e->f->region, 11)->pkey = 0x8001;
 	flow = flow_from(e, 0);
 	group = testing_flow(e->f, e->f->hca_port[0], 10, MLID, &mgid);
 	partition = flow_from(e, 1);
 	assert_int_not_equal(list_of(e, flow), list_of(e, group));
 	assert_int_not_equal(list_of(e, flow), list_of(e, partition));
 	/* and if the P_Key becomes the same, they do */
-	e->f->region->qps[11].pkey = 0;
+	shm_qp_at(e->f->region, 11)->pkey = 0;
 	fabric_flow_pkey_changed(e->f, partition);
 	assert_int_equal(list_of(e, flow), list_of(e, partition));
 	assert_int_equal(testing_receivers(e->f, partition), 1);
@@ -1011,7 +1011,7 @@ static void a_sender_whose_link_fails_reaches_nobody_and_the_others_still_do(voi
 
 static void count(struct env *e, const struct fabric_flow *flow, uint64_t packets)
 {
-	atomic_fetch_add(&e->f->region->flow_counts[flow->id].packets, packets);
+	atomic_fetch_add(&shm_flow_count_at(e->f->region, flow->id)->packets, packets);
 }
 
 /* Each sender's packets are counted on its own link, and not on the link back to it. */
@@ -1111,8 +1111,8 @@ static void a_removed_flow_reaches_nobody_and_is_not_compiled_again(void **state
 	attach(e, 1);
 	fabric_flow_remove(e->f, flow);
 	attach(e, 2);
-	assert_int_equal(e->f->region->flows[id].count, 0);
-	assert_true(e->f->region->flows[id].seq != seq);
+	assert_int_equal(shm_flow_at(e->f->region, id)->count, 0);
+	assert_true(shm_flow_at(e->f->region, id)->seq != seq);
 }
 
 /* ---- unicast ---- */
@@ -1130,8 +1130,8 @@ static void a_unicast_flow_names_its_port(void **state)
 static void a_unicast_flow_with_a_grh_must_name_the_ports_gid(void **state)
 {
 	struct env *e = *state;
-	const struct ib_gid *gid = &e->f->region->ports[3].gid[0];
-	const struct ib_gid *wrong = &e->f->region->ports[2].gid[0];
+	const struct ib_gid *gid = &shm_port_at(e->f->region, 3)->gid[0];
+	const struct ib_gid *wrong = &shm_port_at(e->f->region, 2)->gid[0];
 
 	assert_int_equal(
 	        testing_record(e->f, testing_flow(e->f, e->f->hca_port[0], 10, 4, gid))->count, 1);
@@ -1284,7 +1284,7 @@ static void lanes_count_from_the_table_on(void **state)
 	struct env *e = *state;
 	struct fabric_flow *flow = testing_flow_sl(e->f, e->f->hca_port[0], 10, 3, 1);
 	struct fabric_port *far = &e->sw[1]->port[4];
-	struct shm_flow_count *c = &e->f->region->flow_counts[flow->id];
+	struct shm_flow_count *c = shm_flow_count_at(e->f->region, flow->id);
 
 	c->packets += 3;
 	c->bytes += 300;
@@ -1371,8 +1371,8 @@ static void lanes_are_those_of_a_fresh_walk(void **state)
 
 static void send(struct env *e, const struct fabric_flow *flow, uint64_t packets, uint64_t bytes)
 {
-	e->f->region->flow_counts[flow->id].packets += packets;
-	e->f->region->flow_counts[flow->id].bytes += bytes;
+	shm_flow_count_at(e->f->region, flow->id)->packets += packets;
+	shm_flow_count_at(e->f->region, flow->id)->bytes += bytes;
 }
 
 static void assert_stats(const struct fabric_port *p, uint64_t xmit, uint64_t recv)
@@ -1480,9 +1480,9 @@ static void what_comes_back_counts_along_the_way_back(void **state)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 4, NULL);
-	struct shm_flow_count *c = &e->f->region->flow_counts[flow->id];
+	struct shm_flow_count *c = shm_flow_count_at(e->f->region, flow->id);
 
-	e->f->region->qps[SHM_QP_INDEX(10)].type = IBV_QPT_RC; /* others have no responses */
+	shm_qp_at(e->f->region, SHM_QP_INDEX(10))->type = IBV_QPT_RC; /* others have no responses */
 	send(e, flow, 2, 200);
 	c->back_packets = 7;
 	c->back_bytes = 700;
@@ -1508,8 +1508,8 @@ static void what_comes_back_from_nowhere_is_not_counted(void **state)
 	struct fabric_flow *to_group = flow_from(e, 0);
 	struct fabric_flow *nowhere = testing_flow(e->f, e->f->hca_port[0], 10, 99, NULL);
 
-	e->f->region->flow_counts[to_group->id].back_packets = 7;
-	e->f->region->flow_counts[nowhere->id].back_packets = 7;
+	shm_flow_count_at(e->f->region, to_group->id)->back_packets = 7;
+	shm_flow_count_at(e->f->region, nowhere->id)->back_packets = 7;
 	fabric_flow_collect(e->f);
 	for (unsigned h = 0; h < 4; h++)
 		assert_stats(e->f->hca_port[h], 0, 0);
@@ -1652,14 +1652,14 @@ static void random_change(struct env *e, struct model *m, unsigned *seed)
 	default:
 		if (rand_r(seed) % 4) {
 			m->has_port[i] ^= true;
-			e->f->region->qps[qpn].port_num = m->has_port[i];
+			shm_qp_at(e->f->region, qpn)->port_num = m->has_port[i];
 			fabric_attach_qp_moved(e->f, qpn);
 			return;
 		}
 		memset(m->attached[i], 0, sizeof(m->attached[i]));
 		end_qp(e, qpn);
 		prune(e);
-		e->f->region->qps[qpn].qpn = qpn; /* another one of this number begins */
+		shm_qp_at(e->f->region, qpn)->qpn = qpn; /* another one of this number begins */
 	}
 }
 

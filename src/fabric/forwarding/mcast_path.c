@@ -165,12 +165,13 @@ static struct fabric_node *ingress_of(const struct fabric_port *from,
 
 static bool blocks_loopback(const struct fabric *f, const struct fabric_flow_key *key)
 {
-	return !key->pkey && f->region->qps[SHM_QP_INDEX(key->qpn)].flags & SHM_QP_BLOCK_LOOPBACK;
+	return !key->pkey &&
+	       shm_qp_at(f->region, SHM_QP_INDEX(key->qpn))->flags & SHM_QP_BLOCK_LOOPBACK;
 }
 
 static uint16_t pkey_of(const struct fabric *f, const struct fabric_flow_key *key)
 {
-	return key->pkey ? key->pkey : f->region->qps[SHM_QP_INDEX(key->qpn)].pkey;
+	return key->pkey ? key->pkey : shm_qp_at(f->region, SHM_QP_INDEX(key->qpn))->pkey;
 }
 
 static uint64_t key_hash(const struct fabric_node *ingress, uint8_t in,
@@ -320,7 +321,7 @@ void fabric_mcast_path_put(struct fabric *f, struct fabric_mcast_path *s)
 
 static struct shm_flow *record_of(const struct fabric *f, const struct fabric_flow *flow)
 {
-	return &f->region->flows[flow->id];
+	return shm_flow_at(f->region, flow->id);
 }
 
 /* Whether the flow's packets get over their first link, into the switch. */
@@ -530,7 +531,7 @@ static bool is_for(const struct fabric *f, const struct fabric_mcast_path *s,
 		return true;
 	return p->router && f->routers->active & fabric_router_bit(p) &&
 	       fabric_gid_is_beyond(f, &s->key.dgid) &&
-	       (s->key.pkey || f->region->qps[SHM_QP_INDEX(s->key.qpn)].type == IBV_QPT_UD);
+	       (s->key.pkey || shm_qp_at(f->region, SHM_QP_INDEX(s->key.qpn))->type == IBV_QPT_UD);
 }
 
 /* Walks the switches' tables. */
@@ -572,7 +573,7 @@ static bool sends_datagrams(const struct shm_qp *qp)
  */
 static void walk_ethernet(struct fabric *f, struct fabric_mcast_path *s)
 {
-	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(s->key.qpn)];
+	const struct shm_qp *qp = shm_qp_at(f->region, SHM_QP_INDEX(s->key.qpn));
 	bool is_datagram = sends_datagrams(qp), from_wire = qp->flags & SHM_QP_ROCE;
 	struct fabric_port *to = s->from;
 
@@ -616,7 +617,7 @@ static bool loopback_blocked(const struct fabric *f, const struct fabric_mcast_p
 static bool accepts(const struct fabric *f, const struct fabric_mcast_path *s,
                     const struct fabric_port *p, uint32_t qpn)
 {
-	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(qpn)];
+	const struct shm_qp *qp = shm_qp_at(f->region, SHM_QP_INDEX(qpn));
 
 	return qp->port == p->index && qp->port_num && !loopback_blocked(f, s, qpn, p->node);
 }
@@ -721,7 +722,7 @@ static void list_append(struct fabric *f, struct fabric_mcast_path *s)
 /* Whether @qpn gets the path's packets, if it is attached. */
 static bool may_receive(const struct fabric *f, const struct fabric_mcast_path *s, uint32_t qpn)
 {
-	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(qpn)];
+	const struct shm_qp *qp = shm_qp_at(f->region, SHM_QP_INDEX(qpn));
 
 	return qp->port_num && reaches(s, f->hca_port[qp->port]) &&
 	       accepts(f, s, f->hca_port[qp->port], qpn);
@@ -730,7 +731,7 @@ static bool may_receive(const struct fabric *f, const struct fabric_mcast_path *
 bool fabric_mcast_path_is_for(const struct fabric *f, const struct fabric_mcast_path *s,
                               uint32_t qpn)
 {
-	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(qpn)];
+	const struct shm_qp *qp = shm_qp_at(f->region, SHM_QP_INDEX(qpn));
 
 	return qp->qpn == qpn && may_receive(f, s, qpn) &&
 	       fabric_attach_has(f, f->hca_port[qp->port]->node->hca, qpn, &s->key.dgid);
@@ -783,13 +784,13 @@ static void keep(struct fabric *f, struct fabric_mcast_path *s,
 static bool is_there(const struct fabric *f, uint32_t qpn, const struct fabric_port *p)
 {
 	(void)p;
-	return f->region->qps[SHM_QP_INDEX(qpn)].qpn == qpn;
+	return shm_qp_at(f->region, SHM_QP_INDEX(qpn))->qpn == qpn;
 }
 
 /* Whether the queue pair, which may be gone, is not at @p. */
 static bool is_elsewhere(const struct fabric *f, uint32_t qpn, const struct fabric_port *p)
 {
-	return f->region->qps[SHM_QP_INDEX(qpn)].port != p->index;
+	return shm_qp_at(f->region, SHM_QP_INDEX(qpn))->port != p->index;
 }
 
 void fabric_mcast_path_prune(struct fabric *f, struct fabric_mcast_path *s)

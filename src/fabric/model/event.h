@@ -66,7 +66,7 @@ static inline void fabric_tell_qp(const struct fabric *f, uint32_t hca, uint32_t
 {
 	fabric_tell(f, &(struct fabric_event){ .kind = "qp",
 	                                       .what = what,
-	                                       .host = f->region->hcas[hca].host,
+	                                       .host = shm_hca_at(f->region, hca)->host,
 	                                       .qpn = qpn,
 	                                       .mgid = mgid });
 }

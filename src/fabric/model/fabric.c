@@ -35,7 +35,7 @@ void fabric_gid_make(const struct fabric *f, uint64_t guid, struct ib_gid *gid)
 bool fabric_port_has_gid(const struct fabric *f, const struct fabric_port *p,
                          const struct ib_gid *gid)
 {
-	const struct shm_port *s = &f->region->ports[p->index];
+	const struct shm_port *s = shm_port_at(f->region, p->index);
 
 	for (unsigned i = 0; i < (p->alias ? SHM_IB_GIDS : 1); i++)
 		if (ib_gid_equal(&s->gid[i], gid))
@@ -211,7 +211,7 @@ void fabric_port_relinked(struct fabric *f, struct fabric_port *p)
 
 void fabric_port_publish(struct fabric *f, struct fabric_port *p)
 {
-	struct shm_port *s = &f->region->ports[p->index];
+	struct shm_port *s = shm_port_at(f->region, p->index);
 
 	shm_write_begin(&s->seq);
 	s->hca = p->node->hca;

@@ -93,14 +93,14 @@ static void hosts_are_found_by_name(void **state)
 static void host_addresses_are_unique_and_no_network_or_broadcast_address(void **state)
 {
 	struct fabric *f = testing_fabric(600);
-	const struct shm_port *port = f->region->ports;
 
 	(void)state;
-	assert_int_equal(ntohl(port[0].ipv4), 0x0A000001);
-	assert_int_equal(ntohl(port[253].ipv4), 0x0A0000FE);
-	assert_int_equal(ntohl(port[254].ipv4), 0x0A000101);
+	assert_int_equal(ntohl(shm_port_at(f->region, 0)->ipv4), 0x0A000001);
+	assert_int_equal(ntohl(shm_port_at(f->region, 253)->ipv4), 0x0A0000FE);
+	assert_int_equal(ntohl(shm_port_at(f->region, 254)->ipv4), 0x0A000101);
 	for (unsigned i = 1; i < 600; i++)
-		assert_true(ntohl(port[i].ipv4) > ntohl(port[i - 1].ipv4));
+		assert_true(ntohl(shm_port_at(f->region, i)->ipv4) >
+		            ntohl(shm_port_at(f->region, i - 1)->ipv4));
 	fabric_free(f);
 }
 
@@ -110,7 +110,7 @@ static void every_port_is_found_by_its_gid(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < f->n_hca_ports; i++)
-		assert_ptr_equal(fabric_port_by_gid(f, &f->region->ports[i].gid[0]),
+		assert_ptr_equal(fabric_port_by_gid(f, &shm_port_at(f->region, i)->gid[0]),
 		                 f->hca_port[i]);
 	fabric_free(f);
 }
@@ -118,12 +118,12 @@ static void every_port_is_found_by_its_gid(void **state)
 static void a_gid_of_no_port_is_not_found(void **state)
 {
 	struct fabric *f = testing_fabric(2);
-	struct ib_gid gid = f->region->ports[0].gid[0], zero = { { 0 } };
+	struct ib_gid gid = shm_port_at(f->region, 0)->gid[0], zero = { { 0 } };
 
 	(void)state;
 	gid.raw[0] ^= 1; /* another subnet */
 	assert_null(fabric_port_by_gid(f, &gid));
-	gid = f->region->ports[0].gid[0];
+	gid = shm_port_at(f->region, 0)->gid[0];
 	gid.raw[15] ^= 0x40;
 	assert_null(fabric_port_by_gid(f, &gid));
 	assert_null(fabric_port_by_gid(f, &zero));

@@ -154,7 +154,7 @@ static void build_links(struct fabric *f, const struct fabric_plan *plan)
 static void publish_hca(struct fabric *f, const struct fabric_plan_node *plan,
                         const struct fabric_node *node)
 {
-	struct shm_hca *h = &f->region->hcas[node->hca];
+	struct shm_hca *h = shm_hca_at(f->region, node->hca);
 
 	memcpy(h->name, node->name, sizeof(h->name));
 	memcpy(h->device, plan->device, sizeof(h->device));
@@ -193,7 +193,7 @@ static void find_main_ports(const struct fabric_plan *plan, unsigned *n_before, 
 static void give_address(struct fabric *f, const struct fabric_port *p, unsigned host, int n,
                          int main_port)
 {
-	struct shm_port *s = &f->region->ports[p->index];
+	struct shm_port *s = shm_port_at(f->region, p->index);
 
 	if (n == main_port)
 		n = 0;

@@ -15,7 +15,7 @@
 /* Whether the ports of HCA @hca (index) are Ethernet's. */
 static inline bool fabric_hca_is_ethernet(const struct fabric *f, uint32_t hca)
 {
-	return f->hca_port[f->region->hcas[hca].first_port]->ethernet;
+	return f->hca_port[shm_hca_at(f->region, hca)->first_port]->ethernet;
 }
 
 enum fabric_ethernet_change {

@@ -58,7 +58,7 @@ static int setup(void **state)
 	testing_qp(f, NEAR, f->hca_port[0]);
 	testing_qp(f, FAR, f->hca_port[1]);
 	testing_qp(f, FROM_WIRE, f->hca_port[0]);
-	f->region->qps[FROM_WIRE].flags |= SHM_QP_ROCE;
+	shm_qp_at(f->region, FROM_WIRE)->flags |= SHM_QP_ROCE;
 	*state = f;
 	return 0;
 }
@@ -110,15 +110,15 @@ static void an_hca_is_named_after_its_device(void **state)
 {
 	struct fabric *f = *state;
 
-	assert_string_equal(f->region->hcas[0].name, "umbel_eth0");
-	assert_string_equal(f->region->hcas[1].name, "umbel_eth1.5");
-	assert_string_equal(f->region->hcas[1].host, "h1");
+	assert_string_equal(shm_hca_at(f->region, 0)->name, "umbel_eth0");
+	assert_string_equal(shm_hca_at(f->region, 1)->name, "umbel_eth1.5");
+	assert_string_equal(shm_hca_at(f->region, 1)->host, "h1");
 }
 
 static void a_port_is_what_its_device_is(void **state)
 {
 	struct fabric *f = *state;
-	const struct shm_port *p = &f->region->ports[0];
+	const struct shm_port *p = shm_port_at(f->region, 0);
 	struct ib_gid address = gid("::ffff:10.0.0.1");
 
 	assert_int_equal(p->link_layer, IBV_LINK_LAYER_ETHERNET);
@@ -144,7 +144,7 @@ static void a_change_is_told_as_what_it_is(void **state)
 	assert_int_equal(set(f, 0, &e), FABRIC_ETHERNET_GIDS);
 	e.up = false;
 	assert_int_equal(set(f, 0, &e), FABRIC_ETHERNET_STATE);
-	assert_int_equal(f->region->ports[0].state, IB_PORT_DOWN);
+	assert_int_equal(shm_port_at(f->region, 0)->state, IB_PORT_DOWN);
 	e = (struct fabric_ethernet){ 0 };
 	assert_int_equal(set(f, 0, &e), FABRIC_ETHERNET_GIDS);
 }

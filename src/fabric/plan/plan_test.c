@@ -44,7 +44,7 @@ static struct fabric *built(struct fabric_plan *plan)
 static void assert_address(const struct fabric *f, unsigned port, const char *ipv4,
                            const char *ipv6)
 {
-	const struct shm_port *p = &f->region->ports[port];
+	const struct shm_port *p = shm_port_at(f->region, port);
 	char text[INET6_ADDRSTRLEN];
 
 	assert_string_equal(inet_ntop(AF_INET, &p->ipv4, text, sizeof(text)), ipv4);
@@ -375,12 +375,12 @@ static void several_hcas_and_ports_of_a_host_have_addresses_of_their_own(void **
 	assert_address(f, 1, "10.1.0.1", "fd75:6d62:656c:1::1");
 	assert_address(f, 2, "10.0.0.2", "fd75:6d62:656c::2");
 	assert_address(f, 3, "10.2.0.1", "fd75:6d62:656c:2::1");
-	assert_int_equal(f->region->hcas[0].n_ports, 2);
-	assert_int_equal(f->region->hcas[1].host_index, 1);
-	assert_int_equal(f->region->hcas[2].host_index, 0);
-	assert_int_equal(f->region->hcas[2].first_port, 3);
-	assert_string_equal(f->region->hcas[2].host, "h1");
-	assert_string_equal(f->region->hcas[2].name, "umbel_h1_1");
+	assert_int_equal(shm_hca_at(f->region, 0)->n_ports, 2);
+	assert_int_equal(shm_hca_at(f->region, 1)->host_index, 1);
+	assert_int_equal(shm_hca_at(f->region, 2)->host_index, 0);
+	assert_int_equal(shm_hca_at(f->region, 2)->first_port, 3);
+	assert_string_equal(shm_hca_at(f->region, 2)->host, "h1");
+	assert_string_equal(shm_hca_at(f->region, 2)->name, "umbel_h1_1");
 	fabric_free(f);
 }
 
@@ -411,8 +411,8 @@ static void a_port_with_nothing_plugged_in_is_down(void **state)
 	assert_address(f, 0, "10.0.0.1", "fd75:6d62:656c::1");
 	for (unsigned i = 0; i < 2; i++) {
 		assert_null(f->hca_port[i]->peer);
-		assert_int_equal(f->region->ports[i].state, IB_PORT_DOWN);
-		assert_int_equal(f->region->ports[i].phys_state, 2); /* polling */
+		assert_int_equal(shm_port_at(f->region, i)->state, IB_PORT_DOWN);
+		assert_int_equal(shm_port_at(f->region, i)->phys_state, 2); /* polling */
 	}
 	fabric_free(f);
 }
@@ -451,8 +451,8 @@ static void processes_see_the_rate_of_the_link(void **state)
 	fabric_plan_link(p, end(1, 1), end(0, 1),
 	                 (struct fabric_link_rate){ FABRIC_WIDTH_12X, FABRIC_SPEED_QDR });
 	f = built(p);
-	assert_int_equal(f->region->ports[0].active_width, FABRIC_WIDTH_12X);
-	assert_int_equal(f->region->ports[0].active_speed, FABRIC_SPEED_QDR);
+	assert_int_equal(shm_port_at(f->region, 0)->active_width, FABRIC_WIDTH_12X);
+	assert_int_equal(shm_port_at(f->region, 0)->active_speed, FABRIC_SPEED_QDR);
 	assert_int_equal(f->node[1]->port[1].speed, FABRIC_SPEED_QDR);
 	fabric_free(f);
 }
@@ -467,7 +467,7 @@ static void every_port_of_any_hca_is_found_by_its_gid(void **state)
 		fabric_plan_add_hca(p, (unsigned)fabric_plan_add_host(p, NULL), 1 + i % 3);
 	f = built(p);
 	for (unsigned i = 0; i < f->n_hca_ports; i++)
-		assert_ptr_equal(fabric_port_by_gid(f, &f->region->ports[i].gid[0]),
+		assert_ptr_equal(fabric_port_by_gid(f, &shm_port_at(f->region, i)->gid[0]),
 		                 f->hca_port[i]);
 	fabric_free(f);
 }

@@ -15,7 +15,8 @@ static int hca_of_host(const struct fabric *f, const char *name, struct fabric_n
 	for (unsigned i = 0; i < f->n_nodes; i++) {
 		struct fabric_node *node = f->node[i];
 
-		if (node->type != FABRIC_HCA || strcmp(f->region->hcas[node->hca].host, name))
+		if (node->type != FABRIC_HCA ||
+		    strcmp(shm_hca_at(f->region, node->hca)->host, name))
 			continue;
 		if (*out)
 			return -EMLINK;
@@ -33,7 +34,7 @@ static int hca_of_its_host(const struct fabric *f, const char *name, struct fabr
 	*out = dot ? fabric_node_find(f, dot + 1) : NULL;
 	if (!*out || (*out)->type != FABRIC_HCA)
 		return -ENOENT;
-	host = f->region->hcas[(*out)->hca].host;
+	host = shm_hca_at(f->region, (*out)->hca)->host;
 	return strncmp(host, name, len) || host[len] ? -ENOENT : 0;
 }
 

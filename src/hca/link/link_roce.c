@@ -63,7 +63,7 @@ void hca_roce_reopen(struct hca_roce *w)
 	uint32_t unused;
 
 	hca_roce_abandon(w);
-	w->round = w->process->region.ports[w->port].socket_round;
+	w->round = shm_port_at(&w->process->region, w->port)->socket_round;
 	for (int v = 0; v < 2; v++) {
 		struct control_roce_socket req = { .kind = CONTROL_ROCE_RECEIVE,
 			                           .is_ipv6 = (uint16_t)v };
@@ -95,7 +95,7 @@ static void renew_source(struct hca_roce *w, struct hca_roce_source *s,
 		close(fd);
 	}
 	s->port = (uint16_t)port;
-	s->round = w->process->region.ports[w->port].socket_round;
+	s->round = shm_port_at(&w->process->region, w->port)->socket_round;
 }
 
 int hca_roce_source(struct hca_roce *w, bool is_ipv6, unsigned i, uint16_t *port)
@@ -109,7 +109,7 @@ int hca_roce_source(struct hca_roce *w, bool is_ipv6, unsigned i, uint16_t *port
 	};
 
 	base_lock(&w->source_lock);
-	if (s->fd < 0 || s->round != w->process->region.ports[w->port].socket_round)
+	if (s->fd < 0 || s->round != shm_port_at(&w->process->region, w->port)->socket_round)
 		renew_source(w, s, &req);
 	*port = s->port;
 	base_unlock(&w->source_lock);
@@ -131,7 +131,7 @@ static int open_sender(struct hca_roce *w)
 	w->sender.network = &w->link;
 	w->sender.port = w->port;
 	w->sender.qpn = rep.qpn;
-	w->sender.shm = &w->process->region.senders[SHM_QP_INDEX(rep.qpn)];
+	w->sender.shm = shm_sender_at(&w->process->region, SHM_QP_INDEX(rep.qpn));
 	return 0;
 }
 
@@ -147,7 +147,7 @@ int hca_roce_open(struct hca_process *p, uint32_t hca, uint32_t handle, struct h
 	w->link.ops = &hca_link_roce;
 	w->process = p;
 	w->hca_handle = handle;
-	w->port = p->region.hcas[hca].first_port;
+	w->port = shm_hca_at(&p->region, hca)->first_port;
 	w->memory = malloc((size_t)BUFFER_STRIDE * NETDEV_UDP_BATCH);
 	if (!w->memory) {
 		ret = -ENOMEM;
@@ -156,7 +156,7 @@ int hca_roce_open(struct hca_process *p, uint32_t hca, uint32_t handle, struct h
 	for (int i = 0; i < NETDEV_UDP_BATCH; i++)
 		w->datagram[i].iov[0] = (struct iovec){ w->memory + (size_t)BUFFER_STRIDE * i,
 			                                NETDEV_UDP_MAX_BYTES };
-	w->shm = &p->region.roce_ports[w->port];
+	w->shm = shm_roce_port_at(&p->region, w->port);
 	ret = w->wake_fd = get_socket(w, &wake, &unused);
 	if (ret < 0)
 		goto err_free;

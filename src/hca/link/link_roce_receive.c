@@ -199,7 +199,7 @@ static bool describe(struct hca_roce *w, const struct message *m, uint32_t n,
 /* Whether we sent it: on a loopback device, all that we send to a group comes back. */
 static bool is_own(struct hca_roce *w, const struct ib_gid *sgid)
 {
-	const struct shm_port *port = &w->process->region.ports[w->port];
+	const struct shm_port *port = shm_port_at(&w->process->region, w->port);
 	/* acquire: the GIDs read below are no older than this */
 	uint32_t seq = atomic_load_explicit((_Atomic uint32_t *)&port->seq, memory_order_acquire);
 
@@ -432,7 +432,7 @@ static void receive(struct hca_roce *w, bool again)
 		w->now.delivered += hca_wires_finish(&w->wires, false);
 	if (hca_process_gone(w->process))
 		hca_roce_abandon(w);
-	else if (w->process->region.ports[w->port].socket_round != w->round)
+	else if (shm_port_at(&w->process->region, w->port)->socket_round != w->round)
 		hca_roce_reopen(w);
 	if (receive_batch(w, w->busy, again) || (again && ++w->polls % OTHER_POLLS))
 		return;

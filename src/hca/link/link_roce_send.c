@@ -117,7 +117,7 @@ static bool has_batch(struct hca_sender *s)
 /* The port's GID @index, under the record's sequence number, which it returns. */
 static uint32_t read_gid(struct hca_process *p, uint32_t port, uint8_t index, struct ib_gid *gid)
 {
-	const struct shm_port *shm = &p->region.ports[port];
+	const struct shm_port *shm = shm_port_at(&p->region, port);
 	uint32_t seq;
 	bool alive;
 
@@ -265,7 +265,7 @@ static void add(struct hca_sender *s, const struct hca_packet *pkt, const struct
 static bool is_same_path(const struct hca_sender *s, const struct hca_roce_route *r)
 {
 	const struct hca_roce_path *w = s->path;
-	const struct shm_port *port = &s->process->region.ports[s->port];
+	const struct shm_port *port = shm_port_at(&s->process->region, s->port);
 
 	return w->fd >= 0 && ib_gid_equal(&w->ip.dgid, &r->dgid) && w->qpn == r->qpn &&
 	       w->class_flow == r->class_flow && w->hop_limit == r->hop_limit &&
@@ -294,7 +294,7 @@ static int find_path(struct hca_sender *s, const struct hca_roce_route *r)
 
 static void count_error(struct hca_sender *s, int error)
 {
-	struct shm_roce_port *shm = &s->process->region.roce_ports[s->port];
+	struct shm_roce_port *shm = shm_roce_port_at(&s->process->region, s->port);
 
 	if (error == -EMSGSIZE || error == -ENETDOWN || error == -ENODEV)
 		HCA_COUNT(s->process, s->port, xmit_discards);

@@ -39,7 +39,7 @@ static inline void hca_receiver_init(struct hca_process *p, struct hca_receiver 
 	*r = (struct hca_receiver){ .qpn = qpn,
 		                    .seq = 1,
 		                    .good_pkey = HCA_NO_PKEY,
-		                    .record = &p->region.qps[SHM_QP_INDEX(qpn)] };
+		                    .record = shm_qp_at(&p->region, SHM_QP_INDEX(qpn)) };
 }
 
 #endif

@@ -42,7 +42,7 @@ struct hca_end {
 static inline void hca_end_prepare(struct hca_end *end, struct hca_process *p, uint32_t qpn,
                                    uint32_t worker)
 {
-	end->seq = &p->region.qps[SHM_QP_INDEX(qpn)].seq;
+	end->seq = &shm_qp_at(&p->region, SHM_QP_INDEX(qpn))->seq;
 	end->process = p;
 	end->user = worker & IB_QPN_MASK;
 	memset(end->known, 0, sizeof(end->known));

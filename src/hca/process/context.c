@@ -9,7 +9,7 @@
 
 int hca_port(struct hca_context *ctx, unsigned num, struct shm_port *port)
 {
-	const struct shm_hca *h = &ctx->process->region.hcas[ctx->hca];
+	const struct shm_hca *h = shm_hca_at(&ctx->process->region, ctx->hca);
 
 	if (num < 1 || num > h->n_ports)
 		return base_because(-EINVAL, "there is no port %u: %.32s has %u", num, h->name,

@@ -98,7 +98,7 @@ static void count_remote(struct hca_counted_operation *o)
 {
 	const struct hca_qp *qp = o->qp;
 	struct shm_connection *shm =
-	        &qp->ctx->process->region.connections[SHM_QP_INDEX(qp->sender.qpn)];
+	        shm_connection_at(&qp->ctx->process->region, SHM_QP_INDEX(qp->sender.qpn));
 	struct shm_remote *r =
 	        o->kind == HCA_COMP_KIND_REMOTE_READ ? &shm->remote_reads : &shm->remote_writes;
 	/* acquire: pairs with the release in count_remote(), responder.c */

@@ -315,7 +315,7 @@ static bool take_from_stopped(struct hca_rq *rq, uint32_t pos)
 	 * so in the slot */
 	atomic_thread_fence(memory_order_acquire);
 	if (rq->srq && writer != SHM_QP_INDEX(rq->qpn))
-		shm_slot_name_receive(slot, s, &rq->process->region.senders[writer]);
+		shm_slot_name_receive(slot, s, shm_sender_at(&rq->process->region, writer));
 	return true;
 }
 

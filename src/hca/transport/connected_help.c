@@ -35,7 +35,7 @@ static bool prepare_help(struct hca_qp *qp, uint32_t peer, struct hca_exchange *
 	        qp->sender.qpn | (uint32_t)atomic_fetch_add_explicit(&hca_connected(qp)->helpers, 1,
 	                                                             memory_order_relaxed)
 	                                 << 24;
-	x->responder.held = &p->region.connections[SHM_QP_INDEX(peer)].lock;
+	x->responder.held = &shm_connection_at(&p->region, SHM_QP_INDEX(peer))->lock;
 	shm_qp_read(&p->region, qp->sender.qpn, &x->responder.end.qp);
 	shm_qp_read(&p->region, peer, &x->requester.qp);
 	if (x->requester.qp.qpn != peer || !sends(&x->requester.qp) ||
@@ -55,11 +55,11 @@ static bool path_leads_here(const struct hca_exchange *x, const struct shm_conne
 {
 	const struct shm_region *r = &x->process->region;
 	uint32_t id = hca_connected_load(&c->flow);
-	const struct shm_flow *f = &r->flows[id];
+	const struct shm_flow *f = shm_flow_at(r, id);
 
 	if (id >= SHM_MAX_FLOWS)
 		return false;
-	return r->ports[x->requester.qp.port].state == IB_PORT_ACTIVE && f->count &&
+	return shm_port_at(r, x->requester.qp.port)->state == IB_PORT_ACTIVE && f->count &&
 	       f->dest_port == x->responder.end.qp.port;
 }
 
@@ -182,7 +182,7 @@ static enum news work_for(struct helper *h, struct hca_exchange *x, struct shm_c
 static bool work_locked(struct hca_qp *qp, uint32_t peer, struct hca_exchange *x, enum news *news,
                         bool *all)
 {
-	struct shm_connection *c = &x->process->region.connections[SHM_QP_INDEX(peer)];
+	struct shm_connection *c = shm_connection_at(&x->process->region, SHM_QP_INDEX(peer));
 	struct helper h = { .c = hca_connected(qp),
 		            .lock = &c->lock,
 		            .worker = x->responder.worker };
@@ -217,7 +217,7 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 {
 	struct hca_process *p = qp->ctx->process;
 	uint32_t peer = qp->connection.dest_qpn;
-	struct shm_connection *c = &p->region.connections[SHM_QP_INDEX(peer)];
+	struct shm_connection *c = shm_connection_at(&p->region, SHM_QP_INDEX(peer));
 	struct hca_exchange x;
 	unsigned rounds = 0;
 	enum news news = NO_NEWS;
@@ -284,8 +284,8 @@ static void wait_for(const struct hca_process *p, uint32_t peer, uint32_t qpn, u
 {
 	if (!peer)
 		return;
-	wait_until_done(&p->region.senders[SHM_QP_INDEX(peer)].target_qpn, qpn, began);
-	wait_until_done(&p->region.connections[SHM_QP_INDEX(peer)].helps, qpn, began);
+	wait_until_done(&shm_sender_at(&p->region, SHM_QP_INDEX(peer))->target_qpn, qpn, began);
+	wait_until_done(&shm_connection_at(&p->region, SHM_QP_INDEX(peer))->helps, qpn, began);
 }
 
 /* Waits for all that deal with an XRC shared receive queue of this process, or with a queue pair
@@ -293,12 +293,14 @@ static void wait_for(const struct hca_process *p, uint32_t peer, uint32_t qpn, u
 static void wait_for_all(const struct hca_process *p, uint64_t *began)
 {
 	for (uint32_t i = 0; i < SHM_MAX_QPS; i++) {
-		uint32_t to = IB_QPN_MASK & atomic_load_explicit(&p->region.senders[i].target_qpn,
-		                                                 memory_order_seq_cst);
-		const struct shm_qp *q = &p->region.qps[SHM_QP_INDEX(to)];
+		uint32_t to = IB_QPN_MASK &
+		              atomic_load_explicit(&shm_sender_at(&p->region, i)->target_qpn,
+		                                   memory_order_seq_cst);
+		const struct shm_qp *q = shm_qp_at(&p->region, SHM_QP_INDEX(to));
 
-		bool may_be_anybodys = q->type == SHM_QPT_XRC_SRQ ||
-		                       (p->region.wires[SHM_QP_INDEX(to)].open & SHM_WIRE_RECEIVES);
+		bool may_be_anybodys =
+		        q->type == SHM_QPT_XRC_SRQ ||
+		        (shm_wire_at(&p->region, SHM_QP_INDEX(to))->open & SHM_WIRE_RECEIVES);
 
 		if (to && may_be_anybodys && q->connection.keys_off == p->mrs.keys_off)
 			wait_for(p, i, to, began);
@@ -321,7 +323,7 @@ static void wait_for_peers(const struct hca_process *p, const struct hca_connect
 {
 	uint32_t qpn = c->qp.sender.qpn;
 	/* what others see: another thread may be changing our own */
-	const struct shm_qp *q = &p->region.qps[SHM_QP_INDEX(qpn)];
+	const struct shm_qp *q = shm_qp_at(&p->region, SHM_QP_INDEX(qpn));
 
 	/* acquire: who is not the peer any more was made last_peer before */
 	wait_for(p,
@@ -353,7 +355,7 @@ static void wait_for_connections(struct hca_process *p)
 /* Whether queue pair @qpn is another process's. One that is just made or reset may be ours. */
 static bool is_elsewhere(const struct hca_process *p, uint32_t qpn)
 {
-	const struct shm_qp *q = &p->region.qps[SHM_QP_INDEX(qpn)];
+	const struct shm_qp *q = shm_qp_at(&p->region, SHM_QP_INDEX(qpn));
 
 	return q->qpn == qpn && q->connection.keys_off && q->connection.keys_off != p->mrs.keys_off;
 }
@@ -362,8 +364,10 @@ static bool is_elsewhere(const struct hca_process *p, uint32_t qpn)
  * for those that deal with somebody else's. */
 static void wait_for_user(const struct hca_process *p, uint32_t user, uint64_t *began)
 {
-	const _Atomic uint32_t *words[] = { &p->region.senders[SHM_QP_INDEX(user)].target_qpn,
-		                            &p->region.connections[SHM_QP_INDEX(user)].helps };
+	const _Atomic uint32_t *words[] = {
+		&shm_sender_at(&p->region, SHM_QP_INDEX(user))->target_qpn,
+		&shm_connection_at(&p->region, SHM_QP_INDEX(user))->helps
+	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(words); i++) {
 		uint32_t qpn = IB_QPN_MASK & atomic_load_explicit((_Atomic uint32_t *)words[i],
@@ -384,7 +388,7 @@ static bool wait_for_users(struct hca_process *p, const uint32_t *users)
 		return false;
 	for (unsigned own = 2; own--;) /* this process's own threads first, as below */
 		for (unsigned i = 0; i < SHM_KEY_USERS; i++) {
-			const struct shm_qp *q = &p->region.qps[SHM_QP_INDEX(users[i])];
+			const struct shm_qp *q = shm_qp_at(&p->region, SHM_QP_INDEX(users[i]));
 
 			if (!users[i] || (q->connection.keys_off == p->mrs.keys_off) != own)
 				continue;

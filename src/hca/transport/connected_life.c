@@ -41,7 +41,7 @@ static void connected_made(struct hca_qp *qp)
 	struct hca_connected_qp *c = hca_connected(qp);
 	struct hca_process *p = qp->ctx->process;
 
-	c->shm = &p->region.connections[SHM_QP_INDEX(qp->sender.qpn)];
+	c->shm = shm_connection_at(&p->region, SHM_QP_INDEX(qp->sender.qpn));
 	atomic_store_explicit(&c->shm->flow, UINT32_MAX, memory_order_relaxed);
 	if (qp->transport != &hca_xrc_recv) /* which others may have moved already */
 		forget_psns(c);

@@ -153,7 +153,7 @@ static BASE_HOT struct hca_flow *path_of(struct hca_connected_qp *c)
 	const struct shm_region *r = &c->qp.ctx->process->region;
 	struct hca_flow *f;
 
-	if (base_unlikely(r->ports[c->qp.sender.port].state != IB_PORT_ACTIVE))
+	if (base_unlikely(shm_port_at(r, c->qp.sender.port)->state != IB_PORT_ACTIVE))
 		return NULL;
 	f = hca_flow_get(&c->qp.sender, &c->path);
 	if (base_unlikely(!f || !f->count || f->dest_port != c->x.responder.end.qp.port))

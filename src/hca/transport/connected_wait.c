@@ -256,12 +256,12 @@ BASE_COLD void hca_connected_tell_owner(struct hca_process *p, const struct shm_
 	atomic_thread_fence(memory_order_seq_cst); /* head before the look at arm */
 	/* seq_cst: before the look what the owner knows. If it harvests meanwhile and arms the
 	 * queue anew, the word is another one by then */
-	arm = atomic_load_explicit(&p->region.cqs[cq].arm, memory_order_seq_cst);
+	arm = atomic_load_explicit(&shm_cq_at(&p->region, cq)->arm, memory_order_seq_cst);
 	if (arm == SHM_CQ_IDLE)
 		return;
 	if (needs_owner || hca_connected_load(&shm->failed) ||
 	    hca_connected_load(&shm->head) != hca_connected_load(&shm->harvested))
-		hca_cq_fire(p, &p->region.cqs[cq], arm);
+		hca_cq_fire(p, shm_cq_at(&p->region, cq), arm);
 }
 
 /* Completes requests that are done, whoever has carried them out. */
@@ -362,7 +362,8 @@ uint32_t hca_connected_sleeps_on(const struct hca_connected_qp *c)
 
 	if (atomic_load_explicit(&c->qp.send_cq->shm->arm, memory_order_relaxed) != SHM_CQ_IDLE)
 		return c->qp.send_cq->id;
-	return atomic_load_explicit(&p->region.cqs[last].arm, memory_order_relaxed) != SHM_CQ_IDLE
+	return atomic_load_explicit(&shm_cq_at(&p->region, last)->arm, memory_order_relaxed) !=
+	                       SHM_CQ_IDLE
 	               ? last
 	               : UINT32_MAX;
 }

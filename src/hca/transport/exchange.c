@@ -17,11 +17,15 @@
 #include "hca/transport/exchange.h"
 #include "hca/transport/place.h"
 
+static struct shm_connection *connection_of(const struct hca_exchange *x, uint32_t qpn)
+{
+	return shm_connection_at(&x->process->region, SHM_QP_INDEX(qpn));
+}
+
 bool hca_exchange_psns_match(const struct hca_exchange *x)
 {
-	struct shm_connection *all = x->process->region.connections;
-	_Atomic uint32_t *sent = &all[SHM_QP_INDEX(x->requester.qp.qpn)].sq_psn;
-	_Atomic uint32_t *expected = &all[SHM_QP_INDEX(x->responder.end.qp.qpn)].rq_psn;
+	_Atomic uint32_t *sent = &connection_of(x, x->requester.qp.qpn)->sq_psn;
+	_Atomic uint32_t *expected = &connection_of(x, x->responder.end.qp.qpn)->rq_psn;
 	/* relaxed: RTR comes before the record that says so, RTS before the first request */
 	uint32_t first = atomic_load_explicit(sent, memory_order_relaxed);
 	uint32_t awaited = atomic_load_explicit(expected, memory_order_relaxed);
@@ -39,7 +43,7 @@ bool hca_exchange_psns_match(const struct hca_exchange *x)
 bool hca_exchange_leads_back(const struct hca_exchange *x)
 {
 	const struct shm_qp *to = &x->responder.end.qp;
-	const struct shm_port *home = &x->process->region.ports[x->requester.qp.port];
+	const struct shm_port *home = shm_port_at(&x->process->region, x->requester.qp.port);
 
 	/* a port that is not ready may get the LID yet */
 	return x->requester.qp.type == IBV_QPT_UC || home->link_layer == IBV_LINK_LAYER_ETHERNET ||
@@ -62,10 +66,9 @@ static bool is_match(const struct hca_exchange *x)
 /* The smaller path MTU in bytes, if the two ends do not have the same; else 0. */
 static uint32_t smaller_mtu(const struct hca_exchange *x)
 {
-	const struct shm_connection *all = x->process->region.connections;
-	uint32_t from = atomic_load_explicit(&all[SHM_QP_INDEX(x->requester.qp.qpn)].path_mtu,
+	uint32_t from = atomic_load_explicit(&connection_of(x, x->requester.qp.qpn)->path_mtu,
 	                                     memory_order_relaxed);
-	uint32_t to = atomic_load_explicit(&all[SHM_QP_INDEX(x->responder.end.qp.qpn)].path_mtu,
+	uint32_t to = atomic_load_explicit(&connection_of(x, x->responder.end.qp.qpn)->path_mtu,
 	                                   memory_order_relaxed);
 	uint32_t smaller = from < to ? from : to;
 

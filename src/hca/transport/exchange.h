@@ -94,7 +94,8 @@ static BASE_HOT bool hca_exchange_is_current(const struct hca_exchange *x)
 	                           x->requester.qp.seq) &&
 	       (base_likely(!to->is_xrc) ||
 	        atomic_load_explicit(
-	                (_Atomic uint32_t *)&x->process->region.qps[SHM_QP_INDEX(to->srqn)].seq,
+	                (_Atomic uint32_t *)&shm_qp_at(&x->process->region, SHM_QP_INDEX(to->srqn))
+	                        ->seq,
 	                memory_order_acquire) == to->srq_seq);
 }
 

@@ -129,12 +129,14 @@ static bool is_elsewhere(const struct hca_qp *qp)
 	const struct shm_region *r = &qp->ctx->process->region;
 	const uint8_t *dgid = qp->connection.path.grh.dgid.raw;
 
-	if (r->ports[qp->sender.port].link_layer != IBV_LINK_LAYER_ETHERNET)
+	if (shm_port_at(r, qp->sender.port)->link_layer != IBV_LINK_LAYER_ETHERNET)
 		return false;
 	for (uint32_t i = 0; i < r->control->n_ports; i++)
-		for (unsigned k = 0; r->ports[i].state == IB_PORT_ACTIVE && k < r->ports[i].n_gids;
+		for (unsigned k = 0;
+		     shm_port_at(r, i)->state == IB_PORT_ACTIVE && k < shm_port_at(r, i)->n_gids;
 		     k++)
-			if (!memcmp(r->ports[i].gid[k].raw, dgid, sizeof(r->ports[i].gid[k].raw)))
+			if (!memcmp(shm_port_at(r, i)->gid[k].raw, dgid,
+			            sizeof(shm_port_at(r, i)->gid[k].raw)))
 				return false;
 	return true;
 }
@@ -165,7 +167,7 @@ static void explain_silence(const struct hca_qp *qp, int error)
 	struct shm_qp to;
 
 	shm_qp_read(r, dest, &to);
-	if (r->ports[qp->sender.port].state != IB_PORT_ACTIVE)
+	if (shm_port_at(r, qp->sender.port)->state != IB_PORT_ACTIVE)
 		base_because(error, "port %u is not active", qp->port_num);
 	else if (is_elsewhere(qp))
 		explain_wire(qp, error);

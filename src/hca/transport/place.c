@@ -15,7 +15,7 @@ enum outcome { DONE, END, NOT_NOW };
 
 static struct shm_connection *connection_of(const struct hca_responder *t)
 {
-	return &t->process->region.connections[SHM_QP_INDEX(t->requester)];
+	return shm_connection_at(&t->process->region, SHM_QP_INDEX(t->requester));
 }
 
 /* Positions are written and read by whoever carries out requests: relaxed, as the lock of the queue

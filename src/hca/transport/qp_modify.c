@@ -83,7 +83,7 @@ int hca_qp_publish(struct hca_qp *qp)
 static void show_state(struct hca_qp *qp, enum ibv_qp_state state)
 {
 	struct shm_connection *c =
-	        &qp->ctx->process->region.connections[SHM_QP_INDEX(qp->ex.qp_base.qp_num)];
+	        shm_connection_at(&qp->ctx->process->region, SHM_QP_INDEX(qp->ex.qp_base.qp_num));
 
 	atomic_store_explicit(&c->state, (uint16_t)(1 + state), memory_order_relaxed);
 }
@@ -91,7 +91,7 @@ static void show_state(struct hca_qp *qp, enum ibv_qp_state state)
 static void set_state(struct hca_qp *qp, enum ibv_qp_state state)
 {
 	struct shm_connection *c =
-	        &qp->ctx->process->region.connections[SHM_QP_INDEX(qp->ex.qp_base.qp_num)];
+	        shm_connection_at(&qp->ctx->process->region, SHM_QP_INDEX(qp->ex.qp_base.qp_num));
 
 	atomic_store_explicit(&qp->state, (uint8_t)state, memory_order_relaxed);
 	atomic_store_explicit(&c->port_num, qp->port_num, memory_order_relaxed);
@@ -111,7 +111,7 @@ static void set_state(struct hca_qp *qp, enum ibv_qp_state state)
 static void show_packets(struct hca_qp *qp, int mask)
 {
 	struct shm_connection *c =
-	        &qp->ctx->process->region.connections[SHM_QP_INDEX(qp->ex.qp_base.qp_num)];
+	        shm_connection_at(&qp->ctx->process->region, SHM_QP_INDEX(qp->ex.qp_base.qp_num));
 
 	if (mask & IBV_QP_SQ_PSN)
 		atomic_store_explicit(&c->sq_psn, qp->sender.psn & 0xFFFFFF, memory_order_relaxed);
@@ -248,7 +248,8 @@ static int set_attributes(struct hca_qp *next, const struct ibv_qp_attr *attr, i
 			return -EINVAL;
 		next->port_num = (uint8_t)port_num;
 		next->sender.port =
-		        next->ctx->process->region.hcas[next->ctx->hca].first_port + port_num - 1;
+		        shm_hca_at(&next->ctx->process->region, next->ctx->hca)->first_port +
+		        port_num - 1;
 		next->pkey_index = (uint16_t)index;
 	}
 	if (mask & IBV_QP_QKEY)
@@ -311,8 +312,8 @@ static void follow_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_
 /* Whether requests of the peer wait. */
 static bool peer_waits(const struct hca_qp *qp)
 {
-	const struct shm_connection *all = qp->ctx->process->region.connections;
-	const struct shm_connection *peer = &all[SHM_QP_INDEX(qp->connection.dest_qpn)];
+	const struct shm_connection *peer =
+	        shm_connection_at(&qp->ctx->process->region, SHM_QP_INDEX(qp->connection.dest_qpn));
 
 	return qp->rq->connected && atomic_load_explicit(&peer->head, memory_order_acquire) !=
 	                                    atomic_load_explicit(&peer->tail, memory_order_acquire);

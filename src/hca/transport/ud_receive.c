@@ -88,7 +88,7 @@ static void make_ip_header(struct hca_rq *rq, struct shm_arrival *a, uint8_t out
 	packet.h.bth.opcode = a->flags & SHM_ARRIVAL_IMM ? WIRE_OPCODE_UD_SEND_ONLY_IMM
 	                                                 : WIRE_OPCODE_UD_SEND_ONLY;
 	if (a->src_port < r->control->n_ports && a->sgid_index < SHM_GIDS)
-		packet.ip.sgid = r->ports[a->src_port].gid[a->sgid_index];
+		packet.ip.sgid = shm_port_at(r, a->src_port)->gid[a->sgid_index];
 	wire_ip_grh(&packet.ip, wire_roce_udp_payload(&packet), out);
 }
 
@@ -109,7 +109,7 @@ static BASE_HOT void make_grh(struct hca_rq *rq, struct shm_arrival *a, uint8_t 
 	}
 	grh.payload_bytes = wire_grh_ud_payload(a->length, a->flags & SHM_ARRIVAL_IMM);
 	if (a->src_port < r->control->n_ports && a->sgid_index < SHM_GIDS)
-		grh.sgid = r->ports[a->src_port].gid[a->sgid_index];
+		grh.sgid = shm_port_at(r, a->src_port)->gid[a->sgid_index];
 	wire_grh_encode(&grh, out);
 }
 
@@ -240,7 +240,7 @@ static BASE_COLD enum hca_rq_outcome complete_shared(struct hca_rq *rq, struct s
 	if (hca_srq_must_help(rq->srq)) /* receives came back, for which connected ones wait */
 		rq->cq->failed = true;
 	if (!taken) {
-		HCA_COUNT(rq->process, rq->process->region.qps[index].port, no_receive);
+		HCA_COUNT(rq->process, shm_qp_at(&rq->process->region, index)->port, no_receive);
 		return HCA_RQ_DROPPED;
 	}
 	complete_by(rq, slot, sge, n_sge, wc);

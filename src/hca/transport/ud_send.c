@@ -188,7 +188,7 @@ static __attribute__((noinline)) enum ibv_wc_status find_path(struct hca_qp *qp,
 	path->flow = hca_flow_get(&qp->sender, ah);
 	if (base_unlikely(!path->flow))
 		return hca_process_gone(qp->sender.process) ? IBV_WC_FATAL_ERR : IBV_WC_GENERAL_ERR;
-	path->port = &qp->sender.process->region.ports[qp->sender.port];
+	path->port = shm_port_at(&qp->sender.process->region, qp->sender.port);
 	/* acquire: pairs with the release in shm_write_end(); before what is read there */
 	path->port_seq =
 	        atomic_load_explicit((_Atomic uint32_t *)&path->port->seq, memory_order_acquire);

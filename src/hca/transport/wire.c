@@ -84,8 +84,8 @@ void hca_wire_find(struct hca_wire *w)
 {
 	const struct shm_region *r = &w->end.process->region;
 
-	w->shm = &r->wires[SHM_QP_INDEX(w->qpn)];
-	w->connection = &r->connections[SHM_QP_INDEX(w->qpn)];
+	w->shm = shm_wire_at(r, SHM_QP_INDEX(w->qpn));
+	w->connection = shm_connection_at(r, SHM_QP_INDEX(w->qpn));
 }
 
 BASE_COLD bool hca_wire_lose(struct hca_wire *w)
@@ -116,7 +116,7 @@ void hca_wire_init(struct hca_wire *w, struct hca_process *p, uint32_t qpn, uint
 		TAILQ_INIT(&w->ahead[half]);
 	w->end.process = p;
 	hca_wire_find(w);
-	w->end.seq = &p->region.qps[SHM_QP_INDEX(qpn)].seq;
+	w->end.seq = &shm_qp_at(&p->region, SHM_QP_INDEX(qpn))->seq;
 }
 
 void hca_wire_fini(struct hca_wire *w)
@@ -137,7 +137,7 @@ void hca_wire_watch_queue(struct hca_process *p, uint32_t qpn, const struct hca_
                           bool detours)
 {
 	uint32_t index = SHM_QP_INDEX(qpn);
-	struct shm_wire_busy *busy = &p->region.wire_busy[index / 64];
+	struct shm_wire_busy *busy = shm_wire_busy_at(&p->region, index / 64);
 
 	/* seq_cst: what it waits for is written before the look, and read after the bit is taken */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -225,7 +225,7 @@ static uint32_t turn_of_holder(const struct hca_wire *w)
 	const uint32_t holder = atomic_load_explicit(&w->shm->lock, memory_order_relaxed);
 
 	return atomic_load_explicit(
-	        &w->end.process->region.senders[SHM_QP_INDEX(holder)].target_qpn,
+	        &shm_sender_at(&w->end.process->region, SHM_QP_INDEX(holder))->target_qpn,
 	        memory_order_relaxed);
 }
 

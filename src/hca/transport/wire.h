@@ -312,9 +312,10 @@ bool hca_wire_renew(struct hca_wire *w);
 void hca_wire_watch(struct hca_wire *w);
 
 /* Counts at the queue pair's port: a member of struct shm_roce_port. */
-#define HCA_WIRE_COUNT(w, what)                                                                   \
-	atomic_fetch_add_explicit(&(w)->end.process->region.roce_ports[(w)->end.qp.port].what, 1, \
-	                          memory_order_relaxed)
+#define HCA_WIRE_COUNT(w, what)                                                          \
+	atomic_fetch_add_explicit(                                                       \
+	        &shm_roce_port_at(&(w)->end.process->region, (w)->end.qp.port)->what, 1, \
+	        memory_order_relaxed)
 
 /*
  * A packet of the queue pair, in two steps. begin(): room for its payload of @bytes, up to
@@ -368,7 +369,7 @@ void hca_wire_forget_ahead(struct hca_wire *w);
 
 static inline struct shm_readers *hca_wire_readers(const struct hca_wire *w)
 {
-	return &w->end.process->region.roce_ports[w->end.qp.port].readers;
+	return &shm_roce_port_at(&w->end.process->region, w->end.qp.port)->readers;
 }
 
 /* A time as they take it. */

@@ -87,7 +87,7 @@ static struct hca_wire *make(struct hca_connected_qp *c)
 void hca_wire_open(struct hca_connected_qp *c)
 {
 	struct hca_process *p = c->qp.ctx->process;
-	struct shm_wire *s = &p->region.wires[SHM_QP_INDEX(c->qp.sender.qpn)];
+	struct shm_wire *s = shm_wire_at(&p->region, SHM_QP_INDEX(c->qp.sender.qpn));
 	const enum ibv_qp_state state = hca_qp_state(&c->qp);
 	const uint32_t after = what_of(state);
 	struct shm_wire_path path = { .detours = SHM_WIRE_NO_DETOUR };
@@ -114,7 +114,7 @@ void hca_wire_open(struct hca_connected_qp *c)
 		open_responder(c, s);
 	if (after & ~before & SHM_WIRE_SENDS)
 		open_requester(c, s);
-	atomic_store_explicit(&p->region.roce_ports[c->qp.sender.port].has_wires, true,
+	atomic_store_explicit(&shm_roce_port_at(&p->region, c->qp.sender.port)->has_wires, true,
 	                      memory_order_relaxed);
 	/* release: pairs with the acquire in hca_wire_opened() */
 	atomic_store_explicit(&s->open, open - before + SHM_WIRE_OPENED + after,
@@ -253,13 +253,14 @@ static void give_up(struct hca_connected_qp *c)
 static uint64_t barred_by(const struct hca_connected_qp *c)
 {
 	uint32_t holder = atomic_load_explicit(&c->shm->lock, memory_order_relaxed);
-	const struct shm_sender *senders = c->qp.ctx->process->region.senders;
 
 	if (!holder)
 		return 0;
 	return (uint64_t)holder << 32 |
-	       atomic_load_explicit(&senders[SHM_QP_INDEX(holder)].target_qpn,
-	                            memory_order_relaxed);
+	       atomic_load_explicit(
+	               &shm_sender_at(&c->qp.ctx->process->region, SHM_QP_INDEX(holder))
+	                        ->target_qpn,
+	               memory_order_relaxed);
 }
 
 /* Somebody else has the lock: goes on without it, if that one must have been stopped. An owner that
@@ -332,7 +333,7 @@ void hca_wire_tell_credits(struct hca_connected_qp *c)
 {
 	struct hca_process *p = c->qp.ctx->process;
 	const uint32_t qpn = c->qp.sender.qpn;
-	struct shm_wire *s = &p->region.wires[SHM_QP_INDEX(qpn)];
+	struct shm_wire *s = shm_wire_at(&p->region, SHM_QP_INDEX(qpn));
 	struct hca_wire *w;
 
 	atomic_store_explicit(&s->credits_due, true, memory_order_seq_cst);

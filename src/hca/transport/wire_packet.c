@@ -25,7 +25,7 @@ struct wire_bth hca_wire_bth(const struct hca_wire *w, enum wire_operation opera
  * table it is now: if another address comes in its place, the peer would not know that one. */
 void hca_wire_find_source(struct hca_wire *w)
 {
-	const struct shm_port *port = &w->end.process->region.ports[w->end.qp.port];
+	const struct shm_port *port = shm_port_at(&w->end.process->region, w->end.qp.port);
 	unsigned i = 0;
 
 	/* acquire: the GIDs read below are no older than this */
@@ -40,7 +40,7 @@ void hca_wire_find_source(struct hca_wire *w)
 /* Whether the port has its address. Else the packet is lost. */
 static inline bool has_source(struct hca_wire *w)
 {
-	const struct shm_port *port = &w->end.process->region.ports[w->end.qp.port];
+	const struct shm_port *port = shm_port_at(&w->end.process->region, w->end.qp.port);
 
 	if (base_unlikely(atomic_load_explicit((_Atomic uint32_t *)&port->seq,
 	                                       memory_order_acquire) != w->gids_seq))

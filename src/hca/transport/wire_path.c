@@ -11,7 +11,7 @@
  * or 0: nothing yet. */
 static uint32_t choice_of(const struct shm_region *r, uint32_t qpn, uint32_t peer)
 {
-	uint32_t word = hca_connected_load(&r->connections[SHM_QP_INDEX(qpn)].chosen);
+	uint32_t word = hca_connected_load(&shm_connection_at(r, SHM_QP_INDEX(qpn))->chosen);
 
 	return word >> 8 == peer ? word & 0xFF : 0;
 }
@@ -86,7 +86,7 @@ static bool makes_packets(struct hca_connected_qp *c, struct shm_wire_path *path
 
 static void path_of(const struct hca_connected_qp *c, struct shm_wire_path *path)
 {
-	const struct shm_port *port = &c->qp.ctx->process->region.ports[c->qp.sender.port];
+	const struct shm_port *port = shm_port_at(&c->qp.ctx->process->region, c->qp.sender.port);
 	const struct hca_connection *a = &c->qp.connection;
 
 	memcpy(&path->dgid, c->path.dest.gid, sizeof(path->dgid));

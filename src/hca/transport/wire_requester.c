@@ -40,8 +40,8 @@ void hca_wire_tell_of_failure(struct hca_wire *w)
 	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst); /* `failed` before the looks at arm */
-	hca_cq_alert(p, &p->region.cqs[w->end.qp.connection.send_cq]);
-	hca_cq_alert(p, &p->region.cqs[w->end.qp.cq]); /* its receives will be flushed */
+	hca_cq_alert(p, shm_cq_at(&p->region, w->end.qp.connection.send_cq));
+	hca_cq_alert(p, shm_cq_at(&p->region, w->end.qp.cq)); /* its receives will be flushed */
 }
 
 void hca_wire_fail(struct hca_wire *w, enum ibv_wc_status status)

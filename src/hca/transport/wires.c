@@ -118,7 +118,7 @@ static struct hca_wire *wire_of(struct hca_wires *wires, uint32_t qpn)
 		if (w->qpn == qpn)
 			return w;
 	}
-	if (!(atomic_load_explicit(&wires->process->region.wires[SHM_QP_INDEX(qpn)].open,
+	if (!(atomic_load_explicit(&shm_wire_at(&wires->process->region, SHM_QP_INDEX(qpn))->open,
 	                           memory_order_relaxed) &
 	      SHM_WIRE_RECEIVES))
 		return NULL;
@@ -141,7 +141,7 @@ static bool comes_from_peer(const struct hca_wire *w, const struct hca_wires *wi
 {
 	if (w->path.detours == SHM_WIRE_HERE)
 		return w->path.flow < SHM_MAX_FLOWS &&
-		       wires->process->region.flows[w->path.flow].dest_port == wires->from;
+		       shm_flow_at(&wires->process->region, w->path.flow)->dest_port == wires->from;
 	return ib_gid_equal(&p->ip.sgid, &w->path.dgid) && ib_gid_equal(&p->ip.dgid, &w->path.sgid);
 }
 
@@ -333,8 +333,9 @@ bool hca_wires_receive(struct hca_wires *wires, const struct wire_roce_packet *p
 	    (is_cnp && !hca_wire_is_open(w, SHM_WIRE_SENDS))) {
 		if (is_cnp)
 			atomic_fetch_add_explicit(
-			        &wires->process->region.roce_ports[wires->port].rp_cnp_ignored, 1,
-			        memory_order_relaxed);
+			        &shm_roce_port_at(&wires->process->region, wires->port)
+			                 ->rp_cnp_ignored,
+			        1, memory_order_relaxed);
 		else
 			HCA_COUNT(wires->process, wires->port, no_qp);
 		if (w && w->end.qp.qpn != w->qpn)
@@ -399,7 +400,7 @@ static void look_at_one(struct hca_wires *wires)
 
 	if (!w)
 		return;
-	if (base_unlikely(r->qps[SHM_QP_INDEX(w->qpn)].qpn != w->qpn)) {
+	if (base_unlikely(shm_qp_at(r, SHM_QP_INDEX(w->qpn))->qpn != w->qpn)) {
 		forget(wires, w);
 		return;
 	}
@@ -483,7 +484,7 @@ static bool look_at_time(struct hca_wire *w, uint64_t now)
 
 bool hca_wires_tick(struct hca_wires *wires, uint32_t index, uint64_t now)
 {
-	struct hca_wire *w = wire_of(wires, wires->process->region.qps[index].qpn);
+	struct hca_wire *w = wire_of(wires, shm_qp_at(&wires->process->region, index)->qpn);
 	bool more;
 
 	if (!w || !hca_wire_renew(w))

@@ -60,14 +60,14 @@ static size_t begin_device(const struct question *q, uint32_t hca)
 
 static bool is_ethernet(const struct question *q, uint32_t port)
 {
-	return q->s->region.ports[port].link_layer == IBV_LINK_LAYER_ETHERNET;
+	return shm_port_at(&q->s->region, port)->link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
 /* ---- devices */
 
 static void put_device(const struct question *q, uint32_t hca)
 {
-	const struct shm_hca *h = &q->s->region.hcas[hca];
+	const struct shm_hca *h = shm_hca_at(&q->s->region, hca);
 	const size_t at = begin_device(q, hca);
 
 	netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_PORT_INDEX, h->n_ports);
@@ -140,7 +140,7 @@ static void put_port(const struct question *q, uint32_t port)
 /* The port that the request names. 0, or -EINVAL: there is none such. */
 static int port_of(const struct question *q, uint32_t *port)
 {
-	const struct shm_hca *h = &q->s->region.hcas[q->hca];
+	const struct shm_hca *h = shm_hca_at(&q->s->region, q->hca);
 	uint32_t n;
 
 	if (!netlink_get_u32(q->request, RDMA_NLDEV_ATTR_PORT_INDEX, &n) || !n || n > h->n_ports)
@@ -161,7 +161,7 @@ static int one_port(struct question *q)
 
 static int each_port(struct question *q)
 {
-	const struct shm_hca *h = &q->s->region.hcas[q->hca];
+	const struct shm_hca *h = shm_hca_at(&q->s->region, q->hca);
 
 	for (uint32_t i = 0; i < h->n_ports; i++)
 		put_port(q, h->first_port + i);
@@ -214,7 +214,8 @@ static int port_counters(struct question *q)
 	if (ret)
 		return ret;
 	at = begin_device(q, q->hca);
-	netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_PORT_INDEX, q->s->region.ports[port].port_num);
+	netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_PORT_INDEX,
+	                shm_port_at(&q->s->region, port)->port_num);
 	table = netlink_nest(q->answer, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
 	sysfs_list_counters(port, put_counter, q);
 	netlink_end_nest(q->answer, table);
