@@ -35,8 +35,10 @@ static int join(struct control_client **c, enum control_role role, struct shm_re
 	control_hello(*c, &hello, fd);
 	if (host_index)
 		*host_index = hello.host_index;
-	if (region)
+	if (region && role == CONTROL_ROLE_VERBS)
 		ret = shm_region_map(region, fd[0], fd[1]);
+	else if (region)
+		ret = shm_region_map_ports(region, fd[0], fd[1]);
 	for (int i = 0; i < 2; i++)
 		close(fd[i]);
 	if (ret)

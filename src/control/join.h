@@ -12,8 +12,9 @@
 #include "shm/region.h"
 
 /*
- * Connects, as @role. Unless they are NULL, @region becomes the shared memory, mapped, and
- * @host_index the host, -1 for all. 0; -errno of control_connect() and shm_region_map().
+ * Connects, as @role. Unless they are NULL, @region becomes the shared memory, of which all but
+ * CONTROL_ROLE_VERBS see HCAs and ports only, and @host_index the host, -1 for all. 0; -errno of
+ * control_connect() and shm_region_map().
  */
 int control_join(struct control_client **c, enum control_role role, struct shm_region *region,
                  int *host_index);

@@ -37,7 +37,7 @@
 #include "wire/ib.h"
 
 #define SHM_MAGIC   0x554d42454c524d41ull
-#define SHM_VERSION 1
+#define SHM_VERSION 2
 
 #define SHM_MAX_QPS       65536 /* an index is the low 16 bits of a QP number */
 #define SHM_MAX_CQS       65536
@@ -477,10 +477,11 @@ struct shm_cq_events {
 	_Atomic uint64_t bits;
 };
 
-static inline void shm_cq_events_set(struct shm_cq_events *all, uint32_t cq)
+/* @events: the bits of this queue and its neighbours. */
+static inline void shm_cq_events_set(struct shm_cq_events *events, uint32_t cq)
 {
 	/* seq_cst: behind `notified`; pairs with clear_bit() in due.c of the HCA */
-	atomic_fetch_or_explicit(&all[cq / 64].bits, 1ull << cq % 64, memory_order_seq_cst);
+	atomic_fetch_or_explicit(&events->bits, 1ull << cq % 64, memory_order_seq_cst);
 }
 
 /*

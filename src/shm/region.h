@@ -13,93 +13,168 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/fast.h"
 #include "shm/connection.h"
 #include "shm/layout.h"
 #include "shm/wire.h"
 
+/* Memory is mapped by pieces of so many bytes. */
+#define SHM_PIECE_SHIFT 18
+#define SHM_PIECE       (1ull << SHM_PIECE_SHIFT)
+
+enum shm_piece_state {
+	SHM_PIECE_MAPPED = 1,
+	SHM_PIECE_PAYLOAD = 2, /* likewise, and all of it is payload memory */
+};
+
+/* What of a part this process has mapped. Copies of a region share it. */
+struct shm_pieces {
+	_Atomic int32_t lock; /* the process that maps a piece; 0: none */
+	uint64_t n;
+	_Atomic uint8_t state[]; /* enum shm_piece_state; 0: not mapped */
+};
+
+struct shm_part {
+	char *base; /* where the part lies; only its pieces are mapped */
+	uint64_t size;
+	struct shm_pieces *pieces;
+	uint64_t payloads, payloads_end; /* these pieces are payload memory */
+	int fd;                          /* -1: no more pieces can be mapped */
+	int prot;
+};
+
+/*
+ * The tables of both parts in the order in which they lie there: T(part, record, name, how many
+ * records). A table's NAME_off in struct shm_control, *c, says where it begins. Its NAME in struct
+ * shm_region is where record 0 would be, for shm_RECORD_at() alone.
+ */
+#define SHM_TABLES(T)                                   \
+	T(control, hca, hcas, c->n_hcas)                \
+	T(control, port, ports, c->n_ports)             \
+	T(control, qp, qps, SHM_MAX_QPS)                \
+	T(control, srq, srqs, SHM_MAX_SRQS)             \
+	T(control, flow, flows, SHM_MAX_FLOWS)          \
+	T(data, port_count, port_counts, c->n_ports)    \
+	T(data, roce_port, roce_ports, c->n_ports)      \
+	T(data, cq_events, cq_events, SHM_MAX_CQS / 64) \
+	T(data, wire_busy, wire_busy, SHM_MAX_QPS / 64) \
+	T(data, sender, senders, SHM_MAX_QPS)           \
+	T(data, connection, connections, SHM_MAX_QPS)   \
+	T(data, cq, cqs, SHM_MAX_CQS)                   \
+	T(data, flow_count, flow_counts, SHM_MAX_FLOWS) \
+	T(data, wire, wires, SHM_MAX_QPS)
+
 struct shm_region {
 	struct shm_control *control;
 	struct shm_data *data;
-	size_t control_size, data_size;
-	int control_fd, data_fd; /* -1: not the daemon, which alone keeps the descriptors */
-	struct shm_hca *hcas;
-	struct shm_port *ports;
-	struct shm_qp *qps;
-	struct shm_srq *srqs;
-	struct shm_flow *flows;
-	struct shm_sender *senders;
-	struct shm_connection *connections; /* by queue pair index, as the senders */
-	struct shm_wire *wires;             /* likewise */
-	struct shm_wire_busy *wire_busy;    /* SHM_MAX_QPS / 64 */
-	struct shm_cq *cqs;
-	struct shm_cq_events *cq_events; /* SHM_MAX_CQS / 64 */
-	struct shm_flow_count *flow_counts;
-	struct shm_port_count *port_counts;
-	struct shm_roce_port *roce_ports; /* by port */
+	struct {
+		struct shm_part control, data;
+	} part;
+#define SHM_TABLE_MEMBER(part, record, name, n) struct shm_##record *all_##name;
+	SHM_TABLES(SHM_TABLE_MEMBER)
 };
 
-/* Makes and maps both parts for @n_hcas HCAs with @n_ports ports in all. Returns 0 or -errno. */
+/* Makes both parts for @n_hcas HCAs with @n_ports ports in all. Returns 0 or -errno. */
 int shm_region_create(struct shm_region *r, uint32_t n_hcas, uint32_t n_ports);
 
 /*
- * Maps what the daemon made, the control part read-only. The descriptors stay the caller's. Returns
- * 0; -EPROTO: it is no fabric of this version, a table lies outside of its part, or a part could
- * shrink; or -errno of fstat() or mmap().
+ * Finds a place for what the daemon made, the control part read-only. The descriptors stay the
+ * caller's; the region has copies of them. Returns 0; -EPROTO: it is no fabric of this version, a
+ * table lies outside of its part, or a part could shrink; or -errno of fstat(), fcntl() or mmap().
  */
 int shm_region_map(struct shm_region *r, int control_fd, int data_fd);
 
-/* Unmaps both parts, and closes the daemon's descriptors. */
+/* Likewise, for a process that only reads of HCAs and ports: maps these tables, and has no
+ * descriptors. */
+int shm_region_map_ports(struct shm_region *r, int control_fd, int data_fd);
+
+/* Unmaps both parts, and closes the descriptors. */
 void shm_region_unmap(struct shm_region *r);
 
-/* A record of a table, by its number, which is one of the table's. */
-#define SHM_TABLE_AT(record, name)                                                       \
+/* Maps what is not mapped of the @bytes at @off. 0; -ENOMEM: they lie outside of the part, or
+ * cannot be mapped (ulimit -v, or this program has mapped something there). Any thread. */
+int shm_part_map(const struct shm_part *p, uint64_t off, uint64_t bytes);
+
+/* The slow path of shm_RECORD_at(): maps the record. If that cannot be, it is one of zeros that
+ * nobody shares. */
+void *shm_record_map(const struct shm_part *p, void *record, uint64_t bytes);
+
+/* The state of the piece that has the byte at @off of the part. */
+static inline uint8_t shm_piece_state(const struct shm_part *p, uint64_t off)
+{
+	/* relaxed: once mapped it stays so; memory is shared by what lies in it */
+	return atomic_load_explicit(&p->pieces->state[off >> SHM_PIECE_SHIFT],
+	                            memory_order_relaxed);
+}
+
+/*
+ * A record of a table, by its number, which is one of the table's. The tables of HCAs and ports are
+ * mapped as a whole: all processes read there, at each message.
+ */
+#define SHM_TABLE_AT(of, record, name, n)                                                \
 	static inline struct shm_##record *shm_##record##_at(const struct shm_region *r, \
 	                                                     uint32_t i)                 \
 	{                                                                                \
-		return &r->name[i];                                                      \
+		struct shm_##record *at = &r->all_##name[i];                             \
+		const struct shm_part *p = &r->part.of;                                  \
+		uint64_t off = (uint64_t)((char *)at - p->base);                         \
+                                                                                         \
+		if (offsetof(struct shm_region, all_##name) <=                           \
+		    offsetof(struct shm_region, all_ports))                              \
+			return at;                                                       \
+		/* of powers of two none lies in two pieces */                           \
+		if (base_likely(shm_piece_state(p, off) &&                               \
+		                (!(sizeof(*at) & (sizeof(*at) - 1)) ||                   \
+		                 shm_piece_state(p, off + sizeof(*at) - 1))))            \
+			return at;                                                       \
+		return shm_record_map(p, at, sizeof(*at));                               \
 	}
-SHM_TABLE_AT(hca, hcas)
-SHM_TABLE_AT(port, ports)
-SHM_TABLE_AT(qp, qps)
-SHM_TABLE_AT(srq, srqs)
-SHM_TABLE_AT(flow, flows)
-SHM_TABLE_AT(sender, senders)
-SHM_TABLE_AT(connection, connections)
-SHM_TABLE_AT(wire, wires)
-SHM_TABLE_AT(wire_busy, wire_busy)
-SHM_TABLE_AT(cq, cqs)
-SHM_TABLE_AT(cq_events, cq_events)
-SHM_TABLE_AT(flow_count, flow_counts)
-SHM_TABLE_AT(port_count, port_counts)
-SHM_TABLE_AT(roce_port, roce_ports)
+SHM_TABLES(SHM_TABLE_AT)
 
-/* The address of @off in the data part, which the caller has checked. */
+/* The address of @off in the data part, which the caller has checked, and mapped if it is not the
+ * start. */
 static inline void *shm_data_at(const struct shm_region *r, uint64_t off)
 {
 	return (char *)r->data + off;
 }
 
-/* The address of @off, if all @bytes there lie in the payload area; else NULL. */
+/* Maps the @bytes at @off in the data part. NULL: they cannot be. */
+static inline void *shm_data_map(const struct shm_region *r, uint64_t off, uint64_t bytes)
+{
+	return shm_part_map(&r->part.data, off, bytes) ? NULL : shm_data_at(r, off);
+}
+
+/* The slow path of shm_payload_at(). */
+void *shm_payload_map(const struct shm_region *r, uint64_t off, uint32_t bytes);
+
+/* The address of @off, if all @bytes there lie in the payload area, and can be mapped; else NULL.
+ */
 static inline void *shm_payload_at(const struct shm_region *r, uint64_t off, uint32_t bytes)
 {
-	uint64_t from = r->control->payloads_off, size = r->control->payloads_size;
+	if (base_likely(off < r->part.data.size &&
+	                shm_piece_state(&r->part.data, off) == SHM_PIECE_PAYLOAD &&
+	                (off & (SHM_PIECE - 1)) + bytes <= SHM_PIECE))
+		return shm_data_at(r, off);
+	return shm_payload_map(r, off, bytes);
+}
 
-	if (off < from || off - from > size || size - (off - from) < bytes)
-		return NULL;
-	return shm_data_at(r, off);
+/* The number of a completion queue. */
+static inline uint32_t shm_cq_number(const struct shm_region *r, const struct shm_cq *cq)
+{
+	return (uint32_t)(cq - r->all_cqs);
 }
 
 /* One more event of a completion queue. Its channel returns events in the order in which they came.
  */
 static inline void shm_cq_add_event(const struct shm_region *r, uint32_t cq, uint64_t now)
 {
-	struct shm_cq *c = &r->cqs[cq];
+	struct shm_cq *c = shm_cq_at(r, cq);
 
 	if (!atomic_load_explicit(&c->notified, memory_order_relaxed))
 		atomic_store_explicit(&c->notified_ns, now, memory_order_relaxed);
 	/* release part: pairs with the acquire in is_notified(); seq_cst: before the bit */
 	atomic_fetch_add_explicit(&c->notified, 1, memory_order_seq_cst);
-	shm_cq_events_set(r->cq_events, cq);
+	shm_cq_events_set(shm_cq_events_at(r, cq / 64), cq);
 }
 
 /* Of its word `waking`: how many are about to fire its event. */
@@ -190,7 +265,7 @@ void shm_srq_read(const struct shm_region *r, uint32_t srq, struct shm_srq *copy
  */
 static inline void shm_qp_read(const struct shm_region *r, uint32_t qpn, struct shm_qp *copy)
 {
-	const struct shm_qp *q = &r->qps[SHM_QP_INDEX(qpn)];
+	const struct shm_qp *q = shm_qp_at(r, SHM_QP_INDEX(qpn));
 	uint32_t seq;
 	bool alive;
 

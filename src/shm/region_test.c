@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -35,7 +36,8 @@ static int setup(void **state)
 	struct lab *l = calloc(1, sizeof(*l));
 
 	assert_int_equal(shm_region_create(&l->daemon, HCAS, PORTS), 0);
-	assert_int_equal(shm_region_map(&l->process, l->daemon.control_fd, l->daemon.data_fd), 0);
+	assert_int_equal(
+	        shm_region_map(&l->process, l->daemon.part.control.fd, l->daemon.part.data.fd), 0);
 	*state = l;
 	return 0;
 }
@@ -77,15 +79,15 @@ static void the_tables_do_not_overlap(void **state)
 		{ c->lists_off, 1 },
 	};
 	const struct extent data[] = {
-		{ c->senders_off, SHM_MAX_QPS * sizeof(struct shm_sender) },
-		{ c->cqs_off, SHM_MAX_CQS * sizeof(struct shm_cq) },
-		{ c->flow_counts_off, SHM_MAX_FLOWS * sizeof(struct shm_flow_count) },
 		{ c->port_counts_off, PORTS * sizeof(struct shm_port_count) },
 		{ c->roce_ports_off, PORTS * sizeof(struct shm_roce_port) },
-		{ c->connections_off, SHM_MAX_QPS * sizeof(struct shm_connection) },
-		{ c->wires_off, SHM_MAX_QPS * sizeof(struct shm_wire) },
-		{ c->wire_busy_off, SHM_MAX_QPS / 8 },
 		{ c->cq_events_off, SHM_MAX_CQS / 8 },
+		{ c->wire_busy_off, SHM_MAX_QPS / 8 },
+		{ c->senders_off, SHM_MAX_QPS * sizeof(struct shm_sender) },
+		{ c->connections_off, SHM_MAX_QPS * sizeof(struct shm_connection) },
+		{ c->cqs_off, SHM_MAX_CQS * sizeof(struct shm_cq) },
+		{ c->flow_counts_off, SHM_MAX_FLOWS * sizeof(struct shm_flow_count) },
+		{ c->wires_off, SHM_MAX_QPS * sizeof(struct shm_wire) },
 		{ c->rings_off, c->rings_size },
 		{ c->payloads_off, c->payloads_size },
 	};
@@ -98,10 +100,10 @@ static void what_one_writes_the_other_reads(void **state)
 {
 	struct lab *l = *state;
 
-	l->daemon.qps[SHM_MAX_QPS - 1].qkey = 0x1234;
-	assert_int_equal(l->process.qps[SHM_MAX_QPS - 1].qkey, 0x1234);
-	l->process.senders[5].target_qpn = 99;
-	assert_int_equal(l->daemon.senders[5].target_qpn, 99);
+	shm_qp_at(&l->daemon, SHM_MAX_QPS - 1)->qkey = 0x1234;
+	assert_int_equal(shm_qp_at(&l->process, SHM_MAX_QPS - 1)->qkey, 0x1234);
+	shm_sender_at(&l->process, 5)->target_qpn = 99;
+	assert_int_equal(shm_sender_at(&l->daemon, 5)->target_qpn, 99);
 }
 
 static void an_offset_outside_the_payloads_is_refused(void **state)
@@ -125,9 +127,130 @@ static void scribbling_over_the_data_part_moves_no_table(void **state)
 
 	memset((void *)l->process.data, 0xEE, 4096);
 	assert_null(shm_payload_at(&l->daemon, 0xEEEEEEEEEEEEEEEE, 1));
-	assert_int_equal(shm_region_map(&later, l->daemon.control_fd, l->daemon.data_fd), 0);
-	assert_int_equal((char *)later.cqs - (char *)later.data, l->daemon.control->cqs_off);
+	assert_int_equal(shm_region_map(&later, l->daemon.part.control.fd, l->daemon.part.data.fd),
+	                 0);
+	assert_int_equal((char *)later.all_cqs - (char *)later.data, l->daemon.control->cqs_off);
 	shm_region_unmap(&later);
+}
+
+/* ---- pieces ---- */
+
+static uint64_t pieces_of(const struct shm_part *p)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < p->pieces->n; i++)
+		n += !!atomic_load(&p->pieces->state[i]);
+	return n;
+}
+
+static void a_process_maps_what_it_uses(void **state)
+{
+	const struct shm_region *r = &((struct lab *)*state)->process;
+	const uint64_t ring = r->control->rings_off + SHM_PIECE - 64;
+
+	assert_int_equal(pieces_of(&r->part.control), 1);
+	assert_int_equal(pieces_of(&r->part.data), 1);
+	shm_flow_at(r, SHM_MAX_FLOWS / 2);
+	shm_flow_at(r, SHM_MAX_FLOWS / 2);
+	assert_int_equal(pieces_of(&r->part.control), 2);
+	assert_ptr_equal(shm_data_map(r, ring, 128), (char *)r->data + ring);
+	assert_int_equal(pieces_of(&r->part.data), 3);
+	assert_null(shm_data_map(r, r->part.data.size - 64, 128));
+	assert_null(shm_data_map(r, UINT64_MAX, 1));
+}
+
+/* All of them, so that there is one in two pieces. */
+static void a_record_may_lie_in_two_pieces(void **state)
+{
+	struct lab *l = *state;
+
+	for (uint32_t i = 0; i < SHM_MAX_CQS; i++) {
+		struct shm_cq *cq = shm_cq_at(&l->process, i);
+
+		cq->arm = cq->reserved[0] = i;
+		assert_int_equal(shm_cq_at(&l->daemon, i)->arm, i);
+		assert_int_equal(shm_cq_at(&l->daemon, i)->reserved[0], i);
+	}
+}
+
+static void what_the_program_has_mapped_stays(void **state)
+{
+	const struct shm_region *r = &((struct lab *)*state)->process;
+	const uint64_t off = r->control->rings_off + (1ull << 30);
+	char *there = (char *)r->data + off;
+
+	assert_ptr_equal(mmap(there, 4096, PROT_READ | PROT_WRITE,
+	                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+	                 there);
+	*there = 'x';
+	assert_null(shm_data_map(r, off, 1));
+	assert_int_equal(*there, 'x');
+	munmap(there, 4096);
+	assert_non_null(shm_data_map(r, off, 1));
+}
+
+/* There is nothing left of the address space. */
+static void a_record_that_cannot_be_mapped_is_of_zeros(void **state)
+{
+	const struct shm_region *r = &((struct lab *)*state)->process;
+	const struct rlimit none = { 0, RLIM_INFINITY };
+	struct rlimit before;
+	struct shm_qp *qp;
+
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+	qp = shm_qp_at(r, SHM_MAX_QPS - 1);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(qp->qpn, 0);
+	assert_ptr_not_equal(qp, shm_qp_at(r, SHM_MAX_QPS - 1));
+}
+
+static void *map_all(void *arg)
+{
+	const struct shm_region *r = arg;
+
+	for (uint32_t i = 0; i < SHM_MAX_QPS; i += 64)
+		shm_wire_at(r, i)->open = 1;
+	return NULL;
+}
+
+static void threads_map_the_same_pieces(void **state)
+{
+	struct shm_region *r = &((struct lab *)*state)->process;
+	pthread_t thread[4];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(thread); i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, map_all, r), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(thread); i++)
+		pthread_join(thread[i], NULL);
+	for (uint32_t i = 0; i < SHM_MAX_QPS; i += 64)
+		assert_int_equal(shm_wire_at(&((struct lab *)*state)->daemon, i)->open, 1);
+}
+
+/* As if another thread of its parent had been mapping a piece. */
+static void a_child_need_not_wait_for_its_parents_threads(void **state)
+{
+	const struct shm_region *r = &((struct lab *)*state)->process;
+
+	atomic_store(&r->part.data.pieces->lock, getppid());
+	assert_non_null(shm_data_map(r, r->control->rings_off, 1));
+	assert_int_equal(atomic_load(&r->part.data.pieces->lock), 0);
+}
+
+static void ports_are_mapped_without_descriptors(void **state)
+{
+	struct lab *l = *state;
+	struct shm_region r;
+
+	assert_int_equal(
+	        shm_region_map_ports(&r, l->daemon.part.control.fd, l->daemon.part.data.fd), 0);
+	assert_int_equal(r.part.control.fd, -1);
+	assert_int_equal(r.part.data.fd, -1);
+	shm_port_at(&l->daemon, PORTS - 1)->lid = 7;
+	assert_int_equal(shm_port_at(&r, PORTS - 1)->lid, 7);
+	assert_null(shm_data_map(&r, r.control->rings_off, 1));
+	shm_region_unmap(&r);
 }
 
 /* ---- rights of other processes ---- */
@@ -135,7 +258,7 @@ static void scribbling_over_the_data_part_moves_no_table(void **state)
 static void nobody_else_maps_the_control_part_writable(void **state)
 {
 	struct lab *l = *state;
-	int fd = l->daemon.control_fd;
+	int fd = l->daemon.part.control.fd;
 	void *p;
 
 	assert_ptr_equal(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
@@ -150,7 +273,7 @@ static void nobody_else_maps_the_control_part_writable(void **state)
 
 static void nobody_else_writes_or_punches_the_control_part(void **state)
 {
-	int fd = ((struct lab *)*state)->daemon.control_fd;
+	int fd = ((struct lab *)*state)->daemon.part.control.fd;
 
 	assert_int_equal(pwrite(fd, "x", 1, 0), -1);
 	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), -1);
@@ -160,7 +283,7 @@ static void nobody_else_writes_or_punches_the_control_part(void **state)
 static void nobody_resizes_either_part(void **state)
 {
 	struct lab *l = *state;
-	int fds[] = { l->daemon.control_fd, l->daemon.data_fd };
+	int fds[] = { l->daemon.part.control.fd, l->daemon.part.data.fd };
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		assert_int_equal(ftruncate(fds[i], 4096), -1);
@@ -177,10 +300,12 @@ static void what_is_no_fabric_is_refused(void **state)
 	assert_int_equal(shm_region_map(&r, fd, fd), -EPROTO);
 	assert_int_equal(ftruncate(fd, 8192), 0);
 	assert_int_equal(shm_region_map(&r, fd, fd), -EPROTO);
-	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, fd), -EPROTO);
-	assert_int_not_equal(shm_region_map(&r, l->daemon.data_fd, l->daemon.control_fd), 0);
+	assert_int_equal(shm_region_map(&r, l->daemon.part.control.fd, fd), -EPROTO);
+	assert_int_not_equal(shm_region_map(&r, l->daemon.part.data.fd, l->daemon.part.control.fd),
+	                     0);
 	l->daemon.control->version++;
-	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
+	assert_int_equal(shm_region_map(&r, l->daemon.part.control.fd, l->daemon.part.data.fd),
+	                 -EPROTO);
 	close(fd);
 }
 
@@ -201,25 +326,31 @@ static void tables_that_lie_outside_are_refused(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(offsets) * ARRAY_SIZE(bad); i++) {
 		*offsets[i / ARRAY_SIZE(bad)] = bad[i % ARRAY_SIZE(bad)];
-		assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd),
-		                 -EPROTO);
+		assert_int_equal(
+		        shm_region_map(&r, l->daemon.part.control.fd, l->daemon.part.data.fd),
+		        -EPROTO);
 		*c = good;
 	}
 	c->n_hcas = UINT32_MAX;
-	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
+	assert_int_equal(shm_region_map(&r, l->daemon.part.control.fd, l->daemon.part.data.fd),
+	                 -EPROTO);
 	*c = good;
 	c->rings_size = UINT64_MAX;
-	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
+	assert_int_equal(shm_region_map(&r, l->daemon.part.control.fd, l->daemon.part.data.fd),
+	                 -EPROTO);
 	*c = good;
 	c->payloads_size = UINT64_MAX;
-	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
+	assert_int_equal(shm_region_map(&r, l->daemon.part.control.fd, l->daemon.part.data.fd),
+	                 -EPROTO);
 	*c = good;
-	l->daemon.hcas[1].first_port = PORTS;
-	l->daemon.hcas[1].n_ports = 1;
-	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
-	l->daemon.hcas[1].first_port = PORTS + 1;
-	l->daemon.hcas[1].n_ports = 0;
-	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
+	shm_hca_at(&l->daemon, 1)->first_port = PORTS;
+	shm_hca_at(&l->daemon, 1)->n_ports = 1;
+	assert_int_equal(shm_region_map(&r, l->daemon.part.control.fd, l->daemon.part.data.fd),
+	                 -EPROTO);
+	shm_hca_at(&l->daemon, 1)->first_port = PORTS + 1;
+	shm_hca_at(&l->daemon, 1)->n_ports = 0;
+	assert_int_equal(shm_region_map(&r, l->daemon.part.control.fd, l->daemon.part.data.fd),
+	                 -EPROTO);
 }
 
 /* It may end where its part ends, and not behind that. */
@@ -253,11 +384,13 @@ static void a_table_lies_in_its_part_with_all_its_records(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		*tables[i].off = (tables[i].size - tables[i].bytes) & ~63ull;
-		assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), 0);
+		assert_int_equal(
+		        shm_region_map(&r, l->daemon.part.control.fd, l->daemon.part.data.fd), 0);
 		shm_region_unmap(&r);
 		*tables[i].off += 64;
-		assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd),
-		                 -EPROTO);
+		assert_int_equal(
+		        shm_region_map(&r, l->daemon.part.control.fd, l->daemon.part.data.fd),
+		        -EPROTO);
 		*c = good;
 	}
 }
@@ -268,11 +401,11 @@ static void memory_that_could_shrink_is_refused(void **state)
 	struct shm_region r;
 	int fd = memfd_create("unsealed", MFD_ALLOW_SEALING);
 
-	assert_int_equal(ftruncate(fd, (off_t)l->daemon.control_size), 0);
+	assert_int_equal(ftruncate(fd, (off_t)l->daemon.part.control.size), 0);
 	assert_int_equal(pwrite(fd, l->daemon.control, 65536, 0), 65536);
-	assert_int_equal(shm_region_map(&r, fd, l->daemon.data_fd), -EPROTO);
+	assert_int_equal(shm_region_map(&r, fd, l->daemon.part.data.fd), -EPROTO);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-	assert_int_equal(shm_region_map(&r, fd, l->daemon.data_fd), 0);
+	assert_int_equal(shm_region_map(&r, fd, l->daemon.part.data.fd), 0);
 	shm_region_unmap(&r);
 	close(fd);
 }
@@ -282,7 +415,7 @@ static void memory_that_could_shrink_is_refused(void **state)
 static void *rewrite(void *arg)
 {
 	struct lab *l = arg;
-	struct shm_qp *q = &l->daemon.qps[5];
+	struct shm_qp *q = shm_qp_at(&l->daemon, 5);
 
 	for (uint32_t i = 1; i <= 200000; i++) {
 		shm_write_begin(&q->seq);
@@ -320,7 +453,7 @@ static void die(struct lab *l)
 static void a_qp_record_that_the_daemon_died_writing_is_no_qp(void **state)
 {
 	struct lab *l = *state;
-	struct shm_qp *q = &l->daemon.qps[5], copy;
+	struct shm_qp *q = shm_qp_at(&l->daemon, 5), copy;
 
 	q->qpn = 5;
 	q->flags = SHM_QP_LIVE | SHM_QP_RECEIVES;
@@ -334,7 +467,7 @@ static void a_qp_record_that_the_daemon_died_writing_is_no_qp(void **state)
 static void a_port_record_that_the_daemon_died_writing_is_down(void **state)
 {
 	struct lab *l = *state;
-	struct shm_port *p = &l->daemon.ports[1], copy;
+	struct shm_port *p = shm_port_at(&l->daemon, 1), copy;
 
 	p->state = IB_PORT_ACTIVE;
 	shm_write_begin(&p->seq);
@@ -366,6 +499,13 @@ int main(void)
 		TEST(what_one_writes_the_other_reads),
 		TEST(an_offset_outside_the_payloads_is_refused),
 		TEST(scribbling_over_the_data_part_moves_no_table),
+		TEST(a_process_maps_what_it_uses),
+		TEST(a_record_may_lie_in_two_pieces),
+		TEST(what_the_program_has_mapped_stays),
+		TEST(a_record_that_cannot_be_mapped_is_of_zeros),
+		TEST(threads_map_the_same_pieces),
+		TEST(a_child_need_not_wait_for_its_parents_threads),
+		TEST(ports_are_mapped_without_descriptors),
 		TEST(nobody_else_maps_the_control_part_writable),
 		TEST(nobody_else_writes_or_punches_the_control_part),
 		TEST(nobody_resizes_either_part),

@@ -71,8 +71,9 @@ static struct fixture *begin(void)
 	for (int i = 0; i < 2; i++)
 		lab_connect(f.qp[i], f.qp[!i]->qp_num, f.context[!i], ACCESS);
 	map_region(&f.region);
-	f.keys = shm_data_at(&f.region,
-	                     f.region.qps[SHM_QP_INDEX(f.qp[1]->qp_num)].connection.keys_off);
+	f.keys = shm_payload_at(
+	        &f.region, shm_qp_at(&f.region, SHM_QP_INDEX(f.qp[1]->qp_num))->connection.keys_off,
+	        sizeof(*f.keys));
 	return &f;
 }
 

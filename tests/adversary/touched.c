@@ -46,7 +46,7 @@ static uint64_t pages_bytes(int fd)
 static void touch(const struct shm_region *r, uint64_t off, uint64_t bytes)
 {
 	for (uint64_t at = bytes - TOUCHED; at < bytes; at += 4096) {
-		volatile char *byte = (char *)r->data + off + at;
+		volatile char *byte = shm_data_map(r, off + at, 1);
 
 		if (at / 4096 % 8)
 			*byte = 1;

@@ -1490,6 +1490,15 @@ static uint32_t call_for_number(int sock, uint32_t type, const void *body, uint3
 	return number;
 }
 
+static struct shm_ring *ring_of(const struct shm_region *r,
+                                const struct control_create_qp_reply *qp)
+{
+	struct shm_ring *ring = shm_data_map(r, qp->ring_off, shm_ring_bytes(qp->ring_shift));
+
+	assert_non_null(ring);
+	return ring;
+}
+
 /* A queue pair that receives, with so many receives posted and its CQ's channel armed. */
 static void client_open(struct client *c, uint32_t receives)
 {
@@ -1517,10 +1526,10 @@ static void client_open(struct client *c, uint32_t receives)
 	             &(struct control_modify_qp){ .qpn = c->qp.qpn, .port_num = 1, .receives = 1 },
 	             sizeof(struct control_modify_qp), &reply),
 	        0);
-	c->ring = shm_data_at(&c->r, c->qp.ring_off);
+	c->ring = ring_of(&c->r, &c->qp);
 	shm_ring_post(c->ring, c->qp.ring_shift, c->qp.ring_gen, 0, receives);
-	c->r.cqs[c->cq].channel = c->channel;
-	c->r.cqs[c->cq].arm = SHM_CQ_ARMED;
+	shm_cq_at(&c->r, c->cq)->channel = c->channel;
+	shm_cq_at(&c->r, c->cq)->arm = SHM_CQ_ARMED;
 }
 
 static void client_close(struct client *c)
@@ -1535,11 +1544,11 @@ static void client_close(struct client *c)
 static void claim_and_stop(struct client *c, const struct client *victim)
 {
 	uint16_t writer = (uint16_t)SHM_QP_INDEX(c->qp.qpn);
-	struct shm_ring_view v = shm_ring_view(shm_data_at(&c->r, victim->qp.ring_off),
-	                                       victim->qp.ring_shift, victim->qp.ring_gen, writer);
+	struct shm_ring_view v = shm_ring_view(ring_of(&c->r, &victim->qp), victim->qp.ring_shift,
+	                                       victim->qp.ring_gen, writer);
 	uint32_t pos;
 
-	c->r.senders[writer].target_qpn = victim->qp.qpn;
+	shm_sender_at(&c->r, writer)->target_qpn = victim->qp.qpn;
 	if (!shm_ring_claim(&v, &pos))
 		abort();
 }
@@ -1611,7 +1620,7 @@ static void a_claim_in_the_name_of_one_who_lives_keeps_no_ring(void **state)
 	before = read_held().n[RING_BYTES];
 	client_open(&victim, 1);
 	claim_and_stop(&named, &victim);
-	named.r.senders[SHM_QP_INDEX(named.qp.qpn)].target_qpn = 0;
+	shm_sender_at(&named.r, SHM_QP_INDEX(named.qp.qpn))->target_qpn = 0;
 	client_close(&victim);
 	while (read_held().n[RING_BYTES] != before) {
 		assert_true(now() < end);
@@ -1647,8 +1656,8 @@ static void what_a_dead_process_had_claimed_is_voided_and_its_receiver_woken(voi
 static bool is_dealt_with(const struct client *c, uint32_t qpn)
 {
 	for (unsigned i = 0; i < SHM_MAX_QPS; i++)
-		if ((c->r.senders[i].target_qpn & IB_QPN_MASK) == qpn ||
-		    (c->r.connections[i].helps & IB_QPN_MASK) == qpn)
+		if ((shm_sender_at(&c->r, i)->target_qpn & IB_QPN_MASK) == qpn ||
+		    (shm_connection_at(&c->r, i)->helps & IB_QPN_MASK) == qpn)
 			return true;
 	return false;
 }
@@ -1670,8 +1679,8 @@ static void a_dead_process_deals_with_nobody(void **state)
 
 		client_open(&c, 0);
 		own = (uint16_t)SHM_QP_INDEX(c.qp.qpn);
-		c.r.senders[own].target_qpn = victim.qp.qpn | 3u << 24;
-		c.r.connections[own].helps = victim.qp.qpn | 7u << 24;
+		shm_sender_at(&c.r, own)->target_qpn = victim.qp.qpn | 3u << 24;
+		shm_connection_at(&c.r, own)->helps = victim.qp.qpn | 7u << 24;
 		_exit(!is_dealt_with(&victim, victim.qp.qpn));
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -1754,7 +1763,7 @@ static void as_many_events_can_be_read_as_a_dead_process_had_counted(void **stat
 		struct shm_cq *cq;
 
 		client_open(&c, 0);
-		cq = &c.r.cqs[victim.cq];
+		cq = shm_cq_at(&c.r, victim.cq);
 		claim_and_stop(&c, &victim);
 		cq->arm = SHM_CQ_IDLE;
 		cq->notified++;
@@ -1766,7 +1775,7 @@ static void as_many_events_can_be_read_as_a_dead_process_had_counted(void **stat
 		expect_event(&victim);
 		assert_int_equal(read(victim.eventfd, &one, sizeof(one)), sizeof(one));
 	}
-	assert_int_equal(victim.r.cqs[victim.cq].notified, 2);
+	assert_int_equal(shm_cq_at(&victim.r, victim.cq)->notified, 2);
 	client_close(&victim);
 }
 
@@ -1810,31 +1819,29 @@ static void scribble(void)
 {
 	struct shm_region r;
 	uint64_t *word[7];
-	size_t n[7];
+	uint32_t n[7]; /* bytes */
+	uint64_t off[7];
 
 	close(greeted(CONTROL_ROLE_VERBS, &r));
-	word[0] = shm_data_at(&r, r.control->rings_off);
-	n[0] = (1u << 20) / 8;
-	word[1] = (uint64_t *)r.cqs;
-	n[1] = 64 * sizeof(*r.cqs) / 8;
-	word[2] = (uint64_t *)r.senders;
-	n[2] = 64 * sizeof(*r.senders) / 8;
-	word[3] = (uint64_t *)r.roce_ports;
-	n[3] = sizeof(*r.roce_ports) / 8;
-	word[4] = (uint64_t *)r.connections;
-	n[4] = 64 * sizeof(*r.connections) / 8;
-	word[5] = (uint64_t *)r.wires;
-	n[5] = 64 * sizeof(*r.wires) / 8;
-	word[6] = (uint64_t *)r.port_counts;
-	n[6] = sizeof(*r.port_counts) / 8;
+	off[0] = r.control->rings_off, n[0] = 1u << 20;
+	off[1] = r.control->cqs_off, n[1] = 64 * sizeof(struct shm_cq);
+	off[2] = r.control->senders_off, n[2] = 64 * sizeof(struct shm_sender);
+	off[3] = r.control->roce_ports_off, n[3] = sizeof(struct shm_roce_port);
+	off[4] = r.control->connections_off, n[4] = 64 * sizeof(struct shm_connection);
+	off[5] = r.control->wires_off, n[5] = 64 * sizeof(struct shm_wire);
+	off[6] = r.control->port_counts_off, n[6] = sizeof(struct shm_port_count);
+	for (unsigned i = 0; i < ARRAY_SIZE(word); i++) {
+		word[i] = shm_data_map(&r, off[i], n[i]);
+		assert_non_null(word[i]);
+	}
 	for (;;) {
 		unsigned what = below(ARRAY_SIZE(word));
 		uint64_t v = (uint64_t)random_number() << 32 | random_number();
 
 		if (below(2)) /* near what is there */
-			word[what][below((uint32_t)n[what])] ^= 1ull << below(64);
+			word[what][below(n[what] / 8)] ^= 1ull << below(64);
 		else
-			word[what][below((uint32_t)n[what])] = v >> below(64);
+			word[what][below(n[what] / 8)] = v >> below(64);
 		if (below(1000) == 0)
 			memset((void *)r.data, (int)random_number(), 4096);
 	}

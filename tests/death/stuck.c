@@ -64,12 +64,12 @@ static int map_region(void **state)
 
 static const struct shm_qp *record_of(const struct lab_peer *p)
 {
-	return &region.qps[SHM_QP_INDEX(p->address.qpn)];
+	return shm_qp_at(&region, SHM_QP_INDEX(p->address.qpn));
 }
 
 static struct shm_connection *connection_of(const struct lab_peer *p)
 {
-	return &region.connections[SHM_QP_INDEX(p->address.qpn)];
+	return shm_connection_at(&region, SHM_QP_INDEX(p->address.qpn));
 }
 
 static struct lab_work send_of(uint32_t length)
@@ -144,7 +144,7 @@ static void a_stopped_helper_does_not_keep_a_queue_pair_for_ever(void **state)
 /* @p[1], which receives for all, works on what @p[0] sends: that is a turn of its. */
 static void bar_queue(struct lab_peer *p[2], uint32_t turn)
 {
-	atomic_store(&region.senders[SHM_QP_INDEX(p[1]->address.qpn)].target_qpn,
+	atomic_store(&shm_sender_at(&region, SHM_QP_INDEX(p[1]->address.qpn))->target_qpn,
 	             p[0]->address.qpn | turn << 24);
 	atomic_store(&connection_of(p[0])->lock, p[1]->address.qpn);
 }
@@ -152,7 +152,7 @@ static void bar_queue(struct lab_peer *p[2], uint32_t turn)
 static void free_queue(struct lab_peer *p[2])
 {
 	atomic_store(&connection_of(p[0])->lock, 0);
-	atomic_store(&region.senders[SHM_QP_INDEX(p[1]->address.qpn)].target_qpn, 0);
+	atomic_store(&shm_sender_at(&region, SHM_QP_INDEX(p[1]->address.qpn))->target_qpn, 0);
 }
 
 /* Longer than a thread that lives may have a lock. */
@@ -210,9 +210,9 @@ static void who_is_stopped_with_packets_does_not_keep_a_request_for_ever(void **
  */
 static void write_progress(struct lab_peer *p[2], uint32_t packets, uint64_t at)
 {
-	struct shm_wire *from = &region.wires[SHM_QP_INDEX(p[0]->address.qpn)];
-	struct shm_wire *to = &region.wires[SHM_QP_INDEX(p[1]->address.qpn)];
-	uint32_t head = region.connections[SHM_QP_INDEX(p[0]->address.qpn)].head;
+	struct shm_wire *from = shm_wire_at(&region, SHM_QP_INDEX(p[0]->address.qpn));
+	struct shm_wire *to = shm_wire_at(&region, SHM_QP_INDEX(p[1]->address.qpn));
+	uint32_t head = shm_connection_at(&region, SHM_QP_INDEX(p[0]->address.qpn))->head;
 
 	from->offset = packets;
 	from->psn = from->acked = from->beyond =
@@ -253,12 +253,20 @@ static void the_longest_message_ends(void **state)
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 }
 
+static struct shm_ring *ring_of(const struct shm_qp *q)
+{
+	struct shm_ring *ring = shm_data_map(&region, q->ring_off, shm_ring_bytes(q->ring_shift));
+
+	assert_non_null(ring);
+	return ring;
+}
+
 /* The ring of @p[1] as @p[0] knows it. */
 static struct shm_ring_view view_of(struct lab_peer *p[2])
 {
 	const struct shm_qp *q = record_of(p[1]);
 
-	return shm_ring_view(shm_data_at(&region, q->ring_off), q->ring_shift, q->ring_gen,
+	return shm_ring_view(ring_of(q), q->ring_shift, q->ring_gen,
 	                     (uint16_t)SHM_QP_INDEX(p[0]->address.qpn));
 }
 
@@ -296,7 +304,7 @@ static void a_ring_serves_nobody_else_while_a_stopped_sender_knows_it(void **sta
 	lab_peers(p, NULL, state);
 	v = view_of(p);
 	off = record_of(p[1])->ring_off;
-	word = &region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn;
+	word = &shm_sender_at(&region, SHM_QP_INDEX(p[0]->address.qpn))->target_qpn;
 	lab_peer_receive(p[1], 0, 0, 10);
 	assert_non_null(shm_ring_claim_single(&v, &single, &pos));
 	atomic_store(word, p[1]->address.qpn);
@@ -316,11 +324,11 @@ static void a_stopped_peer_does_not_keep_memory_for_ever(void **state)
 	struct lab_peer *p[2];
 
 	lab_peers(p, NULL, state);
-	atomic_store(&region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn,
+	atomic_store(&shm_sender_at(&region, SHM_QP_INDEX(p[0]->address.qpn))->target_qpn,
 	             p[1]->address.qpn);
 	assert_int_equal(lab_peer_deregister(p[1]), 0);
 	lab_peer_destroy_qp(p[1]);
-	atomic_store(&region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn, 0);
+	atomic_store(&shm_sender_at(&region, SHM_QP_INDEX(p[0]->address.qpn))->target_qpn, 0);
 }
 
 /* Regions of @p's memory that @user's process has used. */
@@ -364,7 +372,7 @@ static void who_deals_with_others_is_not_waited_for(void **state)
 	lab_peer_to(p[1], IBV_QPS_RESET);
 	lab_peer_connect(other, p[1]);
 	lab_peer_connect(p[1], other);
-	deals_with = &region.senders[SHM_QP_INDEX(p[1]->address.qpn)].target_qpn;
+	deals_with = &shm_sender_at(&region, SHM_QP_INDEX(p[1]->address.qpn))->target_qpn;
 	atomic_store(deals_with, other->address.qpn);
 	for (unsigned i = 1; i < LAB_ARRAY(mr); i++)
 		waits += deregistration_ns(mr[i]) >= HCA_STOPPED_WAIT_NS;
@@ -397,8 +405,8 @@ static void keys_stay(struct lab_peer *p[2], _Atomic uint32_t *word, uint32_t ne
 	struct shm_qp q;
 
 	shm_qp_read(&region, p[1]->address.qpn, &q);
-	keys = shm_data_at(&region, q.connection.keys_off);
-	requests = shm_data_at(&region, q.connection.requests_off);
+	keys = shm_payload_at(&region, q.connection.keys_off, sizeof(*keys));
+	requests = shm_payload_at(&region, q.connection.requests_off, sizeof(*requests));
 	*requests = 1;
 	assert_int_not_equal(*keys, 0);
 	atomic_store(word, p[1]->address.qpn | 1u << 24);
@@ -417,7 +425,7 @@ static void keys_of_the_dead_stay_while_a_thread_deals_with_them(void **state)
 
 	(void)state;
 	lab_peers(p, NULL, &elsewhere);
-	keys_stay(p, &region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn, 0);
+	keys_stay(p, &shm_sender_at(&region, SHM_QP_INDEX(p[0]->address.qpn))->target_qpn, 0);
 }
 
 static void keys_of_the_dead_stay_while_a_thread_helps_them(void **state)
@@ -459,8 +467,8 @@ static void a_word_does_not_keep_keys_without_limit(void **state)
 	(void)state;
 	lab_peers(p, NULL, &elsewhere);
 	shm_qp_read(&region, p[1]->address.qpn, &q);
-	keys = shm_data_at(&region, q.connection.keys_off);
-	word = &region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn;
+	keys = shm_payload_at(&region, q.connection.keys_off, sizeof(*keys));
+	word = &shm_sender_at(&region, SHM_QP_INDEX(p[0]->address.qpn))->target_qpn;
 	atomic_store(word, p[1]->address.qpn);
 	lab_peer_signal(p[1], SIGKILL);
 	for (int i = 0; i < 8; i++)
@@ -519,7 +527,7 @@ static void forge_segment(const struct lab_peer *p, int id)
 	uint32_t access = atomic_load(&key_of(p, p->address.rkey)->access);
 
 	shm_qp_read(&region, p->address.qpn, &q);
-	keys = shm_data_at(&region, q.connection.keys_off);
+	keys = shm_payload_at(&region, q.connection.keys_off, sizeof(*keys));
 	assert_true(access & SHM_KEY_MAPPABLE);
 	o = &keys->objects[shm_key_object(access)];
 	assert_int_equal(o->kind, SHM_OBJECT_SYSV);
@@ -578,7 +586,7 @@ static void a_forged_way_kills_no_daemon(void **state)
 		struct shm_wire *forged;
 
 		lab_peers(p, NULL, state);
-		forged = &region.wires[SHM_QP_INDEX(p[1]->address.qpn)];
+		forged = shm_wire_at(&region, SHM_QP_INDEX(p[1]->address.qpn));
 		assert_int_equal(forged->path.detours, SHM_WIRE_HERE);
 		memset(&forged->path.dgid, 0, sizeof(forged->path.dgid));
 		memset(&forged->path.sgid, 0, sizeof(forged->path.sgid));
@@ -618,7 +626,7 @@ static void a_busy_peer_does_not_keep_memory(void **state)
 	struct busy b = { 0 };
 
 	lab_peers(p, NULL, state);
-	b.target = &region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn;
+	b.target = &shm_sender_at(&region, SHM_QP_INDEX(p[0]->address.qpn))->target_qpn;
 	b.qpn = p[1]->address.qpn;
 	assert_int_equal(pthread_create(&b.thread, NULL, deal_again_and_again, &b), 0);
 	for (int i = 0; i < 500; i++) {
@@ -674,11 +682,13 @@ static void scribble(struct vandal *v, void *at, uint64_t bytes)
 
 static void scribble_keys(struct vandal *v)
 {
-	const struct shm_keys *keys = shm_data_at(&region, v->hostile.connection.keys_off);
+	const struct shm_keys *keys =
+	        shm_payload_at(&region, v->hostile.connection.keys_off, sizeof(*keys));
 	uint64_t chunk = atomic_load((_Atomic uint64_t *)&keys->chunk_off[0]);
 
 	if (chunk && shm_payload_at(&region, chunk, SHM_KEY_CHUNK * sizeof(struct shm_key)))
-		scribble(v, shm_data_at(&region, chunk), 16 * sizeof(struct shm_key));
+		scribble(v, shm_payload_at(&region, chunk, 16 * sizeof(struct shm_key)),
+		         16 * sizeof(struct shm_key));
 	/* the chunk's place stays: this test's own loop needs it */
 	scribble(v, (void *)(uintptr_t)keys, offsetof(struct shm_keys, chunk_off));
 }
@@ -692,12 +702,14 @@ static void *vandalize(void *o)
 	        sizeof(struct shm_ring) + (sizeof(struct shm_arrival) << v->hostile.ring_shift);
 
 	while (!atomic_load(&v->stop)) {
-		scribble(v, &region.connections[index], sizeof(struct shm_connection));
-		scribble(v, shm_data_at(&region, c->requests_off),
+		scribble(v, shm_connection_at(&region, index), sizeof(struct shm_connection));
+		scribble(v,
+		         shm_payload_at(&region, c->requests_off,
+		                        (uint32_t)c->request_bytes << c->request_shift),
 		         (uint64_t)c->request_bytes << c->request_shift);
-		scribble(v, shm_data_at(&region, c->entries_off), 1024);
-		scribble(v, shm_data_at(&region, v->hostile.ring_off), ring_bytes);
-		scribble(v, &region.senders[index], sizeof(region.senders[0]));
+		scribble(v, shm_payload_at(&region, c->entries_off, 1024), 1024);
+		scribble(v, ring_of(&v->hostile), ring_bytes);
+		scribble(v, shm_sender_at(&region, index), sizeof(*shm_sender_at(&region, 0)));
 		scribble_keys(v);
 	}
 	return NULL;

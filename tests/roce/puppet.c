@@ -556,9 +556,9 @@ static void map_region(struct puppet *p)
 
 static struct shm_wire *wire(struct puppet *p)
 {
-	if (!p->region.wires)
+	if (!p->region.control)
 		map_region(p);
-	return &p->region.wires[SHM_QP_INDEX(p->qp->qp_num)];
+	return shm_wire_at(&p->region, SHM_QP_INDEX(p->qp->qp_num));
 }
 
 static _Atomic uint32_t *egress(struct puppet *p)

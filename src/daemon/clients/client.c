@@ -126,10 +126,10 @@ static int find_host(struct daemon_client *c, const char *host)
 /* The shared memory. */
 static int give_region(struct daemon_call *call, const struct shm_region *r)
 {
-	int ret = daemon_call_give_copy(call, r->control_fd);
+	int ret = daemon_call_give_copy(call, r->part.control.fd);
 
 	if (!ret)
-		ret = daemon_call_give_copy(call, r->data_fd);
+		ret = daemon_call_give_copy(call, r->part.data.fd);
 	return ret ? -EMFILE : 0;
 }
 

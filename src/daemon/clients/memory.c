@@ -221,6 +221,10 @@ static uint64_t get(struct daemon_memory *m, bool rings, uint64_t bytes)
 		off = shm_extent_get(rings ? &m->rings : &m->payloads, bytes);
 	if (!off) /* they are pieces of what is asked for */
 		tidy(m, s, true);
+	if (off && !shm_data_map(m->region, off, bytes)) {
+		shm_extent_put(rings ? &m->rings : &m->payloads, off);
+		return 0;
+	}
 	return off;
 }
 
@@ -337,10 +341,10 @@ static void close_later(struct daemon_memory *m, struct daemon_retired *r)
 static void note_target(struct daemon_memory *m, uint32_t sender)
 {
 	/* acquire: pairs with the release of who has come to the end of its deliveries */
-	uint32_t qpn =
-	        IB_QPN_MASK &
-	        atomic_load_explicit((_Atomic uint32_t *)&m->region->senders[sender].target_qpn,
-	                             memory_order_acquire);
+	uint32_t qpn = IB_QPN_MASK &
+	               atomic_load_explicit(
+	                       (_Atomic uint32_t *)&shm_sender_at(m->region, sender)->target_qpn,
+	                       memory_order_acquire);
 	uint32_t index = SHM_QP_INDEX(qpn);
 
 	if (qpn && m->users.qpn_of(m->users.arg, index) != qpn)
@@ -629,8 +633,8 @@ static bool note_deals(struct daemon_memory *m, uint32_t *budget)
 			return true;
 		}
 		daemon_chore_spend(budget, 4 + (d->index - from) / 8);
-		note_deal(m, &m->region->senders[d->index].target_qpn);
-		note_deal(m, &m->region->connections[d->index].helps);
+		note_deal(m, &shm_sender_at(m->region, d->index)->target_qpn);
+		note_deal(m, &shm_connection_at(m->region, d->index)->helps);
 	}
 	return false;
 }

@@ -16,7 +16,7 @@
 
 uint64_t daemon_pages_next(const struct shm_region *r, uint64_t off)
 {
-	off_t data = lseek(r->data_fd, (off_t)off, SEEK_DATA);
+	off_t data = lseek(r->part.data.fd, (off_t)off, SEEK_DATA);
 
 	return data < 0 ? UINT64_MAX : (uint64_t)data;
 }
@@ -36,7 +36,8 @@ uint64_t daemon_pages_free(const struct shm_region *r, uint64_t off, uint64_t by
 	const uint64_t n = bytes < AT_ONCE ? bytes : AT_ONCE;
 	uint64_t before = work_ns();
 
-	if (fallocate(r->data_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)n))
+	if (fallocate(r->part.data.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
+	              (off_t)n))
 		base_log_warning(shm, "cannot free %llu bytes of shared memory",
 		                 (unsigned long long)n);
 	/* measured: the kernel looks at each process that has the memory mapped */

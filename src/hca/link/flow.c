@@ -43,7 +43,8 @@ static void follow_list(struct hca_process *p, struct hca_flow *f)
 /* Unicast: which LID of the destination port the flow goes to. */
 static uint8_t path_bits(const struct shm_region *r, const struct hca_flow *f)
 {
-	return f->count ? (uint8_t)(f->dest.lid & ((1u << r->ports[f->dest_port].lmc) - 1)) : 0;
+	return f->count ? (uint8_t)(f->dest.lid & ((1u << shm_port_at(r, f->dest_port)->lmc) - 1))
+	                : 0;
 }
 
 /* Where its sender counts packets. Connected queue pairs know by themselves which the daemon
@@ -53,9 +54,9 @@ static struct shm_flow_count *count_of(const struct hca_sender *s, struct hca_fl
 {
 	const struct shm_region *r = &s->process->region;
 
-	if (f->detours && r->qps[SHM_QP_INDEX(s->qpn)].type == IBV_QPT_UD)
+	if (f->detours && shm_qp_at(r, SHM_QP_INDEX(s->qpn))->type == IBV_QPT_UD)
 		return &f->uncounted;
-	return &r->flow_counts[f->id];
+	return shm_flow_count_at(r, f->id);
 }
 
 /* How its packets leave: to receivers here, by the network, or both. */
@@ -87,10 +88,11 @@ static int refresh(struct hca_sender *s, struct hca_flow *f)
 		flags = f->shm->flags;
 		if (f->is_mcast && count) {
 			/* while the record is being rewritten these may be anything */
-			if (off > r->control_size ||
-			    count > (r->control_size - off) / sizeof(*f->list))
+			if (off > r->part.control.size ||
+			    count > (r->part.control.size - off) / sizeof(*f->list))
 				continue;
-			if (reserve(s->process, f, count))
+			if (reserve(s->process, f, count) ||
+			    shm_part_map(&r->part.control, off, count * sizeof(*f->list)))
 				return -ENOMEM;
 			memcpy(f->list, (const char *)r->control + off, count * sizeof(*f->list));
 		}
@@ -231,7 +233,7 @@ static struct hca_flow *flow_new(struct hca_sender *s, const struct hca_ah *ah)
 	f->dest = ah->dest;
 	f->is_mcast = ib_lid_is_mcast((uint16_t)f->dest.lid);
 	f->id = put.flow[0];
-	f->shm = &p->region.flows[f->id];
+	f->shm = shm_flow_at(&p->region, f->id);
 	f->seen_packets = 0;
 	for (uint32_t i = 0; i < f->room; i++) /* copies were another sender's */
 		hca_receiver_init(p, &f->to[i], 0);

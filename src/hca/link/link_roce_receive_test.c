@@ -23,8 +23,6 @@
 
 struct lab {
 	struct hca_process process;
-	struct shm_control control;
-	struct shm_port port[1];
 	struct shm_roce_port shm;
 	struct hca_roce roce;
 };
@@ -35,8 +33,7 @@ static int setup(void **state)
 
 	assert_non_null(l);
 	memset((void *)l, 0, sizeof(*l));
-	l->process.region.control = &l->control;
-	l->process.region.ports = l->port;
+	assert_int_equal(shm_region_create(&l->process.region, 1, 1), 0);
 	l->roce.process = &l->process;
 	l->roce.shm = &l->shm;
 	l->roce.sender.qpn = OURS;

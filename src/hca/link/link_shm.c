@@ -53,7 +53,7 @@ bool hca_receiver_lets_in(const struct hca_receiver *r, const struct hca_packet 
 static void refuse_key(struct hca_process *p, const struct hca_receiver *r,
                        const struct hca_packet *pkt, uint32_t port, bool is_qkey)
 {
-	struct shm_port_count *c = &p->region.port_counts[port];
+	struct shm_port_count *c = shm_port_count_at(&p->region, port);
 	struct shm_bad_key *last = is_qkey ? &c->last_bad_qkey : &c->last_bad_pkey;
 	uint32_t key = is_qkey ? pkt->qkey : pkt->a.pkey;
 
@@ -104,19 +104,20 @@ static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt
 /* Copies the record to @r again. */
 static BASE_COLD void read_record(struct hca_process *p, struct hca_receiver *r, uint16_t writer)
 {
+	struct shm_ring *ring;
 	struct shm_qp q;
 
 	shm_qp_read(&p->region, r->qpn, &q);
 	r->seq = q.seq;
-	r->ring = shm_ring_view(shm_data_at(&p->region, q.ring_off), q.ring_shift, q.ring_gen,
-	                        writer);
-	r->cq = &p->region.cqs[q.cq];
+	ring = shm_data_map(&p->region, q.ring_off, shm_ring_bytes(q.ring_shift));
+	r->ring = shm_ring_view(ring, q.ring_shift, q.ring_gen, writer);
+	r->cq = shm_cq_at(&p->region, q.cq);
 	r->port = q.port;
 	r->qkey = q.qkey;
 	r->good_pkey = HCA_NO_PKEY;
 	r->ready_bit = q.ready_bit;
 	/* others than UD have no Q_Key: it is 0 in their record, and so may a datagram's be */
-	r->flags = q.qpn == r->qpn && q.type == IBV_QPT_UD ? q.flags : 0;
+	r->flags = ring && q.qpn == r->qpn && q.type == IBV_QPT_UD ? q.flags : 0;
 }
 
 /* ---- waiting for a receive ---- */
@@ -164,7 +165,7 @@ static struct shm_arrival *claim_in_time(struct hca_process *p, const struct hca
 BASE_COLD struct shm_arrival *hca_deliver_wait(struct hca_process *p, const struct hca_packet *pkt,
                                                const struct hca_receiver *r, uint32_t *pos)
 {
-	_Atomic uint64_t *given_up = &p->region.connections[SHM_QP_INDEX(r->qpn)].given_up;
+	_Atomic uint64_t *given_up = &shm_connection_at(&p->region, SHM_QP_INDEX(r->qpn))->given_up;
 	const uint64_t whom = waited_for(r);
 	struct shm_arrival *slot = NULL;
 	bool in_vain;
@@ -172,7 +173,7 @@ BASE_COLD struct shm_arrival *hca_deliver_wait(struct hca_process *p, const stru
 	if (p->region.control->settings.ud_wait_us && pkt->qkey != IPOIB_QKEY &&
 	    !(pkt->a.flags & SHM_ARRIVAL_ROCE) &&
 	    atomic_load_explicit(given_up, memory_order_relaxed) != whom) {
-		atomic_fetch_add_explicit(&p->region.port_counts[r->port].receive_waits, 1,
+		atomic_fetch_add_explicit(&shm_port_count_at(&p->region, r->port)->receive_waits, 1,
 		                          memory_order_relaxed);
 		slot = claim_in_time(p, pkt, r, pos, &in_vain);
 		if (in_vain)

@@ -24,36 +24,30 @@
 
 struct lab {
 	struct hca_process process;
-	struct shm_control control;
-	struct shm_qp qp[8];
-	struct shm_cq cq[1];
-	struct shm_sender sender[8];
-	struct shm_port_count count[2];
-	struct shm_data *data; /* and the ring behind it */
+	struct shm_qp *qp;
+	struct shm_sender *sender;
+	struct shm_port_count *count;
 	struct shm_ring *ring;
 	uint32_t posted, consumed;
 };
 
 static int setup(void **state)
 {
-	const uint64_t ring_off = base_align_up(sizeof(struct shm_data), 128);
 	struct lab *l = aligned_alloc(128, base_align_up(sizeof(*l), 128));
-	size_t bytes = ring_off + shm_ring_bytes(SHIFT);
+	struct shm_region *r;
+	uint64_t ring_off;
 
 	assert_non_null(l);
 	memset((void *)l, 0, sizeof(*l));
-	l->data = aligned_alloc(128, base_align_up(bytes, 128));
-	assert_non_null(l->data);
-	memset((void *)l->data, 0, bytes);
-	l->ring = (struct shm_ring *)((char *)l->data + ring_off);
+	r = &l->process.region;
+	assert_int_equal(shm_region_create(r, 1, 2), 0);
+	ring_off = r->control->rings_off;
+	l->ring = shm_data_map(r, ring_off, shm_ring_bytes(SHIFT));
+	assert_non_null(l->ring);
 	shm_ring_init(l->ring, GEN, QPN, false);
-	l->process.region = (struct shm_region){ .control = &l->control,
-		                                 .data = l->data,
-		                                 .data_size = bytes,
-		                                 .qps = l->qp,
-		                                 .cqs = l->cq,
-		                                 .senders = l->sender,
-		                                 .port_counts = l->count };
+	l->qp = shm_qp_at(r, 0);
+	l->sender = shm_sender_at(r, 0);
+	l->count = shm_port_count_at(r, 0);
 	l->qp[SHM_QP_INDEX(QPN)] = (struct shm_qp){ .qpn = QPN,
 		                                    .type = IBV_QPT_UD,
 		                                    .qkey = QKEY,
@@ -75,7 +69,7 @@ static int teardown(void **state)
 {
 	struct lab *l = *state;
 
-	free(l->data);
+	shm_region_unmap(&l->process.region);
 	free(l);
 	return 0;
 }

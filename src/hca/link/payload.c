@@ -85,6 +85,8 @@ static int grow(struct hca_sender *s)
 	} while (ret == -ENOMEM && more > FIRST_SLOTS && (more /= 2));
 	if (ret)
 		return ret;
+	if (!shm_data_map(&s->process->region, rep.off, req.bytes))
+		return -ENOMEM;
 	if (!all->seen)
 		all->seen = calloc(SEEN, sizeof(*all->seen));
 	if (!all->seen)

@@ -22,12 +22,12 @@ static struct {
 /* All but the connection, which is there. 0 or -ENOMEM. */
 static int init(struct hca_process *p, bool is_daemon)
 {
-	if (hca_wakes_init(&p->wakes, p->control, p->region.cqs, !is_daemon))
+	if (hca_wakes_init(&p->wakes, p->control, &p->region, !is_daemon))
 		return -ENOMEM;
 	p->must_not_block = is_daemon;
 	p->pid = getpid();
 	p->reserve.control = p->control;
-	p->reserve.senders = p->region.senders;
+	p->reserve.region = &p->region;
 	pthread_mutex_init(&p->device_lock, NULL);
 	pthread_mutex_init(&p->file_lock, NULL);
 	LIST_INIT(&p->files);
@@ -123,11 +123,12 @@ int hca_ask_memory(struct hca_process *p, const struct control_call *call)
 
 BASE_COLD void hca_count(struct hca_process *p, uint32_t port, size_t field, const char *name)
 {
-	_Atomic uint64_t *c = (_Atomic uint64_t *)((char *)&p->region.port_counts[port] + field);
+	_Atomic uint64_t *c =
+	        (_Atomic uint64_t *)((char *)shm_port_count_at(&p->region, port) + field);
 
 	base_log_debug(packet, "dropped at %s port %u: %s",
-	               p->region.hcas[p->region.ports[port].hca].name,
-	               p->region.ports[port].port_num, name);
+	               shm_hca_at(&p->region, shm_port_at(&p->region, port)->hca)->name,
+	               shm_port_at(&p->region, port)->port_num, name);
 	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
 }
 

@@ -6,7 +6,7 @@
 
 #include "control/client.h"
 #include "hca/process/reserve.h"
-#include "shm/layout.h"
+#include "shm/region.h"
 
 #define MADE_BEFORE  2  /* queue pairs, before some are reserved */
 #define MADE_BETWEEN 64 /* after none could be */
@@ -40,7 +40,7 @@ static bool take(struct hca_reserve *r, struct hca_reserve_of *of,
 {
 	while (of->next < of->n) {
 		const struct control_reserved_qp *first = &of->of[of->next++];
-		struct shm_sender *sender = &r->senders[SHM_QP_INDEX(first->qp.qpn)];
+		struct shm_sender *sender = shm_sender_at(r->region, SHM_QP_INDEX(first->qp.qpn));
 		uint64_t ticket = first->ticket;
 
 		/* relaxed: what belongs to it was there before the daemon's reply */

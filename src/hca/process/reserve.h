@@ -18,13 +18,13 @@
 #include "control/message.h"
 
 struct control_client;
-struct shm_sender;
+struct shm_region;
 
 #define HCA_RESERVE_SHAPES 4
 
 struct hca_reserve {
 	struct control_client *control;
-	struct shm_sender *senders; /* all of the fabric */
+	const struct shm_region *region;
 	pthread_mutex_t lock;
 	uint64_t uses; /* the last hca_reserve_of.use */
 	struct hca_reserve_of {

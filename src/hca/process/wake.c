@@ -9,7 +9,7 @@
 #include "base/signals.h"
 #include "control/client.h"
 #include "hca/process/wake.h"
-#include "shm/layout.h"
+#include "shm/region.h"
 
 /* A process that may have fewer keeps none: it counts on having them. */
 #define FEWEST 256
@@ -19,11 +19,11 @@
  * what is used much comes to have one. */
 #define TURNS 16
 
-int hca_wakes_init(struct hca_wakes *w, struct control_client *control, const struct shm_cq *cqs,
-                   bool keeps)
+int hca_wakes_init(struct hca_wakes *w, struct control_client *control,
+                   const struct shm_region *region, bool keeps)
 {
 	w->control = control;
-	w->cqs = cqs;
+	w->region = region;
 	pthread_mutex_init(&w->lock, NULL);
 	if (!keeps)
 		return 0;
@@ -100,7 +100,8 @@ static bool is_alive(const struct hca_wakes *w, unsigned place)
 {
 	const struct hca_wake_fd *e = &w->by_index[w->kept[place]];
 
-	return atomic_load_explicit(&w->cqs[e->cq].channel, memory_order_relaxed) == e->channel;
+	return atomic_load_explicit(&shm_cq_at(w->region, e->cq)->channel, memory_order_relaxed) ==
+	       e->channel;
 }
 
 /* Looks at the next @n, and gives up those whose channels may be gone. */
@@ -139,9 +140,10 @@ static void keep(struct hca_wakes *w, const struct shm_cq *cq, uint32_t channel,
 		return;
 	}
 	replace(w, channel);
-	*entry_of(w, channel) = (struct hca_wake_fd){
-		.channel = channel, .cq = (uint32_t)(cq - w->cqs), .fd = fd, .kind = HCA_WAKE_KEPT
-	};
+	*entry_of(w, channel) = (struct hca_wake_fd){ .channel = channel,
+		                                      .cq = shm_cq_number(w->region, cq),
+		                                      .fd = fd,
+		                                      .kind = HCA_WAKE_KEPT };
 	w->kept[w->n_kept++] = (uint16_t)(channel & SHM_CHANNEL_INDEX);
 }
 

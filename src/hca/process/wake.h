@@ -24,7 +24,7 @@ struct shm_cq;
 
 struct hca_wakes {
 	struct control_client *control;
-	const struct shm_cq *cqs; /* all of the fabric */
+	const struct shm_region *region;
 	pthread_mutex_t lock;
 	struct hca_wake_fd {
 		uint32_t channel;
@@ -39,8 +39,8 @@ struct hca_wakes {
 };
 
 /* @keeps: whether there are descriptors at all. 0 or -ENOMEM. */
-int hca_wakes_init(struct hca_wakes *w, struct control_client *control, const struct shm_cq *cqs,
-                   bool keeps);
+int hca_wakes_init(struct hca_wakes *w, struct control_client *control,
+                   const struct shm_region *region, bool keeps);
 void hca_wakes_fini(struct hca_wakes *w);
 
 /* How many descriptors of other processes' channels are kept by one that may have @limit. */

@@ -18,7 +18,10 @@
 
 int hca_channel_create(struct hca_context *ctx, struct hca_channel **out)
 {
-	struct hca_channel *ch = calloc(1, sizeof(*ch));
+	const struct shm_region *r = &ctx->process->region;
+	struct shm_cq_events *events =
+	        shm_data_map(r, r->control->cq_events_off, SHM_MAX_CQS / 64 * sizeof(*events));
+	struct hca_channel *ch = events ? calloc(1, sizeof(*ch)) : NULL;
 	struct control_channel_reply rep;
 	int ret;
 
@@ -38,7 +41,7 @@ int hca_channel_create(struct hca_context *ctx, struct hca_channel **out)
 	ch->id = rep.channel;
 	pthread_mutex_init(&ch->lock, NULL);
 	TAILQ_INIT(&ch->cqs);
-	ch->due.events = ctx->process->region.cq_events;
+	ch->due.events = events;
 	hca_wakes_enter(&ctx->process->wakes, ch->id, ch->channel.fd);
 	*out = ch;
 	return 0;

@@ -70,7 +70,7 @@ static void init(struct hca_cq *cq, struct hca_context *ctx, uint32_t id, void *
 	cq->ctx = ctx;
 	cq->network = ctx->network;
 	cq->id = id;
-	cq->shm = &ctx->process->region.cqs[id];
+	cq->shm = shm_cq_at(&ctx->process->region, id);
 	atomic_store_explicit(&cq->shm->cqe, cq->ring_size, memory_order_relaxed);
 	TAILQ_INIT(&cq->users);
 	LIST_INIT(&cq->shared);
@@ -230,5 +230,5 @@ BASE_COLD void hca_cq_note_arrival(struct hca_process *p, struct shm_cq *shm, ui
 	if ((flags & SHM_QP_COUNT_ARRIVALS) &&
 	    (int32_t)(atomic_fetch_add_explicit(&shm->arrived, 1, memory_order_relaxed) + 1 -
 	              atomic_load_explicit(&shm->limit, memory_order_relaxed)) > 0)
-		hca_cq_overrun(p, (uint32_t)(shm - p->region.cqs), shm);
+		hca_cq_overrun(p, shm_cq_number(&p->region, shm), shm);
 }

@@ -17,7 +17,7 @@
 /* Whether the event of the CQ, which is armed, waits for more completions than this one. */
 static bool is_held_back(struct hca_process *p, struct shm_cq *shm)
 {
-	struct control_moderate_cq req = { .cq = (uint32_t)(shm - p->region.cqs) };
+	struct control_moderate_cq req = { .cq = shm_cq_number(&p->region, shm) };
 	uint32_t moderation = atomic_load_explicit(&shm->moderation, memory_order_relaxed);
 	uint32_t count = moderation & UINT16_MAX, us = moderation >> 16, n;
 
@@ -46,7 +46,7 @@ BASE_COLD void hca_cq_fire(struct hca_process *p, struct shm_cq *shm, uint32_t a
 	base_fence_behind_seq_cst();
 	if (atomic_compare_exchange_strong_explicit(&shm->arm, &arm, SHM_CQ_IDLE,
 	                                            memory_order_relaxed, memory_order_relaxed)) {
-		shm_cq_add_event(&p->region, (uint32_t)(shm - p->region.cqs), now);
+		shm_cq_add_event(&p->region, shm_cq_number(&p->region, shm), now);
 		hca_wake(&p->wakes, channel);
 	} /* else another thread wakes */
 	shm_cq_waker_ends(shm, counted);

@@ -140,7 +140,7 @@ static void clear_bit(struct hca_due *d, const struct hca_cq *cq)
 	/* seq_cst: before the look; pairs with shm_cq_add_event() */
 	atomic_fetch_and_explicit(&d->events[cq->id / 64].bits, ~bit_of(cq), memory_order_seq_cst);
 	if (atomic_load_explicit(&cq->shm->notified, memory_order_seq_cst))
-		shm_cq_events_set(d->events, cq->id);
+		shm_cq_events_set(&d->events[cq->id / 64], cq->id);
 }
 
 static void note(struct hca_due *d, struct hca_cq *cq)

@@ -14,9 +14,9 @@
 
 #define CQS 1000
 
-static struct shm_cq queues[SHM_MAX_CQS];
-static struct shm_cq_events events[SHM_MAX_CQS / 64];
-static const struct shm_region region = { .cqs = queues, .cq_events = events };
+static struct shm_region region;
+static struct shm_cq *queues;
+static struct shm_cq_events *events;
 static struct hca_cq cqs[CQS];
 static struct hca_due due;
 
@@ -36,11 +36,15 @@ static void expect(const struct hca_cq *cq)
 
 static int begin(void **state)
 {
+	const struct shm_control *c;
+
 	(void)state;
-	for (unsigned i = 0; i < SHM_MAX_CQS; i++)
-		queues[i] = (struct shm_cq){ .gen = 0 };
-	for (unsigned i = 0; i < ARRAY_SIZE(events); i++)
-		events[i] = (struct shm_cq_events){ 0 };
+	assert_int_equal(shm_region_create(&region, 1, 1), 0);
+	c = region.control;
+	queues = shm_data_map(&region, c->cqs_off, SHM_MAX_CQS * sizeof(*queues));
+	events = shm_data_map(&region, c->cq_events_off, SHM_MAX_CQS / 64 * sizeof(*events));
+	assert_non_null(queues);
+	assert_non_null(events);
 	due = (struct hca_due){ .events = events };
 	return 0;
 }
@@ -49,6 +53,7 @@ static int end(void **state)
 {
 	(void)state;
 	hca_due_fini(&due);
+	shm_region_unmap(&region);
 	return 0;
 }
 

@@ -19,6 +19,18 @@ uint32_t hca_srq_size(const struct hca_context *ctx, uint32_t asked)
 	return asked > most ? asked : hca_queue_size(ctx->process, asked, most);
 }
 
+int hca_srq_map(const struct hca_srq *srq, uint32_t max_wr,
+                const struct control_create_srq_reply *made)
+{
+	const struct shm_region *r = &srq->ctx->process->region;
+	uint64_t entries = (uint64_t)max_wr * srq->max_sge * sizeof(*srq->entries);
+
+	return shm_data_map(r, made->ring_off, shm_ring_bytes(made->ring_shift)) &&
+	                       shm_data_map(r, made->entries_off, entries)
+	               ? 0
+	               : -ENOMEM;
+}
+
 void hca_srq_use_ring(struct hca_srq *srq, const struct control_create_srq_reply *made)
 {
 	srq->ring = shm_data_at(&srq->ctx->process->region, made->ring_off);
@@ -455,6 +467,8 @@ static int grow(struct hca_srq *srq, uint32_t max_wr)
 	reclaim(srq);
 	begin_move(srq->ring);
 	ret = hca_ask_memory(srq->ctx->process, &CONTROL_CALL(CONTROL_RESIZE_SRQ, &req, &rep));
+	if (!ret)
+		ret = hca_srq_map(srq, req.max_wr, &rep);
 	if (ret)
 		end_move(srq->ring);
 	else

@@ -73,7 +73,11 @@ static inline struct hca_srq *hca_srq(struct ibv_srq *srq)
 	return (struct hca_srq *)srq;
 }
 
-/* Has the queue post to the ring that the daemon has made, which is empty. */
+/* Maps the memory of the ring that the daemon has made, and of @max_wr receives. 0 or -ENOMEM. */
+int hca_srq_map(const struct hca_srq *srq, uint32_t max_wr,
+                const struct control_create_srq_reply *made);
+
+/* Has the queue post to that ring, which is empty and mapped. */
 void hca_srq_use_ring(struct hca_srq *srq, const struct control_create_srq_reply *made);
 
 /* The room of a queue for which @asked receives are asked. */

@@ -84,7 +84,9 @@ int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca
 	srq->max_sge = req.max_sge;
 	hca_srq_use_ring(srq, &rep);
 	TAILQ_INIT(&srq->qps);
-	ret = allocate(srq);
+	ret = hca_srq_map(srq, srq->max_wr, &rep);
+	if (!ret)
+		ret = allocate(srq);
 	if (ret)
 		goto err_destroy;
 	enter(srq, pd, attr->srq_context);

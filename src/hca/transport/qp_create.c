@@ -143,6 +143,20 @@ static int ask_opened(struct hca_qp *qp, uint32_t qpn, struct control_create_qp_
 	return control_ask(qp->ctx->process->control, CONTROL_OPEN_QP, &req, rep);
 }
 
+/* Maps its ring, the requests that may wait, and the entries of its receives. 0 or -ENOMEM. */
+static int map_memory(const struct hca_qp *qp, const struct control_create_qp_reply *rep)
+{
+	const struct shm_region *r = &qp->ctx->process->region;
+	const struct shm_qp_connection *c = &shm_qp_at(r, SHM_QP_INDEX(rep->qpn))->connection;
+	uint64_t end = c->entries_off +
+	               (uint64_t)c->max_recv_sge * qp->cap.max_recv_wr * sizeof(struct shm_entry);
+
+	if (!shm_data_map(r, rep->ring_off, shm_ring_bytes(rep->ring_shift)) ||
+	    (c->requests_off && !shm_data_map(r, c->requests_off, end - c->requests_off)))
+		return -ENOMEM;
+	return 0;
+}
+
 /* The daemon gives the QP a number and a ring. */
 static int register_qp(struct hca_qp *qp, uint32_t opened)
 {
@@ -151,12 +165,19 @@ static int register_qp(struct hca_qp *qp, uint32_t opened)
 
 	if (ret)
 		return ret;
+	ret = map_memory(qp, &rep);
+	if (ret) {
+		hca_request(qp->ctx->process, CONTROL_DESTROY_QP,
+		            &(struct control_handle){ .handle = rep.qpn },
+		            sizeof(struct control_handle));
+		return ret;
+	}
 	qp->ex.qp_base.qp_num = qp->ex.qp_base.handle = rep.qpn;
 	qp->rq->qpn = qp->sender.qpn = rep.qpn;
 	qp->rq->ring = shm_data_at(&qp->ctx->process->region, rep.ring_off);
 	qp->rq->ring_shift = rep.ring_shift;
 	qp->rq->ring_gen = rep.ring_gen;
-	qp->sender.shm = &qp->ctx->process->region.senders[SHM_QP_INDEX(rep.qpn)];
+	qp->sender.shm = shm_sender_at(&qp->ctx->process->region, SHM_QP_INDEX(rep.qpn));
 	return 0;
 }
 
@@ -325,7 +346,8 @@ static int unregister_qp(struct hca_qp *qp)
 	_Atomic uint32_t *word = NULL;
 
 	if (qp->transport->end && hca_qp_state(qp) == IBV_QPS_ERR && qp->told_state == IBV_QPS_ERR)
-		word = &qp->ctx->process->region.connections[SHM_QP_INDEX(qp->sender.qpn)].events;
+		word = &shm_connection_at(&qp->ctx->process->region, SHM_QP_INDEX(qp->sender.qpn))
+		                ->events;
 	return hca_async_end(&qp->ctx->async, qp->events.source, CONTROL_DESTROY_QP,
 	                     qp->ex.qp_base.qp_num, word);
 }

@@ -17,7 +17,7 @@
 
 static struct shm_connection *connection_of(const struct hca_responder *t)
 {
-	return &t->process->region.connections[SHM_QP_INDEX(t->end.qp.qpn)];
+	return shm_connection_at(&t->process->region, SHM_QP_INDEX(t->end.qp.qpn));
 }
 
 /* Whether it is told what was done. */
@@ -82,17 +82,21 @@ void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t
 
 	t->requester = requester;
 	t->single = shm_ring_single(t->held != NULL);
-	t->self = &r->senders[SHM_QP_INDEX(claimant)];
-	t->credits = shm_data_at(r, t->end.qp.ring_off);
+	t->self = shm_sender_at(r, SHM_QP_INDEX(claimant));
+	t->credits = shm_data_map(r, t->end.qp.ring_off, shm_ring_bytes(t->end.qp.ring_shift));
 	t->view = shm_ring_view(t->credits, t->end.qp.ring_shift, t->end.qp.ring_gen,
 	                        (uint16_t)SHM_QP_INDEX(claimant));
 	if (srq && srq <= SHM_MAX_SRQS) {
 		shm_srq_read(r, srq - 1, &t->srq);
-		t->credits = shm_data_at(r, t->srq.ring_off);
+		if (t->credits)
+			t->credits =
+			        shm_data_map(r, t->srq.ring_off, shm_ring_bytes(t->srq.ring_shift));
 		t->shared = shm_ring_view(t->credits, t->srq.ring_shift, t->srq.ring_gen,
 		                          (uint16_t)SHM_QP_INDEX(claimant));
 	}
-	t->cq = &r->cqs[t->end.qp.cq];
+	if (!t->credits) /* it cannot be mapped, so nothing can be delivered there */
+		t->end.qp.flags &= ~(uint8_t)SHM_QP_RECEIVES;
+	t->cq = shm_cq_at(r, t->end.qp.cq);
 	t->error = &connection_of(t)->error;
 	t->tells = wants_to_know(&t->end.qp);
 }
@@ -125,7 +129,7 @@ static BASE_COLD bool mark_failed(struct hca_responder *t, uint32_t why)
 /* Requests of its own may wait: they will be flushed. */
 static BASE_COLD void wake_sends(struct hca_responder *t)
 {
-	hca_cq_alert(t->process, &t->process->region.cqs[t->end.qp.connection.send_cq]);
+	hca_cq_alert(t->process, shm_cq_at(&t->process->region, t->end.qp.connection.send_cq));
 }
 
 /* Moves to ERR: marks why, wakes who polls, and has the event sent. */
@@ -358,7 +362,7 @@ int hca_responder_begin_word(struct hca_responder *t, const struct shm_request *
 static bool is_gone(const struct hca_responder *t, uint32_t holder)
 {
 	uint32_t qpn = holder & IB_QPN_MASK;
-	const struct shm_qp *qp = &t->process->region.qps[SHM_QP_INDEX(qpn)];
+	const struct shm_qp *qp = shm_qp_at(&t->process->region, SHM_QP_INDEX(qpn));
 
 	return holder &&
 	       atomic_load_explicit((_Atomic uint32_t *)&qp->qpn, memory_order_relaxed) != qpn;

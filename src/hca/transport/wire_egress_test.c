@@ -18,8 +18,7 @@
 #define LONG_NS 200000000 /* longer than a worker that runs may take */
 
 static struct shm_wire shm;
-static struct shm_wire_busy busy;
-static struct shm_data data;
+static struct shm_wire_busy *busy;
 static struct hca_process process;
 static struct hca_sender sender[2];
 static struct hca_wire w[2];
@@ -29,10 +28,11 @@ static int begin(void **state)
 	(void)state;
 	memset(&shm, 0, sizeof(shm));
 	memset(w, 0, sizeof(w));
-	atomic_store(&busy.bits, 0);
-	atomic_store(&data.ticking, true);
-	process.region.wire_busy = &busy;
-	process.region.data = &data;
+	if (!process.region.control)
+		assert_int_equal(shm_region_create(&process.region, 1, 1), 0);
+	busy = shm_wire_busy_at(&process.region, 0);
+	atomic_store(&busy->bits, 0);
+	atomic_store(&process.region.data->ticking, true);
 	for (uint32_t i = 0; i < 2; i++) {
 		w[i].shm = &shm;
 		w[i].sender = &sender[i];
@@ -51,10 +51,10 @@ static void the_other_hears_of_it(void **state)
 	assert_false(hca_wire_leave(&w[0]));
 
 	assert_true(hca_wire_acquire_egress(&w[0]));
-	assert_int_equal(atomic_load(&busy.bits), 0);
+	assert_int_equal(atomic_load(&busy->bits), 0);
 	assert_false(hca_wire_acquire_egress(&w[1]));
 	assert_false(hca_wire_acquire_egress(&w[1]));
-	assert_int_equal(atomic_load(&busy.bits),
+	assert_int_equal(atomic_load(&busy->bits),
 	                 1); /* if the other was stopped, the daemon looks */
 	assert_false(hca_wire_leave(&w[1]));
 	assert_true(hca_wire_acquire_egress(&w[0]));
