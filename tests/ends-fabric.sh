@@ -6,7 +6,7 @@
 
 set -u
 
-said=$("$@" 2>&1 >&3) 3>&1
+{ said=$("$@" 2>&1 >&3 3>&-); } 3>&1
 status=$?
 printf '%s\n' "$said" >&2
 [ $status -eq 125 ] && [[ $said == *"the command's status was 0"* ]]

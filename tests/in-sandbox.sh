@@ -12,6 +12,7 @@ export UMBEL=$1 UMBEL_LIBDIR=$2
 shift 2
 export PATH="${UMBEL%/*}:$PATH"
 unset UMBEL_FABRIC UMBEL_HOST XDG_RUNTIME_DIR
+exec 3>&- # ctest leaves it open: a test that needs it would fail by hand only
 
 # Not below the build directory: the path of a socket must be short.
 sandbox=$(mktemp -d /tmp/umbel-test.XXXXXX) || exit 1
