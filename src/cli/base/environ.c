@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include "cli/base/json.h"
 #include "cli/base/program.h"
 #include "control/client.h"
+#include "control/path.h"
 #include "hosts/namespaces.h"
 #include "hosts/processors.h"
 
@@ -180,6 +182,65 @@ static int set_race_checkers(const char *lib)
 }
 #endif
 
+#define OPENSM_DIR "/var/cache/opensm"
+
+/*
+ * Makes the directories of @path, which are below @base, without following links. Whatever the
+ * umask is, stand-ins (src/sysfs) can be beside the last one, which is private.
+ */
+static int make_dirs(const char *base, char *path)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = open(base, flags);
+	char *name;
+
+	while (fd >= 0 && (name = strsep(&path, "/"))) {
+		bool made = !mkdirat(fd, name, 0700);
+		int inner = openat(fd, name, flags);
+
+		close(fd);
+		fd = inner;
+		if (fd >= 0 && made && path)
+			fchmod(fd, 0755);
+	}
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+static int set_for_opensm(const char *variable, const char *value)
+{
+	const char *old = getenv(variable);
+
+	if (old && *old && !strstr(old, "/" CONTROL_STAND_INS "/"))
+		return 0; /* the user's */
+	return value ? setenv(variable, value, 1) : unsetenv(variable);
+}
+
+/*
+ * OpenSM knows the LIDs of a subnet again by files of the machine, which would be those of another
+ * fabric. Here they are the host's, and go with the fabric. A fabric of another user stays as it
+ * is: there root would write where that user may put links.
+ */
+static int set_opensm(const char *fabric, const char *host)
+{
+	char base[PATH_MAX], within[PATH_MAX], path[2 * PATH_MAX + 1], *dir = NULL;
+	struct stat st;
+	int ret = control_path(base, sizeof(base), fabric, NULL);
+
+	snprintf(within, sizeof(within), "%s/%s" OPENSM_DIR, CONTROL_STAND_INS,
+	         host ? host : ".all");
+	snprintf(path, sizeof(path), "%s/%s", base, within);
+	if (!ret && !stat(base, &st) && st.st_uid == geteuid()) {
+		dir = path;
+		ret = make_dirs(base, within);
+		if (ret) /* OpenSM will say that it cannot write there */
+			base_log_info(hosts, "cannot make '%s': %s", path, strerror(-ret));
+	}
+	return set_for_opensm("OSM_CACHE_DIR", dir) || set_for_opensm("OSM_TMP_DIR", dir);
+}
+
 /* Locked memory without a limit, as machines with RDMA cards are set up, or as much as may be.
  * Umbel locks none, but programs look at the limit first. */
 static void raise_locked_memory(void)
@@ -203,7 +264,8 @@ int cli_environ_set(const char *fabric, const char *host)
 		return CLI_FAILED;
 	ret = (!is_on_path() && prepend("PATH", bin)) || prepend("LD_LIBRARY_PATH", lib) ||
 	      set_sysfs(lib) || set_sanitizer() || set_race_checkers(lib) ||
-	      setenv("UMBEL_RUNTIME_DIR", runtime, 1) || setenv("UMBEL_FABRIC", fabric, 1) ||
+	      setenv("UMBEL_RUNTIME_DIR", runtime, 1) || set_opensm(fabric, host) ||
+	      setenv("UMBEL_FABRIC", fabric, 1) ||
 	      (host ? setenv("UMBEL_HOST", host, 1) : unsetenv("UMBEL_HOST")) ||
 	      /* an empty one says that we come from a host with a network of its own */
 	      (getenv("UMBEL_HOST_IS_NAME") && setenv("UMBEL_HOST_IS_NAME", "", 1));

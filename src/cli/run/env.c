@@ -75,7 +75,7 @@ static int env_execute(const struct cli_command *self, void *from, int argc, cha
 	static const char *const names[] = {
 		"PATH",         "LD_LIBRARY_PATH", "LD_PRELOAD",        "ASAN_OPTIONS",
 		"TSAN_OPTIONS", "VALGRIND_OPTS",   "UMBEL_RUNTIME_DIR", "UMBEL_FABRIC",
-		"UMBEL_HOST"
+		"UMBEL_HOST",   "OSM_CACHE_DIR",   "OSM_TMP_DIR"
 	};
 	const struct options *o = from;
 	const char *name = cli_fabric_name(o->name), *host = argc ? argv[0] : NULL;
