@@ -14,8 +14,15 @@ export PATH="${UMBEL%/*}:$PATH"
 unset UMBEL_FABRIC UMBEL_HOST XDG_RUNTIME_DIR
 exec 3>&- # ctest leaves it open: a test that needs it would fail by hand only
 
-# Not below the build directory: the path of a socket must be short.
-sandbox=$(mktemp -d /tmp/umbel-test.XXXXXX) || exit 1
+# Not below the build directory: the path of a socket must be short. Its number is of no other test that runs on this
+# machine now, in another checkout neither: with it come names that the whole machine shares, as IP ports.
+for ((i = 0, number = $$ % 750; i < 750; i++, number = (number + 1) % 750)); do
+	sandbox=/tmp/umbel-test.$number
+	mkdir -m 700 "$sandbox" 2>/dev/null && break
+	sandbox=
+done
+[ "$sandbox" ] || { echo "all of /tmp/umbel-test.0 to 749 are there: remove those that tests have left" >&2; exit 1; }
+export UMBEL_TEST_NUMBER=$number
 export UMBEL_RUNTIME_DIR=$sandbox/run TMPDIR=$sandbox/tmp
 mkdir -m 700 "$UMBEL_RUNTIME_DIR" "$TMPDIR"
 

@@ -6,7 +6,7 @@
 
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
-export IBSIM_SOCKNAME=umbel-test-$$
+export IBSIM_SOCKNAME=umbel-test-$number
 cd "$TMPDIR" || exit	# libumad2sim writes to the current directory
 
 # ibsim_for NAME FABRIC OPTION...: starts the server of a fabric that is up, as program NAME.

@@ -171,12 +171,14 @@ expect_said()
 	done
 }
 
-# new_port: sets $port to an IP port in nobody's use. A script has 16 to itself among those
-# that run at the same time.
+# A script's own among those that run on this machine at the same time: 0 to 749 (in-sandbox.sh).
+number=${UMBEL_TEST_NUMBER:-$(($$ % 750))}
+
+# new_port: sets $port to an IP port in nobody's use. A script has 16 to itself.
 new_port()
 {
 	while :; do
-		port=$((20000 + $$ % 750 * 16 + ports++ % 16))
+		port=$((20000 + number * 16 + ports++ % 16))
 		port_in_state "$port" '..' || break
 	done
 }
