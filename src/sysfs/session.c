@@ -12,6 +12,7 @@
 #include "control/join.h"
 #include "control/path.h"
 #include "control/umad_message.h"
+#include "sysfs/libraries.h"
 #include "sysfs/session.h"
 
 /* The registry. A session whose daemon is gone is replaced, but not freed: other threads may be
@@ -47,6 +48,7 @@ static struct sysfs_session *session_new(void)
 	joining = false;
 	if (!ret) {
 		control_close(c);
+		sysfs_libraries_explain();
 		return s;
 	}
 	if (ret == -ETIMEDOUT)

@@ -11,6 +11,7 @@
 #include "base/signals.h"
 #include "sysfs/netlink/socket.h"
 #include "sysfs/session.h"
+#include "sysfs/libraries.h"
 #include "sysfs/wrap.h"
 
 ssize_t __recv_chk(int fd, void *buf, size_t room, size_t known, int flags);
@@ -19,8 +20,10 @@ ssize_t __recvfrom_chk(int fd, void *buf, size_t room, size_t known, int flags,
 
 int socket(int domain, int type, int protocol)
 {
-	if (domain == AF_NETLINK && protocol == NETLINK_RDMA && sysfs_session())
+	if (domain == AF_NETLINK && protocol == NETLINK_RDMA && sysfs_session()) {
+		sysfs_libraries_explain(); /* rdma-core's look for devices by it */
 		return sysfs_netlink_open(type);
+	}
 	return sysfs_real()->socket(domain, type, protocol);
 }
 
