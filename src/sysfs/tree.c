@@ -425,6 +425,24 @@ static bool machine_has_device(const struct sysfs_node *device)
 	return sysfs_machine_has(&netdev, "device");
 }
 
+static int stop(void *arg, const char *name, const struct sysfs_node *child)
+{
+	(void)arg;
+	(void)name;
+	(void)child;
+	return 1;
+}
+
+/* Whether what there is one of is there. The kernel has no directory "net" for a card without a
+ * netdev. */
+static bool is_there(const struct sysfs_session *s, const struct row *row,
+                     const struct sysfs_node *n)
+{
+	if (n->row == FUNCTION_NET)
+		return sysfs_list(n, stop, NULL);
+	return !row->ethernet || is_ethernet(s, n->unit);
+}
+
 /* Candidate @i: its unit or index. False: the process must not see it, or it is none. */
 static bool choose(const struct sysfs_session *s, const struct row *row,
                    const struct sysfs_node *dir, uint32_t i, struct sysfs_node *child)
@@ -438,7 +456,7 @@ static bool choose(const struct sysfs_session *s, const struct row *row,
 	switch ((enum each)row->each) {
 	case ONE:
 		child->index = child->row == NETDEV_DEVICE && machine_has_device(child);
-		return !row->ethernet || is_ethernet(s, dir->unit);
+		return is_there(s, row, child);
 	case EACH_HCA:
 	case EACH_FUNCTION:
 	case EACH_UVERBS:
