@@ -38,6 +38,7 @@
 	X(ladder)   \
 	X(set)      \
 	X(status)   \
+	X(sysfs)    \
 	X(wait)     \
 	X(link)     \
 	X(fault)    \

@@ -78,6 +78,9 @@ expect 2 'umbel: top: it needs a terminal; *' umbel top
 expect 2 'umbel: set: which setting? write key=value; *' umbel set
 expect 2 "umbel: set: 'mtu' is no setting: write key=value; *" umbel set mtu
 expect 2 "umbel: status: it takes no 'x'; *" umbel status x
+expect 2 'umbel: sysfs: which directory?; *' umbel sysfs --every 5
+expect 2 'umbel: sysfs: one directory; *' umbel sysfs x y
+expect 2 "umbel: sysfs: '0' is no number *" umbel sysfs --every 0 x
 
 expect 2 'umbel: check: --lfts needs --topology; *' umbel check --lfts x
 expect 2 'umbel: check: --topology needs --lfts; *' umbel check --topology x
