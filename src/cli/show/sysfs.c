@@ -25,11 +25,11 @@
 #define MOST_SECONDS 86400
 #define NEW          ".umbel-new" /* a file that is being written */
 
-static const char help[] = "Usage: umbel sysfs [OPTION]... DIRECTORY\n"
-                           "\n"
-                           "Writes what programs see of RDMA devices in /sys into the directory, "
-                           "which a program that\n"
-                           "does not see it there can take for /sys.\n";
+static const char help[] =
+        "Usage: umbel sysfs [OPTION]... DIRECTORY\n"
+        "\n"
+        "Writes what programs see of RDMA devices in /sys into the directory, as real files:\n"
+        "for a program that does not see it there and can be told where /sys is.\n";
 
 static const char help_end[] =
         "Exit status: 0; 1 if the fabric is not up, or has ended, or a file cannot be written.\n";
