@@ -84,7 +84,7 @@ static void explain(const struct search *s)
 		i++;
 	base_log("'%s' has loaded '%s' instead of Umbel's, by an RPATH or LD_LIBRARY_PATH of its "
 	         "own, and sees no "
-	         "devices: LD_PRELOAD='%s/%s' in its environment loads Umbel's first",
+	         "devices: LD_PRELOAD=\"$LD_PRELOAD:%s/%s\" in its environment loads Umbel's first",
 	         program_invocation_short_name, s->foreign[i], s->dir, names[i]);
 }
 

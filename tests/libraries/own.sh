@@ -33,7 +33,7 @@ expect 0 '*' umbel exec h2 -- env LD_LIBRARY_PATH="$libdir" rping -c -a 10.0.0.1
 wait_ended server 0
 
 # what it cannot do it says, once: a library that is loaded later; a dynamic linker that was started by hand
-told="instead of Umbel's, by an RPATH or LD_LIBRARY_PATH of its own, and sees no devices: LD_PRELOAD='$UMBEL_LIBDIR/libibverbs.so.1'"
+told="instead of Umbel's, by an RPATH or LD_LIBRARY_PATH of its own, and sees no devices: LD_PRELOAD=\"\$LD_PRELOAD:$UMBEL_LIBDIR/libibverbs.so.1\""
 twice="import ctypes
 for i in range(2): ctypes.CDLL('$libdir/libibverbs.so.1').ibv_get_device_list(None)"
 expect 0 "umbel: 'python3*' has loaded '$libdir/libibverbs.so.1' $told in its environment loads Umbel's first" \
