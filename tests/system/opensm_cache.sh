@@ -28,7 +28,7 @@ lids()
 }
 
 umbel up --hosts 3 --sm none > /dev/null
-dir=$UMBEL_RUNTIME_DIR/default/sysfs/h1/var/cache/opensm
+dir=$UMBEL_RUNTIME_DIR/default/sysfs/.opensm-h1
 start manager h1 opensm -F "$TMPDIR/conf"
 wait_until 'all ports are active' all_ports active
 given=$(lids)
@@ -39,15 +39,15 @@ diff -r "$TMPDIR/left" /var/cache/opensm || complain "what another fabric's Open
 grep -q "^0x0$(guid 3) " "$dir/guid2lid" || complain "h1 has no list of LIDs"
 
 # each host has its own, a fabric within too; what the user says counts
-in_h2=$UMBEL_RUNTIME_DIR/default/sysfs/h2/var/cache/opensm
+in_h2=$UMBEL_RUNTIME_DIR/default/sysfs/.opensm-h2
 # shellcheck disable=SC2016
-show='echo "$OSM_CACHE_DIR $OSM_TMP_DIR"; cd "$OSM_CACHE_DIR" && touch here && ls'
+show='echo "$OSM_CACHE_DIR $OSM_TMP_DIR"; mkdir -p "$OSM_CACHE_DIR"; cd "$OSM_CACHE_DIR" && touch here && ls'
 expect 0 "$in_h2 $in_h2"$'\nhere' umbel exec h1 -- umbel exec h2 -- sh -c "$show"
-expect 0 "$UMBEL_RUNTIME_DIR/.run-*/run-*/sysfs/.all/var/cache/opensm *"$'\nhere' \
+expect 0 "$UMBEL_RUNTIME_DIR/.run-*/run-*/sysfs/.opensm-all *"$'\nhere' \
 	umbel exec h1 -- umbel run --hosts 1 -- sh -c "$show"
 mkdir "$TMPDIR/mine"
-expect 0 "$TMPDIR/mine $in_h2"$'\nhere' env OSM_CACHE_DIR="$TMPDIR/mine" umbel exec h2 -- sh -c "$show"
-[ -e "$in_h2/here" ] || complain "a program's directory is not where it is named"
+expect 0 "$TMPDIR/mine $TMPDIR/mine"$'\nhere' env OSM_CACHE_DIR="$TMPDIR/mine" umbel exec h2 -- sh -c "$show"
+[ -e "$in_h2/here" ] && [ -e "$TMPDIR/mine/here" ] || complain "a program's directory is not where it is named"
 umbel down > /dev/null
 [ ! -e "$dir" ] || complain 'the list of LIDs stays behind the fabric'
 diff -r "$TMPDIR/left" /var/cache/opensm || complain "what another fabric's OpenSM left was changed at last"

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,63 +181,39 @@ static int set_race_checkers(const char *lib)
 }
 #endif
 
-#define OPENSM_DIR "/var/cache/opensm"
-
-/*
- * Makes the directories of @path, which are below @base, without following links. Whatever the
- * umask is, stand-ins (src/sysfs) can be beside the last one, which is private.
- */
-static int make_dirs(const char *base, char *path)
-{
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int fd = open(base, flags);
-	char *name;
-
-	while (fd >= 0 && (name = strsep(&path, "/"))) {
-		bool made = !mkdirat(fd, name, 0700);
-		int inner = openat(fd, name, flags);
-
-		close(fd);
-		fd = inner;
-		if (fd >= 0 && made && path)
-			fchmod(fd, 0755);
-	}
-	if (fd < 0)
-		return -errno;
-	close(fd);
-	return 0;
-}
+#define OPENSM_DIR CONTROL_STAND_INS "/.opensm-"
 
 static int set_for_opensm(const char *variable, const char *value)
 {
 	const char *old = getenv(variable);
 
-	if (old && *old && !strstr(old, "/" CONTROL_STAND_INS "/"))
+	if (old && *old && !strstr(old, "/" OPENSM_DIR))
 		return 0; /* the user's */
 	return value ? setenv(variable, value, 1) : unsetenv(variable);
 }
 
 /*
  * OpenSM knows the LIDs of a subnet again by files of the machine, which would be those of another
- * fabric. Here they are the host's, and go with the fabric. A fabric of another user stays as it
- * is: there root would write where that user may put links.
+ * fabric. Here they are the host's, beside the stand-ins of src/sysfs, which go with the fabric.
+ * OpenSM makes OSM_CACHE_DIR itself. A fabric of another user stays as it is: there root would
+ * write where that user may put links.
  */
 static int set_opensm(const char *fabric, const char *host)
 {
-	char base[PATH_MAX], within[PATH_MAX], path[2 * PATH_MAX + 1], *dir = NULL;
+	char base[PATH_MAX], path[PATH_MAX + CONTROL_HOST_ROOM + 16], *dir = NULL;
 	struct stat st;
-	int ret = control_path(base, sizeof(base), fabric, NULL);
 
-	snprintf(within, sizeof(within), "%s/%s" OPENSM_DIR, CONTROL_STAND_INS,
-	         host ? host : ".all");
-	snprintf(path, sizeof(path), "%s/%s", base, within);
-	if (!ret && !stat(base, &st) && st.st_uid == geteuid()) {
+	if (!control_path(base, sizeof(base), fabric, NULL) && !stat(base, &st) &&
+	    st.st_uid == geteuid()) {
 		dir = path;
-		ret = make_dirs(base, within);
-		if (ret) /* OpenSM will say that it cannot write there */
-			base_log_info(hosts, "cannot make '%s': %s", path, strerror(-ret));
+		snprintf(path, sizeof(path), "%s/" CONTROL_STAND_INS, base);
+		if (!mkdir(path, 0700))
+			chmod(path, 0755); /* as stand-ins are, whatever the umask is */
+		snprintf(path, sizeof(path), "%s/" OPENSM_DIR "%.64s", base, host ? host : "all");
 	}
-	return set_for_opensm("OSM_CACHE_DIR", dir) || set_for_opensm("OSM_TMP_DIR", dir);
+	if (set_for_opensm("OSM_CACHE_DIR", dir))
+		return -1;
+	return set_for_opensm("OSM_TMP_DIR", dir ? getenv("OSM_CACHE_DIR") : NULL);
 }
 
 /* Locked memory without a limit, as machines with RDMA cards are set up, or as much as may be.
