@@ -39,6 +39,7 @@
 #define GRH_BYTES 40
 #define MESSAGE   64
 #define RECEIVES  16
+#define LATER_S   20
 
 #define assert_fails(call, err)               \
 	do {                                  \
@@ -84,6 +85,27 @@ static UNUSED union address host_address(unsigned host, uint16_t port)
 
 	snprintf(text, sizeof(text), "10.0.0.%u", host);
 	return address(text, port);
+}
+
+/* ---- calls that are to return ---- */
+
+static UNUSED const char *expected_soon;
+
+static UNUSED void too_late(int signal)
+{
+	(void)signal;
+	dprintf(STDERR_FILENO, "waited %d s: %s\n", LATER_S, expected_soon);
+	_exit(1);
+}
+
+/* The calls that follow return before long. NULL: they have. */
+static UNUSED void expect_soon(const char *what)
+{
+	const struct sigaction action = { .sa_handler = too_late };
+
+	expected_soon = what;
+	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+	alarm(what ? LATER_S : 0);
 }
 
 /* ---- an identifier ---- */

@@ -431,6 +431,20 @@ static void what_was_sent_without_waiting_arrives_though_it_is_closed(void **sta
 	assert_int_equal(rclose(server), 0);
 }
 
+static void what_was_sent_without_waiting_arrives_while_another_is_read(void **state)
+{
+	int server = bound(2, PORT), client = bound(1, 0);
+	union address a = host_address(2, PORT);
+	char byte;
+
+	(void)state;
+	assert_int_equal(rsendto(client, "x", 1, MSG_DONTWAIT, &a.sa, sizeof(a.in)), 1);
+	expect_soon("rrecv(), which is the only call that there is");
+	assert_int_equal(rrecv(server, &byte, 1, 0), 1);
+	expect_soon(NULL);
+	close_all(client, server);
+}
+
 static void more_than_there_is_room_for_is_lost_and_the_rest_in_order(void **state)
 {
 	int server = rsocket(AF_INET, SOCK_DGRAM, 0), client, receives = 8, got, last = -1, n = 0;
@@ -746,6 +760,7 @@ int main(void)
 		cmocka_unit_test(replies_come_by_whatever_address_it_was_connected_to),
 		cmocka_unit_test(who_is_not_there_is_no_error),
 		cmocka_unit_test(what_was_sent_without_waiting_arrives_though_it_is_closed),
+		cmocka_unit_test(what_was_sent_without_waiting_arrives_while_another_is_read),
 		cmocka_unit_test(more_than_there_is_room_for_is_lost_and_the_rest_in_order),
 		cmocka_unit_test(shutting_down_ends_reading_and_writing),
 		cmocka_unit_test(rpoll_takes_rsockets_and_others_mixed),

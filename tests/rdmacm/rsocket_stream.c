@@ -680,6 +680,121 @@ static void a_signal_interrupts_who_waits(void **state)
 	close_pair(&p);
 }
 
+/* ---- rsockets that no call waits for ---- */
+
+static bool is_writable(int rs)
+{
+	struct pollfd out = { .fd = rs, .events = POLLOUT };
+	int n = rpoll(&out, 1, 0);
+
+	assert_true(n >= 0);
+	return n && out.revents == POLLOUT;
+}
+
+/* By calls that never sleep, of rsockets that have nothing to do with it. */
+static void connecting_goes_on_by_calls_that_do_not_wait(void **state)
+{
+	struct pair p = connected_pair();
+	struct pollfd in = { .fd = p.server, .events = POLLIN };
+	char byte;
+
+	(void)state;
+	assert_int_equal(rfcntl(p.listener, F_SETFL, O_NONBLOCK), 0);
+	for (int i = 0; i < 3; i++) {
+		int client = connecting_to(2, PORT), server;
+
+		expect_soon("raccept() between calls of another connection");
+		do {
+			if (i == 0)
+				assert_fails(rrecv(p.server, &byte, 1, MSG_DONTWAIT), EAGAIN);
+			else if (i == 1)
+				assert_int_equal(rpoll(&in, 1, 0), 0);
+			else
+				expect_bytes_pass(p.client, p.server);
+			server = raccept(p.listener, NULL, NULL);
+		} while (server < 0 && errno == EAGAIN);
+		expect_soon(NULL);
+		assert_true(server >= 0);
+		close_both(client, server);
+	}
+	close_pair(&p);
+}
+
+static void *accept_one(void *arg)
+{
+	struct pair *p = arg;
+
+	p->server = raccept(p->listener, NULL, NULL);
+	return NULL;
+}
+
+/* Several wait for each of two listeners, in the thread that connects nobody waits. */
+static void those_who_wait_in_accept_connect_others(void **state)
+{
+	int listener[2] = { listening(2, PORT), listening(3, PORT) }, client[4];
+	struct pair waiting[4];
+	pthread_t thread[4];
+
+	(void)state;
+	for (int round = 0; round < 10; round++) {
+		expect_soon("raccept() of four threads");
+		for (int i = 0; i < 4; i++) {
+			waiting[i] = (struct pair){ .listener = listener[i % 2], .server = -1 };
+			assert_int_equal(pthread_create(&thread[i], NULL, accept_one, &waiting[i]),
+			                 0);
+		}
+		for (int i = 0; i < 4; i++)
+			client[i] = connecting_to(2 + i % 2, PORT);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(pthread_join(thread[i], NULL), 0);
+		expect_soon(NULL);
+		for (int i = 0; i < 4; i++) {
+			assert_true(waiting[i].server >= 0);
+			close_both(client[i], waiting[i].server);
+		}
+	}
+	close_both(listener[0], listener[1]);
+}
+
+static void *connect_it(void *arg)
+{
+	union address to = host_address(2, PORT);
+
+	(void)rconnect(*(int *)arg, &to.sa, sizeof(to.in));
+	return NULL;
+}
+
+/* A thread that leads is cancelled: what others have left to it is theirs. */
+static void connecting_goes_on_though_its_thread_is_cancelled(void **state)
+{
+	struct pair p = connected_pair();
+	pthread_t thread;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		int client = stream(0), error = -1, server;
+		socklen_t bytes = sizeof(error);
+
+		assert_int_equal(pthread_create(&thread, NULL, connect_it, &client), 0);
+		usleep((unsigned)i * 20);
+		assert_int_equal(pthread_cancel(thread), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_int_equal(rfcntl(client, F_SETFL, O_NONBLOCK), 0);
+		connect_it(&client); /* if it had no time to begin */
+		expect_soon("raccept() of what a cancelled thread connected");
+		server = raccept(p.listener, NULL, NULL);
+		assert_true(server >= 0);
+		expect_soon("rpoll() of it");
+		while (!is_writable(client))
+			;
+		expect_soon(NULL);
+		assert_int_equal(rgetsockopt(client, SOL_SOCKET, SO_ERROR, &error, &bytes), 0);
+		assert_int_equal(error, 0);
+		close_both(client, server);
+	}
+	close_pair(&p);
+}
+
 /* ---- mapped memory ---- */
 
 static struct pair pair_with_maps(int n)
@@ -827,6 +942,9 @@ int main(void)
 		cmocka_unit_test(who_waits_is_woken),
 		cmocka_unit_test(one_polls_while_another_waits_in_a_call),
 		cmocka_unit_test(a_signal_interrupts_who_waits),
+		cmocka_unit_test(connecting_goes_on_by_calls_that_do_not_wait),
+		cmocka_unit_test(those_who_wait_in_accept_connect_others),
+		cmocka_unit_test(connecting_goes_on_though_its_thread_is_cancelled),
 		cmocka_unit_test(what_is_written_to_a_mapping_is_there_before_the_next_bytes),
 		cmocka_unit_test(what_is_unmapped_before_it_is_told_of_is_not_told_of),
 		cmocka_unit_test(without_a_table_there_are_no_mappings),

@@ -62,6 +62,15 @@ static UNUSED int connected_to(unsigned host, uint16_t port)
 	return rs;
 }
 
+static UNUSED int connecting_to(unsigned host, uint16_t port)
+{
+	union address to = host_address(host, port);
+	int rs = stream(SOCK_NONBLOCK);
+
+	assert_fails(rconnect(rs, &to.sa, sizeof(to.in)), EINPROGRESS);
+	return rs;
+}
+
 static UNUSED void close_both(int a, int b)
 {
 	assert_int_equal(rclose(a), 0);

@@ -159,6 +159,40 @@ static void two_processes_talk(void **state)
 	reap(child, 0);
 }
 
+/* Tells by @rs of each that it has accepted. */
+static void accept_and_tell(int rs)
+{
+	int listener = listening(2, PORT + 1);
+
+	do
+		if (rsend(rs, "", 1, 0) != 1)
+			_exit(3);
+	while (rrecv(rs, &(char){ 0 }, 1, 0) == 1 && raccept(listener, NULL, NULL) >= 0);
+}
+
+/* The one call that there is is of another connection. */
+static void connecting_goes_on_while_another_is_waited_for(void **state)
+{
+	pid_t child = peer_in_child(accept_and_tell);
+	int client = connected_to(2, PORT), pending;
+	struct pollfd in = { .fd = client, .events = POLLIN };
+
+	(void)state;
+	assert_int_equal(rrecv(client, &(char){ 0 }, 1, 0), 1);
+	for (int i = 0; i < 6; i++) {
+		pending = connecting_to(2, PORT + 1);
+		expect_soon("a byte that follows another connection");
+		assert_int_equal(rsend(client, "", 1, 0), 1);
+		if (i % 2)
+			assert_int_equal(rpoll(&in, 1, -1), 1);
+		assert_int_equal(rrecv(client, &(char){ 0 }, 1, 0), 1);
+		expect_soon(NULL);
+		assert_int_equal(rclose(pending), 0);
+	}
+	assert_int_equal(rclose(client), 0);
+	reap(child, 0);
+}
+
 /* ---- fork ---- */
 
 static void after_fork_an_rsocket_stays_the_parents(void **state)
@@ -661,6 +695,7 @@ int main(void)
 		cmocka_unit_test(what_a_peer_sent_before_it_died_arrives),
 		cmocka_unit_test(a_peer_that_is_stopped_does_not_keep_who_closes),
 		cmocka_unit_test(two_processes_talk),
+		cmocka_unit_test(connecting_goes_on_while_another_is_waited_for),
 		cmocka_unit_test(after_fork_an_rsocket_stays_the_parents),
 		cmocka_unit_test(a_crowd_is_served),
 		cmocka_unit_test(connections_come_and_go),

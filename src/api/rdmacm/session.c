@@ -5,6 +5,7 @@
  * guards it.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -28,7 +29,9 @@ static struct {
 	unsigned forks;           /* by which this process came about */
 	struct rsocket **rsocket; /* by descriptor */
 	uint32_t n_rsockets;
-	int listeners; /* an epoll instance + 1; 0: there is none yet */
+	int served; /* an epoll instance + 1; 0: there is none yet */
+	atomic_uint n_served;
+	_Atomic uint64_t served_ms; /* when a call did so in passing */
 	struct rdmacm_channel *buried[BURIED];
 	unsigned n_buried;           /* ever */
 	struct base_idtable numbers; /* of identifiers */
@@ -76,9 +79,10 @@ static void in_child(void)
 	session.client = NULL;
 	session.events = NULL;
 	session.forks++;
-	if (session.listeners)
-		close(session.listeners - 1);
-	session.listeners = 0;
+	if (session.served)
+		close(session.served - 1);
+	session.served = 0;
+	session.n_served = 0;
 	rdmacm_devices_forget();
 	rdmacm_known_forget();
 	for (uint32_t i = 0; i < session.n_rsockets; i++)
@@ -270,12 +274,22 @@ static int grow_rsockets(int fd)
 	return ret;
 }
 
+/* With the lock held. 0 or -errno. */
+static int open_served(void)
+{
+	if (!session.served)
+		session.served = epoll_create1(EPOLL_CLOEXEC) + 1;
+	return session.served ? 0 : -errno;
+}
+
 int rdmacm_session_rsocket_add(struct rsocket *rs)
 {
 	int ret;
 
 	rdmacm_session_lock();
-	ret = grow_rsockets(rs->fd);
+	ret = open_served(); /* now: a thread that sleeps does not hear of a new one */
+	if (!ret)
+		ret = grow_rsockets(rs->fd);
 	if (!ret) {
 		rs->refs = 1;
 		session.rsocket[rs->fd] = rs;
@@ -299,36 +313,61 @@ int rdmacm_session_rsocket_remove(int fd, bool *inherited)
 	return rs ? 0 : -EBADF;
 }
 
-/* ---- those that listen ---- */
+/* ---- those that any call serves ---- */
 
-int rdmacm_session_listener_add(int fd)
+/* Each event is told once, to one thread. With the lock held. */
+static int control_served(int op, int fd)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
-	int ret = 0;
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.fd = fd };
+	int ret = open_served();
+
+	return ret || !epoll_ctl(session.served - 1, op, fd, &event) ? ret : -errno;
+}
+
+int rdmacm_session_serve_add(int fd)
+{
+	int ret;
 
 	rdmacm_session_lock();
-	if (!session.listeners)
-		session.listeners = epoll_create1(EPOLL_CLOEXEC) + 1;
-	if (!session.listeners || epoll_ctl(session.listeners - 1, EPOLL_CTL_ADD, fd, &event))
-		ret = -errno;
+	ret = control_served(EPOLL_CTL_ADD, fd);
+	session.n_served += !ret;
 	rdmacm_session_unlock();
 	return ret;
 }
 
-void rdmacm_session_listener_remove(int fd)
+void rdmacm_session_serve_remove(int fd)
 {
 	rdmacm_session_lock();
-	if (session.listeners)
-		epoll_ctl(session.listeners - 1, EPOLL_CTL_DEL, fd, NULL);
+	session.n_served -= !control_served(EPOLL_CTL_DEL, fd);
 	rdmacm_session_unlock();
 }
 
-int rdmacm_session_listeners(void)
+void rdmacm_session_serve_again(int fd)
+{
+	rdmacm_session_lock();
+	control_served(EPOLL_CTL_MOD, fd);
+	rdmacm_session_unlock();
+}
+
+int rdmacm_session_served(void)
 {
 	int fd;
 
 	rdmacm_session_lock();
-	fd = session.listeners - 1;
+	open_served();
+	fd = session.served - 1;
 	rdmacm_session_unlock();
 	return fd;
+}
+
+bool rdmacm_session_serve_is_due(void)
+{
+	uint64_t now;
+
+	/* relaxed: a call that comes too early for that is followed by others */
+	if (!atomic_load_explicit(&session.n_served, memory_order_relaxed))
+		return false;
+	now = rsocket_now_ms();
+	return atomic_load_explicit(&session.served_ms, memory_order_relaxed) != now &&
+	       atomic_exchange_explicit(&session.served_ms, now, memory_order_relaxed) != now;
 }

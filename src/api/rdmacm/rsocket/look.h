@@ -22,6 +22,14 @@ struct umbel_rsocket_look {
 /* 0; -1 and errno: it is no rsocket. */
 int umbel_rsocket_look(int fd, unsigned flags, struct umbel_rsocket_look *out);
 
+/*
+ * Rsockets of the process that listen or connect are served by any of its calls. The descriptor is
+ * readable when one has something that no call was told of yet; -1: there is none. It is the same
+ * one as long as the process lives. The call serves them.
+ */
+int umbel_rsockets_to_serve(void);
+void umbel_rsockets_serve(void);
+
 /* As rpoll(), with the signal mask of ppoll(2); @mask NULL: the thread's. */
 int umbel_rpoll(struct pollfd *fds, nfds_t nfds, int timeout, const sigset_t *mask);
 

@@ -26,6 +26,7 @@ struct rsocket *rsocket_enter_call(const char *call, int fd)
 	struct rsocket *rs;
 
 	rsocket_begin_call();
+	rsocket_serve_in_passing();
 	rs = rdmacm_session_rsocket(fd);
 	if (!rs) {
 		rsocket_end_call();
@@ -38,6 +39,8 @@ struct rsocket *rsocket_enter_call(const char *call, int fd)
 
 ssize_t rsocket_leave_call(const char *call, struct rsocket *rs, ssize_t ret)
 {
+	/* if that fails, the next call on it tries again */
+	rsocket_leave_to_all(rs);
 	pthread_mutex_unlock(&rs->lock);
 	rdmacm_session_rsocket_put(rs);
 	rsocket_end_call();
@@ -51,6 +54,8 @@ void rsocket_free(struct rsocket *rs)
 	struct rdma_event_channel *events = rs->events;
 	int fd = rs->fd, kick = rs->kick;
 
+	if (rs->is_served)
+		rdmacm_session_serve_remove(fd);
 	pthread_mutex_destroy(&rs->lock);
 	pthread_cond_destroy(&rs->changed);
 	rs->type->free(rs);

@@ -64,6 +64,8 @@ struct rsocket_type {
 	void (*disarm)(struct rsocket *rs, void *what);
 	/* Serves the events of rdma_cm. */
 	void (*progress)(struct rsocket *rs);
+	/* It listens, connects, or asks for a peer, whether a call waits for that or not. */
+	bool (*goes_on)(const struct rsocket *rs);
 
 	/* Options that not all have; -ENOTSUP. */
 	int (*set)(struct rsocket *rs, int level, int name, const void *value, socklen_t bytes);
@@ -100,6 +102,7 @@ struct rsocket {
 	pthread_mutex_t lock; /* of what follows */
 	int domain;
 	int kick;             /* an eventfd that wakes a sleeper */
+	bool is_served;       /* any call of the process does */
 	bool is_led;          /* a thread sleeps in a call, on the epoll instance */
 	unsigned n_followers; /* others that sleep in calls, on @changed */
 	unsigned n_pollers;   /* threads in rpoll() */
@@ -134,13 +137,18 @@ int rdmacm_session_rsocket_add(struct rsocket *rs);
 /* Removes it. 0; -EBADF: there is none. @inherited: it is the parent's. */
 int rdmacm_session_rsocket_remove(int fd, bool *inherited);
 
-/* Those that listen: @fd is an rsocket's. 0 or -errno. */
-int rdmacm_session_listener_add(int fd);
-void rdmacm_session_listener_remove(int fd);
+/* Those that any call serves: @fd is an rsocket's. 0 or -errno. again: whoever was told of what it
+ * has could not serve it. */
+int rdmacm_session_serve_add(int fd);
+void rdmacm_session_serve_remove(int fd);
+void rdmacm_session_serve_again(int fd);
 
-/* A descriptor that is readable when any of them is, of which epoll's data is the descriptor; or
- * -1. */
-int rdmacm_session_listeners(void);
+/* A descriptor that is readable when any of them has something that nobody was told of yet, of
+ * which epoll's data is the descriptor; or -1. The same one as long as the process lives. */
+int rdmacm_session_served(void);
+
+/* Whether a call is to serve them in passing: there are any, and none has in this millisecond. */
+bool rdmacm_session_serve_is_due(void);
 
 /* ---- rsocket.c ---- */
 
@@ -207,8 +215,13 @@ void rsocket_pass_on(struct rsocket *rs);
 /* Whoever sleeps looks again. */
 void rsocket_wake(struct rsocket *rs);
 
-/* Requests to connect to rsockets of the process are served, whoever listens. No lock is held. */
-void rsocket_serve_listeners(void);
+/* Has any call of the process serve it from now on if it goes on, or no more. 0 or -errno. */
+int rsocket_leave_to_all(struct rsocket *rs);
+
+/* Serves those that go on. No lock of an rsocket is held. in_passing: of a call that may have no
+ * reason to sleep; now and then, and without waiting for a lock. */
+void rsocket_serve_all(void);
+void rsocket_serve_in_passing(void);
 
 /* poll()'s timeout until then. */
 int rsocket_timeout_ms(uint64_t until_ms);

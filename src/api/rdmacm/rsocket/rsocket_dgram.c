@@ -224,6 +224,11 @@ static void dgram_progress(struct rsocket *rs)
 	rsocket_peers_progress(rsocket_dgram(rs));
 }
 
+static bool dgram_goes_on(const struct rsocket *rs)
+{
+	return rsocket_dgram_const(rs)->n_resolving;
+}
+
 static int dgram_set(struct rsocket *rs, int level, int name, const void *value, socklen_t bytes)
 {
 	(void)rs;
@@ -281,6 +286,7 @@ const struct rsocket_type rsocket_dgram_type = {
 	.arm = rsocket_dgram_arm,
 	.disarm = dgram_disarm,
 	.progress = dgram_progress,
+	.goes_on = dgram_goes_on,
 	.set = dgram_set,
 	.get = dgram_get,
 	.has_queues = dgram_has_queues,

@@ -67,6 +67,7 @@ static short look(struct rsocket *rs, short wanted, bool arm)
 			rs->type->arm(rs);
 		events = rs->type->events(rs) & wanted;
 	}
+	rsocket_leave_to_all(rs);
 	pthread_mutex_unlock(&rs->lock);
 	return events;
 }
@@ -116,7 +117,7 @@ static void poll_no_more(void *set)
 static int sleep_on(struct poll_set *s, int ms)
 {
 	struct timespec until = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l };
-	struct pollfd *listeners = &s->real[s->n];
+	struct pollfd *served = &s->real[s->n];
 	int ret;
 
 	for (nfds_t i = 0; i < s->n; i++) {
@@ -125,7 +126,7 @@ static int sleep_on(struct poll_set *s, int ms)
 		s->real[i].fd = s->rs[i]->fd;
 		s->real[i].events = POLLIN;
 	}
-	*listeners = (struct pollfd){ .fd = rdmacm_session_listeners(), .events = POLLIN };
+	*served = (struct pollfd){ .fd = rdmacm_session_served(), .events = POLLIN };
 	pthread_cleanup_push(poll_no_more, s);
 	rsocket_cancel_on();
 	ret = ppoll(s->real, s->n + 1, &until, s->mask) < 0 ? -errno : 0;
@@ -133,8 +134,8 @@ static int sleep_on(struct poll_set *s, int ms)
 	pthread_cleanup_pop(0);
 	if (ret)
 		return ret;
-	if (listeners->revents)
-		rsocket_serve_listeners();
+	if (served->revents)
+		rsocket_serve_all();
 	return 0;
 }
 
@@ -172,6 +173,7 @@ static int poll_set(struct pollfd *fds, nfds_t n, int timeout, const sigset_t *m
 	int ret;
 
 	rsocket_begin_call();
+	rsocket_serve_in_passing();
 	ret = open_set(&s);
 	if (ret)
 		goto out;
@@ -223,12 +225,25 @@ int umbel_rsocket_look(int fd, unsigned flags, struct umbel_rsocket_look *out)
 		rs->type->arm(rs);
 	}
 	out->events = rs->type->events(rs);
+	rsocket_leave_to_all(rs);
 	out->news = rs->news;
 	out->readable = rs->type == &rsocket_stream_type ? rsocket_stream(rs)->in.readable : 0;
 	pthread_mutex_unlock(&rs->lock);
 	rdmacm_session_rsocket_put(rs);
 	rsocket_end_call();
 	return 0;
+}
+
+int umbel_rsockets_to_serve(void)
+{
+	return rdmacm_session_served();
+}
+
+void umbel_rsockets_serve(void)
+{
+	rsocket_begin_call();
+	rsocket_serve_all();
+	rsocket_end_call();
 }
 
 /* ---- rselect ---- */

@@ -6,7 +6,11 @@
  * that is the one: all who wait in calls follow. (With two such threads, one may not notice what
  * the other one acknowledges, so rpoll() looks twice a second, as the original does.)
  *
- * Who waits also serves the listeners of the process: nobody else does.
+ * Rsockets that listen or connect go on though no call waits for them: whatever thread sleeps in a
+ * call of the process serves them, and each call does so in passing. What they have is told one
+ * thread alone (rdmacm_session_serve_add()), which serves it, unless a thread leads, and then
+ * writes the kick. That stays for who sleeps: a thread in rpoll(), or a set of epoll of
+ * libumbel-sockets, which might not see what was served before it ran.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -31,49 +35,92 @@ void rsocket_changed(struct rsocket *rs)
 		eventfd_write(rs->kick, 1);
 }
 
-void rsocket_drain(struct rsocket *rs)
+/* Acknowledges what has woken somebody, the kick if it is for us. How much beside that. */
+static unsigned serve_events(struct rsocket *rs, bool is_kick_ours)
 {
 	struct epoll_event event[EVENTS];
+	unsigned n_served = 0;
 	eventfd_t count;
 	int n;
 
-	if (rs->is_led)
-		return;
 	do {
 		n = epoll_wait(rs->fd, event, EVENTS, 0);
 		for (int i = 0; i < n; i++) {
-			if (event[i].data.ptr == &rs->kick)
-				eventfd_read(rs->kick, &count);
-			else if (event[i].data.ptr == &rs->events)
+			n_served += event[i].data.ptr != &rs->kick;
+			if (event[i].data.ptr == &rs->events)
 				rs->type->progress(rs);
-			else
+			else if (event[i].data.ptr != &rs->kick)
 				rs->type->disarm(rs, event[i].data.ptr);
+			else if (is_kick_ours)
+				eventfd_read(rs->kick, &count);
 		}
 	} while (n == EVENTS);
+	return n_served;
 }
 
-/* ---- listeners ---- */
-
-static void serve_listener(int fd)
+void rsocket_drain(struct rsocket *rs)
 {
-	struct rsocket *rs = rdmacm_session_rsocket(fd);
-
-	if (!rs)
-		return;
-	pthread_mutex_lock(&rs->lock);
-	rsocket_drain(rs);
-	pthread_mutex_unlock(&rs->lock);
-	rdmacm_session_rsocket_put(rs);
+	if (!rs->is_led)
+		serve_events(rs, true);
 }
 
-void rsocket_serve_listeners(void)
+/* ---- those that go on ---- */
+
+int rsocket_leave_to_all(struct rsocket *rs)
+{
+	const bool goes_on = rs->type->goes_on(rs) && !rs->closed;
+	int ret = 0;
+
+	if (goes_on == rs->is_served)
+		return 0;
+	if (goes_on)
+		ret = rdmacm_session_serve_add(rs->fd);
+	else
+		rdmacm_session_serve_remove(rs->fd);
+	rs->is_served = goes_on && !ret;
+	return ret;
+}
+
+/* The thread that leads serves its rsocket by itself; who else sleeps is woken by the kick. */
+static void serve(struct rsocket *rs)
+{
+	if (!rs->is_led && serve_events(rs, false))
+		rsocket_wake(rs);
+	rsocket_leave_to_all(rs);
+}
+
+/* How many were told of: of EVENTS there may be more. */
+static int serve_some(int (*lock)(pthread_mutex_t *mutex))
 {
 	struct epoll_event event[EVENTS];
-	int fd = rdmacm_session_listeners();
-	int n = fd < 0 ? 0 : epoll_wait(fd, event, EVENTS, 0);
+	int n = epoll_wait(rdmacm_session_served(), event, EVENTS, 0);
 
-	for (int i = 0; i < n; i++)
-		serve_listener(event[i].data.fd);
+	for (int i = 0; i < n; i++) {
+		struct rsocket *rs = rdmacm_session_rsocket(event[i].data.fd);
+
+		if (!rs)
+			continue;
+		if (lock(&rs->lock)) {
+			rdmacm_session_serve_again(rs->fd);
+		} else {
+			serve(rs);
+			pthread_mutex_unlock(&rs->lock);
+		}
+		rdmacm_session_rsocket_put(rs);
+	}
+	return n;
+}
+
+void rsocket_serve_all(void)
+{
+	while (serve_some(pthread_mutex_lock) == EVENTS)
+		;
+}
+
+void rsocket_serve_in_passing(void)
+{
+	if (rdmacm_session_serve_is_due())
+		serve_some(pthread_mutex_trylock);
 }
 
 /* ---- sleeping ---- */
@@ -129,6 +176,7 @@ static void follow_no_more(void *rsocket)
 	struct rsocket *rs = rsocket;
 
 	rs->n_followers--;
+	rsocket_leave_to_all(rs);
 	pthread_mutex_unlock(&rs->lock);
 	rdmacm_session_rsocket_put(rs);
 }
@@ -160,6 +208,9 @@ static void lead_no_more(void *rsocket)
 	pthread_mutex_lock(&rs->lock);
 	rs->is_led = false;
 	rsocket_changed(rs);
+	rsocket_leave_to_all(rs);
+	if (rs->is_served) /* others left to us what it has */
+		rdmacm_session_serve_again(rs->fd);
 	pthread_mutex_unlock(&rs->lock);
 	rdmacm_session_rsocket_put(rs);
 }
@@ -167,7 +218,7 @@ static void lead_no_more(void *rsocket)
 static int lead(struct rsocket *rs, uint64_t until_ms)
 {
 	struct pollfd p[] = { { .fd = rs->fd, .events = POLLIN },
-		              { .fd = rdmacm_session_listeners(), .events = POLLIN } };
+		              { .fd = rdmacm_session_served(), .events = POLLIN } };
 	int n, err;
 
 	rs->is_led = true;
@@ -179,7 +230,7 @@ static int lead(struct rsocket *rs, uint64_t until_ms)
 	base_cancel_off();
 	pthread_cleanup_pop(0);
 	if (n > 0 && p[1].revents)
-		rsocket_serve_listeners();
+		rsocket_serve_all();
 	pthread_mutex_lock(&rs->lock);
 	rs->is_led = false;
 	rsocket_drain(rs);

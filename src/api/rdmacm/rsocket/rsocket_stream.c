@@ -317,6 +317,13 @@ static short stream_events(struct rsocket *rs)
 	return s->n_accepted ? POLLIN | POLLRDNORM : 0;
 }
 
+static bool stream_goes_on(const struct rsocket *rs)
+{
+	const struct rsocket_stream *s = rsocket_stream_const(rs);
+
+	return s->state == RSOCKET_LISTENING || rsocket_stream_is_opening(s);
+}
+
 static bool stream_has_queues(const struct rsocket *rs)
 {
 	return rsocket_stream_const(rs)->cq;
@@ -352,6 +359,7 @@ const struct rsocket_type rsocket_stream_type = {
 	.arm = rsocket_stream_arm,
 	.disarm = stream_disarm,
 	.progress = rsocket_stream_progress,
+	.goes_on = stream_goes_on,
 	.set = rsocket_stream_set,
 	.get = rsocket_stream_get,
 	.has_queues = stream_has_queues,

@@ -9,8 +9,8 @@
  * data (enum rsocket_op): how many bytes were written, how many more messages there is room for,
  * that the peer sends no more.
  *
- * There is no thread of ours: connections proceed while a thread of the program is in a call. A
- * thread that sleeps in any call serves all listeners of the process.
+ * There is no thread of ours: connections proceed while a thread of the program is in a call of
+ * any rsocket (rsocket_sleep.c).
  */
 #ifndef API_RDMACM_RSOCKET_STREAM_H
 #define API_RDMACM_RSOCKET_STREAM_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * How a stream rsocket becomes connected, and how its connection ends: the events of rdma_cm. They
- * are served while a thread is in a call on the rsocket.
+ * are served by calls on the rsocket, and until it is connected by those on any other.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -145,10 +145,12 @@ int rsocket_stream_listen(struct rsocket *rs, int backlog)
 		ret = rs->type->bind(rs, &any);
 	if (!ret && rdma_listen(rs->id, backlog))
 		ret = -errno;
-	if (!ret)
-		ret = rdmacm_session_listener_add(rs->fd);
-	if (!ret)
-		s->state = RSOCKET_LISTENING;
+	if (ret)
+		return ret;
+	s->state = RSOCKET_LISTENING;
+	ret = rsocket_leave_to_all(rs);
+	if (ret)
+		s->state = RSOCKET_IDLE;
 	return ret;
 }
 
@@ -198,8 +200,6 @@ void rsocket_stream_unlisten(struct rsocket_stream *s)
 {
 	struct rsocket_stream *other;
 
-	if (s->state == RSOCKET_LISTENING)
-		rdmacm_session_listener_remove(s->rs.fd);
 	while ((other = TAILQ_FIRST(&s->accepting)))
 		drop(s, other);
 	while ((other = TAILQ_FIRST(&s->accepted))) {
