@@ -12,6 +12,9 @@
  *
  * Who makes a call while another thread sleeps on the set looks in its place, and wakes it by the
  * set's eventfd.
+ *
+ * The first sets also watch what librdmacm has to serve, whatever thread does it: rsockets of the
+ * process that listen or connect, and may be in no set.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,6 +34,10 @@
 #define READ_BITS (EPOLLIN | EPOLLRDNORM)
 #define N_BITS    20 /* of the data of what is ours in a set: a descriptor */
 #define KICK      ((1u << N_BITS) - 1)
+#define SERVE     (KICK - 1)
+
+/* Sets that have what is to be served: the kernel lets a descriptor be in so many sets of sets. */
+#define MOST_SERVING 32
 
 struct set {
 	unsigned numbers; /* descriptors of the program */
@@ -39,7 +46,8 @@ struct set {
 	int kick;         /* an eventfd that wakes who sleeps on the set */
 	bool is_kicked;
 	bool is_exposed; /* poll() or another set may sleep on it */
-	bool turn;       /* of events that have room for one: it is the rsockets' */
+	bool serves;
+	bool turn; /* of events that have room for one: it is the rsockets' */
 	unsigned n_sleepers;
 	LIST_HEAD(, sockets_watch) watches;
 	TAILQ_HEAD(sockets_hot, sockets_watch) hot;
@@ -64,6 +72,7 @@ struct sockets_watch {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct set *) sets[SOCKETS_MOST];
 static struct sockets_socket *owner[SOCKETS_MOST]; /* of an rsocket's descriptor that is in sets */
+static unsigned n_serving;
 
 static _Thread_local int cancel_state; /* outside of the lock */
 
@@ -100,7 +109,8 @@ static uint64_t tag(const struct set *set)
 
 static int add_to_kernel(const struct set *set, int fd, uint32_t low)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u64 = tag(set) | low };
+	struct epoll_event event = { .events = EPOLLIN | (low == SERVE ? EPOLLET : 0),
+		                     .data.u64 = tag(set) | low };
 
 	return sockets_real()->epoll_ctl(set->own, EPOLL_CTL_ADD, fd, &event);
 }
@@ -157,9 +167,18 @@ static void put_set(struct set *set)
 {
 	if (--set->refs)
 		return;
+	n_serving -= set->serves;
 	sockets_real()->close(set->kick);
 	sockets_real()->close(set->own);
 	free(set);
+}
+
+static void attach_served(struct set *set)
+{
+	const int fd = n_serving < MOST_SERVING ? SOCKETS_INSIDE(umbel_rsockets_to_serve()) : -1;
+
+	set->serves = fd >= 0 && !add_to_kernel(set, fd, SERVE);
+	n_serving += set->serves;
 }
 
 /* NULL and errno: it is none of epoll's. */
@@ -187,6 +206,7 @@ static struct set *new_set(int fd)
 		errno = saved;
 		return NULL;
 	}
+	attach_served(set);
 	put_at(fd, set);
 	return set;
 }
@@ -601,6 +621,13 @@ static void fire(struct set *set, uint32_t rs)
 	}
 }
 
+static void serve_rsockets(void)
+{
+	sockets_inside++;
+	umbel_rsockets_serve();
+	sockets_inside--;
+}
+
 /* Of @n events of the kernel's those that are not ours are the program's. */
 static void take(struct wait *wait, int n)
 {
@@ -614,6 +641,8 @@ static void take(struct wait *wait, int n)
 			wait->events[wait->n++] = from[i];
 		else if (low == KICK)
 			drain_kick(wait->set);
+		else if (low == SERVE)
+			serve_rsockets();
 		else
 			fire(wait->set, low);
 	}

@@ -35,9 +35,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LONG_MS 60000
-#define SOON_MS 50 /* in which nothing is to happen */
-#define BULK    65536
+#define LONG_MS   60000
+#define SOON_MS   50 /* in which nothing is to happen */
+#define BULK      65536
+#define PENDING   40
+#define MANY_SETS 150
 
 #define assert_fails(call, error)               \
 	do {                                    \
@@ -575,7 +577,7 @@ static void a_signal_that_the_mask_lets_through_ends_the_wait(void **state)
 
 struct sleeper {
 	int set, fd;
-	uint32_t events;
+	_Atomic uint32_t events;
 };
 
 static void *sleep_on_set(void *arg)
@@ -1073,6 +1075,129 @@ static void one_may_be_in_a_set_before_it_connects(void **state)
 	close(set);
 }
 
+/* Begun, and in no set and no call from now on. */
+static int connecting_to(int from)
+{
+	struct sockaddr_in a = name_of(from);
+	int fd = tcp(SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	assert_fails(connect(fd, (struct sockaddr *)&a, sizeof(a)), EINPROGRESS);
+	return fd;
+}
+
+static void expect_connected(int from, int to)
+{
+	int end = accept4(from, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	assert_true(end >= 0);
+	say(to, "ab");
+	hear(end, "ab");
+	close(to);
+	close(end);
+}
+
+/* As socketpair() is made of TCP: whatever waits for the listener has the connection made. */
+static void what_waits_for_a_listener_makes_the_connection(void **state)
+{
+	int from = listener("10.0.0.1"), set = set_of(from, EPOLLIN), to;
+	struct epoll_event e;
+	fd_set in;
+
+	(void)state;
+	to = connecting_to(from);
+	assert_int_equal(next_of(set, from), EPOLLIN);
+	expect_connected(from, to);
+	to = connecting_to(from);
+	while (!epoll_wait(set, &e, 1, 0))
+		;
+	expect_connected(from, to);
+	to = connecting_to(from);
+	FD_ZERO(&in);
+	FD_SET(from, &in);
+	assert_int_equal(select(from + 1, &in, NULL, NULL, NULL), 1);
+	expect_connected(from, to);
+	to = connecting_to(from);
+	wait_for(from, POLLIN);
+	expect_connected(from, to);
+	to = connecting_to(from);
+	assert_int_equal(fcntl(from, F_SETFL, 0), 0);
+	expect_connected(from, to);
+	close(set);
+	close(from);
+}
+
+/* More than are served at once. */
+static void many_connect_that_are_in_no_set(void **state)
+{
+	int from = listener("10.0.0.1"), set = set_of(from, EPOLLIN), to[PENDING], end[PENDING];
+
+	(void)state;
+	for (int i = 0; i < PENDING; i++)
+		to[i] = connecting_to(from);
+	for (int i = 0; i < PENDING; i++) {
+		assert_int_equal(next_of(set, from), EPOLLIN);
+		end[i] = accept4(from, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		assert_true(end[i] >= 0);
+	}
+	for (int i = 0; i < PENDING; i++) {
+		close(to[i]);
+		close(end[i]);
+	}
+	close(set);
+	close(from);
+}
+
+/* The listener is in no set, and nobody asks it. */
+static void a_set_serves_listeners_that_are_in_none(void **state)
+{
+	int from = listener("10.0.0.1"), to = tcp(SOCK_NONBLOCK), set;
+	struct sockaddr_in a = name_of(from);
+	struct sleeper s;
+	pthread_t thread;
+	int end[2];
+
+	(void)state;
+	assert_fails(connect(to, (struct sockaddr *)&a, sizeof(a)), EINPROGRESS);
+	set = set_of(to, EPOLLOUT);
+	assert_int_equal(next_of(set, to), EPOLLOUT);
+	close(set);
+	expect_connected(from, to);
+	/* and those that another thread waits for, which that one has to hear of */
+	for (int i = 0; i < 20; i++) {
+		make_pair(end);
+		set = set_of(end[0], EPOLLIN);
+		s = (struct sleeper){ .set = set_of(from, EPOLLIN), .fd = from };
+		pthread_create(&thread, NULL, sleep_on_set, &s);
+		to = connecting_to(from);
+		while (!(s.events & EPOLLIN))
+			expect_quiet(set);
+		pthread_join(thread, NULL);
+		expect_connected(from, to);
+		close(s.set);
+		close(set);
+		close_pair(end);
+	}
+	close(from);
+}
+
+/* More than those that serve, and more than Linux lets see one descriptor. */
+static void many_sets_have_rsockets(void **state)
+{
+	int from = listener("10.0.0.1"), to = connecting_to(from), set[MANY_SETS];
+
+	(void)state;
+	for (int i = 0; i < MANY_SETS; i++)
+		set[i] = set_of(from, EPOLLIN);
+	for (int i = 0; i < MANY_SETS; i++)
+		assert_int_equal(next_of(set[i], from), EPOLLIN);
+	expect_connected(from, to);
+	to = listener("10.0.0.1"); /* another can listen */
+	close(to);
+	for (int i = 0; i < MANY_SETS; i++)
+		close(set[i]);
+	close(from);
+}
+
 static void a_refusal_is_told(void **state)
 {
 	struct sockaddr_in a = address("10.0.0.1", 1);
@@ -1338,6 +1463,10 @@ int main(void)
 		cmocka_unit_test(names_are_known_before_anything_else),
 		cmocka_unit_test(other_addresses_are_left_to_tcp),
 		cmocka_unit_test(one_may_be_in_a_set_before_it_connects),
+		cmocka_unit_test(what_waits_for_a_listener_makes_the_connection),
+		cmocka_unit_test(many_connect_that_are_in_no_set),
+		cmocka_unit_test(a_set_serves_listeners_that_are_in_none),
+		cmocka_unit_test(many_sets_have_rsockets),
 		cmocka_unit_test(a_refusal_is_told),
 		cmocka_unit_test(two_cannot_listen_at_one_address),
 		cmocka_unit_test(a_file_is_sent_as_it_is),
