@@ -12,7 +12,7 @@ struct control_client;
 struct ibv_qp;
 
 /* The process's connection, which is made if there is none; in a child of fork() it is another one.
- * It lasts as long as the process. NULL: *@error says why. */
+ * The caller has it as long as the process lives. NULL: *@error says why. */
 struct control_client *umbel_connection(int *error);
 
 /* The address of @bytes of the shared memory, at an offset that the daemon has told this process by

@@ -33,7 +33,7 @@ static void describe(struct verbs_hca *d, struct hca_process *p, uint32_t hca)
 	         "/sys/class/infiniband_verbs/uverbs%u", hca);
 	snprintf(d->device.ibdev_path, sizeof(d->device.ibdev_path), "/sys/class/infiniband/%s",
 	         d->device.name);
-	d->process = p;
+	d->node_guid = htobe64(shm_hca_at(&p->region, hca)->node_guid);
 	d->hca = hca;
 }
 
@@ -61,28 +61,39 @@ out:
 	return p->devices ? 0 : -ENOMEM;
 }
 
+/* @p NULL: of none. NULL: there is no memory. */
+static struct ibv_device **list_devices(struct hca_process *p, int *n)
+{
+	struct ibv_device **list;
+
+	*n = 0;
+	if (p && make_devices(p))
+		return NULL;
+	list = calloc((p ? p->n_devices : 0) + 1, sizeof(*list));
+	if (!list || !p)
+		return list;
+	for (unsigned i = 0; i < p->n_devices; i++)
+		list[i] = &((struct verbs_hca *)p->devices)[i].device;
+	*n = (int)p->n_devices;
+	return list;
+}
+
 /* The devices, NULL-terminated, to be freed by ibv_free_device_list(); none without a fabric. */
 struct ibv_device **(ibv_get_device_list)(int *num_devices)
 {
 	struct ibv_device **list;
 	struct hca_process *p;
-	int error;
+	int error, n;
 
-	if (num_devices)
-		*num_devices = 0;
 	p = hca_process_get(&error);
 	if (!p)
 		control_join_explain(error);
-	else if ((error = make_devices(p)))
-		return verbs_null(error);
-	list = calloc((p ? p->n_devices : 0) + 1, sizeof(*list));
-	if (!list)
-		return verbs_null(-ENOMEM);
-	for (unsigned i = 0; p && i < p->n_devices; i++)
-		list[i] = &((struct verbs_hca *)p->devices)[i].device;
-	if (num_devices && p)
-		*num_devices = (int)p->n_devices;
-	return list;
+	list = list_devices(p, &n);
+	if (p)
+		hca_process_put(p);
+	if (num_devices)
+		*num_devices = n;
+	return list ? list : verbs_null(-ENOMEM);
 }
 
 void ibv_free_device_list(struct ibv_device **list)
@@ -98,9 +109,7 @@ const char *ibv_get_device_name(struct ibv_device *device)
 /* The node GUID, network order. */
 __be64 ibv_get_device_guid(struct ibv_device *device)
 {
-	struct verbs_hca *d = (struct verbs_hca *)device;
-
-	return htobe64(shm_hca_at(&d->process->region, d->hca)->node_guid);
+	return ((struct verbs_hca *)device)->node_guid;
 }
 
 /* ---- contexts ---- */
@@ -144,16 +153,18 @@ static const struct verbs_context verbs_template = {
 	},
 };
 
-/* The process that @device is open in. After a fork() the child has a process structure and a
- * connection of its own. */
+/* The process that @device is open in, with a reference. After a fork() the child has a process
+ * structure and a connection of its own. */
 static struct hca_process *process_of(struct verbs_hca *d, int *error)
 {
 	struct hca_process *p = hca_process_get(error);
 
 	if (!p && (*error == -ECONNREFUSED || *error == -ENOENT))
 		*error = -ENODEV; /* its fabric has ended since it was listed */
-	if (p && d->hca >= p->region.control->n_hcas)
+	if (p && d->hca >= p->region.control->n_hcas) {
+		hca_process_put(p);
 		return NULL;
+	}
 	return p;
 }
 
@@ -168,8 +179,11 @@ void *umbel_shared_memory(uint64_t off, uint32_t bytes)
 {
 	int error;
 	struct hca_process *p = hca_process_get(&error);
+	void *at = p ? shm_payload_at(&p->region, off, bytes) : NULL;
 
-	return p ? shm_payload_at(&p->region, off, bytes) : NULL;
+	if (p)
+		hca_process_put(p); /* who has the connection has a reference */
+	return at;
 }
 
 void umbel_qp_has_moved(struct ibv_qp *qp)
@@ -183,6 +197,7 @@ static void free_context(struct hca_context *ctx)
 		hca_command_file_put(ctx->file);
 	hca_async_fini(&ctx->async);
 	verbs_faults_close(ctx);
+	hca_process_put(ctx->process);
 	free(ctx);
 }
 
@@ -205,7 +220,8 @@ static int request_open(struct hca_context *ctx)
 	return ret;
 }
 
-/* A context of @device with the file, which it then owns, and @cmd_fd, which stays the caller's. */
+/* A context of @device with the file and the reference to @p, which it then owns, also if it fails,
+ * and @cmd_fd, which stays the caller's. */
 static int open_context(struct ibv_device *device, struct hca_process *p,
                         struct hca_command_file *file, int cmd_fd, struct hca_context **out)
 {
@@ -214,6 +230,7 @@ static int open_context(struct ibv_device *device, struct hca_process *p,
 
 	if (!ctx) {
 		hca_command_file_put(file);
+		hca_process_put(p);
 		return -ENOMEM;
 	}
 	ctx->vctx = verbs_template;
@@ -250,8 +267,10 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	if (!p)
 		return verbs_null(ret);
 	ret = hca_command_file_new(p, d->hca, &file, &fd);
-	if (ret)
+	if (ret) {
+		hca_process_put(p);
 		return verbs_null(ret);
+	}
 	ret = open_context(device, p, file, fd, &ctx);
 	if (!ret)
 		return &ctx->vctx.context;
@@ -286,12 +305,15 @@ static int import(int cmd_fd, struct hca_context **ctx)
 	if (!ret)
 		ret = hca_command_file_import(p, cmd_fd, &file, &hca);
 	if (ret)
-		return ret;
+		goto err_process;
 	device = device_of(p, hca);
 	if (device)
 		return open_context(device, p, file, cmd_fd, ctx);
 	hca_command_file_put(file);
-	return -ENODEV; /* it is another host's */
+	ret = -ENODEV; /* it is another host's */
+err_process:
+	hca_process_put(p);
+	return ret;
 }
 
 /* ibv_close_device() closes the descriptor. EBADF; EINVAL: it is no context's cmd_fd; ENODEV: it is

@@ -99,7 +99,7 @@ struct verbs_hca {
 	 */
 	const void *ops;
 	void *reserved[6];
-	struct hca_process *process;
+	__be64 node_guid;
 	uint32_t hca; /* index */
 };
 

@@ -144,7 +144,8 @@ int hca_keys_open(struct hca_process *p)
 	p->mrs.witness = base_now_ns() ^ (uint64_t)p->pid << 32;
 	keys->witness = p->mrs.witness;
 	keys->witness_addr = (uintptr_t)&p->mrs.witness;
-	keys->guard = make_guard();
+	p->mrs.guard = make_guard();
+	keys->guard = p->mrs.guard;
 	/* those that a first attempt has published are published again */
 	atomic_store_explicit(&keys->n_keys, 0, memory_order_relaxed);
 	p->mrs.keys_off = rep.off;

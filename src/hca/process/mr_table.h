@@ -76,6 +76,7 @@ struct hca_mr_table {
 	uint64_t keys_off;        /* where the keys are published (keys.h); 0: they are not */
 	uint32_t serial;          /* of the key that was published last (struct shm_key) */
 	uint64_t witness;         /* shm_keys.witness */
+	uint64_t guard;           /* shm_keys.guard */
 	struct hca_object objects[SHM_OBJECTS];
 };
 

@@ -5,15 +5,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
 #include "control/join.h"
+#include "hca/process/plain.h"
 #include "hca/process/process.h"
 
-/* The registry: the process's connection. A connection from before a fork, or to a daemon that is
- * gone, is replaced but not freed: objects refer to it. */
+/* The registry: the process's connection. One from before a fork, or to a daemon that is gone, is
+ * replaced, and ends with the last context that uses it. */
 static struct {
 	pthread_mutex_t lock;
 	struct hca_process *current;
@@ -86,19 +88,49 @@ void hca_process_local_free(struct hca_process *p)
 	free(p);
 }
 
+/* Ends a former connection that nobody uses, with the registry's lock. What is the parent's stays:
+ * its memory may be in any state. */
+static void end_former(struct hca_process *p)
+{
+	int detour;
+
+	if (!p || p->refs || p == registry.current || p->pid != getpid())
+		return;
+	detour = atomic_exchange_explicit(&p->detour.fd, 0, memory_order_relaxed) - 1;
+	if (detour >= 0)
+		close(detour);
+	if (p->mrs.guard)
+		munmap((void *)(uintptr_t)p->mrs.guard, HCA_PAGE);
+	base_hash_fini(&p->memories);
+	hca_wakes_fini(&p->wakes);
+	shm_region_unmap(&p->region);
+	control_close(p->control);
+}
+
 struct hca_process *hca_process_get(int *error)
 {
-	struct hca_process *p;
+	struct hca_process *p, *former;
 
 	*error = 0;
 	pthread_mutex_lock(&registry.lock);
-	p = registry.current;
+	p = former = registry.current;
 	if (!p || p->pid != getpid() || hca_process_gone(p)) {
 		p = process_new(error);
 		registry.current = p;
+		end_former(former);
 	}
+	if (p)
+		p->refs++;
 	pthread_mutex_unlock(&registry.lock);
 	return p;
+}
+
+void hca_process_put(struct hca_process *p)
+{
+	pthread_mutex_lock(&registry.lock);
+	p->refs--;
+	end_former(p);
+	pthread_mutex_unlock(&registry.lock);
 }
 
 int hca_request(struct hca_process *p, enum control_type type, const void *request, uint32_t bytes)

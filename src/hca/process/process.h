@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A process and its fabric: the connection to the daemon, and the shared memory that came by it.
- * Devices refer to it, so it is never freed.
+ * Both end once the fabric has, or the process has forked, and no context is left. The structure
+ * itself is never freed: adopted memory knows its owner by the address.
  *
  * Thread-safe. Functions return 0 or -errno unless they say otherwise.
  */
@@ -41,6 +42,7 @@ struct hca_process_detour {
 
 struct hca_process {
 	pid_t pid;
+	unsigned refs; /* contexts and calls; under the registry's lock */
 	struct control_client *control;
 	struct shm_region region;
 	int host_index; /* -1: all hosts */
@@ -75,8 +77,10 @@ struct hca_process {
 	uint64_t ah_serials; /* the last struct hca_ah.serial */
 };
 
-/* The process's connection; connects if there is none. NULL: no fabric (*@error says why). */
+/* The process's connection, with a reference; connects if there is none. NULL: no fabric (*@error
+ * says why). */
 struct hca_process *hca_process_get(int *error);
+void hca_process_put(struct hca_process *p);
 
 /*
  * The daemon as a process of its own fabric: it sends requests by @control, the shared memory is
