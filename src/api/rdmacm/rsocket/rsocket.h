@@ -106,6 +106,7 @@ struct rsocket {
 	bool is_led;          /* a thread sleeps in a call, on the epoll instance */
 	unsigned n_followers; /* others that sleep in calls, on @changed */
 	unsigned n_pollers;   /* threads in rpoll() */
+	bool is_watched;      /* sets of epoll may have it: they have armed it */
 	pthread_cond_t changed;
 	bool closed, no_read, no_write;
 	bool dead;     /* the daemon has gone */

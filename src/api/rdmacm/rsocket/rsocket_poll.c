@@ -221,6 +221,7 @@ int umbel_rsocket_look(int fd, unsigned flags, struct umbel_rsocket_look *out)
 	if (flags & UMBEL_RSOCKET_FIRED)
 		rsocket_drain(rs);
 	if (flags & UMBEL_RSOCKET_ARM) {
+		rs->is_watched = true;
 		rs->type->events(rs); /* what there is already is no news when it is armed */
 		rs->type->arm(rs);
 	}

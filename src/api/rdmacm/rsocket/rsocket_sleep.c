@@ -84,7 +84,7 @@ int rsocket_leave_to_all(struct rsocket *rs)
 /* The thread that leads serves its rsocket by itself; who else sleeps is woken by the kick. */
 static void serve(struct rsocket *rs)
 {
-	if (!rs->is_led && serve_events(rs, false))
+	if (!rs->is_led && serve_events(rs, false) && (rs->n_pollers || rs->is_watched))
 		rsocket_wake(rs);
 	rsocket_leave_to_all(rs);
 }
