@@ -4,6 +4,8 @@
  * carried out here or sent to the peer's process.
  */
 #define _GNU_SOURCE /* memfd_create() */
+#include "deadline.h"
+#include "harness.h"
 #include "peer_lab.h"
 
 #include <inttypes.h>
@@ -408,7 +410,7 @@ static int next_event(struct lab_peer_objects *p, struct command *c)
 	struct ibv_async_event event;
 
 	do {
-		if (poll(&fd, 1, c->what == EVENT ? LAB_SECONDS * 1000 : 0) != 1)
+		if (c->what == EVENT ? !deadline_allows(fd.fd) : poll(&fd, 1, 0) != 1)
 			return -1;
 		assert_int_equal(ibv_get_async_event(p->context, &event), 0);
 		ibv_ack_async_event(&event);
@@ -766,8 +768,7 @@ static void run_peer(int fd)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(nursery);
-	unsetenv("CMOCKA_TEST_FILTER");
-	cmocka_set_test_filter(NULL);
+	harness_serve();
 	fclose(stdout);
 	_exit(cmocka_run_group_tests(tests, NULL, NULL));
 }
@@ -1090,23 +1091,15 @@ static int try_poll(struct lab_peer *p, enum what what, struct ibv_wc *wc)
 	return c.result;
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static struct ibv_wc next(struct lab_peer *p, enum what what, enum ibv_wc_status status)
 {
-	double deadline = now() + LAB_SECONDS;
+	struct deadline deadline = { 0 };
 	struct base_pause pause = { 0 };
 	struct ibv_wc wc;
 	int n;
 
 	while (!(n = try_poll(p, what, &wc))) {
-		if (now() > deadline)
+		if (deadline_is_over(&deadline))
 			fail_msg("no completion of a %s", what == POLL_SENT ? "send" : "receive");
 		base_pause(&pause);
 	}

@@ -3,6 +3,7 @@
  * A program that forks while it is connected. The connection is the parent's and goes on; the child
  * may end as it likes, or open the device anew.
  */
+#include "harness.h"
 #include "peer_lab.h"
 
 #include <stdio.h>
@@ -122,8 +123,7 @@ static void a_child_has_connections_of_its_own(void **state)
 	expect_connected(p, 1);
 	pid = fork();
 	if (!pid) {
-		unsetenv("CMOCKA_TEST_FILTER");
-		cmocka_set_test_filter(NULL);
+		harness_serve();
 		fclose(stdout);
 		_exit(_cmocka_run_group_tests("child", tests, 1, NULL, NULL));
 	}

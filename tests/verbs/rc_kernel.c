@@ -3,6 +3,7 @@
  * Registered memory and what the kernel can do with memory: pin it, move it, copy it, drop it, give
  * it a meaning of its own. Whatever it is, a peer's WRITE arrives, nothing that was said to the
  * kernel is lost, and after deregistering the memory is as it would be on hardware.
+ * With one thread.
  */
 #define _GNU_SOURCE
 #include "adopted_lab.h"

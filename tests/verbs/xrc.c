@@ -4,6 +4,7 @@
  * targets on h2, where another process may share them.
  * On RoCE, too.
  */
+#include "harness.h"
 #include "xrc_lab.h"
 
 #include <fcntl.h>
@@ -671,8 +672,7 @@ static void begin_neighbour(void)
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(pair[0]);
-	unsetenv("CMOCKA_TEST_FILTER");
-	cmocka_set_test_filter(NULL);
+	harness_serve();
 	one.initial_state = (void *)(intptr_t)pair[1];
 	fclose(stdout);
 	_exit(_cmocka_run_group_tests("neighbour", &one, 1, NULL, NULL));
