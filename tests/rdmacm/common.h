@@ -34,6 +34,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "deadline.h"
+
 #define UNUSED    __attribute__((unused))
 #define UDP_QKEY  0x01234567
 #define GRH_BYTES 40
@@ -171,10 +173,12 @@ static UNUSED void node_qp(struct node *n, uint32_t create_flags)
 
 /* ---- events ---- */
 
-static UNUSED struct rdma_cm_event *next_event(struct node *n)
+#define next_event(node) next_event_at(node, __FILE__, __LINE__)
+static UNUSED struct rdma_cm_event *next_event_at(struct node *n, const char *file, int line)
 {
 	struct rdma_cm_event *e;
 
+	deadline_await(n->channel->fd, "an event of rdma_cm", file, line);
 	assert_int_equal(rdma_get_cm_event(n->channel, &e), 0);
 	return e;
 }
@@ -300,6 +304,7 @@ static UNUSED void send_to(struct node *n, const struct rdma_ud_param *to, const
 		.wr = { .ud = { .ah = ah, .remote_qpn = to->qp_num, .remote_qkey = to->qkey } }
 	};
 	struct ibv_send_wr *bad;
+	struct deadline deadline = { 0 };
 	struct ibv_wc wc;
 	int done;
 
@@ -307,6 +312,7 @@ static UNUSED void send_to(struct node *n, const struct rdma_ud_param *to, const
 	snprintf(message, MESSAGE, "%s", text);
 	assert_int_equal(ibv_post_send(n->id->qp, &wr, &bad), 0);
 	do {
+		DEADLINE_LOOK(&deadline, "the completion of a send");
 		done = ibv_poll_cq(n->cq, 1, &wc);
 		assert_true(done >= 0);
 		if (done && wc.wr_id != RECEIVES)
@@ -316,14 +322,25 @@ static UNUSED void send_to(struct node *n, const struct rdma_ud_param *to, const
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-static UNUSED void assert_received(struct node *n, const char *text)
+/* The queue's next completion. */
+#define next_completion(cq) next_completion_at(cq, __FILE__, __LINE__)
+static UNUSED struct ibv_wc next_completion_at(struct ibv_cq *cq, const char *file, int line)
 {
+	struct deadline deadline = { 0 };
 	struct ibv_wc wc;
 	int done;
 
-	while (!(done = ibv_poll_cq(n->cq, 1, &wc)))
-		;
+	while (!(done = ibv_poll_cq(cq, 1, &wc)))
+		deadline_look(&deadline, "a completion", file, line);
 	assert_int_equal(done, 1);
+	return wc;
+}
+
+#define assert_received(node, text) assert_received_at(node, text, __FILE__, __LINE__)
+static UNUSED void assert_received_at(struct node *n, const char *text, const char *file, int line)
+{
+	const struct ibv_wc wc = next_completion_at(n->cq, file, line);
+
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RECV);
 	assert_string_equal(n->buffer + wc.wr_id * (GRH_BYTES + MESSAGE) + GRH_BYTES, text);

@@ -534,11 +534,9 @@ static void send_immediate(struct node *n, uint32_t imm)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .imm_data = htobe32(imm) };
 	struct ibv_send_wr *bad;
-	struct ibv_wc wc;
 
 	assert_int_equal(ibv_post_send(n->id->qp, &wr, &bad), 0);
-	while (!ibv_poll_cq(n->id->send_cq, 1, &wc))
-		;
+	next_completion(n->id->send_cq);
 }
 
 static void post_receives(struct node *n)

@@ -12,6 +12,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "base/pause.h"
+#include "deadline.h"
 #include "lab.h"
 
 #define CM_CLASS    0x07
@@ -181,6 +182,7 @@ static void expect_event(const struct node *n, enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *e;
 
+	DEADLINE_AWAIT(n->channel->fd, rdma_event_str(type));
 	assert_int_equal(rdma_get_cm_event(n->channel, &e), 0);
 	assert_string_equal(rdma_event_str(e->event), rdma_event_str(type));
 	assert_int_equal(rdma_ack_cm_event(e), 0);
@@ -219,6 +221,7 @@ static unsigned take(const struct node *listener, struct rdma_cm_id **taken)
 	for (*taken = NULL; !*taken;) {
 		struct rdma_cm_id *id;
 
+		DEADLINE_AWAIT(listener->channel->fd, "a request to connect");
 		assert_int_equal(rdma_get_cm_event(listener->channel, &e), 0);
 		assert_int_equal(e->event, RDMA_CM_EVENT_CONNECT_REQUEST);
 		id = e->id;

@@ -13,6 +13,7 @@
 #include <infiniband/umad_sa_mcm.h>
 #include <rdma/rdma_cma.h>
 
+#include "deadline.h"
 #include "lab.h"
 
 #define SA_GET       0x01
@@ -139,11 +140,10 @@ static void assert_no_event(const struct joiner *j)
 /* The next event; the MLID of a join. */
 static uint16_t expect_event(struct joiner *j, enum rdma_cm_event_type type, int status)
 {
-	struct pollfd p = { .fd = j->channel->fd, .events = POLLIN };
 	struct rdma_cm_event *e;
 	uint16_t dlid;
 
-	assert_int_equal(poll(&p, 1, LAB_SECONDS * 1000), 1);
+	DEADLINE_AWAIT(j->channel->fd, rdma_event_str(type));
 	assert_int_equal(rdma_get_cm_event(j->channel, &e), 0);
 	assert_string_equal(rdma_event_str(e->event), rdma_event_str(type));
 	assert_int_equal(e->status, status);

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "deadline.h"
 #include "lab.h"
 
 #define MAX_PORTS 64
@@ -128,21 +129,22 @@ void lab_send(int fd, void *umad, const struct lab_how *how)
 	umad_free(umad);
 }
 
-void *lab_receive(int fd, int *agent, int *bytes)
+void *lab_receive_at(int fd, int *agent, int *bytes, const char *file, int line)
 {
 	void *umad = umad_alloc(1, umad_size() + LAB_MAX_MAD);
 
 	assert_non_null(umad);
 	*bytes = LAB_MAX_MAD;
-	*agent = umad_recv(fd, umad, bytes, LAB_SECONDS * 1000);
+	deadline_await(umad_get_fd(fd), "a MAD", file, line);
+	*agent = umad_recv(fd, umad, bytes, 0);
 	assert_true(*agent >= 0);
 	return umad;
 }
 
-void *lab_expect(int fd, int agent, int bytes)
+void *lab_expect_at(int fd, int agent, int bytes, const char *file, int line)
 {
 	int got_agent, got_bytes;
-	void *umad = lab_receive(fd, &got_agent, &got_bytes);
+	void *umad = lab_receive_at(fd, &got_agent, &got_bytes, file, line);
 
 	assert_int_equal(umad_status(umad), 0);
 	assert_int_equal(got_agent, agent);

@@ -3,7 +3,7 @@
  * What the programs in this folder share: ports of the hosts h1 to h4 that ctest starts, and
  * MADs of a vendor class between them. They use the public API alone.
  *
- * A call that fails, and a wait that takes longer than LAB_SECONDS, fails the test. Ports that
+ * A call that fails, and a wait in vain (deadline.h), fails the test. Ports that
  * a test has opened are closed when it ends: tests stand in the table as LAB_TEST(name).
  */
 #ifndef TESTS_UMAD_LAB_H
@@ -25,7 +25,7 @@
 #include <infiniband/umad.h>
 #include <infiniband/umad_types.h>
 
-#define LAB_SECONDS  120
+#define LAB_SECONDS  120  /* longer than a test waits */
 #define LAB_CLASS    0x32 /* of range 2: with OUI and RMPP */
 #define LAB_OUI      0x02756D
 #define LAB_GET      0x01
@@ -83,10 +83,12 @@ struct lab_how {
 void lab_send(int fd, void *umad, const struct lab_how *how);
 
 /* The next that arrives; its agent and its length. To be freed. */
-void *lab_receive(int fd, int *agent, int *bytes);
+#define lab_receive(fd, agent, bytes) lab_receive_at(fd, agent, bytes, __FILE__, __LINE__)
+void *lab_receive_at(int fd, int *agent, int *bytes, const char *file, int line);
 
 /* The next that arrives is this agent's, is @bytes long and has status 0. To be freed. */
-void *lab_expect(int fd, int agent, int bytes);
+#define lab_expect(fd, agent, bytes) lab_expect_at(fd, agent, bytes, __FILE__, __LINE__)
+void *lab_expect_at(int fd, int agent, int bytes, const char *file, int line);
 
 /* Sends the response to @request, a MAD as received, which is freed: sent back to where it came
  * from. */

@@ -9,6 +9,7 @@
 #include <infiniband/umad_cm.h>
 #include <rdma/rdma_cma.h>
 
+#include "deadline.h"
 #include "lab.h"
 
 #define CM_CLASS   0x07
@@ -153,10 +154,9 @@ static void node_close(struct node *n)
 
 static struct rdma_cm_event *expect_event(struct node *n, enum rdma_cm_event_type type, int status)
 {
-	struct pollfd p = { .fd = n->channel->fd, .events = POLLIN };
 	struct rdma_cm_event *e;
 
-	assert_int_equal(poll(&p, 1, LAB_SECONDS * 1000), 1);
+	DEADLINE_AWAIT(n->channel->fd, rdma_event_str(type));
 	assert_int_equal(rdma_get_cm_event(n->channel, &e), 0);
 	assert_string_equal(rdma_event_str(e->event), rdma_event_str(type));
 	assert_int_equal(e->status, status);

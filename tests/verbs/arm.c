@@ -115,6 +115,7 @@ static void events_of_a_channel_come_in_their_order(void **state)
 		for (int i = 0; i < 3; i++) {
 			struct lab_end *e = end[(i + turn) % 3];
 
+			lab_await(b->channel->fd);
 			assert_int_equal(ibv_get_cq_event(b->channel, &cq, &context), 0);
 			assert_ptr_equal(cq, e->cq);
 			ibv_ack_cq_events(cq, 1);

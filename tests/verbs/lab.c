@@ -3,13 +3,13 @@
  * Objects, messages and groups for the tests of the verbs library: see lab.h.
  */
 #include "lab.h"
+#include "deadline.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <time.h>
 
 #include <json-c/json.h>
 
@@ -101,6 +101,7 @@ void lab_link(int host, bool up)
 {
 	struct ibv_context *context = ibv_open_device(lab_device(host));
 	const enum ibv_port_state state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	struct deadline deadline = { 0 };
 	struct ibv_port_attr port;
 	char line[96];
 
@@ -113,9 +114,10 @@ void lab_link(int host, bool up)
 		snprintf(line, sizeof(line), "umbel link %s h%d:1 > /dev/null", up ? "up" : "down",
 		         host);
 	assert_int_equal(system(line), 0);
-	do /* an Ethernet port follows its device soon */
+	do { /* an Ethernet port follows its device soon */
+		DEADLINE_LOOK(&deadline, "a port's new state");
 		assert_int_equal(ibv_query_port(context, 1, &port), 0);
-	while (port.state != state);
+	} while (port.state != state);
 	ibv_close_device(context);
 }
 
@@ -455,17 +457,9 @@ struct ibv_ah *lab_ah_to(struct lab_end *from, const struct lab_end *to)
 
 /* ---- messages ---- */
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 void lab_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	double deadline = now() + LAB_SECONDS;
+	struct deadline deadline = { 0 };
 	struct base_pause pause = { 0 };
 
 	for (int done = 0; done < n;) {
@@ -478,7 +472,7 @@ void lab_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 			pause.looks = 0;
 			continue;
 		}
-		if (now() > deadline)
+		if (deadline_is_over(&deadline))
 			fail_msg("%d completions came, not %d", done, n);
 		base_pause(&pause);
 	}
@@ -509,7 +503,7 @@ void lab_set_nonblocking(int fd)
 
 void lab_await_sleep(_Atomic pid_t *tid)
 {
-	double deadline = now() + LAB_SECONDS;
+	struct deadline deadline = { 0 };
 	struct base_pause pause = { 0 };
 	char path[64], state = 0;
 
@@ -522,18 +516,14 @@ void lab_await_sleep(_Atomic pid_t *tid)
 		assert_non_null(f);
 		assert_int_equal(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
 		fclose(f);
-		if (now() > deadline)
-			fail_msg("the thread does not sleep");
+		DEADLINE_LOOK(&deadline, "a thread to sleep");
 		base_pause_sleep(&pause);
 	}
 }
 
-void lab_await(int fd)
+void lab_await_at(int fd, const char *file, int line)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	if (poll(&p, 1, LAB_SECONDS * 1000) != 1)
-		fail_msg("no event comes");
+	deadline_await(fd, "an event", file, line);
 }
 
 struct ibv_async_event lab_async_event(struct ibv_context *context, enum ibv_event_type type)
@@ -824,10 +814,10 @@ uint64_t lab_status(const char *name)
 
 void lab_await_status(const char *name, uint64_t value)
 {
-	double deadline = now() + LAB_SECONDS;
+	struct deadline deadline = { 0 };
 
 	while (lab_status(name) != value)
-		if (now() > deadline)
+		if (deadline_is_over(&deadline))
 			fail_msg("%s does not become %llu", name, (unsigned long long)value);
 }
 

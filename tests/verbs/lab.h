@@ -5,7 +5,7 @@
  *
  * Whatever a call here makes is destroyed when its test ends, even by a failed
  * assertion: tests stand in the table as LAB_TEST(name). A call that fails, and a wait
- * that takes longer than LAB_SECONDS, fails the test. For one thread, but for the calls
+ * in vain (deadline.h), fails the test. For one thread, but for the calls
  * that say otherwise.
  */
 #ifndef TESTS_VERBS_LAB_H
@@ -26,7 +26,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#define LAB_SECONDS 120
+#define LAB_SECONDS 120 /* for work that takes long on a busy machine */
 #define LAB_QKEY    0x11111111
 #define LAB_MCAST   0xFFFFFF /* the QP number that multicast is sent to */
 #define LAB_GRH     40
@@ -140,7 +140,8 @@ void lab_set_nonblocking(int fd);
 void lab_await_sleep(_Atomic pid_t *tid);
 
 /* Until the descriptor, of events of any kind, can be read. */
-void lab_await(int fd);
+#define lab_await(fd) lab_await_at(fd, __FILE__, __LINE__)
+void lab_await_at(int fd, const char *file, int line);
 
 /* The next asynchronous event, acknowledged; nothing else may come before. */
 struct ibv_async_event lab_async_event(struct ibv_context *context, enum ibv_event_type type);

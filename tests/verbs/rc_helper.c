@@ -4,6 +4,7 @@
  * is killed after any instruction of this: the peer, which sleeps meanwhile, hears what has become
  * of them, and does not wait for the dead one when it destroys what it has.
  */
+#include "deadline.h"
 #include "peer_lab.h"
 
 #include <poll.h>
@@ -22,11 +23,10 @@ static const struct lab_peer_options options = {
 /* Sleeps until there is an event, or for too long. */
 static void sleep_on(struct lab_peer *p, unsigned steps)
 {
-	struct pollfd event = { .fd = p->here->channel->fd, .events = POLLIN };
 	struct ibv_cq *cq;
 	void *context;
 
-	if (poll(&event, 1, LAB_SECONDS * 1000) != 1)
+	if (!deadline_allows(p->here->channel->fd))
 		fail_msg("after %u instructions: nobody wakes it", steps);
 	assert_int_equal(ibv_get_cq_event(p->here->channel, &cq, &context), 0);
 	ibv_ack_cq_events(cq, 1);

@@ -7,6 +7,7 @@
  * umbel: --set exact_sizes=1
  * On RoCE, too.
  */
+#include "deadline.h"
 #include "peer_lab.h"
 
 #include <endian.h>
@@ -397,6 +398,7 @@ static void *post_till_one_fails(void *arg)
 /* Receives that many messages. */
 static void receive_many(struct lab_peer *p, unsigned n)
 {
+	struct deadline deadline = { 0 };
 	struct ibv_wc wc[LIST];
 
 	for (unsigned posted = 0, got = 0; got < n;) {
@@ -407,6 +409,9 @@ static void receive_many(struct lab_peer *p, unsigned n)
 		some = ibv_poll_cq(p->here->recv_cq, LIST, wc);
 		for (int i = 0; i < some; i++, got++)
 			assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+		if (some)
+			deadline = (struct deadline){ 0 };
+		DEADLINE_LOOK(&deadline, "a message of a list");
 	}
 }
 

@@ -3,6 +3,7 @@
  * A program whose request fails its peer's queue pair is killed after any instruction of that: if
  * the queue pair has failed, its program is woken, and hears why.
  */
+#include "deadline.h"
 #include "peer_lab.h"
 
 #include <poll.h>
@@ -17,12 +18,9 @@ static const struct lab_peer_options options = {
 
 static void expect_told(struct lab_peer *p, unsigned steps)
 {
-	struct pollfd event = { .fd = p->here->channel->fd, .events = POLLIN };
-	struct pollfd async = { .fd = p->here->context->async_fd, .events = POLLIN };
-
-	if (poll(&event, 1, LAB_SECONDS * 1000) != 1)
+	if (!deadline_allows(p->here->channel->fd))
 		fail_msg("after %u instructions: nobody wakes it", steps);
-	if (poll(&async, 1, LAB_SECONDS * 1000) != 1)
+	if (!deadline_allows(p->here->context->async_fd))
 		fail_msg("after %u instructions: it does not hear why it has failed", steps);
 	lab_peer_event(p, IBV_EVENT_QP_ACCESS_ERR);
 }
