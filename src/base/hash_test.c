@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,11 +51,11 @@ static void nodes_of_one_hash_are_all_found(void **state)
 	struct item item[100] = { 0 };
 
 	(void)state;
-	for (unsigned i = 0; i < ARRAY_SIZE(item); i++) {
+	for (unsigned i = 0; EACH_ROW(i, item); i++) {
 		item[i].key = i;
 		assert_int_equal(base_hash_add(&h, &item[i].node, 42), 0);
 	}
-	for (unsigned i = 0; i < ARRAY_SIZE(item); i++)
+	for (unsigned i = 0; EACH_ROW(i, item); i++)
 		assert_ptr_equal(find(&h, i, 42), &item[i]);
 	base_hash_fini(&h);
 }
@@ -129,7 +130,7 @@ static void nothing_is_lost_while_it_grows(void **state)
 	unsigned growing = 0;
 
 	(void)state;
-	for (unsigned i = 0; i < ARRAY_SIZE(item); i++) {
+	for (unsigned i = 0; EACH_ROW(i, item); i++) {
 		item[i].key = i;
 		base_hash_add(&h, &item[i].node, base_hash_of(&i, sizeof(i), 0));
 		item[i].in = true;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static void a_full_table_says_so(void **state)
 	uint32_t id;
 
 	(void)state;
-	for (unsigned i = 0; i < ARRAY_SIZE(limits); i++) {
+	for (unsigned i = 0; EACH_ROW(i, limits); i++) {
 		base_idtable_init(&t, limits[i]);
 		for (uint32_t k = 0; k < limits[i]; k++)
 			assert_true(add(&t, &thing[k]) < limits[i]);

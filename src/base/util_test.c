@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <errno.h>
 #include <limits.h>
@@ -31,7 +32,7 @@ static void numbers_are_read(void **state)
 	long v;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		assert_int_equal(base_parse_number(row[i].text, LONG_MIN, LONG_MAX, &v), 0);
 		assert_int_equal(v, row[i].value);
 	}
@@ -46,7 +47,7 @@ static void what_is_no_number_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(base_parse_number(NULL, 0, 10, &v), -EINVAL);
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+	for (size_t i = 0; EACH_ROW(i, bad); i++)
 		assert_int_equal(base_parse_number(bad[i], LONG_MIN, LONG_MAX, &v), -EINVAL);
 	assert_int_equal(v, 77);
 }
@@ -58,7 +59,7 @@ static void a_number_outside_the_range_is_refused(void **state)
 	long v = 77;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+	for (size_t i = 0; EACH_ROW(i, bad); i++)
 		assert_int_equal(base_parse_number(bad[i], 1, 10, &v), -ERANGE);
 	assert_int_equal(v, 77);
 	assert_int_equal(base_parse_number("1", 1, 10, &v), 0);
@@ -74,7 +75,7 @@ static void log2_rounds_up(void **state)
 		    { 4, 2 }, { 5, 3 }, { 1025, 11 }, { 1ull << 63, 63 } };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
+	for (size_t i = 0; EACH_ROW(i, row); i++)
 		assert_int_equal(base_log2_up(row[i].v), row[i].log2);
 }
 

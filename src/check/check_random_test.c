@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -434,7 +435,7 @@ static void both_judges_find_the_same(void **state)
 	print_message("of %u subnets %u lose messages, %u and %u have circles, groups of %u are "
 	              "wrong\n",
 	              n, found[0], found[1], found[2], found[3]);
-	for (unsigned i = 0; i < ARRAY_SIZE(found); i++)
+	for (unsigned i = 0; EACH_ROW(i, found); i++)
 		assert_in_range(found[i], n / 100, n - n / 100);
 }
 

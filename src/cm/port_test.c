@@ -3,6 +3,7 @@
  * What is known of SAs beforehand: when they are asked for it, by which port, and what holds until
  * they have responded.
  */
+#include <harness.h>
 #include <limits.h>
 
 #include "cm/testing.h"
@@ -101,7 +102,7 @@ static void an_sa_that_does_not_respond_is_asked_again_ever_more_seldom(void **s
 
 	t->sa.loses = UINT_MAX;
 	begin_anew(t, 1);
-	for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
+	for (size_t i = 0; EACH_ROW(i, waits); i++) {
 		unsigned sent;
 
 		testing_pass(t, TIMEOUT_MS);

@@ -3,6 +3,7 @@
  * rdma_cm on Ethernet ports: addresses and GIDs are the same thing, routes say which device, and
  * groups are joined on the network, once however many joins there are.
  */
+#include <harness.h>
 #include <infiniband/verbs.h>
 
 #include "cm/testing.h"
@@ -139,7 +140,7 @@ static void each_address_of_a_device_can_be_bound_and_is_a_gid(void **state)
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
 
-	for (unsigned i = 0; i < ARRAY_SIZE(address); i++) {
+	for (unsigned i = 0; EACH_ROW(i, address); i++) {
 		uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
 		struct control_cm_id_reply r;
 
@@ -211,7 +212,7 @@ static void without_a_route_the_call_fails_and_may_be_made_again(void **state)
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
 
-	for (unsigned i = 0; i < ARRAY_SIZE(dst); i++) {
+	for (unsigned i = 0; EACH_ROW(i, dst); i++) {
 		uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
 
 		net.source = NULL;
@@ -401,7 +402,7 @@ static void what_is_no_group_is_refused(void **state)
 	uint32_t id = testing_id(c, RDMA_PS_UDP, 1), handle;
 
 	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), 0);
-	for (unsigned i = 0; i < ARRAY_SIZE(address); i++)
+	for (unsigned i = 0; EACH_ROW(i, address); i++)
 		assert_int_equal(
 		        join_group(c, id, address[i], RDMA_MC_JOIN_FLAG_FULLMEMBER, &handle),
 		        -EINVAL);

@@ -5,6 +5,8 @@
  */
 #include "cm/testing.h"
 
+#include <harness.h>
+
 #define UID_ASKER    11
 #define UID_LISTENER 22
 #define UID_ACCEPTED 33
@@ -213,7 +215,7 @@ static void a_route_times_out_when_the_program_says(void **state)
 	struct control_cm_resolve_route request = { .id = resolved_id(c, "10.0.0.2") };
 	struct control_cm_event e;
 
-	for (size_t i = 0; i < ARRAY_SIZE(timeouts); i++) {
+	for (size_t i = 0; EACH_ROW(i, timeouts); i++) {
 		request.timeout_ms = timeouts[i];
 		t->sa.loses = 100;
 		assert_int_equal(REQUEST(c, RESOLVE_ROUTE, request, NULL), 0);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -442,9 +443,9 @@ static void threads_take_turns(void **state)
 	pthread_t thread[4];
 	void *wrong;
 
-	for (size_t i = 0; i < ARRAY_SIZE(thread); i++)
+	for (size_t i = 0; EACH_ROW(i, thread); i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, call_often, c), 0);
-	for (size_t i = 0; i < ARRAY_SIZE(thread); i++) {
+	for (size_t i = 0; EACH_ROW(i, thread); i++) {
 		pthread_join(thread[i], &wrong);
 		assert_null(wrong);
 	}

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -82,7 +83,7 @@ static void a_bad_name_is_refused(void **state)
 	char path[128];
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+	for (size_t i = 0; EACH_ROW(i, bad); i++)
 		assert_int_equal(control_path(path, sizeof(path), bad[i], "socket"), -EINVAL);
 }
 
@@ -92,7 +93,7 @@ static void a_good_name_is_accepted(void **state)
 	char path[128];
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+	for (size_t i = 0; EACH_ROW(i, good); i++)
 		assert_int_equal(control_path(path, sizeof(path), good[i], "socket"), 0);
 }
 

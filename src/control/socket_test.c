@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -84,7 +85,7 @@ static void bytes_arrive_as_sent(void **state)
 	(void)state;
 	for (size_t i = 0; i < CONTROL_MAX_BYTES; i++)
 		out.body[i] = (unsigned char)i;
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+	for (size_t i = 0; EACH_ROW(i, sizes); i++) {
 		out.header.bytes = sizes[i];
 		assert_int_equal(control_send(pair[0], &out), 0);
 		assert_int_equal(control_receive(pair[1], &in), 0);
@@ -125,7 +126,7 @@ static void surplus_descriptors_are_closed(void **state)
 	unsigned before = open_fds();
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct control_packet in;
 
 		send_raw(sizeof(struct control_header), 0, row[i].n_fds);
@@ -176,7 +177,7 @@ static void what_is_no_packet_is_refused(void **state)
 	struct control_packet in;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		send_raw(row[i].bytes, row[i].claimed, 2);
 		assert_int_equal(control_receive(pair[1], &in), -EPROTO);
 		assert_int_equal(in.n_fds, 0);
@@ -235,7 +236,7 @@ static void what_goes_ahead_must_be_whole_and_have_somebody_behind_it(void **sta
 	struct control_packet in;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct control_header data[5] = { { .status = CONTROL_FOLLOWED,
 			                            .bytes = row[i].claimed } };
 

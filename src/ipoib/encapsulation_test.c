@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include "ipoib/arp.h"
 #include "ipoib/nd.h"
@@ -156,7 +157,7 @@ static void arp_of_other_kinds_is_refused(void **state)
 	ipoib_arp_encode(&s, NULL, good);
 	assert_true(ipoib_arp_decode(good, sizeof(good), &back));
 	assert_false(ipoib_arp_decode(good, sizeof(good) - 1, &back));
-	for (size_t i = 0; i < ARRAY_SIZE(at); i++) {
+	for (size_t i = 0; EACH_ROW(i, at); i++) {
 		memcpy(bad, good, sizeof(bad));
 		bad[at[i]] = 0xFF;
 		assert_false(ipoib_arp_decode(bad, sizeof(bad), &back));

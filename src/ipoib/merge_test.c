@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "ipoib/merge.h"
@@ -125,7 +126,7 @@ static void every_segment_is_sound(void **state)
 	static const struct testing_tcp *const all[] = { &ipv4, &ipv6 };
 	struct fixture *f = *state;
 
-	for (unsigned k = 0; k < ARRAY_SIZE(all); k++) {
+	for (unsigned k = 0; EACH_ROW(k, all); k++) {
 		cut(f, all[k], 1900);
 		assert_int_equal(f->n, (all[k]->payload + 1899) / 1900);
 		for (unsigned i = 0; i < f->n; i++) {
@@ -177,7 +178,7 @@ static void what_was_cut_is_merged_again(void **state)
 	static const struct testing_tcp *const all[] = { &ipv4, &ipv6 };
 	struct fixture *f = *state;
 
-	for (unsigned k = 0; k < ARRAY_SIZE(all); k++) {
+	for (unsigned k = 0; EACH_ROW(k, all); k++) {
 		unsigned header = k ? 40 : 20;
 		struct handed *h = &f->handed[0];
 

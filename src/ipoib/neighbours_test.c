@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include "ipoib/neighbours.h"
 #include "ipoib/testing.h"
@@ -241,7 +242,7 @@ static void what_is_uncertain_replaces_nothing_but_has_it_asked_for(void **state
 	struct fixture *f = *state;
 
 	use(f, "192.0.2.2");
-	for (unsigned i = 0; i < ARRAY_SIZE(uncertain); i++) {
+	for (unsigned i = 0; EACH_ROW(i, uncertain); i++) {
 		learn(f, "192.0.2.2", 7, answer);
 		learn(f, "192.0.2.2", 8, *uncertain[i]);
 		assert_int_equal(state_of(f, "192.0.2.2"), IPOIB_STALE);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -86,7 +87,7 @@ static void what_is_wrong_is_said(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+	for (size_t i = 0; EACH_ROW(i, wrong); i++) {
 		assert_int_equal(parse(wrong[i][0]), -EINVAL);
 		assert_string_equal(why, wrong[i][1]);
 	}

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -205,7 +206,7 @@ static void the_mtu_leaves_room_for_headers(void **state)
 		    { 4175, 2048 }, { 4176, 4096 }, { 9000, 4096 }, { 65536, 4096 } };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
+	for (size_t i = 0; EACH_ROW(i, row); i++)
 		assert_int_equal(IB_MTU_BYTES(netdev_active_mtu(row[i].device)), row[i].bytes);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "netdev/testing.h"
 
+#include <harness.h>
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -151,7 +152,7 @@ static void check_headers(struct lab *l, unsigned v, uint32_t flow_label)
 	static const uint8_t hop_limit[] = { 0, 1, NETDEV_UDP_HOP_LIMIT, 7, 255 };
 	struct wire_ip ip = unicast(v);
 
-	for (size_t i = 0; i < ARRAY_SIZE(hop_limit); i++) {
+	for (size_t i = 0; EACH_ROW(i, hop_limit); i++) {
 		ip.hop_limit = hop_limit[i];
 		ip.traffic_class = 0;
 		ip.flow_label = 0;

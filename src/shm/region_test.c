@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "shm/connection.h"
@@ -285,7 +286,7 @@ static void nobody_resizes_either_part(void **state)
 	struct lab *l = *state;
 	int fds[] = { l->daemon.part.control.fd, l->daemon.part.data.fd };
 
-	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+	for (size_t i = 0; EACH_ROW(i, fds); i++) {
 		assert_int_equal(ftruncate(fds[i], 4096), -1);
 		assert_int_equal(ftruncate(fds[i], 1ll << 40), -1);
 	}
@@ -382,7 +383,7 @@ static void a_table_lies_in_its_part_with_all_its_records(void **state)
 	};
 	struct shm_region r;
 
-	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+	for (size_t i = 0; EACH_ROW(i, tables); i++) {
 		*tables[i].off = (tables[i].size - tables[i].bytes) & ~63ull;
 		assert_int_equal(
 		        shm_region_map(&r, l->daemon.part.control.fd, l->daemon.part.data.fd), 0);

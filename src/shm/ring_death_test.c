@@ -7,6 +7,7 @@
  * instruction at a time.
  */
 #define _GNU_SOURCE
+#include <harness.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -83,7 +84,7 @@ static void threads_lose_and_duplicate_nothing(void **state)
 	static const unsigned shifts[] = { 0, 2, 8 };
 	struct lab *l = *state;
 
-	for (size_t k = 0; k < ARRAY_SIZE(shifts); k++) {
+	for (size_t k = 0; EACH_ROW(k, shifts); k++) {
 		struct sender s[SENDERS];
 		pthread_t thread[SENDERS];
 		struct lab view;

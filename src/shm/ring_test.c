@@ -6,6 +6,8 @@
 #include "shm/testing.h"
 #include "base/util.h"
 
+#include <harness.h>
+
 /* ---- credits and order ---- */
 
 static void a_ring_without_receives_accepts_nothing(void **state)
@@ -112,7 +114,7 @@ static void a_tail_that_lags_behind_costs_nothing_but_time(void **state)
 	static const uint32_t behind[] = { 1, 3, 4, 5, 8, 1000, 1u << 20 };
 	struct lab *l = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(behind); i++) {
+	for (size_t i = 0; EACH_ROW(i, behind); i++) {
 		start_at(l, 2, GEN, 0x50000000);
 		post(l, 4);
 		assert_true(send_as(l, ME, 0));

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <errno.h>
 #include <math.h>
@@ -192,7 +193,7 @@ static void exponential_numbers_are_exponential(void **state)
 	}
 	assert_true(fabs(sum / n - 1) < 0.004);
 	assert_true(fabs(squares / n - 2) < 0.02);
-	for (unsigned k = 0; k < ARRAY_SIZE(over); k++)
+	for (unsigned k = 0; EACH_ROW(k, over); k++)
 		assert_true(fabs(over[k] / (double)n - exp(-0.5 * k)) < 0.002);
 }
 
@@ -248,7 +249,7 @@ static void one_sender_with_equal_gaps_never_waits(void **state)
 	static const double loads[] = { 0.1, 0.7, 1 };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(loads); i++) {
+	for (size_t i = 0; EACH_ROW(i, loads); i++) {
 		struct simulate_arrivals a = {
 			.load = loads[i], .even = true, .messages = 10000, .random = { 1 }
 		};
@@ -378,7 +379,7 @@ static void one_port_that_many_send_to_is_m_d_1(void **state)
 	static const double loads[] = { 0.3, 0.5, 0.7, 0.9 };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(loads); i++) {
+	for (size_t i = 0; EACH_ROW(i, loads); i++) {
 		struct simulate_arrivals a = { .load = loads[i] / 8,
 			                       .messages = 600000,
 			                       .random = { i } };
@@ -464,7 +465,7 @@ static void a_tree_of_links_waits_as_its_last_one_does(void **state)
 	static const double loads[] = { 0.5, 0.8 };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(loads); i++) {
+	for (size_t i = 0; EACH_ROW(i, loads); i++) {
 		struct simulate_arrivals a = { .load = loads[i] / ARRAY_SIZE(from),
 			                       .messages = 300000,
 			                       .random = { i } };

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -430,7 +431,7 @@ static void a_turn_has_whole_packets(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(turns); i++) {
+	for (size_t i = 0; EACH_ROW(i, turns); i++) {
 		const struct credits_arbitration a = {
 			.low = { { { 0, turns[i].weight }, { 1, 1 } }, 2 }
 		};
@@ -661,7 +662,7 @@ static void other_paths_or_more_lanes_mend_that(void **state)
 	static const char *const routing[] = { "updn", "dfsssp" };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(routing); i++) {
+	for (size_t i = 0; EACH_ROW(i, routing); i++) {
 		struct simulation s = open_ring(7, routing[i]);
 
 		around_the_ring(&s);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -472,7 +473,7 @@ static void what_is_wrong_in_a_file_is_said_with_its_line(void **state)
 
 	(void)state;
 	seed = 1;
-	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+	for (size_t i = 0; EACH_ROW(i, wrong); i++) {
 		struct simulation s = open_hosts(4);
 		char why[256] = "";
 

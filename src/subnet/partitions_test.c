@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -73,7 +74,7 @@ static void without_a_line_all_are_limited_members_of_the_default_partition(void
 	static const char *const texts[] = { "", "\n", " \t\n# nothing\n\n", "#" };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+	for (size_t i = 0; EACH_ROW(i, texts); i++) {
 		struct partitions *p = read_text(texts[i]);
 
 		assert_int_equal(p->n, 1);
@@ -100,7 +101,7 @@ static void ports_are_named_by_guid_or_by_kind(void **state)
 
 	(void)state;
 	assert_int_equal(p->n_rules, 2 + ARRAY_SIZE(kinds));
-	for (unsigned i = 0; i < ARRAY_SIZE(kinds); i++) {
+	for (unsigned i = 0; EACH_ROW(i, kinds); i++) {
 		assert_int_equal(rule(p, i)->ports, kinds[i]);
 		assert_int_equal(rule(p, i)->membership, PARTITION_LIMITED);
 		assert_int_equal(pkey_of(p, i), 1);
@@ -123,7 +124,7 @@ static void membership_is_said_by_port_or_for_all(void **state)
 
 	(void)state;
 	assert_int_equal(p->n_rules, 2 + ARRAY_SIZE(want));
-	for (unsigned i = 0; i < ARRAY_SIZE(want); i++)
+	for (unsigned i = 0; EACH_ROW(i, want); i++)
 		assert_int_equal(rule(p, i)->membership, want[i]);
 	partitions_free(p);
 }
@@ -150,7 +151,7 @@ static void pkeys_have_fifteen_bits_and_may_be_made_up(void **state)
 	static const uint16_t want[] = { 5, 6, 7, 1, 2, 1, 2, 0x7FFF };
 
 	(void)state;
-	for (unsigned i = 0; i < ARRAY_SIZE(want); i++)
+	for (unsigned i = 0; EACH_ROW(i, want); i++)
 		assert_int_equal(pkey_of(p, i), want[i]);
 	assert_int_equal(p->n, 6); /* D is C: the first name holds */
 	assert_string_equal(p->partition[rule(p, 4)->partition].name, "C");
@@ -321,7 +322,7 @@ static void an_error_names_its_line(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct partitions *p;
 		char why[256] = "", want[256];
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +99,7 @@ static void segments_in_order_make_a_request(void **state)
 	static const size_t sizes[] = { SEGMENT, SEGMENT + 1, 5 * SEGMENT, 4242,
 		                        SA_SEGMENTS_BYTES };
 
-	for (size_t k = 0; k < ARRAY_SIZE(sizes); k++) {
+	for (size_t k = 0; EACH_ROW(k, sizes); k++) {
 		struct asker *a = asker_new(7, 100 + k, sizes[k]);
 
 		for (uint32_t i = 1; i < a->message.segments; i++)

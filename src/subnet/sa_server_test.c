@@ -10,6 +10,8 @@
 #include "subnet/testing_sa.h"
 #include "wire/mgid.h"
 
+#include <harness.h>
+
 /* ---- nodes ---- */
 
 static void every_node_has_a_record(void **state)
@@ -374,7 +376,7 @@ static void an_mtu_is_as_it_is_asked_for(void **state)
 	};
 	struct env *e = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+	for (size_t i = 0; EACH_ROW(i, cases); i++) {
 		assert_int_equal(GET(e, SA_ATTR_PATH, path_record,
 		                     SA_PR(slid) | SA_PR(dlid) | SA_PR(mtu) | SA_PR(mtu_selector),
 		                     .slid = lid(e, 0), .dlid = lid(e, 1),
@@ -405,7 +407,7 @@ static void a_rate_is_as_it_is_asked_for(void **state)
 	};
 	struct env *e = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+	for (size_t i = 0; EACH_ROW(i, cases); i++) {
 		assert_int_equal(GET(e, SA_ATTR_PATH, path_record,
 		                     SA_PR(slid) | SA_PR(dlid) | SA_PR(rate) | SA_PR(rate_selector),
 		                     .slid = lid(e, 0), .dlid = lid(e, 1),
@@ -449,7 +451,7 @@ static void a_path_is_as_fast_as_its_slowest_link(void **state)
 	};
 	struct env *e = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+	for (size_t i = 0; EACH_ROW(i, links); i++) {
 		struct fabric_port *p = e->f->hca_port[1]->peer;
 
 		p->width = links[i].width;

@@ -10,6 +10,7 @@
 #include "subnet/testing_passes.h"
 #include "wire/mgid.h"
 
+#include <harness.h>
 #include <arpa/inet.h>
 #include <endian.h>
 
@@ -224,7 +225,7 @@ static void creating_needs_each_component(void **state)
 		                           SA_MCM_SL };
 	struct env *e = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+	for (size_t i = 0; EACH_ROW(i, needed); i++) {
 		struct wire_mcmember rec = request(e, 0, GROUP, FULL);
 
 		assert_int_equal(sa_mcmember_set(e->sa, CREATE & ~needed[i], &rec),
@@ -260,7 +261,7 @@ static void mgids_that_may_be_created(void **state)
 	};
 	struct env *e = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+	for (size_t i = 0; EACH_ROW(i, good); i++)
 		assert_int_equal(join(e, 0, good[i], FULL), SA_OK);
 	assert_int_equal(groups(e), ARRAY_SIZE(good));
 }
@@ -281,7 +282,7 @@ static void groups_of_ipoib_are_like_their_broadcast_group(void **state)
 	bad[3].flow_label++;
 	bad[4].mgid = gid_of("ff15:401b:ffff::1"); /* there is no broadcast group */
 	bad[5].mgid = gid_of("ff12:601b:8001::1");
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+	for (size_t i = 0; EACH_ROW(i, bad); i++)
 		assert_int_equal(sa_mcmember_set(e->sa, CREATE, &bad[i]), SA_REQ_INVALID);
 	rec = good;
 	rec.hop_limit = 1;
@@ -303,7 +304,7 @@ static void mgids_that_may_not_be_created(void **state)
 	};
 	struct env *e = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+	for (size_t i = 0; EACH_ROW(i, bad); i++)
 		assert_int_equal(join(e, 0, bad[i], FULL), SA_REQ_INVALID);
 	assert_int_equal(groups(e), 0);
 }
@@ -429,7 +430,7 @@ static void mtu_of_a_new_group(void **state)
 	struct env *e = *state;
 
 	e->f->hca_port[0]->mtu = IBV_MTU_2048;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct wire_mcmember rec = request(e, 0, GROUP, FULL);
 
 		rec.mtu_selector = row[i].selector;
@@ -460,7 +461,7 @@ static void rate_of_a_new_group(void **state)
 	};
 	struct env *e = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct wire_mcmember rec = request(e, 0, GROUP, FULL);
 
 		rec.rate_selector = row[i].selector;
@@ -509,7 +510,7 @@ static void mtu_and_rate_of_a_group_that_is_joined_must_be_as_selected(void **st
 	rec.mtu = IBV_MTU_1024;
 	rec.rate = IBV_RATE_40_GBPS;
 	assert_int_equal(sa_mcmember_set(e->sa, CREATE | MTU | RATE, &rec), SA_OK);
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		rec = request(e, 1, GROUP, FULL);
 		rec.mtu_selector = rec.rate_selector = row[i].selector;
 		rec.mtu = row[i].mtu;
@@ -552,7 +553,7 @@ static void a_group_is_as_fast_as_the_port_that_creates_it(void **state)
 	};
 	struct env *e = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		set_speed(e, 2, row[i].speed);
 		assert_int_equal(join(e, 2, GROUP, FULL), SA_OK);
 		assert_int_equal(find(e, GROUP)->rec.rate, row[i].rate);
@@ -596,7 +597,7 @@ static void joining_needs_mgid_port_gid_and_join_state(void **state)
 	struct wire_mcmember rec;
 
 	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
-	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+	for (size_t i = 0; EACH_ROW(i, needed); i++) {
 		rec = request(e, 1, GROUP, FULL);
 		assert_int_equal(sa_mcmember_set(e->sa, JOIN & ~needed[i], &rec),
 		                 SA_INSUFFICIENT_COMPONENTS);
@@ -612,7 +613,7 @@ static void a_join_state_of_nothing_or_nonsense_is_refused(void **state)
 	struct env *e = *state;
 
 	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+	for (size_t i = 0; EACH_ROW(i, bad); i++) {
 		assert_int_equal(join(e, 1, GROUP, bad[i]), SA_REQ_INVALID);
 		assert_int_equal(join(e, 1, "ff12:1::2", bad[i]), SA_REQ_INVALID);
 	}
@@ -635,7 +636,7 @@ static void what_the_request_says_of_the_group_must_be_so(void **state)
 	bad[3].sl++;
 	bad[4].flow_label++;
 	bad[5].hop_limit++;
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+	for (size_t i = 0; EACH_ROW(i, bad); i++) {
 		struct wire_mcmember rec = bad[i];
 
 		assert_int_equal(sa_mcmember_set(e->sa, CREATE | SA_MCM_HOP_LIMIT, &rec),
@@ -669,7 +670,7 @@ static void join_states_add_up(void **state)
 		    { SEND_FULL, 0xF } };
 	struct env *e = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct wire_mcmember rec = request(e, 0, GROUP, row[i].join);
 
 		assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_OK);
@@ -764,7 +765,7 @@ static void leaving_needs_mgid_port_gid_and_join_state(void **state)
 	struct env *e = *state;
 
 	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
-	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+	for (size_t i = 0; EACH_ROW(i, needed); i++) {
 		struct wire_mcmember rec = request(e, 0, GROUP, FULL);
 
 		assert_int_equal(sa_mcmember_delete(e->sa, JOIN & ~needed[i], &rec),
@@ -791,7 +792,7 @@ static void a_leave_names_only_states_that_the_port_has(void **state)
 	struct env *e = *state;
 
 	assert_int_equal(join(e, 0, GROUP, FULL | NON), SA_OK);
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+	for (size_t i = 0; EACH_ROW(i, bad); i++)
 		assert_int_equal(leave(e, 0, GROUP, bad[i]), SA_REQ_INVALID);
 	assert_int_equal(state_of(e, 0, GROUP), FULL | NON);
 }

@@ -8,6 +8,8 @@
  */
 #include "subnet/testing_check.h"
 
+#include <harness.h>
+
 #define GROUPS   6
 #define FAILURES 16
 
@@ -296,7 +298,7 @@ static void many_links_fail_at_once(void **state)
 static void groups_of_neighbours_have_one_link(void **state)
 {
 	(void)state;
-	for (unsigned k = 0; k < ARRAY_SIZE(engines); k++) {
+	for (unsigned k = 0; EACH_ROW(k, engines); k++) {
 		struct env *e = torus_2(engines[k]);
 		struct checked_group g = { .mlid = 0xC001 };
 

@@ -7,6 +7,8 @@
 #include "fabric/model/lanes.h"
 #include "subnet/testing_routes.h"
 
+#include <harness.h>
+
 /* ---- the graphs ---- */
 
 /* Of one lane. */
@@ -189,7 +191,7 @@ static void tori_need_fewer_lanes_and_are_used_more_evenly_than_with_opensm(void
 	} torus[] = { { 5, 5, 1, 5, 84 }, { 8, 8, 1, 8, 466 }, { 4, 4, 4, 8, 290 } };
 
 	(void)state;
-	for (unsigned i = 0; i < ARRAY_SIZE(torus); i++) {
+	for (unsigned i = 0; EACH_ROW(i, torus); i++) {
 		struct env *e = start_torus(torus[i].x, torus[i].y, torus[i].z, "dfsssp");
 
 		assert_shortest(e);

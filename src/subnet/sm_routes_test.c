@@ -9,6 +9,8 @@
 #include "subnet/testing_routes.h"
 #include "wire/sm_attr.h"
 
+#include <harness.h>
+
 /* Of switch @s, the paths to hosts by ports to switches of these numbers differ by at most one. */
 static void assert_even(const struct env *e, struct fabric_node *sw, const bool *port)
 {
@@ -435,7 +437,7 @@ static void where_nothing_has_changed_nothing_is_routed(void **state)
 	static const char *const routing[] = { "minhop", "updn", "ftree", "dfsssp" };
 
 	(void)state;
-	for (unsigned i = 0; i < ARRAY_SIZE(routing); i++) {
+	for (unsigned i = 0; EACH_ROW(i, routing); i++) {
 		struct env *e = start_fat_tree(2, 8, routing[i]);
 		struct fabric_node *sw = sm_switch(e->sm, 0);
 		uint16_t lid = e->f->hca_port[e->f->n_hca_ports - 1]->lid;
@@ -464,7 +466,7 @@ static void where_a_link_of_a_host_has_changed_too_it_is_mended(void **state)
 	static const char *const routing[] = { "minhop", "updn", "ftree", "dfsssp" };
 
 	(void)state;
-	for (unsigned i = 0; i < ARRAY_SIZE(routing); i++) {
+	for (unsigned i = 0; EACH_ROW(i, routing); i++) {
 		struct env *e = start_fat_tree(2, 8, routing[i]);
 		struct fabric_node *sw = sm_switch(e->sm, 0);
 		uint16_t lid = e->f->hca_port[e->f->n_hca_ports - 1]->lid;
@@ -669,7 +671,7 @@ static const char *const all_routings[] = { "minhop", "updn", "ftree" };
 static void every_link_of_a_fat_tree_carries_the_same(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < ARRAY_SIZE(all_routings); i++) {
+	for (unsigned i = 0; EACH_ROW(i, all_routings); i++) {
 		struct env *e = start_fat_tree(3, 8, all_routings[i]);
 
 		assert_range(e, "leaf", "agg", 31, 31);
@@ -699,7 +701,7 @@ static struct env *start_part(unsigned hosts, const char *routing)
 static void with_hosts_missing_links_differ_by_one(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < ARRAY_SIZE(all_routings); i++) {
+	for (unsigned i = 0; EACH_ROW(i, all_routings); i++) {
 		struct env *e = start_part(77, all_routings[i]);
 
 		assert_range(e, "leaf", "agg", 18, 19);
@@ -721,7 +723,7 @@ static void cut(const struct env *e, const char *name, unsigned port)
 static void with_links_failed_no_link_carries_much_more_than_its_share(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < ARRAY_SIZE(all_routings); i++) {
+	for (unsigned i = 0; EACH_ROW(i, all_routings); i++) {
 		struct env *e = start_fat_tree(3, 8, all_routings[i]);
 
 		cut(e, "leaf3", 5);
@@ -767,14 +769,14 @@ static void fat_tree_routing_loses_nobody_whatever_fails(void **state)
 		struct tables *t = remember(e);
 		struct fabric_port *down[32];
 
-		for (unsigned i = 0; i < ARRAY_SIZE(down); i++) {
+		for (unsigned i = 0; EACH_ROW(i, down); i++) {
 			down[i] = nth_link(e, next_random(&seed));
 			fabric_link_set(e->f, down[i], false);
 			assert_int_equal(sm_sweep(e->sm), 0);
 			assert_false(has_credit_loop(e));
 			assert_connected_are_reached(e);
 		}
-		for (unsigned i = 0; i < ARRAY_SIZE(down); i++) {
+		for (unsigned i = 0; EACH_ROW(i, down); i++) {
 			fabric_link_set(e->f, down[i], true);
 			assert_int_equal(sm_sweep(e->sm), 0);
 			assert_connected_are_reached(e);

@@ -11,6 +11,8 @@
 #include "fabric/testing.h"
 #include "subnet/sm.h"
 
+#include <harness.h>
+
 #define MAX_HOSTS 64
 #define MLID      0xC005
 #define GROUP     6
@@ -260,7 +262,7 @@ static void sweep_checked(struct env *e)
 static void whoever_is_reached_before_and_after_is_reached_in_mid_sweep(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct env *e = start(rows[i].topology, rows[i].routing);
 
 		for (unsigned step = 0; step < STEPS; step++) {
@@ -277,7 +279,7 @@ static void whoever_is_reached_before_and_after_is_reached_in_mid_sweep(void **s
 static void a_sweep_in_slices_ends_as_one_in_one_piece(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct env *a = start(rows[i].topology, rows[i].routing);
 		struct env *b = start(rows[i].topology, rows[i].routing);
 
@@ -306,7 +308,7 @@ static void a_sweep_in_slices_ends_as_one_in_one_piece(void **state)
 static void changes_in_mid_sweep_are_the_next_sweeps(void **state)
 {
 	(void)state;
-	for (size_t row = 0; row < ARRAY_SIZE(rows); row++) {
+	for (size_t row = 0; EACH_ROW(row, rows); row++) {
 		struct env *e = start(rows[row].topology, rows[row].routing);
 		static bool pair[MAX_HOSTS][MAX_HOSTS];
 		uint16_t lid[MAX_HOSTS];
@@ -349,7 +351,7 @@ static void a_sweep_that_begins_anew_does_what_the_last_one_left(void **state)
 	static bool pair[MAX_HOSTS][MAX_HOSTS];
 
 	(void)state;
-	for (unsigned i = 0; i < ARRAY_SIZE(routing); i++) {
+	for (unsigned i = 0; EACH_ROW(i, routing); i++) {
 		struct env *e = start(0, routing[i]);
 
 		for (unsigned k = 0; k < 20; k++) {

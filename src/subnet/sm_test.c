@@ -7,6 +7,8 @@
 #include "fabric/testing.h"
 #include "subnet/sm.h"
 
+#include <harness.h>
+
 #define MLID 0xC003
 
 struct env {
@@ -198,7 +200,7 @@ static void all_pairs_are_reachable(void **state)
 	struct env *e;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+	for (size_t i = 0; EACH_ROW(i, sizes); i++) {
 		e = start(testing_fabric(sizes[i]));
 		assert_all_pairs(e);
 		stop(e);
@@ -452,7 +454,7 @@ static void the_sm_moves_to_the_next_port_that_is_active(void **state)
 
 	(void)state;
 	fabric_link_set(e->f, e->f->hca_port[1], false);
-	for (size_t i = 0; i < ARRAY_SIZE(homes); i++) {
+	for (size_t i = 0; EACH_ROW(i, homes); i++) {
 		struct shm_port s;
 
 		sm_move(e->sm);

@@ -8,6 +8,8 @@
 #include "fabric/testing.h"
 #include "subnet/sm.h"
 
+#include <harness.h>
+
 #define MAX_SWITCH  128
 #define MAX_MEMBERS 256
 
@@ -261,7 +263,7 @@ static const char *const engines[] = { "minhop", "updn", "ftree", "dfsssp" };
 static void a_core_moves_for_who_joins_and_is_not_below_it(void **state)
 {
 	(void)state;
-	for (unsigned k = 0; k < ARRAY_SIZE(engines); k++) {
+	for (unsigned k = 0; EACH_ROW(k, engines); k++) {
 		struct env *e = start_routed(2, 8, engines[k]);
 		struct members g = { .n = 0 };
 		struct tables before, after;
@@ -303,7 +305,7 @@ static void cut(struct env *e)
 static void who_joins_in_mid_sweep_is_reached_and_then_the_tree_obeys(void **state)
 {
 	(void)state;
-	for (unsigned k = 0; k < ARRAY_SIZE(engines); k++) {
+	for (unsigned k = 0; EACH_ROW(k, engines); k++) {
 		struct env *e = start_routed(2, 4, engines[k]);
 		struct members g = { .n = 0 };
 		unsigned steps = 0, uses;

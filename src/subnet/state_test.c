@@ -4,6 +4,7 @@
  * fabric, the same or another, makes of it. The random texts run for UMBEL_FUZZ_SECONDS, or for
  * about a second.
  */
+#include <harness.h>
 #include <arpa/inet.h>
 
 #include "fabric/testing.h"
@@ -148,7 +149,7 @@ static void a_wrong_line_is_named(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct subnet_state s;
 		char why[200];
 

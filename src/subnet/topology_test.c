@@ -7,6 +7,8 @@
 #include "fabric/plan/topology_file.h"
 #include "subnet/sm.h"
 
+#include <harness.h>
+
 #define EXAMPLES "/usr/share/doc/ibsim-utils/net-examples/"
 #define MLID     0xC003
 
@@ -181,7 +183,7 @@ static void all_hosts_of_a_tree_reach_each_other(void **state)
 	static const unsigned hosts[] = { 1, 36, 37, 200 };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+	for (size_t i = 0; EACH_ROW(i, hosts); i++) {
 		struct env *e = start_tree(hosts[i]);
 
 		assert_all_pairs(e, 1);
@@ -198,7 +200,7 @@ static void all_hosts_of_a_fat_tree_reach_each_other(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct env *e = start_fat_tree(rows[i][0], rows[i][1], rows[i][2]);
 
 		assert_all_pairs(e, 1);
@@ -232,7 +234,7 @@ static void the_examples_of_ibsim_are_routed(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct env *e = start_example(rows[i].name);
 
 		assert_int_equal(e->f->n_hosts, rows[i].hosts);

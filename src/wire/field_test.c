@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static bool is_number(size_t size)
 static void each_field_follows_the_one_before_it(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
+	for (size_t i = 0; EACH_ROW(i, layouts); i++) {
 		const struct wire_layout *l = layouts[i];
 		unsigned bit = 0;
 
@@ -68,7 +69,7 @@ static void each_field_follows_the_one_before_it(void **state)
 static void fields_keep_to_their_part_of_the_struct(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
+	for (size_t i = 0; EACH_ROW(i, layouts); i++) {
 		const struct wire_layout *l = layouts[i];
 		uint8_t *used = test_calloc(l->host_bytes, 1);
 
@@ -108,7 +109,7 @@ static void meaning(const struct wire_layout *l, uint8_t *wire)
 static void of_any_bytes_the_defined_bits_come_back(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
+	for (size_t i = 0; EACH_ROW(i, layouts); i++) {
 		const struct wire_layout *l = layouts[i];
 		/* of the exact size, so that sanitizers see an overflow */
 		uint8_t *in = test_malloc(l->bytes), *out = test_malloc(l->bytes);
@@ -136,7 +137,7 @@ static void of_any_bytes_the_defined_bits_come_back(void **state)
 static void any_struct_encodes_to_what_decodes_to_the_same_bytes(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
+	for (size_t i = 0; EACH_ROW(i, layouts); i++) {
 		const struct wire_layout *l = layouts[i];
 		uint8_t *first = test_malloc(l->bytes), *second = test_malloc(l->bytes);
 		void *host = test_malloc(l->host_bytes);
@@ -157,7 +158,7 @@ static void any_struct_encodes_to_what_decodes_to_the_same_bytes(void **state)
 static void decoding_writes_the_whole_struct(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
+	for (size_t i = 0; EACH_ROW(i, layouts); i++) {
 		const struct wire_layout *l = layouts[i];
 		uint8_t *in = test_malloc(l->bytes);
 		uint8_t *a = test_malloc(l->host_bytes), *b = test_malloc(l->host_bytes);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "wire/frame.h"
@@ -87,7 +88,7 @@ static void a_receiver_takes_it(void **state)
 	static const uint32_t sizes[] = { 0, 1, 2, 3, 4, 255, 4095, WIRE_ROCE_MAX_PAYLOAD };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+	for (size_t i = 0; EACH_ROW(i, sizes); i++) {
 		expect_sound(&ipv4_a, &ipv4_b, sizes[i]);
 		expect_sound(&ipv6_a, &ipv6_b, sizes[i]);
 	}

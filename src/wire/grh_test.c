@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <string.h>
 
@@ -73,7 +74,7 @@ static void the_payload_length_counts_headers_padding_and_crc(void **state)
 		    { 5, 0, 32 }, { 0, 1, 28 }, { 4096, 1, 4124 } };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
+	for (size_t i = 0; EACH_ROW(i, row); i++)
 		assert_int_equal(wire_grh_ud_payload(row[i].message, row[i].immediate),
 		                 row[i].bytes);
 }

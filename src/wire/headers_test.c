@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <string.h>
 
@@ -70,7 +71,7 @@ static void each_flag_has_a_bit_of_its_own(void **state)
 		    { { .ack_requested = true }, 8, 0x80 } };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		uint8_t raw[WIRE_BTH_BYTES], expected[WIRE_BTH_BYTES] = { 0 };
 		struct wire_bth back;
 
@@ -144,7 +145,7 @@ static void headers_follow_in_the_order_of_the_specification(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		uint8_t raw[WIRE_HEADERS_MAX_BYTES], again[WIRE_HEADERS_MAX_BYTES];
 		unsigned n = WIRE_BTH_BYTES + row[i].n;
 		struct wire_headers back = { 0 };
@@ -193,7 +194,7 @@ static void opcodes_have_the_numbers_of_the_specification(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
+	for (size_t i = 0; EACH_ROW(i, row); i++)
 		assert_string_equal(wire_opcodes[row[i].opcode].name, row[i].name);
 	assert_null(wire_opcodes[0x15].name);
 	assert_null(wire_opcodes[0x2C].name); /* UC has no READ */
@@ -229,7 +230,7 @@ static void credits_are_encoded_as_the_specification_has_them(void **state)
 
 	(void)state;
 	assert_int_equal(ARRAY_SIZE(table), WIRE_AETH_NO_CREDITS);
-	for (unsigned code = 0; code < ARRAY_SIZE(table); code++) {
+	for (unsigned code = 0; EACH_ROW(code, table); code++) {
 		assert_int_equal(wire_credits_decode(code), table[code]);
 		assert_int_equal(wire_credits_encode(table[code]), code);
 		if (code)

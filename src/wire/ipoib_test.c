@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "wire/ipoib.h"
@@ -43,7 +44,7 @@ static void other_aliases_are_none(void **state)
 	struct wire_ipoib_alias a;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+	for (size_t i = 0; EACH_ROW(i, others); i++)
 		assert_false(wire_ipoib_alias_decode(others[i], &a));
 }
 

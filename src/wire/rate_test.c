@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <string.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <infiniband/verbs.h>
 
@@ -24,7 +25,7 @@ static void known_rates(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		const struct wire_rate *r = wire_rate_find(row[i].rate);
 
 		assert_non_null(r);
@@ -46,7 +47,7 @@ static void an_unknown_rate_is_zero(void **state)
 	static const unsigned bad[] = { IBV_RATE_MAX, 1, 25, 63, 255, 0x80000002 };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+	for (size_t i = 0; EACH_ROW(i, bad); i++) {
 		assert_null(wire_rate_find(bad[i]));
 		assert_int_equal(wire_rate_to_mbps(bad[i]), 0);
 	}
@@ -59,11 +60,11 @@ static void widths_and_speeds_have_names(void **state)
 		                              "FDR", "EDR", "HDR", "NDR" };
 
 	(void)state;
-	for (unsigned i = 0; i < ARRAY_SIZE(lanes); i++) {
+	for (unsigned i = 0; EACH_ROW(i, lanes); i++) {
 		assert_int_equal(wire_link_width(lanes[i]), 1 << i);
 		assert_int_equal(wire_link_lanes(1 << i), lanes[i]);
 	}
-	for (unsigned i = 0; i < ARRAY_SIZE(speeds); i++) {
+	for (unsigned i = 0; EACH_ROW(i, speeds); i++) {
 		assert_int_equal(wire_link_speed_named(speeds[i], strlen(speeds[i])), 1 << i);
 		assert_string_equal(wire_link_speed_name(1 << i), speeds[i]);
 	}
@@ -77,9 +78,9 @@ static void what_is_no_width_or_speed_is_zero(void **state)
 	static const char *const speeds[] = { "", "EDRR", "FD", "edr" };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(lanes); i++)
+	for (size_t i = 0; EACH_ROW(i, lanes); i++)
 		assert_int_equal(wire_link_width(lanes[i]), 0);
-	for (size_t i = 0; i < ARRAY_SIZE(speeds); i++)
+	for (size_t i = 0; EACH_ROW(i, speeds); i++)
 		assert_int_equal(wire_link_speed_named(speeds[i], strlen(speeds[i])), 0);
 	assert_int_equal(wire_link_lanes(0), 0);
 	assert_int_equal(wire_link_lanes(1 << 5), 0);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -164,7 +165,7 @@ static void a_message_of_one_segment_is_first_and_last(void **state)
 	struct lab lab;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		set_up(&lab, row[i].bytes);
 		assert_int_equal(lab.message.segments, 1);
 		wire_rmpp_segment(&lab.message, 1, lab.mad);
@@ -305,7 +306,7 @@ static void an_ack_that_breaks_the_rules_ends_it(void **state)
 	struct lab lab;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct wire_rmpp_result result;
 
 		set_up(&lab, MESSAGE);
@@ -333,7 +334,7 @@ static void a_stop_or_abort_ends_a_transfer_without_a_response(void **state)
 	struct lab lab;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct wire_rmpp h = { .type = row[i].type, .status = row[i].status };
 		struct wire_rmpp_result result;
 
@@ -468,7 +469,7 @@ static void data_that_breaks_the_rules_ends_it(void **state)
 	struct lab lab;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct wire_rmpp h = row[i].h;
 		struct wire_rmpp_result result;
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <endian.h>
 #include <string.h>
@@ -144,7 +145,7 @@ static void the_numbers_are_as_in_libibumad(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
+	for (size_t i = 0; EACH_ROW(i, row); i++)
 		assert_int_equal(row[i].ours, row[i].theirs);
 }
 

@@ -6,6 +6,8 @@
 #include "fabric/testing_mads.h"
 #include "wire/cc.h"
 
+#include <harness.h>
+
 #define KEY    0x1122334455667788u
 #define SECOND 1000000000u
 
@@ -90,7 +92,7 @@ static void settings_are_kept(void **state)
 	struct lab *l = *state;
 	struct wire_cc_mad m;
 
-	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
+	for (size_t i = 0; EACH_ROW(i, kept); i++) {
 		m = request(MAD_SET, kept[i].attribute, kept[i].modifier);
 		memset(data_of(&m), (int)i + 1, CC_DATA_BYTES);
 		memset(data_of(&m), 0, 1); /* a limit of the table that is not too high */

@@ -8,6 +8,8 @@
 #include "fabric/testing_mads.h"
 #include "wire/perf.h"
 
+#include <harness.h>
+
 #define MLID    0xC001
 #define PACKETS 10
 #define BYTES   4000
@@ -97,7 +99,7 @@ static void every_port_along_the_path_has_counted(void **state)
 	assert_int_equal(counters(l, 1, 1).xmit_packets, PACKETS);
 	assert_int_equal(counters(l, 1, 1).xmit_data, WORDS);
 	assert_int_equal(counters(l, 1, 1).rcv_packets, 0);
-	for (size_t i = 0; i < ARRAY_SIZE(hops); i++) {
+	for (size_t i = 0; EACH_ROW(i, hops); i++) {
 		assert_int_equal(counters(l, hops[i].lid, hops[i].out).xmit_packets, PACKETS);
 		assert_int_equal(counters(l, hops[i].lid, hops[i].out).rcv_packets, 0);
 		assert_int_equal(counters(l, hops[i].lid, hops[i].in).rcv_packets, PACKETS);
@@ -372,8 +374,8 @@ static void ports_that_there_are_not_are_a_bad_field(void **state)
 		                               PERF_ATTR_PORT_COUNTERS_EXTENDED };
 	struct lab *l = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		for (size_t k = 0; k < ARRAY_SIZE(attributes); k++) {
+	for (size_t i = 0; EACH_ROW(i, bad); i++) {
+		for (size_t k = 0; EACH_ROW(k, attributes); k++) {
 			struct wire_perf_mad p = request(MAD_GET, attributes[k]);
 
 			p.data[1] = bad[i].port;
@@ -562,7 +564,7 @@ static void what_it_does_not_know_gets_a_status(void **state)
 	struct lab *l = *state;
 	struct wire_perf_mad p;
 
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+	for (size_t i = 0; EACH_ROW(i, bad); i++) {
 		p = request(MAD_GET, bad[i]);
 		assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
 	}

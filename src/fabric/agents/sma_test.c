@@ -8,6 +8,8 @@
 #include "fabric/testing_mads.h"
 #include "wire/notice.h"
 
+#include <harness.h>
+
 #define MLID    0xC005
 #define SW      SW_LID
 #define KEY     0x1122334455667788
@@ -364,7 +366,7 @@ static void width_and_speed_are_those_of_the_link(void **state)
 	};
 	struct lab *l = *state;
 
-	for (size_t k = 0; k < ARRAY_SIZE(links); k++) {
+	for (size_t k = 0; EACH_ROW(k, links); k++) {
 		struct wire_port_info i;
 
 		lab_host(l, 1)->width = lab_host(l, 1)->width_built = links[k].width;
@@ -433,7 +435,7 @@ static void steps_that_the_state_machine_has_not_are_a_bad_field(void **state)
 	};
 	struct lab *l = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+	for (size_t i = 0; EACH_ROW(i, bad); i++) {
 		lab_host(l, 1)->state = bad[i].from;
 		assert_int_equal(set_state(l, 2, 1, bad[i].to, 0), MAD_STATUS_BAD_FIELD);
 		assert_int_equal(lab_host(l, 1)->state, bad[i].from);
@@ -553,7 +555,7 @@ static void lids_that_no_port_may_have_are_a_bad_field(void **state)
 	};
 	struct lab *l = *state;
 
-	for (size_t k = 0; k < ARRAY_SIZE(bad); k++) {
+	for (size_t k = 0; EACH_ROW(k, bad); k++) {
 		struct wire_port_info i = to_set(l, 2, 1);
 
 		i.lid = bad[k].lid;
@@ -1217,7 +1219,7 @@ static void flows_follow_port_states(void **state)
 		      { SW + 2, 2 }, { SW + 2, 1 }, { 2, 1 },      { 1, 1 } };
 
 	for (unsigned s = IB_PORT_ARMED; s <= IB_PORT_ACTIVE; s++)
-		for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
+		for (size_t i = 0; EACH_ROW(i, ports); i++) {
 			assert_int_equal(testing_receivers(l->f, flow), 0);
 			assert_int_equal(set_state(l, ports[i].lid, ports[i].port, s, 0),
 			                 MAD_STATUS_OK);
@@ -1335,7 +1337,7 @@ static void attributes_that_there_are_not_get_a_status(void **state)
 	static const uint16_t bad[] = { 0, 1, 2, 0x13, 0x1A, 0x1C, 0x30, 0x31, 0xFF90, 0xFFFF };
 	struct lab *l = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+	for (size_t i = 0; EACH_ROW(i, bad); i++) {
 		assert_int_equal(lab_get(l, SW, bad[i], 0, data), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
 		assert_int_equal(lab_set(l, 2, bad[i], 0, data), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
 	}
@@ -1347,7 +1349,7 @@ static void modifiers_of_what_there_is_one_of_are_0(void **state)
 	const uint16_t one[] = { SMP_ATTR_NODE_DESCRIPTION, SMP_ATTR_NODE_INFO,
 		                 SMP_ATTR_SWITCH_INFO };
 
-	for (size_t i = 0; i < ARRAY_SIZE(one); i++)
+	for (size_t i = 0; EACH_ROW(i, one); i++)
 		assert_int_equal(lab_get(l, SW, one[i], 1, data), MAD_STATUS_BAD_FIELD);
 }
 
@@ -1362,7 +1364,7 @@ static void the_agent_in_the_same_process_says_the_same(void **state)
 		    { SMP_ATTR_SWITCH_INFO, 0 }, { SMP_ATTR_LINEAR_FT, 0 },
 		    { SMP_ATTR_GUID_INFO, 0 },   { SMP_ATTR_PKEY_TABLE, 0 } };
 
-	for (size_t i = 0; i < ARRAY_SIZE(ask); i++) {
+	for (size_t i = 0; EACH_ROW(i, ask); i++) {
 		memset(here, 0, sizeof(here));
 		assert_int_equal(fabric_sma_get(l->f, &l->sw[0]->port[TO_HOST], ask[i].id,
 		                                ask[i].modifier, here),

@@ -8,6 +8,8 @@
 #include "fabric/testing_mads.h"
 #include "wire/notice.h"
 
+#include <harness.h>
+
 #define KEY     0x1122334455667788
 #define TIMEOUT 18
 #define PERIOD  (4096ull << TIMEOUT)
@@ -458,7 +460,7 @@ static void violations_are_counted_until_they_are_set_to_0(void **state)
 	struct lab *l = *state;
 	const uint16_t lids[] = { 2, SW_LID };
 
-	for (size_t k = 0; k < ARRAY_SIZE(lids); k++) {
+	for (size_t k = 0; EACH_ROW(k, lids); k++) {
 		struct wire_smp smp = lab_smp(MAD_SET, SMP_ATTR_PORT_INFO, 0);
 		struct wire_port_info i;
 		struct fabric_mad mad;

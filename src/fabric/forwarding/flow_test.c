@@ -9,6 +9,8 @@
 #include "fabric/model/lanes.h"
 #include "fabric/testing.h"
 
+#include <harness.h>
+
 #define MLID 0xC001
 
 struct env {
@@ -183,7 +185,7 @@ static void flows_follow_a_failed_link_in_slices(void **state)
 	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
 		flow[i] = testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
 	assert_int_equal(fabric_link_note(e->f, trunk, false), 0);
-	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
+	for (unsigned i = 0; EACH_ROW(i, flow); i++)
 		assert_int_equal(testing_receivers(e->f, flow[i]), 1);
 	assert_false(fabric_flow_follow(e->f, &budget, 1));
 	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
@@ -254,10 +256,10 @@ static void a_link_that_changes_again_before_flows_follow(void **state)
 		assert_false(fabric_flow_follow(e->f, &budget, 1));
 	}
 	fabric_flow_follow_all(e->f);
-	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
+	for (unsigned i = 0; EACH_ROW(i, flow); i++)
 		assert_int_equal(testing_receivers(e->f, flow[i]), 0);
 	bring_up(e, trunk);
-	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
+	for (unsigned i = 0; EACH_ROW(i, flow); i++)
 		assert_int_equal(testing_receivers(e->f, flow[i]), 1);
 }
 
@@ -410,7 +412,7 @@ static void flows_follow_marked_lids_in_slices(void **state)
 	for (budget = 1; !fabric_flow_follow(e->f, &budget, 1); budget = 1)
 		slices++;
 	assert_in_range(slices, 7, 8);
-	for (unsigned i = 0; i < ARRAY_SIZE(flow); i++)
+	for (unsigned i = 0; EACH_ROW(i, flow); i++)
 		assert_int_equal(testing_receivers(e->f, flow[i]), 0);
 }
 

@@ -5,6 +5,8 @@
  */
 #include "fabric/testing.h"
 
+#include <harness.h>
+
 #define MLID 0xC005
 
 /* Where a walk went. */
@@ -205,7 +207,7 @@ static void a_bad_lft_entry_leads_nowhere(void **state)
 	struct fabric *f = star(2, &sw);
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+	for (size_t i = 0; EACH_ROW(i, bad); i++) {
 		struct trace t;
 
 		fabric_lft_set(sw, 2, bad[i]);
@@ -279,7 +281,7 @@ static void only_active_ports_carry(void **state)
 	static const uint8_t states[] = { IB_PORT_DOWN, IB_PORT_INIT, IB_PORT_ARMED };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+	for (size_t i = 0; EACH_ROW(i, states); i++) {
 		for (unsigned which = 0; which < 4; which++) {
 			struct fabric_node *sw;
 			struct fabric *f = star(2, &sw);

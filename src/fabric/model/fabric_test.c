@@ -4,6 +4,7 @@
  */
 #include "fabric/testing.h"
 
+#include <harness.h>
 #include <arpa/inet.h>
 
 static unsigned switches(const struct fabric *f)
@@ -21,7 +22,7 @@ static void up_to_36_hosts_share_a_switch(void **state)
 	static const unsigned sizes[] = { 1, 2, 36 };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+	for (size_t i = 0; EACH_ROW(i, sizes); i++) {
 		struct fabric *f = testing_fabric(sizes[i]);
 
 		assert_int_equal(switches(f), 1);
@@ -54,7 +55,7 @@ static void more_hosts_get_a_tree_of_switches(void **state)
 		    { 1296, 36 + 1, 2 }, { 1297, 37 + 2 + 1, 3 }, { 4096, 114 + 4 + 1, 3 } };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct fabric *f = testing_fabric(row[i].hosts);
 		unsigned layers;
 		const struct fabric_node *top = top_above(f->hca_port[0], &layers);

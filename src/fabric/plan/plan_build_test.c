@@ -5,6 +5,8 @@
  */
 #include "fabric/testing.h"
 
+#include <harness.h>
+
 static int build(struct fabric_plan *plan, unsigned levels, unsigned radix, unsigned hosts,
                  char why[static 160])
 {
@@ -61,7 +63,7 @@ static void a_fat_tree_has_these_switches(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct fabric_plan plan;
 
 		build_well(&plan, rows[i].levels, rows[i].radix, rows[i].hosts);
@@ -80,7 +82,7 @@ static void every_port_of_a_full_fat_tree_is_linked(void **state)
 	static const unsigned rows[][2] = { { 2, 36 }, { 2, 8 }, { 3, 4 }, { 3, 24 } };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct fabric_plan plan;
 
 		build_well(&plan, rows[i][0], rows[i][1], 0);
@@ -112,7 +114,7 @@ static void every_switch_below_the_spines_leads_up_by_half_its_ports(void **stat
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct fabric_plan plan;
 
 		build_well(&plan, rows[i][0], rows[i][1], rows[i][2]);
@@ -185,7 +187,7 @@ static void impossible_shapes_are_refused_with_a_reason(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct fabric_plan plan;
 		char why[160];
 

@@ -4,6 +4,7 @@
  */
 #include "fabric/testing.h"
 
+#include <harness.h>
 #include <arpa/inet.h>
 
 #include "fabric/plan/guids.h"
@@ -89,7 +90,7 @@ static void a_text_without_a_letter_or_digit_is_no_name(void **state)
 	char name[FABRIC_NAME];
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+	for (size_t i = 0; EACH_ROW(i, rows); i++)
 		assert_int_equal(fabric_names_reserve(&names, rows[i], name), -EINVAL);
 	fabric_names_fini(&names);
 }

@@ -4,6 +4,8 @@
  */
 #include "fabric/testing.h"
 
+#include <harness.h>
+
 static struct shm_settings defaults(void)
 {
 	struct shm_settings s;
@@ -59,7 +61,7 @@ static void what_cannot_be_set_changes_nothing(void **state)
 
 	(void)state;
 	s.mtu = before.mtu = IBV_MTU_1024;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		assert_int_equal(fabric_settings_set(&s, row[i].key, row[i].value, false),
 		                 row[i].error);
 		assert_memory_equal(&s, &before, sizeof(s));
@@ -79,7 +81,7 @@ static void mtu_is_in_bytes(void **state)
 	struct shm_settings s = defaults();
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		const char *key;
 		uint32_t value;
 
@@ -116,7 +118,7 @@ static void attachments_in_all_are_no_more_than_those_of_all_groups(void **state
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct shm_settings s = defaults();
 
 		s.max_mcast_grp = row[i].groups;

@@ -7,6 +7,8 @@
 
 #include "fabric/plan/topology_file.h"
 
+#include <harness.h>
+
 /* Parses the text in memory that ends where the text does. */
 static int parse_bytes(struct fabric_plan *plan, const char *text, size_t bytes, char *why,
                        size_t len)
@@ -308,7 +310,7 @@ static void options_of_ibsim_are_rates(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct fabric_plan p;
 		char text[128];
 
@@ -393,7 +395,7 @@ static void hcas_with_the_same_description_are_of_different_hosts(void **state)
 	};
 
 	(void)state;
-	for (unsigned i = 0; i < ARRAY_SIZE(want); i++) {
+	for (unsigned i = 0; EACH_ROW(i, want); i++) {
 		assert_int_equal(p.node[i].host, want[i].host);
 		assert_string_equal(p.host[p.node[i].host].name, want[i].name);
 	}
@@ -486,7 +488,7 @@ static void a_line_that_does_not_parse_is_named(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+	for (size_t i = 0; EACH_ROW(i, rows); i++)
 		assert_refused(rows[i][0], rows[i][1]);
 }
 
@@ -511,7 +513,7 @@ static void links_that_do_not_fit_are_refused_by_their_line(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+	for (size_t i = 0; EACH_ROW(i, rows); i++)
 		assert_refused(rows[i][0], rows[i][1]);
 }
 
@@ -528,7 +530,7 @@ static void nodes_that_do_not_fit_are_refused_by_their_line(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+	for (size_t i = 0; EACH_ROW(i, rows); i++)
 		assert_refused(rows[i][0], rows[i][1]);
 }
 
@@ -676,7 +678,7 @@ static void a_fabric_that_is_printed_reads_as_the_same(void **state)
 	static const struct fabric_fat_tree shapes[] = { { 2, 8, 0 }, { 3, 4, 11 }, { 3, 24, 0 } };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
+	for (size_t i = 0; EACH_ROW(i, shapes); i++) {
 		struct fabric_plan p, q;
 		char why[256], *text;
 		size_t bytes;

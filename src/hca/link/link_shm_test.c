@@ -10,6 +10,7 @@
 #include <string.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "hca/link/link_shm.h"
@@ -131,7 +132,7 @@ static void pkeys_match_by_base_if_one_is_of_a_full_member(void **state)
 	struct lab *l = *state;
 	uint64_t bad = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+	for (size_t i = 0; EACH_ROW(i, cases); i++) {
 		receiver(l)->pkey = cases[i].receiver;
 		pkt.a.pkey = cases[i].sender;
 		deliver(l, &pkt);

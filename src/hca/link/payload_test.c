@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "hca/link/payload.h"
@@ -196,7 +197,7 @@ static void a_slot_is_not_free_because_positions_have_wrapped(void **state)
 	static const uint32_t passed[] = { 1u << 30, (1u << 31) + 8, 3u << 30, -8u };
 	struct lab *l = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(passed); i++) {
+	for (size_t i = 0; EACH_ROW(i, passed); i++) {
 		uint32_t pos = atomic_load(&l->ring->consumed);
 		struct hca_payload *p = send_at(l, pos);
 
@@ -242,7 +243,7 @@ static void each_of_many_rings_is_looked_at_once(void **state)
 	struct lab *l = *state;
 	const struct hca_payloads *all = &l->sender.payloads;
 
-	for (unsigned i = 0; i < ARRAY_SIZE(ring_pages); i++) {
+	for (unsigned i = 0; EACH_ROW(i, ring_pages); i++) {
 		const size_t bytes = ring_pages[i] * (size_t)PAGE;
 		char *rings = aligned_alloc(PAGE, MANY * bytes);
 		uint64_t looks = all->looks;
