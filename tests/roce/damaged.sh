@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # What comes to UDP port 4791 and is no message for a queue pair is dropped, and counted under a
-# name that says why; messages before, between and after it arrive. IPv4 and IPv6.
+# name that says why; messages before, between and after it arrive, with and without immediate data. IPv4 and IPv6.
 
 . "${0%/*}/lab.sh"
 
@@ -42,6 +42,13 @@ expect_good()
 	wait_said receiver "64 bytes from 0x1234: message $good\$"
 }
 
+# expect_immediate: a message with immediate data arrives, and so do these.
+expect_immediate()
+{
+	forge psn=$((++good)) opcode=0x65 imm=0x12340000
+	wait_said receiver "64 bytes from 0x1234 with 0x12340000: message $good\$"
+}
+
 counter_is()
 {
 	[ "$(counter "$1")" -eq "$2" ]
@@ -60,6 +67,7 @@ expect_dropped()
 
 for family in IPv4 IPv6; do
 	expect_good
+	expect_immediate
 	expect_dropped bad_icrc icrc=0xffff0001
 	expect_dropped bad_version version=1
 	expect_dropped unknown_opcode opcode=0x44

@@ -34,6 +34,7 @@ enum key {
 	PSN,
 	SIZE,
 	SOURCE_QPN,
+	IMM,  /* of a message with immediate data */
 	ICRC, /* what the right one is changed by (exclusive or) */
 	CUT,  /* bytes that are missing at the end; the ICRC among them */
 	TIMES,
@@ -44,7 +45,8 @@ static const char *const key_name[KEYS] = {
 	[QPN] = "qpn",       [QKEY] = "qkey",       [PKEY] = "pkey",
 	[OPCODE] = "opcode", [VERSION] = "version", [PAD] = "pad",
 	[PSN] = "psn",       [SIZE] = "size",       [SOURCE_QPN] = "source_qpn",
-	[ICRC] = "icrc",     [CUT] = "cut",         [TIMES] = "times",
+	[IMM] = "imm",       [ICRC] = "icrc",       [CUT] = "cut",
+	[TIMES] = "times",
 };
 
 struct forge {
@@ -143,6 +145,8 @@ static void write_message(struct forge *f, uint32_t psn)
 	put32(bth + 8, psn);
 	put32(bth + 12, value[QKEY]);
 	put32(bth + 16, value[SOURCE_QPN]);
+	if (imm)
+		put32(bth + 20, value[IMM]);
 	snprintf((char *)bth + 20 + imm, value[SIZE], "message %u", psn);
 	icrc = bth + f->bytes - 4;
 	crc = roce_icrc(f->ip, f->udp, icrc) ^ value[ICRC];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * receiver [-p] DEVICE [GROUP]: a UD queue pair, attached to the group if there is one, that says
- * its number, and of each message that it receives length, sender and text. GROUP is a GID. The
- * Q_Key is 0x11111111. Sleeps between messages, or polls (-p); until it is killed.
+ * its number, and of each message that it receives length, sender, immediate data and text. GROUP
+ * is a GID. The Q_Key is 0x11111111. Sleeps between messages, or polls (-p); until it is killed.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -93,8 +93,10 @@ static void attach(struct receiver *r, const char *group)
 static void take(struct receiver *r, const struct ibv_wc *wc)
 {
 	check(wc->status == IBV_WC_SUCCESS, ibv_wc_status_str(wc->status));
-	printf("%u bytes from 0x%x: %.20s\n", wc->byte_len - GRH, wc->src_qp,
-	       buffer[wc->wr_id] + GRH);
+	printf("%u bytes from 0x%x", wc->byte_len - GRH, wc->src_qp);
+	if (wc->wc_flags & IBV_WC_WITH_IMM)
+		printf(" with 0x%x", ntohl(wc->imm_data));
+	printf(": %.20s\n", buffer[wc->wr_id] + GRH);
 	memset(buffer[wc->wr_id], 0, ROOM);
 	post(r, wc->wr_id);
 }
