@@ -160,12 +160,8 @@ static void send_list(struct fixture *f, int qp, unsigned n)
 static struct ibv_wc poll_one(struct ibv_cq *cq)
 {
 	struct ibv_wc wc;
-	int n;
 
-	do
-		n = ibv_poll_cq(cq, 1, &wc);
-	while (!n);
-	assert_int_equal(n, 1);
+	lab_poll(cq, 1, &wc);
 	return wc;
 }
 
@@ -680,6 +676,45 @@ static void who_sends_meanwhile_does_not_notice(void **state)
 	assert_false(has_failed);
 }
 
+/* One that fails has the completion queue look after all of them, those without a shared queue,
+ * too. */
+static void a_cq_may_have_queue_pairs_with_and_without_a_shared_queue(void **state)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+		                         .cap = { .max_send_wr = 1,
+		                                  .max_recv_wr = 1,
+		                                  .max_send_sge = 1,
+		                                  .max_recv_sge = 1,
+		                                  .max_inline_data = 64 } };
+	struct ibv_recv_wr receive = { .wr_id = 99, .num_sge = 1 }, *bad;
+	struct ibv_sge sge = { .length = MESSAGE };
+	struct ibv_qp *plain, *peer;
+	struct fixture f;
+	struct ibv_wc wc;
+
+	(void)state;
+	make(&f, 0);
+	init.send_cq = f.b.send_cq;
+	init.recv_cq = f.b.recv_cq; /* behind those that share a queue */
+	plain = lab_qp(f.b.pd, &init);
+	peer = make_qp(&f.a, NULL, IBV_QPT_RC);
+	lab_connect(peer, plain->qp_num, f.b.context, 0);
+	lab_connect(plain, peer->qp_num, f.a.context, 0);
+	sge.addr = (uintptr_t)f.b.memory;
+	sge.lkey = f.b.mr->lkey;
+	receive.sg_list = &sge;
+	assert_int_equal(ibv_post_recv(plain, &receive, &bad), 0);
+	assert_int_equal(post_short(&f, 1, 10), 0);
+	send_by(&f, 0, 100, 'x'); /* is too long */
+	assert_int_equal(poll_one(f.b.recv_cq).status, IBV_WC_LOC_LEN_ERR);
+	f.a.qp[1] = peer;
+	send_by(&f, 1, 100, 'y');
+	wc = poll_one(f.b.recv_cq);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 99);
+	assert_int_equal(wc.qp_num, plain->qp_num);
+}
+
 static void bad_input_is_refused(void **state)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1u << 30, .max_sge = 1 } };
@@ -849,6 +884,7 @@ int main(void)
 		LAB_TEST(messages_that_are_not_polled_keep_their_receives),
 		LAB_TEST(the_limit_goes_along),
 		LAB_TEST(who_sends_meanwhile_does_not_notice),
+		LAB_TEST(a_cq_may_have_queue_pairs_with_and_without_a_shared_queue),
 		LAB_TEST(bad_input_is_refused),
 		LAB_TEST(the_queue_of_another_device_is_refused),
 		LAB_TEST(ignored_attributes_may_be_anything),

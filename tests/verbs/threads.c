@@ -412,6 +412,37 @@ static void what_is_posted_while_the_qp_fails_completes(void **state)
 	lab_quiet(e->send_cq);
 }
 
+static void *sleep_until_told(void *arg)
+{
+	pthread_barrier_wait(arg);
+	return NULL;
+}
+
+/* Its locks are taken, as there is a second thread; each of them is released. */
+static void a_resized_cq_and_its_queues_can_be_used_on(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	pthread_barrier_t end;
+	pthread_t thread;
+
+	(void)state;
+	pthread_barrier_init(&end, NULL, 2);
+	start(&thread, sleep_until_told, &end);
+	lab_post(b, 2);
+	for (int i = 0; i < 2; i++) {
+		lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "before it is resized");
+		assert_int_equal(ibv_resize_cq(b->cq, b->cq->cqe / 2), 0);
+		assert_int_equal(ibv_resize_cq(a->send_cq, a->send_cq->cqe * 2), 0);
+		lab_post(b, 1);
+		lab_expect_text(b, "before it is resized");
+		lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "behind that");
+		lab_expect_text(b, "behind that");
+	}
+	pthread_barrier_wait(&end);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&end);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -422,6 +453,7 @@ int main(void)
 		LAB_TEST(threads_make_objects_of_one_context),
 		LAB_TEST(threads_make_qps_on_one_small_cq),
 		LAB_TEST(what_is_posted_while_the_qp_fails_completes),
+		LAB_TEST(a_resized_cq_and_its_queues_can_be_used_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
