@@ -4,9 +4,11 @@
  * attachments, and the 40 bytes that a message begins with. verbs.sh runs it: host 1 is eth0, with
  * 192.0.2.1 and 2001:db8::1; host 2 is eth1, with 198.51.100.1 and 2001:db8:1::1.
  */
+#define _GNU_SOURCE /* dlvsym() */
 #include "verbs/lab.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <netinet/ip.h>
 #include <netinet/ip6.h>
 #include <pthread.h>
@@ -78,6 +80,22 @@ static void gids_are_of_type_roce_v2_and_name_the_device(void **state)
 	assert_int_equal(ibv_query_gid_ex(context, 1, FREE, &e, 0), ENODATA);
 	assert_int_equal(ibv_query_gid_table(context, table, LAB_ARRAY(table), 0), FREE);
 	assert_int_equal(table[IPV6].gid_index, IPV6);
+}
+
+/* Not in the headers: 1 is RoCE v2, and an empty entry has 0. */
+static void a_gids_type_is_as_sysfs_has_it(void **state)
+{
+	int (*type_of)(struct ibv_context *, uint8_t, unsigned, int *) =
+	        dlvsym(RTLD_DEFAULT, "ibv_query_gid_type", "IBVERBS_PRIVATE_34");
+	struct ibv_context *context = lab_open(1);
+	int type = -1;
+
+	(void)state;
+	assert_non_null(type_of);
+	assert_int_equal(type_of(context, 1, IPV4, &type), 0);
+	assert_int_equal(type, 1);
+	assert_int_equal(type_of(context, 1, FREE, &type), 0);
+	assert_int_equal(type, 0);
 }
 
 /* ---- address handles ---- */
@@ -355,6 +373,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(the_port_is_ethernets),
 		LAB_TEST(gids_are_of_type_roce_v2_and_name_the_device),
+		LAB_TEST(a_gids_type_is_as_sysfs_has_it),
 		LAB_TEST(a_handle_must_be_global_and_its_lid_means_nothing),
 		LAB_TEST(a_handles_source_must_be_there_and_of_its_ip_version),
 		LAB_TEST(groups_are_those_of_ip_and_any_lid_will_do),

@@ -95,6 +95,22 @@ static void a_buffer_of_the_library_can_be_registered_and_sent_from(void **state
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
+static void a_buffer_of_no_bytes_or_without_a_place_is_refused(void **state)
+{
+	alloc_buf_fn alloc = (alloc_buf_fn)find("ibv_alloc_buf", "IBVERBS_1.17");
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	void *buf = pd;
+
+	(void)state;
+	errno = 0;
+	assert_null(alloc(pd, 0, &buf));
+	assert_int_equal(errno, EINVAL);
+	assert_ptr_equal(buf, pd); /* nothing was written there */
+	errno = 0;
+	assert_null(alloc(pd, BYTES, NULL));
+	assert_int_equal(errno, EINVAL);
+}
+
 static void a_buffers_region_must_lie_within_it_and_in_its_pd(void **state)
 {
 	reg_buf_fn reg = (reg_buf_fn)find("ibv_reg_buf_mr", "IBVERBS_1.17");
@@ -226,6 +242,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(a_buffer_of_the_library_can_be_registered_and_sent_from),
+		LAB_TEST(a_buffer_of_no_bytes_or_without_a_place_is_refused),
 		LAB_TEST(a_buffers_region_must_lie_within_it_and_in_its_pd),
 		LAB_TEST(a_buffer_has_no_dma_buf_to_export),
 		LAB_TEST(reg_mr_ex_registers_memory_under_another_address),

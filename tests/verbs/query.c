@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "lab.h"
 
+#include <dlfcn.h>
 #include <endian.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -346,6 +347,33 @@ static void a_gid_entry_that_cannot_be_is_refused(void **state)
 	assert_int_equal(ibv_query_gid_ex(context, 1, 0, &entry, 1), EINVAL);
 }
 
+/* Not in the headers: Debian's programs call it. */
+static void a_gids_type_is_as_sysfs_has_it(void **state)
+{
+	int (*type_of)(struct ibv_context *, uint8_t, unsigned, int *) =
+	        dlvsym(RTLD_DEFAULT, "ibv_query_gid_type", "IBVERBS_PRIVATE_34");
+	struct ibv_context *context = lab_open(1);
+	struct ibv_port_attr port;
+	int type = -1;
+
+	(void)state;
+	assert_non_null(type_of);
+	assert_int_equal(ibv_query_port(context, 1, &port), 0);
+	assert_int_equal(type_of(context, 1, 0, &type), 0);
+	assert_int_equal(type, 0);
+	type = -1; /* an empty entry has one, too */
+	assert_int_equal(type_of(context, 1, (unsigned)port.gid_tbl_len - 1, &type), 0);
+	assert_int_equal(type, 0);
+	type = -1;
+	errno = 0;
+	assert_int_equal(type_of(context, 1, (unsigned)port.gid_tbl_len, &type), -1);
+	assert_int_equal(errno, EINVAL);
+	errno = 0;
+	assert_int_equal(type_of(context, 2, 0, &type), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(type, -1);
+}
+
 static void the_gid_table_lists_what_is_not_empty(void **state)
 {
 	struct ibv_context *context = lab_open(1);
@@ -484,6 +512,7 @@ int main(void)
 		LAB_TEST(a_gid_entry_says_where_and_what_it_is),
 		LAB_TEST(an_empty_gid_entry_says_enodata),
 		LAB_TEST(a_gid_entry_that_cannot_be_is_refused),
+		LAB_TEST(a_gids_type_is_as_sysfs_has_it),
 		LAB_TEST(the_gid_table_lists_what_is_not_empty),
 		LAB_TEST(a_gid_table_that_does_not_fit_is_refused),
 		LAB_TEST(the_first_pkey_is_the_default_one),
