@@ -43,6 +43,7 @@ done
 # ---- many
 seconds=${UMBEL_FUZZ_SECONDS:-2}
 deadline=$((deadline + seconds))
+patience=$((patience + seconds))
 start forge h3 "$programs_dir/ipoib.forge" "$(status h1 "s['lid']")" "$(status h1 "s['qpn']")" \
 	"$(status h1 "s['gid']")" "$(status h2 "s['gid']")" "$seconds"
 pings 100 h1 -i 0.01 192.0.2.2

@@ -23,6 +23,7 @@ fi
 
 containers=build/containers
 deadline=1000 # containers take their time
+patience=$((deadline / 3))
 # shellcheck disable=SC1091
 . /etc/os-release
 image=docker.io/library/debian:$VERSION_ID

@@ -14,7 +14,7 @@ seconds=9
 seeds=(1 "$(date +%Y%m%d)")
 for argument; do
 	case $argument in
-	seconds=*) seconds=${argument#*=} deadline=$((deadline + 2 * seconds)) ;;
+	seconds=*) seconds=${argument#*=} deadline=$((deadline + 2 * seconds)) patience=$((patience + 2 * seconds)) ;;
 	seed=*) seeds=("${argument#*=}") ;;
 	*) echo "unknown: $argument" >&2; exit 2 ;;
 	esac

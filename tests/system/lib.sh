@@ -11,6 +11,7 @@ programs=()	# those that start() started, by name
 declare -A pid=() ended=()
 ports=0
 deadline=$((${UMBEL_TEST_SECONDS:-600} - 60))
+patience=$((deadline / 3))	# seconds of one wait
 
 # Ends what still runs. A test that failed shows what its programs printed.
 finish()
@@ -50,15 +51,17 @@ expect()
 		complain "$*"$'\n'"expected: $text"$'\n'"got:      $output"
 }
 
-# wait_until WHAT COMMAND...: until the command succeeds, or the test has run for $deadline seconds:
-# so it can still say what is wrong before ctest ends it.
+# wait_until WHAT COMMAND...: until the command succeeds, or for $patience seconds, or until the test has run for $deadline: so
+# it can still say what is wrong before ctest ends it. Once one was in vain, others have ten seconds.
 wait_until()
 {
-	local what=$1
+	local what=$1 end=$((SECONDS + patience))
 	shift
+	[ $end -lt $deadline ] || end=$deadline
 	until "$@"; do
-		if [ $SECONDS -ge $deadline ]; then
+		if [ $SECONDS -ge $end ]; then
 			complain "in vain: wait until $what"
+			[ $patience -lt 10 ] || patience=10
 			return 1
 		fi
 		sleep 0.02
