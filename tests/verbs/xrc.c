@@ -294,6 +294,33 @@ static void a_requester_that_sleeps_goes_on(void **state)
 	}
 }
 
+/* Each receive has entries of its own in the queue, which has as many for it as it was made with.
+ */
+static void a_receive_may_have_two_entries(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f, -1);
+	for (unsigned i = 0; i < 3; i++) {
+		struct xrc_lab_queue *q = &f.queue[0];
+		char *first = q->memory + 100 * i, *second = q->memory + 1000 + 100 * i;
+		struct ibv_sge sge[] = {
+			{ .addr = (uintptr_t)first, .length = 10, .lkey = q->mr->lkey },
+			{ .addr = (uintptr_t)second, .length = 90, .lkey = q->mr->lkey }
+		};
+		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = sge, .num_sge = 2 }, *bad;
+
+		fill(f.memory, 100, (char)i);
+		assert_int_equal(ibv_post_srq_recv(q->srq, &wr, &bad), 0);
+		post(&f, IBV_WR_SEND, q->number, 100, NULL);
+		lab_complete(f.cq, IBV_WC_SUCCESS);
+		assert_int_equal(lab_complete(q->cq, IBV_WC_SUCCESS).byte_len, 100);
+		assert_memory_equal(first, f.memory, 10);
+		assert_memory_equal(second, f.memory + 10, 90);
+	}
+}
+
 /* It does not poll for completions before it has its answer. */
 static void a_requester_that_polls_for_an_answer_goes_on(void **state)
 {
@@ -686,6 +713,7 @@ int main(void)
 		LAB_TEST(incomplete_objects_are_refused),
 		LAB_TEST(what_newer_programs_may_ask_for_is_not_supported),
 		LAB_TEST(each_request_names_its_queue),
+		LAB_TEST(a_receive_may_have_two_entries),
 		LAB_TEST(a_message_waits_for_a_receive),
 		LAB_TEST(a_requester_that_sleeps_goes_on),
 		LAB_TEST(a_requester_that_polls_for_an_answer_goes_on),
