@@ -109,6 +109,21 @@ static void what_was_freed_serves_requests_of_any_size(void **state)
 	}
 }
 
+static void all_holes_of_one_size_serve_again(void **state)
+{
+	struct shm_extents *e = *state;
+	uint64_t off[UNITS];
+
+	for (unsigned i = 0; i < UNITS; i++)
+		off[i] = shm_extent_get(e, UNIT);
+	for (unsigned i = 1; i < UNITS; i += 2)
+		shm_extent_put(e, off[i]);
+	for (unsigned i = 1; i < UNITS; i += 2)
+		if (!shm_extent_get(e, UNIT))
+			fail_msg("hole %u of %u is not found", i / 2 + 1, UNITS / 2);
+	assert_int_equal(e->in_use, BYTES);
+}
+
 static void a_hole_serves_what_fits_in_it(void **state)
 {
 	struct shm_extents *e = *state;
@@ -235,6 +250,7 @@ int main(void)
 		TEST(a_large_extent_is_larger_by_a_sixteenth_at_most),
 		TEST(there_is_no_more_than_there_is),
 		TEST(what_was_freed_serves_requests_of_any_size),
+		TEST(all_holes_of_one_size_serve_again),
 		TEST(a_hole_serves_what_fits_in_it),
 		TEST(extents_never_overlap_and_all_of_them_merge_again),
 		TEST(a_walk_misses_nothing_that_stays_free),
