@@ -114,11 +114,11 @@ static int teardown(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* A request of host @host arrives at the subnet administrator. */
-static void ask(struct env *e, unsigned host, const struct wire_sa_mad *sa)
+/* A request arrives at the subnet administrator, of the port with that LID. */
+static void ask_from(struct env *e, uint16_t lid, const struct wire_sa_mad *sa)
 {
 	struct fabric_port *at = sm_role_home(e->role);
-	struct fabric_mad mad = { .slid = e->f->hca_port[host]->lid,
+	struct fabric_mad mad = { .slid = lid,
 		                  .dlid = at->lid,
 		                  .src_qpn = IB_QPN_GSI,
 		                  .dest_qpn = IB_QPN_GSI,
@@ -126,6 +126,11 @@ static void ask(struct env *e, unsigned host, const struct wire_sa_mad *sa)
 
 	wire_sa_mad_encode(sa, mad.data);
 	assert_true(daemon_subnet_mad(&e->m, at, &mad));
+}
+
+static void ask(struct env *e, unsigned host, const struct wire_sa_mad *sa)
+{
+	ask_from(e, e->f->hca_port[host]->lid, sa);
 }
 
 static struct wire_sa_mad request(uint8_t method, uint16_t attribute, uint64_t tid)
@@ -229,6 +234,21 @@ static void requests_that_wait_are_limited(void **state)
 	assert_true(TAILQ_EMPTY(&e->m.jobs));
 }
 
+/* Each of these LIDs may have as many, but not all at once. */
+static void requests_of_all_that_wait_are_limited(void **state)
+{
+	struct env *e = *state;
+	const uint16_t lid = e->f->hca_port[1]->lid;
+
+	for (unsigned i = 0; i < 640; i++) {
+		const struct wire_sa_mad multi = impossible_multipath(e, 100 + i);
+
+		ask_from(e, (uint16_t)(lid + i % 16), &multi);
+	}
+	assert_in_range(e->n, 640 - 520, 640 - 480);
+	assert_int_equal(e->last.mad.status, MAD_STATUS_BUSY);
+}
+
 /* ---- reports ---- */
 
 /* Subscribes to all notices about LIDs from @from on. */
@@ -317,6 +337,7 @@ int main(void)
 		TEST(a_multipath_that_no_path_meets_takes_many_turns),
 		TEST(a_get_that_no_path_meets_takes_many_turns),
 		TEST(requests_that_wait_are_limited),
+		TEST(requests_of_all_that_wait_are_limited),
 		TEST(many_subscriptions_of_one_program_get_one_report),
 		TEST(reports_are_made_in_slices_and_limited),
 	};
