@@ -250,6 +250,24 @@ static void each_port_has_a_lid_of_its_own(void **state)
 	}
 }
 
+/* A program that was built for a newer library has a longer struct. */
+static void what_is_unknown_of_a_port_reads_as_zero(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct {
+		struct ibv_port_attr known;
+		char unknown[16];
+	} attr;
+	static const char zero[sizeof(attr.unknown)];
+
+	(void)state;
+	memset(&attr, 0xEE, sizeof(attr));
+	assert_int_equal(verbs_get_ctx(context)->query_port(context, 1, &attr.known, sizeof(attr)),
+	                 0);
+	assert_int_equal(attr.known.state, IBV_PORT_ACTIVE);
+	assert_memory_equal(attr.unknown, zero, sizeof(zero));
+}
+
 static void a_port_that_is_not_there_cannot_be_queried(void **state)
 {
 	struct ibv_context *context = lab_open(1);
@@ -441,6 +459,48 @@ static void a_pkey_that_is_not_there_has_no_index(void **state)
 	assert_int_equal(ibv_get_pkey_index(context, 2, htobe16(0xFFFF)), -1);
 }
 
+/* ---- files ---- */
+
+/* Not in the headers, either. Returns what is read of a file of that text. */
+static int read_file(const char *text, char *buffer, size_t size)
+{
+	int (*read_sysfs)(const char *, const char *, char *, size_t) =
+	        dlvsym(RTLD_DEFAULT, "ibv_read_sysfs_file", "IBVERBS_1.0");
+	char dir[] = "/tmp/umbel-query.XXXXXX", path[64];
+	FILE *f;
+	int ret;
+
+	assert_non_null(read_sysfs);
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/file", dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+	errno = 0;
+	ret = read_sysfs(dir, "file", buffer, size);
+	unlink(path);
+	rmdir(dir);
+	return ret;
+}
+
+static void a_file_is_read_without_its_last_newline(void **state)
+{
+	char buffer[8] = "before";
+
+	(void)state;
+	assert_int_equal(read_file("", buffer, sizeof(buffer)), 0);
+	assert_string_equal(buffer, "");
+	assert_int_equal(read_file("one\n", buffer, sizeof(buffer)), 3);
+	assert_string_equal(buffer, "one");
+	assert_int_equal(read_file("a\nbcd\n", buffer, sizeof(buffer)), 5);
+	assert_string_equal(buffer, "a\nbcd");
+	assert_int_equal(read_file("7 bytes\n", buffer, sizeof(buffer)), 7);
+	assert_string_equal(buffer, "7 bytes");
+	assert_int_equal(read_file("8 bytes.", buffer, sizeof(buffer)), -1);
+	assert_int_equal(errno, ERANGE);
+}
+
 /* ---- what the device has not ---- */
 
 #define EXPECT_UNSUPPORTED_POINTER(call)             \
@@ -505,6 +565,7 @@ int main(void)
 		LAB_TEST(an_extended_query_for_the_unknown_is_refused),
 		LAB_TEST(the_port_says_how_it_is),
 		LAB_TEST(each_port_has_a_lid_of_its_own),
+		LAB_TEST(what_is_unknown_of_a_port_reads_as_zero),
 		LAB_TEST(a_port_that_is_not_there_cannot_be_queried),
 		LAB_TEST(the_first_gid_is_prefix_and_port_guid),
 		LAB_TEST(an_empty_gid_index_reads_as_zero),
@@ -518,6 +579,7 @@ int main(void)
 		LAB_TEST(the_first_pkey_is_the_default_one),
 		LAB_TEST(a_pkey_beyond_the_table_is_refused),
 		LAB_TEST(a_pkey_that_is_not_there_has_no_index),
+		LAB_TEST(a_file_is_read_without_its_last_newline),
 		LAB_TEST(objects_that_are_not_here_are_not_supported),
 		LAB_TEST(calls_that_are_not_here_are_not_supported),
 	};
