@@ -167,6 +167,12 @@ expect 1 'umbel: --state keeps what the embedded subnet manager knows, *' \
 	umbel up --set sm_embedded=0 --state new.state
 [ ! -e new.state ] || complain 'a fabric that is not up has made a file'
 
+# of many ports it is copied in slices
+umbel up --fat-tree 3 --radix 18 --state large.state > /dev/null
+all_are_there() { [ "$(grep -c '^lid ' large.state)" -ge 1458 ]; }
+wait_until 'the LIDs of all 1,458 hosts are in the file' all_are_there
+umbel down > /dev/null
+
 # what cannot be written is told
 mkdir gone
 umbel up --state gone/lab.state > /dev/null
