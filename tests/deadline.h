@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Waits of tests that end by themselves. A wait has 20 seconds: more under a sanitizer, and more or
- * fewer where UMBEL_TEST_SECONDS is not 600; five once one was in vain. Only time is counted in
- * which the test could look: while the machine stands still, none passes. It then fails the case,
- * and says what did not come. Any thread may wait; only the first one may fail.
+ * Waits of tests that end by themselves. A wait has 20 seconds: more under a sanitizer or on a busy
+ * machine, and more or fewer where UMBEL_TEST_SECONDS is not 600; five once one was in vain. Only
+ * time is counted in which the test could look: while the machine stands still, none passes. It
+ * then fails the case, and says what did not come. Any thread may wait; only the first one may
+ * fail.
  *
  * A wait that has no such deadline, as a call that blocks, is ended by the case's own (harness.c).
  */
