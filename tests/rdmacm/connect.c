@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * UD connect, listen, accept and reject; synchronous identifiers and endpoints; QPs.
+ * Nothing leaks.
  */
 #include "common.h"
 

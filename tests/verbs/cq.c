@@ -4,6 +4,7 @@
  * ibv_resize_cq(3), ibv_poll_cq(3), ibv_req_notify_cq(3), ibv_get_cq_event(3).
  *
  * umbel: --set exact_sizes=1
+ * Nothing leaks.
  */
 #define _GNU_SOURCE
 #include "lab.h"
