@@ -445,6 +445,62 @@ static void what_was_sent_without_waiting_arrives_while_another_is_read(void **s
 	close_all(client, server);
 }
 
+/* Sends these bytes as they are: a program need not be one of rsockets. */
+static void send_raw(struct node *n, const struct rdma_ud_param *to, const void *bytes,
+                     uint32_t length)
+{
+	struct ibv_ah_attr attr = to->ah_attr;
+	struct ibv_ah *ah = ibv_create_ah(n->id->pd, &attr);
+	struct ibv_sge sge = { .addr = (uintptr_t)n->buffer,
+		               .length = length,
+		               .lkey = n->mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.wr = { .ud = { .ah = ah, .remote_qpn = to->qp_num, .remote_qkey = to->qkey } }
+	};
+	struct ibv_send_wr *bad;
+
+	assert_non_null(ah);
+	memcpy(n->buffer, bytes, length);
+	assert_int_equal(ibv_post_send(n->id->qp, &wr, &bad), 0);
+	assert_int_equal(next_completion(n->cq).status, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
+static void what_has_no_whole_header_is_dropped(void **state)
+{
+	static const uint8_t header[] = { 4, 8, 0x1C, 0x84, 10, 0, 0, 1, 'r', 'i', 'g', 'h', 't' };
+	struct node n = node_open(RDMA_PS_UDP);
+	const int rs = bound(2, PORT);
+	struct pollfd p = { .fd = n.channel->fd, .events = POLLIN };
+	struct rdma_conn_param param = { .private_data = NULL };
+	struct deadline deadline = { 0 };
+	struct rdma_cm_event *e;
+	struct rdma_ud_param ud;
+
+	(void)state;
+	node_resolve(&n, 2, PORT);
+	node_qp(&n, 0);
+	assert_int_equal(rdma_connect(n.id, &param), 0);
+	while (poll(&p, 1, 1) != 1) {
+		DEADLINE_LOOK(&deadline, "an answer of the rsocket's host");
+		expect_nothing(rs); /* it answers within */
+	}
+	e = next_event(&n);
+	assert_event(e, RDMA_CM_EVENT_ESTABLISHED, 0);
+	ud = e->param.ud;
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	for (uint32_t length = 0; length < 8; length++)
+		send_raw(&n, &ud, header, length);
+	send_raw(&n, &ud, header, sizeof(header));
+	expect_text(rs, 1, "right");
+	expect_nothing(rs);
+	assert_int_equal(rclose(rs), 0);
+	node_close(&n);
+}
+
 static void more_than_there_is_room_for_is_lost_and_the_rest_in_order(void **state)
 {
 	int server = rsocket(AF_INET, SOCK_DGRAM, 0), client, receives = 8, got, last = -1, n = 0;
@@ -761,6 +817,7 @@ int main(void)
 		cmocka_unit_test(who_is_not_there_is_no_error),
 		cmocka_unit_test(what_was_sent_without_waiting_arrives_though_it_is_closed),
 		cmocka_unit_test(what_was_sent_without_waiting_arrives_while_another_is_read),
+		cmocka_unit_test(what_has_no_whole_header_is_dropped),
 		cmocka_unit_test(more_than_there_is_room_for_is_lost_and_the_rest_in_order),
 		cmocka_unit_test(shutting_down_ends_reading_and_writing),
 		cmocka_unit_test(rpoll_takes_rsockets_and_others_mixed),
