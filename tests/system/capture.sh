@@ -127,6 +127,16 @@ wait "$counting" || complain "a capture of two ends with $?"
 expect 0 'umbel: 2 packets captured, 0 lost' cat "$TMPDIR/count.err"
 expect 0 '*PERF*PERF*' eval 'tshark -n -r - < "$TMPDIR/count.pcapng" 2> /dev/null'
 
+# ---- a switch, and an HCA by its own name: what they are asked, and answer
+
+for node in sw1 umbel_h2_0; do
+	capture node $node
+	expect 0 '*' umbel exec h1 -- smpquery -D nodedesc 0,1
+	expect 0 '*' umbel exec h1 -- smpquery nodedesc 2
+	captured node
+	[ "${n:-0}" -ge 2 ] || complain "a capture of $node has ${n:-no} packets"
+done
+
 # ---- what gets lost says why
 
 capture lost h1
