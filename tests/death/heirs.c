@@ -61,8 +61,8 @@ static uint32_t open_domain(const struct client *c, int fd)
 	return rep.xrcd;
 }
 
-/* One with a port: of UD, or if there is a domain, an XRC target. Its number. */
-static uint32_t make_qp(const struct client *c, uint32_t xrcd)
+/* Of UD, or if there is a domain, an XRC target. 0 or -errno. */
+static int try_qp(const struct client *c, uint32_t xrcd, struct control_create_qp_reply *qp)
 {
 	const struct control_create_cq cq = { .hca_handle = c->hca, .cqe = 1 };
 	struct control_create_qp req = { .hca_handle = c->hca,
@@ -73,8 +73,6 @@ static uint32_t make_qp(const struct client *c, uint32_t xrcd)
 		                         .request_bytes = xrcd ? 128 : 0,
 		                         .max_recv_sge = 1,
 		                         .xrcd = xrcd };
-	struct control_modify_qp modify = { .port_num = 1, .state = IBV_QPS_INIT };
-	struct control_create_qp_reply qp;
 	struct control_create_cq_reply made;
 	struct control_keys_reply keys;
 
@@ -84,7 +82,16 @@ static uint32_t make_qp(const struct client *c, uint32_t xrcd)
 	                 0);
 	assert_int_equal(control_ask(c->c, CONTROL_CREATE_CQ, &cq, &made), 0);
 	req.cq = req.send_cq = made.cq;
-	assert_int_equal(control_ask(c->c, CONTROL_CREATE_QP, &req, &qp), 0);
+	return control_ask(c->c, CONTROL_CREATE_QP, &req, qp);
+}
+
+/* One with a port. Its number. */
+static uint32_t make_qp(const struct client *c, uint32_t xrcd)
+{
+	struct control_modify_qp modify = { .port_num = 1, .state = IBV_QPS_INIT };
+	struct control_create_qp_reply qp;
+
+	assert_int_equal(try_qp(c, xrcd, &qp), 0);
 	modify.qpn = qp.qpn;
 	assert_int_equal(control_request(c->c, CONTROL_MODIFY_QP, &modify, sizeof(modify)), 0);
 	return qp.qpn;
@@ -106,6 +113,22 @@ static void destroy_qp(const struct client *c, uint32_t qpn)
 	struct control_destroy_reply rep;
 
 	assert_int_equal(control_ask(c->c, CONTROL_DESTROY_QP, &req, &rep), 0);
+}
+
+static void a_domain_is_for_those_who_have_opened_it(void **state)
+{
+	const struct client owner = open_client(), stranger = open_client();
+	const int fd = memfd_create("domain", MFD_CLOEXEC);
+	const uint32_t xrcd = open_domain(&owner, fd);
+	struct control_create_qp_reply qp;
+
+	(void)state;
+	assert_int_not_equal(try_qp(&stranger, xrcd, &qp), 0);
+	assert_int_equal(open_domain(&stranger, fd), xrcd);
+	assert_int_equal(try_qp(&stranger, xrcd, &qp), 0);
+	control_close(stranger.c);
+	control_close(owner.c);
+	close(fd);
 }
 
 static void who_inherits_an_xrc_target_may_have_flows(void **state)
@@ -131,6 +154,7 @@ static void who_inherits_an_xrc_target_may_have_flows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_domain_is_for_those_who_have_opened_it),
 		cmocka_unit_test(who_inherits_an_xrc_target_may_have_flows),
 	};
 
