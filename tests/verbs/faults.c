@@ -388,6 +388,43 @@ static void what_gets_lost_is_sent_again(void **state)
 	}
 }
 
+/* Packets end within entries, and nothing is written behind one. */
+static void a_message_in_packets_fills_entry_after_entry(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
+	const struct {
+		uint32_t at, length;
+	} entry[] = { { 0, 3000 }, { 5000, 3000 }, { 10000, 4000 } };
+	struct ibv_recv_wr wr = { .num_sge = LAB_ARRAY(entry) }, *bad;
+	struct ibv_sge sge[LAB_ARRAY(entry)];
+	struct lab_peer_objects *from, *to;
+	char gap[2000], *sent;
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	fault_lab_add("opcode=RC_SEND_MIDDLE nth=1000 drop"); /* it goes by packets */
+	lab_peers(p, &o, state);
+	from = p[0]->here;
+	to = p[1]->here;
+	memset(to->memory, 0xEE, 20000);
+	memset(gap, 0xEE, sizeof(gap));
+	for (size_t i = 0; i < LAB_ARRAY(entry); i++)
+		sge[i] = (struct ibv_sge){ .addr = (uintptr_t)to->memory + entry[i].at,
+			                   .length = entry[i].length,
+			                   .lkey = to->lkey };
+	wr.sg_list = sge;
+	assert_int_equal(ibv_post_recv(to->qp, &wr, &bad), 0);
+	w = work_of(IBV_WR_SEND, p[1], 10000);
+	lab_peer_fill(p[0], 0, 10000, 1);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_complete(to->recv_cq, IBV_WC_SUCCESS);
+	sent = from->memory;
+	for (size_t i = 0; i < LAB_ARRAY(entry); sent += entry[i++].length) {
+		assert_memory_equal(to->memory + entry[i].at, sent, entry[i].length);
+		assert_memory_equal(to->memory + entry[i].at + entry[i].length, gap, sizeof(gap));
+	}
+}
+
 /* Each packet counts as often as it is sent, and as received if it comes; whoever sends it. */
 static void packets_of_connections_count_alike(void **state)
 {
@@ -1323,6 +1360,7 @@ int main(void)
 		FAULT_TEST(a_rule_holds_for_its_time),
 		FAULT_TEST(only_what_crosses_the_link_gets_lost),
 		FAULT_TEST(what_gets_lost_is_sent_and_not_received),
+		FAULT_TEST(a_message_in_packets_fills_entry_after_entry),
 		FAULT_BOTH(packets_of_connections_count_alike),
 		FAULT_TEST(the_same_seed_brings_the_same_faults),
 		FAULT_BOTH(what_gets_lost_is_sent_again),
