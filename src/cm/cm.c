@@ -30,6 +30,7 @@ int cm_new(struct cm **out, struct fabric *f, const struct cm_ops *ops)
 	cm->spare = CM_SLICE;
 	cm->last_request_id = cm->last_conn_id = cm->last_psn = ops->random;
 	if (cm_ports_init(cm)) {
+		cm_ports_fini(cm);
 		free(cm);
 		return -ENOMEM;
 	}

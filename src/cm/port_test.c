@@ -11,6 +11,17 @@
 #define GROUP      "239.1.1.1"
 #define TIMEOUT_MS 3000
 
+/* The allocation that finds no memory, counted from 1; 0: none. */
+static unsigned fails_at, allocations;
+
+void *__real_calloc(size_t n, size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+	return ++allocations == fails_at ? NULL : __real_calloc(n, bytes);
+}
+
 static struct fabric_port *first_port(struct testing *t)
 {
 	return t->f->hca_port[0];
@@ -386,6 +397,26 @@ static void random_mads_do_no_harm(void **state)
 	cm_client_free(t->cm, c);
 }
 
+/* Whichever allocation finds none, all that was made goes again. */
+static void without_memory_there_is_no_cm(void **state)
+{
+	struct testing *t = *state;
+	const struct cm_ops ops = { .random = 1 };
+	struct cm *cm = NULL;
+	int ret = -ENOMEM;
+
+	for (unsigned i = 1; ret && i < 100; i++) {
+		allocations = 0;
+		fails_at = i;
+		ret = cm_new(&cm, t->f, &ops);
+		fails_at = 0;
+		assert_true(!ret || (ret == -ENOMEM && allocations >= i));
+	}
+	assert_int_equal(ret, 0);
+	assert_true(allocations >= 4);
+	cm_free(cm);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +440,7 @@ int main(void)
 		TEST(when_its_last_port_is_gone_an_sa_is_forgotten),
 		TEST(a_response_to_another_port_or_request_is_none),
 		TEST(what_is_not_for_the_daemon_is_not_taken),
+		TEST(without_memory_there_is_no_cm),
 		TEST(random_mads_do_no_harm),
 	};
 
