@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Tests of mads.c: a storm of MADs leaves others their turns.
+ * Tests of mads.c: a storm of MADs leaves others their turns; one that there is no memory for is
+ * counted.
  */
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -9,6 +10,16 @@
 #include "daemon/subnet/mads.h"
 #include "fabric/model/flow_state.h"
 #include "fabric/testing.h"
+
+static bool no_memory; /* for malloc() */
+
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
+{
+	return no_memory ? NULL : __real_malloc(bytes);
+}
 
 struct storm {
 	struct daemon_mads *mads;
@@ -95,9 +106,32 @@ static void endless_mads_leave_a_client_its_turns(void **state)
 	fabric_free(f);
 }
 
+static void a_mad_without_memory_is_lost_and_counted(void **state)
+{
+	struct fabric *f = testing_fabric(2);
+	const struct fabric_mad mad = { .slid = 1, .dlid = 2 };
+	struct daemon_mads mads = { 0 };
+
+	(void)state;
+	daemon_mads_init(&mads, f, NULL);
+	daemon_mads_queue(&mads, f->hca_port[0], &mad);
+	assert_false(STAILQ_EMPTY(&mads.queue));
+	assert_int_equal(f->mads->stats.no_memory, 0);
+	daemon_mads_fini(&mads);
+	for (unsigned i = 1; i < 3; i++) {
+		no_memory = true;
+		daemon_mads_queue(&mads, f->hca_port[0], &mad);
+		no_memory = false;
+		assert_true(STAILQ_EMPTY(&mads.queue));
+		assert_int_equal(f->mads->stats.no_memory, i);
+	}
+	fabric_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_mad_without_memory_is_lost_and_counted),
 		cmocka_unit_test(endless_mads_leave_a_client_its_turns),
 	};
 
