@@ -181,6 +181,7 @@ static void start_thread(void)
 		perror("pthread_create");
 		exit(1);
 	}
+	pthread_detach(thread);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
