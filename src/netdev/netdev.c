@@ -22,6 +22,7 @@
 #include "base/hash.h"
 #include "base/util.h"
 #include "netdev/netdev.h"
+#include "netdev/netlink.h"
 #include "wire/ip.h"
 
 #define LOWER_UP     0x10000 /* IFF_LOWER_UP, which <net/if.h> does not have */
@@ -40,7 +41,8 @@ struct netdev_watch {
 	struct base_hash devices;
 	netdev_changed *changed;
 	void *arg;
-	bool stale; /* notifications were lost: a dump is needed */
+	netdev_neighbour_came *came; /* NULL: neighbours are not watched */
+	bool stale;                  /* notifications were lost: a dump is needed */
 	_Alignas(struct nlmsghdr) char buffer[BUFFER_BYTES];
 };
 
@@ -52,6 +54,18 @@ struct target {
 	struct base_hash *devices;
 	struct netdev_watch *watch;
 };
+
+struct mnl_socket *netdev_netlink_open(const struct netdev_network *network)
+{
+	int fd = netdev_network_socket(network, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+	struct mnl_socket *nl = fd < 0 ? NULL : mnl_socket_fdopen(fd);
+
+	if (!nl)
+		errno = fd < 0 ? -fd : ENOMEM;
+	if (!nl && fd >= 0)
+		close(fd);
+	return nl;
+}
 
 /* ---- devices ---- */
 
@@ -141,7 +155,8 @@ static struct netdev read_device(const struct nlmsghdr *nlh)
 	struct netdev dev = { .index = ifi->ifi_index,
 		              .up = ifi->ifi_flags & IFF_UP,
 		              .carrier = ifi->ifi_flags & LOWER_UP,
-		              .loopback = ifi->ifi_flags & IFF_LOOPBACK };
+		              .loopback = ifi->ifi_flags & IFF_LOOPBACK,
+		              .noarp = ifi->ifi_flags & IFF_NOARP };
 	const struct nlattr *attr;
 
 	mnl_attr_for_each(attr, nlh, sizeof(*ifi))
@@ -217,8 +232,7 @@ struct address_message {
 	bool usable;
 };
 
-/* The address in an attribute, or false if it has another length. */
-static bool read_gid(const struct nlattr *attr, int family, struct ib_gid *gid)
+bool netdev_netlink_gid(const struct nlattr *attr, int family, struct ib_gid *gid)
 {
 	uint16_t bytes = mnl_attr_get_payload_len(attr);
 	in_addr_t ipv4;
@@ -254,7 +268,7 @@ static bool read_address(const struct nlmsghdr *nlh, struct address_message *m)
 			flags = mnl_attr_get_u32(attr);
 		/* of a point-to-point address, IFA_ADDRESS is the peer's */
 		if (type == IFA_LOCAL || (type == IFA_ADDRESS && !local))
-			any |= read_gid(attr, ifa->ifa_family, &m->address.gid);
+			any |= netdev_netlink_gid(attr, ifa->ifa_family, &m->address.gid);
 		local |= type == IFA_LOCAL;
 	}
 	m->usable = !(flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED));
@@ -298,6 +312,26 @@ static int apply_address(const struct target *in, const struct address_message *
 	return ret;
 }
 
+/* ---- messages about neighbours ---- */
+
+static void parse_neighbour(const struct netdev_watch *w, const struct nlmsghdr *nlh)
+{
+	const struct ndmsg *ndm = mnl_nlmsg_get_payload(nlh);
+	const struct nlattr *attr;
+	struct ib_gid gid;
+
+	if (!w || !w->came || mnl_nlmsg_get_payload_len(nlh) < sizeof(*ndm) ||
+	    !(ndm->ndm_state & NETDEV_NUD_KNOWN) ||
+	    (ndm->ndm_family != AF_INET && ndm->ndm_family != AF_INET6))
+		return;
+	mnl_attr_for_each(attr, nlh, sizeof(*ndm))
+	{
+		if (mnl_attr_get_type(attr) == NDA_DST &&
+		    netdev_netlink_gid(attr, ndm->ndm_family, &gid))
+			w->came(w->arg, ndm->ndm_ifindex, &gid);
+	}
+}
+
 /* ---- messages ---- */
 
 static int parse_device(const struct target *in, const struct nlmsghdr *nlh)
@@ -335,6 +369,8 @@ static int parse_message(const struct nlmsghdr *nlh, void *arg)
 		ret = parse_device(in, nlh);
 	else if (nlh->nlmsg_type == RTM_NEWADDR || nlh->nlmsg_type == RTM_DELADDR)
 		ret = parse_address(in, nlh);
+	else if (nlh->nlmsg_type == RTM_NEWNEIGH)
+		parse_neighbour(in->watch, nlh);
 	if (!ret)
 		return MNL_CB_OK;
 	errno = -ret;
@@ -367,24 +403,11 @@ static int dump(struct mnl_socket *nl, uint16_t type, const struct target *in, c
 	return more < 0 ? -errno : 0;
 }
 
-/* A socket of rtnetlink. NULL: see errno. */
-static struct mnl_socket *open_netlink(const struct netdev_network *network)
-{
-	int fd = netdev_network_socket(network, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
-	struct mnl_socket *nl = fd < 0 ? NULL : mnl_socket_fdopen(fd);
-
-	if (!nl)
-		errno = fd < 0 ? -fd : ENOMEM;
-	if (!nl && fd >= 0)
-		close(fd);
-	return nl;
-}
-
 /* Fills the empty @devices. -EINTR: devices changed during the dump. */
 static int dump_all(struct base_hash *devices, struct netdev_watch *w)
 {
 	const struct target in = { .devices = devices };
-	struct mnl_socket *nl = open_netlink(w->network);
+	struct mnl_socket *nl = netdev_netlink_open(w->network);
 	int ret;
 
 	if (!nl)
@@ -448,7 +471,7 @@ static int open_events(struct netdev_watch *w)
 {
 	static const int group[] = { RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR };
 
-	w->events = open_netlink(w->network);
+	w->events = netdev_netlink_open(w->network);
 	if (!w->events || fcntl(mnl_socket_get_fd(w->events), F_SETFL, O_NONBLOCK))
 		return -errno;
 	if (mnl_socket_bind(w->events, 0, MNL_SOCKET_AUTOPID))
@@ -489,6 +512,20 @@ void netdev_watch_close(struct netdev_watch *w)
 		mnl_socket_close(w->events);
 	free_devices(&w->devices);
 	free(w);
+}
+
+int netdev_watch_neighbours(struct netdev_watch *w, netdev_neighbour_came *came)
+{
+	int group = RTNLGRP_NEIGH;
+
+	if (!came == !w->came)
+		return 0;
+	if (mnl_socket_setsockopt(w->events,
+	                          came ? NETLINK_ADD_MEMBERSHIP : NETLINK_DROP_MEMBERSHIP, &group,
+	                          sizeof(group)))
+		return -errno;
+	w->came = came;
+	return 0;
 }
 
 int netdev_watch_fd(const struct netdev_watch *w)

@@ -32,6 +32,7 @@ struct netdev {
 	bool up;      /* set up by the administrator */
 	bool carrier; /* the link works */
 	bool loopback;
+	bool noarp; /* it does not ask for neighbours: a tunnel */
 	uint32_t mtu;
 	uint8_t mac[NETDEV_MAC_BYTES]; /* zeros: it has none */
 	unsigned n_addresses;
@@ -76,6 +77,16 @@ int netdev_watch_fd(const struct netdev_watch *watch);
  * -errno.
  */
 int netdev_watch_dispatch(struct netdev_watch *watch);
+
+/* A neighbour of device @ifindex is known now, or known still: what was sent to it has left. */
+typedef void netdev_neighbour_came(void *arg, int ifindex, const struct ib_gid *gid);
+
+/*
+ * Watches neighbours, too, from now on, and has @came called, with the watch's arg, for each that
+ * comes, while messages of them are not lost; NULL: no longer. 0 or -errno. Networks may have
+ * thousands, so they are watched only while somebody waits for one.
+ */
+int netdev_watch_neighbours(struct netdev_watch *watch, netdev_neighbour_came *came);
 
 /* The device of that name, or index; NULL: there is none. Valid until the next dispatch. */
 const struct netdev *netdev_watch_find(const struct netdev_watch *watch, const char *name);
