@@ -41,7 +41,8 @@ void cm_client_count(const struct cm_client *client, struct cm_client_counts *co
 /* How far an identifier is, by the numbers of Linux (enum rdma_cm_state), which programs see. */
 enum cm_step {
 	CM_STEP_IDLE,
-	CM_STEP_ADDR_RESOLVED = 2,
+	CM_STEP_ADDR_QUERY,
+	CM_STEP_ADDR_RESOLVED,
 	CM_STEP_ROUTE_QUERY,
 	CM_STEP_ROUTE_RESOLVED,
 	CM_STEP_CONNECT,

@@ -12,6 +12,19 @@
 
 struct cm_outbox; /* how one event channel reaches its process; the daemon's */
 
+struct cm_search; /* for who has an address; the daemon's */
+
+/* Whom to search for, and whom to tell. */
+struct cm_sought {
+	struct fabric_port *port; /* on Ethernet, whose packets go there */
+	struct ib_gid sgid, dgid; /* from there, to there */
+	uint32_t timeout_ms;
+	/* The outcome, once: 0; -ETIMEDOUT: nobody has the address; -ENETUNREACH and the like: the
+	 * route is gone. The search is over. */
+	void (*done)(void *arg, int status);
+	void *arg;
+};
+
 struct cm_ops {
 	/* Opens an outbox; *@process_fd is the end that goes to the process. 0 or -errno. */
 	int (*outbox_open)(void *arg, struct cm_outbox **box, int *process_fd);
@@ -39,6 +52,13 @@ struct cm_ops {
 	 */
 	int (*route)(void *arg, int host, const union control_cm_addr *dst,
 	             union control_cm_addr *src);
+	/*
+	 * Searches for who has an address, or for the gateway on the way. 0: it is known, or none
+	 * is needed; -EINPROGRESS: *@search, which ends by done(), or before by search_end(); else
+	 * -errno.
+	 */
+	int (*search)(void *arg, const struct cm_sought *sought, struct cm_search **search);
+	void (*search_end)(struct cm_search *search);
 	/* Joins a group on a port's network, or ends one of several joins. 0 or -errno. */
 	int (*join)(void *arg, struct fabric_port *port, const struct ib_gid *mgid);
 	void (*leave)(void *arg, struct fabric_port *port, const struct ib_gid *mgid);

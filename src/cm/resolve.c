@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * From addresses to ports and from ports to paths: what bind_addr, resolve_addr and
- * resolve_route do. The daemon knows which port has an address, so addresses are resolved at once,
- * though the outcome is an event. Paths are asked of the SA.
+ * resolve_route do. The daemon knows which port of InfiniBand has an address, so it is resolved at
+ * once, though the outcome is an event. On Ethernet somebody has to answer there. Paths are asked
+ * of the SA.
  */
 #include <endian.h>
 #include <errno.h>
@@ -14,6 +15,33 @@
 #include "cm/state.h"
 
 /* ---- source ---- */
+
+/* From where an identifier sends. */
+struct source {
+	struct fabric_port *port;
+	struct ib_gid sgid;
+	int scope;
+	uint16_t pkey;
+	union control_cm_addr src;
+};
+
+static struct source source_of(const struct cm_id *id)
+{
+	return (struct source){ .port = id->port,
+		                .sgid = id->sgid,
+		                .scope = id->scope,
+		                .pkey = id->pkey,
+		                .src = id->src };
+}
+
+static void set_source(struct cm_id *id, const struct source *s)
+{
+	id->port = s->port;
+	id->sgid = s->sgid;
+	id->scope = s->scope;
+	id->pkey = s->pkey;
+	id->src = s->src;
+}
 
 /* AF_IB names the partition as well; 0: the default one. */
 static void use_pkey(struct cm_id *id, const union control_cm_addr *addr)
@@ -43,7 +71,8 @@ static int find_device(struct cm_id *id, const union control_cm_addr *addr)
 
 int cm_resolve_bind_id(struct cm_id *id, const union control_cm_addr *addr)
 {
-	struct cm_id before = *id;
+	const struct source before = source_of(id);
+	const bool af_only = id->af_only;
 	int ret;
 
 	if (id->state != CM_IDLE)
@@ -59,12 +88,8 @@ int cm_resolve_bind_id(struct cm_id *id, const union control_cm_addr *addr)
 		id->af_only = addr->sa.sa_family == AF_INET;
 	ret = cm_binding_reserve(id->client->cm, id);
 	if (ret) {
-		id->port = before.port;
-		id->sgid = before.sgid;
-		id->scope = before.scope;
-		id->pkey = before.pkey;
-		id->src = before.src;
-		id->af_only = before.af_only;
+		set_source(id, &before);
+		id->af_only = af_only;
 		return ret;
 	}
 	cm_roce_use_source(id);
@@ -208,11 +233,66 @@ static int find_ends(struct cm_id *id, union control_cm_addr *from)
 	return ret;
 }
 
-/* As in Linux, a route that is missing fails the call; what fails later is an event. */
-static int resolve_addr(struct cm_id *id, const union control_cm_addr *dst)
+/* What is known of the destination is to be told, if need be once somebody there has answered. */
+struct cm_resolving {
+	struct source before; /* as it is again if nobody answers */
+	struct cm_event *event;
+	struct cm_search *search; /* NULL: nobody is searched for */
+};
+
+static struct cm_resolving *new_resolving(struct cm_id *id)
 {
+	struct cm_resolving *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->before = source_of(id);
+	r->event = cm_event_new(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	if (r->event)
+		return r;
+	free(r);
+	return NULL;
+}
+
+/* If it fails the program may try another address, by another port. */
+static void on_resolved(void *arg, int status)
+{
+	struct cm_id *id = arg;
+	struct cm_resolving *r = id->resolving;
+
+	id->resolving = NULL;
+	id->state = status ? CM_ADDR_BOUND : CM_ADDR_RESOLVED;
+	if (status) {
+		set_source(id, &r->before);
+		r->event->data.type = RDMA_CM_EVENT_ADDR_ERROR;
+		r->event->data.status = status;
+	}
+	cm_event_post(r->event);
+	free(r);
+}
+
+/* On Ethernet whoever has the address has to answer. 0, -EINPROGRESS or -errno. */
+static int search(struct cm_id *id, uint32_t timeout_ms)
+{
+	const struct cm *cm = id->client->cm;
+	const struct cm_sought sought = { .port = id->port,
+		                          .sgid = id->sgid,
+		                          .dgid = id->dgid,
+		                          .timeout_ms = timeout_ms,
+		                          .done = on_resolved,
+		                          .arg = id };
+
+	if (!id->port->ethernet || !cm->ops.search || cm_addr_is_any(&id->dst) ||
+	    cm_addr_is_mcast(&id->dst) || id->dst.sa.sa_family == AF_IB)
+		return 0;
+	return cm->ops.search(cm->ops.arg, &sought, &id->resolving->search);
+}
+
+/* As in Linux, a route that is missing fails the call; what fails later is an event. */
+static int resolve_addr(struct cm_id *id, const struct control_cm_resolve_addr *request)
+{
+	const union control_cm_addr *dst = &request->dst;
 	union control_cm_addr from = { 0 };
-	struct cm_event *e;
 	int ret;
 
 	if (id->state != CM_ADDR_BOUND)
@@ -224,17 +304,15 @@ static int resolve_addr(struct cm_id *id, const union control_cm_addr *dst)
 	ret = cm_roce(id) ? cm_roce_find_route(id, &from) : choose_source_by_gid(id);
 	if (ret)
 		return ret;
-	e = cm_event_new(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
-	if (!e)
+	id->resolving = new_resolving(id);
+	if (!id->resolving)
 		return -ENOMEM;
+	id->state = CM_ADDR_QUERY;
 	ret = find_ends(id, &from);
-	if (ret) {
-		e->data.type = RDMA_CM_EVENT_ADDR_ERROR;
-		e->data.status = ret;
-	} else {
-		id->state = CM_ADDR_RESOLVED;
-	}
-	cm_event_post(e);
+	if (!ret)
+		ret = search(id, request->timeout_ms);
+	if (ret != -EINPROGRESS)
+		on_resolved(id, ret);
 	return 0;
 }
 
@@ -247,7 +325,7 @@ static int start_resolving(struct cm_id *id, const struct control_cm_resolve_add
 		return base_because(-EINVAL, "an address is of no family that rdma_cm knows");
 	if (id->state == CM_IDLE)
 		ret = bind_source(id, request);
-	return ret ? ret : resolve_addr(id, &request->dst);
+	return ret ? ret : resolve_addr(id, request);
 }
 
 int cm_resolve_addr(struct cm_call *call)
@@ -381,8 +459,22 @@ int cm_resolve_route(struct cm_call *call)
 	                        resolve_route(id, request->timeout_ms));
 }
 
+static void abandon_search(struct cm_id *id)
+{
+	struct cm_resolving *r = id->resolving;
+
+	if (!r)
+		return;
+	if (r->search)
+		id->client->cm->ops.search_end(r->search);
+	free(r->event);
+	free(r);
+	id->resolving = NULL;
+}
+
 void cm_resolve_abandon(struct cm_id *id)
 {
+	abandon_search(id);
 	cm_mad_cancel(&id->path_query);
 	free(id->route_event);
 	id->route_event = NULL;

@@ -16,6 +16,9 @@ static struct net {
 	struct testing *t;
 	const char *source; /* the address from which all routes lead; NULL: there are none */
 	bool asks_for_any;  /* expected: the route from any address is asked for */
+	bool searches;      /* nobody is known */
+	struct cm_sought sought;
+	unsigned n_searches, n_search_ends;
 	int join_fails;
 	unsigned n_joins, n_leaves;
 	struct ib_gid last;
@@ -34,6 +37,23 @@ static int route(void *arg, int host, const union control_cm_addr *dst, union co
 	if (any)
 		*src = testing_addr(net.source, 0);
 	return any == net.asks_for_any ? 0 : -EINVAL;
+}
+
+static int search(void *arg, const struct cm_sought *sought, struct cm_search **found)
+{
+	(void)arg;
+	if (!net.searches)
+		return 0;
+	net.sought = *sought;
+	net.n_searches++;
+	*found = (struct cm_search *)&net;
+	return -EINPROGRESS;
+}
+
+static void search_end(struct cm_search *s)
+{
+	assert_ptr_equal(s, &net);
+	net.n_search_ends++;
 }
 
 static int join(void *arg, struct fabric_port *port, const struct ib_gid *mgid)
@@ -90,6 +110,8 @@ static int setup(void **state)
 		                       .memory_get = memory_get,
 		                       .memory_put = memory_put,
 		                       .route = route,
+		                       .search = search,
+		                       .search_end = search_end,
 		                       .join = join,
 		                       .leave = leave,
 		                       .arg = t,
@@ -250,6 +272,79 @@ static void a_route_by_a_device_without_hca_is_an_error(void **state)
 	assert_int_equal(testing_resolve(c, id, "192.0.2.7", 5), 0);
 	testing_expect(c, id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
 	cm_client_free(t->cm, c);
+}
+
+static void whoever_has_the_address_has_to_answer(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_TCP, 1);
+	struct control_cm_event e;
+
+	net.searches = true;
+	assert_int_equal(testing_resolve(c, id, "192.0.2.7", 5), 0);
+	assert_int_equal(testing_event(c, id, &e), -EAGAIN);
+	assert_gid(&net.sought.sgid, "::ffff:10.0.1.1");
+	assert_gid(&net.sought.dgid, "::ffff:192.0.2.7");
+	assert_int_equal(testing_resolve(c, id, "192.0.2.8", 5), -EINVAL);
+	net.sought.done(net.sought.arg, 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_string_equal(testing_query(c, id).hca, "umbel_eth1");
+	cm_client_free(t->cm, c);
+	assert_int_equal(net.n_search_ends, 0);
+}
+
+static void if_nobody_answers_another_address_may_be_tried(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_TCP, 1);
+
+	net.searches = true;
+	assert_int_equal(testing_resolve(c, id, "192.0.2.7", 5), 0);
+	net.sought.done(net.sought.arg, -ETIMEDOUT);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+	assert_string_equal(testing_query(c, id).hca, "");
+	net.source = "10.0.0.1";
+	assert_int_equal(testing_resolve(c, id, "203.0.113.7", 5), 0);
+	net.sought.done(net.sought.arg, 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_string_equal(testing_query(c, id).hca, "umbel_eth0");
+	cm_client_free(t->cm, c);
+}
+
+static void what_needs_nobody_is_not_searched_for(void **state)
+{
+	static const char *const dst[] = { "239.1.1.1", "127.0.0.1", "ff15::1" };
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+
+	net.searches = true;
+	for (unsigned i = 0; i < ARRAY_SIZE(dst); i++) {
+		uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+
+		net.source = i == 2 ? "2001:db8:1::1" : "10.0.1.1";
+		assert_int_equal(testing_resolve(c, id, dst[i], 5), 0);
+		testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	}
+	assert_int_equal(net.n_searches, 0);
+	cm_client_free(t->cm, c);
+}
+
+static void an_identifier_that_goes_ends_its_search(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	struct control_cm_read destroy = { .id = testing_id(c, RDMA_PS_TCP, 1) };
+	struct control_cm_events_reply reply;
+
+	net.searches = true;
+	assert_int_equal(testing_resolve(c, destroy.id, "192.0.2.7", 5), 0);
+	assert_int_equal(REQUEST(c, DESTROY_ID, destroy, &reply), 0);
+	assert_int_equal(net.n_search_ends, 1);
+	assert_int_equal(testing_resolve(c, testing_id(c, RDMA_PS_TCP, 2), "192.0.2.7", 5), 0);
+	cm_client_free(t->cm, c);
+	assert_int_equal(net.n_search_ends, 2);
 }
 
 static void the_ipoib_port_space_is_not_for_ethernet(void **state)
@@ -473,6 +568,10 @@ int main(void)
 		TEST(without_a_route_the_call_fails_and_may_be_made_again),
 		TEST(with_a_source_only_a_host_needs_a_route),
 		TEST(a_route_by_a_device_without_hca_is_an_error),
+		TEST(whoever_has_the_address_has_to_answer),
+		TEST(if_nobody_answers_another_address_may_be_tried),
+		TEST(what_needs_nobody_is_not_searched_for),
+		TEST(an_identifier_that_goes_ends_its_search),
 		TEST(the_ipoib_port_space_is_not_for_ethernet),
 		TEST(af_ib_leads_nowhere),
 		TEST(connections_leave_the_fabric_but_not_by_xrc),

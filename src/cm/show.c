@@ -63,6 +63,7 @@ static uint8_t step_of(enum cm_id_state state)
 	static const uint8_t steps[] = {
 		[CM_IDLE] = CM_STEP_IDLE,
 		[CM_ADDR_BOUND] = CM_STEP_ADDR_BOUND,
+		[CM_ADDR_QUERY] = CM_STEP_ADDR_QUERY,
 		[CM_ADDR_RESOLVED] = CM_STEP_ADDR_RESOLVED,
 		[CM_ROUTE_QUERY] = CM_STEP_ROUTE_QUERY,
 		[CM_ROUTE_RESOLVED] = CM_STEP_ROUTE_RESOLVED,

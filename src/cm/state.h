@@ -130,6 +130,7 @@ struct cm_binding {
 enum cm_id_state {
 	CM_IDLE,
 	CM_ADDR_BOUND,
+	CM_ADDR_QUERY,
 	CM_ADDR_RESOLVED,
 	CM_ROUTE_QUERY,
 	CM_ROUTE_RESOLVED,
@@ -162,7 +163,8 @@ struct cm_id {
 	struct control_cm_path path;
 	bool has_path;
 	struct cm_transaction *path_query;
-	struct cm_event *route_event; /* to be posted when it is over */
+	struct cm_resolving *resolving; /* resolve.c; in state CM_ADDR_QUERY */
+	struct cm_event *route_event;   /* to be posted when the path query is over */
 
 	struct cm_binding *binding;
 	LIST_ENTRY(cm_id) of_binding;
@@ -438,7 +440,7 @@ int cm_resolve_bind_id(struct cm_id *id, const union control_cm_addr *addr);
 /* The service ID of an address: port space and port number, or what AF_IB says. */
 uint64_t cm_resolve_service_id(uint16_t ps, const union control_cm_addr *a);
 
-/* @id is destroyed: ends its route query. */
+/* @id is destroyed: ends its search for the destination, and its route query. */
 void cm_resolve_abandon(struct cm_id *id);
 
 /* The path as the program has it (RDMA_OPTION_IB_PATH). */
