@@ -80,6 +80,8 @@ for mpi in openmpi mpich; do
 done
 
 # ---- to elsewhere
+umbel exec r1 -- ip neighbour add 172.16.0.9 lladdr 02:00:00:00:00:09 dev eth0 ||
+	complain "no neighbour"
 expect 255 '*XRC on RoCE is between hosts of one fabric*' env UMBEL_LOG=warning bash -c \
 	'umbel exec r1 -- rdma_xclient -s 172.16.0.9 -c x 2>&1'
 umbel down > /dev/null

@@ -61,6 +61,9 @@ static const char *why(const struct rdma_cm_event *event)
 {
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_ERROR:
+		if (event->status == -ETIMEDOUT)
+			return "nobody on the network has that address, or the gateway on the way: "
+			       "ARP and neighbour discovery had no answer";
 		return "no port of this host leads to that address, or nobody has it: 'umbel show "
 		       "hosts' lists addresses";
 	case RDMA_CM_EVENT_ROUTE_ERROR:

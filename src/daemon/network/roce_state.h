@@ -8,6 +8,7 @@
 
 #include <net/if.h>
 
+#include "base/hash.h"
 #include "daemon/network/self.h"
 #include "daemon/network/wires.h"
 #include "daemon/subnet/mads.h"
@@ -16,6 +17,7 @@
 #include "hosts/namespaces.h"
 #include "hosts/plan.h"
 #include "netdev/mcast.h"
+#include "netdev/neighbour.h"
 #include "netdev/netdev.h"
 
 /* What RoCE needs of the daemon. */
@@ -37,6 +39,8 @@ struct daemon_roce_network {
 	struct netdev_network sockets;     /* makes them there */
 	struct netdev_watch *watch;
 	struct daemon_source watch_source;
+	struct netdev_neighbours neighbours;
+	unsigned n_searches; /* for neighbours: that are watched meanwhile */
 };
 
 /* Hears a port's datagrams of one IP version. */
@@ -78,6 +82,7 @@ struct daemon_roce {
 	unsigned hcas;                       /* so many each */
 	struct daemon_roce_network *network; /* the machine's alone, or one for each port */
 	unsigned n_networks;
+	struct base_hash searches; /* struct cm_search, by hop: roce_neighbours.c */
 	struct hosts_device *made; /* by port: what hosts are to get; NULL: it is there already */
 	struct daemon_roce_port *port; /* all ports on Ethernet, in the order of the port table */
 	unsigned n_ports;

@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "daemon/core/outbox.h"
 #include "daemon/network/roce_groups.h"
+#include "daemon/network/roce_neighbours.h"
 #include "daemon/top/rdmacm.h"
 
 static_assert(CONTROL_CM_BYTES <= DAEMON_OUTBOX_RINGS, "bytes");
@@ -46,6 +47,13 @@ static int route(void *arg, int host, const union control_cm_addr *dst, union co
 	const struct daemon_rdmacm *r = arg;
 
 	return daemon_roce_route(r->roce, host, dst, src);
+}
+
+static int search(void *arg, const struct cm_sought *sought, struct cm_search **found)
+{
+	const struct daemon_rdmacm *r = arg;
+
+	return daemon_roce_search(r->roce, sought, found);
 }
 
 static int join(void *arg, struct fabric_port *port, const struct ib_gid *mgid)
@@ -96,6 +104,8 @@ int daemon_rdmacm_init(struct daemon_rdmacm *r, struct daemon_clients *clients)
 		              .memory_get = memory_get,
 		              .memory_put = memory_put,
 		              .route = route,
+		              .search = search,
+		              .search_end = daemon_roce_search_end,
 		              .join = join,
 		              .leave = leave,
 		              .tid_high = DAEMON_TID_CM,
