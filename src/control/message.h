@@ -91,6 +91,7 @@ enum control_type {
 	CONTROL_MEET_FAULT,
 	CONTROL_ALLOC_PD, /* both are posted: for who shows protection domains */
 	CONTROL_FREE_PD,
+	CONTROL_FIND_NEIGHBOUR,
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
@@ -485,6 +486,14 @@ struct control_meet_fault_reply {
 	uint32_t has_wr_id; /* that one has the wr_id below; else the same as this one */
 	uint32_t reserved;
 	uint64_t wr_id;
+};
+
+/* Whether somebody has an address, or the gateway on the way there from an Ethernet port. Status 0:
+ * yes, or it needs nobody; -EINPROGRESS: nobody has answered yet, ask again; -ENETUNREACH and the
+ * like: there is no route. */
+struct control_find_neighbour {
+	uint32_t hca_handle;
+	struct ib_gid sgid, dgid;
 };
 
 /* A MAD for QP1 of an Ethernet port, which a process has received from the network. */

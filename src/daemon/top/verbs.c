@@ -17,6 +17,7 @@
 #include "daemon/clients/reserve.h"
 #include "daemon/network/roce_groups.h"
 #include "daemon/network/roce_mad.h"
+#include "daemon/network/roce_neighbours.h"
 #include "daemon/network/roce_port.h"
 #include "daemon/top/verbs.h"
 #include "fabric/forwarding/attach.h"
@@ -716,6 +717,18 @@ static int roce_mad(struct daemon_call *call)
 	return 0;
 }
 
+static int find_neighbour(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_find_neighbour *req = call->body;
+	struct daemon_hca *h = call->about;
+	uint32_t port = shm_hca_at(v->f->region, h->hca)->first_port;
+
+	if (!fabric_hca_is_ethernet(v->f, h->hca))
+		return -EINVAL;
+	return daemon_roce_neighbour(v->roce, v->f->hca_port[port], &req->sgid, &req->dgid);
+}
+
 static int open_keys(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
@@ -862,6 +875,7 @@ static const struct daemon_request requests[] = {
 	ABOUT(OPEN_ROCE, control_handle, handle, own_hca, open_roce),
 	ABOUT(ROCE_SOCKET, control_roce_socket, hca_handle, own_hca, roce_socket),
 	ABOUT(ROCE_MAD, control_roce_mad, hca_handle, own_hca, roce_mad),
+	ABOUT(FIND_NEIGHBOUR, control_find_neighbour, hca_handle, own_hca, find_neighbour),
 	ABOUT(CREATE_SRQ, control_create_srq, hca_handle, own_hca, create_srq),
 	ABOUT(RESIZE_SRQ, control_resize_srq, srq, own_srq, resize_srq),
 	ABOUT(DESTROY_SRQ, control_handle, handle, own_srq, destroy_srq),

@@ -40,6 +40,18 @@ struct hca_process_detour {
 	void *arg;
 };
 
+/* Who answers on Ethernet: hca/queue/neighbour.h. */
+#define HCA_NEIGHBOURS 64
+struct hca_neighbour {
+	struct ib_gid sgid, dgid;
+	uint32_t hca;
+	uint64_t until_ns; /* so long that holds */
+};
+struct hca_neighbours {
+	struct base_lock lock;
+	struct hca_neighbour known[HCA_NEIGHBOURS]; /* by a hash */
+};
+
 struct hca_process {
 	pid_t pid;
 	unsigned refs; /* contexts and calls; under the registry's lock */
@@ -75,6 +87,7 @@ struct hca_process {
 	/* used again too, so that a destroyed handle can be recognized */
 	STAILQ_HEAD(, hca_ah) free_ahs;
 	uint64_t ah_serials; /* the last struct hca_ah.serial */
+	struct hca_neighbours neighbours;
 };
 
 /* The process's connection, with a reference; connects if there is none. NULL: no fabric (*@error

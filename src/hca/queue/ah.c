@@ -10,6 +10,7 @@
 #include "base/reason.h"
 #include "hca/process/domain.h"
 #include "hca/queue/ah.h"
+#include "hca/queue/neighbour.h"
 #include "wire/grh.h"
 #include "wire/ip.h"
 #include "wire/mgid.h"
@@ -131,6 +132,27 @@ static void fill(struct hca_ah *ah, struct hca_context *ctx, const struct shm_po
 	ah->alive = HCA_AH_ALIVE;
 }
 
+/* Waits until somebody has the destination's address, on Ethernet. @attr is right. 0 or -errno. */
+static int await(struct hca_context *ctx, const struct shm_port *port,
+                 const struct ibv_ah_attr *attr)
+{
+	struct ib_gid dgid;
+
+	if (!is_ethernet(port))
+		return 0;
+	memcpy(dgid.raw, attr->grh.dgid.raw, sizeof(dgid.raw));
+	return hca_neighbour_await(ctx, &port->gid[attr->grh.sgid_index], &dgid);
+}
+
+int hca_ah_await(struct hca_context *ctx, const struct ibv_ah_attr *attr)
+{
+	struct shm_port port;
+
+	if (hca_port(ctx, attr->port_num, &port) || check_attr(&port, attr))
+		return 0;
+	return await(ctx, &port, attr);
+}
+
 int hca_ah_fill(struct hca_ah *ah, struct hca_context *ctx, struct ibv_ah_attr *attr)
 {
 	struct shm_port port;
@@ -160,6 +182,8 @@ struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
 	*error = hca_port(ctx, attr->port_num, &port);
 	if (!*error)
 		*error = check_attr(&port, attr);
+	if (!*error)
+		*error = await(ctx, &port, attr);
 	if (*error)
 		return NULL;
 	ah = allocate(ctx->process);

@@ -41,8 +41,13 @@ struct hca_ah {
 
 #define HCA_AH_ALIVE 0x414c4956
 
+/* -ETIMEDOUT: nobody has the destination's address on Ethernet, after a second; -ENETUNREACH and
+ * the like; else as what was asked for is wrong. */
 struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
                              const struct ibv_ah_attr *attr, int *error);
+/* Waits likewise, before a connected queue pair gets these attributes. 0, also if they are wrong;
+ * or -errno. */
+int hca_ah_await(struct hca_context *ctx, const struct ibv_ah_attr *attr);
 /* Makes @ah, memory of the caller's that is all zero, a handle for a connected queue pair; nothing
  * is to be destroyed. @attr->sl becomes the one that packets have. -EINVAL: as for
  * hca_ah_create(), or the destination is a group. */

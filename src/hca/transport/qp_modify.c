@@ -415,9 +415,15 @@ static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
  * that changes the state, which knows nothing of them. */
 int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	const bool locked = hca_wr_lock(qp);
-	int ret;
+	/* before anybody has to wait for the lock, who polls for one */
+	int ret = mask & IBV_QP_AV && qp->transport->set_path
+	                  ? hca_ah_await(qp->ctx, &attr->ah_attr)
+	                  : 0;
+	bool locked;
 
+	if (ret)
+		return ret;
+	locked = hca_wr_lock(qp);
 	if (qp->transport == &hca_xrc_recv)
 		hca_xrc_follow_others(qp);
 	ret = modify(qp, attr, mask & ~qp->transport->ignored);
