@@ -20,6 +20,7 @@ struct lab {
 	struct netdev dev;
 	struct netdev_address address[64];
 	struct netdev_gid_table table;
+	uint32_t used;
 	uint32_t changed;
 };
 
@@ -33,7 +34,8 @@ static struct ib_gid gid(const char *text)
 
 static void update(struct lab *l)
 {
-	l->changed = netdev_gid_table_update(&l->table, &l->dev);
+	l->changed = netdev_gid_table_drop(&l->table, &l->dev);
+	l->changed |= netdev_gid_table_add(&l->table, &l->dev, l->used);
 }
 
 static void add(struct lab *l, const char *text)
@@ -196,6 +198,83 @@ static void an_address_without_an_entry_gets_the_next_free_one(void **state)
 	assert_gid(l, 5, "2001:db8::20");
 }
 
+/* ---- entries from which somebody still sends ---- */
+
+static void an_entry_in_use_is_left_to_the_address_that_was_there(void **state)
+{
+	struct lab *l = *state;
+
+	add(l, "::ffff:10.0.0.1");
+	add(l, "::ffff:10.0.0.2");
+	l->used = 1 << 1 | 1 << 2;
+	drop(l, "::ffff:10.0.0.1");
+	drop(l, "::ffff:10.0.0.2");
+	assert_gid(l, 1, "");
+	add(l, "::ffff:10.0.0.3");
+	assert_gid(l, 3, "::ffff:10.0.0.3");
+	add(l, "::ffff:10.0.0.2");
+	assert_gid(l, 2, "::ffff:10.0.0.2");
+	assert_gid(l, 1, "");
+	l->used = 0;
+	add(l, "::ffff:10.0.0.4");
+	assert_gid(l, 1, "::ffff:10.0.0.4");
+}
+
+static void an_address_without_an_entry_gets_one_that_is_not_in_use_any_more(void **state)
+{
+	struct lab *l = *state;
+	char text[64];
+
+	for (unsigned i = 1; i < NETDEV_GIDS; i++) {
+		snprintf(text, sizeof(text), "2001:db8::%x", i);
+		add(l, text);
+	}
+	assert_false(netdev_gid_table_lacks(&l->table, &l->dev));
+	l->used = 1 << 7;
+	drop(l, "2001:db8::7");
+	add(l, "::ffff:10.0.0.1");
+	assert_gid(l, 7, "");
+	assert_true(netdev_gid_table_lacks(&l->table, &l->dev));
+	l->used = 0;
+	update(l);
+	assert_gid(l, 7, "::ffff:10.0.0.1");
+	assert_false(netdev_gid_table_lacks(&l->table, &l->dev));
+}
+
+static void entry_0_in_use_waits_for_its_address(void **state)
+{
+	struct lab *l = *state;
+
+	add(l, "fe80::1");
+	l->used = 1 << 0;
+	drop(l, "fe80::1");
+	assert_gid(l, 0, "");
+	add(l, "fe80::2");
+	assert_gid(l, 0, "");
+	assert_gid(l, 1, "fe80::2");
+	drop(l, "fe80::2");
+	add(l, "fe80::1");
+	assert_gid(l, 0, "fe80::1");
+	assert_gid(l, 1, "");
+}
+
+static void a_link_local_address_in_use_stays_where_it_is(void **state)
+{
+	struct lab *l = *state;
+
+	add(l, "fe80::1");
+	add(l, "fe80::2");
+	l->used = 1 << 1;
+	drop(l, "fe80::1");
+	assert_gid(l, 0, "");
+	assert_gid(l, 1, "fe80::2");
+	assert_true(netdev_gid_table_lacks(&l->table, &l->dev));
+	l->used = 0;
+	update(l);
+	assert_gid(l, 0, "fe80::2");
+	assert_gid(l, 1, "");
+}
+
 static void the_mtu_leaves_room_for_headers(void **state)
 {
 	static const struct {
@@ -224,6 +303,10 @@ int main(void)
 		TEST(it_moves_to_entry_0_when_the_first_goes),
 		TEST(an_address_with_two_prefixes_is_one_entry),
 		TEST(an_address_without_an_entry_gets_the_next_free_one),
+		TEST(an_entry_in_use_is_left_to_the_address_that_was_there),
+		TEST(an_address_without_an_entry_gets_one_that_is_not_in_use_any_more),
+		TEST(entry_0_in_use_waits_for_its_address),
+		TEST(a_link_local_address_in_use_stays_where_it_is),
 		cmocka_unit_test(the_mtu_leaves_room_for_headers),
 	};
 

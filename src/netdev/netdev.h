@@ -98,17 +98,26 @@ const struct netdev *netdev_watch_at(const struct netdev_watch *watch, int index
 
 /* All entries are of type RoCEv2. */
 struct netdev_gid_table {
-	struct ib_gid gid[NETDEV_GIDS]; /* zeros: empty */
+	struct ib_gid gid[NETDEV_GIDS];  /* zeros: empty */
+	struct ib_gid last[NETDEV_GIDS]; /* what is there, or was there last */
 };
 
 /*
- * Updates @table to @dev's addresses, by the rules of the kernel for a RoCEv2 port. Entry 0 is the
- * link-local IPv6 address; if the device has none, the one made from its MAC. The others are in
- * the order in which they came. An address keeps its index; the next new address gets the entry of
- * one that was removed. If the table is full, an address has no entry. Returns a bit for each entry
- * that changed.
+ * These two update @table to @dev's addresses, by the rules of the kernel for a RoCEv2 port. Entry
+ * 0 is the link-local IPv6 address; if the device has none, the one made from its MAC. The others
+ * are in the order in which they came. An address keeps its index; the next new address gets the
+ * entry of one that was removed. If the table is full, an address has no entry.
+ *
+ * The first one empties the entries of addresses that are gone; the second one fills entries. It
+ * leaves those of @used, a bit for each, empty for the address that was there, as somebody still
+ * sends from it. Each returns a bit for each entry that changed.
  */
-uint32_t netdev_gid_table_update(struct netdev_gid_table *table, const struct netdev *dev);
+uint32_t netdev_gid_table_drop(struct netdev_gid_table *table, const struct netdev *dev);
+uint32_t netdev_gid_table_add(struct netdev_gid_table *table, const struct netdev *dev,
+                              uint32_t used);
+
+/* Whether an address of @dev has no entry. */
+bool netdev_gid_table_lacks(const struct netdev_gid_table *table, const struct netdev *dev);
 
 /*
  * The MTU (enum ibv_mtu) of a RoCEv2 port on a device whose MTU is @mtu bytes: the largest that

@@ -136,7 +136,8 @@ static void follow_device(struct daemon_roce_port *p, const struct netdev *dev)
 
 	if (dev) {
 		p->mtu = dev->mtu;
-		netdev_gid_table_update(&p->gids, dev);
+		netdev_gid_table_drop(&p->gids, dev);
+		netdev_gid_table_add(&p->gids, dev, 0);
 		now.ifindex = (uint32_t)dev->index;
 		now.network = (uint32_t)(p->network->host + 1);
 		now.up = dev->up && dev->carrier && !p->deaf;
@@ -157,7 +158,7 @@ static void device_gone(struct daemon_roce_port *p)
 	base_timer_stop(&p->retry_timer);
 	roce_port_retire(p);
 	roce_groups_renew(p);
-	memset(&p->gids, 0, sizeof(p->gids));
+	memset(p->gids.gid, 0, sizeof(p->gids.gid));
 	follow_device(p, NULL);
 }
 
