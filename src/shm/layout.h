@@ -590,8 +590,11 @@ struct shm_roce_port {
 	_Atomic uint32_t has_wires;
 	uint32_t reserved2[11];
 	struct shm_readers readers;
+	/* the GID that each place of the port's table has, or had last: the source of messages that
+	 * left there before it went. The daemon writes it */
+	struct ib_gid source[SHM_GIDS];
 };
-static_assert(sizeof(struct shm_roce_port) == 640, "layout");
+static_assert(sizeof(struct shm_roce_port) == 1152, "layout");
 static_assert(offsetof(struct shm_roce_port, packets) == 64, "layout");
 
 /* The start of the data part. magic and version help a reader of a dump; no code relies on them. */

@@ -145,6 +145,8 @@ static void follow_device(struct daemon_roce_port *p, const struct netdev *dev)
 		memcpy(now.gid, p->gids.gid, sizeof(now.gid));
 		main_addresses(dev, &now);
 	}
+	memcpy(d->f->region->roce_ports[p->port->index].source, p->gids.last,
+	       sizeof(p->gids.last));
 	changed = fabric_ethernet_set(d->f, p->port, &now,
 	                              (uint8_t)netdev_active_mtu(dev ? dev->mtu : 0));
 	daemon_port_ethernet_changed(d->ports, p->port, changed);

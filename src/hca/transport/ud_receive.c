@@ -87,8 +87,9 @@ static void make_ip_header(struct hca_rq *rq, struct shm_arrival *a, uint8_t out
 		                      .dgid = a->dgid };
 	packet.h.bth.opcode = a->flags & SHM_ARRIVAL_IMM ? WIRE_OPCODE_UD_SEND_ONLY_IMM
 	                                                 : WIRE_OPCODE_UD_SEND_ONLY;
+	/* also if the address has gone meanwhile */
 	if (a->src_port < r->control->n_ports && a->sgid_index < SHM_GIDS)
-		packet.ip.sgid = shm_port_at(r, a->src_port)->gid[a->sgid_index];
+		packet.ip.sgid = shm_roce_port_at(r, a->src_port)->source[a->sgid_index];
 	wire_ip_grh(&packet.ip, wire_roce_udp_payload(&packet), out);
 }
 
