@@ -151,6 +151,8 @@ struct control_open_hca {
 };
 struct control_open_hca_reply {
 	uint32_t handle;
+	uint32_t reserved;
+	uint64_t gid_users_off; /* struct shm_gid_users, in the data part; 0: of InfiniBand */
 };
 /* CLOSE_HCA, DESTROY_CHANNEL, DESTROY_CQ, DESTROY_QP, DESTROY_SRQ, CLOSE_XRCD; COUNT_ARRIVALS:
  * senders count from now on what arrives for the CQ, as it may overrun */

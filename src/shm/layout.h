@@ -597,6 +597,16 @@ struct shm_roce_port {
 static_assert(sizeof(struct shm_roce_port) == 1152, "layout");
 static_assert(offsetof(struct shm_roce_port, packets) == 64, "layout");
 
+/*
+ * How many address handles and queue pairs of a process send from each place in the GID table of an
+ * Ethernet port. The process counts before it looks which GID is there; the daemon takes a GID away
+ * before it looks who counts, and gives no place to another GID while somebody does. Both with a
+ * fence between, so one of them sees the other.
+ */
+struct shm_gid_users {
+	_Atomic uint32_t n[SHM_GIDS];
+};
+
 /* The start of the data part. magic and version help a reader of a dump; no code relies on them. */
 struct shm_data {
 	uint64_t magic;

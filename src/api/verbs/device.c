@@ -206,18 +206,22 @@ static int request_open(struct hca_context *ctx)
 {
 	struct control_open_hca req = { .hca = ctx->hca };
 	struct control_open_hca_reply rep = { 0 };
-	int ret = control_call(ctx->process->control,
-	                       &(struct control_call){ .type = CONTROL_OPEN_HCA,
-	                                               .request = &req,
-	                                               .request_bytes = sizeof(req),
-	                                               .reply = &rep,
-	                                               .reply_bytes = sizeof(rep),
-	                                               .fd = &ctx->vctx.context.async_fd,
-	                                               .undo = CONTROL_CLOSE_HCA });
+	const struct control_call call = { .type = CONTROL_OPEN_HCA,
+		                           .request = &req,
+		                           .request_bytes = sizeof(req),
+		                           .reply = &rep,
+		                           .reply_bytes = sizeof(rep),
+		                           .fd = &ctx->vctx.context.async_fd,
+		                           .undo = CONTROL_CLOSE_HCA };
+	int ret = hca_ask_memory(ctx->process, &call);
 
-	if (!ret)
-		ctx->handle = rep.handle;
-	return ret;
+	if (ret)
+		return ret;
+	ctx->handle = rep.handle;
+	if (rep.gid_users_off)
+		ctx->gid_users = shm_data_map(&ctx->process->region, rep.gid_users_off,
+		                              sizeof(*ctx->gid_users));
+	return 0;
 }
 
 /* A context of @device with the file and the reference to @p, which it then owns, also if it fails,

@@ -65,6 +65,73 @@ struct daemon_hca *daemon_hca_of(const struct daemon_hcas *all, const struct dae
 	return h && h->holder == holder ? h : NULL;
 }
 
+/* ---- users of GIDs ---- */
+
+/* That of @holder, or NULL. */
+static struct daemon_gid_users *gid_users_of(const struct daemon_holder *holder, uint32_t hca)
+{
+	struct daemon_gid_users *u;
+
+	LIST_FOREACH(u, &holder->gid_users, of_holder)
+	if (u->hca == hca)
+		return u;
+	return NULL;
+}
+
+int daemon_hca_count_gids(struct daemon_hcas *all, struct daemon_memory *m,
+                          const struct daemon_hca *h, uint64_t *off)
+{
+	struct daemon_gid_users *u = gid_users_of(h->holder, h->hca);
+
+	if (!u) {
+		u = calloc(1, sizeof(*u));
+		if (!u)
+			return -ENOMEM;
+		u->hca = h->hca;
+		u->off = daemon_memory_payload(m, sizeof(struct shm_gid_users));
+		if (!u->off) {
+			free(u);
+			return daemon_memory_none(m, false, &h->holder->want);
+		}
+		LIST_INSERT_HEAD(&all->gid_users, u, entry);
+		LIST_INSERT_HEAD(&h->holder->gid_users, u, of_holder);
+	}
+	*off = u->off;
+	return 0;
+}
+
+void daemon_hca_end_gids(struct daemon_memory *m, struct daemon_holder *holder)
+{
+	struct daemon_gid_users *u;
+
+	while ((u = LIST_FIRST(&holder->gid_users))) {
+		LIST_REMOVE(u, entry);
+		LIST_REMOVE(u, of_holder);
+		daemon_memory_free_payload(m, u->off);
+		free(u);
+	}
+}
+
+uint32_t daemon_hcas_used_gids(const struct daemon_hcas *all, const struct daemon_memory *m,
+                               uint32_t hca)
+{
+	const struct daemon_gid_users *u;
+	uint32_t used = 0;
+
+	atomic_thread_fence(memory_order_seq_cst); /* see struct shm_gid_users */
+	LIST_FOREACH(u, &all->gid_users, entry)
+	{
+		struct shm_gid_users *users = shm_data_at(m->region, u->off);
+
+		for (unsigned i = 0; u->hca == hca && i < SHM_GIDS; i++)
+			if (atomic_load_explicit(&users->n[i], memory_order_acquire))
+				used |= UINT32_C(1) << i;
+	}
+	return used;
+}
+
+/* ---- events ---- */
+
 bool daemon_hca_event(struct daemon_hca *h, enum ibv_event_type type, uint32_t element)
 {
 	struct control_event e = { .type = type, .element = element };

@@ -25,9 +25,18 @@ struct daemon_hca {
 	struct daemon_chore end;       /* it is closed, and its domains are being freed */
 };
 
+/* Memory in which a process counts the users of an Ethernet port's GIDs. It stays as long as the
+ * process, whose handles may outlive the open HCA. */
+struct daemon_gid_users {
+	LIST_ENTRY(daemon_gid_users) entry, of_holder;
+	uint32_t hca;
+	uint64_t off; /* struct shm_gid_users */
+};
+
 struct daemon_hcas {
 	struct daemon_loop *loop;
 	struct base_idtable ids;
+	LIST_HEAD(, daemon_gid_users) gid_users;
 };
 
 void daemon_hcas_init(struct daemon_hcas *all, struct daemon_loop *loop);
@@ -45,6 +54,16 @@ bool daemon_hca_is_open(const struct daemon_hca *h);
 /* The open HCA with this handle if it is @holder's, or NULL. */
 struct daemon_hca *daemon_hca_of(const struct daemon_hcas *all, const struct daemon_holder *holder,
                                  uint32_t handle);
+
+/* Where @holder counts the users of the GIDs of @h, which is on Ethernet. 0 and *@off, or -errno.
+ */
+int daemon_hca_count_gids(struct daemon_hcas *all, struct daemon_memory *m,
+                          const struct daemon_hca *h, uint64_t *off);
+/* @holder counts no longer. */
+void daemon_hca_end_gids(struct daemon_memory *m, struct daemon_holder *holder);
+/* The places in the GID table of HCA @hca that somebody uses: a bit for each. */
+uint32_t daemon_hcas_used_gids(const struct daemon_hcas *all, const struct daemon_memory *m,
+                               uint32_t hca);
 
 /* Sends an asynchronous event to the process that has @h open. False: it is lost. */
 bool daemon_hca_event(struct daemon_hca *h, enum ibv_event_type type, uint32_t element);

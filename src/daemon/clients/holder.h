@@ -32,6 +32,7 @@ struct daemon_holder {
 	struct daemon_chore undo, end;
 	unsigned undone; /* how often what its QPs were doing was undone, or is being */
 	LIST_HEAD(, daemon_hca) hcas;
+	LIST_HEAD(, daemon_gid_users) gid_users; /* hca.h */
 	unsigned n_pds;
 	LIST_HEAD(, daemon_channel) channels;
 	LIST_HEAD(, daemon_cq) cqs;

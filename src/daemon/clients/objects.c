@@ -152,6 +152,7 @@ static bool release(struct daemon_chore *c, uint32_t *budget)
 		return false; /* the budget was used up there */
 	daemon_xrcd_close_all(&o->xrcds, holder);
 	daemon_keys_close(&o->memory, holder);
+	daemon_hca_end_gids(&o->memory, holder);
 	free(holder);
 	return true;
 }

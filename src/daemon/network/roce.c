@@ -128,16 +128,14 @@ static void main_addresses(const struct netdev *dev, struct fabric_ethernet *e)
 	}
 }
 
-static void follow_device(struct daemon_roce_port *p, const struct netdev *dev)
+/* Publishes what the port is by now. Returns enum fabric_ethernet_change, ORed. */
+static unsigned publish(struct daemon_roce_port *p, const struct netdev *dev)
 {
 	struct fabric_ethernet now = { .round = p->round };
-	struct daemon_roce_needs *d = &p->roce->d;
-	unsigned changed;
+	struct fabric *f = p->roce->d.f;
 
 	if (dev) {
 		p->mtu = dev->mtu;
-		netdev_gid_table_drop(&p->gids, dev);
-		netdev_gid_table_add(&p->gids, dev, 0);
 		now.ifindex = (uint32_t)dev->index;
 		now.network = (uint32_t)(p->network->host + 1);
 		now.up = dev->up && dev->carrier && !p->deaf;
@@ -145,11 +143,46 @@ static void follow_device(struct daemon_roce_port *p, const struct netdev *dev)
 		memcpy(now.gid, p->gids.gid, sizeof(now.gid));
 		main_addresses(dev, &now);
 	}
-	memcpy(d->f->region->roce_ports[p->port->index].source, p->gids.last,
+	memcpy(shm_roce_port_at(f->region, p->port->index)->source, p->gids.last,
 	       sizeof(p->gids.last));
-	changed = fabric_ethernet_set(d->f, p->port, &now,
-	                              (uint8_t)netdev_active_mtu(dev ? dev->mtu : 0));
-	daemon_port_ethernet_changed(d->ports, p->port, changed);
+	return fabric_ethernet_set(f, p->port, &now,
+	                           (uint8_t)netdev_active_mtu(dev ? dev->mtu : 0));
+}
+
+static void on_gids_due(struct base_timer *t);
+
+/* Addresses without a place get those from which nobody sends. Whether the table has changed. */
+static bool give_places(struct daemon_roce_port *p, const struct netdev *dev)
+{
+	const struct daemon_objects *o = p->roce->d.objects;
+	uint32_t used = daemon_hcas_used_gids(&o->hcas, &o->memory, p->port->node->hca);
+	bool given = netdev_gid_table_add(&p->gids, dev, used);
+
+	if (used && netdev_gid_table_lacks(&p->gids, dev))
+		base_timer_set_in(&p->roce->d.loop->timers, &p->gids_timer, RETRY_NS, on_gids_due);
+	return given;
+}
+
+static void follow_device(struct daemon_roce_port *p, const struct netdev *dev)
+{
+	unsigned changed = 0;
+
+	/* an address that has gone is published as gone before its users are counted */
+	if (dev && netdev_gid_table_drop(&p->gids, dev))
+		changed = publish(p, dev);
+	if (dev)
+		give_places(p, dev);
+	changed |= publish(p, dev);
+	daemon_port_ethernet_changed(p->roce->d.ports, p->port, changed);
+}
+
+static void on_gids_due(struct base_timer *t)
+{
+	struct daemon_roce_port *p = container_of(t, struct daemon_roce_port, gids_timer);
+	const struct netdev *dev = netdev_watch_at(p->network->watch, p->ifindex);
+
+	if (dev && give_places(p, dev))
+		daemon_port_ethernet_changed(p->roce->d.ports, p->port, publish(p, dev));
 }
 
 static void device_gone(struct daemon_roce_port *p)

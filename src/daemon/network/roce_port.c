@@ -296,6 +296,7 @@ void roce_port_stop(struct daemon_roce_port *p)
 	daemon_source_stop(&p->wake_source);
 	base_timer_stop(&p->away_timer);
 	base_timer_stop(&p->retry_timer);
+	base_timer_stop(&p->gids_timer);
 	if (p->link) {
 		p->roce->d.wires->of_port[p->port->index] = NULL;
 		hca_roce_close(&p->link->link);

@@ -9,6 +9,7 @@
 #include <net/if.h>
 
 #include "base/hash.h"
+#include "daemon/clients/objects.h"
 #include "daemon/network/self.h"
 #include "daemon/network/wires.h"
 #include "daemon/subnet/mads.h"
@@ -29,6 +30,7 @@ struct daemon_roce_needs {
 	struct daemon_ports *ports;
 	struct daemon_self *self;
 	struct daemon_wires *wires;
+	struct daemon_objects *objects;
 };
 
 /* Where devices are: the machine's network, or that of a host that has its own. */
@@ -61,10 +63,11 @@ struct daemon_roce_port {
 	uint32_t mtu; /* the device's */
 	struct fabric_port *port;
 	struct netdev_gid_table gids;
-	bool deaf;         /* there are no sockets; retry_timer tries again */
-	uint16_t round;    /* of the sockets */
-	int receive_fd[2]; /* IPv4, IPv6; -1: there is none */
-	int wake_fd;       /* a process writes to it to call the daemon back to the sockets */
+	struct base_timer gids_timer; /* an address has no place there: until one is free */
+	bool deaf;                    /* there are no sockets; retry_timer tries again */
+	uint16_t round;               /* of the sockets */
+	int receive_fd[2];            /* IPv4, IPv6; -1: there is none */
+	int wake_fd; /* a process writes to it to call the daemon back to the sockets */
 	struct daemon_roce_ear ear[2];
 	struct daemon_source wake_source;
 	struct base_timer away_timer, retry_timer;

@@ -320,7 +320,8 @@ static int start_roce(struct daemon *d, char *why, size_t len)
 		                                 .mads = &d->mads,
 		                                 .ports = &d->ports,
 		                                 .self = &d->self,
-		                                 .wires = &d->wires };
+		                                 .wires = &d->wires,
+		                                 .objects = &d->objects };
 
 	return daemon_roce_start(d->roce, &needs, why, len);
 }

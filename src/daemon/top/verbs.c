@@ -107,6 +107,7 @@ static int open_hca(struct daemon_call *call)
 	const struct control_open_hca *req = call->body;
 	struct control_open_hca_reply *rep;
 	struct daemon_hca *h;
+	uint64_t users = 0;
 	int ret, fd;
 
 	if (req->hca >= v->f->region->control->n_hcas ||
@@ -115,9 +116,16 @@ static int open_hca(struct daemon_call *call)
 	ret = daemon_hca_open(&v->objects->hcas, call->client->holds, req->hca, &h, &fd);
 	if (ret)
 		return ret;
+	if (fabric_hca_is_ethernet(v->f, h->hca))
+		ret = daemon_hca_count_gids(&v->objects->hcas, &v->objects->memory, h, &users);
+	if (ret) {
+		close(fd);
+		daemon_objects_close_hca(v->objects, h);
+		return ret;
+	}
 	daemon_call_give(call, fd);
 	rep = daemon_call_reply(call, sizeof(*rep));
-	rep->handle = h->handle;
+	*rep = (struct control_open_hca_reply){ .handle = h->handle, .gid_users_off = users };
 	return 0;
 }
 

@@ -30,7 +30,8 @@ struct hca_context {
 	struct hca_async async;
 	struct hca_faults *faults; /* calls may fail on purpose (api/verbs/faults.h); or NULL */
 	struct hca_link *network;  /* of an Ethernet port, once there is a CQ; or NULL */
-	struct verbs_context vctx; /* last: ends with the public struct */
+	struct shm_gid_users *gid_users; /* of an Ethernet port; or NULL */
+	struct verbs_context vctx;       /* last: ends with the public struct */
 };
 
 static inline struct hca_context *hca_context(struct ibv_context *context)

@@ -94,6 +94,18 @@ static struct hca_ah *allocate(struct hca_process *p)
 	return ah;
 }
 
+/* A handle that is none any more may be the next one. */
+static void put_back(struct hca_ah *ah)
+{
+	struct hca_process *p = ah->ctx->process;
+
+	ah->alive = 0;
+	ah->serial = 0; /* what was found by it is nothing to go by any more */
+	base_lock(&p->ah_lock);
+	STAILQ_INSERT_TAIL(&p->free_ahs, ah, free);
+	base_unlock(&p->ah_lock);
+}
+
 /* Ethernet has no LIDs, and no datagram may leave with a hop limit of 0. */
 static void become_ethernet(struct hca_ah *ah)
 {
@@ -132,6 +144,44 @@ static void fill(struct hca_ah *ah, struct hca_context *ctx, const struct shm_po
 	ah->alive = HCA_AH_ALIVE;
 }
 
+/* ---- places in the GID table ---- */
+
+/* On Ethernet the handle keeps the place of its source: the daemon gives it to no other address
+ * (struct shm_gid_users). */
+static void count_use(const struct hca_ah *ah, uint32_t change)
+{
+	if (ah->ctx->gid_users)
+		atomic_fetch_add_explicit(&ah->ctx->gid_users->n[ah->sgid_index], change,
+		                          memory_order_release);
+}
+
+/* Counts @ah, and only then looks which GID is there. 0; -EINVAL: not the one of @port any more. */
+static int use_gid(const struct hca_ah *ah, const struct shm_port *port)
+{
+	struct shm_port now;
+
+	if (!ah->ctx->gid_users)
+		return 0;
+	count_use(ah, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!hca_port(ah->ctx, ah->dest.port_num, &now) &&
+	    ib_gid_equal(&now.gid[ah->sgid_index], &port->gid[ah->sgid_index]))
+		return 0;
+	count_use(ah, -1u);
+	return base_because(-EINVAL, "grh.sgid_index is %u: the port has no GID there any more",
+	                    ah->sgid_index);
+}
+
+void hca_ah_release(struct hca_ah *ah)
+{
+	if (ah->alive != HCA_AH_ALIVE)
+		return;
+	ah->alive = 0;
+	count_use(ah, -1u);
+}
+
+/* ---- making them ---- */
+
 /* Waits until somebody has the destination's address, on Ethernet. @attr is right. 0 or -errno. */
 static int await(struct hca_context *ctx, const struct shm_port *port,
                  const struct ibv_ah_attr *attr)
@@ -168,9 +218,13 @@ int hca_ah_fill(struct hca_ah *ah, struct hca_context *ctx, struct ibv_ah_attr *
 	if (!is_ethernet(&port) && attr->dlid >= IB_LID_MCAST_FIRST)
 		return base_because(-EINVAL, "dlid 0x%04x is multicast: a connection has one peer",
 		                    attr->dlid);
+	hca_ah_release(ah);
 	fill(ah, ctx, &port, attr);
 	attr->sl = ah->sl;
-	return 0;
+	ret = use_gid(ah, &port);
+	if (ret)
+		ah->alive = 0;
+	return ret;
 }
 
 struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
@@ -195,23 +249,22 @@ struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
 	ah->ah.pd = pd;
 	ah->domain = hca_pd(pd)->domain;
 	fill(ah, ctx, &port, attr);
+	*error = use_gid(ah, &port);
+	if (*error) {
+		put_back(ah);
+		return NULL;
+	}
 	hca_pd_use(pd);
 	return ah;
 }
 
 int hca_ah_destroy(struct hca_ah *ah)
 {
-	struct hca_process *p;
-
 	if (ah->alive != HCA_AH_ALIVE)
 		return base_because(-EINVAL, "it was destroyed before");
-	ah->alive = 0;
-	ah->serial = 0; /* what was found by it is nothing to go by any more */
+	hca_ah_release(ah);
 	hca_pd_unuse(ah->ah.pd);
-	p = ah->ctx->process;
-	base_lock(&p->ah_lock);
-	STAILQ_INSERT_TAIL(&p->free_ahs, ah, free);
-	base_unlock(&p->ah_lock);
+	put_back(ah);
 	return 0;
 }
 
@@ -230,6 +283,8 @@ void hca_ah_copy(struct hca_ah *to, const struct hca_ah *from)
 	to->is_mcast = from->is_mcast;
 	to->alive = from->alive;
 	to->serial = 0;
+	if (to->alive == HCA_AH_ALIVE)
+		count_use(to, 1);
 }
 
 /* The index of @gid in the port's table, or -1. */

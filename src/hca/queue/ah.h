@@ -48,15 +48,19 @@ struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
 /* Waits likewise, before a connected queue pair gets these attributes. 0, also if they are wrong;
  * or -errno. */
 int hca_ah_await(struct hca_context *ctx, const struct ibv_ah_attr *attr);
-/* Makes @ah, memory of the caller's that is all zero, a handle for a connected queue pair; nothing
- * is to be destroyed. @attr->sl becomes the one that packets have. -EINVAL: as for
+/* Makes @ah, memory of the caller's that is all zero or was such a handle, one for a connected
+ * queue pair, until hca_ah_release(). @attr->sl becomes the one that packets have. -EINVAL: as for
  * hca_ah_create(), or the destination is a group. */
 int hca_ah_fill(struct hca_ah *ah, struct hca_context *ctx, struct ibv_ah_attr *attr);
 
 /* -EINVAL: it was destroyed before. */
 int hca_ah_destroy(struct hca_ah *ah);
 
-/* Copies the destination of @from to @to, which no list contains. */
+/* Nothing is sent any more by @ah, which is filled, a copy, or neither. Others may still read it.
+ */
+void hca_ah_release(struct hca_ah *ah);
+
+/* Copies the destination of @from to @to, which no list contains, until hca_ah_release(). */
 void hca_ah_copy(struct hca_ah *to, const struct hca_ah *from);
 
 /* The attributes of a handle by which to reply to a message that was received. */

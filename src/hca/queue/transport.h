@@ -40,8 +40,8 @@ struct hca_transport {
 	 */
 	void (*fini)(struct hca_qp *qp);
 
-	/* Sets the path of a connected queue pair: hca_ah_fill(). 0 or -EINVAL. NULL: it has none.
-	 */
+	/* Sets the path of a connected queue pair, by hca_ah_fill(); @attr NULL: it has none any
+	 * more. 0 or -EINVAL. NULL: it never has one. */
 	int (*set_path)(struct hca_qp *qp, struct ibv_ah_attr *attr);
 
 	/* 0, or -errno: what is wrong with @wr. It does not check whether the queue has room. */

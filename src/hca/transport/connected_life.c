@@ -71,6 +71,7 @@ static void connected_fini(struct hca_qp *qp)
 	struct hca_connected_qp *c = hca_connected(qp);
 	struct hca_process *p = qp->ctx->process;
 
+	hca_ah_release(&c->path);
 	if (!c->shm)
 		return;
 	hca_wire_free(c);
@@ -185,6 +186,10 @@ static bool connected_drains(struct hca_qp *qp)
 
 static int connected_set_path(struct hca_qp *qp, struct ibv_ah_attr *attr)
 {
+	if (!attr) {
+		hca_ah_release(&hca_connected(qp)->path);
+		return 0;
+	}
 	return hca_ah_fill(&hca_connected(qp)->path, qp->ctx, attr);
 }
 

@@ -278,6 +278,8 @@ static void forget_everything(struct hca_qp *qp)
 	qp->port_num = 0;
 	qp->qkey = 0;
 	qp->connection = (struct hca_connection){ 0 };
+	if (qp->transport->set_path)
+		qp->transport->set_path(qp, NULL);
 	if (qp->rq->srq)
 		hca_srq_help_if_due(qp->rq->srq);
 }

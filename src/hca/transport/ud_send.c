@@ -549,6 +549,12 @@ static struct hca_ud_kept *next_kept(struct hca_qp *qp)
 	return k;
 }
 
+static void free_kept(struct hca_ud_kept *k)
+{
+	hca_ah_release(&k->ah);
+	free(k);
+}
+
 static void ud_progress(struct hca_qp *qp)
 {
 	struct hca_ud_kept *k;
@@ -559,7 +565,7 @@ static void ud_progress(struct hca_qp *qp)
 
 		post_checked_list(qp, &wr); /* it was checked when it was posted */
 		forget_path(&ud(qp)->path);
-		free(k);
+		free_kept(k);
 	}
 }
 
@@ -568,7 +574,7 @@ static void ud_flush(struct hca_qp *qp)
 	struct hca_ud_kept *k;
 
 	while ((k = next_kept(qp)))
-		free(k);
+		free_kept(k);
 }
 
 /* Table 91 of the specification, volume 1, section 11.2.5.2, as ibv_modify_qp(3) lists it. */
