@@ -83,6 +83,14 @@ int cm_request(struct cm *cm, struct cm_client *client, const struct control_pac
                struct control_packet *reply);
 
 /*
+ * The states, ORed, in which joins of @client hold @port's membership in a group; NULL: joins of
+ * anybody. Of a client whose joins lie behind CM_JOINS_LOOKED_AT others', it is not known: 0.
+ */
+#define CM_JOINS_LOOKED_AT 256
+uint8_t cm_joined(const struct cm *cm, const struct fabric_port *port, const struct ib_gid *mgid,
+                  const struct cm_client *client);
+
+/*
  * A program that sends MADs of its own from a port. By SubnAdmSet() and SubnAdmDelete() of
  * MCMemberRecord it has the port join groups and leave them: its memberships are counted with all
  * others of the port, and the port leaves when the last one ends.

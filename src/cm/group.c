@@ -23,6 +23,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cm/cm.h"
 #include "cm/group.h"
 #include "cm/mad.h"
 #include "cm/state.h"
@@ -113,6 +114,29 @@ struct cm_group *cm_group_get(struct cm_port *p, const struct wire_mcmember *wan
 	struct cm_group *g = has_mgid(want) ? group_find(p, &want->mgid) : NULL;
 
 	return g ? g : group_new(p, want);
+}
+
+uint8_t cm_joined(const struct cm *cm, const struct fabric_port *port, const struct ib_gid *mgid,
+                  const struct cm_client *client)
+{
+	const struct cm_group *g = group_find(cm_port_of(cm, port), mgid);
+	uint8_t states = 0;
+	unsigned n = 0;
+	struct cm_join *j;
+
+	for (unsigned bit = 0; g && !client && bit < CM_GROUP_STATES; bit++)
+		if (g->held[bit].joins)
+			states |= (uint8_t)(1u << bit);
+	if (!g || !client)
+		return states;
+	TAILQ_FOREACH(j, &g->members, of_group)
+	{
+		if (j->id->client == client)
+			states |= j->want.join_state;
+		if (++n == CM_JOINS_LOOKED_AT)
+			break;
+	}
+	return states;
 }
 
 /* It has more joins to see to, later: after other groups that have. */

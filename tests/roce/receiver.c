@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * receiver [-p] DEVICE [GROUP]: a UD queue pair, attached to the group if there is one, that says
- * its number, and of each message that it receives length, sender, immediate data and text. GROUP
- * is a GID. The Q_Key is 0x11111111. Sleeps between messages, or polls (-p); until it is killed.
+ * receiver [-p] [-s ADDRESS] DEVICE [GROUP]: a UD queue pair, attached to the group if there is
+ * one, that says its number, and of each message that it receives length, sender, immediate data
+ * and text. GROUP is
+ * a GID, of IPv4 with -s: then the program has joined it before, from that address, to send only.
+ * The Q_Key is 0x11111111. Sleeps between messages, or polls (-p); until it is killed.
  */
 #include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RECEIVES 64
 #define GRH      40
@@ -90,6 +94,41 @@ static void attach(struct receiver *r, const char *group)
 	check(!ibv_attach_mcast(r->qp, &gid, 0), "ibv_attach_mcast");
 }
 
+static struct sockaddr_in ipv4(const void *address)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+
+	memcpy(&in.sin_addr, address, sizeof(in.sin_addr));
+	return in;
+}
+
+static void join_to_send(const char *address, const char *group)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_join_mc_attr_ex join = {
+		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
+		.join_flags = RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER
+	};
+	struct rdma_cm_event *event;
+	struct sockaddr_in from, to;
+	struct rdma_cm_id *id;
+	union ibv_gid gid;
+	struct in_addr in;
+
+	check(inet_pton(AF_INET, address, &in) == 1, address);
+	check(inet_pton(AF_INET6, group, &gid) == 1, group);
+	from = ipv4(&in);
+	to = ipv4(gid.raw + 12);
+	join.addr = (struct sockaddr *)&to;
+	check(channel && !rdma_create_id(channel, &id, NULL, RDMA_PS_UDP), "rdma_create_id");
+	check(!rdma_bind_addr(id, (struct sockaddr *)&from), "rdma_bind_addr");
+	check(!rdma_join_multicast_ex(id, &join, NULL), "rdma_join_multicast_ex");
+	check(!rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
+	if (event->event != RDMA_CM_EVENT_MULTICAST_JOIN)
+		errx(EXIT_FAILURE, "%s, status %d", rdma_event_str(event->event), event->status);
+	rdma_ack_cm_event(event);
+}
+
 static void take(struct receiver *r, const struct ibv_wc *wc)
 {
 	check(wc->status == IBV_WC_SUCCESS, ibv_wc_status_str(wc->status));
@@ -122,15 +161,24 @@ static void sleep_until_more(struct receiver *r)
 
 int main(int argc, char **argv)
 {
-	bool polls = argc > 1 && !strcmp(argv[1], "-p");
-	char **argument = argv + 1 + polls;
+	const char *sends_from = NULL;
 	struct receiver r = { 0 };
+	bool polls = false;
+	char **argument;
 
-	if (!argument[0])
-		errx(EXIT_FAILURE, "usage: receiver [-p] DEVICE [GROUP]");
+	for (int o; (o = getopt(argc, argv, "ps:")) != -1;) {
+		polls |= o == 'p';
+		if (o == 's')
+			sends_from = optarg;
+	}
+	argument = argv + optind;
+	if (!argument[0] || (sends_from && !argument[1]))
+		errx(EXIT_FAILURE, "usage: receiver [-p] [-s ADDRESS] DEVICE [GROUP]");
 	r.context = open_device(argument[0]);
 	check(r.context, argument[0]);
 	open_queue_pair(&r);
+	if (sends_from)
+		join_to_send(sends_from, argument[1]);
 	if (argument[1])
 		attach(&r, argument[1]);
 	if (!polls)

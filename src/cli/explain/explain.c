@@ -196,6 +196,28 @@ static void check_joined(struct cli_explain *e, struct json_object *group, const
 		                "%s has not joined the group", host);
 }
 
+/* How one that is attached is a member on its network: on Ethernet. */
+static void check_member(struct cli_explain *e, struct json_object *attached, const char *host)
+{
+	const char *by = cli_json_text(attached, "member_by");
+
+	if (!json_object_object_get(attached, "member_by"))
+		return; /* on InfiniBand */
+	if (!strcmp(by, "join"))
+		cli_explain_say(e, CLI_HOLDS, "joined", NULL, "%s has joined the group", host);
+	else if (!strcmp(by, "attach"))
+		cli_explain_say(
+		        e, CLI_HOLDS, "joined", NULL,
+		        "%s has attached without a join: here that joins (roce_attach_joins), "
+		        "but a card behind a switch that snoops would hear nothing",
+		        host);
+	else
+		cli_explain_say(e, CLI_FAILS, "joined", "rdma_join_multicast(), as full member",
+		                "%s has attached without a join: what others send into the network "
+		                "does not reach it",
+		                host);
+}
+
 /* The queue pairs of the host that are attached. */
 static void check_attached(struct cli_explain *e, struct json_object *group, const char *host)
 {
@@ -208,7 +230,8 @@ static void check_attached(struct cli_explain *e, struct json_object *group, con
 		qp = cli_explain_find_qp(e, cli_json_text(a, "qpn"));
 		if (!qp)
 			continue; /* it has gone since */
-		n++;
+		if (!n++)
+			check_member(e, a, host);
 		cli_explain_say(e, CLI_HOLDS, "attached", NULL, "%s QP %s is attached", host,
 		                cli_json_text(a, "qpn"));
 		cli_explain_attached(e, qp, group);

@@ -2,6 +2,7 @@
 /*
  * Groups of Ethernet ports: see roce_groups.h.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
@@ -9,6 +10,8 @@
 #include "daemon/network/roce_groups.h"
 #include "fabric/forwarding/attach.h"
 #include "fabric/plan/ethernet.h"
+
+#define WARNED_EACH 4 /* then each time that the number is a power of two, as with failures */
 
 static int join(struct daemon_roce_port *p, const struct ib_gid *mgid)
 {
@@ -25,32 +28,65 @@ static struct daemon_roce_port *port_of(struct daemon_roce *r, uint32_t hca)
 	return daemon_roce_port(r, shm_hca_at(r->d.f->region, hca)->first_port);
 }
 
-int daemon_roce_attach(struct daemon_roce *r, const struct daemon_qp *qp, const struct ib_gid *mgid,
-                       uint16_t mlid)
+/* perftest and others do nothing else. A program that has joined to send only is taken at its word.
+ */
+static bool joins_by_attaching(const struct daemon_roce *r, enum daemon_roce_joined joined)
+{
+	return r->d.f->settings.roce_attach_joins && joined != DAEMON_ROCE_SENDS_ONLY;
+}
+
+/* That a card in its place would hear nothing. */
+static void warn(struct daemon_roce *r, const struct daemon_qp *qp, const struct ib_gid *mgid,
+                 enum daemon_roce_joined joined)
+{
+	unsigned n = ++port_of(r, qp->hca->hca)->n_unjoined;
+	char group[INET6_ADDRSTRLEN] = "?";
+
+	if (n > WARNED_EACH && (n & (n - 1)))
+		return;
+	inet_ntop(AF_INET6, mgid->raw, group, sizeof(group));
+	base_log_warning(
+	        roce,
+	        "QP 0x%06x of %s is attached to %s without a join%s: a card behind a switch "
+	        "that snoops would hear nothing%s",
+	        qp->qpn, shm_hca_at(r->d.f->region, qp->hca->hca)->name, group,
+	        joined == DAEMON_ROCE_SENDS_ONLY ? " but that of a send-only member" : "",
+	        joins_by_attaching(r, joined) ? "; here attaching joins (roce_attach_joins)"
+	                                      : ", and so does it");
+}
+
+int daemon_roce_attach(struct daemon_roce *r, const struct daemon_qp *qp,
+                       const struct control_attach *to, enum daemon_roce_joined joined)
 {
 	struct fabric *f = r->d.f;
 	uint32_t hca = qp->hca->hca;
-	bool first = !fabric_attach_find(f, hca, mgid);
+	struct fabric_attached *g = fabric_attach_find(f, hca, &to->mgid);
 	struct daemon_roce_port *p = port_of(r, hca);
-	int ret = 0;
+	bool joins = joins_by_attaching(r, joined) && (!g || !g->joined);
+	int ret = joins ? join(p, &to->mgid) : 0;
 
-	if (first && f->settings.roce_attach_joins)
-		ret = join(p, mgid);
 	if (ret)
 		return ret;
-	ret = fabric_attach_add(f, hca, qp->qpn, mgid, mlid);
-	if (ret && first && f->settings.roce_attach_joins)
-		netdev_mcast_leave(p->mcast, mgid);
-	return ret;
+	ret = fabric_attach_add(f, hca, qp->qpn, &to->mgid, to->mlid);
+	if (ret && joins)
+		netdev_mcast_leave(p->mcast, &to->mgid);
+	if (ret)
+		return ret;
+	g = fabric_attach_find(f, hca, &to->mgid);
+	if (g)
+		g->joined |= joins;
+	if (joined != DAEMON_ROCE_IS_MEMBER)
+		warn(r, qp, &to->mgid, joined);
+	return 0;
 }
 
 /* Nobody is attached any more. */
-static void on_emptied(void *arg, uint32_t hca, const struct ib_gid *mgid)
+static void on_emptied(void *arg, const struct fabric_attached *g)
 {
 	struct daemon_roce *r = arg;
 
-	if (r->d.f->settings.roce_attach_joins && fabric_hca_is_ethernet(r->d.f, hca))
-		netdev_mcast_leave(port_of(r, hca)->mcast, mgid);
+	if (g->joined)
+		netdev_mcast_leave(port_of(r, g->hca)->mcast, &g->mgid);
 }
 
 int daemon_roce_join(struct daemon_roce *r, struct fabric_port *port, const struct ib_gid *mgid)

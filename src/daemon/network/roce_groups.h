@@ -15,12 +15,20 @@ int roce_groups_init(struct daemon_roce *r);
 /* The port's ifindex is another one now, or 0; or the device may have been away meanwhile. */
 void roce_groups_renew(struct daemon_roce_port *p);
 
+/* What is known of a queue pair's membership in a group, by rdma_cm. */
+enum daemon_roce_joined {
+	DAEMON_ROCE_NOBODY,     /* its port is no member that receives */
+	DAEMON_ROCE_SENDS_ONLY, /* likewise, and its program has joined to send */
+	DAEMON_ROCE_IS_MEMBER,  /* its port receives */
+};
+
 /*
- * Attaches @qp to @mgid, and joins the group on the network if the settings say so. 0; -ENOMEM: a
- * limit of the settings or of the kernel (the log names it), or memory; -errno.
+ * Attaches @qp, and joins the group on the network if the settings say so, but not for a program
+ * that has joined to send only. The log tells of attaching without a join. 0; -ENOMEM: a limit of
+ * the settings or of the kernel (the log names it), or memory; -errno.
  */
-int daemon_roce_attach(struct daemon_roce *r, const struct daemon_qp *qp, const struct ib_gid *mgid,
-                       uint16_t mlid);
+int daemon_roce_attach(struct daemon_roce *r, const struct daemon_qp *qp,
+                       const struct control_attach *to, enum daemon_roce_joined joined);
 
 /* Joins a group on a port's network, once more; undoes one join. 0 or -errno. */
 int daemon_roce_join(struct daemon_roce *r, struct fabric_port *port, const struct ib_gid *mgid);

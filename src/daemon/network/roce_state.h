@@ -76,6 +76,7 @@ struct daemon_roce_port {
 	                       leaves them to who polls */
 	struct hca_roce *link;
 	struct netdev_mcast *mcast;
+	unsigned n_unjoined; /* how often a queue pair was attached without a join */
 };
 
 struct daemon_roce {

@@ -10,6 +10,7 @@
 #include "daemon/show/show_tables.h"
 #include "daemon/show/views.h"
 #include "fabric/forwarding/flow.h"
+#include "fabric/plan/ethernet.h"
 #include "wire/rate.h"
 
 static void add_tree(const struct daemon_show *s, struct show_json *o, uint16_t mlid)
@@ -29,6 +30,18 @@ static void add_tree(const struct daemon_show *s, struct show_json *o, uint16_t 
 	show_close(o, ']');
 }
 
+/* How an HCA on Ethernet is a member on its network: "join", by rdma_cm; "attach", as a queue pair
+ * is attached and the settings take that for a join; or "none". */
+static const char *member_by(const struct daemon_show *s, const struct fabric_attached *g)
+{
+	const struct fabric_port *port =
+	        s->f->hca_port[shm_hca_at(s->f->region, g->hca)->first_port];
+
+	if (cm_joined(s->clients->cm, port, &g->mgid, NULL) & IB_JOIN_FULL)
+		return "join";
+	return g->joined ? "attach" : "none";
+}
+
 static void add_attached(const struct daemon_show *s, struct show_json *o,
                          const struct ib_gid *mgid)
 {
@@ -42,6 +55,8 @@ static void add_attached(const struct daemon_show *s, struct show_json *o,
 			show_open(o, NULL, '{');
 			show_add_text(o, "host", "%s", shm_hca_at(s->f->region, hca)->host);
 			show_add_text(o, "qpn", "0x%06x", g->entry[i].qpn);
+			if (fabric_hca_is_ethernet(s->f, hca))
+				show_add_string(o, "member_by", member_by(s, g));
 			show_close(o, '}');
 		}
 	}

@@ -545,6 +545,20 @@ static int check_group(const struct daemon_verbs *v, const struct daemon_qp *qp,
 	return 0;
 }
 
+static enum daemon_roce_joined how_joined(const struct daemon_call *call,
+                                          const struct daemon_qp *qp, const struct ib_gid *mgid)
+{
+	const struct daemon_verbs *v = call->module;
+	const struct daemon_client *c = call->client;
+	const struct fabric_port *port =
+	        v->f->hca_port[shm_hca_at(v->f->region, qp->hca->hca)->first_port];
+
+	if (cm_joined(c->all->cm, port, mgid, NULL) & IB_JOIN_FULL)
+		return DAEMON_ROCE_IS_MEMBER;
+	return c->cm && cm_joined(c->all->cm, port, mgid, c->cm) ? DAEMON_ROCE_SENDS_ONLY
+	                                                         : DAEMON_ROCE_NOBODY;
+}
+
 static int attach(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
@@ -556,7 +570,7 @@ static int attach(struct daemon_call *call)
 	if (ret)
 		return ret;
 	if (fabric_hca_is_ethernet(v->f, qp->hca->hca))
-		ret = daemon_roce_attach(v->roce, qp, &req->mgid, req->mlid);
+		ret = daemon_roce_attach(v->roce, qp, req, how_joined(call, qp, &req->mgid));
 	else
 		ret = fabric_attach_add(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
 	if (!ret)

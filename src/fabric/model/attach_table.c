@@ -89,14 +89,11 @@ static void group_free(struct fabric *f, struct fabric_attached *g)
 
 static void group_free_if_empty(struct fabric *f, struct fabric_attached *g)
 {
-	uint32_t hca = g->hca;
-	struct ib_gid mgid = g->mgid;
-
 	if (g->n)
 		return;
-	group_free(f, g);
 	if (f->attach->emptied)
-		f->attach->emptied(f->attach->emptied_arg, hca, &mgid);
+		f->attach->emptied(f->attach->emptied_arg, g);
+	group_free(f, g);
 }
 
 /* ---- entries ---- */

@@ -29,6 +29,7 @@ struct fabric_attached {
 	struct fabric_attachment *entry;
 	uint32_t n, room;
 	uint32_t n_qps; /* of them: a QP counts once, however many MLIDs it is attached by */
+	bool joined;    /* on Ethernet: attaching has joined the group on the network */
 };
 
 /* Entries of an HCA beyond the first of each QP and group: no setting limits them. */
@@ -51,8 +52,8 @@ struct fabric_attach {
 		uint32_t qps; /* sum of the groups' n_qps */
 		uint32_t again;
 	} * hca; /* by HCA */
-	/* called when the last queue pair is detached from @mgid on @hca; may be NULL */
-	void (*emptied)(void *arg, uint32_t hca, const struct ib_gid *mgid);
+	/* called when the last queue pair is detached, before @g goes; may be NULL */
+	void (*emptied)(void *arg, const struct fabric_attached *g);
 	void *emptied_arg;
 };
 
