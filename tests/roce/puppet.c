@@ -18,14 +18,15 @@
  *   look_event         likewise, or "none"
  *   poke AT BYTES BYTE fills memory: "ok"
  *   peek AT BYTES      memory, in hexadecimal
- *   hold TURN          another worker has its egress (src/shm/wire.h), at this turn: "wanted", if
- *                      somebody else wants it by now, or "ok"
- *   refusal            what it will tell its peer once it may: "refusal SYNDROME", 0 if nothing
- *   let_go             nobody has it: "ok"
- *   lock               another worker has the lock of its responder: "ok"
- *   unlock             nobody has it: "ok"
- *   arm                the next completion of what completes apart has an event: "ok"
- *   sleep              waits for that: "woken", or "none"
+ *   stand KIND         other memory in place of the first key's: "plain", or of a "file":
+ *                      "memory ADDRESS RKEY READABLE-RKEY"
+ *   protect HOW        the last pages of that: so that "none" or "read" accesses are allowed, or
+ * "all": "ok" drop HOW           they go: "unmapped", or the file is "cut": "ok" hold TURN another
+ * worker has its egress (src/shm/wire.h), at this turn: "wanted", if somebody else wants it by now,
+ * or "ok" refusal            what it will tell its peer once it may: "refusal SYNDROME", 0 if
+ * nothing let_go             nobody has it: "ok" lock               another worker has the lock of
+ * its responder: "ok" unlock             nobody has it: "ok" arm                the next completion
+ * of what completes apart has an event: "ok" sleep              waits for that: "woken", or "none"
  *   opened             "opened NUMBER", as in src/shm/wire.h
  *   fate WHAT [WHEN]   the next time that packets leave, "before" they do or "after", or "copies"
  * to another program's memory begin, or it "wakes" one, it stops, dies, forks (its child ends),
@@ -65,6 +66,8 @@
 #define PAGE      4096
 #define AREA      (16 * PAGE)
 #define DEPTH     64
+#define KEYED     (AREA - PAGE)      /* by the first key */
+#define LAST      (KEYED - 3 * PAGE) /* where the last pages of that begin */
 #define REMOTE                                                                         \
 	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | \
 	 ACCESS_FLUSH_GLOBAL)
@@ -125,6 +128,7 @@ static struct puppet {
 	struct ibv_comp_channel *channel; /* of @apart; NULL: there is none yet */
 	struct ibv_cq *cq, *apart;
 	struct ibv_mr *mr, *readable, *large;
+	int file; /* that the memory is of; -1: none */
 	struct ibv_qp *qp;
 	struct ibv_srq *srq; /* its receives are there; or NULL */
 	uint64_t value[KEYS];
@@ -132,7 +136,7 @@ static struct puppet {
 	struct shm_region region; /* mapped with the first "hold" */
 	char fate[8];             /* or "" */
 	char when[8];             /* then */
-} puppet;
+} puppet = { .file = -1 };
 
 static _Alignas(PAGE) uint8_t area[AREA];
 
@@ -184,6 +188,19 @@ static uint8_t *place(uint32_t *bytes)
 
 /* ---- commands ---- */
 
+static void register_memory(struct puppet *p)
+{
+	p->mr = ibv_reg_mr(p->pd, area, KEYED,
+	                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | REMOTE);
+	check(p->mr, "ibv_reg_mr");
+}
+
+static void show_memory(const struct puppet *p)
+{
+	printf("memory %lu %u %u\n", (unsigned long)(uintptr_t)area, p->mr->rkey,
+	       p->readable->rkey);
+}
+
 static void open_device(struct puppet *p)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -195,10 +212,9 @@ static void open_device(struct puppet *p)
 	ibv_free_device_list(list);
 	p->pd = ibv_alloc_pd(p->context);
 	check(p->pd, "ibv_alloc_pd");
-	p->mr = ibv_reg_mr(p->pd, area, AREA - PAGE,
-	                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | REMOTE);
-	p->readable = ibv_reg_mr(p->pd, area + AREA - PAGE, PAGE, IBV_ACCESS_REMOTE_READ);
-	check(p->mr && p->readable, "ibv_reg_mr");
+	register_memory(p);
+	p->readable = ibv_reg_mr(p->pd, area + KEYED, PAGE, IBV_ACCESS_REMOTE_READ);
+	check(p->readable, "ibv_reg_mr");
 	p->cq = ibv_create_cq(p->context, 4 * DEPTH, NULL, NULL, 0);
 	check(p->cq, "ibv_create_cq");
 }
@@ -537,6 +553,47 @@ static void poke(void)
 	puts("ok");
 }
 
+/* No queue pair is connected. */
+static void stand(struct puppet *p)
+{
+	const char *kind = strtok(NULL, " ");
+	void *at;
+
+	if (p->file >= 0)
+		close(p->file);
+	p->file = kind && !strcmp(kind, "file") ? memfd_create("puppet", 0) : -1;
+	check(p->file < 0 || !ftruncate(p->file, KEYED), "ftruncate");
+	errno = ibv_dereg_mr(p->mr);
+	check(!errno, "ibv_dereg_mr");
+	at = mmap(area, KEYED, PROT_READ | PROT_WRITE,
+	          MAP_FIXED | (p->file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), p->file, 0);
+	check(at == area, "mmap");
+	register_memory(p);
+	show_memory(p);
+}
+
+static void protect(void)
+{
+	const char *how = strtok(NULL, " ");
+	int prot = !how || !strcmp(how, "none") ? PROT_NONE
+	           : !strcmp(how, "read")       ? PROT_READ
+	                                        : PROT_READ | PROT_WRITE;
+
+	check(!mprotect(area + LAST, KEYED - LAST, prot), "mprotect");
+	puts("ok");
+}
+
+static void drop(const struct puppet *p)
+{
+	const char *how = strtok(NULL, " ");
+
+	if (how && !strcmp(how, "cut"))
+		check(!ftruncate(p->file, LAST), "ftruncate");
+	else
+		check(!munmap(area + LAST, KEYED - LAST), "munmap");
+	puts("ok");
+}
+
 static void map_region(struct puppet *p)
 {
 	struct control_hello_reply hello;
@@ -735,6 +792,12 @@ static void obey(struct puppet *p, const char *command)
 		peek();
 	else if (!strcmp(command, "poke"))
 		poke();
+	else if (!strcmp(command, "stand"))
+		stand(p);
+	else if (!strcmp(command, "protect"))
+		protect();
+	else if (!strcmp(command, "drop"))
+		drop(p);
 	else if (!strcmp(command, "hold"))
 		hold_egress(p);
 	else if (!strcmp(command, "refusal"))
@@ -768,8 +831,7 @@ int main(int argc, char **argv)
 	p->peer.raw[10] = p->peer.raw[11] = 0xff;
 	setlinebuf(stdout);
 	open_device(p);
-	printf("memory %lu %u %u\n", (unsigned long)(uintptr_t)area, p->mr->rkey,
-	       p->readable->rkey);
+	show_memory(p);
 	while (fgets(line, sizeof(line), stdin)) {
 		const char *command;
 

@@ -11,6 +11,7 @@ import traceback
 
 import credit_cases  # noqa: F401, it has cases
 import egress_cases  # noqa: F401, likewise
+import memory_cases  # noqa: F401, likewise
 import packets
 import placed_cases  # noqa: F401, likewise
 import requester_cases  # noqa: F401, likewise

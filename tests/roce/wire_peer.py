@@ -114,8 +114,15 @@ class Puppet:
         self.command = command
         self.process = subprocess.Popen([*command, str(int(WAIT))], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
-        _, self.address, self.rkey, self.readable = self.line()
-        self.address, self.rkey, self.readable = int(self.address), int(self.rkey), int(self.readable)
+        self.hear_of_memory()
+
+    def hear_of_memory(self):
+        self.address, self.rkey, self.readable = map(int, self.line()[1:])
+
+    def stand(self, kind):
+        """With memory of that kind; it has no queue pair."""
+        self.say('stand', kind)
+        self.hear_of_memory()
 
     def line(self):
         line = self.process.stdout.readline().split()

@@ -38,6 +38,7 @@
 #define MOST_REGIONS 4096  /* with more, a look at all of them costs too much */
 #define MOST_WAIT_MS 10000 /* for a child to take the next piece: it may have been stopped */
 #define MOST_ENDS    64    /* one that registers for each message has no use for it */
+#define MOST_AGAIN   128   /* mappings beside the program's own */
 
 /* Which file a descriptor is of. */
 struct file_id {
@@ -63,6 +64,9 @@ static struct {
 	uint64_t kept[SHM_OBJECTS]; /* a page of the memory that it was: see keep_page(); 0: none */
 	bool stays;              /* of what is given back: something in the file is needed still */
 	bool spent[SHM_OBJECTS]; /* a private mapping of the slot's part of the file may be there */
+	struct {
+		uint64_t at, bytes; /* both 0: none */
+	} again[MOST_AGAIN];        /* what hca_adopt_map_again() has mapped */
 } adopted = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .proc = -1, .spare = -1 };
 
 /* Of a thread that forks: a socket whose other end is the child's, which says how far it is; or -1.
@@ -419,6 +423,14 @@ static void close_maps(struct hca_maps *m)
 		adopted.spare = fcntl(adopted.proc, F_DUPFD_CLOEXEC, 0);
 }
 
+static bool is_again(const struct hca_vma *v)
+{
+	for (unsigned i = 0; i < MOST_AGAIN; i++)
+		if (v->from - adopted.again[i].at < adopted.again[i].bytes)
+			return true;
+	return false;
+}
+
 /* Calls @visit for each shared mapping of the slot's part of the file, wherever the program has
  * moved it by now (mremap(2)). Whether it was true for all of them. */
 static bool each_mapping(unsigned slot, bool (*visit)(const struct hca_vma *v))
@@ -431,7 +443,8 @@ static bool each_mapping(unsigned slot, bool (*visit)(const struct hca_vma *v))
 		return false;
 	while (good && hca_maps_next(&m, &v))
 		if (v.inode == adopted.file_id.inode && v.shared &&
-		    v.offset >> HCA_ADOPT_SHIFT == slot && strstr(v.name, "umbel-adopted"))
+		    v.offset >> HCA_ADOPT_SHIFT == slot && strstr(v.name, "umbel-adopted") &&
+		    !is_again(&v))
 			good = visit(&v);
 	close_maps(&m);
 	return good;
@@ -474,6 +487,39 @@ bool hca_adopt_is_there(unsigned slot, uint64_t from, uint64_t to)
 
 	return hca_maps_find(from, &v) && v.shared && v.inode == adopted.file_id.inode &&
 	       v.to >= to && v.offset + (from - v.from) == offset;
+}
+
+/* ---- mapped again ---- */
+
+void *hca_adopt_map_again(uint64_t offset, uint64_t bytes)
+{
+	sigset_t before = lock();
+	void *at = MAP_FAILED;
+	unsigned i = 0;
+
+	forget_what_is_closed();
+	while (i < MOST_AGAIN && adopted.again[i].bytes)
+		i++;
+	if (i < MOST_AGAIN && adopted.fd >= 0)
+		at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, adopted.fd,
+		          (off_t)offset);
+	if (at != MAP_FAILED) {
+		adopted.again[i].at = (uintptr_t)at;
+		adopted.again[i].bytes = bytes;
+	}
+	unlock(&before);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+void hca_adopt_unmap(void *at, uint64_t bytes)
+{
+	sigset_t before = lock();
+
+	munmap(at, bytes);
+	for (unsigned i = 0; i < MOST_AGAIN; i++)
+		if (adopted.again[i].at == (uintptr_t)at)
+			adopted.again[i].at = adopted.again[i].bytes = 0;
+	unlock(&before);
 }
 
 /* ---- fork ---- */

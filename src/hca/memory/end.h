@@ -32,7 +32,8 @@ struct hca_end {
 	struct hca_process *process; /* the thread's */
 	struct hca_memory *memory;
 	uint32_t user; /* the queue pair in whose name the thread becomes a user of keys */
-	bool is_own;   /* it is this process's memory */
+	bool is_own;   /* it is this process's memory, and is reached by plain accesses */
+	bool is_ours;  /* the keys are this process's, however the memory is reached */
 	bool is_far;   /* what was looked up last, of another process, is not mapped here */
 	struct hca_known known[HCA_KNOWN];
 };
@@ -48,6 +49,7 @@ static inline void hca_end_prepare(struct hca_end *end, struct hca_process *p, u
 	memset(end->known, 0, sizeof(end->known));
 	end->is_far = false;
 	end->is_own = end->memory && end->memory->way == HCA_MEMORY_OWN;
+	end->is_ours = end->memory && (end->is_own || end->memory->from_outside);
 }
 
 /* The place of @key. */

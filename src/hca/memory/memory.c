@@ -116,14 +116,30 @@ static BASE_COLD void find_other_way(struct hca_memory *m)
 	}
 }
 
+static bool is_reached(const struct hca_memory *m)
+{
+	enum hca_memory_way way = atomic_load_explicit(&m->way, memory_order_relaxed);
+
+	return way != HCA_MEMORY_NONE && way != HCA_MEMORY_GONE;
+}
+
+static bool is_this_process(const struct hca_process *p, const struct shm_qp *q)
+{
+	return q->connection.keys_off == p->mrs.keys_off;
+}
+
 static void find_way(struct hca_memory *m)
 {
+	const bool is_own = m->keys_off == m->process->mrs.keys_off;
+
 	set_way(m, HCA_MEMORY_OWN);
-	if (m->keys_off == m->process->mrs.keys_off)
+	if (is_own && !m->from_outside)
 		return;
 	set_way(m, HCA_MEMORY_VM);
 	if (m->pid <= 0 || !m->guard || prove(m))
 		find_other_way(m);
+	if (is_own && !is_reached(m))
+		set_way(m, HCA_MEMORY_OWN);
 }
 
 /*
@@ -156,16 +172,9 @@ static BASE_COLD ssize_t try_again(struct hca_memory *m)
 	return found ? -EINTR : has_free ? -EFAULT : -ESRCH;
 }
 
-static bool is_reached(const struct hca_memory *m)
-{
-	enum hca_memory_way way = atomic_load_explicit(&m->way, memory_order_relaxed);
-
-	return way != HCA_MEMORY_NONE && way != HCA_MEMORY_GONE;
-}
-
 /* With the lock held. */
 static struct hca_memory *find(struct hca_process *p, const struct shm_qp *q,
-                               const struct shm_keys *keys)
+                               const struct shm_keys *keys, bool from_outside)
 {
 	struct base_hash_node *node = base_hash_first(&p->memories, q->client);
 	struct hca_memory *m;
@@ -174,13 +183,14 @@ static struct hca_memory *find(struct hca_process *p, const struct shm_qp *q,
 		m = container_of(node, struct hca_memory, node);
 		/* numbers of clients, places of keys and PIDs come again */
 		if (m->client == q->client && m->keys == keys && m->pid == q->connection.pid &&
-		    m->witness == keys->witness)
+		    m->witness == keys->witness && m->from_outside == from_outside)
 			return m;
 	}
 	return NULL;
 }
 
-static struct hca_memory *add(struct hca_process *p, const struct shm_qp *q, struct shm_keys *keys)
+static struct hca_memory *add(struct hca_process *p, const struct shm_qp *q, struct shm_keys *keys,
+                              bool from_outside)
 {
 	struct hca_memory *m = calloc(1, sizeof(*m));
 
@@ -194,6 +204,7 @@ static struct hca_memory *add(struct hca_process *p, const struct shm_qp *q, str
 	m->witness = keys->witness;
 	m->guard = keys->guard;
 	m->client = q->client;
+	m->from_outside = from_outside;
 	atomic_init(&m->qpn, q->qpn);
 	m->pid = q->connection.pid;
 	m->fd = m->adopted_fd = -1;
@@ -273,6 +284,19 @@ static void *map_sysv(const struct shm_object *o, size_t *bytes)
 		return here + o->offset;
 	shmdt(here);
 	return NULL;
+}
+
+/* As map_sysv(). The program's own segments are not attached once more: it may count who has them.
+ */
+static void *map_object(struct hca_memory *m, const struct shm_object *o, size_t *bytes)
+{
+	if (m->from_outside)
+		return o->kind == SHM_OBJECT_ADOPTED
+		               ? hca_adopt_map_again(o->offset, o->to - o->from)
+		               : NULL;
+	return o->kind == SHM_OBJECT_ADOPTED ? map_adopted(m, o)
+	       : o->kind == SHM_OBJECT_SYSV  ? map_sysv(o, bytes)
+	                                     : NULL;
 }
 
 /* A mapping of the object. It may have been mapped before: who registers the same memory again and
@@ -361,9 +385,7 @@ static struct hca_mapping *add_mapping(struct hca_memory *m, uint32_t index,
 		return NULL;
 	map->of = *o;
 	map->index = index;
-	map->here = o->kind == SHM_OBJECT_ADOPTED ? map_adopted(m, o)
-	            : o->kind == SHM_OBJECT_SYSV  ? map_sysv(o, &map->attached)
-	                                          : NULL;
+	map->here = map_object(m, o, &map->attached);
 	if (map->here) {
 		map->from = o->from;
 		map->to = o->to;
@@ -414,6 +436,8 @@ static void unmap_all(struct hca_memory *m)
 		LIST_REMOVE(map, entry);
 		if (map->here && map->of.kind == SHM_OBJECT_SYSV)
 			shmdt(map->here - map->of.offset);
+		else if (map->here && m->from_outside)
+			hca_adopt_unmap(map->here, map->to - map->from);
 		else if (map->here)
 			munmap(map->here, map->to - map->from);
 		free(map);
@@ -426,7 +450,7 @@ static void unmap_all(struct hca_memory *m)
 
 /* ---- life ---- */
 
-struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
+static struct hca_memory *get(struct hca_process *p, const struct shm_qp *q, bool from_outside)
 {
 	struct shm_keys *keys = shm_payload_at(&p->region, q->connection.keys_off, sizeof(*keys));
 	struct hca_memory *m;
@@ -434,7 +458,7 @@ struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
 	if (!keys)
 		return NULL;
 	pthread_mutex_lock(&p->memory_lock);
-	m = find(p, q, keys);
+	m = find(p, q, keys, from_outside);
 	if (m) {
 		atomic_store_explicit(&m->qpn, q->qpn, memory_order_relaxed);
 		/* a process of another user gives its memory once it has connected a queue pair,
@@ -442,12 +466,22 @@ struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
 		if (!is_reached(m) && (m->fd == NOT_YET || m->fd == NO_QP))
 			find_other_way(m);
 	} else {
-		m = add(p, q, keys);
+		m = add(p, q, keys, from_outside);
 	}
 	if (m)
 		m->refs++;
 	pthread_mutex_unlock(&p->memory_lock);
 	return m;
+}
+
+struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
+{
+	return get(p, q, false);
+}
+
+struct hca_memory *hca_memory_get_from_outside(struct hca_process *p, const struct shm_qp *q)
+{
+	return get(p, q, is_this_process(p, q));
 }
 
 void hca_memory_put(struct hca_process *p, struct hca_memory *m)

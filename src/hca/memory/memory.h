@@ -10,6 +10,10 @@
  *
  * What the program has protected against itself (mprotect(2)) is reached by the descriptor, too.
  *
+ * A peer on another machine chooses the moment of what it writes and reads, so this process may
+ * have protected or unmapped that memory of its own. Then it reaches itself as it reaches another
+ * process (hca_memory_get_from_outside()): what is not there is an error, and no signal.
+ *
  * Which one it is, is tried once for each process, and again if the process forbids the first later
  * (PR_SET_DUMPABLE), or its first thread ends (pthread_exit(3)).
  *
@@ -51,7 +55,8 @@ struct hca_mapping {
 struct hca_memory {
 	struct base_hash_node node; /* of the process, by client */
 	unsigned refs;
-	bool known; /* its way was found */
+	bool known;        /* its way was found */
+	bool from_outside; /* it is this process's own, which is reached as another's */
 	_Atomic enum hca_memory_way way;
 	struct hca_process *process; /* this one */
 	struct shm_keys *keys;
@@ -71,6 +76,9 @@ struct hca_memory {
 /* The memory of the process of queue pair @q; hca_memory_put() gives it up. NULL: no memory left.
  * Its way is HCA_MEMORY_NONE if it cannot be reached, HCA_MEMORY_GONE if it has ended. */
 struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q);
+/* The same; this process's own memory is reached as other processes reach it, unless nothing but a
+ * plain access leads there. */
+struct hca_memory *hca_memory_get_from_outside(struct hca_process *p, const struct shm_qp *q);
 void hca_memory_put(struct hca_process *p, struct hca_memory *m);
 
 /* It is reached by queue pair @q, which is there: one by which it was reached before may be gone.

@@ -81,7 +81,7 @@ static void *place_at(const struct hca_end *end, struct hca_known *k, const stru
 
 bool hca_parts_is_sound(const struct hca_end *end, uint32_t key, const struct shm_reach *reach)
 {
-	return !end->is_own || base_likely(hca_mr_reaches(&end->process->mrs, key, reach));
+	return !end->is_ours || base_likely(hca_mr_reaches(&end->process->mrs, key, reach));
 }
 
 void hca_parts_add(struct hca_end *end, uint32_t key, const struct shm_reach *reach, uint64_t at,

@@ -59,7 +59,7 @@ bool hca_wire_renew(struct hca_wire *w)
 	shm_qp_read(&p->region, w->qpn, &w->end.qp);
 	w->end.memory = NULL;
 	if (w->end.qp.qpn == w->qpn && w->end.qp.connection.keys_off)
-		w->end.memory = hca_memory_get(p, &w->end.qp);
+		w->end.memory = hca_memory_get_from_outside(p, &w->end.qp);
 	if (old)
 		hca_memory_put(p, old);
 	if (!w->end.memory)
