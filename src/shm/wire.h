@@ -174,6 +174,7 @@ struct shm_wire {
 	_Atomic uint8_t drains;
 	_Atomic uint8_t step;      /* enum shm_wire_step: of the packet that is worked on, */
 	uint8_t publishes;         /* enum ibv_wr_opcode: of its message, when that arrives, */
+	uint8_t publishes_packets; /* the packets that are worked on with its last one, */
 	struct shm_wire_in before; /* and `in` as it was before it came */
 	struct shm_wire_response response[SHM_WIRE_RESPONSES];
 	struct shm_wire_saved saved[SHM_WIRE_RESPONSES];

@@ -109,6 +109,19 @@ static inline enum wire_transport wire_opcode_transport(uint8_t opcode)
 	return (enum wire_transport)(opcode >> 5);
 }
 
+/* Whether a packet with @opcode goes on with the message that one with @before is of, and has no
+ * header that says anything new. */
+static inline bool wire_opcode_continues(uint8_t before, uint8_t opcode)
+{
+	const struct wire_opcode *now = &wire_opcodes[opcode];
+
+	/* FIRST, MIDDLE and LAST of an operation are three numbers in a row */
+	return !(wire_opcodes[before].flags & WIRE_OPCODE_LAST) &&
+	       (uint8_t)(opcode - before) <= 2 &&
+	       (now->flags & (WIRE_OPCODE_FIRST | WIRE_OPCODE_PAYLOAD)) == WIRE_OPCODE_PAYLOAD &&
+	       !(now->headers & (WIRE_IMMDT | WIRE_IETH));
+}
+
 /* One of RC's that are reserved: neither a request that there is, nor a response. */
 static inline bool wire_opcode_is_reserved(uint8_t opcode)
 {

@@ -13,6 +13,8 @@
  * not receive any more); the requester probes behind a loss, or does not. Responses that the requester keeps are
  * not here: they are as late as those that the network reorders.
  *
+ * Packets of a message that come one behind the other are carried out at one time: they are one here.
+ *
  * PSNs do not come around: how they are compared is wire_psn_diff(). Locks are not here: each half is worked on
  * with its own. There is always a receive; credits only put off what was not begun.
  *
@@ -27,14 +29,14 @@
  *  src/hca/transport/wire_recovery.c hca_wire_move_acked 4ad7501e4134
  *  src/hca/transport/wire_response.c acknowledge 5e618fbe4691
  *  src/hca/transport/wire_response.c take_aeth 78ea4e3a6645
- *  src/hca/transport/wire_response.c take_data c142e6c7329c
- *  src/hca/transport/wire_response.c hca_wire_response c28cd06aa95c
+ *  src/hca/transport/wire_response.c take_data 9dcf76a6c505
+ *  src/hca/transport/wire_response.c hca_wire_response 4158347a57ca
  *  src/hca/transport/wire_recovery.c hca_wire_look_at_time 8dea484c5438
- *  src/hca/transport/wire_responder.c take_expected a7f56897143c
+ *  src/hca/transport/wire_responder.c take_expected 6fb718aa516f
  *  src/hca/transport/wire_responder.c take_duplicate eb88f22f9250
  *  src/hca/transport/wire_responder.c answer_again 87b7cd4d1a8b
  *  src/hca/transport/wire_answer.c refuse a181d2fe246d
- *  src/hca/transport/wire_responder.c hca_wire_request db75bd846520
+ *  src/hca/transport/wire_responder.c hca_wire_request 03f2809490c1
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -168,7 +168,7 @@ static void land_connected(struct daemon_landing *l, const struct control_detour
 		return;
 	l->wires.port = r->dest_port;
 	l->wires.from = flow->from->index;
-	hca_wires_receive(&l->wires, &packet);
+	hca_wires_receive(&l->wires, &packet, 1);
 }
 
 bool daemon_land(struct daemon_landing *l, const struct fabric_flow *flow,

@@ -75,7 +75,10 @@ struct hca_roce {
 	struct netdev_udp_datagram datagram[NETDEV_UDP_BATCH];
 	uint8_t *memory;        /* of their buffers */
 	struct hca_wires wires; /* connected queue pairs whose packets come */
-	struct {                /* of the batch just now */
+	/* the packets that came last, of a message of one of these; and a place for the next one */
+	struct wire_roce_packet run[HCA_WIRES_RUN_MOST + 1];
+	unsigned n_run;
+	struct { /* of the batch just now */
 		unsigned datagrams, packets, delivered;
 		uint64_t bytes;
 	} now;
@@ -125,6 +128,9 @@ struct hca_roce_route {
  */
 uint8_t *hca_roce_begin(struct hca_sender *s, const struct hca_roce_route *to, uint32_t bytes);
 void hca_roce_end(struct hca_sender *s, const struct wire_headers *h);
+/* How many packets the batch has room for behind the one that was begun. If that has more than
+ * SHM_INLINE bytes of payload, a multiple of a line of the cache, theirs lie right behind it. */
+unsigned hca_roce_behind(const struct hca_sender *s);
 
 /* Frees what is known of where the packets of @s went. */
 void hca_roce_free_path(struct hca_sender *s);

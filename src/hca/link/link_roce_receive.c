@@ -279,13 +279,37 @@ static void give_to_daemon(struct hca_roce *w, const struct wire_roce_packet *in
 	hca_request(w->process, CONTROL_ROCE_MAD, &req, sizeof(req));
 }
 
+/* Has the packets of connected queue pairs worked on that came last. */
+static void deliver_run(struct hca_roce *w)
+{
+	if (w->n_run)
+		w->now.delivered += hca_wires_receive(&w->wires, w->run, w->n_run);
+	w->n_run = 0;
+}
+
+/* A packet of a connected queue pair, in the place behind those of the run. */
+static void add_to_run(struct hca_roce *w)
+{
+	struct wire_roce_packet *in = &w->run[w->n_run];
+
+	if (w->n_run && !hca_wires_continue(in - 1, in)) {
+		deliver_run(w);
+		w->run[0] = *in;
+	}
+	if (++w->n_run == HCA_WIRES_RUN_MOST)
+		deliver_run(w);
+}
+
 static void deliver(struct hca_roce *w, const struct message *m)
 {
 	bool is_mcast = wire_gid_is_ip_mcast(&m->in->ip.dgid);
 
-	if (wire_opcode_transport(m->in->h.bth.opcode) != WIRE_TRANSPORT_UD)
-		w->now.delivered += hca_wires_receive(&w->wires, m->in);
-	else if (m->in->h.bth.dest_qpn == IB_QPN_GSI && !is_mcast)
+	if (wire_opcode_transport(m->in->h.bth.opcode) != WIRE_TRANSPORT_UD) {
+		add_to_run(w);
+		return;
+	}
+	deliver_run(w);
+	if (m->in->h.bth.dest_qpn == IB_QPN_GSI && !is_mcast)
 		give_to_daemon(w, m->in);
 	else if (is_mcast)
 		deliver_to_group(w, m);
@@ -307,26 +331,30 @@ static uint16_t receive_datagram(struct hca_roce *w, const uint8_t *at, uint32_t
 		                                              1 << WIRE_TRANSPORT_UD,
 		                                .rxe_flush = w->rxe_flush,
 		                                .reserved = true };
-	struct wire_roce_packet in = { .ip = *ip };
-	enum wire_roce_status status = wire_roce_parse(&raw, &in);
+	struct wire_roce_packet *in = &w->run[w->n_run];
+	enum wire_roce_status status;
+	uint16_t id;
 
-	if (status == WIRE_ROCE_OK && !wire_ipv4_ids_believe(&w->ids, &in.ip))
+	*in = (struct wire_roce_packet){ .ip = *ip };
+	status = wire_roce_parse(&raw, in);
+	if (status == WIRE_ROCE_OK && !wire_ipv4_ids_believe(&w->ids, &in->ip))
 		status = WIRE_ROCE_ICRC;
 	/* there is no room for more; of connected queue pairs the responder refuses it */
-	if (status == WIRE_ROCE_OK && in.payload_bytes > SHM_PAYLOAD_SLOT &&
-	    wire_opcode_transport(in.h.bth.opcode) == WIRE_TRANSPORT_UD)
+	if (status == WIRE_ROCE_OK && in->payload_bytes > SHM_PAYLOAD_SLOT &&
+	    wire_opcode_transport(in->h.bth.opcode) == WIRE_TRANSPORT_UD)
 		status = WIRE_ROCE_TRUNCATED;
 	w->now.datagrams++;
-	base_log_trace(packet, "roce: %u bytes, PSN %u, to QP 0x%06x: %s", bytes, in.h.bth.psn,
-	               in.h.bth.dest_qpn, wire_roce_status_name(status));
+	base_log_trace(packet, "roce: %u bytes, PSN %u, to QP 0x%06x: %s", bytes, in->h.bth.psn,
+	               in->h.bth.dest_qpn, wire_roce_status_name(status));
 	if (status != WIRE_ROCE_OK) {
 		count(&w->shm->bad[status], 1);
 		return ip->ipv4_id;
 	}
-	deliver(w, &(struct message){ .in = &in, .bytes = bytes });
 	w->now.packets++;
-	w->now.bytes += in.payload_bytes;
-	return in.ip.ipv4_id;
+	w->now.bytes += in->payload_bytes;
+	id = in->ip.ipv4_id;
+	deliver(w, &(struct message){ .in = in, .bytes = bytes });
+	return id;
 }
 
 static bool is_ack(const uint8_t *packet)
@@ -416,6 +444,7 @@ static bool receive_batch(struct hca_roce *w, unsigned version, bool again)
 	memset(&w->now, 0, sizeof(w->now));
 	for (int i = 0; i < n; i++)
 		receive_joined(w, &w->datagram[i]);
+	deliver_run(w);
 	if (!TAILQ_EMPTY(&w->wires.due))
 		hca_wires_finish(&w->wires, again);
 	w->batch = next_batch(w->batch, (unsigned)n, w->now.datagrams);

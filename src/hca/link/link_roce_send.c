@@ -437,6 +437,11 @@ void hca_roce_end(struct hca_sender *s, const struct wire_headers *h)
 	append(s);
 }
 
+unsigned hca_roce_behind(const struct hca_sender *s)
+{
+	return NETDEV_UDP_BATCH - 1 - s->batch->n;
+}
+
 static bool is_malformed(const struct hca_packet *pkt, uint32_t remote_qpn)
 {
 	return wire_gid_is_ip_mcast(&pkt->a.dgid) && remote_qpn != IB_QPN_MCAST;

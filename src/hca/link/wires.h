@@ -41,8 +41,17 @@ void hca_wires_init(struct hca_wires *wires, struct hca_process *p, struct hca_s
                     uint32_t port);
 void hca_wires_fini(struct hca_wires *wires);
 
-/* A packet of RC or UC has come, or a CNP. Whether it was for a queue pair that there is. */
-bool hca_wires_receive(struct hca_wires *wires, const struct wire_roce_packet *packet);
+/*
+ * @n packets of RC or UC have come, or a CNP; up to HCA_WIRES_RUN_MOST that continue each other
+ * (hca_wires_continue()), which are worked on as if they were one. Whether they were for a queue
+ * pair that there is.
+ */
+#define HCA_WIRES_RUN_MOST 64
+bool hca_wires_receive(struct hca_wires *wires, const struct wire_roce_packet *packets, unsigned n);
+
+/* Whether @packet goes on, right behind @before, with one message. */
+bool hca_wires_continue(const struct wire_roce_packet *before,
+                        const struct wire_roce_packet *packet);
 
 /* The batch is done: sends acknowledgements and responses that are due. @later: acknowledgements
  * may wait for a reply, as the caller will poll again. Whether some are left. */

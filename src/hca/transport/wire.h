@@ -62,6 +62,35 @@ struct hca_wire_copy {
 	uint8_t payload[];
 };
 
+/* Packets that came one behind the other, of one message if they are several: those behind the
+ * first have no header that says anything new. They are worked on as if they were one, so that
+ * their payloads are copied at one time. */
+struct hca_wire_run {
+	const struct wire_roce_packet *packets;
+	unsigned n;
+	unsigned flags; /* enum wire_opcode_flag: of the first and of the last */
+	uint32_t bytes; /* of payload */
+	bool wants_ack;
+};
+
+static inline struct hca_wire_run hca_wire_run_of(const struct wire_roce_packet *packets,
+                                                  unsigned n)
+{
+	struct hca_wire_run run = { .packets = packets,
+		                    .n = n,
+		                    .flags = wire_opcodes[packets[0].h.bth.opcode].flags |
+		                             wire_opcodes[packets[n - 1].h.bth.opcode].flags };
+
+	for (unsigned i = 0; i < n; i++) {
+		run.bytes += packets[i].payload_bytes;
+		run.wants_ack |= packets[i].h.bth.ack_requested;
+	}
+	return run;
+}
+
+/* Their payloads, as what is copied from. @iov: HCA_WIRES_RUN_MOST. */
+struct hca_span hca_wire_payloads(const struct hca_wire_run *run, struct iovec *iov);
+
 struct hca_wire {
 	struct base_hash_node node;  /* of the port's, by queue pair number; not of the owner's */
 	TAILQ_ENTRY(hca_wire) entry; /* of those that have something to send: hca_wires.due */
@@ -338,10 +367,25 @@ struct wire_bth hca_wire_bth(const struct hca_wire *w, enum wire_operation opera
 /* Copies @bytes of @parts, from @offset on, to @room. 0 or as hca_memory_copy(). The program may
  * change them meanwhile, and the ICRC is of the copy. */
 int hca_wire_gather(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
-                    uint32_t bytes, uint8_t *room);
-/* The other way round. */
+                    uint64_t bytes, uint8_t *room);
+/*
+ * The same for one packet after another, of @length bytes in all. Of memory that takes a system
+ * call the payloads of up to @packets are copied at one time, as far as they follow each other in
+ * the sender's batch. at: what was copied ahead, left: so many bytes from @next on; 0 at first.
+ */
+struct hca_wire_gathering {
+	const struct hca_end *end;
+	struct hca_parts *parts;
+	uint64_t length;
+	uint32_t packets;
+	const uint8_t *at;
+	uint64_t left, next;
+};
+int hca_wire_gather_next(const struct hca_wire *w, struct hca_wire_gathering *g, uint64_t offset,
+                         uint32_t bytes, uint8_t *room);
+/* The other way round. It changes @from. */
 int hca_wire_scatter(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
-                     const void *from, uint32_t bytes);
+                     struct hca_span *from, uint32_t bytes);
 
 /* A copy of the packet, or NULL: no memory. */
 struct hca_wire_copy *hca_wire_copy(const struct wire_roce_packet *p);
@@ -388,7 +432,7 @@ bool hca_wire_drains(struct hca_wire *w);
 /* Sees to what is late. */
 void hca_wire_look_at_time(struct hca_wire *w, uint64_t now);
 /* A response, or a CNP, has come. As hca_wire_send(), which follows. */
-bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p);
+bool hca_wire_response(struct hca_wire *w, const struct hca_wire_run *run);
 /* Notes whether the first request is the owner's own business: then hca_wire_release_requests()
  * tells the owner, who may sleep. */
 void hca_wire_look_for_owner(struct hca_wire *w);
@@ -399,7 +443,7 @@ void hca_wire_release_requests(struct hca_wire *w);
 /* ---- responder: with its lock held ---- */
 
 /* A request has come. */
-void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p);
+void hca_wire_request(struct hca_wire *w, const struct hca_wire_run *run);
 /* No more will come, the rest of a message neither: gives back a receive that is kept for it. */
 void hca_wire_give_back(struct hca_wire *w);
 /* Sends responses and acknowledgements that are due. Whether some are left. */
@@ -419,7 +463,8 @@ static inline bool hca_wire_owes(const struct hca_wire *w)
 }
 /* The acknowledgement alone, if one is due and no response comes first. */
 void hca_wire_acknowledge(struct hca_wire *w);
-/* The packet that was expected, of a SEND or WRITE, is carried out. @is_last: of its message. */
-void hca_wire_count_packet(struct hca_wire *w, bool is_last);
+/* @n packets that were expected, of a SEND or WRITE, are carried out. @is_last: the last one is of
+ * its message. */
+void hca_wire_count_packets(struct hca_wire *w, uint32_t n, bool is_last);
 
 #endif

@@ -85,9 +85,9 @@ void hca_wire_set_ack_due(struct hca_wire *w, bool due)
 	atomic_store_explicit(&w->shm->ack_due, due, memory_order_relaxed);
 }
 
-void hca_wire_acknowledge_later(struct hca_wire *w, const struct wire_roce_packet *p)
+void hca_wire_acknowledge_later(struct hca_wire *w, const struct hca_wire_run *run)
 {
-	if (p->h.bth.ack_requested && !hca_wire_is_uc(w))
+	if (run->wants_ack && !hca_wire_is_uc(w))
 		hca_wire_set_ack_due(w, true);
 }
 
@@ -238,6 +238,9 @@ static int send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t m
 	const struct shm_request request = { .rkey = r->rkey, .remote_addr = r->addr };
 	const uint8_t syndrome = acknowledged(w);
 	struct hca_parts from;
+	struct hca_wire_gathering gathering = { .end = &w->responder.end,
+		                                .parts = &from,
+		                                .length = r->length };
 
 	if (hca_responder_begin_rdma(&w->responder, &request, r->length, IBV_ACCESS_REMOTE_READ,
 	                             &from))
@@ -252,8 +255,9 @@ static int send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t m
 
 		if (!room)
 			continue;
-		ret = hca_wire_gather(&w->responder.end, &from,
-		                      (uint64_t)r->sent << w->path.mtu_shift, bytes, room);
+		gathering.packets = most;
+		ret = hca_wire_gather_next(w, &gathering, (uint64_t)r->sent << w->path.mtu_shift,
+		                           bytes, room);
 		if (!hca_wire_keeps(w, &w->shm->lock))
 			return -ESRCH;
 		if (ret)

@@ -65,7 +65,7 @@ static void publish(struct hca_wire *w)
 	s->in = s->before;
 	s->in.operation = SHM_WIRE_NONE;
 	s->in.keeps = s->in.nak_sent = s->in.nak_due = false;
-	hca_wire_count_packet(w, true);
+	hca_wire_count_packets(w, s->publishes_packets, true);
 }
 
 static void mend_responder(struct hca_wire *w)

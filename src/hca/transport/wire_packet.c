@@ -4,6 +4,7 @@
  * wire.h.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "hca/link/detour.h"
 #include "hca/transport/wire.h"
@@ -118,7 +119,7 @@ static struct hca_span span_of(const struct hca_end *end, const struct hca_parts
 }
 
 int hca_wire_gather(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
-                    uint32_t bytes, uint8_t *room)
+                    uint64_t bytes, uint8_t *room)
 {
 	struct iovec iov[HCA_MAX_SGE], here = { room, bytes };
 	struct hca_span to = { .iov = &here, .n = 1 }, from;
@@ -129,20 +130,75 @@ int hca_wire_gather(const struct hca_end *end, struct hca_parts *parts, uint64_t
 	return hca_memory_copy(&to, &from, bytes);
 }
 
-int hca_wire_scatter(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
-                     const void *from, uint32_t bytes)
+/* How much is gathered at one time, if a packet of @bytes is to be. */
+static uint64_t how_much(const struct hca_wire *w, const struct hca_wire_gathering *g,
+                         uint64_t offset, uint32_t bytes)
 {
-	struct iovec iov[HCA_MAX_SGE], here = { (void *)from, bytes };
-	struct hca_span to, source = { .iov = &here, .n = 1 };
+	const uint64_t left = g->length - offset;
+	unsigned behind;
+
+	if (g->parts->here || w->path.detours || bytes != 1u << w->path.mtu_shift)
+		return bytes;
+	behind = hca_roce_behind(w->sender);
+	if (behind >= g->packets)
+		behind = g->packets - 1;
+	return left < (uint64_t)(behind + 1) << w->path.mtu_shift
+	               ? left
+	               : (uint64_t)(behind + 1) << w->path.mtu_shift;
+}
+
+int hca_wire_gather_next(const struct hca_wire *w, struct hca_wire_gathering *g, uint64_t offset,
+                         uint32_t bytes, uint8_t *room)
+{
+	uint64_t n;
+	int ret;
+
+	if (g->left < bytes || g->next != offset) {
+		n = how_much(w, g, offset, bytes);
+		ret = hca_wire_gather(g->end, g->parts, offset, n, room);
+		if (ret && n > bytes) { /* what is behind it may not be there */
+			n = bytes;
+			ret = hca_wire_gather(g->end, g->parts, offset, bytes, room);
+		}
+		if (ret)
+			return ret;
+		g->at = room;
+		g->left = n;
+	} else if (g->at != room) { /* a short one has its place elsewhere */
+		memmove(room, g->at, bytes);
+	}
+	g->at += bytes;
+	g->left -= bytes;
+	g->next = offset + bytes;
+	return 0;
+}
+
+struct hca_span hca_wire_payloads(const struct hca_wire_run *run, struct iovec *iov)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < run->n; i++)
+		if (run->packets[i].payload_bytes)
+			iov[n++] = (struct iovec){ (void *)run->packets[i].payload,
+				                   run->packets[i].payload_bytes };
+	return (struct hca_span){ .iov = iov, .n = n };
+}
+
+int hca_wire_scatter(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
+                     struct hca_span *from, uint32_t bytes)
+{
+	struct iovec iov[HCA_MAX_SGE];
+	struct hca_span to;
 	unsigned n;
 
 	if (!bytes)
 		return 0;
 	n = pieces(parts, offset, iov);
-	if (n && parts->here && iov[0].iov_len >= bytes && iov[0].iov_base != HCA_MEMORY_NULL) {
-		hca_memory_copy_here(iov[0].iov_base, from, bytes);
+	if (n && parts->here && from->n == 1 && iov[0].iov_len >= bytes &&
+	    iov[0].iov_base != HCA_MEMORY_NULL) {
+		hca_memory_copy_here(iov[0].iov_base, from->iov[0].iov_base, bytes);
 		return 0;
 	}
 	to = span_of(end, parts, iov, n);
-	return hca_memory_copy(&to, &source, bytes);
+	return hca_memory_copy(&to, from, bytes);
 }

@@ -204,6 +204,16 @@ static void note_sent(struct hca_wire *w, uint32_t packets)
 	w->room--;
 }
 
+/* How many packets may be sent now, that one included. */
+static uint32_t may_follow(const struct hca_wire *w, bool limited)
+{
+	const uint32_t window = hca_wire_window(w), under = hca_wire_under_way(w);
+	const uint32_t open =
+	        w->end.qp.type == IBV_QPT_UC || under >= window ? w->room : window - under;
+
+	return limited ? 1 : open < w->room ? open : w->room;
+}
+
 /* Sends packets of a SEND or WRITE, of @n in all, as many as may be under way. An enum
  * ibv_wc_status.
  */
@@ -215,6 +225,9 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 	/* what waits for the acknowledgement of the first packet, which has taken a receive */
 	bool limited = !w->shm->offset && n > 1 && !has_credit(w->shm, r) &&
 	               (hca_operation(r->opcode) & HCA_OP_SEND);
+	struct hca_wire_gathering gathering = { .end = &w->end,
+		                                .parts = from,
+		                                .length = r->length };
 
 	while (w->room && w->shm->offset < n && !w->shm->limited &&
 	       (is_uc || hca_wire_under_way(w) < hca_wire_window(w))) {
@@ -224,10 +237,12 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 		struct wire_headers h = { .bth = hca_wire_bth(w, operation_of(r, i, n),
 			                                      w->shm->psn) };
 		uint8_t *room = hca_wire_begin(w, bytes);
-		int ret = room ? hca_wire_gather(&w->end, from, (uint64_t)i << w->path.mtu_shift,
-		                                 bytes, room)
-		               : 0;
+		int ret = 0;
 
+		gathering.packets = may_follow(w, limited);
+		if (room)
+			ret = hca_wire_gather_next(w, &gathering, (uint64_t)i << w->path.mtu_shift,
+			                           bytes, room);
 		if (!hca_wire_keeps(w, &w->connection->lock))
 			return NOT_NOW;
 		if (ret && w->worker == w->qpn)

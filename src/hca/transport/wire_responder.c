@@ -129,12 +129,15 @@ static unsigned skip(const struct hca_receive *rcv, uint64_t offset, struct shm_
 
 /* Places bytes of a message. An enum ibv_wc_status, of the receive; or HCA_WAITS_FOR_PATH, or LOST.
  */
-static int place_send(struct hca_wire *w, const struct hca_receive *rcv, const void *from,
-                      uint32_t bytes)
+static int place_send(struct hca_wire *w, const struct hca_receive *rcv,
+                      const struct hca_wire_run *run)
 {
 	struct hca_end *end = &w->responder.end;
 	struct shm_entry entries[HCA_MAX_SGE];
+	const uint32_t bytes = run->bytes;
 	const uint64_t end_in = w->shm->in.offset + (uint64_t)bytes;
+	struct iovec payloads[HCA_WIRES_RUN_MOST];
+	struct hca_span from = hca_wire_payloads(run, payloads);
 	struct hca_parts to;
 	unsigned n;
 	int ret;
@@ -146,15 +149,16 @@ static int place_send(struct hca_wire *w, const struct hca_receive *rcv, const v
 	n = skip(rcv, w->shm->in.offset, entries);
 	if (!hca_parts_find(end, entries, n, bytes, IBV_ACCESS_LOCAL_WRITE, &to))
 		return IBV_WC_LOC_PROT_ERR;
-	ret = hca_wire_scatter(end, &to, 0, from, bytes);
+	ret = hca_wire_scatter(end, &to, 0, &from, bytes);
 	if (!hca_wire_keeps(w, &w->shm->lock))
 		return LOST;
 	return ret == -ESRCH ? HCA_WAITS_FOR_PATH : ret ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;
 }
 
-/* The request that a packet ends, as the responder knows it. */
-static struct shm_request describe(const struct wire_roce_packet *p, uint32_t length)
+/* The request that packets end, as the responder knows it. */
+static struct shm_request describe(const struct hca_wire_run *run, uint32_t length)
 {
+	const struct wire_roce_packet *p = &run->packets[run->n - 1];
 	const unsigned headers = wire_opcodes[p->h.bth.opcode].headers;
 	bool is_write = (p->h.bth.opcode & 31) >= WIRE_WRITE_FIRST &&
 	                (p->h.bth.opcode & 31) <= WIRE_WRITE_ONLY_IMM;
@@ -171,22 +175,24 @@ static struct shm_request describe(const struct wire_roce_packet *p, uint32_t le
 }
 
 /* From here on the message arrives, also if this process dies. */
-static void begin_to_publish(struct hca_wire *w, const struct shm_request *r)
+static void begin_to_publish(struct hca_wire *w, const struct hca_wire_run *run,
+                             const struct shm_request *r)
 {
 	w->shm->publishes = r->opcode;
+	w->shm->publishes_packets = (uint8_t)run->n;
 	hca_wire_step(w, SHM_WIRE_PUBLISHES);
 }
 
 /* The message has come as a whole: as hca_responder_end_send(). */
-static int end_send(struct hca_wire *w, const struct wire_roce_packet *p,
+static int end_send(struct hca_wire *w, const struct hca_wire_run *run,
                     const struct hca_receive *rcv)
 {
-	struct shm_request r = describe(p, w->shm->in.offset);
+	struct shm_request r = describe(run, w->shm->in.offset);
 	int ret;
 
-	hca_wire_acknowledge_later(w, p);
+	hca_wire_acknowledge_later(w, run);
 	hca_responder_fill(&w->responder, &r, rcv->slot, SHM_OPERATION_PLACED);
-	begin_to_publish(w, &r);
+	begin_to_publish(w, run, &r);
 	ret = hca_responder_end_send(&w->responder, &r, rcv->slot, rcv->pos);
 	if (!ret && w->responder.tells)
 		hca_responder_tell(&w->responder, &r, ret);
@@ -218,8 +224,10 @@ static BASE_COLD bool give_up(struct hca_wire *w, const struct hca_receive *rcv)
 	return false;
 }
 
-static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
+static bool take_send(struct hca_wire *w, const struct hca_wire_run *run)
 {
+	const struct wire_roce_packet *p = run->packets;
+	const unsigned flags = run->flags;
 	struct shm_wire *s = w->shm;
 	struct hca_receive rcv;
 	int ret = 0;
@@ -237,7 +245,7 @@ static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 	} else if (!hca_wire_find_receive(w, &rcv)) {
 		return false;
 	}
-	ret = place_send(w, &rcv, p->payload, p->payload_bytes);
+	ret = place_send(w, &rcv, run);
 	if (base_unlikely(ret == LOST))
 		return give_up(w, &rcv);
 	if (ret && !hca_wire_is_uc(w) && (flags & WIRE_OPCODE_FIRST))
@@ -246,10 +254,10 @@ static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 		return false;
 	if (ret)
 		return refuse_send(w, &rcv, (enum ibv_wc_status)ret);
-	s->in.offset += p->payload_bytes;
+	s->in.offset += run->bytes;
 	if (flags & WIRE_OPCODE_LAST) {
 		s->in.operation = SHM_WIRE_NONE;
-		ret = end_send(w, p, &rcv);
+		ret = end_send(w, run, &rcv);
 	}
 	return !ret;
 }
@@ -257,8 +265,10 @@ static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 /* ---- RDMA WRITE ---- */
 
 /* As hca_responder_begin_rdma(), or LOST. */
-static int place_write(struct hca_wire *w, const struct wire_roce_packet *p, uint32_t check)
+static int place_write(struct hca_wire *w, const struct hca_wire_run *run, uint32_t check)
 {
+	struct iovec payloads[HCA_WIRES_RUN_MOST];
+	struct hca_span from = hca_wire_payloads(run, payloads);
 	const struct shm_request r = { .opcode = IBV_WR_RDMA_WRITE,
 		                       .rkey = w->shm->in.rkey,
 		                       .remote_addr = w->shm->in.addr + w->shm->in.offset };
@@ -266,24 +276,24 @@ static int place_write(struct hca_wire *w, const struct wire_roce_packet *p, uin
 	struct hca_parts to;
 	int ret = hca_responder_begin_rdma(t, &r, check, IBV_ACCESS_REMOTE_WRITE, &to);
 
-	if (ret || !p->payload_bytes)
+	if (ret || !run->bytes)
 		return ret;
-	ret = hca_wire_scatter(&t->end, &to, 0, p->payload, p->payload_bytes);
+	ret = hca_wire_scatter(&t->end, &to, 0, &from, run->bytes);
 	if (!hca_wire_keeps(w, &w->shm->lock))
 		return LOST;
 	return ret ? hca_responder_copy_failed(t, ret) : 0;
 }
 
-static int end_write(struct hca_wire *w, const struct wire_roce_packet *p, struct hca_receive *rcv)
+static int end_write(struct hca_wire *w, const struct hca_wire_run *run, struct hca_receive *rcv)
 {
 	struct hca_responder *t = &w->responder;
-	struct shm_request r = describe(p, w->shm->in.length);
+	struct shm_request r = describe(run, w->shm->in.length);
 	int ret = 0;
 
 	if (r.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
-		hca_wire_acknowledge_later(w, p);
+		hca_wire_acknowledge_later(w, run);
 		hca_responder_fill(t, &r, rcv->slot, SHM_OPERATION_WRITE);
-		begin_to_publish(w, &r);
+		begin_to_publish(w, run, &r);
 		ret = hca_responder_publish(t, rcv->slot, rcv->pos);
 	}
 	if (!ret && t->tells)
@@ -291,10 +301,12 @@ static int end_write(struct hca_wire *w, const struct wire_roce_packet *p, struc
 	return ret;
 }
 
-static bool take_write(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
+static bool take_write(struct hca_wire *w, const struct hca_wire_run *run)
 {
+	const struct wire_roce_packet *p = run->packets;
 	const bool has_imm = wire_opcodes[p->h.bth.opcode].headers & WIRE_IMMDT;
-	const uint32_t bytes = p->payload_bytes;
+	const unsigned flags = run->flags;
+	const uint32_t bytes = run->bytes;
 	struct shm_wire *s = w->shm;
 	struct hca_receive rcv;
 	int ret;
@@ -312,7 +324,7 @@ static bool take_write(struct hca_wire *w, const struct wire_roce_packet *p, uns
 	if (ret)
 		return hca_wire_refuse_as(w, ret);
 	/* the first packet: whether all of it is allowed */
-	ret = place_write(w, p, flags & WIRE_OPCODE_FIRST ? s->in.length : bytes);
+	ret = place_write(w, run, flags & WIRE_OPCODE_FIRST ? s->in.length : bytes);
 	if (base_unlikely(ret == LOST))
 		return give_up(w, has_imm ? &rcv : NULL);
 	if (ret && has_imm)
@@ -323,7 +335,7 @@ static bool take_write(struct hca_wire *w, const struct wire_roce_packet *p, uns
 	s->in.offset += bytes;
 	if (flags & WIRE_OPCODE_LAST) {
 		s->in.operation = SHM_WIRE_NONE;
-		ret = end_write(w, p, &rcv);
+		ret = end_write(w, run, &rcv);
 	}
 	return !ret;
 }
@@ -529,18 +541,21 @@ static void take_duplicate(struct hca_wire *w, const struct wire_roce_packet *p)
 
 /* ---- all ---- */
 
-/* Whether a packet of these flags can come now, and is as long as it must be. */
-static bool fits(const struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags,
+/* Whether packets of that operation can come now, and are as long as they must be. */
+static bool fits(const struct hca_wire *w, const struct hca_wire_run *run,
                  enum shm_wire_operation operation)
 {
-	const uint32_t mtu = mtu_of(w), bytes = p->payload_bytes;
+	const uint32_t mtu = mtu_of(w), last = run->packets[run->n - 1].payload_bytes;
 	enum shm_wire_operation now = w->shm->in.operation;
 
-	if (flags & WIRE_OPCODE_FIRST ? now != SHM_WIRE_NONE : now != operation)
+	if (run->flags & WIRE_OPCODE_FIRST ? now != SHM_WIRE_NONE : now != operation)
 		return false;
-	if (!(flags & WIRE_OPCODE_LAST))
-		return bytes == mtu;
-	return bytes <= mtu && (bytes || (flags & WIRE_OPCODE_FIRST));
+	for (unsigned i = 0; i + 1 < run->n; i++)
+		if (run->packets[i].payload_bytes != mtu)
+			return false;
+	if (!(run->flags & WIRE_OPCODE_LAST))
+		return last == mtu;
+	return last <= mtu && (last || (run->n == 1 && (run->flags & WIRE_OPCODE_FIRST)));
 }
 
 void hca_wire_give_back(struct hca_wire *w)
@@ -554,8 +569,10 @@ void hca_wire_give_back(struct hca_wire *w)
 	w->shm->in.keeps = false;
 }
 
-static bool carry_out(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
+static bool carry_out(struct hca_wire *w, const struct hca_wire_run *run)
 {
+	const struct wire_roce_packet *p = run->packets;
+	const unsigned flags = run->flags;
 	const unsigned op = p->h.bth.opcode & 31;
 	bool is_write = op >= WIRE_WRITE_FIRST && op <= WIRE_WRITE_ONLY_IMM;
 
@@ -568,14 +585,14 @@ static bool carry_out(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 			return hca_wire_refuse_invalid(w, "a packet has data that must have none");
 		return op == WIRE_READ_REQUEST ? take_read(w, p, false) : take_once(w, p);
 	}
-	if (!fits(w, p, flags, is_write ? SHM_WIRE_WRITE : SHM_WIRE_SEND))
+	if (!fits(w, run, is_write ? SHM_WIRE_WRITE : SHM_WIRE_SEND))
 		return hca_wire_refuse_invalid(w, "a packet does not fit its message");
-	return is_write ? take_write(w, p, flags) : take_send(w, p, flags);
+	return is_write ? take_write(w, run) : take_send(w, run);
 }
 
-void hca_wire_count_packet(struct hca_wire *w, bool is_last)
+void hca_wire_count_packets(struct hca_wire *w, uint32_t n, bool is_last)
 {
-	move_expected(w->shm, 1);
+	move_expected(w->shm, n);
 	if (is_last)
 		w->shm->in.msn = wire_psn_add(w->shm->in.msn, 1);
 }
@@ -593,21 +610,21 @@ static void end_packet(struct hca_wire *w)
 	hca_wire_step(w, SHM_WIRE_AT_REST);
 }
 
-/* The packet that was to come next. */
-static void take_expected(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
+/* The packets that were to come next. */
+static void take_expected(struct hca_wire *w, const struct hca_wire_run *run)
 {
-	const bool is_answered = flags & WIRE_OPCODE_ANSWERED;
-	bool done = carry_out(w, p, flags);
+	const bool is_answered = run->flags & WIRE_OPCODE_ANSWERED;
+	bool done = carry_out(w, run);
 
 	if (done)
 		w->shm->in.nak_sent = w->shm->in.nak_due = false;
 	if (done && !is_answered) {
-		hca_wire_count_packet(w, flags & WIRE_OPCODE_LAST);
-		hca_wire_acknowledge_later(w, p);
+		hca_wire_count_packets(w, run->n, run->flags & WIRE_OPCODE_LAST);
+		hca_wire_acknowledge_later(w, run);
 	}
 	if (!done && hca_wire_is_uc(w)) { /* nobody sends it again */
 		drop_message(w);
-		w->shm->in.expected = wire_psn_add(p->h.bth.psn, 1);
+		w->shm->in.expected = wire_psn_add(run->packets->h.bth.psn, run->n);
 	}
 }
 
@@ -617,6 +634,7 @@ static BASE_COLD void take_ahead(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
 	struct hca_wire_copy *c;
+	struct hca_wire_run run;
 	bool done = true;
 
 	while (done && (c = hca_wire_first_ahead(w, HCA_WIRE_RESPONDER)) != NULL) {
@@ -630,7 +648,8 @@ static BASE_COLD void take_ahead(struct hca_wire *w)
 		if (!c)
 			break;
 		begin_packet(w);
-		take_expected(w, &c->packet, flags);
+		run = hca_wire_run_of(&c->packet, 1);
+		take_expected(w, &run);
 		end_packet(w);
 		done = s->in.expected != psn;
 		if (done && !(flags & WIRE_OPCODE_ANSWERED))
@@ -654,9 +673,19 @@ static BASE_COLD void take_early(struct hca_wire *w, const struct wire_roce_pack
 		hca_wire_keep_ahead(w, HCA_WIRE_RESPONDER, p);
 }
 
-void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
+/* Packets that are not the next ones: some of them may be. */
+static void take_each(struct hca_wire *w, const struct hca_wire_run *run)
 {
-	const unsigned flags = wire_opcodes[p->h.bth.opcode].flags;
+	for (unsigned i = 0; i < run->n; i++) {
+		const struct hca_wire_run one = hca_wire_run_of(&run->packets[i], 1);
+
+		hca_wire_request(w, &one);
+	}
+}
+
+void hca_wire_request(struct hca_wire *w, const struct hca_wire_run *run)
+{
+	const struct wire_roce_packet *p = run->packets;
 	const uint32_t expected = w->shm->in.expected;
 	int32_t diff = wire_psn_diff(p->h.bth.psn, expected);
 
@@ -664,14 +693,18 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 		return;
 	/* UC: what begins a message ends the one before, whole or not (class D1) */
 	if (hca_wire_is_uc(w) &&
-	    (diff || ((flags & WIRE_OPCODE_FIRST) && w->shm->in.operation != SHM_WIRE_NONE))) {
+	    (diff || ((run->flags & WIRE_OPCODE_FIRST) && w->shm->in.operation != SHM_WIRE_NONE))) {
 		drop_message(w);
 		w->shm->in.expected = p->h.bth.psn;
 		diff = 0;
-		if (!(flags & WIRE_OPCODE_FIRST)) {
-			w->shm->in.expected = wire_psn_add(p->h.bth.psn, 1);
+		if (!(run->flags & WIRE_OPCODE_FIRST)) {
+			w->shm->in.expected = wire_psn_add(p->h.bth.psn, run->n);
 			return;
 		}
+	}
+	if (base_unlikely(diff && run->n > 1)) {
+		take_each(w, run);
+		return;
 	}
 	begin_packet(w);
 	if (diff < 0)
@@ -679,7 +712,7 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 	else if (diff > 0)
 		take_early(w, p);
 	else
-		take_expected(w, p, flags);
+		take_expected(w, run);
 	end_packet(w);
 	if (base_unlikely(!TAILQ_EMPTY(&w->ahead[HCA_WIRE_RESPONDER])) &&
 	    w->shm->in.expected != expected)

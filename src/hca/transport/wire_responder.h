@@ -24,9 +24,9 @@ int hca_wire_fail_receive(struct hca_wire *w, struct hca_receive *rcv, enum ibv_
 
 /* What has come is to be acknowledged, or not any more. */
 void hca_wire_set_ack_due(struct hca_wire *w, bool due);
-/* The packet is to be acknowledged, if it asks for that. Before its message is published: what the
+/* Packets are to be acknowledged, if one asks for that. Before their message is published: what the
  * program sends when it has seen that comes behind (hca_wire_acknowledges_first()). */
-void hca_wire_acknowledge_later(struct hca_wire *w, const struct wire_roce_packet *p);
+void hca_wire_acknowledge_later(struct hca_wire *w, const struct hca_wire_run *run);
 
 /*
  * These tell the peer why the packet that was expected is not carried out. False, as the functions

@@ -138,7 +138,7 @@ static void take_aeth(struct hca_wire *w, uint32_t psn, const struct wire_aeth *
 
 /* Copies what has come to the memory of the request. An enum ibv_wc_status. */
 static int place(struct hca_wire *w, const struct shm_request *r, const struct shm_entry *e,
-                 uint64_t offset, const void *from, uint32_t bytes)
+                 uint64_t offset, struct hca_span *from, uint32_t bytes)
 {
 	struct hca_parts to;
 	int ret;
@@ -197,14 +197,37 @@ static BASE_COLD void take_early(struct hca_wire *w, const struct wire_roce_pack
 		ask_again(w);
 }
 
-/* A part of what a READ asked for, what an atomic operation found, or that it is done. */
-static void take_data(struct hca_wire *w, const struct wire_roce_packet *p)
+/* The same, of packet @i on of what answers request @r. */
+static int place_data(struct hca_wire *w, const struct shm_request *r, const struct shm_entry *e,
+                      uint32_t i, const struct hca_wire_run *run)
 {
-	const bool is_atomic = wire_opcodes[p->h.bth.opcode].headers & WIRE_ATOMICACK;
+	const uint64_t *word = &run->packets->h.atomic_original;
+	struct iovec iov[HCA_WIRES_RUN_MOST] = { { (void *)word, sizeof(*word) } };
+	struct hca_span from = { .iov = iov, .n = 1 };
+
+	if (!(hca_operation(r->opcode) & HCA_OP_BACK))
+		return IBV_WC_SUCCESS;
+	if (wire_opcodes[run->packets->h.bth.opcode].headers & WIRE_ATOMICACK)
+		return place(w, r, e, 0, &from, sizeof(*word));
+	from = hca_wire_payloads(run, iov);
+	return place(w, r, e, (uint64_t)i << w->path.mtu_shift, &from, run->bytes);
+}
+
+/* Whether all of them are what must come from packet @i on. */
+static bool all_answer(const struct hca_wire *w, const struct shm_request *r,
+                       const struct hca_wire_run *run, uint32_t i, uint32_t n)
+{
+	for (unsigned k = 0; k < run->n; k++)
+		if (i + k >= n || !answers(w, r, &run->packets[k], i + k, n))
+			return false;
+	return true;
+}
+
+/* Parts of what a READ asked for, what an atomic operation found, or that it is done. */
+static void take_data(struct hca_wire *w, const struct hca_wire_run *run)
+{
+	const struct wire_roce_packet *p = run->packets;
 	struct shm_entry entries[HCA_MAX_SGE];
-	const void *from = is_atomic ? &p->h.atomic_original : p->payload;
-	uint32_t bytes = is_atomic ? sizeof(p->h.atomic_original) : p->payload_bytes;
-	bool ends = wire_opcodes[p->h.bth.opcode].flags & WIRE_OPCODE_LAST;
 	uint32_t psn = p->h.bth.psn, n, i;
 	struct shm_request r;
 	int status;
@@ -223,24 +246,24 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p)
 	i = wire_psn_add(psn, -hca_wire_first(w)->psn);
 	if (i >= n)
 		return;
-	if (!answers(w, &r, p, i, n)) {
+	if (!all_answer(w, &r, run, i, n)) {
 		hca_wire_fail(w, IBV_WC_BAD_RESP_ERR);
 		return;
 	}
-	status = hca_operation(r.opcode) & HCA_OP_BACK
-	                 ? place(w, &r, entries, (uint64_t)i << w->path.mtu_shift, from, bytes)
-	                 : IBV_WC_SUCCESS;
+	status = place_data(w, &r, entries, i, run);
 	if (status) {
 		hca_wire_fail(w, (enum ibv_wc_status)status);
 		return;
 	}
-	if (ends && w->shm->answered)
+	if ((run->flags & WIRE_OPCODE_LAST) && w->shm->answered)
 		w->shm->answered--;
-	if (i + 1 == n) /* before the move: what is acknowledged is not behind the first request */
+	if (i + run->n == n) /* before the move: what is acknowledged is not behind the first
+	                        request */
 		hca_wire_complete(w, &r, n);
-	hca_wire_move_acked(w, wire_psn_add(psn, 1));
-	if (wire_opcodes[p->h.bth.opcode].headers & WIRE_AETH)
-		take_credits(w, &p->h.aeth);
+	hca_wire_move_acked(w, wire_psn_add(psn, run->n));
+	for (i = 0; i < run->n; i++)
+		if (wire_opcodes[p[i].h.bth.opcode].headers & WIRE_AETH)
+			take_credits(w, &p[i].h.aeth);
 }
 
 /* What is kept behind the response that has come just now, up to the next gap. @acked: before it.
@@ -248,10 +271,12 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p)
 static BASE_COLD void take_ahead(struct hca_wire *w, uint32_t acked)
 {
 	struct hca_wire_copy *c;
+	struct hca_wire_run run;
 
 	while (!hca_wire_has_failed(w) &&
 	       (c = hca_wire_take_ahead(w, HCA_WIRE_REQUESTER)) != NULL) {
-		take_data(w, &c->packet);
+		run = hca_wire_run_of(&c->packet, 1);
+		take_data(w, &run);
 		free(c);
 	}
 	hca_wire_end_probe(w, acked);
@@ -277,29 +302,50 @@ static void slow_down(struct hca_wire *w)
 	hca_wire_shrink(w);
 }
 
-bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p)
+static void take(struct hca_wire *w, const struct hca_wire_run *run)
 {
-	const uint32_t head = hca_wire_head(w), acked = w->shm->acked, psn = p->h.bth.psn;
+	const uint32_t acked = w->shm->acked, psn = run->packets->h.bth.psn;
 
-	if (p->h.bth.opcode == WIRE_OPCODE_CNP) {
-		slow_down(w);
-		return false;
-	}
 	/* what was never sent, or was acknowledged long ago, nobody asked for */
 	if (hca_wire_has_failed(w) || wire_psn_diff(psn, w->shm->beyond) >= 0 ||
 	    wire_psn_diff(psn, wire_psn_add(w->shm->acked, -1)) < 0)
-		return false;
-	switch (p->h.bth.opcode & 31) {
+		return;
+	switch (run->packets->h.bth.opcode & 31) {
 	case WIRE_ACKNOWLEDGE:
-		take_aeth(w, psn, &p->h.aeth);
+		take_aeth(w, psn, &run->packets->h.aeth);
 		break;
 	default:
-		take_data(w, p);
+		take_data(w, run);
 		if (base_unlikely(!TAILQ_EMPTY(&w->ahead[HCA_WIRE_REQUESTER])))
 			take_ahead(w, acked);
 		else
 			hca_wire_end_probe(w, acked);
 	}
+}
+
+/* Packets that are not the next ones: some of them may be. */
+static BASE_COLD void take_each(struct hca_wire *w, const struct hca_wire_run *run)
+{
+	for (unsigned i = 0; i < run->n; i++) {
+		const struct hca_wire_run one = hca_wire_run_of(&run->packets[i], 1);
+
+		take(w, &one);
+	}
+}
+
+bool hca_wire_response(struct hca_wire *w, const struct hca_wire_run *run)
+{
+	const uint32_t head = hca_wire_head(w), psn = run->packets->h.bth.psn;
+
+	if (run->packets->h.bth.opcode == WIRE_OPCODE_CNP) {
+		slow_down(w);
+		return false;
+	}
+	if (run->n == 1 ||
+	    (psn == w->shm->acked && wire_psn_diff(w->shm->beyond, psn) >= (int32_t)run->n))
+		take(w, run);
+	else
+		take_each(w, run);
 	if (hca_wire_head(w) != head)
 		hca_wire_look_for_owner(w);
 	return hca_wire_send(w);

@@ -179,10 +179,23 @@ static bool respond(struct hca_wire *w)
 	return more;
 }
 
-/* Works on one half, with its lock held, for a packet. False: the lock is not to be had. */
-static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
+bool hca_wires_continue(const struct wire_roce_packet *before,
+                        const struct wire_roce_packet *packet)
 {
-	const unsigned flags = wire_opcodes[p->h.bth.opcode].flags;
+	const struct wire_bth *a = &before->h.bth, *b = &packet->h.bth;
+
+	return wire_opcode_continues(a->opcode, b->opcode) && a->dest_qpn == b->dest_qpn &&
+	       wire_psn_add(a->psn, 1) == b->psn && a->pkey == b->pkey &&
+	       before->ip.traffic_class == packet->ip.traffic_class &&
+	       ib_gid_equal(&before->ip.sgid, &packet->ip.sgid) &&
+	       ib_gid_equal(&before->ip.dgid, &packet->ip.dgid);
+}
+
+/* Works on one half, with its lock held, for @n packets. False: the lock is not to be had. */
+static bool work(struct hca_wire *w, const struct wire_roce_packet *p, unsigned n)
+{
+	const struct hca_wire_run run = hca_wire_run_of(p, n);
+	const unsigned flags = run.flags;
 	/* what is reserved the responder refuses */
 	bool is_request = (flags & WIRE_OPCODE_REQUEST) || wire_opcode_is_reserved(p->h.bth.opcode);
 	_Atomic uint32_t *lock = is_request ? &w->shm->lock : &w->connection->lock;
@@ -199,9 +212,9 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 		what = 0;
 	if (hca_wire_may_work(w, what)) {
 		if (is_request)
-			hca_wire_request(w, p);
+			hca_wire_request(w, &run);
 		else
-			more = hca_wire_response(w, p);
+			more = hca_wire_response(w, &run);
 	}
 	if (is_request)
 		hca_wire_release(lock, w->worker);
@@ -284,7 +297,7 @@ static bool work_deferred(struct hca_wire *w)
 
 	while ((d = TAILQ_FIRST(&w->deferred)) != NULL) {
 		if (!was_passed_over(w, d->number)) {
-			if (!is_turn(w, d->number) || !work(w, &d->packet))
+			if (!is_turn(w, d->number) || !work(w, &d->packet, 1))
 				return true;
 			took_up(w, d->number);
 		}
@@ -324,7 +337,7 @@ static void notify(struct hca_wire *w)
 	HCA_WIRE_COUNT(w, np_cnp_sent);
 }
 
-bool hca_wires_receive(struct hca_wires *wires, const struct wire_roce_packet *p)
+bool hca_wires_receive(struct hca_wires *wires, const struct wire_roce_packet *p, unsigned n)
 {
 	struct hca_wire *w = wire_of(wires, p->h.bth.dest_qpn);
 	const bool is_cnp = p->h.bth.opcode == WIRE_OPCODE_CNP;
@@ -344,8 +357,9 @@ bool hca_wires_receive(struct hca_wires *wires, const struct wire_roce_packet *p
 	}
 	if (base_unlikely((p->ip.traffic_class & HCA_WIRE_ECN_MASK) == HCA_WIRE_ECN_MARKED))
 		notify(w);
-	if (work_deferred(w) || is_behind(w) || !work(w, p))
-		defer(w, p);
+	if (work_deferred(w) || is_behind(w) || !work(w, p, n))
+		for (unsigned i = 0; i < n; i++)
+			defer(w, &p[i]);
 	if (hca_wire_owes(w) || w->shm->in.n_responses || w->n_deferred)
 		set_due(wires, w);
 	return true;
