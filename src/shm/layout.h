@@ -571,8 +571,8 @@ struct shm_roce_port {
 	_Atomic uint64_t no_member;         /* to a group to which no QP is attached */
 	_Atomic uint64_t overflow;          /* dropped because a socket was full */
 	_Atomic uint64_t unreachable;       /* sent, but there is no route */
-	_Atomic uint64_t overtakes; /* times that a process took the turn of another process, which
-	                               had stalled */
+	_Atomic uint64_t overtakes; /* turns that were taken from a process which had stalled, or
+	                               that ended with one which had died */
 	_Atomic uint64_t bad_mad;   /* to QP1, but no MAD */
 	/* of connections with other machines, by the names that HCAs have for them */
 	_Atomic uint64_t duplicate_request; /* requests that came again */

@@ -176,6 +176,10 @@ struct shm_wire {
 	uint8_t publishes;         /* enum ibv_wr_opcode: of its message, when that arrives, */
 	uint8_t publishes_packets; /* the packets that are worked on with its last one, */
 	struct shm_wire_in before; /* and `in` as it was before it came */
+	/* a process that received was lost with what it had taken, acknowledgements perhaps: until
+	 * the peer acknowledges again nothing is carried out that may be an answer. 0: none was */
+	uint64_t doubt_since_ns;
+	uint32_t turns_lost; /* of shm_roce_port.overtakes: as far as this is known */
 	struct shm_wire_response response[SHM_WIRE_RESPONSES];
 	struct shm_wire_saved saved[SHM_WIRE_RESPONSES];
 };

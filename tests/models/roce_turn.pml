@@ -21,7 +21,7 @@
  *  src/hca/link/link_roce_receive.c end_turn 7ddb68fb1d88
  *  src/hca/link/link_roce_receive.c hca_roce_receive e6ab01c89ef1
  *  src/hca/link/link_roce_receive.c hca_roce_rest 962dcf20fc0c
- *  src/hca/link/link_roce_receive.c hca_roce_release 6f7a3c255e4c
+ *  src/hca/link/link_roce_receive.c hca_roce_release f76af7f35882
  *  src/daemon/network/roce_port.c on_wake 13d953c08744
  *  src/daemon/network/roce_port.c on_receive 713759df790c
  *  src/daemon/network/roce_port.c on_away d45dda1ba33a

@@ -334,7 +334,10 @@ def another_worker_stops_that_would_acknowledge(c):
 
 @of_each('stops', 'dies', 'execs')
 def another_program_acknowledges_and(c, fate):
-    """Whose queue pair it was goes on, and so does the peer."""
+    """
+    Whose queue pair it was goes on, and so does the peer. What a program that is gone has not sent leaves before all
+    that comes behind it.
+    """
     c.qp()
     with c.other_program() as other:
         other.puppet.tell('fate', fate)
@@ -349,6 +352,8 @@ def another_program_acknowledges_and(c, fate):
             c.completes(0)
         c.told = msn
         c.post('SEND', 9, id=7)
+        if fate != 'stops':
+            c.acknowledged(psn, msn)
         c.hear('SEND_ONLY', c.psn)
         c.completes(0, bytes=10)
         c.ack(c.psn)

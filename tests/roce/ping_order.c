@@ -1,23 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * ping_order ROUNDS BYTES [ADDRESS]: two processes answer each other's messages over an RC
+ * ping_order ROUNDS BYTES [ADDRESS] [deaths]: two processes answer each other's messages over an RC
  * connection: the server, and with ADDRESS, which is the server's, the client. A send is complete
  * before the answer to it is there, as an HCA acknowledges messages before programs see them, and
  * as ib_send_lat -e relies on: with two queues on one channel each event is of the queue whose turn
- * it is, and one look finds one completion. A request without a completion has no event.
+ * it is, and one look finds one completion. A request without a completion has no event. While
+ * others die that receive for all, events may come for nothing.
+ *
+ * ping_order neighbours: up to SIGTERM, programs that poll, and so receive for all of their port,
+ * and die at a random instruction, one after the other. "NUMBER have died".
  */
+#define _GNU_SOURCE
 #include <err.h>
 #include <errno.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define PORT "18515"
 
-static bool is_client;
+static bool is_client, others_die;
 static unsigned rounds, bytes;
 static struct rdma_cm_id *id;
 static struct ibv_comp_channel *channel;
@@ -101,6 +111,43 @@ static void connect_to(const char *address)
 	check(!rdma_accept(id, NULL), "rdma_accept");
 }
 
+/* Whether there is a completion, which must be of that operation. */
+static bool completes(unsigned round, struct ibv_cq *queue, enum ibv_wc_opcode opcode)
+{
+	struct ibv_wc wc;
+	int n = ibv_poll_cq(queue, 1, &wc);
+
+	check(n >= 0, "ibv_poll_cq");
+	if (n && (wc.status != IBV_WC_SUCCESS || wc.opcode != opcode))
+		errx(EXIT_FAILURE, "round %u: status %d, opcode %d", round, wc.status, wc.opcode);
+	return n;
+}
+
+/* Events may come for nothing, and then not be of the queue whose turn it is. But what is complete
+ * when the answer is there says the same. */
+static void expect_in_order(unsigned round, struct ibv_cq *queue, enum ibv_wc_opcode opcode)
+{
+	static bool has_answer;
+	struct ibv_cq *cq;
+	void *cq_context;
+
+	if (queue == receive_cq && has_answer) {
+		has_answer = false;
+		return;
+	}
+	while (!completes(round, queue, opcode)) {
+		has_answer = queue == send_cq && completes(round, receive_cq, IBV_WC_RECV);
+		if (has_answer && completes(round, queue, opcode))
+			return;
+		if (has_answer)
+			errx(EXIT_FAILURE, "round %u: the answer comes before its send is complete",
+			     round);
+		check(!ibv_get_cq_event(channel, &cq, &cq_context), "ibv_get_cq_event");
+		ibv_ack_cq_events(cq, 1);
+		check(!ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
+	}
+}
+
 /* The next completion is of that queue, and of that operation. */
 static void expect(unsigned round, struct ibv_cq *queue, enum ibv_wc_opcode opcode)
 {
@@ -110,6 +157,10 @@ static void expect(unsigned round, struct ibv_cq *queue, enum ibv_wc_opcode opco
 	void *cq_context;
 	int n;
 
+	if (others_die) {
+		expect_in_order(round, queue, opcode);
+		return;
+	}
 	check(!ibv_get_cq_event(channel, &cq, &cq_context), "ibv_get_cq_event");
 	ibv_ack_cq_events(cq, 1);
 	check(!ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
@@ -158,14 +209,74 @@ static void expect_bound(void)
 	check(!ibv_dealloc_mw(mw), "ibv_dealloc_mw");
 }
 
+static volatile sig_atomic_t is_over;
+
+static void end(int signal)
+{
+	(void)signal;
+	is_over = 1;
+}
+
+/* Polls an empty completion queue until a signal kills it, which no library handles. */
+static void receive_for_all(unsigned number)
+{
+	struct ibv_device **list;
+	struct ibv_context *context;
+	struct itimerval until = { .it_value.tv_usec = 2000 + number * 7919 % 10000 };
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+	struct ibv_wc wc;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	list = ibv_get_device_list(NULL);
+	check(list && list[0], "ibv_get_device_list");
+	context = ibv_open_device(list[0]);
+	check(context, "ibv_open_device");
+	attr.send_cq = attr.recv_cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+	check(attr.send_cq && ibv_create_qp(ibv_alloc_pd(context), &attr), "ibv_create_qp");
+	signal(SIGALRM, SIG_DFL);
+	check(!setitimer(ITIMER_REAL, &until, NULL), "setitimer");
+	for (unsigned i = 1;; i++) {
+		ibv_poll_cq(attr.send_cq, 1, &wc);
+		if (i % 20 == 0)
+			usleep(20);
+	}
+}
+
+static int make_neighbours(void)
+{
+	unsigned n = 0;
+	int status;
+	pid_t pid;
+
+	signal(SIGTERM, end);
+	puts("begin");
+	while (!is_over) {
+		pid = fork();
+		check(pid >= 0, "fork");
+		if (!pid)
+			receive_for_all(n);
+		while (waitpid(pid, &status, 0) < 0)
+			check(errno == EINTR, "waitpid");
+		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGALRM)
+			errx(EXIT_FAILURE, "a neighbour ends with status %d", status);
+		n++;
+	}
+	printf("%u have died\n", n);
+	return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 2 && !strcmp(argv[1], "neighbours"))
+		return make_neighbours();
+	others_die = argc > 1 && !strcmp(argv[argc - 1], "deaths");
+	argc -= others_die;
 	if (argc < 3)
-		errx(EXIT_FAILURE, "usage: %s ROUNDS BYTES [ADDRESS]", argv[0]);
+		errx(EXIT_FAILURE, "usage: %s ROUNDS BYTES [ADDRESS] [deaths]", argv[0]);
 	rounds = (unsigned)atoi(argv[1]);
 	bytes = (unsigned)atoi(argv[2]);
 	is_client = argc > 3;
-	connect_to(argv[3]);
+	connect_to(is_client ? argv[3] : NULL);
 	for (unsigned i = 0; i < rounds; i++) {
 		if (!is_client || i) {
 			expect(i, receive_cq, IBV_WC_RECV);

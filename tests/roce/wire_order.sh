@@ -24,4 +24,20 @@ done
 for bytes in 64 5000; do
 	whole_pair "lat-$bytes" ib_send_lat -e -s $bytes -n "$rounds"
 done
+# Nor do programs change that which receive for all of a port, and die in the middle: an acknowledgement that is
+# lost with one of them comes again before the answer does, which another one receives.
+for host in h1 h2; do
+	ip -n $host link set eth0 gso_max_segs 64 # an acknowledgement behind an answer stays in its piece
+	start_on "neighbours-$host" $host "$program" neighbours
+	wait_said "neighbours-$host" begin
+done
+start_on server-dying $server_on "$program" $((rounds * 2)) 64 deaths
+wait_said server-dying listens
+start_on client-dying $client_on "$program" $((rounds * 2)) 64 $server_address deaths
+end_pair dying
+for host in h1 h2; do
+	kill "${pid[neighbours-$host]}"
+	wait_ended "neighbours-$host" 0
+	expect_said "neighbours-$host" '[1-9][0-9]* have died'
+done
 exit $failed

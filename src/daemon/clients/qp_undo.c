@@ -38,13 +38,20 @@ static void release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
 		&w->lock, &shm_connection_at(all->f->region, SHM_QP_INDEX(peer))->lock
 	};
 	static const uint8_t halves[] = { SHM_WIRE_RESPONDER, SHM_WIRE_REQUESTER };
-	bool is_open;
+	uint32_t egress;
+	bool is_open, repeats;
 
 	if (!daemon_qps_have_wires(all))
 		return;
 	is_open = atomic_load_explicit(&w->open, memory_order_relaxed) % SHM_WIRE_OPENED;
-	/* what it had made got lost, or has left */
-	shm_wire_release_egress(w, qpn, atomic_load_explicit(&w->egress, memory_order_relaxed));
+	/* what it had made got lost, or has left: an acknowledgement leaves again, before anything
+	 * that others send */
+	egress = atomic_load_explicit(&w->egress, memory_order_relaxed);
+	repeats = is_open && (egress & IB_QPN_MASK) == qpn &&
+	          shm_qp_at(all->f->region, SHM_QP_INDEX(peer))->type == IBV_QPT_RC;
+	if (repeats)
+		atomic_store_explicit(&w->ack_due, true, memory_order_relaxed);
+	shm_wire_release_egress(w, qpn, egress);
 	for (unsigned i = 0; i < ARRAY_SIZE(locks); i++) {
 		uint32_t holder = atomic_load_explicit(locks[i], memory_order_relaxed);
 
@@ -52,7 +59,7 @@ static void release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
 			atomic_fetch_or_explicit(&w->broken, halves[i], memory_order_relaxed);
 		release_lock(locks[i], qpn);
 	}
-	if (atomic_load_explicit(&w->broken, memory_order_relaxed))
+	if (repeats || atomic_load_explicit(&w->broken, memory_order_relaxed))
 		have_mended(all, SHM_QP_INDEX(peer));
 }
 

@@ -100,7 +100,7 @@ static const struct counter roce[] = {
 	  "datagrams that the network could not deliver: has the peer's address a route?" },
 	{ "bad_mad", offsetof(struct shm_roce_port, bad_mad), "datagrams to QP1 that were no MAD" },
 	{ "overtakes", offsetof(struct shm_roce_port, overtakes),
-	  "times that a process which was receiving had stalled" },
+	  "times that a process which was receiving had stalled or died" },
 	{ "duplicate_request", offsetof(struct shm_roce_port, duplicate_request),
 	  "requests of connections that came again" },
 	{ "out_of_sequence", offsetof(struct shm_roce_port, out_of_sequence),

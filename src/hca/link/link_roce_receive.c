@@ -143,9 +143,13 @@ void hca_roce_release(struct shm_roce_port *shm, uint16_t writer)
 {
 	uint64_t held = atomic_load_explicit(&shm->holder, memory_order_relaxed);
 
-	if ((held & 0xFFFF) == writer)
-		atomic_compare_exchange_strong_explicit(&shm->holder, &held, 0,
-		                                        memory_order_relaxed, memory_order_relaxed);
+	if (!held || (held & 0xFFFF) != writer)
+		return;
+	/* who receives next is to know that packets may be lost. Release: before the turn is free
+	 */
+	count(&shm->overtakes, 1);
+	atomic_compare_exchange_strong_explicit(&shm->holder, &held, 0, memory_order_release,
+	                                        memory_order_relaxed);
 }
 
 /* ---- to whom ---- */

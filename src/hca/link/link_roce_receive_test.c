@@ -117,8 +117,10 @@ static void a_dead_receiver_delays_nobody(void **state)
 
 	hca_roce_release(&l->shm, SHM_QP_INDEX(OURS));
 	assert_int_equal(l->shm.holder, word);
+	assert_int_equal(l->shm.overtakes, 0);
 	hca_roce_release(&l->shm, SHM_QP_INDEX(OTHERS));
 	assert_int_equal(l->shm.holder, 0);
+	assert_int_equal(l->shm.overtakes, 1);
 }
 
 static void random_values_delay_nobody_for_ever(void **state)

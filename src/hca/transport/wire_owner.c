@@ -26,6 +26,11 @@ static uint32_t what_of(enum ibv_qp_state state)
 
 static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
 {
+	const struct shm_region *r = &c->qp.ctx->process->region;
+
+	s->doubt_since_ns = 0;
+	s->turns_lost = (uint32_t)atomic_load_explicit(
+	        &shm_roce_port_at(r, c->qp.sender.port)->overtakes, memory_order_relaxed);
 	s->in.expected = c->qp.connection.rq_psn;
 	s->in.expected_rounds = s->in.msn = 0;
 	s->in.nak_sent = s->in.nak_due = s->in.operation = 0;

@@ -191,6 +191,74 @@ bool hca_wires_continue(const struct wire_roce_packet *before,
 	       ib_gid_equal(&before->ip.dgid, &packet->ip.dgid);
 }
 
+/*
+ * Doubt. Who receives may die, or be stopped, with packets in its hands. An acknowledgement that is
+ * lost so comes again, but behind it may have come what the peer answered: programs rely on it that
+ * their send is complete before the answer comes. So if something is under way then, the peer is
+ * asked at once for what it has received, and until it says so its requests count as lost, too:
+ * what it says is of all that it has acknowledged before.
+ */
+
+/* So long nothing is taken from a peer that does not say it. */
+#define DOUBT_NS (10 * (uint64_t)HCA_WIRE_PATIENCE_NS)
+
+static uint32_t turns_lost(const struct hca_wire *w)
+{
+	const struct shm_region *r = &w->end.process->region;
+
+	return (uint32_t)atomic_load_explicit(&shm_roce_port_at(r, w->end.qp.port)->overtakes,
+	                                      memory_order_relaxed);
+}
+
+static bool may_doubt(const struct hca_wire *w)
+{
+	return base_unlikely(w->shm->doubt_since_ns || w->shm->turns_lost != turns_lost(w)) &&
+	       w->end.qp.type == IBV_QPT_RC;
+}
+
+/* Something may have got lost just now. */
+static void begin_doubt(struct hca_wire *w, uint64_t now)
+{
+	struct shm_wire *s = w->shm;
+
+	s->turns_lost = turns_lost(w);
+	s->doubt_since_ns = s->acked != s->beyond ? now : 0;
+	if (!s->doubt_since_ns || !atomic_load_explicit(&s->deadline_ns, memory_order_relaxed))
+		return;
+	base_log_debug(packet, "QP 0x%06x: acknowledgements may have got lost", w->qpn);
+	atomic_store_explicit(&s->deadline_ns, 1, memory_order_relaxed); /* it is over */
+	hca_wire_watch(w);
+}
+
+/* The peer has answered. */
+static void end_doubt(struct hca_wire *w)
+{
+	if (!may_doubt(w))
+		return;
+	w->shm->turns_lost = turns_lost(w);
+	w->shm->doubt_since_ns = 0;
+}
+
+/* With the responder's lock held: whether these packets count as lost. The peer may be in doubt as
+ * well, so it hears what has come before. */
+static bool is_doubtful(struct hca_wire *w, const struct wire_roce_packet *last)
+{
+	struct shm_wire *s = w->shm;
+	uint64_t now;
+
+	if (!may_doubt(w))
+		return false;
+	now = base_now_ns();
+	if (s->turns_lost != turns_lost(w))
+		begin_doubt(w, now);
+	if (hca_connected_load(&w->connection->failed) || now - s->doubt_since_ns > DOUBT_NS)
+		s->doubt_since_ns = 0;
+	if (!s->doubt_since_ns || wire_psn_diff(last->h.bth.psn, s->in.expected) < 0)
+		return false;
+	atomic_store_explicit(&s->ack_due, true, memory_order_relaxed);
+	return true;
+}
+
 /* Works on one half, with its lock held, for @n packets. False: the lock is not to be had. */
 static bool work(struct hca_wire *w, const struct wire_roce_packet *p, unsigned n)
 {
@@ -211,9 +279,11 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p, unsigned 
 	if (hca_wire_opened(w) != w->open && !hca_wire_renew(w))
 		what = 0;
 	if (hca_wire_may_work(w, what)) {
-		if (is_request)
+		if (is_request && !is_doubtful(w, &p[n - 1]))
 			hca_wire_request(w, &run);
-		else
+		if (!is_request && p->h.bth.opcode != WIRE_OPCODE_CNP)
+			end_doubt(w);
+		if (!is_request)
 			more = hca_wire_response(w, &run);
 	}
 	if (is_request)
@@ -253,6 +323,7 @@ static bool is_turn(struct hca_wire *w, uint32_t number)
 	base_log_debug(packet, "QP 0x%06x: %u packets that were put off get lost", w->qpn,
 	               number - next);
 	w->awaited_since_ns = 0;
+	w->shm->turns_lost--; /* acknowledgements may be among them: see is_doubtful() */
 	return atomic_compare_exchange_strong_explicit(&w->shm->taken_up, &next, number,
 	                                               memory_order_acquire, memory_order_relaxed);
 }
