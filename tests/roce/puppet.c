@@ -29,8 +29,8 @@
  * of what completes apart has an event: "ok" sleep              waits for that: "woken", or "none"
  *   opened             "opened NUMBER", as in src/shm/wire.h
  *   fate WHAT [WHEN]   the next time that packets leave, "before" they do or "after", or "copies"
- * to another program's memory begin, or it "wakes" one, it stops, dies, forks (its child ends),
- * spawns (its child execs) or execs: "ok"
+ * to another program's memory begin, or it "wakes" one, or "takes" packets off a socket, it stops,
+ * dies, forks (its child ends), spawns (its child execs) or execs: "ok"
  *
  * AT is an offset into its memory, of which "memory ADDRESS RKEY READABLE-RKEY" says at first where
  * it is: the first key lets peers do all, the other one lets them read the last page.
@@ -731,6 +731,28 @@ __attribute__((visibility("default"))) int sendmmsg(int fd, struct mmsghdr *m, u
                                                     int flags)
 {
 	return (int)send_all(SYS_sendmmsg, fd, m, &m->msg_hdr, n, flags);
+}
+
+/* Of RoCE's sockets alone it asks for the sender's name. */
+static long received(const struct msghdr *m, long ret)
+{
+	int error = errno;
+
+	if (ret > 0 && m->msg_name && meets("takes"))
+		meet_fate(&puppet);
+	errno = error;
+	return ret;
+}
+
+__attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *m, int flags)
+{
+	return received(m, syscall(SYS_recvmsg, fd, m, flags));
+}
+
+__attribute__((visibility("default"))) int recvmmsg(int fd, struct mmsghdr *m, unsigned n,
+                                                    int flags, struct timespec *timeout)
+{
+	return (int)received(&m->msg_hdr, syscall(SYS_recvmmsg, fd, m, n, flags, timeout));
 }
 
 __attribute__((visibility("default"))) ssize_t

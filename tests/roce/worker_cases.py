@@ -13,7 +13,7 @@ import signal
 import time
 
 from egress_cases import goes_on, has_met, receives
-from packets import PSNS
+from packets import PSNS, after
 from wire_peer import ERR, QP_ACCESS_ERR, WAIT, Case, Puppet, Wrong, case, of_each, pattern, wait_until
 
 
@@ -281,3 +281,44 @@ def is_not_refused_for_want_of_a_descriptor(c):
                 raise Wrong('it still is as if lost')
         far.hear('ACKNOWLEDGE', psn)
         far.holds(0, pattern(10))
+
+
+def takes_acknowledgement(c):
+    """Another program receives the acknowledgement of our request, and dies. False: somebody else was faster."""
+    with c.other_program() as other:
+        other.puppet.tell('fate', 'dies', 'takes')
+        other.receive(0, 8)
+        other.puppet.say('wait')
+        end = time.monotonic() + 20
+        while other.puppet.process.poll() is None:
+            c.ack(c.psn, 1)
+            time.sleep(0.01)
+            if time.monotonic() > end:
+                raise Wrong('no other program takes a packet')
+    return c.puppet.tell('look') == ['none']
+
+
+@case
+def receiver_dies(c):
+    """With an acknowledgement in its hands. The answer behind it comes when the request is complete, not before."""
+    end = time.monotonic() + 20
+    while True:
+        c.qp(timeout=17)
+        c.receive(0x100, 100)
+        c.post('SEND', 8, id=1)
+        c.hear('SEND_ONLY', c.psn)
+        if takes_acknowledgement(c):
+            break
+        if time.monotonic() > end:
+            raise Wrong('the other program never takes the acknowledgement')
+    answer = c.request('SEND_ONLY', payload=b'answer')
+    while (p := c.hear_any()).operation != 'SEND_ONLY':  # it asks again
+        if p.operation != 'ACKNOWLEDGE' or p.psn != after(answer, -1):
+            raise Wrong(f'{p}, though what was sent before is not acknowledged')
+    c.completes_nothing()
+    c.ack(c.psn, 1)
+    c.completes(1)
+    c.send('SEND_ONLY', answer, ack=True, payload=b'answer')
+    while (p := c.hear_any()).psn != answer:
+        pass
+    c.completes(0x100, bytes=6)
