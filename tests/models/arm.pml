@@ -39,7 +39,7 @@
  *  src/hca/queue/cq_poll.c poll_watched ad56803d37ae
  *  src/hca/queue/cq_poll.c watch f4787c0003e7
  *  src/hca/queue/cq_poll.c unwatch 18fbad706c5e
- *  src/daemon/clients/cq.c daemon_cq_wake 159c4b2fa992
+ *  src/daemon/clients/cq.c daemon_cq_wake ad7f8578309f
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -36,8 +36,8 @@
  *  src/hca/memory/parts.c hca_parts_read_key 85fa300342e5
  *  src/hca/memory/end.h hca_known_allows 51db6b309f5d
  *  src/hca/memory/end.h hca_known_keep dab4f37cd426
- *  src/hca/transport/connected_help.c wait_for_users 7169d0964aee
- *  src/hca/transport/connected_help.c wait_for_user b619cf45af23
+ *  src/hca/transport/connected_help.c wait_for_users 0ca7a480c1da
+ *  src/hca/transport/connected_help.c wait_for_user db875f2c0314
  *  src/hca/transport/responder.c find_remote 317f35194d44
  *  src/hca/transport/responder.c hca_responder_invalidate d3577e9f0fb6
  *  src/hca/registration/mw.c unbind 37fead520a3e

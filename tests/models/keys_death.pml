@@ -28,14 +28,14 @@
  *  src/hca/transport/responder.c lock_atomics ed404a0122d9
  *  src/hca/transport/responder.c try_atomics feb454fc8464
  *  src/hca/transport/responder.c unlock_atomics 69aaa98cf869
- *  src/hca/transport/responder.c is_gone aca8e570a848
+ *  src/hca/transport/responder.c is_gone c8c5f2880d8c
  *  src/hca/transport/responder.c hca_responder_invalidate d3577e9f0fb6
- *  src/hca/transport/connected_help.c wait_for_user b619cf45af23
+ *  src/hca/transport/connected_help.c wait_for_user db875f2c0314
  *  src/hca/transport/connected_help.c wait_until_done 760a6cab792c
  *  src/hca/memory/keys.c hca_keys_remove 15106abb3318
  *  src/daemon/clients/qp_undo.c release_lock 7f24a84285d2
- *  src/daemon/clients/qp_undo.c release_connection 3ab6ccf585a6
- *  src/daemon/clients/qp_undo.c begin_undo 52a09362fdf9
+ *  src/daemon/clients/qp_undo.c release_connection 210b8ec1c7ca
+ *  src/daemon/clients/qp_undo.c begin_undo d10e39a54f56
  *  src/daemon/clients/objects.c daemon_objects_release f6e0fc529928
  */
 #ifndef MUTANT

@@ -21,7 +21,7 @@
  * Functions that it models (tools/check-models.py):
  *  src/hca/link/payload.c begin 34df6e16ce39
  *  src/hca/link/payload.c hca_payload_end 6a8eb5d90e2f
- *  src/daemon/clients/qp.c daemon_qp_revoke 660fb9f8d269
+ *  src/daemon/clients/qp.c daemon_qp_revoke 228602c7c1c7
  *  src/daemon/clients/memory.c revoke_idle f2ffd565f5ff
  *  src/daemon/clients/memory.c pass 412e721d0498
  */

@@ -23,15 +23,15 @@
  *
  * Functions that it models (tools/check-models.py):
  *  src/hca/queue/cq_event.c hca_cq_wake e9cb4da4d577
- *  src/hca/queue/cq_event.c hca_cq_fire 7817e869b852
+ *  src/hca/queue/cq_event.c hca_cq_fire 17b5cb2db386
  *  src/hca/queue/channel.c take_event 1733f82ed676
  *  src/hca/queue/due.c hca_due_take 6041b14b123d
  *  src/hca/queue/due.c note 13191af08fa0
- *  src/hca/queue/due.c clear_bit 551e1f6ecf61
- *  src/shm/region.h shm_cq_add_event b40a89e3d406
+ *  src/hca/queue/due.c clear_bit dde0ee8c7d29
+ *  src/shm/region.h shm_cq_add_event 1aa6dcb59c31
  *  src/hca/queue/channel.c hca_channel_settle b88f1f6bf700
  *  src/hca/queue/channel.c get_event c45cab8838a2
- *  src/daemon/clients/cq.c daemon_cq_wake 159c4b2fa992
+ *  src/daemon/clients/cq.c daemon_cq_wake ad7f8578309f
  */
 #ifndef MUTANT
 #define MUTANT 0

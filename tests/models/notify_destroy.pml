@@ -21,7 +21,7 @@
  *  5 a unit and what it stands for are taken without the channel's lock in between
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/queue/cq_event.c hca_cq_fire 7817e869b852
+ *  src/hca/queue/cq_event.c hca_cq_fire 17b5cb2db386
  *  src/hca/queue/cq_event.c hca_cq_leave_channel 40f1dab76f4e
  *  src/shm/region.h shm_cq_waker_ends cad6ea9afefc
  *  src/hca/queue/cq_event.c hca_cq_await_wakers c2592e86aa55

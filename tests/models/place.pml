@@ -29,7 +29,7 @@
  *  src/hca/transport/connected_receive.c complete d24a5cd76f8a
  *  src/shm/ring.h shm_ring_take 0700dabbdb78
  *  src/shm/ring.h shm_ring_put_back bfeead1e9d51
- *  src/daemon/clients/qp_undo.c undo_slot a60edf623acd
+ *  src/daemon/clients/qp_undo.c undo_slot e151ac035e2f
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -25,10 +25,10 @@
  *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
  *  src/hca/transport/connected_wait.c note_wait 4241f9d3b434
  *  src/hca/transport/connected_wait.c bear_helper d878a472dd4e
- *  src/hca/transport/connected_help.c hca_connected_help 4358316beed5
+ *  src/hca/transport/connected_help.c hca_connected_help 066936187aa2
  *  src/hca/transport/connected_help.c work_for 9f889aeb11ce
  *  src/hca/transport/connected_help.c next_request f72499b2b99a
- *  src/hca/transport/connected_help.c work_locked 5dc0c2c25772
+ *  src/hca/transport/connected_help.c work_locked c3c112bd10f2
  *  src/hca/transport/connected_help.c must_look_again e2cbdb0b4fa7
  */
 #ifndef MUTANT

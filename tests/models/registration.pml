@@ -45,7 +45,7 @@
  *  src/hca/transport/connected_send.c hca_connected_carry_out d5a8c733faf9
  *  src/hca/transport/connected_help.c say_whom f36fe91d1583
  *  src/hca/transport/connected_help.c say_nobody 749474535d16
- *  src/hca/transport/connected_help.c work_locked 5dc0c2c25772
+ *  src/hca/transport/connected_help.c work_locked c3c112bd10f2
  *  src/hca/transport/connected_help.c hca_connections_wait 5fa47ffca057
  *  src/hca/transport/connected_help.c wait_until_done 760a6cab792c
  *  src/hca/transport/connected_wait.c bear_helper d878a472dd4e

@@ -36,13 +36,13 @@
  *  src/hca/queue/srq.c wait_for_senders 712c53c6d358
  *  src/hca/queue/srq.c withdraw 0cb8ec5872fd
  *  src/hca/queue/srq.c move 40010a0cc442
- *  src/hca/queue/srq.c grow 3d644f3bc3f9
+ *  src/hca/queue/srq.c grow 4898f2b94256
  *  src/hca/queue/srq.c hca_srq_modify 2d5ba85f76e2
  *  src/hca/transport/responder.h hca_responder_try_shared 3e7d9a38096b
  *  src/hca/transport/responder.c hca_responder_without_receive 8e0d2b2ef706
  *  src/hca/transport/connected.h hca_connected_park d56931864101
  *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
- *  src/daemon/clients/srq.c publish d49e0d707f35
+ *  src/daemon/clients/srq.c publish de60bdb1d847
  *  src/daemon/clients/srq.c daemon_srq_resize 7d33ce1f478d
  *  src/daemon/top/verbs.c resize_srq 94168ba2e2a4
  */

@@ -44,7 +44,7 @@
  *  src/hca/transport/responder.h hca_responder_try_shared 3e7d9a38096b
  *  src/hca/transport/responder.c hca_responder_give_back 50a90558efdf
  *  src/daemon/clients/qp_undo.c begin_undo_ring 37f7ba6e7af2
- *  src/daemon/clients/qp_undo.c undo_slot a60edf623acd
+ *  src/daemon/clients/qp_undo.c undo_slot e151ac035e2f
  */
 #ifndef MUTANT
 #define MUTANT 0
