@@ -152,7 +152,8 @@ static void make_watch(void)
 		return;
 	run.left = PROGRAM_S * deadline_scale();
 	event.sigev_notify_thread_id = (int)syscall(SYS_gettid);
-	sigaction(SIGNAL, &(struct sigaction){ .sa_handler = on_limit }, NULL);
+	sigaction(SIGNAL, &(struct sigaction){ .sa_handler = on_limit, .sa_flags = SA_RESTART },
+	          NULL);
 	if (timer_create(CLOCK_MONOTONIC, &event, &run.timer)) {
 		perror("timer_create");
 		exit(1);

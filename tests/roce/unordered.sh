@@ -17,7 +17,7 @@ for psn in 5 6 6 2 0xfffffe 0 9; do
 	on h1 "$programs_dir/roce.forge" 2001:db8::1 2001:db8::2 qpn="$qpn" psn=$psn size=65 \
 		opcode=0x65
 done
-wait_said receiver '65 bytes from 0x1234: message 9'
+wait_said receiver '65 bytes from 0x1234 with 0x0: message 9'
 got=$(sed -n 's/^64 bytes.*message //p' "$TMPDIR/receiver.out" | paste -sd' ')
 [ "$got" = "5 6 6 2 16777214 0 9" ] || complain "over IPv4 it received $got"
 got=$(sed -n 's/^65 bytes.*message //p' "$TMPDIR/receiver.out" | paste -sd' ')
