@@ -38,7 +38,7 @@
 #define LIST     32
 #define GUARD    4096
 
-/* What both sides see. */
+/* In memory that both sides see. */
 struct told {
 	struct bench_rc_told rc;
 	_Atomic uint64_t guard[2]; /* of either side */
@@ -254,7 +254,7 @@ static const struct {
 	{ "raw-read", raw_read }, { "read", rdma_read },      { "fetch-add", fetch_add },
 };
 
-/* With --threaded only. What is told of them is of one request. */
+/* With --threaded only. Their figures are for one request. */
 static const struct {
 	const char *name;
 	void (*once)(struct side *s);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a message costs its sender by the number of receivers: queue pairs attached to
- * one group, all in one process or shared out over two. The sender posts a list,
- * which is timed, while the receivers sleep; then they take it and post anew, in turns
- * on the second processor. Prints a line of JSON a sample; bench/run.py calls it.
+ * Measures a message's cost to its sender by the number of receivers: queue pairs attached to one
+ * group, all in one process or shared out over two. The sender posts a list, which is timed, while
+ * the receivers sleep; then they take it and post anew, in turns on the second processor. Prints a
+ * line of JSON a sample; bench/run.py calls it.
  *
  * fanout [--bytes N] [--qps N] [--processes 1|2] [--turns N] [--bare]
  *

@@ -2,11 +2,11 @@
 /*
  * Measures what processor time large messages take from one host to another, by an RC connection on
  * RoCEv2, by TCP, and by UDP sockets with segmentation offload, in turns: a process on either host,
- * in the network namespaces a and b, which bench/wire.sh makes. Who has to wait sleeps. UDP's
- * datagrams are as large as RC's packets; once alone, and once with what RoCEv2 wants besides: the
- * CRC of each, and a copy at either end, between the memory of the messages and the datagrams. The
- * time is that of all processes of the PID namespace, the daemons included. Prints a line of JSON a
- * sample; bench/run.py calls it and judges.
+ * in the network namespaces a and b, which bench/wire.sh makes. A side that has to wait sleeps.
+ * UDP's datagrams are as large as RC's packets; once alone, and once with what RoCEv2 wants
+ * besides: the CRC of each, and a copy at either end, between the memory of the messages and the
+ * datagrams. The time is that of all processes of the PID namespace, the daemons included. Prints a
+ * line of JSON a sample; bench/run.py calls it and judges.
  *
  * goodput BYTES [TURNS]
  */
@@ -157,7 +157,7 @@ static void connect_rc(struct side *s)
 		                                                           address[s->number]),
 		                              .hop_limit = 64 };
 	bench_rc_bring_up(s->qp, s->told->qpn[!s->number], &path);
-	/* who sleeps is late with its receives now and then: 10 microseconds, not 655 ms */
+	/* a sleeper is late with its receives now and then: 10 microseconds, not 655 ms */
 	errno = ibv_modify_qp(s->qp, &(struct ibv_qp_attr){ .min_rnr_timer = 1 },
 	                      IBV_QP_MIN_RNR_TIMER);
 	if (errno)
@@ -373,7 +373,7 @@ static unsigned take_piece(struct side *s, char *at, bool all)
 	return n;
 }
 
-/* @all: with a CRC, and copies. Whoever receives says how many have come, behind each piece. */
+/* @all: with a CRC, and copies. The receiver says how many have come, behind each piece. */
 static void udp(struct side *s, bool all)
 {
 	const uint32_t total = TOTAL / s->mtu, most = most_of(s);
@@ -421,7 +421,8 @@ static const struct {
 
 /* ---- measuring ---- */
 
-/* Side 1 sleeps until side 0 says that all is done: whoever polls for that would have a processor.
+/* Side 1 sleeps until side 0 says that all is done: a side that polls for that would take a
+ * processor.
  */
 static void sleep_till_done(struct side *s)
 {

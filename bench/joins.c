@@ -214,7 +214,8 @@ static double measure_single(struct asker *asker, unsigned n, unsigned groups, d
 	return bench_quantile(ms, joins, 0.5);
 }
 
-/* Whoever has an answer asks for the next: to leave what it joined, to join another. */
+/* A port that has an answer sends its next request: to leave the group that it joined, to join
+ * another. */
 static unsigned go_on(struct asker *a, unsigned groups, unsigned step)
 {
 	struct packet p;

@@ -146,7 +146,7 @@ static void run_receiver(const struct plan *plan, unsigned process)
 
 /* ---- the sender ---- */
 
-/* What the slowest has. */
+/* The number of messages that the slowest has. */
 static uint32_t least(const struct plan *plan)
 {
 	uint32_t least = MESSAGES;

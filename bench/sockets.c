@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * TCP sockets between two hosts with a network of their own: how long 64 bytes take there, and how
- * many bytes a second get there. What carries them, IPoIB or a veth pair, is the address's matter.
+ * many bytes a second get there. The address decides what carries them, IPoIB or a veth pair.
  *
  *	sockets serve                      prints its port; ends with its standard input
  *	sockets measure LINK ADDRESS PORT  two samples

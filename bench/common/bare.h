@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What an endpoint (endpoint.h) is made of where there is no rdma_cm: plain verbs on the one device
- * of a RoCE fabric, with groups that are attached by their IPv4-mapped MGID, which joins them
- * on the network as well. Errors end the program.
+ * The parts of an endpoint (endpoint.h) where there is no rdma_cm: plain verbs on the one device of
+ * a RoCE fabric, with groups that are attached by their IPv4-mapped MGID, which joins them on the
+ * network as well. Errors end the program.
  *
  * Thread safety: one thread an endpoint.
  */

@@ -37,7 +37,7 @@ struct bench_link_ops {
 	const char *name;
 	unsigned exchanges; /* there and back, in a sample of latency */
 	unsigned messages;  /* of 64 bytes, in a sample of rate */
-	/* What both sides share, before the fork. */
+	/* Makes the memory that both sides share, before the fork. */
 	void *(*prepare)(const struct bench_spec *spec);
 	void *(*open)(void *shared, const struct bench_spec *spec, int side);
 	void (*send)(void *link, unsigned n);

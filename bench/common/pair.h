@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Two processes on two processors that measure together, in lockstep: side 0 is the
- * process that called, side 1 its child. What both sides do goes in one function;
- * both call the same steps in the same order.
+ * process that called, side 1 its child. One function has the work of both sides; both call the
+ * same steps in the same order.
  *
  * The floor belongs to it: how long a cache line takes between these two right now.
  */

@@ -18,7 +18,7 @@
 
 #include <infiniband/verbs.h>
 
-/* What the two sides tell each other, in memory that both have: bench_alloc(, 1). */
+/* The words of the two sides to each other, in memory that both have: bench_alloc(, 1). */
 struct bench_rc_told {
 	struct bench_rc_address {
 		uint32_t qpn, rkey;

@@ -148,7 +148,7 @@ static void send_send(void *link, unsigned n)
 	post(link, n);
 }
 
-/* Looks at each line of the next @n messages, as programs do: who sent them has written there. */
+/* Looks at each line of the next @n messages, as programs do: their sender has written there. */
 static void look_at(const struct rc_link *l, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What people would take instead of a connected queue pair: a TCP connection, received from without
+ * The usual alternative to a connected queue pair: a TCP connection, received from without
  * blocking, with all messages of a list in one call.
  */
 #include <arpa/inet.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What people would take instead: UDP multicast sockets, polled without blocking, in
- * lists by sendmmsg() and recvmmsg(). Over loopback, in a network namespace of its own
- * if we may make one, so that no firewall and no other traffic is in the way; or between
- * network devices, each side's sockets in the namespace that it is in.
+ * The usual alternative: UDP multicast sockets, polled without blocking, in lists by sendmmsg() and
+ * recvmmsg(). Over loopback, in a network namespace of its own if we may make one, so that no
+ * firewall and no other traffic is in the way; or between network devices, each side's sockets in
+ * the namespace that it is in.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What every measurement needs: clocks, processors, order statistics, and an end when
- * something fails. Any thread may call these.
+ * Needed by every measurement: clocks, processors, order statistics, and an end when something
+ * fails. Any thread may call these.
  */
 #ifndef BENCH_COMMON_UTIL_H
 #define BENCH_COMMON_UTIL_H

@@ -2,8 +2,8 @@
 /*
  * Two ranks of MPI: the time that 8 bytes take one way, half of there and back, and the time of
  * each of many messages of 64 KiB and 1 MiB, one way. Both are medians of short stretches, so that
- * who takes a processor for a while changes little. Any MPI compiles it; bench/driver/mpi.py runs
- * it over different transports. Rank 0 prints a line of JSON a sample.
+ * a program that takes a processor for a while changes little. Any MPI compiles it;
+ * bench/driver/mpi.py runs it over different transports. Rank 0 prints a line of JSON a sample.
  */
 #include <mpi.h>
 #include <stdio.h>
