@@ -12,8 +12,8 @@
  * overwritten.
  *
  * A receiver grants by its connection how far the sender may go: to the last chunk for which it has
- * a receive. Who has granted nothing for a while is slow, or has lost all of that, and is not
- * waited for until it grants again.
+ * a receive. A receiver that has granted nothing for a while is slow, or has lost all of that, and
+ * is not waited for until it grants again.
  *
  * Numbers are in the byte order of the machines, which is one, but for immediate data.
  */
@@ -40,7 +40,7 @@
 #define DONE        UINT32_MAX /* what a receiver says that has all */
 #define END         0          /* what the sender says behind the last chunk */
 
-/* What the sender tells a receiver that connects. */
+/* The sender tells this to a receiver that connects. */
 struct offer {
 	uint64_t address, size, hash;
 	uint32_t rkey, chunk;
@@ -102,7 +102,7 @@ static struct ibv_cq *completion_queue(struct ibv_context *context, uint32_t dep
 	return cq;
 }
 
-/* Nothing but a number, to who is connected. */
+/* Nothing but a number, to the connected peer. */
 static void send_number(struct ibv_qp *qp, uint64_t wr_id, uint32_t value)
 {
 	struct ibv_send_wr wr = { .wr_id = wr_id,
@@ -175,7 +175,7 @@ static void fill(uint64_t *word, uint64_t size)
 	}
 }
 
-/* What is to be sent: all the memory is there from now on, and does not change. */
+/* The bytes that are to be sent: all the memory is there from now on, and does not change. */
 static void make_offer(struct sender *s, const struct options *o)
 {
 	struct ibv_port_attr port;
@@ -380,7 +380,7 @@ static int run_sender(const struct options *o, char **argv)
 
 /* ---- a receiver ---- */
 
-/* What completes is of a chunk's place, or one of these. */
+/* A work request is for a chunk's place, or is one of these. */
 enum { FROM_SENDER = 1ull << 32, GRANT, READ };
 
 struct receiver {
@@ -538,7 +538,7 @@ static void wait_for_rest(struct receiver *r)
 		wait_for_requests(r);
 }
 
-/* From now on nobody writes into the memory: who is in error gives back what was posted. */
+/* From now on nobody writes into the memory: a queue pair in error gives back what was posted. */
 static void stop_receiving(struct receiver *r)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };

@@ -3,7 +3,7 @@
  * A market-data feed. The publisher sends messages with sequence numbers to a multicast group, a
  * few a packet, and keeps the last ones in a ring. Datagrams get lost; a subscriber sees that by
  * the numbers, and gets what it misses by RDMA READ from the ring. The publisher's processor has no
- * part in that, and is not slowed down by who is slow.
+ * part in that, and is not slowed down by a slow subscriber.
  *
  * Has a message been overwritten while it was read? Before the publisher writes a message it says
  * in the ring which one: begun. A subscriber READs the messages, and behind them begun. Message n
@@ -48,7 +48,7 @@ struct ring {
 	struct message slot[];
 };
 
-/* What the publisher tells a subscriber that connects. */
+/* The publisher tells this to a subscriber that connects. */
 struct offer {
 	uint64_t address; /* of the ring */
 	uint64_t slots;
@@ -187,7 +187,7 @@ static void publish(struct publisher *p, const struct options *o)
 			*m = message_of(next++);
 			write_message(p, m);
 		}
-		atomic_thread_fence(memory_order_release); /* who knows of it may READ it */
+		atomic_thread_fence(memory_order_release); /* it may be READ from now on */
 		send_packet(p, &packet);
 		handle_events_until(p, start + next * 1000000000 / o->rate);
 	}
@@ -218,7 +218,7 @@ struct arrival {
 	struct packet packet;
 };
 
-/* What is READ is here. */
+/* The bytes that are READ come here. */
 struct copy {
 	uint64_t begun;
 	struct message message[MOST_READ];
@@ -328,7 +328,7 @@ static void recover(struct subscriber *s, uint64_t end)
 	}
 }
 
-/* What comes twice, or was recovered meanwhile, is not expected any more. */
+/* A message that comes twice, or was recovered meanwhile, is not expected any more. */
 static void take_packet(struct subscriber *s, const struct packet *p)
 {
 	if (p->first > s->next)

@@ -35,7 +35,7 @@ static struct sockaddr_in address_of(const char *text)
 	return a;
 }
 
-/* A full member receives. What it takes to send is returned. */
+/* A full member receives. Returns the parameters that a sender needs. */
 static struct rdma_ud_param join(struct rdma_cm_id *id, struct sockaddr_in group, uint32_t flags)
 {
 	struct rdma_cm_join_mc_attr_ex attr = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What feed.c and broadcast.c share: see setup.h.
+ * Shared by feed.c and broadcast.c: see setup.h.
  */
 #include <arpa/inet.h>
 #include <err.h>

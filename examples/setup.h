@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What feed.c and broadcast.c share: addresses, groups, connections, and waiting for completions.
- * An error ends the program, with words that say which call failed.
+ * Shared by feed.c and broadcast.c: addresses, groups, connections, and waiting for completions. An
+ * error ends the program, with words that say which call failed.
  */
 #ifndef SETUP_H
 #define SETUP_H
@@ -41,7 +41,7 @@ void join(struct group *g, const char *address, uint32_t flags);
 /* Memory of zeros, registered in the protection domain. */
 struct ibv_mr *allocate(struct ibv_pd *pd, size_t size, int access);
 
-/* Connects queue pairs of RC: from the @local address to who listens at @remote. Fills @offer, of
+/* Connects queue pairs of RC: from the @local address to the listener at @remote. Fills @offer, of
  * @size bytes, with the private data of the reply. Later events are in the identifier's own
  * channel. */
 struct rdma_cm_id *connect_to(const char *local, const char *remote, struct ibv_qp_init_attr *init,
