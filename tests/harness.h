@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What test programs with cmocka tell their harness (harness.c).
+ * The calls by which test programs with cmocka report to their harness (harness.c).
  */
 #ifndef TESTS_HARNESS_H
 #define TESTS_HARNESS_H

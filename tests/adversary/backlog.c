@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What waits for a program that does not read, or does not acknowledge, is bounded by a budget of
- * that program: it costs the daemon no descriptors, and no more memory than that.
+ * Messages that wait for a program which does not read, or does not acknowledge, are bounded by a
+ * budget of that program: they cost the daemon no descriptors, and no more memory than the budget.
  */
 #include "umad/lab.h"
 

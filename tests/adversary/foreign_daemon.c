@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What an attacker runs where a victim's libraries look for their daemon: foreign_daemon DIR makes
- * DIR/default and listens at DIR/default/ctl. It hands out shared memory whose tables lie at
+ * The attacker's program, run where a victim's libraries look for their daemon: foreign_daemon DIR
+ * makes DIR/default and listens at DIR/default/ctl. It hands out shared memory whose tables lie at
  * addresses of its choice. Prints "listens" when it does, and "connected" for every client that
  * sends it a request.
  */

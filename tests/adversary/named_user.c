@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a user whom the fabric's owner has named may not do, by the daemon's own protocol: the
+ * Tries, by the daemon's own protocol, all that a user named by the fabric's owner may not do: the
  * owner's requests, in whatever role, and another user's memory that is not connected.
  * named_users.sh runs it beside a program with a queue pair.
  */

@@ -265,7 +265,7 @@ static void many_clients_send_one(void **state)
 	while (daemon_descriptors(daemon_process) - at_rest >
 	       most) /* it is patient with ends; ctest ends it */
 		usleep(1000);
-	/* who has descriptors to give waits by now */
+	/* a process that has descriptors to give waits by now */
 	a_neighbour_uses_the_fabric("multicast");
 }
 

@@ -2,9 +2,9 @@
 /*
  * A program whose fabric ends under it: bereaved. It says "ready" when it has receives
  * posted and three threads sleep, for an asynchronous event, a completion event and an
- * rdma_cm event. Then the fabric is ended by whoever runs this. All that waits has to
- * return, receives have to complete, and calls have to fail, with the right error. At
- * the end of its input it opens the fabric anew, which by then is up again.
+ * rdma_cm event. Then the script that runs this ends the fabric. All that waits has to return,
+ * receives have to complete, and calls have to fail, with the right error. At the end of its input
+ * it opens the fabric anew, which by then is up again.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

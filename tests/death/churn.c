@@ -3,8 +3,8 @@
  * Keeps a crowd of participants busy in one multicast group and kills them with SIGKILL
  * at random moments: churn KILLS [SEED]. A killed one is replaced at once. Two survivors
  * exchange messages in the same group all the while and check the contents of all that
- * reaches them, whoever sent it. Ends with status 0 if they never waited too long and
- * found everything whole.
+ * reaches them, from any sender. Ends with status 0 if they never waited too long and found
+ * everything whole.
  *
  * The process that forks and kills never touches the libraries, so that a new
  * participant costs no more than a fork.
@@ -51,7 +51,7 @@ struct message {
 	uint8_t data[];
 };
 
-/* What the processes share. */
+/* Shared by the processes. */
 static struct shared {
 	atomic_bool stop;
 	atomic_ulong exchanges, repeats, checked;
@@ -410,7 +410,7 @@ static void run_sender(unsigned host, bool large)
 	}
 }
 
-/* Sends many messages to whoever is heard in the group. */
+/* Sends many messages to each member that is heard in the group. */
 static void run_unicaster(unsigned host, bool blocks)
 {
 	struct member m;
@@ -499,7 +499,7 @@ static pid_t start(void (*run)(void))
 	_exit(0);
 }
 
-/* Whoever ends without having been killed has found something wrong, and said so. */
+/* A process that ends without having been killed has found something wrong, and said so. */
 static void check_nobody_ended(void)
 {
 	int status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Any MADs whatever, sent by libibumad to a fabric that is up: through the daemon's agents,
- * its subnet manager and administrator, its RMPP both ways, and back. What they do to the
- * fabric, they may: the daemon goes on serving.
+ * its subnet manager and administrator, its RMPP both ways, and back. They may do anything to the
+ * fabric: the daemon goes on serving.
  *
  * UMBEL_FUZZ_SECONDS=N goes on for so long, else there is a number of MADs that takes about a
  * second. UMBEL_FUZZ_SEED=N begins elsewhere; the seed is printed.
@@ -87,7 +87,7 @@ static void see_world(void)
 	world.lid[world.n_lids++] = IB_LID_PERMISSIVE;
 }
 
-/* What has come: looked at only so far as it is there. */
+/* Takes the MADs that have come, without waiting for more. */
 static void drain(void *buffer)
 {
 	for (int i = 0; i < HOSTS; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An XRC target whose owner gives it up is that of another process that has it open. What the owner
- * had got for it, by the daemon's protocol, is not to harm the heir.
+ * An XRC target whose owner gives it up is that of another process that has it open. Resources that
+ * the owner had got for it, by the daemon's protocol, are not to harm the heir.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -1033,7 +1033,7 @@ static void an_hca_with_a_shared_receive_queue_stays_open(void **state)
 	close(sock);
 }
 
-/* What of the daemon's processor time it takes to open and close the HCA once more, some times. */
+/* The daemon's processor time for opening and closing the HCA once more, some times. */
 static double time_of_closing(int sock, clockid_t clock)
 {
 	const struct control_open_hca req = { .hca = 0 };
@@ -1608,7 +1608,7 @@ static void others_objects_cannot_be_touched(void **state)
 	close(sock);
 }
 
-/* A claim names whoever the one who made it up liked to name. */
+/* A made-up claim may name anybody. */
 static void a_claim_in_the_name_of_one_who_lives_keeps_no_ring(void **state)
 {
 	struct client named, victim;
@@ -1662,7 +1662,7 @@ static bool is_dealt_with(const struct client *c, uint32_t qpn)
 	return false;
 }
 
-/* Who deregisters memory would wait for it each time. */
+/* A process that deregisters memory would wait for it each time. */
 static void a_dead_process_deals_with_nobody(void **state)
 {
 	double end = now() + SECONDS;
@@ -1897,7 +1897,7 @@ static void exchange_without_end(void)
 	}
 }
 
-/* What they have there is nonsense now, but the answer is whole. */
+/* Their memory there holds nonsense now, but the answer is whole. */
 static void look_at_queue_pairs(void)
 {
 	struct control_client *c;

@@ -119,7 +119,7 @@ static void connect_daemon(void)
 
 /* ---- what must go on ---- */
 
-/* Two users of the library, on hosts of their own, who do it right. */
+/* Two users of the library, on hosts of their own, use it correctly. */
 static void others_are_served(void)
 {
 	struct umad_reg_attr attr = { .mgmt_class = CLASS,
@@ -244,7 +244,7 @@ static void send_with(int sock, const void *data, size_t bytes, int fd)
 	send_with_many(sock, data, bytes, fd, fd >= 0);
 }
 
-/* What comes is not looked at; it must not pile up. */
+/* The answers are not looked at; they must not pile up. */
 static void drain(int sock)
 {
 	static struct datagram d;
@@ -516,7 +516,7 @@ static void wait_taken(int port)
 	}
 }
 
-/* What would be refused is not read before. */
+/* A message that would be refused is not read before. */
 static void large_messages_in_vain_are_not_read(void **state)
 {
 	int fd, agent;
@@ -559,9 +559,9 @@ static int reply_status(void)
 }
 
 /*
- * A request that comes behind many large messages of a port waits for few of them: neither whoever
- * asks for the same class, nor the end of an agent, has them all read in one turn. What is left of
- * them when their own agent ends is dropped: it would not be sent as a whole.
+ * A request that comes behind many large messages of a port waits for few of them: neither a
+ * request for the same class, nor the end of an agent, has them all read in one turn. The rest of
+ * them is dropped when their own agent ends: it would not be sent as a whole.
  */
 static void requests_do_not_read_all_messages(void **state)
 {
@@ -657,7 +657,7 @@ static void receive_mads(int fd, int n)
 	}
 }
 
-/* What a program has sent goes its way though it unregisters, or closes its port, at once. */
+/* A MAD that was sent goes its way though its program unregisters, or closes its port, at once. */
 static void what_was_sent_before_the_end_is_sent(void **state)
 {
 	struct control_umad_agent which;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Connected queue pairs whose peer was stopped at the worst moment, or writes nonsense into all
- * that it shares. What it would have left is written here, into the shared memory itself.
+ * that it shares. The test writes what such a peer would have left into the shared memory itself.
  */
 #define _GNU_SOURCE
 #include "verbs/fault_lab.h"
@@ -164,7 +164,7 @@ static void look_away(void)
 		;
 }
 
-/* A queue pair whose packets make a detour posts, and meets one who works on it. */
+/* A queue pair whose packets make a detour posts, and meets a worker on its requests. */
 static void post_to_barred(struct lab_peer *p[2], void **state)
 {
 	const struct lab_work w = send_of(10);
@@ -291,7 +291,7 @@ static void a_stopped_sender_does_not_keep_receives_for_ever(void **state)
 	assert_false(shm_ring_publish_single(&v, &single, slot, pos));
 }
 
-/* Who owned the ring has taken the position from it, but it may still write there. */
+/* The ring's owner has taken the position from the sender, but the sender may still write there. */
 static void a_ring_serves_nobody_else_while_a_stopped_sender_knows_it(void **state)
 {
 	struct lab_peer *p[2], *q[2];

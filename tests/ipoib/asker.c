@@ -229,7 +229,7 @@ static struct rdma_cm_id *next_request(void)
 	return id;
 }
 
-/* Whoever waits for the other end's next step may send TAKEN packets meanwhile. */
+/* An end that waits for the other end's next step may send TAKEN packets meanwhile. */
 static void post_receives(struct rdma_cm_id *id)
 {
 	struct ibv_mr *mr = ibv_reg_mr(id->pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);

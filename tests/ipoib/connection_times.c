@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What becomes of connections of connected mode as time passes (src/ipoib/connections.h), by a
- * clock that the test sets: those that nobody uses end, and one that cannot be made is tried ever
- * later.
+ * Connections of connected mode as time passes (src/ipoib/connections.h), by a clock that the test
+ * sets: connections that nobody uses end, and a connection that cannot be made is tried ever later.
  */
 #include "verbs/lab.h"
 
@@ -85,7 +84,7 @@ static void close_end(void *object)
 	free(e);
 }
 
-/* What an interface of that host has for connections. */
+/* The connections' part of an interface of that host. */
 static struct end *open_end(int host)
 {
 	static const struct base_clock clock = { .now_ns = clock_now };

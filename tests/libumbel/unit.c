@@ -347,7 +347,7 @@ static void without_descriptors_it_says_so(void **state)
 	assert_int_equal(open_descriptors(), before);
 }
 
-/* What the command has started, or a child that was forked meanwhile, may keep its output open. */
+/* A child of the command, or one that was forked meanwhile, may keep the command's output open. */
 static void it_waits_for_the_command_alone(void **state)
 {
 	char *path = strdup(getenv("PATH")), *text, *name, *searched;

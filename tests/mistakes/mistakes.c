@@ -483,7 +483,7 @@ static void receive_not_writable(void)
 	await_completion(&h2, IBV_WC_LOC_PROT_ERR);
 }
 
-/* What is said is how far the message needs it. */
+/* The reason says how far the message needs it. */
 static void receive_beyond_region(void)
 {
 	struct ibv_mr *mr = ibv_reg_mr(h2.pd, h2.memory, 103, IBV_ACCESS_LOCAL_WRITE);

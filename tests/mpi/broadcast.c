@@ -2,8 +2,8 @@
 /*
  * A broadcast by multicast as MPI libraries do it, by MADs and verbs alone, on a fat tree with two
  * hosts on each of two leaves: rank 0 has the administrator make a group and joins it for all, by
- * libibumad. Each rank attaches a queue pair with Q_Key 0. What gets lost is read from rank 0 by a
- * reliable connection.
+ * libibumad. Each rank attaches a queue pair with Q_Key 0. A lost packet's bytes are read from rank
+ * 0 by a reliable connection.
  */
 #include "property/sa.h"
 #include "verbs/fault_lab.h"

@@ -15,7 +15,7 @@
 
 static int rank, size;
 
-/* What ranks send and have received: MOST numbers for each rank. */
+/* The numbers that ranks send and have received: MOST for each rank. */
 static int *out, *in;
 
 /* Of operations whose counts differ: those of all ranks, and where each one's numbers begin. */
@@ -42,7 +42,7 @@ static int count_wrong(const int *from, int n, int sender, int receiver)
 	return wrong;
 }
 
-/* What reductions make of it: the sum over ranks first to last. */
+/* A reduction's result: the sum over ranks 0 to @last. */
 static int count_wrong_sums(const int *from, int n, int last, int receiver)
 {
 	int wrong = 0;

@@ -183,7 +183,7 @@ static int compare_and_swap(void)
 	return wrong;
 }
 
-/* What one lock excludes: reading, adding and writing back is not interrupted. */
+/* One lock excludes all others: reading, adding and writing back is not interrupted. */
 static int exclusive_lock(void)
 {
 	int64_t value;

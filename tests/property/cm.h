@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Joins by librdmacm: an identifier a port, without a queue pair. What does not depend on the
- * response of the subnet administrator and fails ends the program.
+ * Joins by librdmacm: an identifier a port, without a queue pair. A call that fails, and does not
+ * depend on the response of the subnet administrator, ends the program.
  */
 #ifndef TESTS_PROPERTY_CM_H
 #define TESTS_PROPERTY_CM_H

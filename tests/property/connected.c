@@ -20,7 +20,7 @@
  * that, its memory is nobody's business. */
 #define ALL (BYTES * (DEPTH + 1))
 
-/* What a request or a receive is to the model. */
+/* A request or a receive, as the model has it. */
 struct item {
 	struct lab_work w;
 	uint8_t inline_data[64];

@@ -72,7 +72,7 @@ void fab_read_counts(const struct fab *f, struct fab_counts *c);
 /* The IPv4 address of an HCA's port. To be freed. */
 char *fab_read_address(const char *hca, unsigned port);
 
-/* What the HCA end @from sends to @mlid. */
+/* The way of a packet that the HCA end @from sends to @mlid. */
 void fab_walk(const struct fab *f, const struct fab_tables *t, int from, uint16_t mlid,
               struct fab_trip *trip);
 

@@ -65,7 +65,7 @@ struct world {
 	uint32_t number; /* of the last message */
 };
 
-/* What was sent in one go: where it should go, and where it came out. */
+/* The messages sent in one go: where they should go, and where they came out. */
 struct round {
 	unsigned n;
 	uint32_t first;
@@ -223,7 +223,7 @@ static void detach(struct port *p, unsigned group, unsigned qp)
 	p->attached[group][qp] = 0;
 }
 
-/* Asks again as long as whoever takes his time may have reasons to refuse. */
+/* Asks again as long as a slow subnet manager may have reasons to refuse. */
 static bool ask_again(bool takes_time, time_t *deadline)
 {
 	struct timespec moment = { .tv_nsec = 10000000 };
@@ -314,7 +314,8 @@ static void leave(struct world *w, struct port *p, unsigned group)
 	bury(w, group);
 }
 
-/* What librdmacm has joined and the subnet manager lost is left, when the port is reached again. */
+/* Groups that librdmacm has joined and the subnet manager lost are left, when the port is reached
+ * again. */
 static void leave_lost(struct world *w)
 {
 	w->leaving = false;
@@ -469,7 +470,7 @@ static bool is_switch_reached(const struct world *w, unsigned node)
 	return false;
 }
 
-/* The subnet manager has noticed who is there. */
+/* The subnet manager has noticed which nodes are there. */
 static bool check_nodes(struct world *w)
 {
 	int n = sa_count_nodes(&w->port[0].sa), want = 0;
@@ -629,7 +630,7 @@ static bool check_verdict(struct world *w)
 
 enum outcome { HOLDS, NOT_YET, NEVER };
 
-/* Whether all holds. What a subnet manager that takes its time may still mend is not yet so. */
+/* Whether all holds. NOT_YET: a slow subnet manager may still mend it. */
 static enum outcome look(struct world *w)
 {
 	static struct fab_tables before, after;

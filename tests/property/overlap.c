@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Random SENDs, WRITEs, READs and atomics to one piece of memory, in which the receives lie, too,
- * against a model that executes them in order: whoever polls when. A request waits until a receive
- * is posted, and those behind it do.
+ * against a model that executes them in order, no matter which end polls when. A request waits
+ * until a receive is posted, and those behind it do.
  *
  * UMBEL_PROPERTY_STEPS, UMBEL_PROPERTY_SEED: other than usual.
  */

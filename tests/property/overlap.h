@@ -26,7 +26,7 @@ struct receive {
 	} entry[ENTRIES];
 };
 
-/* What its program is told to do, and what comes of it. */
+/* A command to its program, and the outcome. */
 enum what { OPEN, CONNECT, POST, POLL, REGISTER, GET, CLOSE };
 
 struct command {

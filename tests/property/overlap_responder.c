@@ -128,7 +128,7 @@ static void make(void)
 	lab_undo(undo_memory, &r);
 }
 
-/* What is registered while the kernel could be writing to memory by AIO stays where it is. */
+/* Memory that is registered while the kernel could be writing to it by AIO stays where it is. */
 static void make_far(void)
 {
 	aio_context_t aio = 0;

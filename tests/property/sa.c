@@ -21,7 +21,7 @@
 #define WAIT_MS    60000 /* for a response of many segments, after the first */
 #define LIST_BYTES 65536
 #define QKEY       0x01234567 /* of groups, as librdmacm has it */
-#define SM_KEY     1          /* who shows it sees all */
+#define SM_KEY     1          /* a request with it sees all */
 #define JOIN_MASK                                                      \
 	(UMAD_SA_MCM_COMP_MASK_MGID | UMAD_SA_MCM_COMP_MASK_PORT_GID | \
 	 UMAD_SA_MCM_COMP_MASK_JOIN_STATE)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * MCMemberRecord and NodeRecord by libibumad, from any port to whatever subnet administrator
- * there is. What does not depend on that one's response and fails ends the program.
+ * there is. A call that fails, and does not depend on the administrator's response, ends the
+ * program.
  */
 #ifndef TESTS_PROPERTY_SA_H
 #define TESTS_PROPERTY_SA_H

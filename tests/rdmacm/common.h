@@ -263,8 +263,8 @@ static UNUSED void node_close(struct node *n)
 	rdma_destroy_event_channel(n->channel);
 }
 
-/* What is posted goes by shared memory from then on, as with a program that lives longer. That
- * comes with a request that waits: before the daemon is stopped. */
+/* Posted requests go by shared memory from then on, as with a program that lives longer. That comes
+ * with a request that waits: before the daemon is stopped. */
 static UNUSED void post_much(void)
 {
 	struct node n = node_open(RDMA_PS_TCP);

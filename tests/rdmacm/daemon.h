@@ -17,8 +17,8 @@ static UNUSED pid_t daemon_of(const struct rdma_event_channel *channel)
 	return cred.pid;
 }
 
-/* Ends the daemon, until all that it had open is closed: who sends only, and does not wait, notices
- * that alone. */
+/* Ends the daemon, until all that it had open is closed: a program that only sends, and does not
+ * wait, notices that alone. */
 static UNUSED void kill_daemon(const struct rdma_event_channel *channel)
 {
 	const pid_t pid = daemon_of(channel);

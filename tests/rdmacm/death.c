@@ -10,7 +10,7 @@
 #include "base/pause.h"
 
 static struct node blocked, busy, destroyed;
-static struct node without_route, with_route, refused; /* who would not wait for the daemon */
+static struct node without_route, with_route, refused; /* these would not wait for the daemon */
 static struct rdma_conn_param param = { .qp_num = 1 };
 
 static void *get_in_thread(void *arg)

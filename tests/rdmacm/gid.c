@@ -427,7 +427,7 @@ static void a_name_goes_where_there_is_room(void **state)
 	close_all(&rs, 1);
 }
 
-/* Somebody asks who is no rsocket: whatever it says, the listener goes on. */
+/* A program asks that is no rsocket: whatever it says, the listener goes on. */
 static void strangers_are_rejected_and_the_next_is_served(void **state)
 {
 	static const char *const say[] = { "\1..........", "\0..........", like_ip };

@@ -10,7 +10,7 @@
 #include "common.h"
 
 #define GROUP     "239.4.4.5"
-#define LEARN_MS  1000 /* as long as the embedded subnet manager learns who is a member */
+#define LEARN_MS  1000 /* as long as the embedded subnet manager learns of members */
 #define MS_IN_NS  1000000ull
 #define N_MEMBERS 2
 #define SECONDS   120
@@ -188,8 +188,8 @@ static void join_one_of_many(struct node *n, unsigned i)
 	n->group = NULL; /* it ends with the identifier */
 }
 
-/* A port has so many groups that the daemon needs several turns to have them registered. Who joins
- * the last ones meanwhile gets no group of his own. */
+/* A port has so many groups that the daemon needs several turns to have them registered. A program
+ * that joins the last ones meanwhile gets no groups of its own. */
 static void who_comes_after_a_new_sm_joins_the_groups_that_there_are(void **state)
 {
 	struct node many = node_open(RDMA_PS_UDP), late = node_open(RDMA_PS_UDP);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * SO_KEEPALIVE of stream rsockets: who waits for a peer that cannot be reached any more is told,
- * and who has not asked for that waits on. Its times, and which are none.
+ * SO_KEEPALIVE of stream rsockets: a socket that waits for a peer which cannot be reached any more
+ * is told, and a socket without the option waits on. Its times, and which are none.
  */
 #include "rsocket_stream.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a call ends has closed its descriptors, mappings and threads when it returns: each kind of
- * object of verbs, rdma_cm and rsockets is made and ended many times, also by several threads, and
- * when peers die. What a process keeps from its first use on is as large as docs/limits.md says.
+ * A call that ends an object has closed its descriptors, mappings and threads when it returns: each
+ * kind of object of verbs, rdma_cm and rsockets is made and ended many times, also by several
+ * threads, and when peers die. The rest, which a process keeps from its first use on, is as large
+ * as docs/limits.md says.
  */
 #include "common.h"
 

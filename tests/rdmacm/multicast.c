@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Multicast by rdma_cm: joining, what the event says, who receives, leaving.
+ * Multicast by rdma_cm: joining, what the event says, which members receive, leaving.
  */
 #include "common.h"
 

@@ -245,7 +245,7 @@ static void without_blocking_it_is_the_same(void **state)
 	end_node(&member);
 }
 
-/* Nobody gets an event of who was destroyed, and the neighbour's stay. */
+/* Nobody gets an event of the destroyed identifier, and the neighbour's events stay. */
 static void who_is_destroyed_takes_its_events_along(void **state)
 {
 	(void)state;

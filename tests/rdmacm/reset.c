@@ -38,7 +38,7 @@ static void expect_reset(struct node *n)
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 }
 
-/* What happens to the members on host 2, and to those on all hosts if @all. */
+/* Expects what happens to the members on host 2, and to those on all hosts if @all. */
 static void reset_by(const char *command, const char *mend, bool all)
 {
 	struct node tx = member(1), rx = member(2);

@@ -194,7 +194,7 @@ static void any_address_is_in_use_where_one_is(void **state)
 	}
 }
 
-/* As with UDP: who has come last gets the datagrams. */
+/* As with UDP: the socket that was bound last gets the datagrams. */
 static void a_port_number_is_shared_if_all_allow_it(void **state)
 {
 	static const char *const hosts[] = { "10.0.0.1", "0.0.0.0" };
@@ -677,7 +677,7 @@ static void a_signal_interrupts_who_waits(void **state)
 	char byte;
 
 	(void)state;
-	/* the first one may wait, for who serves the port there */
+	/* the first one may wait, until the port's socket there is found */
 	assert_int_equal(rsend(client, "x", 1, 0), 1);
 	assert_int_equal(rrecv(rs, &byte, 1, 0), 1);
 	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The fabric ends under stream rsockets: what has arrived can still be received, a peer that had
- * said so before has ended in order, and all else is EIO, for who sleeps and who does not. Prepared
- * by the first test, which ends the daemon.
+ * said so before has ended in order, and all else is EIO, for calls that sleep and for calls that
+ * do not. Prepared by the first test, which ends the daemon.
  *
  * Ends its fabric.
  */

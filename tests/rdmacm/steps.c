@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What waits for the daemon, and what does not: the steps whose outcome is an event, and the end of
- * a connection. Where a call must not wait, the daemon is stopped meanwhile.
+ * Which calls wait for the daemon, and which do not: the steps whose outcome is an event, and the
+ * end of a connection. Where a call must not wait, the daemon is stopped meanwhile.
  */
 #include "daemon.h"
 
@@ -406,8 +406,8 @@ static void make_many(struct rdma_cm_id *id, struct ibv_cq *cq)
 	}
 }
 
-/* Nor does who makes a queue pair for that, one of many; and what it is asked to do at once is
- * done, though the daemon knows nothing of it yet. */
+/* Nor does a program that makes a queue pair for that, one of many; and requests to the queue pair
+ * at once are carried out, though the daemon knows nothing of it yet. */
 static void making_a_queue_pair_of_many_does_not_wait(void **state)
 {
 	struct rdma_conn_param param = no_param();
@@ -491,7 +491,7 @@ static void pair_accept(struct pair *p)
 	wait_readable(&p->client);
 }
 
-/* ... nor does who asked; and who sends at once sends at once. */
+/* ... nor does the client; and a request that is posted at once is carried out at once. */
 static void establishing_does_not_wait(void **state)
 {
 	struct pair p;
@@ -511,7 +511,8 @@ static void establishing_does_not_wait(void **state)
 	pair_close(&p);
 }
 
-/* A request of the server's, who does not wait for the client, goes on when that is connected. */
+/* A request of the server, which does not wait for the client, goes on when the client is
+ * connected. */
 static void a_request_that_comes_early_goes_on(void **state)
 {
 	struct pair p;

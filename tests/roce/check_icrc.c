@@ -12,7 +12,7 @@
 
 #include "icrc.h"
 
-/* pcap's file header and packet header, in the byte order of who wrote the file: us. */
+/* pcap's file header and packet header, in the byte order of the file's writer: ours. */
 struct file_header {
 	uint32_t magic;
 	uint16_t version[2];

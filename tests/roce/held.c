@@ -263,7 +263,7 @@ static void an_address_without_a_place_gets_the_first_that_is_free(void **state)
 	addresses("del", 100, 100);
 }
 
-/* What is killed above: has a handle, says so, and waits. */
+/* The process that is killed above: has a handle, says so, and waits. */
 static int hold(int index)
 {
 	handle(lab_end(1), index, "172.16.0.2");

@@ -63,7 +63,7 @@ static const char *const key_name[KEYS] = {
 	[SLEEPS] = "sleeps", [AGAIN] = "again", [UC] = "uc",
 };
 
-/* What the peer reaches, and what is sent from. */
+/* The memory that the peer reaches, and that messages are sent from. */
 static struct memory {
 	uint64_t shared, mine; /* counters: of all adders; of the peer */
 	uint8_t slot[SLOTS][MOST];
@@ -74,7 +74,7 @@ static struct memory {
 	uint8_t whole[AREA];
 } memory;
 
-/* What a side says to the other. */
+/* The address that each side tells the other. */
 struct address {
 	union ibv_gid gid;
 	uint64_t memory;
@@ -714,7 +714,7 @@ static uint64_t do_round(struct end *e, uint64_t first)
 	return received;
 }
 
-/* What was late comes to an end. */
+/* Packets that were late come to an end. */
 static void wait_for_quiet(struct end *e)
 {
 	struct timespec began;

@@ -72,7 +72,7 @@
 	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | \
 	 ACCESS_FLUSH_GLOBAL)
 
-/* What older headers lack: annex A19. */
+/* Missing in older headers: annex A19. */
 enum {
 	WR_FLUSH = 14,
 	WR_ATOMIC_WRITE = 15,
@@ -327,7 +327,7 @@ static void post_receive(struct puppet *p)
 	puts("ok");
 }
 
-/* What ibv_post_send() cannot say: a FLUSH, and a word that is the request's own. */
+/* Requests that ibv_post_send() has no place for: a FLUSH, and a word that is the request's own. */
 static void post_placed(struct puppet *p)
 {
 	const uint64_t *v = p->value;

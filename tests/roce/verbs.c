@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What verbs say of Ethernet ports, and messages between two of one host: address handles, GIDs,
+ * The verbs of Ethernet ports, and messages between two ports of one host: address handles, GIDs,
  * attachments, and the 40 bytes that a message begins with. verbs.sh runs it: host 1 is eth0, with
  * 192.0.2.1 and 2001:db8::1; host 2 is eth1, with 198.51.100.1 and 2001:db8:1::1.
  */
@@ -163,7 +163,7 @@ static void groups_are_those_of_ip_and_any_lid_will_do(void **state)
 
 /* ---- what a message begins with ---- */
 
-/* What host 1 sends to host 2 with @attr. */
+/* The message that host 1 sends to host 2 with @attr. */
 static struct lab_message message_by(const struct ibv_ah_attr *attr, uint32_t qpn,
                                      struct lab_end *to)
 {

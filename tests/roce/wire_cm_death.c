@@ -3,8 +3,8 @@
  * wire_cm_death listen|connect FILE ADDRESS [ROUNDS]: a listener of rdma_cm on one host, and on the
  * other one programs that connect to it and are killed, or become another program that lives on, at
  * a random moment, perhaps before they are connected. Both note in FILE, which they share, when
- * what happened. The listener looks in the end: who was connected has got DISCONNECTED, at once;
- * who was about to be has got some event that ends it.
+ * what happened. The listener looks in the end: a connection that was made has got DISCONNECTED, at
+ * once; a connection that was about to be made has got some event that ends it.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

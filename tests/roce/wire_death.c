@@ -43,7 +43,7 @@
 #define RUN_US    6000 /* of traffic, at most, before something becomes of a victim */
 #define START_US  25000
 
-/* What becomes of a victim. */
+/* A victim's fate. */
 enum way {
 	IS_KILLED,
 	IS_KILLED_EARLY,    /* perhaps before it is connected */
@@ -84,7 +84,7 @@ static const char *const way_name[ALL_WAYS] = {
 	"loses its path",
 };
 
-/* What a victim tells those who outlive it. */
+/* A victim's words to its survivors. */
 static struct shared {
 	struct traffic_log log;
 	_Atomic uint32_t runs, ends; /* connections by which it has sent; it is to come to an end */
@@ -93,7 +93,7 @@ static struct shared {
 	_Atomic uint32_t awaits;     /* bool: it happens when packets leave the next time */
 } * shared;
 
-/* What the one who makes victims tells the peer, and hears back: the answer has @way alone. */
+/* The words of the process that makes victims to the peer, and the answer, which has @way alone. */
 struct word {
 	uint32_t round, way;
 	uint64_t posted, done; /* by the victim, up to its end */
@@ -161,7 +161,7 @@ static struct {
 	uint64_t longest_ns;
 } tally[ALL_WAYS];
 
-/* Those of whom no request may fail. */
+/* Victims of which no request may fail. */
 static bool lives(void)
 {
 	return way == CHILD_ENDS || way == CHILD_EXECS || way == CHILD_CONNECTS ||
@@ -169,9 +169,9 @@ static bool lives(void)
 }
 
 /*
- * 8 times 67 ms. Or 537, in which much may happen to a network; or of who lives, 2.1 s: a machine
- * may be so busy that a process has no turn for a second, and its peer cannot tell. In all it is
- * less than what counts as a stall.
+ * 8 times 67 ms. Or 537, in which much may happen to a network; or, if the process lives, 2.1 s: a
+ * machine may be so busy that a process has no turn for a second, and its peer cannot tell. In all
+ * it is less than what counts as a stall.
  */
 static uint8_t timeout(void)
 {
@@ -233,7 +233,7 @@ static bool serve_victim(struct traffic *e, int listener, int maker)
 	return true;
 }
 
-/* What was to be seen of a victim that is gone. */
+/* Judges what was seen of a victim that is gone. */
 static void judge(const struct traffic *e, const struct word *w)
 {
 	if (e->failed_ns && !may_fail())
@@ -254,7 +254,7 @@ static void judge(const struct traffic *e, const struct word *w)
 static void begin_end(struct traffic *e, const struct traffic *device)
 {
 	*e = *device;
-	/* of who dies, to be heard of soon */
+	/* so that a death is noticed soon */
 	e->timeout = may_fail() ? 10 : timeout();
 	e->retries = may_fail() ? 3 : 7;
 	e->sleeps = round_number % 3 == 0;
@@ -566,7 +566,7 @@ static void *happen(void *unused)
 	return NULL;
 }
 
-/* What it does before it sends: the threads that it has. */
+/* Before the victim sends: its threads. */
 static void prepare(pthread_t *second)
 {
 	const bool forks =

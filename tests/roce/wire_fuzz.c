@@ -549,7 +549,7 @@ static void send_garbage(struct fuzzer *f, struct target *t)
 	send_bytes(f, bytes, false);
 }
 
-/* What the victim has asked for, or nearly. */
+/* Answers a request of the victim, or nearly. */
 static void respond(struct fuzzer *f, struct target *t)
 {
 	const struct seen *q = &t->seen[t->n_seen ? (t->n_seen - 1 - below(f, 4)) % SEEN : 0];
@@ -706,7 +706,7 @@ static void hear(struct fuzzer *f)
 	}
 }
 
-/* What the victim says of itself. */
+/* Reads the victim's lines about itself. */
 static void read_lines(struct fuzzer *f)
 {
 	unsigned i, qpn, psn, type, length, rkey;

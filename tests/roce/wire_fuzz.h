@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the hostile peer (wire_fuzz.c) and its victim (wire_fuzz_victim.c) both know.
+ * Known to both the hostile peer (wire_fuzz.c) and its victim (wire_fuzz_victim.c).
  */
 #ifndef ROCE_WIRE_FUZZ_H
 #define ROCE_WIRE_FUZZ_H
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define FUZZ_PSN_MASK 0xffffff
-/* The victim's queue pairs, and the first of the numbers that their peers have, who do not exist.
+/* The victim's queue pairs, and the first of the numbers of their peers, which do not exist.
  */
 #define FUZZ_QPS      6
 #define FUZZ_PEER_QPN 0x123400

@@ -53,7 +53,7 @@
 	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | \
 	 ACCESS_FLUSH_GLOBAL)
 
-/* What older headers lack: annex A19. */
+/* Missing in older headers: annex A19. */
 enum {
 	WR_FLUSH = 14,
 	WR_ATOMIC_WRITE = 15,

@@ -29,7 +29,7 @@
 #define MESSAGES  4    /* each way, each time */
 #define BYTES     1500 /* two packets */
 #define GID_INDEX 1
-#define TIMEOUT   17 /* 0.5 s, 7 times again: on a busy machine who lives is not to be given up */
+#define TIMEOUT   17 /* 0.5 s, 7 times again: on a busy machine no living peer is given up */
 #define STALL_NS  120000000000
 
 struct address {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What both ends of a connection do to each other: see wire_traffic.h.
+ * The traffic of both ends of a connection: see wire_traffic.h.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -33,7 +33,7 @@
 
 enum kind { A_WRITE, A_READ, A_SEND, AN_ADD, A_WRITE_IMM, A_WORD, A_FLUSH };
 
-/* What older headers lack: annex A19. */
+/* Missing in older headers: annex A19. */
 enum {
 	WR_FLUSH = 14,
 	WR_ATOMIC_WRITE = 15,
@@ -41,7 +41,8 @@ enum {
 	EX_WITH_FLUSH = 1 << 11,
 };
 
-/* What the other end reaches, and what is sent from: by the thread that has called traffic_open().
+/* The memory that the other end reaches, and that messages are sent from: of the thread that has
+ * called traffic_open().
  */
 static _Thread_local struct memory {
 	uint64_t counter;
@@ -183,7 +184,7 @@ static uint64_t adds_in(uint64_t n)
 	return (n + KINDS - 1 - AN_ADD) / KINDS;
 }
 
-/* What the last atomic WRITE among the first @n requests has left. */
+/* The word that the last atomic WRITE among the first @n requests has left. */
 static uint64_t word_after(uint64_t n)
 {
 	return n > A_WORD ? A_WORD + (n - 1 - A_WORD) / KINDS * KINDS + 1 : 0;

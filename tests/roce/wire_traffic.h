@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What both ends of an RC connection between two hosts do to each other in tests: all that RC does,
- * in one order, WRITE, READ, SEND, FETCH_ADD, WRITE with immediate, atomic WRITE, FLUSH. All that
- * arrives is checked, and in the end whether all of it is there, once. Whoever finds something
- * wrong says so and ends the process. A thread has one connection at a time.
+ * The traffic between both ends of an RC connection of two hosts in tests: all that RC does, in one
+ * order, WRITE, READ, SEND, FETCH_ADD, WRITE with immediate, atomic WRITE, FLUSH. All that arrives
+ * is checked, and in the end whether all of it is there, once. An end that finds something wrong
+ * says so and ends the process. A thread has one connection at a time.
  */
 #ifndef TESTS_ROCE_WIRE_TRAFFIC_H
 #define TESTS_ROCE_WIRE_TRAFFIC_H
@@ -15,7 +15,7 @@
 
 #define TRAFFIC_STALL_NS 20000000000 /* nothing may take so long, on a busy machine neither */
 
-/* How far one is, for those who outlive it. */
+/* How far a process is, for its survivors. */
 struct traffic_log {
 	_Atomic uint64_t posted, done; /* requests */
 };
@@ -54,7 +54,7 @@ struct traffic {
 	unsigned looks;
 };
 
-/* What complaints begin with. */
+/* Complaints begin with this. */
 extern char traffic_name[64];
 
 /* A call has failed, with errno, unless @ok. */

@@ -808,7 +808,7 @@ static void a_cancelled_thread_leaves_no_descriptor(void **state)
 	assert_int_equal(count_descriptors(), before);
 }
 
-/* What is the machine's own stays as it is. */
+/* The machine's own files stay as they are. */
 static void other_files_are_untouched(void **state)
 {
 	char name[] = "/tmp/sysfs-XXXXXX", buf[PATH_MAX];

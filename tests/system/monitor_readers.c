@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who asks for the events of a fabric again and again, reads none, or writes to the stream: others
- * read all the same, and what it has given up is free again.
+ * A reader asks for the events of a fabric again and again, reads none, or writes to the stream:
+ * others read all the same, and the places that it has given up are free again.
  */
 #include <errno.h>
 #include <poll.h>

@@ -825,7 +825,7 @@ static void a_child_serves_where_the_parent_listened(void **state)
 	close(from);
 }
 
-/* Of TCP the connection would wait for whoever asks. */
+/* With TCP the connection would wait for the peer that asks. */
 static void a_child_connects_before_anybody_asks(void **state)
 {
 	int from = listener("10.0.0.1"), fd;
@@ -876,7 +876,7 @@ static void who_has_forked_connects_to_itself(void **state)
 	close(from);
 }
 
-/* What listened here has nothing to do with it. */
+/* The listener here has nothing to do with it. */
 static void who_has_forked_is_refused_by_another_host(void **state)
 {
 	int from = listener("0.0.0.0"), to = tcp(SOCK_NONBLOCK), error = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Registering for classes and methods: what is accepted, who is in whose way, and until when.
+ * Registering for classes and methods: what is accepted, which agents exclude each other, and until
+ * when.
  */
 #include <signal.h>
 #include <sys/wait.h>

@@ -84,7 +84,7 @@ static struct req request(void)
 	return r;
 }
 
-/* What comes back is read, and no more. */
+/* Answers are read, and no more. */
 static void discard_answers(void)
 {
 	void *umad = umad_alloc(1, umad_size() + LAB_MAD);
@@ -203,7 +203,7 @@ static struct node ask(void)
 	return n;
 }
 
-/* The program at the listener refuses whoever is not host 1. */
+/* The program at the listener refuses all hosts but host 1. */
 static bool is_host_1(struct rdma_cm_id *id)
 {
 	const struct sockaddr_in *from = (void *)rdma_get_peer_addr(id);

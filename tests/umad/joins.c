@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What rdma_cm wants of a subnet administrator it asks for by MADs, whoever the administrator
- * is: here it is the test, with an agent at the subnet manager's port, on host 1, that takes
- * the requests of host 2 before the embedded one sees them.
+ * rdma_cm asks the subnet administrator by MADs, whatever program the administrator is: here it is
+ * the test, with an agent at the subnet manager's port, on host 1, that takes the requests of host
+ * 2 before the embedded one sees them.
  */
 #include <arpa/inet.h>
 #include <poll.h>

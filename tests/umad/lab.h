@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the programs in this folder share: ports of the hosts h1 to h4 that ctest starts, and
- * MADs of a vendor class between them. They use the public API alone.
+ * Shared by the programs in this folder: ports of the hosts h1 to h4 that ctest starts, and MADs of
+ * a vendor class between them. They use the public API alone.
  *
  * A call that fails, and a wait in vain (deadline.h), fails the test. Ports that
  * a test has opened are closed when it ends: tests stand in the table as LAB_TEST(name).

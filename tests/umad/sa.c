@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the subnet administrator does for programs that talk to it themselves: requests longer
- * than a MAD, and reports to who subscribed.
+ * The subnet administrator's work for programs that talk to it themselves: requests longer than a
+ * MAD, and reports to subscribers.
  * Nothing leaks.
  */
 #include <infiniband/umad_sa.h>
@@ -130,7 +130,7 @@ static void a_request_of_several_segments_is_answered(void **state)
 	umad_free(umad);
 }
 
-/* To every trap, from everybody; @sm_key: as one who is trusted. */
+/* To every trap, from everybody; @sm_key: as a trusted program. */
 static void subscribe(int fd, int agent, uint8_t sm_key)
 {
 	void *umad = request(UMAD_METHOD_SET, INFORM, 0, 200);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What needs no fabric: names, and the parts of a umad. Held against Debian's libibumad, which
- * is loaded beside ours by its path.
+ * The calls that need no fabric: names, and the parts of a umad. Held against Debian's libibumad,
+ * which is loaded beside ours by its path.
  */
 #include <dlfcn.h>
 #include <unistd.h>
@@ -133,7 +133,7 @@ static void the_debug_level_is_kept(void **state)
 
 /* ---- dumps ---- */
 
-/* What @dump writes to standard error. */
+/* Captures what @dump writes to standard error. */
 static void capture(void (*dump)(void *), void *umad, char *text, size_t size)
 {
 	FILE *file = tmpfile();

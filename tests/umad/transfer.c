@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * MADs between hosts: who gets what, answers and their absence, buffers, descriptors.
+ * MADs between hosts: which agent gets which, answers and their absence, buffers, descriptors.
  */
 #include <fcntl.h>
 #include <poll.h>

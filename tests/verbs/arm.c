@@ -59,7 +59,8 @@ static void one_completion_for_each_event_is_enough(void **state)
 	assert_false(has_event(b));
 }
 
-/* Who arms before it polls gets no second event for the completion that it was woken for. */
+/* A program that arms before it polls gets no second event for the completion that it was woken
+ * for. */
 static void a_completion_has_one_event(void **state)
 {
 	struct lab_end *a = lab_end(1), *b = sleeper();

@@ -218,7 +218,7 @@ static void a_qp_that_was_not_destroyed_goes_on_receiving(void **state)
 	lab_expect_nothing(e, sender);
 }
 
-/* What the child holds when it is killed; says on @ready that it has it all. */
+/* Takes all that the child holds when it is killed, and says on @ready when it has it. */
 static void hold_and_wait(int ready)
 {
 	struct lab_end *e = lab_end(1);

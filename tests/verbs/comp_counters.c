@@ -123,9 +123,9 @@ static void expect(struct counter *c, uint64_t n_done, uint64_t n_failed)
 	assert_int_equal(failed(c), n_failed);
 }
 
-/* Two peers, on h1 and h2; the first one, which is here, has counters. What is made last is undone
- * first, and a counter outlives its queue pairs: so there is a neighbour, whose context is there
- * before the counters. */
+/* Two peers, on h1 and h2; the first one, which is here, has counters. Objects are undone in the
+ * opposite order, and a counter outlives its queue pairs: so there is a neighbour, whose context is
+ * there before the counters. */
 struct pair {
 	struct lab_peer *neighbour, *p[2];
 };
@@ -371,7 +371,7 @@ static void reading_goes_on_with_requests_that_wait(void **state)
 		lab_peer_sent(pair.p[0], IBV_WC_SUCCESS);
 }
 
-/* The peer's write waits for a receive, and is carried out by who posts that. */
+/* The peer's write waits for a receive. The process that posts the receive carries it out. */
 static void a_write_that_waited_counts_when_it_is_done(void **state)
 {
 	struct lab_work w;
@@ -442,7 +442,7 @@ static void what_uc_drops_is_an_error(void **state)
 	expect(c, 1, 1);
 }
 
-/* What had arrived is done; the completion goes with the reset. */
+/* A message that had arrived is done; its completion goes with the reset. */
 static void a_reset_leaves_the_counter(void **state)
 {
 	struct lab_end *from = lab_end(2), *e;

@@ -30,7 +30,7 @@ static int max_cqe(struct ibv_context *context)
 	return attr.max_cqe;
 }
 
-/* A receiver whose CQ, of @cqe entries, has a channel; and who sends to it. */
+/* A receiver whose CQ, of @cqe entries, has a channel; and its sender. */
 static struct lab_end *receiver(int cqe)
 {
 	return lab_end_with(&(struct lab_options){ .host = 2, .channel = true, .cqe = cqe });
@@ -313,7 +313,7 @@ static void messages_that_are_polled_in_time_never_overrun(void **state)
 	}
 }
 
-/* What a reset throws away no longer takes room in the CQ. */
+/* Messages that a reset throws away no longer take room in the CQ. */
 static void messages_forgotten_by_a_reset_do_not_overrun_later(void **state)
 {
 	struct lab_end *a = lab_end(1),

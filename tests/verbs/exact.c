@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the manual pages say of completions and of posting by several threads, to the letter:
+ * The manual pages' words on completions and on posting by several threads, to the letter:
  * ibv_wr_post(3), ibv_create_cq_ex(3), ibv_req_notify_cq(3).
  */
 #include <poll.h>
@@ -353,7 +353,7 @@ static bool has_event(struct lab_end *e)
 	return poll(&p, 1, 0) == 1;
 }
 
-/* A receiver whose CQ has a channel, and who has posted a receive with room for @bytes. */
+/* A receiver whose CQ has a channel, and which has posted a receive with room for @bytes. */
 static struct lab_end *receiver(uint32_t bytes)
 {
 	struct lab_end *e = lab_end_with(&(struct lab_options){ .host = 1, .channel = true });

@@ -19,7 +19,7 @@ void fault_lab_add(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* lab_clean_up(), and there are no rules. */
 int fault_lab_clean_up(void **state);
 
-/* What `umbel fault show` says of rule @i, in the order of adding. */
+/* A number that `umbel fault show` has of rule @i, in the order of adding. */
 uint64_t fault_lab_shown(size_t i, const char *name);
 /* How often it has fired. */
 uint64_t fault_lab_fired(size_t i);

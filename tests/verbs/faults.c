@@ -128,7 +128,7 @@ static void a_datagram_comes_late_and_in_order(void **state)
 	assert_true(now_ms() - began >= 150);
 }
 
-/* What has left a queue pair comes, as by a wire, also if that queue pair is gone. */
+/* A packet that has left its queue pair comes, as by a wire, also if the queue pair is gone. */
 static void what_is_late_outlives_its_sender(void **state)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
@@ -200,7 +200,7 @@ static void only_what_crosses_the_link_gets_lost(void **state)
 
 /* ---- what ports count ---- */
 
-/* What host @host has sent and received: packets, and bytes of payload. */
+/* The traffic that host @host has sent and received: packets, and bytes of payload. */
 struct counts {
 	uint64_t xmit, rcv, xmit_bytes, rcv_bytes;
 };
@@ -425,7 +425,7 @@ static void a_message_in_packets_fills_entry_after_entry(void **state)
 	}
 }
 
-/* Each packet counts as often as it is sent, and as received if it comes; whoever sends it. */
+/* Each packet counts as often as it is sent, by any sender, and as received if it comes. */
 static void packets_of_connections_count_alike(void **state)
 {
 	static const struct {
@@ -648,7 +648,7 @@ static void a_packet_is_named_by_its_place(void **state)
 		assert_int_equal(fault_lab_fired(i), 0);
 }
 
-/* What is sent again is lost again, and a third time: then all of it comes. */
+/* The packet is lost again when it is sent again, and a third time: then all of it comes. */
 static void a_packet_is_named_by_its_round(void **state)
 {
 	const struct lab_peer_options o = { .timeout = 12, .retry_cnt = 7, .rnr_retry = 7 };
@@ -1132,7 +1132,8 @@ static void a_made_completion_fills_the_queue_of_receives(void **state)
 	expect_overrun(b->context, b->cq);
 }
 
-/* What is made up goes with its queue pair's other completions, and leaves those of others. */
+/* A made-up completion goes with its queue pair's other completions, and leaves those of other
+ * queue pairs. */
 static void a_made_completion_goes_with_its_queue_pair(void **state)
 {
 	struct lab_end *a, *b, *c;
@@ -1163,7 +1164,7 @@ static void a_made_completion_goes_with_its_queue_pair(void **state)
 	assert_int_equal(fault_lab_fired(1), 2);
 }
 
-/* What a queue pair that stays, as it is attached to a group, has in its queue stays. */
+/* The completions of a queue pair that stays, as it is attached to a group, stay in their queue. */
 static void a_made_completion_stays_with_its_queue_pair(void **state)
 {
 	const union ibv_gid mgid = lab_mgid(1);

@@ -374,7 +374,7 @@ struct names {
 	uint32_t pd, mr, dm;
 };
 
-/* What a process does with the descriptor and the handles of another one. 0, or what failed. */
+/* Uses the descriptor and the handles of another process. 0, or the number of the failed step. */
 static int use_what_was_sent(int by)
 {
 	struct ibv_context *context = ibv_import_device(receive_descriptor(by));

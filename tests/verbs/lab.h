@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the programs in this folder share: objects of the verbs library on hosts h1 to
- * h4 of the fabric that ctest starts, made in one call each, and messages between them.
+ * Shared by the programs in this folder: objects of the verbs library on hosts h1 to h4 of the
+ * fabric that ctest starts, made in one call each, and messages between them.
  *
  * Whatever a call here makes is destroyed when its test ends, even by a failed
  * assertion: tests stand in the table as LAB_TEST(name). A call that fails, and a wait
@@ -206,7 +206,7 @@ uint64_t lab_counter(int host, const char *name);
 /* The sum of those of all ports, of hosts and switches. */
 uint64_t lab_fabric_counter(const char *name);
 
-/* What `umbel status --json` says, a number; and waits until it says @value. */
+/* A number of `umbel status --json`; and waits until it is @value. */
 uint64_t lab_status(const char *name);
 void lab_await_status(const char *name, uint64_t value);
 

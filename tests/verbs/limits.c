@@ -100,7 +100,7 @@ static void one_attachment_too_many_in_all_says_enomem(void **state)
 	lab_attach(e[1]->qp, &b, MLID);
 }
 
-/* What was refused left nothing behind. */
+/* A refused attachment leaves nothing behind. */
 static void a_refused_attachment_is_none(void **state)
 {
 	struct lab_end *e = small_end(1);

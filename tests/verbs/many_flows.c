@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Counters of ports while there are so many flows that the daemon collects them in slices: whoever
- * reads them waits, and reads all that was sent before. And a group of so many flows that they
- * follow its members in slices: whoever attaches or detaches waits for all of them, or dies.
+ * Counters of ports while there are so many flows that the daemon collects them in slices: a reader
+ * waits, and reads all that was sent before. And a group of so many flows that they follow its
+ * members in slices: a process that attaches or detaches waits for all of them, or dies.
  */
 #include "lab.h"
 

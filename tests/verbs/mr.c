@@ -384,7 +384,7 @@ static void rereg_moves_the_region(void **state)
 	        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory + BYTES, BYTES, 0),
 	        0);
 	assert_ptr_equal(mr->addr, memory + BYTES);
-	assert_int_not_equal(mr->lkey, lkey); /* who has the old one has nothing any more */
+	assert_int_not_equal(mr->lkey, lkey); /* the old one is good for nothing any more */
 	assert_int_equal(mr->rkey, mr->lkey);
 	assert_int_equal(send_from(e, (uintptr_t)memory + BYTES, 64, mr->lkey), IBV_WC_SUCCESS);
 	assert_int_equal(send_from(e, (uintptr_t)memory, 64, mr->lkey), IBV_WC_LOC_PROT_ERR);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who gets a message that is sent to a group: the queue pairs that are attached to it
- * on ports that have joined it, one copy each.
+ * The receivers of a message that is sent to a group: the queue pairs that are attached to it on
+ * ports that have joined it, one copy each.
  */
 #include "lab.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What programs built with rdma-core 59 and later call: ibv_reg_mr_ex(), ibv_alloc_buf(),
- * ibv_query_port_speed(), and what the device refuses. They are found by name and version, as the
- * loader finds them for such a program; older headers do not declare them.
+ * The calls of programs built with rdma-core 59 and later: ibv_reg_mr_ex(), ibv_alloc_buf(),
+ * ibv_query_port_speed(), and those that the device refuses. They are found by name and version, as
+ * the loader finds them for such a program; older headers do not declare them.
  */
 #define _GNU_SOURCE /* dlvsym() */
 #include "lab.h"

@@ -220,7 +220,7 @@ static void an_index_changes_between_requests(void **state)
 	assert_int_equal(lab_counter(1, "bad_pkey"), before + 1);
 }
 
-/* What becomes of a WRITE between two connected queue pairs in those partitions. */
+/* Expects @status of a WRITE between two connected queue pairs in those partitions. */
 static void expect_write(int from, uint16_t from_pkey, int to, uint16_t to_pkey,
                          enum ibv_wc_status status)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connected queue pairs for tests: see peer_lab.h. What a peer is told is a command, which is
+ * Connected queue pairs for tests: see peer_lab.h. A peer is told what to do by a command, which is
  * carried out here or sent to the peer's process.
  */
 #define _GNU_SOURCE /* memfd_create() */
@@ -51,7 +51,7 @@ enum what {
 struct command {
 	enum what what;
 	struct lab_peer_options options;
-	struct lab_peer_address address; /* of whom the work is for; the reply to MAKE */
+	struct lab_peer_address address; /* of the peer that the work is for; the reply to MAKE */
 	uint32_t lkey;
 	struct ibv_qp_attr attr;
 	int mask;
@@ -755,7 +755,7 @@ static void go_on(int fd)
 	_exit(0);
 }
 
-/* What a test that fails in a peer's process runs. */
+/* A peer's process runs this as a test, which may fail there. */
 static void serve_test(void **state)
 {
 	serve((int)(intptr_t)*state);

@@ -83,7 +83,7 @@ static void what_could_not_be_polled_brings_an_event(void **state)
 	assert_true(n_in_vain);
 }
 
-/* Who arms before it polls gets no second one. */
+/* A program that arms before it polls gets no second event. */
 static void what_was_not_polled_brings_none(void **state)
 {
 	struct lab_peer *p[2];

@@ -127,7 +127,8 @@ static void memory_that_others_could_write_to_is_not_adopted(void **state)
 	lab_adopted_deregister(mr);
 }
 
-/* What goes through one was copied when the call returns; what a disk writes may come later. */
+/* Packets that go through a tun device were copied when the call returns; a disk's writes may come
+ * later. */
 static void an_open_tun_device_does_not_disturb(void **state)
 {
 	struct lab_peer *p[2];
@@ -385,8 +386,8 @@ static void moved_memory_is_one_mapping_again(void **state)
 
 /* ---- the end ---- */
 
-/* What a dead process had adopted is still mapped here. Until the daemon has noticed the death,
- * requests succeed. */
+/* Memory that a dead process had adopted is still mapped here. Until the daemon has noticed the
+ * death, requests succeed. */
 static void requests_to_a_dead_peer_fail_soon(void **state)
 {
 	struct lab_peer_options o = { .retry_cnt = 1, .timeout = 10 };

@@ -79,7 +79,7 @@ static void a_child_has_what_was_there_when_it_was_forked(void **state)
 	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 3);
 	lab_adopted_deregister(mr);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
-	/* who forks once may do so again */
+	/* a process that forks once may do so again */
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 4);

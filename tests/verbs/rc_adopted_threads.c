@@ -39,7 +39,7 @@ struct writer {
 	char *memory;
 	size_t bytes;
 	unsigned number;
-	int pipe[2]; /* of who has the kernel write */
+	int pipe[2]; /* of a writer that has the kernel write */
 	_Atomic bool is_over;
 	_Atomic uint64_t rounds;
 	const char *wrong;

@@ -40,7 +40,7 @@ static void riot_for(struct lab_peer *p[2], struct lab_riot *r, uint64_t ns)
 		lab_peer_riot_step(p[0], p[1], r);
 }
 
-/* What the survivor has posted ends: with an error once there is one, as it will be. */
+/* The survivor's requests end: with errors from the first error on, which there will be. */
 static void expect_end(struct lab_peer *p[2], struct lab_riot *r, uint64_t seed)
 {
 	uint64_t end = now_ns() + LAB_SECONDS * 1000000000ull;
@@ -92,8 +92,8 @@ static const char *const held[] = {
 	"clients", "qps", "cqs", "flows", "ring_bytes", "payload_bytes"
 };
 
-/* What it is when the daemon has freed all that the dead one had, also in reserve, which it does in
- * its turns: these come between requests, however late they are. */
+/* The value when the daemon has freed all that the dead process had, also in reserve, which it does
+ * in its turns: these come between requests, however late they are. */
 static uint64_t settled(const char *name)
 {
 	uint64_t value = lab_status(name);

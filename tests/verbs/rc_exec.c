@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A peer's process calls exec(). The new program has the same PID, and memory at the address of the
- * region that was; nobody is told that the process has ended. What is written then goes nowhere,
- * and what is read is not the new program's.
+ * region that was; nobody is told that the process has ended. A WRITE then goes nowhere, and a READ
+ * reads nothing of the new program's.
  */
 #define _GNU_SOURCE
 #include "peer_lab.h"

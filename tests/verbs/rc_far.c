@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Lists of requests for memory to which only system calls lead, as that of a program with threads:
- * one call carries out many WRITEs or READs, and nobody can tell but by the time it takes. The one
- * who posts is the "requester", the other one the "owner".
+ * one call carries out many WRITEs or READs, and nobody can tell but by the time it takes. The peer
+ * that posts is the "requester", the other one the "owner".
  */
 #define _GNU_SOURCE
 #include "peer_lab.h"
@@ -108,8 +108,8 @@ static void fill_list(const struct pair *p, enum ibv_wr_opcode opcode, struct la
 		list[i] = nth_of(p, opcode, i);
 }
 
-/* Requests from @from to before @to have been carried out, or not. Whoever they write to had
- * pattern 1 or 2, as make_pair() says. */
+/* Requests from @from to before @to have been carried out, or not. The memory that they write to
+ * had pattern 1 or 2, as make_pair() says. */
 static void expect_done(const struct pair *p, enum ibv_wr_opcode opcode, unsigned from, unsigned to,
                         bool done)
 {
@@ -240,7 +240,7 @@ static struct lab_work any_work(const struct pair *p, const struct lab_work *las
 	return w;
 }
 
-/* What it does to @here and @there, one after the other. */
+/* Does to @here and @there what the request does, one piece after the other. */
 static void imitate(const struct lab_work *w, uint8_t *here, uint8_t *there)
 {
 	uint64_t remote = w->remote, old;
@@ -420,7 +420,7 @@ static void memory_that_is_gone_fails_where_it_is(void **state)
 		expect_done(&p, kinds[i % 2], at + 1, MANY, false);
 		assert_ptr_equal(mmap(page, PAGE, PROT_READ | PROT_WRITE,
 		                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
-		                 page); /* for who unmaps all of it */
+		                 page); /* the end of the test unmaps all of it */
 		lab_peer_get(p.owner, 2ull * at * PAGE, &byte, 1);
 		assert_int_equal(byte, 0);
 		lab_clean_up(NULL);
@@ -459,7 +459,7 @@ static void a_request_that_can_be_half_done_is_not_done(void **state)
 	}
 }
 
-/* What the program has protected is there for an HCA, which has pinned it. */
+/* Memory that the program has protected is there for an HCA, which has pinned it. */
 static void protected_memory_in_the_middle_is_reached(void **state)
 {
 	struct pair p = make_pair(true);

@@ -13,7 +13,7 @@
 #define DEATHS 24
 /* All deaths take about so many instructions together: sanitizers have thirty times as many. */
 #define INSTRUCTIONS 1000000
-/* So long somebody who is stopped is waited for, nearly. */
+/* Nearly as long as a stopped process is waited for. */
 #define STOPPED_NS 900000000ull
 
 static const struct lab_peer_options options = {

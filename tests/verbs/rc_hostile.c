@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A peer that announces a file of adopted memory (src/hca/memory/adopt.h) which is another one than
- * its own: one that it may make shorter, that is too short, or of another kind. Whoever mapped it
- * would die of SIGBUS; the requester does not, and reaches the memory by other ways. The hostile
- * process is this one: it replaces the descriptor on its way to the daemon.
+ * its own: one that it may make shorter, that is too short, or of another kind. A process that
+ * mapped it would die of SIGBUS; the requester does not, and reaches the memory by other ways. The
+ * hostile process is this one: it replaces the descriptor on its way to the daemon.
  */
 #define _GNU_SOURCE
 #include "peer_lab.h"
@@ -138,7 +138,7 @@ static void a_file_that_was_truncated_before_is_not_mapped(void **state)
 	end(&f);
 }
 
-/* What is mapped of one can be a signal when the machine has no huge page left. */
+/* An access to a mapping of such a file can be a signal when the machine has no huge page left. */
 static void a_file_of_huge_pages_is_not_mapped(void **state)
 {
 	struct fixture f;

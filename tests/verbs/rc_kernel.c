@@ -28,7 +28,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* What /proc/self/smaps says of the flags of the memory at @m. */
+/* Reads the flags of the memory at @m from /proc/self/smaps. */
 static void read_flags(const char *m, char flags[256])
 {
 	FILE *f = fopen("/proc/self/smaps", "r");

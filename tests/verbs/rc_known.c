@@ -15,7 +15,7 @@
 #define LENGTH 40u
 #define LIST   20u
 
-/* What the requests are. */
+/* The kind of requests. */
 static enum ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE;
 
 /* From where they copy, and to where. The first peer posts them. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Lists of short SENDs over RC, of which several are carried out before somebody looks anew who the
- * responder is (connected_send.c): in their order, each by a receive of its own, and up to the one
- * that has to wait, or fails, or is malformed, as if each had been posted by itself.
+ * Lists of short SENDs over RC, of which several are carried out before the responder is looked up
+ * anew (connected_send.c): in their order, each by a receive of its own, and up to the one that has
+ * to wait, or fails, or is malformed, as if each had been posted by itself.
  *
  * umbel: --set exact_sizes=1
  * On RoCE, too.

@@ -29,7 +29,7 @@ static struct lab_work work_of(struct lab_peer *to, enum ibv_wr_opcode opcode, u
 
 /* ---- fences ---- */
 
-/* What a READ and an atomic fetch is what the fenced SEND behind them has. @waits: all of that
+/* The fenced SEND behind a READ and an atomic has the bytes that these fetch. @waits: all of that
  * waits for a receive, and is carried out by the responder's thread. */
 static void expect_fenced(void *const *state, bool waits)
 {
@@ -186,7 +186,7 @@ struct list {
 	pthread_barrier_t begun, ends;
 };
 
-/* By one completion queue: who gets a reply has got the completion of what it replies to. */
+/* With one completion queue a message's completion comes before the reply to the message. */
 static void a_send_completes_before_its_reply(void **state)
 {
 	const struct lab_peer_options o = { .one_cq = true, .timeout = 14, .rnr_retry = 7 };
@@ -214,8 +214,8 @@ static void a_send_completes_before_its_reply(void **state)
 	}
 }
 
-/* What its peer has carried out, by posting a receive, brings one event; who arms before it polls
- * gets no second one. */
+/* A request that the peer has carried out, by posting a receive, brings one event; a program that
+ * arms before it polls gets no second one. */
 static void what_others_complete_has_one_event(void **state)
 {
 	const struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8 } } };
@@ -251,8 +251,8 @@ static void *begin_list(void *arg)
 	return NULL;
 }
 
-/* What its peer has carried out before the queue was armed, while another thread posts: nobody
- * looks at it when that is done, so who sleeps must be woken. */
+/* The peer has carried out a request before the queue was armed, while another thread posts: nobody
+ * looks at it when that is done, so the sleeper must be woken. */
 static void what_others_complete_wakes_who_arms_later(void **state)
 {
 	const struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8 } } };

@@ -285,8 +285,8 @@ static void additions_of_many_requesters_are_all_there(void **state)
 
 #define SERVED 3
 
-/* Who serves several by one completion queue, and looks at nothing else, hears of each that fails,
- * whether it had messages before or not. */
+/* A server of several peers with one completion queue, which looks at nothing else, hears of each
+ * connection that fails, whether it had messages before or not. */
 static void one_of_many_that_is_refused_shows_in_the_queue_they_share(void **state)
 {
 	for (int i = 0; i < 2 * SERVED; i++) {
@@ -610,7 +610,7 @@ static void responses_are_counted_at_the_port_that_sends_them(void **state)
 	expect_traffic(&before, (const uint64_t[]){ 10, 0 }, (const uint64_t[]){ 10000, 0 });
 }
 
-/* Whoever carries them out: here the responder, when it posts the receive. */
+/* No matter which process carries them out: here the responder, when it posts the receive. */
 static void requests_that_waited_are_counted_once(void **state)
 {
 	struct traffic before = count_traffic();

@@ -6,12 +6,12 @@
  */
 #include "peer_lab.h"
 
-/* What the window is bound to, of the owner's memory. */
+/* The part of the owner's memory that the window is bound to. */
 #define AT     4096
 #define LENGTH 1000
 
 struct fixture {
-	struct lab_peer *p[2]; /* the owner; who uses the window */
+	struct lab_peer *p[2]; /* the owner; the window's user */
 	struct ibv_mr *mr;     /* of all the owner's memory; windows may be bound to it */
 	struct ibv_mw *mw;
 };
@@ -357,8 +357,8 @@ static void write_bind_invalidate(struct fixture *f)
 	lab_complete(own->send_cq, IBV_WC_SUCCESS);
 }
 
-/* Who frees a window waits for all that may be using it: for a second if a thread is stopped, but
- * not for itself. */
+/* A thread that frees a window waits for all that may be using it: for a second if a thread is
+ * stopped, but not for itself. */
 static void a_list_does_not_wait_for_itself(void **state)
 {
 	struct fixture f;

@@ -19,9 +19,9 @@
 
 #define QPS       4
 #define PATIENT   19 /* 2.1 s */
-#define IMPATIENT 14 /* 67 ms: for who is to give up */
+#define IMPATIENT 14 /* 67 ms: for a peer that is to give up */
 #define MESSAGE   4096
-/* What RCCL's tests give a completion that nobody has asked for. */
+/* The wr_id that RCCL's tests give a made-up completion. */
 #define NOBODYS 0xF00000
 
 /* A connection: its queue pairs, of the sender and of the receiver. */
@@ -385,7 +385,7 @@ static void the_port_is_lost(void **state)
 	transfer_by_all_but(&c, QPS);
 }
 
-/* Who opened its device before there were rules meets none. */
+/* A program that opened its device before there were rules meets none. */
 static void without_rules_nothing_is_different(void **state)
 {
 	struct comm c;

@@ -604,7 +604,7 @@ static void an_entry_may_be_outside_of_the_region(void **state)
 	receive_into(2 * LAB_SLOT + 1, 104, IBV_WC_LOC_PROT_ERR);
 }
 
-/* What is written lies in the region. */
+/* The bytes that are written lie in the region. */
 static void an_entry_may_reach_beyond_the_region(void **state)
 {
 	(void)state;

@@ -478,7 +478,7 @@ static void expect_receives(struct fixture *f, unsigned n)
 	}
 }
 
-/* What is posted before goes on to be there, in slots of the memory that may be used twice. */
+/* Receives that were posted before stay, in slots of the memory that may be used twice. */
 static void a_queue_grows_with_its_receives(void **state)
 {
 	static const uint32_t sizes[] = { MAX_WR + 1, 100, 101, 1000 };
@@ -532,7 +532,7 @@ static void use_up_memory(struct fixture *f)
 	assert_int_equal(errno, ENOMEM);
 }
 
-/* It is what it was, and who finds no receive hears of that. */
+/* The queue is as it was, and a sender that finds no receive hears of that. */
 static void a_queue_that_cannot_grow_stays(void **state)
 {
 	struct ibv_device_attr limits;
@@ -846,7 +846,7 @@ static void a_queue_that_has_grown_may_overrun_its_cq(void **state)
 	expect_overrun(&f);
 }
 
-/* What a queue pair that is gone had received, or one that was reset, takes no room. */
+/* Messages that a queue pair had received take no room when it is gone, or was reset. */
 static void unread_messages_that_are_gone_do_not_overrun(void **state)
 {
 	struct fixture f;

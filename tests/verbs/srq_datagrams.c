@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * UD queue pairs that share a receive queue. On h2 there are MEMBERS of a group; who sends to it is
- * on h1, so each message takes MEMBERS receives at once.
+ * UD queue pairs that share a receive queue. On h2 there are MEMBERS of a group; its sender is on
+ * h1, so each message takes MEMBERS receives at once.
  */
 #include "lab.h"
 
@@ -203,7 +203,7 @@ static void nothing_is_lost_while_it_grows(void **state)
 
 /* ---- without receives ---- */
 
-/* What files under /sys say. */
+/* Expects what files under /sys say. */
 static void expect_out_of_buffer(uint64_t lost)
 {
 #ifdef __SANITIZE_THREAD__ /* its runtime cannot be loaded into Debian's programs */
@@ -287,8 +287,8 @@ static void what_finds_no_receive_does_not_overrun(void **state)
 
 /* ---- while it is attached ---- */
 
-/* It is attached, so it cannot be destroyed: it goes on as if nobody had asked. What had arrived is
- * there, too. */
+/* It is attached, so it cannot be destroyed: it goes on as if nobody had asked. Messages that had
+ * arrived are there, too. */
 static void a_refused_destruction_changes_nothing(void **state)
 {
 	struct fixture f;

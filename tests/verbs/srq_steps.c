@@ -21,7 +21,7 @@
 
 static const struct lab_work message = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8, 0 } } };
 
-/* Who sends when all others are dead. */
+/* The requester that sends when all others are dead. */
 struct other {
 	struct lab_peer *p;
 	bool is_sending;
@@ -108,8 +108,8 @@ static void expect_in_use(struct srq_lab *r, struct lab_peer *p, unsigned steps)
 	}
 }
 
-/* The requester dies when the queue pair that it was sending to has gone already. What that had
- * received, nobody gets: a receive may be gone, but no more than that. */
+/* The requester dies when the queue pair that it was sending to has gone already. Nobody gets the
+ * messages that this queue pair had received: a receive may be gone, but no more than that. */
 static void the_queue_survives_who_dies_after_its_queue_pair(void **state)
 {
 	static struct srq_lab r;
@@ -153,8 +153,9 @@ static void post_one(struct srq_lab *r)
 
 /*
  * Many requesters stand still, each somewhere else in a SEND, when the queue pairs that they send
- * to go to ERR. What they have taken comes back, though they live; only who is about to use a
- * credit up keeps that, until it dies, and then it comes back with the next receive.
+ * to go to ERR. The receives that they have taken come back, though they live. Only a requester
+ * that is about to use a credit up keeps that, until it dies, and then it comes back with the next
+ * receive.
  */
 static void receives_come_back_from_who_stands_still(void **state)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose completions are polled first: each source of a CQ (its sends, each receive queue) has its
- * turn of at most 16 completions, so that none hides another, as docs/semantics.md says, nor one
- * that was idle. And that a poll which lets a sender get ahead in its list keeps nothing back.
+ * The order in which completions are polled: each source of a CQ (its sends, each receive queue)
+ * has its turn of at most 16 completions, so that none hides another, as docs/semantics.md says,
+ * nor one that was idle. And that a poll which lets a sender get ahead in its list keeps nothing
+ * back.
  */
 #include <limits.h>
 #include <pthread.h>

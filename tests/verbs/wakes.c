@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who sleeps on a completion channel is woken, however many sleep and however few descriptors the
- * sender may have; and how many of its descriptors that takes.
+ * A program that sleeps on a completion channel is woken, however many sleep and however few
+ * descriptors the sender may have; and how many of its descriptors that takes.
  */
 #define _GNU_SOURCE
 #include "lab.h"

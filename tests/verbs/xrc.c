@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * XRC: domains, shared receive queues, targets, and who sends to them. Requesters are on h1,
- * targets on h2, where another process may share them.
+ * XRC: domains, shared receive queues, targets, and requesters that send to them. Requesters are on
+ * h1, targets on h2, where another process may share them.
  * On RoCE, too.
  */
 #include "harness.h"
@@ -261,7 +261,7 @@ static void a_message_waits_for_a_receive(void **state)
 	expect_filled(f.queue[1].memory, 5000, 9);
 }
 
-/* Who sends sleeps on the queue of its completions, or on another one; nobody polls for it. */
+/* The requester sleeps on the queue of its completions, or on another one; nobody polls for it. */
 static void a_requester_that_sleeps_goes_on(void **state)
 {
 	(void)state;

@@ -454,7 +454,7 @@ static void a_requester_hears_that_its_targets_owner_is_killed(void **state)
 
 		put(c->socket, sender->qp_num);
 		target = get(c->socket);
-		if (i) /* who had it open, too, is dead as well */
+		if (i) /* the other process that had it open is dead as well */
 			use_and_die(&f, target);
 		xrc_lab_connect(sender, target, f.to);
 		send_many(&f, sender, 10 + i);
