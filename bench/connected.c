@@ -2,9 +2,9 @@
 /*
  * Measures RC queue pairs between two processes on two hosts: RDMA WRITE, READ and atomics, from
  * ibv_post_send() to their completion, and SEND, half of there and back. Beside them, in turns,
- * what they are held against: memcpy(), and process_vm_writev() and process_vm_readv() between the
- * same two places, with a byte that proves whose they are. Prints a line of JSON a sample;
- * bench/run.py calls it and judges.
+ * their anchors: memcpy(), and process_vm_writev() and process_vm_readv() between the same two
+ * places, with a byte that proves whose they are. Prints a line of JSON a sample; bench/run.py
+ * calls it and judges.
  *
  * connected [--turns N] [--bytes N] [--shared] [--threaded]
  *
