@@ -2,8 +2,8 @@
 /*
  * A reliable broadcast of memory or of a file. The sender sends it once, to a multicast group, in
  * chunks of one MTU, the chunk's number as immediate data. Each receiver marks in a bitmap what has
- * come, and gets the rest by RDMA READ from the sender's memory. So what is lost costs only who
- * lost it; the sender's processor has no part in that.
+ * come, and gets the rest by RDMA READ from the sender's memory. So a lost chunk costs only the
+ * receiver that lost it; the sender's processor has no part in that.
  *
  * Chunks are received where they belong. The receives are posted for the chunks that come next, in
  * their order, so without a loss nothing is copied. Behind a loss the chunk lands one place below
@@ -257,7 +257,7 @@ static void go_on_without(struct sender *s, uint32_t chunk)
 	look_at_grants(s);
 }
 
-/* Before it begins another one may come instead. */
+/* Before the transfer begins another receiver may come instead. */
 static void remove_peer(struct sender *s, struct rdma_cm_id *id)
 {
 	for (uint32_t i = 0; i < s->n_peers; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A client reads and writes shared memory that nobody has given it, and ends: its pages go back to
- * the system, and what others have there stays.
+ * the system, and others' memory there stays.
  */
 #include "verbs/lab.h"
 

@@ -143,7 +143,7 @@ static void hold(void)
 	daemon_serves_others();
 }
 
-/* All of what it does, or what its tests of that name do. */
+/* Runs all of the neighbour's tests, or those of that name. */
 static void a_neighbour_uses_the_fabric(const char *name)
 {
 	pid_t pid = fork();

@@ -98,7 +98,7 @@ static void drain(void *buffer)
 	}
 }
 
-/* An agent of the MAD's class; sometimes of another, or one that there is not. */
+/* An agent of the MAD's class; sometimes of another class, or one that does not exist. */
 static int choose_agent(const struct port *p, uint8_t mgmt_class)
 {
 	unsigned first = fuzz_below(&fuzz, ARRAY_SIZE(agents));

@@ -175,7 +175,7 @@ static bool holds_no_more(struct held *h)
 	for (size_t i = 0; i < HELD; i++)
 		if (h->n[i] != at_rest.n[i])
 			return false;
-	return h->fds <= at_rest.fds + 1; /* its timer's comes when it needs one first */
+	return h->fds <= at_rest.fds + 1; /* a timer's descriptor may have come */
 }
 
 /* Connections that are over count until the daemon has noticed. */
@@ -614,8 +614,8 @@ static void rings_go_with_their_clients(void **state)
 	} while (left);
 }
 
-/* One behind another, of type @ahead and that serial number, in one datagram: the status of the
- * last one. */
+/* A request behind another one, of type @ahead and that serial number, in one datagram: the status
+ * of the last one. */
 static int call_behind(int sock, uint32_t ahead, uint32_t ahead_serial)
 {
 	struct {
@@ -1211,7 +1211,7 @@ static void random_roce_body(uint32_t type, uint8_t *body)
 		mad->hca_handle = pick(HCA);
 		mad->qkey = below(4) ? IB_QKEY_GSI : 0;
 		mad->pkey = below(4) ? 0xFFFF : 0;
-		/* whose it is now and then, and what is said there */
+		/* now and then an address that is somebody's, and data that mean something there */
 		memset(&mad->dgid, 0, sizeof(mad->dgid));
 		memcpy(mad->dgid.raw + 10, "\xff\xff\xc0\0\2\1", 6);
 		memcpy(mad->data, "\1\7\2\3", 4);

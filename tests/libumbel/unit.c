@@ -278,7 +278,7 @@ static void *breaks_something(void *arg)
 	return NULL;
 }
 
-/* And a child forks while they are at it, which calls it, too, and outlives them. */
+/* And a child is forked while the threads are at it, which calls it, too, and outlives them. */
 static void threads_and_a_child_call_it(void **state)
 {
 	const unsigned before = open_descriptors();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The responder of the program overlap: a queue pair, or a target, whose receives lie anywhere in
- * the memory that its peer reads and writes. It is in this process or in another one.
+ * the memory that its peer reads and writes. The responder is in this process or in another one.
  */
 #ifndef TESTS_PROPERTY_OVERLAP_H
 #define TESTS_PROPERTY_OVERLAP_H

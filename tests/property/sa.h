@@ -15,7 +15,7 @@ struct sa_port {
 	char ca[32];
 	int num;
 	int fd, agent;
-	/* of the member: another port's, if that is to be one */
+	/* of the member: another port's, if another port is to be the member */
 	uint8_t gid[16];
 	uint32_t qkey; /* of groups that it joins: as librdmacm has it, unless it is set after
 	                  sa_open() */

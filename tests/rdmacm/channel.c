@@ -230,7 +230,7 @@ static void a_join_that_is_left_takes_its_event_along(void **state)
 
 enum { RESOLVERS = 5 };
 
-/* So many identifiers, each with an event that says that nobody is there. */
+/* So many identifiers, each with an event that nobody is there. */
 static void resolvers_open(struct rdma_event_channel *ch, struct rdma_cm_id *id[RESOLVERS])
 {
 	union address nobody = host_address(250, 1);

@@ -188,7 +188,8 @@ static void go_on(struct clients *c, unsigned i)
 	}
 }
 
-/* False: there is none. Each must be of an identifier that is there, and its next one. */
+/* False: there is none. Each event must be of an identifier that is there, and be the next one of
+ * that identifier. */
 static bool get_one(struct clients *c)
 {
 	const bool readable = is_readable(c->channel);
@@ -422,7 +423,7 @@ static void a_child_destroys_nothing_of_its_parent_s(void **state)
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		rdma_create_event_channel(); /* by which it has memory of its own */
+		rdma_create_event_channel(); /* so that the child has memory of its own */
 		_exit(rdma_destroy_id(n.id) && errno == EINVAL ? 0 : 1);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);

@@ -764,7 +764,7 @@ static void *connect_it(void *arg)
 	return NULL;
 }
 
-/* A thread that leads is cancelled: what others have left to it is theirs. */
+/* A thread that leads is cancelled: the work that others have left to it is theirs again. */
 static void connecting_goes_on_though_its_thread_is_cancelled(void **state)
 {
 	struct pair p = connected_pair();

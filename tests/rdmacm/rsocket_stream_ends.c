@@ -115,7 +115,7 @@ static void stop_and_read_all(int rs)
 		_exit(3);
 }
 
-/* It has what was sent in its memory, so nobody has to wait for it. */
+/* All that was sent is in the peer's memory, so nobody has to wait for the peer. */
 static void a_peer_that_is_stopped_does_not_keep_who_closes(void **state)
 {
 	static char block[10000];
@@ -170,7 +170,7 @@ static void accept_and_tell(int rs)
 	while (rrecv(rs, &(char){ 0 }, 1, 0) == 1 && raccept(listener, NULL, NULL) >= 0);
 }
 
-/* The one call that there is is of another connection. */
+/* The only call is for another connection. */
 static void connecting_goes_on_while_another_is_waited_for(void **state)
 {
 	pid_t child = peer_in_child(accept_and_tell);
@@ -306,8 +306,8 @@ static void *come_and_go(void *arg)
 	return NULL;
 }
 
-/* Buffers lie side by side: what becomes of one connection no other one notices, nor what a child
- * does with it. */
+/* Buffers lie side by side: no connection notices the end of another one, nor what a child does
+ * with it. */
 static void connections_come_and_go(void **state)
 {
 	int listener = listening(2, PORT), rs[THREADS * ROUNDS];

@@ -330,7 +330,7 @@ static void answer(struct port *p, uint64_t count)
 struct member {
 	struct port *port;
 	uint32_t own, all;        /* its number; bits of the others */
-	uint32_t heard, complete; /* bits of those that it has heard, that have heard all others */
+	uint32_t heard, complete; /* bits of members: heard here; that have heard all others */
 	uint64_t count, sent;
 	uint64_t last[MEMBERS]; /* numbers that have come */
 };

@@ -188,7 +188,7 @@ static void expect_quiet(void)
 	}
 }
 
-/* But one that this process carries out itself is not forgotten behind it. */
+/* But a request that this process carries out itself is not forgotten behind it. */
 static void expect_bound(void)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(id->pd, IBV_MW_TYPE_2);

@@ -219,7 +219,7 @@ static void become_another(int signal)
 	_exit(1);
 }
 
-/* Kills it; or it becomes another program, for which its peer is not to wait. */
+/* Kills the victim; or the victim becomes another program, for which its peer is not to wait. */
 static void end_victim(pid_t pid, bool lives_on)
 {
 	int status;

@@ -9,8 +9,9 @@
  *
  * Either end goes on in one order (wire_traffic.h). All that arrives is checked. A victim that
  * lives to the end says how much it has done, and both ends look whether all of it is there, once.
- * The peer of one that dies gets RETRY_EXC for its first request and a flush for all that follows,
- * in time; and in its memory is what the victim did before, of the last WRITE perhaps a part.
+ * The peer of a victim that dies gets RETRY_EXC for its first request and a flush for all that
+ * follows, in time; and in its memory is what the victim did before, of the last WRITE perhaps a
+ * part.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

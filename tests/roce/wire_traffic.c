@@ -96,7 +96,7 @@ static enum kind kind_of(uint64_t i)
 	return (enum kind)(i % KINDS);
 }
 
-/* Of a WRITE: its place's, so that a later one covers it. */
+/* Of a WRITE: the slot of its place, so that a later WRITE covers it. */
 static unsigned slot_of(uint64_t i)
 {
 	return (unsigned)((i / KINDS * 2 + (kind_of(i) == A_WRITE_IMM)) % SLOTS);

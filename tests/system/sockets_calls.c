@@ -620,7 +620,7 @@ static void a_thread_sleeps_while_others_make_calls(void **state)
 		e.data.fd = end[0];
 		pthread_create(&thread, NULL, sleep_on_set, &s);
 		assert_int_equal(epoll_ctl(s.set, EPOLL_CTL_ADD, end[0], &e), 0);
-		/* another thread takes what would have woken it */
+		/* another thread takes the byte that would have woken it */
 		pthread_create(&reader, NULL, receive_one, &other[1]);
 		say(other[0], "x");
 		pthread_join(reader, NULL);
@@ -1162,7 +1162,7 @@ static void a_set_serves_listeners_that_are_in_none(void **state)
 	assert_int_equal(next_of(set, to), EPOLLOUT);
 	close(set);
 	expect_connected(from, to);
-	/* and those that another thread waits for, which that one has to hear of */
+	/* and sockets that another thread waits for, which has to hear of them */
 	for (int i = 0; i < 20; i++) {
 		make_pair(end);
 		set = set_of(end[0], EPOLLIN);

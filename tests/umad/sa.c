@@ -162,7 +162,7 @@ static void member(int fd, int agent, uint8_t method, const uint8_t *mgid)
 	umad_free(ask(fd, agent, umad, 200, &got));
 }
 
-/* The next report: it is answered, so that it need not come again. @gid: what it is about. */
+/* The next report, of @gid. The report is answered, so that it need not come again. */
 static void expect_report(int fd, int agent, unsigned trap, const uint8_t *gid)
 {
 	int from, bytes;
@@ -204,8 +204,8 @@ static void join_and_close(const uint8_t *mgid)
 	assert_int_equal(umad_close_port(fd), 0);
 }
 
-/* The port stays a member. So another program may leave for it, and not while the first one is
- * there to do so: umad_close_port() has returned when it is not. */
+/* The port stays a member. So another program may leave for the port, but not while the first
+ * program is there: when umad_close_port() has returned, it is not. */
 static void who_closes_its_port_leaves_its_groups_to_others(void **state)
 {
 	const uint8_t mgid[16] = { 0xFF, 0x12, 0xA0, 0x1C, 0xFE, 0x80, [15] = 0x43 };

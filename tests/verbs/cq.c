@@ -944,7 +944,8 @@ static void destroying_waits_until_events_are_acknowledged(void **state)
 
 #define SHARERS 40
 
-/* A program goes to sleep on a poll that finds nothing: so one poll must find whatever is there. */
+/* A program goes to sleep on a poll that finds nothing: so one poll must find a message of any
+ * queue. */
 static void one_poll_finds_a_message_of_any_queue(void **state)
 {
 	struct lab_end *from = lab_end(2), *to[SHARERS];

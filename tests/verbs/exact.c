@@ -239,7 +239,7 @@ static void a_timestamp_is_that_of_the_arrival(void **state)
 	for (int i = 0; i < 3; i++) {
 		time[i][0] = now_ns(CLOCK_MONOTONIC);
 		time[i][1] = now_ns(CLOCK_REALTIME);
-		if (i < 2) /* one that lies in the arrival, one that does not */
+		if (i < 2) /* a message that lies in the arrival, one that does not */
 			lab_send(from, ah, qp->qp_num, NULL, i ? 1000 : 8);
 	}
 	assert_int_equal(ibv_start_poll(cq, &attr), 0);

@@ -671,7 +671,7 @@ static void a_packet_is_named_by_its_round(void **state)
 	}
 }
 
-/* A queue pair that begins anew is one more. */
+/* A queue pair that begins anew counts as another one. */
 static void a_queue_pair_is_counted_when_it_begins(void **state)
 {
 	struct lab_peer *p[2];

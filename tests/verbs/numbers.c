@@ -309,7 +309,8 @@ static void threads_that_make_them_at_once_get_their_own(void **state)
 			assert_int_equal(ibv_destroy_qp(thread[i].qp[k]), 0);
 }
 
-/* By what it has from its parent, which waits meanwhile: it must not use what lies reserved. */
+/* A child uses the parent's objects while the parent waits: it must not use what lies reserved for
+ * the parent. */
 static void a_child_takes_nothing_of_its_parents(void **state)
 {
 	struct side *s = side(1);
@@ -355,7 +356,7 @@ static void nothing_is_left_of_a_process_that_dies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* before this process has keys, and its child's are all that there are */
+		/* before this process has keys: the child's are the only ones */
 		LAB_TEST(nothing_is_left_of_a_process_that_dies),
 		LAB_TEST(a_connection_of_each_carries_messages),
 		LAB_TEST(so_does_one_with_a_shared_receive_queue),

@@ -635,7 +635,7 @@ static bool transfer(int fd, void *data, size_t bytes, bool out)
 	return true;
 }
 
-/* The test has failed here: so does it there, when the socket closes. */
+/* The test has failed here: the peer's fails, too, when the socket closes. */
 static void leave(void *o)
 {
 	(void)o;

@@ -283,7 +283,7 @@ static void what_a_handler_of_fork_writes_is_its_processs(void **state)
 
 /* ---- signals ---- */
 
-/* Of private memory: so much that a child is interrupted while it takes it. */
+/* Private memory: so much that a child is interrupted while it takes the memory. */
 #define MUCH (32u << 20)
 
 static char *volatile last; /* its last byte */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory that is adopted beside other threads (src/hca/process/hold.h): what they, or the kernel
- * for them, write there while it moves is not lost. Where this process may not hold writes, nothing
- * is adopted, and all else is the same.
+ * Memory that is adopted beside other threads (src/hca/process/hold.h): writes of these threads, or
+ * of the kernel for them, are not lost while the memory moves. Where this process may not hold
+ * writes, nothing is adopted, and all else is the same.
  */
 #define _GNU_SOURCE
 #include "adopted_lab.h"
@@ -147,7 +147,7 @@ static void what_threads_write_meanwhile_is_not_lost(void **state)
 	}
 }
 
-/* Its children look at what it has written. */
+/* The writer's children look at what the writer has written. */
 static void *fork_on(void *arg)
 {
 	struct writer *w = arg;

@@ -79,7 +79,7 @@ static void one_death(uint64_t seed, int sig)
 	lab_peer_signal(p[1], sig);
 	expect_end(p, &r, seed);
 	lab_peer_to(p[0], IBV_QPS_RESET);
-	if (sig == SIGSTOP && seed % 2) { /* what it does when it goes on harms nobody */
+	if (sig == SIGSTOP && seed % 2) { /* the peer harms nobody when it goes on */
 		lab_peer_signal(p[1], SIGCONT);
 		lab_peer_connect(p[0], p[0]);
 	}

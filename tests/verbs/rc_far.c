@@ -213,7 +213,7 @@ static uint32_t any(uint32_t below)
 	return (uint32_t)(random_state >> 33) % below;
 }
 
-/* Lies where those before it lie, too, or behind the last one. */
+/* A request whose memory lies where that of earlier requests lies, or behind the last one's. */
 static struct lab_work any_work(const struct pair *p, const struct lab_work *last)
 {
 	static const uint32_t sizes[] = { 1, 8, 64, 700, 4096, 9000, 150000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A peer that announces a file of adopted memory (src/hca/memory/adopt.h) which is another one than
- * its own: one that it may make shorter, that is too short, or of another kind. A process that
+ * A peer that announces a file of adopted memory (src/hca/memory/adopt.h) which is not its own one:
+ * the peer may make this file shorter, or the file is too short, or of another kind. A process that
  * mapped it would die of SIGBUS; the requester does not, and reaches the memory by other ways. The
  * hostile process is this one: it replaces the descriptor on its way to the daemon.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Registered memory and what the kernel can do with memory: pin it, move it, copy it, drop it, give
- * it a meaning of its own. Whatever it is, a peer's WRITE arrives, nothing that was said to the
- * kernel is lost, and after deregistering the memory is as it would be on hardware.
+ * it a meaning of its own. In each case a peer's WRITE arrives, nothing that was said to the kernel
+ * is lost, and after deregistering the memory is as it would be on hardware.
  * With one thread.
  */
 #define _GNU_SOURCE

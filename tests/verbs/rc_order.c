@@ -138,7 +138,7 @@ static void only_what_is_solicited_wakes_who_asked_for_that(void **state)
 		message(p, opcodes[i], IBV_SEND_SOLICITED);
 		assert_true(has_event(p[0]));
 		message(p, opcodes[i], IBV_SEND_SOLICITED);
-		assert_false(has_event(p[0])); /* it was one event that was asked for */
+		assert_false(has_event(p[0])); /* only one event was asked for */
 		arm(p[0], 0);
 		message(p, opcodes[i], 0);
 		assert_true(has_event(p[0]));

@@ -265,7 +265,7 @@ static void attributes_are_as_they_were_set(void **state)
 	assert_int_equal(init.qp_type, IBV_QPT_RC);
 }
 
-/* mlx5 cuts them to the bits that it has. */
+/* mlx5 cuts these values to the bits that it has. */
 static void what_has_no_room_in_packets_is_cut_off(void **state)
 {
 	struct lab_peer *p = one(IBV_QPT_RC);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Requests that say what the one before them said: nothing is looked up for them. So each test
- * first sends several that are the same, then changes one thing, and looks what becomes of the next
- * one.
+ * Requests that repeat the request before them: nothing is looked up for them. So each test first
+ * sends several that are the same, then changes one thing, and looks at the next request.
  *
  * umbel: --set exact_sizes=1
  */

@@ -674,7 +674,7 @@ static void handles_of_a_target_have_the_same_attributes(void **state)
 	f.sender = xrc_lab_sender(f.pd, f.cq);
 	xrc_lab_connect(f.target, f.sender->qp_num, f.from);
 	xrc_lab_connect(f.sender, f.target->qp_num, f.to);
-	/* what the second one sets is one attribute, and leaves the others */
+	/* the second handle sets one attribute, and leaves the others */
 	assert_int_equal(ibv_modify_qp(second, &attr, IBV_QP_MIN_RNR_TIMER), 0);
 	expect_same(f.target, second);
 	assert_int_equal(xrc_lab_receive(&f.queue[0], 1, 100), 0);

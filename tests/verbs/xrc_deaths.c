@@ -138,7 +138,7 @@ static void play_queue(void **state)
 			assert_int_equal(xrc_lab_receive(&q, wc.wr_id, XRC_LAB_BYTES), 0);
 }
 
-/* On h2: has another process's target open, too, whose number comes. */
+/* On h2: opens another process's target, too. The target's number comes by the socket. */
 static void play_user(void **state)
 {
 	struct ibv_context *context = lab_open(2);

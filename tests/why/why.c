@@ -474,7 +474,7 @@ static void exc_killed(void)
 	connect_to(&from, &to, number);
 	kill(child, SIGKILL);
 	MUST(waitpid(child, NULL, 0) == child);
-	to.qp = from.qp; /* it has no number that is still one's */
+	to.qp = from.qp; /* its number is no queue pair's any more */
 	write_until_it_fails();
 }
 
