@@ -2,16 +2,16 @@
 /*
  * Asks an interface of IPoIB in connected mode for connections (RFC 4755), as no interface does:
  * asker bad|many|garbage|claims GID QPN, the interface's. Or is asked, in place of an interface
- *that has had this GID and queue pair: asker posing GID QPN.
+ * that has had this GID and queue pair: asker posing GID QPN.
  *
  *	bad      requests that break a rule: each is refused
  *	many     many connections: each is made, and the oldest are ended meanwhile
  *	garbage  on one after the other, messages that are no packets, and one that is too long
  *	claims   says by a connection that 192.0.2.2 and 2001:db8::2 are at a port that nobody has,
- *and at another queue pair of its own than the one that it has named; then, that 192.0.2.9 is there
- *where it is itself; then a packet of unknown type. It stays connected. posing   accepts twice:
- *with bad private data, which the other end refuses; and as one that receives messages of 2004
- *bytes, of which it takes a few and then none
+ *	         and at another of its own queue pairs than the named one; then, that 192.0.2.9 is
+ *	         at its own port; then sends a packet of unknown type. It stays connected
+ *	posing   accepts twice: with bad private data, which the other end refuses; and as a
+ *	         receiver of messages of 2004 bytes, of which it takes a few and then none
  */
 #include <arpa/inet.h>
 #include <endian.h>

@@ -10,8 +10,8 @@
  *
  * The former prints a topology for `umbel up`, the latter runs on a fabric of it, sees all hosts,
  * joins by MADs and by librdmacm, and takes all from public interfaces. Settling: the subnet
- *manager is not the embedded one, which has done all when a request is answered, but one that takes
- *its time. multicast.sh calls it.
+ * manager is not the embedded one, which has done all when a request is answered, but one that
+ * takes its time. multicast.sh calls it.
  */
 #include <err.h>
 #include <errno.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sends what a pattern file of `umbel simulate` says, with queue pairs: a datagram for each
- *message. counters.sh compares what the ports count with what the simulation says. In the
- *environment:
+ * Sends the messages of a pattern file of `umbel simulate`, with queue pairs: a datagram for each
+ * message. counters.sh compares the ports' counters with the simulation's. In the environment:
  *
  *	PATTERN		the file; its hosts are h1, h2 and so on
  *	BEFORE		a command that is run when groups have been joined, before anything is sent
