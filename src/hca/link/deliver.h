@@ -54,16 +54,16 @@ static inline bool hca_receiver_is_plain(const struct hca_receiver *r)
 /*
  * No receive is posted: waits for one, if the setting ud_wait_us says so, and if nobody has waited
  * in vain since the receiver posted its last one. As shm_ring_claim(); NULL: the packet is lost,
- * and counted. Packets from the network do not wait: who receives them may be who is to post. Nor
- * do IPoIB's, whose interface sends for all programs of a host.
+ * and counted. Packets from the network do not wait: the thread that receives them may be the one
+ * that is to post. Nor do IPoIB's, whose interface sends for all programs of a host.
  */
 struct shm_arrival *hca_deliver_wait(struct hca_process *p, const struct hca_packet *pkt,
                                      const struct hca_receiver *r, uint32_t *pos);
 
 /*
- * Claims a receive, writes the packet there, publishes it, and wakes who waits. @plain is a
- * constant: that the receiver is (hca_receiver_is_plain()), and that the packet is small and not
- * traced. Then what only others need is left out.
+ * Claims a receive, writes the packet there, publishes it, and wakes the receiver that waits.
+ * @plain is a constant: that the receiver is (hca_receiver_is_plain()), and that the packet is
+ * small and not traced. Then the steps that only other packets need are left out.
  */
 static BASE_HOT void hca_deliver_into(struct hca_process *p, const struct hca_packet *pkt,
                                       const struct hca_receiver *r, struct hca_ahead ahead,
@@ -72,7 +72,7 @@ static BASE_HOT void hca_deliver_into(struct hca_process *p, const struct hca_pa
 	struct shm_arrival *slot;
 	uint32_t pos;
 
-	/* release: it is known to whom before anything is claimed */
+	/* release: the receiver is known before anything is claimed */
 	atomic_store_explicit(&pkt->sender->target_qpn, r->qpn, memory_order_release);
 	slot = shm_ring_claim(&r->ring, &pos);
 	if (base_unlikely(!slot)) {

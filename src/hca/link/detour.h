@@ -9,7 +9,7 @@
  * network, if there are rules.
  *
  * Packets reach the daemon by a socket of each process, in the order in which they are sent. There
- * it takes what time it takes: who sends more waits.
+ * they take their time: a process that sends more waits.
  *
  * Thread-safe.
  */

@@ -36,7 +36,8 @@ static void describe(struct hca_sender *s, const struct hca_flow *f, const struc
 	};
 }
 
-/* hca_link_ops.send. What has receivers on other machines the daemon sends to the network. */
+/* hca_link_ops.send. If the packet has receivers on other machines, the daemon sends it to the
+ * network. */
 static void send_by_detour(struct hca_sender *s, struct hca_flow *f, const struct hca_packet *pkt,
                            uint32_t remote_qpn)
 {

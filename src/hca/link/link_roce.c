@@ -84,8 +84,8 @@ static void renew_source(struct hca_roce *w, struct hca_roce_source *s,
 
 	if (fd < 0)
 		return; /* until the netdev is back, sending fails */
-	/* the daemon waits for no room in a socket: what it sends for others gets lost, and comes
-	 * again */
+	/* the daemon waits for no room in a socket: packets that it sends for others get lost, and
+	 * are sent again */
 	if (w->process->must_not_block)
 		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	if (s->fd < 0) {

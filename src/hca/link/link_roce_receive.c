@@ -20,7 +20,8 @@ static_assert(WIRE_ROCE_STATUSES <= SHM_ROCE_BAD, "a counter for each");
 #define ACK_BYTES (WIRE_BTH_BYTES + WIRE_AETH_BYTES + WIRE_ICRC_BYTES)
 /* A holder that receives for longer is stopped or stuck: another thread becomes the holder. */
 #define STALL_US 100000
-/* Who has not polled for so long does not poll: it may do anything. */
+/* A process that has not polled for so long counts as one that does not poll: it may do
+ * anything. */
 #define LONG_AGO_NS (32 * (int64_t)HCA_ROCE_POLL_NS)
 /* While one socket has datagrams, one of this many looks is at the other. */
 #define OTHER_POLLS 16
@@ -67,7 +68,8 @@ void hca_roce_call_daemon(struct hca_roce *w)
 		;
 }
 
-/* This process will sleep: what it has put off must not wait so long, nor what came behind that. */
+/* This process will sleep: packets that it has put off must not wait so long, nor the packets
+ * behind them. */
 static void finish_due(struct hca_roce *w)
 {
 	struct base_pause pause = { 0 };
@@ -152,7 +154,7 @@ void hca_roce_release(struct shm_roce_port *shm, uint16_t writer)
 	                                        memory_order_relaxed);
 }
 
-/* ---- to whom ---- */
+/* ---- the receivers ---- */
 
 /* A datagram: its length, and its decoded headers. */
 struct message {

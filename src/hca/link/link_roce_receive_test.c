@@ -88,7 +88,7 @@ static void while_one_receives_no_other_does(void **state)
 	assert_int_equal(l->shm.overtakes, 0);
 }
 
-/* Who looked at the clock, and was stopped before it looked at the turn. */
+/* A thread looked at the clock, and was stopped before it looked at the turn. */
 static void one_that_began_a_moment_later_is_not_overtaken(void **state)
 {
 	struct lab *l = *state;

@@ -46,8 +46,8 @@ struct hca_roce_batch {
 };
 
 /*
- * One that no sender has, or a new one. NULL: no memory. Nobody waits for the lock: in a child of
- * fork() whoever had it is not there.
+ * A batch that no sender has, or a new one. NULL: no memory. Nobody waits for the lock: in a child
+ * of fork() its holder is not there.
  */
 static struct hca_roce_batch *take_batch(struct hca_roce *w)
 {

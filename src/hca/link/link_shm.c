@@ -133,7 +133,7 @@ static bool is_as_before(struct hca_process *p, const struct hca_packet *pkt,
 	       now->ready_bit == r->ready_bit;
 }
 
-/* What is noted of a receiver that was waited for in vain. */
+/* The note about a receiver that was waited for in vain. */
 static uint64_t waited_for(const struct hca_receiver *r)
 {
 	return (uint64_t)r->qpn << 32 |
@@ -152,7 +152,7 @@ static struct shm_arrival *claim_in_time(struct hca_process *p, const struct hca
 
 	*in_vain = false;
 	while (!slot && !*in_vain) {
-		base_pause(&pause); /* whoever is to post it may need this processor */
+		base_pause(&pause); /* the thread that is to post it may need this processor */
 		if (hca_process_gone(p) ||
 		    (!hca_receiver_is_current(&now) && !is_as_before(p, pkt, r, &now)))
 			break;

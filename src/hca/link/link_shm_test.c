@@ -142,7 +142,7 @@ static void pkeys_match_by_base_if_one_is_of_a_full_member(void **state)
 	}
 }
 
-/* What does not match the P_Key is no violation of the Q_Key as well. */
+/* A packet that does not match the P_Key is no violation of the Q_Key as well. */
 static void a_bad_pkey_is_counted_before_the_qkey_is_looked_at(void **state)
 {
 	struct hca_packet pkt = packet();

@@ -12,7 +12,7 @@
 
 struct hca_payload;
 
-/* What a sender knows of the messages behind one, so that their slots are fetched meanwhile. */
+/* A sender's knowledge of the messages behind one, so that their slots are fetched meanwhile. */
 struct hca_ahead {
 	uint8_t n;    /* so many to the same receivers follow, or are likely to */
 	bool fetched; /* it was ahead of another one itself: its slots are being fetched */

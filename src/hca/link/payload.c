@@ -39,8 +39,8 @@ static struct hca_payload_seen *seen_of(struct hca_payloads *all, const struct s
 
 /*
  * Whether the receiver has yet to copy the message in @p. To read how far its ring is costs a cache
- * miss, so we do not read it if what we remember suffices and was read since @p was handed out.
- * What is older may be of another ring, or positions may have wrapped since.
+ * miss, so we do not read it if the position that we remember suffices and was read since @p was
+ * handed out. An older position may be of another ring, or positions may have wrapped since.
  */
 static bool held(struct hca_payloads *all, const struct hca_payload *p,
                  const struct hca_payload_hold *h)

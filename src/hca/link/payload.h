@@ -49,7 +49,7 @@ void hca_payload_end(struct hca_sender *s);
 int hca_payload_reserve(struct hca_payload *p, uint32_t holders);
 void hca_payload_fini(struct hca_payloads *p);
 
-/* Ends a post: what a link kept back is sent, and the lease of payload memory ends. */
+/* Ends a post: sends the packets that a link kept back, and ends the lease of payload memory. */
 void hca_sender_finish(struct hca_sender *s);
 
 #endif

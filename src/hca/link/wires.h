@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a thread knows of the connected queue pairs whose packets it receives: at an Ethernet port's
- * network link, or, in the daemon, of packets that make the detour (hca/link/detour.h). The
+ * A thread's knowledge of the connected queue pairs whose packets it receives: at an Ethernet
+ * port's network link, or, in the daemon, of packets that make the detour (hca/link/detour.h). The
  * functions are those of hca/transport/wires.c that links and the daemon call. Receiving: under the
  * port's receive lock, in its receiver's turn. Finishing: likewise, or without the turn before it
  * sleeps. Ticking: by the daemon's one thread, also while a process has the turn.

@@ -2,7 +2,7 @@
 /*
  * Adopting pages, and giving them back: see adopt.h.
  *
- * What this file knows lies in its own variables: memory of malloc(3) could be what is just being
+ * This file keeps its knowledge in its own variables: memory of malloc(3) could be just being
  * moved.
  */
 #define _GNU_SOURCE
@@ -32,8 +32,7 @@
 
 #define SLOT_BYTES (1ull << HCA_ADOPT_SHIFT)
 #define FILE_BYTES (SHM_OBJECTS * SLOT_BYTES)
-/* Moved at once: what there is twice meanwhile must not be what a limit of memory is exceeded by.
- */
+/* Moved at once: meanwhile a piece is there twice, and this must not exceed a limit of memory. */
 #define PIECE        (256ull << 10)
 #define MOST_REGIONS 4096  /* with more, a look at all of them costs too much */
 #define MOST_WAIT_MS 10000 /* for a child to take the next piece: it may have been stopped */
@@ -81,7 +80,7 @@ static __thread __attribute__((tls_model("initial-exec"))) struct {
 	sigset_t before;
 } signals;
 
-/* All but those that come of what the thread itself does: who handles them cannot wait. */
+/* All signals but those that the thread's own instructions cause: their handling cannot wait. */
 static sigset_t signals_to_block(void)
 {
 	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
@@ -587,7 +586,7 @@ static void wait_for_child(void)
 	}
 }
 
-/* What is adopted the child takes out of the file, as it is before fork() returns here. */
+/* The child takes the adopted memory out of the file, as it is before fork() returns here. */
 static void after_fork_in_parent(void)
 {
 	int cancel_state;
@@ -646,7 +645,7 @@ static void after_fork_in_child(void)
 }
 
 /* When the library is loaded, so that handlers of the program come after ours, in both processes:
- * what they write is their own process's. */
+ * what the handlers write is their own process's. */
 __attribute__((constructor)) static void watch_forks(void)
 {
 	adopted.forks_watched =
@@ -716,8 +715,9 @@ static uint64_t move_range(unsigned slot, uint64_t from, uint64_t to, int hold)
 }
 
 /*
- * The same beside other threads. What they had asked the kernel to write, or to wait for, before
- * their writes were held is looked for behind that: it would go on by pages, not by addresses.
+ * The same beside other threads. They may have asked the kernel to write there, or to wait there,
+ * before their writes were held. Such calls are looked for behind that: they would go on by pages,
+ * not by addresses.
  */
 static uint64_t move_held(unsigned slot, uint64_t from, uint64_t to)
 {

@@ -146,7 +146,7 @@ int hca_keys_open(struct hca_process *p)
 	keys->witness_addr = (uintptr_t)&p->mrs.witness;
 	p->mrs.guard = make_guard();
 	keys->guard = p->mrs.guard;
-	/* those that a first attempt has published are published again */
+	/* keys that a first attempt has published are published again */
 	atomic_store_explicit(&keys->n_keys, 0, memory_order_relaxed);
 	p->mrs.keys_off = rep.off;
 	offer_memory(p);

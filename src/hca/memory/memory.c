@@ -332,9 +332,10 @@ static void forget_retired(struct hca_memory *m, struct hca_mapping *map)
 }
 
 /*
- * Detaches the segment. Its owner has waited for who used it, so nobody does, but for a thread that
- * was stopped for so long that the owner did not wait any longer: what that one still writes goes
- * to memory of nobody's, which is in its place until many others have come there.
+ * Detaches the segment. Its owner has waited for the threads that used it, so nobody does. An
+ * exception is a thread that was stopped for so long that the owner did not wait any longer: its
+ * writes go to memory of nobody's, which is in the segment's place until many others have come
+ * there.
  */
 static void retire(struct hca_memory *m, struct hca_mapping *map)
 {

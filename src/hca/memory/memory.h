@@ -81,8 +81,8 @@ struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
 struct hca_memory *hca_memory_get_from_outside(struct hca_process *p, const struct shm_qp *q);
 void hca_memory_put(struct hca_process *p, struct hca_memory *m);
 
-/* It is reached by queue pair @q, which is there: one by which it was reached before may be gone.
- * What is XRC's may be the memory of another process than its target's. */
+/* It is reached by queue pair @q, which is there: the queue pair by which it was reached before may
+ * be gone. With XRC it may be the memory of another process than the target's. */
 static inline void hca_memory_ask_by(struct hca_memory *m, const struct shm_qp *q)
 {
 	if (m && m->client == q->client &&

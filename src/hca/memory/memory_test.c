@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a program sees that waits for the last byte of an RDMA WRITE to change, and then uses the
- * memory anew: all of the bytes are there by then, and none is written again. Another process
- * copies, one instruction after the other, and between any two of them the program may look.
+ * A program waits for the last byte of an RDMA WRITE to change, and then uses the memory anew: all
+ * of the bytes are there by then, and none is written again. Another process copies, one
+ * instruction after the other, and between any two of them the program may look.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static pid_t start_copy(size_t n)
 	_exit(0);
 }
 
-/* Steps through a copy of @n bytes; what is there when the last one has changed is used anew. */
+/* Steps through a copy of @n bytes; the memory is used anew when the last byte has changed. */
 static void look_at_copy(size_t n)
 {
 	bool came = false;

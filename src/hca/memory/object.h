@@ -5,8 +5,8 @@
  * peer attaches the segment. Private memory is moved to a file that peers map, if nobody can notice
  * (adopt.h). Other memory is in no object, and is reached by system calls (memory.h).
  *
- * Files and shared mappings that a program made itself are in no object: whoever can make such a
- * file shorter could kill the peers that had mapped it, by SIGBUS.
+ * Files and shared mappings that a program made itself are in no object: a process that can make
+ * such a file shorter could kill the peers that had mapped it, by SIGBUS.
  *
  * With the lock of the table of regions held.
  */

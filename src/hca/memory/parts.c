@@ -27,7 +27,7 @@ bool hca_parts_read_key(struct hca_end *end, uint32_t key, struct shm_reach *rea
 		k->length = 0;
 		k->at = shm_key_at(&end->process->region, end->qp.connection.keys_off, key);
 	}
-	/* who has just become a user of the key reads it again */
+	/* a process that has just become a user of the key reads it again */
 	for (int tries = 0; tries < 2 && shm_key_read_at(k->at, key, reach); tries++) {
 		if (base_likely(atomic_load_explicit(&k->at->serial, memory_order_relaxed) ==
 		                k->joined))
@@ -93,8 +93,9 @@ void hca_parts_add(struct hca_end *end, uint32_t key, const struct shm_reach *re
 	end->is_far = !end->is_own && !parts->here;
 }
 
-/* What the entry's key gives access to: *@reach, and *@at, where the entry begins in that memory,
- * unless it is a null region's. False: @end may not have the first @length bytes of it so. */
+/* Reads which memory the entry's key gives access to: *@reach, and *@at, where the entry begins in
+ * that memory, unless it is a null region's. False: @end may not have the first @length bytes of it
+ * so. */
 static bool read_entry(struct hca_end *end, const struct shm_entry *e, uint32_t length,
                        uint32_t access, struct shm_reach *reach, uint64_t *at)
 {
@@ -110,7 +111,7 @@ static bool read_entry(struct hca_end *end, const struct shm_entry *e, uint32_t 
 	return base_likely(shm_reach_addr(reach, e->addr, length, at));
 }
 
-/* Others may write to it meanwhile, so it is read once. */
+/* Other processes may write to the entry meanwhile, so it is read once. */
 static struct shm_entry copy_entry(const volatile struct shm_entry *e)
 {
 	return (struct shm_entry){ .addr = e->addr, .length = e->length, .lkey = e->lkey };

@@ -18,8 +18,8 @@ struct hca_parts {
 	bool here;     /* the addresses are this process's: its own, or where it has mapped them */
 };
 
-/* What @key gives access to: *@reach. The first time it joins the key (shm_key_join()), so that the
- * key's owner knows who uses it. False: the key names nothing. */
+/* Reads which memory @key gives access to: *@reach. The first time it joins the key
+ * (shm_key_join()), so that the key's owner knows who uses it. False: the key names nothing. */
 bool hca_parts_read_key(struct hca_end *end, uint32_t key, struct shm_reach *reach);
 
 /* Whether the regions of the end's process agree with @reach: other processes can write to the
@@ -38,8 +38,8 @@ void hca_parts_add(struct hca_end *end, uint32_t key, const struct shm_reach *re
 bool hca_parts_look_up(struct hca_end *end, const struct shm_entry *entry, uint32_t length,
                        uint32_t access, struct hca_parts *parts);
 
-/* Adds the first @length bytes of the entry. False: the end may not have them so. What lies behind
- * them is not looked at: a receive may reach beyond its region. */
+/* Adds the first @length bytes of the entry. False: the end may not have them so. The bytes behind
+ * them are not looked at: a receive may reach beyond its region. */
 static BASE_HOT bool hca_parts_add_entry(struct hca_end *end, const struct shm_entry *e,
                                          uint32_t length, uint32_t access, struct hca_parts *parts)
 {

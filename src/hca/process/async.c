@@ -16,7 +16,7 @@
 
 #define PATIENCE_MS 1000
 
-/* One that was received and that nobody has got. */
+/* An event that was received and that nobody has got. */
 struct hca_async_event {
 	TAILQ_ENTRY(hca_async_event) of_context, of_source;
 	struct hca_async_source *source; /* NULL: it is about a port */

@@ -2,9 +2,9 @@
 /*
  * Asynchronous events. One datagram arrives on the context's descriptor for each, so poll() and
  * O_NONBLOCK work as they do on the original's device file. An object that is destroyed takes its
- * events along. Those of others that were received on the way are kept, and the daemon sends an
- * empty datagram for each: whenever no call is under way, the socket has one datagram for each
- * event that nobody has got.
+ * events along. Events of other objects that were received on the way are kept, and the daemon
+ * sends an empty datagram for each: whenever no call is under way, the socket has one datagram for
+ * each event that nobody has got.
  *
  * Thread-safe.
  */

@@ -25,7 +25,7 @@
 #define SEALS       (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define TID_MASK    0x3fffffffu /* of a futex word: who holds it */
 
-/* What the file contains. */
+/* The contents of the file. */
 struct hca_shared_file {
 	uint64_t magic;
 	uint32_t version;
@@ -247,7 +247,7 @@ static uint64_t bit_of(uint32_t handle)
 	return 1ull << handle % 64;
 }
 
-/* Whoever else has the file may search at the same time. */
+/* Other processes that have the file may search at the same time. */
 int hca_command_file_add_pd(struct hca_command_file *f, uint32_t *handle)
 {
 	for (uint32_t i = 0; i < HCA_FILE_PDS; i++) {

@@ -178,7 +178,7 @@ static int retire(struct hca_domain *d)
 
 	if (in_use(&d->users))
 		return base_because(-EBUSY, PD_IS_USED);
-	/* who gets the handle next must not find this domain by it */
+	/* the process that gets the handle next must not find this domain by it */
 	pthread_mutex_lock(lock_of(d));
 	ret = hca_command_file_remove_pd(d->file, d->handle);
 	if (!ret)

@@ -102,7 +102,7 @@ struct ibv_td *hca_td_alloc(struct hca_context *ctx, int *error);
 /* -EBUSY: a parent domain has it. */
 int hca_td_dealloc(struct ibv_td *td);
 
-/* What a block of memory is for; a program's allocator is told, as the resource type. */
+/* The use of a block of memory; a program's allocator is told, as the resource type. */
 enum hca_pd_memory {
 	HCA_PD_RECEIVE_QUEUE = 1,
 };

@@ -2,11 +2,12 @@
 /*
  * Holding writes to memory of this process: another thread, or the kernel in a system call of
  * another thread, that is about to write there waits until the hold ends. It notices nothing else,
- * so that memory can be moved beside other threads (adopt.h). Who only reads does not wait.
+ * so that memory can be moved beside other threads (adopt.h). A thread that only reads does not
+ * wait.
  *
- * By userfaultfd(2), where that holds what the kernel writes, too: for CAP_SYS_PTRACE in the
- * initial user namespace, with the sysctl vm.unprivileged_userfaultfd, or for who may open
- * /dev/userfaultfd; since Linux 6.4.
+ * By userfaultfd(2), where that holds the kernel's writes, too: for a process with CAP_SYS_PTRACE
+ * in the initial user namespace, with the sysctl vm.unprivileged_userfaultfd, or for a process that
+ * may open /dev/userfaultfd; since Linux 6.4.
  *
  * The thread that holds memory must neither write there itself nor wait for other threads. No
  * function here allocates memory.

@@ -30,7 +30,7 @@ struct hca_link_ops {
 	const char *name;
 	/*
 	 * Sends the packet along @flow, to @remote_qpn. Its payload slot must stay as it is until
-	 * flush(). Never fails: what cannot be delivered is counted and dropped.
+	 * flush(). Never fails: a packet that cannot be delivered is counted and dropped.
 	 */
 	void (*send)(struct hca_sender *s, struct hca_flow *flow, const struct hca_packet *pkt,
 	             uint32_t remote_qpn);
@@ -43,7 +43,7 @@ struct hca_link_ops {
 	 * senders and receivers on this fabric have none of them.
 	 */
 	bool (*progress)(struct hca_link *link, bool again);
-	/* Who sees to it now. @now: as base_now_ns(). */
+	/* Whether programs or the daemon see to it now. @now: as base_now_ns(). */
 	enum hca_attention (*attention)(const struct hca_link *link, uint64_t now);
 	/* The caller is about to sleep: the daemon is to make progress for it. */
 	void (*rest)(struct hca_link *link);

@@ -65,8 +65,8 @@ static int no_memory(const void *addr, size_t length)
 
 /*
  * Touches the pages, as pinning does. So a message causes no page fault later, and memory that is
- * missing, or not writable though it must be, makes the registration fail. What nobody touched yet
- * of a large region stays so.
+ * missing, or not writable though it must be, makes the registration fail. The pages of a large
+ * region that nobody has touched yet stay untouched.
  */
 int hca_mr_populate(void *addr, size_t length, unsigned access)
 {
@@ -109,7 +109,7 @@ struct hca_mr *_Atomic *hca_mr_place(struct hca_mr_table *t, uint32_t index)
 	return &chunk[index % HCA_MR_CHUNK];
 }
 
-/* What others know of the table's regions may be wrong then. */
+/* Other threads' knowledge of the table's regions may be wrong then. */
 void hca_mr_set(struct hca_mr_table *t, struct hca_mr *_Atomic *place, struct hca_mr *mr)
 {
 	/* release: pairs with the acquire in hca_mr_resolve() */
@@ -176,8 +176,8 @@ bool hca_mr_reaches(struct hca_mr_table *t, uint32_t key, const struct shm_reach
 	       reach->length <= mr->mr.length - offset;
 }
 
-/* A region is known when it is found for the second time in a row: who uses many in turn pays no
- * more for it than the comparison. */
+/* A region is known when it is found for the second time in a row: a program that uses many in turn
+ * pays only the comparison. */
 void *hca_mr_resolve_anew(struct hca_mr_table *mrs, struct hca_mr_known *known,
                           const struct hca_domain *domain, const struct ibv_sge *sge,
                           unsigned access)

@@ -148,8 +148,8 @@ static inline void *hca_mr_resolve(struct hca_mr_table *mrs, const struct hca_do
 	return mr->start + (sge->addr - mr->iova);
 }
 
-/* The region that was found last, for who looks for the same access in the same domain each time.
- * All zero: none. */
+/* The region that was found last, for a caller that looks for the same access in the same domain
+ * each time. All zero: none. */
 struct hca_mr_known {
 	uint32_t lkey;
 	uint32_t changes; /* of the table, when it was found */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What newer headers of libibverbs have than the oldest that Umbel is built with: atomic writes
- * (rdma-core 44, but not all that belongs to them) and flushes (45), InfiniBand specification
- * volume 1, annex A19. The numbers are part of the binary interface. Constant data, safe from any
- * thread.
+ * Definitions of newer headers of libibverbs, which the oldest that Umbel is built with lack:
+ * atomic writes (rdma-core 44, but not all that belongs to them) and flushes (45), InfiniBand
+ * specification volume 1, annex A19. The numbers are part of the binary interface. Constant data,
+ * safe from any thread.
  */
 #ifndef HCA_NEWER_VERBS_H
 #define HCA_NEWER_VERBS_H
@@ -62,8 +62,8 @@ static inline bool hca_flush_is_known(uint8_t type, uint8_t level)
 	       level <= HCA_FLUSH_MR;
 }
 
-/* struct ibv_qp_ex, to its end in all headers that there are. What is behind the end that a program
- * knows, it does not see. */
+/* struct ibv_qp_ex, to its end in all headers that there are. A program does not see the members
+ * behind the end that it knows. */
 union hca_qp_ex {
 	struct ibv_qp_ex ex;
 	struct {

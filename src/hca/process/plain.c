@@ -106,7 +106,7 @@ bool hca_plain_alone(void)
 #define SYS_futex_waitv 449
 #endif
 
-/* What a file of a thread says. False, with errno: it cannot be read, or says more. */
+/* Reads the text of a thread's file. False, with errno: the file cannot be read, or is longer. */
 static bool read_of(int tasks, const char *tid, const char *file, char text[static 1024])
 {
 	char name[32];
@@ -225,7 +225,7 @@ static bool has_registered_rings(void)
 	return false;
 }
 
-/* What open files are of which the kernel writes to no memory later. */
+/* Open files on whose behalf the kernel writes to no memory later. */
 static const char *const harmless[] = {
 	"/dev/null",
 	"/dev/zero",
@@ -268,7 +268,7 @@ static bool is_harmless(int dir, const char *name)
 	for (unsigned i = 0; i < ARRAY_SIZE(harmless); i++)
 		if (!strncmp(link, harmless[i], strlen(harmless[i])))
 			return true;
-	/* what is read from a device, or past the kernel's buffers, may come later */
+	/* data from a device, or past the kernel's buffers, may come later */
 	return link[0] == '/' && !hca_direct_stat(dir, name, &s) && !S_ISCHR(s.st_mode) &&
 	       !S_ISBLK(s.st_mode) && !(hca_direct_flags(atoi(name)) & O_DIRECT);
 }

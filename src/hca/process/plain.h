@@ -32,8 +32,8 @@ bool hca_plain_range(uint64_t from, uint64_t to);
 /*
  * Whether another thread could notice that pages from @from to @to move while its writes are held
  * (hold.h): it waits for a futex there, as one that processes may share is of a page, not of an
- * address; or it has open files of its own, or a child in this address space: what these have the
- * kernel write hca_plain_pinned() does not see.
+ * address; or it has open files of its own, or a child in this address space: hca_plain_pinned()
+ * does not see the kernel's writes for these.
  */
 bool hca_plain_noticed(uint64_t from, uint64_t to);
 

@@ -88,8 +88,8 @@ void hca_process_local_free(struct hca_process *p)
 	free(p);
 }
 
-/* Ends a former connection that nobody uses, with the registry's lock. What is the parent's stays:
- * its memory may be in any state. */
+/* Ends a former connection that nobody uses, with the registry's lock. A connection of the parent's
+ * stays: its memory may be in any state. */
 static void end_former(struct hca_process *p)
 {
 	int detour;

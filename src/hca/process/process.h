@@ -40,7 +40,7 @@ struct hca_process_detour {
 	void *arg;
 };
 
-/* Who answers on Ethernet: hca/queue/neighbour.h. */
+/* The neighbours that answer on Ethernet: hca/queue/neighbour.h. */
 #define HCA_NEIGHBOURS 64
 struct hca_neighbour {
 	struct ib_gid sgid, dgid;

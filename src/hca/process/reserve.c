@@ -13,8 +13,8 @@
 
 /* All with the lock held. */
 
-/* Those of @shape. There may be none yet: what had their place is forgotten, and the daemon takes
- * it back when it is wanted. */
+/* Those of @shape. There may be none yet: the numbers that had their place are forgotten, and the
+ * daemon takes them back when they are wanted. */
 static struct hca_reserve_of *reserve_of(struct hca_reserve *all,
                                          const struct control_qp_shape *shape)
 {

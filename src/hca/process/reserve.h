@@ -29,7 +29,7 @@ struct hca_reserve {
 	uint64_t uses; /* the last hca_reserve_of.use */
 	struct hca_reserve_of {
 		struct control_qp_shape shape;
-		uint64_t use;     /* who was wanted longest ago makes room for another shape */
+		uint64_t use;     /* the least recently used makes room for another shape */
 		int made;         /* queue pairs that were asked for one by one, lately */
 		uint32_t n_asked; /* how many were to be reserved the last time */
 		uint32_t next, n; /* of ->of: the first one that is left, and behind the last */

@@ -16,7 +16,7 @@
 /* One of so many descriptors is for this. */
 #define PART 16
 /* Once all are in use, one of so many wake-ups by the daemon gives up a descriptor for another one:
- * what is used much comes to have one. */
+ * a channel that is used much comes to have one. */
 #define TURNS 16
 
 int hca_wakes_init(struct hca_wakes *w, struct control_client *control,

@@ -47,7 +47,7 @@ struct hca_counted {
 
 static void add(struct hca_comp_counter *c, enum hca_comp_count which, uint64_t amount)
 {
-	/* release: who reads it sees what the operation did; pairs with hca_comp_counter_read() */
+	/* release: a reader sees what the operation did; pairs with hca_comp_counter_read() */
 	atomic_fetch_add_explicit(&c->count[which], amount, memory_order_release);
 }
 
@@ -243,7 +243,7 @@ void hca_counted_update(struct hca_qp *qp)
 		set_all_aside(rq);
 }
 
-/* What the queue pair needs for its first counter, or for completions that are set aside. */
+/* The queue pair's state for its first counter, or for completions that are set aside. */
 static struct hca_counted *counted_new(struct hca_qp *qp)
 {
 	struct hca_counted *q = calloc(1, sizeof(*q));
@@ -394,7 +394,7 @@ static void use(struct hca_comp_counter *c, struct hca_qp *qp, enum hca_comp_kin
 		qp->push_all = true;
 	}
 	if (BIT(kind) & REMOTE) {
-		count_remote(o); /* those of whoever had the number before */
+		count_remote(o); /* those of the number's owner before */
 		qp->counts_remote = true;
 	}
 	if (kind == HCA_COMP_KIND_RECEIVE)

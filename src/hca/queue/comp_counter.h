@@ -3,10 +3,11 @@
  * Completion counters (ibv_create_comp_cntr(3)): how many operations of queue pairs are done, and
  * how many have failed, without a look at completion queues.
  *
- * Sends count when they complete, whether or not the program asked for a completion. Receives
- * count when their message lies in their memory, which somebody has to put there: who reads a
+ * Sends count when they complete, whether or not the program asked for a completion. Receives count
+ * when their message lies in their memory. Somebody has to put it there: a thread that reads a
  * counter does what polling would do, and sets the completions aside, where polling finds them.
- * RDMA by peers is counted in shared memory by whoever carries it out, and added by who reads.
+ * RDMA by peers is counted in shared memory by the thread that carries it out, and added by the
+ * thread that reads the counter.
  *
  * A queue pair without counters pays nothing: one that has some, or has completions set aside for
  * another reason, is given other functions for its completions.
@@ -70,11 +71,11 @@ void hca_comp_counter_add(struct hca_comp_counter *c, enum hca_comp_count which,
  * polled, and adds what peers did. With the lock of its receives' CQ held. */
 void hca_counted_update(struct hca_qp *qp);
 
-/* ---- for who deregisters memory ---- */
+/* ---- for deregistering memory ---- */
 
-/* Takes what has arrived at @rq, of a queue pair, from its ring, and sets the completions aside:
- * what came while its memory was registered lies there before it is not. Memory may have been
- * unmapped already. With the lock of its CQ held. */
+/* Takes the arrivals at @rq, of a queue pair, from its ring, and sets the completions aside:
+ * messages that came while the memory was registered lie there before it is not registered any
+ * more. Memory may have been unmapped already. With the lock of its CQ held. */
 void hca_counted_take(struct hca_rq *rq);
 /* Its part of shared memory is another's now: nothing is counted any more. With that lock held. */
 void hca_counted_close(struct hca_qp *qp);

@@ -29,7 +29,8 @@ struct hca_connected_qp;
 struct hca_rq;
 struct hca_srq;
 
-/* Of an opcode: the completion is made up. Who polls for a program takes it away. */
+/* Of an opcode: the completion is made up. The functions that poll for a program take the flag
+ * away. */
 #define HCA_CQE_MADE 0x40
 
 /* A completion of a send that waits in the process. */
@@ -198,16 +199,16 @@ bool hca_cq_holds_solicited(struct hca_cq *cq);
 bool hca_cq_has_news(struct hca_cq *cq);
 
 /* Polling has found less than there is, or nothing: a message may be there that its sender is
- * placing. If an event was for it, who polls waits for the next one; but while the CQ is armed that
- * one is yet to come. With the lock held. */
+ * placing. If an event was for it, the program that polls waits for the next event; but while the
+ * CQ is armed that event is yet to come. With the lock held. */
 void hca_cq_found_less(struct hca_cq *cq);
 
 /* ibv_modify_cq(): once @count completions have come that it is armed for, or @us microseconds
  * after the first of them, it fires its event. 0: not by that; both: each completion does. */
 void hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t us);
 
-/* What a poll does besides giving completions, for who reads counters instead. @receives: that
- * queue pair's receives are counted, too (comp_counter.h); or NULL. */
+/* Does all that a poll does besides giving completions, for a program that reads counters instead.
+ * @receives: that queue pair's receives are counted, too (comp_counter.h); or NULL. */
 void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives);
 
 /* The next poll does what polling leaves to do: queue pairs that fail, receives that wait. */
@@ -216,8 +217,8 @@ void hca_cq_attend(struct hca_cq *cq);
 /* Goes on with requests that wait, of at most @most QPs, each of which has its turn. One whose send
  * lock is held is tried again by the next poll. */
 void hca_cq_serve_waiting(struct hca_process *p, unsigned most);
-/* The same of all, when @cq has been armed, as the program may sleep now: who posts is waited for,
- * or the daemon fires the event a while later. */
+/* The same of all, when @cq has been armed, as the program may sleep now: waits for threads that
+ * post, or the daemon fires the event a while later. */
 void hca_cq_serve_armed(const struct hca_cq *cq);
 
 /* Waits for those who are about to fire its event, unless one is stopped. The daemon forgets the
@@ -226,7 +227,8 @@ void hca_cq_await_wakers(const struct hca_cq *cq, uint64_t began);
 
 /* It is new, and belongs to a channel (ch). 0 or -ENOMEM. */
 int hca_cq_enter_channel(struct hca_cq *cq);
-/* The CQ is being destroyed: no further event of it is got, nor fired, but by who has begun to. */
+/* The CQ is being destroyed: no further event of it is got, nor fired, except by threads that have
+ * begun to. */
 void hca_cq_leave_channel(struct hca_cq *cq);
 /* Then its events that nobody has got leave the channel, too. */
 void hca_cq_take_events_along(struct hca_cq *cq);
@@ -278,7 +280,7 @@ static inline void hca_cq_notify_arrival(struct hca_process *p, struct shm_cq *s
 		hca_cq_wake_arrival(p, shm, arm, a);
 }
 
-/* ---- for who delivers to a queue pair that receives by the CQ ---- */
+/* ---- for delivering to a queue pair that receives by the CQ ---- */
 
 /* The ring with bit @ready_bit may have arrivals now, or void positions; SHM_NO_READY_BIT: nothing
  * has to be done. */
@@ -296,8 +298,8 @@ static inline void hca_cq_announce(struct shm_cq *shm, uint16_t ready_bit)
 		hca_cq_set_ready(shm, ready_bit);
 }
 
-/* What only some CQs need, before the arrival in @slot can be seen: its time, and a count. @flags:
- * enum shm_qp_flags of the queue pair. */
+/* Notes for the CQs that need them, before the arrival in @slot can be seen: its time, and a count.
+ * @flags: enum shm_qp_flags of the queue pair. */
 void hca_cq_note_arrival(struct hca_process *p, struct shm_cq *shm, uint32_t flags,
                          struct shm_arrival *slot);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Completion events: when a completion queue is armed, and who fires its event. See cq.h.
+ * Completion events: when a completion queue is armed, and how its event is fired. See cq.h.
  */
 #include <limits.h>
 
@@ -11,7 +11,7 @@
 #include "hca/queue/cq.h"
 #include "hca/queue/qp.h"
 
-/* So long those are waited for who are about to fire an event. */
+/* So long threads are waited for that are about to fire an event. */
 #define WAKING_NS 1000000000u
 
 /* Whether the event of the CQ, which is armed, waits for more completions than this one. */
@@ -33,7 +33,7 @@ static bool is_held_back(struct hca_process *p, struct shm_cq *shm)
 BASE_COLD void hca_cq_fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm)
 {
 	const uint32_t channel = atomic_load_explicit(&shm->channel, memory_order_relaxed);
-	/* who finds it fired may fire another queue's event next, which came later */
+	/* a thread that finds it fired may fire another queue's event next, which came later */
 	const uint64_t now = base_now_ns();
 	uint32_t counted;
 
@@ -105,8 +105,9 @@ static void fire_for_old(struct hca_cq *cq, bool solicited_only)
 		hca_cq_alert(p, cq->shm);
 }
 
-/* Who looked at the word before and fires late must not take the event of this arming. What is
- * armed already stays that, or who fires just now would fail. */
+/* A thread that looked at the word before and fires late must not take the event of this arming. A
+ * word that is armed already keeps the number of its arming, or a thread that fires just now would
+ * fail. */
 static void set_arm(struct hca_cq *cq, enum shm_cq_arm how)
 {
 	uint32_t next = atomic_fetch_add_explicit(&cq->armings, 1u << SHM_CQ_ARM_BITS,
@@ -132,7 +133,7 @@ void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 		atomic_thread_fence(memory_order_seq_cst); /* as if it were us who armed it */
 		return;
 	}
-	/* what others have done is completed before: they have fired its event */
+	/* requests that others have carried out complete first: their event was fired */
 	hca_cq_serve_waiting(cq->ctx->process, UINT_MAX);
 	if (solicited_only)
 		watch_capacity(cq);

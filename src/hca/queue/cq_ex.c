@@ -130,8 +130,8 @@ static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 	return cq_of(ex)->completed_ns + cq_of(ex)->wallclock_at_ns;
 }
 
-/* What programs may ask for that no packet here has: customer VLANs, tags of flow steering, tag
- * matching. */
+/* Programs may ask for these, but no packet here has them: customer VLANs, tags of flow steering,
+ * tag matching. */
 
 static uint16_t read_cvlan(struct ibv_cq_ex *ex)
 {

@@ -76,8 +76,8 @@ static uint32_t counted_arrivals(struct hca_rq *rq)
 	return is_counted(rq) ? hca_rq_arrived(rq) : hca_rq_load(&rq->aside);
 }
 
-/* Counts arrivals anew. It reads the rings before the counter: what arrives in between makes the
- * limit too high, not too low. */
+/* Counts arrivals anew. It reads the rings before the counter: arrivals in between make the limit
+ * too high, not too low. */
 static void recount(struct hca_cq *cq)
 {
 	struct hca_qp *qp;
@@ -248,7 +248,7 @@ int hca_cq_add_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t 
 	return ret;
 }
 
-/* Those that are made up have but its number. */
+/* Completions that are made up have only its number. */
 static bool is_of(const struct hca_cqe *e, const struct hca_qp *qp)
 {
 	return e->qp == qp ||

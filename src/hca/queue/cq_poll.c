@@ -120,8 +120,8 @@ static void rotate_chain(struct hca_cq *cq, unsigned bit)
 	first->next_of_bit = NULL;
 }
 
-/* Whether there is anything to do with a queue: who adds a reason to call receive() adds it here.
- * What came before a reset may wait for a sender that was stopped. */
+/* Whether there is anything to do with a queue: a new reason to call receive() is added here, too.
+ * Arrivals from before a reset may wait for a sender that was stopped. */
 static BASE_HOT bool has_work(struct hca_rq *rq)
 {
 	return hca_rq_pending(rq) || hca_rq_is_refused(rq) || (hca_rq_stops(rq) & HCA_RQ_DISCARDS);
@@ -203,8 +203,8 @@ static uint64_t unwatched_bits(const struct hca_cq *cq, unsigned word)
 	       ~cq->ready->is_watched[word];
 }
 
-/* Whether a bit is set that is not watched, as most polls find none. Relaxed: who finds one
- * acquires it, by unwatched_bits(). */
+/* Whether a bit is set that is not watched, as most polls find none. Relaxed: a caller that finds
+ * one acquires it, by unwatched_bits(). */
 static BASE_HOT bool has_unwatched(const struct hca_cq *cq)
 {
 	const _Atomic uint64_t *ready = cq->shm->ready;
@@ -566,7 +566,7 @@ static BASE_COLD int attend(struct hca_cq *cq, int done, int n, struct ibv_wc *w
 	return done;
 }
 
-/* What a poll that found nothing waits for: the arrival at a position of a ring. */
+/* A poll that found nothing waits for this: the arrival at a position of a ring. */
 struct ahead {
 	struct shm_ring *ring; /* or NULL: just so many pauses */
 	unsigned shift, pauses;
@@ -728,7 +728,8 @@ static BASE_COLD int poll_network(struct hca_cq *cq, int done, int n, struct ibv
 	/* a program that has armed the CQ may sleep now, so it does not promise to look again */
 	bool again = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE;
 
-	/* what comes wants receives, and who has not polled all may have to post them yet */
+	/* packets that come want receives, and a program that has not polled all may have to post
+	 * them yet */
 	if (done && (done == n || !must_look(cq)))
 		return done;
 	return cq->network->ops->progress(cq->network, again) && !done ? poll_once(cq, n, wc)

@@ -12,7 +12,7 @@
 #include "hca/queue/explain.h"
 #include "hca/queue/qp.h"
 
-/* What is wrong with the request itself, whatever the transport. 0: nothing. */
+/* The error in the request itself, whatever the transport. 0: none. */
 static int explain_request(const struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length,
                            int error)
 {

@@ -27,7 +27,7 @@ static struct hca_neighbour *place_of(struct hca_process *p, const struct hca_ne
 	                .known[base_hash_of(&n->dgid, sizeof(n->dgid), n->hca) % HCA_NEIGHBOURS];
 }
 
-/* Nobody waits for the lock: in a child of fork() whoever had it is not there. */
+/* Nobody waits for the lock: in a child of fork() its holder is not there. */
 static bool is_known(struct hca_process *p, const struct hca_neighbour *n)
 {
 	const struct hca_neighbour *k = place_of(p, n);

@@ -16,7 +16,7 @@ static const uint8_t completion_opcodes[] = {
 void hca_qp_push(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes,
                  enum ibv_wc_status status)
 {
-	/* that of a request which has waited in shared memory may be anything */
+	/* the opcode of a request that has waited in shared memory may be anything */
 	uint8_t opcode = (unsigned)wr->opcode < ARRAY_SIZE(completion_opcodes)
 	                         ? completion_opcodes[wr->opcode]
 	                         : IBV_WC_SEND;

@@ -93,7 +93,7 @@ int hca_qp_create_as(struct hca_context *ctx, const struct hca_transport *transp
 /* Moves one that no program sees to RTR. 0 or -errno. */
 int hca_qp_start(struct hca_qp *qp);
 int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask);
-/* What a batch of requests was to tell the daemon has been sent by now. */
+/* The batch of requests that was to tell the daemon of the new state has been sent by now. */
 void hca_qp_has_moved(struct hca_qp *qp);
 void hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 /* -EBUSY while it is attached to a group. Waits until all its events are acknowledged. */

@@ -208,7 +208,7 @@ static void lower_limit(struct hca_rq *rq)
 void hca_rq_watch_capacity(struct hca_rq *rq)
 {
 	if (rq->connected || rq->srq)
-		return; /* who carries a request out knows whether it fails */
+		return; /* the thread that carries out a request knows if it fails */
 	base_lock(&rq->lock);
 	if (hca_rq_mode(rq) == HCA_RQ_OPEN)
 		hca_rq_set_mode(rq, HCA_RQ_WATCHED);
@@ -216,7 +216,7 @@ void hca_rq_watch_capacity(struct hca_rq *rq)
 	base_unlock(&rq->lock);
 }
 
-/* What remains to be done once the lock is released. */
+/* The work that remains once the lock is released. */
 enum remains { NOTHING, KICK, HELP };
 
 /* hca_rq_post() in any mode but HCA_RQ_OPEN. */
@@ -311,8 +311,8 @@ static bool take_from_stopped(struct hca_rq *rq, uint32_t pos)
 	atomic_store_explicit(&rq->ring->taken, 1, memory_order_relaxed);
 	if (!shm_ring_void(slot, s, writer))
 		return false;
-	/* acquire: what it may take now is of no message of ours. A thread of ours marks: it says
-	 * so in the slot */
+	/* acquire: a receive that it may take now is of no message of ours. A thread of ours marks:
+	 * it says so in the slot */
 	atomic_thread_fence(memory_order_acquire);
 	if (rq->srq && writer != SHM_QP_INDEX(rq->qpn))
 		shm_slot_name_receive(slot, s, shm_sender_at(&rq->process->region, writer));
@@ -320,9 +320,8 @@ static bool take_from_stopped(struct hca_rq *rq, uint32_t pos)
 }
 
 /* The position is void. If a sender had taken a receive of the shared queue for it, that comes back
- * (hca_responder_try_shared()); one that died may have had no time to say so. What we have
- * withdrawn no sender had. As hca_srq_return().
- */
+ * (hca_responder_try_shared()); one that died may have had no time to say so. A position that we
+ * have withdrawn was no sender's. As hca_srq_return(). */
 static bool return_shared(struct hca_rq *rq, uint32_t pos)
 {
 	struct shm_arrival *slot = shm_ring_slot(rq->ring, rq->ring_shift, pos);

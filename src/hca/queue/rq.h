@@ -228,7 +228,7 @@ static inline struct hca_rwqe *hca_rq_next(struct hca_rq *rq, const struct ibv_s
 	return &rq->rwqe[i];
 }
 
-/* What becomes of an arrival. */
+/* The outcome of an arrival. */
 enum hca_rq_outcome {
 	HCA_RQ_LATER = -1, /* its sender is placing it: it is as if it had not come yet */
 	HCA_RQ_DROPPED = 0,

@@ -71,7 +71,8 @@ void hca_srq_query(struct hca_srq *srq, struct ibv_srq_attr *attr)
 
 /* ---- posting ---- */
 
-/* In at_position: what the position stood for has another credit, though it is void only. */
+/* In at_position: the receive of the position has another credit, though the position is only
+ * void. */
 #define NO_NUMBER UINT32_MAX
 
 /* One of the things that say that the receive is to have another credit, or a first one. */
@@ -133,8 +134,8 @@ static bool is_full(const struct hca_srq *srq)
 	return srq->posted - srq->consumed == 1u << srq->ring_shift;
 }
 
-/* What has become of its credit. The ring may have gone round since it was used up; a void one
- * would not be its credit any more. */
+/* The state of its credit. The ring may have gone round since the credit was used up; a void
+ * position would not be its credit any more. */
 static enum shm_slot_kind kind_of(const struct hca_srq_receive *r)
 {
 	/* acquire: pairs with the release in shm_ring_publish() and end_claim() */
@@ -188,8 +189,8 @@ static void post_void(struct hca_srq *srq)
 	}
 }
 
-/* Goes past positions that were claimed and given up. What a dead process had claimed and not used
- * is posted again. */
+/* Goes past positions that were claimed and given up. A receive that a dead process had claimed and
+ * not used is posted again. */
 static void reclaim(struct hca_srq *srq)
 {
 	uint32_t end = srq->posted;
@@ -232,7 +233,7 @@ static bool look_for_returned(struct hca_srq *srq)
 }
 
 /* Waits until the sender that holds the position has used it, or the daemon has freed it: the
- * sender may be dead. One that is stopped has it longer. */
+ * sender may be dead. A sender that is stopped has it longer. */
 static void await_sender(const struct hca_srq *srq, uint32_t pos, uint64_t began)
 {
 	struct base_pause pause = { 0 };
@@ -334,7 +335,8 @@ int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr
 /*
  * ---- size ----
  *
- * A queue that grows has another ring, to which its credits move. What others see, in this order:
+ * A queue that grows has another ring, to which its credits move. Other processes see these states,
+ * in this order:
  *
  *               old ring        new ring       who finds no credit
  *  it stays     credits                        there is none: RNR
@@ -342,8 +344,8 @@ int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr
  *  between      fewer, moving   none, moving   tries again; the record names the new ring by now
  *  it is there  none, moving    credits        in the new one there is none: RNR
  *
- * A credit is in one ring only: what is posted in the new one was withdrawn from the old one
- * before. Whoever posts, polls or resizes waits for the lock meanwhile.
+ * A credit is in one ring only: a receive that is posted in the new one was withdrawn from the old
+ * one before. A thread that posts, polls or resizes waits for the lock meanwhile.
  */
 
 /* It leaves: seq_cst, before the daemon's record names another ring. */
@@ -388,8 +390,8 @@ static void add_room(struct hca_srq *srq, uint32_t room)
 	srq->room = room;
 }
 
-/* No credit is left in the ring: waits for those that senders are about to use. One that is stopped
- * meanwhile uses it later: the ring and the entries stay. */
+/* No credit is left in the ring: waits for those that senders are about to use. A sender that is
+ * stopped meanwhile uses its credit later: the ring and the entries stay. */
 static void wait_for_senders(struct hca_srq *srq)
 {
 	uint64_t began = base_now_ns();
@@ -447,7 +449,7 @@ static void move(struct hca_srq *srq, const struct control_create_srq_reply *nex
 	post_due(srq);
 	move_limit(old, srq->ring);
 	end_move(srq->ring);
-	/* who has found no credit there, and holds its queue's lock, is to look again */
+	/* a sender that has found no credit there, and holds its queue's lock, is to look again */
 	atomic_store_explicit(&old->waited_for, 0, memory_order_seq_cst);
 	check_limit(srq);
 }
@@ -543,8 +545,8 @@ static BASE_HOT struct hca_srq_receive *find(struct hca_srq *srq, uint32_t recei
 }
 
 /*
- * A queue may be too large for the caches: behind the receive at @pos begins to fetch what is known
- * of the second one, and, if the owner is who copies messages, where the next one goes.
+ * A queue may be too large for the caches: begins to fetch the record of the second receive behind
+ * the one at @pos, and, if the owner copies the messages, the memory of the next one.
  */
 static BASE_HOT void prefetch_behind(const struct hca_srq *srq, uint32_t pos, bool copies)
 {

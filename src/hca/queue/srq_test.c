@@ -349,7 +349,7 @@ static void what_is_given_up_comes_back_later(void **state)
 	hca_srq_return(&l->srq, stopped.receive);
 	expect_no_credit(l);
 	use(l, WRITER, &stopped);
-	hca_srq_return(&l->srq, SHM_NO_RECEIVE); /* of whom ever */
+	hca_srq_return(&l->srq, SHM_NO_RECEIVE); /* of anybody */
 	expect_message(l, 1);
 	expect_no_credit(l);
 }

@@ -28,7 +28,7 @@
 	 HCA_ACCESS_FLUSH_GLOBAL)
 #define ACCESS_NEEDS_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* Regions that one which is registered is compared with. */
+/* Regions that a new region is compared with. */
 #define MOST_LOOKED_AT 1024
 
 static int check_access(unsigned access)
@@ -156,8 +156,9 @@ static int publish_key(struct hca_process *p, struct hca_mr *mr)
 	return ret;
 }
 
-/* Calls one that takes the locks of CQs: who has one may want that of the table, which is released
- * meanwhile. Without peers nobody does, and it is kept, as keys may be about to be opened. */
+/* Calls a function that takes the locks of CQs. A thread that has such a lock may want that of the
+ * table, which is released meanwhile. Without peers nobody does, and it is kept, as keys may be
+ * about to be opened. */
 static void without_lock(struct hca_process *p, void (*call)(struct hca_process *))
 {
 	const bool has_peers = p->mrs.keys_off;
@@ -169,8 +170,8 @@ static void without_lock(struct hca_process *p, void (*call)(struct hca_process 
 		pthread_mutex_lock(&p->mrs.lock);
 }
 
-/* Nobody finds @mr or its key any more, or uses it; what has come lies there. With the lock held,
- * which is released meanwhile. */
+/* Nobody finds @mr or its key any more, or uses it; messages that have come lie there. With the
+ * lock held, which is released meanwhile. */
 static void hide(struct hca_process *p, struct hca_mr *mr)
 {
 	struct hca_mr_table *t = &p->mrs;
@@ -393,7 +394,8 @@ int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *add
 		return ret;
 	cancel_state = base_cancel_off(); /* system calls with the lock held */
 	pthread_mutex_lock(&t->lock);
-	/* who has the key of a region that stays where it is may go on using it, as on hardware */
+	/* a peer that has the key of a region that stays where it is may go on using it, as on
+	 * hardware */
 	key = (uint8_t)mr->mr.lkey;
 	if (mr->windows)
 		ret = base_because(-EBUSY, "memory windows are bound to it"); /* and give access */

@@ -8,8 +8,8 @@
 #include "hca/memory/object.h"
 #include "hca/process/process.h"
 
-/* Publishes the keys of all regions, from now on. Who uses them is waited for by @wait. Returns 0
- * also if that was done before; -ENOMEM; -EIO. */
+/* Publishes the keys of all regions, from now on. @wait waits for the processes that use them.
+ * Returns 0 also if that was done before; -ENOMEM; -EIO. */
 int hca_mr_publish_keys(struct hca_process *p, hca_wait_for_users *wait);
 
 /* Windows (mw.c) have an index in the table. 0, -ENOMEM. leave: with the lock held. */

@@ -22,7 +22,7 @@ struct hca_mw {
 	struct ibv_mw mw;
 	struct hca_mr entry;
 	uint32_t key; /* by which it is bound; 0: it is not */
-	uint32_t qpn; /* type 2: of who has bound it */
+	uint32_t qpn; /* type 2: of the queue pair that has bound it */
 	uint32_t mr;  /* lkey of the region that it is bound to */
 };
 

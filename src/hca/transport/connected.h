@@ -3,9 +3,9 @@
  * The transports RC, UC and XRC: connected queue pairs (InfiniBand specification volume 1,
  * sections 9.7 and 9.8.2). connected_life.c has the tables; connected_send.c posts requests,
  * connected_wait.c keeps those that cannot be carried out now, connected_help.c is what the
- * responder does for them, connected_receive.c polls what arrives. What a request does to both ends
- * is in exchange.c and responder.c. Where the peer is outside of the fabric, or packets make the
- * detour by the daemon, requests become packets: wire.h.
+ * responder does for them, connected_receive.c polls what arrives. The effects of a request at both
+ * ends are in exchange.c and responder.c. Where the peer is outside of the fabric, or packets make
+ * the detour by the daemon, requests become packets: wire.h.
  */
 #ifndef HCA_CONNECTED_H
 #define HCA_CONNECTED_H
@@ -64,8 +64,8 @@ static BASE_HOT void hca_connected_leave(struct hca_connected_qp *c)
 		hca_exchange_end(&c->x);
 }
 
-/* Copies its own record. What never changes in it is there from the first time on: the daemon
- * writes that when it hears of the queue pair, which may not be so yet. */
+/* Copies its own record. The members that never change are there from the first time on. The daemon
+ * writes them when it hears of the queue pair, which may not be so yet. */
 void hca_connected_read_own(struct hca_connected_qp *c);
 /* Copies the records of both ends again. */
 void hca_connected_renew(struct hca_connected_qp *c);
@@ -89,7 +89,7 @@ void hca_connected_go_on(struct hca_connected_qp *c);
  * else the queue that was armed last. UINT32_MAX: no queue is armed. */
 uint32_t hca_connected_sleeps_on(const struct hca_connected_qp *c);
 
-/* Completes those that are done, whoever has carried them out. */
+/* Completes those that are done, by whichever thread. */
 void hca_connected_harvest(struct hca_connected_qp *c);
 
 /* Requests of a queue pair are done: fires the event of its sends' completions, queue @cq, unless

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a responder does for the requester whose requests wait for it, and what an owner of memory
- * waits for.
+ * A responder's help for a requester whose requests wait for it, and the wait of an owner of memory
+ * for the threads that use it.
  */
 #include <string.h>
 
@@ -22,8 +22,8 @@ static bool sends(const struct shm_qp *qp)
 	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_RTR;
 }
 
-/* What the requests of @qp's peer need, for this thread, which is the responder's. False: nothing
- * can be done for it. */
+/* Prepares @x for the requests of @qp's peer, for this thread, which is the responder's. False:
+ * nothing can be done for the peer. */
 static bool prepare_help(struct hca_qp *qp, uint32_t peer, struct hca_exchange *x)
 {
 	struct hca_process *p = qp->ctx->process;
@@ -80,9 +80,9 @@ static uint32_t new_word(const struct helper *h, uint32_t peer)
 }
 
 /*
- * Says whom this thread deals with, before it looks at anything of theirs. False: it was stopped,
- * and has lost the lock. Another thread may have it, whose word must stay, so this writes only over
- * what was there while the lock was still its own.
+ * Says which peer this thread deals with, before it looks at anything of the peer's. False: the
+ * thread was stopped, and has lost the lock. Another thread may have the lock, and its word must
+ * stay. So this writes only over the word that was there while the lock was still its own.
  */
 static bool say_whom(struct helper *h, uint32_t peer)
 {
@@ -109,8 +109,8 @@ static void say_nobody(struct helper *h)
 	                                        memory_order_release, memory_order_relaxed);
 }
 
-/* Whether this thread is still the one that works on the requester's queue: who takes a lock from a
- * thread that seems to be dead goes on in its place. */
+/* Whether this thread is still the one that works on the requester's queue: a thread that takes the
+ * lock from one that seems to be dead goes on in its place. */
 static bool is_worker(const struct hca_exchange *x, const struct shm_connection *c)
 {
 	return hca_connected_load(&c->lock) == x->responder.worker;
@@ -128,16 +128,16 @@ static bool next_request(const struct hca_exchange *x, const struct shm_connecti
 	return is_worker(x, c);
 }
 
-/* Whether the next request may be begun behind @r, which is done. Who waits for a long one does not
- * wait for the next one; and if the requester has died meanwhile, this thread must not say anew
- * that it deals with it. */
+/* Whether the next request may be begun behind @r, which is done. A program that waits for a long
+ * request does not wait for the next one. And if the requester has died meanwhile, this thread must
+ * not say anew that it deals with it. */
 static bool may_go_on(struct helper *h, const struct hca_exchange *x, const struct shm_request *r)
 {
 	return r->length <= HCA_CONNECTED_SHORT ||
 	       (say_whom(h, x->requester.qp.qpn) && hca_exchange_is_current(x));
 }
 
-/* What the requester's program is waiting for. */
+/* News that the requester's program is waiting for. */
 enum news {
 	NO_NEWS,
 	SOME_ARE_DONE = 1,
@@ -150,7 +150,7 @@ static enum news work_for(struct helper *h, struct hca_exchange *x, struct shm_c
 {
 	uint32_t head = hca_connected_load(&c->head);
 	struct shm_entry entries[HCA_MAX_SGE];
-	/* as many as the queue has: what the requester says about its end is not to be trusted */
+	/* as many as the queue has: the end that the requester tells is not to be trusted */
 	uint32_t left = 1u << x->requester.qp.connection.request_shift;
 	struct shm_request r;
 	enum news news = NO_NEWS;
@@ -223,8 +223,8 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 	enum news news = NO_NEWS;
 	bool all;
 
-	/* what the caller has taken back, waited_for, before the look whether the lock is free;
-	 * pairs with must_look_again() of who has it */
+	/* the caller has taken back waited_for: before the look whether the lock is free; pairs
+	 * with must_look_again() of the lock's holder */
 	base_fence_behind_seq_cst();
 	if (qp->xrcd || hca_connected_detours(hca_connected(qp)->shm) ||
 	    hca_connected_load(&c->head) == hca_connected_load(&c->tail) ||
@@ -257,8 +257,9 @@ static bool is_over(uint64_t since, uint64_t began)
 
 /*
  * Waits while a thread says in @word that it deals with queue pair @qpn, or, if that is 0, with
- * any. It says something else each time, and who begins now sees that the key is gone: so one copy
- * is all there is to wait for, however busy the thread is. *@began: since when this waits, or 0.
+ * any. The word is different each time, and a copy that begins now sees that the key is gone: so
+ * there is only one copy to wait for, however busy the thread is. *@began: since when this waits,
+ * or 0.
  */
 static void wait_until_done(const _Atomic uint32_t *word, uint32_t qpn, uint64_t *began)
 {
@@ -313,7 +314,7 @@ void hca_connected_wait_for(const struct hca_qp *qp, uint32_t peer)
 
 	if (qp->transport == &hca_xrc_srq)
 		wait_for_all(qp->ctx->process, &began);
-	else /* what is sent to an XRC target names its shared receive queue */
+	else /* a request to an XRC target names its shared receive queue */
 		wait_for(qp->ctx->process, peer, qp->xrcd ? 0 : qp->sender.qpn, &began);
 }
 
@@ -325,7 +326,7 @@ static void wait_for_peers(const struct hca_process *p, const struct hca_connect
 	/* what others see: another thread may be changing our own */
 	const struct shm_qp *q = shm_qp_at(&p->region, SHM_QP_INDEX(qpn));
 
-	/* acquire: who is not the peer any more was made last_peer before */
+	/* acquire: a queue pair that is not the peer any more was made last_peer before */
 	wait_for(p,
 	         atomic_load_explicit((_Atomic uint32_t *)&q->connection.dest_qpn,
 	                              memory_order_acquire),

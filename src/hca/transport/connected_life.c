@@ -99,7 +99,7 @@ static void connected_flush(struct hca_qp *qp)
 	c->waits_since_ns = 0;
 	/* release: before others see that it is the peer no more; pairs with wait_for_peers() */
 	atomic_store_explicit(&c->last_peer, qp->connection.dest_qpn, memory_order_release);
-	if (hca_qp_state(qp) != IBV_QPS_ERR) /* who is in ERR stays barred while it is destroyed */
+	if (hca_qp_state(qp) != IBV_QPS_ERR) /* in ERR it stays barred while it is destroyed */
 		atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->shm->established, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->shm->failed, 0, memory_order_relaxed);
@@ -233,8 +233,8 @@ static int connected_set_path(struct hca_qp *qp, struct ibv_ah_attr *attr)
 
 static const struct hca_transition rc_transitions[] = { TRANSITIONS(0), NO_MORE };
 
-/* XRC's, as the kernel has them: who sends has no receive side, and a target next to no send side.
- * What belongs to the other side is ignored. */
+/* XRC's, as the kernel has them: a queue pair that sends has no receive side, and a target next to
+ * no send side. Attributes of the other side are ignored. */
 static const struct hca_transition xrc_send_transitions[] = { TRANSITIONS(OF_RECEIVES), NO_MORE };
 static const struct hca_transition xrc_recv_transitions[] = { TRANSITIONS(OF_SENDS), NO_MORE };
 
@@ -300,7 +300,7 @@ const struct hca_transport hca_xrc_recv = {
 	CONNECTED,
 };
 
-/* What a shared receive queue is made of: no program sees it. */
+/* The queue pair that a shared receive queue is made of: no program sees it. */
 const struct hca_transport hca_xrc_srq = {
 	.name = "XRC",
 	.type = (enum ibv_qp_type)SHM_QPT_XRC_SRQ,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What arrives at connected queue pairs. Most of the work was done by the thread that carried out
- * the request (exchange.c); a short message to memory that it had not mapped has yet to be copied.
+ * Arrivals at connected queue pairs. Most of the work was done by the thread that carried out the
+ * request (exchange.c); a short message to memory that it had not mapped has yet to be copied.
  */
 #include <string.h>
 
@@ -142,8 +142,8 @@ static BASE_COLD void fail(struct hca_rq *rq, const struct ibv_wc *wc, const str
 	rq->cq->failed = true;
 }
 
-/* Whether the arrival is the receiver's: what is yet to be placed could also be its sender's. It
- * may be placed afterwards. */
+/* Whether the arrival is the receiver's: a message that is yet to be placed could also be its
+ * sender's. It may be placed afterwards. */
 static BASE_HOT bool is_ours(struct hca_rq *rq, struct shm_arrival *slot)
 {
 	if (base_likely(!shm_arrival_is_unplaced(slot)))
@@ -196,8 +196,8 @@ static BASE_HOT enum hca_rq_outcome complete_shared(struct hca_rq *rq, struct sh
 	return HCA_RQ_DONE;
 }
 
-/* The same for an XRC shared receive queue, where messages to many targets arrive. One that fails
- * moves its target to ERR, not the queue. */
+/* The same for an XRC shared receive queue, where messages to many targets arrive. A message that
+ * fails moves its target to ERR, not the queue. */
 static enum hca_rq_outcome complete_xrc(struct hca_rq *rq, struct shm_arrival *slot,
                                         struct ibv_wc *wc)
 {

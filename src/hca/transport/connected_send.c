@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Connected queue pairs, sending: the caller's thread checks a request and carries it out before
- * ibv_post_send() returns (exchange.h). If it cannot be carried out now, it waits, and those behind
- * it do, too: connected_wait.c. If the queue pair exchanges packets all of them wait, until
- * these have carried them out (wire.h).
+ * ibv_post_send() returns (exchange.h). A request that cannot be carried out now waits, and so do
+ * the requests behind it: connected_wait.c. If the queue pair exchanges packets, all requests wait
+ * until packets have carried them out (wire.h).
  */
 #include <errno.h>
 
@@ -20,7 +20,7 @@
 
 /* ---- requests ---- */
 
-/* 0, or -errno: what is wrong with the request itself. *@length: of the message, in bytes. */
+/* 0, or -errno: the error in the request itself. *@length: of the message, in bytes. */
 static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
 {
 	const unsigned op = hca_operation(wr->opcode);
@@ -43,7 +43,7 @@ static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr,
 	return (op & HCA_OP_WORD) && *length != sizeof(uint64_t) ? -EINVAL : 0;
 }
 
-/* What the ibv_wr_ calls alone can say: wr_flush() and wr_atomic_write() in wr_api.c. */
+/* Requests that only the ibv_wr_ calls can make: wr_flush() and wr_atomic_write() in wr_api.c. */
 static bool is_of_wr_api(const struct ibv_send_wr *wr)
 {
 	const unsigned op = hca_operation(wr->opcode);
@@ -92,7 +92,7 @@ static BASE_HOT void describe(const struct ibv_send_wr *wr, uint32_t length, str
 
 /* ---- carrying out ---- */
 
-/* UC has no retries: what gets lost is lost. */
+/* UC has no retries: a lost request is lost. */
 static BASE_HOT int settle(const struct hca_connected_qp *c, int outcome)
 {
 	if (base_unlikely(outcome < 0) && c->qp.transport->type == IBV_QPT_UC && !c->wire) {
@@ -137,7 +137,8 @@ static BASE_HOT bool is_for_another_srq(const struct hca_exchange *x, const stru
 	return x->responder.is_xrc && r->srqn != x->responder.srqn;
 }
 
-/* The next request names another shared receive queue: what was sent to this one is placed. */
+/* The next request names another shared receive queue: messages that were sent to this one are
+ * placed. */
 static BASE_COLD int leave_srq(struct hca_exchange *x)
 {
 	hca_exchange_begin(x, x->responder.srqn);
@@ -212,13 +213,13 @@ static BASE_HOT int carry_out(struct hca_connected_qp *c, const struct shm_reque
 	int outcome;
 
 	if (base_unlikely(hca_operation(r->opcode) & HCA_OP_LOCAL)) {
-		hca_connected_leave(c); /* that one waits for all that deal with anybody */
+		hca_connected_leave(c); /* it waits for threads that deal with a peer */
 		return hca_mw_carry_out(&c->qp, r);
 	}
 	if (base_unlikely(x->responder.unplaced && is_for_another_srq(x, r) && leave_srq(x)))
 		return HCA_WAITS_FOR_PATH;
-	/* first: who resets or destroys the responder waits for whom it sees here; what hardly
-	 * takes time may be followed by more */
+	/* first: a process that resets or destroys the responder waits for the requesters that it
+	 * sees here; a request that hardly takes time may be followed by more */
 	hca_exchange_begin(x, base_unlikely(x->responder.is_xrc) ? r->srqn
 	                                                         : c->qp.connection.dest_qpn);
 	if (base_unlikely(is_for_another_srq(x, r) || !hca_exchange_is_current(x))) {
@@ -410,7 +411,7 @@ static BASE_HOT int send_short(struct hca_connected_qp *c, const struct ibv_send
 	look_ahead(&c->x, wr);
 	outcome = hca_exchange_send_short(&c->x, r, e);
 	if (base_unlikely(outcome < 0))
-		c->x.responder.more = more; /* who keeps it looks ahead again */
+		c->x.responder.more = more; /* keeping it looks ahead again */
 	return outcome;
 }
 
@@ -448,8 +449,8 @@ static BASE_HOT bool post_sends(struct hca_connected_qp *c, const struct ibv_sen
 
 /* ---- RDMA WRITEs, and READs, of memory that was used before ---- */
 
-/* So many are looked at before they are carried out: the lines that they go to, but for the first
- * one's, are fetched from who has them meanwhile. */
+/* So many are looked at before they are carried out: the lines that they go to, except the first
+ * one's, are fetched meanwhile from the processors that have them. */
 #define COPIES 8
 
 struct copy {
@@ -556,7 +557,7 @@ static BASE_HOT bool post_copies(struct hca_connected_qp *c, const struct ibv_se
 	return true;
 }
 
-/* By itself: who sends or writes does not pay for it. */
+/* A function of its own: SENDs and WRITEs do not pay for it. */
 static __attribute__((noinline)) bool post_reads(struct hca_connected_qp *c,
                                                  const struct ibv_send_wr **wr)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Requests of connected queue pairs that wait, because no receive is posted or the responder cannot
- * be reached. They lie in shared memory, where whoever comes first goes on with them:
+ * be reached. They lie in shared memory. The thread that comes first goes on with them:
  *
  *  - the requester, when it polls or posts;
  *  - the responder, when it has posted receives, or has moved to RTR (connected_help.c).
  *
- * Where the responder is outside of the fabric all requests lie there, and who goes on with them is
- * in wire.h; what follows is not of them.
+ * Where the responder is outside of the fabric all requests lie there. wire.h says who goes on with
+ * those; the rest of this comment is not about them.
  *
  * An atomic operation waits as well while another requester is in the middle of one; for ever, as
  * that one may be stopped.
@@ -74,10 +74,10 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 		memcpy(data, sge, r->n_entries * sizeof(*sge));
 	}
 	hca_connected_publish_flow(c); /* it may never have sent anything */
-	/* release: pairs with the acquire of who works on the queue */
+	/* release: pairs with the acquire of the thread that works on the queue */
 	atomic_store_explicit(&c->shm->tail, tail + 1, memory_order_release);
-	/* before the look whether the lock is free; pairs with must_look_again() of who has it. On
-	 * the wire who finds it held has the daemon look later: bear() in wire_owner.c */
+	/* before the look whether the lock is free; pairs with must_look_again() of its holder. On
+	 * the wire a thread that finds it held has the daemon look later: bear() in wire_owner.c */
 	if (!c->wire)
 		atomic_thread_fence(memory_order_seq_cst);
 	c->qp.sq_kept++;
@@ -190,7 +190,7 @@ void hca_connected_flush(struct hca_connected_qp *c)
 	hca_connected_publish_completed(c);
 }
 
-/* Acquires the queue's lock, which somebody else holds. @steal: whoever that is. */
+/* Acquires the queue's lock, which another thread holds. @steal: whichever thread that is. */
 static bool try_lock(struct hca_connected_qp *c, bool steal)
 {
 	uint32_t holder = steal ? atomic_load_explicit(&c->shm->lock, memory_order_relaxed) : 0;
@@ -264,7 +264,7 @@ BASE_COLD void hca_connected_tell_owner(struct hca_process *p, const struct shm_
 		hca_cq_fire(p, shm_cq_at(&p->region, cq), arm);
 }
 
-/* Completes requests that are done, whoever has carried them out. */
+/* Completes requests that are done, by whichever thread. */
 void hca_connected_harvest(struct hca_connected_qp *c)
 {
 	uint32_t head = hca_connected_load(&c->shm->head), before = c->completed, failed;
@@ -274,9 +274,9 @@ void hca_connected_harvest(struct hca_connected_qp *c)
 		hca_connected_count(c, request_at(c, c->completed));
 		complete(c, request_at(c, c->completed++), IBV_WC_SUCCESS);
 	}
-	/* seldom, as the peer's process writes to the same line. Behind their events, as who sees
-	 * this may fire that of an answer next, and before the queue is armed again; pairs with
-	 * hca_connected_tell_owner() */
+	/* seldom, as the peer's process writes to the same line. Behind their events, as a thread
+	 * that sees this may fire that of an answer next, and before the queue is armed again;
+	 * pairs with hca_connected_tell_owner() */
 	if (c->completed != before)
 		atomic_store_explicit(&c->shm->harvested, c->completed, memory_order_release);
 	failed = hca_connected_load(&c->shm->failed);
@@ -370,9 +370,9 @@ uint32_t hca_connected_sleeps_on(const struct hca_connected_qp *c)
 
 /*
  * Has the daemon wake a program that sleeps: when the first request has waited for too long, and,
- * if it gets lost or waits for a lock, now and then, as the way may be free. Who waits for a
- * receive is woken by the responder, or when that is gone; but no process goes on with what an XRC
- * target was sent.
+ * if it gets lost or waits for a lock, now and then, as the way may be free. A program that waits
+ * for a receive is woken by the responder, or when the responder is gone; but no process goes on
+ * with the requests that an XRC target was sent.
  */
 static void sleep_no_longer(struct hca_connected_qp *c)
 {

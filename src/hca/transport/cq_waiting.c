@@ -111,8 +111,8 @@ BASE_COLD void hca_cq_serve_waiting(struct hca_process *p, unsigned most)
 	serve(p, most, NULL);
 }
 
-/* What others have completed while a thread posted, which has looked before, is seen by nobody who
- * sleeps: they have fired the event before it was armed. */
+/* Others may have completed requests while a thread posted, which had looked before. No program
+ * that sleeps sees these completions: their event was fired before it was armed. */
 BASE_COLD void hca_cq_serve_armed(const struct hca_cq *cq)
 {
 	serve(cq->ctx->process, UINT_MAX, cq);

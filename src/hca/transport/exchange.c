@@ -81,8 +81,8 @@ void hca_exchange_prepare(struct hca_exchange *x)
 {
 	struct hca_responder *to = &x->responder;
 
-	/* in the name of who does it: what the responder's thread has claimed stays its own if the
-	 * requester dies, and what a dead requester had is given up */
+	/* in the name of the thread that does it: a claim of the responder's thread stays its own
+	 * if the requester dies, and a claim of a dead requester is given up */
 	hca_responder_prepare(to, x->requester.qp.qpn, to->worker & IB_QPN_MASK);
 	x->is_match = is_match(x);
 	x->longest = x->is_match ? smaller_mtu(x) : 0;
@@ -264,7 +264,8 @@ send_elsewhere(struct hca_exchange *x, const struct shm_request *r, const struct
 
 /*
  * A message that fits into the arrival; @from: NULL for inline data. It goes to its place at once
- * if that is in this process: what comes later, or what becomes of the memory, finds it there.
+ * if that is in this process: later requests find it there, and so does any later use of the
+ * memory.
  */
 static BASE_HOT int send_small(struct hca_exchange *x, const struct shm_request *r,
                                const struct shm_entry *e, struct hca_parts *from,
@@ -450,7 +451,7 @@ int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r
 	               : IBV_WC_LOC_PROT_ERR;
 }
 
-/* What rarely follows from what was done. Returns the requester's outcome. */
+/* The rare consequences of a request. Returns the requester's outcome. */
 static BASE_COLD int see_to(struct hca_exchange *x, const struct shm_request *r, int outcome)
 {
 	if (outcome == HCA_REFUSED)

@@ -55,8 +55,8 @@ int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
 int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r,
                              const struct shm_entry *entries);
 
-/* Says whom this thread deals with, before it looks at anything of theirs. It may do so once for
- * several requests. */
+/* Says which peer this thread deals with, before it looks at anything of the peer's. It may do so
+ * once for several requests. */
 static BASE_HOT void hca_exchange_begin(struct hca_exchange *x, uint32_t qpn)
 {
 	if (base_likely(x->target == qpn))
@@ -99,8 +99,8 @@ static BASE_HOT bool hca_exchange_is_current(const struct hca_exchange *x)
 	                memory_order_acquire) == to->srq_seq);
 }
 
-/* Whether the responder still is as it was for the request before, of the same thread. Who changes
- * its record waits for us, but not for ever if we are stopped. */
+/* Whether the responder still is as it was for the request before, of the same thread. A process
+ * that changes the record waits for us, but not for ever if we are stopped. */
 static BASE_HOT bool hca_exchange_stays(const struct hca_exchange *x)
 {
 	const struct hca_responder *to = &x->responder;

@@ -63,7 +63,7 @@ static void explain_entries(struct hca_process *p, const struct hca_domain *doma
 
 /* ---- completions ---- */
 
-/* What a status means, where nothing more is known. */
+/* The meaning of a status, where nothing more is known. */
 static const char *meaning_of(enum ibv_wc_status status)
 {
 	switch (status) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Lists of RDMA WRITEs and READs of far memory: see far.h. The checks are those of exchange.c, in
- * the same order; what fails here is not told, but carried out alone, and fails there.
+ * the same order; a request that fails here is not told, but carried out alone, and fails there.
  */
 #include "hca/transport/far.h"
 

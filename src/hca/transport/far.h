@@ -12,7 +12,7 @@
 
 #include "hca/transport/exchange.h"
 
-/* Others wait for what was begun: who deregisters memory, for one. */
+/* Others wait for copies that were begun: a thread that deregisters memory, for example. */
 #define HCA_FAR_BYTES  (128u << 10)
 #define HCA_FAR_PIECES 128
 
@@ -24,7 +24,7 @@ struct hca_far {
 	struct iovec there[HCA_FAR_PIECES]; /* at the responder's addresses */
 };
 
-/* What the responder must allow. */
+/* The access that the responder must allow. */
 static inline uint32_t hca_far_access(const struct hca_far *f)
 {
 	return f->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;

@@ -10,7 +10,7 @@
  * waits. */
 #define TRIES 1000
 
-/* What becomes of a position. */
+/* The outcome for a position. */
 enum outcome { DONE, END, NOT_NOW };
 
 static struct shm_connection *connection_of(const struct hca_responder *t)
@@ -18,8 +18,8 @@ static struct shm_connection *connection_of(const struct hca_responder *t)
 	return shm_connection_at(&t->process->region, SHM_QP_INDEX(t->requester));
 }
 
-/* Positions are written and read by whoever carries out requests: relaxed, as the lock of the queue
- * orders them, or it is one thread. */
+/* Positions are written and read by the thread that carries out requests: relaxed, as the lock of
+ * the queue orders them, or it is one thread. */
 static uint32_t load(const _Atomic uint32_t *v)
 {
 	return atomic_load_explicit((_Atomic uint32_t *)v, memory_order_relaxed);
@@ -114,7 +114,7 @@ static int copy(struct hca_responder *t, struct shm_arrival *slot, struct iovec 
 	return DONE;
 }
 
-/* It is there again: for who has polled meanwhile it has just come. */
+/* The arrival is there again: for a program that has polled meanwhile it has just come. */
 static void tell(struct hca_responder *t, const struct shm_arrival *slot)
 {
 	hca_cq_announce(t->cq, t->end.qp.ready_bit);
@@ -132,7 +132,7 @@ static bool place(struct hca_responder *t, struct shm_arrival *slot, uint64_t st
 	bool taken;
 
 	*out = NOT_NOW;
-	/* the keys first: their owner waits for who has found them */
+	/* the keys first: their owner waits for threads that have found them */
 	if (!find(t, slot, &from, &to))
 		return atomic_load_explicit(&slot->state, memory_order_acquire) == state;
 	if (!t->held) /* before it is taken: the daemon puts it back if this process dies */

@@ -6,8 +6,8 @@
  * one that reads or writes the responder's memory is carried out, the messages that the requester
  * has sent before are placed.
  *
- * Who places one takes the arrival first (shm_ring_take()), as the receiver does when it polls. One
- * thread at a time carries out the requests of a queue pair, and calls these.
+ * The thread that places a SEND takes the arrival first (shm_ring_take()), as the receiver does
+ * when it polls. One thread at a time carries out the requests of a queue pair, and calls these.
  */
 #ifndef HCA_PLACE_H
 #define HCA_PLACE_H
@@ -24,7 +24,7 @@ int hca_place_until(struct hca_responder *t, uint32_t end);
 /* All that there are. */
 int hca_place_sends(struct hca_responder *t);
 
-/* The responder's ring is another one: what came to the old one is none of ours any more. */
+/* The responder's ring is another one: messages in the old ring are none of ours any more. */
 void hca_place_forget(struct hca_responder *t);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Queue pairs: how they are made and destroyed. What differs between transports is in their tables
- * (transport.h).
+ * Queue pairs: how they are made and destroyed. The differences between transports are in their
+ * tables (transport.h).
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Queue pairs: the state machine and the attributes. What differs between transports is in their
- * tables (transport.h).
+ * Queue pairs: the state machine and the attributes. The differences between transports are in
+ * their tables (transport.h).
  */
 #include <errno.h>
 #include <string.h>
@@ -302,8 +302,8 @@ static void follow_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_
 		tell_last(qp);
 	if (to != from && (to == IBV_QPS_RTR || to == IBV_QPS_RTS || to == IBV_QPS_ERR))
 		qp->transport->progress(qp);
-	/* one with a path: in RTS and SQD it may be another now; RESET waits for who deals with it
-	 */
+	/* one with a path: in RTS and SQD it may be another now; RESET waits for threads that deal
+	 * with it */
 	else if (qp->transport->set_path &&
 	         (to == IBV_QPS_RTS || to == IBV_QPS_SQD || to == IBV_QPS_RESET))
 		qp->transport->progress(qp);
@@ -417,7 +417,7 @@ static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
  * that changes the state, which knows nothing of them. */
 int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	/* before anybody has to wait for the lock, who polls for one */
+	/* before the lock is held, so that no poll has to wait for it */
 	int ret = mask & IBV_QP_AV && qp->transport->set_path
 	                  ? hca_ah_await(qp->ctx, &attr->ah_attr)
 	                  : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a responder does for requests: see responder.h. What is inline there is what nearly every
- * request needs.
+ * A responder's work for requests: see responder.h. The inline functions there are those that
+ * nearly every request needs.
  */
 #include <errno.h>
 
@@ -26,8 +26,8 @@ static int wants_to_know(const struct shm_qp *qp)
 	return qp->state == IBV_QPS_RTR || (qp->flags & SHM_QP_COUNTS_REMOTE);
 }
 
-/* Whose memory and receives are used: the queue pair's own, or those of XRC's shared receive queue,
- * whose record is copied to *@srq. */
+/* The record whose memory and receives are used: the queue pair's own, or that of XRC's shared
+ * receive queue, which is copied to *@srq. */
 static const struct shm_qp *owner_of(struct hca_responder *t, struct shm_qp *srq)
 {
 	const struct shm_qp *own = &t->end.qp;
@@ -103,7 +103,7 @@ void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t
 
 /* ---- refusing ---- */
 
-/* What the requester's completion says of a NAK, and the event of the responder's queue pair. */
+/* The requester's completion for a NAK, and the event of the responder's queue pair. */
 static const struct {
 	enum ibv_wc_status status;
 	enum ibv_event_type event;
@@ -132,7 +132,7 @@ static BASE_COLD void wake_sends(struct hca_responder *t)
 	hca_cq_alert(t->process, shm_cq_at(&t->process->region, t->end.qp.connection.send_cq));
 }
 
-/* Moves to ERR: marks why, wakes who polls, and has the event sent. */
+/* Moves to ERR: marks why, wakes the program that polls, and has the event sent. */
 static BASE_COLD void move_to_error(struct hca_responder *t, enum ibv_event_type type)
 {
 	const struct shm_qp *q = &t->end.qp;
@@ -377,8 +377,8 @@ static bool try_atomics(const struct hca_responder *t, _Atomic uint32_t *lock, u
 
 /*
  * The lock of atomic operations on this word. The place of a word in its page is the same wherever
- * the page is mapped. NULL: it is not to be had now. Who has it may be stopped: that is no failure
- * of this request, which waits.
+ * the page is mapped. NULL: it is not to be had now. The holder of the lock may be stopped: that is
+ * no failure of this request, which waits.
  */
 static _Atomic uint32_t *lock_atomics(struct hca_responder *t, const struct hca_parts *word)
 {
@@ -479,7 +479,7 @@ static int store_word(struct hca_responder *t, struct hca_parts *at, uint64_t wo
 	struct iovec here = { &word, sizeof(word) };
 
 	if (word_here(at)) {
-		/* release: what was written before is seen by who reads the word */
+		/* release: a reader of the word sees what was written before */
 		atomic_store_explicit(word_here(at), word, memory_order_release);
 		return 0;
 	}
@@ -500,8 +500,8 @@ int hca_responder_store(struct hca_responder *t, struct hca_parts *word, uint64_
 	return ret ? hca_responder_copy_failed(t, ret) : IBV_WC_SUCCESS;
 }
 
-/* What was written before lies in memory already, for all to see. So nothing is left to do but to
- * check whether the requester may ask for it. */
+/* The bytes that were written before lie in memory already, for all to see. So nothing is left to
+ * do but to check whether the requester may ask for the flush. */
 int hca_responder_flush(struct hca_responder *t, const struct shm_request *r)
 {
 	uint8_t type = hca_flush_type(r->swap);

@@ -24,7 +24,7 @@
 #include "hca/queue/srq.h"
 #include "shm/ring.h"
 
-/* What becomes of a request: enum ibv_wc_status, or one of these. */
+/* The outcome of a request: enum ibv_wc_status, or one of these. */
 enum {
 	HCA_WAITS_FOR_RECEIVE = -1, /* RNR NAK: no receive is posted */
 	HCA_WAITS_FOR_PATH = -2,    /* it gets lost: there is no responder, or no way to it */
@@ -52,8 +52,8 @@ struct hca_responder {
 	bool is_xrc, has_srq;
 	uint32_t srqn, srq_seq;
 	struct shm_ring_view view; /* of the queue pair's ring, where messages arrive */
-	/* unless it is XRC's, claims are in its header; who needs a lock to finish a request marks
-	 * them (ring.h) */
+	/* unless it is XRC's, claims are in its header; a thread that needs a lock to finish a
+	 * request marks them (ring.h) */
 	struct shm_ring_single single;
 	struct shm_sender *self; /* of the one in whose name receives are claimed */
 	/* where its receives are: that, or the ring of its shared receive queue */
@@ -108,8 +108,8 @@ static BASE_HOT bool hca_responder_is_well(const struct hca_responder *t)
 
 /* ---- refusing ---- */
 
-/* Whether its queue pair still exists. When a process ends, its keys go, too: what they do not
- * allow then nobody tells the requester. */
+/* Whether its queue pair still exists. When a process ends, its keys go, too: then nobody tells the
+ * requester that they do not allow its request. */
 bool hca_responder_is_there(const struct hca_responder *t);
 
 /* Notes why. Returns HCA_REFUSED. */
@@ -121,7 +121,7 @@ int hca_responder_refuse(struct hca_responder *t, enum hca_nak nak, const char *
  */
 int hca_responder_fail(struct hca_responder *t);
 
-/* What a failed copy to or from its memory means: hca_memory_copy()'s @error. */
+/* The outcome of a failed copy to or from its memory: hca_memory_copy()'s @error. */
 int hca_responder_copy_failed(struct hca_responder *t, int error);
 
 /* ---- receives ---- */
@@ -132,8 +132,8 @@ static BASE_HOT bool hca_responder_is_ours(const struct hca_responder *t)
 {
 	if (base_likely(!t->held))
 		return true;
-	/* the copy before the look: who takes the lock, by an acquire in try_lock(), goes on to
-	 * use its buffers for other things */
+	/* the copy before the look: a thread that takes the lock, by an acquire in try_lock(), goes
+	 * on to use its buffers for other things */
 	atomic_thread_fence(memory_order_acquire);
 	return atomic_load_explicit(t->held, memory_order_relaxed) == t->worker;
 }
@@ -156,7 +156,7 @@ static BASE_HOT void hca_responder_read_credit(struct hca_responder *t,
 	if (base_likely(out->is_one))
 		return;
 	out->n = out->one.length;
-	out->one.addr = many_off; /* for who places the message later */
+	out->one.addr = many_off; /* for the thread that places the message later */
 	out->many = shm_payload_at(&t->process->region, many_off, max_sge * sizeof(out->one));
 	if (out->n > max_sge || out->n > HCA_MAX_SGE || !out->many)
 		out->n = 0;

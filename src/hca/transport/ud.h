@@ -25,7 +25,7 @@ struct hca_ud_repeat {
 	} to;
 	enum ibv_wr_opcode opcode;
 	unsigned send_flags;           /* without IBV_SEND_SIGNALED; HCA_UD_NONE: no request does */
-	struct hca_receiver *receiver; /* who alone receives it, and lets it in */
+	struct hca_receiver *receiver; /* the only one, and lets it in */
 };
 
 #define HCA_UD_NONE IBV_SEND_SIGNALED

@@ -254,7 +254,7 @@ int hca_ud_receive(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arriva
 	return hca_rq_poll(rq, n, wc, arrivals, complete);
 }
 
-/* What arrives is not counted: see is_counted(), cq_members.c. */
+/* These arrivals are not counted: see is_counted(), cq_members.c. */
 int hca_ud_receive_shared(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals)
 {
 	uint32_t uncounted = 0;

@@ -147,14 +147,14 @@ static BASE_HOT bool is_stream(struct hca_ud_qp *u)
 	return false;
 }
 
-/* What follows a message that is alone, to one receiver: in a stream others do. */
+/* The messages behind a single one to one receiver: in a stream others follow. */
 static BASE_HOT struct hca_ahead look_behind_one(struct hca_ud_qp *u)
 {
 	return is_stream(u) ? (struct hca_ahead){ SHM_RING_LIST_AHEAD, true }
 	                    : (struct hca_ahead){ 0, false };
 }
 
-/* What follows this message. @to_one: one receives it. */
+/* The messages behind this one. @to_one: one queue pair receives it. */
 static BASE_HOT struct hca_ahead look_ahead(struct hca_ud_qp *u, const struct ibv_send_wr *wr,
                                             bool to_one)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The wire: what its owner (wire_owner.c) and whoever receives (wires.c) share: what a thread has
- * to know of a queue pair, and acknowledgements that wait for replies. See wire.h.
+ * The wire: code that its owner (wire_owner.c) and the receiving threads (wires.c) share. A
+ * thread's knowledge of a queue pair, and acknowledgements that wait for replies. See wire.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "hca/link/detour.h"
 #include "hca/transport/wire.h"
 
-/* Who has answered so many times in a row will do so again. */
+/* A program that has answered so many times in a row will do so again. */
 #define REPLIES_ENOUGH 4
 
 /* ---- what a thread needs to know ---- */
@@ -68,8 +68,8 @@ bool hca_wire_renew(struct hca_wire *w)
 	return true;
 }
 
-/* Where they write who have lost a queue pair. What is there means as little as what other programs
- * write to shared memory. */
+/* Workers that have lost a queue pair write here. Its contents mean as little as the bytes that
+ * other programs write to shared memory. */
 static struct nowhere {
 	struct shm_wire wire;
 	struct shm_connection connection;
@@ -180,7 +180,7 @@ bool hca_wire_reply_is_likely(struct hca_wire *w)
 	       atomic_load_explicit(&s->replies, memory_order_relaxed) >= REPLIES_ENOUGH;
 }
 
-/* Unless somebody else works on it, who may do it. */
+/* Unless another thread works on it, which may do it. */
 void hca_wire_try_acknowledge(struct hca_wire *w)
 {
 	if (!hca_wire_acquire(w, &w->shm->lock))
@@ -219,7 +219,7 @@ void hca_wire_replied(struct hca_wire *w)
 
 /* ---- acknowledgements before replies ---- */
 
-/* At which turn the worker is that has the responder's lock: it names its peer anew at each. */
+/* The turn of the worker that has the responder's lock: it names its peer anew at each turn. */
 static uint32_t turn_of_holder(const struct hca_wire *w)
 {
 	const uint32_t holder = atomic_load_explicit(&w->shm->lock, memory_order_relaxed);
@@ -232,15 +232,15 @@ static uint32_t turn_of_holder(const struct hca_wire *w)
 /*
  * An HCA acknowledges a message before the program can see it, so that its peer hears of that
  * before it hears of anything that the program sends then: programs rely on it that their send is
- * complete when the reply comes. Here whoever receives places the message first, so the program may
- * be faster. Then what it posts leaves behind the acknowledgement.
+ * complete when the reply comes. Here the receiving thread places the message first, so the program
+ * may be faster. Then the requests that it posts leave behind the acknowledgement.
  */
 bool hca_wire_acknowledges_first(struct hca_wire *w, bool *has_lock)
 {
 	*has_lock = hca_wire_acquire(w, &w->shm->lock);
 	if (base_unlikely(!*has_lock)) {
 		hca_wire_want_egress(w);
-		/* who had it may have been done before that */
+		/* the holder may have been done before the egress was wanted */
 		*has_lock = hca_wire_acquire(w, &w->shm->lock);
 	}
 	if (base_unlikely(!*has_lock))

@@ -4,15 +4,15 @@
  * RoCEv2 with it (InfiniBand specification volume 1, sections 9.7 and 9.8; annex A17). So do those
  * of one fabric whose packets make the detour by the daemon (hca/link/detour.h).
  *
- * wire_owner.c is called by the program whose queue pair it is, wires.c by whoever receives at a
- * port; wire.c has what both need. wire_packet.c makes packets, and moves payloads.
+ * wire_owner.c is called by the program that owns the queue pair, wires.c by the thread that
+ * receives at a port; wire.c has what both need. wire_packet.c makes packets, and moves payloads.
  * The requester (wire_requester.h) sends requests that wait in the send queue, as packets, and
  * reads what comes back. wire_responder.c carries out what packets ask for, by the responder of all
  * connected queue pairs (responder.h), wire_answer.c answers. wire_ahead.c keeps packets that came
  * before their turn. How far they are stands in shared memory (shm/wire.h), so any thread of any
  * process can go on with either half: the one that posts; the one that takes a datagram off the
  * port's sockets for all (hca/link/link_roce.h); or the daemon, while nobody polls, and when a time
- * is over. What a thread needs for that is a struct hca_wire, of its own.
+ * is over. For that a thread needs a struct hca_wire, of its own.
  *
  * A half is worked on with its lock held, which names the holder: see shm/wire.h. Packets of both
  * leave behind that, in the order in which they were made (wire_egress.c).
@@ -188,7 +188,7 @@ void hca_wire_tell_credits(struct hca_connected_qp *c);
 
 /* ---- locks: of the send queue (shm_connection.lock), or the responder's (shm_wire.lock) ---- */
 
-/* Who has one has it for a microsecond, unless the scheduler stops it: it is not waited for. */
+/* A holder keeps a lock for a microsecond, unless the scheduler stops it: it is not waited for. */
 #define HCA_WIRE_LOCK_SPINS 50
 /* So many batches of requests are sent at one time: more than a window has. */
 #define HCA_WIRE_BATCHES_MOST 8
@@ -221,10 +221,10 @@ static inline void hca_wire_release(_Atomic uint32_t *lock, uint32_t worker)
 }
 
 /*
- * Packets are made with the lock of their half held. They leave when it is released, as that may
- * take long, and what comes meanwhile wants the lock. So that another worker's do not overtake
- * them, who makes packets has the egress until they have left. Those that make the detour leave at
- * once.
+ * Packets are made with the lock of their half held. They leave when the lock is released: leaving
+ * may take long, and packets that come meanwhile want the lock. A worker that makes packets has the
+ * egress until they have left, so that another worker's packets do not overtake them. Packets that
+ * make the detour leave at once.
  *
  * acquire_egress(): with a lock held, before packets are made; again is the same. False: another
  * worker has the egress. That worker sends what there is to send, or the daemon does, a tick later.
@@ -286,8 +286,8 @@ void hca_wire_mend(struct hca_wire *w, uint32_t what);
 /* The responder's packet is that far. */
 static inline void hca_wire_step(struct hca_wire *w, enum shm_wire_step step)
 {
-	/* who dies has done all that comes before an instruction, and nothing that comes behind it:
-	 * only the compiler may change the order */
+	/* a process that dies has done all that comes before an instruction, and nothing that comes
+	 * behind it: only the compiler may change the order */
 	atomic_signal_fence(memory_order_seq_cst);
 	atomic_store_explicit(&w->shm->step, step, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
@@ -314,7 +314,8 @@ void hca_wire_fini(struct hca_wire *w);
 bool hca_wire_is_lost(const struct hca_wire *w);
 void hca_wire_find(struct hca_wire *w);
 
-/* As hca_wire_watch(), for who has no struct hca_wire. @detours: as in struct shm_wire_path. */
+/* As hca_wire_watch(), for a caller that has no struct hca_wire. @detours: as in struct
+ * shm_wire_path. */
 void hca_wire_watch_queue(struct hca_process *p, uint32_t qpn, const struct hca_sender *sender,
                           bool detours);
 
@@ -327,7 +328,7 @@ void hca_wire_replied(struct hca_wire *w);
  * worker has the responder's lock, and sends both then. True: this one has it; or not, by
  * *@has_lock, if the other was stopped, which is not waited for, or if nothing is acknowledged. */
 bool hca_wire_acknowledges_first(struct hca_wire *w, bool *has_lock);
-/* Acknowledges, unless somebody else works on it, who may do it. */
+/* Acknowledges, unless another thread works on it, which may do it. */
 void hca_wire_try_acknowledge(struct hca_wire *w);
 /* The same, and responses that are due. */
 void hca_wire_try_respond(struct hca_wire *w);
@@ -403,9 +404,9 @@ static inline bool hca_wire_is_selective(const struct hca_wire *w)
 /* Keeps a copy of the packet, as one before it has not come yet, if there is room. */
 void hca_wire_keep_ahead(struct hca_wire *w, enum hca_wire_half half,
                          const struct wire_roce_packet *p);
-/* The first one that is kept. Those whose turn was before are forgotten. */
+/* The first packet that is kept. Packets whose turn is over are forgotten. */
 struct hca_wire_copy *hca_wire_first_ahead(struct hca_wire *w, enum hca_wire_half half);
-/* That one if it is its turn, for the caller to free; or NULL. */
+/* Takes the first packet, if it is its turn; the caller frees it. Else NULL. */
 struct hca_wire_copy *hca_wire_take_ahead(struct hca_wire *w, enum hca_wire_half half);
 void hca_wire_forget_ahead(struct hca_wire *w);
 
@@ -448,7 +449,7 @@ void hca_wire_request(struct hca_wire *w, const struct hca_wire_run *run);
 void hca_wire_give_back(struct hca_wire *w);
 /* Sends responses and acknowledgements that are due. Whether some are left. */
 bool hca_wire_respond(struct hca_wire *w);
-/* What has come is to be acknowledged. */
+/* The packets that have come are to be acknowledged. */
 static inline bool hca_wire_ack_is_due(const struct hca_wire *w)
 {
 	return atomic_load_explicit(&w->shm->ack_due, memory_order_relaxed);

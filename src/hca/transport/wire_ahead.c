@@ -3,9 +3,9 @@
  * The wire: packets that came before their turn, as one before them got lost or is late. They are
  * kept until it comes, so that the peer need not send them again: see wire.h.
  *
- * Kept is a copy, in the process that received the packet. Whatever becomes of it, the peer sends
- * what is not acknowledged: so who has no room keeps nothing, and what a process keeps that does
- * not receive any more is of no use.
+ * Kept is a copy, in the process that received the packet. Whatever becomes of the copy, the peer
+ * sends again the packets that are not acknowledged. So a process that has no room keeps nothing,
+ * and the copies of a process that does not receive any more are of no use.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 /* So many a port's receiver keeps, of all its queue pairs: 4 MiB, if they are as large as may be.
  */
 #define KEPT_MOST 1024
-/* Who has waited for longer makes room for others. */
+/* A packet that has waited for longer makes room for others. */
 #define KEPT_NS 100000000
 
 struct hca_wire_copy *hca_wire_copy(const struct wire_roce_packet *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Packets that are kept until their turn comes: in what order they are had, and which are of no use
- * any more. What the two halves do with them, tests/roce/selective_cases.py shows.
+ * any more. How the two halves use them, tests/roce/selective_cases.py shows.
  */
 #include <setjmp.h>
 #include <stdarg.h>

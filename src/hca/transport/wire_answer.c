@@ -39,7 +39,7 @@ static uint32_t count_receives(const struct hca_wire *w)
 	return n <= v->mask + 1 ? n : 0;
 }
 
-/* The same when the peer hears that there are none: who posts some tells it. */
+/* The same when the peer hears that there are none: the thread that posts some tells it. */
 static uint32_t await_receives(struct hca_wire *w)
 {
 	/* seq_cst, and a barrier: before the look; pairs with post_connected() in rq.c */
@@ -61,7 +61,7 @@ static uint8_t acknowledged(struct hca_wire *w)
 
 /* ---- answers ---- */
 
-/* A packet without payload. @value: what an atomic operation found. */
+/* A packet without payload. @value: the word that an atomic operation found. */
 static void send_answer(struct hca_wire *w, enum wire_operation operation, uint32_t psn,
                         struct wire_aeth aeth, uint64_t value)
 {
@@ -114,11 +114,11 @@ static void fail(struct hca_wire *w, enum hca_nak nak)
 		hca_responder_fail(&w->responder);
 }
 
-/* Tells the peer why its request is not carried out. Responses that it waits for come first, and
- * what others have made: what it is told behind them is what was refused first, as all that comes
- * after that is refused for it. Only then the queue pair fails, if it does: its owner may end it at
- * once, and the peer would hear nothing. False, as the functions below say of a packet that was not
- * carried out. */
+/* Tells the peer why its request is not carried out. The responses that it waits for leave first,
+ * and the packets that other workers have made. Behind them the peer is told of the request that
+ * was refused first: all later ones are refused because of it. Only then the queue pair fails, if
+ * it does: its owner may end it at once, and the peer would hear nothing. False, as the functions
+ * below say of a packet that was not carried out. */
 static bool refuse(struct hca_wire *w, uint8_t syndrome)
 {
 	struct shm_wire *s = w->shm;
@@ -281,8 +281,8 @@ static int send_response(struct hca_wire *w, struct shm_wire_response *r, uint32
 	return 0;
 }
 
-/* What is left of the first response cannot be sent. Of a process that has ended nobody tells the
- * peer: it finds out by its timeout, as of any that is gone. */
+/* The rest of the first response cannot be sent. If the process has ended, nobody tells the peer:
+ * it finds out by its timeout, as of any process that is gone. */
 static void fail_response(struct hca_wire *w, const struct shm_wire_response *r, int error)
 {
 	w->shm->in.n_responses = 0;

@@ -10,7 +10,7 @@
 #include "hca/link/payload.h"
 #include "hca/transport/wire.h"
 
-/* Who has not looked for so long may have missed turns, and their numbers come around. */
+/* A worker that has not looked for so long may have missed turns, and their numbers come around. */
 #define UNSEEN_NS (HCA_WIRE_PATIENCE_NS / 2)
 /* So often an exchange is tried again: others can write there all the time. */
 #define TRIES 16
@@ -43,9 +43,9 @@ static BASE_COLD bool ask_for(struct hca_wire *w, uint32_t by, uint32_t mine)
 		uint32_t holder = by & ~SHM_WIRE_WANTED, wanted = by & SHM_WIRE_WANTED;
 		bool takes = !holder || hca_wire_has_waited(&w->egress_wait, holder);
 
-		/* acquire: pairs with the release in has_left(): what is sent now is behind that.
-		 * Release: what this worker leaves to the other one comes before the bit, also if
-		 * that is there already */
+		/* acquire: pairs with the release in has_left(): packets that are sent now are
+		 * behind that. Release: work that this worker leaves to the other one comes before
+		 * the bit, also if the bit is there already */
 		if (!atomic_compare_exchange_strong_explicit(
 		            &w->shm->egress, &by, takes ? mine | wanted : by | SHM_WIRE_WANTED,
 		            memory_order_acq_rel, memory_order_relaxed))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Two workers on one wire: who has made packets that have not left keeps the other from making any,
- * hears that the other wanted to, and does not keep it for ever.
+ * Two workers on one wire: a worker that has made packets that have not left keeps the other from
+ * making any, hears that the other wanted to, and does not keep it for ever.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -80,7 +80,7 @@ static void who_was_stopped_is_not_waited_for(void **state)
 	assert_true(hca_wire_leave(&w[0]));
 }
 
-/* Who looks seldom meets it each time, at another turn. */
+/* A worker that looks seldom meets the holder each time, at another turn. */
 static void who_has_many_turns_was_not_stopped(void **state)
 {
 	(void)state;
@@ -92,7 +92,8 @@ static void who_has_many_turns_was_not_stopped(void **state)
 	}
 }
 
-/* Nor was who is at a turn of the same number, as they come around, when another looks seldom. */
+/* Nor was a worker stopped that is at a turn of the same number, as numbers come around, when
+ * another worker looks seldom. */
 static void turns_that_come_around_are_others(void **state)
 {
 	const unsigned turns = (SHM_WIRE_WANTED - 1) / IB_QPN_MASK;
@@ -111,7 +112,7 @@ static void turns_that_come_around_are_others(void **state)
 	}
 }
 
-/* The daemon releases it for who has died. */
+/* The daemon releases it for a worker that has died. */
 static void who_is_gone_has_it_no_more(void **state)
 {
 	(void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The wire: a process died while it had the lock of a half, in the middle of something. The daemon
- * says so when it releases the lock (daemon/clients/qp_undo.c), and whoever has it next makes the
- * half whole. Who dies while it does that has begun something that the next one does again.
+ * says so when it releases the lock (daemon/clients/qp_undo.c), and the next holder makes the half
+ * whole. If that holder dies before it is done, the one after it does the same again.
  *
  * The responder: what a packet has changed is undone, as if it had got lost, so its peer sends it
  * again. If its message was about to arrive, it does. Of an atomic operation, and of a receive that
@@ -32,7 +32,7 @@ static bool find_claimed(const struct hca_wire *w, uint32_t *pos)
 	return true;
 }
 
-/* All is as before the packet came; a receive that it has claimed the next message uses. */
+/* All is as before the packet came; the next message uses a receive that the packet has claimed. */
 static void undo(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
@@ -42,7 +42,8 @@ static void undo(struct hca_wire *w)
 		s->in.keeps = find_claimed(w, &s->in.claimed);
 }
 
-/* Its message arrives, unless it has; whoever waits for it hears of it, perhaps once more. */
+/* Its message arrives, unless it has; a program that waits for it hears of it, perhaps once
+ * more. */
 static void publish(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;

@@ -16,7 +16,7 @@
 
 /* ---- open and closed ---- */
 
-/* What is open in that state. */
+/* The halves that are open in that state. */
 static uint32_t what_of(enum ibv_qp_state state)
 {
 	return state == IBV_QPS_RTS   ? SHM_WIRE_RECEIVES | SHM_WIRE_SENDS
@@ -68,7 +68,8 @@ static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
 	atomic_store_explicit(&s->resume_ns, 0, memory_order_relaxed);
 }
 
-/* UC has been in SQE: what failed is completed, and the next request is the first one. */
+/* UC has been in SQE: the requests that failed are completed, and the next request is the first
+ * one. */
 static void resume(struct hca_connected_qp *c, struct shm_wire *s)
 {
 	if (!hca_connected_load(&c->shm->failed))
@@ -76,7 +77,8 @@ static void resume(struct hca_connected_qp *c, struct shm_wire *s)
 	s->next = hca_connected_load(&c->shm->head);
 	s->offset = 0;
 	s->acked = shm_wire_head(s, s->next)->psn = s->psn;
-	/* release: who sees that it has not failed must not send again what was flushed */
+	/* release: a thread that sees that it has not failed must not send again what was
+	 * flushed */
 	atomic_store_explicit(&c->shm->failed, 0, memory_order_release);
 }
 
@@ -100,7 +102,8 @@ void hca_wire_open(struct hca_connected_qp *c)
 
 	if (c->qp.transport->type != IBV_QPT_RC && c->qp.transport->type != IBV_QPT_UC)
 		return;
-	/* who has had none does not look: to look at what was never used takes memory */
+	/* a queue pair that has had no wire does not look: to look at one that was never used takes
+	 * memory */
 	if (!hca_wire_choose(c, &path, c->wire && (hca_wire_opened(c->wire) % SHM_WIRE_OPENED)) ||
 	    (!c->wire && !make(c)))
 		return;
@@ -126,7 +129,7 @@ void hca_wire_open(struct hca_connected_qp *c)
 	                      memory_order_release);
 }
 
-/* Who has the lock may be stopped: then nobody knows, and it is told at once. */
+/* The holder of the lock may be stopped: then nobody knows, and it is told at once. */
 bool hca_wire_drain(struct hca_connected_qp *c)
 {
 	struct hca_wire *w = c->wire;
@@ -146,7 +149,7 @@ bool hca_wire_drain(struct hca_connected_qp *c)
 	return drains;
 }
 
-/* Acquires a lock from whoever has it for longer than a living thread may. */
+/* Acquires a lock, also from a holder that has it for longer than a living thread may. */
 static void lock_for_good(_Atomic uint32_t *lock, uint32_t worker)
 {
 	uint64_t began = base_now_ns();
@@ -170,8 +173,8 @@ static void wait_for_egress(struct hca_wire *w)
 		base_pause(&pause);
 }
 
-/* What has come was perhaps seen before it was acknowledged; a part of a message will not be whole.
- */
+/* The program has perhaps seen messages before they were acknowledged; a part of a message will not
+ * become whole. */
 static void acknowledge_all(struct hca_connected_qp *c)
 {
 	struct hca_wire *w = c->wire;
@@ -231,7 +234,7 @@ static void carry_out_local(struct hca_connected_qp *c)
 	       !hca_connected_load(&c->shm->failed) &&
 	       hca_connected_take(&c->wire->end, s->next, &r, entries) &&
 	       (hca_operation(r.opcode) & HCA_OP_LOCAL)) {
-		hca_connected_leave(c); /* that one waits for all that deal with anybody */
+		hca_connected_leave(c); /* it waits for threads that deal with a peer */
 		status = hca_mw_carry_out(&c->qp, &r);
 		hca_exchange_begin(&c->x, c->wire->qpn);
 		*shm_wire_head(s, s->next + 1) = *shm_wire_head(s, s->next); /* it sends nothing */
@@ -242,7 +245,7 @@ static void carry_out_local(struct hca_connected_qp *c)
 }
 
 /* A process was stopped for long while it worked on the queue pair: nobody knows how far it was, so
- * that what it did must not be done again. */
+ * its work must not be done again. */
 static void give_up(struct hca_connected_qp *c)
 {
 	struct shm_connection *s = c->shm;
@@ -269,7 +272,7 @@ static uint64_t barred_by(const struct hca_connected_qp *c)
 }
 
 /* Somebody else has the lock: goes on without it, if that one must have been stopped. An owner that
- * looks seldom may meet others each time, who work on it one after the other. */
+ * looks seldom may meet another thread each time, as they work on it one after the other. */
 static void bear(struct hca_connected_qp *c)
 {
 	struct hca_wire *w = c->wire;
@@ -281,7 +284,7 @@ static void bear(struct hca_connected_qp *c)
 	} else if (now - w->barred_since_ns > HCA_STOPPED_WAIT_NS) {
 		give_up(c);
 	}
-	hca_wire_watch(w); /* who has the lock may have seen the queue before */
+	hca_wire_watch(w); /* the holder may have seen the queue before */
 }
 
 void hca_wire_go_on(struct hca_connected_qp *c)

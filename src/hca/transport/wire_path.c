@@ -7,8 +7,8 @@
 #include "hca/link/flow.h"
 #include "hca/transport/wire.h"
 
-/* What was chosen by queue pair @qpn for its connection with @peer: SHM_BY_DETOUR, SHM_BY_MEMORY,
- * or 0: nothing yet. */
+/* The way that queue pair @qpn has chosen for its connection with @peer: SHM_BY_DETOUR,
+ * SHM_BY_MEMORY, or 0: none yet. */
 static uint32_t choice_of(const struct shm_region *r, uint32_t qpn, uint32_t peer)
 {
 	uint32_t word = hca_connected_load(&shm_connection_at(r, SHM_QP_INDEX(qpn))->chosen);
@@ -38,8 +38,8 @@ static bool is_to_detour(struct hca_connected_qp *c, uint32_t peer)
 	return false;
 }
 
-/* Whether packets go by the daemon. Both ends have to choose alike, once: who is the second chooses
- * as the first has, whatever is open now. */
+/* Whether packets go by the daemon. Both ends have to choose alike, once: the second end chooses as
+ * the first has, whatever is open now. */
 static bool detours(struct hca_connected_qp *c)
 {
 	const struct shm_region *r = &c->qp.ctx->process->region;

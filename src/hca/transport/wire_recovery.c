@@ -26,7 +26,8 @@
 /* Nothing that comes for so long, and twice the usual time, is taken for a loss. Threads that
  * answer may have to wait for a processor. */
 #define EARLY_NS 4000000
-/* The same after a loss: what was sent again may be lost, too, and peers tell that no more. */
+/* The same after a loss: packets that were sent again may be lost, too, and peers tell that no
+ * more. */
 #define EARLY_AGAIN_NS 1000000
 /* Twice the usual time, while it is not known. */
 #define UNKNOWN_NS 250000000
@@ -77,8 +78,8 @@ void hca_wire_set_deadline(struct hca_wire *w)
 
 /*
  * Takes the time of a packet, one after the other: the longest, which fades. Until then the wait
- * stays as long as it was when something was acknowledged again: of what was sent more than once
- * nobody could tell how long it took, and to wait as long as before is too short.
+ * stays as long as it was when something was acknowledged again: nobody could tell how long a
+ * packet took that was sent more than once, and to wait as long as before is too short.
  */
 static void time_packet(struct shm_wire *s)
 {
@@ -123,8 +124,8 @@ void hca_wire_go_back(struct hca_wire *w)
 	hca_wire_shrink(w);
 }
 
-/* The same, but first a probe: whether the peer has kept what came behind the packet that got lost.
- * What the loss says of the network its answer tells. */
+/* The same, but first a probe: whether the peer has kept the packets that came behind the lost one.
+ * Its answer tells what the loss means for the network. */
 static void probe(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
@@ -161,7 +162,7 @@ void hca_wire_end_probe(struct hca_wire *w, uint32_t acked)
 	s->probes = s->has_gap = false;
 }
 
-/* What was sent is taken for lost. */
+/* The packets that were sent are taken for lost. */
 static void retry(struct hca_wire *w, const char *why)
 {
 	base_log_debug(packet, "QP 0x%06x: sends again from PSN %u on: %s", w->qpn, w->shm->acked,

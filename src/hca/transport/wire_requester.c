@@ -75,8 +75,8 @@ void hca_wire_release_requests(struct hca_wire *w)
 		                         w->end.qp.connection.send_cq, needs_owner);
 }
 
-/* How many the peer counts (MSN) in a request of @n packets: a READ is asked for in parts. What is
- * asked for again it does not count. */
+/* How many the peer counts (MSN) in a request of @n packets: a READ is asked for in parts. A part
+ * that is asked for again it does not count. */
 static uint32_t messages_of(const struct shm_request *r, uint32_t n)
 {
 	return r->opcode == IBV_WR_RDMA_READ ? (n - 1) / HCA_WIRE_READ_MOST + 1 : 1;
@@ -143,7 +143,7 @@ static bool is_known(const struct shm_request *r)
 	return r->opcode < ARRAY_SIZE(on_wire) && on_wire[r->opcode].only;
 }
 
-/* What packet @i of the @n of request @r is. */
+/* The operation of packet @i of the @n of request @r. */
 static unsigned operation_of(const struct shm_request *r, uint32_t i, uint32_t n)
 {
 	if (n == 1)
@@ -432,7 +432,7 @@ static bool has_next(const struct hca_wire *w)
 }
 
 /* Whether an acknowledgement that waits for a reply leaves in one piece with what is sent next, and
- * behind it, which costs half as much as two pieces. Who receives the piece takes the
+ * behind it, which costs half as much as two pieces. The receiver of the piece takes the
  * acknowledgement first. Programs that sleep rely on the order, and theirs do not wait. */
 static bool takes_ack_along(const struct hca_wire *w)
 {
@@ -489,7 +489,7 @@ bool hca_wire_send(struct hca_wire *w)
 	if (!held_up) {
 		if (acknowledges && !takes_ack_along(w))
 			hca_wire_acknowledge(w);
-		if (resume) /* what gets lost from now on has not been told yet */
+		if (resume) /* losses from now on have not been told yet */
 			w->shm->recovers = SHM_WIRE_HAS_WAITED;
 		atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
 		more = next ? fill_batch(w) : has_next(w); /* it was posted just now */

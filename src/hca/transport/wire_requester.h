@@ -23,7 +23,7 @@ static inline uint32_t hca_wire_head(const struct hca_wire *w)
 	return hca_connected_load(&w->connection->head);
 }
 
-/* What is before it. */
+/* The numbers before that request. */
 static inline struct shm_wire_head *hca_wire_first(const struct hca_wire *w)
 {
 	return shm_wire_head(w->shm, hca_wire_head(w));
@@ -78,7 +78,7 @@ static inline bool hca_wire_first_request(const struct hca_wire *w, struct shm_r
 
 /* The first request fails: those behind it are not sent any more. */
 void hca_wire_fail(struct hca_wire *w, enum ibv_wc_status status);
-/* Wakes whoever waits for its completion, or those of the queue pair's receives. */
+/* Wakes the program that waits for its completion, or for those of the queue pair's receives. */
 void hca_wire_tell_of_failure(struct hca_wire *w);
 /* The first request, of @n packets, is done. */
 void hca_wire_complete(struct hca_wire *w, const struct shm_request *r, uint32_t n);

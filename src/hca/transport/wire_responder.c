@@ -75,7 +75,7 @@ static void drop_message(struct hca_wire *w)
 	w->shm->in.operation = SHM_WIRE_NONE;
 }
 
-/* The credit itself is gone, of a shared receive queue: what it said is where the message will
+/* The credit itself, of a shared receive queue, is gone: its contents are where the message will
  * arrive. */
 static void keep_credit(const struct hca_receive *rcv)
 {
@@ -357,7 +357,7 @@ static bool take_read(struct hca_wire *w, const struct wire_roce_packet *p, bool
 
 	if (!response)
 		return false;
-	/* what comes again is what was there before, or the rest of it */
+	/* a repeated request is the one that was there before, or the rest of it */
 	if (again && wire_psn_diff(wire_psn_add(p->h.bth.psn, packets), w->shm->in.expected) > 0)
 		return false;
 	if (r.length > HCA_MAX_MESSAGE)
@@ -447,7 +447,7 @@ static enum shm_wire_answer answer_of(uint8_t opcode)
 	return wire_opcodes[opcode].headers & WIRE_ATOMICETH ? SHM_WIRE_WORD : SHM_WIRE_DONE;
 }
 
-/* What is carried out once, however often it comes. */
+/* A request that is carried out once, however often it comes. */
 static bool take_once(struct hca_wire *w, const struct wire_roce_packet *p)
 {
 	struct shm_wire_response *response =
@@ -597,7 +597,8 @@ void hca_wire_count_packets(struct hca_wire *w, uint32_t n, bool is_last)
 		w->shm->in.msn = wire_psn_add(w->shm->in.msn, 1);
 }
 
-/* What a packet changes between these can be undone, but where it says so. */
+/* A packet's changes between these two calls can be undone, unless a step says otherwise (enum
+ * shm_wire_step). */
 
 static void begin_packet(struct hca_wire *w)
 {
@@ -628,8 +629,8 @@ static void take_expected(struct hca_wire *w, const struct hca_wire_run *run)
 	}
 }
 
-/* What waited behind the packet that has been carried out just now. The peer does not know that it
- * was kept, so it is acknowledged; a refusal does that, too. */
+/* Carries out the packets that waited behind the one that has been carried out just now. The peer
+ * does not know that they were kept, so they are acknowledged; a refusal does that, too. */
 static BASE_COLD void take_ahead(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
@@ -691,7 +692,7 @@ void hca_wire_request(struct hca_wire *w, const struct hca_wire_run *run)
 
 	if (w->shm->in.n_responses > SHM_WIRE_RESPONSES || !hca_responder_is_well(&w->responder))
 		return;
-	/* UC: what begins a message ends the one before, whole or not (class D1) */
+	/* UC: a packet that begins a message ends the one before, whole or not (class D1) */
 	if (hca_wire_is_uc(w) &&
 	    (diff || ((run->flags & WIRE_OPCODE_FIRST) && w->shm->in.operation != SHM_WIRE_NONE))) {
 		drop_message(w);

@@ -22,7 +22,7 @@ int hca_wire_fail_receive(struct hca_wire *w, struct hca_receive *rcv, enum ibv_
 
 /* ---- answers: wire_answer.c ---- */
 
-/* What has come is to be acknowledged, or not any more. */
+/* The packets that have come are to be acknowledged, or not any more. */
 void hca_wire_set_ack_due(struct hca_wire *w, bool due);
 /* Packets are to be acknowledged, if one asks for that. Before their message is published: what the
  * program sends when it has seen that comes behind (hca_wire_acknowledges_first()). */
@@ -34,7 +34,7 @@ void hca_wire_acknowledge_later(struct hca_wire *w, const struct hca_wire_run *r
  *
  * as(): the responder says what becomes of the request: @outcome, not IBV_WC_SUCCESS.
  * receive(): the receive fails with @status.
- * sequence(): what has come is behind a gap.
+ * sequence(): the packet that has come is behind a gap.
  */
 bool hca_wire_refuse_as(struct hca_wire *w, int outcome);
 bool hca_wire_refuse_invalid(struct hca_wire *w, const char *why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The wire, the requester's half: what comes back completes requests. See wire_requester.h.
+ * The wire, the requester's half: packets that come back complete requests. See wire_requester.h.
  */
 #include <stdlib.h>
 
@@ -40,9 +40,10 @@ static bool acknowledge(struct hca_wire *w, uint32_t psn)
 }
 
 /*
- * What an acknowledgement tells: receives for messages behind its MSN, which may be of before. It
- * may also be ahead of what is done here; then the receives of those in between are not among what
- * it tells. Acknowledgements may overtake each other: so the most that was ever told holds.
+ * An acknowledgement tells the receives for messages behind its MSN, which may be an old one. The
+ * MSN may also be ahead of the messages that are done here; then the receives that it tells do not
+ * include those of the messages in between. Acknowledgements may overtake each other: so the most
+ * that was ever told holds.
  */
 static void take_credits(struct hca_wire *w, const struct wire_aeth *aeth)
 {
@@ -266,8 +267,8 @@ static void take_data(struct hca_wire *w, const struct hca_wire_run *run)
 			take_credits(w, &p[i].h.aeth);
 }
 
-/* What is kept behind the response that has come just now, up to the next gap. @acked: before it.
- */
+/* Takes the responses that are kept behind the one that has come just now, up to the next gap.
+ * @acked: before it. */
 static BASE_COLD void take_ahead(struct hca_wire *w, uint32_t acked)
 {
 	struct hca_wire_copy *c;
@@ -285,8 +286,8 @@ static BASE_COLD void take_ahead(struct hca_wire *w, uint32_t acked)
 		ask_again(w);
 }
 
-/* A CNP (annex A17.9): what this sends meets congestion. What was sent before this slowed down says
- * nothing new. */
+/* A CNP (annex A17.9): the packets that this sends meet congestion. Packets that were sent before
+ * this slowed down say nothing new. */
 static void slow_down(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The wires of a port, for whoever receives there: whose a packet is, when it is worked on, and
- * what is due afterwards. See hca/link/wires.h.
+ * The wires of a port, for the thread that receives there: the queue pair of a packet, when the
+ * packet is worked on, and the work that is due afterwards. See hca/link/wires.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@
 
 /* ---- a thread's turn at a queue pair ---- */
 
-/* Says whom this thread deals with, before it looks at anything of theirs. */
+/* Says which peer this thread deals with, before it looks at anything of the peer's. */
 static void begin(struct hca_wire *w)
 {
 	w->turn += IB_QPN_MASK + 1;
@@ -38,9 +38,9 @@ static void begin(struct hca_wire *w)
  * that says so may be nonsense. The daemon goes on in its next tick. */
 #define ANSWERS_MOST 2
 
-/* What was made leaves; then all that may be sent, if there are @more requests, or another worker
- * wanted to send something. Nobody stops UC, whose messages may be long: the rest of them the
- * daemon sends, a part in each tick. */
+/* The packets that were made leave; then all that may be sent, if there are @more requests, or
+ * another worker wanted to send something. Nobody stops UC, whose messages may be long: the daemon
+ * sends the rest of them, a part in each tick. */
 static void go_on(struct hca_wire *w, bool more)
 {
 	bool wanted = hca_wire_leave(w), has_lock = true;
@@ -106,8 +106,8 @@ static void sweep(struct hca_wires *wires)
 	wires->sweep_at = SWEEP + 2 * wires->all.n;
 }
 
-/* What this port's receiver knows of queue pair @qpn. NULL: it has no wire, or there is no memory.
- */
+/* The wire of queue pair @qpn, as this port's receiver knows it. NULL: it has none, or there is no
+ * memory. */
 static struct hca_wire *wire_of(struct hca_wires *wires, uint32_t qpn)
 {
 	struct base_hash_node *node = base_hash_first(&wires->all, qpn);
@@ -270,7 +270,8 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p, unsigned 
 	uint32_t what = is_request ? SHM_WIRE_RECEIVES : SHM_WIRE_SENDS;
 	bool more = false;
 
-	/* who sees a message may send one: it must not overtake what was asked for before */
+	/* a program that sees a message may send one: it must not overtake responses that were
+	 * asked for before */
 	if ((flags & WIRE_OPCODE_RECEIVES) && w->shm->in.n_responses)
 		respond(w);
 	if (!enter(w, lock))
@@ -301,8 +302,8 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p, unsigned 
  * has a number, and is worked on when its turn comes, by the process that has it.
  */
 
-/* Whether it is the turn of the packet with this number. Whoever has those before it may have gone:
- * after a while they are passed over. */
+/* Whether it is the turn of the packet with this number. The process that has the packets before it
+ * may have gone: after a while they are passed over. */
 static bool is_turn(struct hca_wire *w, uint32_t number)
 {
 	/* acquire: pairs with the release in took_up() */
@@ -465,7 +466,7 @@ static bool is_over(uint64_t *until)
 	return now >= *until;
 }
 
-/* Those whose turn has not come are the first the next time. */
+/* The wires whose turn has not come are the first the next time. */
 static void leave_due(struct hca_wires *wires, struct hca_wire_list *left)
 {
 	struct hca_wire *w;

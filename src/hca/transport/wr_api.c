@@ -366,7 +366,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	set_inline(wr, to, length);
 }
 
-/* What is wrong with the whole list; 0: it can be posted. */
+/* The error of the whole list; 0: it can be posted. */
 static BASE_HOT int check_batch(const struct hca_qp *qp, const struct hca_wr_batch *b)
 {
 	uint32_t room = qp->cap.max_send_wr - qp->sq_kept -

@@ -4,9 +4,9 @@
  * each request, the shared receive queue that its target is to use; several processes may have
  * queues in the target's domain, so a node needs one target for all of them.
  *
- * A target is a connected queue pair without queues: what it receives arrives in the ring of the
- * shared receive queue (srq.h). Each process that has a target open has a handle of it; their
- * states are one, in the queue pair's record.
+ * A target is a connected queue pair without queues: its messages arrive in the ring of the shared
+ * receive queue (srq.h). Each process that has a target open has a handle of it; their states are
+ * one, in the queue pair's record.
  */
 #ifndef HCA_XRC_H
 #define HCA_XRC_H
