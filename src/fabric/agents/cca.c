@@ -15,7 +15,7 @@
 #define PORT_BLOCKS  (FABRIC_MAX_PORTS / CC_PORT_BLOCK + 1)
 #define NS_PER_S     1000000000ull
 
-/* What managers have set at an end port: an HCA's port, or port 0 of a switch. */
+/* The managers' settings of an end port: an HCA's port, or port 0 of a switch. */
 struct fabric_cc {
 	struct wire_cc_key_info key;
 	uint64_t lease_ends; /* ns; 0: the lease does not run */

@@ -40,7 +40,7 @@ bool fabric_link_set_fault(struct fabric *f, struct fabric_port *p,
                            const struct fabric_link_fault *fault);
 
 /*
- * What an SMA does to its port when PortPhysicalState or PortState of PortInfo is set; the caller
+ * An SMA does this to its port when PortPhysicalState or PortState of PortInfo is set; the caller
  * updates the flows. poll: brings a link up that is down, if nothing keeps it down. disable: keeps
  * the link down, or stops keeping it down. retrain: sets the link down and lets it come up again,
  * with both ends INIT; it stays down if they share no width and speed (training.h).

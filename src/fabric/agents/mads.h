@@ -36,7 +36,7 @@ struct fabric_mad {
 };
 
 /*
- * What happened to MADs; a response counts as one more MAD. None is lost without a trace:
+ * Counters of MADs, by their fate; a response counts as one more MAD. None is lost without a trace:
  *
  *	sent = delivered + roce + no_route + bad_path + bad_p_key + faulty
  *	delivered = answered + accepted + repressed + bad_m_key + bad_cc_key + unwanted
@@ -74,7 +74,7 @@ struct fabric_mad_sink {
 	void (*roce)(void *arg, struct fabric_port *from, const struct fabric_mad *mad);
 };
 
-/* What has become of a MAD. */
+/* The fate of a MAD. */
 enum fabric_mad_fate {
 	FABRIC_MAD_DELIVERED, /* answered, accepted or repressed, or sent to the network */
 	FABRIC_MAD_NO_ROUTE,
@@ -148,7 +148,7 @@ static inline uint64_t fabric_now_ns(const struct fabric *f)
 	return c->now_ns ? c->now_ns(c->arg) : 0;
 }
 
-/* What a Set of PortInfo changed. */
+/* The changes that a Set of PortInfo made. */
 enum fabric_port_change {
 	FABRIC_PORT_STATE = 1,
 	FABRIC_PORT_LID = 2,
@@ -206,8 +206,8 @@ bool fabric_sma_wants_repress(struct fabric *f, struct fabric_port *at,
                               const struct fabric_mad *mad);
 
 /*
- * What the SMA at @at would respond to a Get; for callers in the same process. Writes @data, 64
- * bytes. Returns enum mad_status.
+ * The response of the SMA at @at to a Get; for callers in the same process. Writes @data, 64 bytes.
+ * Returns enum mad_status.
  */
 uint16_t fabric_sma_get(struct fabric *f, struct fabric_port *at, uint16_t attribute,
                         uint32_t modifier, uint8_t *data);

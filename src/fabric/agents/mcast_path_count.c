@@ -10,14 +10,14 @@
 #include "fabric/model/attach_table.h"
 #include "fabric/model/lanes.h"
 
-/* What every packet has beside its payload: LRH and ICRC, BTH; and what some have. */
+/* Bytes that every packet has beside its payload: LRH and ICRC, BTH; and those that some have. */
 #define HEADER_BYTES (8 + 4 + 12)
 #define DETH_BYTES   8
 #define XRCETH_BYTES 4
 
 #define LOOK_FOR_GROUP_WORK 2 /* of fabric_flows.work: whether anybody is attached */
 
-/* What the sender has sent since the last count. */
+/* The packets that the sender has sent since the last count. */
 struct sent {
 	uint64_t packets, mcast, bytes;
 	uint64_t headers; /* bytes beside the payload */
@@ -58,7 +58,7 @@ static uint64_t header_bytes(const struct fabric_flow_key *key, uint8_t type)
 	       (type == IBV_QPT_XRC_SEND ? XRCETH_BYTES : 0) + (key->is_global ? IB_GRH_BYTES : 0);
 }
 
-/* Counts by SL and lane; what is of SL 0 and lane 0 is the rest of what the port has counted. */
+/* Counts by SL and lane; the packets of SL 0 and lane 0 are the rest of the port's count. */
 static void count_lanes(struct fabric_port *out, const struct fabric_port *to, uint8_t vl,
                         const struct sent *more)
 {
@@ -187,7 +187,7 @@ bool fabric_flow_has_more(const struct fabric *f, uint32_t id)
 	       atomic_load_explicit(&c->back_packets, memory_order_relaxed) != old->back_packets;
 }
 
-/* What has come back since the last count. */
+/* The packets that have come back since the last count. */
 static struct sent more_back(const struct fabric *f, const struct fabric_flow *flow)
 {
 	const struct fabric_flow_counted *old = &f->flows->counted[flow->id];
@@ -226,8 +226,8 @@ bool fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow)
 		                             .sl = flow->key.sl };
 	struct sent more = more_back(f, flow);
 
-	/* nobody responds to UD and UC, or in groups, whoever has written that; on Ethernet there
-	 * are no links to be found */
+	/* nobody responds to UD and UC, or in groups, even if a program has written so; on Ethernet
+	 * there are no links to be found */
 	if (!more.packets || (type != IBV_QPT_RC && type != IBV_QPT_XRC_SEND) || back_fits(flow) ||
 	    !flow->path->n_reached || ib_lid_is_mcast(flow->key.dlid) || flow->from->ethernet)
 		return false;
@@ -278,7 +278,7 @@ static void count_back(struct fabric *f, struct fabric_flow *flow, uint8_t type)
 		count_link(flow->back->hop[i].out, flow->back->hop[i].vl, &more);
 }
 
-/* Adds what was sent to all that it crosses. */
+/* Adds the packets that were sent to the counters of all ports that they cross. */
 static void add_sent(struct fabric *f, struct fabric_flow *flow, uint8_t type, struct sent more)
 {
 	if (ib_lid_is_mcast(flow->key.dlid))

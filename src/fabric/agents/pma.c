@@ -47,7 +47,7 @@ static uint64_t discards(struct fabric *f, const struct fabric_port *p)
 	                            memory_order_relaxed);
 }
 
-/* What the port has counted since the fabric started. */
+/* The port's counters since the fabric started. */
 static struct counts counts_of(struct fabric *f, const struct fabric_port *p)
 {
 	return (struct counts){ {

@@ -143,8 +143,8 @@ static uint16_t switch_info(struct request *r)
 	return MAD_STATUS_OK;
 }
 
-/* What a Set has changed holds when it is answered, unless that concerns thousands of flows: the
- * others follow in slices. */
+/* A Set's changes hold when it is answered, unless they concern thousands of flows: the other flows
+ * follow in slices. */
 static void follow_some(struct fabric *f)
 {
 	uint32_t budget = AT_ONCE;
@@ -424,7 +424,7 @@ static void set_end_port(struct request *r, struct fabric_port *p, const struct 
 	set_prefix(r, i->gid_prefix);
 }
 
-/* What a Set makes of @old; 0: no change; @all: all that are supported. */
+/* The value that a Set makes of @old; @enabled 0: no change; @all: all that are supported. */
 static uint8_t enabled_of(uint8_t enabled, uint8_t all, uint8_t old)
 {
 	if (!enabled)

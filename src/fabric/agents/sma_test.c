@@ -255,7 +255,7 @@ static struct wire_port_info port_info(struct lab *l, uint16_t lid, unsigned por
 	return i;
 }
 
-/* What a subnet manager reads first, with no change of state. */
+/* The PortInfo that a subnet manager reads first, with no change of state. */
 static struct wire_port_info to_set(struct lab *l, uint16_t lid, unsigned port)
 {
 	struct wire_port_info i = port_info(l, lid, port);
@@ -391,7 +391,7 @@ static void ports_that_there_are_not_are_a_bad_field(void **state)
 	assert_int_equal(lab_get(l, SW, SMP_ATTR_PORT_INFO, 255, data), MAD_STATUS_BAD_FIELD);
 	assert_int_equal(lab_get(l, SW, SMP_ATTR_PORT_INFO, 0x101, data), MAD_STATUS_BAD_FIELD);
 	assert_int_equal(lab_get(l, 2, SMP_ATTR_PORT_INFO, 2, data), MAD_STATUS_BAD_FIELD);
-	/* who knows extended speeds says so */
+	/* a manager that knows extended speeds says so */
 	assert_int_equal(lab_get(l, SW, SMP_ATTR_PORT_INFO, 0x80000001, data), MAD_STATUS_OK);
 }
 

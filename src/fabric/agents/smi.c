@@ -198,7 +198,7 @@ static struct fabric_port *follow_lid(struct fabric *f, struct fabric_port *at, 
 
 /* ---- rules of faults ---- */
 
-/* Whether the gate lets @mad go on. What it holds counts as sent when it lands. */
+/* Whether the gate lets @mad go on. A MAD that the gate holds counts as sent when it lands. */
 static bool pass_gate(struct fabric *f, struct fabric_port *from, struct fabric_port *at,
                       const struct fabric_mad *mad)
 {
@@ -335,7 +335,7 @@ struct fabric_late_mad {
 	struct fabric_mad mad;
 };
 
-#define MOST_LATE 4096 /* whoever sends more at once has to repeat them */
+#define MOST_LATE 4096 /* a sender of more at once has to repeat them */
 
 static void drop_late(struct fabric *f, struct fabric_late_mad *late)
 {
@@ -441,8 +441,8 @@ static struct fabric_port *carry(struct fabric *f, struct fabric_port *from, str
 }
 
 /*
- * Sends @mad by @from. The port by which its response leaves, which has taken its place then; NULL:
- * there is none.
+ * Sends @mad by @from. Returns the port by which its response leaves, which has taken @mad's place
+ * then; NULL: there is none.
  */
 static struct fabric_port *send_unseen(struct fabric *f, struct fabric_port *from,
                                        struct fabric_mad *mad)
@@ -455,8 +455,8 @@ static struct fabric_port *send_unseen(struct fabric *f, struct fabric_port *fro
 	return at; /* the port that the request came in by */
 }
 
-/* What has become of a MAD between two states of the counters. A trap that it has caused may be
- * counted as well, but as nothing that comes before the MAD's own counter here. */
+/* The fate of a MAD between two states of the counters. A trap that it has caused may be counted as
+ * well, but as nothing that comes before the MAD's own counter here. */
 static enum fabric_mad_fate fate_of(const struct fabric_mad_stats *before,
                                     const struct fabric_mad_stats *after)
 {

@@ -80,7 +80,7 @@ static uint8_t fastest(uint8_t speeds)
 	return speeds ? (uint8_t)(1u << (31 - (unsigned)__builtin_clz(speeds))) : 0;
 }
 
-/* What the link gets if it trains now; 0: it cannot. */
+/* The width that the link gets if it trains now; 0: it cannot. */
 static uint8_t width_of(const struct fabric_port *p)
 {
 	return widest(widths_enabled(p) & widths_enabled(p->peer) &

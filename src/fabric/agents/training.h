@@ -12,7 +12,7 @@
 
 #include "fabric/model/fabric.h"
 
-/* What the port supports: enum fabric_width, or enum fabric_speed, ORed. */
+/* The widths or speeds that the port supports: enum fabric_width, or enum fabric_speed, ORed. */
 uint8_t fabric_widths_supported(const struct fabric_port *p);
 uint8_t fabric_speeds_supported(const struct fabric_port *p);
 
@@ -22,8 +22,8 @@ bool fabric_link_can_train(const struct fabric_port *p);
 /* Whether a link that is up would get the width and speed that it has, if it trained now. */
 bool fabric_link_is_trained(const struct fabric_port *p);
 
-/* Those that are no wider, or no faster, than @width or @speed: what struct fabric_link_fault has.
- */
+/* The widths that are no wider than @width, or speeds no faster than @speed, for struct
+ * fabric_link_fault. */
 uint8_t fabric_widths_up_to(uint8_t width);
 uint8_t fabric_speeds_up_to(uint8_t speed);
 

@@ -50,7 +50,7 @@ static int setup(void **state)
 
 #define TRAP_TEST(name) cmocka_unit_test_setup_teardown(name, setup, lab_teardown)
 
-/* Time passes, and who asked to be woken is. */
+/* Time passes, and the traps are woken if they asked for it. */
 static void pass(struct lab *l, uint64_t ns)
 {
 	now += ns;

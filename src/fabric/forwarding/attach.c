@@ -7,8 +7,9 @@
 #include "fabric/forwarding/flow.h"
 #include "fabric/model/routers.h"
 
-/* What came to an HCA while a queue pair was attached is counted before the last one is not: later
- * it would seem to have come in vain. @at_once: see fabric_flow_count_group(). */
+/* Packets that came to an HCA while a queue pair was attached are counted before the last queue
+ * pair is detached: later they would seem to have come in vain. @at_once: see
+ * fabric_flow_count_group(). */
 static void count_before_last(struct fabric *f, const struct fabric_attached *g, bool at_once)
 {
 	if (g && g->n == 1)

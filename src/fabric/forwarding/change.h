@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Changes of who is in a group that so many flows lead to that they follow in slices. Changes go
- * one after the other, in the order in which they came, and each goes from path to path of its
- * group: the path has its new list of receivers, then its flows have it, some of them at a time.
- * Until a flow has its turn, its record names the list as it was, which stays as long.
+ * Changes of the receivers of a group that so many flows lead to that they follow in slices.
+ * Changes go one after the other, in the order in which they came, and each goes from path to path
+ * of its group: the path has its new list of receivers, then its flows have it, some of them at a
+ * time. Until a flow has its turn, its record names the list as it was, which stays as long.
  *
- * fabric_flow_follow() does it; whoever may count on it waits for fabric_changes.done. Only the
- * daemon uses this; not thread-safe.
+ * fabric_flow_follow() does it; a caller that may count on it waits for fabric_changes.done. Only
+ * the daemon uses this; not thread-safe.
  */
 #ifndef FABRIC_CHANGE_H
 #define FABRIC_CHANGE_H

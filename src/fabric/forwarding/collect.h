@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Collects what senders have counted, for those who read the counters of ports. A look at all flows
- * takes long if there are a million. So it is done in slices, and a reader waits until all is
- * collected that was counted before it asked. Those who come during a pass through the flows wait
- * for the next one, which is the same for all of them. Where there are few flows nobody waits.
+ * Collects the senders' counts, for the readers of ports' counters. A look at all flows takes long
+ * if there are a million. So it is done in slices, and a reader waits until all is collected that
+ * was counted before it asked. Readers that come during a pass through the flows wait for the next
+ * pass, which is the same for all of them. Where there are few flows nobody waits.
  *
  * Only the daemon uses this; not thread-safe.
  */
@@ -20,7 +20,7 @@ struct fabric;
  * crossed. Some milliseconds at most. */
 #define FABRIC_COLLECT_SLICE 32768
 
-/* Who waits. All zero: it does not. */
+/* A reader that waits. All zero: it does not. */
 struct fabric_reader {
 	TAILQ_ENTRY(fabric_reader) entry;
 	uint64_t pass; /* that it waits for */

@@ -294,7 +294,7 @@ void fabric_flow_mark_lid(struct fabric *f, uint16_t lid)
 	f->flows->marks.any_lid = true;
 }
 
-/* Those whose turn is near have it first, however often all change. */
+/* Flows whose turn is near have it first, however often all change. */
 void fabric_flow_mark_all(struct fabric *f)
 {
 	struct fabric_flow_marks *m = &f->flows->marks;
@@ -456,7 +456,7 @@ void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_
 	}
 }
 
-/* What an HCA sends to itself crosses no link. */
+/* Packets that an HCA sends to itself cross no link. */
 static void loops_changed(struct fabric *f, const struct fabric_port *p)
 {
 	uint64_t looks = 0;

@@ -46,7 +46,7 @@ void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t 
  * of many that go at once, so only the first time in a turn of the loop. */
 void fabric_flow_count_group(struct fabric *f, const struct ib_gid *mgid, bool at_once);
 
-/* What was sent to the group by paths that there are, as far as it was counted. */
+/* The packets that were sent to the group by paths that there are, as far as they were counted. */
 struct fabric_flow_sent {
 	uint64_t packets, bytes;
 };
@@ -61,11 +61,11 @@ void fabric_flow_dropped(struct fabric *f, const struct ib_gid *mgid);
 bool fabric_flow_prune(struct fabric *f, uint32_t *budget);
 
 /*
- * The lanes out of @out have changed, by its table or its OperationalVLs (lanes.h): what leaves
- * there has its new lane from now on, or is dropped once flows have followed (below). Looks at the
- * flows that leave there only, as a subnet manager writes a table for each pair of a switch's
- * ports. The first time that a switch's table is written, flows part that enter there by different
- * ports and shared a path.
+ * The lanes out of @out have changed, by its table or its OperationalVLs (lanes.h): packets that
+ * leave there have their new lane from now on, or are dropped once flows have followed (below).
+ * Looks at the flows that leave there only, as a subnet manager writes a table for each pair of a
+ * switch's ports. The first time that a switch's table is written, flows part that enter there by
+ * different ports and shared a path.
  */
 void fabric_flow_lanes_changed(struct fabric *f, struct fabric_port *out);
 
@@ -83,7 +83,7 @@ void fabric_flow_all_changed(struct fabric *f);
  * @out, which leads to an HCA, was added to the row of @mlid in its switch, or removed: adds the
  * receivers behind it to the flows through that switch, or removes them. Walks no tables, so that
  * groups of thousands can form quickly. @since: fabric_flows.compiled before the row was written:
- * what was compiled after that has followed all of the row.
+ * flows that were compiled after that have followed all of the row.
  */
 void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid,
                               uint64_t since);

@@ -74,7 +74,7 @@ static struct fabric_flow *flow_from(struct env *e, unsigned host)
 
 #define MANY 320
 
-/* Whoever brings up many ports looks at all flows that end there, or begin, and at no others. */
+/* Bringing up many ports looks at all flows that end there, or begin, and at no others. */
 static void looking_at_flows_that_do_not_change_is_work(void **state)
 {
 	struct env *e = *state;
@@ -204,7 +204,7 @@ static void flows_follow_a_failed_link_in_slices(void **state)
 }
 
 /* So do flows that share their path from the second link on, when the first one fails: some of them
- * at a time. Who begins to send meanwhile knows it at once. */
+ * at a time. A queue pair that begins to send meanwhile knows it at once. */
 static void first_links_are_followed_in_slices(void **state)
 {
 	struct env *e = *state;
@@ -297,7 +297,7 @@ static void a_link_that_changes_again_when_most_flows_have_followed(void **state
 	assert_true(TAILQ_EMPTY(&trunk->hops));
 }
 
-/* Those to a LID as well, and those that end before their turn. */
+/* Flows to a LID as well, and flows that end before their turn. */
 static void flows_follow_a_lid_in_slices(void **state)
 {
 	struct env *e = *state;
@@ -426,7 +426,7 @@ static void set_member(struct env *e, unsigned sw, uint8_t port, bool is_member)
 	fabric_flow_edge_changed(e->f, &e->sw[sw]->port[port], MLID, e->f->flows->compiled);
 }
 
-/* A member is taken out, or added, while its link is down: who sends is told when it is up. */
+/* A member is taken out, or added, while its link is down: senders are told when it is up. */
 static void members_change_while_their_links_are_down(void **state)
 {
 	struct env *e = *state;
@@ -757,7 +757,7 @@ static void a_flow_that_ends_is_not_pruned(void **state)
 
 #define CROWD (FABRIC_CHANGE_AT_ONCE + 1)
 
-/* Works as the daemon does, in turns. What the dearest one has cost; *@turns: how many. */
+/* Works as the daemon does, in turns. Returns the cost of the dearest turn; *@turns: how many. */
 static uint64_t follow_in_turns(struct env *e, unsigned *turns)
 {
 	uint64_t most = 0;
@@ -837,7 +837,7 @@ static void a_crowd_follows_in_slices(void **state)
 	free(flow);
 }
 
-/* Those that are gone when it comes to them, as their process ends; and those that begin. */
+/* Flows that are gone when it comes to them, as their process ends; and flows that begin. */
 static void a_crowd_may_change_while_it_follows(void **state)
 {
 	struct env *e = *state;
@@ -904,8 +904,8 @@ static void who_ends_while_a_crowd_follows_is_left_out(void **state)
 	free(flow);
 }
 
-/* What is sent to a crowd's group before its last receiver on an HCA has left did not come in vain.
- */
+/* A packet that is sent to a crowd's group before its last receiver on an HCA has left did not come
+ * in vain. */
 static void a_crowd_is_counted_before_a_receiver_leaves(void **state)
 {
 	struct env *e = *state;
@@ -1279,8 +1279,8 @@ static void only_what_crosses_the_link_follows_its_lanes(void **state)
 	assert_int_equal(testing_record(e->f, near)->seq, near_seq);
 }
 
-/* What was sent before a table was written counts by the old lane, what is sent after by the new.
- */
+/* Packets that were sent before a table was written count by the old lane, later packets by the new
+ * one. */
 static void lanes_count_from_the_table_on(void **state)
 {
 	struct env *e = *state;
@@ -1321,7 +1321,7 @@ static void a_new_edge_follows_its_lanes(void **state)
 
 #define N_LANE_FLOWS 24
 
-/* Whatever the tables are and whoever joins: flows are as if all were compiled anew. */
+/* With any tables, and any joins: flows are as if all were compiled anew. */
 static void lanes_are_those_of_a_fresh_walk(void **state)
 {
 	struct env *e = *state;
@@ -1432,7 +1432,7 @@ static uint64_t in_vain(const struct env *e, unsigned host)
 	return e->f->hca_port[host]->stats.mcast_unattached;
 }
 
-/* Whoever collects later asks who is attached then. */
+/* A later collection asks which queue pairs are attached then. */
 static void what_came_while_a_qp_was_attached_did_not_come_in_vain(void **state)
 {
 	struct env *e = *state;
@@ -1592,7 +1592,7 @@ static void random_sending_adds_up_on_every_link(void **state)
 #define N_GROUPS 3
 #define N_MLIDS  2
 
-/* What a list must hold, computed without the code under test. */
+/* The receivers that a list must hold, computed without the code under test. */
 struct model {
 	bool attached[N_QPS][N_GROUPS][N_MLIDS];
 	bool member[N_MLIDS][4]; /* the host's port is in the table */

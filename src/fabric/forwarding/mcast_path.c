@@ -338,7 +338,7 @@ static enum fabric_flow_start start_of(const struct fabric_mcast_path *s,
 	return FABRIC_FLOW_IN;
 }
 
-/* What reaches a router's port the daemon takes on from there. */
+/* From a router's port on, the daemon takes the packets. */
 static bool detours(const struct fabric *f, const struct fabric_mcast_path *s,
                     const struct fabric_flow *flow)
 {

@@ -138,8 +138,9 @@ void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struc
                             const struct fabric_attached *g);
 
 /*
- * The lanes out of @out have changed: what leaves there has its new lane from now on. Only paths
- * that begin or cease to be dropped there are compiled again. fabric_flow_lanes_changed()
+ * The lanes out of @out have changed: packets that leave there have their new lane from now on.
+ * Only paths that begin or cease to be dropped there are compiled again.
+ * fabric_flow_lanes_changed()
  */
 void fabric_mcast_path_lanes_changed(struct fabric *f, struct fabric_port *out);
 
@@ -169,7 +170,7 @@ uint8_t fabric_flow_type(const struct fabric *f, const struct fabric_flow *flow)
 /* Whether something was counted on the flow with this number since it was last added up. */
 bool fabric_flow_has_more(const struct fabric *f, uint32_t id);
 
-/* What becomes of a packet on a link. */
+/* The fate of a packet on a link. */
 enum fabric_fate {
 	FABRIC_FATE_ARRIVES,
 	FABRIC_FATE_DAMAGED, /* it arrives, and goes no further */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What happens to the fabric, for who wants to hear of it (`umbel monitor`). Whoever makes it
- * happen says so here, whatever the folder; it knows nobody who listens. While nobody does, that
- * costs a load and a branch, and nothing is written.
+ * Events of the fabric, for listeners (`umbel monitor`). The code that makes something happen says
+ * so here, whatever its folder; it does not know the listeners. While there are none, that costs a
+ * load and a branch, and nothing is written.
  */
 #ifndef FABRIC_EVENT_H
 #define FABRIC_EVENT_H
@@ -13,7 +13,7 @@
 
 struct wire_mcmember;
 
-/* What is zero or NULL is not said. Nobody keeps the pointers. */
+/* Members that are zero or NULL are not told. Nobody keeps the pointers. */
 struct fabric_event {
 	const char *kind;               /* as listeners are told; umbel-monitor(1) has them all */
 	const char *what;               /* what has happened, if the kind does not say it */
@@ -47,7 +47,7 @@ static inline void fabric_tell(const struct fabric *f, const struct fabric_event
 		f->listener.hear(f->listener.arg, event);
 }
 
-/* Whoever has made something happen is about to hear that it has. */
+/* The process that has made something happen is about to hear that it has. */
 static inline void fabric_pass_on_events(const struct fabric *f)
 {
 	if (fabric_has_listeners(f))

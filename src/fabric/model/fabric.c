@@ -166,7 +166,7 @@ static void publish_gids(struct fabric *f, const struct fabric_port *p, struct i
 	}
 }
 
-/* What an InfiniBand port has, and an Ethernet port does not. */
+/* The members that an InfiniBand port has, and an Ethernet port does not. */
 static void publish_infiniband(struct fabric *f, const struct fabric_port *p, struct shm_port *s)
 {
 	s->link_layer = IBV_LINK_LAYER_INFINIBAND;

@@ -82,7 +82,7 @@ struct fabric_ethernet {
 	struct ib_gid gid[SHM_GIDS]; /* zero where an entry is empty */
 };
 
-/* What is wrong with a link: what a bad cable does. All zero: nothing. */
+/* A link's fault, as of a bad cable. All zero: none. */
 struct fabric_link_fault {
 	bool down;
 	uint8_t widths, speeds; /* that it can still have; 0: all */
@@ -205,10 +205,10 @@ struct fabric_mads;
 struct fabric_routers;
 struct fabric_event;
 
-/* Who hears what happens: event.h. hear is NULL: nobody. */
+/* The listener to events: event.h. hear is NULL: nobody. */
 struct fabric_listener {
 	void (*hear)(void *arg, const struct fabric_event *event);
-	void (*pass_on)(void *arg); /* before who has made it happen is told that it has */
+	void (*pass_on)(void *arg); /* before the process that made it happen hears of it */
 	void *arg;
 };
 
@@ -267,8 +267,8 @@ int fabric_host_find(const struct fabric *f, const char *name);
 /* Copies the port's state to its record in shared memory. To be called after any change to it. */
 void fabric_port_publish(struct fabric *f, struct fabric_port *p);
 
-/* Who sets ->state, but for the embedded subnet manager, says so: a sweep looks at no other ports.
- */
+/* Code that sets ->state, except the embedded subnet manager, calls this: a sweep looks at no other
+ * ports. */
 void fabric_port_relinked(struct fabric *f, struct fabric_port *p);
 
 /* Has fabric_port_by_gid() find the HCA port by its own GUID. 0 or -ENOMEM. */
@@ -380,7 +380,7 @@ static inline void fabric_row_add(struct fabric_mft_row *row, unsigned port)
 
 /* ---- the walk ---- */
 
-/* What fabric_walk_*() call back for each step of a packet; all in the caller's thread. */
+/* Callbacks of fabric_walk_*() for each step of a packet; all in the caller's thread. */
 struct fabric_walk {
 	/* it came in by port number @in and crosses the link from @out on lane @vl;
 	 * FABRIC_LANE_NONE: it does not, as it has no lane there */

@@ -38,7 +38,7 @@ struct fabric_flow {
 	uint32_t id; /* index of its record */
 	struct fabric_flow_key key;
 	struct fabric_port *from;
-	struct fabric_mcast_path *path; /* mcast_path.h: whom it reaches and how */
+	struct fabric_mcast_path *path; /* mcast_path.h: its receivers, and the way */
 	LIST_ENTRY(fabric_flow) of_mcast_path, of_sender; /* of_sender: its owner's */
 	TAILQ_ENTRY(fabric_flow) of_port;
 	enum fabric_flow_start start;   /* when its record was written */
@@ -50,7 +50,7 @@ struct fabric_flow {
 };
 
 /* How many of a flow's packets, and of the responses, have been added to the ports' counters. In an
- * array: whoever collects looks at all of them. */
+ * array: a collection looks at all of them. */
 struct fabric_flow_counted {
 	uint64_t packets, bytes, back_packets, back_bytes;
 };

@@ -2,8 +2,8 @@
 /*
  * Routers to other subnets (InfiniBand specification volume 1, chapter 19), as this subnet sees
  * them: end ports whose nodes are routers, and which subnets, by the prefix of their GIDs, can be
- * reached through which of them. What arrives at such a port and is for another subnet the daemon
- * takes there (daemon/router/). Only the daemon uses this; not thread-safe.
+ * reached through which of them. If a packet for another subnet arrives at such a port, the daemon
+ * takes it there (daemon/router/). Only the daemon uses this; not thread-safe.
  */
 #ifndef FABRIC_ROUTERS_H
 #define FABRIC_ROUTERS_H

@@ -251,7 +251,8 @@ static void fill_in_word(char word[static FABRIC_WORD], const char *text)
 		snprintf(word, FABRIC_WORD, "%s", text);
 }
 
-/* What the plan does not say about a node. Mellanox's HCAs have their type from the device ID. */
+/* Fills in the facts that the plan does not tell about a node. Mellanox's HCAs have their type from
+ * the device ID. */
 static void identify(struct fabric_plan_node *node)
 {
 	char type[FABRIC_WORD] = "Umbel";

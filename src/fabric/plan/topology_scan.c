@@ -392,7 +392,8 @@ static uint8_t fastest(enum fabric_speed first, uint64_t bits)
 	return (uint8_t)(first << base_log2_up(bits / 2 + 1));
 }
 
-/* What ibsim's options "w=12", "s=4" and "e=2" set. False: they cannot have that value. */
+/* The members that ibsim's options "w=12", "s=4" and "e=2" set. False: they cannot have that
+ * value. */
 static bool set_lanes(struct fabric_link_rate *rate, uint64_t lanes)
 {
 	rate->width = (uint8_t)wire_link_width(lanes);

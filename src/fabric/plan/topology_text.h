@@ -12,8 +12,8 @@ struct fabric_topology_file {
 	const char *name; /* for messages */
 	const char *text; /* need not end in a zero byte */
 	size_t bytes;
-	/* What was passed over is written here: "NAME:LINE: ..." a line, as much as fits. NULL:
-	 * nobody wants to know. */
+	/* Lines that were passed over are named here: "NAME:LINE: ..." a line, as much as fits.
+	 * NULL: nobody wants to know. */
 	char *notes;
 	size_t notes_len;
 };
