@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What every HCA can do: ibv_query_device(3) tells it, and RDMA netlink. Constant data.
+ * The capabilities of every HCA: ibv_query_device(3) tells them, and RDMA netlink. Constant data.
  */
 #ifndef SHM_CAPABILITIES_H
 #define SHM_CAPABILITIES_H

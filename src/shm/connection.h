@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What connected queue pairs (RC, UC) share, all of it in the data part.
+ * Records that connected queue pairs (RC, UC) share, all in the data part.
  *
  * Mostly a request is carried out while it is posted, by the thread that posts it, and leaves no
- * trace here. One that has to wait lies in a queue in shared memory, so that the responder can go
- * on with it as soon as it has removed the obstacle: as soon as it has posted a receive. Whoever
- * works on the queue holds its lock, which names it, so that the daemon can release what a dead
- * process held.
+ * trace here. A request that has to wait lies in a queue in shared memory, so that the responder
+ * can go on with it as soon as it has removed the obstacle: as soon as it has posted a receive. A
+ * thread that works on the queue holds its lock. The lock names the holder, so that the daemon can
+ * release the lock of a dead process.
  *
  * The keys of a process's memory regions and windows lie here as well: the process of the other
  * queue pair looks them up. A process writes its own keys. These name its own memory only, so wrong
@@ -25,7 +25,7 @@ struct shm_remote {
 	_Atomic uint64_t requests, bytes, errors;
 };
 
-/* Who has claimed what: how far a queue pair's send queue is. By queue pair index. */
+/* The state of a queue pair's connection: how far its send queue is. By queue pair index. */
 struct shm_connection {
 	/* number of a queue pair whose process works on the queue, and above its 24 bits which
 	 * thread does; 0: none. It is one of the two; or, if they exchange packets, that by
@@ -43,14 +43,14 @@ struct shm_connection {
 	/* asynchronous events of the queue pair: events.h */
 	_Atomic uint32_t events;
 	/* 1: messages that it has sent may lie unplaced in the ring where it sends, none of them
-	 * before unplaced_from (hca/transport/place.h). Whoever carries out its requests writes
-	 * both. */
+	 * before unplaced_from (hca/transport/place.h). The thread that carries out its requests
+	 * writes both. */
 	_Atomic uint32_t unplaced, unplaced_from;
 	/* 1 + the position there, modulo 2^30, of the one that its own thread is placing; 0: none
 	 */
 	_Atomic uint32_t placing;
-	/* UD: whom senders have waited for in vain: QP number << 32 | posted of its ring then; 0:
-	 * nobody. Senders write it. */
+	/* UD: the receiver that senders have waited for in vain: QP number << 32 | posted of its
+	 * ring then; 0: nobody. Senders write it. */
 	_Atomic uint64_t given_up;
 	/* RC, UC: how the owner exchanges requests with its peer: number of that << 8 | SHM_BY_;
 	 * 0: it is not connected */
@@ -68,8 +68,8 @@ struct shm_connection {
 	/* it is in RTS, or was told that the first message came before */
 	_Atomic uint32_t established;
 	struct shm_remote remote_reads, remote_writes;
-	/* of any type: 1 + enum ibv_qp_state, and the port, for who shows it; the record has only
-	 * what senders must know. 0: the record's. The owner writes both. */
+	/* of any type: 1 + enum ibv_qp_state, and the port, for tools that show it; the record has
+	 * only what senders must know. 0: the record's. The owner writes both. */
 	_Atomic uint16_t state, port_num;
 	/* requests below have completed as far as their owner knows, which writes it: nobody needs
 	 * to tell it */
@@ -116,7 +116,7 @@ struct shm_request {
 };
 static_assert(sizeof(struct shm_request) == 64, "layout");
 
-/* What arrives by a connected queue pair. */
+/* Arrivals of a connected queue pair. */
 enum shm_operation {
 	SHM_OPERATION_SEND,   /* the message is in the arrival, or in payload memory */
 	SHM_OPERATION_PLACED, /* a SEND whose message lies in the receive's memory already */
@@ -141,7 +141,7 @@ static inline bool shm_arrival_is_unplaced(const struct shm_arrival *a)
 
 /* Beside those of enum ibv_access_flags that say what may be done. */
 enum shm_key_access {
-	SHM_KEY_WINDOW = 1 << 28,   /* for who shows it */
+	SHM_KEY_WINDOW = 1 << 28,   /* for tools that show it */
 	SHM_KEY_MAPPABLE = 1 << 29, /* the memory lies in a memory object: shm_key_object() */
 	SHM_KEY_NULL = 1 << 30,     /* reads as zeros, discards what is written */
 };
@@ -209,12 +209,12 @@ struct shm_keys {
 	uint64_t witness_addr, witness;
 	uint32_t reserved3;
 	uint32_t reserved;
-	/* The address of a byte where no other address space has anything: who reaches that reaches
-	 * the right process (hca/memory/memory.c). 0: there is none. */
+	/* The address of a byte where no other address space has anything: a peer that reaches the
+	 * byte reaches the right process (hca/memory/memory.c). 0: there is none. */
 	uint64_t guard;
 	uint64_t reserved4;
-	/* For who shows them: how many keys there are, and above the index of every one. The owner
-	 * writes both. */
+	/* For tools that show them: how many keys there are, and a number above the index of every
+	 * key. The owner writes both. */
 	_Atomic uint32_t n_keys, key_end;
 	uint32_t reserved2[4];
 	_Atomic uint64_t chunk_off[SHM_KEY_CHUNKS];

@@ -7,8 +7,8 @@
  * This is a two-level segregated fit: free ranges are listed by size, in SHM_EXTENT_SPLITS lists
  * for each power of two, and bitmaps say which lists have any. Sizes are rounded up to the smallest
  * size of a list, by 1/16 at most, so that every range of that list fits. Both operations take
- * constant time. What is known of a range stands in the daemon's own memory, where no client can
- * spoil it.
+ * constant time. The records of ranges stand in the daemon's own memory, where no client can spoil
+ * them.
  *
  * Only the daemon uses this; not thread-safe.
  */
@@ -55,8 +55,8 @@ struct shm_extent_range_at {
 
 /*
  * A walk over all ranges in order, while extents come and go. The range where the walk is; false:
- * it has come to the end. One that was joined to the one before it meanwhile is walked over with
- * that.
+ * it has come to the end. If a range has meanwhile become part of the range before it, the walk
+ * passes over both as one.
  */
 void shm_extent_walk_begin(struct shm_extents *e);
 bool shm_extent_walk(const struct shm_extents *e, struct shm_extent_range_at *range);

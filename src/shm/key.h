@@ -21,16 +21,16 @@ static inline struct shm_key *shm_key_at(const struct shm_region *r, uint64_t ke
 
 	if (!keys || index >= SHM_KEY_CHUNK * SHM_KEY_CHUNKS)
 		return NULL;
-	/* acquire: pairs with the release of who added the chunk */
+	/* acquire: pairs with the release after the chunk was added */
 	off = atomic_load_explicit((_Atomic uint64_t *)&keys->chunk_off[index / SHM_KEY_CHUNK],
 	                           memory_order_acquire);
-	/* others could write there: what is no multiple is no key's place */
+	/* others could write there: an offset that is no multiple is no key's place */
 	chunk = off % sizeof(*chunk) ? NULL
 	                             : shm_payload_at(r, off, SHM_KEY_CHUNK * sizeof(*chunk));
 	return chunk ? &chunk[index % SHM_KEY_CHUNK] : NULL;
 }
 
-/* What a key gives access to. */
+/* The memory that a key gives access to. */
 struct shm_reach {
 	uint64_t iova, length, start;
 	uint32_t access, domain, qpn;
@@ -106,10 +106,11 @@ static inline void shm_key_write(struct shm_key *k, uint32_t key, uint32_t seria
 	atomic_store_explicit(&k->key, key, memory_order_release);
 }
 
-/* Nobody finds @key at @k any more; @users: who may have found it. It may be gone already. */
+/* Nobody finds @key at @k any more; @users: queue pairs that may have found it. It may be gone
+ * already. */
 static inline void shm_key_remove(struct shm_key *k, uint32_t key, uint32_t users[SHM_KEY_USERS])
 {
-	/* seq_cst: before the look at the users, and at who is at work (hca_connections_wait());
+	/* seq_cst: before the look at the users, and at threads at work (hca_connections_wait());
 	 * also if a peer has just invalidated it */
 	atomic_compare_exchange_strong_explicit(&k->key, &key, 0, memory_order_seq_cst,
 	                                        memory_order_seq_cst);

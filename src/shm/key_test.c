@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Keys: who uses one is known to its owner, until there are more than it can say; what is written
- * there next has no users.
+ * Keys: a key's owner knows its users, until there are more than it can say; the next key in that
+ * place has no users.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>

@@ -22,8 +22,8 @@
  * Receive rings are the core. A posted receive is a credit: one position of the ring of its receive
  * queue. A sender claims it by writing its own QP index to the slot, or to the header of the ring
  * if that is RC's or UC's, with one compare-and-swap (so a sender that dies leaves its name), fills
- * the slot, and publishes it. See ring.h. In the ring of a shared receive queue credits are claimed
- * only: what uses them arrives in a queue pair's own.
+ * the slot, and publishes it. See ring.h. In the ring of a shared receive queue credits are only
+ * claimed: the messages that use them arrive in a queue pair's own ring.
  */
 #ifndef SHM_LAYOUT_H
 #define SHM_LAYOUT_H
@@ -80,7 +80,7 @@ struct shm_settings {
 	uint32_t mlid_sharing;      /* flag: groups share MLIDs when all are in use; may change */
 	uint32_t roce_attach_joins; /* flag: attaching on an Ethernet port joins the IP group */
 	uint32_t roce_segments; /* flag: messages leave in larger pieces, which the device cuts */
-	uint32_t keep_groups; /* flag: who has to register again does not hear of it; may change */
+	uint32_t keep_groups; /* flag: no program hears that it is to register again; may change */
 	uint32_t host_cpus;   /* processors that a host with a network of its own may use; 0: all */
 	uint32_t ipoib_mode;  /* of the hosts' interfaces. 0: datagram, 1: connected */
 	uint32_t routing_lanes; /* that routing may give to paths */
@@ -154,8 +154,8 @@ struct shm_hca {
 };
 static_assert(sizeof(struct shm_hca) == 192, "layout");
 
-/* What a program calls the HCA: one on a host, or one that sees those of all hosts, @host_index -1.
- */
+/* A program's name for the HCA: of a program on a host, or of one that sees the HCAs of all hosts,
+ * @host_index -1. */
 static inline const char *shm_hca_called(const struct shm_hca *h, int host_index)
 {
 	return host_index < 0 ? h->name : h->device;
@@ -202,7 +202,7 @@ enum shm_qp_flags {
 	SHM_QP_BLOCK_LOOPBACK = 4,
 	SHM_QP_COUNT_ARRIVALS = 8, /* its CQ may overrun: senders count what arrives */
 	SHM_QP_STAMPS = 32,        /* its CQ has timestamps: senders write when a packet arrived */
-	SHM_QP_COUNTS_REMOTE = 64, /* who carries out RDMA there counts it: struct shm_remote */
+	SHM_QP_COUNTS_REMOTE = 64, /* peers count RDMA that they do there: struct shm_remote */
 	SHM_QP_ROCE = 16,          /* the sender of all that a port receives from the network */
 };
 
@@ -223,15 +223,15 @@ static_assert(sizeof(struct shm_srq) == 64, "layout");
 #define SHM_NO_READY_BIT 0xFFFF
 
 /*
- * An XRC shared receive queue is a queue pair that no program sees: what XRC targets receive
- * arrives in its ring. Its number is that of the queue.
+ * An XRC shared receive queue is a queue pair that no program sees: messages to XRC targets arrive
+ * in its ring. Its number is that of the queue.
  */
 #define SHM_QPT_XRC_SRQ 0xFE
 /* Ored to that number where others have an index in the table of shared receive queues. */
 #define SHM_XRC_SRQ (1u << 31)
 
-/* What a sender must know about a queue pair. Readers copy it as they do shm_port. Of one that lies
- * reserved, and is none yet, it tells the number and the memory; its flags are 0. */
+/* A queue pair's record for senders. Readers copy it as they do shm_port. Of a number that lies
+ * reserved, and is no queue pair yet, it tells the number and the memory; its flags are 0. */
 struct shm_qp {
 	_Atomic uint32_t seq;
 	uint32_t qpn;
@@ -331,7 +331,7 @@ static inline uint32_t shm_receive_number(uint32_t receive)
 	return receive & ((1u << SHM_RECEIVE_BITS) - 1);
 }
 
-/* Payload memory: what a message has of it begins where a slot does, and takes up to four. */
+/* Payload memory: a message's part of it begins where a slot does, and takes up to four slots. */
 #define SHM_PAYLOAD_SLOT 4096u /* bytes: the largest MTU */
 #define SHM_PAYLOAD_MOST (4 * SHM_PAYLOAD_SLOT)
 
@@ -414,7 +414,8 @@ struct shm_ring {
 	/* the owner writes these two rarely, and senders read them with each message: */
 	/* of a shared receive queue: an event is due once fewer credits are left; 0: none is */
 	_Atomic uint32_t limit;
-	/* its credits are being moved to another ring, or from one: who finds none looks again */
+	/* its credits are being moved to another ring, or from one: a sender that finds none looks
+	 * again */
 	_Atomic uint32_t moving;
 	/* positions below are credits; owner writes */
 	_Alignas(64) _Atomic uint32_t posted;
@@ -472,7 +473,8 @@ struct shm_cq {
 };
 static_assert(sizeof(struct shm_cq) == 192, "layout");
 
-/* A bit for each completion queue: it may have events that its channel has not returned yet. */
+/* A bit for each completion queue: the queue may have events that its channel has not returned
+ * yet. */
 struct shm_cq_events {
 	_Atomic uint64_t bits;
 };
@@ -500,8 +502,8 @@ enum shm_lease { SHM_LEASE_FREE, SHM_LEASE_IN_USE, SHM_LEASE_REVOKED };
  * delivery has ended (hca_connections_wait()). One writer: the thread that posts on the QP.
  *
  * A number that lies reserved for a process (CONTROL_RESERVE_QPS) has a ticket, another one each
- * time. Whoever moves it to 0 by a compare-and-swap has the number: the process makes a queue pair
- * of it, or the daemon takes it back.
+ * time. Two may move it to 0, by a compare-and-swap, and the first one has the number: the process,
+ * which makes a queue pair of it, or the daemon, which takes it back.
  */
 struct shm_sender {
 	_Atomic uint32_t target_qpn;
@@ -516,7 +518,8 @@ static_assert(sizeof(struct shm_sender) == 64, "layout");
 
 #define SHM_TAKING_NONE UINT64_MAX
 
-/* What was sent on a flow. One writer: the thread that posts on its QP. The daemon reads it. */
+/* The packets that were sent on a flow. One writer: the thread that posts on its QP. The daemon
+ * reads it. */
 struct shm_flow_count {
 	_Atomic uint64_t packets;
 	_Atomic uint64_t bytes; /* payload */
@@ -557,7 +560,7 @@ static_assert(sizeof(struct shm_port_count) == 128, "layout");
  * This record says whose turn it is, and counts. Several processes write it.
  */
 struct shm_roce_port {
-	/* who receives now: microseconds << 16 | index of its QP for the network; 0: nobody */
+	/* the receiver now: microseconds << 16 | index of its QP for the network; 0: nobody */
 	_Atomic uint64_t holder;
 	_Atomic uint64_t polled_ns; /* when a process last polled that will poll again soon */
 	/* 1: the daemon leaves the sockets to the processes that poll; the last one wakes it */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose turn it is to READ: see readers.h.
+ * Turns to READ: see readers.h.
  */
 #include "shm/readers.h"
 
-/* At the start few may: how much fits nobody knows. Their number doubles until something is lost.
- */
+/* At the start few queue pairs may READ: nobody knows how much fits. Their number doubles until
+ * something is lost. */
 #define FIRST 4
 /* After that it grows by one each time that so many times as many parts have been asked for. */
 #define GROWS_AFTER 4
@@ -47,7 +47,7 @@ void shm_readers_lose(struct shm_readers *r)
 {
 	const uint32_t parts = load(&r->parts), most = most_of(r);
 
-	/* what is lost now may be of those that were too many before */
+	/* the responses that are lost now may be of the READs that were too many before */
 	if (load(&r->shrank) && parts - load(&r->shrank) < most)
 		return;
 	store(&r->shrank, parts ? parts : 1);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose turn it is to READ by an Ethernet port. Nothing but what is asked for limits the responses
- * to RDMA READs, and those of all queue pairs of a port come to one socket. If they are more than
- * it holds, they get lost, are asked for again, and get lost again, until a queue pair has no retry
- * left. So only some queue pairs have a long READ under way at one time: half as many as before
- * when the socket has dropped datagrams, and slowly more while it does not.
+ * Turns to READ by an Ethernet port. Only the requests limit the responses to RDMA READs, and the
+ * responses to all queue pairs of a port come to one socket. If they are more than it holds, they
+ * get lost, are asked for again, and get lost again, until a queue pair has no retry left. So only
+ * some queue pairs have a long READ under way at one time: half as many as before when the socket
+ * has dropped datagrams, and slowly more while it does not.
  *
- * A turn is a place in this record, in shared memory. Who has one keeps it while it asks for more,
- * and leaves it to those that wait after SHM_READERS_PARTS. A place is free again when nothing was
- * asked for by it for SHM_READERS_MS: its peer is slow, or dead, or its process is, and nobody
- * waits for that. Any program can write here: the worst is that too many read, or few for that
- * long.
+ * A turn is a place in this record, in shared memory. A queue pair keeps its turn while it asks for
+ * more. After SHM_READERS_PARTS it leaves the turn to queue pairs that wait. A place is free again
+ * when its queue pair has asked for nothing for SHM_READERS_MS: the peer is slow or dead, or the
+ * process is, and nobody waits for that. Any program can write here: the worst is that too many
+ * READ, or few for that long.
  */
 #ifndef SHM_READERS_H
 #define SHM_READERS_H

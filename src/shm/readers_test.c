@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Turns to READ: how many there are, who gets one, and that nobody keeps one for good. What that is
- * for, tests/roce/many_reads.sh shows.
+ * Turns to READ: how many there are, which queue pairs get them, and that none keeps its turn for
+ * good. tests/roce/many_reads.sh shows the purpose.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static void hold(uint32_t most)
 	atomic_store(&r.grew, atomic_load(&r.parts));
 }
 
-/* How many get a turn if all ask at once, who then leave. */
+/* How many queue pairs get a turn if all ask at once. Then all leave. */
 static unsigned places(uint32_t ms)
 {
 	unsigned n = 0;

@@ -27,7 +27,7 @@ enum shm_piece_state {
 	SHM_PIECE_PAYLOAD = 2, /* likewise, and all of it is payload memory */
 };
 
-/* What of a part this process has mapped. Copies of a region share it. */
+/* The pieces of a part that this process has mapped. Copies of a region share them. */
 struct shm_pieces {
 	_Atomic int32_t lock; /* the process that maps a piece; 0: none */
 	uint64_t n;
@@ -196,8 +196,8 @@ static inline void shm_cq_waker_ends(struct shm_cq *c, uint32_t counted)
 		;
 }
 
-/* For the daemon: one of them may have died. The living are forgotten as well, whose units come
- * late then: who reads one too many reads on. */
+/* For the daemon: one of them may have died. The living are forgotten as well, and their units come
+ * late then: a thread that reads one too many reads on. */
 static inline void shm_cq_forget_wakers(struct shm_cq *c)
 {
 	uint32_t now = atomic_load_explicit(&c->waking, memory_order_relaxed);

@@ -161,7 +161,7 @@ static void a_process_maps_what_it_uses(void **state)
 	assert_null(shm_data_map(r, UINT64_MAX, 1));
 }
 
-/* All of them, so that there is one in two pieces. */
+/* All records, so that one of them lies in two pieces. */
 static void a_record_may_lie_in_two_pieces(void **state)
 {
 	struct lab *l = *state;

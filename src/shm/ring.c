@@ -109,7 +109,7 @@ static void mark(struct shm_ring *ring, uint32_t size, uint64_t claim)
 
 	if (shm_slot_kind(claim) != SHM_SLOT_CLAIMED)
 		return; /* the slot may never have been used: to read it would cost a page */
-	/* acquire: the owner's reads of the last lap, for who voids it */
+	/* acquire: the owner's reads of the last lap, for a process that voids it */
 	s = atomic_load_explicit(&slot->state, memory_order_acquire);
 	for (unsigned tries = 0; tries < SINGLE_TRIES; tries++)
 		if (shm_slot_lap(s) != lap_before(claim, size) ||
@@ -124,8 +124,8 @@ static void mark(struct shm_ring *ring, uint32_t size, uint64_t claim)
  */
 static bool move_claim(struct shm_ring *ring, uint64_t claim, uint64_t next)
 {
-	/* acquire: the owner's reads of the last lap come before our writes. Release: who sees this
-	 * claim sees the posted that it is below, and the mark of the one before */
+	/* acquire: the owner's reads of the last lap come before our writes. Release: a sender that
+	 * sees this claim sees the posted that it is below, and the mark of the one before */
 	return atomic_compare_exchange_strong_explicit(&ring->claim, &claim, next,
 	                                               memory_order_acq_rel, memory_order_relaxed);
 }
@@ -235,7 +235,7 @@ void shm_ring_withdraw(struct shm_ring *ring, unsigned shift, uint16_t gen, uint
                        uint32_t posted)
 {
 	if (consumed == posted)
-		return; /* who is late finds another ring there */
+		return; /* a late owner finds another ring there */
 	withdraw_claims(ring, 1u << shift, gen, posted);
 	for (uint32_t pos = consumed; pos != posted; pos++) {
 		struct shm_arrival *slot = shm_ring_slot(ring, shift, pos);

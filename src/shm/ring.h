@@ -23,22 +23,22 @@
  * A queue pair of RC or UC has one sender, so its ring needs no claim in the slot, which the owner
  * polls: a locked instruction waits for each store to a line that another processor reads. There
  * `claim`, in the header, is the newest position that was claimed, and a compare-and-swap there
- * claims the next one; the slot is published from its state of the lap before. Who must find a
- * claim in its slot marks it: copies it there, unless it is published or void by then. These are
- * the daemon when it looks for what the dead have claimed, the owner that withdraws credits, a
- * sender by another name (the requester's thread and the responder's may take turns), and a sender
- * that keeps a claim for longer. From there on it is as any other claim.
+ * claims the next one; the slot is published from its state of the lap before. A process that must
+ * find a claim in its slot marks it: copies it there, unless the slot is published or void by then.
+ * These are the daemon when it looks for the claims of the dead, the owner that withdraws credits,
+ * a sender by another name (the requester's thread and the responder's may take turns), and a
+ * sender that keeps a claim for longer. From there on it is as any other claim.
  *
  * Complications: `tail` and `posted_seen` are hints; several senders write them in any order. They
  * may lag (then a sender walks forward over claimed slots) but never lead.
  *
- * The memory of a freed ring serves new rings, of any size: what was a slot may become a header, or
- * the other way round. A sender that slept meanwhile reads its hints from whatever lies there now,
- * and so comes to any slot of the old ring. But all rings begin at multiples of 128 bytes, so what
- * it reads there as a state, or as the claim of its ring, is a state of a new ring or the claim in
- * its header, which have another generation, or SHM_RING_MAGIC, or zero: generation 0, which no
- * ring has. So it gives up, and it writes nothing before its compare-and-swap has succeeded. Only
- * if it sleeps while 65,535 rings are made, or a multiple of that, it can mistake one for another.
+ * The memory of a freed ring serves new rings, of any size: a slot may become a header, or the
+ * other way round. A sender that slept meanwhile reads its hints from whatever lies there now, and
+ * so comes to any slot of the old ring. But all rings begin at multiples of 128 bytes, so what it
+ * reads there as a state, or as the claim of its ring, is a state of a new ring or the claim in its
+ * header, which have another generation, or SHM_RING_MAGIC, or zero: generation 0, which no ring
+ * has. So it gives up, and it writes nothing before its compare-and-swap has succeeded. Only if it
+ * sleeps while 65,535 rings are made, or a multiple of that, it can mistake one for another.
  *
  * State word: kind (2 bits), writer's QP index (16), generation (16), position
  * (30).
@@ -90,7 +90,7 @@ static inline uint64_t shm_slot_lap(uint64_t s)
 	return s >> 18;
 }
 
-/* What @state becomes if @taker takes the arrival. */
+/* The state that follows @state if @taker takes the arrival. */
 static inline uint64_t shm_slot_taken(uint64_t state, uint16_t taker)
 {
 	return shm_slot_lap(state) << 18 | (uint64_t)taker << 2 | SHM_SLOT_CLAIMED;
@@ -108,14 +108,14 @@ static inline bool shm_slot_same_lap(uint64_t a, uint64_t b)
 	return !shm_slot_lap(a ^ b);
 }
 
-/* What one sender knows of a ring. */
+/* A sender's view of a ring. */
 struct shm_ring_view {
 	struct shm_ring *ring;
 	uint32_t mask;  /* its size less 1 */
 	uint64_t claim; /* the state of position 0 when the sender has claimed it */
 };
 
-/* That of QP index @writer, of the generation that is @gen. */
+/* The view of QP index @writer, of the ring of generation @gen. */
 static inline struct shm_ring_view shm_ring_view(struct shm_ring *ring, unsigned shift,
                                                  uint16_t gen, uint16_t writer)
 {
@@ -138,7 +138,7 @@ static inline struct shm_arrival *shm_ring_at(const struct shm_ring_view *v, uin
 /* The slow path of shm_ring_claim(): other senders, old hints, or no credit. */
 struct shm_arrival *shm_ring_claim_slowly(const struct shm_ring_view *v, uint32_t *pos);
 
-/* Whether positions that somebody gave back wait for the owner, who posts them anew. A look at all
+/* Whether positions that were given back wait for the owner, which posts them anew. A look at all
  * that are posted. */
 bool shm_ring_has_void(const struct shm_ring_view *v);
 
@@ -243,7 +243,7 @@ static inline void shm_ring_prefetch_list(const struct shm_ring_view *v, uint32_
 
 /* ---- the sender of a queue pair of RC or UC ---- */
 
-/* What it remembers. */
+/* The state that it remembers. */
 struct shm_ring_single {
 	uint64_t last; /* the claim that it has made last; or SHM_RING_NO_CLAIM */
 	uint32_t next; /* the position behind that */
@@ -262,8 +262,8 @@ static inline struct shm_ring_single shm_ring_single(bool marks)
 struct shm_arrival *shm_ring_claim_single_slowly(const struct shm_ring_view *v,
                                                  struct shm_ring_single *single, uint32_t *pos);
 
-/* Claims the oldest credit, as shm_ring_claim(). What this sender had claimed before is published
- * or void. */
+/* Claims the oldest credit, as shm_ring_claim(). The earlier claims of this sender are published or
+ * void. */
 static inline struct shm_arrival *
 shm_ring_claim_single(const struct shm_ring_view *v, struct shm_ring_single *single, uint32_t *pos)
 {
@@ -338,7 +338,7 @@ static inline bool shm_ring_publish(const struct shm_ring_view *v, struct shm_ar
  */
 static inline bool shm_ring_take(struct shm_arrival *slot, uint64_t state, uint16_t taker)
 {
-	/* acquire: who had it before has written to it */
+	/* acquire: its last holder has written to it */
 	return atomic_compare_exchange_strong_explicit(&slot->state, &state,
 	                                               shm_slot_taken(state, taker),
 	                                               memory_order_acquire, memory_order_relaxed);
@@ -485,7 +485,7 @@ void shm_ring_walk_begin(struct shm_ring_walk *w, struct shm_ring *ring, unsigne
 /* The next slot, and its state in *@state; NULL: there is none. */
 struct shm_arrival *shm_ring_walk_next(struct shm_ring_walk *w, uint64_t *state);
 
-/* Voids the slot, which the walk found with @state, if @writer has claimed it, who is dead, and has
+/* Voids the slot, which the walk found with @state, if @writer, which is dead, has claimed it and
  * not published it. Whether it did. */
 bool shm_ring_void(struct shm_arrival *slot, uint64_t state, uint16_t writer);
 

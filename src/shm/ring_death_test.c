@@ -256,8 +256,8 @@ static unsigned count_steps(struct lab *l, unsigned *stride)
 	return n;
 }
 
-/* Kills a sender after @k instructions. True: its message arrived. @before: who has sent the
- * message before: itself or another. */
+/* Kills a sender after @k instructions. True: its message arrived. @before: the sender of the
+ * message before: itself or another one. */
 static bool kill_after(struct lab *l, uint32_t first, uint16_t before, unsigned k)
 {
 	bool arrived, claimed;

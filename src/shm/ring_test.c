@@ -399,7 +399,8 @@ static void an_old_sender_harms_no_rings_of_other_sizes(void **state)
 	free(before);
 }
 
-/* Who withdraws late, when its queue pair is destroyed, has nothing to withdraw any more. */
+/* An owner that withdraws late, when its queue pair is destroyed, has nothing to withdraw any
+ * more. */
 static void a_late_withdrawal_leaves_the_next_ring_alone(void **state)
 {
 	struct lab *l = *state;
@@ -490,7 +491,7 @@ static void an_arrival_that_was_consumed_cannot_be_taken(void **state)
 		assert_false(shm_ring_take(slot, s, ME));
 	}
 	post(l, 1);
-	assert_true(send_as(l, ME, 3)); /* whoever had the lap before */
+	assert_true(send_as(l, ME, 3)); /* also after the lap of another taker */
 	assert_false(shm_ring_take(slot, s, ME));
 	expect_received(l, ME, 3);
 }

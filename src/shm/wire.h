@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is known of a connected queue pair that exchanges packets with its peer: how far they are,
- * both ways. By queue pair index, in the data part: whoever takes datagrams off
- * the port's sockets, or sees that a time is over, works on it, in whatever process it is, the
- * daemon included (hca/transport/wire.h).
+ * The state of a connected queue pair that exchanges packets with its peer: how far they are, both
+ * ways. By queue pair index, in the data part. Any thread that takes datagrams off the port's
+ * sockets, or sees that a time is over, works on it, in any process, the daemon included
+ * (hca/transport/wire.h).
  *
  * There are two halves, the requester's and the responder's, each with a lock that names its
- * holder, so that the daemon can release what a dead process held. The requester's is the lock of
- * the send queue (shm_connection.lock). All programs of the fabric can write here, so nothing that
- * stands here is used as an address or an index unchecked.
+ * holder, so that the daemon can release the locks of a dead process. The requester's is the lock
+ * of the send queue (shm_connection.lock). All programs of the fabric can write here, so nothing
+ * that stands here is used as an address or an index unchecked.
  */
 #ifndef SHM_WIRE_H
 #define SHM_WIRE_H
@@ -19,7 +19,7 @@
  * may be. */
 #define SHM_WIRE_RESPONSES 16
 
-/* What a response tells. */
+/* The contents of a response. */
 enum shm_wire_answer {
 	SHM_WIRE_NO_ANSWER,
 	SHM_WIRE_MEMORY, /* of a READ */
@@ -69,7 +69,7 @@ struct shm_wire_in {
 	uint64_t addr;
 };
 
-/* What is before the first request that is not done. */
+/* The numbers before the first request that is not done. */
 struct shm_wire_head {
 	uint32_t psn;   /* of its first packet */
 	uint32_t ssn;   /* messages before, modulo 2^24 */
@@ -161,12 +161,12 @@ struct shm_wire {
 	/* bool: once all responses are sent. The owner looks without the lock */
 	_Atomic uint8_t ack_due;
 	/* enum shm_wire_broken: a process died while it had the lock, in the middle of something.
-	 * The daemon writes it; whoever has the lock next mends that half */
+	 * The daemon writes it; the next holder of the lock mends that half */
 	_Atomic uint8_t broken;
 	/* whether its owner mostly posts a request after what has come; hints, without a lock */
 	_Atomic uint8_t unanswered;  /* bool: it has not, since something came */
 	_Atomic uint8_t replies;     /* so often it did, the last times; see hca/transport/wire.c */
-	_Atomic uint8_t ack_waits;   /* bool: who polls has put the acknowledgement off */
+	_Atomic uint8_t ack_waits;   /* bool: a poll has put the acknowledgement off */
 	_Atomic uint8_t credits_due; /* bool: receives were posted, and the peer was told of none */
 	/* whether its program waits to hear that what was begun before SQD is done: enum
 	 * shm_wire_drains. Written with shm_connection.lock held, but by the daemon, which tells it
@@ -204,14 +204,15 @@ enum shm_wire_open {
 enum shm_wire_drains {
 	SHM_WIRE_TELLS_NOBODY,
 	SHM_WIRE_DRAINS,
-	SHM_WIRE_DRAINED, /* whoever saw that asks the daemon for IBV_EVENT_SQ_DRAINED */
+	SHM_WIRE_DRAINED, /* a thread that saw that asks the daemon for IBV_EVENT_SQ_DRAINED */
 };
 
 /* In shm_wire.egress: another worker has something to send, which its holder sees to. */
 #define SHM_WIRE_WANTED (1u << 31)
 
-/* Releases the egress, if the worker has it, which has died. @by: what stood there. Others may want
- * it by now, once; who writes there more often writes nonsense, and is not waited for. */
+/* Releases the egress, if the worker, which has died, has it. @by: the word that stood there.
+ * Others may want it by now, once; a program that writes there more often writes nonsense, and is
+ * not waited for. */
 static inline void shm_wire_release_egress(struct shm_wire *w, uint32_t worker, uint32_t by)
 {
 	for (unsigned tries = 0; tries < 4 && (by & IB_QPN_MASK) == worker; tries++)
@@ -230,7 +231,7 @@ enum shm_wire_recovers {
 
 enum shm_wire_broken { SHM_WIRE_RESPONDER = 1, SHM_WIRE_REQUESTER = 2 };
 
-/* How far the responder is with a packet, for who mends its half. */
+/* How far the responder is with a packet, for the worker that mends its half. */
 enum shm_wire_step {
 	SHM_WIRE_AT_REST,   /* there is none */
 	SHM_WIRE_CHANGES,   /* what it has changed can be undone */
