@@ -326,7 +326,8 @@ static void check_sender(struct world *w, unsigned group, unsigned from)
 		send_one(w, group, from);
 }
 
-/* What was counted along the paths, old and new, adds up to what was sent. */
+/* The packets that were counted along the paths, old and new, add up to the packets that were
+ * sent. */
 static void check_counters(struct world *w)
 {
 	fabric_flow_collect(w->f);

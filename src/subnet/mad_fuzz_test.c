@@ -223,8 +223,8 @@ static void tear_down(struct lab *l)
 	fabric_free(l->f);
 }
 
-/* What a subnet manager would have to do: LIDs, keys off, lanes as they were, ports enabled, all
- * active again. */
+/* Does a subnet manager's work: LIDs, keys off, lanes as they were, ports enabled, all active
+ * again. */
 static void put_in_order(struct lab *l)
 {
 	struct fabric_port *end;

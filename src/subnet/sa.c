@@ -34,7 +34,7 @@ static void group_end(struct sa *sa, struct sa_group *g)
 	sa_group_free(sa, g);
 }
 
-/* Of each state by itself: who does the same again needs them all. */
+/* One event for each state: a listener that does the same again needs them all. */
 static void tell_member(const struct sa *sa, const char *kind, const struct sa_group *g,
                         const struct fabric_port *port, uint8_t join_state, const char *why)
 {
@@ -363,7 +363,8 @@ static void group_swept(struct sa *sa, struct sa_group *g)
 		                 g->rec.mlid);
 }
 
-/* What new trees cost, and the flows that follow them, since fabric_flows.work was @before. */
+/* Spends the cost of new trees, and of the flows that follow them, since fabric_flows.work was
+ * @before. */
 static void spend_tree(const struct sa *sa, uint64_t before, uint32_t *budget)
 {
 	const uint64_t cost = 1000 + SM_FLOW_WORK * (sa->f->flows->work - before);
@@ -400,7 +401,7 @@ bool sa_learned_step(struct sa *sa, uint32_t *mlid, uint32_t *budget)
 	return true;
 }
 
-/* All groups of one MLID; what ends is no longer in the list. */
+/* All groups of one MLID; a group that ends is no longer in the list. */
 static void mlid_swept(struct sa *sa, const struct sa_mlid *m)
 {
 	struct sa_group *g = TAILQ_FIRST(&m->groups), *next;

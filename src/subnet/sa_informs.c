@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * InformInfo and InformInfoRecord (InfiniBand specification volume 1, sections 13.4.8.3 and
- * 15.2.5.12): the subscriptions to notices. Who is told of a notice: sa_notices.c.
+ * 15.2.5.12): the subscriptions to notices. sa_notices.c chooses the subscribers that are told of a
+ * notice.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -304,7 +305,7 @@ static void list_informs(struct sa_query *q)
 	for (; q->at.outer < all->size; q->at.outer++, q->at.inner = 0) {
 		const struct sa_subscriber *s = base_idtable_get(all, q->at.outer);
 
-		/* one that has no subscriber is a step, too */
+		/* an entry without a subscriber is a step, too */
 		do {
 			if (sa_query_stops(q))
 				return;

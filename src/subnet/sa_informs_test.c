@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Subscriptions to notices, what the subnet administrator reports by itself, and who is told.
+ * Subscriptions to notices, the reports that the subnet administrator makes by itself, and which
+ * subscribers are told.
  */
 #include "fabric/agents/link.h"
 #include "subnet/testing_passes.h"
@@ -30,7 +31,7 @@ static void tell(void *arg, const struct sa_told *told)
 	t->qpn = told->qpn;
 }
 
-/* Who hears of a notice. */
+/* The subscriber that hears of a notice. */
 static struct told tell_of(struct env *e, const struct wire_notice *n)
 {
 	struct told t = { 0 };
@@ -153,7 +154,8 @@ static struct wire_notice notice_of(uint16_t issuer)
 		                     .issuer_lid = issuer };
 }
 
-/* Who leaves meanwhile hears nothing more, who comes does not hear of what was before. */
+/* A subscriber that leaves meanwhile hears nothing more. One that comes does not hear of earlier
+ * notices. */
 static void a_notice_is_told_in_slices(void **state)
 {
 	struct env *e = *state;

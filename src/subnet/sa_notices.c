@@ -12,12 +12,13 @@
 #include "subnet/sa_query.h"
 #include "subnet/sa_subscribers.h"
 
-/* What may wait: each port of the largest fabric that comes or goes at once is a notice. Of these
- * all subscriptions are looked at, some seconds of work. */
+/* So many notices may wait: each port of the largest fabric that comes or goes at once is a notice.
+ * For each of them all subscriptions are looked at, some seconds of work. */
 #define MAX_NOTICES (1u << 16)
 #define MAX_LOOKS   (1u << 22)
 
-/* Tenths of a microsecond: what a Report costs until it has been sent, and comparing partitions. */
+/* Tenths of a microsecond: the cost of a Report until it has been sent, and of comparing
+ * partitions. */
 #define TOLD_UNITS      10
 #define PARTITION_UNITS 8
 
@@ -44,8 +45,9 @@ static bool wants(const struct sa *sa, const struct wire_inform_info *w,
 }
 
 /*
- * Who may see the notice (o13-17.1.1): notices about ports and groups are for their partitions,
- * those about key violations for trusted subscribers. A group may be gone when they are told.
+ * The subscribers that may see the notice (o13-17.1.1): notices about ports and groups are for
+ * their partitions, notices about key violations for trusted subscribers. A group may be gone when
+ * they are told.
  */
 static void restrict_to(const struct sa *sa, struct sa_notice *n)
 {
@@ -111,8 +113,8 @@ static bool may_see(const struct sa_subscriber *s, const struct sa_notice *n)
 	return (!n->about || sa_share_pkey(p, n->about)) && (!n->pkey || sa_has_pkey(p, n->pkey));
 }
 
-/* Whether it has subscribed to the notice and may see it. What it has subscribed to since is about
- * later ones. */
+/* Whether it has subscribed to the notice and may see it. A later subscription of its is about
+ * later notices. */
 static bool is_for(const struct sa *sa, const struct sa_subscriber *s, const struct sa_notice *n,
                    uint32_t *budget)
 {

@@ -28,7 +28,7 @@ struct end {
 	                              * another subnet; NULL: it ends there */
 };
 
-/* What the query requires of a path. */
+/* The query's requirements for a path. */
 struct wish {
 	uint64_t mask;
 	const struct wire_path_record *record;

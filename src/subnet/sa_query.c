@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What all kinds of queries need: see sa_query.h.
+ * Functions for all kinds of queries: see sa_query.h.
  */
 #include <string.h>
 

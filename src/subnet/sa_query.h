@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of the SA share: a query, how they add records to its response, how they find end
+ * Shared by the files of the SA: a query, how they add records to its response, how they find end
  * ports, and what each of them does for the others. sa_server.c runs the queries.
  */
 #ifndef SUBNET_SA_QUERY_H
@@ -31,8 +31,8 @@ struct sa_query {
 };
 
 /*
- * To be asked before each step of what lists records, by who keeps in q->at where it is. True: it
- * returns, as the slice is used up, or as there are records enough.
+ * A function that lists records, and keeps its position in q->at, asks this before each step. True:
+ * it returns, as the slice is used up, or as there are records enough.
  */
 bool sa_query_stops(struct sa_query *q);
 

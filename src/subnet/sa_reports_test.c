@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Reports of end ports that come into service and go out of it: after random failures on random
- * fabrics, whoever has counted them knows of each port whether the subnet manager reaches it, and
- * hears of no port twice.
+ * fabrics, a subscriber that has counted them knows of each port whether the subnet manager reaches
+ * it, and hears of no port twice.
  */
 #include "subnet/sa_query.h"
 #include "subnet/testing_passes.h"

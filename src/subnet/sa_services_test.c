@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ServiceRecords: who may offer and withdraw services, who sees them, and for how long.
+ * ServiceRecords: which ports may offer and withdraw services, which ones see them, and for how
+ * long.
  */
 #include "subnet/testing_sa.h"
 
@@ -120,7 +121,8 @@ static void services_that_are_nowhere_are_refused(void **state)
 	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_REQ_INVALID);
 }
 
-/* Those of which the model says that their leases have not run out, after each of many changes. */
+/* The SA has the services whose leases, by the model, have not run out, after each of many
+ * changes. */
 static void leases_run_out_in_any_order(void **state)
 {
 	enum { SERVICES = 300 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the subnet administrator knows: its multicast groups with their members, and who wants to
- * hear what from it.
+ * The subnet administrator's records: its multicast groups with their members, and the subscribers
+ * that want to hear from it.
  */
 #ifndef SUBNET_SA_STATE_H
 #define SUBNET_SA_STATE_H

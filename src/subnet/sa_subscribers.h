@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who has subscribed to notices, and the notices that wait to be told. For sa_informs.c, which adds
- * and removes subscriptions, and sa_notices.c, which finds those who are to be told.
+ * The subscribers to notices, and the notices that wait to be told. For sa_informs.c, which adds
+ * and removes subscriptions, and sa_notices.c, which finds the subscribers that are to be told.
  */
 #ifndef SUBNET_SA_SUBSCRIBERS_H
 #define SUBNET_SA_SUBSCRIBERS_H
@@ -15,7 +15,7 @@ struct sa_inform {
 	struct wire_inform_info info;
 };
 
-/* Who subscribed: a LID of a port, and a QPN. It has at least one subscription. */
+/* A subscriber: a LID of a port, and a QPN. It has at least one subscription. */
 struct sa_subscriber {
 	struct base_hash_node node;
 	TAILQ_ENTRY(sa_subscriber) entry;
@@ -55,7 +55,7 @@ struct sa_subscribers {
 	unsigned n_notices;
 	uint64_t last_notice;       /* its number */
 	bool telling;               /* of the first notice: */
-	struct sa_subscriber *next; /* who is to hear of it; NULL: nobody any more */
+	struct sa_subscriber *next; /* the next to hear of it; NULL: there is none */
 };
 
 /* Whether only trusted subscribers may hear of the trap. */

@@ -358,7 +358,7 @@ static void a_made_up_mgid_has_the_scope_asked_for(void **state)
 	assert_int_equal(rec.scope, 5);
 }
 
-/* As OpenSM does: who wants the SA to choose asks for the MGID 0. */
+/* As OpenSM does: a port that wants the SA to choose asks for the MGID 0. */
 static void without_an_mgid_in_the_mask_a_group_is_refused(void **state)
 {
 	struct env *e = *state;
@@ -571,7 +571,7 @@ static void a_port_with_a_slower_link_than_the_group_cannot_join(void **state)
 	assert_int_equal(join(e, 1, GROUP, FULL), SA_REQ_INVALID);
 	assert_int_equal(join(e, 1, GROUP, SEND_FULL), SA_REQ_INVALID);
 	assert_int_equal(state_of(e, 1, GROUP), 0);
-	/* who wants all to join says how fast it shall be */
+	/* a creator that wants all to join says how fast it shall be */
 	rec.rate_selector = SA_EXACTLY;
 	rec.rate = IBV_RATE_40_GBPS;
 	assert_int_equal(sa_mcmember_set(e->sa, CREATE | RATE, &rec), SA_OK);

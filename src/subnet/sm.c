@@ -153,8 +153,8 @@ static bool bring_some_up(struct sm *sm, uint32_t *budget)
 	return net->n_to_ready;
 }
 
-/* Notes the flows to LIDs whose routes or ports have changed. Who set a link down sees to its own.
- */
+/* Notes the flows to LIDs whose routes or ports have changed. The code that set a link down sees to
+ * that link's flows. */
 static void note_changes(struct sm *sm)
 {
 	for (unsigned w = 0; w < IB_LID_MCAST_FIRST / 64; w++) {
@@ -245,7 +245,7 @@ static enum sm_sweep_phase next_phase(const struct sm *sm)
 	}
 }
 
-/* What a phase costs that is done in one step; others spend what they do. */
+/* The cost of a phase that is done in one step; others spend as they work. */
 static uint32_t cost_of(const struct sm *sm)
 {
 	if (sm->phase == SM_SWEEP_ROUTES || sm->phase == SM_SWEEP_PKEYS ||

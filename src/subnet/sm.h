@@ -15,7 +15,7 @@
 #include "fabric/model/fabric.h"
 #include "subnet/sm_ops.h"
 
-/* What fabric_flows.work counts as one costs as much as so many table entries. */
+/* A unit of fabric_flows.work costs as much as so many table entries. */
 #define SM_FLOW_WORK 20
 
 struct partitions;
@@ -38,9 +38,9 @@ int sm_sweep(struct sm *sm);
  * The same in slices. A step spends some of @budget, about as many table entries, and ends when it
  * is 0 or the sweep is done (true). In between all else may be used, and the fabric may change; but
  * no switch may die. The sweep sees links and LIDs as they were when it looked, in its first steps:
- * whoever changes a link or LID later has to request another sweep. For each LID the routes of all
- * switches are written in one step, and the flows to it follow one by one, before anything else is
- * done: packets always go by its old routes or by its new ones, so never round in circles, and
+ * code that changes a link or LID later has to request another sweep. For each LID the routes of
+ * all switches are written in one step, and the flows to it follow one by one, before anything else
+ * is done: packets always go by its old routes or by its new ones, so never round in circles, and
  * where no route changes they go on as before. Multicast tables are not touched before
  * sa_swept_step(). Beginning anew gives the present sweep up.
  */
@@ -94,9 +94,9 @@ enum sm_routing sm_routing(const struct sm *sm);
 struct fabric_port *sm_port(const struct sm *sm);
 
 /*
- * What the last sweep has seen: notes of each switch, by its index, whether links connect it with
- * switch @first, NULL: with none. @queue: scratch, with room for all. False: nothing has been
- * looked at yet. And whether the link of HCA port @i is up.
+ * The links as the last sweep has seen them. Notes of each switch, by its index, whether links
+ * connect it with switch @first, NULL: with none. @queue: scratch, with room for all. False:
+ * nothing has been looked at yet. And whether the link of HCA port @i is up.
  */
 bool sm_reach(const struct sm *sm, const struct fabric_node *first, bool *reached, unsigned *queue);
 bool sm_has_link(const struct sm *sm, unsigned i);

@@ -7,11 +7,11 @@
  * LIDs are routed one after the other, from all switches at once. A link weighs as much as paths
  * from hosts to the LIDs before have crossed it; of the shortest paths from a switch the one is
  * taken whose links together weigh least. (Routing by the load of the next link alone, as minhop
- * does, cannot see that the ways from there are full.) Who was first has chosen without knowing the
- * rest, so all LIDs choose once more. Loads are those of the cables that are plugged in at hosts:
- * when a host's link goes down, no path to another one moves.
+ * does, cannot see that the ways from there are full.) The first LIDs have chosen without knowing
+ * the rest, so all LIDs choose once more. Loads are those of the cables that are plugged in at
+ * hosts: when a host's link goes down, no path to another one moves.
  *
- * It takes seconds on large fabrics, so it is done in slices. All that is chosen is kept here, LID
+ * It takes seconds on large fabrics, so it is done in slices. The chosen paths are kept here, LID
  * by LID, and written when lanes are known to suffice: until then packets go by the old routes.
  */
 #include <errno.h>
@@ -169,7 +169,7 @@ static void list_ways(struct sm_dfsssp *d)
 	}
 }
 
-/* What the path by this way costs. */
+/* The cost of the path by this way. */
 static inline uint64_t cost_of(const struct sm_dfsssp *d, const struct way *way)
 {
 	uint64_t cost = d->cost[way->to] + d->load[way->link];

@@ -115,7 +115,7 @@ static void assert_free_of_deadlock(const struct env *e)
 		assert_false(has_credit_loop(e, sl, false));
 }
 
-/* What crosses a link between switches at most, when each host sends to each other one. */
+/* The most messages that cross a link between switches when each host sends to each other one. */
 static unsigned most_load(const struct env *e)
 {
 	unsigned(*load)[256] = calloc(MAX_SWITCH, sizeof(*load)), most = 0;
@@ -181,8 +181,8 @@ static void rings_need_two_lanes(void **state)
 	}
 }
 
-/* What Debian's OpenSM 3.3.23 needs, and the most that a link carries then, with its dfsssp; of the
- * second and the third torus it needs nine lanes, and has minhop route them.
+/* The lanes that Debian's OpenSM 3.3.23 needs, and the most that a link carries then, with its
+ * dfsssp. For the second and the third torus OpenSM needs nine lanes, and has minhop route them.
  * tests/system/opensm_dfsssp.sh measures one. */
 static void tori_need_fewer_lanes_and_are_used_more_evenly_than_with_opensm(void **state)
 {

@@ -114,8 +114,8 @@ static bool is_fat_tree(const struct sm_ftree *t)
 	return true;
 }
 
-/* Whether paths go up from @at to its neighbour @to. They do not where the order is another one
- * than that of levels: such a link is left to groups. */
+/* Whether paths go up from @at to its neighbour @to. They do not where the order differs from that
+ * of levels: such a link is left to groups. */
 static inline bool rises(const struct sm_ftree *t, unsigned at, unsigned to)
 {
 	return t->level[to] > t->level[at] && t->order->place[to] < t->order->place[at];

@@ -2,8 +2,8 @@
 /*
  * Distances between switches over all links that are up. Called by sm_routes.c.
  *
- * Those to many roots are measured together: a bit for each of 64 roots, so that a look at a link
- * serves all of them.
+ * Distances to many roots are measured together: a bit for each of 64 roots, so that a look at a
+ * link serves all of them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void step(struct sm_hops *h)
 	}
 }
 
-/* What has reached @at for the first time came from a neighbour at the front. */
+/* Roots that have reached @at for the first time came from a neighbour at the front. */
 static void note_leads(const struct sm_hops *h, unsigned at, uint64_t fresh, struct sm_leads *leads)
 {
 	const struct sm_net *net = h->net;
@@ -67,7 +67,8 @@ static void note_leads(const struct sm_hops *h, unsigned at, uint64_t fresh, str
 			leads->by_link[k] |= fresh & h->front[leads->exit[k].to];
 }
 
-/* What the step has reached for the first time is so far away. Whether there is any. */
+/* The switches that the step has reached for the first time are so far away. Whether there are
+ * any. */
 static bool arrive(struct sm_hops *h, uint16_t hops, uint16_t *rows, struct sm_leads *leads)
 {
 	uint64_t *front = h->next;

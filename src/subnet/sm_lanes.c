@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Lanes that make paths free of deadlock. A packet that waits for a buffer behind one link holds
- * one behind the link before: the links of a lane, and who waits for whom, are its channel
+ * one behind the link before: the links of a lane, and which waits for which, are its channel
  * dependency graph. If no lane's graph has a circle, packets cannot wait for each other in one
  * (Dally and Seitz). Called by sm_dfsssp.c when all paths are chosen.
  *
@@ -41,7 +41,7 @@ struct sm_lanes {
 	uint8_t **told;            /* the same of the paths that are in the tables */
 	unsigned n_told;           /* 0: nobody knows */
 	const uint8_t *row;        /* the out ports for the LID whose paths get their lanes */
-	uint32_t work;             /* links that were listed, to be spent by who slices */
+	uint32_t work;             /* links that were listed, for the caller to spend */
 	unsigned node;             /* where sm_lanes_write() goes on */
 	/* scratch */
 	uint32_t *stack, *ahead, *behind, *places;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the links carry: by each port, how many LIDs of HCAs that some host's packets reach the
+ * The load of the links: by each port, how many LIDs of HCAs that some host's packets reach the
  * switch for. Called by sm_routes.c, which says in its first comment why.
  */
 #include <errno.h>

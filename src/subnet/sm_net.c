@@ -181,7 +181,7 @@ static void look_at_ports(struct sm_net *net)
 		look_at_end(net, p);
 		look_at_end(net, p->peer);
 	}
-	/* in the order of the switches, whoever failed first */
+	/* in the order of the switches, whichever failed first */
 	qsort(net->down, net->n_down, sizeof(*net->down), by_place);
 }
 

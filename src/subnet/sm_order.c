@@ -116,8 +116,8 @@ bool sm_order_copy(struct sm_order *to, const struct sm_order *from)
 
 /* ---- tops ---- */
 
-/* Looks at the links up of a switch: what its neighbours up there are below, the switch is below,
- * too. */
+/* Looks at the links up of a switch: it is below all switches that its neighbours up there are
+ * below. */
 static void look_up(struct sm_order *o, unsigned at)
 {
 	const struct sm_net *net = o->net;

@@ -89,8 +89,8 @@ static void apply_rule(struct search *s, const struct partition_rule *rule, stru
 		k->index0 = first;
 }
 
-/* Applies the rules that are meant for @p in the order of the file: those for its GUID and those
- * for many ports, of which each has a list. */
+/* Applies the rules that are meant for @p in the order of the file: the rules for its GUID and the
+ * rules for many ports. Each kind has a list. */
 static void apply_rules(struct search *s, const struct fabric_port *p, bool is_self, struct keys *k)
 {
 	const struct partitions *all = s->all;
@@ -217,11 +217,11 @@ static void set_port(struct sm *sm, struct fabric_port *p, const struct keys *k)
 }
 
 /* Of a port, in table entries, and of one whose table changes: queue pairs are looked through, and
- * who has it open is told. That of a rule is 4. */
+ * the processes that have it open are told. The work for a rule is 4. */
 #define PORT_WORK   32
 #define CHANGE_WORK 1000
 
-/* What it costs: flows of queue pairs whose P_Key changes follow at once. */
+/* Returns the cost: flows of queue pairs whose P_Key changes follow at once. */
 static uint64_t write_port(struct sm *sm, struct search *s, unsigned i)
 {
 	unsigned n_hcas = sm->f->n_ib_ports;

@@ -3,10 +3,10 @@
  * Unicast routing: the out port for each LID in each switch. Every path is a shortest one; with
  * up/down routing (sm_updn.c), a shortest legal one. Of several, the path by the port with the
  * least load is chosen. The load of a port is how many LIDs of HCAs go out by it that some host's
- * packets reach this switch for: what no host sends here is spread, and not counted. So a LID is
- * routed in the switches farthest from it first, and each choice decides what the next switch
- * carries. (If all LIDs counted alike, on a fat tree of three levels a third-level switch would
- * get all that its neighbours send there by one of its links.)
+ * packets reach this switch for: LIDs to which no host sends by this switch are spread, and not
+ * counted. So a LID is routed in the switches farthest from it first, and each choice decides what
+ * the next switch carries. (If all LIDs counted alike, on a fat tree of three levels a third-level
+ * switch would get all that its neighbours send there by one of its links.)
  *
  * A path that is still a shortest one is kept, so that a failed link moves only the LIDs that
  * crossed it. When a link between switches comes up, all paths are chosen again; the result then
@@ -507,8 +507,8 @@ static int move_lids(struct sm_routes *r, unsigned at, const struct sm_link *bro
 	return ret;
 }
 
-/* With updn: links to HCAs have changed, and nothing else. What goes up and what down is as before,
- * and so are all paths but those to the HCAs' switches. */
+/* With updn: links to HCAs have changed, and nothing else. The directions of links, up or down, are
+ * as before, and so are all paths but those to the HCAs' switches. */
 static int repair_home(struct sm_routes *r, unsigned root)
 {
 	int ret;
@@ -639,7 +639,7 @@ static int next_root(struct sm_routes *r)
 	return route_towards(r, root);
 }
 
-/* What a root costs, roughly, in table entries. */
+/* The cost of a root, roughly, in table entries. */
 static uint32_t cost_of(const struct sm_routes *r)
 {
 	/* measuring up/down paths looks at all links three times */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of unicast routing share: sm_routes.c chooses paths, sm_fresh.c those that are all
+ * Shared by the files of unicast routing: sm_routes.c chooses paths, sm_fresh.c those that are all
  * chosen anew, sm_hops.c measures distances, sm_load.c counts what the links carry, sm_ftree.c
  * routes fat trees, sm_dfsssp.c by the load of whole paths, with lanes from sm_lanes.c. For these
  * files alone.
@@ -58,7 +58,7 @@ struct sm_spread {
 	uint8_t out[FABRIC_MAX_PORTS];
 };
 
-/* What a sweep does for one root after the other. */
+/* The phases of a sweep that go from one root to the other. */
 enum sm_routes_phase {
 	SM_ROUTES_DONE,
 	SM_ROUTES_FTREE,  /* sm_ftree.c */
@@ -196,7 +196,8 @@ void sm_load_count(struct sm_routes *r, unsigned root, int add, bool also_down);
 
 /*
  * LID number @i of the present root leaves the path that it has from @at, whose distances have not
- * changed: what it no longer reaches is uncounted, and what it will reach from @at on is known.
+ * changed: the switches that it no longer reaches are uncounted, and those that it will reach from
+ * @at on are known.
  */
 void sm_load_leave(struct sm_routes *r, unsigned at, unsigned i);
 

@@ -719,7 +719,7 @@ static void cut(const struct env *e, const char *name, unsigned port)
 			        fabric_link_set(e->f, &sm_switch(e->sm, s)->port[port], false), 0);
 }
 
-/* What the failed links carried is shared out among the others. */
+/* The load of the failed links is shared out among the others. */
 static void with_links_failed_no_link_carries_much_more_than_its_share(void **state)
 {
 	(void)state;

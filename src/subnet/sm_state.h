@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of the subnet manager share: sm.c sweeps, sm_net.c knows the cables, sm_lids.c
+ * Shared by the files of the subnet manager: sm.c sweeps, sm_net.c knows the cables, sm_lids.c
  * gives LIDs, sm_pkeys.c writes P_Key tables, sm_routes.c the unicast tables, sm_trees.c the
  * multicast tables, with cores from sm_cores.c; sm_updn.c says which paths are legal with up/down
  * routing. For these files alone. Those of unicast routing share more: sm_routes.h.
@@ -43,8 +43,8 @@ struct sm_net {
 	struct sm_link *link;
 	unsigned *first; /* switch i has link[first[i]] to link[first[i + 1] - 1] */
 	bool *has_hosts; /* by switch: HCAs are plugged in */
-	/* the results of the last look, on which all routing relies: what programs' SMPs change
-	 * meanwhile is for the next sweep */
+	/* the results of the last look, on which all routing relies: changes by programs' SMPs
+	 * meanwhile are for the next sweep */
 	struct sm_known_port *known;   /* by the HCA port's index */
 	uint16_t *lid;                 /* by switch */
 	uint16_t *level;               /* by switch: distance from those with hosts; SM_FAR */
@@ -53,7 +53,7 @@ struct sm_net {
 	unsigned n_to_ready, max_to_ready;
 	bool ready_all; /* or all */
 	bool looked;
-	bool left;            /* what the look before has found is not all in the tables */
+	bool left;            /* not all findings of the look before are in the tables */
 	bool came_up;         /* a link between switches came up after the first look */
 	struct sm_down *down; /* links between switches that went down */
 	unsigned n_down;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Sweeps in slices: random failures and repairs on several topologies, and after each slice what
- * packets must never see. None goes round in circles; whoever was reached by the old routes and is
- * by the new ones is reached in between; a group that no failure touched has all that is sent to
- * it; flows are what a fresh walk finds. In the end all is as after a sweep in one piece.
+ * packets must never see. No packet goes round in circles. A host that the old routes reached, and
+ * the new ones reach, is reached in between. A group that no failure touched has all that is sent
+ * to it. Flows are what a fresh walk finds. In the end all is as after a sweep in one piece.
  */
 #include "base/util.h"
 #include "fabric/agents/link.h"
@@ -185,7 +185,8 @@ static bool reaches_group(struct env *e, unsigned i)
 	return all;
 }
 
-/* What flows list is what a fresh walk finds, unless some have yet to follow. */
+/* The receivers that flows list are those that a fresh walk finds, unless some flows have yet to
+ * follow. */
 static void assert_flows_follow(struct env *e)
 {
 	uint32_t n[N_FLOWS], none = 0;
@@ -275,7 +276,7 @@ static void whoever_is_reached_before_and_after_is_reached_in_mid_sweep(void **s
 	}
 }
 
-/* What another sweep in one piece, or another SM that begins now, would make of the fabric. */
+/* The result is that of another sweep in one piece, or of another SM that begins now. */
 static void a_sweep_in_slices_ends_as_one_in_one_piece(void **state)
 {
 	(void)state;
@@ -344,7 +345,7 @@ static void changes_in_mid_sweep_are_the_next_sweeps(void **state)
 	}
 }
 
-/* Whoever gives a sweep up has seen what the next one does not see to have changed. */
+/* A sweep that is given up has seen changes that the next one does not see as changes. */
 static void a_sweep_that_begins_anew_does_what_the_last_one_left(void **state)
 {
 	static const char *const routing[] = { "minhop", "updn", "ftree", "dfsssp" };
@@ -379,8 +380,8 @@ static void a_sweep_that_begins_anew_does_what_the_last_one_left(void **state)
 	}
 }
 
-/* What a program's SubnSet(PortInfo) may do to LIDs: one beyond all tables, one that another port
- * has, none, more than there is room for, another one for a switch. */
+/* LIDs that a program's SubnSet(PortInfo) may set: a LID beyond all tables, a LID that another port
+ * has, no LID, more LIDs than there is room for, another LID for a switch. */
 enum lid_change { BEYOND, TWICE, NONE, MANY, OF_SWITCH, N_LID_CHANGES };
 
 static void change_lid(struct env *e, enum lid_change what, unsigned i)

@@ -4,8 +4,8 @@
  * on it, written at once or after a delay. See sm_route_mcast() in sm.h.
  *
  * An MLID has a core, a switch from which the shortest ways down to all members are its tree
- * (sm_cores.c). It keeps its core as long as there are such ways, so who joins or leaves moves
- * nobody else. The end of the tree at the core is cut off as far as it does not branch.
+ * (sm_cores.c). It keeps its core as long as there are such ways, so a port that joins or leaves
+ * moves no other. The end of the tree at the core is cut off as far as it does not branch.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ struct sm_trees {
 	struct pending *pending; /* in order of time */
 };
 
-/* What a switch has to do with the members. */
+/* A switch's place on the tree. */
 struct on_tree {
 	unsigned members, children; /* here, and neighbours away from the root that lead to some */
 	unsigned child;             /* one of them */
@@ -571,7 +571,7 @@ bool sm_mcast_is_stale(const struct sm *sm, uint16_t mlid)
 {
 	bool stale = is_stale(sm, mlid);
 
-	if (!stale) /* who joins later moves nobody */
+	if (!stale) /* a port that joins later moves no other */
 		sm_core_keep(sm->trees->cores, mlid);
 	return stale;
 }

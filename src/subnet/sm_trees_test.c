@@ -110,7 +110,7 @@ static void on_reached(void *arg, struct fabric_port *hca)
 	((struct env *)arg)->reached[hca->index]++;
 }
 
-/* What each member sends, each of them gets once. */
+/* Each member gets the packets of each member once. */
 static void assert_reached(struct env *e, uint16_t mlid, const struct members *g)
 {
 	struct fabric_walk w = { .hop = testing_no_hop, .reached = on_reached, .arg = e };
@@ -332,7 +332,7 @@ static void who_joins_in_mid_sweep_is_reached_and_then_the_tree_obeys(void **sta
 	}
 }
 
-/* Who only sends is on the way to those who receive, and gets nothing. */
+/* A port that only sends is on the way to the receivers, and gets nothing. */
 static void who_only_sends_reaches_all(void **state)
 {
 	struct env *e = start(3, 8);

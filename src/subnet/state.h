@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the subnet manager keeps when the fabric ends and starts again: the LIDs of ports, the GUIDs
- * that they were given, the places of P_Keys in their tables, and the multicast groups with their
- * MLIDs. As a text, which docs/subnet.md describes; and how it is taken from a fabric and given to
- * another one.
+ * The state that the subnet manager keeps when the fabric ends and starts again: the LIDs of ports,
+ * the GUIDs that they were given, the places of P_Keys in their tables, and the multicast groups
+ * with their MLIDs. It is a text, which docs/subnet.md describes. Here is also how it is taken from
+ * a fabric and given to another one.
  *
  * The text's functions work on their arguments alone, in any thread; the others are the daemon's.
  */
@@ -17,7 +17,7 @@
 struct fabric;
 struct sa;
 
-/* What is said of the end port with this GUID. */
+/* The state of the end port with this GUID. */
 struct state_port {
 	uint64_t guid;
 	uint32_t line; /* of the text; 0: it comes from a fabric */

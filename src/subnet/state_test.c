@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a subnet manager keeps over a restart: its text, which any bytes may pose as, and what a new
- * fabric, the same or another, makes of it. The random texts run for UMBEL_FUZZ_SECONDS, or for
- * about a second.
+ * The state that a subnet manager keeps over a restart: its text, which any bytes may pose as, and
+ * what a new fabric, the same or another, makes of it. The random texts run for UMBEL_FUZZ_SECONDS,
+ * or for about a second.
  */
 #include <harness.h>
 #include <arpa/inet.h>
@@ -300,7 +300,7 @@ static void stop(struct env *e)
 	fabric_free(e->f);
 }
 
-/* What is saved of it. */
+/* Saves its state. */
 static void save(const struct env *e, struct subnet_state *s)
 {
 	unsigned at = 0;
@@ -520,7 +520,7 @@ static void it_gives_way_to_another_one_of_its_name(void **state)
 
 	(void)state;
 	start_with(&e, 3, FIRST "group " GROUP " " VALUES "\n" END);
-	/* who cannot create it has to fit */
+	/* a port that cannot create the group has to fit */
 	assert_int_equal(join_with(&e, 0, GROUP, IB_JOIN_NON, 2), SA_REQ_INVALID);
 	assert_int_equal(find(&e, GROUP)->rec.qkey, 0x01234567);
 	assert_int_equal(join_with(&e, 0, GROUP, IB_JOIN_FULL, 2), SA_OK);

@@ -4,8 +4,9 @@
  * fail and return, and hosts join and leave groups: on several topologies, with all ways of
  * routing. Switches die and return between sweeps. Subnet managers end, wherever they are, and
  * others take over, as the daemon does it (daemon/subnet/subnet.c). Whatever has happened, a sweep
- * ends without an error, and flows are what the tables say; once all links are up again, the next
- * ones put all in order: who is a member of a group, and has had a link since, is in its tree.
+ * ends without an error, and flows are what the tables say. Once all links are up again, the next
+ * sweeps put all in order: a port that is a member of a group, and has had a link since, is in its
+ * tree.
  *
  * The test runs for UMBEL_FUZZ_SECONDS, or for about a second. UMBEL_FUZZ_SEED sets the first seed.
  * Each fabric has a seed, which a failure prints: with it as the first, the failure comes at once.
@@ -24,7 +25,7 @@
 #define FIRST_MLID 0xC001 /* the first one is the broadcast group's */
 #define FIRST_QPN  10
 
-/* What the programs of a host, or rdma_cm for them, think of a group. */
+/* The membership in a group, as the programs of a host, or rdma_cm for them, know it. */
 struct membership {
 	bool is_member;
 	uint8_t states;
@@ -280,7 +281,7 @@ static void join_or_leave(struct lab *l)
 		m->mlid = rec.mlid;
 }
 
-/* Whose port goes down is no member any more, and hears of it. */
+/* A host whose port goes down is no member any more, and hears of it. */
 static void lose_members(struct lab *l, uint8_t least)
 {
 	for (unsigned i = 0; i < l->e->f->n_ib_ports; i++)
@@ -344,7 +345,7 @@ static void assert_flows_follow(struct lab *l)
 		assert_int_equal(testing_receivers(f, l->flow[i]), n[i]);
 }
 
-/* What a slice may spend. */
+/* The budget of a slice. */
 static uint32_t any_budget(struct lab *l)
 {
 	return 1 + below(l, 1u << below(l, 12));
@@ -521,7 +522,7 @@ static void on_reached(void *arg, struct fabric_port *hca)
 	((struct lab *)arg)->reached[hca->index] = true;
 }
 
-/* What each member of the group sends reaches all that receive. */
+/* The packets of each member of the group reach all receivers. */
 static void assert_group_served(struct lab *l, unsigned g)
 {
 	const struct ib_gid mgid = testing_mgid(g);

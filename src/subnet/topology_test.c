@@ -153,7 +153,7 @@ static void assert_all_pairs(struct env *e, unsigned step)
 			assert_pair(e, from, to);
 }
 
-/* All ports join; what every @step-th sends, each port of its island gets once. */
+/* All ports join; each port gets the packets of every @step-th port of its island once. */
 static void assert_multicast(struct env *e, unsigned step)
 {
 	struct fabric_walk w = { .hop = testing_no_hop, .reached = on_reached, .arg = e };
