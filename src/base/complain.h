@@ -14,7 +14,7 @@ struct base_place {
 	uint32_t line;
 };
 
-/* Writes the place and the message to @why, at most @len bytes; what has no room is cut. */
+/* Writes the place and the message to @why, at most @len bytes; the rest is cut. */
 void base_complain(char *why, size_t len, const struct base_place *place, const char *format,
                    va_list args) __attribute__((format(printf, 4, 0)));
 

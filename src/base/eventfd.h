@@ -13,7 +13,7 @@
 /* Prepares the process: SIGALRM does nothing but interrupt. Once, before the others. */
 void base_eventfd_init(void);
 
-/* Adds 1. False if the eventfd is full: then whoever waits on it is awake. */
+/* Adds 1. False if the eventfd is full: then a thread that waits on it is awake. */
 bool base_eventfd_add(int fd);
 
 /* Reads it. False if it was zero. */

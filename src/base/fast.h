@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the fast path asks of the compiler and the processor: which way a branch goes,
- * lines fetched before they are needed, short copies without a call. Hints and plain
- * memory, safe from any thread.
+ * The fast path's hints to the compiler and the processor: which way a branch goes, lines fetched
+ * before they are needed. And short copies without a call. Hints and plain memory, safe from any
+ * thread.
  */
 #ifndef BASE_FAST_H
 #define BASE_FAST_H

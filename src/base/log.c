@@ -68,7 +68,7 @@ __attribute__((format(printf, 2, 3))) static void append(struct line *l, const c
 
 static void write_line(struct line *l)
 {
-	int cancel_state = base_cancel_off(); /* whoever logs may hold a lock */
+	int cancel_state = base_cancel_off(); /* the caller may hold a lock */
 
 	l->text[l->len++] = '\n';
 	if (write(STDERR_FILENO, l->text, l->len) < 0)

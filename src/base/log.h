@@ -108,8 +108,8 @@ BASE_COLD void base_log(const char *format, ...) __attribute__((format(printf, 1
  */
 int base_log_set(enum base_log_level level, const char *text, char *why, size_t room);
 
-/* base_log_set() with UMBEL_LOG, for a program of ours whose own level is @level. What is wrong
- * there is said with base_log(). */
+/* base_log_set() with UMBEL_LOG, for a program of ours whose own level is @level. Errors in it are
+ * said with base_log(). */
 void base_log_start(enum base_log_level level);
 
 /* The name and the meaning of a part; NULL behind the last one. */

@@ -52,7 +52,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What the next write() wrote, without its line break. */
+/* The text of the next write(), without its line break. */
 static const char *next_line(const struct lab *lab, char line[static 2048])
 {
 	ssize_t n = recv(lab->reads, line, 2047, MSG_DONTWAIT);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What newer C libraries have than the oldest that Umbel is built with, 2.31 (./run package
- * --portable). Calls of the kernel are made here; what only a newer library knows is weak: it is
- * there if the program runs with one. Safe from any thread.
+ * Functions that newer C libraries have, and the oldest that Umbel is built with, 2.31, lacks
+ * (./run package --portable). Calls of the kernel are made here. Functions that only a newer
+ * library knows are weak: they are there if the program runs with one. Safe from any thread.
  */
 #ifndef BASE_NEWER_LIBC_H
 #define BASE_NEWER_LIBC_H

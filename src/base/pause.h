@@ -5,7 +5,7 @@
  * processor, and the loop sleeps between looks.
  *
  * No loop waits by sched_yield(): two tasks that wake each other and yield keep their processor for
- * seconds under Linux 6.18, while the daemon and whoever else is in another session does not run
+ * seconds under Linux 6.18, while the daemon and other programs of another session do not run
  * (tools/check-static.sh refuses it). It also gives nothing to a thread of lower priority, which
  * may have what a real-time thread waits for.
  *

@@ -54,8 +54,8 @@ void base_reason_take(int error, char *text)
 	reason.error = 0;
 }
 
-/* How often this failure has been seen, with this time. Threads may count each other out: that
- * prints a line too many or too few. */
+/* How often this failure has been seen, with this time. Threads may count each other out: then a
+ * line too many or too few is printed. */
 static uint32_t see(uint64_t which)
 {
 	struct seen *s = &seen[which % SEEN];

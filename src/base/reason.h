@@ -5,7 +5,8 @@
  *	... verbs warning: ibv_attach_mcast() fails with EINVAL: MLID 0x0005 is not one of 0xc000 to
  *0xfffe
  *
- * Two sides take part. Who checks a rule says which one was broken, along with the error:
+ * Two sides take part. The function that checks a rule says which one was broken, along with the
+ * error:
  *
  *	return base_because(-EINVAL, "MLID 0x%04x is not one of 0xc000 to 0xfffe", mlid);
  *
@@ -18,8 +19,8 @@
  * error that it is for, and counts for no other one. While nothing of this is printed, a reason
  * costs one load and a branch, and its arguments are not evaluated.
  *
- * What comes again and again is not printed each time: see base_failure_log(). All this is as safe
- * as the log: any thread, signal handlers, after fork(); errno is left alone.
+ * A line that comes again and again is not printed each time: see base_failure_log(). All this is
+ * as safe as the log: any thread, signal handlers, after fork(); errno is left alone.
  */
 #ifndef BASE_REASON_H
 #define BASE_REASON_H

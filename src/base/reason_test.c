@@ -47,7 +47,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What the next line says behind time, process, part and level; NULL: there is none. */
+/* The text of the next line behind time, process, part and level; NULL: there is none. */
 static const char *next_text(const struct lab *lab)
 {
 	static char line[2048];

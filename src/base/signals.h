@@ -17,7 +17,7 @@
 bool base_signals_restart(void);
 
 /*
- * Between these two no cancellation acts on the thread. What they return, and are given, is the
+ * Between these two no cancellation acts on the thread. They return, and are given, the
  * cancellation state before. Around system calls that are made with a lock held: the originals
  * make these by ioctl(), which is no cancellation point.
  */

@@ -87,12 +87,13 @@ void base_timer_set_sooner(struct base_timers *timers, struct base_timer *t, uin
 /* @t will not be called. It need not be set. */
 void base_timer_stop(struct base_timer *t);
 
-/* So long a run goes on at most: what is due as well, the next one calls, as others have a turn. */
+/* So long a run goes on at most: the next run calls the other timers that are due, as others have a
+ * turn. */
 #define BASE_TIMERS_TURN_NS 500000
 
 /*
- * Calls what is due now, for that long. What is set meanwhile is not called before the next run,
- * even if it is due at once.
+ * Calls the timers that are due now, for that long. A timer that is set meanwhile is not called
+ * before the next run, even if it is due at once.
  */
 void base_timers_run(struct base_timers *timers);
 

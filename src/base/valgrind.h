@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What valgrind's tools that look for races (helgrind, drd) are to leave alone: memory that a card
- * would read and write unseen by them. A request is a few instructions that do nothing on a
- * processor, and that valgrind understands. Its numbers, from valgrind's manual and its headers of
- * version 3.6 and later, are part of its interface. Thread-safe; never blocks.
+ * Tells valgrind's tools that look for races (helgrind, drd) which memory to leave alone: memory
+ * that a card would read and write unseen by them. A request is a few instructions that do nothing
+ * on a processor, and that valgrind understands. Its numbers, from valgrind's manual and its
+ * headers of version 3.6 and later, are part of its interface. Thread-safe; never blocks.
  */
 #ifndef BASE_VALGRIND_H
 #define BASE_VALGRIND_H
@@ -22,7 +22,7 @@ enum base_valgrind_request {
 	BASE_VALGRIND_DRD_WATCH = BASE_VALGRIND_DRD + 3,
 };
 
-/* What valgrind answers; 0: it does not run, or the tool does not know the request. */
+/* Returns valgrind's answer; 0: it does not run, or the tool does not know the request. */
 static inline uint64_t base_valgrind_ask(uint64_t request, uint64_t a, uint64_t b)
 {
 	volatile uint64_t args[6] = { request, a, b };
