@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Ethernet frames: what receives them finds the packet, and all sums right.
+ * Ethernet frames: a receiver finds the packet, and all sums right.
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 /*
  * The invariant CRC at the end of a RoCEv2 datagram: CRC-32 as Ethernet's, over 64 bits of
  * ones (where InfiniBand has the LRH), the IP and UDP headers, the transport headers and the
- * padded payload. What may change on the way counts as ones: IPv4's type of service, time to
+ * padded payload. Fields that may change on the way count as ones: IPv4's type of service, time to
  * live and checksum, IPv6's traffic class, flow label and hop limit, the UDP checksum, BTH's
  * FECN, BECN and reserved bits beside them (InfiniBand specification volume 1, section 7.8.1
  * and annex A17.3.3). It goes out with its low byte first.

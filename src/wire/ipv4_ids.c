@@ -4,7 +4,8 @@
  */
 #include "wire/ipv4_ids.h"
 
-/* What the kernel cuts at one time is numbered below this (UDP_MAX_SEGMENTS of Linux). */
+/* The pieces that the kernel cuts at one time are numbered below this (UDP_MAX_SEGMENTS of
+ * Linux). */
 #define LOW 128
 /* A source with so many low ones is known for them. Half as many are left when it has another. */
 #define KNOWN 16

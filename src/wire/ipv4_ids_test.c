@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which identifications of IPv4 are believed: those of sources as there are, and none that only
- * damage explains.
+ * Which identifications of IPv4 are believed: those of real sources, and none that only damage
+ * explains.
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -17,8 +17,8 @@
 
 /*
  * A flag of struct umad_reg_attr that only our libibumad has, for programs that do what on Linux a
- * driver does: what the port has joined by the program's MADs ends with the program. What a port
- * has joined by those of others stays, as with hardware.
+ * driver does: memberships that the port has joined by the program's MADs end with the program.
+ * Memberships by other programs' MADs stay, as with hardware.
  */
 #define MAD_AGENT_LEAVES (1u << 31)
 
@@ -88,7 +88,7 @@ enum mad_attr {
 #define LAYOUTS "wire/mad.def"
 #include "wire/declare.def"
 
-/* Its MgmtClass alone, for who looks at all MADs to find his. */
+/* Its MgmtClass alone, for a caller that looks at all MADs to find its own. */
 static inline uint8_t wire_mad_class(const uint8_t *mad)
 {
 	return mad[1];

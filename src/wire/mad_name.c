@@ -202,7 +202,7 @@ static bool parse_attribute(const char *text, struct wire_mad_kind *kind)
 	return kind->attribute;
 }
 
-/* What follows the class. */
+/* The rest of the name, behind the class. */
 static bool parse_rest(const char *text, struct wire_mad_kind *kind)
 {
 	const size_t bytes = strcspn(text, "(");

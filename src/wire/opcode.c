@@ -33,7 +33,7 @@
 		.header_bytes = HEADER_BYTES(WIRE_BTH | (more)), \
 	}
 
-/* What RC, UC and XRC have. @own: the header that requests of the transport have besides. */
+/* The opcodes of RC, UC and XRC. @own: the header that requests of the transport have besides. */
 #define CONNECTED(t, own) \
 	ROW(t, SEND_FIRST, own, REQUEST | PAYLOAD | FIRST), \
 	ROW(t, SEND_MIDDLE, own, REQUEST | PAYLOAD), \
@@ -49,7 +49,8 @@
 	ROW(t, WRITE_ONLY_IMM, own | WIRE_RETH | WIRE_IMMDT, \
 	    REQUEST | PAYLOAD | ONLY | RECEIVES)
 
-/* What RC and XRC have besides. Responses go to a queue pair, as all of RC: no XRCETH. */
+/* The opcodes that RC and XRC have besides. Responses go to a queue pair, as all of RC: no
+ * XRCETH. */
 #define RELIABLE(t, own) \
 	ROW(t, READ_REQUEST, own | WIRE_RETH, REQUEST | ANSWERED | ONLY), \
 	ROW(t, READ_RESPONSE_FIRST, WIRE_AETH, RESPONSE | PAYLOAD | FIRST), \

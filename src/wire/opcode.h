@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The opcodes of the transport layer, in one table: what each is called, which headers
- * follow the BTH, how long these are, and what the packet is to its message (InfiniBand
- * specification volume 1, section 9.2.1, tables 38 and 39; annex A14 for XRC; annex A17.9 for the
- * CNP of RoCEv2; annex A19 for FLUSH and atomic WRITE).
+ * The opcodes of the transport layer, in one table: the name of each, which headers follow the BTH,
+ * how long these are, and what the packet is to its message (InfiniBand specification volume 1,
+ * section 9.2.1, tables 38 and 39; annex A14 for XRC; annex A17.9 for the CNP of RoCEv2; annex A19
+ * for FLUSH and atomic WRITE).
  * headers.h encodes and decodes by it. Reliable Datagram (RD) is not in it: no HCA has it.
  * Constant data, safe from any thread.
  */

@@ -21,8 +21,9 @@ static void put16(uint8_t *to, uint16_t v)
 	to[1] = (uint8_t)v;
 }
 
-/* What may change on the way counts as ones: the lane; if routers may forward it, all of the LRH,
- * and of the GRH traffic class, flow label and hop limit; FECN, BECN and the bits beside them. */
+/* Fields that may change on the way count as ones: the lane; if routers may forward it, all of the
+ * LRH, and of the GRH traffic class, flow label and hop limit; FECN, BECN and the bits beside
+ * them. */
 uint32_t wire_packet_icrc(const uint8_t *packet, size_t bytes)
 {
 	uint8_t head[WIRE_LRH_BYTES + IB_GRH_BYTES + WIRE_BTH_BYTES];

@@ -38,7 +38,7 @@ static void icrc_ignores_what_changes_on_the_way(void **state)
 	assert_int_not_equal(wire_packet_icrc(packet, sizeof(packet)), 0x5AB72596);
 }
 
-/* All that routers may change of a packet with a GRH, a bit at a time. */
+/* All bits that routers may change of a packet with a GRH, a bit at a time. */
 static void icrc_of_a_global_packet_ignores_what_routers_change(void **state)
 {
 	static const struct {

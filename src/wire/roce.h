@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A whole RoCEv2 packet: what a UDP datagram to port 4791 holds, from the BTH to the ICRC
+ * A whole RoCEv2 packet: the contents of a UDP datagram to port 4791, from the BTH to the ICRC
  * (InfiniBand specification volume 1, annex A17). The opcode says which headers there are
  * (opcode.h), and with them where the payload begins.
  *
@@ -65,7 +65,7 @@ struct wire_roce_datagram {
 	bool reserved;
 };
 
-/* What is wrong with a datagram, in the order in which it is looked at. */
+/* The errors of a datagram, in the order in which they are looked for. */
 enum wire_roce_status {
 	WIRE_ROCE_OK,
 	WIRE_ROCE_TRUNCATED, /* more than there was room for, or than a UDP datagram can have */

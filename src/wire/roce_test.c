@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RoCEv2 datagrams, built and parsed: what is built is accepted, what is broken is refused
- * for what is broken about it.
+ * RoCEv2 datagrams, built and parsed: a datagram that is built is accepted, a broken one is refused
+ * for the fault that it has.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -254,7 +254,7 @@ static enum wire_roce_status parse_with(unsigned at, uint8_t value)
 	return parse(&d, &ipv4_sample.ip);
 }
 
-/* One that rdma_rxe of Linux 6.12 has sent, with identification 0xBE05. */
+/* A FLUSH that rdma_rxe of Linux 6.12 has sent, with identification 0xBE05. */
 static void a_flush_of_rxe_has_an_icrc_of_its_own(void **state)
 {
 	static const uint8_t sent[] = { 0x1C, 0x00, 0xFF, 0xFF, 0x00, 0x00, 0x00, 0x04, 0x80,
@@ -363,7 +363,7 @@ static void one_too_short_for_its_headers_is_named(void **state)
 	}
 }
 
-/* What is a packet of RC to who serves RC is none to who does not. */
+/* A packet of RC is a packet to receivers that serve RC, and none to others. */
 static void a_packet_of_a_transport_that_is_not_served_is_named(void **state)
 {
 	struct wire_roce_packet p = ipv4_sample, got = { .ip = p.ip };
@@ -382,9 +382,8 @@ static void a_packet_of_a_transport_that_is_not_served_is_named(void **state)
 	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_OPCODE);
 }
 
-/* As @bytes of a datagram with @opcode, for who serves all transports, and refuses what is
- * reserved.
- */
+/* As @bytes of a datagram with @opcode, for a receiver that serves all transports, and refuses
+ * reserved opcodes. */
 static enum wire_roce_status parse_reserved(struct datagram *d, uint8_t opcode, uint32_t bytes,
                                             struct wire_roce_packet *got)
 {

@@ -47,7 +47,7 @@
 #define BYTES(n, m) FIELD(uint8_t, m, [n], n, 8, 1)
 #define TEXT(n, m)  FIELD(char, m, [n], n, 8, 1)
 #define GID(m)      FIELD(struct ib_gid, m, , sizeof(struct ib_gid), 8, 1)
-/* What those have in common: @n numbers of @bits bits in the member @type m@dim. */
+/* All of those: @n numbers of @bits bits in the member @type m@dim. */
 #define FIELD(type, m, dim, n, bits, comps) WIRE_WORD(PASS, FIELD)(type, m, dim, n, bits, comps)
 
 /* A struct with a layout of its own; its fields are components. */
