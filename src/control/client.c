@@ -24,7 +24,8 @@
 #include "control/posts.h"
 #include "control/socket.h"
 
-/* Who has posted so many requests asks for a ring ahead of the next request that it waits for. */
+/* A process that has posted so many requests asks for a ring ahead of the next request that it
+ * waits for. */
 #define POSTS_BEFORE_RING 32
 
 struct control_client {
@@ -43,7 +44,8 @@ struct control_client {
 	void *serve_arg;
 };
 
-/* Whether the daemon at the other end belongs to who may be trusted. 0, -EACCES or -errno. */
+/* Whether the daemon at the other end belongs to a user that may be trusted. 0, -EACCES or
+ * -errno. */
 static int check_peer(int sock, const char *path)
 {
 	struct ucred peer;
@@ -248,7 +250,7 @@ static int send_batch(struct control_client *c, struct control_batch *b)
 	return send_posts(c, b->data, b->last, &p);
 }
 
-/* What the thread's batch keeps has no room for more. */
+/* The thread's batch has no room for more. */
 static int send_kept(struct control_client *c)
 {
 	struct control_batch *b = batch_of(c);
@@ -362,8 +364,8 @@ static int exchange(struct control_client *c, const struct control_call *call,
 	return take_status(p);
 }
 
-/* @reply came without its descriptor: what the daemon has made goes again, as nobody could use it.
- */
+/* @reply came without its descriptor: the daemon's object is destroyed again, as nobody could use
+ * it. */
 static void undo(struct control_client *c, const struct control_call *call,
                  const struct control_packet *reply)
 {
@@ -474,8 +476,9 @@ int control_post_now(struct control_client *c, enum control_type type, const voi
 	                     true);
 }
 
-/* The connection has ended with @error before the daemon has heard of us. Who it refuses, it tells
- * so; that lies behind the error that its end of the connection has left. */
+/* The connection has ended with @error before the daemon has heard of us. The daemon tells a
+ * process that it refuses it; that reply lies behind the error that the daemon's end of the
+ * connection has left. */
 static int find_refusal(const struct control_client *c, int error)
 {
 	struct control_packet p;

@@ -44,8 +44,8 @@ typedef void control_serve(void *arg, struct control_packet *p);
  */
 int control_local(struct control_client **c, control_serve *serve, void *arg);
 
-/* What hello brought. The descriptors (control part, data part) become the caller's; -1 twice
- * for the command line. */
+/* The reply to hello. The descriptors (control part, data part) become the caller's; -1 twice for
+ * the command line. */
 void control_hello(struct control_client *c, struct control_hello_reply *hello, int fd[2]);
 
 /* How long a call waits for the daemon from now on: then it fails with -ETIMEDOUT, and so do later
@@ -94,8 +94,8 @@ int control_request(struct control_client *c, enum control_type type, const void
 
 /*
  * A request that nobody waits for: the daemon serves it before those that come by this connection
- * later, and its status is lost. Who posts many has them go by shared memory (posts.h). 0, though
- * the daemon may go before it has served it; -EIO: it has gone; -EMSGSIZE.
+ * later, and its status is lost. For a process that posts many, requests go by shared memory
+ * (posts.h). 0, though the daemon may go before it has served it; -EIO: it has gone; -EMSGSIZE.
  */
 int control_post(struct control_client *c, enum control_type type, const void *request,
                  uint32_t bytes);
@@ -105,9 +105,9 @@ int control_post_now(struct control_client *c, enum control_type type, const voi
                      uint32_t bytes);
 
 /*
- * A batch: what a thread asks by control_request() and control_post() is kept, with status 0, and
- * goes ahead of the next request that it waits for, or when the batch ends. If a request of a batch
- * fails, those behind it in the batch fail with the same error.
+ * A batch: the requests that a thread makes by control_request() and control_post() are kept, with
+ * status 0. They go ahead of the next request that it waits for, or when the batch ends. If a
+ * request of a batch fails, those behind it in the batch fail with the same error.
  */
 struct control_batch {
 	LIST_ENTRY(control_batch) entry;

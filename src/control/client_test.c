@@ -27,7 +27,7 @@
 #include "control/posts.h"
 #include "control/socket.h"
 
-/* What the daemon makes of a request. The reply comes filled in as a good one without a body. */
+/* The daemon's answer to a request. The reply comes filled in as a good one without a body. */
 typedef bool (*reply_fn)(const struct control_packet *request, struct control_packet *reply);
 
 struct daemon {
@@ -485,8 +485,8 @@ static void names_that_do_not_fit_are_refused_here(void **state)
 
 /* ---- batches ---- */
 
-/* What has come, in order: "A" stands for ATTACH, "D" for DETACH, "C" for CREATE_CQ; and a space
- * before each datagram. */
+/* The requests that have come, in order: "A" stands for ATTACH, "D" for DETACH, "C" for CREATE_CQ;
+ * and a space before each datagram. */
 static struct {
 	pthread_mutex_t lock;
 	char text[64];
@@ -497,7 +497,7 @@ static char letter(uint32_t type)
 	return type == CONTROL_ATTACH ? 'A' : type == CONTROL_DETACH ? 'D' : 'C';
 }
 
-/* Replies only to who waits. */
+/* Replies only to a caller that waits. */
 static bool note(const struct control_packet *request, struct control_packet *reply)
 {
 	struct control_packet p = *request;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What librdmacm asks of the daemon's cm/, by the process's connection of role VERBS.
+ * The requests of librdmacm to the daemon's cm/, by the process's connection of role VERBS.
  *
  * For each event that a process has not got, its channel's descriptor has one datagram, so that
  * poll() and O_NONBLOCK work as with the original's device file. The datagram is the event (struct
  * control_cm_got), or one byte (enum control_cm_byte). CONTROL_CM_ASK: the event waits in the
- * daemon, and whoever receives the byte asks for it with GET_EVENT: so it is with events of joins,
- * and with any event that could not be sent whole. CONTROL_CM_KEPT: the process itself keeps the
- * event, as below.
+ * daemon, and the process that receives the byte asks for it with GET_EVENT: so it is with events
+ * of joins, and with any event that could not be sent whole. CONTROL_CM_KEPT: the process itself
+ * keeps the event, as below.
  *
  * Connection requests that the process has not got count against a listener's backlog. So it says
  * how many it has got so far, by READ, though not at once where the backlog is long; and by
@@ -18,15 +18,16 @@
  * reply. It knows by memory that it shares with the daemon, and the daemon knows by it that no more
  * are to be sent: shm/events.h.
  *
- * DESTROY_ID, LEAVE and MIGRATE_ID withdraw what the process has not got. The reply says how many
- * events have been sent whole, of which the process knows how many it has got, and how many that
- * wait in the daemon are withdrawn. The process receives datagrams until it has those. What else it
- * comes across it keeps, in order, and asks for as many CONTROL_CM_KEPT (RING). What it has no
- * memory for it has sent again (RETURN; RING with CONTROL_CM_ASK): its turn comes later then.
+ * DESTROY_ID, LEAVE and MIGRATE_ID withdraw the events that the process has not got. The reply says
+ * how many events have been sent whole, of which the process knows how many it has got, and how
+ * many that wait in the daemon are withdrawn. The process receives datagrams until it has those. It
+ * keeps other events that it comes across, in order, and asks for as many CONTROL_CM_KEPT (RING).
+ * An event that it has no memory for it has sent again (RETURN; RING with CONTROL_CM_ASK): its turn
+ * comes later then.
  *
  * RESOLVE_ADDR, RESOLVE_ROUTE, CONNECT and ACCEPT may be requests that nobody waits for: if one
  * fails, there is an ADDR_ERROR, ROUTE_ERROR or CONNECT_ERROR event with its status, unless there
- * is no memory for that, or for the identifier. So may ESTABLISH: what it can fail by has an event
+ * is no memory for that, or for the identifier. So may ESTABLISH: each of its failures has an event
  * in any case.
  *
  * A uid is the process's own name for a thing, handed back with its events.
@@ -167,7 +168,7 @@ struct control_cm_path {
 	uint32_t flow_label;
 };
 
-/* BIND_ADDR, LISTEN, SERVE, QUERY_ID: what is known of an identifier. */
+/* BIND_ADDR, LISTEN, SERVE, QUERY_ID: the state of an identifier. */
 struct control_cm_id_reply {
 	union control_cm_addr src, dst;
 	char hca[32]; /* as its program calls it; empty: not bound to one */
@@ -192,8 +193,8 @@ struct control_cm_ah {
 	uint8_t reserved[3];
 };
 
-/* QUERY_QP: the attributes of a QP. Those from dest_qp_num on are known of a connection, as soon as
- * the peer's side of it is known. */
+/* QUERY_QP: the attributes of a QP. The attributes from dest_qp_num on are known of a connection,
+ * as soon as the peer's side of it is known. */
 struct control_cm_qp_reply {
 	uint32_t qkey;
 	uint16_t pkey_index;
@@ -256,7 +257,7 @@ struct control_cm_serve {
 #define CONTROL_CM_REQ_PRIVATE 56  /* of a REQ with IP addresses, the shortest */
 #define CONTROL_CM_REP_PRIVATE 196 /* of a REP */
 
-/* What both ends of a connection tell each other; as in struct rdma_conn_param. */
+/* The parameters that both ends of a connection tell each other; as in struct rdma_conn_param. */
 struct control_cm_param {
 	uint8_t responder_resources, initiator_depth;
 	uint8_t flow_control;

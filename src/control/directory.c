@@ -100,8 +100,8 @@ static int refuse_owner(struct walk *w, uid_t uid)
 
 /*
  * Whether the directory may belong to @uid: to this user, or to the one other who is visited. Root
- * knows what it does. Others are to meet nobody's directory but that of whom they mean: it is not
- * where anybody could have made one of that name.
+ * knows what it does. Other users are to meet only the directory of the user that they mean: it is
+ * not where anybody could have made one of that name.
  */
 static bool may_own_directory(struct walk *w, uid_t uid)
 {

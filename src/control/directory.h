@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Opens the directories that hold a fabric's socket, lock and log, and proves before that they
- * are private: no other user can put a socket, a file or a symbolic link there. Whoever connects
- * to a daemon, starts one or writes its files calls these functions first.
+ * are private: no other user can put a socket, a file or a symbolic link there. A program that
+ * connects to a daemon, starts one or writes its files calls these functions first.
  *
  * The directory itself must belong to this user, nobody else may enter it, and it must not be a
  * symbolic link. Every directory above it must belong to root or to this user, and if other
@@ -14,7 +14,7 @@
  *    owner: nobody else can enter a directory of mode 0700.
  *  - Root may use a fabric of another user, but only one that $UMBEL_RUNTIME_DIR names. The
  *    directories may then belong to that user.
- *  - So may any other user, whom the owner names (umbel up --allow-user, --allow-group): the
+ *  - So may any other user that the owner names (umbel up --allow-user, --allow-group): the
  *    directories then have mode 0711, which lets others pass, and no more. Nobody but root, this
  *    user and the owner could have put them where they are.
  *
@@ -41,7 +41,8 @@ int control_fabric_open(const char *name, bool make, char why[static CONTROL_WHY
 /* Whether a daemon of that user may serve this process, at that socket in a directory as above. */
 bool control_user_is_trusted(uid_t uid, const char *socket);
 
-/* By this number the kernel shows all users, and groups, for whom a user namespace has none. */
+/* By this number the kernel shows all users, and groups, that have no number in a user
+ * namespace. */
 #define CONTROL_UNKNOWN_USER 65534
 
 /* Whether this number means one user: outside of user namespaces each does. */
@@ -53,7 +54,8 @@ bool control_group_is_known(gid_t gid);
 /* Removes the directory and all that is in it; links in it are removed, not followed. */
 void control_remove_dir(const char *path);
 
-/* What a fabric's directory has, and that which it is in, if others may enter the fabric. */
+/* The mode of a fabric's directory, and of the directory that it is in, if others may enter the
+ * fabric. */
 #define CONTROL_PASSABLE 0711
 
 #endif

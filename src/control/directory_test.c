@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which directories are proven private. What another user owns only root can make: without root
- * these tests are skipped.
+ * Which directories are proven private. Only root can make a directory that another user owns:
+ * without root these tests are skipped.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>

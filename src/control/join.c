@@ -67,7 +67,7 @@ const char *control_refusal(int error, char room[static CONTROL_WHY_ROOM])
 	return room;
 }
 
-/* What a failure means to the user, and what helps. */
+/* The meaning of a failure to the user, and what helps. */
 static const char *advice(int error, char room[static CONTROL_WHY_ROOM])
 {
 	switch (error) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * How a program gets to its fabric: the one that $UMBEL_FABRIC names, on the host that
- * $UMBEL_HOST names (control_host_name()). What the three libraries have in common; each has its
+ * $UMBEL_HOST names (control_host_name()). The three libraries have this in common; each has its
  * own connection.
  */
 #ifndef CONTROL_JOIN_H

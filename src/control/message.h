@@ -30,8 +30,8 @@
  * connection's errors. */
 #define CONTROL_STOPS_UNSAVED (-ESTALE)
 
-/* Status of what a user hears who may not enter the fabric, before the connection ends. It is the
- * reply to a first request, which need not have been sent. */
+/* Status of the reply to a user that may not enter the fabric, before the connection ends. It
+ * replies to a first request, which need not have been sent. */
 #define CONTROL_REFUSED      EKEYREJECTED
 #define CONTROL_FIRST_SERIAL 1
 
@@ -89,7 +89,7 @@ enum control_type {
 	CONTROL_WAKE,        /* adds an event to a channel */
 	CONTROL_OPEN_DETOUR, /* descriptor with the reply: packets are sent by it (detour.h) */
 	CONTROL_MEET_FAULT,
-	CONTROL_ALLOC_PD, /* both are posted: for who shows protection domains */
+	CONTROL_ALLOC_PD, /* both are posted: for showing protection domains */
 	CONTROL_FREE_PD,
 	CONTROL_FIND_NEIGHBOUR,
 	/* rdma_cm: see cm_message.h */
@@ -112,8 +112,8 @@ enum control_type {
 	CONTROL_CLEAR_FAULT, /* body: struct control_handle, the number of the rule; 0: all */
 	/*
 	 * Descriptor with the reply: a socket by which events come from now on, each a line of JSON
-	 * (umbel-monitor(1)), up to the end of the fabric. What there is no room for because the
-	 * reader is slow is lost, and counted. -EUSERS: as many as may read already.
+	 * (umbel-monitor(1)), up to the end of the fabric. Events for which there is no room
+	 * because the reader is slow are lost, and counted. -EUSERS: as many as may read already.
 	 */
 	CONTROL_MONITOR,
 	/* Descriptor with the request: a socket to another fabric's daemon, which gets its other
@@ -289,7 +289,8 @@ struct control_create_srq {
 	uint32_t domain; /* its number in the process */
 };
 /* Another ring for more receives, where the queue's will be from now on; struct shm_ring.moving is
- * set. What is left in the ring before it is for the process to move. Reply as to CREATE_SRQ. */
+ * set. The process moves the receives that are left in the ring before it. Reply as to
+ * CREATE_SRQ. */
 struct control_resize_srq {
 	uint32_t srq;
 	uint32_t max_wr;
@@ -319,7 +320,7 @@ struct control_get_target {
 	uint32_t qpn;
 };
 
-/* What senders must know of a QP's state. */
+/* The part of a QP's state that senders must know. */
 struct control_modify_qp {
 	uint32_t qpn;
 	uint32_t qkey;
@@ -553,10 +554,10 @@ enum control_sm_event_type {
 };
 
 /*
- * What happens to the embedded subnet manager, or what it does to an HCA port. -EALREADY: it runs
- * already, or does not; -ESRCH: it is not the master; -EBUSY: no port is left for it; -EOPNOTSUPP:
- * RoCE has none. Of a port, errors as for LINK; -ENOTTY: no HCA; -ENETDOWN: it is not ACTIVE.
- * -EINVAL: no such event.
+ * An event that happens to the embedded subnet manager, or that it causes at an HCA port.
+ * -EALREADY: it runs already, or does not; -ESRCH: it is not the master; -EBUSY: no port is left
+ * for it; -EOPNOTSUPP: RoCE has none. Of a port, errors as for LINK; -ENOTTY: no HCA; -ENETDOWN: it
+ * is not ACTIVE. -EINVAL: no such event.
  */
 struct control_sm_event {
 	uint32_t type;
@@ -565,7 +566,7 @@ struct control_sm_event {
 
 /*
  * Partitions as in the text in the memfd that comes with the request. @name: the file's, for
- * messages. -EINVAL: it cannot be read. What is wrong in the text is in the reply.
+ * messages. -EINVAL: it cannot be read. The reply names the error in the text.
  */
 struct control_partitions {
 	char name[512];
@@ -577,9 +578,9 @@ struct control_partitions_reply {
 };
 
 /*
- * ENTER_HOST, of who said hello on a host: descriptors of its namespaces come with the reply, of
- * network, host name and mounts, and of the user namespace that they are in, if they are in one.
- * -EOPNOTSUPP: the host has none.
+ * ENTER_HOST, of a process that said hello on a host: descriptors of its namespaces come with the
+ * reply, of network, host name and mounts, and of the user namespace that they are in, if they are
+ * in one. -EOPNOTSUPP: the host has none.
  */
 struct control_enter_host_reply {
 	uint32_t host; /* its number */
@@ -588,11 +589,12 @@ struct control_enter_host_reply {
 
 /*
  * Descriptor with the reply: a socket by which a struct control_captured, with its payload behind
- * it, comes for each MAD from now on, and if @data, for each message and packet of queue pairs. Who
- * shuts down its side has the rest sent, then one whose @end is set, and the end. What there is no
- * room for because the reader is slow is lost, and counted. -ENOENT, -EMLINK, -ERANGE as for LINK;
- * -EUSERS: as many as may be capture already; -EOPNOTSUPP: all ports are on Ethernet, and it is not
- * for @data; -ESRCH: there is no such host of a queue pair.
+ * it, comes for each MAD from now on, and if @data, for each message and packet of queue pairs. A
+ * reader that shuts down its side gets the rest, then a struct control_captured whose @end is set,
+ * and the end. Structures for which there is no room because the reader is slow are lost, and
+ * counted. -ENOENT, -EMLINK, -ERANGE as for LINK; -EUSERS: as many as may be capture already;
+ * -EOPNOTSUPP: all ports are on Ethernet, and it is not for @data; -ESRCH: there is no such host of
+ * a queue pair.
  */
 #define CONTROL_CAPTURE_MANY 8
 struct control_capture {
@@ -638,9 +640,9 @@ static inline uint32_t control_captured_bytes(uint32_t payload_bytes)
 }
 
 /*
- * What sysfs shows of an HCA's port and is not in the shared memory: the description of its node,
- * and the PMA's counters, as wide as PortCounters and PortCountersExtended have them. -ENODEV: the
- * process sees no such port.
+ * The facts of an HCA's port that sysfs shows and the shared memory lacks: the description of its
+ * node, and the PMA's counters, as wide as PortCounters and PortCountersExtended have them.
+ * -ENODEV: the process sees no such port.
  */
 struct control_describe_port {
 	uint32_t port; /* index in the port table */
@@ -657,7 +659,7 @@ struct control_describe_port_reply {
 };
 
 /*
- * Objects of an HCA, for who shows what there is: those behind position @from and @at, a page at a
+ * Objects of an HCA, for tools that show them: those behind position @from and @at, a page at a
  * time. -ENODEV: the process sees no such HCA; -EINVAL: no such kind.
  */
 enum control_object_kind {

@@ -2,8 +2,8 @@
 /*
  * Posted requests, which nobody waits for, in shared memory: a ring of datagrams, as they would
  * come by the socket (message.h), that a process writes and the daemon reads. While the daemon has
- * something to read, neither needs a system call. One that has read all *sleeps*: who posts then
- * tells it by a datagram, CONTROL_POSTED.
+ * something to read, neither needs a system call. A daemon that has read all *sleeps*: a process
+ * that posts then tells it by a datagram, CONTROL_POSTED.
  *
  * Order: the daemon reads the ring before it serves a datagram of the same connection. A process
  * that uses the ring sends no other datagram but those whose reply it waits for; CONTROL_POSTED

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Rings of posted requests: what goes in comes out, in order and whole, wherever the ring wraps;
- * a ring that is full takes nothing, and a reader is not fooled by what it finds; who sleeps is
- * told.
+ * Rings of posted requests: requests that go in come out, in order and whole, wherever the ring
+ * wraps. A ring that is full takes nothing, and a reader is not fooled by what it finds. A reader
+ * that sleeps is told.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>

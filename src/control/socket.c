@@ -11,11 +11,11 @@
 
 #include "control/socket.h"
 
-/* Room for all that can come with a datagram (SCM_MAX_FD of Linux): those for which there is no
- * room the kernel closes, here. */
+/* Room for all descriptors that can come with a datagram (SCM_MAX_FD of Linux): without room, the
+ * kernel closes them, here. */
 #define FD_ROOM 253
 
-/* Who closes what the caller does not get. */
+/* Closes the descriptors that the caller does not get. */
 struct discard {
 	void (*fd)(void *arg, int fd);
 	void *arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets over a socket pair: what goes in comes out, descriptors included, and what
- * is no packet is refused and leaves no descriptor behind.
+ * Packets over a socket pair: a packet that goes in comes out, descriptors included. Bytes that are
+ * no packet are refused and leave no descriptor behind.
  */
 #include <stdarg.h>
 #include <stddef.h>

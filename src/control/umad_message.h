@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The messages of role CONTROL_ROLE_UMAD: what libibumad asks of the daemon, which is to
- * it what the kernel's user_mad is to the original.
+ * The messages of role CONTROL_ROLE_UMAD: libibumad's requests to the daemon, which is to it what
+ * the kernel's user_mad is to the original.
  *
  * The reply to OPEN_PORT brings a socket, the port. It carries MADs in both directions, one a
  * datagram: struct ib_user_mad and the MAD behind it, as read() and write() have it on the
- * original's device file; its length is that of both. Of what is longer than CONTROL_UMAD_DATAGRAM
- * the datagram has the first MAD only, and beside it a memfd with all that follows struct
- * ib_user_mad.
+ * original's device file; its length is that of both. If the message is longer than
+ * CONTROL_UMAD_DATAGRAM, the datagram has the first MAD only, and beside it a memfd with all that
+ * follows struct ib_user_mad.
  *
  * A port lives until its socket is closed by all who have it; it is named by a number that
  * any process with that role may use, as a child of the one that opened it does.
