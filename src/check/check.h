@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Proves of a subnet's tables, whoever wrote them, that packets arrive, that none goes round in
- * circles, that links cannot wait for each other in one, and that groups reach their members.
+ * Proves of a subnet's tables, from any subnet manager, that packets arrive, that none goes round
+ * in circles, that links cannot wait for each other in one, and that groups reach their members.
  * `umbel check`; and tests of the subnet manager. Single-threaded.
  */
 #ifndef CHECK_CHECK_H

@@ -351,7 +351,7 @@ static void test_group_credit_loop(void **state)
 	expect_only(CHECK_DEADLOCK_GROUPS, "(0xc001)");
 }
 
-/* What is for switches goes all around it. */
+/* Packets for switches go all around it. */
 static void begin_ring_of_switches(bool hosts_only)
 {
 	begin_broken_ring();

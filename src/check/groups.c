@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whom messages to groups reach, and what they wait for: see groups.h.
+ * The members that messages to groups reach, and what the messages wait for: see groups.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -117,7 +117,7 @@ static uint32_t flood(struct walk *w, const struct place *at, uint32_t tail)
 	return tail;
 }
 
-/* All that is sent by hosts at switch @sw. */
+/* Walks all packets of hosts at switch @sw. */
 static void walk_from(struct walk *w, uint32_t sw)
 {
 	uint32_t head = 0, tail = 0;
@@ -329,8 +329,8 @@ struct flight {
 	uint32_t n;
 };
 
-/* What came into the switch leaves it by the other ports of the row, which lead to switches. @from:
- * the link by which it came, and its lane; CHECK_NONE: from a host. */
+/* A packet that came into the switch leaves it by the other ports of the row, which lead to
+ * switches. @from: the link by which it came, and its lane; CHECK_NONE: from a host. */
 static int leave(struct flight *f, uint32_t at, unsigned in, unsigned sl, check_lane_t from)
 {
 	const struct check_switch *sw = &f->net->sw[at];
@@ -358,7 +358,7 @@ static int leave(struct flight *f, uint32_t at, unsigned in, unsigned sl, check_
 	return ret;
 }
 
-/* What all members send with one service level. */
+/* Follows the packets that all members send with one service level. */
 static int fly(struct flight *f, const struct check_members *m, unsigned sl)
 {
 	uint32_t head = 0;

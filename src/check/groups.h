@@ -11,7 +11,7 @@
 #include "check/report.h"
 #include "check/waits.h"
 
-/* Whom the members of each group reach. 0 or -ENOMEM. */
+/* Checks which members the members of each group reach. 0 or -ENOMEM. */
 int check_groups(const struct check_net *net, struct check_report *r);
 
 /* Adds to @w which links wait for which as members send. 0 or -ENOMEM. */

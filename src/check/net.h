@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A subnet as its tables describe it, whoever wrote them: switches with their links, forwarding
- * tables and lanes, ports of hosts, multicast groups. check.h judges it. Who fills it in says what
- * is linked: the two directions of a cable are two links, each named by the port where it begins.
- * Not thread-safe.
+ * A subnet as its tables describe it, from any subnet manager: switches with their links,
+ * forwarding tables and lanes, ports of hosts, multicast groups. check.h judges it. The caller
+ * fills it in, and says what is linked: the two directions of a cable are two links, each named by
+ * the port where it begins. Not thread-safe.
  */
 #ifndef CHECK_NET_H
 #define CHECK_NET_H
@@ -21,7 +21,7 @@
 #define CHECK_MLID     0xC000
 #define CHECK_MLIDS    0x4000
 
-/* What a link leads to. */
+/* The kind of a link's end. */
 enum check_end { CHECK_TO_NOTHING, CHECK_TO_SWITCH, CHECK_TO_HOST };
 
 /* A P_Key table. */
@@ -76,7 +76,7 @@ struct check_host {
 	struct check_keys keys;
 };
 
-/* Whom a multicast LID leads to. */
+/* The ports that a multicast LID leads to. */
 struct check_row {
 	uint32_t sw;
 	uint64_t ports[CHECK_BLOCKS];

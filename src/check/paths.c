@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What becomes of messages to LIDs: see paths.h.
+ * The fate of messages to LIDs: see paths.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ enum fate {
 	FATE_LOOP,
 };
 
-/* What a switch does with the LID that is looked at. */
+/* A switch's step for the LID that is looked at. */
 struct step {
 	uint32_t turn;  /* which LID's this is */
 	uint32_t chain; /* from which switch on it was followed */
@@ -98,7 +98,7 @@ static unsigned senders(const struct paths *p, uint32_t at)
 	return p->net->sw[at].n_hosts - (p->to.host != CHECK_NONE && p->to.sw == at);
 }
 
-/* What switch @at does. The next switch, or CHECK_NONE. */
+/* The step of switch @at. Returns the next switch, or CHECK_NONE. */
 static uint32_t take_step(struct paths *p, uint32_t at, uint32_t chain)
 {
 	const struct check_switch *sw = &p->net->sw[at];
@@ -221,7 +221,7 @@ static unsigned level_of(const struct paths *p, const struct check_switch *sw,
 	return sl == CHECK_ANY_SL ? p->net->sl : sl;
 }
 
-/* What hosts at switch @at send leaves it on some lanes. */
+/* The packets of hosts at switch @at leave it on some lanes. */
 static void enter(struct paths *p, uint32_t at)
 {
 	const struct check_switch *sw = &p->net->sw[at];
@@ -241,7 +241,7 @@ static void enter(struct paths *p, uint32_t at)
 		}
 }
 
-/* What leaves switch @at leaves the next one, too. 0 or -ENOMEM. */
+/* Packets that leave switch @at leave the next one, too. 0 or -ENOMEM. */
 static int pass_on(struct paths *p, uint32_t at)
 {
 	const struct step *s = &p->step[at], *next = &p->step[s->next];

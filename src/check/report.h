@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What has been found, property by property: the first findings as text, and how many there are.
+ * The findings, property by property: the first ones as text, and how many there are.
  * If memory runs out the report remembers it, so adding needs no checks. Not thread-safe.
  */
 #ifndef CHECK_REPORT_H
@@ -41,8 +41,7 @@ struct check_report {
 	bool failed;          /* there was no memory */
 };
 
-/* The property's name, "deadlock"; and whether it is only a note: what real subnets may well have.
- */
+/* The property's name, "deadlock"; and whether it is only a note: real subnets may well have it. */
 const char *check_property_name(enum check_property p);
 bool check_property_is_note(enum check_property p);
 

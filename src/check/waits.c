@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The graph of links that wait for each other: see waits.h. What is on no circle is peeled off,
- * from both ends; from what is left the shortest circle is taken that one of a few links is on.
+ * The graph of links that wait for each other: see waits.h. Links on no circle are peeled off, from
+ * both ends. From the rest the shortest circle is taken that one of a few links is on.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static const struct check_port *port_of(const struct check_waits *w, uint32_t ch
 	return &w->net->sw[at].port[channel - w->net->first[at]];
 }
 
-/* What a lane of a link waits for, one after the other. */
+/* The lanes that a lane of a link waits for, one after the other. */
 struct nexts {
 	const uint8_t *row; /* NULL: nothing */
 	unsigned n_ports, port, left;
@@ -100,7 +100,7 @@ static bool next_of(struct nexts *n, check_lane_t *next)
 	return true;
 }
 
-/* Those that wait for it, likewise. */
+/* The lanes that wait for it, likewise. */
 struct earlier {
 	const struct check_waits *w;
 	const struct check_switch *sw;
