@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Messages that begin by an offered load, against queueing theory: what one computes of the same
- * times by Lindley's recursion, to the picosecond, and what formulae say of the means, within the
- * error of the sample. Little's law holds for what was counted.
+ * Messages that begin by an offered load, against queueing theory: the waits by Lindley's recursion
+ * from the same times, to the picosecond, and the means by formulae, within the error of the
+ * sample. Little's law holds for the counts.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,8 +132,8 @@ static int by_size(const void *left, const void *right)
 /*
  * The sum of what all messages wait for one server, by Lindley's recursion: if messages reach it
  * after links_of() links. Links of equal rate that lead to it, also by other links, do not make it
- * idle: while one of them has a packet that waits, one whose packet it sends has reached the
- * server.
+ * idle: while a packet waits at one of these links, the message whose packet the link is sending
+ * has reached the server.
  */
 static uint64_t lindley(const struct credits *c,
                         unsigned (*links_of)(const struct credits_message *))
@@ -197,7 +197,7 @@ static void exponential_numbers_are_exponential(void **state)
 		assert_true(fabs(over[k] / (double)n - exp(-0.5 * k)) < 0.002);
 }
 
-/* Each sender's load, and how often it sends to whom. */
+/* Each sender's load, and how often it sends to each receiver. */
 static void senders_offer_their_load_to_all_alike(void **state)
 {
 	struct simulate_arrivals a = { .load = 0.2, .messages = 120000, .random = { 3 } };
@@ -321,8 +321,8 @@ static void equal_streams_wait_for_one_packet_of_each_other_at_most(void **state
 	assert_true(most > S_PS);
 }
 
-/* Whose time for a packet is no whole number of picoseconds, as with a rate of FDR: if gaps were
- * cut off, they would be shorter than it. */
+/* The time for a packet is no whole number of picoseconds, as with a rate of FDR: if gaps were cut
+ * off, they would be shorter than that time. */
 static void a_full_load_is_not_more_than_a_link_carries(void **state)
 {
 	(void)state;

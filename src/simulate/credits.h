@@ -111,8 +111,8 @@ struct credits_link {
 	bool busy, blocked, asked;
 };
 
-/* What of a buffer waits for what: a link's lane, whose buffer is full, and the message there whose
- * packet waits for the next one of the circle. */
+/* A part of a circle: a link's lane, whose buffer is full, and the message there whose packet waits
+ * for the next lane of the circle. */
 struct credits_wait {
 	uint32_t link, message;
 	uint8_t lane;
@@ -180,7 +180,8 @@ static inline uint64_t credits_took_ps(const struct credits_message *m)
 	return m->arrived_ps - m->begins_ps;
 }
 
-/* A lane that a hop has and no table: what is to cross there waits forever. CREDITS_LANES: none. */
+/* A lane that a hop has and no table: packets that are to cross there wait forever. CREDITS_LANES:
+ * none. */
 unsigned credits_unserved(const struct credits *c);
 
 /* Has all messages sent, until nothing more can happen. With ->arbitration, no lane is unserved. */

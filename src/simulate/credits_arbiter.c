@@ -3,7 +3,7 @@
  * Which lane of a link sends next, by arbitration tables: see credits.h. As in InfiniBand's
  * specification, volume 1, section 7.6.9: a table has its lanes send one after the other, each
  * until its weight is used up, which the last packet may exceed, or until it has nothing to send.
- * What is left over is lost. The table of high priority goes first, until its limit is reached;
+ * The rest of a weight is lost. The table of high priority goes first, until its limit is reached;
  * then the other one may send a packet.
  */
 #include <errno.h>

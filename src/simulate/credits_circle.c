@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Links that wait for each other: see credits.h. Nothing happens any more, so a packet that waits
- * waits for room in a full buffer, whose first packet waits, too: who follows them gets into a
+ * waits for room in a full buffer, whose first packet waits, too: a walk along them gets into a
  * circle.
  */
 #include <errno.h>
@@ -40,7 +40,7 @@ static uint32_t *list_waiters(const struct credits *c)
 	return waiter;
 }
 
-/* What the end of lane @number waits for. */
+/* The number of the lane that the end of lane @number waits for. */
 static uint32_t follow(const struct credits *c, const uint32_t *waiter, uint32_t number)
 {
 	return number_of(&c->hop[c->packet[waiter[number]].hop]);

@@ -377,7 +377,7 @@ static struct credits compete(const struct credits_arbitration *a)
 	return c;
 }
 
-/* What the lanes get while both want, as @a packets to @b. */
+/* The lanes' shares while both want to send: as @a packets to @b. */
 static void assert_shares(const struct credits *c, unsigned a, unsigned b)
 {
 	const uint64_t *shared = c->arbiter[3].shared, packet = MTU + SIMULATE_HEADERS;

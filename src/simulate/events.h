@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is to happen, by time. Of what is due at the same time that comes first which was added
- * first, so the same simulation has the same course on every machine. Not thread-safe.
+ * Coming events, by time. Of events that are due at the same time, the one that was added first
+ * comes first. So the same simulation has the same course on every machine. Not thread-safe.
  */
 #ifndef SIMULATE_EVENTS_H
 #define SIMULATE_EVENTS_H

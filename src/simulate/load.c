@@ -10,7 +10,7 @@
 
 #define ASTRAY UINT8_MAX /* of load_step.links: a circle, or too far */
 
-/* What a switch does with the LID that is counted. */
+/* A switch's step for the LID that is counted. */
 struct load_step {
 	uint32_t turn;          /* which LID's this is */
 	uint32_t next;          /* the next switch, or LOAD_NOWHERE: it is the last */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the switches' tables put on the links: how many packets cross each of them. Packets to one
- * LID are counted together, switch by switch, as they have one way out of a switch wherever they
- * come from: so all pairs of 40,000 hosts take seconds. For `umbel show routes --load`, whose
+ * The load that the switches' tables put on the links: how many packets cross each of them. Packets
+ * to one LID are counted together, switch by switch, as they have one way out of a switch wherever
+ * they come from: so all pairs of 40,000 hosts take seconds. For `umbel show routes --load`, whose
  * tables are the daemon's, and `umbel simulate` (simulate.h), whose fabric is its own.
  *
- * The two directions of a cable are two links, each named by the port where it begins. Who fills in
- * a struct load_net says what is linked and which tables there are, and reads the counts. Not
- * thread-safe.
+ * The two directions of a cable are two links, each named by the port where it begins. The caller
+ * fills in a struct load_net with what is linked and which tables there are, and reads the counts.
+ * Not thread-safe.
  */
 #ifndef SIMULATE_LOAD_H
 #define SIMULATE_LOAD_H
@@ -51,7 +51,7 @@ struct load_host {
 	struct load_crossed crossed; /* its link to the switch */
 };
 
-/* What became of messages. */
+/* The fate of messages. */
 struct load_sum {
 	uint64_t sent, lost;
 	uint64_t links[LOAD_MAX_SWITCHES +
@@ -78,8 +78,8 @@ int load_set_ports(struct load_switch *sw, unsigned n_ports);
 
 /*
  * Counts a message to host number @to from each host that sends, but itself, on all links but those
- * from hosts to switches. What gets into a circle, or has too many switches before it, is lost and
- * counted on no link.
+ * from hosts to switches. A message that gets into a circle, or has too many switches before it, is
+ * lost and counted on no link.
  */
 void load_count(struct load_net *net, unsigned to);
 

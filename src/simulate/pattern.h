@@ -57,8 +57,8 @@ int simulate_pattern_groups(struct simulate_pattern *p, unsigned hosts,
                             const struct simulate_groups *groups, struct simulate_random *r);
 
 /*
- * What a file says, line by line; '#' begins a comment. Hosts are named as fabric/plan/port_name.h
- *says, with ":PORT" if there are several.
+ * The lines of a file; '#' begins a comment. Hosts are named as fabric/plan/port_name.h says, with
+ * ":PORT" if there are several.
  *
  *	sl N			what follows has service level N, if routes do not need theirs
  *	unicast FROM TO...	FROM sends a message to each TO

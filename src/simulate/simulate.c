@@ -26,7 +26,7 @@ void simulate_tell(const struct simulation *s, const char *what, uint64_t done, 
 
 /* ---- the fabric ---- */
 
-/* What is to be written later is written at once: simulate_join(). */
+/* Tables that are to be written later are written at once: simulate_join(). */
 static void wake(void *arg, unsigned ms)
 {
 	(void)arg;
@@ -182,7 +182,8 @@ int simulate_fail(struct simulation *s, const char name[static FABRIC_NAME], uns
 	return ret ? ret : fail_link(s, p);
 }
 
-/* What may fail: the switches that live, or by their first end the links between them. */
+/* The candidates for a failure: the switches that live, or by their first end the links between
+ * them. */
 struct choice {
 	void **what;
 	size_t n;

@@ -2,8 +2,8 @@
 /*
  * A fabric without processes: `umbel simulate`. It is built as the daemon builds it, the embedded
  * subnet manager routes it, links and switches fail, and a traffic pattern (pattern.h) is walked
- * through the switches' tables. What the links carry is what the ports of a fabric that is up would
- * count, were the same messages sent, each of one packet.
+ * through the switches' tables. The links carry what the ports of a fabric that is up would count,
+ * were the same messages sent, each of one packet.
  *
  * In this order: simulate_open(), simulate_pattern_*() on ->pattern, simulate_join(),
  * simulate_fail_*(), simulate_reroute() unless the subnet manager shall not have noticed yet,
@@ -63,8 +63,8 @@ int simulate_reroute(struct simulation *s);
 /* Counts what the pattern's messages do. 0 or -ENOMEM. */
 int simulate_count(struct simulation *s);
 
-/* Links, one after the other: those of hosts, then those of switches. NULL: there are no more. All
- * that were plugged in are there, also those that have failed. */
+/* Links, one after the other: those of hosts, then those of switches. NULL: there are no more. The
+ * walk has all links that were plugged in, also those that have failed. */
 struct simulate_link {
 	const struct fabric_port *from;
 	struct load_crossed crossed;
@@ -118,7 +118,7 @@ double simulate_data_rate(const struct fabric_port *p);
 /* The number of the link that begins at @from, in ->credits. */
 uint32_t simulate_link_number(const struct simulation *s, const struct fabric_port *from);
 
-/* What has crossed the link that begins at @from. */
+/* The packets that have crossed the link that begins at @from. */
 struct load_crossed *simulate_link_at(const struct simulation *s, const struct fabric_port *from);
 
 /* traffic.c: those of pairs and of groups. 0 or -ENOMEM. */

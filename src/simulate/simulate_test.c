@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Simulations: what is counted together is what single packets do, on random fabrics and with
+ * Simulations: counting together gives the same as single packets, on random fabrics and with
  * tables that lead anywhere; and patterns out of any text.
  */
 #include <stdarg.h>
@@ -182,7 +182,7 @@ static void all_to_all_is_all_pairs(void **state)
 	}
 }
 
-/* What circles or goes astray is lost; who walks pair by pair counts its circles, so links may
+/* Packets that circle or go astray are lost. A walk pair by pair counts their circles, so links may
  * differ. */
 static void tables_that_lead_anywhere_lose_the_same(void **state)
 {
@@ -293,7 +293,7 @@ static void reached(void *arg, struct fabric_port *hca)
 	s->net.sum.sent++;
 }
 
-/* Sums them up in @one, the copies that reach their senders, too. */
+/* Sums the packets up in @one, with the copies that reach their senders. */
 static void walk_each(const struct simulation *s, struct simulation *one)
 {
 	struct fabric_walk walk = { .hop = hop, .reached = reached, .arg = one };
@@ -309,7 +309,7 @@ static void walk_each(const struct simulation *s, struct simulation *one)
 	}
 }
 
-/* Copies that senders, whose ports are up, get of what they send. */
+/* Copies that senders whose ports are up get of their own packets. */
 static uint64_t own_copies(const struct simulation *s)
 {
 	uint64_t n = 0;
