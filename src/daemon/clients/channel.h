@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Completion channels: each is an eventfd that whoever completes work wakes by.
+ * Completion channels: each is an eventfd, by which the process that completes work wakes the
+ * channel's program.
  */
 #ifndef DAEMON_CHANNEL_H
 #define DAEMON_CHANNEL_H
@@ -28,7 +29,7 @@ int daemon_channel_new(struct daemon_channels *all, struct daemon_holder *holder
                        struct daemon_channel **out);
 void daemon_channel_free(struct daemon_channels *all, struct daemon_channel *ch);
 
-/* The channel with this number, whoever holds it, or NULL. */
+/* The channel with this number, of any holder, or NULL. */
 struct daemon_channel *daemon_channel_find(const struct daemon_channels *all, uint32_t id);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Clients: accept, check who it is, read a request, reply. See client.h.
+ * Clients: accept, check the user, read a request, reply. See client.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -177,7 +177,7 @@ static int open_posts(struct daemon_call *call)
 	return ret;
 }
 
-/* What has been posted was served ahead of this. */
+/* The requests that were posted have been served ahead of this one. */
 static int posted(struct daemon_call *call)
 {
 	(void)call;
@@ -531,8 +531,9 @@ void daemon_clients_go_on(struct daemon_clients *all, int status)
 		else
 			n++;
 	}
-	/* whoever has to wait now has changed something: those behind have their turn later. Each
-	 * has one turn: who is to be served again waits for the sweep that has begun */
+	/* a client that has to wait now has changed something: those behind have their turn later.
+	 * Each has one turn: a client that is to be served again waits for the sweep that has
+	 * begun */
 	for (; n && (l = TAILQ_LAST(&all->waiting, daemon_laters)) && l->wait == DAEMON_SERVE_AGAIN;
 	     n--) {
 		l = TAILQ_FIRST(&all->waiting);
@@ -550,7 +551,7 @@ void daemon_clients_followed(struct daemon_clients *all)
 }
 
 /* Serves what has been posted to the ring by now, until then, of base_now_ns(). 0: all; -EAGAIN:
- * not all; -EPROTO: what is there is nothing of that. */
+ * not all; -EPROTO: the ring has bytes that are no request. */
 static int serve_posts(struct daemon_client *c, uint64_t until)
 {
 	const uint32_t written = c->posts.ring ? control_posts_written(&c->posts) : c->posts.tail;
@@ -797,7 +798,7 @@ static int open_spare(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* Tells who has connected that and why it is in vain. @request: the first one. */
+/* Tells a process that has connected that and why this is in vain. @request: the first one. */
 static void say_no(int sock, const struct control_header *request, int error)
 {
 	struct control_packet reply = { .header = *request };
@@ -958,7 +959,7 @@ int daemon_clients_listen(struct daemon_clients *all, int listen_fd)
 {
 	close(all->spare_fd);
 	all->spare_fd = open_spare();
-	/* the lowest number that is free: what is below it is the daemon's own */
+	/* the lowest number that is free: descriptors below it are the daemon's own */
 	all->shares.n_fds = all->spare_fd < 0 ? 0 : (unsigned)all->spare_fd;
 	all->listening.ready = on_connection;
 	return daemon_source_watch(all->loop, &all->listening, listen_fd, EPOLLIN);

@@ -34,7 +34,7 @@ struct daemon_clients {
 	struct fabric *f;
 	struct daemon_objects *objects;
 	struct cm *cm;     /* set when there is one */
-	const uid_t *user; /* who may connect, besides the fabric's owner and root */
+	const uid_t *user; /* these may connect, besides the fabric's owner and root */
 	unsigned n_users;
 	const gid_t *group; /* members of these may, too */
 	unsigned n_groups;

@@ -56,7 +56,7 @@ int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct d
 void daemon_cq_free(struct daemon_cqs *all, struct daemon_cq *cq)
 {
 	base_timer_stop(&cq->moderation);
-	/* who keeps a descriptor of the channel for it gives that up */
+	/* processes that keep a descriptor of the channel for it give that up */
 	atomic_store_explicit(&shm_cq_at(all->region, cq->id)->channel, SHM_NO_CHANNEL,
 	                      memory_order_relaxed);
 	base_idtable_remove(&all->ids, cq->id);
@@ -107,8 +107,9 @@ void daemon_cq_wake_bereaved(struct daemon_cqs *all, uint32_t id)
 
 	if (!daemon_cq_wake(all, id))
 		return;
-	/* The dead process may have counted an event and not written it. Who reads one too many
-	 * reads on; but one too few, and another CQ's event is never read. */
+	/* The dead process may have counted an event and not written it. If the eventfd counts one
+	 * too many, the program reads on; if it counts one too few, another CQ's event is never
+	 * read. */
 	base_eventfd_add(ch->eventfd);
 }
 
@@ -119,7 +120,7 @@ static void on_moderation(struct base_timer *t)
 	struct shm_cq *s = shm_cq_at(all->region, cq->id);
 	struct daemon_channel *ch = channel_of(all, s);
 
-	/* seq_cst: the exchange decides, as among senders, who counts the event */
+	/* seq_cst: the exchange decides, as among senders, which side counts the event */
 	if (!ch || !atomic_load_explicit(&s->held_back, memory_order_relaxed) ||
 	    atomic_exchange_explicit(&s->arm, SHM_CQ_IDLE, memory_order_seq_cst) == SHM_CQ_IDLE)
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Completion queues: their records in shared memory, and who holds them.
+ * Completion queues: their records in shared memory, and their holders.
  */
 #ifndef DAEMON_CQ_H
 #define DAEMON_CQ_H
@@ -43,7 +43,7 @@ void daemon_cq_free(struct daemon_cqs *all, struct daemon_cq *cq);
 struct daemon_cq *daemon_cq_of(const struct daemon_cqs *all, const struct daemon_holder *holder,
                                uint32_t id);
 
-/* Wakes whoever sleeps on CQ @id, for no completion perhaps. False: nobody sleeps on it. */
+/* Wakes threads that sleep on CQ @id, for no completion perhaps. False: nobody sleeps on it. */
 bool daemon_cq_wake(struct daemon_cqs *all, uint32_t id);
 /* Likewise when a process has died, which may have been about to wake. */
 void daemon_cq_wake_bereaved(struct daemon_cqs *all, uint32_t id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who holds objects: a client, by whose connection it lives, or the daemon itself. The objects
- * of each kind are lists here; hca.h, pd.h, channel.h, cq.h and qp.h say what they are.
+ * Holders of objects: a client, which lives by its connection, or the daemon itself. The objects of
+ * each kind are lists here; hca.h, pd.h, channel.h, cq.h and qp.h say what they are.
  */
 #ifndef DAEMON_HOLDER_H
 #define DAEMON_HOLDER_H
@@ -30,7 +30,7 @@ struct daemon_holder {
 	bool dead;                      /* its objects are being freed, and then this */
 	struct daemon_memory_want want; /* of rings */
 	struct daemon_chore undo, end;
-	unsigned undone; /* how often what its QPs were doing was undone, or is being */
+	unsigned undone; /* how many times its QPs' unfinished actions were undone, or are being */
 	LIST_HEAD(, daemon_hca) hcas;
 	LIST_HEAD(, daemon_gid_users) gid_users; /* hca.h */
 	unsigned n_pds;

@@ -18,7 +18,7 @@
 #define REFUSE_NS   (100 * NS_PER_MS)
 
 #define SPARE_BYTES (1ull << 20)       /* of each kind */
-#define SPARE_NS    (1000 * NS_PER_MS) /* those that nobody wants for so long are freed */
+#define SPARE_NS    (1000 * NS_PER_MS) /* pieces that nobody wants for so long are freed */
 
 #define REVOKE_BYTES (256ull << 20) /* for one request */
 #define MAX_LOOKS    64
@@ -71,7 +71,7 @@ void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
 	daemon_unowned_init(&m->unowned, region, chores, &m->rings, &m->payloads);
 }
 
-/* ---- clearing: pages go back to the system, and what is read there is zero ---- */
+/* ---- clearing: pages go back to the system, and read as zero then ---- */
 
 /* Where the next page is that was written, from @off on; @end: there is none before. */
 static uint64_t next_data(const struct daemon_memory *m, uint64_t off, uint64_t end)
@@ -272,7 +272,7 @@ uint64_t daemon_memory_in_use(const struct daemon_memory *m, bool rings)
 /* Claims at which a ring stays. */
 struct claims {
 	const struct daemon_memory *m;
-	uint32_t qpn; /* by who deals with it; 0: by anybody who lives */
+	uint32_t qpn; /* by queue pairs that deal with it; 0: by any that lives */
 	uint32_t own; /* and by this queue pair, whose ring it was: its process may go on; 0: not */
 };
 
@@ -287,10 +287,10 @@ static bool may_fill(void *arg, uint16_t index)
 /*
  * Closes slots, but those of pages that were never written: they are zero.
  *
- * A claim can have any name in it, also of one who lives for ever. So at the second look, when what
- * an honest sender wrote before its claim has long been seen, it must also say whom it deals with.
- * What a thread of the owner's had claimed for a peer (connected_help.c) has long been done by
- * then.
+ * A claim can name any queue pair, also one that lives for ever. So at the second look the named
+ * queue pair must also say that it deals with the ring's owner: by then the words that an honest
+ * sender wrote before its claim have long been seen. Claims of a thread of the owner's for a peer
+ * (connected_help.c) have long been filled by then.
  */
 static bool close_one(struct daemon_memory *m, struct daemon_retired *r, uint32_t *budget)
 {
@@ -340,7 +340,7 @@ static void close_later(struct daemon_memory *m, struct daemon_retired *r)
 /* Notes if the sender says that it deals with a queue pair that is gone. */
 static void note_target(struct daemon_memory *m, uint32_t sender)
 {
-	/* acquire: pairs with the release of who has come to the end of its deliveries */
+	/* acquire: pairs with the release of a sender that has come to the end of its deliveries */
 	uint32_t qpn = IB_QPN_MASK &
 	               atomic_load_explicit(
 	                       (_Atomic uint32_t *)&shm_sender_at(m->region, sender)->target_qpn,
@@ -464,8 +464,8 @@ static bool mark_ring(struct daemon_memory *m, uint32_t *budget)
 		slot = shm_ring_walk_next(&m->now.walk, &s);
 		if (!slot)
 			return true;
-		/* who has taken an arrival may be reading its message; what a claim that is just
-		 * being filled seems to mark is looked at again */
+		/* a receiver that has taken an arrival may be reading its message; memory that a
+		 * claim seems to mark while it is being filled is looked at again */
 		if (shm_slot_kind(s) != SHM_SLOT_VOID && (slot->flags & SHM_ARRIVAL_PAYLOAD))
 			mark(m, slot->payload_off, slot->length);
 	}
@@ -596,7 +596,7 @@ static bool pass(struct daemon_chore *c, uint32_t *budget)
 static void note_deal(struct daemon_memory *m, const _Atomic uint32_t *word)
 {
 	struct daemon_deals *d = &m->deals;
-	/* acquire: what was written before the word was is there */
+	/* acquire: the writes before that of the word are there */
 	uint32_t value = atomic_load_explicit((_Atomic uint32_t *)word, memory_order_acquire);
 	uint32_t qpn = value & IB_QPN_MASK;
 
@@ -770,7 +770,7 @@ int daemon_memory_none(struct daemon_memory *m, bool is_ring, struct daemon_memo
 	return -EAGAIN;
 }
 
-/* What has retired, or NULL: it stays as it is. */
+/* The record of memory that has retired; NULL: the memory stays as it is. */
 static struct daemon_retired *retire(struct daemon_memory *m, uint64_t off, uint64_t bytes)
 {
 	struct daemon_retired *r;

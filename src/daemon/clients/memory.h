@@ -8,7 +8,7 @@
  *  - Payload memory is used while an unread arrival lies in it. Nobody counts these: a mark-and-
  *    sweep finds them. A pass walks over the unread arrivals of all rings once, marks the pages
  * that they lie in, and then frees all memory without a mark that had retired when the pass began.
- *    What has a mark is looked at again later.
+ *    Memory with a mark is looked at again later.
  *  - Memory of keys is used while a live queue pair says that it deals with one that is gone: its
  *    thread may just be writing to keys that it found before (hca_exchange_begin()). Such words are
  *    noted; once each of them is another one, the memory is freed that had retired before.
@@ -17,8 +17,8 @@
  * lease in their records (enum shm_lease) tells them.
  *
  * Small pieces that are not used any more serve the next ones of their size: while connections come
- * and go, the system is not asked for their pages again and again. What nobody has wanted for a
- * second is freed.
+ * and go, the system is not asked for their pages again and again. A piece that nobody has wanted
+ * for a second is freed.
  *
  * All of that is done in slices (chores.h), and looks that were in vain become ever seldomer. It
  * costs what is there: unread arrivals, and pages that were written.
@@ -37,13 +37,13 @@
 #include "shm/region.h"
 #include "shm/ring.h"
 
-/* Somebody who asks for memory when there is none; all zero at first. */
+/* A client that asks for memory when there is none; all zero at first. */
 struct daemon_memory_want {
 	unsigned looks;         /* how often all that had retired was looked at for it */
 	uint64_t refused_until; /* that was in vain: it is not repeated before, ns */
 };
 
-/* Who uses memory: the queue pairs know. */
+/* The users of memory: the queue pairs know them. */
 struct daemon_memory_users {
 	/* Whether the queue pair with this index may still be filling a slot: it lives and, unless
 	 * @qpn is 0, says that it deals with the queue pair of this number. */
@@ -77,7 +77,7 @@ struct daemon_spares {
 
 #define DAEMON_MAX_DEALS 64
 
-/* What live queue pairs say that they deal with, of what is gone. */
+/* The words by which live queue pairs say that they deal with queue pairs that are gone. */
 struct daemon_deals {
 	bool walks;     /* over all queue pairs, to note such words */
 	uint32_t index; /* of the next one */
@@ -105,8 +105,8 @@ struct daemon_memory {
 	uint32_t target_index; /* of the next sender */
 	/* payload memory: waits for the next pass; of this pass; has a mark of the last one */
 	struct daemon_retired_list retired, passing, unread;
-	/* memory of keys: waits for the next look at who deals with whom; for the end of what was
-	 * noted at the last one */
+	/* memory of keys: waits for the next look at which queue pairs deal with each other; for
+	 * the end of the dealings that were noted at the last look */
 	struct daemon_retired_list keys, keys_noted;
 	uint64_t keys_bytes;                        /* of both */
 	uint64_t reserved_rings, reserved_payloads; /* bytes of what lies reserved (reserve.h) */
@@ -167,8 +167,8 @@ void daemon_memory_retire_ring(struct daemon_memory *m, uint64_t off, uint8_t sh
 /* Frees payload memory once no unread arrival lies in it. */
 void daemon_memory_retire_payload(struct daemon_memory *m, uint64_t off);
 
-/* Frees payload memory that held keys, once nobody writes there any more who knew them from queue
- * pairs that are gone now. */
+/* Frees payload memory that held keys, once no process writes there any more that knew them from
+ * queue pairs that are gone now. */
 void daemon_memory_retire_keys(struct daemon_memory *m, uint64_t off);
 
 /* Frees payload memory in which no arrival ever lay: without a pass over all rings. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Where rings lie, that one which begins within a page is closed from its first slot to its last,
- * and that the payload memory of who has gone stays while messages in it are unread.
+ * and that the payload memory of a sender that has gone stays while messages in it are unread.
  */
 #include <setjmp.h>
 #include <stdarg.h>

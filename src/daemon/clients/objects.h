@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * All objects that processes hold, and what becomes of them when their process dies at any
- * instruction:
+ * All objects that processes hold, and their end when their process dies at any instruction:
  *
  *  - what it had claimed in somebody's ring is voided: its shm_sender record says whose ring
  *    that is (qp.c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An HCA that is closed with many protection domains: it and they are gone at once, for all who
- * look, and are freed in slices.
+ * An HCA that is closed with many protection domains: it and they are gone at once, for any look,
+ * and are freed in slices.
  */
 #include <setjmp.h>
 #include <stdarg.h>

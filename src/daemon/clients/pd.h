@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Protection domains of processes, for who shows them: what may use what is checked by the
- * processes. A process posts that it has made one, by a number of its own; one that there is no
- * room for is not shown.
+ * Protection domains of processes, for views: the processes check which objects may be used
+ * together. A process posts that it has made one, by a number of its own; one that there is no room
+ * for is not shown.
  */
 #ifndef DAEMON_PD_H
 #define DAEMON_PD_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Names of programs, for who shows processes.
+ * Names of programs, for views of processes.
  */
 #ifndef DAEMON_PROGRAM_H
 #define DAEMON_PROGRAM_H

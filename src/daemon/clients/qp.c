@@ -87,14 +87,14 @@ struct shm_ring *daemon_qp_ring(const struct daemon_qps *all, const struct daemo
 	return daemon_memory_ring_at(all->memory, qp->ring_off);
 }
 
-/* ---- who uses memory ---- */
+/* ---- the users of memory ---- */
 
 bool daemon_qp_may_fill(void *qps, uint16_t index, uint32_t qpn)
 {
 	const struct daemon_qps *all = qps;
 	const struct shm_sender *sender = shm_sender_at(all->f->region, index);
 
-	/* acquire: pairs with the release of who has come to the end of its deliveries */
+	/* acquire: pairs with the release of a sender that has come to the end of its deliveries */
 	uint32_t target =
 	        atomic_load_explicit((_Atomic uint32_t *)&sender->target_qpn, memory_order_acquire);
 
@@ -222,8 +222,8 @@ bool daemon_qps_have_wires(const struct daemon_qps *all)
 	return f->region->control->n_ports > f->n_ib_ports || f->flows->detoured;
 }
 
-/* Nothing of a queue pair that had the number before stays; but whoever still works on that one
- * finds that it is closed. */
+/* Nothing of a queue pair that had the number before stays; but a worker that still works on that
+ * one finds that it is closed. */
 static void clear_wire(const struct daemon_qps *all, uint32_t qpn)
 {
 	struct shm_wire *w = shm_wire_at(all->f->region, SHM_QP_INDEX(qpn));
@@ -608,7 +608,7 @@ static bool hand_over(struct daemon_qp *qp)
 		break;
 	if (!user)
 		return false;
-	/* what its requesters did to others is not undone in its name: it sends nothing */
+	/* its requesters' actions on others are not undone in its name: it sends nothing */
 	TAILQ_REMOVE(&qp->holder->qps, qp, entry);
 	leave_cq(qp); /* it may have been handed over before */
 	use_hca(qp, user->hca);

@@ -45,7 +45,7 @@ struct daemon_qp {
 	uint32_t hca_index;
 	LIST_HEAD(, daemon_qp_user) users; /* of an XRC target, beside its owner */
 	unsigned n_users;
-	struct control_target target; /* likewise: what they tell each other */
+	struct control_target target; /* likewise: its path and PSN, for its other users */
 	/* while it lies reserved, and is none yet: */
 	struct daemon_holder *reserved_for;
 	TAILQ_ENTRY(daemon_qp) of_all, of_holder;
@@ -59,7 +59,7 @@ struct daemon_received {
 	uint32_t srq; /* index */
 };
 
-/* That a process has an XRC target open which another one owns. */
+/* A process that has an XRC target open which another process owns. */
 struct daemon_qp_user {
 	LIST_ENTRY(daemon_qp_user) of_holder, of_qp;
 	struct daemon_hca *hca;
@@ -117,7 +117,7 @@ void daemon_qp_enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon
                      const struct control_create_qp *want);
 /* Frees one that was prepared. */
 void daemon_qp_give_up(struct daemon_qps *all, struct daemon_qp *qp);
-/* What its process has to know, from when it was prepared on. */
+/* Fills in the facts that its process has to know, from when it was prepared on. */
 void daemon_qp_tell(const struct daemon_qps *all, const struct daemon_qp *qp,
                     struct control_create_qp_reply *out);
 /* The bytes of shared memory that it has. */
@@ -126,8 +126,8 @@ uint64_t daemon_qp_bytes(const struct control_qp_shape *shape);
 /* The hidden QP of an HCA with an Ethernet port. 0 or -ENOMEM. */
 int daemon_qp_new_roce(struct daemon_qps *all, struct daemon_hca *h, struct daemon_qp **out);
 
-/* Its owner gives the QP up. Nobody can find it any more, and what it had is freed in slices; but
- * an XRC target that others have open becomes one of theirs. */
+/* Its owner gives the QP up. Nobody can find it any more, and its memory and flows are freed in
+ * slices; but an XRC target that others have open becomes one of theirs. */
 void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp);
 
 /* The holder of @h uses the XRC target, too, or once more. 0; -ENOMEM: so do too many. */
@@ -154,10 +154,10 @@ unsigned daemon_qps_count(const struct daemon_qps *all);
 int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
                      const struct control_modify_qp *m);
 
-/* Who sends to a queue pair that receives by @cq, now or later, counts what arrives. */
+/* Senders to a queue pair that receives by @cq, now or later, count the arrivals. */
 void daemon_qps_count_arrivals(struct daemon_qps *all, struct daemon_cq *cq);
-/* What a shared receive queue's record says has changed: who sends to a queue pair that receives by
- * it looks again. */
+/* The record of a shared receive queue has changed: senders to a queue pair that receives by it
+ * look again. */
 void daemon_qps_renew(struct daemon_qps *all, const struct daemon_srq *srq);
 
 /* The port's P_Key table has changed: its QPs have what is now where their index points. */

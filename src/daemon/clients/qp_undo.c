@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the queue pair of a dead process was doing to others is undone: see qp.h.
+ * Undoes the unfinished actions of a dead process's queue pair on others: see qp.h.
  */
 #include "base/util.h"
 #include "daemon/clients/holder.h"
@@ -15,7 +15,7 @@ static void release_lock(_Atomic uint32_t *lock, uint32_t qpn)
 {
 	uint32_t holder = atomic_load_explicit(lock, memory_order_relaxed);
 
-	/* release: what it had done comes before the next holder's work */
+	/* release: the dead one's work comes before the next holder's */
 	if ((holder & IB_QPN_MASK) == qpn)
 		atomic_compare_exchange_strong_explicit(lock, &holder, 0, memory_order_release,
 		                                        memory_order_relaxed);
@@ -92,8 +92,8 @@ static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t pe
 	wake_requester(all, peer); /* behind the locks, which it may acquire at once */
 }
 
-/* The shared queue by which @qpn receives, or did: who claims a receive of it may die later than
- * that QP. NULL: there is none. */
+/* The shared queue by which @qpn receives, or did: a sender that claims a receive of it may die
+ * later than that QP. NULL: there is none. */
 static const struct daemon_srq *srq_of(const struct daemon_qps *all, uint32_t qpn)
 {
 	const struct daemon_received *gone = &all->received[SHM_QP_INDEX(qpn)];
@@ -146,8 +146,8 @@ static bool can_go_on(struct daemon_qps *all, const struct daemon_qp *qp)
 	return false;
 }
 
-/* What the dead had found of @qpn its program is to hear, which the dead may not have asked for.
- * Nothing is told twice. */
+/* The program of @qpn is to hear of events that the dead process had found, and may not have asked
+ * the daemon to tell. Nothing is told twice. */
 static void tell_program(struct daemon_qps *all, uint32_t qpn)
 {
 	const struct daemon_srq *srq = srq_of(all, qpn);
@@ -165,8 +165,9 @@ static void tell_program(struct daemon_qps *all, uint32_t qpn)
 		daemon_srq_limit(all->srqs, srq->index);
 }
 
-/* Who destroys the completion queues of @qpn is not to wait for the dead, who may have been about
- * to fire their events: hca_cq_await_wakers(). The queue pair itself may be gone before. */
+/* The program that destroys the completion queues of @qpn is not to wait for the dead process,
+ * which may have been about to fire their events: hca_cq_await_wakers(). The queue pair itself may
+ * be gone before. */
 static void forget_wakers(struct daemon_qps *all, uint32_t qpn)
 {
 	struct shm_region *region = all->f->region;
@@ -209,8 +210,8 @@ static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
 
 #define MOST_LOOKED_AT 64
 
-/* A queue pair that is gone received by this queue: who sleeps for another one of it is to look
- * whether there is room for receives that were late. */
+/* A queue pair that is gone received by this queue: a thread that sleeps for another queue pair of
+ * it is to look whether there is room for receives that were late. */
 static void wake_user(struct daemon_qps *all, const struct daemon_srq *srq)
 {
 	const struct shm_region *region = all->f->region;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who has an XRC target open beside its owner: see qp.h.
+ * Processes that have an XRC target open beside its owner: see qp.h.
  */
 #include <errno.h>
 #include <stdlib.h>

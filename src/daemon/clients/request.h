@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The requests that processes send, as one table by type: how long the body is, who may ask,
- * and the function that serves it. Each module adds its rows when it starts; a new request is a
- * row and a function. Length and role are checked here, and that what the request is about is the
- * client's own; every other number of a body by the function.
+ * The requests that processes send, as one table by type: the length of the body, the roles that
+ * may ask, and the function that serves it. Each module adds its rows when it starts; a new request
+ * is a row and a function. Length and role are checked here, and that what the request is about is
+ * the client's own; every other number of a body by the function.
  */
 #ifndef DAEMON_REQUEST_H
 #define DAEMON_REQUEST_H
@@ -32,8 +32,8 @@ enum daemon_asker {
 	DAEMON_UMAD = 1 << CONTROL_ROLE_UMAD,
 	DAEMON_SYSFS = 1 << CONTROL_ROLE_SYSFS,
 	DAEMON_ANYBODY = DAEMON_CLI | DAEMON_VERBS | DAEMON_UMAD | DAEMON_SYSFS,
-	DAEMON_OWNER = 1 << 29,    /* ORed to it: the fabric's owner or root, not who is named */
-	DAEMON_STRANGER = 1 << 30, /* who has yet to say hello */
+	DAEMON_OWNER = 1 << 29,    /* ORed to it: the fabric's owner or root, no named user */
+	DAEMON_STRANGER = 1 << 30, /* it has yet to say hello */
 };
 
 #define DAEMON_ANY_BYTES UINT16_MAX /* the function checks the length */
@@ -41,20 +41,20 @@ enum daemon_asker {
 struct daemon_request {
 	uint8_t type, last; /* last: of a range of types that are served alike; 0: it is one */
 	uint8_t n_fds;      /* that must come with it; 0: those that come are closed */
-	bool is_owners;     /* not for those whom the owner has named (--allow-user) */
+	bool is_owners;     /* not for users that the owner has named (--allow-user) */
 	uint16_t bytes;     /* of the body */
 	uint16_t about_at;  /* where the body names what the request is about, for find() */
 	uint32_t who;       /* enum daemon_asker, ORed */
-	/* What has this handle, or number, and is the client's; NULL: nothing is. Or no function:
-	 * the request is about nothing that has one. */
+	/* The client's object with this handle, or number; NULL: there is none. Or no function: the
+	 * request is about nothing that has a handle. */
 	void *(*find)(const struct daemon_call *call, uint32_t handle);
 	/* The status of the reply: 0 or -errno; or enum daemon_wait. Fills in its body, length and
 	 * descriptors. */
 	int (*serve)(struct daemon_call *call);
 };
 
-/* What a function returns if the reply has to wait: but for the last three until the subnet is at
- * rest (client.h), and only for DAEMON_CLI. */
+/* The values that a function returns if the reply has to wait: but for the last three until the
+ * subnet is at rest (client.h), and only for DAEMON_CLI. */
 enum daemon_wait {
 	DAEMON_SERVE_AGAIN = 1, /* nothing has been done: the request is served then */
 	DAEMON_REPLY_THEN,      /* all has been done: the reply is as it is, and sent then */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The table of requests: who is served, and what is checked before.
+ * The table of requests: the roles that are served, and the checks before.
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -64,7 +64,7 @@ static bool take_back(struct daemon_qps *all, struct daemon_qp *qp)
 {
 	uint64_t ticket = qp->ticket;
 
-	/* relaxed: who wins needs nothing of what the other one has written */
+	/* relaxed: the winner needs nothing that the other side has written */
 	if (!atomic_compare_exchange_strong_explicit(&sender_of(all, qp)->ticket, &ticket, 0,
 	                                             memory_order_relaxed, memory_order_relaxed))
 		return false;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What queue pairs may lack, numbers and memory, reserved for a process that is likely to make some
- * soon. It then makes one by a request that cannot fail, and does not wait for the daemon.
+ * Numbers and memory, which queue pairs may lack, reserved for a process that is likely to make
+ * queue pairs soon. It then makes one by a request that cannot fail, and does not wait for the
+ * daemon.
  *
- * What lies reserved is a struct daemon_qp without a holder: no queue pair, for anybody. It belongs
+ * A reserved place is a struct daemon_qp without a holder: no queue pair, for anybody. It belongs
  * to its process as long as that does not use it and nobody lacks it. Which of the two comes first,
  * the use or the end, a word in shared memory decides (struct shm_sender.ticket), as the daemon
  * does not know of a use before the request comes.

@@ -11,7 +11,7 @@
 #include "base/util.h"
 #include "daemon/clients/share.h"
 
-/* What one leaves to the others, as parts of all. */
+/* The parts of all descriptors that a share leaves to the others. */
 #define OF_PROCESS 4
 #define OF_USER    8
 #define OF_FEW     16

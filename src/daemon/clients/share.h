@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who has how many of the daemon's descriptors: each process, and each user but the fabric's owner.
- * One that has a few may have no more of them while few are left for all others: a process leaves a
- * quarter, a user's processes together an eighth. A process for which the daemon has no number, as
- * it is in another PID namespace, is one of its user's, whoever that is.
+ * Shares of the daemon's descriptors: of each process, and of each user but the fabric's owner. A
+ * share that has a few may have no more of them while few are left for all others: a process leaves
+ * a quarter, a user's processes together an eighth. A process in another PID namespace
+ * has no number for the daemon: it counts in its user's share alone, also if that is the owner.
  */
 #ifndef DAEMON_SHARE_H
 #define DAEMON_SHARE_H
@@ -15,8 +15,8 @@
 #include "base/hash.h"
 #include "daemon/core/closer.h"
 
-/* So many descriptors one may have whatever others have; or a sixteenth of all, if these are few.
- */
+/* A share may have so many descriptors whatever others have; or a sixteenth of all, if these are
+ * few. */
 #define DAEMON_FEW_FDS 256
 
 struct daemon_share {
@@ -34,7 +34,7 @@ struct daemon_shares {
 	unsigned n_fds; /* of all members, and what the daemon has for itself */
 };
 
-/* One who has descriptors: a client. All zero: it is the daemon's own, and may have all. */
+/* A holder of descriptors: a client. All zero: it is the daemon's own, and may have all. */
 struct daemon_member {
 	struct daemon_share *process, *user; /* NULL: it is in none */
 	unsigned n_fds;
@@ -51,7 +51,7 @@ void daemon_shares_leave(struct daemon_shares *all, struct daemon_member *m);
 /* The member has @n descriptors now. */
 void daemon_shares_count(struct daemon_shares *all, struct daemon_member *m, unsigned n);
 
-/* That of its shares by which it may have no more; NULL: it may. */
+/* The share that allows the member no more descriptors; NULL: it may have more. */
 struct daemon_share *daemon_shares_full(const struct daemon_shares *all,
                                         const struct daemon_member *m);
 

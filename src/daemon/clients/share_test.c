@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Tests of share.c: what processes and users may have, and whose is what.
+ * Tests of share.c: the descriptors that processes and users may have, and the share of each
+ * process.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -27,7 +27,7 @@ struct daemon_srq {
 	uint32_t max_wr, max_sge;
 	uint32_t domain; /* as its process calls it */
 	struct daemon_srq_ring ring;
-	/* those before it, to which somebody may still look: they go with the queue */
+	/* earlier rings, which processes may still look at: they go with the queue */
 	struct daemon_srq_ring old[DAEMON_SRQ_OLD_RINGS];
 	unsigned n_old;
 	LIST_HEAD(, daemon_qp) qps; /* that receive by it */

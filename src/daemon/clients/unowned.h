@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Memory that nobody has: a client can write to rings and payload memory that it was never given.
- * Such pages would stay for ever. When clients have ended, what is free is gone through, and pages
- * that were written there go back to the system: in slices (chores.h), and once a second at most.
+ * Such pages would stay for ever. When clients have ended, the daemon goes through free memory, and
+ * pages that were written there go back to the system: in slices (chores.h), and once a second at
+ * most.
  */
 #ifndef DAEMON_UNOWNED_H
 #define DAEMON_UNOWNED_H
@@ -27,7 +28,7 @@ void daemon_unowned_init(struct daemon_unowned *u, const struct shm_region *regi
                          struct daemon_chores *chores, struct shm_extents *rings,
                          struct shm_extents *payloads);
 
-/* Somebody has ended who had the memory mapped. */
+/* A process that had the memory mapped has ended. */
 void daemon_unowned_look(struct daemon_unowned *u);
 
 #endif

@@ -43,7 +43,7 @@ void daemon_chores_fini(struct daemon_chores *all);
 void daemon_chore_add(struct daemon_chores *all, struct daemon_chore *c,
                       bool (*work)(struct daemon_chore *c, uint32_t *budget));
 
-/* Does a slice now, once in a request: so what is small is done when the client has its reply. */
+/* Does a slice now, once in a request: so a small chore is done when the client has its reply. */
 void daemon_chores_slice(struct daemon_chores *all);
 
 static inline bool daemon_chores_wait(const struct daemon_chores *all)

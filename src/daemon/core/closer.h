@@ -10,7 +10,7 @@
  * Sockets have theirs, and signals end what these wait for: a socket lingers for a millisecond, and
  * so do all that lie in an end of a connection. (A file there is not flushed.) Files of /proc never
  * wait, and have none. Nothing ends what a thread waits for with any other file. These have a
- * thread each while they take long, up to DAEMON_CLOSER_HELD; what comes then waits, and stays
+ * thread each while they take long, up to DAEMON_CLOSER_HELD; further descriptors wait, and stay
  * open. The first thread begins with the first such descriptor.
  */
 #ifndef DAEMON_CLOSER_H
@@ -36,7 +36,7 @@ void daemon_closer_close_end(struct daemon_closer *c, int fd);
 uint64_t daemon_closer_waiting(const struct daemon_closer *c);
 
 /* Waits until all that is memory is closed. Threads that are held are left to the end of the
- * process, with what waits for them. */
+ * process, with the descriptors that wait for them. */
 void daemon_closer_fini(struct daemon_closer *c);
 
 #endif

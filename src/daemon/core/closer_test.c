@@ -112,7 +112,7 @@ static void no_socket_lingers(void **state)
 		close(reader[i]);
 }
 
-/* What is held ends with the process. */
+/* Descriptors that are held end with the process. */
 static void the_end_does_not_wait_for_what_lingers(void **state)
 {
 	struct daemon_closer c = { 0 };

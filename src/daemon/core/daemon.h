@@ -32,7 +32,7 @@ struct daemon_options {
 	uint16_t pkey[FABRIC_PLAN_PKEYS]; /* of partitions in which they have one, too */
 	unsigned n_pkeys;
 	bool own_networks;      /* hosts have a network of their own: so with those */
-	uid_t user[DAEMON_IDS]; /* who may enter the fabric, besides its owner and root */
+	uid_t user[DAEMON_IDS]; /* these may enter the fabric, besides its owner and root */
 	unsigned n_users;
 	gid_t group[DAEMON_IDS]; /* and members of which groups */
 	unsigned n_groups;

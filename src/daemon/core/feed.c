@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is written for a reader: see feed.h.
+ * Data that is written for a reader: see feed.h.
  */
 #include <errno.h>
 #include <stdlib.h>

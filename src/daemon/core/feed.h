@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is written for a reader without end, as captures and events are: the daemon's end of a
+ * Data that is written for a reader without end, as captures and events are: the daemon's end of a
  * stream socket, and a ring of bytes that wait for the reader. A reader that is slow, or stopped,
  * costs that memory, and none of the daemon's time.
  */
@@ -44,7 +44,7 @@ static inline bool daemon_feed_may_send(const struct daemon_feed *f)
 /* Sends what there is room for. False: the reader is gone. */
 bool daemon_feed_send(struct daemon_feed *f);
 
-/* What is there is sent, and that is all. */
+/* The data that is there is sent, and no more. */
 void daemon_feed_end(struct daemon_feed *f);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Feeds: what is written comes in order, whatever the reader does; a reader that is slow keeps what
- * fits and no more; one that is gone is noticed.
+ * Feeds: records come in the order in which they were written, whatever the reader does. A slow
+ * reader gets the records that fit and no more. A reader that is gone is noticed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

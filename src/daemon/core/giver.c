@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who gives descriptors: see giver.h.
+ * Givers of descriptors: see giver.h.
  */
 #include <errno.h>
 #include <fcntl.h>

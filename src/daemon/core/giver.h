@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who gives the daemon descriptors, with messages on one socket. How many wait to be closed
- * (closer.h) is bounded, to an eighth of those that the daemon may have. Once more than a few wait,
- * each giver may leave a sixteenth of what is free of that: a message that brings more stays in its
- * socket, and its sender is not heard until fewer wait. So one alone takes little, others go on
- * with the one or two that a program gives, and what many take together comes near to the bound,
- * but not beyond. A message without descriptors is always taken.
+ * Givers: peers that send the daemon descriptors, with messages on one socket. The number of
+ * descriptors that wait to be closed (closer.h) is bounded, to an eighth of those that the daemon
+ * may have. Once more than a few wait, each giver may leave a sixteenth of what is free of that: a
+ * message that brings more stays in its socket, and its sender is not heard until fewer wait. So
+ * one alone takes little, others go on with the one or two that a program gives, and many together
+ * come near to the bound, but not beyond. A message without descriptors is always taken.
  */
 #ifndef DAEMON_GIVER_H
 #define DAEMON_GIVER_H

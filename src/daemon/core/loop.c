@@ -187,8 +187,8 @@ static void on_due(struct daemon_source *s, uint32_t events)
 		base_timers_run(&loop->timers);
 }
 
-/* Sets the kernel's timer to the time of the earliest one. What is due needs no timer of the
- * kernel's: it has its turn after the next source. */
+/* Sets the kernel's timer to the time of the earliest one. A timer that is due needs no timer of
+ * the kernel's: it has its turn after the next source. */
 static void wake(void *arg, uint64_t at_ns)
 {
 	struct daemon_loop *loop = arg;

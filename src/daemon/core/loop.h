@@ -6,7 +6,7 @@
  * The kernel is asked for descriptors that are ready once all that were ready have had their turn,
  * so what a turn costs does not depend on how many are ready. Some can be patient: all others have
  * their turn first, but for one patient turn in eight. Clients that have ended are: ten thousand
- * may end at once, and nobody who lives waits for their clean-up.
+ * may end at once, and no live client waits for their clean-up.
  */
 #ifndef DAEMON_LOOP_H
 #define DAEMON_LOOP_H
@@ -93,7 +93,7 @@ void daemon_loop_hang_up(struct daemon_loop *loop);
 /* Ends daemon_loop_run() after this turn. */
 void daemon_loop_end(struct daemon_loop *loop, int code);
 
-/* Waits for an event, and does what has to be done: one source has its turn, and what is due. 0 or
+/* Waits for an event, and serves it: one source has its turn, and the timers that are due. 0 or
  * -errno. */
 int daemon_loop_turn(struct daemon_loop *loop);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Tests of loop.c: who has a turn when, and what stops.
+ * Tests of loop.c: the order of turns, and what stops.
  */
 #define _GNU_SOURCE /* SCHED_RESET_ON_FORK */
 #include <poll.h>
@@ -215,7 +215,7 @@ static bool is_hung_up(int fd)
 	return poll(&p, 1, 0) == 1 && (p.revents & POLLHUP);
 }
 
-/* Ends of connections, and what else has the number of one that was closed. */
+/* Ends of connections, and other files that have the number of a closed end. */
 static void all_ends_are_hung_up(void **state)
 {
 	struct daemon_loop loop = { 0 };

@@ -354,7 +354,7 @@ int daemon_outbox_fd(const struct cm_outbox *box)
 	return box->fd;
 }
 
-/* Nobody uses the box any more: frees it, with what waits, in turns. */
+/* Nobody uses the box any more: frees it, with the messages that wait, in turns. */
 static void on_end(struct base_timer *t)
 {
 	struct cm_outbox *box = container_of(t, struct cm_outbox, retry);

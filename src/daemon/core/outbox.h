@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * An outbox: events on their way to one process, by a socket pair of which the process has the
- * other end. What the socket has no room for waits here, in order, and is sent when there is
- * room. A process that closes its end, or dies, gets no more. Nor does one that does not read:
- * each outbox has a budget of its own.
+ * other end. Events that the socket has no room for wait here, in order, and are sent when there is
+ * room. A process that closes its end, or dies, gets no more. Nor does one that does not read: each
+ * outbox has a budget of its own.
  */
 #ifndef DAEMON_OUTBOX_H
 #define DAEMON_OUTBOX_H
@@ -30,7 +30,7 @@ unsigned daemon_outbox_waiting(const struct cm_outbox *box);
 bool daemon_outbox_closed(const struct cm_outbox *box);
 void daemon_outbox_close(struct cm_outbox *box);
 
-/* What is sent; @beside, unless it has 0 bytes, is sent in a memfd beside the datagram. */
+/* A datagram to send; @beside, unless it has 0 bytes, is sent in a memfd beside it. */
 struct daemon_datagram {
 	const void *data;
 	size_t bytes;

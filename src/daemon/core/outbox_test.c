@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Outboxes: what waits comes in order, bytes are never lost, and who does not read gets no more
- * messages than its budget has room for.
+ * Outboxes: waiting messages come in order, bytes are never lost, and a process that does not read
+ * gets no more messages than its budget has room for.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -50,7 +50,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The next datagram, as soon as it is there: its bytes, and what it begins with. */
+/* The next datagram, as soon as it is there: its bytes, and its beginning. */
 static ssize_t receive(struct lab *l, uint32_t *first)
 {
 	char message[MESSAGE] = { 0 };

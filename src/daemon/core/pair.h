@@ -9,8 +9,8 @@ struct daemon_loop;
 
 /* A pair of sockets of AF_UNIX and @type (SOCK_...): end[0] is the daemon's, closed by
  * daemon_loop_close_end(); end[1] the client's. 0 or -errno. Nobody can send descriptors to the
- * daemon's end, since Linux 6.16: who receives without room for them has the kernel close them,
- * which can take long (closer.h). */
+ * daemon's end, since Linux 6.16: if a receiver has no room for descriptors, the kernel closes
+ * them, which can take long (closer.h). */
 int daemon_pair(struct daemon_loop *loop, int type, int end[2]);
 
 /* Descriptors can be sent to this end. */

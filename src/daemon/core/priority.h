@@ -30,7 +30,7 @@ struct daemon_priority {
 	pid_t tid;                 /* of the loop's thread */
 	_Atomic uint64_t since_ns; /* it works, or has the priority */
 	uint64_t worked_ns;        /* with the priority, until @since_ns */
-	pthread_t giver;           /* the thread that takes it and gives it back */
+	pthread_t giver;           /* the thread that takes the priority and gives it back */
 	sem_t is_used_up;          /* for that thread */
 };
 

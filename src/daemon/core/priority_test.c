@@ -120,7 +120,7 @@ static void its_children_do_not_have_it(void **state)
 	daemon_priority_stop(&p);
 }
 
-/* In a child: what is prepared cannot be taken back without privileges. */
+/* In a child: the preparation cannot be taken back without privileges. */
 static void expect_none(int (*prepare)(void))
 {
 	int status;

@@ -16,7 +16,7 @@ static uint64_t next_time(const struct daemon_rule *r, uint64_t now_ns)
 	if (!r->every_ns || (r->count && r->fired >= r->count))
 		return BASE_TIMER_NEVER;
 	if (due_ns <=
-	    now_ns) /* the daemon was busy, or stopped: what was missed is not caught up */
+	    now_ns) /* the daemon was busy, or stopped: missed changes are not caught up */
 		due_ns = now_ns + r->every_ns;
 	return r->until_ns && due_ns >= r->added_ns + r->until_ns ? BASE_TIMER_NEVER : due_ns;
 }

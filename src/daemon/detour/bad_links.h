@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Links that rules of faults make bad (rules.h): narrower or slower than they were built, with
- * symbol errors, or down from time to time. Whoever uses the link is told, as when somebody pulls
+ * symbol errors, or down from time to time. The users of the link are told, as when somebody pulls
  * its cable (subnet/links.h): programs by events, the embedded subnet manager by a sweep, and it or
  * another one by traps.
  *
- * One timer is set to what is due next of all rules. Between two times it costs nothing.
+ * One timer is set to the next change of all rules. Between two changes the rules cost nothing.
  */
 #ifndef DAEMON_BAD_LINKS_H
 #define DAEMON_BAD_LINKS_H

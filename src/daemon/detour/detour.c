@@ -31,7 +31,7 @@
 #define MOST_TAKEN 16384
 /* As many as a socket may hold, and more. */
 #define ALL_OF_A_SOCKET 1024
-/* So many bytes are held, and what is to be held gets lost. */
+/* So many bytes are held; further packets are lost. */
 #define MOST_HELD (64 << 20)
 #define NOTE      sizeof(((struct control_captured *)0)->note)
 /* A queue pair's packet that waits for the next one does not wait for longer. */
@@ -288,7 +288,8 @@ static void take_sent(void *arg, uint32_t client)
 	work_soon(d);
 }
 
-/* What the daemon itself sends in the name of a queue pair: behind what its process has sent. */
+/* Takes a packet that the daemon itself sends in the name of a queue pair: behind the packets of
+ * its process. */
 static void take(void *arg, const struct control_detour *packet, const void *payload)
 {
 	struct daemon_detour *d = arg;
@@ -387,8 +388,8 @@ static uint32_t first_psn(const struct shm_region *r, uint32_t qpn)
 	        ->psn;
 }
 
-/* Where the packet stands in its connection, and in its message: who reads much asks for one part
- * after the other, each of which has a first response. */
+/* Where the packet stands in its connection, and in its message: a requester that reads much asks
+ * for one part after the other, each of which has a first response. */
 static void place(const struct shm_region *r, struct daemon_rule_packet *p)
 {
 	const struct shm_wire *own = shm_wire_at(r, SHM_QP_INDEX(p->src_qpn));
@@ -440,7 +441,7 @@ static void refuse(struct daemon_detour *d, const struct control_detour *request
 	append(d, &nak, "");
 }
 
-/* What becomes of the packet, as a comment of captures. */
+/* The fate of the packet, as a comment of captures. */
 static const char *note_of(const struct daemon_verdict *v, char note[static NOTE])
 {
 	static const struct {

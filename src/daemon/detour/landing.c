@@ -25,7 +25,8 @@ struct landed {
 	const struct ib_gid *sgid; /* as daemon_land()'s */
 };
 
-/* Receivers make a GRH for senders of their subnet; what comes from another one brings it along. */
+/* Receivers make a GRH for senders of their subnet; a packet from another subnet brings it
+ * along. */
 static void add_grh(const struct landed *p, struct shm_arrival *a)
 {
 	const struct control_detour *in = p->in;

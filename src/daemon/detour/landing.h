@@ -37,9 +37,9 @@ void daemon_landing_close(struct daemon_landing *l);
 bool daemon_landing_finish(struct daemon_landing *l);
 
 /* Delivers a packet of @flow, as its sender in a process would. @cut: the ports that miss it, by
- * index; or NULL. @sgid: its sender's, in another subnet; NULL: it is of this one. What receivers
- * do not take is counted as ever; what a router takes on does not land. False: it is lost before it
- * can, as it is larger than the path's MTU. */
+ * index; or NULL. @sgid: its sender's, in another subnet; NULL: it is of this one. Packets that
+ * receivers do not take are counted as always; packets that a router takes on do not land. False:
+ * it is lost before it can, as it is larger than the path's MTU. */
 bool daemon_land(struct daemon_landing *l, const struct fabric_flow *flow,
                  const struct control_detour *packet, const void *payload, const uint8_t *cut,
                  const struct ib_gid *sgid);

@@ -8,7 +8,7 @@
 #include "daemon/detour/late_mads.h"
 #include "fabric/agents/mads.h"
 
-/* What is to be held beside these gets lost: 2 MB. */
+/* MADs that are to be held beside so many are lost: 2 MB. */
 #define MOST_HELD 4096
 
 struct daemon_late_mad {

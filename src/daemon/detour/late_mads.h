@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What rules of faults (rules.h) do to management datagrams: they get lost, come later, or twice.
- * All MADs of the fabric pass here while there is such a rule: those of programs, of the daemon's
- * own connection manager, of agents, and responses. What the embedded subnet manager reads and
- * writes by calls is no MAD.
+ * Management datagrams under rules of faults (rules.h): they get lost, come later, or twice. All
+ * MADs of the fabric pass here while there is such a rule: those of programs, of the daemon's own
+ * connection manager, of agents, and responses. Reads and writes of the embedded subnet manager are
+ * calls, and no MADs.
  */
 #ifndef DAEMON_LATE_MADS_H
 #define DAEMON_LATE_MADS_H
@@ -27,7 +27,7 @@ void daemon_late_mads_init(struct daemon_late_mads *late);
 /* There are other rules than before. */
 void daemon_late_mads_adapt(struct daemon_late_mads *late);
 
-/* What is held is lost. */
+/* MADs that are held are lost. */
 void daemon_late_mads_stop(struct daemon_late_mads *late);
 
 #endif

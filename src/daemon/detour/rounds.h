@@ -3,8 +3,8 @@
  * Rounds of messages, for rules with round=: a message is sent in round 1, and each time that its
  * sender goes back in the PSNs, the next round begins. The first packet of a message that was not
  * sent before begins round 1 again. Requests of a queue pair, and its responses to READs, are
- * counted by themselves; acknowledgements are in no round. What is dropped later counts, as it was
- * sent.
+ * counted by themselves; acknowledgements are in no round. A packet that is dropped later counts,
+ * as it was sent.
  */
 #ifndef DAEMON_ROUNDS_H
 #define DAEMON_ROUNDS_H

@@ -27,7 +27,7 @@
 /* The longest delay. A packet that is held takes memory of the daemon. */
 #define MAX_DELAY_NS (10 * NS_PER_S)
 #define MAX_TIME_NS  (86400 * NS_PER_S)
-/* What happens to a link more often keeps its subnet manager from finishing anything. */
+/* A link that changes more often keeps its subnet manager from finishing anything. */
 #define MIN_EVERY_NS NS_PER_MS
 
 /* A rule that is being read. */
@@ -476,7 +476,7 @@ static bool has_no_effect(const struct daemon_rule *r)
 	return !(all & ~r->up_to);
 }
 
-/* Of a rule about a link: what is wrong with it, or NULL. */
+/* Of a rule about a link: the error in it, or NULL. */
 static const char *wrong_with_link(const struct daemon_rule *r)
 {
 	const bool lasts = r->fault & (DAEMON_FAULT_WIDTH | DAEMON_FAULT_SPEED);
@@ -502,7 +502,7 @@ static const char *wrong_with_link(const struct daemon_rule *r)
 	return NULL;
 }
 
-/* Of a rule about MADs: what is wrong with it, or NULL. */
+/* Of a rule about MADs: the error in it, or NULL. */
 static const char *wrong_with_mad(const struct daemon_rule *r)
 {
 	if (r->fault & ~(DAEMON_FAULT_DROP | DAEMON_FAULT_DELAY | DAEMON_FAULT_DUPLICATE))
@@ -514,7 +514,7 @@ static const char *wrong_with_mad(const struct daemon_rule *r)
 	return NULL;
 }
 
-/* What is wrong with the choices of the rule, all words of which have been read; or NULL. */
+/* The error in the choices of the rule, all words of which have been read; or NULL. */
 static const char *wrong_with(const struct daemon_rule *r)
 {
 	if (!r->fault)

@@ -52,7 +52,7 @@ struct fabric_port;
 
 #define DAEMON_RULES 256 /* at one time */
 
-/* What may happen, as bits: several rules may fit. */
+/* The faults of rules, as bits: several rules may fit. */
 enum daemon_fault {
 	DAEMON_FAULT_DROP = 1,
 	DAEMON_FAULT_CORRUPT = 2,   /* it comes, but its ICRC is wrong: dropped there */
@@ -76,7 +76,7 @@ struct daemon_rule {
 	TAILQ_ENTRY(daemon_rule) entry;
 	unsigned number;
 	char text[CONTROL_RULE_BYTES];
-	/* whom it is about; a zero, or NULL, chooses nothing */
+	/* the subjects of the rule; a zero, or NULL, chooses nothing */
 	unsigned from_host, to_host; /* 1 + the number of the host */
 	uint32_t from_qpn, to_qpn;
 	/* not 0: the queue pair is the one of its host that so many begin from now on, itself
@@ -139,7 +139,7 @@ struct daemon_rule_packet {
 	uint32_t src_qpn, dest_qpn;
 	uint8_t opcode;
 	uint32_t psn;
-	uint32_t first_psn; /* of RC and UC: of its requests, or of those that it answers */
+	uint32_t first_psn; /* of RC and UC: the requests' first, sent or answered */
 	bool begins;        /* as in rounds.h */
 	bool leaves;        /* its connection is with another machine */
 	uint32_t round;     /* set by daemon_rules_judge() */
@@ -181,8 +181,8 @@ bool daemon_rule_fires(const struct daemon_rules *rules, struct daemon_rule *r);
 const struct daemon_rule *daemon_rules_judge_call(struct daemon_rules *rules, unsigned kind,
                                                   uint32_t hca, uint32_t qpn, uint64_t now_ns);
 
-/* What happens to the MAD, of MAD_BYTES, from @from to @to, or if that is NULL to the network:
- * drop, delay or duplicate; counts it. */
+/* Decides on the MAD, of MAD_BYTES, from @from to @to, or if that is NULL to the network: drop,
+ * delay or duplicate; counts it. */
 struct daemon_verdict daemon_rules_judge_mad(struct daemon_rules *rules,
                                              const struct fabric_port *from,
                                              const struct fabric_port *to, const uint8_t *mad,
@@ -193,7 +193,7 @@ struct daemon_verdict daemon_rules_judge_mad(struct daemon_rules *rules,
 enum fabric_fate daemon_rules_fate(void *rules, const struct fabric_port *out);
 uint8_t *daemon_rules_scratch(struct daemon_rules *rules);
 
-/* What happens to the packet; counts it. */
+/* Decides on the packet; counts it. */
 struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,
                                          struct daemon_rule_packet *packet);
 

@@ -434,9 +434,8 @@ static unsigned number_of(const struct daemon_roce *r, unsigned port)
 	return n + (r->n_ports - r->first_host) / r->hcas;
 }
 
-/* What the host is to get, as no device is there yet: number @n of those on the bridge. 0 or
- * -errno.
- */
+/* Plans the device that the host is to get, as there is none yet: number @n of those on the bridge.
+ * 0 or -errno. */
 static int plan_device(const struct daemon_roce_port *p, int host, unsigned n,
                        struct hosts_device *d)
 {

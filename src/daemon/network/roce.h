@@ -3,7 +3,7 @@
  * RoCE: an HCA of one Ethernet port for each network device that was named, on a host of its own,
  * or on hosts of an InfiniBand fabric. The devices are watched, and the ports follow them:
  * addresses become GIDs, state and MTU the port's. There are no switches, and nobody manages the
- * subnet: what the network is like is not ours to say.
+ * subnet: the network is not ours to describe.
  *
  * A device is known by its name when we start; from then on by its index, whatever it is called,
  * until it goes; the next device of that name is it again.
@@ -32,11 +32,11 @@ struct daemon_roce_devices {
 int daemon_roce_open(struct daemon_roce **r, const struct daemon_roce_devices *devices, char *why,
                      size_t len);
 
-/* Plans an HCA for each, on its host: of those that are planned, or a new one. 0, or -errno with
- * @why. */
+/* Plans an HCA for each, on its host: a host that is planned already, or a new one. 0, or -errno
+ * with @why. */
 int daemon_roce_plan(struct daemon_roce *r, struct fabric_plan *plan, char *why, size_t len);
 
-/* What is to be made on the hosts now: *@n devices. */
+/* The devices to be made on the hosts now: *@n of them. */
 const struct hosts_device *daemon_roce_made(const struct daemon_roce *r, unsigned *n);
 
 /* The fabric is built: its ports come to life and follow their devices. 0, or -errno with @why. */

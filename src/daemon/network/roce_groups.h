@@ -15,7 +15,7 @@ int roce_groups_init(struct daemon_roce *r);
 /* The port's ifindex is another one now, or 0; or the device may have been away meanwhile. */
 void roce_groups_renew(struct daemon_roce_port *p);
 
-/* What is known of a queue pair's membership in a group, by rdma_cm. */
+/* A queue pair's membership in a group, as known by rdma_cm. */
 enum daemon_roce_joined {
 	DAEMON_ROCE_NOBODY,     /* its port is no member that receives */
 	DAEMON_ROCE_SENDS_ONLY, /* likewise, and its program has joined to send */

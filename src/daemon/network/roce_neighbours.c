@@ -2,9 +2,9 @@
 /*
  * Neighbours of Ethernet ports: see roce_neighbours.h.
  *
- * While there are searches in a network, its neighbours are watched, and those who wait for one
- * that comes look again at once. Each looks again by itself, too, after twice as long each time:
- * the kernel gives up after three seconds, but a host may come later; and messages may get lost.
+ * While there are searches in a network, its neighbours are watched, and searches for one that
+ * comes look again at once. Each looks again by itself, too, after twice as long each time: the
+ * kernel gives up after three seconds, but a host may come later; and messages may get lost.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ int daemon_roce_neighbour(struct daemon_roce *r, struct fabric_port *port,
 
 /* ---- searches ---- */
 
-/* netdev_neighbour_came: those who wait for it look again. */
+/* netdev_neighbour_came: the searches for it look again. */
 static void on_came(void *arg, int ifindex, const struct ib_gid *gid)
 {
 	struct daemon_roce_network *n = arg;

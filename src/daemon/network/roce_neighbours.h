@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whether somebody has an address: what Linux finds out before it calls an address resolved, makes
+ * Whether somebody has an address. Linux finds that out before it calls an address resolved, makes
  * an address handle or connects a queue pair. The kernel is asked (netdev/neighbour.h), and asks by
  * ARP and neighbour discovery. An address that an Ethernet port of this fabric has is known without
  * that. Nothing here waits.

@@ -22,7 +22,7 @@
 #define AWAY_MAX_NS (8 * DAEMON_NS_PER_MS)
 #define TURN_NS     (2 * DAEMON_NS_PER_MS) /* then other events have theirs */
 /* So often in one turn another worker may have the lock of a queue pair: it may wait for just this
- * processor. What has come for that one is worked on in the next tick at the latest. */
+ * processor. Packets for that queue pair are worked on in the next tick at the latest. */
 #define BARRED_MOST 16
 /* Datagrams lay there that nobody took: a program may look at its memory alone, and poll only when
  * it finds there what a peer has written. So the daemon goes on to receive, until it comes too late

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The sockets of Ethernet ports, of which processes get duplicates; and the daemon as the one who
- * receives from them when no process polls: see hca/link/link_roce.h for the idea.
+ * The sockets of Ethernet ports, of which processes get duplicates; and the daemon as the receiver
+ * from them when no process polls: see hca/link/link_roce.h for the idea.
  *
  * The sockets wake it. If it then finds that somebody polls, it leaves them alone and looks again
  * by a timer whether that is still so; unless it is called back before.

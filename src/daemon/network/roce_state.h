@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files about RoCE share: the network devices that are the fabric's Ethernet ports, and
- * the daemon's part in receiving from them (hca/link/link_roce.h).
+ * The part that the files about RoCE share: the network devices that are the fabric's Ethernet
+ * ports, and the daemon's part in receiving from them (hca/link/link_roce.h).
  */
 #ifndef DAEMON_ROCE_STATE_H
 #define DAEMON_ROCE_STATE_H
@@ -21,7 +21,7 @@
 #include "netdev/neighbour.h"
 #include "netdev/netdev.h"
 
-/* What RoCE needs of the daemon. */
+/* The parts of the daemon that RoCE needs. */
 struct daemon_roce_needs {
 	struct fabric *f;
 	const struct hosts_namespaces *ns; /* by host; NULL: devices are in the machine's network */
@@ -86,13 +86,13 @@ struct daemon_roce {
 	unsigned hcas;                       /* so many each */
 	struct daemon_roce_network *network; /* the machine's alone, or one for each port */
 	unsigned n_networks;
-	struct base_hash searches; /* struct cm_search, by hop: roce_neighbours.c */
-	struct hosts_device *made; /* by port: what hosts are to get; NULL: it is there already */
+	struct base_hash searches;     /* struct cm_search, by hop: roce_neighbours.c */
+	struct hosts_device *made;     /* by port: to be made on hosts; NULL: it is there already */
 	struct daemon_roce_port *port; /* all ports on Ethernet, in the order of the port table */
 	unsigned n_ports;
 };
 
-/* What its sockets' network is: NULL for the machine's. */
+/* The network of its sockets: NULL for the machine's. */
 static inline const struct netdev_network *roce_port_network(const struct daemon_roce_port *p)
 {
 	return p->network->ns ? &p->network->sockets : NULL;

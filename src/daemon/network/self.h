@@ -18,7 +18,7 @@ struct daemon_self {
 /* 0 or -errno. */
 int daemon_self_init(struct daemon_self *self, struct daemon_clients *clients, struct fabric *f);
 
-/* Before the clients go, of whom it is one. */
+/* Before the clients go: it is one of them. */
 void daemon_self_fini(struct daemon_self *self);
 
 /* Opens HCA @hca (index), whose events have no reader. *@handle: the daemon's name for it. 0 or

@@ -33,7 +33,7 @@ static struct hca_wires *wires_of(const struct daemon_wires *w, uint32_t index)
 	return q->qpn && q->port < w->f->n_hca_ports ? w->of_port[q->port] : NULL;
 }
 
-/* The bit is taken back first: whoever sets it meanwhile is seen the next time. */
+/* The bit is taken back first: a process that sets it meanwhile is seen the next time. */
 static void look_at(const struct daemon_wires *w, uint32_t index, uint64_t now)
 {
 	struct shm_wire_busy *busy = shm_wire_busy_at(w->f->region, index / 64);

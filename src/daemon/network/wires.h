@@ -17,9 +17,9 @@ struct daemon_wires {
 	struct base_timers *timers;
 	struct base_timer timer;
 	uint32_t next; /* index of the queue pair that it looks at first */
-	/* by port index: what comes in there from the network; NULL: nothing does */
+	/* by port index: the wires of packets that come in there from the network; NULL: none do */
 	struct hca_wires **of_port;
-	struct hca_wires *detour; /* what makes the detour; NULL: nothing does yet */
+	struct hca_wires *detour; /* the wires on the detour; NULL: there are none yet */
 };
 
 /* 0 or -ENOMEM. */

@@ -15,7 +15,7 @@
 #include "fabric/forwarding/mcast_path.h"
 
 #define MOST_FLOWS  1024
-#define MOST_QUEUED (4 << 20)   /* bytes that wait for the other end; what is more is lost */
+#define MOST_QUEUED (4 << 20)   /* bytes that wait for the other end; further packets are lost */
 #define MOST_HELD   (1 << 20)   /* so many, and senders wait, */
 #define LEAST_HELD  (256 << 10) /* until so few are left; */
 #define STALL_NS    (100 * DAEMON_NS_PER_MS) /* or for so long */

@@ -191,7 +191,7 @@ static void senders_do_not_wait_for_one_that_stands_still(void **state)
 	assert_true(e->detour.is_held_back);
 	pass(e, 1);
 	assert_false(e->detour.is_held_back);
-	leave(e, 0, MANY); /* not again, either: what is too much is lost, and counted */
+	leave(e, 0, MANY); /* not again, either: packets that are too many are lost, and counted */
 	assert_false(e->detour.is_held_back);
 	assert_int_not_equal(e->all.of[0].dropped[ROUTER_DROP_FULL], 0);
 	assert_int_equal(e->all.of[0].sent + e->all.of[0].dropped[ROUTER_DROP_FULL], FULL + MANY);

@@ -7,7 +7,7 @@
  * receiver, by MADs to its SA. It does not create them: until somebody joins in this subnet, the SA
  * refuses, and is asked again.
  *
- * A subnet may have thousands: what has changed is done in slices.
+ * A subnet may have thousands: changes are served in slices.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -294,7 +294,7 @@ static uint64_t join(struct router_wide *g, struct daemon_router *r, bool wanted
 	return p->member == IN || (p->member == OUT && !wanted) ? 0 : p->due_ns;
 }
 
-/* Does what there is to do of one group; it may be freed. */
+/* Serves the changes of one group; the group may be freed. */
 static void go_on(struct router_wide *g)
 {
 	struct daemon_routers *all = g->all;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What joins two routers' ports: see link.h.
+ * The connection of two routers' ports: see link.h.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -67,7 +67,7 @@ static void drop_first(struct router_link *l)
 	free(w);
 }
 
-/* What the other end is gone for is lost: the source hears of that. */
+/* If the other end is gone, the message is lost: the source hears of that. */
 static bool send_parts(struct router_link *l, const struct parts *p)
 {
 	if (TAILQ_EMPTY(&l->waiting) && (put(l, p) >= 0 || (errno != EAGAIN && errno != ENOBUFS)))

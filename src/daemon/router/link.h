@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What joins two routers' ports: a socket between the daemons of two subnets, and the messages on
- * it, each one datagram. Messages that the socket has no room for wait here, in order. Both ends
- * are on one machine; a message is checked as a stranger's.
+ * The connection of two routers' ports: a socket between the daemons of two subnets, and the
+ * messages on it, each one datagram. Messages that the socket has no room for wait here, in order.
+ * Both ends are on one machine; a message is checked as a stranger's.
  */
 #ifndef DAEMON_ROUTER_LINK_H
 #define DAEMON_ROUTER_LINK_H
@@ -15,7 +15,7 @@
 
 enum router_message_type { ROUTER_HELLO, ROUTER_ROUTES, ROUTER_GROUP, ROUTER_PACKET };
 
-/* The first message: who is there. */
+/* The first message: names the sender. */
 struct router_hello {
 	uint32_t version;
 	uint32_t reserved;
@@ -28,7 +28,7 @@ struct router_routes {
 	uint32_t reserved;
 	struct {
 		uint64_t prefix;
-		uint64_t hops; /* as struct fabric_route's, for who receives this */
+		uint64_t hops; /* as struct fabric_route's, for the receiver */
 	} route[FABRIC_ROUTES];
 };
 

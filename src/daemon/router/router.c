@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Routers' ports, and who is at their other ends: see router.h.
+ * Routers' ports, and the peers at their other ends: see router.h.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * (InfiniBand specification volume 1, chapter 19). `umbel router` joins a router's port of one
  * fabric to one of another by a socket between the two daemons (link.h); each end then is:
  *
- *	router.c   the ports, who is at their other ends, and what is asked about them
+ *	router.c   the ports, the peers at their other ends, and questions about them
  *	routes.c   which subnets are reached through which router
  *	groups.c   groups of both subnets, of which the router's ports are members
  *	forward.c  packets that leave, and packets that come in
@@ -41,13 +41,13 @@ struct daemon_router {
 	struct daemon_routers *all;
 	struct fabric_port *port;
 	struct router_link link;
-	bool is_up;       /* the other end has said who it is */
+	bool is_up;       /* the other end has named itself */
 	bool owes_routes; /* the other end has not been told of all routes */
 	bool is_full;     /* many wait for the other end, so senders wait */
 	bool is_stalled;  /* senders have waited for it long enough, and do not until it has caught
 	                     up */
 	struct base_timer stall;
-	char peer[ROUTER_NAME];           /* the other end's fabric, as who joined them says */
+	char peer[ROUTER_NAME];           /* the other end's fabric, as the joining command says */
 	uint64_t prefix;                  /* the other end's subnet's */
 	struct router_routes told;        /* what the other end reaches */
 	struct cm_program *program;       /* in whose name the port joins groups */
@@ -78,7 +78,7 @@ void daemon_routers_stop(struct daemon_routers *all);
 /* The port's memberships may be lost, or the groups have other LIDs: its SA is asked again. */
 void daemon_router_reset(struct daemon_routers *all, const struct fabric_port *port);
 
-/* The subnet has another prefix: what was told of it is wrong, and its routers end. */
+/* The subnet has another prefix: routes that name the old one are wrong, and its routers end. */
 void daemon_routers_prefix_changed(struct daemon_routers *all);
 
 /* The router with this number (fabric_port.router). */

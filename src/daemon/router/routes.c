@@ -2,8 +2,9 @@
 /*
  * Which subnets are reached through which router. Each end tells the other which subnets it
  * reaches, and over how many; a subnet is never told of where the best way to it already leads. So
- * routes are the shortest, also where routers form circles; what a route of a lost subnet goes
- * round in ends at ROUTER_MAX_HOPS. Of two routers that are as near the first one is used.
+ * routes are the shortest, also where routers form circles. A route of a lost subnet goes round in
+ * a circle until it has ROUTER_MAX_HOPS hops. Of two routers that are as near the first one is
+ * used.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What programs read in sysfs about a port and only the daemon knows: counters, the description of
- * its node.
+ * Facts about a port that programs read in sysfs and only the daemon knows: counters, the
+ * description of its node.
  */
 #ifndef DAEMON_DESCRIBE_H
 #define DAEMON_DESCRIBE_H

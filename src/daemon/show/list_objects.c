@@ -131,8 +131,9 @@ static bool fill_context(const struct daemon_show *s, uint32_t hca, uint32_t at,
 typedef bool fill_of_client(const struct daemon_show *s, uint32_t hca,
                             const struct daemon_client *c, uint32_t at, struct control_object *o);
 
-/* A number for what has one of its own, of so many bits, in its client. Two may have the same if
- * thousands of programs have come and gone between theirs: who has no other number, shows it. */
+/* A number for an object that has one of its own, of so many bits, in its client. Two may have the
+ * same if thousands of programs have come and gone between theirs: an object without another number
+ * shows it. */
 static uint32_t number_of(const struct daemon_client *c, uint32_t own, unsigned bits)
 {
 	return c->id << bits | own;

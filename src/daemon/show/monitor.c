@@ -183,8 +183,8 @@ static bool tell_lost(struct monitor *m)
 	return true;
 }
 
-/* Who has lost something gets nothing more until it has read what waits: it loses few long runs,
- * not many short ones. */
+/* A reader that has lost events gets no more until it has read those that wait: it loses few long
+ * runs, not many short ones. */
 static bool is_behind(const struct monitor *m)
 {
 	return m->lost;

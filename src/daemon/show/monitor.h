@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * `umbel monitor`: what happens to the fabric (fabric/model/event.h), to who wants to hear of it.
- * Each reader has a buffer of its own, and a socket that takes what it has room for after each turn
- * of the loop. When the buffer is full, events are counted and not written: a reader that is slow,
- * stopped or hostile holds up nobody, and is told how many it has lost. Without readers nobody
- * listens.
+ * `umbel monitor`: events of the fabric (fabric/model/event.h), for its readers. Each reader has a
+ * buffer of its own, and a socket that takes what it has room for after each turn of the loop. When
+ * the buffer is full, events are counted and not written: a reader that is slow, stopped or hostile
+ * holds up nobody, and is told how many it has lost. Without readers nobody listens.
  */
 #ifndef DAEMON_MONITOR_H
 #define DAEMON_MONITOR_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the daemon tells about its fabric, as JSON text: see show.h. One view a subject, in a
- * table. The command line makes tables of it.
+ * The daemon's views of its fabric, as JSON text: see show.h. One view a subject, in a table. The
+ * command line makes tables of it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -159,7 +159,7 @@ static void end_older(const struct daemon_show *s, uint32_t client)
 	}
 }
 
-/* Makes the stream and its first slice; *@fd: the reader's end. What is short is sent then. */
+/* Makes the stream and its first slice; *@fd: the reader's end. A short view is complete then. */
 static int start(struct daemon_show *s, const struct view *view, const struct control_show *req,
                  struct daemon_call *call)
 {

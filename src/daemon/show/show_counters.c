@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The view "counters": what the ports have counted. A counter is a line of one of the tables here,
- * with its name, its offset and its meaning.
+ * The view "counters": the values of the ports' counters. A counter is a line of one of the tables
+ * here, with its name, its offset and its meaning.
  */
 #include <stddef.h>
 #include <string.h>
@@ -254,7 +254,7 @@ bool daemon_show_counters(const struct daemon_show *s, struct show_at *at, struc
 	return true;
 }
 
-/* What it counts is no loss, and no sign of one. */
+/* Whether the counter counts no loss, and no sign of one. */
 static bool is_harmless(const char *counter)
 {
 	static const char *const names[] = {

@@ -139,9 +139,9 @@ static bool show_mlid(const struct sa *sa, const struct daemon_show *s, struct s
 }
 
 /*
- * What can be seen of the groups of a subnet administrator that is not ours: attachments, and
- * what its subnet manager has written into the switches. On Ethernet a group is what somebody is
- * attached to, and the network knows its members.
+ * The visible part of groups of a subnet administrator that is not ours: attachments, and the
+ * entries that its subnet manager has written into the switches. On Ethernet a group is a GID that
+ * a queue pair is attached to, and the network knows its members.
  */
 struct seen {
 	struct ib_gid mgid;

@@ -79,7 +79,7 @@ static void put_string(struct show_json *o, const char *text)
 	put(o, "\"", 1);
 }
 
-/* What comes before a value. */
+/* Writes the part before a value. */
 static void begin(struct show_json *o, const char *key)
 {
 	if (o->after)

@@ -33,7 +33,7 @@ void show_close(struct show_json *o, char bracket);
 void show_add_u64(struct show_json *o, const char *key, uint64_t v);
 void show_add_true(struct show_json *o, const char *key);
 void show_add_string(struct show_json *o, const char *key, const char *text);
-/* What is longer than 127 bytes is cut. */
+/* A text longer than 127 bytes is cut. */
 void show_add_text(struct show_json *o, const char *key, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 void show_add_gid(struct show_json *o, const char *key, const struct ib_gid *gid);

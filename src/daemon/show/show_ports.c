@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The view "ports": what `umbel check` has to know of nodes beside their links and tables: GUIDs
- * and LMCs, P_Keys and who enforces them, lanes, and the service levels of paths. What is as it is
- * without a subnet manager is left out.
+ * The view "ports": the facts about nodes that `umbel check` needs beside their links and tables.
+ * These are GUIDs and LMCs, P_Keys and the ports that enforce them, lanes, and the service levels
+ * of paths. Values that are as they are without a subnet manager are left out.
  */
 #include <stdlib.h>
 

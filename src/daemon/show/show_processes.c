@@ -5,8 +5,8 @@
  * processes one key names something. Others keep their regions to themselves: a registration costs
  * no message then.
  *
- * Whose an object is, it says itself. So a first pass through the tables of objects counts them for
- * all processes, a place of a table in each part; then each part is a client.
+ * Each object names its process itself. So a first pass through the tables of objects counts them
+ * for all processes, a place of a table in each part; then each part is a client.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ enum kind { QPS, CQS, SRQS, CHANNELS, KINDS };
 struct census {
 	enum kind kind; /* KINDS: all are counted */
 	uint32_t at;    /* in the table of these, and then of clients */
-	uint32_t n;     /* clients that there are counts for; who came later has none */
+	uint32_t n;     /* clients that there are counts for; later ones have none */
 	uint32_t *host; /* by index: 1 + the client that was found there last */
 	uint32_t count[][KINDS];
 };
@@ -48,7 +48,7 @@ static const struct base_idtable *table_of(const struct daemon_show *s, enum kin
 	}
 }
 
-/* Who holds the object; NULL: nobody who is shown. */
+/* The holder of the object; NULL: none that is shown. */
 static const struct daemon_holder *holder_of(enum kind kind, const void *object)
 {
 	const struct daemon_qp *qp = object;
@@ -287,8 +287,8 @@ bool daemon_show_mrs(const struct daemon_show *s, struct show_at *at, struct sho
 
 /* ---- one key ---- */
 
-/* What is where the key belongs among the keys of the client: what it names; or another key; or
- * none, but what had one there last. */
+/* Adds the place among the keys of the client where the key belongs. It has the region or window
+ * that the key names; or another key; or none, but the queue pair of the last one. */
 static void add_place(const struct daemon_show *s, struct show_at *at, struct show_json *o,
                       const struct daemon_client *client, struct shm_key *k)
 {

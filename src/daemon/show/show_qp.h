@@ -8,8 +8,8 @@
 
 #include "daemon/show/views.h"
 
-/* The one with this index that is shown; NULL: there is none. What the look costs is added to
- * @at->work. */
+/* The queue pair with this index, if it is shown; NULL: there is none. The cost of the look is
+ * added to @at->work. */
 const struct daemon_qp *show_qp_at(const struct daemon_show *s, struct show_at *at, uint32_t index);
 
 const char *show_qp_type(const struct shm_qp *q);
@@ -19,14 +19,14 @@ enum ibv_qp_state show_qp_own_state(const struct daemon_show *s, const struct sh
 uint8_t show_qp_own_port(const struct daemon_show *s, const struct daemon_qp *qp);
 const char *show_qp_state(const struct daemon_show *s, const struct shm_qp *q);
 
-/* What it exchanges packets by; NULL: it does not. */
+/* The wire by which it exchanges packets; NULL: it exchanges none. */
 const struct shm_wire *show_wire_of(const struct daemon_show *s, const struct shm_qp *q);
 
 /* How many requests it has room for, if it is of a connected type, and how many receives; or the
  * shared receive queue. */
 void show_add_room(struct show_json *o, const struct shm_qp *q);
 
-/* What it has sent where it still sends to. */
+/* Adds the counts of its messages to destinations that it still sends to. */
 void show_add_sent(const struct daemon_show *s, struct show_at *at, struct show_json *o,
                    const struct daemon_qp *qp);
 

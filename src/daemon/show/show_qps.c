@@ -76,7 +76,7 @@ static void add_receives(const struct daemon_show *s, struct show_json *o, const
 
 		show_add_u64(o, "srq", srq - 1);
 		receives = 0;
-		if (shared->live) /* nothing arrives there: what was claimed is gone */
+		if (shared->live) /* nothing arrives there: receives that were claimed are gone */
 			count(ring_at(s, shared->ring_off), 1u << shared->ring_shift, &taken,
 			      &receives);
 	}
@@ -96,8 +96,8 @@ static void add_requests(struct show_json *o, const struct shm_qp *q,
 		show_add_string(o, "failed", hca_status_name(failed & 0xFF));
 }
 
-/* Of one whose messages go in memory: what both ends have to agree on. The PSNs until they have
- * found that these match. */
+/* Of a queue pair whose messages go in memory: the values that both ends have to agree on. The PSNs
+ * until they have found that these match. */
 static void add_agreed(struct show_json *o, const struct shm_connection *c)
 {
 	uint32_t mtu = load(&c->path_mtu);
@@ -171,7 +171,7 @@ static void add_connection(const struct daemon_show *s, struct show_json *o, con
 		add_agreed(o, shm_connection_at(r, SHM_QP_INDEX(q->qpn)));
 }
 
-/* What it did not tell senders is in the data part. */
+/* A state that it did not tell senders is in the data part. */
 enum ibv_qp_state show_qp_own_state(const struct daemon_show *s, const struct shm_qp *q)
 {
 	uint32_t own =

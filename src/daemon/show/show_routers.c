@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The view "routers": the ports of routers, what is at their other ends, and what crosses them.
+ * The view "routers": the ports of routers, the peers at their other ends, and the packets that
+ * cross them.
  */
 #include "daemon/router/router.h"
 #include "daemon/show/views.h"

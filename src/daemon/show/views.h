@@ -15,7 +15,7 @@
 #include "daemon/show/show_json.h"
 #include "daemon/subnet/subnet.h"
 
-/* What the views look at. */
+/* The parts of the daemon that the views look at. */
 struct daemon_show {
 	const char *name;
 	uint64_t up_since; /* seconds since 1970 */
@@ -69,10 +69,10 @@ bool daemon_show_key(const struct daemon_show *s, struct show_at *at, struct sho
  */
 bool daemon_show_collect(const struct daemon_show *s, struct show_at *at);
 
-/* What each counter counts: its text by its name. */
+/* Adds the meaning of each counter: its text by its name. */
 bool daemon_show_counter_texts(const struct daemon_show *s, struct show_at *at,
                                struct show_json *o);
-/* Likewise, of those alone that count what got lost. */
+/* Likewise, of those counters alone that count losses. */
 bool daemon_show_loss_texts(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 
 #endif

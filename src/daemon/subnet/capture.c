@@ -155,7 +155,8 @@ static void see(void *arg, const struct fabric_mad_seen *seen)
 
 /* ---- packets of queue pairs ---- */
 
-/* What the fabric carries in memory has no UDP port, and no MAC of a neighbour elsewhere. */
+/* A packet that the fabric carries in memory has no UDP port, and no MAC of a neighbour
+ * elsewhere. */
 static void describe_frame(const struct daemon_captures *c, const struct fabric_flow *flow,
                            struct control_captured *r)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * `umbel capture`: MADs on their way to who wants to see them. While nobody does, a MAD costs one
- * branch (struct fabric_mad_tap). Each who does has a buffer of its own, and a socket that takes
- * what it has room for after each turn of the loop. When the buffer is full, MADs are counted and
- * not captured: a reader that is slow, stopped or hostile holds up nobody.
+ * `umbel capture`: MADs for readers that want to see them. Without readers a MAD costs one branch
+ * (struct fabric_mad_tap). Each reader has a buffer of its own, and a socket that takes what it has
+ * room for after each turn of the loop. When the buffer is full, MADs are counted and not captured:
+ * a reader that is slow, stopped or hostile holds up nobody.
  */
 #ifndef DAEMON_CAPTURE_H
 #define DAEMON_CAPTURE_H
@@ -28,7 +28,8 @@ struct daemon_captures {
 	void *data_arg;
 };
 
-/* A packet of a queue pair, for those who want it. @note: what becomes of it; "": what ought to. */
+/* A packet of a queue pair, for captures that want it. @note: its fate; "": it goes on as it
+ * should. */
 struct daemon_seen_packet {
 	const struct fabric_flow *flow; /* by which it goes */
 	const struct wire_headers *h;
@@ -45,7 +46,7 @@ void daemon_captures_packet(struct daemon_captures *c, const struct daemon_seen_
 bool daemon_captures_want_flow(const struct daemon_captures *c, const struct fabric_flow *flow);
 
 /*
- * Whose connections somebody wants: as many queue pairs as returned, in @qpns; 0: nobody's; or
+ * The queue pairs whose connections captures want: as many as returned, in @qpns; 0: none; or
  * DAEMON_CAPTURES_ALL.
  */
 #define DAEMON_CAPTURES_ALL  UINT32_MAX

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a capture wants: see capture_filter.h.
+ * The choice of a capture: see capture_filter.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -172,7 +172,7 @@ bool daemon_capture_filter_flow(const struct daemon_capture_filter *w,
 
 /* ---- made of a request ---- */
 
-/* What a name means: a node, or all HCAs of a host. */
+/* The nodes that a name means: a node, or all HCAs of a host. */
 static unsigned find_nodes(const struct fabric *f, const char *name,
                            const struct fabric_node **found)
 {

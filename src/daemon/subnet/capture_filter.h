@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a capture wants of what a fabric carries, as who asked for it has said. For capture.c.
+ * The choice of a capture: the MADs and packets of the fabric that its reader has asked for. For
+ * capture.c.
  */
 #ifndef DAEMON_CAPTURE_FILTER_H
 #define DAEMON_CAPTURE_FILTER_H
@@ -41,7 +42,7 @@ bool daemon_capture_filter_mad(const struct daemon_capture_filter *w,
 bool daemon_capture_filter_packet(const struct daemon_capture_filter *w,
                                   const struct fabric_flow *flow, uint32_t dest_qpn);
 
-/* Whether there may be such packets in the flow, whoever they are for. */
+/* Whether there may be such packets in the flow, for any receiver. */
 bool daemon_capture_filter_flow(const struct daemon_capture_filter *w,
                                 const struct fabric_flow *flow);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Links and switches that fail and return on command. Three steps each time: the fabric changes,
- * the embedded subnet manager sweeps if it is the master, and whoever uses the ports is told. The
+ * the embedded subnet manager sweeps if it is the master, and the users of the ports are told. The
  * reply to the command comes after all three. On large fabrics a sweep is done in slices, and
  * others are served in between; but another command that changes the subnet waits until it is done.
  */

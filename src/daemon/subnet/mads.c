@@ -9,8 +9,8 @@
 #include "daemon/subnet/mads.h"
 #include "fabric/model/flow_state.h"
 
-/* What is sent before others have their turn: so many MADs, for so long, with so much work of trees
- * and flows (fabric_flows.work) that follow them. */
+/* The most that is sent before others have their turn: so many MADs, for so long, with so much work
+ * of trees and flows (fabric_flows.work) that follow them. */
 #define AT_ONCE   1024
 #define TURN_NS   (2 * DAEMON_NS_PER_MS)
 #define MOST_WORK 4096
@@ -64,7 +64,7 @@ static void on_more(struct base_timer *t)
 void daemon_mads_send_soon(struct daemon_mads *mads)
 {
 	if (mads->sending || STAILQ_EMPTY(&mads->queue))
-		return; /* whoever sends will see to it */
+		return; /* the call that sends will see to it */
 	base_timer_set_in(&mads->loop->timers, &mads->more, 0, on_more);
 }
 
@@ -75,7 +75,7 @@ void daemon_mads_send(struct daemon_mads *mads)
 	struct daemon_mad *m;
 
 	if (mads->sending)
-		return; /* whoever does will see to it */
+		return; /* that call will see to it */
 	mads->sending = true;
 	for (int n = 0;
 	     n < AT_ONCE && mads->f->flows->work < most && (m = STAILQ_FIRST(&mads->queue)); n++) {

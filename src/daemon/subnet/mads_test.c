@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Tests of mads.c: a storm of MADs leaves others their turns; one that there is no memory for is
+ * Tests of mads.c: a storm of MADs leaves others their turns; a MAD that there is no memory for is
  * counted.
  */
 #include <sys/epoll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * HCA ports that change, and who is told: see ports.h.
+ * HCA ports that change, and the programs that are told: see ports.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static void note_lid(struct daemon_ports *ports, const struct fabric_port *p)
 	ports->told[p->index].lmc = p->lmc;
 }
 
-/* After a sweep. Who hears that the port has come up asks for its LID then. */
+/* After a sweep. A program that hears that the port has come up asks for its LID then. */
 static void tell_lid(struct daemon_ports *ports, struct fabric_port *p)
 {
 	const struct daemon_port_told told = ports->told[p->index];

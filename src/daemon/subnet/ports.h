@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * HCA ports that go up and down and change, and who is told: processes by asynchronous events of
- * verbs, rdma_cm so that it tells members of groups.
+ * HCA ports that go up and down and change, and the programs that are told: processes by
+ * asynchronous events of verbs, rdma_cm so that it tells members of groups.
  */
 #ifndef DAEMON_PORTS_H
 #define DAEMON_PORTS_H
@@ -37,7 +37,7 @@ void daemon_port_reset(struct daemon_ports *ports, struct fabric_port *p, enum i
  * them; without the setting keep_groups they must join anew. */
 void daemon_port_reregister(struct daemon_ports *ports, struct fabric_port *p);
 
-/* After a sweep: ports have gone up or down, or have other LIDs. Tells whoever uses the port; or
+/* After a sweep: ports have gone up or down, or have other LIDs. Tells the users of the port; or of
  * all ports. */
 void daemon_port_swept(struct daemon_ports *ports, struct fabric_port *p);
 void daemon_ports_tell(struct daemon_ports *ports);

@@ -22,7 +22,7 @@ static int set(struct daemon_call *call)
 	fabric_tell(s->f,
 	            &(struct fabric_event){ .kind = "set", .key = req.key, .value = req.value });
 	if (settings->sa_send_only != send_only) {
-		/* an SA would tell nobody; who sets it wants it so */
+		/* an SA would tell nobody; the setting's user wants it so */
 		daemon_ports_refresh(s->ports);
 		daemon_mads_send(s->mads);
 	}

@@ -64,7 +64,7 @@ static bool is_first_sweep(const struct daemon_subnet *s)
 	return s->sm && !s->mad.sa;
 }
 
-/* All is as it is to be: whoever the changes concern is told. */
+/* All is as it is to be: the programs that the changes concern are told. */
 static void end_sweep(struct daemon_subnet *s)
 {
 	int ret = 0;
@@ -178,7 +178,7 @@ static void drop_sweep(struct daemon_subnet *s)
 /* ---- taking the subnet over, and giving it up ---- */
 
 /* Time for ports to register their memberships again: they begin at once, and programs that do so
- * by themselves have to be scheduled. Whoever is later joins a group as a new member. */
+ * by themselves have to be scheduled. A port that registers later joins a group as a new member. */
 #define LEARN_MS 1000
 
 /* A slice: of the groups that other subnet managers have left tables of. */
@@ -275,7 +275,7 @@ static bool register_some(struct daemon_subnet *s)
 	return true;
 }
 
-/* The first sweep, with what was saved when the fabric ended last. */
+/* The first sweep, with the state that was saved when the fabric ended last. */
 static int take_over(struct daemon_subnet *s)
 {
 	const struct sm_ops ops = { .wake = wake_sm, .arg = s };
@@ -469,7 +469,7 @@ static int port_event(struct daemon_subnet *s, const struct control_sm_event *re
 	return 0;
 }
 
-/* What it is asked to do, and does. */
+/* Tells of a request that the subnet manager carries out. */
 static void tell_event(const struct daemon_subnet *s, const struct control_sm_event *request)
 {
 	static const char *const names[] = {
@@ -559,7 +559,7 @@ int daemon_subnet_start(struct daemon_subnet *s)
 	if (ret || !s->f->settings.sm_embedded)
 		return ret;
 	start_sm(s);
-	while (daemon_subnet_is_sweeping(s)) /* nobody is there yet who would wait for a turn */
+	while (daemon_subnet_is_sweeping(s)) /* no client is there yet that would wait for a turn */
 		sweep_slice(s);
 	return s->mad.sa ? 0 : -ENOMEM;
 }

@@ -7,8 +7,8 @@
  *
  * It takes the subnet over by a sweep, in slices, too. The subnet administrator begins when that is
  * done; until then requests to it are not answered, and are repeated. Then all ports are asked to
- * register. Until the last one has been asked, only those are served who join with the MLID that
- * they had: else whoever creates a group would give it another one than its members have.
+ * register. Until the last one has been asked, only ports are served that join with the MLID that
+ * they had: else a port that creates a group would give it another MLID than its members have.
  *
  * subnet/ does not use the daemon's timers: what is due there is a function of the time that it is
  * given. It asks to be called, and a timer here does.

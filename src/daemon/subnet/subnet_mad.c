@@ -145,7 +145,7 @@ static bool is_repeated(const struct daemon_subnet_mad *m, const struct fabric_m
 	return false;
 }
 
-/* What has taken a slice goes on later. False: there is no memory. */
+/* A request that has taken a slice goes on later. False: there is no memory. */
 static bool go_on_later(struct daemon_subnet_mad *m, struct fabric_port *at,
                         const struct fabric_mad *mad, const struct wire_sa_mad *sa,
                         struct sa_job *work)
@@ -163,7 +163,7 @@ static bool go_on_later(struct daemon_subnet_mad *m, struct fabric_port *at,
 	return true;
 }
 
-/* A query: what is short is served now. False: it cannot be served. */
+/* A query: a short one is served now. False: it cannot be served. */
 static bool serve_in_slices(struct daemon_subnet_mad *m, struct fabric_port *at,
                             const struct fabric_mad *mad, const struct sa_request *request)
 {
@@ -290,7 +290,7 @@ static void report(void *arg, const struct sa_told *told)
 	daemon_mads_queue(m->mads, home, &mad);
 }
 
-/* A slice of the Reports. They do not fill the queue: what is in it goes first. */
+/* A slice of the Reports. They do not fill the queue: MADs that are in it go first. */
 static void on_report_turn(struct base_timer *t)
 {
 	struct daemon_subnet_mad *m = container_of(t, struct daemon_subnet_mad, report_turn);
@@ -383,7 +383,7 @@ static bool input(struct daemon_subnet_mad *m, struct fabric_port *at, const str
 		return true;
 	}
 	if (h.mgmt_class == MAD_CLASS_SUBN_ADM && mad->dest_qpn == IB_QPN_GSI)
-		return m->is_taking_over; /* who gets no answer asks again */
+		return m->is_taking_over; /* a requester without an answer asks again */
 	if (mad->dest_qpn != IB_QPN_SMI)
 		return false;
 	if (h.method == MAD_TRAP && h.attribute_id == SMP_ATTR_NOTICE && m->sa) {

@@ -2,8 +2,8 @@
 /*
  * The embedded subnet manager and administrator as the fabric sees them: behind QP0 and QP1 of
  * the SM's port. Requests go to subnet/; responses go back over the fabric. All MADs go by the
- * queue: what they bring about, even the end of the response that they belong to, does not happen
- * under the feet of who sends.
+ * queue: their effects, even the end of the response that they belong to, do not happen while the
+ * sender still works on it.
  */
 #ifndef DAEMON_SUBNET_MAD_H
 #define DAEMON_SUBNET_MAD_H
@@ -26,7 +26,7 @@ struct daemon_subnet_mad {
 	struct daemon_loop *loop;
 	TAILQ_HEAD(, subnet_job) jobs; /* requests that are being served; each has a turn */
 	struct base_timer turn;
-	uint64_t n_notices; /* for who subscribed */
+	uint64_t n_notices; /* for subscribers */
 	struct base_timer report_turn;
 };
 
@@ -40,7 +40,7 @@ bool daemon_subnet_mad(struct daemon_subnet_mad *m, struct fabric_port *at,
 /* The SA is about to go: forgets the requests that it is serving. */
 void daemon_subnet_mad_forget(struct daemon_subnet_mad *m);
 
-/* Sends what the SA reports to who subscribed, soon. */
+/* Sends the SA's reports to subscribers, soon. */
 struct sa_reports daemon_subnet_mad_reports(struct daemon_subnet_mad *m);
 
 #endif

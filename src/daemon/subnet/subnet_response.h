@@ -32,9 +32,9 @@ struct daemon_response_bytes {
 };
 
 /*
- * Whether so much is on its way to @lid, or to all, that a request has to wait. Who asks again and
- * again and acknowledges nothing would otherwise hold all memory, and the SA's time. @coming counts
- * too.
+ * Whether so much is on its way to @lid, or to all, that a request has to wait. A requester that
+ * asks again and again and acknowledges nothing would otherwise hold all memory, and the SA's time.
+ * @coming counts too.
  */
 bool daemon_responses_are_busy(const struct daemon_responses *all, uint16_t lid,
                                struct daemon_response_bytes coming);

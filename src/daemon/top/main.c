@@ -56,7 +56,7 @@ enum { ENDED_BY_SIGNAL = 1 }; /* what the loop returns then, if the fabric has a
 struct daemon {
 	struct daemon_place place;
 	struct daemon_loop loop;
-	struct daemon_source signals, owner; /* owner: who owns the fabric has ended */
+	struct daemon_source signals, owner; /* owner: the fabric's owner has ended */
 	struct fabric *f;
 	struct daemon_objects objects;
 	struct daemon_clients clients;
@@ -81,7 +81,7 @@ struct daemon {
 	struct daemon_captures captures;
 	struct daemon_monitors monitors;
 	int ready_fd;
-	char notes[512]; /* for who starts the daemon: lines */
+	char notes[512]; /* for the command that starts the daemon: lines */
 };
 
 /*
@@ -109,7 +109,7 @@ static void on_owner_ended(struct daemon_source *s, uint32_t events)
 	daemon_loop_end(s->loop, 0);
 }
 
-/* Orderly; but who owns the fabric has not asked for that, and gets to know it. */
+/* Orderly; but the process that owns the fabric has not asked for that, and gets to know it. */
 static void on_signal(struct daemon_source *s, uint32_t events)
 {
 	const struct daemon *d = container_of(s, struct daemon, signals);
@@ -190,7 +190,7 @@ static void on_turn_done(void *arg)
 	daemon_state_look(&d->state);
 }
 
-/* ---- who gets a MAD: the sink of fabric/agents/mads.h ---- */
+/* ---- the receiver of a MAD: the sink of fabric/agents/mads.h ---- */
 
 static bool deliver(void *arg, struct fabric_port *at, const struct fabric_mad *mad)
 {
@@ -198,7 +198,7 @@ static bool deliver(void *arg, struct fabric_port *at, const struct fabric_mad *
 
 	if (at->node->type == FABRIC_HCA && umad_mad_deliver(d->umad, at, mad))
 		return true;
-	/* no program wants it: what the daemon itself has asked for, or the embedded subnet
+	/* no program wants it: it is for the daemon's own requests, or for the embedded subnet
 	 * manager and administrator, if it is their port */
 	if (at->node->type == FABRIC_HCA && cm_mad_input(d->rdmacm.cm, at, mad))
 		return true;
@@ -432,8 +432,8 @@ static void serve_all(struct daemon *d)
 	sd_notify(0, "READY=1");
 }
 
-/* The hosts have their interfaces; or not: what has gone wrong is in the log, which whoever starts
- * us shows if we end without a word. */
+/* The hosts have their interfaces; or not: the error is in the log. The command that starts us
+ * shows the log if we end without a word. */
 static void on_hosts_ready(void *arg, int error)
 {
 	struct daemon *d = arg;
@@ -494,8 +494,9 @@ static int start(struct daemon *d, const struct daemon_options *o, char *why, si
 }
 
 /*
- * What others would notice beyond the end of this process. Memory, and what is attached, connected
- * and open, goes with the process: to free it one by one would take a busy fabric's daemon minutes.
+ * Ends the parts that others would still see after the end of this process. Memory, attachments,
+ * connections and open objects go with the process: to free them one by one would take a busy
+ * fabric's daemon minutes.
  */
 static void leave(struct daemon *d)
 {

@@ -30,7 +30,8 @@ static int find_place(struct daemon_place *p, const char *fabric)
 	return ret;
 }
 
-/* What programs have made to look into (src/sysfs/stand_in.h); a dead daemon's, too. */
+/* Removes the directories that programs have made to look into (src/sysfs/stand_in.h); a dead
+ * daemon's, too. */
 static void remove_stand_ins(const struct daemon_place *p)
 {
 	char path[sizeof(p->dir) + sizeof("/" CONTROL_STAND_INS)];
@@ -146,7 +147,7 @@ int daemon_place_listen(struct daemon_place *p)
 	p->listen_fd = listen_at(p->socket);
 	if (p->listen_fd < 0)
 		return p->listen_fd;
-	/* the daemon looks whom it lets in */
+	/* the daemon itself checks which users it lets in */
 	return p->open && chmod(p->socket, 0666) < 0 ? -errno : 0;
 }
 

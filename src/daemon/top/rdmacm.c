@@ -70,8 +70,8 @@ static void leave(void *arg, struct fabric_port *port, const struct ib_gid *mgid
 	daemon_roce_leave(r->roce, port, mgid);
 }
 
-/* What rdma_cm asks the embedded SA is done before the reply. What it asks another SA has been sent
- * then. */
+/* Requests of rdma_cm to the embedded SA are done before the reply. Requests to another SA have
+ * been sent then. */
 static int serve(struct daemon_call *call)
 {
 	struct daemon_rdmacm *r = call->module;

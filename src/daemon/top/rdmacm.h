@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What rdma_cm (cm/cm.h) wants of the daemon: outboxes, timers, MADs, shared memory, routes and
- * groups of Ethernet ports. And the requests of librdmacm, which cm/ serves.
+ * The services of the daemon for rdma_cm (cm/cm.h): outboxes, timers, MADs, shared memory, routes
+ * and groups of Ethernet ports. And the requests of librdmacm, which cm/ serves.
  */
 #ifndef DAEMON_RDMACM_H
 #define DAEMON_RDMACM_H

@@ -248,7 +248,7 @@ static bool is_at_rest(const struct daemon_state *s)
 	return s->subnet->mad.sa && !daemon_subnet_is_sweeping(s->subnet);
 }
 
-/* A slice of the copy. What has changed meanwhile has it begin again. */
+/* A slice of the copy. After a change meanwhile it begins again. */
 static void on_copy(struct base_timer *t)
 {
 	struct daemon_state *s = container_of(t, struct daemon_state, timer);

@@ -3,10 +3,10 @@
  * The file in which the embedded subnet manager's state outlives the fabric (--state): read when
  * the fabric starts, written when something in it has changed, and at the end.
  *
- * The file is replaced as a whole, so whoever is killed at any moment leaves the old one or the new
- * one. A thread writes it, as the disk may take its time; the daemon copies what is to be in it, in
- * slices, once in a while. Only the subnet manager's own knowledge is kept: while it is not the
- * master the file stays as it is.
+ * The file is replaced as a whole, so a daemon that is killed at any moment leaves the old one or
+ * the new one. A thread writes it, as the disk may take its time; the daemon copies what is to be
+ * in it, in slices, once in a while. Only the subnet manager's own knowledge is kept: while it is
+ * not the master the file stays as it is.
  *
  * A lock on the file keeps other fabrics away from it. One that is not there is made, empty, and
  * locked before it counts as ours, so one fabric has it, however many begin at once. Each new file

@@ -884,7 +884,7 @@ static const struct daemon_request requests[] = {
 	ABOUT(DESTROY_CQ, control_handle, handle, own_cq, destroy_cq),
 	ROW(MODERATE_CQ, sizeof(struct control_moderate_cq), moderate_cq),
 	ABOUT(COUNT_ARRIVALS, control_handle, handle, own_cq, count_arrivals),
-	/* about no HCA: what lies reserved is used up even if it is another one's */
+	/* about no HCA: a reserved place is used up even if it is of another HCA */
 	ROW(CREATE_QP, sizeof(struct control_create_qp), create_qp),
 	ROW(RESERVE_QPS, sizeof(struct control_reserve_qps), reserve_qps),
 	ABOUT(MODIFY_QP, control_modify_qp, qpn, used_qp, modify_qp),

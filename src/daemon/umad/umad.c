@@ -43,7 +43,7 @@
  * is no room the kernel closes, here. */
 #define MOST_DESCRIPTORS 253
 
-/* A datagram of a program. What is behind the header is received there with it. */
+/* A datagram of a program. The bytes behind the header are received with it. */
 struct umad_datagram {
 	struct ib_user_mad header;
 	uint8_t data[CONTROL_UMAD_DATAGRAM];
@@ -53,7 +53,7 @@ struct umad_datagram {
 	} control;
 };
 
-/* What one system call has received. */
+/* The datagrams that one system call has received. */
 struct umad_batch {
 	struct mmsghdr m[UMAD_BATCH];
 	struct umad_datagram in[UMAD_BATCH];
@@ -166,8 +166,8 @@ static int take(struct umad_open *port, struct mmsghdr *m, const struct umad_dat
 	return m->msg_len ? 0 : -EPIPE;
 }
 
-/* What is there, up to a batch, by one system call. 0, also if there is nothing but more may come;
- * -EAGAIN: there is none; -EPIPE: there will be none. */
+/* Receives the datagrams that are there, up to a batch, by one system call. 0, also if there is
+ * nothing but more may come; -EAGAIN: there is none; -EPIPE: there will be none. */
 static int receive(struct umad_open *port, struct umad_batch *b)
 {
 	struct iovec iov[UMAD_BATCH];
@@ -195,7 +195,7 @@ static int receive(struct umad_open *port, struct umad_batch *b)
 		port->received += b->m[i].msg_len;
 	if (n < 0 && errno != EINTR && errno != ECONNRESET)
 		return errno == EAGAIN ? -EAGAIN : -EPIPE;
-	return 0; /* ECONNRESET: it did not read all that it got; what it sent still comes */
+	return 0; /* ECONNRESET: it did not read all that it got; its own datagrams still come */
 }
 
 static void batch_free(struct daemon_umad *u, struct umad_batch *b)
@@ -238,7 +238,7 @@ static void keep(struct umad_open *port, struct umad_batch *b)
 	port->u->n_kept++;
 }
 
-/* What it has kept; NULL: nothing. */
+/* The batch that it has kept; NULL: none. */
 static struct umad_batch *unkeep(struct umad_open *port)
 {
 	struct umad_batch *b = port->kept;
@@ -396,8 +396,8 @@ static void agent_end(struct umad_agent *agent)
 	daemon_chore_add(port->u->d.chores, &agent->end, agent_free);
 }
 
-/* It gets nothing from now on. What its program has sent is still taken, as that may take several
- * turns. */
+/* It gets nothing from now on. MADs that its program has sent are still taken, as that may take
+ * several turns. */
 static void agent_leave(struct umad_agent *agent)
 {
 	struct umad_open *port = agent->port;
@@ -436,8 +436,8 @@ static void port_free(struct umad_open *port)
 		free(port);
 }
 
-/* All processes have closed it, though the loop may not have got to it yet: what they sent before
- * is taken, in its turns if there is much. */
+/* All processes have closed it, though the loop may not have got to it yet: MADs that they sent
+ * before are taken, in turns if there are many. */
 static void port_closed(struct umad_open *port, uint64_t until)
 {
 	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Open ports and agents of libibumad's programs, and the requests that make them. What programs
- * send is received here.
+ * Open ports and agents of libibumad's programs, and the requests that make them. Datagrams of
+ * programs are received here.
  */
 #ifndef DAEMON_UMAD_H
 #define DAEMON_UMAD_H

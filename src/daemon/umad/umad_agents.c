@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose a MAD is: see umad_agents.h.
+ * The agent that gets a MAD: see umad_agents.h.
  */
 #include "base/util.h"
 #include "daemon/umad/umad_agents.h"

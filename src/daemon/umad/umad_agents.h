@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose a MAD is: the agents of all open ports, by what their MADs have in common. However many
- * there are, few are looked at for one MAD.
+ * The agent that gets a MAD: the agents of all open ports, by properties that their MADs have in
+ * common. However many agents there are, few are looked at for one MAD.
  */
 #ifndef DAEMON_UMAD_AGENTS_H
 #define DAEMON_UMAD_AGENTS_H
@@ -14,11 +14,11 @@ int umad_agents_add(struct umad_agents *all, struct umad_agent *agent);
 /* It is not found any more. It need not be found now. */
 void umad_agents_remove(struct umad_agents *all, struct umad_agent *agent);
 
-/* Whose request a response at @at answers. NULL: nobody's. */
+/* The agent whose request a response at @at answers. NULL: none. */
 struct umad_agent *umad_agents_of_response(struct umad_agents *all, const struct fabric_port *at,
                                            const struct wire_mad *head);
 
-/* Who gets a request at @at. NULL: nobody. */
+/* The agent that gets a request at @at. NULL: none. */
 struct umad_agent *umad_agents_of_request(struct umad_agents *all, const struct fabric_port *at,
                                           const struct wire_mad *head,
                                           const uint8_t data[static MAD_BYTES]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A MAD finds its agent by what it has in common with it; however many agents there are, no more
- * are looked at than may share a class.
+ * A MAD finds its agent by the values that they have in common; however many agents there are, no
+ * more are looked at than may share a class.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where a subnet manager says that it is one: see umad_issm.h.
+ * The files by which subnet managers say that they are such: see umad_issm.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -111,7 +111,7 @@ int umad_issm_open(struct daemon_umad *u, struct fabric_port *at)
 
 	LIST_FOREACH(i, &u->issms, entry)
 	if (i->at == at) {
-		look(i); /* who asks may have opened it just now */
+		look(i); /* the client that asks may have opened it just now */
 		return 0;
 	}
 	i = calloc(1, sizeof(*i));

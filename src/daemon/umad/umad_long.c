@@ -11,7 +11,7 @@
 #include "daemon/umad/umad_long.h"
 
 /* All that follows struct ib_user_mad is in the memfd, which its sender may still change: it is
- * read, not mapped. Another file could block who reads it (FUSE); only memory has seals. */
+ * read, not mapped. Another file could block its reader (FUSE); only memory has seals. */
 size_t umad_long_bytes(const struct ib_user_mad *header, int fd)
 {
 	size_t bytes = header->length - sizeof(*header);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Long messages are read in pieces, and what is not as long as it says, or becomes shorter, is not
- * read.
+ * Long messages are read in pieces, and a message that is not as long as it says, or becomes
+ * shorter, is not read.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -60,7 +60,7 @@ static void set_tid(const struct umad_agent *agent, uint8_t *mad)
 	memcpy(mad + MAD_TID_AT, &high, sizeof(high));
 }
 
-/* What a program sends. */
+/* A submission of a program. */
 struct submission {
 	struct umad_agent *agent;
 	const struct ib_user_mad *header;
@@ -75,7 +75,7 @@ static bool is_message(const struct umad_agent *agent, const struct fabric_mad *
 	       !cm_program_wants(agent->port->program, mad);
 }
 
-/* What is wrong, as -errno, or 0. @bytes: of all of it. */
+/* The error in a submission, as -errno, or 0. @bytes: of all of it. */
 static int check(const struct submission *s, bool is_addressed, size_t bytes)
 {
 	if (!is_addressed || (bytes > MAD_BYTES && !s->is_message))
@@ -84,7 +84,7 @@ static int check(const struct submission *s, bool is_addressed, size_t bytes)
 		return -EINVAL; /* the kernel drops it at the other end */
 	if ((s->is_message || s->header->timeout_ms) &&
 	    umad_request_find(s->agent, &s->head, umad_is_response(&s->head)))
-		return -EINVAL; /* what it would wait for is another's */
+		return -EINVAL; /* another one waits for the same response */
 	return 0;
 }
 
@@ -93,8 +93,8 @@ static void refuse(const struct submission *s, int ret)
 	umad_program_return(s->agent, s->header, s->mad.data, -ret);
 }
 
-/* The library has refused most of what is wrong already. What is left, the program gets back.
- * False: it is not to be sent. */
+/* The library has refused most wrong submissions already. The program gets the others back. False:
+ * it is not to be sent. */
 static bool look_at(struct submission *s, struct umad_open *port, const struct ib_user_mad *header,
                     const uint8_t *data, size_t bytes)
 {

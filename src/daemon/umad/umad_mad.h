@@ -8,7 +8,7 @@
 
 #include "daemon/umad/umad_state.h"
 
-/* What a program sends: @bytes of MAD or message behind @header. Checks all of it. */
+/* Takes a program's submission: @bytes of MAD or message behind @header. Checks all of it. */
 void umad_mad_submit(struct umad_open *port, const struct ib_user_mad *header, const uint8_t *data,
                      size_t bytes);
 

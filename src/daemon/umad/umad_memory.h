@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The memory of requests and messages, both directions: each open port has a budget, so that who
- * floods one leaves memory for the others.
+ * The memory of requests and messages, both directions: each open port has a budget, so that a peer
+ * that floods one leaves memory for the others.
  */
 #ifndef DAEMON_UMAD_MEMORY_H
 #define DAEMON_UMAD_MEMORY_H
 
 #include "daemon/umad/umad_state.h"
 
-/* Reserves so much for the port. False: there is not so much left. What one port has a little of is
+/* Reserves so much for the port. False: there is not so much left. A port that has only a little is
  * not refused though others have used up all. */
 bool umad_memory_reserve(struct umad_open *port, size_t bytes);
 

@@ -11,7 +11,7 @@
 void umad_program_send(struct umad_agent *agent, struct ib_user_mad *header, const uint8_t *data,
                        size_t bytes);
 
-/* What a program sent comes back to it with a status (+errno): just the beginning. */
+/* A program's submission comes back to it with a status (+errno): just the beginning. */
 void umad_program_return(struct umad_agent *agent, const struct ib_user_mad *header,
                          const uint8_t *data, int status);
 

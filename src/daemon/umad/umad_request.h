@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What programs have sent and wait for: a request for its response, again and again until its
- * retries are used up. A message of several segments is one, too; umad_rmpp.c sends it.
+ * Requests of programs that wait: each for its response, sent again and again until its retries are
+ * used up. A message of several segments is one, too; umad_rmpp.c sends it.
  */
 #ifndef DAEMON_UMAD_REQUEST_H
 #define DAEMON_UMAD_REQUEST_H
 
 #include "daemon/umad/umad_state.h"
 
-/* Whether it is a response, and so goes to who asked. */
+/* Whether it is a response, and so goes to the requester. */
 bool umad_is_response(const struct wire_mad *head);
 
 /* A request with what the program sent. 0 or -ENOMEM. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Messages of several segments, for agents that leave RMPP to us: the program sends and gets them
- * whole. The protocol is wire/rmpp.h's; here are its memory, its time and its peers.
+ * whole. The protocol is wire/rmpp.h's; its memory, its timers and its peers are here.
  */
 #ifndef DAEMON_UMAD_RMPP_H
 #define DAEMON_UMAD_RMPP_H

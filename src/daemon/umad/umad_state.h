@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What libibumad's programs have in the daemon, which is to them what the kernel's user_mad and
- * ib_mad are: open ports with agents, requests that wait for their responses, messages that are
+ * The objects of libibumad's programs in the daemon, which is to them what the kernel's user_mad
+ * and ib_mad are: open ports with agents, requests that wait for their responses, messages that are
  * cut into segments and put together by RMPP. Behaviour is the kernel's unless a comment says
  * otherwise.
  *
- * From the bottom to the top: umad_memory.c has budgets, umad_agents.c knows whose a MAD is,
- * umad_program.c sends to programs, umad_request.c has what waits for a response, umad_rmpp.c has
- * messages of several segments, umad_mad.c decides what a MAD is, umad_long.c reads long messages,
- * umad.c has ports and agents and receives from programs.
+ * From the bottom to the top: umad_memory.c has budgets, umad_agents.c finds the agent that gets a
+ * MAD, umad_program.c sends to programs, umad_request.c has requests that wait for a response,
+ * umad_rmpp.c has messages of several segments, umad_mad.c decides what a MAD is, umad_long.c reads
+ * long messages, umad.c has ports and agents and receives from programs.
  */
 #ifndef DAEMON_UMAD_STATE_H
 #define DAEMON_UMAD_STATE_H
@@ -43,12 +43,12 @@ struct umad_agent {
 	LIST_HEAD(, umad_request) requests;
 	LIST_HEAD(, umad_reassembly) reassemblies;
 	unsigned n_reassemblies, n_lingering;
-	/* Nobody has it any more; what it had waits to be freed. */
+	/* Nobody has it any more; its objects wait to be freed. */
 	bool ended;
 	struct daemon_chore end;
 };
 
-/* What umad_open_port() opens. */
+/* A port that umad_open_port() opens. */
 struct umad_open {
 	struct daemon_umad *u;
 	struct fabric_port *at;
@@ -108,7 +108,7 @@ struct umad_agents {
 
 struct umad_issm;
 
-/* What umad needs of the daemon. */
+/* The parts of the daemon that umad needs. */
 struct daemon_umad_needs {
 	const char *fabric; /* its name */
 	struct fabric *f;
