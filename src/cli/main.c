@@ -105,7 +105,7 @@ static int help(const char *name)
 /* Reads the command's options and does what it is for. */
 static int run(const struct cli_command *cmd, int argc, char **argv)
 {
-	static void *options; /* static: at its end, leak checkers see what it has */
+	static void *options; /* static: leak checkers see its memory at the end */
 	int ret;
 
 	options = calloc(1, cmd->bytes);

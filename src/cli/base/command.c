@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What all commands do with their arguments: see command.h. No state but getopt's.
+ * Arguments, as all commands read them: see command.h. No state but getopt's.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -73,8 +73,8 @@ static int find_dirs(char bin[static PATH_MAX], char lib[static PATH_MAX])
 	return 0;
 }
 
-/* Whether PATH finds this umbel. Then it stays as it is: what else is in our directory, such as all
- * of /usr/bin, must not come before what the user prefers. */
+/* Whether PATH finds this umbel. Then it stays as it is: other programs in our directory, such as
+ * all of /usr/bin, must not come before those that the user prefers. */
 static bool is_on_path(void)
 {
 	const char *dir = getenv("PATH"), *end;
@@ -140,7 +140,7 @@ static int set_sanitizer(void)
 }
 #else
 /* A program with AddressSanitizer ends if a library is loaded before its runtime, such as ours that
- * is preloaded; it works with that one. What the user says comes later and counts more. */
+ * is preloaded; with this option it goes on. The user's own options come later and count more. */
 static int set_sanitizer(void)
 {
 	return prepend("ASAN_OPTIONS", "verify_asan_link_order=0");

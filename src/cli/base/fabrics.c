@@ -101,7 +101,7 @@ int cli_each_fabric(int (*each)(const char *name, void *arg), void *arg)
 	if (n < 0 && errno == ENOENT)
 		return 0;
 	if (n < 0 && errno == EACCES && access(dir, X_OK) == 0)
-		return each(cli_fabric_name(NULL), arg); /* another user's, who lets us pass */
+		return each(cli_fabric_name(NULL), arg); /* another user's: we may pass */
 	if (n < 0) {
 		base_log("cannot read '%s': %s", dir, strerror(errno));
 		return CLI_FAILED;

@@ -26,7 +26,7 @@ struct cli_kinds_link {
 int cli_kinds_add(struct cli_kinds *k, const struct cli_kinds_link *link);
 void cli_kinds_fini(struct cli_kinds *k);
 
-/* A kind, for who prints it otherwise. */
+/* A kind, for callers that print it otherwise. */
 struct cli_kind {
 	const char *name;
 	uint64_t n, unused, max;

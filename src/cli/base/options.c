@@ -128,7 +128,7 @@ void cli_print_help(const struct cli_command *cmd)
 
 /* ---- the command line ---- */
 
-/* What is wrong with an option: getopt_long() returned @got. */
+/* Says the error of an option: getopt_long() returned @got. */
 static int refuse(const struct cli_command *cmd, int got, const char *word)
 {
 	if (got == ':')

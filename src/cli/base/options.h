@@ -12,7 +12,7 @@
 struct cli_command;
 struct cli_option;
 
-/* What an option that may be given more than once has got. The texts are not copied. */
+/* The values of an option that may be given more than once. The texts are not copied. */
 struct cli_list {
 	const char **at;
 	unsigned n;
@@ -39,7 +39,7 @@ struct cli_option {
 	int (*store)(const struct cli_value *v, void *to);
 	size_t offset;
 	long min, max;     /* of a number */
-	const char *wrong; /* of a number: what "'VALUE'" is said to be if it is none */
+	const char *wrong; /* of a number: the text behind "'VALUE'" if it is none */
 	size_t given;      /* not 0: a struct cli_list at this offset gets the option as given */
 };
 
@@ -56,7 +56,7 @@ struct cli_option {
 #define CLI_NUMBER(type, member, least, most) \
 	CLI_STORE_TYPE(cli_store_number, type, member, long), .min = (least), .max = (most)
 
-/* What many commands have. */
+/* Rows that many commands have. */
 #define CLI_NAME_LINE "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
 #define CLI_NO_NUMBER "'%s' is no number from %ld to %ld"
 #define CLI_HELP_ROW { .line = "  -h, --help        this text\n" }

@@ -56,7 +56,7 @@ static bool is_static(int fd)
 	return true;
 }
 
-/* What keeps the dynamic linker from it, or NULL. */
+/* The reason why the dynamic linker does not load our libraries into it, or NULL. */
 static const char *find_obstacle(int fd)
 {
 	struct stat st;

@@ -22,8 +22,9 @@ void cli_signals_catch(void (*handler)(int number));
  * of our process group. */
 int cli_signals_next(int fd, bool *typed);
 
-/* From here on who has no reader gets EPIPE and no SIGPIPE, and a child keeps one that is sent to
- * it until it has *@old again: one that were ignored until then would be lost. */
+/* From here on a write without a reader fails with EPIPE and sends no SIGPIPE, and a child keeps
+ * one that is sent to it until it has *@old again: one that were ignored until then would be
+ * lost. */
 void cli_signals_hold_pipe(void);
 
 /* A descriptor that is readable when a child has ended or stopped: a pidfd may be denied. -1, and

@@ -13,7 +13,7 @@
 
 #include "cli/base/table.h"
 
-/* What the table prints; to be freed. */
+/* The text that the table prints; to be freed. */
 static char *printed(struct cli_table *t, bool colour)
 {
 	char *text = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * `umbel check`: proves of the tables of a subnet, whoever wrote them, that they are as they should
- * be. Where they come from is in subnet*.c, how they are judged in src/check, what is printed in
- * findings.c.
+ * `umbel check`: proves that the tables of a subnet, of whichever subnet manager, are as they
+ * should be. Where they come from is in subnet*.c, how they are judged in src/check, what is
+ * printed in findings.c.
  */
 #include <errno.h>
 #include <stdio.h>

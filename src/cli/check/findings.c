@@ -17,7 +17,7 @@ enum verdict { VERDICT_OK, VERDICT_NOTE, VERDICT_WRONG };
 
 static const char *const verdict_names[] = { "ok", "note", "WRONG" };
 
-/* What the number of what was looked at counts. */
+/* The unit in which the checks of each property are counted. */
 static const char *const units[CHECK_PROPERTIES] = {
 	[CHECK_LINKS] = "ports with a link",
 	[CHECK_LIDS] = "ports of hosts, and switches",
@@ -69,7 +69,7 @@ static int weigh_switch(const struct cli_findings *f, struct balance *b, uint32_
 	return ret;
 }
 
-/* 0 or -ENOMEM; what it has is the caller's to end in any case. */
+/* 0 or -ENOMEM; the caller has to end @b in any case. */
 static int weigh(const struct cli_findings *f, struct balance *b)
 {
 	int ret = 0;
@@ -91,7 +91,7 @@ static double ratio(const struct cli_kind *k)
 	return k->mean > 0 ? (double)k->max / k->mean : 0;
 }
 
-/* Kinds of links of which one carries too much. */
+/* Kinds of links with a link that carries too much. */
 struct limit {
 	double most;
 	unsigned n;

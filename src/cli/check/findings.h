@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What `umbel check` prints of what it has found. Single-threaded.
+ * The output of `umbel check`: its findings. Single-threaded.
  */
 #ifndef CLI_FINDINGS_H
 #define CLI_FINDINGS_H

@@ -43,7 +43,7 @@ int cli_subnet_read_paths(struct cli_subnet *s, const char *name);
 
 /* ---- for those that read ---- */
 
-/* What has a GUID, or a name: a switch, or a port of a host; of a name, the first port. */
+/* The holder of a GUID, or of a name: a switch, or a port of a host; of a name, the first port. */
 struct cli_subnet_end {
 	bool is_switch;
 	uint32_t index;

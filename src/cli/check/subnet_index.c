@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What has which GUID or name in a subnet: see subnet.h.
+ * The holders of GUIDs and names in a subnet: see subnet.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>

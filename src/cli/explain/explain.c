@@ -21,7 +21,7 @@
 #include "wire/status.h"
 #include "wire/text.h"
 
-#define MOST_SHOWN 8 /* receivers of a group of which is said what holds; and what fails */
+#define MOST_SHOWN 8 /* receivers of a group; if there are more, only failures are shown */
 
 static const char help[] =
         "Usage: umbel explain [OPTION]... --from HOST --to HOST\n"
@@ -261,7 +261,7 @@ static void check_receiver(struct cli_explain *e, struct json_object *group,
 	cli_explain_losses(e, to, received_group);
 }
 
-/* All who have joined or are attached, but for the sender. */
+/* All hosts that have joined or are attached, but for the sender. */
 static void check_receivers(struct cli_explain *e, struct json_object *group,
                             struct json_object *reached, const struct cli_end *from)
 {
@@ -449,7 +449,7 @@ static struct json_object *request_key(struct control_client *client, const char
 	return reply;
 }
 
-/* What is looked at for a key. False: a view did not come. */
+/* Requests the views to look at for a key. False: a view did not come. */
 static bool request_of_key(struct cli_explain *e, const char *rkey)
 {
 	e->findings = json_object_new_array();
@@ -507,7 +507,7 @@ static int check_qp(const struct cli_command *self, const char *qp)
 	return strchr(qp, ':') ? 0 : cli_usage_error(self, "'%s' is no HOST:QPN", qp);
 }
 
-/* What goes with 'wc STATUS'. 0 or CLI_USAGE. */
+/* Checks the options beside 'wc STATUS'. 0 or CLI_USAGE. */
 static int check_status(const struct cli_command *self, const struct explain *x)
 {
 	if (x->words.n != 2 || strcmp(x->words.at[0], "wc") != 0)
@@ -521,7 +521,7 @@ static int check_status(const struct cli_command *self, const struct explain *x)
 	return x->qp ? check_qp(self, x->qp) : 0;
 }
 
-/* What goes with what. 0 or CLI_USAGE. */
+/* Checks which options go together. 0 or CLI_USAGE. */
 static int check(const struct cli_command *self, const struct explain *x,
                  const struct cli_explain_rkey *key)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What `umbel explain` looks at and what it finds: explain.c is the command, explain_path.c follows
- * links and tables, explain_qp.c looks at queue pairs, explain_rkey.c at keys, explain_wc.c at
- * statuses. Single-threaded. All that is read are the daemon's views (json.h).
+ * The views that `umbel explain` looks at, and its findings: explain.c is the command,
+ * explain_path.c follows links and tables, explain_qp.c looks at queue pairs, explain_rkey.c at
+ * keys, explain_wc.c at statuses. Single-threaded. All that is read are the daemon's views
+ * (json.h).
  */
 #ifndef CLI_EXPLAIN_H
 #define CLI_EXPLAIN_H
@@ -22,16 +23,16 @@ struct cli_explain {
 	struct control_client *client;
 	/* views; NULL: not asked for */
 	struct json_object *hosts, *topology, *ports, *counters, *texts, *qps, *groups;
-	struct json_object *places; /* the view "key": what processes have there */
+	struct json_object *places; /* the view "key": the key's place in each process */
 	/* elements of these by what names them, as groups may have many members: hosts; nodes of
 	 * the topology and of the view "ports"; queue pairs; counters, by "NODE:PORT" */
 	struct json_object *by_host, *by_node, *keys_by_node, *by_qpn, *by_port;
 	struct json_object *findings;
 	unsigned n_failed;
-	bool quiet;         /* what holds is not worth a line */
+	bool quiet;         /* a finding that holds is not worth a line */
 	bool silent;        /* nothing is */
 	bool broken;        /* a view did not come */
-	const char *status; /* of a completion: what a request would fail with; or NULL */
+	const char *status; /* of a completion: a request would fail with it; or NULL */
 };
 
 /* A port of a host. */
@@ -66,7 +67,7 @@ struct json_object *cli_explain_tree(struct cli_explain *e, const struct cli_end
 /* That the tree does not reach @to, and where it ends. */
 void cli_explain_unreached(struct cli_explain *e, const struct cli_end *to,
                            struct json_object *group);
-/* What was lost at the port by the counters that @names lists, which ends with NULL. */
+/* Finds the losses at the port by the counters that @names lists, which ends with NULL. */
 void cli_explain_losses(struct cli_explain *e, const struct cli_end *end, const char *const *names);
 long cli_explain_counter(struct cli_explain *e, const struct cli_end *end, const char *name);
 
@@ -101,14 +102,14 @@ void cli_explain_bad_qkey(struct cli_explain *e, const struct cli_end *to);
 
 /* ---- explain_rkey.c ---- */
 
-/* What is asked of a key, as given. */
+/* A question about a key, as given. */
 struct cli_explain_rkey {
 	const char *rkey, *host, *from, *to, *qp, *op, *address, *length;
 };
 
 /* 0, or CLI_USAGE. */
 int cli_explain_rkey_check(const struct cli_command *self, const struct cli_explain_rkey *x);
-/* What it names, and whether a request by it would be carried out. */
+/* The region or window that the key names, and whether a request by it would be carried out. */
 void cli_explain_rkey(struct cli_explain *e, const struct cli_explain_rkey *x);
 
 #endif

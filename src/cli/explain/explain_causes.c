@@ -52,7 +52,7 @@ static bool is_found_wrong(const struct cli_case *c, const char *const *about)
 	return false;
 }
 
-/* Adds what was found about any of @about: what holds, or what does not. How much that is. */
+/* Adds the findings about any of @about: those that hold, or those that do not. Their number. */
 static unsigned add_findings(struct cli_case *c, bool holds, const char *const *about)
 {
 	unsigned n = 0;
@@ -264,7 +264,8 @@ enum cli_likely cli_cause_not_polled(struct cli_case *c)
 	return CLI_LIKELY;
 }
 
-/* Who has failed and would find receives now came too early, unless a rule has refused it. */
+/* A sender that has failed and would find receives now came too early, unless a rule has refused
+ * it. */
 enum cli_likely cli_cause_rnr_settings(struct cli_case *c)
 {
 	bool refused = false;

@@ -202,7 +202,7 @@ static void check_path_mtus(struct cli_explain *e, struct json_object *qp, struc
 	                cli_json_number(peer, "path_mtu"));
 }
 
-/* What was sent as packets, if it is: @peer may be unknown. */
+/* The state of the packets, if the queue pair sends packets: @peer may be unknown. */
 static void check_packets(struct cli_explain *e, struct json_object *qp, struct json_object *peer)
 {
 	long next = cli_json_number(qp, "next_psn"), acked = cli_json_number(qp, "acked_psn");
@@ -426,8 +426,8 @@ void cli_explain_qp(struct cli_explain *e, const char *text)
 void cli_explain_between(struct cli_explain *e, const struct cli_end *from,
                          const struct cli_end *to)
 {
-	/* who only sends has no receives, and who has not begun is in RESET: that fails if it has
-	 * cost messages */
+	/* a program that only sends has no receives, and one that has not begun is in RESET: that
+	 * fails if it has cost messages */
 	bool no_receive = cli_explain_counter(e, to, "no_receive") > 0;
 	bool no_qp = cli_explain_counter(e, to, "no_qp") > 0;
 	unsigned n = 0;

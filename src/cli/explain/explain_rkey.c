@@ -32,7 +32,7 @@ static const struct operation {
 
 #define N_OPERATIONS (sizeof(operations) / sizeof(*operations))
 
-/* What is asked, as numbers. */
+/* The question, as numbers. */
 struct request {
 	const struct operation *op; /* NULL: of no operation */
 	uint32_t key;
@@ -160,7 +160,7 @@ static void say_stale(struct cli_explain *e, struct json_object *place, uint32_t
 		        "%s had a key there, which was deregistered or unbound", whose(e, place));
 }
 
-/* Nobody who is meant has it: who had it? */
+/* No process that is meant has the key. Says which had it. */
 static void say_none(struct cli_explain *e, const struct request *r)
 {
 	unsigned n = 0;
@@ -190,7 +190,7 @@ static bool refuse(struct cli_explain *e, const char *status)
 	return false;
 }
 
-/* What the queue pair itself lets in. */
+/* Checks whether the queue pair itself lets the operation in. */
 static bool check_operation(struct cli_explain *e, struct json_object *qp, const struct request *r)
 {
 	const struct operation *op = r->op;
@@ -297,7 +297,7 @@ static bool check(struct cli_explain *e, struct json_object *place, struct json_
 	       (!qp || check_window(e, place, qp)) && (!r->has_address || check_range(e, place, r));
 }
 
-/* What the requester's completion says. */
+/* Says the status of the requester's completion. */
 static void say_status(struct cli_explain *e, struct json_object *qp)
 {
 	if (e->status && is(qp, "type", "UC")) {
@@ -380,7 +380,7 @@ static void explain_responder(struct cli_explain *e, struct json_object *qp,
 
 /* ---- what is asked ---- */
 
-/* Of all who have the key, or of those of one host. */
+/* Of all processes that have the key, or of those of one host. */
 static void explain_holders(struct cli_explain *e, const struct request *r)
 {
 	unsigned n = 0;

@@ -205,7 +205,7 @@ static void print_judged(struct json_object *judged)
 	}
 }
 
-/* What else to ask. */
+/* Prints further questions that may help. */
 static void print_next(const struct cli_case *c, const char *name)
 {
 	const char *failed = cli_json_text(c->qp, "failed");

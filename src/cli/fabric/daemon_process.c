@@ -282,7 +282,7 @@ static int open_file(const struct cli_file *f, int *fd)
 	return 0;
 }
 
-/* What helps against an error of launch(). */
+/* Advice against an error of launch(). */
 static const char *advice(int error)
 {
 	switch (error) {

@@ -47,8 +47,8 @@ void cli_daemon_process_print_log(const char *name);
 void cli_daemon_process_remove_log(const char *name);
 
 /*
- * Removes what a killed daemon has left, file by file: the runtime directory may be one that
- * the user has put other things in. Whoever holds the lock lives.
+ * Removes the files that a killed daemon has left, one by one: the user may have put other things
+ * into the runtime directory. The daemon that holds the lock lives.
  */
 void cli_daemon_process_remove_leftovers(const char *name);
 

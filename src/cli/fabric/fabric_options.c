@@ -71,7 +71,7 @@ static int store_device_names(const struct cli_value *v, void *names)
 	                       v->text, DEVICE_NAMES_MAX - 2);
 }
 
-/* What a prefix may be: an address of a group has none. */
+/* Stores a prefix that a subnet may have: the first byte 0xFF is of groups' addresses. */
 static int store_prefix(const struct cli_value *v, void *to)
 {
 	char *end;
@@ -147,8 +147,8 @@ static int store_groups(const struct cli_value *v, void *options)
 	return add_ids(v, "group", control_group_is_known, o->group, &o->n_groups);
 }
 
-/* What describes a fabric is said again to the daemon, which reads it by the same rows: so each row
- * here is written with STORE() or NUMBER(), which keep the option as given. */
+/* The options that describe a fabric are given again to the daemon, which reads them by the same
+ * rows: so each row here is written with STORE() or NUMBER(), which keep the option as given. */
 /* clang-format off */
 #define GIVEN .given = offsetof(struct cli_fabric_options, given)
 #define STORE(how, member) CLI_STORE(how, struct cli_fabric_options, member), GIVEN

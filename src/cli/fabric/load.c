@@ -206,7 +206,7 @@ static void load_free(struct load *l)
 	json_object_put(l->topology);
 }
 
-/* What all links carry; load_free() is due in any case. */
+/* Reads the load of all links; load_free() is due in any case. */
 static int read_load(struct load *l, struct control_client *client)
 {
 	struct cli_tables t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a connection's queue pairs have sent each other, packet by packet, and its picture. Filled
- * in by ladder.c, drawn by ladder_svg.c. Single-threaded.
+ * The packets that a connection's queue pairs have sent each other, and their picture. Filled in by
+ * ladder.c, drawn by ladder_svg.c. Single-threaded.
  */
 #ifndef CLI_LADDER_H
 #define CLI_LADDER_H
@@ -22,7 +22,7 @@ enum cli_ladder_kind {
 struct cli_ladder_packet {
 	uint64_t time_ns;
 	uint32_t psn;
-	uint8_t side; /* who sends it: 0 or 1 */
+	uint8_t side; /* the sender: 0 or 1 */
 	uint8_t opcode, syndrome;
 	enum cli_ladder_kind kind;
 	uint32_t missing; /* of a gap: the first PSN */

@@ -129,7 +129,7 @@ int cli_picture_add_port(struct cli_picture *p, const struct cli_picture_port *p
 /* ---- levels ---- */
 
 /* Switches with hosts are at level 1, their neighbours at 2, and so on, whichever links have
- * failed. What no host is linked to stays at 1. */
+ * failed. Switches without a way to a host stay at 1. */
 static void find_levels(struct cli_picture *p)
 {
 	bool more = true;

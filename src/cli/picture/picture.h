@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is drawn of a fabric that is up: hosts, switches, the links between them, and which of these
- * are lit, as they belong to what the picture is about. picture_boxes.h folds equal ones,
+ * The parts of a fabric that is up, to be drawn: hosts, switches, the links between them, and which
+ * of these are lit, as they belong to the subject of the picture. picture_boxes.h folds equal ones,
  * picture_dot.c writes it down. Single-threaded. A function that fails has printed its one line.
  */
 #ifndef CLI_PICTURE_H
@@ -43,7 +43,7 @@ struct cli_picture_link {
 	enum cli_picture_state state; /* idle: no subnet manager has made it active */
 	bool lit;
 	uint64_t load;  /* of that direction which has more */
-	uint8_t circle; /* bit i: what leaves node[i] by it waits in a circle of links */
+	uint8_t circle; /* bit i: packets that leave node[i] by it wait in a circle of links */
 };
 
 /* A name, with the number of a port or 0, and what is meant: an index. */

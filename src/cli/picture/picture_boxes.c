@@ -15,7 +15,7 @@ enum fold { FOLD_NOTHING, FOLD_HOSTS, FOLD_SWITCHES, FOLD_LIT, FOLD_FAILED };
 struct folding {
 	struct cli_picture_boxes *b;
 	const struct cli_picture *p;
-	uint64_t *links; /* by host: what its links lead to, hashed */
+	uint64_t *links; /* by host: the nodes that its links lead to, hashed */
 	enum fold fold;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A picture in the language of Graphviz: see picture.h. Called by show_picture.c. What is above in
- * the fabric is above in the picture, hosts are at the bottom; a torus, which has no levels, is
+ * A picture in the language of Graphviz: see picture.h. Called by show_picture.c. Higher levels of
+ * the fabric are higher in the picture, hosts are at the bottom; a torus, which has no levels, is
  * laid out by springs.
  */
 #define _GNU_SOURCE
@@ -29,7 +29,7 @@ struct drawing {
 	uint64_t most; /* the highest load */
 };
 
-/* What has no load, and quarters of the highest one. */
+/* The colours of links without load, and of quarters of the highest load. */
 static const char *const scale[] = { "#b0bec5", "#90caf9", "#42a5f5", "#1565c0", "#0d2a5c" };
 
 #define QUARTERS 4
@@ -51,8 +51,8 @@ static void put_text(FILE *to, const char *text)
 
 /* ---- boxes ---- */
 
-/* What a box is called in the file: its first node's name, and a host is told from a switch of the
- * same name. */
+/* The name of a box in the file: its first node's name. A host's name differs from that of a switch
+ * of the same name. */
 static void put_id(const struct drawing *d, uint32_t box)
 {
 	const struct cli_picture_node *first = d->b.box[box].first;
@@ -305,7 +305,7 @@ static void put_new_line(const struct drawing *d)
 	fputs(d->p->scaled ? "<br/>" : "\\n", d->to);
 }
 
-/* What is seen, below it. */
+/* The title, below the picture. */
 static void put_title(const struct drawing *d)
 {
 	const struct cli_picture *p = d->p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is lit in a picture, a group's tree or a path, and what links carry: see picture.h. Called
- * by show_picture.c.
+ * The lit parts of a picture, a group's tree or a path, and the load of links: see picture.h.
+ * Called by show_picture.c.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -31,7 +31,7 @@ static int write_all(int fd, const char *at, size_t bytes)
 	return 0;
 }
 
-/* What is left to read from @from. 0 or -1 and errno. */
+/* Copies the rest of @from. 0 or -1 and errno. */
 static int copy(int from, int to)
 {
 	char bytes[65536];

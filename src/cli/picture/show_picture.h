@@ -11,7 +11,7 @@ struct cli_command;
 struct cli_list;
 struct control_client;
 
-/* What is asked for. */
+/* The request for a picture. */
 struct cli_show_picture {
 	bool svg, png, dot;
 	const char *output; /* NULL: standard output */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * `umbel capture`: writes the MADs that a fabric carries to a file for Wireshark. The daemon sends
- * what its ports send (control/message.h); here it becomes packets. A signal ends the daemon's
- * stream, so what is on its way is still written.
+ * the MADs of its ports (control/message.h); here they become packets. A signal ends the daemon's
+ * stream, so MADs on their way are still written.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -262,7 +262,7 @@ static int write_records(struct run *r, const uint8_t *at, size_t have, size_t *
 		if (is_enough(r))
 			return 1;
 	}
-	/* whoever reads it has all that there is */
+	/* a reader of the file has all packets so far */
 	return fflush(r->file) ? -errno : 0;
 }
 
@@ -423,7 +423,7 @@ static int capture(struct run *r)
 		cli_signals_catch(on_signal); /* the first one has the stream end */
 		signal(SIGPIPE, SIG_IGN);     /* an error that we tell */
 		cli_pcapng_begin(&r->pcapng, r->file, r->fabric);
-		/* whoever has started it in the background learns that it has begun */
+		/* a script that has started it in the background learns that it has begun */
 		if (r->output || isatty(STDERR_FILENO))
 			base_log("capturing on fabric '%s'; Ctrl-C ends it", r->fabric);
 		ret = finish(r, fflush(r->file) ? -errno : copy(r));
@@ -458,7 +458,7 @@ static const struct cli_option options[] = {
 	{ .line = "  -h, --help          this text\n" },
 };
 
-/* Who chooses among messages wants these, and only MADs that are asked for. */
+/* A user that chooses among messages wants messages, and only MADs that are asked for. */
 static void choose(struct control_capture *which, bool data)
 {
 	static const uint64_t none[4];

@@ -2,7 +2,7 @@
 /*
  * Memberships of multicast groups that ports get and give up by MADs to the subnet administrator,
  * as a program with libibumad would, whichever subnet manager there is. They stay when we end.
- * Single-threaded. What fails has printed its one line.
+ * Single-threaded. A function that fails has printed its one line.
  */
 #ifndef CLI_MEMBER_H
 #define CLI_MEMBER_H

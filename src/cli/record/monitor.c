@@ -99,8 +99,8 @@ void cli_monitor_close(void)
 
 /* ---- for people ---- */
 
-/* What is said of an event: the values of the keys in braces. What is in brackets is left out if a
- * key in it is not there. */
+/* The text of an event: the values of the keys in braces. Text in brackets is left out if a key in
+ * it is not there. */
 static const struct {
 	const char *event, *text;
 } texts[] = {

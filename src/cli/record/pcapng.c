@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Capture files: see pcapng.h. Numbers are in this machine's byte order, as the format lets who
- * writes it choose.
+ * Capture files: see pcapng.h. Numbers are in this machine's byte order, as the format lets the
+ * writer choose.
  */
 #define _GNU_SOURCE
 #include <endian.h>

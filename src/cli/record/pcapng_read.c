@@ -22,7 +22,7 @@
 #define ERF_INFINIBAND   21
 #define PACKET_HEAD      20 /* interface, time, two lengths */
 
-/* The body of a block, what is left of it. */
+/* The rest of a block's body. */
 struct body {
 	const uint8_t *at;
 	size_t bytes;

@@ -2,8 +2,8 @@
 /*
  * `umbel record`: writes the events of a fabric to a file that `umbel replay` reads. A line is an
  * object of JSON, as of `umbel monitor --json`. The first one is the fabric: its topology as a file
- * that --topology takes, and its settings. What had happened to it before stands as events behind
- * that, so whoever reads the file need not know the difference.
+ * that --topology takes, and its settings. Its changes before the recording stand as events behind
+ * that, so a reader of the file need not know the difference.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -238,7 +238,7 @@ static void write_members(const struct record *r, struct json_object *group)
 	}
 }
 
-/* Faults first: what they do to links is theirs. */
+/* Faults first: changes of links by rules belong to the rules. */
 static void write_standing(const struct record *r)
 {
 	struct json_object *nodes = cli_json_array(r->topology, "nodes"), *e;

@@ -2,8 +2,7 @@
 /*
  * `umbel replay`: does to a fabric what a recording (record.c) says that was done to one, by time:
  * links, switches, the subnet manager, faults, settings, and ports that join groups and leave them.
- * What followed from that follows again by itself. All is read and looked at before anything is
- * done.
+ * The consequences follow again by themselves. All events are read and checked before any is done.
  */
 #include <errno.h>
 #include <json-c/json.h>
@@ -227,7 +226,7 @@ static int do_join(struct replay *r, const struct action *a)
 	                        &rec);
 }
 
-/* Who is taken out because its port is down is so again by itself. */
+/* A member that was taken out because its port was down is taken out again by itself. */
 static int do_leave(struct replay *r, const struct action *a)
 {
 	struct wire_mcmember rec = record_of(a);
@@ -255,7 +254,7 @@ static const struct kind kinds[] = {
 	{ .event = "set", .act = do_set },
 };
 
-/* Whether it is something that somebody did: what followed is not done again. */
+/* Whether the event is somebody's action: its consequences are not done again. */
 static bool is_done_again(struct json_object *event)
 {
 	const char *kind = cli_json_text(event, "event"), *what = cli_json_text(event, "what");
@@ -446,7 +445,7 @@ static int check(const struct replay *r, const struct action *a)
 
 /* ---- settings, which are the first to be as they were ---- */
 
-/* Those that cannot change are told of: who starts the fabric can set them. */
+/* Settings that cannot change are told of: the command that starts the fabric can set them. */
 static int set_all(const struct replay *r)
 {
 	struct json_object *status = cli_request_json(r->client, "status"), *was, *is, *now;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * `umbel exec --all`: see exec_all.h. Each command is a process group of its own, so that a signal
- * reaches all that it has started, and none of that stays when it has ended. Who leaves the group
- * becomes our child at the latest when its parent ends, and ends with us. What commands print comes
- * by pipes, and leaves line by line behind the name of the host.
+ * reaches all that it has started, and none of that stays when it has ended. A process that leaves
+ * the group becomes our child at the latest when its parent ends, and ends with us. The output of
+ * commands comes by pipes, and leaves line by line behind the name of the host.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,10 +33,10 @@
 #define NAME        208     /* the name of a host before it */
 #define MOST_LEFT   1048576 /* of output behind the end of a command */
 #define MOST_SHOWN  8       /* hosts of which is said how the command failed */
-#define MS_TO_WRITE 1000    /* after a signal, to who reads what they print */
+#define MS_TO_WRITE 1000    /* after a signal, to the reader of their output */
 #define STREAMS     2       /* standard output, standard error */
 
-/* What comes by one pipe. */
+/* The output that comes by one pipe. */
 struct stream {
 	int from, to; /* -1: it has ended */
 	size_t n;
@@ -116,7 +116,8 @@ static bool wait_for_room(struct all *a, int fd)
 	}
 }
 
-/* Nobody reads @fd any more: who writes on gets EPIPE, whatever it thinks of the signal. */
+/* Nobody reads @fd any more: a command that writes on gets EPIPE, whatever it thinks of the
+ * signal. */
 static void close_pipes_to(struct all *a, int fd)
 {
 	for (unsigned i = 0; i < a->how->jobs; i++) {
@@ -170,7 +171,7 @@ static void put_line(struct all *a, const struct job *job, const struct stream *
 	o->text[o->n++] = '\n';
 }
 
-/* What is whole, or as long as a line may be. @all: and the rest. */
+/* Prints whole lines, and pieces as long as a line may be. @all: and the rest. */
 static void print_lines(struct all *a, const struct job *job, struct stream *s, bool all)
 {
 	const char *line = s->line, *const last = s->line + s->n, *end;
@@ -210,7 +211,7 @@ static bool read_stream(struct all *a, const struct job *job, struct stream *s)
 
 static void close_stream(struct all *a, const struct job *job, struct stream *s)
 {
-	/* somebody who has left the group may still write, without an end */
+	/* a process that has left the group may still write, without an end */
 	for (unsigned left = MOST_LEFT / LINE; left-- && read_stream(a, job, s);)
 		;
 	if (s->n)
@@ -238,7 +239,7 @@ static _Noreturn void become(const struct all *a, const char *host, const int to
 	if (!ret && !a->how->stay)
 		ret = cli_enter_host(a->how->fabric, host, false);
 	sigprocmask(SIG_SETMASK, &a->old_signals, NULL);
-	/* not before: who goes to a host gets capabilities, which clears it */
+	/* not before: entering a host gives capabilities, which clears it */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(CLI_FAILED);
@@ -292,7 +293,7 @@ static void start(struct all *a, struct job *job)
 		if (to[i] >= 0)
 			close(to[i]);
 	if (!ret) {
-		setpgid(job->pid, job->pid); /* whoever comes first */
+		setpgid(job->pid, job->pid); /* parent or child, the first one */
 		a->running++;
 		return;
 	}
@@ -345,7 +346,8 @@ static struct job *find_job(const struct all *a, pid_t pid)
 	return NULL;
 }
 
-/* Commands that have ended, or stopped; and what these had started, which is ours then. */
+/* Commands that have ended, or stopped; and processes that these had started, which are our
+ * children then. */
 static void look_at_children(struct all *a)
 {
 	siginfo_t info = { 0 };
@@ -453,7 +455,7 @@ static int result(const struct all *a)
 static int run_all(struct all *a)
 {
 	const unsigned jobs = a->how->jobs;
-	const bool inherits = any_child(is_child); /* of who has become us by exec() */
+	const bool inherits = any_child(is_child); /* of the program that became us by exec() */
 	struct pollfd *fds = calloc(2 + STREAMS * jobs, sizeof(*fds));
 	int ret = CLI_FAILED;
 
@@ -472,7 +474,7 @@ static int run_all(struct all *a)
 		goto out_signals;
 	}
 	cli_signals_hold_pipe();
-	prctl(PR_SET_CHILD_SUBREAPER, 1); /* who loses its parent becomes our child */
+	prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans become our children */
 	fflush(stdout);
 	for (start_some(a); a->running; start_some(a))
 		turn(a, fds);

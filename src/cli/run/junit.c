@@ -267,7 +267,7 @@ static int failed(const struct cli_junit *j, int error)
 	return CLI_FAILED;
 }
 
-/* What is there when nobody writes the rest. A pipe gets the end alone. */
+/* The report that is left if nobody writes the rest. A pipe gets the end alone. */
 static int write_beginning(struct cli_junit *j)
 {
 	struct stat st;

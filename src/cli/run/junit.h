@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Reports of tests as CI systems read them: JUnit's XML, one suite. The report is written to its
- * file when it begins, with an error, and again when it ends: so who is killed meanwhile has not
- * passed. For run.c. Single-threaded.
+ * file when it begins, with an error, and again when it ends: so a run that is killed meanwhile has
+ * not passed. For run.c. Single-threaded.
  */
 #ifndef CLI_JUNIT_H
 #define CLI_JUNIT_H

@@ -112,7 +112,7 @@ static const struct setting mpich[] = {
 	{ "HYDRA_LAUNCHER_EXEC", "umbel-rsh" },
 };
 
-/* What a user has said in the environment stays. */
+/* The user's own variables in the environment stay. */
 static void set_all(const struct setting *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

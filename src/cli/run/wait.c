@@ -23,7 +23,7 @@
 #define SHORTEST_MS  5 /* between two looks; each time twice as long */
 #define LONGEST_MS   100
 #define GRACE_MS     1000     /* behind the timeout, for a daemon that is only busy */
-#define PROGRESS_NS  NS_PER_S /* who waits for longer sees for what */
+#define PROGRESS_NS  NS_PER_S /* after this the user sees the progress */
 #define MOST         1000000
 #define MOST_SECONDS 1000000
 
@@ -52,7 +52,7 @@ static const struct cli_option options[] = {
 	{ .line = "  -h, --help              this text\n" },
 };
 
-/* What the group has now. */
+/* The group's present numbers. */
 struct count {
 	long members, attached;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * `umbel show drops`: what was lost, where, why, and what to do about it.
+ * `umbel show drops`: lost packets, the place and the reason, and advice.
  */
 #ifndef CLI_DROPS_H
 #define CLI_DROPS_H

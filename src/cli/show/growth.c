@@ -64,7 +64,7 @@ static void add_growth(struct json_object *element, struct json_object *before, 
 	json_object_object_add(element, "per_second", rates);
 }
 
-/* The elements of the array, and of those that were there @before what they grew by. */
+/* The elements of the array, and the growth of those that were there @before. */
 static void add_array(const struct cli_growth *g, struct json_object *now, const char *name,
                       struct json_object *array, double seconds)
 {

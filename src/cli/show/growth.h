@@ -12,7 +12,7 @@
 struct cli_table;
 struct json_object;
 
-/* What was counted at the last time. All zero: there was none. */
+/* The counters of the last time. All zero: there was none. */
 struct cli_growth {
 	struct json_object *before; /* elements by what they are of */
 	uint64_t at_ns;
@@ -23,8 +23,9 @@ bool cli_growth_is_identity(const char *key, struct json_object *value);
 
 /*
  * Adds to the view "counters" the "seconds" since the last time, and to each element that was there
- * then what its counters "grew" by, and by how much "per_second". What is less than it was began
- * anew, and nobody knows when: it is in neither. Remembers them for the next time.
+ * then what its counters "grew" by, and by how much "per_second". A counter that is less than it
+ * was has begun anew, and nobody knows when: it is in neither. Remembers the counters for the next
+ * time.
  */
 void cli_growth_add(struct cli_growth *g, struct json_object *counters, uint64_t now_ns);
 void cli_growth_fini(struct cli_growth *g);

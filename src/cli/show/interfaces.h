@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the interfaces of hosts with a network of their own tell (umbel-ipoib), as `umbel show`
- * shows it: beside the hosts, and their neighbours. A fabric without such hosts has none.
+ * The answers of interfaces (umbel-ipoib) of hosts with a network of their own, as `umbel show`
+ * shows them: beside the hosts, and their neighbours. A fabric without such hosts has none.
  * Single-threaded.
  */
 #ifndef CLI_INTERFACES_H

@@ -95,7 +95,7 @@ static int print_text(struct control_client *client, const char *what)
 	return ret;
 }
 
-/* What the view shows, to be put; NULL after an error. */
+/* The content of the view, to be put; NULL after an error. */
 static struct json_object *request(struct control_client *client, const char *what,
                                    struct json_object *interfaces)
 {
@@ -109,7 +109,7 @@ static struct json_object *request(struct control_client *client, const char *wh
 	return reply;
 }
 
-/* Counters, and what they grew by since the last time; NULL after an error. */
+/* Counters, and their growth since the last time; NULL after an error. */
 static struct json_object *request_counters(struct show *s, struct control_client *client)
 {
 	struct json_object *counters = cli_request_json(client, s->what);
@@ -227,7 +227,7 @@ static int watch(struct show *s, struct control_client *client, const char *fabr
 	return ret;
 }
 
-/* What goes with what. 0 or CLI_USAGE. */
+/* Checks which options go together. 0 or CLI_USAGE. */
 static int check(const struct cli_command *self, const struct show *s)
 {
 	bool picture = cli_wants_picture(&s->picture), routes;

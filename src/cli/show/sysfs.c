@@ -60,7 +60,7 @@ static bool is_current(int dir, const char *name, const char *text, size_t bytes
 	return n == (ssize_t)bytes && !memcmp(old, text, bytes);
 }
 
-/* Whoever reads the file has the old text or the new one. 0 or -errno. */
+/* A reader of the file has the old text or the new one. 0 or -errno. */
 static int write_file(int dir, const char *name, const char *text, size_t bytes)
 {
 	ssize_t n;

@@ -377,7 +377,7 @@ static void loop(struct screen *s, int signals, struct ended *ended)
 	}
 }
 
-/* What a signal does if nobody catches it: ending a program, and neither by a fault of its own nor
+/* Whether the signal, if nobody catches it, ends a program, and neither by a fault of its own nor
  * by force. */
 static bool ends_programs(int number)
 {

@@ -17,7 +17,7 @@
 
 #define NS_PER_S 1e9
 
-/* What a row had. */
+/* The values that a row had. */
 struct cli_top_known {
 	struct base_hash_node node;
 	double total[CLI_TOP_COLUMNS];
@@ -189,7 +189,7 @@ static struct json_object *rows_of(struct json_object *reply)
 	return rows;
 }
 
-/* What the view wants beside its rows; the texts are asked for once. */
+/* Asks for the data that the view wants beside its rows; the texts are asked for once. */
 static int ask_more(struct control_client *client, const struct cli_top_view *view,
                     struct json_object **texts, struct json_object **more)
 {
@@ -286,7 +286,7 @@ struct comparing {
 	const struct cli_top_order *order;
 };
 
-/* What is not known is last, whichever way the others are. */
+/* Unknown numbers are last, whichever way the others are. */
 static int compare_numbers(double m, double n, bool reverse)
 {
 	if (isnan(m) || isnan(n))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What `umbel top` shows: views of the daemon, as rows with columns, and rates, which are computed
- * from two samples of a view. Nothing of the screen. A sample is used by one thread at a time, and
- * so is the history of a view.
+ * The data that `umbel top` shows: views of the daemon, as rows with columns, and rates, which are
+ * computed from two samples of a view. Nothing of the screen. A sample is used by one thread at a
+ * time, and so is the history of a view.
  */
 #ifndef CLI_TOP_DATA_H
 #define CLI_TOP_DATA_H
@@ -63,7 +63,7 @@ struct cli_top_sample {
 	size_t n;
 };
 
-/* What a view had at its last sample. All zero: there was none. */
+/* The values of a view at its last sample. All zero: there was none. */
 struct cli_top_history {
 	struct base_hash known; /* struct cli_top_known, by ID */
 	uint64_t at_ns;

@@ -33,7 +33,7 @@ static struct cli_top_sample *sample(const char *view, const char *rows, const c
 	return s;
 }
 
-/* What the cells of a row are, with a blank between two. */
+/* The cells of a row must be @wanted, with a blank between two. */
 static void assert_row(const struct cli_top_sample *s, size_t row, const char *wanted)
 {
 	const unsigned n = cli_top_n_columns(s->view);
@@ -172,7 +172,7 @@ static void a_number_takes_few_characters(void **state)
 	cli_top_history_fini(&h);
 }
 
-/* With one blank between two: what else there is, is for wider ones. */
+/* With one blank between two: the other columns are for wider terminals. */
 static void the_first_columns_of_a_view_fit_80_characters(void **state)
 {
 	static const unsigned needed[CLI_TOP_VIEWS] = { 8, 7, 8, 10, 10 };

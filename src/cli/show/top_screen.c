@@ -83,7 +83,7 @@ size_t cli_top_screen_rows(void)
 
 /* ---- drawing ---- */
 
-/* At most @width characters; what no terminal should get is a '?'. */
+/* At most @width characters; a '?' stands for characters that no terminal should get. */
 static void put(int y, int x, const char *text, int width)
 {
 	if (y < 0 || y >= LINES || x < 0 || x >= COLS)

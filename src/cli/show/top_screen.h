@@ -8,7 +8,7 @@
 
 #include "cli/show/top_data.h"
 
-/* What is to be seen. */
+/* The state that the screen shows. */
 struct cli_top_state {
 	const char *fabric;
 	long interval; /* seconds */
@@ -41,7 +41,7 @@ int cli_top_screen_open(void);
 /* The terminal is as it was. */
 void cli_top_screen_close(void);
 
-/* Shows it; s->first becomes one that is not too far down. */
+/* Shows the state; s->first becomes a row that is not too far down. */
 void cli_top_screen_draw(struct cli_top_state *s);
 
 /* Rows that there is room for. */

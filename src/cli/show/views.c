@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The text form of topology, groups, counters, hosts and neighbours: see views.h. Called by show.c.
- * What programs have is in views_programs.c.
+ * The objects of programs are in views_programs.c.
  */
 #define _GNU_SOURCE
 #include <json-c/json.h>

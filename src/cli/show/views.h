@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The text form of what `umbel show` shows. The input is the daemon's JSON; what it lacks is
- * shown as '-'.
+ * The text form of the views of `umbel show`. The input is the daemon's JSON; values that it lacks
+ * are shown as '-'.
  */
 #ifndef CLI_VIEWS_H
 #define CLI_VIEWS_H

@@ -14,7 +14,7 @@
 
 #include "cli/show/views.h"
 
-/* What `umbel show counters` prints for the daemon's @reply must be @expected. */
+/* The output of `umbel show counters` for the daemon's @reply must be @expected. */
 static void check(const char *reply, const char *expected)
 {
 	struct json_object *o = json_tokener_parse(reply);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * `umbel simulate`: what the links of a fabric carry and how long that takes, without processes and
- * without a daemon. The arguments are here, what is printed is in simulation.c.
+ * without a daemon. The arguments are here, the output is in simulation.c.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -358,7 +358,7 @@ static int send_by_credits(struct request *r, struct simulation *s,
 	return ret;
 }
 
-/* What pictures fail by is more than what they show. */
+/* A picture that fails counts for more than the result of the simulation. */
 static int print(const struct request *r, const struct simulation *s,
                  const struct cli_simulation *what)
 {

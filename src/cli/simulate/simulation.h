@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What `umbel simulate` prints of a simulation. Single-threaded.
+ * The output of `umbel simulate`. Single-threaded.
  */
 #ifndef CLI_SIMULATION_H
 #define CLI_SIMULATION_H

@@ -27,7 +27,7 @@ static const char *link_text(const struct simulation *s, uint32_t link, unsigned
 	return to;
 }
 
-/* Who sends to whom. */
+/* The sender and the receiver. */
 static const char *way_text(const struct simulation *s, const struct credits_message *m)
 {
 	static char text[3 * FABRIC_NAME];
