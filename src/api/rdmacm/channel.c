@@ -47,7 +47,7 @@ static int receive(struct rdmacm_channel *ch, struct datagram *d)
 	return 0;
 }
 
-/* Whom the event is about; NULL: the daemon is to be asked. */
+/* The identifier that the event is about; NULL: the daemon is to be asked. */
 static struct rdmacm_id *id_of(const struct datagram *d)
 {
 	return d->kind == EVENT ? (struct rdmacm_id *)(uintptr_t)d->got.event.uid : NULL;
@@ -237,7 +237,7 @@ static int receive_surely(struct rdmacm_channel *ch, struct datagram *d)
 	return ret;
 }
 
-/* What is withdrawn from a channel. */
+/* The events of an identifier that are withdrawn from a channel. */
 struct withdrawal {
 	struct rdmacm_channel *ch;
 	struct rdmacm_id *id;
@@ -345,8 +345,8 @@ static int withdraw(struct withdrawal *w)
 }
 
 /*
- * The daemon has gone, so that nobody says what it has sent: that lies in the socket, behind which
- * nothing comes any more. With the channel's lock held.
+ * The daemon has gone, so that nobody says which events it has sent. They are in the socket, and no
+ * more will come. With the channel's lock held.
  */
 static void drop_events(struct rdmacm_id *id)
 {
@@ -481,7 +481,7 @@ int rdmacm_channel_migrate_id(struct rdmacm_id *id, struct rdma_event_channel *c
 	                     sizeof(reply));
 	if (!ret) {
 		requests_told(id);
-		rdmacm_session_lock(); /* who looks for identifiers whose device has gone */
+		rdmacm_session_lock(); /* against a search for identifiers whose device has gone */
 		id->id.channel = channel;
 		rdmacm_session_unlock();
 		*got = reply.reported + id->events_got;
@@ -541,7 +541,8 @@ static void fill_param(struct rdmacm_event *e, const struct control_cm_event *fr
 		fill_conn(e, from);
 }
 
-/* What has come along with the event is asked for no more. */
+/* Keeps the description of the identifier that has come along with the event: the daemon is not
+ * asked for it again. */
 static int update(struct rdmacm_id *id, const struct control_cm_got *got)
 {
 	id->has_qp = got->has_qp && !id->has_options;
@@ -649,7 +650,8 @@ static int on_end(struct rdmacm_event *e, const struct control_cm_event *from)
 	return 0;
 }
 
-/* What nobody waited for has failed. Who accepts has connected its queue pair before. */
+/* A call that nobody waited for has failed. The accepting side has connected its queue pair
+ * before. */
 static void on_failure(struct rdmacm_id *id)
 {
 	id->has_connection = false;
@@ -657,7 +659,7 @@ static void on_failure(struct rdmacm_id *id)
 		rdmacm_qp_to_error(id);
 }
 
-/* What this side has to do with the event. 0; otherwise it is not worth telling. */
+/* Does this side's part for the event. 0; otherwise it is not worth telling. */
 static int act(struct rdmacm_event *e, const struct control_cm_got *got)
 {
 	switch (got->event.type) {
@@ -706,7 +708,7 @@ static int fill_event(struct rdmacm_event *e, const struct control_cm_got *got)
 	return ret;
 }
 
-/* The event whose turn it is, after @d was received: what is kept comes first, and @d is kept in
+/* The event whose turn it is, after @d was received: a kept event comes first, and @d is kept in
  * its place. 0; -EAGAIN: there is none. */
 static int take_turn(struct rdmacm_channel *ch, struct datagram *d)
 {
@@ -734,8 +736,8 @@ static void count_event(struct rdmacm_channel *ch, const struct control_cm_event
 {
 	struct rdmacm_id *id = (struct rdmacm_id *)(uintptr_t)event->uid;
 
-	/* Whoever has asked for what the event is about held this lock then. So what it wrote
-	 * before is seen here: the daemon between us is no lock. */
+	/* The thread whose call led to the event held this lock during the call. So its earlier
+	 * writes are seen here: the daemon between us is no lock. */
 	rdmacm_session_lock();
 	rdmacm_session_unlock();
 	id->events_got++;
@@ -782,7 +784,7 @@ static int claim_event(struct rdmacm_channel *ch, struct control_cm_got *got)
 	return ret;
 }
 
-/* What was kept, and is known without the daemon. */
+/* Claims the next kept event that is known without the daemon. */
 static bool claim_kept(struct rdmacm_channel *ch, struct control_cm_got *got)
 {
 	while (!TAILQ_EMPTY(&ch->kept)) {
@@ -798,8 +800,8 @@ static bool claim_kept(struct rdmacm_channel *ch, struct control_cm_got *got)
 	return false;
 }
 
-/* The daemon has gone. What it has sent comes first, then that each identifier has lost its device.
- * 0; -EIO: that is all. */
+/* The daemon has gone. The events that it has sent come first, then that each identifier has lost
+ * its device. 0; -EIO: that is all. */
 static int claim_last(struct rdmacm_channel *ch, struct control_cm_got *got)
 {
 	struct rdmacm_id *id = NULL;

@@ -45,7 +45,8 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 	return 0;
 }
 
-/* What the device can do, if the caller says "as much as possible" or more; a connected QP's. */
+/* Checks the parameters of a connected QP against the limits of the device. The caller may also say
+ * "as much as possible". */
 static int check_param(const struct rdmacm_id *id, const struct rdma_conn_param *param)
 {
 	if (id->id.ps != RDMA_PS_TCP)
@@ -291,8 +292,8 @@ int rdma_disconnect(struct rdma_cm_id *id)
 	return rdmacm_return(ret);
 }
 
-/* Whoever rejects it now is told of by an event in any case. What the queue pair sends waits for
- * the daemon if need be; but of UC it would get lost. */
+/* If the peer rejects it now, an event says so in any case. Messages of the queue pair wait for the
+ * daemon if need be; but messages of UC would get lost. */
 static int establish(struct rdmacm_id *id)
 {
 	const struct control_cm_id request = { .id = id->handle };

@@ -145,7 +145,7 @@ int rdmacm_id_create(struct rdma_event_channel *channel, void *context, enum rdm
 	return 0;
 }
 
-/* Whoever asks for something about the identifier may get an event of what was asked for before. */
+/* A thread that makes a request about the identifier may get an event of an earlier request. */
 static void begin_stage(struct rdmacm_id *id, enum control_cm_type type)
 {
 	enum rdmacm_stage stage = RDMACM_UNKNOWN;

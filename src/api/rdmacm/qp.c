@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * QPs of identifiers, with the completion queues that come along if the caller has
- * none, and the attributes that bring them to life. What the device lacks libibverbs refuses.
+ * none, and the attributes that bring them to life. libibverbs refuses attributes that the device
+ * lacks.
  */
 #include <errno.h>
 #include <rdma/rdma_verbs.h>
@@ -34,7 +35,7 @@ void rdmacm_ah_attr(const struct control_cm_ah *ah, struct ibv_ah_attr *attr)
 	memcpy(attr->grh.dgid.raw, ah->dgid.raw, sizeof(ah->dgid.raw));
 }
 
-/* For any state of a queue pair that is not connected: what is known of its port. */
+/* For any state of a queue pair that is not connected: the attributes of its port. */
 static int port_attr(const struct control_cm_qp_reply *reply, struct ibv_qp_attr *attr, int *mask)
 {
 	attr->pkey_index = reply->pkey_index;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of this folder share: the session with the daemon, the devices, and
- * what lies behind the public structs. The library keeps little: the daemon knows the
- * state of an identifier, the process its QP and what it has not acknowledged.
+ * The part that the files of this folder share: the session with the daemon, the devices, and the
+ * structs behind the public ones. The library keeps little: the daemon knows the state of an
+ * identifier, the process its QP and what it has not acknowledged.
  *
  * Thread safety is that of the original: any thread may use any identifier, but not
  * two the same one at once, except that events may be got, and acknowledged, anywhere.
@@ -46,7 +46,7 @@ struct rdmacm_channel {
 	uint32_t handle;
 	unsigned waiters;          /* in rdma_get_cm_event(); session lock */
 	bool closed;               /* likewise */
-	pthread_mutex_t datagrams; /* who receives them: one at a time; and of what follows */
+	pthread_mutex_t datagrams; /* held to receive them; guards the lists below, too */
 	struct rdmacm_kept_list kept;
 	struct rdmacm_kept_list kept_asks;    /* of them */
 	LIST_HEAD(, rdmacm_id) to_be_told_of; /* listeners: see requests_told */
@@ -72,14 +72,14 @@ struct rdmacm_join {
 	union control_cm_addr addr;
 };
 
-/* How far an identifier is: what was asked about it last, and has had its event since. */
+/* How far an identifier is: the last request about it, and whether its event has come since. */
 enum rdmacm_stage {
 	RDMACM_UNKNOWN,
 	RDMACM_RESOLVING_ADDR,
 	RDMACM_ADDR_RESOLVED,
 	RDMACM_RESOLVING_ROUTE,
 	RDMACM_ROUTE_RESOLVED,
-	RDMACM_REQUESTED, /* by a peer, whom it may accept */
+	RDMACM_REQUESTED, /* by a peer; it may accept the request */
 };
 
 struct rdmacm_id {
@@ -104,7 +104,7 @@ struct rdmacm_id {
 	_Atomic enum rdmacm_stage stage;
 	struct control_cm_resolve_addr asked; /* the last one, */
 	bool is_afresh;                       /* by an identifier that was as it is made */
-	bool connect_error; /* the QP could not be connected: what follows is not told */
+	bool connect_error; /* the QP could not be connected: later events are not told */
 
 	/* its channel's lock: */
 	uint32_t events_got; /* that were sent whole */
@@ -151,7 +151,7 @@ int rdmacm_return_of(const char *name, int err);
 int rdmacm_session_call(enum control_cm_type type, const void *request, uint32_t bytes, void *reply,
                         uint32_t reply_bytes);
 
-/* A request that nobody waits for: the daemon serves it before those that come later. */
+/* A request that nobody waits for: the daemon serves it before later requests. */
 int rdmacm_session_post(enum control_cm_type type, const void *request, uint32_t bytes);
 
 /* A batch of what this thread asks, by libibverbs too (control/client.h). Its end: 0, or -EIO: the
@@ -196,7 +196,7 @@ struct rdmacm_id *rdmacm_device_removed(const struct rdma_event_channel *channel
 bool rdmacm_device_is_ready(const struct rdmacm_id *id);
 bool rdmacm_port_is_ready(struct ibv_context *verbs, uint8_t port_num);
 
-/* The XRC domain of those who name none: this process's. NULL: errno. */
+/* The XRC domain of identifiers that name none: this process's. NULL: errno. */
 struct ibv_xrcd *rdmacm_device_xrcd(const struct rdmacm_id *id);
 
 /* In a child of fork(), with the session's lock held: those that are open are the parent's. */

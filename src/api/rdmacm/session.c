@@ -364,7 +364,7 @@ bool rdmacm_session_serve_is_due(void)
 {
 	uint64_t now;
 
-	/* relaxed: a call that comes too early for that is followed by others */
+	/* relaxed: if this call comes too early to see an rsocket, later ones see it */
 	if (!atomic_load_explicit(&session.n_served, memory_order_relaxed))
 		return false;
 	now = rsocket_now_ms();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What programs built with rdma-core 60 and later may call and this library refuses: resolution of
- * names that ends in an event, events of the program's own, and epoll for rsockets. Each returns -1
- * with errno EOPNOTSUPP. Older headers do not declare them.
+ * Functions that programs built with rdma-core 60 and later may call and this library refuses:
+ * resolution of names that ends in an event, events of the program's own, and epoll for rsockets.
+ * Each returns -1 with errno EOPNOTSUPP. Older headers do not declare them.
  *
  * Thread safety: no state; any thread, any time.
  */

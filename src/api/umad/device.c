@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * HCAs and ports as libibumad describes them: what the original reads in sysfs, read in the
- * shared memory. A program sees the HCAs of its host, or of all hosts if it runs on none.
+ * HCAs and ports as libibumad describes them. The original reads their attributes in sysfs; here
+ * they are read in the shared memory. A program sees the HCAs of its host, or of all hosts if it
+ * runs on none.
  */
 #include <endian.h>
 #include <errno.h>

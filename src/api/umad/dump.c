@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What goes to standard error: warnings, the trace that umad_debug(3) turns on, and dumps.
- * Wording as in the original, which people compare with.
+ * Output to standard error: warnings, the trace that umad_debug(3) turns on, and dumps. Wording as
+ * in the original, which people compare with.
  */
 #include <endian.h>
 #include <stdarg.h>

@@ -51,7 +51,7 @@ static int open_port(struct umad_fabric *f, uint32_t index, struct umad_open *po
 	if (ret)
 		return -EIO;
 	port->handle = rep.port;
-	/* as the original's, also for those who read() and write() it */
+	/* as the original's, also for programs that read() and write() it */
 	if (fcntl(port->fd, F_SETFL, O_NONBLOCK) < 0) {
 		close(port->fd);
 		return -EIO;
@@ -144,7 +144,7 @@ int umad_get_fd(int fd)
 	return fd;
 }
 
-/* Whoever opens the path is a subnet manager at that port, while it is open. */
+/* A program that opens the path is a subnet manager at that port, while it has the path open. */
 int umad_get_issm_path(const char *ca_name, int portnum, char path[], int max)
 {
 	struct control_umad_at req;

@@ -65,7 +65,7 @@ static bool is_route_from(const uint8_t *mad, uint8_t port_num)
 	return !count || (pointer == count + 1 && mad[SMP_AT_RETURN_PATH + count] == port_num);
 }
 
-/* What the kernel finds wrong with a MAD at once. 0 or -errno. */
+/* The errors of a MAD that the kernel finds at once. 0 or -errno. */
 static int check_send(int fd, uint32_t agent, const uint8_t *mad, size_t bytes)
 {
 	uint8_t mgmt_class = mad[1];
@@ -154,7 +154,7 @@ static void close_memfd(void *arg)
 		close(*fd);
 }
 
-/* The daemon receives what comes, so that there is room again soon. Cancellation point. */
+/* The daemon receives the datagrams, so that there is room again soon. Cancellation point. */
 static int send_datagram(int fd, const struct msghdr *msg)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -214,7 +214,7 @@ int umad_send(int fd, int agentid, void *umad, int length, int timeout_ms, int r
 
 /* ---- receiving ---- */
 
-/* The next datagram stays; what it begins with. 0 or -errno. */
+/* The next datagram stays; reads its beginning. 0 or -errno. */
 static int peek(int fd, struct iovec *iov, size_t n_iov)
 {
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n_iov };
@@ -263,8 +263,8 @@ static int take(int fd, struct ib_user_mad *mad, size_t bytes)
 }
 
 /*
- * With the lock held. Of a message that @umad has no room for, what it has room for: the
- * header and the first MAD, while *@length says how much it is.
+ * With the lock held. Of a message that is too long for @umad only the header and the first MAD are
+ * read, while *@length says how long it is.
  */
 static int receive(int fd, struct ib_user_mad *mad, int *length)
 {

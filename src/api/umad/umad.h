@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of this folder share: the process's place in its fabric, and the ports
- * that it has open. The library keeps little: agents, requests and their timeouts are the
- * daemon's, as they are the kernel's with the original.
+ * The part that the files of this folder share: the process's place in its fabric, and the ports
+ * that it has open. The library keeps little: agents, requests and their timeouts are the daemon's,
+ * as they are the kernel's with the original.
  *
  * Thread safety is that of the original: any thread may call anything.
  */
@@ -57,8 +57,8 @@ int umad_call(enum control_umad_type type, const void *request, uint32_t bytes, 
 /* Open ports, with the lock held. The one with that descriptor, or NULL. */
 struct umad_open *umad_open_find(int fd);
 void umad_open_add(struct umad_open *port);
-/* Its descriptor is closed. If that was the last one, what this process asks for from now on comes
- * after the end of the port, and of its memberships unless they are many. */
+/* Its descriptor is closed. If that was the last one, later requests of this process come after the
+ * end of the port, and of its memberships unless they are many. */
 void umad_open_closed(struct umad_open *port);
 
 /*
@@ -87,7 +87,7 @@ int umad_resolve_port(const struct umad_fabric *f, const char *ca_name, int *por
 
 /* ---- dump.c ---- */
 
-/* What umad_debug() has set. */
+/* The level that umad_debug() has set. */
 int umad_debug_level(void);
 void umad_warn(const char *func, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

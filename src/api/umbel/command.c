@@ -37,7 +37,7 @@ void umbel_set_reason(const char *format, ...)
 	va_end(args);
 }
 
-/* A pipe from the command, and what came by it. */
+/* A pipe from the command, and the text that came by it. */
 struct stream {
 	int from, to; /* -1: closed */
 	FILE *into;
@@ -65,7 +65,7 @@ static int stream_open(struct stream *s)
 	return s->into ? 0 : -1;
 }
 
-/* What came, to be freed; NULL: there was no memory for all of it. */
+/* The text that came, to be freed; NULL: there was no memory for all of it. */
 static char *stream_close(struct stream *s)
 {
 	bool lost;
@@ -207,7 +207,7 @@ static int run(const char *const *arguments, struct stream *out, struct stream *
 	return ret ? EPROTO : 0;
 }
 
-/* What the command has printed about its error, without the newline. */
+/* Keeps the command's line about its error, without the newline. */
 static void keep_reason(const char *printed)
 {
 	umbel_set_reason("%.*s", (int)strcspn(printed, "\n"), printed);
@@ -275,7 +275,7 @@ static bool read_sign(struct stream *s, const char *sign)
 	return false;
 }
 
-/* Frees it. What it has printed; NULL with errno and a reason. */
+/* Frees it. Returns the text that it has printed; NULL with errno and a reason. */
 static char *finish(struct umbel_running *r, bool wanted)
 {
 	int status, error, pidfd = pidfd_of(r->pid);

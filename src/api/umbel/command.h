@@ -5,7 +5,8 @@
 #ifndef UMBEL_COMMAND_H
 #define UMBEL_COMMAND_H
 
-/* What the command with these arguments prints, to be freed; NULL with errno, and a reason. */
+/* Runs the command with these arguments. Returns the text that it prints, to be freed; NULL with
+ * errno, and a reason. */
 char *umbel_command(const char *const *arguments);
 
 /* A command that goes on in the background: a process, and what it prints. */
@@ -20,7 +21,7 @@ struct umbel_running *umbel_command_begin(const char *const *arguments, const ch
 /* Has it end by SIGINT, and frees it. As umbel_command(), and with what it prints as errors. */
 char *umbel_command_end(struct umbel_running *r);
 
-/* The thread's last reason, and what it is now; an empty one: none. */
+/* Reads and sets the thread's last reason; an empty one: none. */
 const char *umbel_reason(void);
 __attribute__((format(printf, 1, 2))) void umbel_set_reason(const char *format, ...);
 

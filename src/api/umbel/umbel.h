@@ -74,8 +74,9 @@ int umbel_fault_clear(void);
 int64_t umbel_fault_fired(int number);
 
 /*
- * What a port ("h2:1", "sw1:3") has counted: @counter is a key of `umbel show counters --json`,
- * such as "no_receive". errno is ENOENT if there is no such port or counter.
+ * The value of a counter of a port ("h2:1", "sw1:3"): @counter is a key of
+ * `umbel show counters --json`, such as "no_receive". errno is ENOENT if there is no such port or
+ * counter.
  */
 int64_t umbel_counter(const char *port, const char *counter);
 

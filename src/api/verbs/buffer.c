@@ -2,8 +2,9 @@
 /*
  * Buffers that the library allocates, and ibv_reg_mr_ex(), which registers them and other memory:
  * versions 1.15 to 1.18 of the interface, which programs built with rdma-core 59 and later call.
- * Debian 12 and 13 have no header for them, so what they share with programs is declared here,
- * under names of its own: a newer header must not collide with them. Safe from any thread.
+ * Debian 12 and 13 have no header for them, so the structures that they share with programs are
+ * declared here, under names of its own: a newer header must not collide with them. Safe from any
+ * thread.
  *
  * A buffer is memory of the process, never a DMA-buf, so none has a descriptor to export.
  */
@@ -103,7 +104,7 @@ int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf)
 	return verbs_minus_one(buf ? -ENODATA : -EINVAL);
 }
 
-/* 0, or -errno: what is combined here has no meaning, or is nothing that we have. */
+/* 0, or -errno: this combination has no meaning, or we have no such thing. */
 static int check_attr(const struct ibv_pd *pd, const struct verbs_mr_attr *a)
 {
 	bool fd = a->comp_mask & (MR_FD | MR_FD_OFFSET);

@@ -50,7 +50,7 @@ int verbs_read_error_counter(struct hca_comp_counter *c, uint64_t *value)
 int verbs_attach_comp_counter(struct ibv_qp *qp, struct hca_comp_counter *c,
                               const struct verbs_attach_attr *attr) AS(ibv_qp_attach_comp_cntr);
 
-/** @size: what the program knows of the structure. ibv_query_comp_cntr_caps(3) */
+/* @size: of the structure as the program knows it. ibv_query_comp_cntr_caps(3) */
 int verbs_query_comp_counter_caps(struct ibv_context *context, void *caps, size_t size)
 {
 	const struct verbs_comp_counter_caps all = {

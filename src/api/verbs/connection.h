@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What libibverbs has for librdmacm, which is of the same build: the process's connection to the
- * daemon. As both share it, what they ask is served in its order, and can go together.
+ * The part of libibverbs for librdmacm, which is of the same build: the process's connection to the
+ * daemon. As both share it, their requests are served in order, and can go together.
  */
 #ifndef API_VERBS_CONNECTION_H
 #define API_VERBS_CONNECTION_H
@@ -11,8 +11,8 @@
 struct control_client;
 struct ibv_qp;
 
-/* The process's connection, which is made if there is none; in a child of fork() it is another one.
- * The caller has it as long as the process lives. NULL: *@error says why. */
+/* The process's connection, which is made if there is none; a child of fork() makes a connection of
+ * its own. The caller has it as long as the process lives. NULL: *@error says why. */
 struct control_client *umbel_connection(int *error);
 
 /* The address of @bytes of the shared memory, at an offset that the daemon has told this process by

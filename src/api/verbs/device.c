@@ -114,7 +114,8 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
 
 /* ---- contexts ---- */
 
-/* What programs call through the context. Absent ones make the header say EOPNOTSUPP. */
+/* The functions that programs call through the context. Absent ones make the header say
+ * EOPNOTSUPP. */
 static const struct verbs_context verbs_template = {
 	.query_port = verbs_query_port,
 	.query_device_ex = verbs_query_device_ex,
@@ -182,7 +183,7 @@ void *umbel_shared_memory(uint64_t off, uint32_t bytes)
 	void *at = p ? shm_payload_at(&p->region, off, bytes) : NULL;
 
 	if (p)
-		hca_process_put(p); /* who has the connection has a reference */
+		hca_process_put(p); /* the holder of the connection has a reference */
 	return at;
 }
 

@@ -15,7 +15,7 @@
 struct faulty_qp {
 	struct base_hash_node node; /* by number */
 	struct hca_qp *qp;
-	bool failed; /* a completion of it was made an error: what completes behind it is flushed */
+	bool failed; /* a completion of it was made an error: later ones are flushed */
 	int (*wr_complete)(struct ibv_qp_ex *ex); /* its own */
 	struct hca_qp maker; /* whose completions are made up: it has the number, and its send queue
 	                        is nobody's */
@@ -30,13 +30,13 @@ struct hca_faults {
 	int (*next_poll)(struct ibv_cq_ex *cq);
 };
 
-/* What is refused for the sake of a rule says so. */
+/* A call that is refused for the sake of a rule says so. */
 static int refusal(int ret)
 {
 	return ret ? base_because(ret, "a rule of faults says so (umbel fault show)") : 0;
 }
 
-/* What rules say of the call; without a daemon nobody says anything. */
+/* The verdict of the rules on the call; without a daemon there is none. */
 static struct control_meet_fault_reply consult(struct hca_context *ctx, enum control_call_kind kind,
                                                uint32_t qpn)
 {
@@ -124,7 +124,7 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
 	return post_receives(srq->context, NULL, srq, wr, bad);
 }
 
-/* What ibv_wr_start() began is one request, however many it is. */
+/* All requests since ibv_wr_start() count as one request. */
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct hca_context *ctx = hca_context(ex->qp_base.context);
@@ -180,7 +180,7 @@ static void make(struct hca_cq *cq, struct faulty_qp *q, const struct ibv_wc *wc
 	hca_cq_push_surplus(cq, &made);
 }
 
-/* What rules make of a success of that queue pair. */
+/* Applies the rules to a success of that queue pair. */
 static void meet_success(struct hca_cq *cq, struct faulty_qp *q, struct ibv_wc *wc)
 {
 	const bool is_receive = wc->opcode & IBV_WC_RECV;
@@ -198,7 +198,7 @@ static void meet_success(struct hca_cq *cq, struct faulty_qp *q, struct ibv_wc *
 		make(cq, q, wc, &says);
 }
 
-/* What rules make of a completion that was polled. No rule sees a completion that is made up. */
+/* Applies the rules to a completion that was polled. No rule sees a completion that is made up. */
 static void meet(struct hca_cq *cq, struct ibv_wc *wc)
 {
 	struct hca_faults *f = cq->ctx->faults;

@@ -5,10 +5,10 @@
  * libefa.so.1 import them with BIND_NOW, and perftest, UCX and pyverbs link those two, so every
  * name must be here for the programs to start. docs/abi.md says which rdma-core has which version.
  *
- * No driver ever gets a device from us, so what would drive one refuses. Those functions look at
- * none of their arguments, and their prototypes are in a header that Debian does not install
- * (infiniband/driver.h); they are defined without parameters, which every C calling convention
- * that we build for allows. Pure conversions and file reads do their work.
+ * No driver ever gets a device from us, so the functions that would drive one refuse. Those
+ * functions look at none of their arguments, and their prototypes are in a header that Debian does
+ * not install (infiniband/driver.h); they are defined without parameters, which every C calling
+ * convention that we build for allows. Pure conversions and file reads do their work.
  *
  * Thread safety: any thread, any time; the only state is set once.
  */
@@ -228,7 +228,7 @@ unsigned int private___ioctl_final_num_attrs(unsigned int num_attrs, const void 
 	return num_attrs;
 }
 
-/* What drivers log about their devices. VERBS_LOG_LEVEL is not honoured: they have none. */
+/* Drivers log by this. VERBS_LOG_LEVEL is not honoured: they have no devices here. */
 SINCE_34(__verbs_log)
 void private___verbs_log(void)
 {
@@ -303,7 +303,8 @@ struct ibv_context *private_verbs_open_device(struct ibv_device *device, void *p
 	return NULL;
 }
 
-/* What a driver would call to build its context. Without a context the others have no work. */
+/* A driver would call this to build its context. Without a context the other functions have no
+ * work. */
 SINCE_34(_verbs_init_and_alloc_context)
 void *private__verbs_init_and_alloc_context(void)
 {
@@ -421,7 +422,8 @@ int private_ibv_read_ibdev_sysfs_file(char *buf, size_t size, const struct sysfs
 	return ibv_read_sysfs_file(dev->ibdev_path, file, buf, size);
 }
 
-/* The conversions below are for whoever talks to the kernel's uverbs and rdma_ucm itself. */
+/* The conversions below are for programs that talk to the kernel's uverbs and rdma_ucm
+ * themselves. */
 void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, const struct ib_uverbs_ah_attr *src)
 {
 	memcpy(dst->grh.dgid.raw, src->grh.dgid, sizeof(dst->grh.dgid.raw));

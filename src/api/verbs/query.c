@@ -170,7 +170,7 @@ int(ibv_query_port)(struct ibv_context *context, uint8_t port_num,
 }
 
 /*
- * What the port's link carries, in units of 100 Mbit/s. EINVAL: there is no such port.
+ * The rate of the port's link, in units of 100 Mbit/s. EINVAL: there is no such port.
  * ibv_query_port_speed(3), of rdma-core 62; older headers do not declare it.
  */
 int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed);

@@ -94,7 +94,7 @@ int verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_w
 struct verbs_hca {
 	struct ibv_device device;
 	/*
-	 * What lies here in Debian's private struct verbs_device: provider libraries that
+	 * The same member is here in Debian's private struct verbs_device: provider libraries that
 	 * a program links look whether this pointer is their own. It is not.
 	 */
 	const void *ops;

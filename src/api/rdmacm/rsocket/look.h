@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What librdmacm has for libumbel-sockets, which is of the same build: rsockets in sets of epoll,
- * and ppoll(2) of rsockets. Thread-safe.
+ * The functions of librdmacm for libumbel-sockets, which is of the same build: rsockets in sets of
+ * epoll, and ppoll(2) of rsockets. Thread-safe.
  */
 #ifndef API_RDMACM_RSOCKET_LOOK_H
 #define API_RDMACM_RSOCKET_LOOK_H
@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdint.h>
 
-#define UMBEL_RSOCKET_FIRED 1u /* the descriptor is readable: what made it so is served */
+#define UMBEL_RSOCKET_FIRED 1u /* the descriptor is readable: the cause is served */
 #define UMBEL_RSOCKET_ARM   2u /* the descriptor becomes readable when anything happens next */
 
 struct umbel_rsocket_look {

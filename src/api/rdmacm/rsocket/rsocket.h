@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rsockets: the calls of rsocket(7). Here is what all have in common; how those of a type work is
- * a table of functions (struct rsocket_type). rsocket_dgram.h has datagrams, which are UD messages,
+ * rsockets: the calls of rsocket(7). Here is the common part of all rsockets. The functions of each
+ * type are in a table (struct rsocket_type). rsocket_dgram.h has datagrams, which are UD messages,
  * rsocket_stream.h streams, which are RDMA WRITEs over reliable connections.
  *
  * An rsocket's descriptor is an epoll instance, which is readable when something may have happened.
  *
- * Thread safety: rsocket.lock guards an rsocket. It is released while a thread sleeps. Who is in a
- * call holds a reference, so that another thread may close it. The functions of a table are called
- * with the lock held.
+ * Thread safety: rsocket.lock guards an rsocket. It is released while a thread sleeps. A thread in
+ * a call holds a reference, so that another thread may close it. The functions of a table are
+ * called with the lock held.
  */
 #ifndef API_RDMACM_RSOCKET_H
 #define API_RDMACM_RSOCKET_H
@@ -21,7 +21,7 @@
 
 struct rsocket;
 
-/* What a call sends, or has room for; and how much of that it used. */
+/* The data that a call sends, or the room that it has; and how much of that it used. */
 struct rsocket_message {
 	const struct iovec *iov;
 	size_t n_iov;
@@ -29,7 +29,7 @@ struct rsocket_message {
 	int flags;
 	const struct sockaddr *to; /* sending: NULL if the caller says none */
 	socklen_t to_bytes;
-	union control_cm_addr src; /* receiving: from whom; no family: nobody */
+	union control_cm_addr src; /* receiving: the sender; no family: none */
 	bool truncated;
 };
 
@@ -40,7 +40,7 @@ struct rsocket_type {
 
 	struct rsocket *(*alloc)(void);
 	void (*free)(struct rsocket *rs);  /* what open() and later calls made, and the rsocket */
-	void (*flush)(struct rsocket *rs); /* it is about to be closed: what was sent may leave */
+	void (*flush)(struct rsocket *rs); /* it is about to be closed: sent data may leave */
 
 	/* @addr NULL: any address, and only if it has none. */
 	int (*bind)(struct rsocket *rs, const union control_cm_addr *addr);
@@ -60,7 +60,8 @@ struct rsocket_type {
 	short (*events)(struct rsocket *rs);
 	/* Has what may happen next wake sleepers. To be followed by one more look, then a sleep. */
 	void (*arm)(struct rsocket *rs);
-	/* What was added to the epoll instance with @what has woken us: acknowledges it. */
+	/* The descriptor that was added to the epoll instance with @what has woken us: acknowledges
+	 * it. */
 	void (*disarm)(struct rsocket *rs, void *what);
 	/* Serves the events of rdma_cm. */
 	void (*progress)(struct rsocket *rs);
@@ -82,7 +83,8 @@ struct rsocket_type {
 
 extern const struct rsocket_type rsocket_dgram_type, rsocket_stream_type;
 
-/* What a program has set; the rsockets that a listener accepts begin with its own. */
+/* The options that a program has set; rsockets that a listener accepts begin with the
+ * listener's. */
 struct rsocket_options {
 	bool nonblocking;
 	bool reuse_addr, v6_only, keepalive, oob_inline;
@@ -138,8 +140,8 @@ int rdmacm_session_rsocket_add(struct rsocket *rs);
 /* Removes it. 0; -EBADF: there is none. @inherited: it is the parent's. */
 int rdmacm_session_rsocket_remove(int fd, bool *inherited);
 
-/* Those that any call serves: @fd is an rsocket's. 0 or -errno. again: whoever was told of what it
- * has could not serve it. */
+/* Those that any call serves: @fd is an rsocket's. 0 or -errno. again: the thread that was told of
+ * its events could not serve it. */
 int rdmacm_session_serve_add(int fd);
 void rdmacm_session_serve_remove(int fd);
 void rdmacm_session_serve_again(int fd);
@@ -207,13 +209,13 @@ int rsocket_sleep(struct rsocket *rs, uint64_t until_ms);
 /* Acknowledges what has woken us, unless another thread sleeps, which will do so. */
 void rsocket_drain(struct rsocket *rs);
 
-/* This thread has seen something that others who sleep may wait for. */
+/* This thread has seen something that other threads that sleep may wait for. */
 void rsocket_changed(struct rsocket *rs);
 
 /* Something has been received: others that sleep look for what is left. */
 void rsocket_pass_on(struct rsocket *rs);
 
-/* Whoever sleeps looks again. */
+/* Threads that sleep look again. */
 void rsocket_wake(struct rsocket *rs);
 
 /* Has any call of the process serve it from now on if it goes on, or no more. 0 or -errno. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The ends of a datagram rsocket: on each port one queue pair with receives posted, and slots for
- * datagrams that are being sent. See rsocket_dgram.h, which says who locks.
+ * datagrams that are being sent. See rsocket_dgram.h; rsocket.h has the rules of locking.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -151,7 +151,7 @@ static int open_end(struct rsocket_end *end, const struct rsocket_dgram *d)
 	return ret;
 }
 
-/* From now on those who ask for our port number at this port hear of the queue pair. */
+/* From now on peers that ask for our port number at this port hear of the queue pair. */
 static int serve(const struct rsocket_dgram *d, const struct rsocket_end *end)
 {
 	struct control_cm_serve request = { .id = rdmacm_id(d->rs.id)->handle,
@@ -237,7 +237,7 @@ bool rsocket_end_can_send(struct rsocket_end *end)
 	return end->n_free;
 }
 
-/* Who sends: the header that a datagram begins with. Its length. */
+/* Writes the header that a datagram begins with: it names the sender. Its length. */
 static uint32_t put_header(const struct rsocket_dgram *d, const union control_cm_addr *src,
                            uint8_t *to)
 {
@@ -308,7 +308,7 @@ int rsocket_end_send(const struct rsocket_dgram *d, const struct rsocket_peer *p
 
 /* ---- receiving ---- */
 
-/* The header is one of ours; -1 else. What it says beyond is believed. */
+/* Whether the header is one of ours. Its other fields are believed. */
 static bool is_valid(const struct rsocket_end *end, const struct ibv_wc *wc)
 {
 	const uint8_t *d = slot(end, (uint32_t)wc->wr_id) + RSOCKET_GRH;

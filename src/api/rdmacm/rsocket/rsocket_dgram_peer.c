@@ -191,7 +191,7 @@ static void fail(struct rsocket_dgram *d, struct rsocket_peer *peer, int error)
 	end_resolution(d, peer);
 	peer->error = error;
 	if (error)
-		peer->asked_ms = 0; /* whoever hears of it may try again at once */
+		peer->asked_ms = 0; /* a call that hears of it may try again at once */
 	if (peer->ah)
 		ibv_destroy_ah(peer->ah);
 	peer->ah = NULL;

@@ -131,7 +131,7 @@ static int wait_next(struct rsocket_dgram *d, int flags, struct rsocket_end **en
 		*end = next_end(d);
 		if (*end)
 			return 1;
-		/* who never sleeps is to hear now and then that the daemon has gone */
+		/* a program that never sleeps is to hear now and then that the daemon has gone */
 		if (d->n_resolving || ++d->n_empty % LOOKS == 0)
 			rsocket_peers_progress(d);
 		ret = state_of(d);

@@ -19,7 +19,7 @@
 #define MOST_BYTES  (4u << 20)
 #define MOST_BLOCKS 64
 
-/* Blocks side by side. What is not used is zero. */
+/* Blocks side by side. Unused blocks are zero. */
 struct slab {
 	TAILQ_ENTRY(slab) entry;
 	pid_t owner;     /* 0: a parent of this process */
@@ -168,7 +168,7 @@ static void release(struct slab *s)
 }
 
 /* One that nobody uses is kept, the last one of all: each that is made is another segment to peers,
- * who must attach it. */
+ * which must attach it. */
 static void keep(struct slab *s)
 {
 	static struct slab *kept;

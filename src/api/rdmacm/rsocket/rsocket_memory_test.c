@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory of rsockets' buffers: what is used again, and what is not. The library shows none of it,
- * so this has a copy of its own.
+ * Memory of rsockets' buffers: the blocks that are used again, and those that are not. The library
+ * shows none of it, so this has a copy of its own.
  */
 #include <stdarg.h>
 #include <stddef.h>

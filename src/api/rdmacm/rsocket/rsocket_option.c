@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Options of rsockets: those that rsocket(7) names. Here are the ones that all types have; others
- * are asked of the type. What has no meaning is kept and given back, or refused with ENOTSUP if
- * there is nothing to keep.
+ * are asked of the type. Options without a meaning are kept and given back, or refused with ENOTSUP
+ * if there is nothing to keep.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +61,7 @@ static int set_socket(struct rsocket *rs, int name, int value)
 		return 0;
 	case SO_KEEPALIVE:
 		rs->options.keepalive = value;
-		rsocket_wake(rs); /* who waits is to wait until the next keepalive */
+		rsocket_wake(rs); /* threads that wait are to wait until the next keepalive */
 		return 0;
 	case SO_OOBINLINE:
 		rs->options.oob_inline = value;

@@ -53,7 +53,8 @@ static int open_set(struct poll_set *s)
 	return 0;
 }
 
-/* What could be done with an rsocket now. @arm: it is to wake who sleeps. */
+/* The calls that an rsocket is ready for, as events of poll(). @arm: it is to wake threads that
+ * sleep. */
 static short look(struct rsocket *rs, short wanted, bool arm)
 {
 	short events;
@@ -90,7 +91,7 @@ static int check(struct poll_set *s, bool arm)
 	return ret;
 }
 
-/* Who waits in calls leaves it to us to poll; when we leave, they do so again. */
+/* Threads that wait in calls leave it to us to poll; when we leave, they poll again. */
 static void count_poller(struct poll_set *s, int by)
 {
 	for (nfds_t i = 0; i < s->n; i++) {

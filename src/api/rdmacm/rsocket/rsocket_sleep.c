@@ -3,13 +3,13 @@
  * How calls on an rsocket wait, without the lock. A completion channel fires once, so of the
  * threads that wait in calls on one rsocket, one polls its epoll instance and acknowledges what has
  * woken it; the others follow, by a condition variable. If a thread is in rpoll() with the rsocket,
- * that is the one: all who wait in calls follow. (With two such threads, one may not notice what
- * the other one acknowledges, so rpoll() looks twice a second, as the original does.)
+ * that thread polls: all threads that wait in calls follow. (With two such threads, one may not
+ * notice what the other one acknowledges, so rpoll() looks twice a second, as the original does.)
  *
  * Rsockets that listen or connect go on though no call waits for them: whatever thread sleeps in a
- * call of the process serves them, and each call does so in passing. What they have is told one
- * thread alone (rdmacm_session_serve_add()), which serves it, unless a thread leads, and then
- * writes the kick. That stays for who sleeps: a thread in rpoll(), or a set of epoll of
+ * call of the process serves them, and each call does so in passing. One thread alone is told of an
+ * event (rdmacm_session_serve_add()). It serves the rsocket, unless a thread leads, and then writes
+ * the kick. The kick stays for threads that sleep: a thread in rpoll(), or a set of epoll of
  * libumbel-sockets, which might not see what was served before it ran.
  */
 #include <errno.h>
@@ -81,7 +81,8 @@ int rsocket_leave_to_all(struct rsocket *rs)
 	return ret;
 }
 
-/* The thread that leads serves its rsocket by itself; who else sleeps is woken by the kick. */
+/* The thread that leads serves its rsocket by itself; other threads that sleep are woken by the
+ * kick. */
 static void serve(struct rsocket *rs)
 {
 	if (!rs->is_led && serve_events(rs, false) && (rs->n_pollers || rs->is_watched))

@@ -109,7 +109,7 @@ static int sleep_until(struct rsocket_stream *s, uint64_t until_ms)
 	return ret == -ETIMEDOUT && due < until_ms ? 0 : ret;
 }
 
-/* Who never sleeps is to hear now and then of what is no completion. */
+/* A program that never sleeps is to hear now and then of events that are no completions. */
 static int look_again(struct rsocket_stream *s, rsocket_stream_test *test)
 {
 	uint64_t now = rsocket_now_ms();

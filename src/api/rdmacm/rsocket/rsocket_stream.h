@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Stream rsockets: bytes are written by RDMA into a buffer of the peer, over a reliable connection
- * of rdma_cm. What goes over the wire is that of rdma-core's rsockets, version 1.
+ * of rdma_cm. The messages on the wire are those of rdma-core's rsockets, version 1.
  *
  * Each side tells the other where it may write: half of its receive buffer at first, in the private
  * data of REQ and REP, and each half again once the program has read it. For that a side has a list
@@ -62,8 +62,8 @@ struct rsocket_mapping {
 #define RSOCKET_FLAG_BIG_ENDIAN 1
 #define RSOCKET_FLAG_MAPPINGS   2
 
-/* What rdma_cm puts in front of the private data of a REQ if it has IP addresses. To an identifier
- * of AF_IB all of the private data belongs, and rsockets leave that place empty. */
+/* The bytes that rdma_cm puts in front of the private data of a REQ if it has IP addresses. An
+ * identifier of AF_IB has all of the private data, and rsockets leave this place empty. */
 #define RSOCKET_IP_BYTES 36
 
 struct rsocket_be_place {
@@ -104,7 +104,7 @@ enum rsocket_stream_state {
 /* riomap(): memory of ours that the peer may write to. */
 struct rsocket_map {
 	TAILQ_ENTRY(rsocket_map) entry;
-	struct ibv_mr *mr; /* NULL: it is unmapped, and freed by the last who tells of it */
+	struct ibv_mr *mr; /* NULL: it is unmapped, and freed by the last teller */
 	unsigned n_tellers;
 	uint64_t offset;
 	int index; /* in the peer's table; -1: it does not know of it */
@@ -227,7 +227,7 @@ void rsocket_hello_format(const struct rsocket_stream *s, struct rsocket_hello *
 /* 0; -EPROTO: it is none, or of another version. */
 int rsocket_hello_parse(struct rsocket_stream *s, const void *data, size_t bytes);
 
-/* 16 bits in 8: what is more than 128 loses its lower bits. up(down()): what is left. */
+/* 16 bits in 8: a value above 128 loses its lower bits. up(down()): the value without them. */
 uint8_t rsocket_scale_down(uint32_t value);
 uint32_t rsocket_scale_up(uint8_t value);
 
@@ -284,7 +284,8 @@ ssize_t rsocket_stream_pieces(struct rsocket_stream *s, const struct rsocket_mes
                                            uint32_t n, void *arg),
                               void *arg);
 
-/* Puts the next @n bytes into the ring, or, if few, into @small. What to give to write(). */
+/* Puts the next @n bytes into the ring, or, if few, into @small. Returns the address to give to
+ * write(). */
 const void *rsocket_stream_gather(struct rsocket_stream *s, struct rsocket_cursor *from, uint32_t n,
                                   uint8_t small[RSOCKET_MAX_INLINE]);
 

@@ -92,7 +92,7 @@ static int retry(struct rsocket_stream *s, const struct news *news,
 	return error == -ENODEV ? -ENETUNREACH : error;
 }
 
-/* What completed before is still there to be read. */
+/* Data that completed before can still be read. */
 static void on_disconnected(struct rsocket_stream *s)
 {
 	rsocket_stream_poll(s);
@@ -141,7 +141,7 @@ static struct news read_event(const struct rdma_cm_event *e)
 	return news;
 }
 
-/* What arrived before counts: an orderly end is none of ours. */
+/* Messages that arrived before count: after an orderly end there is no error. */
 static void end(struct rsocket_stream *s, int error)
 {
 	rsocket_stream_poll(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The queue pair of a stream rsocket with its buffers, and what its completions mean. See
- * rsocket_stream.h, which has the protocol, and rsocket.h, which says who locks.
+ * The queue pair of a stream rsocket with its buffers, and its completions. See rsocket_stream.h,
+ * which has the protocol, and rsocket.h, which has the rules of locking.
  */
 #include <byteswap.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define MAX_DEPTH 0xFFFE /* credits are 16 bits */
 #define BATCH     32
 
-/* What a completion is of: in the upper half of wr_id. Below: bytes of the ring. */
+/* The work that a completion is of: in the upper half of wr_id. Below: bytes of the ring. */
 enum work { WORK_RECEIVE, WORK_DATA, WORK_CONTROL };
 
 static uint64_t work_id(enum work work, uint32_t bytes)
@@ -218,8 +218,8 @@ static uint32_t message(enum rsocket_op op, uint32_t value)
 	return (uint32_t)op << RSOCKET_OP_SHIFT | (value & RSOCKET_VALUE_MASK);
 }
 
-/* What is no data of the program's, for which a few sends are kept. @imm NULL: the peer is not to
- * know; @data NULL: nothing is written. False: it must wait. */
+/* Posts a message that is no data of the program's; a few sends are kept for these. @imm NULL: the
+ * peer is not to know; @data NULL: nothing is written. False: it must wait. */
 static bool post_control(struct rsocket_stream *s, const uint32_t *imm,
                          const struct rsocket_place *data, uint64_t addr)
 {
@@ -375,7 +375,7 @@ static void on_data(struct rsocket_stream *s, uint32_t bytes)
 {
 	if (bytes > s->in.window) {
 		s->is_fault = true;
-		rsocket_stream_break(s, EPROTO); /* it wrote where it may not, or it lies */
+		rsocket_stream_break(s, EPROTO); /* the peer wrote where it may not, or it lies */
 		return;
 	}
 	s->in.window -= bytes;
@@ -416,7 +416,7 @@ static void on_message(struct rsocket_stream *s, uint32_t imm)
 	}
 }
 
-/* Of a send: what it had taken is there again. */
+/* Of a send: the room that it had taken is free again. */
 static void on_sent(struct rsocket_stream *s, uint64_t id)
 {
 	if (id >> 32 == WORK_CONTROL) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What both sides of a stream tell each other when they connect: the private data of REQ and REP.
+ * The private data of REQ and REP, by which both sides of a stream describe themselves when they
+ * connect.
  */
 #include <endian.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Options that only stream rsockets have. What TCP needs and a reliable connection does not, such
- * as TCP_NODELAY, is kept and given back.
+ * Options that only stream rsockets have. Options that TCP needs and a reliable connection does
+ * not, such as TCP_NODELAY, are kept and given back.
  */
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Receiving by a stream rsocket: the peer has written to our ring; here it is copied out. What has
- * arrived before the end of a connection can still be received.
+ * Receiving by a stream rsocket: the peer has written to our ring; here it is copied out. Data that
+ * has arrived before the end of a connection can still be received.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +31,7 @@ struct room {
 	size_t offset, left;
 };
 
-/* What there is, as far as there is room. How many bytes. */
+/* Copies the readable data, as far as there is room. Returns the number of bytes. */
 static uint32_t copy_out(const struct rsocket_in *in, struct room *room)
 {
 	uint32_t all = (uint32_t)smaller(in->readable, room->left), done = 0, n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sending by a stream rsocket. What is sent goes in pieces, small ones first, so that the receiver
+ * Sending by a stream rsocket. Data is sent in pieces, small ones first, so that the receiver
  * copies one out while the next is written.
  */
 #include <errno.h>
