@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Port spaces: which identifiers use which port numbers, on which hosts. The rules are
- * the kernel's: an address and port belong to one identifier, unless all who share
+ * the kernel's: an address and port belong to one identifier, unless all identifiers that share
  * them allow it and none listens; a wildcard conflicts with every address. Those that serve, as
  * datagram rsockets do, share them as UDP sockets: the last one has the requests.
  *
@@ -61,7 +61,8 @@ static bool same_host(const struct cm_id *a, const struct cm_id *b)
 	return a->scope == CM_ALL_HOSTS || b->scope == CM_ALL_HOSTS || a->scope == b->scope;
 }
 
-/* Its process has ended, as who has waited for that knows, though its identifiers have not yet. */
+/* Its process has ended, as a parent that has waited for it knows, but its identifiers have not
+ * yet. */
 static bool is_over(const struct cm_id *id)
 {
 	return id->channel->doomed || id->client->cm->ops.outbox_closed(id->channel->box);

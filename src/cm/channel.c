@@ -3,8 +3,8 @@
  * Event channels and their events. Most are sent whole by the channel's outbox. Of those that the
  * process has to ask for, and of those that the outbox has no room for, a byte is sent, and they
  * wait here: no event gets lost once there is memory for it. control/cm_message.h says which are to
- * be asked for, and who removes from the descriptor what is withdrawn. Connection requests that
- * were sent stay with their listener until the process has read them.
+ * be asked for, and which side removes withdrawn events from the descriptor. Connection requests
+ * that were sent stay with their listener until the process has read them.
  */
 #include <errno.h>
 #include <limits.h>
@@ -21,7 +21,7 @@
  * one at most, if its process asks for one step after the other. */
 #define MAX_WITH_FAILURES (CM_MAX_EVENTS + CONTROL_CM_MAX_IDS)
 
-/* Whether who reads the channel leaves so many unread. */
+/* Whether the reader of the channel leaves so many unread. */
 static bool is_full(const struct cm *cm, const struct cm_channel *ch, unsigned most)
 {
 	return ch->n_events >= most || cm->ops.outbox_waiting(ch->box) >= most;

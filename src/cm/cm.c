@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Clients come and go; a request is checked for its size and goes to who serves it.
+ * Clients come and go; a request is checked for its size and goes to the function that serves it.
  * See cm.h.
  */
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The daemon's half of rdma_cm: what the kernel's rdma_cm, ib_cm and ib_sa modules
- * are to librdmacm. Identifiers and their states, addresses and ports of hosts,
- * service ID resolution for UD, multicast joins on behalf of processes (a port joins
- * once, however many processes ask). The process's half is api/rdmacm. What it wants of
- * the subnet administrator it asks for by MADs, whoever the administrator is.
+ * The daemon's half of rdma_cm, in place of the kernel's modules rdma_cm, ib_cm and ib_sa.
+ * Identifiers and their states, addresses and ports of hosts, service ID resolution for UD,
+ * multicast joins on behalf of processes (a port joins once, however many processes ask). The
+ * process's half is api/rdmacm. This half asks the subnet administrator by MADs, whichever
+ * administrator the subnet has.
  *
  * The daemon's; not thread-safe. Sockets, MADs and time are passed in: events leave by an
  * outbox that the daemon provides, or are asked for (see control/cm_message.h).
@@ -126,8 +126,8 @@ void cm_program_send(struct cm_program *program, const struct fabric_mad *mad);
 bool cm_mad_input(struct cm *cm, struct fabric_port *port, const struct fabric_mad *mad);
 
 /*
- * A port has come to be ACTIVE, or its SM, its P_Keys or what the SA can do have changed: what is
- * known of it is asked for anew. Members of partitions that it has left are lost, as below.
+ * A port has come to be ACTIVE, or its SM, its P_Keys or the SA's capabilities have changed: the
+ * facts about it are asked for anew. Members of partitions that it has left are lost, as below.
  */
 void cm_port_active(struct cm *cm, struct fabric_port *port);
 

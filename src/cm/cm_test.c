@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Requests as such: what is malformed is refused, what a client may not name it cannot,
- * and nothing that it sends does harm or stays behind.
+ * Requests as such: malformed ones are refused, a client cannot name objects of others, and no
+ * request does harm or stays behind.
  */
 #include "cm/testing.h"
 

@@ -24,7 +24,8 @@ static uint64_t id_hash(uint32_t id)
 	return base_hash_of(&id, sizeof(id), 0);
 }
 
-/* What the peer calls @number, as seen from one host: another one knows nothing of it. */
+/* The hash of @number, an ID or queue pair number of the peer's, as seen from one host: another
+ * host knows nothing of it. */
 static uint64_t peer_hash(const struct cm *cm, const struct fabric_port *port, uint64_t guid,
                           uint32_t number)
 {
@@ -445,7 +446,7 @@ int cm_conn_notify(struct cm_id *id, uint32_t event)
 
 /* ---- destruction ---- */
 
-/* The one who asks gives up. */
+/* The side that sent the REQ gives up. */
 static void withdraw(struct cm_conn *c)
 {
 	const uint64_t guid = htobe64(c->id->port->node->guid);
@@ -469,7 +470,7 @@ void cm_conn_abandon(struct cm_id *id)
 		withdraw(c);
 		break;
 	case CM_CONN_ESTABLISHED:
-		cm_conn_send_dreq(c); /* once: who asks for the answer is gone */
+		cm_conn_send_dreq(c); /* once: the identifier that would get the answer is gone */
 		break;
 	case CM_CONN_DREQ_RCVD:
 		cm_conn_send_drep(c);

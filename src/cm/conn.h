@@ -4,9 +4,9 @@
  * Linux has it for rdma_cm (one path, no LAP). conn.c has the life of a connection and what
  * programs ask for, conn_mad.c the messages that are sent, conn_input.c those that are received.
  *
- * A message is sent again until the answer comes. An answer is not: who asks twice gets it twice.
- * Two states end with a message that is sent only if somebody asks again (MRA), since a program
- * usually goes on at once.
+ * A message is sent again until the answer comes. An answer is not: a peer that asks twice gets it
+ * twice. Two states end with a message that is sent only if somebody asks again (MRA), since a
+ * program usually goes on at once.
  */
 #ifndef CM_CONN_H
 #define CM_CONN_H
@@ -86,7 +86,8 @@ void cm_conn_enter_timewait(struct cm_conn *c);
 /* The local ACK timeout for a path, if the peer needs @delay for an ACK. */
 uint8_t cm_conn_ack_timeout(uint8_t delay, uint8_t life);
 
-/* Tells the program. @from: what else is in the event, or NULL. Nothing is told before accept. */
+/* Tells the program. @from: the other members of the event, or NULL. Nothing is told before
+ * accept. */
 void cm_conn_tell(struct cm_conn *c, enum rdma_cm_event_type type, int status,
                   const struct control_cm_event *from);
 

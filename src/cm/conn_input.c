@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The messages of connections that are received: see conn.h. What does not fit the state of the
- * connection that it names is ignored, or answered as before.
+ * The messages of connections that are received: see conn.h. A message that does not fit the state
+ * of its connection is ignored, or answered as before.
  */
 #include <endian.h>
 #include <errno.h>
@@ -77,7 +77,7 @@ static void set_path(struct cm_id *id, const struct received *r, const struct wi
 	id->has_path = true;
 }
 
-/* What the REQ says of the connection. */
+/* Takes over the connection's values from the REQ. */
 static void set_conn(struct cm_conn *c, const struct received *r, const struct wire_cm_req *req)
 {
 	c->state = CM_CONN_MRA_REQ_SENT;
@@ -297,7 +297,7 @@ static void receive_mra(const struct received *r)
 	struct cm_conn *c;
 
 	wire_cm_mra_decode(message_of(r), &mra);
-	/* who has not got a REP yet, does not know the peer's ID */
+	/* a side that has not got a REP yet does not know the peer's ID */
 	c = cm_conn_find(r->cm, r->port, mra.remote_id,
 	                 mra.message == CM_MESSAGE_REQ ? 0 : mra.local_id);
 	if (!c)
@@ -317,7 +317,7 @@ static struct cm_conn *rejected(const struct received *r, const struct wire_cm_r
 {
 	uint64_t guid;
 
-	if (rej->reason == CM_REJ_TIMEOUT) { /* the one who asked may not know our ID */
+	if (rej->reason == CM_REJ_TIMEOUT) { /* the sender of the REQ may not know our ID */
 		memcpy(&guid, rej->info, sizeof(guid));
 		return cm_conn_find_peer(r->cm, r->port, be64toh(guid), rej->local_id);
 	}
@@ -325,7 +325,7 @@ static struct cm_conn *rejected(const struct received *r, const struct wire_cm_r
 	                    rej->message_rejected == CM_MESSAGE_REQ ? 0 : rej->local_id);
 }
 
-/* What becomes of the connection. False: a REJ means nothing in its state. */
+/* Ends the connection, after a REJ. False: a REJ means nothing in its state. */
 static bool end_rejected(struct cm_conn *c, uint16_t reason)
 {
 	switch (c->state) {

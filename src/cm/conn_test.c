@@ -711,7 +711,7 @@ static void a_number_s_next_identifier_is_not_gone(void **state)
 	free_ends(&e);
 }
 
-/* Those beyond the words, and those for whose words there is no memory. */
+/* Connections beyond the words, and connections for whose words there is no memory. */
 static void what_has_no_word_gets_its_events(void **state)
 {
 	struct testing *t = *state;
@@ -911,7 +911,8 @@ static void a_listener_s_death_rejects_and_disconnects(void **state)
 	}
 }
 
-/* The daemon's slices: what the death of a process with so many identifiers takes in one piece. */
+/* The daemon's slices: the time that the death of a process with so many identifiers takes in one
+ * piece. */
 static void the_death_of_many_is_no_one_s_burden(void **state)
 {
 	struct testing *t = *state;
@@ -956,7 +957,7 @@ static void an_answer_to_one_who_has_gone_is_rejected(void **state)
 {
 	struct ends e = make_connection(*state);
 
-	/* the DREQ of the one who goes is lost: the peer finds out when it disconnects itself */
+	/* the DREQ of the side that goes is lost: the peer finds out when it disconnects itself */
 	e.t->loses_cm = 1;
 	testing_destroy(e.asking, e.asker);
 	assert_nothing(e.listening, e.taken);

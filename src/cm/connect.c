@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What UD and connections have in common: listening, and the identifiers that listeners get for
- * requests. Calls and MADs go from here to sidr.c (UD) or conn.c (connections).
+ * The part that UD and connections have in common: listening, and the identifiers that listeners
+ * get for requests. Calls and MADs go from here to sidr.c (UD) or conn.c (connections).
  */
 #include <endian.h>
 #include <errno.h>
@@ -12,7 +12,8 @@
 #include "cm/mad.h"
 #include "cm/state.h"
 
-/* Of a listener whose process uses what they bring, but does not say that it has read them. */
+/* Of a listener whose process uses the identifiers of requests, but does not say that it has read
+ * the requests. */
 #define MAX_REQUESTS (2 * CONTROL_CM_MAX_BACKLOG)
 
 /* ---- listening ---- */
@@ -253,7 +254,7 @@ static bool is_same(const struct cm_peer *a, const struct cm_peer *b)
 
 /*
  * Whether the backlog has room for a request of @peer. One port alone, that sends more than the
- * program takes, does not fill it: the last eighth is for those who have no request in it.
+ * program takes, does not fill it: the last eighth is for ports that have no request in it.
  */
 static bool has_room(const struct cm_id *listener, const struct cm_peer *peer)
 {

@@ -305,7 +305,7 @@ static void ask_to_renew(struct cm_group *g)
 	g->must_renew = false;
 }
 
-/* Its members before it was reset hear of that: up to @n. How many. */
+/* The group's former members hear that it was reset: up to @n. Returns their number. */
 static unsigned tell_lost(struct cm_group *g, unsigned n)
 {
 	struct cm_join *j;

@@ -33,7 +33,7 @@ struct cm_group {
 
 	struct cm_transaction *asked;
 	uint8_t asked_method, asked_states;
-	struct cm_join *asking;  /* for whom; NULL: that join has ended, or it is another request */
+	struct cm_join *asking;  /* its join; NULL: that has ended, or it is another request */
 	bool asking_for_program; /* the first of the requests is what is asked */
 	bool programs_turn;      /* the next request is to be a program's, if there is one */
 	unsigned leave_retries;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A port and its SA: what goes to it by MADs, in what order, and what becomes of joins when it is
- * slow, busy, deaf or refuses, or when those who asked leave or the port changes meanwhile.
+ * A port and its SA: the MADs to it, and their order. The outcome of joins when the SA is slow,
+ * busy, deaf or refuses, or when those that asked leave or the port changes meanwhile.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -272,7 +272,7 @@ static void at_last_a_deaf_sa_is_given_up(void **state)
 	LIST_INIT(&t->sa.groups);
 }
 
-/* ---- who leaves early ---- */
+/* ---- members that leave early ---- */
 
 static void who_leaves_while_the_sa_thinks_is_out_when_it_has(void **state)
 {
@@ -618,7 +618,7 @@ static void lose_many(struct testing *t, bool of_one_group)
 	base_timers_run(&t->timers);
 	lost += count_events(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
 	assert_in_range(lost, 2, 2 * (CM_SLICE + 64));
-	/* who joins meanwhile is not lost, nor told of others' loss */
+	/* a member that joins meanwhile is not lost, nor told of others' loss */
 	other = testing_bound_id(c, RDMA_PS_UDP); /* on another channel */
 	assert_int_equal(testing_join(c, other, of_one_group ? "239.1.0.0" : "239.1.3.249", NULL),
 	                 0);
@@ -808,7 +808,8 @@ static void random_step(struct testing *t, struct cm_client *c, uint32_t *id, un
 	}
 }
 
-/* What the SA lost, it does not know; what it knows, nobody holds in the end. */
+/* The SA knows of no membership that it lost. Nobody holds the memberships that it knows of in the
+ * end. */
 static void whatever_happens_the_sa_knows_who_is_a_member_in_the_end(void **state)
 {
 	struct testing *t = *state;

@@ -13,7 +13,7 @@
 
 /* A request to the subnet administrator. */
 struct cm_sa_request {
-	struct fabric_port *port; /* who asks */
+	struct fabric_port *port; /* the port that asks */
 	const uint8_t *mad;       /* the request as a program has made it, but for its
 	                             transaction ID; NULL: made of what follows */
 	uint8_t method;           /* MAD_GET, MAD_SET, MAD_DELETE */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Multicast joins as processes ask for them: what is refused at once, what the SA is asked for,
+ * Multicast joins as processes ask for them: the checks that refuse at once, the request to the SA,
  * and the event that tells the outcome. How joins share a port's membership: group.c.
  */
 #include <errno.h>
@@ -68,7 +68,8 @@ void cm_multicast_lost(struct cm_join *j)
 
 /* ---- joining ---- */
 
-/* What to ask the SA for. The group is like the port's broadcast group, which must exist. */
+/* Makes the record to ask the SA for. The group is like the port's broadcast group, which must
+ * exist. */
 static int make_record(struct cm_id *id, const struct control_cm_join *request,
                        struct wire_mcmember *rec)
 {

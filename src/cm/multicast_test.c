@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Joins: what is asked of the SA and what of it reaches the process, and how the
- * membership of a port is shared among joins.
+ * Joins: the requests to the SA, the answers that reach the process, and how the membership of a
+ * port is shared among joins.
  */
 #include "cm/testing.h"
 
@@ -373,7 +373,7 @@ static uint32_t join_many(struct testing *t, struct cm_client *c, uint32_t id)
 	return handle;
 }
 
-/* What of it the daemon does in one piece, and what happens meanwhile. */
+/* Which part of the end the daemon does in one piece, and what happens meanwhile. */
 static void an_identifier_s_joins_end_in_slices(void **state)
 {
 	struct testing *t = *state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the daemon does for rdma_cm's half in it: it carries events to processes and MADs to the
- * fabric, and it knows the networks of hosts. cm.h and the files of this folder use this.
+ * The operations that the daemon provides to its half of rdma_cm: it carries events to processes
+ * and MADs to the fabric, and it knows the networks of hosts. cm.h and the files of this folder use
+ * this.
  */
 #ifndef CM_OPS_H
 #define CM_OPS_H
@@ -12,11 +13,11 @@
 
 struct cm_outbox; /* how one event channel reaches its process; the daemon's */
 
-struct cm_search; /* for who has an address; the daemon's */
+struct cm_search; /* for the owner of an address; the daemon's */
 
-/* Whom to search for, and whom to tell. */
+/* The address to search for, and the function to tell. */
 struct cm_sought {
-	struct fabric_port *port; /* on Ethernet, whose packets go there */
+	struct fabric_port *port; /* on Ethernet: the sender */
 	struct ib_gid sgid, dgid; /* from there, to there */
 	uint32_t timeout_ms;
 	/* The outcome, once: 0; -ETIMEDOUT: nobody has the address; -ENETUNREACH and the like: the
@@ -53,9 +54,9 @@ struct cm_ops {
 	int (*route)(void *arg, int host, const union control_cm_addr *dst,
 	             union control_cm_addr *src);
 	/*
-	 * Searches for who has an address, or for the gateway on the way. 0: it is known, or none
-	 * is needed; -EINPROGRESS: *@search, which ends by done(), or before by search_end(); else
-	 * -errno.
+	 * Searches for the owner of an address, or for the gateway on the way. 0: it is known, or
+	 * none is needed; -EINPROGRESS: *@search, which ends by done(), or before by search_end();
+	 * else -errno.
 	 */
 	int (*search)(void *arg, const struct cm_sought *sought, struct cm_search **search);
 	void (*search_end)(struct cm_search *search);

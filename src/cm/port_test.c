@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is known of SAs beforehand: when they are asked for it, by which port, and what holds until
- * they have responded.
+ * Facts about SAs that are known beforehand: when the SAs are asked for them, by which port, and
+ * what holds until the SAs have responded.
  */
 #include <harness.h>
 #include <limits.h>

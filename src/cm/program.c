@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Programs that join groups by MADs of their own: see cm.h. What they ask the SA for, it is asked
- * for as they say, but in the group's turn and with its repetitions; it is the SA that answers. A
- * program has joined in the states that the SA has granted it, once each.
+ * Programs that join groups by MADs of their own: see cm.h. The SA is asked for the same as they
+ * ask for, but in the group's turn and with the group's repetitions. The SA's answer goes to the
+ * program. A program has joined in the states that the SA has granted it, once each.
  *
  * A program leaves the states that nobody else holds. If others hold all of them, or some that it
  * does not hold itself, nothing is sent: it gets the answer that the SA would give if it had a port
@@ -252,7 +252,7 @@ static void respond(const struct cm_program_request *r, const struct fabric_mad 
 		p->ops.respond(p->ops.arg, p->port, &mad);
 }
 
-/* What the SA would say. */
+/* The response that the SA would give. */
 static void respond_for_sa(const struct cm_program_request *r, uint16_t status)
 {
 	const struct fabric_port *port = r->membership->program->port;
@@ -349,8 +349,7 @@ void cm_program_leave_at_end(struct cm_program *p)
 	p->leaves_at_end = true;
 }
 
-/* Who asks for something after the end of a program of few memberships finds that they have ended.
- */
+/* A program of few memberships: they have ended for any request that comes after this. */
 void cm_program_free(struct cm_program *p)
 {
 	struct cm *cm = p->cm;

@@ -50,7 +50,7 @@ static void program_open(struct program *p)
 	assert_int_equal(cm_program_new(p->t->cm, p->port, &ops, &p->cm), 0);
 }
 
-/* What it ends with happens in slices. */
+/* Its memberships end in slices. */
 static void program_end(struct program *p)
 {
 	cm_program_free(p->cm);
@@ -143,7 +143,7 @@ static uint32_t rdmacm_joins(struct cm_client *c, uint32_t id)
 	return join;
 }
 
-/* ---- who holds the port's membership ---- */
+/* ---- the holders of the port's membership ---- */
 
 static void who_leaves_by_a_mad_leaves_nobody_else_s(void **state)
 {
@@ -254,7 +254,7 @@ static void other_ports_are_other_memberships(void **state)
 	program_leaves(&a, FULL);
 	assert_int_equal(states_of(&a, GROUP), 0);
 	assert_int_equal(states_of(&b, GROUP), FULL);
-	/* what it says of another port is between it and the SA */
+	/* a request about another port is between the program and the SA */
 	r = record(&b, GROUP, FULL);
 	mad = mad_of(&a, MAD_DELETE, &r);
 	assert_false(cm_program_wants(a.cm, &mad));
@@ -585,7 +585,7 @@ static void a_request_on_its_way_starts_again(void **state)
 
 #define PROGRAMS 3 /* the last one leaves at its end */
 
-/* Who holds which states of the one group, by the rules of cm.h. */
+/* The holders of each state of the one group, by the rules of cm.h. */
 struct model {
 	struct program program[PROGRAMS];
 	uint8_t states[PROGRAMS], left_behind;
@@ -604,7 +604,8 @@ static uint8_t union_of(const struct model *m)
 	return (uint8_t)(states | (m->joined[0] ? FULL : 0) | (m->joined[1] ? SENDER : 0));
 }
 
-/* What is left behind is over when a program leaves; this one leaves its own first. */
+/* The states left behind end when a program leaves them. The last program leaves its own states
+ * first. */
 static uint8_t spared(const struct model *m, unsigned i)
 {
 	return i == PROGRAMS - 1 ? m->left_behind & m->states[i] : 0;

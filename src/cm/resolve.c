@@ -233,7 +233,7 @@ static int find_ends(struct cm_id *id, union control_cm_addr *from)
 	return ret;
 }
 
-/* What is known of the destination is to be told, if need be once somebody there has answered. */
+/* The event tells what is known of the destination, if need be once somebody there has answered. */
 struct cm_resolving {
 	struct source before; /* as it is again if nobody answers */
 	struct cm_event *event;
@@ -271,7 +271,7 @@ static void on_resolved(void *arg, int status)
 	free(r);
 }
 
-/* On Ethernet whoever has the address has to answer. 0, -EINPROGRESS or -errno. */
+/* On Ethernet the owner of the address has to answer. 0, -EINPROGRESS or -errno. */
 static int search(struct cm_id *id, uint32_t timeout_ms)
 {
 	const struct cm *cm = id->client->cm;
@@ -288,7 +288,7 @@ static int search(struct cm_id *id, uint32_t timeout_ms)
 	return cm->ops.search(cm->ops.arg, &sought, &id->resolving->search);
 }
 
-/* As in Linux, a route that is missing fails the call; what fails later is an event. */
+/* As in Linux, a route that is missing fails the call; a later failure is an event. */
 static int resolve_addr(struct cm_id *id, const struct control_cm_resolve_addr *request)
 {
 	const union control_cm_addr *dst = &request->dst;

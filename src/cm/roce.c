@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is different on Ethernet: addresses are GIDs, the host's routes say which device and source
+ * The differences on Ethernet: addresses are GIDs, the host's routes say which device and source
  * address lead to a destination, groups are IP groups, and there is no subnet administrator. Used
  * by all of cm/.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Services that the daemon resolves by itself: who asks hears of the port's queue pair at once, and
- * the listener's process hears nothing.
+ * Services that the daemon resolves by itself: the peer that asks hears of the port's queue pair at
+ * once, and the listener's process hears nothing.
  */
 #include "cm/testing.h"
 

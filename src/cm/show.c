@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What identifiers, joins and connections a client has, for views: see cm.h.
+ * The identifiers, joins and connections of a client, for views: see cm.h.
  */
 #include <string.h>
 

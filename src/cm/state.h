@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of this folder share: clients, channels with their queues of events,
+ * The state that the files of this folder share: clients, channels with their queues of events,
  * identifiers, ports in use, joins. All of it lives in the daemon's one thread.
  *
- * Who owns what: a client its channels and identifiers (by handle, so that nothing it
- * sends can name another's), an identifier its joins, a channel its events, a listener
- * the identifiers that it has announced until the process has got the request.
+ * The owners: a client owns its channels and identifiers (by handle, so that nothing it sends can
+ * name another's); an identifier owns its joins, a channel its events. A listener owns the
+ * identifiers that it has announced, until the process has got the request.
  */
 #ifndef CM_STATE_H
 #define CM_STATE_H
@@ -25,9 +25,9 @@
 #define CM_NS_PER_MS  1000000ull
 #define CM_ALL_HOSTS  (-1)
 #define CM_SLICE      256   /* identifiers, or joins: about a millisecond */
-#define CM_MAX_EVENTS 65536 /* that wait in a channel: who does not read gets no more */
+#define CM_MAX_EVENTS 65536 /* in a channel: a process that does not read gets no more */
 
-/* What happens to all groups of a port: group.c. */
+/* The changes that all groups of a port hear of: group.c. */
 enum cm_port_change { CM_PORT_RESET, CM_PORT_PKEYS, CM_PORT_RENEW, CM_PORT_CHANGES };
 
 /* An HCA port. */
@@ -104,7 +104,7 @@ struct cm_event {
 	struct cm_id *id;        /* whose it is: of a connection request, the listener */
 	struct cm_join *join;    /* of multicast events */
 	struct cm_id *announced; /* of a connection request that was not read yet, as we know */
-	struct cm_peer peer;     /* likewise: who asks */
+	struct cm_peer peer;     /* likewise: the port that asks */
 	LIST_ENTRY(cm_event) of_join;
 	struct control_cm_event data;
 };
@@ -120,7 +120,7 @@ struct cm_channel {
 	TAILQ_ENTRY(cm_channel) of_doomed;
 };
 
-/* A service ID, mostly a port number of a port space, and who uses it. */
+/* A service ID, mostly a port number of a port space, and its users. */
 struct cm_binding {
 	struct base_hash_node node;
 	uint64_t service;
@@ -201,7 +201,7 @@ struct cm_join {
 	struct cm_event *event;       /* to be posted with the outcome; NULL: it has been */
 	LIST_HEAD(, cm_event) events; /* that wait: the outcome, and that it is lost */
 
-	/* what is asked of the SA, and what became of it: group.c's */
+	/* the request to the SA, and its outcome: group.c's */
 	struct wire_mcmember want; /* join_state: one bit */
 	uint64_t mask;
 	struct cm_group *group; /* NULL: the join failed or was reset */
@@ -240,7 +240,8 @@ struct fabric_port *cm_addr_find(const struct cm *cm, int host, const union cont
 /* By which cm.by_ipv4 has a port. */
 uint64_t cm_ipv4_hash(uint32_t ipv4);
 
-/* The port of @host (or of any) that one uses who does not care: an active one. Or NULL. */
+/* The default port of @host (or of any host), for a caller that names none: an active one. Or
+ * NULL. */
 struct fabric_port *cm_addr_default_port(const struct cm *cm, int host, bool ethernet);
 
 /* Sets the address in @a, but no port number, to the one of @port; IPv6: link-local as asked. */
@@ -248,8 +249,8 @@ void cm_addr_from_port(const struct cm *cm, const struct fabric_port *port, bool
                        union control_cm_addr *a);
 
 /*
- * Sets the address in @src likewise, for who asks for none and goes from @port to @dst. By a
- * loopback address it is the loopback address, as in Linux.
+ * Sets the address in @src likewise, for a caller that names none and goes from @port to @dst. If
+ * @dst is a loopback address, so is the source, as in Linux.
  */
 void cm_addr_source(const struct cm *cm, const struct fabric_port *port,
                     const union control_cm_addr *dst, union control_cm_addr *src);
@@ -269,7 +270,7 @@ void cm_addr_put_private(const struct cm_id *id, const struct control_cm_connect
 bool cm_addr_from_wire(const struct wire_cm_ip *ip, uint16_t dst_port, union control_cm_addr *src,
                        union control_cm_addr *dst);
 
-/* ---- roce.c: what is different on Ethernet ---- */
+/* ---- roce.c: the differences on Ethernet ---- */
 
 /* Whether it uses, or will use, a port on Ethernet. If its host has ports of both kinds, and it has
  * none of them yet, its destination says which: an address that a port has, or the host's routes.
@@ -295,16 +296,16 @@ void cm_roce_use_source(struct cm_id *id);
 int cm_roce_find_route(const struct cm_id *id, union control_cm_addr *from);
 
 /*
- * Finds port, source and GIDs for id->dst. @from: what cm_roce_find_route() said. 0; -ENODEV: the
- * route leads by a device that is no HCA's; -EINVAL: id->ps is not for Ethernet; -ENETUNREACH:
- * the port is down.
+ * Finds port, source and GIDs for id->dst. @from: the address from cm_roce_find_route(). 0;
+ * -ENODEV: the route leads by a device that is no HCA's; -EINVAL: id->ps is not for Ethernet;
+ * -ENETUNREACH: the port is down.
  */
 int cm_roce_resolve(struct cm_id *id, union control_cm_addr *from);
 
 /* Makes a path, and has it told. 0 or -errno. */
 int cm_roce_route(struct cm_id *id);
 
-/* What a join is of. 0; -EINVAL: that is no group. */
+/* The record of the group that @request names. 0; -EINVAL: that is no group. */
 int cm_roce_record(struct cm_id *id, const struct control_cm_join *request,
                    struct wire_mcmember *rec);
 
@@ -323,8 +324,8 @@ void cm_binding_release(struct cm *cm, struct cm_id *id);
 int cm_binding_may_listen(const struct cm_id *id);
 
 /*
- * Who listens at @port for requests to a service. @dst: the address that they name, AF_IB if it
- * is none of IP, which only listeners of that family hear. NULL: nobody.
+ * The listener at @port for requests to a service. @dst: the address that the requests name; if it
+ * is not an IP address it is AF_IB, and only listeners of that family hear. NULL: nobody listens.
  */
 struct cm_id *cm_binding_listener(const struct cm *cm, const struct fabric_port *port,
                                   uint64_t service_id, const union control_cm_addr *dst);
@@ -370,8 +371,8 @@ void cm_event_free(struct cm_event *e);
 /* cm_event_new() and cm_event_post(): 0 or -ENOMEM. */
 int cm_event_send(struct cm_id *id, enum rdma_cm_event_type type, int status);
 
-/* What was asked of @id has @status: if it has failed, and nobody waits for the reply, an event
- * says so, also where cm_event_new() makes none. Returns @status. */
+/* The call about @id has @status: if it has failed, and nobody waits for the reply, an event says
+ * so, also where cm_event_new() makes none. Returns @status. */
 int cm_event_failure(const struct cm_call *call, struct cm_id *id, enum rdma_cm_event_type type,
                      int status);
 
@@ -424,7 +425,7 @@ int cm_id_default_qkey(struct cm_id *id);
 /* The index of id->sgid in the port's table. */
 uint8_t cm_id_sgid_index(const struct cm_id *id);
 void cm_id_describe(const struct cm_id *id, struct control_cm_id_reply *reply);
-/* What is known of the attributes of its queue pair. 0 or -errno. */
+/* The known attributes of its queue pair. 0 or -errno. */
 int cm_id_describe_qp(struct cm_id *id, struct control_cm_qp_reply *reply);
 void cm_id_use_port(struct cm_id *id, struct fabric_port *port);
 
@@ -446,7 +447,7 @@ void cm_resolve_abandon(struct cm_id *id);
 /* The path as the program has it (RDMA_OPTION_IB_PATH). */
 int cm_resolve_set_path(struct cm_id *id, const void *value, uint32_t bytes);
 
-/* ---- connect.c: what is the same for UD and connections, and which of them a call is for ---- */
+/* ---- connect.c: the common part of UD and connections, and which of them a call is for ---- */
 
 int cm_connect_listen(struct cm_call *call);
 int cm_connect_connect(struct cm_call *call);
@@ -509,7 +510,7 @@ int cm_conn_establish(struct cm_id *id);
 int cm_conn_disconnect(struct cm_id *id);
 int cm_conn_notify(struct cm_id *id, uint32_t event);
 
-/* What is known of its queue pair's attributes. */
+/* The known attributes of its queue pair. */
 void cm_conn_query_qp(const struct cm_id *id, struct control_cm_qp_reply *reply);
 
 /* @id is destroyed: its peer is told. */

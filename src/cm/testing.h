@@ -155,7 +155,7 @@ static void mad_send(void *arg, struct fabric_port *port, const struct fabric_ma
 	t->n_sent++;
 }
 
-/* What processes have is counted. */
+/* Counts the memories that processes have. */
 static void *memory_get(void *arg, uint32_t bytes, uint64_t *off)
 {
 	struct testing *t = arg;
@@ -244,7 +244,7 @@ static uint64_t next_due(const struct testing *t, uint64_t end)
 	return next < end ? next : end;
 }
 
-/* So much time passes; what is due is done when it is. */
+/* So much time passes; work that is due is done at its time. */
 static UNUSED void testing_pass(struct testing *t, uint64_t ms)
 {
 	const uint64_t end = t->now_ms + ms;
@@ -258,7 +258,7 @@ static UNUSED void testing_pass(struct testing *t, uint64_t ms)
 
 /* ---- the fabric ---- */
 
-/* What a subnet manager does. */
+/* Does the part of a subnet manager. */
 static void activate(struct testing *t)
 {
 	for (unsigned i = 0; i < t->f->n_hca_ports; i++) {
@@ -305,7 +305,7 @@ static UNUSED int testing_setup(void **state)
 	return 0;
 }
 
-/* What is done in slices is done. */
+/* Waits until all work that is done in slices is done. */
 static void testing_do_slices(struct testing *t)
 {
 	testing_settle(t);
