@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Where stand-ins are: see home.h. They are in FABRIC/sysfs/HOST, or FABRIC/sysfs/.all for a
- * process that sees all hosts. Where that is another user's, who lets us pass but make nothing,
- * they are in a directory of our own, OWN/.visits/FABRIC-SOCKET: each fabric of that name has
+ * process that sees all hosts. If FABRIC is another user's, it lets us pass but make nothing. Then
+ * stand-ins are in a directory of our own, OWN/.visits/FABRIC-SOCKET: each fabric of that name has
  * another socket. It is left behind, as the daemon cannot remove it.
  */
 #define _GNU_SOURCE

@@ -13,7 +13,7 @@
 #include "sysfs/session.h"
 #include "wire/ipoib.h"
 
-/* Whether that network device is one; *@a: what it is, *@hca: of which HCA. */
+/* Whether that network device is one; *@a: its description, *@hca: its HCA. */
 bool sysfs_ipoib_find(const struct sysfs_session *s, uint32_t ifindex, struct wire_ipoib_alias *a,
                       uint32_t *hca);
 

@@ -22,7 +22,7 @@
 
 #define OWN_NAME "libumbel-sysfs.so"
 
-/* What LD_PRELOAD was before the program was started again: it gets it back. */
+/* The value of LD_PRELOAD before the program was started again: the program gets it back. */
 #define PRELOAD_BEFORE "UMBEL_PRELOAD_BEFORE"
 
 static const char *const names[] = { "libibverbs.so.1", "librdmacm.so.1", "libibumad.so.3" };

@@ -5,7 +5,7 @@
  *
  * Of two libraries of one name the dynamic linker keeps the first. So the program is started again
  * with ours preloaded, before its main(): it is the same process, and only such a program pays for
- * it. What loads them later, by dlopen(3), is told.
+ * it. A program that loads them later, by dlopen(3), is told.
  */
 #ifndef SYSFS_LIBRARIES_H
 #define SYSFS_LIBRARIES_H

@@ -15,7 +15,7 @@
 
 #define MAX_LISTS 16 /* open at the same time; a program that has more sees less */
 
-/* The registry. An entry with a directory belongs to whoever has that open. */
+/* The registry. An entry with a directory belongs to the thread that uses that. */
 static struct listing {
 	_Atomic(DIR *) dir;
 	struct sysfs_node node;
@@ -73,7 +73,7 @@ struct search {
 	unsigned n; /* candidates so far */
 };
 
-/* Of type sysfs_each_child. What the machine has itself it has listed. */
+/* Of type sysfs_each_child. The machine has listed its own entries already. */
 static int pick(void *arg, const char *name, const struct sysfs_node *child)
 {
 	static const unsigned char types[] = { [SYSFS_DIR] = DT_DIR,

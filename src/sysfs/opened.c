@@ -191,7 +191,7 @@ static int open_dir(const struct sysfs_place *place, int flags)
 	return sysfs_real()->open(path, flags);
 }
 
-/* Who has it open is a subnet manager at the port. */
+/* The program that has it open is a subnet manager at the port. */
 static int open_issm(uint32_t port, int flags)
 {
 	char path[PATH_MAX];
@@ -253,8 +253,8 @@ static int open_device(const struct sysfs_node *node, int flags)
 	return remember(fd, node);
 }
 
-/* A link itself, as who follows links by his own code opens it: that in its directory's stand-in.
- */
+/* A link itself, as programs open it that follow links by code of their own: the one in its
+ * directory's stand-in. */
 static int open_link(const struct sysfs_place *place, int flags)
 {
 	char path[PATH_MAX], dir[PATH_MAX];

@@ -2,11 +2,11 @@
 /*
  * Files of the tree that the program has open. A descriptor of a file is one of memory that holds
  * the text of the moment; one of a device is /dev/null's, or for issmN the FIFO's. Which descriptor
- * is which is remembered, so that fstat() says what stat() says, and who reads a file again from
- * its start reads what is true then, as with the kernel's files.
+ * is which is remembered, so that fstat() says what stat() says, and a program that reads a file
+ * again from its start reads what is true then, as with the kernel's files.
  *
- * The program may close a descriptor without our knowing: what is remembered counts only while the
- * descriptor's inode is still the same. Thread-safe.
+ * The program may close a descriptor without our knowing: the entry of a descriptor counts only
+ * while its inode is still the same. Thread-safe.
  */
 #ifndef SYSFS_OPENED_H
 #define SYSFS_OPENED_H
@@ -18,7 +18,7 @@
 /* Opens what is at @place, with @flags of open(2). The descriptor; -1 and errno. */
 int sysfs_open_place(const struct sysfs_place *place, int flags);
 
-/* A descriptor from elsewhere: whatever was remembered of its number is old. */
+/* A descriptor from elsewhere: an entry of its number is old. */
 void sysfs_opened_forget(int fd);
 
 /* Whether @fd is an open file or device of the tree. */

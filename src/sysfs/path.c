@@ -110,7 +110,7 @@ static bool find_dir(int fd, char dir[static PATH_MAX])
 	return may_lead_to_tree(dir);
 }
 
-/* What is behind the "/", "." and ".." at the start of an absolute path: from the root these lead
+/* The rest of an absolute path behind the "/", "." and ".." at its start: from the root these lead
  * nowhere else. */
 static const char *skip_root(const char *path)
 {
@@ -197,7 +197,7 @@ static int follow_link(struct walk *w, const struct sysfs_node *link, const char
 	return 0;
 }
 
-/* The path leaves the tree: what has been walked, and the rest as it is. */
+/* The path leaves the tree: takes the part that has been walked, and the rest as it is. */
 static int leave(struct walk *w, const char *rest)
 {
 	unsigned at = w->end[w->depth];

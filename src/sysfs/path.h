@@ -4,9 +4,9 @@
  * the tree, "." and ".." are followed. A path that cannot lead into the tree costs a few
  * comparisons, and a short system call as the pointer may be a bad one (pointer.h).
  *
- * A program may be in a directory of the tree, or have one open. What it really has is a directory
- * that stands for it (stand_in.h), which it keeps over fork() and exec(); relative paths are
- * resolved by that.
+ * A program may be in a directory of the tree, or have one open. In truth it has a directory that
+ * stands for it (stand_in.h), which it keeps over fork() and exec(); relative paths are resolved by
+ * that.
  *
  * Thread-safe.
  */

@@ -13,7 +13,7 @@
 /* Whether there is a string of less than PATH_MAX bytes at @s, which is not NULL. */
 bool sysfs_is_path(const char *s);
 
-/* Whether @bytes at @p, 256 at most, can be written. What is there is changed. */
+/* Whether @bytes at @p, 256 at most, can be written. The bytes are changed. */
 bool sysfs_is_writable(void *p, size_t bytes);
 
 #endif

@@ -23,8 +23,8 @@ static _Atomic(struct sysfs_session *) current;
 static _Thread_local bool joining;
 
 /*
- * A daemon that is stopped or stuck answers nobody: who looks at many files must not wait at each.
- * The time, in ns, until which nobody tries.
+ * A daemon that is stopped or stuck answers nobody: a program that looks at many files must not
+ * wait at each. The time, in ns, until which nobody tries.
  */
 static _Atomic uint64_t try_again_at;
 

@@ -20,13 +20,13 @@ struct sysfs_session {
 /* The session of this process. NULL: there is no fabric, or it has ended. Never freed. */
 const struct sysfs_session *sysfs_session(void);
 
-/* What the process calls the HCA. */
+/* The process's name of the HCA. */
 const char *sysfs_session_hca(const struct sysfs_session *s, uint32_t hca);
 
 /* Whether the process may see that HCA. */
 bool sysfs_session_sees(const struct sysfs_session *s, uint32_t hca);
 
-/* What the daemon alone knows of a port (an index). 0 or -errno. */
+/* Gets the facts about a port (an index) that the daemon alone knows. 0 or -errno. */
 int sysfs_session_describe(uint32_t port, struct control_describe_port_reply *reply);
 
 /* Calls @each for each object of the HCA (an index). 0 or -errno. */

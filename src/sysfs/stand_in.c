@@ -21,8 +21,8 @@
 
 /*
  * The directory @name in @dir, made if it is not there. Root may make it for the fabric's owner,
- * who could put something else in its place meanwhile: so by descriptors, without following links.
- * Whatever the program's umask is. The descriptor or -errno.
+ * and the owner could put something else in its place meanwhile: so by descriptors, without
+ * following links. Whatever the program's umask is. The descriptor or -errno.
  */
 static int enter(const struct sysfs_home *h, int dir, const char *name)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files contain: see text.h.
+ * The contents of the files: see text.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files contain: functions of type sysfs_write_text, which the rows of tree.c name. Each
- * writes what the kernel's file of that name would, without the line break. Thread-safe.
+ * The contents of the files: functions of type sysfs_write_text, which the rows of tree.c name.
+ * Each writes what the kernel's file of that name would, without the line break. Thread-safe.
  */
 #ifndef SYSFS_TEXT_H
 #define SYSFS_TEXT_H
@@ -52,9 +52,9 @@ enum sysfs_function_text {
 };
 sysfs_write_text sysfs_text_function;
 
-/* Where a link leads: from the class to an HCA, from elsewhere to it, and from what belongs to an
- * HCA to its function; @arg: what the unit is. A network device of the machine's that has a place
- * of its own is the HCA's as well. */
+/* The target of a link: from the class to an HCA, from elsewhere to it, and from nodes that belong
+ * to an HCA to its function; @arg: the kind of the unit. A network device of the machine's that has
+ * a place of its own is the HCA's as well. */
 enum sysfs_belongs { SYSFS_OF_HCA, SYSFS_OF_PORT, SYSFS_OF_IPOIB };
 sysfs_write_text sysfs_text_class_link, sysfs_text_hca_link, sysfs_text_place;
 

@@ -19,7 +19,7 @@
 #include "sysfs/tree.h"
 #include "wire/roce.h"
 
-/* What there are several of. Their rows say what their unit is. */
+/* The kinds of nodes of which there are several. Their rows say what their unit is. */
 enum each {
 	ONE,
 	EACH_HCA,        /* by its name; unit: HCA */
@@ -252,7 +252,7 @@ static const struct row rows[] = {
 	FILES(GID_NDEVS, EACH_GID, gid_ndev),
 	FILES(PKEYS, EACH_PKEY, pkey),
 
-	/* what the PMA counts; what it does not count cannot happen here */
+	/* the counters of the PMA; events that it does not count cannot happen here */
 	COUNTER("port_xmit_data", xmit_data),
 	COUNTER("port_rcv_data", rcv_data),
 	COUNTER("port_xmit_packets", xmit_packets),

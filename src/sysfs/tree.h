@@ -19,8 +19,8 @@ enum sysfs_kind sysfs_kind(const struct sysfs_node *n);
 
 /*
  * The child of @dir of that name, @length bytes of @name. 0; -ENOENT; -ENOTDIR: @dir has none at
- * all. @rest: what follows in the path, for a directory of the machine's is in the tree only if
- * the path leads on into it.
+ * all. @rest: the rest of the path, for a directory of the machine's is in the tree only if the
+ * path leads on into it.
  */
 int sysfs_find(const struct sysfs_node *dir, const char *name, size_t length, const char *rest,
                struct sysfs_node *child);
@@ -41,7 +41,7 @@ bool sysfs_adds_to(const struct sysfs_node *dir);
 /* Whether the machine has an entry of that name itself in @dir, a directory of its own. */
 bool sysfs_machine_has(const struct sysfs_node *dir, const char *name);
 
-/* What a file contains, or where a link leads. Its length, or -errno as read() of the kernel's
+/* The content of a file, or the target of a link. Its length, or -errno as read() of the kernel's
  * file has it. */
 int sysfs_text(const struct sysfs_node *n, char text[static SYSFS_TEXT_ROOM]);
 

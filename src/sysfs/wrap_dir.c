@@ -24,7 +24,7 @@ ssize_t __readlinkat_chk(int dir, const char *path, char *buf, size_t bytes, siz
 char *__realpath_chk(const char *path, char *resolved, size_t room);
 char *__getcwd_chk(char *buf, size_t bytes, size_t room);
 
-/* What to give to the real function for the directory @path: @place->path, or a stand-in in
+/* The path to give to the real function for the directory @path: @place->path, or a stand-in in
  * @stand_in. NULL and errno. */
 static const char *real_dir(const char *path, bool fill, struct sysfs_place *place, char *stand_in)
 {

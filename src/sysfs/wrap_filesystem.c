@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * statfs(2) and its like: see wrap.h. What is in the tree belongs to the file system of /sys or
- * /dev: libudev believes only what is in sysfs, by its number.
+ * statfs(2) and its like: see wrap.h. Nodes of the tree belong to the file system of /sys or /dev:
+ * libudev believes only files in sysfs, by its number.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -29,7 +29,8 @@
 #define BYTES 20 /* of a link-layer address of IPoIB (RFC 4391, section 9.1.1) */
 #define TEXT  (BYTES * 3)
 
-/* A struct sockaddr_ll has room for 8 bytes; who looks at sll_halen finds all of them. */
+/* A struct sockaddr_ll has room for 8 bytes; a program that looks at sll_halen finds all of
+ * them. */
 union address {
 	struct sockaddr_ll ll;
 	uint8_t room[offsetof(struct sockaddr_ll, sll_addr) + BYTES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * socket(2), send(2) and recv(2) and their kin: see wrap.h. Who opens RDMA netlink gets a socket of
- * ours (netlink/socket.h). All others pay for a look at one flag.
+ * socket(2), send(2) and recv(2) and their kin: see wrap.h. A program that opens RDMA netlink gets
+ * a socket of ours (netlink/socket.h). All others pay for a look at one flag.
  */
 #define _GNU_SOURCE
 #include <linux/netlink.h>

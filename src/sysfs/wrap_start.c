@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What happens before the program's main(): see libraries.h. The C library passes a constructor
- * what it passes to main().
+ * The work before the program's main(): see libraries.h. The C library passes a constructor what it
+ * passes to main().
  */
 #include "sysfs/libraries.h"
 

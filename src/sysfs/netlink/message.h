@@ -3,7 +3,7 @@
  * Messages of netlink(7) with attributes: read where they lie, and written one behind the other. A
  * library for this would come into every program that is preloaded with ours.
  *
- * Memory that is refused is remembered: what is written then is not there.
+ * Memory that is refused is remembered: writes after that are left out.
  */
 #ifndef SYSFS_NETLINK_MESSAGE_H
 #define SYSFS_NETLINK_MESSAGE_H

@@ -261,7 +261,7 @@ static void put_cq(const struct question *q, const struct control_object *o)
 	netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_RES_CTXN, o->context);
 }
 
-/* The kernel shows keys to those alone who may configure networks. */
+/* The kernel shows keys only to processes that may configure networks. */
 static void put_mr(const struct question *q, const struct control_object *o)
 {
 	if (q->may_see_keys) {
@@ -522,7 +522,7 @@ static int srqs(struct question *q)
 	return ret ? ret : objects(q, CONTROL_SRQS);
 }
 
-/* What is in domains is what has one. */
+/* The objects in domains are those that have a domain. */
 static int pds(struct question *q)
 {
 	static const enum control_object_kind in_pds[] = { CONTROL_QPS, CONTROL_SRQS, CONTROL_MRS };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * RDMA netlink as the kernel answers it (<rdma/rdma_netlink.h>, RDMA_NL_NLDEV): devices, ports,
- * objects, counters. `rdma` of iproute2 asks so. What would change something is refused
+ * objects, counters. `rdma` of iproute2 asks so. Requests that would change something are refused
  * (-EOPNOTSUPP). Thread-safe.
  */
 #ifndef SYSFS_NETLINK_NLDEV_H

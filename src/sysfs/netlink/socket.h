@@ -2,9 +2,9 @@
 /*
  * Sockets that a program takes for such of RDMA netlink: netlink(7). They are real ones, of a
  * protocol that every kernel has for programs among themselves (NETLINK_USERSOCK), so poll(),
- * options and addresses are the kernel's. What is sent by one goes to another socket of this
- * process, which is there as long as it takes to answer; an answer of which not all fits the
- * receiver's queue goes on as that is read.
+ * options and addresses are the kernel's. A request on one goes to another socket of this process,
+ * which exists as long as it takes to answer. If an answer does not fit the receiver's queue, the
+ * rest follows as the queue is read.
  *
  * Thread-safe, and safe after fork().
  */
@@ -36,8 +36,8 @@ static inline struct sysfs_netlink *sysfs_netlink_find(int fd)
 /* As sendmsg(2), to nobody but the kernel. */
 ssize_t sysfs_netlink_send(struct sysfs_netlink *n, int fd, const struct msghdr *msg, int flags);
 
-/* Something was received: by whom it was sent, if that is asked, is the kernel, and what waits of
- * an answer goes on. */
+/* Something was received: names the kernel as its sender, if that is asked, and sends on the rest
+ * of an answer that waits. */
 void sysfs_netlink_received(struct sysfs_netlink *n, struct sockaddr *from, socklen_t bytes);
 
 #endif
