@@ -44,7 +44,8 @@ static struct ipoib_told *find(struct ipoib_interface *i, const struct ib_gid *i
 	return NULL;
 }
 
-/* Addresses that are ours no longer; those that the kernel has not reported yet stay. */
+/* Forgets addresses that are ours no longer; addresses that the kernel has not reported yet
+ * stay. */
 static void forget_lost(struct ipoib_interface *i)
 {
 	unsigned kept = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Registered memory, for packets that are sent or received. The kernel backs it at once: who needs
- * it begins with little, as most of a thousand interfaces are idle, and adds more with the first
+ * Registered memory, for packets that are sent or received. The kernel backs it at once: an owner
+ * begins with little, as most of a thousand interfaces are idle, and adds more with the first
  * burst. Not thread-safe.
  */
 #ifndef IPOIB_AREA_H

@@ -12,8 +12,8 @@
 
 /*
  * Writes an ARP packet, without encapsulation. @s: IPv4; its address is the sender's, in a reply,
- * too, whose target becomes the packet's sender. @to: whom a reply is for, or an interface that is
- * asked whether it is still there; NULL: whoever has the target.
+ * too, whose target becomes the packet's sender. @to: the receiver of a reply, or an interface that
+ * is asked whether it is still there; NULL: any interface that has the target.
  */
 void ipoib_arp_encode(const struct ipoib_solicitation *s, const struct ipoib_address *to,
                       uint8_t out[static IPOIB_ARP_BYTES]);

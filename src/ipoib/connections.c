@@ -176,8 +176,8 @@ static void disconnect(struct ipoib_connection *c)
 	c->id = NULL;
 }
 
-/* What has waited is sent again: it finds the state that there is now. If the connection fails by
- * that, this is called once more meanwhile, and what is left goes as datagrams. */
+/* Packets that have waited are sent again: they find the state that there is now. If the connection
+ * fails by that, this is called once more meanwhile, and the rest goes as datagrams. */
 static void send_held(struct ipoib_connection *c)
 {
 	struct ipoib_connections *t = c->table;
@@ -328,7 +328,7 @@ void ipoib_connections_sent(struct ipoib_connections *t)
 		for (int i = 0; i < n; i++) {
 			struct ipoib_connection *c = find_qpn(t, wc[i].qp_num);
 
-			/* one that has failed has given back its slots */
+			/* a connection that has failed has given back its slots */
 			if (c)
 				take_completion(c, &wc[i]);
 		}

@@ -4,15 +4,15 @@
  * each direction: an interface with packets for a neighbour that offers RC requests a connection,
  * and only sends on it. On connections that neighbours have requested it only receives. Groups, ARP
  * and neighbour discovery stay with the UD queue pair, and so do packets for neighbours that do not
- * offer RC, or with whom there is no connection after all.
+ * offer RC, or to which there is no connection after all.
  *
  * Packets wait while a connection is made. It ends when it fails, when the peer ends it, or when it
  * was not used for long; the next packet asks for another. After a failure packets go as datagrams
  * for a while; large ones are dropped, until it has failed so often that the kernel had better make
  * small ones.
  *
- * Both tables are bounded: who was not used for longest goes first. A port that asks for many
- * connections displaces its own.
+ * Both tables are bounded: the entry that was not used for longest goes first. A port that asks for
+ * many connections displaces its own.
  *
  * connections.c has the table and what is sent, connections_cm.c what rdma_cm says. Nothing waits.
  * Not thread-safe.
@@ -68,7 +68,7 @@ struct ipoib_connection {
 TAILQ_HEAD(ipoib_connection_list, ipoib_connection);
 
 struct ipoib_connections {
-	/* set by who makes it */
+	/* set by its maker */
 	struct ipoib_link *link;
 	const struct ipoib_port *port;
 	struct base_timers *timers;
@@ -98,7 +98,7 @@ void ipoib_connections_close(struct ipoib_connections *t);
 
 /* ---- connections.c ---- */
 
-/* What becomes of a packet for a neighbour that offers RC. */
+/* The ways of a packet for a neighbour that offers RC. */
 enum ipoib_connection_use {
 	IPOIB_BY_CONNECTION, /* it may be sent by the connection */
 	IPOIB_BY_DATAGRAM,

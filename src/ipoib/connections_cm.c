@@ -75,7 +75,7 @@ static int move(struct ipoib_connection *c, enum ibv_qp_state state)
 	return -ibv_modify_qp(c->qp, &attr, mask);
 }
 
-/* What we offer, as a parameter of a REQ or a REP. */
+/* Our offer, as a parameter of a REQ or a REP. */
 static struct rdma_conn_param offer_of(const struct ipoib_connection *c,
                                        uint8_t data[static IPOIB_OFFER_BYTES])
 {
@@ -217,7 +217,7 @@ static void take_request(struct ipoib_connections *t, struct rdma_cm_id *id,
 
 /* ---- events ---- */
 
-/* What is left of an event when it has been acknowledged. */
+/* The part of an event that is kept when it has been acknowledged. */
 struct news {
 	enum rdma_cm_event_type type;
 	struct rdma_cm_id *id;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What IPoIB puts around a packet (RFC 4391, section 6), and the link-layer address of an interface
- * (section 9.1.1): in ARP, in neighbour discovery, and in our tables. An IP address is a GID, IPv4
- * mapped (wire/ip.h). What it puts into requests for connections (RFC 4755). Pure functions.
+ * The header that IPoIB puts in front of a packet (RFC 4391, section 6), and the link-layer address
+ * of an interface (section 9.1.1): in ARP, in neighbour discovery, and in our tables. An IP address
+ * is a GID, IPv4 mapped (wire/ip.h). And the private data of requests for connections (RFC 4755).
+ * Pure functions.
  */
 #ifndef IPOIB_ENCAPSULATION_H
 #define IPOIB_ENCAPSULATION_H
@@ -91,7 +92,7 @@ static inline bool ipoib_address_equal(const struct ipoib_address *a, const stru
 
 /* ---- connections ---- */
 
-/* The largest packet by RC: what Linux takes. On the wire its header comes before it. */
+/* The largest packet by RC, as Linux has it. On the wire its header comes before it. */
 #define IPOIB_CONNECTED_MTU   65520
 #define IPOIB_CONNECTED_BYTES (IPOIB_HEADER_BYTES + IPOIB_CONNECTED_MTU)
 
@@ -102,7 +103,8 @@ static inline uint64_t ipoib_service_id(uint32_t qpn)
 	return 0x1000000000000000 | (qpn & IB_QPN_MASK);
 }
 
-/* Who asks for a connection or accepts one: private data of REQ and REP (section 6). */
+/* The interface that asks for a connection or accepts one: private data of REQ and REP (section
+ * 6). */
 struct ipoib_offer {
 	uint32_t qpn;   /* its UD queue pair */
 	uint32_t bytes; /* the longest message that it receives, with IPoIB's header */
@@ -132,7 +134,7 @@ static inline bool ipoib_offer_valid(const struct ipoib_offer *o)
 	       o->bytes >= IPOIB_HEADER_BYTES + 1280;
 }
 
-/* What a node tells another about an IP address: in ARP or in neighbour discovery. */
+/* A message to another node about an IP address: in ARP or in neighbour discovery. */
 struct ipoib_solicitation {
 	struct ib_gid source;         /* zero: the sender has none yet, and no address either */
 	struct ib_gid target;         /* whose link-layer address is asked for, or told */

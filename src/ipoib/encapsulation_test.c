@@ -184,7 +184,7 @@ static unsigned encode(uint8_t out[static IPOIB_ND_BYTES])
 	return ipoib_nd_encode(solicitation(), &group, out);
 }
 
-/* What remains of the checksum: 0, if it is right. */
+/* The remainder of the checksum: 0, if it is right. */
 static uint16_t remainder_of(const uint8_t *p)
 {
 	unsigned bytes = ipoib_get16(p + 4);

@@ -190,8 +190,8 @@ static void leave(struct ipoib_group *g)
 }
 
 /*
- * A group ends with its last full member, and nobody tells those who send to it. Another member may
- * have made it anew since, without us. So who sends joins again and again.
+ * A group ends with its last full member, and nobody tells its senders. Another member may have
+ * made it anew since, without us. So a sender joins again and again.
  */
 static void renew(struct base_timer *timer)
 {
@@ -213,14 +213,16 @@ static void renew(struct base_timer *timer)
 		ask(g);
 }
 
-/* What an SA says of a group that is not there, if the request does not say how to make it. */
+/* Whether the SA's status means that the group is not there, if the request does not say how to
+ * make it. */
 static bool is_missing(int status)
 {
 	return status == SA_REQ_INVALID || status == SA_NO_RECORDS ||
 	       status == SA_INSUFFICIENT_COMPONENTS;
 }
 
-/* No member: what waits is dropped. The next packets do not have the SA asked again at once. */
+/* No member: packets that wait are dropped. The next packets do not have the SA asked again at
+ * once. */
 static void failed(struct ipoib_group *g, int status)
 {
 	struct ipoib_groups *t = g->table;
@@ -401,7 +403,7 @@ void ipoib_groups_want(struct ipoib_groups *t, const struct ib_gid *mgid)
 	struct ipoib_group *g = get(t, mgid);
 
 	if (!g &&
-	    make_room(t)) /* who sends to ever more groups must not keep sockets from joining */
+	    make_room(t)) /* a sender to ever more groups must not keep sockets from joining */
 		g = get(t, mgid);
 	if (!g)
 		return;

@@ -13,7 +13,7 @@
 #define ICMP_ECHO        8
 #define ICMPV6_ERRORS_TO 127
 
-/* What a message says, in both families. */
+/* The reason that a message gives, in both families. */
 struct reason {
 	uint8_t type, code, type6, code6;
 	uint32_t rest; /* of the header of 8 bytes */
@@ -29,7 +29,7 @@ static bool is_error(const struct ipoib_ip *ip, const uint8_t *packet)
 	return ip->protocol == ICMPV6 && type <= ICMPV6_ERRORS_TO;
 }
 
-/* From whom the message is. */
+/* The source address of the message. */
 static struct ib_gid source_of(const struct ipoib_ip *ip)
 {
 	struct ib_gid other = ip->source;

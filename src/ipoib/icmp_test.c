@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the kernel is told about packets that cannot be sent.
+ * The messages to the kernel about packets that cannot be sent.
  */
 #include <stdarg.h>
 #include <stddef.h>

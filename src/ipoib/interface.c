@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * An interface, from its beginning to its end, and its loop: see interface.h. While packets come,
- * the loop does not sleep; it arms the queues when there are none. What woke it is asked for when
- * the packets are delivered.
+ * the loop does not sleep; it arms the queues when there are none. The events that woke it are read
+ * when the packets are delivered.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #define PREFIX_BITS 64
 #define FATAL_MS    1000
 
-/* What woke us. */
+/* The sources of events that wake us. */
 enum source {
 	SOURCE_TUN,
 	SOURCE_LINK,
@@ -518,7 +518,8 @@ void ipoib_interface_close(struct ipoib_interface *i)
 
 /* ---- the loop ---- */
 
-/* What woke us; 1: we are to end. -errno: we have to; -ENXIO: somebody has removed the device. */
+/* Serves the event that woke us. 1: we are to end. -errno: we have to; -ENXIO: somebody has removed
+ * the device. */
 static int dispatch(struct ipoib_interface *i, const struct epoll_event *event)
 {
 	switch (event->data.u32) {

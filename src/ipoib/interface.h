@@ -2,8 +2,8 @@
 /*
  * An IPoIB interface: the device that the host sees, the link, and the tables between them.
  * interface.c opens it and runs it, partition.c finds its P_Key, transmit.c has the way from device
- * to link, receive.c the way back, announce.c tells neighbours of us, status.c whoever asks. One
- * thread.
+ * to link, receive.c the way back, announce.c tells neighbours of us, status.c answers questions
+ * about the interface. One thread.
  */
 #ifndef IPOIB_INTERFACE_H
 #define IPOIB_INTERFACE_H
@@ -19,19 +19,19 @@
 #include "ipoib/tun.h"
 #include "wire/ipoib.h"
 
-/* What a counter counts, for the status. */
+/* The counters of the status, and the things that each counts. */
 #define IPOIB_COUNTERS(X)                                                           \
 	X(sent)            /* packets that the link has taken, large ones as one */ \
 	X(received)        /* from the link */                                      \
 	X(delivered)       /* to the kernel, merged ones as one */                  \
 	X(no_slot)         /* the queue was full */                                 \
 	X(cannot_send)     /* no IP packet, or segments that cannot be cut */       \
-	X(too_large)       /* for whom it is for: the kernel was told */            \
+	X(too_large)       /* for the destination: the kernel was told */           \
 	X(short_packets)   /* no header, or less than the IP header says */         \
 	X(unknown_types)   /* neither IP nor ARP */                                 \
 	X(bad_resolutions) /* ARP or neighbour discovery that breaks a rule */      \
-	X(spoofed)         /* who said to be at a port that it was not sent from */ \
-	X(conflicts)       /* who said to have an address of ours */                \
+	X(spoofed)         /* the sender claimed another port than its own */       \
+	X(conflicts)       /* the sender claimed an address of ours */              \
 	X(not_delivered)   /* the kernel did not want it: the device is not up */   \
 	X(resolved)        /* questions for our addresses that were answered */     \
 	X(rejoins)         /* of all groups: the port, its LID or the SM changed */

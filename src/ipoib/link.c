@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The UD queue pair: see link.h. A slot is busy from its first work request on until the completion
- * of a later one. Only the last request of a list is signaled; what its wr_id says has left, with
- * all that was before it. So do the others' wr_id, which completions of failures have.
+ * of a later one. Only the last request of a list is signaled: the packet that its wr_id names has
+ * left, with all packets before it. The others' wr_id name their packets likewise: completions of
+ * failures have these.
  *
  * A request that cannot be posted, or fails, is lost, as any packet may be; those behind it are
  * sent.

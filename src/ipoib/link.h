@@ -29,7 +29,7 @@ int ipoib_link_open(struct ipoib_link **link, const struct ipoib_link_options *o
 void ipoib_link_close(struct ipoib_link *link);
 
 uint32_t ipoib_link_qpn(const struct ipoib_link *link);
-/* What other queue pairs of the interface share with it. */
+/* The parts that other queue pairs of the interface share with it. */
 struct ibv_pd *ipoib_link_pd(const struct ipoib_link *link);
 struct ibv_comp_channel *ipoib_link_channel(const struct ipoib_link *link);
 struct ipoib_slots *ipoib_link_slots(struct ipoib_link *link);
@@ -92,7 +92,7 @@ struct ipoib_received {
 
 /* At most IPOIB_POLL_MAX of them; returns how many. -errno: the queue is no more. */
 int ipoib_link_poll(struct ipoib_link *link, struct ipoib_received got[static IPOIB_POLL_MAX]);
-/* What ipoib_link_poll() has returned last may be overwritten. */
+/* The packets that ipoib_link_poll() has returned last may be overwritten. */
 void ipoib_link_repost(struct ipoib_link *link);
 
 /* Asks that the descriptor become readable when a packet comes, or a slot is free again. Poll once

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The program umbel-ipoib: IP over InfiniBand (RFC 4391, 4392, 4755), an interface for a port of
- *the host on which it runs, in the network namespace in which it runs. An ordinary program on
- *libibverbs, librdmacm and libibumad. docs/ipoib.md says what it does.
+ * the host on which it runs, in the network namespace in which it runs. An ordinary program on
+ * libibverbs, librdmacm and libibumad. docs/ipoib.md says what it does.
  *
- * Whoever starts it can give it two descriptors:
+ * The process that starts it can give it two descriptors:
  *
  * --status-fd: it writes the byte 'R' once the interface can be used: it is a member of the
  * broadcast group, or the port is not active, so that there is nothing to wait for. If it fails, it
@@ -21,11 +21,11 @@
  *	 "counters":{"sent":1, ...}}
  *
  * With --await-pkey "state" is "absent", and there is nothing after "pkey", as long as the port is
- *not in the partition.
+ * not in the partition.
  *
  * In connected mode a neighbour's mode may be "idle", "connecting", "connected" or "failed" as
- *well; "n_outgoing" and "n_incoming" are the connections that the interface and its peers have
- *asked for.
+ * well; "n_outgoing" and "n_incoming" are the connections that the interface and its peers have
+ * asked for.
  *
  * Of neighbours and groups it lists 700 each at most, those used last; "n_neighbours" and
  * "n_groups" say how many there are.

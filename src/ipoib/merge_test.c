@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Cutting and merging TCP packets: what is cut and merged again is what it was, and every packet in
- * between is sound by itself.
+ * Cutting and merging TCP packets: a packet that is cut and merged again is the same as before, and
+ * every packet in between is sound by itself.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #define LARGE  65536
 #define STRIDE 2304
 
-/* What the merger has handed on. */
+/* A packet that the merger has handed on. */
 struct handed {
 	struct virtio_net_hdr vnet;
 	uint8_t data[LARGE];

@@ -5,8 +5,8 @@
  * aged; packets wait while an address is unknown.
  *
  * The table is bounded. Entries that others made us make, and that we never used, are the first to
- * go, then those that were not used for longest: whoever floods us displaces no one we talk to.
- * What the table wants done it says by its operations. Not thread-safe.
+ * go, then those that were not used for longest: a port that floods us displaces no neighbour that
+ * we talk to. The table asks for its actions by its operations. Not thread-safe.
  */
 #ifndef IPOIB_NEIGHBOURS_H
 #define IPOIB_NEIGHBOURS_H

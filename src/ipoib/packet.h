@@ -25,7 +25,7 @@ struct ipoib_held {
 	uint32_t qpn;               /* the receiver's, once it is known */
 };
 
-/* What all queues may hold together. */
+/* The bytes that all queues may hold together. */
 struct ipoib_budget {
 	uint32_t bytes, max_bytes;
 };

@@ -79,7 +79,7 @@ static uint8_t *make(unsigned *bytes)
 	return block;
 }
 
-/* What came out of the merger: bytes of the packets that went in, and how many large ones. */
+/* The output of the merger: bytes of the packets that went in, and how many large ones. */
 struct totals {
 	unsigned bytes, large;
 };

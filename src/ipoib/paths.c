@@ -157,7 +157,8 @@ struct ibv_ah *ipoib_paths_use(struct ipoib_paths *t, const struct ib_gid *gid, 
 
 static void doubt(struct ipoib_paths *t, struct ipoib_path *path)
 {
-	/* A response that is on its way may be as wrong. Who waits for it is asked for anew. */
+	/* A response that is on its way may be as wrong. If one is awaited, the SA is asked
+	 * anew. */
 	bool asked = path->request.tid;
 
 	ipoib_link_retire_ah(t->link, path->ah);

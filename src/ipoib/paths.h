@@ -14,7 +14,7 @@
 
 #define IPOIB_PATHS_MAX 4096
 
-/* What the port is now. */
+/* The port's present state. */
 struct ipoib_port {
 	struct ib_gid gid;
 	uint16_t lid;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the RC queue pairs of an interface share: completion queues, and one shared receive queue,
- * so that receive memory does not grow with the number of peers. A queue pair of ours only sends,
- * one that a peer has asked for only receives (RFC 4755, section 3.3).
+ * The resources that the RC queue pairs of an interface share: completion queues, and one shared
+ * receive queue, so that receive memory does not grow with the number of peers. A queue pair of
+ * ours only sends, one that a peer has asked for only receives (RFC 4755, section 3.3).
  *
  * Receives come in areas: a few at first, more when many packets come at once. Completions of sends
- * are taken by whoever owns the queue pairs (connections.c). Not thread-safe.
+ * are taken by the owner of the queue pairs (connections.c). Not thread-safe.
  */
 #ifndef IPOIB_RC_H
 #define IPOIB_RC_H
@@ -31,7 +31,7 @@ struct ibv_qp *ipoib_rc_make_qp(struct ipoib_rc *rc, bool sends);
  * unless it fails. */
 bool ipoib_rc_send(struct ibv_qp *qp, unsigned slot, const struct ipoib_piece *piece, unsigned n);
 
-/* What has been sent, or has failed: at most @n of them; returns how many. */
+/* Completions of sends, good and failed ones: at most @n of them; returns how many. */
 int ipoib_rc_poll_sent(struct ipoib_rc *rc, struct ibv_wc *wc, int n);
 
 /* ---- receiving ---- */

@@ -21,7 +21,7 @@ void ipoib_deliver(void *arg, const struct virtio_net_hdr *vnet, const struct io
 		i->counters.not_delivered++;
 }
 
-/* ---- who has which address ---- */
+/* ---- the owners of addresses ---- */
 
 /* Whether a packet is from the interface that it names. */
 enum origin {
@@ -40,7 +40,7 @@ static void has_moved(struct ipoib_interface *i, const struct ib_gid *gid)
 
 /*
  * The HCA writes the GRH, so it says from which port a packet is. Then, if it does not come by the
- * path that we know, the path is out of date. Without a GRH the path has to agree; whoever has a
+ * path that we know, the path is out of date. Without a GRH the path has to agree. A peer with a
  * connection has named itself by it, and can be nobody else.
  */
 static enum origin origin_of(struct ipoib_interface *i, const struct ipoib_received *r,

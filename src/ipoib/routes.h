@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The next hop of a packet that the kernel has sent by our device: it does not say, so it is asked,
- * once for each destination. What it said is forgotten when routes change. Not thread-safe.
+ * The next hop of a packet that the kernel has sent by our device: the kernel does not say it, so
+ * it is asked, once for each destination. Its answers are forgotten when routes change. Not
+ * thread-safe.
  */
 #ifndef IPOIB_ROUTES_H
 #define IPOIB_ROUTES_H

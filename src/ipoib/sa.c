@@ -24,7 +24,8 @@ struct ipoib_sa {
 	void *umad;                /* for one MAD */
 };
 
-/* What the port has joined by our MADs ends with us, as Linux's interface leaves its groups. */
+/* The memberships that the port has got by our MADs end with us, as Linux's interface leaves its
+ * groups. */
 static int open_agent(struct ipoib_sa *sa)
 {
 	struct umad_reg_attr attr = { .mgmt_class = MAD_CLASS_SUBN_ADM,

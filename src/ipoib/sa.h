@@ -28,7 +28,7 @@ int ipoib_sa_open(struct ipoib_sa **sa, struct ibv_context *verbs, uint8_t port)
 void ipoib_sa_close(struct ipoib_sa *sa);
 int ipoib_sa_fd(const struct ipoib_sa *sa);
 
-/* What is asked: @record, encoded, in the components of @mask. */
+/* A question: @record, encoded, in the components of @mask. */
 struct ipoib_sa_query {
 	uint8_t method;
 	uint16_t attribute;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the kernel leaves to a device before packets go on the wire: the checksum, and cutting a
- * large TCP packet into segments. Only headers are written; payload stays where it is. Pure
- * functions.
+ * The work that the kernel leaves to a device before packets go on the wire: the checksum, and
+ * cutting a large TCP packet into segments. Only headers are written; payload stays where it is.
+ * Pure functions.
  */
 #ifndef IPOIB_SEGMENT_H
 #define IPOIB_SEGMENT_H

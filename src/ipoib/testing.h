@@ -37,9 +37,8 @@ static inline uint16_t testing_checksum(const uint8_t *data, size_t bytes, uint3
 	return (uint16_t)~sum;
 }
 
-/* What remains of the checksum of a TCP packet, whose IPv4 header has no options: 0, if it is
- * right.
- */
+/* The remainder of the checksum of a TCP packet, whose IPv4 header has no options: 0, if it is
+ * right. */
 static inline uint16_t testing_tcp_remainder(const uint8_t *p)
 {
 	bool is_ipv4 = p[0] >> 4 == 4;

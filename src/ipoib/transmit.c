@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * From the device to the link: see interface.h. A packet is for a group, or for a neighbour, whose
- * link-layer address and path have to be known. What asks for addresses is here as well.
+ * link-layer address and path have to be known. The functions that ask for addresses are here as
+ * well.
  */
 #include "ipoib/arp.h"
 #include "ipoib/interface.h"
