@@ -36,8 +36,8 @@
 /* ---- to the client ---- */
 
 /*
- * While the client takes nothing, what the fabric has for it waits in the port. What it sends is
- * served on, as it may be waiting for room itself.
+ * While the client takes nothing, MADs of the fabric for it wait in the port. MADs that it sends
+ * are still served, as it may be waiting for room itself.
  */
 static void watch(struct ibsim_client *c)
 {
@@ -53,7 +53,7 @@ static int try_give(struct ibsim_client *c, const struct ibsim_mad *m)
 	return errno == EWOULDBLOCK || errno == ENOBUFS ? -EAGAIN : -errno;
 }
 
-/* False: the client is gone. What comes while another message waits for room gets lost. */
+/* False: the client is gone. A message that comes while another one waits for room is lost. */
 static bool give(struct ibsim_client *c, const struct ibsim_mad *m)
 {
 	int ret;
@@ -103,7 +103,8 @@ static int agent_for(const struct ibsim_client *c, const struct wire_mad *head)
 	}
 }
 
-/* The MAD as libibumad wants it. How long it is: what a client has cut is a message of RMPP. */
+/* The MAD as libibumad wants it. Returns its length: a MAD that a client has cut is a message of
+ * RMPP. */
 static int make_umad(struct ibsim_client *c, const struct ibsim_mad *m)
 {
 	uint64_t bytes = be64toh(m->bytes);
@@ -216,7 +217,7 @@ static int take(struct ibsim_client *c)
 	return ret < 0 ? ret : base_min(bytes, MAD_BYTES);
 }
 
-/* What libibumad has received, for the client. False: the client is gone. */
+/* Gives the client the MAD that libibumad has received. False: the client is gone. */
 static bool deliver(struct ibsim_client *c, int bytes)
 {
 	const struct ib_user_mad *umad = c->common->umad;

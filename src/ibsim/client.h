@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A client: a program with libumad2sim, at a port. Its MADs go between its socket and a port of
- * libibumad, which does with them what it does for programs of its own. Not thread-safe.
+ * libibumad, which treats them like those of its own programs. Not thread-safe.
  */
 #ifndef IBSIM_CLIENT_H
 #define IBSIM_CLIENT_H
@@ -16,7 +16,7 @@
 
 struct ibsim_client;
 
-/* What clients share. */
+/* The part that clients share. */
 struct ibsim_common {
 	int loop;         /* epoll */
 	const char *base; /* of the sockets' names */
@@ -42,8 +42,8 @@ struct ibsim_client {
 
 /*
  * A client with the number @id, which has asked by @sender for what @hello says. 0; -EADDRINUSE:
- * another has the name of socket @id; -EBUSY: there is an SM at that port, which it is to be;
- * -errno of ibsim_node_find() and others.
+ * another has the name of socket @id; -EBUSY: the client is to be the SM at that port, and there is
+ * one already; -errno of ibsim_node_find() and others.
  */
 int ibsim_client_open(struct ibsim_client **c, struct ibsim_common *common, uint32_t id,
                       const struct ibsim_connect *hello, const struct ibsim_sender *sender);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ports at which clients can be: which one a name of ibsim's means, and what such a port says
- * of itself. It is asked by libibverbs and /sys, not by MADs, which an M_Key could keep from it.
- * Not thread-safe.
+ * The ports at which clients can be: the port that a name of ibsim's means, and such a port's
+ * description. The port is asked by libibverbs and /sys, not by MADs, which an M_Key could keep
+ * from it. Not thread-safe.
  */
 #ifndef IBSIM_NODE_H
 #define IBSIM_NODE_H

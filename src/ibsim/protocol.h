@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What ibsim and its client library, libumad2sim, say to each other: datagrams between sockets in
- * the abstract namespace, on one machine, so numbers are in the machine's order unless a comment
- * says otherwise.
+ * The protocol of ibsim and its client library, libumad2sim: datagrams between sockets in the
+ * abstract namespace, on one machine, so numbers are in the machine's order unless a comment says
+ * otherwise.
  *
  * The server has the socket BASE:ctl, and for each client one more, BASE:outID. A client has
  * BASE:ctlPID, from which it sends struct ibsim_ctl and gets the answer in the same form, and

@@ -18,7 +18,8 @@ static struct ibsim_request *slot_of(const struct ibsim_requests *r, uint32_t nu
 	return &r->at[number % IBSIM_MAX_REQUESTS];
 }
 
-/* Frees what nothing can come for: libibumad drops messages for who does not take them. */
+/* Frees requests for which no response can come any more: libibumad drops responses that a client
+ * does not take. */
 static void forget_old(struct ibsim_requests *r, uint64_t now)
 {
 	for (uint32_t i = 0; i < IBSIM_MAX_REQUESTS; i++) {

@@ -86,8 +86,8 @@ static int connect_client(struct ibsim_server *s, struct ibsim_ctl *ctl,
 /* ---- questions ---- */
 
 /*
- * libumad2sim makes the port's GUID itself: the node's, and the port's number added. For those
- * nodes that have others, it is the port's that must be right, as OpenSM finds its own port by it.
+ * libumad2sim makes the port's GUID itself: the node's, and the port's number added. For nodes with
+ * other GUIDs, the port's GUID must be right, as OpenSM finds its own port by it.
  */
 static int tell_node_info(struct ibsim_client *c, uint8_t *data)
 {
@@ -181,7 +181,7 @@ static int set_sm(struct ibsim_client *c, const uint8_t *data)
 	return ibsim_client_set_sm(c, is_sm);
 }
 
-/* What a client asks. 0, and the answer is in ctl->data, or -errno. */
+/* Answers a client's request. 0, and the answer is in ctl->data, or -errno. */
 static int answer(struct ibsim_server *s, struct ibsim_client *c, struct ibsim_ctl *ctl)
 {
 	switch (ctl->type) {
@@ -234,8 +234,8 @@ static void serve(struct ibsim_server *s, struct ibsim_ctl *ctl, const struct ib
 
 /*
  * Answers that wait to be read have no limit where their reader has connected its socket, and all
- * count against the room of ours. So that a stranger who reads none leaves room for the others', it
- * gets one only while few wait.
+ * count against the room of ours. A stranger that reads no answers must leave room for the others:
+ * it gets an answer only while few wait.
  */
 static bool has_room(int fd, const struct ibsim_sender *sender)
 {
@@ -261,7 +261,7 @@ static void on_control(struct ibsim_source *source, uint32_t events)
 		serve(s, &ctl, &sender);
 		if (!has_room(source->fd, &sender))
 			continue;
-		/* whoever does not read its answers gets none */
+		/* a client that does not read its answers gets none */
 		sendto(source->fd, &ctl, sizeof(ctl), MSG_DONTWAIT | MSG_NOSIGNAL,
 		       (struct sockaddr *)&sender.address.name, sender.address.bytes);
 	}

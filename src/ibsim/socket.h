@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The sockets of ibsim's protocol. An abstract name has no permissions: whoever is on this
- * machine's network may send to it. But the kernel says of each message whose it is.
+ * The sockets of ibsim's protocol. An abstract name has no permissions: any process on this
+ * machine's network may send to it. But the kernel names the sender of each message.
  */
 #ifndef IBSIM_SOCKET_H
 #define IBSIM_SOCKET_H
@@ -20,7 +20,7 @@ struct ibsim_address {
 bool ibsim_address_make(struct ibsim_address *a, const char *base, const char *end, long number);
 bool ibsim_address_equal(const struct ibsim_address *a, const struct ibsim_address *b);
 
-/* A socket of that name, which does not block and whose messages say who sent them. It, or -errno;
+/* A socket of that name, which does not block and whose messages name their senders. It, or -errno;
  * -EADDRINUSE: another has the name. */
 int ibsim_socket_open(const struct ibsim_address *name);
 
