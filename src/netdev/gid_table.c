@@ -33,7 +33,7 @@ static struct ib_gid from_mac(const uint8_t *mac)
 	return gid;
 }
 
-/* What entry 0 must be; it is @now. */
+/* The GID that entry 0 must have; it has @now. */
 static struct ib_gid default_gid(const struct netdev *dev, const struct ib_gid *now)
 {
 	if (is_link_local(now) && has(dev, now))

@@ -204,7 +204,7 @@ static int add_address(const char *name, uint8_t family, const void *address, ui
 	ifa->ifa_family = family;
 	ifa->ifa_prefixlen = prefix;
 	ifa->ifa_index = index_of(name);
-	ifa->ifa_flags = IFA_F_NODAD; /* who makes a network knows that its addresses are unique */
+	ifa->ifa_flags = IFA_F_NODAD; /* the network's maker knows that they are unique */
 	mnl_attr_put(q.nlh, IFA_LOCAL, bytes, address);
 	mnl_attr_put(q.nlh, IFA_ADDRESS, bytes, address);
 	return ask(&q);

@@ -39,7 +39,7 @@ struct netdev {
 	struct netdev_address *address; /* in the order in which the kernel reported them */
 };
 
-/* What happened to a device. */
+/* Changes of a device. */
 enum netdev_change {
 	NETDEV_CHANGE_NEW = 1,
 	NETDEV_CHANGE_GONE = 2,  /* or moved to another network namespace */
@@ -78,7 +78,8 @@ int netdev_watch_fd(const struct netdev_watch *watch);
  */
 int netdev_watch_dispatch(struct netdev_watch *watch);
 
-/* A neighbour of device @ifindex is known now, or known still: what was sent to it has left. */
+/* A neighbour of device @ifindex is known now, or known still: packets that were sent to it have
+ * left. */
 typedef void netdev_neighbour_came(void *arg, int ifindex, const struct ib_gid *gid);
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of this folder share about rtnetlink.
+ * The part of rtnetlink that the files of this folder share.
  */
 #ifndef NETDEV_NETLINK_H
 #define NETDEV_NETLINK_H

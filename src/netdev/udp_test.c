@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RoCEv2's datagrams between two network namespaces: what arrives, what is on the network, and
- * what is said when it does not work.
+ * RoCEv2's datagrams between two network namespaces: as they arrive, as they are on the network,
+ * and the errors when this does not work.
  */
 #include "netdev/testing.h"
 
@@ -261,7 +261,7 @@ static void capture_udp(int fd, uint8_t *packet, size_t room)
 	} while (packet[0] != 0x45 || packet[9] != IPPROTO_UDP);
 }
 
-/* What the ICRC counts on, again and again, to a neighbour and to a group. */
+/* The ICRC counts on this, again and again, to a neighbour and to a group. */
 static void on_the_wire_ipv4_has_no_identification_and_is_not_fragmented(void **state)
 {
 	static const uint8_t expected[] = { 0, 0, 0x40, 0 };
@@ -716,7 +716,7 @@ static void a_source_port_in_use_is_replaced(void **state)
 	close(taken);
 }
 
-/* What is sent to its port is gone when what is sent to 4791 later has come. */
+/* The datagram to the socket's own port is gone when a later one to 4791 has come. */
 static void a_send_socket_queues_no_received_datagrams(void **state)
 {
 	struct lab *l = *state;
