@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The keeper: see keeper.h. What it sends are packets (control/socket.h): first one with the user
- * namespace, if there is one, then one with the descriptors of each host, in order; or one with a
- * status and the reason in words. Later it gets RUN and SHOW, and sends READY.
+ * The keeper: see keeper.h. It sends packets (control/socket.h): first one with the user namespace,
+ * if there is one, then one with the descriptors of each host, in order; or one with a status and
+ * the reason in words. Later it gets RUN and SHOW, and sends READY.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +35,7 @@
 
 enum { KEEPER_USER = 1, KEEPER_HOST, KEEPER_RUN, KEEPER_READY, KEEPER_SHOW };
 
-/* What an event of the keeper's loop is about, unless it is a program. */
+/* The subject of an event of the keeper's loop, unless it is a program. */
 enum { ABOUT_DAEMON = UINT32_MAX, ABOUT_CHILDREN = UINT32_MAX - 1 };
 
 /* ---- in the keeper ---- */
@@ -176,7 +176,7 @@ static void tell_ready(int sock, unsigned failed)
 	control_send(sock, &p);
 }
 
-/* What the daemon wants. -EPIPE: that we end. */
+/* Carries out a request of the daemon. -EPIPE: the keeper is to end. */
 static int obey(int sock, struct hosts_programs *programs)
 {
 	struct control_packet p;

@@ -166,7 +166,8 @@ int hosts_site_enter(struct hosts_site *site, const char *names, const char *dir
 		ret = fail_forbidden(why, len, "namespaces of mounts", "unshare");
 	if (ret)
 		return ret;
-	/* what is mounted outside is seen, what is unmounted there goes; nothing gets out */
+	/* mounts outside are seen here, and go when they are unmounted there; ours do not get
+	 * out */
 	if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL))
 		return fail_forbidden(why, len, "mounts in a namespace", "mount");
 	ret = cover_etc_hosts(names, dir, why, len);

@@ -15,7 +15,7 @@
 
 struct hosts_namespaces {
 	int net, uts, mnt; /* descriptors */
-	int user;          /* the same for all hosts; -1: that of who made them */
+	int user;          /* the same for all hosts; -1: that of their maker */
 };
 
 /* Where hosts are made. */
@@ -37,7 +37,7 @@ int hosts_site_enter(struct hosts_site *site, const char *names, const char *dir
  * is checked for duplicates, no router asked for. 0, or -errno with @why. */
 int hosts_network_new(char *why, size_t len);
 
-/* What to do about too few descriptors, in @why. -EMFILE. */
+/* Writes advice against too few descriptors to @why. -EMFILE. */
 int hosts_fail_for_descriptors(char *why, size_t len);
 
 /* Makes the host called @name, in which this process is then. 0, or -errno with @why. */

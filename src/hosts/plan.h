@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What hosts are to be: which there are, what each is called, and which programs run on them as
+ * The plan of the hosts: which there are, what each is called, and which programs run on them as
  * long as the fabric does. The caller of keeper.h says it; the keeper has a copy, as a forked
  * child.
  */

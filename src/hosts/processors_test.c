@@ -15,7 +15,7 @@
 
 #define ALL 1000
 
-/* What host number @host gets of @all, as "0 2". */
+/* The processors of @all that host number @host gets, as "0 2". */
 static const char *pick(const bool *all, unsigned host, unsigned n)
 {
 	static char text[256];

@@ -239,7 +239,8 @@ static _Noreturn void collect(const struct hosts_programs *p, int fd, pid_t keep
 	_exit(0);
 }
 
-/* The next one who wants to see it. One at a time: the answers do not say who has asked. */
+/* Collects for the next viewer. One viewer at a time: the answers do not say which one has
+ * asked. */
 static void show_next(struct hosts_programs *p)
 {
 	pid_t keeper = getpid();
@@ -281,7 +282,7 @@ void hosts_programs_heard(struct hosts_programs *p, unsigned i)
 			p->unready--;
 		start_more(p);
 	}
-	close_fd(&one->status_fd); /* that it has closed it without a word, its end will show */
+	close_fd(&one->status_fd); /* if it has closed it without a word, its end will say why */
 }
 
 /* Says how it has ended. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sockets in the network of a host: see socket.h. Who enters a user namespace does not come out
- * again; so it is a child that goes there, makes the socket and ends. As by vfork(2) it has our
+ * Sockets in the network of a host: see socket.h. A process that enters a user namespace does not
+ * come out again. So a child goes there, makes the socket and ends. As by vfork(2) it has our
  * memory, and we wait for it; and it has our descriptors, so the socket is ours at once.
  */
 #define _GNU_SOURCE
