@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sets of epoll with rsockets in them. What is the kernel's stands in the kernel's set, as the
- * program has put it there. Of an rsocket its descriptor stands there, which is readable when
- * something has happened, if it was armed; and there is a watch, which has what the program wants
- * to hear of.
+ * Sets of epoll with rsockets in them. The kernel's descriptors are in the kernel's set, as the
+ * program has put them there. An rsocket's descriptor is there, too; if it was armed, it is
+ * readable when something has happened. And the rsocket has a watch, which holds the events that
+ * the program wants to hear of.
  *
  * A watch is hot while something may have happened to its rsocket: the kernel says so, or the
- * program has made a call. To wait is to look at what is hot, by memory alone; when there is
- * nothing, to arm it, look once more, and sleep on the kernel's set. What is hot in vain for a
- * while is armed, too, and costs nothing from then on.
+ * program has made a call. To wait is to look at the hot watches, by memory alone; if they have no
+ * events, to arm them, look once more, and sleep on the kernel's set. A watch that is hot in vain
+ * for a while is armed, too, and costs nothing from then on.
  *
- * Who makes a call while another thread sleeps on the set looks in its place, and wakes it by the
- * set's eventfd.
+ * A thread that makes a call while another thread sleeps on the set looks in its place, and wakes
+ * it by the set's eventfd.
  *
- * The first sets also watch what librdmacm has to serve, whatever thread does it: rsockets of the
- * process that listen or connect, and may be in no set.
+ * The first sets also watch rsockets of the process that listen or connect, which may be in no set.
+ * librdmacm has to serve these, and any thread can do it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,7 +43,7 @@ struct set {
 	unsigned numbers; /* descriptors of the program */
 	unsigned refs;    /* one for them all, and those of calls */
 	int own;          /* a descriptor of the kernel's set that is not the program's */
-	int kick;         /* an eventfd that wakes who sleeps on the set */
+	int kick;         /* an eventfd that wakes the threads that sleep on the set */
 	bool is_kicked;
 	bool is_exposed; /* poll() or another set may sleep on it */
 	bool serves;
@@ -302,7 +302,7 @@ static void settle(struct sockets_watch *w)
 {
 	if (!w->is_hot || !(w->set->n_sleepers || w->set->is_exposed))
 		return;
-	/* who sleeps by poll() does not look whether it is for the program */
+	/* a thread that sleeps by poll() does not look whether it is for the program */
 	w->is_fired |= w->set->is_exposed;
 	if (look(w, true))
 		kick(w->set);
@@ -600,7 +600,7 @@ static void collect(struct wait *wait, bool arm)
 		next = w == last ? NULL : TAILQ_NEXT(w, hot);
 		try(wait, w, arm);
 	}
-	/* those that we have not come to are for another thread that sleeps */
+	/* watches that we have not come to are for another thread that sleeps */
 	if (wait->n == wait->room && w && wait->set->n_sleepers)
 		kick(wait->set);
 }
@@ -648,7 +648,7 @@ static void take(struct wait *wait, int n)
 	}
 }
 
-/* What there is now. @room: the kernel may fill. */
+/* Takes the events that there are now. @room: the kernel may fill. */
 static int look_around(struct wait *wait)
 {
 	const bool hot = !TAILQ_EMPTY(&wait->set->hot);

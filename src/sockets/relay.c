@@ -49,7 +49,7 @@ static bool is_empty(const struct stream *s)
 	return s->from == s->to;
 }
 
-/* What a call of either side says: false: it is broken. */
+/* Notes the result of a call on either side. False: that side is broken. */
 static bool got(struct stream *s, ssize_t n)
 {
 	if (n < 0)
@@ -100,7 +100,7 @@ static bool copy_out(struct relay *r)
 	return true;
 }
 
-/* What @s needs of where it comes from, and of where it goes. */
+/* The event of poll() that @s needs: of its source if @source is set, else of its destination. */
 static short wants(const struct stream *s, short source)
 {
 	if (source)
@@ -161,7 +161,7 @@ static bool are_behind(void)
 	return any;
 }
 
-/* What others have sent before the process ends is copied, if the peer takes it. */
+/* Data that others have sent before the process ends is copied, if the peer takes it. */
 __attribute__((destructor)) static void finish(void)
 {
 	for (unsigned i = 0; i < MOST_END_MS && are_behind(); i++)

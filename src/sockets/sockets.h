@@ -27,10 +27,10 @@
 #include "sockets/real.h"
 
 /*
- * Around the calls of librdmacm: what these libraries call by names of the C library's, such as
- * getsockopt() of all descriptors that the process has, is not for us. A thread that may be
- * cancelled at any instruction is so at cancellation points only from then on: librdmacm would make
- * a system call in each of its calls to be safe from the former, and we have locks, too.
+ * Around the calls of librdmacm: calls of these libraries to functions of the C library's names,
+ * such as getsockopt() of all descriptors that the process has, are not for us. A thread that may
+ * be cancelled at any instruction is so at cancellation points only from then on: librdmacm would
+ * make a system call in each of its calls to be safe from the former, and we have locks, too.
  */
 extern _Thread_local unsigned sockets_inside
         __attribute__((visibility("hidden"), tls_model("initial-exec")));
@@ -67,7 +67,7 @@ struct sockets_socket {
 	bool is_used;                 /* it listens, and was asked for connections */
 	bool is_left;                 /* likewise, but another process listens there */
 	int backlog;                  /* of one that listens */
-	struct sockaddr_storage name; /* likewise: its own; before, what it was bound to */
+	struct sockaddr_storage name; /* likewise: its own; before, the one that it was bound to */
 	socklen_t name_bytes;
 	bool is_relayed; /* relay.c: it is an end of a pair by now */
 	struct sockaddr_storage peer;
@@ -83,12 +83,12 @@ extern _Atomic(struct sockets_socket *) sockets_table[SOCKETS_MOST]
 
 static inline bool sockets_may_be(int fd)
 {
-	/* relaxed: who uses a number knows of it by other means than this */
+	/* relaxed: a thread that uses a number knows of it by other means than this */
 	return (unsigned)fd < SOCKETS_MOST && !sockets_inside &&
 	       atomic_load_explicit(&sockets_table[fd], memory_order_relaxed);
 }
 
-/* What the number means, with a reference; NULL: nothing of ours. */
+/* The socket with this number, with a reference; NULL: it is none of ours. */
 struct sockets_socket *sockets_find(int fd);
 
 /* The same if it is an rsocket. */
@@ -135,8 +135,8 @@ int sockets_listen(struct sockets_socket *s, int fd, int backlog);
 int sockets_accept(struct sockets_socket *s, int fd, struct sockaddr *addr, socklen_t *bytes,
                    int flags);
 
-/* It is about to be asked for connections, or what it could do: one that listened before a fork()
- * does so again. False: another process listens there. */
+/* The socket is about to be asked for connections, or for its events: one that listened before a
+ * fork() listens again. False: another process listens there. */
 bool sockets_use(struct sockets_socket *s, int fd);
 
 /* Whether another process listens where some of ours would; tries again for all that would. */

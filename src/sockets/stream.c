@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a TCP socket of the program becomes when it is bound or connected: see sockets.h. An address
- * that some port of the fabric has, and no address at all, make it an rsocket.
+ * TCP sockets of the program, when they are bound or connected: see sockets.h. A socket
+ * becomes an rsocket if some port of the fabric has the address, or if there is no address at all.
  *
  * Servers listen, and then fork the processes that accept. An rsocket is the process's that made
  * it. So one that listens, and was never asked for connections, is given up before fork(), and made
  * again by the first process that asks. A child that connects to it before that tries again for a
- * while, as TCP would keep its connection for whoever asks.
+ * while, as TCP would keep its connection for any process that asks.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,13 +26,13 @@
 
 #define RESOLVE_MS 1000 /* of an address: the daemon knows them */
 
-/* Of who connects to what nobody has asked since a fork(); of who does not want to wait, or could
- * listen there itself; between two tries. */
+/* Of a connection to a listener that no process has asked since a fork(); of one that is not to
+ * wait, or from a process that could listen there itself; between two tries. */
 #define PATIENCE_MS   10000
 #define IMPATIENCE_MS 1000
 #define AGAIN_MS      5
 
-static pthread_mutex_t listening = PTHREAD_MUTEX_INITIALIZER; /* who begins to */
+static pthread_mutex_t listening = PTHREAD_MUTEX_INITIALIZER; /* held to begin */
 static atomic_uint n_left;                                    /* that another process has */
 static atomic_bool gave_up; /* one before a fork(), ever; also a parent of this process */
 
@@ -120,7 +120,8 @@ static bool is_reached(union address *a)
 
 /* ---- an rsocket in place of the kernel's socket ---- */
 
-/* What was set of the kernel's, which also keeps what rsockets have no use for. */
+/* Copies an option that was set. The kernel's socket also keeps options that rsockets have no use
+ * for. */
 static void copy_option(int fd, int rs, int level, int name)
 {
 	int value;

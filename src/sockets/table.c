@@ -116,7 +116,7 @@ struct sockets_socket *sockets_new(int fd, int domain, int rs)
 	s->domain = domain;
 	s->rs = rs;
 	LIST_INIT(&s->watches);
-	sockets_close(fd); /* of whom the kernel was told behind our back */
+	sockets_close(fd); /* of an old one, closed behind our back */
 	pthread_mutex_lock(&lock);
 	TAILQ_INSERT_TAIL(&all, s, entry);
 	set(fd, s);
@@ -156,7 +156,7 @@ void sockets_close(int fd)
 	if (!last)
 		return;
 	sockets_epoll_leave(s, false);
-	sockets_put(s); /* as with the kernel's, who is in a call on it goes on */
+	sockets_put(s); /* as with the kernel's, a call on it goes on */
 }
 
 void sockets_close_range(unsigned first, unsigned last)
@@ -208,7 +208,7 @@ void sockets_each(void (*each)(struct sockets_socket *s))
 	pthread_mutex_unlock(&lock);
 }
 
-/* In the child: what was an rsocket is the parent's. */
+/* In the child: rsockets are the parent's. */
 void sockets_table_forked(void)
 {
 	struct sockets_socket *s;

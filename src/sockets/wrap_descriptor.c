@@ -59,7 +59,7 @@ int dup(int fd)
 	return duplicated(fd, sockets_real()->dup(fd));
 }
 
-/* What @to means is over, if the call can be made. */
+/* Closes the socket or set that @to was, if the call can be made. */
 static void replace(int from, int to)
 {
 	if (sockets_real()->fcntl(from, F_GETFD) < 0)

@@ -126,7 +126,7 @@ static ssize_t send_until(struct sockets_socket *s, const void *buf, size_t byte
 	return ret;
 }
 
-/* What comes next of what @msg is about, after @done bytes; false: nothing. */
+/* The next part of the memory that @msg describes, after @done bytes; false: there is none. */
 static bool next_part(const struct msghdr *msg, size_t done, struct iovec *part)
 {
 	for (size_t i = 0; i < msg->msg_iovlen; i++) {
@@ -296,7 +296,7 @@ static ssize_t sent(struct sockets_socket *s, ssize_t ret, size_t bytes, int fla
 
 static ssize_t send_message(struct sockets_socket *s, const struct msghdr *msg, int flags)
 {
-	/* to whom a connection sends is known, and what else may be said is about packets */
+	/* the peer of a connection is known, and control messages are about packets */
 	const struct msghdr plain = { .msg_iov = msg->msg_iov, .msg_iovlen = msg->msg_iovlen };
 	size_t bytes = 0;
 	ssize_t ret;

@@ -96,7 +96,7 @@ static int select_these(struct pollfd *fds, nfds_t n, const struct base_fd_sets 
 	return ret < 0 ? fail(-ret) : ret;
 }
 
-/* What is left of the time, as Linux tells it: select(2). */
+/* Writes the rest of the time to @timeout, as Linux does: select(2). */
 static void put_rest(struct timeval *timeout, uint64_t began)
 {
 	const uint64_t us = (base_now_ns() - began) / 1000;

@@ -192,7 +192,7 @@ static int milliseconds(const struct timeval *t)
 	return (int)(t->tv_sec * 1000 + (t->tv_usec + 999) / 1000);
 }
 
-/* What is ours to do. */
+/* Keeps the options that this library carries out itself. */
 static void note_option(struct sockets_socket *s, int name, const void *value, socklen_t bytes)
 {
 	struct timeval t;
