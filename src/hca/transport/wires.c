@@ -386,8 +386,18 @@ static bool is_behind(struct hca_wire *w)
 	return !is_turn(w, atomic_load_explicit(&w->shm->put_off, memory_order_relaxed));
 }
 
-/* Tells the peer that its packets come marked by congestion (annex A17.9). */
-static void notify(struct hca_wire *w)
+/* How many of the packets are marked by congestion. */
+static unsigned marked_of(const struct wire_roce_packet *p, unsigned n)
+{
+	unsigned marked = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		marked += (p[i].ip.traffic_class & HCA_WIRE_ECN_MASK) == HCA_WIRE_ECN_MARKED;
+	return marked;
+}
+
+/* Tells the peer that its packets come marked by congestion (annex A17.9): @marked of them now. */
+static void notify(struct hca_wire *w, unsigned marked)
 {
 	const struct wire_headers h = { .bth = { .opcode = WIRE_OPCODE_CNP,
 		                                 .migrated = true,
@@ -397,7 +407,8 @@ static void notify(struct hca_wire *w)
 	uint64_t now = base_now_ns();
 	uint8_t *room;
 
-	HCA_WIRE_COUNT(w, np_ecn_marked_roce_packets);
+	while (marked--)
+		HCA_WIRE_COUNT(w, np_ecn_marked_roce_packets);
 	if (now - w->notified_ns < CNP_NS)
 		return;
 	room = hca_wire_begin(w, CNP_BYTES);
@@ -413,6 +424,7 @@ bool hca_wires_receive(struct hca_wires *wires, const struct wire_roce_packet *p
 {
 	struct hca_wire *w = wire_of(wires, p->h.bth.dest_qpn);
 	const bool is_cnp = p->h.bth.opcode == WIRE_OPCODE_CNP;
+	unsigned marked;
 
 	if (!w || !hca_wire_renew(w) || !is_peers(w, wires, p) ||
 	    (is_cnp && !hca_wire_is_open(w, SHM_WIRE_SENDS))) {
@@ -427,8 +439,9 @@ bool hca_wires_receive(struct hca_wires *wires, const struct wire_roce_packet *p
 			forget(wires, w);
 		return false;
 	}
-	if (base_unlikely((p->ip.traffic_class & HCA_WIRE_ECN_MASK) == HCA_WIRE_ECN_MARKED))
-		notify(w);
+	marked = marked_of(p, n);
+	if (base_unlikely(marked))
+		notify(w, marked);
 	if (work_deferred(w) || is_behind(w) || !work(w, p, n))
 		for (unsigned i = 0; i < n; i++)
 			defer(w, &p[i]);
