@@ -243,7 +243,9 @@ static int find_slot(struct shm_region *r)
 	if (here == MAP_FAILED)
 		return ret;
 	munmap(here, PAGE);
-	here -= (uintptr_t)here % SHM_PIECE;
+	/* slots of one grid: two regions of a process have the same one, which the second finds
+	 * taken, or have nothing in common */
+	here -= (uintptr_t)here % SLOT;
 	/* mappings grow downwards; under valgrind, or by a setting of the kernel's, upwards */
 	down = (uintptr_t)here > DISTANCE + SLOTS * SLOT;
 	for (unsigned i = 0; i < SLOTS && ret == -EEXIST; i++) {

@@ -191,6 +191,31 @@ static void what_the_program_has_mapped_stays(void **state)
 	assert_non_null(shm_data_map(r, off, 1));
 }
 
+/* The kernel places a page elsewhere for each of them: it has no hole left where the last one was.
+ */
+static void regions_have_nothing_in_common(void **state)
+{
+	const struct shm_region *d = &((struct lab *)*state)->daemon;
+	struct shm_region r[4];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(r); i++) {
+		for (unsigned k = 0; k < 4096; k++)
+			assert_ptr_not_equal(
+			        mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+			        MAP_FAILED);
+		assert_int_equal(shm_region_map(&r[i], d->part.control.fd, d->part.data.fd), 0);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(r); i++) {
+		const struct shm_control *c = r[i].control;
+
+		assert_int_equal(shm_part_map(&r[i].part.control, 0, c->size), 0);
+		for (uint64_t off = 0; off < c->data_size; off += 64 * SHM_PIECE)
+			assert_non_null(shm_data_map(&r[i], off, 1));
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(r); i++)
+		shm_region_unmap(&r[i]);
+}
+
 /* There is nothing left of the address space. */
 static void a_record_that_cannot_be_mapped_is_of_zeros(void **state)
 {
@@ -503,6 +528,7 @@ int main(void)
 		TEST(a_process_maps_what_it_uses),
 		TEST(a_record_may_lie_in_two_pieces),
 		TEST(what_the_program_has_mapped_stays),
+		TEST(regions_have_nothing_in_common),
 		TEST(a_record_that_cannot_be_mapped_is_of_zeros),
 		TEST(threads_map_the_same_pieces),
 		TEST(a_child_need_not_wait_for_its_parents_threads),
