@@ -196,7 +196,7 @@ without ip -n h2 link set eth0 netns elsewhere
 ip -n elsewhere link set eth0 netns h2
 set_up_device
 during -- true
-# another address takes the place of the one that connections have: none of their packets leaves with that
+# another address comes where the one that connections have was: none of their packets leaves with that
 renumber()
 {
 	ip -n h2 address del 192.0.2.2/24 dev eth0 && ip -n h2 address add 192.0.2.22/24 dev eth0
@@ -206,4 +206,5 @@ without renumber
 captured h2
 expect_packets 0 h2 'ip.src == 192.0.2.22 && infiniband'
 expect_sound h2
+restore_places
 during -- true
