@@ -26,6 +26,7 @@ FAMILIES = {
     'examples': 'examples', 'libumbel': 'libumbel', 'abi': 'the ABI', 'instructions': 'instruction counts', 'docs': 'documents',
     'reach': 'packages and other systems',
 }
+CHOOSES = re.compile(r'(-R|-E|-L|-LE|--tests-regex|--exclude-regex|--label-regex|--label-exclude)(=.*)?$')
 ENDED = re.compile(r'^ *(\d+)/(\d+) Test +#\d+: (\S+) \.*(\*\*\*| +)(\w+)')
 
 
@@ -40,6 +41,18 @@ def listed(build, arguments):
     """The tests that these arguments choose: numbers by name."""
     text = subprocess.run(['ctest', '--test-dir', build, '-N'] + arguments, stdout=subprocess.PIPE, text=True, check=True).stdout
     return {match[2]: match[1] for match in re.finditer(r'^ *Test *#(\d+): (\S+)', text, re.M)}
+
+
+def without_choice(arguments):
+    """The arguments but for those that choose tests: of the tests that these leave, ctest would take -I's numbers."""
+    rest, takes_next = [], False
+    for argument in arguments:
+        match = CHOOSES.match(argument)
+        if takes_next or match:
+            takes_next = bool(match) and not match[2]
+        elif not re.match('-[REL].', argument):
+            rest.append(argument)
+    return rest
 
 
 def covered(names):
@@ -87,10 +100,10 @@ def run(build, chosen, arguments):
     os.makedirs(os.path.dirname(log), exist_ok=True)
     numbers = sorted(chosen.values(), key=int)
     with open(log, 'w') as out:
-        out.write(','.join([numbers[0], numbers[0], ''] + numbers))
+        out.write(','.join([numbers[0], numbers[0], ''] + numbers) + '\n')
     # twice as many as processors: tests wait more than they compute
     command = ['ctest', '--test-dir', build, '--output-on-failure', '--output-junit', os.path.abspath(results), '-I', os.path.abspath(log),
-               '-j', str(2 * os.cpu_count())] + arguments
+               '-j', str(2 * os.cpu_count())] + without_choice(arguments)
     if not sys.stdout.isatty() or {'-V', '-VV', '--verbose'} & set(arguments):
         status = subprocess.run(command).returncode
     else:

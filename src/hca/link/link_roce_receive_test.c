@@ -49,6 +49,7 @@ static int teardown(void **state)
 	struct lab *l = *state;
 
 	close(l->roce.wake_fd);
+	shm_region_unmap(&l->process.region);
 	free(l);
 	return 0;
 }

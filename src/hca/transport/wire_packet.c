@@ -164,7 +164,7 @@ int hca_wire_gather_next(const struct hca_wire *w, struct hca_wire_gathering *g,
 			return ret;
 		g->at = room;
 		g->left = n;
-	} else if (g->at != room) { /* a short one has its place elsewhere */
+	} else if (bytes && g->at != room) { /* a short one has its place elsewhere */
 		memmove(room, g->at, bytes);
 	}
 	g->at += bytes;
