@@ -142,8 +142,9 @@ static int map_pieces(const struct shm_part *p, uint64_t first, uint64_t end)
 		if (ret)
 			return ret;
 		for (; n; n--, first++)
+			/* release: pairs with the acquire in shm_piece_state() */
 			atomic_store_explicit(&p->pieces->state[first], state_of(p, first),
-			                      memory_order_relaxed);
+			                      memory_order_release);
 	}
 	return 0;
 }

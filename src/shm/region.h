@@ -102,9 +102,9 @@ void *shm_record_map(const struct shm_part *p, void *record, uint64_t bytes);
 /* The state of the piece that has the byte at @off of the part. */
 static inline uint8_t shm_piece_state(const struct shm_part *p, uint64_t off)
 {
-	/* relaxed: once mapped it stays so; memory is shared by what lies in it */
+	/* acquire: pairs with the release in map_pieces(); once mapped it stays so */
 	return atomic_load_explicit(&p->pieces->state[off >> SHM_PIECE_SHIFT],
-	                            memory_order_relaxed);
+	                            memory_order_acquire);
 }
 
 /*

@@ -95,7 +95,7 @@ void cli_daemon_process_remove_log(const char *name)
 void cli_daemon_process_remove_leftovers(const char *name)
 {
 	static const char *const leaves[] = { "ctl", "log", "lock" };
-	char path[PATH_MAX], why[CONTROL_WHY_ROOM];
+	char path[PATH_MAX], within[PATH_MAX], why[CONTROL_WHY_ROOM];
 	int dir = control_fabric_open(name, false, why), lock;
 
 	if (dir < 0)
@@ -104,6 +104,9 @@ void cli_daemon_process_remove_leftovers(const char *name)
 	if (lock >= 0 && !flock(lock, LOCK_EX | LOCK_NB)) {
 		for (size_t i = 0; i < ARRAY_SIZE(leaves); i++)
 			unlinkat(dir, leaves[i], 0);
+		/* what programs have made to look into, and OpenSM's files */
+		if (!control_path(within, sizeof(within), name, CONTROL_STAND_INS))
+			control_remove_dir(within);
 		if (!control_path(path, sizeof(path), name, NULL))
 			rmdir(path); /* stays if something else is in it */
 	}
