@@ -30,7 +30,8 @@
  * that grow. */
 #define DISTANCE (64ull << 30)
 #define SLOT     (16ull << 30)
-#define SLOTS    256 /* that are tried */
+#define UP       (1ull << 40) /* where mappings grow upwards: valgrind has its own at 64 GiB */
+#define SLOTS    256          /* that are tried */
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -250,7 +251,7 @@ static int find_slot(struct shm_region *r)
 	/* mappings grow downwards; under valgrind, or by a setting of the kernel's, upwards */
 	down = (uintptr_t)here > DISTANCE + SLOTS * SLOT;
 	for (unsigned i = 0; i < SLOTS && ret == -EEXIST; i++) {
-		base = down ? here - DISTANCE - i * SLOT : here + DISTANCE + i * SLOT;
+		base = down ? here - DISTANCE - i * SLOT : here + UP + i * SLOT;
 		ret = place(control, base);
 		if (ret)
 			continue;
