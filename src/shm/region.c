@@ -249,8 +249,10 @@ static int find_slot(struct shm_region *r)
 	 * taken, or have nothing in common */
 	here -= (uintptr_t)here % SLOT;
 	/* mappings grow downwards; under valgrind, or by a setting of the kernel's, upwards */
-	down = (uintptr_t)here > DISTANCE + SLOTS * SLOT;
+	down = (uintptr_t)here > DISTANCE;
 	for (unsigned i = 0; i < SLOTS && ret == -EEXIST; i++) {
+		if (down && (uintptr_t)here <= DISTANCE + i * SLOT)
+			return -ENOMEM; /* address spaces of 39 bits have fewer slots */
 		base = down ? here - DISTANCE - i * SLOT : here + UP + i * SLOT;
 		ret = place(control, base);
 		if (ret)
