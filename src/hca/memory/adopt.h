@@ -64,8 +64,8 @@ bool hca_adopt_end(unsigned slot, bool is_alone);
 bool hca_adopt_is_spent(unsigned slot);
 
 /* Maps @bytes of the file from @offset on once more, for accesses that are none of the program's:
- * what it does with its own mapping means nothing there. It stays when the memory is given back,
- * and shows zeros then. NULL: it cannot be mapped. */
+ * the program's changes of its own mapping do not affect this one. It stays when the memory is
+ * given back, and shows zeros then. NULL: it cannot be mapped. */
 void *hca_adopt_map_again(uint64_t offset, uint64_t bytes);
 void hca_adopt_unmap(void *at, uint64_t bytes);
 

@@ -56,7 +56,7 @@ struct hca_memory {
 	struct base_hash_node node; /* of the process, by client */
 	unsigned refs;
 	bool known;        /* its way was found */
-	bool from_outside; /* it is this process's own, which is reached as another's */
+	bool from_outside; /* this process's own memory, reached as another process's */
 	_Atomic enum hca_memory_way way;
 	struct hca_process *process; /* this one */
 	struct shm_keys *keys;

@@ -180,7 +180,7 @@ bool hca_wire_reply_is_likely(struct hca_wire *w)
 	       atomic_load_explicit(&s->replies, memory_order_relaxed) >= REPLIES_ENOUGH;
 }
 
-/* Unless another thread works on it, which may do it. */
+/* Does nothing while another thread works on the connection: that thread may acknowledge. */
 void hca_wire_try_acknowledge(struct hca_wire *w)
 {
 	if (!hca_wire_acquire(w, &w->shm->lock))
