@@ -11,12 +11,14 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 
 find src \( -name '*.[ch]' -o -name '*.def' \) -print0 | sort -z | xargs -0 awk '
 BEGIN {
-	n = split("ibsim ipoib cli daemon simulate cm subnet sysfs sockets api hca fabric hosts netdev control shm wire check base", order)
+	n = split("ibsim ipoib cli daemon simulate cm subnet sysfs sockets api checked hca fabric hosts netdev control shm wire check base", order)
 	for (i = 1; i <= n; i++)
 		for (j = i; j <= n; j++)
 			may[order[i], order[j]] = 1
 	# The shared libraries run in the programs: nothing of the daemon in them.
-	restrict("api", "api hca control shm wire base")
+	restrict("api", "api checked hca control shm wire base")
+	# The watcher of a program knows its requests and nothing of how they are carried out.
+	restrict("checked", "checked hca base")
 	restrict("sysfs", "sysfs control shm wire base")
 	# Of librdmacm it is on the public interface, and on what that has for it.
 	restrict("sockets", "sockets api base")

@@ -2,7 +2,7 @@
 /*
  * Completion channels and queues. Safe from any thread.
  */
-#include "api/verbs/faults.h"
+#include "api/verbs/layer.h"
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
 #include "hca/queue/channel.h"
@@ -16,13 +16,18 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	struct hca_channel *ch;
 	int ret = hca_channel_create(hca_context(context), &ch);
 
+	if (!ret && verbs_watcher(context))
+		verbs_watcher(context)->made(
+		        CHECKED_CHANNEL, &ch->channel,
+		        &(struct checked_made){ .context = context, .caller = VERBS_CALLER });
 	return ret ? verbs_null(ret) : &ch->channel;
 }
 
 /* EBUSY while a CQ uses it. */
 int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
-	return verbs_result(hca_channel_destroy((struct hca_channel *)channel));
+	return verbs_result(VERBS_DESTROY(channel->context, CHANNEL, channel,
+	                                  hca_channel_destroy((struct hca_channel *)channel)));
 }
 
 /* -1 and errno. Blocks unless the descriptor is non-blocking. ibv_get_cq_event(3) */
@@ -35,36 +40,65 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 		return verbs_minus_one(ret);
 	*cq = (struct ibv_cq *)&got->cq;
 	*cq_context = got->cq.cq_context;
+	if (verbs_watcher((*cq)->context))
+		verbs_watcher((*cq)->context)->event(*cq);
 	return 0;
 }
 
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
+	if (verbs_watcher(cq->context))
+		verbs_watcher(cq->context)->acknowledged(cq, nevents);
 	pthread_mutex_lock(&cq->mutex);
 	cq->comp_events_completed += nevents;
 	pthread_cond_signal(&cq->cond);
 	pthread_mutex_unlock(&cq->mutex);
 }
 
-struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+static struct ibv_cq *create(struct ibv_context *context, int cqe, void *cq_context,
                              struct ibv_comp_channel *channel, int comp_vector)
 {
 	struct hca_cq *cq;
 	int ret;
 
 	if (cqe < 1)
-		return verbs_null(base_because(-EINVAL,
-		                               "cqe is %d: a completion queue has 1 or "
-		                               "more",
-		                               cqe));
+		return verbs_null_of("ibv_create_cq",
+		                     base_because(-EINVAL,
+		                                  "cqe is %d: a completion queue has 1 or "
+		                                  "more",
+		                                  cqe));
 	if (channel &&
 	    !hca_context_shares(hca_context(context), channel->context)) /* as in Linux */
-		return verbs_null(base_because(-EBADF,
-		                               "the completion channel is of another device, or of "
-		                               "this one as it was opened elsewhere"));
+		return verbs_null_of(
+		        "ibv_create_cq",
+		        base_because(-EBADF, "the completion channel is of another device, or of "
+		                             "this one as it was opened elsewhere"));
 	ret = hca_cq_create(hca_context(context), (uint32_t)cqe, (struct hca_channel *)channel,
 	                    comp_vector, cq_context, &cq);
-	return ret ? verbs_null(ret) : (struct ibv_cq *)&cq->cq;
+	return ret ? verbs_null_of("ibv_create_cq", ret) : (struct ibv_cq *)&cq->cq;
+}
+
+static void told_of(struct ibv_cq *cq, bool is_single_threaded, const void *caller)
+{
+	if (!verbs_watcher(cq->context))
+		return;
+	verbs_watcher(cq->context)
+	        ->made(CHECKED_CQ, cq,
+	               &(struct checked_made){ .context = cq->context,
+	                                       .caller = caller,
+	                                       .in = cq->channel,
+	                                       .entries = (uint32_t)cq->cqe,
+	                                       .is_single_threaded = is_single_threaded });
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                             struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct ibv_cq *cq = create(context, cqe, cq_context, channel, comp_vector);
+
+	if (cq)
+		told_of(cq, false, VERBS_CALLER);
+	return cq;
 }
 
 static bool is_parent(struct ibv_context *context, struct ibv_pd *pd)
@@ -89,8 +123,8 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 		                     (unsigned long long)(attr->wc_flags & ~WC_FLAGS_HERE)));
 	if (attr->cqe > INT32_MAX || attr->comp_vector > INT32_MAX)
 		return verbs_null(-EINVAL);
-	cq = ibv_create_cq(context, (int)attr->cqe, attr->cq_context, attr->channel,
-	                   (int)attr->comp_vector);
+	cq = create(context, (int)attr->cqe, attr->cq_context, attr->channel,
+	            (int)attr->comp_vector);
 	if (!cq)
 		return NULL;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
@@ -99,7 +133,8 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 	}
 	hca_cq_ex_init(hca_cq(cq), attr->wc_flags,
 	               attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0);
-	verbs_faults_add_cq_ex(hca_cq(cq));
+	verbs_layer_add_cq_ex(hca_cq(cq));
+	told_of(cq, hca_cq(cq)->single_threaded, VERBS_CALLER);
 	return (struct ibv_cq_ex *)cq;
 }
 
@@ -125,7 +160,7 @@ int verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 /* EBUSY while a QP uses it. Waits until all its events are acknowledged. */
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
-	return verbs_result(hca_cq_destroy(hca_cq(cq)));
+	return verbs_result(VERBS_DESTROY(cq->context, CQ, cq, hca_cq_destroy(hca_cq(cq))));
 }
 
 int verbs_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)

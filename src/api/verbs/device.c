@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "api/verbs/connection.h"
-#include "api/verbs/faults.h"
+#include "api/verbs/layer.h"
 #include "api/verbs/verbs.h"
 #include "base/util.h"
 #include "control/join.h"
@@ -197,7 +197,7 @@ static void free_context(struct hca_context *ctx)
 	if (ctx->file)
 		hca_command_file_put(ctx->file);
 	hca_async_fini(&ctx->async);
-	verbs_faults_close(ctx);
+	verbs_layer_close(ctx);
 	hca_process_put(ctx->process);
 	free(ctx);
 }
@@ -244,7 +244,7 @@ static int open_context(struct ibv_device *device, struct hca_process *p,
 	ctx->file = file;
 	ret = hca_async_init(&ctx->async);
 	if (!ret)
-		ret = verbs_faults_open(ctx);
+		ret = verbs_layer_open(ctx);
 	if (!ret)
 		ret = request_open(ctx);
 	if (ret) {
@@ -256,6 +256,10 @@ static int open_context(struct ibv_device *device, struct hca_process *p,
 	pthread_mutex_init(&ctx->lock, NULL);
 	hca_async_open(&ctx->async, p->control, ctx->handle, ctx->vctx.context.async_fd);
 	pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
+	if (verbs_watcher(&ctx->vctx.context))
+		verbs_watcher(&ctx->vctx.context)
+		        ->made(CHECKED_CONTEXT, &ctx->vctx.context,
+		               &(struct checked_made){ .context = &ctx->vctx.context });
 	*out = ctx;
 	return 0;
 }
@@ -337,6 +341,10 @@ int ibv_close_device(struct ibv_context *context)
 	struct hca_context *ctx = hca_context(context);
 	struct control_handle req = { .handle = ctx->handle };
 
+	if (verbs_watcher(context)) {
+		verbs_watcher(context)->destroying(CHECKED_CONTEXT, context, VERBS_CALLER);
+		verbs_watcher(context)->destroyed(CHECKED_CONTEXT, context, 0);
+	}
 	hca_request(ctx->process, CONTROL_CLOSE_HCA, &req, sizeof(req));
 	hca_async_close(&ctx->async);
 	close(context->async_fd);

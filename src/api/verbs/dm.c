@@ -25,7 +25,7 @@ int verbs_free_dm(struct ibv_dm *dm)
 struct ibv_mr *verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
                                unsigned int access)
 {
-	int error = verbs_faults_meet(hca_context(pd->context), CONTROL_CALL_REGISTER);
+	int error = verbs_faults_meet(hca_context(pd->context), CONTROL_CALL_REGISTER, 0);
 	struct hca_mr *mr;
 
 	if (error)

@@ -2,6 +2,7 @@
 /*
  * Protection, parent and thread domains. Safe from any thread.
  */
+#include "api/verbs/layer.h"
 #include "api/verbs/verbs.h"
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
@@ -9,13 +10,18 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	int error;
 	struct ibv_pd *pd = hca_pd_alloc(hca_context(context), &error);
 
+	if (pd && verbs_watcher(context))
+		verbs_watcher(context)->made(
+		        CHECKED_PD, pd,
+		        &(struct checked_made){ .context = context, .caller = VERBS_CALLER });
+
 	return pd ? pd : verbs_null(error);
 }
 
 /* EBUSY while an MR, AH, QP or parent domain is in it. Parent domains end by this call too. */
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	return verbs_result(hca_pd_dealloc(pd));
+	return verbs_result(VERBS_DESTROY(pd->context, PD, pd, hca_pd_dealloc(pd)));
 }
 
 /* ibv_alloc_parent_domain(3) */

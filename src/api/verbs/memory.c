@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "api/verbs/faults.h"
+#include "api/verbs/layer.h"
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
 #include "hca/registration/mr.h"
@@ -22,11 +23,21 @@ static int check_iova(const void *addr, uint64_t iova)
 	                    (unsigned long long)iova, addr);
 }
 
+static struct checked_made made_by(const struct ibv_mr *mr, uint64_t iova, unsigned access,
+                                   const void *caller)
+{
+	return (struct checked_made){ .context = mr->context,
+		                      .caller = caller,
+		                      .in = mr->pd,
+		                      .iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova,
+		                      .access = access };
+}
+
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-                          unsigned access)
+                          unsigned access, const void *caller)
 {
 	struct hca_mr *mr;
-	int error = verbs_faults_meet(hca_context(pd->context), CONTROL_CALL_REGISTER);
+	int error = verbs_faults_meet(hca_context(pd->context), CONTROL_CALL_REGISTER, 0);
 
 	if (!error)
 		error = check_iova(addr, iova);
@@ -34,30 +45,53 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 		return verbs_null_of("ibv_reg_mr", error);
 	mr = hca_mr_register(pd, addr, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access,
 	                     &error);
-	return mr ? &mr->mr : verbs_null_of("ibv_reg_mr", error);
+	if (!mr)
+		return verbs_null_of("ibv_reg_mr", error);
+	if (verbs_watcher(pd->context)) {
+		const struct checked_made how = made_by(&mr->mr, iova, access, caller);
+
+		verbs_watcher(pd->context)->made(CHECKED_MR, &mr->mr, &how);
+	}
+	return &mr->mr;
 }
 
 struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	return reg(pd, addr, length, (uintptr_t)addr, (unsigned)access);
+	return reg(pd, addr, length, (uintptr_t)addr, (unsigned)access, VERBS_CALLER);
 }
 
 struct ibv_mr *(ibv_reg_mr_iova)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                                  int access)
 {
-	return reg(pd, addr, length, iova, (unsigned)access);
+	return reg(pd, addr, length, iova, (unsigned)access, VERBS_CALLER);
 }
 
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                                 unsigned int access)
 {
-	return reg(pd, addr, length, iova, access);
+	return reg(pd, addr, length, iova, access, VERBS_CALLER);
 }
 
 /* Of the program's own, as ibv_reg_mr() makes it: null and imported ones cannot be changed. */
 static bool can_be_changed(const struct hca_mr *mr)
 {
 	return mr->kind != HCA_MR_NULL && mr->region == mr;
+}
+
+static int reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+                      unsigned access, const void *caller)
+{
+	const struct checked_watcher *w = verbs_watcher(mr->mr.context);
+	struct checked_made how;
+	int ret;
+
+	if (w)
+		w->registering_anew(&mr->mr, caller);
+	ret = hca_mr_reregister(mr, flags, pd, addr, length, access);
+	how = made_by(&mr->mr, mr->iova, mr->access, caller);
+	if (w && !ret)
+		w->registered_anew(&mr->mr, &how);
+	return ret;
 }
 
 /* 0 or enum ibv_rereg_mr_err_code. A refusal leaves the region as it was. ibv_rereg_mr(3) */
@@ -82,12 +116,12 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 		                                   (unsigned)flags));
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	ret = verbs_faults_meet(hca_context(mr->context), CONTROL_CALL_REGISTER);
+	ret = verbs_faults_meet(hca_context(mr->context), CONTROL_CALL_REGISTER, 0);
 	if (!ret && !flags) /* which libibverbs leaves to the kernel */
 		ret = base_because(-EINVAL, "flags are 0: nothing is to be changed");
 	if (!ret)
-		ret = hca_mr_reregister((struct hca_mr *)mr, flags, pd, addr, length,
-		                        (unsigned)access);
+		ret = reregister((struct hca_mr *)mr, flags, pd, addr, length, (unsigned)access,
+		                 VERBS_CALLER);
 	if (!ret)
 		return 0;
 	verbs_error(__func__, ret);
@@ -96,7 +130,8 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	return verbs_result(hca_mr_deregister((struct hca_mr *)mr));
+	return verbs_result(
+	        VERBS_DESTROY(mr->context, MR, mr, hca_mr_deregister((struct hca_mr *)mr)));
 }
 
 /* ibv_alloc_null_mr(3) */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/verbs/faults.h"
+#include "api/verbs/layer.h"
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
 
@@ -37,7 +37,7 @@ static void leave_out_receives(struct ibv_qp_init_attr_ex *attr)
 }
 
 static int create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
-                  struct ibv_qp_cap *cap, struct ibv_qp **out)
+                  struct ibv_qp_cap *cap, struct ibv_qp **out, const void *caller)
 {
 	struct hca_qp *qp;
 	int ret;
@@ -48,7 +48,7 @@ static int create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 	ret = hca_qp_create(hca_context(context), attr, &qp);
 	if (ret)
 		return ret;
-	ret = verbs_faults_add_qp(qp);
+	ret = verbs_layer_add_qp(qp, caller);
 	if (ret) {
 		hca_qp_destroy(qp);
 		return ret;
@@ -71,7 +71,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	memcpy(&attr, init, sizeof(*init)); /* begins with the same fields */
 	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
 	attr.pd = pd;
-	ret = create(pd->context, &attr, &init->cap, &qp);
+	ret = create(pd->context, &attr, &init->cap, &qp, VERBS_CALLER);
 	return ret ? verbs_null(ret) : qp;
 }
 
@@ -98,7 +98,7 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 		                               attr.create_flags));
 	if (!(attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		attr.send_ops_flags = 0;
-	ret = create(context, &attr, &init->cap, &qp);
+	ret = create(context, &attr, &init->cap, &qp, VERBS_CALLER);
 	return ret ? verbs_null(ret) : qp;
 }
 
@@ -115,6 +115,8 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 
 	if (!ret && (mask & IBV_QP_STATE))
 		qp->state = attr->qp_state;
+	if (!ret)
+		verbs_layer_modified(hca_qp(qp), attr, mask);
 	return verbs_result(ret);
 }
 
@@ -130,7 +132,7 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 /* EBUSY while attached to a group. Waits until all its events are acknowledged. */
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
-	return verbs_result(verbs_faults_destroy_qp(hca_qp(qp)));
+	return verbs_result(verbs_layer_destroy_qp(hca_qp(qp), VERBS_CALLER));
 }
 
 int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -151,6 +153,11 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	int error;
 
 	ah = hca_ah_create(hca_context(pd->context), pd, attr, &error);
+	if (ah && verbs_watcher(pd->context))
+		verbs_watcher(pd->context)
+		        ->made(CHECKED_AH, &ah->ah,
+		               &(struct checked_made){
+		                       .context = pd->context, .caller = VERBS_CALLER, .in = pd });
 	return ah ? &ah->ah : verbs_null(error);
 }
 
@@ -175,8 +182,10 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struc
 /* EINVAL for a handle that is not alive. A send posted before is safe. */
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
-	return verbs_result(ah ? hca_ah_destroy((struct hca_ah *)ah)
-	                       : base_because(-EINVAL, "the handle is NULL"));
+	if (!ah)
+		return verbs_result(base_because(-EINVAL, "the handle is NULL"));
+	return verbs_result(
+	        VERBS_DESTROY(ah->context, AH, ah, hca_ah_destroy((struct hca_ah *)ah)));
 }
 
 /* ---- multicast ---- */
@@ -199,11 +208,19 @@ static int change_attachment(struct ibv_qp *qp, const union ibv_gid *gid, uint16
 /* EINVAL: no UD QP, no multicast GID or LID; ENOMEM: a limit; ENOSYS: no multicast. */
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	return verbs_result(change_attachment(qp, gid, lid, CONTROL_ATTACH));
+	int ret = change_attachment(qp, gid, lid, CONTROL_ATTACH);
+
+	if (gid && verbs_watcher(qp->context))
+		verbs_watcher(qp->context)->attached(qp, gid, lid, -ret, VERBS_CALLER);
+	return verbs_result(ret);
 }
 
 /* EINVAL: as above, or not attached by this GID and LID. */
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	return verbs_result(change_attachment(qp, gid, lid, CONTROL_DETACH));
+	int ret = change_attachment(qp, gid, lid, CONTROL_DETACH);
+
+	if (gid && verbs_watcher(qp->context))
+		verbs_watcher(qp->context)->detached(qp, gid, lid, -ret, VERBS_CALLER);
+	return verbs_result(ret);
 }

@@ -2,8 +2,20 @@
 /*
  * Shared receive queues. Safe from any thread.
  */
+#include "api/verbs/layer.h"
 #include "api/verbs/verbs.h"
 #include "hca/queue/srq.h"
+
+/* NULL: there is no memory to watch it; it is gone then. */
+static struct ibv_srq *watched(struct ibv_srq *srq, struct ibv_pd *pd, const void *caller)
+{
+	int ret = verbs_layer_add_srq(srq, pd, caller);
+
+	if (!ret)
+		return srq;
+	hca_srq_destroy(hca_srq(srq));
+	return verbs_null_of("ibv_create_srq", ret);
+}
 
 /* EINVAL: more than the device has (max_srq_wr, max_srq_sge). *@init becomes what there is.
  * ibv_create_srq(3) */
@@ -12,7 +24,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 	struct hca_srq *srq;
 	int ret = hca_srq_create(pd, init, &srq);
 
-	return ret ? verbs_null(ret) : &srq->srq;
+	return ret ? verbs_null(ret) : watched(&srq->srq, pd, VERBS_CALLER);
 }
 
 #define ALL_KNOWN (IBV_SRQ_INIT_ATTR_RESERVED - 1)
@@ -32,7 +44,7 @@ static struct ibv_srq *create_xrc(struct ibv_context *context, struct ibv_srq_in
 	    init->xrcd->context != context || init->cq->context != context)
 		return verbs_null(-EINVAL);
 	ret = hca_srq_create_xrc(init->pd, init, &srq);
-	return ret ? verbs_null(ret) : &srq->srq;
+	return ret ? verbs_null(ret) : watched(&srq->srq, init->pd, VERBS_CALLER);
 }
 
 /* EOPNOTSUPP: tag matching, or @init has more than we know; EINVAL: a type that nobody knows.
@@ -76,7 +88,7 @@ int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 /* EBUSY: a queue pair uses it. Waits until all its events are acknowledged. */
 int ibv_destroy_srq(struct ibv_srq *srq)
 {
-	return verbs_result(hca_srq_destroy(hca_srq(srq)));
+	return verbs_result(verbs_layer_destroy_srq(srq, VERBS_CALLER));
 }
 
 int verbs_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)

@@ -16,8 +16,8 @@
 #include "hca/process/process.h"
 
 struct hca_command_file;
-struct hca_faults;
 struct hca_link;
+struct verbs_layer;
 
 struct hca_context {
 	struct hca_process *process;
@@ -28,7 +28,7 @@ struct hca_context {
 	uint32_t n_comp_counters, next_comp_counter;
 	struct hca_command_file *file; /* what cmd_fd is */
 	struct hca_async async;
-	struct hca_faults *faults; /* calls may fail on purpose (api/verbs/faults.h); or NULL */
+	struct verbs_layer *layer; /* around its calls (api/verbs/layer.h); or NULL */
 	struct hca_link *network;  /* of an Ethernet port, once there is a CQ; or NULL */
 	struct shm_gid_users *gid_users; /* of an Ethernet port; or NULL */
 	struct verbs_context vctx;       /* last: ends with the public struct */

@@ -99,6 +99,12 @@ bool hca_wr_lock(struct hca_qp *qp)
 	return true;
 }
 
+const struct ibv_send_wr *hca_wr_list(const struct hca_qp *qp, uint32_t *n)
+{
+	*n = qp->batch ? qp->batch->n : 0;
+	return qp->batch ? qp->batch->wr : NULL;
+}
+
 /* Makes the batch fail: ibv_wr_complete() posts none of it. */
 static BASE_COLD void fail(struct hca_wr_batch *b, int error)
 {

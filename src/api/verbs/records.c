@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Records of requests: see records.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/verbs/records.h"
+#include "base/util.h"
+
+static struct hca_record *new_record(const struct ibv_sge *sge, int n, const void *caller)
+{
+	const uint32_t count = n > 0 ? (uint32_t)n : 0;
+	struct hca_record *r = calloc(1, sizeof(*r) + count * sizeof(*sge));
+
+	if (!r)
+		return NULL;
+	r->caller = caller;
+	r->n = count;
+	if (count)
+		memcpy(r->sge, sge, count * sizeof(*sge));
+	for (uint32_t i = 0; i < count; i++)
+		r->bytes += sge[i].length;
+	r->at_ns[HCA_POSTED] = base_now_ns();
+	return r;
+}
+
+struct hca_record *verbs_record_send(const struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                     const void *caller)
+{
+	struct hca_record *r = new_record(wr->sg_list, wr->num_sge, caller);
+
+	if (!r)
+		return NULL;
+	r->qp = (struct ibv_qp *)&qp->ex.qp_base;
+	r->cq = r->qp->send_cq;
+	r->wr_id = wr->wr_id;
+	r->opcode = wr->opcode;
+	r->is_signaled = qp->signal_all || (wr->send_flags & IBV_SEND_SIGNALED);
+	r->is_inline = wr->send_flags & IBV_SEND_INLINE;
+	if (r->qp->qp_type == IBV_QPT_UD) {
+		r->ah = wr->wr.ud.ah;
+		r->remote_qpn = wr->wr.ud.remote_qpn;
+		r->remote_qkey = wr->wr.ud.remote_qkey;
+	}
+	return r;
+}
+
+struct hca_record *verbs_record_receive(struct ibv_qp *qp, struct ibv_srq *srq,
+                                        const struct ibv_recv_wr *wr, const void *caller)
+{
+	struct hca_record *r = new_record(wr->sg_list, wr->num_sge, caller);
+
+	if (!r)
+		return NULL;
+	r->qp = qp;
+	r->srq = srq;
+	r->cq = qp ? qp->recv_cq : NULL;
+	r->wr_id = wr->wr_id;
+	r->is_receive = true;
+	r->is_signaled = true;
+	return r;
+}
+
+static void leave(struct hca_record_queue *queue, struct hca_record *r)
+{
+	TAILQ_REMOVE(&queue->all, r, entry);
+	queue->n--;
+}
+
+static void end(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r,
+                const struct ibv_wc *wc)
+{
+	leave(queue, r);
+	if (wc)
+		r->at_ns[HCA_POLLED] = base_now_ns();
+	l->watcher->ended(r, wc);
+	free(r);
+}
+
+static void drop(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r)
+{
+	leave(queue, r);
+	l->watcher->dropped(r);
+	free(r);
+}
+
+void verbs_record_begin(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r,
+                        uint32_t room)
+{
+	if (queue->n >= room && !r->is_receive) {
+		l->watcher->unsignaled(r, queue->n, room);
+		drop(l, queue, TAILQ_FIRST(&queue->all));
+	}
+	r->number = queue->next++;
+	queue->n++;
+	TAILQ_INSERT_TAIL(&queue->all, r, entry);
+	l->watcher->posting(r);
+}
+
+void verbs_record_refuse(struct verbs_layer *l, struct hca_record_queue *queue,
+                         struct hca_record *r, int error)
+{
+	leave(queue, r);
+	l->watcher->refused(r, error);
+	free(r);
+}
+
+/* Nearly always the first one that would have a completion. */
+static struct hca_record *find(const struct hca_record_queue *queue, const struct ibv_wc *wc)
+{
+	struct hca_record *r;
+
+	TAILQ_FOREACH(r, &queue->all, entry)
+	{
+		if (r->wr_id == wc->wr_id && (r->is_signaled || wc->status != IBV_WC_SUCCESS))
+			return r;
+	}
+	return NULL;
+}
+
+void verbs_record_end(struct verbs_layer *l, struct hca_record_queue *queue,
+                      const struct ibv_wc *wc)
+{
+	struct hca_record *r = find(queue, wc), *earlier;
+
+	while (r && !r->is_receive && (earlier = TAILQ_FIRST(&queue->all)) != r)
+		end(l, queue, earlier, NULL);
+	if (r)
+		end(l, queue, r, wc);
+}
+
+void verbs_record_drop_all(struct verbs_layer *l, struct hca_record_queue *queue)
+{
+	while (!TAILQ_EMPTY(&queue->all))
+		drop(l, queue, TAILQ_FIRST(&queue->all));
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is told to a watcher of a program: each request, completion, object and registration of the
+ * contexts that are watched. libibverbs tells it, in the thread that calls; the watcher lives in
+ * libumbel-checked.so, which is loaded when UMBEL_CHECKED is set, and checks what the program does.
+ * Objects are known by their addresses.
+ *
+ * The functions for requests are called with the lock of the context's layer held, the others
+ * without a lock. None may call verbs. `caller`: a return address in the program, or NULL.
+ */
+#ifndef CHECKED_WATCHER_H
+#define CHECKED_WATCHER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "hca/queue/record.h"
+
+/* Both libraries are of one build. */
+#define CHECKED_WATCHER      "umbel_checked_watcher"
+#define CHECKED_VERSION      1
+#define CHECKED_LIBRARY      "libumbel-checked.so"
+#define CHECKED_VARIABLE     "UMBEL_CHECKED"
+#define CHECKED_FOLDER       "UMBEL_CHECKED_DIR"
+#define CHECKED_SUPPRESSIONS "UMBEL_CHECKED_SUPPRESSIONS"
+#define CHECKED_CARD         "UMBEL_CHECKED_CARD"
+#define CHECKED_KINDS(X)                 \
+	X(CONTEXT, "context")            \
+	X(PD, "protection domain")       \
+	X(MR, "memory region")           \
+	X(AH, "address handle")          \
+	X(CHANNEL, "completion channel") \
+	X(CQ, "completion queue")        \
+	X(SRQ, "shared receive queue")   \
+	X(QP, "queue pair")
+
+#define CHECKED_KIND(name, text) CHECKED_##name,
+enum checked_kind { CHECKED_KINDS(CHECKED_KIND) CHECKED_N_KINDS };
+#undef CHECKED_KIND
+
+/* What an object was made of, as far as its kind has that. */
+struct checked_made {
+	struct ibv_context *context;
+	const void *caller;
+	const void *in;   /* its protection domain, or the channel of a completion queue */
+	uint64_t iova;    /* of a region: ->addr and ->length are public */
+	unsigned access;  /* of a region */
+	uint32_t entries; /* of a completion queue: ->cqe; of an SRQ: max_wr */
+	bool is_single_threaded;
+	const struct ibv_qp_init_attr
+	        *qp; /* with what it was given: the capabilities that it has */
+};
+
+struct checked_watcher {
+	unsigned version;
+
+	/* A request is about to be carried out. */
+	void (*posting)(struct hca_record *r);
+	/* It was refused with this errno; its record ends. */
+	void (*refused)(struct hca_record *r, int error);
+	/* It has ended: by its own completion @wc, or, NULL, by that of a later one. */
+	void (*ended)(struct hca_record *r, const struct ibv_wc *wc);
+	/* Its queue was emptied: reset, or destroyed. */
+	void (*dropped)(struct hca_record *r);
+	/* The queue has requests that never signal, this many, and room for @room. */
+	void (*unsignaled)(struct hca_record *last, uint32_t n, uint32_t room);
+
+	/* A poll begins; @n: completions that it has given, when it ends. */
+	void (*polling)(struct ibv_cq *cq, const void *caller);
+	void (*polled)(struct ibv_cq *cq, int n);
+	void (*armed)(struct ibv_cq *cq);
+	void (*event)(struct ibv_cq *cq);
+	void (*acknowledged)(struct ibv_cq *cq, unsigned n);
+
+	void (*made)(enum checked_kind kind, void *object, const struct checked_made *how);
+	/* It is about to be destroyed, and then: whether it was (0 or an errno). */
+	void (*destroying)(enum checked_kind kind, void *object, const void *caller);
+	void (*destroyed)(enum checked_kind kind, void *object, int error);
+	/* A region is about to get other memory: as destroying(). */
+	void (*registering_anew)(struct ibv_mr *mr, const void *caller);
+	void (*registered_anew)(struct ibv_mr *mr, const struct checked_made *how);
+
+	void (*modified)(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+	void (*attached)(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error,
+	                 const void *caller);
+	void (*detached)(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error,
+	                 const void *caller);
+};
+
+#endif
