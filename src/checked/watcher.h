@@ -47,7 +47,7 @@ struct checked_made {
 	const void *in;   /* its protection domain, or the channel of a completion queue */
 	uint64_t iova;    /* of a region: ->addr and ->length are public */
 	unsigned access;  /* of a region */
-	uint32_t entries; /* of a completion queue: ->cqe; of an SRQ: max_wr */
+	uint32_t entries; /* that a completion queue was asked to have; max_wr of an SRQ */
 	bool is_single_threaded;
 	const struct ibv_qp_init_attr
 	        *qp; /* with what it was given: the capabilities that it has */
@@ -64,8 +64,8 @@ struct checked_watcher {
 	void (*ended)(struct hca_record *r, const struct ibv_wc *wc);
 	/* Its queue was emptied: reset, or destroyed. */
 	void (*dropped)(struct hca_record *r);
-	/* The queue has requests that never signal, this many, and room for @room. */
-	void (*unsignaled)(struct hca_record *last, uint32_t n, uint32_t room);
+	/* A request is about to be posted that its queue has no room for. */
+	void (*full)(struct hca_record *r, uint32_t n, uint32_t room);
 
 	/* A poll begins; @n: completions that it has given, when it ends. */
 	void (*polling)(struct ibv_cq *cq, const void *caller);

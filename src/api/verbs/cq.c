@@ -78,7 +78,8 @@ static struct ibv_cq *create(struct ibv_context *context, int cqe, void *cq_cont
 	return ret ? verbs_null_of("ibv_create_cq", ret) : (struct ibv_cq *)&cq->cq;
 }
 
-static void told_of(struct ibv_cq *cq, bool is_single_threaded, const void *caller)
+/* @asked: there may be room for more. */
+static void told_of(struct ibv_cq *cq, uint32_t asked, bool is_single_threaded, const void *caller)
 {
 	if (!verbs_watcher(cq->context))
 		return;
@@ -87,7 +88,7 @@ static void told_of(struct ibv_cq *cq, bool is_single_threaded, const void *call
 	               &(struct checked_made){ .context = cq->context,
 	                                       .caller = caller,
 	                                       .in = cq->channel,
-	                                       .entries = (uint32_t)cq->cqe,
+	                                       .entries = asked,
 	                                       .is_single_threaded = is_single_threaded });
 }
 
@@ -97,7 +98,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 	struct ibv_cq *cq = create(context, cqe, cq_context, channel, comp_vector);
 
 	if (cq)
-		told_of(cq, false, VERBS_CALLER);
+		told_of(cq, (uint32_t)cqe, false, VERBS_CALLER);
 	return cq;
 }
 
@@ -134,7 +135,7 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 	hca_cq_ex_init(hca_cq(cq), attr->wc_flags,
 	               attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0);
 	verbs_layer_add_cq_ex(hca_cq(cq));
-	told_of(cq, hca_cq(cq)->single_threaded, VERBS_CALLER);
+	told_of(cq, attr->cqe, hca_cq(cq)->single_threaded, VERBS_CALLER);
 	return (struct ibv_cq_ex *)cq;
 }
 

@@ -88,10 +88,8 @@ static void drop(struct verbs_layer *l, struct hca_record_queue *queue, struct h
 void verbs_record_begin(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r,
                         uint32_t room)
 {
-	if (queue->n >= room && !r->is_receive) {
-		l->watcher->unsignaled(r, queue->n, room);
-		drop(l, queue, TAILQ_FIRST(&queue->all));
-	}
+	if (queue->n >= room)
+		l->watcher->full(r, queue->n, room);
 	r->number = queue->next++;
 	queue->n++;
 	TAILQ_INSERT_TAIL(&queue->all, r, entry);

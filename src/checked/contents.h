@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What was in a piece of the program's memory, so that it can be told later whether that has
+ * changed: a copy of a short one, sums of the pages of a long one. The memory is read by a system
+ * call: if it is gone, that fails and nothing else. With the lock of the checker held.
+ */
+#ifndef CHECKED_CONTENTS_H
+#define CHECKED_CONTENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct checked_contents; /* to be freed by free() */
+
+/* NULL: the memory cannot be read, or there is none to keep this. */
+struct checked_contents *checked_contents_of(uint64_t at, uint32_t bytes);
+
+/* Whether the memory has changed: then bytes @from to @to, of which not all need to differ. */
+bool checked_contents_changed(const struct checked_contents *c, uint64_t at, uint32_t bytes,
+                              uint32_t *from, uint32_t *to);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The objects of verbs that the program has, by their addresses, and memory regions by their keys.
+ * With the lock of the checker held.
+ */
+#ifndef CHECKED_OBJECTS_H
+#define CHECKED_OBJECTS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/hash.h"
+#include "checked/watcher.h"
+
+struct checked_object {
+	struct base_hash_node node; /* by address */
+	enum checked_kind kind;
+	const void *object;
+	uint32_t place; /* where it was made */
+	const void *in; /* as in struct checked_made */
+	uint32_t uses;  /* by requests */
+	bool is_gone;   /* it is destroyed, and kept while requests name it */
+	/* a region */
+	struct base_hash_node by_key;
+	uint32_t lkey;
+	uint64_t start, length, iova;
+	/* a completion queue */
+	uint32_t entries, due; /* due: completions that requests may still bring */
+	uint32_t events, acknowledged;
+	bool is_single_threaded;
+	uint32_t polls; /* that go on */
+	pthread_t poller;
+	/* a queue pair */
+	struct ibv_srq *srq;
+	uint32_t signaled; /* sends that have a completion due */
+	bool is_failed;    /* a completion has failed since it was reset */
+	/* a shared receive queue */
+	uint32_t users;
+};
+
+/* NULL: there is no memory, and it is not known. */
+struct checked_object *checked_object_add(enum checked_kind kind, void *object,
+                                          const struct checked_made *how);
+struct checked_object *checked_object_find(enum checked_kind kind, const void *object);
+void checked_object_remove(struct checked_object *o);
+
+/* A request names it, and no longer; NULL is none. */
+struct checked_object *checked_object_use(struct checked_object *o);
+void checked_object_leave(struct checked_object *o);
+
+/* A region has other memory or another key now. */
+void checked_region_change(struct checked_object *o, const struct ibv_mr *mr, uint64_t iova);
+
+/* The region of this local key; NULL: it is none that is known. */
+struct checked_object *checked_region_find(uint32_t lkey);
+
+/* Where the bytes of a range that a request names are in the program. False: they are not all in
+ * the region. */
+bool checked_region_place(const struct checked_object *region, const struct ibv_sge *sge,
+                          uint64_t *from);
+
+/* How many of this kind there are, and the place of one of them. */
+uint32_t checked_objects_left(enum checked_kind kind, uint32_t *place);
+
+/* The process is a child of fork(): none is its own. */
+void checked_objects_forget(void);
+
+const char *checked_kind_name(enum checked_kind kind);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Places in the program: see places.h. Lines come from libdw.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <execinfo.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/util.h"
+#include "checked/places.h"
+
+#define DEEP 32 /* frames that are looked at, ours included */
+
+struct place {
+	struct base_hash_node by_caller, by_stack;
+	const void *caller;
+	uint32_t number, n;
+	void *at[CHECKED_FRAMES];
+};
+
+static struct {
+	struct place **place; /* by number, from 1 */
+	uint32_t n, room;
+	struct base_hash by_caller, by_stack;
+	char own[PATH_MAX]; /* the folder of our libraries, with its slash */
+} all;
+
+void checked_places_start(void)
+{
+	Dl_info self;
+	const char *slash;
+
+	if (!dladdr((void *)checked_places_start, &self))
+		return;
+	slash = strrchr(self.dli_fname, '/');
+	snprintf(all.own, sizeof(all.own), "%.*s", slash ? (int)(slash + 1 - self.dli_fname) : 0,
+	         self.dli_fname);
+}
+
+/* Programs of ours may lie beside our libraries: those alone count. */
+static bool is_ours(const void *address)
+{
+	const size_t n = strlen(all.own);
+	Dl_info of;
+
+	if (!n || !dladdr(address, &of) || strncmp(of.dli_fname, all.own, n))
+		return false;
+	return !strncmp(of.dli_fname + n, "lib", 3);
+}
+
+static uint32_t walk(void **at)
+{
+	void *stack[DEEP];
+	int n = backtrace(stack, DEEP), first = 0;
+	uint32_t kept = 0;
+
+	while (first < n && is_ours(stack[first]))
+		first++;
+	while (first < n && kept < CHECKED_FRAMES)
+		at[kept++] = stack[first++];
+	return kept;
+}
+
+static uint32_t add(struct place *p)
+{
+	if (all.n + 1 >= all.room) {
+		const uint32_t room = all.room ? 2 * all.room : 64;
+		struct place **more = realloc(all.place, room * sizeof(struct place *));
+
+		if (!more)
+			return 0;
+		all.place = more;
+		all.room = room;
+	}
+	all.place[++all.n] = p;
+	p->number = all.n;
+	return all.n;
+}
+
+static struct place *find_caller(const void *caller)
+{
+	struct base_hash_node *n = base_hash_first(&all.by_caller, (uintptr_t)caller);
+
+	while (n && container_of(n, struct place, by_caller)->caller != caller)
+		n = base_hash_next(n);
+	return n ? container_of(n, struct place, by_caller) : NULL;
+}
+
+static struct place *find_stack(const struct place *like, uint64_t hash)
+{
+	struct base_hash_node *n = base_hash_first(&all.by_stack, hash);
+
+	for (; n; n = base_hash_next(n)) {
+		struct place *p = container_of(n, struct place, by_stack);
+
+		if (p->n == like->n && !memcmp(p->at, like->at, p->n * sizeof(p->at[0])))
+			return p;
+	}
+	return NULL;
+}
+
+static uint32_t new_place(const void *caller)
+{
+	struct place p = { .caller = caller }, *found;
+	uint64_t hash;
+	uint32_t number;
+
+	p.n = walk(p.at);
+	hash = base_hash_of(p.at, p.n * sizeof(p.at[0]), 0);
+	found = caller ? NULL : find_stack(&p, hash);
+	if (found)
+		return found->number;
+	found = malloc(sizeof(*found));
+	if (!found)
+		return 0;
+	*found = p;
+	number = add(found);
+	if (!number || base_hash_add(&all.by_stack, &found->by_stack, hash)) {
+		free(found);
+		all.n -= number != 0;
+		return 0;
+	}
+	if (caller)
+		base_hash_add(&all.by_caller, &found->by_caller, (uintptr_t)caller);
+	return number;
+}
+
+uint32_t checked_place(const void *caller)
+{
+	const struct place *p = caller ? find_caller(caller) : NULL;
+
+	return p ? p->number : new_place(caller);
+}
+
+uint64_t checked_place_key(uint32_t place)
+{
+	return place && all.place[place]->n ? (uintptr_t)all.place[place]->at[0] : 0;
+}
+
+/* ---- words ---- */
+
+static int find_debuginfo(Dwfl_Module *mod, void **data, const char *name, Dwarf_Addr base,
+                          const char *file, const char *link, GElf_Word crc, char **found)
+{
+	if (getenv("DEBUGINFOD_URLS")) /* would ask the network */
+		return -1;
+	return dwfl_standard_find_debuginfo(mod, data, name, base, file, link, crc, found);
+}
+
+static Dwfl *look_at_modules(void)
+{
+	static const Dwfl_Callbacks callbacks = {
+		.find_elf = dwfl_linux_proc_find_elf,
+		.find_debuginfo = find_debuginfo,
+	};
+	Dwfl *dwfl = dwfl_begin(&callbacks);
+
+	if (!dwfl)
+		return NULL;
+	if (!dwfl_linux_proc_report(dwfl, getpid()) && !dwfl_report_end(dwfl, NULL, NULL))
+		return dwfl;
+	dwfl_end(dwfl);
+	return NULL;
+}
+
+/* The library's own headers have functions that are part of the program's. */
+static bool is_header(const char *file)
+{
+	return strstr(file, "/infiniband/") || strstr(file, "/rdma/rdma_");
+}
+
+static const char *file_of_call(Dwarf_Die *unit, Dwarf_Die *inlined, int *line)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word file, at;
+	Dwarf_Files *files;
+
+	if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attr), &file) ||
+	    dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attr), &at) ||
+	    dwarf_getsrcfiles(unit, &files, NULL))
+		return NULL;
+	*line = (int)at;
+	return dwarf_filesrc(files, file, NULL, NULL);
+}
+
+/* The functions that are inlined at @at, each with where it stands, the innermost first, and the
+ * one that they are inlined in. @f[0] has the file and the line. How many. */
+static unsigned expand(Dwfl_Module *mod, Dwarf_Addr at, struct checked_frame *f, unsigned most)
+{
+	Dwarf_Addr bias;
+	Dwarf_Die *unit = dwfl_module_addrdie(mod, at, &bias), *scope = NULL;
+	int n = unit ? dwarf_getscopes(unit, at - bias, &scope) : 0;
+	unsigned used = 0;
+
+	for (int i = 0; i < n && used + 1 < most; i++) {
+		const char *name = dwarf_diename(&scope[i]), *file;
+
+		if (dwarf_tag(&scope[i]) == DW_TAG_subprogram)
+			break;
+		if (dwarf_tag(&scope[i]) != DW_TAG_inlined_subroutine)
+			continue;
+		snprintf(f[used].function, sizeof(f[used].function), "%s", name ? name : "");
+		file = file_of_call(unit, &scope[i], &f[used + 1].line);
+		if (!file)
+			break;
+		if (!is_header(f[used].file))
+			used++;
+		else
+			f[used].line = f[used + 1].line;
+		snprintf(f[used].file, sizeof(f[used].file), "%s", file);
+	}
+	free(scope);
+	return used + 1;
+}
+
+static unsigned describe_line(Dwfl *dwfl, Dwarf_Addr at, struct checked_frame *f, unsigned most)
+{
+	Dwfl_Module *mod = dwfl_addrmodule(dwfl, at);
+	const char *name = mod ? dwfl_module_addrname(mod, at) : NULL, *file;
+	Dwfl_Line *line = mod ? dwfl_module_getsrc(mod, at) : NULL;
+	unsigned n = 1;
+
+	file = line ? dwfl_lineinfo(line, NULL, &f->line, NULL, NULL, NULL) : NULL;
+	if (file) {
+		snprintf(f->file, sizeof(f->file), "%s", file);
+		n = expand(mod, at, f, most);
+	}
+	/* what the compiler has made of a function has a suffix: ".isra.0" */
+	if (name)
+		snprintf(f[n - 1].function, sizeof(f->function), "%.*s", (int)strcspn(name, "."),
+		         name);
+	return n;
+}
+
+/* The instruction before a return address is the call. How many frames. */
+static unsigned describe(Dwfl *dwfl, const char *at, struct checked_frame *f, unsigned most)
+{
+	unsigned n = 1;
+	Dl_info of;
+
+	if (dwfl)
+		n = describe_line(dwfl, (uintptr_t)at - 1, f, most);
+	if (!dladdr(at, &of))
+		return n;
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(f[i].module, sizeof(f->module), "%s", of.dli_fname ? of.dli_fname : "");
+		f[i].offset = (uintptr_t)at - (uintptr_t)of.dli_fbase;
+	}
+	if (!*f[n - 1].function && of.dli_sname)
+		snprintf(f[n - 1].function, sizeof(f->function), "%s", of.dli_sname);
+	return n;
+}
+
+unsigned checked_place_frames(uint32_t place, struct checked_frame *frame, unsigned most)
+{
+	const struct place *p = place ? all.place[place] : NULL;
+	Dwfl *dwfl = p && p->n ? look_at_modules() : NULL;
+	unsigned n = 0;
+
+	memset(frame, 0, most * sizeof(*frame));
+	for (unsigned i = 0; p && i < p->n && n < most; i++) {
+		n += describe(dwfl, p->at[i], &frame[n], most - n);
+		if (!strcmp(frame[n - 1].function, "main"))
+			break;
+	}
+	if (dwfl)
+		dwfl_end(dwfl);
+	return n;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Places in the program: call stacks, by number. The stack of a place is walked once for each
+ * return address in the program; later calls from there have the same number. Functions and lines
+ * are looked up by DWARF when a place is printed. With the lock of the checker held.
+ */
+#ifndef CHECKED_PLACES_H
+#define CHECKED_PLACES_H
+
+#include <stdint.h>
+
+#define CHECKED_FRAMES 12 /* of a stack */
+
+/* A return address, in words. */
+struct checked_frame {
+	char function[160]; /* "": not known */
+	char file[256];     /* "": not known */
+	int line;
+	char module[256]; /* the file of the program or library */
+	uint64_t offset;  /* in that */
+};
+
+/* The place of this return address; NULL: that of whoever calls our libraries now. 0: not known. */
+uint32_t checked_place(const void *caller);
+
+/* Whether two places are one for their reader: the program calls from the same instruction. */
+uint64_t checked_place_key(uint32_t place);
+
+/* The frames of a place, from the innermost of the program on. */
+unsigned checked_place_frames(uint32_t place, struct checked_frame *frame, unsigned most);
+
+/* Where our own libraries are: their frames are left out. Call it once. */
+void checked_places_start(void);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Reports of what a program does wrong: to standard error for its reader, and a line of JSON each
+ * to a file of the process in the folder of UMBEL_CHECKED_DIR, for the command that runs it. Each
+ * is written at once and whole, so that it is there however the program ends. A mistake is reported
+ * once for each pair of places. With the lock of the checker held.
+ */
+#ifndef CHECKED_REPORT_H
+#define CHECKED_REPORT_H
+
+#include "checked/rules.h"
+#include "hca/queue/record.h"
+
+struct checked_report {
+	enum checked_rule rule;
+	/* a place each, and what the program did there; "": there is none */
+	struct {
+		const char *is;
+		uint32_t place;
+	} at[2];
+	const struct hca_record *record; /* whose times are told; or NULL */
+};
+
+/* @format: one sentence, what exactly is wrong. */
+void checked_report(const struct checked_report *r, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+/* Something that cannot be checked, said once for each text. */
+void checked_say(const char *text);
+
+/* The process is a child of fork(): its reports are its own. */
+void checked_report_forked(void);
+
+/* Reads the suppressions. */
+void checked_report_start(void);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What requests use: see requests.h.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "checked/contents.h"
+#include "checked/places.h"
+#include "checked/ranges.h"
+#include "checked/report.h"
+#include "checked/requests.h"
+
+/* A range of memory that a request uses. */
+struct used {
+	struct checked_range range;
+	const struct request *by;
+	struct checked_object *region;
+	struct checked_contents
+	        *contents; /* of what is sent; NULL: it may change, or is not known */
+	bool is_written;   /* by the card */
+};
+
+struct request {
+	const struct hca_record *record;
+	uint32_t place;
+	struct checked_object *handle, *cq, *qp; /* NULL: not known */
+	uint32_t n;
+	struct used used[];
+};
+
+static struct checked_ranges memory;
+
+const char *checked_request_name(const struct hca_record *r)
+{
+#define OPCODE(name) [name] = #name
+	static const char *const names[] = {
+		OPCODE(IBV_WR_RDMA_WRITE),
+		OPCODE(IBV_WR_RDMA_WRITE_WITH_IMM),
+		OPCODE(IBV_WR_SEND),
+		OPCODE(IBV_WR_SEND_WITH_IMM),
+		OPCODE(IBV_WR_RDMA_READ),
+		OPCODE(IBV_WR_ATOMIC_CMP_AND_SWP),
+		OPCODE(IBV_WR_ATOMIC_FETCH_AND_ADD),
+		OPCODE(IBV_WR_LOCAL_INV),
+		OPCODE(IBV_WR_BIND_MW),
+		OPCODE(IBV_WR_SEND_WITH_INV),
+	};
+#undef OPCODE
+
+	if (r->is_receive)
+		return "receive";
+	return r->opcode < ARRAY_SIZE(names) && names[r->opcode] ? names[r->opcode] : "request";
+}
+
+/* ---- memory ---- */
+
+static bool writes(const struct hca_record *r)
+{
+	return r->is_receive || r->opcode == IBV_WR_RDMA_READ ||
+	       r->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static const struct used *used_of(const struct checked_range *r)
+{
+	return container_of(r, struct used, range);
+}
+
+static const char *done_by(const struct hca_record *r)
+{
+	return r->is_receive ? "received" : "sent";
+}
+
+static void report_overlap(const struct used *now, const struct used *before)
+{
+	const struct hca_record *r = now->by->record, *other = before->by->record;
+	const struct checked_report report = { .rule = CHECKED_RULE_OVERLAP,
+		                               .at = { { "first", before->by->place },
+		                                       { "second", now->by->place } } };
+
+	checked_report(&report,
+	               "the %s with wr_id %" PRIu64 " has the %" PRIu64 " bytes at 0x%" PRIx64
+	               ", of which the %s with wr_id %" PRIu64 ", posted before, uses some",
+	               checked_request_name(r), r->wr_id, now->range.to - now->range.from,
+	               now->range.from, checked_request_name(other), other->wr_id);
+}
+
+static void look_for_overlaps(const struct used *u)
+{
+	const struct checked_range *r = checked_ranges_first(&memory, u->range.from, u->range.to);
+
+	for (; r; r = checked_ranges_next(r, u->range.from, u->range.to)) {
+		if (!u->is_written && !used_of(r)->is_written)
+			continue;
+		report_overlap(u, used_of(r));
+		return;
+	}
+}
+
+static void use(struct request *q, const struct ibv_sge *sge)
+{
+	struct checked_object *region = sge->length ? checked_region_find(sge->lkey) : NULL;
+	struct used *u = &q->used[q->n];
+
+	*u = (struct used){ .by = q, .region = region, .is_written = writes(q->record) };
+	if (!region || !checked_region_place(region, sge, &u->range.from))
+		return;
+	u->range.to = u->range.from + sge->length;
+	look_for_overlaps(u);
+	checked_ranges_add(&memory, &u->range);
+	checked_object_use(region);
+	if (!u->is_written)
+		u->contents = checked_contents_of(u->range.from, sge->length);
+	q->n++;
+}
+
+static void compare(const struct request *q, const struct used *u)
+{
+	const struct hca_record *r = q->record;
+	struct checked_report report = { .rule = CHECKED_RULE_SEND_CHANGED,
+		                         .at = { { "posted", q->place }, { .is = "found" } },
+		                         .record = r };
+	const uint32_t bytes = (uint32_t)(u->range.to - u->range.from);
+	uint32_t from, to;
+
+	if (!u->contents ||
+	    !checked_contents_changed(u->contents, u->range.from, bytes, &from, &to))
+		return;
+	report.at[1].place = checked_place(NULL);
+	checked_report(&report,
+	               "bytes %" PRIu32 " to %" PRIu32 " of the %" PRIu32 " at 0x%" PRIx64
+	               " are not what they were when the %s with wr_id %" PRIu64
+	               " was posted on QP 0x%06x",
+	               from, to - 1, bytes, u->range.from, checked_request_name(r), r->wr_id,
+	               r->qp->qp_num);
+}
+
+/* ---- completion queues ---- */
+
+static void expect_completion(const struct request *q)
+{
+	const struct hca_record *r = q->record;
+	const struct checked_report report = { .rule = CHECKED_RULE_CQ_SMALL,
+		                               .at = { { "created", q->cq ? q->cq->place : 0 },
+		                                       { "posted", q->place } } };
+
+	if (q->qp && !r->is_receive && r->is_signaled)
+		q->qp->signaled++;
+	if (!q->cq || !r->is_signaled)
+		return;
+	q->cq->due++;
+	if (q->cq->due > q->cq->entries)
+		checked_report(&report,
+		               "the queue was created for %" PRIu32 " completions, and %" PRIu32
+		               " requests that complete there are outstanding with this %s",
+		               q->cq->entries, q->cq->due, checked_request_name(r));
+}
+
+/* ---- from the beginning to the end ---- */
+
+static struct checked_object *used_object(enum checked_kind kind, const void *object)
+{
+	return object ? checked_object_use(checked_object_find(kind, object)) : NULL;
+}
+
+void checked_request_begin(struct hca_record *r)
+{
+	struct request *q = calloc(1, sizeof(*q) + r->n * sizeof(struct used));
+
+	r->watched = q;
+	if (!q)
+		return;
+	q->record = r;
+	q->place = checked_place(r->caller);
+	q->cq = used_object(CHECKED_CQ, r->cq);
+	q->qp = used_object(CHECKED_QP, r->qp);
+	q->handle = used_object(CHECKED_AH, r->ah);
+	for (uint32_t i = 0; i < r->n && !r->is_inline; i++)
+		use(q, &r->sge[i]);
+	expect_completion(q);
+}
+
+void checked_request_forget(struct hca_record *r)
+{
+	struct request *q = r->watched;
+
+	if (!q)
+		return;
+	for (uint32_t i = 0; i < q->n; i++) {
+		checked_ranges_remove(&memory, &q->used[i].range);
+		checked_object_leave(q->used[i].region);
+		free(q->used[i].contents);
+	}
+	if (q->cq && r->is_signaled)
+		q->cq->due--;
+	if (q->qp && !r->is_receive && r->is_signaled)
+		q->qp->signaled--;
+	checked_object_leave(q->cq);
+	checked_object_leave(q->qp);
+	checked_object_leave(q->handle);
+	free(q);
+}
+
+void checked_request_complete(struct hca_record *r, const struct ibv_wc *wc)
+{
+	struct request *q = r->watched;
+	const bool is_good = !wc || wc->status == IBV_WC_SUCCESS;
+
+	for (uint32_t i = 0; q && is_good && i < q->n; i++)
+		compare(q, &q->used[i]);
+	if (q && !is_good && q->qp)
+		q->qp->is_failed = true;
+	checked_request_forget(r);
+}
+
+/* Programs post until the queue is full, and poll then: but somebody must signal. */
+void checked_request_full(const struct hca_record *r, uint32_t n, uint32_t room)
+{
+	const struct checked_object *qp = checked_object_find(CHECKED_QP, r->qp);
+	const struct checked_report report = { .rule = CHECKED_RULE_UNSIGNALED,
+		                               .at = { { "posted", checked_place(r->caller) },
+		                                       { .is = "" } } };
+
+	if (qp && !qp->signaled)
+		checked_report(&report,
+		               "QP 0x%06x has room for %" PRIu32
+		               " requests (max_send_wr), and %" PRIu32
+		               " are in it already, none of them signaled: this one is refused",
+		               r->qp->qp_num, room, n);
+}
+
+void checked_requests_forget(void)
+{
+	memory = (struct checked_ranges){ 0 };
+}
+
+/* ---- what they use goes ---- */
+
+/* Whether its queue pair still works on the request. In ERR and RESET it has let go of all. */
+static bool is_at_work(const struct request *q)
+{
+	const struct hca_record *r = q->record;
+
+	if (r->srq) {
+		const struct checked_object *srq = checked_object_find(CHECKED_SRQ, r->srq);
+
+		return srq && srq->users;
+	}
+	return r->qp->state != IBV_QPS_ERR && r->qp->state != IBV_QPS_RESET &&
+	       (!q->qp || !q->qp->is_failed);
+}
+
+void checked_region_ends(const struct checked_object *region, const void *caller)
+{
+	const uint64_t from = region->start, to = region->start + region->length;
+	const struct checked_range *r =
+	        region->uses ? checked_ranges_first(&memory, from, to) : NULL;
+	struct checked_report report = { .rule = CHECKED_RULE_DEREGISTERED };
+	const struct hca_record *by;
+
+	while (r && (used_of(r)->region != region || !is_at_work(used_of(r)->by)))
+		r = checked_ranges_next(r, from, to);
+	if (!r)
+		return;
+	by = used_of(r)->by->record;
+	report.record = by;
+	report.at[0].is = "posted";
+	report.at[0].place = used_of(r)->by->place;
+	report.at[1].is = "ended";
+	report.at[1].place = checked_place(caller);
+	checked_report(&report,
+	               "the region of %" PRIu64 " bytes at 0x%" PRIx64 " (lkey 0x%" PRIx32
+	               ") is used by %" PRIu32
+	               " ranges of requests: the first is the %s with wr_id %" PRIu64
+	               "; what is %s there meets no region",
+	               region->length, region->start, region->lkey, region->uses,
+	               checked_request_name(by), by->wr_id, done_by(by));
+}
+
+void checked_handle_ends(const struct checked_object *handle, const void *caller)
+{
+	const struct checked_report report = {
+		.rule = CHECKED_RULE_AH_IN_USE,
+		.at = { { "created", handle->place },
+		        { "destroyed", handle->uses ? checked_place(caller) : 0 } }
+	};
+
+	if (handle->uses)
+		checked_report(&report, "%" PRIu32 " sends by the handle have not completed",
+		               handle->uses);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What requests that have not completed use: memory, address handles, room of queues. With the lock
+ * of the checker held.
+ */
+#ifndef CHECKED_REQUESTS_H
+#define CHECKED_REQUESTS_H
+
+#include "checked/objects.h"
+
+void checked_request_begin(struct hca_record *r);
+/* @wc: its completion; NULL: it has none of its own. */
+void checked_request_complete(struct hca_record *r, const struct ibv_wc *wc);
+/* It is not carried out, or nobody will know. */
+void checked_request_forget(struct hca_record *r);
+
+/* The process is a child of fork(): none is its own. */
+void checked_requests_forget(void);
+
+/* The queue has no room for one more. */
+void checked_request_full(const struct hca_record *r, uint32_t n, uint32_t room);
+
+/* These are about to go. @caller: as of checked_place(). */
+void checked_region_ends(const struct checked_object *region, const void *caller);
+void checked_handle_ends(const struct checked_object *handle, const void *caller);
+
+/* "IBV_WR_SEND", "a receive". */
+const char *checked_request_name(const struct hca_record *r);
+
+#endif

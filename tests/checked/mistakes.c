@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Small programs that are wrong, each with its right twin, for checked.sh.
+ *
+ * checked.mistakes --list: a line each, the name and the rule that it breaks.
+ * checked.mistakes NAME wrong|right
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "verbs/lab.h"
+
+static char memory[1 << 20] __attribute__((aligned(4096)));
+
+/* ---- pieces ---- */
+
+static void post_send(struct lab_end *e, struct ibv_ah *ah, const struct lab_end *to, void *at,
+                      uint32_t bytes, struct ibv_mr *mr, unsigned flags)
+{
+	struct ibv_sge sge = { (uintptr_t)at, bytes, mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = 7,
+		                  .sg_list = &sge,
+		                  .num_sge = 1,
+		                  .opcode = IBV_WR_SEND,
+		                  .send_flags = flags },
+	                   *bad;
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = to->qp->qp_num;
+	wr.wr.ud.remote_qkey = to->qkey;
+	assert_int_equal(ibv_post_send(e->qp, &wr, &bad), 0);
+}
+
+static void post_receive(struct lab_end *e, void *at, uint32_t bytes, struct ibv_mr *mr)
+{
+	struct ibv_sge sge = { (uintptr_t)at, bytes, mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = 8, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);
+}
+
+static struct lab_end *pair(struct lab_end **to)
+{
+	struct lab_end *from = lab_end(1);
+
+	*to = lab_end(2);
+	lab_post(*to, 16);
+	return from;
+}
+
+/* The queue pair lets go of its receives, so that what they name can be destroyed. */
+static void settle(struct lab_end *e)
+{
+	lab_to(e->qp, IBV_QPS_RESET);
+}
+
+/* ---- memory that the card owns ---- */
+
+static void send_buffer_changed(bool wrong, uint32_t bytes)
+{
+	struct lab_end *to, *e = pair(&to);
+	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
+
+	post_send(e, lab_ah_to(e, to), to, memory, bytes, mr, IBV_SEND_SIGNALED);
+	if (wrong)
+		memory[bytes - 1]++;
+	lab_complete(e->send_cq, IBV_WC_SUCCESS);
+	memory[bytes - 1]++;
+}
+
+static void short_send_buffer_changed(bool wrong)
+{
+	send_buffer_changed(wrong, 64);
+}
+
+static void long_send_buffer_changed(bool wrong)
+{
+	send_buffer_changed(wrong, LAB_MTU);
+}
+
+/* The completion of the second send is that of the first one, too. */
+static void unsignaled_buffer_changed(bool wrong)
+{
+	struct lab_end *to, *e = pair(&to);
+	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
+	struct ibv_ah *ah = lab_ah_to(e, to);
+
+	post_send(e, ah, to, memory, 64, mr, 0);
+	if (wrong)
+		memory[3]++;
+	post_send(e, ah, to, memory + 64, 64, mr, IBV_SEND_SIGNALED);
+	lab_complete(e->send_cq, IBV_WC_SUCCESS);
+	memory[3]++;
+}
+
+static void inline_buffer_changed(bool wrong)
+{
+	struct lab_end *to, *e = pair(&to);
+	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
+
+	post_send(e, lab_ah_to(e, to), to, memory, 32, mr,
+	          IBV_SEND_SIGNALED | (wrong ? 0 : IBV_SEND_INLINE));
+	memory[0]++;
+	lab_complete(e->send_cq, IBV_WC_SUCCESS);
+}
+
+static void receives_overlap(bool wrong)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
+
+	post_receive(e, memory, 1024, mr);
+	post_receive(e, memory + (wrong ? 1023 : 1024), 1024, mr);
+	settle(e);
+}
+
+static void receive_overlaps_send(bool wrong)
+{
+	struct lab_end *to, *e = pair(&to);
+	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
+
+	post_receive(e, memory, 1024, mr);
+	post_send(e, lab_ah_to(e, to), to, memory + (wrong ? 512 : 1024), 64, mr,
+	          IBV_SEND_SIGNALED);
+	lab_complete(e->send_cq, IBV_WC_SUCCESS);
+	settle(e);
+}
+
+static void region_deregistered(bool wrong)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = ibv_reg_mr(e->pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+
+	assert_non_null(mr);
+	post_receive(e, memory, 1024, mr);
+	if (!wrong)
+		lab_to(e->qp, IBV_QPS_ERR);
+	ibv_dereg_mr(mr);
+}
+
+static void region_changed(bool wrong)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = lab_mr(e->pd, memory, 8192);
+
+	post_receive(e, memory, 1024, mr);
+	if (!wrong)
+		lab_to(e->qp, IBV_QPS_RESET);
+	assert_int_equal(
+	        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory + 8192, 8192, 0), 0);
+}
+
+/* ---- queues ---- */
+
+static void never_signaled(bool wrong)
+{
+	struct lab_end *to, *e = pair(&to);
+	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
+	struct ibv_ah *ah = lab_ah_to(e, to);
+
+	for (unsigned i = 0; i < 3 * LAB_SLOTS; i++) {
+		bool signal = !wrong && i % LAB_SLOTS == LAB_SLOTS - 1;
+		struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
+		struct ibv_send_wr wr = { .sg_list = &sge,
+			                  .num_sge = 1,
+			                  .opcode = IBV_WR_SEND,
+			                  .send_flags = signal ? IBV_SEND_SIGNALED : 0,
+			                  .wr.ud = { ah, to->qp->qp_num, to->qkey } },
+		                   *bad;
+
+		assert_int_equal(ibv_post_send(e->qp, &wr, &bad),
+		                 wrong && i >= LAB_SLOTS ? ENOMEM : 0);
+		if (signal)
+			lab_complete(e->send_cq, IBV_WC_SUCCESS);
+	}
+	settle(e);
+}
+
+static void queue_small(bool wrong)
+{
+	struct lab_end *e = lab_end_with(&(struct lab_options){ .cqe = wrong ? 4 : 16 });
+	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
+
+	for (unsigned i = 0; i < 16; i++)
+		post_receive(e, memory + i * 1024ul, 1024, mr);
+	settle(e);
+}
+
+/* Meanwhile ibv_destroy_cq() waits. */
+static void *acknowledge_late(void *cq)
+{
+	usleep(100000);
+	ibv_ack_cq_events(cq, 1);
+	return NULL;
+}
+
+static void events_left(bool wrong)
+{
+	struct lab_end *to = lab_end_with(&(struct lab_options){ .host = 2, .channel = true });
+	struct lab_end *e = lab_end(1);
+	struct ibv_cq *cq;
+	pthread_t thread;
+	void *context;
+
+	lab_post(to, 1);
+	assert_int_equal(ibv_req_notify_cq(to->cq, 0), 0);
+	lab_send(e, lab_ah_to(e, to), to->qp->qp_num, "x", 1);
+	assert_int_equal(ibv_get_cq_event(to->channel, &cq, &context), 0);
+	if (!wrong)
+		ibv_ack_cq_events(cq, 1);
+	else
+		assert_int_equal(pthread_create(&thread, NULL, acknowledge_late, cq), 0);
+}
+
+struct shared_queue {
+	struct ibv_cq_ex *cq;
+	pthread_mutex_t *lock;
+	_Atomic bool stop;
+};
+
+static void *poll_it(void *arg)
+{
+	struct shared_queue *q = arg;
+	struct ibv_wc wc;
+
+	while (!q->stop) {
+		if (q->lock)
+			pthread_mutex_lock(q->lock);
+		ibv_poll_cq(ibv_cq_ex_to_cq(q->cq), 1, &wc);
+		if (q->lock)
+			pthread_mutex_unlock(q->lock);
+	}
+	return NULL;
+}
+
+static void queue_shared(bool wrong)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = 16,
+		                            .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		                            .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED };
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct shared_queue q = { .cq = ibv_create_cq_ex(lab_open(1), &attr),
+		                  .lock = wrong ? NULL : &lock };
+	pthread_t thread[2];
+
+	assert_non_null(q.cq);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, poll_it, &q), 0);
+	usleep(300000);
+	q.stop = true;
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	ibv_destroy_cq(ibv_cq_ex_to_cq(q.cq));
+}
+
+/* ---- ends ---- */
+
+static void handle_destroyed(bool wrong)
+{
+	struct lab_end *to, *e = pair(&to);
+	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
+	struct ibv_ah_attr attr = lab_attr_to(to);
+	struct ibv_ah *ah = ibv_create_ah(e->pd, &attr);
+
+	assert_non_null(ah);
+	post_send(e, ah, to, memory, 64, mr, IBV_SEND_SIGNALED);
+	if (wrong)
+		ibv_destroy_ah(ah);
+	lab_complete(e->send_cq, IBV_WC_SUCCESS);
+	if (!wrong)
+		ibv_destroy_ah(ah);
+}
+
+static void queue_pair_destroyed(bool wrong)
+{
+	struct lab_end *to, *e = pair(&to);
+	struct ibv_ah *ah = lab_ah_to(e, to);
+	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
+	struct lab_end *gone = lab_end_with(&(struct lab_options){ .neighbour = e });
+
+	post_send(gone, ah, to, memory, 64, mr, IBV_SEND_SIGNALED);
+	if (!wrong)
+		lab_complete(gone->send_cq, IBV_WC_SUCCESS);
+}
+
+static void objects_left(bool wrong)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(lab_open(1));
+
+	assert_non_null(pd);
+	if (!wrong)
+		ibv_dealloc_pd(pd);
+}
+
+static const struct mistake {
+	const char *name, *rule;
+	void (*make)(bool wrong);
+} mistakes[] = {
+	{ "short-send-buffer", "send-buffer-changed", short_send_buffer_changed },
+	{ "long-send-buffer", "send-buffer-changed", long_send_buffer_changed },
+	{ "unsignaled-buffer", "send-buffer-changed", unsignaled_buffer_changed },
+	{ "not-inline", "send-buffer-changed", inline_buffer_changed },
+	{ "receives-overlap", "overlapping-buffers", receives_overlap },
+	{ "receive-overlaps-send", "overlapping-buffers", receive_overlaps_send },
+	{ "region-deregistered", "region-deregistered-in-use", region_deregistered },
+	{ "region-changed", "region-deregistered-in-use", region_changed },
+	{ "never-signaled", "send-queue-never-signaled", never_signaled },
+	{ "queue-small", "completion-queue-small", queue_small },
+	{ "events-left", "events-not-acknowledged", events_left },
+	{ "queue-shared", "single-threaded-queue-shared", queue_shared },
+	{ "handle-destroyed", "address-handle-destroyed-in-use", handle_destroyed },
+	{ "queue-pair-destroyed", "queue-pair-destroyed-busy", queue_pair_destroyed },
+	{ "objects-left", "objects-left", objects_left },
+};
+
+int main(int argc, char **argv)
+{
+	for (unsigned i = 0; i < LAB_ARRAY(mistakes); i++) {
+		if (argc == 2 && !strcmp(argv[1], "--list"))
+			printf("%s %s\n", mistakes[i].name, mistakes[i].rule);
+		if (argc != 3 || strcmp(argv[1], mistakes[i].name))
+			continue;
+		mistakes[i].make(!strcmp(argv[2], "wrong"));
+		lab_clean_up(NULL);
+		return 0;
+	}
+	return argc == 2 ? 0 : 2;
+}
