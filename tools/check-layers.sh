@@ -40,7 +40,7 @@ BEGIN {
 	restrict("check", "check base")
 	delete may["daemon", "check"]
 	# A command talks to the daemon, or becomes it, or simulates.
-	restrict("cli", "cli simulate check hosts sysfs control wire base")
+	restrict("cli", "cli simulate check hosts sysfs control checked wire base")
 	rooms("hca", "transport registration link queue memory process")
 	rooms("fabric", "plan agents forwarding model")
 	rooms("cli", "show simulate explain run picture record fabric check base")

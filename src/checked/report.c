@@ -16,7 +16,7 @@
 #include "base/util.h"
 #include "checked/places.h"
 #include "checked/report.h"
-#include "checked/watcher.h"
+#include "checked/settings.h"
 
 #define MOST 200 /* reports of a process: more are not read */
 
@@ -44,9 +44,8 @@ struct words {
 static struct {
 	struct base_hash seen;
 	unsigned n;
-	int file; /* of JSON; -1: it is not open */
 	struct suppression *suppressions;
-} all = { .file = -1 };
+} all;
 
 /* ---- suppressions ---- */
 
@@ -60,18 +59,6 @@ static void add_suppression(const char *line)
 	}
 	s->next = all.suppressions;
 	all.suppressions = s;
-}
-
-void checked_report_start(void)
-{
-	const char *path = secure_getenv(CHECKED_SUPPRESSIONS);
-	FILE *from = path && *path ? fopen(path, "re") : NULL;
-	char line[400];
-
-	while (from && fgets(line, sizeof(line), from))
-		add_suppression(line);
-	if (from)
-		fclose(from);
 }
 
 static bool fits(const char *pattern, const struct checked_frame *f)
@@ -111,7 +98,9 @@ static bool is_suppressed(const struct words *w)
 
 static bool is_new(const struct checked_report *r)
 {
-	const uint64_t key[2] = { checked_place_key(r->at[0].place),
+	/* of requests that overlap any two may meet: the later one's place is enough */
+	const bool one = r->rule == CHECKED_RULE_OVERLAP;
+	const uint64_t key[2] = { one ? 0 : checked_place_key(r->at[0].place),
 		                  checked_place_key(r->at[1].place) };
 	const uint64_t hash = base_hash_of(key, sizeof(key), (uint64_t)r->rule);
 	struct base_hash_node *node = base_hash_first(&all.seen, hash);
@@ -272,16 +261,17 @@ static void put(FILE *to, const struct words *w)
 
 /* ---- writing ---- */
 
+/* Opened anew each time: programs close descriptors that they do not know. -1: there is no folder.
+ */
 static int open_file(void)
 {
 	const char *dir = secure_getenv(CHECKED_FOLDER);
 	char path[PATH_MAX];
 
-	if (all.file >= 0 || !dir || !*dir)
-		return all.file;
-	if (snprintf(path, sizeof(path), "%s/%d.json", dir, (int)getpid()) < (int)sizeof(path))
-		all.file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return all.file;
+	if (!dir || !*dir ||
+	    snprintf(path, sizeof(path), "%s/%d.json", dir, (int)getpid()) >= (int)sizeof(path))
+		return -1;
+	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
 /* In one piece, as other processes write there, too. */
@@ -305,6 +295,17 @@ static void write_words(int fd, const struct words *w, void (*how)(FILE *, const
 	free(text);
 }
 
+static void tell(const struct words *w)
+{
+	int file = open_file();
+
+	write_words(STDERR_FILENO, w, print);
+	if (file < 0)
+		return;
+	write_words(file, w, put);
+	close(file);
+}
+
 void checked_report(const struct checked_report *r, const char *format, ...)
 {
 	struct words *w;
@@ -323,11 +324,8 @@ void checked_report(const struct checked_report *r, const char *format, ...)
 	w->text = text;
 	for (unsigned i = 0; i < 2; i++)
 		w->n[i] = checked_place_frames(r->at[i].place, w->frame[i], CHECKED_FRAMES);
-	if (!is_suppressed(w)) {
-		write_words(STDERR_FILENO, w, print);
-		if (open_file() >= 0)
-			write_words(all.file, w, put);
-	}
+	if (!is_suppressed(w))
+		tell(w);
 	free(w);
 }
 
@@ -344,9 +342,17 @@ void checked_say(const char *text)
 	dprintf(STDERR_FILENO, "umbel: not checked: %s\n", text);
 }
 
-void checked_report_forked(void)
+void checked_report_start(void)
 {
-	if (all.file >= 0)
-		close(all.file);
-	all.file = -1;
+	const char *path = secure_getenv(CHECKED_SUPPRESSIONS);
+	FILE *from = path && *path ? fopen(path, "re") : NULL;
+	int file = open_file();
+	char line[400];
+
+	while (from && fgets(line, sizeof(line), from))
+		add_suppression(line);
+	if (from)
+		fclose(from);
+	if (file >= 0)
+		close(file); /* an empty one says that there is such a process */
 }

@@ -28,10 +28,7 @@ void checked_report(const struct checked_report *r, const char *format, ...)
 /* Something that cannot be checked, said once for each text. */
 void checked_say(const char *text);
 
-/* The process is a child of fork(): its reports are its own. */
-void checked_report_forked(void);
-
-/* Reads the suppressions. */
+/* Reads the suppressions. Call it once. */
 void checked_report_start(void);
 
 #endif

@@ -257,7 +257,6 @@ static void in_child(void)
 {
 	checked_objects_forget();
 	checked_requests_forget();
-	checked_report_forked();
 	pthread_mutex_unlock(&lock);
 }
 

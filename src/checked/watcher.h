@@ -19,13 +19,9 @@
 #include "hca/queue/record.h"
 
 /* Both libraries are of one build. */
-#define CHECKED_WATCHER      "umbel_checked_watcher"
-#define CHECKED_VERSION      1
-#define CHECKED_LIBRARY      "libumbel-checked.so"
-#define CHECKED_VARIABLE     "UMBEL_CHECKED"
-#define CHECKED_FOLDER       "UMBEL_CHECKED_DIR"
-#define CHECKED_SUPPRESSIONS "UMBEL_CHECKED_SUPPRESSIONS"
-#define CHECKED_CARD         "UMBEL_CHECKED_CARD"
+#define CHECKED_WATCHER "umbel_checked_watcher"
+#define CHECKED_VERSION 1
+#define CHECKED_LIBRARY "libumbel-checked.so"
 #define CHECKED_KINDS(X)                 \
 	X(CONTEXT, "context")            \
 	X(PD, "protection domain")       \

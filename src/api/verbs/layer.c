@@ -15,6 +15,7 @@
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
 #include "base/util.h"
+#include "checked/settings.h"
 #include "hca/queue/srq.h"
 
 /* With the lock held. NULL: it is none of the context's, or has gone. */

@@ -22,6 +22,7 @@
 struct table {
 	unsigned n;
 	const struct cli_option *row[MAX_OPTIONS];
+	size_t base[MAX_OPTIONS]; /* of the row's struct, in the command's */
 	struct option known[MAX_OPTIONS + 1];
 	char name[MAX_OPTIONS][32]; /* with the dashes */
 	char letters[128];
@@ -83,9 +84,9 @@ int cli_store_unsigned(const struct cli_value *v, void *to)
 
 /* ---- the rows ---- */
 
-static void add_row(struct table *t, const struct cli_option *row)
+static void add_row(struct table *t, const struct cli_option *row, size_t base)
 {
-	const char *dashes = strstr(row->line, "--"), *behind = dashes + strcspn(dashes, " ");
+	const char *dashes = strstr(row->line, "--"), *behind = dashes + strcspn(dashes, " [");
 	bool has_value = behind[0] == ' ' && behind[1] != ' ';
 	char letter = row->line[2] == '-' ? row->line[3] : '\0';
 	char *name;
@@ -94,31 +95,34 @@ static void add_row(struct table *t, const struct cli_option *row)
 	name = t->name[t->n];
 	snprintf(name, sizeof(t->name[0]), "%.*s", (int)(behind - dashes), dashes);
 	t->row[t->n] = row;
+	t->base[t->n] = base;
 	t->known[t->n] = (struct option){ .name = name + 2,
-		                          .has_arg = has_value ? required_argument : no_argument,
+		                          .has_arg = *behind == '[' ? optional_argument
+		                                     : has_value    ? required_argument
+		                                                    : no_argument,
 		                          .val = letter ? letter : NO_LETTER + (int)t->n };
 	if (letter)
 		sprintf(strchr(t->letters, '\0'), "%c%s", letter, has_value ? ":" : "");
 	t->n++;
 }
 
-static void add_rows(struct table *t, const struct cli_option *row)
+static void add_rows(struct table *t, const struct cli_option *row, size_t base)
 {
 	for (; row->store || row->more; row++) {
 		if (row->more)
-			add_rows(t, row->more);
+			add_rows(t, row->more, base + row->offset);
 		else
-			add_row(t, row);
+			add_row(t, row, base);
 	}
 	if (row->line) /* that of --help */
-		add_row(t, row);
+		add_row(t, row, base);
 }
 
 void cli_print_help(const struct cli_command *cmd)
 {
 	struct table t = { .n = 0 };
 
-	add_rows(&t, cmd->options);
+	add_rows(&t, cmd->options, 0);
 	printf("%s\n", cmd->help);
 	for (unsigned i = 0; i < t.n; i++)
 		fputs(t.row[i]->line, stdout);
@@ -158,7 +162,7 @@ static int take(const struct cli_command *cmd, const struct table *t, int got, v
 		cli_print_help(cmd);
 		return CLI_HELPED;
 	}
-	ret = v.option->store(&v, (char *)options + v.option->offset);
+	ret = v.option->store(&v, (char *)options + t->base[i] + v.option->offset);
 	given = v.option->given ? (void *)((char *)options + v.option->given) : NULL;
 	if (!ret && given)
 		ret = cli_list_add(given, strdup(t->name[i]));
@@ -197,7 +201,7 @@ int cli_read_options(const struct cli_command *cmd, int argc, char **argv, void 
 
 	snprintf(t.letters, sizeof(t.letters), "%c:%s", cmd->word ? '-' : '+',
 	         cmd->ignored ? cmd->ignored : "");
-	add_rows(&t, cmd->options);
+	add_rows(&t, cmd->options, 0);
 	if (cmd->has_command)
 		argc = cli_find_dashes(argc, argv);
 	while (!ret &&

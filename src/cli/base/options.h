@@ -28,12 +28,13 @@ struct cli_value {
 /*
  * A row. Its line in the help says the letter, the name and whether there is a value:
  * "  -n, --name NAME   the fabric\n" has all three. "      --json        as JSON\n" has no letter,
- * and no value, as two blanks follow the name. A table ends with the row of --help, or with one
- * that is all zero.
+ * and no value, as two blanks follow the name; "--checked[=MODE]" has one that may be left out. A
+ * table ends with the row of --help, or with one that is all zero.
  */
 struct cli_option {
 	const char *line;
-	const struct cli_option *more; /* without a line: the rows of this table stand here */
+	/* without a line: the rows of this table stand here, and their struct is at @offset */
+	const struct cli_option *more;
 	/* Takes the value. @to: the member of the command's struct that is at @offset. 0, or the
 	 * exit status. NULL in the last row. */
 	int (*store)(const struct cli_value *v, void *to);

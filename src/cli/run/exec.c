@@ -8,6 +8,7 @@
 
 #include "cli/base/command.h"
 #include "cli/base/environ.h"
+#include "cli/run/checked.h"
 #include "cli/run/exec_all.h"
 #include "cli/base/fabrics.h"
 #include "cli/base/options.h"
@@ -25,13 +26,14 @@ static const char help[] =
 
 static const char help_end[] =
         "Exit status: the command's, of all the first one that is not 0; 126 or 127 if it cannot\n"
-        "run; 1 if the fabric is not up.\n";
+        "run; 1 if the fabric is not up; 99 if --checked found errors.\n";
 
 struct options {
 	const char *name;
 	bool stay; /* on the network that umbel runs on */
 	bool sockets;
 	bool all;
+	struct cli_checked checked;
 	long jobs; /* 0: not given */
 };
 
@@ -51,20 +53,36 @@ static const struct cli_option options[] = {
 	{ "      --all         on each host\n", CLI_FLAG(struct options, all) },
 	{ "      --jobs N      with --all: on so many hosts at once (default: 32)\n",
 	  CLI_NUMBER(struct options, jobs, 1, CLI_MOST_JOBS) },
+	{ .more = cli_checked_rows, .offset = offsetof(struct options, checked) },
 	CLI_HELP_ROW,
 };
 
-static int exec_on_all(const struct options *o, char **argv)
+/* As the program, or with it as a child whose reports count. */
+static int exec_here(struct options *o, char **argv)
 {
-	return cli_exec_all(&(struct cli_exec_all){ .fabric = cli_fabric_name(o->name),
-	                                            .stay = o->stay,
-	                                            .jobs = o->jobs ? (unsigned)o->jobs : JOBS,
-	                                            .argv = argv });
+	int ret = cli_checked_begin(&o->checked, NULL);
+
+	if (ret)
+		return ret;
+	return o->checked.on ? cli_checked_exec(&o->checked, argv) : cli_exec_command(argv);
+}
+
+static int exec_on_all(struct options *o, char **argv)
+{
+	int ret = cli_checked_begin(&o->checked, NULL);
+
+	if (ret)
+		return ret;
+	ret = cli_exec_all(&(struct cli_exec_all){ .fabric = cli_fabric_name(o->name),
+	                                           .stay = o->stay,
+	                                           .jobs = o->jobs ? (unsigned)o->jobs : JOBS,
+	                                           .argv = argv });
+	return cli_checked_end(&o->checked, ret);
 }
 
 static int exec_execute(const struct cli_command *self, void *from, int argc, char **argv)
 {
-	const struct options *o = from;
+	struct options *o = from;
 	const char *name = cli_fabric_name(o->name), *host;
 	int dashes = cli_find_dashes(argc, argv), ret;
 
@@ -86,7 +104,7 @@ static int exec_execute(const struct cli_command *self, void *from, int argc, ch
 		ret = cli_environ_set(name, host);
 	if (!ret && host && !o->stay)
 		ret = cli_enter_host(name, host, false);
-	return ret ? ret : cli_exec_command(argv + dashes + 1);
+	return ret ? ret : exec_here(o, argv + dashes + 1);
 }
 
 const struct cli_command cli_exec = {

@@ -8,7 +8,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <json-c/json.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +23,8 @@
 #include "cli/base/fabrics.h"
 #include "cli/fabric/faults.h"
 #include "cli/base/json.h"
+#include "cli/run/child.h"
+#include "cli/run/checked.h"
 #include "cli/run/junit.h"
 #include "cli/base/options.h"
 #include "cli/base/signals.h"
@@ -39,25 +40,24 @@ static const char help[] =
 
 static const char help_end[] =
         "Exit status: the command's; 128 and the signal's number if a signal ended it; 126 or\n"
-        "127 if it cannot run; 125 if the fabric failed, such as by a killed daemon, whatever the\n"
+        "127 if it cannot run; 99 if --checked found errors; 125 if the fabric failed, such as by "
+        "a killed daemon, whatever the\n"
         "command's status; so it is if a rule of --faults is wrong, or has not fired.\n";
 
 struct run {
 	struct cli_fabric_options fabric;
 	const char *host, *faults, *report;
 	struct cli_junit junit;
+	struct cli_checked checked;
 	char **command;
 	char name[CLI_NAME_MAX + 1];
 	char dir[PATH_MAX];   /* the private runtime directory */
 	sigset_t old_signals; /* what was blocked before */
-	int signal_fd;
-	int owner_fd; /* makes the directory ours */
+	int owner_fd;         /* makes the directory ours */
 	struct cli_daemon_process daemon;
-	pid_t command_pid;   /* 0: it was not started */
-	int command_status;  /* as of waitpid() */
-	uint64_t command_ns; /* it has run for so long */
-	bool idle_rule;      /* one has not fired */
-	int child_fd;        /* cli_signals_open_child() */
+	struct cli_child child; /* the command */
+	uint64_t command_ns;    /* it has run for so long */
+	bool idle_rule;         /* one has not fired */
 };
 
 /* Makes the private directory, a hidden one in the runtime directory, and makes it the runtime
@@ -103,14 +103,14 @@ static int start_fabric(struct run *r)
 	struct cli_daemon_process_start how = {
 		.fabric = &r->fabric,
 		.remove_dir = r->dir,
-		.interrupt_fd = r->signal_fd,
+		.interrupt_fd = r->child.signal_fd,
 	};
 	bool typed;
 	int signo;
 
 	if (!cli_daemon_process_start(&r->daemon, &how))
 		return 0;
-	signo = cli_signals_next(r->signal_fd, &typed);
+	signo = cli_signals_next(r->child.signal_fd, &typed);
 	return signo ? 128 + signo : CLI_FABRIC_FAILED;
 }
 
@@ -134,42 +134,23 @@ static int start_command(struct run *r)
 		if (ret)
 			return ret;
 	}
-	fflush(stdout);
-	r->child_fd = cli_signals_open_child();
-	r->command_pid = r->child_fd < 0 ? -1 : fork();
-	if (r->command_pid == 0)
+	switch (cli_child_fork(&r->child)) {
+	case -1:
+		return CLI_FABRIC_FAILED;
+	case 0:
 		become_command(r);
-	if (r->command_pid > 0)
+	default:
 		return 0;
-	r->command_pid = 0;
-	base_log("cannot start the command: %s", strerror(errno));
-	return CLI_FABRIC_FAILED;
+	}
 }
 
-/* Waits for the command, passing signals on. Its exit status as a shell has it. */
 static int wait_command(struct run *r)
 {
-	struct pollfd fds[] = {
-		{ .fd = r->child_fd, .events = POLLIN },
-		{ .fd = r->signal_fd, .events = POLLIN },
-	};
 	const uint64_t begun = base_now_ns();
-	int signo, status;
-	bool typed;
+	int ret = cli_child_wait(&r->child);
 
-	while (waitpid(r->command_pid, &status, WNOHANG) != r->command_pid) {
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0)
-			continue;
-		cli_signals_clear_child(r->child_fd); /* the daemon is a child as well */
-		while ((signo = cli_signals_next(r->signal_fd, &typed))) {
-			if (!typed)
-				kill(r->command_pid, signo);
-		}
-	}
-	close(r->child_fd);
 	r->command_ns = base_now_ns() - begun;
-	r->command_status = status;
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	return ret;
 }
 
 /* Ends the fabric, and those that the command has started in its directory. @status, the command's,
@@ -206,7 +187,7 @@ static void tell_rule(void *arg, const char *rule, long fired)
 	if (fired)
 		return;
 	r->idle_rule = true;
-	if (!r->command_status)
+	if (!r->child.status)
 		base_log("the fault '%s' has not fired", rule);
 }
 
@@ -269,7 +250,7 @@ static void report_fabric(struct run *r)
 
 static void report_command(struct run *r, int status)
 {
-	const bool ended = r->command_pid > 0;
+	const bool ended = r->child.pid > 0;
 	enum cli_junit_outcome outcome = CLI_JUNIT_FAILED;
 	size_t n = 0;
 	char why[128], *name;
@@ -282,14 +263,14 @@ static void report_command(struct run *r, int status)
 		         status - 128);
 	else if (!ended)
 		snprintf(why, sizeof(why), "it was not started: umbel run says why");
-	else if (WIFSIGNALED(r->command_status))
-		snprintf(why, sizeof(why), "ended by signal %d (%s)", WTERMSIG(r->command_status),
-		         strsignal(WTERMSIG(r->command_status)));
+	else if (WIFSIGNALED(r->child.status))
+		snprintf(why, sizeof(why), "ended by signal %d (%s)", WTERMSIG(r->child.status),
+		         strsignal(WTERMSIG(r->child.status)));
 	else
-		snprintf(why, sizeof(why), "exit status %d", WEXITSTATUS(r->command_status));
+		snprintf(why, sizeof(why), "exit status %d", WEXITSTATUS(r->child.status));
 	if (!ended)
 		outcome = CLI_JUNIT_ERROR;
-	else if (!r->command_status)
+	else if (!r->child.status)
 		outcome = CLI_JUNIT_PASSED;
 	cli_junit_case(&r->junit, "umbel.run", name ? name : "", r->command_ns, outcome, why);
 	free(name);
@@ -301,8 +282,8 @@ static int run_command(struct run *r)
 {
 	int ret;
 
-	r->signal_fd = cli_signals_open(&r->old_signals);
-	if (r->signal_fd < 0)
+	r->child.signal_fd = cli_signals_open(&r->old_signals);
+	if (r->child.signal_fd < 0)
 		return CLI_FABRIC_FAILED;
 	ret = make_private_dir(r);
 	if (ret)
@@ -316,11 +297,14 @@ static int run_command(struct run *r)
 	report_fabric(r);
 	ret = r->faults ? cli_faults_read(r->name, r->faults) : 0;
 	if (!ret)
+		ret = cli_checked_begin(&r->checked, &r->junit);
+	if (!ret)
 		ret = start_command(r);
 	if (!ret) {
 		ret = wait_command(r);
 		report_command(r, ret);
 		ret = judge_rules(r, ret);
+		ret = cli_checked_end(&r->checked, ret);
 	}
 	ret = end_fabric(r, ret);
 	goto out_dir;
@@ -329,7 +313,7 @@ out_owner:
 out_dir:
 	control_remove_dir(r->dir);
 out_signals:
-	close(r->signal_fd);
+	close(r->child.signal_fd);
 	return ret;
 }
 
@@ -341,6 +325,7 @@ static const struct cli_option options[] = {
 	  "start;\n"
 	  "                        if one has not fired when the command succeeds, run fails\n",
 	  CLI_TEXT(struct run, faults) },
+	{ .more = cli_checked_rows, .offset = offsetof(struct run, checked) },
 	{ "      --junit FILE      a report for CI systems: how the command ended, and which rules "
 	  "have\n"
 	  "                        fired\n",
@@ -365,7 +350,7 @@ static int run_execute(const struct cli_command *self, void *from, int argc, cha
 		ret = ret == CLI_FAILED ? CLI_FABRIC_FAILED : ret;
 	else
 		ret = run_command(r);
-	if (!r->command_pid)
+	if (!r->child.pid)
 		report_command(r, ret);
 	if (cli_junit_end(&r->junit) && !ret)
 		ret = CLI_FABRIC_FAILED;
