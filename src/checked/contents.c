@@ -4,62 +4,109 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <isa-l.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/util.h"
 #include "checked/contents.h"
 #include "checked/report.h"
 
-#define SHORT 1024  /* bytes that are copied */
-#define PIECE 4096  /* bytes that have a sum */
-#define ROOM  65536 /* bytes that are read at once */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+#define SHORT 1024 /* bytes that are copied */
+#define PIECE 4096 /* bytes that have a sum */
+#define LANES 8    /* words that are added side by side */
 
 struct checked_contents {
 	bool is_copy;
 	union {
 		unsigned char copy[SHORT];
-		uint32_t sum[1];
+		uint64_t sum[1]; /* of each piece */
 	};
 };
 
-static unsigned char room[ROOM];
+static pid_t self;
+
+void checked_contents_start(void)
+{
+	self = getpid();
+}
 
 static bool read_memory(void *to, uint64_t from, size_t bytes)
 {
 	const struct iovec here = { to, bytes }, there = { (void *)(uintptr_t)from, bytes };
 
-	if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)bytes)
+	if (process_vm_readv(self, &here, 1, &there, 1, 0) == (ssize_t)bytes)
 		return true;
 	if (errno == EPERM || errno == ENOSYS)
 		checked_say("the contents of buffers: process_vm_readv() is not permitted");
 	return false;
 }
 
-static bool make_sums(uint32_t *sum, uint64_t at, uint32_t bytes)
+/* Whether all of it can be read where it is: it is mapped, and its file, if any, is long enough. A
+ * kernel before 5.14 does not say. */
+static bool is_readable(uint64_t at, uint32_t bytes)
 {
-	for (uint32_t done = 0; done < bytes; done += ROOM) {
-		const uint32_t n = bytes - done < ROOM ? bytes - done : ROOM;
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from = at & ~(page - 1);
 
-		if (!read_memory(room, at + done, n))
+	return !madvise((void *)(uintptr_t)from, at + bytes - from, MADV_POPULATE_READ);
+}
+
+/* Words that change places change it, too: each is part of all sums from its own on. */
+static uint64_t sum_piece(const unsigned char *at, uint32_t bytes)
+{
+	uint64_t a[LANES] = { 0 }, b[LANES] = { 0 }, word[LANES], sum = bytes;
+
+	for (; bytes; bytes -= bytes < sizeof(word) ? bytes : (uint32_t)sizeof(word)) {
+		if (bytes < sizeof(word))
+			memset(word, 0, sizeof(word));
+		memcpy(word, at, bytes < sizeof(word) ? bytes : sizeof(word));
+		at += sizeof(word);
+		for (unsigned i = 0; i < LANES; i++)
+			b[i] += a[i] += word[i];
+	}
+	for (unsigned i = 0; i < LANES; i++)
+		sum = (sum ^ a[i] ^ (b[i] << 1)) * 0x9E3779B97F4A7C15 + i;
+	return sum;
+}
+
+static bool make_sums(uint64_t *sum, uint64_t at, uint32_t bytes)
+{
+	unsigned char room[PIECE];
+	const bool here = is_readable(at, bytes);
+
+	for (uint32_t done = 0; done < bytes; done += PIECE) {
+		const uint32_t n = bytes - done < PIECE ? bytes - done : PIECE;
+
+		if (!here && !read_memory(room, at + done, n))
 			return false;
-		for (uint32_t i = 0; i < n; i += PIECE)
-			*sum++ = crc32_iscsi(room + i, (int)(n - i < PIECE ? n - i : PIECE), 0);
+		*sum++ = sum_piece(here ? (const unsigned char *)(uintptr_t)(at + done) : room, n);
 	}
 	return true;
 }
 
+static size_t pieces_of(uint32_t bytes)
+{
+	return ((size_t)bytes + PIECE - 1) / PIECE;
+}
+
 struct checked_contents *checked_contents_of(uint64_t at, uint32_t bytes)
 {
-	const size_t sums = (bytes + PIECE - 1) / PIECE;
-	struct checked_contents *c = malloc(sizeof(*c) + sums * sizeof(c->sum[0]));
+	const bool is_copy = bytes <= SHORT;
+	struct checked_contents *c =
+	        malloc(offsetof(struct checked_contents, copy) +
+	               (is_copy ? bytes : pieces_of(bytes) * sizeof(c->sum[0])));
 
 	if (!c)
 		return NULL;
-	c->is_copy = bytes <= SHORT;
-	if (c->is_copy ? read_memory(c->copy, at, bytes) : make_sums(c->sum, at, bytes))
+	c->is_copy = is_copy;
+	if (is_copy ? read_memory(c->copy, at, bytes) : make_sums(c->sum, at, bytes))
 		return c;
 	free(c);
 	return NULL;
@@ -68,13 +115,14 @@ struct checked_contents *checked_contents_of(uint64_t at, uint32_t bytes)
 static bool short_changed(const struct checked_contents *c, uint64_t at, uint32_t bytes,
                           uint32_t *from, uint32_t *to)
 {
+	unsigned char now[SHORT];
 	uint32_t first = 0, end = bytes;
 
-	if (!read_memory(room, at, bytes) || !memcmp(room, c->copy, bytes))
+	if (!read_memory(now, at, bytes) || !memcmp(now, c->copy, bytes))
 		return false;
-	while (room[first] == c->copy[first])
+	while (now[first] == c->copy[first])
 		first++;
-	while (room[end - 1] == c->copy[end - 1])
+	while (now[end - 1] == c->copy[end - 1])
 		end--;
 	*from = first;
 	*to = end;
@@ -84,21 +132,22 @@ static bool short_changed(const struct checked_contents *c, uint64_t at, uint32_
 bool checked_contents_changed(const struct checked_contents *c, uint64_t at, uint32_t bytes,
                               uint32_t *from, uint32_t *to)
 {
-	const uint32_t pieces = (bytes + PIECE - 1) / PIECE;
-	uint32_t *now, first = 0, end = pieces;
+	const size_t n = pieces_of(bytes);
+	size_t first = 0, end = n;
 	bool changed = false;
+	uint64_t *now;
 
 	if (c->is_copy)
 		return short_changed(c, at, bytes, from, to);
-	now = malloc(pieces * sizeof(*now));
-	if (now && make_sums(now, at, bytes) && memcmp(now, c->sum, pieces * sizeof(*now))) {
+	now = malloc(n * sizeof(*now));
+	if (now && make_sums(now, at, bytes) && memcmp(now, c->sum, n * sizeof(*now))) {
 		changed = true;
 		while (now[first] == c->sum[first])
 			first++;
 		while (now[end - 1] == c->sum[end - 1])
 			end--;
-		*from = first * PIECE;
-		*to = end * PIECE < bytes ? end * PIECE : bytes;
+		*from = (uint32_t)first * PIECE;
+		*to = end * PIECE < bytes ? (uint32_t)end * PIECE : bytes;
 	}
 	free(now);
 	return changed;

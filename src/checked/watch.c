@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "checked/contents.h"
 #include "checked/objects.h"
 #include "checked/places.h"
 #include "checked/report.h"
@@ -255,6 +256,7 @@ static void in_parent(void)
 
 static void in_child(void)
 {
+	checked_contents_start();
 	checked_objects_forget();
 	checked_requests_forget();
 	pthread_mutex_unlock(&lock);
@@ -262,6 +264,7 @@ static void in_child(void)
 
 static __attribute__((constructor)) void start(void)
 {
+	checked_contents_start();
 	checked_places_start();
 	checked_report_start();
 	pthread_atfork(before_fork, in_parent, in_child);

@@ -247,9 +247,15 @@ static void meet(struct hca_cq *cq, struct ibv_wc *wc)
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* Who is to be told of polls: of queues whose program has said which threads use them. */
+static const struct checked_watcher *watcher_of_polls(const struct hca_cq *cq)
+{
+	return cq->single_threaded || cq->parent_domain ? cq->ctx->layer->watcher : NULL;
+}
+
 static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	const struct checked_watcher *w = verbs_watcher(cq->context);
+	const struct checked_watcher *w = watcher_of_polls(hca_cq(cq));
 
 	if (w)
 		w->polling(cq, VERBS_CALLER);
@@ -269,15 +275,17 @@ static int polled(struct ibv_cq_ex *ex, int ret)
 		meet(cq, &cq->wc);
 		ex->status = cq->wc.status;
 	}
-	if (verbs_watcher(ex->context))
-		verbs_watcher(ex->context)->polled(ibv_cq_ex_to_cq(ex), ret ? 0 : 1);
+	if (watcher_of_polls(cq))
+		watcher_of_polls(cq)->polled(ibv_cq_ex_to_cq(ex), ret ? 0 : 1);
 	return ret;
 }
 
 static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
-	if (verbs_watcher(cq->context))
-		verbs_watcher(cq->context)->polling(ibv_cq_ex_to_cq(cq), VERBS_CALLER);
+	const struct checked_watcher *w = watcher_of_polls((struct hca_cq *)cq);
+
+	if (w)
+		w->polling(ibv_cq_ex_to_cq(cq), VERBS_CALLER);
 	return polled(cq, hca_context(cq->context)->layer->start_poll(cq, attr));
 }
 
