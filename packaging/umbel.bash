@@ -87,11 +87,12 @@ _umbel_value()
 {
 	case $1 in
 	-n | --name) _umbel_offer "$(_umbel_ask status | awk 'NR > 1 { print $1 }')" ;;
-	--topology | --lfts | --mfts | --paths | --partitions | --state | --faults | --junit | -o | --output | --svg | --png | --dot)
+	--topology | --lfts | --mfts | --paths | --partitions | --state | --faults | --junit | --suppress | -o | --output | --svg | --png | --dot)
 		_umbel_files
 		;;
 	--from | --to) _umbel_offer "$(_umbel_hosts)" ;;
 	--host) [ "$command" != explain ] || _umbel_offer "$(_umbel_hosts)" ;;
+	--card) _umbel_offer 'connectx-6 e810 rxe' ;;
 	--op) _umbel_offer 'write read atomic' ;;
 	--except) _umbel_offer "$(_umbel_listed check)" ;;
 	--group) _umbel_offer "$(_umbel_groups)" ;;
@@ -111,7 +112,8 @@ _umbel_word()
 	help1) _umbel_offer "$(_umbel_commands)" ;;
 	exec1) _umbel_offer "$(_umbel_hosts) --" ;;
 	capture1) _umbel_offer "$(_umbel_hosts) $(_umbel_switches)" ;;
-	explain1) _umbel_offer wc ;;
+	explain1) _umbel_offer 'wc rule' ;;
+	explain2) [ "$2" != rule ] || _umbel_offer "$(umbel explain rule 2> /dev/null | awk '{ print $1 }')" ;;
 	ladder1 | record1 | replay1) _umbel_files ;;
 	env1 | rsh1) _umbel_offer "$(_umbel_hosts)" ;;
 	exec2 | run1) _umbel_offer -- ;;

@@ -6,8 +6,8 @@
 # still runs at `umbel up` or `umbel down`, or at the end, is interrupted, as by Ctrl-C. Each `umbel up` begins anew.
 
 set -u -m
-# the test may be root's
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# the test may be root's, and have no terminal
+export TERM=${TERM:-xterm} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 script=$1
 page_failed=0

@@ -21,6 +21,7 @@ expected='./include/umbel.h
 ./lib/umbel/libibumad.so.3
 ./lib/umbel/libibverbs.so.1
 ./lib/umbel/librdmacm.so.1
+./lib/umbel/libumbel-checked.so
 ./lib/umbel/libumbel-sockets.so
 ./lib/umbel/libumbel-sysfs.so
 ./lib/umbel/tsan.supp

@@ -29,9 +29,10 @@ static const char help[] =
         "       umbel explain [OPTION]... --qp HOST:QPN\n"
         "       umbel explain [OPTION]... --rkey KEY [--host HOST] [--from HOST --to HOST]\n"
         "       umbel explain [OPTION]... wc STATUS [--qp HOST:QPN]\n"
+        "       umbel explain [--json] rule [NAME]\n"
         "Walk the way of a message and say what holds, what fails, and what to do about it; or\n"
         "say what memory a key names, and whether a request may go there; or what the status of\n"
-        "a completion means, as RETRY_EXC or 12.\n";
+        "a completion means, as RETRY_EXC or 12; or what a rule of 'umbel run --checked' says.\n";
 
 struct explain {
 	const char *name, *from, *to, *group, *qp;
@@ -572,6 +573,8 @@ static int explain_execute(const struct cli_command *self, void *from, int argc,
 
 	(void)argc; /* take_word() has had them */
 	(void)argv;
+	if (x->words.n && !strcmp(x->words.at[0], "rule"))
+		return cli_explain_rule(self, &x->words, x->json);
 	if (x->words.n) {
 		ret = check_status(self, x);
 		if (ret || !x->qp)
@@ -593,7 +596,7 @@ static int explain_execute(const struct cli_command *self, void *from, int argc,
 	return ret;
 }
 
-/* 'wc' and a status, before or behind options. */
+/* 'wc' and a status, or 'rule' and a name, before or behind options. */
 static int take_word(const struct cli_command *self, void *options, const char *word)
 {
 	struct explain *x = options;

@@ -3,7 +3,7 @@
  * The record of one work request: what it asked for, and when each step of it was done. A request
  * is posted by the program, its bytes are gathered at the sender and placed at the receiver, it
  * completes, and the program polls its completion. The specification orders these steps, and says
- * little of the time between them (volume 1, 10.7.3, 10.8.6): what a program does between two of
+ * little of the time between them (volume 1, 10.8): what a program does between two of
  * them, and what a fabric may do between two of them, are the two sides of one question.
  *
  * Records are kept for contexts that are watched (src/api/verbs/layer.h), and for no others. A
