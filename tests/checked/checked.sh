@@ -112,3 +112,12 @@ grep -q '^umbel: checked: nothing is wrong in 1 process$' said || fail "exec: $(
 umbel exec --checked --all -- ibv_devinfo > said 2>&1 || fail "exec --all: $(cat said)"
 grep -q '^umbel: checked: nothing is wrong in 4 processes$' said || fail "exec --all: $(cat said)"
 umbel down
+
+# a fabric on which all programs are checked
+umbel up --hosts 4 --checked
+status=0
+umbel exec -- "$program" handle-destroyed wrong > said 2>&1 || status=$?
+[ "$status" -eq 99 ] && [ "$(rules)" = "address-handle-destroyed-in-use " ] || fail "up --checked: $status: $(cat said)"
+umbel set checked=0 > /dev/null
+umbel exec -- "$program" handle-destroyed wrong > said 2>&1 || fail "set checked=0: $(cat said)"
+umbel down

@@ -521,14 +521,20 @@ static const struct checked_watcher *load_watcher(void)
 	return NULL;
 }
 
-static const struct checked_watcher *find_watcher(void)
+static bool is_wanted(const struct hca_context *ctx)
+{
+	const char *variable = secure_getenv(CHECKED_VARIABLE);
+
+	return (variable && *variable) || ctx->process->region.control->settings.checked;
+}
+
+static const struct checked_watcher *find_watcher(const struct hca_context *ctx)
 {
 	static const struct checked_watcher *watcher;
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static bool looked;
-	const char *wanted = secure_getenv(CHECKED_VARIABLE);
 
-	if (!wanted || !*wanted)
+	if (!is_wanted(ctx))
 		return NULL;
 	pthread_mutex_lock(&lock);
 	if (!looked)
@@ -541,7 +547,7 @@ static const struct checked_watcher *find_watcher(void)
 int verbs_layer_open(struct hca_context *ctx)
 {
 	struct ibv_context_ops *ops = &ctx->vctx.context.ops;
-	const struct checked_watcher *watcher = find_watcher();
+	const struct checked_watcher *watcher = find_watcher(ctx);
 	const bool meets_faults = verbs_faults_wanted(ctx);
 
 	if (!meets_faults && !watcher)
@@ -552,6 +558,8 @@ int verbs_layer_open(struct hca_context *ctx)
 	pthread_mutex_init(&ctx->layer->lock, NULL);
 	ctx->layer->meets_faults = meets_faults;
 	ctx->layer->watcher = watcher;
+	if (watcher)
+		ctx->process->is_watched = true;
 	ops->post_send = post_send;
 	ops->post_recv = post_recv;
 	ops->post_srq_recv = post_srq_recv;

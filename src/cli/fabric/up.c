@@ -124,10 +124,22 @@ static int start(const struct cli_fabric_options *fabric)
 	return CLI_OK;
 }
 
+/* The daemon is told as of any setting. */
+static int store_checked(const struct cli_value *v, void *to)
+{
+	struct cli_list *given = to;
+	int ret = cli_list_add(given, "--set");
+
+	(void)v;
+	return ret ? ret : cli_list_add(given, "checked=1");
+}
+
 static const struct cli_option options[] = {
 	{ "  -n, --name NAME       its name (default: $UMBEL_FABRIC, else 'default')\n",
 	  CLI_STORE(cli_store_name, struct cli_fabric_options, daemon.fabric) },
 	{ .more = cli_fabric_rows },
+	{ "      --checked         programs on it are checked, as by 'umbel exec --checked'\n",
+	  CLI_STORE(store_checked, struct cli_fabric_options, given) },
 	{ .line = "  -h, --help            this text\n" },
 };
 

@@ -23,6 +23,7 @@
 #include "cli/base/signals.h"
 #include "cli/run/checked.h"
 #include "cli/run/child.h"
+#include "control/client.h"
 #include "control/directory.h"
 
 static int store_mode(const struct cli_value *v, void *to)
@@ -92,6 +93,20 @@ static int check_suppressions(const char *path)
 		ret = check_line(path, ++number, line);
 	fclose(from);
 	return ret;
+}
+
+void cli_checked_by_fabric(struct cli_checked *c, const char *fabric)
+{
+	struct json_object *status, *settings = NULL;
+	struct control_client *client;
+
+	if (c->on || getenv(CHECKED_FOLDER) || cli_connect(&client, fabric))
+		return;
+	status = cli_request_json(client, "status");
+	control_close(client);
+	c->on = json_object_object_get_ex(status, "settings", &settings) &&
+	        cli_json_number(settings, "checked");
+	json_object_put(status);
 }
 
 /* Programs may have another working directory. */

@@ -25,6 +25,10 @@ struct cli_checked {
 /* --checked and what goes with it. */
 extern const struct cli_option cli_checked_rows[];
 
+/* Programs are checked on this fabric: as if --checked had been given, if it was not and no command
+ * around this one collects the reports. */
+void cli_checked_by_fabric(struct cli_checked *c, const char *fabric);
+
 /* If programs are to be checked: makes the folder, and the environment in which they are. @junit:
  * gets a case for each error. 0, or the exit status after saying what is wrong. */
 int cli_checked_begin(struct cli_checked *c, struct cli_junit *junit);

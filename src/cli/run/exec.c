@@ -97,6 +97,7 @@ static int exec_execute(const struct cli_command *self, void *from, int argc, ch
 		return cli_usage_error(self, "--jobs goes with --all");
 	if (o->sockets && cli_environ_add_sockets())
 		return CLI_FAILED;
+	cli_checked_by_fabric(&o->checked, name);
 	if (o->all)
 		return exec_on_all(o, argv + dashes + 1);
 	ret = cli_check_host(name, host);

@@ -53,6 +53,7 @@ static const struct setting {
 	SETTING(roce_rxe_flush, 0, 0, 1, false),
 	SETTING(host_cpus, 0, 0, 8192, false),
 	SETTING(adopt, 1, 0, 1, true),
+	SETTING(checked, 0, 0, 1, true),
 	SETTING(ud_wait_us, 0, 0, 60000000, true),
 	SETTING(ipoib_mode, 0, 0, ARRAY_SIZE(ipoib_modes) - 1, false, ipoib_modes),
 #undef SETTING

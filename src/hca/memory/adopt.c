@@ -691,7 +691,7 @@ static bool can_stand_still(bool *is_alone)
 static bool can_adopt(struct hca_process *p, uint64_t from, uint64_t to, const sigset_t *before,
                       bool *is_alone)
 {
-	return p->region.control->settings.adopt && !adopted.never &&
+	return p->region.control->settings.adopt && !p->is_watched && !adopted.never &&
 	       p->mrs.ids.used <= MOST_REGIONS && to - from <= HCA_ADOPT_MOST && to < SLOT_BYTES &&
 	       can_stand_still(is_alone) && may_write_files() &&
 	       !hca_mr_overlaps(&p->mrs, from, to) && !hca_plain_pinned() &&

@@ -65,6 +65,7 @@ struct hca_process {
 	LIST_HEAD(, hca_command_file) files; /* of contexts, under file_lock: command_file.h */
 	uint32_t n_domains;                  /* that there ever were, under file_lock */
 	bool must_not_block;                 /* it is the daemon */
+	bool is_watched; /* its program is checked: none of its memory is adopted */
 	struct hca_wakes wakes;
 	struct hca_mr_table mrs;
 	hca_wait_for_users *wait_for_users; /* NULL: no keys are published */
