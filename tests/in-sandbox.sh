@@ -4,11 +4,13 @@
 # Runs one test: in-sandbox.sh UMBEL LIBDIR COMMAND [ARGUMENT]...
 # Called by ctest for every test that may start a fabric. Each gets a runtime directory of
 # its own, so that tests run side by side and touch no fabric of the user's. Fabrics that the
-# test leaves up are ended. A private fabric, of `umbel run`, must have ended by itself.
+# test leaves up are ended. A private fabric, of `umbel run`, must have ended by itself. UMBEL_TESTS is the folder of this
+# script, for scripts of tests that are elsewhere.
 
 set -u
 
-export UMBEL=$1 UMBEL_LIBDIR=$2
+export UMBEL=$1 UMBEL_LIBDIR=$2 UMBEL_TESTS
+UMBEL_TESTS=$(dirname "$(readlink -f "$0")")
 shift 2
 export PATH="${UMBEL%/*}:$PATH"
 unset UMBEL_FABRIC UMBEL_HOST XDG_RUNTIME_DIR

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ipoib/claim.h"
+#include "claim.h"
 
 #define MANY     400
 #define BYTES    70000

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ipoib/claim.h"
+#include "claim.h"
 
 #define QKEY  0x0B1B
 #define BATCH 64

@@ -16,7 +16,7 @@ if [ "${LAB_PID:-}" != $$ ]; then
 		env LAB_PID=1 "$0" "$@"
 fi
 
-. "$(dirname "${BASH_SOURCE[0]}")/../system/lib.sh"
+. "$UMBEL_TESTS/system/lib.sh"
 
 PATH+=:/usr/sbin:/sbin
 mode=datagram

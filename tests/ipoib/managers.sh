@@ -5,7 +5,7 @@
 # other LIDs. A TCP connection between interfaces goes on, and nothing of it is lost; hosts
 # reach each other; groups are joined anew at each SA, and what is sent to them is received.
 
-. "${0%/*}/../system/opensm.bash"
+. "$UMBEL_TESTS/system/opensm.bash"
 . "${0%/*}/lab.sh"
 
 lab_up 5 --hosts 5 --set sm_poll_ms=200

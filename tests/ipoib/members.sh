@@ -5,7 +5,7 @@
 # (members.c), with ours as the master and with OpenSM. An interface that is killed is no member any more,
 # and takes nobody else's membership with it.
 
-. "${0%/*}/../system/opensm.bash"
+. "$UMBEL_TESTS/system/opensm.bash"
 . "${0%/*}/lab.sh"
 
 ip4=ff12:401b:ffff::f01:203

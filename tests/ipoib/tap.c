@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ipoib/claim.h"
+#include "claim.h"
 
 #define QKEY     0x0B1B
 #define RECEIVES 256

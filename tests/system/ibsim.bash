@@ -4,7 +4,7 @@
 # What the ibsim*.sh share: `umbel ibsim` in the place of Debian's ibsim, and its unmodified clients.
 # Names of its sockets are the whole machine's, so each test has its own.
 
-. "${BASH_SOURCE[0]%/*}/lib.sh"
+. "$UMBEL_TESTS/system/lib.sh"
 
 export IBSIM_SOCKNAME=umbel-test-$number
 cd "$TMPDIR" || exit	# libumad2sim writes to the current directory

@@ -6,8 +6,8 @@
 # and hands the subnet back to one that is higher.
 
 . "${0%/*}/ibsim.bash"
-. "${0%/*}/opensm.bash"
-. "${0%/*}/perftest.bash"
+. "$UMBEL_TESTS/system/opensm.bash"
+. "$UMBEL_TESTS/system/perftest.bash"
 
 umbel up --hosts 4 --sm none > /dev/null
 ibsim_for server default || exit
