@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# No circles between the modules of a folder in src/. A module is x.c with its x.h; it uses those
+# No circles between the modules of a folder in src/ or programs/. A module is x.c with its x.h; it uses those
 # of its folder whose headers either includes. Prints each circle as A -> B -> ... -> A.
 # Called by tools/check-static.sh. With arguments: only these folders, such as src/cm.
 
@@ -11,7 +11,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 
 folders()
 {
-	find src -name '*.h' -printf '%h\n' | sort -u
+	find src programs -name '*.h' ! -path '*/tests/*' -printf '%h\n' | sort -u
 }
 
 [ $# -gt 0 ] || mapfile -t found < <(folders)
@@ -31,7 +31,8 @@ function folder(path)
 match($0, /^[ \t]*#[ \t]*include[ \t]*"[^"]+"/) {
 	split($0, quoted, "\"")
 	from = module(FILENAME)
-	to = module("src/" quoted[2])
+	split(FILENAME, part, "/")
+	to = module(part[1] "/" quoted[2])
 	if (folder(from) != folder(to) || from == to || (from, to) in seen)
 		next
 	seen[from, to] = 1

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Each folder in src/ may include only itself and the folders under it, and so may each room of a folder,
+# Each folder in src/ and programs/ may include only itself and the folders under it, and so may each room of a folder,
 # but for the rooms' unit tests: see ARCHITECTURE.md.
 # Called by tools/check-static.sh. Prints each include that is not allowed, as FILE:LINE.
 
@@ -9,7 +9,7 @@ set -eu -o pipefail
 
 cd "$(dirname "$(readlink -f "$0")")/.."
 
-find src \( -name '*.[ch]' -o -name '*.def' \) -print0 | sort -z | xargs -0 awk '
+find src programs \( -name '*.[ch]' -o -name '*.def' \) ! -path '*/tests/*' -print0 | sort -z | xargs -0 awk '
 BEGIN {
 	n = split("ibsim ipoib cli daemon simulate cm subnet sysfs sockets api checked hca fabric hosts netdev control shm wire check base", order)
 	for (i = 1; i <= n; i++)

@@ -23,7 +23,7 @@ def complain(path, line, what):
 
 def check(path):
     lines = path.read_text().splitlines()
-    most = TEST if path.name.endswith('_test.c') or path.parts[len(root.parts)] == 'tests' else FILE
+    most = TEST if path.name.endswith('_test.c') or 'tests' in path.parts[len(root.parts):] else FILE
     if len(lines) > most:
         complain(path, len(lines), 'a file of more than %d lines' % most)
     begin = 0
@@ -36,7 +36,7 @@ def check(path):
             begin = 0
 
 
-for folder in 'src', 'tests', 'bench', 'examples':
+for folder in 'src', 'programs', 'tests', 'bench', 'examples':
     for path in sorted((root / folder).rglob('*.[ch]')):
         check(path)
 sys.exit(bad)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The checks of the sources: style, the order of the folders in src/, lengths, headers that stand alone,
+# The checks of the sources: style, the order of the folders, lengths, headers that stand alone,
 # white space, licences, loops that yield, commit messages, models whose functions have changed, cppcheck. Called by
 # .ci/run. Each check prints what it finds, and all are made, whatever the others found.
 
@@ -22,12 +22,12 @@ check()
 
 sources()
 {
-	find src tests bench examples -name '*.[ch]' -print | sort
+	find src programs tests bench examples -name '*.[ch]' -print | sort
 }
 
 headers()
 {
-	find src -name '*.h' -print | sort
+	find src programs -name '*.h' ! -path '*/tests/*' -print | sort
 }
 
 # each LIST COMMAND: the command in bash for each file of the list, $1, as many at a time as there are processors.
@@ -55,9 +55,9 @@ cppcheck_as()
 
 	# It gets one of the system's headers, whose macros it cannot do without.
 	queue=$(gcc -E - <<< '#include <sys/queue.h>' | sed -n 's/^# 1 "\(.*queue\.h\)".*/\1/p')
-	grep '\.c$' | grep -v '_test\.c$' | grep -v '^tests/' |
+	grep '\.c$' | grep -v '_test\.c$' | grep -v '^tests/\|/tests/' |
 		cppcheck --quiet --error-exitcode=1 --std=c11 --language=c -j "$(nproc)" \
-			--enable=warning,portability --inline-suppr -I src -I bench --include="$queue" "-D__$1__=1" \
+			--enable=warning,portability --inline-suppr -I src -I programs -I bench --include="$queue" "-D__$1__=1" \
 			--suppress=missingInclude --suppress=missingIncludeSystem \
 			--suppress=checkersReport --suppress=normalCheckLevelMaxBranches \
 			--file-list=-
@@ -72,8 +72,8 @@ check_cppcheck()
 
 check_headers()
 {
-	each headers 'gcc -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -I src -x c - \
-		<<< "#include \"${1#src/}\""'
+	each headers 'gcc -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -I src -I programs -x c - \
+		<<< "#include \"${1#*/}\""'
 }
 
 check_white_space()
@@ -94,7 +94,7 @@ check_yields()
 {
 	local found
 
-	found=$(find src tests bench examples -name '*.[ch]' -o -name '*.cc' -o -name '*.cpp' -o -name '*.py' | sort |
+	found=$(find src programs tests bench examples -name '*.[ch]' -o -name '*.cc' -o -name '*.cpp' -o -name '*.py' | sort |
 		xargs -d '\n' awk '
 			FNR == 1 { loop = looks = 0 }
 			/^[[:blank:]]*(\/?\*|\/\/|#)/ { next }
@@ -137,7 +137,7 @@ check_licence_texts()
 	local named
 
 	named=$(grep -rhoE --include='*.[ch]' --include='*.sh' --include=CMakeLists.txt \
-		'SPDX-License-Identifier: [A-Za-z0-9. -]+' CMakeLists.txt src tests bench examples tools |
+		'SPDX-License-Identifier: [A-Za-z0-9. -]+' CMakeLists.txt src programs tests bench examples tools |
 		sed 's/^[^:]*: *//; s/ \(OR\|AND\|WITH\) /\n/g' | sed 's/ *$//' | sort -u)
 	diff -u <(sed 's/$/.txt/' <<< "$named") <(ls LICENSES) || {
 		echo "LICENSES/ and the licences in use (-) differ"

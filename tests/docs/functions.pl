@@ -40,7 +40,7 @@ sub complain {
 	$status = 1;
 }
 
-my $path = qr{`((?:src|tests|bench)/[\w./-]+\.[ch])`};
+my $path = qr{`((?:src|programs|tests|bench)/[\w./-]+\.[ch])`};
 my $call = qr{`(\w+)\(\)`};
 
 for my $document (@ARGV) {

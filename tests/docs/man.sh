@@ -102,7 +102,7 @@ umbel down > /dev/null
 # SYSFS_PATH is rdma-core's own, PATH, SHELL and LD_PRELOAD every program's, and UMBEL_FUZZ_* are for tests.
 same "variables of umbel(7) and those that the sources read" \
 	"$(text umbel.7 | section ENVIRONMENT | grep -oE '^ {2,8}[A-Z_]+(, [A-Z_]+)*' | tr -d ,)" \
-	"$(grep -rhoE 'getenv\("[A-Z_]+"\)|^#define VARIABLE "[A-Z_]+"' --include='*.c' "$source/src" |
+	"$(grep -rhoE 'getenv\("[A-Z_]+"\)|^#define VARIABLE "[A-Z_]+"' --include='*.c' "$source/src" "$source/programs" |
 		grep -oE '"[A-Z_]+"' | tr -d '"' | grep -vE '^(SYSFS_PATH|PATH|SHELL|LD_PRELOAD|UMBEL_FUZZ_.*)$')"
 
 # ---- topologies

@@ -122,7 +122,7 @@ def main(source, exceptions, page):
     with open(f"{source}/{page}") as f:
         lines = f.read().split("\n")
     rules = Exceptions(exceptions, page)
-    for block in manual_blocks(lines) if page.startswith("man/") else markdown_blocks(lines):
+    for block in manual_blocks(lines) if page.endswith(".in") else markdown_blocks(lines):
         if list(rules.of(block[0][1], ["text"])):
             continue
         for number, command in commands(block):

@@ -15,20 +15,20 @@ complain()
 	status=1
 }
 
-documents=(README.md ARCHITECTURE.md CONTRIBUTING.md docs/*.md)
+documents=(README.md ARCHITECTURE.md CONTRIBUTING.md docs/*.md programs/*/*.md)
 
 for document in "${documents[@]}"; do
 	# `src/x/y.c`, `src/x`, (docs/z.md); patterns such as x_test.c and src/*/*.h name no file
 	while read -r path; do
 		[ -e "$path" ] || complain "$document" "$path"
-	done < <(grep -oE '[`(](src|docs|tests|tools|bench|examples)/[A-Za-z0-9_./-]+[`)]' "$document" |
+	done < <(grep -oE '[`(](src|programs|docs|tests|tools|bench|examples)/[A-Za-z0-9_./-]+[`)]' "$document" |
 		tr -d '`()' | sort -u)
 	while read -r name; do
-		grep -rqw --include='*.[ch]' "$name" src /usr/include/infiniband /usr/include/rdma ||
+		grep -rqw --include='*.[ch]' "$name" src programs /usr/include/infiniband /usr/include/rdma ||
 			complain "$document" "$name()"
 	done < <(grep -oE '`[a-z][a-z0-9_]+\(\)`' "$document" | tr -d '`()' | sort -u)
 done
-for path in $(sed -n 's/^    \(src\/[a-z]*\/\) .*/\1/p' ARCHITECTURE.md); do
+for path in $(sed -n 's/^    \(\(src\|programs\)\/[a-z]*\/\) .*/\1/p' ARCHITECTURE.md); do
 	[ -d "$path" ] || complain ARCHITECTURE.md "$path"
 done
 tests/docs/functions.pl "${documents[@]}" || status=1
