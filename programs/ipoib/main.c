@@ -2,7 +2,7 @@
 /*
  * The program umbel-ipoib: IP over InfiniBand (RFC 4391, 4392, 4755), an interface for a port of
  * the host on which it runs, in the network namespace in which it runs. An ordinary program on
- * libibverbs, librdmacm and libibumad. docs/ipoib.md says what it does.
+ * libibverbs, librdmacm and libibumad. ipoib.md says what it does.
  *
  * The process that starts it can give it two descriptors:
  *

@@ -23,6 +23,9 @@ for document in "${documents[@]}"; do
 		[ -e "$path" ] || complain "$document" "$path"
 	done < <(grep -oE '[`(](src|programs|docs|tests|tools|bench|examples)/[A-Za-z0-9_./-]+[`)]' "$document" |
 		tr -d '`()' | sort -u)
+	while read -r path; do
+		[ -e "$(dirname "$document")/$path" ] || complain "$document" "$path"
+	done < <(grep -oE '\]\([^)#:]+[)#]' "$document" | tr -d '](#)' | sort -u)
 	while read -r name; do
 		grep -rqw --include='*.[ch]' "$name" src programs /usr/include/infiniband /usr/include/rdma ||
 			complain "$document" "$name()"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What the ibsim*.sh share: `umbel ibsim` in the place of Debian's ibsim, and its unmodified clients.
+# What the scripts here share: `umbel ibsim` in the place of Debian's ibsim, and its unmodified clients.
 # Names of its sockets are the whole machine's, so each test has its own.
 
 . "$UMBEL_TESTS/system/lib.sh"

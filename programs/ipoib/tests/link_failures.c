@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The datagrams of an interface (src/ipoib/link.h) when calls and requests fail: rules of faults on
+ * The datagrams of an interface (programs/ipoib/link.h) when calls and requests fail: rules of faults on
  * h1, which sends, and on h2, which receives. A packet may be lost, but none behind it.
  */
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Interfaces of hosts: see interfaces.h. An interface is an object with "host", "pid" and, if its
- * program answers, the members that src/ipoib/main.c describes.
+ * program answers, the members that programs/ipoib/main.c describes.
  */
 #include <errno.h>
 #include <json-c/json.h>
