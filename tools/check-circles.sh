@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# No circles between the modules of a folder in src/ or programs/. A module is x.c with its x.h; it uses those
+# No circles between the modules of a folder in src/ and programs/. A module is x.c with its x.h; it uses those
 # of its folder whose headers either includes. Prints each circle as A -> B -> ... -> A.
-# Called by tools/check-static.sh. With arguments: only these folders, such as src/cm.
+# Called by tools/check-static.sh. With arguments: only these folders, such as src/server/cm.
 
 set -eu -o pipefail
 
@@ -31,8 +31,8 @@ function folder(path)
 match($0, /^[ \t]*#[ \t]*include[ \t]*"[^"]+"/) {
 	split($0, quoted, "\"")
 	from = module(FILENAME)
-	split(FILENAME, part, "/")
-	to = module(part[1] "/" quoted[2])
+	match(FILENAME, /^(src\/[^\/]*|programs)\//)
+	to = module(substr(FILENAME, 1, RLENGTH) quoted[2])
 	if (folder(from) != folder(to) || from == to || (from, to) in seen)
 		next
 	seen[from, to] = 1

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Each folder in src/ and programs/ may include only itself and the folders under it, and so may each room of a folder,
-# but for the rooms' unit tests: see ARCHITECTURE.md.
+# Each folder in the wings of src/ and in programs/ may include only itself and the folders under it, and so may each room
+# of a folder, but for the rooms' unit tests: see ARCHITECTURE.md. A file is included by its folder's name.
 # Called by tools/check-static.sh. Prints each include that is not allowed, as FILE:LINE.
 
 set -eu -o pipefail
@@ -11,7 +11,11 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 
 find src programs \( -name '*.[ch]' -o -name '*.def' \) ! -path '*/tests/*' -print0 | sort -z | xargs -0 awk '
 BEGIN {
-	n = split("ibsim ipoib cli daemon simulate cm subnet sysfs sockets api checked hca fabric hosts netdev control shm wire check base", order)
+	n = split("ibsim ipoib " \
+		  "cli simulate " \
+		  "daemon cm subnet fabric hosts " \
+		  "sysfs sockets api checked hca " \
+		  "netdev control shm wire check base", order)
 	for (i = 1; i <= n; i++)
 		for (j = i; j <= n; j++)
 			may[order[i], order[j]] = 1
@@ -31,9 +35,11 @@ BEGIN {
 	restrict("hosts", "hosts netdev control wire base")
 	# The daemon uses all folders but those whose symbols programs see.
 	delete may["daemon", "api"]
-	delete may["daemon", "simulate"]
 	# rdma_cm asks the subnet manager by MADs: it may be another one than ours.
-	delete may["cm", "subnet"]
+	restrict("cm", "cm fabric control shm wire base")
+	restrict("subnet", "subnet fabric shm wire check base")
+	# The fabric is without processes.
+	restrict("fabric", "fabric control shm wire base")
 	# A simulation is the fabric and its subnet manager alone.
 	restrict("simulate", "simulate subnet fabric wire base")
 	# Tables are judged without knowing who wrote them.
@@ -60,18 +66,20 @@ function restrict(folder, list,    i, allowed, k) {
 		may[folder, allowed[i]] = 1
 }
 match($0, /^[ \t]*#[ \t]*include[ \t]*"[^"]+"/) {
-	split(FILENAME, path, "/")
+	name = FILENAME
+	sub(/^(src\/[^\/]*|programs)\//, "", name)
+	split(name, path, "/")
 	split($0, quoted, "\"")
 	if (split(quoted[2], part, "/") < 2) {
 		printf "%s:%d: write \"FOLDER/%s\"\n", FILENAME, FNR, quoted[2]
 		bad = 1
-	} else if (!((path[2], part[1]) in may) &&
-		   !(path[2] == "cli" && quoted[2] ~ "^(daemon/core/daemon|fabric/plan/shape)[.]h$")) {
-		printf "%s:%d: %s may not include \"%s\"\n", FILENAME, FNR, path[2], quoted[2]
+	} else if (!((path[1], part[1]) in may) &&
+		   !(path[1] == "cli" && quoted[2] ~ "^(daemon/core/daemon|fabric/plan/shape)[.]h$")) {
+		printf "%s:%d: %s may not include \"%s\"\n", FILENAME, FNR, path[1], quoted[2]
 		bad = 1
-	} else if (path[2] == part[1] && FILENAME !~ /_test[.]c$/ && (path[2], path[3]) in level &&
-		   level[path[2], path[3]] < level[part[1], part[2]]) {
-		printf "%s:%d: %s/%s may not include \"%s\"\n", FILENAME, FNR, path[2], path[3],
+	} else if (path[1] == part[1] && FILENAME !~ /_test[.]c$/ && (path[1], path[2]) in level &&
+		   level[path[1], path[2]] < level[part[1], part[2]]) {
+		printf "%s:%d: %s/%s may not include \"%s\"\n", FILENAME, FNR, path[1], path[2],
 			quoted[2]
 		bad = 1
 	}

@@ -4,7 +4,7 @@
 # check-models.py [--accept [MODEL...]]: whether each model under tests/models was looked at since the
 # functions that it models have changed. Its opening comment lists them:
 #
-#  *  src/shm/ring.h shm_ring_claim 0123456789ab
+#  *  src/shared/shm/ring.h shm_ring_claim 0123456789ab
 #
 # with a hash of the function's text, in which comments and white space do not count. --accept writes
 # the hashes of today into these models, or into all. Called by tools/check-static.sh.

@@ -57,7 +57,7 @@ cppcheck_as()
 	queue=$(gcc -E - <<< '#include <sys/queue.h>' | sed -n 's/^# 1 "\(.*queue\.h\)".*/\1/p')
 	grep '\.c$' | grep -v '_test\.c$' | grep -v '^tests/\|/tests/' |
 		cppcheck --quiet --error-exitcode=1 --std=c11 --language=c -j "$(nproc)" \
-			--enable=warning,portability --inline-suppr -I src -I programs -I bench --include="$queue" "-D__$1__=1" \
+			--enable=warning,portability --inline-suppr -I src/shared -I src/client -I src/server -I src/command -I programs -I bench --include="$queue" "-D__$1__=1" \
 			--suppress=missingInclude --suppress=missingIncludeSystem \
 			--suppress=checkersReport --suppress=normalCheckLevelMaxBranches \
 			--file-list=-
@@ -72,8 +72,9 @@ check_cppcheck()
 
 check_headers()
 {
-	each headers 'gcc -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -I src -I programs -x c - \
-		<<< "#include \"${1#*/}\""'
+	each headers 'gcc -std=gnu11 -fsyntax-only -Wall -Wextra -Werror \
+		-I src/shared -I src/client -I src/server -I src/command -I programs -x c - \
+		<<< "#include \"$(sed -E "s,^(src/[^/]*|programs)/,," <<< "$1")\""'
 }
 
 check_white_space()
@@ -88,7 +89,7 @@ check_white_space()
 	}
 }
 
-# No loop waits by giving the processor away (src/base/pause.h says why), nor by sleeping for no time, nor by nothing
+# No loop waits by giving the processor away (src/shared/base/pause.h says why), nor by sleeping for no time, nor by nothing
 # but looks at a descriptor. Comments may name the calls.
 check_yields()
 {

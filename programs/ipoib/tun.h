@@ -24,7 +24,7 @@ int ipoib_tun_open(struct ipoib_tun *tun, const char *name);
 void ipoib_tun_close(struct ipoib_tun *tun);
 
 int ipoib_tun_set_mtu(const struct ipoib_tun *tun, unsigned mtu);
-/* The description of the device, for people and for src/sysfs. */
+/* The description of the device, for people and for src/client/sysfs. */
 int ipoib_tun_set_alias(const struct ipoib_tun *tun, const char *text);
 int ipoib_tun_set_up(const struct ipoib_tun *tun);
 int ipoib_tun_add_address(const struct ipoib_tun *tun, const struct netdev_address *address);

@@ -60,7 +60,7 @@ parsed()
 
 # ---- commands and their options
 
-mapfile -t commands < <(sed -n 's/^\tX(\([a-z]*\)) *\\*$/\1/p' "$source/src/cli/main.c")
+mapfile -t commands < <(sed -n 's/^\tX(\([a-z]*\)) *\\*$/\1/p' "$source/src/command/cli/main.c")
 [ "${#commands[@]}" -ge 10 ] || complain "main.c has few commands: ${commands[*]}"
 same "commands, with umbel-latency, and pages" "${commands[*]} latency" \
 	"$(cd "$pages/man1" && printf '%s\n' umbel-*.1 | sed 's/umbel-\(.*\)[.]1/\1/')"

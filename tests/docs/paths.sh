@@ -31,8 +31,14 @@ for document in "${documents[@]}"; do
 			complain "$document" "$name()"
 	done < <(grep -oE '`[a-z][a-z0-9_]+\(\)`' "$document" | tr -d '`()' | sort -u)
 done
-for path in $(sed -n 's/^    \(\(src\|programs\)\/[a-z]*\/\) .*/\1/p' ARCHITECTURE.md); do
+# the list of folders: each lies in the last one that is two columns further left
+while read -r path; do
 	[ -d "$path" ] || complain ARCHITECTURE.md "$path"
-done
+done < <(awk '/^## The folders/ { inside = 1; next } /^## / { inside = 0 }
+	inside && match($0, /^    ( *)[a-z\/]+\/ /) {
+		match($0, /[a-z]/)
+		folder[RSTART] = (RSTART > 5 ? folder[RSTART - 2] : "") $1
+		print folder[RSTART]
+	}' ARCHITECTURE.md)
 tests/docs/functions.pl "${documents[@]}" || status=1
 exit $status

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory that is adopted and given back (src/hca/memory/adopt.c, object.c) under a program that goes
+ * Memory that is adopted and given back (src/client/hca/memory/adopt.c, object.c) under a program that goes
  * on with its life. It registers a page, writes there, and deregisters it, again and again; it begins
  * and ends a second thread, which writes there too; it has the kernel pin the page, and write to it
  * later; it closes the descriptor of the file, and opens a file of its own, which gets the number;
@@ -28,22 +28,22 @@
  * 10 nobody looks for what is pinned behind the moment from which on writes are held
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/memory/adopt.c forget_what_is_closed a2548a2007c6
- *  src/hca/memory/adopt.c has_files c68c53321add
- *  src/hca/memory/adopt.c can_adopt 23143335363f
- *  src/hca/memory/adopt.c adopt c2fd68ed6fa6
- *  src/hca/memory/adopt.c move_held f3910f86b680
- *  src/hca/memory/adopt.c move_range cd1edcbb3334
- *  src/hca/memory/adopt.c hca_adopt 5fab6c5fb251
- *  src/hca/memory/adopt.c move_in 2d53c4f9ee86
- *  src/hca/memory/adopt.c move_out 5ddb4a297910
- *  src/hca/memory/adopt.c move_by_another 269a52e10fc8
- *  src/hca/memory/adopt.c detach 87261d05590e
- *  src/hca/memory/adopt.c give_back 7054ffbb52ca
- *  src/hca/memory/object.c find_free fdfcc0194638
- *  src/hca/memory/object.c adopt 5f89ecab7035
- *  src/hca/memory/object.c settle 25f70824add7
- *  src/hca/memory/object.c hca_object_put b2671afa58b8
+ *  src/client/hca/memory/adopt.c forget_what_is_closed a2548a2007c6
+ *  src/client/hca/memory/adopt.c has_files c68c53321add
+ *  src/client/hca/memory/adopt.c can_adopt 23143335363f
+ *  src/client/hca/memory/adopt.c adopt c2fd68ed6fa6
+ *  src/client/hca/memory/adopt.c move_held f3910f86b680
+ *  src/client/hca/memory/adopt.c move_range cd1edcbb3334
+ *  src/client/hca/memory/adopt.c hca_adopt 5fab6c5fb251
+ *  src/client/hca/memory/adopt.c move_in 2d53c4f9ee86
+ *  src/client/hca/memory/adopt.c move_out 5ddb4a297910
+ *  src/client/hca/memory/adopt.c move_by_another 269a52e10fc8
+ *  src/client/hca/memory/adopt.c detach 87261d05590e
+ *  src/client/hca/memory/adopt.c give_back 7054ffbb52ca
+ *  src/client/hca/memory/object.c find_free fdfcc0194638
+ *  src/client/hca/memory/object.c adopt 5f89ecab7035
+ *  src/client/hca/memory/object.c settle 25f70824add7
+ *  src/client/hca/memory/object.c hca_object_put b2671afa58b8
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * fork() of a process with adopted memory (src/hca/memory/adopt.c). A thread forks; another one
+ * fork() of a process with adopted memory (src/client/hca/memory/adopt.c). A thread forks; another one
  * deregisters the memory, so that it is given back beside other threads; both the parent's thread and
  * the child may be interrupted by a signal, whose handler looks at the memory and writes there, or
  * forks. The child may be stopped, go on, or die at every step.
@@ -23,17 +23,17 @@
  *  8 the parent counts itself as forking until the child is made only
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/memory/adopt.c before_fork fa929e1f7d50
- *  src/hca/memory/adopt.c after_fork_in_parent b1a44e39cc33
- *  src/hca/memory/adopt.c after_fork_in_child 2f3247f3a757
- *  src/hca/memory/adopt.c wait_for_child 40ce39168348
- *  src/hca/memory/adopt.c hold_signals 76d1e62716ba
- *  src/hca/memory/adopt.c release_signals 233b26b14e82
- *  src/hca/memory/adopt.c move_out 5ddb4a297910
- *  src/hca/memory/adopt.c read_pieces 72e7d2a75835
- *  src/hca/memory/adopt.c free_pages e383974dd066
- *  src/hca/memory/adopt.c detach 87261d05590e
- *  src/hca/memory/adopt.c give_back 7054ffbb52ca
+ *  src/client/hca/memory/adopt.c before_fork fa929e1f7d50
+ *  src/client/hca/memory/adopt.c after_fork_in_parent b1a44e39cc33
+ *  src/client/hca/memory/adopt.c after_fork_in_child 2f3247f3a757
+ *  src/client/hca/memory/adopt.c wait_for_child 40ce39168348
+ *  src/client/hca/memory/adopt.c hold_signals 76d1e62716ba
+ *  src/client/hca/memory/adopt.c release_signals 233b26b14e82
+ *  src/client/hca/memory/adopt.c move_out 5ddb4a297910
+ *  src/client/hca/memory/adopt.c read_pieces 72e7d2a75835
+ *  src/client/hca/memory/adopt.c free_pages e383974dd066
+ *  src/client/hca/memory/adopt.c detach 87261d05590e
+ *  src/client/hca/memory/adopt.c give_back 7054ffbb52ca
  */
 #ifndef MUTANT
 #define MUTANT 0

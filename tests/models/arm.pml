@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Arming a completion queue (src/hca/queue/cq_event.c and the announcement of an arrival): two senders, one of
+ * Arming a completion queue (src/client/hca/queue/cq_event.c and the announcement of an arrival): two senders, one of
  * whom may die at every step, the program that polls and sleeps, and the daemon. Two queue pairs
  * complete on the CQ. DIRECT 1: the first is looked at without being told, the other by its bit in
  * the ready map. DIRECT 0: both by their bits. One bit can be watched at a time.
@@ -23,23 +23,23 @@
  *  8 the daemon wakes nobody		9 a poll that finds nothing does not look at the map
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/link/deliver.h hca_deliver_into 55785bb65996
- *  src/hca/queue/cq.h hca_cq_announce 088c83f2a6e8
- *  src/hca/queue/cq.h hca_cq_notify_arrival 838022ddef71
- *  src/hca/queue/cq_event.c hca_cq_wake_arrival dda54b2abe59
- *  src/hca/queue/cq_event.c hca_cq_wake e9cb4da4d577
- *  src/hca/queue/cq.c hca_cq_set_ready ef8e591efac4
- *  src/hca/queue/cq_event.c hca_cq_arm 151fe616b1cc
- *  src/hca/queue/cq_poll.c poll_once 5fb75fe248bd
- *  src/hca/queue/cq_poll.c poll_map 6311653ebb3e
- *  src/hca/queue/cq_poll.c map_is_due 461c6e4de3cf
- *  src/hca/queue/cq_poll.c due_sources 4e80bdd6796e
- *  src/hca/queue/cq_poll.c poll_in_turn c6df1743959f
- *  src/hca/queue/cq_poll.c poll_due dd3ec02311a8
- *  src/hca/queue/cq_poll.c poll_watched ad56803d37ae
- *  src/hca/queue/cq_poll.c watch f4787c0003e7
- *  src/hca/queue/cq_poll.c unwatch 18fbad706c5e
- *  src/daemon/clients/cq.c daemon_cq_wake ad7f8578309f
+ *  src/client/hca/link/deliver.h hca_deliver_into 55785bb65996
+ *  src/client/hca/queue/cq.h hca_cq_announce 088c83f2a6e8
+ *  src/client/hca/queue/cq.h hca_cq_notify_arrival 838022ddef71
+ *  src/client/hca/queue/cq_event.c hca_cq_wake_arrival dda54b2abe59
+ *  src/client/hca/queue/cq_event.c hca_cq_wake e9cb4da4d577
+ *  src/client/hca/queue/cq.c hca_cq_set_ready ef8e591efac4
+ *  src/client/hca/queue/cq_event.c hca_cq_arm 151fe616b1cc
+ *  src/client/hca/queue/cq_poll.c poll_once 5fb75fe248bd
+ *  src/client/hca/queue/cq_poll.c poll_map 6311653ebb3e
+ *  src/client/hca/queue/cq_poll.c map_is_due 461c6e4de3cf
+ *  src/client/hca/queue/cq_poll.c due_sources 4e80bdd6796e
+ *  src/client/hca/queue/cq_poll.c poll_in_turn c6df1743959f
+ *  src/client/hca/queue/cq_poll.c poll_due dd3ec02311a8
+ *  src/client/hca/queue/cq_poll.c poll_watched ad56803d37ae
+ *  src/client/hca/queue/cq_poll.c watch f4787c0003e7
+ *  src/client/hca/queue/cq_poll.c unwatch 18fbad706c5e
+ *  src/server/daemon/clients/cq.c daemon_cq_wake ad7f8578309f
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -6,7 +6,8 @@
 # what is proven and what the mutants are.
 #
 # A model that was searched as it is now, by ./searched, is not searched again, unless $UMBEL_TEST_ALL is set
-# (./run test --all). Its hash is of the model, which has the hashes of the functions that it models, and of this script.
+# (./run test --all). Its hash is of the model, which has the hashes of the functions that it models, and of this script;
+# not of the files in which the functions are.
 # UPDATE=yes ./run test --all -R models writes ./searched.
 
 set -eu
@@ -85,7 +86,7 @@ until [ -e "$models/$file.pml" ]; do
 	[ "$file" != "${file%_*}" ] || fail "no such model"
 	file=${file%_*}
 done
-row="$name $(cat "$models/$file.pml" "$models/check.sh" | sha256sum | cut -c 1-16)"
+row="$name $(sed -E 's,^ \*  src/[^ ]+ ,,' "$models/$file.pml" "$models/check.sh" | sha256sum | cut -c 1-16)"
 if [ -z "${UMBEL_TEST_ALL-}${UPDATE-}" ] && grep -qx "$row" "$models/searched"; then
 	echo "$name: searched before, as it is now"
 	exit 0

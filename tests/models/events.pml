@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How identifiers of rdma_cm end (src/shm/events.h, cm_event_post() and cm_id_free() in src/cm,
- * rdmacm_channel_destroy_id() in src/api/rdmacm/channel.c): the daemon, which has events to tell at
+ * How identifiers of rdma_cm end (src/shared/shm/events.h, cm_event_post() and cm_id_free() in src/server/cm,
+ * rdmacm_channel_destroy_id() in src/client/api/rdmacm/channel.c): the daemon, which has events to tell at
  * any moment, and the process, which makes, uses and destroys identifiers of one number, one after
  * the other. Requests that nobody waits for and the datagrams of the events are queues.
  *
@@ -21,15 +21,15 @@
  *  6 the daemon does not look whether the identifier is gone
  *
  * Functions that it models (tools/check-models.py):
- *  src/shm/events.h shm_events_send 09ef99de2d03
- *  src/shm/events.h shm_events_end 000f56239068
- *  src/shm/events.h shm_events_clear bcbed4e64a02
- *  src/cm/channel.c is_wanted 11568f7261d5
- *  src/cm/channel.c cm_event_post 0763d024145c
- *  src/cm/id.c clear_word 54570b3f2e08
- *  src/cm/id.c cm_id_free 59e2de77b5ef
- *  src/api/rdmacm/channel.c rdmacm_channel_destroy_id 577cb0f6a06d
- *  src/api/rdmacm/channel.c destroy_silent 7990de5317a3
+ *  src/shared/shm/events.h shm_events_send 09ef99de2d03
+ *  src/shared/shm/events.h shm_events_end 000f56239068
+ *  src/shared/shm/events.h shm_events_clear bcbed4e64a02
+ *  src/server/cm/channel.c is_wanted 11568f7261d5
+ *  src/server/cm/channel.c cm_event_post 0763d024145c
+ *  src/server/cm/id.c clear_word 54570b3f2e08
+ *  src/server/cm/id.c cm_id_free 59e2de77b5ef
+ *  src/client/api/rdmacm/channel.c rdmacm_channel_destroy_id 577cb0f6a06d
+ *  src/client/api/rdmacm/channel.c destroy_silent 7990de5317a3
  */
 #ifndef MUTANT
 #define MUTANT 0

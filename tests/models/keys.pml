@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A place of a process's keys, which is written again and again (src/shm/key.h, src/hca/memory/keys.c):
+ * A place of a process's keys, which is written again and again (src/shared/shm/key.h, src/client/hca/memory/keys.c):
  * its owner registers memory with the same key value each time, as keys come again, and deregisters
  * it. Peers in two other processes look the key up, keep what they have found, and use the memory.
  * There is room for one user: the second one writes that there are many.
@@ -26,22 +26,22 @@
  *  9 the peer invalidates before its own use of the window is done
  *
  * Functions that it models (tools/check-models.py):
- *  src/shm/key.h shm_key_read_at e0461d82149c
- *  src/shm/key.h shm_key_join b343e57d0608
- *  src/shm/key.h shm_key_write cc6756567f37
- *  src/shm/key.h shm_key_remove 21f1fb2a1515
- *  src/hca/memory/keys.c hca_keys_put 8c36ab07b88d
- *  src/hca/memory/keys.c hca_keys_remove 15106abb3318
- *  src/hca/memory/parts.c join_key 1ff0cad61100
- *  src/hca/memory/parts.c hca_parts_read_key 85fa300342e5
- *  src/hca/memory/end.h hca_known_allows 51db6b309f5d
- *  src/hca/memory/end.h hca_known_keep dab4f37cd426
- *  src/hca/transport/connected_help.c wait_for_users 0ca7a480c1da
- *  src/hca/transport/connected_help.c wait_for_user db875f2c0314
- *  src/hca/transport/responder.c find_remote 317f35194d44
- *  src/hca/transport/responder.c hca_responder_invalidate d3577e9f0fb6
- *  src/hca/registration/mw.c unbind 37fead520a3e
- *  src/hca/registration/mw.c hca_mw_invalidated b7c5a74d2ddf
+ *  src/shared/shm/key.h shm_key_read_at e0461d82149c
+ *  src/shared/shm/key.h shm_key_join b343e57d0608
+ *  src/shared/shm/key.h shm_key_write cc6756567f37
+ *  src/shared/shm/key.h shm_key_remove 21f1fb2a1515
+ *  src/client/hca/memory/keys.c hca_keys_put 8c36ab07b88d
+ *  src/client/hca/memory/keys.c hca_keys_remove 15106abb3318
+ *  src/client/hca/memory/parts.c join_key 1ff0cad61100
+ *  src/client/hca/memory/parts.c hca_parts_read_key 85fa300342e5
+ *  src/client/hca/memory/end.h hca_known_allows 51db6b309f5d
+ *  src/client/hca/memory/end.h hca_known_keep dab4f37cd426
+ *  src/client/hca/transport/connected_help.c wait_for_users 0ca7a480c1da
+ *  src/client/hca/transport/connected_help.c wait_for_user db875f2c0314
+ *  src/client/hca/transport/responder.c find_remote 317f35194d44
+ *  src/client/hca/transport/responder.c hca_responder_invalidate d3577e9f0fb6
+ *  src/client/hca/registration/mw.c unbind 37fead520a3e
+ *  src/client/hca/registration/mw.c hca_mw_invalidated b7c5a74d2ddf
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Requesters of atomic operations on a word that a key gives access to, of which one dies at some
- * step, with the lock or without (lock_atomics() in src/hca/transport/responder.c); the daemon, which
- * undoes what it had (src/daemon/clients/qp_undo.c); and the owner of the key, which deregisters the
+ * step, with the lock or without (lock_atomics() in src/client/hca/transport/responder.c); the daemon, which
+ * undoes what it had (src/server/daemon/clients/qp_undo.c); and the owner of the key, which deregisters the
  * memory meanwhile, and may have destroyed the queue pair that was the dead one's peer. Requester 0,
  * the one that dies, also sends a message that invalidates the key.
  *
@@ -25,18 +25,18 @@
  *  9 who does not get the lock goes on without it
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/transport/responder.c lock_atomics ed404a0122d9
- *  src/hca/transport/responder.c try_atomics feb454fc8464
- *  src/hca/transport/responder.c unlock_atomics 69aaa98cf869
- *  src/hca/transport/responder.c is_gone c8c5f2880d8c
- *  src/hca/transport/responder.c hca_responder_invalidate d3577e9f0fb6
- *  src/hca/transport/connected_help.c wait_for_user db875f2c0314
- *  src/hca/transport/connected_help.c wait_until_done 760a6cab792c
- *  src/hca/memory/keys.c hca_keys_remove 15106abb3318
- *  src/daemon/clients/qp_undo.c release_lock 7f24a84285d2
- *  src/daemon/clients/qp_undo.c release_connection 210b8ec1c7ca
- *  src/daemon/clients/qp_undo.c begin_undo d10e39a54f56
- *  src/daemon/clients/objects.c daemon_objects_release f6e0fc529928
+ *  src/client/hca/transport/responder.c lock_atomics ed404a0122d9
+ *  src/client/hca/transport/responder.c try_atomics feb454fc8464
+ *  src/client/hca/transport/responder.c unlock_atomics 69aaa98cf869
+ *  src/client/hca/transport/responder.c is_gone c8c5f2880d8c
+ *  src/client/hca/transport/responder.c hca_responder_invalidate d3577e9f0fb6
+ *  src/client/hca/transport/connected_help.c wait_for_user db875f2c0314
+ *  src/client/hca/transport/connected_help.c wait_until_done 760a6cab792c
+ *  src/client/hca/memory/keys.c hca_keys_remove 15106abb3318
+ *  src/server/daemon/clients/qp_undo.c release_lock 7f24a84285d2
+ *  src/server/daemon/clients/qp_undo.c release_connection 210b8ec1c7ca
+ *  src/server/daemon/clients/qp_undo.c begin_undo d10e39a54f56
+ *  src/server/daemon/clients/objects.c daemon_objects_release f6e0fc529928
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The lease of payload memory (src/hca/link/payload.c, daemon_qp_revoke() and the pass in
- * src/daemon/clients/memory.c): a sender with one payload slot, a receiver that reads late, and the daemon,
+ * The lease of payload memory (src/client/hca/link/payload.c, daemon_qp_revoke() and the pass in
+ * src/server/daemon/clients/memory.c): a sender with one payload slot, a receiver that reads late, and the daemon,
  * which wants the memory for somebody else. The sender may die at every step.
  *
  * What is proven: a receiver that copies a message copies that message, whole; what somebody else
@@ -19,11 +19,11 @@
  *  6 the daemon revokes memory that is in use
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/link/payload.c begin 34df6e16ce39
- *  src/hca/link/payload.c hca_payload_end 6a8eb5d90e2f
- *  src/daemon/clients/qp.c daemon_qp_revoke 228602c7c1c7
- *  src/daemon/clients/memory.c revoke_idle f2ffd565f5ff
- *  src/daemon/clients/memory.c pass 412e721d0498
+ *  src/client/hca/link/payload.c begin 34df6e16ce39
+ *  src/client/hca/link/payload.c hca_payload_end 6a8eb5d90e2f
+ *  src/server/daemon/clients/qp.c daemon_qp_revoke 228602c7c1c7
+ *  src/server/daemon/clients/memory.c revoke_idle f2ffd565f5ff
+ *  src/server/daemon/clients/memory.c pass 412e721d0498
  */
 #ifndef MUTANT
 #define MUTANT 0

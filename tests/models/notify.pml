@@ -22,16 +22,16 @@
  *  6 who clears the bit does not look again
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/queue/cq_event.c hca_cq_wake e9cb4da4d577
- *  src/hca/queue/cq_event.c hca_cq_fire 17b5cb2db386
- *  src/hca/queue/channel.c take_event 1733f82ed676
- *  src/hca/queue/due.c hca_due_take 6041b14b123d
- *  src/hca/queue/due.c note 13191af08fa0
- *  src/hca/queue/due.c clear_bit dde0ee8c7d29
- *  src/shm/region.h shm_cq_add_event 1aa6dcb59c31
- *  src/hca/queue/channel.c hca_channel_settle b88f1f6bf700
- *  src/hca/queue/channel.c get_event c45cab8838a2
- *  src/daemon/clients/cq.c daemon_cq_wake ad7f8578309f
+ *  src/client/hca/queue/cq_event.c hca_cq_wake e9cb4da4d577
+ *  src/client/hca/queue/cq_event.c hca_cq_fire 17b5cb2db386
+ *  src/client/hca/queue/channel.c take_event 1733f82ed676
+ *  src/client/hca/queue/due.c hca_due_take 6041b14b123d
+ *  src/client/hca/queue/due.c note 13191af08fa0
+ *  src/client/hca/queue/due.c clear_bit dde0ee8c7d29
+ *  src/shared/shm/region.h shm_cq_add_event 1aa6dcb59c31
+ *  src/client/hca/queue/channel.c hca_channel_settle b88f1f6bf700
+ *  src/client/hca/queue/channel.c get_event c45cab8838a2
+ *  src/server/daemon/clients/cq.c daemon_cq_wake ad7f8578309f
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause *
  * Functions that it models (tools/check-models.py):
  *
- *  src/hca/queue/cq_event.c hca_cq_leave_channel 40f1dab76f4e
- *  src/hca/queue/cq_event.c hca_cq_take_events_along 933c521b3616
- *  src/hca/queue/channel.c hca_channel_settle b88f1f6bf700
- *  src/hca/queue/channel.c hca_channel_get_event afe5e3e421f8
+ *  src/client/hca/queue/cq_event.c hca_cq_leave_channel 40f1dab76f4e
+ *  src/client/hca/queue/cq_event.c hca_cq_take_events_along 933c521b3616
+ *  src/client/hca/queue/channel.c hca_channel_settle b88f1f6bf700
+ *  src/client/hca/queue/channel.c hca_channel_get_event afe5e3e421f8
  */
 /*
  * A CQ of a channel is destroyed while its event, and those of another CQ, come and are got
@@ -21,14 +21,14 @@
  *  5 a unit and what it stands for are taken without the channel's lock in between
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/queue/cq_event.c hca_cq_fire 17b5cb2db386
- *  src/hca/queue/cq_event.c hca_cq_leave_channel 40f1dab76f4e
- *  src/shm/region.h shm_cq_waker_ends cad6ea9afefc
- *  src/hca/queue/cq_event.c hca_cq_await_wakers c2592e86aa55
- *  src/hca/queue/cq_event.c hca_cq_take_events_along 933c521b3616
- *  src/hca/queue/channel.c take_event 1733f82ed676
- *  src/hca/queue/channel.c hca_channel_settle b88f1f6bf700
- *  src/hca/queue/channel.c get_event c45cab8838a2
+ *  src/client/hca/queue/cq_event.c hca_cq_fire 17b5cb2db386
+ *  src/client/hca/queue/cq_event.c hca_cq_leave_channel 40f1dab76f4e
+ *  src/shared/shm/region.h shm_cq_waker_ends cad6ea9afefc
+ *  src/client/hca/queue/cq_event.c hca_cq_await_wakers c2592e86aa55
+ *  src/client/hca/queue/cq_event.c hca_cq_take_events_along 933c521b3616
+ *  src/client/hca/queue/channel.c take_event 1733f82ed676
+ *  src/client/hca/queue/channel.c hca_channel_settle b88f1f6bf700
+ *  src/client/hca/queue/channel.c get_event c45cab8838a2
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Reuse of payload memory (src/hca/link/payload.c and the daemon's retired payloads): a sender with one or
+ * Reuse of payload memory (src/client/hca/link/payload.c and the daemon's retired payloads): a sender with one or
  * two payload slots, a receiver, another sender whose small messages only move the ring on, and the
  * daemon. The sender may die at every step; then its payload memory goes to somebody else. The
  * receiver may die at every step; then its ring's memory serves the ring of another receiver.
@@ -23,12 +23,12 @@
  *  7 the daemon looks only at the oldest position of a ring
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/link/payload.c held baf2f7f42c3d
- *  src/hca/link/payload.c search b4f58c38da66
- *  src/hca/link/payload.c next_slot f032434249af
- *  src/hca/link/payload.c hca_payload_get 2089ed323ad3
- *  src/daemon/clients/memory.c mark_ring 88dbae79c953
- *  src/daemon/clients/memory.c sweep_one a5746a982cf7
+ *  src/client/hca/link/payload.c held baf2f7f42c3d
+ *  src/client/hca/link/payload.c search b4f58c38da66
+ *  src/client/hca/link/payload.c next_slot f032434249af
+ *  src/client/hca/link/payload.c hca_payload_get 2089ed323ad3
+ *  src/server/daemon/clients/memory.c mark_ring 88dbae79c953
+ *  src/server/daemon/clients/memory.c sweep_one a5746a982cf7
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * SENDs that are yet to be placed (src/hca/transport/place.c, hca_rq_take(), undo_slot() in
- * src/daemon/clients/qp_undo.c): a requester sends MESSAGES, places those that are not polled, and then writes to
+ * SENDs that are yet to be placed (src/client/hca/transport/place.c, hca_rq_take(), undo_slot() in
+ * src/server/daemon/clients/qp_undo.c): a requester sends MESSAGES, places those that are not polled, and then writes to
  * the memory of all receives. Its receiver polls at any time, and has the memory back with each
  * completion. The requester may die at every step; then the daemon undoes what it had begun.
  *
@@ -22,14 +22,14 @@
  *  6 the requester says that it is placing when it has taken the arrival, not before
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/transport/place.c place b1785933ff69
- *  src/hca/transport/place.c see_to 207e966fb6b4
- *  src/hca/transport/place.c hca_place_until 4926c76e0731
- *  src/hca/queue/rq.c hca_rq_take 8ec80d3c8c6a
- *  src/hca/transport/connected_receive.c complete d24a5cd76f8a
- *  src/shm/ring.h shm_ring_take 0700dabbdb78
- *  src/shm/ring.h shm_ring_put_back bfeead1e9d51
- *  src/daemon/clients/qp_undo.c undo_slot e151ac035e2f
+ *  src/client/hca/transport/place.c place b1785933ff69
+ *  src/client/hca/transport/place.c see_to 207e966fb6b4
+ *  src/client/hca/transport/place.c hca_place_until 4926c76e0731
+ *  src/client/hca/queue/rq.c hca_rq_take 8ec80d3c8c6a
+ *  src/client/hca/transport/connected_receive.c complete d24a5cd76f8a
+ *  src/shared/shm/ring.h shm_ring_take 0700dabbdb78
+ *  src/shared/shm/ring.h shm_ring_put_back bfeead1e9d51
+ *  src/server/daemon/clients/qp_undo.c undo_slot e151ac035e2f
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -13,11 +13,11 @@
  *  4 the daemon gives up its turn with more to read, and comes back only when it is told
  *
  * Functions that it models (tools/check-models.py):
- *  src/control/posts.c control_posts_put 9b077cb9d82f
- *  src/control/posts.c control_posts_take e48901c46935
- *  src/control/posts.c control_posts_sleep d9bd1f124b77
- *  src/daemon/clients/client.c serve_posts 4893bd1dcc00
- *  src/daemon/clients/client.c on_next_turn 394e3241e5be
+ *  src/shared/control/posts.c control_posts_put 9b077cb9d82f
+ *  src/shared/control/posts.c control_posts_take e48901c46935
+ *  src/shared/control/posts.c control_posts_sleep d9bd1f124b77
+ *  src/server/daemon/clients/client.c serve_posts 4893bd1dcc00
+ *  src/server/daemon/clients/client.c on_next_turn 394e3241e5be
  */
 #ifndef MUTANT
 #define MUTANT 0

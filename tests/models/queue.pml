@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Requests of a connected queue pair that wait for receives (src/hca/transport/connected_wait.c,
+ * Requests of a connected queue pair that wait for receives (src/client/hca/transport/connected_wait.c,
  * connected_help.c): the requester, and two threads of the responder, which post receives and go on
  * with the requests. The requester may take the lock from the responder at any time: it cannot tell
  * one that is stopped from one that is slow. Memory is sequentially consistent here: all accesses
@@ -19,17 +19,17 @@
  *  8 it looks again only if a receive was posted, not if a request was
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/transport/connected_wait.c hca_connected_lock 465d95a71493
- *  src/hca/transport/connected_wait.c hca_connected_go_on c1869ca236d2
- *  src/hca/transport/connected_wait.c work_off 04f079ca99e4
- *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
- *  src/hca/transport/connected_wait.c note_wait 4241f9d3b434
- *  src/hca/transport/connected_wait.c bear_helper d878a472dd4e
- *  src/hca/transport/connected_help.c hca_connected_help 066936187aa2
- *  src/hca/transport/connected_help.c work_for 9f889aeb11ce
- *  src/hca/transport/connected_help.c next_request f72499b2b99a
- *  src/hca/transport/connected_help.c work_locked c3c112bd10f2
- *  src/hca/transport/connected_help.c must_look_again e2cbdb0b4fa7
+ *  src/client/hca/transport/connected_wait.c hca_connected_lock 465d95a71493
+ *  src/client/hca/transport/connected_wait.c hca_connected_go_on c1869ca236d2
+ *  src/client/hca/transport/connected_wait.c work_off 04f079ca99e4
+ *  src/client/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
+ *  src/client/hca/transport/connected_wait.c note_wait 4241f9d3b434
+ *  src/client/hca/transport/connected_wait.c bear_helper d878a472dd4e
+ *  src/client/hca/transport/connected_help.c hca_connected_help 066936187aa2
+ *  src/client/hca/transport/connected_help.c work_for 9f889aeb11ce
+ *  src/client/hca/transport/connected_help.c next_request f72499b2b99a
+ *  src/client/hca/transport/connected_help.c work_locked c3c112bd10f2
+ *  src/client/hca/transport/connected_help.c must_look_again e2cbdb0b4fa7
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sequence-locked records (shm_write_begin() to shm_read_retry() in src/shm/region.h): the daemon
+ * Sequence-locked records (shm_write_begin() to shm_read_retry() in src/shared/shm/region.h): the daemon
  * rewrites a record twice and may die at every step; two readers read it at any time. A reader
  * that has read keeps its copy and compares seq before it uses it, as hca's flows and receivers do.
  *
@@ -19,11 +19,11 @@
  *  7 nobody looks whether the daemon lives
  *
  * Functions that it models (tools/check-models.py):
- *  src/shm/region.h shm_write_begin 97f57c302bda
- *  src/shm/region.h shm_write_end 882493b1c5f4
- *  src/shm/region.h shm_read_begin d39428aeeb7f
- *  src/shm/region.h shm_read_retry 98cfcd136d91
- *  src/shm/region.c shm_read_wait 963130ef8e73
+ *  src/shared/shm/region.h shm_write_begin 97f57c302bda
+ *  src/shared/shm/region.h shm_write_end 882493b1c5f4
+ *  src/shared/shm/region.h shm_read_begin d39428aeeb7f
+ *  src/shared/shm/region.h shm_read_retry 98cfcd136d91
+ *  src/shared/shm/region.c shm_read_wait 963130ef8e73
  */
 #ifndef MUTANT
 #define MUTANT 0

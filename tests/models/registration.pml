@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Registration against copies under way (src/hca/memory/keys.c, connected_help.c, adopt.c, exchange.h): a
+ * Registration against copies under way (src/client/hca/memory/keys.c, connected_help.c, adopt.c, exchange.h): a
  * program registers two regions on one page, and deregisters them, while its peer carries out
  * requests there. The peer may be stopped, go on, or die at every step.
  *
  * By default the page is adopted if it can be, and given back. HELP 1: the peer's requests are ours,
  * which waited, and two threads of its process go on with them; one of the two may be stopped, and
  * lose the lock. RESET 1: another thread of the program resets the queue pair meanwhile. DEATH 1: the
- * program's process dies, and the memory of its keys serves others (src/daemon/clients/memory.c).
+ * program's process dies, and the memory of its keys serves others (src/server/daemon/clients/memory.c).
  *
  * What is proven: when a deregistration, or a reset, has returned, nobody reads or writes there but
  * who had begun and was then stopped for longer than the bound; what has been written is in the
@@ -35,26 +35,26 @@
  * 15 the daemon looks who deals with the dead before it changes the record
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/memory/keys.c hca_keys_put 8c36ab07b88d
- *  src/hca/memory/keys.c hca_keys_remove 15106abb3318
- *  src/shm/key.h shm_key_join b343e57d0608
- *  src/shm/key.h shm_key_write cc6756567f37
- *  src/shm/key.h shm_key_remove 21f1fb2a1515
- *  src/shm/key.h shm_key_read_at e0461d82149c
- *  src/hca/memory/parts.c hca_parts_read_key 85fa300342e5
- *  src/hca/transport/connected_send.c hca_connected_carry_out d5a8c733faf9
- *  src/hca/transport/connected_help.c say_whom f36fe91d1583
- *  src/hca/transport/connected_help.c say_nobody 749474535d16
- *  src/hca/transport/connected_help.c work_locked c3c112bd10f2
- *  src/hca/transport/connected_help.c hca_connections_wait 5fa47ffca057
- *  src/hca/transport/connected_help.c wait_until_done 760a6cab792c
- *  src/hca/transport/connected_wait.c bear_helper d878a472dd4e
- *  src/hca/memory/adopt.c hca_adopt 5fab6c5fb251
- *  src/hca/memory/adopt.c hca_adopt_end 74c3a8e700cc
- *  src/daemon/clients/memory.c daemon_memory_retire_keys f00461be397c
- *  src/daemon/clients/memory.c look_again cc22ebca625d
- *  src/daemon/clients/memory.c free_keys 3ebf649e9838
- *  src/daemon/clients/objects.c daemon_objects_release f6e0fc529928
+ *  src/client/hca/memory/keys.c hca_keys_put 8c36ab07b88d
+ *  src/client/hca/memory/keys.c hca_keys_remove 15106abb3318
+ *  src/shared/shm/key.h shm_key_join b343e57d0608
+ *  src/shared/shm/key.h shm_key_write cc6756567f37
+ *  src/shared/shm/key.h shm_key_remove 21f1fb2a1515
+ *  src/shared/shm/key.h shm_key_read_at e0461d82149c
+ *  src/client/hca/memory/parts.c hca_parts_read_key 85fa300342e5
+ *  src/client/hca/transport/connected_send.c hca_connected_carry_out d5a8c733faf9
+ *  src/client/hca/transport/connected_help.c say_whom f36fe91d1583
+ *  src/client/hca/transport/connected_help.c say_nobody 749474535d16
+ *  src/client/hca/transport/connected_help.c work_locked c3c112bd10f2
+ *  src/client/hca/transport/connected_help.c hca_connections_wait 5fa47ffca057
+ *  src/client/hca/transport/connected_help.c wait_until_done 760a6cab792c
+ *  src/client/hca/transport/connected_wait.c bear_helper d878a472dd4e
+ *  src/client/hca/memory/adopt.c hca_adopt 5fab6c5fb251
+ *  src/client/hca/memory/adopt.c hca_adopt_end 74c3a8e700cc
+ *  src/server/daemon/clients/memory.c daemon_memory_retire_keys f00461be397c
+ *  src/server/daemon/clients/memory.c look_again cc22ebca625d
+ *  src/server/daemon/clients/memory.c free_keys 3ebf649e9838
+ *  src/server/daemon/clients/objects.c daemon_objects_release f6e0fc529928
  */
 #ifndef MUTANT
 #define MUTANT 0

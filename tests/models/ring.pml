@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The receive ring (src/shm/ring.h): two senders, the ring's owner, the daemon. Sender 0 may die
+ * The receive ring (src/shared/shm/ring.h): two senders, the ring's owner, the daemon. Sender 0 may die
  * at every step; so may the owner (LIVES 2), whose ring's memory then serves a ring of another
  * generation.
  *
@@ -30,21 +30,21 @@
  * 15 close forgets claims of the dead	16 the daemon voids before the dead one's stores are there
  *
  * Functions that it models (tools/check-models.py):
- *  src/shm/ring.h shm_ring_claim 468b130581e5
- *  src/shm/ring.h shm_ring_publish e6bcee511b0b
- *  src/shm/ring.h shm_ring_peek 809368e0ada8
- *  src/shm/ring.h shm_ring_post 8e67648f2ecb
- *  src/shm/ring.h shm_ring_consume 0e91a4482c9f
- *  src/shm/ring.h shm_ring_take_line d3cdff1dcd5d
- *  src/shm/ring.h shm_ring_take_data a76594212d85
- *  src/shm/ring.c shm_ring_claim_slowly af8646b6a610
- *  src/shm/ring.c shm_ring_post_first_lap 900a8c00c875
- *  src/shm/ring.c shm_ring_void 417b5a0564e4
- *  src/shm/ring.c shm_ring_withdraw b477287a3539
- *  src/shm/ring.c shm_ring_close 76458eaa3a37
- *  src/hca/queue/rq.h hca_rq_poll_locked 2f7e459ca00b
- *  src/hca/queue/rq.c hca_rq_reset b37734c5d595
- *  src/daemon/clients/qp_undo.c daemon_qp_undo_sending 55e3b247a0ba
+ *  src/shared/shm/ring.h shm_ring_claim 468b130581e5
+ *  src/shared/shm/ring.h shm_ring_publish e6bcee511b0b
+ *  src/shared/shm/ring.h shm_ring_peek 809368e0ada8
+ *  src/shared/shm/ring.h shm_ring_post 8e67648f2ecb
+ *  src/shared/shm/ring.h shm_ring_consume 0e91a4482c9f
+ *  src/shared/shm/ring.h shm_ring_take_line d3cdff1dcd5d
+ *  src/shared/shm/ring.h shm_ring_take_data a76594212d85
+ *  src/shared/shm/ring.c shm_ring_claim_slowly af8646b6a610
+ *  src/shared/shm/ring.c shm_ring_post_first_lap 900a8c00c875
+ *  src/shared/shm/ring.c shm_ring_void 417b5a0564e4
+ *  src/shared/shm/ring.c shm_ring_withdraw b477287a3539
+ *  src/shared/shm/ring.c shm_ring_close 76458eaa3a37
+ *  src/client/hca/queue/rq.h hca_rq_poll_locked 2f7e459ca00b
+ *  src/client/hca/queue/rq.c hca_rq_reset b37734c5d595
+ *  src/server/daemon/clients/qp_undo.c daemon_qp_undo_sending 55e3b247a0ba
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -17,16 +17,16 @@
  *  4 the daemon that is away has no timer
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/link/link_roce_receive.c claim_turn 39cef7921893
- *  src/hca/link/link_roce_receive.c end_turn 7ddb68fb1d88
- *  src/hca/link/link_roce_receive.c hca_roce_receive e6ab01c89ef1
- *  src/hca/link/link_roce_receive.c hca_roce_rest 962dcf20fc0c
- *  src/hca/link/link_roce_receive.c hca_roce_release f76af7f35882
- *  src/daemon/network/roce_port.c on_wake 13d953c08744
- *  src/daemon/network/roce_port.c on_receive 713759df790c
- *  src/daemon/network/roce_port.c on_away d45dda1ba33a
- *  src/daemon/network/roce_port.c come_back 6f00df4a8f9f
- *  src/daemon/network/roce_port.c go_away 99449d35d976
+ *  src/client/hca/link/link_roce_receive.c claim_turn 39cef7921893
+ *  src/client/hca/link/link_roce_receive.c end_turn 7ddb68fb1d88
+ *  src/client/hca/link/link_roce_receive.c hca_roce_receive e6ab01c89ef1
+ *  src/client/hca/link/link_roce_receive.c hca_roce_rest 962dcf20fc0c
+ *  src/client/hca/link/link_roce_receive.c hca_roce_release f76af7f35882
+ *  src/server/daemon/network/roce_port.c on_wake 13d953c08744
+ *  src/server/daemon/network/roce_port.c on_receive 713759df790c
+ *  src/server/daemon/network/roce_port.c on_away d45dda1ba33a
+ *  src/server/daemon/network/roce_port.c come_back 6f00df4a8f9f
+ *  src/server/daemon/network/roce_port.c go_away 99449d35d976
  */
 #ifndef MUTANT
 #define MUTANT 0

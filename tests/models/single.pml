@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Claims in the header of a connected queue pair's ring (src/shm/ring.h): two senders, the ring's
+ * Claims in the header of a connected queue pair's ring (src/shared/shm/ring.h): two senders, the ring's
  * owner, the daemon. Two, because the requester's thread and the responder's may take turns, and
  * one that is stopped may not know that it is another's turn. Sender 0 may die at every step; so
  * may the owner (LIVES 2), whose ring's memory then serves a ring of another generation.
@@ -22,15 +22,15 @@
  *  9 withdraw leaves the header as it is
  *
  * Functions that it models (tools/check-models.py):
- *  src/shm/ring.h shm_ring_claim_single 1f650909a8ba
- *  src/shm/ring.h shm_ring_publish_single c5515d3d70ff
- *  src/shm/ring.c mark a512b59065ff
- *  src/shm/ring.c move_claim 32b8d1f3d9b7
- *  src/shm/ring.c shm_ring_claim_single_slowly 563e2d6a35b2
- *  src/shm/ring.c shm_ring_publish_single_slowly 10727b4f82b1
- *  src/shm/ring.c withdraw_claims 4436945771d2
- *  src/shm/ring.c shm_ring_close_claim 5c3997ee4f12
- *  src/shm/ring.c shm_ring_walk_begin 6c7bef453f44
+ *  src/shared/shm/ring.h shm_ring_claim_single 1f650909a8ba
+ *  src/shared/shm/ring.h shm_ring_publish_single c5515d3d70ff
+ *  src/shared/shm/ring.c mark a512b59065ff
+ *  src/shared/shm/ring.c move_claim 32b8d1f3d9b7
+ *  src/shared/shm/ring.c shm_ring_claim_single_slowly 563e2d6a35b2
+ *  src/shared/shm/ring.c shm_ring_publish_single_slowly 10727b4f82b1
+ *  src/shared/shm/ring.c withdraw_claims 4436945771d2
+ *  src/shared/shm/ring.c shm_ring_close_claim 5c3997ee4f12
+ *  src/shared/shm/ring.c shm_ring_walk_begin 6c7bef453f44
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A shared receive queue that moves to a larger ring (the table before begin_move() in
- * src/hca/queue/srq.c): its owner, who posts one more receive before or after, two requesters that take
+ * src/client/hca/queue/srq.c): its owner, who posts one more receive before or after, two requesters that take
  * receives, and the daemon, which may refuse the larger ring. Requester 0 may die at every step, or
  * be stopped for longer than the owner waits.
  *
@@ -9,7 +9,7 @@
  * no credit at some moment of its last look; who sleeps until there is a receive is woken; and what
  * a dead requester had claimed in the old ring is a credit in the new one, unless the owner has
  * stopped waiting for it: then, and where the queue does not move, it comes back when the owner finds
- * the dead one's position in the queue pair's ring void (src/hca/queue/srq_test.c).
+ * the dead one's position in the queue pair's ring void (src/client/hca/queue/srq_test.c).
  *
  * All steps are seen in one order: what is written between claiming and publishing is in ring.pml,
  * and so is what hints may say. A requester that is to try again does so once it would find anything
@@ -29,22 +29,22 @@
  * 12 the mark stays when the daemon has refused
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/queue/srq.c reclaim 36cae7be44f7
- *  src/hca/queue/srq.c hca_srq_post 3d37d03337aa
- *  src/hca/queue/srq.c begin_move ffd479785b6a
- *  src/hca/queue/srq.c end_move 93d43abb2888
- *  src/hca/queue/srq.c wait_for_senders 712c53c6d358
- *  src/hca/queue/srq.c withdraw 0cb8ec5872fd
- *  src/hca/queue/srq.c move 40010a0cc442
- *  src/hca/queue/srq.c grow 4898f2b94256
- *  src/hca/queue/srq.c hca_srq_modify 2d5ba85f76e2
- *  src/hca/transport/responder.h hca_responder_try_shared 3e7d9a38096b
- *  src/hca/transport/responder.c hca_responder_without_receive 8e0d2b2ef706
- *  src/hca/transport/connected.h hca_connected_park d56931864101
- *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
- *  src/daemon/clients/srq.c publish de60bdb1d847
- *  src/daemon/clients/srq.c daemon_srq_resize 7d33ce1f478d
- *  src/daemon/top/verbs.c resize_srq 94168ba2e2a4
+ *  src/client/hca/queue/srq.c reclaim 36cae7be44f7
+ *  src/client/hca/queue/srq.c hca_srq_post 3d37d03337aa
+ *  src/client/hca/queue/srq.c begin_move ffd479785b6a
+ *  src/client/hca/queue/srq.c end_move 93d43abb2888
+ *  src/client/hca/queue/srq.c wait_for_senders 712c53c6d358
+ *  src/client/hca/queue/srq.c withdraw 0cb8ec5872fd
+ *  src/client/hca/queue/srq.c move 40010a0cc442
+ *  src/client/hca/queue/srq.c grow 4898f2b94256
+ *  src/client/hca/queue/srq.c hca_srq_modify 2d5ba85f76e2
+ *  src/client/hca/transport/responder.h hca_responder_try_shared 3e7d9a38096b
+ *  src/client/hca/transport/responder.c hca_responder_without_receive 8e0d2b2ef706
+ *  src/client/hca/transport/connected.h hca_connected_park d56931864101
+ *  src/client/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
+ *  src/server/daemon/clients/srq.c publish de60bdb1d847
+ *  src/server/daemon/clients/srq.c daemon_srq_resize 7d33ce1f478d
+ *  src/server/daemon/top/verbs.c resize_srq 94168ba2e2a4
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Receives of a shared receive queue that come back (src/hca/queue/srq.c): their sender died with one
+ * Receives of a shared receive queue that come back (src/client/hca/queue/srq.c): their sender died with one
  * in its hands, or gave the message up; and a ring that is full, as the sender that holds its oldest
  * position stands still. The owner posts, polls and returns; requester 0 is as slow as it likes, and
  * requester 1 gives up one of its messages. DEATH 1: requester 0 dies at some step, and the daemon
@@ -29,22 +29,22 @@
  *  8 what the dead one had behind another one's position waits for that
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/queue/srq.c add_first_credit f4e81f1ede24
- *  src/hca/queue/srq.c must_be_posted df782fde3f70
- *  src/hca/queue/srq.c post_void efc09dd5fad2
- *  src/hca/queue/srq.c post_due a87faa09a4f3
- *  src/hca/queue/srq.c reclaim 36cae7be44f7
- *  src/hca/queue/srq.c has_room 9a7c5b83ddde
- *  src/hca/queue/srq.c post_one 6bc41c58c2ae
- *  src/hca/queue/srq.c look_for_returned 05943a64992e
- *  src/hca/queue/srq.c find 3d2a245003dc
- *  src/hca/queue/srq.c take 35d08d67c584
- *  src/hca/queue/srq.c hca_srq_return 530432a7a9a4
- *  src/hca/queue/rq.c return_shared a29242c8a2fb
- *  src/hca/transport/responder.h hca_responder_try_shared 3e7d9a38096b
- *  src/hca/transport/responder.c hca_responder_give_back 50a90558efdf
- *  src/daemon/clients/qp_undo.c begin_undo_ring 37f7ba6e7af2
- *  src/daemon/clients/qp_undo.c undo_slot e151ac035e2f
+ *  src/client/hca/queue/srq.c add_first_credit f4e81f1ede24
+ *  src/client/hca/queue/srq.c must_be_posted df782fde3f70
+ *  src/client/hca/queue/srq.c post_void efc09dd5fad2
+ *  src/client/hca/queue/srq.c post_due a87faa09a4f3
+ *  src/client/hca/queue/srq.c reclaim 36cae7be44f7
+ *  src/client/hca/queue/srq.c has_room 9a7c5b83ddde
+ *  src/client/hca/queue/srq.c post_one 6bc41c58c2ae
+ *  src/client/hca/queue/srq.c look_for_returned 05943a64992e
+ *  src/client/hca/queue/srq.c find 3d2a245003dc
+ *  src/client/hca/queue/srq.c take 35d08d67c584
+ *  src/client/hca/queue/srq.c hca_srq_return 530432a7a9a4
+ *  src/client/hca/queue/rq.c return_shared a29242c8a2fb
+ *  src/client/hca/transport/responder.h hca_responder_try_shared 3e7d9a38096b
+ *  src/client/hca/transport/responder.c hca_responder_give_back 50a90558efdf
+ *  src/server/daemon/clients/qp_undo.c begin_undo_ring 37f7ba6e7af2
+ *  src/server/daemon/clients/qp_undo.c undo_slot e151ac035e2f
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -13,8 +13,8 @@
  *  3 the slow path loads posted_seen before tail
  *
  * Functions that it models (tools/check-models.py):
- *  src/shm/ring.h shm_ring_claim 468b130581e5
- *  src/shm/ring.c shm_ring_claim_slowly af8646b6a610
+ *  src/shared/shm/ring.h shm_ring_claim 468b130581e5
+ *  src/shared/shm/ring.c shm_ring_claim_slowly af8646b6a610
  */
 #ifndef MUTANT
 #define MUTANT 0

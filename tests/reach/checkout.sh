@@ -16,7 +16,7 @@ for file in "$build"/bin/* "$build"/lib/umbel/*.so; do
 		complain "./run build does not make ${file##*/}, but only: $made"
 done
 sources=$(ninja -C "$build" -t inputs product | grep '\.c$')
-grep -q /src/cli/main.c <<< "$sources" || complain "ninja does not list what 'product' is made of"
+grep -q /src/command/cli/main.c <<< "$sources" || complain "ninja does not list what 'product' is made of"
 tests=$(grep "_test[.]c$\|^$source/tests/" <<< "$sources")
 [ -z "$tests" ] || complain "./run build makes tests: $tests"
 

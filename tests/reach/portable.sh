@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # portable.sh FOLDER: the programs and libraries of the build in that folder take from the C library what 2.31 has or
-# src/base/newer_libc.h stands in for, and from other libraries only those that are on all of Debian 12 and 13, Ubuntu 22.04
+# src/shared/base/newer_libc.h stands in for, and from other libraries only those that are on all of Debian 12 and 13, Ubuntu 22.04
 # and 24.04, by the same file names. A new function that is not so would be missed where the portable package is made.
 #
 # portable.sh: makes that package (./run package --portable), and shows that it takes nothing but what 2.31 has, that it
@@ -25,7 +25,7 @@ libraries='ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 libc.so.6 libdl.so.2 libdw
 # what 2.31 has in a library, by an older version, or as another function that the compiler finds for it
 moved='__libc_start_main|__isoc23_[a-z]*|dladdr|dlsym|sem_[a-z]*|(__)?pthread_[a-z_]*|[lf]?stat|fstatat|mknod(at)?'
 stood_in=$(grep -ow '__libc_single_threaded\|strerror[a-z]*_np\|close_range\|closefrom\|open_tree\|move_mount\|pidfd_[a-z_]*' \
-	"$(dirname "$0")"/../../src/base/{newer_libc,lock}.h -h | sort -u | paste -sd '|')
+	"$(dirname "$0")"/../../src/shared/base/{newer_libc,lock}.h -h | sort -u | paste -sd '|')
 
 # check_file FILE [FUNCTIONS]: a pattern of those that it may take from later versions than 2.31
 check_file()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For tests of adopted memory (src/hca/memory/adopt.h): a region of this process, and a peer in
+ * For tests of adopted memory (src/client/hca/memory/adopt.h): a region of this process, and a peer in
  * another process that writes to it. Calls that should not fail fail the test.
  */
 #ifndef TESTS_VERBS_ADOPTED_LAB_H

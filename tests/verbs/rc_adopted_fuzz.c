@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Random steps of a program that registers memory (src/hca/memory/adopt.h), each byte of which is
+ * Random steps of a program that registers memory (src/client/hca/memory/adopt.h), each byte of which is
  * known: memory of malloc(3), mmap(2) and System V segments comes, grows, moves and goes; parts of
  * it are registered, overlapping ones and freed ones too, and a peer writes and reads there;
  * threads come and go, io_uring pins buffers, children are forked and look at all of it.

@@ -174,7 +174,7 @@ static void a_list_takes_one_system_call(void **state)
 	}
 }
 
-/* Where the processor keeps the order of stores: see src/hca/transport/far.c. */
+/* Where the processor keeps the order of stores: see src/client/hca/transport/far.c. */
 static void neighbours_are_one_piece(void **state)
 {
 #if defined(__x86_64__)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RDMA WRITEs to memory that was used before (src/hca/memory/end.h), READs of it, and lists of
+ * RDMA WRITEs to memory that was used before (src/client/hca/memory/end.h), READs of it, and lists of
  * them: nothing is looked up any more, and all that a first request would be refused for is seen
  * all the same.
  *
