@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For tests of adopted memory (src/client/hca/memory/adopt.h): a region of this process, and a peer in
- * another process that writes to it. Calls that should not fail fail the test.
+ * For tests of adopted memory (src/client/hca/memory/adopt.h): a region of this process, and a peer
+ * in another process that writes to it. Calls that should not fail fail the test.
  */
 #ifndef TESTS_VERBS_ADOPTED_LAB_H
 #define TESTS_VERBS_ADOPTED_LAB_H

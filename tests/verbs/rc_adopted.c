@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Adopted memory (src/client/hca/memory/adopt.h): the peer, in a process of its own, reads and writes this
- * process's regions through a mapping. Nobody may notice: the memory holds what it held, fork()
- * and madvise() do what they do with private memory, and what is not registered is out of reach.
- * With one thread.
+ * Adopted memory (src/client/hca/memory/adopt.h): the peer, in a process of its own, reads and
+ * writes this process's regions through a mapping. Nobody may notice: the memory holds what it
+ * held, fork() and madvise() do what they do with private memory, and what is not registered is out
+ * of reach. With one thread.
  */
 #define _GNU_SOURCE
 #include "adopted_lab.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Random steps of a program that registers memory (src/client/hca/memory/adopt.h), each byte of which is
- * known: memory of malloc(3), mmap(2) and System V segments comes, grows, moves and goes; parts of
- * it are registered, overlapping ones and freed ones too, and a peer writes and reads there;
- * threads come and go, io_uring pins buffers, children are forked and look at all of it.
+ * Random steps of a program that registers memory (src/client/hca/memory/adopt.h), each byte of
+ * which is known: memory of malloc(3), mmap(2) and System V segments comes, grows, moves and goes;
+ * parts of it are registered, overlapping ones and freed ones too, and a peer writes and reads
+ * there; threads come and go, io_uring pins buffers, children are forked and look at all of it.
  *
  * A process that forks adopts no more, so many processes run one after the other, as long as
  * UMBEL_FUZZ_SECONDS says (3 if it says nothing). With a seed as the only argument: that one.

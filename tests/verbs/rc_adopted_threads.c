@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory that is adopted beside other threads (src/client/hca/process/hold.h): writes of these threads, or
- * of the kernel for them, are not lost while the memory moves. Where this process may not hold
- * writes, nothing is adopted, and all else is the same.
+ * Memory that is adopted beside other threads (src/client/hca/process/hold.h): writes of these
+ * threads, or of the kernel for them, are not lost while the memory moves. Where this process may
+ * not hold writes, nothing is adopted, and all else is the same.
  */
 #define _GNU_SOURCE
 #include "adopted_lab.h"

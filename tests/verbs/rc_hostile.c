@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A peer that announces a file of adopted memory (src/client/hca/memory/adopt.h) which is not its own one:
- * the peer may make this file shorter, or the file is too short, or of another kind. A process that
- * mapped it would die of SIGBUS; the requester does not, and reaches the memory by other ways. The
- * hostile process is this one: it replaces the descriptor on its way to the daemon.
+ * A peer that announces a file of adopted memory (src/client/hca/memory/adopt.h) which is not its
+ * own one: the peer may make this file shorter, or the file is too short, or of another kind. A
+ * process that mapped it would die of SIGBUS; the requester does not, and reaches the memory by
+ * other ways. The hostile process is this one: it replaces the descriptor on its way to the daemon.
  */
 #define _GNU_SOURCE
 #include "peer_lab.h"

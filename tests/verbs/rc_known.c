@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RDMA WRITEs to memory that was used before (src/client/hca/memory/end.h), READs of it, and lists of
- * them: nothing is looked up any more, and all that a first request would be refused for is seen
+ * RDMA WRITEs to memory that was used before (src/client/hca/memory/end.h), READs of it, and lists
+ * of them: nothing is looked up any more, and all that a first request would be refused for is seen
  * all the same.
  *
  * umbel: --set exact_sizes=1

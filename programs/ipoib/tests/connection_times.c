@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connections of connected mode as time passes (programs/ipoib/connections.h), by a clock that the test
- * sets: connections that nobody uses end, and a connection that cannot be made is tried ever later.
+ * Connections of connected mode as time passes (programs/ipoib/connections.h), by a clock that the
+ * test sets: connections that nobody uses end, and a connection that cannot be made is tried ever
+ * later.
  */
 #include "verbs/lab.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The datagrams of an interface (programs/ipoib/link.h) when calls and requests fail: rules of faults on
- * h1, which sends, and on h2, which receives. A packet may be lost, but none behind it.
+ * The datagrams of an interface (programs/ipoib/link.h) when calls and requests fail: rules of
+ * faults on h1, which sends, and on h2, which receives. A packet may be lost, but none behind it.
  */
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For the unit tests of this folder and of src/subnet: fabrics wired by hand, queue
+ * For the unit tests of this folder and of src/server/subnet: fabrics wired by hand, queue
  * pairs without a process, and what their flows say. Each test program includes it
  * once. Calls that must work stop the test if they do not.
  */

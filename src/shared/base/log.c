@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The log: see log.h. Each of our shared libraries has a copy of its own, as everything in
- * src/base; their constructors read the same UMBEL_LOG. Only commands complain of what is wrong
- * in it, so that it is said once and not by each library.
+ * src/shared/base; their constructors read the same UMBEL_LOG. Only commands complain of what is
+ * wrong in it, so that it is said once and not by each library.
  */
 #include <errno.h>
 #include <stdarg.h>

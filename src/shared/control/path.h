@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #define CONTROL_DEFAULT_FABRIC "default"
-#define CONTROL_STAND_INS      "sysfs" /* in a fabric's directory: see src/sysfs/stand_in.h */
+#define CONTROL_STAND_INS      "sysfs" /* in a fabric's directory: see src/client/sysfs/stand_in.h */
 
 /*
  * $UMBEL_RUNTIME_DIR, else $XDG_RUNTIME_DIR/umbel, else /tmp/umbel-UID. A set-user-ID program does

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Encoding by tables; and all tables of src/wire: each has every bit once and every byte of the
- * struct at most once, and no input makes it leave its bounds. ibmad_test.c, ib_types_test.c and
- * cm_mad_test.c check that the fields are in the right places.
+ * Encoding by tables; and all tables of src/shared/wire: each has every bit once and every byte of
+ * the struct at most once, and no input makes it leave its bounds. ibmad_test.c, ib_types_test.c
+ * and cm_mad_test.c check that the fields are in the right places.
  */
 #include <stdarg.h>
 #include <stddef.h>

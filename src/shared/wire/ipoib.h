@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The facts of an interface of IPoIB, as the alias of its network device says them: to people by
- * `ip link`, and to src/sysfs, which has no other way to know. Pure functions.
+ * `ip link`, and to src/client/sysfs, which has no other way to know. Pure functions.
  */
 #ifndef WIRE_IPOIB_H
 #define WIRE_IPOIB_H

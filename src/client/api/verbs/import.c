@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Objects that are named by handles: ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3),
- * ibv_import_dm(3). src/hca/process/command_file.h says what works between processes. Safe from any
- * thread.
+ * ibv_import_dm(3). src/client/hca/process/command_file.h says what works between processes. Safe
+ * from any thread.
  */
 #include "api/verbs/verbs.h"
 #include "hca/memory/dm.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A command of `umbel`: how it describes itself to main.c, what it returns, and how it complains
- * about its arguments. Single-threaded. A function of src/cli that fails has printed its one line
- * to standard error before it returns.
+ * about its arguments. Single-threaded. A function of src/command/cli that fails has printed its
+ * one line to standard error before it returns.
  *
- * A new command is src/cli/ROOM/NAME.c, which defines `const struct cli_command cli_NAME`, its
- * test, a line in the table of main.c, and its page in man/.
+ * A new command is src/command/cli/ROOM/NAME.c, which defines `const struct cli_command cli_NAME`,
+ * its test, a line in the table of main.c, and its page in man/.
  */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H

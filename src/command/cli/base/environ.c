@@ -194,9 +194,9 @@ static int set_for_opensm(const char *variable, const char *value)
 
 /*
  * OpenSM knows the LIDs of a subnet again by files of the machine, which would be those of another
- * fabric. Here they are the host's, beside the stand-ins of src/sysfs, which go with the fabric.
- * OpenSM makes OSM_CACHE_DIR itself. A fabric of another user stays as it is: there root would
- * write where that user may put links.
+ * fabric. Here they are the host's, beside the stand-ins of src/client/sysfs, which go with the
+ * fabric. OpenSM makes OSM_CACHE_DIR itself. A fabric of another user stays as it is: there root
+ * would write where that user may put links.
  */
 static int set_opensm(const char *fabric, const char *host)
 {

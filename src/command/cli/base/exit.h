@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The exit status of `umbel`. Functions of src/cli that can fail return it, too.
+ * The exit status of `umbel`. Functions of src/command/cli that can fail return it, too.
  */
 #ifndef CLI_EXIT_H
 #define CLI_EXIT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * `umbel check`: proves that the tables of a subnet, of whichever subnet manager, are as they
- * should be. Where they come from is in subnet*.c, how they are judged in src/check, what is
+ * should be. Where they come from is in subnet*.c, how they are judged in src/shared/check, what is
  * printed in findings.c.
  */
 #include <errno.h>

@@ -2,7 +2,7 @@
 /*
  * `umbel show routes`: the switches' tables as text or JSON, and what load they put on the links.
  * A large fabric has a hundred million entries: they are printed from the daemon's compact form
- * (src/daemon/show/show_tables.c), one switch at a time. Single-threaded.
+ * (src/server/daemon/show/show_tables.c), one switch at a time. Single-threaded.
  */
 #ifndef CLI_ROUTES_H
 #define CLI_ROUTES_H

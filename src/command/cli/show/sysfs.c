@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * `umbel sysfs`: the files that programs see in /sys by our preloaded library (src/sysfs), as real
- * files in a directory: for programs that call the kernel themselves and take the place of /sys as
- * an option.
+ * `umbel sysfs`: the files that programs see in /sys by our preloaded library (src/client/sysfs),
+ * as real files in a directory: for programs that call the kernel themselves and take the place of
+ * /sys as an option.
  */
 #define _GNU_SOURCE
 #include <errno.h>

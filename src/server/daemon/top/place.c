@@ -30,8 +30,8 @@ static int find_place(struct daemon_place *p, const char *fabric)
 	return ret;
 }
 
-/* Removes the directories that programs have made to look into (src/sysfs/stand_in.h); a dead
- * daemon's, too. */
+/* Removes the directories that programs have made to look into (src/client/sysfs/stand_in.h); a
+ * dead daemon's, too. */
 static void remove_stand_ins(const struct daemon_place *p)
 {
 	char path[sizeof(p->dir) + sizeof("/" CONTROL_STAND_INS)];
