@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Runs tests of a build, and says what they cover: test.py BUILD [--all | --rest] [ARGUMENT]...
+"""Runs tests of a build, and says what they cover: test.py BUILD [--all | --rest] [--changed] [ARGUMENT]...
 
 The quick tests (tests/quick) without an option, all of them with --all, all but the quick ones with --rest. The arguments go to
 ctest: -R NAME, -E NAME, -V, -N and others. Called by ./run test.
+
+--changed leaves out the tests of a part (PARTS), but for quick ones, if by tests/passed that part has passed them as it is now.
+A run that has passed all of these writes the part's row there, if UPDATE is in the environment.
 
 On a terminal one line shows how far the tests are. Elsewhere ctest's own lines do.
 Exit status: 0: all passed; 1: some failed, or no test has such a name."""
 
 import collections
+import hashlib
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -20,12 +25,25 @@ import xml.etree.ElementTree
 # The families of tests by the first part of their names, in the order in which they are told. What is no key is a unit test.
 FAMILIES = {
     'verbs': 'verbs', 'rdmacm': 'rdma_cm', 'umad': 'umad', 'system': "Debian's programs and umbel's commands", 'roce': 'RoCEv2',
-    'interop': 'Linux in virtual machines', 'hosts': 'hosts that are namespaces', 'ipoib': 'IPoIB', 'router': 'routers',
+    'interop': 'Linux in virtual machines', 'hosts': 'hosts that are namespaces', 'ipoib': 'IPoIB', 'ibsim': "ibsim's clients", 'router': 'routers',
     'pyverbs': "rdma-core's Python suite", 'sysfs': '/sys and /dev', 'simulate': 'simulations', 'property': 'random steps',
     'death': 'deaths of processes', 'adversary': 'hostile programs', 'models': 'models', 'kubernetes': 'Kubernetes',
     'examples': 'examples', 'libumbel': 'libumbel', 'abi': 'the ABI', 'instructions': 'instruction counts', 'docs': 'documents',
     'reach': 'packages and other systems',
 }
+# Parts that no other one uses: their tests, and where they are. What they use is seen in the headers that they include.
+PARTS = {
+    'check': (r'^check[.]|^subnet[.]sm_check$|^system[.](check|opensm_check)$',
+              'src/shared/check src/command/cli/check src/server/subnet/sm_check_test.c tests/system/*check.sh'),
+    'ibsim': (r'^ibsim[.]', 'programs/ibsim'),
+    'ipoib': (r'^ipoib[.]', 'programs/ipoib'),
+    'router': (r'^router[.]', 'src/server/daemon/router tests/router'),
+    'simulate': (r'^(system[.])?simulate', 'src/command/simulate src/command/cli/simulate tests/simulate tests/system/simulate*'),
+    'sockets': (r'^system[.](sockets_.*|rspreload)$',
+                'src/client/sockets src/client/api/rdmacm/rsocket tests/system/sockets* tests/system/rspreload*'),
+}
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PASSED = ROOT / 'tests/passed'
 CHOOSES = re.compile(r'(-R|-E|-L|-LE|--tests-regex|--exclude-regex|--label-regex|--label-exclude)(=.*)?$')
 ENDED = re.compile(r'^ *(\d+)/(\d+) Test +#\d+: (\S+) \.*(\*\*\*| +)(\w+)')
 
@@ -41,6 +59,56 @@ def listed(build, arguments):
     """The tests that these arguments choose: numbers by name."""
     text = subprocess.run(['ctest', '--test-dir', build, '-N'] + arguments, stdout=subprocess.PIPE, text=True, check=True).stdout
     return {match[2]: match[1] for match in re.finditer(r'^ *Test *#(\d+): (\S+)', text, re.M)}
+
+
+def included(path):
+    """The files of ours that this one includes."""
+    roots = [path.parent, ROOT / 'programs', ROOT / 'tests', *(ROOT / 'src').iterdir()]
+    for name in re.findall(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', path.read_text(errors='replace'), re.M):
+        yield from [root / name for root in roots if (root / name).is_file()][:1]
+
+
+def state(part):
+    """A hash of all files of a part, and of the headers that these include."""
+    found, new = set(), []
+    for pattern in PARTS[part][1].split():
+        tops = list(ROOT.glob(pattern))
+        if not tops:
+            sys.exit(f'test: {part}: there is no {pattern}')
+        new += [path for top in tops for path in (top.rglob('*') if top.is_dir() else [top])]
+    while new:
+        path = new.pop().resolve()
+        if path.is_file() and path not in found and '__pycache__' not in path.parts:
+            found.add(path)
+            new += included(path) if path.suffix in ('.c', '.h', '.def') else []
+    return hashlib.sha256(b''.join(sorted(path.read_bytes() for path in found))).hexdigest()[:16]
+
+
+def rows():
+    """The rows of tests/passed: the state by part and build."""
+    lines = PASSED.read_text().splitlines() if PASSED.exists() else []
+    return {tuple(line.split()[:2]): line.split()[2] for line in lines if not line.startswith('#')}
+
+
+def part_of(name, is_quick):
+    """The part of which this is a long test, or None."""
+    return next((part for part, (tests, _) in PARTS.items() if not is_quick(name) and re.search(tests, name)), None)
+
+
+def unchanged(build):
+    """The parts that have passed their long tests in such a build as they are now."""
+    passed = rows()
+    return {part for part in PARTS if passed.get((part, os.path.basename(build))) == state(part)}
+
+
+def note_passed(build, chosen, is_quick):
+    """Writes that these parts have passed their tests: all of them were run."""
+    passed = rows()
+    for part in PARTS:
+        if all(name in chosen for name in listed(build, []) if part_of(name, is_quick) == part):
+            passed[part, os.path.basename(build)] = state(part)
+    head = '# PART BUILD HASH: that part has passed its long tests as it is; tools/test.py --changed leaves them out.\n'
+    PASSED.write_text(head + ''.join(' '.join([*key, value]) + '\n' for key, value in sorted(passed.items())))
 
 
 def without_choice(arguments):
@@ -114,11 +182,17 @@ def run(build, chosen, arguments):
 
 
 def main():
-    build, arguments = sys.argv[1], sys.argv[2:]
+    build, arguments = sys.argv[1], [argument for argument in sys.argv[2:] if argument != '--changed']
     which = arguments.pop(0) if arguments[:1] in (['--all'], ['--rest']) else ''
-    is_quick = quick_ones(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tests', 'quick'))
+    is_quick = quick_ones(ROOT / 'tests/quick')
     numbers = listed(build, [])  # -E would number those that it leaves
     chosen = {name: numbers[name] for name in listed(build, arguments) if which == '--all' or is_quick(name) == (which == '')}
+    if '--changed' in sys.argv:
+        same = unchanged(build)
+        left_out = [name for name in chosen if part_of(name, is_quick) in same]
+        chosen = {name: number for name, number in chosen.items() if name not in left_out}
+        if left_out:
+            print(f'Left out, as they have passed before: {covered(left_out)}', flush=True)
     if not chosen:
         hint = '' if which else ': ./run test --all has more'
         sys.exit(f'test: no test of these has such a name{hint}')
@@ -128,6 +202,8 @@ def main():
     print(f'Testing {build}: {covered(chosen)}', flush=True)
     began = time.monotonic()
     status = run(build, chosen, arguments)
+    if not status and 'UPDATE' in os.environ:
+        note_passed(build, chosen, is_quick)
     print(f'{len(chosen)} tests took {time.monotonic() - began:.0f} s' + ('; some failed' if status else ': all passed'))
     if not which and not arguments:
         more = [name for name in listed(build, []) if not is_quick(name)]
