@@ -41,7 +41,7 @@
 #include "shm/region.h"
 #include "shm/connection.h"
 #include "shm/ring.h"
-#include "shm/wire.h"
+#include "shm/packets.h"
 #include "daemon_socket.h"
 
 #define SECONDS 120 /* that anything may take */

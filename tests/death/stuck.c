@@ -25,7 +25,7 @@
 #include "shm/key.h"
 #include "shm/region.h"
 #include "shm/ring.h"
-#include "shm/wire.h"
+#include "shm/packets.h"
 #include "daemon_socket.h"
 
 static struct shm_region region;

@@ -25,18 +25,18 @@
  *  7 a gap among what is kept is passed over	8 a probe is not sent
  *
  * Functions that it models (tools/check-models.py):
- *  src/client/hca/transport/wire_recovery.c rewind_to_acked 76188ca93714
- *  src/client/hca/transport/wire_recovery.c hca_wire_move_acked 4ad7501e4134
- *  src/client/hca/transport/wire_response.c acknowledge 5e618fbe4691
- *  src/client/hca/transport/wire_response.c take_aeth 78ea4e3a6645
- *  src/client/hca/transport/wire_response.c take_data 9dcf76a6c505
- *  src/client/hca/transport/wire_response.c hca_wire_response 4158347a57ca
- *  src/client/hca/transport/wire_recovery.c hca_wire_look_at_time 8dea484c5438
- *  src/client/hca/transport/wire_responder.c take_expected 6fb718aa516f
- *  src/client/hca/transport/wire_responder.c take_duplicate eb88f22f9250
- *  src/client/hca/transport/wire_responder.c answer_again 87b7cd4d1a8b
- *  src/client/hca/transport/wire_answer.c refuse a181d2fe246d
- *  src/client/hca/transport/wire_responder.c hca_wire_request 03f2809490c1
+ *  src/client/hca/transport/packet_requester_recovery.c rewind_to_acked 76188ca93714
+ *  src/client/hca/transport/packet_requester_recovery.c hca_wire_move_acked 4ad7501e4134
+ *  src/client/hca/transport/packet_requester_responses.c acknowledge 5e618fbe4691
+ *  src/client/hca/transport/packet_requester_responses.c take_aeth 78ea4e3a6645
+ *  src/client/hca/transport/packet_requester_responses.c take_data 9dcf76a6c505
+ *  src/client/hca/transport/packet_requester_responses.c hca_wire_response 4158347a57ca
+ *  src/client/hca/transport/packet_requester_recovery.c hca_wire_look_at_time 8dea484c5438
+ *  src/client/hca/transport/packet_responder.c take_expected 6fb718aa516f
+ *  src/client/hca/transport/packet_responder.c take_duplicate eb88f22f9250
+ *  src/client/hca/transport/packet_responder.c answer_again 87b7cd4d1a8b
+ *  src/client/hca/transport/packet_responder_acks.c refuse a181d2fe246d
+ *  src/client/hca/transport/packet_responder.c hca_wire_request 03f2809490c1
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 Cases of wire_cases.py: another worker of the queue pair has packets on their way out, and what is to be sent
-meanwhile follows them (src/client/hca/transport/wire_egress.c). Then those in which a program is stopped, ends or forks
+meanwhile follows them (src/client/hca/transport/packet_send_order.c). Then those in which a program is stopped, ends or forks
 while packets are on their way out, which it has made for itself or for another one's queue pair.
 """
 

@@ -60,7 +60,7 @@
 #include "control/client.h"
 #include "control/path.h"
 #include "shm/region.h"
-#include "shm/wire.h"
+#include "shm/packets.h"
 
 #define ROCE_PORT 4791
 #define PAGE      4096

@@ -16,7 +16,7 @@
 #include "base/fast.h"
 #include "shm/connection.h"
 #include "shm/layout.h"
-#include "shm/wire.h"
+#include "shm/packets.h"
 
 /* Memory is mapped by pieces of so many bytes. */
 #define SHM_PIECE_SHIFT 18

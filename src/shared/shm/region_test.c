@@ -23,7 +23,7 @@
 #include "base/util.h"
 #include "shm/connection.h"
 #include "shm/region.h"
-#include "shm/wire.h"
+#include "shm/packets.h"
 
 #define HCAS  3
 #define PORTS 6

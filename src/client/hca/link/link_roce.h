@@ -28,7 +28,7 @@
 #ifndef HCA_LINK_ROCE_H
 #define HCA_LINK_ROCE_H
 
-#include "hca/link/wires.h"
+#include "hca/link/packet_receiver.h"
 #include "hca/process/link.h"
 #include "hca/queue/ah.h"
 #include "hca/queue/sender.h"

@@ -10,7 +10,7 @@
 #include "hca/queue/cq.h"
 #include "hca/transport/connected.h"
 #include "shm/connection.h"
-#include "shm/wire.h"
+#include "shm/packets.h"
 
 /* A queue that nothing can be done for must not keep us. */
 #define MOST_ROUNDS 16

@@ -9,7 +9,7 @@
 #include "hca/registration/mr.h"
 #include "hca/transport/connected.h"
 #include "hca/transport/place.h"
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 
 /* Receives were posted that somebody waits for. */
 static BASE_COLD void help(struct hca_qp *qp)

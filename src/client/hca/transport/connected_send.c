@@ -16,7 +16,7 @@
 #include "hca/transport/connected.h"
 #include "hca/transport/far.h"
 #include "hca/transport/place.h"
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 
 /* ---- requests ---- */
 

@@ -24,7 +24,7 @@
 #include "base/util.h"
 #include "hca/queue/explain.h"
 #include "hca/transport/connected.h"
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 
 #define NS_PER_MS  1000000ull
 #define RETRY_NS   (20 * NS_PER_MS)

@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "hca/process/operation.h"
 #include "hca/queue/explain.h"
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 #include "wire/text.h"
 
 /* ---- memory ---- */

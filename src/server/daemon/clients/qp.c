@@ -16,7 +16,7 @@
 #include "shm/connection.h"
 #include "shm/events.h"
 #include "shm/ring.h"
-#include "shm/wire.h"
+#include "shm/packets.h"
 
 /* Payload memory of a QP. */
 struct daemon_payload {

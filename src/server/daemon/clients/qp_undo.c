@@ -8,7 +8,7 @@
 #include "hca/link/link_roce.h"
 #include "shm/connection.h"
 #include "shm/ring.h"
-#include "shm/wire.h"
+#include "shm/packets.h"
 
 /* Releases the lock if the dead process of @qpn held it: a thread of its, by the lower 24 bits. */
 static void release_lock(_Atomic uint32_t *lock, uint32_t qpn)

@@ -18,7 +18,7 @@
 #include "fabric/forwarding/flow.h"
 #include "fabric/forwarding/mcast_path.h"
 #include "fabric/model/event.h"
-#include "shm/wire.h"
+#include "shm/packets.h"
 #include "wire/roce.h"
 
 #define ROOM (sizeof(struct control_detour) + WIRE_ROCE_MAX_PAYLOAD)

@@ -22,7 +22,7 @@
 #include "daemon/detour/landing.h"
 #include "daemon/detour/late_mads.h"
 #include "daemon/detour/rules.h"
-#include "daemon/network/wires.h"
+#include "daemon/network/packet_timers.h"
 #include "daemon/subnet/capture.h"
 
 struct daemon_parcel;

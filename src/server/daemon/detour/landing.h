@@ -7,7 +7,7 @@
 
 #include "control/detour.h"
 #include "daemon/network/self.h"
-#include "hca/link/wires.h"
+#include "hca/link/packet_receiver.h"
 #include "hca/queue/sender.h"
 
 /* The two bits of ECN in the traffic class: it met congestion. */

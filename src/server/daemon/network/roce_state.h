@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "daemon/clients/objects.h"
 #include "daemon/network/self.h"
-#include "daemon/network/wires.h"
+#include "daemon/network/packet_timers.h"
 #include "daemon/subnet/mads.h"
 #include "daemon/subnet/ports.h"
 #include "hca/link/link_roce.h"

@@ -10,7 +10,7 @@
 #include "daemon/show/list_objects.h"
 #include "daemon/show/show_qp.h"
 #include "shm/key.h"
-#include "shm/wire.h"
+#include "shm/packets.h"
 #include "wire/headers.h"
 
 /* Places of tables that one request looks at, which takes microseconds. */

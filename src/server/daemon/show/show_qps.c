@@ -8,7 +8,7 @@
 #include "daemon/show/show_qp.h"
 #include "hca/queue/explain.h"
 #include "shm/connection.h"
-#include "shm/wire.h"
+#include "shm/packets.h"
 #include "wire/headers.h"
 
 /* Units of work (chores.h). */

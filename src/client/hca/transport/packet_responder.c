@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "hca/transport/wire_responder.h"
+#include "hca/transport/packet_responder.h"
 
 /* Besides what the responder says becomes of a packet: the worker has lost the queue pair. */
 #define LOST (-100)

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "hca/link/detour.h"
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 
 /* A program that has answered so many times in a row will do so again. */
 #define REPLIES_ENOUGH 4

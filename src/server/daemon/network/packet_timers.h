@@ -10,7 +10,7 @@
 
 #include "base/timer.h"
 #include "fabric/model/fabric.h"
-#include "hca/link/wires.h"
+#include "hca/link/packet_receiver.h"
 
 struct daemon_wires {
 	struct fabric *f;

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 
 #define PSNS (1u << WIRE_PSN_BITS)
 

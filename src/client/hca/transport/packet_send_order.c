@@ -8,7 +8,7 @@
  */
 #include "base/util.h"
 #include "hca/link/payload.h"
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 
 /* A worker that has not looked for so long may have missed turns, and their numbers come around. */
 #define UNSEEN_NS (HCA_WIRE_PATIENCE_NS / 2)

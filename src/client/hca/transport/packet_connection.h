@@ -22,7 +22,7 @@
 
 #include "hca/link/link_roce.h"
 #include "hca/transport/connected.h"
-#include "shm/wire.h"
+#include "shm/packets.h"
 
 /* The two bits of ECN in a traffic class: not marked, may be; and marked. */
 #define HCA_WIRE_ECN_MASK    3

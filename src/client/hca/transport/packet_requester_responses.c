@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
-#include "hca/transport/wire_requester.h"
+#include "hca/transport/packet_requester.h"
 
 #define INFINITELY 7 /* rnr_retry */
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 
 /* So far ahead packets are kept: as many as a requester of ours has under way. */
 #define AHEAD_MOST 256

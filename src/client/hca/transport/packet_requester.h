@@ -8,7 +8,7 @@
 #define HCA_WIRE_REQUESTER_H
 
 #include "hca/process/operation.h"
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 
 /* Packets that may be under way; a quarter of it is one batch: see is_worth() in wire_requester.c.
  */

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "hca/queue/cq.h"
-#include "hca/transport/wire_requester.h"
+#include "hca/transport/packet_requester.h"
 
 /* A READ of so many packets waits for nobody else's. */
 #define READ_SHORT 8

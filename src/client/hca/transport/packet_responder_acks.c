@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "base/util.h"
-#include "hca/transport/wire_responder.h"
+#include "hca/transport/packet_responder.h"
 
 /* So many packets of responses are sent at one time; then other queue pairs have their turn. */
 #define RESPONSES_MOST 64

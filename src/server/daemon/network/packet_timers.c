@@ -7,8 +7,8 @@
 
 #include "base/util.h"
 #include "daemon/core/loop.h"
-#include "daemon/network/wires.h"
-#include "shm/wire.h"
+#include "daemon/network/packet_timers.h"
+#include "shm/packets.h"
 
 #define TICK_NS DAEMON_NS_PER_MS
 #define WORDS   (SHM_MAX_QPS / 64)

@@ -6,7 +6,7 @@
 #ifndef HCA_WIRE_RESPONDER_H
 #define HCA_WIRE_RESPONDER_H
 
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 
 static inline bool hca_wire_is_uc(const struct hca_wire *w)
 {

@@ -12,7 +12,7 @@
  * whose packets nobody acknowledges, fails.
  */
 #include "base/log.h"
-#include "hca/transport/wire_requester.h"
+#include "hca/transport/packet_requester.h"
 
 /* ---- responder ---- */
 

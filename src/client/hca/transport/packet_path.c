@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "hca/link/flow.h"
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 
 /* The way that queue pair @qpn has chosen for its connection with @peer: SHM_BY_DETOUR,
  * SHM_BY_MEMORY, or 0: none yet. */

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "hca/link/detour.h"
-#include "hca/transport/wire_requester.h"
+#include "hca/transport/packet_requester.h"
 
 #define WINDOW_LEAST 8
 /* A peer that has kept nothing behind so many losses is asked at one loss in so many. */

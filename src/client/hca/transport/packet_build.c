@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "hca/link/detour.h"
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 
 /* ---- packets ---- */
 

@@ -10,7 +10,7 @@
 #include "base/pause.h"
 #include "base/util.h"
 #include "hca/registration/mw.h"
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 
 #define FIRST_WINDOW 64
 

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "hca/link/wires.h"
-#include "hca/transport/wire.h"
+#include "hca/link/packet_receiver.h"
+#include "hca/transport/packet_connection.h"
 
 /* So many packets of a queue pair are put off, as its lock was not to be had; more get lost. */
 #define MOST_DEFERRED 64

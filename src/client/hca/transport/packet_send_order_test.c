@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "hca/transport/wire.h"
+#include "hca/transport/packet_connection.h"
 
 #define LONG_NS 200000000 /* longer than a worker that runs may take */
 
