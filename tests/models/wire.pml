@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A connection between two machines (hca/transport/wire_requester.h and wire_responder.c): a requester sends
+ * A connection between two machines (hca/transport/packet_requester.h and packet_responder.c): a requester sends
  * three requests of one packet each, a SEND, an atomic operation and a SEND, to a responder, over a network
  * that loses, repeats and reorders packets, both ways, with a timer that may fire too early; at most FAULTS times. The second request has a response
  * of its own.

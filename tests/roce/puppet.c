@@ -22,12 +22,12 @@
  *                      "memory ADDRESS RKEY READABLE-RKEY"
  *   protect HOW        the last pages of that: so that "none" or "read" accesses are allowed, or
  * "all": "ok" drop HOW           they go: "unmapped", or the file is "cut": "ok" hold TURN another
- * worker has its egress (src/shared/shm/wire.h), at this turn: "wanted", if somebody else wants it
- * by now, or "ok" refusal            what it will tell its peer once it may: "refusal SYNDROME", 0
- * if nothing let_go             nobody has it: "ok" lock               another worker has the lock
- * of its responder: "ok" unlock             nobody has it: "ok" arm                the next
+ * worker has its egress (src/shared/shm/packets.h), at this turn: "wanted", if somebody else wants
+ * it by now, or "ok" refusal            what it will tell its peer once it may: "refusal SYNDROME",
+ * 0 if nothing let_go             nobody has it: "ok" lock               another worker has the
+ * lock of its responder: "ok" unlock             nobody has it: "ok" arm                the next
  * completion of what completes apart has an event: "ok" sleep              waits for that: "woken",
- * or "none" opened             "opened NUMBER", as in src/shared/shm/wire.h fate WHAT [WHEN]   the
+ * or "none" opened             "opened NUMBER", as in src/shared/shm/packets.h fate WHAT [WHEN] the
  * next time that packets leave, "before" they do or "after", or "copies" to another program's
  * memory begin, or it "wakes" one, or "takes" packets off a socket, it stops, dies, forks (its
  * child ends), spawns (its child execs) or execs: "ok"

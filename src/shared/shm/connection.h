@@ -29,7 +29,7 @@ struct shm_remote {
 struct shm_connection {
 	/* number of a queue pair whose process works on the queue, and above its 24 bits which
 	 * thread does; 0: none. It is one of the two; or, if they exchange packets, that by
-	 * which a process receives from the network (hca/transport/wire.h) */
+	 * which a process receives from the network (hca/transport/packet_connection.h) */
 	_Atomic uint32_t lock;
 	_Atomic uint32_t head; /* requests below are done; the lock's holder writes it */
 	_Atomic uint32_t tail; /* requests below were posted; the owner writes it */

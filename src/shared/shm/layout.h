@@ -614,7 +614,7 @@ struct shm_gid_users {
 struct shm_data {
 	uint64_t magic;
 	uint32_t version;
-	_Atomic uint32_t ticking;  /* the daemon looks at the times of connections (shm/wire.h) */
+	_Atomic uint32_t ticking; /* the daemon looks at the times of connections (shm/packets.h) */
 	_Atomic uint64_t bad_keys; /* packets with a bad key at all ports; added after the port's
 	                              own counters */
 };

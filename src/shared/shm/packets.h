@@ -3,15 +3,15 @@
  * The state of a connected queue pair that exchanges packets with its peer: how far they are, both
  * ways. By queue pair index, in the data part. Any thread that takes datagrams off the port's
  * sockets, or sees that a time is over, works on it, in any process, the daemon included
- * (hca/transport/wire.h).
+ * (hca/transport/packet_connection.h).
  *
  * There are two halves, the requester's and the responder's, each with a lock that names its
  * holder, so that the daemon can release the locks of a dead process. The requester's is the lock
  * of the send queue (shm_connection.lock). All programs of the fabric can write here, so nothing
  * that stands here is used as an address or an index unchecked.
  */
-#ifndef SHM_WIRE_H
-#define SHM_WIRE_H
+#ifndef SHM_PACKETS_H
+#define SHM_PACKETS_H
 
 #include "shm/layout.h"
 
@@ -165,7 +165,8 @@ struct shm_wire {
 	_Atomic uint8_t broken;
 	/* whether its owner mostly posts a request after what has come; hints, without a lock */
 	_Atomic uint8_t unanswered;  /* bool: it has not, since something came */
-	_Atomic uint8_t replies;     /* so often it did, the last times; see hca/transport/wire.c */
+	_Atomic uint8_t replies;     /* so often it did, the last times; see
+	                                hca/transport/packet_connection.c */
 	_Atomic uint8_t ack_waits;   /* bool: a poll has put the acknowledgement off */
 	_Atomic uint8_t credits_due; /* bool: receives were posted, and the peer was told of none */
 	/* whether its program waits to hear that what was begun before SQD is done: enum

@@ -4,9 +4,9 @@
  * them. Else the daemon is not in the way of packets; flows make the detour only while it is open,
  * or if they reach a router to another subnet, as their records say (SHM_FLOW_DETOUR). Datagrams
  * make it from the next one on. RC and UC queue pairs that are connected meanwhile exchange packets
- * (hca/transport/wire.h), as with other machines, and do so until they are reset; those that were
- * connected before do not. Of connections with other machines the daemon sends the packets to the
- * network, if there are rules.
+ * (hca/transport/packet_connection.h), as with other machines, and do so until they are reset;
+ * those that were connected before do not. Of connections with other machines the daemon sends the
+ * packets to the network, if there are rules.
  *
  * Packets reach the daemon by a socket of each process, in the order in which they are sent. There
  * they take their time: a process that sends more waits.

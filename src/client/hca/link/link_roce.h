@@ -13,8 +13,8 @@
  * datagram is received once, by a process that is awake, and nobody waits for another process's
  * thread. Where there are connections, polls that find something and posts receive as well, once
  * nobody has polled for a while (hca_roce_attention()). While no process polls, the daemon
- * receives. Packets of connected queue pairs (RC, UC) go to hca/transport/wire.h instead (wires.h),
- * which also sends its own by the batches here.
+ * receives. Packets of connected queue pairs (RC, UC) go to hca/transport/packet_connection.h
+ * instead (packet_receiver.h), which also sends its own by the batches here.
  *
  * Complications. To keep the packets of a flow in order, one thread of all processes receives at a
  * time, the holder. A word in shared memory names the holder and when it began, as it may die or be

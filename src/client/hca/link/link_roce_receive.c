@@ -383,7 +383,7 @@ static uint32_t ack_behind(const struct netdev_udp_datagram *d)
 
 /* Receives all datagrams that the kernel has joined. Mostly their identifications count up. An
  * acknowledgement that was sent along with requests is received before them: programs see it in
- * that order (hca/transport/wire.c). */
+ * that order (hca/transport/packet_connection.c). */
 static void receive_joined(struct hca_roce *w, const struct netdev_udp_datagram *d)
 {
 	const uint8_t *at = d->iov[0].iov_base;

@@ -2,12 +2,12 @@
 /*
  * A thread's knowledge of the connected queue pairs whose packets it receives: at an Ethernet
  * port's network link, or, in the daemon, of packets that make the detour (hca/link/detour.h). The
- * functions are those of hca/transport/wires.c that links and the daemon call. Receiving: under the
- * port's receive lock, in its receiver's turn. Finishing: likewise, or without the turn before it
- * sleeps. Ticking: by the daemon's one thread, also while a process has the turn.
+ * functions are those of hca/transport/packet_receiver.c that links and the daemon call. Receiving:
+ * under the port's receive lock, in its receiver's turn. Finishing: likewise, or without the turn
+ * before it sleeps. Ticking: by the daemon's one thread, also while a process has the turn.
  */
-#ifndef HCA_WIRES_H
-#define HCA_WIRES_H
+#ifndef HCA_PACKET_RECEIVER_H
+#define HCA_PACKET_RECEIVER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,7 +5,8 @@
  * to its link, so the code that sends datagrams is the same for all links. Connected queue pairs
  * do not use send(): where both ends are on this fabric they copy (exchange.h), else they add
  * packets of their own to the batches of link_roce.h, and get those that come
- * (hca/transport/wire.h). While the daemon is to see packets, they go by it (detour.h).
+ * (hca/transport/packet_connection.h). While the daemon is to see packets, they go by it
+ * (detour.h).
  */
 #ifndef HCA_LINK_H
 #define HCA_LINK_H

@@ -5,7 +5,7 @@
  * connected_wait.c keeps those that cannot be carried out now, connected_help.c is what the
  * responder does for them, connected_receive.c polls what arrives. The effects of a request at both
  * ends are in exchange.c and responder.c. Where the peer is outside of the fabric, or packets make
- * the detour by the daemon, requests become packets: wire.h.
+ * the detour by the daemon, requests become packets: packet_connection.h.
  */
 #ifndef HCA_CONNECTED_H
 #define HCA_CONNECTED_H
@@ -23,7 +23,7 @@ struct hca_connected_qp {
 	struct hca_ah path;
 	struct hca_exchange x;
 	struct shm_connection *shm;
-	struct hca_wire *wire; /* NULL: it exchanges no packets (wire.h) */
+	struct hca_wire *wire; /* NULL: it exchanges no packets (packet_connection.h) */
 	/* requests that wait: positions count up, as those of a ring */
 	uint32_t completed; /* requests below have their completions */
 	/* what the first of them waits for: since when, or 0 */
@@ -156,8 +156,8 @@ static inline uint32_t hca_connected_load(const _Atomic uint32_t *v)
 	return atomic_load_explicit(v, memory_order_acquire);
 }
 
-/* Whether its requests go to the peer as packets by the daemon (wire.h): nobody carries them out in
- * memory. */
+/* Whether its requests go to the peer as packets by the daemon (packet_connection.h): nobody
+ * carries them out in memory. */
 static inline bool hca_connected_detours(const struct shm_connection *shm)
 {
 	return (hca_connected_load(&shm->chosen) & 0xFF) == SHM_BY_DETOUR;

@@ -3,7 +3,7 @@
  * Connected queue pairs, sending: the caller's thread checks a request and carries it out before
  * ibv_post_send() returns (exchange.h). A request that cannot be carried out now waits, and so do
  * the requests behind it: connected_wait.c. If the queue pair exchanges packets, all requests wait
- * until packets have carried them out (wire.h).
+ * until packets have carried them out (packet_connection.h).
  */
 #include <errno.h>
 

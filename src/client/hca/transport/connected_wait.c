@@ -6,8 +6,8 @@
  *  - the requester, when it polls or posts;
  *  - the responder, when it has posted receives, or has moved to RTR (connected_help.c).
  *
- * Where the responder is outside of the fabric all requests lie there. wire.h says who goes on with
- * those; the rest of this comment is not about them.
+ * Where the responder is outside of the fabric all requests lie there. packet_connection.h says who
+ * goes on with those; the rest of this comment is not about them.
  *
  * An atomic operation waits as well while another requester is in the middle of one; for ever, as
  * that one may be stopped.
@@ -77,7 +77,8 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 	/* release: pairs with the acquire of the thread that works on the queue */
 	atomic_store_explicit(&c->shm->tail, tail + 1, memory_order_release);
 	/* before the look whether the lock is free; pairs with must_look_again() of its holder. On
-	 * the wire a thread that finds it held has the daemon look later: bear() in wire_owner.c */
+	 * the wire a thread that finds it held has the daemon look later: bear() in packet_states.c
+	 */
 	if (!c->wire)
 		atomic_thread_fence(memory_order_seq_cst);
 	c->qp.sq_kept++;

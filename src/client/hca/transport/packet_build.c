@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The wire: how its packets are made and leave, and how payloads get from memory and into it. See
- * wire.h.
+ * packet_connection.h.
  */
 #include <stdlib.h>
 #include <string.h>

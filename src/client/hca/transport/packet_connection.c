@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The wire: code that its owner (wire_owner.c) and the receiving threads (wires.c) share. A
- * thread's knowledge of a queue pair, and acknowledgements that wait for replies. See wire.h.
+ * The wire: code that its owner (packet_states.c) and the receiving threads (packet_receiver.c)
+ * share. A thread's knowledge of a queue pair, and acknowledgements that wait for replies. See
+ * packet_connection.h.
  */
 #include <stdlib.h>
 #include <string.h>

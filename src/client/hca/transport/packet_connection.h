@@ -4,21 +4,28 @@
  * RoCEv2 with it (InfiniBand specification volume 1, sections 9.7 and 9.8; annex A17). So do those
  * of one fabric whose packets make the detour by the daemon (hca/link/detour.h).
  *
- * wire_owner.c is called by the program that owns the queue pair, wires.c by the thread that
- * receives at a port; wire.c has what both need. wire_packet.c makes packets, and moves payloads.
- * The requester (wire_requester.h) sends requests that wait in the send queue, as packets, and
- * reads what comes back. wire_responder.c carries out what packets ask for, by the responder of all
- * connected queue pairs (responder.h), wire_answer.c answers. wire_ahead.c keeps packets that came
- * before their turn. How far they are stands in shared memory (shm/wire.h), so any thread of any
- * process can go on with either half: the one that posts; the one that takes a datagram off the
- * port's sockets for all (hca/link/link_roce.h); or the daemon, while nobody polls, and when a time
- * is over. For that a thread needs a struct hca_wire, of its own.
+ * packet_requester.c        requests that wait in the send queue become packets
+ * packet_requester_*.c      the requester takes responses, and sends lost packets again
+ * packet_responder.c        carries out what packets ask for, by responder.h
+ * packet_responder_acks.c   sends acknowledgements and responses
+ * packet_states.c           the wire opens and closes with the queue pair's state; for its owner
+ * packet_receiver.c         whose packet this is; for the thread that receives at a port
+ * packet_path.c             whether there are packets, and by which path they go
+ * packet_build.c            headers of packets, payloads from memory and into it
+ * packet_send_order.c       packets leave in the order in which they were made
+ * packet_out_of_order.c     packets that came before their turn are kept
+ * packet_repair.c           a process died in the middle of this
+ * packet_connection.c       what several of these need
  *
- * A half is worked on with its lock held, which names the holder: see shm/wire.h. Packets of both
- * leave behind that, in the order in which they were made (wire_egress.c).
+ * How far they are stands in shared memory (shm/packets.h), so any thread of any process can go on
+ * with either half: the thread that posts, the thread that takes a datagram off the port's sockets
+ * for all (hca/link/link_roce.h), or the daemon, while nobody polls, and when a time is over. For
+ * that a thread needs a struct hca_wire, of its own.
+ *
+ * A half is worked on with its lock held, which names the holder: see shm/packets.h.
  */
-#ifndef HCA_WIRE_H
-#define HCA_WIRE_H
+#ifndef HCA_PACKET_CONNECTION_H
+#define HCA_PACKET_CONNECTION_H
 
 #include "hca/link/link_roce.h"
 #include "hca/transport/connected.h"
@@ -266,7 +273,7 @@ static inline bool hca_wire_is_open(const struct hca_wire *w, uint32_t what)
 	return (open & what) && open == w->open;
 }
 
-/* ---- a process died while it had a lock (wire_mend.c) ---- */
+/* ---- a process died while it had a lock (packet_repair.c) ---- */
 
 /* Of the half that receives requests, or sends them. */
 static inline enum shm_wire_broken hca_wire_broken_bit(uint32_t what)
@@ -356,7 +363,7 @@ uint8_t *hca_wire_begin(struct hca_wire *w, uint32_t bytes);
 void hca_wire_end(struct hca_wire *w, const struct wire_headers *h);
 
 /* Whether what the queue pair sends becomes packets, and the path of these. Its owner's. @is_open:
- * it has been asked for this connection. wire_path.c. */
+ * it has been asked for this connection. packet_path.c. */
 bool hca_wire_choose(struct hca_connected_qp *c, struct shm_wire_path *path, bool is_open);
 
 /* Finds the GID of the port by which its packets leave: the table of GIDs may be another now. */
@@ -391,7 +398,8 @@ int hca_wire_scatter(const struct hca_end *end, struct hca_parts *parts, uint64_
 /* A copy of the packet, or NULL: no memory. */
 struct hca_wire_copy *hca_wire_copy(const struct wire_roce_packet *p);
 
-/* ---- packets ahead of their turn (wire_ahead.c): with the lock held of the half that they are for
+/* ---- packets ahead of their turn (packet_out_of_order.c): with the lock held of the half that
+ * they are for
  * ---- */
 
 /* Whether what comes behind a gap is kept, and only what got lost is sent again. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The wire: packets that came before their turn, as one before them got lost or is late. They are
- * kept until it comes, so that the peer need not send them again: see wire.h.
+ * kept until it comes, so that the peer need not send them again: see packet_connection.h.
  *
  * Kept is a copy, in the process that received the packet. Whatever becomes of the copy, the peer
  * sends again the packets that are not acknowledged. So a process that has no room keeps nothing,

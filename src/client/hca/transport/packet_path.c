@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The wire: whether a connected queue pair exchanges packets, and which way they go. See wire.h.
+ * The wire: whether a connected queue pair exchanges packets, and which way they go. See
+ * packet_connection.h.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The wires of a port, for the thread that receives there: the queue pair of a packet, when the
- * packet is worked on, and the work that is due afterwards. See hca/link/wires.h.
+ * packet is worked on, and the work that is due afterwards. See hca/link/packet_receiver.h.
  */
 #include <stdlib.h>
 #include <string.h>

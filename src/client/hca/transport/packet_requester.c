@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The wire, the requester's half: requests become packets. See wire_requester.h.
+ * The wire, the requester's half: requests become packets. See packet_requester.h.
  *
  * A peer may tell credits: how many receives it has (section 9.7.7.2). They are kept to once it had
  * none: programs that see to that themselves know of new receives before the next acknowledgement

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The requester's half of the wire, in three files: wire_requester.c sends requests,
- * wire_response.c reads what comes back, wire_recovery.c sees to what gets lost. All with the lock
- * of the send queue held. See wire.h.
+ * The requester's half of the wire, in three files: packet_requester.c sends requests,
+ * packet_requester_responses.c reads what comes back, packet_requester_recovery.c sees to what gets
+ * lost. All with the lock of the send queue held. See packet_connection.h.
  */
-#ifndef HCA_WIRE_REQUESTER_H
-#define HCA_WIRE_REQUESTER_H
+#ifndef HCA_PACKET_REQUESTER_H
+#define HCA_PACKET_REQUESTER_H
 
 #include "hca/process/operation.h"
 #include "hca/transport/packet_connection.h"
 
-/* Packets that may be under way; a quarter of it is one batch: see is_worth() in wire_requester.c.
+/* Packets that may be under way; a quarter of it is one batch: see is_worth() in
+ * packet_requester.c.
  */
 #define HCA_WIRE_WINDOW_MOST 256
 /* So many packets of an RDMA READ are asked for at one time: its responses must not overwhelm us.
@@ -74,7 +75,7 @@ static inline bool hca_wire_first_request(const struct hca_wire *w, struct shm_r
 	return hca_connected_take(&w->end, head, r, e);
 }
 
-/* ---- what becomes of requests: wire_requester.c ---- */
+/* ---- what becomes of requests: packet_requester.c ---- */
 
 /* The first request fails: those behind it are not sent any more. */
 void hca_wire_fail(struct hca_wire *w, enum ibv_wc_status status);
@@ -83,7 +84,7 @@ void hca_wire_tell_of_failure(struct hca_wire *w);
 /* The first request, of @n packets, is done. */
 void hca_wire_complete(struct hca_wire *w, const struct shm_request *r, uint32_t n);
 
-/* ---- what gets lost: wire_recovery.c ---- */
+/* ---- what gets lost: packet_requester_recovery.c ---- */
 
 /* Something was sent, or acknowledged. */
 void hca_wire_set_deadline(struct hca_wire *w);

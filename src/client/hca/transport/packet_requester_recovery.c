@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The wire, the requester's half: what gets lost. See wire_requester.h.
+ * The wire, the requester's half: what gets lost. See packet_requester.h.
  *
  * Packets are sent again from the first one on that was not acknowledged ("go back N"): after a NAK
  * of the sequence, after a response that shows that an earlier one got lost, and when nothing has
@@ -10,9 +10,9 @@
  * under way is limited; the limit grows while all goes well, and is halved when packets get lost.
  *
  * First one packet goes again, a probe: the peer may have kept what came behind a gap
- * (wire_ahead.c), and then acknowledges it with that packet. Responses are kept here likewise, and
- * only those of the gap are asked for again. Then one packet got lost, and the limit hardly
- * shrinks.
+ * (packet_out_of_order.c), and then acknowledges it with that packet. Responses are kept here
+ * likewise, and only those of the gap are asked for again. Then one packet got lost, and the limit
+ * hardly shrinks.
  */
 #include "base/log.h"
 #include "base/util.h"

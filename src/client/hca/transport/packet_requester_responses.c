@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The wire, the requester's half: packets that come back complete requests. See wire_requester.h.
+ * The wire, the requester's half: packets that come back complete requests. See packet_requester.h.
  */
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 /*
  * The wire, the responder's half: packets of requests are checked (section 9.7.4 of the
  * specification; section 9.8.2 for UC) and carried out by the responder of all connected queue
- * pairs. See wire_responder.h.
+ * pairs. See packet_responder.h.
  *
  * Requests that come again are acknowledged again; a READ is carried out again; an atomic operation
  * is answered from what it found, an atomic WRITE and a FLUSH by a READ response without data, as
@@ -642,7 +642,7 @@ static BASE_COLD void take_ahead(struct hca_wire *w)
 		const unsigned flags = wire_opcodes[c->packet.h.bth.opcode].flags;
 		const uint32_t psn = s->in.expected;
 
-		/* as work() in wires.c */
+		/* as work() in packet_receiver.c */
 		if ((flags & WIRE_OPCODE_RECEIVES) && s->in.n_responses && hca_wire_respond(w))
 			return;
 		c = hca_wire_take_ahead(w, HCA_WIRE_RESPONDER);

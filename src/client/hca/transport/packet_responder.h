@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The responder's half of the wire, in two files: wire_responder.c carries out what packets ask
- * for, wire_answer.c answers. All with the half's lock held. See wire.h.
+ * The responder's half of the wire, in two files: packet_responder.c carries out what packets ask
+ * for, packet_responder_acks.c answers. All with the half's lock held. See packet_connection.h.
  */
-#ifndef HCA_WIRE_RESPONDER_H
-#define HCA_WIRE_RESPONDER_H
+#ifndef HCA_PACKET_RESPONDER_H
+#define HCA_PACKET_RESPONDER_H
 
 #include "hca/transport/packet_connection.h"
 
@@ -13,14 +13,14 @@ static inline bool hca_wire_is_uc(const struct hca_wire *w)
 	return w->end.qp.type == IBV_QPT_UC;
 }
 
-/* ---- receives: wire_responder.c ---- */
+/* ---- receives: packet_responder.c ---- */
 
 /* The receive that the message under way uses. False: it is not ours any more. */
 bool hca_wire_find_receive(struct hca_wire *w, struct hca_receive *rcv);
 /* It fails. As hca_responder_fail_receive(). */
 int hca_wire_fail_receive(struct hca_wire *w, struct hca_receive *rcv, enum ibv_wc_status status);
 
-/* ---- answers: wire_answer.c ---- */
+/* ---- answers: packet_responder_acks.c ---- */
 
 /* The packets that have come are to be acknowledged, or not any more. */
 void hca_wire_set_ack_due(struct hca_wire *w, bool due);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The wire, the responder's half: what it answers. See wire_responder.h.
+ * The wire, the responder's half: what it answers. See packet_responder.h.
  *
  * READs and atomic operations are answered in order, and an acknowledgement says that all before is
  * done: so responses that wait to be sent come first.

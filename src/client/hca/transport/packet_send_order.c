@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The wire: packets of one worker do not overtake those of another on their way out. See wire.h.
+ * The wire: packets of one worker do not overtake those of another on their way out. See
+ * packet_connection.h.
  *
  * A program that waits for events shares its sending with the daemon, which goes on with it when
  * something comes. To a peer that sees an order that was not sent, something got lost: it has all

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The wire, its owner's part: it opens and closes with the queue pair's state, and goes on when the
- * program posts or polls. See wire.h.
+ * program posts or polls. See packet_connection.h.
  */
 #include <stdlib.h>
 #include <string.h>

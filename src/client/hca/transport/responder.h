@@ -3,7 +3,7 @@
  * A responder: the work of the HCA that a connected queue pair's request is addressed to. It knows
  * the request, and the number of the queue pair that sent it; not the requester's record or memory,
  * nor how the bytes come here. That is its caller's business: exchange.c copies them in memory,
- * wire_responder.c takes them out of packets. In three steps:
+ * packet_responder.c takes them out of packets. In three steps:
  *
  *   begin	checks the request against what the queue pair lets in (specification, volume 1,
  *		section 9.7.4), takes the receive that it uses, and says where in memory it goes

@@ -8,9 +8,9 @@
  *
  * All packets are in one list, in the order in which they came. A queue pair's packets come by its
  * process's socket, and from the daemon itself, which acknowledges, answers and sends again for
- * processes (hca/transport/wire.h). Before one of these is added, that socket is read to its end:
- * what the process has sent before comes first. A packet whose queue pair has gone meanwhile goes
- * on as on a wire: it keeps its flow.
+ * processes (hca/transport/packet_connection.h). Before one of these is added, that socket is read
+ * to its end: what the process has sent before comes first. A packet whose queue pair has gone
+ * meanwhile goes on as on a wire: it keeps its flow.
  */
 #ifndef DAEMON_DETOUR_H
 #define DAEMON_DETOUR_H

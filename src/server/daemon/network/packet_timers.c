@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * When connections' times are over: see wires.h.
+ * When connections' times are over: see packet_timers.h.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The times of connections whose requests become packets (hca/transport/wire.h): a timeout, an RNR
- * NAK's delay, responses that are yet to be sent. Processes that poll see to them; the daemon does
- * for those that do not. It looks at the queue pairs whose bits are set (struct shm_wire_busy),
- * each millisecond while there are any.
+ * The times of connections whose requests become packets (hca/transport/packet_connection.h): a
+ * timeout, an RNR NAK's delay, responses that are yet to be sent. Processes that poll see to them;
+ * the daemon does for those that do not. It looks at the queue pairs whose bits are set (struct
+ * shm_wire_busy), each millisecond while there are any.
  */
-#ifndef DAEMON_WIRES_H
-#define DAEMON_WIRES_H
+#ifndef DAEMON_PACKET_TIMERS_H
+#define DAEMON_PACKET_TIMERS_H
 
 #include "base/timer.h"
 #include "fabric/model/fabric.h"
