@@ -4,7 +4,6 @@
  * packet would, and says of each condition whether it holds.
  */
 #include <json-c/json.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,29 +66,6 @@ static const struct cli_option options[] = {
 	{ "      --json          as JSON\n", CLI_FLAG(struct explain, json) },
 	{ .line = "  -h, --help          this text\n" },
 };
-
-void cli_explain_say(struct cli_explain *e, enum cli_verdict verdict, const char *about,
-                     const char *todo, const char *format, ...)
-{
-	static const char *const names[] = { "ok", "fails", "lost" };
-	struct json_object *finding;
-	char text[768];
-	va_list args;
-
-	e->n_failed += verdict != CLI_HOLDS;
-	if (e->silent || (verdict == CLI_HOLDS && e->quiet))
-		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	finding = json_object_new_object();
-	json_object_object_add(finding, "verdict", json_object_new_string(names[verdict]));
-	json_object_object_add(finding, "about", json_object_new_string(about));
-	json_object_object_add(finding, "text", json_object_new_string(text));
-	if (todo)
-		json_object_object_add(finding, "do", json_object_new_string(todo));
-	json_object_array_add(e->findings, finding);
-}
 
 /* ---- from one host to another ---- */
 

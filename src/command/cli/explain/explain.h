@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The views that `umbel explain` looks at, and its findings: explain.c is the command,
- * explain_path.c follows links and tables, explain_qp.c looks at queue pairs, explain_rkey.c at
- * keys, explain_wc.c at statuses. Single-threaded. All that is read are the daemon's views
- * (json.h).
+ * The views that `umbel explain` looks at, and its findings (explain_say.c): explain.c is the
+ * command, explain_path.c follows links and tables, explain_qp.c looks at queue pairs,
+ * explain_rkey.c at keys, explain_wc.c at statuses. Single-threaded. All that is read are the
+ * daemon's views (json.h).
  */
 #ifndef CLI_EXPLAIN_H
 #define CLI_EXPLAIN_H
@@ -45,6 +45,8 @@ struct cli_end {
 	long port;
 	struct json_object *link, *keys; /* the port in the topology, and in the view "ports" */
 };
+
+/* ---- explain_say.c ---- */
 
 /* Adds a finding about @about, a word; @todo: what to do about it, or NULL. */
 void cli_explain_say(struct cli_explain *e, enum cli_verdict verdict, const char *about,
