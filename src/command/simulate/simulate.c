@@ -18,12 +18,6 @@
 
 static_assert(LOAD_MAX_SWITCHES == FABRIC_MAX_HOPS, "a packet's way is as long in both");
 
-void simulate_tell(const struct simulation *s, const char *what, uint64_t done, uint64_t of)
-{
-	if (s->progress)
-		s->progress(s->arg, what, of ? (unsigned)(done * 100 / of) : 0);
-}
-
 /* ---- the fabric ---- */
 
 /* Tables that are to be written later are written at once: simulate_join(). */
@@ -357,13 +351,6 @@ int simulate_count(struct simulation *s)
 }
 
 /* ---- results ---- */
-
-struct load_crossed *simulate_link_at(const struct simulation *s, const struct fabric_port *from)
-{
-	if (from->node->type == FABRIC_HCA)
-		return &s->net.host[from->index].crossed;
-	return &s->net.sw[from->node->index].port[from->num].crossed;
-}
 
 static const struct fabric_port *found(const struct simulation *s, struct simulate_link *l,
                                        const struct fabric_port *from)

@@ -109,7 +109,12 @@ int simulate_credits(struct simulation *s, const struct simulate_cost *cost, uns
 
 /* ---- for the files of this folder ---- */
 
-void simulate_tell(const struct simulation *s, const char *what, uint64_t done, uint64_t of);
+static inline void simulate_tell(const struct simulation *s, const char *what, uint64_t done,
+                                 uint64_t of)
+{
+	if (s->progress)
+		s->progress(s->arg, what, of ? (unsigned)(done * 100 / of) : 0);
+}
 
 /* Bits per nanosecond of a link's data: its nominal rate without 8b/10b or 64b/66b, where that does
  * not count it out. */
@@ -119,7 +124,13 @@ double simulate_data_rate(const struct fabric_port *p);
 uint32_t simulate_link_number(const struct simulation *s, const struct fabric_port *from);
 
 /* The packets that have crossed the link that begins at @from. */
-struct load_crossed *simulate_link_at(const struct simulation *s, const struct fabric_port *from);
+static inline struct load_crossed *simulate_link_at(const struct simulation *s,
+                                                    const struct fabric_port *from)
+{
+	if (from->node->type == FABRIC_HCA)
+		return &s->net.host[from->index].crossed;
+	return &s->net.sw[from->node->index].port[from->num].crossed;
+}
 
 /* traffic.c: those of pairs and of groups. 0 or -ENOMEM. */
 int simulate_count_pairs(struct simulation *s);

@@ -85,23 +85,6 @@ static bool is_between_switches(const struct fabric_port *p)
 
 /* ---- text ---- */
 
-const char *cli_simulation_name(const struct simulation *s, const struct fabric_node *node)
-{
-	return node->type == FABRIC_HCA ? shm_hca_at(s->f->region, node->hca)->host : node->name;
-}
-
-void cli_simulation_print_ns(double ns)
-{
-	if (ns < 1e4)
-		printf("%.0f ns", ns);
-	else if (ns < 1e7)
-		printf("%.1f us", ns / 1e3);
-	else if (ns < 1e10)
-		printf("%.1f ms", ns / 1e6);
-	else
-		printf("%.1f s", ns / 1e9);
-}
-
 static void print_failed(const struct simulation *s, bool rerouted)
 {
 	if (!s->n_failed)

@@ -37,7 +37,7 @@ int cli_simulation_draw(const struct simulation *s, const struct cli_simulation 
 /* By which engine. */
 const char *cli_simulation_routing(const struct simulation *s);
 
-/* A host's port by its host's name. */
+/* simulation_text.c: a host's port by its host's name; nanoseconds, in a unit that suits. */
 const char *cli_simulation_name(const struct simulation *s, const struct fabric_node *node);
 void cli_simulation_print_ns(double ns);
 
