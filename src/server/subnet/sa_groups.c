@@ -15,6 +15,7 @@
 #include "subnet/partitions.h"
 #include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"
+#include "subnet/sa_rates.h"
 #include "subnet/state.h"
 #include "wire/mgid.h"
 #include "wire/rate.h"

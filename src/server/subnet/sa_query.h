@@ -96,13 +96,6 @@ bool sa_has_pkey(const struct fabric_port *p, uint16_t pkey);
 /* Whether a partition has both as members. */
 bool sa_share_pkey(const struct fabric_port *a, const struct fabric_port *b);
 
-/* The rate of the port's link, Mbit/s; and the fastest encoded rate that is not above @mbps. */
-unsigned sa_port_mbps(const struct fabric_port *p);
-uint8_t sa_rate_of(unsigned mbps);
-
-/* The fastest rate below @mbps; 0: there is none. */
-uint8_t sa_rate_below(unsigned mbps);
-
 /* The services: 0 or -ENOMEM. */
 int sa_services_init(struct sa *sa);
 void sa_services_fini(struct sa *sa);
