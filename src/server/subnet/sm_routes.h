@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Shared by the files of unicast routing: sm_routes.c chooses paths, sm_fresh.c those that are all
- * chosen anew, sm_hops.c measures distances, sm_load.c counts what the links carry, sm_ftree.c
- * routes fat trees, sm_dfsssp.c by the load of whole paths, with lanes from sm_lanes.c. For these
- * files alone.
+ * chosen anew, sm_root.c has what all engines do for a root, sm_hops.c measures distances,
+ * sm_load.c counts what the links carry, sm_ftree.c routes fat trees, sm_dfsssp.c by the load of
+ * whole paths, with lanes from sm_lanes.c. For these files alone.
  *
  * All paths to one switch, the present root, and to the HCAs at its ports are made together.
  */
