@@ -72,15 +72,6 @@ struct show_stream {
 	bool opened, closed;
 };
 
-void *show_state(struct show_at *at, struct show_json *o, size_t bytes)
-{
-	if (!at->state)
-		at->state = calloc(1, bytes);
-	if (!at->state)
-		o->failed = true;
-	return at->state;
-}
-
 static void stream_free(struct show_stream *t)
 {
 	LIST_REMOVE(t, entry);

@@ -7,6 +7,8 @@
 #ifndef DAEMON_VIEWS_H
 #define DAEMON_VIEWS_H
 
+#include <stdlib.h>
+
 #include "daemon/clients/client.h"
 #include "daemon/core/chores.h"
 #include "daemon/detour/detour.h"
@@ -43,7 +45,14 @@ struct show_at {
 };
 
 /* The view's state, zeroed the first time. NULL: no memory; @o has failed. */
-void *show_state(struct show_at *at, struct show_json *o, size_t bytes);
+static inline void *show_state(struct show_at *at, struct show_json *o, size_t bytes)
+{
+	if (!at->state)
+		at->state = calloc(1, bytes);
+	if (!at->state)
+		o->failed = true;
+	return at->state;
+}
 
 /* Adds "access", by enum ibv_access_flags and enum shm_key_access. */
 void show_add_access(struct show_json *o, uint32_t access);
