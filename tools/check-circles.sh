@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # No circles between the modules of a folder in src/ and programs/. A module is x.c with its x.h; it uses those
-# of its folder whose headers either includes. Prints each circle as A -> B -> ... -> A.
-# Called by tools/check-static.sh. With arguments: only these folders, such as src/server/cm.
+# of its folder whose headers either includes. Prints each circle as A -> B -> ... -> A. If build/release is there, no circles
+# of calls either (check-calls.py). Called by tools/check-static.sh. With arguments: only includes in these folders, such as
+# src/server/cm.
 
 set -eu -o pipefail
 
@@ -14,6 +15,10 @@ folders()
 	find src programs -name '*.h' ! -path '*/tests/*' -printf '%h\n' | sort -u
 }
 
+status=0
+if [ $# -eq 0 ] && [ -e build/release/compile_commands.json ]; then
+	tools/check-calls.py build/release || status=1
+fi
 [ $# -gt 0 ] || mapfile -t found < <(folders)
 for folder in "${@:-${found[@]}}"; do
 	find "$folder" -maxdepth 1 -name '*.[ch]' ! -name '*_test.c' ! -name 'testing*' | sort
@@ -65,4 +70,5 @@ END {
 		visit(from, 0)
 	exit bad
 }
-'
+' || status=1
+exit $status
