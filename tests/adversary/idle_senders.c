@@ -77,7 +77,7 @@ static void hog_reserve(struct hog *h)
 {
 	_Atomic uint32_t *lease = &shm_sender_at(&h->region, SHM_QP_INDEX(h->qpn))->payload_lease;
 	struct control_get_payload want = { .qpn = h->qpn };
-	struct control_get_payload_reply reply;
+	struct control_offset_reply reply;
 	int ret;
 
 	*lease = SHM_LEASE_IN_USE;

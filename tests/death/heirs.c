@@ -74,7 +74,7 @@ static int try_qp(const struct client *c, uint32_t xrcd, struct control_create_q
 		                         .max_recv_sge = 1,
 		                         .xrcd = xrcd };
 	struct control_create_cq_reply made;
-	struct control_keys_reply keys;
+	struct control_offset_reply keys;
 
 	assert_int_equal(control_call(c->c, &(struct control_call){ .type = CONTROL_OPEN_KEYS,
 	                                                            .reply = &keys,

@@ -348,14 +348,11 @@ enum control_memory_kind {
 	CONTROL_MEMORY_ADOPTED, /* the file of adopted memory (hca/memory/adopt.h) */
 	CONTROL_MEMORY_KINDS,
 };
-struct control_keys_reply { /* OPEN_KEYS */
+struct control_offset_reply { /* OPEN_KEYS, ADD_KEYS, GET_PAYLOAD */
 	uint64_t off;
 };
 struct control_add_keys {
 	uint32_t chunk; /* its index; -EEXIST: it is there */
-};
-struct control_add_keys_reply {
-	uint64_t off;
 };
 struct control_offer_memory {
 	uint32_t kind; /* enum control_memory_kind */
@@ -412,9 +409,6 @@ struct control_put_flow {
 struct control_get_payload {
 	uint32_t qpn;
 	uint32_t bytes;
-};
-struct control_get_payload_reply {
-	uint64_t off;
 };
 
 struct control_raise_event { /* CQ overrun seen by a sender, fatal QP error by its owner */

@@ -72,7 +72,7 @@ static int grow(struct hca_sender *s)
 	struct hca_payloads *all = &s->payloads;
 	uint32_t more = all->n ? all->n : FIRST_SLOTS;
 	struct control_get_payload req = { .qpn = s->qpn };
-	struct control_get_payload_reply rep;
+	struct control_offset_reply rep;
 	struct hca_payload *slot;
 	int ret;
 

@@ -636,23 +636,28 @@ static int put_flow(struct daemon_call *call)
 	return ret;
 }
 
+/* Replies @off, if @ret is 0. Returns @ret. */
+static int tell_offset(struct daemon_call *call, int ret, const uint64_t *off)
+{
+	struct control_offset_reply *rep;
+
+	if (ret)
+		return ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->off = *off;
+	return 0;
+}
+
 static int get_payload(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_get_payload *req = call->body;
-	struct daemon_qp *qp = call->about;
-	struct control_get_payload_reply *rep;
 	uint64_t off;
-	int ret;
 
 	if (!req->bytes || req->bytes > 1u << 30)
 		return -EINVAL;
-	ret = daemon_qp_payload(&v->objects->qps, qp, req->bytes, &off);
-	if (ret)
-		return ret;
-	rep = daemon_call_reply(call, sizeof(*rep));
-	rep->off = off;
-	return 0;
+	return tell_offset(call, daemon_qp_payload(&v->objects->qps, call->about, req->bytes, &off),
+	                   &off);
 }
 
 static int raise_event(struct daemon_call *call)
@@ -754,30 +759,21 @@ static int find_neighbour(struct daemon_call *call)
 static int open_keys(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
-	struct control_keys_reply *rep;
 	uint64_t off;
-	int ret = daemon_keys_open(&v->objects->memory, call->client->holds, &off);
 
-	if (ret)
-		return ret;
-	rep = daemon_call_reply(call, sizeof(*rep));
-	rep->off = off;
-	return 0;
+	return tell_offset(call, daemon_keys_open(&v->objects->memory, call->client->holds, &off),
+	                   &off);
 }
 
 static int add_keys(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_add_keys *req = call->body;
-	struct control_add_keys_reply *rep;
 	uint64_t off;
-	int ret = daemon_keys_add(&v->objects->memory, call->client->holds, req->chunk, &off);
 
-	if (ret)
-		return ret;
-	rep = daemon_call_reply(call, sizeof(*rep));
-	rep->off = off;
-	return 0;
+	return tell_offset(
+	        call, daemon_keys_add(&v->objects->memory, call->client->holds, req->chunk, &off),
+	        &off);
 }
 
 static int offer_memory(struct daemon_call *call)
