@@ -342,19 +342,14 @@ static void print_hosts(struct json_object *hosts, FILE *to)
 
 static int no_such_host(const char *name, const char *host)
 {
-	struct control_client *client;
 	struct json_object *hosts;
 	char *list = NULL;
 	size_t size;
 	FILE *to;
-	int ret = cli_connect(&client, name);
+	int ret = cli_ask(name, "hosts", &hosts);
 
 	if (ret)
 		return ret;
-	hosts = cli_request_json(client, "hosts");
-	control_close(client);
-	if (!hosts)
-		return CLI_FAILED;
 	to = open_memstream(&list, &size);
 	if (to) {
 		print_hosts(hosts, to);

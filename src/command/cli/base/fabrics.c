@@ -132,20 +132,24 @@ void cli_say_silent(const char *name)
 	         name, cli_name_option(name));
 }
 
-/* As cli_try_connect(), as a program on @host (NULL: on all). -EHOSTUNREACH: no such host. */
-static int try_connect(struct control_client **client, const char *name, const char *host)
+int cli_socket_path(char path[static PATH_MAX], const char *name)
 {
-	char path[PATH_MAX], why[CONTROL_WHY_ROOM];
-	int ret, dir;
+	char why[CONTROL_WHY_ROOM];
+	int dir = control_fabric_open(name, false, why);
 
-	dir = control_fabric_open(name, false, why);
 	if (dir < 0)
 		return dir;
 	close(dir); /* it is proven private: the path leads there again */
-	ret = control_path(path, sizeof(path), name, "ctl");
-	if (ret)
-		return ret;
-	return control_connect(client, path, CONTROL_ROLE_CLI, host);
+	return control_path(path, PATH_MAX, name, "ctl");
+}
+
+/* As cli_try_connect(), as a program on @host (NULL: on all). -EHOSTUNREACH: no such host. */
+static int try_connect(struct control_client **client, const char *name, const char *host)
+{
+	char path[PATH_MAX];
+	int ret = cli_socket_path(path, name);
+
+	return ret ? ret : control_connect(client, path, CONTROL_ROLE_CLI, host);
 }
 
 int cli_try_connect(struct control_client **client, const char *name)

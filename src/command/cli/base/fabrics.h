@@ -32,6 +32,9 @@ int cli_make_dir(const char *path);
  * returns that, or 0, or CLI_FAILED. */
 int cli_each_fabric(int (*each)(const char *name, void *arg), void *arg);
 
+/* The path of the socket of fabric @name, whose directory is proven private. 0 or -errno. */
+int cli_socket_path(char path[static PATH_MAX], const char *name);
+
 /* Connects to the daemon of fabric @name. 0 or CLI_FAILED or CLI_USAGE. */
 int cli_connect(struct control_client **client, const char *name);
 

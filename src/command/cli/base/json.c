@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "cli/base/command.h"
+#include "cli/base/fabrics.h"
 #include "cli/base/json.h"
 #include "cli/base/table.h"
 #include "control/client.h"
@@ -45,6 +46,18 @@ struct json_object *cli_request_json(struct control_client *client, const char *
 		base_log("the daemon's %s are no JSON", what);
 	free(text);
 	return reply;
+}
+
+int cli_ask(const char *name, const char *what, struct json_object **reply)
+{
+	struct control_client *client;
+	int ret = cli_connect(&client, name);
+
+	if (ret)
+		return ret;
+	*reply = cli_request_json(client, what);
+	control_close(client);
+	return *reply ? 0 : CLI_FAILED;
 }
 
 int cli_request_text(struct control_client *client, const char *what, const char *of)

@@ -25,6 +25,9 @@ void cli_add_text(struct cli_table *t, struct json_object *element, const char *
 /* The daemon's reply to "show @what", parsed; the caller puts it. NULL after an error. */
 struct json_object *cli_request_json(struct control_client *client, const char *what);
 
+/* The same of fabric @name, to whose daemon it connects for that. 0, or as cli_connect(). */
+int cli_ask(const char *name, const char *what, struct json_object **reply);
+
 /* A descriptor from which the daemon's reply to "show @what" of the switch @of (NULL: of all) can
  * be read, which is the caller's to close; or -1 after an error. */
 int cli_request_text(struct control_client *client, const char *what, const char *of);

@@ -36,13 +36,9 @@ struct target {
 /* 0, or the error of control_find_daemon(). */
 static int find_target(struct target *t, const char *name)
 {
-	char path[PATH_MAX], why[CONTROL_WHY_ROOM];
-	int ret = control_fabric_open(name, false, why);
+	char path[PATH_MAX];
+	int ret = cli_socket_path(path, name);
 
-	if (ret < 0)
-		return ret;
-	close(ret); /* it is proven private: the path leads there again */
-	ret = control_path(path, sizeof(path), name, "ctl");
 	if (ret)
 		return ret;
 	t->name = name;

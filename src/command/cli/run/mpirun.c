@@ -18,7 +18,6 @@
 #include "cli/base/fabrics.h"
 #include "cli/base/json.h"
 #include "cli/base/options.h"
-#include "control/client.h"
 
 static const char help[] =
         "Usage: umbel mpirun [OPTION]... ARGUMENT...\n"
@@ -34,17 +33,14 @@ struct hosts {
 
 static int find_hosts(const char *fabric, struct hosts *h)
 {
-	struct control_client *client;
 	struct json_object *hosts;
 	size_t bytes;
 	FILE *to;
-	int ret = cli_connect(&client, fabric);
+	int ret = cli_ask(fabric, "hosts", &hosts);
 
 	if (ret)
 		return ret;
-	hosts = cli_request_json(client, "hosts");
-	control_close(client);
-	to = hosts ? open_memstream(&h->all, &bytes) : NULL;
+	to = open_memstream(&h->all, &bytes);
 	for (size_t i = 0; to && i < json_object_array_length(hosts); i++)
 		fprintf(to, "%s%s", i ? "," : "",
 		        cli_json_text(json_object_array_get_idx(hosts, i), "name"));

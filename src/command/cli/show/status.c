@@ -142,16 +142,10 @@ static int show_all(bool json)
 static int show_one(const char *name, bool json)
 {
 	struct json_object *fabrics, *status;
-	struct control_client *client;
-	int ret;
+	int ret = cli_ask(name, "status", &status);
 
-	ret = cli_connect(&client, name);
 	if (ret)
 		return ret;
-	status = cli_request_json(client, "status");
-	control_close(client);
-	if (!status)
-		return CLI_FAILED;
 	fabrics = json_object_new_array();
 	json_object_array_add(fabrics, status);
 	if (json)
