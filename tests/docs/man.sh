@@ -3,7 +3,7 @@
 #
 # man.sh SOURCE DIR: the manual pages below DIR say what the program does: a page for each command and
 # no other, with the options that its help and its parser know, whether they take a value too; the
-# settings with their defaults, and which may change; the environment that the sources read. Their
+# views of show and top, settings with their defaults, and which may change; the environment that the sources read. Their
 # examples of topologies load. man has nothing to warn of.
 
 . "${0%/*}/../system/lib.sh"
@@ -84,6 +84,24 @@ for command in "${commands[@]}"; do
 		complain "umbel-$command(1) does not have the summary '$summary'"
 done
 same "options of umbel(1)" "$(text umbel.1 | section OPTIONS | long_options)" '--help --version'
+
+# ---- views
+
+# those that are tables, and those that are not
+views="$(sed -n 's/^\t{ "\([a-z]*\)", \(true\|false\), .*/\1/p' "$source/src/command/cli/show/views.c") routes drops"
+shown=$(umbel show --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+same "the views of umbel show and its help" "$views group path" "$shown"
+same "the views in umbel-show(1) and the help" "$shown" "$(sed -n 's/^\.It Cm \([a-z]*\).*/\1/p' "$pages/man1/umbel-show.1")"
+same "the views of umbel show and its question" "$views" "$(umbel show 2>&1 | sed 's/.*what? //; s/;.*//; s/,//g; s/ or / /')"
+for view in $views; do
+	grep -q "^    \"$view\": {" "$source/docs/show.schema.json" || complain "show.schema.json has no '$view'"
+	grep -qwE "for view in .*$view|keep $view" "$source/tests/why/schema.sh" || complain "schema.sh does not look at '$view'"
+done
+same "the views of umbel top and its help" \
+	"$(sed -n 's/^\t{ \.name = "\([a-z]*\)", .*/\1/p' "$source/src/command/cli/show/top_views.c")" \
+	"$(umbel top --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')"
+same "the views in umbel-top(1) and the help" "$(umbel top --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')" \
+	"$(sed -n 's/^\.It Cm \([a-z]*\)$/\1/p' "$pages/man1/umbel-top.1")"
 
 # ---- settings, environment
 

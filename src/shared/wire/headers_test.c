@@ -173,8 +173,10 @@ static void every_opcode_encodes_as_many_bytes_as_the_table_says(void **state)
 		assert_int_equal(!op->name, !op->header_bytes);
 		n += op->name != NULL;
 	}
-	/* RC 25, UC 12, UD 2, XRC 23, CNP */
-	assert_int_equal(n, 63);
+	if (n != 63)
+		fail_msg(
+		        "%u opcodes have a row; known here are 63: RC 25, UC 12, UD 2, XRC 23, CNP",
+		        n);
 }
 
 /* The numbers of Linux's ib_pack.h and the specification's table 38. */
