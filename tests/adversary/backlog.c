@@ -3,10 +3,12 @@
  * Messages that wait for a program which does not read, or does not acknowledge, are bounded by a
  * budget of that program: they cost the daemon no descriptors, and no more memory than the budget.
  */
+#define _GNU_SOURCE /* struct ucred */
 #include "umad/lab.h"
 
-#include <dirent.h>
 #include <unistd.h>
+
+#include "daemon_lab.h"
 
 #define RMPP_ACTIVE     1
 #define RMPP_AT         24
@@ -20,34 +22,13 @@
 #define STATUS_BUSY     1
 #define RESPONSE_BUDGET (64 << 20)
 
-static char daemon_dir[64]; /* in /proc */
+static pid_t daemon_process;
 
 static int find_daemon(void **state)
 {
-	FILE *f = popen("umbel status --json | sed -n 's/^ *\"pid\": \\([0-9]*\\).*/\\1/p'", "r");
-	int pid = 0;
-
 	(void)state;
-	if (!f || fscanf(f, "%d", &pid) != 1)
-		return -1;
-	pclose(f);
-	snprintf(daemon_dir, sizeof(daemon_dir), "/proc/%d", pid);
+	daemon_process = daemon_pid();
 	return 0;
-}
-
-static unsigned daemon_fds(void)
-{
-	char path[80];
-	unsigned n = 0;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "%s/fd", daemon_dir);
-	d = opendir(path);
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 static long daemon_kib(void)
@@ -56,7 +37,7 @@ static long daemon_kib(void)
 	long kib = -1;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/status", daemon_dir);
+	snprintf(path, sizeof(path), "/proc/%d/status", daemon_process);
 	f = fopen(path, "r");
 	assert_non_null(f);
 	while (kib < 0 && fgets(line, sizeof(line), f))
@@ -99,12 +80,12 @@ static void deliver(const struct sides *s, uint64_t tid, size_t bytes)
 static void what_is_not_read_costs_no_descriptors(void **state)
 {
 	struct sides s = open_sides();
-	unsigned before = daemon_fds();
+	long before = daemon_descriptors(daemon_process);
 
 	(void)state;
 	for (unsigned i = 0; i < MANY; i++)
 		deliver(&s, i + 1, LONG);
-	assert_true(daemon_fds() <= before + 2);
+	assert_true(daemon_descriptors(daemon_process) <= before + 2);
 	for (unsigned i = 0; i < MANY; i++) {
 		void *umad = lab_expect(s.to, s.to_agent, LONG);
 

@@ -4,6 +4,7 @@
  * does little other work between one's request and its reply. Its processor time is measured, not
  * the wall's, so that a busy machine does not matter.
  */
+#define _GNU_SOURCE /* struct ucred */
 #include "verbs/lab.h"
 
 #include <signal.h>
@@ -11,6 +12,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "daemon_lab.h"
 
 #define RECEIVERS 64
 #define SENDERS   128
@@ -82,21 +85,6 @@ static pid_t start(void (*what)(void))
 	return pid;
 }
 
-static unsigned status_of(const char *what)
-{
-	char command[200];
-	unsigned n = 0;
-	FILE *f;
-
-	snprintf(command, sizeof(command),
-	         "umbel status --json | sed -n 's/^ *\"%s\": \\([0-9]*\\).*/\\1/p'", what);
-	f = popen(command, "r");
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%u", &n), 1);
-	pclose(f);
-	return n;
-}
-
 static uint64_t daemon_ns(void)
 {
 	struct timespec t;
@@ -120,7 +108,7 @@ static uint64_t longest_request(struct ibv_context *context, unsigned qps)
 			assert_int_equal(ibv_destroy_cq(cq), 0);
 			longest = ns > longest ? ns : longest;
 		}
-	} while (status_of("qps") != qps);
+	} while (daemon_status("qps") != qps);
 	return longest;
 }
 
@@ -132,7 +120,7 @@ static void others_are_served_while_the_daemon_cleans_up(void **state)
 	(void)state;
 	receivers = start(hold_rings);
 	senders = start(send_to_rings);
-	assert_int_equal(clock_getcpuclockid((pid_t)status_of("pid"), &shared.clock), 0);
+	assert_int_equal(clock_getcpuclockid((pid_t)daemon_status("pid"), &shared.clock), 0);
 	context = lab_open(3);
 	kill(senders, SIGKILL);
 	assert_true(longest_request(context, RECEIVERS) < LIMIT_NS);

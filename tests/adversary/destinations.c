@@ -3,22 +3,19 @@
  * A queue pair that sends to ever new destinations keeps a bounded number of flows, and gives back
  * what it has not used for long.
  */
+#define _GNU_SOURCE /* struct ucred */
 #include "verbs/lab.h"
 
 #include <stdio.h>
+
+#include "daemon_lab.h"
 
 #define LIMIT 4096 /* flows of a queue pair: docs/limits.md */
 #define LIDS  128  /* of a port: LMC 7 */
 
 static unsigned flows(void)
 {
-	FILE *f = popen("umbel status --json | sed -n 's/^ *\"flows\": \\([0-9]*\\).*/\\1/p'", "r");
-	unsigned n = 0;
-
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%u", &n), 1);
-	pclose(f);
-	return n;
+	return (unsigned)daemon_status("flows");
 }
 
 /* A handle to @to by another path for each @n: ports have LIDS LIDs here. */

@@ -20,8 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "control/client.h"
-#include "control/path.h"
+#include "daemon_lab.h"
 
 #define LIMIT_NS  30000000ull /* it was 100 ms and more */
 #define HOSTS     4
@@ -44,15 +43,14 @@ static struct {
 
 /* ---- what ends ---- */
 
-static void connect_one(const char *path)
+static void connect_one(void)
 {
 	const struct control_open_hca open = { .hca = 1 };
 	struct control_open_hca_reply opened;
 	struct control_hello_reply hello;
-	struct control_client *client;
+	struct control_client *client = daemon_client(CONTROL_ROLE_VERBS);
 	int fd[2], events = -1;
 
-	assert_int_equal(control_connect(&client, path, CONTROL_ROLE_VERBS, NULL), 0);
 	control_hello(client, &hello, fd);
 	close(fd[0]);
 	close(fd[1]);
@@ -67,11 +65,8 @@ static void connect_one(const char *path)
 
 static void make_connections(void)
 {
-	char path[200];
-
-	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
 	for (unsigned i = 0; i < connections; i++)
-		connect_one(path);
+		connect_one();
 }
 
 static struct ibv_qp *small_qp(struct ibv_pd *pd, struct ibv_cq *cq)
@@ -212,21 +207,6 @@ static pid_t start(void (*make)(void))
 	return pid;
 }
 
-static unsigned status_of(const char *what)
-{
-	char command[200];
-	unsigned n = 0;
-	FILE *f;
-
-	snprintf(command, sizeof(command),
-	         "umbel status --json | sed -n 's/^ *\"%s\": \\([0-9]*\\).*/\\1/p'", what);
-	f = popen(command, "r");
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%u", &n), 1);
-	pclose(f);
-	return n;
-}
-
 static uint64_t now_ns(clockid_t clock)
 {
 	struct timespec t;
@@ -267,8 +247,8 @@ static void ask_until_they_have_gone(struct ibv_context *context, const char *wh
 			assert_non_null(cq);
 			assert_int_equal(ibv_destroy_cq(cq), 0);
 		}
-	} while (status_of("clients") != 1 || status_of("qps") || status_of("flows") ||
-	         status_of("listeners"));
+	} while (daemon_status("clients") != 1 || daemon_status("qps") || daemon_status("flows") ||
+	         daemon_status("listeners"));
 	print_message("%s: the slowest request took %.1f ms, and %.1f ms of the daemon's time\n",
 	              what, (double)time / 1e6, (double)work / 1e6);
 	assert_true(work < LIMIT_NS);
@@ -279,7 +259,7 @@ static void all_end_while_another_asks(void (*make)(void), const char *what)
 	pid_t pid = start(make);
 	struct ibv_context *context = lab_open(2);
 
-	assert_int_equal(clock_getcpuclockid((pid_t)status_of("pid"), &shared.clock), 0);
+	assert_int_equal(clock_getcpuclockid((pid_t)daemon_status("pid"), &shared.clock), 0);
 	kill(pid, SIGKILL);
 	ask_until_they_have_gone(context, what);
 	waitpid(pid, NULL, 0);

@@ -3,13 +3,13 @@
  * Payload memory that senders have and do not use is everybody's. A client that speaks the daemon's
  * protocol reserves all that there is, for queue pairs that never send, without touching it.
  */
+#define _GNU_SOURCE /* struct ucred */
 #include "verbs/lab.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-#include "control/client.h"
-#include "control/path.h"
+#include "daemon_lab.h"
 #include "shm/region.h"
 
 #define LARGE   1000 /* bytes of a message that needs a payload slot */
@@ -48,16 +48,9 @@ static void hog_open(struct hog *h)
 	struct control_open_hca_reply opened;
 	struct control_create_cq_reply cq;
 	struct control_create_qp_reply qp;
-	struct control_hello_reply hello;
-	char path[200];
-	int fd[2];
 
-	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
-	assert_int_equal(control_connect(&h->control, path, CONTROL_ROLE_VERBS, NULL), 0);
-	control_hello(h->control, &hello, fd);
-	assert_int_equal(shm_region_map(&h->region, fd[0], fd[1]), 0);
-	close(fd[0]);
-	close(fd[1]);
+	h->control = daemon_client(CONTROL_ROLE_VERBS);
+	close(daemon_map(h->control, &h->region));
 	hog_ask(h, CONTROL_OPEN_HCA, &open, sizeof(open), &opened, sizeof(opened));
 	create_cq.hca_handle = create_qp.hca_handle = opened.handle;
 	hog_ask(h, CONTROL_CREATE_CQ, &create_cq, sizeof(create_cq), &cq, sizeof(cq));

@@ -22,7 +22,7 @@
 #include "control/umad_message.h"
 #include "daemon/core/closer.h"
 #include "daemon/core/closer_testing.h"
-#include "death/daemon_socket.h"
+#include "daemon_lab.h"
 
 #define SURPLUS 9 /* more than a packet has */
 

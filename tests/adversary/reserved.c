@@ -4,13 +4,13 @@
  * protocol name what is not theirs, twice, or for something else; and whatever lies reserved, all
  * numbers can be had, to the last one.
  */
+#define _GNU_SOURCE /* struct ucred */
 #include "verbs/lab.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-#include "control/client.h"
-#include "control/path.h"
+#include "daemon_lab.h"
 #include "shm/region.h"
 
 #define MANY    40 /* queue pairs, after which the library has some reserved */
@@ -44,27 +44,21 @@ static struct client *client(void)
 	struct control_open_hca_reply opened;
 	struct control_create_cq create = { .cqe = 1 };
 	struct control_create_cq_reply cq;
-	struct control_hello_reply hello;
-	char path[200];
-	int fd[2];
+	int fd;
 
 	assert_non_null(c);
-	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
-	assert_int_equal(control_connect(&c->control, path, CONTROL_ROLE_VERBS, NULL), 0);
-	control_hello(c->control, &hello, fd);
-	assert_int_equal(shm_region_map(&c->region, fd[0], fd[1]), 0);
+	c->control = daemon_client(CONTROL_ROLE_VERBS);
+	close(daemon_map(c->control, &c->region));
 	lab_undo(close_client, c);
-	close(fd[0]);
-	close(fd[1]);
 	assert_int_equal(
 	        control_call(c->control, &(struct control_call){ .type = CONTROL_OPEN_HCA,
 	                                                         .request = &open,
 	                                                         .request_bytes = sizeof(open),
 	                                                         .reply = &opened,
 	                                                         .reply_bytes = sizeof(opened),
-	                                                         .fd = &fd[0] }),
+	                                                         .fd = &fd }),
 	        0);
-	close(fd[0]);
+	close(fd);
 	c->hca = create.hca_handle = opened.handle;
 	assert_int_equal(control_ask(c->control, CONTROL_CREATE_CQ, &create, &cq), 0);
 	c->cq = cq.cq;

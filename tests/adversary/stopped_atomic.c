@@ -4,6 +4,7 @@
  * names its queue pair. The test writes that name itself, as nobody can stop a process at a given
  * instruction. Others' operations wait then, and none fails; those on other words do not even wait.
  */
+#define _GNU_SOURCE /* struct ucred */
 #include "verbs/lab.h"
 
 #include <signal.h>
@@ -12,8 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "control/client.h"
-#include "control/path.h"
+#include "daemon_lab.h"
 #include "shm/connection.h"
 #include "shm/region.h"
 
@@ -30,21 +30,6 @@ struct fixture {
 	struct shm_region region;
 	struct shm_keys *keys; /* the responder's */
 };
-
-static void map_region(struct shm_region *r)
-{
-	struct control_hello_reply hello;
-	struct control_client *client;
-	char path[200];
-	int fd[2];
-
-	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
-	assert_int_equal(control_connect(&client, path, CONTROL_ROLE_VERBS, NULL), 0);
-	control_hello(client, &hello, fd);
-	assert_int_equal(shm_region_map(r, fd[0], fd[1]), 0);
-	close(fd[0]);
-	close(fd[1]);
-}
 
 static struct ibv_qp *connected_qp(struct ibv_pd *pd, struct ibv_cq *cq)
 {
@@ -70,7 +55,7 @@ static struct fixture *begin(void)
 	}
 	for (int i = 0; i < 2; i++)
 		lab_connect(f.qp[i], f.qp[!i]->qp_num, f.context[!i], ACCESS);
-	map_region(&f.region);
+	close(daemon_map(daemon_client(CONTROL_ROLE_VERBS), &f.region));
 	f.keys = shm_payload_at(
 	        &f.region, shm_qp_at(&f.region, SHM_QP_INDEX(f.qp[1]->qp_num))->connection.keys_off,
 	        sizeof(*f.keys));

@@ -3,6 +3,7 @@
  * A client reads and writes shared memory that nobody has given it, and ends: its pages go back to
  * the system, and others' memory there stays.
  */
+#define _GNU_SOURCE /* struct ucred */
 #include "verbs/lab.h"
 
 #include <signal.h>
@@ -11,28 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "control/client.h"
-#include "control/path.h"
+#include "daemon_lab.h"
 #include "shm/region.h"
 
 #define MIB     (1ull << 20)
 #define TOUCHED (64 * MIB) /* of rings, and of payload memory */
 #define LARGE   3000       /* bytes of a message that lies in payload memory */
-
-static void join(struct shm_region *r, int *data_fd)
-{
-	struct control_hello_reply hello;
-	struct control_client *client;
-	char path[200];
-	int fd[2];
-
-	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
-	assert_int_equal(control_connect(&client, path, CONTROL_ROLE_VERBS, NULL), 0);
-	control_hello(client, &hello, fd);
-	assert_int_equal(shm_region_map(r, fd[0], fd[1]), 0);
-	close(fd[0]);
-	*data_fd = fd[1];
-}
 
 static uint64_t pages_bytes(int fd)
 {
@@ -66,9 +51,8 @@ static pid_t start_toucher(void)
 	assert_true(pid >= 0);
 	if (!pid) {
 		struct shm_region r;
-		int fd;
 
-		join(&r, &fd);
+		daemon_map(daemon_client(CONTROL_ROLE_VERBS), &r);
 		touch(&r, r.control->rings_off, r.control->rings_size);
 		touch(&r, r.control->payloads_off, r.control->payloads_size);
 		if (write(ready[1], "", 1) == 1)
@@ -93,7 +77,7 @@ static void touched_pages_go_and_others_messages_stay(void **state)
 	pid_t pid;
 
 	(void)state;
-	join(&region, &data_fd);
+	data_fd = daemon_map(daemon_client(CONTROL_ROLE_VERBS), &region);
 	lab_post(to, 8);
 	for (int i = 0; i < 8; i++) {
 		memset(message, 'a' + i, sizeof(message));

@@ -20,7 +20,7 @@
 #include "control/umad_message.h"
 #include "daemon/core/closer.h"
 #include "daemon/core/closer_testing.h"
-#include "death/daemon_socket.h"
+#include "daemon_lab.h"
 #include "shm/layout.h"
 
 #define NO_FUSE 77

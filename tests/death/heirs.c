@@ -15,8 +15,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "control/client.h"
-#include "control/path.h"
+#include "daemon_lab.h"
 #include "shm/layout.h"
 
 #define FLOWS (SHM_QP_FLOWS + 12) /* more than every queue pair may have */
@@ -30,12 +29,9 @@ static struct client open_client(void)
 {
 	const struct control_open_hca req = { .hca = 0 };
 	struct control_open_hca_reply rep;
-	struct client client;
-	char path[512];
+	struct client client = { .c = daemon_client(CONTROL_ROLE_VERBS) };
 	int fd;
 
-	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
-	assert_int_equal(control_connect(&client.c, path, CONTROL_ROLE_VERBS, NULL), 0);
 	assert_int_equal(
 	        control_call(client.c, &(struct control_call){ .type = CONTROL_OPEN_HCA,
 	                                                       .request = &req,

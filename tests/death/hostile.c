@@ -42,7 +42,7 @@
 #include "shm/connection.h"
 #include "shm/ring.h"
 #include "shm/packets.h"
-#include "daemon_socket.h"
+#include "daemon_lab.h"
 
 #define SECONDS 120 /* that anything may take */
 
@@ -127,12 +127,10 @@ static struct held at_rest;
 
 static struct held read_held(void)
 {
-	struct control_client *c;
+	struct control_client *c = daemon_client(CONTROL_ROLE_CLI);
 	struct held held;
-	char path[512], *text;
+	char *text;
 
-	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
-	assert_int_equal(control_connect(&c, path, CONTROL_ROLE_CLI, NULL), 0);
 	assert_int_equal(control_show(c, "status", &text), 0);
 	for (size_t i = 0; i < HELD; i++) {
 		char key[64];
@@ -1900,11 +1898,9 @@ static void exchange_without_end(void)
 /* Their memory there holds nonsense now, but the answer is whole. */
 static void look_at_queue_pairs(void)
 {
-	struct control_client *c;
-	char path[512], *text;
+	struct control_client *c = daemon_client(CONTROL_ROLE_CLI);
+	char *text;
 
-	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
-	assert_int_equal(control_connect(&c, path, CONTROL_ROLE_CLI, NULL), 0);
 	assert_int_equal(control_show(c, "qps", &text), 0);
 	assert_int_equal(text[strlen(text) - 1], ']');
 	free(text);

@@ -31,10 +31,9 @@
 #include <infiniband/umad.h>
 
 #include "base/util.h"
-#include "control/client.h"
-#include "control/path.h"
 #include "control/socket.h"
 #include "control/umad_message.h"
+#include "daemon_lab.h"
 #include "wire/rmpp.h"
 
 #define SECONDS  120
@@ -109,12 +108,9 @@ static int add_agent(uint32_t handle, uint8_t rmpp_version, uint64_t methods)
 
 static void connect_daemon(void)
 {
-	char path[512];
-
 	if (control)
 		control_close(control);
-	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
-	assert_int_equal(control_connect(&control, path, CONTROL_ROLE_UMAD, NULL), 0);
+	control = daemon_client(CONTROL_ROLE_UMAD);
 }
 
 /* ---- what must go on ---- */
@@ -152,7 +148,7 @@ static void others_are_served(void)
 	umad_close_port(server);
 }
 
-static pid_t daemon_pid(void)
+static pid_t daemon_process(void)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
@@ -168,7 +164,7 @@ static uint64_t daemon_reads(void)
 	unsigned long long bytes;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/io", daemon_pid());
+	snprintf(path, sizeof(path), "/proc/%d/io", daemon_process());
 	f = fopen(path, "r");
 	assert_non_null(f);
 	assert_int_equal(fscanf(f, "rchar: %llu", &bytes), 1);
@@ -178,17 +174,7 @@ static uint64_t daemon_reads(void)
 
 static long daemon_fds(void)
 {
-	char path[64];
-	long n = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", daemon_pid());
-	dir = opendir(path);
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
+	return daemon_descriptors(daemon_process());
 }
 
 static long fds_at_first;
@@ -587,7 +573,7 @@ static void requests_do_not_read_all_messages(void **state)
 		none = (struct control_umad_agent){ which.port,
 			                            (uint32_t)add_agent(which.port, 1, 4) };
 		reads = daemon_reads();
-		assert_int_equal(kill(daemon_pid(), SIGSTOP), 0);
+		assert_int_equal(kill(daemon_process(), SIGSTOP), 0);
 		for (int i = 0; i < N_LARGE; i++)
 			send_large(fd, agent, i);
 		if (registers)
@@ -595,7 +581,7 @@ static void requests_do_not_read_all_messages(void **state)
 		else
 			post(CONTROL_UMAD_UNREGISTER, &none, sizeof(none));
 		post(CONTROL_UMAD_UNREGISTER, &which, sizeof(which));
-		assert_int_equal(kill(daemon_pid(), SIGCONT), 0);
+		assert_int_equal(kill(daemon_process(), SIGCONT), 0);
 		assert_int_equal(reply_status(), registers ? -EINVAL : 0);
 		assert_int_equal(reply_status(), 0);
 		assert_true(add_agent(same.port, 1, 2) >= 0); /* the class is free */
@@ -671,7 +657,7 @@ static void what_was_sent_before_the_end_is_sent(void **state)
 		fd = open_port(0, &which.port);
 		which.agent = (uint32_t)add_agent(which.port, 0, 0);
 		port.port = which.port;
-		assert_int_equal(kill(daemon_pid(), SIGSTOP), 0);
+		assert_int_equal(kill(daemon_process(), SIGSTOP), 0);
 		for (uint32_t i = 0; i < N_SENT; i++)
 			send_request(fd, (int)which.agent, 2, i, 0);
 		if (closes) {
@@ -680,7 +666,7 @@ static void what_was_sent_before_the_end_is_sent(void **state)
 		} else {
 			post(CONTROL_UMAD_UNREGISTER, &which, sizeof(which));
 		}
-		assert_int_equal(kill(daemon_pid(), SIGCONT), 0);
+		assert_int_equal(kill(daemon_process(), SIGCONT), 0);
 		assert_int_equal(reply_status(), 0);
 		receive_mads(reader, N_SENT);
 		if (!closes)

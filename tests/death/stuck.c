@@ -26,7 +26,7 @@
 #include "shm/region.h"
 #include "shm/ring.h"
 #include "shm/packets.h"
-#include "daemon_socket.h"
+#include "daemon_lab.h"
 
 static struct shm_region region;
 

@@ -3,6 +3,7 @@
  * A reader asks for the events of a fabric again and again, reads none, or writes to the stream:
  * others read all the same, and the places that it has given up are free again.
  */
+#define _GNU_SOURCE /* struct ucred */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -16,20 +17,9 @@
 
 #include <cmocka.h>
 
-#include "control/client.h"
-#include "control/path.h"
+#include "daemon_lab.h"
 
 #define READERS 8 /* at one time */
-
-static struct control_client *connect_to_daemon(void)
-{
-	struct control_client *c;
-	char path[200];
-
-	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
-	assert_int_equal(control_connect(&c, path, CONTROL_ROLE_CLI, NULL), 0);
-	return c;
-}
 
 static int ask(struct control_client *c, int *fd)
 {
@@ -76,7 +66,7 @@ static bool comes(int fd, const char *text)
 
 static void readers_that_go_make_room(void **state)
 {
-	struct control_client *c = connect_to_daemon();
+	struct control_client *c = daemon_client(CONTROL_ROLE_CLI);
 	int fd[READERS], more;
 
 	(void)state;
@@ -93,7 +83,7 @@ static void readers_that_go_make_room(void **state)
 
 static void none_that_reads_waits_for_one_that_does_not(void **state)
 {
-	struct control_client *c = connect_to_daemon();
+	struct control_client *c = daemon_client(CONTROL_ROLE_CLI);
 	int fd[READERS];
 
 	(void)state;
@@ -112,7 +102,7 @@ static void none_that_reads_waits_for_one_that_does_not(void **state)
 /* A reader has nothing to say. */
 static void who_writes_to_the_stream_loses_it(void **state)
 {
-	struct control_client *c = connect_to_daemon();
+	struct control_client *c = daemon_client(CONTROL_ROLE_CLI);
 	int fd = ask_until_room(c);
 	char byte = 0;
 
@@ -130,7 +120,7 @@ static void who_writes_to_the_stream_loses_it(void **state)
 
 static void a_request_with_a_body_is_refused(void **state)
 {
-	struct control_client *c = connect_to_daemon();
+	struct control_client *c = daemon_client(CONTROL_ROLE_CLI);
 	int fd;
 
 	(void)state;

@@ -4,6 +4,7 @@
  * SMP changes has one, too. The daemon is stopped while two requests are sent to it, so that it
  * finds the second one in the middle of the sweep that the first one begins.
  */
+#define _GNU_SOURCE /* struct ucred */
 #include <endian.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -19,8 +20,7 @@
 #include <infiniband/umad_sa.h>
 #include <infiniband/umad_sm.h>
 
-#include "control/client.h"
-#include "control/path.h"
+#include "daemon_lab.h"
 
 #define UP_PORT 11 /* the first by which a leaf is linked to the switches above */
 
@@ -38,24 +38,14 @@ struct request {
 	} body;
 };
 
-static struct control_client *connect_to_daemon(void)
-{
-	struct control_client *c;
-	char path[200];
-
-	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
-	assert_int_equal(control_connect(&c, path, CONTROL_ROLE_CLI, NULL), 0);
-	return c;
-}
-
 static void lab_open(struct lab *lab)
 {
 	static const char key[] = "\"pid\":";
 	const char *pid;
 	char *status;
 
-	lab->first = connect_to_daemon();
-	lab->second = connect_to_daemon();
+	lab->first = daemon_client(CONTROL_ROLE_CLI);
+	lab->second = daemon_client(CONTROL_ROLE_CLI);
 	assert_int_equal(control_show(lab->first, "status", &status), 0);
 	pid = strstr(status, key);
 	assert_non_null(pid);

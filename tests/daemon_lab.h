@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A client's socket to the daemon, for tests that speak its protocol themselves; and how many
- * descriptors the daemon has open.
+ * Clients of the fabric's daemon, for tests that speak its protocol themselves; what the daemon
+ * says of itself, and how many descriptors it has open.
  */
-#ifndef TESTS_DEATH_DAEMON_SOCKET_H
-#define TESTS_DEATH_DAEMON_SOCKET_H
+#ifndef TESTS_DAEMON_LAB_H
+#define TESTS_DAEMON_LAB_H
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,12 +13,15 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "control/client.h"
 #include "control/path.h"
+#include "shm/region.h"
 
 /* Connected to the fabric's daemon, which is told nothing yet. The caller closes it. */
 static inline int daemon_socket(void)
@@ -43,6 +46,38 @@ static inline struct control_client *daemon_client(enum control_role role)
 	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
 	assert_int_equal(control_connect(&c, path, role, NULL), 0);
 	return c;
+}
+
+/* Maps the shared memory for @c, of which nothing was asked yet. The descriptor of the data part,
+ * which the caller closes. */
+static inline int daemon_map(struct control_client *c, struct shm_region *r)
+{
+	struct control_hello_reply hello;
+	int fd[2];
+
+	control_hello(c, &hello, fd);
+	assert_int_equal(shm_region_map(r, fd[0], fd[1]), 0);
+	close(fd[0]);
+	return fd[1];
+}
+
+/* The number that `umbel status --json` has under @key. */
+static inline long daemon_status(const char *key)
+{
+	struct control_client *c = daemon_client(CONTROL_ROLE_CLI);
+	char quoted[64], *text;
+	const char *at;
+	long n;
+
+	assert_int_equal(control_show(c, "status", &text), 0);
+	control_close(c);
+	snprintf(quoted, sizeof(quoted), "\"%s\":", key);
+	at = strstr(text, quoted);
+	if (!at)
+		fail_msg("the daemon's status has no '%s'", key);
+	n = strtol(at + strlen(quoted), NULL, 10);
+	free(text);
+	return n;
 }
 
 /* A reply takes a turn of the daemon's loop: what came before has had its own. */
