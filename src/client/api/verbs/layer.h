@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A layer around the calls of chosen contexts: those that are opened while rules of faults are
- * about calls (faults.h), or while a watcher is wanted (src/checked/watcher.h). Such a context
- * calls these functions in place of its own; others do not know of them. The layer carries requests
- * out one by one, keeps a record of each for the watcher (src/hca/queue/record.h), and sees each
- * completion before the program does. The transports do not know of it. Safe from any thread.
+ * about calls (faults.h), or while a watcher is wanted (src/client/checked/watcher.h). Such a
+ * context calls these functions in place of its own; others do not know of them. The layer carries
+ * requests out one by one, keeps a record of each for the watcher (src/client/hca/queue/record.h),
+ * and sees each completion before the program does. The transports do not know of it. Safe from any
+ * thread.
  */
 #ifndef API_VERBS_LAYER_H
 #define API_VERBS_LAYER_H

@@ -6,10 +6,10 @@
  * little of the time between them (volume 1, 10.8): what a program does between two of
  * them, and what a fabric may do between two of them, are the two sides of one question.
  *
- * Records are kept for contexts that are watched (src/api/verbs/layer.h), and for no others. A
- * record begins before its request is carried out. It ends when its completion is polled; a request
- * without a completion ends with the completion of a later one of the same queue. Not thread-safe:
- * the lock of the layer holds for all records of a context.
+ * Records are kept for contexts that are watched (src/client/api/verbs/layer.h), and for no others.
+ * A record begins before its request is carried out. It ends when its completion is polled; a
+ * request without a completion ends with the completion of a later one of the same queue. Not
+ * thread-safe: the lock of the layer holds for all records of a context.
  */
 #ifndef HCA_RECORD_H
 #define HCA_RECORD_H

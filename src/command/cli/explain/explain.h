@@ -117,8 +117,8 @@ int cli_explain_rkey_check(const struct cli_command *self, const struct cli_expl
 /* The region or window that the key names, and whether a request by it would be carried out. */
 void cli_explain_rkey(struct cli_explain *e, const struct cli_explain_rkey *x);
 
-/* 'rule' and a name, or all of them: what rules of checked programs say (src/checked/rules.def).
- * The exit status. */
+/* 'rule' and a name, or all of them: what rules of checked programs say
+ * (src/client/checked/rules.def). The exit status. */
 int cli_explain_rule(const struct cli_command *self, const struct cli_list *words, bool json);
 
 #endif

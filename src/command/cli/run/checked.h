@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Commands whose programs are checked (src/checked): `umbel run --checked`, `umbel exec --checked`.
- * All processes of the command leave their reports in a folder; when it has ended, they become one
- * status. Single-threaded.
+ * Commands whose programs are checked (src/client/checked): `umbel run --checked`, `umbel exec
+ * --checked`. All processes of the command leave their reports in a folder; when it has ended, they
+ * become one status. Single-threaded.
  */
 #ifndef CLI_CHECKED_H
 #define CLI_CHECKED_H
