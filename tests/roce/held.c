@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Addresses that go while handles and queue pairs send from them: no other address gets their place
- * in the GID table, so nothing is sent from another one's. held.sh runs it, on hosts r1 and r2.
+ * Addresses that go while handles, queue pairs and identifiers of rdma_cm send from them: no other
+ * address gets their place in the GID table, so nothing is sent from another one's. held.sh runs
+ * it, on hosts r1 and r2.
  */
 #include "verbs/lab.h"
 
 #include <arpa/inet.h>
 #include <netinet/ip.h>
+#include <rdma/rdma_cma.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,28 +200,113 @@ static void a_queue_pair_keeps_the_place_until_it_has_no_path(void **state)
 	address("del", 3);
 }
 
-/* Not even its connection ends in time: the daemon frees the place when it does. */
-static void a_process_that_is_killed_keeps_no_place(void **state)
+static struct sockaddr_in ip(const char *ipv4)
 {
-	int own = address("add", 1), other, got = -1;
-	char index[8], byte;
+	struct sockaddr_in a = { .sin_family = AF_INET };
+
+	assert_int_equal(inet_pton(AF_INET, ipv4, &a.sin_addr), 1);
+	return a;
+}
+
+static struct rdma_cm_id *identifier(void)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+
+	assert_non_null(ch);
+	assert_int_equal(rdma_create_id(ch, &id, NULL, RDMA_PS_UDP), 0);
+	return id;
+}
+
+static struct rdma_cm_id *bound(const char *from)
+{
+	struct rdma_cm_id *id = identifier();
+	struct sockaddr_in a = ip(from);
+
+	assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&a), 0);
+	return id;
+}
+
+static struct rdma_cm_id *resolved(const char *from)
+{
+	struct rdma_cm_id *id = identifier();
+	struct sockaddr_in src = ip(from), dst = ip("172.16.0.2");
+	struct rdma_cm_event *event;
+
+	assert_int_equal(rdma_resolve_addr(id, (struct sockaddr *)&src, (struct sockaddr *)&dst,
+	                                   SECONDS * 1000),
+	                 0);
+	assert_int_equal(rdma_get_cm_event(id->channel, &event), 0);
+	assert_string_equal(rdma_event_str(event->event), "RDMA_CM_EVENT_ADDR_RESOLVED");
+	rdma_ack_cm_event(event);
+	return id;
+}
+
+static void end(struct rdma_cm_id *id)
+{
+	struct rdma_event_channel *ch = id->channel;
+
+	assert_int_equal(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(ch);
+}
+
+static void an_identifier_keeps_the_place(struct rdma_cm_id *make(const char *from))
+{
+	int own = address("add", 1), other;
+	struct rdma_cm_id *first = make("172.16.9.1"), *second = make("172.16.9.1");
+
+	address("del", 1);
+	other = address("add", 2);
+	assert_int_not_equal(other, own);
+	end(first);
+	address("del", 2);
+	assert_int_equal(address("add", 3), other); /* the second one has it still */
+	end(second);
+	assert_int_equal(address("add", 4), own);
+	address("del", 3);
+	address("del", 4);
+}
+
+static void an_identifier_that_is_bound_keeps_the_place(void **state)
+{
+	(void)state;
+	an_identifier_keeps_the_place(bound);
+}
+
+static void an_identifier_that_is_resolved_keeps_the_place(void **state)
+{
+	(void)state;
+	an_identifier_keeps_the_place(resolved);
+}
+
+/* A process that has what hold() makes of @what. */
+static pid_t start_holder(const char *what)
+{
 	int said[2];
+	char byte;
 	pid_t pid;
 
-	(void)state;
-	snprintf(index, sizeof(index), "%d", own);
 	assert_int_equal(pipe(said), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(said[1], STDOUT_FILENO);
-		execl("/proc/self/exe", "held", index, NULL);
+		execl("/proc/self/exe", "held", what, NULL);
 		_exit(1);
 	}
 	close(said[1]);
 	assert_int_equal(read(said[0], &byte, 1), 1);
 	close(said[0]);
+	return pid;
+}
+
+/* Not even its connection ends in time: the daemon frees the place when it does. */
+static void a_dead_process_keeps_no_place(int own, const char *what)
+{
+	pid_t pid = start_holder(what);
+	int other, got = -1;
+
 	address("del", 1);
 	other = address("add", 2);
 	kill(pid, SIGKILL);
@@ -232,6 +319,17 @@ static void a_process_that_is_killed_keeps_no_place(void **state)
 		address("del", 3);
 	}
 	address("del", 2);
+}
+
+static void a_process_that_is_killed_keeps_no_place(void **state)
+{
+	int own = address("add", 1);
+	char index[8];
+
+	(void)state;
+	snprintf(index, sizeof(index), "%d", own);
+	a_dead_process_keeps_no_place(own, index);
+	a_dead_process_keeps_no_place(address("add", 1), "172.16.9.1");
 }
 
 /* All places are in use, by handles with addresses that have gone. */
@@ -263,10 +361,13 @@ static void an_address_without_a_place_gets_the_first_that_is_free(void **state)
 	addresses("del", 100, 100);
 }
 
-/* The process that is killed above: has a handle, says so, and waits. */
-static int hold(int index)
+/* The process that is killed above: has a handle or an identifier, says so, and waits. */
+static int hold(const char *what)
 {
-	handle(lab_end(1), index, "172.16.0.2");
+	if (strchr(what, '.'))
+		bound(what);
+	else
+		handle(lab_end(1), atoi(what), "172.16.0.2");
 	if (write(STDOUT_FILENO, "", 1) != 1)
 		return 1;
 	for (;;)
@@ -279,9 +380,11 @@ int main(int argc, char **argv)
 		LAB_TEST(a_handle_sends_from_its_address_or_not_at_all),
 		LAB_TEST(what_has_arrived_is_from_where_it_was_sent),
 		LAB_TEST(a_queue_pair_keeps_the_place_until_it_has_no_path),
+		LAB_TEST(an_identifier_that_is_bound_keeps_the_place),
+		LAB_TEST(an_identifier_that_is_resolved_keeps_the_place),
 		LAB_TEST(a_process_that_is_killed_keeps_no_place),
 		LAB_TEST(an_address_without_a_place_gets_the_first_that_is_free),
 	};
 
-	return argc > 1 ? hold(atoi(argv[1])) : cmocka_run_group_tests(tests, NULL, NULL);
+	return argc > 1 ? hold(argv[1]) : cmocka_run_group_tests(tests, NULL, NULL);
 }

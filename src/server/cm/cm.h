@@ -145,6 +145,9 @@ void cm_port_changed(struct cm *cm, struct fabric_port *port);
  */
 void cm_port_renew(struct cm *cm, struct fabric_port *port);
 
+/* The places in the GID table of an Ethernet port that identifiers use: a bit for each. */
+uint32_t cm_used_gids(const struct cm *cm, const struct fabric_port *port);
+
 /* Whether members have yet to hear of what has happened to their port, which they do in slices: the
  * SA is asked to register them when they do. */
 bool cm_ports_have_news(const struct cm *cm);

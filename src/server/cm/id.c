@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cm/cm.h"
 #include "cm/state.h"
 
 struct cm_id *cm_id_new(struct cm_client *client, struct cm_channel *channel, uint16_t ps,
@@ -73,6 +74,79 @@ void cm_id_end_join(struct cm_id *id)
 	cm_client_release(client);
 }
 
+/* ---- the source ---- */
+
+/* The count for the GID of @id, or NULL. */
+static uint32_t *count_of(const struct cm_id *id)
+{
+	const struct cm *cm = id->client->cm;
+	const struct shm_port *p;
+	uint32_t *users;
+
+	if (!id->port || ib_gid_is_zero(&id->sgid) || !cm_port_of(cm, id->port)->gid_users)
+		return NULL;
+	p = shm_port_at(cm->f->region, id->port->index);
+	users = cm_port_of(cm, id->port)->gid_users;
+	for (unsigned i = 0; i < p->n_gids; i++)
+		if (ib_gid_equal(&p->gid[i], &id->sgid))
+			return &users[i];
+	return NULL;
+}
+
+/* @id is counted there, and nowhere else. */
+static void count_gid(struct cm_id *id, uint32_t *count)
+{
+	if (id->counted)
+		--*id->counted;
+	id->counted = count;
+	if (count)
+		++*count;
+}
+
+void cm_id_set_source(struct cm_id *id, struct fabric_port *port, const struct ib_gid *sgid)
+{
+	if (port == id->port && ib_gid_equal(sgid, &id->sgid))
+		return; /* it keeps its place, also if the address has gone */
+	id->port = port;
+	id->sgid = *sgid;
+	count_gid(id, count_of(id));
+}
+
+void cm_id_use_port(struct cm_id *id, struct fabric_port *port)
+{
+	struct ib_gid gid;
+
+	cm_port_gid(id->client->cm, port, &gid);
+	cm_id_set_source(id, port, &gid);
+	id->scope = cm_port_host(id->client->cm, port);
+}
+
+uint8_t cm_id_sgid_index(const struct cm_id *id)
+{
+	const struct cm *cm = id->client->cm;
+	const struct shm_port *p = shm_port_at(cm->f->region, id->port->index);
+
+	if (id->counted)
+		return (uint8_t)(id->counted - cm_port_of(cm, id->port)->gid_users);
+	for (uint8_t i = 0; i < p->n_gids; i++)
+		if (ib_gid_equal(&p->gid[i], &id->sgid))
+			return i;
+	return 0;
+}
+
+uint32_t cm_used_gids(const struct cm *cm, const struct fabric_port *port)
+{
+	const uint32_t *users = cm_port_of(cm, port)->gid_users;
+	uint32_t used = 0;
+
+	for (unsigned i = 0; users && i < SHM_GIDS; i++)
+		if (users[i])
+			used |= UINT32_C(1) << i;
+	return used;
+}
+
+/* ---- the end ---- */
+
 /* Joins, which have the SA at work, are left to cm_sweep_begin(). */
 static void leave_joins(struct cm_id *id)
 {
@@ -109,6 +183,7 @@ void cm_id_free(struct cm_id *id)
 	cm_requests_drop(id);
 	cm_request_used(id);
 	cm_binding_release(cm, id);
+	count_gid(id, NULL);
 	if (id->state == CM_LISTEN)
 		cm->n_listeners--;
 	if (id->handle != CM_NO_HANDLE)
@@ -265,23 +340,6 @@ int cm_id_query(struct cm_call *call)
 		return -EINVAL;
 	cm_id_describe(id, call->reply);
 	call->reply_bytes = sizeof(struct control_cm_id_reply);
-	return 0;
-}
-
-void cm_id_use_port(struct cm_id *id, struct fabric_port *port)
-{
-	id->port = port;
-	id->scope = cm_port_host(id->client->cm, port);
-	cm_port_gid(id->client->cm, port, &id->sgid);
-}
-
-uint8_t cm_id_sgid_index(const struct cm_id *id)
-{
-	const struct shm_port *p = shm_port_at(id->client->cm->f->region, id->port->index);
-
-	for (uint8_t i = 0; i < p->n_gids; i++)
-		if (ib_gid_equal(&p->gid[i], &id->sgid))
-			return i;
 	return 0;
 }
 

@@ -75,6 +75,11 @@ int cm_ports_init(struct cm *cm)
 		cm->port[i].cm = cm;
 		cm->port[i].port = cm->f->hca_port[i];
 		TAILQ_INIT(&cm->port[i].groups);
+		if (cm->port[i].port->ethernet) {
+			cm->port[i].gid_users = calloc(SHM_GIDS, sizeof(uint32_t));
+			if (!cm->port[i].gid_users)
+				return -ENOMEM;
+		}
 		ret = index_port(cm, &cm->port[i]);
 	}
 	return ret;
@@ -331,6 +336,8 @@ void cm_ports_fini(struct cm *cm)
 {
 	while (!LIST_EMPTY(&cm->sas))
 		sa_free(LIST_FIRST(&cm->sas));
+	for (unsigned i = cm->f->n_ib_ports; cm->port && i < cm->f->n_hca_ports; i++)
+		free(cm->port[i].gid_users);
 	free(cm->port);
 	free(cm->of_host);
 	base_hash_fini(&cm->by_ipv4);

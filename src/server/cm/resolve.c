@@ -36,8 +36,7 @@ static struct source source_of(const struct cm_id *id)
 
 static void set_source(struct cm_id *id, const struct source *s)
 {
-	id->port = s->port;
-	id->sgid = s->sgid;
+	cm_id_set_source(id, s->port, &s->sgid);
 	id->scope = s->scope;
 	id->pkey = s->pkey;
 	id->src = s->src;

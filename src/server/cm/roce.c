@@ -143,13 +143,16 @@ static int choose_device(struct cm_id *id, union control_cm_addr *from)
 void cm_roce_use_source(struct cm_id *id)
 {
 	union control_cm_addr src = id->src;
+	struct ib_gid gid;
 
 	if (!id->port || !id->port->ethernet)
 		return;
 	if (cm_addr_is_loopback(&src)) /* packets have an address that the port has */
 		cm_addr_from_port(id->client->cm, id->port, false, &src);
-	if (!cm_addr_is_any(&src))
-		cm_roce_gid(&src, &id->sgid);
+	if (cm_addr_is_any(&src))
+		return;
+	cm_roce_gid(&src, &gid);
+	cm_id_set_source(id, id->port, &gid);
 }
 
 int cm_roce_resolve(struct cm_id *id, union control_cm_addr *from)

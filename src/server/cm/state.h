@@ -39,6 +39,7 @@ struct cm_port {
 	struct cm_sa *sa;              /* port.c; NULL: there is none to ask */
 	TAILQ_ENTRY(cm_port) of_sa;
 	TAILQ_HEAD(, cm_group) groups; /* first those that changes have not reached yet */
+	uint32_t *gid_users;           /* on Ethernet: identifiers that use each GID */
 	uint64_t changes;              /* a count, and what it was at the last one of each kind */
 	uint64_t changed[CM_PORT_CHANGES];
 	bool has_changed;
@@ -158,6 +159,7 @@ struct cm_id {
 	union control_cm_addr src, dst;
 	struct fabric_port *port; /* NULL: bound to no device */
 	struct ib_gid sgid, dgid;
+	uint32_t *counted; /* of its port's gid_users, for sgid; NULL: none */
 	uint16_t pkey;
 	uint32_t qkey; /* 0: none yet */
 	struct control_cm_path path;
@@ -422,11 +424,14 @@ struct cm_id *cm_id_find(const struct cm_call *call, uint32_t handle);
 
 /* Gives it the Q_Key of its port space. -EADDRNOTAVAIL: there is no broadcast group. */
 int cm_id_default_qkey(struct cm_id *id);
-/* The index of id->sgid in the port's table. */
+/* The index of id->sgid in the port's table: on Ethernet where it was when @id got it. */
 uint8_t cm_id_sgid_index(const struct cm_id *id);
 void cm_id_describe(const struct cm_id *id, struct control_cm_id_reply *reply);
 /* The known attributes of its queue pair. 0 or -errno. */
 int cm_id_describe_qp(struct cm_id *id, struct control_cm_qp_reply *reply);
+/* @port NULL: it has none. Nobody else gets the place of @sgid before @id ends or has another. */
+void cm_id_set_source(struct cm_id *id, struct fabric_port *port, const struct ib_gid *sgid);
+/* The same, with the first GID of @port. */
 void cm_id_use_port(struct cm_id *id, struct fabric_port *port);
 
 /* ---- resolve.c ---- */

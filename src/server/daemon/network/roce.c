@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cm/cm.h"
 #include "daemon/network/roce.h"
 #include "daemon/network/roce_groups.h"
 #include "daemon/network/roce_port.h"
@@ -155,7 +156,8 @@ static void on_gids_due(struct base_timer *t);
 static bool give_places(struct daemon_roce_port *p, const struct netdev *dev)
 {
 	const struct daemon_objects *o = p->roce->d.objects;
-	uint32_t used = daemon_hcas_used_gids(&o->hcas, &o->memory, p->port->node->hca);
+	uint32_t used = daemon_hcas_used_gids(&o->hcas, &o->memory, p->port->node->hca) |
+	                cm_used_gids(p->roce->d.cm, p->port);
 	bool given = netdev_gid_table_add(&p->gids, dev, used);
 
 	if (used && netdev_gid_table_lacks(&p->gids, dev))

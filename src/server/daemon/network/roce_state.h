@@ -31,6 +31,7 @@ struct daemon_roce_needs {
 	struct daemon_self *self;
 	struct daemon_wires *wires;
 	struct daemon_objects *objects;
+	struct cm *cm;
 };
 
 /* Where devices are: the machine's network, or that of a host that has its own. */

@@ -321,7 +321,8 @@ static int start_roce(struct daemon *d, char *why, size_t len)
 		                                 .ports = &d->ports,
 		                                 .self = &d->self,
 		                                 .wires = &d->wires,
-		                                 .objects = &d->objects };
+		                                 .objects = &d->objects,
+		                                 .cm = d->rdmacm.cm };
 
 	return daemon_roce_start(d->roce, &needs, why, len);
 }
