@@ -144,6 +144,13 @@ int sysfs_session_look_at_issm(uint32_t port)
 	                                   .request_bytes = sizeof(req) });
 }
 
+void sysfs_session_read_port(const struct sysfs_session *s, uint32_t port, struct shm_port *copy)
+{
+	shm_port_read(&s->region, port, copy);
+	if (copy->has_issm_open && !sysfs_session_look_at_issm(port))
+		shm_port_read(&s->region, port, copy);
+}
+
 int sysfs_session_issm(uint32_t port, char *path, size_t room)
 {
 	char leaf[32];

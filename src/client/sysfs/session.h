@@ -41,4 +41,7 @@ int sysfs_session_issm(uint32_t port, char *path, size_t room);
 /* Returns when the daemon has seen whether it is open. 0 or -errno. */
 int sysfs_session_look_at_issm(uint32_t port);
 
+/* Reads a port (an index) for its capabilities: as control/issm.h. */
+void sysfs_session_read_port(const struct sysfs_session *s, uint32_t port, struct shm_port *copy);
+
 #endif

@@ -272,6 +272,7 @@ int sysfs_text_port(const struct sysfs_subject *of, char text[static SYSFS_TEXT_
 		PUT("%u", p.lmc);
 		break;
 	case SYSFS_CAP_MASK:
+		sysfs_session_read_port(of->s, of->node.unit, &p);
 		PUT("0x%08x", p.cap_flags);
 		break;
 	case SYSFS_LINK_LAYER:

@@ -32,7 +32,7 @@ enum control_umad_type {
 	CONTROL_UMAD_CLOSED, /* the process has closed its socket: if that was the last one, what
 	                      * others send from now on comes after the end of the port */
 	CONTROL_UMAD_ISSM,   /* makes the FIFO issmINDEX in the fabric's directory, if it is not
-	                      * there;   else looks whether it is open */
+	                      * there; else looks whether it is open */
 	CONTROL_UMAD_END,
 };
 static_assert(CONTROL_UMAD_END - 1 <= CONTROL_UMAD_LAST, "types of role umad");

@@ -184,7 +184,7 @@ struct shm_port {
 	uint32_t cap_flags;
 	uint32_t ifindex; /* Ethernet: of the network device; 0: the device is gone */
 	uint8_t n_pkeys;
-	uint8_t reserved;
+	uint8_t has_issm_open; /* by a program, as far as the daemon knows: control/issm.h */
 	uint16_t socket_round; /* Ethernet: changes when the port gets other sockets */
 	uint32_t ipv4;         /* of the host on this port, network order */
 	uint8_t ipv6[16];

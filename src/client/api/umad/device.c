@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "api/umad/umad.h"
+#include "control/issm.h"
 #include "wire/rate.h"
 
 #define NODE_TYPE_CA     1
@@ -136,7 +137,7 @@ static int describe_port(const struct umad_fabric *f, const struct shm_hca *h, i
 	port->pkeys = calloc(SHM_PKEYS, sizeof(*port->pkeys));
 	if (!port->pkeys)
 		return -EIO;
-	shm_port_read(&f->region, h->first_port + (uint32_t)num - 1, &p);
+	control_issm_read_port(f->client, &f->region, h->first_port + (uint32_t)num - 1, &p);
 	memcpy(port->pkeys, p.pkey, SHM_PKEYS * sizeof(*port->pkeys));
 	port->pkeys_size = SHM_PKEYS;
 	snprintf(port->ca_name, sizeof(port->ca_name), "%.*s", UMAD_CA_NAME_LEN - 1, name_of(f, h));

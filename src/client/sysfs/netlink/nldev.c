@@ -126,7 +126,7 @@ static void put_port(const struct question *q, uint32_t port)
 	const size_t at = begin_device(q, q->hca);
 	struct shm_port p;
 
-	shm_port_read(&q->s->region, port, &p);
+	sysfs_session_read_port(q->s, port, &p);
 	netlink_put_u32(q->answer, RDMA_NLDEV_ATTR_PORT_INDEX, p.port_num);
 	netlink_put_u64(q->answer, RDMA_NLDEV_ATTR_CAP_FLAGS, p.cap_flags);
 	if (!is_ethernet(q, port))

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -32,6 +33,8 @@ struct umad_issm {
 
 static void set_is_sm(struct umad_issm *i, bool is_sm)
 {
+	i->at->has_issm_open = is_sm;
+	fabric_port_publish(i->u->d.f, i->at);
 	fabric_sma_set_capabilities(i->u->d.f, i->at, is_sm ? PORT_CAP_SM : 0,
 	                            is_sm ? 0 : PORT_CAP_SM);
 	daemon_subnet_issm(i->u->d.subnet, i->at, is_sm);
@@ -41,20 +44,28 @@ static void look(struct umad_issm *i);
 
 static void on_closed(struct daemon_source *s, uint32_t events)
 {
-	struct umad_issm *i = container_of(s, struct umad_issm, closed);
-
 	(void)events;
-	daemon_source_stop(s);
-	close(i->fd);
-	set_is_sm(i, false);
-	look(i); /* another may have come meanwhile */
+	look(container_of(s, struct umad_issm, closed));
+}
+
+/* Whether a program has it open that had it when we looked last, or since. */
+static bool is_still_open(const struct umad_issm *i)
+{
+	struct pollfd end = { .fd = i->fd };
+
+	return !poll(&end, 1, 0);
 }
 
 /* Looks whether anybody has it open. */
 static void look(struct umad_issm *i)
 {
-	if (daemon_source_is_watched(&i->closed))
-		return;
+	if (daemon_source_is_watched(&i->closed)) {
+		if (is_still_open(i))
+			return;
+		daemon_source_stop(&i->closed);
+		close(i->fd);
+		set_is_sm(i, false);
+	}
 	i->fd = open(i->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (i->fd < 0)
 		return; /* ENXIO: no */
@@ -111,7 +122,7 @@ int umad_issm_open(struct daemon_umad *u, struct fabric_port *at)
 
 	LIST_FOREACH(i, &u->issms, entry)
 	if (i->at == at) {
-		look(i); /* the client that asks may have opened it just now */
+		look(i); /* it may have been opened or closed just now */
 		return 0;
 	}
 	i = calloc(1, sizeof(*i));

@@ -180,6 +180,7 @@ static void publish_infiniband(struct fabric *f, const struct fabric_port *p, st
 	s->sm_sl = p->sm_sl;
 	s->subnet_timeout = p->subnet_timeout;
 	s->cap_flags = fabric_port_capabilities(p);
+	s->has_issm_open = p->has_issm_open;
 	s->phys_state = p->state == IB_PORT_DOWN ? PHYS_POLLING : PHYS_LINK_UP;
 }
 

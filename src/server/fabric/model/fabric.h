@@ -149,6 +149,7 @@ struct fabric_port {
 		uint8_t operational_vls; /* enum vl_cap; 0: all */
 	} link;
 	uint16_t sm_lid;
+	bool has_issm_open;    /* a program says by it that it is a subnet manager */
 	uint32_t capabilities; /* the bits of PortInfo:CapabilityMask that may change */
 	uint16_t pkey[SHM_PKEYS];
 	LIST_HEAD(, fabric_trap) traps;   /* traps.c: of an HCA's port or a switch's port 0 */
