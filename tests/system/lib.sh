@@ -7,7 +7,7 @@
 set -u -o pipefail
 
 failed=0
-programs=()	# those that start() started, by name
+started=()	# the programs that start() started, by name; not "programs", as scripts call a folder so
 declare -A pid=() ended=()
 ports=0
 deadline=$((${UMBEL_TEST_SECONDS:-600} - 60))
@@ -18,11 +18,11 @@ finish()
 {
 	local name
 
-	for name in "${programs[@]}"; do
+	for name in "${started[@]}"; do
 		[ "${ended[$name]-}" ] || { kill -9 "${pid[$name]}"; wait "${pid[$name]}"; }
 	done 2>/dev/null
 	[ $failed -ne 0 ] || return 0
-	for name in "${programs[@]}"; do
+	for name in "${started[@]}"; do
 		printf '%s\n' "---- $name, ${ended[$name]:+status }${ended[$name]:-never ended}:"
 		cat "$TMPDIR/$name.out"
 	done >&2
@@ -105,7 +105,7 @@ launch()
 	shift
 	: > "$TMPDIR/$name.out"
 	"$@" < /dev/null > "$TMPDIR/$name.out" 2>&1 &
-	[ "${pid[$name]-}" ] || programs+=("$name")
+	[ "${pid[$name]-}" ] || started+=("$name")
 	pid[$name]=$!
 	unset "ended[$name]" # one before it had the name
 }
