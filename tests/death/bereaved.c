@@ -4,7 +4,9 @@
  * posted and three threads sleep, for an asynchronous event, a completion event and an
  * rdma_cm event. Then the script that runs this ends the fabric. All that waits has to return,
  * receives have to complete, and calls have to fail, with the right error. At the end of its input
- * it opens the fabric anew, which by then is up again.
+ * it opens the fabric anew, which by then is up again, and connects there by rdma_cm. What it has
+ * kept of rdma_cm's from the first fabric does no harm then, though it has the numbers of what is
+ * new.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -22,6 +24,7 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rsocket.h>
 
 #include "base/pause.h"
 
@@ -29,6 +32,7 @@
 #define SLOT     256
 #define SECONDS  120
 #define QKEY     0x1234
+#define PORT     7471
 
 static int failures;
 
@@ -67,8 +71,8 @@ static struct {
 	struct ibv_cq *cq, *quiet_cq; /* nothing ever completes in the quiet one */
 	struct ibv_qp *qp;
 	struct ibv_ah *ah;
-	struct rdma_event_channel *events;
-	struct rdma_cm_id *id;
+	struct rdma_event_channel *events, *kept_events;
+	struct rdma_cm_id *id, *kept;
 	struct sockaddr_in group;
 	char memory[(RECEIVES + 1) * SLOT];
 } p;
@@ -133,12 +137,30 @@ static void start_queues(void)
 		NEED(!post_receive(i));
 }
 
+static struct sockaddr_in local_address(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+
+	inet_pton(AF_INET, "10.0.0.1", &a.sin_addr);
+	return a;
+}
+
+/* What the program does not destroy before the fabric is up again. */
+static void open_kept(void)
+{
+	struct sockaddr_in local = local_address();
+
+	NEED(p.kept_events = rdma_create_event_channel());
+	NEED(!rdma_create_id(p.kept_events, &p.kept, NULL, RDMA_PS_TCP));
+	NEED(!rdma_bind_addr(p.kept, (struct sockaddr *)&local));
+}
+
 static void open_cm(void)
 {
-	struct sockaddr_in local = { .sin_family = AF_INET };
+	struct sockaddr_in local = local_address();
 	struct rdma_cm_event *event;
 
-	inet_pton(AF_INET, "10.0.0.1", &local.sin_addr);
+	local.sin_port = 0;
 	p.group = local;
 	inet_pton(AF_INET, "239.1.2.3", &p.group.sin_addr);
 	NEED(p.events = rdma_create_event_channel());
@@ -332,10 +354,103 @@ static void clean_up(void)
 	ibv_free_device_list(p.list);
 }
 
+/* ---- again ---- */
+
+/* The next event of that channel is of that type. Its identifier. */
+static struct rdma_cm_id *expect_event(struct rdma_event_channel *ch, enum rdma_cm_event_type type)
+{
+	struct pollfd fd = { .fd = ch->fd, .events = POLLIN };
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	if (poll(&fd, 1, SECONDS * 1000) != 1) {
+		fprintf(stderr, "bereaved: no %s comes\n", rdma_event_str(type));
+		exit(1);
+	}
+	NEED(!rdma_get_cm_event(ch, &event));
+	if (event->event != type) {
+		fprintf(stderr, "bereaved: %s, not %s\n", rdma_event_str(event->event),
+		        rdma_event_str(type));
+		exit(1);
+	}
+	id = event->id;
+	rdma_ack_cm_event(event);
+	return id;
+}
+
+static void make_qp(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+
+	NEED(!rdma_create_qp(id, NULL, &init));
+}
+
+/* They have the numbers that those of the new fabric have, and do nothing there. */
+static void check_kept(struct rdma_event_channel *now)
+{
+	struct rdma_cm_id *id;
+
+	CHECK(rdma_listen(p.kept, 1) == -1 && errno == EIO);
+	CHECK(rdma_create_id(p.kept_events, &id, NULL, RDMA_PS_TCP) == -1 && errno == EIO);
+	CHECK(rdma_migrate_id(p.kept, now) == -1 && errno == EINVAL);
+	CHECK(expect_event(p.kept_events, RDMA_CM_EVENT_DEVICE_REMOVAL) == p.kept);
+	CHECK(!rdma_destroy_id(p.kept));
+	rdma_destroy_event_channel(p.kept_events);
+}
+
+static void connect_again(void)
+{
+	struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
+	struct sockaddr_in at = local_address();
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *listener, *client, *server;
+
+	NEED(ch = rdma_create_event_channel());
+	NEED(!rdma_create_id(ch, &listener, NULL, RDMA_PS_TCP));
+	NEED(!rdma_bind_addr(listener, (struct sockaddr *)&at));
+	NEED(!rdma_listen(listener, 1));
+	check_kept(ch);
+	NEED(!rdma_create_id(ch, &client, NULL, RDMA_PS_TCP));
+	NEED(!rdma_resolve_addr(client, NULL, (struct sockaddr *)&at, 1000));
+	expect_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	NEED(!rdma_resolve_route(client, 1000));
+	expect_event(ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	make_qp(client);
+	NEED(!rdma_connect(client, &param));
+	server = expect_event(ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	make_qp(server);
+	NEED(!rdma_accept(server, &param));
+	expect_event(ch, RDMA_CM_EVENT_ESTABLISHED);
+	expect_event(ch, RDMA_CM_EVENT_ESTABLISHED);
+	CHECK(!rdma_disconnect(client));
+	rdma_destroy_qp(client);
+	rdma_destroy_qp(server);
+	CHECK(!rdma_destroy_id(client) && !rdma_destroy_id(server) && !rdma_destroy_id(listener));
+	rdma_destroy_event_channel(ch);
+}
+
+static void connect_rsocket_again(void)
+{
+	struct sockaddr_in at = local_address();
+	int listener, client, server;
+	char byte = 0;
+
+	NEED((listener = rsocket(AF_INET, SOCK_STREAM, 0)) >= 0);
+	NEED(!rbind(listener, (struct sockaddr *)&at, sizeof(at)));
+	NEED(!rlisten(listener, 1));
+	NEED((client = rsocket(AF_INET, SOCK_STREAM, 0)) >= 0);
+	NEED(!rconnect(client, (struct sockaddr *)&at, sizeof(at)));
+	NEED((server = raccept(listener, NULL, NULL)) >= 0);
+	CHECK(rsend(client, "x", 1, 0) == 1);
+	CHECK(rrecv(server, &byte, 1, 0) == 1 && byte == 'x');
+	CHECK(!rclose(client) && !rclose(server) && !rclose(listener));
+}
+
 int main(void)
 {
 	open_verbs();
 	start_queues();
+	open_kept();
 	open_cm();
 	start_sleepers();
 	puts("ready");
@@ -353,6 +468,8 @@ int main(void)
 	open_verbs();
 	start_queues();
 	NEED(!post_send());
+	connect_again();
+	connect_rsocket_again();
 	clean_up();
 	puts("again");
 	return failures ? 1 : 0;

@@ -14,6 +14,7 @@
 
 #include "api/rdmacm/rdmacm.h"
 #include "base/log.h"
+#include "base/reason.h"
 #include "base/signals.h"
 
 static struct rdmacm_channel *channel_of(struct rdma_event_channel *channel)
@@ -98,7 +99,7 @@ int rdmacm_channel_open(struct rdmacm_channel **out)
 
 	if (!ch)
 		return -ENOMEM;
-	ret = rdmacm_session_channel(&ch->handle, &ch->channel.fd);
+	ret = rdmacm_session_channel(ch);
 	if (ret) {
 		free(ch);
 		return ret;
@@ -126,7 +127,8 @@ void rdmacm_channel_close(struct rdmacm_channel *ch)
 	ch->closed = true;
 	rdmacm_session_unlock();
 	if (!waited_on)
-		rdmacm_session_call(CONTROL_CM_DESTROY_CHANNEL, &request, sizeof(request), NULL, 0);
+		rdmacm_session_call(ch->session, CONTROL_CM_DESTROY_CHANNEL, &request,
+		                    sizeof(request), NULL, 0);
 	close(ch->channel.fd);
 	if (waited_on)
 		return;
@@ -180,7 +182,7 @@ static void tell_requests(struct rdmacm_id *listener)
 	const struct control_cm_read request = { .id = listener->handle,
 		                                 .requests = listener->requests_got };
 
-	rdmacm_session_post(CONTROL_CM_READ, &request, sizeof(request));
+	rdmacm_session_post(listener->session, CONTROL_CM_READ, &request, sizeof(request));
 	requests_told(listener);
 }
 
@@ -217,7 +219,8 @@ static int ring(const struct rdmacm_channel *ch, enum control_cm_byte byte, uint
 			                                        : CONTROL_CM_MAX_RING,
 			                           .byte = byte };
 
-		ret = rdmacm_session_call(CONTROL_CM_RING, &request, sizeof(request), NULL, 0);
+		ret = rdmacm_session_call(ch->session, CONTROL_CM_RING, &request, sizeof(request),
+		                          NULL, 0);
 		n -= request.n;
 	}
 	return ret;
@@ -281,7 +284,8 @@ static void give_back(struct rdmacm_channel *ch, const struct datagram *d)
 	}
 	request.id = id_of(d)->handle;
 	request.got = d->got;
-	if (!rdmacm_session_call(CONTROL_CM_RETURN, &request, sizeof(request), NULL, 0))
+	if (!rdmacm_session_call(ch->session, CONTROL_CM_RETURN, &request, sizeof(request), NULL,
+	                         0))
 		return;
 	base_log_warning(rdmacm, "out of memory: an rdma_cm event is lost");
 	id_of(d)->events_got++; /* nobody waits for it */
@@ -355,7 +359,7 @@ static void drop_events(struct rdmacm_id *id)
 
 	while (!TAILQ_EMPTY(&id->kept))
 		free(unkeep(w.ch, TAILQ_FIRST(&id->kept)));
-	if (is_closed(w.ch) || !rdmacm_id_is_own(id))
+	if (is_closed(w.ch) || rdmacm_session_is_parents(id->session))
 		return; /* the descriptor is another's by now, or its events are the parent's */
 	while (!receive(w.ch, &d))
 		if (d.kind == EVENT && id_of(&d) != id && !keep_other(&w, &d))
@@ -382,7 +386,7 @@ static int destroy_silent(struct rdmacm_id *id, uint32_t *got)
 	if (!word || !shm_events_end(word, id->events_got))
 		return -EAGAIN;
 	*got = id->events_got;
-	return rdmacm_session_post(CONTROL_CM_DESTROY_ID, &request, sizeof(request));
+	return rdmacm_session_post(id->session, CONTROL_CM_DESTROY_ID, &request, sizeof(request));
 }
 
 static int destroy_and_withdraw(struct rdmacm_id *id, uint32_t *got)
@@ -390,8 +394,8 @@ static int destroy_and_withdraw(struct rdmacm_id *id, uint32_t *got)
 	const struct control_cm_read request = { .id = id->handle, .requests = id->requests_got };
 	struct withdrawal w = { .ch = channel_of(id->id.channel), .id = id };
 	struct control_cm_events_reply reply;
-	int ret = rdmacm_session_call(CONTROL_CM_DESTROY_ID, &request, sizeof(request), &reply,
-	                              sizeof(reply));
+	int ret = rdmacm_session_call(id->session, CONTROL_CM_DESTROY_ID, &request, sizeof(request),
+	                              &reply, sizeof(reply));
 
 	if (ret)
 		return ret;
@@ -437,8 +441,8 @@ int rdmacm_channel_leave(struct rdmacm_join *join, uint32_t *got)
 	int ret, cancel_state = base_cancel_off();
 
 	pthread_mutex_lock(&w.ch->datagrams);
-	ret = rdmacm_session_call(CONTROL_CM_LEAVE, &request, sizeof(request), &reply,
-	                          sizeof(reply));
+	ret = rdmacm_session_call(w.ch->session, CONTROL_CM_LEAVE, &request, sizeof(request),
+	                          &reply, sizeof(reply));
 	if (!ret) {
 		w.asks = reply.withdrawn;
 		*got = reply.reported;
@@ -472,8 +476,12 @@ int rdmacm_channel_migrate_id(struct rdmacm_id *id, struct rdma_event_channel *c
 	struct withdrawal w = { .ch = from, .id = id, .to = to };
 	struct control_cm_events_reply reply;
 	struct rdmacm_kept *k;
-	int ret, cancel_state = base_cancel_off();
+	int ret, cancel_state;
 
+	if (to->session != id->session)
+		return base_because(-EINVAL, "the channel is of a fabric that has ended, or was "
+		                             "made before fork()");
+	cancel_state = base_cancel_off();
 	TAILQ_INIT(&w.moved);
 	lock_both(from, to);
 	request.requests = id->requests_got;
@@ -603,8 +611,8 @@ static int on_request(struct rdmacm_event *e, const struct control_cm_got *got)
 		struct control_cm_read request = { .id = from->new_id };
 		struct control_cm_events_reply reply;
 
-		rdmacm_session_call(CONTROL_CM_DESTROY_ID, &request, sizeof(request), &reply,
-		                    sizeof(reply));
+		rdmacm_session_call(e->id->session, CONTROL_CM_DESTROY_ID, &request,
+		                    sizeof(request), &reply, sizeof(reply));
 		return ret;
 	}
 	id->handle = from->new_id;
@@ -767,8 +775,8 @@ static int claim_event(struct rdmacm_channel *ch, struct control_cm_got *got)
 	pthread_mutex_lock(&ch->datagrams);
 	ret = receive(ch, &d) ? -EAGAIN : take_turn(ch, &d);
 	if (!ret && d.kind == ASK) {
-		ret = rdmacm_session_call(CONTROL_CM_GET_EVENT, &request, sizeof(request), got,
-		                          sizeof(*got));
+		ret = rdmacm_session_call(ch->session, CONTROL_CM_GET_EVENT, &request,
+		                          sizeof(request), got, sizeof(*got));
 		if (!ret)
 			count_asked(&got->event);
 		else if (ret == -EIO)
@@ -811,7 +819,7 @@ static int claim_last(struct rdmacm_channel *ch, struct control_cm_got *got)
 	if (claim_kept(ch, got)) {
 		count_event(ch, &got->event);
 	} else {
-		id = rdmacm_device_removed(&ch->channel);
+		id = rdmacm_device_removed(ch);
 		ret = id ? 0 : -EIO;
 	}
 	if (id) {

@@ -208,7 +208,7 @@ static int accept_id(struct rdmacm_id *p, const struct rdma_conn_param *param)
 
 	if (!p->id.qp && !param)
 		return -EINVAL;
-	rdmacm_batch_begin(&batch);
+	rdmacm_batch_begin(p->session, &batch);
 	ret = ask_accept(p, param);
 	sent = rdmacm_batch_end(&batch);
 	if (ret || sent)
@@ -270,10 +270,12 @@ static int disconnect(struct rdmacm_id *id)
 	struct rdmacm_batch batch;
 	int ret, sent;
 
-	rdmacm_batch_begin(&batch);
+	rdmacm_batch_begin(id->session, &batch);
 	ret = rdmacm_qp_to_error(id);
-	if (!ret && id->has_connection && ends_at_once(id) && rdmacm_id_is_own(id))
-		ret = rdmacm_session_post(CONTROL_CM_DISCONNECT, &request, sizeof(request));
+	if (!ret && id->has_connection && ends_at_once(id) &&
+	    !rdmacm_session_is_parents(id->session))
+		ret = rdmacm_session_post(id->session, CONTROL_CM_DISCONNECT, &request,
+		                          sizeof(request));
 	else if (!ret)
 		ret = call_by_id(id, CONTROL_CM_DISCONNECT);
 	sent = rdmacm_batch_end(&batch);
@@ -307,7 +309,7 @@ int rdmacm_connect_respond(struct rdmacm_id *id)
 	struct rdmacm_batch batch;
 	int ret, sent;
 
-	rdmacm_batch_begin(&batch);
+	rdmacm_batch_begin(id->session, &batch);
 	ret = rdmacm_qp_connect(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
 	if (!ret)
 		ret = establish(id);

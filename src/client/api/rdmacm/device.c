@@ -10,19 +10,15 @@
 #include <string.h>
 
 #include "api/rdmacm/rdmacm.h"
+#include "api/verbs/connection.h"
 
-/* guarded by the session's lock */
-static struct {
-	LIST_HEAD(, rdmacm_device) list;
-	struct ibv_device **known; /* kept: a device lives as long as the list it is in */
-} devices;
-
-static int load(void)
+/* With the lock of sessions held. */
+static int load(struct rdmacm_session *s)
 {
 	struct ibv_device **known;
 	int n = 0;
 
-	if (devices.known)
+	if (s->listed)
 		return 0;
 	known = ibv_get_device_list(&n);
 	if (!known)
@@ -36,20 +32,13 @@ static int load(void)
 
 		if (!d)
 			break;
+		d->session = s;
 		d->dev = known[n];
 		TAILQ_INIT(&d->users);
-		LIST_INSERT_HEAD(&devices.list, d, entry);
+		LIST_INSERT_HEAD(&s->devices, d, entry);
 	}
-	devices.known = known;
+	s->listed = known;
 	return 0;
-}
-
-/* The parent's contexts are of no use to a child of fork(), which opens its own. They are not
- * freed: identifiers of the parent's refer to them. */
-void rdmacm_devices_forget(void)
-{
-	LIST_INIT(&devices.list);
-	devices.known = NULL;
 }
 
 static int open_device(struct rdmacm_device *d)
@@ -61,6 +50,11 @@ static int open_device(struct rdmacm_device *d)
 	d->verbs = ibv_open_device(d->dev);
 	if (!d->verbs)
 		return -ENODEV;
+	if (!umbel_connection_stands(d->session->client)) {
+		ibv_close_device(d->verbs); /* it may be another fabric's */
+		d->verbs = NULL;
+		return -EIO;
+	}
 	if (!ibv_query_device(d->verbs, &attr)) {
 		d->max_responder_resources = (uint8_t)attr.max_qp_rd_atom;
 		d->max_initiator_depth = (uint8_t)attr.max_qp_init_rd_atom;
@@ -81,11 +75,11 @@ static int use(struct rdmacm_device *d)
 	return 0;
 }
 
-static struct rdmacm_device *find(const char *name)
+static struct rdmacm_device *find(struct rdmacm_session *s, const char *name)
 {
 	struct rdmacm_device *d;
 
-	LIST_FOREACH(d, &devices.list, entry)
+	LIST_FOREACH(d, &s->devices, entry)
 	if (!strcmp(ibv_get_device_name(d->dev), name))
 		return d;
 	return NULL;
@@ -97,9 +91,9 @@ int rdmacm_device_use(struct rdmacm_id *id, const char *name)
 	int ret;
 
 	rdmacm_session_lock();
-	ret = load();
+	ret = load(id->session);
 	if (!ret) {
-		d = find(name);
+		d = find(id->session, name);
 		ret = d ? use(d) : -ENODEV;
 	}
 	if (!ret) {
@@ -119,13 +113,14 @@ static bool is_to_be_told(const struct rdmacm_id *id, const struct rdma_event_ch
 	       !rdmacm_id_is_at(id, RDMACM_REQUESTED);
 }
 
-struct rdmacm_id *rdmacm_device_removed(const struct rdma_event_channel *channel)
+struct rdmacm_id *rdmacm_device_removed(const struct rdmacm_channel *ch)
 {
+	const struct rdma_event_channel *channel = &ch->channel;
 	struct rdmacm_id *id = NULL;
 	struct rdmacm_device *d;
 
 	rdmacm_session_lock();
-	LIST_FOREACH(d, &devices.list, entry)
+	LIST_FOREACH(d, &ch->session->devices, entry)
 	{
 		TAILQ_FOREACH(id, &d->users, of_device)
 		if (is_to_be_told(id, channel))
@@ -188,19 +183,19 @@ struct ibv_xrcd *rdmacm_device_xrcd(const struct rdmacm_id *id)
 }
 
 /* All that can be opened, with the lock held. */
-static struct ibv_context **list_contexts(int *n)
+static struct ibv_context **list_contexts(struct rdmacm_session *s, int *n)
 {
 	struct ibv_context **list;
 	struct rdmacm_device *d;
 	int room = 1;
 
-	LIST_FOREACH(d, &devices.list, entry)
+	LIST_FOREACH(d, &s->devices, entry)
 	room++;
 	list = calloc(room, sizeof(*list));
 	if (!list)
 		return NULL;
 	*n = 0;
-	LIST_FOREACH(d, &devices.list, entry)
+	LIST_FOREACH(d, &s->devices, entry)
 	if (!open_device(d))
 		list[(*n)++] = d->verbs;
 	return list;
@@ -209,12 +204,15 @@ static struct ibv_context **list_contexts(int *n)
 struct ibv_context **rdma_get_devices(int *num_devices)
 {
 	struct ibv_context **list = NULL;
+	struct rdmacm_session *s;
 	int n = 0, ret;
 
 	rdmacm_session_lock();
-	ret = load();
+	ret = rdmacm_session_current(&s);
 	if (!ret)
-		list = list_contexts(&n);
+		ret = load(s);
+	if (!ret)
+		list = list_contexts(s, &n);
 	rdmacm_session_unlock();
 	if (ret)
 		rdmacm_return(ret);

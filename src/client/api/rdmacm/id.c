@@ -85,7 +85,7 @@ int rdmacm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_p
 		id->sync = true;
 	}
 	id->handle = CONTROL_CM_ANNOUNCED; /* none of the process's own */
-	id->forks = rdmacm_session_forks();
+	id->session = container_of(channel, struct rdmacm_channel, channel)->session;
 	id->id.channel = channel;
 	id->id.context = context;
 	id->id.ps = ps;
@@ -174,7 +174,7 @@ static int post_create(struct rdmacm_id *id)
 
 	create.channel = container_of(id->id.channel, struct rdmacm_channel, channel)->handle;
 	id->may_be_made = true;
-	return rdmacm_session_post(CONTROL_CM_CREATE_ID, &create, sizeof(create));
+	return rdmacm_session_post(id->session, CONTROL_CM_CREATE_ID, &create, sizeof(create));
 }
 
 static int ask(struct rdmacm_id *id, enum control_cm_type type, const void *request, uint32_t bytes,
@@ -184,11 +184,11 @@ static int ask(struct rdmacm_id *id, enum control_cm_type type, const void *requ
 	int ret;
 
 	if (id->is_made)
-		return rdmacm_session_call(type, request, bytes, reply, reply_bytes);
-	rdmacm_batch_begin(&batch);
+		return rdmacm_session_call(id->session, type, request, bytes, reply, reply_bytes);
+	rdmacm_batch_begin(id->session, &batch);
 	ret = post_create(id);
 	if (!ret)
-		ret = rdmacm_session_call(type, request, bytes, reply, reply_bytes);
+		ret = rdmacm_session_call(id->session, type, request, bytes, reply, reply_bytes);
 	rdmacm_batch_end(&batch);
 	id->is_made = !ret;
 	return ret;
@@ -201,11 +201,11 @@ static int post(struct rdmacm_id *id, enum control_cm_type type, const void *req
 	int ret, sent;
 
 	if (id->is_made)
-		return rdmacm_session_post(type, request, bytes);
-	rdmacm_batch_begin(&batch);
+		return rdmacm_session_post(id->session, type, request, bytes);
+	rdmacm_batch_begin(id->session, &batch);
 	ret = post_create(id);
 	if (!ret)
-		ret = rdmacm_session_post(type, request, bytes);
+		ret = rdmacm_session_post(id->session, type, request, bytes);
 	sent = rdmacm_batch_end(&batch);
 	id->is_made = !ret && !sent;
 	return ret ? ret : sent;
@@ -230,15 +230,10 @@ bool rdmacm_id_is_at(const struct rdmacm_id *id, enum rdmacm_stage stage)
 	return atomic_load_explicit(&id->stage, memory_order_relaxed) == stage;
 }
 
-bool rdmacm_id_is_own(const struct rdmacm_id *id)
-{
-	return id->forks == rdmacm_session_forks();
-}
-
 int rdmacm_id_begin(struct rdmacm_id *id, bool cannot_fail, enum control_cm_type type,
                     const void *request, uint32_t bytes)
 {
-	if (!cannot_fail || !rdmacm_id_is_own(id))
+	if (!cannot_fail || rdmacm_session_is_parents(id->session))
 		return rdmacm_id_call(id, type, request, bytes, NULL, 0);
 	begin_stage(id, type);
 	return post(id, type, request, bytes);

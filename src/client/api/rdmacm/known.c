@@ -13,9 +13,10 @@
 /* guarded by the session's lock */
 static struct {
 	struct known {
+		const struct rdmacm_session *session;
 		union control_cm_addr src, dst;
 		enum rdma_port_space ps;
-		struct ibv_context *verbs; /* of the port that was found; NULL: this one is empty */
+		struct ibv_context *verbs; /* of the port that was found */
 		uint8_t port_num;
 	} entry[KNOWN];
 	unsigned n; /* ever */
@@ -25,7 +26,7 @@ static struct {
 static struct known *find(const struct rdmacm_id *id, const struct control_cm_resolve_addr *request)
 {
 	for (struct known *k = known.entry; k < known.entry + KNOWN; k++)
-		if (k->verbs && k->ps == id->id.ps &&
+		if (k->session == id->session && k->ps == id->id.ps &&
 		    !memcmp(&k->src, &request->src, sizeof(k->src)) &&
 		    !memcmp(&k->dst, &request->dst, sizeof(k->dst)))
 			return k;
@@ -56,15 +57,11 @@ void rdmacm_known_add(const struct rdmacm_id *id, const struct control_cm_resolv
 	k = find(id, request);
 	if (!k)
 		k = &known.entry[known.n++ % KNOWN];
-	*k = (struct known){ .src = request->src,
+	*k = (struct known){ .session = id->session,
+		             .src = request->src,
 		             .dst = request->dst,
 		             .ps = id->id.ps,
 		             .verbs = id->id.verbs,
 		             .port_num = id->id.port_num };
 	rdmacm_session_unlock();
-}
-
-void rdmacm_known_forget(void)
-{
-	memset(&known, 0, sizeof(known));
 }

@@ -17,8 +17,8 @@ static int query_qp(const struct rdmacm_id *id, struct control_cm_qp_reply *repl
 {
 	struct control_cm_id request = { .id = id->handle };
 
-	return rdmacm_session_call(CONTROL_CM_QUERY_QP, &request, sizeof(request), reply,
-	                           sizeof(*reply));
+	return rdmacm_session_call(id->session, CONTROL_CM_QUERY_QP, &request, sizeof(request),
+	                           reply, sizeof(*reply));
 }
 
 void rdmacm_ah_attr(const struct control_cm_ah *ah, struct ibv_ah_attr *attr)

@@ -23,6 +23,7 @@
 
 struct rdmacm_device {
 	LIST_ENTRY(rdmacm_device) entry;
+	struct rdmacm_session *session;
 	struct ibv_device *dev;
 	struct ibv_context *verbs; /* stays open once it is */
 	struct ibv_pd *pd;         /* the default one, while identifiers use it */
@@ -30,6 +31,19 @@ struct rdmacm_device {
 	TAILQ_HEAD(, rdmacm_id) users;
 	/* of READs and atomics under way, which a queue pair may have */
 	uint8_t max_responder_resources, max_initiator_depth;
+};
+
+/*
+ * A fabric as this process uses it, from the first channel on. When the fabric has ended, or the
+ * process is a child of fork(), the next channel begins another one; what was made in one stays
+ * there. Never freed: channels, identifiers and programs point at it and its devices.
+ */
+struct rdmacm_session {
+	struct control_client *client;
+	unsigned forks;            /* that had led to its process */
+	struct shm_events *events; /* of all identifiers; NULL: none, or no channel yet */
+	LIST_HEAD(, rdmacm_device) devices;
+	struct ibv_device **listed; /* kept: a device lives as long as the list it is in */
 };
 
 /* A datagram of a channel that was received before its turn: see control/cm_message.h. */
@@ -43,6 +57,7 @@ TAILQ_HEAD(rdmacm_kept_list, rdmacm_kept);
 
 struct rdmacm_channel {
 	struct rdma_event_channel channel;
+	struct rdmacm_session *session;
 	uint32_t handle;
 	unsigned waiters;          /* in rdma_get_cm_event(); session lock */
 	bool closed;               /* likewise */
@@ -84,8 +99,8 @@ enum rdmacm_stage {
 
 struct rdmacm_id {
 	struct rdma_cm_id id;
-	uint32_t handle;  /* its number */
-	unsigned forks;   /* in which session */
+	uint32_t handle; /* its number */
+	struct rdmacm_session *session;
 	bool is_made;     /* the daemon has it */
 	bool may_be_made; /* it was asked to make it */
 	bool holds_port;  /* one that others may wait for: it was bound, or listens */
@@ -146,25 +161,28 @@ int rdmacm_return_of(const char *name, int err);
 
 /* ---- session.c ---- */
 
-/* One request, the first of which connects to the daemon. 0 or -errno; -ENODEV: there is no
- * fabric; -EIO: its daemon has gone. */
-int rdmacm_session_call(enum control_cm_type type, const void *request, uint32_t bytes, void *reply,
-                        uint32_t reply_bytes);
+/* The session of what is made now; with the lock held. 0 or -errno; -ENODEV: there is no fabric. */
+int rdmacm_session_current(struct rdmacm_session **s);
+
+/* One request. 0 or -errno; -EIO: its daemon has gone; -EINVAL: it is the session of the parent. */
+int rdmacm_session_call(struct rdmacm_session *s, enum control_cm_type type, const void *request,
+                        uint32_t bytes, void *reply, uint32_t reply_bytes);
 
 /* A request that nobody waits for: the daemon serves it before later requests. */
-int rdmacm_session_post(enum control_cm_type type, const void *request, uint32_t bytes);
+int rdmacm_session_post(struct rdmacm_session *s, enum control_cm_type type, const void *request,
+                        uint32_t bytes);
 
 /* A batch of what this thread asks, by libibverbs too (control/client.h). Its end: 0, or -EIO: the
  * daemon has gone. */
 struct rdmacm_batch {
-	struct control_client *client; /* NULL: there is none */
+	struct control_client *client; /* NULL: it is the parent's */
 	struct control_batch batch;
 };
-void rdmacm_batch_begin(struct rdmacm_batch *b);
+void rdmacm_batch_begin(struct rdmacm_session *s, struct rdmacm_batch *b);
 int rdmacm_batch_end(struct rdmacm_batch *b);
 
-/* Another number in a child of fork(): its session is not the one of the parent's identifiers. */
-unsigned rdmacm_session_forks(void);
+/* Whether it is one of the parent's: this process is a child of fork(). */
+bool rdmacm_session_is_parents(const struct rdmacm_session *s);
 
 /* A number for an identifier that the process makes. 0 or -errno; -EIO: the daemon has gone. */
 int rdmacm_session_number(struct rdmacm_id *id, uint32_t *number);
@@ -173,8 +191,8 @@ void rdmacm_session_number_free(uint32_t number);
 /* The identifier's word of shm/events.h; NULL: it has none, or is the parent's. */
 _Atomic uint32_t *rdmacm_session_word(const struct rdmacm_id *id);
 
-/* CREATE_CHANNEL: the handle and the descriptor. */
-int rdmacm_session_channel(uint32_t *handle, int *fd);
+/* CREATE_CHANNEL: the session, the handle and the descriptor. */
+int rdmacm_session_channel(struct rdmacm_channel *ch);
 
 /* Guards waiters of channels, and devices. */
 void rdmacm_session_lock(void);
@@ -190,7 +208,7 @@ void rdmacm_device_release(struct rdmacm_id *id);
  * The daemon has gone, and with it all devices: an identifier of the channel that is bound to one
  * and has not been told so. NULL: there is none. With the channel's lock held.
  */
-struct rdmacm_id *rdmacm_device_removed(const struct rdma_event_channel *channel);
+struct rdmacm_id *rdmacm_device_removed(const struct rdmacm_channel *ch);
 
 /* Whether its port is one of InfiniBand, ACTIVE, and knows where the SA is. */
 bool rdmacm_device_is_ready(const struct rdmacm_id *id);
@@ -198,9 +216,6 @@ bool rdmacm_port_is_ready(struct ibv_context *verbs, uint8_t port_num);
 
 /* The XRC domain of identifiers that name none: this process's. NULL: errno. */
 struct ibv_xrcd *rdmacm_device_xrcd(const struct rdmacm_id *id);
-
-/* In a child of fork(), with the session's lock held: those that are open are the parent's. */
-void rdmacm_devices_forget(void);
 
 /* ---- known.c ---- */
 
@@ -210,9 +225,6 @@ bool rdmacm_known(const struct rdmacm_id *id, const struct control_cm_resolve_ad
 
 /* @id has; and has its device. */
 void rdmacm_known_add(const struct rdmacm_id *id, const struct control_cm_resolve_addr *request);
-
-/* In a child of fork(), with the session's lock held. */
-void rdmacm_known_forget(void);
 
 /* ---- channel.c ---- */
 
@@ -250,9 +262,6 @@ int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *
  */
 int rdmacm_id_begin(struct rdmacm_id *id, bool cannot_fail, enum control_cm_type type,
                     const void *request, uint32_t bytes);
-
-/* Whether the daemon knows it by this process's session: it is not one of the parent's. */
-bool rdmacm_id_is_own(const struct rdmacm_id *id);
 
 bool rdmacm_id_is_at(const struct rdmacm_id *id, enum rdmacm_stage stage);
 

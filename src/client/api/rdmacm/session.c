@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The process's session with the daemon, by libibverbs's connection, from when it is first needed;
- * after a fork() the child has another one. The one registry of the library, with the lock that
- * guards it.
+ * The process's sessions with daemons, by libibverbs's connection; there is one at a time for what
+ * is made. The one registry of the library, with the lock that guards it.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -23,7 +22,7 @@
 
 static struct {
 	pthread_mutex_t lock;
-	struct control_client *client;
+	struct rdmacm_session *current; /* NULL: none yet */
 	bool forks_watched;
 	bool explained;           /* why there is no fabric */
 	unsigned forks;           /* by which this process came about */
@@ -35,7 +34,6 @@ static struct {
 	struct rdmacm_channel *buried[BURIED];
 	unsigned n_buried;           /* ever */
 	struct base_idtable numbers; /* of identifiers */
-	struct shm_events *events;   /* of all of them; NULL: there are none, or no channel yet */
 } session = { .lock = PTHREAD_MUTEX_INITIALIZER, .numbers = { .limit = CONTROL_CM_MAX_IDS } };
 
 int rdmacm_return_of(const char *name, int err)
@@ -76,79 +74,93 @@ void rdmacm_session_bury(struct rdmacm_channel *ch)
 /* The connection is the parent's: two processes cannot share it. */
 static void in_child(void)
 {
-	session.client = NULL;
-	session.events = NULL;
+	session.current = NULL;
 	session.forks++;
 	if (session.served)
 		close(session.served - 1);
 	session.served = 0;
 	session.n_served = 0;
-	rdmacm_devices_forget();
-	rdmacm_known_forget();
 	for (uint32_t i = 0; i < session.n_rsockets; i++)
 		if (session.rsocket[i])
 			session.rsocket[i]->inherited = true;
 	pthread_mutex_unlock(&session.lock);
 }
 
-/* The connection, made if it is not there; with the lock held. */
-static int get_client(struct control_client **client)
+/* With the lock held. 0 or -errno. */
+static int begin(void)
+{
+	struct rdmacm_session *s = calloc(1, sizeof(*s));
+	int ret = -ENOMEM;
+
+	if (!s)
+		return ret;
+	s->client = umbel_connection(&ret);
+	if (!s->client && !session.explained && !session.current)
+		control_join_explain(ret);
+	session.explained = !s->client;
+	if (!s->client) {
+		free(s);
+		if (ret != -ENOENT && ret != -ECONNREFUSED)
+			return ret;
+		/* as on a machine without a card; or its fabric has ended, and none has come */
+		return session.current ? -EIO : -ENODEV;
+	}
+	s->forks = session.forks;
+	LIST_INIT(&s->devices);
+	session.current = s;
+	return 0;
+}
+
+int rdmacm_session_current(struct rdmacm_session **s)
 {
 	int ret = 0;
 
-	if (!session.client)
-		session.client = umbel_connection(&ret);
-	if (!session.client && !session.explained)
-		control_join_explain(ret);
-	session.explained = !session.client;
-	if (!session.client) /* as on a machine without a card */
-		return ret == -ENOENT || ret == -ECONNREFUSED ? -ENODEV : ret;
+	if (!session.current || !umbel_connection_stands(session.current->client))
+		ret = begin();
+	if (ret)
+		return ret;
 	if (!session.forks_watched) {
 		pthread_atfork(rdmacm_session_lock, rdmacm_session_unlock, in_child);
 		session.forks_watched = true;
 	}
-	*client = session.client;
+	*s = session.current;
 	return 0;
 }
 
-static int client_now(struct control_client **client)
+bool rdmacm_session_is_parents(const struct rdmacm_session *s)
 {
-	int ret;
+	bool parents;
 
 	rdmacm_session_lock();
-	ret = get_client(client);
+	parents = s->forks != session.forks;
 	rdmacm_session_unlock();
-	return ret;
+	return parents;
 }
 
-int rdmacm_session_call(enum control_cm_type type, const void *request, uint32_t bytes, void *reply,
-                        uint32_t reply_bytes)
+int rdmacm_session_call(struct rdmacm_session *s, enum control_cm_type type, const void *request,
+                        uint32_t bytes, void *reply, uint32_t reply_bytes)
 {
-	struct control_client *client;
-	int ret = client_now(&client);
-
-	if (ret)
-		return ret;
-	return control_call(client, &(struct control_call){ .type = (enum control_type)type,
-	                                                    .request = request,
-	                                                    .request_bytes = bytes,
-	                                                    .reply = reply,
-	                                                    .reply_bytes = reply_bytes });
+	if (rdmacm_session_is_parents(s))
+		return -EINVAL;
+	return control_call(s->client, &(struct control_call){ .type = (enum control_type)type,
+	                                                       .request = request,
+	                                                       .request_bytes = bytes,
+	                                                       .reply = reply,
+	                                                       .reply_bytes = reply_bytes });
 }
 
-int rdmacm_session_post(enum control_cm_type type, const void *request, uint32_t bytes)
+int rdmacm_session_post(struct rdmacm_session *s, enum control_cm_type type, const void *request,
+                        uint32_t bytes)
 {
-	struct control_client *client;
-	int ret = client_now(&client);
-
-	return ret ? ret : control_post(client, (enum control_type)type, request, bytes);
+	if (rdmacm_session_is_parents(s))
+		return -EINVAL;
+	return control_post(s->client, (enum control_type)type, request, bytes);
 }
 
-void rdmacm_batch_begin(struct rdmacm_batch *b)
+void rdmacm_batch_begin(struct rdmacm_session *s, struct rdmacm_batch *b)
 {
-	if (client_now(&b->client))
-		b->client = NULL;
-	else
+	b->client = rdmacm_session_is_parents(s) ? NULL : s->client;
+	if (b->client)
 		control_batch_begin(b->client, &b->batch);
 }
 
@@ -157,24 +169,13 @@ int rdmacm_batch_end(struct rdmacm_batch *b)
 	return b->client ? control_batch_end(b->client, &b->batch) : 0;
 }
 
-unsigned rdmacm_session_forks(void)
-{
-	unsigned forks;
-
-	rdmacm_session_lock();
-	forks = session.forks;
-	rdmacm_session_unlock();
-	return forks;
-}
-
 int rdmacm_session_number(struct rdmacm_id *id, uint32_t *number)
 {
-	struct control_client *client;
-	int ret = client_now(&client);
+	int ret;
 
-	if (ret)
-		return ret;
-	if (control_is_gone(client))
+	if (rdmacm_session_is_parents(id->session))
+		return -EINVAL;
+	if (control_is_gone(id->session->client))
 		return -EIO;
 	rdmacm_session_lock();
 	ret = base_idtable_add(&session.numbers, id, number);
@@ -194,39 +195,44 @@ _Atomic uint32_t *rdmacm_session_word(const struct rdmacm_id *id)
 	_Atomic uint32_t *word = NULL;
 
 	rdmacm_session_lock();
-	if (id->forks == session.forks)
-		word = control_cm_word(session.events, id->handle);
+	if (id->session->forks == session.forks)
+		word = control_cm_word(id->session->events, id->handle);
 	rdmacm_session_unlock();
 	return word;
 }
 
-static void find_events(uint64_t off)
+static void find_events(struct rdmacm_session *s, uint64_t off)
 {
-	struct shm_events *events = off ? umbel_shared_memory(off, sizeof(*events)) : NULL;
+	struct shm_events *events =
+	        off ? umbel_shared_memory(s->client, off, sizeof(*events)) : NULL;
 
 	rdmacm_session_lock();
-	session.events = events;
+	s->events = events;
 	rdmacm_session_unlock();
 }
 
-int rdmacm_session_channel(uint32_t *handle, int *fd)
+int rdmacm_session_channel(struct rdmacm_channel *ch)
 {
+	const enum control_type type = (enum control_type)CONTROL_CM_CREATE_CHANNEL;
+	const enum control_type undo = (enum control_type)CONTROL_CM_DESTROY_CHANNEL;
 	struct control_cm_channel_reply reply;
-	struct control_client *client;
-	int ret = client_now(&client);
+	int ret;
 
+	rdmacm_session_lock();
+	ret = rdmacm_session_current(&ch->session);
+	rdmacm_session_unlock();
 	if (ret)
 		return ret;
-	ret = control_call(client, &(struct control_call){
-	                                   .type = (enum control_type)CONTROL_CM_CREATE_CHANNEL,
-	                                   .reply = &reply,
-	                                   .reply_bytes = sizeof(reply),
-	                                   .fd = fd,
-	                                   .undo = (enum control_type)CONTROL_CM_DESTROY_CHANNEL });
+	ret = control_call(ch->session->client,
+	                   &(struct control_call){ .type = type,
+	                                           .reply = &reply,
+	                                           .reply_bytes = sizeof(reply),
+	                                           .fd = &ch->channel.fd,
+	                                           .undo = undo });
 	if (ret)
 		return ret;
-	*handle = reply.channel;
-	find_events(reply.events);
+	ch->handle = reply.channel;
+	find_events(ch->session, reply.events);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #ifndef API_VERBS_CONNECTION_H
 #define API_VERBS_CONNECTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct control_client;
@@ -15,9 +16,13 @@ struct ibv_qp;
  * its own. The caller has it as long as the process lives. NULL: *@error says why. */
 struct control_client *umbel_connection(int *error);
 
+/* Whether @connection is the process's still: it is not once its fabric has ended, or in a child of
+ * fork(). */
+bool umbel_connection_stands(const struct control_client *connection);
+
 /* The address of @bytes of the shared memory, at an offset that the daemon has told this process by
- * that connection. NULL: nobody may write there. */
-void *umbel_shared_memory(uint64_t off, uint32_t bytes);
+ * @connection. NULL: nobody may write there, or its fabric has ended. */
+void *umbel_shared_memory(const struct control_client *connection, uint64_t off, uint32_t bytes);
 
 /* The daemon has been told by now of the queue pair's move to RTR and RTS, which stood in a batch:
  * peers' requests that waited for it are carried out. */

@@ -176,15 +176,28 @@ struct control_client *umbel_connection(int *error)
 	return p ? p->control : NULL;
 }
 
-void *umbel_shared_memory(uint64_t off, uint32_t bytes)
+/* The process that has that connection, which the caller has, too; NULL: it is not its any more. */
+static const struct hca_process *holder_of(const struct control_client *connection)
 {
 	int error;
 	struct hca_process *p = hca_process_get(&error);
-	void *at = p ? shm_payload_at(&p->region, off, bytes) : NULL;
+	const bool same = p && p->control == connection;
 
 	if (p)
-		hca_process_put(p); /* the holder of the connection has a reference */
-	return at;
+		hca_process_put(p);
+	return same ? p : NULL;
+}
+
+bool umbel_connection_stands(const struct control_client *connection)
+{
+	return holder_of(connection);
+}
+
+void *umbel_shared_memory(const struct control_client *connection, uint64_t off, uint32_t bytes)
+{
+	const struct hca_process *p = holder_of(connection);
+
+	return p ? shm_payload_at(&p->region, off, bytes) : NULL;
 }
 
 void umbel_qp_has_moved(struct ibv_qp *qp)
