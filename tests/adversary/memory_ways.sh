@@ -23,7 +23,7 @@ expect 0 '*PASSED*' umbel run --hosts 4 -- "$deny" EPERM userfaultfd ioctl -- "$
 
 # In another PID namespace. What is read and written is compared.
 umbel up --hosts 2 > /dev/null
-serve_cm apart h1 unshare --user --map-root-user --pid --fork rping -s -a 10.0.0.1 -C 20 -V
+serve_cm apart h1 unshare --user --map-root-user --pid --fork rping -s -a 10.0.0.1 -C 20 -S 60000 -V
 start client h2 rping -c -a 10.0.0.1 -C 20 -S 60000 -V
 wait_ended client 0
 wait_ended server-apart 0
