@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
+#include <fts.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -328,16 +328,17 @@ int control_fabric_open(const char *name, bool make, char why[static CONTROL_WHY
 	return open_private(path, name, make, why);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	remove(path);
-	return 0;
-}
-
+/* Not by nftw(3), which tells what is mounted by its device: on overlayfs files may have another
+ * one than their directory. */
 void control_remove_dir(const char *path)
 {
-	nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	char *const paths[] = { (char *)path, NULL };
+	FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_XDEV | FTS_NOCHDIR, NULL);
+	const FTSENT *e;
+
+	while (tree && (e = fts_read(tree)))
+		if (e->fts_info != FTS_D)
+			remove(e->fts_path);
+	if (tree)
+		fts_close(tree);
 }
