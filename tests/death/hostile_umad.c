@@ -46,7 +46,7 @@
 #define RESPONSE 0x80
 #define MOST_FDS 3 /* with a datagram */
 #define LARGE    (8 << 20)
-#define N_LARGE  12
+#define N_LARGE  15     /* for so many a port has memory at one time */
 #define NOBODY   0xBFFE /* a LID */
 #define N_SENT   100    /* for which a socket has room */
 
@@ -590,7 +590,9 @@ static void requests_do_not_read_all_messages(void **state)
 		close(other);
 		others_are_served();
 		wait_fds(0);
-		assert_true(daemon_reads() - reads < N_LARGE / 2 * (uint64_t)LARGE);
+		/* a turn ends by the clock: some machines read 5 messages, a fast one may read more
+		 */
+		assert_true(daemon_reads() - reads < N_LARGE * 4 / 5 * (uint64_t)LARGE);
 	}
 	close_large();
 }
