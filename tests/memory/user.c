@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A program that uses a card: two connected queue pairs exchange messages. What it does is told by
+ * its arguments, one after the other:
+ *
+ *   open        opens the device, and exchanges messages
+ *   lock FLAGS  calls mlockall(), and says how much is locked
+ *   wait        says "ready", and waits for the end of its input
+ *   abort       calls abort()
+ */
+#include <infiniband/verbs.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MESSAGES 500
+#define BYTES    8192
+#define WRS      128
+
+static struct ibv_qp *qp[2];
+static struct ibv_cq *cq[2];
+static struct ibv_mr *mr[2];
+static char memory[2][BYTES];
+static void *volatile kept; /* valgrind searches memory if something is left at the end */
+
+static void must(int ok, const char *what)
+{
+	if (!ok) {
+		perror(what);
+		exit(3);
+	}
+}
+
+static void complete(struct ibv_cq *of)
+{
+	struct ibv_wc wc;
+	int n;
+
+	while (!(n = ibv_poll_cq(of, 1, &wc)))
+		nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
+	must(n == 1 && wc.status == IBV_WC_SUCCESS, "a completion");
+}
+
+static void connect_to(int at, uint16_t lid)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
+		                 .port_num = 1,
+		                 .path_mtu = IBV_MTU_1024,
+		                 .dest_qp_num = qp[!at]->qp_num,
+		                 .ah_attr = { .dlid = lid, .port_num = 1 },
+		                 .min_rnr_timer = 12,
+		                 .timeout = 18,
+		                 .retry_cnt = 7,
+		                 .rnr_retry = 7 };
+
+	must(!ibv_modify_qp(qp[at], &a,
+	                    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	     "INIT");
+	a.qp_state = IBV_QPS_RTR;
+	must(!ibv_modify_qp(qp[at], &a,
+	                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+	                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+	                            IBV_QP_MIN_RNR_TIMER),
+	     "RTR");
+	a.qp_state = IBV_QPS_RTS;
+	must(!ibv_modify_qp(qp[at], &a,
+	                    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+	                            IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
+	     "RTS");
+}
+
+static void make(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
+	struct ibv_pd *pd = context ? ibv_alloc_pd(context) : NULL;
+	struct ibv_port_attr port;
+
+	must(pd && !ibv_query_port(context, 1, &port), "the device");
+	for (int i = 0; i < 2; i++) {
+		struct ibv_qp_init_attr init = { .cap = { WRS, WRS, 1, 1, 0 },
+			                         .qp_type = IBV_QPT_RC };
+
+		init.send_cq = init.recv_cq = cq[i] = ibv_create_cq(context, WRS, NULL, NULL, 0);
+		mr[i] = ibv_reg_mr(pd, memory[i], BYTES, IBV_ACCESS_LOCAL_WRITE);
+		must(cq[i] && mr[i], "a completion queue and a region");
+		qp[i] = ibv_create_qp(pd, &init);
+		must(!!qp[i], "a queue pair");
+	}
+	connect_to(0, port.lid);
+	connect_to(1, port.lid);
+}
+
+static void exchange(int from)
+{
+	struct ibv_sge to = { (uintptr_t)memory[!from], BYTES, mr[!from]->lkey };
+	struct ibv_sge sge = { (uintptr_t)memory[from], BYTES, mr[from]->lkey };
+	struct ibv_recv_wr receive = { .sg_list = &to, .num_sge = 1 }, *bad_receive;
+	struct ibv_send_wr send = { .sg_list = &sge,
+		                    .num_sge = 1,
+		                    .opcode = IBV_WR_SEND,
+		                    .send_flags = IBV_SEND_SIGNALED },
+	                   *bad_send;
+
+	must(!ibv_post_recv(qp[!from], &receive, &bad_receive), "ibv_post_recv");
+	must(!ibv_post_send(qp[from], &send, &bad_send), "ibv_post_send");
+	complete(cq[from]);
+	complete(cq[!from]);
+}
+
+static void use(void)
+{
+	make();
+	for (int i = 0; i < MESSAGES; i++) {
+		memset(memory[i % 2], i, BYTES);
+		exchange(i % 2);
+		must(!memcmp(memory[0], memory[1], BYTES), "the message");
+	}
+}
+
+static void lock(int flags)
+{
+	FILE *f;
+	char line[256];
+
+	must(!mlockall(flags), "mlockall");
+	f = fopen("/proc/self/status", "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "VmLck:", 6))
+			printf("locked %ld kB\n", strtol(line + 6, NULL, 10));
+	must(f && !fclose(f), "/proc/self/status");
+}
+
+int main(int argc, char **argv)
+{
+	char byte;
+
+	kept = malloc(1);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "open")) {
+			use();
+		} else if (!strcmp(argv[i], "lock") && i + 1 < argc) {
+			lock((int)strtol(argv[++i], NULL, 0));
+		} else if (!strcmp(argv[i], "wait")) {
+			puts("ready");
+			must(!read(0, &byte, 1), "the end of the input");
+		} else if (!strcmp(argv[i], "abort")) {
+			abort();
+		} else {
+			return 2;
+		}
+	return 0;
+}
