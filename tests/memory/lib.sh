@@ -2,46 +2,65 @@
 # shellcheck shell=bash
 #
 # What the tests of memory share. Sourced by them: builds the program user.c, $user, on the system's own libibverbs, and
-# puts what the test starts into a cgroup whose memory is limited.
+# puts what the test starts into a cgroup whose memory is limited: into its "all", beside which there may be others.
 
 . "${BASH_SOURCE[0]%/*}/../system/lib.sh"
 
 MB=$((1024 * 1024))
 user=$TMPDIR/user
 group='' # the cgroup's folder; empty: there is none
-outer='' # that of its parent
+came_from='' # that of the one in which the test was before
 
 gcc -O1 -o "$user" "${BASH_SOURCE[0]%/*}/user.c" -libverbs || exit 1
 
-# The folders in which a cgroup that counts memory may be made: of version 2, of version 1.
+# The folders in which a cgroup that counts memory may be made, each with the one that this process is in.
 places()
 {
-	local kind folder path
+	local kind folder own path
 
 	while read -r _ _ _ _ folder _ kind; do
 		kind=${kind##*- }
 		case $kind in
 		cgroup2*)
-			path=$folder$(sed -n 's/^0:://p' /proc/self/cgroup)
+			own=$folder$(sed -n 's/^0:://p' /proc/self/cgroup)
+			path=$own
 			while [ "${#path}" -ge "${#folder}" ]; do
-				! grep -qsw memory "$path/cgroup.subtree_control" || echo "$path"
+				! grep -qsw memory "$path/cgroup.subtree_control" || echo "$path $own"
 				path=${path%/*}
 			done
 			;;
-		cgroup\ *memory*) echo "$folder" ;;
+		cgroup\ *memory*)
+			own=$folder$(sed -n 's/^[0-9]*:[^:]*memory[^:]*://p' /proc/self/cgroup)
+			echo "$own $own"
+			;;
 		esac
 	done < /proc/self/mountinfo
+}
+
+# put PROCESS CGROUP
+put()
+{
+	echo "$1" > "$2/cgroup.procs"
+}
+
+# new_group FOLDER [BYTES]: with that limit
+new_group()
+{
+	mkdir "$1" || return
+	[ ! "${2-}" ] || echo "$2" > "$1/$(named max limit_in_bytes)" || return
+	[ ! -e "$1/memory.max" ] || echo +memory > "$1/cgroup.subtree_control"
 }
 
 # limit_memory BYTES: this script and what it starts from now on have no more. False: no cgroup can be made here.
 limit_memory()
 {
-	for outer in $(places); do
+	local outer
+
+	while read -r outer came_from; do
 		group=$outer/umbel-test.$number
-		mkdir "$group" 2> /dev/null || continue
-		{ echo "$1" > "$group/$(named max limit_in_bytes)" && echo $$ > "$group/cgroup.procs"; } 2> /dev/null && return
-		rmdir "$group"
-	done
+		{ new_group "$group" "$1" && mkdir "$group/all" && put $$ "$group/all"; } 2> /dev/null && return
+		rmdir "$group/all" "$group" 2> /dev/null
+	done < <(places)
 	group=
 	return 1
 }
@@ -77,10 +96,10 @@ leave_group()
 	[ "$group" ] || return
 	umbel down --all > /dev/null 2>&1
 	for ((i = 0; i < 100; i++)); do
-		xargs -r -n 1 < "$group/cgroup.procs" | while read -r process; do
-			echo "$process" > "$outer/cgroup.procs"
+		cat "$group"/*/cgroup.procs | while read -r process; do
+			put "$process" "$came_from"
 		done 2> /dev/null
-		! rmdir "$group" 2> /dev/null || return
+		! rmdir "$group"/*/ "$group" 2> /dev/null || return
 		sleep 0.05
 	done
 	complain "the cgroup $group stays"

@@ -4,11 +4,16 @@
  * its arguments, one after the other:
  *
  *   open        opens the device, and exchanges messages
+ *   go          exchanges messages until its input ends, and says "100 more" of each hundred
+ *   grow SIZE   makes queue pairs of that size until there is no memory, and says how many
+ *   fill        sends datagrams that nobody receives, until one is lost
  *   lock FLAGS  calls mlockall(), and says how much is locked
  *   wait        says "ready", and waits for the end of its input
  *   abort       calls abort()
  */
+#include <errno.h>
 #include <infiniband/verbs.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +25,14 @@
 #define MESSAGES 500
 #define BYTES    8192
 #define WRS      128
+#define LARGE    4096
+#define DATAGRAM 4096
 
 static struct ibv_qp *qp[2];
 static struct ibv_cq *cq[2];
 static struct ibv_mr *mr[2];
 static char memory[2][BYTES];
+static uint16_t lid;
 static void *volatile kept; /* valgrind searches memory if something is left at the end */
 
 static void must(int ok, const char *what)
@@ -45,7 +53,7 @@ static void complete(struct ibv_cq *of)
 	must(n == 1 && wc.status == IBV_WC_SUCCESS, "a completion");
 }
 
-static void connect_to(int at, uint16_t lid)
+static void connect_to(int at)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
 		                 .port_num = 1,
@@ -91,8 +99,9 @@ static void make(void)
 		qp[i] = ibv_create_qp(pd, &init);
 		must(!!qp[i], "a queue pair");
 	}
-	connect_to(0, port.lid);
-	connect_to(1, port.lid);
+	lid = port.lid;
+	connect_to(0);
+	connect_to(1);
 }
 
 static void exchange(int from)
@@ -122,6 +131,90 @@ static void use(void)
 	}
 }
 
+/* ---- more and more */
+
+static void go(void)
+{
+	struct pollfd end = { .fd = 0, .events = POLLIN };
+
+	for (int i = 1; !poll(&end, 1, 1); i++) {
+		memset(memory[0], i, BYTES);
+		exchange(0);
+		must(!memcmp(memory[0], memory[1], BYTES), "the message");
+		if (i % 100 == 0)
+			puts("100 more");
+	}
+}
+
+static struct ibv_qp *more(enum ibv_qp_type type, uint32_t size)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = { size, size, 1, 1, 0 }, .qp_type = type, .send_cq = cq[0], .recv_cq = cq[1]
+	};
+
+	return ibv_create_qp(qp[0]->pd, &init);
+}
+
+static void grow(uint32_t size)
+{
+	unsigned n = 0;
+
+	while (more(IBV_QPT_RC, size))
+		n++;
+	printf("%u queue pairs, then %s\n", n, errno == ENOMEM ? "no memory" : strerror(errno));
+}
+
+static struct ibv_qp *datagrams(void)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
+	struct ibv_qp *ud = more(IBV_QPT_UD, LARGE);
+
+	if (!ud)
+		return NULL;
+	must(!ibv_modify_qp(ud, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+	     "INIT");
+	a.qp_state = IBV_QPS_RTR;
+	must(!ibv_modify_qp(ud, &a, IBV_QP_STATE), "RTR");
+	a.qp_state = IBV_QPS_RTS;
+	must(!ibv_modify_qp(ud, &a, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
+	return ud;
+}
+
+/* To itself, all that it may hold. */
+static void fill_one(struct ibv_qp *ud, struct ibv_ah *ah)
+{
+	struct ibv_sge sge = { (uintptr_t)memory[0], DATAGRAM, mr[0]->lkey };
+	struct ibv_recv_wr receive = { .sg_list = &sge, .num_sge = 1 }, *bad_receive;
+	struct ibv_send_wr *bad_send, send = { .sg_list = &sge,
+		                               .num_sge = 1,
+		                               .opcode = IBV_WR_SEND,
+		                               .send_flags = IBV_SEND_SIGNALED };
+
+	send.wr.ud.ah = ah;
+	send.wr.ud.remote_qpn = ud->qp_num;
+	send.wr.ud.remote_qkey = 1;
+	for (int i = 0; i < LARGE; i++) {
+		must(!ibv_post_recv(ud, &receive, &bad_receive), "ibv_post_recv");
+		must(!ibv_post_send(ud, &send, &bad_send), "ibv_post_send");
+		complete(cq[0]);
+	}
+}
+
+static void fill(void)
+{
+	struct ibv_ah_attr to = { .dlid = lid, .port_num = 1 };
+	struct ibv_ah *ah = ibv_create_ah(qp[0]->pd, &to);
+	struct ibv_qp *ud;
+	unsigned n = 0;
+
+	must(!!ah, "an address handle");
+	for (; (ud = datagrams()); n++)
+		fill_one(ud, ah);
+	printf("%u queue pairs, then %s\n", n, errno == ENOMEM ? "no memory" : strerror(errno));
+}
+
+/* ---- what it costs */
+
 static void lock(int flags)
 {
 	FILE *f;
@@ -144,6 +237,12 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		if (!strcmp(argv[i], "open")) {
 			use();
+		} else if (!strcmp(argv[i], "go")) {
+			go();
+		} else if (!strcmp(argv[i], "grow") && i + 1 < argc) {
+			grow((uint32_t)strtoul(argv[++i], NULL, 0));
+		} else if (!strcmp(argv[i], "fill")) {
+			fill();
 		} else if (!strcmp(argv[i], "lock") && i + 1 < argc) {
 			lock((int)strtol(argv[++i], NULL, 0));
 		} else if (!strcmp(argv[i], "wait")) {

@@ -81,11 +81,14 @@ static int grow(struct hca_sender *s)
 	/* a smaller piece may be left */
 	do {
 		req.bytes = more * SHM_PAYLOAD_SLOT;
-		ret = hca_ask_memory(s->process, &CONTROL_CALL(CONTROL_GET_PAYLOAD, &req, &rep));
+		ret = hca_memory_is_left(s->process, req.bytes)
+		              ? hca_ask_memory(s->process,
+		                               &CONTROL_CALL(CONTROL_GET_PAYLOAD, &req, &rep))
+		              : -ENOMEM;
 	} while (ret == -ENOMEM && more > FIRST_SLOTS && (more /= 2));
 	if (ret)
 		return ret;
-	if (!shm_data_map(&s->process->region, rep.off, req.bytes))
+	if (!hca_take_memory(s->process, rep.off, req.bytes))
 		return -ENOMEM;
 	if (!all->seen)
 		all->seen = calloc(SEEN, sizeof(*all->seen));

@@ -297,8 +297,9 @@ static bool move_in(unsigned slot, uint64_t at, uint64_t bytes, bool keeps)
 {
 	uint64_t offset = hca_adopt_offset(slot, at);
 
-	/* first: if there is no memory, touching the file is a signal */
-	if (fallocate(adopted.fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes))
+	/* first: if there is no memory, touching the file is a signal, or the end of a process */
+	if (!hca_memory_is_left(adopted.owner, bytes) ||
+	    fallocate(adopted.fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes))
 		return false;
 	if (write_file(adopted.fd, offset, at, bytes)) {
 		if (keeps)

@@ -26,7 +26,8 @@ static struct shm_key *place_of(struct hca_process *p, uint32_t key)
 
 	if (k)
 		return k;
-	if (hca_ask_memory(p, &CONTROL_CALL(CONTROL_ADD_KEYS, &req, &rep)))
+	if (hca_ask_memory(p, &CONTROL_CALL(CONTROL_ADD_KEYS, &req, &rep)) ||
+	    !hca_take_memory(p, rep.off, SHM_KEY_CHUNK * sizeof(*k)))
 		return NULL;
 	return shm_key_at(&p->region, p->mrs.keys_off, key);
 }
@@ -140,7 +141,9 @@ int hca_keys_open(struct hca_process *p)
 	                                                .reply_bytes = sizeof(rep) });
 	if (ret)
 		return ret;
-	keys = shm_payload_at(&p->region, rep.off, sizeof(*keys));
+	keys = hca_take_memory(p, rep.off, sizeof(*keys));
+	if (!keys)
+		return -ENOMEM;
 	p->mrs.witness = base_now_ns() ^ (uint64_t)p->pid << 32;
 	keys->witness = p->mrs.witness;
 	keys->witness_addr = (uintptr_t)&p->mrs.witness;

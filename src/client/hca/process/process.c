@@ -2,17 +2,27 @@
 /*
  * The process's connection to the daemon: see process.h. The one registry of this library is here.
  */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/util.h"
 #include "control/join.h"
 #include "hca/process/plain.h"
 #include "hca/process/process.h"
+
+#define LITTLE       (256ull << 10)
+#define COMMIT_BYTES (256ull << 10)
+
+#define LEFT_NS    10000000ull /* what was seen of memory that is left holds so long */
+#define SMALL_PART 64
+#define ENOUGH     (64ull << 20)
 
 /* The registry: the process's connection. One from before a fork, or to a daemon that is gone, is
  * replaced, and ends with the last context that uses it. */
@@ -147,10 +157,85 @@ int hca_ask_memory(struct hca_process *p, const struct control_call *call)
 {
 	int ret;
 
+	if (!hca_memory_is_left(p, 0))
+		return -ENOMEM;
 	do
 		ret = control_call(p->control, call);
 	while (ret == -EAGAIN && !p->must_not_block); /* the daemon would wait for itself */
 	return ret == -EAGAIN ? -ENOMEM : ret;
+}
+
+/* Of hca_process.limited. To find out takes as long as some things that a program does when it
+ * starts; one that uses little never needs it, as the reserve is there for that. */
+enum hca_limited { UNKNOWN, LIMITED, NOT_LIMITED };
+
+static bool is_limited(struct hca_process *p, uint64_t more)
+{
+	uint8_t limited = atomic_load_explicit(&p->limited, memory_order_relaxed);
+
+	if (limited == UNKNOWN &&
+	    atomic_load_explicit(&p->taken_bytes, memory_order_relaxed) + more > LITTLE) {
+		limited = base_memory_is_limited() ? LIMITED : NOT_LIMITED;
+		atomic_store_explicit(&p->limited, limited, memory_order_relaxed);
+	}
+	return limited == LIMITED;
+}
+
+/*
+ * To look costs some system calls. So what was seen holds for a while: a sender that has no memory
+ * asks with each message, and where there is plenty a program that makes many objects need not look
+ * for each. Others take memory meanwhile, so it takes a small part of what was left.
+ */
+bool hca_memory_is_left(struct hca_process *p, uint64_t bytes)
+{
+	uint64_t now, left, take;
+
+	if (!is_limited(p, bytes))
+		return true;
+	now = base_now_ns();
+	if (now < atomic_load_explicit(&p->left_until_ns, memory_order_relaxed)) {
+		if (bytes >= atomic_load_explicit(&p->left_bytes, memory_order_relaxed))
+			return false;
+		take = atomic_load_explicit(&p->left_to_take, memory_order_relaxed);
+		if (bytes <= take && atomic_compare_exchange_strong_explicit(
+		                             &p->left_to_take, &take, take - bytes,
+		                             memory_order_relaxed, memory_order_relaxed))
+			return true;
+	}
+	left = base_memory_left(bytes + ENOUGH);
+	atomic_store_explicit(&p->left_bytes, left, memory_order_relaxed);
+	atomic_store_explicit(&p->left_to_take, left / SMALL_PART, memory_order_relaxed);
+	atomic_store_explicit(&p->left_until_ns, now + LEFT_NS, memory_order_relaxed);
+	return bytes < left;
+}
+
+/* Has the pages there. The daemon finds those that were accessed, to free them. */
+static bool commit(struct hca_process *p, uint64_t off, uint64_t bytes)
+{
+	if (!hca_memory_is_left(p, bytes) ||
+	    fallocate(p->region.part.data.fd, FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)bytes))
+		return false;
+	for (uint64_t at = off; at < off + bytes; at = base_align_up(at + 1, HCA_PAGE))
+		(void)*(volatile const char *)shm_data_at(&p->region, at);
+	return true;
+}
+
+void *hca_take_memory(struct hca_process *p, uint64_t off, uint64_t bytes)
+{
+	void *at = shm_data_map(&p->region, off, bytes);
+
+	atomic_fetch_add_explicit(&p->taken_bytes, bytes, memory_order_relaxed);
+	if (!at || !is_limited(p, 0))
+		return at;
+	if (p->must_not_block)
+		return hca_memory_is_left(p, bytes) ? at : NULL;
+	/* in pieces: others may take memory, too, since it was looked at */
+	for (uint64_t done = 0, n; done < bytes; done += n) {
+		n = bytes - done < COMMIT_BYTES ? bytes - done : COMMIT_BYTES;
+		if (!commit(p, off + done, n))
+			return NULL;
+	}
+	return at;
 }
 
 BASE_COLD void hca_count(struct hca_process *p, uint32_t port, size_t field, const char *name)

@@ -66,6 +66,12 @@ struct hca_process {
 	uint32_t n_domains;                  /* that there ever were, under file_lock */
 	bool must_not_block;                 /* it is the daemon */
 	bool is_watched; /* its program is checked: none of its memory is adopted */
+	/* bytes of shared memory that it was given, and whether memory is limited: process.c */
+	_Atomic uint64_t taken_bytes;
+	_Atomic uint8_t limited; /* enum hca_limited */
+	/* what was left of these when it was looked at, so long that holds, and how many bytes
+	 * of it may be taken meanwhile: hca_memory_is_left() */
+	_Atomic uint64_t left_bytes, left_until_ns, left_to_take;
 	struct hca_wakes wakes;
 	struct hca_mr_table mrs;
 	hca_wait_for_users *wait_for_users; /* NULL: no keys are published */
@@ -121,9 +127,20 @@ int hca_post(struct hca_process *p, enum control_type type, const void *request,
 
 /*
  * A request for an object that has shared memory. The daemon may be about to free what somebody
- * had: this asks until it has, and waits as long. Then as control_call().
+ * had: this asks until it has, and waits as long. Then as control_call(). -ENOMEM also if no memory
+ * is left for this process.
  */
 int hca_ask_memory(struct hca_process *p, const struct control_call *call);
+
+/* Whether there is memory for @bytes more (base/memory.h). */
+bool hca_memory_is_left(struct hca_process *p, uint64_t bytes);
+
+/*
+ * Maps the @bytes at @off in the data part, which the daemon gave to this process. Where memory is
+ * limited they are there from then on, all charged to this process's cgroup: whoever writes there
+ * first, the kernel ends nobody. NULL: they cannot be had.
+ */
+void *hca_take_memory(struct hca_process *p, uint64_t off, uint64_t bytes);
 
 /* How large a queue is for which @asked is asked: a power of two, as on hardware, but not more than
  * the device has (@most); just that by the setting exact_sizes. */

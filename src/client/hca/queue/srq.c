@@ -22,11 +22,11 @@ uint32_t hca_srq_size(const struct hca_context *ctx, uint32_t asked)
 int hca_srq_map(const struct hca_srq *srq, uint32_t max_wr,
                 const struct control_create_srq_reply *made)
 {
-	const struct shm_region *r = &srq->ctx->process->region;
+	struct hca_process *p = srq->ctx->process;
 	uint64_t entries = (uint64_t)max_wr * srq->max_sge * sizeof(*srq->entries);
 
-	return shm_data_map(r, made->ring_off, shm_ring_bytes(made->ring_shift)) &&
-	                       shm_data_map(r, made->entries_off, entries)
+	return hca_take_memory(p, made->ring_off, shm_ring_bytes(made->ring_shift)) &&
+	                       hca_take_memory(p, made->entries_off, entries)
 	               ? 0
 	               : -ENOMEM;
 }

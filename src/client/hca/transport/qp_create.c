@@ -146,13 +146,14 @@ static int ask_opened(struct hca_qp *qp, uint32_t qpn, struct control_create_qp_
 /* Maps its ring, the requests that may wait, and the entries of its receives. 0 or -ENOMEM. */
 static int map_memory(const struct hca_qp *qp, const struct control_create_qp_reply *rep)
 {
-	const struct shm_region *r = &qp->ctx->process->region;
-	const struct shm_qp_connection *c = &shm_qp_at(r, SHM_QP_INDEX(rep->qpn))->connection;
+	struct hca_process *p = qp->ctx->process;
+	const struct shm_qp_connection *c =
+	        &shm_qp_at(&p->region, SHM_QP_INDEX(rep->qpn))->connection;
 	uint64_t end = c->entries_off +
 	               (uint64_t)c->max_recv_sge * qp->cap.max_recv_wr * sizeof(struct shm_entry);
 
-	if (!shm_data_map(r, rep->ring_off, shm_ring_bytes(rep->ring_shift)) ||
-	    (c->requests_off && !shm_data_map(r, c->requests_off, end - c->requests_off)))
+	if (!hca_take_memory(p, rep->ring_off, shm_ring_bytes(rep->ring_shift)) ||
+	    (c->requests_off && !hca_take_memory(p, c->requests_off, end - c->requests_off)))
 		return -ENOMEM;
 	return 0;
 }

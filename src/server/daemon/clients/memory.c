@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/util.h"
 #include "daemon/clients/memory.h"
 #include "shm/connection.h"
@@ -16,6 +17,8 @@
 #define LOOK_NS     (50 * NS_PER_MS) /* at first; seldomer while it is in vain */
 #define LOOK_MAX_NS (2000 * NS_PER_MS)
 #define REFUSE_NS   (100 * NS_PER_MS)
+
+#define ROOM_NS (5 * NS_PER_MS) /* between two looks at what memory the daemon has left */
 
 #define SPARE_BYTES (1ull << 20)       /* of each kind */
 #define SPARE_NS    (1000 * NS_PER_MS) /* pieces that nobody wants for so long are freed */
@@ -54,6 +57,7 @@ void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
 	m->region = region;
 	m->chores = chores;
 	m->users = *users;
+	m->is_limited = base_memory_is_limited();
 	TAILQ_INIT(&m->closing);
 	TAILQ_INIT(&m->filling);
 	TAILQ_INIT(&m->taken);
@@ -212,12 +216,24 @@ static uint64_t take_spare(struct daemon_memory *m, struct daemon_spares *s, uin
 	return off;
 }
 
+/* Whether there is memory for what the daemon writes for a client: its cgroup may have a limit. */
+static bool has_room(struct daemon_memory *m)
+{
+	uint64_t now = base_timers_now(m->chores->timers);
+
+	if (m->is_limited && now >= m->room_until) {
+		m->is_full = !base_memory_left(1);
+		m->room_until = now + ROOM_NS;
+	}
+	return !m->is_full;
+}
+
 static uint64_t get(struct daemon_memory *m, bool rings, uint64_t bytes)
 {
 	struct daemon_spares *s = spares_for(m, rings);
 	uint64_t off = take_spare(m, s, bytes);
 
-	if (!off)
+	if (!off && has_room(m))
 		off = shm_extent_get(rings ? &m->rings : &m->payloads, bytes);
 	if (!off) /* they are pieces of what is asked for */
 		tidy(m, s, true);
@@ -750,6 +766,8 @@ int daemon_memory_none(struct daemon_memory *m, bool is_ring, struct daemon_memo
 	m->users.take_back(m->users.arg);
 	if (daemon_chores_wait(m->chores))
 		return -EAGAIN;
+	if (m->is_full) /* to take from others what they use helps little */
+		return -ENOMEM;
 	/* each look revokes a part of what idle senders have; in the end all of it */
 	if (want->looks && (is_ring || !m->revoked || want->looks > MAX_LOOKS)) {
 		want->looks = 0;

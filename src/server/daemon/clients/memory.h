@@ -127,7 +127,9 @@ struct daemon_memory {
 	uint64_t revoked;    /* bytes */
 	struct daemon_unowned unowned;
 	struct base_timer look;
-	uint64_t look_ns; /* when it looks again */
+	uint64_t look_ns;         /* when it looks again */
+	bool is_limited, is_full; /* memory of the daemon itself (base/memory.h) */
+	uint64_t room_until;      /* so long is_full holds */
 	bool stopping; /* nothing is freed any more: processes may use what they have mapped until
 	                  they end */
 };
