@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -132,10 +133,15 @@ static int write_all(int fd, const uint8_t *data, size_t bytes)
 	return 0;
 }
 
+/* -EFBIG: the process may not write files of that size, and would get a signal. */
 static int make_memfd(const uint8_t *data, size_t bytes)
 {
-	int fd = memfd_create("umad", MFD_CLOEXEC), cancel_state, ret;
+	struct rlimit limit;
+	int fd, cancel_state, ret;
 
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < bytes)
+		return -EFBIG;
+	fd = memfd_create("umad", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	cancel_state = base_cancel_off();
