@@ -411,7 +411,7 @@ static __attribute__((noinline)) int poll_in_turn(struct hca_cq *cq, unsigned du
 	return done;
 }
 
-static BASE_HOT int poll_due(struct hca_cq *cq, int n, struct ibv_wc *wc)
+static __attribute__((noinline)) int poll_due(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	unsigned due = due_sources(cq);
 	int done = due ? poll_in_turn(cq, due, n, wc) : 0;
