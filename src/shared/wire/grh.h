@@ -21,17 +21,24 @@ struct wire_grh {
 	struct ib_gid sgid, dgid;
 };
 
-/* On the receiver's fast path: inline. */
-static inline void wire_grh_encode(const struct wire_grh *grh, uint8_t out[static IB_GRH_BYTES])
+/* All but the GIDs. @class_flow: the traffic class, and 20 bits of flow label below it. On the
+ * receiver's fast path: inline. */
+static inline void wire_grh_begin(uint32_t class_flow, uint16_t payload_bytes, uint8_t hop_limit,
+                                  uint8_t out[static IB_GRH_BYTES])
 {
-	uint32_t word = htobe32((uint32_t)IB_GRH_VERSION << 28 |
-	                        (uint32_t)grh->traffic_class << 20 | (grh->flow_label & 0xFFFFF));
-	uint16_t len = htobe16(grh->payload_bytes);
+	uint32_t word = htobe32((uint32_t)IB_GRH_VERSION << 28 | class_flow);
+	uint16_t len = htobe16(payload_bytes);
 
 	memcpy(out, &word, 4);
 	memcpy(out + 4, &len, 2);
 	out[6] = IB_GRH_NEXT_IBA;
-	out[7] = grh->hop_limit;
+	out[7] = hop_limit;
+}
+
+static inline void wire_grh_encode(const struct wire_grh *grh, uint8_t out[static IB_GRH_BYTES])
+{
+	wire_grh_begin((uint32_t)grh->traffic_class << 20 | (grh->flow_label & 0xFFFFF),
+	               grh->payload_bytes, grh->hop_limit, out);
 	memcpy(out + 8, grh->sgid.raw, 16);
 	memcpy(out + 24, grh->dgid.raw, 16);
 }

@@ -96,10 +96,7 @@ static void make_ip_header(struct hca_rq *rq, struct shm_arrival *a, uint8_t out
 static BASE_HOT void make_grh(struct hca_rq *rq, struct shm_arrival *a, uint8_t out[IB_GRH_BYTES])
 {
 	const struct shm_region *r = &rq->process->region;
-	struct wire_grh grh = { .traffic_class = (uint8_t)(a->class_flow >> 20),
-		                .flow_label = a->class_flow & 0xFFFFF,
-		                .hop_limit = a->hop_limit,
-		                .dgid = a->dgid };
+	uint16_t bytes = wire_grh_ud_payload(a->length, a->flags & SHM_ARRIVAL_IMM);
 
 	if (__builtin_expect(a->flags & (SHM_ARRIVAL_ETHERNET | SHM_ARRIVAL_ROCE), 0)) {
 		if (a->flags & SHM_ARRIVAL_ETHERNET)
@@ -108,10 +105,13 @@ static BASE_HOT void make_grh(struct hca_rq *rq, struct shm_arrival *a, uint8_t 
 			memcpy(out, a->data, IB_GRH_BYTES);
 		return;
 	}
-	grh.payload_bytes = wire_grh_ud_payload(a->length, a->flags & SHM_ARRIVAL_IMM);
-	if (a->src_port < r->control->n_ports && a->sgid_index < SHM_GIDS)
-		grh.sgid = shm_port_at(r, a->src_port)->gid[a->sgid_index];
-	wire_grh_encode(&grh, out);
+	wire_grh_begin(a->class_flow & 0x0FFFFFFF, bytes, a->hop_limit, out);
+	if (base_likely(a->src_port < r->control->n_ports && a->sgid_index < SHM_GIDS))
+		memcpy(out + 8, &shm_port_at(r, a->src_port)->gid[a->sgid_index],
+		       sizeof(struct ib_gid));
+	else
+		memset(out + 8, 0, sizeof(struct ib_gid));
+	memcpy(out + 24, &a->dgid, sizeof(a->dgid));
 }
 
 /* The address of the message: @small, or in a payload slot. NULL: the arrival names memory that is
