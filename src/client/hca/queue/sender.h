@@ -39,6 +39,7 @@ struct hca_sender {
 	struct shm_sender *shm;
 	uint32_t qpn;
 	uint32_t port;                   /* index in the shared port table */
+	const struct shm_port *port_is;  /* its record; a queue pair has one from INIT on */
 	struct base_hash flows;          /* struct hca_flow, by destination */
 	TAILQ_HEAD(, hca_flow) eviction; /* the same, the next one to be looked at first */
 	uint32_t new_flows;              /* since those were evicted that reach nobody */

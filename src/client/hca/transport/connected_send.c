@@ -151,10 +151,9 @@ static BASE_COLD int leave_srq(struct hca_exchange *x)
 /* The flow to the responder, if it leads to where that is. */
 static BASE_HOT struct hca_flow *path_of(struct hca_connected_qp *c)
 {
-	const struct shm_region *r = &c->qp.ctx->process->region;
 	struct hca_flow *f;
 
-	if (base_unlikely(shm_port_at(r, c->qp.sender.port)->state != IB_PORT_ACTIVE))
+	if (base_unlikely(c->qp.sender.port_is->state != IB_PORT_ACTIVE))
 		return NULL;
 	f = hca_flow_get(&c->qp.sender, &c->path);
 	if (base_unlikely(!f || !f->count || f->dest_port != c->x.responder.end.qp.port))
@@ -346,19 +345,14 @@ static BASE_HOT bool is_settled(const struct hca_connected_qp *c)
 	                   !c->x.responder.is_xrc && !c->x.responder.tells);
 }
 
-/* Whether the responder is as it was when the last request was carried out, and there. */
-static BASE_HOT bool is_same(const struct hca_exchange *x)
-{
-	return hca_exchange_is_current(x) && hca_exchange_is_there(x);
-}
-
 /* Begins with several requests: their flow; or NULL, they are to be carried out one by one. */
 static BASE_HOT struct hca_flow *begin_several(struct hca_connected_qp *c)
 {
 	if (base_unlikely(!is_settled(c)))
 		return NULL;
 	hca_exchange_begin(&c->x, c->qp.connection.dest_qpn);
-	return is_same(&c->x) ? path_of(c) : NULL;
+	return hca_exchange_ends_are_current(&c->x) && hca_exchange_is_there(&c->x) ? path_of(c)
+	                                                                            : NULL;
 }
 
 /* ---- SENDs that fit into an arrival ---- */
@@ -420,31 +414,33 @@ static BASE_HOT int send_short(struct hca_connected_qp *c, const struct ibv_send
 static BASE_HOT bool post_sends(struct hca_connected_qp *c, const struct ibv_send_wr **wr)
 {
 	struct hca_flow *f = begin_several(c);
+	const struct ibv_send_wr *at = *wr;
 	uint32_t n = 0, bytes = 0;
 	int most, outcome = IBV_WC_SUCCESS;
 
 	if (base_unlikely(!f))
 		return false;
 	most = base_min((int)(c->qp.cap.max_send_wr - used_of(&c->qp)), SENDS);
-	for (; (int)n < most && *wr && (!n || hca_exchange_stays(&c->x)); n++, *wr = (*wr)->next) {
+	for (; (int)n < most && at && (!n || hca_exchange_stays(&c->x)); n++, at = at->next) {
 		struct shm_request r;
 		struct shm_entry one;
-		const struct shm_entry *e = find_send(c, *wr, &r, &one);
+		const struct shm_entry *e = find_send(c, at, &r, &one);
 
 		if (base_unlikely(!e))
 			break;
-		outcome = send_short(c, *wr, &r, e);
+		outcome = send_short(c, at, &r, e);
 		if (base_unlikely(outcome))
 			break;
 		bytes += r.length;
-		hca_qp_complete(&c->qp, *wr, r.length, IBV_WC_SUCCESS);
+		hca_qp_complete(&c->qp, at, r.length, IBV_WC_SUCCESS);
 	}
 	hca_flow_count_packets(f, n, bytes); /* each is one packet */
 	if (base_unlikely(outcome > 0)) {
-		complete_failed(c, *wr, (enum ibv_wc_status)outcome);
-		*wr = (*wr)->next;
+		complete_failed(c, at, (enum ibv_wc_status)outcome);
+		at = at->next;
 	}
-	return !*wr || n == SENDS;
+	*wr = at;
+	return !at || n == SENDS;
 }
 
 /* ---- RDMA WRITEs, and READs, of memory that was used before ---- */
@@ -534,12 +530,13 @@ static BASE_HOT bool lets_copy(const struct hca_connected_qp *c, bool is_read)
 static BASE_HOT bool post_copies(struct hca_connected_qp *c, const struct ibv_send_wr **wr,
                                  bool is_read)
 {
+	const struct ibv_send_wr *at = *wr;
 	uint32_t packets = 0, bytes = 0;
 	struct copy copy[COPIES];
 	struct hca_flow *f = begin_several(c);
 	unsigned i, n;
 
-	n = base_likely(f && lets_copy(c, is_read)) ? find_copies(c, *wr, is_read, copy) : 0;
+	n = base_likely(f && lets_copy(c, is_read)) ? find_copies(c, at, is_read, copy) : 0;
 	if (base_unlikely(!n))
 		return false;
 	i = 0;
@@ -547,9 +544,10 @@ static BASE_HOT bool post_copies(struct hca_connected_qp *c, const struct ibv_se
 		hca_memory_copy_here(copy[i].to, copy[i].from, copy[i].length);
 		packets += packets_of(c, copy[i].length);
 		bytes += copy[i].length;
-		hca_qp_complete(&c->qp, *wr, copy[i].length, IBV_WC_SUCCESS);
-		*wr = (*wr)->next;
+		hca_qp_complete(&c->qp, at, copy[i].length, IBV_WC_SUCCESS);
+		at = at->next;
 	} while (++i < n);
+	*wr = at;
 	hca_flow_count_packets(f, is_read ? n : packets, is_read ? 0 : bytes);
 	if (is_read)
 		hca_flow_count_back(f, packets, bytes);
@@ -647,9 +645,9 @@ static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, 
 
 	/* where the first message arrives: its receiver may be looking there all the time. Not for
 	 * RDMA, which uses no receive: its peer would lose the line for nothing */
-	if (base_likely(*wr && !c->wire) && is_plain_send(*wr))
+	if (base_likely(*wr != NULL) && is_plain_send(*wr))
 		hca_responder_prefetch(&c->x.responder);
-	if (!ret && hca_process_gone(qp->ctx->process))
+	if (!ret && hca_process_gone(qp->sender.process))
 		ret = -EIO;
 	if (base_unlikely(hca_connected_load(&c->shm->error)) && !ret)
 		hca_connected_notice_error(c);

@@ -82,16 +82,24 @@ static BASE_HOT bool hca_exchange_is_there(const struct hca_exchange *x)
 	return base_likely(x->is_match && hca_responder_is_well(&x->responder));
 }
 
+/* As hca_exchange_is_current() of a responder that is none of XRC. */
+static BASE_HOT bool hca_exchange_ends_are_current(const struct hca_exchange *x)
+{
+	const struct hca_end *to = &x->responder.end;
+
+	/* acquire: both pair with the release in shm_write_end() */
+	return base_likely(atomic_load_explicit(to->seq, memory_order_acquire) == to->qp.seq &&
+	                   atomic_load_explicit(x->requester.seq, memory_order_acquire) ==
+	                           x->requester.qp.seq);
+}
+
 /* Whether the records of both ends have not changed since they were copied. */
 static BASE_HOT bool hca_exchange_is_current(const struct hca_exchange *x)
 {
 	const struct hca_responder *to = &x->responder;
 
-	/* acquire: all pair with the release in shm_write_end() */
-	return base_likely(atomic_load_explicit(to->end.seq, memory_order_acquire) ==
-	                           to->end.qp.seq &&
-	                   atomic_load_explicit(x->requester.seq, memory_order_acquire) ==
-	                           x->requester.qp.seq) &&
+	/* acquire: as above */
+	return hca_exchange_ends_are_current(x) &&
 	       (base_likely(!to->is_xrc) ||
 	        atomic_load_explicit(
 	                (_Atomic uint32_t *)&shm_qp_at(&x->process->region, SHM_QP_INDEX(to->srqn))

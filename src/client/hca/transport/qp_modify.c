@@ -234,6 +234,12 @@ static int set_connection(struct hca_qp *next, const struct ibv_qp_attr *a, int 
 	return 0;
 }
 
+static void set_port(struct hca_qp *qp, uint32_t port)
+{
+	qp->sender.port = port;
+	qp->sender.port_is = shm_port_at(&qp->ctx->process->region, port);
+}
+
 /* Checks the attributes that @mask names and puts them into @next. */
 static int set_attributes(struct hca_qp *next, const struct ibv_qp_attr *attr, int mask)
 {
@@ -247,9 +253,8 @@ static int set_attributes(struct hca_qp *next, const struct ibv_qp_attr *attr, i
 		    !port.pkey[index])
 			return -EINVAL;
 		next->port_num = (uint8_t)port_num;
-		next->sender.port =
-		        shm_hca_at(&next->ctx->process->region, next->ctx->hca)->first_port +
-		        port_num - 1;
+		set_port(next, shm_hca_at(&next->ctx->process->region, next->ctx->hca)->first_port +
+		                       port_num - 1);
 		next->pkey_index = (uint16_t)index;
 	}
 	if (mask & IBV_QP_QKEY)
@@ -352,7 +357,7 @@ static struct attributes save_attributes(const struct hca_qp *qp)
 static void restore_attributes(struct hca_qp *qp, const struct attributes *a)
 {
 	qp->qkey = a->qkey;
-	qp->sender.port = a->port;
+	set_port(qp, a->port);
 	qp->sender.psn = a->psn;
 	qp->pkey_index = a->pkey_index;
 	qp->port_num = a->port_num;

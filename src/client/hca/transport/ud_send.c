@@ -455,18 +455,20 @@ static BASE_HOT bool is_alone(const struct ibv_send_wr *wr)
 /* 0, or -errno: what is wrong with the request at *@wr. */
 static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, bool checked)
 {
+	const struct ibv_send_wr *at = *wr;
 	int ret = 0;
 
 	ud(qp)->path.pkt.a.more = 0;
-	for (; *wr; *wr = (*wr)->next) {
-		if (base_likely(repeats(qp, *wr) && take_message(qp, *wr))) {
-			repeat(qp, *wr, look_ahead(ud(qp), *wr, true));
+	for (; at; at = at->next) {
+		if (base_likely(repeats(qp, at) && take_message(qp, at))) {
+			repeat(qp, at, look_ahead(ud(qp), at, true));
 			continue;
 		}
-		ret = post_one(qp, *wr, checked);
+		ret = post_one(qp, at, checked);
 		if (base_unlikely(ret))
 			break;
 	}
+	*wr = at;
 	if (base_unlikely(qp->sender.unfinished))
 		hca_sender_finish(&qp->sender);
 	return ret;
