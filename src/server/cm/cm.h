@@ -16,6 +16,7 @@
 #include "control/socket.h"
 
 struct cm;
+struct wire_mcmember;
 struct cm_client; /* one process's connection */
 
 int cm_new(struct cm **cm, struct fabric *f, const struct cm_ops *ops);
@@ -89,6 +90,14 @@ int cm_request(struct cm *cm, struct cm_client *client, const struct control_pac
 #define CM_JOINS_LOOKED_AT 256
 uint8_t cm_joined(const struct cm *cm, const struct fabric_port *port, const struct ib_gid *mgid,
                   const struct cm_client *client);
+
+/*
+ * A port's membership in a group, by whomever it was joined: the states that the SA has granted and
+ * somebody holds, ORed; 0: it is none. If it is one, *@rec is the group's record. *@age_ns: since
+ * the port has lost all its memberships; UINT64_MAX: it never has.
+ */
+uint8_t cm_membership(const struct cm *cm, const struct fabric_port *port,
+                      const struct ib_gid *mgid, struct wire_mcmember *rec, uint64_t *age_ns);
 
 /*
  * A program that sends MADs of its own from a port. By SubnAdmSet() and SubnAdmDelete() of

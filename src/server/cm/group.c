@@ -139,6 +139,20 @@ uint8_t cm_joined(const struct cm *cm, const struct fabric_port *port, const str
 	return states;
 }
 
+uint8_t cm_membership(const struct cm *cm, const struct fabric_port *port,
+                      const struct ib_gid *mgid, struct wire_mcmember *rec, uint64_t *age_ns)
+{
+	const struct cm_port *p = cm_port_of(cm, port);
+	const struct cm_group *g = group_find(p, mgid);
+
+	*age_ns = p->changed[CM_PORT_RESET] ? base_timers_now(cm->ops.timers) - p->reset_ns
+	                                    : UINT64_MAX;
+	if (!g || g->seen < p->changed[CM_PORT_RESET]) /* it has yet to hear of that */
+		return 0;
+	*rec = g->rec;
+	return g->rec.join_state;
+}
+
 /* It has more joins to see to, later: after other groups that have. */
 static void set_busy(struct cm_group *g, bool busy)
 {
@@ -640,6 +654,7 @@ static void note_change(struct cm_port *p, enum cm_port_change what)
 
 void cm_group_port_changed(struct cm_port *p)
 {
+	p->reset_ns = base_timers_now(p->cm->ops.timers);
 	note_change(p, CM_PORT_RESET);
 }
 

@@ -42,6 +42,7 @@ struct cm_port {
 	uint32_t *gid_users;           /* on Ethernet: identifiers that use each GID */
 	uint64_t changes;              /* a count, and what it was at the last one of each kind */
 	uint64_t changed[CM_PORT_CHANGES];
+	uint64_t reset_ns; /* when the last CM_PORT_RESET was */
 	bool has_changed;
 	TAILQ_ENTRY(cm_port) of_changed;
 };

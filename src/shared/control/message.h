@@ -92,6 +92,7 @@ enum control_type {
 	CONTROL_ALLOC_PD, /* both are posted: for showing protection domains */
 	CONTROL_FREE_PD,
 	CONTROL_FIND_NEIGHBOUR,
+	CONTROL_QUERY_MEMBERSHIP,
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
@@ -491,6 +492,31 @@ struct control_meet_fault_reply {
 struct control_find_neighbour {
 	uint32_t hca_handle;
 	struct ib_gid sgid, dgid;
+};
+
+/*
+ * A port's membership in a group, for checked programs (src/checked/watcher.h). The daemon sees the
+ * joins of all programs, whichever subnet administrator they ask. It has the record of a group if
+ * the port is a member, or if the administrator is its own. -EINVAL: there is no such port.
+ */
+struct control_query_membership {
+	uint32_t hca_handle;
+	uint16_t mlid; /* that the program uses; 0: it has none, as on Ethernet */
+	uint8_t port_num, reserved;
+	struct ib_gid mgid;
+};
+struct control_query_membership_reply {
+	/* since the port lost its memberships, as it went down, got another LID or was to register
+	 * again; UINT64_MAX: that has not been */
+	uint64_t reset_age_ns;
+	uint32_t qkey; /* this and what follows: of the record */
+	uint32_t flow_label;
+	uint16_t mlid, pkey;
+	uint8_t mtu, rate, sl, tclass;
+	uint8_t has_record;
+	uint8_t is_known;   /* whether the port is a member, in which states: */
+	uint8_t join_state; /* enum ib_join_state, ORed; 0: it is none */
+	uint8_t reserved[5];
 };
 
 /* A MAD for QP1 of an Ethernet port, which a process has received from the network. */

@@ -42,6 +42,7 @@
 #include "daemon/subnet/subnet.h"
 #include "daemon/subnet/traps.h"
 #include "daemon/top/build.h"
+#include "daemon/top/membership.h"
 #include "daemon/top/place.h"
 #include "daemon/top/rdmacm.h"
 #include "daemon/top/state.h"
@@ -74,6 +75,7 @@ struct daemon {
 	struct daemon_routers routers;
 	struct daemon_roce *roce; /* NULL: no port is on Ethernet */
 	struct daemon_verbs verbs;
+	struct daemon_membership membership;
 	struct daemon_links links;
 	struct daemon_settings settings;
 	struct daemon_hosts hosts;
@@ -256,6 +258,10 @@ static int add_requests(struct daemon *d, const char *name)
 
 	d->verbs = (struct daemon_verbs){ .f = d->f, .objects = &d->objects, .roce = d->roce };
 	daemon_verbs_init(&d->verbs, all);
+	d->membership = (struct daemon_membership){
+		.f = d->f, .objects = &d->objects, .subnet = &d->subnet, .cm = d->rdmacm.cm
+	};
+	daemon_membership_init(&d->membership, all);
 	d->links = (struct daemon_links){ .f = d->f, .subnet = &d->subnet };
 	daemon_links_init(&d->links, all);
 	d->settings = (struct daemon_settings){ .f = d->f, .ports = &d->ports, .mads = &d->mads };
