@@ -21,13 +21,31 @@ const char *checked_kind_name(enum checked_kind kind)
 	return name[kind];
 }
 
+static void describe_qp(struct checked_object *o, const struct checked_made *how)
+{
+	const struct checked_object *domain = checked_object_find(CHECKED_PD, how->in);
+
+	o->is_in_thread_domain = domain && domain->is_in_thread_domain;
+	o->qpn = ((const struct ibv_qp *)o->object)->qp_num;
+	o->srq = how->qp->srq;
+	o->send_cq = how->qp->send_cq;
+	o->recv_cq = how->qp->recv_cq;
+	o->max_recv_wr = how->qp->cap.max_recv_wr;
+}
+
 static void describe(struct checked_object *o, const struct checked_made *how)
 {
 	o->place = checked_place(how->caller);
 	o->in = how->in;
 	o->entries = how->entries;
 	o->is_single_threaded = how->is_single_threaded;
-	o->srq = how->qp ? how->qp->srq : NULL;
+	o->is_in_thread_domain = how->is_in_thread_domain;
+	if (how->ah)
+		o->ah = *how->ah;
+	o->mbps = how->mbps;
+	o->is_group = how->is_group;
+	if (how->qp)
+		describe_qp(o, how);
 }
 
 struct checked_object *checked_object_add(enum checked_kind kind, void *object,
@@ -119,6 +137,39 @@ bool checked_region_place(const struct checked_object *region, const struct ibv_
 		return false;
 	*from = region->start + at;
 	return true;
+}
+
+static bool depends(const struct checked_object *o, const void *on)
+{
+	return o->in == on || o->srq == on || o->send_cq == on || o->recv_cq == on;
+}
+
+uint32_t checked_objects_on(enum checked_kind kind, const void *object, uint32_t *place)
+{
+	uint32_t n = 0;
+
+	for (struct base_hash_node *i = base_hash_walk(&all.by_address, NULL); i;
+	     i = base_hash_walk(&all.by_address, i)) {
+		const struct checked_object *o = container_of(i, struct checked_object, node);
+
+		if (o->kind != kind || !depends(o, object))
+			continue;
+		*place = o->place;
+		n++;
+	}
+	return n;
+}
+
+struct checked_object *checked_object_of_qpn(uint32_t qpn)
+{
+	for (struct base_hash_node *i = base_hash_walk(&all.by_address, NULL); i;
+	     i = base_hash_walk(&all.by_address, i)) {
+		struct checked_object *o = container_of(i, struct checked_object, node);
+
+		if (o->kind == CHECKED_QP && o->qpn == qpn)
+			return o;
+	}
+	return NULL;
 }
 
 uint32_t checked_objects_left(enum checked_kind kind, uint32_t *place)

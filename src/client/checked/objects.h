@@ -28,12 +28,24 @@ struct checked_object {
 	uint32_t entries, due; /* due: completions that requests may still bring */
 	uint32_t events, acknowledged;
 	bool is_single_threaded;
-	uint32_t polls; /* that go on */
+	uint32_t polls; /* that go on; of a queue pair, calls that post */
 	pthread_t poller;
+	bool is_in_thread_domain;          /* also of a queue pair, and its domain */
+	uint32_t async_events, async_acks; /* also of queue pairs and shared receive queues */
+	/* an address handle */
+	struct ibv_ah_attr ah;
+	uint32_t mbps; /* as in struct checked_made */
+	bool is_group;
 	/* a queue pair */
 	struct ibv_srq *srq;
-	uint32_t signaled; /* sends that have a completion due */
-	bool is_failed;    /* a completion has failed since it was reset */
+	struct ibv_cq *send_cq, *recv_cq;
+	uint32_t qpn;
+	uint8_t port; /* as it was last set; 0: it was not */
+	uint16_t pkey_index;
+	uint32_t qkey, peer;
+	uint32_t receives, max_recv_wr; /* receives: that are posted */
+	uint32_t signaled;              /* sends that have a completion due */
+	bool is_failed;                 /* a completion has failed since it was reset */
 	/* a shared receive queue */
 	uint32_t users;
 };
@@ -58,6 +70,12 @@ struct checked_object *checked_region_find(uint32_t lkey);
  * the region. */
 bool checked_region_place(const struct checked_object *region, const struct ibv_sge *sge,
                           uint64_t *from);
+
+/* How many of this kind depend on that object, and the place of one of them. */
+uint32_t checked_objects_on(enum checked_kind kind, const void *object, uint32_t *place);
+
+/* The queue pair with this number; NULL: it is none of the program's. */
+struct checked_object *checked_object_of_qpn(uint32_t qpn);
 
 /* How many of this kind there are, and the place of one of them. */
 uint32_t checked_objects_left(enum checked_kind kind, uint32_t *place);

@@ -3,11 +3,13 @@
  * The watcher of a checked program (watcher.h): takes the lock of the checker, and passes on what
  * libibverbs tells. What is about queues and objects as a whole is checked here.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 
 #include "checked/contents.h"
+#include "checked/groups.h"
 #include "checked/objects.h"
 #include "checked/places.h"
 #include "checked/report.h"
@@ -29,7 +31,74 @@ static pthread_mutex_t *lock_it(void)
 
 #define LOCKED __attribute__((cleanup(unlock), unused)) pthread_mutex_t *held_ = lock_it()
 
+static checked_ask *ask;
+
+static void begin(checked_ask *how)
+{
+	ask = how;
+}
+
 /* ---- requests ---- */
+
+static bool is_to_group(const struct hca_record *r, struct checked_question *q)
+{
+	LOCKED;
+
+	if (!checked_group_of_send(r, q))
+		return false;
+	checked_group_is_known(q);
+	return true;
+}
+
+static void sending(const struct hca_record *r)
+{
+	struct checked_question q;
+
+	if (!is_to_group(r, &q))
+		return;
+	if (!q.is_answered)
+		q.is_answered = ask(&q.of, q.mlid, q.pkey_index, &q.m);
+
+	LOCKED;
+
+	checked_group_sent(r, &q);
+}
+
+/* Of an object of a thread domain: the call that begins meets no other one. */
+static void enter(struct checked_object *o, const void *caller)
+{
+	const bool is_shared = o->polls && !pthread_equal(o->poller, pthread_self());
+	struct checked_report report = { .rule = CHECKED_RULE_DOMAIN_SHARED,
+		                         .at = { { "created", o->place }, { .is = "used" } } };
+
+	if (is_shared && o->is_single_threaded)
+		report.rule = CHECKED_RULE_CQ_THREADS;
+	if (is_shared) {
+		report.at[1].place = checked_place(caller);
+		checked_report(&report, "another thread is in a call that uses the %s",
+		               checked_kind_name(o->kind));
+	}
+	o->polls++;
+	o->poller = pthread_self();
+}
+
+static void entering(struct ibv_qp *qp, const void *caller)
+{
+	LOCKED;
+	struct checked_object *o = checked_object_find(CHECKED_QP, qp);
+
+	if (o && o->is_in_thread_domain)
+		enter(o, caller);
+}
+
+static void leaving(struct ibv_qp *qp)
+{
+	LOCKED;
+	struct checked_object *o = checked_object_find(CHECKED_QP, qp);
+
+	if (o && o->polls)
+		o->polls--;
+}
 
 static void posting(struct hca_record *r)
 {
@@ -73,19 +142,9 @@ static void polling(struct ibv_cq *cq, const void *caller)
 {
 	LOCKED;
 	struct checked_object *o = checked_object_find(CHECKED_CQ, cq);
-	struct checked_report report = { .rule = CHECKED_RULE_CQ_THREADS };
 
-	if (!o)
-		return;
-	if (o->is_single_threaded && o->polls && !pthread_equal(o->poller, pthread_self())) {
-		report.at[0].is = "created";
-		report.at[0].place = o->place;
-		report.at[1].is = "polled";
-		report.at[1].place = checked_place(caller);
-		checked_report(&report, "another thread is in a poll of the queue");
-	}
-	o->polls++;
-	o->poller = pthread_self();
+	if (o && (o->is_single_threaded || o->is_in_thread_domain))
+		enter(o, caller);
 }
 
 static void polled(struct ibv_cq *cq, int n)
@@ -154,8 +213,20 @@ static void modified(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 	LOCKED;
 	struct checked_object *o = checked_object_find(CHECKED_QP, qp);
 
-	if (o && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
+	if (!o)
+		return;
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
 		o->is_failed = false;
+	if ((mask & IBV_QP_PORT) && attr->port_num > 1 && attr->port_num != o->port)
+		checked_groups_moved(qp);
+	if (mask & IBV_QP_PORT)
+		o->port = attr->port_num;
+	if (mask & IBV_QP_PKEY_INDEX)
+		o->pkey_index = attr->pkey_index;
+	if (mask & IBV_QP_QKEY)
+		o->qkey = attr->qkey;
+	if (mask & IBV_QP_DEST_QPN)
+		o->peer = attr->dest_qp_num;
 }
 
 /* A queue pair comes, or goes, that takes its receives from a shared queue. */
@@ -180,13 +251,53 @@ static void made(enum checked_kind kind, void *object, const struct checked_made
 		count_user(o, 1);
 }
 
-static void destroying(enum checked_kind kind, void *object, const void *caller)
+static void async_ends(const struct checked_object *o, const void *caller)
+{
+	const struct checked_report report = { .rule = CHECKED_RULE_ASYNC_EVENTS,
+		                               .at = { { "created", o->place },
+		                                       { "destroyed", checked_place(caller) } } };
+
+	if (o->async_events != o->async_acks)
+		checked_report(&report,
+		               "%" PRIu32 " asynchronous events of the %s were read, and %" PRIu32
+		               " of them acknowledged",
+		               o->async_events, checked_kind_name(o->kind), o->async_acks);
+}
+
+static bool next_group(const struct ibv_context *context, struct checked_question *q)
 {
 	LOCKED;
-	const struct checked_object *o = checked_object_find(kind, object);
 
+	return checked_group_next(context, q);
+}
+
+/* NULL: of all contexts. */
+static void groups_end(const struct ibv_context *context)
+{
+	struct checked_question q;
+
+	while (next_group(context, &q)) {
+		q.is_answered = ask(&q.of, q.mlid, q.pkey_index, &q.m);
+
+		LOCKED;
+
+		checked_group_ends(&q);
+	}
+}
+
+static void destroying(enum checked_kind kind, void *object, const void *caller)
+{
+	const struct checked_object *o;
+
+	if (kind == CHECKED_CONTEXT)
+		groups_end(object);
+
+	LOCKED;
+
+	o = checked_object_find(kind, object);
 	if (!o)
 		return;
+	async_ends(o, caller);
 	switch (kind) {
 	case CHECKED_MR:
 		checked_region_ends(o, caller);
@@ -205,11 +316,45 @@ static void destroying(enum checked_kind kind, void *object, const void *caller)
 	}
 }
 
+/* What is left, in words, and the place of one of them. */
+static void list_users(const struct checked_object *o, char *text, size_t bytes, uint32_t *place)
+{
+	size_t n = 0;
+	uint32_t count = o->kind == CHECKED_QP ? checked_groups_of(o->object, place) : 0;
+
+	*text = 0;
+	if (count)
+		snprintf(text, bytes, "it is attached to %" PRIu32 " group(s)", count);
+	for (unsigned kind = 0; kind < CHECKED_N_KINDS; kind++) {
+		count = checked_objects_on((enum checked_kind)kind, o->object, place);
+		if (count && n < bytes)
+			n += (size_t)snprintf(text + n, bytes - n, "%s%" PRIu32 " of kind %s",
+			                      n ? ", " : "left are: ", count,
+			                      checked_kind_name((enum checked_kind)kind));
+	}
+}
+
+static void refused_as_used(const struct checked_object *o)
+{
+	struct checked_report report = { .rule = CHECKED_RULE_DESTROY_ORDER,
+		                         .at = { { .is = "" },
+		                                 { "destroyed", checked_place(NULL) } } };
+	char text[256];
+
+	list_users(o, text, sizeof(text), &report.at[0].place);
+	if (report.at[0].place)
+		report.at[0].is = "left";
+	checked_report(&report, "the %s was not destroyed (EBUSY): %s", checked_kind_name(o->kind),
+	               *text ? text : "something uses it");
+}
+
 static void destroyed(enum checked_kind kind, void *object, int error)
 {
 	LOCKED;
 	struct checked_object *o = checked_object_find(kind, object);
 
+	if (o && error == EBUSY)
+		refused_as_used(o);
 	if (!o || error)
 		return;
 	count_user(o, -1);
@@ -232,14 +377,98 @@ static void registered_anew(struct ibv_mr *mr, const struct checked_made *how)
 
 /* ---- groups ---- */
 
+static bool is_attachment(const struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid,
+                          struct checked_question *q)
+{
+	LOCKED;
+
+	return checked_group_of_attached(qp, gid, lid, q);
+}
+
 static void attached(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error,
                      const void *caller)
 {
-	(void)qp;
-	(void)gid;
-	(void)lid;
-	(void)error;
-	(void)caller;
+	struct checked_question q;
+
+	if (error || !is_attachment(qp, gid, lid, &q))
+		return;
+	q.is_answered = ask(&q.of, q.mlid, q.pkey_index, &q.m);
+
+	LOCKED;
+
+	checked_group_attached(qp, &q, caller);
+}
+
+static void detached(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error,
+                     const void *caller)
+{
+	struct checked_question q;
+
+	if (error || !is_attachment(qp, gid, lid, &q))
+		return;
+	q.is_answered = ask(&q.of, q.mlid, q.pkey_index, &q.m);
+
+	LOCKED;
+
+	checked_group_detached(qp, &q, caller);
+}
+
+static void joined(const struct checked_group_key *of, bool sends_only)
+{
+	LOCKED;
+
+	checked_group_joined(of, sends_only);
+}
+
+static void left(const struct checked_group_key *of)
+{
+	LOCKED;
+
+	checked_group_left(of);
+}
+
+/* ---- asynchronous events ---- */
+
+/* The object that the event is about; NULL: it is none, or not known. */
+static struct checked_object *element_of(const struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		return checked_object_find(CHECKED_CQ, event->element.cq);
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return checked_object_find(CHECKED_QP, event->element.qp);
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+	case IBV_EVENT_SRQ_ERR:
+		return checked_object_find(CHECKED_SRQ, event->element.srq);
+	default:
+		return NULL;
+	}
+}
+
+static void async_event(const struct ibv_async_event *event)
+{
+	LOCKED;
+	struct checked_object *o = element_of(event);
+
+	if (o)
+		o->async_events++;
+	checked_groups_changed();
+}
+
+static void async_acknowledged(const struct ibv_async_event *event)
+{
+	LOCKED;
+	struct checked_object *o = element_of(event);
+
+	if (o)
+		o->async_acks++;
 }
 
 /* ---- the process ---- */
@@ -257,6 +486,7 @@ static void in_parent(void)
 static void in_child(void)
 {
 	checked_contents_start();
+	checked_groups_forget();
 	checked_objects_forget();
 	checked_requests_forget();
 	pthread_mutex_unlock(&lock);
@@ -276,6 +506,9 @@ static __attribute__((destructor)) void end(void)
 	struct checked_report report = { .rule = CHECKED_RULE_LEFT };
 	char text[256] = "";
 	size_t n = 0;
+
+	groups_end(NULL);
+
 	LOCKED;
 
 	for (unsigned kind = CHECKED_PD; kind < CHECKED_N_KINDS; kind++) {
@@ -296,6 +529,10 @@ static __attribute__((destructor)) void end(void)
 
 const struct checked_watcher umbel_checked_watcher = {
 	.version = CHECKED_VERSION,
+	.begin = begin,
+	.sending = sending,
+	.entering = entering,
+	.leaving = leaving,
 	.posting = posting,
 	.refused = refused,
 	.ended = ended,
@@ -313,5 +550,9 @@ const struct checked_watcher umbel_checked_watcher = {
 	.registered_anew = registered_anew,
 	.modified = modified,
 	.attached = attached,
-	.detached = attached,
+	.detached = detached,
+	.joined = joined,
+	.left = left,
+	.async_event = async_event,
+	.async_acknowledged = async_acknowledged,
 };

@@ -6,7 +6,8 @@
  * Objects are known by their addresses.
  *
  * The functions for requests are called with the lock of the context's layer held, the others
- * without a lock. None may call verbs. `caller`: a return address in the program, or NULL.
+ * without a lock. None may call verbs. Those that say so may ask the daemon (checked_ask).
+ * `caller`: a return address in the program, or NULL.
  */
 #ifndef CHECKED_WATCHER_H
 #define CHECKED_WATCHER_H
@@ -40,17 +41,59 @@ enum checked_kind { CHECKED_KINDS(CHECKED_KIND) CHECKED_N_KINDS };
 struct checked_made {
 	struct ibv_context *context;
 	const void *caller;
-	const void *in;   /* its protection domain, or the channel of a completion queue */
-	uint64_t iova;    /* of a region: ->addr and ->length are public */
-	unsigned access;  /* of a region */
-	uint32_t entries; /* that a completion queue was asked to have; max_wr of an SRQ */
+	const void *in;    /* its protection domain, or the channel of a completion queue */
+	uint64_t iova;     /* of a region: ->addr and ->length are public */
+	unsigned access;   /* of a region */
+	uint32_t entries;  /* that a completion queue was asked to have; max_wr of an SRQ */
+	uint64_t wc_flags; /* of an extended completion queue */
+	/* of an address handle, and its rate; 0: that of its port */
+	const struct ibv_ah_attr *ah;
+	uint32_t mbps;
+	bool is_group; /* its destination is one */
 	bool is_single_threaded;
+	bool is_in_thread_domain; /* of a completion queue or a parent domain */
 	const struct ibv_qp_init_attr
 	        *qp; /* with what it was given: the capabilities that it has */
 };
 
+/* A group as a port sees it. */
+struct checked_group_key {
+	struct ibv_context *context; /* one of those that have the HCA open */
+	union ibv_gid mgid;
+	uint8_t port;
+};
+
+/* What the daemon knows of that. */
+struct checked_membership {
+	bool is_known;      /* whether the port is a member: */
+	uint8_t join_state; /* enum ib_join_state, ORed; 0: it is none */
+	/* since the port lost all memberships: it went down, got another LID, or was to register
+	 * again; UINT64_MAX: that has not been */
+	uint64_t reset_age_ns;
+	bool is_ethernet, has_record;
+	/* the record of the subnet administrator */
+	uint32_t qkey, mbps, mtu; /* mtu: bytes */
+	uint16_t mlid, pkey;
+	uint8_t sl;
+	/* of the port */
+	uint32_t port_mbps;
+	uint16_t port_pkey; /* at the index that was asked for; 0: there is none */
+};
+
+/* Asks the daemon, and waits. False: it has gone, or there is no such port. */
+typedef bool checked_ask(const struct checked_group_key *of, uint16_t mlid, uint16_t pkey_index,
+                         struct checked_membership *m);
+
 struct checked_watcher {
 	unsigned version;
+	/* The first call. */
+	void (*begin)(checked_ask *ask);
+
+	/* A send by a UD queue pair is about to be posted, without a lock: may ask. */
+	void (*sending)(const struct hca_record *r);
+	/* A call that posts to a queue pair begins, and ends. */
+	void (*entering)(struct ibv_qp *qp, const void *caller);
+	void (*leaving)(struct ibv_qp *qp);
 
 	/* A request is about to be carried out. */
 	void (*posting)(struct hca_record *r);
@@ -79,10 +122,17 @@ struct checked_watcher {
 	void (*registered_anew)(struct ibv_mr *mr, const struct checked_made *how);
 
 	void (*modified)(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+	/* These may ask. */
 	void (*attached)(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error,
 	                 const void *caller);
 	void (*detached)(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error,
 	                 const void *caller);
+	/* The program has been told that it is a member, by rdma_cm; and has left. */
+	void (*joined)(const struct checked_group_key *of, bool sends_only);
+	void (*left)(const struct checked_group_key *of);
+
+	void (*async_event)(const struct ibv_async_event *event);
+	void (*async_acknowledged)(const struct ibv_async_event *event);
 };
 
 #endif

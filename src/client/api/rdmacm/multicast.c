@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/rdmacm/rdmacm.h"
+#include "api/verbs/connection.h"
 #include "base/log.h"
 #include "wire/text.h"
 
@@ -98,6 +99,8 @@ int rdmacm_multicast_joined(struct rdmacm_join *j, const struct rdma_ud_param *u
 	j->mgid = ud->ah_attr.grh.dgid;
 	j->mlid = ud->ah_attr.dlid;
 	j->joined = true;
+	umbel_group_joined(j->id->id.verbs, j->id->id.port_num, &j->mgid,
+	                   j->flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER);
 	base_log_trace(join, "%s: the program gets the event: member of %s, MLID 0x%04x",
 	               device_name(j->id), wire_gid_text(&j->mgid), j->mlid);
 	if (!qp || j->flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER)
@@ -148,6 +151,8 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 	if (id->qp && j->joined && j->flags != RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER)
 		ibv_detach_mcast(id->qp, &j->mgid, j->mlid);
 	ret = rdmacm_channel_leave(j, &got);
+	if (!ret && j->joined)
+		umbel_group_left(id->verbs, id->port_num, &j->mgid);
 	if (!ret) {
 		/* a synchronous identifier holds its event for itself */
 		if (id->event && container_of(id->event, struct rdmacm_event, event)->join == j) {

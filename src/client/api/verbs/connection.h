@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct control_client;
+struct ibv_context;
 struct ibv_qp;
 
 /* The process's connection, which is made if there is none; a child of fork() makes a connection of
@@ -27,5 +28,11 @@ void *umbel_shared_memory(const struct control_client *connection, uint64_t off,
 /* The daemon has been told by now of the queue pair's move to RTR and RTS, which stood in a batch:
  * peers' requests that waited for it are carried out. */
 void umbel_qp_has_moved(struct ibv_qp *qp);
+
+/* For the watcher of a checked program (src/checked/watcher.h), if there is one: the program has
+ * been told that its port is a member of the group, whose 16 bytes @mgid has; and has left it. */
+void umbel_group_joined(struct ibv_context *context, uint8_t port, const void *mgid,
+                        bool sends_only);
+void umbel_group_left(struct ibv_context *context, uint8_t port, const void *mgid);
 
 #endif

@@ -78,18 +78,27 @@ static struct ibv_cq *create(struct ibv_context *context, int cqe, void *cq_cont
 	return ret ? verbs_null_of("ibv_create_cq", ret) : (struct ibv_cq *)&cq->cq;
 }
 
-/* @asked: there may be room for more. */
-static void told_of(struct ibv_cq *cq, uint32_t asked, bool is_single_threaded, const void *caller)
+static bool is_in_thread_domain(const struct ibv_cq_init_attr_ex *attr)
+{
+	return (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) && hca_pd(attr->parent_domain)->td;
+}
+
+/* @asked: there may be room for more. @ex: an extended one is as that says; or NULL. */
+static void told_of(struct ibv_cq *cq, uint32_t asked, const struct ibv_cq_init_attr_ex *ex,
+                    const void *caller)
 {
 	if (!verbs_watcher(cq->context))
 		return;
 	verbs_watcher(cq->context)
 	        ->made(CHECKED_CQ, cq,
-	               &(struct checked_made){ .context = cq->context,
-	                                       .caller = caller,
-	                                       .in = cq->channel,
-	                                       .entries = asked,
-	                                       .is_single_threaded = is_single_threaded });
+	               &(struct checked_made){
+	                       .context = cq->context,
+	                       .caller = caller,
+	                       .in = cq->channel,
+	                       .entries = asked,
+	                       .wc_flags = ex ? ex->wc_flags : 0,
+	                       .is_single_threaded = ex && hca_cq(cq)->single_threaded,
+	                       .is_in_thread_domain = ex && is_in_thread_domain(ex) });
 }
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
@@ -98,7 +107,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 	struct ibv_cq *cq = create(context, cqe, cq_context, channel, comp_vector);
 
 	if (cq)
-		told_of(cq, (uint32_t)cqe, false, VERBS_CALLER);
+		told_of(cq, (uint32_t)cqe, NULL, VERBS_CALLER);
 	return cq;
 }
 
@@ -135,7 +144,7 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 	hca_cq_ex_init(hca_cq(cq), attr->wc_flags,
 	               attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0);
 	verbs_layer_add_cq_ex(hca_cq(cq));
-	told_of(cq, attr->cqe, hca_cq(cq)->single_threaded, VERBS_CALLER);
+	told_of(cq, attr->cqe, attr, VERBS_CALLER);
 	return (struct ibv_cq_ex *)cq;
 }
 

@@ -31,6 +31,13 @@ struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
 	int error;
 	struct ibv_pd *pd = hca_pd_alloc_parent(hca_context(context), attr, &error);
 
+	if (pd && verbs_watcher(context))
+		verbs_watcher(context)->made(
+		        CHECKED_PD, pd,
+		        &(struct checked_made){ .context = context,
+		                                .caller = VERBS_CALLER,
+		                                .in = attr->pd,
+		                                .is_in_thread_domain = attr->td != NULL });
 	return pd ? pd : verbs_null(error);
 }
 

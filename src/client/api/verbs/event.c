@@ -6,6 +6,7 @@
  */
 #include <unistd.h>
 
+#include "api/verbs/layer.h"
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
 #include "hca/queue/srq.h"
@@ -41,6 +42,8 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 {
 	int ret = hca_async_get(&hca_context(context)->async, event);
 
+	if (!ret && verbs_watcher(context))
+		verbs_watcher(context)->async_event(event);
 	if (!ret)
 		return 0;
 	if (ret == -EIO)
@@ -57,6 +60,13 @@ static void acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *
 	pthread_mutex_unlock(mutex);
 }
 
+/* Before: then the object may go. */
+static void tell_acknowledged(struct ibv_context *context, const struct ibv_async_event *event)
+{
+	if (verbs_watcher(context))
+		verbs_watcher(context)->async_acknowledged(event);
+}
+
 void ibv_ack_async_event(struct ibv_async_event *event)
 {
 	struct ibv_cq *cq = event->element.cq;
@@ -65,12 +75,15 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 
 	switch (element_of(event->event_type)) {
 	case ELEMENT_CQ:
+		tell_acknowledged(cq->context, event);
 		acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed);
 		break;
 	case ELEMENT_QP:
+		tell_acknowledged(qp->context, event);
 		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
 		break;
 	case ELEMENT_SRQ:
+		tell_acknowledged(srq->context, event);
 		acknowledge(&srq->mutex, &srq->cond, &srq->events_completed);
 		break;
 	default:

@@ -70,6 +70,25 @@ static void refuse(struct verbs_layer *l, struct hca_record_queue *queue, struct
 	pthread_mutex_unlock(&l->lock);
 }
 
+static void about_to_send(struct verbs_layer *l, const struct hca_record *r)
+{
+	if (r && r->qp->qp_type == IBV_QPT_UD)
+		l->watcher->sending(r);
+}
+
+/* A call that posts to the queue pair begins, or ends. */
+static void enter(struct verbs_layer *l, struct ibv_qp *qp, const void *caller)
+{
+	if (l->watcher)
+		l->watcher->entering(qp, caller);
+}
+
+static void leave(struct verbs_layer *l, struct ibv_qp *qp)
+{
+	if (l->watcher)
+		l->watcher->leaving(qp);
+}
+
 /* The record is no longer ours once the request is carried out: its completion may be polled. */
 static int send_one(struct verbs_layer *l, struct verbs_layer_qp *q, struct ibv_send_wr *wr,
                     const void *caller)
@@ -84,6 +103,7 @@ static int send_one(struct verbs_layer *l, struct verbs_layer_qp *q, struct ibv_
 		return verbs_error("ibv_post_send", ret);
 	if (l->watcher)
 		r = verbs_record_send(q->qp, &one, caller);
+	about_to_send(l, r);
 	pthread_mutex_lock(&q->posting);
 	begin(l, &q->sends, r, q->qp->cap.max_send_wr);
 	ret = verbs_post_send(&q->qp->ex.qp_base, &one, &failed);
@@ -102,10 +122,12 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 
 	if (!q)
 		return verbs_post_send(qp, wr, bad);
+	enter(l, qp, VERBS_CALLER);
 	for (; wr && !ret; wr = wr->next) {
 		*bad = wr;
 		ret = send_one(l, q, wr, VERBS_CALLER);
 	}
+	leave(l, qp);
 	return ret;
 }
 
@@ -150,11 +172,13 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 
 	if (!q)
 		return verbs_post_recv(qp, wr, bad);
+	enter(l, qp, VERBS_CALLER);
 	for (; wr && !ret; wr = wr->next) {
 		*bad = wr;
 		ret = receive_one(l, &(struct target){ qp, NULL, &q->receives, &q->posting }, wr,
 		                  VERBS_CALLER);
 	}
+	leave(l, qp);
 	return ret;
 }
 
@@ -189,6 +213,7 @@ static int complete_list(struct verbs_layer *l, struct verbs_layer_qp *q, const 
 	r = n ? calloc(n, sizeof(struct hca_record *)) : NULL;
 	for (uint32_t i = 0; r && i < n; i++) {
 		r[kept] = verbs_record_send(q->qp, &wr[i], caller);
+		about_to_send(l, r[kept]);
 		begin(l, &q->sends, r[kept], q->qp->cap.max_send_wr);
 		kept += r[kept] != NULL;
 	}
@@ -515,8 +540,10 @@ static const struct checked_watcher *load_watcher(void)
 		return NULL;
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	w = library ? dlsym(library, CHECKED_WATCHER) : NULL;
-	if (w && w->version == CHECKED_VERSION)
+	if (w && w->version == CHECKED_VERSION) {
+		w->begin(verbs_ask_membership);
 		return w;
+	}
 	base_log("this program is not checked: %s", library ? path : dlerror());
 	return NULL;
 }

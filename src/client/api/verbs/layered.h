@@ -52,6 +52,9 @@ static inline const struct checked_watcher *verbs_watcher(struct ibv_context *co
 	return base_unlikely(l) ? l->watcher : NULL;
 }
 
+/* membership.c: a watcher's question. */
+checked_ask verbs_ask_membership;
+
 /* Where the program has called the function in which this stands. */
 #define VERBS_CALLER __builtin_return_address(0)
 

@@ -8,6 +8,7 @@
 #include "api/verbs/layer.h"
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
+#include "wire/rate.h"
 
 #define QP_COMP_MASK_HERE                                                              \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_XRCD | \
@@ -156,8 +157,12 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	if (ah && verbs_watcher(pd->context))
 		verbs_watcher(pd->context)
 		        ->made(CHECKED_AH, &ah->ah,
-		               &(struct checked_made){
-		                       .context = pd->context, .caller = VERBS_CALLER, .in = pd });
+		               &(struct checked_made){ .context = pd->context,
+		                                       .caller = VERBS_CALLER,
+		                                       .in = pd,
+		                                       .ah = attr,
+		                                       .mbps = wire_rate_to_mbps(attr->static_rate),
+		                                       .is_group = ah->is_mcast });
 	return ah ? &ah->ah : verbs_null(error);
 }
 
