@@ -32,6 +32,8 @@ struct request {
 
 static struct checked_ranges memory;
 
+#define GRH_BYTES 40
+
 const char *checked_request_name(const struct hca_record *r)
 {
 #define OPCODE(name) [name] = #name
@@ -157,6 +159,75 @@ static void expect_completion(const struct request *q)
 		               q->cq->entries, q->cq->due, checked_request_name(r));
 }
 
+/* ---- receives ---- */
+
+/* Lengths of UD messages that the program has sent, and of receives that it has posted. */
+#define LENGTHS 64
+static struct length {
+	uint32_t bytes, place; /* bytes: 0: there is none */
+} sent[LENGTHS], posted[LENGTHS];
+
+/* Of the lengths that share an entry, the newest is known. */
+static void note_length(const struct request *q)
+{
+	const struct hca_record *r = q->record;
+	const struct length now = { r->bytes, q->place };
+	const unsigned at = r->bytes / 8 % LENGTHS;
+	const struct length other = r->is_receive ? sent[at] : posted[at];
+	const struct checked_report report = {
+		.rule = CHECKED_RULE_RECEIVE_EXACT,
+		.at = { { "posted", r->is_receive ? now.place : other.place },
+		        { "sent", r->is_receive ? other.place : now.place } }
+	};
+
+	if (!r->qp || r->qp->qp_type != IBV_QPT_UD || !r->bytes)
+		return;
+	(r->is_receive ? posted : sent)[at] = now;
+	if (other.bytes == r->bytes)
+		checked_report(&report, "both have %" PRIu32 " bytes: a receive needs %" PRIu32,
+		               r->bytes, r->bytes + GRH_BYTES);
+}
+
+/* A completion that failed, and tells of a receive. */
+static void judge_receive(const struct request *q, const struct ibv_wc *wc)
+{
+	const struct hca_record *r = q->record;
+	const struct checked_report report = { .rule = CHECKED_RULE_RECEIVE_SMALL,
+		                               .at = { { "posted", q->place },
+		                                       { "polled", checked_place(NULL) } },
+		                               .record = r };
+
+	if (r->is_receive && wc->status == IBV_WC_LOC_LEN_ERR)
+		checked_report(&report,
+		               "the receive with wr_id %" PRIu64 " has room for %" PRIu32
+		               " bytes%s",
+		               r->wr_id, r->bytes,
+		               q->qp && r->qp->qp_type == IBV_QPT_UD
+		                       ? ", of which the GRH takes the first 40"
+		                       : "");
+}
+
+/* A send that failed, as its peer had no receive. */
+static void judge_peer(const struct request *q)
+{
+	const struct hca_record *r = q->record;
+	const struct checked_object *peer = q->qp ? checked_object_of_qpn(q->qp->peer) : NULL;
+	const struct checked_report report = { .rule = CHECKED_RULE_RECEIVES_OUT,
+		                               .at = { { "posted", q->place },
+		                                       { peer ? "peer made" : "",
+		                                         peer ? peer->place : 0 } },
+		                               .record = r };
+
+	if (peer)
+		checked_report(&report,
+		               "QP 0x%06x has %" PRIu32 " receives posted of %" PRIu32
+		               " that it has room for",
+		               q->qp->peer, peer->receives, peer->max_recv_wr);
+	else
+		checked_report(&report, "QP 0x%06x, the peer of QP 0x%06x, is another program's",
+		               q->qp ? q->qp->peer : 0, r->qp->qp_num);
+}
+
 /* ---- from the beginning to the end ---- */
 
 static struct checked_object *used_object(enum checked_kind kind, const void *object)
@@ -178,6 +249,9 @@ void checked_request_begin(struct hca_record *r)
 	q->handle = used_object(CHECKED_AH, r->ah);
 	for (uint32_t i = 0; i < r->n && !r->is_inline; i++)
 		use(q, &r->sge[i]);
+	if (q->qp && r->is_receive)
+		q->qp->receives++;
+	note_length(q);
 	expect_completion(q);
 }
 
@@ -196,6 +270,8 @@ void checked_request_forget(struct hca_record *r)
 		q->cq->due--;
 	if (q->qp && !r->is_receive && r->is_signaled)
 		q->qp->signaled--;
+	if (q->qp && r->is_receive)
+		q->qp->receives--;
 	checked_object_leave(q->cq);
 	checked_object_leave(q->qp);
 	checked_object_leave(q->handle);
@@ -209,6 +285,10 @@ void checked_request_complete(struct hca_record *r, const struct ibv_wc *wc)
 
 	for (uint32_t i = 0; q && is_good && i < q->n; i++)
 		compare(q, &q->used[i]);
+	if (q && !is_good)
+		judge_receive(q, wc);
+	if (q && !is_good && wc->status == IBV_WC_RNR_RETRY_EXC_ERR)
+		judge_peer(q);
 	if (q && !is_good && q->qp)
 		q->qp->is_failed = true;
 	checked_request_forget(r);
