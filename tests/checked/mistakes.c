@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "verbs/lab.h"
+#include "checked/mistakes.h"
 
 static char memory[1 << 20] __attribute__((aligned(4096)));
 
@@ -294,10 +294,7 @@ static void objects_left(bool wrong)
 		ibv_dealloc_pd(pd);
 }
 
-static const struct mistake {
-	const char *name, *rule;
-	void (*make)(bool wrong);
-} mistakes[] = {
+static const struct mistake mistakes[] = {
 	{ "short-send-buffer", "send-buffer-changed", short_send_buffer_changed },
 	{ "long-send-buffer", "send-buffer-changed", long_send_buffer_changed },
 	{ "unsignaled-buffer", "send-buffer-changed", unsignaled_buffer_changed },
@@ -313,18 +310,31 @@ static const struct mistake {
 	{ "handle-destroyed", "address-handle-destroyed-in-use", handle_destroyed },
 	{ "queue-pair-destroyed", "queue-pair-destroyed-busy", queue_pair_destroyed },
 	{ "objects-left", "objects-left", objects_left },
+	{ .name = NULL },
 };
+
+/* Whether the table has it. */
+static bool make(const struct mistake *m, const char *name, bool wrong)
+{
+	while (m->name && strcmp(m->name, name))
+		m++;
+	if (m->name)
+		m->make(wrong);
+	return m->name;
+}
 
 int main(int argc, char **argv)
 {
-	for (unsigned i = 0; i < LAB_ARRAY(mistakes); i++) {
-		if (argc == 2 && !strcmp(argv[1], "--list"))
-			printf("%s %s\n", mistakes[i].name, mistakes[i].rule);
-		if (argc != 3 || strcmp(argv[1], mistakes[i].name))
-			continue;
-		mistakes[i].make(!strcmp(argv[2], "wrong"));
-		lab_clean_up(NULL);
-		return 0;
+	const struct mistake *const tables[] = { mistakes, group_mistakes };
+	bool made = false;
+
+	for (unsigned i = 0; i < LAB_ARRAY(tables); i++) {
+		for (const struct mistake *m = tables[i]; argc == 2 && m->name; m++)
+			if (m->rule)
+				printf("%s %s\n", m->name, m->rule);
+		if (argc == 3)
+			made |= make(tables[i], argv[1], !strcmp(argv[2], "wrong"));
 	}
-	return argc == 2 ? 0 : 2;
+	lab_clean_up(NULL);
+	return argc == 2 || made ? 0 : 2;
 }
