@@ -11,6 +11,7 @@
 #include "checked/ranges.h"
 #include "checked/report.h"
 #include "checked/requests.h"
+#include "hca/process/newer_verbs.h"
 
 /* A range of memory that a request uses. */
 struct used {
@@ -48,6 +49,8 @@ const char *checked_request_name(const struct hca_record *r)
 		OPCODE(IBV_WR_LOCAL_INV),
 		OPCODE(IBV_WR_BIND_MW),
 		OPCODE(IBV_WR_SEND_WITH_INV),
+		[HCA_WR_FLUSH] = "FLUSH",
+		[HCA_WR_ATOMIC_WRITE] = "IBV_WR_ATOMIC_WRITE",
 	};
 #undef OPCODE
 

@@ -10,6 +10,7 @@
 
 #include "checked/contents.h"
 #include "checked/groups.h"
+#include "checked/needs.h"
 #include "checked/objects.h"
 #include "checked/places.h"
 #include "checked/report.h"
@@ -104,6 +105,7 @@ static void posting(struct hca_record *r)
 {
 	LOCKED;
 
+	checked_needs_request(r);
 	checked_request_begin(r);
 }
 
@@ -213,6 +215,7 @@ static void modified(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 	LOCKED;
 	struct checked_object *o = checked_object_find(CHECKED_QP, qp);
 
+	checked_needs_modified(qp, attr, mask);
 	if (!o)
 		return;
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
@@ -246,6 +249,8 @@ static void made(enum checked_kind kind, void *object, const struct checked_made
 {
 	LOCKED;
 	struct checked_object *o = checked_object_add(kind, object, how);
+
+	checked_needs_object(kind, how);
 
 	if (o)
 		count_user(o, 1);
@@ -471,6 +476,22 @@ static void async_acknowledged(const struct ibv_async_event *event)
 		o->async_acks++;
 }
 
+/* ---- what it needs ---- */
+
+static void needs(enum checked_need need, uint64_t n, const void *caller)
+{
+	LOCKED;
+
+	checked_needs(need, n, caller);
+}
+
+static void look_at_gids(void)
+{
+	LOCKED;
+
+	checked_looked_at_gids();
+}
+
 /* ---- the process ---- */
 
 static void before_fork(void)
@@ -497,6 +518,7 @@ static __attribute__((constructor)) void start(void)
 	checked_contents_start();
 	checked_places_start();
 	checked_report_start();
+	checked_needs_start();
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
@@ -553,6 +575,8 @@ const struct checked_watcher umbel_checked_watcher = {
 	.detached = detached,
 	.joined = joined,
 	.left = left,
+	.needs = needs,
+	.looked_at_gids = look_at_gids,
 	.async_event = async_event,
 	.async_acknowledged = async_acknowledged,
 };

@@ -45,6 +45,8 @@ struct checked_made {
 	uint64_t iova;     /* of a region: ->addr and ->length are public */
 	unsigned access;   /* of a region */
 	uint32_t entries;  /* that a completion queue was asked to have; max_wr of an SRQ */
+	uint32_t sges;     /* that receives of an SRQ were asked to have */
+	bool is_extended;  /* a completion queue is; a queue pair is for ibv_wr_start() */
 	uint64_t wc_flags; /* of an extended completion queue */
 	/* of an address handle, and its rate; 0: that of its port */
 	const struct ibv_ah_attr *ah;
@@ -53,8 +55,12 @@ struct checked_made {
 	bool is_single_threaded;
 	bool is_in_thread_domain; /* of a completion queue or a parent domain */
 	const struct ibv_qp_init_attr
-	        *qp; /* with what it was given: the capabilities that it has */
+	        *qp;                    /* with what it was given: the capabilities that it has */
+	const struct ibv_qp_cap *asked; /* of a queue pair: what it was asked to have */
 };
+
+/* Things that not every card has, and that no object of ours tells of. */
+enum checked_need { CHECKED_NEEDS_DEVICE_MEMORY, CHECKED_NEEDS_WINDOWS };
 
 /* A group as a port sees it. */
 struct checked_group_key {
@@ -130,6 +136,11 @@ struct checked_watcher {
 	/* The program has been told that it is a member, by rdma_cm; and has left. */
 	void (*joined)(const struct checked_group_key *of, bool sends_only);
 	void (*left)(const struct checked_group_key *of);
+
+	/* The program uses @n of it: bytes, or windows. */
+	void (*needs)(enum checked_need need, uint64_t n, const void *caller);
+	/* It has looked at a table of GIDs. */
+	void (*looked_at_gids)(void);
 
 	void (*async_event)(const struct ibv_async_event *event);
 	void (*async_acknowledged)(const struct ibv_async_event *event);

@@ -96,6 +96,7 @@ static void told_of(struct ibv_cq *cq, uint32_t asked, const struct ibv_cq_init_
 	                       .caller = caller,
 	                       .in = cq->channel,
 	                       .entries = asked,
+	                       .is_extended = ex,
 	                       .wc_flags = ex ? ex->wc_flags : 0,
 	                       .is_single_threaded = ex && hca_cq(cq)->single_threaded,
 	                       .is_in_thread_domain = ex && is_in_thread_domain(ex) });

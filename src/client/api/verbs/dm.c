@@ -3,6 +3,7 @@
  * Device memory: ibv_alloc_dm(3). Safe from any thread.
  */
 #include "api/verbs/faults.h"
+#include "api/verbs/layer.h"
 #include "api/verbs/verbs.h"
 #include "hca/memory/dm.h"
 #include "hca/registration/mr.h"
@@ -12,6 +13,9 @@ struct ibv_dm *verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_a
 	int error;
 	struct ibv_dm *dm = hca_dm_alloc(hca_context(context), attr, &error);
 
+	if (dm && verbs_watcher(context))
+		verbs_watcher(context)->needs(CHECKED_NEEDS_DEVICE_MEMORY, attr->length,
+		                              VERBS_CALLER);
 	return dm ? dm : verbs_null(error);
 }
 

@@ -72,20 +72,21 @@ static void refuse(struct verbs_layer *l, struct hca_record_queue *queue, struct
 
 static void about_to_send(struct verbs_layer *l, const struct hca_record *r)
 {
-	if (r && r->qp->qp_type == IBV_QPT_UD)
+	if (r && r->ah && ((const struct hca_ah *)r->ah)->is_mcast)
 		l->watcher->sending(r);
 }
 
-/* A call that posts to the queue pair begins, or ends. */
+/* A call that posts to the queue pair begins, or ends. The program has said which threads use those
+ * of a parent domain. */
 static void enter(struct verbs_layer *l, struct ibv_qp *qp, const void *caller)
 {
-	if (l->watcher)
+	if (l->watcher && hca_pd_is_parent(qp->pd))
 		l->watcher->entering(qp, caller);
 }
 
 static void leave(struct verbs_layer *l, struct ibv_qp *qp)
 {
-	if (l->watcher)
+	if (l->watcher && hca_pd_is_parent(qp->pd))
 		l->watcher->leaving(qp);
 }
 
@@ -346,7 +347,7 @@ void verbs_layer_add_cq_ex(struct hca_cq *cq)
 
 /* ---- queue pairs ---- */
 
-static void told_of(struct hca_qp *qp, const void *caller)
+static void told_of(struct hca_qp *qp, const struct ibv_qp_cap *asked, const void *caller)
 {
 	struct ibv_qp *q = &qp->ex.qp_base;
 	const struct ibv_qp_init_attr init = { .qp_context = q->qp_context,
@@ -359,11 +360,15 @@ static void told_of(struct hca_qp *qp, const void *caller)
 
 	verbs_watcher(q->context)
 	        ->made(CHECKED_QP, q,
-	               &(struct checked_made){
-	                       .context = q->context, .caller = caller, .in = q->pd, .qp = &init });
+	               &(struct checked_made){ .context = q->context,
+	                                       .caller = caller,
+	                                       .in = q->pd,
+	                                       .is_extended = qp->send_ops_flags,
+	                                       .qp = &init,
+	                                       .asked = asked });
 }
 
-int verbs_layer_add_qp(struct hca_qp *qp, const void *caller)
+int verbs_layer_add_qp(struct hca_qp *qp, const struct ibv_qp_cap *asked, const void *caller)
 {
 	struct verbs_layer *l = qp->ctx->layer;
 	struct verbs_layer_qp *q;
@@ -391,7 +396,7 @@ int verbs_layer_add_qp(struct hca_qp *qp, const void *caller)
 	if (q->wr_complete)
 		qp->ex.wr_complete = wr_complete;
 	if (l->watcher)
-		told_of(qp, caller);
+		told_of(qp, asked, caller);
 	return 0;
 }
 
@@ -459,11 +464,11 @@ void verbs_layer_modified(struct hca_qp *qp, const struct ibv_qp_attr *attr, int
 
 /* ---- shared receive queues ---- */
 
-int verbs_layer_add_srq(struct ibv_srq *srq, struct ibv_pd *pd, const void *caller)
+int verbs_layer_add_srq(struct ibv_srq *srq, struct ibv_pd *pd, const struct ibv_srq_attr *asked,
+                        const void *caller)
 {
 	struct verbs_layer *l = hca_context(srq->context)->layer;
 	struct verbs_layer_srq *s;
-	struct ibv_srq_attr attr;
 	int ret;
 
 	if (!l || !l->watcher)
@@ -482,12 +487,12 @@ int verbs_layer_add_srq(struct ibv_srq *srq, struct ibv_pd *pd, const void *call
 		free(s);
 		return ret;
 	}
-	hca_srq_query(hca_srq(srq), &attr);
 	l->watcher->made(CHECKED_SRQ, srq,
 	                 &(struct checked_made){ .context = srq->context,
 	                                         .caller = caller,
 	                                         .in = pd,
-	                                         .entries = attr.max_wr });
+	                                         .entries = asked->max_wr,
+	                                         .sges = asked->max_sge });
 	return 0;
 }
 

@@ -16,10 +16,11 @@
 int verbs_layer_open(struct hca_context *ctx);
 void verbs_layer_close(struct hca_context *ctx);
 
-/* A queue pair, a shared receive queue, or an extended completion queue of any context is new. 0 or
- * -ENOMEM. */
-int verbs_layer_add_qp(struct hca_qp *qp, const void *caller);
-int verbs_layer_add_srq(struct ibv_srq *srq, struct ibv_pd *pd, const void *caller);
+/* A queue pair, a shared receive queue, or an extended completion queue of any context is new.
+ * @asked: it may have more. 0 or -ENOMEM. */
+int verbs_layer_add_qp(struct hca_qp *qp, const struct ibv_qp_cap *asked, const void *caller);
+int verbs_layer_add_srq(struct ibv_srq *srq, struct ibv_pd *pd, const struct ibv_srq_attr *asked,
+                        const void *caller);
 void verbs_layer_add_cq_ex(struct hca_cq *cq);
 
 /* hca_qp_destroy() and hca_srq_destroy() of those of any context. */

@@ -2,6 +2,7 @@
 /*
  * Memory windows, which programs call through the context. Safe from any thread.
  */
+#include "api/verbs/layer.h"
 #include "api/verbs/verbs.h"
 #include "hca/registration/mw.h"
 
@@ -11,6 +12,8 @@ struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	int error;
 	struct ibv_mw *mw = hca_mw_alloc(pd, type, &error);
 
+	if (mw && verbs_watcher(pd->context))
+		verbs_watcher(pd->context)->needs(CHECKED_NEEDS_WINDOWS, 1, VERBS_CALLER);
 	return mw ? mw : verbs_null(error);
 }
 

@@ -49,7 +49,7 @@ static int create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 	ret = hca_qp_create(hca_context(context), attr, &qp);
 	if (ret)
 		return ret;
-	ret = verbs_layer_add_qp(qp, caller);
+	ret = verbs_layer_add_qp(qp, &attr->cap, caller);
 	if (ret) {
 		hca_qp_destroy(qp);
 		return ret;
@@ -172,6 +172,8 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 {
 	int ret = hca_ah_init_from_wc(hca_context(context), port_num, wc, grh, attr);
 
+	if (verbs_watcher(context)) /* it finds the index of the GID */
+		verbs_watcher(context)->looked_at_gids();
 	return ret ? verbs_minus_one(ret) : 0;
 }
 
@@ -181,6 +183,8 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struc
 	struct ibv_ah_attr attr;
 	int ret = hca_ah_init_from_wc(hca_context(pd->context), port_num, wc, grh, &attr);
 
+	if (verbs_watcher(pd->context))
+		verbs_watcher(pd->context)->looked_at_gids();
 	return ret ? verbs_null(ret) : ibv_create_ah(pd, &attr);
 }
 

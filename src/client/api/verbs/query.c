@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "api/verbs/layer.h"
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
 #include "base/util.h"
@@ -187,12 +188,19 @@ int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_
 	return 0;
 }
 
+static void tell_looked(struct ibv_context *context)
+{
+	if (verbs_watcher(context))
+		verbs_watcher(context)->looked_at_gids();
+}
+
 /* -1 and errno. An empty entry reads as zero. ibv_query_gid(3) */
 int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
 {
 	struct shm_port port;
 	int ret = hca_port(hca_context(context), port_num, &port);
 
+	tell_looked(context);
 	if (!ret && (index < 0 || index >= port.n_gids))
 		ret = base_because(-EINVAL, "GID index %d: the port has %u GIDs", index,
 		                   port.n_gids);
@@ -238,6 +246,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t i
 	int ret = flags || entry_size < sizeof(all) ? -EINVAL
 	                                            : read_entry(context, port_num, index, &all);
 
+	tell_looked(context);
 	if (ret == -ENODATA)
 		return ENODATA; /* how programs find out which entries there are */
 	if (ret)
@@ -255,6 +264,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	uint32_t n_ports = shm_hca_at(&ctx->process->region, ctx->hca)->n_ports;
 	size_t n = 0;
 
+	tell_looked(context);
 	if (flags || entry_size < sizeof(*entries))
 		return -verbs_error("ibv_query_gid_table", -EINVAL);
 	for (uint32_t p = 1; p <= n_ports; p++) {

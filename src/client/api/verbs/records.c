@@ -38,6 +38,8 @@ struct hca_record *verbs_record_send(const struct hca_qp *qp, const struct ibv_s
 	r->opcode = wr->opcode;
 	r->is_signaled = qp->signal_all || (wr->send_flags & IBV_SEND_SIGNALED);
 	r->is_inline = wr->send_flags & IBV_SEND_INLINE;
+	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		r->remote_addr = wr->wr.atomic.remote_addr;
 	if (r->qp->qp_type == IBV_QPT_UD) {
 		r->ah = wr->wr.ud.ah;
 		r->remote_qpn = wr->wr.ud.remote_qpn;

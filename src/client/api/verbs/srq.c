@@ -7,9 +7,10 @@
 #include "hca/queue/srq.h"
 
 /* NULL: there is no memory to watch it; it is gone then. */
-static struct ibv_srq *watched(struct ibv_srq *srq, struct ibv_pd *pd, const void *caller)
+static struct ibv_srq *watched(struct ibv_srq *srq, struct ibv_pd *pd,
+                               const struct ibv_srq_attr *asked, const void *caller)
 {
-	int ret = verbs_layer_add_srq(srq, pd, caller);
+	int ret = verbs_layer_add_srq(srq, pd, asked, caller);
 
 	if (!ret)
 		return srq;
@@ -21,10 +22,11 @@ static struct ibv_srq *watched(struct ibv_srq *srq, struct ibv_pd *pd, const voi
  * ibv_create_srq(3) */
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
+	const struct ibv_srq_attr asked = init->attr;
 	struct hca_srq *srq;
 	int ret = hca_srq_create(pd, init, &srq);
 
-	return ret ? verbs_null(ret) : watched(&srq->srq, pd, VERBS_CALLER);
+	return ret ? verbs_null(ret) : watched(&srq->srq, pd, &asked, VERBS_CALLER);
 }
 
 #define ALL_KNOWN (IBV_SRQ_INIT_ATTR_RESERVED - 1)
@@ -35,6 +37,7 @@ static struct ibv_srq *create_xrc(struct ibv_context *context, struct ibv_srq_in
 {
 	const uint32_t needed =
 	        IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	const struct ibv_srq_attr asked = init->attr;
 	struct hca_srq *srq;
 	int ret = verbs_check_mask(init->comp_mask, ALL_KNOWN, needed);
 
@@ -44,7 +47,7 @@ static struct ibv_srq *create_xrc(struct ibv_context *context, struct ibv_srq_in
 	    init->xrcd->context != context || init->cq->context != context)
 		return verbs_null(-EINVAL);
 	ret = hca_srq_create_xrc(init->pd, init, &srq);
-	return ret ? verbs_null(ret) : watched(&srq->srq, init->pd, VERBS_CALLER);
+	return ret ? verbs_null(ret) : watched(&srq->srq, init->pd, &asked, VERBS_CALLER);
 }
 
 /* EOPNOTSUPP: tag matching, or @init has more than we know; EINVAL: a type that nobody knows.
