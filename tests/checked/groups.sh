@@ -8,23 +8,7 @@
 
 . "${0%/*}/../system/lib.sh"
 
-export UMBEL_CHECKED=1
-program=$1
-cd "$TMPDIR" || exit 1
-
-# twins NAME RULES COMMAND...: @RULES are told of the wrong one, with a space behind each, and none of the right one.
-twins()
-{
-	local name=$1 rules=$2 twin got want
-	shift 2
-	for twin in right wrong; do
-		want=
-		[ "$twin" = right ] || want=$rules
-		"$@" "$program" "$name" "$twin" > said 2>&1 || complain "$name $twin ends with $?: $(cat said)"
-		got=$(sed -n 's/^umbel: [a-z]*: .*\[\([a-z-]*\)\]$/\1/p' said | sort -u | tr '\n' ' ')
-		[ "$got" = "$want" ] || complain "$name $twin is told of '$got', not of '$want': $(cat said)"
-	done
-}
+. "${0%/*}/twins.sh"
 
 cat > partitions << 'end'
 Default=0x7fff, ipoib, mtu=4 : ALL=full ;

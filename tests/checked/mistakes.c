@@ -325,7 +325,7 @@ static bool make(const struct mistake *m, const char *name, bool wrong)
 
 int main(int argc, char **argv)
 {
-	const struct mistake *const tables[] = { mistakes, group_mistakes };
+	const struct mistake *const tables[] = { mistakes, group_mistakes, card_mistakes };
 	bool made = false;
 
 	for (unsigned i = 0; i < LAB_ARRAY(tables); i++) {

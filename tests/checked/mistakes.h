@@ -14,6 +14,6 @@ struct mistake {
 
 /* Each ends with a row without a name. A row without a rule is for a script that knows it: it needs
  * another fabric, or breaks another rule, too. */
-extern const struct mistake group_mistakes[];
+extern const struct mistake group_mistakes[], card_mistakes[];
 
 #endif

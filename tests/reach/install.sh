@@ -27,6 +27,9 @@ expected='./include/umbel.h
 ./lib/umbel/tsan.supp
 ./lib/umbel/valgrind.supp
 ./share/bash-completion/completions/umbel
+./share/umbel/cards/connectx-6
+./share/umbel/cards/e810
+./share/umbel/cards/rxe
 ./share/umbel/show.schema.json'
 [ "$installed" = "$expected" ] || complain "installed are: $installed"
 for file in "$prefix"/bin/* "$prefix"/lib/libumbel.so.0 "$prefix"/lib/umbel/*.so*; do
