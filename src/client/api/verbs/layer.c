@@ -125,8 +125,9 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 		return verbs_post_send(qp, wr, bad);
 	enter(l, qp, VERBS_CALLER);
 	for (; wr && !ret; wr = wr->next) {
-		*bad = wr;
 		ret = send_one(l, q, wr, VERBS_CALLER);
+		if (ret)
+			*bad = wr;
 	}
 	leave(l, qp);
 	return ret;
@@ -175,9 +176,10 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 		return verbs_post_recv(qp, wr, bad);
 	enter(l, qp, VERBS_CALLER);
 	for (; wr && !ret; wr = wr->next) {
-		*bad = wr;
 		ret = receive_one(l, &(struct target){ qp, NULL, &q->receives, &q->posting }, wr,
 		                  VERBS_CALLER);
+		if (ret)
+			*bad = wr;
 	}
 	leave(l, qp);
 	return ret;
@@ -195,9 +197,10 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
 	if (!s)
 		return verbs_post_srq_recv(srq, wr, bad);
 	for (; wr && !ret; wr = wr->next) {
-		*bad = wr;
 		ret = receive_one(l, &(struct target){ NULL, srq, &s->receives, &s->posting }, wr,
 		                  VERBS_CALLER);
+		if (ret)
+			*bad = wr;
 	}
 	return ret;
 }
