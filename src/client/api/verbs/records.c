@@ -7,10 +7,13 @@
 
 #include "api/verbs/records.h"
 #include "base/util.h"
+#include "hca/queue/srq.h"
 
-static struct hca_record *new_record(const struct ibv_sge *sge, int n, const void *caller)
+/* @most: a request with more ranges will be refused, and nobody looks at them. */
+static struct hca_record *new_record(const struct ibv_sge *sge, int n, uint32_t most,
+                                     const void *caller)
 {
-	const uint32_t count = n > 0 ? (uint32_t)n : 0;
+	const uint32_t count = n > 0 && (uint32_t)n <= most ? (uint32_t)n : 0;
 	struct hca_record *r = calloc(1, sizeof(*r) + count * sizeof(*sge));
 
 	if (!r)
@@ -28,7 +31,9 @@ static struct hca_record *new_record(const struct ibv_sge *sge, int n, const voi
 struct hca_record *verbs_record_send(const struct hca_qp *qp, const struct ibv_send_wr *wr,
                                      const void *caller)
 {
-	struct hca_record *r = new_record(wr->sg_list, wr->num_sge, caller);
+	const bool has_ranges = wr->opcode != IBV_WR_LOCAL_INV && wr->opcode != IBV_WR_BIND_MW;
+	struct hca_record *r =
+	        new_record(wr->sg_list, wr->num_sge, has_ranges ? qp->cap.max_send_sge : 0, caller);
 
 	if (!r)
 		return NULL;
@@ -51,7 +56,8 @@ struct hca_record *verbs_record_send(const struct hca_qp *qp, const struct ibv_s
 struct hca_record *verbs_record_receive(struct ibv_qp *qp, struct ibv_srq *srq,
                                         const struct ibv_recv_wr *wr, const void *caller)
 {
-	struct hca_record *r = new_record(wr->sg_list, wr->num_sge, caller);
+	const uint32_t most = qp ? hca_qp(qp)->cap.max_recv_sge : hca_srq(srq)->max_sge;
+	struct hca_record *r = new_record(wr->sg_list, wr->num_sge, most, caller);
 
 	if (!r)
 		return NULL;
