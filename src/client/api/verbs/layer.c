@@ -60,13 +60,13 @@ static void begin(struct verbs_layer *l, struct hca_record_queue *queue, struct 
 	pthread_mutex_unlock(&l->lock);
 }
 
-static void refuse(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r,
+static void posted(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r,
                    int error)
 {
 	if (!r)
 		return;
 	pthread_mutex_lock(&l->lock);
-	verbs_record_refuse(l, queue, r, error);
+	verbs_record_posted(l, queue, r, error);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -90,7 +90,6 @@ static void leave(struct verbs_layer *l, struct ibv_qp *qp)
 		l->watcher->leaving(qp);
 }
 
-/* The record is no longer ours once the request is carried out: its completion may be polled. */
 static int send_one(struct verbs_layer *l, struct verbs_layer_qp *q, struct ibv_send_wr *wr,
                     const void *caller)
 {
@@ -108,8 +107,7 @@ static int send_one(struct verbs_layer *l, struct verbs_layer_qp *q, struct ibv_
 	pthread_mutex_lock(&q->posting);
 	begin(l, &q->sends, r, q->qp->cap.max_send_wr);
 	ret = verbs_post_send(&q->qp->ex.qp_base, &one, &failed);
-	if (ret)
-		refuse(l, &q->sends, r, ret);
+	posted(l, &q->sends, r, ret);
 	pthread_mutex_unlock(&q->posting);
 	return ret;
 }
@@ -160,8 +158,7 @@ static int receive_one(struct verbs_layer *l, const struct target *t, struct ibv
 	begin(l, t->queue, r, UINT32_MAX);
 	ret = t->qp ? verbs_post_recv(t->qp, &one, &failed)
 	            : verbs_post_srq_recv(t->srq, &one, &failed);
-	if (ret)
-		refuse(l, t->queue, r, ret);
+	posted(l, t->queue, r, ret);
 	pthread_mutex_unlock(t->posting);
 	return ret;
 }
@@ -222,8 +219,8 @@ static int complete_list(struct verbs_layer *l, struct verbs_layer_qp *q, const 
 		kept += r[kept] != NULL;
 	}
 	ret = q->wr_complete(&q->qp->ex);
-	while (ret && kept)
-		refuse(l, &q->sends, r[--kept], ret);
+	while (kept)
+		posted(l, &q->sends, r[--kept], ret);
 	free(r);
 	return ret;
 }

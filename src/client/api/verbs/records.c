@@ -76,6 +76,14 @@ static void leave(struct hca_record_queue *queue, struct hca_record *r)
 	queue->n--;
 }
 
+/* A thread that still posts it frees it. */
+static void let_go(struct hca_record *r)
+{
+	r->has_ended = true;
+	if (!r->is_posting)
+		free(r);
+}
+
 static void end(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r,
                 const struct ibv_wc *wc)
 {
@@ -83,14 +91,14 @@ static void end(struct verbs_layer *l, struct hca_record_queue *queue, struct hc
 	if (wc)
 		r->at_ns[HCA_POLLED] = base_now_ns();
 	l->watcher->ended(r, wc);
-	free(r);
+	let_go(r);
 }
 
 static void drop(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r)
 {
 	leave(queue, r);
 	l->watcher->dropped(r);
-	free(r);
+	let_go(r);
 }
 
 void verbs_record_begin(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r,
@@ -98,18 +106,24 @@ void verbs_record_begin(struct verbs_layer *l, struct hca_record_queue *queue, s
 {
 	if (queue->n >= room)
 		l->watcher->full(r, queue->n, room);
+	r->is_posting = true;
 	r->number = queue->next++;
 	queue->n++;
 	TAILQ_INSERT_TAIL(&queue->all, r, entry);
 	l->watcher->posting(r);
 }
 
-void verbs_record_refuse(struct verbs_layer *l, struct hca_record_queue *queue,
+void verbs_record_posted(struct verbs_layer *l, struct hca_record_queue *queue,
                          struct hca_record *r, int error)
 {
-	leave(queue, r);
-	l->watcher->refused(r, error);
-	free(r);
+	r->is_posting = false;
+	if (error && !r->has_ended) {
+		leave(queue, r);
+		l->watcher->refused(r, error);
+		r->has_ended = true;
+	}
+	if (r->has_ended)
+		free(r);
 }
 
 /* Nearly always the first one that would have a completion. */
@@ -125,13 +139,27 @@ static struct hca_record *find(const struct hca_record_queue *queue, const struc
 	return NULL;
 }
 
+/* Another thread may be posting requests that stand before: whether they will be refused is not
+ * known yet. */
+static void end_earlier(struct verbs_layer *l, struct hca_record_queue *queue,
+                        const struct hca_record *r)
+{
+	struct hca_record *earlier = TAILQ_FIRST(&queue->all), *next;
+
+	for (; earlier != r; earlier = next) {
+		next = TAILQ_NEXT(earlier, entry);
+		if (!earlier->is_posting)
+			end(l, queue, earlier, NULL);
+	}
+}
+
 void verbs_record_end(struct verbs_layer *l, struct hca_record_queue *queue,
                       const struct ibv_wc *wc)
 {
-	struct hca_record *r = find(queue, wc), *earlier;
+	struct hca_record *r = find(queue, wc);
 
-	while (r && !r->is_receive && (earlier = TAILQ_FIRST(&queue->all)) != r)
-		end(l, queue, earlier, NULL);
+	if (r && !r->is_receive)
+		end_earlier(l, queue, r);
 	if (r)
 		end(l, queue, r, wc);
 }

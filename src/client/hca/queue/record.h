@@ -34,6 +34,8 @@ struct hca_record {
 	void *watched;      /* the watcher's own */
 	uint32_t bytes;     /* of all ranges */
 	bool is_receive, is_signaled, is_inline;
+	bool is_posting; /* the call that posts it has not returned: it may yet be refused */
+	bool has_ended;  /* meanwhile */
 	/* of a request that is sent */
 	enum ibv_wr_opcode opcode;
 	struct ibv_ah *ah; /* of a datagram; else NULL */
