@@ -17,6 +17,9 @@ for name in unreliable atomic shared-receives on-demand device-memory wr-api tim
 	twins $name 'card-lacks ' umbel run --hosts 2 --
 done
 
+expect 0 '*Intel E810 (irdma, RoCEv2) has max_inline_data 101 (wanted: 102)*' \
+	umbel run --hosts 2 -- "$1" long-inline wrong
+
 UMBEL_CHECKED_CARD=connectx-6
 for name in deep-queue unreliable atomic shared-receives on-demand device-memory wr-api timestamps; do
 	twins $name '' umbel run --hosts 2 --

@@ -169,59 +169,65 @@ bool checked_group_of_send(const struct hca_record *r, struct checked_question *
 	return true;
 }
 
-/* The handle was made at @at[0], and the request posted at @at[1]. */
+/* A send of a wrong kind. Where it is posted: a place by the return address would be that of the
+ * first message that a function of the program's has sent. */
+static struct checked_report sent_wrong(enum checked_rule rule, const struct checked_object *ah)
+{
+	return (struct checked_report){ .rule = rule,
+		                        .at = { { ah ? "handle" : "", ah ? ah->place : 0 },
+		                                { "posted", checked_place(NULL) } } };
+}
+
+#define REPORT_SENT(rule, ah, ...)                                                         \
+	do {                                                                               \
+		const struct checked_report report_ = sent_wrong(CHECKED_RULE_##rule, ah); \
+                                                                                           \
+		checked_report(&report_, __VA_ARGS__);                                     \
+	} while (0)
+
 static void compare_with_record(const struct hca_record *r, const struct checked_object *ah,
                                 const struct checked_object *qp, const struct group *g)
 {
 	const struct checked_membership *m = &g->m;
 	const uint32_t qkey = r->remote_qkey & QKEY_OWN ? qp->qkey : r->remote_qkey;
 	const uint32_t mbps = ah->mbps ? ah->mbps : m->port_mbps;
-	struct checked_report report = { .at = { { "handle", ah->place },
-		                                 { "posted", checked_place(r->caller) } } };
 
-	report.rule = CHECKED_RULE_GROUP_QKEY;
 	if (qkey != m->qkey)
-		checked_report(&report, "the Q_Key is 0x%08x, and that of %s is 0x%08x", qkey,
-		               name(g), m->qkey);
-	report.rule = CHECKED_RULE_GROUP_MTU;
+		REPORT_SENT(GROUP_QKEY, ah, "the Q_Key is 0x%08x, and that of %s is 0x%08x", qkey,
+		            name(g), m->qkey);
 	if (r->bytes > m->mtu)
-		checked_report(&report, "%" PRIu32 " bytes, and the MTU of %s is %" PRIu32,
-		               r->bytes, name(g), m->mtu);
+		REPORT_SENT(GROUP_MTU, ah, "%" PRIu32 " bytes, and the MTU of %s is %" PRIu32,
+		            r->bytes, name(g), m->mtu);
 	if (m->is_ethernet) /* which has no SA: what follows is nobody's record */
 		return;
-	report.rule = CHECKED_RULE_GROUP_PKEY;
 	if (m->port_pkey && ((m->port_pkey ^ m->pkey) & 0x7FFF))
-		checked_report(&report,
-		               "the P_Key at index %u of port %u is 0x%04x, and that of %s is "
-		               "0x%04x",
-		               qp->pkey_index, g->key.port, m->port_pkey, name(g), m->pkey);
-	report.rule = CHECKED_RULE_GROUP_SL;
+		REPORT_SENT(GROUP_PKEY, ah,
+		            "the P_Key at index %u of port %u is 0x%04x, and that of %s is 0x%04x",
+		            qp->pkey_index, g->key.port, m->port_pkey, name(g), m->pkey);
 	if (ah->ah.sl != m->sl)
-		checked_report(&report, "the SL is %u, and that of %s is %u", ah->ah.sl, name(g),
-		               m->sl);
-	report.rule = CHECKED_RULE_GROUP_RATE;
+		REPORT_SENT(GROUP_SL, ah, "the SL is %u, and that of %s is %u", ah->ah.sl, name(g),
+		            m->sl);
 	if (m->mbps && mbps > m->mbps)
-		checked_report(&report,
-		               "the handle's rate is %" PRIu32 " Mbit/s%s, and that of %s %" PRIu32,
-		               mbps, ah->mbps ? "" : ", its port's", name(g), m->mbps);
+		REPORT_SENT(GROUP_RATE, ah,
+		            "the handle's rate is %" PRIu32 " Mbit/s%s, and that of %s %" PRIu32,
+		            mbps, ah->mbps ? "" : ", its port's", name(g), m->mbps);
 }
 
 /* On Ethernet a sender need not be a member. */
-static void judge_sender(const struct hca_record *r, const struct checked_object *ah,
-                         const struct group *g)
+static void judge_sender(const struct checked_object *ah, const struct group *g)
 {
 	const struct checked_membership *m = &g->m;
 	const bool lost = has_lost(g, g->member_ns);
-	const struct checked_report report = {
-		.rule = lost ? CHECKED_RULE_NOT_JOINED_AGAIN : CHECKED_RULE_SENT_NOT_JOINED,
-		.at = { { g->left_at ? "left" : "handle", g->left_at ? g->left_at : ah->place },
-		        { "posted", checked_place(r->caller) } }
-	};
+	struct checked_report report;
 
-	if (!m->is_known || m->join_state || m->is_ethernet)
+	if (!m->is_known || m->join_state || m->is_ethernet || (lost && m->reset_age_ns < PATIENCE))
 		return;
-	if (lost && m->reset_age_ns < PATIENCE)
-		return;
+	report =
+	        sent_wrong(lost ? CHECKED_RULE_NOT_JOINED_AGAIN : CHECKED_RULE_SENT_NOT_JOINED, ah);
+	if (g->left_at) {
+		report.at[0].is = "left";
+		report.at[0].place = g->left_at;
+	}
 	checked_report(&report, "port %u is no member of %s%s", g->key.port, name(g),
 	               lost            ? ": it was one, and lost that"
 	               : g->member_ns  ? ": it has left"
@@ -234,21 +240,18 @@ void checked_group_sent(const struct hca_record *r, const struct checked_questio
 	const struct checked_object *ah = checked_object_find(CHECKED_AH, r->ah);
 	const struct checked_object *qp = checked_object_find(CHECKED_QP, r->qp);
 	struct group *g = ah && qp ? get(&q->of) : NULL;
-	const struct checked_report report = { .rule = CHECKED_RULE_GROUP_QPN,
-		                               .at = { { .is = "" },
-		                                       { "posted", checked_place(r->caller) } } };
 
 	if (!g)
 		return;
 	if (r->remote_qpn != MCAST_QPN)
-		checked_report(&report, "the message to %s is for QP 0x%06x", name(g),
-		               r->remote_qpn);
+		REPORT_SENT(GROUP_QPN, NULL, "the message to %s is for QP 0x%06x", name(g),
+		            r->remote_qpn);
 	if (!q->is_answered)
 		return;
 	note(g, q);
 	if (g->m.has_record)
 		compare_with_record(r, ah, qp, g);
-	judge_sender(r, ah, g);
+	judge_sender(ah, g);
 }
 
 /* ---- attachments ---- */
@@ -268,15 +271,14 @@ bool checked_group_of_attached(const struct ibv_qp *qp, const union ibv_gid *gid
 	return true;
 }
 
-void checked_group_attached(const struct ibv_qp *qp, const struct checked_question *q,
-                            const void *caller)
+void checked_group_attached(const struct ibv_qp *qp, const struct checked_question *q)
 {
 	struct group *g = get(&q->of);
 	struct attachment *a = g ? malloc(sizeof(*a)) : NULL;
 
 	if (!a)
 		return;
-	*a = (struct attachment){ g->attached, qp, qp->qp_num, q->mlid, checked_place(caller) };
+	*a = (struct attachment){ g->attached, qp, qp->qp_num, q->mlid, checked_place(NULL) };
 	g->attached = a;
 	g->was_attached = true;
 	g->key.context = qp->context;
@@ -309,8 +311,7 @@ static void judge_attached(const struct group *g, const struct attachment *a, co
 	                                : "no member");
 }
 
-void checked_group_detached(const struct ibv_qp *qp, const struct checked_question *q,
-                            const void *caller)
+void checked_group_detached(const struct ibv_qp *qp, const struct checked_question *q)
 {
 	struct group *g = find(&q->of);
 	struct attachment **at = g ? &g->attached : NULL, *a;
@@ -323,7 +324,7 @@ void checked_group_detached(const struct ibv_qp *qp, const struct checked_questi
 	*at = a->next;
 	note(g, q);
 	if (q->is_answered)
-		judge_attached(g, a, "detached", checked_place(caller));
+		judge_attached(g, a, "detached", checked_place(NULL));
 	free(a);
 }
 

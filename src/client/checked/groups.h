@@ -29,10 +29,8 @@ bool checked_group_of_attached(const struct ibv_qp *qp, const union ibv_gid *gid
 bool checked_group_is_known(struct checked_question *q);
 
 void checked_group_sent(const struct hca_record *r, const struct checked_question *q);
-void checked_group_attached(const struct ibv_qp *qp, const struct checked_question *q,
-                            const void *caller);
-void checked_group_detached(const struct ibv_qp *qp, const struct checked_question *q,
-                            const void *caller);
+void checked_group_attached(const struct ibv_qp *qp, const struct checked_question *q);
+void checked_group_detached(const struct ibv_qp *qp, const struct checked_question *q);
 /* The queue pair has another port now than when it was attached: nothing is known of it. */
 void checked_groups_moved(const struct ibv_qp *qp);
 /* How many groups the queue pair is attached to, and where it was attached to one of them. */

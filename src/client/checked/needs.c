@@ -34,32 +34,46 @@ void checked_needs_start(void)
 		checked_say(why);
 }
 
-static struct checked_report made_at(enum checked_rule rule, const char *is, const void *caller)
+/* Here. */
+static struct checked_report made_at(enum checked_rule rule, const char *is)
 {
 	return (struct checked_report){ .rule = rule,
-		                        .at = { { is, checked_place(caller) }, { .is = "" } } };
+		                        .at = { { is, checked_place(NULL) }, { .is = "" } } };
 }
 
 /* ---- limits ---- */
 
-static void limit(const char *name, uint64_t wanted, uint64_t most, const void *caller)
+/* The limits that one call is over, in words. */
+struct over {
+	char text[400];
+	size_t n;
+};
+
+static void limit(struct over *o, const char *name, uint64_t wanted, uint64_t most)
+{
+	if (wanted > most && o->n < sizeof(o->text))
+		o->n += (size_t)snprintf(o->text + o->n, sizeof(o->text) - o->n,
+		                         "%s%s %" PRIu64 " (wanted: %" PRIu64 ")", o->n ? ", " : "",
+		                         name, most, wanted);
+}
+
+static void tell_limits(const struct over *o)
 {
 	struct checked_report report;
 
-	if (wanted <= most)
+	if (!o->n)
 		return;
-	report = made_at(CHECKED_RULE_CARD_LIMIT, "asked", caller);
-	checked_report(&report, "%s has %s %" PRIu64 ", and the program wants %" PRIu64, card.title,
-	               name, most, wanted);
+	report = made_at(CHECKED_RULE_CARD_LIMIT, "asked");
+	checked_report(&report, "%s has %s", card.title, o->text);
 }
 
-static void lack(bool has, const char *what, const char *is, const void *caller)
+static void lack(bool has, const char *what, const char *is)
 {
 	struct checked_report report;
 
 	if (has)
 		return;
-	report = made_at(CHECKED_RULE_CARD_LACKS, is, caller);
+	report = made_at(CHECKED_RULE_CARD_LACKS, is);
 	checked_report(&report, "%s has no %s", card.title, what);
 }
 
@@ -97,44 +111,49 @@ static void need_qp(const struct checked_made *how)
 {
 	const struct ibv_qp_cap *cap = how->asked;
 	const bool is_ud = how->qp->qp_type == IBV_QPT_UD;
+	struct over over = { .n = 0 };
 
-	lack(card.qp_types & type_of(how->qp->qp_type), type_name(how->qp->qp_type), "created",
-	     how->caller);
+	lack(card.qp_types & type_of(how->qp->qp_type), type_name(how->qp->qp_type), "created");
 	lack(!how->is_extended || (card.features & CHECKED_HAS_WR_API),
-	     "ibv_wr_start() and its like (IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)", "created",
-	     how->caller);
-	limit("max_qp_wr", cap->max_send_wr, card.max_qp_wr, how->caller);
-	limit("max_sge", cap->max_send_sge, card.max_sge, how->caller);
+	     "ibv_wr_start() and its like (IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)", "created");
+	limit(&over, "max_qp_wr", cap->max_send_wr, card.max_qp_wr);
+	limit(&over, "max_sge", cap->max_send_sge, card.max_sge);
 	if (!how->qp->srq) {
-		limit("max_qp_wr", cap->max_recv_wr, card.max_qp_wr, how->caller);
-		limit("max_sge", cap->max_recv_sge, card.max_sge, how->caller);
+		limit(&over, "max_qp_wr", cap->max_recv_wr, card.max_qp_wr);
+		limit(&over, "max_sge", cap->max_recv_sge, card.max_sge);
 	}
-	limit("max_inline_data", cap->max_inline_data,
-	      is_ud ? card.max_inline_data_ud : card.max_inline_data, how->caller);
+	limit(&over, "max_inline_data", cap->max_inline_data,
+	      is_ud ? card.max_inline_data_ud : card.max_inline_data);
+	tell_limits(&over);
 }
 
 static void need_cq(const struct checked_made *how)
 {
-	limit("max_cqe", how->entries, card.max_cqe, how->caller);
+	struct over over = { .n = 0 };
+
+	limit(&over, "max_cqe", how->entries, card.max_cqe);
+	tell_limits(&over);
 	lack(!how->is_extended || (card.features & CHECKED_HAS_CQ_EX), "extended completion queues",
-	     "created", how->caller);
+	     "created");
 	if (how->is_extended && (card.features & CHECKED_HAS_CQ_EX))
 		lack(!(how->wc_flags & ~(uint64_t)card.wc_flags),
-		     "completions with all that wc_flags ask for", "created", how->caller);
+		     "completions with all that wc_flags ask for", "created");
 }
 
 static void need_srq(const struct checked_made *how)
 {
-	lack(card.max_srq_wr, "shared receive queues", "created", how->caller);
+	struct over over = { .n = 0 };
+
+	lack(card.max_srq_wr, "shared receive queues", "created");
 	if (!card.max_srq_wr)
 		return;
-	limit("max_srq_wr", how->entries, card.max_srq_wr, how->caller);
-	limit("max_srq_sge", how->sges, card.max_srq_sge, how->caller);
+	limit(&over, "max_srq_wr", how->entries, card.max_srq_wr);
+	limit(&over, "max_srq_sge", how->sges, card.max_srq_sge);
+	tell_limits(&over);
 }
 
 /* On Ethernet, where index 0 need not be what it is here. librdmacm chooses an index by itself. */
-static void need_gid(struct ibv_context *context, const struct ibv_ah_attr *attr, const char *is,
-                     const void *caller)
+static void need_gid(struct ibv_context *context, const struct ibv_ah_attr *attr, const char *is)
 {
 	static int has_rdmacm = -1;
 	struct checked_report report;
@@ -146,14 +165,14 @@ static void need_gid(struct ibv_context *context, const struct ibv_ah_attr *attr
 		has_rdmacm = dlopen("librdmacm.so.1", RTLD_NOW | RTLD_NOLOAD) != NULL;
 	if (has_rdmacm)
 		return;
-	report = made_at(CHECKED_RULE_GID_INDEX, is, caller);
+	report = made_at(CHECKED_RULE_GID_INDEX, is);
 	checked_report(&report, "sgid_index is 0, at port %u", attr->port_num);
 }
 
 void checked_needs_object(enum checked_kind kind, const struct checked_made *how)
 {
 	if (kind == CHECKED_AH)
-		need_gid(how->context, how->ah, "created", how->caller);
+		need_gid(how->context, how->ah, "created");
 	if (!has_card)
 		return;
 	switch (kind) {
@@ -169,7 +188,7 @@ void checked_needs_object(enum checked_kind kind, const struct checked_made *how
 	case CHECKED_MR:
 		lack(!(how->access & IBV_ACCESS_ON_DEMAND) ||
 		             (card.features & CHECKED_HAS_ON_DEMAND),
-		     "on-demand paging (IBV_ACCESS_ON_DEMAND)", "registered", how->caller);
+		     "on-demand paging (IBV_ACCESS_ON_DEMAND)", "registered");
 		break;
 	default:
 		break;
@@ -181,42 +200,49 @@ void checked_needs_object(enum checked_kind kind, const struct checked_made *how
 void checked_needs_request(const struct hca_record *r)
 {
 	struct checked_report report;
+	struct over over = { .n = 0 };
 
 	if (r->is_receive)
 		return;
 	if (r->remote_addr % 8) {
-		report = made_at(CHECKED_RULE_UNALIGNED, "posted", r->caller);
+		report = made_at(CHECKED_RULE_UNALIGNED, "posted");
 		checked_report(&report, "the %s with wr_id %" PRIu64 " is for address 0x%" PRIx64,
 		               checked_request_name(r), r->wr_id, r->remote_addr);
 	}
-	if (!has_card)
+	if (!has_card || (unsigned)r->opcode > 31)
 		return;
-	lack(card.operations & 1u << (unsigned)r->opcode, checked_request_name(r), "posted",
-	     r->caller);
+	lack(card.operations & 1u << r->opcode, checked_request_name(r), "posted");
 	if (r->opcode == IBV_WR_RDMA_READ)
-		limit("max_sge_rd", r->n, card.max_sge_rd, r->caller);
+		limit(&over, "max_sge_rd", r->n, card.max_sge_rd);
+	tell_limits(&over);
 }
 
 void checked_needs_modified(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
+	struct over over = { .n = 0 };
+
 	if (mask & IBV_QP_AV)
-		need_gid(qp->context, &attr->ah_attr, "connected", NULL);
+		need_gid(qp->context, &attr->ah_attr, "connected");
 	if (has_card && (mask & IBV_QP_MAX_QP_RD_ATOMIC))
-		limit("max_qp_rd_atom", attr->max_rd_atomic, card.max_qp_rd_atom, NULL);
+		limit(&over, "max_qp_rd_atom", attr->max_rd_atomic, card.max_qp_rd_atom);
 	if (has_card && (mask & IBV_QP_MAX_DEST_RD_ATOMIC))
-		limit("max_qp_rd_atom", attr->max_dest_rd_atomic, card.max_qp_rd_atom, NULL);
+		limit(&over, "max_qp_rd_atom", attr->max_dest_rd_atomic, card.max_qp_rd_atom);
+	tell_limits(&over);
 }
 
-void checked_needs(enum checked_need need, uint64_t n, const void *caller)
+void checked_needs(enum checked_need need, uint64_t n)
 {
+	struct over over = { .n = 0 };
+
 	if (!has_card)
 		return;
 	if (need == CHECKED_NEEDS_WINDOWS)
-		lack(card.features & CHECKED_HAS_WINDOWS, "memory windows", "allocated", caller);
+		lack(card.features & CHECKED_HAS_WINDOWS, "memory windows", "allocated");
 	else if (!card.max_dm_size)
-		lack(false, "device memory", "allocated", caller);
+		lack(false, "device memory", "allocated");
 	else
-		limit("max_dm_size", n, card.max_dm_size, caller);
+		limit(&over, "max_dm_size", n, card.max_dm_size);
+	tell_limits(&over);
 }
 
 void checked_looked_at_gids(void)

@@ -14,7 +14,7 @@ void checked_needs_start(void);
 void checked_needs_object(enum checked_kind kind, const struct checked_made *how);
 void checked_needs_request(const struct hca_record *r);
 void checked_needs_modified(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
-void checked_needs(enum checked_need need, uint64_t n, const void *caller);
+void checked_needs(enum checked_need need, uint64_t n);
 void checked_looked_at_gids(void);
 
 #endif

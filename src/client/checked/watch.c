@@ -66,7 +66,7 @@ static void sending(const struct hca_record *r)
 }
 
 /* Of an object of a thread domain: the call that begins meets no other one. */
-static void enter(struct checked_object *o, const void *caller)
+static void enter(struct checked_object *o)
 {
 	const bool is_shared = o->polls && !pthread_equal(o->poller, pthread_self());
 	struct checked_report report = { .rule = CHECKED_RULE_DOMAIN_SHARED,
@@ -75,7 +75,7 @@ static void enter(struct checked_object *o, const void *caller)
 	if (is_shared && o->is_single_threaded)
 		report.rule = CHECKED_RULE_CQ_THREADS;
 	if (is_shared) {
-		report.at[1].place = checked_place(caller);
+		report.at[1].place = checked_place(NULL);
 		checked_report(&report, "another thread is in a call that uses the %s",
 		               checked_kind_name(o->kind));
 	}
@@ -83,13 +83,13 @@ static void enter(struct checked_object *o, const void *caller)
 	o->poller = pthread_self();
 }
 
-static void entering(struct ibv_qp *qp, const void *caller)
+static void entering(struct ibv_qp *qp)
 {
 	LOCKED;
 	struct checked_object *o = checked_object_find(CHECKED_QP, qp);
 
 	if (o && o->is_in_thread_domain)
-		enter(o, caller);
+		enter(o);
 }
 
 static void leaving(struct ibv_qp *qp)
@@ -145,8 +145,9 @@ static void polling(struct ibv_cq *cq, const void *caller)
 	LOCKED;
 	struct checked_object *o = checked_object_find(CHECKED_CQ, cq);
 
+	(void)caller;
 	if (o && (o->is_single_threaded || o->is_in_thread_domain))
-		enter(o, caller);
+		enter(o);
 }
 
 static void polled(struct ibv_cq *cq, int n)
@@ -390,8 +391,7 @@ static bool is_attachment(const struct ibv_qp *qp, const union ibv_gid *gid, uin
 	return checked_group_of_attached(qp, gid, lid, q);
 }
 
-static void attached(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error,
-                     const void *caller)
+static void attached(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error)
 {
 	struct checked_question q;
 
@@ -401,11 +401,10 @@ static void attached(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, 
 
 	LOCKED;
 
-	checked_group_attached(qp, &q, caller);
+	checked_group_attached(qp, &q);
 }
 
-static void detached(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error,
-                     const void *caller)
+static void detached(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error)
 {
 	struct checked_question q;
 
@@ -415,7 +414,7 @@ static void detached(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, 
 
 	LOCKED;
 
-	checked_group_detached(qp, &q, caller);
+	checked_group_detached(qp, &q);
 }
 
 static void joined(const struct checked_group_key *of, bool sends_only)
@@ -478,11 +477,11 @@ static void async_acknowledged(const struct ibv_async_event *event)
 
 /* ---- what it needs ---- */
 
-static void needs(enum checked_need need, uint64_t n, const void *caller)
+static void needs(enum checked_need need, uint64_t n)
 {
 	LOCKED;
 
-	checked_needs(need, n, caller);
+	checked_needs(need, n);
 }
 
 static void look_at_gids(void)

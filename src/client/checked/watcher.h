@@ -98,7 +98,7 @@ struct checked_watcher {
 	/* A send by a UD queue pair is about to be posted, without a lock: may ask. */
 	void (*sending)(const struct hca_record *r);
 	/* A call that posts to a queue pair begins, and ends. */
-	void (*entering)(struct ibv_qp *qp, const void *caller);
+	void (*entering)(struct ibv_qp *qp);
 	void (*leaving)(struct ibv_qp *qp);
 
 	/* A request is about to be carried out. */
@@ -129,16 +129,14 @@ struct checked_watcher {
 
 	void (*modified)(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 	/* These may ask. */
-	void (*attached)(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error,
-	                 const void *caller);
-	void (*detached)(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error,
-	                 const void *caller);
+	void (*attached)(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error);
+	void (*detached)(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int error);
 	/* The program has been told that it is a member, by rdma_cm; and has left. */
 	void (*joined)(const struct checked_group_key *of, bool sends_only);
 	void (*left)(const struct checked_group_key *of);
 
 	/* The program uses @n of it: bytes, or windows. */
-	void (*needs)(enum checked_need need, uint64_t n, const void *caller);
+	void (*needs)(enum checked_need need, uint64_t n);
 	/* It has looked at a table of GIDs. */
 	void (*looked_at_gids)(void);
 

@@ -14,8 +14,7 @@ struct ibv_dm *verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_a
 	struct ibv_dm *dm = hca_dm_alloc(hca_context(context), attr, &error);
 
 	if (dm && verbs_watcher(context))
-		verbs_watcher(context)->needs(CHECKED_NEEDS_DEVICE_MEMORY, attr->length,
-		                              VERBS_CALLER);
+		verbs_watcher(context)->needs(CHECKED_NEEDS_DEVICE_MEMORY, attr->length);
 	return dm ? dm : verbs_null(error);
 }
 

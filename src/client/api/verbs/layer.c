@@ -78,10 +78,10 @@ static void about_to_send(struct verbs_layer *l, const struct hca_record *r)
 
 /* A call that posts to the queue pair begins, or ends. The program has said which threads use those
  * of a parent domain. */
-static void enter(struct verbs_layer *l, struct ibv_qp *qp, const void *caller)
+static void enter(struct verbs_layer *l, struct ibv_qp *qp)
 {
 	if (l->watcher && hca_pd_is_parent(qp->pd))
-		l->watcher->entering(qp, caller);
+		l->watcher->entering(qp);
 }
 
 static void leave(struct verbs_layer *l, struct ibv_qp *qp)
@@ -121,7 +121,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 
 	if (!q)
 		return verbs_post_send(qp, wr, bad);
-	enter(l, qp, VERBS_CALLER);
+	enter(l, qp);
 	for (; wr && !ret; wr = wr->next) {
 		ret = send_one(l, q, wr, VERBS_CALLER);
 		if (ret)
@@ -171,7 +171,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 
 	if (!q)
 		return verbs_post_recv(qp, wr, bad);
-	enter(l, qp, VERBS_CALLER);
+	enter(l, qp);
 	for (; wr && !ret; wr = wr->next) {
 		ret = receive_one(l, &(struct target){ qp, NULL, &q->receives, &q->posting }, wr,
 		                  VERBS_CALLER);

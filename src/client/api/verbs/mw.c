@@ -13,7 +13,7 @@ struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	struct ibv_mw *mw = hca_mw_alloc(pd, type, &error);
 
 	if (mw && verbs_watcher(pd->context))
-		verbs_watcher(pd->context)->needs(CHECKED_NEEDS_WINDOWS, 1, VERBS_CALLER);
+		verbs_watcher(pd->context)->needs(CHECKED_NEEDS_WINDOWS, 1);
 	return mw ? mw : verbs_null(error);
 }
 

@@ -220,7 +220,7 @@ int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	int ret = change_attachment(qp, gid, lid, CONTROL_ATTACH);
 
 	if (gid && verbs_watcher(qp->context))
-		verbs_watcher(qp->context)->attached(qp, gid, lid, -ret, VERBS_CALLER);
+		verbs_watcher(qp->context)->attached(qp, gid, lid, -ret);
 	return verbs_result(ret);
 }
 
@@ -230,6 +230,6 @@ int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	int ret = change_attachment(qp, gid, lid, CONTROL_DETACH);
 
 	if (gid && verbs_watcher(qp->context))
-		verbs_watcher(qp->context)->detached(qp, gid, lid, -ret, VERBS_CALLER);
+		verbs_watcher(qp->context)->detached(qp, gid, lid, -ret);
 	return verbs_result(ret);
 }
