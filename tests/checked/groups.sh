@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Checked programs that are wrong about groups on other fabrics than checked.sh has: with partitions, and with RoCE, where
-# attaching joins or does not. Each beside its right twin.
+# Checked programs that are wrong about groups on other fabrics than checked.sh has: with partitions, with RoCE, where
+# attaching joins or does not, and with OpenSM. Each beside its right twin.
 
 # groups.sh PROGRAM: checked.mistakes.
 
-. "${0%/*}/../system/lib.sh"
+. "${0%/*}/../system/opensm.bash"
 
 . "${0%/*}/twins.sh"
 
@@ -23,3 +23,16 @@ for joins in 1 0; do
 	twins attached-on-roce 'attached-not-joined ' umbel exec r1 --
 	umbel down
 done
+
+# its SA responds once its first sweep is done
+joins()
+{
+	umbel exec -- "$1" attached-first right > joins 2>&1
+}
+umbel up --hosts 3 --sm none > /dev/null || exit 1
+opensm manager h3
+wait_until 'OpenSM lets members join' joins "$1"
+twins attached-first 'attached-not-joined ' umbel exec --
+twins sent-not-joined 'group-send-not-joined ' umbel exec --
+twins group-sl 'group-sl ' umbel exec --
+umbel down
