@@ -236,7 +236,10 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		ex->wr_abort(ex);
 		return ret;
 	}
-	return complete_list(ctx->layer, look_up(ctx->layer, ex->qp_base.qp_num), VERBS_CALLER);
+	enter(ctx->layer, &ex->qp_base);
+	ret = complete_list(ctx->layer, look_up(ctx->layer, ex->qp_base.qp_num), VERBS_CALLER);
+	leave(ctx->layer, &ex->qp_base);
+	return ret;
 }
 
 /* ---- completions ---- */
