@@ -58,12 +58,15 @@ static bool is_ours(const void *address)
 	return !strncmp(of.dli_fname + n, "lib", 3);
 }
 
+/* A sanitizer of the program may be the innermost of all, as it has a backtrace() of its own. */
 static uint32_t walk(void **at)
 {
 	void *stack[DEEP];
 	int n = backtrace(stack, DEEP), first = 0;
 	uint32_t kept = 0;
 
+	while (first < n && !is_ours(stack[first]))
+		first++;
 	while (first < n && is_ours(stack[first]))
 		first++;
 	while (first < n && kept < CHECKED_FRAMES)
