@@ -150,6 +150,12 @@ uint64_t checked_place_key(uint32_t place)
 	return place && all.place[place]->n ? (uintptr_t)all.place[place]->at[0] : 0;
 }
 
+unsigned checked_place_stack(uint32_t place, void *const **stack)
+{
+	*stack = place ? all.place[place]->at : NULL;
+	return place ? all.place[place]->n : 0;
+}
+
 /* ---- words ---- */
 
 static int find_debuginfo(Dwfl_Module *mod, void **data, const char *name, Dwarf_Addr base,

@@ -26,6 +26,9 @@ uint32_t checked_place(const void *caller);
 /* Whether two places are one for their reader: the program calls from the same instruction. */
 uint64_t checked_place_key(uint32_t place);
 
+/* The return addresses of a place, from the innermost of the program on, and how many. */
+unsigned checked_place_stack(uint32_t place, void *const **stack);
+
 /* The frames of a place, from the innermost of the program on. */
 unsigned checked_place_frames(uint32_t place, struct checked_frame *frame, unsigned most);
 
