@@ -11,11 +11,14 @@
 #include "checked/ranges.h"
 #include "checked/report.h"
 #include "checked/requests.h"
+#include "checked/tools.h"
 #include "hca/process/newer_verbs.h"
 
 /* A range of memory that a request uses. */
 struct used {
 	struct checked_range range;
+	struct checked_lent lent;
+	uint32_t before; /* bytes of the request in front of these */
 	const struct request *by;
 	struct checked_object *region;
 	struct checked_contents
@@ -91,7 +94,8 @@ static void report_overlap(const struct used *now, const struct used *before)
 	               now->range.from, checked_request_name(other), other->wr_id);
 }
 
-static void look_for_overlaps(const struct used *u)
+/* Whether there are some. */
+static bool look_for_overlaps(const struct used *u)
 {
 	const struct checked_range *r = checked_ranges_first(&memory, u->range.from, u->range.to);
 
@@ -99,24 +103,45 @@ static void look_for_overlaps(const struct used *u)
 		if (!u->is_written && !used_of(r)->is_written)
 			continue;
 		report_overlap(u, used_of(r));
-		return;
+		return true;
 	}
+	return false;
 }
 
-static void use(struct request *q, const struct ibv_sge *sge)
+/* Of memory that two requests use at once, the tools are told nothing: which of them may be seen is
+ * chance. */
+static void lend(struct used *u)
+{
+	const struct hca_record *r = u->by->record;
+
+	u->lent = (struct checked_lent){ .from = u->range.from,
+		                         .to = u->range.to,
+		                         .is_written = u->is_written,
+		                         .place = u->by->place,
+		                         .queue = r->srq ? (uintptr_t)r->srq
+		                                         : (uintptr_t)r->qp + r->is_receive };
+	checked_tools_lend(&u->lent);
+}
+
+static void use(struct request *q, const struct ibv_sge *sge, uint32_t before)
 {
 	struct checked_object *region = sge->length ? checked_region_find(sge->lkey) : NULL;
 	struct used *u = &q->used[q->n];
+	bool overlaps;
 
-	*u = (struct used){ .by = q, .region = region, .is_written = writes(q->record) };
+	*u = (struct used){
+		.by = q, .before = before, .region = region, .is_written = writes(q->record)
+	};
 	if (!region || !checked_region_place(region, sge, &u->range.from))
 		return;
 	u->range.to = u->range.from + sge->length;
-	look_for_overlaps(u);
+	overlaps = look_for_overlaps(u);
 	checked_ranges_add(&memory, &u->range);
 	checked_object_use(region);
 	if (!u->is_written)
 		u->contents = checked_contents_of(u->range.from, sge->length);
+	if (!overlaps)
+		lend(u);
 	q->n++;
 }
 
@@ -241,6 +266,7 @@ static struct checked_object *used_object(enum checked_kind kind, const void *ob
 void checked_request_begin(struct hca_record *r)
 {
 	struct request *q = calloc(1, sizeof(*q) + r->n * sizeof(struct used));
+	uint32_t before = 0;
 
 	r->watched = q;
 	if (!q)
@@ -250,12 +276,26 @@ void checked_request_begin(struct hca_record *r)
 	q->cq = used_object(CHECKED_CQ, r->cq);
 	q->qp = used_object(CHECKED_QP, r->qp);
 	q->handle = used_object(CHECKED_AH, r->ah);
-	for (uint32_t i = 0; i < r->n && !r->is_inline; i++)
-		use(q, &r->sge[i]);
+	for (uint32_t i = 0; i < r->n && !r->is_inline; i++) {
+		use(q, &r->sge[i], before);
+		before += r->sge[i].length;
+	}
 	if (q->qp && r->is_receive)
 		q->qp->receives++;
 	note_length(q);
+	if (!r->is_receive)
+		checked_tools_sends();
 	expect_completion(q);
+}
+
+/* The program has the memory again, in whose first @bytes the card has written. */
+static void take_back(struct request *q, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < q->n; i++) {
+		const uint32_t before = q->used[i].before;
+
+		checked_tools_return(&q->used[i].lent, bytes > before ? bytes - before : 0);
+	}
 }
 
 void checked_request_forget(struct hca_record *r)
@@ -264,6 +304,7 @@ void checked_request_forget(struct hca_record *r)
 
 	if (!q)
 		return;
+	take_back(q, 0);
 	for (uint32_t i = 0; i < q->n; i++) {
 		checked_ranges_remove(&memory, &q->used[i].range);
 		checked_object_leave(q->used[i].region);
@@ -281,19 +322,73 @@ void checked_request_forget(struct hca_record *r)
 	free(q);
 }
 
+void checked_requests_let_go(const struct ibv_qp *qp, const struct ibv_srq *srq)
+{
+	struct checked_range *r = checked_ranges_first(&memory, 0, UINT64_MAX);
+
+	for (; r; r = checked_ranges_next(r, 0, UINT64_MAX)) {
+		struct used *u = container_of(r, struct used, range);
+
+		if (u->by->record->srq ? u->by->record->srq == srq : u->by->record->qp == qp)
+			checked_tools_return(&u->lent, 0);
+	}
+}
+
+/* Its queue pair is in ERR, or of UD in SQE, and lets go of what is posted. */
+static void fail(struct request *q, const struct ibv_wc *wc)
+{
+	judge_receive(q, wc);
+	if (wc->status == IBV_WC_RNR_RETRY_EXC_ERR)
+		judge_peer(q);
+	if (!q->qp)
+		return;
+	if (!q->qp->is_failed)
+		checked_requests_let_go(q->record->qp, NULL);
+	q->qp->is_failed = true;
+}
+
+/* The first 40 bytes of a datagram have a GRH, or anything (InfiniBand volume 1, 11.4.1.2). */
+static void undefine_grh(const struct request *q, const struct ibv_wc *wc)
+{
+	const uint32_t grh = sizeof(struct ibv_grh);
+
+	if (!q->record->qp || q->record->qp->qp_type != IBV_QPT_UD || (wc->wc_flags & IBV_WC_GRH))
+		return;
+	for (uint32_t i = 0; i < q->n && q->used[i].before < grh; i++) {
+		const struct used *u = &q->used[i];
+		const uint64_t bytes = u->range.to - u->range.from, rest = grh - u->before;
+
+		checked_tools_undefine(u->range.from, (uint32_t)(bytes < rest ? bytes : rest));
+	}
+}
+
+/* How many bytes of its memory the card has written. ->byte_len may be those of a peer's WRITE. */
+static uint32_t written(const struct hca_record *r, const struct ibv_wc *wc)
+{
+	if (!r->is_receive)
+		return UINT32_MAX;
+	return wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? 0 : wc->byte_len;
+}
+
+static void succeed(struct request *q, const struct ibv_wc *wc)
+{
+	for (uint32_t i = 0; i < q->n; i++)
+		compare(q, &q->used[i]);
+	take_back(q, written(q->record, wc));
+	if (!q->record->is_receive)
+		return;
+	checked_tools_received();
+	undefine_grh(q, wc);
+}
+
 void checked_request_complete(struct hca_record *r, const struct ibv_wc *wc)
 {
 	struct request *q = r->watched;
-	const bool is_good = !wc || wc->status == IBV_WC_SUCCESS;
 
-	for (uint32_t i = 0; q && is_good && i < q->n; i++)
-		compare(q, &q->used[i]);
-	if (q && !is_good)
-		judge_receive(q, wc);
-	if (q && !is_good && wc->status == IBV_WC_RNR_RETRY_EXC_ERR)
-		judge_peer(q);
-	if (q && !is_good && q->qp)
-		q->qp->is_failed = true;
+	if (q && (!wc || wc->status == IBV_WC_SUCCESS))
+		succeed(q, wc);
+	else if (q)
+		fail(q, wc);
 	checked_request_forget(r);
 }
 
@@ -315,6 +410,10 @@ void checked_request_full(const struct hca_record *r, uint32_t n, uint32_t room)
 
 void checked_requests_forget(void)
 {
+	struct checked_range *r = checked_ranges_first(&memory, 0, UINT64_MAX);
+
+	for (; r; r = checked_ranges_next(r, 0, UINT64_MAX))
+		checked_tools_return(&container_of(r, struct used, range)->lent, 0);
 	memory = (struct checked_ranges){ 0 };
 }
 

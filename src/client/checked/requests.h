@@ -14,6 +14,9 @@ void checked_request_complete(struct hca_record *r, const struct ibv_wc *wc);
 /* It is not carried out, or nobody will know. */
 void checked_request_forget(struct hca_record *r);
 
+/* A queue pair, or a shared receive queue, does nothing any more with what is posted. */
+void checked_requests_let_go(const struct ibv_qp *qp, const struct ibv_srq *srq);
+
 /* The process is a child of fork(): none is its own. */
 void checked_requests_forget(void);
 

@@ -15,6 +15,7 @@
 #include "checked/places.h"
 #include "checked/report.h"
 #include "checked/requests.h"
+#include "checked/tools.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -138,6 +139,12 @@ static void full(struct hca_record *r, uint32_t n, uint32_t room)
 	checked_request_full(r, n, room);
 }
 
+/* Without the lock: what is lent is nobody's meanwhile but of the library. */
+static void carrying(bool begins)
+{
+	checked_tools_carry(begins);
+}
+
 /* ---- completion queues ---- */
 
 static void polling(struct ibv_cq *cq, const void *caller)
@@ -221,6 +228,8 @@ static void modified(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 		return;
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
 		o->is_failed = false;
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
+		checked_requests_let_go(qp, NULL);
 	if ((mask & IBV_QP_PORT) && attr->port_num > 1 && attr->port_num != o->port)
 		checked_groups_moved(qp);
 	if (mask & IBV_QP_PORT)
@@ -240,8 +249,11 @@ static void count_user(const struct checked_object *qp, int change)
 	                                     ? checked_object_find(CHECKED_SRQ, qp->srq)
 	                                     : NULL;
 
-	if (srq)
-		srq->users += (uint32_t)change;
+	if (!srq)
+		return;
+	srq->users += (uint32_t)change;
+	if (!srq->users)
+		checked_requests_let_go(NULL, srq->object);
 }
 
 /* ---- objects ---- */
@@ -255,6 +267,8 @@ static void made(enum checked_kind kind, void *object, const struct checked_made
 
 	if (o)
 		count_user(o, 1);
+	if (kind == CHECKED_CONTEXT)
+		checked_tools_library((const void *)(uintptr_t)how->context->ops.post_send);
 }
 
 static void async_ends(const struct checked_object *o, const void *caller)
@@ -518,6 +532,7 @@ static __attribute__((constructor)) void start(void)
 	checked_places_start();
 	checked_report_start();
 	checked_needs_start();
+	checked_tools_start();
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
@@ -559,6 +574,7 @@ const struct checked_watcher umbel_checked_watcher = {
 	.ended = ended,
 	.dropped = dropped,
 	.full = full,
+	.carrying = carrying,
 	.polling = polling,
 	.polled = polled,
 	.armed = armed,

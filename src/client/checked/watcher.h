@@ -112,6 +112,9 @@ struct checked_watcher {
 	/* A request is about to be posted that its queue has no room for. */
 	void (*full)(struct hca_record *r, uint32_t n, uint32_t room);
 
+	/* libibverbs begins to carry out requests of any queue in this thread, or has ended. */
+	void (*carrying)(bool begins);
+
 	/* A poll begins; @n: completions that it has given, when it ends. */
 	void (*polling)(struct ibv_cq *cq, const void *caller);
 	void (*polled)(struct ibv_cq *cq, int n);

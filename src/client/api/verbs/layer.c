@@ -48,6 +48,23 @@ static struct verbs_layer_qp *look_up(struct verbs_layer *l, uint32_t qpn)
 	return q;
 }
 
+static void carry(struct verbs_layer *l, bool begins)
+{
+	if (l->watcher)
+		l->watcher->carrying(begins);
+}
+
+/* A call of the context's own, in which requests may be carried out. */
+#define CARRIED(l, call)           \
+	({                         \
+		int carried_;      \
+                                   \
+		carry(l, true);    \
+		carried_ = (call); \
+		carry(l, false);   \
+		carried_;          \
+	})
+
 /* ---- posting ---- */
 
 static void begin(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r,
@@ -106,7 +123,7 @@ static int send_one(struct verbs_layer *l, struct verbs_layer_qp *q, struct ibv_
 	about_to_send(l, r);
 	pthread_mutex_lock(&q->posting);
 	begin(l, &q->sends, r, q->qp->cap.max_send_wr);
-	ret = verbs_post_send(&q->qp->ex.qp_base, &one, &failed);
+	ret = CARRIED(l, verbs_post_send(&q->qp->ex.qp_base, &one, &failed));
 	posted(l, &q->sends, r, ret);
 	pthread_mutex_unlock(&q->posting);
 	return ret;
@@ -156,8 +173,8 @@ static int receive_one(struct verbs_layer *l, const struct target *t, struct ibv
 		r = verbs_record_receive(t->qp, t->srq, &one, caller);
 	pthread_mutex_lock(t->posting);
 	begin(l, t->queue, r, UINT32_MAX);
-	ret = t->qp ? verbs_post_recv(t->qp, &one, &failed)
-	            : verbs_post_srq_recv(t->srq, &one, &failed);
+	ret = CARRIED(l, t->qp ? verbs_post_recv(t->qp, &one, &failed)
+	                       : verbs_post_srq_recv(t->srq, &one, &failed));
 	posted(l, t->queue, r, ret);
 	pthread_mutex_unlock(t->posting);
 	return ret;
@@ -218,7 +235,7 @@ static int complete_list(struct verbs_layer *l, struct verbs_layer_qp *q, const 
 		begin(l, &q->sends, r[kept], q->qp->cap.max_send_wr);
 		kept += r[kept] != NULL;
 	}
-	ret = q->wr_complete(&q->qp->ex);
+	ret = CARRIED(l, q->wr_complete(&q->qp->ex));
 	while (kept)
 		posted(l, &q->sends, r[--kept], ret);
 	free(r);
@@ -288,7 +305,7 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 	if (w)
 		w->polling(cq, VERBS_CALLER);
-	n = verbs_poll_cq(cq, n, wc);
+	n = CARRIED(hca_context(cq->context)->layer, verbs_poll_cq(cq, n, wc));
 	for (int i = 0; i < n; i++)
 		meet(hca_cq(cq), &wc[i]);
 	if (w)
@@ -312,20 +329,23 @@ static int polled(struct ibv_cq_ex *ex, int ret)
 static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
 	const struct checked_watcher *w = watcher_of_polls((struct hca_cq *)cq);
+	struct verbs_layer *l = hca_context(cq->context)->layer;
 
 	if (w)
 		w->polling(ibv_cq_ex_to_cq(cq), VERBS_CALLER);
-	return polled(cq, hca_context(cq->context)->layer->start_poll(cq, attr));
+	return polled(cq, CARRIED(l, l->start_poll(cq, attr)));
 }
 
 static int next_poll(struct ibv_cq_ex *cq)
 {
-	return polled(cq, hca_context(cq->context)->layer->next_poll(cq));
+	struct verbs_layer *l = hca_context(cq->context)->layer;
+
+	return polled(cq, CARRIED(l, l->next_poll(cq)));
 }
 
 static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-	int ret = verbs_req_notify_cq(cq, solicited_only);
+	int ret = CARRIED(hca_context(cq->context)->layer, verbs_req_notify_cq(cq, solicited_only));
 
 	if (!ret && verbs_watcher(cq->context))
 		verbs_watcher(cq->context)->armed(cq);
