@@ -2,6 +2,7 @@
 /*
  * Objects of the program: see objects.h.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/util.h"
@@ -10,6 +11,8 @@
 
 static struct {
 	struct base_hash by_address, by_key;
+	struct checked_ranges memory;   /* of regions */
+	_Atomic uint64_t lowest, above; /* all of that lies between */
 } all;
 
 const char *checked_kind_name(enum checked_kind kind)
@@ -63,7 +66,7 @@ struct checked_object *checked_object_add(enum checked_kind kind, void *object,
 		return NULL;
 	}
 	if (kind == CHECKED_MR)
-		checked_region_change(o, object, how->iova);
+		checked_region_change(o, object, how);
 	return o;
 }
 
@@ -87,9 +90,42 @@ static void forget_key(struct checked_object *o)
 	o->lkey = 0;
 }
 
+static void forget_memory(struct checked_object *o)
+{
+	if (o->range.to)
+		checked_ranges_remove(&all.memory, &o->range);
+	if (!all.memory.root)
+		all.above = 0;
+	o->range.to = 0;
+	free(o->moved);
+	o->moved = NULL;
+	o->n_moved = 0;
+}
+
+/* Null regions, device memory and all of the address space have no addresses of their own. */
+static void note_memory(struct checked_object *o)
+{
+	if (!o->start || !o->length || o->length > UINT64_MAX - o->start)
+		return;
+	o->range.from = o->start;
+	o->range.to = o->start + o->length;
+	if (!all.memory.root || o->range.from < all.lowest)
+		all.lowest = o->range.from;
+	if (!all.memory.root || o->range.to > all.above)
+		all.above = o->range.to;
+	checked_ranges_add(&all.memory, &o->range);
+}
+
+bool checked_regions_near(uint64_t from, uint64_t to)
+{
+	return from < atomic_load_explicit(&all.above, memory_order_relaxed) &&
+	       to > atomic_load_explicit(&all.lowest, memory_order_relaxed);
+}
+
 void checked_object_remove(struct checked_object *o)
 {
 	forget_key(o);
+	forget_memory(o);
 	base_hash_remove(&all.by_address, &o->node);
 	o->is_gone = true;
 	if (!o->uses)
@@ -109,12 +145,16 @@ void checked_object_leave(struct checked_object *o)
 		free(o);
 }
 
-void checked_region_change(struct checked_object *o, const struct ibv_mr *mr, uint64_t iova)
+void checked_region_change(struct checked_object *o, const struct ibv_mr *mr,
+                           const struct checked_made *how)
 {
 	forget_key(o);
+	forget_memory(o);
 	o->start = (uintptr_t)mr->addr;
 	o->length = mr->length;
-	o->iova = iova;
+	o->iova = how->iova;
+	o->is_on_demand = how->access & IBV_ACCESS_ON_DEMAND;
+	note_memory(o);
 	if (!base_hash_add(&all.by_key, &o->by_key, mr->lkey))
 		o->lkey = mr->lkey;
 }
@@ -172,6 +212,22 @@ struct checked_object *checked_object_of_qpn(uint32_t qpn)
 	return NULL;
 }
 
+static struct checked_object *region_of(struct checked_range *r)
+{
+	return r ? container_of(r, struct checked_object, range) : NULL;
+}
+
+struct checked_object *checked_region_first(uint64_t from, uint64_t to)
+{
+	return region_of(checked_ranges_first(&all.memory, from, to));
+}
+
+struct checked_object *checked_region_next(const struct checked_object *o, uint64_t from,
+                                           uint64_t to)
+{
+	return region_of(checked_ranges_next(&o->range, from, to));
+}
+
 uint32_t checked_objects_left(enum checked_kind kind, uint32_t *place)
 {
 	uint32_t n = 0;
@@ -192,4 +248,6 @@ void checked_objects_forget(void)
 {
 	all.by_address = (struct base_hash){ 0 };
 	all.by_key = (struct base_hash){ 0 };
+	all.memory = (struct checked_ranges){ 0 };
+	all.above = 0;
 }

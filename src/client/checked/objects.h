@@ -10,20 +10,33 @@
 #include <stdbool.h>
 
 #include "base/hash.h"
+#include "checked/ranges.h"
 #include "checked/watcher.h"
+
+/* Memory of a region that has other pages than when it was registered. */
+struct checked_moved {
+	uint64_t from, to;
+	const char *how; /* "unmapped" */
+	uint32_t place;
+};
 
 struct checked_object {
 	struct base_hash_node node; /* by address */
 	enum checked_kind kind;
 	const void *object;
-	uint32_t place; /* where it was made */
-	const void *in; /* as in struct checked_made */
-	uint32_t uses;  /* by requests */
-	bool is_gone;   /* it is destroyed, and kept while requests name it */
+	uint32_t place;   /* where it was made */
+	const void *in;   /* as in struct checked_made */
+	uint32_t uses;    /* by requests */
+	const void *ends; /* where the program is about to destroy it */
+	bool is_gone;     /* it is destroyed, and kept while requests name it */
 	/* a region */
 	struct base_hash_node by_key;
 	uint32_t lkey;
 	uint64_t start, length, iova;
+	bool is_on_demand;
+	struct checked_range range;  /* ->to of 0: it is not known where its memory is */
+	struct checked_moved *moved; /* what of it has other pages now */
+	uint32_t n_moved;
 	/* a completion queue */
 	uint32_t entries, due; /* due: completions that requests may still bring */
 	uint32_t events, acknowledged;
@@ -61,7 +74,8 @@ struct checked_object *checked_object_use(struct checked_object *o);
 void checked_object_leave(struct checked_object *o);
 
 /* A region has other memory or another key now. */
-void checked_region_change(struct checked_object *o, const struct ibv_mr *mr, uint64_t iova);
+void checked_region_change(struct checked_object *o, const struct ibv_mr *mr,
+                           const struct checked_made *how);
 
 /* The region of this local key; NULL: it is none that is known. */
 struct checked_object *checked_region_find(uint32_t lkey);
@@ -76,6 +90,14 @@ uint32_t checked_objects_on(enum checked_kind kind, const void *object, uint32_t
 
 /* The queue pair with this number; NULL: it is none of the program's. */
 struct checked_object *checked_object_of_qpn(uint32_t qpn);
+
+/* The regions that have memory of this range. NULL: no more. */
+struct checked_object *checked_region_first(uint64_t from, uint64_t to);
+struct checked_object *checked_region_next(const struct checked_object *o, uint64_t from,
+                                           uint64_t to);
+
+/* Whether a region may have memory of this range: a quick look, in any thread, without the lock. */
+bool checked_regions_near(uint64_t from, uint64_t to);
 
 /* How many of this kind there are, and the place of one of them. */
 uint32_t checked_objects_left(enum checked_kind kind, uint32_t *place);

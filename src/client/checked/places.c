@@ -48,7 +48,7 @@ void checked_places_start(void)
 }
 
 /* Programs of ours may lie beside our libraries: those alone count. */
-static bool is_ours(const void *address)
+bool checked_place_is_ours(const void *address)
 {
 	const size_t n = strlen(all.own);
 	Dl_info of;
@@ -65,9 +65,9 @@ static uint32_t walk(void **at)
 	int n = backtrace(stack, DEEP), first = 0;
 	uint32_t kept = 0;
 
-	while (first < n && !is_ours(stack[first]))
+	while (first < n && !checked_place_is_ours(stack[first]))
 		first++;
-	while (first < n && is_ours(stack[first]))
+	while (first < n && checked_place_is_ours(stack[first]))
 		first++;
 	while (first < n && kept < CHECKED_FRAMES)
 		at[kept++] = stack[first++];

@@ -7,6 +7,7 @@
 #ifndef CHECKED_PLACES_H
 #define CHECKED_PLACES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CHECKED_FRAMES 12 /* of a stack */
@@ -22,6 +23,9 @@ struct checked_frame {
 
 /* The place of this return address; NULL: that of whoever calls our libraries now. 0: not known. */
 uint32_t checked_place(const void *caller);
+
+/* Whether the address is one of our libraries'. */
+bool checked_place_is_ours(const void *address);
 
 /* Whether two places are one for their reader: the program calls from the same instruction. */
 uint64_t checked_place_key(uint32_t place);

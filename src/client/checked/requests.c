@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "checked/contents.h"
+#include "checked/gone.h"
 #include "checked/places.h"
 #include "checked/ranges.h"
 #include "checked/report.h"
@@ -123,6 +124,24 @@ static void lend(struct used *u)
 	checked_tools_lend(&u->lent);
 }
 
+/* What the request names is none that there is: if there was one, that is used after its end. */
+static void look_for_gone(const struct request *q, enum checked_kind kind, uint64_t name)
+{
+	const struct hca_record *r = q->record;
+	const struct checked_gone *gone = checked_gone_find(kind, name);
+	const struct checked_report report = {
+		.rule = kind == CHECKED_MR ? CHECKED_RULE_KEY_GONE : CHECKED_RULE_AH_GONE,
+		.at = { { "destroyed", gone ? gone->end : 0 }, { "posted", q->place } }
+	};
+
+	if (gone)
+		checked_report(&report,
+		               "the %s with wr_id %" PRIu64 " names the %s 0x%" PRIx64
+		               ", which there was before",
+		               checked_request_name(r), r->wr_id,
+		               kind == CHECKED_MR ? "local key" : "handle at", name);
+}
+
 static void use(struct request *q, const struct ibv_sge *sge, uint32_t before)
 {
 	struct checked_object *region = sge->length ? checked_region_find(sge->lkey) : NULL;
@@ -132,9 +151,12 @@ static void use(struct request *q, const struct ibv_sge *sge, uint32_t before)
 	*u = (struct used){
 		.by = q, .before = before, .region = region, .is_written = writes(q->record)
 	};
+	if (!region && sge->length)
+		look_for_gone(q, CHECKED_MR, sge->lkey);
 	if (!region || !checked_region_place(region, sge, &u->range.from))
 		return;
 	u->range.to = u->range.from + sge->length;
+	checked_moves_check(q->record, q->place, region, u->range.from, u->range.to);
 	overlaps = look_for_overlaps(u);
 	checked_ranges_add(&memory, &u->range);
 	checked_object_use(region);
@@ -276,6 +298,8 @@ void checked_request_begin(struct hca_record *r)
 	q->cq = used_object(CHECKED_CQ, r->cq);
 	q->qp = used_object(CHECKED_QP, r->qp);
 	q->handle = used_object(CHECKED_AH, r->ah);
+	if (r->ah && !q->handle)
+		look_for_gone(q, CHECKED_AH, (uintptr_t)r->ah);
 	for (uint32_t i = 0; i < r->n && !r->is_inline; i++) {
 		use(q, &r->sge[i], before);
 		before += r->sge[i].length;
@@ -471,4 +495,27 @@ void checked_handle_ends(const struct checked_object *handle, const void *caller
 	if (handle->uses)
 		checked_report(&report, "%" PRIu32 " sends by the handle have not completed",
 		               handle->uses);
+}
+
+void checked_memory_goes(const struct checked_move *m)
+{
+	const struct checked_range *r = checked_ranges_first(&memory, m->from, m->to);
+	struct checked_report report = { .rule = CHECKED_RULE_MEMORY_GONE };
+	const struct hca_record *by;
+
+	while (r && !is_at_work(used_of(r)->by))
+		r = checked_ranges_next(r, m->from, m->to);
+	if (!r)
+		return;
+	by = used_of(r)->by->record;
+	report.record = by;
+	report.at[0].is = "posted";
+	report.at[0].place = used_of(r)->by->place;
+	report.at[1].is = m->how;
+	report.at[1].place = checked_place(m->caller);
+	checked_report(&report,
+	               "the %" PRIu64 " bytes at 0x%" PRIx64 " were %s: the %s with wr_id %" PRIu64
+	               " has the %" PRIu64 " at 0x%" PRIx64 ", and is outstanding",
+	               m->to - m->from, m->from, m->how, checked_request_name(by), by->wr_id,
+	               r->to - r->from, r->from);
 }

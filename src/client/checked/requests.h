@@ -6,6 +6,7 @@
 #ifndef CHECKED_REQUESTS_H
 #define CHECKED_REQUESTS_H
 
+#include "checked/moves.h"
 #include "checked/objects.h"
 
 void checked_request_begin(struct hca_record *r);
@@ -26,6 +27,9 @@ void checked_request_full(const struct hca_record *r, uint32_t n, uint32_t room)
 /* These are about to go. @caller: as of checked_place(). */
 void checked_region_ends(const struct checked_object *region, const void *caller);
 void checked_handle_ends(const struct checked_object *handle, const void *caller);
+
+/* Memory goes, or went: unmapped, or freed. */
+void checked_memory_goes(const struct checked_move *m);
 
 /* "IBV_WR_SEND", "a receive". */
 const char *checked_request_name(const struct hca_record *r);

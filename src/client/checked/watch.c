@@ -8,8 +8,12 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "base/signals.h"
 #include "checked/contents.h"
+#include "checked/gone.h"
 #include "checked/groups.h"
+#include "checked/locked.h"
+#include "checked/moves.h"
 #include "checked/needs.h"
 #include "checked/objects.h"
 #include "checked/places.h"
@@ -18,20 +22,45 @@
 #include "checked/tools.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Of this thread. */
+static __thread bool is_inside __attribute__((tls_model("initial-exec")));
+static __thread int cancel_state __attribute__((tls_model("initial-exec")));
 
-/* Holds the lock until the block ends. */
-static void unlock(pthread_mutex_t **l)
+/* System calls with the lock held are no cancellation points. */
+void checked_lock(void)
 {
-	pthread_mutex_unlock(*l);
-}
+	const int state = base_cancel_off();
 
-static pthread_mutex_t *lock_it(void)
-{
 	pthread_mutex_lock(&lock);
-	return &lock;
+	cancel_state = state;
+	is_inside = true;
 }
 
-#define LOCKED __attribute__((cleanup(unlock), unused)) pthread_mutex_t *held_ = lock_it()
+bool checked_try_lock(void)
+{
+	const int state = base_cancel_off();
+
+	is_inside = !pthread_mutex_trylock(&lock);
+	if (is_inside)
+		cancel_state = state;
+	else
+		base_cancel_restore(state);
+	return is_inside;
+}
+
+void checked_unlock(void)
+{
+	const int state = cancel_state;
+
+	is_inside = false;
+	pthread_mutex_unlock(&lock);
+	base_cancel_restore(state);
+}
+
+bool checked_is_inside(void)
+{
+	return is_inside;
+}
 
 static checked_ask *ask;
 
@@ -258,6 +287,12 @@ static void count_user(const struct checked_object *qp, int change)
 
 /* ---- objects ---- */
 
+/* As a request names it. */
+static uint64_t name_of(enum checked_kind kind, const void *object)
+{
+	return kind == CHECKED_MR ? ((const struct ibv_mr *)object)->lkey : (uintptr_t)object;
+}
+
 static void made(enum checked_kind kind, void *object, const struct checked_made *how)
 {
 	LOCKED;
@@ -267,6 +302,10 @@ static void made(enum checked_kind kind, void *object, const struct checked_made
 
 	if (o)
 		count_user(o, 1);
+	checked_gone_back(kind, name_of(kind, object));
+	if (kind == CHECKED_MR && !checked_sees_moves())
+		checked_say("memory that is unmapped, moved or freed: " CHECKED_LIBRARY
+		            " is not preloaded, or a sanitizer stands before it");
 	if (kind == CHECKED_CONTEXT)
 		checked_tools_library((const void *)(uintptr_t)how->context->ops.post_send);
 }
@@ -307,7 +346,7 @@ static void groups_end(const struct ibv_context *context)
 
 static void destroying(enum checked_kind kind, void *object, const void *caller)
 {
-	const struct checked_object *o;
+	struct checked_object *o;
 
 	if (kind == CHECKED_CONTEXT)
 		groups_end(object);
@@ -317,6 +356,7 @@ static void destroying(enum checked_kind kind, void *object, const void *caller)
 	o = checked_object_find(kind, object);
 	if (!o)
 		return;
+	o->ends = caller;
 	async_ends(o, caller);
 	switch (kind) {
 	case CHECKED_MR:
@@ -378,6 +418,7 @@ static void destroyed(enum checked_kind kind, void *object, int error)
 	if (!o || error)
 		return;
 	count_user(o, -1);
+	checked_gone_add(kind, kind == CHECKED_MR ? o->lkey : (uintptr_t)object, o->place, o->ends);
 	checked_object_remove(o);
 }
 
@@ -391,8 +432,12 @@ static void registered_anew(struct ibv_mr *mr, const struct checked_made *how)
 	LOCKED;
 	struct checked_object *o = checked_object_find(CHECKED_MR, mr);
 
-	if (o)
-		checked_region_change(o, mr, how->iova);
+	if (!o)
+		return;
+	if (o->lkey != mr->lkey)
+		checked_gone_add(CHECKED_MR, o->lkey, o->place, how->caller);
+	checked_gone_back(CHECKED_MR, mr->lkey);
+	checked_region_change(o, mr, how);
 }
 
 /* ---- groups ---- */
@@ -507,14 +552,22 @@ static void look_at_gids(void)
 
 /* ---- the process ---- */
 
+static void fork_is_safe(void)
+{
+	LOCKED;
+
+	checked_fork_is_safe();
+}
+
 static void before_fork(void)
 {
-	pthread_mutex_lock(&lock);
+	checked_lock();
+	checked_forks();
 }
 
 static void in_parent(void)
 {
-	pthread_mutex_unlock(&lock);
+	checked_unlock();
 }
 
 static void in_child(void)
@@ -523,7 +576,7 @@ static void in_child(void)
 	checked_groups_forget();
 	checked_objects_forget();
 	checked_requests_forget();
-	pthread_mutex_unlock(&lock);
+	checked_unlock();
 }
 
 static __attribute__((constructor)) void start(void)
@@ -594,4 +647,5 @@ const struct checked_watcher umbel_checked_watcher = {
 	.looked_at_gids = look_at_gids,
 	.async_event = async_event,
 	.async_acknowledged = async_acknowledged,
+	.fork_is_safe = fork_is_safe,
 };

@@ -145,6 +145,9 @@ struct checked_watcher {
 
 	void (*async_event)(const struct ibv_async_event *event);
 	void (*async_acknowledged)(const struct ibv_async_event *event);
+
+	/* ibv_fork_init() was called. */
+	void (*fork_is_safe)(void);
 };
 
 #endif

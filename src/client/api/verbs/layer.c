@@ -599,6 +599,14 @@ static const struct checked_watcher *find_watcher(const struct hca_context *ctx)
 	return watcher;
 }
 
+void verbs_layer_fork_is_safe(void)
+{
+	const struct checked_watcher *watcher = find_watcher();
+
+	if (watcher)
+		watcher->fork_is_safe();
+}
+
 int verbs_layer_open(struct hca_context *ctx)
 {
 	struct ibv_context_ops *ops = &ctx->vctx.context.ops;

@@ -16,6 +16,9 @@
 int verbs_layer_open(struct hca_context *ctx);
 void verbs_layer_close(struct hca_context *ctx);
 
+/* ibv_fork_init() was called. */
+void verbs_layer_fork_is_safe(void);
+
 /* A queue pair, a shared receive queue, or an extended completion queue of any context is new.
  * @asked: it may have more. 0 or -ENOMEM. */
 int verbs_layer_add_qp(struct hca_qp *qp, const struct ibv_qp_cap *asked, const void *caller);

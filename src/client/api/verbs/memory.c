@@ -163,6 +163,7 @@ int verbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_
 /* Nothing is pinned, so a fork changes nothing for the parent. ibv_fork_init(3) */
 int ibv_fork_init(void)
 {
+	verbs_layer_fork_is_safe();
 	return 0;
 }
 
