@@ -355,6 +355,7 @@ int main(int argc, char **argv)
 {
 	const bool wrong = argc == 3 && !strcmp(argv[1], "wrong");
 
+	must(!ibv_fork_init(), "ibv_fork_init");
 	for (unsigned i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		if (argc != 3 || (wrong && !strstr(programs[i].found_by, argv[2])))
 			continue;

@@ -19,18 +19,23 @@ report()
 	sed -n "/^begins: $1\$/,/^begins: /p" "$TMPDIR/said"
 }
 
+exec_checked()
+{
+	UMBEL_CHECKED=1 umbel exec h1 -- env "LD_PRELOAD=$UMBEL_LIBDIR/libumbel-checked.so" "$@"
+}
+
 # finds LETTER NUMBER PATTERN COMMAND...: so many wrong programs, and of each there is a report that fits; of right ones none
 finds()
 {
 	local letter=$1 number=$2 pattern=$3 name names
 	shift 3
-	UMBEL_CHECKED=1 umbel exec h1 -- "$@" wrong "$letter" > "$TMPDIR/said" 2>&1
+	exec_checked "$@" wrong "$letter" > "$TMPDIR/said" 2>&1
 	names=$(sed -n 's/^begins: //p' "$TMPDIR/said")
 	[ "$(wc -l <<< "$names")" -eq $((number + 1)) ] || complain "$* wrong does not come to its end: $(tail -n 30 "$TMPDIR/said")"
 	for name in ${names%done}; do
 		report "$name" | tr '\n' ' ' | grep -Eq "$pattern" || complain "$*: $name is not found: $(report "$name")"
 	done
-	UMBEL_CHECKED=1 umbel exec h1 -- "$@" right "$letter" > "$TMPDIR/said" 2>&1 ||
+	exec_checked "$@" right "$letter" > "$TMPDIR/said" 2>&1 ||
 		complain "$* right: status $?: $(tail -n 60 "$TMPDIR/said")"
 	[ "$(sort -u "$TMPDIR/said" | grep -vc '^begins: ')" -eq 0 ] ||
 		complain "$* right is accused: $(head -n 60 "$TMPDIR/said")"
