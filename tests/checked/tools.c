@@ -72,6 +72,15 @@ static void receive(int at, char *to, uint32_t bytes, const struct ibv_mr *of)
 	must(!ibv_post_recv(qp[at], &wr, &bad), "ibv_post_recv");
 }
 
+static void post_send(int at, struct ibv_sge *sge)
+{
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED
+	};
+
+	must(!ibv_post_send(qp[at], &wr, &bad), "ibv_post_send");
+}
+
 static void request(int at, enum ibv_wr_opcode opcode, char *local, uint32_t bytes)
 {
 	struct ibv_sge sge = { (uintptr_t)local, bytes, mr[at]->lkey };
@@ -201,6 +210,27 @@ static void neighbours(bool wrong)
 	must(!ibv_dereg_mr(of), "ibv_dereg_mr");
 }
 
+/* Memory of which a part was never written: it may be sent. Behind a message it is as it was. */
+static void undefined(bool wrong)
+{
+	char *never = malloc(4096);
+	struct ibv_mr *of = ibv_reg_mr(pd, never, 4096, ACCESS);
+
+	must(of != NULL, "ibv_reg_mr");
+	receive(1, never, 2048, of);
+	request(0, IBV_WR_SEND, memory[0], 100);
+	complete(sent[0], IBV_WC_SUCCESS);
+	complete(come[1], IBV_WC_SUCCESS);
+	if (never[wrong ? 100 : 99])
+		puts("it is something");
+	receive(1, memory[1], BYTES, mr[1]);
+	post_send(0, &(struct ibv_sge){ (uintptr_t)never, 4096, of->lkey });
+	complete(sent[0], IBV_WC_SUCCESS);
+	complete(come[1], IBV_WC_SUCCESS);
+	must(!ibv_dereg_mr(of), "ibv_dereg_mr");
+	free(never);
+}
+
 /* Half of the receives are flushed, the others dropped. */
 static void queue_ended(bool wrong)
 {
@@ -283,6 +313,7 @@ static const struct {
 	{ "atomic-read-early", "atv", atomic_read_early },
 	{ "sent-by-thread", "t", sent_by_thread },
 	{ "neighbours", "atv", neighbours },
+	{ "undefined", "v", undefined },
 	{ "queue-ended", "atv", queue_ended },
 	{ "child-reads", "atv", child_reads },
 	{ "two-threads", "t", two_threads },

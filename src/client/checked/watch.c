@@ -26,10 +26,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread bool is_inside __attribute__((tls_model("initial-exec")));
 static __thread int cancel_state __attribute__((tls_model("initial-exec")));
 
-/* System calls with the lock held are no cancellation points. */
+/* System calls with the lock held are no cancellation points, and what the checker reads is no
+ * mistake of the program. */
 void checked_lock(void)
 {
 	const int state = base_cancel_off();
+
+	checked_tools_carry(true);
 
 	pthread_mutex_lock(&lock);
 	cancel_state = state;
@@ -41,11 +44,13 @@ bool checked_try_lock(void)
 	const int state = base_cancel_off();
 
 	is_inside = !pthread_mutex_trylock(&lock);
-	if (is_inside)
-		cancel_state = state;
-	else
+	if (!is_inside) {
 		base_cancel_restore(state);
-	return is_inside;
+		return false;
+	}
+	checked_tools_carry(true);
+	cancel_state = state;
+	return true;
 }
 
 void checked_unlock(void)
@@ -54,6 +59,7 @@ void checked_unlock(void)
 
 	is_inside = false;
 	pthread_mutex_unlock(&lock);
+	checked_tools_carry(false);
 	base_cancel_restore(state);
 }
 
