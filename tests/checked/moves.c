@@ -301,6 +301,37 @@ static void handle_gone(bool wrong)
 		ibv_destroy_ah(ah[i]);
 }
 
+static void queue_gone(bool wrong)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_cq *cq = ibv_create_cq(context, 4, NULL, NULL, 0), *other;
+	struct ibv_wc wc;
+
+	assert_non_null(cq);
+	ibv_destroy_cq(cq);
+	other = ibv_create_cq(context, 4, NULL, NULL, 0);
+	assert_non_null(other);
+	assert_int_equal(ibv_poll_cq(wrong ? cq : other, 1, &wc), wrong ? -1 : 0);
+	ibv_destroy_cq(other);
+}
+
+/* 100 queues later it is the memory of another one, or of none: all of them are right. */
+static void queue_gone_armed(bool wrong)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_cq *cq;
+	unsigned i = 0;
+
+	do {
+		cq = ibv_create_cq(context, 4, NULL, NULL, 0);
+		assert_non_null(cq);
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		ibv_destroy_cq(cq);
+	} while (++i < 100);
+	if (wrong)
+		assert_int_equal(ibv_req_notify_cq(cq, 0), EINVAL);
+}
+
 static const struct {
 	const char *name, *rule;
 	void (*make)(bool wrong);
@@ -318,6 +349,8 @@ static const struct {
 	{ "forked", "fork-not-prepared", forked },
 	{ "key-gone", "key-of-deregistered-region", key_gone },
 	{ "handle-gone", "destroyed-address-handle-used", handle_gone },
+	{ "queue-gone", "destroyed-queue-polled", queue_gone },
+	{ "queue-gone-armed", "destroyed-queue-polled", queue_gone_armed },
 };
 
 int main(int argc, char **argv)

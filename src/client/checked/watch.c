@@ -428,6 +428,18 @@ static void destroyed(enum checked_kind kind, void *object, int error)
 	checked_object_remove(o);
 }
 
+static void used_ended(enum checked_kind kind, void *object, const void *caller)
+{
+	LOCKED;
+	const struct checked_gone *gone = checked_gone_find(kind, (uintptr_t)object);
+	const struct checked_report report = { .rule = CHECKED_RULE_CQ_GONE,
+		                               .at = { { "destroyed", gone ? gone->end : 0 },
+		                                       { "used", checked_place(caller) } } };
+
+	checked_report(&report, "the %s at %p was destroyed before", checked_kind_name(kind),
+	               object);
+}
+
 static void registering_anew(struct ibv_mr *mr, const void *caller)
 {
 	destroying(CHECKED_MR, mr, caller);
@@ -642,6 +654,7 @@ const struct checked_watcher umbel_checked_watcher = {
 	.made = made,
 	.destroying = destroying,
 	.destroyed = destroyed,
+	.used_ended = used_ended,
 	.registering_anew = registering_anew,
 	.registered_anew = registered_anew,
 	.modified = modified,

@@ -126,6 +126,8 @@ struct checked_watcher {
 	/* It is about to be destroyed, and then: whether it was (0 or an errno). */
 	void (*destroying)(enum checked_kind kind, void *object, const void *caller);
 	void (*destroyed)(enum checked_kind kind, void *object, int error);
+	/* It is used, and was destroyed before. */
+	void (*used_ended)(enum checked_kind kind, void *object, const void *caller);
 	/* A region is about to get other memory: as destroying(). */
 	void (*registering_anew)(struct ibv_mr *mr, const void *caller);
 	void (*registered_anew)(struct ibv_mr *mr, const struct checked_made *how);

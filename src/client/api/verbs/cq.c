@@ -171,7 +171,7 @@ int verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 /* EBUSY while a QP uses it. Waits until all its events are acknowledged. */
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
-	return verbs_result(VERBS_DESTROY(cq->context, CQ, cq, hca_cq_destroy(hca_cq(cq))));
+	return verbs_result(verbs_layer_destroy_cq(hca_cq(cq), VERBS_CALLER));
 }
 
 int verbs_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)

@@ -299,10 +299,20 @@ static const struct checked_watcher *watcher_of_polls(const struct hca_cq *cq)
 	return cq->single_threaded || cq->parent_domain ? cq->ctx->layer->watcher : NULL;
 }
 
+/* It was destroyed: the watcher is told. */
+static bool is_ended(struct hca_cq *cq, const void *caller)
+{
+	if (base_unlikely(cq->ended))
+		cq->ctx->layer->watcher->used_ended(CHECKED_CQ, cq, caller);
+	return cq->ended;
+}
+
 static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	const struct checked_watcher *w = watcher_of_polls(hca_cq(cq));
 
+	if (is_ended(hca_cq(cq), VERBS_CALLER))
+		return -1;
 	if (w)
 		w->polling(cq, VERBS_CALLER);
 	n = CARRIED(hca_context(cq->context)->layer, verbs_poll_cq(cq, n, wc));
@@ -331,6 +341,8 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 	const struct checked_watcher *w = watcher_of_polls((struct hca_cq *)cq);
 	struct verbs_layer *l = hca_context(cq->context)->layer;
 
+	if (is_ended((struct hca_cq *)cq, VERBS_CALLER))
+		return EINVAL;
 	if (w)
 		w->polling(ibv_cq_ex_to_cq(cq), VERBS_CALLER);
 	return polled(cq, CARRIED(l, l->start_poll(cq, attr)));
@@ -345,8 +357,11 @@ static int next_poll(struct ibv_cq_ex *cq)
 
 static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-	int ret = CARRIED(hca_context(cq->context)->layer, verbs_req_notify_cq(cq, solicited_only));
+	int ret;
 
+	if (is_ended(hca_cq(cq), VERBS_CALLER))
+		return EINVAL;
+	ret = CARRIED(hca_context(cq->context)->layer, verbs_req_notify_cq(cq, solicited_only));
 	if (!ret && verbs_watcher(cq->context))
 		verbs_watcher(cq->context)->armed(cq);
 	return ret;
@@ -366,6 +381,27 @@ void verbs_layer_add_cq_ex(struct hca_cq *cq)
 	pthread_mutex_unlock(&l->lock);
 	cq->cq.start_poll = start_poll;
 	cq->cq.next_poll = next_poll;
+}
+
+int verbs_layer_destroy_cq(struct hca_cq *cq, const void *caller)
+{
+	struct verbs_layer *l = cq->ctx->layer;
+	struct hca_cq **kept;
+	int ret;
+
+	if (!l || !l->watcher)
+		return hca_cq_destroy(cq);
+	l->watcher->destroying(CHECKED_CQ, cq, caller);
+	ret = hca_cq_end(cq);
+	l->watcher->destroyed(CHECKED_CQ, cq, -ret);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&l->lock);
+	kept = &l->ended[l->n_ended++ % VERBS_LAYER_ENDED];
+	free(*kept);
+	*kept = cq;
+	pthread_mutex_unlock(&l->lock);
+	return 0;
 }
 
 /* ---- queue pairs ---- */
@@ -638,5 +674,7 @@ void verbs_layer_close(struct hca_context *ctx)
 	pthread_mutex_destroy(&ctx->layer->lock);
 	base_hash_fini(&ctx->layer->qps);
 	base_hash_fini(&ctx->layer->srqs);
+	for (unsigned i = 0; i < VERBS_LAYER_ENDED; i++)
+		free(ctx->layer->ended[i]);
 	free(ctx->layer);
 }

@@ -26,8 +26,9 @@ int verbs_layer_add_srq(struct ibv_srq *srq, struct ibv_pd *pd, const struct ibv
                         const void *caller);
 void verbs_layer_add_cq_ex(struct hca_cq *cq);
 
-/* hca_qp_destroy() and hca_srq_destroy() of those of any context. */
+/* hca_qp_destroy() and its like, of those of any context. */
 int verbs_layer_destroy_qp(struct hca_qp *qp, const void *caller);
+int verbs_layer_destroy_cq(struct hca_cq *cq, const void *caller);
 int verbs_layer_destroy_srq(struct ibv_srq *srq, const void *caller);
 
 /* The queue pair was modified: it has no requests any more after RESET. */

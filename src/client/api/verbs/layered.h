@@ -33,8 +33,14 @@ struct verbs_layer_srq {
 	struct hca_record_queue receives;
 };
 
+#define VERBS_LAYER_ENDED 64
+
 struct verbs_layer {
 	pthread_mutex_t lock;
+	/* completion queues that were destroyed last, in a circle, if there is a watcher: a program
+	 * may poll one */
+	struct hca_cq *ended[VERBS_LAYER_ENDED];
+	unsigned n_ended;
 	struct base_hash qps, srqs;
 	bool meets_faults;
 	const struct checked_watcher *watcher; /* or NULL */

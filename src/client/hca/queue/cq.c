@@ -153,7 +153,7 @@ static void wait_acked(struct hca_cq *cq)
 	pthread_mutex_unlock(&cq->cq.mutex);
 }
 
-int hca_cq_destroy(struct hca_cq *cq)
+int hca_cq_end(struct hca_cq *cq)
 {
 	struct hca_context *ctx = cq->ctx;
 
@@ -177,8 +177,17 @@ int hca_cq_destroy(struct hca_cq *cq)
 	pthread_cond_destroy(&cq->cq.cond);
 	free(cq->ready);
 	free(cq->ring);
-	free(cq);
+	cq->ended = true;
 	return 0;
+}
+
+int hca_cq_destroy(struct hca_cq *cq)
+{
+	const int ret = hca_cq_end(cq);
+
+	if (!ret)
+		free(cq);
+	return ret;
 }
 
 void hca_cqs_wait(struct hca_process *p)

@@ -119,6 +119,7 @@ struct hca_cq {
 	struct hca_async_object events;
 	bool ignores_overrun; /* completions are lost, and the CQ goes on */
 	/* ibv_start_poll() and on */
+	bool ended;           /* hca_cq_end() */
 	bool single_threaded; /* the program sees to it that one thread polls at a time */
 	bool stamps;          /* completions have timestamps */
 	struct base_lock ex_lock;
@@ -178,6 +179,8 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 int hca_cq_resize(struct hca_cq *cq, uint32_t cqe);
 /* -EBUSY: a QP uses it. Waits until all its events are acknowledged. */
 int hca_cq_destroy(struct hca_cq *cq);
+/* Likewise, but its memory stays, for calls of the program after the end; to be freed by free(). */
+int hca_cq_end(struct hca_cq *cq);
 
 /* Waits until no thread polls any more that had begun before: it may be copying to a region that it
  * has found. Not with the lock of a CQ held. */
