@@ -204,10 +204,10 @@ void checked_needs_request(const struct hca_record *r)
 
 	if (r->is_receive)
 		return;
-	if (r->remote_addr % 8) {
+	if (r->rdma_addr % 8) {
 		report = made_at(CHECKED_RULE_UNALIGNED, "posted");
 		checked_report(&report, "the %s with wr_id %" PRIu64 " is for address 0x%" PRIx64,
-		               checked_request_name(r), r->wr_id, r->remote_addr);
+		               checked_request_name(r), r->wr_id, r->rdma_addr);
 	}
 	if (!has_card || (unsigned)r->opcode > 31)
 		return;

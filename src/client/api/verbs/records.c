@@ -28,6 +28,25 @@ static struct hca_record *new_record(const struct ibv_sge *sge, int n, uint32_t 
 	return r;
 }
 
+static void name_remote_memory(struct hca_record *r, const struct ibv_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_RDMA_READ:
+		r->rdma_addr = wr->wr.rdma.remote_addr;
+		r->rdma_rkey = wr->wr.rdma.rkey;
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		r->rdma_addr = wr->wr.atomic.remote_addr;
+		r->rdma_rkey = wr->wr.atomic.rkey;
+		break;
+	default:
+		break;
+	}
+}
+
 struct hca_record *verbs_record_send(const struct hca_qp *qp, const struct ibv_send_wr *wr,
                                      const void *caller)
 {
@@ -43,8 +62,7 @@ struct hca_record *verbs_record_send(const struct hca_qp *qp, const struct ibv_s
 	r->opcode = wr->opcode;
 	r->is_signaled = qp->signal_all || (wr->send_flags & IBV_SEND_SIGNALED);
 	r->is_inline = wr->send_flags & IBV_SEND_INLINE;
-	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		r->remote_addr = wr->wr.atomic.remote_addr;
+	name_remote_memory(r, wr);
 	if (r->qp->qp_type == IBV_QPT_UD) {
 		r->ah = wr->wr.ud.ah;
 		r->remote_qpn = wr->wr.ud.remote_qpn;

@@ -40,7 +40,9 @@ struct hca_record {
 	enum ibv_wr_opcode opcode;
 	struct ibv_ah *ah; /* of a datagram; else NULL */
 	uint32_t remote_qpn, remote_qkey;
-	uint64_t remote_addr; /* of an atomic operation; else 0 */
+	/* of RDMA and atomic operations; else 0 */
+	uint64_t rdma_addr;
+	uint32_t rdma_rkey;
 	/* memory: addresses as the region of the key has them (its iova) */
 	uint32_t n;
 	struct ibv_sge sge[];
