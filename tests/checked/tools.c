@@ -300,6 +300,62 @@ static void two_threads(bool wrong)
 	pthread_join(thread, NULL);
 }
 
+/* The peer's thread looks before a message says that all is there. The first word may be polled. */
+static void *look_at_written(void *wrong)
+{
+	const time_t end = time(NULL) + SECONDS;
+
+	while (!__atomic_load_n((uint64_t *)memory[1], __ATOMIC_RELAXED) && time(NULL) < end)
+		nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
+	if (wrong)
+		look(memory[1] + 999);
+	complete(come[1], IBV_WC_SUCCESS);
+	look(memory[1] + 999);
+	change(memory[1] + 999);
+	return NULL;
+}
+
+static void written_by_peer(bool wrong)
+{
+	struct ibv_sge word = { (uintptr_t)memory[0], 8, mr[0]->lkey };
+	struct ibv_send_wr *bad,
+	        wr = { .sg_list = &word, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE };
+	pthread_t thread;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)memory[1];
+	wr.wr.rdma.rkey = mr[1]->rkey;
+	memory[0][0] = 1;
+	receive(1, memory[1] + 4096, 4096, mr[1]);
+	must(!pthread_create(&thread, NULL, look_at_written, wrong ? &thread : NULL), "a thread");
+	word.addr += 8, wr.wr.rdma.remote_addr += 8, word.length = 1000;
+	must(!ibv_post_send(qp[0], &wr, &bad), "ibv_post_send");
+	word.addr -= 8, wr.wr.rdma.remote_addr -= 8, word.length = 8;
+	must(!ibv_post_send(qp[0], &wr, &bad), "ibv_post_send");
+	request(0, IBV_WR_SEND, memory[0], 8);
+	complete(sent[0], IBV_WC_SUCCESS);
+	pthread_join(thread, NULL);
+}
+
+/* The peer's thread adds to what is added to by the card. */
+static void *add_at_peer(void *at)
+{
+	change(at);
+	return at;
+}
+
+static void changed_by_atomic(bool wrong)
+{
+	pthread_t thread;
+
+	request(0, IBV_WR_ATOMIC_FETCH_AND_ADD, memory[0] + 64, 8);
+	if (wrong)
+		must(!pthread_create(&thread, NULL, add_at_peer, memory[1]), "a thread");
+	complete(sent[0], IBV_WC_SUCCESS);
+	if (!wrong)
+		must(!pthread_create(&thread, NULL, add_at_peer, memory[1]), "a thread");
+	pthread_join(thread, NULL);
+}
+
 /* ---- */
 
 static const struct {
@@ -317,6 +373,8 @@ static const struct {
 	{ "queue-ended", "atv", queue_ended },
 	{ "child-reads", "atv", child_reads },
 	{ "two-threads", "t", two_threads },
+	{ "written-by-peer", "t", written_by_peer },
+	{ "changed-by-atomic", "t", changed_by_atomic },
 };
 
 static void connect_to(int at)

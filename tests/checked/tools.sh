@@ -43,6 +43,6 @@ finds()
 
 finds a 8 'use-after-poison .*#0 0x[0-9a-f]+ in (look|change) ' "$TMPDIR/address"
 # both stacks: the program's, and the card's, above the call that posted
-finds t 10 'data race .*(#0 (look|change) .*#0 umbel_the_card .*#[1-5] (receive|request) |'\
-'#0 umbel_the_card .*#[1-5] (receive|request) .*#0 (look|change) ).*'"Thread T[0-9]+ 'the card'" "$TMPDIR/thread"
+finds t 12 'data race .*(#0 (look|change) .*#0 umbel_the_(card|peers_card) .*#[1-5] (receive|request|post_send|written_by_peer) |'\
+'#0 umbel_the_(card|peers_card) .*#[1-5] (receive|request|post_send|written_by_peer) .*#0 (look|change) ).*'"Thread T[0-9]+ 'the card'" "$TMPDIR/thread"
 finds v 9 '(Invalid (read|write) of size 1|Conditional jump) .*at 0x[0-9A-F]+: [a-z_]+ \(tools\.c:[0-9]+\)' valgrind -q "$TMPDIR/plain"

@@ -228,6 +228,19 @@ struct checked_object *checked_region_next(const struct checked_object *o, uint6
 	return region_of(checked_ranges_next(&o->range, from, to));
 }
 
+struct checked_object *checked_queue_pair_find(uint32_t qpn, uint32_t remote_qpn)
+{
+	for (struct base_hash_node *i = base_hash_walk(&all.by_address, NULL); i;
+	     i = base_hash_walk(&all.by_address, i)) {
+		struct checked_object *o = container_of(i, struct checked_object, node);
+
+		if (o->kind == CHECKED_QP && o->remote_qpn == remote_qpn &&
+		    ((const struct ibv_qp *)o->object)->qp_num == qpn)
+			return o;
+	}
+	return NULL;
+}
+
 uint32_t checked_objects_left(enum checked_kind kind, uint32_t *place)
 {
 	uint32_t n = 0;

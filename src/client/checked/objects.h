@@ -55,7 +55,8 @@ struct checked_object {
 	uint32_t qpn;
 	uint8_t port; /* as it was last set; 0: it was not */
 	uint16_t pkey_index;
-	uint32_t qkey, peer;
+	uint32_t qkey, remote_qpn;
+	enum { PEER_UNKNOWN, PEER_HERE, PEER_ELSEWHERE } peer; /* whether it is of this process */
 	uint32_t receives, max_recv_wr; /* receives: that are posted */
 	uint32_t signaled;              /* sends that have a completion due */
 	bool is_failed;                 /* a completion has failed since it was reset */
@@ -98,6 +99,9 @@ struct checked_object *checked_region_next(const struct checked_object *o, uint6
 
 /* Whether a region may have memory of this range: a quick look, in any thread, without the lock. */
 bool checked_regions_near(uint64_t from, uint64_t to);
+
+/* The queue pair of these numbers. NULL: there is none. It walks all objects. */
+struct checked_object *checked_queue_pair_find(uint32_t qpn, uint32_t remote_qpn);
 
 /* How many of this kind there are, and the place of one of them. */
 uint32_t checked_objects_left(enum checked_kind kind, uint32_t *place);

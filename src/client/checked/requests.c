@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "checked/contents.h"
 #include "checked/gone.h"
+#include "checked/peers.h"
 #include "checked/places.h"
 #include "checked/ranges.h"
 #include "checked/report.h"
@@ -31,6 +32,7 @@ struct request {
 	const struct hca_record *record;
 	uint32_t place;
 	struct checked_object *handle, *cq, *qp; /* NULL: not known */
+	struct checked_lent of_peer;
 	uint32_t n;
 	struct used used[];
 };
@@ -261,7 +263,7 @@ static void judge_receive(const struct request *q, const struct ibv_wc *wc)
 static void judge_peer(const struct request *q)
 {
 	const struct hca_record *r = q->record;
-	const struct checked_object *peer = q->qp ? checked_object_of_qpn(q->qp->peer) : NULL;
+	const struct checked_object *peer = q->qp ? checked_object_of_qpn(q->qp->remote_qpn) : NULL;
 	const struct checked_report report = { .rule = CHECKED_RULE_RECEIVES_OUT,
 		                               .at = { { "posted", q->place },
 		                                       { peer ? "peer made" : "",
@@ -272,10 +274,10 @@ static void judge_peer(const struct request *q)
 		checked_report(&report,
 		               "QP 0x%06x has %" PRIu32 " receives posted of %" PRIu32
 		               " that it has room for",
-		               q->qp->peer, peer->receives, peer->max_recv_wr);
+		               q->qp->remote_qpn, peer->receives, peer->max_recv_wr);
 	else
 		checked_report(&report, "QP 0x%06x, the peer of QP 0x%06x, is another program's",
-		               q->qp ? q->qp->peer : 0, r->qp->qp_num);
+		               q->qp ? q->qp->remote_qpn : 0, r->qp->qp_num);
 }
 
 /* ---- from the beginning to the end ---- */
@@ -307,6 +309,7 @@ void checked_request_begin(struct hca_record *r)
 	if (q->qp && r->is_receive)
 		q->qp->receives++;
 	note_length(q);
+	checked_peer_lend(&q->of_peer, r, q->qp, q->place);
 	if (!r->is_receive)
 		checked_tools_sends();
 	expect_completion(q);
@@ -315,6 +318,7 @@ void checked_request_begin(struct hca_record *r)
 /* The program has the memory again, in whose first @bytes the card has written. */
 static void take_back(struct request *q, uint32_t bytes)
 {
+	checked_tools_return(&q->of_peer, bytes);
 	for (uint32_t i = 0; i < q->n; i++) {
 		const uint32_t before = q->used[i].before;
 
@@ -399,10 +403,11 @@ static void succeed(struct request *q, const struct ibv_wc *wc)
 	for (uint32_t i = 0; i < q->n; i++)
 		compare(q, &q->used[i]);
 	take_back(q, written(q->record, wc));
-	if (!q->record->is_receive)
-		return;
-	checked_tools_received();
-	undefine_grh(q, wc);
+	/* what is read, or comes back from an atomic operation, is a message, too */
+	if (writes(q->record))
+		checked_tools_received();
+	if (q->record->is_receive)
+		undefine_grh(q, wc);
 }
 
 void checked_request_complete(struct hca_record *r, const struct ibv_wc *wc)

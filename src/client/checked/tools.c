@@ -40,7 +40,7 @@ void checked_tools_lend(struct checked_lent *l)
 {
 	if (!has_tool || !is_mapped(l->from) || !is_mapped(l->to - 1))
 		return;
-	if (l->is_written) {
+	if (l->is_written && !l->is_peers) {
 		checked_asan_lend(l);
 		checked_memcheck_lend(l);
 	}
@@ -52,6 +52,11 @@ void checked_tools_return(struct checked_lent *l, uint32_t bytes)
 	checked_asan_return(l);
 	checked_memcheck_return(l, bytes);
 	checked_tsan_return(l);
+}
+
+bool checked_tools_see_peers(void)
+{
+	return checked_tsan_runs();
 }
 
 void checked_tools_undefine(uint64_t at, uint32_t bytes)

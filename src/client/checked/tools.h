@@ -22,6 +22,7 @@ struct checked_lent {
 	bool is_written; /* by the card; else it is read */
 	uint32_t place;  /* where it was posted */
 	uintptr_t queue; /* any number of the queue of the request */
+	bool is_peers;   /* not the poster's: messages order it for its own threads */
 	/* the tools' own */
 	bool is_poisoned, is_declared;
 	uint8_t *defined; /* which bits are: for each byte, one */
@@ -36,6 +37,9 @@ void checked_tools_library(const void *within);
  * written. @bytes of UINT32_MAX: all of it. */
 void checked_tools_lend(struct checked_lent *l);
 void checked_tools_return(struct checked_lent *l, uint32_t bytes);
+
+/* Whether it is of use to lend memory of a peer. */
+bool checked_tools_see_peers(void);
 
 /* The contents of so many bytes are not specified. */
 void checked_tools_undefine(uint64_t at, uint32_t bytes);
@@ -58,6 +62,7 @@ void checked_tsan_lend(struct checked_lent *l);
 void checked_tsan_return(struct checked_lent *l);
 void checked_tsan_sends(void);
 void checked_tsan_received(void);
+bool checked_tsan_runs(void);
 
 bool checked_memcheck_start(void);
 void checked_memcheck_lend(struct checked_lent *l);

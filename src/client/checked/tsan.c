@@ -46,6 +46,11 @@ bool checked_tsan_start(void)
 	return tsan.runs;
 }
 
+bool checked_tsan_runs(void)
+{
+	return tsan.runs;
+}
+
 static void *card_of(const struct checked_lent *l)
 {
 	void **card = &tsan.card[(l->queue / 64 + l->queue % 64) % FIBERS];
@@ -57,18 +62,26 @@ static void *card_of(const struct checked_lent *l)
 	return *card;
 }
 
-/* In reports this function stands for the card, above the call that posted the request. */
+static inline void *memory(const struct checked_lent *l)
+{
+	return (void *)(uintptr_t)l->from;
+}
+
+/* In reports these functions stand for cards, above the call that posted the request. The names are
+ * for suppressions, too. */
 void umbel_the_card(const struct checked_lent *l);
+void umbel_the_peers_card(const struct checked_lent *l);
 
 __attribute__((noinline)) void umbel_the_card(const struct checked_lent *l)
 {
-	void *at = (void *)(uintptr_t)l->from;
+	(l->is_written ? tsan.write : tsan.read)(memory(l), l->to - l->from);
+	__asm__ volatile("# card"); /* else it would be left before, or be one with the other */
+}
 
-	if (l->is_written)
-		tsan.write(at, l->to - l->from);
-	else
-		tsan.read(at, l->to - l->from);
-	__asm__ volatile(""); /* else it would be left before */
+__attribute__((noinline)) void umbel_the_peers_card(const struct checked_lent *l)
+{
+	(l->is_written ? tsan.write : tsan.read)(memory(l), l->to - l->from);
+	__asm__ volatile("# peer");
 }
 
 static void access_by_card(struct checked_lent *l)
@@ -78,7 +91,10 @@ static void access_by_card(struct checked_lent *l)
 
 	for (unsigned i = n; i > 0; i--)
 		tsan.enter(stack[i - 1]);
-	umbel_the_card(l);
+	if (l->is_peers)
+		umbel_the_peers_card(l);
+	else
+		umbel_the_card(l);
 	for (unsigned i = 0; i < n; i++)
 		tsan.leave();
 }
@@ -96,6 +112,8 @@ void checked_tsan_lend(struct checked_lent *l)
 	tsan.acquire(l);
 	access_by_card(l);
 	tsan.release(l);
+	if (l->is_peers)
+		tsan.release(&tsan.messages);
 	tsan.to(self, NO_SYNC);
 	l->is_declared = true;
 }

@@ -273,8 +273,10 @@ static void modified(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 		o->pkey_index = attr->pkey_index;
 	if (mask & IBV_QP_QKEY)
 		o->qkey = attr->qkey;
-	if (mask & IBV_QP_DEST_QPN)
-		o->peer = attr->dest_qp_num;
+	if (mask & IBV_QP_DEST_QPN) {
+		o->remote_qpn = attr->dest_qp_num;
+		o->peer = PEER_UNKNOWN;
+	}
 }
 
 /* A queue pair comes, or goes, that takes its receives from a shared queue. */
