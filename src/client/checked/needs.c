@@ -15,6 +15,7 @@
 #include "checked/places.h"
 #include "checked/report.h"
 #include "checked/requests.h"
+#include "checked/settings.h"
 #include "hca/process/context.h"
 
 static struct checked_card card;

@@ -346,13 +346,18 @@ void checked_report_start(void)
 {
 	const char *path = secure_getenv(CHECKED_SUPPRESSIONS);
 	FILE *from = path && *path ? fopen(path, "re") : NULL;
-	int file = open_file();
 	char line[400];
 
 	while (from && fgets(line, sizeof(line), from))
 		add_suppression(line);
 	if (from)
 		fclose(from);
+}
+
+void checked_report_process(void)
+{
+	int file = open_file();
+
 	if (file >= 0)
-		close(file); /* an empty one says that there is such a process */
+		close(file);
 }

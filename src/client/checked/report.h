@@ -28,6 +28,9 @@ void checked_report(const struct checked_report *r, const char *format, ...)
 /* Something that cannot be checked, said once for each text. */
 void checked_say(const char *text);
 
+/* The process uses verbs: an empty file says that there is such a one. */
+void checked_report_process(void);
+
 /* Reads the suppressions. Call it once. */
 void checked_report_start(void);
 

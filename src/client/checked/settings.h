@@ -6,6 +6,8 @@
 #ifndef CHECKED_SETTINGS_H
 #define CHECKED_SETTINGS_H
 
+#define CHECKED_LIBRARY "libumbel-checked.so" /* preloaded, it sees memory that moves, too */
+
 #define CHECKED_VARIABLE     "UMBEL_CHECKED"              /* not empty: the program is checked */
 #define CHECKED_FOLDER       "UMBEL_CHECKED_DIR"          /* where its reports go, as JSON */
 #define CHECKED_SUPPRESSIONS "UMBEL_CHECKED_SUPPRESSIONS" /* a file */

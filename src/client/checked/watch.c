@@ -19,6 +19,7 @@
 #include "checked/places.h"
 #include "checked/report.h"
 #include "checked/requests.h"
+#include "checked/settings.h"
 #include "checked/tools.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -73,6 +74,7 @@ static checked_ask *ask;
 static void begin(checked_ask *how)
 {
 	ask = how;
+	checked_report_process();
 }
 
 /* ---- requests ---- */

@@ -22,7 +22,6 @@
 /* Both libraries are of one build. */
 #define CHECKED_WATCHER "umbel_checked_watcher"
 #define CHECKED_VERSION 1
-#define CHECKED_LIBRARY "libumbel-checked.so"
 #define CHECKED_KINDS(X)                 \
 	X(CONTEXT, "context")            \
 	X(PD, "protection domain")       \

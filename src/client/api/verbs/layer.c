@@ -612,6 +612,25 @@ static const struct checked_watcher *load_watcher(void)
 	return NULL;
 }
 
+static struct {
+	pthread_mutex_t lock;
+	const struct checked_watcher *watcher; /* or NULL */
+	bool looked;                           /* for it */
+	bool fork_is_safe;
+} process = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static const struct checked_watcher *find_watcher(void)
+{
+	pthread_mutex_lock(&process.lock);
+	if (!process.looked)
+		process.watcher = load_watcher();
+	if (!process.looked && process.watcher && process.fork_is_safe)
+		process.watcher->fork_is_safe();
+	process.looked = true;
+	pthread_mutex_unlock(&process.lock);
+	return process.watcher;
+}
+
 static bool is_wanted(const struct hca_context *ctx)
 {
 	const char *variable = secure_getenv(CHECKED_VARIABLE);
@@ -619,34 +638,19 @@ static bool is_wanted(const struct hca_context *ctx)
 	return (variable && *variable) || ctx->process->region.control->settings.checked;
 }
 
-static const struct checked_watcher *find_watcher(const struct hca_context *ctx)
-{
-	static const struct checked_watcher *watcher;
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static bool looked;
-
-	if (!is_wanted(ctx))
-		return NULL;
-	pthread_mutex_lock(&lock);
-	if (!looked)
-		watcher = load_watcher();
-	looked = true;
-	pthread_mutex_unlock(&lock);
-	return watcher;
-}
-
 void verbs_layer_fork_is_safe(void)
 {
-	const struct checked_watcher *watcher = find_watcher();
-
-	if (watcher)
-		watcher->fork_is_safe();
+	pthread_mutex_lock(&process.lock);
+	process.fork_is_safe = true;
+	if (process.watcher)
+		process.watcher->fork_is_safe();
+	pthread_mutex_unlock(&process.lock);
 }
 
 int verbs_layer_open(struct hca_context *ctx)
 {
 	struct ibv_context_ops *ops = &ctx->vctx.context.ops;
-	const struct checked_watcher *watcher = find_watcher(ctx);
+	const struct checked_watcher *watcher = is_wanted(ctx) ? find_watcher() : NULL;
 	const bool meets_faults = verbs_faults_wanted(ctx);
 
 	if (!meets_faults && !watcher)

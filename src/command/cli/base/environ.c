@@ -115,18 +115,17 @@ static int set_sysfs(const char *lib)
 #endif
 }
 
-int cli_environ_add_sockets(void)
+int cli_environ_preload(const char *library)
 {
 	char bin[PATH_MAX], lib[PATH_MAX], path[PATH_MAX + 32];
 
 	if (find_dirs(bin, lib))
 		return CLI_FAILED;
-	snprintf(path, sizeof(path), "%s/libumbel-sockets.so", lib);
-	if (access(path, R_OK) || strpbrk(path, " :") || prepend("LD_PRELOAD", path)) {
-		base_log("'%s' cannot be preloaded", path);
-		return CLI_FAILED;
-	}
-	return 0;
+	snprintf(path, sizeof(path), "%s/%s", lib, library);
+	if (!access(path, R_OK) && !strpbrk(path, " :") && !prepend("LD_PRELOAD", path))
+		return 0;
+	base_log("'%s' cannot be preloaded", path);
+	return CLI_FAILED;
 }
 
 #ifdef UMBEL_SANITIZER_PRELOAD

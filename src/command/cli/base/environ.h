@@ -16,8 +16,8 @@ int cli_check_host(const char *name, const char *host);
  * locked memory included; @host NULL: on all of them. 0 or CLI_FAILED. */
 int cli_environ_set(const char *fabric, const char *host);
 
-/* Has the program's TCP sockets be rsockets; before cli_environ_set(). 0 or CLI_FAILED. */
-int cli_environ_add_sockets(void);
+/* Has a library of ours be loaded first; before cli_environ_set(). 0 or CLI_FAILED. */
+int cli_environ_preload(const char *library);
 
 /* If the host has a network of its own, takes this process there: to its namespaces. @must: it is
  * an error if it has none. 0, or the exit status. */

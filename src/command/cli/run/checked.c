@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "checked/card.h"
 #include "checked/rules.h"
 #include "checked/settings.h"
 #include "cli/base/command.h"
@@ -121,6 +122,17 @@ static int set_path(const char *variable, const char *path)
 	return ret ? CLI_USAGE : 0;
 }
 
+static int set_card(const char *name)
+{
+	struct checked_card card;
+	char why[400];
+
+	if (!checked_card_read(name, &card, why, sizeof(why)))
+		return setenv(CHECKED_CARD, card.path, 1) ? CLI_FAILED : 0;
+	base_log("%s", why);
+	return CLI_USAGE;
+}
+
 static int make_folder(struct cli_checked *c)
 {
 	char runtime[PATH_MAX];
@@ -158,11 +170,13 @@ int cli_checked_begin(struct cli_checked *c, struct cli_junit *junit)
 	if (!ret && c->suppressions)
 		ret = set_path(CHECKED_SUPPRESSIONS, c->suppressions);
 	if (!ret && c->card)
-		ret = setenv(CHECKED_CARD, c->card, 1) ? CLI_FAILED : 0;
+		ret = set_card(c->card);
 	if (!ret && c->json)
 		ret = touch_json(c->json);
 	if (!ret)
 		ret = make_folder(c);
+	if (!ret)
+		ret = cli_environ_preload(CHECKED_LIBRARY);
 	if (!ret && (setenv(CHECKED_VARIABLE, "1", 1) || setenv(CHECKED_FOLDER, c->dir, 1)))
 		ret = CLI_FAILED;
 	return ret;

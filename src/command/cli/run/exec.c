@@ -58,12 +58,16 @@ static const struct cli_option options[] = {
 };
 
 /* As the program, or with it as a child whose reports count. */
-static int exec_here(struct options *o, char **argv)
+static int exec_here(struct options *o, const char *name, const char *host, char **argv)
 {
 	int ret = cli_checked_begin(&o->checked, NULL);
 
+	if (!ret)
+		ret = cli_environ_set(name, host);
+	if (!ret && host && !o->stay)
+		ret = cli_enter_host(name, host, false);
 	if (ret)
-		return ret;
+		return cli_checked_end(&o->checked, ret);
 	return o->checked.on ? cli_checked_exec(&o->checked, argv) : cli_exec_command(argv);
 }
 
@@ -95,17 +99,13 @@ static int exec_execute(const struct cli_command *self, void *from, int argc, ch
 		return cli_usage_error(self, "either --all or a host, not '%s' too", host);
 	if (o->jobs && !o->all)
 		return cli_usage_error(self, "--jobs goes with --all");
-	if (o->sockets && cli_environ_add_sockets())
+	if (o->sockets && cli_environ_preload("libumbel-sockets.so"))
 		return CLI_FAILED;
 	cli_checked_by_fabric(&o->checked, name);
 	if (o->all)
 		return exec_on_all(o, argv + dashes + 1);
 	ret = cli_check_host(name, host);
-	if (!ret)
-		ret = cli_environ_set(name, host);
-	if (!ret && host && !o->stay)
-		ret = cli_enter_host(name, host, false);
-	return ret ? ret : exec_here(o, argv + dashes + 1);
+	return ret ? ret : exec_here(o, name, host, argv + dashes + 1);
 }
 
 const struct cli_command cli_exec = {
