@@ -5,6 +5,8 @@
  */
 #include "lab.h"
 
+#include <sys/resource.h>
+
 #define RMPP_AT    24
 #define RMPP_TYPE  1 /* bytes of its header */
 #define RMPP_FLAGS 2
@@ -296,6 +298,26 @@ static void a_long_mad_without_rmpp_is_refused(void **state)
 	umad_free(umad);
 }
 
+static void a_long_mad_is_an_error_where_files_are_limited(void **state)
+{
+	struct pair p = open_pair();
+	void *umad = message(LAB_SEND, 1, BIG);
+	struct rlimit before, none;
+
+	(void)state;
+	umad_set_addr(umad, p.server_lid, 1, 0, (int)UMAD_QKEY);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	errno = 0;
+	assert_int_equal(umad_send(p.client, p.client_agent, umad, BIG, 0, 0), -EIO);
+	assert_int_equal(errno, EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	umad_free(umad);
+	send_to_server(&p, BIG);
+	umad_free(lab_expect(p.server, p.server_agent, BIG));
+}
+
 static void a_single_mad_needs_no_rmpp(void **state)
 {
 	struct pair p = open_pair();
@@ -320,6 +342,7 @@ int main(void)
 		LAB_TEST(a_message_to_nobody_comes_back),
 		LAB_TEST(an_agent_with_an_rmpp_of_its_own_gets_segments),
 		LAB_TEST(a_long_mad_without_rmpp_is_refused),
+		LAB_TEST(a_long_mad_is_an_error_where_files_are_limited),
 		LAB_TEST(a_single_mad_needs_no_rmpp),
 	};
 

@@ -19,10 +19,9 @@
 
 #define LITTLE       (256ull << 10)
 #define COMMIT_BYTES (256ull << 10)
-
-#define LEFT_NS    10000000ull /* what was seen of memory that is left holds so long */
-#define SMALL_PART 64
-#define ENOUGH     (64ull << 20)
+#define LEFT_NS      10000000ull /* what was seen of memory that is left holds so long */
+#define SMALL_PART   64
+#define ENOUGH       (64ull << 20)
 
 /* The registry: the process's connection. One from before a fork, or to a daemon that is gone, is
  * replaced, and ends with the last context that uses it. */
@@ -165,8 +164,8 @@ int hca_ask_memory(struct hca_process *p, const struct control_call *call)
 	return ret == -EAGAIN ? -ENOMEM : ret;
 }
 
-/* Of hca_process.limited. To find out takes as long as some things that a program does when it
- * starts; one that uses little never needs it, as the reserve is there for that. */
+/* Of hca_process.limited. To find out takes a twentieth of the time in which a program starts. A
+ * process that uses little never does: the reserve is for such. */
 enum hca_limited { UNKNOWN, LIMITED, NOT_LIMITED };
 
 static bool is_limited(struct hca_process *p, uint64_t more)

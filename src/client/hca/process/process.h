@@ -137,8 +137,8 @@ bool hca_memory_is_left(struct hca_process *p, uint64_t bytes);
 
 /*
  * Maps the @bytes at @off in the data part, which the daemon gave to this process. Where memory is
- * limited they are there from then on, all charged to this process's cgroup: whoever writes there
- * first, the kernel ends nobody. NULL: they cannot be had.
+ * limited, and the process has more than a little, they are there from then on, charged to its
+ * cgroup: the kernel ends nobody for writing there first. NULL: they cannot be had.
  */
 void *hca_take_memory(struct hca_process *p, uint64_t off, uint64_t bytes);
 

@@ -322,7 +322,7 @@ static BASE_HOT unsigned due_sources(struct hca_cq *cq)
 	return due;
 }
 
-static int poll_source(struct hca_cq *cq, int n, struct ibv_wc *wc)
+static BASE_HOT int poll_source(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	switch (cq->turn) {
 	case SOURCE_LOCAL:
@@ -341,7 +341,7 @@ static int poll_source(struct hca_cq *cq, int n, struct ibv_wc *wc)
  * count on that order: when a reply has come, it takes the request for done. At most TURN of them
  * in a row, as others wait.
  */
-static int poll_first(struct hca_cq *cq, int n, struct ibv_wc *wc)
+static BASE_HOT int poll_first(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = 0;
 
@@ -355,7 +355,7 @@ static int poll_first(struct hca_cq *cq, int n, struct ibv_wc *wc)
 }
 
 /* So many completions were polled of the source whose turn it is. */
-static void count_polled(struct hca_cq *cq, int n)
+static BASE_HOT void count_polled(struct hca_cq *cq, int n)
 {
 	cq->turn_used += (unsigned)n;
 	if (cq->ready)
@@ -369,7 +369,7 @@ static void begin_turn(struct hca_cq *cq, unsigned source)
 }
 
 /* The turn is that of the first source which is due, from the present one on. */
-static void find_turn(struct hca_cq *cq, unsigned due)
+static BASE_HOT void find_turn(struct hca_cq *cq, unsigned due)
 {
 	unsigned behind = due >> cq->turn << cq->turn;
 	unsigned next = (unsigned)__builtin_ctz(behind ? behind : due);
@@ -383,8 +383,7 @@ static void find_turn(struct hca_cq *cq, unsigned due)
  * which may last several polls. So each source waits for at most TURN completions of each other
  * one. The poll ends when it is full, or when all that were due, one after the other, have no more.
  */
-static __attribute__((noinline)) int poll_in_turn(struct hca_cq *cq, unsigned due, int n,
-                                                  struct ibv_wc *wc)
+static BASE_HOT int poll_in_turn(struct hca_cq *cq, unsigned due, int n, struct ibv_wc *wc)
 {
 	int done = poll_first(cq, n, wc), want, got;
 
@@ -411,6 +410,12 @@ static __attribute__((noinline)) int poll_in_turn(struct hca_cq *cq, unsigned du
 	return done;
 }
 
+static BASE_COLD int poll_map_alone(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	return poll_in_turn(cq, 1u << SOURCE_MAP, n, wc);
+}
+
+/* No part of hca_cq_poll(), which would save more registers for it. */
 static __attribute__((noinline)) int poll_due(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	unsigned due = due_sources(cq);
@@ -418,7 +423,7 @@ static __attribute__((noinline)) int poll_due(struct hca_cq *cq, int n, struct i
 
 	/* none that was due had anything in the end, and the map may not have been looked at */
 	if (base_unlikely(due && !done) && map_is_due(cq, false))
-		done = poll_in_turn(cq, 1u << SOURCE_MAP, n, wc);
+		done = poll_map_alone(cq, n, wc);
 	return done;
 }
 
