@@ -151,6 +151,10 @@ bool hca_roce_receive(struct hca_link *link, bool again);
 enum hca_attention hca_roce_attention(const struct hca_link *link, uint64_t now);
 void hca_roce_rest(struct hca_link *link);
 
+/* The socket of that IP version (0 is IPv4, 1 is IPv6) has dropped so many datagrams in all, modulo
+ * 2^32, as the holder has heard some time ago. */
+void hca_roce_note_lost(struct hca_roce *roce, unsigned version, uint32_t lost);
+
 /* Opens the port's sockets again, after the device was away. Under receive_lock. */
 void hca_roce_reopen(struct hca_roce *roce);
 

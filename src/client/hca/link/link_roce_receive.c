@@ -421,13 +421,16 @@ static unsigned next_batch(unsigned asked, unsigned got, unsigned datagrams)
 	return n < NETDEV_UDP_BATCH ? n : NETDEV_UDP_BATCH;
 }
 
-static void note_lost(struct hca_roce *w, unsigned version, uint32_t lost)
+void hca_roce_note_lost(struct hca_roce *w, unsigned version, uint32_t lost)
 {
 	uint32_t before = atomic_load_explicit(&w->shm->lost[version], memory_order_relaxed);
 
-	if (lost == before)
-		return;
-	atomic_store_explicit(&w->shm->lost[version], lost, memory_order_relaxed);
+	/* a holder that was held up may have a count that is older than the next holder's */
+	do {
+		if ((int32_t)(lost - before) <= 0)
+			return;
+	} while (!atomic_compare_exchange_weak_explicit(
+	        &w->shm->lost[version], &before, lost, memory_order_relaxed, memory_order_relaxed));
 	count(&w->shm->overflow, lost - before);
 	shm_readers_lose(&w->shm->readers);
 }
@@ -446,7 +449,7 @@ static bool receive_batch(struct hca_roce *w, unsigned version, bool again)
 		w->batch = 1;
 		return false;
 	}
-	note_lost(w, version, lost);
+	hca_roce_note_lost(w, version, lost);
 	memset(&w->now, 0, sizeof(w->now));
 	for (int i = 0; i < n; i++)
 		receive_joined(w, &w->datagram[i]);

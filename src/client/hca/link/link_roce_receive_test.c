@@ -234,6 +234,29 @@ static void going_to_sleep_calls_the_daemon_back(void **state)
 	assert_false(woken(l));
 }
 
+static void an_old_count_of_drops_adds_nothing(void **state)
+{
+	struct lab *l = *state;
+
+	hca_roce_note_lost(&l->roce, 0, 7);
+	hca_roce_note_lost(&l->roce, 0, 5); /* of one that was overtaken */
+	assert_int_equal(l->shm.overflow, 7);
+	hca_roce_note_lost(&l->roce, 0, 8);
+	hca_roce_note_lost(&l->roce, 1, 2); /* the other socket's */
+	assert_int_equal(l->shm.overflow, 10);
+}
+
+static void counts_of_drops_wrap(void **state)
+{
+	struct lab *l = *state;
+
+	l->shm.lost[0] = UINT32_MAX - 1;
+	hca_roce_note_lost(&l->roce, 0, 3);
+	assert_int_equal(l->shm.overflow, 5);
+	hca_roce_note_lost(&l->roce, 0, UINT32_MAX);
+	assert_int_equal(l->shm.overflow, 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +274,8 @@ int main(void)
 		TEST(a_poll_a_moment_later_keeps_the_daemon_away),
 		TEST(a_receiver_keeps_the_daemon_away),
 		TEST(going_to_sleep_calls_the_daemon_back),
+		TEST(an_old_count_of_drops_adds_nothing),
+		TEST(counts_of_drops_wrap),
 #undef TEST
 	};
 
