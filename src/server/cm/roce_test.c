@@ -97,43 +97,25 @@ static int setup(void **state)
 {
 	static const char *const first[3] = { "fe80::1", "::ffff:10.0.0.1", "2001:db8::1" };
 	static const char *const second[3] = { "fe80::2", "::ffff:10.0.1.1", "2001:db8:1::1" };
-	struct testing *t = calloc(1, sizeof(*t));
-	struct shm_settings settings;
+	const struct cm_ops ops = { .route = route,
+		                    .search = search,
+		                    .search_end = search_end,
+		                    .join = join,
+		                    .leave = leave };
 	struct fabric_plan plan;
-	const struct cm_ops cm_ops = { .outbox_open = box_open,
-		                       .outbox_send = box_send,
-		                       .outbox_ring = box_ring,
-		                       .outbox_waiting = box_waiting,
-		                       .outbox_closed = box_closed,
-		                       .outbox_close = box_close,
-		                       .mad_send = mad_send,
-		                       .memory_get = memory_get,
-		                       .memory_put = memory_put,
-		                       .route = route,
-		                       .search = search,
-		                       .search_end = search_end,
-		                       .join = join,
-		                       .leave = leave,
-		                       .arg = t,
-		                       .timers = &t->timers };
+	struct testing *t;
 	char why[64];
 	int node;
 
-	net = (struct net){ .t = t, .source = "10.0.1.1", .asks_for_any = true };
-	clock_init(t);
-	STAILQ_INIT(&t->mads);
-	fabric_settings_default(&settings);
 	fabric_plan_init(&plan);
 	if (fabric_plan_add_host(&plan, NULL) || fabric_plan_add_ethernet(&plan, 0, "eth0") ||
 	    fabric_plan_add_ethernet(&plan, 0, "eth1") != 1 ||
-	    fabric_plan_finish(&plan, &node, why, sizeof(why)) ||
-	    fabric_new(&t->f, &plan, &settings) || cm_new(&t->cm, t->f, &cm_ops))
+	    fabric_plan_finish(&plan, &node, why, sizeof(why)) || testing_begin(state, &plan, ops))
 		return -1;
-	fabric_plan_fini(&plan);
-	testing_sa_init(&t->sa, t->f);
+	t = *state;
+	net = (struct net){ .t = t, .source = "10.0.1.1", .asks_for_any = true };
 	device_up(t, 0, first);
 	device_up(t, 1, second);
-	*state = t;
 	return 0;
 }
 

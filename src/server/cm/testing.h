@@ -272,36 +272,44 @@ static void activate(struct testing *t)
 	}
 }
 
-static UNUSED int testing_setup(void **state)
+/* A fabric of that plan, which is freed. @ops: what the test has of its own. */
+static int testing_begin(void **state, struct fabric_plan *plan, struct cm_ops ops)
 {
 	struct testing *t = calloc(1, sizeof(*t));
 	struct shm_settings settings;
-	struct fabric_plan plan;
-	const struct cm_ops cm_ops = { .outbox_open = box_open,
-		                       .outbox_send = box_send,
-		                       .outbox_ring = box_ring,
-		                       .outbox_waiting = box_waiting,
-		                       .outbox_closed = box_closed,
-		                       .outbox_close = box_close,
-		                       .mad_send = mad_send,
-		                       .memory_get = memory_get,
-		                       .memory_put = memory_put,
-		                       .tid_high = TESTING_TID_HIGH,
-		                       .arg = t,
-		                       .timers = &t->timers };
 
+	ops.outbox_open = box_open;
+	ops.outbox_send = box_send;
+	ops.outbox_ring = box_ring;
+	ops.outbox_waiting = box_waiting;
+	ops.outbox_closed = box_closed;
+	ops.outbox_close = box_close;
+	ops.mad_send = mad_send;
+	ops.memory_get = memory_get;
+	ops.memory_put = memory_put;
+	ops.arg = t;
+	ops.timers = &t->timers;
 	clock_init(t);
 	STAILQ_INIT(&t->mads);
 	fabric_settings_default(&settings);
-	fabric_plan_init(&plan);
-	if (fabric_plan_tree(&plan, 4) || fabric_new(&t->f, &plan, &settings) ||
-	    cm_new(&t->cm, t->f, &cm_ops))
+	if (fabric_new(&t->f, plan, &settings) || cm_new(&t->cm, t->f, &ops))
 		return -1;
-	fabric_plan_fini(&plan);
+	fabric_plan_fini(plan);
 	testing_sa_init(&t->sa, t->f);
-	activate(t);
-	testing_settle(t);
 	*state = t;
+	return 0;
+}
+
+static UNUSED int testing_setup(void **state)
+{
+	struct fabric_plan plan;
+
+	fabric_plan_init(&plan);
+	if (fabric_plan_tree(&plan, 4) ||
+	    testing_begin(state, &plan, (struct cm_ops){ .tid_high = TESTING_TID_HIGH }))
+		return -1;
+	activate(*state);
+	testing_settle(*state);
 	return 0;
 }
 
