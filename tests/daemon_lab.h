@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Clients of the fabric's daemon, for tests that speak its protocol themselves; what the daemon
- * says of itself, and how many descriptors it has open.
+ * Clients of the fabric's daemon, for tests that speak its protocol themselves; and how many
+ * descriptors it has open.
  */
 #ifndef TESTS_DAEMON_LAB_H
 #define TESTS_DAEMON_LAB_H
@@ -13,8 +13,6 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -59,25 +57,6 @@ static inline int daemon_map(struct control_client *c, struct shm_region *r)
 	assert_int_equal(shm_region_map(r, fd[0], fd[1]), 0);
 	close(fd[0]);
 	return fd[1];
-}
-
-/* The number that `umbel status --json` has under @key. */
-static inline long daemon_status(const char *key)
-{
-	struct control_client *c = daemon_client(CONTROL_ROLE_CLI);
-	char quoted[64], *text;
-	const char *at;
-	long n;
-
-	assert_int_equal(control_show(c, "status", &text), 0);
-	control_close(c);
-	snprintf(quoted, sizeof(quoted), "\"%s\":", key);
-	at = strstr(text, quoted);
-	if (!at)
-		fail_msg("the daemon's status has no '%s'", key);
-	n = strtol(at + strlen(quoted), NULL, 10);
-	free(text);
-	return n;
 }
 
 /* A reply takes a turn of the daemon's loop: what came before has had its own. */

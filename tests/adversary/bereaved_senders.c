@@ -4,7 +4,6 @@
  * does little other work between one's request and its reply. Its processor time is measured, not
  * the wall's, so that a busy machine does not matter.
  */
-#define _GNU_SOURCE /* struct ucred */
 #include "verbs/lab.h"
 
 #include <signal.h>
@@ -12,8 +11,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "daemon_lab.h"
 
 #define RECEIVERS 64
 #define SENDERS   128
@@ -108,7 +105,7 @@ static uint64_t longest_request(struct ibv_context *context, unsigned qps)
 			assert_int_equal(ibv_destroy_cq(cq), 0);
 			longest = ns > longest ? ns : longest;
 		}
-	} while (daemon_status("qps") != qps);
+	} while (lab_status("qps") != qps);
 	return longest;
 }
 
@@ -120,7 +117,7 @@ static void others_are_served_while_the_daemon_cleans_up(void **state)
 	(void)state;
 	receivers = start(hold_rings);
 	senders = start(send_to_rings);
-	assert_int_equal(clock_getcpuclockid((pid_t)daemon_status("pid"), &shared.clock), 0);
+	assert_int_equal(clock_getcpuclockid((pid_t)lab_status("pid"), &shared.clock), 0);
 	context = lab_open(3);
 	kill(senders, SIGKILL);
 	assert_true(longest_request(context, RECEIVERS) < LIMIT_NS);

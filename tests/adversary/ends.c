@@ -247,8 +247,8 @@ static void ask_until_they_have_gone(struct ibv_context *context, const char *wh
 			assert_non_null(cq);
 			assert_int_equal(ibv_destroy_cq(cq), 0);
 		}
-	} while (daemon_status("clients") != 1 || daemon_status("qps") || daemon_status("flows") ||
-	         daemon_status("listeners"));
+	} while (lab_status("clients") != 1 || lab_status("qps") || lab_status("flows") ||
+	         lab_status("listeners"));
 	print_message("%s: the slowest request took %.1f ms, and %.1f ms of the daemon's time\n",
 	              what, (double)time / 1e6, (double)work / 1e6);
 	assert_true(work < LIMIT_NS);
@@ -259,7 +259,7 @@ static void all_end_while_another_asks(void (*make)(void), const char *what)
 	pid_t pid = start(make);
 	struct ibv_context *context = lab_open(2);
 
-	assert_int_equal(clock_getcpuclockid((pid_t)daemon_status("pid"), &shared.clock), 0);
+	assert_int_equal(clock_getcpuclockid((pid_t)lab_status("pid"), &shared.clock), 0);
 	kill(pid, SIGKILL);
 	ask_until_they_have_gone(context, what);
 	waitpid(pid, NULL, 0);
