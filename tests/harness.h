@@ -12,6 +12,9 @@
  * them run, whatever CMOCKA_TEST_FILTER says, and for as long as the parent's. */
 void harness_serve(void);
 
+/* How many descriptors the process has open. */
+unsigned harness_descriptors(void);
+
 /* Says in which functions and lines of the program the caller is, from inside out. */
 void harness_say_where(void);
 

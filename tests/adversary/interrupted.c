@@ -10,7 +10,6 @@
 #define _GNU_SOURCE
 #include "verbs/lab.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <infiniband/umad.h>
 #include <rdma/rsocket.h>
@@ -18,6 +17,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
+#include <harness.h>
 
 #include "base/pause.h"
 
@@ -293,18 +293,6 @@ static void interrupt_it(pthread_t thread)
 		base_pause(&pause);
 }
 
-static unsigned open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 /* ---- signals ---- */
 
 static void a_handler_without_sa_restart_ends_the_wait(void **state)
@@ -391,14 +379,14 @@ static void a_thread_that_waits_can_be_cancelled(void **state)
 	if (dlsym(RTLD_DEFAULT, "__asan_init"))
 		skip(); /* it takes the stack of a thread that was cancelled for one in use */
 	for (size_t i = 0; i < LAB_ARRAY(calls); i++) {
-		unsigned fds = open_fds();
+		unsigned fds = harness_descriptors();
 		pthread_t thread = start(&calls[i]);
 		void *result;
 
 		pthread_cancel(thread);
 		pthread_join(thread, &result);
 		assert_ptr_equal(result, PTHREAD_CANCELED);
-		assert_int_equal(open_fds(), fds);
+		assert_int_equal(harness_descriptors(), fds);
 		/* and nothing is locked: the next one gets its event */
 		calls[i].end();
 		assert_int_equal(calls[i].wait(), 0);

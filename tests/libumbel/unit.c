@@ -6,7 +6,6 @@
 #include "verbs/lab.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <harness.h>
 
 #include "umbel.h"
 
@@ -248,18 +248,6 @@ static void without_the_command_it_says_so(void **state)
 	free(path);
 }
 
-static unsigned open_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 /* A rule of its own, and a mistake of its own. */
 static void *breaks_something(void *arg)
 {
@@ -281,7 +269,7 @@ static void *breaks_something(void *arg)
 /* And a child is forked while the threads are at it, which calls it, too, and outlives them. */
 static void threads_and_a_child_call_it(void **state)
 {
-	const unsigned before = open_descriptors();
+	const unsigned before = harness_descriptors();
 	unsigned number[4] = { 1, 2, 3, 4 };
 	pthread_t thread[4];
 	int wait[2], status;
@@ -317,12 +305,12 @@ static void threads_and_a_child_call_it(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	assert_int_equal(umbel_fault_clear(), 0);
-	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(harness_descriptors(), before);
 }
 
 static void without_descriptors_it_says_so(void **state)
 {
-	const unsigned before = open_descriptors();
+	const unsigned before = harness_descriptors();
 	struct rlimit limit, few;
 
 	(void)state;
@@ -344,7 +332,7 @@ static void without_descriptors_it_says_so(void **state)
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	}
 	assert_int_equal(umbel_fault_clear(), 0);
-	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(harness_descriptors(), before);
 }
 
 /* A child of the command, or one that was forked meanwhile, may keep the command's output open. */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <harness.h>
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -76,18 +77,6 @@ static void expect_command(const char *command, const char *line)
 		;
 	assert_int_equal(pclose(f), 0);
 	assert_string_equal(buf, line);
-}
-
-static unsigned count_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
 }
 
 static int go_home(void **state)
@@ -698,14 +687,14 @@ static void an_open_file_is_current_when_it_is_read_again(void **state)
 
 static void no_descriptor_stays_open(void **state)
 {
-	unsigned before = count_descriptors();
+	unsigned before = harness_descriptors();
 
 	(void)state;
 	expect_file(PORT "/state", ACTIVE);
 	expect_file(PORT "/counters/symbol_error", "0\n");
 	assert_int_equal(access(PORT "/counters/port_xmit_data", R_OK), 0);
 	assert_int_equal(type_in(PORT "/gids", "0"), DT_REG);
-	assert_int_equal(count_descriptors(), before);
+	assert_int_equal(harness_descriptors(), before);
 }
 
 static void errno_is_left_alone(void **state)
@@ -794,7 +783,7 @@ static void *open_until_cancelled(void *arg)
 /* As with the kernel's files: open() gives a descriptor, or the thread ends without one. */
 static void a_cancelled_thread_leaves_no_descriptor(void **state)
 {
-	unsigned before = count_descriptors();
+	unsigned before = harness_descriptors();
 	void *result;
 
 	for (int i = 0; i < 100; i++) {
@@ -805,7 +794,7 @@ static void a_cancelled_thread_leaves_no_descriptor(void **state)
 		assert_int_equal(pthread_join(thread, &result), 0);
 		assert_ptr_equal(result, PTHREAD_CANCELED);
 	}
-	assert_int_equal(count_descriptors(), before);
+	assert_int_equal(harness_descriptors(), before);
 }
 
 /* The machine's own files stay as they are. */

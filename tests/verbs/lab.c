@@ -6,7 +6,6 @@
 #include "deadline.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -819,16 +818,4 @@ void lab_await_status(const char *name, uint64_t value)
 	while (lab_status(name) != value)
 		if (deadline_is_over(&deadline))
 			fail_msg("%s does not become %llu", name, (unsigned long long)value);
-}
-
-unsigned lab_count_descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n - 3; /* ".", "..", its own */
 }

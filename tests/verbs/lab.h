@@ -210,7 +210,4 @@ uint64_t lab_fabric_counter(const char *name);
 uint64_t lab_status(const char *name);
 void lab_await_status(const char *name, uint64_t value);
 
-/* How many descriptors the process has. */
-unsigned lab_count_descriptors(void);
-
 #endif

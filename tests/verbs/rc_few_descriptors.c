@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <harness.h>
 
 #define POLLS   2000
 #define THREADS 4
@@ -133,7 +134,7 @@ static void threads_wait_for_the_same_descriptor(void **state)
 		lab_peer_fill(r->far, 0, 5000, 10 + i);
 		lab_peer_connect(r->far, r->near);
 	}
-	n = lab_count_descriptors();
+	n = harness_descriptors();
 	take_descriptors(&before);
 	for (unsigned i = 0; i < THREADS; i++) {
 		lab_peer_connect(reader[i].near, reader[i].far);
@@ -147,7 +148,7 @@ static void threads_wait_for_the_same_descriptor(void **state)
 		assert_int_equal(reader[i].wc.status, IBV_WC_SUCCESS);
 		lab_peer_expect(reader[i].near, 0, 5000, 10 + i);
 	}
-	assert_in_range(lab_count_descriptors(), n, n + 1);
+	assert_in_range(harness_descriptors(), n, n + 1);
 }
 
 int main(void)

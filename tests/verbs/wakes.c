@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <harness.h>
 
 #define THREADS   300
 #define WATCHED   1300
@@ -117,10 +118,10 @@ static unsigned send_to_all(rlim_t limit, const struct order *o)
 	unsigned before;
 
 	set_limit(limit);
-	before = lab_count_descriptors();
+	before = harness_descriptors();
 	for (unsigned i = 0; i < o->n; i++)
 		lab_send(e, ah, o->qpn[i], "", 0);
-	return lab_count_descriptors() - before;
+	return harness_descriptors() - before;
 }
 
 struct sender {
@@ -338,12 +339,12 @@ static void descriptors_of_channels_that_are_gone_are_closed(void **state)
 {
 	struct lab_end *e = lab_end(1), *to = lab_end(2);
 	struct ibv_ah *ah = lab_ah_to(e, to);
-	unsigned before = lab_count_descriptors(), kept;
+	unsigned before = harness_descriptors(), kept;
 
 	(void)state;
 	wake_mortals(e, ah, 20);
 	/* the daemon hears of a death by and by */
-	for (unsigned tries = 0; (kept = lab_count_descriptors() - before) > 1; tries++) {
+	for (unsigned tries = 0; (kept = harness_descriptors() - before) > 1; tries++) {
 		assert_in_range(tries, 0, 1000);
 		wake_mortals(e, ah, 1);
 	}
@@ -356,7 +357,7 @@ static void own_channels_take_no_further_descriptors(void **state)
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
 	struct ibv_ah *ah = lab_ah_to(e, e);
-	unsigned before = lab_count_descriptors();
+	unsigned before = harness_descriptors();
 
 	(void)state;
 	for (unsigned round = 0; round < 2; round++) {
@@ -364,13 +365,13 @@ static void own_channels_take_no_further_descriptors(void **state)
 			make_sleeper(&all[i], e->pd, mr);
 		for (unsigned i = 0; i < SOME; i++)
 			lab_send(e, ah, all[i].qp->qp_num, "", 0);
-		assert_int_equal(lab_count_descriptors(), before + SOME);
+		assert_int_equal(harness_descriptors(), before + SOME);
 		for (unsigned i = 0; i < SOME; i++) {
 			if (round)
 				get_event(&all[i]);
 			end_sleeper(&all[i]);
 		}
-		assert_int_equal(lab_count_descriptors(), before);
+		assert_int_equal(harness_descriptors(), before);
 	}
 }
 

@@ -10,7 +10,6 @@
 #include <cmocka.h>
 #include <harness.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -150,18 +149,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static unsigned open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static struct control_client *connect_as(const struct daemon *m, enum control_role role)
 {
 	struct control_client *c;
@@ -230,12 +217,12 @@ static void closing_closes_what_nobody_took(void **state)
 	struct control_client *c;
 
 	(void)state;
-	before = open_fds();
+	before = harness_descriptors();
 	c = connect_as(*state, CONTROL_ROLE_VERBS);
-	assert_true(open_fds() > before);
+	assert_true(harness_descriptors() > before);
 	control_close(c);
 	pthread_join(((struct daemon *)*state)->thread, NULL); /* its end is closed as well */
-	assert_int_equal(open_fds(), before);
+	assert_int_equal(harness_descriptors(), before);
 	pthread_create(&((struct daemon *)*state)->thread, NULL, serve, *state);
 }
 
@@ -457,7 +444,7 @@ static void threads_take_turns(void **state)
 static void show_brings_the_text(void **state)
 {
 	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
-	unsigned before = open_fds();
+	unsigned before = harness_descriptors();
 	uint32_t cq;
 	char *json;
 
@@ -465,7 +452,7 @@ static void show_brings_the_text(void **state)
 	assert_string_equal(json, "{}");
 	free(json);
 	assert_int_equal(create_cq(c, 1, &cq), 0); /* the daemon has closed its own by now */
-	assert_int_equal(open_fds(), before);
+	assert_int_equal(harness_descriptors(), before);
 	control_close(c);
 }
 

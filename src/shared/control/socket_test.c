@@ -9,7 +9,6 @@
 #include <cmocka.h>
 #include <harness.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -36,18 +35,6 @@ static int teardown(void **state)
 	close(pair[0]);
 	close(pair[1]);
 	return 0;
-}
-
-static unsigned open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 /* Sends @bytes of a packet whose header claims @claimed, with @n_fds descriptors. */
@@ -98,7 +85,7 @@ static void bytes_arrive_as_sent(void **state)
 static void descriptors_arrive_and_are_closed_on_exec(void **state)
 {
 	struct control_packet out = { .n_fds = 2 }, in;
-	unsigned before = open_fds();
+	unsigned before = harness_descriptors();
 	int pipe_fd[2];
 	char c = 'x';
 
@@ -115,7 +102,7 @@ static void descriptors_arrive_and_are_closed_on_exec(void **state)
 	assert_int_equal(read(in.fd[0], &c, 1), 1);
 	control_close_fds(&in);
 	assert_int_equal(in.n_fds, 0);
-	assert_int_equal(open_fds(), before);
+	assert_int_equal(harness_descriptors(), before);
 }
 
 static void surplus_descriptors_are_closed(void **state)
@@ -123,7 +110,7 @@ static void surplus_descriptors_are_closed(void **state)
 	static const struct {
 		int n_fds, result;
 	} row[] = { { 5, 0 }, { 8, 0 }, { MOST_FDS, 0 } };
-	unsigned before = open_fds();
+	unsigned before = harness_descriptors();
 
 	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
@@ -133,13 +120,13 @@ static void surplus_descriptors_are_closed(void **state)
 		assert_int_equal(control_receive(pair[1], &in), row[i].result);
 		assert_int_equal(in.n_fds, row[i].result ? 0 : CONTROL_MAX_FDS);
 		control_close_fds(&in);
-		assert_int_equal(open_fds(), before);
+		assert_int_equal(harness_descriptors(), before);
 	}
 }
 
 static void a_process_without_room_for_descriptors_hears_of_it(void **state)
 {
-	const unsigned before = open_fds();
+	const unsigned before = harness_descriptors();
 	struct rlimit limit, few;
 	struct control_packet in;
 	int lowest = dup(0);
@@ -153,7 +140,7 @@ static void a_process_without_room_for_descriptors_hears_of_it(void **state)
 	assert_int_equal(control_receive(pair[1], &in), -EMFILE);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_int_equal(in.n_fds, 0);
-	assert_int_equal(open_fds(), before);
+	assert_int_equal(harness_descriptors(), before);
 }
 
 static void what_is_no_packet_is_refused(void **state)
@@ -173,7 +160,7 @@ static void what_is_no_packet_is_refused(void **state)
 		{ sizeof(struct control_header) + CONTROL_MAX_BYTES + 1, /* too long for us */
 		  CONTROL_MAX_BYTES + 1 },
 	};
-	unsigned before = open_fds();
+	unsigned before = harness_descriptors();
 	struct control_packet in;
 
 	(void)state;
@@ -181,7 +168,7 @@ static void what_is_no_packet_is_refused(void **state)
 		send_raw(row[i].bytes, row[i].claimed, 2);
 		assert_int_equal(control_receive(pair[1], &in), -EPROTO);
 		assert_int_equal(in.n_fds, 0);
-		assert_int_equal(open_fds(), before);
+		assert_int_equal(harness_descriptors(), before);
 	}
 }
 
