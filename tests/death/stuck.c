@@ -643,14 +643,6 @@ static void a_busy_peer_does_not_keep_memory(void **state)
 
 /* ---- nonsense ---- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 struct vandal {
 	pthread_t thread;
 	atomic_bool stop;
@@ -720,14 +712,14 @@ static void riot_beside_a_vandal(uint64_t seed, uint64_t ns)
 	const struct lab_peer_options o = { .bytes = 256 << 10, .timeout = 8, .rnr_retry = 7 };
 	struct vandal v = { .random = seed };
 	struct lab_riot r = { .random = seed + 1 };
-	uint64_t end = now_ns() + ns;
+	uint64_t end = base_now_ns() + ns;
 	struct lab_peer *p[2];
 
 	lab_peers(p, &o, (void *[]){ (void *)1 });
 	shm_qp_read(&region, p[1]->address.qpn, &v.hostile);
 	lab_peer_riot(p[1], p[0], seed + 2); /* it may well crash */
 	assert_int_equal(pthread_create(&v.thread, NULL, vandalize, &v), 0);
-	while (now_ns() < end)
+	while (base_now_ns() < end)
 		lab_peer_riot_step(p[0], p[1], &r);
 	atomic_store(&v.stop, true);
 	pthread_join(v.thread, NULL);

@@ -7,7 +7,8 @@
 #include "daemon.h"
 
 #include <sys/mman.h>
-#include <time.h>
+
+#include "base/util.h"
 
 #define PORT   7400
 #define N      64 /* at once */
@@ -19,14 +20,6 @@ static int setup(void **state)
 	(void)state;
 	post_much();
 	return 0;
-}
-
-static uint64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
 /* For a queue pair that has no other connection; there is none. */
@@ -179,7 +172,7 @@ static void go_on(struct clients *c, unsigned i)
 		assert_int_equal(rdma_establish(c->id[i]), 0);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		c->disconnected_us[i] = now_us();
+		c->disconnected_us[i] = base_now_ns() / 1000;
 		assert_int_equal(rdma_disconnect(c->id[i]), 0);
 		break;
 	default:
@@ -260,7 +253,7 @@ static void what_is_destroyed_at_any_time_is_heard_of_no_more(void **state)
 
 static void pause_until(uint64_t us)
 {
-	while (now_us() < us)
+	while (base_now_ns() / 1000 < us)
 		;
 }
 
@@ -296,7 +289,7 @@ static void a_timewait_that_ends_meanwhile_is_not_heard_of(void **state)
 		get_one(&c);
 	for (unsigned i = 0; i < N; i++)
 		if (c.last[i] == RDMA_CM_EVENT_TIMEWAIT_EXIT)
-			timewait_us = now_us() - c.disconnected_us[i];
+			timewait_us = base_now_ns() / 1000 - c.disconnected_us[i];
 	for (unsigned i = 0; i < N; i++)
 		if (c.last[i] == RDMA_CM_EVENT_DISCONNECTED)
 			destroy_about(&c, i, c.disconnected_us[i] + timewait_us);

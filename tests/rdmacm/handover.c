@@ -5,8 +5,8 @@
  * umbel: --set sm_poll_ms=100
  */
 #include <spawn.h>
-#include <time.h>
 
+#include "base/util.h"
 #include "common.h"
 
 #define GROUP     "239.4.4.5"
@@ -24,14 +24,6 @@ struct lab {
 	struct rdma_ud_param to;
 	unsigned sent;
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / MS_IN_NS;
-}
 
 static struct node member(unsigned host)
 {
@@ -142,7 +134,7 @@ static void send_while(struct lab *l, const char *command, unsigned more_ms)
 
 	while (!has_ended(pid))
 		send_one(l);
-	for (end = now_ms() + more_ms; now_ms() < end;)
+	for (end = base_now_ns() / MS_IN_NS + more_ms; base_now_ns() / MS_IN_NS < end;)
 		send_one(l);
 }
 
@@ -218,11 +210,11 @@ static bool succeeds(const char *command)
 /* Messages are sent meanwhile, and may be lost. */
 static void wait_until(struct lab *l, const char *command)
 {
-	uint64_t end = now_ms() + SECONDS * 1000;
+	uint64_t end = base_now_ns() / MS_IN_NS + SECONDS * 1000;
 	unsigned number;
 
 	while (!succeeds(command)) {
-		if (now_ms() > end)
+		if (base_now_ns() / MS_IN_NS > end)
 			fail_msg("in vain: wait until %s", command);
 		send_number(l);
 		for (unsigned i = 0; i < N_MEMBERS; i++)
@@ -234,11 +226,11 @@ static void wait_until(struct lab *l, const char *command)
 /* Until each member gets what is sent. */
 static void wait_served(struct lab *l)
 {
-	uint64_t end = now_ms() + SECONDS * 1000;
+	uint64_t end = base_now_ns() / MS_IN_NS + SECONDS * 1000;
 	unsigned got = 0, number;
 
 	while (got < N_MEMBERS) {
-		if (now_ms() > end)
+		if (base_now_ns() / MS_IN_NS > end)
 			fail_msg("members get no messages any more");
 		send_number(l);
 		got = 0;

@@ -57,6 +57,7 @@
 #include <unistd.h>
 
 #include "base/pause.h"
+#include "base/util.h"
 #include "control/client.h"
 #include "control/path.h"
 #include "shm/region.h"
@@ -429,14 +430,6 @@ static void make_window(struct puppet *p)
 	printf("window %u\n", wr.bind_mw.rkey);
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static int poll_both(struct puppet *p, struct ibv_wc *wc)
 {
 	int n = ibv_poll_cq(p->cq, 1, wc);
@@ -446,12 +439,12 @@ static int poll_both(struct puppet *p, struct ibv_wc *wc)
 
 static void show_completion(struct puppet *p, uint64_t wait_ms)
 {
-	const uint64_t end = now_ms() + wait_ms;
+	const uint64_t end = base_now_ns() / 1000000 + wait_ms;
 	struct base_pause pause = { 0 };
 	struct ibv_wc wc;
 	int n;
 
-	while (!(n = poll_both(p, &wc)) && now_ms() < end)
+	while (!(n = poll_both(p, &wc)) && base_now_ns() / 1000000 < end)
 		base_pause(&pause);
 	check(n >= 0, "ibv_poll_cq");
 	if (n)

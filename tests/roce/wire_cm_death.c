@@ -23,8 +23,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/util.h"
 
 #define PORT     7174
 #define ROUNDS   1000     /* at most */
@@ -49,14 +50,6 @@ static void check(bool ok, const char *what)
 		err(EXIT_FAILURE, "%s", what);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void create_qp(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
@@ -78,10 +71,10 @@ static void take_request(struct rdma_cm_event *event)
 	check(number < ROUNDS, "the number of a round");
 	r = &shared->round[number];
 	event->id->context = r;
-	atomic_store(&r->requested_ns, now_ns());
+	atomic_store(&r->requested_ns, base_now_ns());
 	create_qp(event->id);
 	if (rdma_accept(event->id, &param))
-		atomic_store(&r->ended_ns, now_ns()); /* it has gone already */
+		atomic_store(&r->ended_ns, base_now_ns()); /* it has gone already */
 	else
 		n_open++;
 }
@@ -95,7 +88,7 @@ static struct rdma_cm_id *note_end(const struct rdma_cm_event *event)
 		errx(EXIT_FAILURE, "%s of a connection that has ended",
 		     rdma_event_str(event->event));
 	atomic_store(&r->event, event->event);
-	atomic_store(&r->ended_ns, now_ns());
+	atomic_store(&r->ended_ns, base_now_ns());
 	n_open--;
 	return event->id;
 }
@@ -109,7 +102,7 @@ static void take_event(struct rdma_event_channel *channel)
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		take_request(event);
 	else if (event->event == RDMA_CM_EVENT_ESTABLISHED)
-		atomic_store(&((struct round *)event->id->context)->established_ns, now_ns());
+		atomic_store(&((struct round *)event->id->context)->established_ns, base_now_ns());
 	else if (event->event != RDMA_CM_EVENT_TIMEWAIT_EXIT)
 		ended = note_end(event);
 	rdma_ack_cm_event(event);
@@ -166,8 +159,8 @@ static void listen_at(struct sockaddr_in *address)
 		if (poll(&p, 1, 10) == 1)
 			take_event(channel);
 		if (!over_ns && atomic_load(&shared->rounds))
-			over_ns = now_ns();
-		if (over_ns && (now_ns() - over_ns) / 1000 > PATIENCE)
+			over_ns = base_now_ns();
+		if (over_ns && (base_now_ns() - over_ns) / 1000 > PATIENCE)
 			break;
 	}
 	if (!judge(atomic_load(&shared->rounds)))
@@ -243,12 +236,12 @@ static void end_those_that_live_on(const pid_t *pids, unsigned n)
 /* The first one is established before it dies: how long that takes here, and as long again. */
 static useconds_t await_first(useconds_t moment)
 {
-	const uint64_t began = now_ns();
+	const uint64_t began = base_now_ns();
 	uint64_t took;
 
 	while (!atomic_load(&shared->round[0].established_ns))
 		usleep(1000);
-	took = (now_ns() - began) / 1000;
+	took = (base_now_ns() - began) / 1000;
 	return 2 * took > moment ? (useconds_t)(2 * took) : moment;
 }
 
@@ -258,7 +251,7 @@ static void make_victims(struct sockaddr_in *address, unsigned rounds)
 	pid_t left[ROUNDS] = { 0 };
 
 	signal(SIGUSR1, become_another); /* theirs */
-	srand((unsigned)now_ns());
+	srand((unsigned)base_now_ns());
 	while (!atomic_load(&shared->listens))
 		usleep(1000);
 	for (unsigned i = 0; i < rounds; i++) {
@@ -271,7 +264,7 @@ static void make_victims(struct sockaddr_in *address, unsigned rounds)
 			usleep((useconds_t)rand() % moment);
 		else
 			moment = await_first(moment);
-		atomic_store(&shared->round[i].died_ns, now_ns());
+		atomic_store(&shared->round[i].died_ns, base_now_ns());
 		left[i] = i % 2 ? pid : 0;
 		end_victim(pid, left[i]);
 	}

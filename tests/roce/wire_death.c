@@ -38,6 +38,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/util.h"
 #include "wire_traffic.h"
 
 #define ROCE_PORT 4791
@@ -218,7 +219,7 @@ static bool serve_victim(struct traffic *e, int listener, int maker)
 	if (e->other < 0)
 		return false;
 	traffic_open(e);
-	e->began_ns = traffic_now_ns();
+	e->began_ns = base_now_ns();
 	if (traffic_meet(e)) {
 		traffic_connect(e);
 		traffic_tell(e->other, "", 1);
@@ -427,7 +428,7 @@ static void be_connected(struct traffic *e)
 	*e = (struct traffic){ .timeout = timeout(),
 		               .retries = 7,
 		               .sleeps = round_number % 2,
-		               .began_ns = traffic_now_ns(),
+		               .began_ns = base_now_ns(),
 		               .may_lose_device = daemon_dies(),
 		               .log = e == victim ? &shared->log : NULL };
 	traffic_open_device(e);
@@ -489,9 +490,9 @@ static void make_child(enum way its_way)
 	if (!pid && its_way == CHILD_EXECS)
 		execv("/bin/true", args);
 	if (!pid && its_way == CHILD_REMAINS) {
-		atomic_store(&shared->child_ns, traffic_now_ns());
+		atomic_store(&shared->child_ns, base_now_ns());
 		sleep_us(50000 + random_below(50000));
-		atomic_store(&shared->gone_ns, traffic_now_ns());
+		atomic_store(&shared->gone_ns, base_now_ns());
 	}
 	if (!pid)
 		_exit(its_way == CHILD_WRITES && !memory_is_its_own());
@@ -503,7 +504,7 @@ static void make_child(enum way its_way)
 
 static void become_another(void)
 {
-	atomic_store(&shared->gone_ns, traffic_now_ns());
+	atomic_store(&shared->gone_ns, base_now_ns());
 	execl("/proc/self/exe", "wire_death", "linger", NULL);
 	traffic_check(false, "exec");
 }
@@ -611,13 +612,13 @@ __attribute__((noreturn)) static void be_victim(void)
  * of waitpid(). */
 static int await(pid_t pid, unsigned n)
 {
-	const uint64_t began = traffic_now_ns();
+	const uint64_t began = base_now_ns();
 	int status = 0;
 
 	while (atomic_load(&shared->runs) < n) {
 		if (waitpid(pid, &status, WNOHANG) == pid)
 			return status ? status : -1;
-		if (traffic_now_ns() - began > TRAFFIC_STALL_NS)
+		if (base_now_ns() - began > TRAFFIC_STALL_NS)
 			traffic_wrong("the victim stalls before it sends");
 		sleep_us(50);
 	}
@@ -626,10 +627,10 @@ static int await(pid_t pid, unsigned n)
 
 static void await_time(const _Atomic uint64_t *time)
 {
-	const uint64_t began = traffic_now_ns();
+	const uint64_t began = base_now_ns();
 
 	while (!atomic_load(time)) {
-		if (traffic_now_ns() - began > TRAFFIC_STALL_NS)
+		if (base_now_ns() - began > TRAFFIC_STALL_NS)
 			traffic_wrong("nothing becomes of the victim");
 		sleep_us(100);
 	}
@@ -695,7 +696,7 @@ static void bring_about(pid_t pid, struct word *w)
 		traffic_wrong("the victim ends with status 0x%x before it sends", status);
 	sleep_us(random_below(way == IS_KILLED_EARLY ? START_US : RUN_US));
 	if (happens_at_egress() && way <= STOPPED_AND_KILLED && !stop_at_egress(pid)) {
-		w->dead_ns = traffic_now_ns();
+		w->dead_ns = base_now_ns();
 		given_up++;
 		return;
 	}
@@ -717,7 +718,7 @@ static void bring_about(pid_t pid, struct word *w)
 		}
 		if (way == CHILD_REMAINS)
 			await_time(&shared->child_ns);
-		w->dead_ns = traffic_now_ns();
+		w->dead_ns = base_now_ns();
 		kill(pid, SIGKILL);
 		reap(pid, SIGKILL);
 		if (way == CHILD_REMAINS)
@@ -725,7 +726,7 @@ static void bring_about(pid_t pid, struct word *w)
 		if (way == CHILD_REMAINS || way == BECOMES_ANOTHER)
 			w->dead_ns = atomic_load(&shared->gone_ns);
 	} else if (!end_well(pid)) {
-		w->dead_ns = traffic_now_ns();
+		w->dead_ns = base_now_ns();
 	} else if (daemon_dies() || way == LOSES_PATH) {
 		traffic_wrong("the victim has noticed nothing");
 	}

@@ -20,9 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "base/pause.h"
+#include "base/util.h"
 #include "wire_fuzz.h"
 
 #define PAGE          4096
@@ -94,14 +94,6 @@ static void check(bool ok, const char *what)
 {
 	if (!ok)
 		err(EXIT_FAILURE, "victim: %s", what);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 static uint32_t below(struct victim *v, uint32_t n)
@@ -424,7 +416,7 @@ static void serve(struct victim *v)
 		struct base_pause pause = { 0 };
 
 		drain(v);
-		now = now_ms();
+		now = base_now_ns() / 1000000;
 		if (now - tended >= 4) {
 			tended = now;
 			tend(v);
@@ -443,10 +435,10 @@ static void serve(struct victim *v)
 /* The peer is silent by now: requests under way must end, in error perhaps. */
 static void finish(struct victim *v)
 {
-	const uint64_t end = now_ms() + FINISH_MS;
+	const uint64_t end = base_now_ns() / 1000000 + FINISH_MS;
 
 	for (unsigned i = 0; i < FUZZ_QPS; i++) {
-		while (v->qp[i].requests && now_ms() < end)
+		while (v->qp[i].requests && base_now_ns() / 1000000 < end)
 			sleep_for_completion(v);
 		if (v->qp[i].requests)
 			errx(EXIT_FAILURE,

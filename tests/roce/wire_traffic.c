@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/pause.h"
+#include "base/util.h"
 #include "wire_traffic.h"
 
 #define DEPTH     16   /* requests under way */
@@ -71,14 +71,6 @@ void traffic_wrong(const char *format, ...)
 	va_end(args);
 	fputc('\n', stderr);
 	exit(EXIT_FAILURE);
-}
-
-uint64_t traffic_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 uint64_t traffic_mix(uint64_t z)
@@ -239,7 +231,7 @@ static bool refused(struct traffic *e, const char *what)
 		return false;
 	traffic_check(e->failed_ns || (e->may_lose_device && errno == EIO), what);
 	if (!e->failed_ns)
-		e->failed_ns = traffic_now_ns();
+		e->failed_ns = base_now_ns();
 	return true;
 }
 
@@ -424,7 +416,7 @@ static void check_message(struct traffic *e, const struct ibv_wc *wc)
 static void note_failure(struct traffic *e, enum ibv_wc_status status)
 {
 	if (!e->failed_ns)
-		e->failed_ns = traffic_now_ns();
+		e->failed_ns = base_now_ns();
 	if (status == IBV_WC_WR_FLUSH_ERR)
 		return;
 	if (e->status)
@@ -461,7 +453,7 @@ static void take(struct traffic *e, const struct ibv_wc *wc)
 /* If it stalls it says whether it has been polling all the time: machines stand still, too. */
 static void expect_progress(struct traffic *e)
 {
-	const uint64_t now = traffic_now_ns();
+	const uint64_t now = base_now_ns();
 	const uint64_t away = e->looked_ns ? now - e->looked_ns : 0;
 
 	e->away_ns = away > e->away_ns ? away : e->away_ns;

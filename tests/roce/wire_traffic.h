@@ -61,7 +61,6 @@ extern char traffic_name[64];
 void traffic_check(bool ok, const char *what);
 void traffic_wrong(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-uint64_t traffic_now_ns(void);
 uint64_t traffic_mix(uint64_t z);
 
 /* The only device: once. */

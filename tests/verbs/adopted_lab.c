@@ -152,3 +152,23 @@ void lab_adopted_wait_for(pid_t pid)
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
+
+static void *sleep_to_end(void *arg)
+{
+	struct lab_sleeper *s = arg;
+
+	sem_wait(&s->may_end);
+	return NULL;
+}
+
+void lab_sleeper_begin(struct lab_sleeper *s)
+{
+	assert_int_equal(sem_init(&s->may_end, 0, 0), 0);
+	assert_int_equal(pthread_create(&s->thread, NULL, sleep_to_end, s), 0);
+}
+
+void lab_sleeper_end(struct lab_sleeper *s)
+{
+	sem_post(&s->may_end);
+	pthread_join(s->thread, NULL);
+}

@@ -8,6 +8,9 @@
 
 #include "peer_lab.h"
 
+#include <pthread.h>
+#include <semaphore.h>
+
 #define LAB_ADOPTED_PAGE  4096u
 #define LAB_ADOPTED_PAGES 8u
 #define LAB_ADOPTED_BYTES (LAB_ADOPTED_PAGES * LAB_ADOPTED_PAGE)
@@ -40,6 +43,14 @@ struct lab_work lab_adopted_work(struct lab_peer *to, enum ibv_wr_opcode opcode,
 /* The peer writes a pattern there, which begins at offset 0 of what it names; or reads it. */
 void lab_adopted_write(struct lab_peer *p[2], uint64_t remote, uint32_t length, unsigned seed);
 void lab_adopted_read(struct lab_peer *p[2], uint64_t remote, uint32_t length);
+
+/* A second thread, which sleeps until it is to end. */
+struct lab_sleeper {
+	pthread_t thread;
+	sem_t may_end;
+};
+void lab_sleeper_begin(struct lab_sleeper *s);
+void lab_sleeper_end(struct lab_sleeper *s);
 
 /* The child ends, with exit status 0. */
 void lab_adopted_wait_for(pid_t pid);

@@ -10,7 +10,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -229,15 +228,6 @@ static void what_the_program_maps_in_their_place_is_left_alone(void **state)
 
 /* ---- other threads ---- */
 
-static sem_t may_end;
-
-static void *wait_to_end(void *arg)
-{
-	(void)arg;
-	sem_wait(&may_end);
-	return NULL;
-}
-
 /* pthread_join() returns before the kernel has done with the thread. */
 static void wait_until_alone(void)
 {
@@ -253,14 +243,13 @@ static void what_was_given_back_beside_a_thread_stays_its_own(void **state)
 	char *m = lab_adopted_memory(), *late = lab_adopted_memory();
 	struct lab_peer *p[2];
 	struct ibv_mr *mr, *second;
-	pthread_t t;
+	struct lab_sleeper s;
 
 	(void)state;
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
-	sem_init(&may_end, 0, 0);
-	assert_int_equal(pthread_create(&t, NULL, wait_to_end, NULL), 0);
+	lab_sleeper_begin(&s);
 	second = lab_adopted_region(p[0], late, LAB_ADOPTED_BYTES);
 	lab_adopted_beside_threads(late, LAB_ADOPTED_PAGES);
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 2);
@@ -283,8 +272,7 @@ static void what_was_given_back_beside_a_thread_stays_its_own(void **state)
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 3);
 	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 3);
 	lab_adopted_deregister(mr);
-	sem_post(&may_end);
-	pthread_join(t, NULL);
+	lab_sleeper_end(&s);
 #ifdef __SANITIZE_THREAD__
 	return; /* the sanitizer has a thread now, too, which stays */
 #endif
@@ -305,13 +293,12 @@ static void what_was_given_back_beside_a_thread_grows_by_zeros(void **state)
 	char *m = lab_adopted_memory();
 	struct lab_peer *p[2];
 	struct ibv_mr *mr;
-	pthread_t t;
+	struct lab_sleeper s;
 
 	(void)state;
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
-	sem_init(&may_end, 0, 0);
-	assert_int_equal(pthread_create(&t, NULL, wait_to_end, NULL), 0);
+	lab_sleeper_begin(&s);
 	assert_int_equal(munmap(m + half, half), 0);
 	lab_adopted_deregister(mr);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
@@ -321,8 +308,7 @@ static void what_was_given_back_beside_a_thread_grows_by_zeros(void **state)
 	for (size_t i = half; i < LAB_ADOPTED_BYTES; i++)
 		assert_int_equal(m[i], 0);
 	munmap(m, LAB_ADOPTED_BYTES);
-	sem_post(&may_end);
-	pthread_join(t, NULL);
+	lab_sleeper_end(&s);
 #ifndef __SANITIZE_THREAD__ /* which has a thread of its own now */
 	wait_until_alone();
 #endif

@@ -9,7 +9,6 @@
 #include "uring_lab.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -21,6 +20,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/util.h"
 
 static bool has_pattern(const char *m, unsigned seed)
 {
@@ -132,31 +133,20 @@ static void a_child_has_it_also_if_pages_are_pinned(void **state)
 	munmap(m, LAB_ADOPTED_BYTES);
 }
 
-static sem_t may_end;
-
-static void *wait_to_end(void *arg)
-{
-	(void)arg;
-	sem_wait(&may_end);
-	return NULL;
-}
-
 static void a_child_of_one_of_two_threads_has_it(void **state)
 {
 	char *m = lab_adopted_memory();
 	struct lab_peer *p[2];
 	struct ibv_mr *mr;
-	pthread_t t;
+	struct lab_sleeper s;
 
 	(void)state;
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 1);
-	sem_init(&may_end, 0, 0);
-	assert_int_equal(pthread_create(&t, NULL, wait_to_end, NULL), 0);
+	lab_sleeper_begin(&s);
 	fork_and_compare(p, m);
-	sem_post(&may_end);
-	pthread_join(t, NULL);
+	lab_sleeper_end(&s);
 	lab_adopted_deregister(mr);
 	lab_adopted_is_emptied(m);
 	munmap(m, LAB_ADOPTED_BYTES);
@@ -351,24 +341,16 @@ static void change_last(int signal)
 
 static bool children_signal;
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* In the child of a fork(), before it takes the memory. Its parent does not take the signal before
  * that; it gets time to do so nevertheless. */
 static void signal_the_parent(void)
 {
-	uint64_t began = now_ns();
+	uint64_t began = base_now_ns();
 
 	if (!children_signal)
 		return;
 	kill(getppid(), SIGUSR1);
-	while (*last == BEFORE && now_ns() - began < 300000000)
+	while (*last == BEFORE && base_now_ns() - began < 300000000)
 		;
 }
 

@@ -15,8 +15,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,11 +48,10 @@ static uint64_t random_state;
 static struct lab_peer *peer[2];
 static struct lab_uring ring;
 static struct buffer *pinned; /* by the ring; or NULL: there is none */
-static pthread_t thread;
+static struct lab_sleeper sleeper;
 static bool has_thread;
 static bool was_disturbed; /* there was a thread, or a ring */
 static bool was_pinned;    /* there was a ring */
-static sem_t may_end;
 
 static unsigned pick(unsigned n)
 {
@@ -230,20 +227,12 @@ static void transfer(struct region *r)
 
 /* ---- threads, pins, children ---- */
 
-static void *wait_to_end(void *arg)
-{
-	(void)arg;
-	sem_wait(&may_end);
-	return NULL;
-}
-
 static void start_or_end_thread(void)
 {
 	if (has_thread) {
-		sem_post(&may_end);
-		pthread_join(thread, NULL);
+		lab_sleeper_end(&sleeper);
 	} else {
-		assert_int_equal(pthread_create(&thread, NULL, wait_to_end, NULL), 0);
+		lab_sleeper_begin(&sleeper);
 		was_disturbed = true;
 	}
 	has_thread = !has_thread;
@@ -323,7 +312,6 @@ static void all_bytes_are_where_they_belong(void **state)
 {
 	(void)state;
 	lab_adopted_begin(peer);
-	sem_init(&may_end, 0, 0);
 	for (unsigned i = 0; i < STEPS; i++)
 		step(&buffers[pick(BUFFERS)], &regions[pick(REGIONS)]);
 	if (pinned)

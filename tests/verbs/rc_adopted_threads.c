@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -265,28 +264,18 @@ static void who_waits_there_is_woken(void **state)
 
 /* ---- what is not to be moved ---- */
 
-static sem_t may_end;
-
-static void *wait_to_end(void *arg)
-{
-	(void)arg;
-	sem_wait(&may_end);
-	return NULL;
-}
-
 /* A thread may have it read to memory past the kernel's buffers. */
 static void beside_a_file_that_is_read_directly_nothing_moves(void **state)
 {
 	char *m = lab_adopted_memory();
 	struct lab_peer *p[2];
 	struct ibv_mr *mr;
-	pthread_t t;
+	struct lab_sleeper s;
 	int fd;
 
 	(void)state;
 	lab_adopted_begin(p);
-	sem_init(&may_end, 0, 0);
-	assert_int_equal(pthread_create(&t, NULL, wait_to_end, NULL), 0);
+	lab_sleeper_begin(&s);
 	fd = open("/proc/self/exe", O_RDONLY | O_DIRECT);
 	assert_true(fd >= 0);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
@@ -298,8 +287,7 @@ static void beside_a_file_that_is_read_directly_nothing_moves(void **state)
 	lab_adopted_deregister(mr);
 	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 1);
 	lab_adopted_is_emptied(m);
-	sem_post(&may_end);
-	pthread_join(t, NULL);
+	lab_sleeper_end(&s);
 	munmap(m, LAB_ADOPTED_BYTES);
 }
 

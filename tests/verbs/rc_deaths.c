@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/util.h"
+
 #define SAME  40 /* readings */
 #define KILLS 200
 #define STOPS 40
@@ -23,31 +25,23 @@ static unsigned number_of(const char *name, unsigned usual)
 	return text ? (unsigned)strtoul(text, NULL, 0) : usual;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Riots for so long, ns, or until something fails. */
 static void riot_for(struct lab_peer *p[2], struct lab_riot *r, uint64_t ns)
 {
-	uint64_t end = now_ns() + ns;
+	uint64_t end = base_now_ns() + ns;
 
-	while (!r->error && !r->receive_error && now_ns() < end)
+	while (!r->error && !r->receive_error && base_now_ns() < end)
 		lab_peer_riot_step(p[0], p[1], r);
 }
 
 /* The survivor's requests end: with errors from the first error on, which there will be. */
 static void expect_end(struct lab_peer *p[2], struct lab_riot *r, uint64_t seed)
 {
-	uint64_t end = now_ns() + LAB_SECONDS * 1000000000ull;
+	uint64_t end = base_now_ns() + LAB_SECONDS * 1000000000ull;
 
-	while (!r->error && !r->receive_error && now_ns() < end)
+	while (!r->error && !r->receive_error && base_now_ns() < end)
 		lab_peer_riot_step(p[0], p[1], r);
-	while (!lab_peer_riot_ends(p[0], r) && now_ns() < end)
+	while (!lab_peer_riot_ends(p[0], r) && base_now_ns() < end)
 		;
 	if (r->sent || r->received)
 		fail_msg("seed %llu: %u requests and %u receives have not ended",

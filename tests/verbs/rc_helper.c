@@ -8,7 +8,8 @@
 #include "peer_lab.h"
 
 #include <poll.h>
-#include <time.h>
+
+#include "base/util.h"
 
 #define DEATHS 24
 /* All deaths take about so many instructions together: sanitizers have thirty times as many. */
@@ -37,14 +38,6 @@ static void arm(struct lab_peer *p)
 	assert_int_equal(ibv_req_notify_cq(p->here->send_cq, 0), 0);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Returns how many instructions there were, of at most so many; *@status: of the request.
  * *@ended_ns: how long it took to destroy all. */
 static unsigned die_after(unsigned steps, enum ibv_wc_status *status, uint64_t *ended_ns)
@@ -68,9 +61,9 @@ static unsigned die_after(unsigned steps, enum ibv_wc_status *status, uint64_t *
 	*status = wc.status;
 	if (wc.status && wc.status != IBV_WC_RETRY_EXC_ERR)
 		fail_msg("after %u instructions: %s", steps, ibv_wc_status_str(wc.status));
-	*ended_ns = now_ns();
+	*ended_ns = base_now_ns();
 	lab_clean_up(NULL);
-	*ended_ns = now_ns() - *ended_ns;
+	*ended_ns = base_now_ns() - *ended_ns;
 	return steps;
 }
 
