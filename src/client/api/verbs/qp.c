@@ -2,7 +2,6 @@
 /*
  * Queue pairs, address handles, multicast attachment. Safe from any thread.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "api/verbs/layer.h"
@@ -13,21 +12,6 @@
 #define QP_COMP_MASK_HERE                                                              \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_XRCD | \
 	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-
-BASE_COLD int verbs_error(const char *name, int ret)
-{
-	static const char through_context[] = "verbs_";
-	const size_t n = sizeof(through_context) - 1;
-	char exported[64];
-
-	if (base_log_on(verbs, BASE_LOG_WARNING) && !strncmp(name, through_context, n)) {
-		snprintf(exported, sizeof(exported), "ibv_%s", name + n);
-		name = exported;
-	}
-	base_call_failed(verbs, name, -ret);
-	errno = -ret;
-	return -ret;
-}
 
 /* One that sends by XRC receives nothing. */
 static void leave_out_receives(struct ibv_qp_init_attr_ex *attr)
