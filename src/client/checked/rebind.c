@@ -32,7 +32,7 @@ static const char *const functions[] = { "memcpy", "memmove",          "memset",
 /* A library, as it lies in memory. */
 struct library {
 	uintptr_t within, base;
-	const ElfW(Dyn) * dynamic;
+	const Elf64_Dyn *dynamic;
 	uintptr_t sealed,
 	        sealed_end; /* pages that were made read-only after the library was loaded */
 };
@@ -40,7 +40,7 @@ struct library {
 static bool covers(const struct dl_phdr_info *info, uintptr_t at)
 {
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		const Elf64_Phdr *p = &info->dlpi_phdr[i];
 
 		if (p->p_type == PT_LOAD && at - info->dlpi_addr - p->p_vaddr < p->p_memsz)
 			return true;
@@ -58,7 +58,7 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
 		return 0;
 	l->base = info->dlpi_addr;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		const Elf64_Phdr *p = &info->dlpi_phdr[i];
 		const uintptr_t at = l->base + p->p_vaddr;
 
 		if (p->p_type == PT_DYNAMIC)
@@ -71,16 +71,16 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
 	return 1;
 }
 
-static uintptr_t entry_of(const struct library *l, ElfW(Sxword) tag)
+static uintptr_t entry_of(const struct library *l, Elf64_Sxword tag)
 {
-	for (const ElfW(Dyn) *d = l->dynamic; d && d->d_tag != DT_NULL; d++)
+	for (const Elf64_Dyn *d = l->dynamic; d && d->d_tag != DT_NULL; d++)
 		if (d->d_tag == tag)
 			return d->d_un.d_ptr;
 	return 0;
 }
 
 /* The dynamic linker has made addresses of offsets. */
-static const void *table_of(const struct library *l, ElfW(Sxword) tag)
+static const void *table_of(const struct library *l, Elf64_Sxword tag)
 {
 	const uintptr_t at = entry_of(l, tag);
 
@@ -95,15 +95,15 @@ static void *own_function(void *libc, const char *name)
 	return NULL;
 }
 
-static void bind_all(const struct library *l, void *libc, ElfW(Sxword) table, ElfW(Sxword) size)
+static void bind_all(const struct library *l, void *libc, Elf64_Sxword table, Elf64_Sxword size)
 {
-	const ElfW(Sym) *symbols = table_of(l, DT_SYMTAB);
+	const Elf64_Sym *symbols = table_of(l, DT_SYMTAB);
 	const char *names = table_of(l, DT_STRTAB);
-	const ElfW(Rela) *r = table_of(l, table);
+	const Elf64_Rela *r = table_of(l, table);
 	const size_t n = entry_of(l, size) / sizeof(*r);
 
 	for (size_t i = 0; symbols && names && r && i < n; i++) {
-		const ElfW(Sym) *symbol = &symbols[ELF64_R_SYM(r[i].r_info)];
+		const Elf64_Sym *symbol = &symbols[ELF64_R_SYM(r[i].r_info)];
 		void *to = IS_CALL(ELF64_R_TYPE(r[i].r_info))
 		                   ? own_function(libc, names + symbol->st_name)
 		                   : NULL;
