@@ -226,7 +226,7 @@ static void moved(bool wrong)
 	munmap(p, PAGES);
 }
 
-/* What is before the new end of a file has the pages that it had. */
+/* Pages before the new end of a file stay. */
 static void cut_off(bool wrong)
 {
 	struct lab_end *e = lab_end(1);

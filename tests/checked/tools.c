@@ -122,7 +122,7 @@ static void receive_read_early(bool wrong)
 	change(memory[1] + BYTES - 1);
 }
 
-/* What was posted behind it has completed, and says nothing of it. */
+/* The first receive has completed, and says nothing of the second. */
 static void second_receive_read_early(bool wrong)
 {
 	receive(1, memory[1], 4096, mr[1]);

@@ -13,7 +13,7 @@ for tool in address thread; do
 done
 gcc -g -O1 -pthread -o "$TMPDIR/plain" "${0%/*}/tools.c" -libverbs || exit 1
 
-# report NAME: what was said while this program ran
+# report NAME: the words that came while this program ran
 report()
 {
 	sed -n "/^begins: $1\$/,/^begins: /p" "$TMPDIR/said"

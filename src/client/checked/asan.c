@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the card writes is poisoned for AddressSanitizer: see tools.h. Its shadow has a byte for
- * each eight, the granule: 0, all can be used; 1 to 7, so many of the first; else none, and why
+ * Memory that the card writes is poisoned for AddressSanitizer: see tools.h. Its shadow has a byte
+ * for each eight, the granule: 0, all can be used; 1 to 7, so many of the first; else none, and why
  * not.
  */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is gone: see gone.h.
+ * Objects that are gone: see gone.h.
  */
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the program had and destroyed, of which a request may still name the key or the address: the
+ * Objects that the program had and destroyed. A request may still name the key or the address: the
  * last ones of each kind. With the lock of the checker held.
  */
 #ifndef CHECKED_GONE_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the card writes, told to valgrind's memcheck: see tools.h. It says which bits of memory are
- * defined, and takes that back; of memory that cannot be used it says nothing, and we lend none.
+ * Memory that the card writes, told to valgrind's memcheck: see tools.h. It says which bits of
+ * memory are defined, and takes that back; of memory that cannot be used it says nothing, and we
+ * lend none.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -18,7 +18,7 @@ static bool covers(const struct checked_moved *of, uint64_t from, uint64_t to)
 	return of->from <= from && of->to >= to;
 }
 
-/* What lay within the new piece is forgotten: it is one with it. */
+/* Pieces within the new one are forgotten. */
 static void forget_within(struct checked_object *region, uint64_t from, uint64_t to)
 {
 	uint32_t kept = 0;

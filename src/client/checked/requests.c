@@ -126,7 +126,7 @@ static void lend(struct used *u)
 	checked_tools_lend(&u->lent);
 }
 
-/* What the request names is none that there is: if there was one, that is used after its end. */
+/* There is no such object as the request names: if there was one, it is used after its end. */
 static void look_for_gone(const struct request *q, enum checked_kind kind, uint64_t name)
 {
 	const struct hca_record *r = q->record;
@@ -403,7 +403,7 @@ static void succeed(struct request *q, const struct ibv_wc *wc)
 	for (uint32_t i = 0; i < q->n; i++)
 		compare(q, &q->used[i]);
 	take_back(q, written(q->record, wc));
-	/* what is read, or comes back from an atomic operation, is a message, too */
+	/* READs and atomic operations bring news of other threads, too */
 	if (writes(q->record))
 		checked_tools_received();
 	if (q->record->is_receive)

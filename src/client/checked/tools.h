@@ -2,10 +2,10 @@
 /*
  * Tools that the program's memory is watched by: AddressSanitizer, ThreadSanitizer, valgrind's
  * memcheck. They are told which ranges the card has, and name the line that touches them before the
- * completion is polled. We are not built with them: what the program has is found at run time. Of
+ * completion is polled. We are not built with them: the program's own is found at run time. Of
  * none all functions do nothing. With the lock of the checker held.
  *
- * AddressSanitizer	what the card writes is poisoned until then.
+ * AddressSanitizer	memory that the card writes is poisoned until then.
  * memcheck	likewise; then it is defined as far as the card has written, else as it was.
  * ThreadSanitizer	the card is a fiber, a thread that only it knows: the fiber reads or writes
  *the range behind the post, and before the poll of the completion.

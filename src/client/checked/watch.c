@@ -176,7 +176,7 @@ static void full(struct hca_record *r, uint32_t n, uint32_t room)
 	checked_request_full(r, n, room);
 }
 
-/* Without the lock: what is lent is nobody's meanwhile but of the library. */
+/* Without the lock, as other threads may carry out requests meanwhile. */
 static void carrying(bool begins)
 {
 	checked_tools_carry(begins);

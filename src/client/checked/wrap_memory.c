@@ -2,7 +2,7 @@
 /*
  * Functions of the C library's names by which memory goes, or gets other pages. They stand before
  * its own where libumbel-checked.so is preloaded, and look whether that memory is registered
- * (moves.h). What the C library does within, and a sanitizer, does not come by here. Any thread may
+ * (moves.h). Calls within the C library, and a sanitizer's, do not come by here. Any thread may
  * call them, and before constructors have run.
  */
 #define _GNU_SOURCE
@@ -88,7 +88,7 @@ static bool is_near(uint64_t from, uint64_t to)
 	return from < to && checked_regions_near(from, to) && !checked_is_inside();
 }
 
-/* What libibverbs itself does with memory, a card does unseen; it may hold locks meanwhile that
+/* A card moves no memory: calls of libibverbs itself do not count. It may hold locks meanwhile that
  * another thread waits for with ours. */
 static bool matters(const struct checked_move *m)
 {
@@ -320,7 +320,7 @@ static BASE_COLD void look_at_block(void *at, const void *caller)
 	errno = error;
 }
 
-/* What is freed while the functions are looked for is lost: a few bytes. */
+/* A block that is freed while the functions are looked for is lost: a few bytes. */
 void free(void *at)
 {
 	if (is_finding || !at)
