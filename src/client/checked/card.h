@@ -13,12 +13,13 @@
 #include <stdint.h>
 
 /* Limits, as ibv_query_device(3) names them; inline data of other types than UD, and of UD. */
-#define CHECKED_LIMITS(X)                                                                \
-	X(max_qp_wr)                                                                     \
-	X(max_sge)                                                                       \
-	X(max_sge_rd)                                                                    \
-	X(max_cqe) X(max_srq_wr) X(max_srq_sge) X(max_inline_data) X(max_inline_data_ud) \
-	        X(max_qp_rd_atom) X(max_dm_size)
+#define CHECKED_LIMITS(X) \
+	X(max_qp_wr)      \
+	X(max_sge)        \
+	X(max_sge_rd)     \
+	X(max_cqe)        \
+	X(max_srq_wr)     \
+	X(max_srq_sge) X(max_inline_data) X(max_inline_data_ud) X(max_qp_rd_atom) X(max_dm_size)
 
 enum checked_qp_types { CHECKED_RC = 1, CHECKED_UC = 2, CHECKED_UD = 4, CHECKED_XRC = 8 };
 

@@ -58,8 +58,10 @@ struct checked_object {
 	uint32_t qkey, remote_qpn;
 	enum { PEER_UNKNOWN, PEER_HERE, PEER_ELSEWHERE } peer; /* whether it is of this process */
 	uint32_t receives, max_recv_wr; /* receives: that are posted */
-	uint32_t signaled;              /* sends that have a completion due */
-	bool is_failed;                 /* a completion has failed since it was reset */
+	bool has_posted;                /* receives, since it was reset */
+	uint64_t lost;     /* messages that its port had lost when the last receive was posted */
+	uint32_t signaled; /* sends that have a completion due */
+	bool is_failed;    /* a completion has failed since it was reset */
 	/* a shared receive queue */
 	uint32_t users;
 };

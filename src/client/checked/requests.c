@@ -38,6 +38,7 @@ struct request {
 };
 
 static struct checked_ranges memory;
+static checked_lost *lost_at;
 
 #define GRH_BYTES 40
 
@@ -244,19 +245,58 @@ static void note_length(const struct request *q)
 static void judge_receive(const struct request *q, const struct ibv_wc *wc)
 {
 	const struct hca_record *r = q->record;
-	const struct checked_report report = { .rule = CHECKED_RULE_RECEIVE_SMALL,
-		                               .at = { { "posted", q->place },
-		                                       { "polled", checked_place(NULL) } },
-		                               .record = r };
+	struct checked_report report = { .rule = CHECKED_RULE_RECEIVE_SMALL,
+		                         .at = { { "posted", q->place }, { .is = "polled" } },
+		                         .record = r };
 
-	if (r->is_receive && wc->status == IBV_WC_LOC_LEN_ERR)
+	if (!r->is_receive || wc->status != IBV_WC_LOC_LEN_ERR)
+		return;
+	report.at[1].place = checked_place(NULL);
+	checked_report(
+	        &report, "the receive with wr_id %" PRIu64 " has room for %" PRIu32 " bytes%s",
+	        r->wr_id, r->bytes,
+	        q->qp && r->qp->qp_type == IBV_QPT_UD ? ", of which the GRH takes the first 40"
+	                                              : "");
+}
+
+/* A datagram queue has no receive posted. Nobody tells it of messages that it misses, but its port
+ * counts them: those since the last receive was posted. @is: what the program does now. How many it
+ * has counted. */
+static uint64_t judge_empty(const struct checked_object *qp, const char *is)
+{
+	const struct ibv_qp *of = qp->object;
+	const uint64_t lost = lost_at && qp->port ? lost_at(of->context, qp->port) : 0;
+	struct checked_report report = { .rule = CHECKED_RULE_RECEIVES_OUT,
+		                         .at = { { "created", qp->place }, { .is = is } } };
+
+	if (!qp->receives && qp->has_posted && lost > qp->lost && of->state != IBV_QPS_ERR) {
+		report.at[1].place = checked_place(NULL);
 		checked_report(&report,
-		               "the receive with wr_id %" PRIu64 " has room for %" PRIu32
-		               " bytes%s",
-		               r->wr_id, r->bytes,
-		               q->qp && r->qp->qp_type == IBV_QPT_UD
-		                       ? ", of which the GRH takes the first 40"
-		                       : "");
+		               "QP 0x%06x had none of %" PRIu32
+		               " receives posted that it has room for, and its port has lost "
+		               "%" PRIu64 " messages meanwhile that met no receive",
+		               qp->qpn, qp->max_recv_wr, lost - qp->lost);
+	}
+	return lost;
+}
+
+static bool is_datagram_queue(const struct checked_object *qp)
+{
+	return qp && !qp->srq && ((const struct ibv_qp *)qp->object)->qp_type == IBV_QPT_UD;
+}
+
+void checked_receives_end(const struct checked_object *qp)
+{
+	if (is_datagram_queue(qp))
+		judge_empty(qp, "destroyed");
+}
+
+static void count_receive(struct checked_object *qp)
+{
+	if (is_datagram_queue(qp))
+		qp->lost = judge_empty(qp, "posted");
+	qp->has_posted = true;
+	qp->receives++;
 }
 
 /* A send that failed, as its peer had no receive. */
@@ -287,6 +327,11 @@ static struct checked_object *used_object(enum checked_kind kind, const void *ob
 	return object ? checked_object_use(checked_object_find(kind, object)) : NULL;
 }
 
+void checked_requests_start(checked_lost *lost)
+{
+	lost_at = lost;
+}
+
 void checked_request_begin(struct hca_record *r)
 {
 	struct request *q = calloc(1, sizeof(*q) + r->n * sizeof(struct used));
@@ -307,7 +352,7 @@ void checked_request_begin(struct hca_record *r)
 		before += r->sge[i].length;
 	}
 	if (q->qp && r->is_receive)
-		q->qp->receives++;
+		count_receive(q->qp);
 	note_length(q);
 	checked_peer_lend(&q->of_peer, r, q->qp, q->place);
 	if (!r->is_receive)

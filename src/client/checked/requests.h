@@ -9,6 +9,9 @@
 #include "checked/moves.h"
 #include "checked/objects.h"
 
+/* Once, before all else. */
+void checked_requests_start(checked_lost *lost);
+
 void checked_request_begin(struct hca_record *r);
 /* @wc: its completion; NULL: it has none of its own. */
 void checked_request_complete(struct hca_record *r, const struct ibv_wc *wc);
@@ -26,6 +29,7 @@ void checked_request_full(const struct hca_record *r, uint32_t n, uint32_t room)
 
 /* These are about to go. @caller: as of checked_place(). */
 void checked_region_ends(const struct checked_object *region, const void *caller);
+void checked_receives_end(const struct checked_object *qp);
 void checked_handle_ends(const struct checked_object *handle, const void *caller);
 
 /* Memory goes, or went: unmapped, or freed. */

@@ -71,10 +71,11 @@ bool checked_is_inside(void)
 
 static checked_ask *ask;
 
-static void begin(checked_ask *how)
+static void begin(checked_ask *how, checked_lost *lost)
 {
 	ask = how;
 	checked_report_process();
+	checked_requests_start(lost);
 }
 
 /* ---- requests ---- */
@@ -264,7 +265,7 @@ static void modified(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 	if (!o)
 		return;
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
-		o->is_failed = false;
+		o->is_failed = o->has_posted = false;
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		checked_requests_let_go(qp, NULL);
 	if ((mask & IBV_QP_PORT) && attr->port_num > 1 && attr->port_num != o->port)
@@ -380,6 +381,7 @@ static void destroying(enum checked_kind kind, void *object, const void *caller)
 		break;
 	case CHECKED_QP:
 		queue_pair_ends(o, caller);
+		checked_receives_end(o);
 		break;
 	default:
 		break;

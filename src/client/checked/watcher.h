@@ -89,10 +89,13 @@ struct checked_membership {
 typedef bool checked_ask(const struct checked_group_key *of, uint16_t mlid, uint16_t pkey_index,
                          struct checked_membership *m);
 
+/* How many messages for the port were lost as no receive was posted. Asks nobody. */
+typedef uint64_t checked_lost(struct ibv_context *context, uint8_t port);
+
 struct checked_watcher {
 	unsigned version;
 	/* The first call. */
-	void (*begin)(checked_ask *ask);
+	void (*begin)(checked_ask *ask, checked_lost *lost);
 
 	/* A send by a UD queue pair is about to be posted, without a lock: may ask. */
 	void (*sending)(const struct hca_record *r);

@@ -605,7 +605,7 @@ static const struct checked_watcher *load_watcher(void)
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	w = library ? dlsym(library, CHECKED_WATCHER) : NULL;
 	if (w && w->version == CHECKED_VERSION) {
-		w->begin(verbs_ask_membership);
+		w->begin(verbs_ask_membership, verbs_lost_messages);
 		return w;
 	}
 	base_log("this program is not checked: %s", library ? path : dlerror());

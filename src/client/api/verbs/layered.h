@@ -58,8 +58,9 @@ static inline const struct checked_watcher *verbs_watcher(struct ibv_context *co
 	return base_unlikely(l) ? l->watcher : NULL;
 }
 
-/* membership.c: a watcher's question. */
+/* membership.c: a watcher's questions. */
 checked_ask verbs_ask_membership;
+checked_lost verbs_lost_messages;
 
 /* Where the program has called the function in which this stands. */
 #define VERBS_CALLER __builtin_return_address(0)

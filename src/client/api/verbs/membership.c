@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Groups of checked programs: the question to the daemon that the watcher may ask, and what
- * librdmacm tells of joins. Safe from any thread.
+ * Questions that the watcher of a checked program may ask: of groups, to the daemon, and of
+ * messages that were lost; and what librdmacm tells of joins. Safe from any thread.
  */
 #include <string.h>
 
@@ -46,6 +46,19 @@ bool verbs_ask_membership(const struct checked_group_key *of, uint16_t mlid, uin
 		return false;
 	fill(m, &rep, &port, pkey_index);
 	return true;
+}
+
+uint64_t verbs_lost_messages(struct ibv_context *context, uint8_t port)
+{
+	const struct hca_context *ctx = hca_context(context);
+	const struct shm_region *region = &ctx->process->region;
+	const struct shm_hca *hca = shm_hca_at(region, ctx->hca);
+
+	if (!port || port > hca->n_ports)
+		return 0;
+	return atomic_load_explicit(
+	        &shm_port_count_at(region, hca->first_port + port - 1)->no_receive,
+	        memory_order_relaxed); /* a count, which orders nothing */
 }
 
 void umbel_group_joined(struct ibv_context *context, uint8_t port, const void *mgid,
