@@ -409,6 +409,32 @@ static void receives_run_out(bool wrong)
 	lab_complete(e[0]->send_cq, wrong ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_SUCCESS);
 }
 
+/* Datagrams that meet no receive are lost, and nobody is told. */
+static void datagrams_run_out(bool wrong)
+{
+	struct lab_end *e = lab_end(1), *to = lab_end(2);
+	struct ibv_ah *ah = lab_ah_to(e, to);
+
+	lab_post(to, wrong ? 1 : 3);
+	for (int i = 0; i < 3; i++)
+		lab_send(e, ah, to->qp->qp_num, NULL, 64);
+	lab_receive(to);
+	lab_post(to, 1);
+}
+
+/* The last of them: no receive is posted any more. */
+static void datagrams_run_out_at_the_end(bool wrong)
+{
+	struct lab_end *e = lab_end(1), *to = lab_end(2);
+	struct ibv_ah *ah = lab_ah_to(e, to);
+
+	lab_post(to, 2);
+	for (int i = 0; i < (wrong ? 3 : 2); i++)
+		lab_send(e, ah, to->qp->qp_num, NULL, 64);
+	lab_receive(to);
+	lab_receive(to);
+}
+
 /* ---- events and ends ---- */
 
 /* Meanwhile ibv_destroy_qp() waits. */
@@ -577,6 +603,8 @@ const struct mistake group_mistakes[] = {
 	{ "ud-receive-without-grh", "ud-receive-without-grh", ud_receive_without_grh },
 	{ "rc-receive-small", "receive-too-small", rc_receive_small },
 	{ "receives-run-out", "receives-run-out", receives_run_out },
+	{ "datagrams-run-out", "receives-run-out", datagrams_run_out },
+	{ "datagrams-run-out-at-the-end", "receives-run-out", datagrams_run_out_at_the_end },
 	{ "async-event-left", "async-events-not-acknowledged", async_event_left },
 	{ "domain-first", "destroyed-in-use", domain_first },
 	{ "queue-first", "destroyed-in-use", queue_first },
