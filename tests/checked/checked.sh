@@ -4,12 +4,13 @@
 # umbel run --checked, on small programs that are wrong (mistakes.c), each beside its right twin: the wrong one
 # is told of its rule and of no other, the right one of nothing. Then the status, JSON, JUnit, suppressions, and what is
 # wrong on the command line.
-
+#
 # checked.sh PROGRAM: checked.mistakes.
 
 . "${0%/*}/../system/lib.sh"
 
 program=$1
+page=$(cd "${0%/*}/../.." && pwd)/docs/checked.md
 cd "$TMPDIR" || exit 1
 
 fail()
@@ -47,6 +48,11 @@ while read -r name rule; do
 	n=$((n + 1))
 done < <("$program" --list)
 [ "$n" -ge 15 ] || fail "only $n programs were run"
+
+# each rule is in the page
+while read -r rule _; do
+	grep -q "\`$rule\`" "$page" || fail "docs/checked.md has no rule $rule"
+done < <(umbel explain rule)
 
 # both places, by line
 check handle-destroyed wrong --json all.json --junit all.xml

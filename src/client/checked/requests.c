@@ -193,23 +193,30 @@ static void compare(const struct request *q, const struct used *u)
 
 /* ---- completion queues ---- */
 
-static void expect_completion(const struct request *q)
+/* Looked at when another request comes or completes: one that is just being posted may be refused.
+ */
+static void judge_room(const struct request *q)
 {
-	const struct hca_record *r = q->record;
 	const struct checked_report report = { .rule = CHECKED_RULE_CQ_SMALL,
 		                               .at = { { "created", q->cq ? q->cq->place : 0 },
 		                                       { "posted", q->place } } };
 
-	if (q->qp && !r->is_receive && r->is_signaled)
-		q->qp->signaled++;
-	if (!q->cq || !r->is_signaled)
-		return;
-	q->cq->due++;
-	if (q->cq->due > q->cq->entries)
+	if (q->cq && q->cq->due > q->cq->entries)
 		checked_report(&report,
 		               "the queue was created for %" PRIu32 " completions, and %" PRIu32
-		               " requests that complete there are outstanding with this %s",
-		               q->cq->entries, q->cq->due, checked_request_name(r));
+		               " requests that complete there are outstanding, such as this %s",
+		               q->cq->entries, q->cq->due, checked_request_name(q->record));
+}
+
+static void expect_completion(const struct request *q)
+{
+	const struct hca_record *r = q->record;
+
+	if (q->qp && !r->is_receive && r->is_signaled)
+		q->qp->signaled++;
+	judge_room(q);
+	if (q->cq && r->is_signaled)
+		q->cq->due++;
 }
 
 /* ---- receives ---- */
@@ -459,6 +466,8 @@ void checked_request_complete(struct hca_record *r, const struct ibv_wc *wc)
 {
 	struct request *q = r->watched;
 
+	if (q)
+		judge_room(q);
 	if (q && (!wc || wc->status == IBV_WC_SUCCESS))
 		succeed(q, wc);
 	else if (q)
