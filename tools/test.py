@@ -31,7 +31,7 @@ FAMILIES = {
     'examples': 'examples', 'libumbel': 'libumbel', 'abi': 'the ABI', 'instructions': 'instruction counts', 'docs': 'documents',
     'reach': 'packages and other systems',
 }
-# Parts that no other one uses: their tests, and where they are. What they use is seen in the headers that they include.
+# Parts that no other part uses: their tests, and their files. The headers that these include show what a part uses.
 PARTS = {
     'check': (r'^check[.]|^subnet[.]sm_check$|^system[.](check|opensm_check)$',
               'src/shared/check src/command/cli/check src/server/subnet/sm_check_test.c tests/system/*check.sh'),

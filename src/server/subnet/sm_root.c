@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What all engines do for the present root: its LIDs, its own entries, the switches by distance.
- * See sm_routes.h.
+ * The part of all engines for the present root: its LIDs, its own entries, the switches by
+ * distance. See sm_routes.h.
  */
 #include <string.h>
 
