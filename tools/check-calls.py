@@ -37,13 +37,19 @@ def symbols(path):
     return defined, needed
 
 
+def is_of_libc(source, name):
+    """Functions that stand before the C library's are for programs: who calls free() uses the C library."""
+    return os.path.basename(source).startswith('wrap_') and not name.startswith(os.path.basename(os.path.dirname(source)) + '_')
+
+
 def uses(build):
     """For each file those of its folder that it uses, and by which symbols."""
     defined, needed = collections.defaultdict(set), {}
     for source, path in objects(build):
         names, needed[source] = symbols(path)
         for name in names:
-            defined[name].add(source)
+            if not is_of_libc(source, name):
+                defined[name].add(source)
     graph = {source: {} for source in needed}
     for source, names in needed.items():
         for name in names:

@@ -173,16 +173,3 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 {
 	return verbs_result(verbs_layer_destroy_cq(hca_cq(cq), VERBS_CALLER));
 }
-
-int verbs_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
-{
-	return hca_cq_poll(hca_cq(cq), n, wc);
-}
-
-int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
-{
-	if (hca_process_gone(hca_cq(cq)->ctx->process))
-		return verbs_result(-EIO);
-	hca_cq_arm(hca_cq(cq), solicited_only);
-	return 0;
-}

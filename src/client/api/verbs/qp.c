@@ -120,16 +120,6 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 	return verbs_result(verbs_layer_destroy_qp(hca_qp(qp), VERBS_CALLER));
 }
 
-int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
-{
-	return verbs_result(hca_qp(qp)->transport->post(hca_qp(qp), wr, bad));
-}
-
-int verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	return verbs_result(hca_rq_post(hca_qp(qp)->rq, wr, bad));
-}
-
 /* ---- address handles ---- */
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)

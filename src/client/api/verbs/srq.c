@@ -93,10 +93,3 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 {
 	return verbs_result(verbs_layer_destroy_srq(srq, VERBS_CALLER));
 }
-
-int verbs_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	struct hca_srq *s = hca_srq(srq);
-
-	return verbs_result(s->xrc ? hca_rq_post(s->xrc->rq, wr, bad) : hca_srq_post(s, wr, bad));
-}
