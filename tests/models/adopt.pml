@@ -30,12 +30,12 @@
  * Functions that it models (tools/check-models.py):
  *  src/client/hca/memory/adopt.c forget_what_is_closed a2548a2007c6
  *  src/client/hca/memory/adopt.c has_files c68c53321add
- *  src/client/hca/memory/adopt.c can_adopt 23143335363f
+ *  src/client/hca/memory/adopt.c can_adopt 4357f6785711
  *  src/client/hca/memory/adopt.c adopt c2fd68ed6fa6
  *  src/client/hca/memory/adopt.c move_held f3910f86b680
  *  src/client/hca/memory/adopt.c move_range cd1edcbb3334
  *  src/client/hca/memory/adopt.c hca_adopt 5fab6c5fb251
- *  src/client/hca/memory/adopt.c move_in 2d53c4f9ee86
+ *  src/client/hca/memory/adopt.c move_in 9035dd139203
  *  src/client/hca/memory/adopt.c move_out 5ddb4a297910
  *  src/client/hca/memory/adopt.c move_by_another 269a52e10fc8
  *  src/client/hca/memory/adopt.c detach 87261d05590e

@@ -34,8 +34,8 @@
  *  src/client/hca/queue/cq_poll.c poll_map 6311653ebb3e
  *  src/client/hca/queue/cq_poll.c map_is_due 461c6e4de3cf
  *  src/client/hca/queue/cq_poll.c due_sources 4e80bdd6796e
- *  src/client/hca/queue/cq_poll.c poll_in_turn c6df1743959f
- *  src/client/hca/queue/cq_poll.c poll_due dd3ec02311a8
+ *  src/client/hca/queue/cq_poll.c poll_in_turn 230f5c4ec0c4
+ *  src/client/hca/queue/cq_poll.c poll_due 32112a93b377
  *  src/client/hca/queue/cq_poll.c poll_watched ad56803d37ae
  *  src/client/hca/queue/cq_poll.c watch f4787c0003e7
  *  src/client/hca/queue/cq_poll.c unwatch 18fbad706c5e

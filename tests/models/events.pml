@@ -27,9 +27,9 @@
  *  src/server/cm/channel.c is_wanted 11568f7261d5
  *  src/server/cm/channel.c cm_event_post 0763d024145c
  *  src/server/cm/id.c clear_word 54570b3f2e08
- *  src/server/cm/id.c cm_id_free 59e2de77b5ef
+ *  src/server/cm/id.c cm_id_free 288f0cdeecc5
  *  src/client/api/rdmacm/channel.c rdmacm_channel_destroy_id 577cb0f6a06d
- *  src/client/api/rdmacm/channel.c destroy_silent 7990de5317a3
+ *  src/client/api/rdmacm/channel.c destroy_silent 84b4264a7387
  */
 #ifndef MUTANT
 #define MUTANT 0
