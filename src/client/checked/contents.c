@@ -21,7 +21,6 @@
 
 #define SHORT 1024 /* bytes that are copied */
 #define PIECE 4096 /* bytes that have a sum */
-#define LANES 8    /* words that are added side by side */
 
 struct checked_contents {
 	bool is_copy;
@@ -58,21 +57,36 @@ static bool is_readable(uint64_t at, uint32_t bytes)
 	return !madvise((void *)(uintptr_t)from, at + bytes - from, MADV_POPULATE_READ);
 }
 
+/* What the processor adds in one go, and how many of them side by side. */
+typedef uint64_t vector __attribute__((vector_size(16)));
+#define VECTORS 4
+
+static inline __attribute__((always_inline)) void add(vector a[VECTORS], vector b[VECTORS],
+                                                      const unsigned char *at)
+{
+	vector word[VECTORS];
+
+	memcpy(word, at, sizeof(word));
+#pragma GCC unroll 4
+	for (unsigned i = 0; i < VECTORS; i++) {
+		a[i] += word[i];
+		b[i] += a[i];
+	}
+}
+
 /* Words that change places change it, too: each is part of all sums from its own on. */
 static uint64_t sum_piece(const unsigned char *at, uint32_t bytes)
 {
-	uint64_t a[LANES] = { 0 }, b[LANES] = { 0 }, word[LANES], sum = bytes;
+	vector a[VECTORS] = { { 0 } }, b[VECTORS] = { { 0 } };
+	unsigned char rest[sizeof(a)] = { 0 };
+	uint64_t sum = bytes;
 
-	for (; bytes; bytes -= bytes < sizeof(word) ? bytes : (uint32_t)sizeof(word)) {
-		if (bytes < sizeof(word))
-			memset(word, 0, sizeof(word));
-		memcpy(word, at, bytes < sizeof(word) ? bytes : sizeof(word));
-		at += sizeof(word);
-		for (unsigned i = 0; i < LANES; i++)
-			b[i] += a[i] += word[i];
-	}
-	for (unsigned i = 0; i < LANES; i++)
-		sum = (sum ^ a[i] ^ (b[i] << 1)) * 0x9E3779B97F4A7C15 + i;
+	for (; bytes >= sizeof(a); bytes -= (uint32_t)sizeof(a), at += sizeof(a))
+		add(a, b, at);
+	memcpy(rest, at, bytes);
+	add(a, b, rest);
+	for (unsigned i = 0; i < 2 * VECTORS; i++)
+		sum = (sum ^ a[i / 2][i % 2] ^ (b[i / 2][i % 2] << 1)) * 0x9E3779B97F4A7C15 + i;
 	return sum;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What was in a piece of the program's memory, so that it can be told later whether that has changed:
- * a copy of a short one, sums of the pages of a long one. If the memory is gone, that cannot be told,
- * and nothing else happens. With the lock of the checker held.
+ * What was in a piece of the program's memory, so that it can be told later whether that has
+ * changed: a copy of a short one, sums of the pages of a long one. If the memory is gone, that
+ * cannot be told, and nothing else happens. With the lock of the checker held.
  */
 #ifndef CHECKED_CONTENTS_H
 #define CHECKED_CONTENTS_H

@@ -57,8 +57,8 @@ struct checked_object {
 	uint16_t pkey_index;
 	uint32_t qkey, remote_qpn;
 	enum { PEER_UNKNOWN, PEER_HERE, PEER_ELSEWHERE } peer; /* whether it is of this process */
-	uint32_t receives, max_recv_wr; /* receives: that are posted */
-	bool has_posted;                /* receives, since it was reset */
+	uint32_t receives, max_recv_wr;                        /* receives: that are posted */
+	bool has_posted;                                       /* receives, since it was reset */
 	uint64_t lost;     /* messages that its port had lost when the last receive was posted */
 	uint32_t signaled; /* sends that have a completion due */
 	bool is_failed;    /* a completion has failed since it was reset */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/signals.h"
 #include "base/util.h"
 #include "checked/places.h"
 #include "checked/report.h"
@@ -159,7 +160,8 @@ static void print_times(FILE *to, const struct hca_record *r)
 		        (double)(r->at_ns[i] - r->at_ns[HCA_POSTED]) / 1e6);
 		comma = ", ";
 	}
-	fprintf(to, "%snow %.3f ms\n", comma, (double)(base_now_ns() - r->at_ns[HCA_POSTED]) / 1e6);
+	fprintf(to, "%stold at %.3f ms\n", comma,
+	        (double)(base_now_ns() - r->at_ns[HCA_POSTED]) / 1e6);
 }
 
 /* @text in lines of at most 76 columns behind a label. */
@@ -295,15 +297,18 @@ static void write_words(int fd, const struct words *w, void (*how)(FILE *, const
 	free(text);
 }
 
+/* The checker's lock is held: no system call here is a cancellation point. */
 static void tell(const struct words *w)
 {
+	const int state = base_cancel_off();
 	int file = open_file();
 
 	write_words(STDERR_FILENO, w, print);
-	if (file < 0)
-		return;
-	write_words(file, w, put);
-	close(file);
+	if (file >= 0) {
+		write_words(file, w, put);
+		close(file);
+	}
+	base_cancel_restore(state);
 }
 
 void checked_report(const struct checked_report *r, const char *format, ...)

@@ -495,9 +495,10 @@ struct control_find_neighbour {
 };
 
 /*
- * A port's membership in a group, for checked programs (src/client/checked/watcher.h). The daemon sees the
- * joins of all programs, whichever subnet administrator they ask. It has the record of a group if
- * the port is a member, or if the administrator is its own. -EINVAL: there is no such port.
+ * A port's membership in a group, for checked programs (src/client/checked/watcher.h). The daemon
+ * sees the joins of all programs, whichever subnet administrator they ask. It has the record of a
+ * group if the port is a member, or if the administrator is its own. -EINVAL: there is no such
+ * port.
  */
 struct control_query_membership {
 	uint32_t hca_handle;

@@ -94,7 +94,7 @@ struct shm_settings {
 	        roce_adp_retrans; /* flag: they send again before the timeout is over; may change */
 	uint32_t roce_rxe_flush;  /* flag: FLUSHes have the ICRC of Linux's rdma_rxe */
 	uint32_t roce_selective_repeat; /* flag: they send again only what got lost; may change */
-	uint32_t checked; /* flag: programs are checked; may change */
+	uint32_t checked;               /* flag: programs are checked; may change */
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 

@@ -29,8 +29,9 @@ void *umbel_shared_memory(const struct control_client *connection, uint64_t off,
  * peers' requests that waited for it are carried out. */
 void umbel_qp_has_moved(struct ibv_qp *qp);
 
-/* For the watcher of a checked program (src/client/checked/watcher.h), if there is one: the program has
- * been told that its port is a member of the group, whose 16 bytes @mgid has; and has left it. */
+/* For the watcher of a checked program (src/client/checked/watcher.h), if there is one: the program
+ * has been told that its port is a member of the group, whose 16 bytes @mgid has; and has left it.
+ */
 void umbel_group_joined(struct ibv_context *context, uint8_t port, const void *mgid,
                         bool sends_only);
 void umbel_group_left(struct ibv_context *context, uint8_t port, const void *mgid);

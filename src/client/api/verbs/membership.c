@@ -37,7 +37,7 @@ bool verbs_ask_membership(const struct checked_group_key *of, uint16_t mlid, uin
 	struct control_query_membership req = { .hca_handle = ctx->handle,
 		                                .mlid = mlid,
 		                                .port_num = of->port };
-	struct control_query_membership_reply rep;
+	struct control_query_membership_reply rep = { 0 };
 	struct shm_port port;
 
 	memcpy(&req.mgid, of->mgid.raw, sizeof(req.mgid));

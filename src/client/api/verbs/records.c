@@ -106,8 +106,6 @@ static void end(struct verbs_layer *l, struct hca_record_queue *queue, struct hc
                 const struct ibv_wc *wc)
 {
 	leave(queue, r);
-	if (wc)
-		r->at_ns[HCA_POLLED] = base_now_ns();
 	l->watcher->ended(r, wc);
 	let_go(r);
 }

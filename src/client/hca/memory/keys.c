@@ -21,7 +21,7 @@
 static struct shm_key *place_of(struct hca_process *p, uint32_t key)
 {
 	struct control_add_keys req = { .chunk = (key >> 8) / SHM_KEY_CHUNK };
-	struct control_offset_reply rep;
+	struct control_offset_reply rep = { 0 };
 	struct shm_key *k = shm_key_at(&p->region, p->mrs.keys_off, key);
 
 	if (k)

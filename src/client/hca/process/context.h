@@ -28,8 +28,8 @@ struct hca_context {
 	uint32_t n_comp_counters, next_comp_counter;
 	struct hca_command_file *file; /* what cmd_fd is */
 	struct hca_async async;
-	struct verbs_layer *layer; /* around its calls (api/verbs/layer.h); or NULL */
-	struct hca_link *network;  /* of an Ethernet port, once there is a CQ; or NULL */
+	struct verbs_layer *layer;       /* around its calls (api/verbs/layer.h); or NULL */
+	struct hca_link *network;        /* of an Ethernet port, once there is a CQ; or NULL */
 	struct shm_gid_users *gid_users; /* of an Ethernet port; or NULL */
 	struct verbs_context vctx;       /* last: ends with the public struct */
 };

@@ -147,7 +147,8 @@ static inline void hca_qp_complete(struct hca_qp *qp, const struct ibv_send_wr *
 void hca_wr_api_init(struct hca_qp *qp);
 void hca_wr_api_fini(struct hca_qp *qp);
 
-/* The requests that the thread has built since ibv_wr_start(), one behind the other, and how many. */
+/* The requests that the thread has built since ibv_wr_start(), one behind the other, and how many.
+ */
 const struct ibv_send_wr *hca_wr_list(const struct hca_qp *qp, uint32_t *n);
 
 /* Acquires ->send_lock, unless this thread has it, by ibv_wr_start(). Whether it has acquired it.
