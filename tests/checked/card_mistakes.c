@@ -77,11 +77,43 @@ static void read_word(struct pair *p)
 
 /* ---- any card ---- */
 
+/* A WRITE may go to any address. */
+static void write_byte(struct pair *p)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
+
+	wr.wr.rdma.remote_addr = (uintptr_t)memory + 4097;
+	wr.wr.rdma.rkey = p->mr[1]->rkey;
+	post(p, &wr, IBV_WC_SUCCESS);
+}
+
+/* The completion of the second WRITE is that of the first one, too. */
+static void unsignaled_write_changed(bool wrong)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .num_sge = 1 }, *bad;
+	struct ibv_sge sge = { .addr = (uintptr_t)memory + 64, .length = 8 };
+	struct pair p;
+
+	connect_two(&p, IBV_QPT_RC);
+	sge.lkey = p.mr[0]->lkey;
+	wr.sg_list = &sge;
+	wr.wr.rdma.remote_addr = (uintptr_t)memory + 4096 + 64;
+	wr.wr.rdma.rkey = p.mr[1]->rkey;
+	assert_int_equal(ibv_post_send(p.qp[0], &wr, &bad), 0);
+	if (wrong)
+		memory[64]++;
+	write_byte(&p);
+	memory[64]++;
+	deregister(&p);
+}
+
 static void unaligned(bool wrong)
 {
 	struct pair p;
 
 	connect_two(&p, IBV_QPT_RC);
+	if (!wrong)
+		write_byte(&p);
 	add(&p, memory + 4096 + (wrong ? 4 : 8), wrong ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_SUCCESS);
 	deregister(&p);
 }
@@ -177,6 +209,7 @@ static void timestamps(bool wrong)
 
 const struct mistake card_mistakes[] = {
 	{ "unaligned-atomic", "unaligned-atomic", unaligned },
+	{ "unsignaled-write", "send-buffer-changed", unsignaled_write_changed },
 	{ "deep-queue", NULL, deep_queue },
 	{ "many-ranges", NULL, many_ranges },
 	{ "long-inline", NULL, long_inline },

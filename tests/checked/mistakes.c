@@ -297,7 +297,7 @@ static void objects_left(bool wrong)
 static const struct mistake mistakes[] = {
 	{ "short-send-buffer", "send-buffer-changed", short_send_buffer_changed },
 	{ "long-send-buffer", "send-buffer-changed", long_send_buffer_changed },
-	{ "unsignaled-buffer", "send-buffer-changed", unsignaled_buffer_changed },
+	{ "unsignaled-buffer", "unsignaled-datagram-buffer", unsignaled_buffer_changed },
 	{ "not-inline", "send-buffer-changed", inline_buffer_changed },
 	{ "receives-overlap", "overlapping-buffers", receives_overlap },
 	{ "receive-overlaps-send", "overlapping-buffers", receive_overlaps_send },

@@ -123,7 +123,7 @@ def options_cases():
         for line in text.splitlines():
             words = line.replace(",", "").split()
             if line.startswith(" ") and words and words[0].startswith("-"):
-                options += [w for w in words[:2] if w.startswith("-")]
+                options += [w.split("[")[0] for w in words[:2] if w.startswith("-")]
         assert "--help" in options, text
         yield (f"umbel {command} -", options)
 

@@ -205,7 +205,8 @@ void checked_needs_request(const struct hca_record *r)
 
 	if (r->is_receive)
 		return;
-	if (r->rdma_addr % 8) {
+	if ((r->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) &&
+	    r->rdma_addr % 8) {
 		report = made_at(CHECKED_RULE_UNALIGNED, "posted");
 		checked_report(&report, "the %s with wr_id %" PRIu64 " is for address 0x%" PRIx64,
 		               checked_request_name(r), r->wr_id, r->rdma_addr);

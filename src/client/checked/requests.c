@@ -170,10 +170,18 @@ static void use(struct request *q, const struct ibv_sge *sge, uint32_t before)
 	q->n++;
 }
 
+/* Protocols on UD wait for the answers of their peers, and signal now and then only. */
+static bool is_unsignaled_datagram(const struct hca_record *r)
+{
+	return r->ah && !r->is_signaled;
+}
+
 static void compare(const struct request *q, const struct used *u)
 {
 	const struct hca_record *r = q->record;
-	struct checked_report report = { .rule = CHECKED_RULE_SEND_CHANGED,
+	struct checked_report report = { .rule = is_unsignaled_datagram(r)
+		                                         ? CHECKED_RULE_DATAGRAM_CHANGED
+		                                         : CHECKED_RULE_SEND_CHANGED,
 		                         .at = { { "posted", q->place }, { .is = "found" } },
 		                         .record = r };
 	const uint32_t bytes = (uint32_t)(u->range.to - u->range.from);
@@ -529,6 +537,8 @@ void checked_region_ends(const struct checked_object *region, const void *caller
 	if (!r)
 		return;
 	by = used_of(r)->by->record;
+	if (is_unsignaled_datagram(by))
+		report.rule = CHECKED_RULE_DATAGRAM_CHANGED;
 	report.record = by;
 	report.at[0].is = "posted";
 	report.at[0].place = used_of(r)->by->place;
@@ -567,6 +577,8 @@ void checked_memory_goes(const struct checked_move *m)
 	if (!r)
 		return;
 	by = used_of(r)->by->record;
+	if (is_unsignaled_datagram(by))
+		report.rule = CHECKED_RULE_DATAGRAM_CHANGED;
 	report.record = by;
 	report.at[0].is = "posted";
 	report.at[0].place = used_of(r)->by->place;

@@ -101,11 +101,13 @@ static int exec_execute(const struct cli_command *self, void *from, int argc, ch
 		return cli_usage_error(self, "--jobs goes with --all");
 	if (o->sockets && cli_environ_preload("libumbel-sockets.so"))
 		return CLI_FAILED;
+	ret = cli_check_host(name, host);
+	if (ret)
+		return ret;
 	cli_checked_by_fabric(&o->checked, name);
 	if (o->all)
 		return exec_on_all(o, argv + dashes + 1);
-	ret = cli_check_host(name, host);
-	return ret ? ret : exec_here(o, name, host, argv + dashes + 1);
+	return exec_here(o, name, host, argv + dashes + 1);
 }
 
 const struct cli_command cli_exec = {
