@@ -295,11 +295,12 @@ static int write_json(const char *path, struct sum *s)
 
 int cli_checked_end(struct cli_checked *c, int status)
 {
-	struct sum s = { .reports = json_object_new_array() };
+	struct sum s = { 0 };
 	int ret = 0;
 
 	if (!*c->dir)
 		return status;
+	s.reports = json_object_new_array();
 	read_all(c, &s);
 	tell(&s);
 	if (c->json)
