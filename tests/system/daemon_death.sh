@@ -53,7 +53,7 @@ end_under_crowd()
 	# its members see errors and say so; none may be ended by a signal
 	wait $! || status=$?
 	[ $status -eq 1 ] || complain "after '$*' the crowd ended with status $status"
-	grep -q 'ended by itself, status 0x100$' "$TMPDIR/err" ||
+	grep -q 'ended by itself, status 0x100' "$TMPDIR/err" ||
 		complain "after '$*' the crowd said: $(cat "$TMPDIR/err")"
 	expect 0 "fabric 'default' is up: *" umbel up
 	umbel exec -- "$programs/churn" 10 > /dev/null || complain "the fabric that came after"

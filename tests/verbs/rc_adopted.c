@@ -3,7 +3,9 @@
  * Adopted memory (src/client/hca/memory/adopt.h): the peer, in a process of its own, reads and
  * writes this process's regions through a mapping. Nobody may notice: the memory holds what it
  * held, fork() and madvise() do what they do with private memory, and what is not registered is out
- * of reach. With one thread.
+ * of reach.
+ *
+ * With one thread.
  */
 #define _GNU_SOURCE
 #include "adopted_lab.h"

@@ -2,7 +2,9 @@
 /*
  * fork() of a process with adopted memory (src/client/hca/memory/adopt.h): the child keeps what was
  * there, whatever its parent and the peer write later, and the other way round. A process that has
- * forked adopts nothing any more, so each test runs in a process of its own. With one thread.
+ * forked adopts nothing any more, so each test runs in a process of its own.
+ *
+ * With one thread.
  */
 #define _GNU_SOURCE
 #include "adopted_lab.h"
