@@ -178,6 +178,33 @@ static void never_signaled(bool wrong)
 	settle(e);
 }
 
+/* One that grows in time is large enough. */
+static void queue_grown(bool wrong)
+{
+	struct lab_end *e = lab_end_with(&(struct lab_options){ .cqe = 4 });
+	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
+
+	if (!wrong)
+		assert_int_equal(ibv_resize_cq(e->cq, 16), 0);
+	for (unsigned i = 0; i < 16; i++)
+		post_receive(e, memory + i * 1024ul, 1024, mr);
+	settle(e);
+}
+
+/* Completions that are in the queue when its queue pair is in ERR are polled later, and the memory
+ * is the program's. */
+static void changed_after_error(bool wrong)
+{
+	struct lab_end *to, *e = pair(&to);
+	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
+
+	post_send(e, lab_ah_to(e, to), to, memory, 64, mr, IBV_SEND_SIGNALED);
+	if (!wrong)
+		lab_to(e->qp, IBV_QPS_ERR);
+	memory[0]++;
+	lab_complete(e->send_cq, IBV_WC_SUCCESS);
+}
+
 static void queue_small(bool wrong)
 {
 	struct lab_end *e = lab_end_with(&(struct lab_options){ .cqe = wrong ? 4 : 16 });
@@ -305,6 +332,8 @@ static const struct mistake mistakes[] = {
 	{ "region-changed", "region-deregistered-in-use", region_changed },
 	{ "never-signaled", "send-queue-never-signaled", never_signaled },
 	{ "queue-small", "completion-queue-small", queue_small },
+	{ "queue-grown", "completion-queue-small", queue_grown },
+	{ "changed-after-error", "send-buffer-changed", changed_after_error },
 	{ "events-left", "events-not-acknowledged", events_left },
 	{ "queue-shared", "single-threaded-queue-shared", queue_shared },
 	{ "handle-destroyed", "address-handle-destroyed-in-use", handle_destroyed },

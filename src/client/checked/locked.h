@@ -11,6 +11,9 @@
 void checked_lock(void);
 void checked_unlock(void);
 bool checked_try_lock(void);
+/* Gives up after some time: the caller may have a lock of an allocator, for which the thread waits
+ * that has this one. */
+bool checked_lock_soon(void);
 
 /* Whether this thread has it. */
 bool checked_is_inside(void);
@@ -26,6 +29,9 @@ static inline int checked_enter_block(void)
 	checked_lock();
 	return 0;
 }
+
+/* Holds the lock, which the thread has, until the block ends. */
+#define HELD __attribute__((cleanup(checked_leave_block), unused)) int held_ = 0
 
 /* Holds the lock until the block ends. */
 #define LOCKED \

@@ -40,7 +40,7 @@ static void describe(struct checked_object *o, const struct checked_made *how)
 {
 	o->place = checked_place(how->caller);
 	o->in = how->in;
-	o->entries = how->entries;
+	o->entries = how->ignores_overrun ? UINT32_MAX : how->entries;
 	o->is_single_threaded = how->is_single_threaded;
 	o->is_in_thread_domain = how->is_in_thread_domain;
 	if (how->ah)

@@ -29,6 +29,7 @@ struct checked_object {
 	uint32_t uses;    /* by requests */
 	const void *ends; /* where the program is about to destroy it */
 	bool is_gone;     /* it is destroyed, and kept while requests name it */
+	bool is_ending;   /* a call that destroys it has begun */
 	/* a region */
 	struct base_hash_node by_key;
 	uint32_t lkey;

@@ -53,11 +53,14 @@ static struct {
 static void add_suppression(const char *line)
 {
 	struct suppression *s = calloc(1, sizeof(*s));
+	size_t n;
 
 	if (!s || sscanf(line, " %63[^ \t:\n#] : %255[^\n]", s->rule, s->pattern) < 1) {
 		free(s);
 		return;
 	}
+	for (n = strlen(s->pattern); n && strchr(" \t\r", s->pattern[n - 1]); n--)
+		s->pattern[n - 1] = 0;
 	s->next = all.suppressions;
 	all.suppressions = s;
 }
@@ -202,16 +205,35 @@ static void print(FILE *to, const struct words *w)
 
 /* ---- for programs ---- */
 
+/* How many bytes the character of UTF-8 at @text has; 0: it is none. */
+static unsigned character(const char *text)
+{
+	const unsigned char first = (unsigned char)*text;
+	const unsigned n = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+
+	if (first < 0x80)
+		return 1;
+	if (first < 0xC2 || first > 0xF4)
+		return 0;
+	for (unsigned i = 1; i < n; i++)
+		if (((unsigned char)text[i] & 0xC0) != 0x80)
+			return 0;
+	return n;
+}
+
 static void put_text(FILE *to, const char *name, const char *text)
 {
 	fprintf(to, "\"%s\": \"", name);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
+	for (unsigned n; *text; text += n ? n : 1) {
+		n = character(text);
+		if (!n)
+			fputs("\\ufffd", to);
+		else if (*text == '"' || *text == '\\')
 			fprintf(to, "\\%c", *text);
-		else if ((unsigned char)*text < ' ')
+		else if (n == 1 && (unsigned char)*text < ' ')
 			fprintf(to, "\\u%04x", (unsigned char)*text);
 		else
-			fputc(*text, to);
+			fwrite(text, 1, n, to);
 	}
 	fputc('"', to);
 }
@@ -307,6 +329,9 @@ static void tell(const struct words *w)
 	if (file >= 0) {
 		write_words(file, w, put);
 		close(file);
+	} else if (secure_getenv(CHECKED_FOLDER)) {
+		checked_say("what is told here does not count: the folder of reports cannot be "
+		            "written");
 	}
 	base_cancel_restore(state);
 }
@@ -317,7 +342,7 @@ void checked_report(const struct checked_report *r, const char *format, ...)
 	char text[512];
 	va_list args;
 
-	if (!is_new(r) || ++all.n > MOST)
+	if (!is_new(r))
 		return;
 	w = calloc(1, sizeof(*w));
 	if (!w)
@@ -329,8 +354,10 @@ void checked_report(const struct checked_report *r, const char *format, ...)
 	w->text = text;
 	for (unsigned i = 0; i < 2; i++)
 		w->n[i] = checked_place_frames(r->at[i].place, w->frame[i], CHECKED_FRAMES);
-	if (!is_suppressed(w))
+	if (!is_suppressed(w) && all.n++ < MOST)
 		tell(w);
+	else if (all.n > MOST)
+		checked_say("what comes behind 200 mistakes of the process");
 	free(w);
 }
 

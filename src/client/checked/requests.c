@@ -412,8 +412,10 @@ void checked_request_forget(struct hca_record *r)
 
 void checked_requests_let_go(const struct ibv_qp *qp, const struct ibv_srq *srq)
 {
-	struct checked_range *r = checked_ranges_first(&memory, 0, UINT64_MAX);
+	struct checked_range *r = NULL;
 
+	if (checked_tools_any())
+		r = checked_ranges_first(&memory, 0, UINT64_MAX);
 	for (; r; r = checked_ranges_next(r, 0, UINT64_MAX)) {
 		struct used *u = container_of(r, struct used, range);
 
@@ -458,9 +460,23 @@ static uint32_t written(const struct hca_record *r, const struct ibv_wc *wc)
 	return wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? 0 : wc->byte_len;
 }
 
+/* Whether its queue pair still works on the request. In ERR and RESET it has let go of all. */
+static bool is_at_work(const struct request *q)
+{
+	const struct hca_record *r = q->record;
+
+	if (r->srq) {
+		const struct checked_object *srq = checked_object_find(CHECKED_SRQ, r->srq);
+
+		return srq && srq->users;
+	}
+	return r->qp->state != IBV_QPS_ERR && r->qp->state != IBV_QPS_RESET &&
+	       (!q->qp || !q->qp->is_failed);
+}
+
 static void succeed(struct request *q, const struct ibv_wc *wc)
 {
-	for (uint32_t i = 0; i < q->n; i++)
+	for (uint32_t i = 0; i < q->n && is_at_work(q); i++)
 		compare(q, &q->used[i]);
 	take_back(q, written(q->record, wc));
 	/* READs and atomic operations bring news of other threads, too */
@@ -509,20 +525,6 @@ void checked_requests_forget(void)
 }
 
 /* ---- what they use goes ---- */
-
-/* Whether its queue pair still works on the request. In ERR and RESET it has let go of all. */
-static bool is_at_work(const struct request *q)
-{
-	const struct hca_record *r = q->record;
-
-	if (r->srq) {
-		const struct checked_object *srq = checked_object_find(CHECKED_SRQ, r->srq);
-
-		return srq && srq->users;
-	}
-	return r->qp->state != IBV_QPS_ERR && r->qp->state != IBV_QPS_RESET &&
-	       (!q->qp || !q->qp->is_failed);
-}
 
 void checked_region_ends(const struct checked_object *region, const void *caller)
 {

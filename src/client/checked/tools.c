@@ -54,6 +54,11 @@ void checked_tools_return(struct checked_lent *l, uint32_t bytes)
 	checked_tsan_return(l);
 }
 
+bool checked_tools_any(void)
+{
+	return has_tool;
+}
+
 bool checked_tools_see_peers(void)
 {
 	return checked_tsan_runs();

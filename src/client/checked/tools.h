@@ -38,6 +38,9 @@ void checked_tools_library(const void *within);
 void checked_tools_lend(struct checked_lent *l);
 void checked_tools_return(struct checked_lent *l, uint32_t bytes);
 
+/* Whether the program has one of them. */
+bool checked_tools_any(void);
+
 /* Whether it is of use to lend memory of a peer. */
 bool checked_tools_see_peers(void);
 

@@ -163,6 +163,15 @@ static void armed(struct ibv_cq *cq)
 	(void)cq;
 }
 
+static void resized(struct ibv_cq *cq, uint32_t entries)
+{
+	LOCKED;
+	struct checked_object *o = checked_object_find(CHECKED_CQ, cq);
+
+	if (o && o->entries != UINT32_MAX)
+		o->entries = entries;
+}
+
 static void event(struct ibv_cq *cq)
 {
 	LOCKED;
@@ -257,11 +266,24 @@ static uint64_t name_of(enum checked_kind kind, const void *object)
 	return kind == CHECKED_MR ? ((const struct ibv_mr *)object)->lkey : (uintptr_t)object;
 }
 
+static void forget(struct checked_object *o)
+{
+	count_user(o, -1);
+	checked_gone_add(o->kind, o->kind == CHECKED_MR ? o->lkey : (uintptr_t)o->object, o->place,
+	                 o->ends);
+	checked_object_remove(o);
+}
+
+/* Another thread may be about to say that the object was destroyed that has had the place before.
+ */
 static void made(enum checked_kind kind, void *object, const struct checked_made *how)
 {
 	LOCKED;
-	struct checked_object *o = checked_object_add(kind, object, how);
+	struct checked_object *o = checked_object_find(kind, object);
 
+	if (o)
+		forget(o);
+	o = checked_object_add(kind, object, how);
 	checked_needs_object(kind, how);
 
 	if (o)
@@ -321,6 +343,7 @@ static void destroying(enum checked_kind kind, void *object, const void *caller)
 	if (!o)
 		return;
 	o->ends = caller;
+	o->is_ending = true;
 	async_ends(o, caller);
 	switch (kind) {
 	case CHECKED_MR:
@@ -378,13 +401,13 @@ static void destroyed(enum checked_kind kind, void *object, int error)
 	LOCKED;
 	struct checked_object *o = checked_object_find(kind, object);
 
-	if (o && error == EBUSY)
-		refused_as_used(o);
-	if (!o || error)
+	if (!o || !o->is_ending)
 		return;
-	count_user(o, -1);
-	checked_gone_add(kind, kind == CHECKED_MR ? o->lkey : (uintptr_t)object, o->place, o->ends);
-	checked_object_remove(o);
+	o->is_ending = false;
+	if (error == EBUSY)
+		refused_as_used(o);
+	if (!error)
+		forget(o);
 }
 
 static void used_ended(enum checked_kind kind, void *object, const void *caller)
@@ -411,6 +434,7 @@ static void registered_anew(struct ibv_mr *mr, const struct checked_made *how)
 
 	if (!o)
 		return;
+	o->is_ending = false;
 	if (o->lkey != mr->lkey)
 		checked_gone_add(CHECKED_MR, o->lkey, o->place, how->caller);
 	checked_gone_back(CHECKED_MR, mr->lkey);
@@ -536,15 +560,22 @@ static void fork_is_safe(void)
 	checked_fork_is_safe();
 }
 
+/* Not if a handler of a signal forks, which has interrupted the thread with the lock. */
+static __thread bool has_locked __attribute__((tls_model("initial-exec")));
+
 static void before_fork(void)
 {
+	has_locked = !checked_is_inside();
+	if (!has_locked)
+		return;
 	checked_lock();
 	checked_forks();
 }
 
 static void in_parent(void)
 {
-	checked_unlock();
+	if (has_locked)
+		checked_unlock();
 }
 
 static void in_child(void)
@@ -553,7 +584,7 @@ static void in_child(void)
 	checked_groups_forget();
 	checked_objects_forget();
 	checked_requests_forget();
-	checked_unlock();
+	in_parent();
 }
 
 static __attribute__((constructor)) void start(void)
@@ -573,6 +604,8 @@ static __attribute__((destructor)) void end(void)
 	char text[256] = "";
 	size_t n = 0;
 
+	if (checked_is_inside()) /* a handler of a signal calls exit() */
+		return;
 	groups_end(NULL);
 
 	LOCKED;
@@ -608,6 +641,7 @@ const struct checked_watcher umbel_checked_watcher = {
 	.polling = polling,
 	.polled = polled,
 	.armed = armed,
+	.resized = resized,
 	.event = event,
 	.acknowledged = acknowledged,
 	.made = made,

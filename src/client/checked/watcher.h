@@ -52,6 +52,7 @@ struct checked_made {
 	uint32_t mbps;
 	bool is_group; /* its destination is one */
 	bool is_single_threaded;
+	bool ignores_overrun;     /* a completion queue */
 	bool is_in_thread_domain; /* of a completion queue or a parent domain */
 	const struct ibv_qp_init_attr
 	        *qp;                    /* with what it was given: the capabilities that it has */
@@ -121,6 +122,8 @@ struct checked_watcher {
 	void (*polling)(struct ibv_cq *cq, const void *caller);
 	void (*polled)(struct ibv_cq *cq, int n);
 	void (*armed)(struct ibv_cq *cq);
+	/* It has room for so many completions now. */
+	void (*resized)(struct ibv_cq *cq, uint32_t entries);
 	void (*event)(struct ibv_cq *cq);
 	void (*acknowledged)(struct ibv_cq *cq, unsigned n);
 

@@ -119,9 +119,9 @@ int munmap(void *at, size_t bytes)
 	int ret;
 
 	ready();
-	if (!matters(&m))
+	if (!matters(&m) || !checked_lock_soon())
 		return real.munmap(at, bytes);
-	LOCKED;
+	HELD;
 	ret = real.munmap(at, bytes);
 	if (!ret)
 		tell(&m);
@@ -134,9 +134,9 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offs
 	void *ret;
 
 	ready();
-	if (!(flags & MAP_FIXED) || !matters(&m))
+	if (!(flags & MAP_FIXED) || !matters(&m) || !checked_lock_soon())
 		return real.mmap(at, bytes, protection, flags, fd, offset);
-	LOCKED;
+	HELD;
 	ret = real.mmap(at, bytes, protection, flags, fd, offset);
 	if (ret == at)
 		tell(&m);
@@ -172,9 +172,9 @@ void *mremap(void *at, size_t bytes, size_t new_bytes, int flags, ...)
 	va_end(args);
 	new = MOVE("mapped anew", to, new_bytes);
 	ready();
-	if (!matters(&old) && !(to && matters(&new)))
+	if ((!matters(&old) && !(to && matters(&new))) || !checked_lock_soon())
 		return real.mremap(at, bytes, new_bytes, flags, to);
-	LOCKED;
+	HELD;
 	ret = real.mremap(at, bytes, new_bytes, flags, to);
 	if (ret != MAP_FAILED)
 		tell_of_remap(&old, &new, ret);
@@ -231,9 +231,10 @@ int madvise(void *at, size_t bytes, int advice)
 	int ret;
 
 	ready();
-	if ((advice != MADV_DONTNEED && advice != MADV_FREE) || !matters(&m))
+	if ((advice != MADV_DONTNEED && advice != MADV_FREE) || !matters(&m) ||
+	    !checked_lock_soon())
 		return real.madvise(at, bytes, advice);
-	LOCKED;
+	HELD;
 	ret = real.madvise(at, bytes, advice);
 	if (!ret && advice == MADV_DONTNEED)
 		tell_of_private(&m);

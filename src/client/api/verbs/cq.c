@@ -99,6 +99,7 @@ static void told_of(struct ibv_cq *cq, uint32_t asked, const struct ibv_cq_init_
 	                       .is_extended = ex,
 	                       .wc_flags = ex ? ex->wc_flags : 0,
 	                       .is_single_threaded = ex && hca_cq(cq)->single_threaded,
+	                       .ignores_overrun = ex && hca_cq(cq)->ignores_overrun,
 	                       .is_in_thread_domain = ex && is_in_thread_domain(ex) });
 }
 
@@ -152,8 +153,12 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 /* EINVAL below what waits in it. */
 int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-	return verbs_result(cqe < 1 ? base_because(-EINVAL, "cqe is %d", cqe)
-	                            : hca_cq_resize(hca_cq(cq), (uint32_t)cqe));
+	int ret = cqe < 1 ? base_because(-EINVAL, "cqe is %d", cqe)
+	                  : hca_cq_resize(hca_cq(cq), (uint32_t)cqe);
+
+	if (!ret && verbs_watcher(cq->context))
+		verbs_watcher(cq->context)->resized(cq, (uint32_t)cqe);
+	return verbs_result(ret);
 }
 
 /* EINVAL: nothing is named, or more than moderation. ibv_modify_cq(3) */

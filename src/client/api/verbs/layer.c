@@ -169,7 +169,9 @@ static int receive_one(struct verbs_layer *l, const struct target *t, struct ibv
 	                        t->qp ? t->qp->qp_num : 0);
 	if (ret)
 		return verbs_error(t->qp ? "ibv_post_recv" : "ibv_post_srq_recv", ret);
-	if (l->watcher)
+	/* completions of XRC name targets, which have no layer: nobody would see the record's end
+	 */
+	if (l->watcher && (t->qp || !hca_srq(t->srq)->xrc))
 		r = verbs_record_receive(t->qp, t->srq, &one, caller);
 	pthread_mutex_lock(t->posting);
 	begin(l, t->queue, r, UINT32_MAX);
@@ -190,8 +192,9 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 		return verbs_post_recv(qp, wr, bad);
 	enter(l, qp);
 	for (; wr && !ret; wr = wr->next) {
-		ret = receive_one(l, &(struct target){ qp, NULL, &q->receives, &q->posting }, wr,
-		                  VERBS_CALLER);
+		ret = receive_one(l,
+		                  &(struct target){ qp, NULL, &q->receives, &q->posting_receives },
+		                  wr, VERBS_CALLER);
 		if (ret)
 			*bad = wr;
 	}
@@ -442,6 +445,7 @@ int verbs_layer_add_qp(struct hca_qp *qp, const struct ibv_qp_cap *asked, const 
 	q->wr_complete = qp->ex.wr_complete;
 	q->maker.ex.qp_base.qp_num = qp->ex.qp_base.qp_num;
 	pthread_mutex_init(&q->posting, NULL);
+	pthread_mutex_init(&q->posting_receives, NULL);
 	TAILQ_INIT(&q->sends.all);
 	TAILQ_INIT(&q->receives.all);
 	pthread_mutex_lock(&l->lock);
@@ -449,6 +453,7 @@ int verbs_layer_add_qp(struct hca_qp *qp, const struct ibv_qp_cap *asked, const 
 	pthread_mutex_unlock(&l->lock);
 	if (ret) {
 		pthread_mutex_destroy(&q->posting);
+		pthread_mutex_destroy(&q->posting_receives);
 		free(q);
 		return ret;
 	}
@@ -482,6 +487,7 @@ static int destroy(struct verbs_layer *l, struct verbs_layer_qp *q)
 	if (!ret) {
 		drop_all(l, q);
 		pthread_mutex_destroy(&q->posting);
+		pthread_mutex_destroy(&q->posting_receives);
 		free(q);
 		return 0;
 	}
@@ -530,7 +536,7 @@ int verbs_layer_add_srq(struct ibv_srq *srq, struct ibv_pd *pd, const struct ibv
 	struct verbs_layer_srq *s;
 	int ret;
 
-	if (!l || !l->watcher)
+	if (!l)
 		return 0;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -546,12 +552,13 @@ int verbs_layer_add_srq(struct ibv_srq *srq, struct ibv_pd *pd, const struct ibv
 		free(s);
 		return ret;
 	}
-	l->watcher->made(CHECKED_SRQ, srq,
-	                 &(struct checked_made){ .context = srq->context,
-	                                         .caller = caller,
-	                                         .in = pd,
-	                                         .entries = asked->max_wr,
-	                                         .sges = asked->max_sge });
+	if (l->watcher)
+		l->watcher->made(CHECKED_SRQ, srq,
+		                 &(struct checked_made){ .context = srq->context,
+		                                         .caller = caller,
+		                                         .in = pd,
+		                                         .entries = asked->max_wr,
+		                                         .sges = asked->max_sge });
 	return 0;
 }
 
@@ -572,15 +579,15 @@ int verbs_layer_destroy_srq(struct ibv_srq *srq, const void *caller)
 	struct verbs_layer_srq *s = NULL;
 	int ret;
 
-	if (l && l->watcher) {
+	if (l) {
 		pthread_mutex_lock(&l->lock);
 		s = find_srq(l, srq);
 		pthread_mutex_unlock(&l->lock);
 	}
-	if (s)
+	if (s && l->watcher)
 		l->watcher->destroying(CHECKED_SRQ, srq, caller);
 	ret = hca_srq_destroy(hca_srq(srq));
-	if (s)
+	if (s && l->watcher)
 		l->watcher->destroyed(CHECKED_SRQ, srq, -ret);
 	if (s && !ret)
 		forget_srq(l, s);

@@ -16,7 +16,9 @@
 struct verbs_layer_qp {
 	struct base_hash_node node; /* by number */
 	struct hca_qp *qp;
-	pthread_mutex_t posting; /* requests are carried out as they are recorded */
+	/* requests are carried out as they are recorded; a program that has the send lock, since
+	 * ibv_wr_start(), may post receives */
+	pthread_mutex_t posting, posting_receives;
 	int (*wr_complete)(struct ibv_qp_ex *ex); /* its own */
 	struct hca_record_queue sends, receives;
 	/* faults.c */
@@ -25,7 +27,7 @@ struct verbs_layer_qp {
 	                        is nobody's */
 };
 
-/* A shared receive queue of a context that is watched. */
+/* A shared receive queue of such a context. */
 struct verbs_layer_srq {
 	struct base_hash_node node; /* by address */
 	struct ibv_srq *srq;

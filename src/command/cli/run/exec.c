@@ -75,12 +75,12 @@ static int exec_on_all(struct options *o, char **argv)
 {
 	int ret = cli_checked_begin(&o->checked, NULL);
 
-	if (ret)
-		return ret;
-	ret = cli_exec_all(&(struct cli_exec_all){ .fabric = cli_fabric_name(o->name),
-	                                           .stay = o->stay,
-	                                           .jobs = o->jobs ? (unsigned)o->jobs : JOBS,
-	                                           .argv = argv });
+	if (!ret)
+		ret = cli_exec_all(
+		        &(struct cli_exec_all){ .fabric = cli_fabric_name(o->name),
+		                                .stay = o->stay,
+		                                .jobs = o->jobs ? (unsigned)o->jobs : JOBS,
+		                                .argv = argv });
 	return cli_checked_end(&o->checked, ret);
 }
 
