@@ -762,6 +762,24 @@ static void a_receive_is_not_posted(void **state)
 	expect_numbers(b, (uint32_t[]){ 0, 1 }, 2);
 }
 
+static void a_receive_of_a_shared_queue_is_not_posted(void **state)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
+	struct ibv_srq *srq;
+
+	(void)state;
+	fault_lab_add("host=@2 receive=ENOMEM nth=2");
+	srq = ibv_create_srq(lab_pd(lab_open(2)), &init);
+	assert_non_null(srq);
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), ENOMEM);
+	assert_ptr_equal(bad, &wr);
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(fault_lab_fired(0), 1);
+}
+
 static void a_region_is_not_registered(void **state)
 {
 	char memory[64];
@@ -1371,6 +1389,7 @@ int main(void)
 		FAULT_BOTH(what_began_with_faults_goes_on_without),
 		FAULT_TEST(the_nth_request_is_not_posted),
 		FAULT_TEST(a_receive_is_not_posted),
+		FAULT_TEST(a_receive_of_a_shared_queue_is_not_posted),
 		FAULT_TEST(a_region_is_not_registered),
 		FAULT_TEST(a_region_is_not_registered_anew),
 		FAULT_TEST(a_region_of_device_memory_is_not_registered),
