@@ -115,6 +115,13 @@ status=0
 umbel exec --checked h1 -- sh -c 'ibv_devinfo > /dev/null; exit 7' > said 2>&1 || status=$?
 [ "$status" -eq 7 ] || fail "exec --checked ends with $status: $(cat said)"
 grep -q '^umbel: checked: nothing is wrong in 1 process$' said || fail "exec: $(cat said)"
+# a signal that is for the program, which tells nobody else
+status=0
+umbel exec --checked h1 -- bash -c 'trap "exit 5" USR1; touch waits; while :; do sleep 0.05; done' > said 2>&1 &
+wait_until "the program waits" test -e waits
+kill -USR1 $!
+wait $! || status=$?
+[ "$status" -eq 5 ] || fail "after a signal exec --checked ends with $status: $(cat said)"
 umbel exec --checked --all -- ibv_devinfo > said 2>&1 || fail "exec --all: $(cat said)"
 grep -q '^umbel: checked: nothing is wrong in 4 processes$' said || fail "exec --all: $(cat said)"
 umbel down

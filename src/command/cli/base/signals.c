@@ -11,22 +11,40 @@
 #include "base/util.h"
 #include "cli/base/signals.h"
 
-int cli_signals_open(sigset_t *old)
+static int open_set(const sigset_t *set, sigset_t *old)
 {
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	sigset_t set;
 	int fd;
 
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		sigaddset(&set, numbers[i]);
-	sigprocmask(SIG_BLOCK, &set, old);
+	sigprocmask(SIG_BLOCK, set, old);
 	signal(SIGCHLD, SIG_DFL); /* if it were ignored, there would be no exit status */
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	fd = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
 		base_log("signalfd4() fails: %s; a container may have to allow it (seccomp)",
 		         strerror(errno));
 	return fd;
+}
+
+int cli_signals_open(sigset_t *old)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		sigaddset(&set, numbers[i]);
+	return open_set(&set, old);
+}
+
+int cli_signals_open_all(sigset_t *old)
+{
+	static const int own[] = { SIGCHLD, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE, SIGILL,
+		                   SIGTRAP, SIGABRT, SIGBUS,  SIGFPE,  SIGSEGV, SIGSYS };
+	sigset_t set;
+
+	sigfillset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		sigdelset(&set, own[i]);
+	return open_set(&set, old);
 }
 
 void cli_signals_catch(void (*handler)(int number))

@@ -14,6 +14,10 @@
  * error. */
 int cli_signals_open(sigset_t *old);
 
+/* Likewise with all that mean something to a program which this one stands for, but for those of
+ * faults, and of a terminal that stops both. */
+int cli_signals_open_all(sigset_t *old);
+
 /* The first SIGINT, SIGTERM or SIGHUP is @handler's, a second one ends the process. Not SIGHUP if
  * it is ignored, as by nohup. */
 void cli_signals_catch(void (*handler)(int number));

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -316,11 +317,12 @@ int cli_checked_end(struct cli_checked *c, int status)
 
 int cli_checked_exec(struct cli_checked *c, char **argv)
 {
+	const pid_t self = getpid();
 	struct cli_child child = { 0 };
 	sigset_t old;
 	int ret;
 
-	child.signal_fd = cli_signals_open(&old);
+	child.signal_fd = cli_signals_open_all(&old);
 	if (child.signal_fd < 0)
 		return CLI_FAILED;
 	switch (cli_child_fork(&child)) {
@@ -328,8 +330,10 @@ int cli_checked_exec(struct cli_checked *c, char **argv)
 		ret = CLI_FAILED;
 		break;
 	case 0:
+		/* who kills us means the program */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		sigprocmask(SIG_SETMASK, &old, NULL);
-		_exit(cli_exec_command(argv));
+		_exit(getppid() == self ? cli_exec_command(argv) : CLI_FAILED);
 	default:
 		ret = cli_child_wait(&child);
 		break;
