@@ -23,7 +23,7 @@ libraries='ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 libc.so.6 libdl.so.2 libdw
 	libisal.so.2 libjson-c.so.5 libmnl.so.0 libncursesw.so.6 librdmacm.so.1 libsystemd.so.0 libtinfo.so.6'
 
 # what 2.31 has in a library, by an older version, or as another function that the compiler finds for it
-moved='__libc_start_main|__isoc23_[a-z]*|dladdr|dlsym|sem_[a-z]*|(__)?pthread_[a-z_]*|[lf]?stat|fstatat|mknod(at)?'
+moved='__libc_start_main|__isoc23_[a-z]*|dladdr|dlerror|dlopen|dlsym|sem_[a-z]*|(__)?pthread_[a-z_]*|[lf]?stat|fstatat|mknod(at)?'
 stood_in=$(grep -ow '__libc_single_threaded\|strerror[a-z]*_np\|close_range\|closefrom\|open_tree\|move_mount\|pidfd_[a-z_]*' \
 	"$(dirname "$0")"/../../src/shared/base/{newer_libc,lock}.h -h | sort -u | paste -sd '|')
 

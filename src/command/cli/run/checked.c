@@ -97,15 +97,20 @@ static int check_suppressions(const char *path)
 	return ret;
 }
 
+/* If it cannot be known, the program will say why. */
 void cli_checked_by_fabric(struct cli_checked *c, const char *fabric)
 {
 	struct json_object *status, *settings = NULL;
 	struct control_client *client;
+	char *text = NULL;
+	int ret;
 
 	if (c->on || getenv(CHECKED_FOLDER) || cli_connect(&client, fabric))
 		return;
-	status = cli_request_json(client, "status");
+	ret = control_show(client, "status", &text);
 	control_close(client);
+	status = ret ? NULL : json_tokener_parse(text);
+	free(text);
 	c->on = json_object_object_get_ex(status, "settings", &settings) &&
 	        cli_json_number(settings, "checked");
 	json_object_put(status);
