@@ -18,7 +18,9 @@
 #define LOOK_MAX_NS (2000 * NS_PER_MS)
 #define REFUSE_NS   (100 * NS_PER_MS)
 
-#define ROOM_NS (5 * NS_PER_MS) /* between two looks at what memory the daemon has left */
+/* Between two looks at what memory the daemon has left: time, or what was given. */
+#define ROOM_NS    (5 * NS_PER_MS)
+#define ROOM_BYTES (128ull << 10)
 
 #define SPARE_BYTES (1ull << 20)       /* of each kind */
 #define SPARE_NS    (1000 * NS_PER_MS) /* pieces that nobody wants for so long are freed */
@@ -216,14 +218,17 @@ static uint64_t take_spare(struct daemon_memory *m, struct daemon_spares *s, uin
 	return off;
 }
 
-/* Whether there is memory for what the daemon writes for a client: its cgroup may have a limit. */
-static bool has_room(struct daemon_memory *m)
+/* Whether there is memory for what the daemon writes for a client: its cgroup may have a limit. The
+ * loop's time stands still while it serves many. */
+static bool has_room(struct daemon_memory *m, uint64_t bytes)
 {
 	uint64_t now = base_timers_now(m->chores->timers);
 
-	if (m->is_limited && now >= m->room_until) {
+	m->room_used += bytes;
+	if (m->is_limited && (now >= m->room_until || m->room_used > ROOM_BYTES)) {
 		m->is_full = !base_memory_left(1);
 		m->room_until = now + ROOM_NS;
+		m->room_used = 0;
 	}
 	return !m->is_full;
 }
@@ -233,7 +238,7 @@ static uint64_t get(struct daemon_memory *m, bool rings, uint64_t bytes)
 	struct daemon_spares *s = spares_for(m, rings);
 	uint64_t off = take_spare(m, s, bytes);
 
-	if (!off && has_room(m))
+	if (!off && has_room(m, bytes))
 		off = shm_extent_get(rings ? &m->rings : &m->payloads, bytes);
 	if (!off) /* they are pieces of what is asked for */
 		tidy(m, s, true);

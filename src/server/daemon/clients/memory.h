@@ -130,6 +130,7 @@ struct daemon_memory {
 	uint64_t look_ns;         /* when it looks again */
 	bool is_limited, is_full; /* memory of the daemon itself (base/memory.h) */
 	uint64_t room_until;      /* so long is_full holds */
+	uint64_t room_used;       /* bytes that were given since it was looked at */
 	bool stopping; /* nothing is freed any more: processes may use what they have mapped until
 	                  they end */
 };
