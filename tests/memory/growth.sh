@@ -85,7 +85,7 @@ in_its_own()
 # ---- the daemon in a small cgroup of its own: it grows with each queue pair
 daemon_in_its_own()
 {
-	new_group "$group/daemon" $((16 * MB)) || complain "no cgroup for a daemon"
+	new_group "$group/daemon" $((48 * MB)) || complain "no cgroup for a daemon"
 	mkdir "$group/daemon/all"
 	# shellcheck disable=SC2016 # that shell's
 	expect 0 '*is up*' bash -c 'echo $$ > "$1" && exec umbel up --name small --hosts 1' - "$group/daemon/all/cgroup.procs"
