@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "base/signals.h"
 #include "checked/contents.h"
 #include "checked/gone.h"
 #include "checked/groups.h"
@@ -75,19 +74,19 @@ static void enter(struct checked_object *o)
 	o->poller = pthread_self();
 }
 
-static void entering(struct ibv_qp *qp)
+static void entering(enum checked_kind kind, const void *object)
 {
 	LOCKED;
-	struct checked_object *o = checked_object_find(CHECKED_QP, qp);
+	struct checked_object *o = checked_object_find(kind, object);
 
-	if (o && o->is_in_thread_domain)
+	if (o && (o->is_single_threaded || o->is_in_thread_domain))
 		enter(o);
 }
 
-static void leaving(struct ibv_qp *qp)
+static void leaving(enum checked_kind kind, const void *object)
 {
 	LOCKED;
-	struct checked_object *o = checked_object_find(CHECKED_QP, qp);
+	struct checked_object *o = checked_object_find(kind, object);
 
 	if (o && o->polls)
 		o->polls--;
@@ -99,14 +98,6 @@ static void posting(struct hca_record *r)
 
 	checked_needs_request(r);
 	checked_request_begin(r);
-}
-
-static void refused(struct hca_record *r, int error)
-{
-	LOCKED;
-
-	(void)error;
-	checked_request_forget(r);
 }
 
 static void ended(struct hca_record *r, const struct ibv_wc *wc)
@@ -138,31 +129,6 @@ static void carrying(bool begins)
 
 /* ---- completion queues ---- */
 
-static void polling(struct ibv_cq *cq, const void *caller)
-{
-	LOCKED;
-	struct checked_object *o = checked_object_find(CHECKED_CQ, cq);
-
-	(void)caller;
-	if (o && (o->is_single_threaded || o->is_in_thread_domain))
-		enter(o);
-}
-
-static void polled(struct ibv_cq *cq, int n)
-{
-	LOCKED;
-	struct checked_object *o = checked_object_find(CHECKED_CQ, cq);
-
-	(void)n;
-	if (o && o->polls)
-		o->polls--;
-}
-
-static void armed(struct ibv_cq *cq)
-{
-	(void)cq;
-}
-
 static void resized(struct ibv_cq *cq, uint32_t entries)
 {
 	LOCKED;
@@ -190,16 +156,25 @@ static void acknowledged(struct ibv_cq *cq, unsigned n)
 		o->acknowledged += n;
 }
 
+/* A report of an object that goes. */
+static struct checked_report report_end(enum checked_rule rule, const struct checked_object *o,
+                                        const void *caller)
+{
+	return (struct checked_report){ .rule = rule,
+		                        .at = { { "created", o->place },
+		                                { "destroyed", checked_place(caller) } } };
+}
+
 static void queue_ends(const struct checked_object *o, const void *caller)
 {
-	const struct checked_report report = { .rule = CHECKED_RULE_CQ_EVENTS,
-		                               .at = { { "created", o->place },
-		                                       { "destroyed", checked_place(caller) } } };
+	struct checked_report report;
 
-	if (o->events != o->acknowledged)
-		checked_report(&report,
-		               "%" PRIu32 " events were read, and %" PRIu32 " of them acknowledged",
-		               o->events, o->acknowledged);
+	if (o->events == o->acknowledged)
+		return;
+	report = report_end(CHECKED_RULE_CQ_EVENTS, o, caller);
+	checked_report(&report,
+	               "%" PRIu32 " events were read, and %" PRIu32 " of them acknowledged",
+	               o->events, o->acknowledged);
 }
 
 /* ---- queue pairs ---- */
@@ -207,15 +182,15 @@ static void queue_ends(const struct checked_object *o, const void *caller)
 static void queue_pair_ends(const struct checked_object *o, const void *caller)
 {
 	const struct ibv_qp *qp = o->object;
-	const struct checked_report report = { .rule = CHECKED_RULE_QP_BUSY,
-		                               .at = { { "created", o->place },
-		                                       { "destroyed", checked_place(caller) } } };
+	struct checked_report report;
 
-	if (o->signaled && !o->is_failed && qp->state != IBV_QPS_ERR && qp->state != IBV_QPS_RESET)
-		checked_report(&report,
-		               "QP 0x%06x has %" PRIu32
-		               " sends whose completion was not polled, in state %d",
-		               qp->qp_num, o->signaled, qp->state);
+	if (!o->signaled || o->is_failed || qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_RESET)
+		return;
+	report = report_end(CHECKED_RULE_QP_BUSY, o, caller);
+	checked_report(&report,
+	               "QP 0x%06x has %" PRIu32
+	               " sends whose completion was not polled, in state %d",
+	               qp->qp_num, o->signaled, qp->state);
 }
 
 static void modified(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -298,15 +273,15 @@ static void made(enum checked_kind kind, void *object, const struct checked_made
 
 static void async_ends(const struct checked_object *o, const void *caller)
 {
-	const struct checked_report report = { .rule = CHECKED_RULE_ASYNC_EVENTS,
-		                               .at = { { "created", o->place },
-		                                       { "destroyed", checked_place(caller) } } };
+	struct checked_report report;
 
-	if (o->async_events != o->async_acks)
-		checked_report(&report,
-		               "%" PRIu32 " asynchronous events of the %s were read, and %" PRIu32
-		               " of them acknowledged",
-		               o->async_events, checked_kind_name(o->kind), o->async_acks);
+	if (o->async_events == o->async_acks)
+		return;
+	report = report_end(CHECKED_RULE_ASYNC_EVENTS, o, caller);
+	checked_report(&report,
+	               "%" PRIu32 " asynchronous events of the %s were read, and %" PRIu32
+	               " of them acknowledged",
+	               o->async_events, checked_kind_name(o->kind), o->async_acks);
 }
 
 static bool next_group(const struct ibv_context *context, struct checked_question *q)
@@ -493,43 +468,20 @@ static void left(const struct checked_group_key *of)
 
 /* ---- asynchronous events ---- */
 
-/* The object that the event is about; NULL: it is none, or not known. */
-static struct checked_object *element_of(const struct ibv_async_event *event)
-{
-	switch (event->event_type) {
-	case IBV_EVENT_CQ_ERR:
-		return checked_object_find(CHECKED_CQ, event->element.cq);
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_SQ_DRAINED:
-	case IBV_EVENT_PATH_MIG:
-	case IBV_EVENT_PATH_MIG_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		return checked_object_find(CHECKED_QP, event->element.qp);
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
-	case IBV_EVENT_SRQ_ERR:
-		return checked_object_find(CHECKED_SRQ, event->element.srq);
-	default:
-		return NULL;
-	}
-}
-
-static void async_event(const struct ibv_async_event *event)
+static void async_event(enum checked_kind kind, const void *object)
 {
 	LOCKED;
-	struct checked_object *o = element_of(event);
+	struct checked_object *o = object ? checked_object_find(kind, object) : NULL;
 
 	if (o)
 		o->async_events++;
 	checked_groups_changed();
 }
 
-static void async_acknowledged(const struct ibv_async_event *event)
+static void async_acknowledged(enum checked_kind kind, const void *object)
 {
 	LOCKED;
-	struct checked_object *o = element_of(event);
+	struct checked_object *o = checked_object_find(kind, object);
 
 	if (o)
 		o->async_acks++;
@@ -633,14 +585,10 @@ const struct checked_watcher umbel_checked_watcher = {
 	.entering = entering,
 	.leaving = leaving,
 	.posting = posting,
-	.refused = refused,
 	.ended = ended,
 	.dropped = dropped,
 	.full = full,
 	.carrying = carrying,
-	.polling = polling,
-	.polled = polled,
-	.armed = armed,
 	.resized = resized,
 	.event = event,
 	.acknowledged = acknowledged,

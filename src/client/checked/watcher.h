@@ -100,17 +100,16 @@ struct checked_watcher {
 
 	/* A send by a UD queue pair is about to be posted, without a lock: may ask. */
 	void (*sending)(const struct hca_record *r);
-	/* A call that posts to a queue pair begins, and ends. */
-	void (*entering)(struct ibv_qp *qp);
-	void (*leaving)(struct ibv_qp *qp);
+	/* A call that posts to a queue pair, or polls a completion queue, begins, and ends; of
+	 * those whose program has said which threads use them. */
+	void (*entering)(enum checked_kind kind, const void *object);
+	void (*leaving)(enum checked_kind kind, const void *object);
 
 	/* A request is about to be carried out. */
 	void (*posting)(struct hca_record *r);
-	/* It was refused with this errno; its record ends. */
-	void (*refused)(struct hca_record *r, int error);
 	/* It has ended: by its own completion @wc, or, NULL, by that of a later one. */
 	void (*ended)(struct hca_record *r, const struct ibv_wc *wc);
-	/* Its queue was emptied: reset, or destroyed. */
+	/* It was refused, or its queue was emptied: reset, or destroyed. */
 	void (*dropped)(struct hca_record *r);
 	/* A request is about to be posted that its queue has no room for. */
 	void (*full)(struct hca_record *r, uint32_t n, uint32_t room);
@@ -118,11 +117,7 @@ struct checked_watcher {
 	/* libibverbs begins to carry out requests of any queue in this thread, or has ended. */
 	void (*carrying)(bool begins);
 
-	/* A poll begins; @n: completions that it has given, when it ends. */
-	void (*polling)(struct ibv_cq *cq, const void *caller);
-	void (*polled)(struct ibv_cq *cq, int n);
-	void (*armed)(struct ibv_cq *cq);
-	/* It has room for so many completions now. */
+	/* The queue has room for so many completions now. */
 	void (*resized)(struct ibv_cq *cq, uint32_t entries);
 	void (*event)(struct ibv_cq *cq);
 	void (*acknowledged)(struct ibv_cq *cq, unsigned n);
@@ -150,8 +145,9 @@ struct checked_watcher {
 	/* It has looked at a table of GIDs. */
 	void (*looked_at_gids)(void);
 
-	void (*async_event)(const struct ibv_async_event *event);
-	void (*async_acknowledged)(const struct ibv_async_event *event);
+	/* Of the object that the event is about; NULL: of a port or the device. */
+	void (*async_event)(enum checked_kind kind, const void *object);
+	void (*async_acknowledged)(enum checked_kind kind, const void *object);
 
 	/* ibv_fork_init() was called. */
 	void (*fork_is_safe)(void);

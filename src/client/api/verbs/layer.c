@@ -98,13 +98,13 @@ static void about_to_send(struct verbs_layer *l, const struct hca_record *r)
 static void enter(struct verbs_layer *l, struct ibv_qp *qp)
 {
 	if (l->watcher && hca_pd_is_parent(qp->pd))
-		l->watcher->entering(qp);
+		l->watcher->entering(CHECKED_QP, qp);
 }
 
 static void leave(struct verbs_layer *l, struct ibv_qp *qp)
 {
 	if (l->watcher && hca_pd_is_parent(qp->pd))
-		l->watcher->leaving(qp);
+		l->watcher->leaving(CHECKED_QP, qp);
 }
 
 static int send_one(struct verbs_layer *l, struct verbs_layer_qp *q, struct ibv_send_wr *wr,
@@ -296,7 +296,7 @@ static void meet(struct hca_cq *cq, struct ibv_wc *wc)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* Who is to be told of polls: of queues whose program has said which threads use them. */
+/* The watcher of polls: of queues whose program has said which threads use them. */
 static const struct checked_watcher *watcher_of_polls(const struct hca_cq *cq)
 {
 	return cq->single_threaded || cq->parent_domain ? cq->ctx->layer->watcher : NULL;
@@ -317,12 +317,12 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	if (is_ended(hca_cq(cq), VERBS_CALLER))
 		return -1;
 	if (w)
-		w->polling(cq, VERBS_CALLER);
+		w->entering(CHECKED_CQ, cq);
 	n = CARRIED(hca_context(cq->context)->layer, verbs_poll_cq(cq, n, wc));
 	for (int i = 0; i < n; i++)
 		meet(hca_cq(cq), &wc[i]);
 	if (w)
-		w->polled(cq, n);
+		w->leaving(CHECKED_CQ, cq);
 	return n;
 }
 
@@ -335,7 +335,7 @@ static int polled(struct ibv_cq_ex *ex, int ret)
 		ex->status = cq->wc.status;
 	}
 	if (watcher_of_polls(cq))
-		watcher_of_polls(cq)->polled(ibv_cq_ex_to_cq(ex), ret ? 0 : 1);
+		watcher_of_polls(cq)->leaving(CHECKED_CQ, cq);
 	return ret;
 }
 
@@ -347,7 +347,7 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 	if (is_ended((struct hca_cq *)cq, VERBS_CALLER))
 		return EINVAL;
 	if (w)
-		w->polling(ibv_cq_ex_to_cq(cq), VERBS_CALLER);
+		w->entering(CHECKED_CQ, cq);
 	return polled(cq, CARRIED(l, l->start_poll(cq, attr)));
 }
 
@@ -360,14 +360,9 @@ static int next_poll(struct ibv_cq_ex *cq)
 
 static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-	int ret;
-
 	if (is_ended(hca_cq(cq), VERBS_CALLER))
 		return EINVAL;
-	ret = CARRIED(hca_context(cq->context)->layer, verbs_req_notify_cq(cq, solicited_only));
-	if (!ret && verbs_watcher(cq->context))
-		verbs_watcher(cq->context)->armed(cq);
-	return ret;
+	return CARRIED(hca_context(cq->context)->layer, verbs_req_notify_cq(cq, solicited_only));
 }
 
 void verbs_layer_add_cq_ex(struct hca_cq *cq)
@@ -430,6 +425,13 @@ static void told_of(struct hca_qp *qp, const struct ibv_qp_cap *asked, const voi
 	                                       .asked = asked });
 }
 
+static void free_layer_qp(struct verbs_layer_qp *q)
+{
+	pthread_mutex_destroy(&q->posting);
+	pthread_mutex_destroy(&q->posting_receives);
+	free(q);
+}
+
 int verbs_layer_add_qp(struct hca_qp *qp, const struct ibv_qp_cap *asked, const void *caller)
 {
 	struct verbs_layer *l = qp->ctx->layer;
@@ -452,9 +454,7 @@ int verbs_layer_add_qp(struct hca_qp *qp, const struct ibv_qp_cap *asked, const 
 	ret = base_hash_add(&l->qps, &q->node, qp->ex.qp_base.qp_num);
 	pthread_mutex_unlock(&l->lock);
 	if (ret) {
-		pthread_mutex_destroy(&q->posting);
-		pthread_mutex_destroy(&q->posting_receives);
-		free(q);
+		free_layer_qp(q);
 		return ret;
 	}
 	if (q->wr_complete)
@@ -486,9 +486,7 @@ static int destroy(struct verbs_layer *l, struct verbs_layer_qp *q)
 	ret = hca_qp_destroy(q->qp);
 	if (!ret) {
 		drop_all(l, q);
-		pthread_mutex_destroy(&q->posting);
-		pthread_mutex_destroy(&q->posting_receives);
-		free(q);
+		free_layer_qp(q);
 		return 0;
 	}
 	pthread_mutex_lock(&l->lock);

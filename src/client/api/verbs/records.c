@@ -135,7 +135,7 @@ void verbs_record_posted(struct verbs_layer *l, struct hca_record_queue *queue,
 	r->is_posting = false;
 	if (error && !r->has_ended) {
 		leave(queue, r);
-		l->watcher->refused(r, error);
+		l->watcher->dropped(r);
 		r->has_ended = true;
 	}
 	if (r->has_ended)
