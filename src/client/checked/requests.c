@@ -37,10 +37,10 @@ struct request {
 	struct used used[];
 };
 
-static struct checked_ranges memory;
+/* What is outstanding: ranges that the card reads, and those that it writes, [1]. Many requests may
+ * read the same bytes: each of them looks at the others no more than once. */
+static struct checked_ranges memory[2];
 static checked_lost *lost_at;
-
-#define GRH_BYTES 40
 
 const char *checked_request_name(const struct hca_record *r)
 {
@@ -74,9 +74,27 @@ static bool writes(const struct hca_record *r)
 	       r->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-static const struct used *used_of(const struct checked_range *r)
+static struct used *used_of(struct checked_range *r)
 {
-	return container_of(r, struct used, range);
+	return r ? container_of(r, struct used, range) : NULL;
+}
+
+/* The ranges that have a byte in common with this one: those that are read, then those that are
+ * written. NULL: no more. */
+static struct used *first_used(uint64_t from, uint64_t to)
+{
+	struct checked_range *r = checked_ranges_first(&memory[0], from, to);
+
+	return used_of(r ? r : checked_ranges_first(&memory[1], from, to));
+}
+
+static struct used *next_used(const struct used *u, uint64_t from, uint64_t to)
+{
+	struct checked_range *r = checked_ranges_next(&u->range, from, to);
+
+	if (!r && !u->is_written)
+		r = checked_ranges_first(&memory[1], from, to);
+	return used_of(r);
 }
 
 static const char *done_by(const struct hca_record *r)
@@ -98,18 +116,17 @@ static void report_overlap(const struct used *now, const struct used *before)
 	               now->range.from, checked_request_name(other), other->wr_id);
 }
 
-/* Whether there are some. */
+/* Whether there is one: of two that only read there is none. */
 static bool look_for_overlaps(const struct used *u)
 {
-	const struct checked_range *r = checked_ranges_first(&memory, u->range.from, u->range.to);
+	const uint64_t from = u->range.from, to = u->range.to;
+	const struct used *other = u->is_written
+	                                   ? first_used(from, to)
+	                                   : used_of(checked_ranges_first(&memory[1], from, to));
 
-	for (; r; r = checked_ranges_next(r, u->range.from, u->range.to)) {
-		if (!u->is_written && !used_of(r)->is_written)
-			continue;
-		report_overlap(u, used_of(r));
-		return true;
-	}
-	return false;
+	if (other)
+		report_overlap(u, other);
+	return other;
 }
 
 /* Of memory that two requests use at once, the tools are told nothing: which of them may be seen is
@@ -127,7 +144,8 @@ static void lend(struct used *u)
 	checked_tools_lend(&u->lent);
 }
 
-/* There is no such object as the request names: if there was one, it is used after its end. */
+/* There is no object of the name that the request gives: if there was one, the request comes behind
+ * the end of that. */
 static void look_for_gone(const struct request *q, enum checked_kind kind, uint64_t name)
 {
 	const struct hca_record *r = q->record;
@@ -161,7 +179,7 @@ static void use(struct request *q, const struct ibv_sge *sge, uint32_t before)
 	u->range.to = u->range.from + sge->length;
 	checked_moves_check(q->record, q->place, region, u->range.from, u->range.to);
 	overlaps = look_for_overlaps(u);
-	checked_ranges_add(&memory, &u->range);
+	checked_ranges_add(&memory[u->is_written], &u->range);
 	checked_object_use(region);
 	if (!u->is_written)
 		u->contents = checked_contents_of(u->range.from, sge->length);
@@ -253,7 +271,7 @@ static void note_length(const struct request *q)
 	(r->is_receive ? posted : sent)[at] = now;
 	if (other.bytes == r->bytes)
 		checked_report(&report, "both have %" PRIu32 " bytes: a receive needs %" PRIu32,
-		               r->bytes, r->bytes + GRH_BYTES);
+		               r->bytes, r->bytes + (uint32_t)sizeof(struct ibv_grh));
 }
 
 /* A completion that failed, and tells of a receive. */
@@ -274,9 +292,9 @@ static void judge_receive(const struct request *q, const struct ibv_wc *wc)
 	                                              : "");
 }
 
-/* A datagram queue has no receive posted. Nobody tells it of messages that it misses, but its port
- * counts them: those since the last receive was posted. @is: what the program does now. How many it
- * has counted. */
+/* A datagram queue has no receive posted. It is not told of messages that find none, but its port
+ * counts these messages: those since the last receive was posted. @is: what the program does now.
+ * How many the port has counted. */
 static uint64_t judge_empty(const struct checked_object *qp, const char *is)
 {
 	const struct ibv_qp *of = qp->object;
@@ -394,7 +412,7 @@ void checked_request_forget(struct hca_record *r)
 		return;
 	take_back(q, 0);
 	for (uint32_t i = 0; i < q->n; i++) {
-		checked_ranges_remove(&memory, &q->used[i].range);
+		checked_ranges_remove(&memory[q->used[i].is_written], &q->used[i].range);
 		checked_object_leave(q->used[i].region);
 		free(q->used[i].contents);
 	}
@@ -412,13 +430,9 @@ void checked_request_forget(struct hca_record *r)
 
 void checked_requests_let_go(const struct ibv_qp *qp, const struct ibv_srq *srq)
 {
-	struct checked_range *r = NULL;
+	struct used *u = checked_tools_any() ? first_used(0, UINT64_MAX) : NULL;
 
-	if (checked_tools_any())
-		r = checked_ranges_first(&memory, 0, UINT64_MAX);
-	for (; r; r = checked_ranges_next(r, 0, UINT64_MAX)) {
-		struct used *u = container_of(r, struct used, range);
-
+	for (; u; u = next_used(u, 0, UINT64_MAX)) {
 		if (u->by->record->srq ? u->by->record->srq == srq : u->by->record->qp == qp)
 			checked_tools_return(&u->lent, 0);
 	}
@@ -460,7 +474,8 @@ static uint32_t written(const struct hca_record *r, const struct ibv_wc *wc)
 	return wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? 0 : wc->byte_len;
 }
 
-/* Whether its queue pair still works on the request. In ERR and RESET it has let go of all. */
+/* Whether its queue pair still works on the request. In ERR and RESET it has let go of all, and
+ * while it is being destroyed its state may be gone. */
 static bool is_at_work(const struct request *q)
 {
 	const struct hca_record *r = q->record;
@@ -470,8 +485,9 @@ static bool is_at_work(const struct request *q)
 
 		return srq && srq->users;
 	}
-	return r->qp->state != IBV_QPS_ERR && r->qp->state != IBV_QPS_RESET &&
-	       (!q->qp || !q->qp->is_failed);
+	if (q->qp && (q->qp->is_failed || q->qp->is_ending || q->qp->is_gone))
+		return false;
+	return r->qp->state != IBV_QPS_ERR && r->qp->state != IBV_QPS_RESET;
 }
 
 static void succeed(struct request *q, const struct ibv_wc *wc)
@@ -517,42 +533,46 @@ void checked_request_full(const struct hca_record *r, uint32_t n, uint32_t room)
 
 void checked_requests_forget(void)
 {
-	struct checked_range *r = checked_ranges_first(&memory, 0, UINT64_MAX);
+	struct used *u = first_used(0, UINT64_MAX);
 
-	for (; r; r = checked_ranges_next(r, 0, UINT64_MAX))
-		checked_tools_return(&container_of(r, struct used, range)->lent, 0);
-	memory = (struct checked_ranges){ 0 };
+	for (; u; u = next_used(u, 0, UINT64_MAX))
+		checked_tools_return(&u->lent, 0);
+	memory[0] = memory[1] = (struct checked_ranges){ 0 };
 }
 
 /* ---- what they use goes ---- */
 
+/* A report of a request that loses what it uses. @how: what happens to that. */
+static struct checked_report report_loss(enum checked_rule rule, const struct used *u,
+                                         const char *how, const void *caller)
+{
+	return (struct checked_report){
+		.rule = is_unsignaled_datagram(u->by->record) ? CHECKED_RULE_DATAGRAM_CHANGED
+		                                              : rule,
+		.at = { { "posted", u->by->place }, { how, checked_place(caller) } },
+		.record = u->by->record
+	};
+}
+
 void checked_region_ends(const struct checked_object *region, const void *caller)
 {
 	const uint64_t from = region->start, to = region->start + region->length;
-	const struct checked_range *r =
-	        region->uses ? checked_ranges_first(&memory, from, to) : NULL;
-	struct checked_report report = { .rule = CHECKED_RULE_DEREGISTERED };
-	const struct hca_record *by;
+	const struct used *u = region->uses ? first_used(from, to) : NULL;
+	struct checked_report report;
 
-	while (r && (used_of(r)->region != region || !is_at_work(used_of(r)->by)))
-		r = checked_ranges_next(r, from, to);
-	if (!r)
+	while (u && (u->region != region || !is_at_work(u->by)))
+		u = next_used(u, from, to);
+	if (!u)
 		return;
-	by = used_of(r)->by->record;
-	if (is_unsignaled_datagram(by))
-		report.rule = CHECKED_RULE_DATAGRAM_CHANGED;
-	report.record = by;
-	report.at[0].is = "posted";
-	report.at[0].place = used_of(r)->by->place;
-	report.at[1].is = "ended";
-	report.at[1].place = checked_place(caller);
+	report = report_loss(CHECKED_RULE_DEREGISTERED, u, "ended", caller);
 	checked_report(&report,
 	               "the region of %" PRIu64 " bytes at 0x%" PRIx64 " (lkey 0x%" PRIx32
 	               ") is used by %" PRIu32
 	               " ranges of requests: the first is the %s with wr_id %" PRIu64
 	               "; what is %s there meets no region",
 	               region->length, region->start, region->lkey, region->uses,
-	               checked_request_name(by), by->wr_id, done_by(by));
+	               checked_request_name(report.record), report.record->wr_id,
+	               done_by(report.record));
 }
 
 void checked_handle_ends(const struct checked_object *handle, const void *caller)
@@ -570,25 +590,17 @@ void checked_handle_ends(const struct checked_object *handle, const void *caller
 
 void checked_memory_goes(const struct checked_move *m)
 {
-	const struct checked_range *r = checked_ranges_first(&memory, m->from, m->to);
-	struct checked_report report = { .rule = CHECKED_RULE_MEMORY_GONE };
-	const struct hca_record *by;
+	const struct used *u = first_used(m->from, m->to);
+	struct checked_report report;
 
-	while (r && !is_at_work(used_of(r)->by))
-		r = checked_ranges_next(r, m->from, m->to);
-	if (!r)
+	while (u && !is_at_work(u->by))
+		u = next_used(u, m->from, m->to);
+	if (!u)
 		return;
-	by = used_of(r)->by->record;
-	if (is_unsignaled_datagram(by))
-		report.rule = CHECKED_RULE_DATAGRAM_CHANGED;
-	report.record = by;
-	report.at[0].is = "posted";
-	report.at[0].place = used_of(r)->by->place;
-	report.at[1].is = m->how;
-	report.at[1].place = checked_place(m->caller);
+	report = report_loss(CHECKED_RULE_MEMORY_GONE, u, m->how, m->caller);
 	checked_report(&report,
 	               "the %" PRIu64 " bytes at 0x%" PRIx64 " were %s: the %s with wr_id %" PRIu64
 	               " has the %" PRIu64 " at 0x%" PRIx64 ", and is outstanding",
-	               m->to - m->from, m->from, m->how, checked_request_name(by), by->wr_id,
-	               r->to - r->from, r->from);
+	               m->to - m->from, m->from, m->how, checked_request_name(report.record),
+	               report.record->wr_id, u->range.to - u->range.from, u->range.from);
 }
