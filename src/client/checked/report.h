@@ -28,7 +28,7 @@ void checked_report(const struct checked_report *r, const char *format, ...)
 /* Something that cannot be checked, said once for each text. */
 void checked_say(const char *text);
 
-/* The process uses verbs: an empty file says that there is such a one. */
+/* The process uses verbs: makes its file, which is empty if nothing is wrong. */
 void checked_report_process(void);
 
 /* Reads the suppressions. Call it once. */

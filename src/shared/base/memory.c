@@ -94,6 +94,11 @@ static uint64_t cached_files(const struct group *g)
 	               : 0;
 }
 
+static uint64_t reserve_of(uint64_t limit)
+{
+	return less(limit / RESERVE_PART, RESERVE_MOST);
+}
+
 /* What the group itself has left, beyond the reserve; BASE_MEMORY_NO_LIMIT. */
 static uint64_t left_in(const struct group *g, uint64_t enough)
 {
@@ -104,7 +109,7 @@ static uint64_t left_in(const struct group *g, uint64_t enough)
 	used = number_in(g, g->version->used);
 	if (used == BASE_MEMORY_NO_LIMIT) /* there may be no descriptor for it */
 		return used;
-	limit -= less(limit / RESERVE_PART, RESERVE_MOST);
+	limit -= reserve_of(limit);
 	if (used > limit || limit - used < enough) {
 		uint64_t cached = cached_files(g);
 
@@ -169,7 +174,7 @@ static uint64_t left_to_promise(void)
 		return BASE_MEMORY_NO_LIMIT;
 	limit = number_of(text, "CommitLimit:") << 10;
 	promised = number_of(text, "Committed_AS:") << 10;
-	promised += less(limit / RESERVE_PART, RESERVE_MOST);
+	promised += reserve_of(limit);
 	return promised < limit ? limit - promised : 0;
 }
 

@@ -335,7 +335,7 @@ int cli_checked_exec(struct cli_checked *c, char **argv)
 		ret = CLI_FAILED;
 		break;
 	case 0:
-		/* who kills us means the program */
+		/* a signal that kills umbel is for the program */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		sigprocmask(SIG_SETMASK, &old, NULL);
 		_exit(getppid() == self ? cli_exec_command(argv) : CLI_FAILED);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * `umbel exec`: any program, unmodified, on a host of a running fabric. It becomes
- * the program, so signals and exit status are the program's own. With --all: exec_all.c.
+ * `umbel exec`: any program, unmodified, on a host of a running fabric. umbel becomes the program,
+ * so signals and exit status are the program's own; of a checked one it is the parent (checked.h).
+ * With
+ * --all: exec_all.c.
  */
 #include <stdbool.h>
 #include <string.h>

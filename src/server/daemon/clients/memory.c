@@ -771,7 +771,7 @@ int daemon_memory_none(struct daemon_memory *m, bool is_ring, struct daemon_memo
 	m->users.take_back(m->users.arg);
 	if (daemon_chores_wait(m->chores))
 		return -EAGAIN;
-	if (m->is_full) /* others would lose what they use, and have it anew */
+	if (m->is_full) /* other senders would lose memory that they use, and ask for it again */
 		return -ENOMEM;
 	/* each look revokes a part of what idle senders have; in the end all of it */
 	if (want->looks && (is_ring || !m->revoked || want->looks > MAX_LOOKS)) {
