@@ -594,6 +594,11 @@ void control_close(struct control_client *c)
 	free(c);
 }
 
+uint32_t control_number(const struct control_client *c)
+{
+	return c->hello.number;
+}
+
 void control_hello(struct control_client *c, struct control_hello_reply *hello, int fd[2])
 {
 	*hello = c->hello;

@@ -48,6 +48,9 @@ int control_local(struct control_client **c, control_serve *serve, void *arg);
  * the command line. */
 void control_hello(struct control_client *c, struct control_hello_reply *hello, int fd[2]);
 
+/* Of hello: the number of this process among those of its host. */
+uint32_t control_number(const struct control_client *c);
+
 /* How long a call waits for the daemon from now on: then it fails with -ETIMEDOUT, and so do later
  * ones with -EIO. 0: for ever. */
 void control_limit_wait(struct control_client *c, unsigned ms);

@@ -25,7 +25,7 @@
 #include "wire/headers.h"
 #include "wire/ib.h"
 
-#define CONTROL_VERSION 2
+#define CONTROL_VERSION 3
 /* Status of STOP: the daemon ends, but could not write the subnet manager's state (--state). Of no
  * connection's errors. */
 #define CONTROL_STOPS_UNSAVED (-ESTALE)
@@ -144,6 +144,9 @@ struct control_hello {
 struct control_hello_reply {
 	uint32_t client;
 	int32_t host_index; /* -1: all hosts */
+	/* ROLE_VERBS: so many processes of this host, or of all hosts, had said hello before */
+	uint32_t number;
+	uint32_t reserved;
 };
 
 /* Descriptor with the reply: struct control_event records are read from it. */

@@ -133,6 +133,15 @@ static int give_region(struct daemon_call *call, const struct shm_region *r)
 	return ret ? -EMFILE : 0;
 }
 
+/* A program has the same number each time that programs start in the same order. */
+static uint32_t number_program(struct daemon_client *c)
+{
+	uint32_t *n = c->host_index < 0 ? &c->all->n_programs
+	                                : &c->all->f->host[c->host_index].n_programs;
+
+	return c->role == CONTROL_ROLE_VERBS ? (*n)++ : 0;
+}
+
 static int hello(struct daemon_call *call)
 {
 	struct control_hello req = *(const struct control_hello *)call->body;
@@ -152,7 +161,9 @@ static int hello(struct daemon_call *call)
 		watch_process(c);
 	tell(c, "connected");
 	rep = daemon_call_reply(call, sizeof(*rep));
-	*rep = (struct control_hello_reply){ .client = c->id, .host_index = c->host_index };
+	*rep = (struct control_hello_reply){ .client = c->id,
+		                             .host_index = c->host_index,
+		                             .number = number_program(c) };
 	return c->role == CONTROL_ROLE_CLI ? 0 : give_region(call, c->all->f->region);
 }
 

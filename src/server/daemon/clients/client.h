@@ -46,6 +46,7 @@ struct daemon_clients {
 	struct base_timer listen_again; /* there was not even a spare descriptor */
 	int spare_fd; /* given up to refuse a client when there are no more descriptors; or -1 */
 	struct daemon_shares shares; /* of descriptors */
+	uint32_t n_programs;         /* so far, of those that see all hosts */
 };
 
 struct daemon_client {

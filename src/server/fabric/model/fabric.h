@@ -197,6 +197,7 @@ struct fabric_node {
 
 struct fabric_host {
 	char name[FABRIC_NAME];
+	uint32_t n_programs; /* that have opened its HCAs so far */
 };
 
 struct fabric_attach;
