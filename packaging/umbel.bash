@@ -10,7 +10,7 @@ _umbel_settings='max_mcast_grp max_mcast_qp_attach max_total_mcast_qp_attach mtu
 	exact_sizes arm_fires
 	sa_send_only keep_groups block_loopback_host mft_delay_ms mft_capacity sm_embedded sm_priority sm_poll_ms routing
 	routing_lanes lmc mlid_sharing roce_attach_joins roce_segments roce_ecn roce_adp_retrans
-	roce_selective_repeat roce_rxe_flush host_cpus adopt checked ud_wait_us ipoib_mode'
+	roce_selective_repeat roce_rxe_flush host_cpus adopt checked weak weak_seed ud_wait_us ipoib_mode'
 
 # _umbel_ask ARGUMENT...: what the umbel of the command line says. It does not wait longer than a second
 # for a daemon that is stopped; a test sets another limit.
@@ -29,7 +29,7 @@ _umbel_commands()
 _umbel_options()
 {
 	_umbel_ask "$1" --help |
-		sed -nE 's/^ +((-[a-zA-Z]), )?(--[a-z-]+)(\[=[a-z]+\])?( [^ ].*|  .*)?$/\2 \3\5/p' |
+		sed -nE 's/^ +((-[a-zA-Z]), )?(--[a-z-]+)(\[=[A-Za-z]+\])?( [^ ].*|  .*)?$/\2 \3\5/p' |
 		sed -E 's/^(-[a-zA-Z])? (--[a-z-]+) [^ ].*/\1= \2=/; s/^(-[a-zA-Z])? (--[a-z-]+).*/\1 \2/; s/^=? //'
 }
 

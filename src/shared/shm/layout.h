@@ -37,7 +37,7 @@
 #include "wire/ib.h"
 
 #define SHM_MAGIC   0x554d42454c524d41ull
-#define SHM_VERSION 2
+#define SHM_VERSION 3
 
 #define SHM_MAX_QPS       65536 /* an index is the low 16 bits of a QP number */
 #define SHM_MAX_CQS       65536
@@ -95,8 +95,12 @@ struct shm_settings {
 	uint32_t roce_rxe_flush;  /* flag: FLUSHes have the ICRC of Linux's rdma_rxe */
 	uint32_t roce_selective_repeat; /* flag: they send again only what got lost; may change */
 	uint32_t checked;               /* flag: programs are checked; may change */
+	uint32_t weak;      /* what programs meet of a weak fabric: bits by enum base_weak_kind; may
+	                     * change
+	                     */
+	uint32_t weak_seed; /* may change */
 };
-static_assert(sizeof(struct shm_settings) == 128, "layout");
+static_assert(sizeof(struct shm_settings) == 136, "layout");
 
 #define SHM_DETOUR_QPNS 64
 
@@ -132,7 +136,7 @@ struct shm_control {
 	/* CLOCK_MONOTONIC, ns: when the daemon last took packets on their detour off a socket */
 	_Atomic uint64_t detour_ns;
 };
-static_assert(sizeof(struct shm_control) == 704, "layout");
+static_assert(sizeof(struct shm_control) == 768, "layout");
 
 struct shm_hca {
 	char name[32]; /* the fabric's */

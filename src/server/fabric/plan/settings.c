@@ -8,6 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/util.h"
+#include "base/weak.h"
 #include "fabric/model/fabric.h"
 
 static const char *const routings[] = { "minhop", "updn", "ftree", "dfsssp" }; /* enum sm_routing */
@@ -54,6 +55,8 @@ static const struct setting {
 	SETTING(host_cpus, 0, 0, 8192, false),
 	SETTING(adopt, 1, 0, 1, true),
 	SETTING(checked, 0, 0, 1, true),
+	SETTING(weak, 0, 0, (1u << BASE_WEAK_KINDS) - 1, true),
+	SETTING(weak_seed, 0, 0, UINT32_MAX, true),
 	SETTING(ud_wait_us, 0, 0, 60000000, true),
 	SETTING(ipoib_mode, 0, 0, ARRAY_SIZE(ipoib_modes) - 1, false, ipoib_modes),
 #undef SETTING
