@@ -20,12 +20,12 @@
  *
  * Functions that it models (tools/check-models.py):
  *  src/client/hca/transport/connected_wait.c hca_connected_lock 465d95a71493
- *  src/client/hca/transport/connected_wait.c hca_connected_go_on c1869ca236d2
- *  src/client/hca/transport/connected_wait.c work_off 04f079ca99e4
+ *  src/client/hca/transport/connected_wait.c hca_connected_go_on 9f578294db6d
+ *  src/client/hca/transport/connected_wait.c work_off 175fed68e68b
  *  src/client/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
- *  src/client/hca/transport/connected_wait.c note_wait 4241f9d3b434
- *  src/client/hca/transport/connected_wait.c bear_helper d878a472dd4e
- *  src/client/hca/transport/connected_help.c hca_connected_help 066936187aa2
+ *  src/client/hca/transport/connected_wait.c hca_connected_note_wait 7f3fa7002886
+ *  src/client/hca/transport/connected_wait.c bear_helper f8f21a671419
+ *  src/client/hca/transport/connected_help.c hca_connected_help c3a28b720765
  *  src/client/hca/transport/connected_help.c work_for 9f889aeb11ce
  *  src/client/hca/transport/connected_help.c next_request f72499b2b99a
  *  src/client/hca/transport/connected_help.c work_locked c3c112bd10f2

@@ -48,7 +48,7 @@
  *  src/client/hca/transport/connected_help.c work_locked c3c112bd10f2
  *  src/client/hca/transport/connected_help.c hca_connections_wait 5fa47ffca057
  *  src/client/hca/transport/connected_help.c wait_until_done 760a6cab792c
- *  src/client/hca/transport/connected_wait.c bear_helper d878a472dd4e
+ *  src/client/hca/transport/connected_wait.c bear_helper f8f21a671419
  *  src/client/hca/memory/adopt.c hca_adopt 5fab6c5fb251
  *  src/client/hca/memory/adopt.c hca_adopt_end 74c3a8e700cc
  *  src/server/daemon/clients/memory.c daemon_memory_retire_keys f00461be397c

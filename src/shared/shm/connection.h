@@ -81,6 +81,9 @@ static_assert(sizeof(struct shm_connection) == 128, "layout");
 
 #define SHM_BY_MEMORY 1
 #define SHM_BY_DETOUR 2 /* as packets that go by the daemon */
+#define SHM_BY_MASK   0x7F
+/* beside SHM_BY_MEMORY: the peer does not go on with its requests */
+#define SHM_BY_ITSELF 0x80
 
 #define SHM_ERROR_RECEIVE 256 /* a receive has failed */
 #define SHM_ERROR_ENDED   257 /* it is in ERR */

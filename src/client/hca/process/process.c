@@ -16,6 +16,7 @@
 #include "control/join.h"
 #include "hca/process/plain.h"
 #include "hca/process/process.h"
+#include "hca/process/weak.h"
 
 #define LITTLE       (256ull << 10)
 #define COMMIT_BYTES (256ull << 10)
@@ -65,8 +66,11 @@ static struct hca_process *process_new(int *error)
 	if (*error)
 		goto err_free;
 	*error = init(p, false);
-	if (!*error)
+	if (!*error) {
+		p->weak = hca_weak_new(&p->region.control->settings, p->host_index >= 0,
+		                       control_number(p->control));
 		return p;
+	}
 	shm_region_unmap(&p->region);
 	control_close(p->control);
 err_free:
@@ -105,6 +109,8 @@ static void end_former(struct hca_process *p)
 
 	if (!p || p->refs || p == registry.current || p->pid != getpid())
 		return;
+	hca_weak_free(p->weak);
+	p->weak = NULL;
 	detour = atomic_exchange_explicit(&p->detour.fd, 0, memory_order_relaxed) - 1;
 	if (detour >= 0)
 		close(detour);

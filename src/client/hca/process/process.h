@@ -27,6 +27,7 @@ struct hca_ah;
 struct hca_command_file;
 struct hca_flow;
 struct hca_process;
+struct hca_weak;
 
 /* Waits until the queue pairs @users (shm_key_join()) do not use a key that is gone. */
 typedef void hca_wait_for_users(struct hca_process *p, const uint32_t users[SHM_KEY_USERS]);
@@ -95,6 +96,7 @@ struct hca_process {
 	STAILQ_HEAD(, hca_ah) free_ahs;
 	uint64_t ah_serials; /* the last struct hca_ah.serial */
 	struct hca_neighbours neighbours;
+	struct hca_weak *weak; /* NULL: its fabric is not weak (weak.h) */
 };
 
 /* The process's connection, with a reference; connects if there is none. NULL: no fabric (*@error

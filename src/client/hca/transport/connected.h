@@ -23,7 +23,8 @@ struct hca_connected_qp {
 	struct hca_ah path;
 	struct hca_exchange x;
 	struct shm_connection *shm;
-	struct hca_wire *wire; /* NULL: it exchanges no packets (packet_connection.h) */
+	struct hca_wire *wire;       /* NULL: it exchanges no packets (packet_connection.h) */
+	struct hca_weak_queue *weak; /* NULL: its requests are not late (weak_requests.h) */
 	/* requests that wait: positions count up, as those of a ring */
 	uint32_t completed; /* requests below have their completions */
 	/* what the first of them waits for: since when, or 0 */
@@ -88,6 +89,11 @@ void hca_connected_go_on(struct hca_connected_qp *c);
 /* The completion queue that the program sleeps on: that of the queue pair's sends, if it is armed,
  * else the queue that was armed last. UINT32_MAX: no queue is armed. */
 uint32_t hca_connected_sleeps_on(const struct hca_connected_qp *c);
+
+/* The request at @position, of those that wait. */
+struct shm_request *hca_connected_request_at(const struct hca_connected_qp *c, uint32_t position);
+/* Notes that the request at @position, the first that is not carried out, waits for @what. */
+void hca_connected_note_wait(struct hca_connected_qp *c, uint32_t position, int what);
 
 /* Completes those that are done, by whichever thread. */
 void hca_connected_harvest(struct hca_connected_qp *c);
@@ -160,7 +166,13 @@ static inline uint32_t hca_connected_load(const _Atomic uint32_t *v)
  * carries them out in memory. */
 static inline bool hca_connected_detours(const struct shm_connection *shm)
 {
-	return (hca_connected_load(&shm->chosen) & 0xFF) == SHM_BY_DETOUR;
+	return (hca_connected_load(&shm->chosen) & SHM_BY_MASK) == SHM_BY_DETOUR;
+}
+
+/* Whether its own process alone works on its queue, since the fabric is weak. */
+static inline bool hca_connected_is_weak(const struct shm_connection *shm)
+{
+	return hca_connected_load(&shm->chosen) & SHM_BY_ITSELF;
 }
 
 /* ---- receiving ---- */

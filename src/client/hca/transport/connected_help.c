@@ -226,7 +226,7 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 	/* the caller has taken back waited_for: before the look whether the lock is free; pairs
 	 * with must_look_again() of the lock's holder */
 	base_fence_behind_seq_cst();
-	if (qp->xrcd || hca_connected_detours(hca_connected(qp)->shm) ||
+	if (qp->xrcd || hca_connected_detours(hca_connected(qp)->shm) || hca_connected_is_weak(c) ||
 	    hca_connected_load(&c->head) == hca_connected_load(&c->tail) ||
 	    !prepare_help(qp, peer, &x))
 		return; /* XRC's requesters go on by themselves */

@@ -10,6 +10,7 @@
 #include "hca/transport/connected.h"
 #include "hca/transport/place.h"
 #include "hca/transport/packet_connection.h"
+#include "hca/transport/weak_requests.h"
 
 /* Receives were posted that somebody waits for. */
 static BASE_COLD void help(struct hca_qp *qp)
@@ -72,6 +73,7 @@ static void connected_fini(struct hca_qp *qp)
 	struct hca_process *p = qp->ctx->process;
 
 	hca_ah_release(&c->path);
+	hca_weak_close(c);
 	if (!c->shm)
 		return;
 	hca_wire_free(c);
@@ -132,12 +134,14 @@ static void connected_progress(struct hca_qp *qp)
 	switch (hca_qp_state(qp)) {
 	case IBV_QPS_RTR:
 		hca_wire_open(c);
+		hca_weak_open(c);
 		hca_connected_renew(c);
 		hca_connected_help(qp);
 		break;
 	case IBV_QPS_RTS:
 		atomic_store_explicit(&c->shm->established, 1, memory_order_release);
 		hca_wire_open(c);
+		hca_weak_open(c);
 		hca_connected_renew(c);
 		hca_connected_help(qp); /* the move to RTR may have been told together with this */
 		hca_connected_go_on(c);
@@ -155,6 +159,7 @@ static void connected_progress(struct hca_qp *qp)
 		break;
 	case IBV_QPS_RESET:
 		hca_wire_free(c);
+		hca_weak_close(c);
 		forget_psns(c);
 		hca_connected_wait_for(qp, last_peer(c));
 		atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
@@ -163,6 +168,8 @@ static void connected_progress(struct hca_qp *qp)
 		break;
 	case IBV_QPS_SQD:
 		hca_wire_open(c);
+		if (c->weak)
+			hca_weak_drain(c);
 		hca_connected_harvest(c);
 		break;
 	default:
@@ -173,7 +180,9 @@ static void connected_progress(struct hca_qp *qp)
 
 static void connected_poll(struct hca_qp *qp)
 {
-	if (hca_qp_state(qp) == IBV_QPS_RTS)
+	if (hca_qp_state(qp) == IBV_QPS_RTS && hca_connected(qp)->weak)
+		hca_weak_let_pass(hca_connected(qp));
+	else if (hca_qp_state(qp) == IBV_QPS_RTS)
 		hca_connected_go_on(hca_connected(qp));
 	else
 		connected_progress(qp);

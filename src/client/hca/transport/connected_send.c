@@ -17,6 +17,7 @@
 #include "hca/transport/far.h"
 #include "hca/transport/place.h"
 #include "hca/transport/packet_connection.h"
+#include "hca/transport/weak_requests.h"
 
 /* ---- requests ---- */
 
@@ -95,7 +96,8 @@ static BASE_HOT void describe(const struct ibv_send_wr *wr, uint32_t length, str
 /* UC has no retries: a lost request is lost. */
 static BASE_HOT int settle(const struct hca_connected_qp *c, int outcome)
 {
-	if (base_unlikely(outcome < 0) && c->qp.transport->type == IBV_QPT_UC && !c->wire) {
+	if (base_unlikely(outcome < 0) && c->qp.transport->type == IBV_QPT_UC && !c->wire &&
+	    !hca_weak_holds(c)) {
 		if (outcome == HCA_WAITS_FOR_RECEIVE)
 			HCA_COUNT(c->qp.ctx->process, c->x.responder.end.qp.port, no_receive);
 		else
@@ -128,6 +130,7 @@ BASE_COLD void hca_connected_renew(struct hca_connected_qp *c)
 	atomic_store_explicit(&x->self->taking, SHM_TAKING_NONE, memory_order_relaxed);
 	if (c->wire) /* nothing is carried out in memory: path_of() finds none */
 		x->responder.end.qp.port = UINT32_MAX;
+	hca_weak_renewed(c);
 	if (x->responder.view.ring != ring.ring || x->responder.view.claim != ring.claim)
 		hca_place_forget(&x->responder);
 }

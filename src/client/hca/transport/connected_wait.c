@@ -25,6 +25,7 @@
 #include "hca/queue/explain.h"
 #include "hca/transport/connected.h"
 #include "hca/transport/packet_connection.h"
+#include "hca/transport/weak_requests.h"
 
 #define NS_PER_MS  1000000ull
 #define RETRY_NS   (20 * NS_PER_MS)
@@ -41,8 +42,7 @@ static struct shm_request *slot_of(const struct hca_end *end, uint32_t position)
 	                      c->request_bytes);
 }
 
-/* Of our own. */
-static struct shm_request *request_at(const struct hca_connected_qp *c, uint32_t position)
+struct shm_request *hca_connected_request_at(const struct hca_connected_qp *c, uint32_t position)
 {
 	return slot_of(&c->x.requester, position);
 }
@@ -58,7 +58,7 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
                                   const struct ibv_sge *sge)
 {
 	uint32_t tail = tail_of(c);
-	struct shm_request *to = request_at(c, tail);
+	struct shm_request *to = hca_connected_request_at(c, tail);
 	char *data = (char *)(to + 1);
 
 	*to = *r;
@@ -187,7 +187,7 @@ static void complete(struct hca_connected_qp *c, const struct shm_request *r,
 void hca_connected_flush(struct hca_connected_qp *c)
 {
 	while (c->qp.sq_kept)
-		complete(c, request_at(c, c->completed++), IBV_WC_WR_FLUSH_ERR);
+		complete(c, hca_connected_request_at(c, c->completed++), IBV_WC_WR_FLUSH_ERR);
 	hca_connected_publish_completed(c);
 }
 
@@ -245,7 +245,7 @@ BASE_COLD void hca_connected_notice_error(struct hca_connected_qp *c)
 /* The first request fails. */
 static void fail_first(struct hca_connected_qp *c, enum ibv_wc_status status)
 {
-	complete(c, request_at(c, c->completed++), status);
+	complete(c, hca_connected_request_at(c, c->completed++), status);
 	hca_connected_fail(c);
 }
 
@@ -272,8 +272,8 @@ void hca_connected_harvest(struct hca_connected_qp *c)
 
 	/* nonsense must not keep us here for long */
 	while (c->completed != head && c->qp.sq_kept) {
-		hca_connected_count(c, request_at(c, c->completed));
-		complete(c, request_at(c, c->completed++), IBV_WC_SUCCESS);
+		hca_connected_count(c, hca_connected_request_at(c, c->completed));
+		complete(c, hca_connected_request_at(c, c->completed++), IBV_WC_SUCCESS);
 	}
 	/* seldom, as the peer's process writes to the same line. Behind their events, as a thread
 	 * that sees this may fire that of an answer next, and before the queue is armed again;
@@ -285,8 +285,7 @@ void hca_connected_harvest(struct hca_connected_qp *c)
 		fail_first(c, (enum ibv_wc_status)(failed & 0xFF));
 }
 
-/* Notes that the first request waits for @what. */
-static void note_wait(struct hca_connected_qp *c, uint32_t position, int what)
+void hca_connected_note_wait(struct hca_connected_qp *c, uint32_t position, int what)
 {
 	if (c->waits_position != position || c->waits_for != what || !c->waits_since_ns)
 		c->waits_since_ns = base_now_ns();
@@ -311,7 +310,7 @@ static void work_off(struct hca_connected_qp *c)
 				continue;
 		}
 		if (outcome < 0) {
-			note_wait(c, head, outcome);
+			hca_connected_note_wait(c, head, outcome);
 			return;
 		}
 		c->waits_since_ns = 0;
@@ -345,7 +344,7 @@ static void bear_helper(struct hca_connected_qp *c)
 {
 	uint64_t most, waited;
 
-	note_wait(c, hca_connected_load(&c->shm->head), HCA_WAITS_FOR_PATH);
+	hca_connected_note_wait(c, hca_connected_load(&c->shm->head), HCA_WAITS_FOR_PATH);
 	most = patience(c);
 	waited = base_now_ns() - c->waits_since_ns;
 	if (!most || waited < most || waited < HCA_STOPPED_WAIT_NS || !try_lock(c, true))
@@ -419,7 +418,10 @@ BASE_COLD void hca_connected_go_on(struct hca_connected_qp *c)
 			bear_helper(c);
 			break;
 		}
-		work_off(c);
+		if (c->weak)
+			hca_weak_work_off(c);
+		else
+			work_off(c);
 		hca_connected_leave(c);
 		lose_patience(c);
 		hca_connected_publish_flow(c);
@@ -427,6 +429,6 @@ BASE_COLD void hca_connected_go_on(struct hca_connected_qp *c)
 		if (!must_look_again(c))
 			break;
 	}
-	if (hca_connected_waits(c))
+	if (hca_connected_waits(c) && !c->weak)
 		sleep_no_longer(c);
 }

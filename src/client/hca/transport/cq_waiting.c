@@ -6,6 +6,7 @@
 #include <limits.h>
 
 #include "base/pause.h"
+#include "hca/process/weak.h"
 #include "hca/queue/cq.h"
 #include "hca/transport/connected.h"
 
@@ -13,6 +14,13 @@
 #define LOCK_TRIES 1000
 /* Then it is woken, to look again. */
 #define LOOK_AGAIN_NS 20000000
+
+/* For the thread of a weak fabric. */
+static bool serve_all(struct hca_process *p)
+{
+	hca_cq_serve_waiting(p, UINT_MAX);
+	return atomic_load_explicit(&p->n_waiting, memory_order_relaxed);
+}
 
 void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *c)
 {
@@ -28,6 +36,8 @@ void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *c)
 	base_lock(&cq->lock);
 	cq->failed = true;
 	base_unlock(&cq->lock);
+	if (p->weak)
+		hca_weak_wake(p->weak, serve_all, p);
 }
 
 /* With waiting_lock held. */

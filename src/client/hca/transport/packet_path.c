@@ -14,7 +14,7 @@ static uint32_t choice_of(const struct shm_region *r, uint32_t qpn, uint32_t pee
 {
 	uint32_t word = hca_connected_load(&shm_connection_at(r, SHM_QP_INDEX(qpn))->chosen);
 
-	return word >> 8 == peer ? word & 0xFF : 0;
+	return word >> 8 == peer ? word & SHM_BY_MASK : 0;
 }
 
 /* Whether a connection that is made now shall go by the daemon. */

@@ -14,6 +14,7 @@
 #include "hca/link/payload.h"
 #include "hca/process/link.h"
 #include "hca/process/reserve.h"
+#include "hca/process/weak.h"
 #include "hca/queue/comp_counter.h"
 #include "hca/queue/qp.h"
 #include "hca/queue/srq.h"
@@ -288,6 +289,8 @@ int hca_qp_create_as(struct hca_context *ctx, const struct hca_transport *transp
 	ret = init_queues(qp, attr);
 	if (ret)
 		goto err_free;
+	if (ctx->process->weak)
+		qp->weak_object = hca_weak_object(ctx->process->weak);
 	ret = transport->init(qp);
 	if (ret)
 		goto err_queues;

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Requests on a weak fabric: see weak_requests.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "hca/process/weak.h"
+#include "hca/queue/cq.h"
+#include "hca/transport/weak_requests.h"
+
+/* So many requests are looked at from the oldest one on, as those that a card has under way. */
+#define WINDOW 64
+/* A longer message waits where the program has it: its bytes are read when they are placed. */
+#define MOST_BYTES (256u << 10)
+/* A message is placed in so many pieces at most. */
+#define PIECES 4
+/* The thread serves a program that has called nothing for so long. */
+#define SILENT_NS 2000000
+
+enum step { GATHER, PIECE, PLACE, COMPLETE, DONE };
+enum class { SENDS, IS_ANSWERED, IS_LOCAL };
+
+struct request {
+	uint32_t number; /* of its queue pair */
+	uint32_t due;    /* by the clock: its next step */
+	uint8_t next;    /* enum step */
+	uint8_t class;   /* enum class */
+	bool has_fence, is_inline;
+	uint8_t early;  /* pieces that were placed ahead, a bit each */
+	uint8_t amount; /* for the next step: not 0 if it is late */
+	int failed;     /* an enum ibv_wc_status */
+	char *bytes;    /* NULL: there are none, or the message waits in the program's memory */
+	uint32_t n;
+};
+
+struct hca_weak_queue {
+	struct hca_weak *all;
+	uint32_t object, next_number;
+	uint32_t first, known; /* positions that have a struct request: from first, below known */
+	uint32_t skipped;      /* what the clock went on by itself */
+	uint64_t moved_ns;     /* when anything happened last */
+	uint32_t port;         /* of the responder, while requests are held */
+	bool works;            /* requests are carried out just now */
+	bool may_skip, at_once;
+	uint32_t mask;
+	struct request at[];
+};
+
+/* ---- order ---- */
+
+static enum class class_of(const struct shm_request *r) {
+	const unsigned op = hca_operation(r->opcode);
+
+	return op & HCA_OP_LOCAL      ? IS_LOCAL
+	       : op & HCA_OP_ANSWERED ? IS_ANSWERED
+	                              : SENDS;
+}
+
+/* What all requests ahead have behind them. */
+struct ahead {
+	bool gathered, placed; /* SENDs and WRITEs */
+	bool begun, answered; /* READs and atomic operations: at the receiver; at the sender, too */
+	bool completed;
+};
+
+/*
+ * The order of operations that the specification wants (volume 1, section 10.8.3.3): a request is
+ * carried out at the receiver behind all SENDs and WRITEs ahead of it, and a READ or an atomic
+ * operation behind all of those. What a READ or an atomic operation brings back may come later than
+ * requests behind it are carried out, unless one has a fence. Completions are in order.
+ */
+static bool may(const struct ahead *a, const struct request *q, enum step step)
+{
+	if (step == COMPLETE)
+		return a->completed;
+	if (q->has_fence && !a->answered)
+		return false;
+	switch (q->class) {
+	case SENDS:
+		return step == GATHER ? a->gathered : a->placed;
+	case IS_ANSWERED:
+		return step == GATHER ? a->placed && a->begun : a->answered;
+	default:
+		return a->placed;
+	}
+}
+
+static void go_behind(struct ahead *a, const struct request *q)
+{
+	const bool is_answered = q->class == IS_ANSWERED;
+
+	if (is_answered) {
+		a->begun &= q->next > GATHER && !q->failed;
+		a->answered &= q->next > PLACE;
+	} else {
+		a->gathered &= q->next > GATHER;
+	}
+	if (!is_answered || q->failed)
+		a->placed &= q->next > PLACE && !q->failed;
+	a->completed &= q->next > COMPLETE;
+}
+
+/* ---- the clock ---- */
+
+static uint32_t now(const struct hca_connected_qp *c)
+{
+	return c->weak->next_number + c->weak->skipped + hca_rq_load(&c->qp.rq->consumed) +
+	       atomic_load_explicit(&c->qp.sq_done, memory_order_relaxed);
+}
+
+static enum base_weak_step choice_of(const struct request *q)
+{
+	switch (q->next) {
+	case GATHER:
+		return q->class == SENDS ? BASE_WEAK_STEP_gather : BASE_WEAK_STEP_place;
+	case COMPLETE:
+		return BASE_WEAK_STEP_complete;
+	default:
+		return q->class == IS_ANSWERED ? BASE_WEAK_STEP_back : BASE_WEAK_STEP_place;
+	}
+}
+
+/* Inline data is read when it is posted. If there are pieces, they come when the request may. */
+static void set_next(struct hca_connected_qp *c, struct request *q, enum step step)
+{
+	q->next = step;
+	q->amount = 0;
+	if (step != PIECE && step != DONE &&
+	    (step != GATHER || (q->class != IS_LOCAL && !q->is_inline)))
+		q->amount = hca_weak_choose(c->weak->all, c->weak->object, q->number, choice_of(q));
+	q->due = now(c) + q->amount;
+	c->weak->moved_ns = base_now_ns();
+}
+
+static bool is_due(const struct hca_connected_qp *c, const struct request *q)
+{
+	return c->weak->at_once || !q->amount || (int32_t)(q->due - now(c)) <= 0;
+}
+
+/* ---- bytes ---- */
+
+static bool hold(struct hca_connected_qp *c, struct request *q, uint32_t n)
+{
+	if (!n || n > MOST_BYTES || !hca_weak_hold(c->weak->all, n))
+		return false;
+	q->bytes = malloc(n);
+	q->n = n;
+	if (!q->bytes)
+		hca_weak_release(c->weak->all, n);
+	return q->bytes;
+}
+
+static void let_go(struct hca_connected_qp *c, struct request *q)
+{
+	if (!q->bytes)
+		return;
+	free(q->bytes);
+	q->bytes = NULL;
+	hca_weak_release(c->weak->all, q->n);
+}
+
+/* The request, or a part of it, with its bytes in our memory in place of the program's. */
+static struct shm_request part_of(const struct shm_request *r, const struct request *q,
+                                  uint32_t from, uint32_t length, struct shm_entry *e)
+{
+	struct shm_request part = *r;
+
+	*e = (struct shm_entry){ .addr = (uintptr_t)q->bytes + from, .length = length };
+	part.flags |= IBV_SEND_INLINE;
+	part.n_entries = 1;
+	part.length = length;
+	part.remote_addr += from;
+	return part;
+}
+
+/* Where piece @i of four begins. They meet at words. */
+static uint32_t begin_of(const struct request *q, unsigned i)
+{
+	return i == PIECES ? q->n : (uint32_t)((uint64_t)q->n * i / PIECES) & ~7u;
+}
+
+/* ---- steps: what becomes of the request, as of hca_exchange() ---- */
+
+static int read_own(struct hca_connected_qp *c, const struct shm_request *r,
+                    const struct shm_entry *e, struct request *q)
+{
+	struct hca_exchange *x = &c->x;
+	struct hca_parts from, to;
+
+	if (!hold(c, q, r->length))
+		return IBV_WC_SUCCESS;
+	hca_parts_here(&to, q->bytes, r->length);
+	if (hca_parts_of_request(&x->requester, r, e, 0, &from) &&
+	    !hca_parts_copy(&x->requester, &to, &x->requester, &from, r->length))
+		return IBV_WC_SUCCESS;
+	let_go(c, q);
+	return IBV_WC_LOC_PROT_ERR;
+}
+
+/* A long READ goes to the program's memory at once. */
+static int read_remote(struct hca_connected_qp *c, const struct shm_request *r,
+                       const struct shm_entry *e, struct request *q)
+{
+	struct shm_request part;
+	struct shm_entry entry;
+	int ret;
+
+	if (!hold(c, q, r->length))
+		return hca_connected_carry_out(c, r, e);
+	part = part_of(r, q, 0, r->length, &entry);
+	ret = hca_connected_carry_out(c, &part, &entry);
+	if (ret)
+		let_go(c, q);
+	return ret;
+}
+
+static int gather(struct hca_connected_qp *c, const struct shm_request *r,
+                  const struct shm_entry *e, struct request *q)
+{
+	const unsigned op = hca_operation(r->opcode);
+
+	if (op & HCA_OP_BACK)
+		return read_remote(c, r, e, q);
+	if ((op & HCA_OP_LOCAL) || class_of(r) == IS_ANSWERED)
+		return IBV_WC_SUCCESS;
+	return read_own(c, r, e, q);
+}
+
+/* Writes a piece of what was read to where the program wants it. */
+static int write_back(struct hca_connected_qp *c, const struct shm_request *r,
+                      const struct shm_entry *e, struct request *q, uint32_t from, uint32_t length)
+{
+	struct hca_exchange *x = &c->x;
+	struct hca_parts whole, piece = { .here = true }, source;
+
+	if (!hca_parts_of_request(&x->requester, r, e, IBV_ACCESS_LOCAL_WRITE, &whole))
+		return IBV_WC_LOC_PROT_ERR;
+	piece.has_null = whole.has_null;
+	piece.here = whole.here;
+	for (unsigned i = 0, at = 0; i < whole.n && at < from + length; i++) {
+		const struct iovec *v = &whole.iov[i];
+		const uint32_t begin = at < from ? from - at : 0;
+
+		if (begin < v->iov_len)
+			piece.iov[piece.n++] =
+			        (struct iovec){ (char *)v->iov_base + begin, v->iov_len - begin };
+		at += (unsigned)v->iov_len;
+	}
+	hca_parts_here(&source, q->bytes + from, length);
+	return hca_parts_copy(&x->requester, &piece, &x->requester, &source, length)
+	               ? IBV_WC_LOC_PROT_ERR
+	               : IBV_WC_SUCCESS;
+}
+
+static int put_piece(struct hca_connected_qp *c, const struct shm_request *r,
+                     const struct shm_entry *e, struct request *q, unsigned i)
+{
+	const uint32_t from = begin_of(q, i), length = begin_of(q, i + 1) - from;
+	struct shm_request part;
+	struct shm_entry entry;
+
+	if (!length)
+		return IBV_WC_SUCCESS;
+	if (class_of(r) == IS_ANSWERED)
+		return write_back(c, r, e, q, from, length);
+	part = part_of(r, q, from, length, &entry);
+	part.opcode = IBV_WR_RDMA_WRITE;
+	return hca_connected_carry_out(c, &part, &entry);
+}
+
+static bool has_pieces(const struct shm_request *r, const struct request *q)
+{
+	const unsigned op = hca_operation(r->opcode);
+
+	return q->bytes && q->n >= 2 * sizeof(uint64_t) && (op & (HCA_OP_WRITE | HCA_OP_READ));
+}
+
+/* Those of @mask, in their order or the other way round: a card promises none. */
+static int put_pieces(struct hca_connected_qp *c, const struct shm_request *r,
+                      const struct shm_entry *e, struct request *q, unsigned mask)
+{
+	int ret = IBV_WC_SUCCESS;
+
+	for (unsigned i = 0; i < PIECES && !ret; i++)
+		if (mask >> i & 1)
+			ret = put_piece(c, r, e, q, i);
+	return ret;
+}
+
+static int place_some(struct hca_connected_qp *c, const struct shm_request *r,
+                      const struct shm_entry *e, struct request *q)
+{
+	const uint8_t mask = has_pieces(r, q) ? hca_weak_choose(c->weak->all, c->weak->object,
+	                                                        q->number, BASE_WEAK_STEP_pieces)
+	                                      : 0;
+	const int ret = mask ? put_pieces(c, r, e, q, mask) : IBV_WC_SUCCESS;
+
+	if (!ret)
+		q->early = mask;
+	return ret;
+}
+
+static int place(struct hca_connected_qp *c, const struct shm_request *r, const struct shm_entry *e,
+                 struct request *q)
+{
+	struct shm_request part;
+	struct shm_entry entry;
+
+	if (hca_operation(r->opcode) & HCA_OP_BACK)
+		return q->bytes ? put_pieces(c, r, e, q, ~q->early) : IBV_WC_SUCCESS;
+	if (q->early && r->opcode == IBV_WR_RDMA_WRITE)
+		return put_pieces(c, r, e, q, ~q->early);
+	if (!q->bytes)
+		return hca_connected_carry_out(c, r, e);
+	part = part_of(r, q, 0, r->length, &entry);
+	return hca_connected_carry_out(c, &part, &entry);
+}
+
+/* ---- a request ---- */
+
+static int take_step(struct hca_connected_qp *c, const struct shm_request *r,
+                     const struct shm_entry *e, struct request *q)
+{
+	switch (q->next) {
+	case GATHER:
+		return gather(c, r, e, q);
+	case PIECE:
+		return place_some(c, r, e, q);
+	case PLACE:
+		return place(c, r, e, q);
+	default:
+		return IBV_WC_SUCCESS;
+	}
+}
+
+/* Whether the request waits for something that its peer, or the network, does. */
+static bool must_wait(struct hca_connected_qp *c, uint32_t position, int outcome)
+{
+	if (outcome >= 0)
+		return false;
+	if (outcome != HCA_WAITS_FOR_RECEIVE || hca_connected_park(&c->x))
+		hca_connected_note_wait(c, position, outcome);
+	return true;
+}
+
+/* Takes the next step of the request at @position. Whether it did. */
+static bool step(struct hca_connected_qp *c, uint32_t position, struct request *q)
+{
+	struct shm_entry entries[HCA_MAX_SGE];
+	struct shm_request r;
+	int outcome = IBV_WC_LOC_QP_OP_ERR;
+
+	if (q->next == COMPLETE) {
+		q->next = DONE;
+		return hca_connected_settle(c->shm, position, q->failed);
+	}
+	if (hca_connected_take(&c->x.requester, position, &r, entries))
+		outcome = take_step(c, &r, entries, q);
+	if (must_wait(c, position, outcome))
+		return false;
+	c->waits_since_ns = 0;
+	q->failed = outcome;
+	set_next(c, q, outcome ? COMPLETE : q->next + 1u);
+	return true;
+}
+
+/* Takes all steps that can be taken. Whether there were any. *@soon: the one that could be if the
+ * clock went on, if it is the first such. */
+static bool advance(struct hca_connected_qp *c, uint32_t position, const struct ahead *a,
+                    const struct request **soon)
+{
+	struct request *q = &c->weak->at[position & c->weak->mask];
+	bool any = false;
+
+	while (q->next != DONE && may(a, q, q->next)) {
+		if (!is_due(c, q)) {
+			if (!*soon || (int32_t)(q->due - (*soon)->due) < 0)
+				*soon = q;
+			break;
+		}
+		if (!step(c, position, q))
+			break;
+		any = true;
+	}
+	return any;
+}
+
+/* ---- the queue ---- */
+
+/* Requests below the head have ended; new ones were posted. */
+static void look_at_queue(struct hca_connected_qp *c)
+{
+	struct hca_weak_queue *w = c->weak;
+	const uint32_t head = hca_connected_load(&c->shm->head);
+	const uint32_t tail = c->completed + c->qp.sq_kept;
+	struct request *q;
+
+	for (; w->first != head && w->first != w->known; w->first++)
+		let_go(c, &w->at[w->first & w->mask]);
+	if (w->first != head)
+		w->first = w->known = head;
+	for (; w->known != tail; w->known++) {
+		const struct shm_request *r = hca_connected_request_at(c, w->known);
+
+		q = &w->at[w->known & w->mask];
+		*q = (struct request){ .number = w->next_number++,
+			               .class = (uint8_t)class_of(r),
+			               .has_fence = r->flags & IBV_SEND_FENCE,
+			               .is_inline = r->flags & IBV_SEND_INLINE };
+		set_next(c, q, GATHER);
+	}
+}
+
+/* While it works, the responder is where it is; else a request that is posted finds no way. */
+static void begin_work(struct hca_connected_qp *c)
+{
+	c->weak->works = true;
+	c->x.responder.end.qp.port = c->weak->port;
+}
+
+static void end_work(struct hca_connected_qp *c)
+{
+	c->weak->port = c->x.responder.end.qp.port;
+	c->x.responder.end.qp.port = UINT32_MAX;
+	c->weak->works = false;
+}
+
+/* One walk over the requests that are under way. */
+static bool walk(struct hca_connected_qp *c, const struct request **soon)
+{
+	struct hca_weak_queue *w = c->weak;
+	struct ahead a = { true, true, true, true, true };
+	bool any = false;
+
+	*soon = NULL;
+	for (uint32_t i = w->first; i != w->known && i - w->first < WINDOW; i++) {
+		if (hca_connected_load(&c->shm->failed))
+			return false;
+		any |= advance(c, i, &a, soon);
+		go_behind(&a, &w->at[i & w->mask]);
+	}
+	return any;
+}
+
+/* Nothing is due, and the program waits. */
+static bool skip_to(struct hca_connected_qp *c, const struct request *soon)
+{
+	struct hca_weak_queue *w = c->weak;
+	const uint64_t waited = base_now_ns() - w->moved_ns;
+	uint64_t most;
+
+	if (!soon || !w->may_skip)
+		return false;
+	most = hca_weak_patience_ns(w->all, w->object, soon->number, choice_of(soon));
+	if (waited < (hca_weak_is_thread() ? SILENT_NS : most))
+		return false;
+	if (most || hca_weak_is_thread())
+		hca_weak_by_time(w->all, w->object, soon->number, choice_of(soon));
+	w->skipped += soon->due - now(c);
+	w->at_once |= hca_weak_is_thread();
+	w->may_skip = false; /* once for each poll */
+	return true;
+}
+
+void hca_weak_work_off(struct hca_connected_qp *c)
+{
+	const struct request *soon;
+
+	look_at_queue(c);
+	begin_work(c);
+	do {
+		while (walk(c, &soon))
+			look_at_queue(c);
+	} while (skip_to(c, soon));
+	end_work(c);
+	c->weak->at_once = false;
+}
+
+void hca_weak_let_pass(struct hca_connected_qp *c)
+{
+	c->weak->may_skip = true;
+	hca_connected_go_on(c);
+	c->weak->may_skip = false;
+}
+
+void hca_weak_drain(struct hca_connected_qp *c)
+{
+	c->weak->at_once = true;
+	hca_weak_work_off(c);
+	hca_connected_leave(c);
+}
+
+void hca_weak_renewed(struct hca_connected_qp *c)
+{
+	if (hca_weak_holds(c))
+		end_work(c);
+}
+
+bool hca_weak_holds(const struct hca_connected_qp *c)
+{
+	return c->weak && !c->weak->works;
+}
+
+/* ---- life ---- */
+
+void hca_weak_open(struct hca_connected_qp *c)
+{
+	struct hca_process *p = c->qp.ctx->process;
+	uint32_t size = 1u << c->x.requester.qp.connection.request_shift;
+	struct hca_weak_queue *w;
+
+	if (!p->weak || c->weak || c->wire || c->x.responder.is_xrc ||
+	    (c->qp.transport != &hca_rc && c->qp.transport != &hca_uc))
+		return;
+	w = calloc(1, sizeof(*w) + size * sizeof(w->at[0]));
+	if (!w)
+		return;
+	w->all = p->weak;
+	w->object = c->qp.weak_object;
+	w->mask = size - 1;
+	w->first = w->known = c->completed;
+	c->weak = w;
+	end_work(c);
+	atomic_fetch_or_explicit(&c->shm->chosen, SHM_BY_ITSELF, memory_order_release);
+}
+
+void hca_weak_close(struct hca_connected_qp *c)
+{
+	struct hca_weak_queue *w = c->weak;
+
+	if (!w)
+		return;
+	for (; w->first != w->known; w->first++)
+		let_go(c, &w->at[w->first & w->mask]);
+	free(w);
+	c->weak = NULL;
+}
