@@ -11,7 +11,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 
 find src programs \( -name '*.[ch]' -o -name '*.def' \) ! -path '*/tests/*' -print0 | sort -z | xargs -0 awk '
 BEGIN {
-	n = split("ibsim ipoib " \
+	n = split("ibsim ipoib litmus " \
 		  "cli simulate " \
 		  "daemon cm subnet fabric hosts " \
 		  "sysfs sockets api checked hca " \
@@ -29,6 +29,7 @@ BEGIN {
 	# Programs on the public libraries.
 	restrict("ipoib", "ipoib netdev wire base")
 	restrict("ibsim", "ibsim wire base")
+	restrict("litmus", "litmus")
 	# Sockets and netlink know nothing of fabrics.
 	restrict("netdev", "netdev wire base")
 	# Namespaces know nothing of fabrics.

@@ -25,6 +25,7 @@
 	X(env)      \
 	X(rsh)      \
 	X(mpirun)   \
+	X(litmus)   \
 	X(simulate) \
 	X(ibsim)    \
 	X(show)     \

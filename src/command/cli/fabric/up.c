@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "base/weak.h"
 #include "cli/fabric/daemon_process.h"
 #include "cli/base/fabrics.h"
 #include "cli/base/json.h"
@@ -134,12 +135,35 @@ static int store_checked(const struct cli_value *v, void *to)
 	return ret ? ret : cli_list_add(given, "checked=1");
 }
 
+static int store_weak(const struct cli_value *v, void *to)
+{
+	char setting[2][32], why[200];
+	struct cli_list *given = to;
+	struct base_weak w;
+	int ret = 0;
+
+	if (!base_weak_parse(v->text, &w, why, sizeof(why)))
+		return cli_usage_error(v->cmd, "--weak: %s", why);
+	snprintf(setting[0], sizeof(setting[0]), "weak=%u", w.kinds);
+	snprintf(setting[1], sizeof(setting[1]), "weak_seed=%u", w.seed);
+	for (unsigned i = 0; i < ARRAY_SIZE(setting) && !ret; i++) {
+		char *kept = strdup(setting[i]); /* as long as the command runs */
+
+		ret = kept ? cli_list_add(given, "--set") : CLI_FAILED;
+		ret = ret ? ret : cli_list_add(given, kept);
+	}
+	return ret;
+}
+
 static const struct cli_option options[] = {
 	{ "  -n, --name NAME       its name (default: $UMBEL_FABRIC, else 'default')\n",
 	  CLI_STORE(cli_store_name, struct cli_fabric_options, daemon.fabric) },
 	{ .more = cli_fabric_rows },
 	{ "      --checked         programs on it are checked, as by 'umbel exec --checked'\n",
 	  CLI_STORE(store_checked, struct cli_fabric_options, given) },
+	{ "      --weak SEED           it does what the specification allows, as by 'umbel run "
+	  "--weak'\n",
+	  CLI_STORE(store_weak, struct cli_fabric_options, given) },
 	{ .line = "  -h, --help            this text\n" },
 };
 

@@ -11,6 +11,7 @@
 #include "cli/base/command.h"
 #include "cli/base/environ.h"
 #include "cli/run/checked.h"
+#include "cli/run/weak.h"
 #include "cli/run/exec_all.h"
 #include "cli/base/fabrics.h"
 #include "cli/base/options.h"
@@ -36,6 +37,7 @@ struct options {
 	bool sockets;
 	bool all;
 	struct cli_checked checked;
+	struct cli_weak weak;
 	long jobs; /* 0: not given */
 };
 
@@ -56,6 +58,7 @@ static const struct cli_option options[] = {
 	{ "      --jobs N      with --all: on so many hosts at once (default: 32)\n",
 	  CLI_NUMBER(struct options, jobs, 1, CLI_MOST_JOBS) },
 	{ .more = cli_checked_rows, .offset = offsetof(struct options, checked) },
+	{ .more = cli_weak_rows, .offset = offsetof(struct options, weak) },
 	CLI_HELP_ROW,
 };
 
@@ -104,6 +107,13 @@ static int exec_execute(const struct cli_command *self, void *from, int argc, ch
 	if (o->sockets && cli_environ_preload("libumbel-sockets.so"))
 		return CLI_FAILED;
 	ret = cli_check_host(name, host);
+	if (ret)
+		return ret;
+	if (o->weak.on && !o->weak.text)
+		return cli_usage_error(self, "--weak=SEED: 'umbel run --weak' looks for a seed");
+	ret = cli_weak_check(&o->weak);
+	if (!ret)
+		ret = cli_weak_begin(&o->weak);
 	if (ret)
 		return ret;
 	cli_checked_by_fabric(&o->checked, name);

@@ -26,6 +26,7 @@
 #include "cli/run/child.h"
 #include "cli/run/checked.h"
 #include "cli/run/junit.h"
+#include "cli/run/weak.h"
 #include "cli/base/options.h"
 #include "cli/base/signals.h"
 #include "control/client.h"
@@ -49,6 +50,7 @@ struct run {
 	const char *host, *faults, *report;
 	struct cli_junit junit;
 	struct cli_checked checked;
+	struct cli_weak weak;
 	char **command;
 	char name[CLI_NAME_MAX + 1];
 	char dir[PATH_MAX];   /* the private runtime directory */
@@ -297,6 +299,8 @@ static int run_command(struct run *r)
 	report_fabric(r);
 	ret = r->faults ? cli_faults_read(r->name, r->faults) : 0;
 	if (!ret)
+		ret = cli_weak_begin(&r->weak);
+	if (!ret)
 		ret = cli_checked_begin(&r->checked, &r->junit);
 	if (!ret)
 		ret = start_command(r);
@@ -317,6 +321,15 @@ out_signals:
 	return ret;
 }
 
+/* In a child, for each run of a search. */
+static int run_copy(void *arg)
+{
+	struct run copy = *(const struct run *)arg;
+
+	copy.weak.on = false; /* its environment says what is weak */
+	return run_command(&copy);
+}
+
 static const struct cli_option options[] = {
 	{ .more = cli_fabric_rows },
 	{ "      --host HOST       run on this host (default: on all of them at once)\n",
@@ -326,6 +339,8 @@ static const struct cli_option options[] = {
 	  "                        if one has not fired when the command succeeds, run fails\n",
 	  CLI_TEXT(struct run, faults) },
 	{ .more = cli_checked_rows, .offset = offsetof(struct run, checked) },
+	{ .more = cli_weak_rows, .offset = offsetof(struct run, weak) },
+	{ .more = cli_weak_search_rows, .offset = offsetof(struct run, weak) },
 	{ "      --junit FILE      a report for CI systems: how the command ended, and which rules "
 	  "have\n"
 	  "                        fired\n",
@@ -343,11 +358,16 @@ static int run_execute(const struct cli_command *self, void *from, int argc, cha
 	if (argc < 2)
 		return cli_usage_error(self, "'--' and a command are missing");
 	r->command = argv + 1;
+	ret = cli_weak_check(&r->weak);
+	if (ret)
+		return ret;
 	if (r->report && cli_junit_begin(&r->junit, r->report, "umbel run"))
 		return CLI_FABRIC_FAILED;
 	ret = cli_fabric_options_end(self, &r->fabric);
 	if (ret)
 		ret = ret == CLI_FAILED ? CLI_FABRIC_FAILED : ret;
+	else if (cli_weak_searches(&r->weak))
+		ret = cli_weak_search(&r->weak, run_copy, r);
 	else
 		ret = run_command(r);
 	if (!r->child.pid)
