@@ -65,6 +65,11 @@ static void post(struct round *r, const struct litmus_step *s, enum ibv_wr_opcod
 		wr.wr.rdma.remote_addr = (uintptr_t)word(r, remote);
 		wr.wr.rdma.rkey = peer->mr->rkey;
 	}
+	if (e->ah) {
+		wr.wr.ud.ah = e->ah;
+		wr.wr.ud.remote_qpn = r->w->to[s->q].qp->qp_num;
+		wr.wr.ud.remote_qkey = LITMUS_QKEY;
+	}
 	ret = ibv_post_send(e->qp, &wr, &bad);
 	if (ret)
 		fail(r, "ibv_post_send", strerror(ret));
@@ -75,8 +80,12 @@ static void post(struct round *r, const struct litmus_step *s, enum ibv_wr_opcod
 static void post_receive(struct round *r, const struct litmus_step *s)
 {
 	struct litmus_end *e = &r->w->to[s->q];
-	struct ibv_sge sge = { (uintptr_t)word(r, s->to), 8, r->w->node[e->node].mr->lkey };
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	const struct litmus_node *node = &r->w->node[e->node];
+	struct ibv_sge sge[] = { { (uintptr_t)&node->word[LITMUS_GRH], 40, node->mr->lkey },
+		                 { (uintptr_t)word(r, s->to), 8, node->mr->lkey } };
+	const bool has_grh = e->qp->qp_type == IBV_QPT_UD;
+	struct ibv_recv_wr wr = { .sg_list = has_grh ? sge : sge + 1, .num_sge = has_grh ? 2 : 1 },
+	                   *bad;
 	const int ret = ibv_post_recv(e->qp, &wr, &bad);
 
 	if (ret)
@@ -170,11 +179,13 @@ static void finish(struct round *r)
 		struct litmus_step s = empty;
 
 		s.q = i;
-		if (from->sends && !*r->failed)
+		if (from->sends && !from->ah && !*r->failed)
 			post(r, &s, IBV_WR_RDMA_WRITE, from->node * LITMUS_WORDS,
 			     to->node * LITMUS_WORDS, 0);
 		while (from->signaled && !*r->failed)
 			wait_for_one(r, from->send_cq, &from->signaled);
+		if (from->ah && to->receives && !litmus_drop_receives(r->w, i))
+			fail(r, "ibv_modify_qp", strerror(errno));
 		while (to->receives && !*r->failed)
 			wait_for_one(r, to->recv_cq, &to->receives);
 		from->sends = 0;

@@ -4,7 +4,7 @@
  * Ambal and others, Semantics of Remote Direct Memory Access, OOPSLA 2024.
  *
  * Queue pairs: 0 and 1 from A to B, 2 from B to A, 3 from B to C, 4 from A to C, 5 from C to B, all
- * RC; 6 from A to B, UC.
+ * RC; 6 from A to B, UC; 7 from A to B and 8 from A to C, UD.
  */
 #include "litmus/litmus.h"
 
@@ -220,6 +220,22 @@ LITMUS("uc-source-reused", "A buffer of UC is changed before its WRITE has compl
 LITMUS("uc-write-seen-late", "A WRITE of UC that was posted is not there yet.", ORDER, "A.0=1",
        "put 6 B.0 A.0; ld r0 B.0; poll 6",
        STRONG("r0=1"), WEAK("r0=0"))
+
+/* ---- UD ---- */
+LITMUS("datagram-source-reused", "A buffer is changed before its datagram has completed; a datagram may be lost.", OWNED,
+       "A.0=1",
+       "rcv 7 B.0; snd 7 A.0; st A.0 2; poll 7; rtry r0 7; ld r1 B.0",
+       STRONG("r0=1 r1=1"), WEAK("r0=1 r1=2"), WEAK("r0=0 r1=0"))
+LITMUS("datagram-inline", "Inline data of a datagram.", "ibv_post_send(3)", "A.0=1",
+       "rcv 7 B.0; snd 7 A.0 i; st A.0 2; poll 7; rtry r0 7; ld r1 B.0",
+       STRONG("r0=1 r1=1"), WEAK("r0=0 r1=0"), NEVER("r1=2"))
+LITMUS("datagrams-in-order", "Datagrams of a queue pair to one receiver stay in order.", "IBA 9.8.3", "A.0=1 A.1=2",
+       "rcv 7 B.0; rcv 7 B.1; snd 7 A.0; snd 7 A.1; poll 7; poll 7; rtry r0 7; rtry r1 7",
+       STRONG("r1=1 B.0=1 B.1=2"), WEAK("r0=1 r1=0 B.0=1"), WEAK("r0=1 r1=0 B.0=2"), NEVER("B.0=2 B.1=1"),
+       WEAK("r0=0"))
+LITMUS("datagrams-of-two", "Those to two receivers do not.", "IBA 9.8.3", "A.0=1",
+       "rcv 7 B.0; rcv 8 C.0; snd 7 A.0; snd 8 A.0; rtry r1 8; rtry r0 7; poll 7; poll 8",
+       STRONG("r1=1 r0=1"), WEAK("r1=1 r0=0"), WEAK("r1=0 r0=1"), WEAK("r1=0 r0=0"))
 };
 /* clang-format on */
 

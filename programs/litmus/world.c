@@ -17,8 +17,9 @@ static const struct {
 	unsigned from, to;
 	enum ibv_qp_type type;
 } shape[LITMUS_QPS] = {
-	{ 0, 1, IBV_QPT_RC }, { 0, 1, IBV_QPT_RC }, { 1, 0, IBV_QPT_RC }, { 1, 2, IBV_QPT_RC },
-	{ 0, 2, IBV_QPT_RC }, { 2, 1, IBV_QPT_RC }, { 0, 1, IBV_QPT_UC },
+	{ 0, 1, IBV_QPT_RC }, { 0, 1, IBV_QPT_RC }, { 1, 0, IBV_QPT_RC },
+	{ 1, 2, IBV_QPT_RC }, { 0, 2, IBV_QPT_RC }, { 2, 1, IBV_QPT_RC },
+	{ 0, 1, IBV_QPT_UC }, { 0, 1, IBV_QPT_UD }, { 0, 2, IBV_QPT_UD },
 };
 
 static bool open_node(struct litmus_node *n, struct ibv_device *device)
@@ -39,7 +40,7 @@ static bool make_end(const struct litmus_world *w, struct litmus_end *e, unsigne
 		.cap = { .max_send_wr = DEPTH,
 		         .max_recv_wr = DEPTH,
 		         .max_send_sge = 1,
-		         .max_recv_sge = 1,
+		         .max_recv_sge = 2,
 		         .max_inline_data = sizeof(uint64_t) * LITMUS_WORDS },
 	};
 
@@ -93,6 +94,54 @@ static bool connect_to(struct litmus_end *e, const struct litmus_end *to)
 	                       IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+/* From RESET. */
+static bool start_datagrams(struct litmus_end *e)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = LITMUS_QKEY };
+
+	if (ibv_modify_qp(e->qp, &attr,
+	                  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
+		return false;
+	attr.qp_state = IBV_QPS_RTR;
+	if (ibv_modify_qp(e->qp, &attr, IBV_QP_STATE))
+		return false;
+	attr.qp_state = IBV_QPS_RTS;
+	return !ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
+static bool address(const struct litmus_world *w, struct litmus_end *e, const struct litmus_end *to)
+{
+	struct ibv_ah_attr attr = { .port_num = 1 };
+	struct ibv_port_attr port;
+	union ibv_gid gid;
+
+	if (ibv_query_port(to->qp->context, 1, &port) || ibv_query_gid(to->qp->context, 1, 0, &gid))
+		return false;
+	attr.dlid = port.lid;
+	attr.is_global = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+	attr.grh.dgid = gid;
+	attr.grh.hop_limit = 1;
+	e->ah = ibv_create_ah(w->node[e->node].pd, &attr);
+	return e->ah;
+}
+
+bool litmus_drop_receives(struct litmus_world *w, unsigned q)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	w->to[q].receives = 0;
+	return !ibv_modify_qp(w->to[q].qp, &attr, IBV_QP_STATE) && start_datagrams(&w->to[q]);
+}
+
+static bool join(struct litmus_world *w, unsigned q)
+{
+	struct litmus_end *from = &w->from[q], *to = &w->to[q];
+
+	if (shape[q].type == IBV_QPT_UD)
+		return start_datagrams(from) && start_datagrams(to) && address(w, from, to);
+	return connect_to(from, to) && connect_to(to, from);
+}
+
 static bool make(struct litmus_world *w, struct ibv_device **devices, int n)
 {
 	if (n < LITMUS_NODES) {
@@ -108,7 +157,7 @@ static bool make(struct litmus_world *w, struct ibv_device **devices, int n)
 		    !make_end(w, &w->to[i], shape[i].to, shape[i].type))
 			return false;
 	for (unsigned i = 0; i < LITMUS_QPS; i++)
-		if (!connect_to(&w->from[i], &w->to[i]) || !connect_to(&w->to[i], &w->from[i]))
+		if (!join(w, i))
 			return false;
 	w->idle = ibv_create_cq(w->node[0].context, 1, NULL, NULL, 0);
 	return w->idle;
@@ -137,6 +186,8 @@ struct litmus_world *litmus_world_new(void)
 
 static void free_end(struct litmus_end *e)
 {
+	if (e->ah)
+		ibv_destroy_ah(e->ah);
 	if (e->qp)
 		ibv_destroy_qp(e->qp);
 	if (e->send_cq)

@@ -107,6 +107,8 @@ uint8_t base_weak_draw(uint64_t process, uint32_t object, uint32_t request,
 		return 1 + (h >> 8) % 14; /* some of four */
 	if ((h >> 8) % 16 == 0)
 		return LONG;
+	if (step == BASE_WEAK_STEP_lose)
+		return 0; /* seldom, as on a link with errors */
 	return (uint8_t)(1 + __builtin_ctzll(h >> 16 | 1ull << 7));
 }
 

@@ -84,7 +84,7 @@ struct hca_process {
 	struct base_lock connected_lock;
 	LIST_HEAD(, hca_connected_qp) connected; /* all connected queue pairs, under that */
 	struct base_lock waiting_lock;
-	TAILQ_HEAD(, hca_connected_qp) waiting; /* whose requests wait, under that */
+	TAILQ_HEAD(, hca_qp) waiting; /* whose requests wait, under that */
 	_Atomic uint32_t n_waiting;
 	_Atomic uint32_t armed_cq; /* the completion queue that was armed last */
 	struct base_lock flow_lock;

@@ -317,7 +317,7 @@ void hca_cq_remove_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint3
 void hca_cq_fit_shared(struct hca_cq *cq, struct hca_srq *srq);
 
 /* Requests of @qp, which sends here, wait: polling any queue of the process goes on with them. */
-void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *qp);
+void hca_cq_add_waiting(struct hca_cq *cq, struct hca_qp *qp);
 
 /* @qp is being destroyed: none of its requests is gone on with. */
 void hca_cq_remove_waiting(struct hca_process *p, struct hca_qp *qp);

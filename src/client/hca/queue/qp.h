@@ -71,6 +71,10 @@ struct hca_qp {
 	TAILQ_ENTRY(hca_qp) cq_entry;
 	TAILQ_ENTRY(hca_qp) srq_entry; /* of the shared receive queue, if it has one */
 	struct hca_async_object events;
+	/* its requests wait: hca_cq_add_waiting() */
+	bool is_waiting; /* it is in its process's list */
+	bool goes;       /* it is being destroyed, and not added there any more */
+	TAILQ_ENTRY(hca_qp) waiting;
 	uint32_t weak_object;    /* its number in the process, on a weak fabric */
 	_Atomic uint32_t in_use; /* polling threads that move it to ERR: it cannot be freed */
 };

@@ -35,9 +35,6 @@ struct hca_connected_qp {
 	_Atomic uint32_t last_peer;
 	_Atomic uint8_t helpers; /* threads that went on with the peer's requests */
 	_Atomic uint8_t words;   /* that they have said (shm_connection.helps) */
-	bool is_waiting;         /* it is in its process's list */
-	bool goes;               /* it is being destroyed, and not added there any more */
-	TAILQ_ENTRY(hca_connected_qp) waiting;
 };
 
 static inline struct hca_connected_qp *hca_connected(struct hca_qp *qp)

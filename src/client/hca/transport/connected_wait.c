@@ -84,7 +84,7 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 	c->qp.sq_kept++;
 	c->x.responder.unplaced =
 	        true; /* the responder's thread may leave SENDs so (connected_help.c) */
-	hca_cq_add_waiting(c->qp.send_cq, c);
+	hca_cq_add_waiting(c->qp.send_cq, &c->qp);
 }
 
 bool hca_connected_take(const struct hca_end *end, uint32_t position, struct shm_request *r,

@@ -22,15 +22,15 @@ static bool serve_all(struct hca_process *p)
 	return atomic_load_explicit(&p->n_waiting, memory_order_relaxed);
 }
 
-void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *c)
+void hca_cq_add_waiting(struct hca_cq *cq, struct hca_qp *qp)
 {
 	struct hca_process *p = cq->ctx->process;
 
 	base_lock(&p->waiting_lock);
-	if (!c->is_waiting && !c->goes) {
-		TAILQ_INSERT_TAIL(&p->waiting, c, waiting);
+	if (!qp->is_waiting && !qp->goes) {
+		TAILQ_INSERT_TAIL(&p->waiting, qp, waiting);
 		atomic_fetch_add_explicit(&p->n_waiting, 1, memory_order_relaxed);
-		c->is_waiting = true;
+		qp->is_waiting = true;
 	}
 	base_unlock(&p->waiting_lock);
 	base_lock(&cq->lock);
@@ -41,11 +41,11 @@ void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *c)
 }
 
 /* With waiting_lock held. */
-static void take_waiting(struct hca_process *p, struct hca_connected_qp *c)
+static void take_waiting(struct hca_process *p, struct hca_qp *qp)
 {
-	TAILQ_REMOVE(&p->waiting, c, waiting);
+	TAILQ_REMOVE(&p->waiting, qp, waiting);
 	atomic_fetch_sub_explicit(&p->n_waiting, 1, memory_order_relaxed);
-	c->is_waiting = false;
+	qp->is_waiting = false;
 }
 
 void hca_cq_remove_waiting(struct hca_process *p, struct hca_qp *qp)
@@ -53,25 +53,25 @@ void hca_cq_remove_waiting(struct hca_process *p, struct hca_qp *qp)
 	if (!qp->transport->poll)
 		return;
 	base_lock(&p->waiting_lock);
-	if (hca_connected(qp)->is_waiting)
-		take_waiting(p, hca_connected(qp));
-	hca_connected(qp)->goes = true; /* a thread that has it just now does not add it again */
+	if (qp->is_waiting)
+		take_waiting(p, qp);
+	qp->goes = true; /* a thread that has it just now does not add it again */
 	base_unlock(&p->waiting_lock);
 }
 
 /* The next QP of the process whose requests wait, or NULL. Its in_use is raised. */
 static struct hca_qp *next_waiting(struct hca_process *p)
 {
-	struct hca_connected_qp *c;
+	struct hca_qp *qp;
 
 	base_lock(&p->waiting_lock);
-	c = TAILQ_FIRST(&p->waiting);
-	if (c) {
-		take_waiting(p, c);
-		atomic_fetch_add_explicit(&c->qp.in_use, 1, memory_order_relaxed);
+	qp = TAILQ_FIRST(&p->waiting);
+	if (qp) {
+		take_waiting(p, qp);
+		atomic_fetch_add_explicit(&qp->in_use, 1, memory_order_relaxed);
 	}
 	base_unlock(&p->waiting_lock);
-	return c ? &c->qp : NULL;
+	return qp;
 }
 
 /* @sleeper: as below. */
@@ -110,7 +110,7 @@ static void serve(struct hca_process *p, unsigned most, const struct hca_cq *sle
 			base_unlock(&qp->send_lock);
 		}
 		if (again)
-			hca_cq_add_waiting(qp->send_cq, hca_connected(qp));
+			hca_cq_add_waiting(qp->send_cq, qp);
 		/* release: pairs with the acquire in hca_qp_destroy() */
 		atomic_fetch_sub_explicit(&qp->in_use, 1, memory_order_release);
 	}

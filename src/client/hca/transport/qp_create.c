@@ -18,6 +18,7 @@
 #include "hca/queue/comp_counter.h"
 #include "hca/queue/qp.h"
 #include "hca/queue/srq.h"
+#include "hca/transport/ud.h"
 #include "hca/transport/xrc.h"
 #include "shm/connection.h"
 
@@ -269,6 +270,8 @@ int hca_qp_create(struct hca_context *ctx, const struct ibv_qp_init_attr_ex *att
 	const struct hca_transport *transport;
 	int ret = hca_transport_get(attr->qp_type, &transport);
 
+	if (!ret && ctx->process->weak && transport == &hca_ud)
+		transport = &hca_ud_weak;
 	return ret ? ret : hca_qp_create_as(ctx, transport, attr, 0, out);
 }
 

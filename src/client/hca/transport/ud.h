@@ -8,9 +8,9 @@
 
 #include "hca/link/link_shm.h"
 #include "hca/link/packet.h"
+#include "hca/queue/ah.h"
 #include "hca/queue/qp.h"
-
-struct hca_ud_kept;
+#include "hca/transport/weak_clock.h"
 
 /*
  * A request that says the same as this is sent as the last one was, as long as its address handle,
@@ -42,12 +42,52 @@ struct hca_ud_path {
 	struct hca_packet pkt;
 };
 
+/* A request that was posted in SQD, or on a weak fabric, and what becomes of it there. */
+struct hca_ud_kept {
+	STAILQ_ENTRY(hca_ud_kept) entry;
+	struct ibv_send_wr wr;
+	struct hca_ah ah; /* a copy */
+	uint64_t length;
+	struct hca_weak_due due;
+	bool is_sent;
+	enum ibv_wc_status status; /* if it is */
+	struct ibv_sge sge[];      /* and its inline data */
+};
+
 struct hca_ud_qp {
 	struct hca_qp qp;                /* first */
 	struct hca_ud_path path;         /* of the last request that was carried out */
 	uint32_t received;               /* what its receive queue had consumed at the last post */
-	STAILQ_HEAD(, hca_ud_kept) kept; /* posted in SQD, not carried out yet */
+	STAILQ_HEAD(, hca_ud_kept) kept; /* posted, and not complete yet */
+	struct hca_weak_clock clock;     /* on a weak fabric: weak_datagrams.c */
 };
+
+/* Keeps the request, and copies of its address handle and of its inline data. NULL: no memory. */
+struct hca_ud_kept *hca_ud_keep(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length);
+/* Takes the oldest one out; NULL: there is none. */
+struct hca_ud_kept *hca_ud_next_kept(struct hca_qp *qp);
+void hca_ud_free_kept(struct hca_ud_kept *k);
+
+/* Sends one that was kept. Returns the status of its completion, which is the caller's. */
+enum ibv_wc_status hca_ud_transmit(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                   uint64_t length);
+/* The request fails: explains it, and moves to SQE. */
+void hca_ud_fail(struct hca_qp *qp, const struct ibv_send_wr *wr, enum ibv_wc_status status);
+
+/* ---- for the transports' tables ---- */
+
+int hca_ud_check(const struct hca_qp *qp, const struct ibv_send_wr *wr);
+void hca_ud_flush(struct hca_qp *qp);
+extern const struct hca_transition hca_ud_transitions[];
+/* UD on a weak fabric. */
+extern const struct hca_transport hca_ud_weak;
+
+/* What both have. */
+#define HCA_UD_TABLE                                                                    \
+	.name = "UD", .type = IBV_QPT_UD, .qp_bytes = sizeof(struct hca_ud_qp),         \
+	.send_ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,                 \
+	.transitions = hca_ud_transitions, .fini = hca_ud_flush, .check = hca_ud_check, \
+	.receive = hca_ud_receive, .receive_shared = hca_ud_receive_shared, .flush = hca_ud_flush
 
 /* hca_transport.receive of UD: ud_receive.c. */
 int hca_ud_receive(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals);

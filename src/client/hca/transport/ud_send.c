@@ -20,13 +20,6 @@
 
 /* A request posted in SQD, kept until the queue leaves that state. The program may meanwhile
  * destroy the address handle, so this has copies of it and of inline data. */
-struct hca_ud_kept {
-	STAILQ_ENTRY(hca_ud_kept) entry;
-	struct ibv_send_wr wr;
-	struct hca_ah ah;
-	struct ibv_sge sge[];
-};
-
 static struct hca_ud_qp *ud(struct hca_qp *qp)
 {
 	return (struct hca_ud_qp *)qp;
@@ -321,8 +314,21 @@ static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_
 	return IBV_WC_SUCCESS;
 }
 
-/* The request fails. */
-static BASE_COLD void fail(struct hca_qp *qp, const struct ibv_send_wr *wr,
+/* For a request that was kept: nothing is known of the one before. */
+enum ibv_wc_status hca_ud_transmit(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
+{
+	enum ibv_wc_status status;
+
+	forget_path(&ud(qp)->path);
+	ud(qp)->path.pkt.a.more = 0;
+	status = transmit(qp, wr, length);
+	forget_path(&ud(qp)->path); /* its copy of the address handle goes */
+	if (qp->sender.unfinished)
+		hca_sender_finish(&qp->sender);
+	return status;
+}
+
+BASE_COLD void hca_ud_fail(struct hca_qp *qp, const struct ibv_send_wr *wr,
                            enum ibv_wc_status status)
 {
 	hca_explain_failed_send(qp, wr, status);
@@ -337,7 +343,7 @@ static __attribute__((noinline)) void work(struct hca_qp *qp, const struct ibv_s
 	ud(qp)->path.repeat.send_flags = HCA_UD_NONE;
 	status = transmit(qp, wr, length);
 	if (base_unlikely(status != IBV_WC_SUCCESS))
-		fail(qp, wr, status);
+		hca_ud_fail(qp, wr, status);
 	hca_qp_complete(qp, wr, (uint32_t)length, status);
 }
 
@@ -384,17 +390,17 @@ static BASE_HOT void repeat(struct hca_qp *qp, const struct ibv_send_wr *wr, str
 	hca_qp_complete(qp, wr, length, IBV_WC_SUCCESS);
 }
 
-/* SQD: keeps the request, and copies of its address handle and of its inline data. */
-static int keep(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
+struct hca_ud_kept *hca_ud_keep(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
 	bool is_inline = wr->send_flags & IBV_SEND_INLINE;
 	size_t sges = (size_t)wr->num_sge * sizeof(struct ibv_sge);
 	struct hca_ud_kept *k;
 	char *copy;
 
-	k = malloc(sizeof(*k) + sges + (is_inline ? length : 0));
+	k = calloc(1, sizeof(*k) + sges + (is_inline ? length : 0));
 	if (!k)
-		return -ENOMEM;
+		return NULL;
+	k->length = length;
 	k->wr = *wr;
 	k->wr.next = NULL;
 	k->wr.sg_list = k->sge;
@@ -411,7 +417,7 @@ static int keep(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length
 	}
 	STAILQ_INSERT_TAIL(&ud(qp)->kept, k, entry);
 	qp->sq_kept++;
-	return 0;
+	return k;
 }
 
 /* Not in RTS: SQD keeps the request, else it is flushed. Kept ones use room in the queue, as those
@@ -428,7 +434,7 @@ static BASE_COLD int post_in_vain(struct hca_qp *qp, const struct ibv_send_wr *w
 	            atomic_load_explicit(&qp->sq_done, memory_order_acquire) >=
 	    qp->cap.max_send_wr)
 		return -ENOMEM;
-	return keep(qp, wr, length);
+	return hca_ud_keep(qp, wr, length) ? 0 : -ENOMEM;
 }
 
 /* @checked: the request is known to be right. */
@@ -483,7 +489,7 @@ static int ud_init(struct hca_qp *qp)
 	return 0;
 }
 
-static int ud_check(const struct hca_qp *qp, const struct ibv_send_wr *wr)
+int hca_ud_check(const struct hca_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t length;
 
@@ -540,7 +546,7 @@ static int ud_post(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	return 0;
 }
 
-static struct hca_ud_kept *next_kept(struct hca_qp *qp)
+struct hca_ud_kept *hca_ud_next_kept(struct hca_qp *qp)
 {
 	struct hca_ud_kept *k = STAILQ_FIRST(&ud(qp)->kept);
 
@@ -551,7 +557,7 @@ static struct hca_ud_kept *next_kept(struct hca_qp *qp)
 	return k;
 }
 
-static void free_kept(struct hca_ud_kept *k)
+void hca_ud_free_kept(struct hca_ud_kept *k)
 {
 	hca_ah_release(&k->ah);
 	free(k);
@@ -562,25 +568,25 @@ static void ud_progress(struct hca_qp *qp)
 	struct hca_ud_kept *k;
 
 	forget_path(&ud(qp)->path); /* the queue pair's attributes may be others now */
-	while ((k = next_kept(qp))) {
+	while ((k = hca_ud_next_kept(qp))) {
 		const struct ibv_send_wr *wr = &k->wr;
 
 		post_checked_list(qp, &wr); /* it was checked when it was posted */
 		forget_path(&ud(qp)->path);
-		free_kept(k);
+		hca_ud_free_kept(k);
 	}
 }
 
-static void ud_flush(struct hca_qp *qp)
+void hca_ud_flush(struct hca_qp *qp)
 {
 	struct hca_ud_kept *k;
 
-	while ((k = next_kept(qp)))
-		free_kept(k);
+	while ((k = hca_ud_next_kept(qp)))
+		hca_ud_free_kept(k);
 }
 
 /* Table 91 of the specification, volume 1, section 11.2.5.2, as ibv_modify_qp(3) lists it. */
-static const struct hca_transition transitions[] = {
+const struct hca_transition hca_ud_transitions[] = {
 	{ IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0 },
 	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY },
 	{ IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
@@ -594,18 +600,9 @@ static const struct hca_transition transitions[] = {
 };
 
 const struct hca_transport hca_ud = {
-	.name = "UD",
-	.type = IBV_QPT_UD,
-	.qp_bytes = sizeof(struct hca_ud_qp),
-	.send_ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
-	.transitions = transitions,
+	HCA_UD_TABLE,
 	.init = ud_init,
-	.fini = ud_flush,
-	.check = ud_check,
 	.post = ud_post,
 	.post_checked = ud_post_checked,
-	.receive = hca_ud_receive,
-	.receive_shared = hca_ud_receive_shared,
 	.progress = ud_progress,
-	.flush = ud_flush,
 };

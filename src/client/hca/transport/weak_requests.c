@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "hca/process/weak.h"
 #include "hca/queue/cq.h"
+#include "hca/transport/weak_clock.h"
 #include "hca/transport/weak_requests.h"
 
 /* So many requests are looked at from the oldest one on, as those that a card has under way. */
@@ -17,34 +17,25 @@
 #define MOST_BYTES (256u << 10)
 /* A message is placed in so many pieces at most. */
 #define PIECES 4
-/* The thread serves a program that has called nothing for so long. */
-#define SILENT_NS 2000000
-
 enum step { GATHER, PIECE, PLACE, COMPLETE, DONE };
 enum class { SENDS, IS_ANSWERED, IS_LOCAL };
 
 struct request {
-	uint32_t number; /* of its queue pair */
-	uint32_t due;    /* by the clock: its next step */
-	uint8_t next;    /* enum step */
-	uint8_t class;   /* enum class */
+	struct hca_weak_due due; /* its next step */
+	uint8_t next;            /* enum step: that one */
+	uint8_t class;           /* enum class */
 	bool has_fence, is_inline;
-	uint8_t early;  /* pieces that were placed ahead, a bit each */
-	uint8_t amount; /* for the next step: not 0 if it is late */
-	int failed;     /* an enum ibv_wc_status */
-	char *bytes;    /* NULL: there are none, or the message waits in the program's memory */
+	uint8_t early; /* pieces that were placed ahead, a bit each */
+	int failed;    /* an enum ibv_wc_status */
+	char *bytes;   /* NULL: there are none, or the message waits in the program's memory */
 	uint32_t n;
 };
 
 struct hca_weak_queue {
-	struct hca_weak *all;
-	uint32_t object, next_number;
+	struct hca_weak_clock clock;
 	uint32_t first, known; /* positions that have a struct request: from first, below known */
-	uint32_t skipped;      /* what the clock went on by itself */
-	uint64_t moved_ns;     /* when anything happened last */
 	uint32_t port;         /* of the responder, while requests are held */
 	bool works;            /* requests are carried out just now */
-	bool may_skip, at_once;
 	uint32_t mask;
 	struct request at[];
 };
@@ -103,14 +94,6 @@ static void go_behind(struct ahead *a, const struct request *q)
 	a->completed &= q->next > COMPLETE;
 }
 
-/* ---- the clock ---- */
-
-static uint32_t now(const struct hca_connected_qp *c)
-{
-	return c->weak->next_number + c->weak->skipped + hca_rq_load(&c->qp.rq->consumed) +
-	       atomic_load_explicit(&c->qp.sq_done, memory_order_relaxed);
-}
-
 static enum base_weak_step choice_of(const struct request *q)
 {
 	switch (q->next) {
@@ -127,29 +110,23 @@ static enum base_weak_step choice_of(const struct request *q)
 static void set_next(struct hca_connected_qp *c, struct request *q, enum step step)
 {
 	q->next = step;
-	q->amount = 0;
-	if (step != PIECE && step != DONE &&
-	    (step != GATHER || (q->class != IS_LOCAL && !q->is_inline)))
-		q->amount = hca_weak_choose(c->weak->all, c->weak->object, q->number, choice_of(q));
-	q->due = now(c) + q->amount;
-	c->weak->moved_ns = base_now_ns();
-}
-
-static bool is_due(const struct hca_connected_qp *c, const struct request *q)
-{
-	return c->weak->at_once || !q->amount || (int32_t)(q->due - now(c)) <= 0;
+	if (step == PIECE || step == DONE ||
+	    (step == GATHER && (q->class == IS_LOCAL || q->is_inline)))
+		hca_weak_set_now(&c->weak->clock, &q->due);
+	else
+		hca_weak_set(&c->weak->clock, &q->due, choice_of(q));
 }
 
 /* ---- bytes ---- */
 
 static bool hold(struct hca_connected_qp *c, struct request *q, uint32_t n)
 {
-	if (!n || n > MOST_BYTES || !hca_weak_hold(c->weak->all, n))
+	if (!n || n > MOST_BYTES || !hca_weak_hold(c->weak->clock.all, n))
 		return false;
 	q->bytes = malloc(n);
 	q->n = n;
 	if (!q->bytes)
-		hca_weak_release(c->weak->all, n);
+		hca_weak_release(c->weak->clock.all, n);
 	return q->bytes;
 }
 
@@ -159,7 +136,7 @@ static void let_go(struct hca_connected_qp *c, struct request *q)
 		return;
 	free(q->bytes);
 	q->bytes = NULL;
-	hca_weak_release(c->weak->all, q->n);
+	hca_weak_release(c->weak->clock.all, q->n);
 }
 
 /* The request, or a part of it, with its bytes in our memory in place of the program's. */
@@ -293,9 +270,10 @@ static int put_pieces(struct hca_connected_qp *c, const struct shm_request *r,
 static int place_some(struct hca_connected_qp *c, const struct shm_request *r,
                       const struct shm_entry *e, struct request *q)
 {
-	const uint8_t mask = has_pieces(r, q) ? hca_weak_choose(c->weak->all, c->weak->object,
-	                                                        q->number, BASE_WEAK_STEP_pieces)
-	                                      : 0;
+	const uint8_t mask = has_pieces(r, q)
+	                             ? hca_weak_choose(c->weak->clock.all, c->qp.weak_object,
+	                                               q->due.number, BASE_WEAK_STEP_pieces)
+	                             : 0;
 	const int ret = mask ? put_pieces(c, r, e, q, mask) : IBV_WC_SUCCESS;
 
 	if (!ret)
@@ -370,15 +348,14 @@ static bool step(struct hca_connected_qp *c, uint32_t position, struct request *
 /* Takes all steps that can be taken. Whether there were any. *@soon: the one that could be if the
  * clock went on, if it is the first such. */
 static bool advance(struct hca_connected_qp *c, uint32_t position, const struct ahead *a,
-                    const struct request **soon)
+                    const struct hca_weak_due **soon)
 {
 	struct request *q = &c->weak->at[position & c->weak->mask];
 	bool any = false;
 
 	while (q->next != DONE && may(a, q, q->next)) {
-		if (!is_due(c, q)) {
-			if (!*soon || (int32_t)(q->due - (*soon)->due) < 0)
-				*soon = q;
+		if (!hca_weak_is_due(&c->weak->clock, &q->due)) {
+			*soon = hca_weak_first(*soon, &q->due);
 			break;
 		}
 		if (!step(c, position, q))
@@ -406,7 +383,7 @@ static void look_at_queue(struct hca_connected_qp *c)
 		const struct shm_request *r = hca_connected_request_at(c, w->known);
 
 		q = &w->at[w->known & w->mask];
-		*q = (struct request){ .number = w->next_number++,
+		*q = (struct request){ .due.number = w->clock.posted++,
 			               .class = (uint8_t)class_of(r),
 			               .has_fence = r->flags & IBV_SEND_FENCE,
 			               .is_inline = r->flags & IBV_SEND_INLINE };
@@ -429,7 +406,7 @@ static void end_work(struct hca_connected_qp *c)
 }
 
 /* One walk over the requests that are under way. */
-static bool walk(struct hca_connected_qp *c, const struct request **soon)
+static bool walk(struct hca_connected_qp *c, const struct hca_weak_due **soon)
 {
 	struct hca_weak_queue *w = c->weak;
 	struct ahead a = { true, true, true, true, true };
@@ -445,50 +422,30 @@ static bool walk(struct hca_connected_qp *c, const struct request **soon)
 	return any;
 }
 
-/* Nothing is due, and the program waits. */
-static bool skip_to(struct hca_connected_qp *c, const struct request *soon)
-{
-	struct hca_weak_queue *w = c->weak;
-	const uint64_t waited = base_now_ns() - w->moved_ns;
-	uint64_t most;
-
-	if (!soon || !w->may_skip)
-		return false;
-	most = hca_weak_patience_ns(w->all, w->object, soon->number, choice_of(soon));
-	if (waited < (hca_weak_is_thread() ? SILENT_NS : most))
-		return false;
-	if (most || hca_weak_is_thread())
-		hca_weak_by_time(w->all, w->object, soon->number, choice_of(soon));
-	w->skipped += soon->due - now(c);
-	w->at_once |= hca_weak_is_thread();
-	w->may_skip = false; /* once for each poll */
-	return true;
-}
-
 void hca_weak_work_off(struct hca_connected_qp *c)
 {
-	const struct request *soon;
+	const struct hca_weak_due *soon;
 
 	look_at_queue(c);
 	begin_work(c);
 	do {
 		while (walk(c, &soon))
 			look_at_queue(c);
-	} while (skip_to(c, soon));
+	} while (hca_weak_skip_to(&c->weak->clock, soon));
 	end_work(c);
-	c->weak->at_once = false;
+	c->weak->clock.at_once = false;
 }
 
 void hca_weak_let_pass(struct hca_connected_qp *c)
 {
-	c->weak->may_skip = true;
+	c->weak->clock.may_skip = true;
 	hca_connected_go_on(c);
-	c->weak->may_skip = false;
+	c->weak->clock.may_skip = false;
 }
 
 void hca_weak_drain(struct hca_connected_qp *c)
 {
-	c->weak->at_once = true;
+	c->weak->clock.at_once = true;
 	hca_weak_work_off(c);
 	hca_connected_leave(c);
 }
@@ -518,8 +475,8 @@ void hca_weak_open(struct hca_connected_qp *c)
 	w = calloc(1, sizeof(*w) + size * sizeof(w->at[0]));
 	if (!w)
 		return;
-	w->all = p->weak;
-	w->object = c->qp.weak_object;
+	w->clock.all = p->weak;
+	w->clock.qp = &c->qp;
 	w->mask = size - 1;
 	w->first = w->known = c->completed;
 	c->weak = w;
