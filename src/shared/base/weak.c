@@ -163,13 +163,20 @@ int base_weak_read(FILE *from, struct base_weak_choice *c)
 
 void base_weak_say(const struct base_weak_choice *c, char *text, size_t room)
 {
-	snprintf(text, room,
-	         "%s%srequest %" PRIu32 " of queue pair %" PRIu32 " of %s's process %" PRIu32
-	         " %s %u%s%s",
-	         steps[c->step].before, *steps[c->step].before ? " " : "", c->at.request,
-	         c->at.object, *c->at.host ? c->at.host : "no host", c->at.process,
-	         steps[c->step].behind, c->amount, *steps[c->step].unit ? " " : "",
-	         steps[c->step].unit);
+	char what[120];
+
+	if (!strcmp(c->at.host, BASE_WEAK_DAEMON))
+		snprintf(what, sizeof(what),
+		         "message %" PRIu32 " of rdma_cm from HCA port %" PRIu32, c->at.request,
+		         c->at.object);
+	else
+		snprintf(what, sizeof(what),
+		         "request %" PRIu32 " of queue pair %" PRIu32 " of %s's process %" PRIu32,
+		         c->at.request, c->at.object, *c->at.host ? c->at.host : "no host",
+		         c->at.process);
+	snprintf(text, room, "%s%s%s %s %u%s%s", steps[c->step].before,
+	         *steps[c->step].before ? " " : "", what, steps[c->step].behind, c->amount,
+	         *steps[c->step].unit ? " " : "", steps[c->step].unit);
 }
 
 enum base_weak_kind base_weak_kind_of(enum base_weak_step step)

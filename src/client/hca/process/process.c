@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/util.h"
 #include "control/join.h"
+#include "control/path.h"
 #include "hca/process/plain.h"
 #include "hca/process/process.h"
 #include "hca/process/weak.h"
@@ -58,6 +59,7 @@ static int init(struct hca_process *p, bool is_daemon)
 static struct hca_process *process_new(int *error)
 {
 	struct hca_process *p = calloc(1, sizeof(*p));
+	char name[CONTROL_HOST_ROOM];
 
 	*error = -ENOMEM;
 	if (!p)
@@ -67,7 +69,8 @@ static struct hca_process *process_new(int *error)
 		goto err_free;
 	*error = init(p, false);
 	if (!*error) {
-		p->weak = hca_weak_new(&p->region.control->settings, p->host_index >= 0,
+		p->weak = hca_weak_new(&p->region.control->settings,
+		                       p->host_index < 0 ? NULL : control_host_name(name),
 		                       control_number(p->control));
 		return p;
 	}

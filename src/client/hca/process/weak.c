@@ -19,7 +19,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "control/path.h"
 #include "hca/process/weak.h"
 #include "shm/layout.h"
 
@@ -262,11 +261,11 @@ static bool is_wanted(const struct shm_settings *s, struct base_weak *says)
 	return says->kinds;
 }
 
-struct hca_weak *hca_weak_new(const struct shm_settings *settings, bool has_host, uint32_t number)
+struct hca_weak *hca_weak_new(const struct shm_settings *settings, const char *host,
+                              uint32_t number)
 {
 	const char *choices = secure_getenv(BASE_WEAK_CHOICES);
-	const char *folder = secure_getenv(BASE_WEAK_FOLDER), *host;
-	char room[CONTROL_HOST_ROOM];
+	const char *folder = secure_getenv(BASE_WEAK_FOLDER);
 	struct base_weak says;
 	struct hca_weak *w;
 
@@ -277,11 +276,10 @@ struct hca_weak *hca_weak_new(const struct shm_settings *settings, bool has_host
 		base_log("this program's fabric is not weak: %s", strerror(ENOMEM));
 		return NULL;
 	}
-	host = control_host_name(room);
 	pthread_mutex_init(&w->lock, NULL);
 	w->kinds = says.kinds;
 	w->self.process = number;
-	snprintf(w->self.host, sizeof(w->self.host), "%s", host && has_host ? host : "");
+	snprintf(w->self.host, sizeof(w->self.host), "%s", host ? host : "");
 	w->drawn = base_weak_hash_process(says.seed, w->self.host, w->self.process);
 	w->by_file = choices && *choices;
 	if (w->by_file)

@@ -16,9 +16,11 @@ struct hca_weak;
 struct shm_settings;
 
 /* What a process that has just joined its fabric meets, by its environment and the fabric's
- * settings. @has_host: it is on one host, the @number-th process there. NULL: the fabric is not
+ * settings. @host: NULL if it sees all; it is the @number-th process
+ * there. NULL: the fabric is not
  * weak; or there is no memory, which is said. */
-struct hca_weak *hca_weak_new(const struct shm_settings *settings, bool has_host, uint32_t number);
+struct hca_weak *hca_weak_new(const struct shm_settings *settings, const char *host,
+                              uint32_t number);
 /* Ends the thread, too. */
 void hca_weak_free(struct hca_weak *w);
 

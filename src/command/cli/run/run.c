@@ -293,13 +293,13 @@ static int run_command(struct run *r)
 	ret = own_private_dir(r);
 	if (ret)
 		goto out_dir;
-	ret = start_fabric(r);
+	ret = cli_weak_begin(&r->weak); /* the daemon is weak, too */
+	if (!ret)
+		ret = start_fabric(r);
 	if (ret)
 		goto out_owner;
 	report_fabric(r);
 	ret = r->faults ? cli_faults_read(r->name, r->faults) : 0;
-	if (!ret)
-		ret = cli_weak_begin(&r->weak);
 	if (!ret)
 		ret = cli_checked_begin(&r->checked, &r->junit);
 	if (!ret)

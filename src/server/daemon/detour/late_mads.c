@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "daemon/detour/late_mads.h"
 #include "fabric/agents/mads.h"
+#include "hca/process/weak.h"
 
 /* MADs that are to be held beside so many are lost: 2 MB. */
 #define MOST_HELD 4096
@@ -56,11 +57,10 @@ static bool hold(struct daemon_late_mads *late, struct fabric_port *from, struct
 	return true;
 }
 
-/* A struct fabric_mad_gate's function. */
-static enum fabric_mad_fate judge(void *arg, struct fabric_port *from, struct fabric_port *at,
-                                  const struct fabric_mad *mad)
+/* By rules of faults. */
+static enum fabric_mad_fate judge_by_rules(struct daemon_late_mads *late, struct fabric_port *from,
+                                           struct fabric_port *at, const struct fabric_mad *mad)
 {
-	struct daemon_late_mads *late = arg;
 	const struct daemon_verdict v =
 	        daemon_rules_judge_mad(late->rules, from, at, mad->data, base_now_ns());
 
@@ -73,15 +73,53 @@ static enum fabric_mad_fate judge(void *arg, struct fabric_port *from, struct fa
 	return hold(late, from, at, mad, v.delay_ns) ? FABRIC_MAD_HELD : FABRIC_MAD_FAULTY;
 }
 
+/* How late the MAD is on a weak fabric, ms. */
+static uint8_t lateness(struct daemon_late_mads *late, const struct fabric_port *from,
+                        const struct fabric_mad *mad)
+{
+	struct wire_mad head;
+
+	if (!late->weak || from->node->type != FABRIC_HCA)
+		return 0;
+	wire_mad_decode(mad->data, &head);
+	if (head.mgmt_class != MAD_CLASS_COM_MGT && head.mgmt_class != MAD_CLASS_SUBN_ADM)
+		return 0;
+	return hca_weak_choose(late->weak, from->index, late->sent[from->index]++,
+	                       BASE_WEAK_STEP_answer);
+}
+
+/* A struct fabric_mad_gate's function. */
+static enum fabric_mad_fate judge(void *arg, struct fabric_port *from, struct fabric_port *at,
+                                  const struct fabric_mad *mad)
+{
+	struct daemon_late_mads *late = arg;
+	const uint8_t ms = lateness(late, from, mad);
+
+	if (late->rules->n_mads)
+		return judge_by_rules(late, from, at, mad);
+	return ms && hold(late, from, at, mad, 1000000ull * ms) ? FABRIC_MAD_HELD
+	                                                        : FABRIC_MAD_DELIVERED;
+}
+
 void daemon_late_mads_init(struct daemon_late_mads *late)
 {
 	TAILQ_INIT(&late->held);
+	late->weak = hca_weak_new(&late->f->settings, BASE_WEAK_DAEMON, 0);
+	if (!late->weak)
+		return;
+	late->sent = calloc(late->f->region->control->n_ports, sizeof(*late->sent));
+	if (!late->sent) {
+		hca_weak_free(late->weak);
+		late->weak = NULL;
+	}
+	daemon_late_mads_adapt(late);
 }
 
 void daemon_late_mads_adapt(struct daemon_late_mads *late)
 {
-	late->f->mads->gate = (struct fabric_mad_gate){ .judge = late->rules->n_mads ? judge : NULL,
-		                                        .arg = late };
+	late->f->mads->gate =
+	        (struct fabric_mad_gate){ .judge = late->rules->n_mads || late->weak ? judge : NULL,
+		                          .arg = late };
 }
 
 void daemon_late_mads_stop(struct daemon_late_mads *late)
@@ -92,4 +130,8 @@ void daemon_late_mads_stop(struct daemon_late_mads *late)
 		late->f->mads->gate = (struct fabric_mad_gate){ 0 };
 	while ((m = TAILQ_FIRST(&late->held)))
 		drop(m);
+	hca_weak_free(late->weak);
+	free(late->sent);
+	late->weak = NULL;
+	late->sent = NULL;
 }

@@ -13,12 +13,17 @@
 #include "daemon/core/loop.h"
 #include "daemon/detour/rules.h"
 
+struct hca_weak;
+
 struct daemon_late_mads {
 	struct fabric *f;
 	struct daemon_loop *loop;
 	struct daemon_rules *rules;
 	TAILQ_HEAD(, daemon_late_mad) held;
 	unsigned n;
+	/* on a weak fabric (base/weak.h): MADs of connections and to the SA come late */
+	struct hca_weak *weak;
+	uint32_t *sent; /* such, by HCA port: the number of the next one */
 };
 
 /* f, loop and rules are set. */
