@@ -9,7 +9,7 @@
 page=$(cd "${0%/*}/../.." && pwd)/docs/weak.md
 cd "$TMPDIR" || exit 1
 
-umbel litmus --rounds 1000 > said 2>&1 || complain "umbel litmus: $(grep -A 8 -e WRONG -e umbel: said)"
+umbel litmus --rounds 1500 > said 2>&1 || complain "umbel litmus: $(grep -A 8 -e WRONG -e umbel: said)"
 n=$(umbel litmus --list | wc -l)
 [ "$n" -ge 60 ] && [ "$(grep -c "^$n tests, 0 wrong\$" said)" = 2 ] || complain "not all tests ran on both fabrics: $(tail -3 said)"
 umbel litmus no-such-test > said 2>&1

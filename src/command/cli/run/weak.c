@@ -286,7 +286,8 @@ static int run_choices(void *arg, const char *path)
 	return s->stopped_by ? 0 : ret;
 }
 
-static int tell_failure(struct search *s, uint32_t seed, uint32_t runs, int status)
+static int tell_failure(struct search *s, uint32_t seed, const char *kinds, uint32_t runs,
+                        int status)
 {
 	char name[64], text[64];
 	const struct cli_weak_shrink shrink = { .dir = s->dir,
@@ -298,8 +299,8 @@ static int tell_failure(struct search *s, uint32_t seed, uint32_t runs, int stat
 
 	snprintf(name, sizeof(name), "umbel-weak-%" PRIu32 ".txt", seed);
 	print_output(s);
-	base_log("the program %s with --weak=%" PRIu32 ", the %s of the seeds that were tried",
-	         outcome(status, text), seed, runs == 1 ? "first" : "last");
+	base_log("the program %s with --weak=%" PRIu32 "%s, behind %" PRIu32 " that it passes",
+	         outcome(status, text), seed, kinds, runs - 1);
 	cli_weak_shrink(&shrink);
 	return status;
 }
@@ -324,16 +325,17 @@ static void progress(uint32_t n, uint32_t runs)
 static int try_seeds(struct search *s)
 {
 	const uint32_t first = s->w->text ? (uint32_t)strtoul(s->w->text, NULL, 10) : 1;
-	const char *kinds = s->w->text ? strchr(s->w->text, ',') : NULL;
+	const char *comma = s->w->text ? strchr(s->w->text, ',') : NULL;
+	const char *kinds = comma ? comma : "";
 	const uint32_t runs = s->w->runs ? (uint32_t)s->w->runs : RUNS;
 	int ret = 0;
 
 	for (uint32_t i = 0; i < runs && !ret; i++) {
 		progress(i + 1, runs);
 		cli_weak_forget_notes(s->dir);
-		ret = try_seed(s, first + i, kinds ? kinds : "", true);
+		ret = try_seed(s, first + i, kinds, true);
 		if (!s->stopped_by && ret)
-			ret = tell_failure(s, first + i, i + 1, ret);
+			ret = tell_failure(s, first + i, kinds, i + 1, ret);
 		if (s->stopped_by)
 			return 128 + s->stopped_by;
 	}
