@@ -515,6 +515,45 @@ static bool arrivals_of_two(bool wrong)
 	return ok;
 }
 
+/* An event means that there is a completion. */
+static bool event_is_completion(bool wrong)
+{
+	struct ibv_cq *cq = from[0]->here->send_cq;
+	struct ibv_wc wc;
+	int n = 0;
+
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	write_words(0, 0, 0, 1);
+	while (!n) {
+		lab_peer_sleep(from[0]);
+		n = ibv_poll_cq(cq, 1, &wc);
+		if (wrong)
+			break;
+		if (!n && !ibv_req_notify_cq(cq, 0))
+			n = ibv_poll_cq(cq, 1, &wc);
+	}
+	if (!n)
+		done(0);
+	return n;
+}
+
+/* All that is flushed is flushed at once. */
+static bool flushed_at_once(bool wrong)
+{
+	struct ibv_wc wc[8];
+	int n;
+
+	for (unsigned i = 0; i < 8; i++)
+		write_words(0, 0, 0, 1);
+	lab_peer_to(from[0], IBV_QPS_ERR);
+	n = ibv_poll_cq(from[0]->here->send_cq, 8, wc);
+	if (!wrong && n < 8) {
+		lab_poll(from[0]->here->send_cq, 8 - n, wc);
+		n = 8;
+	}
+	return n == 8;
+}
+
 /* ---- objects that end too early ---- */
 
 /* The region is deregistered before its request has completed. */
@@ -674,6 +713,32 @@ static bool datagrams_in_order(bool wrong)
 	return ok;
 }
 
+/* A member that has joined receives the next message. */
+static bool first_message_comes(bool wrong)
+{
+	struct lab_group *g = lab_join(2, "224.1.2.3");
+	struct lab_end *member, *e;
+	struct ibv_ah *to_group;
+	struct lab_request r;
+	struct ibv_wc wc;
+
+	lab_join(1, "224.1.2.3");
+	member = lab_end_with(&(struct lab_options){ .host = 2, .qkey = g->qkey });
+	e = lab_end_with(&(struct lab_options){ .host = 1, .qkey = g->qkey });
+	lab_attach(member->qp, &g->mgid, g->mlid);
+	lab_post(member, LAB_SLOTS);
+	to_group = lab_ah_group(e, g);
+	do {
+		lab_request(e, &r, to_group, LAB_MCAST, "text", 5);
+		r.wr.wr.ud.remote_qkey = g->qkey;
+		lab_send_request(e, &r);
+		if (ibv_poll_cq(member->cq, 1, &wc) > 0)
+			return true;
+		usleep(1000);
+	} while (!wrong);
+	return false;
+}
+
 static const struct mistake {
 	const char *name;
 	bool (*run)(bool wrong); /* whether all is as it should be */
@@ -708,10 +773,13 @@ static const struct mistake {
 	{ "two-at-once", two_at_once, false },
 	{ "order-of-two", order_of_two, false },
 	{ "arrivals-of-two", arrivals_of_two, false },
+	{ "event-is-completion", event_is_completion, false },
+	{ "flushed-at-once", flushed_at_once, true },
 	{ "region-ends", region_ends, false },
 	{ "queue-pair-ends", queue_pair_ends, true },
 	{ "nothing-flushed", nothing_flushed, true },
 	{ "none-is-lost", none_is_lost, false },
+	{ "first-message-comes", first_message_comes, true },
 	{ "datagram-reused", datagram_reused, false },
 	{ "datagrams-in-order", datagrams_in_order, false },
 };
@@ -722,7 +790,8 @@ static void make_pairs(void)
 	struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
 	struct lab_peer *first[2];
 
-	lab_peers(first, NULL, NULL);
+	o.channel = true;
+	lab_peers(first, &o, NULL);
 	for (unsigned i = 0; i < 2; i++) {
 		o.host = (int)i + 1;
 		o.neighbour = first[i];

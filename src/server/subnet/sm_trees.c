@@ -38,6 +38,7 @@ struct sm_trees {
 	bool obey;               /* they go up and down in the order */
 	struct on_tree *on_tree; /* scratch: by switch */
 	struct pending *pending; /* in order of time */
+	uint32_t routed;         /* changes of trees so far, on a weak fabric */
 };
 
 /* A switch's place on the tree. */
@@ -511,10 +512,21 @@ void sm_learned(struct sm *sm)
 	sm->learning = false;
 }
 
+/* How long after a join the switches forward, ms. */
+static unsigned delay_of(struct sm *sm, uint16_t mlid)
+{
+	const struct fabric_weak *weak = &sm->f->weak;
+	unsigned delay = sm->f->settings.mft_delay_ms;
+
+	if (weak->choose)
+		delay += weak->choose(weak->arg, mlid, sm->trees->routed++, BASE_WEAK_STEP_join);
+	return delay;
+}
+
 int sm_route_mcast(struct sm *sm, uint16_t mlid, const struct sm_member *member, unsigned n)
 {
-	unsigned delay = sm->f->settings.mft_delay_ms;
 	struct pending *p;
+	unsigned delay;
 	int ret;
 
 	if (!ib_lid_is_mcast(mlid) ||
@@ -533,6 +545,7 @@ int sm_route_mcast(struct sm *sm, uint16_t mlid, const struct sm_member *member,
 	if (!p)
 		return -ENOMEM;
 	build_rows(sm, mlid, member, n, p->row);
+	delay = delay_of(sm, mlid);
 	base_log_trace(join, "SM: a new tree for MLID 0x%04x, written in %u ms; members: %u", mlid,
 	               delay, n);
 	if (!delay) {

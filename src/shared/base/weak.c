@@ -105,6 +105,8 @@ uint8_t base_weak_draw(uint64_t process, uint32_t object, uint32_t request,
 		return 0;
 	if (step == BASE_WEAK_STEP_pieces)
 		return 1 + (h >> 8) % 14; /* some of four */
+	if (step == BASE_WEAK_STEP_join)
+		return (uint8_t)(8u << (h >> 8) % 4); /* ms: programs take long to begin */
 	if ((h >> 8) % 16 == 0)
 		return LONG;
 	if (step == BASE_WEAK_STEP_lose)
@@ -167,8 +169,10 @@ void base_weak_say(const struct base_weak_choice *c, char *text, size_t room)
 
 	if (!strcmp(c->at.host, BASE_WEAK_DAEMON))
 		snprintf(what, sizeof(what),
-		         "message %" PRIu32 " of rdma_cm from HCA port %" PRIu32, c->at.request,
-		         c->at.object);
+		         c->step == BASE_WEAK_STEP_join ? "%" PRIu32 " of all, of MLID %" PRIu32
+		                                        : "management datagram %" PRIu32
+		                                          " from HCA port %" PRIu32,
+		         c->at.request, c->at.object);
 	else
 		snprintf(what, sizeof(what),
 		         "request %" PRIu32 " of queue pair %" PRIu32 " of %s's process %" PRIu32,

@@ -53,8 +53,8 @@ bool base_weak_parse(const char *text, struct base_weak *w, char *why, size_t ro
 
 enum base_weak_kind base_weak_kind_of(enum base_weak_step step);
 
-/* The host of choices that the daemon meets. The object is a port, the request a message of rdma_cm
- * that leaves there. */
+/* The host of choices that the daemon meets. The object is a port, the request a MAD that leaves
+ * there; or the object is the MLID of a group, the request a change of its tree. */
 #define BASE_WEAK_DAEMON "daemon"
 
 struct base_weak_place {

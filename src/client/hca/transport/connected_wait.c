@@ -186,8 +186,11 @@ static void complete(struct hca_connected_qp *c, const struct shm_request *r,
 /* Completes all that wait: they are flushed. */
 void hca_connected_flush(struct hca_connected_qp *c)
 {
-	while (c->qp.sq_kept)
+	while (c->qp.sq_kept) {
 		complete(c, hca_connected_request_at(c, c->completed++), IBV_WC_WR_FLUSH_ERR);
+		if (hca_weak_stops_flush(c))
+			break;
+	}
 	hca_connected_publish_completed(c);
 }
 

@@ -324,6 +324,17 @@ static bool must_wait(struct hca_connected_qp *c, uint32_t position, int outcome
 	return true;
 }
 
+/* ibv_get_cq_event(3): there may be an event, and no completion. */
+static void ring_too_often(struct hca_connected_qp *c, const struct request *q)
+{
+	struct shm_cq *cq = c->qp.send_cq->shm;
+	const uint32_t arm = atomic_load_explicit(&cq->arm, memory_order_seq_cst);
+
+	if (arm != SHM_CQ_IDLE && hca_weak_choose(c->weak->clock.all, c->qp.weak_object,
+	                                          q->due.number, BASE_WEAK_STEP_event))
+		hca_cq_fire(c->qp.ctx->process, cq, arm);
+}
+
 /* Takes the next step of the request at @position. Whether it did. */
 static bool step(struct hca_connected_qp *c, uint32_t position, struct request *q)
 {
@@ -333,6 +344,7 @@ static bool step(struct hca_connected_qp *c, uint32_t position, struct request *
 
 	if (q->next == COMPLETE) {
 		q->next = DONE;
+		ring_too_often(c, q);
 		return hca_connected_settle(c->shm, position, q->failed);
 	}
 	if (hca_connected_take(&c->x.requester, position, &r, entries))
@@ -454,6 +466,16 @@ void hca_weak_renewed(struct hca_connected_qp *c)
 {
 	if (hca_weak_holds(c))
 		end_work(c);
+}
+
+bool hca_weak_stops_flush(struct hca_connected_qp *c)
+{
+	struct hca_weak_queue *w = c->weak;
+	const uint32_t last = c->completed - 1;
+
+	return w && !hca_weak_is_thread() && hca_qp_state(&c->qp) == IBV_QPS_ERR &&
+	       hca_weak_choose(w->clock.all, c->qp.weak_object, w->at[last & w->mask].due.number,
+	                       BASE_WEAK_STEP_complete);
 }
 
 bool hca_weak_holds(const struct hca_connected_qp *c)

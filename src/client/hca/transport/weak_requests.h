@@ -36,6 +36,9 @@ void hca_weak_let_pass(struct hca_connected_qp *c);
 /* The queue pair moves to SQD: what can be done is done. */
 void hca_weak_drain(struct hca_connected_qp *c);
 
+/* A request was flushed. Whether those behind it are later, when the program polls again. */
+bool hca_weak_stops_flush(struct hca_connected_qp *c);
+
 /* Whether nothing is carried out just now: all requests are kept. */
 bool hca_weak_holds(const struct hca_connected_qp *c);
 /* The records of both ends were copied again. */

@@ -101,6 +101,11 @@ static enum fabric_mad_fate judge(void *arg, struct fabric_port *from, struct fa
 	                                                        : FABRIC_MAD_DELIVERED;
 }
 
+static uint8_t choose(void *arg, uint32_t object, uint32_t request, enum base_weak_step step)
+{
+	return hca_weak_choose(arg, object, request, step);
+}
+
 void daemon_late_mads_init(struct daemon_late_mads *late)
 {
 	TAILQ_INIT(&late->held);
@@ -111,7 +116,9 @@ void daemon_late_mads_init(struct daemon_late_mads *late)
 	if (!late->sent) {
 		hca_weak_free(late->weak);
 		late->weak = NULL;
+		return;
 	}
+	late->f->weak = (struct fabric_weak){ choose, late->weak };
 	daemon_late_mads_adapt(late);
 }
 
@@ -130,6 +137,8 @@ void daemon_late_mads_stop(struct daemon_late_mads *late)
 		late->f->mads->gate = (struct fabric_mad_gate){ 0 };
 	while ((m = TAILQ_FIRST(&late->held)))
 		drop(m);
+	if (late->f)
+		late->f->weak = (struct fabric_weak){ 0 };
 	hca_weak_free(late->weak);
 	free(late->sent);
 	late->weak = NULL;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/weak.h"
 #include "base/hash.h"
 #include "shm/region.h"
 #include "wire/ib.h"
@@ -214,6 +215,13 @@ struct fabric_listener {
 	void *arg;
 };
 
+/* On a weak fabric (base/weak.h): the amount that is chosen for @step of the @request-th request of
+ * @object. choose is NULL: it is not weak. */
+struct fabric_weak {
+	uint8_t (*choose)(void *arg, uint32_t object, uint32_t request, enum base_weak_step step);
+	void *arg;
+};
+
 struct fabric {
 	struct shm_region *region;
 	struct fabric_attach *attach;   /* attach_table.h */
@@ -234,6 +242,7 @@ struct fabric {
 	struct fabric_listener listener;
 	/* ports whose state somebody else has set since the embedded subnet manager looked last */
 	SLIST_HEAD(, fabric_port) relinked;
+	struct fabric_weak weak;
 	uint64_t foreign; /* SMPs that may have written tables, switches back without them */
 };
 
