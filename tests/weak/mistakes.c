@@ -716,18 +716,18 @@ static bool datagrams_in_order(bool wrong)
 /* A member that has joined receives the next message. */
 static bool first_message_comes(bool wrong)
 {
-	struct lab_group *g = lab_join(2, "224.1.2.3");
+	struct lab_group *g = lab_join(1, "224.1.2.3");
 	struct lab_end *member, *e;
 	struct ibv_ah *to_group;
 	struct lab_request r;
 	struct ibv_wc wc;
 
-	lab_join(1, "224.1.2.3");
 	member = lab_end_with(&(struct lab_options){ .host = 2, .qkey = g->qkey });
 	e = lab_end_with(&(struct lab_options){ .host = 1, .qkey = g->qkey });
-	lab_attach(member->qp, &g->mgid, g->mlid);
 	lab_post(member, LAB_SLOTS);
 	to_group = lab_ah_group(e, g);
+	lab_join(2, "224.1.2.3");
+	lab_attach(member->qp, &g->mgid, g->mlid);
 	do {
 		lab_request(e, &r, to_group, LAB_MCAST, "text", 5);
 		r.wr.wr.ud.remote_qkey = g->qkey;
