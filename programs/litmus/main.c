@@ -15,7 +15,8 @@
 #define ROUNDS 10000
 
 static const char help[] =
-        "Usage: umbel-litmus [OPTION]... [TEST]...\n"
+        "Usage: umbel litmus [OPTION]... [TEST]...\n"
+        "       umbel-litmus [OPTION]... [TEST]...     on the fabric that it finds\n"
         "\n"
         "Runs litmus tests of RDMA: short programs, and which outcomes the specification allows.\n"
         "\n"
@@ -196,6 +197,7 @@ int main(int argc, char **argv)
 			printf("umbel-litmus %s\n", UMBEL_VERSION);
 			return 0;
 		default:
+			fprintf(stderr, "umbel-litmus: see umbel-litmus --help\n");
 			return 2;
 		}
 	}

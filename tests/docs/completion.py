@@ -28,7 +28,7 @@ _umbel_seconds={}
 """
 
 SETTINGS = sys.argv[2].split()
-COMMANDS = "up down run exec env rsh mpirun simulate ibsim show top explain check monitor record replay capture ladder set status sysfs wait link fault switch router sm daemon".split()
+COMMANDS = "up down run exec env rsh mpirun litmus simulate ibsim show top explain check monitor record replay capture ladder set status sysfs wait link fault switch router sm daemon".split()
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [

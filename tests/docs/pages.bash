@@ -39,13 +39,14 @@ page_checkout()
 	ln -s "$BUILD" build/release
 }
 
-# page_reader: what a reader is taken to have: a test, a program, and what ibnetdiscover has printed of a cluster. All switches of
-# its two levels have 36 ports.
+# page_reader: what a reader is taken to have: a test, a program, choices of a weak fabric, and what ibnetdiscover has printed of
+# a cluster. All switches of its two levels have 36 ports.
 page_reader()
 {
 	printf '#!/bin/sh\nexec ibv_devices\n' > my-test
 	printf '#!/bin/sh\nexec hostname\n' > a.out
 	chmod +x my-test a.out
+	echo 'h1 0 2 17 gather 3' > umbel-weak-17.txt
 	! grep -q 'cluster[.]net' "$script" ||
 		umbel run --fat-tree 2 --hosts 40 --host h1 -- ibnetdiscover | sed 's/"h\([0-9]* \)/"node\1/' > cluster.net
 }

@@ -34,7 +34,7 @@ for command in $commands; do
 done
 for command in $commands; do
 	# they are of no fabric that is up, or of two
-	[[ $command != run && $command != simulate && $command != ladder && $command != router ]] || continue
+	[[ $command != run && $command != litmus && $command != simulate && $command != ladder && $command != router ]] || continue
 	expect 2 "umbel: $command: option '--name' needs a value; see *" umbel "$command" --name
 done
 
