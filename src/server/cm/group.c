@@ -174,9 +174,21 @@ void cm_groups_fini(struct cm *cm)
 
 /* ---- asking the SA ---- */
 
+static void step(struct cm_group *g, enum cm_group_event event)
+{
+	const enum cm_group_state next = cm_group_next(g->state, event);
+
+	if (next == CM_GROUP_N_STATES) /* a mistake of ours: the state stays */
+		base_log_error(cm, "a group in state %d has no event %d", g->state, event);
+	else
+		g->state = next;
+}
+
 static void on_response(void *arg, int status, const struct fabric_mad *response);
 
-static int send_request(struct cm_group *g, struct cm_sa_request *request, uint8_t states)
+/* @sent: as the group's request. */
+static int send_request(struct cm_group *g, struct cm_sa_request *request, enum cm_group_event sent,
+                        uint8_t states)
 {
 	int ret;
 
@@ -189,34 +201,37 @@ static int send_request(struct cm_group *g, struct cm_sa_request *request, uint8
 	               request->port->node->name, request->port->num,
 	               request->method == MAD_SET ? "SubnAdmSet" : "SubnAdmDelete",
 	               wire_gid_text(&g->rec.mgid), request->port->sm_lid);
-	g->asked_method = request->method;
 	g->asked_states = states;
+	if (!ret)
+		step(g, sent);
 	return ret;
 }
 
-static int ask_within(struct cm_group *g, uint8_t method, uint64_t mask,
+static int ask_within(struct cm_group *g, enum cm_group_event sent, uint64_t mask,
                       const struct wire_mcmember *rec, int timeout_ms)
 {
-	struct cm_sa_request request = { .method = method,
+	struct cm_sa_request request = { .method = sent == CM_GROUP_DELETES ? MAD_DELETE : MAD_SET,
 		                         .attribute = SA_ATTR_MCMEMBER,
 		                         .layout = &wire_mcmember_layout,
 		                         .record = rec,
 		                         .mask = mask,
 		                         .timeout_ms = timeout_ms };
 
-	return send_request(g, &request, rec->join_state);
+	return send_request(g, &request, sent, rec->join_state);
 }
 
 void cm_group_ask(struct cm_group *g, const uint8_t *mad, uint8_t method, uint8_t states)
 {
 	struct cm_sa_request request = { .mad = mad, .method = method, .timeout_ms = TIMEOUT_MS };
 
-	send_request(g, &request, states);
+	send_request(g, &request,
+	             method == MAD_SET ? CM_GROUP_PROGRAM_SETS : CM_GROUP_PROGRAM_DELETES, states);
 }
 
-static int ask(struct cm_group *g, uint8_t method, uint64_t mask, const struct wire_mcmember *rec)
+static int ask(struct cm_group *g, enum cm_group_event sent, uint64_t mask,
+               const struct wire_mcmember *rec)
 {
-	return ask_within(g, method, mask, rec, TIMEOUT_MS);
+	return ask_within(g, sent, mask, rec, TIMEOUT_MS);
 }
 
 static uint8_t states_held(const struct cm_group *g)
@@ -242,7 +257,7 @@ static void ask_to_leave(struct cm_group *g)
 		return;
 	}
 	if (rec.join_state && has_mgid(&rec) && g->port->port->state == IB_PORT_ACTIVE)
-		ask(g, MAD_DELETE, SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE, &rec);
+		ask(g, CM_GROUP_DELETES, SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE, &rec);
 }
 
 /* ---- the queue ---- */
@@ -310,13 +325,11 @@ static void ask_to_renew(struct cm_group *g)
 
 	rec.join_state = g->rec.join_state & states_held(g);
 	rec.mtu_selector = rec.rate_selector = SA_EXACTLY;
-	g->must_renew = rec.join_state;
-	if (!g->must_renew)
-		return;
-	g->renewing = !ask_within(g, MAD_SET, RENEW_MASK, &rec, RENEW_MS << g->renew_round);
-	if (!g->renewing)
+	if (rec.join_state &&
+	    ask_within(g, CM_GROUP_REREGISTERS, RENEW_MASK, &rec, RENEW_MS << g->renew_round))
 		base_log_warning(cm, "out of memory: a member is not registered again");
-	g->must_renew = false;
+	if (!cm_group_is_asking(g->state))
+		step(g, CM_GROUP_WITHDRAWN);
 }
 
 /* The group's former members hear that it was reset: up to @n. Returns their number. */
@@ -340,7 +353,7 @@ static void begin_join(struct cm_group *g, struct cm_join *j)
 		admit(g, j);
 	} else if (g->port->port->ethernet) {
 		join_ethernet(g, j);
-	} else if (ask(g, MAD_SET, j->mask, &j->want)) {
+	} else if (ask(g, CM_GROUP_SETS, j->mask, &j->want)) {
 		fail(g, j, -ENOMEM);
 	} else {
 		g->asking = j;
@@ -368,7 +381,7 @@ static unsigned begin_some(struct cm_group *g, unsigned n)
 {
 	unsigned begun = 0;
 
-	for (; begun < n && !g->asked && has_work(g); begun++) {
+	for (; begun < n && !cm_group_is_asking(g->state) && has_work(g); begun++) {
 		if (is_programs_turn(g))
 			cm_program_begin(g);
 		else
@@ -383,18 +396,19 @@ static void go_on(struct cm_group *g)
 {
 	unsigned n = tell_lost(g, AT_ONCE);
 
-	if (!g->asked && g->must_renew)
+	if (g->state == CM_GROUP_REREGISTER_DUE)
 		ask_to_renew(g);
 	n += begin_some(g, AT_ONCE - n);
 	g->port->cm->worked += n;
-	set_busy(g, !TAILQ_EMPTY(&g->lost) || (!g->asked && has_work(g)));
+	set_busy(g, !TAILQ_EMPTY(&g->lost) || (!cm_group_is_asking(g->state) && has_work(g)));
 	if (g->is_busy) {
 		cm_sweep_later(g->port->cm);
 		return;
 	}
-	if (!g->asked)
+	if (!cm_group_is_asking(g->state))
 		ask_to_leave(g);
-	if (!g->asked && TAILQ_EMPTY(&g->members) && !g->n_memberships && !g->left_behind)
+	if (!cm_group_is_asking(g->state) && TAILQ_EMPTY(&g->members) && !g->n_memberships &&
+	    !g->left_behind)
 		group_free(g);
 }
 
@@ -433,13 +447,12 @@ static bool is_unchanged(const struct cm_group *g, const struct fabric_mad *resp
 /* The SA has responded, or not, to a renewal. The group may be freed. */
 static void renewed(struct cm_group *g, int status, const struct fabric_mad *response)
 {
-	g->renewing = false;
 	if (!status && is_unchanged(g, response)) {
 		go_on(g);
 		return;
 	}
 	if (status == -ETIMEDOUT && ++g->renew_round < RENEW_ROUNDS) {
-		g->must_renew = true;
+		step(g, CM_GROUP_HAS_NEW_SA);
 		go_on(g);
 		return;
 	}
@@ -468,11 +481,11 @@ static void on_response(void *arg, int status, const struct fabric_mad *response
 {
 	struct cm_group *g = arg;
 	struct cm_join *j = g->asking;
-	bool for_program = g->asking_for_program;
+	const enum cm_group_state was = g->state;
 
 	g->asked = NULL;
 	g->asking = NULL;
-	g->asking_for_program = false;
+	step(g, CM_GROUP_ANSWERED);
 	base_log_trace(join, "%s:%u: the SA's response for %s: %s", g->port->port->node->name,
 	               g->port->port->num, wire_gid_text(&g->rec.mgid),
 	               status ? strerror(-status) : "done");
@@ -481,15 +494,15 @@ static void on_response(void *arg, int status, const struct fabric_mad *response
 		go_on(g);
 		return;
 	}
-	if (g->renewing) {
+	if (was == CM_GROUP_REREGISTERING) {
 		renewed(g, status, response);
 		return;
 	}
-	if (g->asked_method == MAD_SET)
+	if (was == CM_GROUP_JOINING || was == CM_GROUP_PROGRAM_JOINING)
 		asked_to_join(g, status, response);
 	else
 		asked_to_leave(g, status);
-	if (for_program)
+	if (cm_group_asks_for_program(was))
 		cm_program_answered(g, status, response);
 	else if (status && j)
 		fail(g, j, status);
@@ -537,11 +550,11 @@ void cm_group_leave(struct cm_join *j)
 
 static void withdraw_request(struct cm_group *g)
 {
-	if (g->asked)
+	if (cm_group_is_asking(g->state))
 		g->doubtful |= g->asked_states;
 	cm_mad_cancel(&g->asked);
 	g->asking = NULL;
-	g->asking_for_program = false;
+	step(g, CM_GROUP_WITHDRAWN);
 }
 
 /* The states of @g that programs have joined in. */
@@ -565,7 +578,6 @@ static void lose_members(struct cm_group *g)
 	memset(g->held, 0, sizeof(g->held));
 	g->left_behind = 0;
 	g->rec.join_state = 0;
-	g->must_renew = g->renewing = false;
 	withdraw_request(g);
 }
 
@@ -584,9 +596,9 @@ static void renew(struct cm_group *g)
 	g->doubtful = 0;
 	g->left_behind = 0;
 	g->rec.join_state &= states_held(g);
-	g->renewing = false;
 	g->renew_round = 0;
-	g->must_renew = g->rec.join_state;
+	if (g->rec.join_state)
+		step(g, CM_GROUP_HAS_NEW_SA);
 }
 
 /* Whether it concerns the group. */

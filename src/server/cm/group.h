@@ -5,6 +5,7 @@
 #ifndef CM_GROUP_H
 #define CM_GROUP_H
 
+#include "cm/group_state.h"
 #include "cm/state.h"
 
 #define CM_GROUP_STATES 4 /* bits of the join state */
@@ -31,15 +32,13 @@ struct cm_group {
 	TAILQ_ENTRY(cm_group) of_busy;
 	bool is_busy;
 
-	struct cm_transaction *asked;
-	uint8_t asked_method, asked_states;
-	struct cm_join *asking;  /* its join; NULL: that has ended, or it is another request */
-	bool asking_for_program; /* the first of the requests is what is asked */
-	bool programs_turn;      /* the next request is to be a program's, if there is one */
+	enum cm_group_state state;
+	struct cm_transaction *asked; /* the request that is out, */
+	uint8_t asked_states;         /* and the states that it is about */
+	struct cm_join *asking;       /* JOINING: the join; NULL: that has ended */
+	bool programs_turn;           /* the next request is to be a program's, if there is one */
 	unsigned leave_retries;
-	bool must_renew;      /* the SA has to be told of rec.join_state again */
-	bool renewing;        /* that is what is asked */
-	unsigned renew_round; /* how often there was no response */
+	unsigned renew_round; /* how often there was no response to a renewal */
 };
 
 /* The group of that MGID, new if the port has none; without MGID always new. NULL: no memory. */
@@ -49,7 +48,7 @@ struct cm_group *cm_group_get(struct cm_port *p, const struct wire_mcmember *wan
 void cm_group_go_on(struct cm_group *g);
 
 /* Asks the SA what a program asks, @mad, by which the port joins or leaves in @states. No other
- * request is out. g->asked tells whether there was memory. */
+ * request is out. g->state tells whether there was memory. */
 void cm_group_ask(struct cm_group *g, const uint8_t *mad, uint8_t method, uint8_t states);
 
 /* ---- program.c ---- */

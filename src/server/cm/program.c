@@ -308,8 +308,7 @@ void cm_program_begin(struct cm_group *g)
 		left(r->membership, r->states);
 		respond_for_sa(r, SA_OK);
 	}
-	g->asking_for_program = g->asked;
-	if (!g->asked) /* it is over, or lost */
+	if (!cm_group_is_asking(g->state)) /* it is over, or lost */
 		request_end(r);
 }
 
