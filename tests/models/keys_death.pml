@@ -35,7 +35,7 @@
  *  src/client/hca/memory/keys.c hca_keys_remove 15106abb3318
  *  src/server/daemon/clients/qp_undo.c release_lock 7f24a84285d2
  *  src/server/daemon/clients/qp_undo.c release_connection 210b8ec1c7ca
- *  src/server/daemon/clients/qp_undo.c begin_undo d10e39a54f56
+ *  src/server/daemon/clients/qp_undo.c begin_undo c617085fca37
  *  src/server/daemon/clients/objects.c daemon_objects_release f6e0fc529928
  */
 #ifndef MUTANT

@@ -44,7 +44,7 @@
  *  src/shared/shm/ring.c shm_ring_close 76458eaa3a37
  *  src/client/hca/queue/rq.h hca_rq_poll_locked 2f7e459ca00b
  *  src/client/hca/queue/rq.c hca_rq_reset b37734c5d595
- *  src/server/daemon/clients/qp_undo.c daemon_qp_undo_sending 55e3b247a0ba
+ *  src/server/daemon/clients/qp_undo.c daemon_qp_undo_sending 784b4fe771bd
  */
 #ifndef MUTANT
 #define MUTANT 0

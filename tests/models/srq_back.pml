@@ -43,7 +43,7 @@
  *  src/client/hca/queue/rq.c return_shared a29242c8a2fb
  *  src/client/hca/transport/responder.h hca_responder_try_shared 3e7d9a38096b
  *  src/client/hca/transport/responder.c hca_responder_give_back 50a90558efdf
- *  src/server/daemon/clients/qp_undo.c begin_undo_ring 37f7ba6e7af2
+ *  src/server/daemon/clients/qp_undo.c begin_undo_ring 948262cd6578
  *  src/server/daemon/clients/qp_undo.c undo_slot e151ac035e2f
  */
 #ifndef MUTANT

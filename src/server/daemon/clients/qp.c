@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/log.h"
 #include "base/util.h"
 #include "daemon/clients/qp.h"
 #include "fabric/forwarding/attach.h"
@@ -54,7 +55,21 @@ static struct daemon_qp *qp_at(const struct daemon_qps *all, uint32_t index)
 {
 	struct daemon_qp *qp = index > IB_QPN_GSI ? base_idtable_get(&all->ids, index) : NULL;
 
-	return qp && qp->holder ? qp : NULL;
+	return qp && qp->state == DAEMON_QP_LIVE ? qp : NULL;
+}
+
+void daemon_qp_step(struct daemon_qp *qp, enum daemon_qp_event event)
+{
+	const enum daemon_qp_state next = daemon_qp_next(qp->state, event);
+
+	if (next == DAEMON_QP_N_STATES) { /* a mistake of ours: the state stays */
+		base_log_error(daemon, "QP 0x%06x in state %d has no event %d", qp->qpn, qp->state,
+		               event);
+		return;
+	}
+	qp->all->n_in[qp->state]--;
+	qp->all->n_in[next]++;
+	qp->state = next;
 }
 
 struct daemon_qp *daemon_qp_live_at(const struct daemon_qps *all, uint32_t index)
@@ -73,7 +88,7 @@ struct daemon_qp *daemon_qp_find(const struct daemon_qps *all, uint32_t qpn)
 
 unsigned daemon_qps_count(const struct daemon_qps *all)
 {
-	return all->ids.used - (IB_QPN_GSI + 1) - all->n_roce - all->n_ending - all->n_reserved;
+	return all->n_in[DAEMON_QP_LIVE] - all->n_roce;
 }
 
 /* The record of the QP in shared memory. */
@@ -142,7 +157,7 @@ static int number(struct daemon_qps *all, struct daemon_qp *qp,
 	if (ret && want && users->take_back(users->arg))
 		ret = base_idtable_add(&all->ids, qp, &index);
 	if (ret) /* QPs that come to their end have numbers */
-		return all->n_ending ? -EAGAIN : -ENOMEM;
+		return all->n_in[DAEMON_QP_ENDING] ? -EAGAIN : -ENOMEM;
 	qp->qpn = (uint32_t)all->round[index]++ << 16 | index;
 	return 0;
 }
@@ -276,6 +291,7 @@ int daemon_qp_prepare(struct daemon_qps *all, const struct daemon_holder *holder
 	if (ret)
 		goto err_number;
 	publish(all, qp, holder, shape);
+	all->n_in[qp->state]++;
 	*out = qp;
 	return 0;
 err_number:
@@ -322,6 +338,7 @@ static void clear_record(struct daemon_qps *all, uint32_t qpn)
 void daemon_qp_give_up(struct daemon_qps *all, struct daemon_qp *qp)
 {
 	clear_record(all, qp->qpn);
+	daemon_qp_step(qp, DAEMON_QP_IS_FREED);
 	base_idtable_remove(&all->ids, SHM_QP_INDEX(qp->qpn));
 	daemon_memory_retire_ring(all->memory, qp->ring_off, qp->ring_shift, qp->qpn);
 	if (qp->queue_off)
@@ -365,6 +382,7 @@ static void enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_hc
 	s->connection.xrcd = want->xrcd;
 	s->flags |= counting_of(cq, s);
 	shm_write_end(&s->seq);
+	daemon_qp_step(qp, DAEMON_QP_IS_CREATED);
 	qp->holder = h->holder;
 	use_hca(qp, h);
 	qp->hca_index = h->hca;
@@ -565,7 +583,7 @@ static bool end_qp(struct daemon_chore *c, uint32_t *budget)
 	daemon_chore_spend(budget, QP_COST);
 	/* before the index serves another QP: its claims in retired rings are nobody's now */
 	base_idtable_remove(&all->ids, SHM_QP_INDEX(qp->qpn));
-	all->n_ending--;
+	daemon_qp_step(qp, DAEMON_QP_IS_FREED);
 	daemon_memory_retire_ring(all->memory, qp->ring_off, qp->ring_shift, qp->qpn);
 	if (qp->queue_off)
 		daemon_memory_free_payload(all->memory, qp->queue_off);
@@ -609,6 +627,7 @@ static bool hand_over(struct daemon_qp *qp)
 	if (!user)
 		return false;
 	/* its requesters' actions on others are not undone in its name: it sends nothing */
+	daemon_qp_step(qp, DAEMON_QP_IS_HANDED_OVER);
 	TAILQ_REMOVE(&qp->holder->qps, qp, entry);
 	leave_cq(qp); /* it may have been handed over before */
 	use_hca(qp, user->hca);
@@ -638,7 +657,7 @@ void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 	wake_peer(all, qp);
 	base_timer_stop(&qp->wait);
 	all->n_roce -= qp->is_roce_sender;
-	all->n_ending++;
+	daemon_qp_step(qp, DAEMON_QP_IS_DESTROYED);
 	leave_cq(qp);
 	if (qp->srq) {
 		all->received[SHM_QP_INDEX(qp->qpn)] =

@@ -9,12 +9,30 @@
 #include "control/message.h"
 #include "daemon/clients/cq.h"
 #include "daemon/clients/memory.h"
+#include "daemon/clients/qp_life.h"
 #include "daemon/clients/srq.h"
 #include "fabric/forwarding/flow.h"
 
+/* A walk that undoes, when its process is dead, the queue pair's unfinished actions on a ring. */
+struct daemon_qp_undo {
+	uint32_t qpn; /* of the ring's owner; 0: there is nothing to undo */
+	unsigned srq; /* rings of the shared queue of that QP's receives that had their turn */
+	bool own;     /* its own ring has it, or had it */
+	struct shm_ring_walk walk;
+};
+
+/* Number and memory that a process may make a queue pair of: reserve.h. */
+struct daemon_qp_reservation {
+	struct daemon_holder *holder;
+	TAILQ_ENTRY(daemon_qp) of_all, of_holder;
+	struct control_qp_shape shape;
+	uint64_t ticket;
+};
+
 struct daemon_qp {
 	TAILQ_ENTRY(daemon_qp) entry;
-	struct daemon_holder *holder; /* NULL: it is coming to its end, or none yet (reserve.h) */
+	enum daemon_qp_state state;
+	struct daemon_holder *holder; /* NULL: it is not LIVE */
 	struct daemon_hca *hca;
 	struct daemon_cq *cq; /* NULL: it is hidden */
 	LIST_ENTRY(daemon_qp) of_cq;
@@ -33,24 +51,15 @@ struct daemon_qp {
 	struct base_timer wait;
 	uint32_t wait_cq; /* that is woken then */
 	struct daemon_memory_want want;
-	/* when its process is dead: undoes what it was doing to the ring of this QP; 0: nothing */
-	uint32_t undo_qpn;
-	unsigned undo_srq; /* rings of the shared queue of that QP's receives that had their turn */
-	bool undo_own;     /* its own ring has it, or had it */
-	struct shm_ring_walk undo;
-	unsigned undone; /* its holder's, when it was undone last */
-	/* its end, which the holder need not live to see */
-	struct daemon_chore end;
+	struct daemon_qp_undo undo;
+	unsigned undone;         /* its holder's, when it was undone last */
+	struct daemon_chore end; /* ENDING; the holder need not live to see it */
 	struct daemon_qps *all;
 	uint32_t hca_index;
 	LIST_HEAD(, daemon_qp_user) users; /* of an XRC target, beside its owner */
 	unsigned n_users;
-	struct control_target target; /* likewise: its path and PSN, for its other users */
-	/* while it lies reserved, and is none yet: */
-	struct daemon_holder *reserved_for;
-	TAILQ_ENTRY(daemon_qp) of_all, of_holder;
-	struct control_qp_shape shape;
-	uint64_t ticket;
+	struct control_target target;          /* likewise: its path and PSN, for its other users */
+	struct daemon_qp_reservation reserved; /* RESERVED */
 };
 
 /* A QP that is gone, and the shared receive queue by which it received. */
@@ -77,12 +86,11 @@ struct daemon_qps {
 	uint8_t round[SHM_MAX_QPS]; /* high bits of the next QP number at an index */
 	struct daemon_received received[SHM_MAX_QPS]; /* the last one at an index */
 	unsigned n_roce;                              /* that are hidden */
-	uint32_t extra_flows;      /* of all QPs, beyond those that each may have */
-	unsigned n_ending;         /* that are coming to their end */
-	struct daemon_chore prune; /* flows of those that were attached */
+	uint32_t extra_flows;              /* of all QPs, beyond those that each may have */
+	unsigned n_in[DAEMON_QP_N_STATES]; /* by state */
+	struct daemon_chore prune;         /* flows of those that were attached */
 	/* what lies reserved, the oldest first: reserve.h */
 	TAILQ_HEAD(, daemon_qp) reserved;
-	unsigned n_reserved;
 	uint64_t last_ticket;
 	/* Takes what the client's process has sent by way of the daemon, before a queue pair or a
 	 * flow of it goes. NULL: nothing comes that way. */
@@ -117,6 +125,8 @@ void daemon_qp_enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon
                      const struct control_create_qp *want);
 /* Frees one that was prepared. */
 void daemon_qp_give_up(struct daemon_qps *all, struct daemon_qp *qp);
+/* The event has happened to it: the next state, as qp_life.h has it. */
+void daemon_qp_step(struct daemon_qp *qp, enum daemon_qp_event event);
 /* Fills in the facts that its process has to know, from when it was prepared on. */
 void daemon_qp_tell(const struct daemon_qps *all, const struct daemon_qp *qp,
                     struct control_create_qp_reply *out);

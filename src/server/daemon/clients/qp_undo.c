@@ -115,20 +115,20 @@ static const struct daemon_srq_ring *srq_ring(const struct daemon_srq *srq, unsi
  * shared ones too. False: all are done. */
 static bool begin_undo_ring(struct daemon_qps *all, struct daemon_qp *qp)
 {
-	const struct daemon_qp *target = daemon_qp_live_at(all, SHM_QP_INDEX(qp->undo_qpn));
-	const struct daemon_srq *srq = srq_of(all, qp->undo_qpn);
+	const struct daemon_qp *target = daemon_qp_live_at(all, SHM_QP_INDEX(qp->undo.qpn));
+	const struct daemon_srq *srq = srq_of(all, qp->undo.qpn);
 
-	if (srq && qp->undo_srq <= srq->n_old) {
-		const struct daemon_srq_ring *r = srq_ring(srq, qp->undo_srq++);
+	if (srq && qp->undo.srq <= srq->n_old) {
+		const struct daemon_srq_ring *r = srq_ring(srq, qp->undo.srq++);
 
-		shm_ring_walk_begin(&qp->undo, daemon_memory_ring_at(all->memory, r->off),
+		shm_ring_walk_begin(&qp->undo.walk, daemon_memory_ring_at(all->memory, r->off),
 		                    r->shift);
 		return true;
 	}
-	if (qp->undo_own || !target || target->qpn != qp->undo_qpn)
+	if (qp->undo.own || !target || target->qpn != qp->undo.qpn)
 		return false;
-	qp->undo_own = true;
-	shm_ring_walk_begin(&qp->undo, daemon_qp_ring(all, target), target->ring_shift);
+	qp->undo.own = true;
+	shm_ring_walk_begin(&qp->undo.walk, daemon_qp_ring(all, target), target->ring_shift);
 	return true;
 }
 
@@ -137,11 +137,11 @@ static bool can_go_on(struct daemon_qps *all, const struct daemon_qp *qp)
 {
 	const struct daemon_srq *srq;
 
-	if (qp->undo_own)
-		return daemon_qp_number_of(all, SHM_QP_INDEX(qp->undo_qpn)) == qp->undo_qpn;
-	srq = srq_of(all, qp->undo_qpn);
+	if (qp->undo.own)
+		return daemon_qp_number_of(all, SHM_QP_INDEX(qp->undo.qpn)) == qp->undo.qpn;
+	srq = srq_of(all, qp->undo.qpn);
 	for (unsigned n = 0; srq && n <= srq->n_old; n++)
-		if (daemon_memory_ring_at(all->memory, srq_ring(srq, n)->off) == qp->undo.ring)
+		if (daemon_memory_ring_at(all->memory, srq_ring(srq, n)->off) == qp->undo.walk.ring)
 			return true;
 	return false;
 }
@@ -202,10 +202,10 @@ static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
 		hca_roce_release(
 		        shm_roce_port_at(region, shm_hca_at(region, qp->hca_index)->first_port),
 		        index);
-	qp->undo_qpn = qpn;
-	qp->undo_srq = qp->undo_own = 0;
+	qp->undo.qpn = qpn;
+	qp->undo.srq = qp->undo.own = 0;
 	if (!qpn || !begin_undo_ring(all, qp))
-		qp->undo_qpn = 0;
+		qp->undo.qpn = 0;
 }
 
 #define MOST_LOOKED_AT 64
@@ -274,19 +274,19 @@ bool daemon_qp_undo_sending(struct daemon_qps *all, struct daemon_qp *qp, uint32
 	uint64_t state;
 	bool more;
 
-	if (!qp->undo_qpn)
+	if (!qp->undo.qpn)
 		begin_undo(all, qp);
-	for (more = qp->undo_qpn && (can_go_on(all, qp) || begin_undo_ring(all, qp)); more;) {
+	for (more = qp->undo.qpn && (can_go_on(all, qp) || begin_undo_ring(all, qp)); more;) {
 		if (!daemon_chore_spend(budget, 1))
 			return false;
-		slot = shm_ring_walk_next(&qp->undo, &state);
+		slot = shm_ring_walk_next(&qp->undo.walk, &state);
 		if (slot)
-			undo_slot(all, slot, state, writer, qp->undo_own);
+			undo_slot(all, slot, state, writer, qp->undo.own);
 		else
 			more = begin_undo_ring(all, qp);
 	}
-	if (qp->undo_qpn)
-		wake_target(all, qp->undo_qpn);
-	qp->undo_qpn = 0;
+	if (qp->undo.qpn)
+		wake_target(all, qp->undo.qpn);
+	qp->undo.qpn = 0;
 	return true;
 }

@@ -28,10 +28,10 @@ static void add(struct daemon_qps *all, struct daemon_holder *holder, struct dae
 {
 	uint64_t rings = ring_bytes(all, qp), payloads = payload_bytes(all, qp);
 
-	qp->reserved_for = holder;
-	TAILQ_INSERT_TAIL(&all->reserved, qp, of_all);
-	TAILQ_INSERT_TAIL(&holder->reserved, qp, of_holder);
-	all->n_reserved++;
+	qp->reserved.holder = holder;
+	TAILQ_INSERT_TAIL(&all->reserved, qp, reserved.of_all);
+	TAILQ_INSERT_TAIL(&holder->reserved, qp, reserved.of_holder);
+	daemon_qp_step(qp, DAEMON_QP_IS_RESERVED);
 	holder->n_reserved++;
 	holder->reserved_bytes += rings + payloads;
 	all->memory->reserved_rings += rings;
@@ -40,13 +40,13 @@ static void add(struct daemon_qps *all, struct daemon_holder *holder, struct dae
 
 static void drop(struct daemon_qps *all, struct daemon_qp *qp)
 {
-	struct daemon_holder *holder = qp->reserved_for;
+	struct daemon_holder *holder = qp->reserved.holder;
 	uint64_t rings = ring_bytes(all, qp), payloads = payload_bytes(all, qp);
 
-	qp->reserved_for = NULL;
-	TAILQ_REMOVE(&all->reserved, qp, of_all);
-	TAILQ_REMOVE(&holder->reserved, qp, of_holder);
-	all->n_reserved--;
+	qp->reserved.holder = NULL;
+	TAILQ_REMOVE(&all->reserved, qp, reserved.of_all);
+	TAILQ_REMOVE(&holder->reserved, qp, reserved.of_holder);
+	daemon_qp_step(qp, DAEMON_QP_IS_TAKEN);
 	holder->n_reserved--;
 	holder->reserved_bytes -= rings + payloads;
 	all->memory->reserved_rings -= rings;
@@ -62,7 +62,7 @@ void daemon_reserve_free(struct daemon_qps *all, struct daemon_qp *qp)
 /* False: its process is making a queue pair of it. */
 static bool take_back(struct daemon_qps *all, struct daemon_qp *qp)
 {
-	uint64_t ticket = qp->ticket;
+	uint64_t ticket = qp->reserved.ticket;
 
 	/* relaxed: the winner needs nothing that the other side has written */
 	if (!atomic_compare_exchange_strong_explicit(&sender_of(all, qp)->ticket, &ticket, 0,
@@ -79,7 +79,7 @@ bool daemon_reserve_take_back(void *qps)
 	unsigned n = 0;
 
 	for (qp = TAILQ_FIRST(&all->reserved); qp && n < TAKEN_AT_ONCE; qp = next) {
-		next = TAILQ_NEXT(qp, of_all);
+		next = TAILQ_NEXT(qp, reserved.of_all);
 		n += take_back(all, qp);
 	}
 	return n;
@@ -112,7 +112,7 @@ static void make_room(struct daemon_qps *all, struct daemon_holder *holder, uint
 	     qp && (holder->n_reserved + n > MOST_OF_HOLDER ||
 	            holder->reserved_bytes + bytes > MOST_BYTES);
 	     qp = next) {
-		next = TAILQ_NEXT(qp, of_holder);
+		next = TAILQ_NEXT(qp, reserved.of_holder);
 		take_back(all, qp);
 	}
 }
@@ -125,7 +125,7 @@ static uint32_t how_many(struct daemon_qps *all, struct daemon_holder *holder,
 	uint32_t n = want->n < CONTROL_MAX_RESERVED ? want->n : CONTROL_MAX_RESERVED;
 
 	/* what others have wanted least of late is theirs no more */
-	while (all->n_reserved + n > MOST)
+	while (all->n_in[DAEMON_QP_RESERVED] + n > MOST)
 		if (!daemon_reserve_take_back(all))
 			return 0;
 	if (!all_is_plenty(all))
@@ -152,9 +152,9 @@ void daemon_reserve(struct daemon_qps *all, struct daemon_holder *holder,
 
 		if (daemon_qp_prepare(all, holder, &want->shape, NULL, &qp))
 			break;
-		qp->shape = want->shape;
-		next->ticket = qp->ticket = ++all->last_ticket;
-		atomic_store_explicit(&sender_of(all, qp)->ticket, qp->ticket,
+		qp->reserved.shape = want->shape;
+		next->ticket = qp->reserved.ticket = ++all->last_ticket;
+		atomic_store_explicit(&sender_of(all, qp)->ticket, qp->reserved.ticket,
 		                      memory_order_relaxed);
 		daemon_qp_tell(all, qp, &next->qp);
 		add(all, holder, qp);
@@ -167,7 +167,7 @@ struct daemon_qp *daemon_reserve_take(struct daemon_qps *all, const struct daemo
 	uint32_t index = SHM_QP_INDEX(qpn);
 	struct daemon_qp *qp = index > IB_QPN_GSI ? base_idtable_get(&all->ids, index) : NULL;
 
-	if (!qp || qp->qpn != qpn || qp->reserved_for != holder)
+	if (!qp || qp->qpn != qpn || qp->reserved.holder != holder)
 		return NULL;
 	drop(all, qp);
 	atomic_store_explicit(&sender_of(all, qp)->ticket, 0, memory_order_relaxed);

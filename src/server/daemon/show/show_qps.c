@@ -262,7 +262,8 @@ const struct daemon_qp *show_qp_at(const struct daemon_show *s, struct show_at *
 	        index > IB_QPN_GSI ? base_idtable_get(&s->objects->qps.ids, index) : NULL;
 
 	at->work += EMPTY_COST;
-	if (!qp || !qp->holder || qp->holder->dead || qp->is_roce_sender || !qp->hca)
+	if (!qp || qp->state != DAEMON_QP_LIVE || qp->holder->dead || qp->is_roce_sender ||
+	    !qp->hca)
 		return NULL;
 	at->work += QP_COST;
 	return qp;

@@ -325,7 +325,7 @@ static int create_reserved(struct daemon_call *call, struct daemon_cq *cq,
 
 	if (!qp)
 		return -EINVAL;
-	if (memcmp(&shape, &qp->shape, sizeof(shape)) != 0 || req->xrcd ||
+	if (memcmp(&shape, &qp->reserved.shape, sizeof(shape)) != 0 || req->xrcd ||
 	    req->type == IBV_QPT_XRC_SEND || !may_create(call, cq, req)) {
 		daemon_qp_give_up(&v->objects->qps, qp);
 		return -EINVAL;
