@@ -36,7 +36,7 @@
  *  src/server/daemon/clients/qp_undo.c release_lock 7f24a84285d2
  *  src/server/daemon/clients/qp_undo.c release_connection 210b8ec1c7ca
  *  src/server/daemon/clients/qp_undo.c begin_undo c617085fca37
- *  src/server/daemon/clients/objects.c daemon_objects_release f6e0fc529928
+ *  src/server/daemon/clients/objects.c daemon_objects_release eede69fb4040
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -54,7 +54,7 @@
  *  src/server/daemon/clients/memory.c daemon_memory_retire_keys f00461be397c
  *  src/server/daemon/clients/memory.c look_again cc22ebca625d
  *  src/server/daemon/clients/memory.c free_keys 3ebf649e9838
- *  src/server/daemon/clients/objects.c daemon_objects_release f6e0fc529928
+ *  src/server/daemon/clients/objects.c daemon_objects_release eede69fb4040
  */
 #ifndef MUTANT
 #define MUTANT 0

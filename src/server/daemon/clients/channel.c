@@ -9,14 +9,11 @@
 
 #include "daemon/clients/channel.h"
 
+#define FREE_COST 16 /* units of work (chores.h); it closes a descriptor */
+
 static uint32_t index_of(uint32_t id)
 {
 	return id & SHM_CHANNEL_INDEX;
-}
-
-void daemon_channels_init(struct daemon_channels *all)
-{
-	base_idtable_init(&all->ids, SHM_MAX_CHANNELS);
 }
 
 int daemon_channel_new(struct daemon_channels *all, struct daemon_holder *holder,
@@ -61,4 +58,21 @@ struct daemon_channel *daemon_channel_find(const struct daemon_channels *all, ui
 	struct daemon_channel *ch = base_idtable_get(&all->ids, index_of(id));
 
 	return ch && ch->id == id ? ch : NULL;
+}
+
+/* ---- all ---- */
+
+static bool free_of_holder(void *arg, struct daemon_holder *holder, uint32_t *budget)
+{
+	struct daemon_channel *ch;
+
+	while ((ch = LIST_FIRST(&holder->channels)) && daemon_chore_spend(budget, FREE_COST))
+		daemon_channel_free(arg, ch);
+	return !ch;
+}
+
+void daemon_channels_init(struct daemon_channels *all, struct daemon_endings *endings)
+{
+	base_idtable_init(&all->ids, SHM_MAX_CHANNELS);
+	daemon_ending_register(endings, &all->ending, free_of_holder, all);
 }

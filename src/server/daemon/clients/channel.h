@@ -7,6 +7,7 @@
 #define DAEMON_CHANNEL_H
 
 #include "base/idtable.h"
+#include "daemon/clients/ending.h"
 #include "daemon/clients/holder.h"
 #include "shm/layout.h"
 
@@ -20,9 +21,10 @@ struct daemon_channel {
 struct daemon_channels {
 	struct base_idtable ids;
 	uint16_t round[SHM_MAX_CHANNELS]; /* high bits of the next channel's number at an index */
+	struct daemon_ending ending;
 };
 
-void daemon_channels_init(struct daemon_channels *all);
+void daemon_channels_init(struct daemon_channels *all, struct daemon_endings *endings);
 
 /* 0 or -errno. */
 int daemon_channel_new(struct daemon_channels *all, struct daemon_holder *holder,

@@ -30,6 +30,7 @@ static int next_descriptor(void)
 static void a_channel_too_many_leaves_nothing_behind(void **state)
 {
 	struct daemon_channels *all = calloc(1, sizeof(*all));
+	struct daemon_endings endings = { 0 };
 	struct daemon_holder holder = { 0 };
 	struct daemon_channel *ch[MOST + 1];
 	unsigned n = 0;
@@ -37,7 +38,7 @@ static void a_channel_too_many_leaves_nothing_behind(void **state)
 
 	(void)state;
 	assert_non_null(all);
-	daemon_channels_init(all);
+	daemon_channels_init(all, &endings);
 	all->ids.limit = MOST; /* of numbers */
 	do {
 		before = next_descriptor();

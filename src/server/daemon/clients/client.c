@@ -936,8 +936,6 @@ void daemon_client_free(struct daemon_client *c)
 	base_timer_stop(&c->next_turn);
 	daemon_giver_stop(&c->giver);
 	control_posts_unmap(c->posts.ring);
-	if (c->cm)
-		cm_client_free(all->cm, c->cm);
 	daemon_objects_release(all->objects, c->holds);
 	close_source(&c->exit_source);
 	daemon_source_stop(&c->source);

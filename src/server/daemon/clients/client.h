@@ -65,7 +65,6 @@ struct daemon_client {
 	pid_t pid;
 	char program[DAEMON_PROGRAM]; /* its name, once somebody was told */
 	struct daemon_holder *holds;
-	struct cm_client *cm; /* once it has asked for something of rdma_cm's */
 	struct control_posts_reader posts;
 	struct control_packet *rest; /* of a datagram, whose other requests took all of its turn; it
 	                                is not heard meanwhile */

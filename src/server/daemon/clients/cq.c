@@ -11,14 +11,7 @@
 #include "base/util.h"
 #include "daemon/clients/cq.h"
 
-void daemon_cqs_init(struct daemon_cqs *all, struct shm_region *region,
-                     const struct daemon_channels *channels, struct base_timers *timers)
-{
-	all->region = region;
-	all->channels = channels;
-	all->timers = timers;
-	base_idtable_init(&all->ids, SHM_MAX_CQS);
-}
+#define FREE_COST 2 /* units of work (chores.h) */
 
 int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct daemon_hca *h,
                   struct daemon_cq **out)
@@ -158,4 +151,26 @@ int daemon_cq_overrun(struct daemon_cqs *all, uint32_t id)
 	cq->events += daemon_hca_event(cq->hca, IBV_EVENT_CQ_ERR, id);
 	cq->overrun_told = true;
 	return 0;
+}
+
+/* ---- all ---- */
+
+static bool free_of_holder(void *arg, struct daemon_holder *holder, uint32_t *budget)
+{
+	struct daemon_cq *cq;
+
+	while ((cq = LIST_FIRST(&holder->cqs)) && daemon_chore_spend(budget, FREE_COST))
+		daemon_cq_free(arg, cq);
+	return !cq;
+}
+
+void daemon_cqs_init(struct daemon_cqs *all, struct shm_region *region,
+                     const struct daemon_channels *channels, struct base_timers *timers,
+                     struct daemon_endings *endings)
+{
+	all->region = region;
+	all->channels = channels;
+	all->timers = timers;
+	base_idtable_init(&all->ids, SHM_MAX_CQS);
+	daemon_ending_register(endings, &all->ending, free_of_holder, all);
 }

@@ -29,10 +29,12 @@ struct daemon_cqs {
 	const struct daemon_channels *channels;
 	struct base_timers *timers;
 	struct base_idtable ids;
+	struct daemon_ending ending;
 };
 
 void daemon_cqs_init(struct daemon_cqs *all, struct shm_region *region,
-                     const struct daemon_channels *channels, struct base_timers *timers);
+                     const struct daemon_channels *channels, struct base_timers *timers,
+                     struct daemon_endings *endings);
 
 /* 0, -ENOSPC, -ENOMEM. */
 int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct daemon_hca *h,

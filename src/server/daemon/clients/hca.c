@@ -11,12 +11,6 @@
 
 #define MAX_HCAS (1u << 20)
 
-void daemon_hcas_init(struct daemon_hcas *all, struct daemon_loop *loop)
-{
-	all->loop = loop;
-	base_idtable_init(&all->ids, MAX_HCAS);
-}
-
 int daemon_hca_open(struct daemon_hcas *all, struct daemon_holder *holder, uint32_t hca,
                     struct daemon_hca **out, int *fd)
 {
@@ -100,18 +94,6 @@ int daemon_hca_count_gids(struct daemon_hcas *all, struct daemon_memory *m,
 	return 0;
 }
 
-void daemon_hca_end_gids(struct daemon_memory *m, struct daemon_holder *holder)
-{
-	struct daemon_gid_users *u;
-
-	while ((u = LIST_FIRST(&holder->gid_users))) {
-		LIST_REMOVE(u, entry);
-		LIST_REMOVE(u, of_holder);
-		daemon_memory_free_payload(m, u->off);
-		free(u);
-	}
-}
-
 uint32_t daemon_hcas_used_gids(const struct daemon_hcas *all, const struct daemon_memory *m,
                                uint32_t hca)
 {
@@ -148,4 +130,31 @@ void daemon_hcas_event(struct daemon_hcas *all, uint32_t hca, enum ibv_event_typ
 		if (h && h->hca == hca)
 			daemon_hca_event(h, type, element);
 	}
+}
+
+/* ---- all ---- */
+
+/* The holder counts the users of its GIDs no longer. There is a row for each HCA of its host. */
+static bool free_of_holder(void *arg, struct daemon_holder *holder, uint32_t *budget)
+{
+	const struct daemon_hcas *all = arg;
+	struct daemon_gid_users *u;
+
+	(void)budget;
+	while ((u = LIST_FIRST(&holder->gid_users))) {
+		LIST_REMOVE(u, entry);
+		LIST_REMOVE(u, of_holder);
+		daemon_memory_free_payload(all->memory, u->off);
+		free(u);
+	}
+	return true;
+}
+
+void daemon_hcas_init(struct daemon_hcas *all, struct daemon_loop *loop,
+                      struct daemon_memory *memory, struct daemon_endings *endings)
+{
+	all->memory = memory;
+	all->loop = loop;
+	base_idtable_init(&all->ids, MAX_HCAS);
+	daemon_ending_register(endings, &all->ending, free_of_holder, all);
 }

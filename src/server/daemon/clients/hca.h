@@ -8,6 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/idtable.h"
+#include "daemon/clients/ending.h"
 #include "daemon/clients/holder.h"
 #include "daemon/core/chores.h"
 #include "daemon/core/loop.h"
@@ -37,9 +38,12 @@ struct daemon_hcas {
 	struct daemon_loop *loop;
 	struct base_idtable ids;
 	LIST_HEAD(, daemon_gid_users) gid_users;
+	struct daemon_memory *memory; /* of these */
+	struct daemon_ending ending;
 };
 
-void daemon_hcas_init(struct daemon_hcas *all, struct daemon_loop *loop);
+void daemon_hcas_init(struct daemon_hcas *all, struct daemon_loop *loop,
+                      struct daemon_memory *memory, struct daemon_endings *endings);
 
 /* Opens HCA @hca for @holder. *@fd: the process's end of the events, the caller's to close. 0 or
  * -errno. */
@@ -59,8 +63,6 @@ struct daemon_hca *daemon_hca_of(const struct daemon_hcas *all, const struct dae
  */
 int daemon_hca_count_gids(struct daemon_hcas *all, struct daemon_memory *m,
                           const struct daemon_hca *h, uint64_t *off);
-/* @holder counts no longer. */
-void daemon_hca_end_gids(struct daemon_memory *m, struct daemon_holder *holder);
 /* The places in the GID table of HCA @hca that somebody uses: a bit for each. */
 uint32_t daemon_hcas_used_gids(const struct daemon_hcas *all, const struct daemon_memory *m,
                                uint32_t hca);

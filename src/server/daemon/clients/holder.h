@@ -14,6 +14,7 @@
 #include "control/message.h"
 #include "daemon/clients/memory.h"
 
+struct cm_client;
 struct daemon_loop;
 struct daemon_objects;
 
@@ -40,6 +41,7 @@ struct daemon_holder {
 	LIST_HEAD(, daemon_srq) srqs;
 	LIST_HEAD(, daemon_xrcd_handle) xrcds;
 	LIST_HEAD(, daemon_qp_user) used_qps; /* XRC targets that others own */
+	struct cm_client *cm;                 /* once it has asked for something of rdma_cm */
 	TAILQ_HEAD(, daemon_qp) reserved;     /* what lies reserved, the oldest first (reserve.h) */
 	unsigned n_reserved;
 	uint64_t reserved_bytes;

@@ -70,10 +70,13 @@ int daemon_keys_offer(struct daemon_holder *holder, uint32_t kind, int fd)
 	return 0;
 }
 
-void daemon_keys_close(struct daemon_memory *m, struct daemon_holder *holder)
+/* Its keys, of which there are SHM_KEY_CHUNKS at most, and the descriptors of its memory. */
+static bool free_of_holder(void *arg, struct daemon_holder *holder, uint32_t *budget)
 {
+	struct daemon_memory *m = arg;
 	struct daemon_extent *e;
 
+	(void)budget;
 	while ((e = LIST_FIRST(&holder->key_chunks))) {
 		LIST_REMOVE(e, entry);
 		daemon_memory_retire_keys(m, e->off);
@@ -82,4 +85,11 @@ void daemon_keys_close(struct daemon_memory *m, struct daemon_holder *holder)
 	for (unsigned kind = 0; kind < CONTROL_MEMORY_KINDS; kind++)
 		if (holder->memory_fd[kind] >= 0)
 			daemon_loop_close(holder->loop, holder->memory_fd[kind]);
+	return true;
+}
+
+void daemon_keys_init(struct daemon_memory *m, struct daemon_ending *ending,
+                      struct daemon_endings *endings)
+{
+	daemon_ending_register(endings, ending, free_of_holder, m);
 }

@@ -7,6 +7,7 @@
 #ifndef DAEMON_KEYS_H
 #define DAEMON_KEYS_H
 
+#include "daemon/clients/ending.h"
 #include "daemon/clients/holder.h"
 
 struct daemon_extent;
@@ -22,6 +23,8 @@ int daemon_keys_add(struct daemon_memory *m, struct daemon_holder *holder, uint3
  * control_memory_kind). 0 or -errno. */
 int daemon_keys_offer(struct daemon_holder *holder, uint32_t kind, int fd);
 
-void daemon_keys_close(struct daemon_memory *m, struct daemon_holder *holder);
+/* @ending: registered by it, to free the keys of holders that end. */
+void daemon_keys_init(struct daemon_memory *m, struct daemon_ending *ending,
+                      struct daemon_endings *endings);
 
 #endif

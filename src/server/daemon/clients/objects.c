@@ -10,12 +10,7 @@
 #include "daemon/clients/objects.h"
 #include "daemon/clients/reserve.h"
 
-/* Units of work (chores.h). */
-#define UNDO_COST   2
-#define QP_COST     8
-#define CQ_COST     2
-#define PD_COST     1
-#define SYSTEM_COST 16 /* that closes a descriptor */
+#define UNDO_COST 2 /* units of work (chores.h) */
 
 int daemon_objects_init(struct daemon_objects *o, struct fabric *f, struct daemon_loop *loop)
 {
@@ -28,14 +23,18 @@ int daemon_objects_init(struct daemon_objects *o, struct fabric *f, struct daemo
 
 	o->loop = loop;
 	daemon_chores_init(&o->chores, &loop->timers);
-	daemon_hcas_init(&o->hcas, loop);
-	daemon_pds_init(&o->pds);
-	daemon_channels_init(&o->channels);
-	daemon_cqs_init(&o->cqs, f->region, &o->channels, &loop->timers);
 	daemon_memory_init(&o->memory, f->region, &o->chores, &users);
-	daemon_srqs_init(&o->srqs, f->region, &o->memory);
-	if (daemon_xrcds_init(&o->xrcds, loop))
+	/* each behind those that its objects need: ending.h */
+	daemon_hcas_init(&o->hcas, loop, &o->memory, &o->endings);
+	daemon_keys_init(&o->memory, &o->keys_ending, &o->endings);
+	if (daemon_xrcds_init(&o->xrcds, loop, &o->endings))
 		return -ENOMEM;
+	daemon_pds_init(&o->pds, &o->hcas, &o->endings);
+	daemon_channels_init(&o->channels, &o->endings);
+	daemon_cqs_init(&o->cqs, f->region, &o->channels, &loop->timers, &o->endings);
+	daemon_srqs_init(&o->srqs, f->region, &o->memory, &o->endings);
+	daemon_reserve_init(&o->qps, &o->reserve_ending, &o->endings);
+	daemon_qps_register(&o->qps, &o->endings);
 	return daemon_qps_init(&o->qps, f, &o->memory, &o->cqs, &o->srqs);
 }
 
@@ -91,21 +90,11 @@ void daemon_objects_undo(struct daemon_objects *o, struct daemon_holder *holder)
 	daemon_chores_slice(&o->chores);
 }
 
-/* False: the budget was used up before. */
-static bool free_pds(struct daemon_objects *o, struct daemon_hca *h, uint32_t *budget)
-{
-	struct daemon_pd *pd;
-
-	while ((pd = LIST_FIRST(&h->pds)) && daemon_chore_spend(budget, PD_COST))
-		daemon_pd_free(&o->pds, pd);
-	return !pd;
-}
-
 static bool end_hca(struct daemon_chore *c, uint32_t *budget)
 {
 	struct daemon_hca *h = container_of(c, struct daemon_hca, end);
 
-	if (!free_pds(h->holder->objects, h, budget))
+	if (!daemon_pds_free(&h->holder->objects->pds, h, budget))
 		return false;
 	free(h);
 	return true;
@@ -119,46 +108,25 @@ void daemon_objects_close_hca(struct daemon_objects *o, struct daemon_hca *h)
 	daemon_chores_slice(&o->chores);
 }
 
-/* Frees the objects in an order in which each goes before what it needs. */
 static bool release(struct daemon_chore *c, uint32_t *budget)
 {
 	struct daemon_holder *holder = container_of(c, struct daemon_holder, end);
-	struct daemon_objects *o = holder->objects;
-	struct daemon_qp_user *used;
-	struct daemon_qp *qp, *reserved;
-	struct daemon_srq *srq;
-	struct daemon_cq *cq;
-	struct daemon_channel *channel;
-	struct daemon_hca *hca;
+	const struct daemon_ending *e;
 
-	while ((used = LIST_FIRST(&holder->used_qps)) && daemon_chore_spend(budget, QP_COST))
-		daemon_qp_close(used);
-	while ((qp = TAILQ_FIRST(&holder->qps)) && daemon_chore_spend(budget, QP_COST))
-		daemon_qp_free(&o->qps, qp);
-	while ((reserved = TAILQ_FIRST(&holder->reserved)) && daemon_chore_spend(budget, QP_COST))
-		daemon_reserve_free(&o->qps, reserved);
-	while ((srq = LIST_FIRST(&holder->srqs)) && daemon_chore_spend(budget, QP_COST))
-		daemon_srq_free(&o->srqs, srq);
-	while ((cq = LIST_FIRST(&holder->cqs)) && daemon_chore_spend(budget, CQ_COST))
-		daemon_cq_free(&o->cqs, cq);
-	while ((channel = LIST_FIRST(&holder->channels)) && daemon_chore_spend(budget, SYSTEM_COST))
-		daemon_channel_free(&o->channels, channel);
-	while ((hca = LIST_FIRST(&holder->hcas)) && free_pds(o, hca, budget) &&
-	       daemon_chore_spend(budget, SYSTEM_COST)) {
-		daemon_hca_close(&o->hcas, hca);
-		free(hca);
-	}
-	if (used || qp || reserved || srq || cq || channel || hca)
-		return false; /* the budget was used up there */
-	daemon_xrcd_close_all(&o->xrcds, holder);
-	daemon_keys_close(&o->memory, holder);
-	daemon_hca_end_gids(&o->memory, holder);
+	LIST_FOREACH(e, &holder->objects->endings, entry)
+	if (e->free && !e->free(e->arg, holder, budget))
+		return false;
 	free(holder);
 	return true;
 }
 
 void daemon_objects_release(struct daemon_objects *o, struct daemon_holder *holder)
 {
+	const struct daemon_ending *e;
+
+	LIST_FOREACH(e, &o->endings, entry)
+	if (e->gone)
+		e->gone(e->arg, holder);
 	holder->dead = true;
 	daemon_unowned_look(&o->memory.unowned);
 	/* first what others may wait for */

@@ -32,6 +32,8 @@ struct daemon_objects {
 	struct daemon_qps qps;
 	struct daemon_srqs srqs;
 	struct daemon_xrcds xrcds;
+	struct daemon_endings endings;
+	struct daemon_ending keys_ending, reserve_ending;
 };
 
 /* 0 or -ENOMEM. */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * An HCA that is closed with many protection domains: it and they are gone at once, for any look,
- * and are freed in slices.
+ * and are freed in slices. And the modules that have objects of a holder that ends: their order.
  */
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -30,8 +32,9 @@ static int setup(void **state)
 	if (daemon_loop_init(&l->loop))
 		return -1;
 	daemon_chores_init(&l->o.chores, &l->loop.timers);
-	daemon_hcas_init(&l->o.hcas, &l->loop);
-	daemon_pds_init(&l->o.pds);
+	daemon_hcas_init(&l->o.hcas, &l->loop, &l->o.memory, &l->o.endings);
+	daemon_pds_init(&l->o.pds, &l->o.hcas, &l->o.endings);
+	l->o.memory.unowned.chores = &l->o.chores; /* the only thing of memory that is used */
 	l->holder = daemon_objects_holder(&l->o, 7, 0);
 	return 0;
 }
@@ -40,6 +43,7 @@ static int teardown(void **state)
 {
 	struct lab *l = *state;
 
+	base_timer_stop(&l->o.memory.unowned.timer);
 	daemon_chores_fini(&l->o.chores);
 	base_idtable_fini(&l->o.pds.ids);
 	base_idtable_fini(&l->o.hcas.ids);
@@ -108,11 +112,80 @@ static void a_number_can_be_had_again_meanwhile(void **state)
 	assert_int_equal(l->o.pds.ids.used, 0);
 }
 
+/* A module with objects of the holder; their number, and what happens to them, by its letter. */
+struct module {
+	struct daemon_ending ending;
+	char letter;
+	unsigned objects;
+	char *done; /* all modules' */
+};
+
+static void note(struct module *m, char letter)
+{
+	const size_t n = strlen(m->done);
+
+	if (!n || m->done[n - 1] != letter) {
+		m->done[n] = letter;
+		m->done[n + 1] = '\0';
+	}
+}
+
+static void module_gone(void *arg, struct daemon_holder *holder)
+{
+	struct module *m = arg;
+
+	assert_false(holder->dead);
+	note(m, (char)toupper(m->letter));
+}
+
+static bool module_free(void *arg, struct daemon_holder *holder, uint32_t *budget)
+{
+	struct module *m = arg;
+
+	assert_true(holder->dead);
+	while (m->objects && daemon_chore_spend(budget, 1)) {
+		note(m, m->letter);
+		m->objects--;
+	}
+	return !m->objects;
+}
+
+static void the_module_that_registered_last_frees_first(void **state)
+{
+	struct lab *l = *state;
+	static char done[64];
+	static struct module m[] = { { .letter = 'a', .objects = 3, .done = done },
+		                     { .letter = 'b', .objects = 2 * DAEMON_SLICE, .done = done },
+		                     { .letter = 'c', .done = done },
+		                     { .letter = 'd', .objects = DAEMON_SLICE / 2, .done = done } };
+
+	for (unsigned i = 0; i < 4; i++) {
+		m[i].ending.gone = module_gone;
+		daemon_ending_register(&l->o.endings, &m[i].ending, module_free, &m[i]);
+	}
+	make_pds(l, open_hca(l), 0, 3);
+	daemon_objects_release(&l->o, l->holder);
+	l->holder = NULL;
+	assert_string_equal(done, "DCBAdb"); /* the budget is used up within b */
+	assert_in_range(m[1].objects, DAEMON_SLICE, 2 * DAEMON_SLICE - 1);
+	assert_int_equal(l->o.pds.ids.used, 3);
+	daemon_chores_slice(&l->o.chores);
+	assert_string_equal(done, "DCBAdb");
+	assert_true(daemon_chores_wait(&l->o.chores));
+	daemon_chores_slice(&l->o.chores);
+	assert_string_equal(done, "DCBAdba");
+	assert_int_equal(l->o.pds.ids.used, 0); /* which registered before all */
+	assert_int_equal(l->o.hcas.ids.used, 0);
+	assert_false(daemon_chores_wait(&l->o.chores));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(domains_go_in_slices, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_number_can_be_had_again_meanwhile, setup,
+		                                teardown),
+		cmocka_unit_test_setup_teardown(the_module_that_registered_last_frees_first, setup,
 		                                teardown),
 	};
 

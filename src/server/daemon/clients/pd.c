@@ -11,10 +11,9 @@
 #define MAX_PDS        (1u << 18)
 #define MAX_HOLDER_PDS 16384
 
-void daemon_pds_init(struct daemon_pds *all)
-{
-	base_idtable_init(&all->ids, MAX_PDS);
-}
+/* Units of work (chores.h). */
+#define FREE_COST  1
+#define CLOSE_COST 16
 
 static uint64_t hash_of(const struct daemon_holder *holder, uint32_t domain)
 {
@@ -76,4 +75,37 @@ void daemon_pd_free(struct daemon_pds *all, struct daemon_pd *pd)
 	base_hash_remove(&all->domains, &pd->node);
 	base_idtable_remove(&all->ids, pd->id);
 	free(pd);
+}
+
+bool daemon_pds_free(struct daemon_pds *all, struct daemon_hca *h, uint32_t *budget)
+{
+	struct daemon_pd *pd;
+
+	while ((pd = LIST_FIRST(&h->pds)) && daemon_chore_spend(budget, FREE_COST))
+		daemon_pd_free(all, pd);
+	return !pd;
+}
+
+/* ---- all ---- */
+
+/* Its HCAs, each with its domains. */
+static bool free_of_holder(void *arg, struct daemon_holder *holder, uint32_t *budget)
+{
+	struct daemon_pds *all = arg;
+	struct daemon_hca *hca;
+
+	while ((hca = LIST_FIRST(&holder->hcas)) && daemon_pds_free(all, hca, budget) &&
+	       daemon_chore_spend(budget, CLOSE_COST)) {
+		daemon_hca_close(all->hcas, hca);
+		free(hca);
+	}
+	return !hca;
+}
+
+void daemon_pds_init(struct daemon_pds *all, struct daemon_hcas *hcas,
+                     struct daemon_endings *endings)
+{
+	all->hcas = hcas;
+	base_idtable_init(&all->ids, MAX_PDS);
+	daemon_ending_register(endings, &all->ending, free_of_holder, all);
 }

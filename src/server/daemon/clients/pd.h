@@ -22,13 +22,19 @@ struct daemon_pd {
 struct daemon_pds {
 	struct base_idtable ids;
 	struct base_hash domains; /* by holder and domain */
+	struct daemon_hcas *hcas;
+	struct daemon_ending ending;
 };
 
-void daemon_pds_init(struct daemon_pds *all);
+void daemon_pds_init(struct daemon_pds *all, struct daemon_hcas *hcas,
+                     struct daemon_endings *endings);
 
 /* A domain of @h's holder. 0; -EEXIST; -ENOSPC: there are too many; -ENOMEM. */
 int daemon_pd_new(struct daemon_pds *all, struct daemon_hca *h, uint32_t domain);
 void daemon_pd_free(struct daemon_pds *all, struct daemon_pd *pd);
+
+/* Frees all domains of the HCA. False: the budget was used up before (chores.h). */
+bool daemon_pds_free(struct daemon_pds *all, struct daemon_hca *h, uint32_t *budget);
 
 /* The one of an open HCA that the holder calls so; NULL: there is none. */
 struct daemon_pd *daemon_pd_of(const struct daemon_pds *all, const struct daemon_holder *holder,

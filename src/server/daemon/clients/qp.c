@@ -30,6 +30,24 @@ struct daemon_payload {
 #define FLOW_COST   16
 #define QP_COST     8
 
+/* Those that the holder has, and those of others that it has open. */
+static bool free_of_holder(void *arg, struct daemon_holder *holder, uint32_t *budget)
+{
+	struct daemon_qp_user *used;
+	struct daemon_qp *qp;
+
+	while ((used = LIST_FIRST(&holder->used_qps)) && daemon_chore_spend(budget, QP_COST))
+		daemon_qp_close(used);
+	while ((qp = TAILQ_FIRST(&holder->qps)) && daemon_chore_spend(budget, QP_COST))
+		daemon_qp_free(arg, qp);
+	return !used && !qp;
+}
+
+void daemon_qps_register(struct daemon_qps *all, struct daemon_endings *endings)
+{
+	daemon_ending_register(endings, &all->ending, free_of_holder, all);
+}
+
 int daemon_qps_init(struct daemon_qps *all, struct fabric *f, struct daemon_memory *memory,
                     struct daemon_cqs *cqs, struct daemon_srqs *srqs)
 {

@@ -91,6 +91,7 @@ struct daemon_qps {
 	struct daemon_chore prune;         /* flows of those that were attached */
 	/* what lies reserved, the oldest first: reserve.h */
 	TAILQ_HEAD(, daemon_qp) reserved;
+	struct daemon_ending ending;
 	uint64_t last_ticket;
 	/* Takes what the client's process has sent by way of the daemon, before a queue pair or a
 	 * flow of it goes. NULL: nothing comes that way. */
@@ -107,6 +108,8 @@ struct daemon_qps {
 /* 0 or -ENOMEM. */
 int daemon_qps_init(struct daemon_qps *all, struct fabric *f, struct daemon_memory *memory,
                     struct daemon_cqs *cqs, struct daemon_srqs *srqs);
+/* The queue pairs of holders that end are freed (ending.h). */
+void daemon_qps_register(struct daemon_qps *all, struct daemon_endings *endings);
 
 /* A QP of @cq's holder that receives by @cq. 0; -EAGAIN: memory is being freed, the client asks
  * again; -ENOMEM. */

@@ -9,6 +9,8 @@
 #define MOST_BYTES     (2ull << 20) /* of all that a holder has */
 #define TAKEN_AT_ONCE  64
 
+#define FREE_COST 8 /* units of work (chores.h) */
+
 static struct shm_sender *sender_of(const struct daemon_qps *all, const struct daemon_qp *qp)
 {
 	return shm_sender_at(all->f->region, SHM_QP_INDEX(qp->qpn));
@@ -53,7 +55,8 @@ static void drop(struct daemon_qps *all, struct daemon_qp *qp)
 	all->memory->reserved_payloads -= payloads;
 }
 
-void daemon_reserve_free(struct daemon_qps *all, struct daemon_qp *qp)
+/* Frees it, whether its process uses it or not. */
+static void free_reserved(struct daemon_qps *all, struct daemon_qp *qp)
 {
 	drop(all, qp);
 	daemon_qp_give_up(all, qp);
@@ -68,7 +71,7 @@ static bool take_back(struct daemon_qps *all, struct daemon_qp *qp)
 	if (!atomic_compare_exchange_strong_explicit(&sender_of(all, qp)->ticket, &ticket, 0,
 	                                             memory_order_relaxed, memory_order_relaxed))
 		return false;
-	daemon_reserve_free(all, qp);
+	free_reserved(all, qp);
 	return true;
 }
 
@@ -172,4 +175,21 @@ struct daemon_qp *daemon_reserve_take(struct daemon_qps *all, const struct daemo
 	drop(all, qp);
 	atomic_store_explicit(&sender_of(all, qp)->ticket, 0, memory_order_relaxed);
 	return qp;
+}
+
+/* ---- all ---- */
+
+static bool free_of_holder(void *arg, struct daemon_holder *holder, uint32_t *budget)
+{
+	struct daemon_qp *qp;
+
+	while ((qp = TAILQ_FIRST(&holder->reserved)) && daemon_chore_spend(budget, FREE_COST))
+		free_reserved(arg, qp);
+	return !qp;
+}
+
+void daemon_reserve_init(struct daemon_qps *all, struct daemon_ending *ending,
+                         struct daemon_endings *endings)
+{
+	daemon_ending_register(endings, ending, free_of_holder, all);
 }

@@ -23,8 +23,9 @@ void daemon_reserve(struct daemon_qps *all, struct daemon_holder *holder,
 struct daemon_qp *daemon_reserve_take(struct daemon_qps *all, const struct daemon_holder *holder,
                                       uint32_t qpn);
 
-/* Frees it, whether the process uses it or not: that is dead. */
-void daemon_reserve_free(struct daemon_qps *all, struct daemon_qp *qp);
+/* @ending: registered by it, to free what lies reserved for holders that end. */
+void daemon_reserve_init(struct daemon_qps *all, struct daemon_ending *ending,
+                         struct daemon_endings *endings);
 
 /* struct daemon_memory_users; @qps: struct daemon_qps. */
 bool daemon_reserve_take_back(void *qps);

@@ -12,13 +12,7 @@
 #include "shm/connection.h"
 #include "shm/ring.h"
 
-void daemon_srqs_init(struct daemon_srqs *all, struct shm_region *region,
-                      struct daemon_memory *memory)
-{
-	all->region = region;
-	all->memory = memory;
-	base_idtable_init(&all->ids, SHM_MAX_SRQS);
-}
+#define FREE_COST 8 /* units of work (chores.h) */
 
 static struct shm_ring *ring_at(const struct daemon_srqs *all, const struct daemon_srq_ring *r)
 {
@@ -162,4 +156,24 @@ int daemon_srq_limit(struct daemon_srqs *all, uint32_t index)
 		return -EINVAL;
 	srq->events += daemon_hca_event(srq->hca, IBV_EVENT_SRQ_LIMIT_REACHED, index);
 	return 0;
+}
+
+/* ---- all ---- */
+
+static bool free_of_holder(void *arg, struct daemon_holder *holder, uint32_t *budget)
+{
+	struct daemon_srq *srq;
+
+	while ((srq = LIST_FIRST(&holder->srqs)) && daemon_chore_spend(budget, FREE_COST))
+		daemon_srq_free(arg, srq);
+	return !srq;
+}
+
+void daemon_srqs_init(struct daemon_srqs *all, struct shm_region *region,
+                      struct daemon_memory *memory, struct daemon_endings *endings)
+{
+	all->region = region;
+	all->memory = memory;
+	base_idtable_init(&all->ids, SHM_MAX_SRQS);
+	daemon_ending_register(endings, &all->ending, free_of_holder, all);
 }

@@ -38,10 +38,11 @@ struct daemon_srqs {
 	struct shm_region *region;
 	struct daemon_memory *memory;
 	struct base_idtable ids;
+	struct daemon_ending ending;
 };
 
 void daemon_srqs_init(struct daemon_srqs *all, struct shm_region *region,
-                      struct daemon_memory *memory);
+                      struct daemon_memory *memory, struct daemon_endings *endings);
 
 /* 0; -EAGAIN: memory is being freed, the client asks again; -ENOMEM. */
 int daemon_srq_new(struct daemon_srqs *all, struct daemon_hca *h,

@@ -26,15 +26,6 @@ struct daemon_xrcd_handle {
 	struct daemon_xrcd *xrcd;
 };
 
-int daemon_xrcds_init(struct daemon_xrcds *all, struct daemon_loop *loop)
-{
-	uint32_t none;
-
-	all->loop = loop;
-	base_idtable_init(&all->ids, DAEMON_MAX_XRCDS + 1);
-	return base_idtable_add(&all->ids, all, &none); /* no domain is 0 */
-}
-
 static struct daemon_xrcd *find(const struct daemon_xrcds *all, uint32_t hca,
                                 const struct statx *file)
 {
@@ -151,13 +142,29 @@ int daemon_xrcd_close(struct daemon_xrcds *all, struct daemon_holder *holder, ui
 	return 0;
 }
 
-void daemon_xrcd_close_all(struct daemon_xrcds *all, struct daemon_holder *holder)
-{
-	while (!LIST_EMPTY(&holder->xrcds))
-		close_handle(all, LIST_FIRST(&holder->xrcds));
-}
-
 bool daemon_xrcd_is_open(const struct daemon_holder *holder, uint32_t number)
 {
 	return handle_of(holder, number);
+}
+
+/* ---- all ---- */
+
+/* There are few: DAEMON_HOLDER_XRCDS. */
+static bool free_of_holder(void *arg, struct daemon_holder *holder, uint32_t *budget)
+{
+	(void)budget;
+	while (!LIST_EMPTY(&holder->xrcds))
+		close_handle(arg, LIST_FIRST(&holder->xrcds));
+	return true;
+}
+
+int daemon_xrcds_init(struct daemon_xrcds *all, struct daemon_loop *loop,
+                      struct daemon_endings *endings)
+{
+	uint32_t none;
+
+	all->loop = loop;
+	daemon_ending_register(endings, &all->ending, free_of_holder, all);
+	base_idtable_init(&all->ids, DAEMON_MAX_XRCDS + 1);
+	return base_idtable_add(&all->ids, all, &none); /* no domain is 0 */
 }

@@ -16,13 +16,15 @@
 struct daemon_xrcds {
 	struct base_idtable ids;
 	struct daemon_loop *loop;
+	struct daemon_ending ending;
 };
 
 /* That a process has opened a domain. */
 struct daemon_xrcd_handle;
 
 /* 0 or -ENOMEM. */
-int daemon_xrcds_init(struct daemon_xrcds *all, struct daemon_loop *loop);
+int daemon_xrcds_init(struct daemon_xrcds *all, struct daemon_loop *loop,
+                      struct daemon_endings *endings);
 
 /* Opens the domain of the file @fd, which stays the caller's; -1: a new one that has no file.
  * *@number: not 0. 0; -EAGAIN, -EINVAL as control_open_xrcd has it; -ENOMEM: too many. */
@@ -31,8 +33,6 @@ int daemon_xrcd_open(struct daemon_xrcds *all, struct daemon_hca *h, int fd,
 
 /* The holder closes it once. -EINVAL: it has not opened it. */
 int daemon_xrcd_close(struct daemon_xrcds *all, struct daemon_holder *holder, uint32_t number);
-/* All that the holder has open. */
-void daemon_xrcd_close_all(struct daemon_xrcds *all, struct daemon_holder *holder);
 
 /* Whether the holder has it open. */
 bool daemon_xrcd_is_open(const struct daemon_holder *holder, uint32_t number);

@@ -176,7 +176,7 @@ static bool fill_mr(const struct daemon_show *s, uint32_t hca, const struct daem
 static uint32_t end_of_cm_ids(const struct daemon_show *s, const struct daemon_client *c)
 {
 	(void)s;
-	return c->cm ? cm_client_end(c->cm) : 0;
+	return c->holds->cm ? cm_client_end(c->holds->cm) : 0;
 }
 
 static struct control_object_address address_of(const union control_cm_addr *a)
@@ -209,7 +209,7 @@ static bool fill_cm_id(const struct daemon_show *s, uint32_t hca, const struct d
 {
 	struct cm_shown id;
 
-	if (!cm_client_show(c->cm, at, &id) || !is_of(s, hca, c, &id))
+	if (!cm_client_show(c->holds->cm, at, &id) || !is_of(s, hca, c, &id))
 		return false;
 	*o = (struct control_object){ .number = number_of(c, id.number, CM_ID_BITS),
 		                      .pid = pid_of(c->holds),

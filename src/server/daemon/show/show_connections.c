@@ -108,12 +108,12 @@ static bool show_next_identifier(const struct daemon_show *s, struct show_at *at
 	at->work += EMPTY_COST;
 	if (p->client >= s->clients->ids.size)
 		return false;
-	if (!c || !c->cm || p->at >= cm_client_end(c->cm)) {
+	if (!c || !c->holds->cm || p->at >= cm_client_end(c->holds->cm)) {
 		p->client++;
 		p->at = 0;
 		return true;
 	}
-	if (!cm_client_show(c->cm, p->at++, &id) || !(id.listens || id.connects))
+	if (!cm_client_show(c->holds->cm, p->at++, &id) || !(id.listens || id.connects))
 		return true;
 	at->work += ID_COST;
 	if (find_qp(s, id.qpn, c->holds))

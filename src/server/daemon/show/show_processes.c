@@ -167,8 +167,8 @@ static void add_process(const struct daemon_show *s, struct show_at *at, struct 
 		show_add_u64(o, names[k], client->id < c->n ? c->count[client->id][k] : 0);
 	if (keys)
 		show_add_u64(o, "mrs", load(&keys->n_keys));
-	if (client->cm)
-		cm_client_count(client->cm, &cm);
+	if (client->holds->cm)
+		cm_client_count(client->holds->cm, &cm);
 	show_add_u64(o, "cm_ids", cm.ids);
 	show_add_u64(o, "joins", cm.joins);
 	show_close(o, '}');

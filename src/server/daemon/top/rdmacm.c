@@ -75,13 +75,24 @@ static void leave(void *arg, struct fabric_port *port, const struct ib_gid *mgid
 static int serve(struct daemon_call *call)
 {
 	struct daemon_rdmacm *r = call->module;
-	struct daemon_client *client = call->client;
-	int ret = client->cm ? 0 : cm_client_new(r->cm, client->host_index, &client->cm);
+	const struct daemon_client *client = call->client;
+	struct cm_client **cm = &client->holds->cm;
+	int ret = *cm ? 0 : cm_client_new(r->cm, client->host_index, cm);
 
 	if (!ret)
-		ret = cm_request(r->cm, client->cm, call->request, call->reply);
+		ret = cm_request(r->cm, *cm, call->request, call->reply);
 	daemon_mads_send(r->mads);
 	return ret;
+}
+
+/* Its peers hear of it at once; its identifiers end in slices (cm_client_free()). */
+static void gone(void *arg, struct daemon_holder *holder)
+{
+	const struct daemon_rdmacm *r = arg;
+
+	if (holder->cm)
+		cm_client_free(r->cm, holder->cm);
+	holder->cm = NULL;
 }
 
 static const struct daemon_request requests[] = {
@@ -119,6 +130,8 @@ int daemon_rdmacm_init(struct daemon_rdmacm *r, struct daemon_clients *clients)
 	if (ret)
 		return ret;
 	clients->cm = r->cm;
+	r->ending.gone = gone;
+	daemon_ending_register(&clients->objects->endings, &r->ending, NULL, r);
 	daemon_requests_add(&clients->requests, requests, ARRAY_SIZE(requests), r);
 	return 0;
 }

@@ -19,6 +19,7 @@ struct daemon_rdmacm {
 	struct daemon_memory *memory;
 	struct daemon_roce *roce; /* NULL: no port is on Ethernet */
 	struct cm *cm;
+	struct daemon_ending ending;
 };
 
 /* Makes ->cm, has @clients know it, and adds the requests to their table; all else in @r is filled

@@ -555,8 +555,9 @@ static enum daemon_roce_joined how_joined(const struct daemon_call *call,
 
 	if (cm_joined(c->all->cm, port, mgid, NULL) & IB_JOIN_FULL)
 		return DAEMON_ROCE_IS_MEMBER;
-	return c->cm && cm_joined(c->all->cm, port, mgid, c->cm) ? DAEMON_ROCE_SENDS_ONLY
-	                                                         : DAEMON_ROCE_NOBODY;
+	return c->holds->cm && cm_joined(c->all->cm, port, mgid, c->holds->cm)
+	               ? DAEMON_ROCE_SENDS_ONLY
+	               : DAEMON_ROCE_NOBODY;
 }
 
 static int attach(struct daemon_call *call)
