@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Linked into every test program with cmocka, between it and cmocka_run_group_tests().
+ * Linked into every test program with cmocka, between it and cmocka_run_group_tests(). It has the
+ * list of cases that register themselves (CASE()), and a main() for programs that have none.
  *
  * CMOCKA_TEST_FILTER: runs only the cases that it names ('*' and '?' as in a shell). Without it,
  * all. UMBEL_TEST_THREAD: a second thread sleeps meanwhile. In a process with one thread the
@@ -70,6 +71,11 @@ static struct {
 	bool returned;        /* the case has come to its end */
 	char path[4096];      /* of the program */
 } run;
+
+static struct {
+	struct CMUnitTest *tests; /* in the order in which they stand in the program */
+	size_t n;
+} registered;
 
 /* ---- a case that does not end ---- */
 
@@ -277,4 +283,27 @@ int __wrap__cmocka_run_group_tests(const char *group, const struct CMUnitTest *t
 	free(run.cases);
 	free(copy);
 	return failed;
+}
+
+/* ---- the program ---- */
+
+void harness_add(const char *name, void (*test)(void **state), int (*set_up)(void **state),
+                 int (*tear_down)(void **state), void *state)
+{
+	registered.tests =
+	        reallocarray(registered.tests, registered.n + 1, sizeof(*registered.tests));
+	if (!registered.tests)
+		abort();
+	registered.tests[registered.n++] =
+	        (struct CMUnitTest){ name, test, set_up, tear_down, state };
+}
+
+int harness_run(int (*set_up)(void **state), int (*tear_down)(void **state))
+{
+	return _cmocka_run_group_tests("tests", registered.tests, registered.n, set_up, tear_down);
+}
+
+__attribute__((weak)) int main(void)
+{
+	return harness_run(NULL, NULL);
 }

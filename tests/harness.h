@@ -8,6 +8,30 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/*
+ * A case of the program: CASE(name) { ... }. It is registered where it stands, and the cases run in
+ * their order. CASE_WITH() has functions to run before and behind it (cmocka), or NULL. A program
+ * that needs no main() of its own has the harness's, which runs all cases.
+ */
+#define CASE(name) CASE_WITH(name, NULL, NULL)
+#define CASE_WITH(name, set_up, tear_down) \
+	CASE_AS(name, harness_add(#name, name, set_up, tear_down, NULL))
+/* @adds: calls harness_add(), once for each way in which the case runs. */
+#define CASE_AS(name, adds)                                            \
+	static void name(void **state);                                \
+	__attribute__((constructor)) static void register_##name(void) \
+	{                                                              \
+		adds;                                                  \
+	}                                                              \
+	static void name(void **state __attribute__((unused)))
+
+/* @state: the case finds it in *state. */
+void harness_add(const char *name, void (*test)(void **state), int (*set_up)(void **state),
+                 int (*tear_down)(void **state), void *state);
+
+/* Runs all cases between these two, or NULL; the result is main()'s. */
+int harness_run(int (*set_up)(void **state), int (*tear_down)(void **state));
+
 /* For a child that the program forks and that runs cases of its own for those of its parent: all of
  * them run, whatever CMOCKA_TEST_FILTER says, and for as long as the parent's. */
 void harness_serve(void);

@@ -29,52 +29,47 @@ static void expect_refused(int fd, const struct umad_reg_attr *attr, int expecte
 	assert_int_equal(err, expected);
 }
 
-static void agents_are_numbered_from_0(void **state)
+LAB_CASE(agents_are_numbered_from_0)
 {
 	int fd = lab_open(1);
 
-	(void)state;
 	assert_int_equal(lab_agent(fd, 0), 0);
 	assert_int_equal(lab_agent(fd, 0), 1);
 }
 
-static void a_number_that_is_free_is_used_again(void **state)
+LAB_CASE(a_number_that_is_free_is_used_again)
 {
 	int fd = lab_open(1);
 
-	(void)state;
 	lab_agent(fd, 0);
 	lab_agent(fd, 0);
 	assert_int_equal(umad_unregister(fd, 0), 0);
 	assert_int_equal(lab_agent(fd, 0), 0);
 }
 
-static void a_port_has_no_more_than_32_agents(void **state)
+LAB_CASE(a_port_has_no_more_than_32_agents)
 {
 	int fd = lab_open(1);
 
-	(void)state;
 	for (int i = 0; i < UMAD_CA_MAX_AGENTS; i++)
 		assert_int_equal(lab_agent(fd, 0), i);
 	expect_refused(fd, &perf, ENOMEM);
 }
 
-static void a_method_that_is_taken_is_refused(void **state)
+LAB_CASE(a_method_that_is_taken_is_refused)
 {
 	int fd = lab_open(1), other = lab_open(1);
 
-	(void)state;
 	expect_registered(fd, &perf);
 	expect_refused(fd, &perf, EINVAL);
 	expect_refused(other, &perf, EINVAL);
 }
 
-static void other_methods_versions_and_ports_are_free(void **state)
+LAB_CASE(other_methods_versions_and_ports_are_free)
 {
 	int fd = lab_open(1);
 	struct umad_reg_attr attr = perf;
 
-	(void)state;
 	expect_registered(fd, &perf);
 	expect_registered(lab_open(2), &perf);
 	attr.mgmt_class_version = 2;
@@ -87,7 +82,7 @@ static void other_methods_versions_and_ports_are_free(void **state)
 	expect_registered(fd, &attr);
 }
 
-static void vendors_with_different_ouis_share_a_class(void **state)
+LAB_CASE(vendors_with_different_ouis_share_a_class)
 {
 	struct umad_reg_attr attr = { .mgmt_class = LAB_CLASS,
 		                      .mgmt_class_version = 1,
@@ -95,40 +90,36 @@ static void vendors_with_different_ouis_share_a_class(void **state)
 		                      .method_mask = { LAB_METHOD(LAB_GET), 0 } };
 	int fd = lab_open(1);
 
-	(void)state;
 	expect_registered(fd, &attr);
 	expect_refused(fd, &attr, EINVAL);
 	attr.oui++;
 	expect_registered(fd, &attr);
 }
 
-static void a_method_is_free_again_when_its_agent_is_gone(void **state)
+LAB_CASE(a_method_is_free_again_when_its_agent_is_gone)
 {
 	int fd = lab_open(1), err, agent = lab_register(fd, &perf, &err);
 
-	(void)state;
 	assert_int_equal(err, 0);
 	assert_int_equal(umad_unregister(fd, agent), 0);
 	expect_registered(fd, &perf);
 }
 
-static void a_method_is_free_again_when_its_port_is_closed(void **state)
+LAB_CASE(a_method_is_free_again_when_its_port_is_closed)
 {
 	int fd = umad_open_port(lab_ca(1), 1);
 
-	(void)state;
 	expect_registered(fd, &perf);
 	umad_close_port(fd);
 	expect_registered(lab_open(1), &perf);
 }
 
-static void the_agents_of_a_dead_process_are_gone(void **state)
+LAB_CASE(the_agents_of_a_dead_process_are_gone)
 {
 	int fd = lab_open(1), pipe_fd[2], status, err;
 	pid_t pid;
 	char byte;
 
-	(void)state;
 	assert_int_equal(pipe(pipe_fd), 0);
 	pid = fork();
 	if (!pid) {
@@ -148,12 +139,11 @@ static void the_agents_of_a_dead_process_are_gone(void **state)
 	close(pipe_fd[1]);
 }
 
-static void a_child_registers_at_a_port_that_it_inherits(void **state)
+LAB_CASE(a_child_registers_at_a_port_that_it_inherits)
 {
 	int fd = lab_open(1), status, err;
 	pid_t pid = fork();
 
-	(void)state;
 	if (!pid) {
 		lab_register(fd, &perf, &err);
 		_exit(err);
@@ -163,13 +153,12 @@ static void a_child_registers_at_a_port_that_it_inherits(void **state)
 	expect_refused(fd, &perf, EINVAL); /* it is the port's, and stays */
 }
 
-static void classes_that_do_not_exist_are_refused(void **state)
+LAB_CASE(classes_that_do_not_exist_are_refused)
 {
 	struct umad_reg_attr attr = { .mgmt_class_version = 1 };
 	static const uint8_t classes[] = { 0x50, 0x80, 0x82, 0xFF };
 	int fd = lab_open(1);
 
-	(void)state;
 	for (size_t i = 0; i < LAB_COUNT(classes); i++) {
 		attr.mgmt_class = classes[i];
 		expect_refused(fd, &attr, EINVAL);
@@ -179,23 +168,21 @@ static void classes_that_do_not_exist_are_refused(void **state)
 	expect_refused(fd, &attr, EINVAL);
 }
 
-static void a_vendor_class_needs_an_oui(void **state)
+LAB_CASE(a_vendor_class_needs_an_oui)
 {
 	struct umad_reg_attr attr = { .mgmt_class = LAB_CLASS, .mgmt_class_version = 1 };
 	int fd = lab_open(1);
 
-	(void)state;
 	expect_refused(fd, &attr, EINVAL);
 	attr.oui = 0x01000000;
 	expect_refused(fd, &attr, EINVAL);
 }
 
-static void rmpp_is_refused_to_a_class_without_it(void **state)
+LAB_CASE(rmpp_is_refused_to_a_class_without_it)
 {
 	struct umad_reg_attr attr = perf;
 	int fd = lab_open(1);
 
-	(void)state;
 	attr.rmpp_version = 1;
 	expect_refused(fd, &attr, EINVAL);
 	attr = (struct umad_reg_attr){ .mgmt_class = UMAD_CLASS_SUBN_ADM,
@@ -206,36 +193,33 @@ static void rmpp_is_refused_to_a_class_without_it(void **state)
 	expect_registered(fd, &attr);
 }
 
-static void flags_that_nobody_knows_are_refused(void **state)
+LAB_CASE(flags_that_nobody_knows_are_refused)
 {
 	struct umad_reg_attr attr = perf;
 	int fd = lab_open(1);
 	uint32_t agent;
 
-	(void)state;
 	attr.flags = 1u << 31;
 	assert_int_equal(umad_register2(fd, &attr, &agent), EINVAL);
 	assert_int_equal(attr.flags, 0);
 }
 
-static void nothing_to_fill_in_is_refused(void **state)
+LAB_CASE(nothing_to_fill_in_is_refused)
 {
 	struct umad_reg_attr attr = perf;
 	int fd = lab_open(1);
 	uint32_t agent;
 
-	(void)state;
 	assert_int_equal(umad_register2(fd, NULL, &agent), EINVAL);
 	assert_int_equal(umad_register2(fd, &attr, NULL), EINVAL);
 }
 
-static void older_calls_register_as_well(void **state)
+LAB_CASE(older_calls_register_as_well)
 {
 	long mask[16 / sizeof(long)] = { LAB_METHOD(LAB_GET) };
 	uint8_t oui[3] = { 1, 2, 3 };
 	int fd = lab_open(1);
 
-	(void)state;
 	assert_int_equal(umad_register(fd, UMAD_CLASS_PERF_MGMT, 1, 0, mask), 0);
 	assert_int_equal(umad_register(fd, UMAD_CLASS_PERF_MGMT, 1, 0, mask), -EPERM);
 	assert_int_equal(umad_register(fd, UMAD_CLASS_SUBN_DIRECTED_ROUTE, 1, 0, NULL), 1);
@@ -244,11 +228,10 @@ static void older_calls_register_as_well(void **state)
 	assert_int_equal(umad_register_oui(fd, UMAD_CLASS_PERF_MGMT, 1, oui, mask), -EINVAL);
 }
 
-static void an_agent_that_is_not_there_cannot_be_unregistered(void **state)
+LAB_CASE(an_agent_that_is_not_there_cannot_be_unregistered)
 {
 	int fd = lab_open(1), agent = lab_agent(fd, 0);
 
-	(void)state;
 	assert_int_equal(umad_unregister(fd, agent), 0);
 	errno = 0;
 	assert_int_equal(umad_unregister(fd, agent), -1);
@@ -259,39 +242,12 @@ static void an_agent_that_is_not_there_cannot_be_unregistered(void **state)
 	assert_int_equal(umad_unregister(fd, -1), -1);
 }
 
-static void a_descriptor_that_is_no_port_is_refused(void **state)
+LAB_CASE(a_descriptor_that_is_no_port_is_refused)
 {
 	long mask[16 / sizeof(long)] = { 0 };
 
-	(void)state;
 	assert_int_equal(umad_register(0, UMAD_CLASS_PERF_MGMT, 1, 0, mask), -EPERM);
 	assert_int_equal(umad_register(-1, UMAD_CLASS_PERF_MGMT, 1, 0, mask), -EPERM);
 	expect_refused(-1, &perf, EBADF);
 	assert_int_equal(umad_unregister(-1, 0), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(agents_are_numbered_from_0),
-		LAB_TEST(a_number_that_is_free_is_used_again),
-		LAB_TEST(a_port_has_no_more_than_32_agents),
-		LAB_TEST(a_method_that_is_taken_is_refused),
-		LAB_TEST(other_methods_versions_and_ports_are_free),
-		LAB_TEST(vendors_with_different_ouis_share_a_class),
-		LAB_TEST(a_method_is_free_again_when_its_agent_is_gone),
-		LAB_TEST(a_method_is_free_again_when_its_port_is_closed),
-		LAB_TEST(the_agents_of_a_dead_process_are_gone),
-		LAB_TEST(a_child_registers_at_a_port_that_it_inherits),
-		LAB_TEST(classes_that_do_not_exist_are_refused),
-		LAB_TEST(a_vendor_class_needs_an_oui),
-		LAB_TEST(rmpp_is_refused_to_a_class_without_it),
-		LAB_TEST(flags_that_nobody_knows_are_refused),
-		LAB_TEST(nothing_to_fill_in_is_refused),
-		LAB_TEST(older_calls_register_as_well),
-		LAB_TEST(an_agent_that_is_not_there_cannot_be_unregistered),
-		LAB_TEST(a_descriptor_that_is_no_port_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

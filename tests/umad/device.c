@@ -16,30 +16,27 @@
 
 #define CAP_IS_SM 2
 
-static void names_are_those_of_all_hosts_in_order(void **state)
+LAB_CASE(names_are_those_of_all_hosts_in_order)
 {
 	char names[UMAD_MAX_DEVICES][UMAD_CA_NAME_LEN];
 
-	(void)state;
 	assert_int_equal(umad_get_cas_names(names, UMAD_MAX_DEVICES), 4);
 	for (int i = 0; i < 4; i++)
 		assert_string_equal(names[i], lab_ca(i + 1));
 }
 
-static void no_more_names_come_than_there_is_room_for(void **state)
+LAB_CASE(no_more_names_come_than_there_is_room_for)
 {
 	char names[3][UMAD_CA_NAME_LEN] = { "", "", "untouched" };
 
-	(void)state;
 	assert_int_equal(umad_get_cas_names(names, 2), 2);
 	assert_string_equal(names[2], "untouched");
 }
 
-static void a_ca_is_described(void **state)
+LAB_CASE(a_ca_is_described)
 {
 	umad_ca_t ca;
 
-	(void)state;
 	assert_int_equal(umad_get_ca(lab_ca(2), &ca), 0);
 	assert_string_equal(ca.ca_name, lab_ca(2));
 	assert_int_equal(ca.node_type, 1);
@@ -55,11 +52,10 @@ static void a_ca_is_described(void **state)
 	assert_null(ca.ports[1]);
 }
 
-static void a_port_is_described(void **state)
+LAB_CASE(a_port_is_described)
 {
 	umad_port_t port;
 
-	(void)state;
 	assert_int_equal(umad_get_port(lab_ca(3), 1, &port), 0);
 	assert_string_equal(port.ca_name, lab_ca(3));
 	assert_int_equal(port.portnum, 1);
@@ -78,35 +74,32 @@ static void a_port_is_described(void **state)
 	assert_null(port.pkeys);
 }
 
-static void no_name_means_the_first_active_port(void **state)
+LAB_CASE(no_name_means_the_first_active_port)
 {
 	umad_port_t port;
 
-	(void)state;
 	assert_int_equal(umad_get_port(NULL, 0, &port), 0);
 	assert_string_equal(port.ca_name, lab_ca(1));
 	assert_int_equal(port.portnum, 1);
 	umad_release_port(&port);
 }
 
-static void no_number_means_the_cas_active_port(void **state)
+LAB_CASE(no_number_means_the_cas_active_port)
 {
 	umad_port_t port;
 
-	(void)state;
 	assert_int_equal(umad_get_port(lab_ca(4), 0, &port), 0);
 	assert_string_equal(port.ca_name, lab_ca(4));
 	assert_int_equal(port.portnum, 1);
 	umad_release_port(&port);
 }
 
-static void what_is_not_there_is_refused(void **state)
+LAB_CASE(what_is_not_there_is_refused)
 {
 	umad_port_t port;
 	umad_ca_t ca;
 	char path[256];
 
-	(void)state;
 	assert_int_equal(umad_get_ca("mlx9_9", &ca), -ENOENT);
 	assert_int_equal(umad_get_port("mlx9_9", 1, &port), -EIO);
 	assert_int_equal(umad_get_port("mlx9_9", 0, &port), -ENODEV);
@@ -120,12 +113,11 @@ static void what_is_not_there_is_refused(void **state)
 	assert_int_equal(umad_get_issm_path(lab_ca(1), 2, path, sizeof(path)), -EINVAL);
 }
 
-static void guids_are_listed_by_port_number(void **state)
+LAB_CASE(guids_are_listed_by_port_number)
 {
 	__be64 guids[3] = { 1, 1, 1 };
 	umad_port_t port;
 
-	(void)state;
 	assert_int_equal(umad_get_port(lab_ca(2), 1, &port), 0);
 	assert_int_equal(umad_get_ca_portguids(lab_ca(2), guids, 3), 2);
 	assert_true(guids[0] == 0);
@@ -143,23 +135,21 @@ static size_t length(const struct umad_device_node *node)
 	return n;
 }
 
-static void the_device_list_names_all_hcas(void **state)
+LAB_CASE(the_device_list_names_all_hcas)
 {
 	struct umad_device_node *list = umad_get_ca_device_list();
 
-	(void)state;
 	assert_non_null(list);
 	assert_int_equal(length(list), 4);
 	umad_free_ca_device_list(list);
 	umad_free_ca_device_list(NULL);
 }
 
-static void a_device_list_is_sorted_by_name(void **state)
+LAB_CASE(a_device_list_is_sorted_by_name)
 {
 	struct umad_device_node node[3] = { { &node[1], "c" }, { &node[2], "a" }, { NULL, "b" } };
 	struct umad_device_node *head = node;
 
-	(void)state;
 	assert_int_equal(umad_sort_ca_device_list(&head, 0), 0);
 	assert_string_equal(head->ca_name, "a");
 	assert_string_equal(head->next->ca_name, "b");
@@ -170,12 +160,11 @@ static void a_device_list_is_sorted_by_name(void **state)
 	assert_int_equal(umad_sort_ca_device_list(&head, 4), EINVAL);
 }
 
-static void a_port_is_opened_and_its_descriptor_is_quiet(void **state)
+LAB_CASE(a_port_is_opened_and_its_descriptor_is_quiet)
 {
 	int fd = lab_open(1);
 	struct pollfd p = { .fd = umad_get_fd(fd), .events = POLLIN | POLLOUT };
 
-	(void)state;
 	assert_int_equal(umad_get_fd(fd), fd);
 	assert_int_equal(poll(&p, 1, 0), 1);
 	assert_int_equal(p.revents, POLLOUT);
@@ -215,11 +204,10 @@ static void open_issm(int host, int *fd)
 	assert_true(*fd >= 0);
 }
 
-static void a_port_is_an_sm_while_its_issm_path_is_open(void **state)
+LAB_CASE(a_port_is_an_sm_while_its_issm_path_is_open)
 {
 	int fd;
 
-	(void)state;
 	for (int i = 0; i < 50; i++) {
 		open_issm(3, &fd);
 #ifdef __SANITIZE_THREAD__ /* open() is the system's: nothing of ours is preloaded */
@@ -233,11 +221,10 @@ static void a_port_is_an_sm_while_its_issm_path_is_open(void **state)
 }
 
 /* As the device does on Linux, it counts open files, not descriptors. */
-static void the_last_close_ends_it(void **state)
+LAB_CASE(the_last_close_ends_it)
 {
 	int fd, copy;
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		open_issm(3, &fd);
 		copy = dup(fd);
@@ -251,12 +238,11 @@ static void the_last_close_ends_it(void **state)
 	}
 }
 
-static void a_dead_sms_port_is_no_sm(void **state)
+LAB_CASE(a_dead_sms_port_is_no_sm)
 {
 	int fd, status;
 	pid_t pid = fork();
 
-	(void)state;
 	if (!pid) {
 		open_issm(4, &fd);
 		pause();
@@ -268,11 +254,10 @@ static void a_dead_sms_port_is_no_sm(void **state)
 	assert_int_equal(capabilities(4) & CAP_IS_SM, 0);
 }
 
-static void an_issm_path_that_does_not_fit_is_refused(void **state)
+LAB_CASE(an_issm_path_that_does_not_fit_is_refused)
 {
 	char path[8];
 
-	(void)state;
 	assert_int_equal(umad_get_issm_path(lab_ca(1), 1, path, sizeof(path)), -EINVAL);
 }
 
@@ -300,12 +285,11 @@ static void *find(const char *name, const char *version)
 	return fn;
 }
 
-static void each_hca_is_a_pair_of_its_own(void **state)
+LAB_CASE(each_hca_is_a_pair_of_its_own)
 {
 	pairs_fn list = (pairs_fn)find("umad_get_smi_gsi_pairs", "IBUMAD_1.4");
 	struct pair pairs[8];
 
-	(void)state;
 	assert_int_equal(list(pairs, 8), 4);
 	for (int i = 0; i < 4; i++) {
 		assert_string_equal(pairs[i].smi_name, lab_ca(i + 1));
@@ -316,12 +300,11 @@ static void each_hca_is_a_pair_of_its_own(void **state)
 	assert_int_equal(pairs[2].smi_port, 0x55555555);
 }
 
-static void a_pair_is_found_by_its_hcas_name(void **state)
+LAB_CASE(a_pair_is_found_by_its_hcas_name)
 {
 	pair_fn pair_of = (pair_fn)find("umad_get_smi_gsi_pair_by_ca_name", "IBUMAD_1.4");
 	struct pair pair;
 
-	(void)state;
 	assert_int_equal(pair_of(lab_ca(3), 1, &pair, 1), 0);
 	assert_string_equal(pair.smi_name, lab_ca(3));
 	assert_int_equal(pair.smi_port, 1);
@@ -332,12 +315,11 @@ static void a_pair_is_found_by_its_hcas_name(void **state)
 	assert_int_equal(pair.gsi_port, 1);
 }
 
-static void no_pair_is_found_for_what_is_not_there(void **state)
+LAB_CASE(no_pair_is_found_for_what_is_not_there)
 {
 	pair_fn pair_of = (pair_fn)find("umad_get_smi_gsi_pair_by_ca_name", "IBUMAD_1.4");
 	struct pair pair;
 
-	(void)state;
 	assert_fails(pair_of("mlx9_9", 1, &pair, 0), ENODEV);
 	assert_fails(pair_of(lab_ca(1), 2, &pair, 0), ENODEV);
 	assert_fails(pair_of(lab_ca(1), 255, &pair, 0), ENODEV);
@@ -345,41 +327,13 @@ static void no_pair_is_found_for_what_is_not_there(void **state)
 	assert_int_equal(pair_of(lab_ca(1), 1, NULL, 0), -1);
 }
 
-static void an_smi_port_is_opened_as_any_port(void **state)
+LAB_CASE(an_smi_port_is_opened_as_any_port)
 {
 	open_fn open_smi = (open_fn)find("umad_open_smi_port", "IBUMAD_1.3");
 	int fd = open_smi(lab_ca(2), 1);
 
-	(void)state;
 	assert_true(fd >= 0);
 	umad_close_port(fd);
 	assert_int_equal(open_smi("mlx9_9", 1), -EINVAL);
 	assert_int_equal(open_smi("mlx9_9", 0), -ENODEV);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(names_are_those_of_all_hosts_in_order),
-		LAB_TEST(no_more_names_come_than_there_is_room_for),
-		LAB_TEST(a_ca_is_described),
-		LAB_TEST(a_port_is_described),
-		LAB_TEST(no_name_means_the_first_active_port),
-		LAB_TEST(no_number_means_the_cas_active_port),
-		LAB_TEST(what_is_not_there_is_refused),
-		LAB_TEST(guids_are_listed_by_port_number),
-		LAB_TEST(the_device_list_names_all_hcas),
-		LAB_TEST(a_device_list_is_sorted_by_name),
-		LAB_TEST(a_port_is_opened_and_its_descriptor_is_quiet),
-		LAB_TEST(a_port_is_an_sm_while_its_issm_path_is_open),
-		LAB_TEST(the_last_close_ends_it),
-		LAB_TEST(a_dead_sms_port_is_no_sm),
-		LAB_TEST(an_issm_path_that_does_not_fit_is_refused),
-		LAB_TEST(each_hca_is_a_pair_of_its_own),
-		LAB_TEST(a_pair_is_found_by_its_hcas_name),
-		LAB_TEST(no_pair_is_found_for_what_is_not_there),
-		LAB_TEST(an_smi_port_is_opened_as_any_port),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

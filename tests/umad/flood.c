@@ -255,13 +255,12 @@ static struct node listener_open(int backlog)
 	return listener;
 }
 
-static void a_full_backlog_has_room_for_who_is_not_in_it(void **state)
+LAB_CASE(a_full_backlog_has_room_for_who_is_not_in_it)
 {
 	struct node listener = listener_open(0), asker;
 	struct rdma_cm_id *taken;
 	unsigned others;
 
-	(void)state;
 	flood_begin();
 	wait_for_requests(ENOUGH);
 	asker = ask();
@@ -272,11 +271,10 @@ static void a_full_backlog_has_room_for_who_is_not_in_it(void **state)
 	node_close(&listener);
 }
 
-static void a_listener_serves_others_during_a_flood(void **state)
+LAB_CASE(a_listener_serves_others_during_a_flood)
 {
 	struct node listener = listener_open(64);
 
-	(void)state;
 	flood_begin();
 	wait_for_requests(ENOUGH);
 	for (unsigned i = 0; i < CONNECTIONS; i++) {
@@ -288,14 +286,4 @@ static void a_listener_serves_others_during_a_flood(void **state)
 	}
 	flood_end();
 	node_close(&listener);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_full_backlog_has_room_for_who_is_not_in_it),
-		LAB_TEST(a_listener_serves_others_during_a_flood),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

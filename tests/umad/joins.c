@@ -154,7 +154,7 @@ static uint16_t expect_event(struct joiner *j, enum rdma_cm_event_type type, int
 
 /* ---- joins ---- */
 
-static void a_join_is_a_set_and_a_leave_is_a_delete(void **state)
+LAB_CASE(a_join_is_a_set_and_a_leave_is_a_delete)
 {
 	struct sa sa = sa_open();
 	struct joiner j = joiner_open();
@@ -162,7 +162,6 @@ static void a_join_is_a_set_and_a_leave_is_a_delete(void **state)
 	umad_port_t port;
 	void *umad;
 
-	(void)state;
 	assert_int_equal(umad_get_port(lab_ca(2), 1, &port), 0);
 	join(&j);
 	umad = sa_expect(&sa, SA_SET, ATTR_MEMBER);
@@ -183,24 +182,22 @@ static void a_join_is_a_set_and_a_leave_is_a_delete(void **state)
 	umad_release_port(&port);
 }
 
-static void what_the_sa_refuses_is_an_event(void **state)
+LAB_CASE(what_the_sa_refuses_is_an_event)
 {
 	struct sa sa = sa_open();
 	struct joiner j = joiner_open();
 
-	(void)state;
 	join(&j);
 	sa_answer(&sa, sa_expect(&sa, SA_SET, ATTR_MEMBER), NO_RESOURCES);
 	expect_event(&j, RDMA_CM_EVENT_MULTICAST_ERROR, -EINVAL);
 	joiner_close(&j);
 }
 
-static void a_busy_sa_is_asked_again(void **state)
+LAB_CASE(a_busy_sa_is_asked_again)
 {
 	struct sa sa = sa_open();
 	struct joiner j = joiner_open();
 
-	(void)state;
 	join(&j);
 	sa_answer(&sa, sa_expect(&sa, SA_SET, ATTR_MEMBER), BUSY);
 	sa_let_in(&sa);
@@ -209,12 +206,11 @@ static void a_busy_sa_is_asked_again(void **state)
 	sa_answer(&sa, sa_expect(&sa, SA_DELETE, ATTR_MEMBER), 0);
 }
 
-static void an_sa_that_does_not_answer_is_an_event(void **state)
+LAB_CASE(an_sa_that_does_not_answer_is_an_event)
 {
 	struct sa sa = sa_open();
 	struct joiner j = joiner_open();
 
-	(void)state;
 	join(&j);
 	for (int i = 0; i < TRIES; i++)
 		umad_free(sa_expect(&sa, SA_SET, ATTR_MEMBER));
@@ -224,13 +220,12 @@ static void an_sa_that_does_not_answer_is_an_event(void **state)
 	joiner_close(&j);
 }
 
-static void who_leaves_before_the_answer_is_taken_out_after_it(void **state)
+LAB_CASE(who_leaves_before_the_answer_is_taken_out_after_it)
 {
 	struct sa sa = sa_open();
 	struct joiner j = joiner_open();
 	void *umad;
 
-	(void)state;
 	join(&j);
 	umad = sa_expect(&sa, SA_SET, ATTR_MEMBER);
 	leave(&j);
@@ -240,13 +235,12 @@ static void who_leaves_before_the_answer_is_taken_out_after_it(void **state)
 	joiner_close(&j);
 }
 
-static void a_process_that_is_killed_is_taken_out(void **state)
+LAB_CASE(a_process_that_is_killed_is_taken_out)
 {
 	struct sa sa = sa_open();
 	pid_t child = fork();
 	int status;
 
-	(void)state;
 	assert_true(child >= 0);
 	if (!child) {
 		struct joiner j = joiner_open();
@@ -262,11 +256,10 @@ static void a_process_that_is_killed_is_taken_out(void **state)
 	sa_answer(&sa, sa_expect(&sa, SA_DELETE, ATTR_MEMBER), 0);
 }
 
-static void the_embedded_sa_serves_when_nobody_else_does(void **state)
+LAB_CASE(the_embedded_sa_serves_when_nobody_else_does)
 {
 	struct joiner j = joiner_open();
 
-	(void)state;
 	join(&j);
 	assert_in_range(expect_event(&j, RDMA_CM_EVENT_MULTICAST_JOIN, 0), 0xC000, 0xFFFE);
 	joiner_close(&j);
@@ -284,14 +277,13 @@ static void resolve_route(struct joiner *j, int timeout_ms)
 	assert_int_equal(rdma_resolve_route(j->id, timeout_ms), 0);
 }
 
-static void a_route_is_the_path_that_the_sa_gives(void **state)
+LAB_CASE(a_route_is_the_path_that_the_sa_gives)
 {
 	struct sa sa = sa_open();
 	struct joiner j = joiner_open();
 	struct umad_sa_packet *p;
 	void *umad;
 
-	(void)state;
 	resolve_route(&j, 1000);
 	umad = sa_expect(&sa, SA_GET, ATTR_PATH);
 	p = (void *)lab_data(umad);
@@ -302,45 +294,25 @@ static void a_route_is_the_path_that_the_sa_gives(void **state)
 	joiner_close(&j);
 }
 
-static void a_route_that_the_sa_does_not_know_is_an_error(void **state)
+LAB_CASE(a_route_that_the_sa_does_not_know_is_an_error)
 {
 	struct sa sa = sa_open();
 	struct joiner j = joiner_open();
 
-	(void)state;
 	resolve_route(&j, 1000);
 	sa_answer(&sa, sa_expect(&sa, SA_GET, ATTR_PATH), NO_RESOURCES);
 	expect_event(&j, RDMA_CM_EVENT_ROUTE_ERROR, -EINVAL);
 	joiner_close(&j);
 }
 
-static void a_route_is_waited_for_as_long_as_the_program_says(void **state)
+LAB_CASE(a_route_is_waited_for_as_long_as_the_program_says)
 {
 	struct sa sa = sa_open();
 	struct joiner j = joiner_open();
 
-	(void)state;
 	resolve_route(&j, 50);
 	for (int i = 0; i < TRIES; i++)
 		umad_free(sa_expect(&sa, SA_GET, ATTR_PATH));
 	expect_event(&j, RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT);
 	joiner_close(&j);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_join_is_a_set_and_a_leave_is_a_delete),
-		LAB_TEST(what_the_sa_refuses_is_an_event),
-		LAB_TEST(a_busy_sa_is_asked_again),
-		LAB_TEST(an_sa_that_does_not_answer_is_an_event),
-		LAB_TEST(who_leaves_before_the_answer_is_taken_out_after_it),
-		LAB_TEST(a_process_that_is_killed_is_taken_out),
-		LAB_TEST(the_embedded_sa_serves_when_nobody_else_does),
-		LAB_TEST(a_route_is_the_path_that_the_sa_gives),
-		LAB_TEST(a_route_that_the_sa_does_not_know_is_an_error),
-		LAB_TEST(a_route_is_waited_for_as_long_as_the_program_says),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,8 @@
  * Shared by the programs in this folder: ports of the hosts h1 to h4 that ctest starts, and MADs of
  * a vendor class between them. They use the public API alone.
  *
- * A call that fails, and a wait in vain (deadline.h), fails the test. Ports that
- * a test has opened are closed when it ends: tests stand in the table as LAB_TEST(name).
+ * A call that fails, and a wait in vain (deadline.h), fails the test. Ports that a test has opened
+ * are closed when it ends: a test is LAB_CASE(name) { ... }.
  */
 #ifndef TESTS_UMAD_LAB_H
 #define TESTS_UMAD_LAB_H
@@ -25,6 +25,8 @@
 #include <infiniband/umad.h>
 #include <infiniband/umad_types.h>
 
+#include "harness.h"
+
 #define LAB_SECONDS  120  /* longer than a test waits */
 #define LAB_CLASS    0x32 /* of range 2: with OUI and RMPP */
 #define LAB_OUI      0x02756D
@@ -38,7 +40,7 @@
 #define LAB_MAX_MAD  (1 << 20)
 #define LAB_NOBODY   0xBFFF /* a LID that nobody has */
 
-#define LAB_TEST(name) cmocka_unit_test_teardown(name, lab_clean_up)
+#define LAB_CASE(name) CASE_WITH(name, NULL, lab_clean_up)
 #define LAB_COUNT(a)   (sizeof(a) / sizeof((a)[0]))
 #define LAB_METHOD(m)  (1ull << (m))
 

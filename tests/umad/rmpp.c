@@ -84,12 +84,11 @@ static void request(const struct pair *p, int timeout_ms)
 	                            .timeout_ms = timeout_ms });
 }
 
-static void a_long_answer_arrives_whole(void **state)
+LAB_CASE(a_long_answer_arrives_whole)
 {
 	struct pair p = open_pair();
 	void *umad;
 
-	(void)state;
 	request(&p, LAB_SECONDS * 1000);
 	answer_with(&p, BIG);
 	umad = lab_expect(p.client, p.client_agent, BIG);
@@ -98,7 +97,7 @@ static void a_long_answer_arrives_whole(void **state)
 	umad_free(umad);
 }
 
-static void messages_of_all_lengths_arrive_whole(void **state)
+LAB_CASE(messages_of_all_lengths_arrive_whole)
 {
 	static const size_t lengths[] = { LAB_DATA_AT,
 		                          LAB_DATA_AT + 1,
@@ -113,7 +112,6 @@ static void messages_of_all_lengths_arrive_whole(void **state)
 		                          LAB_MAX_MAD };
 	struct pair p = open_pair();
 
-	(void)state;
 	for (size_t i = 0; i < LAB_COUNT(lengths); i++) {
 		void *umad;
 
@@ -127,12 +125,11 @@ static void messages_of_all_lengths_arrive_whole(void **state)
 	}
 }
 
-static void a_long_request_gets_its_answer(void **state)
+LAB_CASE(a_long_request_gets_its_answer)
 {
 	struct pair p = open_pair();
 	void *umad;
 
-	(void)state;
 	lab_send(p.client, message(LAB_GET, 1, BIG),
 	         &(struct lab_how){ .agent = p.client_agent,
 	                            .lid = p.server_lid,
@@ -143,13 +140,12 @@ static void a_long_request_gets_its_answer(void **state)
 	umad_free(umad);
 }
 
-static void a_long_request_that_is_not_answered_comes_back(void **state)
+LAB_CASE(a_long_request_that_is_not_answered_comes_back)
 {
 	struct pair p = open_pair();
 	int agent, bytes;
 	void *umad;
 
-	(void)state;
 	lab_send(p.client, message(LAB_GET, 1, BIG),
 	         &(struct lab_how){ .agent = p.client_agent,
 	                            .lid = p.server_lid,
@@ -161,12 +157,11 @@ static void a_long_request_that_is_not_answered_comes_back(void **state)
 	umad_free(umad);
 }
 
-static void of_the_rmpp_header_only_that_it_is_active_counts(void **state)
+LAB_CASE(of_the_rmpp_header_only_that_it_is_active_counts)
 {
 	struct pair p = open_pair();
 	void *umad = message(LAB_SEND, 1, BIG);
 
-	(void)state;
 	lab_data(umad)[RMPP_AT] = lab_data(umad)[RMPP_AT + RMPP_TYPE] = 0; /* as osmtest has it */
 	lab_send(p.client, umad,
 	         &(struct lab_how){ .agent = p.client_agent, .lid = p.server_lid, .bytes = BIG });
@@ -175,13 +170,12 @@ static void of_the_rmpp_header_only_that_it_is_active_counts(void **state)
 	umad_free(umad);
 }
 
-static void several_messages_at_once_do_not_mix(void **state)
+LAB_CASE(several_messages_at_once_do_not_mix)
 {
 	enum { MANY = 20 };
 	struct pair p = open_pair();
 	bool seen[MANY] = { false };
 
-	(void)state;
 	for (int i = 0; i < MANY; i++)
 		lab_send(p.client, message(LAB_SEND, (uint64_t)i, 1000 + (size_t)i),
 		         &(struct lab_how){ .agent = p.client_agent,
@@ -201,11 +195,10 @@ static void several_messages_at_once_do_not_mix(void **state)
 	}
 }
 
-static void thousands_of_long_answers_arrive(void **state)
+LAB_CASE(thousands_of_long_answers_arrive)
 {
 	struct pair p = open_pair();
 
-	(void)state;
 	for (int i = 0; i < 5000; i++) {
 		request(&p, LAB_SECONDS * 1000);
 		answer_with(&p, 300);
@@ -213,13 +206,12 @@ static void thousands_of_long_answers_arrive(void **state)
 	}
 }
 
-static void too_little_room_says_how_much_is_needed(void **state)
+LAB_CASE(too_little_room_says_how_much_is_needed)
 {
 	static const size_t lengths[] = { 1000, BIG };
 	struct pair p = open_pair();
 	void *umad = umad_alloc(1, umad_size() + BIG);
 
-	(void)state;
 	for (size_t i = 0; i < LAB_COUNT(lengths); i++) {
 		int bytes = LAB_MAD;
 
@@ -237,13 +229,12 @@ static void too_little_room_says_how_much_is_needed(void **state)
 	umad_free(umad);
 }
 
-static void a_message_to_nobody_comes_back(void **state)
+LAB_CASE(a_message_to_nobody_comes_back)
 {
 	struct pair p = open_pair();
 	int agent, bytes;
 	void *umad;
 
-	(void)state;
 	/* two seconds for an ACK, and none comes */
 	p.server_lid = LAB_NOBODY;
 	send_to_server(&p, BIG);
@@ -252,7 +243,7 @@ static void a_message_to_nobody_comes_back(void **state)
 	umad_free(umad);
 }
 
-static void an_agent_with_an_rmpp_of_its_own_gets_segments(void **state)
+LAB_CASE(an_agent_with_an_rmpp_of_its_own_gets_segments)
 {
 	const struct umad_reg_attr attr = { .mgmt_class = LAB_CLASS,
 		                            .mgmt_class_version = 1,
@@ -263,7 +254,6 @@ static void an_agent_with_an_rmpp_of_its_own_gets_segments(void **state)
 	int client = lab_open(1), server = lab_open(2), err, agent;
 	void *umad;
 
-	(void)state;
 	agent = lab_register(server, &attr, &err);
 	assert_int_equal(err, 0);
 	lab_send(client, message(LAB_SEND, 1, 1000),
@@ -285,12 +275,11 @@ static void an_agent_with_an_rmpp_of_its_own_gets_segments(void **state)
 	}
 }
 
-static void a_long_mad_without_rmpp_is_refused(void **state)
+LAB_CASE(a_long_mad_without_rmpp_is_refused)
 {
 	struct pair p = open_pair();
 	void *umad = lab_mad(LAB_SEND, 1, 1000);
 
-	(void)state;
 	umad_set_addr(umad, p.server_lid, 1, 0, (int)UMAD_QKEY);
 	errno = 0;
 	assert_int_equal(umad_send(p.client, p.client_agent, umad, 1000, 0, 0), -EIO);
@@ -298,13 +287,12 @@ static void a_long_mad_without_rmpp_is_refused(void **state)
 	umad_free(umad);
 }
 
-static void a_long_mad_is_an_error_where_files_are_limited(void **state)
+LAB_CASE(a_long_mad_is_an_error_where_files_are_limited)
 {
 	struct pair p = open_pair();
 	void *umad = message(LAB_SEND, 1, BIG);
 	struct rlimit before, none;
 
-	(void)state;
 	umad_set_addr(umad, p.server_lid, 1, 0, (int)UMAD_QKEY);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	none = (struct rlimit){ 0, before.rlim_max };
@@ -318,33 +306,11 @@ static void a_long_mad_is_an_error_where_files_are_limited(void **state)
 	umad_free(lab_expect(p.server, p.server_agent, BIG));
 }
 
-static void a_single_mad_needs_no_rmpp(void **state)
+LAB_CASE(a_single_mad_needs_no_rmpp)
 {
 	struct pair p = open_pair();
 
-	(void)state;
 	request(&p, LAB_SECONDS * 1000);
 	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
 	umad_free(lab_expect(p.client, p.client_agent, LAB_MAD));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_long_answer_arrives_whole),
-		LAB_TEST(messages_of_all_lengths_arrive_whole),
-		LAB_TEST(a_long_request_gets_its_answer),
-		LAB_TEST(a_long_request_that_is_not_answered_comes_back),
-		LAB_TEST(of_the_rmpp_header_only_that_it_is_active_counts),
-		LAB_TEST(several_messages_at_once_do_not_mix),
-		LAB_TEST(thousands_of_long_answers_arrive),
-		LAB_TEST(too_little_room_says_how_much_is_needed),
-		LAB_TEST(a_message_to_nobody_comes_back),
-		LAB_TEST(an_agent_with_an_rmpp_of_its_own_gets_segments),
-		LAB_TEST(a_long_mad_without_rmpp_is_refused),
-		LAB_TEST(a_long_mad_is_an_error_where_files_are_limited),
-		LAB_TEST(a_single_mad_needs_no_rmpp),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

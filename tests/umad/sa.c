@@ -108,7 +108,7 @@ static void gid_of(int host, uint8_t *gid)
 	umad_release_port(&port);
 }
 
-static void a_request_of_several_segments_is_answered(void **state)
+LAB_CASE(a_request_of_several_segments_is_answered)
 {
 	const size_t bytes = GIDS_AT + 2 * GIDS * 16;
 	void *umad = request(UMAD_SA_METHOD_GET_MULTI, UMAD_SA_ATTR_MULTI_PATH_REC,
@@ -116,7 +116,6 @@ static void a_request_of_several_segments_is_answered(void **state)
 	uint8_t *record = lab_data(umad) + DATA_AT, *rmpp = lab_data(umad) + RMPP_AT;
 	int agent, got, fd = open_sa(2, &agent);
 
-	(void)state;
 	rmpp[0] = UMAD_RMPP_VERSION;
 	rmpp[1] = 1; /* data */
 	rmpp[2] = 1; /* active */
@@ -179,13 +178,12 @@ static void expect_report(int fd, int agent, unsigned trap, const uint8_t *gid)
 	lab_send(fd, umad, &(struct lab_how){ .agent = agent, .lid = sa_lid() });
 }
 
-static void who_subscribed_is_told_of_groups(void **state)
+LAB_CASE(who_subscribed_is_told_of_groups)
 {
 	const uint8_t mgid[16] = { 0xFF, 0x12, 0xA0, 0x1C, 0xFE, 0x80, [15] = 0x42 };
 	int agent, fd = open_sa(2, &agent);
 	int other_agent, other = open_sa(3, &other_agent);
 
-	(void)state;
 	subscribe(fd, agent, 0);
 	member(other, other_agent, UMAD_METHOD_SET, mgid);
 	expect_report(fd, agent, 66, mgid);
@@ -206,12 +204,11 @@ static void join_and_close(const uint8_t *mgid)
 
 /* The port stays a member. So another program may leave for the port, but not while the first
  * program is there: when umad_close_port() has returned, it is not. */
-static void who_closes_its_port_leaves_its_groups_to_others(void **state)
+LAB_CASE(who_closes_its_port_leaves_its_groups_to_others)
 {
 	const uint8_t mgid[16] = { 0xFF, 0x12, 0xA0, 0x1C, 0xFE, 0x80, [15] = 0x43 };
 	int agent, fd = open_sa(3, &agent);
 
-	(void)state;
 	for (int i = 0; i < 500; i++) {
 		join_and_close(mgid);
 		member(fd, agent, UMAD_SA_METHOD_DELETE, mgid);
@@ -273,30 +270,17 @@ static void set_key(int fd, int agent, uint8_t old, uint8_t m_key)
 	umad_free(umad);
 }
 
-static void who_is_trusted_is_told_of_wrong_keys(void **state)
+LAB_CASE(who_is_trusted_is_told_of_wrong_keys)
 {
 	const struct umad_reg_attr attr = { .mgmt_class = UMAD_CLASS_SUBN_LID_ROUTED,
 		                            .mgmt_class_version = 1 };
 	int agent, fd = open_sa(2, &agent);
 	int err, smp = lab_open(3), smp_agent = lab_register(smp, &attr, &err);
 
-	(void)state;
 	assert_int_equal(err, 0);
 	subscribe(fd, agent, 1);
 	set_key(smp, smp_agent, 0, KEY);
 	assert_null(ask_port(smp, smp_agent, UMAD_METHOD_GET, KEY + 1, NULL));
 	expect_report(fd, agent, 256, NULL);
 	set_key(smp, smp_agent, KEY, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_request_of_several_segments_is_answered),
-		LAB_TEST(who_subscribed_is_told_of_groups),
-		LAB_TEST(who_closes_its_port_leaves_its_groups_to_others),
-		LAB_TEST(who_is_trusted_is_told_of_wrong_keys),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -183,7 +183,7 @@ static void node_connect(struct node *n)
 
 /* ---- asking ---- */
 
-static void connecting_is_a_request_with_addresses(void **state)
+LAB_CASE(connecting_is_a_request_with_addresses)
 {
 	const struct sidr_req want = request(0);
 	struct side s = side_open();
@@ -192,7 +192,6 @@ static void connecting_is_a_request_with_addresses(void **state)
 	struct sidr_req *r;
 	void *umad;
 
-	(void)state;
 	node_connect(&n);
 	umad = side_expect(&s, UMAD_CM_ATTR_SIDR_REQ);
 	r = (void *)lab_data(umad);
@@ -215,24 +214,22 @@ static void connecting_is_a_request_with_addresses(void **state)
 	node_close(&n);
 }
 
-static void a_service_that_is_refused_is_unreachable(void **state)
+LAB_CASE(a_service_that_is_refused_is_unreachable)
 {
 	struct side s = side_open();
 	struct node n = node_open(0);
 
-	(void)state;
 	node_connect(&n);
 	side_answer(&s, side_expect(&s, UMAD_CM_ATTR_SIDR_REQ), 3); /* there is no queue pair */
 	expect(&n, RDMA_CM_EVENT_UNREACHABLE, 3);
 	node_close(&n);
 }
 
-static void a_request_goes_out_until_it_is_answered(void **state)
+LAB_CASE(a_request_goes_out_until_it_is_answered)
 {
 	struct side s = side_open();
 	struct node n = node_open(0);
 
-	(void)state;
 	node_connect(&n);
 	umad_free(side_expect(&s, UMAD_CM_ATTR_SIDR_REQ));
 	side_answer(&s, side_expect(&s, UMAD_CM_ATTR_SIDR_REQ), 0); /* four seconds later */
@@ -242,7 +239,7 @@ static void a_request_goes_out_until_it_is_answered(void **state)
 
 /* ---- being asked ---- */
 
-static void a_request_is_announced_once_and_answered_as_often_as_it_comes(void **state)
+LAB_CASE(a_request_is_announced_once_and_answered_as_often_as_it_comes)
 {
 	struct rdma_conn_param param = { .qp_num = QPN };
 	struct side s = side_open();
@@ -251,7 +248,6 @@ static void a_request_is_announced_once_and_answered_as_often_as_it_comes(void *
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
 
-	(void)state;
 	assert_int_equal(rdma_listen(n.id, 0), 0);
 	side_send(&s, &r);
 	side_send(&s, &r);
@@ -277,40 +273,24 @@ static void a_request_is_announced_once_and_answered_as_often_as_it_comes(void *
 	node_close(&n);
 }
 
-static void a_service_that_nobody_has_is_not_supported(void **state)
+LAB_CASE(a_service_that_nobody_has_is_not_supported)
 {
 	struct side s = side_open();
 	struct sidr_req r = request(43);
 	void *umad;
 
-	(void)state;
 	side_send(&s, &r);
 	umad = side_expect(&s, UMAD_CM_ATTR_SIDR_REP);
 	assert_int_equal(((struct sidr_rep *)lab_data(umad))->status, 1);
 	umad_free(umad);
 }
 
-static void who_wants_a_connection_is_rejected(void **state)
+LAB_CASE(who_wants_a_connection_is_rejected)
 {
 	struct side s = side_open();
 	struct sidr_req r = request(44);
 
-	(void)state;
 	r.hdr.attr_id = htobe16(UMAD_CM_ATTR_REQ);
 	side_send(&s, &r);
 	umad_free(side_expect(&s, UMAD_CM_ATTR_REJ));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(connecting_is_a_request_with_addresses),
-		LAB_TEST(a_service_that_is_refused_is_unreachable),
-		LAB_TEST(a_request_goes_out_until_it_is_answered),
-		LAB_TEST(a_request_is_announced_once_and_answered_as_often_as_it_comes),
-		LAB_TEST(a_service_that_nobody_has_is_not_supported),
-		LAB_TEST(who_wants_a_connection_is_rejected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

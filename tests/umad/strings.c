@@ -23,48 +23,44 @@ static void *debians(const char *name)
 	return fn;
 }
 
-static void classes_have_debians_names(void **state)
+CASE(classes_have_debians_names)
 {
 	const char *(*theirs)(uint8_t) = (const char *(*)(uint8_t))debians("umad_class_str");
 
-	(void)state;
 	assert_ptr_not_equal(theirs, umad_class_str);
 	for (int i = 0; i <= UINT8_MAX; i++)
 		assert_string_equal(umad_class_str((uint8_t)i), theirs((uint8_t)i));
 }
 
-static void methods_have_debians_names(void **state)
+CASE(methods_have_debians_names)
 {
 	const char *(*theirs)(uint8_t, uint8_t) =
 	        (const char *(*)(uint8_t, uint8_t))debians("umad_method_str");
 
-	(void)state;
 	for (int c = 0; c <= UINT8_MAX; c++)
 		for (int m = 0; m <= UINT8_MAX; m++)
 			assert_string_equal(umad_method_str((uint8_t)c, (uint8_t)m),
 			                    theirs((uint8_t)c, (uint8_t)m));
 }
 
-static void attributes_have_debians_names(void **state)
+CASE(attributes_have_debians_names)
 {
 	static const uint8_t classes[] = { 0x01, 0x81, 0x03, 0x04, 0x07, 0x32 };
 	const char *(*theirs)(uint8_t, __be16) =
 	        (const char *(*)(uint8_t, __be16))debians("umad_attribute_str");
 
-	(void)state;
 	for (size_t c = 0; c < LAB_COUNT(classes); c++)
 		for (int a = 0; a <= UINT16_MAX; a++)
 			assert_string_equal(umad_attribute_str(classes[c], htobe16((uint16_t)a)),
 			                    theirs(classes[c], htobe16((uint16_t)a)));
 }
 
-static void statuses_have_debians_names(void **state)
+CASE(statuses_have_debians_names)
 {
 	const char *(*common)(__be16) =
 	        (const char *(*)(__be16))debians("umad_common_mad_status_str");
 	const char *(*sa)(__be16) = (const char *(*)(__be16))debians("umad_sa_mad_status_str");
 
-	(void)state;
 	for (int i = 0; i <= UINT16_MAX; i++) {
 		__be16 status = htobe16((uint16_t)i);
 
@@ -81,7 +77,7 @@ struct calls {
 	int (*set_grh)(void *, void *);
 };
 
-static void addresses_are_written_as_debian_writes_them(void **state)
+CASE(addresses_are_written_as_debian_writes_them)
 {
 	struct calls theirs = { (int (*)(void *, int, int, int, int))debians("umad_set_addr"),
 		                (int (*)(void *, __be16, __be32, int, __be32))debians(
@@ -92,7 +88,6 @@ static void addresses_are_written_as_debian_writes_them(void **state)
 	};
 	struct ib_user_mad a, b;
 
-	(void)state;
 	memset(&a, 0x5A, sizeof(a));
 	b = a;
 	assert_int_equal(umad_set_addr(&a, 0x1234, 0x56789A, 3, 0x11223344), 0);
@@ -109,11 +104,10 @@ static void addresses_are_written_as_debian_writes_them(void **state)
 	assert_memory_equal(&a, &b, sizeof(a));
 }
 
-static void a_umad_has_its_parts(void **state)
+CASE(a_umad_has_its_parts)
 {
 	struct ib_user_mad mad = { .status = 7 };
 
-	(void)state;
 	assert_int_equal(umad_size(), 64);
 	assert_ptr_equal(umad_get_mad(&mad), (char *)&mad + 64);
 	assert_ptr_equal(umad_get_mad_addr(&mad), &mad.addr);
@@ -122,9 +116,8 @@ static void a_umad_has_its_parts(void **state)
 	assert_int_equal(umad_get_pkey(&mad), 5);
 }
 
-static void the_debug_level_is_kept(void **state)
+CASE(the_debug_level_is_kept)
 {
-	(void)state;
 	assert_int_equal(umad_debug(-1), 0);
 	assert_int_equal(umad_debug(2), 2);
 	assert_int_equal(umad_debug(-1), 2);
@@ -153,12 +146,11 @@ static void capture(void (*dump)(void *), void *umad, char *text, size_t size)
 	fclose(file);
 }
 
-static void a_dump_reads_as_debians(void **state)
+CASE(a_dump_reads_as_debians)
 {
 	struct ib_user_mad mad = { .agent_id = 3, .status = 110, .timeout_ms = 100 };
 	char ours[1024], theirs[1024];
 
-	(void)state;
 	umad_set_addr(&mad, 5, 1, 2, 0x10000);
 	umad_set_grh(&mad, &(ib_mad_addr_t){ .flow_label = 9, .gid = { 0xFE, 0x80, [15] = 0x1C } });
 	capture(umad_dump, &mad, ours, sizeof(ours));
@@ -168,21 +160,10 @@ static void a_dump_reads_as_debians(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(classes_have_debians_names),
-		cmocka_unit_test(methods_have_debians_names),
-		cmocka_unit_test(attributes_have_debians_names),
-		cmocka_unit_test(statuses_have_debians_names),
-		cmocka_unit_test(addresses_are_written_as_debian_writes_them),
-		cmocka_unit_test(a_umad_has_its_parts),
-		cmocka_unit_test(the_debug_level_is_kept),
-		cmocka_unit_test(a_dump_reads_as_debians),
-	};
-
 	debian = dlopen(DEBIAN_LIB, RTLD_NOW | RTLD_LOCAL);
 	if (!debian) {
 		fprintf(stderr, "%s\n", dlerror());
 		return 2;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

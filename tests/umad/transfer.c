@@ -50,12 +50,11 @@ static void expect_nothing_more(const struct pair *p, int agent, uint64_t tid)
 
 /* ---- requests and answers ---- */
 
-static void a_mad_arrives_as_it_was_sent(void **state)
+LAB_CASE(a_mad_arrives_as_it_was_sent)
 {
 	struct pair p = open_pair();
 	void *sent = lab_mad(LAB_GET, 5, LAB_MAD), *got;
 
-	(void)state;
 	request(&p, 5, 0, 0);
 	got = lab_expect(p.server, p.server_agent, LAB_MAD);
 	assert_memory_equal(lab_data(got) + 16, lab_data(sent) + 16, LAB_MAD - 16);
@@ -65,13 +64,12 @@ static void a_mad_arrives_as_it_was_sent(void **state)
 	umad_free(got);
 }
 
-static void a_mad_brings_its_senders_address(void **state)
+LAB_CASE(a_mad_brings_its_senders_address)
 {
 	struct pair p = open_pair();
 	void *umad = lab_mad(LAB_GET, 1, LAB_MAD);
 	ib_mad_addr_t *addr;
 
-	(void)state;
 	umad_set_addr(umad, p.server_lid, 1, 0x13, (int)UMAD_QKEY);
 	assert_int_equal(umad_send(p.client, p.client_agent, umad, LAB_MAD, 0, 0), 0);
 	umad_free(umad);
@@ -85,14 +83,13 @@ static void a_mad_brings_its_senders_address(void **state)
 	umad_free(umad);
 }
 
-static void a_grh_goes_along(void **state)
+LAB_CASE(a_grh_goes_along)
 {
 	struct pair p = open_pair();
 	void *umad = lab_mad(LAB_GET, 1, LAB_MAD);
 	ib_mad_addr_t grh = { .hop_limit = 1 };
 	umad_port_t from, to;
 
-	(void)state;
 	assert_int_equal(umad_get_port(lab_ca(1), 1, &from), 0);
 	assert_int_equal(umad_get_port(lab_ca(2), 1, &to), 0);
 	memcpy(grh.gid, &to.gid_prefix, 8);
@@ -108,12 +105,11 @@ static void a_grh_goes_along(void **state)
 	umad_release_port(&to);
 }
 
-static void an_answer_finds_back(void **state)
+LAB_CASE(an_answer_finds_back)
 {
 	struct pair p = open_pair();
 	void *umad;
 
-	(void)state;
 	request(&p, 77, LAB_SECONDS * 1000, 0);
 	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
 	umad = lab_expect(p.client, p.client_agent, LAB_MAD);
@@ -122,13 +118,12 @@ static void an_answer_finds_back(void **state)
 	umad_free(umad);
 }
 
-static void answers_go_to_the_agent_that_asked(void **state)
+LAB_CASE(answers_go_to_the_agent_that_asked)
 {
 	struct pair p = open_pair();
 	int second = lab_agent(p.client, 0);
 	void *umad;
 
-	(void)state;
 	request(&p, 1, LAB_SECONDS * 1000, 0);
 	p.client_agent = second;
 	request(&p, 1, LAB_SECONDS * 1000, 0);
@@ -139,12 +134,11 @@ static void answers_go_to_the_agent_that_asked(void **state)
 	umad_free(lab_expect(p.client, 0, LAB_MAD));
 }
 
-static void a_second_answer_is_dropped(void **state)
+LAB_CASE(a_second_answer_is_dropped)
 {
 	struct pair p = open_pair();
 	void *got, *again;
 
-	(void)state;
 	request(&p, 1, LAB_SECONDS * 1000, 0);
 	got = lab_expect(p.server, p.server_agent, LAB_MAD);
 	again = lab_mad(LAB_GET | LAB_RESPONSE, lab_tid(got), LAB_MAD);
@@ -158,12 +152,11 @@ static void a_second_answer_is_dropped(void **state)
 	umad_free(got);
 }
 
-static void a_request_without_timeout_gets_no_answer(void **state)
+LAB_CASE(a_request_without_timeout_gets_no_answer)
 {
 	struct pair p = open_pair();
 	void *got;
 
-	(void)state;
 	request(&p, 1, 0, 0);
 	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
 	request(&p, 2, LAB_SECONDS * 1000, 0);
@@ -173,13 +166,12 @@ static void a_request_without_timeout_gets_no_answer(void **state)
 	umad_free(got);
 }
 
-static void the_upper_half_of_a_transaction_id_is_the_agents(void **state)
+LAB_CASE(the_upper_half_of_a_transaction_id_is_the_agents)
 {
 	struct pair p = open_pair();
 	uint64_t first, second;
 	void *umad;
 
-	(void)state;
 	request(&p, 0x1234567800000001, 0, 0);
 	umad = lab_expect(p.server, p.server_agent, LAB_MAD);
 	first = lab_tid(umad);
@@ -194,13 +186,12 @@ static void the_upper_half_of_a_transaction_id_is_the_agents(void **state)
 	assert_true(first >> 32 != second >> 32);
 }
 
-static void a_request_that_is_under_way_already_comes_back(void **state)
+LAB_CASE(a_request_that_is_under_way_already_comes_back)
 {
 	struct pair p = open_pair();
 	int agent, bytes;
 	void *umad;
 
-	(void)state;
 	request(&p, 1, LAB_SECONDS * 1000, 0);
 	request(&p, 1, LAB_SECONDS * 1000, 0);
 	umad = lab_receive(p.client, &agent, &bytes);
@@ -212,13 +203,12 @@ static void a_request_that_is_under_way_already_comes_back(void **state)
 
 /* ---- no answer ---- */
 
-static void a_request_that_is_not_answered_comes_back(void **state)
+LAB_CASE(a_request_that_is_not_answered_comes_back)
 {
 	struct pair p = open_pair();
 	int agent, bytes;
 	void *umad;
 
-	(void)state;
 	request(&p, 3, 20, 0);
 	umad = lab_receive(p.client, &agent, &bytes);
 	assert_int_equal(umad_status(umad), ETIMEDOUT);
@@ -229,13 +219,12 @@ static void a_request_that_is_not_answered_comes_back(void **state)
 	umad_free(umad);
 }
 
-static void a_request_is_sent_as_often_as_is_said(void **state)
+LAB_CASE(a_request_is_sent_as_often_as_is_said)
 {
 	struct pair p = open_pair();
 	int agent, bytes;
 	void *umad;
 
-	(void)state;
 	request(&p, 3, 20, 2);
 	umad = lab_receive(p.client, &agent, &bytes);
 	assert_int_equal(umad_status(umad), ETIMEDOUT);
@@ -248,24 +237,22 @@ static void a_request_is_sent_as_often_as_is_said(void **state)
 	expect_nothing_more(&p, p.server_agent, 9);
 }
 
-static void an_answer_to_the_second_try_ends_it(void **state)
+LAB_CASE(an_answer_to_the_second_try_ends_it)
 {
 	struct pair p = open_pair();
 
-	(void)state;
 	request(&p, 3, 50, 1000);
 	umad_free(lab_expect(p.server, p.server_agent, LAB_MAD));
 	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
 	umad_free(lab_expect(p.client, p.client_agent, LAB_MAD));
 }
 
-static void a_lid_that_nobody_has_does_not_answer(void **state)
+LAB_CASE(a_lid_that_nobody_has_does_not_answer)
 {
 	struct pair p = open_pair();
 	int agent, bytes;
 	void *umad;
 
-	(void)state;
 	p.server_lid = LAB_NOBODY;
 	request(&p, 3, 1, 1);
 	umad = lab_receive(p.client, &agent, &bytes);
@@ -273,14 +260,13 @@ static void a_lid_that_nobody_has_does_not_answer(void **state)
 	umad_free(umad);
 }
 
-static void many_requests_come_back_each_in_its_time(void **state)
+LAB_CASE(many_requests_come_back_each_in_its_time)
 {
 	enum { MANY = 500 };
 	struct pair p = open_pair();
 	bool seen[MANY] = { false };
 	int agent, bytes;
 
-	(void)state;
 	p.server_lid = LAB_NOBODY;
 	for (int i = 0; i < MANY; i++)
 		request(&p, (uint64_t)i, 1 + i % 50, i % 3);
@@ -296,13 +282,12 @@ static void many_requests_come_back_each_in_its_time(void **state)
 	}
 }
 
-static void the_requests_of_an_agent_that_goes_do_not_come_back(void **state)
+LAB_CASE(the_requests_of_an_agent_that_goes_do_not_come_back)
 {
 	struct pair p = open_pair();
 	int second = lab_agent(p.client, 0), agent, bytes;
 	void *umad;
 
-	(void)state;
 	p.server_lid = LAB_NOBODY;
 	request(&p, 1, 100, 0);
 	assert_int_equal(umad_unregister(p.client, p.client_agent), 0);
@@ -318,22 +303,20 @@ static void the_requests_of_an_agent_that_goes_do_not_come_back(void **state)
 	assert_int_equal(umad_poll(p.client, 0), -ETIMEDOUT);
 }
 
-static void what_was_sent_before_the_agent_goes_arrives(void **state)
+LAB_CASE(what_was_sent_before_the_agent_goes_arrives)
 {
 	struct pair p = open_pair();
 
-	(void)state;
 	request(&p, 1, 0, 0);
 	assert_int_equal(umad_unregister(p.client, p.client_agent), 0);
 	umad_free(lab_expect(p.server, p.server_agent, LAB_MAD));
 }
 
 /* However many: the daemon receives up to eight at a time, and the end behind them. */
-static void what_was_sent_before_the_port_is_closed_arrives(void **state)
+LAB_CASE(what_was_sent_before_the_port_is_closed_arrives)
 {
 	struct pair p = open_pair();
 
-	(void)state;
 	for (uint32_t n = 1; n <= 24; n++) {
 		int fd = umad_open_port(lab_ca(3), 1), agent = lab_agent(fd, 0);
 
@@ -353,12 +336,11 @@ static void what_was_sent_before_the_port_is_closed_arrives(void **state)
 
 /* ---- who gets a request ---- */
 
-static void methods_go_to_their_agents(void **state)
+LAB_CASE(methods_go_to_their_agents)
 {
 	struct pair p = open_pair();
 	int traps = lab_agent(p.server, LAB_METHOD(LAB_TRAP));
 
-	(void)state;
 	lab_send(p.client, lab_mad(LAB_TRAP, 1, LAB_MAD),
 	         &(struct lab_how){ p.client_agent, p.server_lid, 0, 0, 0 });
 	umad_free(lab_expect(p.server, traps, LAB_MAD));
@@ -366,19 +348,18 @@ static void methods_go_to_their_agents(void **state)
 	umad_free(lab_expect(p.server, p.server_agent, LAB_MAD));
 }
 
-static void a_port_gets_what_its_agents_are_registered_for(void **state)
+LAB_CASE(a_port_gets_what_its_agents_are_registered_for)
 {
 	struct pair p = open_pair();
 	int other = lab_open(2), agent = lab_agent(other, LAB_METHOD(LAB_TRAP));
 
-	(void)state;
 	lab_send(p.client, lab_mad(LAB_TRAP, 1, LAB_MAD),
 	         &(struct lab_how){ p.client_agent, p.server_lid, 0, 0, 0 });
 	umad_free(lab_expect(other, agent, LAB_MAD));
 	expect_nothing_more(&p, p.server_agent, 2);
 }
 
-static void what_nobody_registered_for_is_dropped(void **state)
+LAB_CASE(what_nobody_registered_for_is_dropped)
 {
 	struct pair p = open_pair();
 	static const struct {
@@ -386,7 +367,6 @@ static void what_nobody_registered_for_is_dropped(void **state)
 		uint8_t value;
 	} change[] = { { 0, 2 }, { 1, LAB_CLASS + 1 }, { 2, 2 }, { 3, LAB_TRAP }, { 39, 1 } };
 
-	(void)state;
 	for (size_t i = 0; i < LAB_COUNT(change); i++) {
 		void *umad = lab_mad(LAB_GET, 1, LAB_MAD);
 
@@ -397,12 +377,11 @@ static void what_nobody_registered_for_is_dropped(void **state)
 	}
 }
 
-static void what_is_for_another_queue_pair_is_dropped(void **state)
+LAB_CASE(what_is_for_another_queue_pair_is_dropped)
 {
 	struct pair p = open_pair();
 	static const int qpn[] = { 0, 2, 0xFFFFFF };
 
-	(void)state;
 	for (size_t i = 0; i < LAB_COUNT(qpn); i++) {
 		void *umad = lab_mad(LAB_GET, 1, LAB_MAD);
 
@@ -413,11 +392,10 @@ static void what_is_for_another_queue_pair_is_dropped(void **state)
 	}
 }
 
-static void a_host_reaches_itself(void **state)
+LAB_CASE(a_host_reaches_itself)
 {
 	struct pair p = open_pair();
 
-	(void)state;
 	lab_send(p.server, lab_mad(LAB_GET, 1, LAB_MAD),
 	         &(struct lab_how){ p.server_agent, p.server_lid, 0, LAB_SECONDS * 1000, 0 });
 	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
@@ -468,42 +446,37 @@ static uint8_t node_type_at(const uint8_t *path, uint8_t hops)
 	return type;
 }
 
-static void no_hops_lead_to_the_own_port(void **state)
+LAB_CASE(no_hops_lead_to_the_own_port)
 {
-	(void)state;
 	assert_int_equal(node_type_at((const uint8_t[]){ 0 }, 0), 1);
 }
 
-static void a_hop_leads_to_the_switch(void **state)
+LAB_CASE(a_hop_leads_to_the_switch)
 {
-	(void)state;
 	assert_int_equal(node_type_at((const uint8_t[]){ 0, 1 }, 1), 2);
 }
 
-static void two_hops_lead_to_another_host(void **state)
+LAB_CASE(two_hops_lead_to_another_host)
 {
-	(void)state;
 	assert_int_equal(node_type_at((const uint8_t[]){ 0, 1, 2 }, 2), 1);
 }
 
-static void a_route_that_begins_elsewhere_is_refused(void **state)
+LAB_CASE(a_route_that_begins_elsewhere_is_refused)
 {
 	int fd = lab_open(1), agent = smi_agent(fd);
 	void *umad = directed((const uint8_t[]){ 0, 2 }, 1);
 
-	(void)state;
 	errno = 0;
 	assert_int_equal(umad_send(fd, agent, umad, LAB_MAD, 10, 0), -EIO);
 	assert_int_equal(errno, EINVAL);
 	umad_free(umad);
 }
 
-static void a_route_to_nowhere_times_out(void **state)
+LAB_CASE(a_route_to_nowhere_times_out)
 {
 	int fd = lab_open(1), agent = smi_agent(fd), got, bytes;
 	void *umad = directed((const uint8_t[]){ 0, 1, 250 }, 2);
 
-	(void)state;
 	assert_int_equal(umad_send(fd, agent, umad, LAB_MAD, 1, 0), 0);
 	umad_free(umad);
 	umad = lab_receive(fd, &got, &bytes);
@@ -513,26 +486,24 @@ static void a_route_to_nowhere_times_out(void **state)
 
 /* ---- buffers and descriptors ---- */
 
-static void too_little_room_leaves_the_mad_where_it_is(void **state)
+LAB_CASE(too_little_room_leaves_the_mad_where_it_is)
 {
 	struct pair p = open_pair();
 	void *umad = umad_alloc(1, umad_size() + LAB_MAD);
 	int bytes = LAB_MAD - 1;
 
-	(void)state;
 	request(&p, 1, 0, 0);
 	assert_fails(umad_recv(p.server, umad, &bytes, LAB_SECONDS * 1000), EINVAL);
 	umad_free(umad);
 	umad_free(lab_expect(p.server, p.server_agent, LAB_MAD));
 }
 
-static void nothing_there_is_not_waited_for(void **state)
+LAB_CASE(nothing_there_is_not_waited_for)
 {
 	struct pair p = open_pair();
 	void *umad = umad_alloc(1, umad_size() + LAB_MAD);
 	int bytes = LAB_MAD;
 
-	(void)state;
 	assert_fails(umad_recv(p.server, umad, &bytes, 0), EWOULDBLOCK);
 	assert_fails(umad_recv(p.server, umad, &bytes, 1), ETIMEDOUT);
 	assert_fails(umad_recv(p.server, NULL, &bytes, 0), EINVAL);
@@ -540,12 +511,11 @@ static void nothing_there_is_not_waited_for(void **state)
 	umad_free(umad);
 }
 
-static void poll_tells_of_a_mad(void **state)
+LAB_CASE(poll_tells_of_a_mad)
 {
 	struct pair p = open_pair();
 	struct pollfd pfd = { .fd = umad_get_fd(p.server), .events = POLLIN };
 
-	(void)state;
 	assert_int_equal(poll(&pfd, 1, 0), 0);
 	request(&p, 1, 0, 0);
 	assert_int_equal(poll(&pfd, 1, LAB_SECONDS * 1000), 1);
@@ -554,14 +524,13 @@ static void poll_tells_of_a_mad(void **state)
 	assert_int_equal(poll(&pfd, 1, 0), 0);
 }
 
-static void read_and_write_do_as_on_the_device(void **state)
+LAB_CASE(read_and_write_do_as_on_the_device)
 {
 	struct pair p = open_pair();
 	void *umad = lab_mad(LAB_GET, 1, LAB_MAD);
 	struct pollfd pfd = { .fd = p.server, .events = POLLIN };
 	struct ib_user_mad *mad = umad;
 
-	(void)state;
 	umad_set_addr(umad, p.server_lid, 1, 0, (int)UMAD_QKEY);
 	mad->agent_id = (uint32_t)p.client_agent;
 	assert_int_equal(write(p.client, umad, umad_size() + LAB_MAD), umad_size() + LAB_MAD);
@@ -575,12 +544,11 @@ static void read_and_write_do_as_on_the_device(void **state)
 	umad_free(umad);
 }
 
-static void bad_sends_are_refused(void **state)
+LAB_CASE(bad_sends_are_refused)
 {
 	struct pair p = open_pair();
 	void *umad = lab_mad(LAB_GET, 1, 1024);
 
-	(void)state;
 	umad_set_addr(umad, p.server_lid, 1, 0, (int)UMAD_QKEY);
 #define assert_send_fails(fd, agent, length, err)                                 \
 	do {                                                                      \
@@ -599,12 +567,11 @@ static void bad_sends_are_refused(void **state)
 	expect_nothing_more(&p, p.server_agent, 2);
 }
 
-static void a_short_mad_arrives_filled_up(void **state)
+LAB_CASE(a_short_mad_arrives_filled_up)
 {
 	struct pair p = open_pair();
 	void *umad;
 
-	(void)state;
 	lab_send(p.client, lab_mad(LAB_GET, 1, 64),
 	         &(struct lab_how){ p.client_agent, p.server_lid, 64, 0, 0 });
 	umad = lab_expect(p.server, p.server_agent, LAB_MAD);
@@ -613,13 +580,12 @@ static void a_short_mad_arrives_filled_up(void **state)
 	umad_free(umad);
 }
 
-static void a_child_uses_the_port_that_it_inherits(void **state)
+LAB_CASE(a_child_uses_the_port_that_it_inherits)
 {
 	struct pair p = open_pair();
 	pid_t pid = fork();
 	int status;
 
-	(void)state;
 	if (!pid) {
 		request(&p, 4, 0, 0);
 		_exit(0);
@@ -629,12 +595,11 @@ static void a_child_uses_the_port_that_it_inherits(void **state)
 	umad_free(lab_expect(p.server, p.server_agent, LAB_MAD));
 }
 
-static void a_full_queue_keeps_order(void **state)
+LAB_CASE(a_full_queue_keeps_order)
 {
 	enum { MANY = 5000 };
 	struct pair p = open_pair();
 
-	(void)state;
 	for (int i = 0; i < MANY; i++)
 		request(&p, (uint64_t)i, 0, 0);
 	for (int i = 0; i < MANY; i++) {
@@ -643,47 +608,4 @@ static void a_full_queue_keeps_order(void **state)
 		assert_int_equal(lab_tid(umad) & UINT32_MAX, i);
 		umad_free(umad);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_mad_arrives_as_it_was_sent),
-		LAB_TEST(a_mad_brings_its_senders_address),
-		LAB_TEST(a_grh_goes_along),
-		LAB_TEST(an_answer_finds_back),
-		LAB_TEST(answers_go_to_the_agent_that_asked),
-		LAB_TEST(a_second_answer_is_dropped),
-		LAB_TEST(a_request_without_timeout_gets_no_answer),
-		LAB_TEST(the_upper_half_of_a_transaction_id_is_the_agents),
-		LAB_TEST(a_request_that_is_under_way_already_comes_back),
-		LAB_TEST(a_request_that_is_not_answered_comes_back),
-		LAB_TEST(a_request_is_sent_as_often_as_is_said),
-		LAB_TEST(an_answer_to_the_second_try_ends_it),
-		LAB_TEST(a_lid_that_nobody_has_does_not_answer),
-		LAB_TEST(many_requests_come_back_each_in_its_time),
-		LAB_TEST(the_requests_of_an_agent_that_goes_do_not_come_back),
-		LAB_TEST(what_was_sent_before_the_agent_goes_arrives),
-		LAB_TEST(what_was_sent_before_the_port_is_closed_arrives),
-		LAB_TEST(methods_go_to_their_agents),
-		LAB_TEST(a_port_gets_what_its_agents_are_registered_for),
-		LAB_TEST(what_nobody_registered_for_is_dropped),
-		LAB_TEST(what_is_for_another_queue_pair_is_dropped),
-		LAB_TEST(a_host_reaches_itself),
-		LAB_TEST(no_hops_lead_to_the_own_port),
-		LAB_TEST(a_hop_leads_to_the_switch),
-		LAB_TEST(two_hops_lead_to_another_host),
-		LAB_TEST(a_route_that_begins_elsewhere_is_refused),
-		LAB_TEST(a_route_to_nowhere_times_out),
-		LAB_TEST(too_little_room_leaves_the_mad_where_it_is),
-		LAB_TEST(nothing_there_is_not_waited_for),
-		LAB_TEST(poll_tells_of_a_mad),
-		LAB_TEST(read_and_write_do_as_on_the_device),
-		LAB_TEST(bad_sends_are_refused),
-		LAB_TEST(a_short_mad_arrives_filled_up),
-		LAB_TEST(a_child_uses_the_port_that_it_inherits),
-		LAB_TEST(a_full_queue_keeps_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
