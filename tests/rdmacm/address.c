@@ -6,12 +6,11 @@
  */
 #include "common.h"
 
-static void binding_gives_device_port_and_gid(void **state)
+CASE(binding_gives_device_port_and_gid)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	union ibv_gid gid;
 
-	(void)state;
 	node_bind(&n, 3, 7174);
 	assert_non_null(n.id->verbs);
 	assert_non_null(n.id->pd);
@@ -24,11 +23,10 @@ static void binding_gives_device_port_and_gid(void **state)
 	node_close(&n);
 }
 
-static void identifiers_of_a_device_share_context_and_pd(void **state)
+CASE(identifiers_of_a_device_share_context_and_pd)
 {
 	struct node a = node_open(RDMA_PS_UDP), b = node_open(RDMA_PS_UDP);
 
-	(void)state;
 	node_bind(&a, 1, 0);
 	node_bind(&b, 1, 0);
 	assert_ptr_equal(a.id->verbs, b.id->verbs);
@@ -37,38 +35,35 @@ static void identifiers_of_a_device_share_context_and_pd(void **state)
 	node_close(&b);
 }
 
-static void a_foreign_address_is_not_available(void **state)
+CASE(a_foreign_address_is_not_available)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	union address a = address("192.0.2.1", 0);
 
-	(void)state;
 	assert_fails(rdma_bind_addr(n.id, &a.sa), EADDRNOTAVAIL);
 	assert_null(n.id->verbs);
 	node_bind(&n, 1, 0); /* and it may be tried again */
 	node_close(&n);
 }
 
-static void a_wildcard_binds_to_no_device(void **state)
+CASE(a_wildcard_binds_to_no_device)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	union address a = address("::", 0);
 
-	(void)state;
 	assert_int_equal(rdma_bind_addr(n.id, &a.sa), 0);
 	assert_null(n.id->verbs);
 	assert_true(ntohs(rdma_get_src_port(n.id)) >= 32768);
 	node_close(&n);
 }
 
-static void a_port_in_use_is_refused_unless_it_is_shared(void **state)
+CASE(a_port_in_use_is_refused_unless_it_is_shared)
 {
 	struct node a = node_open(RDMA_PS_UDP), b = node_open(RDMA_PS_UDP);
 	struct node c = node_open(RDMA_PS_UDP), d = node_open(RDMA_PS_UDP);
 	union address addr = host_address(1, 5000);
 	int on = 1;
 
-	(void)state;
 	assert_int_equal(rdma_bind_addr(a.id, &addr.sa), 0);
 	assert_fails(rdma_bind_addr(b.id, &addr.sa), EADDRINUSE);
 	addr = host_address(1, 5001);
@@ -86,12 +81,11 @@ static void a_port_in_use_is_refused_unless_it_is_shared(void **state)
 	node_close(&d);
 }
 
-static void bad_addresses_are_refused(void **state)
+CASE(bad_addresses_are_refused)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	union address a = { .sa = { .sa_family = AF_UNIX } }, host = host_address(2, 0);
 
-	(void)state;
 	assert_fails(rdma_bind_addr(n.id, NULL), EINVAL);
 	assert_fails(rdma_bind_addr(n.id, &a.sa), EINVAL);
 	assert_fails(rdma_bind_addr(NULL, &a.sa), EINVAL);
@@ -104,12 +98,11 @@ static void bad_addresses_are_refused(void **state)
 
 /* ---- resolving ---- */
 
-static void resolving_binds_too(void **state)
+CASE(resolving_binds_too)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	union address src = host_address(2, 0), dst = host_address(4, 77);
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(n.id, &src.sa, &dst.sa, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_non_null(n.id->verbs);
@@ -120,25 +113,23 @@ static void resolving_binds_too(void **state)
 	node_close(&n);
 }
 
-static void a_multicast_address_needs_no_host(void **state)
+CASE(a_multicast_address_needs_no_host)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	union address dst = address("239.1.1.1", 0);
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &dst.sa, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_non_null(n.id->verbs);
 	node_close(&n);
 }
 
-static void an_address_of_no_host_is_an_error_event(void **state)
+CASE(an_address_of_no_host_is_an_error_event)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	union address dst = address("10.9.9.9", 0);
 	struct rdma_cm_event *e;
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &dst.sa, 1000), 0);
 	e = next_event(&n);
 	assert_event(e, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
@@ -146,13 +137,12 @@ static void an_address_of_no_host_is_an_error_event(void **state)
 	node_close(&n);
 }
 
-static void a_route_has_a_path_record(void **state)
+CASE(a_route_has_a_path_record)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	struct ibv_port_attr port;
 	const struct ibv_sa_path_rec *path;
 
-	(void)state;
 	node_bind(&n, 1, 0);
 	node_resolve(&n, 2, 77);
 	assert_int_equal(n.id->route.num_paths, 1);
@@ -169,13 +159,12 @@ static void a_route_has_a_path_record(void **state)
 
 /* ---- options ---- */
 
-static void options_are_checked(void **state)
+CASE(options_are_checked)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	uint8_t tos = 4;
 	int on = 1;
 
-	(void)state;
 	assert_int_equal(rdma_set_option(n.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1), 0);
 	assert_int_equal(rdma_set_option(n.id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, 4), 0);
 	/* which UD has not */
@@ -191,7 +180,7 @@ static void options_are_checked(void **state)
 }
 
 /* Of those of XRC, whose two ends have types of their own. */
-static void who_asks_by_xrc_may_say_how_long_it_waits(void **state)
+CASE(who_asks_by_xrc_may_say_how_long_it_waits)
 {
 	static const struct {
 		enum ibv_qp_type type;
@@ -200,7 +189,6 @@ static void who_asks_by_xrc_may_say_how_long_it_waits(void **state)
 		    { IBV_QPT_XRC_RECV, RAI_NUMERICHOST | RAI_PASSIVE, EINVAL } };
 	uint8_t timeout = 14;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		struct rdma_addrinfo *res, hints = { .ai_flags = row[i].flags,
 			                             .ai_port_space = RDMA_PS_IB,
@@ -219,13 +207,12 @@ static void who_asks_by_xrc_may_say_how_long_it_waits(void **state)
 
 /* ---- names ---- */
 
-static void numeric_addresses_become_destinations(void **state)
+CASE(numeric_addresses_become_destinations)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST, .ai_port_space = RDMA_PS_UDP };
 	struct rdma_addrinfo *res;
 	const struct sockaddr_in *in;
 
-	(void)state;
 	assert_int_equal(rdma_getaddrinfo("10.0.0.2", "7174", &hints, &res), 0);
 	in = (const struct sockaddr_in *)res->ai_dst_addr;
 	assert_int_equal(res->ai_family, AF_INET);
@@ -238,12 +225,11 @@ static void numeric_addresses_become_destinations(void **state)
 	rdma_freeaddrinfo(res);
 }
 
-static void passive_addresses_become_sources(void **state)
+CASE(passive_addresses_become_sources)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP };
 	struct rdma_addrinfo *res;
 
-	(void)state;
 	assert_int_equal(rdma_getaddrinfo(NULL, "7174", &hints, &res), 0);
 	assert_non_null(res->ai_src_addr);
 	assert_null(res->ai_dst_addr);
@@ -252,7 +238,7 @@ static void passive_addresses_become_sources(void **state)
 	rdma_freeaddrinfo(res);
 }
 
-static void gids_become_af_ib_addresses(void **state)
+CASE(gids_become_af_ib_addresses)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST | RAI_FAMILY,
 		                       .ai_family = AF_IB,
@@ -260,7 +246,6 @@ static void gids_become_af_ib_addresses(void **state)
 	struct rdma_addrinfo *res;
 	const struct sockaddr_ib *ib;
 
-	(void)state;
 	assert_int_equal(rdma_getaddrinfo("fe80::2", "7174", &hints, &res), 0);
 	ib = (const struct sockaddr_ib *)res->ai_dst_addr;
 	assert_int_equal(res->ai_family, AF_IB);
@@ -270,7 +255,7 @@ static void gids_become_af_ib_addresses(void **state)
 	rdma_freeaddrinfo(res);
 }
 
-static void without_a_name_it_is_any_gid(void **state)
+CASE(without_a_name_it_is_any_gid)
 {
 	static const uint8_t none[16];
 	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE | RAI_NUMERICHOST | RAI_FAMILY,
@@ -279,7 +264,6 @@ static void without_a_name_it_is_any_gid(void **state)
 	const struct sockaddr_ib *ib;
 	struct rdma_addrinfo *res;
 
-	(void)state;
 	assert_int_equal(rdma_getaddrinfo(NULL, "7471", &hints, &res), 0);
 	ib = (const struct sockaddr_ib *)res->ai_src_addr;
 	assert_int_equal(res->ai_family, AF_IB);
@@ -291,7 +275,7 @@ static void without_a_name_it_is_any_gid(void **state)
 	rdma_freeaddrinfo(res);
 }
 
-static void what_is_no_gid_is_refused(void **state)
+CASE(what_is_no_gid_is_refused)
 {
 	static const char *const name[] = { "10.0.0.1", "h1", "fe80::1::2", "", "fe80:" };
 	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST | RAI_FAMILY,
@@ -299,14 +283,13 @@ static void what_is_no_gid_is_refused(void **state)
 		                       .ai_port_space = RDMA_PS_TCP };
 	struct rdma_addrinfo *res;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++)
 		assert_int_not_equal(rdma_getaddrinfo(name[i], "1", &hints, &res), 0);
 	hints.ai_family = 12345;
 	assert_int_not_equal(rdma_getaddrinfo("fe80::1", "1", &hints, &res), 0);
 }
 
-static void addresses_in_hints_are_copied(void **state)
+CASE(addresses_in_hints_are_copied)
 {
 	union address src = host_address(1, 1), dst = host_address(2, 2);
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_UDP,
@@ -316,18 +299,16 @@ static void addresses_in_hints_are_copied(void **state)
 		                       .ai_dst_len = sizeof(dst.in) };
 	struct rdma_addrinfo *res;
 
-	(void)state;
 	assert_int_equal(rdma_getaddrinfo(NULL, NULL, &hints, &res), 0);
 	assert_memory_equal(res->ai_src_addr, &src, sizeof(src.in));
 	assert_memory_equal(res->ai_dst_addr, &dst, sizeof(dst.in));
 	rdma_freeaddrinfo(res);
 }
 
-static void bad_names_are_refused(void **state)
+CASE(bad_names_are_refused)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST }, *res;
 
-	(void)state;
 	assert_int_not_equal(rdma_getaddrinfo("no.such.number", NULL, &hints, &res), 0);
 	assert_fails(rdma_getaddrinfo(NULL, NULL, NULL, &res), EINVAL);
 	rdma_freeaddrinfo(NULL);
@@ -335,13 +316,12 @@ static void bad_names_are_refused(void **state)
 
 /* ---- devices ---- */
 
-static void all_devices_are_listed_and_open(void **state)
+CASE(all_devices_are_listed_and_open)
 {
 	struct ibv_context **list;
 	struct ibv_device_attr attr;
 	int n;
 
-	(void)state;
 	list = rdma_get_devices(&n);
 	assert_non_null(list);
 	assert_int_equal(n, 4);
@@ -351,12 +331,11 @@ static void all_devices_are_listed_and_open(void **state)
 	rdma_free_devices(list);
 }
 
-static void a_process_of_a_host_sees_its_device_alone(void **state)
+CASE(a_process_of_a_host_sees_its_device_alone)
 {
 	pid_t child = fork();
 	int status, n;
 
-	(void)state;
 	if (!child) {
 		char *self = realpath("/proc/self/exe", NULL);
 
@@ -392,31 +371,7 @@ static int check_one_device(void)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(binding_gives_device_port_and_gid),
-		cmocka_unit_test(identifiers_of_a_device_share_context_and_pd),
-		cmocka_unit_test(a_foreign_address_is_not_available),
-		cmocka_unit_test(a_wildcard_binds_to_no_device),
-		cmocka_unit_test(a_port_in_use_is_refused_unless_it_is_shared),
-		cmocka_unit_test(bad_addresses_are_refused),
-		cmocka_unit_test(resolving_binds_too),
-		cmocka_unit_test(a_multicast_address_needs_no_host),
-		cmocka_unit_test(an_address_of_no_host_is_an_error_event),
-		cmocka_unit_test(a_route_has_a_path_record),
-		cmocka_unit_test(options_are_checked),
-		cmocka_unit_test(who_asks_by_xrc_may_say_how_long_it_waits),
-		cmocka_unit_test(numeric_addresses_become_destinations),
-		cmocka_unit_test(passive_addresses_become_sources),
-		cmocka_unit_test(gids_become_af_ib_addresses),
-		cmocka_unit_test(without_a_name_it_is_any_gid),
-		cmocka_unit_test(what_is_no_gid_is_refused),
-		cmocka_unit_test(addresses_in_hints_are_copied),
-		cmocka_unit_test(bad_names_are_refused),
-		cmocka_unit_test(all_devices_are_listed_and_open),
-		cmocka_unit_test(a_process_of_a_host_sees_its_device_alone),
-	};
-
 	if (getenv("ONE_DEVICE"))
 		return check_one_device();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -37,12 +37,11 @@ static void set_nonblocking(int fd)
 	assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
 }
 
-static void an_empty_nonblocking_channel_says_eagain(void **state)
+CASE(an_empty_nonblocking_channel_says_eagain)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	struct rdma_cm_event *e;
 
-	(void)state;
 	set_nonblocking(n.channel->fd);
 	assert_fails(rdma_get_cm_event(n.channel, &e), EAGAIN);
 	resolve(&n, 2);
@@ -51,12 +50,11 @@ static void an_empty_nonblocking_channel_says_eagain(void **state)
 	node_close(&n);
 }
 
-static void the_descriptor_polls_readable_while_there_are_events(void **state)
+CASE(the_descriptor_polls_readable_while_there_are_events)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	struct pollfd p = { .fd = n.channel->fd, .events = POLLIN };
 
-	(void)state;
 	assert_int_equal(poll(&p, 1, 0), 0);
 	resolve(&n, 2);
 	assert_int_equal(poll(&p, 1, -1), 1);
@@ -66,13 +64,12 @@ static void the_descriptor_polls_readable_while_there_are_events(void **state)
 	node_close(&n);
 }
 
-static void epoll_takes_the_descriptor(void **state)
+CASE(epoll_takes_the_descriptor)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	struct epoll_event want = { .events = EPOLLIN | EPOLLET }, got;
 	int ep = epoll_create1(0);
 
-	(void)state;
 	assert_int_equal(epoll_ctl(ep, EPOLL_CTL_ADD, n.channel->fd, &want), 0);
 	assert_int_equal(epoll_wait(ep, &got, 1, 0), 0);
 	resolve(&n, 2);
@@ -87,13 +84,12 @@ static void *get_in_thread(void *arg)
 	return next_event(arg);
 }
 
-static void a_blocked_thread_gets_the_event_of_another(void **state)
+CASE(a_blocked_thread_gets_the_event_of_another)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	pthread_t thread;
 	void *e;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, get_in_thread, &n), 0);
 	resolve(&n, 2);
 	assert_int_equal(pthread_join(thread, &e), 0);
@@ -102,14 +98,13 @@ static void a_blocked_thread_gets_the_event_of_another(void **state)
 	node_close(&n);
 }
 
-static void events_of_several_identifiers_come_in_order(void **state)
+CASE(events_of_several_identifiers_come_in_order)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	struct rdma_cm_id *id[5];
 	struct rdma_cm_event *e;
 	union address a = host_address(2, 1);
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(rdma_create_id(n.channel, &id[i], NULL, RDMA_PS_UDP), 0);
 		assert_int_equal(rdma_resolve_addr(id[i], NULL, &a.sa, 1000), 0);
@@ -123,14 +118,13 @@ static void events_of_several_identifiers_come_in_order(void **state)
 	node_close(&n);
 }
 
-static void destroying_an_identifier_takes_its_events_back(void **state)
+CASE(destroying_an_identifier_takes_its_events_back)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	struct rdma_cm_id *other;
 	union address a = host_address(2, 1);
 	struct rdma_cm_event *e;
 
-	(void)state;
 	assert_int_equal(rdma_create_id(n.channel, &other, NULL, RDMA_PS_UDP), 0);
 	assert_int_equal(rdma_resolve_addr(other, NULL, &a.sa, 1000), 0);
 	resolve(&n, 2);
@@ -147,7 +141,7 @@ static bool is_readable(const struct rdma_event_channel *ch)
 	return poll(&(struct pollfd){ .fd = ch->fd, .events = POLLIN }, 1, 0) == 1;
 }
 
-static void what_is_left_after_others_are_destroyed_comes_in_order(void **state)
+CASE(what_is_left_after_others_are_destroyed_comes_in_order)
 {
 	enum { IDS = 7 };
 	struct node n = node_open(RDMA_PS_UDP);
@@ -156,7 +150,6 @@ static void what_is_left_after_others_are_destroyed_comes_in_order(void **state)
 	struct rdma_cm_id *id[IDS];
 	struct rdma_cm_event *e;
 
-	(void)state;
 	for (int i = 0; i < IDS; i++) {
 		assert_int_equal(rdma_create_id(ch, &id[i], NULL, RDMA_PS_UDP), 0);
 		assert_int_equal(rdma_resolve_addr(id[i], NULL, &a.sa, 1000), 0);
@@ -188,7 +181,7 @@ static void what_is_left_after_others_are_destroyed_comes_in_order(void **state)
 }
 
 /* Events of joins wait in the daemon, the others in the descriptor. */
-static void a_join_that_is_left_takes_its_event_along(void **state)
+CASE(a_join_that_is_left_takes_its_event_along)
 {
 	struct node joins = node_open(RDMA_PS_UDP);
 	union address own = host_address(1, 0), nobody = host_address(250, 1),
@@ -196,7 +189,6 @@ static void a_join_that_is_left_takes_its_event_along(void **state)
 	struct rdma_cm_id *gone, *stays;
 	struct rdma_cm_event *e;
 
-	(void)state;
 	assert_int_equal(rdma_bind_addr(joins.id, &own.sa), 0);
 	assert_int_equal(rdma_create_id(joins.channel, &gone, NULL, RDMA_PS_UDP), 0);
 	assert_int_equal(rdma_create_id(joins.channel, &stays, NULL, RDMA_PS_UDP), 0);
@@ -252,12 +244,11 @@ static void resolver_ends(struct node *n, struct rdma_cm_id *id)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-static void what_there_is_no_memory_for_is_not_lost(void **state)
+CASE(what_there_is_no_memory_for_is_not_lost)
 {
 	struct node n = node_open(RDMA_PS_UDP), to = node_open(RDMA_PS_UDP);
 	struct rdma_cm_id *id[RESOLVERS];
 
-	(void)state;
 	resolvers_open(n.channel, id);
 	no_memory = true;
 	assert_int_equal(rdma_destroy_id(id[4]), 0); /* behind the others */
@@ -273,7 +264,7 @@ static void what_there_is_no_memory_for_is_not_lost(void **state)
 	node_close(&n);
 }
 
-static void a_join_is_left_without_memory(void **state)
+CASE(a_join_is_left_without_memory)
 {
 	struct node joins = node_open(RDMA_PS_UDP);
 	union address own = host_address(1, 0), group = address("239.1.1.1", 0),
@@ -281,7 +272,6 @@ static void a_join_is_left_without_memory(void **state)
 	struct rdma_cm_id *id[RESOLVERS];
 	struct rdma_cm_event *e;
 
-	(void)state;
 	assert_int_equal(rdma_bind_addr(joins.id, &own.sa), 0);
 	resolvers_open(joins.channel, id);
 	assert_int_equal(rdma_join_multicast(joins.id, &group.sa, NULL), 0);
@@ -413,15 +403,13 @@ static void walk(struct walk *w)
 	}
 }
 
-static void channels_have_the_events_that_nobody_has_got(void **state)
+CASE(channels_have_the_events_that_nobody_has_got)
 {
-	(void)state;
 	walk(&(struct walk){ .seed = 1 });
 }
 
-static void they_do_though_memory_lacks(void **state)
+CASE(they_do_though_memory_lacks)
 {
-	(void)state;
 	walk(&(struct walk){ .seed = 1, .hungry = true });
 }
 
@@ -430,14 +418,13 @@ static void *destroy_in_thread(void *arg)
 	return (void *)(intptr_t)rdma_destroy_id(arg);
 }
 
-static void destroying_waits_until_events_are_acknowledged(void **state)
+CASE(destroying_waits_until_events_are_acknowledged)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	struct rdma_cm_event *e;
 	pthread_t thread;
 	void *result;
 
-	(void)state;
 	resolve(&n, 2);
 	e = next_event(&n);
 	assert_int_equal(pthread_create(&thread, NULL, destroy_in_thread, n.id), 0);
@@ -448,12 +435,11 @@ static void destroying_waits_until_events_are_acknowledged(void **state)
 	rdma_destroy_event_channel(n.channel);
 }
 
-static void migrating_takes_waiting_events_along(void **state)
+CASE(migrating_takes_waiting_events_along)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	struct rdma_event_channel *old = n.channel;
 
-	(void)state;
 	resolve(&n, 2);
 	n.channel = rdma_create_event_channel();
 	assert_int_equal(rdma_migrate_id(n.id, n.channel), 0);
@@ -466,12 +452,11 @@ static void migrating_takes_waiting_events_along(void **state)
 	node_close(&n);
 }
 
-static void migrating_to_no_channel_makes_it_synchronous(void **state)
+CASE(migrating_to_no_channel_makes_it_synchronous)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	union address a = host_address(2, 1);
 
-	(void)state;
 	assert_int_equal(rdma_migrate_id(n.id, NULL), 0);
 	assert_ptr_not_equal(n.id->channel, n.channel);
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
@@ -513,12 +498,11 @@ static void *drain(void *arg)
 	}
 }
 
-static void threads_may_share_a_channel(void **state)
+CASE(threads_may_share_a_channel)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	pthread_t thread[4], getter;
 
-	(void)state;
 	assert_int_equal(pthread_create(&getter, NULL, drain, &n), 0);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, hammer, n.channel), 0);
@@ -530,13 +514,12 @@ static void threads_may_share_a_channel(void **state)
 	node_close(&n);
 }
 
-static void a_child_has_a_session_of_its_own(void **state)
+CASE(a_child_has_a_session_of_its_own)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	pid_t child = fork();
 	int status;
 
-	(void)state;
 	if (!child) {
 		struct node m = node_open(RDMA_PS_UDP);
 
@@ -552,13 +535,12 @@ static void a_child_has_a_session_of_its_own(void **state)
 	node_close(&n);
 }
 
-static void bad_arguments_are_refused(void **state)
+CASE(bad_arguments_are_refused)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
 
-	(void)state;
 	assert_fails(rdma_get_cm_event(ch, NULL), EINVAL);
 	assert_fails(rdma_get_cm_event(NULL, &e), EINVAL);
 	assert_fails(rdma_ack_cm_event(NULL), EINVAL);
@@ -569,9 +551,8 @@ static void bad_arguments_are_refused(void **state)
 	rdma_destroy_event_channel(NULL);
 }
 
-static void every_event_has_its_name(void **state)
+CASE(every_event_has_its_name)
 {
-	(void)state;
 	assert_string_equal(rdma_event_str(RDMA_CM_EVENT_ADDR_RESOLVED),
 	                    "RDMA_CM_EVENT_ADDR_RESOLVED");
 	assert_string_equal(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT),
@@ -580,31 +561,4 @@ static void every_event_has_its_name(void **state)
 	assert_string_equal(rdma_event_str(17), "RDMA_CM_EVENT_ADDRINFO_ERROR");
 	assert_string_equal(rdma_event_str(18), "UNKNOWN EVENT");
 	assert_string_equal(rdma_event_str((enum rdma_cm_event_type) - 1), "UNKNOWN EVENT");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_empty_nonblocking_channel_says_eagain),
-		cmocka_unit_test(the_descriptor_polls_readable_while_there_are_events),
-		cmocka_unit_test(epoll_takes_the_descriptor),
-		cmocka_unit_test(a_blocked_thread_gets_the_event_of_another),
-		cmocka_unit_test(events_of_several_identifiers_come_in_order),
-		cmocka_unit_test(destroying_an_identifier_takes_its_events_back),
-		cmocka_unit_test(what_is_left_after_others_are_destroyed_comes_in_order),
-		cmocka_unit_test(a_join_that_is_left_takes_its_event_along),
-		cmocka_unit_test(what_there_is_no_memory_for_is_not_lost),
-		cmocka_unit_test(a_join_is_left_without_memory),
-		cmocka_unit_test(channels_have_the_events_that_nobody_has_got),
-		cmocka_unit_test(they_do_though_memory_lacks),
-		cmocka_unit_test(destroying_waits_until_events_are_acknowledged),
-		cmocka_unit_test(migrating_takes_waiting_events_along),
-		cmocka_unit_test(migrating_to_no_channel_makes_it_synchronous),
-		cmocka_unit_test(threads_may_share_a_channel),
-		cmocka_unit_test(a_child_has_a_session_of_its_own),
-		cmocka_unit_test(bad_arguments_are_refused),
-		cmocka_unit_test(every_event_has_its_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

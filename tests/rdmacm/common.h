@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 #include "deadline.h"
+#include "harness.h"
 
 #define UNUSED    __attribute__((unused))
 #define UDP_QKEY  0x01234567

@@ -56,13 +56,12 @@ static void expect_unreachable(struct node *n, int status)
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 }
 
-static void a_request_is_an_identifier_of_its_own(void **state)
+CASE(a_request_is_an_identifier_of_its_own)
 {
 	struct node l = listener(2, 0), a = asker(1, 2);
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
 
-	(void)state;
 	l.id->context = &l;
 	assert_int_equal(ask(&a, "hello"), 0);
 	e = next_event(&l);
@@ -86,14 +85,13 @@ static void a_request_is_an_identifier_of_its_own(void **state)
 	node_close(&l);
 }
 
-static void accept_says_where_to_send_to(void **state)
+CASE(accept_says_where_to_send_to)
 {
 	struct node l = listener(2, 0), a = asker(1, 2);
 	struct node accepted = { .channel = l.channel };
 	struct rdma_conn_param param = { .private_data = "welcome", .private_data_len = 8 };
 	struct rdma_cm_event *e;
 
-	(void)state;
 	node_qp(&a, 0);
 	assert_int_equal(ask(&a, ""), 0);
 	accepted.id = wait_request(&l);
@@ -165,22 +163,20 @@ static void ask_oneself(enum rdma_port_space ps, const char *bound, const char *
 	node_close(&l);
 }
 
-static void by_a_loopback_address_both_ends_have_it(void **state)
+CASE(by_a_loopback_address_both_ends_have_it)
 {
-	(void)state;
 	ask_oneself(RDMA_PS_UDP, "127.0.0.1", "127.0.0.1");
 	ask_oneself(RDMA_PS_UDP, "::", "::1");
 	ask_oneself(RDMA_PS_TCP, "0.0.0.0", "127.0.0.1");
 	ask_oneself(RDMA_PS_TCP, "::1", "::1");
 }
 
-static void accept_needs_a_qp_number_and_a_request(void **state)
+CASE(accept_needs_a_qp_number_and_a_request)
 {
 	struct node l = listener(2, 0), a = asker(1, 2);
 	struct rdma_conn_param param = { .qp_num = 5 };
 	struct rdma_cm_id *id;
 
-	(void)state;
 	assert_int_equal(ask(&a, ""), 0);
 	id = wait_request(&l);
 	assert_fails(rdma_accept(id, NULL), EINVAL);
@@ -193,13 +189,12 @@ static void accept_needs_a_qp_number_and_a_request(void **state)
 	node_close(&l);
 }
 
-static void reject_says_no(void **state)
+CASE(reject_says_no)
 {
 	struct node l = listener(2, 0), a = asker(1, 2);
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
 
-	(void)state;
 	assert_int_equal(ask(&a, ""), 0);
 	id = wait_request(&l);
 	assert_int_equal(rdma_reject(id, "busy", 5), 0);
@@ -212,23 +207,21 @@ static void reject_says_no(void **state)
 	node_close(&l);
 }
 
-static void where_nobody_listens_it_is_unreachable(void **state)
+CASE(where_nobody_listens_it_is_unreachable)
 {
 	struct node a = asker(1, 2);
 
-	(void)state;
 	assert_int_equal(ask(&a, ""), 0);
 	expect_unreachable(&a, SIDR_NO_ONE);
 	node_close(&a);
 }
 
-static void private_data_have_a_limit(void **state)
+CASE(private_data_have_a_limit)
 {
 	struct node a = asker(1, 2);
 	char data[255] = { 0 };
 	struct rdma_conn_param param = { .private_data = data, .private_data_len = 181 };
 
-	(void)state;
 	assert_fails(rdma_connect(a.id, &param), EINVAL);
 	param.private_data_len = 255;
 	assert_fails(rdma_connect(a.id, &param), EINVAL);
@@ -237,11 +230,10 @@ static void private_data_have_a_limit(void **state)
 	node_close(&a);
 }
 
-static void connect_needs_a_route(void **state)
+CASE(connect_needs_a_route)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 
-	(void)state;
 	assert_fails(ask(&n, ""), EINVAL);
 	node_bind(&n, 1, 0);
 	assert_fails(ask(&n, ""), EINVAL);
@@ -249,11 +241,10 @@ static void connect_needs_a_route(void **state)
 	node_close(&n);
 }
 
-static void a_full_backlog_rejects(void **state)
+CASE(a_full_backlog_rejects)
 {
 	struct node l = listener(2, 1), a = asker(1, 2), b = asker(1, 2);
 
-	(void)state;
 	assert_int_equal(ask(&a, ""), 0);
 	assert_int_equal(ask(&b, ""), 0);
 	expect_unreachable(&b, SIDR_REJECT);
@@ -263,12 +254,11 @@ static void a_full_backlog_rejects(void **state)
 	node_close(&b);
 }
 
-static void a_wildcard_listener_hears_all_hosts_of_its_process(void **state)
+CASE(a_wildcard_listener_hears_all_hosts_of_its_process)
 {
 	struct node l = node_open(RDMA_PS_UDP);
 	union address any = address("0.0.0.0", PORT);
 
-	(void)state;
 	assert_int_equal(rdma_bind_addr(l.id, &any.sa), 0);
 	assert_int_equal(rdma_listen(l.id, 0), 0);
 	for (unsigned host = 2; host <= 4; host++) {
@@ -285,14 +275,13 @@ static void a_wildcard_listener_hears_all_hosts_of_its_process(void **state)
 	node_close(&l);
 }
 
-static void a_dead_listener_rejects(void **state)
+CASE(a_dead_listener_rejects)
 {
 	struct node a = asker(1, 2);
 	int pipefd[2], status;
 	pid_t child;
 	char byte;
 
-	(void)state;
 	assert_int_equal(pipe(pipefd), 0);
 	child = fork();
 	if (!child) {
@@ -330,14 +319,13 @@ static void *ask_in_thread(void *arg)
 	return NULL;
 }
 
-static void synchronous_calls_wait_for_their_events(void **state)
+CASE(synchronous_calls_wait_for_their_events)
 {
 	struct rdma_conn_param param = { .qp_num = 77 };
 	union address addr = host_address(2, PORT);
 	struct rdma_cm_id *l, *id;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(rdma_create_id(NULL, &l, NULL, RDMA_PS_UDP), 0);
 	assert_int_equal(rdma_bind_addr(l, &addr.sa), 0);
 	assert_int_equal(rdma_listen(l, 0), 0);
@@ -351,24 +339,22 @@ static void synchronous_calls_wait_for_their_events(void **state)
 	assert_int_equal(rdma_destroy_id(l), 0);
 }
 
-static void a_synchronous_call_fails_with_the_event_s_status(void **state)
+CASE(a_synchronous_call_fails_with_the_event_s_status)
 {
 	union address dst = address("10.9.9.9", 0);
 	struct rdma_cm_id *id;
 
-	(void)state;
 	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP), 0);
 	assert_fails(rdma_resolve_addr(id, NULL, &dst.sa, 1000), EHOSTUNREACH);
 	assert_event(id->event, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-static void a_synchronous_identifier_joins_and_leaves(void **state)
+CASE(a_synchronous_identifier_joins_and_leaves)
 {
 	union address addr = host_address(1, 0), group = address("239.3.3.3", 0);
 	struct rdma_cm_id *id;
 
-	(void)state;
 	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP), 0);
 	assert_int_equal(rdma_bind_addr(id, &addr.sa), 0);
 	assert_int_equal(rdma_join_multicast(id, &group.sa, NULL), 0);
@@ -377,12 +363,11 @@ static void a_synchronous_identifier_joins_and_leaves(void **state)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-static void get_request_needs_a_synchronous_listener(void **state)
+CASE(get_request_needs_a_synchronous_listener)
 {
 	struct node l = listener(2, 0);
 	struct rdma_cm_id *id;
 
-	(void)state;
 	assert_fails(rdma_get_request(l.id, &id), EINVAL);
 	node_close(&l);
 }
@@ -425,14 +410,13 @@ static void *endpoint_in_thread(void *arg)
 	return NULL;
 }
 
-static void endpoints_meet(void **state)
+CASE(endpoints_meet)
 {
 	struct rdma_addrinfo *res = look_up("10.0.0.2", RAI_PASSIVE);
 	struct ibv_qp_init_attr attr = small_qp();
 	struct rdma_cm_id *l, *id;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(rdma_create_ep(&l, res, NULL, &attr), 0);
 	assert_null(l->qp);
 	assert_int_equal(rdma_listen(l, 0), 0);
@@ -448,13 +432,12 @@ static void endpoints_meet(void **state)
 
 /* ---- QPs ---- */
 
-static void a_ud_qp_is_ready_when_it_is_made(void **state)
+CASE(a_ud_qp_is_ready_when_it_is_made)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	(void)state;
 	node_bind(&n, 1, 0);
 	node_qp(&n, 0);
 	assert_int_equal(ibv_query_qp(n.id->qp, &attr, IBV_QP_STATE | IBV_QP_QKEY, &init), 0);
@@ -464,13 +447,12 @@ static void a_ud_qp_is_ready_when_it_is_made(void **state)
 	node_close(&n);
 }
 
-static void an_ipoib_qp_has_the_broadcast_group_s_qkey(void **state)
+CASE(an_ipoib_qp_has_the_broadcast_group_s_qkey)
 {
 	struct node n = node_open(RDMA_PS_IPOIB);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	(void)state;
 	node_bind(&n, 1, 0);
 	node_qp(&n, 0);
 	assert_int_equal(ibv_query_qp(n.id->qp, &attr, IBV_QP_QKEY, &init), 0);
@@ -478,12 +460,11 @@ static void an_ipoib_qp_has_the_broadcast_group_s_qkey(void **state)
 	node_close(&n);
 }
 
-static void a_qp_brings_queues_and_channels_if_it_has_none(void **state)
+CASE(a_qp_brings_queues_and_channels_if_it_has_none)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	struct ibv_qp_init_attr attr = small_qp();
 
-	(void)state;
 	attr.qp_type = IBV_QPT_UD;
 	node_bind(&n, 1, 0);
 	assert_int_equal(rdma_create_qp(n.id, NULL, &attr), 0);
@@ -497,12 +478,11 @@ static void a_qp_brings_queues_and_channels_if_it_has_none(void **state)
 	node_close(&n);
 }
 
-static void a_qp_needs_a_device_and_its_pd(void **state)
+CASE(a_qp_needs_a_device_and_its_pd)
 {
 	struct node n = node_open(RDMA_PS_UDP), other = node_open(RDMA_PS_UDP);
 	struct ibv_qp_init_attr attr = small_qp();
 
-	(void)state;
 	attr.qp_type = IBV_QPT_UD;
 	assert_fails(rdma_create_qp(n.id, NULL, &attr), EINVAL);
 	node_bind(&n, 1, 0);
@@ -512,13 +492,12 @@ static void a_qp_needs_a_device_and_its_pd(void **state)
 	node_close(&other);
 }
 
-static void qp_attributes_are_told(void **state)
+CASE(qp_attributes_are_told)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
 	int mask;
 
-	(void)state;
 	assert_fails(rdma_init_qp_attr(n.id, &attr, &mask), EINVAL);
 	node_bind(&n, 1, 0);
 	assert_int_equal(rdma_init_qp_attr(n.id, &attr, &mask), 0);
@@ -530,12 +509,11 @@ static void qp_attributes_are_told(void **state)
 	node_close(&n);
 }
 
-static void what_only_reliable_connections_have_is_refused(void **state)
+CASE(what_only_reliable_connections_have_is_refused)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	struct ibv_ece ece = { .vendor_id = 1 };
 
-	(void)state;
 	node_bind(&n, 1, 0);
 	assert_fails(rdma_establish(n.id), EINVAL);
 	assert_fails(rdma_notify(n.id, IBV_EVENT_COMM_EST), EINVAL);
@@ -545,34 +523,4 @@ static void what_only_reliable_connections_have_is_refused(void **state)
 	assert_fails(rdma_set_local_ece(n.id, &ece), EINVAL);
 	assert_fails(rdma_get_remote_ece(n.id, NULL), EINVAL);
 	node_close(&n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_request_is_an_identifier_of_its_own),
-		cmocka_unit_test(accept_says_where_to_send_to),
-		cmocka_unit_test(by_a_loopback_address_both_ends_have_it),
-		cmocka_unit_test(accept_needs_a_qp_number_and_a_request),
-		cmocka_unit_test(reject_says_no),
-		cmocka_unit_test(where_nobody_listens_it_is_unreachable),
-		cmocka_unit_test(private_data_have_a_limit),
-		cmocka_unit_test(connect_needs_a_route),
-		cmocka_unit_test(a_full_backlog_rejects),
-		cmocka_unit_test(a_wildcard_listener_hears_all_hosts_of_its_process),
-		cmocka_unit_test(a_dead_listener_rejects),
-		cmocka_unit_test(synchronous_calls_wait_for_their_events),
-		cmocka_unit_test(a_synchronous_call_fails_with_the_event_s_status),
-		cmocka_unit_test(a_synchronous_identifier_joins_and_leaves),
-		cmocka_unit_test(get_request_needs_a_synchronous_listener),
-		cmocka_unit_test(endpoints_meet),
-		cmocka_unit_test(a_ud_qp_is_ready_when_it_is_made),
-		cmocka_unit_test(an_ipoib_qp_has_the_broadcast_group_s_qkey),
-		cmocka_unit_test(a_qp_brings_queues_and_channels_if_it_has_none),
-		cmocka_unit_test(a_qp_needs_a_device_and_its_pd),
-		cmocka_unit_test(qp_attributes_are_told),
-		cmocka_unit_test(what_only_reliable_connections_have_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

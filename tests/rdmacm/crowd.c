@@ -176,13 +176,12 @@ static void side_close(struct side *s)
 	free(s->buffer);
 }
 
-static void many_connections_live_at_once(void **state)
+CASE(many_connections_live_at_once)
 {
 	unsigned n = many(), begun = 0;
 	struct rdma_cm_id *listener;
 	struct side side[2];
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		side_open(&side[i], n);
 	listener = listen_at(side[1].channel, 2);
@@ -205,13 +204,4 @@ static void many_connections_live_at_once(void **state)
 	assert_int_equal(rdma_destroy_id(listener), 0);
 	for (unsigned i = 0; i < 2; i++)
 		side_close(&side[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(many_connections_live_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "daemon.h"
 
 #include "base/pause.h"
+#include "harness.h"
 
 static struct node blocked, busy, destroyed;
 static struct node without_route, with_route, refused; /* these would not wait for the daemon */
@@ -74,12 +75,11 @@ static void take_steps(void)
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 }
 
-static void threads_that_wait_for_events_are_woken(void **state)
+CASE(threads_that_wait_for_events_are_woken)
 {
 	pthread_t thread, destroyer;
 	void *err;
 
-	(void)state;
 	blocked = node_open(RDMA_PS_UDP);
 	busy = node_open(RDMA_PS_UDP);
 	node_bind(&busy, 1, 0);
@@ -94,33 +94,30 @@ static void threads_that_wait_for_events_are_woken(void **state)
 	assert_null(err); /* it had been destroyed before */
 }
 
-static void the_channel_polls_readable(void **state)
+CASE(the_channel_polls_readable)
 {
 	struct pollfd p = { .fd = busy.channel->fd, .events = POLLIN };
 	struct rdma_cm_event *e;
 
-	(void)state;
 	assert_int_equal(poll(&p, 1, -1), 1);
 	assert_true(p.revents & POLLIN);
 	expect_event(&busy, RDMA_CM_EVENT_DEVICE_REMOVAL); /* removal.c has more of that */
 	assert_fails(rdma_get_cm_event(busy.channel, &e), EIO);
 }
 
-static void who_would_not_wait_fails_with_eio(void **state)
+CASE(who_would_not_wait_fails_with_eio)
 {
-	(void)state;
 	assert_fails(rdma_disconnect(refused.id), EIO);
 	assert_fails(rdma_resolve_route(without_route.id, 1000), EIO);
 	assert_fails(rdma_connect(with_route.id, &param), EIO);
 }
 
-static void calls_fail_with_eio(void **state)
+CASE(calls_fail_with_eio)
 {
 	union address host = host_address(2, 0), group = address("239.1.1.1", 0);
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *id;
 
-	(void)state;
 	assert_fails(rdma_bind_addr(blocked.id, &host.sa), EIO);
 	assert_fails(rdma_resolve_addr(blocked.id, NULL, &host.sa, 1000), EIO);
 	assert_fails(rdma_join_multicast(busy.id, &group.sa, NULL), EIO);
@@ -135,16 +132,4 @@ static void calls_fail_with_eio(void **state)
 	assert_null(ch);
 	assert_int_equal(errno, EIO);
 	rdma_destroy_event_channel(blocked.channel);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_that_wait_for_events_are_woken),
-		cmocka_unit_test(the_channel_polls_readable),
-		cmocka_unit_test(who_would_not_wait_fails_with_eio),
-		cmocka_unit_test(calls_fail_with_eio),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/util.h"
+#include "harness.h"
 
 #define PORT   7400
 #define N      64 /* at once */
@@ -229,12 +230,11 @@ static void clients_close(struct clients *c)
 	rdma_destroy_event_channel(c->channel);
 }
 
-static void what_is_destroyed_at_any_time_is_heard_of_no_more(void **state)
+CASE_WITH(what_is_destroyed_at_any_time_is_heard_of_no_more, NULL, leave_daemon_running)
 {
 	struct server s;
 	struct clients c;
 
-	(void)state;
 	server_open(&s);
 	clients_open(&c);
 	for (unsigned round = 0; round < ROUNDS; round++) {
@@ -274,13 +274,12 @@ static void destroy_about(struct clients *c, unsigned i, uint64_t us)
 	get_one(c);
 }
 
-static void a_timewait_that_ends_meanwhile_is_not_heard_of(void **state)
+CASE_WITH(a_timewait_that_ends_meanwhile_is_not_heard_of, NULL, leave_daemon_running)
 {
 	struct server s;
 	struct clients c;
 	uint64_t timewait_us = 0;
 
-	(void)state;
 	server_open(&s);
 	clients_open(&c);
 	while (!all_are(&c, RDMA_CM_EVENT_DISCONNECTED) && !c.n_timewaits)
@@ -310,13 +309,12 @@ static struct rdma_cm_id *resolved(struct rdma_event_channel *channel)
 	return n.id;
 }
 
-static void destroying_does_not_wait(void **state)
+CASE_WITH(destroying_does_not_wait, NULL, leave_daemon_running)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_id *id[2] = { resolved(channel), resolved(channel) };
 	struct node n = { .channel = channel };
 
-	(void)state;
 	stop_daemon(channel);
 	assert_int_equal(rdma_resolve_route(id[0], 1000), 0);
 	assert_int_equal(rdma_destroy_id(id[0]), 0);
@@ -327,12 +325,11 @@ static void destroying_does_not_wait(void **state)
 	node_close(&n);
 }
 
-static void an_event_that_is_there_is_withdrawn(void **state)
+CASE_WITH(an_event_that_is_there_is_withdrawn, NULL, leave_daemon_running)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_id *id = resolved(channel);
 
-	(void)state;
 	assert_int_equal(rdma_resolve_route(id, 1000), 0);
 	while (!is_readable(channel))
 		;
@@ -342,13 +339,12 @@ static void an_event_that_is_there_is_withdrawn(void **state)
 }
 
 /* The daemon has yet to hear of the ends of those whose numbers are given again. */
-static void numbers_are_given_again_in_order(void **state)
+CASE_WITH(numbers_are_given_again_in_order, NULL, leave_daemon_running)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_id *id[8];
 	struct node n;
 
-	(void)state;
 	for (unsigned round = 0; round < MANY; round++) {
 		for (unsigned i = 0; i < 8; i++)
 			id[i] = resolved(channel);
@@ -385,12 +381,11 @@ static bool is_waited_for(const struct rdma_event_channel *channel, struct rdma_
 }
 
 /* Another process may have it from when rdma_destroy_id() returns. */
-static void a_port_is_free_once_its_identifier_is_destroyed(void **state)
+CASE_WITH(a_port_is_free_once_its_identifier_is_destroyed, NULL, leave_daemon_running)
 {
 	union address from = host_address(1, PORT), to = host_address(2, PORT);
 	struct node n = node_open(RDMA_PS_TCP);
 
-	(void)state;
 	node_bind(&n, 2, PORT);
 	assert_true(is_waited_for(n.channel, n.id));
 	assert_int_equal(rdma_create_id(n.channel, &n.id, NULL, RDMA_PS_TCP), 0);
@@ -404,14 +399,13 @@ static void a_port_is_free_once_its_identifier_is_destroyed(void **state)
 	rdma_destroy_event_channel(n.channel);
 }
 
-static void a_child_destroys_nothing_of_its_parent_s(void **state)
+CASE_WITH(a_child_destroys_nothing_of_its_parent_s, NULL, leave_daemon_running)
 {
 	struct node n = node_open(RDMA_PS_TCP);
 	union address a = host_address(2, PORT);
 	pid_t child;
 	int status;
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
 	child = fork();
 	assert_true(child >= 0);
@@ -445,7 +439,7 @@ static void *get_all(void *arg)
 }
 
 /* One waits for events, the other one destroys identifiers, whose events it may just get. */
-static void another_thread_may_wait_meanwhile(void **state)
+CASE_WITH(another_thread_may_wait_meanwhile, NULL, leave_daemon_running)
 {
 	struct node n = node_open(RDMA_PS_TCP);
 	union address a = host_address(2, PORT);
@@ -453,7 +447,6 @@ static void another_thread_may_wait_meanwhile(void **state)
 	unsigned seed = 1;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, get_all, &n), 0);
 	for (unsigned i = 0; i < 4 * MANY; i++) {
 		assert_int_equal(rdma_create_id(n.channel, &id, NULL, RDMA_PS_TCP), 0);
@@ -468,20 +461,7 @@ static void another_thread_may_wait_meanwhile(void **state)
 	node_close(&n);
 }
 
-#define test(name) cmocka_unit_test_teardown(name, leave_daemon_running)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		test(what_is_destroyed_at_any_time_is_heard_of_no_more),
-		test(a_timewait_that_ends_meanwhile_is_not_heard_of),
-		test(destroying_does_not_wait),
-		test(an_event_that_is_there_is_withdrawn),
-		test(numbers_are_given_again_in_order),
-		test(a_port_is_free_once_its_identifier_is_destroyed),
-		test(a_child_destroys_nothing_of_its_parent_s),
-		test(another_thread_may_wait_meanwhile),
-	};
-
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return harness_run(setup, NULL);
 }

@@ -71,22 +71,20 @@ static uint64_t bound_service(enum rdma_port_space ps, union address a)
 	return service;
 }
 
-static void a_gid_of_no_port_has_no_device(void **state)
+CASE(a_gid_of_no_port_has_no_device)
 {
 	union address a = gid_at(99, PORT);
 
-	(void)state;
 	bind_fails(RDMA_PS_TCP, &a, ENODEV);
 	a = gid_at(1, PORT);
 	a.ib.sib_addr.sib_raw[0] ^= 1; /* in another subnet */
 	bind_fails(RDMA_PS_TCP, &a, ENODEV);
 }
 
-static void the_mask_says_what_of_the_service_counts(void **state)
+CASE(the_mask_says_what_of_the_service_counts)
 {
 	uint64_t service;
 
-	(void)state;
 	service = bound_service(RDMA_PS_TCP, gid_of(1, UINT64_MAX, 0));
 	assert_int_equal(service >> 16, RDMA_PS_TCP);
 	assert_true((service & UINT16_MAX) >= 32768);
@@ -100,11 +98,10 @@ static void the_mask_says_what_of_the_service_counts(void **state)
 	assert_int_equal(service, TCP | PORT);
 }
 
-static void a_service_of_another_port_space_is_refused(void **state)
+CASE(a_service_of_another_port_space_is_refused)
 {
 	union address a = gid_of(1, UDP | PORT, UINT64_MAX);
 
-	(void)state;
 	bind_fails(RDMA_PS_TCP, &a, EPROTONOSUPPORT);
 	a = gid_of(1, TCP | PORT, UINT64_MAX);
 	bind_fails(RDMA_PS_UDP, &a, EPROTONOSUPPORT);
@@ -113,12 +110,11 @@ static void a_service_of_another_port_space_is_refused(void **state)
 	bind_fails(RDMA_PS_IPOIB, &a, EPROTONOSUPPORT);
 }
 
-static void the_scope_is_kept_and_means_nothing(void **state)
+CASE(the_scope_is_kept_and_means_nothing)
 {
 	struct node n = node_open(RDMA_PS_TCP);
 	union address a = gid_at(1, PORT);
 
-	(void)state;
 	a.ib.sib_scope_id = htobe64(UINT64_MAX - 7);
 	assert_int_equal(rdma_bind_addr(n.id, &a.sa), 0);
 	assert_memory_equal(rdma_get_local_addr(n.id), &a, sizeof(a.ib));
@@ -128,12 +124,11 @@ static void the_scope_is_kept_and_means_nothing(void **state)
 
 /* ---- resolving ---- */
 
-static void families_do_not_mix(void **state)
+CASE(families_do_not_mix)
 {
 	struct node n = node_open(RDMA_PS_TCP), other = node_open(RDMA_PS_TCP);
 	union address gid = gid_at(2, PORT), ip = host_address(2, PORT), src = host_address(1, 0);
 
-	(void)state;
 	assert_fails(rdma_resolve_addr(n.id, &src.sa, &gid.sa, 1000), EINVAL);
 	src = gid_at(1, 0);
 	assert_fails(rdma_resolve_addr(other.id, &src.sa, &ip.sa, 1000), EINVAL);
@@ -149,11 +144,10 @@ static void resolve_fails(const union address *to, int err)
 	node_close(&n);
 }
 
-static void no_port_leads_to_another_subnet_or_partition(void **state)
+CASE(no_port_leads_to_another_subnet_or_partition)
 {
 	union address a = gid_at(2, PORT);
 
-	(void)state;
 	a.ib.sib_pkey = htobe16(0x8765);
 	resolve_fails(&a, ENODEV);
 	a = gid_at(2, PORT);
@@ -161,25 +155,23 @@ static void no_port_leads_to_another_subnet_or_partition(void **state)
 	resolve_fails(&a, ENODEV);
 }
 
-static void ones_own_gid_is_reached_from_its_port(void **state)
+CASE(ones_own_gid_is_reached_from_its_port)
 {
 	struct node n = node_open(RDMA_PS_TCP);
 	union address a = gid_at(3, PORT);
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_gid_of(rdma_get_local_addr(n.id), 3);
 	node_close(&n);
 }
 
-static void a_gid_that_nobody_has_has_no_route(void **state)
+CASE(a_gid_that_nobody_has_has_no_route)
 {
 	struct node n = node_open(RDMA_PS_TCP);
 	union address a = gid_at(99, PORT);
 	struct rdma_cm_event *e;
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
@@ -248,12 +240,11 @@ static void expect_request_by_gid(struct node *l, size_t skip)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-static void a_request_by_gid_is_announced_by_gid(void **state)
+CASE(a_request_by_gid_is_announced_by_gid)
 {
 	struct node l = listening(gid_at(2, PORT));
 	struct node n = asking(gid_of(1, 0, 0), gid_at(2, PORT), like_ip);
 
-	(void)state;
 	expect_request_by_gid(&l, 0);
 	expect_rejected(&n, CONSUMER_DEFINED);
 	node_close(&n);
@@ -261,24 +252,22 @@ static void a_request_by_gid_is_announced_by_gid(void **state)
 }
 
 /* The listener's family counts, not what is in the request. */
-static void a_request_by_ip_is_announced_by_gid(void **state)
+CASE(a_request_by_ip_is_announced_by_gid)
 {
 	struct node l = listening(gid_at(0, PORT));
 	struct node n = asking(host_address(1, 0), host_address(2, PORT), like_ip);
 
-	(void)state;
 	expect_request_by_gid(&l, IP_BYTES);
 	expect_rejected(&n, CONSUMER_DEFINED);
 	node_close(&n);
 	node_close(&l);
 }
 
-static void who_listens_by_ip_hears_no_request_by_gid(void **state)
+CASE(who_listens_by_ip_hears_no_request_by_gid)
 {
 	struct node l = listening(address("::", PORT));
 	struct node n = asking(gid_of(1, 0, 0), gid_at(2, PORT), "\1 and more.");
 
-	(void)state;
 	expect_rejected(&n, CONSUMER_DEFINED);
 	assert_no_event(&l);
 	node_close(&n);
@@ -335,13 +324,12 @@ static void expect_name(name_call *call, int rs, unsigned host, uint16_t port)
 		assert_int_equal(be64toh(a.ib.sib_sid), TCP | port);
 }
 
-static void rsockets_connect_by_gids(void **state)
+CASE(rsockets_connect_by_gids)
 {
 	union address from = gid_at(1, 0), to = gid_at(2, PORT), peer;
 	int listener = listening_rsocket(to), client = by_gid(), server;
 	socklen_t bytes = sizeof(peer);
 
-	(void)state;
 	assert_int_equal(rbind(client, &from.sa, sizeof(from.ib)), 0);
 	assert_int_equal(rconnect(client, &to.sa, sizeof(to.ib)), 0);
 	server = raccept(listener, &peer.sa, &bytes);
@@ -357,13 +345,12 @@ static void rsockets_connect_by_gids(void **state)
 	close_all((int[]){ client, server, listener }, 3);
 }
 
-static void an_rsocket_that_listens_by_gid_serves_ip(void **state)
+CASE(an_rsocket_that_listens_by_gid_serves_ip)
 {
 	union address to = host_address(2, PORT), from = host_address(1, 0);
 	int listener = listening_rsocket(gid_at(0, PORT)), server;
 	int client = rsocket(AF_INET, SOCK_STREAM, 0);
 
-	(void)state;
 	assert_int_equal(rbind(client, &from.sa, sizeof(from.in)), 0);
 	assert_int_equal(rconnect(client, &to.sa, sizeof(to.in)), 0);
 	server = raccept(listener, NULL, NULL);
@@ -374,22 +361,20 @@ static void an_rsocket_that_listens_by_gid_serves_ip(void **state)
 	close_all((int[]){ client, server, listener }, 3);
 }
 
-static void an_rsocket_by_gid_is_refused_by_ip(void **state)
+CASE(an_rsocket_by_gid_is_refused_by_ip)
 {
 	int listener = listening_rsocket(host_address(2, PORT)), client = by_gid();
 	union address to = gid_at(2, PORT);
 
-	(void)state;
 	assert_fails(rconnect(client, &to.sa, sizeof(to.ib)), ECONNREFUSED);
 	close_all((int[]){ client, listener }, 2);
 }
 
-static void bad_addresses_of_rsockets_are_refused(void **state)
+CASE(bad_addresses_of_rsockets_are_refused)
 {
 	union address ip = host_address(2, PORT), gid = gid_at(2, PORT);
 	int client = by_gid(), other = rsocket(AF_INET6, SOCK_STREAM, 0);
 
-	(void)state;
 	for (socklen_t n = 0; n < sizeof(gid.ib); n++) {
 		assert_fails(rconnect(client, &gid.sa, n), EINVAL);
 		assert_fails(rbind(client, &gid.sa, n), EINVAL);
@@ -410,14 +395,13 @@ static void bad_addresses_of_rsockets_are_refused(void **state)
 	close_all((int[]){ client, other }, 2);
 }
 
-static void a_name_goes_where_there_is_room(void **state)
+CASE(a_name_goes_where_there_is_room)
 {
 	int rs = by_gid();
 	char place[sizeof(struct sockaddr_ib)];
 	union address a = gid_at(1, 0);
 	socklen_t bytes = 3;
 
-	(void)state;
 	assert_int_equal(rbind(rs, &a.sa, sizeof(a.ib)), 0);
 	memset(place, 0xA5, sizeof(place));
 	assert_int_equal(rgetsockname(rs, (struct sockaddr *)place, &bytes), 0);
@@ -428,13 +412,12 @@ static void a_name_goes_where_there_is_room(void **state)
 }
 
 /* A program asks that is no rsocket: whatever it says, the listener goes on. */
-static void strangers_are_rejected_and_the_next_is_served(void **state)
+CASE(strangers_are_rejected_and_the_next_is_served)
 {
 	static const char *const say[] = { "\1..........", "\0..........", like_ip };
 	union address to = gid_at(2, PORT);
 	int listener = listening_rsocket(to), client = by_gid(), server;
 
-	(void)state;
 	assert_int_equal(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
 	for (size_t i = 0; i < sizeof(say) / sizeof(say[0]); i++) {
 		struct node n = asking(gid_of(1, 0, 0), to, say[i]);
@@ -452,29 +435,4 @@ static void strangers_are_rejected_and_the_next_is_served(void **state)
 	server = raccept(listener, NULL, NULL);
 	expect_bytes_pass(client, server);
 	close_all((int[]){ client, server, listener }, 3);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_gid_of_no_port_has_no_device),
-		cmocka_unit_test(the_mask_says_what_of_the_service_counts),
-		cmocka_unit_test(a_service_of_another_port_space_is_refused),
-		cmocka_unit_test(the_scope_is_kept_and_means_nothing),
-		cmocka_unit_test(families_do_not_mix),
-		cmocka_unit_test(no_port_leads_to_another_subnet_or_partition),
-		cmocka_unit_test(ones_own_gid_is_reached_from_its_port),
-		cmocka_unit_test(a_gid_that_nobody_has_has_no_route),
-		cmocka_unit_test(a_request_by_gid_is_announced_by_gid),
-		cmocka_unit_test(a_request_by_ip_is_announced_by_gid),
-		cmocka_unit_test(who_listens_by_ip_hears_no_request_by_gid),
-		cmocka_unit_test(rsockets_connect_by_gids),
-		cmocka_unit_test(an_rsocket_that_listens_by_gid_serves_ip),
-		cmocka_unit_test(an_rsocket_by_gid_is_refused_by_ip),
-		cmocka_unit_test(bad_addresses_of_rsockets_are_refused),
-		cmocka_unit_test(a_name_goes_where_there_is_room),
-		cmocka_unit_test(strangers_are_rejected_and_the_next_is_served),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,11 +157,10 @@ static void assert_undisturbed(struct lab *l)
 	node_close(&late);
 }
 
-static void an_sm_that_ends_and_begins_disturbs_nobody(void **state)
+CASE(an_sm_that_ends_and_begins_disturbs_nobody)
 {
 	struct lab *l = lab_open();
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		send_while(l, "umbel sm stop", 0);
 		send_while(l, "umbel sm start", i == 2 ? LEARN_MS + 200 : 0);
@@ -182,12 +181,11 @@ static void join_one_of_many(struct node *n, unsigned i)
 
 /* A port has so many groups that the daemon needs several turns to have them registered. A program
  * that joins the last ones meanwhile gets no groups of its own. */
-static void who_comes_after_a_new_sm_joins_the_groups_that_there_are(void **state)
+CASE(who_comes_after_a_new_sm_joins_the_groups_that_there_are)
 {
 	struct node many = node_open(RDMA_PS_UDP), late = node_open(RDMA_PS_UDP);
 	struct pollfd p = { .fd = many.channel->fd, .events = POLLIN };
 
-	(void)state;
 	node_bind(&many, 2, 0);
 	node_bind(&late, 3, 0);
 	for (unsigned i = 0; i < N_GROUPS; i++)
@@ -263,12 +261,11 @@ static pid_t begin_opensm(void)
  * OpenSM clears the multicast tables when it takes a subnet over; members are registered with it
  * as soon as it listens. When it is killed, and ours takes over, nobody misses anything.
  */
-static void opensm_takes_over_and_is_killed(void **state)
+CASE(opensm_takes_over_and_is_killed)
 {
 	struct lab *l;
 	pid_t opensm;
 
-	(void)state;
 	if (!RUNS_OPENSM)
 		skip();
 	l = lab_open();
@@ -281,15 +278,4 @@ static void opensm_takes_over_and_is_killed(void **state)
 	send_while(l, "until " MASTER_IS("1") "; do sleep 0.02; done", LEARN_MS + 200);
 	assert_undisturbed(l);
 	lab_close(l);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_sm_that_ends_and_begins_disturbs_nobody),
-		cmocka_unit_test(who_comes_after_a_new_sm_joins_the_groups_that_there_are),
-		cmocka_unit_test(opensm_takes_over_and_is_killed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * is told, and a socket without the option waits on. Its times, and which are none.
  */
 #include "rsocket_stream.h"
+#include "harness.h"
 
 #include <limits.h>
 #include <netinet/tcp.h>
@@ -44,11 +45,10 @@ static int of_system(void)
 	return value;
 }
 
-static void the_time_is_the_systems_unless_it_is_set(void **state)
+CASE(the_time_is_the_systems_unless_it_is_set)
 {
 	int rs = stream(0);
 
-	(void)state;
 	assert_int_equal(idle_of(rs), of_system());
 	assert_int_equal(set(rs, IPPROTO_TCP, TCP_KEEPIDLE, 1), 0);
 	assert_int_equal(idle_of(rs), 1);
@@ -93,7 +93,7 @@ static int error_of(int rs)
 	return error;
 }
 
-static void a_peer_that_is_out_of_reach_is_noticed(void **state)
+CASE(a_peer_that_is_out_of_reach_is_noticed)
 {
 	struct pair received = kept_alive(), polled = kept_alive(), sent = kept_alive();
 	struct pair late = connected_pair(), other;
@@ -102,7 +102,6 @@ static void a_peer_that_is_out_of_reach_is_noticed(void **state)
 	pthread_t thread, late_thread;
 	void *err;
 
-	(void)state;
 	assert_int_equal(rclose(late.listener), 0);
 	other = connected_pair();
 	still.fd = other.client;
@@ -130,14 +129,4 @@ static void a_peer_that_is_out_of_reach_is_noticed(void **state)
 	close_both(sent.client, sent.server);
 	close_both(late.client, late.server);
 	close_pair(&other);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_time_is_the_systems_unless_it_is_set),
-		cmocka_unit_test(a_peer_that_is_out_of_reach_is_noticed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -707,9 +707,8 @@ static int open_shared(void **state)
 	return shared.pd && shared.cq ? 0 : -1;
 }
 
-static void each_kind_leaves_nothing(void **state)
+CASE(each_kind_leaves_nothing)
 {
-	(void)state;
 	for (unsigned k = 0; k < N_KINDS; k++) {
 		struct holdings before;
 
@@ -745,11 +744,10 @@ static void by_threads(void)
 	expect_soon(NULL);
 }
 
-static void threads_leave_nothing(void **state)
+CASE(threads_leave_nothing)
 {
 	struct holdings before;
 
-	(void)state;
 	by_threads();
 	by_threads();
 	before = look();
@@ -888,11 +886,10 @@ static bool with_so_many_free(unsigned n, bool (*try)(void))
 }
 
 /* With no descriptor left, with one, and so on until there are enough. */
-static void calls_that_fail_leave_nothing(void **state)
+CASE(calls_that_fail_leave_nothing)
 {
 	char what[64];
 
-	(void)state;
 	for (unsigned t = 0; t < sizeof(tries) / sizeof(tries[0]); t++) {
 		struct holdings before;
 		unsigned n = 0;
@@ -955,13 +952,12 @@ static void have_one_die(struct rdma_cm_id *listener, int listening)
 	assert_int_equal(rclose(rs), 0);
 }
 
-static void the_dead_leave_nothing(void **state)
+CASE(the_dead_leave_nothing)
 {
 	struct rdma_cm_id *listener = listen_at(2, 0);
 	int listening = bound_rsocket(SOCK_STREAM, 2);
 	struct holdings before;
 
-	(void)state;
 	assert_int_equal(rlisten(listening, 8), 0);
 	for (unsigned i = 0; i < DEATHS + WARM; i++) {
 		expect_soon("a peer that dies");
@@ -977,11 +973,10 @@ static void the_dead_leave_nothing(void **state)
 
 /* ---- what stays ---- */
 
-static void what_a_process_keeps_is_little(void **state)
+CASE(what_a_process_keeps_is_little)
 {
 	struct holdings now;
 
-	(void)state;
 	assert_int_equal(ibv_destroy_cq(shared.cq), 0);
 	assert_int_equal(ibv_dealloc_pd(shared.pd), 0);
 	assert_int_equal(ibv_close_device(shared.context), 0);
@@ -995,13 +990,5 @@ static void what_a_process_keeps_is_little(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_kind_leaves_nothing),
-		cmocka_unit_test(threads_leave_nothing),
-		cmocka_unit_test(calls_that_fail_leave_nothing),
-		cmocka_unit_test(the_dead_leave_nothing),
-		cmocka_unit_test(what_a_process_keeps_is_little),
-	};
-
-	return cmocka_run_group_tests(tests, open_shared, NULL);
+	return harness_run(open_shared, NULL);
 }

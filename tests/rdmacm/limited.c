@@ -44,7 +44,7 @@ static uint16_t pkey_of_qp(const struct node *n)
 	return be16toh(pkey);
 }
 
-static void a_member_makes_its_qp_whatever_membership_it_names(void **state)
+CASE(a_member_makes_its_qp_whatever_membership_it_names)
 {
 	static const struct {
 		unsigned host;
@@ -56,7 +56,6 @@ static void a_member_makes_its_qp_whatever_membership_it_names(void **state)
 		{ 2, RED & 0x7FFF, RED & 0x7FFF },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		struct node n = bound(row[i].host, row[i].named);
 
@@ -66,22 +65,20 @@ static void a_member_makes_its_qp_whatever_membership_it_names(void **state)
 	}
 }
 
-static void who_is_no_member_makes_none(void **state)
+CASE(who_is_no_member_makes_none)
 {
 	struct node n = bound(3, RED);
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_UD, .cap = { 4, 4, 1, 1, 0 } };
 
-	(void)state;
 	assert_fails(rdma_create_qp(n.id, NULL, &attr), ENOENT);
 	node_close(&n);
 }
 
-static void a_limited_member_hears_the_full_one(void **state)
+CASE(a_limited_member_hears_the_full_one)
 {
 	struct node tx = bound(1, RED), rx = bound(2, RED & 0x7FFF);
 	struct rdma_ud_param to;
 
-	(void)state;
 	node_qp(&tx, 0);
 	node_qp(&rx, 0);
 	to = join(&tx, GROUP);
@@ -90,15 +87,4 @@ static void a_limited_member_hears_the_full_one(void **state)
 	assert_received(&rx, "red");
 	node_close(&rx);
 	node_close(&tx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_member_makes_its_qp_whatever_membership_it_names),
-		cmocka_unit_test(who_is_no_member_makes_none),
-		cmocka_unit_test(a_limited_member_hears_the_full_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

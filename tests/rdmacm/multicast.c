@@ -24,25 +24,23 @@ static struct node member_with_qp(unsigned host)
 
 /* ---- arguments ---- */
 
-static void join_refuses_an_unknown_mask_bit(void **state)
+CASE(join_refuses_an_unknown_mask_bit)
 {
 	struct node n = member(1);
 	union address a = address(GROUP, 0);
 	struct rdma_cm_join_mc_attr_ex attr = { .comp_mask = 7, .addr = &a.sa };
 
-	(void)state;
 	assert_fails(rdma_join_multicast_ex(n.id, &attr, NULL), ENOTSUP);
 	node_close(&n);
 }
 
-static void join_refuses_a_missing_address_or_flags(void **state)
+CASE(join_refuses_a_missing_address_or_flags)
 {
 	struct node n = member(1);
 	union address a = address(GROUP, 0);
 	struct rdma_cm_join_mc_attr_ex attr = { .comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS,
 		                                .addr = &a.sa };
 
-	(void)state;
 	assert_fails(rdma_join_multicast_ex(n.id, &attr, NULL), EINVAL);
 	attr.comp_mask = RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
 	assert_fails(rdma_join_multicast_ex(n.id, &attr, NULL), EINVAL);
@@ -54,32 +52,29 @@ static void join_refuses_a_missing_address_or_flags(void **state)
 	node_close(&n);
 }
 
-static void join_refuses_an_unknown_flag(void **state)
+CASE(join_refuses_an_unknown_flag)
 {
 	struct node n = member(1);
 
-	(void)state;
 	assert_fails(join_with(&n, GROUP, RDMA_MC_JOIN_FLAG_RESERVED, NULL), EINVAL);
 	node_close(&n);
 }
 
-static void join_refuses_an_unknown_family(void **state)
+CASE(join_refuses_an_unknown_family)
 {
 	struct node n = member(1);
 	union address a = { .sa = { .sa_family = AF_UNIX } };
 
-	(void)state;
 	assert_fails(rdma_join_multicast(n.id, &a.sa, NULL), EINVAL);
 	assert_fails(rdma_leave_multicast(n.id, &a.sa), EINVAL);
 	node_close(&n);
 }
 
-static void join_needs_an_identifier_that_is_bound_or_resolved(void **state)
+CASE(join_needs_an_identifier_that_is_bound_or_resolved)
 {
 	struct node n = node_open(RDMA_PS_UDP);
 	union address any = address("0.0.0.0", 0), group = address(GROUP, 0);
 
-	(void)state;
 	assert_fails(rdma_join_multicast(n.id, &group.sa, NULL), EINVAL);
 	assert_int_equal(rdma_bind_addr(n.id, &any.sa), 0);
 	assert_fails(rdma_join_multicast(n.id, &group.sa, NULL), EINVAL);
@@ -91,14 +86,13 @@ static void join_needs_an_identifier_that_is_bound_or_resolved(void **state)
 
 /* ---- the event ---- */
 
-static void the_join_event_has_what_a_sender_needs(void **state)
+CASE(the_join_event_has_what_a_sender_needs)
 {
 	struct node n = member(2);
 	struct rdma_cm_event *e;
 	struct ibv_ah *ah;
 	int context;
 
-	(void)state;
 	assert_int_equal(join_with(&n, GROUP, RDMA_MC_JOIN_FLAG_FULLMEMBER, &context), 0);
 	e = next_event(&n);
 	assert_event(e, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
@@ -129,33 +123,29 @@ static void mgid_of(enum rdma_port_space ps, const char *group, const char *mgid
 	node_close(&n);
 }
 
-static void ipv4_groups_map_to_signature_4001_and_401b(void **state)
+CASE(ipv4_groups_map_to_signature_4001_and_401b)
 {
-	(void)state;
 	mgid_of(RDMA_PS_UDP, "239.129.2.3", "ff12:4001:ffff::f81:203");
 	mgid_of(RDMA_PS_IPOIB, "239.129.2.3", "ff12:401b:ffff::f81:203");
 }
 
-static void ipv6_groups_map_to_signature_6001_and_601b(void **state)
+CASE(ipv6_groups_map_to_signature_6001_and_601b)
 {
-	(void)state;
 	mgid_of(RDMA_PS_UDP, "ff1e::1:2", "ff12:6001:ffff::1:2");
 	mgid_of(RDMA_PS_IPOIB, "ff1e::1:2", "ff12:601b:ffff::1:2");
 }
 
-static void an_address_that_is_such_an_mgid_is_taken_verbatim(void **state)
+CASE(an_address_that_is_such_an_mgid_is_taken_verbatim)
 {
-	(void)state;
 	mgid_of(RDMA_PS_UDP, "ff15:a01b::77", "ff15:a01b::77");
 }
 
-static void af_ib_addresses_are_taken_verbatim(void **state)
+CASE(af_ib_addresses_are_taken_verbatim)
 {
 	struct node n = member(1);
 	union address a = { .ib = { .sib_family = AF_IB } };
 	struct rdma_cm_event *e;
 
-	(void)state;
 	inet_pton(AF_INET6, "ff0e::abcd", &a.ib.sib_addr);
 	assert_int_equal(rdma_join_multicast(n.id, &a.sa, NULL), 0);
 	e = next_event(&n);
@@ -166,14 +156,13 @@ static void af_ib_addresses_are_taken_verbatim(void **state)
 	node_close(&n);
 }
 
-static void an_address_of_zero_lets_the_sa_pick(void **state)
+CASE(an_address_of_zero_lets_the_sa_pick)
 {
 	struct node n = member(1), m = member(2);
 	struct rdma_ud_param made = join(&n, "0.0.0.0"), ud;
 	const uint8_t *raw = made.ah_attr.grh.dgid.raw;
 	char text[INET6_ADDRSTRLEN];
 
-	(void)state;
 	assert_int_equal(raw[0], 0xFF);
 	assert_int_equal(raw[1] & 0xF0, 0x10);
 	assert_int_equal(raw[2] << 8 | raw[3], 0xA01B);
@@ -185,11 +174,10 @@ static void an_address_of_zero_lets_the_sa_pick(void **state)
 	node_close(&n);
 }
 
-static void the_qkey_is_of_the_port_space(void **state)
+CASE(the_qkey_is_of_the_port_space)
 {
 	struct node udp = node_open(RDMA_PS_UDP), ipoib = node_open(RDMA_PS_IPOIB);
 
-	(void)state;
 	node_bind(&udp, 1, 0);
 	node_bind(&ipoib, 1, 0);
 	assert_int_equal(join(&udp, GROUP).qkey, UDP_QKEY);
@@ -198,14 +186,13 @@ static void the_qkey_is_of_the_port_space(void **state)
 	node_close(&ipoib);
 }
 
-static void what_the_sa_refuses_is_an_error_event(void **state)
+CASE(what_the_sa_refuses_is_an_error_event)
 {
 	struct node n = member(1);
 	union address a = { .ib = { .sib_family = AF_IB } };
 	struct rdma_cm_event *e;
 	int context;
 
-	(void)state;
 	inet_pton(AF_INET6, "fe80::1", &a.ib.sib_addr); /* no multicast GID */
 	assert_int_equal(rdma_join_multicast(n.id, &a.sa, &context), 0);
 	e = next_event(&n);
@@ -218,12 +205,11 @@ static void what_the_sa_refuses_is_an_error_event(void **state)
 
 /* ---- attaching ---- */
 
-static void the_qp_is_attached_inside_get_event(void **state)
+CASE(the_qp_is_attached_inside_get_event)
 {
 	struct node rx = member_with_qp(2), tx = member_with_qp(1);
 	struct rdma_ud_param to = join(&tx, GROUP);
 
-	(void)state;
 	assert_int_equal(leave(&tx, GROUP), 0); /* one may send without being a member */
 	assert_int_equal(join_with(&rx, GROUP, RDMA_MC_JOIN_FLAG_FULLMEMBER, NULL), 0);
 	send_to(&tx, &to, "too early");
@@ -238,12 +224,11 @@ static void the_qp_is_attached_inside_get_event(void **state)
 	node_close(&tx);
 }
 
-static void joined_means_forwarding(void **state)
+CASE(joined_means_forwarding)
 {
 	struct node tx = member_with_qp(1);
 	struct rdma_ud_param to = join(&tx, GROUP);
 
-	(void)state;
 	assert_int_equal(ibv_detach_mcast(tx.id->qp, &to.ah_attr.grh.dgid, to.ah_attr.dlid), 0);
 	for (unsigned host = 2; host <= 4; host++) {
 		struct node rx = member_with_qp(host);
@@ -256,7 +241,7 @@ static void joined_means_forwarding(void **state)
 	node_close(&tx);
 }
 
-static void a_failed_attach_turns_the_join_into_an_error(void **state)
+CASE(a_failed_attach_turns_the_join_into_an_error)
 {
 	struct node n = member_with_qp(1), holder = member(1);
 	struct ibv_device_attr_ex limits;
@@ -269,7 +254,6 @@ static void a_failed_attach_turns_the_join_into_an_error(void **state)
 	struct ibv_qp **qp;
 	int count;
 
-	(void)state;
 	assert_int_equal(ibv_query_device_ex(n.id->verbs, NULL, &limits), 0);
 	count = limits.orig_attr.max_mcast_qp_attach;
 	qp = calloc(count, sizeof(*qp));
@@ -293,12 +277,11 @@ static void a_failed_attach_turns_the_join_into_an_error(void **state)
 	node_close(&holder);
 }
 
-static void send_only_sends_and_does_not_receive(void **state)
+CASE(send_only_sends_and_does_not_receive)
 {
 	struct node rx = member_with_qp(2), tx = member_with_qp(1);
 	struct rdma_cm_event *e;
 
-	(void)state;
 	join(&rx, GROUP);
 	assert_int_equal(join_with(&tx, GROUP, RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, NULL), 0);
 	e = next_event(&tx);
@@ -312,11 +295,10 @@ static void send_only_sends_and_does_not_receive(void **state)
 	node_close(&tx);
 }
 
-static void send_only_needs_the_sa_s_support(void **state)
+CASE(send_only_needs_the_sa_s_support)
 {
 	struct node n = member(1);
 
-	(void)state;
 	assert_int_equal(system("umbel set sa_send_only=0"), 0);
 	assert_fails(join_with(&n, GROUP, RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, NULL), EOPNOTSUPP);
 	assert_fails(leave(&n, GROUP), EADDRNOTAVAIL);
@@ -325,12 +307,11 @@ static void send_only_needs_the_sa_s_support(void **state)
 	node_close(&n);
 }
 
-static void without_a_qp_the_caller_attaches(void **state)
+CASE(without_a_qp_the_caller_attaches)
 {
 	struct node rx = member(2), tx = member_with_qp(1);
 	struct rdma_ud_param ud = join(&rx, GROUP), to = ud;
 
-	(void)state;
 	node_qp(&rx, 0);
 	send_to(&tx, &to, "not attached");
 	assert_nothing_received(&rx);
@@ -342,7 +323,7 @@ static void without_a_qp_the_caller_attaches(void **state)
 	node_close(&tx);
 }
 
-static void a_member_hears_itself_unless_it_asked_not_to(void **state)
+CASE(a_member_hears_itself_unless_it_asked_not_to)
 {
 	struct node loud = member_with_qp(1), deaf = member(2);
 	struct rdma_ud_param ud = join(&loud, GROUP);
@@ -355,7 +336,6 @@ static void a_member_hears_itself_unless_it_asked_not_to(void **state)
 	};
 	struct ibv_send_wr *bad;
 
-	(void)state;
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = ud.qp_num;
 	wr.wr.ud.remote_qkey = ud.qkey;
@@ -376,12 +356,11 @@ static void a_member_hears_itself_unless_it_asked_not_to(void **state)
 
 /* ---- leaving ---- */
 
-static void one_that_left_gets_nothing_more(void **state)
+CASE(one_that_left_gets_nothing_more)
 {
 	struct node rx = member_with_qp(2), tx = member_with_qp(1);
 	struct rdma_ud_param to;
 
-	(void)state;
 	join(&rx, GROUP);
 	to = join(&tx, GROUP);
 	assert_int_equal(ibv_detach_mcast(tx.id->qp, &to.ah_attr.grh.dgid, to.ah_attr.dlid), 0);
@@ -394,12 +373,11 @@ static void one_that_left_gets_nothing_more(void **state)
 	node_close(&tx);
 }
 
-static void leave_compares_the_whole_address(void **state)
+CASE(leave_compares_the_whole_address)
 {
 	struct node n = member(1);
 	union address other_port = address(GROUP, 5);
 
-	(void)state;
 	join(&n, GROUP);
 	assert_fails(rdma_leave_multicast(n.id, &other_port.sa), EADDRNOTAVAIL);
 	assert_fails(leave(&n, "239.1.1.2"), EADDRNOTAVAIL);
@@ -408,14 +386,13 @@ static void leave_compares_the_whole_address(void **state)
 	node_close(&n);
 }
 
-static void leave_takes_the_newest_join_first(void **state)
+CASE(leave_takes_the_newest_join_first)
 {
 	struct node n = member(1);
 	union address zero = address("0.0.0.0", 0);
 	struct rdma_ud_param first = join(&n, "0.0.0.0"), second = join(&n, "0.0.0.0");
 	char command[256], first_text[INET6_ADDRSTRLEN], second_text[INET6_ADDRSTRLEN];
 
-	(void)state;
 	inet_ntop(AF_INET6, first.ah_attr.grh.dgid.raw, first_text, sizeof(first_text));
 	inet_ntop(AF_INET6, second.ah_attr.grh.dgid.raw, second_text, sizeof(second_text));
 	n.group = NULL;
@@ -434,14 +411,13 @@ static void *leave_in_thread(void *arg)
 	return (void *)(intptr_t)leave(arg, GROUP);
 }
 
-static void leave_waits_until_its_events_are_acknowledged(void **state)
+CASE(leave_waits_until_its_events_are_acknowledged)
 {
 	struct node n = member(1);
 	struct rdma_cm_event *e;
 	pthread_t thread;
 	void *result;
 
-	(void)state;
 	assert_int_equal(join_with(&n, GROUP, RDMA_MC_JOIN_FLAG_FULLMEMBER, NULL), 0);
 	e = next_event(&n);
 	assert_int_equal(pthread_create(&thread, NULL, leave_in_thread, &n), 0);
@@ -452,25 +428,23 @@ static void leave_waits_until_its_events_are_acknowledged(void **state)
 	node_close(&n);
 }
 
-static void leave_takes_an_event_back_that_nobody_got(void **state)
+CASE(leave_takes_an_event_back_that_nobody_got)
 {
 	struct node n = member(1);
 
-	(void)state;
 	assert_int_equal(join_with(&n, GROUP, RDMA_MC_JOIN_FLAG_FULLMEMBER, NULL), 0);
 	assert_int_equal(leave(&n, GROUP), 0);
 	assert_no_event(&n);
 	node_close(&n);
 }
 
-static void two_processes_of_a_host_share_a_membership(void **state)
+CASE(two_processes_of_a_host_share_a_membership)
 {
 	struct node rx = member_with_qp(2), tx = member_with_qp(1);
 	struct rdma_ud_param to;
 	pid_t child = fork();
 	int status;
 
-	(void)state;
 	if (!child) { /* joins as well, and leaves */
 		struct node n = member(2);
 
@@ -496,13 +470,12 @@ static bool group_is_there(const char *mgid)
 	return system(command) == 0;
 }
 
-static void a_process_that_dies_leaves_its_groups(void **state)
+CASE(a_process_that_dies_leaves_its_groups)
 {
 	int pipefd[2], status;
 	char byte;
 	pid_t child;
 
-	(void)state;
 	assert_int_equal(pipe(pipefd), 0);
 	child = fork();
 	if (!child) {
@@ -524,50 +497,13 @@ static void a_process_that_dies_leaves_its_groups(void **state)
 	close(pipefd[1]);
 }
 
-static void destroying_the_identifier_leaves(void **state)
+CASE(destroying_the_identifier_leaves)
 {
 	struct node n = member(1);
 
-	(void)state;
 	join(&n, "239.9.9.8");
 	n.group = NULL;
 	assert_true(group_is_there("ff12:4001:ffff::f09:908"));
 	node_close(&n);
 	assert_false(group_is_there("ff12:4001:ffff::f09:908"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(join_refuses_an_unknown_mask_bit),
-		cmocka_unit_test(join_refuses_a_missing_address_or_flags),
-		cmocka_unit_test(join_refuses_an_unknown_flag),
-		cmocka_unit_test(join_refuses_an_unknown_family),
-		cmocka_unit_test(join_needs_an_identifier_that_is_bound_or_resolved),
-		cmocka_unit_test(the_join_event_has_what_a_sender_needs),
-		cmocka_unit_test(ipv4_groups_map_to_signature_4001_and_401b),
-		cmocka_unit_test(ipv6_groups_map_to_signature_6001_and_601b),
-		cmocka_unit_test(an_address_that_is_such_an_mgid_is_taken_verbatim),
-		cmocka_unit_test(af_ib_addresses_are_taken_verbatim),
-		cmocka_unit_test(an_address_of_zero_lets_the_sa_pick),
-		cmocka_unit_test(the_qkey_is_of_the_port_space),
-		cmocka_unit_test(what_the_sa_refuses_is_an_error_event),
-		cmocka_unit_test(the_qp_is_attached_inside_get_event),
-		cmocka_unit_test(joined_means_forwarding),
-		cmocka_unit_test(a_failed_attach_turns_the_join_into_an_error),
-		cmocka_unit_test(send_only_sends_and_does_not_receive),
-		cmocka_unit_test(send_only_needs_the_sa_s_support),
-		cmocka_unit_test(without_a_qp_the_caller_attaches),
-		cmocka_unit_test(a_member_hears_itself_unless_it_asked_not_to),
-		cmocka_unit_test(one_that_left_gets_nothing_more),
-		cmocka_unit_test(leave_compares_the_whole_address),
-		cmocka_unit_test(leave_takes_the_newest_join_first),
-		cmocka_unit_test(leave_waits_until_its_events_are_acknowledged),
-		cmocka_unit_test(leave_takes_an_event_back_that_nobody_got),
-		cmocka_unit_test(two_processes_of_a_host_share_a_membership),
-		cmocka_unit_test(a_process_that_dies_leaves_its_groups),
-		cmocka_unit_test(destroying_the_identifier_leaves),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,12 +33,11 @@ static struct node member(unsigned host)
 	return n;
 }
 
-static void members_stay_and_get_messages_again_when_the_link_returns(void **state)
+CASE(members_stay_and_get_messages_again_when_the_link_returns)
 {
 	struct node tx = member(1), near = member(2), far = member(38);
 	struct rdma_ud_param to = join(&tx, GROUP);
 
-	(void)state;
 	join(&near, GROUP);
 	join(&far, GROUP);
 	send_to(&tx, &to, "whole");
@@ -61,12 +60,11 @@ static void members_stay_and_get_messages_again_when_the_link_returns(void **sta
 	node_close(&tx);
 }
 
-static void each_part_goes_on_by_itself(void **state)
+CASE(each_part_goes_on_by_itself)
 {
 	struct node a = member(1), b = member(37), c = member(39);
 	struct rdma_ud_param to;
 
-	(void)state;
 	join(&a, GROUP);
 	to = join(&b, GROUP);
 	join(&c, GROUP);
@@ -85,13 +83,12 @@ static void each_part_goes_on_by_itself(void **state)
 	node_close(&a);
 }
 
-static void who_cannot_reach_the_sa_does_not_join(void **state)
+CASE(who_cannot_reach_the_sa_does_not_join)
 {
 	struct node n = member(40);
 	union address group = address(GROUP, 0);
 	struct rdma_cm_event *e;
 
-	(void)state;
 	uplink("down");
 	assert_int_equal(rdma_join_multicast(n.id, &group.sa, NULL), 0);
 	e = next_event(&n); /* after three seconds */
@@ -103,12 +100,11 @@ static void who_cannot_reach_the_sa_does_not_join(void **state)
 	node_close(&n);
 }
 
-static void a_join_goes_through_once_the_sa_can_be_reached(void **state)
+CASE(a_join_goes_through_once_the_sa_can_be_reached)
 {
 	struct node n = member(40);
 	union address group = address(GROUP, 0);
 
-	(void)state;
 	uplink("down");
 	assert_int_equal(rdma_join_multicast(n.id, &group.sa, NULL), 0);
 	assert_no_event(&n);
@@ -116,16 +112,4 @@ static void a_join_goes_through_once_the_sa_can_be_reached(void **state)
 	expect_event(&n, RDMA_CM_EVENT_MULTICAST_JOIN);
 	assert_int_equal(leave(&n, GROUP), 0);
 	node_close(&n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(members_stay_and_get_messages_again_when_the_link_returns),
-		cmocka_unit_test(each_part_goes_on_by_itself),
-		cmocka_unit_test(who_cannot_reach_the_sa_does_not_join),
-		cmocka_unit_test(a_join_goes_through_once_the_sa_can_be_reached),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

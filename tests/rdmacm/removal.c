@@ -7,6 +7,7 @@
  * Ends its fabric.
  */
 #include "daemon.h"
+#include "harness.h"
 
 #include <rdma/rdma_verbs.h>
 #include <stdatomic.h>
@@ -150,13 +151,12 @@ static void *wait_for_request(void *arg)
 	return rdma_get_request(endpoint, &id) ? (void *)(intptr_t)errno : NULL;
 }
 
-static void the_fabric_ends(void **state)
+CASE(the_fabric_ends)
 {
 	union address any = address("0.0.0.0", PORT + 1);
 	pthread_t waiter;
 	void *err;
 
-	(void)state;
 	bound = bound_node(0);
 	unbound = node_open(RDMA_PS_TCP);
 	listener = node_open(RDMA_PS_TCP);
@@ -206,38 +206,34 @@ static void end_node(struct node *n)
 	rdma_destroy_event_channel(n->channel);
 }
 
-static void who_is_bound_is_told_once(void **state)
+CASE(who_is_bound_is_told_once)
 {
-	(void)state;
 	expect_removal(&bound, bound.id);
 	expect_end(&bound);
 	assert_fails(rdma_disconnect(bound.id), EIO);
 	end_node(&bound);
 }
 
-static void who_is_bound_to_no_device_is_not_told(void **state)
+CASE(who_is_bound_to_no_device_is_not_told)
 {
-	(void)state;
 	expect_end(&unbound);
 	end_node(&unbound);
 	expect_end(&listener);
 	end_node(&listener);
 }
 
-static void what_came_before_is_told_before(void **state)
+CASE(what_came_before_is_told_before)
 {
-	(void)state;
 	expect_event(&moved, RDMA_CM_EVENT_ADDR_RESOLVED);
 	expect_removal(&moved, moved.id);
 	expect_end(&moved);
 	end_node(&moved);
 }
 
-static void without_blocking_it_is_the_same(void **state)
+CASE(without_blocking_it_is_the_same)
 {
 	union address group = address("239.1.1.1", 0);
 
-	(void)state;
 	assert_int_equal(fcntl(member.channel->fd, F_SETFL, O_NONBLOCK), 0);
 	expect_removal(&member, member.id);
 	expect_end(&member);
@@ -246,9 +242,8 @@ static void without_blocking_it_is_the_same(void **state)
 }
 
 /* Nobody gets an event of the destroyed identifier, and the neighbour's events stay. */
-static void who_is_destroyed_takes_its_events_along(void **state)
+CASE(who_is_destroyed_takes_its_events_along)
 {
-	(void)state;
 	assert_int_equal(rdma_destroy_id(quick.id), 0);
 	expect_event(&silent, RDMA_CM_EVENT_ADDR_RESOLVED);
 	expect_removal(&silent, silent.id);
@@ -265,14 +260,13 @@ static void *destroy_awaited(void *arg)
 	return (void *)(intptr_t)ret;
 }
 
-static void destroying_waits_for_the_acknowledgement(void **state)
+CASE(destroying_waits_for_the_acknowledgement)
 {
 	struct rdma_cm_event *e = next_event(&awaited);
 	atomic_bool done = false;
 	pthread_t thread;
 	void *ret;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, destroy_awaited, &done), 0);
 	usleep(10000); /* if it does not wait, it has come to its end */
 	assert_false(atomic_load(&done));
@@ -302,12 +296,11 @@ static void *get_shared(void *arg)
 	return (void *)(intptr_t)errno;
 }
 
-static void two_threads_tell_each_once(void **state)
+CASE(two_threads_tell_each_once)
 {
 	pthread_t thread[2];
 	void *err;
 
-	(void)state;
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, get_shared, NULL), 0);
 	for (int i = 0; i < 2; i++) {
@@ -319,18 +312,16 @@ static void two_threads_tell_each_once(void **state)
 	rdma_destroy_event_channel(shared.channel);
 }
 
-static void a_synchronous_identifier_goes_as_well(void **state)
+CASE(a_synchronous_identifier_goes_as_well)
 {
 	struct rdma_cm_id *id;
 
-	(void)state;
 	assert_fails(rdma_get_request(endpoint, &id), EIO);
 	assert_int_equal(rdma_destroy_id(endpoint), 0);
 }
 
-static void what_the_daemon_was_to_be_asked_for_is_lost(void **state)
+CASE(what_the_daemon_was_to_be_asked_for_is_lost)
 {
-	(void)state;
 	expect_removal(&joined, joined.id);
 	expect_end(&joined);
 	end_node(&joined);
@@ -338,11 +329,10 @@ static void what_the_daemon_was_to_be_asked_for_is_lost(void **state)
 
 /* In the end the channel has forgotten the listener: it has not to tell of its requests any more.
  */
-static void who_has_not_accepted_is_not_told(void **state)
+CASE(who_has_not_accepted_is_not_told)
 {
 	struct rdma_cm_event *e;
 
-	(void)state;
 	assert_int_equal(rdma_destroy_id(asked.id), 0);
 	e = next_event(&asked);
 	assert_event(e, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
@@ -356,35 +346,14 @@ static void who_has_not_accepted_is_not_told(void **state)
 	end_node(&asking);
 }
 
-static void a_descriptor_that_is_anothers_is_left_alone(void **state)
+CASE(a_descriptor_that_is_anothers_is_left_alone)
 {
 	char byte;
 
-	(void)state;
 	close_channel_of_vanished();
 	assert_int_equal(rdma_destroy_id(vanished.id), 0);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(recv(other[i], &byte, 1, MSG_DONTWAIT), 1);
 		close(other[i]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_fabric_ends),
-		cmocka_unit_test(who_is_bound_is_told_once),
-		cmocka_unit_test(who_is_bound_to_no_device_is_not_told),
-		cmocka_unit_test(what_came_before_is_told_before),
-		cmocka_unit_test(without_blocking_it_is_the_same),
-		cmocka_unit_test(who_is_destroyed_takes_its_events_along),
-		cmocka_unit_test(destroying_waits_for_the_acknowledgement),
-		cmocka_unit_test(two_threads_tell_each_once),
-		cmocka_unit_test(a_synchronous_identifier_goes_as_well),
-		cmocka_unit_test(what_the_daemon_was_to_be_asked_for_is_lost),
-		cmocka_unit_test(who_has_not_accepted_is_not_told),
-		cmocka_unit_test(a_descriptor_that_is_anothers_is_left_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static void expect_members(struct members *m, unsigned n, const char *text)
 	}
 }
 
-static void either_spine_will_do(void **state)
+CASE_WITH(either_spine_will_do, setup, teardown)
 {
 	struct members *m = *state;
 
@@ -76,7 +76,7 @@ static void either_spine_will_do(void **state)
 	expect_members(m, N_MEMBERS, "both again");
 }
 
-static void without_spines_a_leaf_is_by_itself(void **state)
+CASE_WITH(without_spines_a_leaf_is_by_itself, setup, teardown)
 {
 	struct members *m = *state;
 
@@ -89,7 +89,7 @@ static void without_spines_a_leaf_is_by_itself(void **state)
 }
 
 /* Each spine has lost another leaf: what one cannot reach goes through a third leaf. */
-static void links_that_fail_crosswise_leave_a_way(void **state)
+CASE_WITH(links_that_fail_crosswise_leave_a_way, setup, teardown)
 {
 	struct members *m = *state;
 
@@ -99,17 +99,4 @@ static void links_that_fail_crosswise_leave_a_way(void **state)
 	umbel("link up spine1:1");
 	umbel("link up leaf4:4");
 	expect_members(m, N_MEMBERS, "straight");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(either_spine_will_do),
-		TEST(without_spines_a_leaf_is_by_itself),
-		TEST(links_that_fail_crosswise_leave_a_way),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,41 +65,35 @@ static void reset_by(const char *command, const char *mend, bool all)
 	node_close(&tx);
 }
 
-static void a_port_error_resets_its_members(void **state)
+CASE(a_port_error_resets_its_members)
 {
-	(void)state;
 	reset_by("link down h2:1", "link up h2:1", false);
 }
 
-static void a_dead_switch_resets_the_members_on_it(void **state)
+CASE(a_dead_switch_resets_the_members_on_it)
 {
-	(void)state;
 	reset_by("switch kill sw1", "switch revive sw1", true);
 }
 
-static void a_lid_change_resets_the_port_s_members(void **state)
+CASE(a_lid_change_resets_the_port_s_members)
 {
-	(void)state;
 	reset_by("sm event lid-change h2:1", NULL, false);
 }
 
-static void an_sm_change_resets_all_members(void **state)
+CASE(an_sm_change_resets_all_members)
 {
-	(void)state;
 	reset_by("sm event sm-change", NULL, true);
 }
 
-static void a_client_reregister_resets_the_port_s_members(void **state)
+CASE(a_client_reregister_resets_the_port_s_members)
 {
-	(void)state;
 	reset_by("sm event client-reregister h2:1", NULL, false);
 }
 
-static void members_on_other_ports_hear_nothing(void **state)
+CASE(members_on_other_ports_hear_nothing)
 {
 	struct node here = member(2), there = member(3);
 
-	(void)state;
 	join(&here, GROUP);
 	join(&there, GROUP);
 	umbel("link down h2:1");
@@ -112,13 +106,12 @@ static void members_on_other_ports_hear_nothing(void **state)
 	node_close(&there);
 }
 
-static void each_join_of_the_port_is_told_with_its_context(void **state)
+CASE(each_join_of_the_port_is_told_with_its_context)
 {
 	struct node a = member(2), b = member(2);
 	int context[2];
 	struct rdma_cm_event *e;
 
-	(void)state;
 	assert_int_equal(join_with(&a, GROUP, RDMA_MC_JOIN_FLAG_FULLMEMBER, &context[0]), 0);
 	expect_event(&a, RDMA_CM_EVENT_MULTICAST_JOIN);
 	assert_int_equal(join_with(&b, GROUP, RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, &context[1]),
@@ -139,31 +132,14 @@ static void each_join_of_the_port_is_told_with_its_context(void **state)
 	node_close(&b);
 }
 
-static void while_the_port_is_down_a_join_is_refused(void **state)
+CASE(while_the_port_is_down_a_join_is_refused)
 {
 	struct node n = member(2);
 	union address group = address(GROUP, 0);
 
-	(void)state;
 	umbel("link down h2:1");
 	assert_fails(rdma_join_multicast(n.id, &group.sa, NULL), EADDRNOTAVAIL);
 	umbel("link up h2:1");
 	join(&n, GROUP);
 	node_close(&n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_port_error_resets_its_members),
-		cmocka_unit_test(a_dead_switch_resets_the_members_on_it),
-		cmocka_unit_test(a_lid_change_resets_the_port_s_members),
-		cmocka_unit_test(an_sm_change_resets_all_members),
-		cmocka_unit_test(a_client_reregister_resets_the_port_s_members),
-		cmocka_unit_test(members_on_other_ports_hear_nothing),
-		cmocka_unit_test(each_join_of_the_port_is_told_with_its_context),
-		cmocka_unit_test(while_the_port_is_down_a_join_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

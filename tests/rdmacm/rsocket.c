@@ -79,21 +79,19 @@ static void close_all(int a, int b)
 
 /* ---- what there is ---- */
 
-static void other_types_and_protocols_are_refused(void **state)
+CASE(other_types_and_protocols_are_refused)
 {
-	(void)state;
 	assert_fails(rsocket(AF_INET, SOCK_RAW, 0), EOPNOTSUPP);
 	assert_fails(rsocket(AF_UNIX, SOCK_DGRAM, 0), EAFNOSUPPORT);
 	assert_fails(rsocket(AF_INET, SOCK_DGRAM, IPPROTO_TCP), EPROTONOSUPPORT);
 	assert_fails(rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT);
 }
 
-static void what_streams_have_is_refused(void **state)
+CASE(what_streams_have_is_refused)
 {
 	int rs = bound(1, 0);
 	char byte = 0;
 
-	(void)state;
 	assert_fails(rlisten(rs, 1), EOPNOTSUPP);
 	assert_fails(raccept(rs, NULL, NULL), EOPNOTSUPP);
 	assert_fails(riomap(rs, &byte, 1, 0, 0, 0), EOPNOTSUPP);
@@ -102,12 +100,11 @@ static void what_streams_have_is_refused(void **state)
 	assert_int_equal(rclose(rs), 0);
 }
 
-static void what_is_no_rsocket_is_a_bad_descriptor(void **state)
+CASE(what_is_no_rsocket_is_a_bad_descriptor)
 {
 	int pipefd[2];
 	char byte;
 
-	(void)state;
 	assert_int_equal(pipe(pipefd), 0);
 	assert_fails(rread(pipefd[0], &byte, 1), EBADF);
 	assert_fails(rclose(pipefd[0]), EBADF);
@@ -117,13 +114,12 @@ static void what_is_no_rsocket_is_a_bad_descriptor(void **state)
 	close(pipefd[1]);
 }
 
-static void options_are_kept_or_refused(void **state)
+CASE(options_are_kept_or_refused)
 {
 	int rs = rsocket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, IPPROTO_UDP), value = 1 << 19, got;
 	struct linger linger = { 1, 5 };
 	socklen_t bytes = sizeof(got);
 
-	(void)state;
 	assert_int_equal(rfcntl(rs, F_GETFL), O_RDWR | O_NONBLOCK);
 	assert_int_equal(rfcntl(rs, F_SETFL, 0), 0);
 	assert_int_equal(rfcntl(rs, F_GETFL), O_RDWR);
@@ -148,12 +144,11 @@ static void options_are_kept_or_refused(void **state)
 
 /* ---- addresses ---- */
 
-static void a_port_number_belongs_to_one(void **state)
+CASE(a_port_number_belongs_to_one)
 {
 	union address a = host_address(1, PORT), elsewhere = host_address(77, 0);
 	int first = bound(1, PORT), second = rsocket(AF_INET, SOCK_DGRAM, 0);
 
-	(void)state;
 	assert_fails(rbind(second, &a.sa, sizeof(a.in)), EADDRINUSE);
 	assert_fails(rbind(second, &elsewhere.sa, sizeof(a.in)), EADDRNOTAVAIL);
 	assert_fails(rbind(second, &a.sa, 3), EINVAL);
@@ -178,13 +173,12 @@ static int try_to_bind(const char *host, bool reuse)
 	return -1;
 }
 
-static void any_address_is_in_use_where_one_is(void **state)
+CASE(any_address_is_in_use_where_one_is)
 {
 	static const char *const hosts[][2] = { { "10.0.0.1", "0.0.0.0" },
 		                                { "0.0.0.0", "10.0.0.1" },
 		                                { "0.0.0.0", "0.0.0.0" } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
 		int first = try_to_bind(hosts[i][0], false);
 
@@ -195,11 +189,10 @@ static void any_address_is_in_use_where_one_is(void **state)
 }
 
 /* As with UDP: the socket that was bound last gets the datagrams. */
-static void a_port_number_is_shared_if_all_allow_it(void **state)
+CASE(a_port_number_is_shared_if_all_allow_it)
 {
 	static const char *const hosts[] = { "10.0.0.1", "0.0.0.0" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
 		int first = try_to_bind(hosts[i], true), second, sender = bound(2, 0);
 
@@ -217,13 +210,12 @@ static void a_port_number_is_shared_if_all_allow_it(void **state)
 	}
 }
 
-static void names_are_those_of_both_ends(void **state)
+CASE(names_are_those_of_both_ends)
 {
 	int server = bound(2, PORT), client = connected(1, 2, PORT);
 	union address a, want = host_address(2, PORT);
 	socklen_t bytes = sizeof(a);
 
-	(void)state;
 	assert_int_equal(rgetpeername(client, &a.sa, &bytes), 0);
 	assert_memory_equal(&a, &want, sizeof(a.in));
 	bytes = sizeof(a);
@@ -235,14 +227,13 @@ static void names_are_those_of_both_ends(void **state)
 	close_all(client, server);
 }
 
-static void an_ipv6_rsocket_hears_ipv4_by_mapped_addresses(void **state)
+CASE(an_ipv6_rsocket_hears_ipv4_by_mapped_addresses)
 {
 	union address any = address("::", PORT), from, want = address("::ffff:10.0.0.1", 0);
 	int server = rsocket(AF_INET6, SOCK_DGRAM, 0), client = bound(1, 0);
 	socklen_t bytes = sizeof(from);
 	char buffer[8];
 
-	(void)state;
 	assert_int_equal(rbind(server, &any.sa, sizeof(any.in6)), 0);
 	send_text(client, 2, PORT, "four");
 	assert_int_equal(rrecvfrom(server, buffer, sizeof(buffer), 0, &from.sa, &bytes), 4);
@@ -253,12 +244,11 @@ static void an_ipv6_rsocket_hears_ipv4_by_mapped_addresses(void **state)
 	close_all(client, server);
 }
 
-static void a_host_that_is_not_there_is_unreachable(void **state)
+CASE(a_host_that_is_not_there_is_unreachable)
 {
 	union address nowhere = address("10.9.9.9", PORT), group = address("239.1.1.1", PORT);
 	int rs = bound(1, 0);
 
-	(void)state;
 	assert_fails(rsendto(rs, "x", 1, 0, &nowhere.sa, sizeof(nowhere.in)), EHOSTUNREACH);
 	assert_fails(rconnect(rs, &nowhere.sa, sizeof(nowhere.in)), EHOSTUNREACH);
 	assert_fails(rsendto(rs, "x", 1, 0, &group.sa, sizeof(group.in)), EOPNOTSUPP);
@@ -268,13 +258,12 @@ static void a_host_that_is_not_there_is_unreachable(void **state)
 
 /* ---- datagrams ---- */
 
-static void datagrams_of_all_sizes_arrive_whole(void **state)
+CASE(datagrams_of_all_sizes_arrive_whole)
 {
 	static const size_t sizes[] = { 0, 1, 7, 63, 64, 65, 1000, 1536, 2048, 4000, LONGEST };
 	int server = bound(2, PORT), client = connected(1, 2, PORT);
 	char out[LONGEST], in[LONGEST + 1];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(out); i++)
 		out[i] = (char)(i * 7);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -287,7 +276,7 @@ static void datagrams_of_all_sizes_arrive_whole(void **state)
 	close_all(client, server);
 }
 
-static void lists_of_buffers_and_short_ones(void **state)
+CASE(lists_of_buffers_and_short_ones)
 {
 	int server = bound(2, PORT), client = connected(1, 2, PORT);
 	char a[4] = "", b[8] = "";
@@ -298,7 +287,6 @@ static void lists_of_buffers_and_short_ones(void **state)
 		.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = in, .msg_iovlen = 2
 	};
 
-	(void)state;
 	assert_int_equal(rwritev(client, out, 3), 8);
 	assert_int_equal(rrecv(server, NULL, 0, MSG_PEEK | MSG_TRUNC), 8);
 	assert_int_equal(rrecvmsg(server, &msg, MSG_PEEK), 5);
@@ -318,12 +306,11 @@ static void lists_of_buffers_and_short_ones(void **state)
 	close_all(client, server);
 }
 
-static void a_reply_goes_to_who_asked(void **state)
+CASE(a_reply_goes_to_who_asked)
 {
 	int server = bound(3, PORT), one = bound(1, 0), two = bound(2, 0);
 	union address from;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		send_text(one, 3, PORT, "first");
 		send_text(two, 3, PORT, "second");
@@ -342,13 +329,12 @@ static void a_reply_goes_to_who_asked(void **state)
 	close_all(one, server);
 }
 
-static void who_is_connected_hears_no_other(void **state)
+CASE(who_is_connected_hears_no_other)
 {
 	int server = bound(2, PORT), client = connected(1, 2, PORT), other = bound(3, 0);
 	union address none = { .sa.sa_family = AF_UNSPEC };
 	uint16_t port = port_of(client);
 
-	(void)state;
 	send_text(other, 1, port, "not for you");
 	send_text(server, 1, port, "for you");
 	expect_text(client, 2, "for you");
@@ -362,7 +348,7 @@ static void who_is_connected_hears_no_other(void **state)
 
 /* A link-local address with its scope, and those that are any of our own: the replies come from
  * others, by the program's words. */
-static void replies_come_by_whatever_address_it_was_connected_to(void **state)
+CASE(replies_come_by_whatever_address_it_was_connected_to)
 {
 	static const struct {
 		const char *addr;
@@ -376,7 +362,6 @@ static void replies_come_by_whatever_address_it_was_connected_to(void **state)
 	union address any = { .in6 = { .sin6_family = AF_INET6, .sin6_port = htons(PORT) } };
 	int server = rsocket(AF_INET6, SOCK_DGRAM, 0);
 
-	(void)state;
 	assert_int_equal(rbind(server, &any.sa, sizeof(any.in6)), 0);
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		union address to = any, from;
@@ -399,11 +384,10 @@ static void replies_come_by_whatever_address_it_was_connected_to(void **state)
 	assert_int_equal(rclose(server), 0);
 }
 
-static void who_is_not_there_is_no_error(void **state)
+CASE(who_is_not_there_is_no_error)
 {
 	int client = connected(1, 2, PORT), server;
 
-	(void)state;
 	assert_int_equal(rsend(client, "lost", 4, 0), 4);
 	server = bound(2, PORT);
 	do { /* a peer that was not there is not asked for at every datagram */
@@ -414,12 +398,11 @@ static void who_is_not_there_is_no_error(void **state)
 	close_all(client, server);
 }
 
-static void what_was_sent_without_waiting_arrives_though_it_is_closed(void **state)
+CASE(what_was_sent_without_waiting_arrives_though_it_is_closed)
 {
 	int server = bound(2, PORT), client = bound(1, 0);
 	union address a = host_address(2, PORT);
 
-	(void)state;
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(rsendto(client, &i, sizeof(i), MSG_DONTWAIT, &a.sa, sizeof(a.in)),
 		                 sizeof(i));
@@ -431,13 +414,12 @@ static void what_was_sent_without_waiting_arrives_though_it_is_closed(void **sta
 	assert_int_equal(rclose(server), 0);
 }
 
-static void what_was_sent_without_waiting_arrives_while_another_is_read(void **state)
+CASE(what_was_sent_without_waiting_arrives_while_another_is_read)
 {
 	int server = bound(2, PORT), client = bound(1, 0);
 	union address a = host_address(2, PORT);
 	char byte;
 
-	(void)state;
 	assert_int_equal(rsendto(client, "x", 1, MSG_DONTWAIT, &a.sa, sizeof(a.in)), 1);
 	expect_soon("rrecv(), which is the only call that there is");
 	assert_int_equal(rrecv(server, &byte, 1, 0), 1);
@@ -469,7 +451,7 @@ static void send_raw(struct node *n, const struct rdma_ud_param *to, const void 
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-static void what_has_no_whole_header_is_dropped(void **state)
+CASE(what_has_no_whole_header_is_dropped)
 {
 	static const uint8_t header[] = { 4, 8, 0x1C, 0x84, 10, 0, 0, 1, 'r', 'i', 'g', 'h', 't' };
 	struct node n = node_open(RDMA_PS_UDP);
@@ -480,7 +462,6 @@ static void what_has_no_whole_header_is_dropped(void **state)
 	struct rdma_cm_event *e;
 	struct rdma_ud_param ud;
 
-	(void)state;
 	node_resolve(&n, 2, PORT);
 	node_qp(&n, 0);
 	assert_int_equal(rdma_connect(n.id, &param), 0);
@@ -501,12 +482,11 @@ static void what_has_no_whole_header_is_dropped(void **state)
 	node_close(&n);
 }
 
-static void more_than_there_is_room_for_is_lost_and_the_rest_in_order(void **state)
+CASE(more_than_there_is_room_for_is_lost_and_the_rest_in_order)
 {
 	int server = rsocket(AF_INET, SOCK_DGRAM, 0), client, receives = 8, got, last = -1, n = 0;
 	union address a = host_address(2, PORT);
 
-	(void)state;
 	assert_int_equal(rsetsockopt(server, SOL_RDMA, RDMA_RQSIZE, &receives, sizeof(receives)),
 	                 0);
 	assert_int_equal(rbind(server, &a.sa, sizeof(a.in)), 0);
@@ -522,12 +502,11 @@ static void more_than_there_is_room_for_is_lost_and_the_rest_in_order(void **sta
 	close_all(client, server);
 }
 
-static void shutting_down_ends_reading_and_writing(void **state)
+CASE(shutting_down_ends_reading_and_writing)
 {
 	int server = bound(2, PORT), client = connected(1, 2, PORT);
 	char byte;
 
-	(void)state;
 	assert_fails(rshutdown(server, SHUT_RD), ENOTCONN);
 	assert_fails(rshutdown(client, 9), EINVAL);
 	assert_int_equal(rshutdown(client, SHUT_WR), 0);
@@ -541,7 +520,7 @@ static void shutting_down_ends_reading_and_writing(void **state)
 
 /* ---- polling ---- */
 
-static void rpoll_takes_rsockets_and_others_mixed(void **state)
+CASE(rpoll_takes_rsockets_and_others_mixed)
 {
 	int rs = bound(2, PORT), quiet = bound(3, 0), client = connected(1, 2, PORT);
 	int e = eventfd(0, 0);
@@ -550,7 +529,6 @@ static void rpoll_takes_rsockets_and_others_mixed(void **state)
 		              { .fd = -1, .events = POLLIN },
 		              { .fd = quiet, .events = POLLIN } };
 
-	(void)state;
 	assert_int_equal(rpoll(p, 4, 0), 0);
 	assert_int_equal(rpoll(p, 4, 20), 0);
 	assert_int_equal(eventfd_write(e, 1), 0);
@@ -571,13 +549,12 @@ static void rpoll_takes_rsockets_and_others_mixed(void **state)
 	close_all(client, rs);
 }
 
-static void rselect_takes_rsockets_and_others_mixed(void **state)
+CASE(rselect_takes_rsockets_and_others_mixed)
 {
 	int rs = bound(2, PORT), client = connected(1, 2, PORT), pipefd[2], n;
 	struct timeval none = { 0 };
 	fd_set in, out;
 
-	(void)state;
 	assert_int_equal(pipe(pipefd), 0);
 	n = 1 + (rs > pipefd[1] ? rs : pipefd[1]);
 	FD_ZERO(&in);
@@ -608,13 +585,12 @@ static void *send_later(void *arg)
 	return NULL;
 }
 
-static void who_waits_is_woken(void **state)
+CASE(who_waits_is_woken)
 {
 	int rs = bound(2, PORT), client = bound(1, 0), e = eventfd(0, 0);
 	struct pollfd p[] = { { .fd = e, .events = POLLIN }, { .fd = rs, .events = POLLIN } };
 	pthread_t thread;
 
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		assert_int_equal(pthread_create(&thread, NULL, send_later, &client), 0);
 		if (i % 2)
@@ -641,13 +617,12 @@ static void *receive_one_each(void *arg)
 	return NULL;
 }
 
-static void each_of_several_sleepers_gets_its_datagram(void **state)
+CASE(each_of_several_sleepers_gets_its_datagram)
 {
 	struct crowd c = { .rs = bound(2, PORT) };
 	int client = connected(1, 2, PORT);
 	pthread_t thread[8];
 
-	(void)state;
 	for (int round = 0; round < 50; round++) {
 		c.got = 0;
 		for (int i = 0; i < 8; i++)
@@ -668,7 +643,7 @@ static void on_alarm(int signal)
 	(void)signal;
 }
 
-static void a_signal_interrupts_who_waits(void **state)
+CASE(a_signal_interrupts_who_waits)
 {
 	const struct sigaction action = { .sa_handler = on_alarm };
 	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } }, never = { 0 };
@@ -676,7 +651,6 @@ static void a_signal_interrupts_who_waits(void **state)
 	struct pollfd p = { .fd = rs, .events = POLLIN };
 	char byte;
 
-	(void)state;
 	/* the first one may wait, until the port's socket there is found */
 	assert_int_equal(rsend(client, "x", 1, 0), 1);
 	assert_int_equal(rrecv(rs, &byte, 1, 0), 1);
@@ -727,12 +701,11 @@ static pid_t echo_in_child(unsigned host, int n, bool stay)
 	return child;
 }
 
-static void two_processes_talk(void **state)
+CASE(two_processes_talk)
 {
 	pid_t child = echo_in_child(2, 1000, false);
 	int client = connected(1, 2, PORT), status;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		char text[16];
 
@@ -745,12 +718,11 @@ static void two_processes_talk(void **state)
 	assert_int_equal(rclose(client), 0);
 }
 
-static void after_fork_an_rsocket_stays_the_parents(void **state)
+CASE(after_fork_an_rsocket_stays_the_parents)
 {
 	int server = bound(2, PORT), client = connected(1, 2, PORT), status;
 	pid_t child;
 
-	(void)state;
 	assert_int_equal(rsend(client, "before", 6, 0), 6);
 	child = fork();
 	if (!child) {
@@ -772,13 +744,12 @@ static void after_fork_an_rsocket_stays_the_parents(void **state)
 	close_all(client, server);
 }
 
-static void a_peer_that_dies_and_comes_again_is_found_again(void **state)
+CASE(a_peer_that_dies_and_comes_again_is_found_again)
 {
 	int client = connected(1, 2, PORT), status;
 	struct pollfd p = { .fd = client, .events = POLLIN };
 	pid_t child;
 
-	(void)state;
 	for (int life = 0; life < 2; life++) {
 		child = echo_in_child(2, INT32_MAX, true);
 		do /* its queue pair is a new one, for which we ask after a silent second */
@@ -794,41 +765,4 @@ static void a_peer_that_dies_and_comes_again_is_found_again(void **state)
 		expect_nothing(client);
 	}
 	assert_int_equal(rclose(client), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(other_types_and_protocols_are_refused),
-		cmocka_unit_test(what_streams_have_is_refused),
-		cmocka_unit_test(what_is_no_rsocket_is_a_bad_descriptor),
-		cmocka_unit_test(options_are_kept_or_refused),
-		cmocka_unit_test(a_port_number_belongs_to_one),
-		cmocka_unit_test(any_address_is_in_use_where_one_is),
-		cmocka_unit_test(a_port_number_is_shared_if_all_allow_it),
-		cmocka_unit_test(names_are_those_of_both_ends),
-		cmocka_unit_test(an_ipv6_rsocket_hears_ipv4_by_mapped_addresses),
-		cmocka_unit_test(a_host_that_is_not_there_is_unreachable),
-		cmocka_unit_test(datagrams_of_all_sizes_arrive_whole),
-		cmocka_unit_test(lists_of_buffers_and_short_ones),
-		cmocka_unit_test(a_reply_goes_to_who_asked),
-		cmocka_unit_test(who_is_connected_hears_no_other),
-		cmocka_unit_test(replies_come_by_whatever_address_it_was_connected_to),
-		cmocka_unit_test(who_is_not_there_is_no_error),
-		cmocka_unit_test(what_was_sent_without_waiting_arrives_though_it_is_closed),
-		cmocka_unit_test(what_was_sent_without_waiting_arrives_while_another_is_read),
-		cmocka_unit_test(what_has_no_whole_header_is_dropped),
-		cmocka_unit_test(more_than_there_is_room_for_is_lost_and_the_rest_in_order),
-		cmocka_unit_test(shutting_down_ends_reading_and_writing),
-		cmocka_unit_test(rpoll_takes_rsockets_and_others_mixed),
-		cmocka_unit_test(rselect_takes_rsockets_and_others_mixed),
-		cmocka_unit_test(who_waits_is_woken),
-		cmocka_unit_test(each_of_several_sleepers_gets_its_datagram),
-		cmocka_unit_test(a_signal_interrupts_who_waits),
-		cmocka_unit_test(two_processes_talk),
-		cmocka_unit_test(after_fork_an_rsocket_stays_the_parents),
-		cmocka_unit_test(a_peer_that_dies_and_comes_again_is_found_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

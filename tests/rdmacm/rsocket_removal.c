@@ -9,6 +9,7 @@
 #include "rsocket_stream.h"
 
 #include "daemon.h"
+#include "harness.h"
 
 static struct pair idle, sending, holding, over, asleep;
 static int listener;
@@ -46,7 +47,7 @@ static void end_both_at_once(void)
 	_exit(0);
 }
 
-static void the_fabric_ends(void **state)
+CASE(the_fabric_ends)
 {
 	char byte;
 	int orderly, status;
@@ -54,7 +55,6 @@ static void the_fabric_ends(void **state)
 	pid_t child;
 	void *err;
 
-	(void)state;
 	listener = listening(2, PORT);
 	idle = accepted();
 	sending = accepted();
@@ -88,32 +88,29 @@ static int error_of(int rs)
 	return error;
 }
 
-static void who_receives_is_told(void **state)
+CASE(who_receives_is_told)
 {
 	char byte;
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_fails(rrecv(idle.client, &byte, 1, 0), EIO);
 	assert_fails(rrecv(idle.server, &byte, 1, MSG_DONTWAIT), EIO);
 	assert_int_equal(error_of(idle.client), EIO);
 }
 
-static void who_sends_is_told(void **state)
+CASE(who_sends_is_told)
 {
-	(void)state;
 	while (rsend(sending.client, "x", 1, 0) == 1)
 		;
 	assert_int_equal(errno, EIO);
 	assert_fails(rsend(sending.client, "x", 1, MSG_DONTWAIT), EIO);
 }
 
-static void what_has_arrived_can_be_received(void **state)
+CASE(what_has_arrived_can_be_received)
 {
 	struct pollfd p = { .fd = holding.client, .events = POLLIN };
 	char text[8] = "";
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(rpoll(&p, 1, -1), 1);
 		assert_int_equal(p.revents, POLLIN);
@@ -125,48 +122,30 @@ static void what_has_arrived_can_be_received(void **state)
 	assert_true(p.revents & POLLERR);
 }
 
-static void an_orderly_end_stays_one(void **state)
+CASE(an_orderly_end_stays_one)
 {
 	struct pollfd p = { .fd = over.client, .events = POLLIN };
 	char byte;
 
-	(void)state;
 	assert_int_equal(rpoll(&p, 1, -1), 1);
 	assert_int_equal(rrecv(over.client, &byte, 1, 0), 0);
 	assert_int_equal(rrecv(over.client, &byte, 1, 0), 0);
 }
 
-static void who_accepts_without_blocking_does_not_try_for_ever(void **state)
+CASE(who_accepts_without_blocking_does_not_try_for_ever)
 {
 	struct pollfd p = { .fd = listener, .events = POLLIN };
 
-	(void)state;
 	assert_int_equal(rpoll(&p, 1, -1), 1);
 	assert_fails(raccept(listener, NULL, NULL), EIO);
 	assert_fails(raccept(listener, NULL, NULL), EIO);
 }
 
-static void all_can_be_closed(void **state)
+CASE(all_can_be_closed)
 {
-	(void)state;
 	close_both(idle.client, idle.server);
 	close_both(sending.client, sending.server);
 	close_both(holding.client, holding.server);
 	close_both(asleep.client, asleep.server);
 	close_both(over.client, listener);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_fabric_ends),
-		cmocka_unit_test(who_receives_is_told),
-		cmocka_unit_test(who_sends_is_told),
-		cmocka_unit_test(what_has_arrived_can_be_received),
-		cmocka_unit_test(an_orderly_end_stays_one),
-		cmocka_unit_test(who_accepts_without_blocking_does_not_try_for_ever),
-		cmocka_unit_test(all_can_be_closed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,17 +13,17 @@
 #include <sys/time.h>
 
 #include "base/pause.h"
+#include "harness.h"
 
 #define MANY (1 << 20)
 
 /* ---- connecting ---- */
 
-static void bytes_go_both_ways(void **state)
+CASE(bytes_go_both_ways)
 {
 	struct pair p = connected_pair();
 	char text[8] = "";
 
-	(void)state;
 	assert_int_equal(rsend(p.client, "there", 5, 0), 5);
 	assert_int_equal(rrecv(p.server, text, sizeof(text), 0), 5);
 	assert_string_equal(text, "there");
@@ -33,13 +33,12 @@ static void bytes_go_both_ways(void **state)
 	close_pair(&p);
 }
 
-static void names_are_those_of_both_ends(void **state)
+CASE(names_are_those_of_both_ends)
 {
 	struct pair p = connected_pair();
 	union address a, b;
 	socklen_t bytes = sizeof(a);
 
-	(void)state;
 	assert_int_equal(rgetpeername(p.client, &a.sa, &bytes), 0);
 	assert_int_equal(a.in.sin_addr.s_addr, host_address(2, 0).in.sin_addr.s_addr);
 	assert_int_equal(ntohs(a.in.sin_port), PORT);
@@ -52,7 +51,7 @@ static void names_are_those_of_both_ends(void **state)
 	close_pair(&p);
 }
 
-static void without_blocking_it_is_in_progress_and_then_writable(void **state)
+CASE(without_blocking_it_is_in_progress_and_then_writable)
 {
 	int listener = listening(2, PORT), client = stream(SOCK_NONBLOCK), server, error = -1;
 	union address to = host_address(2, PORT);
@@ -60,7 +59,6 @@ static void without_blocking_it_is_in_progress_and_then_writable(void **state)
 	struct pollfd in = { .fd = listener, .events = POLLIN };
 	socklen_t bytes = sizeof(error);
 
-	(void)state;
 	assert_int_equal(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
 	assert_fails(raccept(listener, NULL, NULL), EAGAIN);
 	assert_int_equal(rpoll(&in, 1, 0), 0);
@@ -80,14 +78,13 @@ static void without_blocking_it_is_in_progress_and_then_writable(void **state)
 	assert_int_equal(rclose(listener), 0);
 }
 
-static void nobody_there_is_refused(void **state)
+CASE(nobody_there_is_refused)
 {
 	int client = stream(SOCK_NONBLOCK), blocking = stream(0), error = 0;
 	union address to = host_address(2, 9);
 	struct pollfd p = { .fd = client, .events = POLLOUT };
 	socklen_t bytes = sizeof(error);
 
-	(void)state;
 	assert_fails(rconnect(client, &to.sa, sizeof(to.in)), EINPROGRESS);
 	assert_int_equal(rpoll(&p, 1, -1), 1);
 	assert_true(p.revents & POLLERR && p.revents & POLLOUT);
@@ -100,25 +97,23 @@ static void nobody_there_is_refused(void **state)
 	close_both(client, blocking);
 }
 
-static void a_host_that_is_not_there_is_unreachable(void **state)
+CASE(a_host_that_is_not_there_is_unreachable)
 {
 	union address nowhere = address("10.9.9.9", PORT), from = host_address(1, 0);
 	int client = stream(0);
 
-	(void)state;
 	assert_int_equal(rbind(client, &from.sa, sizeof(from.in)), 0);
 	assert_fails(rconnect(client, &nowhere.sa, sizeof(nowhere.in)), EHOSTUNREACH);
 	assert_int_equal(rclose(client), 0);
 }
 
-static void who_is_not_connected_can_do_little(void **state)
+CASE(who_is_not_connected_can_do_little)
 {
 	int client = stream(0), listener = listening(2, PORT);
 	union address to = host_address(2, PORT), a;
 	socklen_t bytes = sizeof(a);
 	char byte = 0;
 
-	(void)state;
 	assert_fails(rsend(client, &byte, 1, 0), ENOTCONN);
 	assert_fails(rrecv(client, &byte, 1, 0), ENOTCONN);
 	assert_fails(rshutdown(client, SHUT_WR), ENOTCONN);
@@ -130,26 +125,24 @@ static void who_is_not_connected_can_do_little(void **state)
 	close_both(client, listener);
 }
 
-static void a_port_number_belongs_to_one_listener(void **state)
+CASE(a_port_number_belongs_to_one_listener)
 {
 	int listener = listening(2, PORT), other = stream(0);
 	union address to = host_address(2, PORT);
 
-	(void)state;
 	assert_fails(rbind(other, &to.sa, sizeof(to.in)), EADDRINUSE);
 	assert_int_equal(rclose(listener), 0);
 	assert_int_equal(rbind(other, &to.sa, sizeof(to.in)), 0);
 	assert_int_equal(rclose(other), 0);
 }
 
-static void ipv6_and_ipv4_by_one_listener(void **state)
+CASE(ipv6_and_ipv4_by_one_listener)
 {
 	union address any = address("::", PORT), six = address("fd75:6d62:656c::2", PORT), from;
 	union address four = host_address(2, PORT), mapped = address("::ffff:10.0.0.1", 0);
 	int listener = rsocket(AF_INET6, SOCK_STREAM, IPPROTO_TCP), a, b, server;
 	socklen_t bytes = sizeof(from);
 
-	(void)state;
 	assert_int_equal(rbind(listener, &any.sa, sizeof(any.in6)), 0);
 	assert_int_equal(rlisten(listener, 2), 0);
 	a = rsocket(AF_INET6, SOCK_STREAM, 0);
@@ -168,12 +161,11 @@ static void ipv6_and_ipv4_by_one_listener(void **state)
 	assert_int_equal(rclose(listener), 0);
 }
 
-static void many_connect_before_any_is_accepted(void **state)
+CASE(many_connect_before_any_is_accepted)
 {
 	enum { N = 40 };
 	int listener = listening(2, PORT), client[N], server, from;
 
-	(void)state;
 	for (int i = 0; i < N; i++) {
 		client[i] = connected_to(2, PORT);
 		assert_int_equal(rsend(client[i], &i, sizeof(i), 0), sizeof(i));
@@ -204,13 +196,12 @@ static void set(int rs, int level, int name, int value)
 	assert_int_equal(rsetsockopt(rs, level, name, &value, sizeof(value)), 0);
 }
 
-static void options_are_kept_or_refused(void **state)
+CASE(options_are_kept_or_refused)
 {
 	struct linger linger = { 1, 5 }, got;
 	socklen_t bytes = sizeof(got);
 	int rs = stream(0), six = rsocket(AF_INET6, SOCK_STREAM, 0), value = 1;
 
-	(void)state;
 	assert_int_equal(get(rs, SOL_SOCKET, SO_TYPE), SOCK_STREAM);
 	set(rs, SOL_SOCKET, SO_REUSEADDR, 1);
 	assert_int_equal(get(rs, SOL_SOCKET, SO_REUSEADDR), 1);
@@ -245,12 +236,11 @@ static void options_are_kept_or_refused(void **state)
 	close_both(rs, six);
 }
 
-static void options_of_queues_are_fixed_once_there_are_any(void **state)
+CASE(options_of_queues_are_fixed_once_there_are_any)
 {
 	struct pair p = connected_pair();
 	int value = 100, before = get(p.client, SOL_SOCKET, SO_SNDBUF);
 
-	(void)state;
 	set(p.client, SOL_SOCKET, SO_SNDBUF, 1 << 20);
 	assert_int_equal(get(p.client, SOL_SOCKET, SO_SNDBUF), before);
 	assert_fails(rsetsockopt(p.client, SOL_RDMA, RDMA_SQSIZE, &value, sizeof(value)), EINVAL);
@@ -258,14 +248,13 @@ static void options_of_queues_are_fixed_once_there_are_any(void **state)
 	close_pair(&p);
 }
 
-static void the_path_can_be_asked_for_and_given(void **state)
+CASE(the_path_can_be_asked_for_and_given)
 {
 	struct pair p = connected_pair(), q;
 	struct ibv_path_data path[4];
 	socklen_t bytes = sizeof(path);
 	union address to = host_address(2, PORT + 1);
 
-	(void)state;
 	assert_int_equal(rgetsockopt(p.client, SOL_RDMA, RDMA_ROUTE, path, &bytes), 0);
 	assert_int_equal(bytes, sizeof(path[0]));
 	q.listener = listening(2, PORT + 1);
@@ -280,13 +269,12 @@ static void the_path_can_be_asked_for_and_given(void **state)
 
 /* ---- sending and receiving ---- */
 
-static void bytes_of_all_sizes_arrive_in_order(void **state)
+CASE(bytes_of_all_sizes_arrive_in_order)
 {
 	static const size_t sizes[] = { 1,    63,    64,    65,     2047,    2048,   2049,
 		                        4096, 65535, 65536, 131071, 1 << 18, 777777, MANY };
 	struct pair p = connected_pair();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct transfer out = { .rs = p.client, .bytes = sizes[i], .seed = (unsigned)i };
 		struct transfer in = { .rs = p.server, .bytes = sizes[i], .seed = (unsigned)i };
@@ -298,13 +286,12 @@ static void bytes_of_all_sizes_arrive_in_order(void **state)
 	close_pair(&p);
 }
 
-static void small_buffers_and_queues_carry_much_as_well(void **state)
+CASE(small_buffers_and_queues_carry_much_as_well)
 {
 	struct pair p = { .listener = listening(2, PORT), .client = bound(1) };
 	union address to = host_address(2, PORT);
 	struct transfer out = { .bytes = MANY }, in = { .bytes = MANY };
 
-	(void)state;
 	set(p.client, SOL_SOCKET, SO_SNDBUF, 1);
 	set(p.client, SOL_RDMA, RDMA_SQSIZE, 1);
 	set(p.client, SOL_RDMA, RDMA_INLINE, 0);
@@ -320,7 +307,7 @@ static void small_buffers_and_queues_carry_much_as_well(void **state)
 	close_pair(&p);
 }
 
-static void both_send_at_once_and_each_receives_in_another_thread(void **state)
+CASE(both_send_at_once_and_each_receives_in_another_thread)
 {
 	struct pair p = connected_pair();
 	struct transfer there = { .rs = p.client, .bytes = 8 * MANY, .seed = 1 };
@@ -328,7 +315,6 @@ static void both_send_at_once_and_each_receives_in_another_thread(void **state)
 	struct transfer in_server = { .rs = p.server, .bytes = 8 * MANY, .seed = 1 };
 	struct transfer in_client = { .rs = p.client, .bytes = 8 * MANY, .seed = 2 };
 
-	(void)state;
 	begin_sending(&there);
 	begin_sending(&back);
 	begin_receiving(&in_server);
@@ -339,7 +325,7 @@ static void both_send_at_once_and_each_receives_in_another_thread(void **state)
 	close_pair(&p);
 }
 
-static void lists_of_buffers(void **state)
+CASE(lists_of_buffers)
 {
 	struct pair p = connected_pair();
 	char a[4] = "", b[16] = "";
@@ -348,7 +334,6 @@ static void lists_of_buffers(void **state)
 	struct msghdr to = { .msg_iov = out, .msg_iovlen = 3 };
 	struct msghdr from = { .msg_iov = in, .msg_iovlen = 3 };
 
-	(void)state;
 	assert_int_equal(rwritev(p.client, out, 3), 8);
 	assert_int_equal(rreadv(p.server, in, 3), 8);
 	assert_string_equal(a, "abc");
@@ -362,12 +347,11 @@ static void lists_of_buffers(void **state)
 	close_pair(&p);
 }
 
-static void peeking_leaves_what_is_there(void **state)
+CASE(peeking_leaves_what_is_there)
 {
 	struct pair p = connected_pair();
 	char text[8] = "";
 
-	(void)state;
 	assert_int_equal(rsend(p.client, "abcd", 4, 0), 4);
 	assert_int_equal(rrecv(p.server, text, 2, MSG_PEEK), 2);
 	assert_string_equal(text, "ab");
@@ -387,13 +371,12 @@ static void *send_rest(void *arg)
 	return NULL;
 }
 
-static void waiting_for_all_is_one_call(void **state)
+CASE(waiting_for_all_is_one_call)
 {
 	struct pair p = connected_pair();
 	pthread_t thread;
 	char text[12] = "";
 
-	(void)state;
 	assert_int_equal(rsend(p.client, "begun, ", 7, 0), 7);
 	assert_int_equal(rrecv(p.server, text, 1, MSG_PEEK), 1);
 	assert_int_equal(pthread_create(&thread, NULL, send_rest, &p.client), 0);
@@ -429,12 +412,11 @@ static void empty(int rs, size_t bytes)
 	}
 }
 
-static void who_is_not_read_from_is_not_writable(void **state)
+CASE(who_is_not_read_from_is_not_writable)
 {
 	struct pair p = connected_pair();
 	struct pollfd out = { .fd = p.client, .events = POLLOUT };
 
-	(void)state;
 	for (int round = 0; round < 5; round++) {
 		size_t sent = fill(p.client);
 
@@ -448,12 +430,11 @@ static void who_is_not_read_from_is_not_writable(void **state)
 	close_pair(&p);
 }
 
-static void small_messages_that_nobody_reads_end_with_the_credits(void **state)
+CASE(small_messages_that_nobody_reads_end_with_the_credits)
 {
 	struct pair p = connected_pair();
 	size_t n = 0;
 
-	(void)state;
 	while (rsend(p.client, "x", 1, MSG_DONTWAIT) == 1)
 		n++;
 	assert_int_equal(errno, EAGAIN);
@@ -467,13 +448,12 @@ static void small_messages_that_nobody_reads_end_with_the_credits(void **state)
 
 /* ---- shutting down ---- */
 
-static void one_half_is_shut_down_and_the_other_goes_on(void **state)
+CASE(one_half_is_shut_down_and_the_other_goes_on)
 {
 	struct pair p = connected_pair();
 	struct pollfd in = { .fd = p.server, .events = POLLIN | POLLRDHUP };
 	char text[8] = "";
 
-	(void)state;
 	assert_fails(rshutdown(p.client, 9), EINVAL);
 	assert_int_equal(rsend(p.client, "last", 4, 0), 4);
 	assert_int_equal(rshutdown(p.client, SHUT_WR), 0);
@@ -491,13 +471,12 @@ static void one_half_is_shut_down_and_the_other_goes_on(void **state)
 	close_pair(&p);
 }
 
-static void what_was_sent_arrives_though_it_is_closed(void **state)
+CASE(what_was_sent_arrives_though_it_is_closed)
 {
 	struct pair p = connected_pair();
 	size_t sent = fill(p.client);
 	struct pollfd in = { .fd = p.server, .events = POLLIN };
 
-	(void)state;
 	assert_int_equal(rclose(p.client), 0);
 	assert_int_equal(rpoll(&in, 1, -1), 1);
 	assert_int_equal(in.revents, POLLIN); /* the end is told after the bytes */
@@ -509,12 +488,11 @@ static void what_was_sent_arrives_though_it_is_closed(void **state)
 	close_both(p.server, p.listener);
 }
 
-static void who_reads_no_more_can_still_send(void **state)
+CASE(who_reads_no_more_can_still_send)
 {
 	struct pair p = connected_pair();
 	char byte;
 
-	(void)state;
 	assert_int_equal(rshutdown(p.client, SHUT_RD), 0);
 	assert_int_equal(rrecv(p.client, &byte, 1, 0), 0);
 	assert_int_equal(rsend(p.client, "x", 1, 0), 1);
@@ -530,12 +508,11 @@ static void *close_it(void *arg)
 	return NULL;
 }
 
-static void who_waits_hears_of_the_end(void **state)
+CASE(who_waits_hears_of_the_end)
 {
 	pthread_t thread;
 	char byte;
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		struct pair p = connected_pair();
 		int *who = i % 2 ? &p.client : &p.server;
@@ -549,7 +526,7 @@ static void who_waits_hears_of_the_end(void **state)
 
 /* ---- polling ---- */
 
-static void rpoll_takes_rsockets_and_others_mixed(void **state)
+CASE(rpoll_takes_rsockets_and_others_mixed)
 {
 	struct pair p = connected_pair();
 	int pipefd[2];
@@ -558,7 +535,6 @@ static void rpoll_takes_rsockets_and_others_mixed(void **state)
 		                 { .events = POLLIN },
 		                 { .fd = p.listener, .events = POLLIN } };
 
-	(void)state;
 	assert_int_equal(pipe(pipefd), 0);
 	fds[2].fd = pipefd[0];
 	assert_int_equal(rpoll(fds, 4, 0), 0);
@@ -576,14 +552,13 @@ static void rpoll_takes_rsockets_and_others_mixed(void **state)
 	close_pair(&p);
 }
 
-static void rselect_takes_rsockets_and_others_mixed(void **state)
+CASE(rselect_takes_rsockets_and_others_mixed)
 {
 	struct pair p = connected_pair();
 	struct timeval none = { 0 };
 	int e = eventfd(0, 0), n = 1 + (e > p.server ? e : p.server);
 	fd_set in, out;
 
-	(void)state;
 	FD_ZERO(&in);
 	FD_ZERO(&out);
 	FD_SET(p.server, &in);
@@ -606,13 +581,12 @@ static void *send_one(void *arg)
 	return NULL;
 }
 
-static void who_waits_is_woken(void **state)
+CASE(who_waits_is_woken)
 {
 	struct pair p = connected_pair();
 	struct pollfd in = { .fd = p.server, .events = POLLIN };
 	pthread_t thread;
 
-	(void)state;
 	for (int i = 0; i < 200; i++) {
 		assert_int_equal(pthread_create(&thread, NULL, send_one, &p.client), 0);
 		if (i % 2)
@@ -632,13 +606,12 @@ static void *read_to_the_end(void *arg)
 	return NULL;
 }
 
-static void one_polls_while_another_waits_in_a_call(void **state)
+CASE(one_polls_while_another_waits_in_a_call)
 {
 	struct pair p = connected_pair();
 	struct pollfd out = { .fd = p.server, .events = POLLOUT };
 	pthread_t reader;
 
-	(void)state;
 	assert_int_equal(pthread_create(&reader, NULL, read_to_the_end, &p.server), 0);
 	for (int i = 0; i < 50; i++) {
 		size_t sent = fill(p.server);
@@ -658,7 +631,7 @@ static void on_alarm(int signal)
 	(void)signal;
 }
 
-static void a_signal_interrupts_who_waits(void **state)
+CASE(a_signal_interrupts_who_waits)
 {
 	const struct sigaction action = { .sa_handler = on_alarm };
 	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } }, never = { 0 };
@@ -666,7 +639,6 @@ static void a_signal_interrupts_who_waits(void **state)
 	struct pollfd in = { .fd = p.server, .events = POLLIN };
 	char byte;
 
-	(void)state;
 	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
 	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
 	assert_fails(rrecv(p.server, &byte, 1, 0), EINTR);
@@ -692,13 +664,12 @@ static bool is_writable(int rs)
 }
 
 /* By calls that never sleep, of rsockets that have nothing to do with it. */
-static void connecting_goes_on_by_calls_that_do_not_wait(void **state)
+CASE(connecting_goes_on_by_calls_that_do_not_wait)
 {
 	struct pair p = connected_pair();
 	struct pollfd in = { .fd = p.server, .events = POLLIN };
 	char byte;
 
-	(void)state;
 	assert_int_equal(rfcntl(p.listener, F_SETFL, O_NONBLOCK), 0);
 	for (int i = 0; i < 3; i++) {
 		int client = connecting_to(2, PORT), server;
@@ -729,13 +700,12 @@ static void *accept_one(void *arg)
 }
 
 /* Several wait for each of two listeners, in the thread that connects nobody waits. */
-static void those_who_wait_in_accept_connect_others(void **state)
+CASE(those_who_wait_in_accept_connect_others)
 {
 	int listener[2] = { listening(2, PORT), listening(3, PORT) }, client[4];
 	struct pair waiting[4];
 	pthread_t thread[4];
 
-	(void)state;
 	for (int round = 0; round < 10; round++) {
 		expect_soon("raccept() of four threads");
 		for (int i = 0; i < 4; i++) {
@@ -765,12 +735,11 @@ static void *connect_it(void *arg)
 }
 
 /* A thread that leads is cancelled: the work that others have left to it is theirs again. */
-static void connecting_goes_on_though_its_thread_is_cancelled(void **state)
+CASE(connecting_goes_on_though_its_thread_is_cancelled)
 {
 	struct pair p = connected_pair();
 	pthread_t thread;
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		int client = stream(0), error = -1, server;
 		socklen_t bytes = sizeof(error);
@@ -810,12 +779,11 @@ static struct pair pair_with_maps(int n)
 	return p;
 }
 
-static void what_is_written_to_a_mapping_is_there_before_the_next_bytes(void **state)
+CASE(what_is_written_to_a_mapping_is_there_before_the_next_bytes)
 {
 	struct pair p = pair_with_maps(2);
 	static char memory[2][100000], data[100000];
 
-	(void)state;
 	memset(data, 'd', sizeof(data));
 	assert_int_equal(riomap(p.server, memory[0], sizeof(memory[0]), PROT_WRITE, 0, 5000), 5000);
 	assert_int_equal(riomap(p.server, memory[1], sizeof(memory[1]), PROT_WRITE, 0, -1),
@@ -870,7 +838,7 @@ static void await_sleep(_Atomic pid_t *tid)
 }
 
 /* A thread that sends waits to tell the peer of the first of three. */
-static void what_is_unmapped_before_it_is_told_of_is_not_told_of(void **state)
+CASE(what_is_unmapped_before_it_is_told_of_is_not_told_of)
 {
 	struct pair p = pair_with_maps(4);
 	struct sender sender = { .rs = p.server };
@@ -878,7 +846,6 @@ static void what_is_unmapped_before_it_is_told_of_is_not_told_of(void **state)
 	pthread_t thread;
 	size_t bytes;
 
-	(void)state;
 	bytes = fill(p.server);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(riomap(p.server, memory[i], 4096, PROT_WRITE, 0, 4096 * i),
@@ -897,58 +864,14 @@ static void what_is_unmapped_before_it_is_told_of_is_not_told_of(void **state)
 	close_pair(&p);
 }
 
-static void without_a_table_there_are_no_mappings(void **state)
+CASE(without_a_table_there_are_no_mappings)
 {
 	struct pair p = connected_pair();
 	char byte = 0;
 
-	(void)state;
 	assert_fails(riomap(p.server, &byte, 1, PROT_WRITE, 0, 0), ENOMEM);
 	assert_fails(riomap(p.server, &byte, 1, PROT_READ, 0, 0), EINVAL);
 	assert_int_equal(riomap(p.server, &byte, 1, PROT_NONE, 0, 0), 0);
 	assert_int_equal(riowrite(p.client, &byte, 1, 0, 0), 0);
 	close_pair(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes_go_both_ways),
-		cmocka_unit_test(names_are_those_of_both_ends),
-		cmocka_unit_test(without_blocking_it_is_in_progress_and_then_writable),
-		cmocka_unit_test(nobody_there_is_refused),
-		cmocka_unit_test(a_host_that_is_not_there_is_unreachable),
-		cmocka_unit_test(who_is_not_connected_can_do_little),
-		cmocka_unit_test(a_port_number_belongs_to_one_listener),
-		cmocka_unit_test(ipv6_and_ipv4_by_one_listener),
-		cmocka_unit_test(many_connect_before_any_is_accepted),
-		cmocka_unit_test(options_are_kept_or_refused),
-		cmocka_unit_test(options_of_queues_are_fixed_once_there_are_any),
-		cmocka_unit_test(the_path_can_be_asked_for_and_given),
-		cmocka_unit_test(bytes_of_all_sizes_arrive_in_order),
-		cmocka_unit_test(small_buffers_and_queues_carry_much_as_well),
-		cmocka_unit_test(both_send_at_once_and_each_receives_in_another_thread),
-		cmocka_unit_test(lists_of_buffers),
-		cmocka_unit_test(peeking_leaves_what_is_there),
-		cmocka_unit_test(waiting_for_all_is_one_call),
-		cmocka_unit_test(who_is_not_read_from_is_not_writable),
-		cmocka_unit_test(small_messages_that_nobody_reads_end_with_the_credits),
-		cmocka_unit_test(one_half_is_shut_down_and_the_other_goes_on),
-		cmocka_unit_test(what_was_sent_arrives_though_it_is_closed),
-		cmocka_unit_test(who_reads_no_more_can_still_send),
-		cmocka_unit_test(who_waits_hears_of_the_end),
-		cmocka_unit_test(rpoll_takes_rsockets_and_others_mixed),
-		cmocka_unit_test(rselect_takes_rsockets_and_others_mixed),
-		cmocka_unit_test(who_waits_is_woken),
-		cmocka_unit_test(one_polls_while_another_waits_in_a_call),
-		cmocka_unit_test(a_signal_interrupts_who_waits),
-		cmocka_unit_test(connecting_goes_on_by_calls_that_do_not_wait),
-		cmocka_unit_test(those_who_wait_in_accept_connect_others),
-		cmocka_unit_test(connecting_goes_on_though_its_thread_is_cancelled),
-		cmocka_unit_test(what_is_written_to_a_mapping_is_there_before_the_next_bytes),
-		cmocka_unit_test(what_is_unmapped_before_it_is_told_of_is_not_told_of),
-		cmocka_unit_test(without_a_table_there_are_no_mappings),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

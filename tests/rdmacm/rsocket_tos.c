@@ -6,6 +6,7 @@
  * umbel: --roce-hosts 2 --host r1
  */
 #include "rsocket_stream.h"
+#include "harness.h"
 
 #define HOST "172.16.0.1"
 #define TOS  0x68
@@ -49,11 +50,10 @@ static void expect_tos_of_path(int rs, int listener)
 	close_both(rs, accepted);
 }
 
-static void whenever_it_is_set_before_connecting_the_path_has_it(void **state)
+CASE(whenever_it_is_set_before_connecting_the_path_has_it)
 {
 	int listener = listener_at(HOST), rs = stream(0);
 
-	(void)state;
 	set_tos(rs);
 	expect_tos_of_path(rs, listener);
 
@@ -67,13 +67,4 @@ static void whenever_it_is_set_before_connecting_the_path_has_it(void **state)
 	set_tos(rs);
 	expect_tos_of_path(rs, listener);
 	assert_int_equal(rclose(listener), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whenever_it_is_set_before_connecting_the_path_has_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
