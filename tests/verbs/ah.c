@@ -22,46 +22,42 @@ static struct ibv_ah_attr multicast_attr(void)
 		                     .grh = { .dgid = lab_mgid(1), .hop_limit = 1 } };
 }
 
-static void an_ah_is_made_and_destroyed(void **state)
+LAB_CASE(an_ah_is_made_and_destroyed)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = lab_pd(context);
 	struct ibv_ah *ah = ibv_create_ah(pd, &(struct ibv_ah_attr){ .dlid = 1, .port_num = 1 });
 
-	(void)state;
 	assert_non_null(ah);
 	assert_ptr_equal(ah->pd, pd);
 	assert_ptr_equal(ah->context, context);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-static void a_multicast_lid_needs_a_grh(void **state)
+LAB_CASE(a_multicast_lid_needs_a_grh)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	struct ibv_ah_attr attr = multicast_attr();
 
-	(void)state;
 	lab_ah(pd, &attr);
 	attr.is_global = 0;
 	expect_refused(pd, attr);
 }
 
-static void a_multicast_lid_with_a_unicast_gid_is_refused(void **state)
+LAB_CASE(a_multicast_lid_with_a_unicast_gid_is_refused)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_ah_attr attr = multicast_attr();
 
-	(void)state;
 	assert_int_equal(ibv_query_gid(context, 1, 0, &attr.grh.dgid), 0);
 	expect_refused(lab_pd(context), attr);
 }
 
-static void a_port_that_is_not_there_is_refused(void **state)
+LAB_CASE(a_port_that_is_not_there_is_refused)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	struct ibv_ah_attr attr = multicast_attr();
 
-	(void)state;
 	attr.port_num = 0;
 	expect_refused(pd, attr);
 	attr.port_num = 2;
@@ -70,14 +66,13 @@ static void a_port_that_is_not_there_is_refused(void **state)
 	expect_refused(pd, attr);
 }
 
-static void an_sgid_index_that_is_empty_or_beyond_the_table_is_refused(void **state)
+LAB_CASE(an_sgid_index_that_is_empty_or_beyond_the_table_is_refused)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = lab_pd(context);
 	struct ibv_ah_attr attr = multicast_attr();
 	struct ibv_port_attr port;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(context, 1, &port), 0);
 	attr.grh.sgid_index = (uint8_t)(port.gid_tbl_len - 1);
 	expect_refused(pd, attr);
@@ -87,19 +82,17 @@ static void an_sgid_index_that_is_empty_or_beyond_the_table_is_refused(void **st
 	expect_refused(pd, attr);
 }
 
-static void a_lid_of_zero_is_refused(void **state)
+LAB_CASE(a_lid_of_zero_is_refused)
 {
 	expect_refused(lab_pd(lab_open(1)), (struct ibv_ah_attr){ .port_num = 1 });
-	(void)state;
 }
 
 /* One that does not exist is the port's own, as by mlx5. */
-static void any_static_rate_will_do(void **state)
+LAB_CASE(any_static_rate_will_do)
 {
 	struct lab_end *from = lab_end(1), *to = lab_end(2);
 	struct ibv_ah_attr attr = lab_attr_to(to);
 
-	(void)state;
 	lab_post(to, 2);
 	attr.static_rate = IBV_RATE_100_GBPS;
 	lab_send_text(from, lab_ah(from->pd, &attr), to->qp->qp_num, "real");
@@ -109,25 +102,23 @@ static void any_static_rate_will_do(void **state)
 	lab_expect_text(to, "none");
 }
 
-static void destroying_it_twice_is_refused(void **state)
+LAB_CASE(destroying_it_twice_is_refused)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	struct ibv_ah *ah = ibv_create_ah(pd, &(struct ibv_ah_attr){ .dlid = 1, .port_num = 1 });
 
-	(void)state;
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	errno = 0;
 	assert_int_equal(ibv_destroy_ah(ah), EINVAL);
 	assert_int_equal(errno, EINVAL);
 }
 
-static void destroying_none_is_refused(void **state)
+LAB_CASE(destroying_none_is_refused)
 {
-	(void)state;
 	assert_int_equal(ibv_destroy_ah(NULL), EINVAL);
 }
 
-static void posting_with_a_destroyed_ah_is_refused(void **state)
+LAB_CASE(posting_with_a_destroyed_ah_is_refused)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_ah_attr attr = lab_attr_to(e);
@@ -135,7 +126,6 @@ static void posting_with_a_destroyed_ah_is_refused(void **state)
 	struct ibv_send_wr *bad = NULL;
 	struct lab_request r;
 
-	(void)state;
 	lab_request(e, &r, ah, e->qp->qp_num, "x", 1);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	assert_int_equal(ibv_post_send(e->qp, &r.wr, &bad), EINVAL);
@@ -143,7 +133,7 @@ static void posting_with_a_destroyed_ah_is_refused(void **state)
 }
 
 /* The post is done when the AH goes; on hardware this would be an error or a crash. */
-static void a_send_already_posted_survives_the_ah(void **state)
+LAB_CASE(a_send_already_posted_survives_the_ah)
 {
 	struct lab_end *from = lab_end(1), *to = lab_end(2);
 	struct ibv_ah_attr attr = lab_attr_to(to);
@@ -151,7 +141,6 @@ static void a_send_already_posted_survives_the_ah(void **state)
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 
-	(void)state;
 	lab_post(to, 1);
 	lab_request(from, &r, ah, to->qp->qp_num, "posted", 6);
 	assert_int_equal(ibv_post_send(from->qp, &r.wr, &bad), 0);
@@ -160,7 +149,7 @@ static void a_send_already_posted_survives_the_ah(void **state)
 	lab_expect_text(to, "posted");
 }
 
-static void a_send_that_waits_in_sqd_survives_the_ah(void **state)
+LAB_CASE(a_send_that_waits_in_sqd_survives_the_ah)
 {
 	struct lab_end *from = lab_end(1), *to = lab_end(2);
 	struct ibv_ah_attr attr = lab_attr_to(to);
@@ -168,7 +157,6 @@ static void a_send_that_waits_in_sqd_survives_the_ah(void **state)
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 
-	(void)state;
 	lab_post(to, 1);
 	lab_to(from->qp, IBV_QPS_SQD);
 	lab_request(from, &r, ah, to->qp->qp_num, "waited", 6);
@@ -203,12 +191,11 @@ static unsigned received_class(struct lab_end *e)
 	return (uint8_t)(grh[0] << 4 | grh[1] >> 4);
 }
 
-static void an_ah_at_the_place_of_another_has_its_own_attributes(void **state)
+LAB_CASE(an_ah_at_the_place_of_another_has_its_own_attributes)
 {
 	struct lab_end *from = lab_end(1), *to = lab_end(2);
 	struct ibv_ah *ah = ah_of_class(from, to, 1, NULL);
 
-	(void)state;
 	lab_post(to, 3);
 	lab_send_text(from, ah, to->qp->qp_num, "before");
 	lab_send_text(from, ah, to->qp->qp_num, "again");
@@ -221,12 +208,11 @@ static void an_ah_at_the_place_of_another_has_its_own_attributes(void **state)
 	assert_int_equal(received_class(to), 2);
 }
 
-static void a_pd_with_an_ah_is_busy(void **state)
+LAB_CASE(a_pd_with_an_ah_is_busy)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(lab_open(1));
 	struct ibv_ah *ah;
 
-	(void)state;
 	assert_non_null(pd);
 	ah = ibv_create_ah(pd, &(struct ibv_ah_attr){ .dlid = 1, .port_num = 1 });
 	assert_non_null(ah);
@@ -235,14 +221,13 @@ static void a_pd_with_an_ah_is_busy(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void a_send_with_an_ah_of_another_pd_fails(void **state)
+LAB_CASE(a_send_with_an_ah_of_another_pd_fails)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_ah_attr attr = lab_attr_to(e);
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 
-	(void)state;
 	lab_request(e, &r, lab_ah(lab_pd(e->context), &attr), e->qp->qp_num, "x", 1);
 	assert_int_equal(ibv_post_send(e->qp, &r.wr, &bad), 0);
 	lab_complete(e->send_cq, IBV_WC_LOC_QP_OP_ERR);
@@ -275,31 +260,28 @@ static void expect_reply(struct lab_end *from, struct lab_end *to, struct lab_me
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-static void a_reply_finds_back_by_lid(void **state)
+LAB_CASE(a_reply_finds_back_by_lid)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct lab_message m = exchange(a, b, false);
 
-	(void)state;
 	expect_reply(b, a, &m);
 }
 
-static void a_reply_finds_back_by_gid(void **state)
+LAB_CASE(a_reply_finds_back_by_gid)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct lab_message m = exchange(a, b, true);
 
-	(void)state;
 	expect_reply(b, a, &m);
 }
 
-static void without_grh_the_attributes_are_those_of_the_completion(void **state)
+LAB_CASE(without_grh_the_attributes_are_those_of_the_completion)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct lab_message m = exchange(a, b, false);
 	struct ibv_ah_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_init_ah_from_wc(b->context, 1, &m.wc, NULL, &attr), 0);
 	assert_int_equal(attr.dlid, lab_attr_to(a).dlid);
 	assert_int_equal(attr.sl, 3);
@@ -307,14 +289,13 @@ static void without_grh_the_attributes_are_those_of_the_completion(void **state)
 	assert_int_equal(attr.is_global, 0);
 }
 
-static void with_grh_the_attributes_turn_it_round(void **state)
+LAB_CASE(with_grh_the_attributes_turn_it_round)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct lab_message m = exchange(a, b, true);
 	struct ibv_ah_attr attr;
 	union ibv_gid gid;
 
-	(void)state;
 	assert_int_equal(ibv_init_ah_from_wc(b->context, 1, &m.wc, (struct ibv_grh *)m.grh, &attr),
 	                 0);
 	assert_int_equal(ibv_query_gid(a->context, 1, 0, &gid), 0);
@@ -326,13 +307,12 @@ static void with_grh_the_attributes_turn_it_round(void **state)
 }
 
 /* An SL has four bits in a packet. mlx5 cuts what is longer off, and programs give such. */
-static void a_service_level_loses_its_upper_bits(void **state)
+LAB_CASE(a_service_level_loses_its_upper_bits)
 {
 	static const uint8_t given[] = { 15, 16, 135 }, carried[] = { 15, 0, 7 };
 	struct lab_end *from = lab_end(1), *to = lab_end(2);
 	struct ibv_ah_attr attr = lab_attr_to(to);
 
-	(void)state;
 	lab_post(to, 3);
 	for (unsigned i = 0; i < LAB_ARRAY(given); i++) {
 		attr.sl = given[i];
@@ -352,13 +332,12 @@ static struct lab_message from_group(struct lab_end *from, struct lab_end *to)
 	return lab_receive(to);
 }
 
-static void init_from_a_multicast_destination_is_refused(void **state)
+LAB_CASE(init_from_a_multicast_destination_is_refused)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct lab_message m = from_group(a, b);
 	struct ibv_ah_attr attr;
 
-	(void)state;
 	errno = 0;
 	/* -1, as ibv_create_ah_from_wc(3) says */
 	assert_int_equal(ibv_init_ah_from_wc(b->context, 1, &m.wc, (struct ibv_grh *)m.grh, &attr),
@@ -366,24 +345,22 @@ static void init_from_a_multicast_destination_is_refused(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void create_from_a_multicast_destination_is_refused(void **state)
+LAB_CASE(create_from_a_multicast_destination_is_refused)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct lab_message m = from_group(a, b);
 
-	(void)state;
 	errno = 0;
 	assert_null(ibv_create_ah_from_wc(b->pd, &m.wc, (struct ibv_grh *)m.grh, 1));
 	assert_int_equal(errno, EINVAL);
 }
 
-static void from_a_completion_a_port_that_is_not_there_is_refused(void **state)
+LAB_CASE(from_a_completion_a_port_that_is_not_there_is_refused)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct lab_message m = exchange(a, b, false);
 	struct ibv_ah_attr attr;
 
-	(void)state;
 	for (int port = 0; port <= 2; port += 2) {
 		errno = 0;
 		assert_int_equal(ibv_init_ah_from_wc(b->context, (uint8_t)port, &m.wc, NULL, &attr),
@@ -391,35 +368,4 @@ static void from_a_completion_a_port_that_is_not_there_is_refused(void **state)
 		assert_int_equal(errno, EINVAL);
 		assert_null(ibv_create_ah_from_wc(b->pd, &m.wc, NULL, (uint8_t)port));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(an_ah_is_made_and_destroyed),
-		LAB_TEST(a_multicast_lid_needs_a_grh),
-		LAB_TEST(a_multicast_lid_with_a_unicast_gid_is_refused),
-		LAB_TEST(a_port_that_is_not_there_is_refused),
-		LAB_TEST(an_sgid_index_that_is_empty_or_beyond_the_table_is_refused),
-		LAB_TEST(a_lid_of_zero_is_refused),
-		LAB_TEST(any_static_rate_will_do),
-		LAB_TEST(destroying_it_twice_is_refused),
-		LAB_TEST(destroying_none_is_refused),
-		LAB_TEST(posting_with_a_destroyed_ah_is_refused),
-		LAB_TEST(a_send_already_posted_survives_the_ah),
-		LAB_TEST(a_send_that_waits_in_sqd_survives_the_ah),
-		LAB_TEST(an_ah_at_the_place_of_another_has_its_own_attributes),
-		LAB_TEST(a_pd_with_an_ah_is_busy),
-		LAB_TEST(a_send_with_an_ah_of_another_pd_fails),
-		LAB_TEST(a_reply_finds_back_by_lid),
-		LAB_TEST(a_reply_finds_back_by_gid),
-		LAB_TEST(without_grh_the_attributes_are_those_of_the_completion),
-		LAB_TEST(with_grh_the_attributes_turn_it_round),
-		LAB_TEST(a_service_level_loses_its_upper_bits),
-		LAB_TEST(init_from_a_multicast_destination_is_refused),
-		LAB_TEST(create_from_a_multicast_destination_is_refused),
-		LAB_TEST(from_a_completion_a_port_that_is_not_there_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

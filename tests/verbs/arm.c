@@ -42,11 +42,10 @@ static void send_byte(struct lab_end *from, struct lab_end *to, unsigned flags)
 }
 
 /* As many programs do: for each event it arms, and polls one completion. */
-static void one_completion_for_each_event_is_enough(void **state)
+LAB_CASE(one_completion_for_each_event_is_enough)
 {
 	struct lab_end *a = lab_end(1), *b = sleeper();
 
-	(void)state;
 	lab_post(b, 20);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	for (int i = 0; i < 20; i++)
@@ -61,11 +60,10 @@ static void one_completion_for_each_event_is_enough(void **state)
 
 /* A program that arms before it polls gets no second event for the completion that it was woken
  * for. */
-static void a_completion_has_one_event(void **state)
+LAB_CASE(a_completion_has_one_event)
 {
 	struct lab_end *a = lab_end(1), *b = sleeper();
 
-	(void)state;
 	lab_post(b, 20);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	for (int i = 0; i < 20; i++) {
@@ -79,11 +77,10 @@ static void a_completion_has_one_event(void **state)
 }
 
 /* Not so if none was armed when it came. */
-static void what_came_unarmed_has_an_event(void **state)
+LAB_CASE(what_came_unarmed_has_an_event)
 {
 	struct lab_end *a = lab_end(1), *b = sleeper();
 
-	(void)state;
 	lab_post(b, 4);
 	for (int i = 0; i < 4; i++) {
 		send_byte(a, b, 0);
@@ -95,13 +92,12 @@ static void what_came_unarmed_has_an_event(void **state)
 }
 
 /* As their kernel's queue has them: whichever of a channel's queues was made first. */
-static void events_of_a_channel_come_in_their_order(void **state)
+LAB_CASE(events_of_a_channel_come_in_their_order)
 {
 	struct lab_end *a = lab_end(1), *b = sleeper(), *end[3] = { b }, other = *b;
 	struct ibv_cq *cq;
 	void *context;
 
-	(void)state;
 	for (int i = 1; i < 3; i++) {
 		other.cq = lab_cq(b->context, 12, b->channel);
 		end[i] = lab_end_with(&(struct lab_options){ .neighbour = &other });
@@ -127,11 +123,10 @@ static void events_of_a_channel_come_in_their_order(void **state)
 }
 
 /* A message that goes with its queue pair takes its event along: the next one has its own. */
-static void an_event_of_what_was_destroyed_counts_for_no_other_message(void **state)
+LAB_CASE(an_event_of_what_was_destroyed_counts_for_no_other_message)
 {
 	struct lab_end *a = lab_end(1), *b = sleeper(), *c;
 
-	(void)state;
 	c = lab_end_with(&(struct lab_options){ .neighbour = b });
 	lab_post(b, 1);
 	lab_post(c, 1);
@@ -147,11 +142,10 @@ static void an_event_of_what_was_destroyed_counts_for_no_other_message(void **st
 }
 
 /* The same for receives that were flushed. */
-static void an_event_of_what_was_flushed_counts_for_no_message(void **state)
+LAB_CASE(an_event_of_what_was_flushed_counts_for_no_message)
 {
 	struct lab_end *a = lab_end(1), *b = sleeper(), *c;
 
-	(void)state;
 	c = lab_end_with(&(struct lab_options){ .neighbour = b });
 	lab_post(b, 2);
 	lab_post(c, 3);
@@ -172,11 +166,10 @@ static void an_event_of_what_was_flushed_counts_for_no_message(void **state)
 }
 
 /* Of 70 queue pairs on the queue the last one alone has a message. */
-static void a_message_of_any_of_many_queue_pairs_counts(void **state)
+LAB_CASE(a_message_of_any_of_many_queue_pairs_counts)
 {
 	struct lab_end *a = lab_end(1), *b = sleeper(), *last = b;
 
-	(void)state;
 	for (int i = 0; i < 70; i++)
 		last = lab_end_with(&(struct lab_options){ .neighbour = b });
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
@@ -194,11 +187,10 @@ static void a_message_of_any_of_many_queue_pairs_counts(void **state)
 	assert_false(has_event(b));
 }
 
-static void what_was_flushed_counts(void **state)
+LAB_CASE(what_was_flushed_counts)
 {
 	struct lab_end *b = sleeper();
 
-	(void)state;
 	lab_post(b, 1);
 	lab_to(b->qp, IBV_QPS_ERR);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
@@ -208,11 +200,10 @@ static void what_was_flushed_counts(void **state)
 	assert_false(has_event(b));
 }
 
-static void armed_for_solicited_messages_it_fires_for_those_alone(void **state)
+LAB_CASE(armed_for_solicited_messages_it_fires_for_those_alone)
 {
 	struct lab_end *a = lab_end(1), *b = sleeper();
 
-	(void)state;
 	lab_post(b, 3);
 	send_byte(a, b, 0);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
@@ -229,13 +220,12 @@ static void armed_for_solicited_messages_it_fires_for_those_alone(void **state)
 	lab_receive(b);
 }
 
-static void moderation_counts_from_the_arming(void **state)
+LAB_CASE(moderation_counts_from_the_arming)
 {
 	struct ibv_modify_cq_attr attr = { .attr_mask = IBV_CQ_ATTR_MODERATE,
 		                           .moderate = { .cq_count = 2 } };
 	struct lab_end *a = lab_end(1), *b = sleeper();
 
-	(void)state;
 	assert_int_equal(ibv_modify_cq(b->cq, &attr), 0);
 	lab_post(b, 4);
 	send_byte(a, b, 0);
@@ -245,22 +235,4 @@ static void moderation_counts_from_the_arming(void **state)
 	send_byte(a, b, 0);
 	send_byte(a, b, 0);
 	get_event(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(one_completion_for_each_event_is_enough),
-		LAB_TEST(a_completion_has_one_event),
-		LAB_TEST(an_event_of_what_was_destroyed_counts_for_no_other_message),
-		LAB_TEST(an_event_of_what_was_flushed_counts_for_no_message),
-		LAB_TEST(what_came_unarmed_has_an_event),
-		LAB_TEST(events_of_a_channel_come_in_their_order),
-		LAB_TEST(a_message_of_any_of_many_queue_pairs_counts),
-		LAB_TEST(what_was_flushed_counts),
-		LAB_TEST(armed_for_solicited_messages_it_fires_for_those_alone),
-		LAB_TEST(moderation_counts_from_the_arming),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,69 +11,63 @@
 
 #define MLID 0xC123
 
-static void a_qp_is_attached_and_detached(void **state)
+LAB_CASE(a_qp_is_attached_and_detached)
 {
 	struct lab_end *e = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	assert_int_equal(ibv_attach_mcast(e->qp, &mgid, MLID), 0);
 	assert_int_equal(ibv_detach_mcast(e->qp, &mgid, MLID), 0);
 }
 
-static void a_unicast_gid_is_refused(void **state)
+LAB_CASE(a_unicast_gid_is_refused)
 {
 	struct lab_end *e = lab_end(1);
 	union ibv_gid gid;
 
-	(void)state;
 	assert_int_equal(ibv_query_gid(e->context, 1, 0, &gid), 0);
 	assert_int_equal(ibv_attach_mcast(e->qp, &gid, MLID), EINVAL);
 	assert_int_equal(ibv_detach_mcast(e->qp, &gid, MLID), EINVAL);
 }
 
-static void a_lid_that_is_not_multicast_is_refused(void **state)
+LAB_CASE(a_lid_that_is_not_multicast_is_refused)
 {
 	static const uint16_t lids[] = { 0, 1, 0xBFFF, 0xFFFF };
 	struct lab_end *e = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(lids); i++) {
 		assert_int_equal(ibv_attach_mcast(e->qp, &mgid, lids[i]), EINVAL);
 		assert_int_equal(ibv_detach_mcast(e->qp, &mgid, lids[i]), EINVAL);
 	}
 }
 
-static void the_first_and_the_last_multicast_lid_are_accepted(void **state)
+LAB_CASE(the_first_and_the_last_multicast_lid_are_accepted)
 {
 	struct lab_end *e = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	lab_attach(e->qp, &mgid, 0xC000);
 	lab_attach(e->qp, &mgid, 0xFFFE);
 }
 
 /* No other type can be made here yet, so a UD QP says that it is one. */
-static void a_qp_that_is_not_ud_is_refused(void **state)
+LAB_CASE(a_qp_that_is_not_ud_is_refused)
 {
 	struct lab_end *e = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	e->qp->qp_type = IBV_QPT_RC;
 	assert_int_equal(ibv_attach_mcast(e->qp, &mgid, MLID), EINVAL);
 	assert_int_equal(ibv_detach_mcast(e->qp, &mgid, MLID), EINVAL);
 	e->qp->qp_type = IBV_QPT_UD;
 }
 
-static void a_failure_is_a_positive_errno_and_sets_errno(void **state)
+LAB_CASE(a_failure_is_a_positive_errno_and_sets_errno)
 {
 	struct lab_end *e = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	errno = 0;
 	assert_int_equal(ibv_attach_mcast(e->qp, &mgid, 1), EINVAL);
 	assert_int_equal(errno, EINVAL);
@@ -82,66 +76,60 @@ static void a_failure_is_a_positive_errno_and_sets_errno(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void attached_again_it_takes_one_detach(void **state)
+LAB_CASE(attached_again_it_takes_one_detach)
 {
 	struct lab_end *e = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ibv_attach_mcast(e->qp, &mgid, MLID), 0);
 	assert_int_equal(ibv_detach_mcast(e->qp, &mgid, MLID), 0);
 	assert_int_equal(ibv_detach_mcast(e->qp, &mgid, MLID), EINVAL);
 }
 
-static void detaching_what_is_not_attached_is_refused(void **state)
+LAB_CASE(detaching_what_is_not_attached_is_refused)
 {
 	struct lab_end *e = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	assert_int_equal(ibv_detach_mcast(e->qp, &mgid, MLID), EINVAL);
 }
 
-static void detaching_must_name_the_mgid(void **state)
+LAB_CASE(detaching_must_name_the_mgid)
 {
 	struct lab_end *e = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1), other = lab_mgid(2);
 
-	(void)state;
 	lab_attach(e->qp, &mgid, MLID);
 	assert_int_equal(ibv_detach_mcast(e->qp, &other, MLID), EINVAL);
 	lab_detach(e->qp, &mgid, MLID);
 }
 
-static void detaching_must_name_the_mlid(void **state)
+LAB_CASE(detaching_must_name_the_mlid)
 {
 	struct lab_end *e = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	lab_attach(e->qp, &mgid, MLID);
 	assert_int_equal(ibv_detach_mcast(e->qp, &mgid, MLID + 1), EINVAL);
 	lab_detach(e->qp, &mgid, MLID);
 }
 
-static void detaching_must_name_the_qp(void **state)
+LAB_CASE(detaching_must_name_the_qp)
 {
 	struct lab_end *e = lab_end(1), *other = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	lab_attach(e->qp, &mgid, MLID);
 	assert_int_equal(ibv_detach_mcast(other->qp, &mgid, MLID), EINVAL);
 	lab_detach(e->qp, &mgid, MLID);
 }
 
-static void each_mlid_of_an_mgid_is_detached_by_itself(void **state)
+LAB_CASE(each_mlid_of_an_mgid_is_detached_by_itself)
 {
 	struct lab_end *e = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	lab_attach(e->qp, &mgid, MLID);
 	lab_attach(e->qp, &mgid, MLID + 1);
 	lab_detach(e->qp, &mgid, MLID);
@@ -149,11 +137,10 @@ static void each_mlid_of_an_mgid_is_detached_by_itself(void **state)
 	assert_int_equal(ibv_detach_mcast(e->qp, &mgid, MLID + 1), EINVAL);
 }
 
-static void detaching_touches_no_other_group(void **state)
+LAB_CASE(detaching_touches_no_other_group)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		union ibv_gid mgid = lab_mgid(i);
 
@@ -166,11 +153,10 @@ static void detaching_touches_no_other_group(void **state)
 	}
 }
 
-static void both_work_in_every_state_of_the_qp(void **state)
+LAB_CASE(both_work_in_every_state_of_the_qp)
 {
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	for (int s = IBV_QPS_RESET; s <= IBV_QPS_ERR; s++) {
 		struct lab_end *e = lab_end(1);
 
@@ -180,24 +166,22 @@ static void both_work_in_every_state_of_the_qp(void **state)
 	}
 }
 
-static void an_attachment_outlives_changes_of_state(void **state)
+LAB_CASE(an_attachment_outlives_changes_of_state)
 {
 	struct lab_end *e = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	lab_attach(e->qp, &mgid, MLID);
 	lab_to(e->qp, IBV_QPS_ERR);
 	lab_to(e->qp, IBV_QPS_RESET);
 	lab_detach(e->qp, &mgid, MLID);
 }
 
-static void an_attached_qp_cannot_be_destroyed(void **state)
+LAB_CASE(an_attached_qp_cannot_be_destroyed)
 {
 	struct lab_end *e = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	lab_attach(e->qp, &mgid, MLID);
 	assert_int_equal(ibv_destroy_qp(e->qp), EBUSY);
 	lab_detach(e->qp, &mgid, MLID);
@@ -206,12 +190,11 @@ static void an_attached_qp_cannot_be_destroyed(void **state)
 }
 
 /* EBUSY left it whole. */
-static void a_qp_that_was_not_destroyed_goes_on_receiving(void **state)
+LAB_CASE(a_qp_that_was_not_destroyed_goes_on_receiving)
 {
 	struct lab_end *e = lab_end(1), *sender = lab_end(2);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	lab_attach(e->qp, &mgid, MLID);
 	lab_post(e, 1);
 	assert_int_equal(ibv_destroy_qp(e->qp), EBUSY);
@@ -230,14 +213,13 @@ static void hold_and_wait(int ready)
 		pause();
 }
 
-static void a_process_that_dies_is_detached_and_leaves_its_groups(void **state)
+LAB_CASE(a_process_that_dies_is_detached_and_leaves_its_groups)
 {
 	uint64_t groups = lab_status("groups"), qps = lab_status("qps");
 	int ready[2], status;
 	char byte;
 	pid_t child;
 
-	(void)state;
 	assert_int_equal(pipe(ready), 0);
 	child = fork();
 	assert_true(child >= 0);
@@ -251,30 +233,4 @@ static void a_process_that_dies_is_detached_and_leaves_its_groups(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	lab_await_status("qps", qps);
 	lab_await_status("groups", groups);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_process_that_dies_is_detached_and_leaves_its_groups),
-		LAB_TEST(a_qp_is_attached_and_detached),
-		LAB_TEST(a_unicast_gid_is_refused),
-		LAB_TEST(a_lid_that_is_not_multicast_is_refused),
-		LAB_TEST(the_first_and_the_last_multicast_lid_are_accepted),
-		LAB_TEST(a_qp_that_is_not_ud_is_refused),
-		LAB_TEST(a_failure_is_a_positive_errno_and_sets_errno),
-		LAB_TEST(attached_again_it_takes_one_detach),
-		LAB_TEST(detaching_what_is_not_attached_is_refused),
-		LAB_TEST(detaching_must_name_the_mgid),
-		LAB_TEST(detaching_must_name_the_mlid),
-		LAB_TEST(detaching_must_name_the_qp),
-		LAB_TEST(each_mlid_of_an_mgid_is_detached_by_itself),
-		LAB_TEST(detaching_touches_no_other_group),
-		LAB_TEST(both_work_in_every_state_of_the_qp),
-		LAB_TEST(an_attachment_outlives_changes_of_state),
-		LAB_TEST(an_attached_qp_cannot_be_destroyed),
-		LAB_TEST(a_qp_that_was_not_destroyed_goes_on_receiving),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -203,7 +203,7 @@ static void receives(struct lab_peer *p, unsigned n)
 
 /* ---- what is counted ---- */
 
-static void each_kind_of_operation_has_its_counter(void **state)
+LAB_CASE_BOTH(each_kind_of_operation_has_its_counter)
 {
 	static const uint64_t expected[KINDS] = { 5, 6, 2, 4, 3, 7 };
 	struct counter *c[KINDS];
@@ -236,7 +236,7 @@ static void each_kind_of_operation_has_its_counter(void **state)
 		expect(c[i], expected[i], 0);
 }
 
-static void bytes_are_counted_if_that_is_wanted(void **state)
+LAB_CASE_BOTH(bytes_are_counted_if_that_is_wanted)
 {
 	struct counter *sends, *receive, *remote;
 	struct pair pair;
@@ -273,12 +273,11 @@ static struct counter *counted_ends(struct lab_end *e[], int n)
 	return c;
 }
 
-static void one_counter_counts_for_several_queue_pairs(void **state)
+LAB_CASE(one_counter_counts_for_several_queue_pairs)
 {
 	struct lab_end *to = lab_end(2), *e[2];
 	struct counter *c = counted_ends(e, 2);
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		attach(e[i]->qp, c, SEND);
 		lab_start(e[i]->qp, LAB_QKEY);
@@ -291,7 +290,7 @@ static void one_counter_counts_for_several_queue_pairs(void **state)
 /* ---- receives ---- */
 
 /* A counter is read, and nothing is polled: the messages are there. */
-static void receives_count_before_they_are_polled(void **state)
+LAB_CASE_BOTH(receives_count_before_they_are_polled)
 {
 	struct counter *c;
 	struct pair pair;
@@ -321,13 +320,12 @@ static void receives_count_before_they_are_polled(void **state)
 }
 
 /* Two queue pairs in one CQ; each completion is what it would be without a counter. */
-static void datagrams_that_were_counted_are_polled_as_others(void **state)
+LAB_CASE(datagrams_that_were_counted_are_polled_as_others)
 {
 	struct lab_end *from = lab_end(2), *e[2];
 	struct counter *c = counted_ends(e, 2);
 	struct ibv_wc wc[4];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		attach(e[i]->qp, c, RECV);
 		lab_start(e[i]->qp, LAB_QKEY);
@@ -355,7 +353,7 @@ static void datagrams_that_were_counted_are_polled_as_others(void **state)
 
 /* ---- requests that wait, errors ---- */
 
-static void reading_goes_on_with_requests_that_wait(void **state)
+LAB_CASE_BOTH(reading_goes_on_with_requests_that_wait)
 {
 	struct lab_work w = work(IBV_WR_SEND, NULL, 40);
 	struct counter *c;
@@ -372,7 +370,7 @@ static void reading_goes_on_with_requests_that_wait(void **state)
 }
 
 /* The peer's write waits for a receive. The process that posts the receive carries it out. */
-static void a_write_that_waited_counts_when_it_is_done(void **state)
+LAB_CASE_BOTH(a_write_that_waited_counts_when_it_is_done)
 {
 	struct lab_work w;
 	struct counter *c;
@@ -387,7 +385,7 @@ static void a_write_that_waited_counts_when_it_is_done(void **state)
 	lab_peer_sent(pair.p[1], IBV_WC_SUCCESS);
 }
 
-static void requests_that_fail_and_are_flushed_are_errors(void **state)
+LAB_CASE_BOTH(requests_that_fail_and_are_flushed_are_errors)
 {
 	const struct lab_peer_options o = { .retry_cnt = 1, .rnr_retry = 1, .timeout = 1 };
 	struct lab_work w = work(IBV_WR_SEND, NULL, 40);
@@ -407,7 +405,7 @@ static void requests_that_fail_and_are_flushed_are_errors(void **state)
 	expect(c, 0, 7);
 }
 
-static void what_a_peer_may_not_do_is_an_error(void **state)
+LAB_CASE_BOTH(what_a_peer_may_not_do_is_an_error)
 {
 	const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ };
 
@@ -427,7 +425,7 @@ static void what_a_peer_may_not_do_is_an_error(void **state)
 }
 
 /* Over UC the requester does not notice. */
-static void what_uc_drops_is_an_error(void **state)
+LAB_CASE_BOTH(what_uc_drops_is_an_error)
 {
 	const struct lab_peer_options o = { .type = IBV_QPT_UC };
 	struct lab_work w;
@@ -443,12 +441,11 @@ static void what_uc_drops_is_an_error(void **state)
 }
 
 /* A message that had arrived is done; its completion goes with the reset. */
-static void a_reset_leaves_the_counter(void **state)
+LAB_CASE(a_reset_leaves_the_counter)
 {
 	struct lab_end *from = lab_end(2), *e;
 	struct counter *c = counted_ends(&e, 1);
 
-	(void)state;
 	attach(e->qp, c, RECV | SEND);
 	for (unsigned i = 1; i <= 3; i++) {
 		lab_start(e->qp, LAB_QKEY);
@@ -510,7 +507,7 @@ static void send_one(struct lab_end *of, struct ibv_qp *qp, struct lab_end *from
 	lab_send_text(from, lab_ah_to(from, of), qp->qp_num, "one of them");
 }
 
-static void a_cq_that_nobody_polls_overruns(void **state)
+LAB_CASE(a_cq_that_nobody_polls_overruns)
 {
 	struct lab_end *of = lab_end(1);
 	struct counter *c = counter_of(of->context, REQUESTS);
@@ -519,7 +516,6 @@ static void a_cq_that_nobody_polls_overruns(void **state)
 	struct lab_end *from = lab_end(2);
 	struct ibv_wc wc;
 
-	(void)state;
 	attach(qp, c, RECV);
 	lab_start(qp, LAB_QKEY);
 	for (unsigned i = 0; i < 4; i++) {
@@ -532,7 +528,7 @@ static void a_cq_that_nobody_polls_overruns(void **state)
 	assert_true(ibv_poll_cq(cq, 1, &wc) < 0);
 }
 
-static void a_cq_that_ignores_overrun_need_not_be_polled(void **state)
+LAB_CASE(a_cq_that_ignores_overrun_need_not_be_polled)
 {
 	struct lab_end *of = lab_end(1);
 	struct counter *c = counter_of(of->context, REQUESTS);
@@ -541,7 +537,6 @@ static void a_cq_that_ignores_overrun_need_not_be_polled(void **state)
 	struct lab_end *from = lab_end(2);
 	struct ibv_wc wc[4];
 
-	(void)state;
 	attach(qp, c, RECV);
 	lab_start(qp, LAB_QKEY);
 	for (unsigned i = 0; i < 5; i++) {
@@ -555,7 +550,7 @@ static void a_cq_that_ignores_overrun_need_not_be_polled(void **state)
 }
 
 /* Two queue pairs share the CQ, so arrivals are counted against its size. */
-static void what_is_set_aside_fills_its_cq(void **state)
+LAB_CASE(what_is_set_aside_fills_its_cq)
 {
 	struct lab_end *of = lab_end(1), *from = lab_end(2);
 	struct counter *c = counter_of(of->context, REQUESTS);
@@ -563,7 +558,6 @@ static void what_is_set_aside_fills_its_cq(void **state)
 	struct ibv_qp *qp[2];
 	struct ibv_wc wc[4];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		qp[i] = qp_with(of, cq, NULL);
 		attach(qp[i], c, RECV);
@@ -596,7 +590,7 @@ static void undo_srq(void *srq)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-static void receives_of_a_shared_queue_count(void **state)
+LAB_CASE(receives_of_a_shared_queue_count)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct lab_end *of = lab_end(1), *from = lab_end(2);
@@ -605,7 +599,6 @@ static void receives_of_a_shared_queue_count(void **state)
 	struct ibv_qp *qp;
 	struct ibv_wc wc[4];
 
-	(void)state;
 	assert_non_null(srq);
 	lab_undo(undo_srq, srq);
 	qp = qp_with(of, of->cq, srq);
@@ -625,12 +618,11 @@ static void receives_of_a_shared_queue_count(void **state)
 
 /* ---- the calls themselves ---- */
 
-static void the_device_says_what_it_counts(void **state)
+LAB_CASE(the_device_says_what_it_counts)
 {
 	struct ibv_context *context = lab_open(1);
 	struct caps caps;
 
-	(void)state;
 	memset(&caps, 0xff, sizeof(caps));
 	assert_int_equal(call.query(context, &caps, sizeof(caps)), 0);
 	assert_true(caps.max_value == UINT64_MAX);
@@ -643,11 +635,10 @@ static void the_device_says_what_it_counts(void **state)
 	assert_int_equal(call.query(context, (uint64_t[3]){ 0, 0, 7 }, 24), 0);
 }
 
-static void values_can_be_set_and_added_to(void **state)
+LAB_CASE(values_can_be_set_and_added_to)
 {
 	struct counter *c = counter_of(lab_open(1), REQUESTS);
 
-	(void)state;
 	expect(c, 0, 0);
 	assert_int_equal(call.set(c, 41), 0);
 	assert_int_equal(call.inc(c, 1), 0);
@@ -657,7 +648,7 @@ static void values_can_be_set_and_added_to(void **state)
 	expect(c, 42, 2);
 }
 
-static void what_was_counted_is_added_to_what_was_set(void **state)
+LAB_CASE_BOTH(what_was_counted_is_added_to_what_was_set)
 {
 	struct counter *c;
 	struct pair pair;
@@ -670,13 +661,12 @@ static void what_was_counted_is_added_to_what_was_set(void **state)
 	expect(c, 103, 0);
 }
 
-static void there_are_as_many_as_the_device_says(void **state)
+LAB_CASE(there_are_as_many_as_the_device_says)
 {
 	struct ibv_context *context = lab_open(1);
 	struct init_attr attr = { .type = REQUESTS };
 	struct counter **c = calloc(65536, sizeof(*c));
 
-	(void)state;
 	assert_non_null(c);
 	lab_undo(free, c);
 	for (unsigned i = 0; i < 65536; i++)
@@ -692,12 +682,11 @@ static void there_are_as_many_as_the_device_says(void **state)
 		assert_int_equal(call.destroy(c[i]), 0);
 }
 
-static void a_counter_of_another_kind_cannot_be_made(void **state)
+LAB_CASE(a_counter_of_another_kind_cannot_be_made)
 {
 	struct init_attr attr[] = { { .comp_mask = 1 }, { .type = 2 }, { .flags = 1 } };
 	struct ibv_context *context = lab_open(1);
 
-	(void)state;
 	for (unsigned i = 0; i < LAB_ARRAY(attr); i++) {
 		errno = 0;
 		assert_null(call.create(context, &attr[i]));
@@ -705,12 +694,11 @@ static void a_counter_of_another_kind_cannot_be_made(void **state)
 	}
 }
 
-static void each_kind_has_one_counter(void **state)
+LAB_CASE(each_kind_has_one_counter)
 {
 	struct counter *c[2];
 	struct lab_end *e;
 
-	(void)state;
 	c[0] = counted_ends(&e, 1);
 	c[1] = call.create(e->context, &(struct init_attr){ .type = BYTES });
 	assert_non_null(c[1]);
@@ -721,13 +709,12 @@ static void each_kind_has_one_counter(void **state)
 	attach(e->qp, c[0], RECV);
 }
 
-static void what_cannot_be_counted_is_refused(void **state)
+LAB_CASE(what_cannot_be_counted_is_refused)
 {
 	struct counter *c = counter_of(lab_open(1), REQUESTS), *ours;
 	struct lab_end *e;
 	struct pair pair;
 
-	(void)state;
 	ours = counted_ends(&e, 1);
 	assert_int_equal(try_attach(e->qp, c, SEND), EINVAL); /* of another context */
 	assert_int_equal(try_attach(e->qp, ours, 0), EINVAL);
@@ -743,12 +730,11 @@ static void what_cannot_be_counted_is_refused(void **state)
 	attach(pair.p[0]->here->qp, ours, ALL & ~(READ | REMOTE_READ));
 }
 
-static void only_a_queue_pair_that_does_nothing_yet_gets_a_counter(void **state)
+LAB_CASE(only_a_queue_pair_that_does_nothing_yet_gets_a_counter)
 {
 	struct lab_end *e;
 	struct counter *c = counted_ends(&e, 1);
 
-	(void)state;
 	attach(e->qp, c, SEND);
 	lab_to_init(e->qp, LAB_QKEY);
 	attach(e->qp, c, RECV);
@@ -782,7 +768,7 @@ static void *read_all(void *arg)
 	return NULL;
 }
 
-static void a_reader_and_a_poller_see_each_receive_once(void **state)
+LAB_CASE(a_reader_and_a_poller_see_each_receive_once)
 {
 	struct lab_end *from = lab_end(2), *e;
 	struct reader r = { .c = counted_ends(&e, 1) };
@@ -790,7 +776,6 @@ static void a_reader_and_a_poller_see_each_receive_once(void **state)
 	struct ibv_wc wc;
 	pthread_t thread;
 
-	(void)state;
 	attach(e->qp, r.c, RECV);
 	lab_start(e->qp, LAB_QKEY);
 	assert_int_equal(pthread_create(&thread, NULL, read_all, &r), 0);
@@ -807,34 +792,7 @@ static void a_reader_and_a_poller_see_each_receive_once(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_BOTH(each_kind_of_operation_has_its_counter),
-		LAB_BOTH(bytes_are_counted_if_that_is_wanted),
-		LAB_TEST(one_counter_counts_for_several_queue_pairs),
-		LAB_BOTH(receives_count_before_they_are_polled),
-		LAB_TEST(datagrams_that_were_counted_are_polled_as_others),
-		LAB_BOTH(reading_goes_on_with_requests_that_wait),
-		LAB_BOTH(a_write_that_waited_counts_when_it_is_done),
-		LAB_BOTH(requests_that_fail_and_are_flushed_are_errors),
-		LAB_BOTH(what_a_peer_may_not_do_is_an_error),
-		LAB_BOTH(what_uc_drops_is_an_error),
-		LAB_TEST(a_reset_leaves_the_counter),
-		LAB_TEST(a_cq_that_nobody_polls_overruns),
-		LAB_TEST(a_cq_that_ignores_overrun_need_not_be_polled),
-		LAB_TEST(what_is_set_aside_fills_its_cq),
-		LAB_TEST(receives_of_a_shared_queue_count),
-		LAB_TEST(the_device_says_what_it_counts),
-		LAB_TEST(values_can_be_set_and_added_to),
-		LAB_BOTH(what_was_counted_is_added_to_what_was_set),
-		LAB_TEST(there_are_as_many_as_the_device_says),
-		LAB_TEST(a_counter_of_another_kind_cannot_be_made),
-		LAB_TEST(each_kind_has_one_counter),
-		LAB_TEST(what_cannot_be_counted_is_refused),
-		LAB_TEST(only_a_queue_pair_that_does_nothing_yet_gets_a_counter),
-		LAB_TEST(a_reader_and_a_poller_see_each_receive_once),
-	};
-
 	find_calls();
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -67,22 +67,20 @@ static void get_event(struct ibv_comp_channel *channel, struct ibv_cq *expected)
 
 /* ---- life ---- */
 
-static void a_cq_has_at_least_the_size_asked_for(void **state)
+LAB_CASE(a_cq_has_at_least_the_size_asked_for)
 {
 	struct ibv_context *context = lab_open(1);
 	static const int sizes[] = { 1, 2, 3, 100, 65536 };
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++)
 		assert_true(lab_cq(context, sizes[i], NULL)->cqe >= sizes[i]);
 }
 
-static void a_cq_carries_its_context(void **state)
+LAB_CASE(a_cq_carries_its_context)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_cq *cq = ibv_create_cq(context, 1, &context, NULL, 0);
 
-	(void)state;
 	assert_non_null(cq);
 	assert_ptr_equal(cq->cq_context, &context);
 	assert_ptr_equal(cq->context, context);
@@ -90,41 +88,37 @@ static void a_cq_carries_its_context(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void a_cq_without_entries_is_refused(void **state)
+LAB_CASE(a_cq_without_entries_is_refused)
 {
 	struct ibv_context *context = lab_open(1);
 
-	(void)state;
 	expect_refused(context, 0, 0);
 	expect_refused(context, -1, 0);
 }
 
-static void a_cq_larger_than_the_limit_is_refused(void **state)
+LAB_CASE(a_cq_larger_than_the_limit_is_refused)
 {
 	struct ibv_context *context = lab_open(1);
 
-	(void)state;
 	expect_refused(context, max_cqe(context) + 1, 0);
 	expect_refused(context, INT32_MAX, 0);
 }
 
-static void a_completion_vector_that_is_not_there_is_refused(void **state)
+LAB_CASE(a_completion_vector_that_is_not_there_is_refused)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_cq *cq = ibv_create_cq(context, 1, NULL, NULL, context->num_comp_vectors - 1);
 
-	(void)state;
 	assert_non_null(cq);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	expect_refused(context, 1, context->num_comp_vectors);
 	expect_refused(context, 1, -1);
 }
 
-static void a_cq_in_use_cannot_be_destroyed(void **state)
+LAB_CASE(a_cq_in_use_cannot_be_destroyed)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	assert_int_equal(ibv_destroy_cq(e->cq), EBUSY);
 	assert_int_equal(ibv_destroy_cq(e->send_cq), EBUSY);
 	assert_int_equal(ibv_destroy_qp(e->qp), 0);
@@ -135,14 +129,13 @@ static void a_cq_in_use_cannot_be_destroyed(void **state)
 
 /* ---- resize ---- */
 
-static void a_cq_grows_and_keeps_what_waits(void **state)
+LAB_CASE(a_cq_grows_and_keeps_what_waits)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 	struct ibv_wc wc[8];
 
-	(void)state;
 	lab_post(b, 8);
 	for (uint64_t i = 0; i < 8; i++) {
 		lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, "x", 1);
@@ -160,14 +153,13 @@ static void a_cq_grows_and_keeps_what_waits(void **state)
 		assert_int_equal(wc[i].wr_id, i);
 }
 
-static void a_cq_shrinks_to_what_waits_and_not_below(void **state)
+LAB_CASE(a_cq_shrinks_to_what_waits_and_not_below)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 	struct ibv_wc wc[4];
 
-	(void)state;
 	lab_post(b, 4);
 	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, "x", 1);
 	for (int i = 0; i < 4; i++)
@@ -180,13 +172,12 @@ static void a_cq_shrinks_to_what_waits_and_not_below(void **state)
 	lab_poll(b->cq, 4, wc);
 }
 
-static void a_refused_size_leaves_the_cq_as_it_was(void **state)
+LAB_CASE(a_refused_size_leaves_the_cq_as_it_was)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_cq *cq = lab_cq(context, 10, NULL);
 	int before = cq->cqe;
 
-	(void)state;
 	assert_int_equal(ibv_resize_cq(cq, 0), EINVAL);
 	assert_int_equal(ibv_resize_cq(cq, -1), EINVAL);
 	assert_int_equal(ibv_resize_cq(cq, max_cqe(context) + 1), EINVAL);
@@ -195,18 +186,16 @@ static void a_refused_size_leaves_the_cq_as_it_was(void **state)
 
 /* ---- poll ---- */
 
-static void polling_an_empty_cq_finds_none(void **state)
+LAB_CASE(polling_an_empty_cq_finds_none)
 {
 	lab_quiet(lab_cq(lab_open(1), 1, NULL));
-	(void)state;
 }
 
-static void polling_takes_no_more_than_asked_for(void **state)
+LAB_CASE(polling_takes_no_more_than_asked_for)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_wc wc[8] = { 0 };
 
-	(void)state;
 	lab_post(b, 5);
 	for (int i = 0; i < 5; i++)
 		send_byte(a, b, 0);
@@ -218,14 +207,13 @@ static void polling_takes_no_more_than_asked_for(void **state)
 	lab_quiet(b->cq);
 }
 
-static void completions_of_a_queue_come_in_its_order(void **state)
+LAB_CASE(completions_of_a_queue_come_in_its_order)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 	struct ibv_wc wc[64];
 
-	(void)state;
 	lab_post(b, 64);
 	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, NULL, 8);
 	for (uint64_t i = 0; i < 64; i++) {
@@ -257,25 +245,23 @@ static void overrun_sends(struct lab_end *e)
 		assert_int_equal(ibv_post_send(e->qp, &r.wr, &bad), 0);
 }
 
-static void too_many_sends_unpolled_kill_the_cq(void **state)
+LAB_CASE(too_many_sends_unpolled_kill_the_cq)
 {
 	struct lab_end *e = lab_end_with(&(struct lab_options){ .cqe = 4 });
 	struct ibv_wc wc;
 
-	(void)state;
 	overrun_sends(e);
 	expect_cq_error(e->context, e->send_cq);
 	assert_true(ibv_poll_cq(e->send_cq, 1, &wc) < 0);
 }
 
-static void a_full_cq_lives_as_long_as_it_is_not_overrun(void **state)
+LAB_CASE(a_full_cq_lives_as_long_as_it_is_not_overrun)
 {
 	struct lab_end *e = lab_end_with(&(struct lab_options){ .cqe = 4 });
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 	struct ibv_wc wc[4];
 
-	(void)state;
 	lab_request(e, &r, lab_ah_to(e, e), e->qp->qp_num, "x", 1);
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < 4; i++)
@@ -284,13 +270,12 @@ static void a_full_cq_lives_as_long_as_it_is_not_overrun(void **state)
 	}
 }
 
-static void too_many_messages_unpolled_kill_the_cq(void **state)
+LAB_CASE(too_many_messages_unpolled_kill_the_cq)
 {
 	struct lab_end *a = lab_end(1),
 	               *b = lab_end_with(&(struct lab_options){ .host = 2, .cqe = 4 });
 	struct ibv_wc wc;
 
-	(void)state;
 	lab_post(b, 5);
 	for (int i = 0; i < 5; i++)
 		send_byte(a, b, 0);
@@ -298,12 +283,11 @@ static void too_many_messages_unpolled_kill_the_cq(void **state)
 	assert_true(ibv_poll_cq(b->cq, 1, &wc) < 0);
 }
 
-static void messages_that_are_polled_in_time_never_overrun(void **state)
+LAB_CASE(messages_that_are_polled_in_time_never_overrun)
 {
 	struct lab_end *a = lab_end(1),
 	               *b = lab_end_with(&(struct lab_options){ .host = 2, .cqe = 4 });
 
-	(void)state;
 	for (int round = 0; round < 20; round++) {
 		lab_post(b, 4);
 		for (int i = 0; i < 4; i++)
@@ -314,12 +298,11 @@ static void messages_that_are_polled_in_time_never_overrun(void **state)
 }
 
 /* Messages that a reset throws away no longer take room in the CQ. */
-static void messages_forgotten_by_a_reset_do_not_overrun_later(void **state)
+LAB_CASE(messages_forgotten_by_a_reset_do_not_overrun_later)
 {
 	struct lab_end *a = lab_end(1),
 	               *b = lab_end_with(&(struct lab_options){ .host = 2, .cqe = 4 });
 
-	(void)state;
 	for (int round = 0; round < 5; round++) {
 		lab_post(b, 3);
 		for (int i = 0; i < 3; i++)
@@ -334,12 +317,11 @@ static void messages_forgotten_by_a_reset_do_not_overrun_later(void **state)
 		lab_receive(b);
 }
 
-static void messages_of_a_destroyed_qp_do_not_overrun_later(void **state)
+LAB_CASE(messages_of_a_destroyed_qp_do_not_overrun_later)
 {
 	struct lab_end *a = lab_end(1),
 	               *b = lab_end_with(&(struct lab_options){ .host = 2, .cqe = 4 });
 
-	(void)state;
 	for (int round = 0; round < 5; round++) {
 		struct lab_end *c = lab_end_with(&(struct lab_options){ .neighbour = b });
 
@@ -357,14 +339,13 @@ static void messages_of_a_destroyed_qp_do_not_overrun_later(void **state)
 }
 
 /* Flushed receives are no arrivals: they must not hide the overrun of another queue. */
-static void flushed_receives_do_not_hide_an_overrun(void **state)
+LAB_CASE(flushed_receives_do_not_hide_an_overrun)
 {
 	struct lab_options o = { .host = 2, .cqe = 4 };
 	struct lab_end *a = lab_end(1), *b = lab_end_with(&o);
 	struct lab_end *c = lab_end_with(&(struct lab_options){ .neighbour = b });
 	struct ibv_wc wc[4];
 
-	(void)state;
 	lab_post(b, 4);
 	lab_to(b->qp, IBV_QPS_ERR);
 	lab_poll(b->cq, 4, wc);
@@ -374,13 +355,12 @@ static void flushed_receives_do_not_hide_an_overrun(void **state)
 	expect_cq_error(b->context, b->cq);
 }
 
-static void too_many_flushed_receives_kill_the_cq(void **state)
+LAB_CASE(too_many_flushed_receives_kill_the_cq)
 {
 	struct lab_options o = { .host = 2, .cqe = 4 };
 	struct lab_end *a = lab_end(1), *b = lab_end_with(&o), *c = lab_end_with(&o);
 	struct ibv_wc wc;
 
-	(void)state;
 	lab_post(b, 5);
 	lab_to(b->qp, IBV_QPS_ERR);
 	expect_cq_error(b->context, b->cq);
@@ -396,13 +376,12 @@ static void too_many_flushed_receives_kill_the_cq(void **state)
 	expect_cq_error(c->context, c->cq);
 }
 
-static void flushed_receives_that_fit_do_not(void **state)
+LAB_CASE(flushed_receives_that_fit_do_not)
 {
 	struct lab_options o = { .host = 2, .cqe = 4 };
 	struct lab_end *a = lab_end(1), *b = lab_end_with(&o);
 	struct ibv_wc wc[4];
 
-	(void)state;
 	for (int round = 0; round < 5; round++) {
 		lab_post(b, 4);
 		send_byte(a, b, 0);
@@ -427,12 +406,11 @@ static void flushed_receives_that_fit_do_not(void **state)
 	}
 }
 
-static void an_overrun_is_reported_once(void **state)
+LAB_CASE(an_overrun_is_reported_once)
 {
 	struct lab_end *e = lab_end_with(&(struct lab_options){ .cqe = 2 });
 	struct ibv_async_event event;
 
-	(void)state;
 	overrun_sends(e);
 	overrun_sends(e);
 	lab_set_nonblocking(e->context->async_fd);
@@ -441,11 +419,10 @@ static void an_overrun_is_reported_once(void **state)
 	assert_int_equal(errno, EAGAIN);
 }
 
-static void a_dead_cq_can_be_destroyed(void **state)
+LAB_CASE(a_dead_cq_can_be_destroyed)
 {
 	struct lab_end *e = lab_end_with(&(struct lab_options){ .cqe = 2 });
 
-	(void)state;
 	overrun_sends(e);
 	expect_cq_error(e->context, e->send_cq);
 	assert_int_equal(ibv_destroy_qp(e->qp), 0);
@@ -488,15 +465,14 @@ static struct ibv_qp *qp_on(struct ibv_pd *pd, struct ibv_cq_ex *cq)
 	return qp;
 }
 
-static void an_extended_cq_that_is_empty_says_enoent(void **state)
+LAB_CASE(an_extended_cq_that_is_empty_says_enoent)
 {
 	struct ibv_cq_ex *cq = extended(lab_open(1), 4);
 
-	(void)state;
 	assert_int_equal(ibv_start_poll(cq, &(struct ibv_poll_cq_attr){ 0 }), ENOENT);
 }
 
-static void an_extended_cq_reads_the_fields_of_a_message(void **state)
+LAB_CASE(an_extended_cq_reads_the_fields_of_a_message)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_cq_ex *cq = extended(b->context, 16);
@@ -509,7 +485,6 @@ static void an_extended_cq_reads_the_fields_of_a_message(void **state)
 	struct ibv_wc_tm_info tags = { .tag = 1 };
 	struct lab_request r;
 
-	(void)state;
 	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
 	attr.sl = 5;
 	lab_request(a, &r, lab_ah(a->pd, &attr), qp->qp_num, "abc", 3);
@@ -538,7 +513,7 @@ static void an_extended_cq_reads_the_fields_of_a_message(void **state)
 	ibv_end_poll(cq);
 }
 
-static void an_extended_cq_takes_one_completion_after_the_other(void **state)
+LAB_CASE(an_extended_cq_takes_one_completion_after_the_other)
 {
 	struct lab_end *a = lab_end(1);
 	struct ibv_cq_ex *cq = extended(a->context, 16);
@@ -546,7 +521,6 @@ static void an_extended_cq_takes_one_completion_after_the_other(void **state)
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 
-	(void)state;
 	lab_request(a, &r, lab_ah_to(a, a), a->qp->qp_num, "x", 1);
 	for (r.wr.wr_id = 0; r.wr.wr_id < 3; r.wr.wr_id++)
 		assert_int_equal(ibv_post_send(qp, &r.wr, &bad), 0);
@@ -561,7 +535,7 @@ static void an_extended_cq_takes_one_completion_after_the_other(void **state)
 	ibv_end_poll(cq);
 }
 
-static void an_extended_cq_that_is_dead_says_so(void **state)
+LAB_CASE(an_extended_cq_that_is_dead_says_so)
 {
 	struct lab_end *a = lab_end(1);
 	struct ibv_cq_ex *cq = extended(a->context, 2);
@@ -570,7 +544,6 @@ static void an_extended_cq_that_is_dead_says_so(void **state)
 	struct lab_request r;
 	int ret;
 
-	(void)state;
 	lab_request(a, &r, lab_ah_to(a, a), a->qp->qp_num, "x", 1);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ibv_post_send(qp, &r.wr, &bad), 0);
@@ -579,15 +552,14 @@ static void an_extended_cq_that_is_dead_says_so(void **state)
 	assert_true(ret > 0 && ret != ENOENT);
 }
 
-static void an_unknown_poll_attribute_is_refused(void **state)
+LAB_CASE(an_unknown_poll_attribute_is_refused)
 {
 	struct ibv_cq_ex *cq = extended(lab_open(1), 4);
 
-	(void)state;
 	assert_int_equal(ibv_start_poll(cq, &(struct ibv_poll_cq_attr){ .comp_mask = 1 }), EINVAL);
 }
 
-static void an_extended_cq_that_cannot_be_is_refused(void **state)
+LAB_CASE(an_extended_cq_that_cannot_be_is_refused)
 {
 	struct ibv_context *context = lab_open(1);
 	struct {
@@ -604,7 +576,6 @@ static void an_extended_cq_that_cannot_be_is_refused(void **state)
 		  EOPNOTSUPP },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(bad); i++) {
 		errno = 0;
 		assert_null(ibv_create_cq_ex(context, &bad[i].attr));
@@ -615,11 +586,10 @@ static void an_extended_cq_that_cannot_be_is_refused(void **state)
 
 /* ---- events ---- */
 
-static void an_armed_cq_gives_one_event(void **state)
+LAB_CASE(an_armed_cq_gives_one_event)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(0);
 
-	(void)state;
 	lab_post(b, 3);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	assert_false(has_event(b->channel));
@@ -630,22 +600,20 @@ static void an_armed_cq_gives_one_event(void **state)
 	assert_false(has_event(b->channel));
 }
 
-static void a_cq_that_is_not_armed_gives_none(void **state)
+LAB_CASE(a_cq_that_is_not_armed_gives_none)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(0);
 
-	(void)state;
 	lab_post(b, 1);
 	send_byte(a, b, 0);
 	lab_receive(b);
 	assert_false(has_event(b->channel));
 }
 
-static void armed_again_it_gives_the_next_event(void **state)
+LAB_CASE(armed_again_it_gives_the_next_event)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(0);
 
-	(void)state;
 	lab_post(b, 4);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
@@ -684,24 +652,21 @@ static void expect_send_event(int solicited_only, uint32_t lkey_error)
 	get_event(channel, cq);
 }
 
-static void a_send_completion_gives_an_event(void **state)
+LAB_CASE(a_send_completion_gives_an_event)
 {
-	(void)state;
 	expect_send_event(0, 0);
 }
 
 /* A send that succeeds is none that was solicited; one that fails counts as such. */
-static void solicited_only_fires_on_a_failed_send_alone(void **state)
+LAB_CASE(solicited_only_fires_on_a_failed_send_alone)
 {
-	(void)state;
 	expect_send_event(1, 1);
 }
 
-static void solicited_only_ignores_an_unsolicited_message(void **state)
+LAB_CASE(solicited_only_ignores_an_unsolicited_message)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(0);
 
-	(void)state;
 	lab_post(b, 2);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
 	send_byte(a, b, 0);
@@ -710,11 +675,10 @@ static void solicited_only_ignores_an_unsolicited_message(void **state)
 	get_event(b->channel, b->cq);
 }
 
-static void solicited_only_fires_on_a_failed_completion(void **state)
+LAB_CASE(solicited_only_fires_on_a_failed_completion)
 {
 	struct lab_end *b = receiver(0);
 
-	(void)state;
 	lab_post(b, 1);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
 	lab_to(b->qp, IBV_QPS_ERR);
@@ -722,11 +686,10 @@ static void solicited_only_fires_on_a_failed_completion(void **state)
 	lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void solicited_only_does_not_weaken_a_request_for_any(void **state)
+LAB_CASE(solicited_only_does_not_weaken_a_request_for_any)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(0);
 
-	(void)state;
 	lab_post(b, 1);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
@@ -734,11 +697,10 @@ static void solicited_only_does_not_weaken_a_request_for_any(void **state)
 	get_event(b->channel, b->cq);
 }
 
-static void a_request_for_any_widens_solicited_only(void **state)
+LAB_CASE(a_request_for_any_widens_solicited_only)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(0);
 
-	(void)state;
 	lab_post(b, 1);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
@@ -746,13 +708,12 @@ static void a_request_for_any_widens_solicited_only(void **state)
 	get_event(b->channel, b->cq);
 }
 
-static void cqs_of_a_channel_are_told_apart(void **state)
+LAB_CASE(cqs_of_a_channel_are_told_apart)
 {
 	static const int turns[] = { 0, 1, 1, 0, 0, 1, 0, 1 };
 	struct lab_options o = { .host = 2, .channel = true };
 	struct lab_end *a = lab_end(1), *b[2];
 
-	(void)state;
 	b[0] = lab_end_with(&o);
 	b[1] = lab_end_with(&(struct lab_options){ .neighbour = b[0] });
 	/* the neighbour again, with a CQ of its own */
@@ -777,7 +738,7 @@ static void cqs_of_a_channel_are_told_apart(void **state)
 	}
 }
 
-static void an_event_carries_the_context_of_its_cq(void **state)
+LAB_CASE(an_event_carries_the_context_of_its_cq)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = lab_pd(context);
@@ -790,7 +751,6 @@ static void an_event_carries_the_context_of_its_cq(void **state)
 	struct ibv_qp *qp;
 	void *its;
 
-	(void)state;
 	assert_non_null(cq);
 	lab_undo(undo_cq, cq);
 	qp = lab_qp(pd, &init);
@@ -805,23 +765,21 @@ static void an_event_carries_the_context_of_its_cq(void **state)
 	ibv_ack_cq_events(got, 1);
 }
 
-static void a_nonblocking_channel_without_event_says_eagain(void **state)
+LAB_CASE(a_nonblocking_channel_without_event_says_eagain)
 {
 	struct lab_end *b = receiver(0);
 	struct ibv_cq *cq;
 	void *context;
 
-	(void)state;
 	lab_set_nonblocking(b->channel->fd);
 	assert_int_equal(ibv_get_cq_event(b->channel, &cq, &context), -1);
 	assert_int_equal(errno, EAGAIN);
 }
 
-static void a_nonblocking_channel_gives_the_event_that_is_there(void **state)
+LAB_CASE(a_nonblocking_channel_gives_the_event_that_is_there)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(0);
 
-	(void)state;
 	lab_set_nonblocking(b->channel->fd);
 	lab_post(b, 1);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
@@ -848,13 +806,12 @@ static void *wait_for_event(void *arg)
 	return NULL;
 }
 
-static void a_blocked_thread_is_woken(void **state)
+LAB_CASE(a_blocked_thread_is_woken)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(0);
 	struct waiter w = { .channel = b->channel };
 	pthread_t thread;
 
-	(void)state;
 	lab_post(b, 1);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	assert_int_equal(pthread_create(&thread, NULL, wait_for_event, &w), 0);
@@ -866,13 +823,12 @@ static void a_blocked_thread_is_woken(void **state)
 	lab_receive(b);
 }
 
-static void a_channel_in_use_cannot_be_destroyed(void **state)
+LAB_CASE(a_channel_in_use_cannot_be_destroyed)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
 	struct ibv_cq *cq;
 
-	(void)state;
 	assert_non_null(channel);
 	cq = ibv_create_cq(context, 1, NULL, channel, 0);
 	assert_non_null(cq);
@@ -882,13 +838,12 @@ static void a_channel_in_use_cannot_be_destroyed(void **state)
 }
 
 /* The event of a CQ that has gone is not delivered to anybody. */
-static void a_destroyed_cq_takes_its_events_along(void **state)
+LAB_CASE(a_destroyed_cq_takes_its_events_along)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(0);
 	struct ibv_cq *cq;
 	void *context;
 
-	(void)state;
 	lab_post(b, 1);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	send_byte(a, b, 0);
@@ -917,7 +872,7 @@ static void *destroy_cq(void *arg)
 	return NULL;
 }
 
-static void destroying_waits_until_events_are_acknowledged(void **state)
+LAB_CASE(destroying_waits_until_events_are_acknowledged)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(0);
 	struct destroyer d = { .cq = b->cq };
@@ -925,7 +880,6 @@ static void destroying_waits_until_events_are_acknowledged(void **state)
 	pthread_t thread;
 	void *context;
 
-	(void)state;
 	lab_post(b, 1);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	send_byte(a, b, 0);
@@ -946,13 +900,12 @@ static void destroying_waits_until_events_are_acknowledged(void **state)
 
 /* A program goes to sleep on a poll that finds nothing: so one poll must find a message of any
  * queue. */
-static void one_poll_finds_a_message_of_any_queue(void **state)
+LAB_CASE(one_poll_finds_a_message_of_any_queue)
 {
 	struct lab_end *from = lab_end(2), *to[SHARERS];
 	struct ibv_ah *ah;
 	struct ibv_wc wc;
 
-	(void)state;
 	to[0] = lab_end_with(&(struct lab_options){ .cqe = 4096 });
 	for (int i = 1; i < SHARERS; i++)
 		to[i] = lab_end_with(&(struct lab_options){ .neighbour = to[0] });
@@ -968,59 +921,4 @@ static void one_poll_finds_a_message_of_any_queue(void **state)
 			assert_int_equal(ibv_poll_cq(to[0]->cq, 1, &wc), 0);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(one_poll_finds_a_message_of_any_queue),
-		LAB_TEST(a_cq_has_at_least_the_size_asked_for),
-		LAB_TEST(a_cq_carries_its_context),
-		LAB_TEST(a_cq_without_entries_is_refused),
-		LAB_TEST(a_cq_larger_than_the_limit_is_refused),
-		LAB_TEST(a_completion_vector_that_is_not_there_is_refused),
-		LAB_TEST(a_cq_in_use_cannot_be_destroyed),
-		LAB_TEST(a_cq_grows_and_keeps_what_waits),
-		LAB_TEST(a_cq_shrinks_to_what_waits_and_not_below),
-		LAB_TEST(a_refused_size_leaves_the_cq_as_it_was),
-		LAB_TEST(polling_an_empty_cq_finds_none),
-		LAB_TEST(polling_takes_no_more_than_asked_for),
-		LAB_TEST(completions_of_a_queue_come_in_its_order),
-		LAB_TEST(too_many_sends_unpolled_kill_the_cq),
-		LAB_TEST(a_full_cq_lives_as_long_as_it_is_not_overrun),
-		LAB_TEST(too_many_messages_unpolled_kill_the_cq),
-		LAB_TEST(messages_that_are_polled_in_time_never_overrun),
-		LAB_TEST(messages_forgotten_by_a_reset_do_not_overrun_later),
-		LAB_TEST(messages_of_a_destroyed_qp_do_not_overrun_later),
-		LAB_TEST(flushed_receives_do_not_hide_an_overrun),
-		LAB_TEST(too_many_flushed_receives_kill_the_cq),
-		LAB_TEST(flushed_receives_that_fit_do_not),
-		LAB_TEST(an_overrun_is_reported_once),
-		LAB_TEST(a_dead_cq_can_be_destroyed),
-		LAB_TEST(an_extended_cq_that_is_empty_says_enoent),
-		LAB_TEST(an_extended_cq_reads_the_fields_of_a_message),
-		LAB_TEST(an_extended_cq_takes_one_completion_after_the_other),
-		LAB_TEST(an_extended_cq_that_is_dead_says_so),
-		LAB_TEST(an_unknown_poll_attribute_is_refused),
-		LAB_TEST(an_extended_cq_that_cannot_be_is_refused),
-		LAB_TEST(an_armed_cq_gives_one_event),
-		LAB_TEST(a_cq_that_is_not_armed_gives_none),
-		LAB_TEST(armed_again_it_gives_the_next_event),
-		LAB_TEST(a_send_completion_gives_an_event),
-		LAB_TEST(solicited_only_ignores_an_unsolicited_message),
-		LAB_TEST(solicited_only_fires_on_a_failed_completion),
-		LAB_TEST(solicited_only_fires_on_a_failed_send_alone),
-		LAB_TEST(solicited_only_does_not_weaken_a_request_for_any),
-		LAB_TEST(a_request_for_any_widens_solicited_only),
-		LAB_TEST(cqs_of_a_channel_are_told_apart),
-		LAB_TEST(an_event_carries_the_context_of_its_cq),
-		LAB_TEST(a_nonblocking_channel_without_event_says_eagain),
-		LAB_TEST(a_nonblocking_channel_gives_the_event_that_is_there),
-		LAB_TEST(a_blocked_thread_is_woken),
-		LAB_TEST(a_channel_in_use_cannot_be_destroyed),
-		LAB_TEST(a_destroyed_cq_takes_its_events_along),
-		LAB_TEST(destroying_waits_until_events_are_acknowledged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,12 +59,11 @@ static uint64_t max_dm_size(struct ibv_context *context)
 
 /* ---- memory ---- */
 
-static void device_memory_keeps_what_is_copied_to_it(void **state)
+LAB_CASE(device_memory_keeps_what_is_copied_to_it)
 {
 	struct ibv_dm *dm = alloc(lab_open(1), BYTES);
 	char back[16] = "";
 
-	(void)state;
 	assert_int_equal(ibv_memcpy_from_dm(back, dm, 0, 16), 0);
 	assert_memory_equal(back, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 	assert_int_equal(ibv_memcpy_to_dm(dm, BYTES - 16, "fifteen letters", 16), 0);
@@ -73,7 +72,7 @@ static void device_memory_keeps_what_is_copied_to_it(void **state)
 	assert_int_equal(ibv_memcpy_to_dm(dm, BYTES, back, 0), 0);
 }
 
-static void a_copy_beyond_the_end_or_of_parts_of_words_is_refused(void **state)
+LAB_CASE(a_copy_beyond_the_end_or_of_parts_of_words_is_refused)
 {
 	struct ibv_dm *dm = alloc(lab_open(1), 100);
 	char bytes[128] = "";
@@ -83,7 +82,6 @@ static void a_copy_beyond_the_end_or_of_parts_of_words_is_refused(void **state)
 	} wrong[] = { { 0, 104 },      { 100, 4 }, { 104, 0 }, { UINT64_MAX - 3, 8 },
 		      { 0, SIZE_MAX }, { 1, 4 },   { 4, 5 } };
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(wrong); i++) {
 		assert_int_equal(ibv_memcpy_to_dm(dm, wrong[i].offset, bytes, wrong[i].bytes),
 		                 EINVAL);
@@ -92,13 +90,12 @@ static void a_copy_beyond_the_end_or_of_parts_of_words_is_refused(void **state)
 	}
 }
 
-static void there_is_as_much_device_memory_as_the_device_says(void **state)
+LAB_CASE(there_is_as_much_device_memory_as_the_device_says)
 {
 	struct ibv_context *context = lab_open(1);
 	uint64_t max = max_dm_size(context);
 	struct ibv_dm *dm;
 
-	(void)state;
 	assert_true(max >= BYTES);
 	assert_null(try_alloc(context, max + 1, 0));
 	assert_int_equal(errno, ENOMEM);
@@ -111,12 +108,11 @@ static void there_is_as_much_device_memory_as_the_device_says(void **state)
 	alloc(context, max / 2);
 }
 
-static void wrong_attributes_are_refused(void **state)
+LAB_CASE(wrong_attributes_are_refused)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_alloc_dm_attr attr = { .length = 64, .comp_mask = 1 };
 
-	(void)state;
 	assert_null(try_alloc(context, 0, 0));
 	assert_int_equal(errno, EINVAL);
 	assert_null(try_alloc(context, 64, 13));
@@ -130,7 +126,7 @@ static void wrong_attributes_are_refused(void **state)
 
 /* ---- regions ---- */
 
-static void a_message_goes_through_device_memory(void **state)
+LAB_CASE(a_message_goes_through_device_memory)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_dm *dm = alloc(e->context, BYTES);
@@ -140,7 +136,6 @@ static void a_message_goes_through_device_memory(void **state)
 	struct lab_request r;
 	char back[8];
 
-	(void)state;
 	assert_null(mr->addr);
 	assert_int_equal(mr->length, BYTES - 64);
 	assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);
@@ -156,14 +151,13 @@ static void a_message_goes_through_device_memory(void **state)
 	lab_expect_text(e, "sent");
 }
 
-static void a_region_ends_where_it_was_registered_to_end(void **state)
+LAB_CASE(a_region_ends_where_it_was_registered_to_end)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = reg(e->pd, alloc(e->context, BYTES), 0, 100);
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 
-	(void)state;
 	lab_request(e, &r, lab_ah_to(e, e), e->qp->qp_num, NULL, 4);
 	r.sge = (struct ibv_sge){ .addr = 97, .length = 4, .lkey = mr->lkey };
 	assert_int_equal(ibv_post_send(e->qp, &r.wr, &bad), 0);
@@ -178,13 +172,12 @@ static void expect_refused(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset
 	assert_int_equal(errno, EINVAL);
 }
 
-static void a_wrong_registration_is_refused(void **state)
+LAB_CASE(a_wrong_registration_is_refused)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = lab_pd(context);
 	struct ibv_dm *dm = alloc(context, 100);
 
-	(void)state;
 	expect_refused(pd, dm, 0, 104, IBV_ACCESS_ZERO_BASED);
 	expect_refused(pd, dm, 104, 0, IBV_ACCESS_ZERO_BASED);
 	expect_refused(pd, dm, UINT64_MAX, 2, IBV_ACCESS_ZERO_BASED);
@@ -198,14 +191,13 @@ static void a_wrong_registration_is_refused(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void device_memory_with_a_region_is_busy(void **state)
+LAB_CASE(device_memory_with_a_region_is_busy)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 	struct ibv_dm *dm = try_alloc(context, 100, 12);
 	struct ibv_mr *mr = ibv_reg_dm_mr(pd, dm, 0, 100, IBV_ACCESS_ZERO_BASED);
 
-	(void)state;
 	assert_non_null(mr);
 	assert_int_equal(ibv_free_dm(dm), EBUSY);
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
@@ -229,13 +221,12 @@ static void *alloc_and_copy(void *context)
 	return context;
 }
 
-static void threads_allocate_at_the_same_time(void **state)
+LAB_CASE(threads_allocate_at_the_same_time)
 {
 	struct ibv_context *context = lab_open(1);
 	pthread_t thread[THREADS];
 	void *result;
 
-	(void)state;
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, alloc_and_copy, context), 0);
 	for (int i = 0; i < THREADS; i++) {
@@ -244,7 +235,7 @@ static void threads_allocate_at_the_same_time(void **state)
 	}
 }
 
-static void a_childs_copies_stay_with_the_child(void **state)
+LAB_CASE(a_childs_copies_stay_with_the_child)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_dm *dm = alloc(context, 64);
@@ -252,7 +243,6 @@ static void a_childs_copies_stay_with_the_child(void **state)
 	int status;
 	pid_t child;
 
-	(void)state;
 	assert_int_equal(ibv_memcpy_to_dm(dm, 0, "mine", 4), 0);
 	child = fork();
 	assert_true(child >= 0);
@@ -265,22 +255,4 @@ static void a_childs_copies_stay_with_the_child(void **state)
 	assert_int_equal(status, 0);
 	assert_int_equal(ibv_memcpy_from_dm(back, dm, 0, 4), 0);
 	assert_memory_equal(back, "mine", 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(device_memory_keeps_what_is_copied_to_it),
-		LAB_TEST(a_copy_beyond_the_end_or_of_parts_of_words_is_refused),
-		LAB_TEST(there_is_as_much_device_memory_as_the_device_says),
-		LAB_TEST(wrong_attributes_are_refused),
-		LAB_TEST(a_message_goes_through_device_memory),
-		LAB_TEST(a_region_ends_where_it_was_registered_to_end),
-		LAB_TEST(a_wrong_registration_is_refused),
-		LAB_TEST(device_memory_with_a_region_is_busy),
-		LAB_TEST(threads_allocate_at_the_same_time),
-		LAB_TEST(a_childs_copies_stay_with_the_child),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,13 +85,12 @@ static enum ibv_wc_status send_by(struct lab_end *e, struct ibv_qp *qp, struct i
 
 /* ---- parent domains ---- */
 
-static void a_parent_domain_and_its_pd_are_one_domain(void **state)
+LAB_CASE(a_parent_domain_and_its_pd_are_one_domain)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_pd *parent = parent_of(e->pd), *other = parent_of(e->pd);
 	struct ibv_qp *qp = qp_in(parent, e);
 
-	(void)state;
 	lab_post(e, 4);
 	assert_int_equal(send_by(e, qp, parent, parent), IBV_WC_SUCCESS);
 	assert_int_equal(send_by(e, qp, e->pd, e->pd), IBV_WC_SUCCESS);
@@ -101,17 +100,16 @@ static void a_parent_domain_and_its_pd_are_one_domain(void **state)
 		lab_expect_text(e, "message");
 }
 
-static void a_parent_domain_of_another_pd_is_another_domain(void **state)
+LAB_CASE(a_parent_domain_of_another_pd_is_another_domain)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_pd *parent = parent_of(lab_pd(e->context));
 
-	(void)state;
 	assert_int_equal(send_by(e, e->qp, e->pd, parent), IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(send_by(e, e->qp, parent, e->pd), IBV_WC_LOC_QP_OP_ERR);
 }
 
-static void a_receive_goes_into_memory_of_the_pd_and_of_the_parent_domain(void **state)
+LAB_CASE(a_receive_goes_into_memory_of_the_pd_and_of_the_parent_domain)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_pd *parent = parent_of(e->pd);
@@ -119,7 +117,6 @@ static void a_receive_goes_into_memory_of_the_pd_and_of_the_parent_domain(void *
 	struct ibv_sge sge = { .addr = (uintptr_t)e->slot, .length = LAB_SLOT, .lkey = mr->lkey };
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	(void)state;
 	assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);
 	lab_send_text(e, lab_ah_to(e, e), e->qp->qp_num, "message");
 	lab_complete(e->cq, IBV_WC_SUCCESS);
@@ -134,12 +131,11 @@ static void expect_refused(struct ibv_context *context, struct ibv_parent_domain
 	assert_int_equal(errno, error);
 }
 
-static void a_parent_domain_needs_a_pd_of_the_same_device(void **state)
+LAB_CASE(a_parent_domain_needs_a_pd_of_the_same_device)
 {
 	struct ibv_context *context = lab_open(1), *foreign = lab_open(2);
 	struct ibv_pd *pd = lab_pd(context);
 
-	(void)state;
 	expect_refused(context, (struct ibv_parent_domain_init_attr){ 0 }, EINVAL);
 	expect_refused(foreign, (struct ibv_parent_domain_init_attr){ .pd = pd }, EINVAL);
 	expect_refused(context, (struct ibv_parent_domain_init_attr){ .pd = parent_of(pd) },
@@ -150,12 +146,11 @@ static void a_parent_domain_needs_a_pd_of_the_same_device(void **state)
 	        EINVAL);
 }
 
-static void a_parent_domain_refuses_what_it_does_not_know(void **state)
+LAB_CASE(a_parent_domain_refuses_what_it_does_not_know)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	struct ibv_parent_domain_init_attr attr = { .pd = pd, .comp_mask = 1 << 20 };
 
-	(void)state;
 	expect_refused(pd->context, attr, EOPNOTSUPP);
 	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	expect_refused(pd->context, attr, EINVAL);
@@ -163,19 +158,18 @@ static void a_parent_domain_refuses_what_it_does_not_know(void **state)
 
 /* ---- the order of destruction ---- */
 
-static void a_pd_with_a_parent_domain_is_busy(void **state)
+LAB_CASE(a_pd_with_a_parent_domain_is_busy)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(lab_open(1));
 	struct ibv_pd *parent = parent_with(pd, (struct ibv_parent_domain_init_attr){ 0 });
 
-	(void)state;
 	assert_non_null(parent);
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	assert_int_equal(ibv_dealloc_pd(parent), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void a_parent_domain_with_an_object_is_busy(void **state)
+LAB_CASE(a_parent_domain_with_an_object_is_busy)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_pd *parent = parent_with(e->pd, (struct ibv_parent_domain_init_attr){ 0 });
@@ -183,7 +177,6 @@ static void a_parent_domain_with_an_object_is_busy(void **state)
 	struct ibv_mr *mr = ibv_reg_mr(parent, e->out, 64, 0);
 	struct ibv_ah *ah = ibv_create_ah(parent, &attr);
 
-	(void)state;
 	assert_int_equal(ibv_dealloc_pd(parent), EBUSY);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dealloc_pd(parent), EBUSY);
@@ -191,24 +184,22 @@ static void a_parent_domain_with_an_object_is_busy(void **state)
 	assert_int_equal(ibv_dealloc_pd(parent), 0);
 }
 
-static void a_thread_domain_of_a_parent_domain_is_busy(void **state)
+LAB_CASE(a_thread_domain_of_a_parent_domain_is_busy)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	struct ibv_td *td = ibv_alloc_td(pd->context, &(struct ibv_td_init_attr){ 0 });
 	struct ibv_pd *parent = parent_with(pd, (struct ibv_parent_domain_init_attr){ .td = td });
 
-	(void)state;
 	assert_non_null(parent);
 	assert_int_equal(ibv_dealloc_td(td), EBUSY);
 	assert_int_equal(ibv_dealloc_pd(parent), 0);
 	assert_int_equal(ibv_dealloc_td(td), 0);
 }
 
-static void a_thread_domain_refuses_attributes_that_nobody_knows(void **state)
+LAB_CASE(a_thread_domain_refuses_attributes_that_nobody_knows)
 {
 	struct ibv_context *context = lab_open(1);
 
-	(void)state;
 	errno = 0;
 	assert_null(ibv_alloc_td(context, &(struct ibv_td_init_attr){ .comp_mask = 1 }));
 	assert_int_equal(errno, EINVAL);
@@ -226,13 +217,12 @@ static struct ibv_cq_ex *cq_in(struct ibv_pd *pd)
 	return ibv_create_cq_ex(pd->context, &attr);
 }
 
-static void a_completion_queue_can_be_in_a_parent_domain_only(void **state)
+LAB_CASE(a_completion_queue_can_be_in_a_parent_domain_only)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	struct ibv_pd *parent = parent_with(pd, (struct ibv_parent_domain_init_attr){ 0 });
 	struct ibv_cq_ex *cq;
 
-	(void)state;
 	assert_null(cq_in(pd));
 	assert_int_equal(errno, EINVAL);
 	cq = cq_in(parent);
@@ -326,30 +316,28 @@ static void use_a_queue_in(struct ibv_pd *pd, struct lab_end *e)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-static void queues_lie_in_memory_of_the_programs_allocator(void **state)
+LAB_CASE(queues_lie_in_memory_of_the_programs_allocator)
 {
 	struct store store = { 0 };
 	struct lab_end *e = lab_end(1);
 	struct ibv_pd *parent = parent_with_allocator(e->pd, alloc_from_store, &store);
 
-	(void)state;
 	use_a_queue_in(parent, e);
 	assert_int_equal(store.n_alloc, 1);
 	assert_int_equal(store.n_free, 1);
 	assert_ptr_equal(store.pd, parent);
 }
 
-static void an_allocator_may_leave_it_to_the_library(void **state)
+LAB_CASE(an_allocator_may_leave_it_to_the_library)
 {
 	struct store store = { 0 };
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	use_a_queue_in(parent_with_allocator(e->pd, alloc_by_default, &store), e);
 	assert_int_equal(store.n_free, 0);
 }
 
-static void without_memory_from_the_allocator_there_is_no_queue_pair(void **state)
+LAB_CASE(without_memory_from_the_allocator_there_is_no_queue_pair)
 {
 	struct store store = { 0 };
 	struct lab_end *e = lab_end(1);
@@ -358,7 +346,6 @@ static void without_memory_from_the_allocator_there_is_no_queue_pair(void **stat
 		.send_cq = e->cq, .recv_cq = e->cq, .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_UD
 	};
 
-	(void)state;
 	errno = 0;
 	assert_null(ibv_create_qp(parent, &init));
 	assert_int_equal(errno, ENOMEM);
@@ -381,13 +368,12 @@ static void *make_domains(void *context)
 	return context;
 }
 
-static void threads_make_domains_at_the_same_time(void **state)
+LAB_CASE(threads_make_domains_at_the_same_time)
 {
 	struct ibv_context *context = lab_open(1);
 	pthread_t thread[THREADS];
 	void *result;
 
-	(void)state;
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, make_domains, context), 0);
 	for (int i = 0; i < THREADS; i++) {
@@ -396,13 +382,12 @@ static void threads_make_domains_at_the_same_time(void **state)
 	}
 }
 
-static void a_child_makes_parent_domains_of_its_own(void **state)
+LAB_CASE(a_child_makes_parent_domains_of_its_own)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	pid_t child;
 	int status;
 
-	(void)state;
 	parent_of(pd);
 	child = fork();
 	assert_true(child >= 0);
@@ -417,14 +402,13 @@ static void a_child_makes_parent_domains_of_its_own(void **state)
 }
 
 /* As many as the device says there are, and one again when one has gone. */
-static void all_protection_domains_are_had(void **state)
+LAB_CASE(all_protection_domains_are_had)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_device_attr attr;
 	struct ibv_pd **pd;
 	int n = 0;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(context, &attr), 0);
 	pd = calloc((size_t)attr.max_pd + 1, sizeof(struct ibv_pd *));
 	assert_non_null(pd);
@@ -438,28 +422,4 @@ static void all_protection_domains_are_had(void **state)
 	while (n--)
 		assert_int_equal(ibv_dealloc_pd(pd[n]), 0);
 	free(pd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_parent_domain_and_its_pd_are_one_domain),
-		LAB_TEST(a_parent_domain_of_another_pd_is_another_domain),
-		LAB_TEST(a_receive_goes_into_memory_of_the_pd_and_of_the_parent_domain),
-		LAB_TEST(a_parent_domain_needs_a_pd_of_the_same_device),
-		LAB_TEST(a_parent_domain_refuses_what_it_does_not_know),
-		LAB_TEST(a_pd_with_a_parent_domain_is_busy),
-		LAB_TEST(a_parent_domain_with_an_object_is_busy),
-		LAB_TEST(a_thread_domain_of_a_parent_domain_is_busy),
-		LAB_TEST(a_thread_domain_refuses_attributes_that_nobody_knows),
-		LAB_TEST(a_completion_queue_can_be_in_a_parent_domain_only),
-		LAB_TEST(queues_lie_in_memory_of_the_programs_allocator),
-		LAB_TEST(an_allocator_may_leave_it_to_the_library),
-		LAB_TEST(without_memory_from_the_allocator_there_is_no_queue_pair),
-		LAB_TEST(threads_make_domains_at_the_same_time),
-		LAB_TEST(a_child_makes_parent_domains_of_its_own),
-		LAB_TEST(all_protection_domains_are_had),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

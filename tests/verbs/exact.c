@@ -23,13 +23,12 @@ static struct lab_end *wr_end(int host)
 	return lab_end_with(&o);
 }
 
-static void one_wrong_request_keeps_the_whole_list_from_being_sent(void **state)
+LAB_CASE(one_wrong_request_keeps_the_whole_list_from_being_sent)
 {
 	struct lab_end *from = wr_end(1), *to = lab_end(2);
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(from->qp);
 	struct ibv_ah *ah = lab_ah_to(from, to);
 
-	(void)state;
 	lab_post(to, 2);
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
@@ -79,14 +78,13 @@ static void *post_lists(void *arg)
 	return NULL;
 }
 
-static void two_threads_may_build_lists_on_one_queue_pair(void **state)
+LAB_CASE(two_threads_may_build_lists_on_one_queue_pair)
 {
 	struct lab_end *from = wr_end(1), *to = lab_end(2);
 	struct poster p[2] = { { .tag = 1ull << 32 }, { .tag = 2ull << 32 } };
 	struct ibv_wc wc, last = { 0 };
 	unsigned in_row = 0;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		p[i].from = from;
 		p[i].ah = lab_ah_to(from, to);
@@ -127,7 +125,7 @@ static void start_list(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn)
 }
 
 /* On hardware the kernel changes the state, whatever lock the program's library holds. */
-static void the_state_may_change_while_a_list_is_built(void **state)
+LAB_CASE(the_state_may_change_while_a_list_is_built)
 {
 	struct lab_end *from = wr_end(1), *to = lab_end(2);
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(from->qp);
@@ -136,7 +134,6 @@ static void the_state_may_change_while_a_list_is_built(void **state)
 	_Atomic bool ends = false;
 	pthread_t other;
 
-	(void)state;
 	assert_int_equal(pthread_create(&other, NULL, wait_for_end, &ends), 0);
 	lab_post(to, 2);
 	start_list(ex, ah, qpn);
@@ -221,7 +218,7 @@ static void check_times(struct ibv_cq_ex *cq, const uint64_t before[2], const ui
 }
 
 /* Both messages have arrived before the first poll: their times are those of their arrivals. */
-static void a_timestamp_is_that_of_the_arrival(void **state)
+LAB_CASE(a_timestamp_is_that_of_the_arrival)
 {
 	struct lab_end *e = lab_end(1), *from = lab_end(2);
 	struct ibv_cq_ex *cq = cq_ex(e->context, 16,
@@ -233,7 +230,6 @@ static void a_timestamp_is_that_of_the_arrival(void **state)
 	struct ibv_poll_cq_attr attr = { 0 };
 	uint64_t time[3][2];
 
-	(void)state;
 	post_slot(e, qp, LAB_SLOT);
 	post_slot(e, qp, LAB_SLOT);
 	for (int i = 0; i < 3; i++) {
@@ -253,7 +249,7 @@ static void a_timestamp_is_that_of_the_arrival(void **state)
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-static void a_cq_that_ignores_overrun_goes_on(void **state)
+LAB_CASE(a_cq_that_ignores_overrun_goes_on)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_cq_ex *cq =
@@ -263,7 +259,6 @@ static void a_cq_that_ignores_overrun_goes_on(void **state)
 	struct ibv_wc wc[32];
 	int cqe = ibv_cq_ex_to_cq(cq)->cqe, n;
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		struct lab_request r;
 		struct ibv_send_wr *bad;
@@ -312,7 +307,7 @@ static void *poll_all(void *arg)
 	return NULL;
 }
 
-static void two_threads_may_poll_one_extended_cq(void **state)
+LAB_CASE(two_threads_may_poll_one_extended_cq)
 {
 	static _Atomic unsigned char seen[THREAD_SENDS];
 	_Atomic unsigned left = THREAD_SENDS;
@@ -322,7 +317,6 @@ static void two_threads_may_poll_one_extended_cq(void **state)
 	struct ibv_ah *ah = lab_ah_to(e, e);
 	struct poller p[2];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		p[i] = (struct poller){ .cq = cq, .left = &left, .seen = seen };
 		assert_int_equal(pthread_create(&p[i].thread, NULL, poll_all, &p[i]), 0);
@@ -362,12 +356,11 @@ static struct lab_end *receiver(uint32_t bytes)
 	return e;
 }
 
-static void solicited_only_fires_for_a_message_that_fails_its_receive(void **state)
+LAB_CASE(solicited_only_fires_for_a_message_that_fails_its_receive)
 {
 	struct lab_end *from = lab_end(2), *e = receiver(LAB_GRH + 10);
 	struct ibv_ah *ah = lab_ah_to(from, e);
 
-	(void)state;
 	assert_int_equal(ibv_req_notify_cq(e->cq, 1), 0);
 	lab_send(from, ah, e->qp->qp_num, NULL, 10); /* fits */
 	assert_false(has_event(e));
@@ -376,12 +369,11 @@ static void solicited_only_fires_for_a_message_that_fails_its_receive(void **sta
 	assert_true(has_event(e));
 }
 
-static void a_receive_posted_after_arming_counts_too(void **state)
+LAB_CASE(a_receive_posted_after_arming_counts_too)
 {
 	struct lab_end *from = lab_end(2), *e = receiver(LAB_SLOT);
 	struct ibv_ah *ah = lab_ah_to(from, e);
 
-	(void)state;
 	assert_int_equal(ibv_req_notify_cq(e->cq, 1), 0);
 	lab_send(from, ah, e->qp->qp_num, NULL, 1000);
 	assert_false(has_event(e));
@@ -391,7 +383,7 @@ static void a_receive_posted_after_arming_counts_too(void **state)
 }
 
 /* Wherever a posted receive lies, an ordinary message that fits does not fire. */
-static void solicited_only_ignores_what_fits_into_any_region(void **state)
+LAB_CASE(solicited_only_ignores_what_fits_into_any_region)
 {
 	struct lab_end *from = lab_end(2), *e = receiver(LAB_SLOT);
 	struct ibv_ah *ah = lab_ah_to(from, e);
@@ -405,7 +397,6 @@ static void solicited_only_ignores_what_fits_into_any_region(void **state)
 		{ { .addr = (uintptr_t)e->slot, .length = 1000, .lkey = on_demand->lkey } },
 	};
 
-	(void)state;
 	lab_send(from, ah, e->qp->qp_num, NULL, 10);
 	lab_complete(e->cq, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < LAB_ARRAY(sge); i++) {
@@ -421,12 +412,11 @@ static void solicited_only_ignores_what_fits_into_any_region(void **state)
 	assert_int_equal(ibv_dereg_mr(null), 0);
 }
 
-static void nothing_succeeds_behind_a_receive_that_failed(void **state)
+LAB_CASE(nothing_succeeds_behind_a_receive_that_failed)
 {
 	struct lab_end *from = lab_end(2), *e = lab_end(1);
 	struct ibv_ah *ah = lab_ah_to(from, e);
 
-	(void)state;
 	post_slot(e, e->qp, LAB_GRH + 10);
 	post_slot(e, e->qp, LAB_SLOT);
 	post_slot(e, e->qp, LAB_SLOT);
@@ -437,22 +427,4 @@ static void nothing_succeeds_behind_a_receive_that_failed(void **state)
 	lab_complete(e->cq, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(lab_state(e->qp), IBV_QPS_ERR);
 	lab_quiet(e->cq);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(one_wrong_request_keeps_the_whole_list_from_being_sent),
-		LAB_TEST(two_threads_may_build_lists_on_one_queue_pair),
-		LAB_TEST(the_state_may_change_while_a_list_is_built),
-		LAB_TEST(a_timestamp_is_that_of_the_arrival),
-		LAB_TEST(a_cq_that_ignores_overrun_goes_on),
-		LAB_TEST(two_threads_may_poll_one_extended_cq),
-		LAB_TEST(solicited_only_fires_for_a_message_that_fails_its_receive),
-		LAB_TEST(a_receive_posted_after_arming_counts_too),
-		LAB_TEST(solicited_only_ignores_what_fits_into_any_region),
-		LAB_TEST(nothing_succeeds_behind_a_receive_that_failed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

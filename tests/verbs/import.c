@@ -101,12 +101,11 @@ static void send_with_key(struct lab_end *e, struct ibv_qp *qp, struct ibv_ah *a
 
 /* ---- devices ---- */
 
-static void an_imported_device_is_the_same_device(void **state)
+LAB_CASE(an_imported_device_is_the_same_device)
 {
 	struct ibv_context *context = lab_open(2), *imported = import(context);
 	struct ibv_pd *pd = lab_pd(imported);
 
-	(void)state;
 	assert_ptr_not_equal(imported, context);
 	assert_ptr_equal(imported->device, context->device);
 	assert_int_not_equal(imported->async_fd, context->async_fd);
@@ -114,12 +113,11 @@ static void an_imported_device_is_the_same_device(void **state)
 	lab_cq(imported, 4, NULL);
 }
 
-static void closing_an_imported_device_closes_its_descriptor(void **state)
+LAB_CASE(closing_an_imported_device_closes_its_descriptor)
 {
 	struct ibv_context *context = lab_open(1), *imported;
 	int fd = dup(context->cmd_fd);
 
-	(void)state;
 	imported = ibv_import_device(fd);
 	assert_non_null(imported);
 	assert_int_equal(imported->cmd_fd, fd);
@@ -128,24 +126,22 @@ static void closing_an_imported_device_closes_its_descriptor(void **state)
 	lab_pd(context);
 }
 
-static void an_imported_device_outlives_the_first(void **state)
+LAB_CASE(an_imported_device_outlives_the_first)
 {
 	struct ibv_context *context = ibv_open_device(lab_device(1));
 	struct ibv_context *imported = import(context);
 
-	(void)state;
 	assert_int_equal(ibv_close_device(context), 0);
 	lab_mr(lab_pd(imported), memory, BYTES);
 }
 
 /* As Linux has it: by the channel's descriptor the device has to be found that has made it. */
-static void a_channel_is_for_its_device_and_those_imported(void **state)
+LAB_CASE(a_channel_is_for_its_device_and_those_imported)
 {
 	struct ibv_context *context = lab_open(1), *again = lab_open(1);
 	struct ibv_context *imported = import(context);
 	struct ibv_comp_channel *channel = lab_channel(context);
 
-	(void)state;
 	lab_cq(context, 1, channel);
 	lab_cq(imported, 1, channel);
 	errno = 0;
@@ -156,12 +152,11 @@ static void a_channel_is_for_its_device_and_those_imported(void **state)
 	assert_int_equal(errno, EBADF);
 }
 
-static void a_descriptor_of_something_else_is_refused(void **state)
+LAB_CASE(a_descriptor_of_something_else_is_refused)
 {
 	struct ibv_context *context = lab_open(1);
 	int fd = memfd_create("other", MFD_ALLOW_SEALING);
 
-	(void)state;
 	assert_true(fd >= 0);
 	expect_no_device(-1, EBADF);
 	expect_no_device(context->async_fd, EINVAL);
@@ -172,20 +167,18 @@ static void a_descriptor_of_something_else_is_refused(void **state)
 	assert_int_equal(close(fd), 0);
 }
 
-static void nobody_can_cut_the_file_short(void **state)
+LAB_CASE(nobody_can_cut_the_file_short)
 {
-	(void)state;
 	assert_int_equal(ftruncate(lab_open(1)->cmd_fd, 0), -1);
 	assert_int_equal(errno, EPERM);
 }
 
-static void without_files_a_device_opens_without_a_descriptor(void **state)
+LAB_CASE(without_files_a_device_opens_without_a_descriptor)
 {
 	struct rlimit limit, none;
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 
-	(void)state;
 	lab_open(1); /* the process has joined */
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
 	none = limit;
@@ -203,7 +196,7 @@ static void without_files_a_device_opens_without_a_descriptor(void **state)
 
 /* ---- protection domains and regions ---- */
 
-static void imported_objects_are_those_that_were_exported(void **state)
+LAB_CASE(imported_objects_are_those_that_were_exported)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_context *imported = import(e->context);
@@ -212,7 +205,6 @@ static void imported_objects_are_those_that_were_exported(void **state)
 	struct ibv_ah_attr attr = lab_attr_to(e);
 	struct ibv_ah *ah = lab_ah(pd, &attr);
 
-	(void)state;
 	assert_int_equal(pd->handle, e->pd->handle);
 	assert_ptr_equal(pd->context, imported);
 	assert_null(mr->addr);
@@ -224,7 +216,7 @@ static void imported_objects_are_those_that_were_exported(void **state)
 	send_with_key(e, e->qp, lab_ah_to(e, e), mr->lkey);
 }
 
-static void handles_that_name_nothing_are_refused(void **state)
+LAB_CASE(handles_that_name_nothing_are_refused)
 {
 	struct ibv_context *context = lab_open(1), *other = lab_open(1);
 	struct ibv_pd *pd = lab_pd(context), *second = lab_pd(context);
@@ -232,7 +224,6 @@ static void handles_that_name_nothing_are_refused(void **state)
 	struct ibv_pd *gone = ibv_alloc_pd(context);
 	uint32_t handle = gone->handle;
 
-	(void)state;
 	assert_int_equal(ibv_dealloc_pd(gone), 0);
 	expect_no_pd(context, handle, ENOENT);
 	expect_no_pd(context, UINT32_MAX, ENOENT);
@@ -243,14 +234,13 @@ static void handles_that_name_nothing_are_refused(void **state)
 	expect_no_mr(lab_pd(other), mr->handle, ENOENT);
 }
 
-static void unimport_leaves_the_object_as_it_is(void **state)
+LAB_CASE(unimport_leaves_the_object_as_it_is)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_context *imported = import(e->context);
 	struct ibv_pd *pd = ibv_import_pd(imported, e->pd->handle);
 	struct ibv_mr *mr = ibv_import_mr(pd, e->mr->handle);
 
-	(void)state;
 	assert_non_null(mr);
 	ibv_unimport_mr(mr);
 	ibv_unimport_pd(pd);
@@ -259,14 +249,13 @@ static void unimport_leaves_the_object_as_it_is(void **state)
 
 /* ---- the order of destruction ---- */
 
-static void a_pd_is_busy_whoever_made_what_is_in_it(void **state)
+LAB_CASE(a_pd_is_busy_whoever_made_what_is_in_it)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 	struct ibv_pd *imported = ibv_import_pd(import(context), pd->handle);
 	struct ibv_mr *mr = ibv_reg_mr(imported, memory, BYTES, 0);
 
-	(void)state;
 	assert_non_null(mr);
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	assert_int_equal(ibv_dealloc_pd(imported), EBUSY);
@@ -278,21 +267,20 @@ static void a_pd_is_busy_whoever_made_what_is_in_it(void **state)
 	ibv_unimport_pd(imported);
 }
 
-static void a_handle_is_given_up_before_the_objects_that_were_made_with_it(void **state)
+LAB_CASE(a_handle_is_given_up_before_the_objects_that_were_made_with_it)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 	struct ibv_pd *imported = ibv_import_pd(import(context), pd->handle);
 	struct ibv_mr *mr = ibv_reg_mr(imported, memory, BYTES, 0);
 
-	(void)state;
 	ibv_unimport_pd(imported);
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void a_region_can_be_deregistered_by_any_handle_once(void **state)
+LAB_CASE(a_region_can_be_deregistered_by_any_handle_once)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = ibv_reg_mr(e->pd, e->out, LAB_SLOT, 0);
@@ -300,7 +288,6 @@ static void a_region_can_be_deregistered_by_any_handle_once(void **state)
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 
-	(void)state;
 	assert_int_equal(ibv_rereg_mr(imported, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
 	                 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(ibv_dereg_mr(imported), 0);
@@ -314,7 +301,7 @@ static void a_region_can_be_deregistered_by_any_handle_once(void **state)
 
 /* ---- device memory ---- */
 
-static void imported_device_memory_is_the_same_memory(void **state)
+LAB_CASE(imported_device_memory_is_the_same_memory)
 {
 	struct ibv_context *context = lab_open(1), *imported = import(context);
 	struct ibv_alloc_dm_attr attr = { .length = 64 };
@@ -322,7 +309,6 @@ static void imported_device_memory_is_the_same_memory(void **state)
 	struct ibv_dm *other = ibv_import_dm(imported, dm->handle);
 	char back[4];
 
-	(void)state;
 	assert_non_null(other);
 	assert_int_equal(ibv_memcpy_to_dm(dm, 0, "data", 4), 0);
 	assert_int_equal(ibv_memcpy_from_dm(back, other, 0, 4), 0);
@@ -401,7 +387,7 @@ static int use_what_was_sent(int by)
 	return 0;
 }
 
-static void another_process_imports_the_device_and_the_pd(void **state)
+LAB_CASE(another_process_imports_the_device_and_the_pd)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = ibv_alloc_pd(context);
@@ -412,7 +398,6 @@ static void another_process_imports_the_device_and_the_pd(void **state)
 	int pair[2], status;
 	pid_t child;
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	child = fork();
 	assert_true(child >= 0);
@@ -431,14 +416,13 @@ static void another_process_imports_the_device_and_the_pd(void **state)
 }
 
 /* The child ends the PD, which is then gone for both. */
-static void a_pd_that_another_process_deallocates_is_gone(void **state)
+LAB_CASE(a_pd_that_another_process_deallocates_is_gone)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 	int status;
 	pid_t child = fork();
 
-	(void)state;
 	assert_true(child >= 0);
 	if (!child) {
 		struct ibv_context *imported = ibv_import_device(dup(context->cmd_fd));
@@ -479,7 +463,7 @@ static void *import_everything(void *arg)
 	return arg;
 }
 
-static void threads_import_at_the_same_time(void **state)
+LAB_CASE(threads_import_at_the_same_time)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = lab_pd(context);
@@ -488,36 +472,10 @@ static void threads_import_at_the_same_time(void **state)
 	pthread_t thread[THREADS];
 	void *result;
 
-	(void)state;
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, import_everything, &w), 0);
 	for (int i = 0; i < THREADS; i++) {
 		assert_int_equal(pthread_join(thread[i], &result), 0);
 		assert_ptr_equal(result, &w);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(an_imported_device_is_the_same_device),
-		LAB_TEST(closing_an_imported_device_closes_its_descriptor),
-		LAB_TEST(an_imported_device_outlives_the_first),
-		LAB_TEST(a_channel_is_for_its_device_and_those_imported),
-		LAB_TEST(a_descriptor_of_something_else_is_refused),
-		LAB_TEST(nobody_can_cut_the_file_short),
-		LAB_TEST(without_files_a_device_opens_without_a_descriptor),
-		LAB_TEST(imported_objects_are_those_that_were_exported),
-		LAB_TEST(handles_that_name_nothing_are_refused),
-		LAB_TEST(unimport_leaves_the_object_as_it_is),
-		LAB_TEST(a_pd_is_busy_whoever_made_what_is_in_it),
-		LAB_TEST(a_handle_is_given_up_before_the_objects_that_were_made_with_it),
-		LAB_TEST(a_region_can_be_deregistered_by_any_handle_once),
-		LAB_TEST(imported_device_memory_is_the_same_memory),
-		LAB_TEST(another_process_imports_the_device_and_the_pd),
-		LAB_TEST(a_pd_that_another_process_deallocates_is_gone),
-		LAB_TEST(threads_import_at_the_same_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,23 +27,21 @@ static void send_with(struct lab_end *from, struct lab_end *to, uint32_t qkey)
 	lab_send_request(from, &r);
 }
 
-static void the_right_qkey_is_let_in(void **state)
+LAB_CASE(the_right_qkey_is_let_in)
 {
 	struct lab_end *a = end_with_qkey(1, 0x111), *b = end_with_qkey(2, 0x222);
 
-	(void)state;
 	lab_post(b, 1);
 	send_with(a, b, 0x222);
 	lab_expect_text(b, "keyed");
 }
 
-static void a_wrong_qkey_is_dropped_and_counted(void **state)
+LAB_CASE(a_wrong_qkey_is_dropped_and_counted)
 {
 	struct lab_end *a = end_with_qkey(1, 0x111), *b = end_with_qkey(2, 0x222);
 	uint32_t before = violations(b), senders = violations(a);
 	uint64_t shown = lab_counter(2, "bad_qkey");
 
-	(void)state;
 	lab_post(b, 1);
 	send_with(a, b, 0x223);
 	send_with(a, b, 0);
@@ -56,11 +54,10 @@ static void a_wrong_qkey_is_dropped_and_counted(void **state)
 	assert_int_equal(lab_receive(b).wc.wr_id, 0);
 }
 
-static void with_bit_31_the_senders_own_qkey_is_sent(void **state)
+LAB_CASE(with_bit_31_the_senders_own_qkey_is_sent)
 {
 	struct lab_end *a = end_with_qkey(1, 0x222), *b = end_with_qkey(2, 0x222);
 
-	(void)state;
 	lab_post(b, 2);
 	send_with(a, b, 0x80000000);
 	lab_expect_text(b, "keyed");
@@ -68,12 +65,11 @@ static void with_bit_31_the_senders_own_qkey_is_sent(void **state)
 	lab_expect_text(b, "keyed");
 }
 
-static void with_bit_31_the_other_bits_do_not_matter(void **state)
+LAB_CASE(with_bit_31_the_other_bits_do_not_matter)
 {
 	struct lab_end *a = end_with_qkey(1, 0x111), *b = end_with_qkey(2, 0x222);
 	uint32_t before = violations(b);
 
-	(void)state;
 	lab_post(b, 1);
 	send_with(a, b, 0x80000222);
 	lab_quiet(b->cq);
@@ -81,13 +77,12 @@ static void with_bit_31_the_other_bits_do_not_matter(void **state)
 }
 
 /* Only a Q_Key with bit 31 of its own opens a QP that has one. */
-static void a_qkey_with_bit_31_is_reached_from_a_qp_that_has_it(void **state)
+LAB_CASE(a_qkey_with_bit_31_is_reached_from_a_qp_that_has_it)
 {
 	struct lab_end *a = end_with_qkey(1, 0x80010000), *b = end_with_qkey(2, 0x80010000);
 	struct lab_end *c = end_with_qkey(3, 0x111);
 	uint32_t before = violations(b);
 
-	(void)state;
 	lab_post(b, 2);
 	send_with(c, b, 0x80010000);
 	lab_quiet(b->cq);
@@ -96,12 +91,11 @@ static void a_qkey_with_bit_31_is_reached_from_a_qp_that_has_it(void **state)
 	lab_expect_text(b, "keyed");
 }
 
-static void a_changed_qkey_counts_at_once(void **state)
+LAB_CASE(a_changed_qkey_counts_at_once)
 {
 	struct lab_end *a = end_with_qkey(1, 0x111), *b = end_with_qkey(2, 0x222);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .qkey = 0x333 };
 
-	(void)state;
 	lab_post(b, 1);
 	assert_int_equal(ibv_modify_qp(b->qp, &attr, IBV_QP_STATE | IBV_QP_QKEY), 0);
 	send_with(a, b, 0x222);
@@ -110,7 +104,7 @@ static void a_changed_qkey_counts_at_once(void **state)
 	lab_expect_text(b, "keyed");
 }
 
-static void a_wrong_qkey_in_multicast_is_counted_by_each_receiver(void **state)
+LAB_CASE(a_wrong_qkey_in_multicast_is_counted_by_each_receiver)
 {
 	struct lab_end *a = end_with_qkey(1, 0x111), *b = end_with_qkey(2, 0x222);
 	struct lab_end *c = end_with_qkey(3, 0x333);
@@ -118,7 +112,6 @@ static void a_wrong_qkey_in_multicast_is_counted_by_each_receiver(void **state)
 	uint32_t at_b = violations(b), at_c = violations(c);
 	struct lab_request r;
 
-	(void)state;
 	lab_join(3, "239.4.0.1");
 	lab_attach(b->qp, &g->mgid, g->mlid);
 	lab_attach(c->qp, &g->mgid, g->mlid);
@@ -133,31 +126,14 @@ static void a_wrong_qkey_in_multicast_is_counted_by_each_receiver(void **state)
 	assert_int_equal(violations(c), at_c + 1);
 }
 
-static void good_pkeys_are_not_counted_as_bad(void **state)
+LAB_CASE(good_pkeys_are_not_counted_as_bad)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_port_attr port;
 
-	(void)state;
 	lab_post(b, 1);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "x");
 	lab_receive(b);
 	assert_int_equal(ibv_query_port(b->context, 1, &port), 0);
 	assert_int_equal(port.bad_pkey_cntr, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(the_right_qkey_is_let_in),
-		LAB_TEST(a_wrong_qkey_is_dropped_and_counted),
-		LAB_TEST(with_bit_31_the_senders_own_qkey_is_sent),
-		LAB_TEST(with_bit_31_the_other_bits_do_not_matter),
-		LAB_TEST(a_qkey_with_bit_31_is_reached_from_a_qp_that_has_it),
-		LAB_TEST(a_changed_qkey_counts_at_once),
-		LAB_TEST(a_wrong_qkey_in_multicast_is_counted_by_each_receiver),
-		LAB_TEST(good_pkeys_are_not_counted_as_bad),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,9 @@
  * fabric that ctest starts, made in one call each, and messages between them.
  *
  * Whatever a call here makes is destroyed when its test ends, even by a failed
- * assertion: tests stand in the table as LAB_TEST(name). A call that fails, and a wait
- * in vain (deadline.h), fails the test. For one thread, but for the calls
- * that say otherwise.
+ * assertion: a test is LAB_CASE(name) { ... }, or a row LAB_TEST(name) of a table. A call that
+ * fails, and a wait in vain (deadline.h), fails the test. For one thread, but for the calls that
+ * say otherwise.
  */
 #ifndef TESTS_VERBS_LAB_H
 #define TESTS_VERBS_LAB_H
@@ -26,6 +26,8 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include "harness.h"
+
 #define LAB_SECONDS 120 /* for work that takes long on a busy machine */
 #define LAB_QKEY    0x11111111
 #define LAB_MCAST   0xFFFFFF /* the QP number that multicast is sent to */
@@ -34,6 +36,7 @@
 #define LAB_SLOTS   128 /* receives that an end has memory for */
 #define LAB_SLOT    (LAB_GRH + LAB_MTU)
 
+#define LAB_CASE(name) CASE_WITH(name, NULL, lab_clean_up)
 #define LAB_TEST(name) cmocka_unit_test_teardown(name, lab_clean_up)
 #define LAB_ARRAY(a)   (sizeof(a) / sizeof((a)[0]))
 

@@ -79,11 +79,10 @@ static void exchange(void)
 	assert_memory_equal(memory[0], memory[1], BYTES);
 }
 
-static void little_address_space_is_enough(void **state)
+LAB_CASE(little_address_space_is_enough)
 {
 	struct rlimit little = { LITTLE << 10, LITTLE << 10 }, before;
 
-	(void)state;
 	if (IS_LARGE)
 		skip();
 	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
@@ -95,14 +94,13 @@ static void little_address_space_is_enough(void **state)
 	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
 }
 
-static void a_core_has_nothing_of_the_fabric(void **state)
+LAB_CASE(a_core_has_nothing_of_the_fabric)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
 	char line[512];
 	bool ours = false;
 	long kb = 0;
 
-	(void)state;
 	assert_non_null(f);
 	exchange();
 	while (fgets(line, sizeof(line), f)) {
@@ -117,11 +115,10 @@ static void a_core_has_nothing_of_the_fabric(void **state)
 	assert_in_range(kb, 1, KB_MAPPED);
 }
 
-static void mlockall_locks_little(void **state)
+LAB_CASE(mlockall_locks_little)
 {
 	long before, now;
 
-	(void)state;
 	if (IS_LARGE || mlockall(MCL_CURRENT))
 		skip(); /* ulimit -l */
 	before = status_kb("VmLck:");
@@ -134,15 +131,4 @@ static void mlockall_locks_little(void **state)
 	exchange();
 	assert_in_range(status_kb("VmLck:") - now, 0, KB_LOCKED);
 	munlockall();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(little_address_space_is_enough),
-		LAB_TEST(a_core_has_nothing_of_the_fabric),
-		LAB_TEST(mlockall_locks_little),
-	};
-
-	return cmocka_run_group_tests_name("verbs.light", tests, NULL, NULL);
 }

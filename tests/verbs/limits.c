@@ -22,11 +22,10 @@ static struct lab_end *small_end(int host)
 	return lab_end_with(&o);
 }
 
-static void the_device_shows_the_settings(void **state)
+LAB_CASE(the_device_shows_the_settings)
 {
 	struct ibv_device_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(lab_open(1), &attr), 0);
 	assert_int_equal(attr.max_mcast_grp, 2);
 	assert_int_equal(attr.max_mcast_qp_attach, 3);
@@ -36,12 +35,11 @@ static void the_device_shows_the_settings(void **state)
 	assert_int_equal(attr.max_cqe, 64);
 }
 
-static void one_group_too_many_says_enomem(void **state)
+LAB_CASE(one_group_too_many_says_enomem)
 {
 	struct lab_end *e = small_end(1);
 	union ibv_gid a = lab_mgid(1), b = lab_mgid(2), c = lab_mgid(3);
 
-	(void)state;
 	lab_attach(e->qp, &a, MLID);
 	lab_attach(e->qp, &b, MLID);
 	errno = 0;
@@ -53,12 +51,11 @@ static void one_group_too_many_says_enomem(void **state)
 	assert_int_equal(ibv_detach_mcast(e->qp, &c, MLID), 0);
 }
 
-static void one_qp_too_many_in_a_group_says_enomem(void **state)
+LAB_CASE(one_qp_too_many_in_a_group_says_enomem)
 {
 	union ibv_gid mgid = lab_mgid(1);
 	struct lab_end *e[4];
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		e[i] = small_end(1);
 	for (int i = 0; i < 3; i++)
@@ -70,12 +67,11 @@ static void one_qp_too_many_in_a_group_says_enomem(void **state)
 	lab_attach(e[3]->qp, &mgid, MLID);
 }
 
-static void a_qp_counts_once_in_a_group_by_however_many_mlids(void **state)
+LAB_CASE(a_qp_counts_once_in_a_group_by_however_many_mlids)
 {
 	union ibv_gid mgid = lab_mgid(1);
 	struct lab_end *e[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		e[i] = small_end(1);
 	for (int i = 0; i < 10; i++)
@@ -84,12 +80,11 @@ static void a_qp_counts_once_in_a_group_by_however_many_mlids(void **state)
 	lab_attach(e[2]->qp, &mgid, MLID);
 }
 
-static void one_attachment_too_many_in_all_says_enomem(void **state)
+LAB_CASE(one_attachment_too_many_in_all_says_enomem)
 {
 	union ibv_gid a = lab_mgid(1), b = lab_mgid(2);
 	struct lab_end *e[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		e[i] = small_end(1);
 	for (int i = 0; i < 3; i++)
@@ -101,12 +96,11 @@ static void one_attachment_too_many_in_all_says_enomem(void **state)
 }
 
 /* A refused attachment leaves nothing behind. */
-static void a_refused_attachment_is_none(void **state)
+LAB_CASE(a_refused_attachment_is_none)
 {
 	struct lab_end *e = small_end(1);
 	union ibv_gid a = lab_mgid(1), b = lab_mgid(2), c = lab_mgid(3);
 
-	(void)state;
 	lab_attach(e->qp, &a, MLID);
 	lab_attach(e->qp, &b, MLID);
 	assert_int_equal(ibv_attach_mcast(e->qp, &c, MLID), ENOMEM);
@@ -117,11 +111,10 @@ static void a_refused_attachment_is_none(void **state)
 	lab_forget(e->qp);
 }
 
-static void the_limits_are_of_each_hca(void **state)
+LAB_CASE(the_limits_are_of_each_hca)
 {
 	union ibv_gid a = lab_mgid(1), b = lab_mgid(2);
 
-	(void)state;
 	for (int host = 1; host <= 4; host++) {
 		struct lab_end *e = small_end(host);
 
@@ -130,7 +123,7 @@ static void the_limits_are_of_each_hca(void **state)
 	}
 }
 
-static void queues_beyond_the_settings_are_refused(void **state)
+LAB_CASE(queues_beyond_the_settings_are_refused)
 {
 	struct lab_end *e = small_end(1);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
@@ -138,7 +131,6 @@ static void queues_beyond_the_settings_are_refused(void **state)
 		                         .recv_cq = e->cq,
 		                         .cap = { .max_send_wr = 9 } };
 
-	(void)state;
 	assert_null(ibv_create_qp(e->pd, &init));
 	assert_int_equal(errno, EINVAL);
 	init.cap = (struct ibv_qp_cap){ .max_recv_sge = 3 };
@@ -149,23 +141,21 @@ static void queues_beyond_the_settings_are_refused(void **state)
 	assert_int_equal(ibv_resize_cq(e->cq, 65), EINVAL);
 }
 
-static void the_port_shows_the_mtu(void **state)
+LAB_CASE(the_port_shows_the_mtu)
 {
 	struct ibv_port_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(lab_open(1), 1, &attr), 0);
 	assert_int_equal(attr.active_mtu, IBV_MTU_1024);
 	assert_int_equal(attr.max_mtu, IBV_MTU_4096);
 }
 
-static void a_message_beyond_the_mtu_is_not_sent_and_completes(void **state)
+LAB_CASE(a_message_beyond_the_mtu_is_not_sent_and_completes)
 {
 	struct lab_end *a = small_end(1), *b = small_end(2);
 	struct ibv_ah *ah = lab_ah_to(a, b);
 	static char text[1024];
 
-	(void)state;
 	lab_post(b, 2);
 	memset(text, 't', sizeof(text));
 	lab_send(a, ah, b->qp->qp_num, text, 1024);
@@ -174,13 +164,12 @@ static void a_message_beyond_the_mtu_is_not_sent_and_completes(void **state)
 	lab_expect_nothing(b, a);
 }
 
-static void a_group_message_beyond_the_mtu_is_not_sent_and_completes(void **state)
+LAB_CASE(a_group_message_beyond_the_mtu_is_not_sent_and_completes)
 {
 	struct lab_end *a = small_end(1), *b = small_end(2);
 	struct lab_group *g = lab_join(2, "239.6.0.1");
 	static char text[1024];
 
-	(void)state;
 	lab_attach(b->qp, &g->mgid, g->mlid);
 	lab_post(b, 2);
 	memset(text, 't', sizeof(text));
@@ -188,23 +177,4 @@ static void a_group_message_beyond_the_mtu_is_not_sent_and_completes(void **stat
 	lab_expect(b, text, 1024);
 	lab_send(a, lab_ah_group(a, g), LAB_MCAST, NULL, 1025);
 	lab_expect_nothing(b, a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(the_device_shows_the_settings),
-		LAB_TEST(one_group_too_many_says_enomem),
-		LAB_TEST(one_qp_too_many_in_a_group_says_enomem),
-		LAB_TEST(a_qp_counts_once_in_a_group_by_however_many_mlids),
-		LAB_TEST(one_attachment_too_many_in_all_says_enomem),
-		LAB_TEST(a_refused_attachment_is_none),
-		LAB_TEST(the_limits_are_of_each_hca),
-		LAB_TEST(queues_beyond_the_settings_are_refused),
-		LAB_TEST(the_port_shows_the_mtu),
-		LAB_TEST(a_message_beyond_the_mtu_is_not_sent_and_completes),
-		LAB_TEST(a_group_message_beyond_the_mtu_is_not_sent_and_completes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

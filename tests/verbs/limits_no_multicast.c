@@ -6,42 +6,28 @@
  */
 #include "lab.h"
 
-static void the_device_shows_that_it_has_no_groups(void **state)
+LAB_CASE(the_device_shows_that_it_has_no_groups)
 {
 	struct ibv_device_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(lab_open(1), &attr), 0);
 	assert_int_equal(attr.max_mcast_grp, 0);
 	assert_int_equal(attr.max_total_mcast_qp_attach, 0);
 }
 
-static void attaching_and_detaching_say_enosys(void **state)
+LAB_CASE(attaching_and_detaching_say_enosys)
 {
 	struct lab_end *e = lab_end(1);
 	union ibv_gid mgid = lab_mgid(1);
 
-	(void)state;
 	assert_int_equal(ibv_attach_mcast(e->qp, &mgid, 0xC001), ENOSYS);
 	assert_int_equal(ibv_detach_mcast(e->qp, &mgid, 0xC001), ENOSYS);
 }
 
-static void unicast_works(void **state)
+LAB_CASE(unicast_works)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	lab_post(b, 1);
 	lab_expect_nothing(b, a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(the_device_shows_that_it_has_no_groups),
-		LAB_TEST(attaching_and_detaching_say_enosys),
-		LAB_TEST(unicast_works),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

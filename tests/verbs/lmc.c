@@ -13,11 +13,10 @@ static struct ibv_port_attr port_of(const struct lab_end *e)
 	return port;
 }
 
-static void a_port_says_how_many_lids_it_has(void **state)
+LAB_CASE(a_port_says_how_many_lids_it_has)
 {
 	struct ibv_port_attr port = port_of(lab_end(3));
 
-	(void)state;
 	assert_int_equal(port.lmc, 2);
 	assert_int_equal(port.lid % 4, 0);
 	assert_int_not_equal(port.lid, 0);
@@ -39,29 +38,26 @@ static void send_by(struct lab_end *a, struct lab_end *b, uint8_t src, uint8_t d
 	assert_int_equal(m.wc.dlid_path_bits, dest);
 }
 
-static void each_lid_of_a_port_reaches_it(void **state)
+LAB_CASE(each_lid_of_a_port_reaches_it)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	for (uint8_t src = 0; src < 4; src++)
 		for (uint8_t dest = 0; dest < 4; dest++)
 			send_by(a, b, src, dest);
 }
 
-static void source_path_bits_beyond_the_lmc_are_ignored(void **state)
+LAB_CASE(source_path_bits_beyond_the_lmc_are_ignored)
 {
-	(void)state;
 	send_by(lab_end(1), lab_end(2), 0x7D, 0);
 }
 
-static void a_reply_goes_back_by_the_same_paths(void **state)
+LAB_CASE(a_reply_goes_back_by_the_same_paths)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_ah_attr attr = lab_attr_to(b);
 	struct lab_message m;
 
-	(void)state;
 	attr.dlid = (uint16_t)(attr.dlid + 3);
 	attr.src_path_bits = 1;
 	lab_post(b, 1);
@@ -76,7 +72,7 @@ static void a_reply_goes_back_by_the_same_paths(void **state)
 	assert_int_equal(m.wc.slid, port_of(b).lid + 3);
 }
 
-static void groups_know_no_paths(void **state)
+LAB_CASE(groups_know_no_paths)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct lab_group *g = lab_join(2, "239.1.1.1");
@@ -84,7 +80,6 @@ static void groups_know_no_paths(void **state)
 	struct ibv_ah_attr attr = from->attr;
 	struct lab_message m;
 
-	(void)state;
 	lab_attach(b->qp, &g->mgid, g->mlid);
 	attr.src_path_bits = 2;
 	lab_post(b, 1);
@@ -94,17 +89,4 @@ static void groups_know_no_paths(void **state)
 	assert_memory_equal(m.data, "to all", 6);
 	assert_int_equal(m.wc.slid, port_of(a).lid + 2);
 	assert_int_equal(m.wc.dlid_path_bits, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_port_says_how_many_lids_it_has),
-		LAB_TEST(each_lid_of_a_port_reaches_it),
-		LAB_TEST(source_path_bits_beyond_the_lmc_are_ignored),
-		LAB_TEST(a_reply_goes_back_by_the_same_paths),
-		LAB_TEST(groups_know_no_paths),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,13 +59,12 @@ static unsigned long long pma_received(void)
 	                 "sed -n 's/^PortRcvPkts:\\.*//p'");
 }
 
-static void all_that_was_sent_is_counted(void **state)
+LAB_CASE(all_that_was_sent_is_counted)
 {
 	struct lab_end *to = lab_end(2), *from = lab_end(1);
 	struct ibv_ah *ah = lab_ah_to(from, to);
 	uint64_t before[3];
 
-	(void)state;
 	for (unsigned i = 0; i < QPS; i++)
 		make_flows(lab_end_with(&(struct lab_options){ .host = 1, .neighbour = from }));
 	before[0] = lab_counter(2, "rcv_pkts");
@@ -127,13 +126,12 @@ static struct lab_end *crowd_to(const struct lab_group *g)
 	return from;
 }
 
-static void who_is_attached_receives_at_once(void **state)
+LAB_CASE(who_is_attached_receives_at_once)
 {
 	struct lab_group *of_sender = lab_join(1, ADDRESS), *g = lab_join(2, ADDRESS);
 	struct lab_end *from = crowd_to(of_sender), *to = lab_end(2);
 	struct ibv_ah *ah = lab_ah_group(from, of_sender);
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
 		lab_post(to, 2);
 		lab_attach(to->qp, &g->mgid, g->mlid);
@@ -160,13 +158,12 @@ static void change_for_ever(const struct lab_group *g)
 }
 
 /* Wherever its request is: the daemon replies to nobody, and serves the others. */
-static void who_waits_may_die(void **state)
+LAB_CASE(who_waits_may_die)
 {
 	struct lab_group *of_sender = lab_join(1, ADDRESS), *g = lab_join(2, ADDRESS);
 	struct lab_end *from = crowd_to(of_sender), *to = lab_end(2);
 	struct ibv_ah *ah = lab_ah_group(from, of_sender);
 
-	(void)state;
 	for (unsigned i = 0; i < DEATHS; i++) {
 		pid_t child = fork();
 
@@ -183,15 +180,4 @@ static void who_waits_may_die(void **state)
 		lab_expect_text(to, "goes on");
 		lab_detach(to->qp, &g->mgid, g->mlid);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(all_that_was_sent_is_counted),
-		LAB_TEST(who_is_attached_receives_at_once),
-		LAB_TEST(who_waits_may_die),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,11 +50,10 @@ static void get_event(struct lab_end *e)
 	assert_ptr_equal(cq, e->cq);
 }
 
-static void the_event_comes_with_the_last_of_the_count(void **state)
+LAB_CASE(the_event_comes_with_the_last_of_the_count)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(3, 0);
 
-	(void)state;
 	send_bytes(a, b, 2);
 	assert_false(has_event(b));
 	send_bytes(a, b, 1);
@@ -62,11 +61,10 @@ static void the_event_comes_with_the_last_of_the_count(void **state)
 	assert_false(has_event(b));
 }
 
-static void each_time_it_is_armed_it_counts_anew(void **state)
+LAB_CASE(each_time_it_is_armed_it_counts_anew)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(2, 0);
 
-	(void)state;
 	send_bytes(a, b, 3);
 	get_event(b);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
@@ -76,24 +74,22 @@ static void each_time_it_is_armed_it_counts_anew(void **state)
 	get_event(b);
 }
 
-static void arming_what_is_armed_forgets_nothing(void **state)
+LAB_CASE(arming_what_is_armed_forgets_nothing)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(2, 0);
 
-	(void)state;
 	send_bytes(a, b, 1);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	send_bytes(a, b, 1);
 	get_event(b);
 }
 
-static void the_period_begins_with_the_first_completion(void **state)
+LAB_CASE(the_period_begins_with_the_first_completion)
 {
 	const uint16_t us = 30000;
 	struct lab_end *a = lab_end(1), *b = receiver(8, us);
 	uint64_t began;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		began = base_now_ns() / 1000;
 		send_bytes(a, b, 1);
@@ -103,71 +99,49 @@ static void the_period_begins_with_the_first_completion(void **state)
 	}
 }
 
-static void a_period_without_a_count_is_enough(void **state)
+LAB_CASE(a_period_without_a_count_is_enough)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(0, 1000);
 
-	(void)state;
 	send_bytes(a, b, 4);
 	get_event(b);
 }
 
-static void a_count_that_is_reached_ends_the_period(void **state)
+LAB_CASE(a_count_that_is_reached_ends_the_period)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(2, FOREVER_US);
 
-	(void)state;
 	send_bytes(a, b, 2);
 	get_event(b);
 	assert_false(has_event(b));
 }
 
-static void it_can_be_ended(void **state)
+LAB_CASE(it_can_be_ended)
 {
 	struct lab_end *a = lab_end(1), *b = receiver(5, FOREVER_US);
 	struct ibv_modify_cq_attr none = { .attr_mask = IBV_CQ_ATTR_MODERATE };
 
-	(void)state;
 	assert_int_equal(ibv_modify_cq(b->cq, &none), 0);
 	send_bytes(a, b, 1);
 	get_event(b);
 }
 
-static void what_is_flushed_waits_for_nobody(void **state)
+LAB_CASE(what_is_flushed_waits_for_nobody)
 {
 	struct lab_end *b = receiver(100, 0);
 
-	(void)state;
 	lab_to(b->qp, IBV_QPS_ERR);
 	get_event(b);
 }
 
-static void other_attributes_are_refused(void **state)
+LAB_CASE(other_attributes_are_refused)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_modify_cq_attr attr = { .attr_mask = 0 };
 
-	(void)state;
 	assert_int_equal(ibv_modify_cq(e->cq, &attr), EINVAL);
 	attr.attr_mask = IBV_CQ_ATTR_RESERVED;
 	assert_int_equal(ibv_modify_cq(e->cq, &attr), EINVAL);
 	attr.attr_mask = IBV_CQ_ATTR_MODERATE | IBV_CQ_ATTR_RESERVED;
 	assert_int_equal(ibv_modify_cq(e->cq, &attr), EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(the_event_comes_with_the_last_of_the_count),
-		LAB_TEST(each_time_it_is_armed_it_counts_anew),
-		LAB_TEST(arming_what_is_armed_forgets_nothing),
-		LAB_TEST(the_period_begins_with_the_first_completion),
-		LAB_TEST(a_period_without_a_count_is_enough),
-		LAB_TEST(a_count_that_is_reached_ends_the_period),
-		LAB_TEST(it_can_be_ended),
-		LAB_TEST(what_is_flushed_waits_for_nobody),
-		LAB_TEST(other_attributes_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

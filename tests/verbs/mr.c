@@ -63,13 +63,12 @@ static enum ibv_wc_status receive_into(struct lab_end *e, uint64_t addr, uint32_
 	return wc.status;
 }
 
-static void a_region_says_what_it_is(void **state)
+LAB_CASE(a_region_says_what_it_is)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = lab_pd(context);
 	struct ibv_mr *mr = reg(pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE);
 
-	(void)state;
 	assert_ptr_equal(mr->context, context);
 	assert_ptr_equal(mr->pd, pd);
 	assert_ptr_equal(mr->addr, memory);
@@ -79,13 +78,12 @@ static void a_region_says_what_it_is(void **state)
 }
 
 /* 0 says that there is none. The low byte of a window's key is the program's. */
-static void no_key_is_0_however_many_there_were(void **state)
+LAB_CASE(no_key_is_0_however_many_there_were)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	struct ibv_mr *mr;
 	struct ibv_mw *mw;
 
-	(void)state;
 	for (unsigned i = 0; i < 10000; i++) {
 		mr = ibv_reg_mr(pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE);
 		assert_non_null(mr);
@@ -100,16 +98,15 @@ static void no_key_is_0_however_many_there_were(void **state)
 	}
 }
 
-static void the_same_memory_can_be_registered_again(void **state)
+LAB_CASE(the_same_memory_can_be_registered_again)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	struct ibv_mr *a = reg(pd, memory, BYTES, 0), *b = reg(pd, memory, BYTES, 0);
 
-	(void)state;
 	assert_int_not_equal(a->lkey, b->lkey);
 }
 
-static void every_access_that_the_man_page_names_is_accepted(void **state)
+LAB_CASE(every_access_that_the_man_page_names_is_accepted)
 {
 	static const int access[] = {
 		0,
@@ -125,32 +122,28 @@ static void every_access_that_the_man_page_names_is_accepted(void **state)
 	};
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(access); i++)
 		reg(pd, memory, BYTES, access[i]);
 }
 
-static void remote_write_without_local_write_is_refused(void **state)
+LAB_CASE(remote_write_without_local_write_is_refused)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 
-	(void)state;
 	expect_refused(pd, memory, BYTES, IBV_ACCESS_REMOTE_WRITE, EINVAL);
 	expect_refused(pd, memory, BYTES, IBV_ACCESS_REMOTE_ATOMIC, EINVAL);
 }
 
-static void an_unknown_access_flag_is_refused(void **state)
+LAB_CASE(an_unknown_access_flag_is_refused)
 {
 	expect_refused(lab_pd(lab_open(1)), memory, BYTES, 1 << 12, EINVAL);
-	(void)state;
 }
 
-static void memory_that_is_not_mapped_is_refused(void **state)
+LAB_CASE(memory_that_is_not_mapped_is_refused)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	void *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	assert_ptr_not_equal(p, MAP_FAILED);
 	assert_int_equal(munmap(p, BYTES), 0);
 	expect_refused(pd, p, BYTES, IBV_ACCESS_LOCAL_WRITE, EFAULT);
@@ -158,12 +151,11 @@ static void memory_that_is_not_mapped_is_refused(void **state)
 	expect_refused(pd, NULL, BYTES, IBV_ACCESS_LOCAL_WRITE, EFAULT);
 }
 
-static void memory_that_cannot_be_written_is_refused_for_local_write(void **state)
+LAB_CASE(memory_that_cannot_be_written_is_refused_for_local_write)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	void *p = mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	assert_ptr_not_equal(p, MAP_FAILED);
 	expect_refused(pd, p, BYTES, IBV_ACCESS_LOCAL_WRITE, EFAULT);
 	reg(pd, p, BYTES, 0);
@@ -171,11 +163,10 @@ static void memory_that_cannot_be_written_is_refused_for_local_write(void **stat
 	munmap(p, BYTES);
 }
 
-static void a_range_that_wraps_round_is_refused(void **state)
+LAB_CASE(a_range_that_wraps_round_is_refused)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 
-	(void)state;
 	errno = 0;
 	assert_null(ibv_reg_mr(pd, memory, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE));
 	assert_true(errno == EINVAL || errno == EFAULT || errno == ENOMEM);
@@ -191,13 +182,12 @@ static bool has_on_demand(struct ibv_context *context)
 	return attr.odp_caps.general_caps & IBV_ODP_SUPPORT;
 }
 
-static void a_region_of_no_bytes_lies_within_a_page_or_is_refused(void **state)
+LAB_CASE(a_region_of_no_bytes_lies_within_a_page_or_is_refused)
 {
 	struct lab_end *e = lab_end(1);
 	char *page = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_mr *mr;
 
-	(void)state;
 	assert_ptr_not_equal(page, MAP_FAILED);
 	expect_refused(e->pd, page, 0, IBV_ACCESS_LOCAL_WRITE, EINVAL);
 	expect_refused(e->pd, page, 0, IBV_ACCESS_ON_DEMAND,
@@ -209,11 +199,10 @@ static void a_region_of_no_bytes_lies_within_a_page_or_is_refused(void **state)
 	munmap(page, BYTES);
 }
 
-static void a_dma_buffer_is_not_supported(void **state)
+LAB_CASE(a_dma_buffer_is_not_supported)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 
-	(void)state;
 	errno = 0;
 	assert_null(ibv_reg_dmabuf_mr(pd, 0, BYTES, 0, 0, 0));
 	assert_int_equal(errno, EOPNOTSUPP);
@@ -221,13 +210,12 @@ static void a_dma_buffer_is_not_supported(void **state)
 
 /* ---- keys when they are used ---- */
 
-static void a_send_takes_what_is_in_the_region_and_no_byte_more(void **state)
+LAB_CASE(a_send_takes_what_is_in_the_region_and_no_byte_more)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = reg(e->pd, memory + 100, 1000, 0);
 	uint64_t first = (uintptr_t)memory + 100;
 
-	(void)state;
 	assert_int_equal(send_from(e, first, 1000, mr->lkey), IBV_WC_SUCCESS);
 	assert_int_equal(send_from(e, first + 999, 1, mr->lkey), IBV_WC_SUCCESS);
 	assert_int_equal(send_from(e, first, 1001, mr->lkey), IBV_WC_LOC_PROT_ERR);
@@ -236,23 +224,21 @@ static void a_send_takes_what_is_in_the_region_and_no_byte_more(void **state)
 	assert_int_equal(send_from(e, UINT64_MAX, 1, mr->lkey), IBV_WC_LOC_PROT_ERR);
 }
 
-static void a_key_that_was_never_given_fails(void **state)
+LAB_CASE(a_key_that_was_never_given_fails)
 {
 	struct lab_end *e = lab_end(1);
 	static const uint32_t keys[] = { 0, 1, 0xDEADBEEF, UINT32_MAX };
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(keys); i++)
 		assert_int_equal(send_from(e, (uintptr_t)e->out, 1, keys[i]), IBV_WC_LOC_PROT_ERR);
 }
 
-static void a_key_dies_with_its_region(void **state)
+LAB_CASE(a_key_dies_with_its_region)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = ibv_reg_mr(e->pd, memory, BYTES, 0);
 	uint32_t lkey;
 
-	(void)state;
 	assert_non_null(mr);
 	lkey = mr->lkey;
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -263,34 +249,31 @@ static void a_key_dies_with_its_region(void **state)
 	assert_int_equal(send_from(e, (uintptr_t)memory, 1, lkey), IBV_WC_LOC_PROT_ERR);
 }
 
-static void a_region_of_another_pd_fails(void **state)
+LAB_CASE(a_region_of_another_pd_fails)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = reg(lab_pd(e->context), memory, BYTES, IBV_ACCESS_LOCAL_WRITE);
 
-	(void)state;
 	assert_int_equal(send_from(e, (uintptr_t)memory, 1, mr->lkey), IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(receive_into(e, (uintptr_t)memory, BYTES, mr->lkey), IBV_WC_LOC_PROT_ERR);
 }
 
-static void without_local_write_it_can_be_sent_but_not_received_into(void **state)
+LAB_CASE(without_local_write_it_can_be_sent_but_not_received_into)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = reg(e->pd, memory, BYTES, 0);
 
-	(void)state;
 	assert_int_equal(send_from(e, (uintptr_t)memory, 1, mr->lkey), IBV_WC_SUCCESS);
 	assert_int_equal(receive_into(e, (uintptr_t)memory, BYTES, mr->lkey), IBV_WC_LOC_PROT_ERR);
 }
 
-static void a_receive_is_checked_when_the_message_comes(void **state)
+LAB_CASE(a_receive_is_checked_when_the_message_comes)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = ibv_reg_mr(e->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge sge = { .addr = (uintptr_t)memory, .length = BYTES };
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	(void)state;
 	assert_non_null(mr);
 	sge.lkey = mr->lkey;
 	assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);
@@ -299,19 +282,18 @@ static void a_receive_is_checked_when_the_message_comes(void **state)
 	lab_complete(e->cq, IBV_WC_LOC_PROT_ERR);
 }
 
-static void a_receive_may_reach_beyond_a_region_where_the_message_does_not(void **state)
+LAB_CASE(a_receive_may_reach_beyond_a_region_where_the_message_does_not)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = reg(e->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE);
 	const uint64_t fits = (uintptr_t)memory + BYTES - LAB_GRH - 7;
 
-	(void)state;
 	assert_int_equal(receive_into(e, fits, BYTES, mr->lkey), IBV_WC_SUCCESS);
 	assert_memory_equal(memory + BYTES - 7, "message", 7);
 	assert_int_equal(receive_into(e, fits + 1, BYTES, mr->lkey), IBV_WC_LOC_PROT_ERR);
 }
 
-static void a_receive_of_two_entries_may_reach_beyond_each_region(void **state)
+LAB_CASE(a_receive_of_two_entries_may_reach_beyond_each_region)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *grh = reg(e->pd, memory, LAB_GRH, IBV_ACCESS_LOCAL_WRITE);
@@ -322,20 +304,18 @@ static void a_receive_of_two_entries_may_reach_beyond_each_region(void **state)
 	};
 	struct ibv_recv_wr wr = { .sg_list = sge, .num_sge = 2 }, *bad;
 
-	(void)state;
 	assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);
 	lab_send_text(e, lab_ah_to(e, e), e->qp->qp_num, "message");
 	lab_complete(e->cq, IBV_WC_SUCCESS);
 	assert_memory_equal(memory + BYTES, "message", 7);
 }
 
-static void an_iova_is_what_requests_call_the_memory(void **state)
+LAB_CASE(an_iova_is_what_requests_call_the_memory)
 {
 	const uint64_t iova = 0x123456000;
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = ibv_reg_mr_iova(e->pd, memory, BYTES, iova, IBV_ACCESS_LOCAL_WRITE);
 
-	(void)state;
 	assert_non_null(mr);
 	lab_undo(undo_dereg, mr);
 	assert_int_equal(send_from(e, iova, BYTES / 2, mr->lkey), IBV_WC_SUCCESS);
@@ -344,12 +324,11 @@ static void an_iova_is_what_requests_call_the_memory(void **state)
 	assert_memory_equal(memory + 64 + LAB_GRH, "message", 7);
 }
 
-static void an_iova_at_another_offset_of_its_page_is_refused(void **state)
+LAB_CASE(an_iova_at_another_offset_of_its_page_is_refused)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	struct ibv_mr *mr;
 
-	(void)state;
 	errno = 0;
 	assert_null(ibv_reg_mr_iova(pd, memory + 8, BYTES / 2, 0x123456000, 0));
 	assert_int_equal(errno, EINVAL);
@@ -360,36 +339,33 @@ static void an_iova_at_another_offset_of_its_page_is_refused(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void a_zero_based_region_begins_at_zero(void **state)
+LAB_CASE(a_zero_based_region_begins_at_zero)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr =
 	        reg(e->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED);
 
-	(void)state;
 	assert_int_equal(send_from(e, 0, 64, mr->lkey), IBV_WC_SUCCESS);
 	assert_int_equal(send_from(e, BYTES, 1, mr->lkey), IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(receive_into(e, 0, 100, mr->lkey), IBV_WC_SUCCESS);
 	assert_memory_equal(memory + LAB_GRH, "message", 7);
 }
 
-static void an_empty_entry_needs_no_region(void **state)
+LAB_CASE(an_empty_entry_needs_no_region)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	assert_int_equal(send_from(e, 0, 0, 0xDEADBEEF), IBV_WC_SUCCESS);
 }
 
 /* ---- ibv_rereg_mr ---- */
 
-static void rereg_moves_the_region(void **state)
+LAB_CASE(rereg_moves_the_region)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = reg(e->pd, memory, BYTES, 0);
 	uint32_t lkey = mr->lkey;
 
-	(void)state;
 	assert_int_equal(
 	        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory + BYTES, BYTES, 0),
 	        0);
@@ -400,13 +376,12 @@ static void rereg_moves_the_region(void **state)
 	assert_int_equal(send_from(e, (uintptr_t)memory, 64, mr->lkey), IBV_WC_LOC_PROT_ERR);
 }
 
-static void rereg_changes_the_access(void **state)
+LAB_CASE(rereg_changes_the_access)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = reg(e->pd, memory, BYTES, 0);
 	uint32_t lkey = mr->lkey;
 
-	(void)state;
 	assert_int_equal(
 	        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE),
 	        0);
@@ -414,27 +389,25 @@ static void rereg_changes_the_access(void **state)
 	assert_int_equal(receive_into(e, (uintptr_t)memory, BYTES, mr->lkey), IBV_WC_SUCCESS);
 }
 
-static void rereg_changes_the_pd(void **state)
+LAB_CASE(rereg_changes_the_pd)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_pd *pd = ibv_alloc_pd(e->context);
 	struct ibv_mr *mr = reg(pd, memory, BYTES, 0);
 
-	(void)state;
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, e->pd, NULL, 0, 0), 0);
 	assert_ptr_equal(mr->pd, e->pd);
 	assert_int_equal(send_from(e, (uintptr_t)memory, 64, mr->lkey), IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void bad_input_to_rereg_leaves_the_region_valid(void **state)
+LAB_CASE(bad_input_to_rereg_leaves_the_region_valid)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = reg(e->pd, memory, BYTES, 0);
 	struct ibv_pd *foreign = lab_pd(lab_open(2));
 	uint32_t lkey = mr->lkey;
 
-	(void)state;
 	assert_int_equal(ibv_rereg_mr(mr, 1 << 20, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, BYTES, 0),
 	                 IBV_REREG_MR_ERR_INPUT);
@@ -458,13 +431,12 @@ static void bad_input_to_rereg_leaves_the_region_valid(void **state)
 }
 
 /* libibverbs says so itself; that of device memory it leaves to the kernel. */
-static void rereg_of_a_region_that_is_none_of_memory_is_bad_input(void **state)
+LAB_CASE(rereg_of_a_region_that_is_none_of_memory_is_bad_input)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	struct ibv_mr *null = ibv_alloc_null_mr(pd), *own = reg(pd, memory, BYTES, 0);
 	struct ibv_mr *imported = ibv_import_mr(pd, own->handle);
 
-	(void)state;
 	assert_non_null(null);
 	assert_non_null(imported);
 	for (unsigned i = 0; i < 2; i++) {
@@ -478,25 +450,23 @@ static void rereg_of_a_region_that_is_none_of_memory_is_bad_input(void **state)
 	assert_int_equal(ibv_dereg_mr(null), 0);
 }
 
-static void rereg_checks_access_as_reg_does(void **state)
+LAB_CASE(rereg_checks_access_as_reg_does)
 {
 	struct ibv_mr *mr = reg(lab_pd(lab_open(1)), memory, BYTES, 0);
 
-	(void)state;
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 	                              IBV_ACCESS_REMOTE_WRITE),
 	                 IBV_REREG_MR_ERR_CMD);
 	assert_int_equal(errno, EINVAL);
 }
 
-static void rereg_checks_memory_as_reg_does(void **state)
+LAB_CASE(rereg_checks_memory_as_reg_does)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = reg(e->pd, memory, BYTES, 0);
 	uint32_t lkey = mr->lkey;
 	void *gone = mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	assert_int_equal(munmap(gone, BYTES), 0);
 	assert_int_equal(
 	        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory, SIZE_MAX, 0),
@@ -511,12 +481,11 @@ static void rereg_checks_memory_as_reg_does(void **state)
 
 /* ---- protection domains and fork ---- */
 
-static void a_pd_with_a_region_is_busy(void **state)
+LAB_CASE(a_pd_with_a_region_is_busy)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(lab_open(1));
 	struct ibv_mr *mr;
 
-	(void)state;
 	assert_non_null(pd);
 	mr = ibv_reg_mr(pd, memory, BYTES, 0);
 	assert_non_null(mr);
@@ -525,7 +494,7 @@ static void a_pd_with_a_region_is_busy(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void a_pd_with_a_qp_is_busy(void **state)
+LAB_CASE(a_pd_with_a_qp_is_busy)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_pd *pd = ibv_alloc_pd(e->context);
@@ -534,7 +503,6 @@ static void a_pd_with_a_qp_is_busy(void **state)
 		                         .recv_cq = e->cq };
 	struct ibv_qp *qp;
 
-	(void)state;
 	assert_non_null(pd);
 	qp = ibv_create_qp(pd, &init);
 	assert_non_null(qp);
@@ -543,50 +511,8 @@ static void a_pd_with_a_qp_is_busy(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void fork_needs_no_preparation(void **state)
+LAB_CASE(fork_needs_no_preparation)
 {
-	(void)state;
 	assert_int_equal(ibv_fork_init(), 0);
 	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_region_says_what_it_is),
-		LAB_TEST(the_same_memory_can_be_registered_again),
-		LAB_TEST(every_access_that_the_man_page_names_is_accepted),
-		LAB_TEST(remote_write_without_local_write_is_refused),
-		LAB_TEST(an_unknown_access_flag_is_refused),
-		LAB_TEST(memory_that_is_not_mapped_is_refused),
-		LAB_TEST(memory_that_cannot_be_written_is_refused_for_local_write),
-		LAB_TEST(a_range_that_wraps_round_is_refused),
-		LAB_TEST(a_region_of_no_bytes_lies_within_a_page_or_is_refused),
-		LAB_TEST(a_dma_buffer_is_not_supported),
-		LAB_TEST(a_send_takes_what_is_in_the_region_and_no_byte_more),
-		LAB_TEST(a_key_that_was_never_given_fails),
-		LAB_TEST(a_key_dies_with_its_region),
-		LAB_TEST(a_region_of_another_pd_fails),
-		LAB_TEST(without_local_write_it_can_be_sent_but_not_received_into),
-		LAB_TEST(a_receive_is_checked_when_the_message_comes),
-		LAB_TEST(a_receive_may_reach_beyond_a_region_where_the_message_does_not),
-		LAB_TEST(a_receive_of_two_entries_may_reach_beyond_each_region),
-		LAB_TEST(an_iova_is_what_requests_call_the_memory),
-		LAB_TEST(an_iova_at_another_offset_of_its_page_is_refused),
-		LAB_TEST(a_zero_based_region_begins_at_zero),
-		LAB_TEST(an_empty_entry_needs_no_region),
-		LAB_TEST(rereg_moves_the_region),
-		LAB_TEST(rereg_changes_the_access),
-		LAB_TEST(rereg_changes_the_pd),
-		LAB_TEST(bad_input_to_rereg_leaves_the_region_valid),
-		LAB_TEST(rereg_of_a_region_that_is_none_of_memory_is_bad_input),
-		LAB_TEST(rereg_checks_access_as_reg_does),
-		LAB_TEST(rereg_checks_memory_as_reg_does),
-		LAB_TEST(no_key_is_0_however_many_there_were),
-		LAB_TEST(a_pd_with_a_region_is_busy),
-		LAB_TEST(a_pd_with_a_qp_is_busy),
-		LAB_TEST(fork_needs_no_preparation),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

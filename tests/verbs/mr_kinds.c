@@ -80,12 +80,11 @@ static enum ibv_wc_status receive_into(struct lab_end *e, struct ibv_sge *sge, i
 
 /* ---- null regions ---- */
 
-static void a_null_region_has_a_local_key_and_no_end(void **state)
+LAB_CASE(a_null_region_has_a_local_key_and_no_end)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	struct ibv_mr *mr = null_mr(pd);
 
-	(void)state;
 	assert_ptr_equal(mr->pd, pd);
 	assert_null(mr->addr);
 	assert_true(mr->length == SIZE_MAX);
@@ -93,7 +92,7 @@ static void a_null_region_has_a_local_key_and_no_end(void **state)
 	assert_int_equal(mr->rkey, 0);
 }
 
-static void zeros_are_read_from_a_null_region(void **state)
+LAB_CASE(zeros_are_read_from_a_null_region)
 {
 	static const char expected[3000 + 4];
 	struct lab_end *e = lab_end(1);
@@ -105,7 +104,6 @@ static void zeros_are_read_from_a_null_region(void **state)
 	};
 	struct lab_message m;
 
-	(void)state;
 	memcpy(e->out, "data", 4);
 	lab_post(e, 1);
 	assert_int_equal(send_entries(e, sge, 3), IBV_WC_SUCCESS);
@@ -116,25 +114,23 @@ static void zeros_are_read_from_a_null_region(void **state)
 	assert_memory_equal(m.data + 3004, "data", 4);
 }
 
-static void a_whole_message_can_be_zeros(void **state)
+LAB_CASE(a_whole_message_can_be_zeros)
 {
 	static const char expected[LAB_MTU];
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = null_mr(e->pd);
 
-	(void)state;
 	lab_post(e, 1);
 	assert_int_equal(send_from(e, mr, NULL, LAB_MTU), IBV_WC_SUCCESS);
 	lab_expect(e, expected, LAB_MTU);
 }
 
-static void what_is_received_into_a_null_region_is_gone(void **state)
+LAB_CASE(what_is_received_into_a_null_region_is_gone)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = null_mr(e->pd);
 	struct ibv_sge sge = { .addr = 0, .length = UINT32_MAX, .lkey = mr->lkey };
 
-	(void)state;
 	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_SUCCESS);
 	/* zeros are read as before */
 	lab_post(e, 1);
@@ -142,7 +138,7 @@ static void what_is_received_into_a_null_region_is_gone(void **state)
 	lab_expect(e, "\0\0\0\0\0\0", 7);
 }
 
-static void a_null_entry_skips_its_part_of_a_message(void **state)
+LAB_CASE(a_null_entry_skips_its_part_of_a_message)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = null_mr(e->pd);
@@ -151,49 +147,44 @@ static void a_null_entry_skips_its_part_of_a_message(void **state)
 		{ .addr = (uintptr_t)e->slot, .length = 100, .lkey = e->mr->lkey },
 	};
 
-	(void)state;
 	memset(e->slot, 'x', 8);
 	assert_int_equal(receive_into(e, sge, 2), IBV_WC_SUCCESS);
 	assert_memory_equal(e->slot, "sagexxxx", 8);
 }
 
-static void a_null_entry_that_is_too_short_is_a_length_error(void **state)
+LAB_CASE(a_null_entry_that_is_too_short_is_a_length_error)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_sge sge = { .addr = 0, .length = LAB_GRH + 3, .lkey = null_mr(e->pd)->lkey };
 
-	(void)state;
 	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_LOC_LEN_ERR);
 }
 
-static void a_null_region_of_another_pd_fails(void **state)
+LAB_CASE(a_null_region_of_another_pd_fails)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = null_mr(lab_pd(e->context));
 	struct ibv_sge sge = { .addr = 0, .length = 1000, .lkey = mr->lkey };
 
-	(void)state;
 	assert_int_equal(send_from(e, mr, NULL, 7), IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_LOC_PROT_ERR);
 }
 
-static void a_null_region_cannot_be_registered_again(void **state)
+LAB_CASE(a_null_region_cannot_be_registered_again)
 {
 	struct ibv_mr *mr = null_mr(lab_pd(lab_open(1)));
 
-	(void)state;
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
 	                 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EINVAL);
 }
 
-static void a_pd_with_a_null_region_is_busy_and_its_key_dies_with_it(void **state)
+LAB_CASE(a_pd_with_a_null_region_is_busy_and_its_key_dies_with_it)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_pd *pd = ibv_alloc_pd(e->context);
 	struct ibv_mr *mr = ibv_alloc_null_mr(pd), gone;
 
-	(void)state;
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
@@ -224,13 +215,12 @@ static void *receive_in_a_thread(void *end)
 	return ibv_dereg_mr(mr) ? NULL : e;
 }
 
-static void threads_discard_at_the_same_time(void **state)
+LAB_CASE(threads_discard_at_the_same_time)
 {
 	struct lab_end *sender = lab_end(2), *e[THREADS];
 	pthread_t thread[THREADS];
 	void *result;
 
-	(void)state;
 	for (int i = 0; i < THREADS; i++) {
 		e[i] = lab_end(1);
 		assert_int_equal(pthread_create(&thread[i], NULL, receive_in_a_thread, e[i]), 0);
@@ -263,14 +253,13 @@ static bool is_present(void *addr)
 	return there & 1;
 }
 
-static void the_device_says_what_it_can_do_on_demand(void **state)
+LAB_CASE(the_device_says_what_it_can_do_on_demand)
 {
 	struct ibv_device_attr_ex attr;
 	const uint32_t flush_and_atomic_write =
 	        1 << 6 | 1 << 7; /* headers of Debian 12 lack them */
 	uint32_t ud;
 
-	(void)state;
 	assert_int_equal(ibv_query_device_ex(lab_open(1), NULL, &attr), 0);
 	ud = attr.odp_caps.per_transport_caps.ud_odp_caps;
 	assert_int_equal(attr.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
@@ -298,14 +287,13 @@ static char *map_large(size_t bytes)
 	return p;
 }
 
-static void pages_of_a_large_region_stay_absent(void **state)
+LAB_CASE(pages_of_a_large_region_stay_absent)
 {
 	struct lab_end *e = lab_end(1);
 	char *p = map_large(LARGE), *middle = p + LARGE / 2;
 	struct ibv_mr *mr = ibv_reg_mr(e->pd, p, LARGE, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge sge = { .addr = (uintptr_t)middle, .length = 100 };
 
-	(void)state;
 	assert_non_null(mr);
 	sge.lkey = mr->lkey;
 	assert_false(is_present(middle));
@@ -317,14 +305,13 @@ static void pages_of_a_large_region_stay_absent(void **state)
 	munmap(p, LARGE);
 }
 
-static void a_large_region_is_all_there(void **state)
+LAB_CASE(a_large_region_is_all_there)
 {
 	const size_t bytes = 2ull << 30;
 	struct lab_end *e = lab_end(1);
 	char *p = map_large(bytes);
 	struct ibv_mr *mr;
 
-	(void)state;
 	assert_int_equal(mprotect(p + bytes / 2, page, PROT_READ), 0);
 	assert_null(ibv_reg_mr(e->pd, p, bytes, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(errno, EFAULT);
@@ -341,14 +328,13 @@ static void a_large_region_is_all_there(void **state)
 
 #define MANY 100000
 
-static void there_may_be_a_hundred_thousand_regions(void **state)
+LAB_CASE(there_may_be_a_hundred_thousand_regions)
 {
 	static struct ibv_mr *mr[MANY];
 	struct lab_end *e = lab_end(1);
 	char *p = map(page, PROT_READ | PROT_WRITE);
 	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = 100 };
 
-	(void)state;
 	for (int i = 0; i < MANY; i++) {
 		mr[i] = ibv_reg_mr(e->pd, p, 100, IBV_ACCESS_LOCAL_WRITE);
 		assert_non_null(mr[i]);
@@ -363,14 +349,13 @@ static void there_may_be_a_hundred_thousand_regions(void **state)
 
 /* ---- on-demand paging, in use ---- */
 
-static void an_on_demand_region_brings_in_the_pages_that_are_used(void **state)
+LAB_CASE(an_on_demand_region_brings_in_the_pages_that_are_used)
 {
 	struct lab_end *e = lab_end(1);
 	char *p = map(4 * page, PROT_READ | PROT_WRITE);
 	struct ibv_mr *mr = on_demand(e->pd, p, 4 * page, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge sge = { .addr = (uintptr_t)p + page, .length = 100, .lkey = mr->lkey };
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		assert_false(is_present(p + (size_t)i * page));
 	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_SUCCESS);
@@ -382,13 +367,12 @@ static void an_on_demand_region_brings_in_the_pages_that_are_used(void **state)
 	munmap(p, 4 * page);
 }
 
-static void an_on_demand_region_follows_the_mapping(void **state)
+LAB_CASE(an_on_demand_region_follows_the_mapping)
 {
 	struct lab_end *e = lab_end(1);
 	char *p = map(page, PROT_READ | PROT_WRITE);
 	struct ibv_mr *mr = on_demand(e->pd, p, page, IBV_ACCESS_LOCAL_WRITE);
 
-	(void)state;
 	assert_int_equal(send_from(e, mr, p, 7), IBV_WC_SUCCESS);
 	assert_int_equal(munmap(p, page), 0);
 	assert_int_equal(send_from(e, mr, p, 7), IBV_WC_LOC_PROT_ERR);
@@ -402,14 +386,13 @@ static void an_on_demand_region_follows_the_mapping(void **state)
 	munmap(p, page);
 }
 
-static void an_on_demand_receive_needs_memory_that_can_be_written(void **state)
+LAB_CASE(an_on_demand_receive_needs_memory_that_can_be_written)
 {
 	struct lab_end *e = lab_end(1);
 	char *p = map(page, PROT_READ);
 	struct ibv_mr *mr = on_demand(e->pd, p, page, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = 100, .lkey = mr->lkey };
 
-	(void)state;
 	assert_int_equal(send_from(e, mr, p, 7), IBV_WC_SUCCESS);
 	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_LOC_PROT_ERR);
 	munmap(p, page);
@@ -420,7 +403,7 @@ static void undo_srq(void *srq)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-static void an_on_demand_receive_may_be_shared(void **state)
+LAB_CASE(an_on_demand_receive_may_be_shared)
 {
 	struct ibv_srq_init_attr shared = { .attr = { .max_wr = 1, .max_sge = 1 } };
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD };
@@ -431,7 +414,6 @@ static void an_on_demand_receive_may_be_shared(void **state)
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 	struct ibv_qp *qp;
 
-	(void)state;
 	init.srq = ibv_create_srq(e->pd, &shared);
 	assert_non_null(init.srq);
 	lab_undo(undo_srq, init.srq);
@@ -446,21 +428,20 @@ static void an_on_demand_receive_may_be_shared(void **state)
 	munmap(p, page);
 }
 
-static void the_whole_address_space_can_be_one_region(void **state)
+LAB_CASE(the_whole_address_space_can_be_one_region)
 {
 	struct lab_end *e = lab_end(1);
 	char *p = map(page, PROT_READ | PROT_WRITE);
 	struct ibv_mr *mr = on_demand(e->pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = 100, .lkey = mr->lkey };
 
-	(void)state;
 	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_SUCCESS);
 	assert_memory_equal(p + LAB_GRH, "message", 7);
 	assert_int_equal(send_from(e, mr, NULL, 7), IBV_WC_LOC_PROT_ERR);
 	munmap(p, page);
 }
 
-static void the_bounds_and_the_pd_of_an_on_demand_region_hold(void **state)
+LAB_CASE(the_bounds_and_the_pd_of_an_on_demand_region_hold)
 {
 	struct lab_end *e = lab_end(1);
 	char *p = map(2 * page, PROT_READ | PROT_WRITE);
@@ -468,7 +449,6 @@ static void the_bounds_and_the_pd_of_an_on_demand_region_hold(void **state)
 	struct ibv_mr *other = on_demand(lab_pd(e->context), p, page, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = 100, .lkey = mr->lkey };
 
-	(void)state;
 	assert_int_equal(send_from(e, mr, p + page - 7, 7), IBV_WC_SUCCESS);
 	assert_int_equal(send_from(e, mr, p + page - 6, 7), IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(send_from(e, mr, p - 1, 7), IBV_WC_LOC_PROT_ERR);
@@ -477,13 +457,12 @@ static void the_bounds_and_the_pd_of_an_on_demand_region_hold(void **state)
 	munmap(p, 2 * page);
 }
 
-static void a_region_becomes_on_demand_and_ordinary_again(void **state)
+LAB_CASE(a_region_becomes_on_demand_and_ordinary_again)
 {
 	struct lab_end *e = lab_end(1);
 	char *p = map(page, PROT_READ | PROT_WRITE);
 	struct ibv_mr *mr = on_demand(e->pd, p, page, 0);
 
-	(void)state;
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), 0);
 	assert_true(is_present(p));
 	assert_int_equal(send_from(e, mr, p, 7), IBV_WC_SUCCESS);
@@ -504,7 +483,7 @@ static int advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, const str
 	return ibv_advise_mr(pd, advice, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
 }
 
-static void advice_brings_pages_in(void **state)
+LAB_CASE(advice_brings_pages_in)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	char *p = map(3 * page, PROT_READ | PROT_WRITE);
@@ -512,7 +491,6 @@ static void advice_brings_pages_in(void **state)
 	struct ibv_sge sge[] = { { (uintptr_t)p, 1, mr->lkey },
 		                 { (uintptr_t)p + 2 * page, 1, mr->lkey } };
 
-	(void)state;
 	assert_int_equal(advise(pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, mr, p, 1), 0);
 	assert_false(is_present(p));
 	assert_int_equal(
@@ -523,7 +501,7 @@ static void advice_brings_pages_in(void **state)
 	munmap(p, 3 * page);
 }
 
-static void wrong_advice_is_refused_as_the_man_page_says(void **state)
+LAB_CASE(wrong_advice_is_refused_as_the_man_page_says)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	char *p = map(page, PROT_READ | PROT_WRITE);
@@ -532,7 +510,6 @@ static void wrong_advice_is_refused_as_the_man_page_says(void **state)
 	struct ibv_mr *ordinary = lab_mr(pd, p, page);
 	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = 1, .lkey = mr->lkey };
 
-	(void)state;
 	assert_int_equal(advise(pd, (enum ibv_advise_mr_advice)99, mr, p, 1), ENOTSUP);
 	assert_int_equal(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 1u << 9, &sge, 1),
 	                 EINVAL);
@@ -546,12 +523,11 @@ static void wrong_advice_is_refused_as_the_man_page_says(void **state)
 	assert_int_equal(advise(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, mr, p, 1), EFAULT);
 }
 
-static void a_child_uses_regions_of_all_kinds(void **state)
+LAB_CASE(a_child_uses_regions_of_all_kinds)
 {
 	pid_t child = fork();
 	int status;
 
-	(void)state;
 	assert_true(child >= 0);
 	if (!child) {
 		zeros_are_read_from_a_null_region(NULL);
@@ -564,33 +540,6 @@ static void a_child_uses_regions_of_all_kinds(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_child_uses_regions_of_all_kinds),
-		LAB_TEST(a_null_region_has_a_local_key_and_no_end),
-		LAB_TEST(zeros_are_read_from_a_null_region),
-		LAB_TEST(a_whole_message_can_be_zeros),
-		LAB_TEST(what_is_received_into_a_null_region_is_gone),
-		LAB_TEST(a_null_entry_skips_its_part_of_a_message),
-		LAB_TEST(a_null_entry_that_is_too_short_is_a_length_error),
-		LAB_TEST(a_null_region_of_another_pd_fails),
-		LAB_TEST(a_null_region_cannot_be_registered_again),
-		LAB_TEST(a_pd_with_a_null_region_is_busy_and_its_key_dies_with_it),
-		LAB_TEST(threads_discard_at_the_same_time),
-		LAB_TEST(the_device_says_what_it_can_do_on_demand),
-		LAB_TEST(pages_of_a_large_region_stay_absent),
-		LAB_TEST(a_large_region_is_all_there),
-		LAB_TEST(there_may_be_a_hundred_thousand_regions),
-		LAB_TEST(an_on_demand_region_brings_in_the_pages_that_are_used),
-		LAB_TEST(an_on_demand_region_follows_the_mapping),
-		LAB_TEST(an_on_demand_receive_needs_memory_that_can_be_written),
-		LAB_TEST(an_on_demand_receive_may_be_shared),
-		LAB_TEST(the_whole_address_space_can_be_one_region),
-		LAB_TEST(the_bounds_and_the_pd_of_an_on_demand_region_hold),
-		LAB_TEST(a_region_becomes_on_demand_and_ordinary_again),
-		LAB_TEST(advice_brings_pages_in),
-		LAB_TEST(wrong_advice_is_refused_as_the_man_page_says),
-	};
-
 	page = (size_t)sysconf(_SC_PAGESIZE);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -24,24 +24,22 @@ static void send_to(struct lab_end *from, const struct lab_group *g, const char 
 	lab_send_text(from, lab_ah_group(from, g), LAB_MCAST, text);
 }
 
-static void joined_and_attached_it_gets_one_copy(void **state)
+LAB_CASE(joined_and_attached_it_gets_one_copy)
 {
 	struct lab_group *g;
 	struct lab_end *a = lab_end(1), *b = member(2, &g);
 
-	(void)state;
 	lab_post(b, 2);
 	send_to(a, g, "to all");
 	lab_expect_text(b, "to all");
 	lab_expect_nothing(b, a);
 }
 
-static void every_member_gets_a_copy(void **state)
+LAB_CASE(every_member_gets_a_copy)
 {
 	struct lab_end *a = lab_end(1), *m[3];
 	struct lab_group *g;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		m[i] = member(i + 2, &g);
 		lab_post(m[i], 1);
@@ -51,12 +49,11 @@ static void every_member_gets_a_copy(void **state)
 		lab_expect_text(m[i], "to all");
 }
 
-static void attached_without_joining_it_gets_nothing(void **state)
+LAB_CASE(attached_without_joining_it_gets_nothing)
 {
 	struct lab_group *g;
 	struct lab_end *a = lab_end(1), *b = member(2, &g), *c = lab_end(3);
 
-	(void)state;
 	lab_attach(c->qp, &g->mgid, g->mlid);
 	lab_post(b, 1);
 	lab_post(c, 1);
@@ -65,12 +62,11 @@ static void attached_without_joining_it_gets_nothing(void **state)
 	lab_expect_nothing(c, a);
 }
 
-static void joined_without_attaching_it_gets_nothing(void **state)
+LAB_CASE(joined_without_attaching_it_gets_nothing)
 {
 	struct lab_group *g;
 	struct lab_end *a = lab_end(1), *b = member(2, &g), *c = lab_end(3);
 
-	(void)state;
 	lab_join(3, GROUP);
 	lab_post(b, 1);
 	lab_post(c, 1);
@@ -79,12 +75,11 @@ static void joined_without_attaching_it_gets_nothing(void **state)
 	lab_expect_nothing(c, a);
 }
 
-static void having_left_it_gets_nothing_more(void **state)
+LAB_CASE(having_left_it_gets_nothing_more)
 {
 	struct lab_group *g, *others;
 	struct lab_end *a = lab_end(1), *b = member(2, &g), *c = member(3, &others);
 
-	(void)state;
 	lab_post(b, 2);
 	lab_post(c, 2);
 	send_to(a, g, "before");
@@ -96,12 +91,11 @@ static void having_left_it_gets_nothing_more(void **state)
 	lab_expect_nothing(b, a);
 }
 
-static void joining_again_it_gets_the_next(void **state)
+LAB_CASE(joining_again_it_gets_the_next)
 {
 	struct lab_group *g, *others;
 	struct lab_end *a = lab_end(1), *b = member(2, &g), *c = member(3, &others);
 
-	(void)state;
 	lab_post(b, 2);
 	lab_post(c, 2);
 	lab_leave(g);
@@ -113,12 +107,11 @@ static void joining_again_it_gets_the_next(void **state)
 	lab_expect_text(c, "again");
 }
 
-static void having_detached_it_gets_nothing_more(void **state)
+LAB_CASE(having_detached_it_gets_nothing_more)
 {
 	struct lab_group *g;
 	struct lab_end *a = lab_end(1), *b = member(2, &g);
 
-	(void)state;
 	lab_post(b, 1);
 	lab_detach(b->qp, &g->mgid, g->mlid);
 	send_to(a, g, "after");
@@ -126,13 +119,12 @@ static void having_detached_it_gets_nothing_more(void **state)
 }
 
 /* The sender's copy of the list of receivers is not stale for a single message. */
-static void attaching_and_detaching_count_from_the_next_message_on(void **state)
+LAB_CASE(attaching_and_detaching_count_from_the_next_message_on)
 {
 	struct lab_group *g;
 	struct lab_end *a = lab_end(1), *b = member(2, &g);
 	struct ibv_ah *ah = lab_ah_group(a, g);
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		lab_post(b, 1);
 		lab_send_text(a, ah, LAB_MCAST, "attached");
@@ -144,12 +136,11 @@ static void attaching_and_detaching_count_from_the_next_message_on(void **state)
 	}
 }
 
-static void a_sender_need_not_be_a_member(void **state)
+LAB_CASE(a_sender_need_not_be_a_member)
 {
 	struct lab_group *g;
 	struct lab_end *a = lab_end(1), *b = member(2, &g);
 
-	(void)state;
 	lab_post(a, 1);
 	lab_post(b, 1);
 	send_to(a, g, "from outside");
@@ -157,12 +148,11 @@ static void a_sender_need_not_be_a_member(void **state)
 	lab_quiet(a->cq);
 }
 
-static void a_send_only_member_gets_nothing(void **state)
+LAB_CASE(a_send_only_member_gets_nothing)
 {
 	struct lab_group *g;
 	struct lab_end *b = member(2, &g), *a = lab_end(1), *c = lab_end(3);
 
-	(void)state;
 	lab_join_send_only(3, GROUP);
 	lab_attach(c->qp, &g->mgid, g->mlid);
 	lab_post(b, 2);
@@ -176,25 +166,23 @@ static void a_send_only_member_gets_nothing(void **state)
 
 /* ---- its own messages ---- */
 
-static void a_sender_that_is_attached_gets_its_own_copy(void **state)
+LAB_CASE(a_sender_that_is_attached_gets_its_own_copy)
 {
 	struct lab_group *g;
 	struct lab_end *a = member(1, &g), *b = lab_end(2);
 
-	(void)state;
 	lab_post(a, 2);
 	send_to(a, g, "own");
 	lab_expect_text(a, "own");
 	lab_expect_nothing(a, b);
 }
 
-static void without_a_receive_the_sender_loses_its_own_copy(void **state)
+LAB_CASE(without_a_receive_the_sender_loses_its_own_copy)
 {
 	struct lab_group *g;
 	struct lab_end *a = member(1, &g), *b = lab_end(2);
 	uint64_t lost = lab_counter(1, "no_receive");
 
-	(void)state;
 	send_to(a, g, "own");
 	assert_int_equal(lab_counter(1, "no_receive"), lost + 1);
 	lab_post(a, 1);
@@ -211,12 +199,11 @@ static struct lab_end *blocking(struct lab_group **g)
 	return e;
 }
 
-static void with_block_self_the_sender_gets_no_copy(void **state)
+LAB_CASE(with_block_self_the_sender_gets_no_copy)
 {
 	struct lab_group *g, *others;
 	struct lab_end *a = blocking(&g), *b = member(2, &others);
 
-	(void)state;
 	lab_post(a, 2);
 	lab_post(b, 1);
 	send_to(a, g, "not to myself");
@@ -224,12 +211,11 @@ static void with_block_self_the_sender_gets_no_copy(void **state)
 	lab_expect_nothing(a, b);
 }
 
-static void block_self_lets_others_messages_in(void **state)
+LAB_CASE(block_self_lets_others_messages_in)
 {
 	struct lab_group *g;
 	struct lab_end *a = blocking(&g), *b = lab_end(2), *neighbour = lab_end(1);
 
-	(void)state;
 	lab_post(a, 2);
 	send_to(b, g, "from another host");
 	lab_expect_text(a, "from another host");
@@ -238,24 +224,22 @@ static void block_self_lets_others_messages_in(void **state)
 }
 
 /* It is a property of the QP: others on the host still get the message. */
-static void block_self_is_for_the_qp_alone(void **state)
+LAB_CASE(block_self_is_for_the_qp_alone)
 {
 	struct lab_group *g;
 	struct lab_end *a = blocking(&g), *neighbour = lab_end(1);
 
-	(void)state;
 	lab_attach(neighbour->qp, &g->mgid, g->mlid);
 	lab_post(neighbour, 1);
 	send_to(a, g, "to the neighbour");
 	lab_expect_text(neighbour, "to the neighbour");
 }
 
-static void two_qps_of_a_host_get_a_copy_each(void **state)
+LAB_CASE(two_qps_of_a_host_get_a_copy_each)
 {
 	struct lab_group *g;
 	struct lab_end *a = lab_end(1), *b = member(2, &g), *c = lab_end(2);
 
-	(void)state;
 	lab_attach(c->qp, &g->mgid, g->mlid);
 	lab_post(b, 2);
 	lab_post(c, 2);
@@ -268,12 +252,11 @@ static void two_qps_of_a_host_get_a_copy_each(void **state)
 
 /* ---- attached more than once ---- */
 
-static void attached_twice_it_gets_one_copy(void **state)
+LAB_CASE(attached_twice_it_gets_one_copy)
 {
 	struct lab_group *g;
 	struct lab_end *a = lab_end(1), *b = member(2, &g);
 
-	(void)state;
 	assert_int_equal(ibv_attach_mcast(b->qp, &g->mgid, g->mlid), 0);
 	lab_post(b, 3);
 	send_to(a, g, "once");
@@ -281,13 +264,12 @@ static void attached_twice_it_gets_one_copy(void **state)
 	lab_expect_nothing(b, a);
 }
 
-static void attached_by_two_mlids_it_gets_one_copy(void **state)
+LAB_CASE(attached_by_two_mlids_it_gets_one_copy)
 {
 	struct lab_group *g;
 	struct lab_end *a = lab_end(1), *b = member(2, &g);
 	uint16_t other = (uint16_t)(g->mlid + 1);
 
-	(void)state;
 	lab_attach(b->qp, &g->mgid, other);
 	lab_post(b, 4);
 	send_to(a, g, "once");
@@ -300,12 +282,11 @@ static void attached_by_two_mlids_it_gets_one_copy(void **state)
 	lab_expect_nothing(b, a);
 }
 
-static void joined_twice_the_port_gets_one_copy_and_must_leave_twice(void **state)
+LAB_CASE(joined_twice_the_port_gets_one_copy_and_must_leave_twice)
 {
 	struct lab_group *g, *again;
 	struct lab_end *a = lab_end(1), *b = member(2, &g), *c = member(3, &again);
 
-	(void)state;
 	again = lab_join(2, GROUP);
 	lab_post(b, 3);
 	lab_post(c, 3);
@@ -321,13 +302,12 @@ static void joined_twice_the_port_gets_one_copy_and_must_leave_twice(void **stat
 
 /* ---- losses ---- */
 
-static void without_a_receive_the_message_is_lost_and_counted(void **state)
+LAB_CASE(without_a_receive_the_message_is_lost_and_counted)
 {
 	struct lab_group *g, *others;
 	struct lab_end *a = lab_end(1), *b = member(2, &g), *c = member(3, &others);
 	uint64_t lost = lab_counter(2, "no_receive"), lost_at_c = lab_counter(3, "no_receive");
 
-	(void)state;
 	lab_post(c, 2);
 	send_to(a, g, "lost at b");
 	send_to(a, g, "lost at b too");
@@ -340,13 +320,12 @@ static void without_a_receive_the_message_is_lost_and_counted(void **state)
 }
 
 /* As many as were posted; the rest is lost. */
-static void each_receive_takes_one_message(void **state)
+LAB_CASE(each_receive_takes_one_message)
 {
 	struct lab_group *g;
 	struct lab_end *a = lab_end(1), *b = member(2, &g);
 	uint64_t lost = lab_counter(2, "no_receive");
 
-	(void)state;
 	lab_post(b, 3);
 	for (int i = 0; i < 5; i++)
 		send_to(a, g, "x");
@@ -356,12 +335,11 @@ static void each_receive_takes_one_message(void **state)
 	assert_int_equal(lab_counter(2, "no_receive"), lost + 2);
 }
 
-static void a_qp_that_is_not_ready_gets_nothing(void **state)
+LAB_CASE(a_qp_that_is_not_ready_gets_nothing)
 {
 	struct lab_group *g, *others;
 	struct lab_end *a = lab_end(1), *b = member(2, &g), *c = member(3, &others);
 
-	(void)state;
 	lab_post(c, 2);
 	lab_to(b->qp, IBV_QPS_RESET);
 	send_to(a, g, "in RESET");
@@ -378,12 +356,11 @@ static void a_qp_that_is_not_ready_gets_nothing(void **state)
 
 /* ---- groups ---- */
 
-static void two_groups_do_not_mix(void **state)
+LAB_CASE(two_groups_do_not_mix)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2), *c = lab_end(3);
 	struct lab_group *one = lab_join(2, "239.5.1.1"), *two = lab_join(3, "239.5.1.2");
 
-	(void)state;
 	lab_attach(b->qp, &one->mgid, one->mlid);
 	lab_attach(c->qp, &two->mgid, two->mlid);
 	lab_post(b, 2);
@@ -397,12 +374,11 @@ static void two_groups_do_not_mix(void **state)
 }
 
 /* Both ports have joined both groups; only the attachments differ. */
-static void two_groups_on_the_same_ports_do_not_mix(void **state)
+LAB_CASE(two_groups_on_the_same_ports_do_not_mix)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2), *c = lab_end(2);
 	struct lab_group *one = lab_join(2, "239.5.1.1"), *two = lab_join(2, "239.5.1.2");
 
-	(void)state;
 	lab_attach(b->qp, &one->mgid, one->mlid);
 	lab_attach(c->qp, &two->mgid, two->mlid);
 	lab_post(b, 2);
@@ -415,13 +391,12 @@ static void two_groups_on_the_same_ports_do_not_mix(void **state)
 	lab_expect_nothing(c, a);
 }
 
-static void one_qp_receives_from_several_groups(void **state)
+LAB_CASE(one_qp_receives_from_several_groups)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct lab_group *g[4];
 	char address[32];
 
-	(void)state;
 	lab_post(b, 8);
 	for (int i = 0; i < 4; i++) {
 		snprintf(address, sizeof(address), "239.5.2.%d", i + 1);
@@ -437,12 +412,11 @@ static void one_qp_receives_from_several_groups(void **state)
 	}
 }
 
-static void thirty_queue_pairs_get_a_copy_each(void **state)
+LAB_CASE(thirty_queue_pairs_get_a_copy_each)
 {
 	struct lab_end *a = lab_end(1), *first[4] = { NULL }, *m[30];
 	struct lab_group *g = NULL;
 
-	(void)state;
 	for (int host = 2; host <= 4; host++)
 		g = lab_join(host, GROUP);
 	for (int i = 0; i < 30; i++) {
@@ -479,14 +453,13 @@ static void thirty_queue_pairs_get_a_copy_each(void **state)
 
 /* ---- data ---- */
 
-static void messages_of_every_size_arrive_whole(void **state)
+LAB_CASE(messages_of_every_size_arrive_whole)
 {
 	static const uint32_t sizes[] = { 0, 1, 63, 64, 65, 1000, 4095, 4096 };
 	struct lab_group *g, *others;
 	struct lab_end *a = lab_end(1), *b = member(2, &g), *c = member(3, &others);
 	static char text[LAB_MTU];
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
 		for (uint32_t k = 0; k < sizes[i]; k++)
 			text[k] = (char)(k * 31 + i);
@@ -499,14 +472,13 @@ static void messages_of_every_size_arrive_whole(void **state)
 }
 
 /* One payload for all of them: it stays until the last has read it. */
-static void a_slow_receiver_still_finds_its_message(void **state)
+LAB_CASE(a_slow_receiver_still_finds_its_message)
 {
 	struct lab_group *g, *others;
 	struct lab_end *a = lab_end(1), *fast = member(2, &g), *slow = member(3, &others);
 	struct ibv_ah *ah = lab_ah_group(a, g);
 	static char text[1000];
 
-	(void)state;
 	lab_post(slow, LAB_SLOTS);
 	for (int i = 0; i < LAB_SLOTS; i++) {
 		memset(text, i, sizeof(text));
@@ -518,40 +490,4 @@ static void a_slow_receiver_still_finds_its_message(void **state)
 		memset(text, i, sizeof(text));
 		lab_expect(slow, text, sizeof(text));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(joined_and_attached_it_gets_one_copy),
-		LAB_TEST(every_member_gets_a_copy),
-		LAB_TEST(attached_without_joining_it_gets_nothing),
-		LAB_TEST(joined_without_attaching_it_gets_nothing),
-		LAB_TEST(having_left_it_gets_nothing_more),
-		LAB_TEST(joining_again_it_gets_the_next),
-		LAB_TEST(having_detached_it_gets_nothing_more),
-		LAB_TEST(attaching_and_detaching_count_from_the_next_message_on),
-		LAB_TEST(a_sender_need_not_be_a_member),
-		LAB_TEST(a_send_only_member_gets_nothing),
-		LAB_TEST(a_sender_that_is_attached_gets_its_own_copy),
-		LAB_TEST(without_a_receive_the_sender_loses_its_own_copy),
-		LAB_TEST(with_block_self_the_sender_gets_no_copy),
-		LAB_TEST(block_self_lets_others_messages_in),
-		LAB_TEST(block_self_is_for_the_qp_alone),
-		LAB_TEST(two_qps_of_a_host_get_a_copy_each),
-		LAB_TEST(attached_twice_it_gets_one_copy),
-		LAB_TEST(attached_by_two_mlids_it_gets_one_copy),
-		LAB_TEST(joined_twice_the_port_gets_one_copy_and_must_leave_twice),
-		LAB_TEST(without_a_receive_the_message_is_lost_and_counted),
-		LAB_TEST(each_receive_takes_one_message),
-		LAB_TEST(a_qp_that_is_not_ready_gets_nothing),
-		LAB_TEST(two_groups_do_not_mix),
-		LAB_TEST(two_groups_on_the_same_ports_do_not_mix),
-		LAB_TEST(one_qp_receives_from_several_groups),
-		LAB_TEST(thirty_queue_pairs_get_a_copy_each),
-		LAB_TEST(messages_of_every_size_arrive_whole),
-		LAB_TEST(a_slow_receiver_still_finds_its_message),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,13 +19,12 @@ static struct lab_end *attached(int host, uint32_t create_flags, const struct la
 	return e;
 }
 
-static void no_qp_of_the_senders_host_gets_a_copy(void **state)
+LAB_CASE(no_qp_of_the_senders_host_gets_a_copy)
 {
 	struct lab_group *g = lab_join(1, GROUP);
 	struct lab_end *a = attached(1, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, g);
 	struct lab_end *neighbour = attached(1, 0, g), *b;
 
-	(void)state;
 	lab_join(2, GROUP);
 	b = attached(2, 0, g);
 	lab_send_text(a, lab_ah_group(a, g), LAB_MCAST, "to other hosts");
@@ -34,24 +33,13 @@ static void no_qp_of_the_senders_host_gets_a_copy(void **state)
 	lab_expect_nothing(neighbour, b);
 }
 
-static void a_sender_without_the_flag_reaches_its_host(void **state)
+LAB_CASE(a_sender_without_the_flag_reaches_its_host)
 {
 	struct lab_group *g = lab_join(1, GROUP);
 	struct lab_end *a = attached(1, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, g);
 	struct lab_end *neighbour = attached(1, 0, g);
 
-	(void)state;
 	lab_send_text(neighbour, lab_ah_group(neighbour, g), LAB_MCAST, "to all");
 	lab_expect_text(a, "to all");
 	lab_expect_text(neighbour, "to all");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(no_qp_of_the_senders_host_gets_a_copy),
-		LAB_TEST(a_sender_without_the_flag_reaches_its_host),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

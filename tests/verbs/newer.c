@@ -78,7 +78,7 @@ static void expect_sent(struct lab_end *e, const struct ibv_mr *mr, uint64_t add
 	lab_expect_text(e, text);
 }
 
-static void a_buffer_of_the_library_can_be_registered_and_sent_from(void **state)
+LAB_CASE(a_buffer_of_the_library_can_be_registered_and_sent_from)
 {
 	reg_buf_fn reg = (reg_buf_fn)find("ibv_reg_buf_mr", "IBVERBS_1.17");
 	struct lab_end *e = lab_end(1);
@@ -86,7 +86,6 @@ static void a_buffer_of_the_library_can_be_registered_and_sent_from(void **state
 	void *buf;
 	char *addr = alloc_buf(e->pd, &buf);
 
-	(void)state;
 	assert_int_equal((uintptr_t)addr % (uintptr_t)sysconf(_SC_PAGESIZE), 0);
 	mr = reg(e->pd, buf, addr + 100, BYTES - 100, IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(mr);
@@ -95,13 +94,12 @@ static void a_buffer_of_the_library_can_be_registered_and_sent_from(void **state
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void a_buffer_of_no_bytes_or_without_a_place_is_refused(void **state)
+LAB_CASE(a_buffer_of_no_bytes_or_without_a_place_is_refused)
 {
 	alloc_buf_fn alloc = (alloc_buf_fn)find("ibv_alloc_buf", "IBVERBS_1.17");
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	void *buf = pd;
 
-	(void)state;
 	errno = 0;
 	assert_null(alloc(pd, 0, &buf));
 	assert_int_equal(errno, EINVAL);
@@ -111,7 +109,7 @@ static void a_buffer_of_no_bytes_or_without_a_place_is_refused(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void a_buffers_region_must_lie_within_it_and_in_its_pd(void **state)
+LAB_CASE(a_buffers_region_must_lie_within_it_and_in_its_pd)
 {
 	reg_buf_fn reg = (reg_buf_fn)find("ibv_reg_buf_mr", "IBVERBS_1.17");
 	struct ibv_context *context = lab_open(1);
@@ -119,7 +117,6 @@ static void a_buffers_region_must_lie_within_it_and_in_its_pd(void **state)
 	void *buf;
 	char *addr = alloc_buf(pd, &buf);
 
-	(void)state;
 	assert_null(reg(pd, buf, addr, BYTES + 1, 0));
 	assert_int_equal(errno, EINVAL);
 	assert_null(reg(pd, buf, addr - 1, 1, 0));
@@ -131,12 +128,11 @@ static void a_buffers_region_must_lie_within_it_and_in_its_pd(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void a_buffer_has_no_dma_buf_to_export(void **state)
+LAB_CASE(a_buffer_has_no_dma_buf_to_export)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	void *buf;
 
-	(void)state;
 	alloc_buf(pd, &buf);
 	errno = 0;
 	assert_int_equal(((export_buf_fn)find("ibv_export_buf_dmabuf_fd", "IBVERBS_1.18"))(buf),
@@ -144,7 +140,7 @@ static void a_buffer_has_no_dma_buf_to_export(void **state)
 	assert_int_equal(errno, ENODATA);
 }
 
-static void reg_mr_ex_registers_memory_under_another_address(void **state)
+LAB_CASE(reg_mr_ex_registers_memory_under_another_address)
 {
 	struct lab_end *e = lab_end(1);
 	char memory[] = "at another address";
@@ -155,20 +151,18 @@ static void reg_mr_ex_registers_memory_under_another_address(void **state)
 	                                                    .iova = iova,
 	                                                    .addr = memory });
 
-	(void)state;
 	assert_non_null(mr);
 	expect_sent(e, mr, iova, "at another address");
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void reg_mr_ex_registers_buffers(void **state)
+LAB_CASE(reg_mr_ex_registers_buffers)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr;
 	void *buf;
 	char *addr = alloc_buf(e->pd, &buf);
 
-	(void)state;
 	strcpy(addr, "a buffer");
 	mr = reg_ex(e->pd,
 	            (struct mr_attr){
@@ -178,14 +172,13 @@ static void reg_mr_ex_registers_buffers(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void reg_mr_ex_refuses_what_contradicts_itself(void **state)
+LAB_CASE(reg_mr_ex_refuses_what_contradicts_itself)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	void *buf;
 	char *addr = alloc_buf(pd, &buf);
 	struct mr_attr attr = { .length = BYTES, .addr = addr, .buf = buf };
 
-	(void)state;
 	expect_refused(pd, attr, EINVAL);
 	attr.comp_mask = ADDR | FD | FD_OFFSET;
 	expect_refused(pd, attr, EINVAL);
@@ -198,13 +191,12 @@ static void reg_mr_ex_refuses_what_contradicts_itself(void **state)
 	expect_refused(pd, attr, EINVAL);
 }
 
-static void reg_mr_ex_refuses_what_the_device_lacks(void **state)
+LAB_CASE(reg_mr_ex_refuses_what_the_device_lacks)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	char memory[64];
 	struct mr_attr attr = { .length = sizeof(memory), .addr = memory };
 
-	(void)state;
 	attr.comp_mask = FD | FD_OFFSET;
 	expect_refused(pd, attr, EOPNOTSUPP);
 	attr.comp_mask = ADDR | DMAH;
@@ -214,44 +206,24 @@ static void reg_mr_ex_refuses_what_the_device_lacks(void **state)
 }
 
 /* Four lanes of EDR. */
-static void a_ports_speed_is_that_of_its_link(void **state)
+LAB_CASE(a_ports_speed_is_that_of_its_link)
 {
 	port_speed_fn speed_of = (port_speed_fn)find("ibv_query_port_speed", "IBVERBS_1.16");
 	struct ibv_context *context = lab_open(1);
 	uint64_t speed = 0;
 
-	(void)state;
 	assert_int_equal(speed_of(context, 1, &speed), 0);
 	assert_int_equal(speed, 1000);
 	assert_int_equal(speed_of(context, 2, &speed), EINVAL);
 	assert_int_equal(speed_of(context, 257, &speed), EINVAL);
 }
 
-static void dma_handles_are_refused(void **state)
+LAB_CASE(dma_handles_are_refused)
 {
 	struct ibv_context *context = lab_open(1);
 	char attr[64] = "";
 
-	(void)state;
 	errno = 0;
 	assert_null(((make_fn)find("ibv_alloc_dmah", "IBVERBS_1.15"))(context, attr));
 	assert_int_equal(errno, EOPNOTSUPP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_buffer_of_the_library_can_be_registered_and_sent_from),
-		LAB_TEST(a_buffer_of_no_bytes_or_without_a_place_is_refused),
-		LAB_TEST(a_buffers_region_must_lie_within_it_and_in_its_pd),
-		LAB_TEST(a_buffer_has_no_dma_buf_to_export),
-		LAB_TEST(reg_mr_ex_registers_memory_under_another_address),
-		LAB_TEST(reg_mr_ex_registers_buffers),
-		LAB_TEST(reg_mr_ex_refuses_what_contradicts_itself),
-		LAB_TEST(reg_mr_ex_refuses_what_the_device_lacks),
-		LAB_TEST(a_ports_speed_is_that_of_its_link),
-		LAB_TEST(dma_handles_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void use_partitions(const char *name)
 	assert_int_equal(system(command), 0);
 }
 
-static void ports_have_the_pkeys_of_their_partitions(void **state)
+LAB_CASE(ports_have_the_pkeys_of_their_partitions)
 {
 	static const uint16_t want[][3] = {
 		{ 0xFFFF, FULL | RED, 0 },
@@ -95,7 +95,6 @@ static void ports_have_the_pkeys_of_their_partitions(void **state)
 		{ 0xFFFF, FULL | BLUE, 0 },
 	};
 
-	(void)state;
 	for (int host = 1; host <= 4; host++)
 		for (int i = 0; i < 3; i++) {
 			__be16 pkey;
@@ -105,30 +104,27 @@ static void ports_have_the_pkeys_of_their_partitions(void **state)
 		}
 }
 
-static void full_and_limited_members_reach_each_other(void **state)
+LAB_CASE(full_and_limited_members_reach_each_other)
 {
 	struct lab_end *full = end_in(1, FULL | RED), *limited = end_in(2, RED);
 
-	(void)state;
 	assert_reaches(full, limited);
 	assert_reaches(limited, full);
 }
 
-static void limited_members_do_not_reach_each_other(void **state)
+LAB_CASE(limited_members_do_not_reach_each_other)
 {
 	struct lab_end *a = end_in(2, RED), *b = end_in(3, RED);
 
-	(void)state;
 	assert_dropped(a, b);
 	assert_dropped(b, a);
 }
 
-static void others_reach_nobody_in_a_partition(void **state)
+LAB_CASE(others_reach_nobody_in_a_partition)
 {
 	struct lab_end *red = end_in(1, FULL | RED), *blue = end_in(4, FULL | BLUE);
 	struct lab_end *neither = lab_end(2);
 
-	(void)state;
 	assert_int_equal(index_of(neither->context, FULL | BLUE), -1);
 	assert_held_back(red, blue);
 	assert_dropped(neither, blue);
@@ -136,21 +132,19 @@ static void others_reach_nobody_in_a_partition(void **state)
 	assert_held_back(blue, neither);
 }
 
-static void who_is_in_two_partitions_has_a_queue_pair_in_each(void **state)
+LAB_CASE(who_is_in_two_partitions_has_a_queue_pair_in_each)
 {
 	struct lab_end *red = end_in(3, RED), *blue = end_in(3, FULL | BLUE);
 
-	(void)state;
 	assert_reaches(end_in(1, FULL | RED), red);
 	assert_reaches(end_in(4, FULL | BLUE), blue);
 	assert_dropped(end_in(4, FULL | BLUE), red);
 }
 
-static void a_table_that_changes_is_told(void **state)
+LAB_CASE(a_table_that_changes_is_told)
 {
 	struct ibv_context *changed = lab_open(2), *unchanged = lab_open(1);
 
-	(void)state;
 	use_partitions("partitions_without_h2.conf");
 	assert_int_equal(lab_async_event(changed, IBV_EVENT_PKEY_CHANGE).element.port_num, 1);
 	assert_int_equal(index_of(changed, RED), -1);
@@ -162,11 +156,10 @@ static void a_table_that_changes_is_told(void **state)
 	assert_int_equal(index_of(unchanged, FULL | RED), 1);
 }
 
-static void queue_pairs_have_what_their_index_points_at_now(void **state)
+LAB_CASE(queue_pairs_have_what_their_index_points_at_now)
 {
 	struct lab_end *full = end_in(1, FULL | RED), *limited = end_in(2, RED);
 
-	(void)state;
 	assert_reaches(full, limited);
 	use_partitions("partitions_without_h2.conf");
 	assert_held_back(full, limited);
@@ -177,14 +170,13 @@ static void queue_pairs_have_what_their_index_points_at_now(void **state)
 }
 
 /* Requests by one address handle, one after the other: nothing is looked up for them. */
-static void what_an_index_points_at_changes_between_requests(void **state)
+LAB_CASE(what_an_index_points_at_changes_between_requests)
 {
 	struct lab_end *full = end_in(1, FULL | RED), *limited = end_in(2, RED);
 	struct ibv_ah *ah = lab_ah_to(limited, full);
 	const uint32_t qpn = full->qp->qp_num;
 	uint64_t before;
 
-	(void)state;
 	lab_post(full, 5);
 	for (int i = 0; i < 4; i++) {
 		lab_send_text(limited, ah, qpn, "inside");
@@ -199,14 +191,13 @@ static void what_an_index_points_at_changes_between_requests(void **state)
 	lab_expect_text(full, "inside again");
 }
 
-static void an_index_changes_between_requests(void **state)
+LAB_CASE(an_index_changes_between_requests)
 {
 	struct lab_end *full = end_in(1, FULL | RED), *limited = end_in(2, RED);
 	struct ibv_qp_attr attr = { .pkey_index = 0 };
 	struct ibv_ah *ah = lab_ah_to(limited, full);
 	uint64_t before = lab_counter(1, "bad_pkey");
 
-	(void)state;
 	lab_post(full, 5);
 	for (int i = 0; i < 4; i++) {
 		lab_send_text(limited, ah, full->qp->qp_num, "inside");
@@ -246,29 +237,10 @@ static void expect_write(int from, uint16_t from_pkey, int to, uint16_t to_pkey,
 	lab_peer_expect(p[1], 0, 64, status ? 2 : 1);
 }
 
-static void connected_queue_pairs_need_a_common_partition(void **state)
+LAB_CASE(connected_queue_pairs_need_a_common_partition)
 {
-	(void)state;
 	expect_write(1, RED | FULL, 2, RED, IBV_WC_SUCCESS);
 	expect_write(2, RED, 1, RED | FULL, IBV_WC_SUCCESS);
 	expect_write(2, RED, 3, RED, IBV_WC_RETRY_EXC_ERR);
 	expect_write(1, RED | FULL, 3, BLUE | FULL, IBV_WC_RETRY_EXC_ERR);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(ports_have_the_pkeys_of_their_partitions),
-		LAB_TEST(full_and_limited_members_reach_each_other),
-		LAB_TEST(limited_members_do_not_reach_each_other),
-		LAB_TEST(others_reach_nobody_in_a_partition),
-		LAB_TEST(who_is_in_two_partitions_has_a_queue_pair_in_each),
-		LAB_TEST(a_table_that_changes_is_told),
-		LAB_TEST(queue_pairs_have_what_their_index_points_at_now),
-		LAB_TEST(what_an_index_points_at_changes_between_requests),
-		LAB_TEST(an_index_changes_between_requests),
-		LAB_TEST(connected_queue_pairs_need_a_common_partition),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,15 @@
 #name "__elsewhere", name, NULL, lab_clean_up, (void *)(uintptr_t)lab_open \
 	}
 
+/* The same as cases that register themselves. */
+#define LAB_CASE_BOTH(name)                                                \
+	CASE_AS(name, harness_add(#name, name, NULL, lab_clean_up, NULL);  \
+	        harness_add(#name "__elsewhere", name, NULL, lab_clean_up, \
+	                    (void *)(uintptr_t)lab_open))
+#define LAB_CASE_ELSEWHERE(name)                                                 \
+	CASE_AS(name, harness_add(#name "__elsewhere", name, NULL, lab_clean_up, \
+	                          (void *)(uintptr_t)lab_open))
+
 /* First of all in main(): the process from which peers elsewhere come is forked before the library
  * is used. */
 void lab_peers_begin(void);

@@ -58,7 +58,7 @@ static unsigned poll_within(struct lab_peer *p[2], unsigned steps, bool *in_vain
 	return steps;
 }
 
-static void what_could_not_be_polled_brings_an_event(void **state)
+LAB_CASE_ELSEWHERE(what_could_not_be_polled_brings_an_event)
 {
 	unsigned steps, n_in_vain = 0;
 	struct lab_peer *p[2];
@@ -84,7 +84,7 @@ static void what_could_not_be_polled_brings_an_event(void **state)
 }
 
 /* A program that arms before it polls gets no second event. */
-static void what_was_not_polled_brings_none(void **state)
+LAB_CASE_ELSEWHERE(what_was_not_polled_brings_none)
 {
 	struct lab_peer *p[2];
 
@@ -100,11 +100,6 @@ static void what_was_not_polled_brings_none(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_ELSEWHERE(what_could_not_be_polled_brings_an_event),
-		LAB_ELSEWHERE(what_was_not_polled_brings_none),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

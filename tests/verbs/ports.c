@@ -68,11 +68,10 @@ static struct ibv_port_attr port_of(struct ibv_context *context)
 
 /* ---- events and states ---- */
 
-static void a_link_that_goes_down_is_port_err_and_then_port_active(void **state)
+LAB_CASE(a_link_that_goes_down_is_port_err_and_then_port_active)
 {
 	struct ibv_context *context = lab_open(2);
 
-	(void)state;
 	breaks();
 	umbel("link down h2:1");
 	expect_event(context, IBV_EVENT_PORT_ERR);
@@ -82,11 +81,10 @@ static void a_link_that_goes_down_is_port_err_and_then_port_active(void **state)
 	expect_no_event(context);
 }
 
-static void the_switch_s_end_of_the_link_does_the_same(void **state)
+LAB_CASE(the_switch_s_end_of_the_link_does_the_same)
 {
 	struct ibv_context *context = lab_open(2);
 
-	(void)state;
 	breaks();
 	umbel("link down sw1:2");
 	expect_event(context, IBV_EVENT_PORT_ERR);
@@ -94,11 +92,10 @@ static void the_switch_s_end_of_the_link_does_the_same(void **state)
 	expect_event(context, IBV_EVENT_PORT_ACTIVE);
 }
 
-static void every_context_of_the_hca_hears_and_no_other_hca_s(void **state)
+LAB_CASE(every_context_of_the_hca_hears_and_no_other_hca_s)
 {
 	struct ibv_context *one = lab_open(2), *two = lab_open(2), *other = lab_open(3);
 
-	(void)state;
 	breaks();
 	umbel("link down h2:1");
 	expect_event(one, IBV_EVENT_PORT_ERR);
@@ -106,12 +103,11 @@ static void every_context_of_the_hca_hears_and_no_other_hca_s(void **state)
 	expect_no_event(other);
 }
 
-static void query_port_says_down_and_polling_then_active_with_the_old_lid(void **state)
+LAB_CASE(query_port_says_down_and_polling_then_active_with_the_old_lid)
 {
 	struct ibv_context *context = lab_open(2);
 	struct ibv_port_attr before = port_of(context), attr;
 
-	(void)state;
 	breaks();
 	umbel("link down h2:1");
 	attr = port_of(context);
@@ -124,11 +120,10 @@ static void query_port_says_down_and_polling_then_active_with_the_old_lid(void *
 	assert_int_equal(attr.lid, before.lid);
 }
 
-static void a_dead_switch_takes_all_its_ports_down(void **state)
+LAB_CASE(a_dead_switch_takes_all_its_ports_down)
 {
 	struct ibv_context *context[4];
 
-	(void)state;
 	breaks();
 	for (int h = 0; h < 4; h++)
 		context[h] = lab_open(h + 1);
@@ -144,13 +139,12 @@ static void a_dead_switch_takes_all_its_ports_down(void **state)
 	}
 }
 
-static void another_lid_is_lid_change(void **state)
+LAB_CASE(another_lid_is_lid_change)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_ah *old = lab_ah_to(a, b);
 	uint16_t lid = port_of(b->context).lid;
 
-	(void)state;
 	umbel("sm event lid-change h2:1");
 	expect_event(b->context, IBV_EVENT_LID_CHANGE);
 	expect_no_event(a->context);
@@ -161,12 +155,11 @@ static void another_lid_is_lid_change(void **state)
 	lab_expect_text(b, "to the new one");
 }
 
-static void what_is_sent_has_the_lid_of_now(void **state)
+LAB_CASE(what_is_sent_has_the_lid_of_now)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_ah *ah = lab_ah_to(a, b);
 
-	(void)state;
 	lab_post(b, 3);
 	lab_send_text(a, ah, b->qp->qp_num, "first");
 	lab_send_text(a, ah, b->qp->qp_num, "second");
@@ -177,12 +170,11 @@ static void what_is_sent_has_the_lid_of_now(void **state)
 	assert_int_equal(lab_receive(b).wc.slid, port_of(a->context).lid);
 }
 
-static void another_sm_is_sm_change_for_all(void **state)
+LAB_CASE(another_sm_is_sm_change_for_all)
 {
 	struct ibv_context *a = lab_open(1), *b = lab_open(4);
 	uint16_t sm_lid = port_of(a).sm_lid;
 
-	(void)state;
 	umbel("sm event sm-change");
 	expect_event(a, IBV_EVENT_SM_CHANGE);
 	expect_event(b, IBV_EVENT_SM_CHANGE);
@@ -190,11 +182,10 @@ static void another_sm_is_sm_change_for_all(void **state)
 	assert_int_equal(port_of(a).sm_lid, port_of(b).sm_lid);
 }
 
-static void client_reregister_is_told(void **state)
+LAB_CASE(client_reregister_is_told)
 {
 	struct ibv_context *a = lab_open(1), *b = lab_open(2);
 
-	(void)state;
 	umbel("sm event client-reregister h2:1");
 	expect_event(b, IBV_EVENT_CLIENT_REREGISTER);
 	expect_no_event(a);
@@ -202,12 +193,11 @@ static void client_reregister_is_told(void **state)
 
 /* ---- messages ---- */
 
-static void what_is_sent_to_a_port_that_is_down_is_lost(void **state)
+LAB_CASE(what_is_sent_to_a_port_that_is_down_is_lost)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_ah *ah = lab_ah_to(a, b);
 
-	(void)state;
 	breaks();
 	lab_post(b, 1);
 	umbel("link down h2:1");
@@ -217,13 +207,12 @@ static void what_is_sent_to_a_port_that_is_down_is_lost(void **state)
 	lab_expect_text(b, "arrives");
 }
 
-static void what_a_port_that_is_down_sends_is_discarded_and_counted(void **state)
+LAB_CASE(what_a_port_that_is_down_sends_is_discarded_and_counted)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_ah *ah = lab_ah_to(a, b), *to_self = lab_ah_to(a, a);
 	uint64_t discards = lab_counter(1, "xmit_discards"), sent = lab_counter(1, "xmit_pkts");
 
-	(void)state;
 	breaks();
 	lab_post(a, 1);
 	lab_post(b, 1);
@@ -240,7 +229,7 @@ static void what_a_port_that_is_down_sends_is_discarded_and_counted(void **state
 	assert_int_equal(lab_counter(1, "xmit_pkts"), sent + 1);
 }
 
-static void multicast_of_a_port_that_is_down_is_discarded_and_counted(void **state)
+LAB_CASE(multicast_of_a_port_that_is_down_is_discarded_and_counted)
 {
 	struct lab_end *a = lab_end_with(&(struct lab_options){ .host = 1, .qkey = 0x01234567 });
 	struct lab_end *b = lab_end_with(&(struct lab_options){ .host = 2, .qkey = 0x01234567 });
@@ -248,7 +237,6 @@ static void multicast_of_a_port_that_is_down_is_discarded_and_counted(void **sta
 	uint64_t discards = lab_counter(1, "xmit_discards");
 	struct ibv_ah *ah = lab_ah_group(a, g);
 
-	(void)state;
 	breaks();
 	lab_attach(b->qp, &h->mgid, h->mlid);
 	lab_post(b, 2);
@@ -262,7 +250,7 @@ static void multicast_of_a_port_that_is_down_is_discarded_and_counted(void **sta
 	lab_expect_text(b, "next");
 }
 
-static void a_member_behind_a_dead_link_gets_nothing_and_others_do(void **state)
+LAB_CASE(a_member_behind_a_dead_link_gets_nothing_and_others_do)
 {
 	struct lab_end *a = lab_end_with(&(struct lab_options){ .host = 1, .qkey = 0x01234567 });
 	struct lab_end *b = lab_end_with(&(struct lab_options){ .host = 2, .qkey = 0x01234567 });
@@ -270,7 +258,6 @@ static void a_member_behind_a_dead_link_gets_nothing_and_others_do(void **state)
 	struct lab_group *g = lab_join(1, GROUP), *h = lab_join(2, GROUP), *i = lab_join(3, GROUP);
 	struct ibv_ah *ah = lab_ah_group(a, g);
 
-	(void)state;
 	breaks();
 	lab_attach(b->qp, &h->mgid, h->mlid);
 	lab_attach(c->qp, &i->mgid, i->mlid);
@@ -284,25 +271,4 @@ static void a_member_behind_a_dead_link_gets_nothing_and_others_do(void **state)
 	lab_send_text(a, ah, LAB_MCAST, "lost: h3 has posted no more");
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "unicast");
 	lab_expect_text(b, "unicast");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_link_that_goes_down_is_port_err_and_then_port_active),
-		LAB_TEST(the_switch_s_end_of_the_link_does_the_same),
-		LAB_TEST(every_context_of_the_hca_hears_and_no_other_hca_s),
-		LAB_TEST(query_port_says_down_and_polling_then_active_with_the_old_lid),
-		LAB_TEST(a_dead_switch_takes_all_its_ports_down),
-		LAB_TEST(another_lid_is_lid_change),
-		LAB_TEST(what_is_sent_has_the_lid_of_now),
-		LAB_TEST(another_sm_is_sm_change_for_all),
-		LAB_TEST(client_reregister_is_told),
-		LAB_TEST(what_is_sent_to_a_port_that_is_down_is_lost),
-		LAB_TEST(what_a_port_that_is_down_sends_is_discarded_and_counted),
-		LAB_TEST(multicast_of_a_port_that_is_down_is_discarded_and_counted),
-		LAB_TEST(a_member_behind_a_dead_link_gets_nothing_and_others_do),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

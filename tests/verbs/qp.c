@@ -32,13 +32,12 @@ static void expect_not_created(struct lab_end *e, struct ibv_qp_init_attr init, 
 	assert_int_equal(errno, error);
 }
 
-static void a_new_qp_says_what_it_is(void **state)
+LAB_CASE(a_new_qp_says_what_it_is)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_qp_init_attr init = usual(e);
 	struct ibv_qp *qp;
 
-	(void)state;
 	init.qp_context = &init;
 	qp = lab_qp(e->pd, &init);
 	assert_ptr_equal(qp->context, e->context);
@@ -51,13 +50,12 @@ static void a_new_qp_says_what_it_is(void **state)
 	assert_in_range(qp->qp_num, 2, LAB_MCAST - 1);
 }
 
-static void the_capabilities_are_at_least_those_asked_for(void **state)
+LAB_CASE(the_capabilities_are_at_least_those_asked_for)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_qp_init_attr init = usual(e);
 	struct ibv_qp *qp;
 
-	(void)state;
 	init.cap = (struct ibv_qp_cap){ .max_send_wr = 100,
 		                        .max_recv_wr = 33,
 		                        .max_send_sge = 7,
@@ -73,13 +71,12 @@ static void the_capabilities_are_at_least_those_asked_for(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-static void numbers_of_queue_pairs_are_not_given_twice(void **state)
+LAB_CASE(numbers_of_queue_pairs_are_not_given_twice)
 {
 	struct lab_end *e = lab_end(1), *f = lab_end(2);
 	struct ibv_qp_init_attr a = usual(e), b = usual(f);
 	uint32_t number[64];
 
-	(void)state;
 	for (int i = 0; i < 64; i++) {
 		number[i] = lab_qp(i % 2 ? e->pd : f->pd, i % 2 ? &a : &b)->qp_num;
 		for (int k = 0; k < i; k++)
@@ -87,25 +84,23 @@ static void numbers_of_queue_pairs_are_not_given_twice(void **state)
 	}
 }
 
-static void types_that_are_not_here_are_not_supported(void **state)
+LAB_CASE(types_that_are_not_here_are_not_supported)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER };
 	struct lab_end *e = lab_end(1);
 	struct ibv_qp_init_attr init = usual(e);
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(types); i++) {
 		init.qp_type = types[i];
 		expect_not_created(e, init, EOPNOTSUPP);
 	}
 }
 
-static void a_type_that_does_not_exist_is_refused(void **state)
+LAB_CASE(a_type_that_does_not_exist_is_refused)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_qp_init_attr init = usual(e);
 
-	(void)state;
 	init.qp_type = (enum ibv_qp_type)0;
 	expect_not_created(e, init, EINVAL);
 	init.qp_type = (enum ibv_qp_type)77;
@@ -114,12 +109,11 @@ static void a_type_that_does_not_exist_is_refused(void **state)
 	expect_not_created(e, init, EINVAL);
 }
 
-static void a_qp_without_completion_queues_is_refused(void **state)
+LAB_CASE(a_qp_without_completion_queues_is_refused)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_qp_init_attr init = usual(e);
 
-	(void)state;
 	init.send_cq = NULL;
 	expect_not_created(e, init, EINVAL);
 	init = usual(e);
@@ -127,7 +121,7 @@ static void a_qp_without_completion_queues_is_refused(void **state)
 	expect_not_created(e, init, EINVAL);
 }
 
-static void objects_of_another_device_are_refused(void **state)
+LAB_CASE(objects_of_another_device_are_refused)
 {
 	struct lab_end *e = lab_end(1), *other = lab_end(2);
 	struct ibv_qp_init_attr_ex ex = { .send_cq = e->send_cq,
@@ -137,7 +131,6 @@ static void objects_of_another_device_are_refused(void **state)
 		                          .pd = other->pd };
 	static const enum ibv_qp_type types[] = { IBV_QPT_UD, IBV_QPT_RC };
 
-	(void)state;
 	for (unsigned i = 0; i < LAB_ARRAY(types); i++) {
 		struct ibv_qp_init_attr init = usual(e);
 
@@ -155,13 +148,12 @@ static void objects_of_another_device_are_refused(void **state)
 	}
 }
 
-static void more_than_the_device_can_is_refused(void **state)
+LAB_CASE(more_than_the_device_can_is_refused)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_qp_init_attr init = usual(e);
 	struct ibv_device_attr dev;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(e->context, &dev), 0);
 	init.cap.max_send_wr = (uint32_t)dev.max_qp_wr + 1;
 	expect_not_created(e, init, EINVAL);
@@ -179,20 +171,19 @@ static void more_than_the_device_can_is_refused(void **state)
 	expect_not_created(e, init, EINVAL);
 }
 
-static void the_most_that_the_device_can_is_given(void **state)
+LAB_CASE(the_most_that_the_device_can_is_given)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_qp_init_attr init = usual(e);
 	struct ibv_device_attr dev;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(e->context, &dev), 0);
 	init.cap.max_send_wr = init.cap.max_recv_wr = (uint32_t)dev.max_qp_wr;
 	init.cap.max_send_sge = init.cap.max_recv_sge = (uint32_t)dev.max_sge;
 	lab_qp(e->pd, &init);
 }
 
-static void an_extended_qp_that_cannot_be_is_refused(void **state)
+LAB_CASE(an_extended_qp_that_cannot_be_is_refused)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_qp_init_attr_ex good = { .qp_type = IBV_QPT_UD,
@@ -203,7 +194,6 @@ static void an_extended_qp_that_cannot_be_is_refused(void **state)
 	                           bad[5];
 	static const int error[5] = { EINVAL, EINVAL, EOPNOTSUPP, EOPNOTSUPP, EOPNOTSUPP };
 
-	(void)state;
 	for (int i = 0; i < 5; i++)
 		bad[i] = good;
 	bad[0].comp_mask = 0; /* no PD */
@@ -222,12 +212,11 @@ static void an_extended_qp_that_cannot_be_is_refused(void **state)
 	}
 }
 
-static void only_a_qp_with_send_operations_is_an_extended_one(void **state)
+LAB_CASE(only_a_qp_with_send_operations_is_an_extended_one)
 {
 	struct lab_end *e = lab_end(1),
 	               *f = lab_end_with(&(struct lab_options){ .send_ops = IBV_QP_EX_WITH_SEND });
 
-	(void)state;
 	assert_null(ibv_qp_to_qp_ex(e->qp));
 	assert_non_null(ibv_qp_to_qp_ex(f->qp));
 }
@@ -284,11 +273,10 @@ static int modify(struct lab_end *e, int from, int to, int mask)
 	return ibv_modify_qp(e->qp, &attr, mask);
 }
 
-static void every_pair_of_states_is_a_transition_or_refused(void **state)
+LAB_CASE(every_pair_of_states_is_a_transition_or_refused)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	for (int from = 0; from < STATES; from++) {
 		for (int to = 0; to < STATES; to++) {
 			const struct transition *t = transition_of(from, to);
@@ -303,11 +291,10 @@ static void every_pair_of_states_is_a_transition_or_refused(void **state)
 	}
 }
 
-static void each_required_attribute_is_required(void **state)
+LAB_CASE(each_required_attribute_is_required)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(transitions); i++) {
 		const struct transition *t = &transitions[i];
 
@@ -324,11 +311,10 @@ static void each_required_attribute_is_required(void **state)
 	}
 }
 
-static void each_optional_attribute_is_accepted(void **state)
+LAB_CASE(each_optional_attribute_is_accepted)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(transitions); i++) {
 		const struct transition *t = &transitions[i];
 
@@ -343,13 +329,12 @@ static void each_optional_attribute_is_accepted(void **state)
 	}
 }
 
-static void an_attribute_of_another_transition_is_refused(void **state)
+LAB_CASE(an_attribute_of_another_transition_is_refused)
 {
 	const int own = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY | IBV_QP_SQ_PSN |
 	                IBV_QP_EN_SQD_ASYNC_NOTIFY | IBV_QP_CUR_STATE;
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(transitions); i++) {
 		const struct transition *t = &transitions[i];
 
@@ -366,11 +351,10 @@ static void an_attribute_of_another_transition_is_refused(void **state)
 	}
 }
 
-static void an_attribute_that_ud_has_not_is_refused(void **state)
+LAB_CASE(an_attribute_that_ud_has_not_is_refused)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(transitions); i++) {
 		const struct transition *t = &transitions[i];
 
@@ -385,11 +369,10 @@ static void an_attribute_that_ud_has_not_is_refused(void **state)
 }
 
 /* The current state may be named where a queue pair goes to RTS only. */
-static void reset_and_error_take_the_state_alone(void **state)
+LAB_CASE(reset_and_error_take_the_state_alone)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	for (int from = 0; from < STATES; from++) {
 		lab_bring_to(e, from);
 		assert_int_equal(modify(e, from, IBV_QPS_ERR, IBV_QP_STATE | IBV_QP_CUR_STATE),
@@ -400,33 +383,30 @@ static void reset_and_error_take_the_state_alone(void **state)
 	}
 }
 
-static void a_state_that_does_not_exist_is_refused(void **state)
+LAB_CASE(a_state_that_does_not_exist_is_refused)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	assert_int_equal(modify(e, IBV_QPS_RTS, IBV_QPS_UNKNOWN, IBV_QP_STATE), EINVAL);
 	assert_int_equal(modify(e, IBV_QPS_RTS, 200, IBV_QP_STATE), EINVAL);
 	assert_int_equal(lab_state(e->qp), IBV_QPS_RTS);
 }
 
-static void a_wrong_current_state_is_refused(void **state)
+LAB_CASE(a_wrong_current_state_is_refused)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	assert_int_equal(modify(e, IBV_QPS_SQD, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_CUR_STATE),
 	                 EINVAL);
 	assert_int_equal(lab_state(e->qp), IBV_QPS_RTS);
 }
 
-static void a_port_that_is_not_there_is_refused(void **state)
+LAB_CASE(a_port_that_is_not_there_is_refused)
 {
 	struct lab_end *e = lab_end_with(&(struct lab_options){ .reset = true });
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .qkey = 1 };
 	static const uint8_t ports[] = { 0, 2, 255 };
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(ports); i++) {
 		attr.port_num = ports[i];
 		assert_int_equal(
@@ -437,13 +417,12 @@ static void a_port_that_is_not_there_is_refused(void **state)
 	assert_int_equal(lab_state(e->qp), IBV_QPS_RESET);
 }
 
-static void a_pkey_index_that_is_empty_or_beyond_the_table_is_refused(void **state)
+LAB_CASE(a_pkey_index_that_is_empty_or_beyond_the_table_is_refused)
 {
 	struct lab_end *e = lab_end_with(&(struct lab_options){ .reset = true });
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	static const uint16_t indexes[] = { 1, 16, 0xFFFF };
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(indexes); i++) {
 		attr.pkey_index = indexes[i];
 		assert_int_equal(
@@ -463,12 +442,11 @@ static struct ibv_qp_attr query(struct ibv_qp *qp)
 	return attr;
 }
 
-static void a_refused_change_changes_nothing(void **state)
+LAB_CASE(a_refused_change_changes_nothing)
 {
 	struct lab_end *e = lab_end_with(&(struct lab_options){ .reset = true });
 	struct ibv_qp_attr attr = { .qkey = 0x9999, .pkey_index = 1, .port_num = 1 };
 
-	(void)state;
 	lab_to_init(e->qp, LAB_QKEY);
 	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
 	                 EINVAL);
@@ -480,14 +458,13 @@ static void a_refused_change_changes_nothing(void **state)
 	assert_int_equal(query(e->qp).qp_state, IBV_QPS_INIT);
 }
 
-static void a_query_gives_what_was_set(void **state)
+LAB_CASE(a_query_gives_what_was_set)
 {
 	struct lab_end *e =
 	        lab_end_with(&(struct lab_options){ .reset = true, .signal_all = true });
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .sq_psn = 0x123456 };
 	struct ibv_qp_init_attr init;
 
-	(void)state;
 	lab_to_init(e->qp, 0xABCD);
 	lab_to_rtr(e->qp);
 	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
@@ -506,11 +483,10 @@ static void a_query_gives_what_was_set(void **state)
 	assert_memory_equal(&init.cap, &attr.cap, sizeof(attr.cap));
 }
 
-static void the_public_state_follows(void **state)
+LAB_CASE(the_public_state_follows)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	for (int s = 0; s < STATES; s++) {
 		lab_bring_to(e, s);
 		if (s != IBV_QPS_SQE) /* the program did not ask for that one */
@@ -520,11 +496,10 @@ static void the_public_state_follows(void **state)
 
 /* ---- RESET ---- */
 
-static void a_reset_forgets_receives_and_completions(void **state)
+LAB_CASE(a_reset_forgets_receives_and_completions)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	lab_post(b, 3);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "lost");
 	lab_to(b->qp, IBV_QPS_RESET);
@@ -538,11 +513,10 @@ static void a_reset_forgets_receives_and_completions(void **state)
 	lab_quiet(b->cq);
 }
 
-static void a_reset_makes_room_for_all_receives_again(void **state)
+LAB_CASE(a_reset_makes_room_for_all_receives_again)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	for (int round = 0; round < 5; round++) {
 		lab_post(e, LAB_SLOTS);
 		lab_to(e->qp, IBV_QPS_RESET);
@@ -564,11 +538,10 @@ static int post_text(struct lab_end *from, struct lab_end *to, uint64_t wr_id, c
 	return ibv_post_send(from->qp, &r.wr, &bad);
 }
 
-static void in_sqd_sends_wait_until_rts(void **state)
+LAB_CASE(in_sqd_sends_wait_until_rts)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	lab_post(b, 2);
 	lab_to(a->qp, IBV_QPS_SQD);
 	assert_int_equal(post_text(a, b, 1, "waits"), 0);
@@ -579,12 +552,11 @@ static void in_sqd_sends_wait_until_rts(void **state)
 	lab_expect_text(b, "waits");
 }
 
-static void what_waited_in_sqd_goes_in_order_and_before_the_rest(void **state)
+LAB_CASE(what_waited_in_sqd_goes_in_order_and_before_the_rest)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_wc wc[20];
 
-	(void)state;
 	lab_post(b, 20);
 	lab_to(a->qp, IBV_QPS_SQD);
 	for (uint64_t i = 0; i < 10; i++)
@@ -597,13 +569,12 @@ static void what_waited_in_sqd_goes_in_order_and_before_the_rest(void **state)
 		assert_int_equal(wc[i].wr_id, i);
 }
 
-static void in_sqd_inline_data_is_taken_when_it_is_posted(void **state)
+LAB_CASE(in_sqd_inline_data_is_taken_when_it_is_posted)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 
-	(void)state;
 	lab_post(b, 1);
 	lab_to(a->qp, IBV_QPS_SQD);
 	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, "before", 6);
@@ -614,34 +585,31 @@ static void in_sqd_inline_data_is_taken_when_it_is_posted(void **state)
 	lab_expect_text(b, "before");
 }
 
-static void in_sqd_the_send_queue_gets_full(void **state)
+LAB_CASE(in_sqd_the_send_queue_gets_full)
 {
 	struct lab_end *a = lab_end_with(&(struct lab_options){ .cap.max_send_wr = 4 });
 
-	(void)state;
 	lab_to(a->qp, IBV_QPS_SQD);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(post_text(a, a, 0, "x"), 0);
 	assert_int_equal(post_text(a, a, 0, "x"), ENOMEM);
 }
 
-static void in_sqd_messages_still_arrive(void **state)
+LAB_CASE(in_sqd_messages_still_arrive)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	lab_to(b->qp, IBV_QPS_SQD);
 	lab_post(b, 1);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "hello");
 	lab_expect_text(b, "hello");
 }
 
-static void what_waits_in_sqd_is_flushed_by_err(void **state)
+LAB_CASE(what_waits_in_sqd_is_flushed_by_err)
 {
 	struct lab_end *a = lab_end(1);
 	struct ibv_wc wc[3];
 
-	(void)state;
 	lab_to(a->qp, IBV_QPS_SQD);
 	for (uint64_t i = 0; i < 3; i++)
 		assert_int_equal(post_text(a, a, i, "x"), 0);
@@ -653,11 +621,10 @@ static void what_waits_in_sqd_is_flushed_by_err(void **state)
 	}
 }
 
-static void what_waits_in_sqd_is_forgotten_by_reset(void **state)
+LAB_CASE(what_waits_in_sqd_is_forgotten_by_reset)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	lab_post(b, 1);
 	lab_to(a->qp, IBV_QPS_SQD);
 	assert_int_equal(post_text(a, b, 1, "lost"), 0);
@@ -674,21 +641,19 @@ static void drain(struct lab_end *e, bool notify)
 	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
 }
 
-static void a_drained_send_queue_is_reported_if_asked_for(void **state)
+LAB_CASE(a_drained_send_queue_is_reported_if_asked_for)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	drain(e, true);
 	assert_ptr_equal(lab_async_event(e->context, IBV_EVENT_SQ_DRAINED).element.qp, e->qp);
 }
 
-static void a_drained_send_queue_is_not_reported_unasked(void **state)
+LAB_CASE(a_drained_send_queue_is_not_reported_unasked)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_async_event event;
 
-	(void)state;
 	lab_set_nonblocking(e->context->async_fd);
 	lab_to(e->qp, IBV_QPS_SQD);
 	lab_to(e->qp, IBV_QPS_RTS);
@@ -698,12 +663,11 @@ static void a_drained_send_queue_is_not_reported_unasked(void **state)
 }
 
 /* Asking is for one time. */
-static void a_later_drain_is_not_reported(void **state)
+LAB_CASE(a_later_drain_is_not_reported)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_async_event event;
 
-	(void)state;
 	lab_set_nonblocking(e->context->async_fd);
 	drain(e, true);
 	lab_async_event(e->context, IBV_EVENT_SQ_DRAINED);
@@ -715,11 +679,10 @@ static void a_later_drain_is_not_reported(void **state)
 
 /* ---- SQE ---- */
 
-static void a_send_that_fails_stops_the_send_queue(void **state)
+LAB_CASE(a_send_that_fails_stops_the_send_queue)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	lab_post(b, 1);
 	lab_fail_a_send(a);
 	assert_int_equal(lab_state(a->qp), IBV_QPS_SQE);
@@ -728,11 +691,10 @@ static void a_send_that_fails_stops_the_send_queue(void **state)
 	lab_quiet(b->cq);
 }
 
-static void from_sqe_the_send_queue_goes_on_in_rts(void **state)
+LAB_CASE(from_sqe_the_send_queue_goes_on_in_rts)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	lab_post(b, 1);
 	lab_fail_a_send(a);
 	lab_to(a->qp, IBV_QPS_RTS);
@@ -740,11 +702,10 @@ static void from_sqe_the_send_queue_goes_on_in_rts(void **state)
 	lab_expect_text(b, "again");
 }
 
-static void in_sqe_messages_still_arrive(void **state)
+LAB_CASE(in_sqe_messages_still_arrive)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	lab_fail_a_send(b);
 	lab_post(b, 1);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "hello");
@@ -752,14 +713,13 @@ static void in_sqe_messages_still_arrive(void **state)
 }
 
 /* Those behind it in the list too. */
-static void what_follows_a_failed_send_is_flushed_in_order(void **state)
+LAB_CASE(what_follows_a_failed_send_is_flushed_in_order)
 {
 	struct lab_end *e = lab_end(1);
 	struct lab_request r[4];
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc[4];
 
-	(void)state;
 	lab_post(e, 4);
 	for (int i = 0; i < 4; i++) {
 		lab_request(e, &r[i], lab_ah_to(e, e), e->qp->qp_num, "x", 1);
@@ -781,12 +741,11 @@ static void what_follows_a_failed_send_is_flushed_in_order(void **state)
 
 /* ---- ERR ---- */
 
-static void err_flushes_every_receive_in_order(void **state)
+LAB_CASE(err_flushes_every_receive_in_order)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_wc wc[LAB_SLOTS];
 
-	(void)state;
 	lab_post(e, LAB_SLOTS);
 	lab_to(e->qp, IBV_QPS_ERR);
 	lab_poll(e->cq, LAB_SLOTS, wc);
@@ -798,11 +757,10 @@ static void err_flushes_every_receive_in_order(void **state)
 	lab_quiet(e->cq);
 }
 
-static void messages_that_came_before_err_are_not_lost(void **state)
+LAB_CASE(messages_that_came_before_err_are_not_lost)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	lab_post(b, 4);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "one");
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "two");
@@ -814,11 +772,10 @@ static void messages_that_came_before_err_are_not_lost(void **state)
 	lab_quiet(b->cq);
 }
 
-static void in_err_what_is_posted_is_flushed(void **state)
+LAB_CASE(in_err_what_is_posted_is_flushed)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	lab_to(e->qp, IBV_QPS_ERR);
 	lab_post(e, 1);
 	lab_complete(e->cq, IBV_WC_WR_FLUSH_ERR);
@@ -826,11 +783,10 @@ static void in_err_what_is_posted_is_flushed(void **state)
 	assert_int_equal(lab_complete(e->send_cq, IBV_WC_WR_FLUSH_ERR).wr_id, 5);
 }
 
-static void in_err_no_message_arrives(void **state)
+LAB_CASE(in_err_no_message_arrives)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	lab_post(b, 1);
 	lab_to(b->qp, IBV_QPS_ERR);
 	lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR);
@@ -838,11 +794,10 @@ static void in_err_no_message_arrives(void **state)
 	lab_quiet(b->cq);
 }
 
-static void from_err_it_starts_again_by_reset(void **state)
+LAB_CASE(from_err_it_starts_again_by_reset)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	lab_post(b, 1);
 	lab_to(b->qp, IBV_QPS_ERR);
 	lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR);
@@ -853,12 +808,11 @@ static void from_err_it_starts_again_by_reset(void **state)
 	lab_expect_text(b, "again");
 }
 
-static void before_rtr_no_message_arrives(void **state)
+LAB_CASE(before_rtr_no_message_arrives)
 {
 	struct lab_end *a = lab_end(1),
 	               *b = lab_end_with(&(struct lab_options){ .host = 2, .reset = true });
 
-	(void)state;
 	lab_to_init(b->qp, LAB_QKEY);
 	lab_post(b, 1);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "too early");
@@ -869,11 +823,10 @@ static void before_rtr_no_message_arrives(void **state)
 
 /* ---- destruction ---- */
 
-static void destroying_with_requests_outstanding_leaves_none_behind(void **state)
+LAB_CASE(destroying_with_requests_outstanding_leaves_none_behind)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	lab_post(b, 3);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "x");
 	assert_int_equal(post_text(b, a, 1, "x"), 0);
@@ -883,69 +836,12 @@ static void destroying_with_requests_outstanding_leaves_none_behind(void **state
 	lab_quiet(b->send_cq);
 }
 
-static void a_message_to_a_destroyed_qp_is_dropped(void **state)
+LAB_CASE(a_message_to_a_destroyed_qp_is_dropped)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	uint32_t qpn = b->qp->qp_num;
 
-	(void)state;
 	assert_int_equal(ibv_destroy_qp(b->qp), 0);
 	lab_forget(b->qp);
 	lab_send_text(a, lab_ah_to(a, b), qpn, "x");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_new_qp_says_what_it_is),
-		LAB_TEST(the_capabilities_are_at_least_those_asked_for),
-		LAB_TEST(numbers_of_queue_pairs_are_not_given_twice),
-		LAB_TEST(types_that_are_not_here_are_not_supported),
-		LAB_TEST(a_type_that_does_not_exist_is_refused),
-		LAB_TEST(a_qp_without_completion_queues_is_refused),
-		LAB_TEST(objects_of_another_device_are_refused),
-		LAB_TEST(more_than_the_device_can_is_refused),
-		LAB_TEST(the_most_that_the_device_can_is_given),
-		LAB_TEST(an_extended_qp_that_cannot_be_is_refused),
-		LAB_TEST(only_a_qp_with_send_operations_is_an_extended_one),
-		LAB_TEST(every_pair_of_states_is_a_transition_or_refused),
-		LAB_TEST(each_required_attribute_is_required),
-		LAB_TEST(each_optional_attribute_is_accepted),
-		LAB_TEST(an_attribute_of_another_transition_is_refused),
-		LAB_TEST(an_attribute_that_ud_has_not_is_refused),
-		LAB_TEST(reset_and_error_take_the_state_alone),
-		LAB_TEST(a_state_that_does_not_exist_is_refused),
-		LAB_TEST(a_wrong_current_state_is_refused),
-		LAB_TEST(a_port_that_is_not_there_is_refused),
-		LAB_TEST(a_pkey_index_that_is_empty_or_beyond_the_table_is_refused),
-		LAB_TEST(a_refused_change_changes_nothing),
-		LAB_TEST(a_query_gives_what_was_set),
-		LAB_TEST(the_public_state_follows),
-		LAB_TEST(a_reset_forgets_receives_and_completions),
-		LAB_TEST(a_reset_makes_room_for_all_receives_again),
-		LAB_TEST(in_sqd_sends_wait_until_rts),
-		LAB_TEST(what_waited_in_sqd_goes_in_order_and_before_the_rest),
-		LAB_TEST(in_sqd_inline_data_is_taken_when_it_is_posted),
-		LAB_TEST(in_sqd_the_send_queue_gets_full),
-		LAB_TEST(in_sqd_messages_still_arrive),
-		LAB_TEST(what_waits_in_sqd_is_flushed_by_err),
-		LAB_TEST(what_waits_in_sqd_is_forgotten_by_reset),
-		LAB_TEST(a_drained_send_queue_is_reported_if_asked_for),
-		LAB_TEST(a_drained_send_queue_is_not_reported_unasked),
-		LAB_TEST(a_later_drain_is_not_reported),
-		LAB_TEST(a_send_that_fails_stops_the_send_queue),
-		LAB_TEST(from_sqe_the_send_queue_goes_on_in_rts),
-		LAB_TEST(in_sqe_messages_still_arrive),
-		LAB_TEST(what_follows_a_failed_send_is_flushed_in_order),
-		LAB_TEST(err_flushes_every_receive_in_order),
-		LAB_TEST(messages_that_came_before_err_are_not_lost),
-		LAB_TEST(in_err_what_is_posted_is_flushed),
-		LAB_TEST(in_err_no_message_arrives),
-		LAB_TEST(from_err_it_starts_again_by_reset),
-		LAB_TEST(before_rtr_no_message_arrives),
-		LAB_TEST(destroying_with_requests_outstanding_leaves_none_behind),
-		LAB_TEST(a_message_to_a_destroyed_qp_is_dropped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,13 +15,12 @@
 
 /* ---- devices ---- */
 
-static void every_host_has_its_device_in_the_list(void **state)
+LAB_CASE(every_host_has_its_device_in_the_list)
 {
 	struct ibv_device **list;
 	char name[32];
 	int n;
 
-	(void)state;
 	list = ibv_get_device_list(&n);
 	assert_non_null(list);
 	assert_int_equal(n, 4);
@@ -35,28 +34,25 @@ static void every_host_has_its_device_in_the_list(void **state)
 	ibv_free_device_list(list);
 }
 
-static void the_list_may_be_asked_for_without_its_length(void **state)
+LAB_CASE(the_list_may_be_asked_for_without_its_length)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
-	(void)state;
 	assert_non_null(list);
 	assert_non_null(list[3]);
 	assert_null(list[4]);
 	ibv_free_device_list(list);
 }
 
-static void a_device_can_be_opened_after_its_list_is_freed(void **state)
+LAB_CASE(a_device_can_be_opened_after_its_list_is_freed)
 {
 	assert_string_equal(lab_open(3)->device->name, "umbel_h3_0");
-	(void)state;
 }
 
-static void a_device_can_be_opened_twice(void **state)
+LAB_CASE(a_device_can_be_opened_twice)
 {
 	struct ibv_context *a = lab_open(1), *b = lab_open(1);
 
-	(void)state;
 	assert_ptr_not_equal(a, b);
 	assert_int_not_equal(a->async_fd, b->async_fd);
 }
@@ -72,23 +68,21 @@ static int devices_of_host_2(void)
 	return !list || n != 1 || strcmp(ibv_get_device_name(list[0]), "umbel_h2_0");
 }
 
-static void a_process_on_a_host_sees_that_hosts_device_alone(void **state)
+LAB_CASE(a_process_on_a_host_sees_that_hosts_device_alone)
 {
 	pid_t child = fork();
 	int status;
 
-	(void)state;
 	if (!child)
 		_exit(devices_of_host_2());
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 }
 
-static void each_device_has_guids_of_its_own(void **state)
+LAB_CASE(each_device_has_guids_of_its_own)
 {
 	uint64_t seen[4];
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct ibv_context *context = lab_open(i + 1);
 		struct ibv_device_attr attr;
@@ -103,11 +97,10 @@ static void each_device_has_guids_of_its_own(void **state)
 	}
 }
 
-static void the_device_says_what_it_can(void **state)
+LAB_CASE(the_device_says_what_it_can)
 {
 	struct ibv_device_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(lab_open(1), &attr), 0);
 	assert_int_not_equal(attr.vendor_id, 0);
 	assert_int_not_equal(attr.fw_ver[0], 0);
@@ -134,7 +127,7 @@ static struct timespec raw_clock(struct ibv_context *context)
 	return values.raw_clock;
 }
 
-static void the_real_time_values_are_of_the_completion_timestamps_clock(void **state)
+LAB_CASE(the_real_time_values_are_of_the_completion_timestamps_clock)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_cq_init_attr_ex init = { .cqe = 4,
@@ -151,7 +144,6 @@ static void the_real_time_values_are_of_the_completion_timestamps_clock(void **s
 	struct lab_request r;
 	uint64_t before, stamp, after;
 
-	(void)state;
 	lab_start(qp, LAB_QKEY);
 	lab_request(e, &r, lab_ah_to(e, e), qp->qp_num, "message", 7);
 	before = (uint64_t)raw_clock(e->context).tv_nsec;
@@ -166,20 +158,18 @@ static void the_real_time_values_are_of_the_completion_timestamps_clock(void **s
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-static void real_time_values_that_nobody_knows_are_not_marked(void **state)
+LAB_CASE(real_time_values_that_nobody_knows_are_not_marked)
 {
 	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RESERVED };
 
-	(void)state;
 	assert_int_equal(ibv_query_rt_values_ex(lab_open(1), &values), 0);
 	assert_int_equal(values.comp_mask, 0);
 }
 
-static void the_multicast_limits_are_those_of_the_fabric(void **state)
+LAB_CASE(the_multicast_limits_are_those_of_the_fabric)
 {
 	struct ibv_device_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(lab_open(1), &attr), 0);
 	assert_true(attr.max_mcast_grp > 0);
 	assert_true(attr.max_mcast_qp_attach > 0);
@@ -188,13 +178,12 @@ static void the_multicast_limits_are_those_of_the_fabric(void **state)
 	            (long long)attr.max_mcast_grp * attr.max_mcast_qp_attach);
 }
 
-static void the_extended_query_says_the_same_and_more(void **state)
+LAB_CASE(the_extended_query_says_the_same_and_more)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_device_attr_ex ex;
 	struct ibv_device_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(context, &attr), 0);
 	assert_int_equal(ibv_query_device_ex(context, NULL, &ex), 0);
 	assert_memory_equal(&ex.orig_attr, &attr, sizeof(attr));
@@ -205,22 +194,20 @@ static void the_extended_query_says_the_same_and_more(void **state)
 	        ibv_query_device_ex(context, &(struct ibv_query_device_ex_input){ 0 }, &ex), 0);
 }
 
-static void an_extended_query_for_the_unknown_is_refused(void **state)
+LAB_CASE(an_extended_query_for_the_unknown_is_refused)
 {
 	struct ibv_query_device_ex_input in = { .comp_mask = 1 };
 	struct ibv_device_attr_ex ex;
 
-	(void)state;
 	assert_int_equal(ibv_query_device_ex(lab_open(1), &in, &ex), EINVAL);
 }
 
 /* ---- ports ---- */
 
-static void the_port_says_how_it_is(void **state)
+LAB_CASE(the_port_says_how_it_is)
 {
 	struct ibv_port_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(lab_open(1), 1, &attr), 0);
 	assert_int_equal(attr.state, IBV_PORT_ACTIVE);
 	assert_int_equal(attr.max_mtu, IBV_MTU_4096);
@@ -235,11 +222,10 @@ static void the_port_says_how_it_is(void **state)
 	assert_true(attr.active_width && attr.active_speed);
 }
 
-static void each_port_has_a_lid_of_its_own(void **state)
+LAB_CASE(each_port_has_a_lid_of_its_own)
 {
 	uint16_t lid[4];
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct ibv_port_attr attr;
 
@@ -251,7 +237,7 @@ static void each_port_has_a_lid_of_its_own(void **state)
 }
 
 /* A program that was built for a newer library has a longer struct. */
-static void what_is_unknown_of_a_port_reads_as_zero(void **state)
+LAB_CASE(what_is_unknown_of_a_port_reads_as_zero)
 {
 	struct ibv_context *context = lab_open(1);
 	struct {
@@ -260,7 +246,6 @@ static void what_is_unknown_of_a_port_reads_as_zero(void **state)
 	} attr;
 	static const char zero[sizeof(attr.unknown)];
 
-	(void)state;
 	memset(&attr, 0xEE, sizeof(attr));
 	assert_int_equal(verbs_get_ctx(context)->query_port(context, 1, &attr.known, sizeof(attr)),
 	                 0);
@@ -268,12 +253,11 @@ static void what_is_unknown_of_a_port_reads_as_zero(void **state)
 	assert_memory_equal(attr.unknown, zero, sizeof(zero));
 }
 
-static void a_port_that_is_not_there_cannot_be_queried(void **state)
+LAB_CASE(a_port_that_is_not_there_cannot_be_queried)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_port_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(context, 0, &attr), EINVAL);
 	assert_int_equal(ibv_query_port(context, 2, &attr), EINVAL);
 	assert_int_equal(ibv_query_port(context, 255, &attr), EINVAL);
@@ -281,38 +265,35 @@ static void a_port_that_is_not_there_cannot_be_queried(void **state)
 
 /* ---- GIDs ---- */
 
-static void the_first_gid_is_prefix_and_port_guid(void **state)
+LAB_CASE(the_first_gid_is_prefix_and_port_guid)
 {
 	struct ibv_context *context = lab_open(1);
 	static const uint8_t prefix[8] = { 0xFE, 0x80 };
 	static const uint8_t zero[8];
 	union ibv_gid gid;
 
-	(void)state;
 	assert_int_equal(ibv_query_gid(context, 1, 0, &gid), 0);
 	assert_memory_equal(gid.raw, prefix, 8);
 	assert_memory_not_equal(gid.raw + 8, zero, 8);
 }
 
-static void an_empty_gid_index_reads_as_zero(void **state)
+LAB_CASE(an_empty_gid_index_reads_as_zero)
 {
 	struct ibv_context *context = lab_open(1);
 	union ibv_gid gid, zero = { .raw = { 0 } };
 	struct ibv_port_attr port;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(context, 1, &port), 0);
 	assert_int_equal(ibv_query_gid(context, 1, port.gid_tbl_len - 1, &gid), 0);
 	assert_memory_equal(&gid, &zero, sizeof(gid));
 }
 
-static void a_gid_beyond_the_table_is_refused(void **state)
+LAB_CASE(a_gid_beyond_the_table_is_refused)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_port_attr port;
 	union ibv_gid gid;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(context, 1, &port), 0);
 	errno = 0;
 	assert_int_equal(ibv_query_gid(context, 1, port.gid_tbl_len, &gid), -1);
@@ -322,13 +303,12 @@ static void a_gid_beyond_the_table_is_refused(void **state)
 	assert_int_equal(ibv_query_gid(context, 2, 0, &gid), -1);
 }
 
-static void a_gid_entry_says_where_and_what_it_is(void **state)
+LAB_CASE(a_gid_entry_says_where_and_what_it_is)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_gid_entry entry;
 	union ibv_gid gid;
 
-	(void)state;
 	assert_int_equal(ibv_query_gid(context, 1, 0, &gid), 0);
 	assert_int_equal(ibv_query_gid_ex(context, 1, 0, &entry, 0), 0);
 	assert_memory_equal(&entry.gid, &gid, sizeof(gid));
@@ -338,25 +318,23 @@ static void a_gid_entry_says_where_and_what_it_is(void **state)
 	assert_int_equal(entry.ndev_ifindex, 0);
 }
 
-static void an_empty_gid_entry_says_enodata(void **state)
+LAB_CASE(an_empty_gid_entry_says_enodata)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_gid_entry entry;
 	struct ibv_port_attr port;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(context, 1, &port), 0);
 	assert_int_equal(ibv_query_gid_ex(context, 1, (uint32_t)port.gid_tbl_len - 1, &entry, 0),
 	                 ENODATA);
 }
 
-static void a_gid_entry_that_cannot_be_is_refused(void **state)
+LAB_CASE(a_gid_entry_that_cannot_be_is_refused)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_gid_entry entry;
 	struct ibv_port_attr port;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(context, 1, &port), 0);
 	assert_int_equal(ibv_query_gid_ex(context, 1, (uint32_t)port.gid_tbl_len, &entry, 0),
 	                 EINVAL);
@@ -366,7 +344,7 @@ static void a_gid_entry_that_cannot_be_is_refused(void **state)
 }
 
 /* Not in the headers: Debian's programs call it. */
-static void a_gids_type_is_as_sysfs_has_it(void **state)
+LAB_CASE(a_gids_type_is_as_sysfs_has_it)
 {
 	int (*type_of)(struct ibv_context *, uint8_t, unsigned, int *) =
 	        dlvsym(RTLD_DEFAULT, "ibv_query_gid_type", "IBVERBS_PRIVATE_34");
@@ -374,7 +352,6 @@ static void a_gids_type_is_as_sysfs_has_it(void **state)
 	struct ibv_port_attr port;
 	int type = -1;
 
-	(void)state;
 	assert_non_null(type_of);
 	assert_int_equal(ibv_query_port(context, 1, &port), 0);
 	assert_int_equal(type_of(context, 1, 0, &type), 0);
@@ -392,14 +369,13 @@ static void a_gids_type_is_as_sysfs_has_it(void **state)
 	assert_int_equal(type, -1);
 }
 
-static void the_gid_table_lists_what_is_not_empty(void **state)
+LAB_CASE(the_gid_table_lists_what_is_not_empty)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_gid_entry table[64], entry;
 	struct ibv_port_attr port;
 	ssize_t n, k = 0;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(context, 1, &port), 0);
 	n = ibv_query_gid_table(context, table, LAB_ARRAY(table), 0);
 	assert_in_range(n, 1, port.gid_tbl_len - 1);
@@ -412,36 +388,33 @@ static void the_gid_table_lists_what_is_not_empty(void **state)
 	assert_int_equal(k, n);
 }
 
-static void a_gid_table_that_does_not_fit_is_refused(void **state)
+LAB_CASE(a_gid_table_that_does_not_fit_is_refused)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_gid_entry table[1];
 
-	(void)state;
 	assert_int_equal(ibv_query_gid_table(context, table, 0, 0), -EINVAL);
 	assert_int_equal(ibv_query_gid_table(context, table, 1, 1), -EINVAL);
 }
 
 /* ---- P_Keys ---- */
 
-static void the_first_pkey_is_the_default_one(void **state)
+LAB_CASE(the_first_pkey_is_the_default_one)
 {
 	struct ibv_context *context = lab_open(1);
 	__be16 pkey;
 
-	(void)state;
 	assert_int_equal(ibv_query_pkey(context, 1, 0, &pkey), 0);
 	assert_int_equal(pkey, htobe16(0xFFFF));
 	assert_int_equal(ibv_get_pkey_index(context, 1, pkey), 0);
 }
 
-static void a_pkey_beyond_the_table_is_refused(void **state)
+LAB_CASE(a_pkey_beyond_the_table_is_refused)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_port_attr port;
 	__be16 pkey;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(context, 1, &port), 0);
 	assert_int_equal(ibv_query_pkey(context, 1, port.pkey_tbl_len - 1, &pkey), 0);
 	assert_int_equal(ibv_query_pkey(context, 1, port.pkey_tbl_len, &pkey), -1);
@@ -450,11 +423,10 @@ static void a_pkey_beyond_the_table_is_refused(void **state)
 	assert_int_equal(ibv_query_pkey(context, 2, 0, &pkey), -1);
 }
 
-static void a_pkey_that_is_not_there_has_no_index(void **state)
+LAB_CASE(a_pkey_that_is_not_there_has_no_index)
 {
 	struct ibv_context *context = lab_open(1);
 
-	(void)state;
 	assert_int_equal(ibv_get_pkey_index(context, 1, htobe16(0x8123)), -1);
 	assert_int_equal(ibv_get_pkey_index(context, 2, htobe16(0xFFFF)), -1);
 }
@@ -484,11 +456,10 @@ static int read_file(const char *text, char *buffer, size_t size)
 	return ret;
 }
 
-static void a_file_is_read_without_its_last_newline(void **state)
+LAB_CASE(a_file_is_read_without_its_last_newline)
 {
 	char buffer[8] = "before";
 
-	(void)state;
 	assert_int_equal(read_file("", buffer, sizeof(buffer)), 0);
 	assert_string_equal(buffer, "");
 	assert_int_equal(read_file("one\n", buffer, sizeof(buffer)), 3);
@@ -510,7 +481,7 @@ static void a_file_is_read_without_its_last_newline(void **state)
 		assert_int_equal(errno, EOPNOTSUPP); \
 	} while (0)
 
-static void objects_that_are_not_here_are_not_supported(void **state)
+LAB_CASE(objects_that_are_not_here_are_not_supported)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_context *c = e->context;
@@ -523,7 +494,6 @@ static void objects_that_are_not_here_are_not_supported(void **state)
 	struct ibv_counters_init_attr counters = { 0 };
 	struct ibv_flow_attr flow = { 0 };
 
-	(void)state;
 	EXPECT_UNSUPPORTED_POINTER(ibv_create_srq_ex(c, &srq));
 	srq.srq_type = IBV_SRQT_BASIC;
 	srq.comp_mask |= 1 << 20; /* of a program that was built for a newer library */
@@ -534,55 +504,15 @@ static void objects_that_are_not_here_are_not_supported(void **state)
 	EXPECT_UNSUPPORTED_POINTER(ibv_create_flow(e->qp, &flow));
 }
 
-static void calls_that_are_not_here_are_not_supported(void **state)
+LAB_CASE(calls_that_are_not_here_are_not_supported)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_qp_rate_limit_attr rate = { 0 };
 	struct ibv_ece ece = { 0 };
 
-	(void)state;
 	assert_int_equal(ibv_modify_qp_rate_limit(e->qp, &rate), EOPNOTSUPP);
 	assert_int_equal(ibv_query_ece(e->qp, &ece), EOPNOTSUPP);
 	assert_int_equal(ibv_set_ece(e->qp, &ece), EOPNOTSUPP);
 	assert_int_equal(ibv_query_qp_data_in_order(e->qp, IBV_WR_SEND, 0), 0);
 	assert_int_equal(ibv_get_device_index(lab_device(1)), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_process_on_a_host_sees_that_hosts_device_alone),
-		LAB_TEST(every_host_has_its_device_in_the_list),
-		LAB_TEST(the_list_may_be_asked_for_without_its_length),
-		LAB_TEST(a_device_can_be_opened_after_its_list_is_freed),
-		LAB_TEST(a_device_can_be_opened_twice),
-		LAB_TEST(each_device_has_guids_of_its_own),
-		LAB_TEST(the_device_says_what_it_can),
-		LAB_TEST(the_real_time_values_are_of_the_completion_timestamps_clock),
-		LAB_TEST(real_time_values_that_nobody_knows_are_not_marked),
-		LAB_TEST(the_multicast_limits_are_those_of_the_fabric),
-		LAB_TEST(the_extended_query_says_the_same_and_more),
-		LAB_TEST(an_extended_query_for_the_unknown_is_refused),
-		LAB_TEST(the_port_says_how_it_is),
-		LAB_TEST(each_port_has_a_lid_of_its_own),
-		LAB_TEST(what_is_unknown_of_a_port_reads_as_zero),
-		LAB_TEST(a_port_that_is_not_there_cannot_be_queried),
-		LAB_TEST(the_first_gid_is_prefix_and_port_guid),
-		LAB_TEST(an_empty_gid_index_reads_as_zero),
-		LAB_TEST(a_gid_beyond_the_table_is_refused),
-		LAB_TEST(a_gid_entry_says_where_and_what_it_is),
-		LAB_TEST(an_empty_gid_entry_says_enodata),
-		LAB_TEST(a_gid_entry_that_cannot_be_is_refused),
-		LAB_TEST(a_gids_type_is_as_sysfs_has_it),
-		LAB_TEST(the_gid_table_lists_what_is_not_empty),
-		LAB_TEST(a_gid_table_that_does_not_fit_is_refused),
-		LAB_TEST(the_first_pkey_is_the_default_one),
-		LAB_TEST(a_pkey_beyond_the_table_is_refused),
-		LAB_TEST(a_pkey_that_is_not_there_has_no_index),
-		LAB_TEST(a_file_is_read_without_its_last_newline),
-		LAB_TEST(objects_that_are_not_here_are_not_supported),
-		LAB_TEST(calls_that_are_not_here_are_not_supported),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

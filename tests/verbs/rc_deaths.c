@@ -115,25 +115,18 @@ static void many_deaths(int sig, unsigned n)
 		lab_await_status(held[i], before[i]);
 }
 
-static void a_peer_that_is_killed_harms_nobody(void **state)
+LAB_CASE(a_peer_that_is_killed_harms_nobody)
 {
-	(void)state;
 	many_deaths(SIGKILL, number_of("UMBEL_KILLS", KILLS));
 }
 
-static void a_peer_that_is_stopped_harms_nobody(void **state)
+LAB_CASE(a_peer_that_is_stopped_harms_nobody)
 {
-	(void)state;
 	many_deaths(SIGSTOP, number_of("UMBEL_KILLS", STOPS));
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_peer_that_is_killed_harms_nobody),
-		LAB_TEST(a_peer_that_is_stopped_harms_nobody),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

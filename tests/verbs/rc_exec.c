@@ -48,7 +48,7 @@ static void try_after_exec(unsigned i, size_t period)
 	assert_true(lab_peer_is_untouched(p[1]));
 }
 
-static void what_is_reached_by_system_calls(void **state)
+LAB_CASE(what_is_reached_by_system_calls)
 {
 	for (unsigned i = 0; i < LAB_ARRAY(requests); i++) {
 		try_after_exec(i, 4096);
@@ -57,12 +57,11 @@ static void what_is_reached_by_system_calls(void **state)
 }
 
 /* It ends before its peer has looked at its memory. It has refused nothing: it does not answer. */
-static void what_nobody_had_reached(void **state)
+LAB_CASE(what_nobody_had_reached)
 {
 	struct lab_peer_options o = { .host = 1, .period = 4096, .timeout = 10, .retry_cnt = 1 };
 	struct lab_peer *here = lab_peer(&o), *there;
 
-	(void)state;
 	o.host = 2;
 	o.elsewhere = true;
 	there = lab_peer(&o);
@@ -78,7 +77,7 @@ static void what_nobody_had_reached(void **state)
 	assert_true(lab_peer_is_untouched(there));
 }
 
-static void what_was_adopted(void **state)
+LAB_CASE(what_was_adopted)
 {
 	for (unsigned i = 0; i < LAB_ARRAY(requests); i++) {
 		try_after_exec(i, 0);
@@ -88,14 +87,8 @@ static void what_was_adopted(void **state)
 
 int main(int argc, char *argv[])
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(what_is_reached_by_system_calls),
-		LAB_TEST(what_nobody_had_reached),
-		LAB_TEST(what_was_adopted),
-	};
-
 	if (argc == 4 && !strcmp(argv[0], "another"))
 		return lab_peer_look(argv);
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

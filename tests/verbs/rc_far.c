@@ -151,12 +151,11 @@ static const enum ibv_wr_opcode kinds[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ 
 
 /* ---- one call ---- */
 
-static void a_list_takes_one_system_call(void **state)
+LAB_CASE(a_list_takes_one_system_call)
 {
 	struct pair p = make_pair(false);
 	struct lab_work list[MANY];
 
-	(void)state;
 	do_one(&p);
 	for (unsigned i = 0; i < 4; i++) {
 		const enum ibv_wr_opcode kind = kinds[i % 2];
@@ -175,13 +174,12 @@ static void a_list_takes_one_system_call(void **state)
 }
 
 /* Where the processor keeps the order of stores: see src/client/hca/transport/far.c. */
-static void neighbours_are_one_piece(void **state)
+LAB_CASE(neighbours_are_one_piece)
 {
 #if defined(__x86_64__)
 	struct pair p = make_pair(false);
 	struct lab_work list[MANY];
 
-	(void)state;
 	do_one(&p);
 	for (unsigned i = 0; i < MANY; i++)
 		list[i] = work_of(&p, IBV_WR_RDMA_WRITE, (uint64_t)i * PAGE, 100 + i * 64ull, 64);
@@ -199,7 +197,6 @@ static void neighbours_are_one_piece(void **state)
 			assert_int_equal(data[k], lab_pattern(1, (uint64_t)i * PAGE + k));
 	}
 #else
-	(void)state;
 #endif
 }
 
@@ -271,13 +268,12 @@ static void expect_bytes(struct lab_peer *p, const uint8_t *expected)
 	free(data);
 }
 
-static void any_list_does_what_its_requests_do_one_by_one(void **state)
+LAB_CASE(any_list_does_what_its_requests_do_one_by_one)
 {
 	struct pair p = make_pair(false);
 	uint8_t *here = malloc(BYTES), *there = malloc(BYTES);
 	struct lab_work list[200];
 
-	(void)state;
 	assert_true(here && there);
 	lab_peer_get(p.requester, 0, here, BYTES);
 	lab_peer_get(p.owner, 0, there, BYTES);
@@ -302,13 +298,12 @@ static void any_list_does_what_its_requests_do_one_by_one(void **state)
 	free(there);
 }
 
-static void a_list_that_does_not_fit_is_posted_as_far_as_it_does(void **state)
+LAB_CASE(a_list_that_does_not_fit_is_posted_as_far_as_it_does)
 {
 	struct pair p = make_pair(false);
 	struct lab_work list[300];
 	struct ibv_wc wc;
 
-	(void)state;
 	do_one(&p);
 	for (unsigned i = 0; i < LAB_ARRAY(list); i++) {
 		list[i] = work_of(&p, IBV_WR_RDMA_WRITE, i, 3ull * i, 1);
@@ -379,9 +374,8 @@ static void post_and_fail(const struct pair *p, const struct lab_work list[MANY]
 	expect_done(p, list[0].opcode, at, MANY, !status);
 }
 
-static void a_wrong_request_fails_and_those_behind_it_do_nothing(void **state)
+LAB_CASE(a_wrong_request_fails_and_those_behind_it_do_nothing)
 {
-	(void)state;
 	for (unsigned i = 0; i < LAB_ARRAY(wrongs) * LAB_ARRAY(places) * 2; i++) {
 		const unsigned at = places[i / 2 % LAB_ARRAY(places)];
 		const unsigned wrong = i / 2 / LAB_ARRAY(places);
@@ -398,9 +392,8 @@ static void a_wrong_request_fails_and_those_behind_it_do_nothing(void **state)
 }
 
 /* The owner, which is here, unmaps the page that request @at begins with, or all but that. */
-static void memory_that_is_gone_fails_where_it_is(void **state)
+LAB_CASE(memory_that_is_gone_fails_where_it_is)
 {
-	(void)state;
 	for (unsigned i = 0; i < LAB_ARRAY(places) * 2; i++) {
 		const unsigned at = places[i / 2];
 		struct pair p = make_pair(true);
@@ -429,13 +422,12 @@ static void memory_that_is_gone_fails_where_it_is(void **state)
 
 /* A request whose second page is gone: it fails as a whole, though its first page may be written.
  */
-static void a_request_that_can_be_half_done_is_not_done(void **state)
+LAB_CASE(a_request_that_can_be_half_done_is_not_done)
 {
 	struct pair p = make_pair(true);
 	struct lab_work list[4];
 	char *page;
 
-	(void)state;
 	do_one(&p);
 	for (unsigned i = 0; i < 4; i++) {
 		list[i] = work_of(&p, IBV_WR_RDMA_WRITE, 0, i * 16ull * PAGE, 3 * PAGE);
@@ -460,13 +452,12 @@ static void a_request_that_can_be_half_done_is_not_done(void **state)
 }
 
 /* Memory that the program has protected is there for an HCA, which has pinned it. */
-static void protected_memory_in_the_middle_is_reached(void **state)
+LAB_CASE(protected_memory_in_the_middle_is_reached)
 {
 	struct pair p = make_pair(true);
 	struct lab_work list[MANY];
 	char *page = p.owner->here->memory + (uint64_t)MANY * PAGE;
 
-	(void)state;
 	do_one(&p);
 	fill_list(&p, IBV_WR_RDMA_WRITE, list);
 	assert_int_equal(mprotect(page, PAGE, PROT_NONE), 0);
@@ -497,9 +488,8 @@ static void write_to_two_regions(unsigned access, unsigned failed)
 	lab_clean_up(NULL);
 }
 
-static void a_list_goes_to_two_regions(void **state)
+LAB_CASE(a_list_goes_to_two_regions)
 {
-	(void)state;
 	write_to_two_regions(LAB_ALL_ACCESS, MANY - 1);
 	write_to_two_regions(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, 2);
 }
@@ -552,9 +542,8 @@ static enum ibv_wc_status end_of(void *thread)
 	return (enum ibv_wc_status)(uintptr_t)status;
 }
 
-static void what_is_deregistered_does_not_change(void **state)
+LAB_CASE(what_is_deregistered_does_not_change)
 {
-	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		struct writer w = { .lists = 0 };
 		void *thread = begin_to_write(&w);
@@ -567,12 +556,11 @@ static void what_is_deregistered_does_not_change(void **state)
 	}
 }
 
-static void a_stopped_owner_is_written_to(void **state)
+LAB_CASE(a_stopped_owner_is_written_to)
 {
 	struct pair p = make_pair(false);
 	struct lab_work list[MANY];
 
-	(void)state;
 	do_one(&p);
 	fill_list(&p, IBV_WR_RDMA_WRITE, list);
 	lab_peer_signal(p.owner, SIGSTOP);
@@ -582,33 +570,17 @@ static void a_stopped_owner_is_written_to(void **state)
 	expect_done(&p, IBV_WR_RDMA_WRITE, 0, MANY, true);
 }
 
-static void a_dead_owner_is_not_reached(void **state)
+LAB_CASE(a_dead_owner_is_not_reached)
 {
 	struct writer w = { .lists = 0 };
 	void *thread = begin_to_write(&w);
 
-	(void)state;
 	lab_peer_signal(w.p.owner, SIGKILL);
 	assert_int_equal(end_of(thread), IBV_WC_RETRY_EXC_ERR);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_list_takes_one_system_call),
-		LAB_TEST(neighbours_are_one_piece),
-		LAB_TEST(any_list_does_what_its_requests_do_one_by_one),
-		LAB_TEST(a_list_that_does_not_fit_is_posted_as_far_as_it_does),
-		LAB_TEST(a_wrong_request_fails_and_those_behind_it_do_nothing),
-		LAB_TEST(memory_that_is_gone_fails_where_it_is),
-		LAB_TEST(a_request_that_can_be_half_done_is_not_done),
-		LAB_TEST(protected_memory_in_the_middle_is_reached),
-		LAB_TEST(a_list_goes_to_two_regions),
-		LAB_TEST(what_is_deregistered_does_not_change),
-		LAB_TEST(a_stopped_owner_is_written_to),
-		LAB_TEST(a_dead_owner_is_not_reached),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

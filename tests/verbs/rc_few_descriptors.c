@@ -47,13 +47,11 @@ static int poll_for_success(struct lab_peer *p)
 	return n;
 }
 
-static void a_request_waits_for_a_descriptor(void **state)
+LAB_CASE_ELSEWHERE(a_request_waits_for_a_descriptor)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 		                                      IBV_WR_SEND };
 	struct lab_peer_options o = { .far = true, .rnr_retry = 7 };
-
-	(void)state;
 
 	for (unsigned i = 0; i < LAB_ARRAY(opcodes); i++) {
 		struct rlimit before;
@@ -115,7 +113,7 @@ static void *reads(void *arg)
 }
 
 /* All wait for the memory of the same process, and one descriptor serves them all. */
-static void threads_wait_for_the_same_descriptor(void **state)
+LAB_CASE_ELSEWHERE(threads_wait_for_the_same_descriptor)
 {
 	struct lab_peer_options o = { .host = 1, .rnr_retry = 7 }, other = {
 		.host = 2, .rnr_retry = 7, .far = true, .elsewhere = true
@@ -124,7 +122,6 @@ static void threads_wait_for_the_same_descriptor(void **state)
 	struct rlimit before;
 	unsigned n;
 
-	(void)state;
 	for (unsigned i = 0; i < THREADS; i++) {
 		struct reader *r = &reader[i];
 
@@ -153,11 +150,6 @@ static void threads_wait_for_the_same_descriptor(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_ELSEWHERE(a_request_waits_for_a_descriptor),
-		LAB_ELSEWHERE(threads_wait_for_the_same_descriptor),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -123,12 +123,11 @@ static const struct {
 	{ "MADV_SEQUENTIAL", sequential },   { "userfaultfd", watch },
 };
 
-static void what_was_said_of_memory_stays(void **state)
+LAB_CASE(what_was_said_of_memory_stays)
 {
 	char before[256], during[256], after[256];
 	struct lab_peer *p[2];
 
-	(void)state;
 	lab_adopted_begin(p);
 	for (unsigned i = 0; i < LAB_ARRAY(said); i++) {
 		char *m = lab_adopted_memory();
@@ -158,14 +157,13 @@ static void what_was_said_of_memory_stays(void **state)
 /* ---- memory that the kernel writes to later ---- */
 
 /* The same memory is known to io_uring and to verbs, whichever came first. */
-static void what_io_uring_reads_is_there(void **state)
+LAB_CASE(what_io_uring_reads_is_there)
 {
 	char *m = lab_adopted_memory(), *other = lab_adopted_memory();
 	struct lab_uring ring;
 	struct lab_peer *p[2];
 	struct ibv_mr *mr;
 
-	(void)state;
 	if (!lab_uring_is_there())
 		return; /* containers forbid it: nothing can be pinned so */
 	lab_adopted_begin(p);
@@ -196,14 +194,13 @@ static void what_io_uring_reads_is_there(void **state)
 	munmap(other, LAB_ADOPTED_BYTES);
 }
 
-static void beside_aio_nothing_moves(void **state)
+LAB_CASE(beside_aio_nothing_moves)
 {
 	char *m = lab_adopted_memory();
 	aio_context_t aio = 0;
 	struct lab_peer *p[2];
 	struct ibv_mr *mr;
 
-	(void)state;
 	lab_adopted_begin(p);
 	if (syscall(SYS_io_setup, 8, &aio))
 		return; /* forbidden */
@@ -217,7 +214,7 @@ static void beside_aio_nothing_moves(void **state)
 }
 
 /* A pipe has the pages themselves. */
-static void what_vmsplice_has_taken_is_in_the_pipe(void **state)
+LAB_CASE(what_vmsplice_has_taken_is_in_the_pipe)
 {
 	char *m = lab_adopted_memory(), got[LAB_ADOPTED_PAGE];
 	struct iovec iov = { m, sizeof(got) };
@@ -225,7 +222,6 @@ static void what_vmsplice_has_taken_is_in_the_pipe(void **state)
 	struct ibv_mr *mr;
 	int ends[2];
 
-	(void)state;
 	lab_adopted_begin(p);
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(vmsplice(ends[1], &iov, 1, 0), sizeof(got));
@@ -245,12 +241,11 @@ static void what_vmsplice_has_taken_is_in_the_pipe(void **state)
 
 /* ---- memory that the program moves or drops ---- */
 
-static void deregistered_memory_moves_and_grows_as_one(void **state)
+LAB_CASE(deregistered_memory_moves_and_grows_as_one)
 {
 	struct lab_peer *p[2];
 	char *m, *moved;
 
-	(void)state;
 	lab_adopted_begin(p);
 	m = lab_adopted_memory();
 	lab_adopted_deregister(
@@ -263,13 +258,12 @@ static void deregistered_memory_moves_and_grows_as_one(void **state)
 	munmap(moved, 2 * LAB_ADOPTED_BYTES);
 }
 
-static void memory_that_was_moved_is_private_again(void **state)
+LAB_CASE(memory_that_was_moved_is_private_again)
 {
 	char *m = lab_adopted_memory(), *moved;
 	struct lab_peer *p[2];
 	struct ibv_mr *mr;
 
-	(void)state;
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
@@ -284,13 +278,12 @@ static void memory_that_was_moved_is_private_again(void **state)
 	munmap(moved, LAB_ADOPTED_BYTES);
 }
 
-static void what_the_program_forbade_meanwhile_stays_forbidden(void **state)
+LAB_CASE(what_the_program_forbade_meanwhile_stays_forbidden)
 {
 	char *m = lab_adopted_memory(), flags[256];
 	struct lab_peer *p[2];
 	struct ibv_mr *mr;
 
-	(void)state;
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	assert_int_equal(mprotect(m, 2 * LAB_ADOPTED_PAGE, PROT_READ), 0);
@@ -317,12 +310,11 @@ static void register_own_stack(void)
 	lab_adopted_deregister(mr);
 }
 
-static void a_fiber_may_register_its_stack(void **state)
+LAB_CASE(a_fiber_may_register_its_stack)
 {
 	static char stack[64 * LAB_ADOPTED_PAGE];
 	struct lab_peer *p[2];
 
-	(void)state;
 	lab_adopted_begin(p);
 	peers = p;
 	getcontext(&fiber);
@@ -341,7 +333,7 @@ static int wait_in_memory(void *end)
 }
 
 /* A process of its own, with the same memory: it is no thread. */
-static void a_child_in_the_same_memory_keeps_it_where_it_is(void **state)
+LAB_CASE(a_child_in_the_same_memory_keeps_it_where_it_is)
 {
 	static char stack[16 * LAB_ADOPTED_PAGE] __attribute__((aligned(16)));
 	char *m = lab_adopted_memory();
@@ -350,7 +342,6 @@ static void a_child_in_the_same_memory_keeps_it_where_it_is(void **state)
 	int ends[2];
 	pid_t pid;
 
-	(void)state;
 #ifdef __SANITIZE_THREAD__
 	return; /* it takes the child for a thread that it does not know */
 #endif
@@ -374,7 +365,7 @@ static void a_child_in_the_same_memory_keeps_it_where_it_is(void **state)
 /* ---- memory that is shared already ---- */
 
 /* The peer attaches a segment where it lies. Its owner may have removed it, as UCX does. */
-static void a_system_v_segment_is_reached_where_it_lies(void **state)
+LAB_CASE(a_system_v_segment_is_reached_where_it_lies)
 {
 	struct lab_peer *p[2];
 	struct shmid_ds ds;
@@ -382,7 +373,6 @@ static void a_system_v_segment_is_reached_where_it_lies(void **state)
 	char *m;
 	int id;
 
-	(void)state;
 	lab_adopted_begin(p);
 	for (unsigned round = 0; round < 3; round++) {
 		id = shmget(IPC_PRIVATE, LAB_ADOPTED_BYTES, IPC_CREAT | 0600);
@@ -405,14 +395,13 @@ static void a_system_v_segment_is_reached_where_it_lies(void **state)
 /* ---- who may look ---- */
 
 /* Copies by the system calls are forbidden then, but for those by a descriptor. Root may always. */
-static void a_process_may_become_secretive(void **state)
+LAB_CASE(a_process_may_become_secretive)
 {
 	char *m = mmap(NULL, LAB_ADOPTED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 	               -1, 0);
 	struct lab_peer *p[2];
 	struct ibv_mr *mr;
 
-	(void)state;
 	assert_ptr_not_equal(m, MAP_FAILED);
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
@@ -428,20 +417,6 @@ static void a_process_may_become_secretive(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(what_was_said_of_memory_stays),
-		LAB_TEST(what_io_uring_reads_is_there),
-		LAB_TEST(beside_aio_nothing_moves),
-		LAB_TEST(what_vmsplice_has_taken_is_in_the_pipe),
-		LAB_TEST(deregistered_memory_moves_and_grows_as_one),
-		LAB_TEST(memory_that_was_moved_is_private_again),
-		LAB_TEST(what_the_program_forbade_meanwhile_stays_forbidden),
-		LAB_TEST(a_fiber_may_register_its_stack),
-		LAB_TEST(a_child_in_the_same_memory_keeps_it_where_it_is),
-		LAB_TEST(a_system_v_segment_is_reached_where_it_lies),
-		LAB_TEST(a_process_may_become_secretive),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

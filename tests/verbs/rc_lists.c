@@ -127,7 +127,7 @@ static void make(struct lab_peer *p[2], const struct lab_peer_options *o, void *
 	fill(p);
 }
 
-static void a_list_arrives_in_its_order(void **state)
+LAB_CASE_BOTH(a_list_arrives_in_its_order)
 {
 	struct lab_peer *p[2];
 	struct list l;
@@ -144,7 +144,7 @@ static void a_list_arrives_in_its_order(void **state)
 }
 
 /* The owner of memory that its peer reaches by system calls only copies what lies in arrivals. */
-static void a_list_is_left_to_who_polls(void **state)
+LAB_CASE_BOTH(a_list_is_left_to_who_polls)
 {
 	const struct lab_peer_options o = { .far = true };
 	struct lab_peer *p[2];
@@ -172,7 +172,7 @@ static void expect_bytes(struct lab_peer *p, unsigned i, unsigned seed, unsigned
 }
 
 /* Each request of another kind takes effect where it stands in the list. */
-static void other_requests_stand_between(void **state)
+LAB_CASE_BOTH(other_requests_stand_between)
 {
 	struct lab_peer *p[2];
 	struct list l;
@@ -201,7 +201,7 @@ static void other_requests_stand_between(void **state)
 	expect_bytes(p[1], 15, 1, 15);
 }
 
-static void what_finds_no_receive_waits(void **state)
+LAB_CASE_BOTH(what_finds_no_receive_waits)
 {
 	const struct lab_peer_options o = { .rnr_retry = 7 };
 	struct lab_peer *p[2];
@@ -220,7 +220,7 @@ static void what_finds_no_receive_waits(void **state)
 	}
 }
 
-static void a_receive_that_is_too_small_ends_the_list(void **state)
+LAB_CASE_BOTH(a_receive_that_is_too_small_ends_the_list)
 {
 	const struct lab_peer_options o = { .rnr_retry = 7 };
 
@@ -247,7 +247,7 @@ static void a_receive_that_is_too_small_ends_the_list(void **state)
 	}
 }
 
-static void a_wrong_key_ends_the_list(void **state)
+LAB_CASE_BOTH(a_wrong_key_ends_the_list)
 {
 	struct lab_peer *p[2];
 	struct list l;
@@ -264,7 +264,7 @@ static void a_wrong_key_ends_the_list(void **state)
 	lab_peer_expect_state(p[0], IBV_QPS_ERR);
 }
 
-static void a_list_ends_before_the_request_that_is_malformed(void **state)
+LAB_CASE_BOTH(a_list_ends_before_the_request_that_is_malformed)
 {
 	for (unsigned how = 0; how < 6; how++) {
 		struct lab_peer *p[2];
@@ -297,7 +297,7 @@ static void a_list_ends_before_the_request_that_is_malformed(void **state)
 	}
 }
 
-static void a_list_ends_where_the_send_queue_is_full(void **state)
+LAB_CASE_BOTH(a_list_ends_where_the_send_queue_is_full)
 {
 	const struct lab_peer_options o = { .cap = { .max_send_wr = 20 } };
 	struct lab_peer *p[2];
@@ -313,7 +313,7 @@ static void a_list_ends_where_the_send_queue_is_full(void **state)
 	assert_int_equal(lab_peer_try_received(p[1], &wc), 0);
 }
 
-static void uc_loses_what_finds_no_receive(void **state)
+LAB_CASE_BOTH(uc_loses_what_finds_no_receive)
 {
 	const struct lab_peer_options o = { .type = IBV_QPT_UC };
 	struct lab_peer *p[2];
@@ -331,7 +331,7 @@ static void uc_loses_what_finds_no_receive(void **state)
 }
 
 /* A receive fails: the responder takes nothing more, and what its receives name stays as it is. */
-static void uc_loses_what_comes_behind_a_failure(void **state)
+LAB_CASE_BOTH(uc_loses_what_comes_behind_a_failure)
 {
 	const struct lab_peer_options o = { .type = IBV_QPT_UC };
 
@@ -415,11 +415,10 @@ static void receive_many(struct lab_peer *p, unsigned n)
 	}
 }
 
-static void a_responder_that_is_reset_ends_the_list(void **state)
+LAB_CASE(a_responder_that_is_reset_ends_the_list)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 1, .rnr_retry = 7 };
 
-	(void)state;
 	for (unsigned round = 0; round < 100; round++) {
 		struct poster t = { 0 };
 		struct lab_peer *p[2];
@@ -443,20 +442,6 @@ static void a_responder_that_is_reset_ends_the_list(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_BOTH(a_list_arrives_in_its_order),
-		LAB_BOTH(a_list_is_left_to_who_polls),
-		LAB_BOTH(other_requests_stand_between),
-		LAB_BOTH(what_finds_no_receive_waits),
-		LAB_BOTH(a_receive_that_is_too_small_ends_the_list),
-		LAB_BOTH(a_wrong_key_ends_the_list),
-		LAB_BOTH(a_list_ends_before_the_request_that_is_malformed),
-		LAB_BOTH(a_list_ends_where_the_send_queue_is_full),
-		LAB_BOTH(uc_loses_what_finds_no_receive),
-		LAB_BOTH(uc_loses_what_comes_behind_a_failure),
-		LAB_TEST(a_responder_that_is_reset_ends_the_list),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

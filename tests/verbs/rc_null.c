@@ -77,7 +77,7 @@ static void expect_zeros_between(struct lab_peer *p, uint32_t n)
 	free(got);
 }
 
-static void zeros_are_sent(void **state)
+LAB_CASE_BOTH(zeros_are_sent)
 {
 	struct lab_peer *p[2];
 	struct ibv_sge sge[3];
@@ -95,7 +95,7 @@ static void zeros_are_sent(void **state)
 }
 
 /* The responder goes on with what waited for its receive: the requester does not poll before. */
-static void zeros_are_sent_by_a_responder_that_helps(void **state)
+LAB_CASE_BOTH(zeros_are_sent_by_a_responder_that_helps)
 {
 	struct lab_peer *p[2];
 	struct ibv_sge sge[3];
@@ -112,7 +112,7 @@ static void zeros_are_sent_by_a_responder_that_helps(void **state)
 	}
 }
 
-static void zeros_are_written(void **state)
+LAB_CASE_BOTH(zeros_are_written)
 {
 	struct lab_peer *p[2];
 	struct ibv_sge sge[3];
@@ -136,7 +136,7 @@ static void expect_rest(struct lab_peer *p[2], uint32_t n)
 		assert_int_equal((uint8_t)p[0]->here->memory[i], lab_pattern(1, i));
 }
 
-static void what_is_read_into_a_null_entry_is_gone(void **state)
+LAB_CASE_BOTH(what_is_read_into_a_null_entry_is_gone)
 {
 	struct lab_peer *p[2];
 	struct ibv_sge sge[3];
@@ -150,7 +150,7 @@ static void what_is_read_into_a_null_entry_is_gone(void **state)
 	}
 }
 
-static void what_an_atomic_operation_brings_back_may_be_discarded(void **state)
+LAB_CASE_BOTH(what_an_atomic_operation_brings_back_may_be_discarded)
 {
 	struct lab_peer *p[2];
 	struct ibv_sge sge = { .length = 8 };
@@ -166,7 +166,7 @@ static void what_an_atomic_operation_brings_back_may_be_discarded(void **state)
 }
 
 /* With the receive posted first, or the message first. */
-static void what_is_received_into_a_null_entry_is_gone(void **state)
+LAB_CASE_BOTH(what_is_received_into_a_null_entry_is_gone)
 {
 	struct lab_peer *p[2];
 	struct ibv_sge sge[3];
@@ -193,15 +193,6 @@ static void what_is_received_into_a_null_entry_is_gone(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_BOTH(zeros_are_sent),
-		LAB_BOTH(zeros_are_sent_by_a_responder_that_helps),
-		LAB_BOTH(zeros_are_written),
-		LAB_BOTH(what_is_read_into_a_null_entry_is_gone),
-		LAB_BOTH(what_an_atomic_operation_brings_back_may_be_discarded),
-		LAB_BOTH(what_is_received_into_a_null_entry_is_gone),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

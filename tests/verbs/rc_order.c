@@ -73,12 +73,12 @@ static void expect_fenced(void *const *state, bool waits)
 	}
 }
 
-static void a_fenced_send_has_what_was_fetched_before(void **state)
+LAB_CASE_BOTH(a_fenced_send_has_what_was_fetched_before)
 {
 	expect_fenced(state, false);
 }
 
-static void a_fenced_send_that_waits_has_what_was_fetched_before(void **state)
+LAB_CASE_BOTH(a_fenced_send_that_waits_has_what_was_fetched_before)
 {
 	expect_fenced(state, true);
 }
@@ -124,7 +124,7 @@ static void message(struct lab_peer *p[2], enum ibv_wr_opcode opcode, unsigned f
 	lab_peer_do(p[1], &w, IBV_WC_SUCCESS);
 }
 
-static void only_what_is_solicited_wakes_who_asked_for_that(void **state)
+LAB_CASE_BOTH(only_what_is_solicited_wakes_who_asked_for_that)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
 		                                      IBV_WR_RDMA_WRITE_WITH_IMM };
@@ -148,7 +148,7 @@ static void only_what_is_solicited_wakes_who_asked_for_that(void **state)
 }
 
 /* RDMA without immediate data is none of the receiver's business. */
-static void a_solicited_write_wakes_nobody(void **state)
+LAB_CASE_BOTH(a_solicited_write_wakes_nobody)
 {
 	struct lab_work w;
 	struct lab_peer *p[2];
@@ -161,7 +161,7 @@ static void a_solicited_write_wakes_nobody(void **state)
 	assert_false(has_event(p[0]));
 }
 
-static void a_receive_that_fails_counts_as_solicited(void **state)
+LAB_CASE_BOTH(a_receive_that_fails_counts_as_solicited)
 {
 	struct lab_work w;
 	struct lab_peer *p[2];
@@ -187,7 +187,7 @@ struct list {
 };
 
 /* With one completion queue a message's completion comes before the reply to the message. */
-static void a_send_completes_before_its_reply(void **state)
+LAB_CASE_BOTH(a_send_completes_before_its_reply)
 {
 	const struct lab_peer_options o = { .one_cq = true, .timeout = 14, .rnr_retry = 7 };
 	struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8 } } };
@@ -216,7 +216,7 @@ static void a_send_completes_before_its_reply(void **state)
 
 /* A request that the peer has carried out, by posting a receive, brings one event; a program that
  * arms before it polls gets no second one. */
-static void what_others_complete_has_one_event(void **state)
+LAB_CASE_BOTH(what_others_complete_has_one_event)
 {
 	const struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8 } } };
 	struct lab_peer *p[2];
@@ -253,7 +253,7 @@ static void *begin_list(void *arg)
 
 /* The peer has carried out a request before the queue was armed, while another thread posts: nobody
  * looks at it when that is done, so the sleeper must be woken. */
-static void what_others_complete_wakes_who_arms_later(void **state)
+LAB_CASE_BOTH(what_others_complete_wakes_who_arms_later)
 {
 	const struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8 } } };
 	struct lab_peer *p[2];
@@ -314,7 +314,7 @@ static void expect_large(struct lab_peer *p[2], enum ibv_wr_opcode opcode, unsig
 	lab_peer_expect(to, 0, PERIOD, seed);
 }
 
-static void the_largest_message_is_of_2_gib(void **state)
+LAB_CASE_BOTH(the_largest_message_is_of_2_gib)
 {
 	struct lab_peer *p[2];
 
@@ -325,7 +325,7 @@ static void the_largest_message_is_of_2_gib(void **state)
 }
 
 /* Nor as the sum of its entries, which is more than 32 bits have. */
-static void a_larger_message_is_not_posted(void **state)
+LAB_CASE(a_larger_message_is_not_posted)
 {
 	struct lab_work w;
 	struct lab_peer *p[2];
@@ -340,19 +340,6 @@ static void a_larger_message_is_not_posted(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_BOTH(a_fenced_send_has_what_was_fetched_before),
-		LAB_BOTH(a_fenced_send_that_waits_has_what_was_fetched_before),
-		LAB_BOTH(only_what_is_solicited_wakes_who_asked_for_that),
-		LAB_BOTH(a_solicited_write_wakes_nobody),
-		LAB_BOTH(a_receive_that_fails_counts_as_solicited),
-		LAB_BOTH(a_send_completes_before_its_reply),
-		LAB_BOTH(what_others_complete_has_one_event),
-		LAB_BOTH(what_others_complete_wakes_who_arms_later),
-		LAB_BOTH(the_largest_message_is_of_2_gib),
-		LAB_TEST(a_larger_message_is_not_posted),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -33,7 +33,7 @@ static void expect_all(struct lab_peer *p[2], unsigned seed)
 	lab_peer_expect(p[1], 0, LAB_PEER_BYTES, seed + 2);
 }
 
-static void after_it_was_used(void **state)
+LAB_CASE_ELSEWHERE(after_it_was_used)
 {
 	struct lab_peer *p[2];
 
@@ -43,7 +43,7 @@ static void after_it_was_used(void **state)
 	expect_all(p, 4);
 }
 
-static void before_it_is_used(void **state)
+LAB_CASE_ELSEWHERE(before_it_is_used)
 {
 	struct lab_peer *p[2];
 
@@ -53,7 +53,7 @@ static void before_it_is_used(void **state)
 }
 
 /* The queue pair by which its memory was reached last is another one, and gone. */
-static void after_a_queue_pair_has_gone(void **state)
+LAB_CASE_ELSEWHERE(after_a_queue_pair_has_gone)
 {
 	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 64, 0 } } };
 	struct lab_peer *p[2], *second[2];
@@ -80,7 +80,7 @@ static void after_a_queue_pair_has_gone(void **state)
 }
 
 /* One that has ended as a whole is gone. */
-static void one_that_is_killed_is_gone(void **state)
+LAB_CASE_ELSEWHERE(one_that_is_killed_is_gone)
 {
 	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 8, 0 } } };
 	struct lab_peer *p[2];
@@ -95,13 +95,6 @@ static void one_that_is_killed_is_gone(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_ELSEWHERE(after_it_was_used),
-		LAB_ELSEWHERE(before_it_is_used),
-		LAB_ELSEWHERE(after_a_queue_pair_has_gone),
-		LAB_ELSEWHERE(one_that_is_killed_is_gone),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -48,7 +48,7 @@ static void put_word(struct lab_peer *p, uint64_t at, uint64_t word)
 
 /* ---- atomic writes ---- */
 
-static void an_atomic_write_writes_a_word(void **state)
+LAB_CASE_BOTH(an_atomic_write_writes_a_word)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -67,7 +67,7 @@ static void an_atomic_write_writes_a_word(void **state)
 	}
 }
 
-static void an_atomic_write_gathers_its_word(void **state)
+LAB_CASE_BOTH(an_atomic_write_gathers_its_word)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -88,7 +88,7 @@ static void an_atomic_write_gathers_its_word(void **state)
 }
 
 /* It waits in the queue behind a SEND that no receive is posted for. */
-static void an_atomic_write_that_waited_is_carried_out(void **state)
+LAB_CASE_BOTH(an_atomic_write_that_waited_is_carried_out)
 {
 	struct lab_peer *p[2];
 	struct lab_work send = { .opcode = IBV_WR_SEND }, w;
@@ -108,7 +108,7 @@ static void an_atomic_write_that_waited_is_carried_out(void **state)
 	}
 }
 
-static void an_atomic_write_is_of_8_bytes(void **state)
+LAB_CASE(an_atomic_write_is_of_8_bytes)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -123,7 +123,7 @@ static void an_atomic_write_is_of_8_bytes(void **state)
 	assert_int_equal(lab_peer_try_post(p[0], &w), EINVAL);
 }
 
-static void an_atomic_write_elsewhere_than_at_a_multiple_of_8_is_invalid(void **state)
+LAB_CASE_BOTH(an_atomic_write_elsewhere_than_at_a_multiple_of_8_is_invalid)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -137,7 +137,7 @@ static void an_atomic_write_elsewhere_than_at_a_multiple_of_8_is_invalid(void **
 	lab_peer_event(p[1], IBV_EVENT_QP_REQ_ERR);
 }
 
-static void an_atomic_write_needs_the_right_to_write(void **state)
+LAB_CASE_BOTH(an_atomic_write_needs_the_right_to_write)
 {
 	struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7 };
 	struct lab_peer *p[2];
@@ -156,7 +156,7 @@ static void an_atomic_write_needs_the_right_to_write(void **state)
 	lab_peer_do(p[0], &w, IBV_WC_REM_INV_REQ_ERR);
 }
 
-static void a_responder_without_resources_refuses_both(void **state)
+LAB_CASE(a_responder_without_resources_refuses_both)
 {
 	struct lab_peer_options o = {
 		.timeout = 14, .retry_cnt = 7, .no_read = 1, .flush_access = LAB_ACCESS_FLUSH_GLOBAL
@@ -197,7 +197,7 @@ static void *add_until_the_end(void *o)
 
 /* One requester writes the upper half of a word, while another one adds to the lower half: what was
  * written stays. */
-static void an_atomic_write_is_atomic_among_atomics(void **state)
+LAB_CASE_BOTH(an_atomic_write_is_atomic_among_atomics)
 {
 	struct lab_peer_options here = { .host = 1, .timeout = 14, .retry_cnt = 7 };
 	struct lab_peer_options there = { .host = 2, .timeout = 14, .retry_cnt = 7 };
@@ -238,7 +238,7 @@ static void lab_flush_peers(struct lab_peer *p[2], void *const *state)
 	lab_peers(p, &o, state);
 }
 
-static void a_flush_of_bytes_or_of_the_region_succeeds(void **state)
+LAB_CASE_BOTH(a_flush_of_bytes_or_of_the_region_succeeds)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -253,7 +253,7 @@ static void a_flush_of_bytes_or_of_the_region_succeeds(void **state)
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 }
 
-static void a_flush_waits_for_what_was_posted_before(void **state)
+LAB_CASE_BOTH(a_flush_waits_for_what_was_posted_before)
 {
 	struct lab_peer *p[2];
 	struct lab_work send = { .opcode = IBV_WR_SEND }, w;
@@ -269,7 +269,7 @@ static void a_flush_waits_for_what_was_posted_before(void **state)
 	assert_int_equal(lab_peer_sent(p[0], IBV_WC_SUCCESS).opcode, LAB_WC_FLUSH);
 }
 
-static void a_flush_of_what_is_not_there_is_refused(void **state)
+LAB_CASE_BOTH(a_flush_of_what_is_not_there_is_refused)
 {
 	static const struct {
 		uint64_t remote;
@@ -297,7 +297,7 @@ static void a_flush_of_what_is_not_there_is_refused(void **state)
 	}
 }
 
-static void a_flush_needs_its_right(void **state)
+LAB_CASE_BOTH(a_flush_needs_its_right)
 {
 	struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7 };
 	struct lab_peer *p[2];
@@ -320,7 +320,7 @@ static void a_flush_needs_its_right(void **state)
 	lab_peer_do(p[0], &w, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void a_flush_that_means_nothing_is_not_posted(void **state)
+LAB_CASE(a_flush_that_means_nothing_is_not_posted)
 {
 	static const struct {
 		uint8_t type, level;
@@ -350,14 +350,13 @@ static void a_flush_that_means_nothing_is_not_posted(void **state)
 
 /* ---- what the device says ---- */
 
-static void persistent_memory_is_not_offered(void **state)
+LAB_CASE(persistent_memory_is_not_offered)
 {
 	struct ibv_device_attr_ex attr;
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = lab_pd(context);
 	static char memory[4096];
 
-	(void)state;
 	errno = 0;
 	assert_null(ibv_reg_mr(pd, memory, sizeof(memory), LAB_ACCESS_FLUSH_PERSISTENT));
 	assert_int_equal(errno, EINVAL);
@@ -370,7 +369,7 @@ static void persistent_memory_is_not_offered(void **state)
 	assert_int_equal(attr.odp_caps.per_transport_caps.uc_odp_caps & (3 << 6), 0);
 }
 
-static void uc_has_neither(void **state)
+LAB_CASE(uc_has_neither)
 {
 	static const uint64_t ops[] = { LAB_EX_WITH_FLUSH, LAB_EX_WITH_ATOMIC_WRITE };
 	const struct lab_peer_options o = { .type = IBV_QPT_UC };
@@ -396,24 +395,6 @@ static void uc_has_neither(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_BOTH(an_atomic_write_writes_a_word),
-		LAB_BOTH(an_atomic_write_gathers_its_word),
-		LAB_BOTH(an_atomic_write_that_waited_is_carried_out),
-		LAB_TEST(an_atomic_write_is_of_8_bytes),
-		LAB_BOTH(an_atomic_write_elsewhere_than_at_a_multiple_of_8_is_invalid),
-		LAB_BOTH(an_atomic_write_needs_the_right_to_write),
-		LAB_TEST(a_responder_without_resources_refuses_both),
-		LAB_BOTH(an_atomic_write_is_atomic_among_atomics),
-		LAB_BOTH(a_flush_of_bytes_or_of_the_region_succeeds),
-		LAB_BOTH(a_flush_waits_for_what_was_posted_before),
-		LAB_BOTH(a_flush_of_what_is_not_there_is_refused),
-		LAB_BOTH(a_flush_needs_its_right),
-		LAB_TEST(a_flush_that_means_nothing_is_not_posted),
-		LAB_TEST(persistent_memory_is_not_offered),
-		LAB_TEST(uc_has_neither),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -59,7 +59,7 @@ static void put_word(struct lab_peer *p, uint64_t at, uint64_t word)
 
 static const uint32_t sizes[] = { 0, 1, 7, 63, 64, 65, 4095, 4096, 4097, MIB - 3, 3 * MIB };
 
-static void a_write_of_any_size_and_alignment_lands_exactly(void **state)
+LAB_CASE_BOTH(a_write_of_any_size_and_alignment_lands_exactly)
 {
 	const struct lab_peer_options o = { .bytes = 4 * MIB };
 	struct lab_peer *p[2];
@@ -78,7 +78,7 @@ static void a_write_of_any_size_and_alignment_lands_exactly(void **state)
 	}
 }
 
-static void a_read_of_any_size_and_alignment_fetches_exactly(void **state)
+LAB_CASE_BOTH(a_read_of_any_size_and_alignment_fetches_exactly)
 {
 	const struct lab_peer_options o = { .bytes = 4 * MIB };
 	struct lab_peer *p[2];
@@ -97,7 +97,7 @@ static void a_read_of_any_size_and_alignment_fetches_exactly(void **state)
 	}
 }
 
-static void entries_are_gathered_and_scattered_in_order(void **state)
+LAB_CASE_BOTH(entries_are_gathered_and_scattered_in_order)
 {
 	struct lab_work w = {
 		.n = 4,
@@ -125,7 +125,7 @@ static void entries_are_gathered_and_scattered_in_order(void **state)
 		assert_int_equal(got[i], lab_pattern(1, 300 + i));
 }
 
-static void inline_data_may_change_after_posting(void **state)
+LAB_CASE_BOTH(inline_data_may_change_after_posting)
 {
 	struct lab_peer *p[2];
 
@@ -162,7 +162,7 @@ static int post_read(struct lab_peer *p, const struct lab_peer *from, struct ibv
 	return ibv_post_send(p->here->qp, &wr, &bad);
 }
 
-static void a_read_has_as_many_entries_as_the_device_says(void **state)
+LAB_CASE_BOTH(a_read_has_as_many_entries_as_the_device_says)
 {
 	struct lab_peer_options o = { .cap = { .max_send_wr = 4, .max_recv_wr = 4 } };
 	struct ibv_device_attr attr;
@@ -182,7 +182,7 @@ static void a_read_has_as_many_entries_as_the_device_says(void **state)
 	assert_int_equal(post_read(p[0], p[1], sge, attr.max_sge_rd + 1), EINVAL);
 }
 
-static void a_write_with_immediate_uses_a_receive(void **state)
+LAB_CASE_BOTH(a_write_with_immediate_uses_a_receive)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -204,7 +204,7 @@ static void a_write_with_immediate_uses_a_receive(void **state)
 	lab_peer_expect(p[1], 512, 5000, 3);
 }
 
-static void compare_and_swap_swaps_only_what_equals(void **state)
+LAB_CASE_BOTH(compare_and_swap_swaps_only_what_equals)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -221,7 +221,7 @@ static void compare_and_swap_swaps_only_what_equals(void **state)
 	assert_int_equal(word_at(p[1], 64), 20);
 }
 
-static void fetch_and_add_wraps(void **state)
+LAB_CASE_BOTH(fetch_and_add_wraps)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -257,7 +257,7 @@ static void *add_many(void *o)
 
 /* Requesters in several processes add to one word: their responders are in one process, and share
  * its protection domain. */
-static void additions_of_many_requesters_are_all_there(void **state)
+LAB_CASE_BOTH(additions_of_many_requesters_are_all_there)
 {
 	struct lab_peer_options here = { .host = 1, .timeout = 14, .retry_cnt = 7 };
 	struct lab_peer_options there = { .host = 2, .timeout = 14, .retry_cnt = 7 };
@@ -287,7 +287,7 @@ static void additions_of_many_requesters_are_all_there(void **state)
 
 /* A server of several peers with one completion queue, which looks at nothing else, hears of each
  * connection that fails, whether it had messages before or not. */
-static void one_of_many_that_is_refused_shows_in_the_queue_they_share(void **state)
+LAB_CASE_BOTH(one_of_many_that_is_refused_shows_in_the_queue_they_share)
 {
 	for (int i = 0; i < 2 * SERVED; i++) {
 		struct lab_peer_options there = { .host = 2, .timeout = 14 };
@@ -340,7 +340,7 @@ static void expect_refused(struct lab_peer *p[2], const struct lab_work *w,
 	lab_peer_no_event(p[1]);
 }
 
-static void a_wrong_key_is_a_remote_access_error(void **state)
+LAB_CASE_BOTH(a_wrong_key_is_a_remote_access_error)
 {
 	for (int i = 0; i < 5; i++) {
 		const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
@@ -358,7 +358,7 @@ static void a_wrong_key_is_a_remote_access_error(void **state)
 	}
 }
 
-static void an_address_outside_of_the_region_is_a_remote_access_error(void **state)
+LAB_CASE_BOTH(an_address_outside_of_the_region_is_a_remote_access_error)
 {
 	const struct {
 		uint64_t at;
@@ -376,7 +376,7 @@ static void an_address_outside_of_the_region_is_a_remote_access_error(void **sta
 	}
 }
 
-static void a_region_without_the_access_is_a_remote_access_error(void **state)
+LAB_CASE_BOTH(a_region_without_the_access_is_a_remote_access_error)
 {
 	const struct {
 		enum ibv_wr_opcode opcode;
@@ -397,7 +397,7 @@ static void a_region_without_the_access_is_a_remote_access_error(void **state)
 	}
 }
 
-static void a_queue_pair_without_the_access_is_an_invalid_request(void **state)
+LAB_CASE_BOTH(a_queue_pair_without_the_access_is_an_invalid_request)
 {
 	const struct {
 		enum ibv_wr_opcode opcode;
@@ -418,7 +418,7 @@ static void a_queue_pair_without_the_access_is_an_invalid_request(void **state)
 	}
 }
 
-static void an_atomic_address_must_be_a_multiple_of_8(void **state)
+LAB_CASE_BOTH(an_atomic_address_must_be_a_multiple_of_8)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -428,7 +428,7 @@ static void an_atomic_address_must_be_a_multiple_of_8(void **state)
 	expect_refused(p, &w, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 }
 
-static void without_resources_for_reads_they_are_invalid_requests(void **state)
+LAB_CASE_BOTH(without_resources_for_reads_they_are_invalid_requests)
 {
 	const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
 		                               IBV_WR_ATOMIC_FETCH_AND_ADD };
@@ -447,7 +447,7 @@ static void without_resources_for_reads_they_are_invalid_requests(void **state)
 	}
 }
 
-static void of_no_bytes_the_key_means_nothing(void **state)
+LAB_CASE_BOTH(of_no_bytes_the_key_means_nothing)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -463,7 +463,7 @@ static void of_no_bytes_the_key_means_nothing(void **state)
 }
 
 /* A request whose own memory is wrong harms the requester alone, whatever else is wrong. */
-static void a_wrong_local_key_is_a_local_protection_error(void **state)
+LAB_CASE_BOTH(a_wrong_local_key_is_a_local_protection_error)
 {
 	const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 		                               IBV_WR_ATOMIC_CMP_AND_SWP };
@@ -486,7 +486,7 @@ static void a_wrong_local_key_is_a_local_protection_error(void **state)
 	}
 }
 
-static void a_wrong_local_key_shows_even_if_the_responder_is_gone(void **state)
+LAB_CASE_BOTH(a_wrong_local_key_shows_even_if_the_responder_is_gone)
 {
 	const struct lab_peer_options o = { .timeout = 1 };
 	struct lab_peer *p[2];
@@ -499,7 +499,7 @@ static void a_wrong_local_key_shows_even_if_the_responder_is_gone(void **state)
 	lab_peer_do(p[0], &w, IBV_WC_LOC_PROT_ERR);
 }
 
-static void a_deregistered_region_is_not_reached(void **state)
+LAB_CASE_BOTH(a_deregistered_region_is_not_reached)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -512,7 +512,7 @@ static void a_deregistered_region_is_not_reached(void **state)
 	lab_peer_expect(p[1], 0, 64, 9);
 }
 
-static void requests_behind_a_failed_one_are_flushed_in_order(void **state)
+LAB_CASE_BOTH(requests_behind_a_failed_one_are_flushed_in_order)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -537,7 +537,7 @@ static void requests_behind_a_failed_one_are_flushed_in_order(void **state)
 /* ---- limits and counters ---- */
 
 /* As on mlx5: the requester has one READ or atomic operation under way at a time. */
-static void a_requester_that_may_have_no_read_under_way_has_one(void **state)
+LAB_CASE(a_requester_that_may_have_no_read_under_way_has_one)
 {
 	const struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7, .no_reading = 1 };
 	struct lab_peer *p[2];
@@ -588,7 +588,7 @@ static void expect_traffic(const struct traffic *before, const uint64_t packets[
 }
 
 /* The MTU of the path is 1024. */
-static void responses_are_counted_at_the_port_that_sends_them(void **state)
+LAB_CASE_BOTH(responses_are_counted_at_the_port_that_sends_them)
 {
 	const struct lab_peer_options o = { .bytes = MIB, .timeout = 14, .retry_cnt = 7 };
 	struct traffic before = count_traffic();
@@ -611,7 +611,7 @@ static void responses_are_counted_at_the_port_that_sends_them(void **state)
 }
 
 /* No matter which process carries them out: here the responder, when it posts the receive. */
-static void requests_that_waited_are_counted_once(void **state)
+LAB_CASE_BOTH(requests_that_waited_are_counted_once)
 {
 	struct traffic before = count_traffic();
 	struct lab_peer *p[2];
@@ -639,7 +639,7 @@ static void protect(struct lab_peer *p, int prot)
 }
 
 /* An HCA has pinned the pages, and does not notice. */
-static void protected_memory_is_reached_from_elsewhere(void **state)
+LAB_CASE_ELSEWHERE(protected_memory_is_reached_from_elsewhere)
 {
 	const struct lab_peer_options far = { .far = true };
 	const int prots[] = { PROT_READ, PROT_NONE };
@@ -674,34 +674,6 @@ static void protected_memory_is_reached_from_elsewhere(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_BOTH(a_write_of_any_size_and_alignment_lands_exactly),
-		LAB_BOTH(a_read_of_any_size_and_alignment_fetches_exactly),
-		LAB_BOTH(entries_are_gathered_and_scattered_in_order),
-		LAB_BOTH(inline_data_may_change_after_posting),
-		LAB_BOTH(a_read_has_as_many_entries_as_the_device_says),
-		LAB_BOTH(a_write_with_immediate_uses_a_receive),
-		LAB_BOTH(compare_and_swap_swaps_only_what_equals),
-		LAB_BOTH(fetch_and_add_wraps),
-		LAB_BOTH(additions_of_many_requesters_are_all_there),
-		LAB_BOTH(one_of_many_that_is_refused_shows_in_the_queue_they_share),
-		LAB_BOTH(a_wrong_key_is_a_remote_access_error),
-		LAB_BOTH(an_address_outside_of_the_region_is_a_remote_access_error),
-		LAB_BOTH(a_region_without_the_access_is_a_remote_access_error),
-		LAB_BOTH(a_queue_pair_without_the_access_is_an_invalid_request),
-		LAB_BOTH(an_atomic_address_must_be_a_multiple_of_8),
-		LAB_BOTH(without_resources_for_reads_they_are_invalid_requests),
-		LAB_BOTH(of_no_bytes_the_key_means_nothing),
-		LAB_BOTH(a_wrong_local_key_is_a_local_protection_error),
-		LAB_BOTH(a_wrong_local_key_shows_even_if_the_responder_is_gone),
-		LAB_BOTH(a_deregistered_region_is_not_reached),
-		LAB_ELSEWHERE(protected_memory_is_reached_from_elsewhere),
-		LAB_BOTH(requests_behind_a_failed_one_are_flushed_in_order),
-		LAB_TEST(a_requester_that_may_have_no_read_under_way_has_one),
-		LAB_BOTH(responses_are_counted_at_the_port_that_sends_them),
-		LAB_BOTH(requests_that_waited_are_counted_once),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -24,7 +24,7 @@ static struct lab_work send_of(uint64_t at, uint32_t length)
 
 static const uint32_t sizes[] = { 0, 1, 63, 64, 65, 128, 4095, 4096, 4097, 70001, 3 * MIB };
 
-static void a_message_of_any_size_arrives_exactly(void **state)
+LAB_CASE_BOTH(a_message_of_any_size_arrives_exactly)
 {
 	const struct lab_peer_options o = { .bytes = 4 * MIB, .rnr_retry = 7 };
 	struct lab_peer *p[2];
@@ -51,7 +51,7 @@ static void a_message_of_any_size_arrives_exactly(void **state)
 
 /* Four bits in a packet of InfiniBand, three of a priority on Ethernet; more is cut off, as by
  * mlx5. */
-static void a_service_level_is_cut_to_what_its_link_has(void **state)
+LAB_CASE(a_service_level_is_cut_to_what_its_link_has)
 {
 	const struct lab_peer_options o = { .retry_cnt = 7, .rnr_retry = 7 };
 	struct lab_peer *p[2] = { lab_peer(&o), lab_peer(&o) };
@@ -60,7 +60,6 @@ static void a_service_level_is_cut_to_what_its_link_has(void **state)
 	struct ibv_port_attr port;
 	struct ibv_qp_attr a;
 
-	(void)state;
 	for (int i = 0; i < 2; i++)
 		p[i]->address.path.sl = 0x9D;
 	for (int i = 0; i < 2; i++)
@@ -74,7 +73,7 @@ static void a_service_level_is_cut_to_what_its_link_has(void **state)
 	lab_peer_received(p[1], IBV_WC_SUCCESS);
 }
 
-static void pieces_are_gathered_and_scattered_in_order(void **state)
+LAB_CASE_BOTH(pieces_are_gathered_and_scattered_in_order)
 {
 	for (int large = 0; large < 2; large++) {
 		uint32_t k = large ? 1000 : 1;
@@ -104,7 +103,7 @@ static void pieces_are_gathered_and_scattered_in_order(void **state)
 	}
 }
 
-static void immediate_data_arrives(void **state)
+LAB_CASE_BOTH(immediate_data_arrives)
 {
 	struct lab_peer *p[2];
 	struct lab_work w = send_of(0, 10);
@@ -124,7 +123,7 @@ static void immediate_data_arrives(void **state)
 }
 
 /* A receive's entries behind the message are not looked at. */
-static void entries_that_a_message_does_not_reach_may_be_wrong(void **state)
+LAB_CASE_BOTH(entries_that_a_message_does_not_reach_may_be_wrong)
 {
 	const uint32_t lengths[] = { 10, 5000 };
 
@@ -184,14 +183,14 @@ static void send_beyond(void **state, const struct lab_peer_options *o)
 	}
 }
 
-static void a_receive_may_reach_beyond_its_region(void **state)
+LAB_CASE_BOTH(a_receive_may_reach_beyond_its_region)
 {
 	const struct lab_peer_options o = { .rnr_retry = 7 };
 
 	send_beyond(state, &o);
 }
 
-static void a_receive_may_reach_beyond_a_region_that_is_far(void **state)
+LAB_CASE_BOTH(a_receive_may_reach_beyond_a_region_that_is_far)
 {
 	const struct lab_peer_options o = { .rnr_retry = 7, .far = true };
 
@@ -200,7 +199,7 @@ static void a_receive_may_reach_beyond_a_region_that_is_far(void **state)
 
 /* ---- waiting for a receive ---- */
 
-static void messages_wait_for_receives_and_come_in_order(void **state)
+LAB_CASE_BOTH(messages_wait_for_receives_and_come_in_order)
 {
 	struct lab_peer *p[2];
 	struct ibv_wc wc;
@@ -224,7 +223,7 @@ static void messages_wait_for_receives_and_come_in_order(void **state)
 	assert_int_equal(lab_peer_try_received(p[1], &wc), 0);
 }
 
-static void the_responder_carries_out_what_waited_for_it(void **state)
+LAB_CASE_BOTH(the_responder_carries_out_what_waited_for_it)
 {
 	struct lab_peer *p[2];
 
@@ -248,7 +247,7 @@ static void the_responder_carries_out_what_waited_for_it(void **state)
 }
 
 /* A WRITE behind a SEND that waits may not overtake it. */
-static void nothing_overtakes_a_request_that_waits(void **state)
+LAB_CASE_BOTH(nothing_overtakes_a_request_that_waits)
 {
 	struct lab_work w = {
 		.opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 512, 8, 0 } }, .remote = 512
@@ -272,7 +271,7 @@ static void nothing_overtakes_a_request_that_waits(void **state)
 	lab_peer_expect(p[1], 512, 8, 1);
 }
 
-static void without_retries_the_first_rnr_ends_it(void **state)
+LAB_CASE_BOTH(without_retries_the_first_rnr_ends_it)
 {
 	const struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7, .rnr_retry = 0 };
 	struct lab_work w = send_of(0, 10);
@@ -285,7 +284,7 @@ static void without_retries_the_first_rnr_ends_it(void **state)
 	lab_peer_no_event(p[1]);
 }
 
-static void each_number_of_rnr_retries_ends(void **state)
+LAB_CASE_BOTH(each_number_of_rnr_retries_ends)
 {
 	for (uint8_t retries = 1; retries < 7; retries++) {
 		const struct lab_peer_options o = { .rnr_retry = retries, .min_rnr_timer = 14 };
@@ -303,7 +302,7 @@ static void each_number_of_rnr_retries_ends(void **state)
 }
 
 /* Six times 491 ms; how quick this goes does not matter but for that. */
-static void a_receive_that_comes_in_time_is_used(void **state)
+LAB_CASE_BOTH(a_receive_that_comes_in_time_is_used)
 {
 	const struct lab_peer_options o = { .rnr_retry = 6, .min_rnr_timer = 31 };
 	struct lab_work w = send_of(0, 10);
@@ -318,7 +317,7 @@ static void a_receive_that_comes_in_time_is_used(void **state)
 	lab_peer_received(p[1], IBV_WC_SUCCESS);
 }
 
-static void a_requester_that_sleeps_is_woken(void **state)
+LAB_CASE_BOTH(a_requester_that_sleeps_is_woken)
 {
 	struct lab_peer_options o = { .channel = true, .rnr_retry = 7 };
 	struct lab_work w = send_of(0, 10);
@@ -345,7 +344,7 @@ static void a_requester_that_sleeps_is_woken(void **state)
 
 /* ---- waiting for a responder ---- */
 
-static void a_responder_may_come_to_rtr_later(void **state)
+LAB_CASE_BOTH(a_responder_may_come_to_rtr_later)
 {
 	struct lab_peer_options o = { .timeout = 0, .retry_cnt = 7, .rnr_retry = 7 };
 	struct lab_work w = send_of(0, 10);
@@ -371,7 +370,7 @@ static void a_responder_may_come_to_rtr_later(void **state)
 }
 
 /* Whatever comes first, a WRITE too, tells that the communication is established; once. */
-static void a_write_establishes_communication_too(void **state)
+LAB_CASE_BOTH(a_write_establishes_communication_too)
 {
 	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 8, 0 } } };
 	struct lab_peer_options o = { .timeout = 0, .rnr_retry = 7 };
@@ -391,7 +390,7 @@ static void a_write_establishes_communication_too(void **state)
 	lab_peer_no_event(p[1]);
 }
 
-static void without_a_responder_retries_end(void **state)
+LAB_CASE_BOTH(without_a_responder_retries_end)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 2, .rnr_retry = 7 };
 	struct lab_work w = send_of(0, 10);
@@ -403,7 +402,7 @@ static void without_a_responder_retries_end(void **state)
 	lab_peer_expect_state(p[0], IBV_QPS_ERR);
 }
 
-static void psns_that_differ_reach_nobody(void **state)
+LAB_CASE_BOTH(psns_that_differ_reach_nobody)
 {
 	const struct lab_peer_options o = {
 		.timeout = 8, .retry_cnt = 2, .rnr_retry = 7, .sq_psn = 5, .rq_psn = 6
@@ -423,7 +422,7 @@ static void again(struct lab_peer *p, const struct lab_peer *peer)
 	lab_peer_connect(p, peer);
 }
 
-static void who_acknowledges_elsewhere_is_not_heard(void **state)
+LAB_CASE_BOTH(who_acknowledges_elsewhere_is_not_heard)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 2, .rnr_retry = 7 };
 	struct lab_work w = send_of(0, 10);
@@ -444,7 +443,7 @@ static void who_acknowledges_elsewhere_is_not_heard(void **state)
 	lab_peer_received(p[1], IBV_WC_SUCCESS);
 }
 
-static void packets_of_another_size_are_no_request(void **state)
+LAB_CASE_BOTH(packets_of_another_size_are_no_request)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 		                                      IBV_WR_RDMA_READ };
@@ -473,7 +472,7 @@ static void packets_of_another_size_are_no_request(void **state)
 }
 
 /* Either end may begin anew where the other one is: behind three messages. */
-static void one_end_goes_on_with_the_next_psn(void **state)
+LAB_CASE_BOTH(one_end_goes_on_with_the_next_psn)
 {
 	const struct lab_peer_options o = {
 		.timeout = 8, .retry_cnt = 2, .rnr_retry = 7, .sq_psn = 0xFFFFFE, .rq_psn = 0xFFFFFE
@@ -497,7 +496,7 @@ static void one_end_goes_on_with_the_next_psn(void **state)
 	}
 }
 
-static void a_requester_that_sleeps_learns_that_retries_ended(void **state)
+LAB_CASE_BOTH(a_requester_that_sleeps_learns_that_retries_ended)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 2, .channel = true };
 	struct lab_work w = send_of(0, 10);
@@ -511,7 +510,7 @@ static void a_requester_that_sleeps_learns_that_retries_ended(void **state)
 	lab_peer_sent(p[0], IBV_WC_RETRY_EXC_ERR);
 }
 
-static void a_link_that_returns_in_time_is_no_error(void **state)
+LAB_CASE_BOTH(a_link_that_returns_in_time_is_no_error)
 {
 	const struct lab_peer_options o = { .timeout = 0, .retry_cnt = 7, .rnr_retry = 7 };
 	struct lab_peer *p[2];
@@ -534,7 +533,7 @@ static void a_link_that_returns_in_time_is_no_error(void **state)
 	}
 }
 
-static void a_link_that_stays_away_is_a_retry_error(void **state)
+LAB_CASE_BOTH(a_link_that_stays_away_is_a_retry_error)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 1, .rnr_retry = 7 };
 	struct lab_work w = send_of(0, 10);
@@ -562,7 +561,7 @@ static void expect_failed_receive(struct lab_peer *p[2], struct lab_work *w,
 	lab_peer_expect_state(p[1], IBV_QPS_ERR);
 }
 
-static void a_receive_that_is_too_small_fails_both_ends(void **state)
+LAB_CASE_BOTH(a_receive_that_is_too_small_fails_both_ends)
 {
 	const uint32_t lengths[] = { 33, 6000 };
 
@@ -577,7 +576,7 @@ static void a_receive_that_is_too_small_fails_both_ends(void **state)
 	}
 }
 
-static void a_receive_with_a_wrong_key_fails_both_ends(void **state)
+LAB_CASE_BOTH(a_receive_with_a_wrong_key_fails_both_ends)
 {
 	const uint32_t lengths[] = { 33, 6000 };
 
@@ -594,7 +593,7 @@ static void a_receive_with_a_wrong_key_fails_both_ends(void **state)
 }
 
 /* The responder's queue pair fails when the message comes, not when its program looks. */
-static void a_failed_receive_shows_in_the_state_at_once(void **state)
+LAB_CASE_BOTH(a_failed_receive_shows_in_the_state_at_once)
 {
 	struct lab_work w = send_of(0, 33);
 	struct lab_peer *p[2];
@@ -606,7 +605,7 @@ static void a_failed_receive_shows_in_the_state_at_once(void **state)
 	lab_peer_received(p[1], IBV_WC_LOC_LEN_ERR);
 }
 
-static void waiting_requests_fail_in_order_when_one_fails(void **state)
+LAB_CASE_BOTH(waiting_requests_fail_in_order_when_one_fails)
 {
 	struct lab_peer *p[2];
 
@@ -632,7 +631,7 @@ static void waiting_requests_fail_in_order_when_one_fails(void **state)
 }
 
 /* The responder's own requests, which wait, are flushed; also if it sleeps until they are done. */
-static void a_responder_that_fails_flushes_what_it_had_to_send(void **state)
+LAB_CASE_BOTH(a_responder_that_fails_flushes_what_it_had_to_send)
 {
 	const struct lab_peer_options o = { .channel = true, .rnr_retry = 7 };
 	const uint32_t lengths[] = { 10, 100 };
@@ -660,7 +659,7 @@ static void a_responder_that_fails_flushes_what_it_had_to_send(void **state)
 
 /* ---- queues ---- */
 
-static void a_full_send_queue_refuses_more(void **state)
+LAB_CASE_BOTH(a_full_send_queue_refuses_more)
 {
 	const struct lab_peer_options o = { .cap = { .max_send_wr = 4 }, .rnr_retry = 7 };
 	struct lab_work w = send_of(0, 10);
@@ -680,7 +679,7 @@ static void a_full_send_queue_refuses_more(void **state)
 	}
 }
 
-static void unsignalled_requests_make_room_by_a_later_completion(void **state)
+LAB_CASE_BOTH(unsignalled_requests_make_room_by_a_later_completion)
 {
 	const struct lab_peer_options o = { .cap = { .max_send_wr = 4 }, .rnr_retry = 7 };
 	struct lab_peer *p[2];
@@ -702,7 +701,7 @@ static void unsignalled_requests_make_room_by_a_later_completion(void **state)
 	}
 }
 
-static void a_destroyed_queue_pair_takes_its_waiting_requests_along(void **state)
+LAB_CASE_BOTH(a_destroyed_queue_pair_takes_its_waiting_requests_along)
 {
 	struct lab_work w = send_of(0, 10);
 	struct lab_peer *p[2];
@@ -749,7 +748,7 @@ static void *receive_many(void *o)
 }
 
 /* Nor does it matter that older messages wait. */
-static void a_send_completes_before_its_answer_when_many_are_polled(void **state)
+LAB_CASE(a_send_completes_before_its_answer_when_many_are_polled)
 {
 	const struct lab_peer_options o = { .one_cq = true, .rnr_retry = 7 };
 	struct lab_work w = send_of(0, 10);
@@ -770,7 +769,7 @@ static void a_send_completes_before_its_answer_when_many_are_polled(void **state
 	}
 }
 
-static void a_send_completes_before_its_answer_is_polled(void **state)
+LAB_CASE_BOTH(a_send_completes_before_its_answer_is_polled)
 {
 	const struct lab_peer_options o = { .one_cq = true,
 		                            .rnr_retry = 7,
@@ -796,7 +795,7 @@ static void a_send_completes_before_its_answer_is_polled(void **state)
 	}
 }
 
-static void threads_may_post_to_one_queue_pair(void **state)
+LAB_CASE_BOTH(threads_may_post_to_one_queue_pair)
 {
 	const struct lab_peer_options o = { .cap = { .max_send_wr = 8000 },
 		                            .cqe = 8000,
@@ -815,44 +814,6 @@ static void threads_may_post_to_one_queue_pair(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_BOTH(a_message_of_any_size_arrives_exactly),
-		LAB_TEST(a_service_level_is_cut_to_what_its_link_has),
-		LAB_BOTH(pieces_are_gathered_and_scattered_in_order),
-		LAB_BOTH(immediate_data_arrives),
-		LAB_BOTH(entries_that_a_message_does_not_reach_may_be_wrong),
-		LAB_BOTH(a_receive_may_reach_beyond_its_region),
-		LAB_BOTH(a_receive_may_reach_beyond_a_region_that_is_far),
-		LAB_BOTH(messages_wait_for_receives_and_come_in_order),
-		LAB_BOTH(the_responder_carries_out_what_waited_for_it),
-		LAB_BOTH(nothing_overtakes_a_request_that_waits),
-		LAB_BOTH(without_retries_the_first_rnr_ends_it),
-		LAB_BOTH(each_number_of_rnr_retries_ends),
-		LAB_BOTH(a_receive_that_comes_in_time_is_used),
-		LAB_BOTH(a_requester_that_sleeps_is_woken),
-		LAB_BOTH(a_responder_may_come_to_rtr_later),
-		LAB_BOTH(a_write_establishes_communication_too),
-		LAB_BOTH(without_a_responder_retries_end),
-		LAB_BOTH(psns_that_differ_reach_nobody),
-		LAB_BOTH(one_end_goes_on_with_the_next_psn),
-		LAB_BOTH(packets_of_another_size_are_no_request),
-		LAB_BOTH(who_acknowledges_elsewhere_is_not_heard),
-		LAB_BOTH(a_requester_that_sleeps_learns_that_retries_ended),
-		LAB_BOTH(a_link_that_returns_in_time_is_no_error),
-		LAB_BOTH(a_link_that_stays_away_is_a_retry_error),
-		LAB_BOTH(a_receive_that_is_too_small_fails_both_ends),
-		LAB_BOTH(a_receive_with_a_wrong_key_fails_both_ends),
-		LAB_BOTH(a_failed_receive_shows_in_the_state_at_once),
-		LAB_BOTH(waiting_requests_fail_in_order_when_one_fails),
-		LAB_BOTH(a_responder_that_fails_flushes_what_it_had_to_send),
-		LAB_BOTH(a_full_send_queue_refuses_more),
-		LAB_BOTH(unsignalled_requests_make_room_by_a_later_completion),
-		LAB_BOTH(a_destroyed_queue_pair_takes_its_waiting_requests_along),
-		LAB_BOTH(a_send_completes_before_its_answer_is_polled),
-		LAB_TEST(a_send_completes_before_its_answer_when_many_are_polled),
-		LAB_BOTH(threads_may_post_to_one_queue_pair),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -166,9 +166,8 @@ static void try_attributes(struct lab_peer *p, unsigned i)
 	}
 }
 
-static void each_transition_has_its_attributes(void **state)
+LAB_CASE(each_transition_has_its_attributes)
 {
-	(void)state;
 	for (int t = 0; t < 2; t++) {
 		struct lab_peer *p = one(types[t]);
 
@@ -183,11 +182,10 @@ static void each_transition_has_its_attributes(void **state)
 	}
 }
 
-static void there_are_no_other_transitions(void **state)
+LAB_CASE(there_are_no_other_transitions)
 {
 	const int all = TO_INIT | RC_RTR | RC_RTS;
 
-	(void)state;
 	for (int t = 0; t < 2; t++) {
 		struct lab_peer *p = one(types[t]);
 
@@ -209,12 +207,11 @@ static void there_are_no_other_transitions(void **state)
 
 /* ---- values ---- */
 
-static void bad_values_are_refused_and_change_nothing(void **state)
+LAB_CASE(bad_values_are_refused_and_change_nothing)
 {
 	struct lab_peer *p = one(IBV_QPT_RC);
 	struct ibv_qp_attr a;
 
-	(void)state;
 #define REFUSED(from, to, mask, field, value)                                            \
 	do {                                                                             \
 		bring_to(p, from);                                                       \
@@ -242,13 +239,12 @@ static void bad_values_are_refused_and_change_nothing(void **state)
 	assert_int_equal(go(p, IBV_QPS_RTS, RC_RTS), 0);
 }
 
-static void attributes_are_as_they_were_set(void **state)
+LAB_CASE(attributes_are_as_they_were_set)
 {
 	struct lab_peer *p = one(IBV_QPT_RC);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr a;
 
-	(void)state;
 	bring_to(p, IBV_QPS_RTS);
 	assert_int_equal(ibv_query_qp(p->here->qp, &a, 0, &init), 0);
 	assert_int_equal(a.path_mtu, IBV_MTU_1024);
@@ -266,13 +262,12 @@ static void attributes_are_as_they_were_set(void **state)
 }
 
 /* mlx5 cuts these values to the bits that it has. */
-static void what_has_no_room_in_packets_is_cut_off(void **state)
+LAB_CASE(what_has_no_room_in_packets_is_cut_off)
 {
 	struct lab_peer *p = one(IBV_QPT_RC);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr a;
 
-	(void)state;
 	bring_to(p, IBV_QPS_INIT);
 	a = right(IBV_QPS_RTR);
 	a.dest_qp_num |= 1u << 24;
@@ -290,12 +285,11 @@ static void what_has_no_room_in_packets_is_cut_off(void **state)
 }
 
 /* There is one path, which the queue pair has migrated to: that may be said. */
-static void of_the_states_of_migration_there_is_one(void **state)
+LAB_CASE(of_the_states_of_migration_there_is_one)
 {
 	struct lab_peer *p = one(IBV_QPT_RC);
 	struct ibv_qp_attr a = right(IBV_QPS_RTS);
 
-	(void)state;
 	bring_to(p, IBV_QPS_RTR);
 	a.path_mig_state = IBV_MIG_REARM;
 	assert_int_equal(lab_peer_modify(p, &a, IBV_QP_STATE | IBV_QP_PATH_MIG_STATE | RC_RTS),
@@ -313,12 +307,11 @@ static struct lab_work send_of(uint64_t wr_id)
 	};
 }
 
-static void states_allow_posting_or_not(void **state)
+LAB_CASE(states_allow_posting_or_not)
 {
 	struct lab_work w = send_of(1), r = { .n = 1, .piece = { { 0, 10, 0 } } };
 	struct lab_peer *p = one(IBV_QPT_RC);
 
-	(void)state;
 	for (int s = 0; s < STATES; s++) {
 		if (!has_state(IBV_QPT_RC, s))
 			continue;
@@ -328,7 +321,7 @@ static void states_allow_posting_or_not(void **state)
 	}
 }
 
-static void in_sqd_requests_wait_and_in_rts_they_go(void **state)
+LAB_CASE_BOTH(in_sqd_requests_wait_and_in_rts_they_go)
 {
 	struct ibv_qp_attr sqd = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 	struct ibv_qp_attr timeout = { .timeout = 9 };
@@ -358,7 +351,7 @@ static void in_sqd_requests_wait_and_in_rts_they_go(void **state)
 	}
 }
 
-static void what_waits_in_sqd_is_not_helped_along(void **state)
+LAB_CASE_BOTH(what_waits_in_sqd_is_not_helped_along)
 {
 	struct lab_work w = send_of(1);
 	struct lab_peer *p[2];
@@ -374,7 +367,7 @@ static void what_waits_in_sqd_is_not_helped_along(void **state)
 	lab_peer_sent(p[0], IBV_WC_SUCCESS);
 }
 
-static void in_err_all_is_flushed_in_order(void **state)
+LAB_CASE_BOTH(in_err_all_is_flushed_in_order)
 {
 	struct lab_peer *p[2];
 
@@ -400,7 +393,7 @@ static void in_err_all_is_flushed_in_order(void **state)
 	lab_peer_expect_state(p[1], IBV_QPS_RTS);
 }
 
-static void a_responder_that_left_rts_is_not_reached(void **state)
+LAB_CASE_BOTH(a_responder_that_left_rts_is_not_reached)
 {
 	const enum ibv_qp_state away[] = { IBV_QPS_RESET, IBV_QPS_ERR };
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 1, .rnr_retry = 7 };
@@ -422,7 +415,7 @@ static void a_responder_that_left_rts_is_not_reached(void **state)
 }
 
 /* A responder that has refused a request is in ERR even before its program looks. */
-static void a_responder_in_error_takes_no_further_request(void **state)
+LAB_CASE_BOTH(a_responder_in_error_takes_no_further_request)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 1, .rnr_retry = 7 };
 	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 64, 0 } } };
@@ -444,7 +437,7 @@ static void a_responder_in_error_takes_no_further_request(void **state)
 	lab_peer_expect_state(p[1], IBV_QPS_ERR);
 }
 
-static void after_a_reset_it_is_like_new(void **state)
+LAB_CASE_BOTH(after_a_reset_it_is_like_new)
 {
 	struct lab_peer *p[2];
 	struct ibv_wc wc;
@@ -479,7 +472,7 @@ static void after_a_reset_it_is_like_new(void **state)
 	}
 }
 
-static void a_completion_queue_that_is_too_small_overruns(void **state)
+LAB_CASE_BOTH(a_completion_queue_that_is_too_small_overruns)
 {
 	const struct lab_peer_options o = { .cqe = 2, .timeout = 14, .rnr_retry = 7 };
 	struct lab_work w = send_of(1);
@@ -498,23 +491,6 @@ static void a_completion_queue_that_is_too_small_overruns(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(each_transition_has_its_attributes),
-		LAB_TEST(there_are_no_other_transitions),
-		LAB_TEST(bad_values_are_refused_and_change_nothing),
-		LAB_TEST(attributes_are_as_they_were_set),
-		LAB_TEST(what_has_no_room_in_packets_is_cut_off),
-		LAB_TEST(of_the_states_of_migration_there_is_one),
-		LAB_TEST(states_allow_posting_or_not),
-		LAB_BOTH(in_sqd_requests_wait_and_in_rts_they_go),
-		LAB_BOTH(what_waits_in_sqd_is_not_helped_along),
-		LAB_BOTH(in_err_all_is_flushed_in_order),
-		LAB_BOTH(a_responder_that_left_rts_is_not_reached),
-		LAB_BOTH(a_responder_in_error_takes_no_further_request),
-		LAB_BOTH(after_a_reset_it_is_like_new),
-		LAB_BOTH(a_completion_queue_that_is_too_small_overruns),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -84,14 +84,14 @@ static enum ibv_wc_status writes_until(void (*take_back)(struct lab_peer *), voi
 	return status;
 }
 
-static void what_is_deregistered_does_not_change(void **state)
+LAB_CASE_BOTH(what_is_deregistered_does_not_change)
 {
 	for (int i = 0; i < ROUNDS; i++)
 		assert_int_equal(writes_until(deregister, state), IBV_WC_REM_ACCESS_ERR);
 }
 
 /* A thread of the process itself reads there. */
-static void what_is_deregistered_is_not_sent(void **state)
+LAB_CASE_BOTH(what_is_deregistered_is_not_sent)
 {
 	for (int i = 0; i < ROUNDS; i++) {
 		struct lab_peer *p[2];
@@ -143,7 +143,7 @@ static void *deregister_and_say(void *o)
 }
 
 /* The sender is another process, which would need a system call to place the message. */
-static void a_poll_that_copies_is_waited_for(void **state)
+LAB_CASE_ELSEWHERE(a_poll_that_copies_is_waited_for)
 {
 	const struct lab_peer_options far = { .far = true };
 	const struct sigaction stop = { .sa_handler = on_fault };
@@ -183,13 +183,13 @@ static void a_poll_that_copies_is_waited_for(void **state)
 	}
 }
 
-static void what_a_destroyed_queue_pair_let_in_does_not_change(void **state)
+LAB_CASE_BOTH(what_a_destroyed_queue_pair_let_in_does_not_change)
 {
 	for (int i = 0; i < ROUNDS; i++)
 		assert_int_equal(writes_until(lab_peer_destroy_qp, state), IBV_WC_RETRY_EXC_ERR);
 }
 
-static void what_a_queue_pair_let_in_before_its_reset_does_not_change(void **state)
+LAB_CASE_BOTH(what_a_queue_pair_let_in_before_its_reset_does_not_change)
 {
 	for (int i = 0; i < ROUNDS; i++)
 		assert_int_equal(writes_until(reset, state), IBV_WC_RETRY_EXC_ERR);
@@ -211,7 +211,7 @@ static void *send_on(void *o)
 }
 
 /* In RESET nobody answers: not even that there is no receive, though there is none any more. */
-static void who_is_reset_has_not_run_out_of_receives(void **state)
+LAB_CASE_BOTH(who_is_reset_has_not_run_out_of_receives)
 {
 	const struct lab_peer_options o = { .timeout = 8,
 		                            .retry_cnt = 1,
@@ -240,15 +240,6 @@ static void who_is_reset_has_not_run_out_of_receives(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_BOTH(what_is_deregistered_does_not_change),
-		LAB_BOTH(what_is_deregistered_is_not_sent),
-		LAB_ELSEWHERE(a_poll_that_copies_is_waited_for),
-		LAB_BOTH(what_a_destroyed_queue_pair_let_in_does_not_change),
-		LAB_BOTH(what_a_queue_pair_let_in_before_its_reset_does_not_change),
-		LAB_BOTH(who_is_reset_has_not_run_out_of_receives),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

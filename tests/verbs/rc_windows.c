@@ -126,7 +126,7 @@ static void expect_invalidated(struct fixture *f, uint32_t key)
 
 /* ---- type 2 ---- */
 
-static void a_peer_invalidates_a_window_by_its_message(void **state)
+LAB_CASE_BOTH(a_peer_invalidates_a_window_by_its_message)
 {
 	struct fixture f;
 	struct lab_work w;
@@ -145,7 +145,7 @@ static void a_peer_invalidates_a_window_by_its_message(void **state)
 }
 
 /* The owner's thread carries it out when it posts the receive; until then the window is there. */
-static void a_message_that_waits_invalidates_when_it_comes(void **state)
+LAB_CASE_BOTH(a_message_that_waits_invalidates_when_it_comes)
 {
 	struct fixture f;
 	struct lab_work w;
@@ -164,7 +164,7 @@ static void a_message_that_waits_invalidates_when_it_comes(void **state)
 	lab_peer_expect(f.p[0], 0, 16384, 1);
 }
 
-static void what_is_no_window_of_the_queue_pair_cannot_be_invalidated(void **state)
+LAB_CASE_BOTH(what_is_no_window_of_the_queue_pair_cannot_be_invalidated)
 {
 	for (int i = 0; i < 3; i++) {
 		struct fixture f;
@@ -183,7 +183,7 @@ static void what_is_no_window_of_the_queue_pair_cannot_be_invalidated(void **sta
 	}
 }
 
-static void its_owner_invalidates_a_window(void **state)
+LAB_CASE_BOTH(its_owner_invalidates_a_window)
 {
 	struct lab_work w = { .opcode = IBV_WR_LOCAL_INV, .wr_id = 4 };
 	struct fixture f;
@@ -195,7 +195,7 @@ static void its_owner_invalidates_a_window(void **state)
 	expect_gone(&f, w.imm);
 }
 
-static void a_window_gives_no_more_than_it_says(void **state)
+LAB_CASE_BOTH(a_window_gives_no_more_than_it_says)
 {
 	for (int i = 0; i < 3; i++) {
 		struct fixture f;
@@ -214,7 +214,7 @@ static void a_window_gives_no_more_than_it_says(void **state)
 }
 
 /* Only by the queue pair that has bound it: another one of the process does not let it in. */
-static void a_window_of_type_2_is_its_queue_pairs(void **state)
+LAB_CASE_BOTH(a_window_of_type_2_is_its_queue_pairs)
 {
 	struct lab_peer_options o = { .host = 1, .timeout = 14, .retry_cnt = 7 };
 	struct lab_peer *other[2];
@@ -238,12 +238,11 @@ static void a_window_of_type_2_is_its_queue_pairs(void **state)
 }
 
 /* As by Linux, for all devices. */
-static void there_is_no_window_of_another_type(void **state)
+LAB_CASE(there_is_no_window_of_another_type)
 {
 	static const int unknown[] = { 0, IBV_MW_TYPE_2 + 1, -1 };
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 
-	(void)state;
 	for (unsigned i = 0; i < LAB_ARRAY(unknown); i++) {
 		errno = 0;
 		assert_null(ibv_alloc_mw(pd, (enum ibv_mw_type)unknown[i]));
@@ -251,7 +250,7 @@ static void there_is_no_window_of_another_type(void **state)
 	}
 }
 
-static void a_region_with_windows_is_busy(void **state)
+LAB_CASE_BOTH(a_region_with_windows_is_busy)
 {
 	struct lab_work w = { .opcode = IBV_WR_LOCAL_INV };
 	struct fixture f;
@@ -268,7 +267,7 @@ static void a_region_with_windows_is_busy(void **state)
 	assert_int_equal(ibv_dereg_mr(f.mr), 0);
 }
 
-static void a_window_beyond_its_region_is_not_bound(void **state)
+LAB_CASE(a_window_beyond_its_region_is_not_bound)
 {
 	struct fixture f;
 
@@ -278,7 +277,7 @@ static void a_window_beyond_its_region_is_not_bound(void **state)
 }
 
 /* Addresses in it are offsets. */
-static void a_window_of_type_2_may_begin_at_0(void **state)
+LAB_CASE_BOTH(a_window_of_type_2_may_begin_at_0)
 {
 	struct fixture f;
 	struct lab_work w;
@@ -299,7 +298,7 @@ static void a_window_of_type_2_may_begin_at_0(void **state)
 
 /* The specification has none (o10-36.2.2), though ibv_bind_mw(3) names the flag: mlx5 and rxe say
  * EINVAL. */
-static void a_window_of_type_1_does_not_begin_at_0(void **state)
+LAB_CASE(a_window_of_type_1_does_not_begin_at_0)
 {
 	struct ibv_mw_bind b = { .wr_id = 3, .send_flags = IBV_SEND_SIGNALED };
 	struct fixture f;
@@ -316,7 +315,7 @@ static void a_window_of_type_1_does_not_begin_at_0(void **state)
 	expect_writable(&f, f.mw->rkey);
 }
 
-static void a_window_of_type_1_is_bound_again(void **state)
+LAB_CASE_BOTH(a_window_of_type_1_is_bound_again)
 {
 	struct ibv_mw_bind b = { .wr_id = 3, .send_flags = IBV_SEND_SIGNALED };
 	struct fixture f;
@@ -359,7 +358,7 @@ static void write_bind_invalidate(struct fixture *f)
 
 /* A thread that frees a window waits for all that may be using it: for a second if a thread is
  * stopped, but not for itself. */
-static void a_list_does_not_wait_for_itself(void **state)
+LAB_CASE_BOTH(a_list_does_not_wait_for_itself)
 {
 	struct fixture f;
 
@@ -370,22 +369,6 @@ static void a_list_does_not_wait_for_itself(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_BOTH(a_peer_invalidates_a_window_by_its_message),
-		LAB_BOTH(a_message_that_waits_invalidates_when_it_comes),
-		LAB_BOTH(what_is_no_window_of_the_queue_pair_cannot_be_invalidated),
-		LAB_BOTH(its_owner_invalidates_a_window),
-		LAB_BOTH(a_window_gives_no_more_than_it_says),
-		LAB_BOTH(a_window_of_type_2_is_its_queue_pairs),
-		LAB_TEST(there_is_no_window_of_another_type),
-		LAB_BOTH(a_region_with_windows_is_busy),
-		LAB_TEST(a_window_beyond_its_region_is_not_bound),
-		LAB_BOTH(a_window_of_type_2_may_begin_at_0),
-		LAB_TEST(a_window_of_type_1_does_not_begin_at_0),
-		LAB_BOTH(a_window_of_type_1_is_bound_again),
-		LAB_BOTH(a_list_does_not_wait_for_itself),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -53,14 +53,13 @@ static void set_grh(struct ibv_ah_attr *attr)
 	attr->grh.hop_limit = 0x3F;
 }
 
-static void a_global_message_shows_its_grh_byte_for_byte(void **state)
+LAB_CASE(a_global_message_shows_its_grh_byte_for_byte)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_ah_attr attr = lab_attr_global(b);
 	struct lab_message m;
 	union ibv_gid from;
 
-	(void)state;
 	set_grh(&attr);
 	lab_post(b, 1);
 	lab_send_text(a, lab_ah(a->pd, &attr), b->qp->qp_num, "abc");
@@ -71,7 +70,7 @@ static void a_global_message_shows_its_grh_byte_for_byte(void **state)
 	assert_int_equal(m.wc.wc_flags, IBV_WC_GRH);
 }
 
-static void immediate_data_counts_in_the_length_of_the_grh(void **state)
+LAB_CASE(immediate_data_counts_in_the_length_of_the_grh)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_ah_attr attr = lab_attr_global(b);
@@ -79,7 +78,6 @@ static void immediate_data_counts_in_the_length_of_the_grh(void **state)
 	struct lab_request r;
 	union ibv_gid from;
 
-	(void)state;
 	set_grh(&attr);
 	lab_post(b, 1);
 	lab_request(a, &r, lab_ah(a->pd, &attr), b->qp->qp_num, "abcde", 5);
@@ -90,14 +88,13 @@ static void immediate_data_counts_in_the_length_of_the_grh(void **state)
 	expect_grh(m.grh, 12 + 8 + 4 + 8 + 4, 0x3F, &from, &attr.grh.dgid);
 }
 
-static void a_multicast_message_shows_its_group_in_the_grh(void **state)
+LAB_CASE(a_multicast_message_shows_its_group_in_the_grh)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct lab_group *g = lab_join(2, "239.3.0.1");
 	struct lab_message m;
 	union ibv_gid from;
 
-	(void)state;
 	set_grh(&g->attr);
 	lab_attach(b->qp, &g->mgid, g->mlid);
 	lab_post(b, 1);
@@ -108,12 +105,11 @@ static void a_multicast_message_shows_its_group_in_the_grh(void **state)
 	assert_int_equal(m.wc.wc_flags, IBV_WC_GRH);
 }
 
-static void without_grh_the_flag_is_missing_and_the_room_is_not(void **state)
+LAB_CASE(without_grh_the_flag_is_missing_and_the_room_is_not)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct lab_message m;
 
-	(void)state;
 	lab_post(b, 1);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "local");
 	m = lab_receive(b);
@@ -124,13 +120,12 @@ static void without_grh_the_flag_is_missing_and_the_room_is_not(void **state)
 
 /* ---- the completion ---- */
 
-static void the_completion_describes_the_message(void **state)
+LAB_CASE(the_completion_describes_the_message)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_ah_attr attr = lab_attr_to(b);
 	struct ibv_wc wc;
 
-	(void)state;
 	attr.sl = 6;
 	lab_post(b, 1);
 	lab_send_text(a, lab_ah(a->pd, &attr), b->qp->qp_num, "message");
@@ -147,12 +142,11 @@ static void the_completion_describes_the_message(void **state)
 	assert_int_equal(wc.dlid_path_bits, 0);
 }
 
-static void receives_are_used_in_the_order_of_posting(void **state)
+LAB_CASE(receives_are_used_in_the_order_of_posting)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_ah *ah = lab_ah_to(a, b);
 
-	(void)state;
 	for (int round = 0; round < 3; round++) {
 		unsigned first = b->posted;
 
@@ -167,26 +161,24 @@ static void receives_are_used_in_the_order_of_posting(void **state)
 /* ---- scatter ---- */
 
 /* The GRH by itself, the data behind: as many programs have it. */
-static void the_grh_can_have_an_entry_of_its_own(void **state)
+LAB_CASE(the_grh_can_have_an_entry_of_its_own)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_sge sge[2] = { entry(b, 1000, LAB_GRH), entry(b, 0, 100) };
 
-	(void)state;
 	assert_int_equal(post_entries(b, sge, 2), 0);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "scattered");
 	assert_int_equal(lab_complete(b->cq, IBV_WC_SUCCESS).byte_len, LAB_GRH + 9);
 	assert_memory_equal(b->slot, "scattered", 9);
 }
 
-static void a_message_is_scattered_over_all_entries(void **state)
+LAB_CASE(a_message_is_scattered_over_all_entries)
 {
 	struct lab_options o = { .host = 2, .cap.max_recv_sge = 32 };
 	struct lab_end *a = lab_end(1), *b = lab_end_with(&o);
 	struct ibv_sge sge[32];
 	static char text[LAB_MTU];
 
-	(void)state;
 	for (int i = 0; i < LAB_MTU; i++)
 		text[i] = (char)(i * 13);
 	/* backwards, of 130 bytes each with a gap; the first are in the GRH */
@@ -203,12 +195,11 @@ static void a_message_is_scattered_over_all_entries(void **state)
 		assert_int_equal(b->slot[i * 200 + 130], 0); /* the gaps stay as they were */
 }
 
-static void an_empty_entry_between_others_is_passed_over(void **state)
+LAB_CASE(an_empty_entry_between_others_is_passed_over)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_sge sge[3] = { entry(b, 0, 42), { 0 }, entry(b, 100, 3) };
 
-	(void)state;
 	assert_int_equal(post_entries(b, sge, 3), 0);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "abcde");
 	lab_complete(b->cq, IBV_WC_SUCCESS);
@@ -216,12 +207,11 @@ static void an_empty_entry_between_others_is_passed_over(void **state)
 	assert_memory_equal(b->slot + 100, "cde", 3);
 }
 
-static void a_buffer_of_just_the_size_is_enough(void **state)
+LAB_CASE(a_buffer_of_just_the_size_is_enough)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_sge sge = entry(b, 0, LAB_GRH + 5), least = entry(b, 0, LAB_GRH);
 
-	(void)state;
 	assert_int_equal(post_entries(b, &sge, 1), 0);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "exact");
 	lab_complete(b->cq, IBV_WC_SUCCESS);
@@ -247,9 +237,8 @@ static void expect_failure(struct ibv_sge *sge, int n, enum ibv_wc_status status
 	assert_int_equal(lab_state(b->qp), IBV_QPS_ERR);
 }
 
-static void a_buffer_that_is_too_small_is_a_length_error(void **state)
+LAB_CASE(a_buffer_that_is_too_small_is_a_length_error)
 {
-	(void)state;
 	expect_failure(&(struct ibv_sge){ .length = LAB_GRH + 4 }, 1, IBV_WC_LOC_LEN_ERR);
 	expect_failure(&(struct ibv_sge){ .length = LAB_GRH }, 1, IBV_WC_LOC_LEN_ERR);
 	expect_failure(&(struct ibv_sge){ .length = 1 }, 1, IBV_WC_LOC_LEN_ERR);
@@ -259,12 +248,11 @@ static void a_buffer_that_is_too_small_is_a_length_error(void **state)
 }
 
 /* As in libibverbs, the structure's field is the program's own doing. */
-static void an_error_does_not_change_the_state_in_the_structure(void **state)
+LAB_CASE(an_error_does_not_change_the_state_in_the_structure)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_sge sge = entry(b, 0, 1);
 
-	(void)state;
 	assert_int_equal(b->qp->state, IBV_QPS_RTS);
 	assert_int_equal(post_entries(b, &sge, 1), 0);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "abcde");
@@ -276,20 +264,18 @@ static void an_error_does_not_change_the_state_in_the_structure(void **state)
 	assert_int_equal(b->qp->state, IBV_QPS_RESET);
 }
 
-static void a_bad_key_is_a_protection_error(void **state)
+LAB_CASE(a_bad_key_is_a_protection_error)
 {
-	(void)state;
 	expect_failure(&(struct ibv_sge){ .length = 100, .lkey = 1 }, 1, IBV_WC_LOC_PROT_ERR);
 	expect_failure((struct ibv_sge[]){ { .length = LAB_GRH }, { .length = 5, .lkey = 1 } }, 2,
 	               IBV_WC_LOC_PROT_ERR);
 }
 
-static void after_a_failed_receive_the_others_are_flushed_in_order(void **state)
+LAB_CASE(after_a_failed_receive_the_others_are_flushed_in_order)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_sge sge = entry(b, 0, 1);
 
-	(void)state;
 	lab_post(b, 2);
 	assert_int_equal(post_entries(b, &sge, 1), 0);
 	lab_post(b, 3);
@@ -305,12 +291,11 @@ static void after_a_failed_receive_the_others_are_flushed_in_order(void **state)
 
 /* ---- posting ---- */
 
-static void a_full_receive_queue_says_enomem_until_it_is_polled(void **state)
+LAB_CASE(a_full_receive_queue_says_enomem_until_it_is_polled)
 {
 	struct lab_options o = { .host = 2, .cap.max_recv_wr = 5 };
 	struct lab_end *a = lab_end(1), *b = lab_end_with(&o);
 
-	(void)state;
 	for (int round = 0; round < 4; round++) {
 		lab_post(b, 5);
 		assert_int_equal(lab_try_post(b, 0), ENOMEM);
@@ -326,7 +311,7 @@ static void a_full_receive_queue_says_enomem_until_it_is_polled(void **state)
 	}
 }
 
-static void a_queue_for_no_receives_takes_none(void **state)
+LAB_CASE(a_queue_for_no_receives_takes_none)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
@@ -335,26 +320,23 @@ static void a_queue_for_no_receives_takes_none(void **state)
 	struct ibv_recv_wr wr = { 0 }, *bad = NULL;
 	struct ibv_qp *qp = lab_qp(e->pd, &init);
 
-	(void)state;
 	lab_start(qp, LAB_QKEY);
 	assert_int_equal(ibv_post_recv(qp, &wr, &bad), ENOMEM);
 	assert_ptr_equal(bad, &wr);
 }
 
-static void posting_in_reset_is_refused(void **state)
+LAB_CASE(posting_in_reset_is_refused)
 {
 	struct lab_end *e = lab_end_with(&(struct lab_options){ .reset = true });
 
-	(void)state;
 	assert_int_equal(lab_try_post(e, 0), EINVAL);
 }
 
-static void posting_in_init_is_accepted(void **state)
+LAB_CASE(posting_in_init_is_accepted)
 {
 	struct lab_end *a = lab_end(1),
 	               *b = lab_end_with(&(struct lab_options){ .host = 2, .reset = true });
 
-	(void)state;
 	lab_to_init(b->qp, LAB_QKEY);
 	lab_post(b, 1);
 	lab_to_rtr(b->qp);
@@ -362,24 +344,22 @@ static void posting_in_init_is_accepted(void **state)
 	lab_expect_text(b, "posted early");
 }
 
-static void a_receive_with_too_many_entries_is_refused(void **state)
+LAB_CASE(a_receive_with_too_many_entries_is_refused)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_sge sge[5] = { 0 };
 
-	(void)state;
 	assert_int_equal(post_entries(e, sge, 4), 0);
 	assert_int_equal(post_entries(e, sge, 5), EINVAL);
 	assert_int_equal(post_entries(e, sge, -1), EINVAL);
 }
 
-static void a_bad_receive_stops_the_list_and_is_named(void **state)
+LAB_CASE(a_bad_receive_stops_the_list_and_is_named)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_sge sge = entry(b, 0, LAB_SLOT);
 	struct ibv_recv_wr wr[4], *bad = NULL;
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++)
 		wr[i] = (struct ibv_recv_wr){
 			.wr_id = i, .next = i < 3 ? &wr[i + 1] : NULL, .sg_list = &sge, .num_sge = 1
@@ -394,14 +374,13 @@ static void a_bad_receive_stops_the_list_and_is_named(void **state)
 	lab_quiet(b->cq);
 }
 
-static void a_list_that_does_not_fit_is_posted_as_far_as_it_does(void **state)
+LAB_CASE(a_list_that_does_not_fit_is_posted_as_far_as_it_does)
 {
 	struct lab_options o = { .cap.max_recv_wr = 3 };
 	struct lab_end *e = lab_end_with(&o);
 	struct ibv_sge sge = entry(e, 0, LAB_SLOT);
 	struct ibv_recv_wr wr[5], *bad = NULL;
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++)
 		wr[i] = (struct ibv_recv_wr){
 			.wr_id = i, .next = i < 4 ? &wr[i + 1] : NULL, .sg_list = &sge, .num_sge = 1
@@ -414,12 +393,11 @@ static void a_list_that_does_not_fit_is_posted_as_far_as_it_does(void **state)
 	lab_quiet(e->cq);
 }
 
-static void without_a_receive_the_message_is_lost_and_counted(void **state)
+LAB_CASE(without_a_receive_the_message_is_lost_and_counted)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	uint64_t lost = lab_counter(2, "no_receive");
 
-	(void)state;
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "lost");
 	assert_int_equal(lab_counter(2, "no_receive"), lost + 1);
 	lab_post(b, 1);
@@ -474,46 +452,12 @@ static void let_memory_go(bool unmapped)
 	lab_expect_text(b, "and more");
 }
 
-static void what_came_before_its_region_went_lies_there(void **state)
+LAB_CASE(what_came_before_its_region_went_lies_there)
 {
-	(void)state;
 	let_memory_go(false);
 }
 
-static void memory_may_go_before_its_region(void **state)
+LAB_CASE(memory_may_go_before_its_region)
 {
-	(void)state;
 	let_memory_go(true);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_global_message_shows_its_grh_byte_for_byte),
-		LAB_TEST(immediate_data_counts_in_the_length_of_the_grh),
-		LAB_TEST(a_multicast_message_shows_its_group_in_the_grh),
-		LAB_TEST(without_grh_the_flag_is_missing_and_the_room_is_not),
-		LAB_TEST(the_completion_describes_the_message),
-		LAB_TEST(receives_are_used_in_the_order_of_posting),
-		LAB_TEST(the_grh_can_have_an_entry_of_its_own),
-		LAB_TEST(a_message_is_scattered_over_all_entries),
-		LAB_TEST(an_empty_entry_between_others_is_passed_over),
-		LAB_TEST(a_buffer_of_just_the_size_is_enough),
-		LAB_TEST(a_buffer_that_is_too_small_is_a_length_error),
-		LAB_TEST(an_error_does_not_change_the_state_in_the_structure),
-		LAB_TEST(a_bad_key_is_a_protection_error),
-		LAB_TEST(after_a_failed_receive_the_others_are_flushed_in_order),
-		LAB_TEST(a_full_receive_queue_says_enomem_until_it_is_polled),
-		LAB_TEST(a_queue_for_no_receives_takes_none),
-		LAB_TEST(posting_in_reset_is_refused),
-		LAB_TEST(posting_in_init_is_accepted),
-		LAB_TEST(a_receive_with_too_many_entries_is_refused),
-		LAB_TEST(a_bad_receive_stops_the_list_and_is_named),
-		LAB_TEST(a_list_that_does_not_fit_is_posted_as_far_as_it_does),
-		LAB_TEST(without_a_receive_the_message_is_lost_and_counted),
-		LAB_TEST(what_came_before_its_region_went_lies_there),
-		LAB_TEST(memory_may_go_before_its_region),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

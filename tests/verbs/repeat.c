@@ -98,12 +98,11 @@ static void run(const char *command)
 
 /* ---- the request ---- */
 
-static void its_length_may_change(void **state)
+LAB_CASE(its_length_may_change)
 {
 	static const uint32_t length[] = { 64, 0, 1, 7, 31, 33, 64, 65, 64, 2000, LAB_MTU, 3, 0 };
 	struct talk t = begin();
 
-	(void)state;
 	for (size_t i = 0; i < 2 * LAB_ARRAY(length); i++) {
 		t.r.sge.length = length[i / 2];
 		memset(t.a->out, (int)i, t.r.sge.length);
@@ -111,11 +110,10 @@ static void its_length_may_change(void **state)
 	}
 }
 
-static void its_bytes_may_change(void **state)
+LAB_CASE(its_bytes_may_change)
 {
 	struct talk t = begin();
 
-	(void)state;
 	for (int i = 0; i < 256; i++) {
 		memset(t.a->out, i, 64);
 		pass(&t);
@@ -123,11 +121,10 @@ static void its_bytes_may_change(void **state)
 	}
 }
 
-static void it_may_be_larger_than_the_mtu(void **state)
+LAB_CASE(it_may_be_larger_than_the_mtu)
 {
 	struct talk t = begin();
 
-	(void)state;
 	t.r.sge.length = LAB_MTU + 1;
 	lose(&t, 1, "xmit_discards");
 	t.r.sge.length = 64;
@@ -141,13 +138,12 @@ static void it_may_be_larger_than_the_mtu(void **state)
 	assert_true(pass(&t).wc.wc_flags & IBV_WC_WITH_IMM);
 }
 
-static void inline_data_may_go_beyond_the_limit(void **state)
+LAB_CASE(inline_data_may_go_beyond_the_limit)
 {
 	struct talk t = begin_with(&(struct lab_options){ .host = 1 });
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_qp(t.a->qp, &attr, IBV_QP_CAP, &init), 0);
 	t.r.wr.send_flags |= IBV_SEND_INLINE;
 	t.r.sge.lkey = ~0u;
@@ -159,11 +155,10 @@ static void inline_data_may_go_beyond_the_limit(void **state)
 	pass(&t);
 }
 
-static void it_may_be_inline_no_more(void **state)
+LAB_CASE(it_may_be_inline_no_more)
 {
 	struct talk t = begin_with(&(struct lab_options){ .host = 1 });
 
-	(void)state;
 	t.r.wr.send_flags |= IBV_SEND_INLINE;
 	t.r.sge.lkey = ~0u;
 	warm_up(&t);
@@ -173,11 +168,10 @@ static void it_may_be_inline_no_more(void **state)
 	assert_int_equal(lab_state(t.a->qp), IBV_QPS_SQE);
 }
 
-static void its_key_may_become_wrong(void **state)
+LAB_CASE(its_key_may_become_wrong)
 {
 	struct talk t = begin();
 
-	(void)state;
 	t.r.sge.lkey++;
 	assert_int_equal(post(&t), 0);
 	lab_complete(t.a->send_cq, IBV_WC_LOC_PROT_ERR);
@@ -189,14 +183,13 @@ static void its_key_may_become_wrong(void **state)
 	warm_up(&t);
 }
 
-static void its_entries_may_change(void **state)
+LAB_CASE(its_entries_may_change)
 {
 	struct talk t = begin();
 	struct ibv_sge two[2] = { t.r.sge, t.r.sge };
 	struct ibv_send_wr wr = t.r.wr, *bad;
 	struct lab_message m;
 
-	(void)state;
 	two[0].length = two[1].length = 5;
 	wr.sg_list = two;
 	wr.num_sge = 2;
@@ -213,12 +206,11 @@ static void its_entries_may_change(void **state)
 	assert_int_equal(ibv_post_send(t.a->qp, &wr, &bad), EINVAL);
 }
 
-static void its_operation_may_become_another(void **state)
+LAB_CASE(its_operation_may_become_another)
 {
 	struct talk t = begin();
 	struct lab_message m;
 
-	(void)state;
 	t.r.wr.opcode = IBV_WR_SEND_WITH_IMM;
 	for (uint32_t i = 1; i < 2 * WARM; i++) {
 		t.r.wr.imm_data = htobe32(i);
@@ -235,14 +227,13 @@ static void its_operation_may_become_another(void **state)
 	assert_int_equal(post(&t), EINVAL);
 }
 
-static void it_may_become_solicited(void **state)
+LAB_CASE(it_may_become_solicited)
 {
 	struct lab_options listens = { .host = 2, .channel = true };
 	struct talk t = { .a = lab_end(1), .b = lab_end_with(&listens) };
 	struct ibv_cq *cq;
 	void *context;
 
-	(void)state;
 	lab_post(t.b, 4 * WARM);
 	lab_request(t.a, &t.r, lab_ah_to(t.a, t.b), t.b->qp->qp_num, bytes, 64);
 	lab_set_nonblocking(t.b->channel->fd);
@@ -263,11 +254,10 @@ static void it_may_become_solicited(void **state)
 	ibv_ack_cq_events(cq, 1);
 }
 
-static void it_may_be_signalled_or_not(void **state)
+LAB_CASE(it_may_be_signalled_or_not)
 {
 	struct talk t = begin();
 
-	(void)state;
 	for (int i = 0; i < 2 * WARM; i++) {
 		t.r.wr.wr_id = (uint64_t)i;
 		t.r.wr.send_flags ^= IBV_SEND_SIGNALED;
@@ -279,11 +269,10 @@ static void it_may_be_signalled_or_not(void **state)
 	}
 }
 
-static void the_send_queue_fills(void **state)
+LAB_CASE(the_send_queue_fills)
 {
 	struct talk t = begin_with(&(struct lab_options){ .host = 1, .cap.max_send_wr = 4 });
 
-	(void)state;
 	warm_up(&t);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(post(&t), 0);
@@ -293,13 +282,12 @@ static void the_send_queue_fills(void **state)
 	assert_int_equal(post(&t), ENOMEM);
 }
 
-static void a_list_may_have_a_bad_one_among_them(void **state)
+LAB_CASE(a_list_may_have_a_bad_one_among_them)
 {
 	struct talk t = begin();
 	struct lab_request r[8];
 	struct ibv_send_wr *bad;
 
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		lab_request(t.a, &r[i], t.r.wr.wr.ud.ah, t.b->qp->qp_num, bytes, 64);
 		r[i].wr.wr_id = (uint64_t)i;
@@ -334,13 +322,12 @@ static void a_list_may_have_a_bad_one_among_them(void **state)
 
 /* ---- where it goes ---- */
 
-static void it_may_go_to_another_queue_pair(void **state)
+LAB_CASE(it_may_go_to_another_queue_pair)
 {
 	struct talk t = begin();
 	struct lab_options beside = { .host = 2, .neighbour = t.b };
 	struct lab_end *first = t.b, *second = lab_end_with(&beside);
 
-	(void)state;
 	for (int i = 0; i < WARM; i++) {
 		t.b = i % 2 ? first : second;
 		lab_post(t.b, 1);
@@ -351,11 +338,10 @@ static void it_may_go_to_another_queue_pair(void **state)
 	}
 }
 
-static void its_qkey_may_become_wrong(void **state)
+LAB_CASE(its_qkey_may_become_wrong)
 {
 	struct talk t = begin();
 
-	(void)state;
 	t.r.wr.wr.ud.remote_qkey++;
 	for (int i = 0; i < WARM; i++)
 		lose(&t, 2, "bad_qkey");
@@ -363,12 +349,11 @@ static void its_qkey_may_become_wrong(void **state)
 	warm_up(&t);
 }
 
-static void its_handle_may_be_destroyed(void **state)
+LAB_CASE(its_handle_may_be_destroyed)
 {
 	struct talk t = begin();
 	struct ibv_ah *ah = t.r.wr.wr.ud.ah;
 
-	(void)state;
 	lab_forget(ah);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	assert_int_equal(post(&t), EINVAL);
@@ -377,14 +362,13 @@ static void its_handle_may_be_destroyed(void **state)
 }
 
 /* Handles are used again, so the new ones are at the places of the old ones. */
-static void its_handle_may_become_another(void **state)
+LAB_CASE(its_handle_may_become_another)
 {
 	struct talk t = begin();
 	struct lab_end *other = lab_end(3);
 	struct ibv_ah_attr attr = lab_attr_to(other);
 	struct ibv_ah *ah = t.r.wr.wr.ud.ah, *new = NULL;
 
-	(void)state;
 	lab_forget(ah);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	for (int i = 0; i < 1000 && new != ah; i++)
@@ -393,11 +377,10 @@ static void its_handle_may_become_another(void **state)
 	lose(&t, 3, "no_qp"); /* there is no such number on h3 */
 }
 
-static void no_request_begins_like_one_that_has_none(void **state)
+LAB_CASE(no_request_begins_like_one_that_has_none)
 {
 	struct talk t = begin_with(&(struct lab_options){ .host = 1 });
 
-	(void)state;
 	memset(&t.r.wr.wr, 0, sizeof(t.r.wr.wr));
 	t.r.wr.send_flags = 0;
 	assert_int_equal(post(&t), EINVAL);
@@ -405,11 +388,10 @@ static void no_request_begins_like_one_that_has_none(void **state)
 
 /* ---- the queue pair ---- */
 
-static void it_may_leave_rts(void **state)
+LAB_CASE(it_may_leave_rts)
 {
 	struct talk t = begin();
 
-	(void)state;
 	lab_to(t.a->qp, IBV_QPS_SQD);
 	assert_int_equal(post(&t), 0);
 	lab_quiet(t.a->send_cq);
@@ -429,11 +411,10 @@ static void it_may_leave_rts(void **state)
 }
 
 /* A Q_Key with the highest bit set stands for the sender's own. */
-static void its_own_qkey_may_change(void **state)
+LAB_CASE(its_own_qkey_may_change)
 {
 	struct talk t = begin();
 
-	(void)state;
 	t.r.wr.wr.ud.remote_qkey = 1u << 31;
 	warm_up(&t);
 	modify(t.a->qp, (struct ibv_qp_attr){ .qkey = LAB_QKEY + 1 }, IBV_QP_QKEY);
@@ -444,22 +425,20 @@ static void its_own_qkey_may_change(void **state)
 
 /* ---- the receiver ---- */
 
-static void the_receiver_s_qkey_may_change(void **state)
+LAB_CASE(the_receiver_s_qkey_may_change)
 {
 	struct talk t = begin();
 
-	(void)state;
 	modify(t.b->qp, (struct ibv_qp_attr){ .qkey = LAB_QKEY + 1 }, IBV_QP_QKEY);
 	lose(&t, 2, "bad_qkey");
 	modify(t.b->qp, (struct ibv_qp_attr){ .qkey = LAB_QKEY }, IBV_QP_QKEY);
 	warm_up(&t);
 }
 
-static void the_receiver_may_have_no_receive(void **state)
+LAB_CASE(the_receiver_may_have_no_receive)
 {
 	struct talk t = begin();
 
-	(void)state;
 	for (int i = 0; i < LAB_SLOTS / 2 - WARM; i++)
 		pass(&t);
 	lose(&t, 2, "no_receive");
@@ -468,11 +447,10 @@ static void the_receiver_may_have_no_receive(void **state)
 	lose(&t, 2, "no_receive");
 }
 
-static void the_receiver_may_fail(void **state)
+LAB_CASE(the_receiver_may_fail)
 {
 	struct talk t = begin();
 
-	(void)state;
 	lab_to(t.b->qp, IBV_QPS_ERR);
 	for (int i = 0; i < LAB_SLOTS / 2 - WARM; i++)
 		lab_complete(t.b->cq, IBV_WC_WR_FLUSH_ERR);
@@ -485,7 +463,7 @@ static void the_receiver_may_fail(void **state)
 }
 
 /* Its queue of completions overruns, which only the senders can notice. */
-static void the_receiver_s_queue_may_become_too_small(void **state)
+LAB_CASE(the_receiver_s_queue_may_become_too_small)
 {
 	struct lab_options few = { .host = 2, .cqe = 4, .cap = { .max_recv_wr = 4 } };
 	struct talk t = { .a = lab_end(1), .b = lab_end_with(&few) };
@@ -493,7 +471,6 @@ static void the_receiver_s_queue_may_become_too_small(void **state)
 	struct lab_end *other;
 	struct ibv_wc wc;
 
-	(void)state;
 	lab_post(t.b, 4);
 	lab_request(t.a, &t.r, lab_ah_to(t.a, t.b), t.b->qp->qp_num, bytes, 64);
 	warm_up(&t);
@@ -536,33 +513,30 @@ static void post_at(struct lab_end *e, struct ibv_mr *mr, char *at, uint32_t len
 	assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);
 }
 
-static void the_region_may_be_deregistered(void **state)
+LAB_CASE(the_region_may_be_deregistered)
 {
 	struct talk t = begin_with_receives(1);
 
-	(void)state;
 	lab_forget(t.b->mr);
 	assert_int_equal(ibv_dereg_mr(t.b->mr), 0);
 	fail_to_receive(&t, IBV_WC_LOC_PROT_ERR);
 }
 
 /* It keeps its key. */
-static void the_region_may_become_read_only(void **state)
+LAB_CASE(the_region_may_become_read_only)
 {
 	struct talk t = begin_with_receives(1);
 
-	(void)state;
 	assert_int_equal(ibv_rereg_mr(t.b->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), 0);
 	fail_to_receive(&t, IBV_WC_LOC_PROT_ERR);
 }
 
 /* Likewise. */
-static void the_region_may_change_its_domain(void **state)
+LAB_CASE(the_region_may_change_its_domain)
 {
 	struct talk t = begin_with_receives(1);
 	struct ibv_pd *other = lab_pd(t.b->context);
 
-	(void)state;
 	assert_int_equal(ibv_rereg_mr(t.b->mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
 	fail_to_receive(&t, IBV_WC_LOC_PROT_ERR);
 	lab_forget(t.b->mr); /* before its domain */
@@ -595,47 +569,42 @@ static void receive_into(long offset, uint32_t length, enum ibv_wc_status status
 	assert_memory_equal(at + offset + LAB_GRH, bytes, 64);
 }
 
-static void an_entry_may_be_outside_of_the_region(void **state)
+LAB_CASE(an_entry_may_be_outside_of_the_region)
 {
-	(void)state;
 	receive_into(-1, 104, IBV_WC_LOC_PROT_ERR);
 	receive_into(2 * LAB_SLOT - 103, 104, IBV_WC_LOC_PROT_ERR);
 	receive_into(2 * LAB_SLOT + 1, 104, IBV_WC_LOC_PROT_ERR);
 }
 
 /* The bytes that are written lie in the region. */
-static void an_entry_may_reach_beyond_the_region(void **state)
+LAB_CASE(an_entry_may_reach_beyond_the_region)
 {
-	(void)state;
 	receive_into(0, 2 * LAB_SLOT + 1, IBV_WC_SUCCESS);
 	receive_into(0, UINT32_MAX, IBV_WC_SUCCESS);
 }
 
-static void an_entry_may_be_too_short(void **state)
+LAB_CASE(an_entry_may_be_too_short)
 {
-	(void)state;
 	receive_into(0, 103, IBV_WC_LOC_LEN_ERR);
 	receive_into(0, 39, IBV_WC_LOC_LEN_ERR);
 	receive_into(0, 0, IBV_WC_LOC_LEN_ERR);
 }
 
-static void its_key_may_be_nobody_s(void **state)
+LAB_CASE(its_key_may_be_nobody_s)
 {
 	struct talk t = begin_with_receives(0);
 	struct ibv_mr wrong = *t.b->mr;
 
-	(void)state;
 	wrong.lkey++;
 	post_at(t.b, &wrong, t.b->slot, LAB_SLOT);
 	fail_to_receive(&t, IBV_WC_LOC_PROT_ERR);
 }
 
-static void regions_may_alternate(void **state)
+LAB_CASE(regions_may_alternate)
 {
 	struct talk t = begin_with_receives(0);
 	struct ibv_mr *mr[2] = { t.b->mr, lab_mr(t.b->pd, t.b->slot, LAB_SLOT) };
 
-	(void)state;
 	for (int i = 0; i < 4 * WARM; i++) {
 		char *at = t.b->slot + (i / 3 % 2 ? 0 : LAB_SLOT);
 
@@ -649,11 +618,10 @@ static void regions_may_alternate(void **state)
 
 /* ---- the way ---- */
 
-static void a_port_may_go_down(void **state)
+LAB_CASE(a_port_may_go_down)
 {
 	struct talk t = begin();
 
-	(void)state;
 	run("umbel link down h1:1");
 	lose(&t, 1, "xmit_discards");
 	run("umbel link up h1:1");
@@ -665,14 +633,13 @@ static void a_port_may_go_down(void **state)
 	warm_up(&t);
 }
 
-static void a_group_may_get_members_and_lose_them(void **state)
+LAB_CASE(a_group_may_get_members_and_lose_them)
 {
 	struct lab_group *g = lab_join_send_only(1, MCAST), *first = lab_join(2, MCAST), *second;
 	struct lab_options to_group = { .host = 2, .qkey = first->qkey };
 	struct talk t = { .a = lab_end(1), .b = lab_end_with(&to_group) };
 	struct lab_end *other;
 
-	(void)state;
 	lab_attach(t.b->qp, &first->mgid, first->mlid);
 	lab_post(t.b, 6 * WARM);
 	lab_request(t.a, &t.r, lab_ah_group(t.a, g), LAB_MCAST, bytes, 64);
@@ -700,45 +667,4 @@ static void a_group_may_get_members_and_lose_them(void **state)
 	for (int i = 0; i < WARM; i++)
 		send_one(&t);
 	lab_quiet(t.b->cq);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(its_length_may_change),
-		LAB_TEST(its_bytes_may_change),
-		LAB_TEST(it_may_be_larger_than_the_mtu),
-		LAB_TEST(inline_data_may_go_beyond_the_limit),
-		LAB_TEST(it_may_be_inline_no_more),
-		LAB_TEST(its_key_may_become_wrong),
-		LAB_TEST(its_entries_may_change),
-		LAB_TEST(its_operation_may_become_another),
-		LAB_TEST(it_may_become_solicited),
-		LAB_TEST(it_may_be_signalled_or_not),
-		LAB_TEST(the_send_queue_fills),
-		LAB_TEST(a_list_may_have_a_bad_one_among_them),
-		LAB_TEST(it_may_go_to_another_queue_pair),
-		LAB_TEST(its_qkey_may_become_wrong),
-		LAB_TEST(its_handle_may_be_destroyed),
-		LAB_TEST(its_handle_may_become_another),
-		LAB_TEST(no_request_begins_like_one_that_has_none),
-		LAB_TEST(it_may_leave_rts),
-		LAB_TEST(its_own_qkey_may_change),
-		LAB_TEST(the_receiver_s_qkey_may_change),
-		LAB_TEST(the_receiver_may_have_no_receive),
-		LAB_TEST(the_receiver_may_fail),
-		LAB_TEST(the_receiver_s_queue_may_become_too_small),
-		LAB_TEST(the_region_may_be_deregistered),
-		LAB_TEST(the_region_may_become_read_only),
-		LAB_TEST(the_region_may_change_its_domain),
-		LAB_TEST(an_entry_may_be_outside_of_the_region),
-		LAB_TEST(an_entry_may_reach_beyond_the_region),
-		LAB_TEST(an_entry_may_be_too_short),
-		LAB_TEST(its_key_may_be_nobody_s),
-		LAB_TEST(regions_may_alternate),
-		LAB_TEST(a_port_may_go_down),
-		LAB_TEST(a_group_may_get_members_and_lose_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,8 @@
 #include <cmocka.h>
 #include <infiniband/verbs.h>
 
+#include "harness.h"
+
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 
@@ -65,7 +67,7 @@ static int example_ah(uint16_t dlid, uint8_t sl, uint8_t port)
 	return 0;
 }
 
-static void attach_and_detach_example_runs(void **state)
+CASE(attach_and_detach_example_runs)
 {
 	struct ibv_cq *cq = ibv_create_cq(context, 1, NULL, NULL, 0);
 	struct ibv_qp_init_attr attr = {
@@ -73,18 +75,16 @@ static void attach_and_detach_example_runs(void **state)
 	};
 	struct ibv_qp *qp = ibv_create_qp(pd, &attr);
 
-	(void)state;
 	assert_non_null(qp);
 	assert_int_equal(example_attach(qp), 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void address_handle_example_runs(void **state)
+CASE(address_handle_example_runs)
 {
 	struct ibv_port_attr port;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(context, 1, &port), 0);
 	assert_int_equal(example_ah(port.lid, 0, 1), 0);
 }
@@ -108,10 +108,5 @@ static int close_device(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(attach_and_detach_example_runs),
-		cmocka_unit_test(address_handle_example_runs),
-	};
-
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return harness_run(open_device, close_device);
 }

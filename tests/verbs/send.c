@@ -69,26 +69,24 @@ static void expect_first(struct pair *p, unsigned n)
 	lab_quiet(p->b->cq);
 }
 
-static void a_list_is_sent_in_its_order(void **state)
+LAB_CASE(a_list_is_sent_in_its_order)
 {
 	struct lab_request r[MAX_LIST];
 	struct pair p = make_pair();
 	struct ibv_send_wr *bad;
 
-	(void)state;
 	lab_post(p.b, MAX_LIST);
 	prepare_list(&p, r, MAX_LIST);
 	assert_int_equal(ibv_post_send(p.a->qp, &r[0].wr, &bad), 0);
 	expect_first(&p, MAX_LIST);
 }
 
-static void a_bad_request_stops_the_list_and_is_named(void **state)
+LAB_CASE(a_bad_request_stops_the_list_and_is_named)
 {
 	struct lab_request r[MAX_LIST];
 	struct pair p = make_pair();
 	struct ibv_send_wr *bad = NULL;
 
-	(void)state;
 	lab_post(p.b, MAX_LIST);
 	prepare_list(&p, r, MAX_LIST);
 	r[5].wr.opcode = IBV_WR_RDMA_WRITE;
@@ -97,13 +95,12 @@ static void a_bad_request_stops_the_list_and_is_named(void **state)
 	expect_first(&p, 5);
 }
 
-static void a_list_that_does_not_fit_is_sent_as_far_as_it_does(void **state)
+LAB_CASE(a_list_that_does_not_fit_is_sent_as_far_as_it_does)
 {
 	struct pair p = pair_with(&(struct lab_options){ .cap.max_send_wr = 4 });
 	struct lab_request r[MAX_LIST];
 	struct ibv_send_wr *bad = NULL;
 
-	(void)state;
 	lab_post(p.b, MAX_LIST);
 	prepare_list(&p, r, MAX_LIST);
 	assert_int_equal(ibv_post_send(p.a->qp, &r[0].wr, &bad), ENOMEM);
@@ -113,7 +110,7 @@ static void a_list_that_does_not_fit_is_sent_as_far_as_it_does(void **state)
 
 /* ---- bad requests ---- */
 
-static void an_operation_that_ud_has_not_is_refused(void **state)
+LAB_CASE(an_operation_that_ud_has_not_is_refused)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE,
 		                                      IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -128,7 +125,6 @@ static void an_operation_that_ud_has_not_is_refused(void **state)
 	struct pair p = make_pair();
 	struct lab_request r;
 
-	(void)state;
 	prepare(&p, &r, "x");
 	for (size_t i = 0; i < LAB_ARRAY(opcodes); i++) {
 		r.wr.opcode = opcodes[i];
@@ -136,24 +132,22 @@ static void an_operation_that_ud_has_not_is_refused(void **state)
 	}
 }
 
-static void a_request_without_address_handle_is_refused(void **state)
+LAB_CASE(a_request_without_address_handle_is_refused)
 {
 	struct pair p = make_pair();
 	struct lab_request r;
 
-	(void)state;
 	prepare(&p, &r, "x");
 	r.wr.wr.ud.ah = NULL;
 	assert_int_equal(post(&p, &r), EINVAL);
 }
 
-static void more_entries_than_the_queue_has_are_refused(void **state)
+LAB_CASE(more_entries_than_the_queue_has_are_refused)
 {
 	struct pair p = pair_with(&(struct lab_options){ .cap.max_send_sge = 2 });
 	struct ibv_sge sge[3] = { 0 };
 	struct lab_request r;
 
-	(void)state;
 	prepare(&p, &r, "x");
 	r.wr.sg_list = sge;
 	r.wr.num_sge = 3;
@@ -162,13 +156,12 @@ static void more_entries_than_the_queue_has_are_refused(void **state)
 	assert_int_equal(post(&p, &r), EINVAL);
 }
 
-static void before_rts_a_send_is_refused(void **state)
+LAB_CASE(before_rts_a_send_is_refused)
 {
 	struct lab_end *e = lab_end_with(&(struct lab_options){ .reset = true });
 	struct pair p = { .a = e, .b = e, .ah = lab_ah_to(e, e) };
 	struct lab_request r;
 
-	(void)state;
 	prepare(&p, &r, "x");
 	assert_int_equal(post(&p, &r), EINVAL);
 	lab_to_init(e->qp, LAB_QKEY);
@@ -181,7 +174,7 @@ static void before_rts_a_send_is_refused(void **state)
 
 /* ---- gather ---- */
 
-static void a_message_is_gathered_from_all_entries(void **state)
+LAB_CASE(a_message_is_gathered_from_all_entries)
 {
 	struct lab_options o = { .cap.max_send_sge = 32 };
 	struct pair p = pair_with(&o);
@@ -189,7 +182,6 @@ static void a_message_is_gathered_from_all_entries(void **state)
 	struct lab_request r;
 	char expected[32 * 3];
 
-	(void)state;
 	lab_post(p.b, 1);
 	prepare(&p, &r, "");
 	for (unsigned i = 0; i < 32; i++) {
@@ -206,14 +198,13 @@ static void a_message_is_gathered_from_all_entries(void **state)
 	lab_expect(p.b, expected, sizeof(expected));
 }
 
-static void large_pieces_are_gathered_too(void **state)
+LAB_CASE(large_pieces_are_gathered_too)
 {
 	struct pair p = make_pair();
 	struct ibv_sge sge[4];
 	struct lab_request r;
 	static char expected[4000];
 
-	(void)state;
 	lab_post(p.b, 1);
 	prepare(&p, &r, "");
 	for (unsigned i = 0; i < 4; i++) {
@@ -228,12 +219,11 @@ static void large_pieces_are_gathered_too(void **state)
 	lab_expect(p.b, expected, sizeof(expected));
 }
 
-static void a_message_may_be_empty(void **state)
+LAB_CASE(a_message_may_be_empty)
 {
 	struct pair p = make_pair();
 	struct lab_request r;
 
-	(void)state;
 	lab_post(p.b, 2);
 	prepare(&p, &r, "");
 	lab_send_request(p.a, &r);
@@ -245,13 +235,12 @@ static void a_message_may_be_empty(void **state)
 }
 
 /* One bad key among good ones: nothing is sent. */
-static void a_bad_key_in_the_last_entry_fails_the_send(void **state)
+LAB_CASE(a_bad_key_in_the_last_entry_fails_the_send)
 {
 	struct pair p = make_pair();
 	struct ibv_sge sge[2];
 	struct lab_request r;
 
-	(void)state;
 	lab_post(p.b, 1);
 	prepare(&p, &r, "ab");
 	sge[0] = (struct ibv_sge){ (uintptr_t)p.a->out, 1, p.a->mr->lkey };
@@ -265,13 +254,12 @@ static void a_bad_key_in_the_last_entry_fails_the_send(void **state)
 
 /* ---- flags ---- */
 
-static void inline_data_needs_no_region_and_may_be_reused_at_once(void **state)
+LAB_CASE(inline_data_needs_no_region_and_may_be_reused_at_once)
 {
 	struct pair p = make_pair();
 	char text[] = "inline";
 	struct lab_request r;
 
-	(void)state;
 	lab_post(p.b, 1);
 	prepare(&p, &r, "");
 	r.sge = (struct ibv_sge){ .addr = (uintptr_t)text, .length = 6, .lkey = ~0u };
@@ -282,13 +270,12 @@ static void inline_data_needs_no_region_and_may_be_reused_at_once(void **state)
 	lab_expect_text(p.b, "inline");
 }
 
-static void inline_data_up_to_the_limit_is_sent(void **state)
+LAB_CASE(inline_data_up_to_the_limit_is_sent)
 {
 	struct pair p = pair_with(&(struct lab_options){ .cap.max_inline_data = 512 });
 	static char text[512];
 	struct lab_request r;
 
-	(void)state;
 	memset(text, 'i', sizeof(text));
 	lab_post(p.b, 1);
 	prepare(&p, &r, "");
@@ -298,13 +285,12 @@ static void inline_data_up_to_the_limit_is_sent(void **state)
 	lab_expect(p.b, text, sizeof(text));
 }
 
-static void inline_data_is_gathered(void **state)
+LAB_CASE(inline_data_is_gathered)
 {
 	struct pair p = make_pair();
 	struct ibv_sge sge[2] = { { (uintptr_t) "in", 2, 0 }, { (uintptr_t) "line", 4, 0 } };
 	struct lab_request r;
 
-	(void)state;
 	lab_post(p.b, 1);
 	prepare(&p, &r, "");
 	r.wr.sg_list = sge;
@@ -314,14 +300,13 @@ static void inline_data_is_gathered(void **state)
 	lab_expect_text(p.b, "inline");
 }
 
-static void inline_data_beyond_the_limit_is_refused(void **state)
+LAB_CASE(inline_data_beyond_the_limit_is_refused)
 {
 	struct pair p = make_pair();
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	struct lab_request r;
 
-	(void)state;
 	assert_int_equal(ibv_query_qp(p.a->qp, &attr, IBV_QP_CAP, &init), 0);
 	prepare(&p, &r, "");
 	r.sge.length = attr.cap.max_inline_data + 1;
@@ -329,13 +314,12 @@ static void inline_data_beyond_the_limit_is_refused(void **state)
 	assert_int_equal(post(&p, &r), EINVAL);
 }
 
-static void immediate_data_arrives_as_it_was_sent(void **state)
+LAB_CASE(immediate_data_arrives_as_it_was_sent)
 {
 	struct pair p = make_pair();
 	struct lab_message m;
 	struct lab_request r;
 
-	(void)state;
 	lab_post(p.b, 2);
 	prepare(&p, &r, "x");
 	r.wr.opcode = IBV_WR_SEND_WITH_IMM;
@@ -349,12 +333,11 @@ static void immediate_data_arrives_as_it_was_sent(void **state)
 	assert_false(lab_receive(p.b).wc.wc_flags & IBV_WC_WITH_IMM);
 }
 
-static void an_unsignalled_send_completes_silently(void **state)
+LAB_CASE(an_unsignalled_send_completes_silently)
 {
 	struct pair p = make_pair();
 	struct lab_request r;
 
-	(void)state;
 	lab_post(p.b, 2);
 	prepare(&p, &r, "quiet");
 	r.wr.send_flags = 0;
@@ -367,12 +350,11 @@ static void an_unsignalled_send_completes_silently(void **state)
 	lab_quiet(p.a->send_cq);
 }
 
-static void an_unsignalled_send_that_fails_says_so(void **state)
+LAB_CASE(an_unsignalled_send_that_fails_says_so)
 {
 	struct pair p = make_pair();
 	struct lab_request r;
 
-	(void)state;
 	prepare(&p, &r, "x");
 	r.wr.send_flags = 0;
 	r.sge.lkey = ~0u;
@@ -380,12 +362,11 @@ static void an_unsignalled_send_that_fails_says_so(void **state)
 	lab_complete(p.a->send_cq, IBV_WC_LOC_PROT_ERR);
 }
 
-static void sq_sig_all_signals_every_send(void **state)
+LAB_CASE(sq_sig_all_signals_every_send)
 {
 	struct pair p = pair_with(&(struct lab_options){ .signal_all = true });
 	struct lab_request r;
 
-	(void)state;
 	lab_post(p.b, 1);
 	prepare(&p, &r, "x");
 	r.wr.send_flags = 0;
@@ -394,12 +375,11 @@ static void sq_sig_all_signals_every_send(void **state)
 
 /* ---- room ---- */
 
-static void a_full_send_queue_says_enomem_until_it_is_polled(void **state)
+LAB_CASE(a_full_send_queue_says_enomem_until_it_is_polled)
 {
 	struct pair p = pair_with(&(struct lab_options){ .cap.max_send_wr = 4 });
 	struct lab_request r;
 
-	(void)state;
 	prepare(&p, &r, "x");
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < 4; i++)
@@ -414,12 +394,11 @@ static void a_full_send_queue_says_enomem_until_it_is_polled(void **state)
 }
 
 /* The queue learns that they are done when a later completion is polled. */
-static void unsignalled_sends_fill_the_queue(void **state)
+LAB_CASE(unsignalled_sends_fill_the_queue)
 {
 	struct pair p = pair_with(&(struct lab_options){ .cap.max_send_wr = 4 });
 	struct lab_request r;
 
-	(void)state;
 	prepare(&p, &r, "x");
 	r.wr.send_flags = 0;
 	for (int i = 0; i < 3; i++)
@@ -434,12 +413,11 @@ static void unsignalled_sends_fill_the_queue(void **state)
 
 /* ---- sizes ---- */
 
-static void a_message_of_the_mtu_arrives(void **state)
+LAB_CASE(a_message_of_the_mtu_arrives)
 {
 	struct pair p = make_pair();
 	static char text[LAB_MTU];
 
-	(void)state;
 	for (int i = 0; i < LAB_MTU; i++)
 		text[i] = (char)(i * 7);
 	lab_post(p.b, 1);
@@ -448,12 +426,11 @@ static void a_message_of_the_mtu_arrives(void **state)
 }
 
 /* C10-93.1.1 of the specification: no packet, and the request completes all the same. */
-static void a_message_larger_than_the_mtu_is_not_sent_and_completes(void **state)
+LAB_CASE(a_message_larger_than_the_mtu_is_not_sent_and_completes)
 {
 	struct pair p = make_pair();
 	uint64_t discards = lab_counter(1, "xmit_discards");
 
-	(void)state;
 	lab_post(p.b, 1);
 	lab_send(p.a, p.ah, p.b->qp->qp_num, NULL, LAB_MTU + 1);
 	lab_quiet(p.b->cq);
@@ -461,18 +438,17 @@ static void a_message_larger_than_the_mtu_is_not_sent_and_completes(void **state
 	lab_expect_nothing(p.b, p.a);
 }
 
-static void a_message_to_nobody_completes(void **state)
+LAB_CASE(a_message_to_nobody_completes)
 {
 	struct pair p = make_pair();
 	struct ibv_ah_attr nowhere = { .dlid = 0xBFFF, .port_num = 1 };
 
-	(void)state;
 	lab_send_text(p.a, lab_ah(p.a->pd, &nowhere), 17, "x");
 	lab_send_text(p.a, p.ah, 0xABCDEF, "x");
 }
 
 /* It has no Q_Key, which is not a Q_Key of 0. */
-static void a_datagram_with_qkey_0_is_not_for_a_connected_qp(void **state)
+LAB_CASE(a_datagram_with_qkey_0_is_not_for_a_connected_qp)
 {
 	struct pair p = make_pair();
 	struct ibv_qp_init_attr init = {
@@ -486,7 +462,6 @@ static void a_datagram_with_qkey_0_is_not_for_a_connected_qp(void **state)
 	struct ibv_recv_wr receive = { .wr_id = 42, .sg_list = &sge, .num_sge = 1 }, *bad;
 	struct lab_request r;
 
-	(void)state;
 	lab_connect(rc, rc->qp_num, p.b->context, 0);
 	assert_int_equal(ibv_post_recv(rc, &receive, &bad), 0);
 	for (int i = 0; i < 3; i++) { /* the third one as those before it */
@@ -503,23 +478,21 @@ static void a_datagram_with_qkey_0_is_not_for_a_connected_qp(void **state)
 	assert_int_equal(lab_complete(p.b->cq, IBV_WC_SUCCESS).wr_id, 42);
 }
 
-static void a_qp_can_send_to_itself(void **state)
+LAB_CASE(a_qp_can_send_to_itself)
 {
 	struct lab_end *e = lab_end(1);
 
-	(void)state;
 	lab_post(e, 1);
 	lab_send_text(e, lab_ah_to(e, e), e->qp->qp_num, "me");
 	lab_expect_text(e, "me");
 }
 
 /* A group's number as destination of a unicast packet, and a QP's of a multicast one. */
-static void a_group_reaches_nobody_under_a_qp_number(void **state)
+LAB_CASE(a_group_reaches_nobody_under_a_qp_number)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct lab_group *g = lab_join(2, "239.2.0.1");
 
-	(void)state;
 	lab_attach(b->qp, &g->mgid, g->mlid);
 	lab_post(b, 1);
 	lab_send_text(a, lab_ah_group(a, g), b->qp->qp_num, "malformed");
@@ -544,7 +517,7 @@ static void begin(struct pair *p, struct ibv_qp_ex *ex, uint64_t wr_id)
 	ibv_wr_set_ud_addr(ex, p->ah, p->b->qp->qp_num, LAB_QKEY);
 }
 
-static void the_wr_calls_send_a_batch_in_order(void **state)
+LAB_CASE(the_wr_calls_send_a_batch_in_order)
 {
 	struct pair p = extended_pair(8);
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p.a->qp);
@@ -552,7 +525,6 @@ static void the_wr_calls_send_a_batch_in_order(void **state)
 		                  { (uintptr_t)p.a->out + 2, 2, p.a->mr->lkey } };
 	struct ibv_data_buf buf[2] = { { "in", 2 }, { "line", 4 } };
 
-	(void)state;
 	lab_post(p.b, 4);
 	memcpy(p.a->out, "abcd", 4);
 	ibv_wr_start(ex);
@@ -573,13 +545,12 @@ static void the_wr_calls_send_a_batch_in_order(void **state)
 	lab_expect_text(p.b, "inline");
 }
 
-static void the_wr_calls_send_immediate_data(void **state)
+LAB_CASE(the_wr_calls_send_immediate_data)
 {
 	struct pair p = extended_pair(8);
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p.a->qp);
 	struct lab_message m;
 
-	(void)state;
 	lab_post(p.b, 1);
 	ibv_wr_start(ex);
 	ex->wr_flags = 0;
@@ -592,12 +563,11 @@ static void the_wr_calls_send_immediate_data(void **state)
 	lab_quiet(p.a->send_cq);
 }
 
-static void an_aborted_batch_sends_nothing(void **state)
+LAB_CASE(an_aborted_batch_sends_nothing)
 {
 	struct pair p = extended_pair(8);
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p.a->qp);
 
-	(void)state;
 	lab_post(p.b, 1);
 	ibv_wr_start(ex);
 	begin(&p, ex, 1);
@@ -607,12 +577,11 @@ static void an_aborted_batch_sends_nothing(void **state)
 	lab_expect_nothing(p.b, p.a);
 }
 
-static void a_batch_that_does_not_fit_sends_nothing(void **state)
+LAB_CASE(a_batch_that_does_not_fit_sends_nothing)
 {
 	struct pair p = extended_pair(4);
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p.a->qp);
 
-	(void)state;
 	lab_post(p.b, 1);
 	ibv_wr_start(ex);
 	for (uint64_t i = 0; i < 5; i++) {
@@ -624,13 +593,12 @@ static void a_batch_that_does_not_fit_sends_nothing(void **state)
 	lab_expect_nothing(p.b, p.a);
 }
 
-static void a_batch_that_does_not_fit_behind_what_waits_sends_nothing(void **state)
+LAB_CASE(a_batch_that_does_not_fit_behind_what_waits_sends_nothing)
 {
 	struct pair p = extended_pair(4);
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p.a->qp);
 	struct lab_request r;
 
-	(void)state;
 	lab_post(p.b, 4);
 	lab_to(p.a->qp, IBV_QPS_SQD);
 	prepare(&p, &r, "first");
@@ -650,14 +618,13 @@ static void a_batch_that_does_not_fit_behind_what_waits_sends_nothing(void **sta
 	lab_expect_nothing(p.b, p.a);
 }
 
-static void a_bad_call_fails_the_whole_batch(void **state)
+LAB_CASE(a_bad_call_fails_the_whole_batch)
 {
 	struct pair p = extended_pair(8);
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p.a->qp);
 	struct ibv_sge sge[5] = { 0 };
 	static char much[4096];
 
-	(void)state;
 	lab_post(p.b, 1);
 	/* more entries than the queue has */
 	ibv_wr_start(ex);
@@ -684,68 +651,23 @@ static void a_bad_call_fails_the_whole_batch(void **state)
 	lab_expect_nothing(p.b, p.a);
 }
 
-static void an_operation_that_was_not_asked_for_fails_the_batch(void **state)
+LAB_CASE(an_operation_that_was_not_asked_for_fails_the_batch)
 {
 	struct pair p = pair_with(&(struct lab_options){ .send_ops = IBV_QP_EX_WITH_SEND });
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p.a->qp);
 
-	(void)state;
 	ibv_wr_start(ex);
 	ibv_wr_send_imm(ex, 0);
 	ibv_wr_set_ud_addr(ex, p.ah, p.b->qp->qp_num, LAB_QKEY);
 	assert_int_equal(ibv_wr_complete(ex), EINVAL);
 }
 
-static void an_empty_batch_does_nothing(void **state)
+LAB_CASE(an_empty_batch_does_nothing)
 {
 	struct pair p = extended_pair(8);
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p.a->qp);
 
-	(void)state;
 	ibv_wr_start(ex);
 	assert_int_equal(ibv_wr_complete(ex), 0);
 	lab_quiet(p.a->send_cq);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_list_is_sent_in_its_order),
-		LAB_TEST(a_bad_request_stops_the_list_and_is_named),
-		LAB_TEST(a_list_that_does_not_fit_is_sent_as_far_as_it_does),
-		LAB_TEST(an_operation_that_ud_has_not_is_refused),
-		LAB_TEST(a_request_without_address_handle_is_refused),
-		LAB_TEST(more_entries_than_the_queue_has_are_refused),
-		LAB_TEST(before_rts_a_send_is_refused),
-		LAB_TEST(a_message_is_gathered_from_all_entries),
-		LAB_TEST(large_pieces_are_gathered_too),
-		LAB_TEST(a_message_may_be_empty),
-		LAB_TEST(a_bad_key_in_the_last_entry_fails_the_send),
-		LAB_TEST(inline_data_needs_no_region_and_may_be_reused_at_once),
-		LAB_TEST(inline_data_up_to_the_limit_is_sent),
-		LAB_TEST(inline_data_is_gathered),
-		LAB_TEST(inline_data_beyond_the_limit_is_refused),
-		LAB_TEST(immediate_data_arrives_as_it_was_sent),
-		LAB_TEST(an_unsignalled_send_completes_silently),
-		LAB_TEST(an_unsignalled_send_that_fails_says_so),
-		LAB_TEST(sq_sig_all_signals_every_send),
-		LAB_TEST(a_full_send_queue_says_enomem_until_it_is_polled),
-		LAB_TEST(unsignalled_sends_fill_the_queue),
-		LAB_TEST(a_message_of_the_mtu_arrives),
-		LAB_TEST(a_message_larger_than_the_mtu_is_not_sent_and_completes),
-		LAB_TEST(a_message_to_nobody_completes),
-		LAB_TEST(a_datagram_with_qkey_0_is_not_for_a_connected_qp),
-		LAB_TEST(a_qp_can_send_to_itself),
-		LAB_TEST(a_group_reaches_nobody_under_a_qp_number),
-		LAB_TEST(the_wr_calls_send_a_batch_in_order),
-		LAB_TEST(the_wr_calls_send_immediate_data),
-		LAB_TEST(an_aborted_batch_sends_nothing),
-		LAB_TEST(a_batch_that_does_not_fit_sends_nothing),
-		LAB_TEST(a_batch_that_does_not_fit_behind_what_waits_sends_nothing),
-		LAB_TEST(a_bad_call_fails_the_whole_batch),
-		LAB_TEST(an_operation_that_was_not_asked_for_fails_the_batch),
-		LAB_TEST(an_empty_batch_does_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

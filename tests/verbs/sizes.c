@@ -16,12 +16,11 @@ static unsigned rounded(unsigned asked, unsigned least, unsigned most)
 	return size < most ? size : most;
 }
 
-static void a_completion_queue_says_how_large_it_is(void **state)
+LAB_CASE(a_completion_queue_says_how_large_it_is)
 {
 	static const int sizes[] = { 1, 2, 15, 16, 17, 100, 128, 129, 512, 513, 1000 };
 	struct ibv_context *context = lab_open(1);
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
 		struct ibv_cq *cq = lab_cq(context, sizes[i], NULL);
 		struct ibv_cq *other = lab_cq(context, 1, NULL);
@@ -35,13 +34,12 @@ static void a_completion_queue_says_how_large_it_is(void **state)
 }
 
 /* Where hardware refuses to shrink one, programs expect it, though the smallest here is larger. */
-static void a_completion_queue_does_not_shrink_below_what_waits(void **state)
+LAB_CASE(a_completion_queue_does_not_shrink_below_what_waits)
 {
 	struct lab_end *a = lab_end(1);
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 
-	(void)state;
 	lab_request(a, &r, lab_ah_to(a, a), a->qp->qp_num, "x", 1);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), 0);
@@ -53,12 +51,11 @@ static void a_completion_queue_does_not_shrink_below_what_waits(void **state)
 }
 
 /* The queue takes as many as it says, and holds their completions. */
-static void a_queue_pair_takes_as_many_as_it_says(void **state)
+LAB_CASE(a_queue_pair_takes_as_many_as_it_says)
 {
 	static const unsigned sizes[] = { 1, 3, 10, 64, 65, 129 };
 	struct lab_end *a = lab_end_with(&(struct lab_options){ .cqe = 256 });
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
 		struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
 			                         .send_cq = a->send_cq,
@@ -95,7 +92,7 @@ static void a_queue_pair_takes_as_many_as_it_says(void **state)
 	}
 }
 
-static void without_requests_a_queue_has_none(void **state)
+LAB_CASE(without_requests_a_queue_has_none)
 {
 	struct lab_end *a = lab_end(1);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
@@ -104,14 +101,13 @@ static void without_requests_a_queue_has_none(void **state)
 		                         .cap = { .max_send_wr = 5, .max_send_sge = 1 } };
 	struct ibv_qp *qp = ibv_create_qp(a->pd, &init);
 
-	(void)state;
 	assert_non_null(qp);
 	assert_int_equal(init.cap.max_send_wr, 8);
 	assert_int_equal(init.cap.max_recv_wr, 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-static void a_shared_queue_takes_as_many_as_it_says(void **state)
+LAB_CASE(a_shared_queue_takes_as_many_as_it_says)
 {
 	struct lab_end *a = lab_end(1);
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 9, .max_sge = 1 } };
@@ -119,7 +115,6 @@ static void a_shared_queue_takes_as_many_as_it_says(void **state)
 	struct ibv_srq_attr attr = { .max_wr = 33 };
 	struct ibv_recv_wr wr = { 0 }, *bad;
 
-	(void)state;
 	assert_non_null(srq);
 	assert_int_equal(init.attr.max_wr, 16);
 	for (int i = 0; i < 16; i++)
@@ -134,7 +129,7 @@ static void a_shared_queue_takes_as_many_as_it_says(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-static void an_overrun_queue_is_in_error(void **state)
+LAB_CASE(an_overrun_queue_is_in_error)
 {
 	struct lab_end *a = lab_end_with(&(struct lab_options){ .cqe = 2 });
 	struct ibv_async_event event;
@@ -142,25 +137,10 @@ static void an_overrun_queue_is_in_error(void **state)
 	struct lab_request r;
 	struct ibv_wc wc;
 
-	(void)state;
 	lab_request(a, &r, lab_ah_to(a, a), a->qp->qp_num, "x", 1);
 	for (int i = 0; i < 17; i++)
 		assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), 0);
 	event = lab_async_event(a->context, IBV_EVENT_CQ_ERR);
 	assert_ptr_equal(event.element.cq, a->send_cq);
 	assert_true(ibv_poll_cq(a->send_cq, 1, &wc) < 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_completion_queue_says_how_large_it_is),
-		LAB_TEST(a_completion_queue_does_not_shrink_below_what_waits),
-		LAB_TEST(a_queue_pair_takes_as_many_as_it_says),
-		LAB_TEST(without_requests_a_queue_has_none),
-		LAB_TEST(a_shared_queue_takes_as_many_as_it_says),
-		LAB_TEST(an_overrun_queue_is_in_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,12 +179,11 @@ static void expect_message(struct fixture *f, int qp, uint32_t bytes, char c)
 		assert_int_equal(at[i], c);
 }
 
-static void queue_pairs_share_receives(void **state)
+LAB_CASE(queue_pairs_share_receives)
 {
 	static const uint32_t bytes[] = { 1, 64, 65, 100, 101, 4096, 4097, MESSAGE };
 	struct fixture f;
 
-	(void)state;
 	make(&f, 0);
 	for (unsigned i = 0; i < LAB_ARRAY(bytes); i++)
 		assert_int_equal(post(&f, i), 0);
@@ -196,11 +195,10 @@ static void queue_pairs_share_receives(void **state)
 }
 
 /* Several are carried out at once. */
-static void each_message_of_a_list_takes_a_receive(void **state)
+LAB_CASE(each_message_of_a_list_takes_a_receive)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f, 0);
 	for (int round = 0; round < 4; round++) {
 		const int qp = round % QPS;
@@ -216,11 +214,10 @@ static void each_message_of_a_list_takes_a_receive(void **state)
 }
 
 /* A receive fails in the midst of a list: what comes behind gets lost, and takes none. */
-static void a_queue_pair_that_fails_leaves_receives_to_others(void **state)
+LAB_CASE(a_queue_pair_that_fails_leaves_receives_to_others)
 {
 	struct fixture f;
 
-	(void)state;
 	make_of(&f, 0, QPS * MAX_WR, IBV_QPT_UC);
 	for (int i = 0; i < QPS; i++) {
 		assert_int_equal(post(&f, 0), 0);
@@ -244,12 +241,11 @@ static void a_queue_pair_that_fails_leaves_receives_to_others(void **state)
 }
 
 /* The region ends in the middle of the last receive. */
-static void a_receive_may_reach_beyond_its_region(void **state)
+LAB_CASE(a_receive_may_reach_beyond_its_region)
 {
 	const uint32_t lengths[] = { 50, MESSAGE };
 	struct fixture f;
 
-	(void)state;
 	make(&f, 0);
 	for (int i = 0; i < 2; i++) {
 		struct ibv_wc wc;
@@ -268,12 +264,11 @@ static void a_receive_may_reach_beyond_its_region(void **state)
 	lab_complete(f.b.recv_cq, IBV_WC_LOC_PROT_ERR);
 }
 
-static void a_send_waits_for_a_receive(void **state)
+LAB_CASE(a_send_waits_for_a_receive)
 {
 	struct fixture f;
 	struct ibv_wc wc;
 
-	(void)state;
 	make(&f, 0);
 	for (int i = 0; i < QPS; i++)
 		send_by(&f, i, 10, 'x');
@@ -286,11 +281,10 @@ static void a_send_waits_for_a_receive(void **state)
 	}
 }
 
-static void there_is_room_for_max_wr_and_no_more(void **state)
+LAB_CASE(there_is_room_for_max_wr_and_no_more)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f, 0);
 	for (unsigned round = 0; round < 5; round++) {
 		for (unsigned i = 0; i < MAX_WR; i++)
@@ -307,13 +301,12 @@ static void there_is_room_for_max_wr_and_no_more(void **state)
 	}
 }
 
-static void the_limit_event_fires_once(void **state)
+LAB_CASE(the_limit_event_fires_once)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 3 };
 	struct ibv_async_event event;
 	struct fixture f;
 
-	(void)state;
 	make(&f, 0);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(post(&f, i), 0);
@@ -328,12 +321,11 @@ static void the_limit_event_fires_once(void **state)
 	assert_int_equal(attr.srq_limit, 0);
 }
 
-static void a_queue_pair_in_error_tells_that_it_takes_no_more(void **state)
+LAB_CASE(a_queue_pair_in_error_tells_that_it_takes_no_more)
 {
 	struct ibv_async_event event;
 	struct fixture f;
 
-	(void)state;
 	make(&f, 0);
 	lab_to(f.b.qp[0], IBV_QPS_ERR);
 	event = lab_async_event(f.b.context, IBV_EVENT_QP_LAST_WQE_REACHED);
@@ -360,7 +352,7 @@ static void *poll_nothing(void *arg)
 }
 
 /* That it is in ERR is no error that somebody else has found, and told once. */
-static void a_queue_pair_is_moved_to_error_while_a_thread_polls(void **state)
+LAB_CASE(a_queue_pair_is_moved_to_error_while_a_thread_polls)
 {
 	struct pollfd p = { .events = POLLIN };
 	struct poller poller = { 0 };
@@ -368,7 +360,6 @@ static void a_queue_pair_is_moved_to_error_while_a_thread_polls(void **state)
 	pthread_t thread;
 	void *polled;
 
-	(void)state;
 	make(&f, 0);
 	poller.cq = f.b.recv_cq;
 	assert_int_equal(pthread_create(&thread, NULL, poll_nothing, &poller), 0);
@@ -388,11 +379,10 @@ static void a_queue_pair_is_moved_to_error_while_a_thread_polls(void **state)
 	expect_message(&f, 0, 5, 'e');
 }
 
-static void receives_of_unread_messages_come_back(void **state)
+LAB_CASE(receives_of_unread_messages_come_back)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f, 0);
 	for (unsigned i = 0; i < MAX_WR; i++)
 		assert_int_equal(post(&f, i), 0);
@@ -403,7 +393,7 @@ static void receives_of_unread_messages_come_back(void **state)
 		assert_int_equal(post(&f, i), 0);
 }
 
-static void datagrams_take_receives_of_it_too(void **state)
+LAB_CASE(datagrams_take_receives_of_it_too)
 {
 	struct lab_end *from = lab_end(1), *to = lab_end(2);
 	struct ibv_srq *srq = make_srq(to->pd, 0);
@@ -416,7 +406,6 @@ static void datagrams_take_receives_of_it_too(void **state)
 	struct ibv_ah *ah = lab_ah_to(from, to);
 	struct ibv_recv_wr *bad;
 
-	(void)state;
 	for (int i = 0; i < QPS; i++) {
 		qp[i] = lab_qp(to->pd, &init);
 		lab_start(qp[i], LAB_QKEY);
@@ -479,13 +468,12 @@ static void expect_receives(struct fixture *f, unsigned n)
 }
 
 /* Receives that were posted before stay, in slots of the memory that may be used twice. */
-static void a_queue_grows_with_its_receives(void **state)
+LAB_CASE(a_queue_grows_with_its_receives)
 {
 	static const uint32_t sizes[] = { MAX_WR + 1, 100, 101, 1000 };
 	struct fixture f;
 	unsigned n = 0;
 
-	(void)state;
 	make(&f, 0);
 	for (; n < MAX_WR; n++)
 		assert_int_equal(post(&f, n), 0);
@@ -533,12 +521,11 @@ static void use_up_memory(struct fixture *f)
 }
 
 /* The queue is as it was, and a sender that finds no receive hears of that. */
-static void a_queue_that_cannot_grow_stays(void **state)
+LAB_CASE(a_queue_that_cannot_grow_stays)
 {
 	struct ibv_device_attr limits;
 	struct fixture f;
 
-	(void)state;
 	make(&f, 0);
 	assert_int_equal(ibv_query_device(f.b.context, &limits), 0);
 	for (unsigned i = 0; i < 5; i++)
@@ -552,11 +539,10 @@ static void a_queue_that_cannot_grow_stays(void **state)
 	assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_RNR_RETRY_EXC_ERR);
 }
 
-static void a_queue_shrinks_to_what_is_posted(void **state)
+LAB_CASE(a_queue_shrinks_to_what_is_posted)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f, 0);
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(post(&f, i), 0);
@@ -576,11 +562,10 @@ static void a_queue_shrinks_to_what_is_posted(void **state)
 	expect_receives(&f, MAX_WR);
 }
 
-static void messages_that_are_not_polled_keep_their_receives(void **state)
+LAB_CASE(messages_that_are_not_polled_keep_their_receives)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f, 0);
 	for (unsigned i = 0; i < MAX_WR; i++)
 		assert_int_equal(post(&f, i), 0);
@@ -603,12 +588,11 @@ static void messages_that_are_not_polled_keep_their_receives(void **state)
 	}
 }
 
-static void the_limit_goes_along(void **state)
+LAB_CASE(the_limit_goes_along)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 3 };
 	struct fixture f;
 
-	(void)state;
 	make(&f, 0);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(post(&f, i), 0);
@@ -651,13 +635,12 @@ static void *send_many(void *o)
 }
 
 /* A requester that does not try again sees no moment without receives. */
-static void who_sends_meanwhile_does_not_notice(void **state)
+LAB_CASE(who_sends_meanwhile_does_not_notice)
 {
 	struct fixture f;
 	struct ibv_wc wc;
 	pthread_t thread;
 
-	(void)state;
 	n_received = 0;
 	has_failed = false;
 	make(&f, 0);
@@ -678,7 +661,7 @@ static void who_sends_meanwhile_does_not_notice(void **state)
 
 /* One that fails has the completion queue look after all of them, those without a shared queue,
  * too. */
-static void a_cq_may_have_queue_pairs_with_and_without_a_shared_queue(void **state)
+LAB_CASE(a_cq_may_have_queue_pairs_with_and_without_a_shared_queue)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
 		                         .cap = { .max_send_wr = 1,
@@ -692,7 +675,6 @@ static void a_cq_may_have_queue_pairs_with_and_without_a_shared_queue(void **sta
 	struct fixture f;
 	struct ibv_wc wc;
 
-	(void)state;
 	make(&f, 0);
 	init.send_cq = f.b.send_cq;
 	init.recv_cq = f.b.recv_cq; /* behind those that share a queue */
@@ -715,14 +697,13 @@ static void a_cq_may_have_queue_pairs_with_and_without_a_shared_queue(void **sta
 	assert_int_equal(wc.qp_num, plain->qp_num);
 }
 
-static void bad_input_is_refused(void **state)
+LAB_CASE(bad_input_is_refused)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1u << 30, .max_sge = 1 } };
 	struct ibv_srq_attr attr = { .srq_limit = MAX_WR + 1 };
 	struct ibv_recv_wr wr = { .num_sge = 3 }, *bad;
 	struct fixture f;
 
-	(void)state;
 	make(&f, 0);
 	assert_null(ibv_create_srq(f.b.pd, &init));
 	assert_int_equal(errno, EINVAL);
@@ -735,14 +716,13 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(ibv_destroy_srq(f.srq), EBUSY);
 }
 
-static void the_queue_of_another_device_is_refused(void **state)
+LAB_CASE(the_queue_of_another_device_is_refused)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
 		                         .cap = { .max_send_wr = 1, .max_send_sge = 1 } };
 	struct side a = { 0 };
 	struct fixture f;
 
-	(void)state;
 	make(&f, 0);
 	make_side(&a, 2, 1); /* opened once more */
 	init.srq = f.srq;
@@ -755,7 +735,7 @@ static void the_queue_of_another_device_is_refused(void **state)
 }
 
 /* ibv_create_srq(3) and ibv_create_qp(3) say that they are ignored. */
-static void ignored_attributes_may_be_anything(void **state)
+LAB_CASE(ignored_attributes_may_be_anything)
 {
 	struct ibv_srq_init_attr init = {
 		.attr = { .max_wr = MAX_WR, .max_sge = 1, .srq_limit = UINT32_MAX }
@@ -768,7 +748,6 @@ static void ignored_attributes_may_be_anything(void **state)
 	struct ibv_srq *srq;
 	struct side s;
 
-	(void)state;
 	make_side(&s, 1, MAX_WR);
 	srq = ibv_create_srq(s.pd, &init);
 	assert_non_null(srq);
@@ -804,11 +783,10 @@ static void expect_overrun(struct fixture *f)
 	assert_true(ibv_poll_cq(f->b.recv_cq, 1, &wc) < 0);
 }
 
-static void too_many_messages_unpolled_kill_the_cq(void **state)
+LAB_CASE(too_many_messages_unpolled_kill_the_cq)
 {
 	struct fixture f;
 
-	(void)state;
 	make_with(&f, 0, MAX_WR / 4);
 	for (unsigned i = 0; i < MAX_WR; i++)
 		assert_int_equal(post(&f, i), 0);
@@ -817,11 +795,10 @@ static void too_many_messages_unpolled_kill_the_cq(void **state)
 }
 
 /* However many queue pairs share the receives, each receive completes once. */
-static void a_cq_with_room_for_all_receives_is_never_overrun(void **state)
+LAB_CASE(a_cq_with_room_for_all_receives_is_never_overrun)
 {
 	struct fixture f;
 
-	(void)state;
 	make_with(&f, 0, MAX_WR);
 	for (int round = 0; round < 5; round++) {
 		for (unsigned i = 0; i < MAX_WR; i++)
@@ -832,12 +809,11 @@ static void a_cq_with_room_for_all_receives_is_never_overrun(void **state)
 	}
 }
 
-static void a_queue_that_has_grown_may_overrun_its_cq(void **state)
+LAB_CASE(a_queue_that_has_grown_may_overrun_its_cq)
 {
 	struct ibv_srq_attr larger = { .max_wr = 2 * MAX_WR };
 	struct fixture f;
 
-	(void)state;
 	make_with(&f, 0, MAX_WR);
 	assert_int_equal(ibv_modify_srq(f.srq, &larger, IBV_SRQ_MAX_WR), 0);
 	for (unsigned i = 0; i < 2 * MAX_WR; i++)
@@ -847,11 +823,10 @@ static void a_queue_that_has_grown_may_overrun_its_cq(void **state)
 }
 
 /* Messages that a queue pair had received take no room when it is gone, or was reset. */
-static void unread_messages_that_are_gone_do_not_overrun(void **state)
+LAB_CASE(unread_messages_that_are_gone_do_not_overrun)
 {
 	struct fixture f;
 
-	(void)state;
 	make_with(&f, 0, MAX_WR / 2);
 	for (unsigned i = 0; i < MAX_WR; i++)
 		assert_int_equal(post(&f, i), 0);
@@ -862,37 +837,4 @@ static void unread_messages_that_are_gone_do_not_overrun(void **state)
 		send_by(&f, 1, 10, 'x');
 	for (int i = 0; i < MAX_WR / 2; i++)
 		assert_int_equal(poll_one(f.b.recv_cq).qp_num, f.b.qp[1]->qp_num);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(queue_pairs_share_receives),
-		LAB_TEST(each_message_of_a_list_takes_a_receive),
-		LAB_TEST(a_queue_pair_that_fails_leaves_receives_to_others),
-		LAB_TEST(a_receive_may_reach_beyond_its_region),
-		LAB_TEST(a_send_waits_for_a_receive),
-		LAB_TEST(there_is_room_for_max_wr_and_no_more),
-		LAB_TEST(the_limit_event_fires_once),
-		LAB_TEST(a_queue_pair_in_error_tells_that_it_takes_no_more),
-		LAB_TEST(a_queue_pair_is_moved_to_error_while_a_thread_polls),
-		LAB_TEST(receives_of_unread_messages_come_back),
-		LAB_TEST(datagrams_take_receives_of_it_too),
-		LAB_TEST(a_queue_grows_with_its_receives),
-		LAB_TEST(a_queue_that_cannot_grow_stays),
-		LAB_TEST(a_queue_shrinks_to_what_is_posted),
-		LAB_TEST(messages_that_are_not_polled_keep_their_receives),
-		LAB_TEST(the_limit_goes_along),
-		LAB_TEST(who_sends_meanwhile_does_not_notice),
-		LAB_TEST(a_cq_may_have_queue_pairs_with_and_without_a_shared_queue),
-		LAB_TEST(bad_input_is_refused),
-		LAB_TEST(the_queue_of_another_device_is_refused),
-		LAB_TEST(ignored_attributes_may_be_anything),
-		LAB_TEST(too_many_messages_unpolled_kill_the_cq),
-		LAB_TEST(a_cq_with_room_for_all_receives_is_never_overrun),
-		LAB_TEST(a_queue_that_has_grown_may_overrun_its_cq),
-		LAB_TEST(unread_messages_that_are_gone_do_not_overrun),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,7 +190,7 @@ static void send_while_it_grows(void)
 	assert_int_equal(seen.got, sent * MEMBERS);
 }
 
-static void nothing_is_lost_while_it_grows(void **state)
+LAB_CASE(nothing_is_lost_while_it_grows)
 {
 	uint64_t lost = lab_counter(2, "no_receive");
 
@@ -234,12 +234,11 @@ static unsigned poll_all(struct fixture *f)
 	return n;
 }
 
-static void what_finds_no_receive_is_counted(void **state)
+LAB_CASE(what_finds_no_receive_is_counted)
 {
 	uint64_t lost = lab_counter(2, "no_receive"), lost_at_1 = lab_counter(1, "no_receive");
 	struct fixture f;
 
-	(void)state;
 	make(&f);
 	for (uint64_t i = 0; i < MEMBERS + 1; i++)
 		assert_int_equal(post(&f, i), 0);
@@ -261,14 +260,13 @@ static void what_finds_no_receive_is_counted(void **state)
 
 /* The completion queue has room for all receives; that more has arrived does not overrun it, though
  * it counts what arrives, as it is too small for the sends. */
-static void what_finds_no_receive_does_not_overrun(void **state)
+LAB_CASE(what_finds_no_receive_does_not_overrun)
 {
 	struct fixture f;
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { .max_send_wr = 256 } };
 	struct ibv_qp *qp;
 	struct ibv_wc wc;
 
-	(void)state;
 	make(&f);
 	init.srq = f.srq;
 	init.send_cq = init.recv_cq = lab_cq(f.to->context, 16, NULL);
@@ -289,11 +287,10 @@ static void what_finds_no_receive_does_not_overrun(void **state)
 
 /* It is attached, so it cannot be destroyed: it goes on as if nobody had asked. Messages that had
  * arrived are there, too. */
-static void a_refused_destruction_changes_nothing(void **state)
+LAB_CASE(a_refused_destruction_changes_nothing)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f);
 	for (uint64_t i = 0; i < 3 * MEMBERS; i++)
 		assert_int_equal(post(&f, i), 0);
@@ -311,14 +308,13 @@ static void a_refused_destruction_changes_nothing(void **state)
 
 /* ---- without memory ---- */
 
-static void what_came_before_its_region_went_lies_there(void **state)
+LAB_CASE(what_came_before_its_region_went_lies_there)
 {
 	struct fixture f;
 	struct ibv_mr *mr;
 	char *memory = calloc(2 * MEMBERS, BYTES);
 	uint32_t n;
 
-	(void)state;
 	assert_non_null(memory);
 	lab_undo(free, memory);
 	make(&f);
@@ -340,17 +336,4 @@ static void what_came_before_its_region_went_lies_there(void **state)
 		assert_int_equal(n, 7);
 	}
 	assert_int_equal(poll_all(&f), 2 * MEMBERS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(nothing_is_lost_while_it_grows),
-		LAB_TEST(what_finds_no_receive_is_counted),
-		LAB_TEST(what_finds_no_receive_does_not_overrun),
-		LAB_TEST(a_refused_destruction_changes_nothing),
-		LAB_TEST(what_came_before_its_region_went_lies_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

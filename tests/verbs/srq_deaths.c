@@ -78,26 +78,19 @@ static void expect_receives_survive(bool grows)
 	expect_all_used(&r);
 }
 
-static void receives_survive_requesters_that_are_killed(void **state)
+LAB_CASE(receives_survive_requesters_that_are_killed)
 {
-	(void)state;
 	expect_receives_survive(false);
 }
 
 /* While the queue gets larger, too. */
-static void receives_survive_when_the_queue_grows(void **state)
+LAB_CASE(receives_survive_when_the_queue_grows)
 {
-	(void)state;
 	expect_receives_survive(true);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(receives_survive_requesters_that_are_killed),
-		LAB_TEST(receives_survive_when_the_queue_grows),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

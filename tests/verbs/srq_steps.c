@@ -71,13 +71,12 @@ static unsigned send_and_die(struct srq_lab *r, unsigned steps)
 	return lab_peer_post_and_die(p, &message, steps);
 }
 
-static void receives_survive_a_death_at_each_step(void **state)
+LAB_CASE(receives_survive_a_death_at_each_step)
 {
 	static struct srq_lab r;
 	struct other other = { 0 };
 	unsigned steps;
 
-	(void)state;
 	srq_lab_make(&r, RECEIVES, BYTES);
 	other.p = srq_lab_requester(&r, false);
 	steps = send_and_die(&r, UINT32_MAX);
@@ -110,13 +109,12 @@ static void expect_in_use(struct srq_lab *r, struct lab_peer *p, unsigned steps)
 
 /* The requester dies when the queue pair that it was sending to has gone already. Nobody gets the
  * messages that this queue pair had received: a receive may be gone, but no more than that. */
-static void the_queue_survives_who_dies_after_its_queue_pair(void **state)
+LAB_CASE(the_queue_survives_who_dies_after_its_queue_pair)
 {
 	static struct srq_lab r;
 	struct lab_peer *other;
 	unsigned steps;
 
-	(void)state;
 	srq_lab_make(&r, SHARED, BYTES);
 	other = srq_lab_requester(&r, false);
 	steps = send_and_die(&r, UINT32_MAX);
@@ -157,7 +155,7 @@ static void post_one(struct srq_lab *r)
  * that is about to use a credit up keeps that, until it dies, and then it comes back with the next
  * receive.
  */
-static void receives_come_back_from_who_stands_still(void **state)
+LAB_CASE(receives_come_back_from_who_stands_still)
 {
 	static struct srq_lab r;
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
@@ -166,7 +164,6 @@ static void receives_come_back_from_who_stands_still(void **state)
 	struct other other = { 0 };
 	unsigned steps, held;
 
-	(void)state;
 	srq_lab_make(&r, SHARED, BYTES);
 	other.p = srq_lab_requester(&r, false);
 	steps = send_and_die(&r, UINT32_MAX);
@@ -196,12 +193,6 @@ static void receives_come_back_from_who_stands_still(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(the_queue_survives_who_dies_after_its_queue_pair),
-		LAB_TEST(receives_survive_a_death_at_each_step),
-		LAB_TEST(receives_come_back_from_who_stands_still),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

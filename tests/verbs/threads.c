@@ -102,13 +102,12 @@ static void start(pthread_t *thread, void *(*run)(void *), void *arg)
 	assert_int_equal(pthread_create(thread, NULL, run, arg), 0);
 }
 
-static void threads_that_post_to_one_qp_lose_nothing(void **state)
+LAB_CASE(threads_that_post_to_one_qp_lose_nothing)
 {
 	struct lab_end *a = lab_end(1), *b = large_receiver(THREADS * MESSAGES);
 	struct poster p[THREADS];
 	pthread_t thread[THREADS];
 
-	(void)state;
 	for (unsigned i = 0; i < THREADS; i++) {
 		p[i] = (struct poster){ a, lab_ah_to(a, b), b->qp->qp_num, i, 0 };
 		start(&thread[i], post_messages, &p[i]);
@@ -157,12 +156,11 @@ static void run_senders(struct lab_end *to, struct poster p[SENDERS])
 	}
 }
 
-static void eight_senders_to_one_receiver_lose_nothing(void **state)
+LAB_CASE(eight_senders_to_one_receiver_lose_nothing)
 {
 	struct lab_end *b = large_receiver(TOTAL);
 	struct poster p[SENDERS];
 
-	(void)state;
 	for (unsigned i = 0; i < SENDERS; i++) {
 		struct lab_end *a = lab_end((int)(i % 4) + 1);
 
@@ -171,13 +169,12 @@ static void eight_senders_to_one_receiver_lose_nothing(void **state)
 	run_senders(b, p);
 }
 
-static void eight_senders_to_one_group_lose_nothing(void **state)
+LAB_CASE(eight_senders_to_one_group_lose_nothing)
 {
 	struct lab_group *g = lab_join(2, "239.8.0.1");
 	struct lab_end *b = large_receiver(TOTAL);
 	struct poster p[SENDERS];
 
-	(void)state;
 	lab_attach(b->qp, &g->mgid, g->mlid);
 	for (unsigned i = 0; i < SENDERS; i++) {
 		struct lab_end *a = lab_end((int)(i % 4) + 1);
@@ -224,7 +221,7 @@ static void *poll_messages(void *arg)
 	return NULL;
 }
 
-static void threads_that_poll_one_cq_share_its_completions(void **state)
+LAB_CASE(threads_that_poll_one_cq_share_its_completions)
 {
 	static _Atomic uint8_t seen[MESSAGES];
 	struct lab_end *a = lab_end(1), *b = large_receiver(MESSAGES);
@@ -233,7 +230,6 @@ static void threads_that_poll_one_cq_share_its_completions(void **state)
 	struct poller q[THREADS];
 	pthread_t thread[THREADS];
 
-	(void)state;
 	for (unsigned i = 0; i < THREADS; i++) {
 		q[i] = (struct poller){ b->cq, &left, seen, 0, time(NULL) + LAB_SECONDS };
 		start(&thread[i], poll_messages, &q[i]);
@@ -279,14 +275,13 @@ static void *make_objects(void *arg)
 	return NULL;
 }
 
-static void threads_make_objects_of_one_context(void **state)
+LAB_CASE(threads_make_objects_of_one_context)
 {
 	struct lab_end *e = lab_end(1);
 	_Atomic unsigned left = THREADS;
 	pthread_t thread[THREADS];
 	struct maker m[THREADS];
 
-	(void)state;
 	for (unsigned i = 0; i < THREADS; i++) {
 		m[i] = (struct maker){ e, i, 0, &left };
 		start(&thread[i], make_objects, &m[i]);
@@ -339,12 +334,11 @@ static void *make_qps(void *arg)
 
 /* A queue that may overrun has arrivals counted: one of the threads sees to that while the others
  * make, change and destroy theirs. */
-static void threads_make_qps_on_one_small_cq(void **state)
+LAB_CASE(threads_make_qps_on_one_small_cq)
 {
 	struct shared s = { .e = lab_end(1) };
 	pthread_t thread[THREADS];
 
-	(void)state;
 	assert_int_equal(pthread_barrier_init(&s.begin, NULL, THREADS), 0);
 	for (int round = 0; round < 200; round++) {
 		s.cq = ibv_create_cq(s.e->context, 1, NULL, NULL, 0);
@@ -382,7 +376,7 @@ static void *flood_until_full(void *arg)
 	return NULL;
 }
 
-static void what_is_posted_while_the_qp_fails_completes(void **state)
+LAB_CASE(what_is_posted_while_the_qp_fails_completes)
 {
 	struct lab_options o = { .cqe = 4096, .cap.max_send_wr = 4096 };
 	struct lab_end *e = lab_end_with(&o);
@@ -390,7 +384,6 @@ static void what_is_posted_while_the_qp_fails_completes(void **state)
 	struct flood f[THREADS];
 	unsigned posted = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < THREADS; i++) {
 		f[i] = (struct flood){ e, lab_ah_to(e, e), 0, 0 };
 		start(&thread[i], flood_until_full, &f[i]);
@@ -419,13 +412,12 @@ static void *sleep_until_told(void *arg)
 }
 
 /* Its locks are taken, as there is a second thread; each of them is released. */
-static void a_resized_cq_and_its_queues_can_be_used_on(void **state)
+LAB_CASE(a_resized_cq_and_its_queues_can_be_used_on)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	pthread_barrier_t end;
 	pthread_t thread;
 
-	(void)state;
 	pthread_barrier_init(&end, NULL, 2);
 	start(&thread, sleep_until_told, &end);
 	lab_post(b, 2);
@@ -441,20 +433,4 @@ static void a_resized_cq_and_its_queues_can_be_used_on(void **state)
 	pthread_barrier_wait(&end);
 	pthread_join(thread, NULL);
 	pthread_barrier_destroy(&end);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(threads_that_post_to_one_qp_lose_nothing),
-		LAB_TEST(eight_senders_to_one_receiver_lose_nothing),
-		LAB_TEST(eight_senders_to_one_group_lose_nothing),
-		LAB_TEST(threads_that_poll_one_cq_share_its_completions),
-		LAB_TEST(threads_make_objects_of_one_context),
-		LAB_TEST(threads_make_qps_on_one_small_cq),
-		LAB_TEST(what_is_posted_while_the_qp_fails_completes),
-		LAB_TEST(a_resized_cq_and_its_queues_can_be_used_on),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

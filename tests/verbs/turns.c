@@ -69,12 +69,11 @@ static void send_again(void *arg)
 	send_to_nobody(b->e, b->qp, b->ah);
 }
 
-static void a_busy_sender_does_not_hide_receives(void **state)
+LAB_CASE(a_busy_sender_does_not_hide_receives)
 {
 	struct lab_end *e = lab_end(1), *from = lab_end(2);
 	struct busy_sender b = { e, sender_on_same_cq(e), lab_ah_to(e, e) };
 
-	(void)state;
 	lab_post(e, 1);
 	for (unsigned i = 0; i < SENDS; i++)
 		send_again(&b);
@@ -82,7 +81,7 @@ static void a_busy_sender_does_not_hide_receives(void **state)
 	assert_in_range(others_before(e->cq, e->qp, send_again, &b), 0, TURN);
 }
 
-static void sends_wait_no_longer_than_for_a_turn_of_receives(void **state)
+LAB_CASE(sends_wait_no_longer_than_for_a_turn_of_receives)
 {
 	struct lab_end *e = lab_end(1), *from = lab_end(2);
 	struct ibv_qp *qp = sender_on_same_cq(e);
@@ -90,7 +89,6 @@ static void sends_wait_no_longer_than_for_a_turn_of_receives(void **state)
 	struct ibv_wc wc[2 * TURN];
 	unsigned received = 0;
 
-	(void)state;
 	lab_post(e, 2 * TURN);
 	for (unsigned i = 0; i < 2 * TURN; i++)
 		lab_send_text(from, ah, e->qp->qp_num, "one of many");
@@ -146,9 +144,8 @@ static void flood(unsigned quiet)
 	lab_clean_up(NULL);
 }
 
-static void flooded_queues_do_not_hide_another(void **state)
+LAB_CASE(flooded_queues_do_not_hide_another)
 {
-	(void)state;
 	flood(0);
 	flood(1);
 	flood(QUEUES / 2);
@@ -180,9 +177,8 @@ static void the_last_of_many_is_found(unsigned later)
 	lab_clean_up(NULL);
 }
 
-static void a_poll_finds_what_is_there(void **state)
+LAB_CASE(a_poll_finds_what_is_there)
 {
-	(void)state;
 	for (unsigned later = 0; later < TURN; later++)
 		the_last_of_many_is_found(later); /* it is another one's turn when they do */
 }
@@ -195,7 +191,7 @@ static void send_many(struct lab_end *to, struct lab_end *from, struct ibv_ah *a
 }
 
 /* All of them fall idle in the same poll, and have messages once more. */
-static void queues_that_fall_idle_together_are_found(void **state)
+LAB_CASE(queues_that_fall_idle_together_are_found)
 {
 	enum { LONG = 1100, ENDS = 4 };
 	struct lab_options options = { .cqe = ENDS * LAB_SLOTS };
@@ -203,7 +199,6 @@ static void queues_that_fall_idle_together_are_found(void **state)
 	struct ibv_ah *ah;
 	struct ibv_wc wc[TURN];
 
-	(void)state;
 	for (unsigned i = 0; i < ENDS; i++) {
 		to[i] = lab_end_with(&options);
 		options.neighbour = to[0];
@@ -249,9 +244,8 @@ static void one_that_was_idle_is_found(unsigned n)
 	lab_clean_up(NULL);
 }
 
-static void a_busy_queue_does_not_hide_one_that_was_idle(void **state)
+LAB_CASE(a_busy_queue_does_not_hide_one_that_was_idle)
 {
-	(void)state;
 	for (unsigned n = 1; n <= 2 * TURN; n++)
 		one_that_was_idle_is_found(n);
 	one_that_was_idle_is_found(4 * TURN);
@@ -317,21 +311,19 @@ static void part_of_a_list_is_found(unsigned queues)
 	lab_clean_up(NULL);
 }
 
-static void a_poll_finds_a_list_that_broke_off(void **state)
+LAB_CASE(a_poll_finds_a_list_that_broke_off)
 {
-	(void)state;
 	part_of_a_list_is_found(1);
 	part_of_a_list_is_found(4);
 }
 
 /* Of two queues that a list breaks off for, none keeps the other one's messages, nor its own. */
-static void a_poll_finds_two_lists_that_broke_off(void **state)
+LAB_CASE(a_poll_finds_two_lists_that_broke_off)
 {
 	struct lab_options options = { .host = 1 };
 	struct lab_end *first = lab_end_with(&options), *second, *from = lab_end(2);
 	struct ibv_ah *ah;
 
-	(void)state;
 	options.neighbour = first;
 	second = lab_end_with(&options);
 	ah = lab_ah_to(from, first);
@@ -372,7 +364,7 @@ static void *post_rest(void *arg)
 }
 
 /* A poll waits for no more of a list than has receives: more of them does not make it wait anew. */
-static void a_poll_finds_a_list_while_receives_are_posted(void **state)
+LAB_CASE(a_poll_finds_a_list_while_receives_are_posted)
 {
 	struct lab_end *to = lab_end(1), *from = lab_end(2);
 	struct ibv_ah *ah = lab_ah_to(from, to);
@@ -380,7 +372,6 @@ static void a_poll_finds_a_list_while_receives_are_posted(void **state)
 	struct ibv_wc wc[LIST];
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, post_rest, &p), 0);
 	for (unsigned i = 1; i <= 300; i++) {
 		struct base_pause pause = { 0 };
@@ -400,32 +391,13 @@ static void a_poll_finds_a_list_while_receives_are_posted(void **state)
 }
 
 /* While others are busy. */
-static void a_list_that_breaks_off_waits_two_turns(void **state)
+LAB_CASE(a_list_that_breaks_off_waits_two_turns)
 {
 	struct flood f = begin_flood(QUEUES / 2);
 	struct ibv_qp *quiet = f.to[f.quiet]->qp;
 
-	(void)state;
 	lab_post(f.to[f.quiet], LIST);
 	send_part_of_list(f.from, f.ah, quiet->qp_num, 2);
 	assert_in_range(others_before(f.to[0]->cq, quiet, flood_again, &f), 0, TURN * QUEUES);
 	assert_in_range(others_before(f.to[0]->cq, quiet, flood_again, &f), 0, 2 * TURN * QUEUES);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_busy_sender_does_not_hide_receives),
-		LAB_TEST(sends_wait_no_longer_than_for_a_turn_of_receives),
-		LAB_TEST(flooded_queues_do_not_hide_another),
-		LAB_TEST(a_poll_finds_what_is_there),
-		LAB_TEST(queues_that_fall_idle_together_are_found),
-		LAB_TEST(a_busy_queue_does_not_hide_one_that_was_idle),
-		LAB_TEST(a_poll_finds_a_list_that_broke_off),
-		LAB_TEST(a_poll_finds_two_lists_that_broke_off),
-		LAB_TEST(a_poll_finds_a_list_while_receives_are_posted),
-		LAB_TEST(a_list_that_breaks_off_waits_two_turns),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void a_message_leaves_by_the_queue_pairs_port_only(void **state)
+LAB_CASE(a_message_leaves_by_the_queue_pairs_port_only)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_ah_attr attr = lab_attr_to(e);
@@ -16,7 +16,6 @@ static void a_message_leaves_by_the_queue_pairs_port_only(void **state)
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(e->context, &device), 0);
 	assert_int_equal(device.phys_port_cnt, 2);
 	assert_true(device.device_cap_flags & IBV_DEVICE_UD_AV_PORT_ENFORCE);
@@ -27,7 +26,7 @@ static void a_message_leaves_by_the_queue_pairs_port_only(void **state)
 }
 
 /* The kernel says so, whatever the card. */
-static void a_connection_leaves_by_the_queue_pairs_port_only(void **state)
+LAB_CASE(a_connection_leaves_by_the_queue_pairs_port_only)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_qp_init_attr init = { .send_cq = e->send_cq,
@@ -39,7 +38,6 @@ static void a_connection_leaves_by_the_queue_pairs_port_only(void **state)
 	const int to_rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 	                   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 
-	(void)state;
 	assert_int_equal(
 	        ibv_modify_qp(qp, &attr,
 	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
@@ -56,12 +54,7 @@ static void a_connection_leaves_by_the_queue_pairs_port_only(void **state)
 
 static int run_within(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_message_leaves_by_the_queue_pairs_port_only),
-		LAB_TEST(a_connection_leaves_by_the_queue_pairs_port_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }
 
 int main(int argc, char **argv)

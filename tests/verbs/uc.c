@@ -34,7 +34,7 @@ static void expect_nothing_arrived(struct lab_peer *p[2])
 	assert_int_equal(lab_peer_received(p[1], IBV_WC_SUCCESS).imm_data, htobe32(99));
 }
 
-static void messages_and_writes_arrive(void **state)
+LAB_CASE_BOTH(messages_and_writes_arrive)
 {
 	const uint32_t lengths[] = { 0, 1, 64, 65, 5000, 30000 };
 	struct lab_peer *p[2];
@@ -57,7 +57,7 @@ static void messages_and_writes_arrive(void **state)
 	}
 }
 
-static void without_a_receive_a_message_is_lost_and_counted(void **state)
+LAB_CASE_BOTH(without_a_receive_a_message_is_lost_and_counted)
 {
 	struct lab_work w;
 	struct lab_peer *p[2];
@@ -71,7 +71,7 @@ static void without_a_receive_a_message_is_lost_and_counted(void **state)
 	expect_nothing_arrived(p);
 }
 
-static void a_write_that_is_refused_is_lost_and_counted(void **state)
+LAB_CASE_BOTH(a_write_that_is_refused_is_lost_and_counted)
 {
 	uint64_t lost = lab_counter(2, "uc_refused");
 	struct lab_work w;
@@ -93,7 +93,7 @@ static void a_write_that_is_refused_is_lost_and_counted(void **state)
 }
 
 /* By the queue pair itself, before the key is looked at. */
-static void a_queue_pair_that_allows_no_writes_loses_them(void **state)
+LAB_CASE_BOTH(a_queue_pair_that_allows_no_writes_loses_them)
 {
 	const struct lab_peer_options o = { .type = IBV_QPT_UC,
 		                            .no_qp_access = IBV_ACCESS_REMOTE_WRITE };
@@ -109,7 +109,7 @@ static void a_queue_pair_that_allows_no_writes_loses_them(void **state)
 	lab_peer_expect_state(p[1], IBV_QPS_RTS);
 }
 
-static void packets_of_another_size_are_lost(void **state)
+LAB_CASE_BOTH(packets_of_another_size_are_lost)
 {
 	struct lab_work w;
 	struct lab_peer *p[2];
@@ -128,7 +128,7 @@ static void packets_of_another_size_are_lost(void **state)
 	assert_int_equal(lab_peer_received(p[1], IBV_WC_SUCCESS).byte_len, 256);
 }
 
-static void a_refused_write_uses_no_receive(void **state)
+LAB_CASE_BOTH(a_refused_write_uses_no_receive)
 {
 	struct lab_work w;
 	struct lab_peer *p[2];
@@ -141,7 +141,7 @@ static void a_refused_write_uses_no_receive(void **state)
 	expect_nothing_arrived(p);
 }
 
-static void a_failed_request_stops_the_send_queue_alone(void **state)
+LAB_CASE_BOTH(a_failed_request_stops_the_send_queue_alone)
 {
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
 	struct lab_work w;
@@ -163,7 +163,7 @@ static void a_failed_request_stops_the_send_queue_alone(void **state)
 	expect_nothing_arrived(p);
 }
 
-static void reads_and_atomics_are_refused(void **state)
+LAB_CASE_BOTH(reads_and_atomics_are_refused)
 {
 	const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
 		                               IBV_WR_ATOMIC_FETCH_AND_ADD };
@@ -177,7 +177,7 @@ static void reads_and_atomics_are_refused(void **state)
 	}
 }
 
-static void without_a_way_messages_are_lost(void **state)
+LAB_CASE_BOTH(without_a_way_messages_are_lost)
 {
 	struct lab_work w = work_of(IBV_WR_SEND, NULL, 64);
 	struct lab_peer *p[2];
@@ -192,18 +192,6 @@ static void without_a_way_messages_are_lost(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_BOTH(messages_and_writes_arrive),
-		LAB_BOTH(without_a_receive_a_message_is_lost_and_counted),
-		LAB_BOTH(a_write_that_is_refused_is_lost_and_counted),
-		LAB_BOTH(a_queue_pair_that_allows_no_writes_loses_them),
-		LAB_BOTH(packets_of_another_size_are_lost),
-		LAB_BOTH(a_refused_write_uses_no_receive),
-		LAB_BOTH(a_failed_request_stops_the_send_queue_alone),
-		LAB_BOTH(reads_and_atomics_are_refused),
-		LAB_BOTH(without_a_way_messages_are_lost),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -73,13 +73,12 @@ static void send_all(struct lab_end *from, struct ibv_ah *ah, uint32_t qpn)
 		lab_send(from, ah, qpn, &i, sizeof(i));
 }
 
-static void a_sender_waits_for_a_slow_receiver(void **state)
+LAB_CASE(a_sender_waits_for_a_slow_receiver)
 {
 	struct lab_end *from = lab_end(1);
 	uint64_t waits = lab_counter(2, "receive_waits"), lost = lab_counter(2, "no_receive");
 	struct receiver r;
 
-	(void)state;
 	set_wait(30000000);
 	start(&r, 2);
 	let_go(&r);
@@ -89,14 +88,13 @@ static void a_sender_waits_for_a_slow_receiver(void **state)
 	assert_int_equal(lab_counter(2, "no_receive"), lost);
 }
 
-static void a_sender_to_a_group_waits_for_all_receivers(void **state)
+LAB_CASE(a_sender_to_a_group_waits_for_all_receivers)
 {
 	struct lab_end *from = lab_end(1);
 	struct lab_group *g = lab_join_send_only(1, "239.4.4.4");
 	struct ibv_ah *ah = lab_ah_group(from, g);
 	struct receiver r[HOSTS];
 
-	(void)state;
 	set_wait(30000000);
 	for (int i = 0; i < HOSTS; i++) {
 		struct lab_group *joined = lab_join(2 + i, "239.4.4.4");
@@ -131,12 +129,11 @@ static void send_lost(struct lab_end *from, struct ibv_ah *ah, uint32_t qpn, uns
 	assert_int_equal(lab_counter(2, "no_receive"), lost + n);
 }
 
-static void who_posts_nothing_is_waited_for_once(void **state)
+LAB_CASE(who_posts_nothing_is_waited_for_once)
 {
 	struct lab_end *from = lab_end(1), *to = lab_end(2);
 	struct ibv_ah *ah = lab_ah_to(from, to);
 
-	(void)state;
 	set_wait(100000);
 	send_lost(from, ah, to->qp->qp_num, 100);
 	lab_post(to, 1);
@@ -146,14 +143,13 @@ static void who_posts_nothing_is_waited_for_once(void **state)
 }
 
 /* An interface of IPoIB sends for all programs of a host. */
-static void what_has_the_qkey_of_ipoib_does_not_wait(void **state)
+LAB_CASE(what_has_the_qkey_of_ipoib_does_not_wait)
 {
 	const struct lab_options o = { .host = 2, .qkey = 0x0B1B };
 	struct lab_end *from = lab_end(1), *to = lab_end_with(&o);
 	const uint64_t waits = lab_counter(2, "receive_waits"), lost = lab_counter(2, "no_receive");
 	struct lab_request q;
 
-	(void)state;
 	set_wait(60000000);
 	lab_request(from, &q, lab_ah_to(from, to), to->qp->qp_num, "?", 1);
 	q.wr.wr.ud.remote_qkey = o.qkey;
@@ -221,43 +217,25 @@ static int change_twice(struct lab_end *e)
 	return modify(e) || modify(e) || post(e);
 }
 
-static void who_is_destroyed_is_waited_for_no_longer(void **state)
+LAB_CASE(who_is_destroyed_is_waited_for_no_longer)
 {
 	struct lab_end *to = lab_end(2);
 
-	(void)state;
 	lab_forget(to->qp);
 	send_and(destroy, to);
 }
 
-static void who_waits_hears_of_the_setting(void **state)
+LAB_CASE(who_waits_hears_of_the_setting)
 {
-	(void)state;
 	send_and(wait_no_more, lab_end(2));
 }
 
-static void a_change_that_changes_nothing_loses_nothing(void **state)
+LAB_CASE(a_change_that_changes_nothing_loses_nothing)
 {
 	struct lab_end *to = lab_end(2);
 	struct ibv_wc wc;
 
-	(void)state;
 	send_and(change_twice, to);
 	wc = lab_complete(to->cq, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, LAB_GRH + strlen("late"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_sender_waits_for_a_slow_receiver),
-		LAB_TEST(a_sender_to_a_group_waits_for_all_receivers),
-		LAB_TEST(who_posts_nothing_is_waited_for_once),
-		LAB_TEST(what_has_the_qkey_of_ipoib_does_not_wait),
-		LAB_TEST(who_is_destroyed_is_waited_for_no_longer),
-		LAB_TEST(who_waits_hears_of_the_setting),
-		LAB_TEST(a_change_that_changes_nothing_loses_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,26 +247,23 @@ static void sleep_and_be_woken(rlim_t limit, unsigned most)
 }
 
 /* A program that may have few descriptors has all of them for itself. */
-static void a_crowd_is_woken_by_a_small_program(void **state)
+LAB_CASE(a_crowd_is_woken_by_a_small_program)
 {
-	(void)state;
 	sleep_and_be_woken(64, 0);
 }
 
-static void a_crowd_is_woken_by_an_ordinary_program(void **state)
+LAB_CASE(a_crowd_is_woken_by_an_ordinary_program)
 {
-	(void)state;
 	sleep_and_be_woken(1024, 1024 / 16);
 }
 
 /* Each on a channel of its own, as programs have that use one identifier. */
-static void a_crowd_on_channels_of_rdma_cm_is_woken(void **state)
+LAB_CASE(a_crowd_on_channels_of_rdma_cm_is_woken)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };
 	struct pollfd p[LISTENERS] = { { 0 } };
 	struct rdma_cm_id *id[LISTENERS];
 
-	(void)state;
 	inet_pton(AF_INET, "10.0.0.2", &to.sin_addr);
 	for (int i = 0; i < LISTENERS; i++) {
 		struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -335,22 +332,7 @@ static void wake_mortals(struct lab_end *e, struct ibv_ah *ah, unsigned n)
 	}
 }
 
-static void descriptors_of_channels_that_are_gone_are_closed(void **state)
-{
-	struct lab_end *e = lab_end(1), *to = lab_end(2);
-	struct ibv_ah *ah = lab_ah_to(e, to);
-	unsigned before = harness_descriptors(), kept;
-
-	(void)state;
-	wake_mortals(e, ah, 20);
-	/* the daemon hears of a death by and by */
-	for (unsigned tries = 0; (kept = harness_descriptors() - before) > 1; tries++) {
-		assert_in_range(tries, 0, 1000);
-		wake_mortals(e, ah, 1);
-	}
-}
-
-static void own_channels_take_no_further_descriptors(void **state)
+LAB_CASE(own_channels_take_no_further_descriptors)
 {
 	static struct sleeper all[SOME];
 	static char memory[LAB_GRH];
@@ -359,7 +341,6 @@ static void own_channels_take_no_further_descriptors(void **state)
 	struct ibv_ah *ah = lab_ah_to(e, e);
 	unsigned before = harness_descriptors();
 
-	(void)state;
 	for (unsigned round = 0; round < 2; round++) {
 		for (unsigned i = 0; i < SOME; i++)
 			make_sleeper(&all[i], e->pd, mr);
@@ -375,6 +356,20 @@ static void own_channels_take_no_further_descriptors(void **state)
 	}
 }
 
+LAB_CASE(descriptors_of_channels_that_are_gone_are_closed)
+{
+	struct lab_end *e = lab_end(1), *to = lab_end(2);
+	struct ibv_ah *ah = lab_ah_to(e, to);
+	unsigned before = harness_descriptors(), kept;
+
+	wake_mortals(e, ah, 20);
+	/* the daemon hears of a death by and by */
+	for (unsigned tries = 0; (kept = harness_descriptors() - before) > 1; tries++) {
+		assert_in_range(tries, 0, 1000);
+		wake_mortals(e, ah, 1);
+	}
+}
+
 /* ---- events that go with their queue ---- */
 
 static bool is_readable(int fd)
@@ -385,7 +380,7 @@ static bool is_readable(int fd)
 }
 
 /* Of @n queues on one channel, each with an unread event, those of odd numbers are destroyed. */
-static void a_destroyed_queue_takes_its_unread_events_along(void **state)
+LAB_CASE(a_destroyed_queue_takes_its_unread_events_along)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_comp_channel *channel = lab_channel(e->context);
@@ -394,7 +389,6 @@ static void a_destroyed_queue_takes_its_unread_events_along(void **state)
 	struct lab_request r;
 	void *its;
 
-	(void)state;
 	lab_set_nonblocking(channel->fd);
 	for (int i = 0; i < 8; i++) {
 		struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
@@ -435,18 +429,10 @@ static void a_destroyed_queue_takes_its_unread_events_along(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_crowd_is_woken_by_a_small_program),
-		LAB_TEST(a_crowd_is_woken_by_an_ordinary_program),
-		LAB_TEST(a_crowd_on_channels_of_rdma_cm_is_woken),
-		LAB_TEST(own_channels_take_no_further_descriptors),
-		LAB_TEST(descriptors_of_channels_that_are_gone_are_closed),
-		LAB_TEST(a_destroyed_queue_takes_its_unread_events_along),
-	};
 	struct rlimit r;
 
 	if (getrlimit(RLIMIT_NOFILE, &r))
 		return 1;
 	r.rlim_cur = r.rlim_max;
-	return setrlimit(RLIMIT_NOFILE, &r) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
+	return setrlimit(RLIMIT_NOFILE, &r) ? 1 : harness_run(NULL, NULL);
 }

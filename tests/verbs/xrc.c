@@ -102,7 +102,7 @@ static struct ibv_wc expect_received(struct fixture *f, struct xrc_lab_queue *q,
 
 /* ---- domains ---- */
 
-static void a_file_stands_for_a_domain(void **state)
+LAB_CASE(a_file_stands_for_a_domain)
 {
 	char name[] = "/tmp/umbel-xrc-XXXXXX";
 	int fd = mkstemp(name), other = open(name, O_RDONLY);
@@ -110,7 +110,6 @@ static void a_file_stands_for_a_domain(void **state)
 	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD, .fd = -1 };
 	struct ibv_xrcd *own;
 
-	(void)state;
 	unlink(name);
 	assert_true(fd >= 0 && other >= 0);
 	assert_null(xrc_lab_open(context, fd, 0));
@@ -131,17 +130,16 @@ static void a_file_stands_for_a_domain(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void a_domain_in_use_is_busy(void **state)
+LAB_CASE(a_domain_in_use_is_busy)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f, -1);
 	assert_int_equal(ibv_close_xrcd(f.xrcd), EBUSY);
 	assert_int_equal(ibv_destroy_cq(f.queue[0].cq), EBUSY);
 }
 
-static void incomplete_objects_are_refused(void **state)
+LAB_CASE(incomplete_objects_are_refused)
 {
 	struct ibv_srq_init_attr_ex srq = { .attr = { .max_wr = XRC_LAB_WR, .max_sge = 1 },
 		                            .comp_mask = IBV_SRQ_INIT_ATTR_TYPE |
@@ -154,7 +152,6 @@ static void incomplete_objects_are_refused(void **state)
 		                         .qp_type = IBV_QPT_XRC_RECV };
 	struct fixture f;
 
-	(void)state;
 	make(&f, -1);
 	srq.pd = f.queue[0].pd;
 	srq.xrcd = open.xrcd = f.xrcd;
@@ -179,7 +176,7 @@ static void incomplete_objects_are_refused(void **state)
 }
 
 /* Whatever else they lack; as libibverbs says it. */
-static void what_newer_programs_may_ask_for_is_not_supported(void **state)
+LAB_CASE(what_newer_programs_may_ask_for_is_not_supported)
 {
 	struct ibv_xrcd_init_attr domain = { .comp_mask = IBV_XRCD_INIT_ATTR_RESERVED };
 	struct ibv_srq_init_attr_ex srq = { .attr = { .max_wr = XRC_LAB_WR, .max_sge = 1 },
@@ -190,7 +187,6 @@ static void what_newer_programs_may_ask_for_is_not_supported(void **state)
 	struct fixture f;
 
 	make(&f, -1);
-	(void)state;
 	for (int whole = 0; whole < 2; whole++) {
 		errno = 0;
 		assert_null(ibv_open_xrcd(f.to, &domain));
@@ -220,13 +216,12 @@ static void what_newer_programs_may_ask_for_is_not_supported(void **state)
 
 /* ---- requests ---- */
 
-static void each_request_names_its_queue(void **state)
+LAB_CASE(each_request_names_its_queue)
 {
 	static const uint32_t sizes[] = { 0, 1, 64, 65, 4096, 4097, BYTES };
 	struct fixture f;
 	struct ibv_wc wc;
 
-	(void)state;
 	make(&f, -1);
 	for (unsigned i = 0; i < 2 * LAB_ARRAY(sizes); i++) {
 		struct xrc_lab_queue *q = &f.queue[i % 2];
@@ -242,11 +237,10 @@ static void each_request_names_its_queue(void **state)
 	}
 }
 
-static void a_message_waits_for_a_receive(void **state)
+LAB_CASE(a_message_waits_for_a_receive)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f, -1);
 	fill(f.memory, 5000, 9);
 	post(&f, IBV_WR_SEND, f.queue[1].number, 5000, NULL);
@@ -262,9 +256,8 @@ static void a_message_waits_for_a_receive(void **state)
 }
 
 /* The requester sleeps on the queue of its completions, or on another one; nobody polls for it. */
-static void a_requester_that_sleeps_goes_on(void **state)
+LAB_CASE(a_requester_that_sleeps_goes_on)
 {
-	(void)state;
 	for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
 		struct fixture f;
 		struct ibv_comp_channel *channel;
@@ -296,11 +289,10 @@ static void a_requester_that_sleeps_goes_on(void **state)
 
 /* Each receive has entries of its own in the queue, which has as many for it as it was made with.
  */
-static void a_receive_may_have_two_entries(void **state)
+LAB_CASE(a_receive_may_have_two_entries)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f, -1);
 	for (unsigned i = 0; i < 3; i++) {
 		struct xrc_lab_queue *q = &f.queue[0];
@@ -322,12 +314,11 @@ static void a_receive_may_have_two_entries(void **state)
 }
 
 /* It does not poll for completions before it has its answer. */
-static void a_requester_that_polls_for_an_answer_goes_on(void **state)
+LAB_CASE(a_requester_that_polls_for_an_answer_goes_on)
 {
 	struct fixture f;
 	struct ibv_cq *answers;
 
-	(void)state;
 	make(&f, -1);
 	answers = lab_cq(f.from, 16, NULL);
 	post(&f, IBV_WR_SEND, f.queue[0].number, 8, NULL);
@@ -336,12 +327,11 @@ static void a_requester_that_polls_for_an_answer_goes_on(void **state)
 	assert_int_equal(ibv_poll_cq(f.queue[0].cq, 1, &(struct ibv_wc){ 0 }), 1);
 }
 
-static void memory_is_that_of_the_queues_domain(void **state)
+LAB_CASE(memory_is_that_of_the_queues_domain)
 {
 	struct fixture f;
 	uint64_t word = 41;
 
-	(void)state;
 	make(&f, -1);
 	fill(f.memory, BYTES, 1);
 	post(&f, IBV_WR_RDMA_WRITE, f.queue[0].number, BYTES, &f.queue[0]);
@@ -362,12 +352,11 @@ static void memory_is_that_of_the_queues_domain(void **state)
 	assert_int_equal(lab_state(f.target), IBV_QPS_ERR);
 }
 
-static void a_queue_that_is_not_there_is_an_invalid_request(void **state)
+LAB_CASE(a_queue_that_is_not_there_is_an_invalid_request)
 {
 	struct fixture f;
 	struct xrc_lab_queue other;
 
-	(void)state;
 	make(&f, -1);
 	xrc_lab_queue(&other, f.to, xrc_lab_domain(f.to, -1)); /* of another domain */
 	assert_int_equal(xrc_lab_receive(&other, 1, BYTES), 0);
@@ -380,12 +369,11 @@ static void a_queue_that_is_not_there_is_an_invalid_request(void **state)
 }
 
 /* As over RC: where the two differ, a message is one packet for both, or none that is taken. */
-static void packets_of_another_size_are_no_request(void **state)
+LAB_CASE(packets_of_another_size_are_no_request)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 		                                      IBV_WR_RDMA_READ };
 
-	(void)state;
 	for (unsigned i = 0; i < 2 * LAB_ARRAY(opcodes); i++) {
 		const enum ibv_wr_opcode op = opcodes[i / 2];
 		struct xrc_lab_queue *q;
@@ -418,12 +406,11 @@ static void packets_of_another_size_are_no_request(void **state)
 }
 
 /* The target and its requester fail, others that use the queue do not notice. */
-static void a_receive_that_is_too_small_fails_one_target(void **state)
+LAB_CASE(a_receive_that_is_too_small_fails_one_target)
 {
 	struct fixture f;
 	struct ibv_wc wc;
 
-	(void)state;
 	make(&f, -1);
 	assert_int_equal(xrc_lab_receive(&f.queue[0], 1, 10), 0);
 	assert_int_equal(xrc_lab_receive(&f.queue[0], 2, 100), 0);
@@ -442,12 +429,11 @@ static void a_receive_that_is_too_small_fails_one_target(void **state)
 	expect_received(&f, &f.queue[0], 2, 100);
 }
 
-static void the_limit_event_fires(void **state)
+LAB_CASE(the_limit_event_fires)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
 	struct fixture f;
 
-	(void)state;
 	make(&f, -1);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(xrc_lab_receive(&f.queue[0], i, 100), 0);
@@ -463,23 +449,21 @@ static void the_limit_event_fires(void **state)
 	assert_int_equal(attr.max_wr, XRC_LAB_WR);
 }
 
-static void there_is_room_for_max_wr_and_no_more(void **state)
+LAB_CASE(there_is_room_for_max_wr_and_no_more)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f, -1);
 	for (unsigned i = 0; i < XRC_LAB_WR; i++)
 		assert_int_equal(xrc_lab_receive(&f.queue[0], i, 100), 0);
 	assert_int_equal(xrc_lab_receive(&f.queue[0], 0, 100), ENOMEM);
 }
 
-static void the_extended_calls_name_a_queue_too(void **state)
+LAB_CASE(the_extended_calls_name_a_queue_too)
 {
 	struct fixture f;
 	struct ibv_qp_ex *ex;
 
-	(void)state;
 	make(&f, -1);
 	ex = ibv_qp_to_qp_ex(f.sender);
 	assert_int_equal(xrc_lab_receive(&f.queue[1], 4, 100), 0);
@@ -580,7 +564,7 @@ static void be_neighbour(void **state)
 }
 
 /* The first process's target serves another one's queue, and outlives it in the other. */
-static void processes_share_a_domain_and_a_target(void **state)
+LAB_CASE(processes_share_a_domain_and_a_target)
 {
 	char name[] = "/tmp/umbel-xrc-XXXXXX", byte;
 	int fd = mkstemp(name);
@@ -592,7 +576,6 @@ static void processes_share_a_domain_and_a_target(void **state)
 	uint32_t number, got;
 	int status;
 
-	(void)state;
 	unlink(name);
 	assert_true(fd >= 0);
 	make(&f, fd);
@@ -645,7 +628,7 @@ static void expect_same(struct ibv_qp *a, struct ibv_qp *b)
 }
 
 /* Both are one queue pair. */
-static void handles_of_a_target_have_the_same_attributes(void **state)
+LAB_CASE(handles_of_a_target_have_the_same_attributes)
 {
 	char name[] = "/tmp/umbel-xrc-XXXXXX";
 	int fd = mkstemp(name);
@@ -657,7 +640,6 @@ static void handles_of_a_target_have_the_same_attributes(void **state)
 	struct ibv_qp *second;
 	struct fixture f;
 
-	(void)state;
 	unlink(name);
 	assert_true(fd >= 0);
 	make(&f, fd);
@@ -707,27 +689,6 @@ static void begin_neighbour(void)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_file_stands_for_a_domain),
-		LAB_TEST(a_domain_in_use_is_busy),
-		LAB_TEST(incomplete_objects_are_refused),
-		LAB_TEST(what_newer_programs_may_ask_for_is_not_supported),
-		LAB_TEST(each_request_names_its_queue),
-		LAB_TEST(a_receive_may_have_two_entries),
-		LAB_TEST(a_message_waits_for_a_receive),
-		LAB_TEST(a_requester_that_sleeps_goes_on),
-		LAB_TEST(a_requester_that_polls_for_an_answer_goes_on),
-		LAB_TEST(memory_is_that_of_the_queues_domain),
-		LAB_TEST(a_queue_that_is_not_there_is_an_invalid_request),
-		LAB_TEST(packets_of_another_size_are_no_request),
-		LAB_TEST(a_receive_that_is_too_small_fails_one_target),
-		LAB_TEST(the_limit_event_fires),
-		LAB_TEST(there_is_room_for_max_wr_and_no_more),
-		LAB_TEST(the_extended_calls_name_a_queue_too),
-		LAB_TEST(handles_of_a_target_have_the_same_attributes),
-		LAB_TEST(processes_share_a_domain_and_a_target),
-	};
-
 	begin_neighbour();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }
