@@ -14,6 +14,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "harness.h"
+
 /* Names of numbers that are newer than Debian 12's and 13's rdma-core. */
 #define SPEED_CHANGE 20 /* an event, since rdma-core 62 */
 
@@ -74,39 +76,34 @@ static void compare_ints(const char *name, int lowest, int highest)
 	assert_int_equal(our_fn(INT_MAX), debian_fn(INT_MAX));
 }
 
-static void test_node_types_have_debians_names(void **state)
+CASE(test_node_types_have_debians_names)
 {
-	(void)state;
 	compare_strings("ibv_node_type_str", INT_MAX);
 }
 
-static void test_port_states_have_debians_names(void **state)
+CASE(test_port_states_have_debians_names)
 {
-	(void)state;
 	compare_strings("ibv_port_state_str", INT_MAX);
 }
 
-static void test_events_have_debians_names(void **state)
+CASE(test_events_have_debians_names)
 {
-	(void)state;
 	compare_strings("ibv_event_type_str", SPEED_CHANGE);
 }
 
-static void test_completion_statuses_have_debians_names(void **state)
+CASE(test_completion_statuses_have_debians_names)
 {
-	(void)state;
 	compare_strings("ibv_wc_status_str", INT_MAX);
 }
 
-static void test_a_change_of_speed_has_a_name(void **state)
+CASE(test_a_change_of_speed_has_a_name)
 {
-	(void)state;
 	assert_string_equal(find_str_fn(ours, "ibv_event_type_str")(SPEED_CHANGE),
 	                    "Device link speed change");
 }
 
 /* Debian 12's library has no names for them. */
-static void test_operations_have_debians_names(void **state)
+CASE(test_operations_have_debians_names)
 {
 	const char *const names[] = {
 		"rdma-write",    "rdma-write-with-imm", "send",
@@ -114,7 +111,6 @@ static void test_operations_have_debians_names(void **state)
 	};
 	const char *(*our_fn)(int) = find_str_fn(ours, "ibv_wr_opcode_str");
 
-	(void)state;
 	for (int i = 0; i < (int)(sizeof(names) / sizeof(*names)); i++)
 		assert_string_equal(our_fn(i), names[i]);
 	assert_string_equal(our_fn(-1), "unknown");
@@ -122,28 +118,24 @@ static void test_operations_have_debians_names(void **state)
 		compare_strings("ibv_wr_opcode_str", INT_MAX);
 }
 
-static void test_rates_convert_to_debians_multiples(void **state)
+CASE(test_rates_convert_to_debians_multiples)
 {
-	(void)state;
 	compare_ints("ibv_rate_to_mult", LOWEST, HIGHEST);
 }
 
-static void test_multiples_convert_to_debians_rates(void **state)
+CASE(test_multiples_convert_to_debians_rates)
 {
-	(void)state;
 	compare_ints("mult_to_ibv_rate", LOWEST, HIGHEST);
 }
 
-static void test_rates_convert_to_debians_mbps(void **state)
+CASE(test_rates_convert_to_debians_mbps)
 {
-	(void)state;
 	compare_ints("ibv_rate_to_mbps", LOWEST, HIGHEST);
 }
 
 /* Every number up to past the fastest rate, 1275000: no list of thresholds that could lack one. */
-static void test_mbps_convert_to_debians_rates(void **state)
+CASE(test_mbps_convert_to_debians_rates)
 {
-	(void)state;
 	compare_ints("mbps_to_ibv_rate", LOWEST, 1300000);
 }
 
@@ -160,24 +152,11 @@ static void *load(const char *path)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_node_types_have_debians_names),
-		cmocka_unit_test(test_port_states_have_debians_names),
-		cmocka_unit_test(test_events_have_debians_names),
-		cmocka_unit_test(test_completion_statuses_have_debians_names),
-		cmocka_unit_test(test_a_change_of_speed_has_a_name),
-		cmocka_unit_test(test_operations_have_debians_names),
-		cmocka_unit_test(test_rates_convert_to_debians_multiples),
-		cmocka_unit_test(test_multiples_convert_to_debians_rates),
-		cmocka_unit_test(test_rates_convert_to_debians_mbps),
-		cmocka_unit_test(test_mbps_convert_to_debians_rates),
-	};
-
 	if (argc != 3) {
 		fprintf(stderr, "usage: %s LIBRARY DEBIANS_LIBRARY\n", argv[0]);
 		return 2;
 	}
 	ours = load(argv[1]);
 	debians = load(argv[2]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -77,12 +77,11 @@ static void deliver(const struct sides *s, uint64_t tid, size_t bytes)
 	free(umad);
 }
 
-static void what_is_not_read_costs_no_descriptors(void **state)
+LAB_CASE(what_is_not_read_costs_no_descriptors)
 {
 	struct sides s = open_sides();
 	long before = daemon_descriptors(daemon_process);
 
-	(void)state;
 	for (unsigned i = 0; i < MANY; i++)
 		deliver(&s, i + 1, LONG);
 	assert_true(daemon_descriptors(daemon_process) <= before + 2);
@@ -94,14 +93,13 @@ static void what_is_not_read_costs_no_descriptors(void **state)
 	}
 }
 
-static void what_is_not_read_is_bounded_by_the_budget_of_the_port(void **state)
+LAB_CASE(what_is_not_read_is_bounded_by_the_budget_of_the_port)
 {
 	struct sides s = open_sides();
 	const unsigned sent = PORT_BUDGET / LAB_MAX_MAD + 16;
 	long before = daemon_kib();
 	unsigned n = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < sent; i++)
 		deliver(&s, i + 1, LAB_MAX_MAD);
 	assert_true(daemon_kib() - before < (PORT_BUDGET >> 10) + (16 << 10));
@@ -137,13 +135,12 @@ static void *path_request(uint64_t tid)
 }
 
 /* Asks for all paths of the fabric again and again, and acknowledges nothing. */
-static void who_acknowledges_nothing_is_told_that_the_sa_is_busy(void **state)
+LAB_CASE(who_acknowledges_nothing_is_told_that_the_sa_is_busy)
 {
 	int fd = lab_open(2), agent = umad_register(fd, SA_CLASS, 2, 0, NULL), busy = 0, status;
 	long before = daemon_kib();
 	uint16_t lid = lab_lid(1); /* the subnet manager's port */
 
-	(void)state;
 	assert_true(agent >= 0);
 	for (unsigned tid = 1; !busy && tid < 60; tid++) {
 		bool responded = false;
@@ -168,11 +165,5 @@ static void who_acknowledges_nothing_is_told_that_the_sa_is_busy(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(what_is_not_read_costs_no_descriptors),
-		LAB_TEST(what_is_not_read_is_bounded_by_the_budget_of_the_port),
-		LAB_TEST(who_acknowledges_nothing_is_told_that_the_sa_is_busy),
-	};
-
-	return cmocka_run_group_tests(tests, find_daemon, NULL);
+	return harness_run(find_daemon, NULL);
 }

@@ -5,6 +5,7 @@
  * the wall's, so that a busy machine does not matter.
  */
 #include "verbs/lab.h"
+#include "harness.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -109,12 +110,11 @@ static uint64_t longest_request(struct ibv_context *context, unsigned qps)
 	return longest;
 }
 
-static void others_are_served_while_the_daemon_cleans_up(void **state)
+LAB_CASE(others_are_served_while_the_daemon_cleans_up)
 {
 	struct ibv_context *context;
 	pid_t receivers, senders;
 
-	(void)state;
 	receivers = start(hold_rings);
 	senders = start(send_to_rings);
 	assert_int_equal(clock_getcpuclockid((pid_t)lab_status("pid"), &shared.clock), 0);
@@ -135,9 +135,5 @@ static int make_pipe(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(others_are_served_while_the_daemon_cleans_up),
-	};
-
-	return cmocka_run_group_tests_name("adversary.bereaved_senders", tests, make_pipe, NULL);
+	return harness_run(make_pipe, NULL);
 }

@@ -4,6 +4,7 @@
  * what it has not used for long.
  */
 #include "verbs/lab.h"
+#include "harness.h"
 
 #include <stdio.h>
 
@@ -45,25 +46,23 @@ static void send_to_many(struct lab_end *from, struct lab_end *to, unsigned n)
 	}
 }
 
-static void flows_that_are_not_used_go(void **state)
+LAB_CASE(flows_that_are_not_used_go)
 {
 	struct lab_end *from = lab_end(1), *to = lab_end(2);
 	uint64_t before = lab_status("flows");
 
-	(void)state;
 	send_to_many(from, to, LIMIT);
 	assert_int_equal(lab_status("flows"), before + LIMIT);
 	send_to_many(from, to, 2 * LIMIT);
 	assert_true(lab_status("flows") <= before + LIMIT);
 }
 
-static void who_sends_often_keeps_its_flow(void **state)
+LAB_CASE(who_sends_often_keeps_its_flow)
 {
 	struct lab_end *from = lab_end(1), *to = lab_end(2);
 	struct ibv_ah *often = other_path(from, to, LIDS * LIDS - 1);
 	uint64_t before = lab_status("flows");
 
-	(void)state;
 	for (unsigned i = 0; i < 2 * LIMIT; i += 64) {
 		send_by(from, often, to, i);
 		for (unsigned k = 0; k < 64; k++) {
@@ -78,12 +77,11 @@ static void who_sends_often_keeps_its_flow(void **state)
 	destroy(often);
 }
 
-static void handles_that_outlive_their_flows_work(void **state)
+LAB_CASE(handles_that_outlive_their_flows_work)
 {
 	struct lab_end *from = lab_end(1), *to = lab_end(2);
 	struct ibv_ah **ah = calloc(2 * LIMIT, sizeof(struct ibv_ah *));
 
-	(void)state;
 	for (unsigned round = 0; round < 2; round++)
 		for (unsigned i = 0; i < 2 * LIMIT; i++) {
 			if (!ah[i])
@@ -95,13 +93,12 @@ static void handles_that_outlive_their_flows_work(void **state)
 	free(ah);
 }
 
-static void flows_that_reach_nobody_go_soon(void **state)
+LAB_CASE(flows_that_reach_nobody_go_soon)
 {
 	struct lab_end *from = lab_end(1), *to = lab_end(2);
 	struct ibv_ah_attr attr = lab_attr_global(to);
 	uint64_t before = lab_status("flows");
 
-	(void)state;
 	attr.dlid = 0xBF00; /* nobody's */
 	for (unsigned i = 0; i < LIMIT; i++) {
 		struct ibv_ah *ah;
@@ -113,16 +110,4 @@ static void flows_that_reach_nobody_go_soon(void **state)
 		assert_int_equal(ibv_destroy_ah(ah), 0);
 	}
 	assert_true(lab_status("flows") < before + LIMIT / 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(flows_that_are_not_used_go),
-		LAB_TEST(who_sends_often_keeps_its_flow),
-		LAB_TEST(handles_that_outlive_their_flows_work),
-		LAB_TEST(flows_that_reach_nobody_go_soon),
-	};
-
-	return cmocka_run_group_tests_name("adversary.destinations", tests, NULL, NULL);
 }

@@ -112,13 +112,12 @@ static void expect_from(struct lab_end *to, unsigned i)
 	lab_expect(to, message, LARGE);
 }
 
-static void a_sender_gets_memory_that_another_does_not_use(void **state)
+LAB_CASE(a_sender_gets_memory_that_another_does_not_use)
 {
 	struct lab_end *from, *to;
 	struct ibv_ah *ah = connect_ends(&from, &to);
 	struct hog h;
 
-	(void)state;
 	hog_open(&h);
 	hog_reserve(&h);
 	for (unsigned i = 0; i < 10; i++) {
@@ -128,13 +127,12 @@ static void a_sender_gets_memory_that_another_does_not_use(void **state)
 	hog_close(&h);
 }
 
-static void who_loses_memory_loses_no_message(void **state)
+LAB_CASE(who_loses_memory_loses_no_message)
 {
 	struct lab_end *from, *to;
 	struct ibv_ah *ah = connect_ends(&from, &to);
 	struct hog h;
 
-	(void)state;
 	hog_open(&h);
 	for (unsigned i = 0; i < BACKLOG; i++)
 		send_from(from, ah, to, i);
@@ -148,14 +146,4 @@ static void who_loses_memory_loses_no_message(void **state)
 	for (unsigned i = BACKLOG / 2; i < 2 * BACKLOG; i++)
 		expect_from(to, i);
 	hog_close(&h);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_sender_gets_memory_that_another_does_not_use),
-		LAB_TEST(who_loses_memory_loses_no_message),
-	};
-
-	return cmocka_run_group_tests_name("adversary.idle_senders", tests, NULL, NULL);
 }

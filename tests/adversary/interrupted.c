@@ -20,6 +20,7 @@
 #include <harness.h>
 
 #include "base/pause.h"
+#include "harness.h"
 
 #define STREAMS   7400
 #define DATAGRAMS 7401
@@ -295,9 +296,8 @@ static void interrupt_it(pthread_t thread)
 
 /* ---- signals ---- */
 
-static void a_handler_without_sa_restart_ends_the_wait(void **state)
+CASE_WITH(a_handler_without_sa_restart_ends_the_wait, set_up, tear_down)
 {
-	(void)state;
 	handle(0);
 	for (size_t i = 0; i < LAB_ARRAY(calls); i++) {
 		pthread_t thread = start(&calls[i]);
@@ -310,9 +310,8 @@ static void a_handler_without_sa_restart_ends_the_wait(void **state)
 	}
 }
 
-static void a_handler_with_sa_restart_does_not(void **state)
+CASE_WITH(a_handler_with_sa_restart_does_not, set_up, tear_down)
 {
-	(void)state;
 	handle(SA_RESTART);
 	for (size_t i = 0; i < LAB_ARRAY(calls); i++) {
 		pthread_t thread = start(&calls[i]);
@@ -330,13 +329,12 @@ static void a_handler_with_sa_restart_does_not(void **state)
 }
 
 /* A handler that is blocked in the thread, or belongs to another signal, changes nothing. */
-static void a_blocked_signal_says_nothing_about_restarting(void **state)
+CASE_WITH(a_blocked_signal_says_nothing_about_restarting, set_up, tear_down)
 {
 	const struct sigaction ends = { .sa_handler = on_signal };
 	sigset_t set, old;
 	pthread_t thread;
 
-	(void)state;
 	handle(SA_RESTART);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR2);
@@ -353,13 +351,12 @@ static void a_blocked_signal_says_nothing_about_restarting(void **state)
 }
 
 /* Nor does a handler of a fault, as sanitizers and crash reporters have. */
-static void a_handler_of_a_fault_says_nothing_about_restarting(void **state)
+CASE_WITH(a_handler_of_a_fault_says_nothing_about_restarting, set_up, tear_down)
 {
 	const struct sigaction ends = { .sa_handler = on_signal };
 	struct sigaction before;
 	pthread_t thread;
 
-	(void)state;
 	handle(SA_RESTART);
 	assert_int_equal(sigaction(SIGSEGV, &ends, &before), 0);
 	thread = start(&calls[0]);
@@ -373,9 +370,8 @@ static void a_handler_of_a_fault_says_nothing_about_restarting(void **state)
 
 /* ---- cancellation ---- */
 
-static void a_thread_that_waits_can_be_cancelled(void **state)
+CASE_WITH(a_thread_that_waits_can_be_cancelled, set_up, tear_down)
 {
-	(void)state;
 	if (dlsym(RTLD_DEFAULT, "__asan_init"))
 		skip(); /* it takes the stack of a thread that was cancelled for one in use */
 	for (size_t i = 0; i < LAB_ARRAY(calls); i++) {
@@ -408,9 +404,8 @@ static void *make_and_destroy(void *arg)
 }
 
 /* These are ioctl() in the originals, which is no cancellation point. */
-static void a_thread_that_asks_the_daemon_finishes_first(void **state)
+CASE_WITH(a_thread_that_asks_the_daemon_finishes_first, set_up, tear_down)
 {
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		atomic_bool stop = false;
 		struct ibv_cq *cq;
@@ -439,13 +434,12 @@ static void *send_cancelled(void *arg)
 	return NULL;
 }
 
-static void sending_is_no_cancellation_point(void **state)
+CASE_WITH(sending_is_no_cancellation_point, set_up, tear_down)
 {
 	int posted = -1;
 	pthread_t thread;
 	struct ibv_wc wc;
 
-	(void)state;
 	lab_post(w.end, 2);
 	assert_int_equal(ibv_req_notify_cq(w.end->cq, 0), 0);
 	assert_int_equal(pthread_create(&thread, NULL, send_cancelled, &posted), 0);
@@ -457,20 +451,4 @@ static void sending_is_no_cancellation_point(void **state)
 	assert_int_equal(ibv_req_notify_cq(w.end->cq, 0), 0);
 	lab_send_text(w.from, w.ah, w.end->qp->qp_num, "wake");
 	assert_int_equal(wait_cq(), 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_handler_without_sa_restart_ends_the_wait),
-		TEST(a_handler_with_sa_restart_does_not),
-		TEST(a_blocked_signal_says_nothing_about_restarting),
-		TEST(a_handler_of_a_fault_says_nothing_about_restarting),
-		TEST(a_thread_that_waits_can_be_cancelled),
-		TEST(a_thread_that_asks_the_daemon_finishes_first),
-		TEST(sending_is_no_cancellation_point),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

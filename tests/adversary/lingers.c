@@ -23,6 +23,7 @@
 #include "daemon/core/closer.h"
 #include "daemon/core/closer_testing.h"
 #include "daemon_lab.h"
+#include "harness.h"
 
 #define SURPLUS 9 /* more than a packet has */
 
@@ -80,7 +81,7 @@ static int look(void **state)
 	return 0;
 }
 
-static void with_a_request_that_wants_none(void **state)
+CASE_WITH(with_a_request_that_wants_none, look, let_go)
 {
 	const struct {
 		struct control_header header;
@@ -89,7 +90,6 @@ static void with_a_request_that_wants_none(void **state)
 		      { .version = CONTROL_VERSION, .role = CONTROL_ROLE_VERBS } };
 	int sock = daemon_socket();
 
-	(void)state;
 	stop_daemon();
 	send_lingering(sock, &request, sizeof(request), 1);
 	send_lingering(sock, &request, sizeof(request), SURPLUS);
@@ -100,11 +100,10 @@ static void with_a_request_that_wants_none(void **state)
 }
 
 /* The first message ends the connection, which closes the others unread. */
-static void in_messages_that_it_never_receives(void **state)
+CASE_WITH(in_messages_that_it_never_receives, look, let_go)
 {
 	int sock = daemon_socket();
 
-	(void)state;
 	stop_daemon();
 	send_lingering(sock, "x", 1, 1);
 	for (unsigned i = 0; i < 3; i++)
@@ -136,19 +135,17 @@ static void offer(unsigned n)
 	daemon_serves_others();
 }
 
-static void as_its_memory(void **state)
+CASE_WITH(as_its_memory, look, let_go)
 {
-	(void)state;
 	offer(2);
 }
 
-static void more_than_there_are_threads(void **state)
+CASE_WITH(more_than_there_are_threads, look, let_go)
 {
-	(void)state;
 	offer(DAEMON_CLOSER_HELD + 8);
 }
 
-static void with_mads(void **state)
+CASE_WITH(with_mads, look, let_go)
 {
 	struct control_client *c = daemon_client(CONTROL_ROLE_UMAD);
 	struct control_umad_at req = { .index = 0 };
@@ -156,7 +153,6 @@ static void with_mads(void **state)
 	char mad[CONTROL_UMAD_DATAGRAM] = { 0 };
 	int port;
 
-	(void)state;
 	assert_int_equal(control_call(c,
 	                              &(struct control_call){
 	                                      .type = (enum control_type)CONTROL_UMAD_OPEN_PORT,
@@ -177,7 +173,7 @@ static void with_mads(void **state)
 }
 
 /* Where none are expected they cannot be sent, or, before Linux 6.16, lie there until the end. */
-static void where_it_never_looks(void **state)
+CASE_WITH(where_it_never_looks, look, let_go)
 {
 	struct control_client *c = daemon_client(CONTROL_ROLE_VERBS);
 	const struct control_open_hca req = { .hca = 0 };
@@ -185,7 +181,6 @@ static void where_it_never_looks(void **state)
 	int events, error, fd = lingering(&reader[n_readers++]);
 	bool taken = false;
 
-	(void)state;
 	assert_int_equal(control_call(c, &(struct control_call){ .type = CONTROL_OPEN_HCA,
 	                                                         .request = &req,
 	                                                         .request_bytes = sizeof(req),
@@ -209,18 +204,4 @@ static void where_it_never_looks(void **state)
 		close(reader[--n_readers]);
 		close(fd);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(with_a_request_that_wants_none, look, let_go),
-		cmocka_unit_test_setup_teardown(in_messages_that_it_never_receives, look, let_go),
-		cmocka_unit_test_setup_teardown(as_its_memory, look, let_go),
-		cmocka_unit_test_setup_teardown(more_than_there_are_threads, look, let_go),
-		cmocka_unit_test_setup_teardown(with_mads, look, let_go),
-		cmocka_unit_test_setup_teardown(where_it_never_looks, look, let_go),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,7 +147,9 @@ static bool take(const struct client *c, const struct control_reserved_qp *reser
 
 /* ---- no queue pairs ---- */
 
-static void what_lies_reserved_is_no_queue_pair(void **state)
+static int at_rest(void **state);
+
+CASE_WITH(what_lies_reserved_is_no_queue_pair, NULL, at_rest)
 {
 	struct client *c = client();
 	uint64_t rings = lab_status("ring_bytes"), payloads = lab_status("payload_bytes");
@@ -159,7 +161,6 @@ static void what_lies_reserved_is_no_queue_pair(void **state)
 	struct control_raise_event event = { IBV_EVENT_SQ_DRAINED, memory.qpn };
 	struct shm_qp record;
 
-	(void)state;
 	memset(&attach.mgid, 0xFF, sizeof(attach.mgid));
 	assert_int_equal(r.n, 16);
 	assert_int_equal(lab_status("qps"), 0);
@@ -179,18 +180,17 @@ static void what_lies_reserved_is_no_queue_pair(void **state)
 	assert_true(lab_status("ring_bytes") > rings);
 }
 
-static void so_many_as_are_good_for_a_client_are_reserved(void **state)
+CASE_WITH(so_many_as_are_good_for_a_client_are_reserved, NULL, at_rest)
 {
 	struct client *c = client();
 
-	(void)state;
 	assert_int_equal(reserve(c, 1, 0).n, 0);
 	assert_int_equal(reserve(c, 1, UINT32_MAX).n, CONTROL_MAX_RESERVED);
 	assert_in_range(reserve(c, 4096, UINT32_MAX).n, 1, 4);
 	assert_int_equal(reserve(c, 16384, UINT32_MAX).n, 0);
 }
 
-static void what_is_wrong_is_not_reserved(void **state)
+CASE_WITH(what_is_wrong_is_not_reserved, NULL, at_rest)
 {
 	static const struct control_qp_shape wrong[] = {
 		{ .max_recv_wr = UINT32_MAX },
@@ -200,20 +200,18 @@ static void what_is_wrong_is_not_reserved(void **state)
 	struct control_reserve_qps_reply r;
 	struct client *c = client();
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(wrong); i++)
 		assert_int_equal(try_reserve(c, &wrong[i], 4, &r), -EINVAL);
 }
 
 /* ---- what is named ---- */
 
-static void what_lies_reserved_serves_once(void **state)
+CASE_WITH(what_lies_reserved_serves_once, NULL, at_rest)
 {
 	struct client *c = client();
 	struct control_reserve_qps_reply r = reserve(c, 8, 2);
 	uint32_t qpn = r.of[0].qp.qpn;
 
-	(void)state;
 	assert_int_equal(create_by(c, 8, qpn), 0);
 	assert_int_equal(create_by(c, 8, qpn), -EINVAL);
 	assert_int_equal(modify(c, qpn), 0);
@@ -223,12 +221,11 @@ static void what_lies_reserved_serves_once(void **state)
 	assert_int_equal(lab_status("qps"), 1);
 }
 
-static void what_lies_reserved_serves_its_owner_alone(void **state)
+CASE_WITH(what_lies_reserved_serves_its_owner_alone, NULL, at_rest)
 {
 	struct client *c = client(), *other = client();
 	struct control_reserve_qps_reply r = reserve(c, 8, 2);
 
-	(void)state;
 	assert_int_equal(create_by(other, 8, r.of[0].qp.qpn), -EINVAL);
 	assert_int_equal(create_by(c, 8, r.of[0].qp.qpn), 0);
 	assert_int_equal(create_by(other, 8, r.of[0].qp.qpn), -EINVAL);
@@ -238,12 +235,11 @@ static void what_lies_reserved_serves_its_owner_alone(void **state)
 }
 
 /* And it is used up, or it would lie there for ever: its ticket has been taken. */
-static void what_lies_reserved_serves_nothing_else(void **state)
+CASE_WITH(what_lies_reserved_serves_nothing_else, NULL, at_rest)
 {
 	struct client *c = client(), *other = client();
 	struct control_create_qp req;
 
-	(void)state;
 	for (unsigned kind = 0; kind < 6; kind++) {
 		struct control_reserve_qps_reply r = reserve(c, 8, 1);
 
@@ -269,12 +265,11 @@ static void what_lies_reserved_serves_nothing_else(void **state)
 	assert_int_equal(lab_status("qps"), 0);
 }
 
-static void nobody_waits_for_a_queue_pair_that_is_reserved(void **state)
+CASE_WITH(nobody_waits_for_a_queue_pair_that_is_reserved, NULL, at_rest)
 {
 	struct client *c = client();
 	struct control_reserve_qps_reply r = reserve(c, 8, 4);
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		struct control_create_qp req = ud(c, 8, r.of[i].qp.qpn);
 
@@ -287,12 +282,11 @@ static void nobody_waits_for_a_queue_pair_that_is_reserved(void **state)
 
 /* ---- taken back ---- */
 
-static void a_client_that_wants_ever_others_loses_the_oldest(void **state)
+CASE_WITH(a_client_that_wants_ever_others_loses_the_oldest, NULL, at_rest)
 {
 	struct client *c = client();
 	struct control_reserve_qps_reply first = reserve(c, 1, 16), r;
 
-	(void)state;
 	assert_true(take(c, &first.of[1]));
 	for (uint32_t receives = 2; receives <= 32; receives *= 2)
 		r = reserve(c, receives, 16);
@@ -337,12 +331,11 @@ static uint32_t all_numbers(void)
 	return (uint32_t)attr.max_qp;
 }
 
-static void none_is_reserved_while_numbers_are_scarce(void **state)
+CASE_WITH(none_is_reserved_while_numbers_are_scarce, NULL, at_rest)
 {
 	struct client *c = client(), *hog = client();
 	uint32_t n = all_numbers();
 
-	(void)state;
 	fill(hog, n / 2);
 	assert_int_equal(reserve(c, 1, 4).n, 4);
 	fill(hog, n / 3);
@@ -350,13 +343,12 @@ static void none_is_reserved_while_numbers_are_scarce(void **state)
 }
 
 /* Of the living and of the dead; but not what a client is making a queue pair of. */
-static void all_numbers_can_be_had_though_some_lie_reserved(void **state)
+CASE_WITH(all_numbers_can_be_had_though_some_lie_reserved, NULL, at_rest)
 {
 	struct client *c = client(), *dead = client(), *hog = client();
 	struct control_reserve_qps_reply r = reserve(c, RECEIVE, 16);
 	uint32_t n = all_numbers();
 
-	(void)state;
 	assert_int_equal(reserve(c, 64, 16).n, 16);
 	assert_int_equal(reserve(dead, RECEIVE, 16).n, 16);
 	client_ends(dead);
@@ -411,13 +403,12 @@ static void destroy_qps(struct maker *m, uint32_t from, uint32_t to)
 		assert_int_equal(ibv_destroy_qp(m->qp[from++]), 0);
 }
 
-static void a_process_that_makes_many_gets_exactly_what_is_left(void **state)
+CASE_WITH(a_process_that_makes_many_gets_exactly_what_is_left, NULL, at_rest)
 {
 	struct maker *m = maker();
 	struct client *hog = client();
 	uint32_t n = all_numbers(), made;
 
-	(void)state;
 	fill(hog, n - LEFT);
 	made = make_qps(m, 0, LEFT + 1);
 	assert_int_equal(made, LEFT);
@@ -427,13 +418,12 @@ static void a_process_that_makes_many_gets_exactly_what_is_left(void **state)
 	destroy_qps(m, 0, made);
 }
 
-static void what_it_had_reserved_is_others_and_can_be_had_again(void **state)
+CASE_WITH(what_it_had_reserved_is_others_and_can_be_had_again, NULL, at_rest)
 {
 	struct maker *m = maker();
 	struct client *hog = client();
 	uint32_t n = all_numbers(), qpn[10];
 
-	(void)state;
 	assert_int_equal(make_qps(m, 0, MANY), MANY);
 	for (unsigned i = 0; i < LAB_ARRAY(qpn); i++) {
 		const struct control_create_qp req = ud(hog, RECEIVE, 0);
@@ -464,26 +454,4 @@ static int at_rest(void **state)
 	lab_await_status("qps", 0);
 	lab_await_status("ring_bytes", 0);
 	return ret;
-}
-
-#define TEST(name) cmocka_unit_test_teardown(name, at_rest)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(what_lies_reserved_is_no_queue_pair),
-		TEST(so_many_as_are_good_for_a_client_are_reserved),
-		TEST(what_is_wrong_is_not_reserved),
-		TEST(what_lies_reserved_serves_once),
-		TEST(what_lies_reserved_serves_its_owner_alone),
-		TEST(what_lies_reserved_serves_nothing_else),
-		TEST(nobody_waits_for_a_queue_pair_that_is_reserved),
-		TEST(a_client_that_wants_ever_others_loses_the_oldest),
-		TEST(none_is_reserved_while_numbers_are_scarce),
-		TEST(all_numbers_can_be_had_though_some_lie_reserved),
-		TEST(a_process_that_makes_many_gets_exactly_what_is_left),
-		TEST(what_it_had_reserved_is_others_and_can_be_had_again),
-	};
-
-	return cmocka_run_group_tests_name("adversary.reserved", tests, NULL, NULL);
 }

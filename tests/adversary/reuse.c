@@ -3,6 +3,7 @@
  * Memory that was freed is free for rings of every size.
  */
 #include "verbs/lab.h"
+#include "harness.h"
 
 #define MANY 70000
 
@@ -36,7 +37,7 @@ static void destroy(unsigned n, unsigned step)
 			assert_int_equal(ibv_destroy_qp(qp[i]), 0);
 }
 
-static void rings_that_are_gone_make_room_for_rings_of_any_size(void **state)
+LAB_CASE(rings_that_are_gone_make_room_for_rings_of_any_size)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = lab_pd(context);
@@ -44,7 +45,6 @@ static void rings_that_are_gone_make_room_for_rings_of_any_size(void **state)
 	struct ibv_device_attr attr;
 	unsigned first, largest;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(context, &attr), 0);
 	largest = (unsigned)attr.max_qp_wr;
 	first = exhaust(pd, cq, largest);
@@ -60,13 +60,4 @@ static void rings_that_are_gone_make_room_for_rings_of_any_size(void **state)
 	destroy(exhaust(pd, cq, largest / 2), 3);
 	assert_int_equal(exhaust(pd, cq, largest), first);
 	destroy(first, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(rings_that_are_gone_make_room_for_rings_of_any_size),
-	};
-
-	return cmocka_run_group_tests_name("adversary.reuse", tests, NULL, NULL);
 }

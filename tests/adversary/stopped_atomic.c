@@ -113,12 +113,11 @@ static void hold(struct fixture *f, unsigned i, uint32_t qpn)
 	atomic_store(&f->keys->atomics[i % SHM_ATOMIC_LOCKS], qpn);
 }
 
-static void an_operation_waits_for_a_stopped_one_and_does_not_fail(void **state)
+LAB_CASE(an_operation_waits_for_a_stopped_one_and_does_not_fail)
 {
 	struct fixture *f = begin();
 	struct ibv_qp *other = connected_qp(f->pd[0], f->cq[0]);
 
-	(void)state;
 	post_add(f, 3, 5);
 	expect_added(f, 3, 5);
 	hold(f, 3, other->qp_num);
@@ -130,12 +129,11 @@ static void an_operation_waits_for_a_stopped_one_and_does_not_fail(void **state)
 	end(f);
 }
 
-static void operations_on_other_words_do_not_wait(void **state)
+LAB_CASE(operations_on_other_words_do_not_wait)
 {
 	struct fixture *f = begin();
 	struct ibv_qp *other = connected_qp(f->pd[0], f->cq[0]);
 
-	(void)state;
 	hold(f, 3, other->qp_num);
 	for (unsigned i = 4; i < 3 + SHM_ATOMIC_LOCKS; i++) {
 		post_add(f, i, i);
@@ -145,12 +143,11 @@ static void operations_on_other_words_do_not_wait(void **state)
 	end(f);
 }
 
-static void a_lock_of_a_queue_pair_that_is_gone_holds_nobody_up(void **state)
+LAB_CASE(a_lock_of_a_queue_pair_that_is_gone_holds_nobody_up)
 {
 	struct fixture *f = begin();
 	struct ibv_qp *other = connected_qp(f->pd[0], f->cq[0]);
 
-	(void)state;
 	hold(f, 3, other->qp_num);
 	lab_forget(other);
 	assert_int_equal(ibv_destroy_qp(other), 0);
@@ -184,13 +181,12 @@ static pid_t start_other(const struct fixture *f, uint32_t *qpn)
 	return pid;
 }
 
-static void an_operation_goes_on_when_the_stopped_process_dies(void **state)
+LAB_CASE(an_operation_goes_on_when_the_stopped_process_dies)
 {
 	struct fixture *f = begin();
 	uint32_t qpn;
 	pid_t pid = start_other(f, &qpn);
 
-	(void)state;
 	hold(f, 9, qpn);
 	post_add(f, 9, 8);
 	expect_nothing(f);
@@ -198,16 +194,4 @@ static void an_operation_goes_on_when_the_stopped_process_dies(void **state)
 	waitpid(pid, NULL, 0);
 	expect_added(f, 9, 8);
 	end(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(an_operation_waits_for_a_stopped_one_and_does_not_fail),
-		LAB_TEST(operations_on_other_words_do_not_wait),
-		LAB_TEST(a_lock_of_a_queue_pair_that_is_gone_holds_nobody_up),
-		LAB_TEST(an_operation_goes_on_when_the_stopped_process_dies),
-	};
-
-	return cmocka_run_group_tests_name("adversary.stopped_atomic", tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static pid_t start_toucher(void)
 	return pid;
 }
 
-static void touched_pages_go_and_others_messages_stay(void **state)
+LAB_CASE(touched_pages_go_and_others_messages_stay)
 {
 	struct lab_end *from = lab_end(1), *to = lab_end(2);
 	struct ibv_ah *ah = lab_ah_to(from, to);
@@ -76,7 +76,6 @@ static void touched_pages_go_and_others_messages_stay(void **state)
 	int data_fd;
 	pid_t pid;
 
-	(void)state;
 	data_fd = daemon_map(daemon_client(CONTROL_ROLE_VERBS), &region);
 	lab_post(to, 8);
 	for (int i = 0; i < 8; i++) {
@@ -97,13 +96,4 @@ static void touched_pages_go_and_others_messages_stay(void **state)
 	}
 	shm_region_unmap(&region);
 	close(data_fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(touched_pages_go_and_others_messages_stay),
-	};
-
-	return cmocka_run_group_tests_name("adversary.touched", tests, NULL, NULL);
 }

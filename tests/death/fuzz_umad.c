@@ -19,6 +19,7 @@
 #include <infiniband/umad.h>
 
 #include "wire/testing_mad_fuzz.h"
+#include "harness.h"
 
 #define N_MADS   20000
 #define HOSTS    4
@@ -156,13 +157,12 @@ static void expect_daemon_serves(void)
 	}
 }
 
-static void the_daemon_goes_on_whatever_is_sent(void **state)
+CASE(the_daemon_goes_on_whatever_is_sent)
 {
 	struct ib_user_mad *umad = umad_alloc(1, umad_size() + LONGEST);
 	void *buffer = umad_alloc(1, umad_size() + MAX_MAD);
 	uint64_t end;
 
-	(void)state;
 	assert_non_null(umad);
 	assert_non_null(buffer);
 	fuzz.seed = fuzz_seed();
@@ -183,13 +183,4 @@ static void the_daemon_goes_on_whatever_is_sent(void **state)
 		umad_close_port(ports[i].fd);
 	umad_free(umad);
 	umad_free(buffer);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_daemon_goes_on_whatever_is_sent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 
 #include "daemon_lab.h"
 #include "shm/layout.h"
+#include "harness.h"
 
 #define FLOWS (SHM_QP_FLOWS + 12) /* more than every queue pair may have */
 
@@ -111,14 +112,13 @@ static void destroy_qp(const struct client *c, uint32_t qpn)
 	assert_int_equal(control_ask(c->c, CONTROL_DESTROY_QP, &req, &rep), 0);
 }
 
-static void a_domain_is_for_those_who_have_opened_it(void **state)
+CASE(a_domain_is_for_those_who_have_opened_it)
 {
 	const struct client owner = open_client(), stranger = open_client();
 	const int fd = memfd_create("domain", MFD_CLOEXEC);
 	const uint32_t xrcd = open_domain(&owner, fd);
 	struct control_create_qp_reply qp;
 
-	(void)state;
 	assert_int_not_equal(try_qp(&stranger, xrcd, &qp), 0);
 	assert_int_equal(open_domain(&stranger, fd), xrcd);
 	assert_int_equal(try_qp(&stranger, xrcd, &qp), 0);
@@ -127,7 +127,7 @@ static void a_domain_is_for_those_who_have_opened_it(void **state)
 	close(fd);
 }
 
-static void who_inherits_an_xrc_target_may_have_flows(void **state)
+CASE(who_inherits_an_xrc_target_may_have_flows)
 {
 	const struct client owner = open_client(), heir = open_client();
 	const int fd = memfd_create("domain", MFD_CLOEXEC);
@@ -135,7 +135,6 @@ static void who_inherits_an_xrc_target_may_have_flows(void **state)
 	const struct control_open_qp req = { .hca_handle = heir.hca, .xrcd = xrcd, .qpn = target };
 	struct control_create_qp_reply rep;
 
-	(void)state;
 	give_flows(&owner, target);
 	assert_int_equal(open_domain(&heir, fd), xrcd);
 	assert_int_equal(control_ask(heir.c, CONTROL_OPEN_QP, &req, &rep), 0);
@@ -145,14 +144,4 @@ static void who_inherits_an_xrc_target_may_have_flows(void **state)
 	close(fd);
 	control_close(owner.c);
 	control_close(heir.c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_domain_is_for_those_who_have_opened_it),
-		cmocka_unit_test(who_inherits_an_xrc_target_may_have_flows),
-	};
-
-	return cmocka_run_group_tests_name("death.heirs", tests, NULL, NULL);
 }

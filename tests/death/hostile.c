@@ -43,6 +43,7 @@
 #include "shm/ring.h"
 #include "shm/packets.h"
 #include "daemon_lab.h"
+#include "harness.h"
 
 #define SECONDS 120 /* that anything may take */
 
@@ -272,13 +273,12 @@ static pid_t start(void (*run)(void))
 
 /* ---- connections that do not behave ---- */
 
-static void before_hello_every_request_is_refused(void **state)
+CASE_WITH(before_hello_every_request_is_refused, NULL, check_at_rest)
 {
 	uint8_t body[CONTROL_MAX_BYTES] = { 0 };
 	struct control_packet reply;
 	int sock = daemon_socket();
 
-	(void)state;
 	for (uint32_t type = 0; type < 200; type++) {
 		if (type == CONTROL_HELLO)
 			continue;
@@ -287,14 +287,13 @@ static void before_hello_every_request_is_refused(void **state)
 	close(sock);
 }
 
-static void a_wrong_hello_is_refused(void **state)
+CASE_WITH(a_wrong_hello_is_refused, NULL, check_at_rest)
 {
 	struct control_hello good = { .version = CONTROL_VERSION, .role = CONTROL_ROLE_VERBS };
 	struct control_hello bad;
 	struct control_packet reply;
 	int sock = daemon_socket();
 
-	(void)state;
 	bad = good;
 	bad.version++;
 	assert_int_equal(call(sock, CONTROL_HELLO, &bad, sizeof(bad), &reply), -EPROTO);
@@ -310,11 +309,10 @@ static void a_wrong_hello_is_refused(void **state)
 	close(sock);
 }
 
-static void a_datagram_that_is_no_packet_ends_the_connection(void **state)
+CASE_WITH(a_datagram_that_is_no_packet_ends_the_connection, NULL, check_at_rest)
 {
 	char junk[CONTROL_MAX_BYTES * 2];
 
-	(void)state;
 	for (unsigned i = 0; i < 300; i++) {
 		struct control_header h = { .type = below(140), .bytes = random_number() };
 		int sock = i % 2 ? greeted(below(3), NULL) : daemon_socket();
@@ -333,12 +331,11 @@ static void a_datagram_that_is_no_packet_ends_the_connection(void **state)
 	}
 }
 
-static void an_empty_datagram_harms_nobody(void **state)
+CASE_WITH(an_empty_datagram_harms_nobody, NULL, check_at_rest)
 {
 	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
 	struct control_packet reply;
 
-	(void)state;
 	assert_int_equal(send(sock, "", 0, MSG_NOSIGNAL), 0);
 	assert_int_not_equal(control_receive(sock, &reply), 0);
 	close(sock);
@@ -364,11 +361,10 @@ static void send_with_fds(int sock, unsigned n)
 	assert_int_equal(sendmsg(sock, &msg, MSG_NOSIGNAL), sizeof(h));
 }
 
-static void descriptors_that_nobody_asked_for_are_closed(void **state)
+CASE_WITH(descriptors_that_nobody_asked_for_are_closed, NULL, check_at_rest)
 {
 	static const unsigned numbers[] = { 1, 2, 3, 8, 9, 100, 250 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		int sock = greeted(CONTROL_ROLE_VERBS, NULL);
 		struct control_packet reply;
@@ -380,7 +376,7 @@ static void descriptors_that_nobody_asked_for_are_closed(void **state)
 	}
 }
 
-static void who_does_not_read_replies_is_disconnected(void **state)
+CASE_WITH(who_does_not_read_replies_is_disconnected, NULL, check_at_rest)
 {
 	struct control_packet p = { .header = { .type = CONTROL_GET_CHANNEL,
 		                                .serial = 1,
@@ -389,7 +385,6 @@ static void who_does_not_read_replies_is_disconnected(void **state)
 	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
 	unsigned sent = 0;
 
-	(void)state;
 	while (!control_send(sock, &p))
 		assert_true(++sent < 100000);
 	end.fd = sock;
@@ -397,13 +392,12 @@ static void who_does_not_read_replies_is_disconnected(void **state)
 	close(sock);
 }
 
-static void what_nobody_waits_for_has_no_reply(void **state)
+CASE_WITH(what_nobody_waits_for_has_no_reply, NULL, check_at_rest)
 {
 	struct control_packet p = { .header = { .type = CONTROL_CREATE_CHANNEL } }, reply;
 	const struct control_get_channel none = { .channel = 0xFFFFFFFF };
 	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
 
-	(void)state;
 	for (unsigned i = 0; i < 2000; i++) {
 		p.header.type = i % 3 ? CONTROL_CREATE_CHANNEL : i % 256;
 		assert_int_equal(control_send(sock, &p), 0);
@@ -454,7 +448,7 @@ static void expect_hung_up(int sock)
 	assert_int_equal(poll(&end, 1, SECONDS * 1000), 1);
 }
 
-static void what_is_posted_to_a_ring_is_served_in_order(void **state)
+CASE_WITH(what_is_posted_to_a_ring_is_served_in_order, NULL, check_at_rest)
 {
 	const struct control_get_channel none = { .channel = 0xFFFFFFFF };
 	double end = now() + SECONDS;
@@ -462,7 +456,6 @@ static void what_is_posted_to_a_ring_is_served_in_order(void **state)
 	struct control_posts *ring;
 	int sock = with_ring(&ring);
 
-	(void)state;
 	assert_int_equal(call(sock, CONTROL_OPEN_POSTS, NULL, 0, &reply), -EBUSY); /* one will do */
 	/* by itself */
 	assert_true(post_channels(ring, 20));
@@ -479,9 +472,8 @@ static void what_is_posted_to_a_ring_is_served_in_order(void **state)
 	close(sock);
 }
 
-static void what_a_dead_process_has_posted_harms_nobody(void **state)
+CASE_WITH(what_a_dead_process_has_posted_harms_nobody, NULL, check_at_rest)
 {
-	(void)state;
 	for (unsigned i = 0; i < 200; i++) {
 		struct control_posts *ring;
 		int sock = with_ring(&ring);
@@ -495,7 +487,7 @@ static void what_a_dead_process_has_posted_harms_nobody(void **state)
 	}
 }
 
-static void a_request_with_a_reply_is_no_post(void **state)
+CASE_WITH(a_request_with_a_reply_is_no_post, NULL, check_at_rest)
 {
 	const struct control_packet p = { .header = { .type = CONTROL_CREATE_CHANNEL,
 		                                      .serial = 1 } };
@@ -503,7 +495,6 @@ static void a_request_with_a_reply_is_no_post(void **state)
 	int sock = with_ring(&ring);
 	bool tell;
 
-	(void)state;
 	assert_int_equal(control_posts_put(ring, NULL, 0, &p, &tell), 0);
 	tell_of_posts(sock);
 	expect_hung_up(sock);
@@ -513,12 +504,11 @@ static void a_request_with_a_reply_is_no_post(void **state)
 
 /* Each has a request with a reply behind it, and there are more of them than replies have room. The
  * client is at its end within one turn, or in the next one. */
-static void nor_is_one_behind_a_post(void **state)
+CASE_WITH(nor_is_one_behind_a_post, NULL, check_at_rest)
 {
 	const struct control_header ahead = { .type = CONTROL_POSTED, .status = CONTROL_FOLLOWED };
 	const struct control_packet p = { .header = { .type = CONTROL_POSTED, .serial = 1 } };
 
-	(void)state;
 	for (unsigned i = 0; i < 50; i++) {
 		struct control_posts *ring;
 		int sock = with_ring(&ring);
@@ -534,11 +524,10 @@ static void nor_is_one_behind_a_post(void **state)
 	assert_int_equal(daemon_pid(), daemon_process);
 }
 
-static void a_ring_of_nonsense_harms_only_its_owner(void **state)
+CASE_WITH(a_ring_of_nonsense_harms_only_its_owner, NULL, check_at_rest)
 {
 	unsigned over = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < 500; i++) {
 		struct pollfd end = { .events = POLLRDHUP };
 		struct control_posts *ring;
@@ -561,7 +550,7 @@ static void a_ring_of_nonsense_harms_only_its_owner(void **state)
 }
 
 /* It posts all the time, and says so all the time; the daemon serves the others between. */
-static void who_posts_without_end_is_one_of_many(void **state)
+CASE_WITH(who_posts_without_end_is_one_of_many, NULL, check_at_rest)
 {
 	const struct control_packet p = { .header = { .type = CONTROL_DETACH,
 		                                      .bytes = sizeof(struct control_attach) } };
@@ -571,7 +560,6 @@ static void who_posts_without_end_is_one_of_many(void **state)
 	pid_t child = fork();
 	bool tell;
 
-	(void)state;
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		fcntl(sock, F_SETFL, O_NONBLOCK);
@@ -593,13 +581,12 @@ static void who_posts_without_end_is_one_of_many(void **state)
 	close(sock);
 }
 
-static void rings_go_with_their_clients(void **state)
+CASE_WITH(rings_go_with_their_clients, NULL, check_at_rest)
 {
 	char path[64], line[512];
 	double end = now() + SECONDS;
 	unsigned left;
 
-	(void)state;
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)daemon_process);
 	do {
 		FILE *maps = fopen(path, "r");
@@ -636,11 +623,10 @@ static int call_behind(int sock, uint32_t ahead, uint32_t ahead_serial)
 	return reply.header.status;
 }
 
-static void what_is_behind_a_request_that_fails_is_not_served(void **state)
+CASE_WITH(what_is_behind_a_request_that_fails_is_not_served, NULL, check_at_rest)
 {
 	int sock = greeted(CONTROL_ROLE_VERBS, NULL), cli = greeted(CONTROL_ROLE_CLI, NULL);
 
-	(void)state;
 	assert_int_equal(call_behind(sock, CONTROL_DESTROY_QP, 0), -EINVAL);
 	assert_int_equal(call_behind(sock, CONTROL_CM_GET_EVENT, 0), -EBADF);
 	assert_int_equal(call_behind(sock, CONTROL_DESTROY_QP, 76), -EPROTO); /* it would wait */
@@ -650,14 +636,13 @@ static void what_is_behind_a_request_that_fails_is_not_served(void **state)
 	close(cli);
 }
 
-static void half_open_connections_keep_nobody_out(void **state)
+CASE_WITH(half_open_connections_keep_nobody_out, NULL, check_at_rest)
 {
 	enum { MANY = 2000 };
 	struct rlimit limit;
 	unsigned many = MANY;
 	int sock[MANY];
 
-	(void)state;
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
@@ -674,13 +659,12 @@ static void half_open_connections_keep_nobody_out(void **state)
 		close(sock[i]);
 }
 
-static void a_daemon_out_of_descriptors_refuses_and_recovers(void **state)
+CASE_WITH(a_daemon_out_of_descriptors_refuses_and_recovers, NULL, check_at_rest)
 {
 	struct rlimit old, few = { 0 };
 	int sock[64];
 	unsigned n = 0;
 
-	(void)state;
 	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, NULL, &old), 0);
 	few.rlim_cur = (rlim_t)daemon_descriptors(daemon_process) + 20;
 	few.rlim_max = old.rlim_max;
@@ -738,7 +722,7 @@ static bool is_in_our_pid_namespace(pid_t pid)
 	return theirs.st_ino == ours.st_ino;
 }
 
-static void one_with_many_channels_leaves_descriptors_to_the_others(void **state)
+CASE_WITH(one_with_many_channels_leaves_descriptors_to_the_others, NULL, check_at_rest)
 {
 	const unsigned free = 4096;
 	struct control_packet reply;
@@ -746,7 +730,6 @@ static void one_with_many_channels_leaves_descriptors_to_the_others(void **state
 	int greedy, ret;
 	unsigned n = 0;
 
-	(void)state;
 	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, NULL, &old), 0);
 	few.rlim_cur = (rlim_t)daemon_descriptors(daemon_process) + free;
 	few.rlim_max = old.rlim_max;
@@ -801,12 +784,11 @@ static void use_up_descriptors(void)
 		_exit(3);
 }
 
-static void a_process_out_of_descriptors_is_told_so_and_goes_on(void **state)
+CASE_WITH(a_process_out_of_descriptors_is_told_so_and_goes_on, NULL, check_at_rest)
 {
 	pid_t pid = start(use_up_descriptors);
 	int status;
 
-	(void)state;
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 }
@@ -853,12 +835,11 @@ static void ask_for_what_there_is_no_descriptor_for(void)
 		_exit(7);
 }
 
-static void what_there_was_no_descriptor_for_is_not_kept_by_the_daemon(void **state)
+CASE_WITH(what_there_was_no_descriptor_for_is_not_kept_by_the_daemon, NULL, check_at_rest)
 {
 	pid_t pid = start(ask_for_what_there_is_no_descriptor_for);
 	int status;
 
-	(void)state;
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 }
@@ -901,7 +882,7 @@ static void expect_pages(int sysfs, uint32_t own)
 	assert_int_equal(call(sysfs, CONTROL_LIST_OBJECTS, &cases[0].req, 4, &reply), -EPROTO);
 }
 
-static void only_ports_in_sight_are_described(void **state)
+CASE_WITH(only_ports_in_sight_are_described, NULL, check_at_rest)
 {
 	struct control_hello hello = { CONTROL_VERSION, CONTROL_ROLE_SYSFS, "h2" };
 	int sysfs = daemon_socket(), verbs = greeted(CONTROL_ROLE_VERBS, NULL);
@@ -909,7 +890,6 @@ static void only_ports_in_sight_are_described(void **state)
 	struct control_packet reply;
 	uint32_t own = 1;
 
-	(void)state;
 	if (call(sysfs, CONTROL_HELLO, &hello, sizeof(hello), &reply) == -EHOSTUNREACH) {
 		strcpy(hello.host, "h1"); /* of an Ethernet fabric */
 		own = 0;
@@ -971,7 +951,7 @@ static int ask_pd(int sock, uint32_t type, uint32_t handle, uint32_t domain)
 }
 
 /* A request that takes a client's turn: those behind it in its datagram come later, in order. */
-static void what_is_behind_a_long_request_is_served_in_order(void **state)
+CASE_WITH(what_is_behind_a_long_request_is_served_in_order, NULL, check_at_rest)
 {
 	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
 	const uint32_t handle = open_first_hca(sock), other = open_first_hca(sock);
@@ -992,7 +972,6 @@ static void what_is_behind_a_long_request_is_served_in_order(void **state)
 	struct control_packet last = { .header = { .type = CONTROL_CREATE_CHANNEL, .serial = 77 } };
 	struct control_packet reply;
 
-	(void)state;
 	for (uint32_t i = 1; i <= MOST_PDS; i++)
 		assert_int_equal(ask_pd(sock, CONTROL_ALLOC_PD, handle, i), 0);
 	assert_int_equal(ask_pd(sock, CONTROL_ALLOC_PD, other, UINT32_MAX), -ENOSPC);
@@ -1014,7 +993,7 @@ static void what_is_behind_a_long_request_is_served_in_order(void **state)
 	assert_int_equal(count_pds(), 0);
 }
 
-static void an_hca_with_a_shared_receive_queue_stays_open(void **state)
+CASE_WITH(an_hca_with_a_shared_receive_queue_stays_open, NULL, check_at_rest)
 {
 	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
 	const uint32_t handle = open_first_hca(sock);
@@ -1022,7 +1001,6 @@ static void an_hca_with_a_shared_receive_queue_stays_open(void **state)
 	struct control_packet reply;
 	struct control_handle srq;
 
-	(void)state;
 	assert_int_equal(call(sock, CONTROL_CREATE_SRQ, &req, sizeof(req), &reply), 0);
 	srq.handle = ((const struct control_create_srq_reply *)reply.body)->srq;
 	assert_int_equal(call(sock, CONTROL_CLOSE_HCA, &handle, sizeof(handle), &reply), -EBUSY);
@@ -1052,7 +1030,7 @@ static double time_of_closing(int sock, clockid_t clock)
 	       (double)(after.tv_nsec - before.tv_nsec) / 1e9;
 }
 
-static void an_hca_is_closed_as_fast_with_many_queues_of_another(void **state)
+CASE_WITH(an_hca_is_closed_as_fast_with_many_queues_of_another, NULL, check_at_rest)
 {
 	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
 	const struct control_create_cq req = { .hca_handle = open_first_hca(sock), .cqe = 1 };
@@ -1060,7 +1038,6 @@ static void an_hca_is_closed_as_fast_with_many_queues_of_another(void **state)
 	double before, after;
 	clockid_t clock;
 
-	(void)state;
 	assert_int_equal(clock_getcpuclockid(daemon_process, &clock), 0);
 	before = time_of_closing(sock, clock);
 	for (unsigned i = 0; i < 50000; i++)
@@ -1071,13 +1048,12 @@ static void an_hca_is_closed_as_fast_with_many_queues_of_another(void **state)
 	close(sock);
 }
 
-static void as_many_domains_as_are_shown_are_kept(void **state)
+CASE_WITH(as_many_domains_as_are_shown_are_kept, NULL, check_at_rest)
 {
 	int sock = greeted(CONTROL_ROLE_VERBS, NULL), other = greeted(CONTROL_ROLE_VERBS, NULL);
 	const uint32_t handle = open_first_hca(sock), second = open_first_hca(sock);
 	struct control_packet reply;
 
-	(void)state;
 	assert_int_equal(ask_pd(sock, CONTROL_ALLOC_PD, handle + 12345, 1), -EINVAL);
 	assert_int_equal(ask_pd(other, CONTROL_ALLOC_PD, handle, 1), -EINVAL);
 	assert_int_equal(ask_pd(sock, CONTROL_ALLOC_PD, second, 1), 0);
@@ -1411,9 +1387,8 @@ static void cm_at_random(int sock, unsigned n)
 	}
 }
 
-static void random_verbs_requests_get_replies(void **state)
+CASE_WITH(random_verbs_requests_get_replies, NULL, check_at_rest)
 {
-	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
 		int sock = greeted(CONTROL_ROLE_VERBS, NULL);
 
@@ -1422,9 +1397,8 @@ static void random_verbs_requests_get_replies(void **state)
 	}
 }
 
-static void random_cm_requests_get_replies(void **state)
+CASE_WITH(random_cm_requests_get_replies, NULL, check_at_rest)
 {
-	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
 		int sock = greeted(CONTROL_ROLE_VERBS, NULL);
 
@@ -1433,7 +1407,7 @@ static void random_cm_requests_get_replies(void **state)
 	}
 }
 
-static void random_command_line_requests_get_replies(void **state)
+CASE_WITH(random_command_line_requests_get_replies, NULL, check_at_rest)
 {
 	static const char *const what[] = { "status",   "hosts", "topology", "groups", "routes",
 		                            "counters", "qps",   "ports",    "",       "nonsense" };
@@ -1442,7 +1416,6 @@ static void random_command_line_requests_get_replies(void **state)
 		                             sizeof(struct control_sm_event) };
 	int sock = greeted(CONTROL_ROLE_CLI, NULL);
 
-	(void)state;
 	for (unsigned i = 0; i < 500; i++) {
 		uint32_t what_to_break = below(ARRAY_SIZE(breaking));
 		uint8_t body[CONTROL_MAX_BYTES];
@@ -1568,13 +1541,12 @@ static void expect_event(const struct client *c)
 	assert_int_equal(poll(&p, 1, SECONDS * 1000), 1);
 }
 
-static void others_objects_cannot_be_touched(void **state)
+CASE_WITH(others_objects_cannot_be_touched, NULL, check_at_rest)
 {
 	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
 	struct control_packet reply;
 	struct client c;
 
-	(void)state;
 	client_open(&c, 1);
 #define REFUSED(type, ...)                                                                     \
 	do {                                                                                   \
@@ -1607,13 +1579,12 @@ static void others_objects_cannot_be_touched(void **state)
 }
 
 /* A made-up claim may name anybody. */
-static void a_claim_in_the_name_of_one_who_lives_keeps_no_ring(void **state)
+CASE_WITH(a_claim_in_the_name_of_one_who_lives_keeps_no_ring, NULL, check_at_rest)
 {
 	struct client named, victim;
 	double end = now() + SECONDS;
 	long before;
 
-	(void)state;
 	client_open(&named, 1);
 	before = read_held().n[RING_BYTES];
 	client_open(&victim, 1);
@@ -1629,12 +1600,11 @@ static void a_claim_in_the_name_of_one_who_lives_keeps_no_ring(void **state)
 
 /* ---- death ---- */
 
-static void what_a_dead_process_had_claimed_is_voided_and_its_receiver_woken(void **state)
+CASE_WITH(what_a_dead_process_had_claimed_is_voided_and_its_receiver_woken, NULL, check_at_rest)
 {
 	struct client victim;
 	pid_t pid;
 
-	(void)state;
 	client_open(&victim, 2);
 	pid = fork();
 	if (!pid) {
@@ -1661,14 +1631,13 @@ static bool is_dealt_with(const struct client *c, uint32_t qpn)
 }
 
 /* A process that deregisters memory would wait for it each time. */
-static void a_dead_process_deals_with_nobody(void **state)
+CASE_WITH(a_dead_process_deals_with_nobody, NULL, check_at_rest)
 {
 	double end = now() + SECONDS;
 	struct client victim;
 	int status;
 	pid_t pid;
 
-	(void)state;
 	client_open(&victim, 2);
 	pid = fork();
 	if (!pid) {
@@ -1690,13 +1659,12 @@ static void a_dead_process_deals_with_nobody(void **state)
 	client_close(&victim);
 }
 
-static void the_same_although_a_child_of_the_dead_holds_its_connection(void **state)
+CASE_WITH(the_same_although_a_child_of_the_dead_holds_its_connection, NULL, check_at_rest)
 {
 	struct client victim;
 	int hold[2];
 	pid_t pid;
 
-	(void)state;
 	client_open(&victim, 2);
 	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
 	pid = fork();
@@ -1723,13 +1691,12 @@ static void the_same_although_a_child_of_the_dead_holds_its_connection(void **st
 	client_close(&victim);
 }
 
-static void a_channel_that_is_full_does_not_stop_the_daemon(void **state)
+CASE_WITH(a_channel_that_is_full_does_not_stop_the_daemon, NULL, check_at_rest)
 {
 	uint64_t most = UINT64_MAX - 1;
 	struct client victim;
 	pid_t pid;
 
-	(void)state;
 	client_open(&victim, 2);
 	assert_int_equal(write(victim.eventfd, &most, sizeof(most)), sizeof(most));
 	pid = fork();
@@ -1747,13 +1714,12 @@ static void a_channel_that_is_full_does_not_stop_the_daemon(void **state)
 }
 
 /* It has counted a completion event and dies before it writes the eventfd. */
-static void as_many_events_can_be_read_as_a_dead_process_had_counted(void **state)
+CASE_WITH(as_many_events_can_be_read_as_a_dead_process_had_counted, NULL, check_at_rest)
 {
 	struct client victim;
 	uint64_t one;
 	pid_t pid;
 
-	(void)state;
 	client_open(&victim, 2);
 	pid = fork();
 	if (!pid) {
@@ -1779,7 +1745,7 @@ static void as_many_events_can_be_read_as_a_dead_process_had_counted(void **stat
 
 /* ---- shared memory ---- */
 
-static void the_control_part_is_not_for_writing(void **state)
+CASE_WITH(the_control_part_is_not_for_writing, NULL, check_at_rest)
 {
 	struct control_hello hello = { .version = CONTROL_VERSION, .role = CONTROL_ROLE_VERBS };
 	struct control_packet reply;
@@ -1787,7 +1753,6 @@ static void the_control_part_is_not_for_writing(void **state)
 	char path[64];
 	void *p;
 
-	(void)state;
 	assert_int_equal(call(sock, CONTROL_HELLO, &hello, sizeof(hello), &reply), 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", reply.fd[0]);
 	again = open(path, O_RDWR | O_CLOEXEC);
@@ -1907,14 +1872,13 @@ static void look_at_queue_pairs(void)
 	control_close(c);
 }
 
-static void scribbling_over_the_shared_memory_brings_nobody_down(void **state)
+CASE_WITH(scribbling_over_the_shared_memory_brings_nobody_down, NULL, check_at_rest)
 {
 	enum { BYSTANDERS = 3 };
 	pid_t scribbler = start(scribble), pid[BYSTANDERS];
 	double end = now() + 4;
 	int status;
 
-	(void)state;
 	for (unsigned i = 0; i < BYSTANDERS; i++)
 		pid[i] = start(exchange_without_end);
 	while (now() < end) {
@@ -1943,53 +1907,11 @@ static void scribbling_over_the_shared_memory_brings_nobody_down(void **state)
 	}
 }
 
-#define TEST(name) cmocka_unit_test_teardown(name, check_at_rest)
-
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(before_hello_every_request_is_refused),
-		TEST(a_wrong_hello_is_refused),
-		TEST(a_datagram_that_is_no_packet_ends_the_connection),
-		TEST(an_empty_datagram_harms_nobody),
-		TEST(descriptors_that_nobody_asked_for_are_closed),
-		TEST(who_does_not_read_replies_is_disconnected),
-		TEST(what_nobody_waits_for_has_no_reply),
-		TEST(what_is_behind_a_request_that_fails_is_not_served),
-		TEST(what_is_posted_to_a_ring_is_served_in_order),
-		TEST(what_a_dead_process_has_posted_harms_nobody),
-		TEST(a_request_with_a_reply_is_no_post),
-		TEST(nor_is_one_behind_a_post),
-		TEST(a_ring_of_nonsense_harms_only_its_owner),
-		TEST(who_posts_without_end_is_one_of_many),
-		TEST(rings_go_with_their_clients),
-		TEST(half_open_connections_keep_nobody_out),
-		TEST(an_hca_with_a_shared_receive_queue_stays_open),
-		TEST(an_hca_is_closed_as_fast_with_many_queues_of_another),
-		TEST(what_is_behind_a_long_request_is_served_in_order),
-		TEST(as_many_domains_as_are_shown_are_kept),
-		TEST(a_daemon_out_of_descriptors_refuses_and_recovers),
-		TEST(one_with_many_channels_leaves_descriptors_to_the_others),
-		TEST(a_process_out_of_descriptors_is_told_so_and_goes_on),
-		TEST(what_there_was_no_descriptor_for_is_not_kept_by_the_daemon),
-		TEST(only_ports_in_sight_are_described),
-		TEST(random_verbs_requests_get_replies),
-		TEST(random_cm_requests_get_replies),
-		TEST(random_command_line_requests_get_replies),
-		TEST(others_objects_cannot_be_touched),
-		TEST(a_claim_in_the_name_of_one_who_lives_keeps_no_ring),
-		TEST(what_a_dead_process_had_claimed_is_voided_and_its_receiver_woken),
-		TEST(a_dead_process_deals_with_nobody),
-		TEST(the_same_although_a_child_of_the_dead_holds_its_connection),
-		TEST(a_channel_that_is_full_does_not_stop_the_daemon),
-		TEST(as_many_events_can_be_read_as_a_dead_process_had_counted),
-		TEST(the_control_part_is_not_for_writing),
-		TEST(scribbling_over_the_shared_memory_brings_nobody_down),
-	};
-
 	seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
 	print_message("seed %llu\n", (unsigned long long)seed);
 	signal(SIGPIPE, SIG_IGN);
 	learn_at_rest();
-	return cmocka_run_group_tests_name("death.hostile", tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -35,6 +35,7 @@
 #include "control/umad_message.h"
 #include "daemon_lab.h"
 #include "wire/rmpp.h"
+#include "harness.h"
 
 #define SECONDS  120
 #define ROUNDS   20000
@@ -300,12 +301,11 @@ static size_t random_mad(struct datagram *d)
 
 static struct datagram datagram;
 
-static void random_mads_harm_nobody(void **state)
+CASE(random_mads_harm_nobody)
 {
 	uint32_t handle[2];
 	int fd[2];
 
-	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		fd[i] = open_port(i, &handle[i]);
 		assert_true(add_agent(handle[i], 0, 0x6) >= 0);
@@ -325,12 +325,11 @@ static void random_mads_harm_nobody(void **state)
 	others_are_served();
 }
 
-static void random_segments_harm_nobody(void **state)
+CASE(random_segments_harm_nobody)
 {
 	uint32_t handle[2];
 	int fd[2];
 
-	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		fd[i] = open_port(i, &handle[i]);
 		assert_true(add_agent(handle[i], (uint8_t)i, 0xFFFFFFFF) >= 0);
@@ -353,12 +352,11 @@ static void random_segments_harm_nobody(void **state)
 	close(fd[1]);
 }
 
-static void random_lengths_harm_nobody(void **state)
+CASE(random_lengths_harm_nobody)
 {
 	uint32_t handle;
 	int fd = open_port(0, &handle);
 
-	(void)state;
 	assert_true(add_agent(handle, 1, 2) >= 0);
 	for (size_t bytes = 1; bytes < sizeof(datagram); bytes += 1 + bytes / 16) {
 		random_mad(&datagram);
@@ -370,7 +368,7 @@ static void random_lengths_harm_nobody(void **state)
 }
 
 /* A descriptor that is no memfd, or not as long as it should be. */
-static void descriptors_of_all_kinds_harm_nobody(void **state)
+CASE(descriptors_of_all_kinds_harm_nobody)
 {
 	static const uint32_t lengths[] = {
 		0, 1, 63, 64, 65, 320, 100000, CONTROL_UMAD_MAX_BYTES + 64, 1u << 31, UINT32_MAX
@@ -378,7 +376,6 @@ static void descriptors_of_all_kinds_harm_nobody(void **state)
 	uint32_t handle;
 	int port, fds[6], pipe_fd[2];
 
-	(void)state;
 	port = open_port(0, &handle);
 	assert_true(add_agent(handle, 1, 2) >= 0);
 	assert_int_equal(pipe(pipe_fd), 0);
@@ -406,12 +403,11 @@ static void descriptors_of_all_kinds_harm_nobody(void **state)
 }
 
 /* More descriptors than there is to be, and some with and behind a datagram of 0 bytes. */
-static void needless_descriptors_are_closed(void **state)
+CASE(needless_descriptors_are_closed)
 {
 	uint32_t handle;
 	int fd, memfd = memfd_create("needless", 0);
 
-	(void)state;
 	for (int i = 0; i < 50; i++) {
 		fd = open_port(0, &handle);
 		assert_true(add_agent(handle, 1, 2) >= 0);
@@ -462,12 +458,11 @@ static void send_large(int port, int agent, int i)
 
 /* They are not all worked on in one turn: each comes back, in whatever turn; and what is left when
  * the port ends leaves nothing. */
-static void many_large_messages_are_all_seen_to(void **state)
+CASE(many_large_messages_are_all_seen_to)
 {
 	int fd, agent;
 	uint32_t handle;
 
-	(void)state;
 	make_large();
 	for (int ends = 0; ends < 2; ends++) {
 		fd = open_port(0, &handle);
@@ -503,13 +498,12 @@ static void wait_taken(int port)
 }
 
 /* A message that would be refused is not read before. */
-static void large_messages_in_vain_are_not_read(void **state)
+CASE(large_messages_in_vain_are_not_read)
 {
 	int fd, agent;
 	uint64_t reads = daemon_reads();
 	uint32_t handle;
 
-	(void)state;
 	make_large();
 	fd = open_port(0, &handle);
 	agent = add_agent(handle, 0, 2); /* does RMPP itself */
@@ -549,7 +543,7 @@ static int reply_status(void)
  * request for the same class, nor the end of an agent, has them all read in one turn. The rest of
  * them is dropped when their own agent ends: it would not be sent as a whole.
  */
-static void requests_do_not_read_all_messages(void **state)
+CASE(requests_do_not_read_all_messages)
 {
 	struct control_umad_register same = {
 		.method_mask = { 2 },
@@ -562,7 +556,6 @@ static void requests_do_not_read_all_messages(void **state)
 	int fd, other, agent;
 	uint64_t reads;
 
-	(void)state;
 	make_large();
 	for (int registers = 0; registers < 2; registers++) {
 		other = open_port(0, &same.port);
@@ -613,12 +606,11 @@ static void send_request(int port, int agent, uint16_t lid, uint32_t tid, uint32
 
 /* Of agents that are unregistered, and of those that end with the port; some would time out while
  * they wait to be freed. */
-static void many_requests_end_with_their_agents(void **state)
+CASE(many_requests_end_with_their_agents)
 {
 	struct control_umad_agent which;
 	int fd, agent[2];
 
-	(void)state;
 	fd = open_port(0, &which.port);
 	for (int i = 0; i < 2; i++) {
 		agent[i] = add_agent(which.port, 0, i ? 2 : 4);
@@ -646,14 +638,13 @@ static void receive_mads(int fd, int n)
 }
 
 /* A MAD that was sent goes its way though its program unregisters, or closes its port, at once. */
-static void what_was_sent_before_the_end_is_sent(void **state)
+CASE(what_was_sent_before_the_end_is_sent)
 {
 	struct control_umad_agent which;
 	struct control_umad_port port;
 	uint32_t handle;
 	int fd, reader = open_port(1, &handle);
 
-	(void)state;
 	assert_true(add_agent(handle, 0, 2) >= 0);
 	for (int closes = 0; closes < 2; closes++) {
 		fd = open_port(0, &which.port);
@@ -678,12 +669,11 @@ static void what_was_sent_before_the_end_is_sent(void **state)
 	wait_fds(0);
 }
 
-static void who_does_not_read_stops_nobody(void **state)
+CASE(who_does_not_read_stops_nobody)
 {
 	uint32_t handle[2];
 	int fd[2];
 
-	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		fd[i] = open_port(i, &handle[i]);
 		assert_true(add_agent(handle[i], 0, 2) >= 0);
@@ -702,9 +692,8 @@ static void who_does_not_read_stops_nobody(void **state)
 
 /* ---- requests ---- */
 
-static void random_requests_get_responses(void **state)
+CASE(random_requests_get_responses)
 {
-	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
 		uint8_t body[CONTROL_MAX_BYTES], reply[CONTROL_MAX_BYTES];
 		enum control_umad_type type = CONTROL_UMAD_FIRST + below(7);
@@ -733,23 +722,8 @@ static void random_requests_get_responses(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_mads_harm_nobody),
-		cmocka_unit_test(random_segments_harm_nobody),
-		cmocka_unit_test(random_lengths_harm_nobody),
-		cmocka_unit_test(descriptors_of_all_kinds_harm_nobody),
-		cmocka_unit_test(needless_descriptors_are_closed),
-		cmocka_unit_test(many_large_messages_are_all_seen_to),
-		cmocka_unit_test(large_messages_in_vain_are_not_read),
-		cmocka_unit_test(requests_do_not_read_all_messages),
-		cmocka_unit_test(many_requests_end_with_their_agents),
-		cmocka_unit_test(what_was_sent_before_the_end_is_sent),
-		cmocka_unit_test(who_does_not_read_stops_nobody),
-		cmocka_unit_test(random_requests_get_responses),
-	};
-
 	connect_daemon();
 	others_are_served(); /* the library has its connection */
 	fds_at_first = daemon_fds();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

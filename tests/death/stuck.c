@@ -89,7 +89,7 @@ static void stop_helper(struct lab_peer *p[2])
 	atomic_store(&connection_of(p[0])->lock, p[1]->address.qpn);
 }
 
-static void a_stopped_helper_does_not_keep_requests_for_ever(void **state)
+LAB_CASE_BOTH(a_stopped_helper_does_not_keep_requests_for_ever)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 1, .rnr_retry = 7 };
 	struct lab_peer *p[2];
@@ -101,7 +101,7 @@ static void a_stopped_helper_does_not_keep_requests_for_ever(void **state)
 	lab_peer_expect_state(p[0], IBV_QPS_ERR);
 }
 
-static void a_sleeping_requester_learns_of_a_stopped_helper(void **state)
+LAB_CASE_BOTH(a_sleeping_requester_learns_of_a_stopped_helper)
 {
 	const struct lab_peer_options o = { .timeout = 8, .rnr_retry = 7, .channel = true };
 	struct lab_peer *p[2];
@@ -114,7 +114,7 @@ static void a_sleeping_requester_learns_of_a_stopped_helper(void **state)
 	lab_peer_sent(p[0], IBV_WC_RETRY_EXC_ERR);
 }
 
-static void a_stopped_helper_does_not_keep_a_queue_pair_for_ever(void **state)
+LAB_CASE_BOTH(a_stopped_helper_does_not_keep_a_queue_pair_for_ever)
 {
 	const struct lab_peer_options o = { .rnr_retry = 7 };
 	const struct lab_work w = send_of(10);
@@ -177,7 +177,7 @@ static void post_to_barred(struct lab_peer *p[2], void **state)
 	look_away();
 }
 
-static void who_looks_seldom_takes_nobody_for_stopped(void **state)
+CASE_WITH(who_looks_seldom_takes_nobody_for_stopped, NULL, fault_lab_clean_up)
 {
 	struct lab_peer *p[2];
 	struct ibv_wc wc;
@@ -190,7 +190,7 @@ static void who_looks_seldom_takes_nobody_for_stopped(void **state)
 	lab_peer_received(p[1], IBV_WC_SUCCESS);
 }
 
-static void who_is_stopped_with_packets_does_not_keep_a_request_for_ever(void **state)
+CASE_WITH(who_is_stopped_with_packets_does_not_keep_a_request_for_ever, NULL, fault_lab_clean_up)
 {
 	struct lab_peer *p[2];
 
@@ -225,7 +225,7 @@ static void write_progress(struct lab_peer *p[2], uint32_t packets, uint64_t at)
 	to->in.addr = p[1]->address.addr + at - to->in.offset;
 }
 
-static void the_longest_message_ends(void **state)
+CASE_WITH(the_longest_message_ends, NULL, fault_lab_clean_up)
 {
 	const uint32_t left = 100, bytes = left * LEAST_MTU, piece = LONGEST / PIECES;
 	const struct lab_peer_options o = { .bytes = piece,
@@ -270,7 +270,7 @@ static struct shm_ring_view view_of(struct lab_peer *p[2])
 	                     (uint16_t)SHM_QP_INDEX(p[0]->address.qpn));
 }
 
-static void a_stopped_sender_does_not_keep_receives_for_ever(void **state)
+LAB_CASE_BOTH(a_stopped_sender_does_not_keep_receives_for_ever)
 {
 	struct shm_arrival *slot;
 	struct lab_peer *p[2];
@@ -292,7 +292,7 @@ static void a_stopped_sender_does_not_keep_receives_for_ever(void **state)
 }
 
 /* The ring's owner has taken the position from the sender, but the sender may still write there. */
-static void a_ring_serves_nobody_else_while_a_stopped_sender_knows_it(void **state)
+LAB_CASE_BOTH(a_ring_serves_nobody_else_while_a_stopped_sender_knows_it)
 {
 	struct lab_peer *p[2], *q[2];
 	_Atomic uint32_t *word;
@@ -319,7 +319,7 @@ static void a_ring_serves_nobody_else_while_a_stopped_sender_knows_it(void **sta
 	atomic_store(word, 0);
 }
 
-static void a_stopped_peer_does_not_keep_memory_for_ever(void **state)
+LAB_CASE_BOTH(a_stopped_peer_does_not_keep_memory_for_ever)
 {
 	struct lab_peer *p[2];
 
@@ -357,7 +357,7 @@ static uint64_t deregistration_ns(struct ibv_mr *mr)
 
 /* A process that used regions of ours, and is connected to another one now, was stopped while it
  * dealt with that: what is given back here does not wait for it. If it did, each would. */
-static void who_deals_with_others_is_not_waited_for(void **state)
+LAB_CASE(who_deals_with_others_is_not_waited_for)
 {
 	const struct lab_peer_options elsewhere = { .elsewhere = true };
 	_Atomic uint32_t *deals_with;
@@ -365,7 +365,6 @@ static void who_deals_with_others_is_not_waited_for(void **state)
 	struct ibv_mr *mr[8];
 	unsigned waits = 0;
 
-	(void)state;
 	lab_peers(p, NULL, (void *[]){ (void *)1 });
 	make_used_regions(p[0], p[1], mr, LAB_ARRAY(mr));
 	other = lab_peer(&elsewhere);
@@ -418,22 +417,20 @@ static void keys_stay(struct lab_peer *p[2], _Atomic uint32_t *word, uint32_t ne
 	atomic_store(word, 0);
 }
 
-static void keys_of_the_dead_stay_while_a_thread_deals_with_them(void **state)
+LAB_CASE(keys_of_the_dead_stay_while_a_thread_deals_with_them)
 {
 	void *const elsewhere = (void *)1;
 	struct lab_peer *p[2];
 
-	(void)state;
 	lab_peers(p, NULL, &elsewhere);
 	keys_stay(p, &shm_sender_at(&region, SHM_QP_INDEX(p[0]->address.qpn))->target_qpn, 0);
 }
 
-static void keys_of_the_dead_stay_while_a_thread_helps_them(void **state)
+LAB_CASE(keys_of_the_dead_stay_while_a_thread_helps_them)
 {
 	void *const elsewhere = (void *)1;
 	struct lab_peer *p[2];
 
-	(void)state;
 	lab_peers(p, NULL, &elsewhere);
 	/* then it helps somebody else */
 	keys_stay(p, &connection_of(p[0])->helps, p[0]->address.qpn);
@@ -456,7 +453,7 @@ static void die_with_all_keys(void)
 }
 
 /* Which any client can write there, for as long as it lives: what it keeps has an end. */
-static void a_word_does_not_keep_keys_without_limit(void **state)
+LAB_CASE(a_word_does_not_keep_keys_without_limit)
 {
 	void *const elsewhere = (void *)1;
 	_Atomic uint32_t *word;
@@ -464,7 +461,6 @@ static void a_word_does_not_keep_keys_without_limit(void **state)
 	const uint64_t *keys;
 	struct shm_qp q;
 
-	(void)state;
 	lab_peers(p, NULL, &elsewhere);
 	shm_qp_read(&region, p[1]->address.qpn, &q);
 	keys = shm_payload_at(&region, q.connection.keys_off, sizeof(*keys));
@@ -506,9 +502,8 @@ static void expect_refused(unsigned whose, uint64_t by, uint64_t longer)
 }
 
 /* Both ends are in this process, so that its memory is reached as it is. */
-static void a_forged_key_of_our_own_names_no_other_memory(void **state)
+LAB_CASE(a_forged_key_of_our_own_names_no_other_memory)
 {
-	(void)state;
 	for (unsigned whose = 0; whose < 2; whose++) {
 		expect_refused(whose, 1ull << 40, 0);
 		expect_refused(whose, (uint64_t)-4096, 0);
@@ -565,16 +560,15 @@ static void expect_harmless(size_t bytes, int flags)
 	lab_clean_up(NULL);
 }
 
-static void a_bad_segment_kills_nobody(void **state)
+LAB_CASE(a_bad_segment_kills_nobody)
 {
-	(void)state;
 	expect_harmless(4096, 0); /* too short */
 	expect_harmless(2 << 20, SHM_HUGETLB | SHM_NORESERVE);
 }
 
 /* A connection goes by the daemon, and says that it does not, or something else: the daemon has no
  * other way to answer by. */
-static void a_forged_way_kills_no_daemon(void **state)
+LAB_CASE(a_forged_way_kills_no_daemon)
 {
 	static const uint32_t ways[] = { SHM_WIRE_NO_DETOUR, SHM_WIRE_AWAY, SHM_WIRE_AWAY + 1,
 		                         UINT32_MAX };
@@ -618,7 +612,7 @@ static void *deal_again_and_again(void *arg)
 }
 
 /* Each deregistration would wait as long as for a stopped peer. */
-static void a_busy_peer_does_not_keep_memory(void **state)
+LAB_CASE(a_busy_peer_does_not_keep_memory)
 {
 	const uint64_t begin = base_now_ns();
 	static char memory[4096];
@@ -728,13 +722,12 @@ static void riot_beside_a_vandal(uint64_t seed, uint64_t ns)
 	lab_clean_up(NULL);
 }
 
-static void nonsense_from_a_peer_harms_nobody(void **state)
+LAB_CASE(nonsense_from_a_peer_harms_nobody)
 {
 	const char *seconds = getenv("UMBEL_FUZZ_SECONDS");
 	uint64_t seed = (uint64_t)time(NULL);
 	unsigned rounds = seconds ? (unsigned)strtoul(seconds, NULL, 0) * 5 : 25;
 
-	(void)state;
 	print_message("seed %llu\n", (unsigned long long)seed);
 	for (unsigned i = 0; i < rounds; i++)
 		riot_beside_a_vandal(seed + i, 200000000);
@@ -743,30 +736,6 @@ static void nonsense_from_a_peer_harms_nobody(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_BOTH(a_stopped_helper_does_not_keep_requests_for_ever),
-		LAB_BOTH(a_sleeping_requester_learns_of_a_stopped_helper),
-		LAB_BOTH(a_stopped_helper_does_not_keep_a_queue_pair_for_ever),
-		cmocka_unit_test_teardown(who_looks_seldom_takes_nobody_for_stopped,
-		                          fault_lab_clean_up),
-		cmocka_unit_test_teardown(
-		        who_is_stopped_with_packets_does_not_keep_a_request_for_ever,
-		        fault_lab_clean_up),
-		cmocka_unit_test_teardown(the_longest_message_ends, fault_lab_clean_up),
-		LAB_BOTH(a_stopped_sender_does_not_keep_receives_for_ever),
-		LAB_BOTH(a_ring_serves_nobody_else_while_a_stopped_sender_knows_it),
-		LAB_BOTH(a_stopped_peer_does_not_keep_memory_for_ever),
-		LAB_TEST(a_busy_peer_does_not_keep_memory),
-		LAB_TEST(who_deals_with_others_is_not_waited_for),
-		LAB_TEST(keys_of_the_dead_stay_while_a_thread_deals_with_them),
-		LAB_TEST(keys_of_the_dead_stay_while_a_thread_helps_them),
-		LAB_TEST(a_word_does_not_keep_keys_without_limit),
-		LAB_TEST(a_forged_key_of_our_own_names_no_other_memory),
-		LAB_TEST(a_bad_segment_kills_nobody),
-		LAB_TEST(a_forged_way_kills_no_daemon),
-		LAB_TEST(nonsense_from_a_peer_harms_nobody),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, map_region, NULL);
+	return harness_run(map_region, NULL);
 }

@@ -474,7 +474,7 @@ static void step(void)
 		compare_memories();
 }
 
-static void random_programs_do_what_the_model_says(void **state)
+LAB_CASE_BOTH(random_programs_do_what_the_model_says)
 {
 	const struct lab_peer_options o = {
 		.bytes = ALL,
@@ -496,11 +496,7 @@ static void random_programs_do_what_the_model_says(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_BOTH(random_programs_do_what_the_model_says),
-	};
-
 	seed = number_of("UMBEL_PROPERTY_SEED", (unsigned)time(NULL));
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -5,6 +5,7 @@
  * it, on hosts r1 and r2.
  */
 #include "verbs/lab.h"
+#include "harness.h"
 
 #include <arpa/inet.h>
 #include <netinet/ip.h>
@@ -115,13 +116,12 @@ static void send_by(struct lab_end *from, struct ibv_ah *ah, struct lab_end *to,
 	lab_send(from, ah, to->qp->qp_num, text, (uint32_t)strlen(text) + 1);
 }
 
-static void a_handle_sends_from_its_address_or_not_at_all(void **state)
+LAB_CASE(a_handle_sends_from_its_address_or_not_at_all)
 {
 	struct lab_end *from = lab_end(1), *to = lab_end(2);
 	int own = address("add", 1), other;
 	struct ibv_ah *ah = handle(from, own, "172.16.0.2"), *by_other;
 
-	(void)state;
 	send_by(from, ah, to, "here");
 	expect_from(to, "172.16.9.1", "here");
 	address("del", 1);
@@ -144,13 +144,12 @@ static void a_handle_sends_from_its_address_or_not_at_all(void **state)
 }
 
 /* On one host messages go by memory. */
-static void what_has_arrived_is_from_where_it_was_sent(void **state)
+LAB_CASE(what_has_arrived_is_from_where_it_was_sent)
 {
 	struct lab_end *from = lab_end(1), *to = lab_end(1);
 	int own = address("add", 1);
 	struct ibv_ah *ah = handle(from, own, "172.16.0.1");
 
-	(void)state;
 	send_by(from, ah, to, "first");
 	address("del", 1);
 	expect_from(to, "172.16.9.1", "first");
@@ -177,7 +176,7 @@ static void connect_from(struct ibv_qp *qp, int index)
 	                 0);
 }
 
-static void a_queue_pair_keeps_the_place_until_it_has_no_path(void **state)
+LAB_CASE(a_queue_pair_keeps_the_place_until_it_has_no_path)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_cq *cq = lab_cq(context, 8, NULL);
@@ -188,7 +187,6 @@ static void a_queue_pair_keeps_the_place_until_it_has_no_path(void **state)
 	struct ibv_qp_attr attr;
 	int own = address("add", 1);
 
-	(void)state;
 	connect_from(qp, own);
 	address("del", 1);
 	assert_int_not_equal(address("add", 2), own);
@@ -267,15 +265,13 @@ static void an_identifier_keeps_the_place(struct rdma_cm_id *make(const char *fr
 	address("del", 4);
 }
 
-static void an_identifier_that_is_bound_keeps_the_place(void **state)
+LAB_CASE(an_identifier_that_is_bound_keeps_the_place)
 {
-	(void)state;
 	an_identifier_keeps_the_place(bound);
 }
 
-static void an_identifier_that_is_resolved_keeps_the_place(void **state)
+LAB_CASE(an_identifier_that_is_resolved_keeps_the_place)
 {
-	(void)state;
 	an_identifier_keeps_the_place(resolved);
 }
 
@@ -321,25 +317,23 @@ static void a_dead_process_keeps_no_place(int own, const char *what)
 	address("del", 2);
 }
 
-static void a_process_that_is_killed_keeps_no_place(void **state)
+LAB_CASE(a_process_that_is_killed_keeps_no_place)
 {
 	int own = address("add", 1);
 	char index[8];
 
-	(void)state;
 	snprintf(index, sizeof(index), "%d", own);
 	a_dead_process_keeps_no_place(own, index);
 	a_dead_process_keeps_no_place(address("add", 1), "172.16.9.1");
 }
 
 /* All places are in use, by handles with addresses that have gone. */
-static void an_address_without_a_place_gets_the_first_that_is_free(void **state)
+LAB_CASE(an_address_without_a_place_gets_the_first_that_is_free)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_ah *ah[LAST_PLACE + 1];
 	int first = address("add", 1), last = 1 + LAST_PLACE - first;
 
-	(void)state;
 	addresses("add", 2, (unsigned)last);
 	for (int i = first; i <= LAST_PLACE; i++) {
 		char text[INET_ADDRSTRLEN];
@@ -376,15 +370,5 @@ static int hold(const char *what)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_handle_sends_from_its_address_or_not_at_all),
-		LAB_TEST(what_has_arrived_is_from_where_it_was_sent),
-		LAB_TEST(a_queue_pair_keeps_the_place_until_it_has_no_path),
-		LAB_TEST(an_identifier_that_is_bound_keeps_the_place),
-		LAB_TEST(an_identifier_that_is_resolved_keeps_the_place),
-		LAB_TEST(a_process_that_is_killed_keeps_no_place),
-		LAB_TEST(an_address_without_a_place_gets_the_first_that_is_free),
-	};
-
-	return argc > 1 ? hold(argv[1]) : cmocka_run_group_tests(tests, NULL, NULL);
+	return argc > 1 ? hold(argv[1]) : harness_run(NULL, NULL);
 }

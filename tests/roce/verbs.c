@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE /* dlvsym() */
 #include "verbs/lab.h"
+#include "harness.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -50,11 +51,10 @@ static int try_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 
 /* ---- the port ---- */
 
-static void the_port_is_ethernets(void **state)
+LAB_CASE(the_port_is_ethernets)
 {
 	struct ibv_port_attr port;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(lab_open(1), 1, &port), 0);
 	assert_int_equal(port.link_layer, IBV_LINK_LAYER_ETHERNET);
 	assert_int_equal(port.state, IBV_PORT_ACTIVE);
@@ -66,13 +66,12 @@ static void the_port_is_ethernets(void **state)
 	assert_true(port.gid_tbl_len > FREE);
 }
 
-static void gids_are_of_type_roce_v2_and_name_the_device(void **state)
+LAB_CASE(gids_are_of_type_roce_v2_and_name_the_device)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_gid_entry e, table[8];
 	union ibv_gid address = gid("::ffff:192.0.2.1");
 
-	(void)state;
 	assert_int_equal(ibv_query_gid_ex(context, 1, IPV4, &e, 0), 0);
 	assert_int_equal(e.gid_type, IBV_GID_TYPE_ROCE_V2);
 	assert_memory_equal(&e.gid, &address, sizeof(address));
@@ -83,14 +82,13 @@ static void gids_are_of_type_roce_v2_and_name_the_device(void **state)
 }
 
 /* Not in the headers: 1 is RoCE v2, and an empty entry has 0. */
-static void a_gids_type_is_as_sysfs_has_it(void **state)
+LAB_CASE(a_gids_type_is_as_sysfs_has_it)
 {
 	int (*type_of)(struct ibv_context *, uint8_t, unsigned, int *) =
 	        dlvsym(RTLD_DEFAULT, "ibv_query_gid_type", "IBVERBS_PRIVATE_34");
 	struct ibv_context *context = lab_open(1);
 	int type = -1;
 
-	(void)state;
 	assert_non_null(type_of);
 	assert_int_equal(type_of(context, 1, IPV4, &type), 0);
 	assert_int_equal(type, 1);
@@ -100,12 +98,11 @@ static void a_gids_type_is_as_sysfs_has_it(void **state)
 
 /* ---- address handles ---- */
 
-static void a_handle_must_be_global_and_its_lid_means_nothing(void **state)
+LAB_CASE(a_handle_must_be_global_and_its_lid_means_nothing)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	struct ibv_ah_attr attr = attr_to("::ffff:192.0.2.9", IPV4);
 
-	(void)state;
 	assert_int_equal(try_ah(pd, &attr), 0);
 	attr.dlid = 0xC001;
 	attr.sl = 135; /* three bits of it are a priority */
@@ -114,13 +111,12 @@ static void a_handle_must_be_global_and_its_lid_means_nothing(void **state)
 	assert_int_equal(try_ah(pd, &attr), EINVAL);
 }
 
-static void a_handles_source_must_be_there_and_of_its_ip_version(void **state)
+LAB_CASE(a_handles_source_must_be_there_and_of_its_ip_version)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
 	struct ibv_ah_attr to4 = attr_to("::ffff:192.0.2.9", IPV4);
 	struct ibv_ah_attr to6 = attr_to("ff15::1", IPV6);
 
-	(void)state;
 	assert_int_equal(try_ah(pd, &to6), 0);
 	to4.grh.sgid_index = IPV6;
 	to6.grh.sgid_index = IPV4;
@@ -137,14 +133,13 @@ static void a_handles_source_must_be_there_and_of_its_ip_version(void **state)
 
 /* ---- attachments ---- */
 
-static void groups_are_those_of_ip_and_any_lid_will_do(void **state)
+LAB_CASE(groups_are_those_of_ip_and_any_lid_will_do)
 {
 	static const char *const groups[] = { "::ffff:239.1.1.1", "ff15::1", "ff02::77" };
 	static const char *const others[] = { "::ffff:192.0.2.1", "2001:db8::1", "::" };
 	struct lab_end *e = lab_end(1);
 	union ibv_gid g;
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(groups); i++) {
 		g = gid(groups[i]);
 		assert_int_equal(ibv_attach_mcast(e->qp, &g, 0), 0);
@@ -174,7 +169,7 @@ static struct lab_message message_by(const struct ibv_ah_attr *attr, uint32_t qp
 	return lab_receive(to);
 }
 
-static void ipv4_messages_begin_with_an_ipv4_header(void **state)
+LAB_CASE(ipv4_messages_begin_with_an_ipv4_header)
 {
 	struct ibv_ah_attr attr = attr_to("::ffff:198.51.100.1", IPV4);
 	struct lab_message m = message_by(&attr, 0, lab_end(2));
@@ -182,7 +177,6 @@ static void ipv4_messages_begin_with_an_ipv4_header(void **state)
 	struct iphdr ip;
 	uint32_t sum = 0;
 
-	(void)state;
 	assert_true(m.wc.wc_flags & IBV_WC_GRH);
 	assert_int_equal(m.wc.sl, 8 | 2); /* as mlx5: UDP, IPv4 */
 	assert_memory_equal(m.grh, zero, sizeof(zero));
@@ -201,14 +195,13 @@ static void ipv4_messages_begin_with_an_ipv4_header(void **state)
 	assert_int_equal((sum & 0xFFFF) + (sum >> 16), 0xFFFF);
 }
 
-static void ipv6_messages_begin_with_an_ipv6_header(void **state)
+LAB_CASE(ipv6_messages_begin_with_an_ipv6_header)
 {
 	struct ibv_ah_attr attr = attr_to("2001:db8:1::1", IPV6);
 	struct lab_message m = message_by(&attr, 0, lab_end(2));
 	union ibv_gid from = gid("2001:db8::1");
 	struct ip6_hdr ip;
 
-	(void)state;
 	assert_int_equal(m.wc.sl, 8 | 1); /* UDP, IPv6 */
 	memcpy(&ip, m.grh, sizeof(ip));
 	assert_int_equal(ntohl(ip.ip6_flow), 0x62800000);
@@ -239,19 +232,17 @@ static void check_reply(const char *to, uint8_t sgid_index)
 	assert_int_equal(ibv_destroy_ah(back), 0);
 }
 
-static void a_message_has_what_a_reply_needs(void **state)
+LAB_CASE(a_message_has_what_a_reply_needs)
 {
-	(void)state;
 	check_reply("::ffff:198.51.100.1", IPV4);
 	check_reply("2001:db8:1::1", IPV6);
 }
 
-static void a_message_to_a_group_allows_no_reply(void **state)
+LAB_CASE(a_message_to_a_group_allows_no_reply)
 {
 	static const char *const group[] = { "::ffff:239.1.1.1", "ff15::1" };
 	static const uint8_t index[] = { IPV4, IPV6 };
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(group); i++) {
 		struct lab_end *to = lab_end(1); /* a group is this device's */
 		struct ibv_ah_attr attr = attr_to(group[i], index[i]), reply;
@@ -267,26 +258,24 @@ static void a_message_to_a_group_allows_no_reply(void **state)
 	}
 }
 
-static void a_message_without_ip_header_allows_no_reply(void **state)
+LAB_CASE(a_message_without_ip_header_allows_no_reply)
 {
 	struct ibv_wc wc = { .wc_flags = IBV_WC_GRH };
 	struct ibv_context *context = lab_open(1);
 	struct ibv_ah_attr reply;
 	struct ibv_grh grh;
 
-	(void)state;
 	memset(&grh, 0, sizeof(grh));
 	assert_int_equal(ibv_init_ah_from_wc(context, 1, &wc, &grh, &reply), -1);
 	((char *)&grh)[20] = 0x45; /* of IPv4, but its checksum is wrong */
 	assert_int_equal(ibv_init_ah_from_wc(context, 1, &wc, &grh, &reply), -1);
 }
 
-static void a_hop_limit_of_none_is_the_usual_one(void **state)
+LAB_CASE(a_hop_limit_of_none_is_the_usual_one)
 {
 	struct ibv_ah_attr attr = attr_to("2001:db8:1::1", IPV6);
 	struct lab_message m;
 
-	(void)state;
 	attr.grh.hop_limit = 0;
 	m = message_by(&attr, 0, lab_end(2));
 	assert_int_equal(((const struct ip6_hdr *)m.grh)->ip6_hlim, 64);
@@ -339,7 +328,7 @@ static void *post_until_end(void *arg)
 }
 
 /* Whatever the other threads were in the middle of when it was forked. */
-static void a_child_of_fork_can_post_to_a_queue_of_its_own(void **state)
+LAB_CASE(a_child_of_fork_can_post_to_a_queue_of_its_own)
 {
 	_Atomic bool ends = false;
 	struct lab_end *e = lab_end(1);
@@ -347,7 +336,6 @@ static void a_child_of_fork_can_post_to_a_queue_of_its_own(void **state)
 	pthread_t thread[POSTERS];
 	int status = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < POSTERS; i++) {
 		p[i] = poster_at(e, &ends);
 		assert_int_equal(pthread_create(&thread[i], NULL, post_until_end, &p[i]), 0);
@@ -366,25 +354,4 @@ static void a_child_of_fork_can_post_to_a_queue_of_its_own(void **state)
 	for (unsigned i = 0; i < POSTERS; i++)
 		pthread_join(thread[i], NULL);
 	assert_int_equal(status, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(the_port_is_ethernets),
-		LAB_TEST(gids_are_of_type_roce_v2_and_name_the_device),
-		LAB_TEST(a_gids_type_is_as_sysfs_has_it),
-		LAB_TEST(a_handle_must_be_global_and_its_lid_means_nothing),
-		LAB_TEST(a_handles_source_must_be_there_and_of_its_ip_version),
-		LAB_TEST(groups_are_those_of_ip_and_any_lid_will_do),
-		LAB_TEST(ipv4_messages_begin_with_an_ipv4_header),
-		LAB_TEST(ipv6_messages_begin_with_an_ipv6_header),
-		LAB_TEST(a_message_has_what_a_reply_needs),
-		LAB_TEST(a_message_to_a_group_allows_no_reply),
-		LAB_TEST(a_message_without_ip_header_allows_no_reply),
-		LAB_TEST(a_hop_limit_of_none_is_the_usual_one),
-		LAB_TEST(a_child_of_fork_can_post_to_a_queue_of_its_own),
-	};
-
-	return cmocka_run_group_tests_name("roce.verbs", tests, NULL, NULL);
 }

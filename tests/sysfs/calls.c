@@ -34,6 +34,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "harness.h"
+
 #define CLASS     "/sys/class/infiniband"
 #define PLACE     "pci756d:00/756d:01:00.0/infiniband"
 #define DIRECTORY "/sys/devices/" PLACE
@@ -97,14 +99,13 @@ static void *function(const char *name)
 
 /* ---- opening */
 
-static void files_open_by_every_name_of_open(void **state)
+CASE_WITH(files_open_by_every_name_of_open, go_home, go_home)
 {
 	static const char *const two[] = { "open", "open64", "__open_2", "__open64_2" };
 	static const char *const at[] = { "openat", "openat64", "__openat_2", "__openat64_2" };
 	int (*open_two)(const char *, int, ...), (*open_at)(int, const char *, int, ...);
 	int dir = open(PORT, O_RDONLY | O_DIRECTORY);
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		*(void **)&open_two = function(two[i]);
 		*(void **)&open_at = function(at[i]);
@@ -117,13 +118,12 @@ static void files_open_by_every_name_of_open(void **state)
 }
 
 /* O_PATH opens a link itself, and whatever is asked for beside. */
-static void a_link_is_opened_by_O_PATH(void **state)
+CASE_WITH(a_link_is_opened_by_O_PATH, go_home, go_home)
 {
 	static const char *const links[] = { HCA, "/sys/class/misc/rdma_cm", HCA "/subsystem" };
 	char text[PATH_MAX], of_path[PATH_MAX];
 	struct stat st;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		int fd = open(links[i], O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		ssize_t n = readlinkat(fd, "", text, sizeof(text));
@@ -140,13 +140,12 @@ static void a_link_is_opened_by_O_PATH(void **state)
 	expect_errno(open(HCA, O_PATH | O_NOFOLLOW | O_DIRECTORY), ENOTDIR);
 }
 
-static void streams_open(void **state)
+CASE_WITH(streams_open, go_home, go_home)
 {
 	static const char *const names[] = { "fopen", "fopen64" };
 	FILE *(*open_stream)(const char *, const char *), *f;
 	char line[64];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		*(void **)&open_stream = function(names[i]);
 		f = open_stream(PORT "/state", "re");
@@ -163,9 +162,8 @@ static void streams_open(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
-static void nobody_writes(void **state)
+CASE_WITH(nobody_writes, go_home, go_home)
 {
-	(void)state;
 	expect_errno(open(PORT "/state", O_WRONLY), EACCES);
 	expect_errno(open(PORT "/state", O_RDWR), EACCES);
 	expect_errno(open(PORT "/state", O_RDONLY | O_TRUNC), EACCES);
@@ -177,9 +175,8 @@ static void nobody_writes(void **state)
 	expect_errno(open(PORT, O_RDONLY | O_TRUNC), EISDIR);
 }
 
-static void what_is_not_there_is_said_as_the_kernel_says_it(void **state)
+CASE_WITH(what_is_not_there_is_said_as_the_kernel_says_it, go_home, go_home)
 {
-	(void)state;
 	expect_errno(open(PORT "/other", O_RDONLY), ENOENT);
 	expect_errno(open(HCA "/ports/2/state", O_RDONLY), ENOENT);
 	expect_errno(open(HCA "/ports/01/state", O_RDONLY), ENOENT);
@@ -193,9 +190,8 @@ static void what_is_not_there_is_said_as_the_kernel_says_it(void **state)
 	expect_errno(open(PORT "/gids/999999999999999999999", O_RDONLY), ENOENT);
 }
 
-static void paths_are_walked_as_the_kernel_walks_them(void **state)
+CASE_WITH(paths_are_walked_as_the_kernel_walks_them, go_home, go_home)
 {
-	(void)state;
 	expect_file("//sys///class/./infiniband//umbel_h2_0/ports/1/state", ACTIVE);
 	expect_file("/sys/class/net/../infiniband/umbel_h2_0/ports/1/state", ACTIVE);
 	expect_file(HCA "/../../../756d:02:00.0/infiniband/umbel_h3_0/ports/1/lid", "0x3\n");
@@ -252,11 +248,10 @@ static void expect_stat(const char *path, mode_t mode)
 	close(fd);
 }
 
-static void stat_says_what_a_file_is(void **state)
+CASE_WITH(stat_says_what_a_file_is, go_home, go_home)
 {
 	struct stat st;
 
-	(void)state;
 	expect_stat(PORT "/state", S_IFREG | 0444);
 	expect_stat(CLASS, S_IFDIR | 0755);
 	expect_stat(PORT "/gids", S_IFDIR | 0755);
@@ -270,7 +265,7 @@ static void stat_says_what_a_file_is(void **state)
 	expect_errno(stat(PORT "/other", &st), ENOENT);
 }
 
-static void devices_have_the_numbers_that_sysfs_says(void **state)
+CASE_WITH(devices_have_the_numbers_that_sysfs_says, go_home, go_home)
 {
 	static const char *const devices[][2] = {
 		{ "/dev/infiniband/uverbs1", "/sys/class/infiniband_verbs/uverbs1/dev" },
@@ -282,7 +277,6 @@ static void devices_have_the_numbers_that_sysfs_says(void **state)
 	char number[32];
 	int fd;
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(stat(devices[i][0], &st), 0);
 		assert_true(S_ISCHR(st.st_mode));
@@ -298,12 +292,11 @@ static void devices_have_the_numbers_that_sysfs_says(void **state)
 }
 
 /* A descriptor's number is used again for something else. */
-static void a_closed_device_is_forgotten(void **state)
+CASE_WITH(a_closed_device_is_forgotten, go_home, go_home)
 {
 	struct stat st;
 	int fd = open(DEVICE, O_RDWR), other;
 
-	(void)state;
 	close(fd);
 	other = open("/dev/null", O_RDWR);
 	assert_int_equal(other, fd);
@@ -320,13 +313,12 @@ static void a_closed_device_is_forgotten(void **state)
 }
 
 /* libudev takes nothing for a device that is not in sysfs. */
-static void files_are_in_the_file_system_of_sysfs(void **state)
+CASE_WITH(files_are_in_the_file_system_of_sysfs, go_home, go_home)
 {
 	static const char *const paths[] = { PORT "/state", PORT, CLASS };
 	struct statvfs real_v, v;
 	struct statfs real, fs;
 
-	(void)state;
 	assert_int_equal(statfs("/sys", &real), 0);
 	assert_int_equal(statvfs("/sys", &real_v), 0);
 	for (int i = 0; i < 3; i++) {
@@ -353,9 +345,8 @@ static void files_are_in_the_file_system_of_sysfs(void **state)
 }
 
 /* Where there is libudev's program: it follows links by descriptors, and looks at what all have. */
-static void udev_knows_the_devices(void **state)
+CASE_WITH(udev_knows_the_devices, go_home, go_home)
 {
-	(void)state;
 	if (access("/usr/bin/udevadm", X_OK))
 		skip();
 	expect_command("udevadm info -q path " HCA, "/devices/" PLACE "/umbel_h2_0\n");
@@ -365,9 +356,8 @@ static void udev_knows_the_devices(void **state)
 	               "SUBSYSTEM=infiniband\n");
 }
 
-static void access_denies_writing(void **state)
+CASE_WITH(access_denies_writing, go_home, go_home)
 {
-	(void)state;
 	assert_int_equal(access(PORT "/state", R_OK), 0);
 	expect_errno(access(PORT "/state", W_OK), EACCES);
 	expect_errno(access(PORT "/state", X_OK), EACCES);
@@ -379,11 +369,10 @@ static void access_denies_writing(void **state)
 	expect_errno(access(PORT "/other", F_OK), ENOENT);
 }
 
-static void there_are_no_extended_attributes(void **state)
+CASE_WITH(there_are_no_extended_attributes, go_home, go_home)
 {
 	char buf[64];
 
-	(void)state;
 	expect_errno(getxattr(PORT "/state", "user.x", buf, sizeof(buf)), EOPNOTSUPP);
 	expect_errno(lgetxattr(HCA, "user.x", buf, sizeof(buf)), EOPNOTSUPP);
 	expect_errno(listxattr(PORT, buf, sizeof(buf)), EOPNOTSUPP);
@@ -412,9 +401,8 @@ static unsigned char type_in(const char *path, const char *name)
 	return type;
 }
 
-static void directories_list_entries_of_the_right_type(void **state)
+CASE_WITH(directories_list_entries_of_the_right_type, go_home, go_home)
 {
-	(void)state;
 	assert_int_equal(type_in(CLASS, "umbel_h1_0"), DT_LNK);
 	assert_int_equal(type_in(CLASS "/", "umbel_h4_0"), DT_LNK);
 	assert_int_equal(type_in(HCA, "ports"), DT_DIR);
@@ -429,7 +417,7 @@ static void directories_list_entries_of_the_right_type(void **state)
 }
 
 /* The machine's own directories have ours as well, after their own, once. */
-static void directories_of_the_machine_list_them(void **state)
+CASE_WITH(directories_of_the_machine_list_them, go_home, go_home)
 {
 	static const char *const names[] = { "net", "infiniband", "infiniband_mad" };
 	unsigned found[3] = { 0 };
@@ -437,7 +425,6 @@ static void directories_of_the_machine_list_them(void **state)
 	DIR *dir = opendir("/sys/class");
 	int fd;
 
-	(void)state;
 	assert_non_null(dir);
 	while ((entry = readdir(dir)))
 		for (int i = 0; i < 3; i++)
@@ -470,12 +457,11 @@ static int is_infiniband(const struct dirent *entry)
 	return !strcmp(entry->d_name, "infiniband");
 }
 
-static void scandir_lists(void **state)
+CASE_WITH(scandir_lists, go_home, go_home)
 {
 	struct dirent **list;
 	int n = scandir(CLASS, &list, NULL, alphasort);
 
-	(void)state;
 	assert_int_equal(n, 6); /* with . and .. */
 	assert_string_equal(list[5]->d_name, "umbel_h4_0");
 	for (int i = 0; i < n; i++)
@@ -516,9 +502,8 @@ static void expect_glob(const char *pattern, size_t n, const char *first)
 	}
 }
 
-static void glob_matches(void **state)
+CASE_WITH(glob_matches, go_home, go_home)
 {
-	(void)state;
 	expect_glob("/sys/class/infiniband/*/ports/*/state", 4, CLASS "/umbel_h1_0/ports/1/state");
 	expect_glob("/dev/infiniband/uverbs[12]", 2, "/dev/infiniband/uverbs1");
 	expect_glob("/sys/cla*/inf*/umbel*", 4, CLASS "/umbel_h1_0");
@@ -529,13 +514,12 @@ static void glob_matches(void **state)
 
 /* ---- the current directory */
 
-static void a_program_can_go_there(void **state)
+CASE_WITH(a_program_can_go_there, go_home, go_home)
 {
 	char buf[PATH_MAX], small[64], *name;
 	struct stat a, b;
 	DIR *dir;
 
-	(void)state;
 	assert_int_equal(chdir(HCA), 0);
 	assert_string_equal(getcwd(buf, sizeof(buf)), DIRECTORY "/umbel_h2_0");
 	assert_string_equal(getcwd(small, sizeof(small)), DIRECTORY "/umbel_h2_0");
@@ -559,9 +543,8 @@ static void a_program_can_go_there(void **state)
 	expect_errno(chdir("2"), ENOENT);
 }
 
-static void a_child_starts_there(void **state)
+CASE_WITH(a_child_starts_there, go_home, go_home)
 {
-	(void)state;
 	assert_int_equal(chdir(PORT), 0);
 	expect_command("cat state", ACTIVE);
 	expect_command("/bin/pwd", DIRECTORY "/umbel_h2_0/ports/1\n");
@@ -570,12 +553,11 @@ static void a_child_starts_there(void **state)
 	expect_command("cd /tmp && pwd -P", "/tmp\n");
 }
 
-static void a_descriptor_of_a_directory_leads_there(void **state)
+CASE_WITH(a_descriptor_of_a_directory_leads_there, go_home, go_home)
 {
 	char buf[PATH_MAX];
 	int dir = open(PORT, O_RDONLY | O_DIRECTORY), home = open("/tmp", O_RDONLY);
 
-	(void)state;
 	assert_int_equal(fchdir(dir), 0);
 	assert_string_equal(getcwd(buf, sizeof(buf)), DIRECTORY "/umbel_h2_0/ports/1");
 	expect_file("state", ACTIVE);
@@ -587,12 +569,11 @@ static void a_descriptor_of_a_directory_leads_there(void **state)
 }
 
 /* Such a child writes to its parent's memory, and has a directory of its own. */
-static void a_child_by_vfork_goes_elsewhere_alone(void **state)
+CASE_WITH(a_child_by_vfork_goes_elsewhere_alone, go_home, go_home)
 {
 	pid_t pid;
 	int status;
 
-	(void)state;
 	assert_int_equal(chdir(PORT), 0);
 	pid = vfork();
 	if (pid == 0) {
@@ -612,11 +593,10 @@ static void a_child_by_vfork_goes_elsewhere_alone(void **state)
 	expect_errno(access("state", F_OK), ENOENT);
 }
 
-static void paths_from_the_tree_lead_out_of_it(void **state)
+CASE_WITH(paths_from_the_tree_lead_out_of_it, go_home, go_home)
 {
 	char a[PATH_MAX], b[PATH_MAX];
 
-	(void)state;
 	assert_int_equal(chdir(CLASS), 0);
 	assert_non_null(realpath("../net", a));
 	assert_non_null(realpath("/sys/class/net", b));
@@ -628,13 +608,12 @@ static void paths_from_the_tree_lead_out_of_it(void **state)
 
 /* ---- links */
 
-static void links_are_read_and_resolved(void **state)
+CASE_WITH(links_are_read_and_resolved, go_home, go_home)
 {
 	char buf[PATH_MAX], *path;
 	ssize_t n = readlink(HCA, buf, sizeof(buf));
 	int dir;
 
-	(void)state;
 	assert_int_equal(n, strlen("../../devices/" PLACE "/umbel_h2_0"));
 	assert_memory_equal(buf, "../../devices/" PLACE "/umbel_h2_0", n);
 	assert_int_equal(readlink(HCA, buf, 5), 5);
@@ -670,11 +649,10 @@ static void expect_again(int fd, const char *text, bool by_pread)
 	} while (strcmp(buf, text)); /* ctest ends it */
 }
 
-static void an_open_file_is_current_when_it_is_read_again(void **state)
+CASE_WITH(an_open_file_is_current_when_it_is_read_again, go_home, go_home)
 {
 	int fd = open(HCA "/ports/1/state", O_RDONLY);
 
-	(void)state;
 	expect_again(fd, ACTIVE, false);
 	assert_int_equal(system("umbel link down h2:1"), 0);
 	expect_again(fd, "1: DOWN\n", false);
@@ -685,11 +663,10 @@ static void an_open_file_is_current_when_it_is_read_again(void **state)
 	close(fd);
 }
 
-static void no_descriptor_stays_open(void **state)
+CASE_WITH(no_descriptor_stays_open, go_home, go_home)
 {
 	unsigned before = harness_descriptors();
 
-	(void)state;
 	expect_file(PORT "/state", ACTIVE);
 	expect_file(PORT "/counters/symbol_error", "0\n");
 	assert_int_equal(access(PORT "/counters/port_xmit_data", R_OK), 0);
@@ -697,11 +674,10 @@ static void no_descriptor_stays_open(void **state)
 	assert_int_equal(harness_descriptors(), before);
 }
 
-static void errno_is_left_alone(void **state)
+CASE_WITH(errno_is_left_alone, go_home, go_home)
 {
 	struct stat st;
 
-	(void)state;
 	errno = EXDEV;
 	expect_file(PORT "/state", ACTIVE);
 	assert_int_equal(stat(PORT, &st), 0);
@@ -710,13 +686,12 @@ static void errno_is_left_alone(void **state)
 }
 
 /* A process that may write no files reads them nevertheless, and gets no signal. */
-static void limits_of_the_process_do_not_matter(void **state)
+CASE_WITH(limits_of_the_process_do_not_matter, go_home, go_home)
 {
 	const struct rlimit none = { 0, 0 };
 	int status;
 	pid_t pid = fork();
 
-	(void)state;
 	if (pid == 0) {
 		char buf[64];
 		int fd;
@@ -752,7 +727,7 @@ static void *look_around(void *arg)
 	return NULL;
 }
 
-static void many_threads_look(void **state)
+CASE_WITH(many_threads_look, go_home, go_home)
 {
 	pthread_t thread[8];
 	void *failed;
@@ -781,7 +756,7 @@ static void *open_until_cancelled(void *arg)
 }
 
 /* As with the kernel's files: open() gives a descriptor, or the thread ends without one. */
-static void a_cancelled_thread_leaves_no_descriptor(void **state)
+CASE_WITH(a_cancelled_thread_leaves_no_descriptor, go_home, go_home)
 {
 	unsigned before = harness_descriptors();
 	void *result;
@@ -798,13 +773,12 @@ static void a_cancelled_thread_leaves_no_descriptor(void **state)
 }
 
 /* The machine's own files stay as they are. */
-static void other_files_are_untouched(void **state)
+CASE_WITH(other_files_are_untouched, go_home, go_home)
 {
 	char name[] = "/tmp/sysfs-XXXXXX", buf[PATH_MAX];
 	int fd = mkstemp(name);
 	struct stat a, b;
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "0123456789", 10), 10);
 	assert_int_equal(fstat(fd, &a), 0);
@@ -824,8 +798,6 @@ static void other_files_are_untouched(void **state)
 	assert_int_equal(stat("/dev/null", &a), 0);
 	assert_int_equal(minor(a.st_rdev), 3);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, go_home, go_home)
 
 /* ---- pointers */
 
@@ -862,13 +834,12 @@ static char *map_before_a_hole(size_t page)
 	return p;
 }
 
-static void a_path_that_cannot_be_read_is_EFAULT(void **state)
+CASE_WITH(a_path_that_cannot_be_read_is_EFAULT, go_home, go_home)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *p = map_before_a_hole(page), *hole = p + 2 * page;
 	static const char state_file[] = PORT "/state";
 
-	(void)state;
 #ifdef __SANITIZE_ADDRESS__
 	skip(); /* its own fopen() looks at paths before */
 #endif
@@ -893,14 +864,13 @@ static void a_path_that_cannot_be_read_is_EFAULT(void **state)
 	munmap(p, 3 * page);
 }
 
-static void a_result_that_cannot_be_written_is_EFAULT(void **state)
+CASE_WITH(a_result_that_cannot_be_written_is_EFAULT, go_home, go_home)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *p = map_before_a_hole(page), *hole = p + 2 * page;
 	int fd = open(PORT "/state", O_RDONLY);
 	void *bad[] = { (void *)8, hole, hole - 16 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		expect_errno(stat(PORT "/state", bad[i]), EFAULT);
 		expect_errno(stat(PORT, bad[i]), EFAULT);
@@ -913,44 +883,4 @@ static void a_result_that_cannot_be_written_is_EFAULT(void **state)
 	assert_int_equal(readlink(HCA, hole - 5, 5), 5);
 	close(fd);
 	munmap(p, 3 * page);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_path_that_cannot_be_read_is_EFAULT),
-		TEST(a_result_that_cannot_be_written_is_EFAULT),
-		TEST(files_open_by_every_name_of_open),
-		TEST(a_link_is_opened_by_O_PATH),
-		TEST(streams_open),
-		TEST(nobody_writes),
-		TEST(what_is_not_there_is_said_as_the_kernel_says_it),
-		TEST(paths_are_walked_as_the_kernel_walks_them),
-		TEST(stat_says_what_a_file_is),
-		TEST(devices_have_the_numbers_that_sysfs_says),
-		TEST(a_closed_device_is_forgotten),
-		TEST(files_are_in_the_file_system_of_sysfs),
-		TEST(udev_knows_the_devices),
-		TEST(access_denies_writing),
-		TEST(there_are_no_extended_attributes),
-		TEST(directories_list_entries_of_the_right_type),
-		TEST(directories_of_the_machine_list_them),
-		TEST(scandir_lists),
-		TEST(glob_matches),
-		TEST(a_program_can_go_there),
-		TEST(a_child_starts_there),
-		TEST(a_descriptor_of_a_directory_leads_there),
-		TEST(a_child_by_vfork_goes_elsewhere_alone),
-		TEST(paths_from_the_tree_lead_out_of_it),
-		TEST(links_are_read_and_resolved),
-		TEST(an_open_file_is_current_when_it_is_read_again),
-		TEST(no_descriptor_stays_open),
-		TEST(errno_is_left_alone),
-		TEST(limits_of_the_process_do_not_matter),
-		TEST(many_threads_look),
-		TEST(a_cancelled_thread_leaves_no_descriptor),
-		TEST(other_files_are_untouched),
-	};
-
-	return cmocka_run_group_tests_name("sysfs", tests, NULL, NULL);
 }

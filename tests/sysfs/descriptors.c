@@ -22,6 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness.h"
+
 #define PORT   "sys/class/infiniband/umbel_h2_0/ports/1"
 #define ACTIVE "4: ACTIVE\n"
 
@@ -50,17 +52,15 @@ static void expect_from(const char *dir, int flags, const char *path)
 		fail_msg("from '%s', opened with 0x%x, '%s' is not found", dir, flags, path);
 }
 
-static void the_root_is_one(void **state)
+CASE(the_root_is_one)
 {
-	(void)state;
 	expect_from("/", O_RDONLY | O_DIRECTORY, PORT "/state");
 	expect_from("/", O_RDONLY, "./" PORT "/state");
 	expect_from("/", O_PATH, "../" PORT "/state");
 }
 
-static void it_is_opened_in_any_way(void **state)
+CASE(it_is_opened_in_any_way)
 {
-	(void)state;
 	expect_from("/sys", O_RDONLY, "class/infiniband/umbel_h2_0/ports/1/state");
 	expect_from("/sys/class", O_PATH, "infiniband/umbel_h2_0/ports/1/state");
 	expect_from("/sys/class/net", O_PATH | O_DIRECTORY,
@@ -68,9 +68,8 @@ static void it_is_opened_in_any_way(void **state)
 	expect_from("/" PORT, O_PATH, "state");
 }
 
-static void dots_behind_the_root_lead_nowhere(void **state)
+CASE(dots_behind_the_root_lead_nowhere)
 {
-	(void)state;
 	assert_true(is_active(open("/./" PORT "/state", O_RDONLY)));
 	assert_true(is_active(open("/../" PORT "/state", O_RDONLY)));
 	assert_true(is_active(open("//.././/../" PORT "/state", O_RDONLY)));
@@ -81,7 +80,7 @@ static void dots_behind_the_root_lead_nowhere(void **state)
 }
 
 /* The program that is started has opened nothing yet. */
-static void a_parent_has_opened_it(void **state)
+CASE(a_parent_has_opened_it)
 {
 	int fd = open("/" PORT, O_RDONLY | O_DIRECTORY);
 	char script[] = "import os\n"
@@ -93,7 +92,6 @@ static void a_parent_has_opened_it(void **state)
 	int status;
 	pid_t pid;
 
-	(void)state;
 	assert_true(fd >= 0);
 	snprintf(number, sizeof(number), "%d", fd);
 	pid = fork();
@@ -108,30 +106,16 @@ static void a_parent_has_opened_it(void **state)
 }
 
 /* Without O_DIRECTORY, too, as Python's os.open() does. */
-static void the_machines_directories_list_ours(void **state)
+CASE(the_machines_directories_list_ours)
 {
 	int fd = open("/sys/class", O_RDONLY);
 	DIR *dir = fdopendir(fd);
 	struct dirent *entry;
 	unsigned found = 0;
 
-	(void)state;
 	assert_non_null(dir);
 	while ((entry = readdir(dir)))
 		found += !strcmp(entry->d_name, "infiniband");
 	assert_int_equal(found, 1);
 	closedir(dir);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_root_is_one),
-		cmocka_unit_test(it_is_opened_in_any_way),
-		cmocka_unit_test(dots_behind_the_root_lead_nowhere),
-		cmocka_unit_test(a_parent_has_opened_it),
-		cmocka_unit_test(the_machines_directories_list_ours),
-	};
-
-	return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "daemon_lab.h"
+#include "harness.h"
 
 #define READERS 8 /* at one time */
 
@@ -64,12 +65,11 @@ static bool comes(int fd, const char *text)
 	return false;
 }
 
-static void readers_that_go_make_room(void **state)
+CASE(readers_that_go_make_room)
 {
 	struct control_client *c = daemon_client(CONTROL_ROLE_CLI);
 	int fd[READERS], more;
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++) {
 		for (unsigned n = 0; n < READERS; n++)
 			fd[n] = ask_until_room(c);
@@ -81,12 +81,11 @@ static void readers_that_go_make_room(void **state)
 	control_close(c);
 }
 
-static void none_that_reads_waits_for_one_that_does_not(void **state)
+CASE(none_that_reads_waits_for_one_that_does_not)
 {
 	struct control_client *c = daemon_client(CONTROL_ROLE_CLI);
 	int fd[READERS];
 
-	(void)state;
 	for (unsigned n = 0; n < READERS; n++)
 		fd[n] = ask_until_room(c);
 	set_often(c, 10000);
@@ -100,13 +99,12 @@ static void none_that_reads_waits_for_one_that_does_not(void **state)
 }
 
 /* A reader has nothing to say. */
-static void who_writes_to_the_stream_loses_it(void **state)
+CASE(who_writes_to_the_stream_loses_it)
 {
 	struct control_client *c = daemon_client(CONTROL_ROLE_CLI);
 	int fd = ask_until_room(c);
 	char byte = 0;
 
-	(void)state;
 	assert_int_equal(send(fd, &byte, 1, 0), 1);
 	while (recv(fd, &byte, 1, 0) > 0)
 		;
@@ -118,28 +116,15 @@ static void who_writes_to_the_stream_loses_it(void **state)
 	control_close(c);
 }
 
-static void a_request_with_a_body_is_refused(void **state)
+CASE(a_request_with_a_body_is_refused)
 {
 	struct control_client *c = daemon_client(CONTROL_ROLE_CLI);
 	int fd;
 
-	(void)state;
 	assert_int_equal(control_call(c, &(struct control_call){ .type = CONTROL_MONITOR,
 	                                                         .request = "x",
 	                                                         .request_bytes = 1,
 	                                                         .fd = &fd }),
 	                 -EPROTO);
 	control_close(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(readers_that_go_make_room),
-		cmocka_unit_test(none_that_reads_waits_for_one_that_does_not),
-		cmocka_unit_test(who_writes_to_the_stream_loses_it),
-		cmocka_unit_test(a_request_with_a_body_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

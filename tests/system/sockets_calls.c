@@ -35,6 +35,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "harness.h"
+
 #define LONG_MS   60000
 #define SOON_MS   50 /* in which nothing is to happen */
 #define BULK      65536
@@ -226,11 +228,10 @@ static void expect_quiet(int set)
 	assert_int_equal(epoll_wait(set, e, 4, SOON_MS), 0);
 }
 
-static void level_is_told_until_it_is_read(void **state)
+CASE(level_is_told_until_it_is_read)
 {
 	int end[2], set;
 
-	(void)state;
 	make_pair(end);
 	set = set_of(end[0], EPOLLIN);
 	expect_quiet(set);
@@ -246,12 +247,11 @@ static void level_is_told_until_it_is_read(void **state)
 	close(set);
 }
 
-static void edge_is_told_once(void **state)
+CASE(edge_is_told_once)
 {
 	char two[2];
 	int end[2], set;
 
-	(void)state;
 	make_pair(end);
 	set = set_of(end[0], EPOLLIN | EPOLLET);
 	say(end[1], "abcd");
@@ -277,12 +277,11 @@ static void edge_is_told_once(void **state)
 	close(set);
 }
 
-static void edge_of_room_comes_when_the_peer_has_read(void **state)
+CASE(edge_of_room_comes_when_the_peer_has_read)
 {
 	int end[2], set;
 	size_t sum, got = 0;
 
-	(void)state;
 	make_pair(end);
 	set = set_of(end[0], EPOLLOUT | EPOLLET);
 	assert_int_equal(next_of(set, end[0]), EPOLLOUT);
@@ -300,11 +299,10 @@ static void edge_of_room_comes_when_the_peer_has_read(void **state)
 	close(set);
 }
 
-static void oneshot_is_told_once_until_it_is_modified(void **state)
+CASE(oneshot_is_told_once_until_it_is_modified)
 {
 	int end[2], set;
 
-	(void)state;
 	make_pair(end);
 	set = set_of(end[0], EPOLLIN | EPOLLONESHOT);
 	say(end[1], "ab");
@@ -321,12 +319,11 @@ static void oneshot_is_told_once_until_it_is_modified(void **state)
 	close(set);
 }
 
-static void errors_are_those_of_epoll_ctl(void **state)
+CASE(errors_are_those_of_epoll_ctl)
 {
 	struct epoll_event e = { .events = EPOLLIN };
 	int end[2], set, pipes[2];
 
-	(void)state;
 	make_pair(end);
 	assert_int_equal(pipe(pipes), 0);
 	set = set_of(end[0], EPOLLIN);
@@ -356,11 +353,10 @@ static void errors_are_those_of_epoll_ctl(void **state)
 
 /* ---- descriptors ---- */
 
-static void a_closed_one_is_gone_unless_it_was_duplicated(void **state)
+CASE(a_closed_one_is_gone_unless_it_was_duplicated)
 {
 	int end[2], set, other;
 
-	(void)state;
 	make_pair(end);
 	set = set_of(end[0], EPOLLIN);
 	say(end[1], "ab");
@@ -378,12 +374,11 @@ static void a_closed_one_is_gone_unless_it_was_duplicated(void **state)
 	close(set);
 }
 
-static void both_numbers_of_one_may_be_in_a_set(void **state)
+CASE(both_numbers_of_one_may_be_in_a_set)
 {
 	struct epoll_event e[4];
 	int end[2], set, other;
 
-	(void)state;
 	make_pair(end);
 	set = set_of(end[0], EPOLLIN);
 	other = fcntl(end[0], F_DUPFD_CLOEXEC, 100);
@@ -401,12 +396,11 @@ static void both_numbers_of_one_may_be_in_a_set(void **state)
 	close(set);
 }
 
-static void dup2_closes_what_was_there(void **state)
+CASE(dup2_closes_what_was_there)
 {
 	int end[2], pipes[2];
 	char byte;
 
-	(void)state;
 	make_pair(end);
 	assert_int_equal(pipe(pipes), 0);
 	assert_fails(dup2(9999, end[0]), EBADF); /* leaves it as it is */
@@ -424,12 +418,11 @@ static void dup2_closes_what_was_there(void **state)
 	close(pipes[1]);
 }
 
-static void a_child_of_vfork_closes_nothing_of_ours(void **state)
+CASE(a_child_of_vfork_closes_nothing_of_ours)
 {
 	int end[2], status;
 	pid_t pid;
 
-	(void)state;
 	make_pair(end);
 	pid = vfork();
 	if (!pid) {
@@ -445,7 +438,7 @@ static void a_child_of_vfork_closes_nothing_of_ours(void **state)
 
 /* ---- what else is waited for ---- */
 
-static void descriptors_of_all_kinds_are_in_one_set(void **state)
+CASE(descriptors_of_all_kinds_are_in_one_set)
 {
 	const struct itimerspec soon = { .it_value = { .tv_nsec = 1000000 } };
 	struct epoll_event e[8];
@@ -453,7 +446,6 @@ static void descriptors_of_all_kinds_are_in_one_set(void **state)
 	int event = eventfd(0, 0), set, all[5], n = 0;
 	bool told[5] = { false };
 
-	(void)state;
 	make_pair(end);
 	assert_int_equal(pipe(pipes), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, unix_end), 0);
@@ -486,12 +478,11 @@ static void descriptors_of_all_kinds_are_in_one_set(void **state)
 	close(set);
 }
 
-static void a_set_is_polled_itself(void **state)
+CASE(a_set_is_polled_itself)
 {
 	int end[2], set, outer;
 	struct pollfd p;
 
-	(void)state;
 	make_pair(end);
 	set = set_of(end[0], EPOLLIN);
 	outer = set_of(set, EPOLLIN);
@@ -511,13 +502,12 @@ static void a_set_is_polled_itself(void **state)
 	close(set);
 }
 
-static void select_has_rsockets_and_others(void **state)
+CASE(select_has_rsockets_and_others)
 {
 	struct timeval t = { .tv_usec = 1000 }, more = { .tv_usec = 1000000ll * LONG_MS / 1000 };
 	int end[2], pipes[2];
 	fd_set in, out;
 
-	(void)state;
 	make_pair(end);
 	assert_int_equal(pipe(pipes), 0);
 	FD_ZERO(&in);
@@ -544,7 +534,7 @@ static void on_signal(int signo)
 	(void)signo;
 }
 
-static void a_signal_that_the_mask_lets_through_ends_the_wait(void **state)
+CASE(a_signal_that_the_mask_lets_through_ends_the_wait)
 {
 	struct sigaction action = { .sa_handler = on_signal }, before;
 	sigset_t blocked, none;
@@ -552,7 +542,6 @@ static void a_signal_that_the_mask_lets_through_ends_the_wait(void **state)
 	struct pollfd p;
 	int end[2], set;
 
-	(void)state;
 	make_pair(end);
 	set = set_of(end[0], EPOLLIN);
 	sigaction(SIGUSR1, &action, &before);
@@ -605,14 +594,13 @@ static void *receive_blocking(void *arg)
 	return NULL;
 }
 
-static void a_thread_sleeps_while_others_make_calls(void **state)
+CASE(a_thread_sleeps_while_others_make_calls)
 {
 	struct epoll_event e = { .events = EPOLLIN };
 	int end[2], other[2];
 	pthread_t thread, reader;
 	struct sleeper s;
 
-	(void)state;
 	for (int i = 0; i < 30; i++) {
 		make_pair(end);
 		make_pair(other);
@@ -634,13 +622,12 @@ static void a_thread_sleeps_while_others_make_calls(void **state)
 	}
 }
 
-static void one_whose_reader_was_cancelled_closes(void **state)
+CASE(one_whose_reader_was_cancelled_closes)
 {
 	pthread_t reader;
 	int end[2];
 	char byte;
 
-	(void)state;
 	make_pair(end);
 	assert_int_equal(fcntl(end[0], F_SETFL, 0), 0);
 	pthread_create(&reader, NULL, receive_blocking, &end[0]);
@@ -664,12 +651,11 @@ static void expect_child(pid_t pid)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void connections_stay_the_parents(void **state)
+CASE(connections_stay_the_parents)
 {
 	int end[2], set;
 	pid_t pid;
 
-	(void)state;
 	make_pair(end);
 	set = set_of(end[0], EPOLLIN);
 	pid = fork();
@@ -691,14 +677,13 @@ static void connections_stay_the_parents(void **state)
 	close(set);
 }
 
-static void what_is_not_close_on_exec_is_shared_with_children(void **state)
+CASE(what_is_not_close_on_exec_is_shared_with_children)
 {
 	struct sockaddr_in name, peer;
 	char text[32];
 	int end[2], set;
 	pid_t pid;
 
-	(void)state;
 	make_pair(end);
 	set = set_of(end[0], EPOLLIN);
 	name = name_of(end[1]);
@@ -734,14 +719,13 @@ static void what_is_not_close_on_exec_is_shared_with_children(void **state)
 }
 
 /* A child that writes all to what it has got, by fork(), and ends. */
-static void bytes_that_a_child_leaves_behind_arrive(void **state)
+CASE(bytes_that_a_child_leaves_behind_arrive)
 {
 	enum { SIZE = 3000000 };
 	int end[2], left = SIZE;
 	static char bulk[SIZE];
 	pid_t pid;
 
-	(void)state;
 	make_pair(end);
 	assert_int_equal(fcntl(end[0], F_SETFD, 0), 0);
 	assert_int_equal(fcntl(end[0], F_SETFL, 0), 0);
@@ -764,7 +748,7 @@ static void bytes_that_a_child_leaves_behind_arrive(void **state)
 }
 
 /* The process that has the rsocket ends as soon as its child has written. */
-static void bytes_of_a_child_outlive_its_parent(void **state)
+CASE(bytes_of_a_child_outlive_its_parent)
 {
 	enum { SIZE = 100000 };
 	int from = listener("10.0.0.1"), fd;
@@ -773,7 +757,6 @@ static void bytes_of_a_child_outlive_its_parent(void **state)
 	ssize_t n = 1, sum = 0;
 	pid_t pid = fork();
 
-	(void)state;
 	if (!pid) {
 		while ((fd = tcp(0)) >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)))
 			close(fd); /* the listener was given up, and comes again */
@@ -795,13 +778,12 @@ static void bytes_of_a_child_outlive_its_parent(void **state)
 	close(from);
 }
 
-static void a_child_serves_where_the_parent_listened(void **state)
+CASE(a_child_serves_where_the_parent_listened)
 {
 	int from = listener("10.0.0.1"), end[2], set;
 	struct sockaddr_in a = name_of(from);
 	pid_t pid = fork();
 
-	(void)state;
 	if (!pid) {
 		set = set_of(from, EPOLLIN);
 		if (next_of(set, from) != EPOLLIN)
@@ -826,13 +808,12 @@ static void a_child_serves_where_the_parent_listened(void **state)
 }
 
 /* With TCP the connection would wait for the peer that asks. */
-static void a_child_connects_before_anybody_asks(void **state)
+CASE(a_child_connects_before_anybody_asks)
 {
 	int from = listener("10.0.0.1"), fd;
 	struct sockaddr_in a = name_of(from);
 	pid_t pid = fork();
 
-	(void)state;
 	if (!pid) {
 		fd = tcp(0);
 		if (connect(fd, (struct sockaddr *)&a, sizeof(a)))
@@ -853,13 +834,12 @@ static void a_child_connects_before_anybody_asks(void **state)
 }
 
 /* Nobody else will. */
-static void who_has_forked_connects_to_itself(void **state)
+CASE(who_has_forked_connects_to_itself)
 {
 	int from = listener("10.0.0.1"), fd = tcp(SOCK_NONBLOCK), end;
 	struct sockaddr_in a = name_of(from);
 	pid_t pid = fork();
 
-	(void)state;
 	if (!pid)
 		_exit(0);
 	expect_child(pid);
@@ -877,14 +857,13 @@ static void who_has_forked_connects_to_itself(void **state)
 }
 
 /* The listener here has nothing to do with it. */
-static void who_has_forked_is_refused_by_another_host(void **state)
+CASE(who_has_forked_is_refused_by_another_host)
 {
 	int from = listener("0.0.0.0"), to = tcp(SOCK_NONBLOCK), error = 0;
 	struct sockaddr_in a = address("10.0.0.2", ntohs(name_of(from).sin_port));
 	socklen_t bytes = sizeof(error);
 	pid_t pid = fork();
 
-	(void)state;
 	if (!pid)
 		_exit(0);
 	expect_child(pid);
@@ -904,7 +883,7 @@ static void *hear_a_byte(void *fd)
 }
 
 /* The child may have the connection, too, but not at the thread's cost. */
-static void a_thread_that_waits_hears_though_another_forks(void **state)
+CASE(a_thread_that_waits_hears_though_another_forks)
 {
 	struct timespec end_of_time = { .tv_sec = time(NULL) + LONG_MS / 1000 };
 	pthread_t thread;
@@ -912,7 +891,6 @@ static void a_thread_that_waits_hears_though_another_forks(void **state)
 	void *got;
 	pid_t pid;
 
-	(void)state;
 	for (int i = 0; i < 5; i++) { /* whichever is quicker */
 		make_pair(end);
 		assert_int_equal(fcntl(end[0], F_SETFL, 0), 0);
@@ -948,13 +926,12 @@ static pid_t start_peer(struct sockaddr_in a, int told)
 	return pid;
 }
 
-static void a_peer_that_is_stopped_gives_no_room_and_one_that_dies_ends(void **state)
+CASE(a_peer_that_is_stopped_gives_no_room_and_one_that_dies_ends)
 {
 	int from = listener("10.0.0.1"), fd, set, status, told[2];
 	char byte;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(told), 0);
 	pid = start_peer(name_of(from), told[1]);
 	close(told[1]);
@@ -983,12 +960,11 @@ static void a_peer_that_is_stopped_gives_no_room_and_one_that_dies_ends(void **s
 	close(from);
 }
 
-static void an_end_shows(void **state)
+CASE(an_end_shows)
 {
 	int end[2], set;
 	char byte;
 
-	(void)state;
 	make_pair(end);
 	set = set_of(end[0], EPOLLIN | EPOLLRDHUP | EPOLLET);
 	say(end[1], "ab");
@@ -1008,25 +984,23 @@ static void an_end_shows(void **state)
 
 /* ---- connecting ---- */
 
-static void names_are_known_before_anything_else(void **state)
+CASE(names_are_known_before_anything_else)
 {
 	struct sockaddr_in a;
 	socklen_t bytes = sizeof(a);
 	int fd = tcp(0);
 
-	(void)state;
 	assert_int_equal(name_of(fd).sin_port, 0);
 	assert_fails(getpeername(fd, (struct sockaddr *)&a, &bytes), ENOTCONN);
 	assert_fails(recv(fd, &a, 1, 0), ENOTCONN);
 	close(fd);
 }
 
-static void other_addresses_are_left_to_tcp(void **state)
+CASE(other_addresses_are_left_to_tcp)
 {
 	struct sockaddr_in any = address("0.0.0.0", 0), a;
 	int from = listener("127.0.0.1"), to = tcp(0), set = set_of(to, EPOLLOUT | EPOLLET), end;
 
-	(void)state;
 	a = name_of(from);
 	assert_true(is_tcp(from));
 	assert_int_equal(bind(to, (struct sockaddr *)&any, sizeof(any)), 0); /* not known yet */
@@ -1043,14 +1017,13 @@ static void other_addresses_are_left_to_tcp(void **state)
 	close(set);
 }
 
-static void one_may_be_in_a_set_before_it_connects(void **state)
+CASE(one_may_be_in_a_set_before_it_connects)
 {
 	int from = listener("0.0.0.0"), to = tcp(SOCK_NONBLOCK), end, set;
 	struct sockaddr_in a = address("10.0.0.1", ntohs(name_of(from).sin_port));
 	struct epoll_event e;
 	bool told = false;
 
-	(void)state;
 	set = set_of(to, EPOLLOUT | EPOLLIN | EPOLLET);
 	while (epoll_wait(set, &e, 1, 0) > 0)
 		; /* what the kernel says of one that is not connected */
@@ -1097,13 +1070,12 @@ static void expect_connected(int from, int to)
 }
 
 /* As socketpair() is made of TCP: whatever waits for the listener has the connection made. */
-static void what_waits_for_a_listener_makes_the_connection(void **state)
+CASE(what_waits_for_a_listener_makes_the_connection)
 {
 	int from = listener("10.0.0.1"), set = set_of(from, EPOLLIN), to;
 	struct epoll_event e;
 	fd_set in;
 
-	(void)state;
 	to = connecting_to(from);
 	assert_int_equal(next_of(set, from), EPOLLIN);
 	expect_connected(from, to);
@@ -1127,11 +1099,10 @@ static void what_waits_for_a_listener_makes_the_connection(void **state)
 }
 
 /* More than are served at once. */
-static void many_connect_that_are_in_no_set(void **state)
+CASE(many_connect_that_are_in_no_set)
 {
 	int from = listener("10.0.0.1"), set = set_of(from, EPOLLIN), to[PENDING], end[PENDING];
 
-	(void)state;
 	for (int i = 0; i < PENDING; i++)
 		to[i] = connecting_to(from);
 	for (int i = 0; i < PENDING; i++) {
@@ -1148,7 +1119,7 @@ static void many_connect_that_are_in_no_set(void **state)
 }
 
 /* The listener is in no set, and nobody asks it. */
-static void a_set_serves_listeners_that_are_in_none(void **state)
+CASE(a_set_serves_listeners_that_are_in_none)
 {
 	int from = listener("10.0.0.1"), to = tcp(SOCK_NONBLOCK), set;
 	struct sockaddr_in a = name_of(from);
@@ -1156,7 +1127,6 @@ static void a_set_serves_listeners_that_are_in_none(void **state)
 	pthread_t thread;
 	int end[2];
 
-	(void)state;
 	assert_fails(connect(to, (struct sockaddr *)&a, sizeof(a)), EINPROGRESS);
 	set = set_of(to, EPOLLOUT);
 	assert_int_equal(next_of(set, to), EPOLLOUT);
@@ -1181,11 +1151,10 @@ static void a_set_serves_listeners_that_are_in_none(void **state)
 }
 
 /* More than those that serve, and more than Linux lets see one descriptor. */
-static void many_sets_have_rsockets(void **state)
+CASE(many_sets_have_rsockets)
 {
 	int from = listener("10.0.0.1"), to = connecting_to(from), set[MANY_SETS];
 
-	(void)state;
 	for (int i = 0; i < MANY_SETS; i++)
 		set[i] = set_of(from, EPOLLIN);
 	for (int i = 0; i < MANY_SETS; i++)
@@ -1198,13 +1167,12 @@ static void many_sets_have_rsockets(void **state)
 	close(from);
 }
 
-static void a_refusal_is_told(void **state)
+CASE(a_refusal_is_told)
 {
 	struct sockaddr_in a = address("10.0.0.1", 1);
 	int to = tcp(SOCK_NONBLOCK), set, error = 0;
 	socklen_t bytes = sizeof(error);
 
-	(void)state;
 	assert_fails(connect(to, (struct sockaddr *)&a, sizeof(a)), EINPROGRESS);
 	set = set_of(to, EPOLLOUT);
 	assert_true(next_of(set, to) & EPOLLERR);
@@ -1214,12 +1182,11 @@ static void a_refusal_is_told(void **state)
 	close(set);
 }
 
-static void two_cannot_listen_at_one_address(void **state)
+CASE(two_cannot_listen_at_one_address)
 {
 	int from = listener("10.0.0.1"), to = tcp(0);
 	struct sockaddr_in a = name_of(from);
 
-	(void)state;
 	assert_fails(bind(to, (struct sockaddr *)&a, sizeof(a)), EADDRINUSE);
 	close(from);
 	assert_int_equal(bind(to, (struct sockaddr *)&a, sizeof(a)), 0);
@@ -1228,7 +1195,7 @@ static void two_cannot_listen_at_one_address(void **state)
 
 /* ---- bytes ---- */
 
-static void a_file_is_sent_as_it_is(void **state)
+CASE(a_file_is_sent_as_it_is)
 {
 	enum { SIZE = 400000 };
 	static char file[SIZE], got[SIZE + 1];
@@ -1237,7 +1204,6 @@ static void a_file_is_sent_as_it_is(void **state)
 	off_t at = 0;
 	ssize_t part;
 
-	(void)state;
 	make_pair(end);
 	for (int i = 0; i < SIZE; i++)
 		file[i] = (char)(i * 7 + i / 251);
@@ -1265,13 +1231,12 @@ static void a_file_is_sent_as_it_is(void **state)
 	close_pair(end);
 }
 
-static void a_time_limit_ends_a_call(void **state)
+CASE(a_time_limit_ends_a_call)
 {
 	const struct timeval t = { .tv_usec = 20000 };
 	int end[2];
 	char byte;
 
-	(void)state;
 	make_pair(end);
 	assert_int_equal(fcntl(end[0], F_SETFL, 0), 0);
 	assert_int_equal(fcntl(end[0], F_GETFL) & O_NONBLOCK, 0);
@@ -1282,7 +1247,7 @@ static void a_time_limit_ends_a_call(void **state)
 	close_pair(end);
 }
 
-static void a_time_limit_is_that_of_the_whole_call(void **state)
+CASE(a_time_limit_is_that_of_the_whole_call)
 {
 	enum { SIZE = 16 << 20 };
 	const struct timeval t = { .tv_usec = 20000 };
@@ -1293,7 +1258,6 @@ static void a_time_limit_is_that_of_the_whole_call(void **state)
 	ssize_t n;
 	int end[2];
 
-	(void)state;
 	assert_non_null(bulk);
 	make_pair(end);
 	assert_int_equal(fcntl(end[0], F_SETFL, 0), 0);
@@ -1334,14 +1298,13 @@ static pid_t start_listener(int told)
 	return pid;
 }
 
-static void a_time_limit_ends_accept_and_connect(void **state)
+CASE(a_time_limit_ends_accept_and_connect)
 {
 	const struct timeval t = { .tv_usec = 20000 };
 	int from = listener("10.0.0.1"), to = tcp(0), told[2], status;
 	struct sockaddr_in a;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(told), 0);
 	pid = start_listener(told[1]);
 	assert_int_equal(read(told[0], &a, sizeof(a)), sizeof(a));
@@ -1363,7 +1326,7 @@ static void a_time_limit_ends_accept_and_connect(void **state)
 }
 
 /* Even by one that has calls made again that have none: signal(7). */
-static void a_signal_ends_a_call_with_a_time_limit(void **state)
+CASE(a_signal_ends_a_call_with_a_time_limit)
 {
 	const struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	const struct itimerspec soon = { .it_value.tv_nsec = SOON_MS * 1000000 };
@@ -1374,7 +1337,6 @@ static void a_signal_ends_a_call_with_a_time_limit(void **state)
 	int end[2];
 	char byte;
 
-	(void)state;
 	make_pair(end);
 	assert_int_equal(fcntl(end[0], F_SETFL, 0), 0);
 	assert_int_equal(setsockopt(end[0], SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t)), 0);
@@ -1389,7 +1351,7 @@ static void a_signal_ends_a_call_with_a_time_limit(void **state)
 
 /* ---- many ---- */
 
-static void two_hundred_connections_are_in_one_set(void **state)
+CASE(two_hundred_connections_are_in_one_set)
 {
 	enum { MANY = 200, ROUNDS = 5 };
 	struct rlimit limit;
@@ -1397,7 +1359,6 @@ static void two_hundred_connections_are_in_one_set(void **state)
 	int from = listener("10.0.0.1"), set = set_of(from, EPOLLIN), end[MANY][2], left, n;
 	static bool told[65536];
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	limit.rlim_cur = limit.rlim_max < 8192 ? limit.rlim_max : 8192;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -1433,50 +1394,6 @@ static void two_hundred_connections_are_in_one_set(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(level_is_told_until_it_is_read),
-		cmocka_unit_test(edge_is_told_once),
-		cmocka_unit_test(edge_of_room_comes_when_the_peer_has_read),
-		cmocka_unit_test(oneshot_is_told_once_until_it_is_modified),
-		cmocka_unit_test(errors_are_those_of_epoll_ctl),
-		cmocka_unit_test(a_closed_one_is_gone_unless_it_was_duplicated),
-		cmocka_unit_test(both_numbers_of_one_may_be_in_a_set),
-		cmocka_unit_test(dup2_closes_what_was_there),
-		cmocka_unit_test(a_child_of_vfork_closes_nothing_of_ours),
-		cmocka_unit_test(descriptors_of_all_kinds_are_in_one_set),
-		cmocka_unit_test(a_set_is_polled_itself),
-		cmocka_unit_test(select_has_rsockets_and_others),
-		cmocka_unit_test(a_signal_that_the_mask_lets_through_ends_the_wait),
-		cmocka_unit_test(a_thread_sleeps_while_others_make_calls),
-		cmocka_unit_test(one_whose_reader_was_cancelled_closes),
-		cmocka_unit_test(connections_stay_the_parents),
-		cmocka_unit_test(what_is_not_close_on_exec_is_shared_with_children),
-		cmocka_unit_test(bytes_that_a_child_leaves_behind_arrive),
-		cmocka_unit_test(bytes_of_a_child_outlive_its_parent),
-		cmocka_unit_test(a_thread_that_waits_hears_though_another_forks),
-		cmocka_unit_test(a_child_serves_where_the_parent_listened),
-		cmocka_unit_test(a_child_connects_before_anybody_asks),
-		cmocka_unit_test(who_has_forked_connects_to_itself),
-		cmocka_unit_test(who_has_forked_is_refused_by_another_host),
-		cmocka_unit_test(a_peer_that_is_stopped_gives_no_room_and_one_that_dies_ends),
-		cmocka_unit_test(an_end_shows),
-		cmocka_unit_test(names_are_known_before_anything_else),
-		cmocka_unit_test(other_addresses_are_left_to_tcp),
-		cmocka_unit_test(one_may_be_in_a_set_before_it_connects),
-		cmocka_unit_test(what_waits_for_a_listener_makes_the_connection),
-		cmocka_unit_test(many_connect_that_are_in_no_set),
-		cmocka_unit_test(a_set_serves_listeners_that_are_in_none),
-		cmocka_unit_test(many_sets_have_rsockets),
-		cmocka_unit_test(a_refusal_is_told),
-		cmocka_unit_test(two_cannot_listen_at_one_address),
-		cmocka_unit_test(a_file_is_sent_as_it_is),
-		cmocka_unit_test(a_time_limit_ends_a_call),
-		cmocka_unit_test(a_time_limit_is_that_of_the_whole_call),
-		cmocka_unit_test(a_time_limit_ends_accept_and_connect),
-		cmocka_unit_test(a_signal_ends_a_call_with_a_time_limit),
-		cmocka_unit_test(two_hundred_connections_are_in_one_set),
-	};
-
 	alarm(300);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

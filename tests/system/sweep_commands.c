@@ -21,6 +21,7 @@
 #include <infiniband/umad_sm.h>
 
 #include "daemon_lab.h"
+#include "harness.h"
 
 #define UP_PORT 11 /* the first by which a leaf is linked to the switches above */
 
@@ -127,11 +128,10 @@ static void assert_done_at_once(const struct lab *lab, struct request first, str
 	free(later);
 }
 
-static void a_link_that_changes_in_mid_sweep_is_swept(void **state)
+CASE(a_link_that_changes_in_mid_sweep_is_swept)
 {
 	struct lab lab;
 
-	(void)state;
 	lab_open(&lab);
 	carry_out(&lab, set_link("leaf2", UP_PORT, false));
 	assert_done_at_once(&lab, set_link("leaf2", UP_PORT, true),
@@ -142,11 +142,10 @@ static void a_link_that_changes_in_mid_sweep_is_swept(void **state)
 	lab_close(&lab);
 }
 
-static void a_switch_that_dies_or_returns_in_mid_sweep_is_swept(void **state)
+CASE(a_switch_that_dies_or_returns_in_mid_sweep_is_swept)
 {
 	struct lab lab;
 
-	(void)state;
 	lab_open(&lab);
 	carry_out(&lab, set_link("leaf2", UP_PORT, false));
 	assert_done_at_once(&lab, set_link("leaf2", UP_PORT, true), set_switch("leaf100", false));
@@ -209,14 +208,13 @@ static bool has_route(const struct lab *lab, unsigned lid)
 	return has;
 }
 
-static void a_lid_that_changes_in_mid_sweep_is_swept(void **state)
+CASE(a_lid_that_changes_in_mid_sweep_is_swept)
 {
 	struct request r = set_link("leaf2", UP_PORT, true);
 	struct smp smp = { 0 };
 	struct lab lab;
 	int fd, agent, ret;
 
-	(void)state;
 	lab_open(&lab);
 	fd = umad_open_port(HCA, 1);
 	agent = umad_register(fd, UMAD_CLASS_SUBN_DIRECTED_ROUTE, 1, 0, NULL);
@@ -279,14 +277,13 @@ static uint16_t ask_sa(int fd, int agent, uint16_t lid)
 	return be16toh(m.mad.mad_hdr.status);
 }
 
-static void the_sa_of_a_subnet_manager_that_takes_over_is_silent_until_it_is_there(void **state)
+CASE(the_sa_of_a_subnet_manager_that_takes_over_is_silent_until_it_is_there)
 {
 	const struct control_sm_event start = { .type = CONTROL_SM_START };
 	int own, asker, smi, gsi;
 	umad_port_t port;
 	struct lab lab;
 
-	(void)state;
 	lab_open(&lab);
 	own = umad_open_port("umbel_h1_0", 1);
 	asker = umad_open_port(HCA, 1);
@@ -310,17 +307,4 @@ static void the_sa_of_a_subnet_manager_that_takes_over_is_silent_until_it_is_the
 	umad_close_port(own);
 	umad_close_port(asker);
 	lab_close(&lab);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_link_that_changes_in_mid_sweep_is_swept),
-		cmocka_unit_test(a_switch_that_dies_or_returns_in_mid_sweep_is_swept),
-		cmocka_unit_test(a_lid_that_changes_in_mid_sweep_is_swept),
-		cmocka_unit_test(
-		        the_sa_of_a_subnet_manager_that_takes_over_is_silent_until_it_is_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
