@@ -13,7 +13,6 @@
 #include "daemon/clients/qp.h"
 #include "fabric/forwarding/attach.h"
 #include "fabric/model/event.h"
-#include "hca/link/link_roce.h"
 #include "shm/connection.h"
 #include "shm/events.h"
 #include "shm/ring.h"
@@ -67,15 +66,6 @@ int daemon_qps_init(struct daemon_qps *all, struct fabric *f, struct daemon_memo
 	return 0;
 }
 
-/* The QP at @index, or NULL; no special one, none that is coming to its end, and nothing that lies
- * reserved. */
-static struct daemon_qp *qp_at(const struct daemon_qps *all, uint32_t index)
-{
-	struct daemon_qp *qp = index > IB_QPN_GSI ? base_idtable_get(&all->ids, index) : NULL;
-
-	return qp && qp->state == DAEMON_QP_LIVE ? qp : NULL;
-}
-
 void daemon_qp_step(struct daemon_qp *qp, enum daemon_qp_event event)
 {
 	const enum daemon_qp_state next = daemon_qp_next(qp->state, event);
@@ -90,70 +80,10 @@ void daemon_qp_step(struct daemon_qp *qp, enum daemon_qp_event event)
 	qp->state = next;
 }
 
-struct daemon_qp *daemon_qp_live_at(const struct daemon_qps *all, uint32_t index)
-{
-	struct daemon_qp *qp = qp_at(all, index);
-
-	return qp && !qp->holder->dead ? qp : NULL;
-}
-
-struct daemon_qp *daemon_qp_find(const struct daemon_qps *all, uint32_t qpn)
-{
-	struct daemon_qp *qp = qp_at(all, SHM_QP_INDEX(qpn));
-
-	return qp && qp->qpn == qpn ? qp : NULL;
-}
-
-unsigned daemon_qps_count(const struct daemon_qps *all)
-{
-	return all->n_in[DAEMON_QP_LIVE] - all->n_roce;
-}
-
 /* The record of the QP in shared memory. */
 static struct shm_qp *record_of(const struct daemon_qps *all, uint32_t qpn)
 {
 	return shm_qp_at(all->f->region, SHM_QP_INDEX(qpn));
-}
-
-struct shm_ring *daemon_qp_ring(const struct daemon_qps *all, const struct daemon_qp *qp)
-{
-	return daemon_memory_ring_at(all->memory, qp->ring_off);
-}
-
-/* ---- the users of memory ---- */
-
-bool daemon_qp_may_fill(void *qps, uint16_t index, uint32_t qpn)
-{
-	const struct daemon_qps *all = qps;
-	const struct shm_sender *sender = shm_sender_at(all->f->region, index);
-
-	/* acquire: pairs with the release of a sender that has come to the end of its deliveries */
-	uint32_t target =
-	        atomic_load_explicit((_Atomic uint32_t *)&sender->target_qpn, memory_order_acquire);
-
-	return daemon_qp_live_at(all, index) && (!qpn || (target & IB_QPN_MASK) == qpn);
-}
-
-struct shm_ring *daemon_qp_next_ring(void *qps, uint32_t *index, uint8_t *shift)
-{
-	const struct daemon_qps *all = qps;
-	const struct daemon_qp *qp;
-
-	for (; *index < all->ids.size; ++*index) {
-		qp = daemon_qp_live_at(all, *index);
-		if (!qp || qp->is_roce_sender)
-			continue;
-		*shift = qp->ring_shift;
-		return daemon_qp_ring(all, qp);
-	}
-	return NULL;
-}
-
-uint32_t daemon_qp_number_of(void *qps, uint32_t index)
-{
-	const struct daemon_qp *qp = daemon_qp_live_at(qps, index);
-
-	return qp ? qp->qpn : 0;
 }
 
 /* ---- making ---- */
@@ -246,13 +176,6 @@ static void describe(struct daemon_qps *all, const struct daemon_qp *qp,
 		.request_shift = (uint8_t)base_log2_up(shape->max_send_wr),
 	};
 	shm_write_end(&s->seq);
-}
-
-bool daemon_qps_have_wires(const struct daemon_qps *all)
-{
-	const struct fabric *f = all->f;
-
-	return f->region->control->n_ports > f->n_ib_ports || f->flows->detoured;
 }
 
 /* Nothing of a queue pair that had the number before stays; but a worker that still works on that
@@ -785,7 +708,7 @@ void daemon_qps_follow_pkeys(struct daemon_qps *all, const struct fabric_port *p
 	const uint16_t *table = shm_port_at(all->f->region, p->index)->pkey;
 
 	for (uint32_t i = 0; i < all->ids.size; i++) {
-		struct daemon_qp *qp = qp_at(all, i);
+		struct daemon_qp *qp = daemon_qp_at(all, i);
 		struct shm_qp *s = shm_qp_at(all->f->region, i);
 
 		if (!qp || !s->port_num || s->port != p->index || s->pkey == table[s->pkey_index])
@@ -861,77 +784,5 @@ int daemon_qp_wait(struct daemon_qps *all, struct daemon_qp *qp, uint32_t cq, ui
 	qp->wait_cq = cq;
 	if (ns)
 		base_timer_set_in(all->chores->timers, &qp->wait, ns, on_wait);
-	return 0;
-}
-
-/* Unless its process has destroyed it already, by a request that is on its way. */
-static void send_event(struct daemon_qps *all, struct daemon_qp *qp, enum ibv_event_type type,
-                       uint32_t element)
-{
-	_Atomic uint32_t *word = &shm_connection_at(all->f->region, SHM_QP_INDEX(qp->qpn))->events;
-
-	if (shm_events_send(word))
-		qp->events += daemon_hca_event(qp->hca, type, element);
-}
-
-void daemon_qp_event(struct daemon_qps *all, struct daemon_qp *qp, enum ibv_event_type type)
-{
-	send_event(all, qp, type, qp->qpn);
-}
-
-int daemon_qp_peer_event(struct daemon_qps *all, uint32_t qpn, uint32_t type)
-{
-	struct daemon_qp *qp = daemon_qp_find(all, qpn);
-	const struct shm_connection *c = shm_connection_at(all->f->region, SHM_QP_INDEX(qpn));
-	struct daemon_qp_user *user;
-	bool *told;
-
-	if (!qp || !qp->hca)
-		return -EINVAL;
-	/* the marks in shared memory are what anybody can check; without one the request is wrong
-	 */
-	if (type == IBV_EVENT_COMM_EST) {
-		told = &qp->told_established;
-		if (!atomic_load_explicit(&c->established, memory_order_acquire))
-			return -EINVAL;
-	} else {
-		told = &qp->told_error;
-		if (atomic_load_explicit(&c->error, memory_order_acquire) != type)
-			return -EINVAL;
-	}
-	if (!*told) {
-		daemon_qp_event(all, qp, type);
-		LIST_FOREACH(user, &qp->users, of_qp)
-		user->events += daemon_hca_event(user->hca, type, qp->qpn);
-	}
-	*told = true;
-	return 0;
-}
-
-int daemon_qp_drained(struct daemon_qps *all, uint32_t qpn)
-{
-	struct daemon_qp *qp = daemon_qp_find(all, qpn);
-	struct shm_wire *w = shm_wire_at(all->f->region, SHM_QP_INDEX(qpn));
-	uint8_t drained = SHM_WIRE_DRAINED;
-
-	/* likewise */
-	if (!qp || !qp->hca ||
-	    !atomic_compare_exchange_strong_explicit(&w->drains, &drained, SHM_WIRE_TELLS_NOBODY,
-	                                             memory_order_acq_rel, memory_order_relaxed))
-		return -EINVAL;
-	daemon_qp_event(all, qp, IBV_EVENT_SQ_DRAINED);
-	return 0;
-}
-
-int daemon_qp_limit(struct daemon_qps *all, uint32_t qpn)
-{
-	struct daemon_qp *qp = daemon_qp_find(all, qpn);
-
-	/* likewise */
-	if (!qp || qp->holder->dead || record_of(all, qpn)->type != SHM_QPT_XRC_SRQ ||
-	    !atomic_exchange_explicit(&daemon_qp_ring(all, qp)->limit_reached, 0,
-	                              memory_order_acq_rel))
-		return -EINVAL;
-	send_event(all, qp, IBV_EVENT_SRQ_LIMIT_REACHED, SHM_XRC_SRQ | qpn);
 	return 0;
 }

@@ -150,6 +150,9 @@ struct daemon_qp_user *daemon_qp_user_of(const struct daemon_qp *qp,
                                          const struct daemon_holder *holder);
 void daemon_qp_close(struct daemon_qp_user *user);
 
+/* The LIVE QP at this index, or NULL; no special one. */
+struct daemon_qp *daemon_qp_at(const struct daemon_qps *all, uint32_t index);
+
 /* The QP with this number, or NULL. */
 struct daemon_qp *daemon_qp_find(const struct daemon_qps *all, uint32_t qpn);
 
