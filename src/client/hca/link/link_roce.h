@@ -146,6 +146,13 @@ void hca_roce_call_daemon(struct hca_roce *roce);
 
 /* ---- between the files of the link ---- */
 
+/* hca_link_ops.send and flush: link_roce_send.c. */
+void hca_roce_send(struct hca_sender *s, struct hca_flow *flow, const struct hca_packet *pkt,
+                   uint32_t remote_qpn);
+void hca_roce_flush(struct hca_sender *s);
+/* Of flows that have receivers here, too. */
+extern const struct hca_link_ops hca_link_shm_and_roce;
+
 /* hca_link_ops.progress and those below: link_roce_receive.c. */
 bool hca_roce_receive(struct hca_link *link, bool again);
 enum hca_attention hca_roce_attention(const struct hca_link *link, uint64_t now);
@@ -155,12 +162,15 @@ void hca_roce_rest(struct hca_link *link);
  * 2^32, as the holder has heard some time ago. */
 void hca_roce_note_lost(struct hca_roce *roce, unsigned version, uint32_t lost);
 
+/* Asks the daemon for a socket of the port, or for the eventfd. The descriptor or -errno. */
+int hca_roce_socket(struct hca_roce *roce, struct control_roce_socket *req, uint32_t *source_port);
+
 /* Opens the port's sockets again, after the device was away. Under receive_lock. */
 void hca_roce_reopen(struct hca_roce *roce);
 
 /* Closes them: the next daemon needs the UDP port. Under receive_lock. */
 void hca_roce_abandon(struct hca_roce *roce);
-void hca_roce_close(struct hca_link *link);
+void hca_roce_close_sources(struct hca_roce *roce);
 
 /* Frees the batches that no sender has. */
 void hca_roce_free_batches(struct hca_roce *roce);

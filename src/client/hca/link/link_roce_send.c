@@ -361,7 +361,7 @@ static void send_batch(struct hca_sender *s)
 }
 
 /* hca_link_ops.flush */
-static void flush(struct hca_sender *s)
+void hca_roce_flush(struct hca_sender *s)
 {
 	struct hca_roce_batch *b = s->batch;
 
@@ -448,8 +448,8 @@ static bool is_malformed(const struct hca_packet *pkt, uint32_t remote_qpn)
 }
 
 /* hca_link_ops.send. The packet says where it goes. */
-static void send_to_network(struct hca_sender *s, struct hca_flow *flow,
-                            const struct hca_packet *pkt, uint32_t remote_qpn)
+void hca_roce_send(struct hca_sender *s, struct hca_flow *flow, const struct hca_packet *pkt,
+                   uint32_t remote_qpn)
 {
 	(void)flow;
 	if (is_malformed(pkt, remote_qpn))
@@ -488,20 +488,8 @@ int hca_roce_send_one(struct hca_roce *w, struct wire_roce_packet *packet)
 	return netdev_udp_send(fd, &message, 1) ? 0 : message.error;
 }
 
-/* Of flows that have receivers here, too. */
-static const struct hca_link_ops shm_and_roce = {
+const struct hca_link_ops hca_link_shm_and_roce = {
 	.name = "shm and roce",
 	.send = send_to_both,
-	.flush = flush,
-};
-
-const struct hca_link_ops hca_link_roce = {
-	.name = "roce",
-	.send = send_to_network,
-	.flush = flush,
-	.progress = hca_roce_receive,
-	.attention = hca_roce_attention,
-	.rest = hca_roce_rest,
-	.close = hca_roce_close,
-	.and_here = &shm_and_roce,
+	.flush = hca_roce_flush,
 };

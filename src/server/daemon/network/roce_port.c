@@ -299,7 +299,7 @@ void roce_port_stop(struct daemon_roce_port *p)
 	base_timer_stop(&p->gids_timer);
 	if (p->link) {
 		p->roce->d.wires->of_port[p->port->index] = NULL;
-		hca_roce_close(&p->link->link);
+		hca_link_roce.close(&p->link->link);
 	}
 	if (p->wake_fd >= 0)
 		close(p->wake_fd);
