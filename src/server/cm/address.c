@@ -88,6 +88,27 @@ int cm_port_host(const struct cm *cm, const struct fabric_port *port)
 	return (int)shm_hca_at(cm->f->region, port->node->hca)->host_index;
 }
 
+void cm_roce_gid(const union control_cm_addr *a, struct ib_gid *gid)
+{
+	if (a->sa.sa_family == AF_INET)
+		*gid = wire_gid_from_ipv4(a->in.sin_addr.s_addr);
+	else if (a->sa.sa_family == AF_INET6)
+		memcpy(gid->raw, a->in6.sin6_addr.s6_addr, sizeof(gid->raw));
+	else
+		memcpy(gid->raw, a->ib.sib_addr.sib_raw, sizeof(gid->raw));
+}
+
+bool cm_roce_has_addr(const struct shm_port *p, const union control_cm_addr *a)
+{
+	struct ib_gid gid;
+
+	cm_roce_gid(a, &gid);
+	for (int i = 0; i < p->n_gids; i++)
+		if (ib_gid_equal(&p->gid[i], &gid))
+			return true;
+	return false;
+}
+
 static bool port_has(const struct shm_port *p, const union control_cm_addr *a)
 {
 	if (p->link_layer == IBV_LINK_LAYER_ETHERNET)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Clients come and go; a request is checked for its size and goes to the function that serves it.
- * See cm.h.
+ * A request is checked for its size and goes to the function that serves it; so do MADs, and
+ * changes of ports. Clients end here. See cm.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,9 +10,6 @@
 #include "base/util.h"
 #include "cm/cm.h"
 #include "cm/state.h"
-
-#define MAX_CHANNELS 4096
-#define MAX_JOINS    (1u << 20)
 
 int cm_new(struct cm **out, struct fabric *f, const struct cm_ops *ops)
 {
@@ -57,6 +54,14 @@ void cm_free(struct cm *cm)
 	free(cm);
 }
 
+void cm_port_active(struct cm *cm, struct fabric_port *port)
+{
+	struct cm_port *p = cm_port_of(cm, port);
+
+	cm_group_pkeys_changed(p);
+	cm_port_follow_sa(p);
+}
+
 void cm_port_changed(struct cm *cm, struct fabric_port *port)
 {
 	cm_port_active(cm, port);
@@ -83,37 +88,6 @@ void cm_count(const struct cm *cm, struct cm_counts *counts)
 	counts->connections = cm->conns.n;
 }
 
-int cm_client_new(struct cm *cm, int host_index, struct cm_client **out)
-{
-	struct cm_client *client = calloc(1, sizeof(*client));
-
-	if (!client)
-		return -ENOMEM;
-	client->cm = cm;
-	client->host = host_index < 0 ? CM_ALL_HOSTS : host_index;
-	base_idtable_init(&client->channels, MAX_CHANNELS);
-	base_idtable_init(&client->ids, CONTROL_CM_MAX_IDS);
-	base_idtable_init(&client->announced, CONTROL_CM_MAX_IDS);
-	base_idtable_init(&client->joins, MAX_JOINS);
-	client->events =
-	        cm->ops.memory_get(cm->ops.arg, sizeof(*client->events), &client->events_off);
-	*out = client;
-	return 0;
-}
-
-void cm_client_release(struct cm_client *client)
-{
-	if (!client->gone || client->n_channels || client->n_ending)
-		return;
-	base_idtable_fini(&client->channels);
-	base_idtable_fini(&client->ids);
-	base_idtable_fini(&client->announced);
-	base_idtable_fini(&client->joins);
-	if (client->events)
-		client->cm->ops.memory_put(client->cm->ops.arg, client->events_off);
-	free(client);
-}
-
 void cm_client_free(struct cm *cm, struct cm_client *client)
 {
 	(void)cm;
@@ -126,6 +100,20 @@ void cm_client_free(struct cm *cm, struct cm_client *client)
 	}
 	client->gone = true;
 	cm_client_release(client);
+}
+
+/* ---- MADs ---- */
+
+bool cm_mad_input(struct cm *cm, struct fabric_port *port, const struct fabric_mad *mad)
+{
+	struct wire_mad head;
+
+	wire_mad_decode(mad->data, &head);
+	if (head.base_version != MAD_BASE_VERSION || mad->dest_qpn != IB_QPN_GSI)
+		return false;
+	if (head.mgmt_class == MAD_CLASS_COM_MGT)
+		return cm_connect_input(cm, port, &head, mad);
+	return cm_mad_response(cm, port, &head, mad);
 }
 
 /* ---- requests ---- */

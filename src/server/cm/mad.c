@@ -213,8 +213,8 @@ static struct cm_transaction *transaction_of(const struct cm *cm, const struct f
 	return NULL;
 }
 
-static bool receive_response(struct cm *cm, struct fabric_port *port, const struct wire_mad *head,
-                             const struct fabric_mad *mad)
+bool cm_mad_response(struct cm *cm, struct fabric_port *port, const struct wire_mad *head,
+                     const struct fabric_mad *mad)
 {
 	struct cm_transaction *t;
 
@@ -227,18 +227,6 @@ static bool receive_response(struct cm *cm, struct fabric_port *port, const stru
 		return true; /* to be asked again: when the time for this try is over */
 	finish(t, head->status ? -EINVAL : 0, mad);
 	return true;
-}
-
-bool cm_mad_input(struct cm *cm, struct fabric_port *port, const struct fabric_mad *mad)
-{
-	struct wire_mad head;
-
-	wire_mad_decode(mad->data, &head);
-	if (head.base_version != MAD_BASE_VERSION || mad->dest_qpn != IB_QPN_GSI)
-		return false;
-	if (head.mgmt_class == MAD_CLASS_COM_MGT)
-		return cm_connect_input(cm, port, &head, mad);
-	return receive_response(cm, port, &head, mad);
 }
 
 /* ---- communication management ---- */

@@ -315,11 +315,10 @@ static bool has_sa(const struct fabric_port *port)
 	return port->state == IB_PORT_ACTIVE && port->sm_lid && !port->ethernet;
 }
 
-void cm_port_active(struct cm *cm, struct fabric_port *port)
+void cm_port_follow_sa(struct cm_port *p)
 {
-	struct cm_port *p = cm_port_of(cm, port);
+	const struct fabric_port *port = p->port;
 
-	cm_group_pkeys_changed(p);
 	if (p->sa && (!has_sa(port) || p->sa->lid != port->sm_lid))
 		leave(p);
 	if (!p->sa && has_sa(port))

@@ -15,27 +15,6 @@
 #define HOP_LIMIT 64 /* of groups, as Linux has it */
 #define PATH_LIFE 18 /* about a second */
 
-void cm_roce_gid(const union control_cm_addr *a, struct ib_gid *gid)
-{
-	if (a->sa.sa_family == AF_INET)
-		*gid = wire_gid_from_ipv4(a->in.sin_addr.s_addr);
-	else if (a->sa.sa_family == AF_INET6)
-		memcpy(gid->raw, a->in6.sin6_addr.s6_addr, sizeof(gid->raw));
-	else
-		memcpy(gid->raw, a->ib.sib_addr.sib_raw, sizeof(gid->raw));
-}
-
-bool cm_roce_has_addr(const struct shm_port *p, const union control_cm_addr *a)
-{
-	struct ib_gid gid;
-
-	cm_roce_gid(a, &gid);
-	for (int i = 0; i < p->n_gids; i++)
-		if (ib_gid_equal(&p->gid[i], &gid))
-			return true;
-	return false;
-}
-
 bool cm_roce_connects(const struct cm *cm, struct fabric_port *port, const struct ib_gid *peer)
 {
 	return !port->ethernet || fabric_ethernet_find_anywhere(cm->f, port, peer);

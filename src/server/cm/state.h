@@ -489,6 +489,11 @@ struct cm_event *cm_connect_announce(struct cm_id *listener, const struct cm_ask
 /* Where to send from there: an address handle. */
 void cm_connect_fill_ah(const struct cm_id *id, struct control_cm_ah *ah);
 
+/* Has the request hear of its response. @head: of @mad, which was received at @port. False: it is
+ * no response to this module. */
+bool cm_mad_response(struct cm *cm, struct fabric_port *port, const struct wire_mad *head,
+                     const struct fabric_mad *mad);
+
 /* A MAD of communication management has come to @port. Whether it was any use. */
 bool cm_connect_input(struct cm *cm, struct fabric_port *port, const struct wire_mad *head,
                       const struct fabric_mad *mad);
@@ -587,6 +592,9 @@ void cm_programs_work(struct cm *cm);
 /* ---- port.c ---- */
 
 int cm_ports_init(struct cm *cm);
+/* The port has, or has no longer, a subnet administrator: what is to be known of it is asked for.
+ */
+void cm_port_follow_sa(struct cm_port *p);
 void cm_ports_fini(struct cm *cm);
 struct cm_port *cm_port_of(const struct cm *cm, const struct fabric_port *port);
 
