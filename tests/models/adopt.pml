@@ -28,18 +28,18 @@
  * 10 nobody looks for what is pinned behind the moment from which on writes are held
  *
  * Functions that it models (tools/check-models.py):
- *  src/client/hca/memory/adopt.c forget_what_is_closed a2548a2007c6
- *  src/client/hca/memory/adopt.c has_files c68c53321add
- *  src/client/hca/memory/adopt.c can_adopt 4357f6785711
- *  src/client/hca/memory/adopt.c adopt c2fd68ed6fa6
+ *  src/client/hca/memory/adopt.c forget_what_is_closed beec6a9d0736
+ *  src/client/hca/memory/adopt.c has_files e6274fa183f1
+ *  src/client/hca/memory/adopt.c can_adopt 25398d9198f2
+ *  src/client/hca/memory/adopt.c adopt 6ebc7659af34
  *  src/client/hca/memory/adopt.c move_held f3910f86b680
  *  src/client/hca/memory/adopt.c move_range cd1edcbb3334
  *  src/client/hca/memory/adopt.c hca_adopt 5fab6c5fb251
  *  src/client/hca/memory/adopt.c move_in 9035dd139203
  *  src/client/hca/memory/adopt.c move_out 5ddb4a297910
  *  src/client/hca/memory/adopt.c move_by_another 269a52e10fc8
- *  src/client/hca/memory/adopt.c detach 87261d05590e
- *  src/client/hca/memory/adopt.c give_back 7054ffbb52ca
+ *  src/client/hca/memory/adopt.c detach 47338eaae9ff
+ *  src/client/hca/memory/adopt.c give_back 24afbccd5e54
  *  src/client/hca/memory/object.c find_free fdfcc0194638
  *  src/client/hca/memory/object.c adopt 5f89ecab7035
  *  src/client/hca/memory/object.c settle 25f70824add7
@@ -68,7 +68,7 @@ bit has_fd;		/* a descriptor of the file is open */
 bit is_programs;	/* its number is that of a file of the program's */
 bit known_fd;		/* adopted.fd is a number */
 bit no_more;
-bit is_adopted, is_left[SLOTS];	/* hca_adopt_is_spent() */
+bit is_adopted, is_left[SLOTS];	/* SHARED or PARTED; SPENT (adopt_state.h) */
 byte adopted_at;	/* the slot */
 bit threads;		/* there is another one */
 bit pinned, pinned_file;	/* and it is the page in the file, not the process's own */

@@ -23,17 +23,17 @@
  *  8 the parent counts itself as forking until the child is made only
  *
  * Functions that it models (tools/check-models.py):
- *  src/client/hca/memory/adopt.c before_fork fa929e1f7d50
+ *  src/client/hca/memory/adopt.c before_fork 797ae45efd87
  *  src/client/hca/memory/adopt.c after_fork_in_parent b1a44e39cc33
- *  src/client/hca/memory/adopt.c after_fork_in_child 2f3247f3a757
+ *  src/client/hca/memory/adopt.c after_fork_in_child c77799c13835
  *  src/client/hca/memory/adopt.c wait_for_child 40ce39168348
  *  src/client/hca/memory/adopt.c hold_signals 76d1e62716ba
  *  src/client/hca/memory/adopt.c release_signals 233b26b14e82
  *  src/client/hca/memory/adopt.c move_out 5ddb4a297910
  *  src/client/hca/memory/adopt.c read_pieces 72e7d2a75835
  *  src/client/hca/memory/adopt.c free_pages e383974dd066
- *  src/client/hca/memory/adopt.c detach 87261d05590e
- *  src/client/hca/memory/adopt.c give_back 7054ffbb52ca
+ *  src/client/hca/memory/adopt.c detach 47338eaae9ff
+ *  src/client/hca/memory/adopt.c give_back 24afbccd5e54
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -24,6 +24,7 @@
 #include "base/signals.h"
 #include "base/util.h"
 #include "hca/memory/adopt.h"
+#include "hca/memory/adopt_state.h"
 #include "hca/process/hold.h"
 #include "hca/process/maps.h"
 #include "hca/process/mr_table.h"
@@ -52,17 +53,15 @@ static struct {
 	int fd;
 	int proc, spare; /* /proc, and a descriptor to use when there is none left */
 	struct file_id file_id, proc_id;
-	/* no more: there is no file, the process has forked or closed it, or it registers often */
-	bool never;
-	bool offered; /* peers can have the file */
+	enum hca_adopt_file file;
 	bool forks_watched;
 	bool in_child;    /* which must leave the file as it is */
 	unsigned forking; /* threads that are in fork(): nothing moves */
 	unsigned n, ends; /* slots in use; how often one was given back */
 	uint64_t from[SHM_OBJECTS], to[SHM_OBJECTS]; /* by slot; both 0: none */
 	uint64_t kept[SHM_OBJECTS]; /* a page of the memory that it was: see keep_page(); 0: none */
-	bool stays;              /* of what is given back: something in the file is needed still */
-	bool spent[SHM_OBJECTS]; /* a private mapping of the slot's part of the file may be there */
+	bool stays; /* of what is given back: something in the file is needed still */
+	enum hca_adopt_state state[SHM_OBJECTS]; /* by slot */
 	struct {
 		uint64_t at, bytes; /* both 0: none */
 	} again[MOST_AGAIN];        /* what hca_adopt_map_again() has mapped */
@@ -116,9 +115,25 @@ static void unlock(const sigset_t *before)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
+static void step(unsigned slot, enum hca_adopt_event event)
+{
+	const enum hca_adopt_state next = hca_adopt_next(adopted.state[slot], event);
+
+	if (next == HCA_ADOPT_N_STATES) /* a mistake of ours: the state stays */
+		base_log_error(verbs, "adopted memory in state %d has no event %d",
+		               adopted.state[slot], event);
+	else
+		adopted.state[slot] = next;
+}
+
+static void file_step(enum hca_adopt_file_event event)
+{
+	adopted.file = hca_adopt_file_next(adopted.file, event);
+}
+
 bool hca_adopt_is_spent(unsigned slot)
 {
-	return adopted.spent[slot];
+	return adopted.state[slot] == HCA_ADOPT_SPENT;
 }
 
 bool hca_adopt_any(void)
@@ -152,7 +167,7 @@ static void forget_what_is_closed(void)
 {
 	if (adopted.fd >= 0 && !is_of(adopted.fd, &adopted.file_id)) {
 		adopted.fd = -1;
-		adopted.never = true;
+		file_step(HCA_ADOPT_FILE_OVER);
 	}
 	if (!is_of(adopted.proc, &adopted.proc_id))
 		adopted.proc = -1;
@@ -195,7 +210,7 @@ static bool offer(struct hca_process *p, const sigset_t *before)
 	struct control_offer_memory req = { .kind = CONTROL_MEMORY_ADOPTED };
 	bool done;
 
-	if (adopted.offered)
+	if (adopted.file == HCA_ADOPT_OFFERED)
 		return true;
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 	done = !control_call(p->control, &(struct control_call){ .type = CONTROL_OFFER_MEMORY,
@@ -203,8 +218,9 @@ static bool offer(struct hca_process *p, const sigset_t *before)
 	                                                         .request_bytes = sizeof(req),
 	                                                         .send_fd = &adopted.fd });
 	block_signals();
-	adopted.offered = done && adopted.owner == p;
-	return adopted.offered && !adopted.never;
+	if (done && adopted.owner == p)
+		file_step(HCA_ADOPT_FILE_OFFERED);
+	return adopted.file == HCA_ADOPT_OFFERED;
 }
 
 static void free_pages(uint64_t offset, uint64_t bytes)
@@ -388,7 +404,7 @@ static bool detach(const struct hca_vma *v)
 
 	if (!map_file(v->from, v->offset, bytes, v->prot, MAP_PRIVATE))
 		return false;
-	adopted.spent[v->offset >> HCA_ADOPT_SHIFT] = true;
+	step((unsigned)(v->offset >> HCA_ADOPT_SHIFT), HCA_ADOPT_DETACHED);
 	for (uint64_t done = 0, n; done < bytes; done += n) {
 		n = bytes - done < PIECE ? bytes - done : PIECE;
 		/* if it cannot be had for writing, what nobody writes stays in the file */
@@ -463,9 +479,10 @@ static bool give_back(unsigned slot, bool is_alone)
 		           adopted.to[slot] - adopted.from[slot]);
 	drop_page(slot);
 	adopted.from[slot] = adopted.to[slot] = 0;
+	step(slot, HCA_ADOPT_GIVEN_BACK);
 	adopted.n--;
 	if (++adopted.ends >= MOST_ENDS)
-		adopted.never = true;
+		file_step(HCA_ADOPT_FILE_OVER);
 	return true;
 }
 
@@ -552,7 +569,7 @@ static void before_fork(void)
 	before = lock();
 	adopted.forking++;
 	if (adopted.n) {
-		adopted.never = true;
+		file_step(HCA_ADOPT_FILE_OVER);
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, child_says))
 			child_says[0] = child_says[1] = -1;
 		hold_signals(&before);
@@ -626,10 +643,11 @@ static void after_fork_in_child(void)
 	forget_what_is_closed();
 	adopted.in_child = true;
 	close_end(0);
-	for (unsigned i = 0; i < SHM_OBJECTS && adopted.n; i++) {
+	for (unsigned i = 0; i < SHM_OBJECTS; i++) {
 		if (adopted.to[i] && !each_mapping(i, move_out))
 			base_log_warning(verbs, "a child of fork() shares registered memory");
 		drop_page(i);
+		step(i, HCA_ADOPT_CHILD);
 	}
 	if (child_says[1] >= 0)
 		say(HAS_MEMORY, 0);
@@ -638,10 +656,10 @@ static void after_fork_in_child(void)
 	pthread_mutex_init(&adopted.lock, NULL);
 	memset(adopted.from, 0, sizeof(adopted.from));
 	memset(adopted.to, 0, sizeof(adopted.to));
-	memset(adopted.spent, 0, sizeof(adopted.spent));
 	adopted.n = adopted.forking = adopted.ends = 0;
 	adopted.owner = NULL;
-	adopted.never = adopted.offered = adopted.in_child = false;
+	adopted.in_child = false;
+	file_step(HCA_ADOPT_FILE_CHILD);
 	release_signals();
 }
 
@@ -664,7 +682,8 @@ static bool has_files(void)
 		return false;
 	if (adopted.spare < 0)
 		adopted.spare = fcntl(adopted.proc, F_DUPFD_CLOEXEC, 0);
-	return adopted.spare >= 0 && (adopted.fd >= 0 || adopted.never || make_file());
+	return adopted.spare >= 0 &&
+	       (adopted.fd >= 0 || adopted.file == HCA_ADOPT_OVER || make_file());
 }
 
 static bool prepare(struct hca_process *p, const sigset_t *before)
@@ -672,8 +691,8 @@ static bool prepare(struct hca_process *p, const sigset_t *before)
 	if (adopted.owner && adopted.owner != p)
 		return false; /* a former fabric's */
 	if (!has_files())
-		adopted.never = true; /* it would not be better next time */
-	if (adopted.never)
+		file_step(HCA_ADOPT_FILE_OVER); /* it would not be better next time */
+	if (adopted.file == HCA_ADOPT_OVER)
 		return false;
 	if (!adopted.forks_watched)
 		return false;
@@ -692,10 +711,10 @@ static bool can_stand_still(bool *is_alone)
 static bool can_adopt(struct hca_process *p, uint64_t from, uint64_t to, const sigset_t *before,
                       bool *is_alone)
 {
-	return p->region.control->settings.adopt && !p->is_watched && !adopted.never &&
-	       p->mrs.ids.used <= MOST_REGIONS && to - from <= HCA_ADOPT_MOST && to < SLOT_BYTES &&
-	       can_stand_still(is_alone) && may_write_files() &&
-	       !hca_mr_overlaps(&p->mrs, from, to) && !hca_plain_pinned() &&
+	return p->region.control->settings.adopt && !p->is_watched &&
+	       adopted.file != HCA_ADOPT_OVER && p->mrs.ids.used <= MOST_REGIONS &&
+	       to - from <= HCA_ADOPT_MOST && to < SLOT_BYTES && can_stand_still(is_alone) &&
+	       may_write_files() && !hca_mr_overlaps(&p->mrs, from, to) && !hca_plain_pinned() &&
 	       hca_plain_range(from, to) && prepare(p, before);
 }
 
@@ -746,6 +765,7 @@ static bool adopt(unsigned slot, uint64_t from, uint64_t to, bool is_alone)
 	if (moved.to == to) {
 		adopted.from[slot] = from;
 		adopted.to[slot] = to;
+		step(slot, HCA_ADOPT_MOVED_IN);
 		adopted.n++;
 		return true;
 	}
