@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../qp_states.h"
+
 #define QKEY        0x1234
 #define MCAST_QPN   0xFFFFFF
 #define MLID        0xC009 /* of no group: attaching needs none */
@@ -519,14 +521,9 @@ static struct ibv_qp *rc_to(uint32_t dest)
 		                 .ah_attr = { .dlid = h2.lid, .port_num = 1 } };
 
 	MUST(!to_init_by(qp, 0, 1));
-	MUST(!ibv_modify_qp(qp, &a,
-	                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-	                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-	                            IBV_QP_MIN_RNR_TIMER));
+	MUST(!qp_to_rtr(qp, &a));
 	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 1 };
-	MUST(!ibv_modify_qp(qp, &a,
-	                    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-	                            IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+	MUST(!qp_to_rts(qp, &a));
 	return qp;
 }
 

@@ -4,6 +4,7 @@
  * end of a connection. Where a call must not wait, the daemon is stopped meanwhile.
  */
 #include "daemon.h"
+#include "../qp_states.h"
 
 #define PORT  7300
 #define BYTES 64
@@ -591,19 +592,10 @@ static void who_was_reset_is_let_in_again(void **state)
 	assert_int_equal(ibv_modify_qp(p.server->qp, &attr, IBV_QP_STATE), 0);
 	attr.qp_state = IBV_QPS_RESET;
 	assert_int_equal(ibv_modify_qp(p.server->qp, &attr, IBV_QP_STATE), 0);
-	before.qp_state = IBV_QPS_INIT;
-	assert_int_equal(
-	        ibv_modify_qp(p.server->qp, &before,
-	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	        0);
+	assert_int_equal(qp_to_init(p.server->qp, &before), 0);
 	post_work(&p, IBV_WR_RDMA_WRITE, 2); /* it waits */
 	assert_unwritten(&p);
-	before.qp_state = IBV_QPS_RTR;
-	assert_int_equal(ibv_modify_qp(p.server->qp, &before,
-	                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-	                                       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-	                 0);
+	assert_int_equal(qp_to_rtr(p.server->qp, &before), 0);
 	assert_int_equal(wait_sent(&p), IBV_WC_SUCCESS);
 	assert_int_equal(p.memory[1][0], 2);
 	pair_close(&p);

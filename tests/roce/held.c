@@ -6,6 +6,7 @@
  */
 #include "verbs/lab.h"
 #include "harness.h"
+#include "../qp_states.h"
 
 #include <arpa/inet.h>
 #include <netinet/ip.h>
@@ -161,19 +162,12 @@ static void connect_from(struct ibv_qp *qp, int index)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
-	assert_int_equal(
-	        ibv_modify_qp(qp, &attr,
-	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	        0);
+	assert_int_equal(qp_to_init(qp, &attr), 0);
 	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
 		                     .path_mtu = IBV_MTU_256,
 		                     .dest_qp_num = 17,
 		                     .ah_attr = attr_from(index, "172.16.0.2") };
-	assert_int_equal(ibv_modify_qp(qp, &attr,
-	                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-	                                       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-	                 0);
+	assert_int_equal(qp_to_rtr(qp, &attr), 0);
 }
 
 LAB_CASE(a_queue_pair_keeps_the_place_until_it_has_no_path)

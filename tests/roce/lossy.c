@@ -37,6 +37,7 @@
 #include <unistd.h>
 
 #include "base/pause.h"
+#include "../qp_states.h"
 
 #define STALL_MS 8000
 #define MOST     20000 /* bytes of one request */
@@ -251,9 +252,7 @@ static struct ibv_qp *create_qp(struct end *e)
 	struct ibv_qp *qp = ibv_create_qp(e->pd, &init);
 
 	check(qp, "ibv_create_qp");
-	check(!ibv_modify_qp(qp, &attr,
-	                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	      "INIT");
+	check(!qp_to_init(qp, &attr), "INIT");
 	return qp;
 }
 
@@ -271,25 +270,13 @@ static void connect_qp(struct end *e, struct ibv_qp *qp, union ibv_gid gid, uint
 		                    .sq_psn = FIRST_PSN,
 		                    .max_rd_atomic = READS };
 
-	const bool is_rc = !e->value[UC];
-
 	attr.ah_attr.is_global = 1;
 	attr.ah_attr.port_num = 1;
 	attr.ah_attr.grh.dgid = gid;
 	attr.ah_attr.grh.sgid_index = (uint8_t)e->value[GID];
 	attr.ah_attr.grh.hop_limit = 64;
-	check(!ibv_modify_qp(
-	              qp, &attr,
-	              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	                      (is_rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)),
-	      "RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	check(!ibv_modify_qp(qp, &attr,
-	                     IBV_QP_STATE | IBV_QP_SQ_PSN |
-	                             (is_rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-	                                              IBV_QP_MAX_QP_RD_ATOMIC
-	                                    : 0)),
-	      "RTS");
+	check(!qp_to_rtr(qp, &attr), "RTR");
+	check(!qp_to_rts(qp, &attr), "RTS");
 }
 
 static void open_device(struct end *e)

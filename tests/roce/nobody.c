@@ -20,6 +20,8 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "../qp_states.h"
+
 static double now_ms(void)
 {
 	struct timespec t;
@@ -131,18 +133,13 @@ static int connect_qp(struct ibv_context *context, struct ibv_pd *pd,
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
-	if (!qp ||
-	    ibv_modify_qp(qp, &a,
-	                  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
+	if (!qp || qp_to_init(qp, &a))
 		fail("INIT");
 	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
 		                  .path_mtu = IBV_MTU_256,
 		                  .dest_qp_num = 17,
 		                  .ah_attr = *attr };
-	return ibv_modify_qp(qp, &a,
-	                     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-	                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-	                             IBV_QP_MIN_RNR_TIMER);
+	return qp_to_rtr(qp, &a);
 }
 
 static void ask_verbs(const char *how, const char *from, const char *to)

@@ -62,6 +62,7 @@
 #include "control/path.h"
 #include "shm/region.h"
 #include "shm/packets.h"
+#include "../qp_states.h"
 
 #define ROCE_PORT 4791
 #define PAGE      4096
@@ -232,10 +233,7 @@ static void connect_qp(struct puppet *p)
 	if (v[UC])
 		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	attr.qp_access_flags &= ~(unsigned)v[DENY];
-	check(!ibv_modify_qp(p->qp, &attr,
-	                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	      "INIT");
-	attr.qp_state = IBV_QPS_RTR;
+	check(!qp_to_init(p->qp, &attr), "INIT");
 	attr.path_mtu = (enum ibv_mtu)v[MTU];
 	attr.dest_qp_num = (uint32_t)v[PEER_QPN];
 	attr.rq_psn = (uint32_t)v[RQ_PSN];
@@ -246,23 +244,13 @@ static void connect_qp(struct puppet *p)
 	attr.ah_attr.grh.dgid = p->peer;
 	attr.ah_attr.grh.sgid_index = 1;
 	attr.ah_attr.grh.hop_limit = 64;
-	check(!ibv_modify_qp(
-	              p->qp, &attr,
-	              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	                      (v[UC] ? 0 : IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)),
-	      "RTR");
-	attr.qp_state = IBV_QPS_RTS;
+	check(!qp_to_rtr(p->qp, &attr), "RTR");
 	attr.sq_psn = (uint32_t)v[SQ_PSN];
 	attr.timeout = (uint8_t)v[TIMEOUT];
 	attr.retry_cnt = (uint8_t)v[RETRY];
 	attr.rnr_retry = (uint8_t)v[RNR];
 	attr.max_rd_atomic = (uint8_t)v[READS];
-	check(!ibv_modify_qp(p->qp, &attr,
-	                     IBV_QP_STATE | IBV_QP_SQ_PSN |
-	                             (v[UC] ? 0
-	                                    : IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-	                                              IBV_QP_MAX_QP_RD_ATOMIC)),
-	      "RTS");
+	check(!qp_to_rts(p->qp, &attr), "RTS");
 	puts("ok");
 }
 

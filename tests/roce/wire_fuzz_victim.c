@@ -24,6 +24,7 @@
 #include "base/pause.h"
 #include "base/util.h"
 #include "wire_fuzz.h"
+#include "../qp_states.h"
 
 #define PAGE          4096
 #define AREA          (200 * PAGE)
@@ -235,28 +236,15 @@ static void connect_qp(struct victim *v, unsigned i)
 
 	attr.rq_psn = (uint32_t)(below(v, 3) ? fuzz_random(&v->state) : 0xfffff0) & FUZZ_PSN_MASK;
 	attr.sq_psn = (uint32_t)(below(v, 3) ? fuzz_random(&v->state) : 0xfffff0) & FUZZ_PSN_MASK;
-	check(!ibv_modify_qp(q->qp, &attr,
-	                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	      "INIT");
+	check(!qp_to_init(q->qp, &attr), "INIT");
 	post_receives(v, i);
-	attr.qp_state = IBV_QPS_RTR;
 	attr.ah_attr.is_global = 1;
 	attr.ah_attr.port_num = 1;
 	attr.ah_attr.grh.dgid = v->peer;
 	attr.ah_attr.grh.sgid_index = 1;
 	attr.ah_attr.grh.hop_limit = 64;
-	check(!ibv_modify_qp(
-	              q->qp, &attr,
-	              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	                      (is_uc ? 0 : IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)),
-	      "RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	check(!ibv_modify_qp(q->qp, &attr,
-	                     IBV_QP_STATE | IBV_QP_SQ_PSN |
-	                             (is_uc ? 0
-	                                    : IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-	                                              IBV_QP_MAX_QP_RD_ATOMIC)),
-	      "RTS");
+	check(!qp_to_rtr(q->qp, &attr), "RTR");
+	check(!qp_to_rts(q->qp, &attr), "RTS");
 	q->requests = 0;
 	v->connections++;
 	printf("qp %u %u %u %u\n", i, q->type, q->qp->qp_num, attr.rq_psn);

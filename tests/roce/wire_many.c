@@ -26,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../qp_states.h"
+
 #define MESSAGES  4    /* each way, each time */
 #define BYTES     1500 /* two packets */
 #define GID_INDEX 1
@@ -149,10 +151,7 @@ static void make(struct bundle *b)
 	for (unsigned i = 0; i < b->n; i++) {
 		b->qp[i] = ibv_create_qp(pd, &init);
 		check(b->qp[i], "ibv_create_qp");
-		check(!ibv_modify_qp(b->qp[i], &attr,
-		                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-		                             IBV_QP_ACCESS_FLAGS),
-		      "INIT");
+		check(!qp_to_init(b->qp[i], &attr), "INIT");
 		post_receives(b, i);
 	}
 }
@@ -172,16 +171,8 @@ static void connect_one(struct ibv_qp *qp, const struct address *there)
 	attr.ah_attr.grh.dgid = there->gid;
 	attr.ah_attr.grh.sgid_index = GID_INDEX;
 	attr.ah_attr.grh.hop_limit = 64;
-	check(!ibv_modify_qp(qp, &attr,
-	                     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-	                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-	                             IBV_QP_MIN_RNR_TIMER),
-	      "RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	check(!ibv_modify_qp(qp, &attr,
-	                     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-	                             IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
-	      "RTS");
+	check(!qp_to_rtr(qp, &attr), "RTR");
+	check(!qp_to_rts(qp, &attr), "RTS");
 }
 
 /* The other end does the same. */

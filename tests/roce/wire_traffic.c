@@ -17,6 +17,7 @@
 #include "base/pause.h"
 #include "base/util.h"
 #include "wire_traffic.h"
+#include "../qp_states.h"
 
 #define DEPTH     16   /* requests under way */
 #define RECEIVES  16   /* few: now and then the sender must wait for one */
@@ -265,10 +266,7 @@ void traffic_open(struct traffic *e)
 	traffic_check(e->cq, "ibv_create_cq");
 	e->qp = ibv_create_qp_ex(e->context, &init);
 	traffic_check(e->qp, "ibv_create_qp_ex");
-	traffic_check(!ibv_modify_qp(e->qp, &attr,
-	                             IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-	                                     IBV_QP_ACCESS_FLAGS),
-	              "INIT");
+	traffic_check(!qp_to_init(e->qp, &attr), "INIT");
 	for (uint64_t i = 0; i < RECEIVES; i++)
 		post_receive(e, i);
 	e->here.qpn = e->qp->qp_num;
@@ -295,17 +293,8 @@ void traffic_connect(struct traffic *e)
 	attr.ah_attr.grh.dgid = e->there.gid;
 	attr.ah_attr.grh.sgid_index = GID_INDEX;
 	attr.ah_attr.grh.hop_limit = 64;
-	traffic_check(!ibv_modify_qp(e->qp, &attr,
-	                             IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-	                                     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-	                                     IBV_QP_MIN_RNR_TIMER),
-	              "RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	traffic_check(!ibv_modify_qp(e->qp, &attr,
-	                             IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-	                                     IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-	                                     IBV_QP_MAX_QP_RD_ATOMIC),
-	              "RTS");
+	traffic_check(!qp_to_rtr(e->qp, &attr), "RTR");
+	traffic_check(!qp_to_rts(e->qp, &attr), "RTS");
 }
 
 void traffic_close(struct traffic *e)

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "../qp_states.h"
+
 #define ROUNDS  30
 #define BYTES   16384
 #define EACH(i) for (int i = 0; i < 2; i++)
@@ -111,20 +113,9 @@ static void connect_to(int at, uint16_t lid)
 		                 .retry_cnt = 7,
 		                 .rnr_retry = 7 };
 
-	must(!ibv_modify_qp(qp[at], &a,
-	                    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	     "INIT");
-	a.qp_state = IBV_QPS_RTR;
-	must(!ibv_modify_qp(qp[at], &a,
-	                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-	                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-	                            IBV_QP_MIN_RNR_TIMER),
-	     "RTR");
-	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp[at], &a,
-	                    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-	                            IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
-	     "RTS");
+	must(!qp_to_init(qp[at], &a), "INIT");
+	must(!qp_to_rtr(qp[at], &a), "RTR");
+	must(!qp_to_rts(qp[at], &a), "RTS");
 }
 
 int main(int argc, char **argv)

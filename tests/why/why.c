@@ -16,6 +16,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "../qp_states.h"
+
 #define QKEY  0x1234
 #define ROOM  4096
 #define BYTES 64
@@ -188,18 +190,13 @@ static void connect_to(struct end *e, const struct end *peer, uint32_t number)
 		a.ah_attr.dlid = other_lid;
 
 	to_init(e);
-	MUST(!ibv_modify_qp(e->qp, &a,
-	                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-	                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-	                            IBV_QP_MIN_RNR_TIMER));
+	MUST(!qp_to_rtr(e->qp, &a));
 	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
 		                  .sq_psn = e == &from ? first_psn : 0,
 		                  .timeout = timeout,
 		                  .retry_cnt = 7,
 		                  .rnr_retry = rnr_retry };
-	MUST(!ibv_modify_qp(e->qp, &a,
-	                    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-	                            IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+	MUST(!qp_to_rts(e->qp, &a));
 }
 
 static void make_both(void)
