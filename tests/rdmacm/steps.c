@@ -5,6 +5,7 @@
  */
 #include "daemon.h"
 #include "../qp_states.h"
+#include "harness.h"
 
 #define PORT  7300
 #define BYTES 64
@@ -58,13 +59,12 @@ static struct rdma_conn_param no_param(void)
 	return (struct rdma_conn_param){ .retry_count = 7, .rnr_retry_count = 7, .qp_num = 1 };
 }
 
-static void steps_do_not_wait(void **state)
+CASE_WITH(steps_do_not_wait, NULL, leave_daemon_running)
 {
 	struct rdma_conn_param param = no_param();
 	struct node n = resolved();
 	struct rdma_cm_event *e;
 
-	(void)state;
 	without_daemon(&n, rdma_resolve_route(n.id, 1000));
 	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	without_daemon(&n, rdma_connect(n.id, &param));
@@ -75,13 +75,12 @@ static void steps_do_not_wait(void **state)
 }
 
 /* Where others have been before. */
-static void resolving_does_not_wait(void **state)
+CASE_WITH(resolving_does_not_wait, NULL, leave_daemon_running)
 {
 	union address a = host_address(2, PORT);
 	struct node n = resolved();
 	struct rdma_cm_id *before = n.id;
 
-	(void)state;
 	stop_daemon(n.channel);
 	assert_int_equal(rdma_create_id(n.channel, &n.id, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
@@ -94,13 +93,12 @@ static void resolving_does_not_wait(void **state)
 	node_close(&n);
 }
 
-static void who_gives_up_at_once_does_not_wait(void **state)
+CASE_WITH(who_gives_up_at_once_does_not_wait, NULL, leave_daemon_running)
 {
 	union address a = host_address(2, PORT);
 	struct node n = resolved();
 	struct rdma_cm_id *id;
 
-	(void)state;
 	stop_daemon(n.channel);
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(rdma_create_id(n.channel, &id, NULL, RDMA_PS_TCP), 0);
@@ -115,13 +113,12 @@ static void who_gives_up_at_once_does_not_wait(void **state)
 }
 
 /* Though the same was resolved before, by identifiers that could. */
-static void what_cannot_be_resolved_is_said_at_once(void **state)
+CASE_WITH(what_cannot_be_resolved_is_said_at_once, NULL, leave_daemon_running)
 {
 	union address to = host_address(2, PORT), from = host_address(1, 0);
 	union address taken = host_address(1, PORT + 1);
 	struct node n = node_open(RDMA_PS_TCP), other = node_open(RDMA_PS_TCP);
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(n.id, &from.sa, &to.sa, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_fails(rdma_resolve_addr(n.id, &from.sa, &to.sa, 1000), EINVAL);
@@ -136,12 +133,11 @@ static void what_cannot_be_resolved_is_said_at_once(void **state)
 	node_close(&other);
 }
 
-static void a_step_too_many_is_said_at_once(void **state)
+CASE_WITH(a_step_too_many_is_said_at_once, NULL, leave_daemon_running)
 {
 	struct rdma_conn_param param = no_param();
 	struct node n = resolved();
 
-	(void)state;
 	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
 	assert_fails(rdma_resolve_route(n.id, 1000), EINVAL);
 	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -150,13 +146,12 @@ static void a_step_too_many_is_said_at_once(void **state)
 	node_close(&n);
 }
 
-static void what_is_wrong_is_said_at_once(void **state)
+CASE_WITH(what_is_wrong_is_said_at_once, NULL, leave_daemon_running)
 {
 	struct rdma_conn_param param = no_param();
 	struct node n = resolved();
 	char much[57] = { 0 };
 
-	(void)state;
 	assert_fails(rdma_connect(n.id, &param), EINVAL);
 	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -169,12 +164,11 @@ static void what_is_wrong_is_said_at_once(void **state)
 }
 
 /* An event that comes late says nothing of what was asked for since. */
-static void a_late_event_is_no_step(void **state)
+CASE_WITH(a_late_event_is_no_step, NULL, leave_daemon_running)
 {
 	struct node n = node_open(RDMA_PS_TCP);
 	union address a = host_address(2, PORT);
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
 	wait_readable(&n);
 	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
@@ -184,11 +178,10 @@ static void a_late_event_is_no_step(void **state)
 	node_close(&n);
 }
 
-static void a_port_that_is_down_is_said_at_once(void **state)
+CASE_WITH(a_port_that_is_down_is_said_at_once, NULL, leave_daemon_running)
 {
 	struct node n = resolved();
 
-	(void)state;
 	umbel("link down h1:1");
 	assert_fails(rdma_resolve_route(n.id, 1000), EAGAIN);
 	umbel("link up h1:1");
@@ -199,11 +192,10 @@ static void a_port_that_is_down_is_said_at_once(void **state)
 }
 
 /* Steps are served in the order in which they were asked for. */
-static void what_is_under_way_goes_with_its_identifier(void **state)
+CASE_WITH(what_is_under_way_goes_with_its_identifier, NULL, leave_daemon_running)
 {
 	struct node n = resolved(), other = resolved();
 
-	(void)state;
 	assert_int_equal(rdma_migrate_id(other.id, n.channel), 0);
 	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
 	assert_int_equal(rdma_destroy_id(n.id), 0);
@@ -215,11 +207,10 @@ static void what_is_under_way_goes_with_its_identifier(void **state)
 	rdma_destroy_event_channel(other.channel);
 }
 
-static void what_is_under_way_moves_with_its_identifier(void **state)
+CASE_WITH(what_is_under_way_moves_with_its_identifier, NULL, leave_daemon_running)
 {
 	struct node from = resolved(), to = { .channel = rdma_create_event_channel() };
 
-	(void)state;
 	assert_int_equal(rdma_resolve_route(from.id, 1000), 0);
 	assert_int_equal(rdma_migrate_id(from.id, to.channel), 0);
 	assert_no_event(&from);
@@ -229,13 +220,12 @@ static void what_is_under_way_moves_with_its_identifier(void **state)
 	node_close(&to);
 }
 
-static void a_child_has_no_part_in_its_parent_s_identifiers(void **state)
+CASE_WITH(a_child_has_no_part_in_its_parent_s_identifiers, NULL, leave_daemon_running)
 {
 	struct node n = resolved();
 	pid_t child = fork();
 	int status;
 
-	(void)state;
 	assert_true(child >= 0);
 	if (child == 0)
 		_exit(rdma_resolve_route(n.id, 1000) && errno == EINVAL ? 0 : 1);
@@ -386,12 +376,11 @@ static void assert_unwritten(const struct pair *p)
 
 /* ---- the beginning of a connection ---- */
 
-static void accepting_does_not_wait(void **state)
+CASE_WITH(accepting_does_not_wait, NULL, leave_daemon_running)
 {
 	struct rdma_conn_param param = no_param();
 	struct pair p;
 
-	(void)state;
 	pair_ask(&p);
 	without_daemon(&p.client, rdma_accept(p.server, &param));
 	assert_fails(rdma_accept(p.server, &param), EINVAL);
@@ -409,14 +398,13 @@ static void make_many(struct rdma_cm_id *id, struct ibv_cq *cq)
 
 /* Nor does a program that makes a queue pair for that, one of many; and requests to the queue pair
  * at once are carried out, though the daemon knows nothing of it yet. */
-static void making_a_queue_pair_of_many_does_not_wait(void **state)
+CASE_WITH(making_a_queue_pair_of_many_does_not_wait, NULL, leave_daemon_running)
 {
 	struct rdma_conn_param param = no_param();
 	struct ibv_cq *cq;
 	struct pair p;
 	pid_t waker;
 
-	(void)state;
 	pair_begin(&p);
 	p.mr[1] = make_qp(p.server, p.memory[1]);
 	rdma_destroy_qp(p.server);
@@ -442,13 +430,12 @@ static void making_a_queue_pair_of_many_does_not_wait(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void what_is_wrong_with_accepting_is_said_at_once(void **state)
+CASE_WITH(what_is_wrong_with_accepting_is_said_at_once, NULL, leave_daemon_running)
 {
 	struct rdma_conn_param param = no_param();
 	char much[197] = { 0 };
 	struct pair p;
 
-	(void)state;
 	pair_ask(&p);
 	param.private_data = much;
 	param.private_data_len = sizeof(much);
@@ -456,7 +443,7 @@ static void what_is_wrong_with_accepting_is_said_at_once(void **state)
 	pair_close(&p);
 }
 
-static void who_accepts_too_late_has_an_event(void **state)
+CASE_WITH(who_accepts_too_late_has_an_event, NULL, leave_daemon_running)
 {
 	struct rdma_conn_param param = no_param();
 	struct ibv_qp_init_attr init;
@@ -465,7 +452,6 @@ static void who_accepts_too_late_has_an_event(void **state)
 	struct rdma_cm_id *id;
 	struct pair p;
 
-	(void)state;
 	pair_ask(&p);
 	id = p.client.id;
 	assert_int_equal(rdma_create_id(p.client.channel, &p.client.id, NULL, RDMA_PS_TCP), 0);
@@ -493,12 +479,11 @@ static void pair_accept(struct pair *p)
 }
 
 /* ... nor does the client; and a request that is posted at once is carried out at once. */
-static void establishing_does_not_wait(void **state)
+CASE_WITH(establishing_does_not_wait, NULL, leave_daemon_running)
 {
 	struct pair p;
 	pid_t waker;
 
-	(void)state;
 	pair_accept(&p);
 	stop_daemon(p.client.channel);
 	expect_event(&p.client, RDMA_CM_EVENT_ESTABLISHED);
@@ -514,12 +499,11 @@ static void establishing_does_not_wait(void **state)
 
 /* A request of the server, which does not wait for the client, goes on when the client is
  * connected. */
-static void a_request_that_comes_early_goes_on(void **state)
+CASE_WITH(a_request_that_comes_early_goes_on, NULL, leave_daemon_running)
 {
 	struct pair p;
 	pid_t waker;
 
-	(void)state;
 	pair_accept(&p);
 	post_write(p.server, &p, 5);
 	assert_int_equal(p.memory[0][0], 0);
@@ -535,11 +519,10 @@ static void a_request_that_comes_early_goes_on(void **state)
 /* ---- the end of one ---- */
 
 /* From when rdma_disconnect() returns, though the daemon has yet to hear of it. */
-static void who_disconnects_lets_nothing_in(void **state)
+CASE_WITH(who_disconnects_lets_nothing_in, NULL, leave_daemon_running)
 {
 	struct pair p;
 
-	(void)state;
 	pair_open(&p);
 	post_receive(p.server, p.mr[1]);
 	stop_daemon(p.client.channel);
@@ -558,12 +541,11 @@ static void who_disconnects_lets_nothing_in(void **state)
 }
 
 /* ... nor when the queue pair is destroyed, or reset. */
-static void who_has_disconnected_and_destroys_lets_nothing_in(void **state)
+CASE_WITH(who_has_disconnected_and_destroys_lets_nothing_in, NULL, leave_daemon_running)
 {
 	struct pair p;
 	struct ibv_qp *qp;
 
-	(void)state;
 	pair_open(&p);
 	qp = p.server->qp;
 	stop_daemon(p.client.channel);
@@ -580,13 +562,12 @@ static void who_has_disconnected_and_destroys_lets_nothing_in(void **state)
 }
 
 /* A queue pair that had ended can be connected anew. */
-static void who_was_reset_is_let_in_again(void **state)
+CASE_WITH(who_was_reset_is_let_in_again, NULL, leave_daemon_running)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR }, before;
 	struct ibv_qp_init_attr init;
 	struct pair p;
 
-	(void)state;
 	pair_open(&p);
 	assert_int_equal(ibv_query_qp(p.server->qp, &before, ~0, &init), 0);
 	assert_int_equal(ibv_modify_qp(p.server->qp, &attr, IBV_QP_STATE), 0);
@@ -646,7 +627,7 @@ static void connect_and_leave_a_child(int hold)
 	_exit(0);
 }
 
-static void a_child_keeps_its_parent_s_connections(void **state)
+CASE_WITH(a_child_keeps_its_parent_s_connections, NULL, leave_daemon_running)
 {
 	struct node listener = node_open(RDMA_PS_TCP);
 	struct rdma_conn_param param = no_param();
@@ -657,7 +638,6 @@ static void a_child_keeps_its_parent_s_connections(void **state)
 	int hold[2], status;
 	pid_t process;
 
-	(void)state;
 	node_bind(&listener, 2, PORT);
 	assert_int_equal(rdma_listen(listener.id, 0), 0);
 	assert_int_equal(pipe(hold), 0);
@@ -687,33 +667,7 @@ static void a_child_keeps_its_parent_s_connections(void **state)
 	node_close(&listener);
 }
 
-#define test(name) cmocka_unit_test_teardown(name, leave_daemon_running)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		test(steps_do_not_wait),
-		test(resolving_does_not_wait),
-		test(who_gives_up_at_once_does_not_wait),
-		test(what_cannot_be_resolved_is_said_at_once),
-		test(a_step_too_many_is_said_at_once),
-		test(what_is_wrong_is_said_at_once),
-		test(a_late_event_is_no_step),
-		test(a_port_that_is_down_is_said_at_once),
-		test(what_is_under_way_goes_with_its_identifier),
-		test(what_is_under_way_moves_with_its_identifier),
-		test(a_child_has_no_part_in_its_parent_s_identifiers),
-		test(accepting_does_not_wait),
-		test(making_a_queue_pair_of_many_does_not_wait),
-		test(what_is_wrong_with_accepting_is_said_at_once),
-		test(who_accepts_too_late_has_an_event),
-		test(establishing_does_not_wait),
-		test(a_request_that_comes_early_goes_on),
-		test(who_disconnects_lets_nothing_in),
-		test(who_has_disconnected_and_destroys_lets_nothing_in),
-		test(who_was_reset_is_let_in_again),
-		test(a_child_keeps_its_parent_s_connections),
-	};
-
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return harness_run(setup, NULL);
 }

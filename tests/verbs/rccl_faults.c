@@ -126,11 +126,10 @@ static void connect_again(const struct comm *c, unsigned q)
 
 /* ---- calls that fail ---- */
 
-static void no_queue_pair_can_post(void **state)
+CASE_WITH(no_queue_pair_can_post, NULL, fault_lab_clean_up)
 {
 	struct comm c;
 
-	(void)state;
 	fault_lab_add("host=@1 post=EIO");
 	comm_open(&c);
 	for (unsigned q = 0; q < QPS; q++) {
@@ -144,12 +143,11 @@ static void no_queue_pair_can_post(void **state)
 }
 
 /* Of one connection, the others do not notice. */
-static void one_queue_pair_cannot_post(void **state)
+CASE_WITH(one_queue_pair_cannot_post, NULL, fault_lab_clean_up)
 {
 	struct lab_work w;
 	struct comm c;
 
-	(void)state;
 	fault_lab_add("qp=@1:#2 post=EIO");
 	comm_open(&c);
 	for (unsigned round = 0; round < 10; round++) {
@@ -162,12 +160,11 @@ static void one_queue_pair_cannot_post(void **state)
 }
 
 /* Nothing was posted; it can be tried again. */
-static void a_request_is_to_be_posted_again(void **state)
+CASE_WITH(a_request_is_to_be_posted_again, NULL, fault_lab_clean_up)
 {
 	struct lab_work w;
 	struct comm c;
 
-	(void)state;
 	fault_lab_add("qp=@1:#1 post=EAGAIN nth=2 count=3");
 	comm_open(&c);
 	transfer(&c, 0, 0);
@@ -179,12 +176,11 @@ static void a_request_is_to_be_posted_again(void **state)
 	assert_int_equal(fault_lab_fired(0), 3);
 }
 
-static void a_receive_is_to_be_posted_again(void **state)
+CASE_WITH(a_receive_is_to_be_posted_again, NULL, fault_lab_clean_up)
 {
 	const struct lab_work receive = { .wr_id = 99, .n = 0 };
 	struct comm c;
 
-	(void)state;
 	fault_lab_add("qp=@2:#3 receive=EAGAIN nth=2");
 	comm_open(&c);
 	transfer(&c, 2, 0);
@@ -195,12 +191,11 @@ static void a_receive_is_to_be_posted_again(void **state)
 	assert_int_equal(fault_lab_fired(0), 1);
 }
 
-static void memory_is_not_registered(void **state)
+CASE_WITH(memory_is_not_registered, NULL, fault_lab_clean_up)
 {
 	static char memory[MESSAGE];
 	struct lab_peer *p;
 
-	(void)state;
 	fault_lab_add("host=@1 register=ENOMEM nth=2");
 	p = lab_peer(&(struct lab_peer_options){ .host = 1 });
 	errno = 0;
@@ -212,7 +207,7 @@ static void memory_is_not_registered(void **state)
 /* ---- completions ---- */
 
 /* RCCL takes the first two for a broken link, and the others for its end. */
-static void a_completion_is_an_error(void **state)
+CASE_WITH(a_completion_is_an_error, NULL, fault_lab_clean_up)
 {
 	static const struct {
 		const char *name;
@@ -224,7 +219,6 @@ static void a_completion_is_an_error(void **state)
 		{ "GENERAL", IBV_WC_GENERAL_ERR },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(cases); i++) {
 		struct comm c;
 
@@ -245,11 +239,10 @@ static void a_completion_is_an_error(void **state)
 }
 
 /* One on each queue pair, which are left as they are; then all is as it should be. */
-static void so_many_completions_are_errors(void **state)
+CASE_WITH(so_many_completions_are_errors, NULL, fault_lab_clean_up)
 {
 	struct comm c;
 
-	(void)state;
 	for (unsigned q = 0; q < QPS; q++)
 		fault_lab_add("qp=@1:#%u wc=WR_FLUSH nth=1", q + 1);
 	comm_open(&c);
@@ -263,11 +256,10 @@ static void so_many_completions_are_errors(void **state)
 }
 
 /* At both ends, though nothing is under way: a program must not take it for one of its own. */
-static void a_completion_is_nobodys(void **state)
+CASE_WITH(a_completion_is_nobodys, NULL, fault_lab_clean_up)
 {
 	struct comm c;
 
-	(void)state;
 	fault_lab_add("qp=@1:#1 made=RETRY_EXC nth=1 wr_id=0x%x", NOBODYS);
 	fault_lab_add("qp=@2:#1 made=WR_FLUSH nth=1 wr_id=0x%x", NOBODYS);
 	comm_open(&c);
@@ -280,12 +272,11 @@ static void a_completion_is_nobodys(void **state)
 
 /* ---- slow and broken queue pairs ---- */
 
-static void one_queue_pair_is_slow(void **state)
+CASE_WITH(one_queue_pair_is_slow, NULL, fault_lab_clean_up)
 {
 	struct comm c;
 	uint64_t began;
 
-	(void)state;
 	fault_lab_add("qp=@1:#1 delay=10ms");
 	comm_open(&c);
 	for (unsigned n = 0; n < 5; n++) {
@@ -298,11 +289,10 @@ static void one_queue_pair_is_slow(void **state)
 	assert_int_equal(fault_lab_shown(0, "fitted"), fault_lab_fired(0));
 }
 
-static void what_is_slow_comes_whole(void **state)
+CASE_WITH(what_is_slow_comes_whole, NULL, fault_lab_clean_up)
 {
 	struct comm c;
 
-	(void)state;
 	for (unsigned q = 0; q < QPS; q++)
 		fault_lab_add("qp=@1:#%u delay=2ms", q + 1);
 	comm_open(&c);
@@ -314,11 +304,10 @@ static void what_is_slow_comes_whole(void **state)
 
 /* It breaks with requests under way: the first one says why, the others are flushed, all are sent
  * by another one, and when it is connected again, it works. */
-static void what_was_under_way_goes_by_another_one(void **state)
+CASE_WITH(what_was_under_way_goes_by_another_one, NULL, fault_lab_clean_up)
 {
 	const unsigned broken[] = { 0, 1 };
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(broken); i++) {
 		const unsigned q = broken[i], other = !q;
 		struct comm c;
@@ -351,12 +340,11 @@ static void what_was_under_way_goes_by_another_one(void **state)
 }
 
 /* The device's port goes down, and comes back: the programs are told, and connect again. */
-static void the_port_is_lost(void **state)
+CASE_WITH(the_port_is_lost, NULL, fault_lab_clean_up)
 {
 	struct lab_work w;
 	struct comm c;
 
-	(void)state;
 	if (fault_lab_on_roce())
 		skip(); /* a link between switches and hosts is InfiniBand's */
 	fault_lab_add("opcode=CNP drop");
@@ -379,11 +367,10 @@ static void the_port_is_lost(void **state)
 }
 
 /* A program that opened its device before there were rules meets none. */
-static void without_rules_nothing_is_different(void **state)
+CASE_WITH(without_rules_nothing_is_different, NULL, fault_lab_clean_up)
 {
 	struct comm c;
 
-	(void)state;
 	comm_open(&c);
 	fault_lab_add("host=@1 post=EAGAIN");
 	fault_lab_add("host=@2 receive=EAGAIN");
@@ -394,26 +381,8 @@ static void without_rules_nothing_is_different(void **state)
 		assert_int_equal(fault_lab_fired(i), 0);
 }
 
-#define FAULT_TEST(name) cmocka_unit_test_teardown(name, fault_lab_clean_up)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		FAULT_TEST(no_queue_pair_can_post),
-		FAULT_TEST(one_queue_pair_cannot_post),
-		FAULT_TEST(a_request_is_to_be_posted_again),
-		FAULT_TEST(a_receive_is_to_be_posted_again),
-		FAULT_TEST(memory_is_not_registered),
-		FAULT_TEST(a_completion_is_an_error),
-		FAULT_TEST(so_many_completions_are_errors),
-		FAULT_TEST(a_completion_is_nobodys),
-		FAULT_TEST(one_queue_pair_is_slow),
-		FAULT_TEST(what_is_slow_comes_whole),
-		FAULT_TEST(what_was_under_way_goes_by_another_one),
-		FAULT_TEST(the_port_is_lost),
-		FAULT_TEST(without_rules_nothing_is_different),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

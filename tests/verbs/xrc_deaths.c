@@ -310,11 +310,10 @@ static void expect_all_receives_used(struct fixture *f)
 
 /* ---- tests ---- */
 
-static void receives_survive_requesters_that_are_killed(void **state)
+LAB_CASE(receives_survive_requesters_that_are_killed)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct ibv_qp *target = xrc_lab_target(f.to, f.xrcd);
@@ -350,11 +349,10 @@ static enum ibv_wc_status send_until_it_fails(struct fixture *f, struct ibv_qp *
 }
 
 /* Its queue is gone: that is an invalid request, and no more. Others of the domain go on. */
-static void who_sends_to_a_queue_hears_that_its_owner_is_killed(void **state)
+LAB_CASE(who_sends_to_a_queue_hears_that_its_owner_is_killed)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct child *c = start("queue", f.file);
@@ -400,14 +398,13 @@ static void undo_target(void *target)
 	ibv_destroy_qp(target);
 }
 
-static void a_target_outlives_its_owner_if_another_has_it_open(void **state)
+LAB_CASE(a_target_outlives_its_owner_if_another_has_it_open)
 {
 	struct ibv_qp_open_attr open = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
 		                                      IBV_QP_OPEN_ATTR_TYPE,
 		                         .qp_type = IBV_QPT_XRC_RECV };
 	struct fixture f;
 
-	(void)state;
 	make(&f);
 	open.xrcd = f.xrcd;
 	for (unsigned i = 0; i < ROUNDS; i++) {
@@ -440,11 +437,10 @@ static void use_and_die(struct fixture *f, uint32_t target)
 	kill_child(c);
 }
 
-static void a_requester_hears_that_its_targets_owner_is_killed(void **state)
+LAB_CASE(a_requester_hears_that_its_targets_owner_is_killed)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f);
 	for (unsigned i = 0; i < 2; i++) {
 		struct child *c = start("target", f.file);
@@ -470,11 +466,10 @@ static void a_requester_hears_that_its_targets_owner_is_killed(void **state)
 	expect_all_receives_used(&f);
 }
 
-static void the_queues_of_who_is_killed_are_free_again(void **state)
+LAB_CASE(the_queues_of_who_is_killed_are_free_again)
 {
 	struct fixture f;
 
-	(void)state;
 	make(&f);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct child *c = start("owner", f.file);
@@ -486,14 +481,6 @@ static void the_queues_of_who_is_killed_are_free_again(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(receives_survive_requesters_that_are_killed),
-		LAB_TEST(who_sends_to_a_queue_hears_that_its_owner_is_killed),
-		LAB_TEST(a_target_outlives_its_owner_if_another_has_it_open),
-		LAB_TEST(a_requester_hears_that_its_targets_owner_is_killed),
-		LAB_TEST(the_queues_of_who_is_killed_are_free_again),
-	};
-
 	for (size_t i = 0; i < LAB_ARRAY(roles) && argc > 1; i++) {
 		struct CMUnitTest role = { argv[1], roles[i].play, NULL, lab_clean_up, NULL };
 
@@ -503,5 +490,5 @@ int main(int argc, char **argv)
 			return _cmocka_run_group_tests(argv[1], &role, 1, NULL, NULL);
 		}
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }
