@@ -1,110 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory of this process is adopted and given back: the bytes stay, wherever they lie. Each case is
- * a process of its own, as there is one file a process, and a fork() ends adopting for ever. Where
- * another thread runs, ThreadSanitizer's for one, and writes cannot be held, nothing is adopted,
- * and the cases are skipped.
+ * Memory of this process is adopted and given back: the bytes stay, wherever they lie.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-#include <harness.h>
-
 #include <fcntl.h>
 #include <pthread.h>
-#include <sys/mman.h>
+#include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "control/client.h"
-#include "control/socket.h"
 #include "hca/memory/adopt.h"
-#include "hca/process/hold.h"
-#include "hca/process/plain.h"
-#include "hca/process/process.h"
-
-#define PAGES 4
-#define BYTES (PAGES * HCA_PAGE)
-
-static struct shm_control control = { .settings.adopt = 1 };
-static struct hca_process process = { .region.control = &control };
-static unsigned offers; /* of a file, to the daemon */
-
-/* ---- a process a case ---- */
-
-static void serve(void *arg, struct control_packet *p)
-{
-	(void)arg;
-	assert_int_equal(p->header.type, CONTROL_OFFER_MEMORY);
-	p->header.bytes = 0;
-	p->n_fds = 0;
-	offers++;
-}
-
-static int begin(void **state)
-{
-	(void)state;
-	return control_local(&process.control, serve, NULL);
-}
-
-static void in_child(void **state)
-{
-	const struct CMUnitTest test = { "process", (CMUnitTestFunction)(uintptr_t)*state, begin,
-		                         NULL, NULL };
-	int status;
-	pid_t pid;
-
-	if (!hca_plain_alone())
-		skip();
-	pid = fork();
-	if (!pid) {
-		harness_serve();
-		_exit(_cmocka_run_group_tests("adopt", &test, 1, NULL, NULL));
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
-#define PROCESS_CASE(name) \
-	CASE_AS(name, harness_add(#name, in_child, NULL, NULL, (void *)(uintptr_t)name))
-
-/* ---- memory ---- */
-
-static void fill(uint8_t *at, uint8_t seed)
-{
-	for (size_t i = 0; i < BYTES; i++)
-		at[i] = (uint8_t)(seed + i * 31 + i / 256);
-}
-
-static void expect(const uint8_t *at, uint8_t seed)
-{
-	for (size_t i = 0; i < BYTES; i++)
-		if (at[i] != (uint8_t)(seed + i * 31 + i / 256))
-			fail_msg("byte %zu is not what was written", i);
-}
-
-static uint8_t *map(int prot, int flags, int fd)
-{
-	uint8_t *at = mmap(NULL, BYTES, prot, flags, fd, 0);
-
-	assert_true(at != MAP_FAILED);
-	return at;
-}
-
-static uint8_t *plain_memory(void)
-{
-	uint8_t *at = map(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-
-	fill(at, 1);
-	return at;
-}
+#include <adopt_lab.h>
 
 static bool adopt(unsigned slot, const uint8_t *at)
 {
