@@ -268,7 +268,7 @@ static int set_switch(struct load_switch *sw, const struct fabric_node *node)
 {
 	sw->name = node->name;
 	sw->lft = node->lft;
-	sw->n_lids = node->lft_size;
+	sw->n_lids = node->lft_end;
 	if (load_set_ports(sw, node->n_ports))
 		return -ENOMEM;
 	for (unsigned k = 1; k <= node->n_ports; k++)

@@ -98,6 +98,7 @@ static UNUSED struct fabric_node *testing_switch(struct fabric *f, unsigned n_po
 	sw->type = FABRIC_SWITCH;
 	sw->n_ports = n_ports;
 	sw->index = f->n_switches++;
+	fabric_lft_set_top(sw, IB_LID_MCAST_FIRST - 1);
 	for (unsigned i = 0; i <= n_ports; i++) {
 		sw->port[i] = (struct fabric_port){
 			.node = sw, .num = (uint8_t)i, .state = IB_PORT_DOWN, .mtu = IBV_MTU_4096

@@ -75,7 +75,7 @@ static struct fabric_port *exit_port(struct fabric_port *at, uint16_t dlid, uint
 
 	if (at->node->type == FABRIC_SWITCH) {
 		in = at->num;
-		out = fabric_lft_get(at->node, dlid);
+		out = fabric_lft_out(at->node, dlid);
 		if (!out || out > at->node->n_ports)
 			return NULL;
 	}

@@ -513,6 +513,7 @@ static void each_lid_of_a_port_has_its_path(void **state)
 	e->f->hca_port[2]->lmc = 2;
 	for (uint16_t i = 0; i < 4; i++)
 		fabric_lft_set(e->sw, base + i, e->f->hca_port[2]->peer->num);
+	fabric_lft_set_top(e->sw, base + 3);
 	for (uint16_t i = 0; i < 4; i++) {
 		assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(slid) | SA_PR(dlid),
 		                     .slid = lid(e, 0), .dlid = base + i),

@@ -94,14 +94,18 @@ static void tell_sm_lid(struct sm *sm)
 	}
 }
 
-/* Writes LinearFDBTop: the tables have no entries beyond it. */
-static void tell_top(struct sm *sm)
+/* Writes LinearFDBTop. Before the routes are written it is only raised, as what is above it is
+ * discarded; when they are, the tables have no entries beyond it. */
+static void tell_top(struct sm *sm, bool written)
 {
 	uint16_t top = sm_lids_top(sm);
 
-	for (unsigned i = 0; i < sm->net.n; i++)
-		if (!sm->net.sw[i]->dead)
-			sm->net.sw[i]->lft_top = top;
+	for (unsigned i = 0; i < sm->net.n; i++) {
+		struct fabric_node *sw = sm->net.sw[i];
+
+		if (!sw->dead && (written || top > sw->lft_top))
+			fabric_flow_set_lft_top(sm->f, sw, top);
+	}
 }
 
 #define FLOW_COSTS 160 /* of a flow to one port, in table entries */
@@ -208,6 +212,7 @@ static int do_phase(struct sm *sm, uint32_t *budget)
 		sm_trees_look(sm->trees);
 		return 0;
 	case SM_SWEEP_BEGIN_ROUTES:
+		tell_top(sm, false);
 		sm_routes_begin(sm->routes, sm_lids_top(sm), sm->changed);
 		return 0;
 	case SM_SWEEP_ROUTES:
@@ -223,7 +228,7 @@ static int do_phase(struct sm *sm, uint32_t *budget)
 		sm->net.left = sm->swept != 0;
 		if (!sm->swept)
 			sm_trees_obey(sm->trees, sm_routes_order(sm->routes));
-		tell_top(sm);
+		tell_top(sm, true);
 		tell_sm_lid(sm);
 		return 0;
 	default:

@@ -324,6 +324,7 @@ static void a_flow_to_a_lid_that_a_sweep_takes_away_ends(void **state)
 	to->lid = 0x40;
 	to->lmc = 1;
 	assert_int_equal(fabric_lft_set(to->peer->node, to->lid + 1, to->peer->num), 0);
+	fabric_lft_set_top(to->peer->node, to->lid + 1);
 	testing_qp(e->f, 10, from);
 	flow = testing_flow(e->f, from, 10, to->lid + 1, NULL);
 	assert_int_equal(testing_receivers(e->f, flow), 1);
@@ -331,6 +332,29 @@ static void a_flow_to_a_lid_that_a_sweep_takes_away_ends(void **state)
 	assert_int_equal(to->lid, 0x40);
 	assert_int_equal(to->lmc, 0);
 	assert_int_equal(testing_receivers(e->f, flow), 0);
+	stop(e);
+}
+
+/* Another subnet manager has set the top, and forgotten some LIDs. */
+static void a_sweep_raises_a_top_that_is_too_low(void **state)
+{
+	struct env *e = start(mesh());
+	struct fabric_port *from = e->f->hca_port[0], *to = e->f->hca_port[e->f->n_hca_ports - 1];
+	struct fabric_flow *flow;
+
+	(void)state;
+	testing_qp(e->f, 10, from);
+	flow = testing_flow(e->f, from, 10, to->lid, NULL);
+	assert_int_equal(testing_receivers(e->f, flow), 1);
+	fabric_flow_set_lft_top(e->f, to->peer->node, to->lid - 1);
+	fabric_flow_follow_all(e->f);
+	assert_int_equal(testing_receivers(e->f, flow), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_int_equal(testing_receivers(e->f, flow), 1);
+	change_lid(e, to);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	flow = testing_flow(e->f, from, 10, to->lid, NULL);
+	assert_int_equal(testing_receivers(e->f, flow), 1);
 	stop(e);
 }
 
@@ -809,6 +833,7 @@ int main(void)
 		cmocka_unit_test(no_switch_has_a_route_to_what_cannot_be_reached),
 		cmocka_unit_test(routes_to_a_replaced_lid_are_removed),
 		cmocka_unit_test(a_flow_to_a_lid_that_a_sweep_takes_away_ends),
+		cmocka_unit_test(a_sweep_raises_a_top_that_is_too_low),
 		cmocka_unit_test(lids_are_given_out_again_but_never_to_two),
 		cmocka_unit_test(with_an_lmc_hca_ports_have_several_lids_and_switches_one),
 		cmocka_unit_test(each_of_the_lids_leads_there),

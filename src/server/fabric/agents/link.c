@@ -134,7 +134,7 @@ static void forget_tables(struct fabric_node *sw)
 	free(sw->mft);
 	sw->lft = NULL;
 	sw->mft = NULL;
-	sw->lft_size = sw->mft_size = 0;
+	sw->lft_size = sw->lft_end = sw->mft_size = 0;
 	sw->lft_top = sw->mft_top = 0;
 }
 

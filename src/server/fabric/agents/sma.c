@@ -133,7 +133,8 @@ static uint16_t switch_info(struct request *r)
 		wire_switch_info_decode(r->data, &in);
 		if (in.linear_fdb_top >= LFT_CAPACITY)
 			return MAD_STATUS_BAD_FIELD;
-		sw->lft_top = i.linear_fdb_top = in.linear_fdb_top;
+		i.linear_fdb_top = in.linear_fdb_top;
+		fabric_flow_set_lft_top(r->f, sw, in.linear_fdb_top);
 		sw->life_time = i.life_time_value = in.life_time_value;
 		sw->mft_top = i.multicast_fdb_top = in.multicast_fdb_top;
 		if (in.port_state_change) /* writing a 1 clears it */

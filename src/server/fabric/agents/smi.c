@@ -188,7 +188,7 @@ static struct fabric_port *follow_lid(struct fabric *f, struct fabric_port *at, 
 			return !pkey || is_switch || at->state == IB_PORT_ACTIVE ? at : no_route(f);
 		if (!is_switch && hops)
 			return no_route(f);
-		num = is_switch ? fabric_lft_get(at->node, dlid) : at->num;
+		num = is_switch ? fabric_lft_out(at->node, dlid) : at->num;
 		at = pkey ? cross_as_data(f, at, num, mad, pkey) : cross(f, at->node, num);
 		if (!at)
 			return NULL;

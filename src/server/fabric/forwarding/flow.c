@@ -294,6 +294,20 @@ void fabric_flow_mark_lid(struct fabric *f, uint16_t lid)
 	f->flows->marks.any_lid = true;
 }
 
+void fabric_flow_set_lft_top(struct fabric *f, struct fabric_node *sw, uint16_t top)
+{
+	uint32_t lid = sw->lft_end, end;
+
+	fabric_lft_set_top(sw, top);
+	end = sw->lft_end;
+	if (end < lid) {
+		end = lid;
+		lid = sw->lft_end;
+	}
+	for (; lid < end; lid++)
+		fabric_flow_mark_lid(f, (uint16_t)lid);
+}
+
 /* Flows whose turn is near have it first, however often all change. */
 void fabric_flow_mark_all(struct fabric *f)
 {

@@ -102,6 +102,8 @@ void fabric_flow_note_link(struct fabric *f, struct fabric_port *p);
 void fabric_flow_note_lid(struct fabric *f, uint16_t lid);
 void fabric_flow_mark_lid(struct fabric *f, uint16_t lid);
 void fabric_flow_mark_all(struct fabric *f);
+/* Sets LinearFDBTop of the switch, and marks the LIDs that are forwarded now, or no longer. */
+void fabric_flow_set_lft_top(struct fabric *f, struct fabric_node *sw, uint16_t top);
 bool fabric_flow_follow(struct fabric *f, uint32_t *budget, uint32_t cost_of_work);
 void fabric_flow_follow_all(struct fabric *f);
 

@@ -1166,6 +1166,31 @@ static void unicast_without_a_route_reaches_nobody(void **state)
 	assert_int_equal(testing_record(e->f, flow)->dest_port, 1);
 }
 
+static void what_is_for_a_lid_above_the_top_is_discarded(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *to2 = testing_flow(e->f, e->f->hca_port[0], 10, 2, NULL);
+	struct fabric_flow *to3 = testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+	uint32_t slice = 1;
+
+	fabric_flow_set_lft_top(e->f, e->sw[0], 2);
+	fabric_flow_set_lft_top(e->f, e->sw[1], 2); /* an entry that it would not come to */
+	fabric_flow_follow_all(e->f);
+	assert_int_equal(testing_receivers(e->f, to2), 1);
+	assert_int_equal(testing_receivers(e->f, to3), 0);
+	/* the table is longer now, and has no more entries that count */
+	fabric_lft_set(e->sw[0], 200, 1);
+	assert_int_equal(fabric_lft_get(e->sw[0], 200), 1);
+	assert_int_equal(fabric_lft_out(e->sw[0], 200), FABRIC_LFT_NONE);
+	assert_int_equal(fabric_lft_out(e->sw[0], 3), FABRIC_LFT_NONE);
+	for (unsigned s = 0; s < 2; s++)
+		fabric_flow_set_lft_top(e->f, e->sw[s], IB_LID_MCAST_FIRST - 1);
+	assert_false(fabric_flow_follow(e->f, &slice, 1));
+	fabric_flow_follow_all(e->f);
+	assert_int_equal(testing_receivers(e->f, to3), 1);
+	assert_int_equal(fabric_lft_out(e->sw[0], 200), 1);
+}
+
 static void the_mtu_of_the_path_is_in_the_record(void **state)
 {
 	struct env *e = *state;
@@ -1755,6 +1780,7 @@ int main(void)
 		TEST(a_unicast_flow_names_its_port),
 		TEST(a_unicast_flow_with_a_grh_must_name_the_ports_gid),
 		TEST(a_multicast_gid_on_a_unicast_lid_reaches_no_attached_qp),
+		TEST(what_is_for_a_lid_above_the_top_is_discarded),
 		TEST(unicast_without_a_route_reaches_nobody),
 		TEST(the_mtu_of_the_path_is_in_the_record),
 		TEST(a_packet_without_a_lane_is_dropped),

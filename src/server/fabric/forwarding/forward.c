@@ -10,6 +10,19 @@
 #include "base/log.h"
 #include "fabric/model/lanes.h"
 
+static void find_lft_end(struct fabric_node *sw)
+{
+	uint32_t end = sw->lft_top + 1u;
+
+	sw->lft_end = end < sw->lft_size ? end : sw->lft_size;
+}
+
+void fabric_lft_set_top(struct fabric_node *sw, uint16_t top)
+{
+	sw->lft_top = top;
+	find_lft_end(sw);
+}
+
 int fabric_lft_set_new(struct fabric_node *sw, uint16_t lid, uint8_t port)
 {
 	if (!lid || lid >= IB_LID_MCAST_FIRST)
@@ -23,6 +36,7 @@ int fabric_lft_set_new(struct fabric_node *sw, uint16_t lid, uint8_t port)
 		memset(lft + sw->lft_size, FABRIC_LFT_NONE, size - sw->lft_size);
 		sw->lft = lft;
 		sw->lft_size = size;
+		find_lft_end(sw);
 	}
 	sw->lft[lid] = port;
 	return 0;
@@ -135,7 +149,7 @@ void fabric_walk_unicast(struct fabric *f, struct fabric_port *from, uint16_t dl
 	at = cross(w, from, 0);
 	for (int hops = 0; at && at->node->type == FABRIC_SWITCH && hops < FABRIC_MAX_HOPS;
 	     hops++) {
-		uint8_t out = fabric_lft_get(at->node, dlid);
+		uint8_t out = fabric_lft_out(at->node, dlid);
 
 		if (out == 0)
 			return; /* for the switch itself */

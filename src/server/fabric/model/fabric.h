@@ -186,6 +186,8 @@ struct fabric_node {
 	uint32_t index;           /* switches: numbered from 0 */
 	uint8_t *lft;             /* switches: out port by LID; FABRIC_LFT_NONE: no route */
 	uint32_t lft_size;
+	uint32_t lft_end; /* packets to LIDs from here on are discarded: the table ends, or its top
+	                   */
 	struct fabric_mft_row *mft; /* switches: by MLID - 0xC000 */
 	uint32_t mft_size;
 	uint32_t mark;             /* switches: the last walk that visited it */
@@ -333,10 +335,20 @@ static inline int fabric_lft_set(struct fabric_node *sw, uint16_t lid, uint8_t p
 	sw->lft[lid] = port;
 	return 0;
 }
+/* The entry, whether packets are forwarded by it or not. */
 static inline uint8_t fabric_lft_get(const struct fabric_node *sw, uint16_t lid)
 {
 	return lid < sw->lft_size ? sw->lft[lid] : FABRIC_LFT_NONE;
 }
+/* The port by which packets to the unicast LID @lid leave: no entry above the top counts. */
+static inline uint8_t fabric_lft_out(const struct fabric_node *sw, uint16_t lid)
+{
+	return lid < sw->lft_end ? sw->lft[lid] : FABRIC_LFT_NONE;
+}
+
+/* Sets LinearFDBTop: unicast packets to LIDs above it are discarded. Flows do not follow by
+ * themselves: fabric_flow_set_lft_top() */
+void fabric_lft_set_top(struct fabric_node *sw, uint16_t top);
 
 /*
  * Copies @row to the switch's table as the row of @mlid; all zero: no route. Returns 0; -ENOSPC:
