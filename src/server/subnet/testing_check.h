@@ -25,6 +25,7 @@ static UNUSED void checked_switch(const struct env *e, struct check_net *net, ui
 	sw->lid = node->port[0].lid;
 	assert_int_equal(check_set_ports(sw, node->n_ports), 0);
 	sw->n_lids = sw->n_sls = node->lft_size;
+	sw->n_relayed = node->lft_top + 1u;
 	sw->lft = malloc(node->lft_size + 1);
 	sw->sl = malloc(node->lft_size + 1);
 	assert_non_null(sw->lft);

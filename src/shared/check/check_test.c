@@ -189,6 +189,22 @@ static void test_hole(void **state)
 	end();
 }
 
+static void test_top(void **state)
+{
+	(void)state;
+	begin_row();
+	net.sw[1].n_relayed = 36; /* those of the switches are above those of hosts */
+	expect_only(CHECK_PROPERTIES, "");
+	begin_row();
+	net.sw[1].n_relayed = 3;
+	judge();
+	assert_int_equal(report.result[CHECK_PATHS].found, 1);
+	assert_string_equal(report.result[CHECK_PATHS].text[0],
+	                    "s1 has a LinearFDBTop too low, and discards what is for h2 (LID 3): 2 "
+	                    "hosts do not reach it");
+	end();
+}
+
 /* No subnet manager has been there. */
 static void test_idle_links(void **state)
 {
@@ -502,6 +518,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_right),
 		cmocka_unit_test(test_hole),
+		cmocka_unit_test(test_top),
 		cmocka_unit_test(test_idle_links),
 		cmocka_unit_test(test_wrong_ways),
 		cmocka_unit_test(test_islands),

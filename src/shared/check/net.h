@@ -52,8 +52,9 @@ struct check_switch {
 	struct check_port *port; /* from 1 */
 	uint8_t *lft;            /* out port by LID; from malloc() */
 	unsigned n_lids;
-	uint16_t lid; /* 0: it has none */
-	uint8_t *sl;  /* by LID: of packets that hosts here send to it; NULL: any. From malloc() */
+	unsigned n_relayed; /* what is for LIDs from here on is discarded; 0: nobody knows */
+	uint16_t lid;       /* 0: it has none */
+	uint8_t *sl; /* by LID: of packets that hosts here send to it; NULL: any. From malloc() */
 	unsigned n_sls;
 	unsigned n_hosts; /* check_net_finish() */
 	bool own_levels;  /* likewise: some of its hosts have service levels of their own */

@@ -14,6 +14,7 @@
 enum fate {
 	FATE_ARRIVES,
 	FATE_NO_ROUTE, /* the table has no port */
+	FATE_ABOVE,    /* it is above LinearFDBTop */
 	FATE_NO_LINK,  /* the port's link carries nothing */
 	FATE_ASTRAY,   /* it reaches another port */
 	FATE_LOOP,
@@ -113,7 +114,9 @@ static uint32_t take_step(struct paths *p, uint32_t at, uint32_t chain)
 	s->rate = 0;
 	s->routes = 0;
 	s->out = (uint8_t)out;
-	if (!out)
+	if (sw->n_relayed && p->lid >= sw->n_relayed)
+		s->fate = FATE_ABOVE;
+	else if (!out)
 		s->fate = p->to.host == CHECK_NONE && p->to.sw == at ? FATE_ARRIVES : FATE_ASTRAY;
 	else if (out > sw->n_ports)
 		s->fate = FATE_NO_ROUTE;
@@ -268,6 +271,7 @@ static void report_end(struct paths *p, uint32_t end)
 {
 	static const char *const what[] = {
 		[FATE_NO_ROUTE] = "has no route to",
+		[FATE_ABOVE] = "has a LinearFDBTop too low, and discards what is for",
 		[FATE_NO_LINK] = "sends out of a port without a link what is for",
 		[FATE_ASTRAY] = "sends to another port what is for",
 		[FATE_LOOP] = "is on a circle of what is for",

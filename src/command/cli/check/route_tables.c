@@ -63,7 +63,8 @@ static int decode(struct cli_tables *t, struct json_object *lft, struct cli_swit
 	for (size_t i = 0; i < n; i++)
 		t->port[i] = (uint8_t)(hex(text[2 * i]) << 4 | hex(text[2 * i + 1]));
 	sw->port = t->port;
-	sw->n_lids = (unsigned)n;
+	sw->n_stored = (unsigned)n;
+	sw->n_lids = sw->lft_top < n ? sw->lft_top + 1 : (unsigned)n;
 	return 0;
 }
 
@@ -93,6 +94,7 @@ int cli_tables_each(struct cli_tables *t, int (*each)(void *arg, const struct cl
 		at++;
 		o = next(t, &at);
 		sw.name = cli_json_text(o, "switch");
+		sw.lft_top = (unsigned)cli_json_number(o, "lft_top");
 		sw.mft = cli_json_array(o, "mft");
 		if (!o || decode(t, json_object_object_get(o, "lft"), &sw)) {
 			base_log("%s", o ? strerror(ENOMEM) : "the daemon's routes are no JSON");

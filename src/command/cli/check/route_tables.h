@@ -18,7 +18,9 @@ struct json_tokener;
 struct cli_switch {
 	const char *name;
 	const uint8_t *port; /* by LID; CLI_NO_PORT: no route */
-	unsigned n_lids;
+	unsigned n_lids;     /* of those that the switch forwards: up to LinearFDBTop */
+	unsigned n_stored;   /* entries in @port */
+	unsigned lft_top;
 	struct json_object *mft; /* an array */
 };
 

@@ -304,12 +304,13 @@ static int keep_table(void *arg, const struct cli_switch *from)
 	if (!end || !end->is_switch || s->net.sw[end->index].lft)
 		return 0;
 	sw = &s->net.sw[end->index];
-	sw->lft = malloc(from->n_lids + (size_t)1);
+	sw->lft = malloc(from->n_stored + (size_t)1);
 	if (!sw->lft)
 		return no_memory();
-	if (from->n_lids)
-		memcpy(sw->lft, from->port, from->n_lids);
-	sw->n_lids = from->n_lids;
+	if (from->n_stored)
+		memcpy(sw->lft, from->port, from->n_stored);
+	sw->n_lids = from->n_stored;
+	sw->n_relayed = from->lft_top + 1;
 	return read_mft(s, end->index, from->mft);
 }
 

@@ -151,17 +151,21 @@ static int complain(const struct dump *d, const char *what)
 	return CLI_FAILED;
 }
 
-/* "... of switch ... guid 0x0002c90000000010 (leaf1):" */
+/* "Unicast lids [0x0-0x2c] of switch ... guid 0x0002c90000000010 (leaf1):" */
 static int take_switch(struct dump *d, const char *line)
 {
 	const char *guid = strstr(line, " guid 0x");
 	const struct cli_subnet_end *end =
 	        guid ? cli_subnet_by_guid(d->s, strtoull(guid + 6, NULL, 16)) : NULL;
+	int last;
 
 	if (!end || !end->is_switch)
 		return complain(d, "the topology has no switch with that GUID");
 	d->sw = end->index;
 	d->n_tables++;
+	/* ibroute prints up to LinearFDBTop */
+	if (sscanf(line, "Unicast lids [%*i-%i]", &last) == 1 && last >= 0 && last <= MAX_LID)
+		d->s->net.sw[d->sw].n_relayed = (unsigned)last + 1;
 	return 0;
 }
 

@@ -44,6 +44,7 @@ bool daemon_show_tables(const struct daemon_show *s, struct show_at *at, struct 
 		return true;
 	show_open(o, NULL, '{');
 	show_add_string(o, "switch", sw->name);
+	show_add_u64(o, "lft_top", sw->lft_top);
 	show_add_hex(o, "lft", sw->lft, sw->lft_size);
 	add_mft(o, sw);
 	show_close(o, '}');
