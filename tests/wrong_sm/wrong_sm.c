@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A subnet manager that makes one mistake, and what the switches do then: each row of the table is
+ * a field that a Set writes wrong. A message that the mistake concerns is discarded and counted
+ * where the specification says so, `umbel check` names the mistake, and when the field is as before
+ * messages arrive again. docs/subnet.md lists the fields.
+ *
+ * The fabric: h1 and h2 at leaf1, h3 and h4 at leaf2; the leaves' ports 3 and 4 lead to spine1 and
+ * spine2. Messages go from h1 to h3, or to a group of both; h4, at leaf2 as h3, proves that none
+ * has come.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+
+#include "harness.h"
+#include "verbs/lab.h"
+#include "wrong_sm/agent.h"
+
+#define SW_LFT_TOP 6 /* where fields are in SwitchInfo */
+
+#define LFT_BLOCK 64
+
+static const struct agent_node leaf1 = { "leaf1", 1, { 1 } };
+
+/* ---- who sends and receives ---- */
+
+static struct {
+	struct lab_end *from, *to, *witness;
+	struct ibv_ah *unicast, *group;
+	uint32_t group_qkey;
+	uint16_t lid, mlid, leaf_lid;
+	uint8_t up; /* the port by which leaf1 sends to @lid */
+} lab;
+
+static uint16_t lid_of(struct lab_end *e)
+{
+	struct ibv_port_attr port;
+
+	assert_int_equal(ibv_query_port(e->context, 1, &port), 0);
+	return port.lid;
+}
+
+static void make_group(void)
+{
+	struct lab_group *sends = lab_join(1, "239.1.1.1"), *receives = lab_join(3, "239.1.1.1");
+	const struct lab_options member = { .host = 3, .qkey = receives->qkey };
+
+	lab.to = lab_end_with(&member);
+	lab.witness = lab_end_with(&(struct lab_options){ .host = 4, .qkey = receives->qkey });
+	lab_attach(lab.to->qp, &receives->mgid, receives->mlid);
+	lab.group = lab_ah_group(lab.from, sends);
+	lab.group_qkey = receives->qkey;
+	lab.mlid = receives->mlid;
+}
+
+static void begin(void)
+{
+	struct agent_attribute a = { .at = &leaf1, .id = UMAD_SM_ATTR_PORT_INFO };
+
+	agent_open();
+	lab.from = lab_end(1);
+	make_group();
+	lab.unicast = lab_ah_to(lab.from, lab.to);
+	lab.lid = lid_of(lab.to);
+	agent_get(&a);
+	lab.leaf_lid = (uint16_t)agent_number(a.data + 16, 2);
+	a.id = UMAD_SM_ATTR_LINEAR_FT;
+	agent_get(&a);
+	lab.up = a.data[lab.lid];
+	lab_post(lab.to, 100);
+}
+
+static void send_message(bool to_group)
+{
+	static const char text[] = "a message";
+	struct lab_request r;
+
+	lab_request(lab.from, &r, to_group ? lab.group : lab.unicast,
+	            to_group ? LAB_MCAST : lab.to->qp->qp_num, text, sizeof(text));
+	r.wr.wr.ud.remote_qkey = lab.group_qkey;
+	lab_send_request(lab.from, &r);
+}
+
+static void expect_arrival(bool to_group)
+{
+	static const char text[] = "a message";
+
+	send_message(to_group);
+	lab_expect(lab.to, text, sizeof(text));
+}
+
+static void expect_loss(bool to_group)
+{
+	static const char text[] = "it is the next";
+	struct lab_request r;
+
+	send_message(to_group);
+	lab_request(lab.witness, &r, lab_ah_to(lab.witness, lab.to), lab.to->qp->qp_num, text,
+	            sizeof(text));
+	r.wr.wr.ud.remote_qkey = lab.group_qkey;
+	lab_send_request(lab.witness, &r);
+	lab_expect(lab.to, text, sizeof(text));
+}
+
+/* ---- what is counted ---- */
+
+enum counter { NOTHING, RELAY, DISCARDS, XMIT_CONSTRAINT, RCV_CONSTRAINT };
+
+/* The attribute of the performance management agent, where the counter is in its data, and how long
+ * it is. A detail is counted beside its sum. */
+static const struct place {
+	uint16_t attribute;
+	uint8_t at, bytes;
+} counters[] = {
+	[RELAY] = { 0x12, 12, 2 },
+	[DISCARDS] = { 0x12, 14, 2 },
+	[XMIT_CONSTRAINT] = { 0x12, 16, 1 },
+	[RCV_CONSTRAINT] = { 0x12, 17, 1 },
+};
+
+#define PERF_DATA 64
+
+static uint64_t count_at(unsigned port, const struct place *p)
+{
+	uint8_t mad[256] = { 0 };
+
+	mad[PERF_DATA + 1] = (uint8_t)port;
+	assert_int_equal(agent_gmp(4, UMAD_METHOD_GET, p->attribute, lab.leaf_lid, mad), 0);
+	return agent_number(mad + PERF_DATA + p->at, p->bytes);
+}
+
+/* ---- the mistakes ---- */
+
+struct mistake {
+	const char *what;
+	uint16_t attribute;
+	uint32_t modifier;
+	void (*make)(uint8_t *data); /* of what a Get has said */
+	bool to_group;
+	enum counter counted;
+	uint8_t detail; /* offset in PortRcvErrorDetails or PortXmitDiscardDetails; 0: none */
+	bool at_out;    /* counted at the port that leads to the other leaf, not where it came in */
+	const char *says; /* what `umbel check` says of it, in a line that has this in it */
+};
+
+static void top_below_h3(uint8_t *data)
+{
+	agent_put(data + SW_LFT_TOP, 2, lab.lid - 1u);
+}
+
+static void no_port(uint8_t *data)
+{
+	data[lab.lid % LFT_BLOCK] = 255;
+}
+
+static void beyond_the_last_port(uint8_t *data)
+{
+	data[lab.lid % LFT_BLOCK] = 77;
+}
+
+#define DLID_MAPPING 10
+
+static const struct mistake mistakes[] = {
+	{ "LinearFDBTop below a LID", UMAD_SM_ATTR_SWITCH_INFO, 0, top_below_h3, .counted = RELAY,
+	  .detail = DLID_MAPPING,
+	  .says = "leaf1 has a LinearFDBTop too low, and discards what is for" },
+	{ "an entry without a port", UMAD_SM_ATTR_LINEAR_FT, 0, no_port, .counted = RELAY,
+	  .detail = DLID_MAPPING, .says = "leaf1 has no route to umbel_h3_0" },
+	{ "an entry with a port that is not there", UMAD_SM_ATTR_LINEAR_FT, 0, beyond_the_last_port,
+	  .counted = RELAY, .detail = DLID_MAPPING, .says = "leaf1 has no route to umbel_h3_0" },
+};
+
+/* A counter, and the detail of it. */
+struct counts {
+	uint64_t sum, detail;
+};
+
+static struct counts counts_of(const struct mistake *m)
+{
+	const unsigned port = m->at_out ? lab.up : 1;
+	const struct place detail = { m->counted == DISCARDS ? 0x16 : 0x15, m->detail, 2 };
+
+	return (struct counts){ count_at(port, &counters[m->counted]),
+		                m->detail ? count_at(port, &detail) : 0 };
+}
+
+/* Whether `umbel check` has that in a line, and is not content. */
+static void assert_said(const char *text)
+{
+	FILE *f = popen("umbel check --strict --most 100 2>&1", "r");
+	char line[1000], all[20000] = "";
+	bool said = false;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		said |= strstr(line, text) != NULL;
+		strncat(all, line, sizeof(all) - strlen(all) - 1);
+	}
+	if (pclose(f) == 0 || !said)
+		fail_msg("umbel check does not say '%s' but:\n%s", text, all);
+}
+
+static void assert_right(void)
+{
+	assert_int_equal(system("umbel check > /dev/null"), 0);
+}
+
+static void make_mistake(const struct mistake *m)
+{
+	struct agent_attribute a = { .at = &leaf1, .id = m->attribute, .modifier = m->modifier };
+	struct agent_attribute right;
+	struct counts before, after;
+
+	expect_arrival(m->to_group);
+	before = counts_of(m);
+	agent_get(&a);
+	right = a;
+	m->make(a.data);
+	agent_set(&a);
+	expect_loss(m->to_group);
+	assert_said(m->says);
+	agent_set(&right);
+	after = counts_of(m);
+	assert_int_equal(after.sum - before.sum, 1);
+	assert_int_equal(after.detail - before.detail, m->detail ? 1 : 0);
+	expect_arrival(m->to_group);
+}
+
+static void each_mistake_has_its_effect_its_counter_and_its_verdict(void **state)
+{
+	(void)state;
+	begin();
+	assert_right();
+	for (size_t i = 0; EACH_ROW(i, mistakes); i++)
+		make_mistake(&mistakes[i]);
+	assert_right();
+	agent_close();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(each_mistake_has_its_effect_its_counter_and_its_verdict),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
