@@ -158,7 +158,13 @@ static void beyond_the_last_port(uint8_t *data)
 	data[lab.lid % LFT_BLOCK] = 77;
 }
 
+static void back_where_it_comes_from(uint8_t *data)
+{
+	data[lab.lid % LFT_BLOCK] = 1;
+}
+
 #define DLID_MAPPING 10
+#define LOOPING      14
 
 static const struct mistake mistakes[] = {
 	{ "LinearFDBTop below a LID", UMAD_SM_ATTR_SWITCH_INFO, 0, top_below_h3, .counted = RELAY,
@@ -168,6 +174,9 @@ static const struct mistake mistakes[] = {
 	  .detail = DLID_MAPPING, .says = "leaf1 has no route to umbel_h3_0" },
 	{ "an entry with a port that is not there", UMAD_SM_ATTR_LINEAR_FT, 0, beyond_the_last_port,
 	  .counted = RELAY, .detail = DLID_MAPPING, .says = "leaf1 has no route to umbel_h3_0" },
+	{ "an entry with the port that it comes in by", UMAD_SM_ATTR_LINEAR_FT, 0,
+	  back_where_it_comes_from, .counted = RELAY, .detail = LOOPING,
+	  .says = "leaf1 sends to another port what is for umbel_h3_0" },
 };
 
 /* A counter, and the detail of it. */

@@ -34,6 +34,9 @@ static const struct counter losses[] = {
 	  "packets that the switch had no table entry for: nobody has the destination LID, or "
 	  "nobody "
 	  "has joined the group of the MLID; see 'umbel show routes' and 'umbel show groups'" },
+	{ "loop_errors", LOST(LOOP),
+	  "packets whose route leads back out of the port that they came in by; see 'umbel "
+	  "check'" },
 	{ "vl_errors", LOST(VL),
 	  "packets that the switch had no virtual lane for: the SL of the address handle is none "
 	  "of "

@@ -63,7 +63,8 @@ static struct counts counts_of(struct fabric *f, const struct fabric_port *p)
 		[LINK_RECOVERED] = p->stats.link_recovered,
 		[DAMAGED] = p->stats.damaged,
 		[SYMBOL_ERRORS] = p->stats.damaged + p->stats.symbol_errors,
-		[RELAY_ERRORS] = p->stats.lost[FABRIC_LOST_RELAY] + p->stats.lost[FABRIC_LOST_VL],
+		[RELAY_ERRORS] = p->stats.lost[FABRIC_LOST_RELAY] +
+		                 p->stats.lost[FABRIC_LOST_LOOP] + p->stats.lost[FABRIC_LOST_VL],
 		[XMIT_DISCARDS] = discards(f, p),
 		[XMIT_CONSTRAINT] = p->stats.lost[FABRIC_LOST_XMIT_PKEY],
 		[RCV_CONSTRAINT] = p->stats.lost[FABRIC_LOST_RCV_PKEY],

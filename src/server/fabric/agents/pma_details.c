@@ -32,6 +32,8 @@ static uint64_t rcv_errors(const struct fabric *f, const struct fabric_port *p, 
 		return p->stats.damaged;
 	if (i == PERF_RCV_DLID_MAPPING)
 		return p->stats.lost[FABRIC_LOST_RELAY];
+	if (i == PERF_RCV_LOOPING)
+		return p->stats.lost[FABRIC_LOST_LOOP];
 	return i == PERF_RCV_VL_MAPPING ? p->stats.lost[FABRIC_LOST_VL] : 0;
 }
 

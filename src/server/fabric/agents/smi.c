@@ -150,25 +150,34 @@ static struct fabric_port *hold_back(struct fabric *f, struct fabric_port *at, e
 	return NULL;
 }
 
-/* Crosses the link of port @num of @at's node as data packets do, not on the management lane. */
-static struct fabric_port *cross_as_data(struct fabric *f, struct fabric_port *at, unsigned num,
+/* Crosses the link of @out as data packets do, not on the management lane. @in: the port by which
+ * it came to the node; 0: the node sends it. */
+static struct fabric_port *cross_as_data(struct fabric *f, struct fabric_port *out, unsigned in,
                                          const struct fabric_mad *mad, uint16_t pkey)
 {
-	struct fabric_port *out;
-
-	if (num < 1 || num > at->node->n_ports)
-		return lose(f, at, FABRIC_LOST_RELAY);
-	out = &at->node->port[num];
 	if (!fabric_port_carries(out))
 		return lose(f, out, FABRIC_LOST_DISCARD);
-	if (fabric_lane_of(out, at->node->type == FABRIC_SWITCH ? at->num : 0, mad->sl & 0xF) ==
-	    FABRIC_LANE_NONE)
+	if (fabric_lane_of(out, in, mad->sl & 0xF) == FABRIC_LANE_NONE)
 		return lose(f, out, FABRIC_LOST_VL);
 	if (!fabric_port_emits(out, pkey))
 		return hold_back(f, out, FABRIC_LOST_XMIT_PKEY, mad, pkey);
 	if (!fabric_port_admits(out->peer, pkey))
 		return hold_back(f, out->peer, FABRIC_LOST_RCV_PKEY, mad, pkey);
 	return out->peer;
+}
+
+/* The port by which a packet to @dlid leaves the switch of @at, where it came in by number @in.
+ * NULL: it is dropped. */
+static struct fabric_port *relay(struct fabric *f, struct fabric_port *at, unsigned in,
+                                 uint16_t dlid)
+{
+	uint8_t num = fabric_lft_out(at->node, dlid);
+
+	if (num < 1 || num > at->node->n_ports)
+		return lose(f, at, FABRIC_LOST_RELAY);
+	if (num == in)
+		return lose(f, at, FABRIC_LOST_LOOP);
+	return &at->node->port[num];
 }
 
 /*
@@ -182,14 +191,18 @@ static struct fabric_port *follow_lid(struct fabric *f, struct fabric_port *at, 
 		return at;
 	for (int hops = 0; hops < FABRIC_MAX_HOPS; hops++) {
 		bool is_switch = at->node->type == FABRIC_SWITCH;
-		unsigned num;
+		unsigned in = is_switch && hops ? at->num : 0; /* a switch itself sends by port 0 */
+		struct fabric_port *out = at;
 
 		if (fabric_port_has_lid(fabric_own_port(at), dlid))
 			return !pkey || is_switch || at->state == IB_PORT_ACTIVE ? at : no_route(f);
 		if (!is_switch && hops)
 			return no_route(f);
-		num = is_switch ? fabric_lft_out(at->node, dlid) : at->num;
-		at = pkey ? cross_as_data(f, at, num, mad, pkey) : cross(f, at->node, num);
+		if (is_switch)
+			out = relay(f, at, in, dlid);
+		if (!out)
+			return NULL;
+		at = pkey ? cross_as_data(f, out, in, mad, pkey) : cross(f, out->node, out->num);
 		if (!at)
 			return NULL;
 	}

@@ -153,8 +153,8 @@ void fabric_walk_unicast(struct fabric *f, struct fabric_port *from, uint16_t dl
 
 		if (out == 0)
 			return; /* for the switch itself */
-		if (out > at->node->n_ports) {
-			lose(w, at, FABRIC_LOST_RELAY);
+		if (out > at->node->n_ports || out == at->num) {
+			lose(w, at, out == at->num ? FABRIC_LOST_LOOP : FABRIC_LOST_RELAY);
 			return;
 		}
 		at = cross(w, &at->node->port[out], at->num);

@@ -55,6 +55,7 @@ enum fabric_speed {
 /* Why a switch drops a packet. */
 enum fabric_loss {
 	FABRIC_LOST_RELAY,     /* the switch has no route for it */
+	FABRIC_LOST_LOOP,      /* the route leads back out of the port that it came in by */
 	FABRIC_LOST_DISCARD,   /* the port that it should leave by is not active */
 	FABRIC_LOST_XMIT_PKEY, /* the port that it should leave by blocks its partition */
 	FABRIC_LOST_RCV_PKEY,  /* the port that it came in by blocks its partition */
