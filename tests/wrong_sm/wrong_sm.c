@@ -20,6 +20,8 @@
 
 #define LFT_BLOCK 64
 
+static const char text[] = "a message";
+
 static const struct agent_node leaf1 = { "leaf1", 1, { 1 } };
 
 /* ---- who sends and receives ---- */
@@ -70,36 +72,52 @@ static void begin(void)
 	lab_post(lab.to, 100);
 }
 
-static void send_message(bool to_group)
+/* What a message from h1 is for: h3, the group, or leaf1 itself, which responds. */
+enum target { HOST, GROUP, SWITCH };
+
+static void send_message(enum target to)
 {
-	static const char text[] = "a message";
 	struct lab_request r;
 
-	lab_request(lab.from, &r, to_group ? lab.group : lab.unicast,
-	            to_group ? LAB_MCAST : lab.to->qp->qp_num, text, sizeof(text));
+	lab_request(lab.from, &r, to == GROUP ? lab.group : lab.unicast,
+	            to == GROUP ? LAB_MCAST : lab.to->qp->qp_num, text, sizeof(text));
 	r.wr.wr.ud.remote_qkey = lab.group_qkey;
 	lab_send_request(lab.from, &r);
 }
 
-static void expect_arrival(bool to_group)
+static unsigned ask_switch(void)
 {
-	static const char text[] = "a message";
+	uint8_t mad[256] = { 0 };
 
-	send_message(to_group);
+	return agent_gmp(UMAD_CLASS_PERF_MGMT, UMAD_METHOD_GET, UMAD_ATTR_CLASS_PORT_INFO,
+	                 lab.leaf_lid, mad);
+}
+
+static void expect_arrival(enum target to)
+{
+	if (to == SWITCH) {
+		assert_int_equal(ask_switch(), 0);
+		return;
+	}
+	send_message(to);
 	lab_expect(lab.to, text, sizeof(text));
 }
 
-static void expect_loss(bool to_group)
+static void expect_loss(enum target to)
 {
-	static const char text[] = "it is the next";
+	static const char next[] = "it is the next";
 	struct lab_request r;
 
-	send_message(to_group);
-	lab_request(lab.witness, &r, lab_ah_to(lab.witness, lab.to), lab.to->qp->qp_num, text,
-	            sizeof(text));
+	if (to == SWITCH) {
+		assert_int_equal(ask_switch(), AGENT_NO_RESPONSE);
+		return;
+	}
+	send_message(to);
+	lab_request(lab.witness, &r, lab_ah_to(lab.witness, lab.to), lab.to->qp->qp_num, next,
+	            sizeof(next));
 	r.wr.wr.ud.remote_qkey = lab.group_qkey;
 	lab_send_request(lab.witness, &r);
-	lab_expect(lab.to, text, sizeof(text));
+	lab_expect(lab.to, next, sizeof(next));
 }
 
 /* ---- what is counted ---- */
@@ -125,7 +143,9 @@ static uint64_t count_at(unsigned port, const struct place *p)
 	uint8_t mad[256] = { 0 };
 
 	mad[PERF_DATA + 1] = (uint8_t)port;
-	assert_int_equal(agent_gmp(4, UMAD_METHOD_GET, p->attribute, lab.leaf_lid, mad), 0);
+	assert_int_equal(
+	        agent_gmp(UMAD_CLASS_PERF_MGMT, UMAD_METHOD_GET, p->attribute, lab.leaf_lid, mad),
+	        0);
 	return agent_number(mad + PERF_DATA + p->at, p->bytes);
 }
 
@@ -136,7 +156,7 @@ struct mistake {
 	uint16_t attribute;
 	uint32_t modifier;
 	void (*make)(uint8_t *data); /* of what a Get has said */
-	bool to_group;
+	enum target to;
 	enum counter counted;
 	uint8_t detail; /* offset in PortRcvErrorDetails or PortXmitDiscardDetails; 0: none */
 	bool at_out;    /* counted at the port that leads to the other leaf, not where it came in */
@@ -163,6 +183,16 @@ static void back_where_it_comes_from(uint8_t *data)
 	data[lab.lid % LFT_BLOCK] = 1;
 }
 
+static void own_lid_elsewhere(uint8_t *data)
+{
+	data[lab.leaf_lid % LFT_BLOCK] = lab.up;
+}
+
+static void no_own_lid(uint8_t *data)
+{
+	data[lab.leaf_lid % LFT_BLOCK] = 255;
+}
+
 #define DLID_MAPPING 10
 #define LOOPING      14
 
@@ -177,6 +207,10 @@ static const struct mistake mistakes[] = {
 	{ "an entry with the port that it comes in by", UMAD_SM_ATTR_LINEAR_FT, 0,
 	  back_where_it_comes_from, .counted = RELAY, .detail = LOOPING,
 	  .says = "leaf1 sends to another port what is for umbel_h3_0" },
+	{ "no entry for the LID of the switch", UMAD_SM_ATTR_LINEAR_FT, 0, no_own_lid, SWITCH,
+	  .counted = RELAY, .detail = DLID_MAPPING, .says = "leaf1 has no route to leaf1" },
+	{ "another port for the LID of the switch", UMAD_SM_ATTR_LINEAR_FT, 0, own_lid_elsewhere,
+	  SWITCH, .says = "goes round: leaf1 >" },
 };
 
 /* A counter, and the detail of it. */
@@ -189,6 +223,8 @@ static struct counts counts_of(const struct mistake *m)
 	const unsigned port = m->at_out ? lab.up : 1;
 	const struct place detail = { m->counted == DISCARDS ? 0x16 : 0x15, m->detail, 2 };
 
+	if (!m->counted)
+		return (struct counts){ 0 };
 	return (struct counts){ count_at(port, &counters[m->counted]),
 		                m->detail ? count_at(port, &detail) : 0 };
 }
@@ -220,19 +256,19 @@ static void make_mistake(const struct mistake *m)
 	struct agent_attribute right;
 	struct counts before, after;
 
-	expect_arrival(m->to_group);
+	expect_arrival(m->to);
 	before = counts_of(m);
 	agent_get(&a);
 	right = a;
 	m->make(a.data);
 	agent_set(&a);
-	expect_loss(m->to_group);
+	expect_loss(m->to);
 	assert_said(m->says);
 	agent_set(&right);
 	after = counts_of(m);
-	assert_int_equal(after.sum - before.sum, 1);
+	assert_int_equal(after.sum - before.sum, m->counted ? 1 : 0);
 	assert_int_equal(after.detail - before.detail, m->detail ? 1 : 0);
-	expect_arrival(m->to_group);
+	expect_arrival(m->to);
 }
 
 static void each_mistake_has_its_effect_its_counter_and_its_verdict(void **state)

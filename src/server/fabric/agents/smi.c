@@ -166,18 +166,26 @@ static struct fabric_port *cross_as_data(struct fabric *f, struct fabric_port *o
 	return out->peer;
 }
 
-/* The port by which a packet to @dlid leaves the switch of @at, where it came in by number @in.
- * NULL: it is dropped. */
+/* The port by which a packet to @dlid leaves the switch of @at, where it came in by number @in;
+ * port 0: it is for the switch itself. NULL: it is dropped. */
 static struct fabric_port *relay(struct fabric *f, struct fabric_port *at, unsigned in,
                                  uint16_t dlid)
 {
 	uint8_t num = fabric_lft_out(at->node, dlid);
 
-	if (num < 1 || num > at->node->n_ports)
+	if (num > at->node->n_ports)
 		return lose(f, at, FABRIC_LOST_RELAY);
-	if (num == in)
+	if (num && num == in)
 		return lose(f, at, FABRIC_LOST_LOOP);
 	return &at->node->port[num];
+}
+
+/* Whether a packet to @dlid ends at @at. A switch, too, asks its table whether what comes in is its
+ * own. */
+static bool ends_at(struct fabric_port *at, uint16_t dlid, bool comes_in)
+{
+	return fabric_port_has_lid(fabric_own_port(at), dlid) &&
+	       (at->node->type != FABRIC_SWITCH || !comes_in || !fabric_lft_out(at->node, dlid));
 }
 
 /*
@@ -194,7 +202,7 @@ static struct fabric_port *follow_lid(struct fabric *f, struct fabric_port *at, 
 		unsigned in = is_switch && hops ? at->num : 0; /* a switch itself sends by port 0 */
 		struct fabric_port *out = at;
 
-		if (fabric_port_has_lid(fabric_own_port(at), dlid))
+		if (ends_at(at, dlid, hops))
 			return !pkey || is_switch || at->state == IB_PORT_ACTIVE ? at : no_route(f);
 		if (!is_switch && hops)
 			return no_route(f);
@@ -202,6 +210,8 @@ static struct fabric_port *follow_lid(struct fabric *f, struct fabric_port *at, 
 			out = relay(f, at, in, dlid);
 		if (!out)
 			return NULL;
+		if (is_switch && !out->num)
+			return no_route(f); /* port 0 has another LID */
 		at = pkey ? cross_as_data(f, out, in, mad, pkey) : cross(f, out->node, out->num);
 		if (!at)
 			return NULL;
