@@ -99,6 +99,7 @@ static UNUSED struct fabric_node *testing_switch(struct fabric *f, unsigned n_po
 	sw->n_ports = n_ports;
 	sw->index = f->n_switches++;
 	fabric_lft_set_top(sw, IB_LID_MCAST_FIRST - 1);
+	sw->mcast_primary = sw->mcast_not_primary = FABRIC_LFT_NONE;
 	for (unsigned i = 0; i <= n_ports; i++) {
 		sw->port[i] = (struct fabric_port){
 			.node = sw, .num = (uint8_t)i, .state = IB_PORT_DOWN, .mtu = IBV_MTU_4096

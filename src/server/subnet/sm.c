@@ -94,6 +94,18 @@ static void tell_sm_lid(struct sm *sm)
 	}
 }
 
+/* MulticastFDBTop is the last row that there may be, and there are no default ports. */
+static void tell_mcast(struct sm *sm, struct fabric_node *sw)
+{
+	const struct fabric_mcast_info to = {
+		.top = (uint16_t)(IB_LID_MCAST_FIRST - 1 + sm->f->settings.mft_capacity),
+		.primary = FABRIC_LFT_NONE,
+		.not_primary = FABRIC_LFT_NONE,
+	};
+
+	fabric_flow_set_mcast(sm->f, sw, &to);
+}
+
 /* Writes LinearFDBTop. Before the routes are written it is only raised, as what is above it is
  * discarded; when they are, the tables have no entries beyond it. */
 static void tell_top(struct sm *sm, bool written)
@@ -105,6 +117,8 @@ static void tell_top(struct sm *sm, bool written)
 
 		if (!sw->dead && (written || top > sw->lft_top))
 			fabric_flow_set_lft_top(sm->f, sw, top);
+		if (!sw->dead)
+			tell_mcast(sm, sw);
 	}
 }
 

@@ -18,7 +18,7 @@ static void add_tree(const struct daemon_show *s, struct show_json *o, uint16_t 
 	show_open(o, "tree", '[');
 	for (unsigned i = 0; i < s->f->n_switches; i++) {
 		const struct fabric_node *sw = s->switches[i];
-		const struct fabric_mft_row *row = fabric_mft_get(sw, mlid);
+		const struct fabric_mft_row *row = fabric_mft_out(sw, mlid);
 
 		if (!row || fabric_row_is_empty(row))
 			continue;
@@ -236,7 +236,7 @@ static void add_seen(const struct daemon_show *s, struct show_json *o, const str
 static bool has_tree(const struct daemon_show *s, uint16_t mlid)
 {
 	for (unsigned i = 0; i < s->f->n_switches; i++) {
-		const struct fabric_mft_row *row = fabric_mft_get(s->switches[i], mlid);
+		const struct fabric_mft_row *row = fabric_mft_out(s->switches[i], mlid);
 
 		if (row && !fabric_row_is_empty(row))
 			return true;

@@ -45,6 +45,10 @@ bool daemon_show_tables(const struct daemon_show *s, struct show_at *at, struct 
 	show_open(o, NULL, '{');
 	show_add_string(o, "switch", sw->name);
 	show_add_u64(o, "lft_top", sw->lft_top);
+	if (sw->mft_top)
+		show_add_u64(o, "mft_top", sw->mft_top);
+	if (sw->mcast_primary <= sw->n_ports || sw->mcast_not_primary <= sw->n_ports)
+		show_add_true(o, "mft_default");
 	show_add_hex(o, "lft", sw->lft, sw->lft_size);
 	add_mft(o, sw);
 	show_close(o, '}');

@@ -25,7 +25,7 @@ static bool is_reached(const struct fabric_port *port, uint16_t mlid)
 	const struct fabric_port *at = port->peer;
 
 	return at && at->node->type == FABRIC_SWITCH && ib_lid_is_mcast(mlid) &&
-	       fabric_row_has(fabric_mft_get(at->node, mlid), at->num);
+	       fabric_row_has(fabric_mft_out(at->node, mlid), at->num);
 }
 
 /* A port that another one has joined, which our SA knows. Of another SA, the switches' tables are a

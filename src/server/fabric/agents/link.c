@@ -134,8 +134,9 @@ static void forget_tables(struct fabric_node *sw)
 	free(sw->mft);
 	sw->lft = NULL;
 	sw->mft = NULL;
-	sw->lft_size = sw->lft_end = sw->mft_size = 0;
+	sw->lft_size = sw->lft_end = sw->mft_size = sw->mft_end = 0;
 	sw->lft_top = sw->mft_top = 0;
+	sw->mcast_primary = sw->mcast_not_primary = FABRIC_LFT_NONE;
 }
 
 int fabric_switch_note(struct fabric *f, struct fabric_node *sw, bool alive)

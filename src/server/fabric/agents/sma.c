@@ -21,7 +21,6 @@
 
 #define MLNX_VENDOR_ID 0x2C9
 #define LFT_CAPACITY   IB_LID_MCAST_FIRST
-#define NO_MCAST_PORT  255
 #define MFT_MODIFIER   0xF00001FF /* position and block */
 #define PORT_MODIFIER  0x800000FF /* a port; the high bit: the sender knows extended speeds */
 #define NS_PER_S       1000000000ull
@@ -107,15 +106,51 @@ static uint16_t node_info(struct request *r)
 	return MAD_STATUS_OK;
 }
 
+/* 0xBFFF: no row of the table counts. 0, as before anybody sets it: all do. */
+static bool is_mft_top(const struct fabric *f, uint16_t top)
+{
+	return !top || (top >= IB_LID_MCAST_FIRST - 1 &&
+	                top - IB_LID_MCAST_FIRST < (int)f->settings.mft_capacity);
+}
+
+static uint16_t set_switch_info(struct request *r)
+{
+	struct fabric_node *sw = r->node;
+	struct wire_switch_info in;
+	struct fabric_mcast_info mcast;
+
+	wire_switch_info_decode(r->data, &in);
+	if (in.linear_fdb_top >= LFT_CAPACITY || !is_mft_top(r->f, in.multicast_fdb_top))
+		return MAD_STATUS_BAD_FIELD;
+	mcast = (struct fabric_mcast_info){ .top = in.multicast_fdb_top,
+		                            .primary = in.default_multicast_primary_port,
+		                            .not_primary = in.default_multicast_not_primary_port };
+	fabric_flow_set_lft_top(r->f, sw, in.linear_fdb_top);
+	fabric_flow_set_mcast(r->f, sw, &mcast);
+	sw->life_time = in.life_time_value;
+	if (in.port_state_change) /* writing a 1 clears it */
+		sw->state_change = 0;
+	return MAD_STATUS_OK;
+}
+
 static uint16_t switch_info(struct request *r)
 {
 	struct fabric_node *sw = r->node;
-	struct wire_switch_info in, i = {
+	uint16_t status = MAD_STATUS_OK;
+	struct wire_switch_info i;
+
+	if (!is_switch(sw))
+		return MAD_STATUS_BAD_METHOD_ATTRIBUTE;
+	if (r->modifier)
+		return MAD_STATUS_BAD_FIELD;
+	if (r->is_set)
+		status = set_switch_info(r);
+	i = (struct wire_switch_info){
 		.linear_fdb_cap = LFT_CAPACITY,
 		.multicast_fdb_cap = (uint16_t)r->f->settings.mft_capacity,
 		.linear_fdb_top = sw->lft_top,
-		.default_multicast_primary_port = NO_MCAST_PORT,
-		.default_multicast_not_primary_port = NO_MCAST_PORT,
+		.default_multicast_primary_port = sw->mcast_primary,
+		.default_multicast_not_primary_port = sw->mcast_not_primary,
 		.life_time_value = sw->life_time,
 		.port_state_change = sw->state_change,
 		.partition_enforcement_cap = SHM_PKEYS,
@@ -124,24 +159,8 @@ static uint16_t switch_info(struct request *r)
 		.enhanced_port0 = sw->enhanced_port0,
 		.multicast_fdb_top = sw->mft_top,
 	};
-
-	if (!is_switch(sw))
-		return MAD_STATUS_BAD_METHOD_ATTRIBUTE;
-	if (r->modifier)
-		return MAD_STATUS_BAD_FIELD;
-	if (r->is_set) {
-		wire_switch_info_decode(r->data, &in);
-		if (in.linear_fdb_top >= LFT_CAPACITY)
-			return MAD_STATUS_BAD_FIELD;
-		i.linear_fdb_top = in.linear_fdb_top;
-		fabric_flow_set_lft_top(r->f, sw, in.linear_fdb_top);
-		sw->life_time = i.life_time_value = in.life_time_value;
-		sw->mft_top = i.multicast_fdb_top = in.multicast_fdb_top;
-		if (in.port_state_change) /* writing a 1 clears it */
-			sw->state_change = i.port_state_change = 0;
-	}
 	wire_switch_info_encode(&i, r->data);
-	return MAD_STATUS_OK;
+	return status;
 }
 
 /* A Set's changes hold when it is answered, unless they concern thousands of flows: the other flows

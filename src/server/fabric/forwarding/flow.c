@@ -404,11 +404,15 @@ void fabric_flow_follow_all(struct fabric *f)
 		follow_one(f);
 }
 
-/* Lanes begin to depend on the port in: flows that enter at @sw by different ones part. */
+/* The way of packets begins to depend on the port in: flows that enter at @sw by different ones
+ * part. */
 static void part_flows(struct fabric *f, struct fabric_node *sw)
 {
 	struct fabric_mcast_path *s = LIST_FIRST(&sw->entering), *next;
 
+	if (sw->parts_ports)
+		return;
+	sw->parts_ports = true;
 	for (; s; s = next) {
 		struct fabric_flow *flow = LIST_FIRST(&s->flows), *other;
 
@@ -424,11 +428,42 @@ void fabric_flow_lanes_changed(struct fabric *f, struct fabric_port *out)
 {
 	struct fabric_node *node = out->node;
 
-	if (node->type == FABRIC_SWITCH && !node->maps_lanes && out->lanes && out->lanes->map) {
-		node->maps_lanes = true;
+	if (node->type == FABRIC_SWITCH && out->lanes && out->lanes->map)
 		part_flows(f, node);
-	}
 	fabric_mcast_path_lanes_changed(f, out);
+}
+
+static bool has_default_ports(const struct fabric_node *sw)
+{
+	return sw->mcast_primary <= sw->n_ports || sw->mcast_not_primary <= sw->n_ports;
+}
+
+static void mark_mlids(struct fabric *f, uint32_t first, uint32_t end)
+{
+	for (uint32_t i = first; i < end; i++)
+		fabric_flow_mark_lid(f, (uint16_t)(IB_LID_MCAST_FIRST + i));
+}
+
+void fabric_flow_set_mcast(struct fabric *f, struct fabric_node *sw,
+                           const struct fabric_mcast_info *to)
+{
+	bool had = has_default_ports(sw);
+	uint32_t end = sw->mft_end;
+
+	if (to->top == sw->mft_top && to->primary == sw->mcast_primary &&
+	    to->not_primary == sw->mcast_not_primary)
+		return;
+	fabric_mft_set_top(sw, to->top);
+	sw->mcast_primary = to->primary;
+	sw->mcast_not_primary = to->not_primary;
+	if (has_default_ports(sw))
+		part_flows(f, sw);
+	if (had || has_default_ports(sw))
+		mark_mlids(f, 0, UINT16_MAX + 1 - IB_LID_MCAST_FIRST);
+	else if (end < sw->mft_end)
+		mark_mlids(f, end, sw->mft_end);
+	else
+		mark_mlids(f, sw->mft_end, end);
 }
 
 void fabric_flow_detour_changed(struct fabric *f)

@@ -104,6 +104,13 @@ void fabric_flow_mark_lid(struct fabric *f, uint16_t lid);
 void fabric_flow_mark_all(struct fabric *f);
 /* Sets LinearFDBTop of the switch, and marks the LIDs that are forwarded now, or no longer. */
 void fabric_flow_set_lft_top(struct fabric *f, struct fabric_node *sw, uint16_t top);
+/* Likewise what SwitchInfo says of multicast. */
+struct fabric_mcast_info {
+	uint16_t top;                 /* fabric_mft_set_top() */
+	uint8_t primary, not_primary; /* default ports */
+};
+void fabric_flow_set_mcast(struct fabric *f, struct fabric_node *sw,
+                           const struct fabric_mcast_info *to);
 bool fabric_flow_follow(struct fabric *f, uint32_t *budget, uint32_t cost_of_work);
 void fabric_flow_follow_all(struct fabric *f);
 

@@ -42,6 +42,25 @@ int fabric_lft_set_new(struct fabric_node *sw, uint16_t lid, uint8_t port)
 	return 0;
 }
 
+static void find_mft_end(struct fabric_node *sw)
+{
+	uint32_t end = sw->mft_top ? sw->mft_top - (IB_LID_MCAST_FIRST - 1u) : sw->mft_size;
+
+	sw->mft_end = end < sw->mft_size ? end : sw->mft_size;
+}
+
+void fabric_mft_set_top(struct fabric_node *sw, uint16_t top)
+{
+	sw->mft_top = top;
+	find_mft_end(sw);
+}
+
+bool fabric_mft_is_beyond(const struct fabric *f, const struct fabric_node *sw, uint16_t mlid)
+{
+	return mlid - IB_LID_MCAST_FIRST >= (int)f->settings.mft_capacity ||
+	       (sw->mft_top && mlid > sw->mft_top);
+}
+
 int fabric_mft_set(struct fabric *f, struct fabric_node *sw, uint16_t mlid,
                    const struct fabric_mft_row *row)
 {
@@ -58,6 +77,7 @@ int fabric_mft_set(struct fabric *f, struct fabric_node *sw, uint16_t mlid,
 		memset(mft + sw->mft_size, 0, (size - sw->mft_size) * sizeof(*mft));
 		sw->mft = mft;
 		sw->mft_size = size;
+		find_mft_end(sw);
 	}
 	if (base_log_on(join, BASE_LOG_TRACE) && memcmp(&sw->mft[i], row, sizeof(*row)))
 		base_log_trace(join, "%s: the MFT leads MLID 0x%04x to the ports in mask 0x%llx",
@@ -71,6 +91,13 @@ const struct fabric_mft_row *fabric_mft_get(const struct fabric_node *sw, uint16
 	uint32_t i = mlid - IB_LID_MCAST_FIRST;
 
 	return i < sw->mft_size ? &sw->mft[i] : NULL;
+}
+
+const struct fabric_mft_row *fabric_mft_out(const struct fabric_node *sw, uint16_t mlid)
+{
+	uint32_t i = mlid - IB_LID_MCAST_FIRST;
+
+	return i < sw->mft_end ? &sw->mft[i] : NULL;
 }
 
 /* ---- partitions ---- */
@@ -163,13 +190,33 @@ void fabric_walk_unicast(struct fabric *f, struct fabric_port *from, uint16_t dl
 		w->reached(w->arg, at);
 }
 
+/* The ports by which packets leave that came into @sw by number @in. What is beyond the table
+ * leaves by the primary default port, and what came in by that one by the other. NULL: it is
+ * dropped. */
+static const struct fabric_mft_row *row_out(const struct fabric *f, const struct fabric_node *sw,
+                                            uint16_t mlid, unsigned in, struct fabric_mft_row *one)
+{
+	uint8_t out = in == sw->mcast_primary ? sw->mcast_not_primary : sw->mcast_primary;
+	const struct fabric_mft_row *row = fabric_mft_out(sw, mlid);
+
+	if (fabric_mft_is_beyond(f, sw, mlid)) {
+		if (out > sw->n_ports || out == in)
+			return NULL;
+		*one = (struct fabric_mft_row){ { 0 } };
+		fabric_row_add(one, out);
+		return one;
+	}
+	return row && !fabric_row_is_empty(row) ? row : NULL;
+}
+
 /* A packet that came into a switch by @in leaves by every other port of the row. */
 static void flood(struct fabric *f, struct fabric_port *in, uint16_t mlid, struct fabric_walk *w)
 {
 	struct fabric_node *sw = in->node;
-	const struct fabric_mft_row *row = fabric_mft_get(sw, mlid);
+	struct fabric_mft_row one;
+	const struct fabric_mft_row *row = row_out(f, sw, mlid, in->num ? in->num : w->in, &one);
 
-	if (!row || fabric_row_is_empty(row)) {
+	if (!row) {
 		lose(w, in, FABRIC_LOST_RELAY);
 		return;
 	}
@@ -213,7 +260,7 @@ void fabric_walk_multicast(struct fabric *f, struct fabric_port *from, uint16_t 
 	 * sender's own port its copy. It gets one if it is a member, which shows in the
 	 * table that the subnet manager wrote.
 	 */
-	if (fabric_row_has(fabric_mft_get(to->node, mlid), to->num))
+	if (fabric_row_has(fabric_mft_out(to->node, mlid), to->num))
 		w->reached(w->arg, from);
 	flood(f, to, mlid, w);
 }

@@ -181,10 +181,10 @@ static uint64_t key_hash(const struct fabric_node *ingress, uint8_t in,
 	                    (uint64_t)ingress->index << 28 | in << 20 | key->sl << 16 | key->dlid);
 }
 
-/* By which port of the ingress packets come, if their lanes depend on it; else 0. */
+/* By which port of the ingress packets come, if their way depends on it; else 0. */
 static uint8_t port_in(const struct fabric_port *from, const struct fabric_node *ingress)
 {
-	return ingress && ingress->maps_lanes ? from->peer->num : 0;
+	return ingress && ingress->parts_ports ? from->peer->num : 0;
 }
 
 static struct fabric_mcast_path *find(const struct fabric *f, const struct fabric_port *from,
@@ -691,11 +691,13 @@ void fabric_mcast_path_compile(struct fabric *f, struct fabric_mcast_path *s)
 /* ---- changes without a new walk ---- */
 
 /* Whether packets reach @p: from its switch, or over a link between two HCAs. */
-static bool reaches(const struct fabric_mcast_path *s, const struct fabric_port *p)
+static bool reaches(const struct fabric *f, const struct fabric_mcast_path *s,
+                    const struct fabric_port *p)
 {
-	if (p->peer && p->peer->node->type == FABRIC_SWITCH)
+	if (p->peer && p->peer->node->type == FABRIC_SWITCH &&
+	    !fabric_mft_is_beyond(f, p->peer->node, s->key.dlid))
 		return fabric_mcast_path_visits(s, p->peer->node) && fabric_port_carries(p->peer) &&
-		       fabric_row_has(fabric_mft_get(p->peer->node, s->key.dlid), p->peer->num);
+		       fabric_row_has(fabric_mft_out(p->peer->node, s->key.dlid), p->peer->num);
 	for (uint32_t i = 0; i < s->n_reached; i++)
 		if (s->reached[i] == p)
 			return true;
@@ -724,7 +726,7 @@ static bool may_receive(const struct fabric *f, const struct fabric_mcast_path *
 {
 	const struct shm_qp *qp = shm_qp_at(f->region, SHM_QP_INDEX(qpn));
 
-	return qp->port_num && reaches(s, f->hca_port[qp->port]) &&
+	return qp->port_num && reaches(f, s, f->hca_port[qp->port]) &&
 	       accepts(f, s, f->hca_port[qp->port], qpn);
 }
 
@@ -849,13 +851,13 @@ static void edge_blocked(struct fabric_mcast_path *s, struct fabric_port *out, b
 void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struct fabric_port *out,
                             const struct fabric_attached *g)
 {
-	const struct fabric_mft_row *row = fabric_mft_get(out->node, s->key.dlid);
+	const struct fabric_mft_row *row = fabric_mft_out(out->node, s->key.dlid);
 	bool carries = fabric_port_carries(out);
 
 	/* a switch may begin or cease to drop packets; or its lanes depend on the port in; or old
 	 * hops would seem to be new ones */
 	if (!row || !TAILQ_EMPTY(&f->flows->changed) || fabric_row_is_empty(row) ||
-	    (carries && (s->n_losses || out->link.partition_outbound || out->node->maps_lanes))) {
+	    (carries && (s->n_losses || out->link.partition_outbound || out->node->parts_ports))) {
 		fabric_mcast_path_compile(f, s);
 		return;
 	}

@@ -11,7 +11,7 @@
  * port its copy. A flow adds the first and leaves out the second by itself. Flows of different
  * partitions never share a path, as switches may block one partition and pass the other; nor do
  * flows of different service levels, which use different lanes, nor senders at different ports of
- * a switch whose lanes depend on the port (fabric_node.maps_lanes).
+ * a switch where the way depends on the port (fabric_node.parts_ports).
  *
  * For flow.c. Only the daemon uses this; not thread-safe.
  */

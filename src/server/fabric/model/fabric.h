@@ -191,11 +191,15 @@ struct fabric_node {
 	                   */
 	struct fabric_mft_row *mft; /* switches: by MLID - 0xC000 */
 	uint32_t mft_size;
+	uint32_t mft_end;          /* rows from here on do not count: the table ends, or its top */
 	uint32_t mark;             /* switches: the last walk that visited it */
 	uint16_t lft_top, mft_top; /* switches: SwitchInfo, sma.c */
+	uint8_t mcast_primary, mcast_not_primary; /* likewise; FABRIC_LFT_NONE: none */
 	uint8_t life_time, state_change;
-	bool dead;       /* switches: link.h */
-	bool maps_lanes; /* switches: an SLtoVLMappingTable was written, and flows follow */
+	bool dead;        /* switches: link.h */
+	bool parts_ports; /* switches: the way of packets depends on the port that they come in by,
+	                     by lanes (SLtoVLMappingTable) or default multicast ports; flows follow
+	                   */
 	LIST_HEAD(, fabric_mcast_path) entering; /* switches: paths that begin here */
 };
 
@@ -357,8 +361,17 @@ void fabric_lft_set_top(struct fabric_node *sw, uint16_t top);
  */
 int fabric_mft_set(struct fabric *f, struct fabric_node *sw, uint16_t mlid,
                    const struct fabric_mft_row *row);
-/* The row of @mlid, valid until the next fabric_mft_set() on @sw; NULL: there is none. */
+/* The row of @mlid, whether packets are forwarded by it or not; valid until the next
+ * fabric_mft_set() on @sw. NULL: there is none. */
 const struct fabric_mft_row *fabric_mft_get(const struct fabric_node *sw, uint16_t mlid);
+/* Likewise, of those that packets are forwarded by: no row above MulticastFDBTop counts. */
+const struct fabric_mft_row *fabric_mft_out(const struct fabric_node *sw, uint16_t mlid);
+
+/* Sets MulticastFDBTop, an MLID; 0xBFFF: no row counts; 0: all do. Flows do not follow by
+ * themselves: fabric_flow_set_mcast() */
+void fabric_mft_set_top(struct fabric_node *sw, uint16_t top);
+/* Whether @mlid is beyond the table: then the default multicast ports count. */
+bool fabric_mft_is_beyond(const struct fabric *f, const struct fabric_node *sw, uint16_t mlid);
 
 /* Whether @out carries data packets: both ends of its link must be ACTIVE. */
 static inline bool fabric_port_carries(const struct fabric_port *out)

@@ -52,6 +52,7 @@ static struct fabric_node *node_new(struct fabric *f, const struct fabric_plan_n
 
 	if (!node)
 		return NULL;
+	node->mcast_primary = node->mcast_not_primary = FABRIC_LFT_NONE;
 	node->port = calloc(plan->n_ports + 1, sizeof(*node->port));
 	if (!node->port) {
 		free(node);
