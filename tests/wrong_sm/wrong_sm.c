@@ -16,7 +16,11 @@
 #include "verbs/lab.h"
 #include "wrong_sm/agent.h"
 
-#define SW_LFT_TOP 6 /* where fields are in SwitchInfo */
+/* Where fields are in SwitchInfo. */
+#define SW_LFT_TOP     6
+#define SW_PRIMARY     9
+#define SW_NOT_PRIMARY 10
+#define SW_MFT_TOP     18
 
 #define LFT_BLOCK 64
 
@@ -53,6 +57,7 @@ static void make_group(void)
 	lab.group = lab_ah_group(lab.from, sends);
 	lab.group_qkey = receives->qkey;
 	lab.mlid = receives->mlid;
+	assert_in_range(lab.mlid, 0xC000, 0xC01F); /* of the first block */
 }
 
 static void begin(void)
@@ -157,6 +162,7 @@ struct mistake {
 	uint32_t modifier;
 	void (*make)(uint8_t *data); /* of what a Get has said */
 	enum target to;
+	bool arrives; /* all the same */
 	enum counter counted;
 	uint8_t detail; /* offset in PortRcvErrorDetails or PortXmitDiscardDetails; 0: none */
 	bool at_out;    /* counted at the port that leads to the other leaf, not where it came in */
@@ -193,6 +199,52 @@ static void no_own_lid(uint8_t *data)
 	data[lab.leaf_lid % LFT_BLOCK] = 255;
 }
 
+static void no_row(uint8_t *data)
+{
+	agent_put(data + (lab.mlid - 0xC000) * 2, 2, 0);
+}
+
+static void row_of_the_sender(uint8_t *data)
+{
+	agent_put(data + (lab.mlid - 0xC000) * 2, 2, 1 << 1);
+}
+
+static void row_of_a_stranger(uint8_t *data)
+{
+	uint8_t *row = data + (lab.mlid - 0xC000) * 2;
+
+	agent_put(row, 2, agent_number(row, 2) | 1 << 2);
+}
+
+static void top_below_the_group(uint8_t *data)
+{
+	agent_put(data + SW_MFT_TOP, 2, lab.mlid - 1u);
+}
+
+static void top_below_all_groups(uint8_t *data)
+{
+	agent_put(data + SW_MFT_TOP, 2, 0xBFFF);
+}
+
+/* The way that its row would say. */
+static void default_port(uint8_t *data)
+{
+	top_below_the_group(data);
+	data[SW_PRIMARY] = lab.up;
+}
+
+static void default_port_of_the_sender(uint8_t *data)
+{
+	top_below_the_group(data);
+	data[SW_PRIMARY] = 1;
+}
+
+static void default_port_for_what_comes_by_the_other(uint8_t *data)
+{
+	default_port_of_the_sender(data);
+	data[SW_NOT_PRIMARY] = lab.up;
+}
+
 #define DLID_MAPPING 10
 #define LOOPING      14
 
@@ -211,6 +263,25 @@ static const struct mistake mistakes[] = {
 	  .counted = RELAY, .detail = DLID_MAPPING, .says = "leaf1 has no route to leaf1" },
 	{ "another port for the LID of the switch", UMAD_SM_ATTR_LINEAR_FT, 0, own_lid_elsewhere,
 	  SWITCH, .says = "goes round: leaf1 >" },
+	{ "no row for a group", UMAD_SM_ATTR_MCAST_FT, 0, no_row, GROUP, .counted = RELAY,
+	  .detail = DLID_MAPPING, .says = "umbel_h3_0 not reached" },
+	{ "a row that leads back to the sender", UMAD_SM_ATTR_MCAST_FT, 0, row_of_the_sender, GROUP,
+	  .says = "umbel_h3_0 not reached" },
+	{ "a row that leads to a stranger", UMAD_SM_ATTR_MCAST_FT, 0, row_of_a_stranger, GROUP,
+	  .arrives = true, .says = "umbel_h2_0 reached, and no member" },
+	{ "MulticastFDBTop below a group", UMAD_SM_ATTR_SWITCH_INFO, 0, top_below_the_group, GROUP,
+	  .counted = RELAY, .detail = DLID_MAPPING, .says = "leaf1 has a MulticastFDBTop too low" },
+	{ "MulticastFDBTop below all groups", UMAD_SM_ATTR_SWITCH_INFO, 0, top_below_all_groups,
+	  GROUP, .counted = RELAY, .detail = DLID_MAPPING,
+	  .says = "leaf1 has a MulticastFDBTop too low (0xbfff), and discards it" },
+	{ "DefaultMulticastPrimaryPort", UMAD_SM_ATTR_SWITCH_INFO, 0, default_port, GROUP,
+	  .arrives = true, .says = "and sends it to a default port" },
+	{ "the same is the sender's port", UMAD_SM_ATTR_SWITCH_INFO, 0, default_port_of_the_sender,
+	  GROUP, .counted = RELAY, .detail = DLID_MAPPING,
+	  .says = "and sends it to a default port" },
+	{ "DefaultMulticastNotPrimaryPort", UMAD_SM_ATTR_SWITCH_INFO, 0,
+	  default_port_for_what_comes_by_the_other, GROUP, .arrives = true,
+	  .says = "and sends it to a default port" },
 };
 
 /* A counter, and the detail of it. */
@@ -262,7 +333,10 @@ static void make_mistake(const struct mistake *m)
 	right = a;
 	m->make(a.data);
 	agent_set(&a);
-	expect_loss(m->to);
+	if (m->arrives)
+		expect_arrival(m->to);
+	else
+		expect_loss(m->to);
 	assert_said(m->says);
 	agent_set(&right);
 	after = counts_of(m);

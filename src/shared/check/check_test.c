@@ -174,6 +174,32 @@ static void test_right(void **state)
 	expect_only(CHECK_PROPERTIES, "");
 }
 
+static void test_mlid_top(void **state)
+{
+	(void)state;
+	begin_row();
+	row(0, HOST, EAST, 0);
+	row(1, HOST, EAST, WEST);
+	row(2, HOST, WEST, 0);
+	join_all_but(CHECK_NONE);
+	net.sw[0].mlid_top = net.sw[1].mlid_top = GROUP;
+	net.sw[2].mlid_top = GROUP - 1;
+	judge();
+	assert_string_equal(report.result[CHECK_GROUPS].text[0],
+	                    "group G: s2 has a MulticastFDBTop too low (0xc000), and discards it");
+	assert_string_equal(report.result[CHECK_GROUPS].text[1],
+	                    "group G, from s0: h2 not reached");
+	end();
+	begin_row();
+	row(0, HOST, EAST, 0);
+	row(1, HOST, WEST, 0);
+	join_all_but(2);
+	net.sw[1].mlid_top = GROUP - 1;
+	net.sw[1].has_default = true;
+	expect_only(CHECK_GROUPS, "group G: s1 has a MulticastFDBTop too low (0xc000), and sends "
+	                          "it to a default port");
+}
+
 static void test_hole(void **state)
 {
 	(void)state;
@@ -517,6 +543,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_right),
+		cmocka_unit_test(test_mlid_top),
 		cmocka_unit_test(test_hole),
 		cmocka_unit_test(test_top),
 		cmocka_unit_test(test_idle_links),

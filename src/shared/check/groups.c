@@ -267,23 +267,42 @@ static void judge_members(struct walk *w)
 	}
 }
 
-static void set_rows(struct walk *w, bool set)
+static void set_rows(const struct check_net *net, const struct check_row **row,
+                     const struct check_members *m, bool set)
 {
-	const struct check_tree *t = w->m->tree;
+	const struct check_tree *t = m->tree;
 
 	for (uint32_t i = 0; t && i < t->n; i++)
-		w->row[t->row[i].sw] = set ? &t->row[i] : NULL;
+		if (!check_is_beyond(&net->sw[t->row[i].sw], m->mlid))
+			row[t->row[i].sw] = set ? &t->row[i] : NULL;
 }
 
-static int judge_mlid(void *arg, struct check_members *m)
+/* Switches whose row for the group does not count. Whether nobody can say where it goes then. */
+static bool judge_tops(struct walk *w)
 {
-	struct walk *w = arg;
+	const struct check_tree *t = w->m->tree;
+	bool has_default = false;
+
+	for (uint32_t i = 0; t && i < t->n; i++) {
+		const struct check_switch *sw = &w->net->sw[t->row[i].sw];
+
+		if (!check_is_beyond(sw, w->m->mlid))
+			continue;
+		check_found(w->r, CHECK_GROUPS,
+		            "group %s: %s has a MulticastFDBTop too low (0x%04x), and %s",
+		            w->m->name, sw->name, sw->mlid_top,
+		            sw->has_default ? "sends it to a default port" : "discards it");
+		has_default |= sw->has_default;
+	}
+	return has_default;
+}
+
+/* Follows what each member sends. */
+static void judge_senders(struct walk *w, const struct check_members *m)
+{
 	const uint32_t before = w->turn;
 
-	w->m = m;
-	w->class ++;
-	w->r->result[CHECK_GROUPS].checked++;
-	set_rows(w, true);
+	set_rows(w->net, w->row, m, true);
 	for (uint32_t i = 0; i < m->n; i++)
 		w->is_member[m->member[i].host] = m->member[i].receives ? w->class : 0;
 	for (uint32_t i = 0; m->tree && i < m->tree->n; i++)
@@ -300,9 +319,20 @@ static int judge_mlid(void *arg, struct check_members *m)
 			if (w->visited[m->tree->row[k].sw] == w->turn)
 				w->of_class[m->tree->row[k].sw] = w->turn;
 	}
+	set_rows(w->net, w->row, m, false);
+}
+
+static int judge_mlid(void *arg, struct check_members *m)
+{
+	struct walk *w = arg;
+
+	w->m = m;
+	w->class ++;
+	w->r->result[CHECK_GROUPS].checked++;
+	if (!judge_tops(w))
+		judge_senders(w, m);
 	judge_links(w);
 	judge_members(w);
-	set_rows(w, false);
 	return 0;
 }
 
@@ -386,15 +416,12 @@ static int fly(struct flight *f, const struct check_members *m, unsigned sl)
 static int fly_mlid(void *arg, struct check_members *m)
 {
 	struct flight *f = arg;
-	const struct check_tree *t = m->tree;
 	int ret = 0;
 
-	for (uint32_t i = 0; t && i < t->n; i++)
-		f->row[t->row[i].sw] = &t->row[i];
+	set_rows(f->net, f->row, m, true);
 	for (unsigned sls = m->sls; sls && !ret; sls &= sls - 1)
 		ret = fly(f, m, (unsigned)__builtin_ctz(sls));
-	for (uint32_t i = 0; t && i < t->n; i++)
-		f->row[t->row[i].sw] = NULL;
+	set_rows(f->net, f->row, m, false);
 	return ret;
 }
 

@@ -53,6 +53,8 @@ struct check_switch {
 	uint8_t *lft;            /* out port by LID; from malloc() */
 	unsigned n_lids;
 	unsigned n_relayed; /* what is for LIDs from here on is discarded; 0: nobody knows */
+	uint16_t mlid_top;  /* rows of MLIDs above it do not count; 0: all do */
+	bool has_default;   /* a port for what is sent to these */
 	uint16_t lid;       /* 0: it has none */
 	uint8_t *sl; /* by LID: of packets that hosts here send to it; NULL: any. From malloc() */
 	unsigned n_sls;
@@ -161,6 +163,12 @@ static inline unsigned check_lane(const struct check_switch *sw, unsigned out, u
 	if (!p->map)
 		return sl % vls;
 	return p->map[in][sl] < vls ? p->map[in][sl] : CHECK_LANES;
+}
+
+/* Whether the switch has no row for the MLID, whatever is in its table. */
+static inline bool check_is_beyond(const struct check_switch *sw, uint16_t mlid)
+{
+	return sw->mlid_top && mlid > sw->mlid_top;
 }
 
 static inline bool check_row_has(const struct check_row *row, unsigned port)

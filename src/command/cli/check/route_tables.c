@@ -95,6 +95,8 @@ int cli_tables_each(struct cli_tables *t, int (*each)(void *arg, const struct cl
 		o = next(t, &at);
 		sw.name = cli_json_text(o, "switch");
 		sw.lft_top = (unsigned)cli_json_number(o, "lft_top");
+		sw.mft_top = (unsigned)cli_json_number(o, "mft_top");
+		sw.mft_default = json_object_object_get(o, "mft_default") != NULL;
 		sw.mft = cli_json_array(o, "mft");
 		if (!o || decode(t, json_object_object_get(o, "lft"), &sw)) {
 			base_log("%s", o ? strerror(ENOMEM) : "the daemon's routes are no JSON");

@@ -5,6 +5,7 @@
 #ifndef CLI_ROUTE_TABLES_H
 #define CLI_ROUTE_TABLES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,8 @@ struct cli_switch {
 	unsigned n_lids;     /* of those that the switch forwards: up to LinearFDBTop */
 	unsigned n_stored;   /* entries in @port */
 	unsigned lft_top;
+	unsigned mft_top;        /* 0: nobody has set it */
+	bool mft_default;        /* it has a default multicast port */
 	struct json_object *mft; /* an array */
 };
 

@@ -311,6 +311,8 @@ static int keep_table(void *arg, const struct cli_switch *from)
 		memcpy(sw->lft, from->port, from->n_stored);
 	sw->n_lids = from->n_stored;
 	sw->n_relayed = from->lft_top + 1;
+	sw->mlid_top = (uint16_t)from->mft_top;
+	sw->has_default = from->mft_default;
 	return read_mft(s, end->index, from->mft);
 }
 
