@@ -125,8 +125,9 @@ static void count_losses(struct fabric *f, const struct fabric_flow *flow, const
 
 		if (at->node->type == FABRIC_SWITCH && !come_to(more, at))
 			continue;
-		/* a switch sends no packet back to where it came from */
-		if (!s->ingress || l->at->peer != flow->from)
+		/* a switch sends no packet back to where it came from, but has no lane for some
+		 * that came in there */
+		if (!s->ingress || l->why == FABRIC_LOST_VL || l->at->peer != flow->from)
 			count_loss(f, flow, at, l->why, more);
 	}
 }

@@ -474,9 +474,9 @@ static void losses_are_counted_by_reason(void **state)
 	fabric_lanes_map_write(&l->sw[0]->port[TO_RIGHT], TO_HOST, &none);
 	send_sl(l, 0, 5);
 	assert_int_equal(
-	        DETAILS(l, SW_LID, TO_RIGHT, PERF_ATTR_RCV_ERROR_DETAILS, 16, PERF_RCV_VL_MAPPING),
+	        DETAILS(l, SW_LID, TO_HOST, PERF_ATTR_RCV_ERROR_DETAILS, 16, PERF_RCV_VL_MAPPING),
 	        5);
-	assert_int_equal(counters(l, SW_LID, TO_RIGHT).rcv_switch_relay_errors, 5);
+	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_switch_relay_errors, 5);
 	l->sw[0]->port[TO_RIGHT].state = IB_PORT_INIT;
 	send_sl(l, 0, 6);
 	assert_int_equal(DETAILS(l, SW_LID, TO_RIGHT, PERF_ATTR_XMIT_DISCARD_DETAILS, 16,

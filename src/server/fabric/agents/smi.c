@@ -158,7 +158,8 @@ static struct fabric_port *cross_as_data(struct fabric *f, struct fabric_port *o
 	if (!fabric_port_carries(out))
 		return lose(f, out, FABRIC_LOST_DISCARD);
 	if (fabric_lane_of(out, in, mad->sl & 0xF) == FABRIC_LANE_NONE)
-		return lose(f, out, FABRIC_LOST_VL);
+		return lose(f, out->node->type == FABRIC_SWITCH ? &out->node->port[in] : out,
+		            FABRIC_LOST_VL);
 	if (!fabric_port_emits(out, pkey))
 		return hold_back(f, out, FABRIC_LOST_XMIT_PKEY, mad, pkey);
 	if (!fabric_port_admits(out->peer, pkey))

@@ -135,6 +135,8 @@ static struct fabric_port *lose(struct fabric_walk *w, struct fabric_port *at, e
  * NULL. */
 static struct fabric_port *cross(struct fabric_walk *w, struct fabric_port *out, unsigned in)
 {
+	bool is_switch = out->node->type == FABRIC_SWITCH;
+	struct fabric_port *came_by = is_switch ? &out->node->port[in] : out;
 	uint8_t vl = fabric_lane_of(out, in, w->sl);
 
 	if (!fabric_port_carries(out)) {
@@ -144,7 +146,8 @@ static struct fabric_port *cross(struct fabric_walk *w, struct fabric_port *out,
 	}
 	if (vl == FABRIC_LANE_NONE) {
 		w->hop(w->arg, out, (uint8_t)in, vl);
-		return lose(w, out, FABRIC_LOST_VL);
+		return is_switch && out->num == in ? NULL /* a switch sends nothing back */
+		                                   : lose(w, came_by, FABRIC_LOST_VL);
 	}
 	if (w->pkey && !fabric_port_emits(out, w->pkey))
 		return lose(w, out, FABRIC_LOST_XMIT_PKEY);

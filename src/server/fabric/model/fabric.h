@@ -59,7 +59,8 @@ enum fabric_loss {
 	FABRIC_LOST_DISCARD,   /* the port that it should leave by is not active */
 	FABRIC_LOST_XMIT_PKEY, /* the port that it should leave by blocks its partition */
 	FABRIC_LOST_RCV_PKEY,  /* the port that it came in by blocks its partition */
-	FABRIC_LOST_VL,        /* the port that it should leave by has no lane for it (lanes.h) */
+	FABRIC_LOST_VL,        /* the port that it should leave by has no lane for it (lanes.h):
+	                          counted where it came in, as those without a route are */
 	FABRIC_LOSSES,
 };
 
