@@ -21,6 +21,9 @@
 #define SW_PRIMARY     9
 #define SW_NOT_PRIMARY 10
 #define SW_MFT_TOP     18
+/* And in PortInfo. */
+#define PORT_STATE 32 /* in the low half; in the high half of the next byte the physical one */
+#define PORT_LANES 43 /* OperationalVLs, and what the port enforces */
 
 #define LFT_BLOCK 64
 
@@ -156,17 +159,26 @@ static uint64_t count_at(unsigned port, const struct place *p)
 
 /* ---- the mistakes ---- */
 
+/* Modifiers that name the port to the other leaf. */
+#define FROM_1_TO_UP 0xFFFFFFFE /* SLtoVLMappingTable: of what comes in by port 1 */
+#define UP           0xFFFFFFFF
+
+struct change {
+	uint16_t attribute;
+	uint32_t modifier;           /* or one of those above */
+	void (*make)(uint8_t *data); /* of what a Get has said */
+};
+
 struct mistake {
 	const char *what;
-	uint16_t attribute;
-	uint32_t modifier;
-	void (*make)(uint8_t *data); /* of what a Get has said */
+	struct change change;
+	const char *says; /* what `umbel check` says of it, in a line that has this in it */
 	enum target to;
 	bool arrives; /* all the same */
 	enum counter counted;
 	uint8_t detail; /* offset in PortRcvErrorDetails or PortXmitDiscardDetails; 0: none */
 	bool at_out;    /* counted at the port that leads to the other leaf, not where it came in */
-	const char *says; /* what `umbel check` says of it, in a line that has this in it */
+	struct change first; /* is right, and makes the other one a mistake */
 };
 
 static void top_below_h3(uint8_t *data)
@@ -245,44 +257,72 @@ static void default_port_for_what_comes_by_the_other(uint8_t *data)
 	data[SW_NOT_PRIMARY] = lab.up;
 }
 
-#define DLID_MAPPING 10
-#define LOOPING      14
+/* SL 0, which comes in by port 1. */
+static void lane_15(uint8_t *data)
+{
+	data[0] |= 0xF0;
+}
 
+static void lane_of_a_wider_port(uint8_t *data)
+{
+	data[0] = (uint8_t)((data[0] & 0x0F) | 8 << 4);
+}
+
+static void lane_4(uint8_t *data)
+{
+	data[0] = (uint8_t)((data[0] & 0x0F) | 4 << 4);
+}
+
+static void one_lane(uint8_t *data)
+{
+	data[PORT_LANES] = (uint8_t)((data[PORT_LANES] & 0x0F) | 1 << 4);
+}
+
+#define DLID_MAPPING 10
+#define VL_MAPPING   12
+#define LOOPING      14
+#define RELAYED(why) .counted = RELAY, .detail = (why)
+
+/* clang-format off */
 static const struct mistake mistakes[] = {
-	{ "LinearFDBTop below a LID", UMAD_SM_ATTR_SWITCH_INFO, 0, top_below_h3, .counted = RELAY,
-	  .detail = DLID_MAPPING,
-	  .says = "leaf1 has a LinearFDBTop too low, and discards what is for" },
-	{ "an entry without a port", UMAD_SM_ATTR_LINEAR_FT, 0, no_port, .counted = RELAY,
-	  .detail = DLID_MAPPING, .says = "leaf1 has no route to umbel_h3_0" },
-	{ "an entry with a port that is not there", UMAD_SM_ATTR_LINEAR_FT, 0, beyond_the_last_port,
-	  .counted = RELAY, .detail = DLID_MAPPING, .says = "leaf1 has no route to umbel_h3_0" },
-	{ "an entry with the port that it comes in by", UMAD_SM_ATTR_LINEAR_FT, 0,
-	  back_where_it_comes_from, .counted = RELAY, .detail = LOOPING,
-	  .says = "leaf1 sends to another port what is for umbel_h3_0" },
-	{ "no entry for the LID of the switch", UMAD_SM_ATTR_LINEAR_FT, 0, no_own_lid, SWITCH,
-	  .counted = RELAY, .detail = DLID_MAPPING, .says = "leaf1 has no route to leaf1" },
-	{ "another port for the LID of the switch", UMAD_SM_ATTR_LINEAR_FT, 0, own_lid_elsewhere,
-	  SWITCH, .says = "goes round: leaf1 >" },
-	{ "no row for a group", UMAD_SM_ATTR_MCAST_FT, 0, no_row, GROUP, .counted = RELAY,
-	  .detail = DLID_MAPPING, .says = "umbel_h3_0 not reached" },
-	{ "a row that leads back to the sender", UMAD_SM_ATTR_MCAST_FT, 0, row_of_the_sender, GROUP,
-	  .says = "umbel_h3_0 not reached" },
-	{ "a row that leads to a stranger", UMAD_SM_ATTR_MCAST_FT, 0, row_of_a_stranger, GROUP,
-	  .arrives = true, .says = "umbel_h2_0 reached, and no member" },
-	{ "MulticastFDBTop below a group", UMAD_SM_ATTR_SWITCH_INFO, 0, top_below_the_group, GROUP,
-	  .counted = RELAY, .detail = DLID_MAPPING, .says = "leaf1 has a MulticastFDBTop too low" },
-	{ "MulticastFDBTop below all groups", UMAD_SM_ATTR_SWITCH_INFO, 0, top_below_all_groups,
-	  GROUP, .counted = RELAY, .detail = DLID_MAPPING,
-	  .says = "leaf1 has a MulticastFDBTop too low (0xbfff), and discards it" },
-	{ "DefaultMulticastPrimaryPort", UMAD_SM_ATTR_SWITCH_INFO, 0, default_port, GROUP,
-	  .arrives = true, .says = "and sends it to a default port" },
-	{ "the same is the sender's port", UMAD_SM_ATTR_SWITCH_INFO, 0, default_port_of_the_sender,
-	  GROUP, .counted = RELAY, .detail = DLID_MAPPING,
-	  .says = "and sends it to a default port" },
-	{ "DefaultMulticastNotPrimaryPort", UMAD_SM_ATTR_SWITCH_INFO, 0,
-	  default_port_for_what_comes_by_the_other, GROUP, .arrives = true,
-	  .says = "and sends it to a default port" },
+	{ "LinearFDBTop below a LID", { UMAD_SM_ATTR_SWITCH_INFO, 0, top_below_h3 },
+	  "leaf1 has a LinearFDBTop too low, and discards what is for", RELAYED(DLID_MAPPING) },
+	{ "an entry without a port", { UMAD_SM_ATTR_LINEAR_FT, 0, no_port },
+	  "leaf1 has no route to umbel_h3_0", RELAYED(DLID_MAPPING) },
+	{ "an entry with a port that is not there", { UMAD_SM_ATTR_LINEAR_FT, 0, beyond_the_last_port },
+	  "leaf1 has no route to umbel_h3_0", RELAYED(DLID_MAPPING) },
+	{ "an entry with the port that it comes in by", { UMAD_SM_ATTR_LINEAR_FT, 0, back_where_it_comes_from },
+	  "leaf1 sends to another port what is for umbel_h3_0", RELAYED(LOOPING) },
+	{ "no entry for the LID of the switch", { UMAD_SM_ATTR_LINEAR_FT, 0, no_own_lid },
+	  "leaf1 has no route to leaf1", .to = SWITCH, RELAYED(DLID_MAPPING) },
+	{ "another port for the LID of the switch", { UMAD_SM_ATTR_LINEAR_FT, 0, own_lid_elsewhere },
+	  "goes round: leaf1 >", .to = SWITCH },
+	{ "no row for a group", { UMAD_SM_ATTR_MCAST_FT, 0, no_row },
+	  "umbel_h3_0 not reached", .to = GROUP, RELAYED(DLID_MAPPING) },
+	{ "a row that leads back to the sender", { UMAD_SM_ATTR_MCAST_FT, 0, row_of_the_sender },
+	  "umbel_h3_0 not reached", .to = GROUP },
+	{ "a row that leads to a stranger", { UMAD_SM_ATTR_MCAST_FT, 0, row_of_a_stranger },
+	  "umbel_h2_0 reached, and no member", .to = GROUP, .arrives = true },
+	{ "MulticastFDBTop below a group", { UMAD_SM_ATTR_SWITCH_INFO, 0, top_below_the_group },
+	  "leaf1 has a MulticastFDBTop too low", .to = GROUP, RELAYED(DLID_MAPPING) },
+	{ "MulticastFDBTop below all groups", { UMAD_SM_ATTR_SWITCH_INFO, 0, top_below_all_groups },
+	  "leaf1 has a MulticastFDBTop too low (0xbfff), and discards it", .to = GROUP, RELAYED(DLID_MAPPING) },
+	{ "DefaultMulticastPrimaryPort", { UMAD_SM_ATTR_SWITCH_INFO, 0, default_port },
+	  "and sends it to a default port", .to = GROUP, .arrives = true },
+	{ "the same is the sender's port", { UMAD_SM_ATTR_SWITCH_INFO, 0, default_port_of_the_sender },
+	  "and sends it to a default port", .to = GROUP, RELAYED(DLID_MAPPING) },
+	{ "DefaultMulticastNotPrimaryPort", { UMAD_SM_ATTR_SWITCH_INFO, 0, default_port_for_what_comes_by_the_other },
+	  "and sends it to a default port", .to = GROUP, .arrives = true },
+	{ "a lane 15", { UMAD_SM_ATTR_SLVL_TABLE, FROM_1_TO_UP, lane_15 },
+	  "has no lane for SL 0", RELAYED(VL_MAPPING) },
+	{ "the same for a group", { UMAD_SM_ATTR_SLVL_TABLE, FROM_1_TO_UP, lane_15 },
+	  "has no lane for SL 0", .to = GROUP, RELAYED(VL_MAPPING) },
+	{ "a lane that there is not", { UMAD_SM_ATTR_SLVL_TABLE, FROM_1_TO_UP, lane_of_a_wider_port },
+	  "has no lane for SL 0", RELAYED(VL_MAPPING) },
+	{ "OperationalVLs without a lane in use", { UMAD_SM_ATTR_PORT_INFO, UP, one_lane },
+	  "has no lane for SL 0", RELAYED(VL_MAPPING), .first = { UMAD_SM_ATTR_SLVL_TABLE, FROM_1_TO_UP, lane_4 } },
 };
+/* clang-format on */
 
 /* A counter, and the detail of it. */
 struct counts {
@@ -321,28 +361,57 @@ static void assert_right(void)
 	assert_int_equal(system("umbel check > /dev/null"), 0);
 }
 
+static uint32_t modifier_of(const struct change *c)
+{
+	if (c->modifier == FROM_1_TO_UP)
+		return 1u << 8 | lab.up;
+	return c->modifier == UP ? lab.up : c->modifier;
+}
+
+/* Makes the change. What is to be Set to undo it. */
+static struct agent_attribute change(const struct change *c)
+{
+	struct agent_attribute a = { .at = &leaf1, .id = c->attribute, .modifier = modifier_of(c) };
+	struct agent_attribute before;
+
+	if (!c->attribute)
+		return a;
+	agent_get(&a);
+	if (c->attribute == UMAD_SM_ATTR_PORT_INFO) { /* no change of states */
+		a.data[PORT_STATE] &= 0xF0;
+		a.data[PORT_STATE + 1] &= 0x0F;
+	}
+	before = a;
+	c->make(a.data);
+	agent_set(&a);
+	return before;
+}
+
+static void undo(struct agent_attribute *before)
+{
+	if (before->id)
+		agent_set(before);
+}
+
 static void make_mistake(const struct mistake *m)
 {
-	struct agent_attribute a = { .at = &leaf1, .id = m->attribute, .modifier = m->modifier };
-	struct agent_attribute right;
-	struct counts before, after;
+	struct agent_attribute first = change(&m->first), before;
+	struct counts had, has;
 
 	expect_arrival(m->to);
-	before = counts_of(m);
-	agent_get(&a);
-	right = a;
-	m->make(a.data);
-	agent_set(&a);
+	had = counts_of(m);
+	before = change(&m->change);
 	if (m->arrives)
 		expect_arrival(m->to);
 	else
 		expect_loss(m->to);
 	assert_said(m->says);
-	agent_set(&right);
-	after = counts_of(m);
-	assert_int_equal(after.sum - before.sum, m->counted ? 1 : 0);
-	assert_int_equal(after.detail - before.detail, m->detail ? 1 : 0);
+	undo(&before);
+	has = counts_of(m);
+	assert_int_equal(has.sum - had.sum, m->counted ? 1 : 0);
+	assert_int_equal(has.detail - had.detail, m->detail ? 1 : 0);
 	expect_arrival(m->to);
+	undo(&first);
 }
 
 static void each_mistake_has_its_effect_its_counter_and_its_verdict(void **state)

@@ -64,12 +64,12 @@ static int judge_waits(const struct check_net *net, struct check_report *r)
 		unicast = false;
 	}
 	if (!ret)
-		ret = check_groups_wait(net, &w);
+		ret = check_groups_wait(net, &w, r);
 	r->result[CHECK_DEADLOCK_GROUPS].checked = check_waits_count(&w);
 	if (!ret)
 		ret = check_waits_search(&w);
 	if (ret > 0) {
-		ret = check_groups_wait(net, &w);
+		ret = check_groups_wait(net, &w, NULL);
 		if (!ret && unicast)
 			ret = check_paths(net, &w, r, true);
 		report_circle(&w, r, CHECK_DEADLOCK_GROUPS);

@@ -191,12 +191,23 @@ static void begin(void)
 
 static bool waits[LANES][LANES];
 static uint64_t routes[SWITCHES * (PORTS + 1)];
+static bool no_lane[LIDS][SWITCHES][PORTS + 1][CHECK_SLS]; /* where what came in by a port ends */
 static bool ends[LIDS][SWITCHES]; /* where messages to a LID of a host are lost, or go round */
 
 struct crossing {
 	uint32_t channel;
-	unsigned lane;
+	unsigned in, lane;
 };
+
+/* The first of the crossings that has no lane. */
+static unsigned first_without_lane(const struct crossing *c, unsigned n)
+{
+	unsigned i = 0;
+
+	while (i < n && c[i].lane < CHECK_LANES)
+		i++;
+	return i;
+}
 
 static void add_waits(const struct crossing *c, unsigned n)
 {
@@ -208,7 +219,7 @@ static void add_waits(const struct crossing *c, unsigned n)
 /* A message from a host to a LID of @to (a host) or of switch @sw. */
 static void send_message(uint32_t from, unsigned lid, uint32_t to, uint32_t sw)
 {
-	struct crossing crossed[MOST];
+	struct crossing crossed[MOST + 1];
 	uint32_t at = net.host[from].at, least;
 	unsigned in = net.host[from].at_port, n = 0, sl = CHECK_ANY_SL;
 	bool arrives = false;
@@ -226,6 +237,7 @@ static void send_message(uint32_t from, unsigned lid, uint32_t to, uint32_t sw)
 			break;
 		}
 		crossed[n].channel = net.first[at] + out;
+		crossed[n].in = in;
 		crossed[n++].lane = check_lane(&net.sw[at], out, in, sl);
 		in = p->to_port;
 		at = p->to;
@@ -243,10 +255,27 @@ static void send_message(uint32_t from, unsigned lid, uint32_t to, uint32_t sw)
 		return;
 	for (unsigned i = 0; i < n && to != CHECK_NONE; i++)
 		routes[crossed[i].channel]++;
-	for (unsigned i = 0; i < n; i++) /* what has no lane there goes no further */
-		if (crossed[i].lane >= CHECK_LANES)
-			n = i;
-	add_waits(crossed, n);
+	if (arrives && to != CHECK_NONE) { /* the host's link */
+		crossed[n].channel = net.first[at] + net.host[to].at_port;
+		crossed[n].in = in;
+		crossed[n].lane = check_lane(&net.sw[at], net.host[to].at_port, in, sl);
+		least = first_without_lane(crossed, n + 1);
+		if (least <= n)
+			no_lane[lid][net.channel_at[crossed[least].channel]][crossed[least].in]
+			       [sl] = true;
+	}
+	/* what has no lane there goes no further */
+	add_waits(crossed, first_without_lane(crossed, n));
+}
+
+static uint64_t count_no_lanes(void)
+{
+	const bool *all = &no_lane[0][0][0][0];
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < sizeof(no_lane) / sizeof(*all); i++)
+		n += all[i];
+	return n;
 }
 
 static uint64_t send_all(void)
@@ -255,6 +284,7 @@ static uint64_t send_all(void)
 
 	memset(waits, 0, sizeof(waits));
 	memset(routes, 0, sizeof(routes));
+	memset(no_lane, 0, sizeof(no_lane));
 	memset(ends, 0, sizeof(ends));
 	for (uint32_t from = 0; from < net.n_hosts; from++) {
 		for (uint32_t to = 0; to < net.n_hosts; to++)
@@ -266,7 +296,7 @@ static uint64_t send_all(void)
 	for (unsigned lid = 0; lid < LIDS; lid++)
 		for (unsigned i = 0; i < SWITCHES; i++)
 			n += ends[lid][i];
-	return n;
+	return n + count_no_lanes();
 }
 
 static char colour[LANES];
@@ -296,7 +326,7 @@ static bool has_circle(void)
 
 static unsigned copies[SWITCHES * HOSTS];
 static bool entered[SWITCHES][PORTS + 1], twice; /* by one message */
-static bool flown[LANES];
+static bool flown[LANES], lacks_lane;
 
 static const struct check_row *row_of(uint32_t sw)
 {
@@ -335,8 +365,10 @@ static void fly(uint32_t at, unsigned in, unsigned sl, unsigned before)
 	for (unsigned k = 1; row && k <= PORTS; k++) {
 		unsigned lane = check_lane(&net.sw[at], k, in, sl), v;
 
-		if (k == in || !check_row_has(row, k) ||
-		    net.sw[at].port[k].end != CHECK_TO_SWITCH || lane >= CHECK_LANES)
+		if (k == in || !check_row_has(row, k))
+			continue;
+		lacks_lane |= lane >= CHECK_LANES && net.sw[at].port[k].end != CHECK_TO_NOTHING;
+		if (net.sw[at].port[k].end != CHECK_TO_SWITCH || lane >= CHECK_LANES)
 			continue;
 		v = (net.first[at] + k) * CHECK_LANES + lane;
 		if (before < LANES)
@@ -363,6 +395,7 @@ static bool group_is_wrong(void)
 	bool wrong = false;
 
 	memset(flown, 0, sizeof(flown));
+	lacks_lane = false;
 	for (uint32_t i = 0; i < g->n; i++) {
 		uint32_t from = g->member[i].host;
 
@@ -383,7 +416,7 @@ static bool group_is_wrong(void)
 		}
 		fly(net.host[from].at, net.host[from].at_port, g->sl, LANES);
 	}
-	return wrong;
+	return wrong || lacks_lane;
 }
 
 /* ---- both ---- */

@@ -200,6 +200,61 @@ static void test_mlid_top(void **state)
 	                          "it to a default port");
 }
 
+/* Port @out of switch @at gives SL 0 lane @vl if it came in by port @in, and lane 0 if not. */
+static void map_lane(uint32_t at, unsigned out, unsigned in, uint8_t vl)
+{
+	net.sw[at].port[out].map = calloc(PORTS + 1, sizeof(*net.sw[at].port[out].map));
+	assert_non_null(net.sw[at].port[out].map);
+	net.sw[at].port[out].map[in][0] = vl;
+}
+
+static void test_no_lane(void **state)
+{
+	static const struct {
+		uint32_t at;
+		unsigned out, in;
+		const char *text;
+	} rows[] = {
+		{ 0, EAST, HOST, "s0:2 has no lane for SL 0 from port 1, for h1 (LID 2)" },
+		{ 1, EAST, WEST, "s1:2 has no lane for SL 0 from port 3, for h2 (LID 3)" },
+		{ 2, HOST, WEST, "s2:1 has no lane for SL 0 from port 3, for h2 (LID 3)" },
+	};
+
+	(void)state;
+	for (unsigned vl = 8; vl <= 15; vl += 7)
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			begin_row();
+			net.hosts_only = true;
+			map_lane(rows[i].at, rows[i].out, rows[i].in, (uint8_t)vl);
+			judge();
+			assert_true(report.result[CHECK_PATHS].found > 0);
+			assert_string_equal(report.result[CHECK_PATHS].text[0], rows[i].text);
+			end();
+		}
+	begin_row();
+	map_lane(1, EAST, WEST, 2);
+	expect_only(CHECK_PROPERTIES, "");
+	begin_row();
+	map_lane(1, EAST, WEST, 2);
+	net.sw[1].port[EAST].vls = 2; /* the lane was there before */
+	judge();
+	assert_string_equal(report.result[CHECK_PATHS].text[0], rows[1].text);
+	end();
+}
+
+static void test_no_lane_for_a_group(void **state)
+{
+	(void)state;
+	begin_row();
+	row(0, HOST, EAST, 0);
+	row(1, HOST, EAST, WEST);
+	row(2, HOST, WEST, 0);
+	join_all_but(CHECK_NONE)->sl = 3;
+	map_lane(1, EAST, HOST, 0);
+	net.sw[1].port[EAST].map[WEST][3] = 15;
+	expect_only(CHECK_GROUPS, "group G: s1:2 has no lane for SL 3 from port 3");
+}
+
 static void test_hole(void **state)
 {
 	(void)state;
@@ -544,6 +599,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_right),
 		cmocka_unit_test(test_mlid_top),
+		cmocka_unit_test(test_no_lane),
+		cmocka_unit_test(test_no_lane_for_a_group),
 		cmocka_unit_test(test_hole),
 		cmocka_unit_test(test_top),
 		cmocka_unit_test(test_idle_links),

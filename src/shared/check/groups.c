@@ -351,30 +351,56 @@ int check_groups(const struct check_net *net, struct check_report *r)
 
 struct flight {
 	const struct check_net *net;
+	struct check_report *r; /* of ports without a lane; NULL: they are known */
+	const char *name;
 	struct check_waits *w;
 	const struct check_row **row;
 	uint32_t *seen; /* by lane of a link: the turn */
+	uint32_t *told; /* by channel, likewise: it has no lane */
 	uint32_t turn;
 	check_lane_t *queue;
 	uint32_t n;
 };
 
-/* A packet that came into the switch leaves it by the other ports of the row, which lead to
- * switches. @from: the link by which it came, and its lane; CHECK_NONE: from a host. */
+/* A copy is dropped, as port @out has no lane for it. */
+static void report_lane(struct flight *f, uint32_t at, unsigned out, unsigned in, unsigned sl)
+{
+	uint32_t *told = &f->told[f->net->first[at] + out];
+
+	if (f->r && *told != f->turn)
+		check_found(f->r, CHECK_GROUPS,
+		            "group %s: %s:%u has no lane for SL %u from port %u", f->name,
+		            f->net->sw[at].name, out, sl, in);
+	*told = f->turn;
+}
+
+/* The lane by which a packet leaves the switch by port @out of the row; CHECK_LANES or more: it
+ * does not. */
+static unsigned lane_out(struct flight *f, uint32_t at, unsigned out, unsigned in, unsigned sl)
+{
+	const struct check_switch *sw = &f->net->sw[at];
+	unsigned lane = CHECK_LANES;
+
+	if (out != in && check_row_has(f->row[at], out) && sw->port[out].end != CHECK_TO_NOTHING) {
+		lane = check_lane(sw, out, in, sl);
+		if (lane >= CHECK_LANES)
+			report_lane(f, at, out, in, sl);
+	}
+	return lane;
+}
+
+/* A packet that came into the switch leaves it by the other ports of the row. @from: the link by
+ * which it came, and its lane; CHECK_NONE: from a host. */
 static int leave(struct flight *f, uint32_t at, unsigned in, unsigned sl, check_lane_t from)
 {
 	const struct check_switch *sw = &f->net->sw[at];
-	const struct check_row *row = f->row[at];
 	int ret = 0;
 
-	for (unsigned k = 1; row && k <= sw->n_ports && !ret; k++) {
-		unsigned lane;
+	for (unsigned k = 1; f->row[at] && k <= sw->n_ports && !ret; k++) {
+		unsigned lane = lane_out(f, at, k, in, sl);
 		check_lane_t v;
 
-		if (k == in || !check_row_has(row, k) || sw->port[k].end != CHECK_TO_SWITCH)
-			continue;
-		lane = check_lane(sw, k, in, sl);
-		if (lane >= CHECK_LANES)
+		if (lane >= CHECK_LANES || sw->port[k].end != CHECK_TO_SWITCH)
 			continue;
 		if (from != CHECK_NONE)
 			ret = check_waits_add(f->w, from / CHECK_LANES, from % CHECK_LANES, k,
@@ -397,6 +423,7 @@ static int fly(struct flight *f, const struct check_members *m, unsigned sl)
 	f->turn++;
 	f->n = 0;
 	f->w->cause = m->mlid;
+	f->name = m->name;
 	for (uint32_t i = 0; i < m->n && !ret; i++) {
 		const struct check_host *h = &f->net->host[m->member[i].host];
 
@@ -425,19 +452,21 @@ static int fly_mlid(void *arg, struct check_members *m)
 	return ret;
 }
 
-int check_groups_wait(const struct check_net *net, struct check_waits *w)
+int check_groups_wait(const struct check_net *net, struct check_waits *w, struct check_report *r)
 {
 	size_t lanes = (size_t)net->n_channels * CHECK_LANES + 1;
-	struct flight f = { .net = net, .w = w };
+	struct flight f = { .net = net, .r = r, .w = w };
 	int ret = -ENOMEM;
 
 	f.row = calloc((size_t)net->n + 1, sizeof(*f.row));
 	f.seen = calloc(lanes, sizeof(*f.seen));
+	f.told = calloc((size_t)net->n_channels + 1, sizeof(*f.told));
 	f.queue = calloc(lanes, sizeof(*f.queue));
-	if (f.row && f.seen && f.queue)
+	if (f.row && f.seen && f.told && f.queue)
 		ret = check_each_mlid(net, fly_mlid, &f);
 	free(f.row);
 	free(f.seen);
+	free(f.told);
 	free(f.queue);
 	return ret;
 }

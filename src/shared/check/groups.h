@@ -14,7 +14,8 @@
 /* Checks which members the members of each group reach. 0 or -ENOMEM. */
 int check_groups(const struct check_net *net, struct check_report *r);
 
-/* Adds to @w which links wait for which as members send. 0 or -ENOMEM. */
-int check_groups_wait(const struct check_net *net, struct check_waits *w);
+/* Adds to @w which links wait for which as members send; and to @r, unless NULL, the ports that
+ * have no lane for it. 0 or -ENOMEM. */
+int check_groups_wait(const struct check_net *net, struct check_waits *w, struct check_report *r);
 
 #endif

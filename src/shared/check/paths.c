@@ -197,13 +197,21 @@ static void follow(struct paths *p, uint32_t from)
 
 /* ---- what it waits for ---- */
 
-/* Packets leave switch @at on @lane. */
-static void pass_lane(struct paths *p, uint32_t at, unsigned sl, unsigned lane)
+/* Packets that came into switch @at by port @in, 0: from some host, leave on @lane. */
+static void pass_lane(struct paths *p, uint32_t at, unsigned in, unsigned sl)
 {
+	const struct check_switch *sw = &p->net->sw[at];
 	struct step *s = &p->step[at];
+	unsigned lane = check_lane(sw, s->out, in, sl);
 
-	if (lane >= CHECK_LANES)
-		return; /* dropped */
+	if (lane >= CHECK_LANES) {
+		if (!p->again && s->fate == FATE_ARRIVES) /* else it is lost anyway */
+			check_found(p->r,
+			            p->to.host != CHECK_NONE ? CHECK_PATHS : CHECK_SWITCH_PATHS,
+			            "%s:%u has no lane for SL %u from port %u, for %s (LID %u)",
+			            sw->name, s->out, sl, in, p->to.name, p->lid);
+		return;
+	}
 	if (!(s->sls >> sl & 1)) {
 		s->sls |= (uint16_t)(1u << sl);
 		s->lanes[sl] = 0;
@@ -231,17 +239,21 @@ static void enter(struct paths *p, uint32_t at)
 	const struct step *s = &p->step[at];
 
 	if (!sw->port[s->out].map && !sw->own_levels) {
-		unsigned sl = level_of(p, sw, NULL);
-
-		pass_lane(p, at, sl, check_lane(sw, s->out, 0, sl));
+		pass_lane(p, at, 0, level_of(p, sw, NULL));
 		return;
 	}
 	for (unsigned k = 1; k <= sw->n_ports; k++)
-		if (sw->port[k].end == CHECK_TO_HOST && sw->port[k].to != p->to.host) {
-			unsigned sl = level_of(p, sw, &p->net->host[sw->port[k].to]);
+		if (sw->port[k].end == CHECK_TO_HOST && sw->port[k].to != p->to.host)
+			pass_lane(p, at, k, level_of(p, sw, &p->net->host[sw->port[k].to]));
+}
 
-			pass_lane(p, at, sl, check_lane(sw, s->out, k, sl));
-		}
+/* Whether lanes decide if it leaves switch @at: it does not end there. */
+static bool needs_lane(const struct paths *p, uint32_t at)
+{
+	const struct step *s = &p->step[at];
+
+	return s->next != CHECK_NONE ||
+	       (s->out && s->fate == FATE_ARRIVES && p->net->sw[at].port[s->out].map);
 }
 
 /* Packets that leave switch @at leave the next one, too. 0 or -ENOMEM. */
@@ -257,7 +269,9 @@ static int pass_on(struct paths *p, uint32_t at)
 		unsigned sl = (unsigned)__builtin_ctz(sls);
 		unsigned out = check_lane(sw, next->out, in, sl);
 
-		pass_lane(p, s->next, sl, out);
+		pass_lane(p, s->next, in, sl);
+		if (next->next == CHECK_NONE)
+			continue; /* a host waits for nobody */
 		for (unsigned lanes = s->lanes[sl]; lanes && out < CHECK_LANES; lanes &= lanes - 1)
 			ret |= check_waits_add(p->w, channel, (unsigned)__builtin_ctz(lanes),
 			                       next->out, out);
@@ -371,15 +385,17 @@ static int look_at(struct paths *p, unsigned lid)
 		struct step *s = &p->step[at];
 		unsigned own = senders(p, at);
 
-		if (s->fate == FATE_LOOP || s->next == CHECK_NONE)
+		if (s->fate == FATE_LOOP || !needs_lane(p, at))
 			continue;
 		if (own)
 			enter(p, at);
+		if (s->next == CHECK_NONE)
+			continue;
 		s->routes += own;
 		p->step[s->next].routes += s->routes;
 		if (!p->again && p->to.host != CHECK_NONE)
 			p->r->routes[p->net->first[at] + s->out] += s->routes;
-		if (p->step[s->next].next != CHECK_NONE)
+		if (needs_lane(p, s->next))
 			ret = pass_on(p, at);
 	}
 	return ret;
