@@ -22,12 +22,15 @@
 #define SW_NOT_PRIMARY 10
 #define SW_MFT_TOP     18
 /* And in PortInfo. */
+#define PORT_LID   16
 #define PORT_STATE 32 /* in the low half; in the high half of the next byte the physical one */
+#define PORT_MTU   36 /* NeighborMTU, in the high half */
 #define PORT_LANES 43 /* OperationalVLs, and what the port enforces */
 
 #define LFT_BLOCK 64
 
-static const char text[] = "a message";
+/* A message, which is larger than the least MTU. */
+static const char text[1000] = "a message";
 
 static const struct agent_node leaf1 = { "leaf1", 1, { 1 } };
 
@@ -37,7 +40,7 @@ static struct {
 	struct lab_end *from, *to, *witness;
 	struct ibv_ah *unicast, *group;
 	uint32_t group_qkey;
-	uint16_t lid, mlid, leaf_lid;
+	uint16_t lid, own_lid, mlid, leaf_lid;
 	uint8_t up; /* the port by which leaf1 sends to @lid */
 } lab;
 
@@ -72,6 +75,7 @@ static void begin(void)
 	make_group();
 	lab.unicast = lab_ah_to(lab.from, lab.to);
 	lab.lid = lid_of(lab.to);
+	lab.own_lid = lid_of(lab.from);
 	agent_get(&a);
 	lab.leaf_lid = (uint16_t)agent_number(a.data + 16, 2);
 	a.id = UMAD_SM_ATTR_LINEAR_FT;
@@ -130,7 +134,7 @@ static void expect_loss(enum target to)
 
 /* ---- what is counted ---- */
 
-enum counter { NOTHING, RELAY, DISCARDS, XMIT_CONSTRAINT, RCV_CONSTRAINT };
+enum counter { NOTHING, RELAY, DISCARDS, XMIT_CONSTRAINT, RCV_CONSTRAINT, BY_SENDER };
 
 /* The attribute of the performance management agent, where the counter is in its data, and how long
  * it is. A detail is counted beside its sum. */
@@ -138,28 +142,27 @@ static const struct place {
 	uint16_t attribute;
 	uint8_t at, bytes;
 } counters[] = {
-	[RELAY] = { 0x12, 12, 2 },
-	[DISCARDS] = { 0x12, 14, 2 },
-	[XMIT_CONSTRAINT] = { 0x12, 16, 1 },
-	[RCV_CONSTRAINT] = { 0x12, 17, 1 },
+	[RELAY] = { 0x12, 12, 2 },           [DISCARDS] = { 0x12, 14, 2 },
+	[XMIT_CONSTRAINT] = { 0x12, 16, 1 }, [RCV_CONSTRAINT] = { 0x12, 17, 1 },
+	[BY_SENDER] = { 0x16, 6, 2 }, /* PortNeighborMTUDiscards of its HCA */
 };
 
 #define PERF_DATA 64
 
-static uint64_t count_at(unsigned port, const struct place *p)
+static uint64_t count_at(uint16_t lid, unsigned port, const struct place *p)
 {
 	uint8_t mad[256] = { 0 };
 
 	mad[PERF_DATA + 1] = (uint8_t)port;
-	assert_int_equal(
-	        agent_gmp(UMAD_CLASS_PERF_MGMT, UMAD_METHOD_GET, p->attribute, lab.leaf_lid, mad),
-	        0);
+	assert_int_equal(agent_gmp(UMAD_CLASS_PERF_MGMT, UMAD_METHOD_GET, p->attribute, lid, mad),
+	                 0);
 	return agent_number(mad + PERF_DATA + p->at, p->bytes);
 }
 
 /* ---- the mistakes ---- */
 
 /* Modifiers that name the port to the other leaf. */
+#define KEYS_OF_UP   0xFFFFFFFD /* P_KeyTable */
 #define FROM_1_TO_UP 0xFFFFFFFE /* SLtoVLMappingTable: of what comes in by port 1 */
 #define UP           0xFFFFFFFF
 
@@ -278,6 +281,33 @@ static void one_lane(uint8_t *data)
 	data[PORT_LANES] = (uint8_t)((data[PORT_LANES] & 0x0F) | 1 << 4);
 }
 
+/* P_KeyTable without the default partition. */
+static void other_keys(uint8_t *data)
+{
+	memset(data, 0, UMAD_LEN_SMP_DATA);
+	agent_put(data, 2, 0x8001);
+}
+
+static void enforce_inbound(uint8_t *data)
+{
+	data[PORT_LANES] |= 8;
+}
+
+static void enforce_outbound(uint8_t *data)
+{
+	data[PORT_LANES] |= 4;
+}
+
+static void smallest_mtu(uint8_t *data)
+{
+	data[PORT_MTU] = (uint8_t)((data[PORT_MTU] & 0x0F) | 1 << 4);
+}
+
+static void lid_of_h3(uint8_t *data)
+{
+	agent_put(data + PORT_LID, 2, lab.lid);
+}
+
 #define DLID_MAPPING 10
 #define VL_MAPPING   12
 #define LOOPING      14
@@ -321,6 +351,19 @@ static const struct mistake mistakes[] = {
 	  "has no lane for SL 0", RELAYED(VL_MAPPING) },
 	{ "OperationalVLs without a lane in use", { UMAD_SM_ATTR_PORT_INFO, UP, one_lane },
 	  "has no lane for SL 0", RELAYED(VL_MAPPING), .first = { UMAD_SM_ATTR_SLVL_TABLE, FROM_1_TO_UP, lane_4 } },
+	{ "a partition that is not let in", { UMAD_SM_ATTR_PORT_INFO, 1, enforce_inbound },
+	  "leaf1:1 blocks partition 0xffff of umbel_h1_0", .counted = RCV_CONSTRAINT,
+	  .first = { UMAD_SM_ATTR_PKEY_TABLE, 1 << 16, other_keys } },
+	{ "a partition that is not let out", { UMAD_SM_ATTR_PORT_INFO, UP, enforce_outbound },
+	  "blocks partition 0xffff of umbel_h1_0", .counted = XMIT_CONSTRAINT, .at_out = true,
+	  .first = { UMAD_SM_ATTR_PKEY_TABLE, KEYS_OF_UP, other_keys } },
+	{ "the same for a group", { UMAD_SM_ATTR_PORT_INFO, UP, enforce_outbound },
+	  "blocks its partition 0xffff", .to = GROUP, .counted = XMIT_CONSTRAINT, .at_out = true,
+	  .first = { UMAD_SM_ATTR_PKEY_TABLE, KEYS_OF_UP, other_keys } },
+	{ "a NeighborMTU less than a message", { UMAD_SM_ATTR_PORT_INFO, UP, smallest_mtu },
+	  "umbel_h1_0 to umbel_h3_0: a link between has MTU 256", .counted = BY_SENDER },
+	{ "the LID of a host for a switch", { UMAD_SM_ATTR_PORT_INFO, 0, lid_of_h3 },
+	  "LID 3 is that of umbel_h3_0 and of leaf1", .to = SWITCH },
 };
 /* clang-format on */
 
@@ -333,11 +376,12 @@ static struct counts counts_of(const struct mistake *m)
 {
 	const unsigned port = m->at_out ? lab.up : 1;
 	const struct place detail = { m->counted == DISCARDS ? 0x16 : 0x15, m->detail, 2 };
+	const uint16_t at = m->counted == BY_SENDER ? lab.own_lid : lab.leaf_lid;
 
 	if (!m->counted)
 		return (struct counts){ 0 };
-	return (struct counts){ count_at(port, &counters[m->counted]),
-		                m->detail ? count_at(port, &detail) : 0 };
+	return (struct counts){ count_at(at, port, &counters[m->counted]),
+		                m->detail ? count_at(at, port, &detail) : 0 };
 }
 
 /* Whether `umbel check` has that in a line, and is not content. */
@@ -363,6 +407,8 @@ static void assert_right(void)
 
 static uint32_t modifier_of(const struct change *c)
 {
+	if (c->modifier == KEYS_OF_UP)
+		return (uint32_t)lab.up << 16;
 	if (c->modifier == FROM_1_TO_UP)
 		return 1u << 8 | lab.up;
 	return c->modifier == UP ? lab.up : c->modifier;
