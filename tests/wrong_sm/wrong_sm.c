@@ -311,6 +311,7 @@ static void lid_of_h3(uint8_t *data)
 #define DLID_MAPPING 10
 #define VL_MAPPING   12
 #define LOOPING      14
+#define INACTIVE     4 /* of PortXmitDiscardDetails */
 #define RELAYED(why) .counted = RELAY, .detail = (why)
 
 /* clang-format off */
@@ -471,10 +472,80 @@ static void each_mistake_has_its_effect_its_counter_and_its_verdict(void **state
 	agent_close();
 }
 
+/* ---- states of ports ---- */
+
+/* The link from leaf1 to the other leaf: its ends, as a subnet manager brings them up. */
+struct end {
+	const struct agent_node *at;
+	uint8_t port;
+};
+
+static void set_port_state(const struct end *e, uint8_t state)
+{
+	struct agent_attribute a = { .at = e->at,
+		                     .id = UMAD_SM_ATTR_PORT_INFO,
+		                     .modifier = e->port };
+
+	agent_get(&a);
+	a.data[PORT_STATE] = (uint8_t)((a.data[PORT_STATE] & 0xF0) | state);
+	a.data[PORT_STATE + 1] &= 0x0F;
+	agent_set(&a);
+	assert_int_equal(a.data[PORT_STATE] & 0x0F, state == IBV_PORT_DOWN ? IBV_PORT_INIT : state);
+}
+
+/* Nothing but SMPs crosses the link. */
+static void assert_only_smps(const struct agent_node *beyond, const char *says)
+{
+	struct agent_attribute a = { .at = beyond, .id = UMAD_SM_ATTR_NODE_INFO };
+	const struct mistake m = { .counted = DISCARDS, .detail = INACTIVE, .at_out = true };
+	const struct counts had = counts_of(&m);
+	uint8_t mad[256] = { 0 };
+	struct counts has;
+
+	agent_get(&a);
+	expect_loss(HOST);
+	expect_loss(GROUP);
+	assert_int_equal(agent_gmp(UMAD_CLASS_PERF_MGMT, UMAD_METHOD_GET, UMAD_ATTR_CLASS_PORT_INFO,
+	                           lab.lid, mad),
+	                 AGENT_NO_RESPONSE);
+	has = counts_of(&m);
+	assert_int_equal(has.sum - had.sum, 3);
+	assert_int_equal(has.detail - had.detail, 3);
+	assert_said(says);
+}
+
+static void data_crosses_a_link_whose_ends_are_active(void **state)
+{
+	struct agent_node spine = { "spine", 2, { 1 } };
+	struct end near = { .at = &leaf1 }, far = { &spine, 1 };
+	char says[40];
+
+	(void)state;
+	begin();
+	assert_int_equal(system("umbel sm stop > /dev/null"), 0);
+	spine.path[1] = near.port = lab.up;
+	snprintf(says, sizeof(says), "leaf1:%u is not active", near.port);
+	set_port_state(&near, IBV_PORT_DOWN); /* it trains, and is INIT */
+	assert_only_smps(&spine, says);
+	set_port_state(&near, IBV_PORT_ARMED);
+	set_port_state(&far, IBV_PORT_ARMED);
+	assert_only_smps(&spine, says);
+	set_port_state(&near, IBV_PORT_ACTIVE);
+	snprintf(says, sizeof(says), "spine%d:1 is not active", near.port == 3 ? 1 : 2);
+	assert_only_smps(&spine, says);
+	set_port_state(&far, IBV_PORT_ACTIVE);
+	expect_arrival(HOST);
+	expect_arrival(GROUP);
+	assert_right();
+	assert_int_equal(system("umbel sm start > /dev/null"), 0);
+	agent_close();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(each_mistake_has_its_effect_its_counter_and_its_verdict),
+		LAB_TEST(data_crosses_a_link_whose_ends_are_active),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
