@@ -541,11 +541,61 @@ static void data_crosses_a_link_whose_ends_are_active(void **state)
 	agent_close();
 }
 
+/* ---- what is refused ---- */
+
+enum { BAD_METHOD = 0x08, BAD_METHOD_ATTRIBUTE = 0x0C, BAD_FIELD = 0x1C };
+
+struct refusal {
+	const char *what;
+	uint16_t attribute;
+	uint32_t modifier;
+	unsigned status;
+	/* number in the data, or nothing is to change */
+	uint8_t at, bytes;
+	uint32_t number;
+	uint8_t method; /* 0: Set */
+};
+
+/* clang-format off */
+static const struct refusal refusals[] = {
+	{ "an unknown method", UMAD_SM_ATTR_NODE_INFO, 0, BAD_METHOD, .method = 0x0F },
+	{ "GetTable", UMAD_SM_ATTR_NODE_INFO, 0, BAD_METHOD, .method = 0x12 },
+};
+/* clang-format on */
+
+static void refuse(const struct refusal *r)
+{
+	struct agent_attribute a = { .at = &leaf1, .id = r->attribute, .modifier = r->modifier };
+	struct agent_attribute before, after;
+	const unsigned can_get = agent_request(&a, UMAD_METHOD_GET);
+
+	before = after = a;
+	if (r->attribute == UMAD_SM_ATTR_PORT_INFO) { /* no change of states */
+		a.data[PORT_STATE] &= 0xF0;
+		a.data[PORT_STATE + 1] &= 0x0F;
+	}
+	if (r->bytes)
+		agent_put(a.data + r->at, r->bytes, r->number);
+	assert_int_equal(agent_request(&a, r->method ? r->method : UMAD_METHOD_SET), r->status);
+	assert_int_equal(agent_request(&after, UMAD_METHOD_GET), can_get);
+	assert_memory_equal(before.data, after.data, sizeof(before.data));
+}
+
+static void what_a_switch_cannot_do_is_refused_and_changes_nothing(void **state)
+{
+	(void)state;
+	agent_open();
+	for (size_t i = 0; EACH_ROW(i, refusals); i++)
+		refuse(&refusals[i]);
+	agent_close();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(each_mistake_has_its_effect_its_counter_and_its_verdict),
 		LAB_TEST(data_crosses_a_link_whose_ends_are_active),
+		LAB_TEST(what_a_switch_cannot_do_is_refused_and_changes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,12 +170,15 @@ static UNUSED struct wire_smp lab_ask(struct lab *l, struct fabric_port *from,
 {
 	unsigned before = l->n_got;
 	struct wire_smp smp;
+	uint8_t asked;
 
+	wire_smp_decode(mad->data, &smp);
+	asked = smp.mad.method == MAD_SET ? MAD_GET : smp.mad.method;
 	fabric_mad_send(l->f, from, mad);
 	assert_int_equal(l->n_got, before + 1);
 	assert_ptr_equal(l->at, from);
 	wire_smp_decode(l->got.data, &smp);
-	assert_int_equal(smp.mad.method, MAD_GET_RESP);
+	assert_int_equal(smp.mad.method, asked | MAD_METHOD_RESPONSE);
 	return smp;
 }
 

@@ -337,16 +337,31 @@ static void turn_round(struct fabric_port *at, struct fabric_mad *mad)
 		mad->data[SMP_AT_STATUS] |= DIRECTION_BIT;
 }
 
+/* Whether the method asks for a response that says so, if the agents of subnet and performance
+ * management do not know it. Traps, and what is sent without a response, get none. */
+static bool is_unknown(const struct wire_mad *h)
+{
+	return (h->mgmt_class == MAD_CLASS_SUBN_LID || h->mgmt_class == MAD_CLASS_SUBN_DIRECTED ||
+	        h->mgmt_class == MAD_CLASS_PERF) &&
+	       !(h->method & MAD_METHOD_RESPONSE) && h->method != MAD_SEND &&
+	       h->method != MAD_TRAP && h->method != MAD_TRAP_REPRESS;
+}
+
 /* Makes @mad the response to a request that nobody wants, so that its sender need not wait. */
 static bool refuse(struct fabric_mad *mad)
 {
 	struct wire_mad h;
 
 	wire_mad_decode(mad->data, &h);
-	if (h.base_version != MAD_BASE_VERSION || (h.method != MAD_GET && h.method != MAD_SET))
+	if (h.base_version != MAD_BASE_VERSION)
 		return false;
-	h.method = MAD_GET_RESP;
-	h.status = MAD_STATUS_BAD_METHOD_ATTRIBUTE;
+	if (h.method == MAD_GET || h.method == MAD_SET)
+		h.status = MAD_STATUS_BAD_METHOD_ATTRIBUTE;
+	else if (is_unknown(&h))
+		h.status = MAD_STATUS_BAD_METHOD;
+	else
+		return false;
+	h.method = h.method == MAD_SET ? MAD_GET_RESP : h.method | MAD_METHOD_RESPONSE;
 	wire_mad_encode(&h, mad->data); /* class_specific: an SMP keeps its hops there */
 	return true;
 }

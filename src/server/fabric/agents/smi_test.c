@@ -7,6 +7,8 @@
 #include "fabric/testing_mads.h"
 #include "wire/perf.h"
 
+#include <harness.h>
+
 static uint64_t guid_at(struct lab *l, const uint8_t *path)
 {
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -474,6 +476,52 @@ static void a_gmp_that_nobody_wants_is_refused_if_it_asks(void **state)
 	assert_int_equal(l->f->mads->stats.unwanted, 2);
 }
 
+static void an_unknown_method_is_refused_if_it_asks(void **state)
+{
+	static const struct {
+		uint8_t class, method;
+		bool is_refused;
+	} rows[] = {
+		{ MAD_CLASS_PERF, 0x0F, true },
+		{ MAD_CLASS_PERF, MAD_GET_TABLE, true },
+		{ MAD_CLASS_PERF, MAD_REPORT, true },
+		{ MAD_CLASS_PERF, MAD_SEND, false },
+		{ MAD_CLASS_PERF, MAD_TRAP, false },
+		{ MAD_CLASS_PERF, MAD_TRAP_REPRESS, false },
+		{ MAD_CLASS_PERF, 0x0F | MAD_METHOD_RESPONSE, false },
+		{ MAD_CLASS_DEV_MGT, 0x0F, false }, /* its agents, if any, are programs */
+	};
+	struct lab *l = *state;
+	struct wire_mad h;
+
+	l->f->mads->sink.deliver = only_host_0;
+	for (size_t i = 0; EACH_ROW(i, rows); i++) {
+		struct fabric_mad mad = gmp(lab_host(l, 0), 2, rows[i].class, rows[i].method);
+
+		if (!rows[i].is_refused) {
+			lab_lost(l, lab_host(l, 0), &mad);
+			continue;
+		}
+		lab_ask(l, lab_host(l, 0), &mad);
+		wire_mad_decode(l->got.data, &h);
+		assert_int_equal(h.status, MAD_STATUS_BAD_METHOD);
+		assert_int_equal(h.method, rows[i].method | MAD_METHOD_RESPONSE);
+	}
+}
+
+static void an_smp_with_an_unknown_method_is_refused_along_its_path(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(0x0F, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = lab_directed(&smp, PATH(1, TO_RIGHT, TO_RIGHT));
+
+	l->f->mads->sink.deliver = only_host_0;
+	smp = lab_ask(l, lab_host(l, 0), &mad);
+	assert_int_equal(smp.mad.status, MAD_STATUS_BAD_METHOD);
+	assert_int_equal(smp.mad.method, 0x8F);
+	assert_int_equal(smp.direction, 1);
+}
+
 static void an_smp_that_nobody_wants_is_refused_along_its_path(void **state)
 {
 	struct lab *l = *state;
@@ -678,6 +726,8 @@ int main(void)
 		ACTIVE_TEST(a_response_goes_back_to_the_gid_of_the_request),
 		ACTIVE_TEST(a_gmp_that_nobody_wants_is_refused_if_it_asks),
 		LAB_TEST(an_smp_that_nobody_wants_is_refused_along_its_path),
+		ACTIVE_TEST(an_unknown_method_is_refused_if_it_asks),
+		LAB_TEST(an_smp_with_an_unknown_method_is_refused_along_its_path),
 		LAB_TEST(request_and_response_are_seen_as_they_arrive),
 		ACTIVE_TEST(what_becomes_of_a_mad_is_seen),
 		ACTIVE_TEST(a_gate_may_lose_a_mad),
