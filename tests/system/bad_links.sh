@@ -202,7 +202,8 @@ expect 0 '1X 25.78125 1X 25.78125' ends h2
 expect 0 2 umbel fault add link=h3:1 flap=20ms every=100ms count=3
 wait_until 'rule 2 has fired' has_fired 2 '3 3'
 wait_until 'all ports are active' all_ports active
-expect 0 '*dlid*2*rate*0x82*' umbel exec h3 -- saquery PR --src-to-dst 3:2
+# from h2 by its one lane of EDR, 25 Gb/s, to the switch
+expect 0 '*dgid*:0:400*sgid*:0:201*rate*0x8F*' umbel exec h3 -- saquery PR --src-to-dst 3:2
 kill -INT "${pid[master]}"
 wait_ended master 0
 umbel down > /dev/null

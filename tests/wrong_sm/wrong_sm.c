@@ -22,10 +22,13 @@
 #define SW_NOT_PRIMARY 10
 #define SW_MFT_TOP     18
 /* And in PortInfo. */
-#define PORT_LID   16
-#define PORT_STATE 32 /* in the low half; in the high half of the next byte the physical one */
-#define PORT_MTU   36 /* NeighborMTU, in the high half */
-#define PORT_LANES 43 /* OperationalVLs, and what the port enforces */
+#define PORT_LID        16
+#define PORT_WIDTHS     29 /* enabled, supported, active */
+#define PORT_SPEEDS     35 /* active and enabled */
+#define PORT_EXT_SPEEDS 62 /* active and supported */
+#define PORT_STATE      32 /* in the low half; in the high half of the next byte the physical one */
+#define PORT_MTU        36 /* NeighborMTU, in the high half */
+#define PORT_LANES      43 /* OperationalVLs, and what the port enforces */
 
 #define LFT_BLOCK 64
 
@@ -590,11 +593,34 @@ static void what_a_switch_cannot_do_is_refused_and_changes_nothing(void **state)
 	agent_close();
 }
 
+/* ---- port 0 ---- */
+
+/* What a path to a switch can carry is what its port 0 says. */
+static void port_0_is_as_fast_as_the_links(void **state)
+{
+	struct agent_attribute own = { .at = &leaf1, .id = UMAD_SM_ATTR_PORT_INFO };
+	struct agent_attribute other = own;
+
+	(void)state;
+	agent_open();
+	other.modifier = 1;
+	agent_get(&own);
+	agent_get(&other);
+	assert_int_equal(own.data[PORT_STATE], other.data[PORT_STATE]); /* speeds, and ACTIVE */
+	for (unsigned at = PORT_WIDTHS; at < PORT_WIDTHS + 3; at++)
+		assert_int_equal(own.data[at], other.data[at]);
+	assert_int_equal(own.data[PORT_SPEEDS], other.data[PORT_SPEEDS]);
+	assert_int_equal(own.data[PORT_EXT_SPEEDS], other.data[PORT_EXT_SPEEDS]);
+	assert_int_not_equal(own.data[PORT_SPEEDS] >> 4, 0);
+	agent_close();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(each_mistake_has_its_effect_its_counter_and_its_verdict),
 		LAB_TEST(data_crosses_a_link_whose_ends_are_active),
+		LAB_TEST(port_0_is_as_fast_as_the_links),
 		LAB_TEST(what_a_switch_cannot_do_is_refused_and_changes_nothing),
 	};
 

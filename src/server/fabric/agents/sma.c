@@ -46,6 +46,12 @@ static bool is_switch(const struct fabric_node *node)
 	return node->type == FABRIC_SWITCH;
 }
 
+/* A switch's own port, which has no link. */
+static bool is_port0(const struct fabric_port *p)
+{
+	return is_switch(p->node) && p->num == 0;
+}
+
 /* Whether packets can be addressed to the port: an HCA's, or a switch's port 0. */
 static bool is_end_port(const struct fabric_port *p)
 {
@@ -255,7 +261,7 @@ static void link_get(const struct fabric_port *p, struct wire_port_info *i)
 	uint8_t speeds = fabric_speeds_supported(p);
 	uint8_t speed = p->speed ? p->speed : FABRIC_SPEED_EDR;
 	uint8_t old = speed < FABRIC_SPEED_QDR ? speed : LINK_SPEED_QDR;
-	bool up = is_connected(p);
+	bool up = is_connected(p) || is_port0(p);
 
 	i->link_width_supported = fabric_widths_supported(p);
 	i->link_speed_supported = speeds & OLD_SPEEDS;
@@ -307,7 +313,7 @@ static enum port_physical_state physical_state(const struct fabric_port *p)
 
 static void port_info_get(struct request *r, const struct fabric_port *p, struct wire_port_info *i)
 {
-	bool own = is_switch(p->node) && p->num == 0;
+	bool own = is_port0(p);
 
 	*i = (struct wire_port_info){
 		.local_port_num = r->at->num,
@@ -371,8 +377,6 @@ static bool is_unicast_range(uint16_t lid, uint8_t lmc)
 static bool is_settable(const struct fabric_port *p, const struct wire_port_info *in,
                         const struct wire_port_info *now)
 {
-	bool own = is_switch(p->node) && p->num == 0;
-
 	if (is_end_port(p) &&
 	    (!is_unicast_range(in->lid, in->lmc) || in->master_sm_lid >= IB_LID_MCAST_FIRST))
 		return false;
@@ -380,7 +384,7 @@ static bool is_settable(const struct fabric_port *p, const struct wire_port_info
 		return false;
 	if (in->operational_vls > now->vl_cap)
 		return false;
-	if (own) /* port 0 of a switch has no link */
+	if (is_port0(p))
 		return true;
 	return fits(in->link_width_enabled, now->link_width_supported, LINK_WIDTH_SET_SUPPORTED) &&
 	       fits(in->link_speed_enabled, now->link_speed_supported, LINK_SPEED_SET_SUPPORTED) &&

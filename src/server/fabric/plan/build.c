@@ -13,6 +13,7 @@
 #include "fabric/model/lanes.h"
 #include "fabric/model/routers.h"
 #include "fabric/plan/build.h"
+#include "wire/rate.h"
 
 #define SUBNET_TIMEOUT  18 /* about a second */
 #define ERROR_THRESHOLD 15 /* the largest value of PortInfo:LocalPhyErrors and OverrunErrors */
@@ -33,6 +34,24 @@ static void port_init(struct fabric_port *p, struct fabric_node *node, unsigned 
 	p->width_built = p->width;
 	p->speed_built = p->speed;
 	fabric_port_init_lists(p);
+}
+
+/* Port 0 has no link: it is as fast as the fastest of the others. */
+static void port0_init(struct fabric_node *sw)
+{
+	struct fabric_port *own = &sw->port[0];
+	unsigned most = 0;
+
+	for (unsigned i = 1; i <= sw->n_ports; i++) {
+		const struct fabric_port *p = &sw->port[i];
+		unsigned rate = wire_link_speed(p->width_built, p->speed_built);
+
+		if (rate <= most)
+			continue;
+		most = rate;
+		own->width = own->width_built = p->width_built;
+		own->speed = own->speed_built = p->speed_built;
+	}
 }
 
 /* Makes the HCA's ports Ethernet ports whose devices are not known yet. */
@@ -78,8 +97,10 @@ static struct fabric_node *node_new(struct fabric *f, const struct fabric_plan_n
 		if (node->type == FABRIC_SWITCH)
 			node->port[i].guid = plan->port[0].guid;
 	}
-	if (node->type == FABRIC_SWITCH)
+	if (node->type == FABRIC_SWITCH) {
+		port0_init(node);
 		node->index = f->n_switches++;
+	}
 	f->node[f->n_nodes++] = node; /* fabric_free() frees it from now on */
 	return plan->ethernet && add_devices(node) ? NULL : node;
 }
