@@ -27,6 +27,7 @@
 #define PORT_SPEEDS     35 /* active and enabled */
 #define PORT_EXT_SPEEDS 62 /* active and supported */
 #define PORT_STATE      32 /* in the low half; in the high half of the next byte the physical one */
+#define PORT_LMC        34 /* in the low bits; protection by the M_Key in the highest two */
 #define PORT_MTU        36 /* NeighborMTU, in the high half */
 #define PORT_LANES      43 /* OperationalVLs, and what the port enforces */
 
@@ -553,16 +554,56 @@ struct refusal {
 	uint16_t attribute;
 	uint32_t modifier;
 	unsigned status;
-	/* number in the data, or nothing is to change */
-	uint8_t at, bytes;
-	uint32_t number;
+	struct {
+		uint8_t at, bytes;
+		uint16_t number;
+	} put;          /* into the data; no bytes: nothing */
 	uint8_t method; /* 0: Set */
+	bool clear;     /* the LID is even, and free */
 };
+
+#define BAD(...) .status = BAD_FIELD, .put = { __VA_ARGS__ }
 
 /* clang-format off */
 static const struct refusal refusals[] = {
-	{ "an unknown method", UMAD_SM_ATTR_NODE_INFO, 0, BAD_METHOD, .method = 0x0F },
-	{ "GetTable", UMAD_SM_ATTR_NODE_INFO, 0, BAD_METHOD, .method = 0x12 },
+	{ "a block beyond LinearFDBCap", UMAD_SM_ATTR_LINEAR_FT, 0xC000 / LFT_BLOCK, .status = BAD_FIELD },
+	{ "LinearFDBTop of LinearFDBCap", UMAD_SM_ATTR_SWITCH_INFO, 0, BAD(SW_LFT_TOP, 2, 0xC000) },
+	{ "a block beyond all MLIDs", UMAD_SM_ATTR_MCAST_FT, 0x200, .status = BAD_FIELD },
+	{ "a position beyond all ports", UMAD_SM_ATTR_MCAST_FT, 1u << 28, .status = BAD_FIELD },
+	{ "MulticastFDBTop of no group", UMAD_SM_ATTR_SWITCH_INFO, 0, BAD(SW_MFT_TOP, 2, 0xFFFF) },
+	{ "MulticastFDBTop of a port", UMAD_SM_ATTR_SWITCH_INFO, 0, BAD(SW_MFT_TOP, 2, 0xBFFE) },
+	{ "SwitchInfo with a modifier", UMAD_SM_ATTR_SWITCH_INFO, 1, .status = BAD_FIELD },
+	{ "RandomForwardingTable", UMAD_SM_ATTR_RANDOM_FT, 0, .status = BAD_METHOD_ATTRIBUTE },
+	{ "a port that is not there", UMAD_SM_ATTR_PORT_INFO, 5, .status = BAD_FIELD },
+	{ "PortInfo with bits for nothing", UMAD_SM_ATTR_PORT_INFO, 0x10001, .status = BAD_FIELD },
+	{ "a multicast LID", UMAD_SM_ATTR_PORT_INFO, 0, BAD(PORT_LID, 2, 0xC000) },
+	{ "the permissive LID", UMAD_SM_ATTR_PORT_INFO, 0, BAD(PORT_LID, 2, 0xFFFF) },
+	{ "no LID", UMAD_SM_ATTR_PORT_INFO, 0, BAD(PORT_LID, 2, 0) },
+	{ "an SM without a LID of its own", UMAD_SM_ATTR_PORT_INFO, 0, BAD(PORT_LID + 2, 2, 0xC001) },
+	{ "an LMC of a base port 0", UMAD_SM_ATTR_PORT_INFO, 0, BAD(PORT_LMC, 1, 1), .clear = true },
+	{ "Initialize of an active port", UMAD_SM_ATTR_PORT_INFO, 1, BAD(PORT_STATE, 1, IBV_PORT_INIT) },
+	{ "Armed of an active port", UMAD_SM_ATTR_PORT_INFO, 1, BAD(PORT_STATE, 1, IBV_PORT_ARMED) },
+	{ "a state that is none", UMAD_SM_ATTR_PORT_INFO, 1, BAD(PORT_STATE, 1, 6) },
+	{ "LinkUp as physical state", UMAD_SM_ATTR_PORT_INFO, 1, BAD(PORT_STATE + 1, 1, 0x52) },
+	{ "LinkDownDefaultState Disabled", UMAD_SM_ATTR_PORT_INFO, 1, BAD(PORT_STATE + 1, 1, 0x03) },
+	{ "a width that is none", UMAD_SM_ATTR_PORT_INFO, 1, BAD(PORT_WIDTHS, 1, 0x80) },
+	{ "an MTU above MTUCap", UMAD_SM_ATTR_PORT_INFO, 1, BAD(PORT_MTU, 1, 0x60) },
+	{ "lanes above VLCap", UMAD_SM_ATTR_PORT_INFO, 1, BAD(PORT_LANES, 1, 0x50) },
+	{ "P_Keys beyond PartitionEnforcementCap", UMAD_SM_ATTR_PKEY_TABLE, 1 << 16 | 1, .status = BAD_FIELD },
+	{ "P_Keys of no port", UMAD_SM_ATTR_PKEY_TABLE, 5 << 16, .status = BAD_FIELD },
+	{ "lanes out of no port", UMAD_SM_ATTR_SLVL_TABLE, 1 << 8 | 5, .status = BAD_FIELD },
+	{ "lanes from no port", UMAD_SM_ATTR_SLVL_TABLE, 5 << 8 | 1, .status = BAD_FIELD },
+	{ "part 0 of VLArbitrationTable", UMAD_SM_ATTR_VL_ARB_TABLE, 1, .status = BAD_FIELD },
+	{ "part 5 of VLArbitrationTable", UMAD_SM_ATTR_VL_ARB_TABLE, 5 << 16 | 1, .status = BAD_FIELD },
+	{ "part 1 of no port", UMAD_SM_ATTR_VL_ARB_TABLE, 1 << 16 | 5, .status = BAD_FIELD },
+	{ "GUIDs that a switch cannot have", UMAD_SM_ATTR_GUID_INFO, 1, .status = BAD_FIELD },
+	{ "Set of NodeInfo", UMAD_SM_ATTR_NODE_INFO, 0, .status = BAD_METHOD_ATTRIBUTE },
+	{ "Set of NodeDescription", UMAD_SM_ATTR_NODE_DESC, 0, .status = BAD_METHOD_ATTRIBUTE },
+	{ "VendorDiag", 0x0030, 0, .status = BAD_METHOD_ATTRIBUTE },
+	{ "LedInfo", 0x0031, 0, .status = BAD_METHOD_ATTRIBUTE },
+	{ "an attribute that is none", 0x00FF, 0, .status = BAD_METHOD_ATTRIBUTE },
+	{ "an unknown method", UMAD_SM_ATTR_NODE_INFO, 0, .status = BAD_METHOD, .method = 0x0F },
+	{ "GetTable", UMAD_SM_ATTR_NODE_INFO, 0, .status = BAD_METHOD, .method = 0x12 },
 };
 /* clang-format on */
 
@@ -577,8 +618,9 @@ static void refuse(const struct refusal *r)
 		a.data[PORT_STATE] &= 0xF0;
 		a.data[PORT_STATE + 1] &= 0x0F;
 	}
-	if (r->bytes)
-		agent_put(a.data + r->at, r->bytes, r->number);
+	if (r->clear)
+		agent_put(a.data + PORT_LID, 2, 100);
+	agent_put(a.data + r->put.at, r->put.bytes, r->put.number);
 	assert_int_equal(agent_request(&a, r->method ? r->method : UMAD_METHOD_SET), r->status);
 	assert_int_equal(agent_request(&after, UMAD_METHOD_GET), can_get);
 	assert_memory_equal(before.data, after.data, sizeof(before.data));

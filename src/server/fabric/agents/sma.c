@@ -52,6 +52,12 @@ static bool is_port0(const struct fabric_port *p)
 	return is_switch(p->node) && p->num == 0;
 }
 
+/* It has one LID, and takes MADs alone. */
+static bool is_base_port0(const struct fabric_port *p)
+{
+	return is_port0(p) && !p->node->enhanced_port0;
+}
+
 /* Whether packets can be addressed to the port: an HCA's, or a switch's port 0. */
 static bool is_end_port(const struct fabric_port *p)
 {
@@ -373,16 +379,22 @@ static bool is_unicast_range(uint16_t lid, uint8_t lmc)
 	return !(lid & (n - 1)) && lid + n <= IB_LID_MCAST_FIRST;
 }
 
+/* No LID: as long as the port has none. */
+static bool is_lid_for(const struct fabric_port *p, uint16_t lid, uint8_t lmc)
+{
+	return (lid || !p->lid) && is_unicast_range(lid, lmc) && (!lmc || !is_base_port0(p));
+}
+
 /* Whether all of @in can be set; else none of it is. @now: the present values. */
 static bool is_settable(const struct fabric_port *p, const struct wire_port_info *in,
                         const struct wire_port_info *now)
 {
 	if (is_end_port(p) &&
-	    (!is_unicast_range(in->lid, in->lmc) || in->master_sm_lid >= IB_LID_MCAST_FIRST))
+	    (!is_lid_for(p, in->lid, in->lmc) || in->master_sm_lid >= IB_LID_MCAST_FIRST))
 		return false;
 	if (in->neighbor_mtu && (in->neighbor_mtu < IBV_MTU_256 || in->neighbor_mtu > now->mtu_cap))
 		return false;
-	if (in->operational_vls > now->vl_cap)
+	if (in->operational_vls > now->vl_cap || in->link_down_default_state > PORT_PHYS_POLLING)
 		return false;
 	if (is_port0(p))
 		return true;
