@@ -168,6 +168,9 @@ static uint16_t switch_info(struct request *r)
 		.partition_enforcement_cap = SHM_PKEYS,
 		.inbound_enforcement_cap = 1,
 		.outbound_enforcement_cap = 1,
+		/* no port of an HCA sends raw packets */
+		.filter_raw_inbound_cap = 1,
+		.filter_raw_outbound_cap = 1,
 		.enhanced_port0 = sw->enhanced_port0,
 		.multicast_fdb_top = sw->mft_top,
 	};

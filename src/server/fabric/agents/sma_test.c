@@ -183,6 +183,8 @@ static void switch_info_tells_how_much_the_tables_hold(void **state)
 	assert_int_equal(i.linear_fdb_cap, IB_LID_MCAST_FIRST);
 	assert_int_equal(i.multicast_fdb_cap, 16383);
 	assert_int_equal(i.random_fdb_cap, 0);
+	assert_int_equal(i.filter_raw_inbound_cap, 1);
+	assert_int_equal(i.filter_raw_outbound_cap, 1);
 }
 
 static void switch_info_reads_back_what_was_set(void **state)
