@@ -12,10 +12,12 @@
 #include <cmocka.h>
 #include <infiniband/umad.h>
 
+#include "deadline.h"
 #include "wrong_sm/agent.h"
 
 #define MAD_BYTES 256
-#define WAIT_MS   100
+#define LOST_MS   100   /* no response comes */
+#define WAIT_MS   20000 /* one comes */
 #define NO_LID    0xFFFF
 #define MASK      0x7FFF /* of a status: the highest bit is the direction of an SMP */
 
@@ -43,8 +45,9 @@ void agent_close(void)
 }
 
 /* Sends the MAD in @umad and has the response in its place. */
-static unsigned exchange(uint8_t *umad, uint8_t class)
+static unsigned exchange(uint8_t *umad, uint8_t class, bool is_lost)
 {
+	const int ms = (int)((is_lost ? LOST_MS : WAIT_MS) * deadline_scale());
 	struct umad_hdr *h = umad_get_mad(umad);
 	const uint32_t tid = (uint32_t)++last_tid;
 
@@ -52,7 +55,7 @@ static unsigned exchange(uint8_t *umad, uint8_t class)
 	h->mgmt_class = class;
 	h->class_version = 1;
 	h->tid = htobe64(tid);
-	assert_int_equal(umad_send(fd, agent_of(class), umad, MAD_BYTES, WAIT_MS, 0), 0);
+	assert_int_equal(umad_send(fd, agent_of(class), umad, MAD_BYTES, ms, 0), 0);
 	do {
 		int length = MAD_BYTES;
 
@@ -61,7 +64,7 @@ static unsigned exchange(uint8_t *umad, uint8_t class)
 	return umad_status(umad) ? AGENT_NO_RESPONSE : be16toh(h->status) & MASK;
 }
 
-unsigned agent_request(struct agent_attribute *a, uint8_t method)
+unsigned agent_request(struct agent_attribute *a, uint8_t method, bool is_lost)
 {
 	uint8_t *umad = umad_alloc(1, umad_size() + MAD_BYTES);
 	unsigned status;
@@ -78,7 +81,7 @@ unsigned agent_request(struct agent_attribute *a, uint8_t method)
 	smp->dr_slid = smp->dr_dlid = 0xFFFF;
 	memcpy(smp->data, a->data, sizeof(smp->data));
 	memcpy(smp->initial_path + 1, a->at->path, sizeof(a->at->path));
-	status = exchange(umad, UMAD_CLASS_SUBN_DIRECTED_ROUTE);
+	status = exchange(umad, UMAD_CLASS_SUBN_DIRECTED_ROUTE, is_lost);
 	memcpy(a->data, smp->data, sizeof(a->data));
 	umad_free(umad);
 	return status;
@@ -86,12 +89,12 @@ unsigned agent_request(struct agent_attribute *a, uint8_t method)
 
 void agent_get(struct agent_attribute *a)
 {
-	assert_int_equal(agent_request(a, UMAD_METHOD_GET), 0);
+	assert_int_equal(agent_request(a, UMAD_METHOD_GET, false), 0);
 }
 
 void agent_set(struct agent_attribute *a)
 {
-	assert_int_equal(agent_request(a, UMAD_METHOD_SET), 0);
+	assert_int_equal(agent_request(a, UMAD_METHOD_SET, false), 0);
 }
 
 uint64_t agent_number(const uint8_t *data, unsigned bytes)
@@ -111,18 +114,20 @@ void agent_put(uint8_t *data, unsigned bytes, uint64_t number)
 	}
 }
 
-unsigned agent_gmp(uint8_t class, uint8_t method, uint16_t attribute, uint16_t lid, uint8_t *mad)
+unsigned agent_perf_get(uint16_t lid, uint16_t attribute, uint8_t *mad, bool is_lost)
 {
 	uint8_t *umad = umad_alloc(1, umad_size() + MAD_BYTES);
+	struct umad_hdr *h;
 	unsigned status;
 
 	assert_non_null(umad);
-	memcpy(umad_get_mad(umad), mad, MAD_BYTES);
+	h = umad_get_mad(umad);
+	memcpy(h, mad, MAD_BYTES);
 	umad_set_addr(umad, lid, 1, 0, UMAD_QKEY);
-	((struct umad_hdr *)umad_get_mad(umad))->method = method;
-	((struct umad_hdr *)umad_get_mad(umad))->attr_id = htobe16(attribute);
-	status = exchange(umad, class);
-	memcpy(mad, umad_get_mad(umad), MAD_BYTES);
+	h->method = UMAD_METHOD_GET;
+	h->attr_id = htobe16(attribute);
+	status = exchange(umad, UMAD_CLASS_PERF_MGMT, is_lost);
+	memcpy(mad, h, MAD_BYTES);
 	umad_free(umad);
 	return status;
 }

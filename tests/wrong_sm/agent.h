@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * SMPs by directed routes and requests to performance management agents, as a subnet manager on
- * host h1 sends them. A request without a response fails the test, if not said otherwise. Not
- * thread-safe.
+ * host h1 sends them. Not thread-safe.
  */
 #ifndef TESTS_WRONG_SM_AGENT_H
 #define TESTS_WRONG_SM_AGENT_H
@@ -33,8 +32,8 @@ void agent_open(void);
 void agent_close(void);
 
 /* Sends it, and has the data of the response in it. The response's status; AGENT_NO_RESPONSE: none
- * has come in a tenth of a second. */
-unsigned agent_request(struct agent_attribute *a, uint8_t method);
+ * has come. @is_lost: none is to come, and it does not wait for long. */
+unsigned agent_request(struct agent_attribute *a, uint8_t method, bool is_lost);
 
 /* The response's status is 0. */
 void agent_get(struct agent_attribute *a);
@@ -44,7 +43,7 @@ void agent_set(struct agent_attribute *a);
 uint64_t agent_number(const uint8_t *data, unsigned bytes);
 void agent_put(uint8_t *data, unsigned bytes, uint64_t number);
 
-/* A request of another class to QP1 of @lid. Its status. */
-unsigned agent_gmp(uint8_t class, uint8_t method, uint16_t attribute, uint16_t lid, uint8_t *mad);
+/* Get of performance management, of the node with @lid; likewise. */
+unsigned agent_perf_get(uint16_t lid, uint16_t attribute, uint8_t *mad, bool is_lost);
 
 #endif

@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include <stdio.h>
 
+#include "deadline.h"
 #include "harness.h"
 #include "verbs/lab.h"
 #include "wrong_sm/agent.h"
@@ -22,11 +23,14 @@
 #define SW_NOT_PRIMARY 10
 #define SW_MFT_TOP     18
 /* And in PortInfo. */
+#define PORT_KEY        0
 #define PORT_LID        16
 #define PORT_WIDTHS     29 /* enabled, supported, active */
 #define PORT_SPEEDS     35 /* active and enabled */
 #define PORT_EXT_SPEEDS 62 /* active and supported */
 #define PORT_STATE      32 /* in the low half; in the high half of the next byte the physical one */
+#define PORT_LEASE      26
+#define PORT_VIOLATIONS 44 /* M_KeyViolations */
 #define PORT_LMC        34 /* in the low bits; protection by the M_Key in the highest two */
 #define PORT_MTU        36 /* NeighborMTU, in the high half */
 #define PORT_LANES      43 /* OperationalVLs, and what the port enforces */
@@ -101,18 +105,17 @@ static void send_message(enum target to)
 	lab_send_request(lab.from, &r);
 }
 
-static unsigned ask_switch(void)
+static unsigned ask(uint16_t lid, bool is_lost)
 {
 	uint8_t mad[256] = { 0 };
 
-	return agent_gmp(UMAD_CLASS_PERF_MGMT, UMAD_METHOD_GET, UMAD_ATTR_CLASS_PORT_INFO,
-	                 lab.leaf_lid, mad);
+	return agent_perf_get(lid, UMAD_ATTR_CLASS_PORT_INFO, mad, is_lost);
 }
 
 static void expect_arrival(enum target to)
 {
 	if (to == SWITCH) {
-		assert_int_equal(ask_switch(), 0);
+		assert_int_equal(ask(lab.leaf_lid, false), 0);
 		return;
 	}
 	send_message(to);
@@ -125,7 +128,7 @@ static void expect_loss(enum target to)
 	struct lab_request r;
 
 	if (to == SWITCH) {
-		assert_int_equal(ask_switch(), AGENT_NO_RESPONSE);
+		assert_int_equal(ask(lab.leaf_lid, true), AGENT_NO_RESPONSE);
 		return;
 	}
 	send_message(to);
@@ -158,8 +161,7 @@ static uint64_t count_at(uint16_t lid, unsigned port, const struct place *p)
 	uint8_t mad[256] = { 0 };
 
 	mad[PERF_DATA + 1] = (uint8_t)port;
-	assert_int_equal(agent_gmp(UMAD_CLASS_PERF_MGMT, UMAD_METHOD_GET, p->attribute, lid, mad),
-	                 0);
+	assert_int_equal(agent_perf_get(lid, p->attribute, mad, false), 0);
 	return agent_number(mad + PERF_DATA + p->at, p->bytes);
 }
 
@@ -503,15 +505,12 @@ static void assert_only_smps(const struct agent_node *beyond, const char *says)
 	struct agent_attribute a = { .at = beyond, .id = UMAD_SM_ATTR_NODE_INFO };
 	const struct mistake m = { .counted = DISCARDS, .detail = INACTIVE, .at_out = true };
 	const struct counts had = counts_of(&m);
-	uint8_t mad[256] = { 0 };
 	struct counts has;
 
 	agent_get(&a);
 	expect_loss(HOST);
 	expect_loss(GROUP);
-	assert_int_equal(agent_gmp(UMAD_CLASS_PERF_MGMT, UMAD_METHOD_GET, UMAD_ATTR_CLASS_PORT_INFO,
-	                           lab.lid, mad),
-	                 AGENT_NO_RESPONSE);
+	assert_int_equal(ask(lab.lid, true), AGENT_NO_RESPONSE);
 	has = counts_of(&m);
 	assert_int_equal(has.sum - had.sum, 3);
 	assert_int_equal(has.detail - had.detail, 3);
@@ -611,7 +610,7 @@ static void refuse(const struct refusal *r)
 {
 	struct agent_attribute a = { .at = &leaf1, .id = r->attribute, .modifier = r->modifier };
 	struct agent_attribute before, after;
-	const unsigned can_get = agent_request(&a, UMAD_METHOD_GET);
+	const unsigned can_get = agent_request(&a, UMAD_METHOD_GET, false);
 
 	before = after = a;
 	if (r->attribute == UMAD_SM_ATTR_PORT_INFO) { /* no change of states */
@@ -621,8 +620,9 @@ static void refuse(const struct refusal *r)
 	if (r->clear)
 		agent_put(a.data + PORT_LID, 2, 100);
 	agent_put(a.data + r->put.at, r->put.bytes, r->put.number);
-	assert_int_equal(agent_request(&a, r->method ? r->method : UMAD_METHOD_SET), r->status);
-	assert_int_equal(agent_request(&after, UMAD_METHOD_GET), can_get);
+	assert_int_equal(agent_request(&a, r->method ? r->method : UMAD_METHOD_SET, false),
+	                 r->status);
+	assert_int_equal(agent_request(&after, UMAD_METHOD_GET, false), can_get);
 	assert_memory_equal(before.data, after.data, sizeof(before.data));
 }
 
@@ -657,12 +657,99 @@ static void port_0_is_as_fast_as_the_links(void **state)
 	agent_close();
 }
 
+/* ---- the key ---- */
+
+#define KEY 0x1234
+
+/* A request with that key, which has a response, or none. Whether that shows the switch's own. */
+static bool shows(uint8_t method, uint64_t key, bool is_lost)
+{
+	struct agent_attribute a = { .at = &leaf1, .id = UMAD_SM_ATTR_PORT_INFO, .m_key = KEY };
+
+	agent_get(&a);
+	a.data[PORT_STATE] &= 0xF0;
+	a.data[PORT_STATE + 1] &= 0x0F;
+	a.m_key = key;
+	assert_int_equal(agent_request(&a, method, is_lost), is_lost ? AGENT_NO_RESPONSE : 0);
+	return !is_lost && agent_number(a.data + PORT_KEY, 8) == KEY;
+}
+
+static void set_key(uint64_t own, uint64_t key, uint8_t protection, uint16_t lease)
+{
+	struct agent_attribute a = { .at = &leaf1, .id = UMAD_SM_ATTR_PORT_INFO, .m_key = own };
+
+	agent_get(&a);
+	a.data[PORT_STATE] &= 0xF0;
+	a.data[PORT_STATE + 1] &= 0x0F;
+	agent_put(a.data + PORT_KEY, 8, key);
+	agent_put(a.data + PORT_LEASE, 2, lease);
+	agent_put(a.data + PORT_VIOLATIONS, 2, 0); /* a counter that is set to 0 */
+	a.data[PORT_LMC] = (uint8_t)((a.data[PORT_LMC] & 0x3F) | protection << 6);
+	agent_set(&a);
+}
+
+static unsigned violations(uint64_t key)
+{
+	struct agent_attribute a = { .at = &leaf1, .id = UMAD_SM_ATTR_PORT_INFO, .m_key = key };
+
+	agent_get(&a);
+	return (unsigned)agent_number(a.data + PORT_VIOLATIONS, 2);
+}
+
+/* A subnet manager that has forgotten the key which it has set. */
+static void without_the_key_a_switch_does_nothing(void **state)
+{
+	static const struct {
+		uint8_t protection;
+		bool can_read, is_shown;
+	} rows[] = {
+		{ 0, true, true }, { 1, true, false }, { 2, false, false }, { 3, false, false }
+	};
+
+	(void)state;
+	agent_open();
+	for (size_t i = 0; EACH_ROW(i, rows); i++) {
+		set_key(i ? KEY : 0, KEY, rows[i].protection, 0);
+		assert_int_equal(shows(UMAD_METHOD_GET, 0, !rows[i].can_read), rows[i].is_shown);
+		assert_int_equal(violations(KEY), !rows[i].can_read);
+		shows(UMAD_METHOD_SET, 0, true);
+		assert_int_equal(violations(KEY), 1 + !rows[i].can_read);
+		assert_true(shows(UMAD_METHOD_SET, KEY, false));
+	}
+	set_key(KEY, 0, 0, 0);
+	agent_close();
+}
+
+/* The lease runs from the first request with a wrong key on, and one with the right key ends it. */
+static void the_protection_ends_with_its_lease(void **state)
+{
+	struct agent_attribute a = { .at = &leaf1, .id = UMAD_SM_ATTR_PORT_INFO };
+	struct deadline deadline = { 0 };
+	struct agent_attribute right = a;
+
+	(void)state;
+	agent_open();
+	set_key(0, KEY, 2, 1);
+	assert_int_equal(agent_request(&a, UMAD_METHOD_GET, true), AGENT_NO_RESPONSE);
+	right.m_key = KEY;
+	agent_get(&right);
+	do
+		DEADLINE_LOOK(&deadline, "the end of a lease");
+	while (agent_request(&a, UMAD_METHOD_GET, true) == AGENT_NO_RESPONSE);
+	assert_int_equal(agent_number(a.data + PORT_KEY, 8), KEY);
+	assert_int_equal(a.data[PORT_LMC] >> 6, 0);
+	set_key(KEY, 0, 0, 0);
+	agent_close();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(each_mistake_has_its_effect_its_counter_and_its_verdict),
 		LAB_TEST(data_crosses_a_link_whose_ends_are_active),
 		LAB_TEST(port_0_is_as_fast_as_the_links),
+		LAB_TEST(without_the_key_a_switch_does_nothing),
+		LAB_TEST(the_protection_ends_with_its_lease),
 		LAB_TEST(what_a_switch_cannot_do_is_refused_and_changes_nothing),
 	};
 
