@@ -188,8 +188,7 @@ struct fabric_node {
 	uint32_t index;           /* switches: numbered from 0 */
 	uint8_t *lft;             /* switches: out port by LID; FABRIC_LFT_NONE: no route */
 	uint32_t lft_size;
-	uint32_t lft_end; /* packets to LIDs from here on are discarded: the table ends, or its top
-	                   */
+	uint32_t lft_end; /* from this LID on packets are discarded: the table ends, or its top */
 	struct fabric_mft_row *mft; /* switches: by MLID - 0xC000 */
 	uint32_t mft_size;
 	uint32_t mft_end;          /* rows from here on do not count: the table ends, or its top */
@@ -197,10 +196,10 @@ struct fabric_node {
 	uint16_t lft_top, mft_top; /* switches: SwitchInfo, sma.c */
 	uint8_t mcast_primary, mcast_not_primary; /* likewise; FABRIC_LFT_NONE: none */
 	uint8_t life_time, state_change;
-	bool dead;        /* switches: link.h */
-	bool parts_ports; /* switches: the way of packets depends on the port that they come in by,
-	                     by lanes (SLtoVLMappingTable) or default multicast ports; flows follow
-	                   */
+	bool dead; /* switches: link.h */
+	/* switches: the way of packets depends on the port that they come in by, as lanes are
+	 * mapped (SLtoVLMappingTable) or there are default multicast ports; flows follow */
+	bool parts_ports;
 	LIST_HEAD(, fabric_mcast_path) entering; /* switches: paths that begin here */
 };
 
