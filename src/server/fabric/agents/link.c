@@ -25,6 +25,7 @@ static void set_state(struct fabric *f, struct fabric_port *p, uint8_t state)
 {
 	if (state == IB_PORT_DOWN)
 		p->stats.link_downed++;
+	p->asleep = state == IB_PORT_DOWN && p->link.sleeps;
 	p->state = state;
 	fabric_port_relinked(f, p);
 	if (p->node->type == FABRIC_HCA)
@@ -42,7 +43,8 @@ static bool may_come_up(const struct fabric_port *p)
 /* Sets the states of both ends to what the link now allows. True: they changed. */
 static bool settle(struct fabric *f, struct fabric_port *p)
 {
-	bool up = may_come_up(p) && may_come_up(p->peer) && fabric_link_can_train(p);
+	bool up = may_come_up(p) && may_come_up(p->peer) && fabric_link_can_train(p) &&
+	          !(p->asleep && p->peer->asleep);
 
 	if (up == (p->state != IB_PORT_DOWN))
 		return false;
@@ -71,14 +73,25 @@ void fabric_port_poll(struct fabric *f, struct fabric_port *p)
 		tell(f, p);
 }
 
+void fabric_port_sleep(struct fabric *f, struct fabric_port *p, bool asleep)
+{
+	bool was_up = p->state != IB_PORT_DOWN;
+
+	if (!p->peer)
+		return;
+	if (was_up) {
+		set_state(f, p, IB_PORT_DOWN);
+		set_state(f, p->peer, IB_PORT_DOWN);
+	}
+	p->asleep = asleep;
+	if (settle(f, p) || was_up)
+		tell(f, p);
+}
+
 void fabric_port_retrain(struct fabric *f, struct fabric_port *p)
 {
-	if (!p->peer || p->state == IB_PORT_DOWN)
-		return;
-	set_state(f, p, IB_PORT_DOWN);
-	set_state(f, p->peer, IB_PORT_DOWN);
-	settle(f, p);
-	tell(f, p);
+	if (p->state != IB_PORT_DOWN)
+		fabric_port_sleep(f, p, p->link.sleeps);
 }
 
 int fabric_link_note(struct fabric *f, struct fabric_port *p, bool up)
@@ -132,6 +145,8 @@ static void forget_tables(struct fabric_node *sw)
 {
 	free(sw->lft);
 	free(sw->mft);
+	for (unsigned i = 1; i <= sw->n_ports; i++)
+		sw->port[i].asleep = sw->port[i].link.sleeps = false;
 	sw->lft = NULL;
 	sw->mft = NULL;
 	sw->lft_size = sw->lft_end = sw->mft_size = sw->mft_end = 0;

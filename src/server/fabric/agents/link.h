@@ -43,11 +43,13 @@ bool fabric_link_set_fault(struct fabric *f, struct fabric_port *p,
  * An SMA does this to its port when PortPhysicalState or PortState of PortInfo is set; the caller
  * updates the flows. poll: brings a link up that is down, if nothing keeps it down. disable: keeps
  * the link down, or stops keeping it down. retrain: sets the link down and lets it come up again,
- * with both ends INIT; it stays down if they share no width and speed (training.h).
+ * with both ends INIT; it stays down if they share no width and speed (training.h), or if both ends
+ * are asleep. sleep: the same, and says whether the port is asleep until the link is up.
  */
 void fabric_port_poll(struct fabric *f, struct fabric_port *p);
 void fabric_port_disable(struct fabric *f, struct fabric_port *p, bool disabled);
 void fabric_port_retrain(struct fabric *f, struct fabric_port *p);
+void fabric_port_sleep(struct fabric *f, struct fabric_port *p, bool asleep);
 
 /* Kills a switch or revives it; links that were set down stay down. Returns 0 or -EALREADY. */
 int fabric_switch_set(struct fabric *f, struct fabric_node *sw, bool alive);

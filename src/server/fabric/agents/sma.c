@@ -317,7 +317,9 @@ static enum port_physical_state physical_state(const struct fabric_port *p)
 {
 	if (p->disabled)
 		return PORT_PHYS_DISABLED;
-	return is_connected(p) ? PORT_PHYS_LINK_UP : PORT_PHYS_POLLING;
+	if (is_connected(p))
+		return PORT_PHYS_LINK_UP;
+	return p->asleep ? PORT_PHYS_SLEEP : PORT_PHYS_POLLING;
 }
 
 static void port_info_get(struct request *r, const struct fabric_port *p, struct wire_port_info *i)
@@ -328,7 +330,7 @@ static void port_info_get(struct request *r, const struct fabric_port *p, struct
 		.local_port_num = r->at->num,
 		.port_state = own ? IB_PORT_ACTIVE : p->state,
 		.port_physical_state = own ? PORT_PHYS_LINK_UP : physical_state(p),
-		.link_down_default_state = PORT_PHYS_POLLING,
+		.link_down_default_state = p->link.sleeps ? PORT_PHYS_SLEEP : PORT_PHYS_POLLING,
 		.neighbor_mtu = p->mtu,
 		.vl_cap = VL_CAP_VL0_7,
 		.mtu_cap = (uint8_t)r->f->settings.mtu,
@@ -492,6 +494,8 @@ static void set_link(struct request *r, struct fabric_port *p, const struct wire
 	        enabled_of(i->link_speed_enabled, LINK_SPEED_SET_SUPPORTED, l->speed_enabled);
 	l->speed_ext_enabled = enabled_of(i->link_speed_ext_enabled, LINK_SPEED_EXT_SET_SUPPORTED,
 	                                  l->speed_ext_enabled);
+	if (i->link_down_default_state)
+		l->sleeps = i->link_down_default_state == PORT_PHYS_SLEEP;
 	l->vl_high_limit = i->vl_high_limit;
 	l->vl_stall_count = i->vl_stall_count;
 	l->hoq_life = i->hoq_life;
@@ -517,13 +521,16 @@ static void set_link(struct request *r, struct fabric_port *p, const struct wire
 static void set_physical_state(struct request *r, struct fabric_port *p,
                                const struct wire_port_info *i)
 {
-	if (p->state == IB_PORT_DOWN)
+	if (p->state == IB_PORT_DOWN && !i->port_physical_state)
 		fabric_port_poll(r->f, p); /* the enabled widths and speeds may have changed */
 	if (i->port_physical_state == PORT_PHYS_DISABLED)
 		fabric_port_disable(r->f, p, true);
-	else if (i->port_physical_state == PORT_PHYS_POLLING && p->disabled)
+	else if (i->port_physical_state && p->disabled) {
+		p->asleep = i->port_physical_state == PORT_PHYS_SLEEP;
 		fabric_port_disable(r->f, p, false);
-	else if (i->port_physical_state == PORT_PHYS_POLLING || i->port_state == IB_PORT_DOWN)
+	} else if (i->port_physical_state)
+		fabric_port_sleep(r->f, p, i->port_physical_state == PORT_PHYS_SLEEP);
+	else if (i->port_state == IB_PORT_DOWN)
 		fabric_port_retrain(r->f, p);
 }
 

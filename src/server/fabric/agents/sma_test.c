@@ -501,6 +501,47 @@ static void a_disabled_port_stays_down_until_it_is_enabled(void **state)
 	assert_int_equal(port_info(l, SW + 1, TO_RIGHT).port_physical_state, PORT_PHYS_LINK_UP);
 }
 
+static void set_down_default(struct lab *l, unsigned sw, unsigned port, uint8_t state)
+{
+	struct wire_port_info i = port_info(l, SW + sw, port);
+
+	i.port_state = i.port_physical_state = 0;
+	i.link_down_default_state = state;
+	wire_port_info_encode(&i, data);
+	assert_int_equal(lab_set(l, SW + sw, SMP_ATTR_PORT_INFO, port, data), MAD_STATUS_OK);
+	if (state)
+		assert_int_equal(port_info(l, SW + sw, port).link_down_default_state, state);
+}
+
+/* A port that polls wakes one that sleeps. */
+static void a_link_whose_ends_sleep_stays_down_until_one_polls(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_port *p = &l->sw[1]->port[TO_RIGHT];
+
+	assert_int_equal(set_state(l, SW + 1, TO_RIGHT, 0, PORT_PHYS_SLEEP), MAD_STATUS_OK);
+	assert_int_equal(p->state, IB_PORT_INIT);
+	set_down_default(l, 1, TO_RIGHT, PORT_PHYS_SLEEP);
+	set_down_default(l, 1, TO_RIGHT, 0); /* no change */
+	assert_int_equal(set_state(l, SW + 1, TO_RIGHT, IB_PORT_DOWN, 0), MAD_STATUS_OK);
+	assert_int_equal(p->state, IB_PORT_INIT);
+	set_down_default(l, 2, TO_LEFT, PORT_PHYS_SLEEP);
+	assert_int_equal(set_state(l, SW + 1, TO_RIGHT, IB_PORT_DOWN, 0), MAD_STATUS_OK);
+	assert_int_equal(p->state, IB_PORT_DOWN);
+	assert_int_equal(p->peer->state, IB_PORT_DOWN);
+	assert_int_equal(port_info(l, SW + 1, TO_RIGHT).port_physical_state, PORT_PHYS_SLEEP);
+	assert_int_equal(fabric_link_set(l->f, p, false), 0);
+	assert_int_equal(fabric_link_set(l->f, p, true), 0);
+	assert_int_equal(p->state, IB_PORT_DOWN);
+	assert_int_equal(set_state(l, SW + 1, TO_RIGHT, 0, PORT_PHYS_POLLING), MAD_STATUS_OK);
+	assert_int_equal(p->state, IB_PORT_INIT);
+	assert_int_equal(p->peer->state, IB_PORT_INIT);
+	set_down_default(l, 1, TO_RIGHT, PORT_PHYS_POLLING);
+	assert_int_equal(fabric_link_set(l->f, p, false), 0);
+	assert_int_equal(fabric_link_set(l->f, p, true), 0);
+	assert_int_equal(p->state, IB_PORT_INIT);
+}
+
 static void a_port_that_is_set_to_poll_trains_anew(void **state)
 {
 	struct lab *l = *state;
@@ -1407,6 +1448,7 @@ int main(void)
 		ACTIVE_TEST(a_link_set_down_trains_anew),
 		ACTIVE_TEST(the_host_at_the_far_end_of_a_retrained_link_is_told),
 		ACTIVE_TEST(a_disabled_port_stays_down_until_it_is_enabled),
+		LAB_TEST(a_link_whose_ends_sleep_stays_down_until_one_polls),
 		LAB_TEST(a_port_that_is_set_to_poll_trains_anew),
 		LAB_TEST(a_port_cannot_be_disabled_and_armed),
 		LAB_TEST(a_lid_and_its_mask_are_set_and_published),

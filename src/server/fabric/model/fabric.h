@@ -103,9 +103,10 @@ struct fabric_port {
 	bool cut;                         /* link.h: the link was set down */
 	struct fabric_link_fault fault;   /* link.h: of the link, at both ends */
 	bool disabled;                    /* PortPhysicalState: Disabled; the link stays down */
-	uint16_t lid;                     /* HCA ports and switch port 0 */
-	uint32_t index;                   /* HCA ports: in the shared port table */
-	uint8_t router;                   /* routers.h: its number there, from 1; 0: it is none */
+	bool asleep;    /* PortPhysicalState: Sleep, while DOWN; only a port that polls wakes it */
+	uint16_t lid;   /* HCA ports and switch port 0 */
+	uint32_t index; /* HCA ports: in the shared port table */
+	uint8_t router; /* routers.h: its number there, from 1; 0: it is none */
 	uint64_t guid;
 	struct base_hash_node by_guid; /* HCA ports */
 	struct fabric_alias *alias;    /* by GUID index, [0] unused; NULL: none was ever set */
@@ -148,6 +149,7 @@ struct fabric_port {
 		uint8_t vl_high_limit, vl_stall_count, hoq_life;
 		uint8_t local_phy_errors, overrun_errors;
 		bool partition_inbound, partition_outbound, raw_inbound, raw_outbound;
+		bool sleeps;             /* LinkDownDefaultState: Sleep */
 		bool fdr10_off;          /* MlnxExtPortInfo: FDR10 is not enabled */
 		uint8_t operational_vls; /* enum vl_cap; 0: all */
 	} link;
