@@ -114,6 +114,24 @@ done
 judge 'no members'
 umbel down > /dev/null
 
+# ---- a group in mid-change: its tables are written a second after a join, and then half a minute
+# what `umbel check` says of a group that two have joined whose tables follow so many ms later
+while_changing()
+{
+	umbel up --hosts 2 --set mft_delay_ms="$1" > /dev/null
+	for host in h1 h2; do
+		receive changing-$host $host -m 239.1.1.1
+		wait_joined changing-$host
+	done
+	expect "$2" "$3" umbel check
+	for host in h1 h2; do
+		kill_hard changing-$host
+	done
+	umbel down > /dev/null
+}
+while_changing 1000 0 $'*\ngroups * ok  *'
+while_changing 30000 1 $'*\ngroups * WRONG *'
+
 # ---- nobody has written any tables
 umbel up --hosts 2 --sm none > /dev/null
 expect 1 $'*\nlinks * WRONG  4 ports with a link\n    umbel_h1_0 is not active\n    umbel_h2_0 *\nlids * ok *' umbel check

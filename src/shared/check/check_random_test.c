@@ -238,7 +238,7 @@ static void send_message(uint32_t from, unsigned lid, uint32_t to, uint32_t sw)
 		}
 		crossed[n].channel = net.first[at] + out;
 		crossed[n].in = in;
-		crossed[n++].lane = check_lane(&net.sw[at], out, in, sl);
+		crossed[n++].lane = check_lane(&net, at, out, in, sl);
 		in = p->to_port;
 		at = p->to;
 	}
@@ -258,7 +258,7 @@ static void send_message(uint32_t from, unsigned lid, uint32_t to, uint32_t sw)
 	if (arrives && to != CHECK_NONE) { /* the host's link */
 		crossed[n].channel = net.first[at] + net.host[to].at_port;
 		crossed[n].in = in;
-		crossed[n].lane = check_lane(&net.sw[at], net.host[to].at_port, in, sl);
+		crossed[n].lane = check_lane(&net, at, net.host[to].at_port, in, sl);
 		least = first_without_lane(crossed, n + 1);
 		if (least <= n)
 			no_lane[lid][net.channel_at[crossed[least].channel]][crossed[least].in]
@@ -363,7 +363,7 @@ static void fly(uint32_t at, unsigned in, unsigned sl, unsigned before)
 	const struct check_row *row = row_of(at);
 
 	for (unsigned k = 1; row && k <= PORTS; k++) {
-		unsigned lane = check_lane(&net.sw[at], k, in, sl), v;
+		unsigned lane = check_lane(&net, at, k, in, sl), v;
 
 		if (k == in || !check_row_has(row, k))
 			continue;

@@ -397,6 +397,29 @@ static void test_lanes(void **state)
 	}
 }
 
+/* Levels of hosts, two at each switch, one after the other: the same are the switch's, others the
+ * host's own. */
+static void test_given_levels(void **state)
+{
+	(void)state;
+	for (uint8_t other = 0; other <= 1; other++) {
+		begin_ring(3);
+		for (uint32_t i = 0; i < 6; i++) {
+			uint8_t *sl = malloc(LIDS);
+
+			assert_non_null(sl);
+			memset(sl, CHECK_ANY_SL, LIDS);
+			for (uint32_t to = 0; to < i % 3; to++)
+				sl[1 + to] = sl[33 + to] = i < 3 ? 1 : other;
+			check_give_levels(&net, i % 3, sl, LIDS);
+		}
+		assert_non_null(net.sw[1].sl);
+		/* what is told last holds; nothing else is told by s0 */
+		assert_int_equal(net.host[2].sl != NULL, !other);
+		expect_only(other ? CHECK_PROPERTIES : CHECK_DEADLOCK, "3 links wait");
+	}
+}
+
 /* The lanes of a table: what comes by the line between s3 and s0 goes on to lane 1. */
 static void test_lane_map(void **state)
 {
@@ -431,6 +454,18 @@ static void begin_broken_ring(void)
 		for (uint32_t to = 0; to < 4; to++)
 			if (i != to)
 				route(i, to, way[i][to]);
+}
+
+/* If all lanes count as one, lanes free nothing of circles, and what has none needs none. */
+static void test_one_lane(void **state)
+{
+	(void)state;
+	begin_dateline(0);
+	net.one_lane = true;
+	expect_only(CHECK_DEADLOCK, "3 links wait for each other");
+	begin_broken_ring();
+	net.one_lane = true;
+	expect_only(CHECK_PROPERTIES, "");
 }
 
 /* A tree around three quarters of it, the other way round. */
@@ -609,6 +644,8 @@ int main(void)
 		cmocka_unit_test(test_loop),
 		cmocka_unit_test(test_credit_loop),
 		cmocka_unit_test(test_lanes),
+		cmocka_unit_test(test_given_levels),
+		cmocka_unit_test(test_one_lane),
 		cmocka_unit_test(test_lane_map),
 		cmocka_unit_test(test_group_credit_loop),
 		cmocka_unit_test(test_circle_of_what_is_for_switches),

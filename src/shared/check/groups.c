@@ -329,6 +329,7 @@ static int judge_mlid(void *arg, struct check_members *m)
 	w->m = m;
 	w->class ++;
 	w->r->result[CHECK_GROUPS].checked++;
+	w->r->guessed += m->tree && m->is_open;
 	if (!judge_tops(w))
 		judge_senders(w, m);
 	judge_links(w);
@@ -382,7 +383,7 @@ static unsigned lane_out(struct flight *f, uint32_t at, unsigned out, unsigned i
 	unsigned lane = CHECK_LANES;
 
 	if (out != in && check_row_has(f->row[at], out) && sw->port[out].end != CHECK_TO_NOTHING) {
-		lane = check_lane(sw, out, in, sl);
+		lane = check_lane(f->net, at, out, in, sl);
 		if (lane >= CHECK_LANES)
 			report_lane(f, at, out, in, sl);
 	}

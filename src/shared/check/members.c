@@ -66,6 +66,7 @@ int check_members_of(struct check_members *m, const struct check_net *net, uint1
 	m->tree = check_tree_of(net, mlid);
 	m->group = NULL;
 	m->n = m->sls = 0;
+	m->is_open = true;
 	for (uint32_t i = 0; i < net->n_groups; i++) {
 		const struct check_group *g = &net->group[i];
 
@@ -73,10 +74,11 @@ int check_members_of(struct check_members *m, const struct check_net *net, uint1
 			continue;
 		m->group = m->group ? m->group : g;
 		m->sls |= (uint16_t)(1u << g->sl);
+		m->is_open = m->is_open && g->is_open;
 		for (uint32_t k = 0; k < g->n && !ret; k++)
 			ret = add(m, &g->member[k]);
 	}
-	for (uint32_t i = 0; m->tree && !m->group && i < m->tree->n && !ret; i++)
+	for (uint32_t i = 0; m->tree && m->is_open && i < m->tree->n && !ret; i++)
 		ret = add_hosts(m, net, &m->tree->row[i]);
 	m->sls = m->sls ? m->sls : 1;
 	snprintf(m->text, sizeof(m->text), "0x%04x", mlid);

@@ -12,6 +12,7 @@ struct check_members {
 	const struct check_tree *tree;   /* NULL: no switch forwards it */
 	const struct check_group *group; /* one of those with the LID; NULL: none is known */
 	const char *name;                /* of the group, or the LID's */
+	bool is_open;                    /* nobody knows the members */
 	uint16_t sls;                    /* the groups' service levels, bit by bit */
 	struct check_member *member;     /* in the order of hosts, each once */
 	uint32_t n, room;

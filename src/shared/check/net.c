@@ -138,6 +138,43 @@ int check_set_level(struct check_host *host, unsigned lid, uint8_t sl)
 	return 0;
 }
 
+/* Whether @sl says anything that the levels of the switch do not say. */
+static bool says_more(const struct check_switch *sw, const uint8_t *sl, unsigned n)
+{
+	for (unsigned lid = 0; lid < n; lid++)
+		if (sl[lid] != CHECK_ANY_SL && (lid >= sw->n_sls || sl[lid] != sw->sl[lid]))
+			return true;
+	return false;
+}
+
+void check_give_levels(struct check_net *net, uint32_t host, uint8_t *sl, unsigned n)
+{
+	struct check_host *h = &net->host[host];
+	struct check_switch *sw = h->at != CHECK_NONE ? &net->sw[h->at] : NULL;
+
+	free(h->sl);
+	h->sl = NULL;
+	h->n_sls = 0;
+	if (sw && !sw->sl) {
+		sw->sl = sl;
+		sw->n_sls = n;
+	} else if (sw && says_more(sw, sl, n)) {
+		h->sl = sl;
+		h->n_sls = n;
+	} else {
+		free(sl);
+	}
+}
+
+void check_net_find_levels(struct check_net *net)
+{
+	for (uint32_t i = 0; i < net->n; i++)
+		net->sw[i].own_levels = false;
+	for (uint32_t i = 0; i < net->n_hosts; i++)
+		if (net->host[i].at != CHECK_NONE && net->host[i].sl)
+			net->sw[net->host[i].at].own_levels = true;
+}
+
 /* Gives the switches their islands. */
 static int find_islands(struct check_net *net)
 {
@@ -192,10 +229,9 @@ int check_net_finish(struct check_net *net)
 		for (uint32_t c = net->first[i]; c < net->first[i + 1]; c++)
 			net->channel_at[c] = i;
 	for (uint32_t i = 0; i < net->n_hosts; i++)
-		if (net->host[i].at != CHECK_NONE) {
+		if (net->host[i].at != CHECK_NONE)
 			net->sw[net->host[i].at].n_hosts++;
-			net->sw[net->host[i].at].own_levels |= net->host[i].sl != NULL;
-		}
+	check_net_find_levels(net);
 	return find_islands(net);
 }
 
@@ -212,4 +248,24 @@ bool check_has_key(const struct check_keys *keys, uint16_t pkey)
 		if ((keys->key[i] & PKEY_BASE) == (pkey & PKEY_BASE))
 			return true;
 	return !keys->n;
+}
+
+static bool port_drops(const struct check_switch *sw, const struct check_port *p)
+{
+	const unsigned vls = p->vls ? p->vls : CHECK_LANES;
+
+	for (unsigned in = 0; p->map && in <= sw->n_ports; in++)
+		for (unsigned sl = 0; sl < CHECK_SLS; sl++)
+			if (p->map[in][sl] >= vls)
+				return true;
+	return false;
+}
+
+bool check_net_drops(const struct check_net *net)
+{
+	for (uint32_t i = 0; i < net->n; i++)
+		for (unsigned k = 1; k <= net->sw[i].n_ports; k++)
+			if (port_drops(&net->sw[i], &net->sw[i].port[k]))
+				return true;
+	return false;
 }

@@ -101,6 +101,7 @@ struct check_group {
 	uint16_t mlid, pkey; /* pkey 0: unknown */
 	uint8_t sl, mtu;     /* mtu 0: unknown */
 	unsigned rate;       /* in 100 Mbit/s; 0: unknown */
+	bool is_open; /* nobody knows the members: they are the hosts that the tables lead to */
 	struct check_member *member;
 	uint32_t n, room;
 };
@@ -116,6 +117,9 @@ struct check_net {
 	uint32_t *tree_of; /* by MLID - CHECK_MLID: index, or CHECK_NONE */
 	uint8_t sl;        /* of paths that may have any */
 	bool hosts_only;   /* messages to switches make no links wait */
+	/* all lanes count as one: links that do not wait for each other in a circle then, do not
+	 * whatever service levels packets have */
+	bool one_lane;
 	/* check_net_finish(): a channel is a port of a switch, as packets leave by it */
 	uint32_t *first;      /* by switch: its channel 0 */
 	uint32_t *channel_at; /* by channel: the switch */
@@ -152,14 +156,27 @@ const struct check_tree *check_tree_of(const struct check_net *net, uint16_t mli
 /* Packets from @host to @lid have @sl. 0 or -ENOMEM. */
 int check_set_level(struct check_host *host, unsigned lid, uint8_t sl);
 
-/* The lane of packets with @sl that came into the switch @sw by port @in and leave by @out;
+/* Packets from @host have @sl[LID], of @n from malloc(), which the net owns from now on: for all
+ * hosts of its switch where they are the first. */
+void check_give_levels(struct check_net *net, uint32_t host, uint8_t *sl, unsigned n);
+
+/* Likewise after service levels have been set again. */
+void check_net_find_levels(struct check_net *net);
+
+/* Whether a port of a switch has no lane for some service level: then it matters which packets
+ * have. */
+bool check_net_drops(const struct check_net *net);
+
+/* The lane of packets with @sl that came into the switch @at by port @in and leave by @out;
  * CHECK_LANES or more: they are dropped. */
-static inline unsigned check_lane(const struct check_switch *sw, unsigned out, unsigned in,
-                                  unsigned sl)
+static inline unsigned check_lane(const struct check_net *net, uint32_t at, unsigned out,
+                                  unsigned in, unsigned sl)
 {
-	const struct check_port *p = &sw->port[out];
+	const struct check_port *p = &net->sw[at].port[out];
 	unsigned vls = p->vls ? p->vls : CHECK_LANES;
 
+	if (net->one_lane)
+		return 0;
 	if (!p->map)
 		return sl % vls;
 	return p->map[in][sl] < vls ? p->map[in][sl] : CHECK_LANES;

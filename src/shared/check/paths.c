@@ -202,7 +202,7 @@ static void pass_lane(struct paths *p, uint32_t at, unsigned in, unsigned sl)
 {
 	const struct check_switch *sw = &p->net->sw[at];
 	struct step *s = &p->step[at];
-	unsigned lane = check_lane(sw, s->out, in, sl);
+	unsigned lane = check_lane(p->net, at, s->out, in, sl);
 
 	if (lane >= CHECK_LANES) {
 		if (!p->again && s->fate == FATE_ARRIVES) /* else it is lost anyway */
@@ -219,9 +219,9 @@ static void pass_lane(struct paths *p, uint32_t at, unsigned in, unsigned sl)
 	s->lanes[sl] |= (uint8_t)(1u << lane);
 }
 
-/* The service level of what the host there, NULL: each one, sends to it from switch @sw. */
+/* The service level of what the host there, NULL: each one of @n, sends to it from switch @sw. */
 static unsigned level_of(const struct paths *p, const struct check_switch *sw,
-                         const struct check_host *host)
+                         const struct check_host *host, unsigned n)
 {
 	unsigned sl = CHECK_ANY_SL;
 
@@ -229,7 +229,10 @@ static unsigned level_of(const struct paths *p, const struct check_switch *sw,
 		sl = host->sl[p->lid];
 	if (sl == CHECK_ANY_SL && sw->sl && p->lid < sw->n_sls)
 		sl = sw->sl[p->lid];
-	return sl == CHECK_ANY_SL ? p->net->sl : sl;
+	if (sl != CHECK_ANY_SL)
+		return sl;
+	p->r->assumed += p->again ? 0 : n;
+	return p->net->sl;
 }
 
 /* The packets of hosts at switch @at leave it on some lanes. */
@@ -239,12 +242,12 @@ static void enter(struct paths *p, uint32_t at)
 	const struct step *s = &p->step[at];
 
 	if (!sw->port[s->out].map && !sw->own_levels) {
-		pass_lane(p, at, 0, level_of(p, sw, NULL));
+		pass_lane(p, at, 0, level_of(p, sw, NULL, senders(p, at)));
 		return;
 	}
 	for (unsigned k = 1; k <= sw->n_ports; k++)
 		if (sw->port[k].end == CHECK_TO_HOST && sw->port[k].to != p->to.host)
-			pass_lane(p, at, k, level_of(p, sw, &p->net->host[sw->port[k].to]));
+			pass_lane(p, at, k, level_of(p, sw, &p->net->host[sw->port[k].to], 1));
 }
 
 /* Whether lanes decide if it leaves switch @at: it does not end there. */
@@ -260,14 +263,13 @@ static bool needs_lane(const struct paths *p, uint32_t at)
 static int pass_on(struct paths *p, uint32_t at)
 {
 	const struct step *s = &p->step[at], *next = &p->step[s->next];
-	const struct check_switch *sw = &p->net->sw[s->next];
 	unsigned in = p->net->sw[at].port[s->out].to_port;
 	uint32_t channel = p->net->first[at] + s->out;
 	int ret = 0;
 
 	for (unsigned sls = s->sls; sls; sls &= sls - 1) {
 		unsigned sl = (unsigned)__builtin_ctz(sls);
-		unsigned out = check_lane(sw, next->out, in, sl);
+		unsigned out = check_lane(p->net, s->next, next->out, in, sl);
 
 		pass_lane(p, s->next, in, sl);
 		if (next->next == CHECK_NONE)

@@ -38,6 +38,8 @@ struct check_report {
 	uint32_t *trees;      /* by switch: how many trees of groups it has a part in */
 	uint64_t unconnected; /* pairs of hosts between which there are no cables */
 	unsigned longest;     /* links of the longest path */
+	uint64_t assumed;     /* paths of which nobody tells the service level: that of the net */
+	unsigned guessed;     /* trees whose members are taken to be the hosts that they lead to */
 	bool failed;          /* there was no memory */
 };
 

@@ -7,14 +7,20 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "cli/base/command.h"
 #include "cli/base/fabrics.h"
 #include "cli/check/findings.h"
+#include "cli/check/levels.h"
 #include "cli/base/options.h"
 #include "cli/check/subnet.h"
 #include "control/client.h"
+
+#define LOOK_AGAIN_S 2
+#define MOST_LOOKS   5
+#define OF_GROUPS    (1u << CHECK_GROUPS | 1u << CHECK_DEADLOCK_GROUPS)
 
 static const char help[] =
         "Usage: umbel check [OPTION]...\n"
@@ -118,37 +124,158 @@ static int read_subnet(const struct check *c, struct cli_subnet *s)
 	return ret;
 }
 
-static int judge(const struct check *c, struct cli_subnet *s, unsigned excepted)
+/* ---- one look ---- */
+
+/* A subnet as it was read, and what was found. */
+struct look {
+	struct cli_subnet s;
+	struct check_report report;
+	const char *levels; /* of where service levels are from */
+};
+
+static bool has_circles(const struct check_report *r)
 {
-	struct check_report report = { .keep = CLI_FINDINGS_KEPT };
-	const struct cli_findings f = { .net = &s->net,
-		                        .report = &report,
-		                        .routing = s->routing,
+	return r->result[CHECK_DEADLOCK].found || r->result[CHECK_DEADLOCK_GROUPS].found;
+}
+
+static int run(struct look *l)
+{
+	check_report_fini(&l->report);
+	l->report = (struct check_report){ .keep = CLI_FINDINGS_KEPT };
+	return check_run(&l->s.net, &l->report);
+}
+
+/* Has the subnet administrator asked, if it may know service levels that we do not. */
+static void ask_levels(const struct check *c, struct look *l)
+{
+	int ret;
+
+	if (c->files.topology.name || !l->s.foreign) {
+		l->levels = "";
+		return;
+	}
+	ret = cli_levels_ask(&l->s, cli_fabric_name(c->name));
+	if (!ret)
+		l->levels = "the subnet administrator tells service levels";
+	else if (ret == -ENXIO || ret == -ETIMEDOUT)
+		l->levels = "no subnet administrator responds";
+	else
+		l->levels = "the subnet administrator cannot be asked";
+}
+
+/*
+ * Service levels decide only where links would wait for each other if all lanes were one, or where
+ * a port has no lane for some. So they are asked for only then: a table for each host is much on a large fabric. 0 or -ENOMEM.
+ */
+static int judge(const struct check *c, struct look *l)
+{
+	struct check_net *net = &l->s.net;
+	int ret = check_net_finish(net);
+
+	net->sl = (uint8_t)c->sl;
+	net->hosts_only = c->hosts_only;
+	net->one_lane = !l->s.levels && !check_net_drops(net);
+	if (c->paths)
+		l->levels = "the file tells service levels";
+	else
+		l->levels = l->s.levels ? "the subnet manager tells service levels"
+		                        : "whatever service levels packets have";
+	if (!l->s.levels && !net->one_lane)
+		ask_levels(c, l);
+	if (!ret)
+		ret = run(l);
+	if (ret || !net->one_lane || !has_circles(&l->report))
+		return ret;
+	net->one_lane = false;
+	ask_levels(c, l);
+	return run(l);
+}
+
+static void look_end(struct look *l)
+{
+	check_report_fini(&l->report);
+	cli_subnet_fini(&l->s);
+}
+
+/* Reads and judges. 0 or CLI_FAILED; look_end() is due in any case. */
+static int look(const struct check *c, struct look *l)
+{
+	int ret;
+
+	*l = (struct look){ .levels = "" };
+	ret = read_subnet(c, &l->s);
+	if (!ret && c->paths)
+		ret = cli_subnet_read_paths(&l->s, c->paths);
+	if (ret)
+		return ret;
+	ret = judge(c, l);
+	if (ret)
+		base_log("%s", strerror(-ret));
+	return ret ? CLI_FAILED : 0;
+}
+
+/* ---- looks at what changes ---- */
+
+static bool are_same(const struct check_result *a, const struct check_result *b)
+{
+	bool same = a->found == b->found && a->n == b->n;
+
+	for (unsigned i = 0; i < a->n && same; i++)
+		same = !strcmp(a->text[i], b->text[i]);
+	return same;
+}
+
+static bool groups_wrong(const struct check_report *r)
+{
+	return r->result[CHECK_GROUPS].found || r->result[CHECK_DEADLOCK_GROUPS].found;
+}
+
+/*
+ * Looks again as long as groups are wrong, and not as they were: a subnet manager that has just
+ * heard of a member writes one table after the other. What is wrong twice, some time apart, is so.
+ */
+static int look_again(const struct check *c, struct look *l)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; i < MOST_LOOKS && !ret && groups_wrong(&l->report); i++) {
+		const struct timespec pause = { .tv_sec = LOOK_AGAIN_S };
+		struct look next;
+		bool same;
+
+		nanosleep(&pause, NULL);
+		ret = look(c, &next);
+		same = !ret &&
+		       are_same(&l->report.result[CHECK_GROUPS],
+		                &next.report.result[CHECK_GROUPS]) &&
+		       are_same(&l->report.result[CHECK_DEADLOCK_GROUPS],
+		                &next.report.result[CHECK_DEADLOCK_GROUPS]);
+		look_end(l);
+		*l = next;
+		if (same)
+			break;
+	}
+	return ret;
+}
+
+static int tell(const struct check *c, const struct look *l, unsigned excepted)
+{
+	const struct cli_findings f = { .net = &l->s.net,
+		                        .report = &l->report,
+		                        .routing = l->s.routing,
+		                        .levels = l->levels,
 		                        .excepted = excepted,
 		                        .strict = c->strict,
 		                        .most = c->most,
 		                        .balance = c->balance };
-	int ret;
 
-	s->net.sl = (uint8_t)c->sl;
-	s->net.hosts_only = c->hosts_only;
-	ret = check_net_finish(&s->net);
-	if (!ret)
-		ret = check_run(&s->net, &report);
-	if (ret) {
-		base_log("%s", strerror(-ret));
-		ret = CLI_FAILED;
-	} else {
-		ret = c->json ? cli_findings_json(&f) : cli_findings_text(&f);
-	}
-	check_report_fini(&report);
-	return ret;
+	return c->json ? cli_findings_json(&f) : cli_findings_text(&f);
 }
 
 static int check(const struct cli_command *self, void *from, int argc, char **argv)
 {
 	const struct check *c = from;
-	struct cli_subnet s;
+	struct look l;
 	unsigned excepted = 0;
 	int ret;
 
@@ -159,12 +286,12 @@ static int check(const struct cli_command *self, void *from, int argc, char **ar
 		ret = read_except(self, c, &excepted);
 	if (ret)
 		return ret;
-	ret = read_subnet(c, &s);
-	if (!ret && c->paths)
-		ret = cli_subnet_read_paths(&s, c->paths);
+	ret = look(c, &l);
+	if (!ret && !c->files.topology.name && (excepted & OF_GROUPS) != OF_GROUPS)
+		ret = look_again(c, &l);
 	if (!ret)
-		ret = judge(c, &s, excepted);
-	cli_subnet_fini(&s);
+		ret = tell(c, &l, excepted);
+	look_end(&l);
 	return ret;
 }
 

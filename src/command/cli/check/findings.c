@@ -141,6 +141,21 @@ static void print_line(const char *name, enum verdict verdict, const char *text)
 	printf("%-15s  %-5s  %s\n", name, verdict_names[verdict], text);
 }
 
+/* What the verdict takes for granted: which service levels packets have, or who the members are. */
+static void print_basis(const struct cli_findings *f, enum check_property p)
+{
+	const struct check_report *r = f->report;
+
+	if (p == CHECK_DEADLOCK && *f->levels)
+		printf("    %s\n", f->levels);
+	if (p == CHECK_DEADLOCK && r->assumed && !f->net->one_lane)
+		printf("    assumed: %ju paths, of which nobody tells one, have service level %u\n",
+		       (uintmax_t)r->assumed, f->net->sl);
+	if (p == CHECK_GROUPS && r->guessed)
+		printf("    assumed: of %u the members are the hosts that the tables lead to\n",
+		       r->guessed);
+}
+
 static void print_property(const struct cli_findings *f, enum check_property p)
 {
 	const struct check_result *r = &f->report->result[p];
@@ -155,6 +170,7 @@ static void print_property(const struct cli_findings *f, enum check_property p)
 		snprintf(text + n, sizeof(text) - (size_t)n, "; no cables between %ju others",
 		         (uintmax_t)f->report->unconnected);
 	print_line(check_property_name(p), verdict_of(f, p), text);
+	print_basis(f, p);
 	for (unsigned i = 0; i < shown; i++)
 		printf("    %s\n", r->text[i]);
 	if (r->found > shown)
@@ -287,6 +303,11 @@ int cli_findings_json(const struct cli_findings *f)
 		json_object_object_add(o, "routing", json_object_new_string(f->routing));
 	json_object_object_add(o, "longest", number(f->report->longest));
 	json_object_object_add(o, "unconnected", number(f->report->unconnected));
+	if (!f->net->one_lane)
+		json_object_object_add(o, "assumed_levels", number(f->report->assumed));
+	if (*f->levels)
+		json_object_object_add(o, "levels", json_object_new_string(f->levels));
+	json_object_object_add(o, "assumed_members", number(f->report->guessed));
 	json_object_object_add(o, "properties", properties);
 	if (!ret)
 		ret = json_balance(f, &b, o, &wrong);

@@ -13,6 +13,7 @@ struct cli_findings {
 	const struct check_net *net;
 	const struct check_report *report;
 	const char *routing; /* "": unknown */
+	const char *levels;  /* where service levels are from */
 	unsigned excepted;   /* properties that need not hold, bit by bit */
 	bool strict;         /* notes count, too */
 	long most;           /* findings of a property that are shown */

@@ -258,6 +258,7 @@ static int read_node_ports(struct cli_subnet *s, struct json_object *node)
 
 		sw->sl = bytes_of(node, "levels", 1, &n);
 		sw->n_sls = sw->sl ? (unsigned)n : 0;
+		s->levels |= sw->sl != NULL;
 	}
 	return ret;
 }
@@ -406,6 +407,7 @@ static int wait_for_sweep(struct cli_subnet *s, struct control_client *client)
 		if (json_object_object_get(sm, "routing"))
 			snprintf(s->routing, sizeof(s->routing), "%s",
 			         cli_json_text(sm, "routing"));
+		s->foreign = !!strcmp(cli_json_text(sm, "state"), "master");
 		json_object_put(status);
 		if (sweeping && base_now_ns() - began > PATIENCE_NS) {
 			base_log("the subnet manager is sweeping, and does not end");

@@ -17,7 +17,9 @@ struct json_object;
 
 struct cli_subnet {
 	struct check_net net;
-	char routing[32];       /* by which engine, "" if nobody knows */
+	char routing[32]; /* by which engine, "" if nobody knows */
+	bool foreign;     /* another subnet manager than the embedded one is master, or none */
+	bool levels;      /* service levels of paths are known */
 	struct base_hash guids; /* of nodes and ports: struct cli_subnet_guid */
 	struct base_hash names; /* of nodes: struct cli_subnet_name */
 	char **text;            /* names that are not in ->kept or ->plan */

@@ -329,6 +329,7 @@ int cli_subnet_read_paths(struct cli_subnet *s, const char *name)
 			if (s->net.host[i].lid + k <= MAX_LID)
 				p.host[s->net.host[i].lid + k] = i + 1;
 	ret = for_each_line(name, take_field, &p);
+	s->levels = true;
 	free(p.host);
 	return ret;
 }
