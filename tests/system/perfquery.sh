@@ -46,6 +46,8 @@ for counters in xmtdisc rcverr flowctlcounters vlxmitflowctlerrors vlxmitcounter
 	expect 0 "# *counters: Lid $switch port 2"$'\n*' \
 		umbel exec h1 -- perfquery "--$counters" "$switch" 2
 done
+expect 0 $'# PortSamplesControl: *\nTick:*.0xf9\nCounterWidth:*.4\n*' umbel exec h2 -- perfquery --smplctl
+expect 0 $'# Port info Extended: *\nFECModeActive:*' umbel exec h2 -- smpquery PortInfoExtended "$switch" 2
 expect 0 '' umbel exec h2 -- perfquery --vloppackets -R 2 1
 expect 0 $'*\nPortVLOpPackets0:*.0\n*\nPortVLOpPackets3:*.0\n*' \
 	umbel exec h2 -- perfquery --vloppackets

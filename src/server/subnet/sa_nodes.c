@@ -107,7 +107,31 @@ static void list_nodes(struct sa_query *q)
 	each_end_port(q, node_record);
 }
 
-/* With the high bit of the modifier, as in OpenSM, CapabilityMask matches bit by bit. */
+/* Whether each bit that is asked for is there: then the mask is made equal, so that it matches. */
+static bool has_bits(uint32_t want, uint32_t *have)
+{
+	bool has = (*have & want) == want;
+
+	*have = has ? want : *have;
+	return has;
+}
+
+/* Whether @r matches where capability masks do so bit by bit. */
+static bool matches_by_bits(const struct sa_query *q, const struct wire_port_info_record *r)
+{
+	const struct wire_port_info_record *w = q->wanted;
+	struct wire_port_info_record relaxed = *r;
+	uint32_t mask = r->info.capability_mask, mask2 = r->info.capability_mask2;
+
+	if (has_bits(w->info.capability_mask, &mask))
+		relaxed.info.capability_mask = mask;
+	if (has_bits(w->info.capability_mask2, &mask2))
+		relaxed.info.capability_mask2 = (uint16_t)mask2;
+	return wire_match(q->kind->layout, q->mask, w, &relaxed);
+}
+
+/* With the high bit of the modifier, as in OpenSM, CapabilityMask and CapabilityMask2 match bit by
+ * bit. */
 static void port_info_record(struct sa_query *q, struct fabric_port *p)
 {
 	struct wire_port_info_record r = { .lid = lid_of(p), .port_num = p->num };
@@ -118,19 +142,10 @@ static void port_info_record(struct sa_query *q, struct fabric_port *p)
 	wire_port_info_decode(data, &r.info);
 	if (!q->trusted)
 		r.info.m_key = 0;
-	if ((q->mask & SA_PIR(info.capability_mask)) &&
-	    (q->in->mad->mad.attribute_modifier & 1u << 31)) {
-		const struct wire_port_info_record *w = q->wanted;
-		struct wire_port_info_record relaxed = r;
-
-		if ((r.info.capability_mask & w->info.capability_mask) != w->info.capability_mask)
-			return;
-		relaxed.info.capability_mask = w->info.capability_mask;
-		if (wire_match(q->kind->layout, q->mask, w, &relaxed))
-			sa_query_add(q, &r);
-		return;
-	}
-	sa_query_offer(q, &r);
+	if (!(q->in->mad->mad.attribute_modifier & 1u << 31))
+		sa_query_offer(q, &r);
+	else if (matches_by_bits(q, &r))
+		sa_query_add(q, &r);
 }
 
 static void list_port_infos(struct sa_query *q)

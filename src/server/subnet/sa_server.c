@@ -19,7 +19,10 @@ static uint16_t class_port_info(struct sa_query *q)
 		.class_version = MAD_VERSION_SUBN_ADM,
 		.capability_mask = SA_CAP_OPTIONAL_RECORDS | SA_CAP_UD_MULTICAST |
 		                   SA_CAP_MULTIPATH | SA_CAP_PORT_INFO_CAPMASK,
-		.capability_mask2 = SA_CAP2_ALIAS_GUIDS,
+		.capability_mask2 = SA_CAP2_MULTICAST_FDB_TOP | SA_CAP2_ALIAS_GUIDS |
+		                    SA_CAP2_FULL_PORT_INFO | SA_CAP2_EXTENDED_SPEEDS |
+		                    SA_CAP2_PORT_INFO_CAPMASK2 | SA_CAP2_LINK_WIDTH_2X |
+		                    SA_CAP2_LINK_SPEED_HDR,
 		.resp_time_value = 16,
 	};
 

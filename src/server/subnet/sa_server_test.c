@@ -102,6 +102,25 @@ static void the_port_of_the_subnet_manager_is_found_by_its_capability(void **sta
 	                 0);
 }
 
+static void capability_mask2_matches_bit_by_bit(void **state)
+{
+	struct env *e = *state;
+
+	e->f->hca_port[1]->width_built = FABRIC_WIDTH_2X;
+	prepare(e, MAD_GET_TABLE, SA_ATTR_PORT_INFO);
+	e->mad.mad.attribute_modifier = 1u << 31;
+	assert_int_equal(
+	        ASK(e, port_info_record, SA_PIR(info.capability_mask2) | SA_PIR(info.lid),
+	            .info = { .capability_mask2 = PORT_CAP2_LINK_WIDTH_2X, .lid = lid(e, 1) }),
+	        SA_OK);
+	assert_int_equal(e->response.n, 1);
+	assert_int_equal(RECORD(e, port_info_record, 0).lid, lid(e, 1));
+	assert_int_equal(TABLE(e, SA_ATTR_PORT_INFO, port_info_record,
+	                       SA_PIR(info.capability_mask2),
+	                       .info.capability_mask2 = PORT_CAP2_LINK_WIDTH_2X),
+	                 0);
+}
+
 static void only_trusted_requests_see_the_m_key(void **state)
 {
 	struct env *e = *state;
@@ -1080,6 +1099,7 @@ int main(void)
 		TEST(a_table_may_be_empty),
 		TEST(every_port_has_a_port_info),
 		TEST(the_port_of_the_subnet_manager_is_found_by_its_capability),
+		TEST(capability_mask2_matches_bit_by_bit),
 		TEST(only_trusted_requests_see_the_m_key),
 		TEST(switches_have_switch_infos_and_tables),
 		TEST(the_multicast_tables_show_who_joined),

@@ -189,8 +189,11 @@ struct shm_port {
 	uint32_t ifindex; /* Ethernet: of the network device; 0: the device is gone */
 	uint8_t n_pkeys;
 	uint8_t has_issm_open; /* by a program, as far as the daemon knows: control/issm.h */
-	uint16_t socket_round; /* Ethernet: changes when the port gets other sockets */
-	uint32_t ipv4;         /* of the host on this port, network order */
+	union {
+		uint16_t socket_round; /* Ethernet: changes when the port gets other sockets */
+		uint16_t cap_flags2;   /* InfiniBand: PortInfo:CapabilityMask2 */
+	};
+	uint32_t ipv4; /* of the host on this port, network order */
 	uint8_t ipv6[16];
 	uint16_t pkey[SHM_PKEYS];
 	uint8_t gid_type[SHM_GIDS]; /* enum ibv_gid_type */

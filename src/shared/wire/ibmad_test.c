@@ -410,6 +410,35 @@ static void port_counters_extended_are_as_in_libibmad(void **state)
 	COMPARE(wire_port_counters_extended_layout, pairs);
 }
 
+static void samples_are_as_in_libibmad(void **state)
+{
+	static const struct pair control[] = {
+		{ IB_PSC_OPCODE_F, "op_code" },
+		{ IB_PSC_PORT_SELECT_F, "port_select" },
+		{ IB_PSC_TICK_F, "tick" },
+		{ IB_PSC_COUNTER_WIDTH_F, "counter_width" },
+		{ IB_PSC_COUNTER_MASK0_F, "counter_mask_0" },
+		{ IB_PSC_COUNTER_MASKS1TO9_F, "counter_masks_1_9" },
+		{ IB_PSC_COUNTER_MASKS10TO14_F, "counter_masks_10_14" },
+		{ IB_PSC_SAMPLE_MECHS_F, "sample_mechanisms" },
+		{ IB_PSC_SAMPLE_STATUS_F, "sample_status" },
+		{ IB_PSC_OPTION_MASK_F, "option_mask" },
+		{ IB_PSC_VENDOR_MASK_F, "vendor_mask" },
+		{ IB_PSC_SAMPLE_START_F, "sample_start" },
+		{ IB_PSC_SAMPLE_INTVL_F, "sample_interval" },
+		{ IB_PSC_TAG_F, "tag" },
+		{ IB_PSC_SAMPLES_ONLY_OPT_MASK_F, "samples_only_option_mask" },
+	};
+	static const struct pair result[] = {
+		{ IB_PSR_TAG_F, "tag" },
+		{ IB_PSR_SAMPLE_STATUS_F, "sample_status" },
+	};
+
+	(void)state;
+	COMPARE_SOME(wire_port_samples_control_layout, control);
+	COMPARE_SOME(wire_port_samples_result_layout, result);
+}
+
 static void mcmember_is_as_in_libibmad(void **state)
 {
 	static const struct pair pairs[] = {
@@ -483,6 +512,7 @@ int main(void)
 		cmocka_unit_test(notice_details_are_as_in_libibmad),
 		cmocka_unit_test(port_counters_are_as_in_libibmad),
 		cmocka_unit_test(port_counters_extended_are_as_in_libibmad),
+		cmocka_unit_test(samples_are_as_in_libibmad),
 		cmocka_unit_test(mcmember_is_as_in_libibmad),
 		cmocka_unit_test(path_record_is_as_in_libibmad),
 		cmocka_unit_test(multipath_record_is_as_in_libibmad),

@@ -75,7 +75,7 @@ static const struct name smp_attributes[] = {
 	{ SMP_ATTR_VENDOR_DIAG, "VendorDiag" },
 	{ SMP_ATTR_LED_INFO, "LedInfo" },
 	{ 0x0032, "CableInfo" },
-	{ 0x0033, "PortInfoExtended" },
+	{ SMP_ATTR_PORT_INFO_EXTENDED, "PortInfoExtended" },
 };
 
 static const struct name sa_attributes[] = {

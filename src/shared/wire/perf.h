@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Performance management: its MAD, PortCounters, PortCountersExtended and the optional attributes
- * (InfiniBand specification volume 1, sections 16.1.1, 16.1.3.5, 16.1.4 and 16.1.4.11). The class
- * has ClassPortInfo (mad.h), too. Data counters count 32-bit words. Fields are in host order. Pure
- * functions.
+ * Performance management: its MAD, PortSamplesControl and Result, PortCounters,
+ * PortCountersExtended and the optional attributes (InfiniBand specification volume 1,
+ * sections 16.1.1, 16.1.3, 16.1.4 and 16.1.4.11). The class has ClassPortInfo (mad.h), too. Data
+ * counters count 32-bit words. Fields are in host order. Pure functions.
  */
 #ifndef WIRE_PERF_H
 #define WIRE_PERF_H
@@ -13,6 +13,7 @@
 #define PERF_DATA_BYTES      192
 #define PERF_PORT_SELECT_ALL 255
 #define PERF_DETAILS         16 /* counters of an optional attribute */
+#define PERF_SAMPLES         15 /* counters of a sample */
 #define PERF_AT_PORT_SELECT  1  /* in the data of all attributes with counters */
 
 enum perf_attr {
@@ -46,6 +47,15 @@ enum {
 	PERF_CAP_XMIT_WAIT = 1 << 12,
 	PERF_CAP_QP1_DROPPED = 1 << 15,
 	PERF_CAP2_EXTENDED_ERRORS = 1 << 1, /* error counters in PortCountersExtended */
+};
+
+/* PortSamplesControl: SampleStatus, CounterWidth, the bits of a counter's mask. */
+enum {
+	PERF_SAMPLE_DONE = 0,
+	PERF_SAMPLE_STARTED = 1, /* SampleStart is not over */
+	PERF_SAMPLE_RUNNING = 2,
+	PERF_SAMPLE_WIDTH_32 = 4,
+	PERF_SAMPLE_MANDATORY = 1,
 };
 
 /* PortCounters:CounterSelect and CounterSelect2. */

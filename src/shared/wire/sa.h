@@ -70,6 +70,8 @@ enum sa_status {
 #define SA_CAP2_EXTENDED_SPEEDS    (1u << 7)
 #define SA_CAP2_PORT_INFO_CAPMASK2 (1u << 10)
 #define SA_CAP2_SEND_ONLY_FULL     (1u << 12)
+#define SA_CAP2_LINK_WIDTH_2X      (1u << 13)
+#define SA_CAP2_LINK_SPEED_HDR     (1u << 15)
 
 enum sa_selector { SA_GREATER, SA_LESS, SA_EXACTLY, SA_LARGEST };
 

@@ -85,8 +85,10 @@ enum vl_cap { VL_CAP_VL0 = 1, VL_CAP_VL0_1, VL_CAP_VL0_3, VL_CAP_VL0_7, VL_CAP_V
 
 /* PortInfo:CapabilityMask2. */
 #define PORT_CAP2_SET_NODE_DESCRIPTION (1u << 0)
+#define PORT_CAP2_PORT_INFO_EXTENDED   (1u << 1)
 #define PORT_CAP2_LINK_WIDTH_2X        (1u << 4)
 #define PORT_CAP2_LINK_SPEED_HDR       (1u << 5)
+#define PORT_CAP2_LINK_SPEED_NDR       (1u << 10)
 
 enum sm_state { SM_NOT_ACTIVE, SM_DISCOVERING, SM_STANDBY, SM_MASTER };
 

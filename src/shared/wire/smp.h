@@ -30,6 +30,7 @@ enum smp_attr {
 	SMP_ATTR_SM_INFO = 0x0020,
 	SMP_ATTR_VENDOR_DIAG = 0x0030,
 	SMP_ATTR_LED_INFO = 0x0031,
+	SMP_ATTR_PORT_INFO_EXTENDED = 0x0033,
 	SMP_ATTR_MLNX_EXT_PORT_INFO =
 	        0xFF90, /* of Mellanox devices: FDR10, for which PortInfo has no bit */
 };

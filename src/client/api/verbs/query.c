@@ -157,6 +157,8 @@ int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 	all.link_layer = port.link_layer;
 	if (port.link_layer == IBV_LINK_LAYER_ETHERNET)
 		all.flags = IBV_QPF_GRH_REQUIRED;
+	else
+		all.port_cap_flags2 = port.cap_flags2;
 	memset(attr, 0, len);
 	memcpy(attr, &all, len < sizeof(all) ? len : sizeof(all));
 	return 0;

@@ -123,6 +123,7 @@ struct fabric_clock {
 };
 
 struct fabric_late_mad;
+struct fabric_pma_samples;
 
 struct fabric_mads {
 	struct fabric_mad_sink sink;
@@ -135,6 +136,8 @@ struct fabric_mads {
 	uint64_t bad_keys_seen; /* how many of the bad keys in shared memory are reported */
 	LIST_HEAD(, fabric_late_mad) late; /* requests for counters: smi.c */
 	unsigned n_late;
+	LIST_HEAD(, fabric_pma_samples) samples; /* pma_samples.c: those that run */
+	unsigned n_samples;
 };
 
 /* Drops the requests that wait. */

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "fabric/agents/mads.h"
 #include "fabric/agents/pma_details.h"
+#include "fabric/agents/pma_samples.h"
 #include "fabric/agents/traps.h"
 #include "wire/perf.h"
 
@@ -301,6 +302,12 @@ bool fabric_pma_respond(struct fabric *f, struct fabric_port *at, struct fabric_
 		p.mad.status = port_counters(f, at->node, p.data, is_set);
 	else if (p.mad.attribute_id == PERF_ATTR_PORT_COUNTERS_EXTENDED)
 		p.mad.status = port_counters_extended(f, at->node, p.data, is_set);
+	else if (p.mad.attribute_id == PERF_ATTR_PORT_SAMPLES_CONTROL)
+		p.mad.status = fabric_pma_samples_control(f, at->node, p.mad.attribute_modifier,
+		                                          p.data, is_set);
+	else if (p.mad.attribute_id == PERF_ATTR_PORT_SAMPLES_RESULT && !is_set)
+		p.mad.status =
+		        fabric_pma_samples_result(at->node, p.mad.attribute_modifier, p.data);
 	else if (p.mad.attribute_id == MAD_ATTR_CLASS_PORT_INFO && !is_set)
 		p.mad.status = class_port_info(p.data);
 	else if (fabric_pma_has_details(at->node, p.mad.attribute_id))

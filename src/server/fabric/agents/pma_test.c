@@ -4,6 +4,7 @@
  * of counters.
  */
 #include "fabric/agents/link.h"
+#include "fabric/agents/pma_samples.h"
 #include "fabric/model/lanes.h"
 #include "fabric/testing_mads.h"
 #include "wire/perf.h"
@@ -560,7 +561,7 @@ static void it_says_what_it_can(void **state)
 
 static void what_it_does_not_know_gets_a_status(void **state)
 {
-	static const uint16_t bad[] = { 0, 0x10, 0x11, 0x13, 0x1E, 0x38, 0xFF00 };
+	static const uint16_t bad[] = { 0, 0x13, 0x1E, 0x38, 0xFF00 };
 	struct lab *l = *state;
 	struct wire_perf_mad p;
 
@@ -673,6 +674,112 @@ static void requests_end_with_the_fabric(void **state)
 	assert_int_equal(l->f->mads->stats.unwanted, 5000 - wakes);
 }
 
+/* ---- samples ---- */
+
+static uint64_t now, woken_at;
+
+static uint64_t clock_now(void *arg)
+{
+	(void)arg;
+	return now;
+}
+
+static void clock_wake(void *arg, uint64_t at_ns)
+{
+	(void)arg;
+	woken_at = at_ns;
+}
+
+/* The time that the daemon was asked for comes. */
+static void pass_until(struct lab *l, uint64_t due)
+{
+	assert_int_equal(woken_at, due);
+	now = due;
+	woken_at = fabric_pma_samples_run(l->f, now);
+}
+
+static struct wire_port_samples_control control(struct lab *l, uint8_t method,
+                                                struct wire_port_samples_control c)
+{
+	struct wire_perf_mad p = request(method, PERF_ATTR_PORT_SAMPLES_CONTROL);
+
+	wire_port_samples_control_encode(&c, p.data);
+	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_OK);
+	wire_port_samples_control_decode(p.data, &c);
+	return c;
+}
+
+static struct wire_port_samples_result result(struct lab *l)
+{
+	struct wire_perf_mad p = request(MAD_GET, PERF_ATTR_PORT_SAMPLES_RESULT);
+	struct wire_port_samples_result r;
+
+	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_OK);
+	wire_port_samples_result_decode(p.data, &r);
+	return r;
+}
+
+/* 5 us of the port to the right, 3 us from now on. */
+static const struct wire_port_samples_control wanted = {
+	.port_select = TO_RIGHT,
+	.sample_start = 3,
+	.sample_interval = 5,
+	.tag = 77,
+	.counter_select = { 3, 1, 0, 4, 5, 99 },
+};
+
+static void a_sample_counts_between_its_begin_and_its_end(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_samples_control c;
+
+	now = 1000000;
+	l->f->mads->clock = (struct fabric_clock){ clock_now, clock_wake, NULL };
+	assert_int_equal(result(l).sample_status, PERF_SAMPLE_DONE);
+	c = control(l, MAD_SET, wanted);
+	assert_int_equal(c.sample_status, PERF_SAMPLE_STARTED);
+	assert_int_equal((c.tick + 1) * 4, 1000);
+	send_packets(l, 7, 7);
+	pass_until(l, 1003000);
+	assert_int_equal(result(l).sample_status, PERF_SAMPLE_RUNNING);
+	send_packets(l, PACKETS, BYTES);
+	/* a Set meanwhile changes nothing */
+	c = wanted;
+	c.tag = 78;
+	c = control(l, MAD_SET, c);
+	assert_int_equal(c.tag, 77);
+	assert_int_equal(result(l).counter[0], 0);
+	pass_until(l, 1008000);
+	assert_true(woken_at == UINT64_MAX);
+	send_packets(l, 7, 7);
+	assert_int_equal(result(l).sample_status, PERF_SAMPLE_DONE);
+	assert_int_equal(result(l).tag, 77);
+	assert_int_equal(result(l).counter[0], PACKETS);
+	assert_int_equal(result(l).counter[1], WORDS);
+	for (unsigned i = 2; i < PERF_SAMPLES; i++)
+		assert_int_equal(result(l).counter[i], 0);
+}
+
+static void a_sample_that_runs_ends_with_the_fabric(void **state)
+{
+	struct lab *l = *state;
+	struct wire_perf_mad p = request(MAD_SET, PERF_ATTR_PORT_SAMPLES_CONTROL);
+
+	l->f->mads->clock = (struct fabric_clock){ clock_now, clock_wake, NULL };
+	control(l, MAD_SET, wanted);
+	/* there is one mechanism, and each sample is of one port that there is */
+	p.mad.attribute_modifier = 1;
+	wire_port_samples_control_encode(&wanted, p.data);
+	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_FIELD);
+	p = request(MAD_SET, PERF_ATTR_PORT_SAMPLES_CONTROL);
+	assert_int_equal(ask(l, 1, &p), MAD_STATUS_BAD_FIELD); /* a host has no port 0 */
+	p = request(MAD_SET, PERF_ATTR_PORT_SAMPLES_CONTROL);
+	p.data[PERF_AT_PORT_SELECT] = PERF_PORT_SELECT_ALL;
+	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_FIELD);
+	p = request(MAD_SET, PERF_ATTR_PORT_SAMPLES_RESULT);
+	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -704,6 +811,8 @@ int main(void)
 		ACTIVE_TEST(without_time_a_request_waits_for_the_next_pass),
 		ACTIVE_TEST(many_flows_are_looked_at_in_slices),
 		ACTIVE_TEST(requests_end_with_the_fabric),
+		ACTIVE_TEST(a_sample_counts_between_its_begin_and_its_end),
+		ACTIVE_TEST(a_sample_that_runs_ends_with_the_fabric),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

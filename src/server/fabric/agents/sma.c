@@ -298,6 +298,7 @@ static void end_port_get(struct request *r, const struct fabric_port *p, struct 
 	i->master_sm_lid = p->sm_lid;
 	i->master_sm_sl = p->sm_sl;
 	i->capability_mask = fabric_port_capabilities(p);
+	i->capability_mask2 = fabric_port_capabilities2(p);
 	i->m_key_lease_period = p->m_key_lease;
 	i->m_key_protect_bits = p->m_key_protect;
 	i->m_key_violations = p->m_key_violations;
@@ -759,6 +760,17 @@ static uint16_t mlnx_ext_port_info(struct request *r)
 	return MAD_STATUS_OK;
 }
 
+/* Links have no errors to correct: no mode can be chosen, and none is active. */
+static uint16_t port_info_extended(struct request *r)
+{
+	if (r->is_set)
+		return MAD_STATUS_BAD_METHOD_ATTRIBUTE;
+	if (!named_port(r, r->modifier & 0xFF) || (r->modifier & ~PORT_MODIFIER))
+		return MAD_STATUS_BAD_FIELD;
+	memset(r->data, 0, SMP_DATA_BYTES);
+	return MAD_STATUS_OK;
+}
+
 static const struct attribute {
 	uint16_t id;
 	uint16_t (*serve)(struct request *r);
@@ -773,6 +785,7 @@ static const struct attribute {
 	{ SMP_ATTR_VL_ARBITRATION, vl_arbitration },
 	{ SMP_ATTR_LINEAR_FT, linear_ft },
 	{ SMP_ATTR_MULTICAST_FT, multicast_ft },
+	{ SMP_ATTR_PORT_INFO_EXTENDED, port_info_extended },
 	{ SMP_ATTR_MLNX_EXT_PORT_INFO, mlnx_ext_port_info },
 };
 

@@ -358,13 +358,14 @@ static void width_and_speed_are_those_of_the_link(void **state)
 {
 	static const struct {
 		uint8_t width, speed, widths, speeds, speed_active, exts, ext_active;
+		uint16_t mask2;
 	} links[] = {
-		{ FABRIC_WIDTH_4X, FABRIC_SPEED_SDR, 3, 1, 1, 0, 0 },
-		{ FABRIC_WIDTH_1X, FABRIC_SPEED_DDR, 1, 3, 2, 0, 0 },
-		{ FABRIC_WIDTH_4X, FABRIC_SPEED_QDR, 3, 7, 4, 0, 0 },
-		{ FABRIC_WIDTH_4X, FABRIC_SPEED_FDR, 3, 7, 4, 1, 1 },
-		{ FABRIC_WIDTH_2X, FABRIC_SPEED_HDR, 17, 7, 4, 7, 4 },
-		{ FABRIC_WIDTH_12X, FABRIC_SPEED_NDR, 15, 7, 4, 15, 8 },
+		{ FABRIC_WIDTH_4X, FABRIC_SPEED_SDR, 3, 1, 1, 0, 0, 0x2 },
+		{ FABRIC_WIDTH_1X, FABRIC_SPEED_DDR, 1, 3, 2, 0, 0, 0x2 },
+		{ FABRIC_WIDTH_4X, FABRIC_SPEED_QDR, 3, 7, 4, 0, 0, 0x2 },
+		{ FABRIC_WIDTH_4X, FABRIC_SPEED_FDR, 3, 7, 4, 1, 1, 0x2 },
+		{ FABRIC_WIDTH_2X, FABRIC_SPEED_HDR, 17, 7, 4, 7, 4, 0x32 },
+		{ FABRIC_WIDTH_12X, FABRIC_SPEED_NDR, 15, 7, 4, 15, 8, 0x422 },
 	};
 	struct lab *l = *state;
 
@@ -381,6 +382,8 @@ static void width_and_speed_are_those_of_the_link(void **state)
 		assert_int_equal(i.link_speed_active, links[k].speed_active);
 		assert_int_equal(i.link_speed_ext_supported, links[k].exts);
 		assert_int_equal(i.link_speed_ext_active, links[k].ext_active);
+		assert_int_equal(i.capability_mask2, links[k].mask2);
+		assert_true(i.capability_mask & PORT_CAP_CAPABILITY_MASK2);
 	}
 }
 

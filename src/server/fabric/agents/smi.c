@@ -10,6 +10,7 @@
 
 #include "base/util.h"
 #include "fabric/agents/mads.h"
+#include "fabric/agents/pma_samples.h"
 #include "fabric/agents/traps.h"
 #include "fabric/forwarding/collect.h"
 #include "fabric/model/lanes.h"
@@ -589,4 +590,5 @@ void fabric_mads_fini(struct fabric *f)
 		fabric_collect_cancel(f, &late->reader);
 		drop_late(f, late);
 	}
+	fabric_pma_samples_fini(f);
 }

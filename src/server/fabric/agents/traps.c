@@ -242,6 +242,7 @@ void fabric_trap_local_changes(struct fabric *f, struct fabric_port *p, unsigned
 	struct wire_trap_local_changes details = { .lid = p->lid,
 		                                   .other_local_changes = flags != 0,
 		                                   .capability_mask = fabric_port_capabilities(p),
+		                                   .capability_mask2 = fabric_port_capabilities2(p),
 		                                   .change_flags = (uint8_t)flags };
 
 	wire_trap_local_changes_encode(&details, notice.details);

@@ -150,10 +150,31 @@ uint32_t fabric_port_capabilities(const struct fabric_port *p)
 	if (is_switch && p->num)
 		return 0;
 	return PORT_CAP_TRAP | PORT_CAP_SYSTEM_IMAGE_GUID | PORT_CAP_EXTENDED_SPEEDS |
-	       PORT_CAP_DR_NOTICE | PORT_CAP_CAP_MASK_NOTICE | PORT_CAP_CLIENT_REREGISTER |
-	       PORT_CAP_SL_MAPPING |
+	       PORT_CAP_CAPABILITY_MASK2 | PORT_CAP_DR_NOTICE | PORT_CAP_CAP_MASK_NOTICE |
+	       PORT_CAP_CLIENT_REREGISTER | PORT_CAP_SL_MAPPING |
 	       (is_switch ? PORT_CAP_MULTICAST_FDB_TOP | PORT_CAP_PKEY_SWITCH_TRAP : 0) |
 	       p->capabilities;
+}
+
+uint16_t fabric_port_capabilities2(const struct fabric_port *p)
+{
+	bool is_switch = p->node->type == FABRIC_SWITCH;
+	unsigned first = is_switch ? 1 : p->num, last = is_switch ? p->node->n_ports : p->num;
+	uint16_t mask = PORT_CAP2_PORT_INFO_EXTENDED;
+
+	if (is_switch && p->num)
+		return 0;
+	for (unsigned i = first; i <= last; i++) {
+		const struct fabric_port *port = &p->node->port[i];
+
+		if (port->width_built == FABRIC_WIDTH_2X)
+			mask |= PORT_CAP2_LINK_WIDTH_2X;
+		if (port->speed_built >= FABRIC_SPEED_HDR)
+			mask |= PORT_CAP2_LINK_SPEED_HDR;
+		if (port->speed_built >= FABRIC_SPEED_NDR)
+			mask |= PORT_CAP2_LINK_SPEED_NDR;
+	}
+	return mask;
 }
 
 /* The port's own GID and those of its aliases. */
@@ -180,6 +201,7 @@ static void publish_infiniband(struct fabric *f, const struct fabric_port *p, st
 	s->sm_sl = p->sm_sl;
 	s->subnet_timeout = p->subnet_timeout;
 	s->cap_flags = fabric_port_capabilities(p);
+	s->cap_flags2 = fabric_port_capabilities2(p);
 	s->has_issm_open = p->has_issm_open;
 	s->phys_state = p->state == IB_PORT_DOWN ? PHYS_POLLING : PHYS_LINK_UP;
 }

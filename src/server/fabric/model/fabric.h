@@ -198,7 +198,8 @@ struct fabric_node {
 	uint16_t lft_top, mft_top; /* switches: SwitchInfo, sma.c */
 	uint8_t mcast_primary, mcast_not_primary; /* likewise; FABRIC_LFT_NONE: none */
 	uint8_t life_time, state_change;
-	bool dead; /* switches: link.h */
+	bool dead;                          /* switches: link.h */
+	struct fabric_pma_samples *samples; /* pma_samples.c; NULL: never asked for */
 	/* switches: the way of packets depends on the port that they come in by, as lanes are
 	 * mapped (SLtoVLMappingTable) or there are default multicast ports; flows follow */
 	bool parts_ports;
@@ -326,6 +327,9 @@ void fabric_gid_make(const struct fabric *f, uint64_t guid, struct ib_gid *gid);
 
 /* PortInfo:CapabilityMask of an HCA's port or a switch's port 0; 0: another port of a switch. */
 uint32_t fabric_port_capabilities(const struct fabric_port *p);
+
+/* PortInfo:CapabilityMask2, likewise: of port 0, what any port of the switch can. */
+uint16_t fabric_port_capabilities2(const struct fabric_port *p);
 
 /* ---- forwarding tables: what a subnet manager may write ---- */
 

@@ -117,6 +117,7 @@ static void node_free(struct fabric_node *node)
 	free(node->port);
 	free(node->lft);
 	free(node->mft);
+	free(node->samples);
 	free(node);
 }
 
