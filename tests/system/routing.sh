@@ -68,8 +68,12 @@ umbel link up agg6:2
 routed_by ftree
 umbel down > /dev/null
 
-expect 1 "*setting 'routing=lash': want key=value, the value minhop, updn, ftree or dfsssp" \
+expect 1 "*setting 'routing=best': want key=value, the value minhop, updn, ftree or dfsssp" \
+	umbel up --set routing=best
+# who asks for an engine of OpenSM's is told which of ours to take, also for a simulation
+expect 1 "*'routing=lash': that is an engine of OpenSM's; take routing=dfsssp, or --sm none and run 'opensm -R lash' *" \
 	umbel up --set routing=lash
+expect 1 "*'routing=dnup': *; take routing=updn, *" umbel simulate --set routing=dnup all-to-all
 umbel up --set routing=updn > /dev/null
 expect 0 $'*\nrouting * updn*' umbel status --name default
 expect 1 "*setting 'routing' cannot change while the fabric is up" umbel set routing=minhop

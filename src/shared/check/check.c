@@ -55,6 +55,8 @@ static int judge_waits(const struct check_net *net, struct check_report *r)
 	if (!ret)
 		ret = check_paths(net, &w, r, false);
 	r->result[CHECK_DEADLOCK].checked = check_waits_count(&w);
+	for (unsigned lane = 0; lane < CHECK_LANES; lane++)
+		r->lanes += w.dep[lane] != NULL;
 	if (!ret)
 		ret = check_waits_search(&w);
 	if (ret > 0) {

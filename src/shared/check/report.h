@@ -39,6 +39,7 @@ struct check_report {
 	uint64_t unconnected; /* pairs of hosts between which there are no cables */
 	unsigned longest;     /* links of the longest path */
 	uint64_t assumed;     /* paths of which nobody tells the service level: that of the net */
+	unsigned lanes;       /* on how many links wait for each other */
 	unsigned guessed;     /* trees whose members are taken to be the hosts that they lead to */
 	bool failed;          /* there was no memory */
 };

@@ -307,6 +307,7 @@ int cli_findings_json(const struct cli_findings *f)
 		json_object_object_add(o, "assumed_levels", number(f->report->assumed));
 	if (*f->levels)
 		json_object_object_add(o, "levels", json_object_new_string(f->levels));
+	json_object_object_add(o, "lanes", number(f->report->lanes));
 	json_object_object_add(o, "assumed_members", number(f->report->guessed));
 	json_object_object_add(o, "properties", properties);
 	if (!ret)

@@ -276,6 +276,9 @@ bool fabric_settings_get(const struct shm_settings *s, unsigned i, const char **
 /* The values that the setting @key can have, as text for messages. */
 const char *fabric_settings_want(const char *key);
 
+/* The value to take for one that only OpenSM has; NULL: it is nothing of OpenSM's. */
+const char *fabric_settings_instead(const char *key, const char *value);
+
 /* The name of a value of the setting "routing"; NULL: there is no such value. */
 const char *fabric_routing_name(unsigned routing);
 

@@ -157,6 +157,22 @@ const char *fabric_routing_name(unsigned routing)
 	return routing < ARRAY_SIZE(routings) ? routings[routing] : NULL;
 }
 
+const char *fabric_settings_instead(const char *key, const char *value)
+{
+	/* OpenSM's engines, and what promises as much: docs/engines.md */
+	static const struct {
+		const char *theirs, *ours;
+	} engines[] = {
+		{ "lash", "dfsssp" }, { "dor", "dfsssp" },  { "torus-2QoS", "dfsssp" },
+		{ "nue", "dfsssp" },  { "sssp", "dfsssp" }, { "dnup", "updn" },
+	};
+
+	for (size_t i = 0; !strcmp(key, "routing") && i < ARRAY_SIZE(engines); i++)
+		if (!strcmp(value, engines[i].theirs))
+			return engines[i].ours;
+	return NULL;
+}
+
 const char *fabric_settings_want(const char *key)
 {
 	if (!strcmp(key, "mtu"))

@@ -11,7 +11,15 @@
 
 static void explain_setting(const char *setting, const char *key, int error, char *why, size_t len)
 {
-	if (error == -ENOENT)
+	const char *eq = strchr(setting, '=');
+	const char *instead = eq ? fabric_settings_instead(key, eq + 1) : NULL;
+
+	if (instead)
+		snprintf(why, len,
+		         "setting '%s': that is an engine of OpenSM's; take routing=%s, or --sm none "
+		         "and run 'opensm -R %s' on a host",
+		         setting, instead, eq + 1);
+	else if (error == -ENOENT)
 		snprintf(why, len, "setting '%s': there is no such setting", setting);
 	else if (error == -ERANGE)
 		snprintf(why, len, "setting '%s': the value is out of range", setting);
