@@ -153,8 +153,6 @@ static void read_loads(const struct sm_routes *r, unsigned at, struct exits *e)
 	e->load = ports_in_a_row(e) ? load + e->exit[0].port : e->copy;
 	for (unsigned i = 0; i < e->n && e->load == e->copy; i++)
 		e->copy[i] = load[e->exit[i].port];
-	e->least = least_of(e->load, e->n);
-	e->cursor = 0;
 }
 
 static void write_loads(const struct sm_routes *r, unsigned at, const struct exits *e)
@@ -252,12 +250,40 @@ static bool all_reach(const struct sm_routes *r, unsigned at)
 	return r->all_up;
 }
 
+static bool are_even(const struct exits *e)
+{
+	for (unsigned i = 1; i < e->n; i++)
+		if (e->load[i] != e->load[0])
+			return false;
+	return true;
+}
+
+/* All LIDs come here, and all ways have the same load: they take turns. */
+static void deal(struct sm_routes *r, const struct exits *e, uint8_t *out)
+{
+	const unsigned n = e->n, n_lids = r->n_lids, rounds = n_lids / n, rest = n_lids % n;
+	const size_t words = r->load.words;
+	uint64_t *reached = r->load.reached;
+	uint32_t *load = e->load;
+
+	for (unsigned way = 0; way < n; way++)
+		load[way] += rounds + (way < rest);
+	for (unsigned i = 0, way = 0; i < n_lids; i++) {
+		const struct sm_exit exit = e->exit[way];
+
+		reached[exit.to * words + i / 64] |= 1ull << (i % 64);
+		out[i] = (uint8_t)exit.port;
+		way = way + 1 < n ? way + 1 : 0;
+	}
+}
+
 /* Hosts' packets for some LIDs come here: each goes by the least loaded way. */
-static void balance(struct sm_routes *r, unsigned at, struct exits *e, uint8_t *out)
+static void balance_some(struct sm_routes *r, unsigned at, struct exits *e, uint8_t *out)
 {
 	const uint64_t *reached = r->load.reached + (size_t)at * r->load.words;
 
-	read_loads(r, at, e);
+	e->least = least_of(e->load, e->n);
+	e->cursor = 0;
 	for (unsigned w = 0; w < r->load.words && w * 64 < r->n_lids; w++) {
 		unsigned left = r->n_lids - w * 64;
 		uint64_t bits = left < 64 ? reached[w] & ((1ull << left) - 1) : reached[w];
@@ -273,6 +299,15 @@ static void balance(struct sm_routes *r, unsigned at, struct exits *e, uint8_t *
 			out[i] = (uint8_t)e->exit[way].port;
 		}
 	}
+}
+
+static void balance(struct sm_routes *r, unsigned at, struct exits *e, uint8_t *out, bool all)
+{
+	read_loads(r, at, e);
+	if (all && are_even(e))
+		deal(r, e, out);
+	else
+		balance_some(r, at, e, out);
 	write_loads(r, at, e);
 }
 
@@ -312,16 +347,18 @@ int sm_fresh_hcas(struct sm_routes *r, unsigned at)
 {
 	uint8_t out[FABRIC_MAX_PORTS];
 	struct exits e;
+	bool all;
 
 	list_exits(r, at, &e);
+	all = e.n > 1 && all_reach(r, at);
 	if (!e.n)
 		memset(out, FABRIC_LFT_NONE, r->n_lids);
 	else if (e.n == 1)
 		take_only(r, at, &e, out);
-	else if (!all_reach(r, at))
+	else if (!all)
 		spread(r, &e, out);
 	if (e.n > 1 && sm_load_reaches_any(r, at))
-		balance(r, at, &e, out);
+		balance(r, at, &e, out, all);
 	for (unsigned i = 0; i < r->n_lids && !r->all_up; i++)
 		if (!r->lid[i].up)
 			out[i] = FABRIC_LFT_NONE;

@@ -106,37 +106,85 @@ static void transpose(uint64_t m[64])
 	}
 }
 
-/* Notes the first link that leads to each root, if none of the links before @exit does. */
-static void note_first(const uint64_t m[64], unsigned n_roots, const struct sm_exit *exit,
-                       uint8_t *port)
+/* The same of 32 rows: their lower and their upper 32 columns by themselves, side by side. */
+static void transpose_halves(uint64_t m[32])
 {
-	for (unsigned i = 0; i < n_roots; i++)
-		if (m[i] && port[i] == FABRIC_LFT_NONE)
-			port[i] = (uint8_t)exit[__builtin_ctzll(m[i])].port;
+	uint64_t mask = 0x0000FFFF0000FFFFull;
+
+	for (unsigned j = 16; j; j >>= 1, mask ^= mask << j) {
+		for (unsigned i = 0; i < 32; i = (i + j + 1) & ~j) {
+			uint64_t t = (m[i] >> j ^ m[i + j]) & mask;
+
+			m[i] ^= t << j;
+			m[i + j] ^= t;
+		}
+	}
 }
 
-/* From the roots of each link to the links for each root. */
-static void sort_by_root(const struct sm_net *net, unsigned n_roots, struct sm_leads *leads)
+/* Notes the first link of a switch that leads to each root. */
+static void note_first(const uint64_t *by_link, unsigned n, const struct sm_exit *exit,
+                       uint8_t port[static SM_HOPS_ROOTS])
 {
-	unsigned words = leads->word[net->n];
+	uint64_t seen = 0;
+
+	for (unsigned k = 0; k < n; k++) {
+		uint64_t fresh = by_link[k] & ~seen;
+
+		seen |= fresh;
+		for (; fresh; fresh &= fresh - 1)
+			port[__builtin_ctzll(fresh)] = exit[k].port;
+	}
+}
+
+/* From the roots of each of up to 64 links to these links' bits for each root, @stride apart. */
+static void sort_links(const uint64_t *by_link, unsigned n, unsigned n_roots, uint64_t *to,
+                       size_t stride)
+{
+	const unsigned rows = n <= 32 ? 32 : 64;
 	uint64_t m[64];
+
+	memcpy(m, by_link, n * sizeof(*m));
+	memset(m + n, 0, (rows - n) * sizeof(*m));
+	if (rows == 64) {
+		transpose(m);
+		for (unsigned i = 0; i < n_roots; i++)
+			to[i * stride] = m[i];
+		return;
+	}
+	transpose_halves(m);
+	for (unsigned i = 0; i < n_roots && i < 32; i++)
+		to[i * stride] = (uint32_t)m[i];
+	for (unsigned i = 32; i < n_roots; i++)
+		to[i * stride] = m[i - 32] >> 32;
+}
+
+/* Whether HCAs are plugged in at one of the roots: nobody asks for the links to others, but for the
+ * first one. */
+static bool have_hosts(const struct sm_net *net, unsigned first, unsigned n_roots)
+{
+	for (unsigned i = first; i < first + n_roots; i++)
+		if (net->has_hosts[i])
+			return true;
+	return false;
+}
+
+/* From the roots of each link to the links for each root, from @first on. */
+static void sort_by_root(const struct sm_net *net, unsigned first, unsigned n_roots,
+                         struct sm_leads *leads)
+{
+	const bool all = have_hosts(net, first, n_roots);
+	const size_t words = leads->word[net->n];
 
 	memset(leads->port, FABRIC_LFT_NONE, (size_t)net->n * SM_HOPS_ROOTS);
 	for (unsigned at = 0; at < net->n; at++) {
+		const uint64_t *by_link = &leads->by_link[net->first[at]];
 		unsigned n = net->first[at + 1] - net->first[at];
 
-		for (unsigned from = 0; from < n; from += 64) {
-			unsigned some = n - from < 64 ? n - from : 64;
-			uint64_t *to = &leads->bits[leads->word[at] + from / 64];
-
-			memcpy(m, &leads->by_link[net->first[at] + from], some * sizeof(*m));
-			memset(m + some, 0, (64 - some) * sizeof(*m));
-			transpose(m);
-			for (unsigned i = 0; i < n_roots; i++)
-				to[(size_t)i * words] = m[i];
-			note_first(m, n_roots, &leads->exit[net->first[at] + from],
-			           &leads->port[(size_t)at * SM_HOPS_ROOTS]);
-		}
+		note_first(by_link, n, &leads->exit[net->first[at]],
+		           &leads->port[(size_t)at * SM_HOPS_ROOTS]);
+		for (unsigned from = 0; from < n && all; from += 64)
+			sort_links(by_link + from, n - from < 64 ? n - from : 64, n_roots,
+			           &leads->bits[leads->word[at] + from / 64], words);
 	}
 }
 
@@ -156,5 +204,5 @@ void sm_hops_measure(struct sm_hops *h, unsigned first, unsigned n, uint16_t *ro
 	for (uint16_t hops = 0; arrive(h, hops, rows, leads); hops++)
 		step(h);
 	if (leads)
-		sort_by_root(net, n, leads);
+		sort_by_root(net, first, n, leads);
 }

@@ -40,7 +40,7 @@ struct sm_exit {
 /* Which links are on a shortest path to a root: bits, of each switch's links in their order. */
 struct sm_leads {
 	unsigned *word;    /* by switch: where its words begin; the last one: how many there are */
-	uint64_t *bits;    /* of up to SM_HOPS_ROOTS roots */
+	uint64_t *bits;    /* of up to SM_HOPS_ROOTS roots: stale if none of them has HCAs */
 	uint64_t *by_link; /* by link: bits of the roots */
 	uint8_t *port;     /* by switch and root: of the first of these links */
 	struct sm_exit *exit; /* by link */
