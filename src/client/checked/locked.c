@@ -7,6 +7,7 @@
 
 #include "base/signals.h"
 #include "checked/locked.h"
+#include "checked/report.h"
 #include "checked/tools.h"
 
 #define PATIENCE_NS 200000000
@@ -65,10 +66,19 @@ bool checked_try_lock(void)
 	return is_inside;
 }
 
+/* What is told waits for others' locks: so ours is free meanwhile. A handler of a signal does not
+ * wait for either. */
 void checked_unlock(void)
 {
 	const int state = cancel_state;
+	struct checked_words *w;
 
+	while ((w = checked_report_take())) {
+		pthread_mutex_unlock(&lock);
+		checked_report_tell(w);
+		pthread_mutex_lock(&lock);
+		checked_report_told(w);
+	}
 	checked_tools_carry(false);
 	pthread_mutex_unlock(&lock);
 	is_inside = false;

@@ -3,7 +3,6 @@
  * What the program needs: see needs.h.
  */
 #define _GNU_SOURCE /* secure_getenv() */
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -156,15 +155,10 @@ static void need_srq(const struct checked_made *how)
 /* On Ethernet, where index 0 need not be what it is here. librdmacm chooses an index by itself. */
 static void need_gid(struct ibv_context *context, const struct ibv_ah_attr *attr, const char *is)
 {
-	static int has_rdmacm = -1;
 	struct checked_report report;
 
 	if (looked_at_gids || !attr->is_global || attr->grh.sgid_index ||
-	    !hca_context(context)->gid_users)
-		return;
-	if (has_rdmacm < 0)
-		has_rdmacm = dlopen("librdmacm.so.1", RTLD_NOW | RTLD_NOLOAD) != NULL;
-	if (has_rdmacm)
+	    !hca_context(context)->gid_users || checked_place_has_library("librdmacm.so.1"))
 		return;
 	report = made_at(CHECKED_RULE_GID_INDEX, is);
 	checked_report(&report, "sgid_index is 0, at port %u", attr->port_num);

@@ -9,6 +9,7 @@
 #include <elfutils/libdwfl.h>
 #include <execinfo.h>
 #include <limits.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 
 #include "base/hash.h"
 #include "base/util.h"
+#include "checked/allocator.h"
 #include "checked/places.h"
 
 #define DEEP 32 /* frames that are looked at, ours included */
@@ -37,9 +39,11 @@ static struct {
 
 void checked_places_start(void)
 {
+	void *stack[1];
 	Dl_info self;
 	const char *slash;
 
+	backtrace(stack, 1); /* loads a library the first time */
 	if (!dladdr((void *)checked_places_start, &self))
 		return;
 	slash = strrchr(self.dli_fname, '/');
@@ -47,31 +51,85 @@ void checked_places_start(void)
 	         self.dli_fname);
 }
 
-/* Programs of ours may lie beside our libraries: those alone count. */
-bool checked_place_is_ours(const void *address)
-{
-	const size_t n = strlen(all.own);
-	Dl_info of;
+/* A library that is looked for, by an address within or by its name. */
+struct wanted {
+	uintptr_t within;
+	const char *name;
+	bool is_ours;
+};
 
-	if (!n || !dladdr(address, &of) || strncmp(of.dli_fname, all.own, n))
-		return false;
-	return !strncmp(of.dli_fname + n, "lib", 3);
+static bool covers(const struct dl_phdr_info *info, uintptr_t at)
+{
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && at - info->dlpi_addr - p->p_vaddr < p->p_memsz)
+			return true;
+	}
+	return false;
 }
 
-/* A sanitizer of the program may be the innermost of all, as it has a backtrace() of its own. */
+/* Programs of ours may lie beside our libraries: those alone count. */
+static int is_it(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+	struct wanted *w = arg;
+	const size_t n = strlen(all.own);
+
+	(void)bytes;
+	if (w->name)
+		return !strcmp(basename(info->dlpi_name), w->name);
+	if (!covers(info, w->within))
+		return 0;
+	w->is_ours = n && !strncmp(info->dlpi_name, all.own, n) &&
+	             !strncmp(info->dlpi_name + n, "lib", 3);
+	return 1;
+}
+
+/* Not by dladdr(): it waits for a thread that loads a library, whose constructors may wait for the
+ * lock of the checker. */
+bool checked_place_is_ours(const void *address)
+{
+	struct wanted w = { .within = (uintptr_t)address };
+
+	dl_iterate_phdr(is_it, &w);
+	return w.is_ours;
+}
+
+bool checked_place_has_library(const char *name)
+{
+	return dl_iterate_phdr(is_it, &(struct wanted){ .name = name });
+}
+
+/* The first frame behind those of ours that stand at @from, or behind it. A sanitizer of the
+ * program may be the innermost of all, as it has a backtrace() of its own. */
+static int behind_ours(void *const *stack, int from, int n)
+{
+	while (from < n && !checked_place_is_ours(stack[from]))
+		from++;
+	while (from < n && checked_place_is_ours(stack[from]))
+		from++;
+	return from;
+}
+
 static uint32_t walk(void **at)
 {
 	void *stack[DEEP];
-	int n = backtrace(stack, DEEP), first = 0;
+	int n = backtrace(stack, DEEP), first = behind_ours(stack, 0, n);
 	uint32_t kept = 0;
 
-	while (first < n && !checked_place_is_ours(stack[first]))
-		first++;
-	while (first < n && checked_place_is_ours(stack[first]))
-		first++;
 	while (first < n && kept < CHECKED_FRAMES)
 		at[kept++] = stack[first++];
 	return kept;
+}
+
+bool checked_place_is_interrupted(void)
+{
+	void *stack[2 * DEEP];
+	int n = backtrace(stack, 2 * DEEP), program = behind_ours(stack, 0, n);
+
+	while (program < n && !checked_place_is_ours(stack[program]))
+		program++;
+	return program < n;
 }
 
 static uint32_t add(struct place *p)
@@ -228,7 +286,7 @@ static unsigned expand(Dwfl_Module *mod, Dwarf_Addr at, struct checked_frame *f,
 			f[used].line = f[used + 1].line;
 		snprintf(f[used].file, sizeof(f[used].file), "%s", file);
 	}
-	free(scope);
+	checked_free_foreign(scope);
 	return used + 1;
 }
 
@@ -270,15 +328,15 @@ static unsigned describe(Dwfl *dwfl, const char *at, struct checked_frame *f, un
 	return n;
 }
 
-unsigned checked_place_frames(uint32_t place, struct checked_frame *frame, unsigned most)
+unsigned checked_place_frames(void *const *stack, unsigned n_stack, struct checked_frame *frame,
+                              unsigned most)
 {
-	const struct place *p = place ? all.place[place] : NULL;
-	Dwfl *dwfl = p && p->n ? look_at_modules() : NULL;
+	Dwfl *dwfl = n_stack ? look_at_modules() : NULL;
 	unsigned n = 0;
 
 	memset(frame, 0, most * sizeof(*frame));
-	for (unsigned i = 0; p && i < p->n && n < most; i++) {
-		n += describe(dwfl, p->at[i], &frame[n], most - n);
+	for (unsigned i = 0; i < n_stack && n < most; i++) {
+		n += describe(dwfl, stack[i], &frame[n], most - n);
 		if (!strcmp(frame[n - 1].function, "main"))
 			break;
 	}

@@ -2,7 +2,8 @@
 /*
  * Places in the program: call stacks, by number. The stack of a place is walked once for each
  * return address in the program; later calls from there have the same number. Functions and lines
- * are looked up by DWARF when a place is printed. With the lock of the checker held.
+ * are looked up by DWARF when a place is printed. With the lock of the checker held, but for those
+ * that say otherwise.
  */
 #ifndef CHECKED_PLACES_H
 #define CHECKED_PLACES_H
@@ -24,17 +25,26 @@ struct checked_frame {
 /* The place of this return address; NULL: that of whoever calls our libraries now. 0: not known. */
 uint32_t checked_place(const void *caller);
 
-/* Whether the address is one of our libraries'. */
+/* Whether the address is one of our libraries'; whether the library of this name is loaded. Safe
+ * from any thread. */
 bool checked_place_is_ours(const void *address);
+bool checked_place_has_library(const char *name);
+
+/* Whether this thread runs a handler of a signal in the middle of a call of our libraries. Safe
+ * from any thread. */
+bool checked_place_is_interrupted(void);
 
 /* Whether two places are one for their reader: the program calls from the same instruction. */
 uint64_t checked_place_key(uint32_t place);
 
-/* The return addresses of a place, from the innermost of the program on, and how many. */
+/* The return addresses of a place, from the innermost of the program on, and how many. They stay.
+ */
 unsigned checked_place_stack(uint32_t place, void *const **stack);
 
-/* The frames of a place, from the innermost of the program on. */
-unsigned checked_place_frames(uint32_t place, struct checked_frame *frame, unsigned most);
+/* The frames of such a stack, in words: how many. Without the lock, in one thread at a time: it
+ * takes long, and waits for the dynamic linker and the program's allocator. */
+unsigned checked_place_frames(void *const *stack, unsigned n_stack, struct checked_frame *frame,
+                              unsigned most);
 
 /* Where our own libraries are: their frames are left out. Call it once. */
 void checked_places_start(void);

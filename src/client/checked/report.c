@@ -3,23 +3,28 @@
  * Reports: see report.h.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "base/signals.h"
 #include "base/util.h"
 #include "checked/places.h"
 #include "checked/report.h"
 #include "checked/settings.h"
 
-#define MOST 200 /* reports of a process: more are not read */
+#define MOST 200        /* reports of a process: more are not read */
+#define ROOM (64 << 10) /* bytes of a report */
 
 /* A pair of places with a mistake that was reported. */
 struct seen {
@@ -34,19 +39,32 @@ struct suppression {
 	char rule[64], pattern[256];
 };
 
-/* A report with the words of its places. */
-struct words {
-	const struct checked_report *r;
-	const char *text;
+/* A report that waits to be told, or a thing that is said: that has no rule. */
+struct checked_words {
+	STAILQ_ENTRY(checked_words) entry;
+	enum checked_rule rule;
+	char text[512];
+	const char *is[2]; /* as in struct checked_report */
+	void *const *stack[2];
+	unsigned n_stack[2];
+	uint64_t at_ns[HCA_N_STEPS + 1]; /* of its request, and now; 0: there is none */
+	/* while it is told */
 	unsigned n[2];
 	struct checked_frame frame[2][CHECKED_FRAMES];
+	bool is_read; /* standard error has it */
 };
+
+STAILQ_HEAD(waiting, checked_words);
 
 static struct {
 	struct base_hash seen;
-	unsigned n;
+	unsigned n; /* that were told: of the thread that tells */
 	struct suppression *suppressions;
-} all;
+	struct waiting waiting;
+	bool is_told; /* one of them: a thread is about to */
+	struct stat stderr_was;
+	bool has_stderr;
+} all = { .waiting = STAILQ_HEAD_INITIALIZER(all.waiting) };
 
 /* ---- suppressions ---- */
 
@@ -76,7 +94,7 @@ static bool fits(const char *pattern, const struct checked_frame *f)
 	return false;
 }
 
-static bool fits_any(const char *pattern, const struct words *w)
+static bool fits_any(const char *pattern, const struct checked_words *w)
 {
 	for (unsigned i = 0; i < 2; i++)
 		for (unsigned k = 0; k < w->n[i]; k++)
@@ -85,9 +103,9 @@ static bool fits_any(const char *pattern, const struct words *w)
 	return false;
 }
 
-static bool is_suppressed(const struct words *w)
+static bool is_suppressed(const struct checked_words *w)
 {
-	const char *rule = checked_rules[w->r->rule].name;
+	const char *rule = checked_rules[w->rule].name;
 
 	for (const struct suppression *s = all.suppressions; s; s = s->next) {
 		if (fnmatch(s->rule, rule, 0))
@@ -138,18 +156,18 @@ static void print_frame(FILE *to, const char *label, const struct checked_frame 
 		fprintf(to, "in %s+0x%llx\n", basename(f->module), (unsigned long long)f->offset);
 }
 
-static void print_place(FILE *to, const struct words *w, unsigned i)
+static void print_place(FILE *to, const struct checked_words *w, unsigned i)
 {
 	char label[32];
 
-	snprintf(label, sizeof(label), "%s:", w->r->at[i].is);
+	snprintf(label, sizeof(label), "%s:", w->is[i]);
 	if (!w->n[i])
 		fprintf(to, "  %-10s (the place is not known)\n", label);
 	for (unsigned k = 0; k < w->n[i]; k++)
 		print_frame(to, k ? "" : label, &w->frame[i][k]);
 }
 
-static void print_times(FILE *to, const struct hca_record *r)
+static void print_times(FILE *to, const uint64_t *at_ns)
 {
 	static const char *const steps[] = { "posted", "gathered", "placed", "completed",
 		                             "polled" };
@@ -157,14 +175,14 @@ static void print_times(FILE *to, const struct hca_record *r)
 
 	fprintf(to, "  %-10s ", "times:");
 	for (unsigned i = 0; i < HCA_N_STEPS; i++) {
-		if (!r->at_ns[i])
+		if (!at_ns[i])
 			continue;
 		fprintf(to, "%s%s at %.3f ms", comma, steps[i],
-		        (double)(r->at_ns[i] - r->at_ns[HCA_POSTED]) / 1e6);
+		        (double)(at_ns[i] - at_ns[HCA_POSTED]) / 1e6);
 		comma = ", ";
 	}
 	fprintf(to, "%stold at %.3f ms\n", comma,
-	        (double)(base_now_ns() - r->at_ns[HCA_POSTED]) / 1e6);
+	        (double)(at_ns[HCA_N_STEPS] - at_ns[HCA_POSTED]) / 1e6);
 }
 
 /* @text in lines of at most 76 columns behind a label. */
@@ -187,18 +205,18 @@ static void print_folded(FILE *to, const char *label, const char *text)
 	fputc('\n', to);
 }
 
-static void print(FILE *to, const struct words *w)
+static void print(FILE *to, const struct checked_words *w)
 {
-	const struct checked_rule_text *rule = &checked_rules[w->r->rule];
+	const struct checked_rule_text *rule = &checked_rules[w->rule];
 
 	fprintf(to, "umbel: %s: %s [%s]\n", checked_levels[rule->level], rule->headline,
 	        rule->name);
 	print_folded(to, "what:", w->text);
 	for (unsigned i = 0; i < 2; i++)
-		if (*w->r->at[i].is)
+		if (*w->is[i])
 			print_place(to, w, i);
-	if (w->r->record)
-		print_times(to, w->r->record);
+	if (w->at_ns[HCA_POSTED])
+		print_times(to, w->at_ns);
 	print_folded(to, "rule:", rule->source);
 	print_folded(to, "do:", rule->advice);
 }
@@ -238,10 +256,10 @@ static void put_text(FILE *to, const char *name, const char *text)
 	fputc('"', to);
 }
 
-static void put_place(FILE *to, const struct words *w, unsigned i)
+static void put_place(FILE *to, const struct checked_words *w, unsigned i)
 {
 	fprintf(to, "{");
-	put_text(to, "what", w->r->at[i].is);
+	put_text(to, "what", w->is[i]);
 	fprintf(to, ", \"frames\": [");
 	for (unsigned k = 0; k < w->n[i]; k++) {
 		const struct checked_frame *f = &w->frame[i][k];
@@ -257,11 +275,11 @@ static void put_place(FILE *to, const struct words *w, unsigned i)
 	fprintf(to, "]}");
 }
 
-static void put(FILE *to, const struct words *w)
+static void put(FILE *to, const struct checked_words *w)
 {
-	const struct checked_rule_text *rule = &checked_rules[w->r->rule];
+	const struct checked_rule_text *rule = &checked_rules[w->rule];
 
-	fprintf(to, "{\"pid\": %d, ", (int)getpid());
+	fprintf(to, "{\"pid\": %d, \"read\": %s, ", (int)getpid(), w->is_read ? "true" : "false");
 	put_text(to, "program", program_invocation_name);
 	fprintf(to, ", ");
 	put_text(to, "level", checked_levels[rule->level]);
@@ -275,7 +293,7 @@ static void put(FILE *to, const struct words *w)
 	put_text(to, "source", rule->source);
 	fprintf(to, ", \"places\": [");
 	for (unsigned i = 0, n = 0; i < 2; i++) {
-		if (!*w->r->at[i].is)
+		if (!*w->is[i])
 			continue;
 		fprintf(to, "%s", n++ ? ", " : "");
 		put_place(to, w, i);
@@ -298,80 +316,175 @@ static int open_file(void)
 	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-/* In one piece, as other processes write there, too. */
-static void write_words(int fd, const struct words *w, void (*how)(FILE *, const struct words *))
+/* The descriptor may be another file by now: a program has closed standard error, and writes its
+ * data there. */
+static bool has_stderr(void)
 {
-	char *text = NULL;
-	size_t bytes = 0;
-	FILE *to = open_memstream(&text, &bytes);
-	ssize_t n;
+	struct stat now;
 
-	if (!to)
-		return;
-	how(to, w);
-	if (fclose(to))
-		bytes = 0;
-	for (size_t done = 0; done < bytes; done += (size_t)n) {
-		n = write(fd, text + done, bytes - done);
-		if (n <= 0)
-			break;
-	}
-	free(text);
+	return all.has_stderr && !fstat(STDERR_FILENO, &now) &&
+	       now.st_dev == all.stderr_was.st_dev && now.st_ino == all.stderr_was.st_ino &&
+	       now.st_rdev == all.stderr_was.st_rdev;
 }
 
-/* The checker's lock is held: no system call here is a cancellation point. */
-static void tell(const struct words *w)
+/* Whether all of it was. In one piece, as other processes write there, too. */
+static bool write_text(int fd, const char *text, size_t bytes)
 {
-	const int state = base_cancel_off();
-	int file = open_file();
+	ssize_t n = 1;
 
-	write_words(STDERR_FILENO, w, print);
-	if (file >= 0) {
-		write_words(file, w, put);
-		close(file);
-	} else if (secure_getenv(CHECKED_FOLDER)) {
+	for (size_t done = 0; done < bytes && n > 0; done += (size_t)n) {
+		do
+			n = write(fd, text + done, bytes - done);
+		while (n < 0 && errno == EINTR);
+		if (n <= 0)
+			return false;
+	}
+	return true;
+}
+
+static bool write_words(int fd, const struct checked_words *w,
+                        void (*how)(FILE *, const struct checked_words *))
+{
+	char *text = malloc(ROOM);
+	FILE *to = text ? fmemopen(text, ROOM, "w") : NULL;
+	long bytes = 0;
+	bool is_written;
+
+	if (to) {
+		how(to, w);
+		bytes = ftell(to);
+		fclose(to);
+	}
+	is_written = bytes > 0 && write_text(fd, text, (size_t)bytes);
+	free(text);
+	return is_written;
+}
+
+static void say(FILE *to, const struct checked_words *w)
+{
+	fprintf(to, "umbel: not checked: %s\n", w->text);
+}
+
+/* A reader that has gone is no signal for the program. */
+static void begin_pipe(sigset_t *old, bool *was_pending)
+{
+	sigset_t pipe;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, old);
+	sigpending(&pipe);
+	*was_pending = sigismember(&pipe, SIGPIPE);
+}
+
+static void end_pipe(const sigset_t *old, bool was_pending)
+{
+	const struct timespec none = { 0 };
+	sigset_t pipe;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	if (!was_pending)
+		sigtimedwait(&pipe, NULL, &none);
+	pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+static void write_out(struct checked_words *w)
+{
+	const bool is_said = w->rule == CHECKED_N_RULES;
+	int file = is_said ? -1 : open_file();
+	bool was_pending;
+	sigset_t old;
+
+	begin_pipe(&old, &was_pending);
+	w->is_read = has_stderr() && write_words(STDERR_FILENO, w, is_said ? say : print);
+	end_pipe(&old, was_pending);
+	if (file < 0)
+		return;
+	write_words(file, w, put);
+	close(file);
+}
+
+void checked_report_tell(struct checked_words *w)
+{
+	for (unsigned i = 0; i < 2; i++)
+		w->n[i] = checked_place_frames(w->stack[i], w->n_stack[i], w->frame[i],
+		                               CHECKED_FRAMES);
+	if (w->rule == CHECKED_N_RULES || (!is_suppressed(w) && all.n++ < MOST))
+		write_out(w);
+}
+
+struct checked_words *checked_report_take(void)
+{
+	struct checked_words *w = STAILQ_FIRST(&all.waiting);
+
+	if (!w || all.is_told)
+		return NULL;
+	STAILQ_REMOVE_HEAD(&all.waiting, entry);
+	all.is_told = true;
+	return w;
+}
+
+void checked_report_told(struct checked_words *w)
+{
+	const char *dir = secure_getenv(CHECKED_FOLDER);
+
+	all.is_told = false;
+	free(w);
+	if (all.n > MOST)
+		checked_say("what comes behind 200 mistakes of the process");
+	if (dir && access(dir, W_OK))
 		checked_say("what is told here does not count: the folder of reports cannot be "
 		            "written");
-	}
-	base_cancel_restore(state);
+}
+
+bool checked_report_is_told(void)
+{
+	return all.is_told;
+}
+
+void checked_reports_forget(void)
+{
+	STAILQ_INIT(&all.waiting);
+	all.is_told = false;
 }
 
 void checked_report(const struct checked_report *r, const char *format, ...)
 {
-	struct words *w;
-	char text[512];
+	struct checked_words *w = is_new(r) ? calloc(1, sizeof(*w)) : NULL;
 	va_list args;
 
-	if (!is_new(r))
-		return;
-	w = calloc(1, sizeof(*w));
 	if (!w)
 		return;
+	w->rule = r->rule;
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	vsnprintf(w->text, sizeof(w->text), format, args);
 	va_end(args);
-	w->r = r;
-	w->text = text;
-	for (unsigned i = 0; i < 2; i++)
-		w->n[i] = checked_place_frames(r->at[i].place, w->frame[i], CHECKED_FRAMES);
-	if (!is_suppressed(w) && all.n++ < MOST)
-		tell(w);
-	else if (all.n > MOST)
-		checked_say("what comes behind 200 mistakes of the process");
-	free(w);
+	for (unsigned i = 0; i < 2; i++) {
+		w->is[i] = r->at[i].is;
+		w->n_stack[i] = checked_place_stack(r->at[i].place, &w->stack[i]);
+	}
+	if (r->record)
+		memcpy(w->at_ns, r->record->at_ns, sizeof(r->record->at_ns));
+	w->at_ns[HCA_N_STEPS] = base_now_ns();
+	STAILQ_INSERT_TAIL(&all.waiting, w, entry);
 }
 
 void checked_say(const char *text)
 {
 	static const char *said[16];
+	struct checked_words *w;
 	unsigned i = 0;
 
 	while (i < ARRAY_SIZE(said) && said[i] && said[i] != text)
 		i++;
-	if (i == ARRAY_SIZE(said) || said[i])
+	w = i == ARRAY_SIZE(said) || said[i] ? NULL : calloc(1, sizeof(*w));
+	if (!w)
 		return;
 	said[i] = text;
-	dprintf(STDERR_FILENO, "umbel: not checked: %s\n", text);
+	w->rule = CHECKED_N_RULES;
+	snprintf(w->text, sizeof(w->text), "%s", text);
+	STAILQ_INSERT_TAIL(&all.waiting, w, entry);
 }
 
 void checked_report_start(void)
@@ -380,6 +493,7 @@ void checked_report_start(void)
 	FILE *from = path && *path ? fopen(path, "re") : NULL;
 	char line[400];
 
+	all.has_stderr = !fstat(STDERR_FILENO, &all.stderr_was);
 	while (from && fgets(line, sizeof(line), from))
 		add_suppression(line);
 	if (from)

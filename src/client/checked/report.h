@@ -2,8 +2,13 @@
 /*
  * Reports of what a program does wrong: to standard error for its reader, and a line of JSON each
  * to a file of the process in the folder of UMBEL_CHECKED_DIR, for the command that runs it. Each
- * is written at once and whole, so that it is there however the program ends. A mistake is reported
- * once for each pair of places. With the lock of the checker held.
+ * is written before the call of the program returns that it is about, and whole, so that it is
+ * there however the program ends. A mistake is reported once for each pair of places. With the lock
+ * of the checker held, but for checked_report_tell().
+ *
+ * A report is made with the lock held, and told when the thread releases it: to tell takes long,
+ * and waits for locks of the dynamic linker and of the program's allocator, below which other
+ * threads may call us. One thread at a time tells, what others have made meanwhile, too.
  */
 #ifndef CHECKED_REPORT_H
 #define CHECKED_REPORT_H
@@ -25,13 +30,25 @@ struct checked_report {
 void checked_report(const struct checked_report *r, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 
-/* Something that cannot be checked, said once for each text. */
+/* Something that cannot be checked, said once for each text, which stays. */
 void checked_say(const char *text);
+
+/* The next report that waits to be told; NULL: there is none, or another thread tells. It is told
+ * without the lock, and then done with. */
+struct checked_words *checked_report_take(void);
+void checked_report_tell(struct checked_words *w);
+void checked_report_told(struct checked_words *w);
+
+/* Whether another thread tells. */
+bool checked_report_is_told(void);
+
+/* The process is a child of fork(): what waits is its parent's. */
+void checked_reports_forget(void);
 
 /* The process uses verbs: makes its file, which is empty if nothing is wrong. */
 void checked_report_process(void);
 
-/* Reads the suppressions. Call it once. */
+/* Reads the suppressions, and looks what standard error is. Call it once. */
 void checked_report_start(void);
 
 #endif

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "checked/contents.h"
 #include "checked/gone.h"
@@ -22,10 +23,12 @@
 #include "checked/tools.h"
 
 static checked_ask *ask;
+static bool sees_moves;
 
 static void begin(checked_ask *how, checked_lost *lost)
 {
 	ask = how;
+	sees_moves = checked_sees_moves();
 	checked_report_process();
 	checked_requests_start(lost);
 }
@@ -253,8 +256,14 @@ static void forget(struct checked_object *o)
  */
 static void made(enum checked_kind kind, void *object, const struct checked_made *how)
 {
+	struct checked_object *o;
+
+	if (kind == CHECKED_CONTEXT)
+		checked_tools_library((const void *)(uintptr_t)how->context->ops.post_send);
+
 	LOCKED;
-	struct checked_object *o = checked_object_find(kind, object);
+
+	o = checked_object_find(kind, object);
 
 	if (o)
 		forget(o);
@@ -264,11 +273,9 @@ static void made(enum checked_kind kind, void *object, const struct checked_made
 	if (o)
 		count_user(o, 1);
 	checked_gone_back(kind, name_of(kind, object));
-	if (kind == CHECKED_MR && !checked_sees_moves())
+	if (kind == CHECKED_MR && !sees_moves)
 		checked_say("memory that is unmapped, moved or freed: " CHECKED_LIBRARY
 		            " is not preloaded, or a sanitizer stands before it");
-	if (kind == CHECKED_CONTEXT)
-		checked_tools_library((const void *)(uintptr_t)how->context->ops.post_send);
 }
 
 static void async_ends(const struct checked_object *o, const void *caller)
@@ -536,6 +543,7 @@ static void in_child(void)
 	checked_groups_forget();
 	checked_objects_forget();
 	checked_requests_forget();
+	checked_reports_forget();
 	in_parent();
 }
 
@@ -549,6 +557,20 @@ static __attribute__((constructor)) void start(void)
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
+static bool is_told(void)
+{
+	LOCKED;
+
+	return checked_report_is_told();
+}
+
+/* Another thread's report is on its way: the process stays that long. */
+static void wait_for_reports(void)
+{
+	for (unsigned i = 0; i < 2000 && is_told(); i++)
+		usleep(1000);
+}
+
 /* Contexts are left to the end by nearly all programs, and no library leaks by them. */
 static __attribute__((destructor)) void end(void)
 {
@@ -556,8 +578,10 @@ static __attribute__((destructor)) void end(void)
 	char text[256] = "";
 	size_t n = 0;
 
-	if (checked_is_inside()) /* a handler of a signal calls exit() */
+	/* a handler of a signal calls exit() */
+	if (checked_is_inside() || checked_place_is_interrupted())
 		return;
+	wait_for_reports();
 	groups_end(NULL);
 
 	LOCKED;
