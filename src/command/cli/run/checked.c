@@ -5,12 +5,16 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -27,6 +31,9 @@
 #include "cli/run/child.h"
 #include "control/client.h"
 #include "control/directory.h"
+
+#define FOLDER ".checked-"
+#define YOUNG  60 /* seconds */
 
 static int store_mode(const struct cli_value *v, void *to)
 {
@@ -139,15 +146,55 @@ static int set_card(const char *name)
 	return CLI_USAGE;
 }
 
+/* A command has a lock on its folder as long as it lives. -1: another one has. */
+static int hold(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Folders of commands that were killed. A new one is young before it has its lock. */
+static void remove_left(const char *runtime)
+{
+	DIR *all = opendir(runtime);
+	const struct dirent *e;
+	char path[PATH_MAX + 300];
+	struct stat of;
+	int fd;
+
+	while (all && (e = readdir(all))) {
+		if (strncmp(e->d_name, FOLDER, strlen(FOLDER)))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", runtime, e->d_name);
+		if (lstat(path, &of) || time(NULL) - of.st_mtime <= YOUNG)
+			continue;
+		fd = hold(path);
+		if (fd < 0)
+			continue;
+		control_remove_dir(path);
+		close(fd);
+	}
+	if (all)
+		closedir(all);
+}
+
 static int make_folder(struct cli_checked *c)
 {
 	char runtime[PATH_MAX];
 
 	if (cli_runtime_dir(runtime) || cli_make_dir(runtime))
 		return CLI_FAILED;
-	if (snprintf(c->dir, sizeof(c->dir), "%s/.checked-XXXXXX", runtime) < (int)sizeof(c->dir) &&
-	    mkdtemp(c->dir))
+	remove_left(runtime);
+	if (snprintf(c->dir, sizeof(c->dir), "%s/" FOLDER "XXXXXX", runtime) <
+	            (int)sizeof(c->dir) &&
+	    mkdtemp(c->dir)) {
+		hold(c->dir);
 		return 0;
+	}
 	base_log("cannot make a directory in '%s': %s", runtime, strerror(errno));
 	c->dir[0] = '\0';
 	return CLI_FAILED;
@@ -222,9 +269,17 @@ static void describe(struct json_object *report, char *text, size_t room)
 		         cli_json_text(frame, "file"), cli_json_number(frame, "line"));
 }
 
+/* The program's standard error was closed, or another file by then. */
+static void tell_unread(struct json_object *report, const char *name)
+{
+	base_log("%s, in process %ld (%s), whose standard error is closed or another file: %s; %s",
+	         cli_json_text(report, "level"), cli_json_number(report, "pid"),
+	         cli_json_text(report, "program"), name, cli_json_text(report, "text"));
+}
+
 static void add_report(struct cli_checked *c, struct sum *s, const char *line)
 {
-	struct json_object *report = json_tokener_parse(line);
+	struct json_object *report = json_tokener_parse(line), *is_read;
 	enum checked_level level;
 	char name[600];
 
@@ -233,6 +288,9 @@ static void add_report(struct cli_checked *c, struct sum *s, const char *line)
 	level = level_of(report);
 	s->n[level]++;
 	describe(report, name, sizeof(name));
+	if (json_object_object_get_ex(report, "read", &is_read) &&
+	    !json_object_get_boolean(is_read))
+		tell_unread(report, name);
 	if (c->junit)
 		cli_junit_case(c->junit, "umbel.checked", name, 0,
 		               level == CHECKED_ERROR && !c->only_warns ? CLI_JUNIT_FAILED
