@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "checked/mistakes.h"
+#include "verbs/xrc_lab.h"
 
 static char memory[1 << 20] __attribute__((aligned(4096)));
 
@@ -282,6 +283,41 @@ static void queue_shared(bool wrong)
 	ibv_destroy_cq(ibv_cq_ex_to_cq(q.cq));
 }
 
+/* ---- XRC: completions of receives name the target, which is no queue pair of the receiver's ----
+ */
+
+static void xrc_sender_changed(bool wrong)
+{
+	struct ibv_context *here = lab_open(1), *there = lab_open(2);
+	struct ibv_pd *pd = lab_pd(here);
+	struct ibv_cq *cq = lab_cq(here, 16, NULL);
+	struct ibv_mr *mr = lab_mr(pd, memory, sizeof(memory));
+	struct ibv_qp *sender = xrc_lab_sender(pd, cq), *target;
+	struct ibv_xrcd *domain = xrc_lab_domain(there, -1);
+	struct ibv_sge sge = { (uintptr_t)memory, 64, mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+		                  .num_sge = 1,
+		                  .opcode = IBV_WR_SEND,
+		                  .send_flags = IBV_SEND_SIGNALED },
+	                   *bad;
+	struct xrc_lab_queue queue;
+
+	xrc_lab_queue(&queue, there, domain);
+	target = xrc_lab_target(there, domain);
+	xrc_lab_connect(target, sender->qp_num, here);
+	xrc_lab_connect(sender, target->qp_num, there);
+	wr.qp_type.xrc.remote_srqn = queue.number;
+	/* the same memory each time: no receive is outstanding when the next one is posted */
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(xrc_lab_receive(&queue, i, 64), 0);
+		assert_int_equal(ibv_post_send(sender, &wr, &bad), 0);
+		memory[0] += wrong;
+		lab_complete(cq, IBV_WC_SUCCESS);
+		assert_int_equal(lab_complete(queue.cq, IBV_WC_SUCCESS).wr_id, i);
+		memory[0]++;
+	}
+}
+
 /* ---- ends ---- */
 
 static void handle_destroyed(bool wrong)
@@ -336,6 +372,7 @@ static const struct mistake mistakes[] = {
 	{ "changed-after-error", "send-buffer-changed", changed_after_error },
 	{ "events-left", "events-not-acknowledged", events_left },
 	{ "queue-shared", "single-threaded-queue-shared", queue_shared },
+	{ "xrc-sender", "send-buffer-changed", xrc_sender_changed },
 	{ "handle-destroyed", "address-handle-destroyed-in-use", handle_destroyed },
 	{ "queue-pair-destroyed", "queue-pair-destroyed-busy", queue_pair_destroyed },
 	{ "objects-left", "objects-left", objects_left },
