@@ -88,9 +88,63 @@ struct hca_record *verbs_record_receive(struct ibv_qp *qp, struct ibv_srq *srq,
 	return r;
 }
 
+/* Receives of a shared queue complete in any order, as queue pairs and threads have it. Of those
+ * with one wr_id the oldest one is next. */
+static struct hca_record *oldest(const struct hca_record_queue *queue, uint64_t wr_id)
+{
+	struct base_hash_node *n =
+	        base_hash_first(&queue->by_wr_id, base_hash_of(&wr_id, sizeof(wr_id), 0));
+
+	while (n && container_of(n, struct hca_record, by_wr_id)->wr_id != wr_id)
+		n = base_hash_next(n);
+	return n ? container_of(n, struct hca_record, by_wr_id) : NULL;
+}
+
+/* It is the oldest one of its wr_id now. If there is no memory, it is not found, nor are the newer
+ * ones. */
+static void lead(struct hca_record_queue *queue, struct hca_record *r, struct hca_record *newest)
+{
+	r->older = NULL;
+	r->newest = newest;
+	r->is_indexed = !base_hash_add(&queue->by_wr_id, &r->by_wr_id,
+	                               base_hash_of(&r->wr_id, sizeof(r->wr_id), 0));
+}
+
+static void note_wr_id(struct hca_record_queue *queue, struct hca_record *r)
+{
+	struct hca_record *first = oldest(queue, r->wr_id);
+
+	if (!first) {
+		lead(queue, r, r);
+		return;
+	}
+	r->older = first->newest;
+	first->newest->newer = r;
+	first->newest = r;
+}
+
+static void forget_wr_id(struct hca_record_queue *queue, struct hca_record *r)
+{
+	struct hca_record *first = r->older ? oldest(queue, r->wr_id) : NULL;
+
+	if (r->newer)
+		r->newer->older = r->older;
+	else if (first)
+		first->newest = r->older;
+	if (r->older)
+		r->older->newer = r->newer;
+	if (!r->is_indexed)
+		return;
+	base_hash_remove(&queue->by_wr_id, &r->by_wr_id);
+	if (r->newer)
+		lead(queue, r->newer, r->newest);
+}
+
 static void leave(struct hca_record_queue *queue, struct hca_record *r)
 {
 	TAILQ_REMOVE(&queue->all, r, entry);
+	if (r->srq)
+		forget_wr_id(queue, r);
 	queue->n--;
 }
 
@@ -126,6 +180,8 @@ void verbs_record_begin(struct verbs_layer *l, struct hca_record_queue *queue, s
 	r->number = queue->next++;
 	queue->n++;
 	TAILQ_INSERT_TAIL(&queue->all, r, entry);
+	if (r->srq)
+		note_wr_id(queue, r);
 	l->watcher->posting(r);
 }
 
@@ -145,8 +201,10 @@ void verbs_record_posted(struct verbs_layer *l, struct hca_record_queue *queue,
 /* Nearly always the first one that would have a completion. */
 static struct hca_record *find(const struct hca_record_queue *queue, const struct ibv_wc *wc)
 {
-	struct hca_record *r;
+	struct hca_record *r = TAILQ_FIRST(&queue->all);
 
+	if (r && r->srq)
+		return oldest(queue, wc->wr_id);
 	TAILQ_FOREACH(r, &queue->all, entry)
 	{
 		if (r->wr_id == wc->wr_id && (r->is_signaled || wc->status != IBV_WC_SUCCESS))
@@ -184,4 +242,6 @@ void verbs_record_drop_all(struct verbs_layer *l, struct hca_record_queue *queue
 {
 	while (!TAILQ_EMPTY(&queue->all))
 		drop(l, queue, TAILQ_FIRST(&queue->all));
+	base_hash_fini(&queue->by_wr_id);
+	queue->by_wr_id = (struct base_hash){ 0 };
 }

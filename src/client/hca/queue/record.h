@@ -20,6 +20,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/hash.h"
+
 enum hca_step { HCA_POSTED, HCA_GATHERED, HCA_PLACED, HCA_COMPLETED, HCA_POLLED, HCA_N_STEPS };
 
 struct hca_record {
@@ -32,7 +34,12 @@ struct hca_record {
 	uint64_t wr_id;
 	const void *caller; /* where the program called: a return address */
 	void *watched;      /* the watcher's own */
-	uint32_t bytes;     /* of all ranges */
+	/* of a shared receive queue: the oldest one of its wr_id is in the queue's table, and has
+	 * the newest; all of them know their neighbours */
+	struct base_hash_node by_wr_id;
+	struct hca_record *older, *newer, *newest;
+	bool is_indexed; /* it is in the table */
+	uint32_t bytes;  /* of all ranges */
 	bool is_receive, is_signaled, is_inline;
 	bool is_posting; /* the call that posts it has not returned: it may yet be refused */
 	bool has_ended;  /* meanwhile */
@@ -53,7 +60,8 @@ TAILQ_HEAD(hca_records, hca_record);
 /* The requests of a queue that have not ended. */
 struct hca_record_queue {
 	struct hca_records all;
-	uint64_t next; /* number */
+	struct base_hash by_wr_id; /* of a shared receive queue */
+	uint64_t next;             /* number */
 	uint32_t n;
 };
 
