@@ -93,7 +93,7 @@ void checked_fork_is_safe(void)
 void checked_forks(void)
 {
 	struct checked_report report = { .rule = CHECKED_RULE_FORK, .at = { [1] = { .is = "" } } };
-	uint32_t place = 0, n = checked_objects_left(CHECKED_MR, &place);
+	const uint32_t n = checked_objects_count(CHECKED_MR);
 
 	if (!n || fork_is_safe || getenv("RDMAV_FORK_SAFE") || getenv("IBV_FORK_SAFE"))
 		return;

@@ -4,13 +4,15 @@
  */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "checked/objects.h"
 #include "checked/places.h"
 
 static struct {
-	struct base_hash by_address, by_key;
+	struct base_hash by_address, by_key, by_number;
+	uint32_t n[CHECKED_N_KINDS];
 	struct checked_ranges memory;   /* of regions */
 	_Atomic uint64_t lowest, above; /* all of that lies between */
 } all;
@@ -65,8 +67,11 @@ struct checked_object *checked_object_add(enum checked_kind kind, void *object,
 		free(o);
 		return NULL;
 	}
+	all.n[kind]++;
 	if (kind == CHECKED_MR)
 		checked_region_change(o, object, how);
+	if (kind == CHECKED_QP)
+		o->is_numbered = !base_hash_add(&all.by_number, &o->by_key, o->qpn);
 	return o;
 }
 
@@ -127,6 +132,9 @@ void checked_object_remove(struct checked_object *o)
 	forget_key(o);
 	forget_memory(o);
 	base_hash_remove(&all.by_address, &o->node);
+	if (o->is_numbered)
+		base_hash_remove(&all.by_number, &o->by_key);
+	all.n[o->kind]--;
 	o->is_gone = true;
 	if (!o->uses)
 		free(o);
@@ -200,16 +208,16 @@ uint32_t checked_objects_on(enum checked_kind kind, const void *object, uint32_t
 	return n;
 }
 
+static struct checked_object *queue_pair_of(struct base_hash_node *n, uint32_t qpn)
+{
+	while (n && container_of(n, struct checked_object, by_key)->qpn != qpn)
+		n = base_hash_next(n);
+	return n ? container_of(n, struct checked_object, by_key) : NULL;
+}
+
 struct checked_object *checked_object_of_qpn(uint32_t qpn)
 {
-	for (struct base_hash_node *i = base_hash_walk(&all.by_address, NULL); i;
-	     i = base_hash_walk(&all.by_address, i)) {
-		struct checked_object *o = container_of(i, struct checked_object, node);
-
-		if (o->kind == CHECKED_QP && o->qpn == qpn)
-			return o;
-	}
-	return NULL;
+	return queue_pair_of(base_hash_first(&all.by_number, qpn), qpn);
 }
 
 static struct checked_object *region_of(struct checked_range *r)
@@ -230,15 +238,16 @@ struct checked_object *checked_region_next(const struct checked_object *o, uint6
 
 struct checked_object *checked_queue_pair_find(uint32_t qpn, uint32_t remote_qpn)
 {
-	for (struct base_hash_node *i = base_hash_walk(&all.by_address, NULL); i;
-	     i = base_hash_walk(&all.by_address, i)) {
-		struct checked_object *o = container_of(i, struct checked_object, node);
+	struct checked_object *o = checked_object_of_qpn(qpn);
 
-		if (o->kind == CHECKED_QP && o->remote_qpn == remote_qpn &&
-		    ((const struct ibv_qp *)o->object)->qp_num == qpn)
-			return o;
-	}
-	return NULL;
+	while (o && o->remote_qpn != remote_qpn)
+		o = queue_pair_of(base_hash_next(&o->by_key), qpn);
+	return o;
+}
+
+uint32_t checked_objects_count(enum checked_kind kind)
+{
+	return all.n[kind];
 }
 
 uint32_t checked_objects_left(enum checked_kind kind, uint32_t *place)
@@ -260,7 +269,8 @@ uint32_t checked_objects_left(enum checked_kind kind, uint32_t *place)
 void checked_objects_forget(void)
 {
 	all.by_address = (struct base_hash){ 0 };
-	all.by_key = (struct base_hash){ 0 };
+	all.by_key = all.by_number = (struct base_hash){ 0 };
+	memset(all.n, 0, sizeof(all.n));
 	all.memory = (struct checked_ranges){ 0 };
 	all.above = 0;
 }

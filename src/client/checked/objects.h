@@ -30,8 +30,10 @@ struct checked_object {
 	const void *ends; /* where the program is about to destroy it */
 	bool is_gone;     /* it is destroyed, and kept while requests name it */
 	bool is_ending;   /* a call that destroys it has begun */
+	struct base_hash_node
+	        by_key;   /* of a region by its local key, of a queue pair by its number */
+	bool is_numbered; /* a queue pair is in that table */
 	/* a region */
-	struct base_hash_node by_key;
 	uint32_t lkey;
 	uint64_t start, length, iova;
 	bool is_on_demand;
@@ -89,7 +91,8 @@ struct checked_object *checked_region_find(uint32_t lkey);
 bool checked_region_place(const struct checked_object *region, const struct ibv_sge *sge,
                           uint64_t *from);
 
-/* How many of this kind depend on that object, and the place of one of them. */
+/* How many of this kind depend on that object, and the place of one of them. It walks all objects.
+ */
 uint32_t checked_objects_on(enum checked_kind kind, const void *object, uint32_t *place);
 
 /* The queue pair with this number; NULL: it is none of the program's. */
@@ -103,10 +106,11 @@ struct checked_object *checked_region_next(const struct checked_object *o, uint6
 /* Whether a region may have memory of this range: a quick look, in any thread, without the lock. */
 bool checked_regions_near(uint64_t from, uint64_t to);
 
-/* The queue pair of these numbers. NULL: there is none. It walks all objects. */
+/* The queue pair of these numbers. NULL: there is none. */
 struct checked_object *checked_queue_pair_find(uint32_t qpn, uint32_t remote_qpn);
 
-/* How many of this kind there are, and the place of one of them. */
+/* How many of this kind there are; and the place of one of them. */
+uint32_t checked_objects_count(enum checked_kind kind);
 uint32_t checked_objects_left(enum checked_kind kind, uint32_t *place);
 
 /* The process is a child of fork(): none is its own. */

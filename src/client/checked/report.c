@@ -118,27 +118,40 @@ static bool is_suppressed(const struct checked_words *w)
 
 /* ---- once for each pair of places ---- */
 
-static bool is_new(const struct checked_report *r)
+/* As a mistake: the hash of its key. */
+static uint64_t key_of(const struct checked_report *r, uint64_t key[2])
 {
-	/* of requests that overlap any two may meet: the later one's place is enough */
-	const bool one = r->rule == CHECKED_RULE_OVERLAP;
-	const uint64_t key[2] = { one ? 0 : checked_place_key(r->at[0].place),
-		                  checked_place_key(r->at[1].place) };
-	const uint64_t hash = base_hash_of(key, sizeof(key), (uint64_t)r->rule);
-	struct base_hash_node *node = base_hash_first(&all.seen, hash);
-	struct seen *s;
+	/* of requests that overlap any two may meet, and of many objects one that is left is told
+	 */
+	const bool one = r->rule == CHECKED_RULE_OVERLAP || r->rule == CHECKED_RULE_DESTROY_ORDER;
+
+	key[0] = one ? 0 : checked_place_key(r->at[0].place);
+	key[1] = checked_place_key(r->at[1].place);
+	return base_hash_of(key, 2 * sizeof(*key), (uint64_t)r->rule);
+}
+
+bool checked_report_is_old(const struct checked_report *r)
+{
+	uint64_t key[2];
+	struct base_hash_node *node = base_hash_first(&all.seen, key_of(r, key));
 
 	for (; node; node = base_hash_next(node)) {
-		s = container_of(node, struct seen, node);
+		const struct seen *s = container_of(node, struct seen, node);
+
 		if (s->rule == r->rule && !memcmp(s->key, key, sizeof(key)))
-			return false;
+			return true;
 	}
-	s = malloc(sizeof(*s));
+	return false;
+}
+
+static bool is_new(const struct checked_report *r)
+{
+	struct seen *s = checked_report_is_old(r) ? NULL : malloc(sizeof(*s));
+
 	if (!s)
 		return false;
 	s->rule = r->rule;
-	memcpy(s->key, key, sizeof(key));
-	if (base_hash_add(&all.seen, &s->node, hash))
+	if (base_hash_add(&all.seen, &s->node, key_of(r, s->key)))
 		free(s);
 	return true;
 }

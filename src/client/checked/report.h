@@ -18,13 +18,17 @@
 
 struct checked_report {
 	enum checked_rule rule;
-	/* a place each, and what the program did there; "": there is none */
+	/* a place each, and what the program did there; "": there is none. Of rules where the first
+	 * one is any of many, the second one alone makes it another mistake */
 	struct {
 		const char *is;
 		uint32_t place;
 	} at[2];
 	const struct hca_record *record; /* whose times are told; or NULL */
 };
+
+/* Whether it was reported before: then there is no need to find out more. */
+bool checked_report_is_old(const struct checked_report *r);
 
 /* @format: one sentence, what exactly is wrong. */
 void checked_report(const struct checked_report *r, const char *format, ...)

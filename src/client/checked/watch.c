@@ -371,6 +371,8 @@ static void refused_as_used(const struct checked_object *o)
 		                                 { "destroyed", checked_place(NULL) } } };
 	char text[256];
 
+	if (checked_report_is_old(&report))
+		return;
 	list_users(o, text, sizeof(text), &report.at[0].place);
 	if (report.at[0].place)
 		report.at[0].is = "left";
