@@ -36,5 +36,8 @@ expect 0 "*not checked: the card: there is no card 'connectx-99'; known are *" \
 
 unset UMBEL_CHECKED_CARD
 umbel up --roce-hosts 1 > /dev/null || exit 1
-expect 0 '' umbel exec r1 -- "$2" right
-expect 0 '*\[gid-index-assumed\]*' umbel exec r1 -- "$2" wrong
+for rule in gid-index-assumed port-assumed; do
+	what=${rule%%-*}
+	expect 0 '' umbel exec r1 -- "$2" "$what" right
+	expect 0 "*\\[$rule\\]*" umbel exec r1 -- "$2" "$what" wrong
+done

@@ -18,7 +18,7 @@
 #include "hca/process/context.h"
 
 static struct checked_card card;
-static bool has_card, looked_at_gids;
+static bool has_card, looked_at_gids, looked_at_ports;
 
 /* The command has read it before, and said what is wrong. */
 void checked_needs_start(void)
@@ -213,10 +213,27 @@ void checked_needs_request(const struct hca_record *r)
 	tell_limits(&over);
 }
 
-void checked_needs_modified(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+/* When it is about to be used: many programs ask for the LID or the state behind the way to INIT.
+ * By other libraries a program asks otherwise. */
+static void need_port(const struct ibv_qp *qp, uint8_t port)
+{
+	struct checked_report report;
+
+	if (looked_at_ports || port != 1 || checked_place_has_library("librdmacm.so.1") ||
+	    checked_place_has_library("libibumad.so.3"))
+		return;
+	report = made_at(CHECKED_RULE_PORT, "started");
+	checked_report(&report, "QP 0x%06x is at port 1 of '%s'", qp->qp_num,
+	               qp->context->device->name);
+}
+
+void checked_needs_modified(const struct ibv_qp *qp, uint8_t port, const struct ibv_qp_attr *attr,
+                            int mask)
 {
 	struct over over = { .n = 0 };
 
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTS)
+		need_port(qp, port);
 	if (mask & IBV_QP_AV)
 		need_gid(qp->context, &attr->ah_attr, "connected");
 	if (has_card && (mask & IBV_QP_MAX_QP_RD_ATOMIC))
@@ -239,6 +256,11 @@ void checked_needs(enum checked_need need, uint64_t n)
 	else
 		limit(&over, "max_dm_size", n, card.max_dm_size);
 	tell_limits(&over);
+}
+
+void checked_looked_at_ports(void)
+{
+	looked_at_ports = true;
 }
 
 void checked_looked_at_gids(void)

@@ -13,8 +13,11 @@ void checked_needs_start(void);
 
 void checked_needs_object(enum checked_kind kind, const struct checked_made *how);
 void checked_needs_request(const struct hca_record *r);
-void checked_needs_modified(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/* @port: that the queue pair was at before; 0: at none. */
+void checked_needs_modified(const struct ibv_qp *qp, uint8_t port, const struct ibv_qp_attr *attr,
+                            int mask);
 void checked_needs(enum checked_need need, uint64_t n);
 void checked_looked_at_gids(void);
+void checked_looked_at_ports(void);
 
 #endif

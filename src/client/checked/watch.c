@@ -201,7 +201,7 @@ static void modified(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 	LOCKED;
 	struct checked_object *o = checked_object_find(CHECKED_QP, qp);
 
-	checked_needs_modified(qp, attr, mask);
+	checked_needs_modified(qp, o ? o->port : 0, attr, mask);
 	if (!o)
 		return;
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
@@ -512,6 +512,13 @@ static void look_at_gids(void)
 	checked_looked_at_gids();
 }
 
+static void look_at_ports(void)
+{
+	LOCKED;
+
+	checked_looked_at_ports();
+}
+
 /* ---- the process ---- */
 
 static void fork_is_safe(void)
@@ -631,6 +638,7 @@ const struct checked_watcher umbel_checked_watcher = {
 	.left = left,
 	.needs = needs,
 	.looked_at_gids = look_at_gids,
+	.looked_at_ports = look_at_ports,
 	.async_event = async_event,
 	.async_acknowledged = async_acknowledged,
 	.fork_is_safe = fork_is_safe,

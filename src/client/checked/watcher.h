@@ -142,8 +142,9 @@ struct checked_watcher {
 
 	/* The program uses @n of it: bytes, or windows. */
 	void (*needs)(enum checked_need need, uint64_t n);
-	/* It has looked at a table of GIDs. */
+	/* It has looked at a table of GIDs; it has asked what ports there are, or how one is. */
 	void (*looked_at_gids)(void);
+	void (*looked_at_ports)(void);
 
 	/* Of the object that the event is about; NULL: of a port or the device. */
 	void (*async_event)(enum checked_kind kind, const void *object);

@@ -21,6 +21,12 @@ static const struct shm_settings *settings_of(struct ibv_context *context)
 	return &hca_context(context)->process->region.control->settings;
 }
 
+static void tell_of_ports(struct ibv_context *context)
+{
+	if (verbs_watcher(context))
+		verbs_watcher(context)->looked_at_ports();
+}
+
 /* ibv_query_device(3). Limits are the fabric's settings where it has them. */
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
@@ -28,6 +34,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	struct hca_context *ctx = hca_context(context);
 	const struct shm_hca *h = shm_hca_at(&ctx->process->region, ctx->hca);
 
+	tell_of_ports(context);
 	*attr = (struct ibv_device_attr){
 		.node_guid = htobe64(h->node_guid),
 		.sys_image_guid = htobe64(h->system_guid),
@@ -131,6 +138,7 @@ int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 	struct shm_port port;
 	int ret = hca_process_gone(ctx->process) ? -EIO : hca_port(ctx, port_num, &port);
 
+	tell_of_ports(context);
 	if (ret)
 		return verbs_result(ret);
 	count = shm_port_count_at(&ctx->process->region,
