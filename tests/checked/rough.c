@@ -2,7 +2,7 @@
 /*
  * Programs that are right, and are rough with a library that watches them: handlers of signals that
  * exit and fork in the middle of its calls, threads that are cancelled, an allocator with a lock of
- * its own, standard error that is another file. For rough.sh.
+ * its own, memory that cannot be read, standard error that is another file. For rough.sh.
  *
  * checked.rough NAME [WORD]
  */
@@ -292,6 +292,35 @@ static void locked_allocator(const char *arg)
 	}
 }
 
+/* ---- memory that cannot be read while a request has it ---- */
+
+/* As far as the card is concerned; a buffer may end with the last page that can be read. */
+static void protected(const char *arg)
+{
+	const uint32_t lengths[] = { 1, 7, 64, 1024, 3000 };
+	struct lab_end *e = lab_end(1);
+	struct ibv_ah *ah = lab_ah_to(e, e);
+	char *p = map();
+	struct ibv_mr *mr = lab_mr(e->pd, p, PAGES);
+
+	(void)arg;
+	assert_int_equal(mprotect(p + 4 * PAGE, PAGE, PROT_NONE), 0);
+	for (unsigned i = 0; i < LAB_ARRAY(lengths); i++) {
+		struct lab_request r;
+
+		lab_request(e, &r, ah, e->qp->qp_num, NULL, lengths[i]);
+		r.sge = (struct ibv_sge){ (uintptr_t)p + 4 * PAGE - lengths[i], lengths[i],
+			                  mr->lkey };
+		assert_int_equal(lab_try_post(e, 0), 0);
+		errno = 77;
+		assert_int_equal(ibv_post_send(e->qp, &r.wr, &(struct ibv_send_wr *){ 0 }), 0);
+		assert_int_equal(errno, 77);
+		assert_int_equal(mprotect(p + 3 * PAGE, PAGE, PROT_NONE), 0);
+		expect_sent(e);
+		assert_int_equal(mprotect(p + 3 * PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
+	}
+}
+
 /* ---- another file where standard error was ---- */
 
 static void closed(const char *path)
@@ -314,6 +343,7 @@ static const struct {
 	{ "fork-in-a-handler", fork_in_a_handler },
 	{ "cancelled", cancelled },
 	{ "locked-allocator", locked_allocator },
+	{ "protected", protected },
 	{ "closed", closed },
 };
 

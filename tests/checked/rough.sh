@@ -34,6 +34,7 @@ check '' exit-in-a-handler
 check '' fork-in-a-handler
 check 'overlapping-buffers ' cancelled
 check '' locked-allocator
+check '' protected
 
 # a program that has closed standard error, and has its data there: the command tells
 umbel exec --checked=warn h1 -- "$program" closed data > said 2>&1 || complain "closed ends with $?: $(cat said)"
