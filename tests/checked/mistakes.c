@@ -107,6 +107,52 @@ static void inline_buffer_changed(bool wrong)
 	lab_complete(e->send_cq, IBV_WC_SUCCESS);
 }
 
+/* Behind the message, which is shorter: of what is in front of its end nobody can say. */
+static void receive_written(bool wrong)
+{
+	struct lab_end *e = lab_end(1), *to = lab_end(2);
+	struct ibv_mr *mr = lab_mr(to->pd, memory, sizeof(memory));
+
+	for (uint32_t bytes = 60; bytes < 4000; bytes *= 8) {
+		post_receive(to, memory, LAB_GRH + bytes, mr);
+		lab_send(e, lab_ah_to(e, to), to->qp->qp_num, "x", 1);
+		if (wrong)
+			memory[LAB_GRH + bytes - 1]++;
+		lab_complete(to->cq, IBV_WC_SUCCESS);
+		memset(memory, 7, LAB_GRH + bytes);
+	}
+}
+
+/* Peers that may write there are no mistake of this program. */
+static void shared_receive_written(bool wrong)
+{
+	struct lab_end *e = lab_end(1), *to = lab_end_with(&(struct lab_options){ .host = 2 });
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 2 } };
+	struct ibv_srq *srq = ibv_create_srq(to->pd, &attr);
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
+		                         .send_cq = to->cq,
+		                         .recv_cq = to->cq,
+		                         .srq = srq,
+		                         .cap = { 1, 0, 1, 0, 0 } };
+	struct ibv_qp *qp = srq ? ibv_create_qp(to->pd, &init) : NULL;
+	struct ibv_mr *mr =
+	        ibv_reg_mr(to->pd, memory, 4096,
+	                   IBV_ACCESS_LOCAL_WRITE | (wrong ? 0 : IBV_ACCESS_REMOTE_WRITE));
+	struct ibv_sge sge[2] = { { (uintptr_t)memory, 100, mr->lkey },
+		                  { (uintptr_t)memory + 2000, 100, mr->lkey } };
+	struct ibv_recv_wr wr = { .sg_list = sge, .num_sge = 2 }, *bad;
+
+	assert_true(mr && qp);
+	lab_start(qp, LAB_QKEY);
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	lab_send(e, lab_ah_to(e, to), qp->qp_num, memory + 3000, 90);
+	memory[2031]++; /* 30 bytes of the message are there */
+	lab_complete(to->cq, IBV_WC_SUCCESS);
+	ibv_destroy_qp(qp);
+	ibv_destroy_srq(srq);
+	ibv_dereg_mr(mr);
+}
+
 static void receives_overlap(bool wrong)
 {
 	struct lab_end *e = lab_end(1);
@@ -362,6 +408,8 @@ static const struct mistake mistakes[] = {
 	{ "long-send-buffer", "send-buffer-changed", long_send_buffer_changed },
 	{ "unsignaled-buffer", "unsignaled-datagram-buffer", unsignaled_buffer_changed },
 	{ "not-inline", "send-buffer-changed", inline_buffer_changed },
+	{ "receive-written", "receive-buffer-written", receive_written },
+	{ "shared-receive-written", "receive-buffer-written", shared_receive_written },
 	{ "receives-overlap", "overlapping-buffers", receives_overlap },
 	{ "receive-overlaps-send", "overlapping-buffers", receive_overlaps_send },
 	{ "region-deregistered", "region-deregistered-in-use", region_deregistered },

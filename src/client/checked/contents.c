@@ -187,9 +187,9 @@ static bool short_changed(const struct checked_contents *c, uint64_t at, uint32_
                           uint32_t *from, uint32_t *to)
 {
 	unsigned char now[SHORT];
-	uint32_t first = 0, end = bytes;
+	uint32_t first = *from, end = bytes;
 
-	if (!read_short(now, at, bytes) || !memcmp(now, c->copy, bytes))
+	if (!read_short(now, at, bytes) || !memcmp(now + first, c->copy + first, bytes - first))
 		return false;
 	while (now[first] == c->copy[first])
 		first++;

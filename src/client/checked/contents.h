@@ -18,7 +18,8 @@ void checked_contents_start(void);
 /* NULL: the memory cannot be read, or there is none to keep this. */
 struct checked_contents *checked_contents_of(uint64_t at, uint32_t bytes);
 
-/* Whether the memory has changed: then bytes @from to @to, of which not all need to differ. */
+/* Whether the memory has changed: then bytes @from to @to, of which not all need to differ. Of a
+ * short one bytes before *@from, as it is given, do not count. */
 bool checked_contents_changed(const struct checked_contents *c, uint64_t at, uint32_t bytes,
                               uint32_t *from, uint32_t *to);
 

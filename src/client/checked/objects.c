@@ -162,6 +162,8 @@ void checked_region_change(struct checked_object *o, const struct ibv_mr *mr,
 	o->length = mr->length;
 	o->iova = how->iova;
 	o->is_on_demand = how->access & IBV_ACCESS_ON_DEMAND;
+	o->is_remote = how->access &
+	               (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
 	note_memory(o);
 	if (!base_hash_add(&all.by_key, &o->by_key, mr->lkey))
 		o->lkey = mr->lkey;

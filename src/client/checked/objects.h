@@ -36,9 +36,9 @@ struct checked_object {
 	/* a region */
 	uint32_t lkey;
 	uint64_t start, length, iova;
-	bool is_on_demand;
-	struct checked_range range;  /* ->to of 0: it is not known where its memory is */
-	struct checked_moved *moved; /* what of it has other pages now */
+	bool is_on_demand, is_remote; /* is_remote: peers may write to it */
+	struct checked_range range;   /* ->to of 0: it is not known where its memory is */
+	struct checked_moved *moved;  /* what of it has other pages now */
 	uint32_t n_moved;
 	/* a completion queue */
 	uint32_t entries, due; /* due: completions that requests may still bring */

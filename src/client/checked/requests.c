@@ -23,9 +23,10 @@ struct used {
 	uint32_t before; /* bytes of the request in front of these */
 	const struct request *by;
 	struct checked_object *region;
-	struct checked_contents
-	        *contents; /* of what is sent; NULL: it may change, or is not known */
-	bool is_written;   /* by the card */
+	/* of what is sent, or of the last bytes of a receive; NULL: it may change, or is not known
+	 */
+	struct checked_contents *contents;
+	bool is_written; /* by the card */
 };
 
 struct request {
@@ -40,6 +41,9 @@ struct request {
 /* What is outstanding: ranges that the card reads, and those that it writes, [1]. Many requests may
  * read the same bytes: each of them looks at the others no more than once. */
 static struct checked_ranges memory[2];
+static bool has_overlaps; /* there were some: of receives nobody knows who has written */
+
+#define TAIL 256 /* bytes at the end of a receive's memory that are compared */
 static checked_lost *lost_at;
 
 const char *checked_request_name(const struct hca_record *r)
@@ -124,8 +128,10 @@ static bool look_for_overlaps(const struct used *u)
 	                                   ? first_used(from, to)
 	                                   : used_of(checked_ranges_first(&memory[1], from, to));
 
-	if (other)
+	if (other) {
+		has_overlaps = true;
 		report_overlap(u, other);
+	}
 	return other;
 }
 
@@ -163,6 +169,13 @@ static void look_for_gone(const struct request *q, enum checked_kind kind, uint6
 		               kind == CHECKED_MR ? "local key" : "handle at", name);
 }
 
+static uint32_t tail_of(const struct used *u)
+{
+	const uint64_t bytes = u->range.to - u->range.from;
+
+	return (uint32_t)(bytes < TAIL ? bytes : TAIL);
+}
+
 static void use(struct request *q, const struct ibv_sge *sge, uint32_t before)
 {
 	struct checked_object *region = sge->length ? checked_region_find(sge->lkey) : NULL;
@@ -183,6 +196,8 @@ static void use(struct request *q, const struct ibv_sge *sge, uint32_t before)
 	checked_object_use(region);
 	if (!u->is_written)
 		u->contents = checked_contents_of(u->range.from, sge->length);
+	else if (q->record->is_receive && !has_overlaps)
+		u->contents = checked_contents_of(u->range.to - tail_of(u), tail_of(u));
 	if (!overlaps)
 		lend(u);
 	q->n++;
@@ -203,7 +218,7 @@ static void compare(const struct request *q, const struct used *u)
 		                         .at = { { "posted", q->place }, { .is = "found" } },
 		                         .record = r };
 	const uint32_t bytes = (uint32_t)(u->range.to - u->range.from);
-	uint32_t from, to;
+	uint32_t from = 0, to;
 
 	if (!u->contents ||
 	    !checked_contents_changed(u->contents, u->range.from, bytes, &from, &to))
@@ -215,6 +230,39 @@ static void compare(const struct request *q, const struct used *u)
 	               " was posted on QP 0x%06x",
 	               from, to - 1, bytes, u->range.from, checked_request_name(r), r->wr_id,
 	               r->qp->qp_num);
+}
+
+static bool may_peers_write(const struct used *u)
+{
+	const uint64_t from = u->range.from, to = u->range.to;
+	const struct checked_object *o = checked_region_first(from, to);
+
+	while (o && !o->is_remote)
+		o = checked_region_next(o, from, to);
+	return o;
+}
+
+/* A receive in whose first @done bytes a message was written: the others are as they were. */
+static void compare_tail(const struct request *q, const struct used *u, uint32_t done)
+{
+	const struct hca_record *r = q->record;
+	struct checked_report report = { .rule = CHECKED_RULE_RECEIVE_CHANGED,
+		                         .at = { { "posted", q->place }, { .is = "found" } },
+		                         .record = r };
+	const uint32_t bytes = (uint32_t)(u->range.to - u->range.from), tail = tail_of(u);
+	uint32_t from = done > bytes - tail ? done - (bytes - tail) : 0, to;
+
+	if (!u->contents || done >= bytes || has_overlaps ||
+	    !checked_contents_changed(u->contents, u->range.to - tail, tail, &from, &to) ||
+	    may_peers_write(u))
+		return;
+	report.at[1].place = checked_place(NULL);
+	checked_report(&report,
+	               "bytes %" PRIu32 " to %" PRIu32 " of the %" PRIu32 " at 0x%" PRIx64
+	               " are not what they were when the receive with wr_id %" PRIu64
+	               " was posted, and the message has the first %" PRIu32,
+	               bytes - tail + from, bytes - tail + to - 1, bytes, u->range.from, r->wr_id,
+	               done);
 }
 
 /* ---- completion queues ---- */
@@ -492,9 +540,17 @@ static bool is_at_work(const struct request *q)
 
 static void succeed(struct request *q, const struct ibv_wc *wc)
 {
-	for (uint32_t i = 0; i < q->n && is_at_work(q); i++)
-		compare(q, &q->used[i]);
-	take_back(q, written(q->record, wc));
+	const uint32_t done = written(q->record, wc);
+
+	for (uint32_t i = 0; i < q->n && is_at_work(q); i++) {
+		const uint32_t before = q->used[i].before;
+
+		if (!q->record->is_receive)
+			compare(q, &q->used[i]);
+		else
+			compare_tail(q, &q->used[i], done > before ? done - before : 0);
+	}
+	take_back(q, done);
 	/* READs and atomic operations bring news of other threads, too */
 	if (writes(q->record))
 		checked_tools_received();
