@@ -67,7 +67,7 @@ void checked_moves_check(const struct hca_record *r, uint32_t place,
 		const struct checked_moved *m = &region->moved[i];
 		const struct checked_report report = { .rule = CHECKED_RULE_MOVED,
 			                               .at = { { m->how, m->place },
-			                                       { "posted", place } } };
+			                                       { "posted", place, true } } };
 
 		if (m->from >= to || m->to <= from)
 			continue;
@@ -99,5 +99,6 @@ void checked_forks(void)
 		return;
 	report.at[0].is = "forked";
 	report.at[0].place = checked_place(NULL);
-	checked_report(&report, "%" PRIu32 " memory regions are registered", n);
+	checked_report(&report, "%" PRIu32 " memory region%s registered", n,
+	               n == 1 ? " is" : "s are");
 }

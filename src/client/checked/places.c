@@ -55,7 +55,7 @@ void checked_places_start(void)
 struct wanted {
 	uintptr_t within;
 	const char *name;
-	bool is_ours;
+	bool is_ours, is_libc;
 };
 
 static bool covers(const struct dl_phdr_info *info, uintptr_t at)
@@ -82,6 +82,7 @@ static int is_it(struct dl_phdr_info *info, size_t bytes, void *arg)
 		return 0;
 	w->is_ours = n && !strncmp(info->dlpi_name, all.own, n) &&
 	             !strncmp(info->dlpi_name + n, "lib", 3);
+	w->is_libc = !strcmp(basename(info->dlpi_name), "libc.so.6");
 	return 1;
 }
 
@@ -111,12 +112,25 @@ static int behind_ours(void *const *stack, int from, int n)
 	return from;
 }
 
+static bool is_libc(const void *address)
+{
+	struct wanted w = { .within = (uintptr_t)address };
+
+	dl_iterate_phdr(is_it, &w);
+	return w.is_libc;
+}
+
+/* The program calls fork(), which calls us; and its threads are started by the C library. */
 static uint32_t walk(void **at)
 {
 	void *stack[DEEP];
 	int n = backtrace(stack, DEEP), first = behind_ours(stack, 0, n);
 	uint32_t kept = 0;
 
+	while (first < n && (is_libc(stack[first]) || checked_place_is_ours(stack[first])))
+		first++;
+	while (n > first + 1 && is_libc(stack[n - 1]))
+		n--;
 	while (first < n && kept < CHECKED_FRAMES)
 		at[kept++] = stack[first++];
 	return kept;

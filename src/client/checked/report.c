@@ -475,7 +475,8 @@ void checked_report(const struct checked_report *r, const char *format, ...)
 	va_end(args);
 	for (unsigned i = 0; i < 2; i++) {
 		w->is[i] = r->at[i].is;
-		w->n_stack[i] = checked_place_stack(r->at[i].place, &w->stack[i]);
+		w->n_stack[i] = checked_place_stack(
+		        r->at[i].is_here ? checked_place(NULL) : r->at[i].place, &w->stack[i]);
 	}
 	if (r->record)
 		memcpy(w->at_ns, r->record->at_ns, sizeof(r->record->at_ns));

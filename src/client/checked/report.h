@@ -23,6 +23,9 @@ struct checked_report {
 	struct {
 		const char *is;
 		uint32_t place;
+		/* it is the call that goes on: its stack is walked anew, as that of the place is
+		 * the first call's from there */
+		bool is_here;
 	} at[2];
 	const struct hca_record *record; /* whose times are told; or NULL */
 };

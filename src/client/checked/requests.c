@@ -3,6 +3,7 @@
  * What requests use: see requests.h.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/util.h"
@@ -111,7 +112,7 @@ static void report_overlap(const struct used *now, const struct used *before)
 	const struct hca_record *r = now->by->record, *other = before->by->record;
 	const struct checked_report report = { .rule = CHECKED_RULE_OVERLAP,
 		                               .at = { { "first", before->by->place },
-		                                       { "second", now->by->place } } };
+		                                       { "second", now->by->place, true } } };
 
 	checked_report(&report,
 	               "the %s with wr_id %" PRIu64 " has the %" PRIu64 " bytes at 0x%" PRIx64
@@ -158,15 +159,17 @@ static void look_for_gone(const struct request *q, enum checked_kind kind, uint6
 	const struct checked_gone *gone = checked_gone_find(kind, name);
 	const struct checked_report report = {
 		.rule = kind == CHECKED_MR ? CHECKED_RULE_KEY_GONE : CHECKED_RULE_AH_GONE,
-		.at = { { "destroyed", gone ? gone->end : 0 }, { "posted", q->place } }
+		.at = { { "destroyed", gone ? gone->end : 0 }, { "posted", q->place, true } }
 	};
 
 	if (gone)
 		checked_report(&report,
 		               "the %s with wr_id %" PRIu64 " names the %s 0x%" PRIx64
-		               ", which there was before",
+		               ", %s before",
 		               checked_request_name(r), r->wr_id,
-		               kind == CHECKED_MR ? "local key" : "handle at", name);
+		               kind == CHECKED_MR ? "local key" : "handle at", name,
+		               kind == CHECKED_MR ? "whose region was deregistered"
+		                                  : "which was destroyed");
 }
 
 static uint32_t tail_of(const struct used *u)
@@ -209,6 +212,18 @@ static bool is_unsignaled_datagram(const struct hca_record *r)
 	return r->ah && !r->is_signaled;
 }
 
+#define BYTES_NAME 48
+
+/* "byte 7", "bytes 7 to 9". @to: behind the last one. */
+static const char *name_bytes(char text[BYTES_NAME], uint32_t from, uint32_t to)
+{
+	if (to == from + 1)
+		snprintf(text, BYTES_NAME, "byte %" PRIu32, from);
+	else
+		snprintf(text, BYTES_NAME, "bytes %" PRIu32 " to %" PRIu32, from, to - 1);
+	return text;
+}
+
 static void compare(const struct request *q, const struct used *u)
 {
 	const struct hca_record *r = q->record;
@@ -219,17 +234,17 @@ static void compare(const struct request *q, const struct used *u)
 		                         .record = r };
 	const uint32_t bytes = (uint32_t)(u->range.to - u->range.from);
 	uint32_t from = 0, to;
+	char text[BYTES_NAME];
 
 	if (!u->contents ||
 	    !checked_contents_changed(u->contents, u->range.from, bytes, &from, &to))
 		return;
 	report.at[1].place = checked_place(NULL);
 	checked_report(&report,
-	               "bytes %" PRIu32 " to %" PRIu32 " of the %" PRIu32 " at 0x%" PRIx64
-	               " are not what they were when the %s with wr_id %" PRIu64
-	               " was posted on QP 0x%06x",
-	               from, to - 1, bytes, u->range.from, checked_request_name(r), r->wr_id,
-	               r->qp->qp_num);
+	               "%s of the %" PRIu32 " at 0x%" PRIx64
+	               " changed after the post of the %s with wr_id %" PRIu64 " on QP 0x%06x",
+	               name_bytes(text, from, to), bytes, u->range.from, checked_request_name(r),
+	               r->wr_id, r->qp->qp_num);
 }
 
 static bool may_peers_write(const struct used *u)
@@ -251,6 +266,7 @@ static void compare_tail(const struct request *q, const struct used *u, uint32_t
 		                         .record = r };
 	const uint32_t bytes = (uint32_t)(u->range.to - u->range.from), tail = tail_of(u);
 	uint32_t from = done > bytes - tail ? done - (bytes - tail) : 0, to;
+	char text[BYTES_NAME];
 
 	if (!u->contents || done >= bytes || has_overlaps ||
 	    !checked_contents_changed(u->contents, u->range.to - tail, tail, &from, &to) ||
@@ -258,11 +274,11 @@ static void compare_tail(const struct request *q, const struct used *u, uint32_t
 		return;
 	report.at[1].place = checked_place(NULL);
 	checked_report(&report,
-	               "bytes %" PRIu32 " to %" PRIu32 " of the %" PRIu32 " at 0x%" PRIx64
-	               " are not what they were when the receive with wr_id %" PRIu64
-	               " was posted, and the message has the first %" PRIu32,
-	               bytes - tail + from, bytes - tail + to - 1, bytes, u->range.from, r->wr_id,
-	               done);
+	               "%s of the %" PRIu32 " at 0x%" PRIx64
+	               " changed after the post of the receive with wr_id %" PRIu64
+	               ", whose message has the first %" PRIu32,
+	               name_bytes(text, bytes - tail + from, bytes - tail + to), bytes,
+	               u->range.from, r->wr_id, done);
 }
 
 /* ---- completion queues ---- */
@@ -355,8 +371,9 @@ static uint64_t judge_empty(const struct checked_object *qp, const char *is)
 		checked_report(&report,
 		               "QP 0x%06x had none of %" PRIu32
 		               " receives posted that it has room for, and its port has lost "
-		               "%" PRIu64 " messages meanwhile that met no receive",
-		               qp->qpn, qp->max_recv_wr, lost - qp->lost);
+		               "%" PRIu64 " message%s meanwhile that met no receive",
+		               qp->qpn, qp->max_recv_wr, lost - qp->lost,
+		               lost - qp->lost == 1 ? "" : "s");
 	}
 	return lost;
 }
@@ -393,8 +410,8 @@ static void judge_peer(const struct request *q)
 
 	if (peer)
 		checked_report(&report,
-		               "QP 0x%06x has %" PRIu32 " receives posted of %" PRIu32
-		               " that it has room for",
+		               "its peer, QP 0x%06x, has %" PRIu32
+		               " receives posted, and room for %" PRIu32,
 		               q->qp->remote_qpn, peer->receives, peer->max_recv_wr);
 	else
 		checked_report(&report, "QP 0x%06x, the peer of QP 0x%06x, is another program's",
@@ -576,7 +593,7 @@ void checked_request_full(const struct hca_record *r, uint32_t n, uint32_t room)
 {
 	const struct checked_object *qp = checked_object_find(CHECKED_QP, r->qp);
 	const struct checked_report report = { .rule = CHECKED_RULE_UNSIGNALED,
-		                               .at = { { "posted", checked_place(r->caller) },
+		                               .at = { { "posted", checked_place(r->caller), true },
 		                                       { .is = "" } } };
 
 	if (qp && !qp->signaled)
@@ -605,7 +622,7 @@ static struct checked_report report_loss(enum checked_rule rule, const struct us
 	return (struct checked_report){
 		.rule = is_unsignaled_datagram(u->by->record) ? CHECKED_RULE_DATAGRAM_CHANGED
 		                                              : rule,
-		.at = { { "posted", u->by->place }, { how, checked_place(caller) } },
+		.at = { { "posted", u->by->place }, { how, checked_place(caller), true } },
 		.record = u->by->record
 	};
 }
@@ -623,12 +640,11 @@ void checked_region_ends(const struct checked_object *region, const void *caller
 	report = report_loss(CHECKED_RULE_DEREGISTERED, u, "ended", caller);
 	checked_report(&report,
 	               "the region of %" PRIu64 " bytes at 0x%" PRIx64 " (lkey 0x%" PRIx32
-	               ") is used by %" PRIu32
-	               " ranges of requests: the first is the %s with wr_id %" PRIu64
+	               ") is used by %" PRIu32 " request%s: the first is the %s with wr_id %" PRIu64
 	               "; what is %s there meets no region",
 	               region->length, region->start, region->lkey, region->uses,
-	               checked_request_name(report.record), report.record->wr_id,
-	               done_by(report.record));
+	               region->uses == 1 ? "" : "s", checked_request_name(report.record),
+	               report.record->wr_id, done_by(report.record));
 }
 
 void checked_handle_ends(const struct checked_object *handle, const void *caller)
@@ -636,12 +652,13 @@ void checked_handle_ends(const struct checked_object *handle, const void *caller
 	const struct checked_report report = {
 		.rule = CHECKED_RULE_AH_IN_USE,
 		.at = { { "created", handle->place },
-		        { "destroyed", handle->uses ? checked_place(caller) : 0 } }
+		        { "destroyed", handle->uses ? checked_place(caller) : 0, true } }
 	};
 
 	if (handle->uses)
-		checked_report(&report, "%" PRIu32 " sends by the handle have not completed",
-		               handle->uses);
+		checked_report(&report, "%" PRIu32 " send%s by the handle %s not completed",
+		               handle->uses, handle->uses == 1 ? "" : "s",
+		               handle->uses == 1 ? "has" : "have");
 }
 
 void checked_memory_goes(const struct checked_move *m)

@@ -165,7 +165,7 @@ static struct checked_report report_end(enum checked_rule rule, const struct che
 {
 	return (struct checked_report){ .rule = rule,
 		                        .at = { { "created", o->place },
-		                                { "destroyed", checked_place(caller) } } };
+		                                { "destroyed", checked_place(caller), true } } };
 }
 
 static void queue_ends(const struct checked_object *o, const void *caller)
@@ -175,9 +175,8 @@ static void queue_ends(const struct checked_object *o, const void *caller)
 	if (o->events == o->acknowledged)
 		return;
 	report = report_end(CHECKED_RULE_CQ_EVENTS, o, caller);
-	checked_report(&report,
-	               "%" PRIu32 " events were read, and %" PRIu32 " of them acknowledged",
-	               o->events, o->acknowledged);
+	checked_report(&report, "%" PRIu32 " event%s read, and %" PRIu32 " acknowledged", o->events,
+	               o->events == 1 ? " was" : "s were", o->acknowledged);
 }
 
 /* ---- queue pairs ---- */
@@ -190,10 +189,8 @@ static void queue_pair_ends(const struct checked_object *o, const void *caller)
 	if (!o->signaled || o->is_failed || qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_RESET)
 		return;
 	report = report_end(CHECKED_RULE_QP_BUSY, o, caller);
-	checked_report(&report,
-	               "QP 0x%06x has %" PRIu32
-	               " sends whose completion was not polled, in state %d",
-	               qp->qp_num, o->signaled, qp->state);
+	checked_report(&report, "QP 0x%06x has %" PRIu32 " send%s whose completion was not polled",
+	               qp->qp_num, o->signaled, o->signaled == 1 ? "" : "s");
 }
 
 static void modified(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -286,9 +283,9 @@ static void async_ends(const struct checked_object *o, const void *caller)
 		return;
 	report = report_end(CHECKED_RULE_ASYNC_EVENTS, o, caller);
 	checked_report(&report,
-	               "%" PRIu32 " asynchronous events of the %s were read, and %" PRIu32
-	               " of them acknowledged",
-	               o->async_events, checked_kind_name(o->kind), o->async_acks);
+	               "%" PRIu32 " asynchronous event%s of the %s, and %" PRIu32 " acknowledged",
+	               o->async_events, o->async_events == 1 ? " was read" : "s were read",
+	               checked_kind_name(o->kind), o->async_acks);
 }
 
 static bool next_group(const struct ibv_context *context, struct checked_question *q)
@@ -354,13 +351,15 @@ static void list_users(const struct checked_object *o, char *text, size_t bytes,
 
 	*text = 0;
 	if (count)
-		snprintf(text, bytes, "it is attached to %" PRIu32 " group(s)", count);
+		snprintf(text, bytes, "it is attached to %" PRIu32 " group%s", count,
+		         count == 1 ? "" : "s");
 	for (unsigned kind = 0; kind < CHECKED_N_KINDS; kind++) {
 		count = checked_objects_on((enum checked_kind)kind, o->object, place);
 		if (count && n < bytes)
-			n += (size_t)snprintf(text + n, bytes - n, "%s%" PRIu32 " of kind %s",
-			                      n ? ", " : "left are: ", count,
-			                      checked_kind_name((enum checked_kind)kind));
+			n += (size_t)snprintf(text + n, bytes - n, "%s%" PRIu32 " %s%s",
+			                      n ? ", " : "there is still ", count,
+			                      checked_kind_name((enum checked_kind)kind),
+			                      count == 1 ? "" : "s");
 	}
 }
 
@@ -400,7 +399,7 @@ static void used_ended(enum checked_kind kind, void *object, const void *caller)
 	const struct checked_gone *gone = checked_gone_find(kind, (uintptr_t)object);
 	const struct checked_report report = { .rule = CHECKED_RULE_CQ_GONE,
 		                               .at = { { "destroyed", gone ? gone->end : 0 },
-		                                       { "used", checked_place(caller) } } };
+		                                       { "used", checked_place(caller), true } } };
 
 	checked_report(&report, "the %s at %p was destroyed before", checked_kind_name(kind),
 	               object);
@@ -600,15 +599,15 @@ static __attribute__((destructor)) void end(void)
 
 		if (!left)
 			continue;
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%" PRIu32 " of kind %s",
-		                      n ? ", " : "", left,
-		                      checked_kind_name((enum checked_kind)kind));
+		n += (size_t)snprintf(
+		        text + n, sizeof(text) - n, "%s%" PRIu32 " %s%s", n ? ", " : "", left,
+		        checked_kind_name((enum checked_kind)kind), left == 1 ? "" : "s");
 		report.at[0].is = "created";
 		report.at[0].place = place;
 	}
 	report.at[1].is = "";
 	if (n)
-		checked_report(&report, "%s; one of the last kind was made here", text);
+		checked_report(&report, "%s: one of the last named was made here", text);
 }
 
 const struct checked_watcher umbel_checked_watcher = {
