@@ -200,6 +200,17 @@ def connected(s):
                        series("memcpy", bytes), "memcpy", 0.9, form=bandwidth(bytes), invert=True)
 
 
+def checked(s):
+    def mine(over, **what):
+        return dict(part="checked", over=over, **what)
+
+    short, long = dict(measure="latency", link="rc-send"), dict(operation="send", bytes=65536)
+    yield compared("checked SEND, 64 B, one way", s, "ns", mine("checked", **short),
+                   mine("plain", **short), "not checked", 10)
+    yield compared(f"checked SEND, {size(65536)}", s, "ns", mine("checked", **long),
+                   mine("plain", **long), "not checked", 3, form=bandwidth(65536))
+
+
 def mpi(s):
     for bytes, what, limit, form in ((8, "8 B, one way", 1.6, ns),
                                      (1 << 20, "1.0 MiB, many", 1, bandwidth(1 << 20))):
@@ -593,7 +604,8 @@ def growth(s):
                       s.figure("ms", part="growth", measure="ask", event=event), ms, 10)
 
 
-ROWS = {"latency": latency, "rate": rates, "connected": connected, "mpi": mpi,
+ROWS = {"latency": latency, "rate": rates, "connected": connected,
+        "checked": checked, "mpi": mpi,
         "programs": programs, "broadcast": broadcast, "fanout": fanout, "flat": flat,
         "blocking": blocking, "control": control, "memory": memory, "perftest": perftest,
         "roce": roce, "ipoib": ipoib, "subnet": subnet, "growth": growth}

@@ -119,6 +119,20 @@ class Connected:
                                       "-D", how)}
 
 
+class Checked:
+    """RC SEND where `umbel exec --checked` tells what is wrong, beside the same program without"""
+    name = "checked"
+    enough = 5
+
+    def round(self, lab):
+        for over, options in (("plain", ()), ("checked", ("--checked=warn",))):
+            for program, *arguments in (("links", "--turns", 2, "latency", "rc-send"),
+                                        ("connected", "--turns", 1, "--bytes", 65536)):
+                command = base(lab).exec(lab.program(program), *map(str, arguments),
+                                         options=options)
+                yield from tag(lab.samples(command), over=over)
+
+
 class Mpi:
     """Open MPI over UCX and RC, beside Open MPI's own shared memory"""
     name = "mpi"
@@ -561,5 +575,5 @@ class OpenSM:
             self.process.wait()
 
 
-PARTS = (Latency, Rate, Connected, Mpi, Programs, Broadcast, Fanout, Flat, Blocking, Control,
+PARTS = (Latency, Rate, Connected, Checked, Mpi, Programs, Broadcast, Fanout, Flat, Blocking, Control,
          Memory, Perftest, Roce, Ipoib, Subnet, Growth)
