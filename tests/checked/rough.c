@@ -2,11 +2,13 @@
 /*
  * Programs that are right, and are rough with a library that watches them: handlers of signals that
  * exit and fork in the middle of its calls, threads that are cancelled, an allocator with a lock of
- * its own, memory that cannot be read, standard error that is another file. For rough.sh.
+ * its own, a constructor, memory that cannot be read, standard error that is another file. For
+ * rough.sh.
  *
  * checked.rough NAME [WORD]
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -292,6 +294,42 @@ static void locked_allocator(const char *arg)
 	}
 }
 
+/* ---- a library whose constructor posts ---- */
+
+static struct lab_end *poster;
+static atomic_bool has_reported;
+static pthread_t reporting;
+
+/* What it does wrong is told with the names of libraries, for which the dynamic linker may be
+ * asked.
+ */
+static void *post_wrongly(void *arg)
+{
+	lab_try_post(arg, 0);
+	lab_try_post(arg, 0);
+	has_reported = true;
+	return NULL;
+}
+
+void constructed(void);
+
+__attribute__((visibility("default"))) void constructed(void)
+{
+	assert_int_equal(pthread_create(&reporting, NULL, post_wrongly, poster), 0);
+	/* if it waits for us by now, it waits for ever */
+	for (unsigned i = 0; i < 500 && !has_reported; i++)
+		usleep(1000);
+	assert_int_equal(lab_try_post(poster, 1), 0);
+}
+
+static void constructor(const char *library)
+{
+	poster = lab_end(1);
+	assert_non_null(dlopen(library, RTLD_NOW));
+	assert_int_equal(pthread_join(reporting, NULL), 0);
+	lab_to(poster->qp, IBV_QPS_RESET);
+}
+
 /* ---- memory that cannot be read while a request has it ---- */
 
 /* As far as the card is concerned; a buffer may end with the last page that can be read. */
@@ -343,6 +381,7 @@ static const struct {
 	{ "fork-in-a-handler", fork_in_a_handler },
 	{ "cancelled", cancelled },
 	{ "locked-allocator", locked_allocator },
+	{ "constructor", constructor },
 	{ "protected", protected },
 	{ "closed", closed },
 };

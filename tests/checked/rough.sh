@@ -4,7 +4,7 @@
 # Programs that are right, and rough with the checker (rough.c): each ends as it does without, and is told of nothing but
 # what stands here.
 
-# rough.sh PROGRAM: checked.rough.
+# rough.sh PROGRAM LIBRARY: checked.rough, checked.constructor.
 
 . "${0%/*}/../system/lib.sh"
 
@@ -34,6 +34,7 @@ check '' exit-in-a-handler
 check '' fork-in-a-handler
 check 'overlapping-buffers ' cancelled
 check '' locked-allocator
+check 'overlapping-buffers ' constructor "$2"
 check '' protected
 
 # a program that has closed standard error, and has its data there: the command tells

@@ -37,14 +37,13 @@ static bool can_probe;
 static uint64_t page;
 
 /* Whether the eight bytes can be read: the kernel reads them before it finds that there is no such
- * change of the mask of signals. It costs a fourth of process_vm_readv(). */
+ * change of the mask of signals. It costs a seventh of process_vm_readv(). */
 static bool probe(uint64_t at)
 {
 	return syscall(SYS_rt_sigprocmask, -1, at, NULL, sizeof(uint64_t)) < 0 && errno != EFAULT;
 }
 
-/* Not all that call themselves Linux do it in this order, and valgrind says what it thinks of it.
- */
+/* Not all that call themselves Linux do it in this order, and valgrind writes a line for each. */
 static bool probe_works(void)
 {
 	uint64_t word = 0;

@@ -7,6 +7,7 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
+#include <errno.h>
 #include <execinfo.h>
 #include <limits.h>
 #include <link.h>
@@ -56,6 +57,8 @@ struct wanted {
 	uintptr_t within;
 	const char *name;
 	bool is_ours, is_libc;
+	uintptr_t base;
+	struct checked_frame *frame; /* gets its path, or NULL */
 };
 
 static bool covers(const struct dl_phdr_info *info, uintptr_t at)
@@ -83,6 +86,10 @@ static int is_it(struct dl_phdr_info *info, size_t bytes, void *arg)
 	w->is_ours = n && !strncmp(info->dlpi_name, all.own, n) &&
 	             !strncmp(info->dlpi_name + n, "lib", 3);
 	w->is_libc = !strcmp(basename(info->dlpi_name), "libc.so.6");
+	w->base = info->dlpi_addr;
+	if (w->frame)
+		snprintf(w->frame->module, sizeof(w->frame->module), "%s",
+		         *info->dlpi_name ? info->dlpi_name : program_invocation_name);
 	return 1;
 }
 
@@ -326,19 +333,14 @@ static unsigned describe_line(Dwfl *dwfl, Dwarf_Addr at, struct checked_frame *f
 /* The instruction before a return address is the call. How many frames. */
 static unsigned describe(Dwfl *dwfl, const char *at, struct checked_frame *f, unsigned most)
 {
-	unsigned n = 1;
-	Dl_info of;
+	const unsigned n = dwfl ? describe_line(dwfl, (uintptr_t)at - 1, f, most) : 1;
 
-	if (dwfl)
-		n = describe_line(dwfl, (uintptr_t)at - 1, f, most);
-	if (!dladdr(at, &of))
-		return n;
 	for (unsigned i = 0; i < n; i++) {
-		snprintf(f[i].module, sizeof(f->module), "%s", of.dli_fname ? of.dli_fname : "");
-		f[i].offset = (uintptr_t)at - (uintptr_t)of.dli_fbase;
+		struct wanted of = { .within = (uintptr_t)at, .frame = &f[i] };
+
+		if (dl_iterate_phdr(is_it, &of))
+			f[i].offset = (uintptr_t)at - of.base;
 	}
-	if (!*f[n - 1].function && of.dli_sname)
-		snprintf(f[n - 1].function, sizeof(f->function), "%s", of.dli_sname);
 	return n;
 }
 
@@ -351,6 +353,11 @@ unsigned checked_place_frames(void *const *stack, unsigned n_stack, struct check
 	memset(frame, 0, most * sizeof(*frame));
 	for (unsigned i = 0; i < n_stack && n < most; i++) {
 		n += describe(dwfl, stack[i], &frame[n], most - n);
+		/* it calls main(), which has no name here */
+		if (!strncmp(frame[n - 1].function, "__libc_start_", strlen("__libc_start_"))) {
+			n--;
+			break;
+		}
 		if (!strcmp(frame[n - 1].function, "main"))
 			break;
 	}

@@ -42,7 +42,8 @@ uint64_t checked_place_key(uint32_t place);
 unsigned checked_place_stack(uint32_t place, void *const **stack);
 
 /* The frames of such a stack, in words: how many. Without the lock, in one thread at a time: it
- * takes long, and waits for the dynamic linker and the program's allocator. */
+ * takes long, and waits for the program's allocator. It may have the lock of the layer, so it does
+ * not wait for the dynamic linker, below whose lock constructors post. */
 unsigned checked_place_frames(void *const *stack, unsigned n_stack, struct checked_frame *frame,
                               unsigned most);
 

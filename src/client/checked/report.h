@@ -7,8 +7,8 @@
  * of the checker held, but for checked_report_tell().
  *
  * A report is made with the lock held, and told when the thread releases it: to tell takes long,
- * and waits for locks of the dynamic linker and of the program's allocator, below which other
- * threads may call us. One thread at a time tells, what others have made meanwhile, too.
+ * and waits for the program's allocator, below whose lock other threads may register memory. One
+ * thread at a time tells, what others have made meanwhile, too.
  */
 #ifndef CHECKED_REPORT_H
 #define CHECKED_REPORT_H

@@ -640,7 +640,8 @@ void checked_region_ends(const struct checked_object *region, const void *caller
 	report = report_loss(CHECKED_RULE_DEREGISTERED, u, "ended", caller);
 	checked_report(&report,
 	               "the region of %" PRIu64 " bytes at 0x%" PRIx64 " (lkey 0x%" PRIx32
-	               ") is used by %" PRIu32 " request%s: the first is the %s with wr_id %" PRIu64
+	               ") is used by %" PRIu32
+	               " range%s of requests: the first is the %s with wr_id %" PRIu64
 	               "; what is %s there meets no region",
 	               region->length, region->start, region->lkey, region->uses,
 	               region->uses == 1 ? "" : "s", checked_request_name(report.record),
