@@ -108,10 +108,12 @@ static void fail(struct hca_wire *w, enum hca_nak nak)
 	struct hca_receive rcv;
 
 	w->responder.nak = nak;
-	if (status && hca_wire_find_receive(w, &rcv))
+	if (status && hca_wire_find_receive(w, &rcv)) {
 		hca_wire_fail_receive(w, &rcv, status);
-	else
-		hca_responder_fail(&w->responder);
+		return;
+	}
+	hca_responder_log(&w->responder);
+	hca_responder_fail(&w->responder);
 }
 
 /* Tells the peer why its request is not carried out. The responses that it waits for leave first,
@@ -192,8 +194,11 @@ bool hca_wire_refuse_as(struct hca_wire *w, int outcome)
 		nak = t->nak;
 	else if (outcome == IBV_WC_REM_INV_REQ_ERR)
 		nak = HCA_NAK_INVALID_REQUEST;
-	if (hca_wire_is_uc(w))
+	if (hca_wire_is_uc(w)) {
 		HCA_COUNT(t->process, t->end.qp.port, uc_refused);
+		if (outcome == HCA_REFUSED)
+			hca_responder_log(t);
+	}
 	return refuse_expected(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, nak_codes[nak]));
 }
 

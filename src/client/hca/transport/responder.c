@@ -9,6 +9,7 @@
 #include "base/pause.h"
 #include "base/reason.h"
 #include "base/util.h"
+#include "hca/queue/explain.h"
 #include "hca/transport/responder.h"
 
 /* How often to try for the lock of atomic operations; then the request waits. The daemon tries,
@@ -171,13 +172,33 @@ BASE_COLD int hca_responder_refuse(struct hca_responder *t, enum hca_nak nak, co
 	return HCA_REFUSED;
 }
 
+/* Its requester is not told: of UC, or by a packet that says less. */
+BASE_COLD void hca_responder_log(const struct hca_responder *t)
+{
+	const struct base_failure f = { .part = BASE_LOG_PART_verbs,
+		                        .error = (int)naks[t->nak].status,
+		                        .otherwise = hca_status_name(naks[t->nak].status),
+		                        .again = (uint64_t)t->end.qp.qpn << 32 | t->requester };
+	char text[BASE_REASON_MAX];
+
+	if (!base_log_on(verbs, BASE_LOG_WARNING))
+		return;
+	base_because(f.error, "%s", hca_responder_explain(t, text));
+	base_failure_log(&f, "QP 0x%06x, the responder, %s a request of QP 0x%06x", t->end.qp.qpn,
+	                 t->end.qp.type == IBV_QPT_UC ? "drops" : "refuses", t->requester);
+}
+
 BASE_COLD int hca_responder_fail(struct hca_responder *t)
 {
-	if (t->end.qp.type == IBV_QPT_UC)
+	char text[BASE_REASON_MAX];
+
+	if (t->end.qp.type == IBV_QPT_UC) {
+		hca_responder_log(t);
 		return HCA_DROPPED;
+	}
 	move_to_error(t, naks[t->nak].event);
 	return base_because((int)naks[t->nak].status, "QP 0x%06x, the responder, refuses: %s",
-	                    t->end.qp.qpn, t->why);
+	                    t->end.qp.qpn, hca_responder_explain(t, text));
 }
 
 BASE_COLD int hca_responder_copy_failed(struct hca_responder *t, int error)
@@ -191,13 +212,18 @@ BASE_COLD int hca_responder_copy_failed(struct hca_responder *t, int error)
 BASE_COLD int hca_responder_refuse_operation(struct hca_responder *t)
 {
 	return hca_responder_refuse(t, HCA_NAK_INVALID_REQUEST,
-	                            "the queue pair does not allow the operation");
+	                            "its qp_access_flags do not allow the operation");
 }
 
-static BASE_COLD int refuse_access(struct hca_responder *t)
+static BASE_COLD int refuse_access(struct hca_responder *t, const struct shm_request *r,
+                                   uint64_t length, uint32_t access)
 {
-	return hca_responder_refuse(t, HCA_NAK_REMOTE_ACCESS,
-	                            "no region with this key allows the access");
+	t->wanted = (struct hca_wanted){
+		.addr = r->remote_addr, .key = r->rkey, .length = length, .access = access
+	};
+	hca_responder_refuse(t, HCA_NAK_REMOTE_ACCESS, "no key allows the access");
+	t->why = NULL;
+	return HCA_REFUSED;
 }
 
 /* ---- receives ---- */
@@ -324,8 +350,9 @@ bool hca_responder_find(struct hca_responder *t, const struct shm_request *r, ui
 int hca_responder_look_up(struct hca_responder *t, const struct shm_request *r, uint32_t length,
                           uint32_t access, struct hca_parts *parts)
 {
-	return base_likely(hca_responder_find(t, r, length, access, parts)) ? IBV_WC_SUCCESS
-	                                                                    : refuse_access(t);
+	return base_likely(hca_responder_find(t, r, length, access, parts))
+	               ? IBV_WC_SUCCESS
+	               : refuse_access(t, r, length, access);
 }
 
 /* Whether it has resources for READs and atomic operations. */
@@ -518,7 +545,7 @@ int hca_responder_flush(struct hca_responder *t, const struct shm_request *r)
 	if (!find_remote(t, r, access, &reach) ||
 	    (hca_flush_level(r->swap) == HCA_FLUSH_RANGE &&
 	     !shm_reach_addr(&reach, r->remote_addr, r->compare_add, &at)))
-		return refuse_access(t);
+		return refuse_access(t, r, r->compare_add, access);
 	atomic_thread_fence(memory_order_seq_cst);
 	return IBV_WC_SUCCESS;
 }

@@ -18,6 +18,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/reason.h"
 #include "hca/memory/parts.h"
 #include "hca/process/operation.h"
 #include "hca/queue/cq.h"
@@ -39,6 +40,12 @@ enum hca_nak {
 	HCA_NAK_REMOTE_ACCESS,
 	HCA_NAK_REMOTE_OPERATION,
 	HCA_NAKS,
+};
+
+/* The memory that a request named, and may not have. */
+struct hca_wanted {
+	uint64_t addr, length;
+	uint32_t key, access; /* access 0: there is none */
 };
 
 struct hca_responder {
@@ -72,7 +79,8 @@ struct hca_responder {
 	_Atomic uint32_t *held;
 	/* why it refuses the request: HCA_REFUSED */
 	enum hca_nak nak;
-	const char *why;
+	const char *why; /* NULL: it may not have what it @wanted */
+	struct hca_wanted wanted;
 };
 
 /* A receive that a request uses. */
@@ -114,6 +122,12 @@ bool hca_responder_is_there(const struct hca_responder *t);
 
 /* Notes why. Returns HCA_REFUSED. */
 int hca_responder_refuse(struct hca_responder *t, enum hca_nak nak, const char *why);
+
+/* Why it has refused, in words; perhaps in @text: explain_access.c. */
+const char *hca_responder_explain(const struct hca_responder *t, char text[static BASE_REASON_MAX]);
+
+/* Logs that, for a requester that will not hear why. */
+void hca_responder_log(const struct hca_responder *t);
 
 /*
  * The requester is told that: moves the queue pair to ERR, with its event. Returns the status of

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Makes a mistake, named by the argument, that a card keeps quiet about or has one error for:
+ * silent.sh looks for the words that tell it from others. The peer is another process, on h2.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BYTES 4096
+#define PSN   11
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "silent: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+#define MUST(x) ((x) ? (void)0 : fail(#x))
+
+/* What the peer tells of itself, and of its keys. */
+struct told {
+	uint32_t qpn;
+	uint16_t lid;
+	uint64_t addr;
+	uint32_t key, read_only, other_pd, deregistered, freed_window;
+};
+
+struct end {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *sends, *receives;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	struct told me, peer;
+	int to_peer, from_peer;
+	_Alignas(4096) char memory[BYTES];
+};
+
+static struct end end;
+
+static void open_host(const char *name)
+{
+	struct ibv_port_attr port;
+	struct ibv_device **list;
+	int n;
+
+	MUST(list = ibv_get_device_list(&n));
+	for (int i = 0; i < n; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), name))
+			MUST(end.context = ibv_open_device(list[i]));
+	MUST(end.context);
+	ibv_free_device_list(list);
+	MUST(!ibv_query_port(end.context, 1, &port));
+	end.me.lid = port.lid;
+	MUST(end.pd = ibv_alloc_pd(end.context));
+	MUST(end.sends = ibv_create_cq(end.context, 16, NULL, NULL, 0));
+	MUST(end.receives = ibv_create_cq(end.context, 16, NULL, NULL, 0));
+}
+
+static struct ibv_mr *region(struct ibv_pd *pd, int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, end.memory, BYTES, access);
+
+	MUST(mr);
+	return mr;
+}
+
+#define ALL_ACCESS                                                                   \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+
+static struct ibv_qp *qp_new(enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = { .send_cq = end.sends,
+		                         .recv_cq = end.receives,
+		                         .qp_type = type,
+		                         .cap = { 8, 8, 1, 1 } };
+	struct ibv_qp *qp = ibv_create_qp(end.pd, &init);
+
+	MUST(qp);
+	return qp;
+}
+
+static void connect_qp(struct ibv_qp *qp, uint16_t lid, uint32_t qpn)
+{
+	const int rc = qp->qp_type == IBV_QPT_RC;
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
+		                 .port_num = 1,
+		                 .qp_access_flags = ALL_ACCESS & ~IBV_ACCESS_MW_BIND };
+
+	MUST(!ibv_modify_qp(qp, &a,
+	                    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
+		                  .path_mtu = IBV_MTU_2048,
+		                  .dest_qp_num = qpn,
+		                  .rq_psn = PSN,
+		                  .max_dest_rd_atomic = 1,
+		                  .ah_attr = { .dlid = lid, .port_num = 1 } };
+	MUST(!ibv_modify_qp(qp, &a,
+	                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+	                            IBV_QP_RQ_PSN |
+	                            (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)));
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
+		                  .sq_psn = PSN,
+		                  .timeout = 10,
+		                  .retry_cnt = 3,
+		                  .rnr_retry = 7,
+		                  .max_rd_atomic = 1 };
+	MUST(!ibv_modify_qp(qp, &a,
+	                    IBV_QP_STATE | IBV_QP_SQ_PSN |
+	                            (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+	                                             IBV_QP_MAX_QP_RD_ATOMIC
+	                                : 0)));
+}
+
+/* ---- the peer ---- */
+
+/* A window of the whole region, bound by @qp, which is in RTS. */
+static struct ibv_mw *window(struct ibv_qp *qp, struct ibv_mr *mr)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(end.pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED,
+		                    .bind_info = { mr, (uintptr_t)end.memory, BYTES,
+		                                   IBV_ACCESS_REMOTE_WRITE } };
+	struct ibv_wc wc;
+
+	MUST(mw);
+	MUST(!ibv_bind_mw(qp, mw, &bind));
+	while (!ibv_poll_cq(end.sends, 1, &wc))
+		;
+	MUST(wc.status == IBV_WC_SUCCESS);
+	return mw;
+}
+
+/* Registers what the mistakes are about. The queue pair is connected. */
+static void make_keys(void)
+{
+	struct ibv_pd *other = ibv_alloc_pd(end.context);
+	struct ibv_mr *gone;
+	struct ibv_mw *mw;
+
+	MUST(other);
+	end.me.addr = (uintptr_t)end.memory;
+	end.me.key = end.mr->rkey;
+	end.me.read_only = region(end.pd, IBV_ACCESS_REMOTE_READ)->rkey;
+	end.me.other_pd = region(other, ALL_ACCESS)->rkey;
+	gone = region(end.pd, ALL_ACCESS);
+	end.me.deregistered = gone->rkey;
+	if (end.qp->qp_type == IBV_QPT_RC) {
+		mw = window(end.qp, end.mr);
+		end.me.freed_window = mw->rkey;
+		MUST(!ibv_dealloc_mw(mw));
+	}
+	MUST(!ibv_dereg_mr(gone));
+}
+
+static void exchange(void)
+{
+	MUST(write(end.to_peer, &end.me, sizeof(end.me)) == sizeof(end.me));
+	MUST(read(end.from_peer, &end.peer, sizeof(end.peer)) == sizeof(end.peer));
+}
+
+/* Until the other process has ended. */
+static void stay(void)
+{
+	char c;
+
+	MUST(!read(end.from_peer, &c, 1));
+	exit(0);
+}
+
+/* Both: a connection, and then the keys, of which only the peer's are used. */
+static void set_up(const char *host, enum ibv_qp_type type)
+{
+	open_host(host);
+	end.mr = region(end.pd, ALL_ACCESS);
+	end.qp = qp_new(type);
+	end.me.qpn = end.qp->qp_num;
+	exchange();
+	connect_qp(end.qp, end.peer.lid, end.peer.qpn);
+	make_keys();
+	exchange();
+}
+
+/* ---- remote memory ---- */
+
+static enum ibv_wc_status request(enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr,
+                                  uint32_t bytes)
+{
+	struct ibv_sge sge = { (uintptr_t)end.memory, bytes, end.mr->lkey };
+	struct ibv_send_wr *bad, wr = { .wr_id = 3,
+		                        .sg_list = &sge,
+		                        .num_sge = 1,
+		                        .opcode = opcode,
+		                        .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_wc wc;
+
+	wr.wr.rdma.remote_addr = addr;
+	wr.wr.rdma.rkey = rkey;
+	if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+		wr.wr.atomic.remote_addr = addr;
+		wr.wr.atomic.rkey = rkey;
+	}
+	MUST(!ibv_post_send(end.qp, &wr, &bad));
+	while (!ibv_poll_cq(end.sends, 1, &wc))
+		;
+	return wc.status;
+}
+
+static void is_refused(enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr, uint32_t bytes)
+{
+	MUST(request(opcode, rkey, addr, bytes) == IBV_WC_REM_ACCESS_ERR);
+}
+
+static void key_unknown(void)
+{
+	is_refused(IBV_WR_RDMA_READ, 0x12345600, end.peer.addr, 16);
+}
+
+static void key_turned(void)
+{
+	is_refused(IBV_WR_RDMA_READ, htonl(end.peer.key), end.peer.addr, 16);
+}
+
+/* The peer has not so many. */
+static void key_of_mine(void)
+{
+	struct ibv_mr *mr = NULL;
+
+	for (int i = 0; i < 9; i++)
+		mr = region(end.pd, ALL_ACCESS);
+	is_refused(IBV_WR_RDMA_WRITE, mr->rkey, end.peer.addr, 16);
+}
+
+static void key_deregistered(void)
+{
+	is_refused(IBV_WR_RDMA_WRITE, end.peer.deregistered, end.peer.addr, 16);
+}
+
+static void window_freed(void)
+{
+	is_refused(IBV_WR_RDMA_WRITE, end.peer.freed_window, end.peer.addr, 16);
+}
+
+static void key_of_other_pd(void)
+{
+	is_refused(IBV_WR_ATOMIC_CMP_AND_SWP, end.peer.other_pd, end.peer.addr, 8);
+}
+
+static void access_missing(void)
+{
+	is_refused(IBV_WR_RDMA_WRITE, end.peer.read_only, end.peer.addr, 100);
+}
+
+static void address_before(void)
+{
+	is_refused(IBV_WR_RDMA_READ, end.peer.key, end.peer.addr - 8, 100);
+}
+
+static void length_beyond(void)
+{
+	is_refused(IBV_WR_RDMA_READ, end.peer.key, end.peer.addr + BYTES - 30, 100);
+}
+
+static void uc_unknown(void)
+{
+	MUST(request(IBV_WR_RDMA_WRITE, 0x12345600, end.peer.addr, 16) == IBV_WC_SUCCESS);
+}
+
+/* ---- */
+
+static const struct {
+	const char *name;
+	void (*make)(void);
+	enum ibv_qp_type type;
+} mistakes[] = {
+	{ "key_unknown", key_unknown, IBV_QPT_RC },
+	{ "key_turned", key_turned, IBV_QPT_RC },
+	{ "key_of_mine", key_of_mine, IBV_QPT_RC },
+	{ "key_deregistered", key_deregistered, IBV_QPT_RC },
+	{ "window_freed", window_freed, IBV_QPT_RC },
+	{ "key_of_other_pd", key_of_other_pd, IBV_QPT_RC },
+	{ "access_missing", access_missing, IBV_QPT_RC },
+	{ "address_before", address_before, IBV_QPT_RC },
+	{ "length_beyond", length_beyond, IBV_QPT_RC },
+	{ "uc_unknown", uc_unknown, IBV_QPT_UC },
+};
+
+int main(int argc, char **argv)
+{
+	int there[2], back[2];
+	pid_t child;
+	size_t i = 0;
+
+	for (; i < sizeof(mistakes) / sizeof(*mistakes); i++)
+		if (argc == 2 && !strcmp(mistakes[i].name, argv[1]))
+			break;
+	MUST(i < sizeof(mistakes) / sizeof(*mistakes));
+	MUST(!pipe(there) && !pipe(back));
+	child = fork();
+	MUST(child >= 0);
+	end.to_peer = child ? there[1] : back[1];
+	end.from_peer = child ? back[0] : there[0];
+	close(child ? there[0] : there[1]);
+	close(child ? back[1] : back[0]);
+	set_up(child ? "umbel_h1_0" : "umbel_h2_0", mistakes[i].type);
+	if (!child)
+		stay();
+	mistakes[i].make();
+	close(end.to_peer);
+	MUST(waitpid(child, NULL, 0) == child);
+	return 0;
+}
