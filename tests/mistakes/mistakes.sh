@@ -84,7 +84,6 @@ done <<- 'END'
 	handle_port|ibv_create_ah() fails with EINVAL: there is no port 3
 	handle_lid_0|ibv_create_ah() fails with EINVAL: dlid is 0
 	handle_from_wc|ibv_create_ah_from_wc() fails with EINVAL: the message was sent to a group
-	send_queue_full|ibv_post_send() fails with ENOMEM: the send queue of QP 0x?????? is full: * 4 requests
 	receive_queue_full|ibv_post_recv() fails with ENOMEM: the receive queue of QP 0x?????? is full: * 4 requests
 	receive_in_two|ibv_post_recv() fails with EINVAL: num_sge is 2: QP 0x?????? has max_recv_sge 1
 	cq_of_0|ibv_create_cq() fails with EINVAL: cqe is 0
@@ -102,6 +101,10 @@ done <<- 'END'
 	mad_unregistered|umad_send() fails with EIO: agent 3 is not registered
 	mad_class_twice|umad_register() fails with EINVAL: another agent at that port gets * class 0x09
 END
+
+# four messages find no receive
+logged send_queue_full \
+	'ibv_post_send() fails with ENOMEM: the send queue of QP 0x?????? is full: * 4 requests' 5
 
 # ---- requests, connections and MADs that fail
 

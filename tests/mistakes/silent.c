@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define QKEY  0x1234
 #define BYTES 4096
 #define PSN   11
 
@@ -85,6 +86,18 @@ static struct ibv_qp *qp_new(enum ibv_qp_type type)
 
 	MUST(qp);
 	return qp;
+}
+
+/* To RTS. */
+static void start_ud(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
+
+	MUST(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	a.qp_state = IBV_QPS_RTR;
+	MUST(!ibv_modify_qp(qp, &a, IBV_QP_STATE));
+	a.qp_state = IBV_QPS_RTS;
+	MUST(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN));
 }
 
 static void connect_qp(struct ibv_qp *qp, uint16_t lid, uint32_t qpn)
@@ -183,7 +196,10 @@ static void set_up(const char *host, enum ibv_qp_type type)
 	end.qp = qp_new(type);
 	end.me.qpn = end.qp->qp_num;
 	exchange();
-	connect_qp(end.qp, end.peer.lid, end.peer.qpn);
+	if (type == IBV_QPT_UD)
+		start_ud(end.qp);
+	else
+		connect_qp(end.qp, end.peer.lid, end.peer.qpn);
 	make_keys();
 	exchange();
 }
@@ -273,6 +289,81 @@ static void uc_unknown(void)
 	MUST(request(IBV_WR_RDMA_WRITE, 0x12345600, end.peer.addr, 16) == IBV_WC_SUCCESS);
 }
 
+/* ---- datagrams ---- */
+
+static const union ibv_gid group = { .raw = { 0xFF, 0x12, 0x40, 0x1B, 0xFF, 0xFF, [15] = 9 } };
+
+/* A datagram of @bytes, which completes with success whatever becomes of it. */
+static void send_datagram(struct ibv_ah_attr *to, uint32_t qpn, uint32_t qkey, uint32_t bytes)
+{
+	struct ibv_sge sge = { (uintptr_t)end.memory, bytes, end.mr->lkey };
+	struct ibv_send_wr *bad, wr = { .sg_list = &sge,
+		                        .num_sge = 1,
+		                        .opcode = IBV_WR_SEND,
+		                        .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_wc wc;
+
+	to->port_num = 1;
+	MUST(wr.wr.ud.ah = ibv_create_ah(end.pd, to));
+	wr.wr.ud.remote_qpn = qpn;
+	wr.wr.ud.remote_qkey = qkey;
+	MUST(!ibv_post_send(end.qp, &wr, &bad));
+	while (!ibv_poll_cq(end.sends, 1, &wc))
+		;
+	MUST(wc.status == IBV_WC_SUCCESS);
+}
+
+static void send_to_lid(uint16_t lid, uint32_t qpn, uint32_t qkey)
+{
+	send_datagram(&(struct ibv_ah_attr){ .dlid = lid }, qpn, qkey, 20);
+}
+
+static void send_to_group(uint16_t lid, uint32_t qpn, uint32_t bytes)
+{
+	send_datagram(&(struct ibv_ah_attr){ .is_global = 1, .grh.dgid = group, .dlid = lid }, qpn,
+	              QKEY, bytes);
+}
+
+static void group_by_lid(void)
+{
+	send_to_group(end.peer.lid, 0xFFFFFF, 20);
+}
+
+static void group_by_lid_of_one(void)
+{
+	send_to_group(end.peer.lid, end.peer.qpn, 20);
+}
+
+static void group_of_nobody(void)
+{
+	send_to_group(0xC123, 0xFFFFFF, 20);
+}
+
+static void group_qpn(void)
+{
+	send_to_group(0xC123, end.peer.qpn, 20);
+}
+
+static void other_qkey(void)
+{
+	send_to_lid(end.peer.lid, end.peer.qpn, QKEY + 1);
+}
+
+static void no_receive(void)
+{
+	send_to_lid(end.peer.lid, end.peer.qpn, QKEY);
+}
+
+static void no_such_qp(void)
+{
+	send_to_lid(end.peer.lid, 0x4321, QKEY);
+}
+
+static void lid_of_nobody(void)
+{
+	send_to_lid(99, end.peer.qpn, QKEY);
+}
+
 /* ---- */
 
 static const struct {
@@ -290,6 +381,14 @@ static const struct {
 	{ "address_before", address_before, IBV_QPT_RC },
 	{ "length_beyond", length_beyond, IBV_QPT_RC },
 	{ "uc_unknown", uc_unknown, IBV_QPT_UC },
+	{ "group_by_lid", group_by_lid, IBV_QPT_UD },
+	{ "group_by_lid_of_one", group_by_lid_of_one, IBV_QPT_UD },
+	{ "group_of_nobody", group_of_nobody, IBV_QPT_UD },
+	{ "group_qpn", group_qpn, IBV_QPT_UD },
+	{ "other_qkey", other_qkey, IBV_QPT_UD },
+	{ "no_receive", no_receive, IBV_QPT_UD },
+	{ "no_such_qp", no_such_qp, IBV_QPT_UD },
+	{ "lid_of_nobody", lid_of_nobody, IBV_QPT_UD },
 };
 
 int main(int argc, char **argv)

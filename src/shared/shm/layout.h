@@ -555,7 +555,8 @@ struct shm_port_count {
 	struct shm_bad_key last_bad_pkey, last_bad_qkey;
 	_Atomic uint64_t uc_refused;    /* requests of UC that a responder of the port refused */
 	_Atomic uint64_t receive_waits; /* times that a sender waited for a receive (ud_wait_us) */
-	uint64_t reserved2[2];
+	_Atomic uint64_t mcast_by_lid;  /* sent to a group's GID, by a LID that is no group's */
+	uint64_t reserved2;
 };
 static_assert(sizeof(struct shm_port_count) == 128, "layout");
 

@@ -7,9 +7,16 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/reason.h"
 #include "base/util.h"
 #include "hca/link/flow.h"
 #include "hca/process/link.h"
+#include "wire/text.h"
+
+static uint64_t hash_of(const struct hca_dest *dest)
+{
+	return base_hash_of(dest, sizeof(*dest), 0);
+}
 
 /* Room for @count receivers. */
 static int reserve(struct hca_process *p, struct hca_flow *f, uint32_t count)
@@ -59,9 +66,52 @@ static struct shm_flow_count *count_of(const struct hca_sender *s, struct hca_fl
 	return shm_flow_count_at(r, f->id);
 }
 
+static const uint8_t *gid_of(const struct hca_flow *f)
+{
+	return (const uint8_t *)f->dest.gid;
+}
+
+/* Whether it leads to a group's GID by the LID of a port. On Ethernet LIDs come from GIDs. */
+static bool is_astray(const struct hca_flow *f)
+{
+	return f->dest.is_global && gid_of(f)[0] == 0xFF && !f->is_mcast;
+}
+
+/* Nobody gets the datagrams that a program sends by it now. */
+static BASE_COLD void tell_vain(const struct hca_sender *s, const struct hca_flow *f)
+{
+	const struct base_failure b = { .part = BASE_LOG_PART_verbs,
+		                        .error = EHOSTUNREACH,
+		                        .again = hash_of(&f->dest) };
+	struct ib_gid gid;
+
+	memcpy(gid.raw, gid_of(f), sizeof(gid.raw));
+	if (f->is_mcast)
+		base_because(b.error,
+		             "no other queue pair is attached where MLID 0x%04x leads: is it the "
+		             "group's, has the receiver joined and attached?",
+		             f->dest.lid);
+	else
+		base_because(b.error, "no way leads to LID %u: umbel show routes", f->dest.lid);
+	if (f->dest.is_global)
+		base_failure_log(&b, "QP 0x%06x: nobody gets what is sent to %s", s->qpn,
+		                 wire_gid_text(&gid));
+	else
+		base_failure_log(&b, "QP 0x%06x: nobody gets what is sent to LID %u", s->qpn,
+		                 f->dest.lid);
+}
+
+static bool is_vain_datagram(const struct hca_sender *s, const struct hca_flow *f)
+{
+	return !f->count && !f->leaves && !s->process->must_not_block && !is_astray(f) &&
+	       shm_qp_at(&s->process->region, SHM_QP_INDEX(s->qpn))->type == IBV_QPT_UD;
+}
+
 /* How its packets leave: to receivers here, by the network, or both. */
 static const struct hca_link_ops *link_of(const struct hca_sender *s, const struct hca_flow *f)
 {
+	if (is_astray(f))
+		return &hca_link_astray;
 	if (base_log_on(packet, BASE_LOG_TRACE))
 		return &hca_link_trace;
 	if (f->detours)
@@ -108,6 +158,8 @@ static int refresh(struct hca_sender *s, struct hca_flow *f)
 		follow_list(s->process, f);
 	else
 		f->path_bits = path_bits(r, f);
+	if (base_log_on(verbs, BASE_LOG_WARNING) && is_vain_datagram(s, f))
+		tell_vain(s, f);
 	return 0;
 }
 
@@ -139,11 +191,6 @@ static void flow_release(struct hca_process *p, struct hca_flow *f)
 	base_lock(&p->flow_lock);
 	SLIST_INSERT_HEAD(&p->free_flows, f, free);
 	base_unlock(&p->flow_lock);
-}
-
-static uint64_t hash_of(const struct hca_dest *dest)
-{
-	return base_hash_of(dest, sizeof(*dest), 0);
 }
 
 /* ---- eviction ---- */

@@ -2,10 +2,12 @@
 /*
  * The link in shared memory: see link_shm.h.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/pause.h"
+#include "base/reason.h"
 #include "base/util.h"
 #include "hca/link/deliver.h"
 #include "hca/link/flow.h"
@@ -49,6 +51,30 @@ bool hca_receiver_lets_in(const struct hca_receiver *r, const struct hca_packet 
 	return is_meant(r, pkt, port) && r->good_pkey == pkt->a.pkey;
 }
 
+/* The sender's process is told of a key that its receiver does not have. */
+static void tell_refused(struct hca_process *p, const struct hca_receiver *r,
+                         const struct hca_packet *pkt, bool is_qkey)
+{
+	const struct base_failure f = { .part = BASE_LOG_PART_verbs,
+		                        .error = EKEYREJECTED,
+		                        .again = (uint64_t)pkt->a.src_qpn << 32 | r->qpn };
+	struct shm_qp to;
+
+	if (!base_log_on(verbs, BASE_LOG_WARNING))
+		return;
+	shm_qp_read(&p->region, r->qpn, &to);
+	if (is_qkey)
+		base_because(f.error,
+		             "it has Q_Key 0x%08x, the message 0x%08x: wr.ud.remote_qkey has to be "
+		             "the receiver's (with its highest bit set, the sender's own is sent)",
+		             r->qkey, pkt->qkey);
+	else
+		base_because(f.error, "it has P_Key 0x%04x, the message 0x%04x: see pkey_index",
+		             to.pkey, pkt->a.pkey);
+	base_failure_log(&f, "QP 0x%06x: a message does not get to QP 0x%06x", pkt->a.src_qpn,
+	                 r->qpn);
+}
+
 /* Counts a packet with a key that its receiver does not have, and notes it for a trap. */
 static void refuse_key(struct hca_process *p, const struct hca_receiver *r,
                        const struct hca_packet *pkt, uint32_t port, bool is_qkey)
@@ -66,6 +92,8 @@ static void refuse_key(struct hca_process *p, const struct hca_receiver *r,
 	atomic_fetch_add_explicit(is_qkey ? &c->bad_qkey : &c->bad_pkey, 1, memory_order_relaxed);
 	/* release: pairs with the acquire of fabric_traps_notice_keys() */
 	atomic_fetch_add_explicit(&p->region.data->bad_keys, 1, memory_order_release);
+	if (!p->must_not_block)
+		tell_refused(p, r, pkt, is_qkey);
 }
 
 /* Counts a packet that @r does not receive, for the first reason that there is. */
@@ -300,6 +328,23 @@ static void send_along(struct hca_sender *s, struct hca_flow *f, const struct hc
 	else
 		drop(s, pkt, remote_qpn);
 }
+
+/* A group's GID, and the LID of a port: a card sends it, and the port that it comes to drops it. */
+static BASE_COLD void send_astray(struct hca_sender *s, struct hca_flow *f,
+                                  const struct hca_packet *pkt, uint32_t remote_qpn)
+{
+	(void)f;
+	(void)remote_qpn;
+	HCA_COUNT(s->process, s->port, mcast_by_lid);
+	if (pkt->a.flags & SHM_ARRIVAL_TRACED)
+		base_log_trace(packet, "QP 0x%06x: dropped: a group's GID, and a port's LID",
+		               pkt->a.src_qpn);
+}
+
+const struct hca_link_ops hca_link_astray = {
+	.name = "astray",
+	.send = send_astray,
+};
 
 const struct hca_link_ops hca_link_shm = {
 	.name = "shm",

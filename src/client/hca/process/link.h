@@ -70,8 +70,8 @@ struct hca_network {
 int hca_network_open(struct hca_process *p, uint8_t link_layer, uint32_t hca, uint32_t handle,
                      struct hca_link **link);
 
-/* Each in a file link_NAME.c */
-extern const struct hca_link_ops hca_link_shm, hca_link_trace, hca_link_detour;
+/* Each in a file link_NAME.c; hca_link_astray, by which nothing gets anywhere, in link_shm.c. */
+extern const struct hca_link_ops hca_link_shm, hca_link_trace, hca_link_detour, hca_link_astray;
 extern const struct hca_network hca_network_roce;
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/reason.h"
 #include "base/util.h"
 #include "control/join.h"
 #include "control/path.h"
@@ -246,6 +247,36 @@ void *hca_take_memory(struct hca_process *p, uint64_t off, uint64_t bytes)
 	return at;
 }
 
+static const char *text_of(size_t field)
+{
+#define COUNTED(what, text) { offsetof(struct shm_port_count, what), text },
+	static const struct {
+		size_t field;
+		const char *text;
+	} counted[] = {
+#include "shm/port_count.def"
+	};
+#undef COUNTED
+
+	for (size_t i = 0; i < ARRAY_SIZE(counted); i++)
+		if (counted[i].field == field)
+			return counted[i].text;
+	return "?";
+}
+
+/* The program is told, whose packet or receive it is. The daemon counts in the name of others. */
+static void tell_lost(const struct hca_process *p, uint32_t port, size_t field, const char *name)
+{
+	const struct shm_port *at = shm_port_at(&p->region, port);
+	const struct base_failure f = { .part = BASE_LOG_PART_verbs,
+		                        .otherwise = text_of(field),
+		                        .again = (uint64_t)port << 32 | field };
+
+	if (!p->must_not_block && base_log_on(verbs, BASE_LOG_WARNING))
+		base_failure_log(&f, "lost at port %u of %s (%s)", at->port_num,
+		                 shm_hca_at(&p->region, at->hca)->name, name);
+}
+
 BASE_COLD void hca_count(struct hca_process *p, uint32_t port, size_t field, const char *name)
 {
 	_Atomic uint64_t *c =
@@ -255,6 +286,7 @@ BASE_COLD void hca_count(struct hca_process *p, uint32_t port, size_t field, con
 	               shm_hca_at(&p->region, shm_port_at(&p->region, port)->hca)->name,
 	               shm_port_at(&p->region, port)->port_num, name);
 	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
+	tell_lost(p, port, field, name);
 }
 
 uint32_t hca_queue_size(const struct hca_process *p, uint32_t asked, uint32_t most)

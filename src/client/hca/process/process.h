@@ -149,7 +149,7 @@ void *hca_take_memory(struct hca_process *p, uint64_t off, uint64_t bytes);
 uint32_t hca_queue_size(const struct hca_process *p, uint32_t asked, uint32_t most);
 
 /* Adds 1 to a counter of port @port (index), which is @field bytes into struct shm_port_count,
- * and logs its @name. */
+ * and logs its @name, and what it means. */
 void hca_count(struct hca_process *p, uint32_t port, size_t field, const char *name);
 
 #define HCA_COUNT(p, port, what) hca_count(p, port, offsetof(struct shm_port_count, what), #what)

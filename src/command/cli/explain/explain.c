@@ -71,8 +71,10 @@ static const struct cli_option options[] = {
 
 static const char *const sent[] = { "xmit_discards", "xmit_mtu", "no_payload_slot", NULL };
 static const char *const received[] = { "no_receive", "bad_qkey", "bad_pkey", "no_qp", NULL };
-static const char *const sent_group[] = { "xmit_discards", "xmit_mtu",      "no_payload_slot",
-	                                  "mcast_unheard", "not_mcast_qpn", NULL };
+static const char *const sent_group[] = {
+	"xmit_discards", "xmit_mtu", "no_payload_slot", "mcast_unheard", "not_mcast_qpn",
+	"mcast_by_lid",  NULL
+};
 static const char *const received_group[] = { "no_receive", "bad_qkey", "bad_pkey",
 	                                      "mcast_unattached", NULL };
 

@@ -60,37 +60,14 @@ static const struct counter groups[] = {
 	  "ibv_attach_mcast() with the MGID and MLID of the join" },
 };
 
-#define COUNT(what) offsetof(struct shm_port_count, what)
+#define COUNTED(what, text) { #what, offsetof(struct shm_port_count, what), text },
 
 /* Of an HCA's port: struct shm_port_count. */
 static const struct counter errors[] = {
-	{ "no_receive", COUNT(no_receive),
-	  "packets lost as no receive was posted: post more of them, and before the peer sends" },
-	{ "receive_waits", COUNT(receive_waits),
-	  "times that a sender waited for a receive to be posted (setting ud_wait_us)" },
-	{ "bad_qkey", COUNT(bad_qkey),
-	  "packets refused as their Q_Key (wr.ud.remote_qkey) was not the receiving queue pair's" },
-	{ "bad_pkey", COUNT(bad_pkey),
-	  "packets refused as the receiver is not in their partition; see pkey_index of both" },
-	{ "no_qp", COUNT(no_qp),
-	  "packets lost as there is no such queue pair on the port, or it is not in RTR or RTS, or "
-	  "is connected to another address: look at wr.ud.remote_qpn and the address handle" },
-	{ "not_mcast_qpn", COUNT(not_mcast_qpn),
-	  "packets to a group that were not sent to QP number 0xffffff (wr.ud.remote_qpn)" },
-	{ "uc_refused", COUNT(uc_refused),
-	  "requests of UC dropped: key, bounds or access of the memory here, or the length of the "
-	  "receive, did not allow them" },
-	{ "xmit_discards", COUNT(xmit_discards),
-	  "messages not sent: larger than the MTU of their path (xmit_mtu of them), or the port "
-	  "was "
-	  "not active" },
-	{ "xmit_mtu", COUNT(xmit_mtu),
-	  "messages of xmit_discards that were larger than the MTU of their path: a datagram is "
-	  "one "
-	  "packet" },
-	{ "no_payload_slot", COUNT(no_payload_slot),
-	  "messages lost as their sender had no payload memory left: receivers do not poll" },
+#include "shm/port_count.def"
 };
+
+#undef COUNTED
 
 /* Of an Ethernet port: struct shm_roce_port. */
 static const struct counter roce[] = {
