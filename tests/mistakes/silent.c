@@ -6,15 +6,21 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#define QKEY  0x1234
-#define BYTES 4096
-#define PSN   11
+#define QKEY   0x1234
+#define BYTES  4096
+#define PSN    11
+#define SENDS  8 /* max_send_wr */
+#define WAIT_S 20
 
 static void fail(const char *what)
 {
@@ -81,7 +87,7 @@ static struct ibv_qp *qp_new(enum ibv_qp_type type)
 	struct ibv_qp_init_attr init = { .send_cq = end.sends,
 		                         .recv_cq = end.receives,
 		                         .qp_type = type,
-		                         .cap = { 8, 8, 1, 1 } };
+		                         .cap = { SENDS, 8, 1, 1 } };
 	struct ibv_qp *qp = ibv_create_qp(end.pd, &init);
 
 	MUST(qp);
@@ -188,8 +194,8 @@ static void stay(void)
 	exit(0);
 }
 
-/* Both: a connection, and then the keys, of which only the peer's are used. */
-static void set_up(const char *host, enum ibv_qp_type type)
+/* Both: a connection, and then the keys of the peer. */
+static void set_up(const char *host, enum ibv_qp_type type, int is_peer)
 {
 	open_host(host);
 	end.mr = region(end.pd, ALL_ACCESS);
@@ -200,7 +206,8 @@ static void set_up(const char *host, enum ibv_qp_type type)
 		start_ud(end.qp);
 	else
 		connect_qp(end.qp, end.peer.lid, end.peer.qpn);
-	make_keys();
+	if (is_peer)
+		make_keys();
 	exchange();
 }
 
@@ -364,6 +371,236 @@ static void lid_of_nobody(void)
 	send_to_lid(99, end.peer.qpn, QKEY);
 }
 
+/* ---- waiting in vain ---- */
+
+/* Whether the log, which is a file, has a line by now. Fails after WAIT_S. */
+static int is_told(void)
+{
+	static time_t end_at;
+	struct stat log;
+
+	if (!end_at)
+		end_at = time(NULL) + WAIT_S;
+	MUST(!fstat(2, &log));
+	errno = ETIMEDOUT;
+	if (!log.st_size && time(NULL) > end_at)
+		fail("a line about it");
+	return log.st_size != 0;
+}
+
+/* Once the program is told, the mistake is mended, and the call that waits returns. */
+static void *mend_when_told(void *mend)
+{
+	while (!is_told())
+		usleep(2000);
+	((void (*)(void))(uintptr_t)mend)();
+	return NULL;
+}
+
+static void mend_later(void (*mend)(void))
+{
+	pthread_t thread;
+
+	MUST(!pthread_create(&thread, NULL, mend_when_told, (void *)(uintptr_t)mend));
+	MUST(!pthread_detach(thread));
+}
+
+/* A send of RC, without a completion if @flags say none. */
+static int send_message(unsigned flags)
+{
+	struct ibv_sge sge = { (uintptr_t)end.memory, 20, end.mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = flags
+	};
+
+	wr.wr.rdma.remote_addr = end.peer.addr;
+	wr.wr.rdma.rkey = end.peer.key;
+	return ibv_post_send(end.qp, &wr, &bad);
+}
+
+static void poll_until_told(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	while (!is_told())
+		MUST(!ibv_poll_cq(cq, 1, &wc));
+}
+
+static void unsignaled(void)
+{
+	MUST(!send_message(0));
+	poll_until_told(end.sends);
+}
+
+static void other_queue(void)
+{
+	MUST(!send_message(IBV_SEND_SIGNALED));
+	poll_until_told(end.receives);
+}
+
+static void unsignaled_full(void)
+{
+	for (int i = 0; i < SENDS; i++)
+		MUST(!send_message(0));
+	MUST(send_message(0) == ENOMEM);
+}
+
+/* The peer posts no receive. */
+static void no_receive_for_ever(void)
+{
+	struct ibv_sge sge = { (uintptr_t)end.memory, 20, end.mr->lkey };
+	struct ibv_send_wr *bad, wr = { .sg_list = &sge,
+		                        .num_sge = 1,
+		                        .opcode = IBV_WR_SEND,
+		                        .send_flags = IBV_SEND_SIGNALED };
+
+	MUST(!ibv_post_send(end.qp, &wr, &bad));
+	poll_until_told(end.sends);
+}
+
+/* Right: both queues are polled, and nothing has come yet for half a second. */
+static void both_queues(void)
+{
+	struct timespec began, now;
+	struct ibv_wc wc;
+
+	MUST(!send_message(0));
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	do {
+		MUST(!ibv_poll_cq(end.sends, 1, &wc));
+		MUST(!ibv_poll_cq(end.receives, 1, &wc));
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((now.tv_sec - began.tv_sec) * 1000 + (now.tv_nsec - began.tv_nsec) / 1000000 <
+	         500);
+}
+
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *of_channel;
+
+/* Its queue pair takes the place of the other one, and sends to itself. */
+static void use_channel(void)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 1, 1, 1, 1 } };
+	struct ibv_sge sge = { (uintptr_t)end.memory, 60, end.mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+
+	MUST(channel = ibv_create_comp_channel(end.context));
+	MUST(of_channel = ibv_create_cq(end.context, 16, NULL, channel, 0));
+	init.send_cq = init.recv_cq = of_channel;
+	MUST(end.qp = ibv_create_qp(end.pd, &init));
+	start_ud(end.qp);
+	MUST(!ibv_post_recv(end.qp, &wr, &bad));
+}
+
+static void arm_and_send(void)
+{
+	struct ibv_sge sge = { (uintptr_t)end.memory, 20, end.mr->lkey };
+	struct ibv_ah_attr to = { .dlid = end.me.lid, .port_num = 1 };
+	struct ibv_send_wr *bad, wr = { .sg_list = &sge,
+		                        .num_sge = 1,
+		                        .opcode = IBV_WR_SEND,
+		                        .send_flags = IBV_SEND_SIGNALED };
+
+	MUST(!ibv_req_notify_cq(of_channel, 0));
+	MUST(wr.wr.ud.ah = ibv_create_ah(end.pd, &to));
+	wr.wr.ud.remote_qpn = end.qp->qp_num;
+	wr.wr.ud.remote_qkey = QKEY;
+	MUST(!ibv_post_send(end.qp, &wr, &bad));
+}
+
+static void get_event(void)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	MUST(!ibv_get_cq_event(channel, &cq, &context));
+}
+
+static void not_armed(void)
+{
+	use_channel();
+	mend_later(arm_and_send);
+	get_event();
+}
+
+static void acknowledge_cq(void)
+{
+	ibv_ack_cq_events(of_channel, 1);
+}
+
+static void cq_event_kept(void)
+{
+	use_channel();
+	arm_and_send();
+	get_event();
+	MUST(!ibv_destroy_qp(end.qp));
+	mend_later(acknowledge_cq);
+	MUST(!ibv_destroy_cq(of_channel));
+}
+
+/* ---- rdma_cm ---- */
+
+static struct rdma_cm_event *kept;
+
+static struct rdma_cm_id *bound_id(void)
+{
+	struct rdma_event_channel *events = rdma_create_event_channel();
+	struct sockaddr_in me = { .sin_family = AF_INET };
+	struct rdma_cm_id *id;
+
+	me.sin_addr.s_addr = htonl(0x0A000001); /* 10.0.0.1 */
+	MUST(events && !rdma_create_id(events, &id, NULL, RDMA_PS_UDP));
+	MUST(!rdma_bind_addr(id, (struct sockaddr *)&me));
+	return id;
+}
+
+static struct sockaddr *address(void)
+{
+	static struct sockaddr_in group_of = { .sin_family = AF_INET };
+
+	group_of.sin_addr.s_addr = htonl(0xEF010203);
+	return (struct sockaddr *)&group_of;
+}
+
+static void left_before_event(void)
+{
+	struct rdma_cm_id *id = bound_id();
+
+	MUST(!rdma_join_multicast(id, address(), NULL));
+	MUST(!rdma_leave_multicast(id, address()));
+}
+
+static void acknowledge_cm(void)
+{
+	MUST(!rdma_ack_cm_event(kept));
+}
+
+static struct rdma_cm_id *joined_id(void)
+{
+	struct rdma_cm_id *id = bound_id();
+
+	MUST(!rdma_join_multicast(id, address(), NULL));
+	MUST(!rdma_get_cm_event(id->channel, &kept));
+	MUST(kept->event == RDMA_CM_EVENT_MULTICAST_JOIN);
+	return id;
+}
+
+static void cm_event_kept(void)
+{
+	struct rdma_cm_id *id = joined_id();
+
+	mend_later(acknowledge_cm);
+	MUST(!rdma_destroy_id(id));
+}
+
+static void join_event_kept(void)
+{
+	struct rdma_cm_id *id = joined_id();
+
+	mend_later(acknowledge_cm);
+	MUST(!rdma_leave_multicast(id, address()));
+}
+
 /* ---- */
 
 static const struct {
@@ -389,6 +626,16 @@ static const struct {
 	{ "no_receive", no_receive, IBV_QPT_UD },
 	{ "no_such_qp", no_such_qp, IBV_QPT_UD },
 	{ "lid_of_nobody", lid_of_nobody, IBV_QPT_UD },
+	{ "unsignaled", unsignaled, IBV_QPT_RC },
+	{ "other_queue", other_queue, IBV_QPT_RC },
+	{ "unsignaled_full", unsignaled_full, IBV_QPT_RC },
+	{ "no_receive_for_ever", no_receive_for_ever, IBV_QPT_RC },
+	{ "both_queues", both_queues, IBV_QPT_RC },
+	{ "not_armed", not_armed, IBV_QPT_UD },
+	{ "cq_event_kept", cq_event_kept, IBV_QPT_UD },
+	{ "left_before_event", left_before_event, IBV_QPT_UD },
+	{ "cm_event_kept", cm_event_kept, IBV_QPT_UD },
+	{ "join_event_kept", join_event_kept, IBV_QPT_UD },
 };
 
 int main(int argc, char **argv)
@@ -408,7 +655,7 @@ int main(int argc, char **argv)
 	end.from_peer = child ? back[0] : there[0];
 	close(child ? there[0] : there[1]);
 	close(child ? back[1] : back[0]);
-	set_up(child ? "umbel_h1_0" : "umbel_h2_0", mistakes[i].type);
+	set_up(child ? "umbel_h1_0" : "umbel_h2_0", mistakes[i].type, !child);
 	if (!child)
 		stay();
 	mistakes[i].make();

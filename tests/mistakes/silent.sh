@@ -7,16 +7,29 @@
 . "${0%/*}/../system/lib.sh"
 
 program=$1
-log=$TMPDIR/silent.log
 
-# says MISTAKE WORDS [LINES]: a line has the words, a pattern of [[ ]], and there are so many, 1 if none are named.
+# make MISTAKE: what it prints is in the file of its name.
+make()
+{
+	UMBEL_LOG=warning timeout 40 umbel exec -- "$program" "$1" > "$TMPDIR/$1.log" 2>&1
+}
+
+# told MISTAKE WORDS [LINES]: a line has the words, a pattern of [[ ]], and there are so many, 1 if none are named.
+told()
+{
+	local log
+	log=$(cat "$TMPDIR/$1.log")
+
+	[[ $log == *" warning: "*$2* ]] || complain "$1: no line says '$2'"$'\n'"$log"
+	[ "$(grep -c ' warning: ' "$TMPDIR/$1.log")" -eq "${3:-1}" ] ||
+		complain "$1: not ${3:-1} line(s)"$'\n'"$log"
+}
+
+# says MISTAKE WORDS [LINES]: both.
 says()
 {
-	UMBEL_LOG=warning timeout 20 umbel exec -- "$program" "$1" > "$log" 2>&1 ||
-		complain "$1: status $?"$'\n'"$(cat "$log")"
-	[[ $(cat "$log") == *" warning: "*$2* ]] || complain "$1: no line says '$2'"$'\n'"$(cat "$log")"
-	[ "$(grep -c ' warning: ' "$log")" -eq "${3:-1}" ] ||
-		complain "$1: not ${3:-1} line(s)"$'\n'"$(cat "$log")"
+	make "$1" || complain "$1: status $?"$'\n'"$(cat "$TMPDIR/$1.log")"
+	told "$@"
 }
 
 umbel up --hosts 2 > /dev/null
@@ -54,5 +67,32 @@ END
 says group_qpn 'lost at port 1 of umbel_h1_0 (not_mcast_qpn): packets to a group that were not sent to QP number 0xffffff' 2
 [[ $(umbel show drops) == *umbel_h1_0*1*mcast_by_lid*2* ]] ||
 	complain "show drops does not count the group's GID with a port's LID:"$'\n'"$(umbel show drops)"
+
+# ---- calls that wait: for a second each, at once
+
+declare -A of=()
+waits='unsignaled other_queue unsignaled_full no_receive_for_ever both_queues not_armed cq_event_kept left_before_event
+	cm_event_kept join_event_kept'
+for mistake in $waits; do
+	make "$mistake" &
+	of[$mistake]=$!
+done
+for mistake in $waits; do
+	wait "${of[$mistake]}" || complain "$mistake: status $?"$'\n'"$(cat "$TMPDIR/$mistake.log")"
+done
+[ ! -s "$TMPDIR/both_queues.log" ] || complain "a right program is told: $(cat "$TMPDIR/both_queues.log")"
+while IFS='|' read -r mistake words; do
+	told "$mistake" "$words"
+done <<- 'END'
+	unsignaled|completion queue * is polled in vain: 1 send of QP 0x?????? asked for no completion: set IBV_SEND_SIGNALED
+	other_queue|completion queue * is polled in vain: no receive is posted * a send of QP 0x?????? has completed in its send_cq
+	unsignaled_full|the send queue * is full: it has room for 8 requests (max_send_wr), and none of those there asked for a completion
+	no_receive_for_ever|QP 0x??????: a request waits for a second, and on (rnr_retry is 7): QP 0x??????, the responder, has no receive
+	not_armed|ibv_get_cq_event() waits, and no completion queue of the channel is armed: ibv_req_notify_cq() first
+	cq_event_kept|ibv_destroy_cq() waits until 1 event is acknowledged: ibv_ack_cq_events()
+	left_before_event|rdma_leave_multicast() of 239.1.2.3 before the event of its join: that event will not come
+	cm_event_kept|rdma_destroy_id() waits until 1 event is acknowledged: rdma_ack_cm_event()
+	join_event_kept|rdma_leave_multicast() waits until 1 event is acknowledged: rdma_ack_cm_event()
+END
 
 umbel down > /dev/null

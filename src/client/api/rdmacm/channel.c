@@ -586,6 +586,7 @@ static void on_multicast(struct rdmacm_event *e, const struct control_cm_event *
 
 	e->join = (struct rdmacm_join *)(uintptr_t)from->uid;
 	e->id = e->join->id;
+	e->join->answered = true;
 	e->event.id = &e->id->id;
 	fill_ud(e, from);
 	e->event.param.ud.private_data = e->join->context;

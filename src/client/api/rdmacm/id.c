@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/rdmacm/rdmacm.h"
+#include "base/ack_wait.h"
 
 #define SELECTOR_EXACTLY 2
 
@@ -264,11 +265,15 @@ void rdmacm_id_ack(struct rdmacm_id *id, struct rdmacm_join *join)
 	pthread_mutex_unlock(&id->lock);
 }
 
-static void wait_acked(struct rdmacm_id *id, uint32_t reported)
+static void wait_acked(struct rdmacm_id *id, uint32_t reported, const char *call)
 {
+	struct base_ack_wait w = { .part = BASE_LOG_PART_rdmacm,
+		                   .call = call,
+		                   .acknowledge = "rdma_ack_cm_event" };
+
 	pthread_mutex_lock(&id->lock);
-	while (id->acked < reported)
-		pthread_cond_wait(&id->acked_more, &id->lock);
+	while ((w.missing = (int)(reported - id->acked)) > 0)
+		base_ack_wait(&w, &id->acked_more, &id->lock);
 	pthread_mutex_unlock(&id->lock);
 }
 
@@ -284,7 +289,7 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 		return rdmacm_return(ret);
 	if (id->event)
 		rdma_ack_cm_event(id->event);
-	wait_acked(rdmacm_id(id), got);
+	wait_acked(rdmacm_id(id), got, "rdma_destroy_id");
 	rdmacm_id_free(rdmacm_id(id));
 	return 0;
 }
@@ -318,7 +323,7 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 		rdma_destroy_event_channel(from);
 	}
 	rdmacm_id(id)->sync = own;
-	wait_acked(rdmacm_id(id), got);
+	wait_acked(rdmacm_id(id), got, "rdma_migrate_id");
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "api/rdmacm/rdmacm.h"
 #include "api/verbs/connection.h"
+#include "base/ack_wait.h"
 #include "base/log.h"
 #include "wire/text.h"
 
@@ -127,9 +128,13 @@ static struct rdmacm_join *remove_newest(struct rdmacm_id *id, const union contr
 
 static void wait_acked(struct rdmacm_join *j, uint32_t reported)
 {
+	struct base_ack_wait w = { .part = BASE_LOG_PART_rdmacm,
+		                   .call = "rdma_leave_multicast",
+		                   .acknowledge = "rdma_ack_cm_event" };
+
 	pthread_mutex_lock(&j->id->lock);
-	while (j->acked < reported)
-		pthread_cond_wait(&j->id->acked_more, &j->id->lock);
+	while ((w.missing = (int)(reported - j->acked)) > 0)
+		base_ack_wait(&w, &j->id->acked_more, &j->id->lock);
 	pthread_mutex_unlock(&j->id->lock);
 }
 
@@ -150,6 +155,11 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 		return rdmacm_return(-EADDRNOTAVAIL);
 	if (id->qp && j->joined && j->flags != RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER)
 		ibv_detach_mcast(id->qp, &j->mgid, j->mlid);
+	if (!j->answered)
+		base_log_warning(rdmacm,
+		                 "rdma_leave_multicast() of %s before the event of its join: that "
+		                 "event will not come",
+		                 wire_address_text(addr));
 	ret = rdmacm_channel_leave(j, &got);
 	if (!ret && j->joined)
 		umbel_group_left(id->verbs, id->port_num, &j->mgid);

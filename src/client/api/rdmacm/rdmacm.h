@@ -84,6 +84,7 @@ struct rdmacm_join {
 	union ibv_gid mgid;
 	uint16_t mlid;
 	bool joined;
+	bool answered; /* its event, or that of its failure, has come */
 	union control_cm_addr addr;
 };
 

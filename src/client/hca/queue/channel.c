@@ -147,10 +147,16 @@ static int wait_event(struct hca_channel *ch)
 	struct hca_process *p = hca_context(ch->channel.context)->process;
 	struct pollfd fds[] = { { .fd = ch->channel.fd, .events = POLLIN },
 		                { .fd = control_fd(p->control), .events = POLLRDHUP } };
+	int n, timeout_ms = base_log_on(verbs, BASE_LOG_WARNING) ? 1000 : -1;
 
-	while (poll(fds, 2, -1) < 0)
-		if (errno != EINTR || !base_signals_restart())
+	while ((n = poll(fds, 2, timeout_ms)) <= 0) {
+		if (n && (errno != EINTR || !base_signals_restart()))
 			return -errno;
+		if (!n) {
+			hca_vain_waits(ch);
+			timeout_ms = -1;
+		}
+	}
 	if (fds[0].revents & POLLIN)
 		return 0;
 	return fds[1].revents ? -EIO : 0;

@@ -28,6 +28,9 @@ int hca_channel_destroy(struct hca_channel *ch);
 /* Waits for an event, unless the descriptor is non-blocking. -EIO: the daemon is gone. */
 int hca_channel_get_event(struct hca_channel *ch, struct hca_cq **cq);
 
+/* A thread has waited for an event for a second: says so if none can come. cq_vain.c */
+void hca_vain_waits(struct hca_channel *ch);
+
 /* Has the descriptor say whether there are events, as some are gone. With the lock held. */
 void hca_channel_settle(struct hca_channel *ch);
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/ack_wait.h"
 #include "base/reason.h"
 #include "base/util.h"
 #include "hca/process/domain.h"
@@ -81,6 +82,7 @@ static void init(struct hca_cq *cq, struct hca_context *ctx, uint32_t id, void *
 	cq->cq.cqe = (int)cq->ring_size;
 	pthread_mutex_init(&cq->cq.mutex, NULL);
 	pthread_cond_init(&cq->cq.cond, NULL);
+	hca_vain_begin(cq);
 }
 
 /* Others find it from now on. */
@@ -146,10 +148,18 @@ err_free:
 /* Waits until the program has acknowledged all events that it got. */
 static void wait_acked(struct hca_cq *cq)
 {
+	struct base_ack_wait w = { .part = BASE_LOG_PART_verbs, .call = "ibv_destroy_cq" };
+
 	pthread_mutex_lock(&cq->cq.mutex);
-	while (cq->cq.comp_events_completed != cq->comp_events_got ||
-	       cq->cq.async_events_completed != cq->events.n_got)
-		pthread_cond_wait(&cq->cq.cond, &cq->cq.mutex);
+	for (;;) {
+		w.missing = (int)(cq->comp_events_got - cq->cq.comp_events_completed);
+		w.acknowledge = w.missing ? "ibv_ack_cq_events" : "ibv_ack_async_event";
+		if (!w.missing)
+			w.missing = (int)(cq->events.n_got - cq->cq.async_events_completed);
+		if (!w.missing)
+			break;
+		base_ack_wait(&w, &cq->cq.cond, &cq->cq.mutex);
+	}
 	pthread_mutex_unlock(&cq->cq.mutex);
 }
 

@@ -74,6 +74,15 @@ struct hca_cq_shared {
 	uint32_t capacity; /* the room of the queue */
 };
 
+/* Whether it is polled in vain: cq_vain.c. Under its lock. */
+struct hca_vain {
+	bool is_watched; /* it has given nothing yet, and nothing was told: each poll attends */
+	bool was_polled;
+	uint32_t polls;    /* that were in vain since then */
+	uint32_t requests; /* its queue pairs had posted so many then */
+	uint64_t since_ns;
+};
+
 struct hca_cq {
 	struct ibv_cq_ex cq; /* the public struct ibv_cq is its beginning */
 	struct hca_context *ctx;
@@ -117,6 +126,7 @@ struct hca_cq {
 	unsigned n_users;           /* QPs that send or receive here */
 	uint32_t comp_events_got;
 	struct hca_async_object events;
+	struct hca_vain vain;
 	bool ignores_overrun; /* completions are lost, and the CQ goes on */
 	/* ibv_start_poll() and on */
 	bool ended;           /* hca_cq_end() */
@@ -216,6 +226,12 @@ void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives);
 
 /* The next poll does what polling leaves to do: queue pairs that fail, receives that wait. */
 void hca_cq_attend(struct hca_cq *cq);
+
+/* The queue is new, or a queue pair of it moves to RTS: whether it is polled in vain is looked at.
+ */
+void hca_vain_begin(struct hca_cq *cq);
+/* A poll has given @n completions. */
+void hca_vain_polled(struct hca_cq *cq, int n);
 
 /* Goes on with requests that wait, of at most @most QPs, each of which has its turn. One whose send
  * lock is held is tried again by the next poll. */

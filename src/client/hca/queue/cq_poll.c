@@ -558,6 +558,7 @@ static BASE_COLD void help_srqs(struct hca_cq *cq)
 static BASE_COLD int attend(struct hca_cq *cq, int done, int n, struct ibv_wc *wc)
 {
 	struct hca_process *p = cq->ctx->process;
+	bool is_watched;
 
 	fail_qps(cq, false);
 	help_srqs(cq);
@@ -567,7 +568,10 @@ static BASE_COLD int attend(struct hca_cq *cq, int done, int n, struct ibv_wc *w
 		cq->failed = true; /* some of them may complete here */
 	if (!done)
 		done = poll_all(cq, n, wc);
+	is_watched = cq->vain.is_watched;
 	base_unlock(&cq->lock);
+	if (is_watched)
+		hca_vain_polled(cq, done);
 	return done;
 }
 

@@ -78,9 +78,13 @@ int hca_explain_send(const struct hca_qp *qp, const struct ibv_send_wr *wr, int 
 		return base_because(
 		        error,
 		        "the send queue of QP 0x%06x is full: it has room for %u requests "
-		        "(max_send_wr), which leave it when a completion of theirs, or of a later "
-		        "signaled one, is polled",
-		        qp->sender.qpn, qp->cap.max_send_wr);
+		        "(max_send_wr), %s",
+		        qp->sender.qpn, qp->cap.max_send_wr,
+		        hca_vain_is_unsignaled(qp)
+		                ? "and none of those there asked for a completion: set "
+		                  "IBV_SEND_SIGNALED at least once in so many, and poll"
+		                : "which leave it when a completion of theirs, or of a later "
+		                  "signaled one, is polled");
 	return error == -EINVAL ? explain_wrong(qp, wr, error) : error;
 }
 

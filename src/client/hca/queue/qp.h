@@ -148,6 +148,10 @@ static inline void hca_qp_complete(struct hca_qp *qp, const struct ibv_send_wr *
 		qp->push(qp, wr, bytes, status);
 }
 
+/* Whether none of the requests in the send queue, which is full, has asked for a completion:
+ * cq_vain.c */
+bool hca_vain_is_unsignaled(const struct hca_qp *qp);
+
 /* The ibv_wr_ functions of @qp: wr_api.c */
 void hca_wr_api_init(struct hca_qp *qp);
 void hca_wr_api_fini(struct hca_qp *qp);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/ack_wait.h"
 #include "base/reason.h"
 #include "hca/process/domain.h"
 #include "hca/queue/qp.h"
@@ -157,9 +158,13 @@ int hca_srq_create_xrc(struct ibv_pd *pd, struct ibv_srq_init_attr_ex *init, str
 
 static void wait_acked(struct hca_srq *srq)
 {
+	struct base_ack_wait w = { .part = BASE_LOG_PART_verbs,
+		                   .call = "ibv_destroy_srq",
+		                   .acknowledge = "ibv_ack_async_event" };
+
 	pthread_mutex_lock(&srq->srq.mutex);
-	while (srq->srq.events_completed != srq->events.n_got)
-		pthread_cond_wait(&srq->srq.cond, &srq->srq.mutex);
+	while ((w.missing = (int)(srq->events.n_got - srq->srq.events_completed)))
+		base_ack_wait(&w, &srq->srq.cond, &srq->srq.mutex);
 	pthread_mutex_unlock(&srq->srq.mutex);
 }
 

@@ -29,6 +29,7 @@ struct hca_connected_qp {
 	uint32_t completed; /* requests below have their completions */
 	/* what the first of them waits for: since when, or 0 */
 	uint64_t waits_since_ns;
+	uint64_t told_since_ns; /* the same of the wait that the program was told of */
 	uint32_t waits_position;
 	int waits_for; /* HCA_WAITS_FOR_RECEIVE, _PATH or _LOCK */
 	/* to which it was connected, until nobody of that one's process uses our memory any more */

@@ -30,6 +30,7 @@
 #define NS_PER_MS  1000000ull
 #define RETRY_NS   (20 * NS_PER_MS)
 #define INFINITELY 7 /* rnr_retry */
+#define PATIENT_NS (1000 * NS_PER_MS)
 
 /* Where request @position of the requester @end is. NULL: its record is wrong, which our own never
  * is. */
@@ -323,6 +324,19 @@ static void work_off(struct hca_connected_qp *c)
 	}
 }
 
+/* It waits for ever (rnr_retry): after a second the program is told. */
+static void tell_patient(struct hca_connected_qp *c)
+{
+	if (!hca_connected_waits(c) || !c->waits_since_ns ||
+	    c->told_since_ns == c->waits_since_ns || base_now_ns() - c->waits_since_ns < PATIENT_NS)
+		return;
+	c->told_since_ns = c->waits_since_ns;
+	base_log_warning(verbs,
+	                 "QP 0x%06x: a request waits for a second, and on (rnr_retry is 7): QP "
+	                 "0x%06x, the responder, has no receive posted",
+	                 c->qp.sender.qpn, c->x.responder.end.qp.qpn);
+}
+
 /* Fails the first request if it has waited for too long. With the queue's lock held. */
 static void lose_patience(struct hca_connected_qp *c)
 {
@@ -330,6 +344,8 @@ static void lose_patience(struct hca_connected_qp *c)
 	uint64_t most = patience(c);
 
 	hca_connected_harvest(c);
+	if (for_receive && !most)
+		tell_patient(c);
 	if (!hca_connected_waits(c) || !c->waits_since_ns || !most ||
 	    c->waits_position != c->completed || base_now_ns() - c->waits_since_ns < most)
 		return;

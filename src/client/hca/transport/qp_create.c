@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/ack_wait.h"
 #include "base/pause.h"
 #include "base/reason.h"
 #include "base/util.h"
@@ -325,10 +326,13 @@ err_free:
 static void wait_acked(struct hca_qp *qp)
 {
 	struct ibv_qp *base = &qp->ex.qp_base;
+	struct base_ack_wait w = { .part = BASE_LOG_PART_verbs,
+		                   .call = "ibv_destroy_qp",
+		                   .acknowledge = "ibv_ack_async_event" };
 
 	pthread_mutex_lock(&base->mutex);
-	while (base->events_completed != qp->events.n_got)
-		pthread_cond_wait(&base->cond, &base->mutex);
+	while ((w.missing = (int)(qp->events.n_got - base->events_completed)))
+		base_ack_wait(&w, &base->cond, &base->mutex);
 	pthread_mutex_unlock(&base->mutex);
 }
 

@@ -314,6 +314,10 @@ static void follow_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_
 		qp->transport->progress(qp);
 	if (to == IBV_QPS_SQD && from == IBV_QPS_RTS && qp->en_sqd_async_notify)
 		tell_drained(qp);
+	if (to == IBV_QPS_RTS && from != to && qp->send_cq)
+		hca_vain_begin(qp->send_cq);
+	if (to == IBV_QPS_RTS && from != to && qp->rq->cq && qp->rq->cq != qp->send_cq)
+		hca_vain_begin(qp->rq->cq);
 }
 
 /* Whether requests of the peer wait. */
