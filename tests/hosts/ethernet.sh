@@ -138,6 +138,8 @@ port_is()
 {
 	[[ $(on "$1" -- ibv_devinfo) == *"$2"* ]]
 }
+expect 1 "umbel: r1:1 is the network device eth0: 'umbel exec r1 -- ip link set eth0 down' takes its link down, *" \
+	umbel link down r1:1
 on r1 -- env "PATH=$PATH" ip link set eth0 down
 wait_until 'its port is down' port_is r1 PORT_DOWN
 on r1 -- env "PATH=$PATH" ip link set eth0 up

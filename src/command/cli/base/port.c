@@ -147,6 +147,39 @@ static void say_range(const struct view *v, const struct cli_port *p)
 	         n == 1 ? "it has port" : "it has ports 1 to", n);
 }
 
+/* The host that has the HCA of this name. */
+static const char *host_of(const struct view *v, const char *hca)
+{
+	for (size_t i = 0; i < cli_json_count(v->hosts); i++) {
+		struct json_object *host = cli_json_at(v->hosts, i);
+
+		if (find_named(cli_json_array(host, "hcas"), hca))
+			return cli_json_text(host, "name");
+	}
+	return "HOST";
+}
+
+/* A port on a network device has no link of the fabric: the device has one. */
+static void say_unplugged(const struct view *v, const struct cli_port *p)
+{
+	struct json_object *node = find_node(v, p->node), *ports = cli_json_array(node, "ports");
+
+	for (size_t i = 0; i < cli_json_count(ports); i++) {
+		struct json_object *port = cli_json_at(ports, i);
+
+		if (cli_json_number(port, "port") != (long)p->port ||
+		    !json_object_object_get(port, "device"))
+			continue;
+		base_log("%s is the network device %s: 'umbel exec %s -- ip link set %s down' "
+		         "takes its "
+		         "link down, with 'up' up again",
+		         p->text, cli_json_text(port, "device"),
+		         host_of(v, cli_json_text(node, "name")), cli_json_text(port, "device"));
+		return;
+	}
+	base_log("nothing is plugged in at %s", p->text);
+}
+
 static void explain(const struct view *v, const struct cli_port *p, int error)
 {
 	char names[NAMES] = "";
@@ -172,7 +205,7 @@ static void explain(const struct view *v, const struct cli_port *p, int error)
 		base_log("a fault keeps the link at %s down: see 'umbel fault show'", p->text);
 		break;
 	case -ENOTCONN:
-		base_log("nothing is plugged in at %s", p->text);
+		say_unplugged(v, p);
 		break;
 	case -ENOTTY:
 		base_log("%s is no port of a host", p->text);
