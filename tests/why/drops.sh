@@ -67,6 +67,11 @@ wait_until 'it has fired' has_fired
 expect 0 '*FAULT *FIRED *RULE
  *1 *1 *opcode=UD_SEND_ONLY drop' umbel show drops
 kill_hard ud
+# what the rule has lost stays lost when it is one no more; one that never fired is nothing to remember
+umbel fault clear
+expect 0 '*FAULT *FIRED *RULE
+ *1 *1 *opcode=UD_SEND_ONLY drop (cleared)' umbel show drops
+[[ $(umbel show drops --json) == *'"cleared": true'* ]] || complain "the JSON: $(umbel show drops --json)"
 umbel down > /dev/null
 
 # ---- counters, and what they grew by

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Losses: see drops.h. They are the counters that count losses and are not 0, and the faults that
- * have fired. Single-threaded.
+ * have fired, whether they were cleared since or not. Single-threaded.
  */
 #include <json-c/json.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "cli/base/exit.h"
 #include "cli/show/drops.h"
 #include "cli/base/json.h"
+#include "cli/base/table.h"
 #include "cli/picture/legend.h"
 #include "control/client.h"
 
@@ -69,15 +70,20 @@ static struct json_object *find_losses(struct json_object *counters, struct json
 	return drops;
 }
 
-/* Those that have fired. */
-static struct json_object *find_fired(struct json_object *faults)
+/* Adds those that have fired. */
+static void find_fired(struct json_object *fired, struct json_object *faults)
 {
-	struct json_object *fired = json_object_new_array();
-
 	for (size_t i = 0; i < cli_json_count(faults); i++)
 		if (cli_json_number(cli_json_at(faults, i), "fired"))
 			json_object_array_add(fired, json_object_get(cli_json_at(faults, i)));
-	return fired;
+}
+
+/* The rule, and whether it is one no more. */
+static void add_rule(struct cli_table *t, struct json_object *fault, const char *key)
+{
+	const bool cleared = json_object_get_boolean(json_object_object_get(fault, "cleared"));
+
+	cli_table_add(t, "%s%s", cli_json_text(fault, key), cleared ? " (cleared)" : "");
 }
 
 /* Each reason once. */
@@ -110,7 +116,7 @@ static int print_text(struct json_object *drops, struct json_object *fired)
 	static const struct cli_column faults[] = {
 		{ "FAULT", "number", cli_add_text, 0 },
 		{ "FIRED", "fired", cli_add_text, 0 },
-		{ "RULE", "rule", cli_add_text, 0 },
+		{ "RULE", "rule", add_rule, 0 },
 		{ 0 },
 	};
 	int ret = 0;
@@ -148,16 +154,20 @@ int cli_drops_print(struct control_client *client, bool json)
 	struct json_object *counters = cli_request_json(client, "counters");
 	struct json_object *texts = counters ? cli_request_json(client, "loss_texts") : NULL;
 	struct json_object *faults = texts ? cli_request_json(client, "faults") : NULL;
+	struct json_object *past = faults ? cli_request_json(client, "past_faults") : NULL;
 	int ret = CLI_FAILED;
 
-	if (faults) {
+	if (past) {
 		struct json_object *drops = find_losses(counters, texts);
-		struct json_object *fired = find_fired(faults);
+		struct json_object *fired = json_object_new_array();
 
+		find_fired(fired, faults);
+		find_fired(fired, past);
 		ret = print(drops, fired, json);
 		json_object_put(fired);
 		json_object_put(drops);
 	}
+	json_object_put(past);
 	json_object_put(faults);
 	json_object_put(texts);
 	json_object_put(counters);

@@ -568,6 +568,7 @@ void daemon_rules_init(struct daemon_rules *rules, const struct fabric *f)
 {
 	*rules = (struct daemon_rules){ .f = f };
 	TAILQ_INIT(&rules->all);
+	TAILQ_INIT(&rules->past);
 }
 
 int daemon_rules_add(struct daemon_rules *rules, const char *text, uint64_t now_ns,
@@ -611,6 +612,22 @@ int daemon_rules_add(struct daemon_rules *rules, const char *text, uint64_t now_
 	return 0;
 }
 
+/* A rule that has fired stays in sight when it is removed: somebody may look only then. */
+static void forget(struct daemon_rules *rules, struct daemon_rule *rule)
+{
+	if (!rule->fired) {
+		free(rule);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&rules->past, rule, entry);
+	if (++rules->n_past <= DAEMON_RULES)
+		return;
+	rule = TAILQ_FIRST(&rules->past);
+	TAILQ_REMOVE(&rules->past, rule, entry);
+	rules->n_past--;
+	free(rule);
+}
+
 bool daemon_rules_remove(struct daemon_rules *rules, unsigned number)
 {
 	struct daemon_rule *rule, *next;
@@ -625,7 +642,7 @@ bool daemon_rules_remove(struct daemon_rules *rules, unsigned number)
 		rules->n_calls -= is_about_calls(rule);
 		rules->n_links -= daemon_rule_is_about_link(rule);
 		rules->n_mads -= rule->has_mad;
-		free(rule);
+		forget(rules, rule);
 	}
 	if (!rules->n)
 		daemon_rounds_end(&rules->rounds);
@@ -634,7 +651,14 @@ bool daemon_rules_remove(struct daemon_rules *rules, unsigned number)
 
 void daemon_rules_fini(struct daemon_rules *rules)
 {
+	struct daemon_rule *rule;
+
 	daemon_rules_remove(rules, 0);
+	while ((rule = TAILQ_FIRST(&rules->past))) {
+		TAILQ_REMOVE(&rules->past, rule, entry);
+		free(rule);
+	}
+	rules->n_past = 0;
 	free(rules->behind);
 	rules->behind = NULL;
 }

@@ -121,8 +121,9 @@ struct daemon_rules {
 	const struct fabric *f;
 	uint8_t *behind; /* scratch, by switch and by HCA port: whether a packet crosses a link to
 	                    there */
-	TAILQ_HEAD(, daemon_rule) all;
-	unsigned n, last_number;
+	TAILQ_HEAD(daemon_rule_list, daemon_rule) all;
+	struct daemon_rule_list past; /* the last ones that had fired and were removed */
+	unsigned n, n_past, last_number;
 	unsigned n_calls, n_links, n_mads; /* of these are about calls, links, and MADs */
 	struct daemon_rounds rounds;
 	const struct daemon_rule

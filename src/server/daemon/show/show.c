@@ -46,6 +46,7 @@ static const struct view views[] = {
 	{ "ports", "[", "]", .part = daemon_show_ports },
 	{ "counters", "{\"ports\":[", "]}", .part = daemon_show_counters },
 	{ "faults", "[", "]", .part = daemon_show_fault },
+	{ "past_faults", "[", "]", .part = daemon_show_past_fault },
 	{ "routers", "[", "]", .part = daemon_show_router },
 	{ "qps", "[", "]", .part = daemon_show_qps },
 	{ "connections", "[", "]", .part = daemon_show_connections },

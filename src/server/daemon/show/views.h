@@ -68,6 +68,7 @@ bool daemon_show_counters(const struct daemon_show *s, struct show_at *at, struc
 
 bool daemon_show_router(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_fault(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+bool daemon_show_past_fault(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_qps(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_connections(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_processes(const struct daemon_show *s, struct show_at *at, struct show_json *o);
