@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
@@ -185,12 +186,14 @@ static void exchange(void)
 	MUST(read(end.from_peer, &end.peer, sizeof(end.peer)) == sizeof(end.peer));
 }
 
-/* Until the other process has ended. */
+/* Polls until the other process has ended. */
 static void stay(void)
 {
-	char c;
+	struct pollfd p = { .fd = end.from_peer };
+	struct ibv_wc wc;
 
-	MUST(!read(end.from_peer, &c, 1));
+	while (!poll(&p, 1, 5))
+		MUST(ibv_poll_cq(end.receives, 1, &wc) >= 0);
 	exit(0);
 }
 
@@ -244,6 +247,22 @@ static void is_refused(enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr, 
 static void key_unknown(void)
 {
 	is_refused(IBV_WR_RDMA_READ, 0x12345600, end.peer.addr, 16);
+}
+
+/* The command has the state and the key: what was refused can be asked about afterwards. */
+static void ask_afterwards(void)
+{
+	char ask[256];
+
+	key_unknown();
+	for (int tries = 0; system("umbel show qps | grep -q '^h2 .* ERR '"); tries++) {
+		MUST(tries < 20 * WAIT_S);
+		usleep(50000);
+	}
+	snprintf(ask, sizeof(ask),
+	         "umbel explain --rkey 0x12345600 --qp h2:0x%06x --op read --address 0x%llx",
+	         end.peer.qpn, (unsigned long long)end.peer.addr);
+	MUST(system(ask) == 256); /* it exits with 1 */
 }
 
 static void key_turned(void)
@@ -609,6 +628,7 @@ static const struct {
 	enum ibv_qp_type type;
 } mistakes[] = {
 	{ "key_unknown", key_unknown, IBV_QPT_RC },
+	{ "ask_afterwards", ask_afterwards, IBV_QPT_RC },
 	{ "key_turned", key_turned, IBV_QPT_RC },
 	{ "key_of_mine", key_of_mine, IBV_QPT_RC },
 	{ "key_deregistered", key_deregistered, IBV_QPT_RC },

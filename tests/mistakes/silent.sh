@@ -51,6 +51,10 @@ done <<- 'END'
 END
 says uc_unknown 'QP 0x??????, the responder, drops a request of QP 0x??????: its process has no rkey 0x12345600' 2
 
+make ask_afterwards
+[[ $(cat "$TMPDIR/ask_afterwards.log") == *'FAILS  state '*'h2 QP 0x'*' is in ERR, and answers nothing now: '*'has no key 0x12345600'*'FAILS  completion  once it is in RTR or RTS, the requester gets IBV_WC_REM_ACCESS_ERR'* ]] ||
+	complain "explain --rkey of a queue pair in ERR: $(cat "$TMPDIR/ask_afterwards.log")"
+
 # ---- datagrams, which complete with success
 
 while IFS='|' read -r mistake words; do

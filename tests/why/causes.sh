@@ -49,7 +49,7 @@ kill_hard good
 # ---- the peer is not there, not ready, or another's
 gone='has died, or has destroyed its queue pair' unready='is not in RTR or RTS, or is in ERR' other='do not match'
 causes exc_killed 12 "$gone" 'h1 QP * is connected to QP *, which does not exist'
-causes exc_no_such_qp 12 "$gone" 'h1 QP * is connected to QP *, which does not exist'
+causes exc_no_such_qp 12 "$other" 'h1 QP * is connected to QP *, which no queue pair has or had'
 causes exc_reset 12 "$unready" 'h3 QP * is in RESET'
 causes exc_init 12 "$unready" 'h3 QP * is in INIT'
 causes exc_error 12 "$unready" 'h3 QP * is in ERR'

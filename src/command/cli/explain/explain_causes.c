@@ -172,7 +172,7 @@ enum cli_likely cli_cause_peer_gone(struct cli_case *c)
 
 	if (!has(c->qp, "peer") || is_beyond(c))
 		return CLI_POSSIBLE;
-	if (c->peer)
+	if (c->peer || !has(c->qp, "peer_gone"))
 		return CLI_NOT_NOW;
 	add_findings(c, false, about);
 	return CLI_LIKELY;
@@ -188,12 +188,14 @@ enum cli_likely cli_cause_peer_state(struct cli_case *c)
 
 enum cli_likely cli_cause_mismatch(struct cli_case *c)
 {
-	static const char *const psn[] = { "psn", NULL };
+	static const char *const psn[] = { "psn", NULL }, *const about[] = { "peer", NULL };
 
 	if (!has(c->qp, "peer")) {
 		add(c, "%s is not connected", cli_explain_name_qp(c->qp));
 		return CLI_POSSIBLE;
 	}
+	if (!c->peer && !is_beyond(c) && !has(c->qp, "peer_gone"))
+		return add_findings(c, false, about) ? CLI_LIKELY : CLI_POSSIBLE;
 	if (!c->peer)
 		return CLI_POSSIBLE;
 	if (!is(c->peer, "type", cli_json_text(c->qp, "type"))) {

@@ -128,6 +128,14 @@ void cli_explain_bad_qkey(struct cli_explain *e, const struct cli_end *to)
 /* Whether the other end is there, and names this one. */
 static bool check_peer(struct cli_explain *e, struct json_object *qp, struct json_object *peer)
 {
+	if (!peer && !has(qp, "peer_gone")) {
+		cli_explain_say(e, CLI_FAILS, "peer",
+		                "dest_qp_num has to be the peer's qp_num, in the byte order of the "
+		                "machine",
+		                "%s is connected to QP %s, which no queue pair has or had",
+		                cli_explain_name_qp(qp), cli_json_text(qp, "peer"));
+		return false;
+	}
 	if (!peer) {
 		cli_explain_say(e, CLI_FAILS, "peer",
 		                "its process has destroyed it or has ended: connect again",

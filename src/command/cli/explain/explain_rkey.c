@@ -298,7 +298,7 @@ static bool check(struct cli_explain *e, struct json_object *place, struct json_
 }
 
 /* Says the status of the requester's completion. */
-static void say_status(struct cli_explain *e, struct json_object *qp)
+static void say_status(struct cli_explain *e, struct json_object *qp, bool answers)
 {
 	if (e->status && is(qp, "type", "UC")) {
 		cli_explain_say(e, CLI_FAILS, "completion", NULL,
@@ -307,7 +307,11 @@ static void say_status(struct cli_explain *e, struct json_object *qp)
 		e->status = NULL;
 	} else if (e->status) {
 		cli_explain_say(e, CLI_FAILS, "completion", "umbel explain wc says more",
-		                "the requester gets %s, and its queue pair goes to ERR", e->status);
+		                "%sthe requester gets %s, and its queue pair goes to ERR",
+		                answers || !strcmp(e->status, "IBV_WC_RETRY_EXC_ERR")
+		                        ? ""
+		                        : "once it is in RTR or RTS, ",
+		                e->status);
 	} else {
 		cli_explain_say(e, CLI_HOLDS, "completion", NULL,
 		                "IBV_WC_SUCCESS, if it arrives: --qp without --rkey says that");
@@ -348,6 +352,7 @@ static void explain_responder(struct cli_explain *e, struct json_object *qp,
                               const struct request *r)
 {
 	struct json_object *place = place_of(e, qp);
+	const bool answers = cli_explain_receives(qp), in_error = is(qp, "state", "ERR");
 
 	e->status = NULL;
 	if (!is(qp, "type", "RC") && !is(qp, "type", "UC")) {
@@ -356,10 +361,13 @@ static void explain_responder(struct cli_explain *e, struct json_object *qp,
 		                cli_explain_name_qp(qp), cli_json_text(qp, "type"));
 		return;
 	}
-	if (!cli_explain_receives(qp)) {
-		cli_explain_say(e, CLI_FAILS, "state", "ibv_modify_qp() to RTR and RTS",
-		                "%s is in %s, and answers nothing", cli_explain_name_qp(qp),
+	if (!answers)
+		cli_explain_say(e, CLI_FAILS, "state",
+		                in_error ? "a request of it or its peer has failed: connect again"
+		                         : "ibv_modify_qp() to RTR and RTS",
+		                "%s is in %s, and answers nothing now", cli_explain_name_qp(qp),
 		                cli_json_text(qp, "state"));
+	if (!answers && !in_error) {
 		e->status = "IBV_WC_RETRY_EXC_ERR";
 	} else if (r->op && !check_operation(e, qp, r)) {
 		if (!e->status) /* it cannot be posted */
@@ -374,8 +382,10 @@ static void explain_responder(struct cli_explain *e, struct json_object *qp,
 		say_names(e, place);
 		check(e, place, qp, r);
 	}
+	if (!answers && !e->status)
+		e->status = "IBV_WC_RETRY_EXC_ERR";
 	if (r->op || e->status)
-		say_status(e, qp);
+		say_status(e, qp, answers);
 }
 
 /* ---- what is asked ---- */

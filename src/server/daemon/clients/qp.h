@@ -155,6 +155,8 @@ struct daemon_qp *daemon_qp_at(const struct daemon_qps *all, uint32_t index);
 
 /* The QP with this number, or NULL. */
 struct daemon_qp *daemon_qp_find(const struct daemon_qps *all, uint32_t qpn);
+/* Whether a queue pair has, or had, this number. Numbers of an index come again after 256. */
+bool daemon_qp_was(const struct daemon_qps *all, uint32_t qpn);
 
 /* The one at this index, if its process lives; or NULL. */
 struct daemon_qp *daemon_qp_live_at(const struct daemon_qps *all, uint32_t index);

@@ -28,6 +28,11 @@ struct daemon_qp *daemon_qp_find(const struct daemon_qps *all, uint32_t qpn)
 	return qp && qp->qpn == qpn ? qp : NULL;
 }
 
+bool daemon_qp_was(const struct daemon_qps *all, uint32_t qpn)
+{
+	return qpn >> 16 < all->round[SHM_QP_INDEX(qpn)];
+}
+
 unsigned daemon_qps_count(const struct daemon_qps *all)
 {
 	return all->n_in[DAEMON_QP_LIVE] - all->n_roce;

@@ -159,6 +159,8 @@ static void add_connection(const struct daemon_show *s, struct show_json *o, con
 	}
 	if (q->connection.dest_qpn)
 		show_add_text(o, "peer", "0x%06x", q->connection.dest_qpn);
+	if (!peer && daemon_qp_was(&s->objects->qps, q->connection.dest_qpn))
+		show_add_true(o, "peer_gone");
 	if (peer && peer->hca)
 		show_add_text(o, "peer_host", "%s", shm_hca_at(r, peer->hca->hca)->host);
 	if (q->connection.dest_qpn && q->connection.dlid &&
