@@ -153,7 +153,7 @@ for word in h1 :1 h1: h1:0 h1:0x1000000 h1:x; do
 	expect 2 "umbel: capture: '$word' is no queue pair: write HOST:QPN, as in h1:0x105; *" \
 		umbel capture -o /dev/null --qp $word
 done
-expect 2 "umbel: capture: 'fe80::1' is no multicast GID or IPv4 address; *" umbel capture -o /dev/null --group fe80::1
+expect 2 "umbel: capture: 'fe80::1' is no multicast GID, and no IPv4 or IPv6 address of a group; *" umbel capture -o /dev/null --group fe80::1
 nine=(--qp h1:1 --qp h1:2 --qp h1:3 --qp h1:4 --qp h1:5 --qp h1:6 --qp h1:7 --qp h1:8 --qp h1:9)
 expect 2 'umbel: capture: at most 8 queue pairs; *' umbel capture -o /dev/null "${nine[@]}"
 nine=("${nine[@]/h1:?/$one}")

@@ -56,7 +56,7 @@ expect 2 'umbel: show: group which? its MGID; *' umbel show group --dot
 expect 2 'umbel: show: path from where to where? two hosts; *' umbel show path h1 --dot
 expect 2 "umbel: show: one thing at a time, not 'h3' too; *" umbel show path h1 h2 h3 --dot
 expect 2 "umbel: show: one thing at a time, not 'h1' too; *" umbel show topology h1 --dot
-expect 2 "umbel: 'h1' is no MGID" umbel show group h1 --dot
+expect 2 "umbel: 'h1' is no multicast GID, and no IPv4 or IPv6 address of a group" umbel show group h1 --dot
 expect 1 "umbel: no group 'ff12::1'; 'umbel show groups' lists them" umbel show group ff12::1 --dot
 expect 1 "umbel: no host or switch 'h7' in fabric 'default'" umbel show path h1 h7 --dot
 expect 1 "umbel: no host or switch '' in fabric 'default'" umbel show path '' h1 --dot

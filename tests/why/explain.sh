@@ -48,7 +48,7 @@ expect 2 "umbel: explain: '24' is no status of completions, *" umbel explain wc 
 expect 2 "umbel: explain: it takes no 'wc' *" umbel explain wc
 expect 2 'umbel: explain: which way? *' umbel explain --qp h1:5 --from h1
 expect 2 "umbel: explain: 'h1' is no HOST:QPN; *" umbel explain --qp h1
-expect 2 "umbel: explain: 'fe80::1' is no multicast GID; *" umbel explain --group fe80::1 --from h1
+expect 2 "umbel: explain: 'fe80::1' is no multicast GID, and no IPv4 or IPv6 address of a group; *" umbel explain --group fe80::1 --from h1
 
 # ---- what holds
 hold ud

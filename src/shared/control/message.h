@@ -620,7 +620,8 @@ struct control_enter_host_reply {
  * -EOPNOTSUPP: all ports are on Ethernet, and it is not for @data; -ESRCH: there is no such host of
  * a queue pair.
  */
-#define CONTROL_CAPTURE_MANY 8
+#define CONTROL_CAPTURE_MANY   8
+#define CONTROL_CAPTURE_GROUPS (3 * CONTROL_CAPTURE_MANY) /* GIDs: a group may have several */
 struct control_capture {
 	struct control_port at; /* what sends or receives; port 0: all; no node: all */
 	uint32_t data;          /* bool */
@@ -628,7 +629,7 @@ struct control_capture {
 	/* of @data, what is sent to one of these groups, and what one of these queue pairs sends or
 	 * receives; none: all */
 	uint32_t n_groups, n_qps;
-	struct ib_gid group[CONTROL_CAPTURE_MANY];
+	struct ib_gid group[CONTROL_CAPTURE_GROUPS];
 	struct control_capture_qp {
 		char host[32];
 		uint32_t qpn;

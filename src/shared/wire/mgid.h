@@ -15,8 +15,11 @@
 
 #define WIRE_SIGNATURE_IPV4 0x401B
 #define WIRE_SIGNATURE_IPV6 0x601B
-#define WIRE_SIGNATURE_CM   0xA01B /* groups that the SA creates for a zero address */
-#define WIRE_SCOPE_LINK     2
+/* as rdma_cm's UDP port space has them */
+#define WIRE_SIGNATURE_IPV4_UDP 0x4001
+#define WIRE_SIGNATURE_IPV6_UDP 0x6001
+#define WIRE_SIGNATURE_CM       0xA01B /* groups that the SA creates for a zero address */
+#define WIRE_SCOPE_LINK         2
 
 /* The MGID of IPv4 group @addr (network order) in partition @pkey. @udp: rdma_cm's UDP port space.
  */

@@ -18,11 +18,16 @@ const char *wire_gid_format(const void *gid, char text[static WIRE_TEXT]);
 /* The other way round, of a multicast GID. False: the text is none. */
 bool wire_mgid_parse(const char *text, struct ib_gid *mgid);
 
-/* Likewise, or of a group on Ethernet that has an IPv4 address: "::ffff:239.1.1.1". */
-bool wire_group_parse(const char *text, struct ib_gid *group);
+#define WIRE_GROUP_GIDS 3
 
-/* Likewise, or of the IPv4 address itself: "239.1.1.1". */
-bool wire_group_parse_ipv4(const char *text, struct ib_gid *group);
+/*
+ * The GIDs that a group has which a user names: the GID itself, or an IP address. One of them is
+ * the group's on any fabric: "239.1.1.1" is ::ffff:239.1.1.1 on Ethernet, and on InfiniBand, in the
+ * default partition, ff12:4001:ffff::f01:101 as programs join it by rdma_cm's UDP port space,
+ * ff12:401b:ffff::f01:101 as IPoIB does. "ff0e::5" is itself, or likewise an address. Returns how
+ * many; 0: the text is no group.
+ */
+unsigned wire_group_gids(const char *text, struct ib_gid gid[static WIRE_GROUP_GIDS]);
 
 /* Of AF_INET, AF_INET6 or AF_IB, without the port; "?" for others. */
 const char *wire_address_format(const struct sockaddr *addr, char text[static WIRE_TEXT]);

@@ -26,21 +26,35 @@ static void a_gid_reads_as_an_ipv6_address(void **state)
 	assert_string_equal(wire_gid_text(&gid), "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff");
 }
 
-static void a_group_is_read_from_what_was_written(void **state)
+static void a_group_has_the_gids_of_its_address_on_each_kind_of_fabric(void **state)
 {
-	static const char *const good[] = { "ff12:401b:ffff::1", "::ffff:239.1.1.1" };
-	static const char *const bad[] = { "::ffff:10.0.0.1", "fe80::1", "239.1.1.1", "::ffff",
-		                           "" };
-	struct ib_gid group;
+	static const struct {
+		const char *text, *gid[WIRE_GROUP_GIDS];
+	} good[] = {
+		{ "ff12:401b:ffff::1", { "ff12:401b:ffff::1" } },
+		{ "ff12:4001:8001::f01:101", { "ff12:4001:8001::f01:101" } },
+		{ "239.1.1.1",
+		  { "::ffff:239.1.1.1", "ff12:4001:ffff::f01:101", "ff12:401b:ffff::f01:101" } },
+		{ "::ffff:239.1.1.1",
+		  { "::ffff:239.1.1.1", "ff12:4001:ffff::f01:101", "ff12:401b:ffff::f01:101" } },
+		{ "ff0e::1:5", { "ff0e::1:5", "ff12:6001:ffff::1:5", "ff12:601b:ffff::1:5" } },
+	};
+	static const char *const bad[] = { "::ffff:10.0.0.1", "fe80::1", "10.0.0.1",
+		                           "::ffff",          "239.1.1", "" };
+	struct ib_gid gid[WIRE_GROUP_GIDS], mgid;
 
 	(void)state;
-	for (size_t i = 0; i < 2; i++) {
-		assert_true(wire_group_parse(good[i], &group));
-		assert_string_equal(wire_gid_text(&group), good[i]);
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		const unsigned n = wire_group_gids(good[i].text, gid);
+
+		assert_true(n == WIRE_GROUP_GIDS || n == 1);
+		for (unsigned k = 0; k < n; k++)
+			assert_string_equal(wire_gid_text(&gid[k]), good[i].gid[k]);
+		assert_true(n == WIRE_GROUP_GIDS || !good[i].gid[n]);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-		assert_false(wire_group_parse(bad[i], &group));
-	assert_false(wire_mgid_parse(good[1], &group));
+		assert_int_equal(wire_group_gids(bad[i], gid), 0);
+	assert_false(wire_mgid_parse(good[3].text, &mgid));
 }
 
 static void an_address_reads_as_its_family_writes_it(void **state)
@@ -64,7 +78,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_gid_reads_as_an_ipv6_address),
-		cmocka_unit_test(a_group_is_read_from_what_was_written),
+		cmocka_unit_test(a_group_has_the_gids_of_its_address_on_each_kind_of_fabric),
 		cmocka_unit_test(an_address_reads_as_its_family_writes_it),
 	};
 

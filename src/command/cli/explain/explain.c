@@ -13,6 +13,7 @@
 #include "cli/base/command.h"
 #include "cli/explain/explain.h"
 #include "cli/base/fabrics.h"
+#include "cli/base/group.h"
 #include "cli/base/json.h"
 #include "cli/base/options.h"
 #include "cli/base/table.h"
@@ -24,7 +25,7 @@
 
 static const char help[] =
         "Usage: umbel explain [OPTION]... --from HOST --to HOST\n"
-        "       umbel explain [OPTION]... --group MGID --from HOST [--to HOST]\n"
+        "       umbel explain [OPTION]... --group GROUP --from HOST [--to HOST]\n"
         "       umbel explain [OPTION]... --qp HOST:QPN\n"
         "       umbel explain [OPTION]... --rkey KEY [--host HOST] [--from HOST --to HOST]\n"
         "       umbel explain [OPTION]... wc STATUS [--qp HOST:QPN]\n"
@@ -47,7 +48,7 @@ static const struct cli_option options[] = {
 	  CLI_TEXT(struct explain, from) },
 	{ "      --to HOST       who should receive; of a group: all who have joined\n",
 	  CLI_TEXT(struct explain, to) },
-	{ "      --group MGID    to a group, as 'umbel show groups' names it\n",
+	{ "      --group GROUP   to a group: its MGID (umbel show groups), or IP address\n",
 	  CLI_TEXT(struct explain, group) },
 	{ "      --qp HOST:QPN   a queue pair and its connection, as in 'umbel show qps';\n"
 	  "                      after 'wc STATUS': which of its causes are likely\n",
@@ -504,7 +505,7 @@ static int check_status(const struct cli_command *self, const struct explain *x)
 static int check(const struct cli_command *self, const struct explain *x,
                  const struct cli_explain_rkey *key)
 {
-	struct ib_gid mgid;
+	struct cli_group group;
 
 	if (x->qp && check_qp(self, x->qp))
 		return CLI_USAGE;
@@ -515,8 +516,8 @@ static int check(const struct cli_command *self, const struct explain *x,
 	if (x->qp ? x->from || x->to || x->group : !x->from || (!x->to && !x->group))
 		return cli_usage_error(
 		        self, "which way? --from and --to, --group and --from, or --qp alone");
-	if (x->group && !wire_group_parse(x->group, &mgid))
-		return cli_usage_error(self, "'%s' is no multicast GID", x->group);
+	if (x->group && !cli_group_parse(x->group, &group))
+		return cli_usage_error(self, CLI_NO_GROUP, x->group);
 	return 0;
 }
 
@@ -524,7 +525,8 @@ static int check(const struct cli_command *self, const struct explain *x,
 static bool explain(struct cli_explain *e, const struct explain *x,
                     const struct cli_explain_rkey *key)
 {
-	struct ib_gid mgid;
+	struct cli_group group;
+	const char *mgid;
 
 	if (!(x->rkey ? request_of_key(e, x->rkey) : request(e, x->group)))
 		return false;
@@ -533,8 +535,9 @@ static bool explain(struct cli_explain *e, const struct explain *x,
 	} else if (x->qp) {
 		cli_explain_qp(e, x->qp);
 	} else if (x->group) {
-		wire_group_parse(x->group, &mgid);
-		explain_group(e, x, wire_gid_text(&mgid)); /* as the daemon has it */
+		cli_group_parse(x->group, &group);
+		mgid = cli_group_find(&group, e->groups);
+		explain_group(e, x, mgid ? mgid : x->group);
 	} else {
 		explain_pair(e, x);
 	}

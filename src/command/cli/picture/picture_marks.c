@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "cli/base/command.h"
+#include "cli/base/group.h"
 #include "cli/base/json.h"
 #include "cli/picture/picture.h"
 #include "cli/check/route_tables.h"
@@ -69,14 +70,6 @@ static void light(struct cli_picture *p, struct cli_picture_link *l)
 
 /* ---- groups ---- */
 
-static bool is_group(struct json_object *group, const struct in6_addr *mgid)
-{
-	struct in6_addr other;
-
-	return inet_pton(AF_INET6, cli_json_text(group, "mgid"), &other) == 1 &&
-	       !memcmp(&other, mgid, sizeof(other));
-}
-
 static size_t light_hosts(struct cli_picture *p, struct json_object *hosts)
 {
 	for (size_t i = 0; i < cli_json_count(hosts); i++) {
@@ -104,24 +97,26 @@ static void light_tree(struct cli_picture *p, struct json_object *tree)
 	}
 }
 
-int cli_picture_light_group(struct cli_picture *p, struct control_client *client, const char *mgid)
+int cli_picture_light_group(struct cli_picture *p, struct control_client *client, const char *text)
 {
 	struct json_object *groups, *group = NULL;
-	struct in6_addr wanted;
+	struct cli_group wanted;
+	const char *mgid;
 	size_t members, attached;
 
-	if (inet_pton(AF_INET6, mgid, &wanted) != 1) {
-		base_log("'%s' is no MGID", mgid);
+	if (!cli_group_parse(text, &wanted)) {
+		base_log(CLI_NO_GROUP, text);
 		return CLI_USAGE;
 	}
 	groups = cli_request_json(client, "groups");
 	if (!groups)
 		return CLI_FAILED;
-	for (size_t i = 0; i < cli_json_count(groups) && !group; i++)
-		if (is_group(cli_json_at(groups, i), &wanted))
+	mgid = cli_group_find(&wanted, groups);
+	for (size_t i = 0; mgid && i < cli_json_count(groups) && !group; i++)
+		if (!strcmp(cli_json_text(cli_json_at(groups, i), "mgid"), mgid))
 			group = cli_json_at(groups, i);
 	if (!group) {
-		base_log("no group '%s'; 'umbel show groups' lists them", mgid);
+		base_log("no group '%s'; 'umbel show groups' lists them", text);
 		json_object_put(groups);
 		return CLI_FAILED;
 	}

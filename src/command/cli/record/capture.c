@@ -21,6 +21,7 @@
 #include "base/util.h"
 #include "cli/base/environ.h"
 #include "cli/base/fabrics.h"
+#include "cli/base/group.h"
 #include "cli/base/options.h"
 #include "cli/record/output.h"
 #include "cli/record/pcapng.h"
@@ -31,7 +32,6 @@
 #include "wire/mad.h"
 #include "wire/packet.h"
 #include "wire/roce.h"
-#include "wire/text.h"
 
 static const char help[] =
         "Usage: umbel capture [OPTION]... [NODE[:PORT]]\n"
@@ -100,12 +100,16 @@ static int store_class(const struct cli_value *v, void *which)
 static int store_group(const struct cli_value *v, void *to)
 {
 	struct control_capture *which = to;
+	struct cli_group group;
 
-	if (which->n_groups == CONTROL_CAPTURE_MANY)
-		return cli_usage_error(v->cmd, "at most %d groups", CONTROL_CAPTURE_MANY);
-	if (!wire_group_parse_ipv4(v->text, &which->group[which->n_groups]))
-		return cli_usage_error(v->cmd, "'%s' is no multicast GID or IPv4 address", v->text);
-	which->n_groups++;
+	if (which->n_groups + WIRE_GROUP_GIDS > CONTROL_CAPTURE_GROUPS)
+		return cli_usage_error(v->cmd, "at most %d groups",
+		                       CONTROL_CAPTURE_GROUPS / WIRE_GROUP_GIDS);
+	if (!cli_group_parse(v->text, &group))
+		return cli_usage_error(v->cmd, CLI_NO_GROUP, v->text);
+	/* each has room for the GIDs of an address, so that there may always be as many groups */
+	for (unsigned i = 0; i < WIRE_GROUP_GIDS; i++)
+		which->group[which->n_groups++] = group.gid[i < group.n ? i : 0];
 	return 0;
 }
 
@@ -450,7 +454,7 @@ static const struct cli_option options[] = {
 	  "RC and\n"
 	  "                      UC queue pairs that are connected from now on exchange packets\n",
 	  CLI_FLAG(struct run, data) },
-	{ "      --group MGID    of these messages, those to the group; no MADs without --class\n",
+	{ "      --group GROUP   of these messages, those to the group; no MADs without --class\n",
 	  CLI_STORE(store_group, struct run, which) },
 	{ "      --qp HOST:QPN   of these, what the queue pair sends or gets; no MADs without "
 	  "--class\n",

@@ -13,10 +13,10 @@
 #include "base/util.h"
 #include "cli/base/command.h"
 #include "cli/base/fabrics.h"
+#include "cli/base/group.h"
 #include "cli/base/json.h"
 #include "cli/base/options.h"
 #include "control/client.h"
-#include "wire/text.h"
 
 #define NS_PER_MS    1000000ull
 #define NS_PER_S     1000000000ull
@@ -28,7 +28,7 @@
 #define MOST_SECONDS 1000000
 
 static const char help[] =
-        "Usage: umbel wait [OPTION]... --group MGID\n"
+        "Usage: umbel wait [OPTION]... --group GROUP\n"
         "Wait until a multicast group has members, and queue pairs that are attached to it.\n";
 
 struct wait {
@@ -41,7 +41,7 @@ static const struct wait defaults = { .attached = 1, .timeout = 60 };
 static const struct cli_option options[] = {
 	{ "  -n, --name NAME         the fabric (default: $UMBEL_FABRIC, else 'default')\n",
 	  CLI_TEXT(struct wait, name) },
-	{ "      --group MGID        the group, as 'umbel show groups' names it\n",
+	{ "      --group GROUP       its MGID (umbel show groups), or its IP address\n",
 	  CLI_TEXT(struct wait, group) },
 	{ "      --members N         ports that have joined, at least (default: 0)\n",
 	  CLI_NUMBER(struct wait, members, 0, MOST) },
@@ -63,14 +63,15 @@ static bool is_enough(const struct wait *w, const struct count *n)
 }
 
 /* 0, or CLI_FAILED. Nothing is there of a group that is not. */
-static int look(struct control_client *client, const char *mgid, struct count *n)
+static int look(struct control_client *client, const struct cli_group *g, struct count *n)
 {
 	struct json_object *groups = cli_request_json(client, "groups");
+	const char *mgid = groups ? cli_group_find(g, groups) : NULL;
 
 	*n = (struct count){ 0 };
 	if (!groups)
 		return CLI_FAILED;
-	for (size_t i = 0; i < json_object_array_length(groups); i++) {
+	for (size_t i = 0; mgid && i < json_object_array_length(groups); i++) {
 		struct json_object *group = json_object_array_get_idx(groups, i);
 
 		if (strcmp(cli_json_text(group, "mgid"), mgid) != 0)
@@ -96,7 +97,7 @@ static void end_progress(uint64_t waited_ns)
 }
 
 /* Looks, in the end every LONGEST_MS, as a look at many groups costs the daemon some time. */
-static int wait_for(const struct wait *w, struct control_client *client, const char *mgid)
+static int wait_for(const struct wait *w, struct control_client *client, const struct cli_group *g)
 {
 	const uint64_t began = base_now_ns();
 	const uint64_t most = (uint64_t)w->timeout * NS_PER_S;
@@ -108,7 +109,7 @@ static int wait_for(const struct wait *w, struct control_client *client, const c
 		if (most) /* of a daemon that stands still, too */
 			control_limit_wait(client,
 			                   (unsigned)((most - waited) / NS_PER_MS) + GRACE_MS);
-		ret = look(client, mgid, &n);
+		ret = look(client, g, &n);
 		waited = base_now_ns() - began;
 		if (ret || is_enough(w, &n) || (most && waited >= most))
 			break;
@@ -129,19 +130,19 @@ static int wait_execute(const struct cli_command *self, void *from, int argc, ch
 {
 	const struct wait *w = from;
 	struct control_client *client;
-	struct ib_gid mgid;
+	struct cli_group group;
 	int ret;
 
 	if (argc > 0)
 		return cli_usage_error(self, "it takes no '%s'", argv[0]);
 	if (!w->group)
-		return cli_usage_error(self, "for which group? --group MGID");
-	if (!wire_group_parse_ipv4(w->group, &mgid))
-		return cli_usage_error(self, "'%s' is no multicast GID or IPv4 address", w->group);
+		return cli_usage_error(self, "for which group? --group GROUP");
+	if (!cli_group_parse(w->group, &group))
+		return cli_usage_error(self, CLI_NO_GROUP, w->group);
 	ret = cli_connect(&client, cli_fabric_name(w->name));
 	if (ret)
 		return ret;
-	ret = wait_for(w, client, wire_gid_text(&mgid)); /* as the daemon writes it */
+	ret = wait_for(w, client, &group);
 	control_close(client);
 	return ret;
 }

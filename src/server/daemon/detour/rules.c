@@ -130,13 +130,11 @@ static int read_link(struct reading *r)
 	               : 0;
 }
 
-/* A multicast GID, or, as groups on Ethernet are named, an IP address. */
+/* A multicast GID, or an IP address, of which a group may have several GIDs. */
 static int read_group(struct reading *r)
 {
-	r->rule->has_group = true;
-	return wire_group_parse_ipv4(r->value, &r->rule->group)
-	               ? 0
-	               : wrong(r, "not the GID or IP address of a group");
+	r->rule->n_groups = wire_group_gids(r->value, r->rule->group);
+	return r->rule->n_groups ? 0 : wrong(r, "not the GID or IP address of a group");
 }
 
 static int read_opcode(struct reading *r)
@@ -459,7 +457,7 @@ static bool is_about_calls(const struct daemon_rule *r)
 /* Whether a rule about calls chooses what only packets have, or a region's queue pair. */
 static bool has_wrong_choice(const struct daemon_rule *r)
 {
-	return is_about_calls(r) && (r->to_host || r->to_qpn || r->link || r->has_group ||
+	return is_about_calls(r) && (r->to_host || r->to_qpn || r->link || r->n_groups ||
 	                             r->opcode || r->psn || r->round ||
 	                             ((r->from_qpn || r->from_nth) &&
 	                              r->fault == DAEMON_FAULT_CALL_OF(CONTROL_CALL_REGISTER)));
@@ -483,7 +481,7 @@ static const char *wrong_with_link(const struct daemon_rule *r)
 
 	if (!r->link)
 		return "which link? write link=NODE:PORT";
-	if (r->from_host || r->from_qpn || r->to_host || r->to_qpn || r->has_group || r->opcode ||
+	if (r->from_host || r->from_qpn || r->to_host || r->to_qpn || r->n_groups || r->opcode ||
 	    r->psn || r->round || r->nth)
 		return "of what happens to a link a rule chooses by link=, after=, until=, every=, "
 		       "count= and chance=";
@@ -507,7 +505,7 @@ static const char *wrong_with_mad(const struct daemon_rule *r)
 {
 	if (r->fault & ~(DAEMON_FAULT_DROP | DAEMON_FAULT_DELAY | DAEMON_FAULT_DUPLICATE))
 		return "what happens to a MAD is drop, loss=, delay= or duplicate";
-	if (r->from_qpn || r->from_nth || r->to_qpn || r->to_nth || r->link || r->has_group ||
+	if (r->from_qpn || r->from_nth || r->to_qpn || r->to_nth || r->link || r->n_groups ||
 	    r->opcode || r->psn || r->round)
 		return "of MADs a rule chooses by mad=, host=, to=HOST:*, nth=, count=, chance=, "
 		       "after= and until=";
@@ -740,6 +738,14 @@ static bool is_its_time(const struct daemon_rule *r, uint64_t now_ns)
 	       (!r->until_ns || now_ns - r->added_ns < r->until_ns);
 }
 
+static bool is_to_group(const struct daemon_rule *r, const struct daemon_rule_packet *p)
+{
+	for (unsigned i = 0; ib_lid_is_mcast(p->path->key.dlid) && i < r->n_groups; i++)
+		if (ib_gid_equal(&r->group[i], &p->path->key.dgid))
+			return true;
+	return false;
+}
+
 static bool is_chosen(const struct daemon_rules *rules, const struct daemon_rule *r,
                       const struct daemon_rule_packet *p)
 {
@@ -748,9 +754,7 @@ static bool is_chosen(const struct daemon_rules *rules, const struct daemon_rule
 	       (r->from_qpn ? r->from_qpn == p->src_qpn : !r->from_nth) &&
 	       (r->to_qpn ? r->to_qpn == p->dest_qpn : !r->to_nth) &&
 	       (!r->opcode || r->opcode == 1u + p->opcode) && has_psn(r, p) &&
-	       (!r->round || r->round == p->round) &&
-	       (!r->has_group || (ib_lid_is_mcast(p->path->key.dlid) &&
-	                          ib_gid_equal(&r->group, &p->path->key.dgid))) &&
+	       (!r->round || r->round == p->round) && (!r->n_groups || is_to_group(r, p)) &&
 	       (!r->to_host || reaches_host(rules, p, r->to_host)) &&
 	       (!r->link || crosses(p, r->link));
 }

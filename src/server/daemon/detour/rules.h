@@ -45,6 +45,7 @@
 #include "fabric/forwarding/mcast_path.h"
 #include "wire/ib.h"
 #include "wire/mad_name.h"
+#include "wire/text.h"
 
 struct fabric;
 struct fabric_mcast_path;
@@ -83,8 +84,8 @@ struct daemon_rule {
 	 * included; when it has begun, its number is above */
 	uint32_t from_nth, to_nth, from_begun, to_begun;
 	struct fabric_port *link; /* packets that cross its link, either way */
-	bool has_group;
-	struct ib_gid group;
+	unsigned n_groups;        /* GIDs that the group may have */
+	struct ib_gid group[WIRE_GROUP_GIDS];
 	unsigned opcode; /* 1 + the opcode */
 	bool has_mad;    /* it is about MADs of this kind */
 	struct wire_mad_kind mad;

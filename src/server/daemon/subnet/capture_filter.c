@@ -232,7 +232,7 @@ int daemon_capture_filter_init(struct daemon_capture_filter *w, const struct fab
 	*w = (struct daemon_capture_filter){
 		.f = f, .data = req->data, .no_mads = req->no_mads, .n_groups = req->n_groups
 	};
-	if (req->n_groups > CONTROL_CAPTURE_MANY || req->n_qps > CONTROL_CAPTURE_MANY)
+	if (req->n_groups > CONTROL_CAPTURE_GROUPS || req->n_qps > CONTROL_CAPTURE_MANY)
 		return -EINVAL;
 	memcpy(w->group, req->group, sizeof(w->group));
 	memcpy(w->classes, req->classes, sizeof(w->classes));

@@ -23,7 +23,7 @@ struct daemon_capture_filter {
 	uint64_t classes[4];
 	/* of packets; none: all */
 	unsigned n_groups, n_qps;
-	struct ib_gid group[CONTROL_CAPTURE_MANY];
+	struct ib_gid group[CONTROL_CAPTURE_GROUPS];
 	struct daemon_capture_qp {
 		unsigned host; /* its number */
 		uint32_t qpn;
