@@ -30,7 +30,7 @@ mkdir -m 700 "$UMBEL_RUNTIME_DIR" "$TMPDIR"
 
 clean_up()
 {
-	"$UMBEL" down --all >/dev/null
+	"$UMBEL" down --all --yes --force >/dev/null
 	rm -rf "$sandbox"
 }
 trap clean_up EXIT

@@ -221,7 +221,7 @@ class Lab:
                 fabric.crowd.kill()
                 fabric.crowd.wait()
         try:
-            self.call("down", "--all")
+            self.call("down", "--all", "--yes", "--force")
         except Failed as e:
             print(e)
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -32,7 +32,7 @@ gone "$daemon" || complain "umbel down left the daemon"
 # ---- where a container denies pidfd_open()
 stop s
 expect 1 "$killed" timeout 120 "${UMBEL%/bin/*}/tests/programs/adversary.deny" EPERM pidfd_open -- \
-	umbel down --all
+	umbel down --all --yes --force
 wait_until "the daemon has gone" gone "$daemon"	# its connections have, that is all that can be seen
 
 # ---- programs that look into sysfs: what is in memory they see, and for the rest they wait once

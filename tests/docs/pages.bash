@@ -168,5 +168,5 @@ page_checkout "$2/umbel"
 page_reader
 . "$script"
 page_settle
-umbel down --all > /dev/null
+umbel down --all --yes --force > /dev/null
 exit $page_failed

@@ -67,7 +67,7 @@ end_all()
 		[ -z "${pid[$host]-}" ] || wait "${pid[$host]}" 2> /dev/null
 		ended[$host]=killed
 	done
-	umbel down --all > /dev/null
+	umbel down --all --yes --force > /dev/null
 }
 
 # What it takes to be ready to hear: it waits for messages, or it has failed, or joined nothing that can be seen.

@@ -57,7 +57,7 @@ kill -9 "$daemon"
 wait_until "the daemon is gone" gone "$daemon"
 end_sleeper
 expect 1 '*' umbel down
-umbel down --all
+umbel down --all --yes --force
 nothing_left 'the daemon was killed'
 
 up
@@ -67,7 +67,7 @@ kill -STOP "$keeper"
 kill -9 "$daemon"
 wait_until "the keeper is gone, too" gone "$keeper"
 end_sleeper
-umbel down --all
+umbel down --all --yes --force
 nothing_left 'the daemon was killed while the keeper was stopped'
 
 up
@@ -107,6 +107,6 @@ for moment in 0 0.1 0.4; do
 	wait $runner
 	wait_until "the daemon is gone" gone "$daemon"
 	umbel up --roce-hosts 1 > /dev/null || complain "a fabric cannot start where another was killed"
-	umbel down --all > /dev/null
+	umbel down --all --yes --force > /dev/null
 	nothing_left "the daemon was killed $moment s after it began to make hosts"
 done

@@ -94,7 +94,7 @@ charged()
 leave_group()
 {
 	[ "$group" ] || return
-	umbel down --all > /dev/null 2>&1
+	umbel down --all --yes --force > /dev/null 2>&1
 	for ((i = 0; i < 100; i++)); do
 		cat "$group"/*/cgroup.procs | while read -r process; do
 			put "$process" "$came_from"

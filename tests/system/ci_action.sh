@@ -18,7 +18,7 @@ workflow()
 
 down()
 {
-	umbel down --all > /dev/null
+	umbel down --all --yes --force > /dev/null
 }
 
 devices='ibv_devices | awk "NR > 2 { print \$1 }"; ls /sys/class/infiniband'

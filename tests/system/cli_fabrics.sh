@@ -77,7 +77,33 @@ pid=$(field pid default)
 kill -9 "$pid"
 wait_until "the daemon is dead" gone "$pid"
 pid=$(field pid big)
-expect 0 "fabric 'big' is down" umbel down --all
+# ---- all of them: asked first, and not those on which programs run
+umbel up --name empty --hosts 2 > /dev/null
+umbel exec -n big h1 -- ibv_devinfo > /dev/null
+launch reader umbel exec -n big h1 -- ibv_asyncwatch
+has_program()
+{
+	[[ $(umbel show -n big processes) == *asyncwatch* ]]
+}
+wait_until 'it runs' has_program
+expect 2 "*umbel: fabric 'big', on which 1 program runs, stays (--force ends it, too)
+umbel: fabric 'empty' ends
+umbel: down: --all needs --yes where nobody can be asked; *" umbel down --all
+expect 2 'umbel: down: --yes and --force go with --all; *' umbel down --yes
+expect 0 '*' umbel status --name empty
+expect 1 "umbel: fabric 'big', on which 1 program runs, stays (--force ends it, too)
+fabric 'empty' is down" umbel down --all --yes
+expect 1 '*' umbel status --name empty
+# on a terminal it asks
+printf 'n\n' | expect 1 '*Is that right?*' script -qec 'umbel down --all --force' /dev/null
+expect 0 '*' umbel status --name big
+kill_hard reader
+has_none()
+{
+	! has_program
+}
+wait_until 'it is gone' has_none
+expect 0 "fabric 'big' is down" umbel down --all --yes
 rm "$UMBEL_RUNTIME_DIR/mine/log" || complain "'umbel down --all' removed what is not its own"
 rmdir "$UMBEL_RUNTIME_DIR/mine"
 gone "$pid" || complain "'umbel down' came back before the daemon was gone"

@@ -111,6 +111,6 @@ interrupt KILL 137 sh -c 'echo $UMBEL_RUNTIME_DIR > $TMPDIR/dir
 	kill -STOP $(umbel status --json | sed -n "s/.*\"pid\": \([0-9]*\),/\1/p"); touch $TMPDIR/up'
 expect 1 "umbel: the 'umbel run' around this fabric has ended" \
 	env UMBEL_RUNTIME_DIR="$(cat "$TMPDIR/dir")" umbel up --name late
-UMBEL_RUNTIME_DIR=$(cat "$TMPDIR/dir") umbel down --all > /dev/null 2>&1
+UMBEL_RUNTIME_DIR=$(cat "$TMPDIR/dir") umbel down --all --yes --force > /dev/null 2>&1
 rm -r "$(cat "$TMPDIR/dir")"
 nothing_left || complain "something was left"

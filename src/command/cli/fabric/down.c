@@ -169,50 +169,34 @@ void cli_end_fabrics(const char *except)
 	cli_each_fabric(end_unless, (void *)except);
 }
 
-/* For each fabric there is a trace of. */
-static int down_each(const char *name, void *arg)
-{
-	struct target t;
-	int *status = arg, ret;
-
-	ret = find_target(&t, name);
-	if (ret == -ECONNREFUSED)
-		cli_daemon_process_remove_leftovers(name);
-	if (ret == -ENOENT || ret == -ECONNREFUSED)
-		return 0;
-	if (ret == -EPERM || ret == -ELOOP) /* not private: no daemon of ours has used it */
-		return 0;
-	if (!ret)
-		forget_target(&t);
-	if (down_one(name))
-		*status = CLI_FAILED;
-	return 0;
-}
-
 struct options {
 	const char *name;
 	bool all;
+	struct cli_down_all how;
 };
 
 static const struct cli_option options[] = {
 	{ CLI_NAME_LINE, CLI_TEXT(struct options, name) },
-	{ "      --all         every fabric of this user\n", CLI_FLAG(struct options, all) },
+	{ "      --all         every fabric of this user on which no program runs\n",
+	  CLI_FLAG(struct options, all) },
+	{ "      --yes         with --all: without asking\n", CLI_FLAG(struct options, how.yes) },
+	{ "      --force       with --all: those on which programs run, too\n",
+	  CLI_FLAG(struct options, how.force) },
 	CLI_HELP_ROW,
 };
 
 static int down_execute(const struct cli_command *self, void *from, int argc, char **argv)
 {
-	const struct options *o = from;
-	int ret, status = CLI_OK;
+	struct options *o = from;
 
 	if (argc > 0)
 		return cli_usage_error(self, "it takes no '%s'", argv[0]);
 	if (o->all && o->name)
 		return cli_usage_error(self, "either --all or --name");
-	if (!o->all)
-		return down_one(cli_fabric_name(o->name));
-	ret = cli_each_fabric(down_each, &status);
-	return ret ? ret : status;
+	if (!o->all && (o->how.yes || o->how.force))
+		return cli_usage_error(self, "--yes and --force go with --all");
+	o->how.end = down_one;
+	return o->all ? cli_down_all(self, &o->how) : down_one(cli_fabric_name(o->name));
 }
 
 const struct cli_command cli_down = {
