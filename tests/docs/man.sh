@@ -79,7 +79,7 @@ for command in "${commands[@]}"; do
 	same "short options of umbel-$command(1) and of its help" \
 		"$(section OPTIONS <<< "$page" | grep -oE '^ +-[a-zA-Z],')" \
 		"$(grep -oE '^ +-[a-zA-Z],' <<< "$help")"
-	summary=$(umbel --help | sed -n "s/^  $command  *//p")
+	summary=$(umbel --help | sed -z 's,\n            , ,g' | sed -n "s/^  $command  *//p")
 	[ -z "$summary" ] || [[ $page == *"umbel-$command — $summary"$'\n'* ]] ||
 		complain "umbel-$command(1) does not have the summary '$summary'"
 done

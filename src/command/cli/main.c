@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "cli/base/command.h"
+#include "cli/base/help.h"
 #include "cli/base/options.h"
 
 /* All commands, in the order of `umbel --help`. A new one is a line here. */
@@ -56,13 +57,18 @@ static const struct cli_command *const commands[] = { COMMANDS(POINT) };
 
 static void print_help(void)
 {
+	char line[256];
+
 	printf("A software RDMA fabric: unmodified RDMA programs on a machine without RDMA.\n"
 	       "\n"
 	       "Usage: umbel COMMAND [OPTION]...\n"
 	       "\n");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		if (commands[i]->summary)
-			printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
+		if (!commands[i]->summary)
+			continue;
+		snprintf(line, sizeof(line), "  %-9s %s\n", commands[i]->name,
+		         commands[i]->summary);
+		cli_help_print(line, stdout);
 	}
 	printf("\n"
 	       "  umbel COMMAND --help     what a command takes; also: umbel help COMMAND\n"
@@ -70,9 +76,9 @@ static void print_help(void)
 	       "\n"
 	       "The fabric is the one given with --name, else $UMBEL_FABRIC, else 'default'.\n"
 	       "\n"
-	       "UMBEL_LOG=LEVEL,PART=LEVEL... in the environment: what is logged, by programs to\n"
-	       "standard error and by the daemon to its log file. A level is off, error, warning,\n"
-	       "info, debug or trace, a part one of these:\n"
+	       "UMBEL_LOG=LEVEL,PART=LEVEL... in the environment: what is logged, by programs\n"
+	       "to standard error and by the daemon to its log file. A level is off, error,\n"
+	       "warning, info, debug or trace, a part one of these:\n"
 	       "\n");
 	for (unsigned i = 0; base_log_part_name(i); i++)
 		printf("    %-8s %s\n", base_log_part_name(i), base_log_part_text(i));

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "cli/base/command.h"
+#include "cli/base/help.h"
 #include "cli/base/options.h"
 
 #define MAX_OPTIONS 32
@@ -123,11 +124,14 @@ void cli_print_help(const struct cli_command *cmd)
 	struct table t = { .n = 0 };
 
 	add_rows(&t, cmd->options, 0);
-	printf("%s\n", cmd->help);
+	cli_help_print(cmd->help, stdout);
+	putchar('\n');
 	for (unsigned i = 0; i < t.n; i++)
-		fputs(t.row[i]->line, stdout);
-	if (cmd->help_end)
-		printf("\n%s", cmd->help_end);
+		cli_help_print(t.row[i]->line, stdout);
+	if (!cmd->help_end)
+		return;
+	putchar('\n');
+	cli_help_print(cmd->help_end, stdout);
 }
 
 /* ---- the command line ---- */
