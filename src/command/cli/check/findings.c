@@ -219,8 +219,9 @@ int cli_findings_text(const struct cli_findings *f)
 	unsigned wrong = 0;
 	int ret = weigh(f, &b);
 
-	printf("%u hosts, %u switches, %u links between switches", count_hosts(f->net), f->net->n,
-	       count_links(f->net));
+	printf("%u host%s, %u switch%s, %u link%s between switches", count_hosts(f->net),
+	       count_hosts(f->net) == 1 ? "" : "s", f->net->n, f->net->n == 1 ? "" : "es",
+	       count_links(f->net), count_links(f->net) == 1 ? "" : "s");
 	printf("%s%s\n\n", *f->routing ? "; routed by " : "", f->routing);
 	for (int p = 0; p < CHECK_PROPERTIES; p++) {
 		print_property(f, (enum check_property)p);

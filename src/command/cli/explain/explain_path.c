@@ -234,8 +234,9 @@ bool cli_explain_pkeys(struct cli_explain *e, const struct cli_end *from, const 
 
 		if (!fitting(to, pkey))
 			continue;
-		cli_explain_say(e, CLI_HOLDS, "pkey", NULL, "%s and %s are in partition 0x%04lx",
-		                from->host, to->host, pkey & ~(long)MEMBER);
+		cli_explain_say(e, CLI_HOLDS, "pkey", NULL,
+		                "%s and %s are in the partition of P_Key 0x%04lx", from->host,
+		                to->host, pkey | MEMBER);
 		return true;
 	}
 	cli_explain_say(e, CLI_FAILS, "pkey",

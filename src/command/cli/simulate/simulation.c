@@ -119,8 +119,9 @@ static void print_head(const struct simulation *s, const struct cli_simulation *
 	struct sums u;
 
 	add_up(s, &u);
-	printf("fabric:    %u hosts, %u switches, %u cables; routing %s\n", s->f->n_ib_ports,
-	       u.n_switches, u.n_cables, cli_simulation_routing(s));
+	printf("fabric:    %u host%s, %u switch%s, %u cable%s; routing %s\n", s->f->n_ib_ports,
+	       s->f->n_ib_ports == 1 ? "" : "s", u.n_switches, u.n_switches == 1 ? "" : "es",
+	       u.n_cables, u.n_cables == 1 ? "" : "s", cli_simulation_routing(s));
 	print_failed(s, what->rerouted);
 	printf("messages:  %ju sent, %ju lost\n", (uintmax_t)s->net.sum.sent,
 	       (uintmax_t)s->net.sum.lost);
