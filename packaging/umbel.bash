@@ -3,14 +3,20 @@
 #
 # Completion of umbel's command lines for bash, loaded by bash-completion. Commands, options and what
 # they take are what the program's help says; hosts, nodes and fabrics are those that are up. Only the
-# keys of settings are listed here, as the help does not have them; tests/docs/completion.sh compares
-# them with a fabric's.
+# keys of settings, the words of faults' rules and the statuses of completions are listed here, as the help does
+# not have them so; tests/docs/completion.sh compares them with what the program takes.
 
 _umbel_settings='max_mcast_grp max_mcast_qp_attach max_total_mcast_qp_attach mtu max_qp_wr max_sge max_cqe
 	exact_sizes arm_fires
 	sa_send_only keep_groups block_loopback_host mft_delay_ms mft_capacity sm_embedded sm_priority sm_poll_ms routing
 	routing_lanes lmc mlid_sharing roce_attach_joins roce_segments roce_ecn roce_adp_retrans
 	roce_selective_repeat roce_rxe_flush host_cpus adopt checked weak weak_seed ud_wait_us ipoib_mode'
+
+_umbel_statuses='SUCCESS LOC_LEN LOC_QP_OP LOC_EEC_OP LOC_PROT WR_FLUSH MW_BIND BAD_RESP LOC_ACCESS REM_INV_REQ REM_ACCESS
+	REM_OP RETRY_EXC RNR_RETRY_EXC LOC_RDD_VIOL REM_INV_RD_REQ REM_ABORT INV_EECN INV_EEC_STATE FATAL RESP_TIMEOUT GENERAL TM
+	TM_RNDV_INCOMPLETE'
+_umbel_rule='qp= host= to= link= group= opcode= mad= psn= round= nth= count= chance= seed= after= until= every= loss= delay=
+	drop corrupt duplicate reorder ecn nak= post= receive= wc= register= made= wr_id= width= speed= errors= recoveries= flap='
 
 # _umbel_ask ARGUMENT...: what the umbel of the command line says. It does not wait longer than a second
 # for a daemon that is stopped; a test sets another limit.
@@ -68,6 +74,20 @@ _umbel_ports()
 		awk -v type="$1" 'NR > 1 && (type == "" || $2 == type) { print $1 ":" $4 }'
 }
 
+# HOST:PORT
+_umbel_host_ports()
+{
+	_umbel_ask show ${fabric:+--name "$fabric"} hosts --json |
+		awk -F '"' '/^    "name"/ { host = $4 } /"port":/ { gsub(/[^0-9]/, "", $3); print host ":" $3 }' | uniq
+}
+
+# Words of a rule: those that take a value end in "=", and no blank follows.
+_umbel_offer_rule()
+{
+	_umbel_offer "$_umbel_rule"
+	[[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} != *= ]] || compopt -o nospace
+}
+
 # _umbel_offer WORDS [APPENDED]: those that begin as the word does
 _umbel_offer()
 {
@@ -113,7 +133,10 @@ _umbel_word()
 	exec1) _umbel_offer "$(_umbel_hosts) --" ;;
 	capture1) _umbel_offer "$(_umbel_hosts) $(_umbel_switches)" ;;
 	explain1) _umbel_offer 'wc rule' ;;
-	explain2) [ "$2" != rule ] || _umbel_offer "$(umbel explain rule 2> /dev/null | awk '{ print $1 }')" ;;
+	explain2)
+		[ "$2" != wc ] || _umbel_offer "$_umbel_statuses"
+		[ "$2" != rule ] || _umbel_offer "$(umbel explain rule 2> /dev/null | awk '{ print $1 }')"
+		;;
 	ladder1 | record1 | replay1) _umbel_files ;;
 	env1 | rsh1) _umbel_offer "$(_umbel_hosts)" ;;
 	exec2 | run1) _umbel_offer -- ;;
@@ -121,8 +144,8 @@ _umbel_word()
 	simulate2) [ "$2" != file ] || _umbel_files ;;
 	set*) _umbel_offer "$_umbel_settings" = ;;
 	link1 | fault1 | switch1 | sm1) _umbel_offer "$(_umbel_verbs "$command")" ;;
-	link2) _umbel_offer "$(_umbel_ports '')" ;;
-	fault*) [ "$2" != add ] || _umbel_offer "qp to link group opcode psn nth count chance seed after until every loss delay nak width speed errors flap" = ;;
+	link2) _umbel_offer "$(_umbel_ports '') $(_umbel_host_ports)" ;;
+	fault*) [ "$2" != add ] || _umbel_offer_rule ;;
 	show2)
 		[ "$2" != routes ] || _umbel_offer "$(_umbel_switches)"
 		[ "$2" != path ] || _umbel_offer "$(_umbel_hosts) $(_umbel_switches)"

@@ -12,6 +12,7 @@ is none that replies.
 import fcntl
 import os
 import pty
+import re
 import select
 import struct
 import subprocess
@@ -28,6 +29,27 @@ _umbel_seconds={}
 """
 
 SETTINGS = sys.argv[2].split()
+
+
+def statuses():
+    """As `umbel explain wc` names them, without what may be left out."""
+    names = []
+    for number in range(24):
+        said = subprocess.run(["umbel", "explain", "wc", str(number)], check=True, stdout=subprocess.PIPE, text=True).stdout
+        names.append(said.split(",")[0].removeprefix("IBV_WC_").removesuffix("_ERR"))
+    return names
+
+
+def rule_words():
+    """As the daemon reads them."""
+    root = os.path.dirname(os.path.abspath(__file__)) + "/../.."
+    with open(root + "/src/server/daemon/detour/rules.c", encoding="utf-8") as file:
+        table = file.read().split("} words[] = {")[1].split("};")[0]
+    return [name + ("" if read == "NULL" else "=") for name, read in re.findall(r'{ "(\w+)", (\w+), ', table)]
+
+
+STATUSES = statuses()
+RULE = rule_words()
 COMMANDS = "up down run exec env rsh mpirun litmus simulate ibsim show top explain check monitor record replay capture ladder set status sysfs wait link fault switch router sm daemon".split()
 
 # What is typed, and the words that must be in its last one's place then.
@@ -73,7 +95,13 @@ CASES = [
     ("umbel link down sw1:2", ["sw1:2"]),
     ("umbel link -n default up umbel_h2", ["umbel_h2_0:1"]),
     ("umbel fault ", ["add", "show", "clear"]),
+    ("umbel link down h1", ["h1:1"]),
+    ("umbel link up h", ["h1:1", "h2:1", "h3:1"]),
     ("umbel fault add lo", ["loss="]),
+    ("umbel fault add dr", ["drop"]),
+    ("umbel fault add qp=h1:* ", RULE),
+    ("umbel explain wc RN", ["RNR_RETRY_EXC"]),
+    ("umbel explain wc ", STATUSES),
     ("umbel fault add link=sw1:3 fl", ["flap="]),
     ("umbel fault add drop op", ["opcode="]),
     ("umbel capture h", ["h1", "h2", "h3"]),
