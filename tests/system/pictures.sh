@@ -50,7 +50,11 @@ expect 2 'umbel: show: a picture is not --json, not --explain and not --watch; *
 expect 2 'umbel: show: --output goes with --svg, --png or --dot; *' umbel show topology -o file
 expect 2 'umbel: show: --lines goes with --svg, --png or --dot; *' umbel show topology --lines 3
 expect 2 "umbel: show: '0' is no number of lines; *" umbel show topology --svg --lines 0
-expect 2 'umbel: show: a path is a picture: say --svg, --png or --dot; *' umbel show path h1 h2
+# a path is text, too; this one ends at the link that has failed
+expect 0 $'h1:1 > sw1:1\n*path h1 > h2: *ends at sw1: *' umbel show path h1 h2
+expect 0 $'h2:1 > sw1:2\npath h2 > h1: 1 link, ends at h2: its link has failed' umbel show path h2 h1
+expect 2 'umbel: show: path from where to where? two hosts; *' umbel show path h1
+expect 2 'umbel: show: a picture is not --json, not --explain and not --watch; *' umbel show path h1 h2 --json
 expect 2 'umbel: show: there are pictures of topology, group and path, not of hosts; *' umbel show hosts --svg
 expect 2 'umbel: show: group which? its MGID; *' umbel show group --dot
 expect 2 'umbel: show: path from where to where? two hosts; *' umbel show path h1 --dot

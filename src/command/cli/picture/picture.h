@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/hash.h"
 
@@ -64,9 +65,10 @@ struct cli_picture {
 	struct base_hash hosts, nodes, ends;
 	struct json_object *kept[2]; /* the daemon's replies: names point there */
 	const char *fabric;          /* NULL: it is a simulation */
-	char about[256];             /* what is lit, in words; "" : nothing */
-	const char *loads;           /* what loads count; NULL: there are none */
-	bool scaled;                 /* they have colours, too, and a legend; nothing is lit */
+	FILE *way;         /* the links of a path are written there, one a line; or NULL */
+	char about[256];   /* what is lit, in words; "" : nothing */
+	const char *loads; /* what loads count; NULL: there are none */
+	bool scaled;       /* they have colours, too, and a legend; nothing is lit */
 };
 
 /* picture_read.c: reads the topology. 0 or CLI_FAILED; cli_picture_fini() is due in any case. */

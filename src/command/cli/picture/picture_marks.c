@@ -154,15 +154,20 @@ static int keep_port(void *arg, const struct cli_switch *from)
 /* Over a link. Why it does not lead on; NULL: it does. */
 static const char *cross(struct walk *w, struct cli_picture_link *l)
 {
+	const unsigned here = cli_picture_end(l, w->at);
+
 	if (l->lit)
 		return "it goes round in circles";
 	light(w->p, l);
 	w->links++;
+	if (w->p->way)
+		fprintf(w->p->way, "%s:%u > %s:%u\n", w->p->node[w->at].name, l->port[here],
+		        w->p->node[l->node[!here]].name, l->port[!here]);
 	if (l->state == CLI_PICTURE_FAILED)
 		return "its link has failed";
 	if (l->state == CLI_PICTURE_IDLE)
 		return "its link is not active";
-	w->at = l->node[!cli_picture_end(l, w->at)];
+	w->at = l->node[!here];
 	return NULL;
 }
 

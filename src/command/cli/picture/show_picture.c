@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * `umbel show ... --svg`, --png and --dot: see show_picture.h. Called by show.c.
+ * `umbel show ... --svg`, --png and --dot, and a path as text: see show_picture.h. Called by
+ * show.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,11 +25,10 @@ int cli_show_picture_check(const struct cli_command *self, const struct cli_show
 	if (!cli_wants_picture(s) && (s->output || s->most))
 		return cli_usage_error(self, "%s goes with --svg, --png or --dot",
 		                       s->output ? "--output" : "--lines");
-	if (!cli_wants_picture(s))
-		return group || path
-		               ? cli_usage_error(
-		                         self, "a %s is a picture: say --svg, --png or --dot", what)
-		               : 0;
+	if (!cli_wants_picture(s) && !path)
+		return group ? cli_usage_error(self,
+		                               "a group is a picture: say --svg, --png or --dot")
+		             : 0;
 	if (!group && !path && strcmp(what, "topology") != 0)
 		return cli_usage_error(
 		        self, "there are pictures of topology, group and path, not of %s", what);
@@ -68,9 +68,13 @@ int cli_show_picture(const struct cli_show_picture *s, struct control_client *cl
 	char *dot = NULL;
 	int ret = cli_picture_read(&p, client, fabric);
 
+	if (!ret && !cli_wants_picture(s))
+		p.way = stdout;
 	if (!ret)
 		ret = fill(&p, client, words, routes);
-	if (!ret) {
+	if (!ret && p.way)
+		puts(p.about);
+	if (!ret && !p.way) {
 		dot = cli_picture_dot(&p, s->most ? (unsigned)s->most : CLI_PICTURE_MOST);
 		if (!dot)
 			base_log("%s", strerror(ENOMEM));

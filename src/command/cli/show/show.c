@@ -277,7 +277,7 @@ static int show(const struct cli_command *self, void *from, int argc, char **arg
 		ret = cli_connect(&client, fabric);
 	if (ret)
 		return ret;
-	if (cli_wants_picture(&s->picture))
+	if (cli_wants_picture(&s->picture) || !strcmp(s->what, "path"))
 		ret = cli_show_picture(&s->picture, client, fabric, &s->words, s->load);
 	else
 		ret = s->watch ? watch(s, client, fabric) : print(s, client);
