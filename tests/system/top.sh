@@ -228,6 +228,9 @@ keys 4
 comes 'HOST .* SENT P/s PEER' 'h2 0x.* h1 0x[0-9a-f]{6}'
 keys 1 '<' '<' '<' '<' '<' # to the first column
 comes 'by NODE, in order'
+# a clock that has no room does not run into the views
+terminal resize-window -x 60 -y 24
+comes '1 ports 2 groups 3 connections 4 qps 5 processes *$'
 terminal resize-window -x 80 -y 8
 until_screen 'the last of 8 lines' foot 8
 until_screen 'three rows' rows_are 'sw1 sw1 sw1'

@@ -17,6 +17,7 @@
 #define HEAD_LINES 4 /* fabric, views, order, titles */
 #define FOOT_LINES 1
 #define MIN_LINES  (HEAD_LINES + FOOT_LINES + 1)
+#define CLOCK      8  /* columns */
 #define ESC_MS     25 /* behind which an Esc is no longer the beginning of a key */
 #define SILENT     3  /* seconds, after which the reader is told */
 
@@ -132,9 +133,11 @@ static void draw_views(const struct cli_top_state *s)
 		attroff(A_REVERSE);
 		x += (int)strlen(text) + 1;
 	}
+	if (x + CLOCK > COLS) /* the views matter more */
+		return;
 	localtime_r(&now, &tm);
 	strftime(text, sizeof(text), "%H:%M:%S", &tm);
-	put_right(1, COLS - 8, text, 8);
+	put_right(1, COLS - CLOCK, text, CLOCK);
 }
 
 static const char *order_name(const struct cli_top_order *order, enum cli_top_kind kind)
