@@ -13,6 +13,7 @@ script=$1
 page_failed=0
 page_jobs=()
 page_count=0
+page_ran=()
 declare -A page_is=() page_output=() page_done=()
 
 page_complain()
@@ -121,6 +122,34 @@ page_settle()
 	page_jobs=()
 }
 
+# shows PLACE COMMAND TEXT: what the last command printed that begins so has the lines of the text
+shows()
+{
+	local i
+
+	for ((i = page_count; i > 0; i--)); do
+		[[ ${page_ran[i]} != "$2"* ]] || break
+	done
+	[ $i -gt 0 ] || { page_complain "$1: no command before it begins with '$2'"; return; }
+	python3 - "$3" "$TMPDIR/output.$i" <<- 'END' || page_complain "$1: this is not what '$2' prints"
+		import re, sys
+
+		def words(text):
+		    return " ".join(re.sub(r"0x[0-9a-f]+|[0-9]+([.,][0-9]+)*", "N", text).split())
+
+		with open(sys.argv[2]) as file:
+		    whole = words(file.read())
+		at = 0
+		for line in sys.argv[1].split("\n"):
+		    if not line.strip() or line.strip() == "...":
+		        continue
+		    found = whole.find(words(line), at)
+		    if found < 0:
+		        sys.exit(f"the page has: {line}\nit printed:   {open(sys.argv[2]).read()}")
+		    at = found + len(words(line))
+	END
+}
+
 # run PLACE COMMAND KIND=WHAT...: kinds are those of pages.txt
 run()
 {
@@ -130,6 +159,7 @@ run()
 	echo "$page_place: $page_command"
 	[[ ! $page_command =~ umbel\ (up|down|daemon) ]] || page_settle
 	page_output_now=$TMPDIR/output.$((++page_count))
+	page_ran[page_count]=$page_command
 	for page_what; do
 		case $page_what in
 		start=) page_start=yes ;;

@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 
-KINDS = ("text", "read", "start", "again", "as", "before", "status")
+KINDS = ("text", "shows", "read", "start", "again", "as", "before", "status")
 
 
 class Problem(Exception):
@@ -102,7 +102,7 @@ class Exceptions:
             else:
                 kind, rest = line.split(" ", 1)
                 begins, _, what = rest.partition(" => ")
-                if kind not in KINDS or bool(what) != (kind in ("as", "before", "status")):
+                if kind not in KINDS or bool(what) != (kind in ("as", "before", "status", "shows")):
                     raise Problem(f"{path}:{number}: not understood: {line}")
                 if not lines[number].startswith("\t"):
                     raise Problem(f"{path}:{number}: no reason: {line}")
@@ -125,8 +125,12 @@ def main(source, exceptions, page):
     for block in manual_blocks(lines) if page.endswith(".in") else markdown_blocks(lines):
         if list(rules.of(block[0][1], ["text"])):
             continue
+        shown = [what for _, what in rules.of(block[0][1], ["shows"])]
+        if shown:
+            print("shows", *map(shlex.quote, [f"{page}:{block[0][0]}", shown[0], "\n".join(line for _, line in block)]))
+            continue
         for number, command in commands(block):
-            words = [f"{kind}={what}" for kind, what in rules.of(command, KINDS[1:])]
+            words = [f"{kind}={what}" for kind, what in rules.of(command, KINDS[2:])]
             if "read=" not in words:
                 print("run", *map(shlex.quote, [f"{page}:{number}", command] + words))
     for number, kind, begins, what in rules.stale():
