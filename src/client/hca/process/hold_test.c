@@ -24,7 +24,7 @@
 #define PAGES 4
 
 struct lab {
-	volatile uint8_t *at;
+	_Atomic uint8_t *at;
 	int hold, pipe[2];
 	_Atomic pid_t tid; /* of the thread that writes; 0: it has not begun */
 	_Atomic unsigned done;
@@ -39,8 +39,12 @@ static int begin(void **state)
 {
 	static struct lab l;
 
+	/* ThreadSanitizer holds a lock of its own while a write waits */
+#ifdef __SANITIZE_THREAD__
+	return 0; /* *state is NULL: the cases are skipped */
+#endif
 	if (!hca_hold_is_possible())
-		return 0; /* *state is NULL: the cases are skipped */
+		return 0;
 	memset(&l, 0, sizeof(l));
 	l.at = mmap(NULL, PAGES * HCA_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 	            0);
