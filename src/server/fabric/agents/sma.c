@@ -118,6 +118,15 @@ static uint16_t node_info(struct request *r)
 	return MAD_STATUS_OK;
 }
 
+/* A Set's changes hold when it is answered, unless they concern thousands of flows: the other flows
+ * follow in slices. */
+static void follow_some(struct fabric *f)
+{
+	uint32_t budget = AT_ONCE;
+
+	fabric_flow_follow(f, &budget, 1);
+}
+
 /* 0xBFFF: no row of the table counts. 0, as before anybody sets it: all do. */
 static bool is_mft_top(const struct fabric *f, uint16_t top)
 {
@@ -142,6 +151,7 @@ static uint16_t set_switch_info(struct request *r)
 	sw->life_time = in.life_time_value;
 	if (in.port_state_change) /* writing a 1 clears it */
 		sw->state_change = 0;
+	follow_some(r->f);
 	return MAD_STATUS_OK;
 }
 
@@ -176,15 +186,6 @@ static uint16_t switch_info(struct request *r)
 	};
 	wire_switch_info_encode(&i, r->data);
 	return status;
-}
-
-/* A Set's changes hold when it is answered, unless they concern thousands of flows: the other flows
- * follow in slices. */
-static void follow_some(struct fabric *f)
-{
-	uint32_t budget = AT_ONCE;
-
-	fabric_flow_follow(f, &budget, 1);
 }
 
 static void lids_changed(struct fabric *f, const struct fabric_port *p)
@@ -599,6 +600,8 @@ static uint16_t pkey_table(struct request *r)
 		if (p->link.partition_inbound || p->link.partition_outbound)
 			fabric_flow_mark_all(r->f);
 		memcpy(p->pkey, t.pkey, sizeof(p->pkey));
+		if (is_switch(p->node))
+			follow_some(r->f);
 	}
 	memset(&t, 0, sizeof(t));
 	memcpy(t.pkey, p->pkey, sizeof(p->pkey));
@@ -683,6 +686,7 @@ static uint16_t linear_ft(struct request *r)
 				return MAD_STATUS_BUSY;
 			fabric_flow_mark_lid(r->f, lid);
 		}
+		follow_some(r->f);
 	}
 	for (unsigned i = 0; i < LFT_BLOCK; i++)
 		t.port[i] = fabric_lft_get(r->node, (uint16_t)(first + i));
@@ -729,6 +733,8 @@ static uint16_t multicast_ft(struct request *r)
 	wire_multicast_ft_decode(r->data, &t);
 	for (unsigned i = 0; r->is_set && i < MFT_BLOCK && !status; i++)
 		status = set_row(r, (uint16_t)(first + i), position, t.port_mask[i]);
+	if (r->is_set)
+		follow_some(r->f);
 	for (unsigned i = 0; i < MFT_BLOCK; i++)
 		t.port_mask[i] = row_mask(fabric_mft_get(r->node, (uint16_t)(first + i)), position);
 	wire_multicast_ft_encode(&t, r->data);

@@ -238,6 +238,24 @@ static void changes_by_a_subnet_manager_do_not_set_port_state_change(void **stat
 	assert_int_equal(switch_info(l).port_state_change, 0);
 }
 
+/* A sender that has the response need not wait. */
+static void tables_hold_when_the_set_is_answered(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_flow *flow;
+	struct wire_linear_ft t;
+
+	testing_activate_all(l->f);
+	flow = testing_flow(l->f, lab_host(l, 0), 10, 2, NULL);
+	assert_int_equal(testing_receivers(l->f, flow), 1);
+	assert_int_equal(lab_get(l, SW, SMP_ATTR_LINEAR_FT, 0, data), MAD_STATUS_OK);
+	wire_linear_ft_decode(data, &t);
+	t.port[2] = FABRIC_LFT_NONE;
+	wire_linear_ft_encode(&t, data);
+	assert_int_equal(lab_set(l, SW, SMP_ATTR_LINEAR_FT, 0, data), MAD_STATUS_OK);
+	assert_int_equal(testing_receivers(l->f, flow), 0);
+}
+
 static void hcas_have_no_switch_info(void **state)
 {
 	struct lab *l = *state;
@@ -1435,6 +1453,7 @@ int main(void)
 		LAB_TEST(switch_info_reads_back_what_was_set),
 		LAB_TEST(port_state_change_is_set_until_it_is_cleared),
 		LAB_TEST(changes_by_a_subnet_manager_do_not_set_port_state_change),
+		LAB_TEST(tables_hold_when_the_set_is_answered),
 		LAB_TEST(hcas_have_no_switch_info),
 		LAB_TEST(port_info_tells_of_an_hca_port),
 		LAB_TEST(port_0_of_an_hca_is_the_one_that_is_asked),
