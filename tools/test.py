@@ -37,6 +37,7 @@ PARTS = {
               'src/shared/check src/command/cli/check src/server/subnet/sm_check_test.c tests/system/*check.sh'),
     'ibsim': (r'^ibsim[.]', 'programs/ibsim'),
     'ipoib': (r'^ipoib[.]', 'programs/ipoib'),
+    'queries': (r'^property[.]sa_requests$', 'src/server/subnet/sa*.c tests/property/sa_requests.py'),
     'router': (r'^router[.]', 'src/server/daemon/router tests/router'),
     'simulate': (r'^(system[.])?simulate', 'src/command/simulate src/command/cli/simulate tests/simulate tests/system/simulate*'),
     'sockets': (r'^system[.](sockets_.*|rspreload)$',

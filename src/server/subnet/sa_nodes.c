@@ -241,16 +241,17 @@ static uint16_t get_pkey_tables(struct sa_query *q)
 	return SA_OK;
 }
 
-/* As in OpenSM, an HCA's port is known by its LID: whatever port number is asked for, it is meant.
- * (osmtest asks for port 0.) visit_port() restores the mask. */
+/* As in OpenSM, an HCA's port is known by its LID: its record has no port numbers, and whichever
+ * are asked for, it is meant. visit_port() restores the mask. */
 static void sl_to_vl_record(struct sa_query *q, struct fabric_port *p)
 {
-	struct wire_sl_to_vl_record r = { .lid = lid_of(p), .out_port = p->num };
+	struct wire_sl_to_vl_record r = { .lid = lid_of(p),
+		                          .out_port = is_switch(p->node) ? p->num : 0 };
 	unsigned n_in = is_switch(p->node) ? p->node->n_ports : 0;
 	uint8_t data[SMP_DATA_BYTES];
 
 	if (!is_switch(p->node))
-		q->mask &= ~SA_SLVL(out_port);
+		q->mask &= ~(SA_SLVL(in_port) | SA_SLVL(out_port));
 	for (unsigned in = 0; in <= n_in; in++) {
 		r.in_port = (uint8_t)in;
 		attribute_of(q, p, SMP_ATTR_SL_TO_VL, smp_sl_to_vl_modifier((uint8_t)in, p->num),
