@@ -35,6 +35,7 @@ FAMILIES = {
 PARTS = {
     'check': (r'^check[.]|^subnet[.]sm_check$|^system[.](check|opensm_check)$',
               'src/shared/check src/command/cli/check src/server/subnet/sm_check_test.c tests/system/*check.sh'),
+    'counters': (r'^system[.]counters_agree$', 'src/server/fabric/agents/pma*.c tests/system/counters_agree.sh'),
     'ibsim': (r'^ibsim[.]', 'programs/ibsim'),
     'ipoib': (r'^ipoib[.]', 'programs/ipoib'),
     'queries': (r'^property[.]sa_requests$', 'src/server/subnet/sa*.c tests/property/sa_requests.py'),
