@@ -17,7 +17,7 @@ memory=6144 # MiB: the largest message has 2 GiB
 
 # What the tests run, and the libraries that they and we are linked with.
 list='cmake procps iproute2 python3 kmod strace binutils socat file busybox-static
-	libcmocka0 libdw1 libjson-c5 libisal2 libmnl0 libncursesw6 libsystemd0 ibverbs-utils rdmacm-utils perftest qperf
+	libcmocka0 libdw1 libjson-c5 libisal2 libmnl0 libncursesw6 ibverbs-utils rdmacm-utils perftest qperf
 	infiniband-diags opensm ibsim-utils libumad2sim0 ibverbs-providers libibmad5 libopensm9 srptools ucx-utils
 	libfabric-bin python3-pyverbs fio iperf iperf3 curl netcat-traditional iputils-ping'
 # Modules of the kernel, in this order: for the root, and for networks of namespaces.

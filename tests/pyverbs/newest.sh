@@ -12,7 +12,7 @@ cd "$(dirname "$(readlink -f "$0")")/../.."
 # On the other Debian, of whose packages it needs pyverbs, and the libraries that umbel uses.
 inside()
 {
-	local packages=(python3-pyverbs iproute2 libjson-c5 libisal2 libsystemd0 libmnl0 libncursesw6)
+	local packages=(python3-pyverbs iproute2 libjson-c5 libisal2 libmnl0 libncursesw6)
 
 	if ! dpkg-query -W "${packages[@]}" > /dev/null 2>&1; then
 		apt-get -qq update

@@ -20,7 +20,7 @@ fi
 
 # what all have: the C library's, those of rdma-core, and what the package depends on; a processor's loader besides
 libraries='ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 libc.so.6 libdl.so.2 libdw.so.1 libpthread.so.0 libibumad.so.3 libibverbs.so.1
-	libisal.so.2 libjson-c.so.5 libmnl.so.0 libncursesw.so.6 librdmacm.so.1 libsystemd.so.0 libtinfo.so.6'
+	libisal.so.2 libjson-c.so.5 libmnl.so.0 libncursesw.so.6 librdmacm.so.1 libtinfo.so.6'
 
 # what 2.31 has in a library, by an older version, or as another function that the compiler finds for it
 moved='__libc_start_main|__isoc23_[a-z]*|dladdr|dlerror|dlopen|dlsym|sem_[a-z]*|(__)?pthread_[a-z_]*|[lf]?stat|fstatat|mknod(at)?'

@@ -18,8 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <systemd/sd-daemon.h>
-
 #include "base/denied.h"
 #include "base/eventfd.h"
 #include "base/log.h"
@@ -43,6 +41,7 @@
 #include "daemon/subnet/traps.h"
 #include "daemon/top/build.h"
 #include "daemon/top/membership.h"
+#include "daemon/top/notify.h"
 #include "daemon/top/place.h"
 #include "daemon/top/rdmacm.h"
 #include "daemon/top/state.h"
@@ -435,8 +434,13 @@ static void tell_ready(int fd, const char *line, bool ready)
 /* All that the fabric has is there. */
 static void serve_all(struct daemon *d)
 {
+	int error;
+
 	tell_ready(d->ready_fd, d->notes, true);
-	sd_notify(0, "READY=1");
+	error = daemon_notify(getenv("NOTIFY_SOCKET"), "READY=1");
+	if (error) /* as in a container that was given the name of a socket, and not the socket */
+		base_log_info(daemon, "the service manager is not told that the fabric is up: %s",
+		              strerror(-error));
 }
 
 /* The hosts have their interfaces; or not: the error is in the log. The command that starts us

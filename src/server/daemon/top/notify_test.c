@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The datagram to the service manager, whose socket is ours here. reach.unit has systemd itself.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/top/notify.h"
+
+/* A manager that is told by @name what the daemon says. */
+static void is_told(const char *name)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	char said[32] = "";
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	memcpy(at.sun_path, name, strlen(name));
+	if (*name == '@')
+		at.sun_path[0] = '\0';
+	assert_int_equal(bind(fd, (struct sockaddr *)&at,
+	                      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))),
+	                 0);
+	assert_int_equal(daemon_notify(name, "READY=1"), 0);
+	assert_int_equal(recv(fd, said, sizeof(said) - 1, MSG_DONTWAIT), strlen("READY=1"));
+	assert_string_equal(said, "READY=1");
+	close(fd);
+}
+
+static void a_manager_is_told_by_a_path_and_by_an_abstract_name(void **state)
+{
+	char name[64];
+
+	(void)state;
+	snprintf(name, sizeof(name), "/tmp/umbel-notify.%d", (int)getpid());
+	is_told(name);
+	unlink(name);
+	snprintf(name, sizeof(name), "@umbel-notify.%d", (int)getpid());
+	is_told(name);
+}
+
+static void without_a_manager_nothing_is_sent(void **state)
+{
+	char long_name[200] = "/";
+
+	(void)state;
+	assert_int_equal(daemon_notify(NULL, "READY=1"), 0);
+	assert_int_equal(daemon_notify("", "READY=1"), 0);
+	assert_int_equal(daemon_notify("relative", "READY=1"), -EINVAL);
+	memset(long_name, '/', sizeof(long_name) - 1);
+	assert_int_equal(daemon_notify(long_name, "READY=1"), -EINVAL);
+	assert_int_equal(daemon_notify("/nobody/listens", "READY=1"), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_manager_is_told_by_a_path_and_by_an_abstract_name),
+		cmocka_unit_test(without_a_manager_nothing_is_sent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
