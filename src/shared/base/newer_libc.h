@@ -28,6 +28,10 @@ const char *strerrordesc_np(int error) __attribute__((weak));
 #define MADV_POPULATE_WRITE 23
 #endif
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
 #if !__GLIBC_PREREQ(2, 34)
 static inline int close_range(unsigned first, unsigned last, int flags)
 {
