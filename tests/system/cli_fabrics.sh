@@ -19,6 +19,26 @@ expect 0 "no fabric is up in '/run/user/none/umbel'; *" \
 	env -u UMBEL_RUNTIME_DIR XDG_RUNTIME_DIR=/run/user/none umbel status
 expect 0 '' umbel down --all
 
+# ---- one is up whose daemon is of another version: it refuses our first words. It ends by the signal by which all end
+launch other python3 -u -c '
+import os, socket, struct, sys, threading
+def refuse(peer):
+    kind, serial = struct.unpack("2I", peer.recv(2048)[:8])
+    peer.send(struct.pack("2IiI", kind, serial, -71, 0))
+os.makedirs(sys.argv[1], 0o700)
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind(sys.argv[1] + "/ctl")
+listener.listen()
+print("listens")
+while True:
+    threading.Thread(target=refuse, args=(listener.accept()[0],), daemon=True).start()' "$UMBEL_RUNTIME_DIR/other"
+wait_said other listens
+expect 1 "umbel: fabric 'other' is of another version of Umbel: *'umbel down --name other'" umbel exec --name other h1 -- true
+expect 1 "umbel: fabric 'other' is of another version of Umbel: *" umbel status
+expect 0 "fabric 'other' is down" umbel down --name other
+wait_ended other 143
+rm -r "$UMBEL_RUNTIME_DIR/other"
+
 # ---- two are up
 expect 0 "fabric 'default' is up: 3 hosts, daemon pid *" umbel up --hosts 3
 expect 0 "fabric 'big' is up: 12 hosts, daemon pid *" umbel up --name big --hosts 12 \

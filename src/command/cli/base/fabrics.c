@@ -132,6 +132,13 @@ void cli_say_silent(const char *name)
 	         name, cli_name_option(name));
 }
 
+void cli_say_other_version(const char *name)
+{
+	base_log("fabric '%s' is of another version of Umbel: use that one's command, or end it by "
+	         "'umbel down%s'",
+	         name, cli_name_option(name));
+}
+
 int cli_socket_path(char path[static PATH_MAX], const char *name)
 {
 	char why[CONTROL_WHY_ROOM];
@@ -162,26 +169,19 @@ int cli_connect(struct control_client **client, const char *name)
 	return cli_connect_host(client, name, NULL);
 }
 
-int cli_connect_host(struct control_client **client, const char *name, const char *host)
+/* Why no connection to that fabric came about. */
+static void say_unusable(const char *name, int error)
 {
 	char why[CONTROL_WHY_ROOM], dir[PATH_MAX];
-	int ret;
 
-	if (cli_check_name(name))
-		return CLI_USAGE;
-	ret = try_connect(client, name, host);
-	switch (ret) {
-	case 0:
-		return 0;
-	case -EHOSTUNREACH:
-		return CLI_NO_HOST;
+	switch (error) {
 	case -ENOENT:
 	case -ENOTDIR:
 	case -ECONNREFUSED:
 		if (!cli_runtime_dir(dir))
 			base_log("no fabric '%s' is up in '%s'; start one with: umbel up%s", name,
 			         dir, cli_name_option(name));
-		return CLI_FAILED;
+		break;
 	case -EPERM:
 	case -ELOOP:
 	case -EACCES:
@@ -189,16 +189,34 @@ int cli_connect_host(struct control_client **client, const char *name, const cha
 			base_log("fabric '%s' is not safe to use: %s", name, why);
 		else
 			base_log("fabric '%s' belongs to another user", name);
-		return CLI_FAILED;
+		break;
 	case -CONTROL_REFUSED:
 	case -ENFILE:
-		base_log("fabric '%s' cannot be used: %s", name, cli_refusal(ret));
-		return CLI_FAILED;
+		base_log("fabric '%s' cannot be used: %s", name, cli_refusal(error));
+		break;
 	case -ETIMEDOUT:
 		cli_say_silent(name);
-		return CLI_FAILED;
+		break;
+	case -EPROTO:
+		cli_say_other_version(name);
+		break;
 	default:
-		base_log("fabric '%s' does not answer: %s", name, strerror(-ret));
+		base_log("fabric '%s' does not answer: %s", name, strerror(-error));
+	}
+}
+
+int cli_connect_host(struct control_client **client, const char *name, const char *host)
+{
+	int ret;
+
+	if (cli_check_name(name))
+		return CLI_USAGE;
+	ret = try_connect(client, name, host);
+	if (ret == -EHOSTUNREACH)
+		return CLI_NO_HOST;
+	if (ret) {
+		say_unusable(name, ret);
 		return CLI_FAILED;
 	}
+	return 0;
 }

@@ -46,6 +46,8 @@ const char *cli_refusal(int error);
 
 /* Says that the daemon of fabric @name does not answer, and what to do. */
 void cli_say_silent(const char *name);
+/* Says that the daemon of fabric @name speaks otherwise than we do, and what to do. */
+void cli_say_other_version(const char *name);
 
 /* As cli_connect(), but prints nothing. 0 or -errno; -ENOENT or -ECONNREFUSED: not up;
  * -ETIMEDOUT: it does not answer. */

@@ -107,6 +107,8 @@ static int end_daemon(const struct target *t, struct ending *e)
 		base_log("cannot end fabric '%s': %s", t->name, cli_refusal(ret));
 		return CLI_FAILED;
 	}
+	if (ret == -EPROTO && t->pidfd >= 0) /* of another version: all end by this signal */
+		pidfd_send_signal(t->pidfd, SIGTERM, NULL, 0);
 	e->unsaved = ret == CONTROL_STOPS_UNSAVED;
 	/* whatever the daemon has answered, it has to be gone */
 	if (ret != -ETIMEDOUT && !wait_for_end(t))

@@ -97,7 +97,7 @@ static int print_settings(struct json_object *status)
 /* The fabrics that are up. */
 struct found {
 	struct json_object *fabrics;
-	bool silent; /* one does not answer */
+	bool silent; /* one does not answer, or not in words that we know */
 };
 
 /* Adds the status of a fabric to @arg, if it is up. It need not be, or not any more. */
@@ -110,6 +110,10 @@ static int collect(const char *name, void *arg)
 
 	if (ret == -ETIMEDOUT) {
 		cli_say_silent(name);
+		found->silent = true;
+	}
+	if (ret == -EPROTO) {
+		cli_say_other_version(name);
 		found->silent = true;
 	}
 	if (ret)
