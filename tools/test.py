@@ -28,11 +28,12 @@ FAMILIES = {
     'interop': 'Linux in virtual machines', 'hosts': 'hosts that are namespaces', 'ipoib': 'IPoIB', 'ibsim': "ibsim's clients", 'router': 'routers',
     'pyverbs': "rdma-core's Python suite", 'sysfs': '/sys and /dev', 'simulate': 'simulations', 'property': 'random steps',
     'death': 'deaths of processes', 'adversary': 'hostile programs', 'models': 'models', 'kubernetes': 'Kubernetes',
-    'examples': 'examples', 'libumbel': 'libumbel', 'ai': 'the calls of NCCL and Mooncake', 'abi': 'the ABI', 'instructions': 'instruction counts', 'docs': 'documents',
+    'examples': 'examples', 'libumbel': 'libumbel', 'guests': 'programs of more packages', 'ai': 'the calls of NCCL and Mooncake', 'abi': 'the ABI', 'instructions': 'instruction counts', 'docs': 'documents',
     'reach': 'packages and other systems',
 }
 # Parts that no other part uses: their tests, and their files. The headers that these include show what a part uses.
 PARTS = {
+    'guests': (r'^guests[.]', 'tests/guests'),
     'check': (r'^check[.]|^subnet[.]sm_check$|^system[.](check|opensm_check)$',
               'src/shared/check src/command/cli/check src/server/subnet/sm_check_test.c tests/system/*check.sh'),
     'counters': (r'^system[.]counters_agree$', 'src/server/fabric/agents/pma*.c tests/system/counters_agree.sh'),
