@@ -15,8 +15,9 @@
 #	INPUT_NAMES               of devices, such as mlx5_%d
 #	INPUT_HOST                the host that commands run on (h1); all: they see the devices of all
 #	INPUT_OPTIONS             others of umbel up, with blanks between
-#	INPUT_PACKAGE             a Debian package of Umbel to install, a file or its URL; else an umbel on the
-#	                          PATH is used, and without one this checkout is built
+#	INPUT_PACKAGE             Umbel, a file or its URL: a Debian package to install, or an archive of ./run package --tar
+#	                          to unpack, for which nobody needs root; {arch} in its name is amd64 or arm64, as the
+#	                          machine is. Else an umbel on the PATH is used, and without one this checkout is built
 #
 # With GITHUB_ENV and GITHUB_PATH the variables for later steps go to these files. Without, commands for a
 # shell that set them are all that is on standard output.
@@ -40,6 +41,45 @@ as_root()
 	else
 		fail "only root can do this, and there is no sudo: $*"
 	fi
+}
+
+# What Debian calls this processor.
+architecture()
+{
+	case $(uname -m) in
+	x86_64) echo amd64 ;;
+	aarch64) echo arm64 ;;
+	*) fail "there is no Umbel for the processor $(uname -m)" ;;
+	esac
+}
+
+# unpack_archive FILE|URL: its programs are on the PATH from now on
+unpack_archive()
+{
+	local folder
+
+	folder=$(mktemp -d "${RUNNER_TEMP:-${TMPDIR:-/tmp}}/umbel.XXXXXX")
+	chmod 755 "$folder"
+	case $1 in
+	http://* | https://*)
+		if command -v curl > /dev/null; then
+			curl -fsSL --retry 3 -o "$folder/archive" "$1"
+		elif command -v wget > /dev/null; then
+			wget -q -O "$folder/archive" "$1"
+		else
+			/usr/lib/apt/apt-helper -q download-file "$1" "$folder/archive"
+		fi || fail "cannot download $1"
+		tar -C "$folder" --strip-components 1 -xzf "$folder/archive" || fail "$1 is no archive of Umbel"
+		rm "$folder/archive"
+		;;
+	*)
+		[ -f "$1" ] || fail "there is no archive '$1'"
+		tar -C "$folder" --strip-components 1 -xzf "$1" || fail "'$1' is no archive of Umbel"
+		;;
+	esac
+	PATH=$folder/bin:$PATH
+	"$folder/bin/umbel" --version > /dev/null || fail "$1 does not run here, on $(uname -m)"
+	[ ! "${GITHUB_PATH-}" ] || echo "$folder/bin" >> "$GITHUB_PATH"
 }
 
 install_package()
@@ -66,9 +106,14 @@ install_package()
 
 get_umbel()
 {
-	if [ "${INPUT_PACKAGE-}" ]; then
-		install_package "$INPUT_PACKAGE"
-	elif ! command -v umbel > /dev/null; then
+	local package=${INPUT_PACKAGE-}
+
+	[[ $package != *'{arch}'* ]] || package=${package//'{arch}'/$(architecture)}
+	case $package in
+	?*.tar.gz) unpack_archive "$package" ;;
+	?*) install_package "$package" ;;
+	esac
+	if [ ! "$package" ] && ! command -v umbel > /dev/null; then
 		"$checkout/run" build
 		PATH=$checkout/build/release/bin:$PATH
 		[ ! "${GITHUB_PATH-}" ] || echo "$checkout/build/release/bin" >> "$GITHUB_PATH"
@@ -110,6 +155,7 @@ start_fabric()
 }
 
 name=${INPUT_NAME:-default}
+path=$PATH
 get_umbel >&2
 start_fabric >&2
 host=${INPUT_HOST:-h1}
@@ -118,4 +164,5 @@ if [ "${GITHUB_ENV-}" ]; then
 	umbel env --name "$name" --plain ${host:+"$host"} >> "$GITHUB_ENV"
 else
 	umbel env --name "$name" ${host:+"$host"}
+	[ "$PATH" = "$path" ] || printf 'export PATH=%q\n' "$PATH"
 fi

@@ -59,6 +59,24 @@ down
 expect 0 umbel_lo workflow roce=true netdev=lo 'ls /sys/class/infiniband'
 down
 
+# Umbel itself comes as an archive, which is unpacked where the job's files are: that of the machine's processor, and an umbel
+# on the PATH does not matter. {arch} is what uname says.
+mkdir "$TMPDIR/bin" "$TMPDIR/temp"
+cmake --install "${UMBEL%/bin/umbel}" --strip --prefix "$TMPDIR/umbel-0-linux-amd64" > /dev/null || complain 'not installed'
+tar -C "$TMPDIR" -I 'gzip -1' -cf "$TMPDIR/umbel-amd64.tar.gz" umbel-0-linux-amd64
+RUNNER_TEMP=$TMPDIR/temp expect 0 $'mlx5_0\n'"$TMPDIR/temp/umbel.*/bin/umbel" workflow \
+	"package=$TMPDIR/umbel-{arch}.tar.gz" names=mlx5_%d 'ls /sys/class/infiniband; command -v umbel'
+down
+# in another shell
+INPUT_PACKAGE=$TMPDIR/umbel-{arch}.tar.gz expect 0 $'*fabric \'default\' is up*\numbel_h1_0\n'"$TMPDIR/umbel.*/bin/umbel" \
+	sh -c 'eval "$("$0")"; ls /sys/class/infiniband; command -v umbel' "${0%/*}/../../packaging/ci-start.sh"
+down
+printf '#!/bin/sh\necho aarch64\n' > "$TMPDIR/bin/uname"
+chmod +x "$TMPDIR/bin/uname"
+PATH=$TMPDIR/bin:$PATH expect 1 "*there is no archive '$TMPDIR/umbel-arm64.tar.gz'*" workflow "package=$TMPDIR/umbel-{arch}.tar.gz" true
+echo 'no archive' > "$TMPDIR/no.tar.gz"
+expect 1 "*is no archive of Umbel*" workflow "package=$TMPDIR/no.tar.gz" true
+
 # in two steps: programs in loopback, by verbs and by rdma_cm
 new_port
 expect 0 '*65536 *200 *' workflow names=mlx5_%d "
