@@ -41,4 +41,11 @@ done < <(awk '/^## The folders/ { inside = 1; next } /^## / { inside = 0 }
 		print folder[RSTART]
 	}' ARCHITECTURE.md)
 tests/docs/functions.pl "${documents[@]}" || status=1
+# names that only the owner of the repository knows, and the version
+tools/owner.py --check || status=1
+version=$(sed -n 's/^project(umbel VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
+for said in README.md:"This is version $version " CHANGELOG.md:"## $version," debian/changelog:"umbel ($version)"; do
+	grep -qF "${said#*:}" "${said%%:*}" || { echo "${said%%:*}: does not say '${said#*:}'"; status=1; }
+done
+! grep -noE 'umbel[-_][0-9]+[.][0-9]+[.][0-9]+' docs/ci.md | grep -v "[-_]$version\$" || { echo 'docs/ci.md: another version'; status=1; }
 exit $status
