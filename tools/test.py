@@ -33,6 +33,7 @@ FAMILIES = {
 }
 # Parts that no other part uses: their tests, and their files. The headers that these include show what a part uses.
 PARTS = {
+    'archive': (r'^reach[.]archive$', 'tools/package.sh tools/wheel.py tests/reach/archive.sh packaging/CMakeLists.txt src/client/api/umbel/python'),
     'guests': (r'^guests[.]', 'tests/guests'),
     'check': (r'^check[.]|^subnet[.]sm_check$|^system[.](check|opensm_check)$',
               'src/shared/check src/command/cli/check src/server/subnet/sm_check_test.c tests/system/*check.sh'),

@@ -6,19 +6,28 @@
     with umbel.fault("to=h2:* nth=1 drop"):
         ...                                 # Error in the end, unless it has fired
 
-Each function runs the command umbel of the PATH. What fails raises umbel.Error, which says why.
+Each function runs the command umbel of the PATH, or else that of Python's virtual environment. What fails raises umbel.Error,
+which says why.
 """
 
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 
 
 class Error(Exception):
     """The command has failed; its words."""
+
+
+def _command():
+    """The command: the PATH's, or that of an environment which is not active."""
+    beside = os.path.join(sysconfig.get_path("scripts"), "umbel")
+    return "umbel" if shutil.which("umbel") or not os.path.exists(beside) else beside
 
 
 def enter(*options):
@@ -27,7 +36,9 @@ def enter(*options):
         return
     sys.stdout.flush()
     sys.stderr.flush()
-    command = ["umbel", "run", *options, "--", sys.executable, *sys.orig_argv[1:]]
+    with open("/proc/self/cmdline", "rb") as line:  # sys.orig_argv is newer than Python 3.9
+        arguments = line.read().split(b"\0")[1:-1]
+    command = [_command(), "run", *options, "--", sys.executable, *arguments]
     try:
         os.execvp(command[0], command)
     except OSError as error:
@@ -38,7 +49,7 @@ def ask(*arguments):
     """What `umbel ARGUMENT...` prints."""
     try:
         done = subprocess.run(
-            ["umbel", *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            [_command(), *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
     except OSError as error:
         raise Error(f"cannot run umbel: {error.strerror}") from error
@@ -132,7 +143,7 @@ class Capture:
     def __init__(self, path, *options):
         self.path = os.fspath(path)
         self.packets = self.lost = None  # how many, once it has ended
-        command = ["umbel", "capture", "--output", self.path, *map(str, options)]
+        command = [_command(), "capture", "--output", self.path, *map(str, options)]
         try:
             self._process = subprocess.Popen(  # pylint: disable=consider-using-with
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
