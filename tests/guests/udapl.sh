@@ -26,12 +26,30 @@ pair()
 	wait_ended server 0
 }
 
+# dtestx: its server tells the client where it is, and listens only then, so that a quick client is refused.
+extended()
+{
+	local i status
+
+	for ((i = 0; i < 20; i++)); do
+		DAT_OVERRIDE=$TMPDIR/h1.conf start dtestx h1 dtestx -P cma
+		wait_said dtestx '.*waiting to snd addr' || return
+		status=0
+		DAT_OVERRIDE=$TMPDIR/h2.conf umbel exec h2 -- dtestx -P cma -h 10.0.0.1 > "$TMPDIR/client" 2>&1 || status=$?
+		grep -q 'REJ, reason=8' "$TMPDIR/client" || break
+		kill_hard dtestx 2> /dev/null
+	done
+	expect 0 '*FETCH_ADD test - PASSED*' cat "$TMPDIR/client"
+	[ $status -eq 0 ] || complain "dtestx: status $status"
+	wait_ended dtestx 0
+}
+
 umbel up --hosts 2 --ipoib > /dev/null
 for provider in cma ucm scm; do
 	pair 'waiting for client' PASSED dtest -b 4096 -P $provider
 	expect 0 '*PASSED*' cat "$TMPDIR/server.out"
 done
-pair 'Local Address' PASSED dtestx -P cma
+extended
 DAT_OVERRIDE=$TMPDIR/h1.conf start dapltest h1 dapltest -T S -D cma
 wait_said dapltest '.*Service Point Ready'
 DAT_OVERRIDE=$TMPDIR/h2.conf expect 0 '*Starting Test*End of Work*' umbel exec h2 -- \
