@@ -117,7 +117,7 @@ make_disk
 {
 	echo 'export HOME=/root LANG=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 	echo 'export UMBEL_TEST_SECONDS=3000'
-	echo 'ldconfig; uname -srm; cd /umbel; ulimit -l unlimited'
+	echo 'ldconfig; uname -srm; cd /umbel; ulimit -l unlimited; ulimit -Hn 1048576'
 	printf '%q ' "$@"
 	# the first process may not end: it turns the machine off
 	printf '\necho $? > build/guest/status; sync; busybox poweroff -f\n'

@@ -41,7 +41,7 @@
 struct hca_process;
 
 #define HCA_ADOPT_MOST  (64ull << 20) /* bytes of a region: moving more takes too long */
-#define HCA_ADOPT_SHIFT 47            /* bits of an address */
+#define HCA_ADOPT_SHIFT 48            /* bits of an address, on ARM; x86 has 47 */
 
 /* Where memory at @from lies in the file. */
 static inline uint64_t hca_adopt_offset(unsigned slot, uint64_t from)
