@@ -20,7 +20,7 @@
  *
  * Functions that it models (tools/check-models.py):
  *  src/client/hca/transport/connected_wait.c hca_connected_lock 465d95a71493
- *  src/client/hca/transport/connected_wait.c hca_connected_go_on 9f578294db6d
+ *  src/client/hca/transport/connected_wait.c hca_connected_go_on 7374d66f8d79
  *  src/client/hca/transport/connected_wait.c work_off 175fed68e68b
  *  src/client/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
  *  src/client/hca/transport/connected_wait.c hca_connected_note_wait 7f3fa7002886

@@ -445,7 +445,8 @@ BASE_COLD void hca_connected_go_on(struct hca_connected_qp *c)
 		lose_patience(c);
 		hca_connected_publish_flow(c);
 		hca_connected_unlock(c->shm, c->qp.sender.qpn);
-		if (!must_look_again(c))
+		/* on a weak fabric the responder does not help: the next poll looks again */
+		if (c->weak || !must_look_again(c))
 			break;
 	}
 	if (hca_connected_waits(c) && !c->weak)

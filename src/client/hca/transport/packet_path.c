@@ -51,7 +51,9 @@ static bool detours(struct hca_connected_qp *c)
 		choice = choice_of(r, peer, own);
 	if (!choice)
 		choice = is_to_detour(c, peer) ? SHM_BY_DETOUR : SHM_BY_MEMORY;
-	atomic_store_explicit(&c->shm->chosen, c->qp.connection.dest_qpn << 8 | choice,
+	atomic_store_explicit(&c->shm->chosen,
+	                      c->qp.connection.dest_qpn << 8 | choice |
+	                              (c->weak ? SHM_BY_ITSELF : 0),
 	                      memory_order_release);
 	return choice == SHM_BY_DETOUR;
 }
