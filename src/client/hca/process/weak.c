@@ -47,7 +47,8 @@ struct hca_weak {
 	/* the thread */
 	pthread_mutex_t lock;
 	pthread_t thread;
-	bool has_thread;
+	atomic_bool has_thread;
+	bool has_said; /* that there can be none */
 	hca_weak_serve *serve;
 	struct hca_process *process; /* what that is told */
 	_Atomic uint32_t wanted;     /* 0: it sleeps; a futex */
@@ -157,33 +158,54 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Signals are the program's threads'. */
-static void start_thread(struct hca_weak *w, hca_weak_serve *serve, struct hca_process *p)
+/* Signals are the program's threads'. 0 or an error number. */
+static int make_thread(struct hca_weak *w)
 {
 	sigset_t all, old;
 	pthread_attr_t attr;
+	int ret;
 
-	pthread_mutex_lock(&w->lock);
-	if (!w->has_thread) {
-		w->serve = serve;
-		w->process = p;
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &old);
-		pthread_attr_init(&attr);
-		pthread_attr_setstacksize(&attr, STACK_BYTES);
-		w->has_thread = !pthread_create(&w->thread, &attr, run, w);
-		pthread_attr_destroy(&attr);
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
-	}
-	pthread_mutex_unlock(&w->lock);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	ret = pthread_create(&w->thread, &attr, run, w);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return ret;
 }
 
-void hca_weak_wake(struct hca_weak *w, hca_weak_serve *serve, struct hca_process *p)
+bool hca_weak_start(struct hca_weak *w, hca_weak_serve *serve, struct hca_process *p)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&w->lock);
+	if (!hca_weak_has_thread(w)) {
+		w->serve = serve;
+		w->process = p;
+		ret = make_thread(w);
+		if (!ret)
+			/* release: pairs with hca_weak_has_thread() */
+			atomic_store_explicit(&w->has_thread, true, memory_order_release);
+		else if (!w->has_said)
+			base_log("this program's fabric is not weak: it can have no thread more: "
+			         "%s",
+			         strerror(ret));
+		w->has_said |= ret != 0;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return !ret;
+}
+
+bool hca_weak_has_thread(const struct hca_weak *w)
+{
+	return atomic_load_explicit(&w->has_thread, memory_order_acquire);
+}
+
+void hca_weak_wake(struct hca_weak *w)
 {
 	if (atomic_exchange_explicit(&w->wanted, 1, memory_order_seq_cst))
 		return;
-	if (!w->has_thread)
-		start_thread(w, serve, p);
 	syscall(SYS_futex, &w->wanted, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
@@ -307,7 +329,7 @@ void hca_weak_free(struct hca_weak *w)
 	atomic_store_explicit(&w->ends, true, memory_order_release);
 	atomic_store_explicit(&w->wanted, 1, memory_order_release);
 	syscall(SYS_futex, &w->wanted, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	if (w->has_thread)
+	if (hca_weak_has_thread(w))
 		pthread_join(w->thread, NULL);
 	if (w->log)
 		munmap(w->log, sizeof(*w->log) + LOG_MOST * sizeof(w->log->at[0]));

@@ -236,6 +236,8 @@ void hca_vain_polled(struct hca_cq *cq, int n);
 /* Goes on with requests that wait, of at most @most QPs, each of which has its turn. One whose send
  * lock is held is tried again by the next poll. */
 void hca_cq_serve_waiting(struct hca_process *p, unsigned most);
+/* The same of all, by the thread of a weak fabric (process/weak.h). Whether any wait still. */
+bool hca_cq_serve_all(struct hca_process *p);
 /* The same of all, when @cq has been armed, as the program may sleep now: waits for threads that
  * post, or the daemon fires the event a while later. */
 void hca_cq_serve_armed(const struct hca_cq *cq);

@@ -15,13 +15,6 @@
 /* Then it is woken, to look again. */
 #define LOOK_AGAIN_NS 20000000
 
-/* For the thread of a weak fabric. */
-static bool serve_all(struct hca_process *p)
-{
-	hca_cq_serve_waiting(p, UINT_MAX);
-	return atomic_load_explicit(&p->n_waiting, memory_order_relaxed);
-}
-
 void hca_cq_add_waiting(struct hca_cq *cq, struct hca_qp *qp)
 {
 	struct hca_process *p = cq->ctx->process;
@@ -37,7 +30,7 @@ void hca_cq_add_waiting(struct hca_cq *cq, struct hca_qp *qp)
 	cq->failed = true;
 	base_unlock(&cq->lock);
 	if (p->weak)
-		hca_weak_wake(p->weak, serve_all, p);
+		hca_weak_wake(p->weak);
 }
 
 /* With waiting_lock held. */
@@ -119,6 +112,12 @@ static void serve(struct hca_process *p, unsigned most, const struct hca_cq *sle
 BASE_COLD void hca_cq_serve_waiting(struct hca_process *p, unsigned most)
 {
 	serve(p, most, NULL);
+}
+
+bool hca_cq_serve_all(struct hca_process *p)
+{
+	serve(p, UINT_MAX, NULL);
+	return atomic_load_explicit(&p->n_waiting, memory_order_relaxed);
 }
 
 /* Others may have completed requests while a thread posted, which had looked before. No program

@@ -271,9 +271,13 @@ int hca_qp_create(struct hca_context *ctx, const struct ibv_qp_init_attr_ex *att
 	const struct hca_transport *transport;
 	int ret = hca_transport_get(attr->qp_type, &transport);
 
-	if (!ret && ctx->process->weak && transport == &hca_ud)
+	if (ret)
+		return ret;
+	if (ctx->process->weak &&
+	    hca_weak_start(ctx->process->weak, hca_cq_serve_all, ctx->process) &&
+	    transport == &hca_ud)
 		transport = &hca_ud_weak;
-	return ret ? ret : hca_qp_create_as(ctx, transport, attr, 0, out);
+	return hca_qp_create_as(ctx, transport, attr, 0, out);
 }
 
 int hca_qp_create_as(struct hca_context *ctx, const struct hca_transport *transport,

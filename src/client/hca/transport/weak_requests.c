@@ -491,8 +491,8 @@ void hca_weak_open(struct hca_connected_qp *c)
 	uint32_t size = 1u << c->x.requester.qp.connection.request_shift;
 	struct hca_weak_queue *w;
 
-	if (!p->weak || c->weak || c->wire || c->x.responder.is_xrc ||
-	    (c->qp.transport != &hca_rc && c->qp.transport != &hca_uc))
+	if (!p->weak || !hca_weak_has_thread(p->weak) || c->weak || c->wire ||
+	    c->x.responder.is_xrc || (c->qp.transport != &hca_rc && c->qp.transport != &hca_uc))
 		return;
 	w = calloc(1, sizeof(*w) + size * sizeof(w->at[0]));
 	if (!w)
