@@ -35,7 +35,10 @@ struct hca_weak_queue {
 	struct hca_weak_clock clock;
 	uint32_t first, known; /* positions that have a struct request: from first, below known */
 	uint32_t port;         /* of the responder, while requests are held */
+	uint32_t last;         /* in SQD: the position behind those that were posted before */
+	bool drains;           /* it is in SQD: those behind wait */
 	bool works;            /* requests are carried out just now */
+	bool is_noted; /* in this walk: what the first request that cannot go on waits for */
 	uint32_t mask;
 	struct request at[];
 };
@@ -161,6 +164,12 @@ static uint32_t begin_of(const struct request *q, unsigned i)
 
 /* ---- steps: what becomes of the request, as of hca_exchange() ---- */
 
+/* A thread that deregisters memory of the program waits meanwhile. */
+static void say_busy(struct hca_connected_qp *c)
+{
+	hca_exchange_begin(&c->x, c->qp.connection.dest_qpn);
+}
+
 static int read_own(struct hca_connected_qp *c, const struct shm_request *r,
                     const struct shm_entry *e, struct request *q)
 {
@@ -169,6 +178,7 @@ static int read_own(struct hca_connected_qp *c, const struct shm_request *r,
 
 	if (!hold(c, q, r->length))
 		return IBV_WC_SUCCESS;
+	say_busy(c);
 	hca_parts_here(&to, q->bytes, r->length);
 	if (hca_parts_of_request(&x->requester, r, e, 0, &from) &&
 	    !hca_parts_copy(&x->requester, &to, &x->requester, &from, r->length))
@@ -213,6 +223,7 @@ static int write_back(struct hca_connected_qp *c, const struct shm_request *r,
 	struct hca_exchange *x = &c->x;
 	struct hca_parts whole, piece = { .here = true }, source;
 
+	say_busy(c);
 	if (!hca_parts_of_request(&x->requester, r, e, IBV_ACCESS_LOCAL_WRITE, &whole))
 		return IBV_WC_LOC_PROT_ERR;
 	piece.has_null = whole.has_null;
@@ -220,10 +231,12 @@ static int write_back(struct hca_connected_qp *c, const struct shm_request *r,
 	for (unsigned i = 0, at = 0; i < whole.n && at < from + length; i++) {
 		const struct iovec *v = &whole.iov[i];
 		const uint32_t begin = at < from ? from - at : 0;
+		const bool is_null = v->iov_base == HCA_MEMORY_NULL; /* wherever it begins */
 
 		if (begin < v->iov_len)
 			piece.iov[piece.n++] =
-			        (struct iovec){ (char *)v->iov_base + begin, v->iov_len - begin };
+			        (struct iovec){ (char *)v->iov_base + (is_null ? 0 : begin),
+				                v->iov_len - begin };
 		at += (unsigned)v->iov_len;
 	}
 	hca_parts_here(&source, q->bytes + from, length);
@@ -248,11 +261,26 @@ static int put_piece(struct hca_connected_qp *c, const struct shm_request *r,
 	return hca_connected_carry_out(c, &part, &entry);
 }
 
-static bool has_pieces(const struct shm_request *r, const struct request *q)
+/* Whether a WRITE may be placed in pieces. The responder refuses it, and counts it, as a whole. */
+static bool may_be_cut(struct hca_connected_qp *c, const struct shm_request *r)
+{
+	struct hca_parts whole;
+
+	say_busy(c);
+	hca_parts_here(&whole, NULL, 0);
+	whole.n = 0;
+	return !c->x.responder.tells && hca_exchange_is_there(&c->x) &&
+	       hca_exchange_is_current(&c->x) &&
+	       hca_responder_find(&c->x.responder, r, r->length, IBV_ACCESS_REMOTE_WRITE, &whole);
+}
+
+static bool has_pieces(struct hca_connected_qp *c, const struct shm_request *r,
+                       const struct request *q)
 {
 	const unsigned op = hca_operation(r->opcode);
 
-	return q->bytes && q->n >= 2 * sizeof(uint64_t) && (op & (HCA_OP_WRITE | HCA_OP_READ));
+	return q->bytes && q->n >= 2 * sizeof(uint64_t) &&
+	       ((op & HCA_OP_READ) || ((op & HCA_OP_WRITE) && may_be_cut(c, r)));
 }
 
 /* Those of @mask, in their order or the other way round: a card promises none. */
@@ -270,7 +298,7 @@ static int put_pieces(struct hca_connected_qp *c, const struct shm_request *r,
 static int place_some(struct hca_connected_qp *c, const struct shm_request *r,
                       const struct shm_entry *e, struct request *q)
 {
-	const uint8_t mask = has_pieces(r, q)
+	const uint8_t mask = has_pieces(c, r, q)
 	                             ? hca_weak_choose(c->weak->clock.all, c->qp.weak_object,
 	                                               q->due.number, BASE_WEAK_STEP_pieces)
 	                             : 0;
@@ -319,8 +347,11 @@ static bool must_wait(struct hca_connected_qp *c, uint32_t position, int outcome
 {
 	if (outcome >= 0)
 		return false;
-	if (outcome != HCA_WAITS_FOR_RECEIVE || hca_connected_park(&c->x))
+	if (outcome == HCA_WAITS_FOR_RECEIVE && !hca_connected_park(&c->x))
+		return true;
+	if (!c->weak->is_noted)
 		hca_connected_note_wait(c, position, outcome);
+	c->weak->is_noted = true;
 	return true;
 }
 
@@ -384,7 +415,7 @@ static void look_at_queue(struct hca_connected_qp *c)
 {
 	struct hca_weak_queue *w = c->weak;
 	const uint32_t head = hca_connected_load(&c->shm->head);
-	const uint32_t tail = c->completed + c->qp.sq_kept;
+	const uint32_t tail = w->drains ? w->last : c->completed + c->qp.sq_kept;
 	struct request *q;
 
 	for (; w->first != head && w->first != w->known; w->first++)
@@ -425,6 +456,7 @@ static bool walk(struct hca_connected_qp *c, const struct hca_weak_due **soon)
 	bool any = false;
 
 	*soon = NULL;
+	w->is_noted = false;
 	for (uint32_t i = w->first; i != w->known && i - w->first < WINDOW; i++) {
 		if (hca_connected_load(&c->shm->failed))
 			return false;
@@ -457,7 +489,12 @@ void hca_weak_let_pass(struct hca_connected_qp *c)
 
 void hca_weak_drain(struct hca_connected_qp *c)
 {
-	c->weak->clock.at_once = true;
+	struct hca_weak_queue *w = c->weak;
+
+	if (!w->drains)
+		w->last = c->completed + c->qp.sq_kept;
+	w->drains = true;
+	w->clock.at_once = true;
 	hca_weak_work_off(c);
 	hca_connected_leave(c);
 }
@@ -491,6 +528,8 @@ void hca_weak_open(struct hca_connected_qp *c)
 	uint32_t size = 1u << c->x.requester.qp.connection.request_shift;
 	struct hca_weak_queue *w;
 
+	if (c->weak)
+		c->weak->drains = false;
 	if (!p->weak || !hca_weak_has_thread(p->weak) || c->weak || c->wire ||
 	    c->x.responder.is_xrc || (c->qp.transport != &hca_rc && c->qp.transport != &hca_uc))
 		return;

@@ -23,7 +23,7 @@
 
 #include "hca/transport/connected.h"
 
-/* The queue pair is connected: its requests are weak, if they can be. */
+/* The queue pair is connected, or goes on behind SQD: its requests are weak, if they can be. */
 void hca_weak_open(struct hca_connected_qp *c);
 void hca_weak_close(struct hca_connected_qp *c);
 
@@ -33,7 +33,7 @@ void hca_weak_work_off(struct hca_connected_qp *c);
 /* The program polls, or the thread looks: if nothing is due, the clock may go on. */
 void hca_weak_let_pass(struct hca_connected_qp *c);
 
-/* The queue pair moves to SQD: what can be done is done. */
+/* The queue pair is in SQD: what was posted before is done, as far as it can be. */
 void hca_weak_drain(struct hca_connected_qp *c);
 
 /* A request was flushed. Whether those behind it are later, when the program polls again. */
