@@ -49,6 +49,7 @@ struct hca_ud_kept {
 	struct hca_ah ah; /* a copy */
 	uint64_t length;
 	struct hca_weak_due due;
+	bool is_begun; /* on a weak fabric: it was not posted in SQD */
 	bool is_sent;
 	enum ibv_wc_status status; /* if it is */
 	struct ibv_sge sge[];      /* and its inline data */
@@ -71,6 +72,8 @@ void hca_ud_free_kept(struct hca_ud_kept *k);
 /* Sends one that was kept. Returns the status of its completion, which is the caller's. */
 enum ibv_wc_status hca_ud_transmit(struct hca_qp *qp, const struct ibv_send_wr *wr,
                                    uint64_t length);
+/* Likewise: it is read and gets lost. */
+enum ibv_wc_status hca_ud_lose(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length);
 /* The request fails: explains it, and moves to SQE. */
 void hca_ud_fail(struct hca_qp *qp, const struct ibv_send_wr *wr, enum ibv_wc_status status);
 

@@ -18,6 +18,8 @@
 #include "hca/queue/explain.h"
 #include "hca/transport/ud.h"
 
+#define LARGEST_MTU 4096
+
 /* A request posted in SQD, kept until the queue leaves that state. The program may meanwhile
  * destroy the address handle, so this has copies of it and of inline data. */
 static struct hca_ud_qp *ud(struct hca_qp *qp)
@@ -326,6 +328,18 @@ enum ibv_wc_status hca_ud_transmit(struct hca_qp *qp, const struct ibv_send_wr *
 	if (qp->sender.unfinished)
 		hca_sender_finish(&qp->sender);
 	return status;
+}
+
+BASE_COLD enum ibv_wc_status hca_ud_lose(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                         uint64_t length)
+{
+	char *to = length <= LARGEST_MTU ? malloc(length + 1) : NULL;
+	const bool is_there = !to || gather(qp, wr, to);
+
+	free(to);
+	if (is_there)
+		HCA_COUNT(qp->sender.process, qp->sender.port, xmit_discards);
+	return is_there ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
 }
 
 BASE_COLD void hca_ud_fail(struct hca_qp *qp, const struct ibv_send_wr *wr,

@@ -47,7 +47,7 @@ static void send_one(struct hca_qp *qp, struct hca_ud_kept *k)
 	struct hca_weak_clock *clock = &ud(qp)->clock;
 
 	if (hca_weak_choose(clock->all, qp->weak_object, k->due.number, BASE_WEAK_STEP_lose))
-		HCA_COUNT(qp->sender.process, qp->sender.port, xmit_discards);
+		k->status = hca_ud_lose(qp, &k->wr, k->length);
 	else
 		k->status = hca_ud_transmit(qp, &k->wr, k->length);
 	k->is_sent = true;
@@ -63,16 +63,19 @@ static bool send_some(struct hca_qp *qp, const struct hca_weak_due **soon)
 
 	STAILQ_FOREACH(k, &ud(qp)->kept, entry)
 	{
-		if (n++ == WINDOW || k->status != IBV_WC_SUCCESS)
+		if (n++ == WINDOW || k->status != IBV_WC_SUCCESS ||
+		    (!k->is_begun && hca_qp_state(qp) == IBV_QPS_SQD))
 			break;
 		if (k->is_sent || is_behind_another(qp, k))
 			continue;
-		if (hca_weak_is_due(&ud(qp)->clock, &k->due)) {
-			send_one(qp, k);
-			any = true;
-		} else {
+		if (!hca_weak_is_due(&ud(qp)->clock, &k->due)) {
 			*soon = hca_weak_first(*soon, &k->due);
+			continue;
 		}
+		send_one(qp, k);
+		any = true;
+		if (k->status != IBV_WC_SUCCESS)
+			break;
 	}
 	return any;
 }
@@ -85,13 +88,17 @@ static void complete(struct hca_qp *qp, enum ibv_wc_status status)
 	hca_ud_free_kept(k);
 }
 
-/* In order: what was sent is done, all else is not. */
+/* What was sent is done, up to the first one that was not; behind that all is flushed, though some
+ * of it may have left. */
 static void flush(struct hca_qp *qp)
 {
 	const struct hca_ud_kept *k;
+	bool is_done = true;
 
-	while ((k = STAILQ_FIRST(&ud(qp)->kept)))
-		complete(qp, k->is_sent ? k->status : IBV_WC_WR_FLUSH_ERR);
+	while ((k = STAILQ_FIRST(&ud(qp)->kept))) {
+		is_done &= k->is_sent && k->status == IBV_WC_SUCCESS;
+		complete(qp, is_done ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR);
+	}
 }
 
 static bool complete_some(struct hca_qp *qp, const struct hca_weak_due **soon)
@@ -107,7 +114,8 @@ static bool complete_some(struct hca_qp *qp, const struct hca_weak_due **soon)
 		if (k->status != IBV_WC_SUCCESS) {
 			hca_ud_fail(qp, &k->wr, k->status);
 			complete(qp, k->status);
-			flush(qp);
+			while (!STAILQ_EMPTY(&ud(qp)->kept))
+				complete(qp, IBV_WC_WR_FLUSH_ERR);
 			return true;
 		}
 		complete(qp, IBV_WC_SUCCESS);
@@ -148,6 +156,7 @@ static int keep(struct hca_qp *qp, const struct ibv_send_wr *wr)
 	k = hca_ud_keep(qp, wr, hca_message_length(wr));
 	if (!k)
 		return -ENOMEM;
+	k->is_begun = true;
 	k->due.number = clock->posted++;
 	hca_weak_set(clock, &k->due, BASE_WEAK_STEP_late);
 	return 0;
