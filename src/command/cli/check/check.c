@@ -165,7 +165,8 @@ static void ask_levels(const struct check *c, struct look *l)
 
 /*
  * Service levels decide only where links would wait for each other if all lanes were one, or where
- * a port has no lane for some. So they are asked for only then: a table for each host is much on a large fabric. 0 or -ENOMEM.
+ * a port has no lane for some. So they are asked for only then: a table for each host is much on a
+ * large fabric. 0 or -ENOMEM.
  */
 static int judge(const struct check *c, struct look *l)
 {

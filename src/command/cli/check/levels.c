@@ -58,8 +58,8 @@ static int find_port(struct ask *a, uint32_t *index)
 static int open_port(struct ask *a)
 {
 	struct control_umad_at at;
-	struct control_umad_port opened;
-	struct control_umad_agent agent;
+	struct control_umad_port opened = { 0 };
+	struct control_umad_agent agent = { 0 };
 	struct control_umad_register as = { .qpn = IB_QPN_GSI,
 		                            .mgmt_class = MAD_CLASS_SUBN_ADM,
 		                            .mgmt_class_version = MAD_VERSION_SUBN_ADM,

@@ -16,7 +16,8 @@ static void explain_setting(const char *setting, const char *key, int error, cha
 
 	if (instead)
 		snprintf(why, len,
-		         "setting '%s': that is an engine of OpenSM's; take routing=%s, or --sm none "
+		         "setting '%s': that is an engine of OpenSM's; take routing=%s, or --sm "
+		         "none "
 		         "and run 'opensm -R %s' on a host",
 		         setting, instead, eq + 1);
 	else if (error == -ENOENT)
