@@ -17,13 +17,14 @@
 #define MOST_BYTES (256u << 10)
 /* A message is placed in so many pieces at most. */
 #define PIECES 4
+
 enum step { GATHER, PIECE, PLACE, COMPLETE, DONE };
-enum class { SENDS, IS_ANSWERED, IS_LOCAL };
+enum order { SENDS, IS_ANSWERED, IS_LOCAL };
 
 struct request {
 	struct hca_weak_due due; /* its next step */
 	uint8_t next;            /* enum step: that one */
-	uint8_t class;           /* enum class */
+	uint8_t order;           /* enum order */
 	bool has_fence, is_inline;
 	uint8_t early; /* pieces that were placed ahead, a bit each */
 	int failed;    /* an enum ibv_wc_status */
@@ -45,12 +46,11 @@ struct hca_weak_queue {
 
 /* ---- order ---- */
 
-static enum class class_of(const struct shm_request *r) {
+static enum order order_of(const struct shm_request *r)
+{
 	const unsigned op = hca_operation(r->opcode);
 
-	return op & HCA_OP_LOCAL      ? IS_LOCAL
-	       : op & HCA_OP_ANSWERED ? IS_ANSWERED
-	                              : SENDS;
+	return op & HCA_OP_LOCAL ? IS_LOCAL : op & HCA_OP_ANSWERED ? IS_ANSWERED : SENDS;
 }
 
 /* What all requests ahead have behind them. */
@@ -72,7 +72,7 @@ static bool may(const struct ahead *a, const struct request *q, enum step step)
 		return a->completed;
 	if (q->has_fence && !a->answered)
 		return false;
-	switch (q->class) {
+	switch (q->order) {
 	case SENDS:
 		return step == GATHER ? a->gathered : a->placed;
 	case IS_ANSWERED:
@@ -84,7 +84,7 @@ static bool may(const struct ahead *a, const struct request *q, enum step step)
 
 static void go_behind(struct ahead *a, const struct request *q)
 {
-	const bool is_answered = q->class == IS_ANSWERED;
+	const bool is_answered = q->order == IS_ANSWERED;
 
 	if (is_answered) {
 		a->begun &= q->next > GATHER && !q->failed;
@@ -101,11 +101,11 @@ static enum base_weak_step choice_of(const struct request *q)
 {
 	switch (q->next) {
 	case GATHER:
-		return q->class == SENDS ? BASE_WEAK_STEP_gather : BASE_WEAK_STEP_place;
+		return q->order == SENDS ? BASE_WEAK_STEP_gather : BASE_WEAK_STEP_place;
 	case COMPLETE:
 		return BASE_WEAK_STEP_complete;
 	default:
-		return q->class == IS_ANSWERED ? BASE_WEAK_STEP_back : BASE_WEAK_STEP_place;
+		return q->order == IS_ANSWERED ? BASE_WEAK_STEP_back : BASE_WEAK_STEP_place;
 	}
 }
 
@@ -114,7 +114,7 @@ static void set_next(struct hca_connected_qp *c, struct request *q, enum step st
 {
 	q->next = step;
 	if (step == PIECE || step == DONE ||
-	    (step == GATHER && (q->class == IS_LOCAL || q->is_inline)))
+	    (step == GATHER && (q->order == IS_LOCAL || q->is_inline)))
 		hca_weak_set_now(&c->weak->clock, &q->due);
 	else
 		hca_weak_set(&c->weak->clock, &q->due, choice_of(q));
@@ -211,7 +211,7 @@ static int gather(struct hca_connected_qp *c, const struct shm_request *r,
 
 	if (op & HCA_OP_BACK)
 		return read_remote(c, r, e, q);
-	if ((op & HCA_OP_LOCAL) || class_of(r) == IS_ANSWERED)
+	if ((op & HCA_OP_LOCAL) || order_of(r) == IS_ANSWERED)
 		return IBV_WC_SUCCESS;
 	return read_own(c, r, e, q);
 }
@@ -254,7 +254,7 @@ static int put_piece(struct hca_connected_qp *c, const struct shm_request *r,
 
 	if (!length)
 		return IBV_WC_SUCCESS;
-	if (class_of(r) == IS_ANSWERED)
+	if (order_of(r) == IS_ANSWERED)
 		return write_back(c, r, e, q, from, length);
 	part = part_of(r, q, from, length, &entry);
 	part.opcode = IBV_WR_RDMA_WRITE;
@@ -283,7 +283,7 @@ static bool has_pieces(struct hca_connected_qp *c, const struct shm_request *r,
 	       ((op & HCA_OP_READ) || ((op & HCA_OP_WRITE) && may_be_cut(c, r)));
 }
 
-/* Those of @mask, in their order or the other way round: a card promises none. */
+/* Those of @mask. Which come first is what was chosen: a card promises no order. */
 static int put_pieces(struct hca_connected_qp *c, const struct shm_request *r,
                       const struct shm_entry *e, struct request *q, unsigned mask)
 {
@@ -427,7 +427,7 @@ static void look_at_queue(struct hca_connected_qp *c)
 
 		q = &w->at[w->known & w->mask];
 		*q = (struct request){ .due.number = w->clock.posted++,
-			               .class = (uint8_t)class_of(r),
+			               .order = (uint8_t)order_of(r),
 			               .has_fence = r->flags & IBV_SEND_FENCE,
 			               .is_inline = r->flags & IBV_SEND_INLINE };
 		set_next(c, q, GATHER);
