@@ -451,6 +451,8 @@ static void mend(struct lab *l)
 
 			if (p->disabled)
 				fabric_port_disable(f, p, false);
+			if (p->asleep)
+				fabric_port_sleep(f, p, false);
 			if (p->cut)
 				assert_int_equal(fabric_link_set(f, p, true), 0);
 		}
