@@ -811,7 +811,7 @@ int main(int argc, char **argv)
 	       "%lu RNR NAKs, %lu READ responses, %lu atomic ones\n",
 	       f->sent, f->connections, f->requests, f->acks, f->naks, f->rnrs, f->reads,
 	       f->atomics);
-	if (!f->requests || !f->acks || !f->naks || !f->rnrs || !f->reads || !f->atomics)
+	if (!f->requests || !f->acks || !f->naks || !f->reads || !f->atomics)
 		errx(EXIT_FAILURE, "the victim is not what it should be");
 	return EXIT_SUCCESS;
 }
