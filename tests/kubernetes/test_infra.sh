@@ -34,7 +34,8 @@ for host in h1 h2; do
 	# what does not look by the C library's calls sees the kernel's, where there is nothing
 	expect 1 '*No such file*' in_pod node $host busybox ls /sys/class/infiniband/mlx5_0
 done
-for file in uverbs0 umad0 rdma_cm; do
+expect 0 '' in_pod node h1 /usr/bin/test -c /dev/infiniband/uverbs0
+for file in umad0 rdma_cm; do
 	expect 0 '' in_pod node h1 test -c /dev/infiniband/$file
 done
 
