@@ -11,6 +11,10 @@
 
 /* MADs that are to be held beside so many are lost: 2 MB. */
 #define MOST_HELD 4096
+/* So many of a port are never late on a weak fabric: by them it learns of the IPoIB broadcast
+ * group, and until then no program can join one. Those that begin with the fabric would all fail.
+ */
+#define FIRST 4
 
 struct daemon_late_mad {
 	TAILQ_ENTRY(daemon_late_mad) entry;
@@ -78,14 +82,17 @@ static uint8_t lateness(struct daemon_late_mads *late, const struct fabric_port 
                         const struct fabric_mad *mad)
 {
 	struct wire_mad head;
+	uint32_t number;
 
 	if (!late->weak || from->node->type != FABRIC_HCA)
 		return 0;
 	wire_mad_decode(mad->data, &head);
 	if (head.mgmt_class != MAD_CLASS_COM_MGT && head.mgmt_class != MAD_CLASS_SUBN_ADM)
 		return 0;
-	return hca_weak_choose(late->weak, from->index, late->sent[from->index]++,
-	                       BASE_WEAK_STEP_answer);
+	number = late->sent[from->index]++;
+	return number < FIRST
+	               ? 0
+	               : hca_weak_choose(late->weak, from->index, number, BASE_WEAK_STEP_answer);
 }
 
 /* A struct fabric_mad_gate's function. */
