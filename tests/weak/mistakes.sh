@@ -38,6 +38,10 @@ grep -q 'it needs 1 choice of the fabric' said && grep -q "was carried out late 
 	complain "what the failure needs is not told: $(cat said)"
 [ "$(grep -vc '^#' needed)" -eq 1 ] || complain "not one choice was written: $(cat needed)"
 search 1 --weak=./needed -- "$program" free-without-fence wrong
+search 1 --weak --junit report.xml --save again -- "$program" free-without-fence wrong
+grep -q '<testsuite .*tests="1" failures="1" errors="0"' report.xml || complain "a search that finds something: $(cat report.xml)"
+search 0 --weak --runs 2 --junit report.xml -- "$program" free-without-fence right
+grep -q '<testsuite .*tests="1" failures="0" errors="0"' report.xml || complain "a search in vain: $(cat report.xml)"
 search 0 --weak=./needed -- "$program" free-without-fence right
 search 0 --weak=1,complete --runs 3 -- "$program" free-without-fence wrong
 search 3 --weak --runs 3 -- sh -c 'exit 3'

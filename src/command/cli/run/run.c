@@ -250,16 +250,21 @@ static void report_fabric(struct run *r)
 	free(options);
 }
 
+static char *command_text(const struct run *r)
+{
+	size_t n = 0;
+
+	while (r->command[n])
+		n++;
+	return join((const char *const *)r->command, n);
+}
+
 static void report_command(struct run *r, int status)
 {
 	const bool ended = r->child.pid > 0;
 	enum cli_junit_outcome outcome = CLI_JUNIT_FAILED;
-	size_t n = 0;
-	char why[128], *name;
+	char why[128], *name = command_text(r);
 
-	while (r->command[n])
-		n++;
-	name = join((const char *const *)r->command, n);
 	if (!ended && status > 128)
 		snprintf(why, sizeof(why), "signal %d ended it before it was started",
 		         status - 128);
@@ -327,7 +332,23 @@ static int run_copy(void *arg)
 	struct run copy = *(const struct run *)arg;
 
 	copy.weak.on = false; /* its environment says what is weak */
+	copy.junit = (struct cli_junit){ 0 };
 	return run_command(&copy);
+}
+
+/* Looks for a seed with which the command fails: for the report all runs are one. */
+static int search(struct run *r)
+{
+	const uint64_t begun = base_now_ns();
+	const int ret = cli_weak_search(&r->weak, run_copy, r);
+	char *name = command_text(r);
+	char why[64];
+
+	snprintf(why, sizeof(why), "exit status %d: umbel run says with which seed", ret);
+	cli_junit_case(&r->junit, "umbel.weak", name ? name : "", base_now_ns() - begun,
+	               ret ? CLI_JUNIT_FAILED : CLI_JUNIT_PASSED, why);
+	free(name);
+	return ret;
 }
 
 static const struct cli_option options[] = {
@@ -348,6 +369,16 @@ static const struct cli_option options[] = {
 	{ .line = "  -h, --help            this text\n" },
 };
 
+/* Once, with a case of the report for how the command ended. */
+static int run_reported(struct run *r)
+{
+	const int ret = run_command(r);
+
+	if (!r->child.pid)
+		report_command(r, ret);
+	return ret;
+}
+
 static int run_execute(const struct cli_command *self, void *from, int argc, char **argv)
 {
 	int dashes = cli_find_dashes(argc, argv), ret;
@@ -364,14 +395,12 @@ static int run_execute(const struct cli_command *self, void *from, int argc, cha
 	if (r->report && cli_junit_begin(&r->junit, r->report, "umbel run"))
 		return CLI_FABRIC_FAILED;
 	ret = cli_fabric_options_end(self, &r->fabric);
-	if (ret)
+	if (ret) {
 		ret = ret == CLI_FAILED ? CLI_FABRIC_FAILED : ret;
-	else if (cli_weak_searches(&r->weak))
-		ret = cli_weak_search(&r->weak, run_copy, r);
-	else
-		ret = run_command(r);
-	if (!r->child.pid)
 		report_command(r, ret);
+	} else {
+		ret = cli_weak_searches(&r->weak) ? search(r) : run_reported(r);
+	}
 	if (cli_junit_end(&r->junit) && !ret)
 		ret = CLI_FABRIC_FAILED;
 	return ret;
