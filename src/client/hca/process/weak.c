@@ -302,8 +302,10 @@ struct hca_weak *hca_weak_new(const struct shm_settings *settings, const char *h
 	w->kinds = says.kinds;
 	w->self.process = number;
 	snprintf(w->self.host, sizeof(w->self.host), "%s", host ? host : "");
-	w->drawn = base_weak_hash_process(says.seed, w->self.host, w->self.process);
 	w->by_file = choices && *choices;
+	/* what is waited for is not in the file: it is the same whatever seed the choices are of */
+	w->drawn =
+	        base_weak_hash_process(w->by_file ? 0 : says.seed, w->self.host, w->self.process);
 	if (w->by_file)
 		read_choices(w, choices);
 	if (folder && *folder)
