@@ -100,10 +100,11 @@ static enum fabric_mad_fate judge(void *arg, struct fabric_port *from, struct fa
                                   const struct fabric_mad *mad)
 {
 	struct daemon_late_mads *late = arg;
-	const uint8_t ms = lateness(late, from, mad);
+	uint8_t ms;
 
 	if (late->rules->n_mads)
 		return judge_by_rules(late, from, at, mad);
+	ms = lateness(late, from, mad);
 	return ms && hold(late, from, at, mad, 1000000ull * ms) ? FABRIC_MAD_HELD
 	                                                        : FABRIC_MAD_DELIVERED;
 }
