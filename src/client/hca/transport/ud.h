@@ -42,7 +42,8 @@ struct hca_ud_path {
 	struct hca_packet pkt;
 };
 
-/* A request that was posted in SQD, or on a weak fabric, and what becomes of it there. */
+/* A request that was posted in SQD, or on a weak fabric, and what becomes of it there. The program
+ * may meanwhile destroy the address handle, so this has copies of it and of inline data. */
 struct hca_ud_kept {
 	STAILQ_ENTRY(hca_ud_kept) entry;
 	struct ibv_send_wr wr;

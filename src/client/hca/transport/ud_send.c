@@ -20,8 +20,6 @@
 
 #define LARGEST_MTU 4096
 
-/* A request posted in SQD, kept until the queue leaves that state. The program may meanwhile
- * destroy the address handle, so this has copies of it and of inline data. */
 static struct hca_ud_qp *ud(struct hca_qp *qp)
 {
 	return (struct hca_ud_qp *)qp;
