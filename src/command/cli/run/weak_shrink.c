@@ -46,7 +46,9 @@ static bool add(struct choices *all, const struct base_weak_choice *c)
 
 /* ---- the notes ---- */
 
-void cli_weak_forget_notes(const char *dir)
+/* Calls @each with the path and the name of each process's notes. */
+static void each_note(const char *dir, void (*each)(void *arg, const char *path, const char *name),
+                      void *arg)
 {
 	char path[PATH_MAX];
 	const struct dirent *e;
@@ -55,10 +57,22 @@ void cli_weak_forget_notes(const char *dir)
 	while (d && (e = readdir(d))) {
 		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
 		if (e->d_name[0] != '.')
-			unlink(path);
+			each(arg, path, e->d_name);
 	}
 	if (d)
 		closedir(d);
+}
+
+static void forget(void *arg, const char *path, const char *name)
+{
+	(void)arg;
+	(void)name;
+	unlink(path);
+}
+
+void cli_weak_forget_notes(const char *dir)
+{
+	each_note(dir, forget, NULL);
 }
 
 /* A choice that came by time is noted once more. */
@@ -93,8 +107,9 @@ static void read_notes(struct choices *all, const struct base_weak_noted *notes,
 	}
 }
 
-static void read_process(struct choices *all, const char *path, const char *name)
+static void read_process(void *arg, const char *path, const char *name)
 {
+	struct choices *all = arg;
 	const char *dot = strrchr(name, '.');
 	struct base_weak_place who = { 0 };
 	const struct base_weak_noted *notes;
@@ -115,21 +130,6 @@ static void read_process(struct choices *all, const char *path, const char *name
 		return;
 	read_notes(all, notes, ((size_t)st.st_size - sizeof(*notes)) / sizeof(notes->at[0]), &who);
 	munmap((void *)notes, (size_t)st.st_size);
-}
-
-static void read_all(struct choices *all, const char *dir)
-{
-	char path[PATH_MAX];
-	const struct dirent *e;
-	DIR *d = opendir(dir);
-
-	while (d && (e = readdir(d))) {
-		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
-		if (e->d_name[0] != '.')
-			read_process(all, path, e->d_name);
-	}
-	if (d)
-		closedir(d);
 }
 
 /* ---- making it small ---- */
@@ -227,7 +227,7 @@ void cli_weak_shrink(const struct cli_weak_shrink *how)
 	struct shrink s = { .how = how, .until_ns = base_now_ns() + MOST_NS };
 	struct choices all = { 0 };
 
-	read_all(&all, how->dir);
+	each_note(how->dir, read_process, &all);
 	snprintf(s.path, sizeof(s.path), "%s/.choices", how->dir);
 	if (!all.n)
 		base_log("no process has noted a choice: it opened no RDMA device, or ended first");
