@@ -71,10 +71,7 @@ int hca_explain_send(const struct hca_qp *qp, const struct ibv_send_wr *wr, int 
 		return error;
 	if (error == -EIO)
 		return base_because(error, "the daemon of the fabric is gone");
-	if (error == -ENOMEM &&
-	    qp->sq_posted + qp->sq_kept -
-	                    atomic_load_explicit(&qp->sq_done, memory_order_relaxed) >=
-	            qp->cap.max_send_wr)
+	if (error == -ENOMEM && hca_qp_sq_used(qp) >= qp->cap.max_send_wr)
 		return base_because(
 		        error,
 		        "the send queue of QP 0x%06x is full: it has room for %u requests "

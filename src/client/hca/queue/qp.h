@@ -135,6 +135,13 @@ static inline bool hca_qp_sq_is_full(const struct hca_qp *qp)
 	       qp->cap.max_send_wr;
 }
 
+/* Requests that use room in the send queue: those that were carried out, and those that wait. */
+static inline uint32_t hca_qp_sq_used(const struct hca_qp *qp)
+{
+	return qp->sq_posted + qp->sq_kept -
+	       atomic_load_explicit(&qp->sq_done, memory_order_acquire);
+}
+
 /* Adds the completion of the last request that was carried out, which the program wants. */
 void hca_qp_push(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes,
                  enum ibv_wc_status status);

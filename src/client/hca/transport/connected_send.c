@@ -261,15 +261,9 @@ static BASE_COLD int post_kept(struct hca_connected_qp *c, const struct shm_requ
 	return 0;
 }
 
-static uint32_t used_of(const struct hca_qp *qp)
-{
-	return qp->sq_posted + qp->sq_kept -
-	       atomic_load_explicit(&qp->sq_done, memory_order_acquire);
-}
-
 static bool is_full(const struct hca_qp *qp)
 {
-	return used_of(qp) >= qp->cap.max_send_wr;
+	return hca_qp_sq_used(qp) >= qp->cap.max_send_wr;
 }
 
 /* It completes in error. */
@@ -423,7 +417,7 @@ static BASE_HOT bool post_sends(struct hca_connected_qp *c, const struct ibv_sen
 
 	if (base_unlikely(!f))
 		return false;
-	most = base_min((int)(c->qp.cap.max_send_wr - used_of(&c->qp)), SENDS);
+	most = base_min((int)(c->qp.cap.max_send_wr - hca_qp_sq_used(&c->qp)), SENDS);
 	for (; (int)n < most && at && (!n || hca_exchange_stays(&c->x)); n++, at = at->next) {
 		struct shm_request r;
 		struct shm_entry one;
@@ -499,8 +493,8 @@ static BASE_HOT unsigned find_copies(struct hca_connected_qp *c, const struct ib
 {
 	unsigned n = 0;
 
-	for (uint32_t used = used_of(&c->qp); wr && n < COPIES && used + n < c->qp.cap.max_send_wr;
-	     wr = wr->next, n++) {
+	for (uint32_t used = hca_qp_sq_used(&c->qp);
+	     wr && n < COPIES && used + n < c->qp.cap.max_send_wr; wr = wr->next, n++) {
 		if (base_unlikely(!find_copy(c, wr, is_read, &copy[n])))
 			break;
 		if (n && is_read)
@@ -572,7 +566,7 @@ static __attribute__((noinline)) bool post_reads(struct hca_connected_qp *c,
 static unsigned find_far(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
                          struct hca_far *far)
 {
-	const uint32_t room = c->qp.cap.max_send_wr - used_of(&c->qp);
+	const uint32_t room = c->qp.cap.max_send_wr - hca_qp_sq_used(&c->qp);
 	struct shm_request r;
 	uint64_t length;
 	unsigned n = 0;

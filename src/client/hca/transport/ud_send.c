@@ -442,9 +442,7 @@ static BASE_COLD int post_in_vain(struct hca_qp *qp, const struct ibv_send_wr *w
 		hca_qp_complete(qp, wr, (uint32_t)length, IBV_WC_WR_FLUSH_ERR);
 		return 0;
 	}
-	if (qp->sq_posted + qp->sq_kept -
-	            atomic_load_explicit(&qp->sq_done, memory_order_acquire) >=
-	    qp->cap.max_send_wr)
+	if (hca_qp_sq_used(qp) >= qp->cap.max_send_wr)
 		return -ENOMEM;
 	return hca_ud_keep(qp, wr, length) ? 0 : -ENOMEM;
 }

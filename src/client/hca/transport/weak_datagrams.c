@@ -149,9 +149,7 @@ static int keep(struct hca_qp *qp, const struct ibv_send_wr *wr)
 	struct hca_weak_clock *clock = &ud(qp)->clock;
 	struct hca_ud_kept *k;
 
-	if (qp->sq_posted + qp->sq_kept -
-	            atomic_load_explicit(&qp->sq_done, memory_order_acquire) >=
-	    qp->cap.max_send_wr)
+	if (hca_qp_sq_used(qp) >= qp->cap.max_send_wr)
 		return -ENOMEM;
 	k = hca_ud_keep(qp, wr, hca_message_length(wr));
 	if (!k)

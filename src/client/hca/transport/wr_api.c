@@ -375,8 +375,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 /* The error of the whole list; 0: it can be posted. */
 static BASE_HOT int check_batch(const struct hca_qp *qp, const struct hca_wr_batch *b)
 {
-	uint32_t room = qp->cap.max_send_wr - qp->sq_kept -
-	                (qp->sq_posted - atomic_load_explicit(&qp->sq_done, memory_order_acquire));
+	uint32_t room = qp->cap.max_send_wr - hca_qp_sq_used(qp);
 
 	if (base_unlikely(b->error))
 		return b->error;
