@@ -59,6 +59,23 @@ static inline int daemon_map(struct control_client *c, struct shm_region *r)
 	return fd[1];
 }
 
+/* Opens HCA @hca, by its index in the shared memory. Its handle, and *@events: the descriptor of
+ * its events, which the caller closes; it may stay open until the test ends. */
+static inline uint32_t daemon_open_hca(struct control_client *c, uint32_t hca, int *events)
+{
+	const struct control_open_hca open = { .hca = hca };
+	struct control_open_hca_reply opened;
+
+	assert_int_equal(control_call(c, &(struct control_call){ .type = CONTROL_OPEN_HCA,
+	                                                         .request = &open,
+	                                                         .request_bytes = sizeof(open),
+	                                                         .reply = &opened,
+	                                                         .reply_bytes = sizeof(opened),
+	                                                         .fd = events }),
+	                 0);
+	return opened.handle;
+}
+
 /* A reply takes a turn of the daemon's loop: what came before has had its own. */
 static inline void daemon_serves_others(void)
 {

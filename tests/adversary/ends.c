@@ -45,8 +45,6 @@ static struct {
 
 static void connect_one(void)
 {
-	const struct control_open_hca open = { .hca = 1 };
-	struct control_open_hca_reply opened;
 	struct control_hello_reply hello;
 	struct control_client *client = daemon_client(CONTROL_ROLE_VERBS);
 	int fd[2], events = -1;
@@ -54,13 +52,7 @@ static void connect_one(void)
 	control_hello(client, &hello, fd);
 	close(fd[0]);
 	close(fd[1]);
-	assert_int_equal(control_call(client, &(struct control_call){ .type = CONTROL_OPEN_HCA,
-	                                                              .request = &open,
-	                                                              .request_bytes = sizeof(open),
-	                                                              .reply = &opened,
-	                                                              .reply_bytes = sizeof(opened),
-	                                                              .fd = &events }),
-	                 0);
+	daemon_open_hca(client, 1, &events);
 }
 
 static void make_connections(void)

@@ -176,18 +176,10 @@ CASE_WITH(with_mads, look, let_go)
 CASE_WITH(where_it_never_looks, look, let_go)
 {
 	struct control_client *c = daemon_client(CONTROL_ROLE_VERBS);
-	const struct control_open_hca req = { .hca = 0 };
-	struct control_open_hca_reply rep;
 	int events, error, fd = lingering(&reader[n_readers++]);
 	bool taken = false;
 
-	assert_int_equal(control_call(c, &(struct control_call){ .type = CONTROL_OPEN_HCA,
-	                                                         .request = &req,
-	                                                         .request_bytes = sizeof(req),
-	                                                         .reply = &rep,
-	                                                         .reply_bytes = sizeof(rep),
-	                                                         .fd = &events }),
-	                 0);
+	daemon_open_hca(c, 0, &events);
 	stop_daemon();
 	for (unsigned i = 0; i < 2; i++) {
 		taken |= send_descriptors(events, "", i, fd, 1) >= 0;

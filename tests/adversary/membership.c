@@ -31,8 +31,6 @@ static void close_client(void *arg)
 static struct client *client(uint32_t hca)
 {
 	struct client *c = calloc(1, sizeof(*c));
-	struct control_open_hca open = { .hca = hca };
-	struct control_open_hca_reply opened;
 	struct shm_region region;
 	int fd;
 
@@ -41,16 +39,8 @@ static struct client *client(uint32_t hca)
 	close(daemon_map(c->control, &region));
 	shm_region_unmap(&region);
 	lab_undo(close_client, c);
-	assert_int_equal(
-	        control_call(c->control, &(struct control_call){ .type = CONTROL_OPEN_HCA,
-	                                                         .request = &open,
-	                                                         .request_bytes = sizeof(open),
-	                                                         .reply = &opened,
-	                                                         .reply_bytes = sizeof(opened),
-	                                                         .fd = &fd }),
-	        0);
+	c->hca = daemon_open_hca(c->control, hca, &fd);
 	close(fd);
-	c->hca = opened.handle;
 	return c;
 }
 

@@ -40,8 +40,6 @@ static void close_client(void *arg)
 static struct client *client(void)
 {
 	struct client *c = calloc(1, sizeof(*c));
-	struct control_open_hca open = { .hca = 2 };
-	struct control_open_hca_reply opened;
 	struct control_create_cq create = { .cqe = 1 };
 	struct control_create_cq_reply cq;
 	int fd;
@@ -50,16 +48,8 @@ static struct client *client(void)
 	c->control = daemon_client(CONTROL_ROLE_VERBS);
 	close(daemon_map(c->control, &c->region));
 	lab_undo(close_client, c);
-	assert_int_equal(
-	        control_call(c->control, &(struct control_call){ .type = CONTROL_OPEN_HCA,
-	                                                         .request = &open,
-	                                                         .request_bytes = sizeof(open),
-	                                                         .reply = &opened,
-	                                                         .reply_bytes = sizeof(opened),
-	                                                         .fd = &fd }),
-	        0);
+	c->hca = create.hca_handle = daemon_open_hca(c->control, 2, &fd);
 	close(fd);
-	c->hca = create.hca_handle = opened.handle;
 	assert_int_equal(control_ask(c->control, CONTROL_CREATE_CQ, &create, &cq), 0);
 	c->cq = cq.cq;
 	return c;

@@ -290,25 +290,16 @@ static void one_client_offers_many(void **state)
 /* A queue pair of the client's. */
 static uint32_t make_qp(struct control_client *c)
 {
-	const struct control_open_hca open = { .hca = 0 };
 	struct control_create_cq cq = { .cqe = 1 };
 	struct control_create_qp qp = { .max_recv_wr = 1,
 		                        .ready_bit = SHM_NO_READY_BIT,
 		                        .type = IBV_QPT_UD };
-	struct control_open_hca_reply opened;
 	struct control_create_cq_reply made_cq;
 	struct control_create_qp_reply made;
 	int events;
 
-	assert_int_equal(control_call(c, &(struct control_call){ .type = CONTROL_OPEN_HCA,
-	                                                         .request = &open,
-	                                                         .request_bytes = sizeof(open),
-	                                                         .reply = &opened,
-	                                                         .reply_bytes = sizeof(opened),
-	                                                         .fd = &events }),
-	                 0);
+	cq.hca_handle = qp.hca_handle = daemon_open_hca(c, 0, &events);
 	close(events);
-	cq.hca_handle = qp.hca_handle = opened.handle;
 	assert_int_equal(control_ask(c, CONTROL_CREATE_CQ, &cq, &made_cq), 0);
 	qp.cq = made_cq.cq;
 	assert_int_equal(control_ask(c, CONTROL_CREATE_QP, &qp, &made), 0);
