@@ -84,8 +84,8 @@ static struct used *used_of(struct checked_range *r)
 	return r ? container_of(r, struct used, range) : NULL;
 }
 
-/* The ranges that have a byte in common with this one: those that are read, then those that are
- * written. NULL: no more. */
+/* The ranges that have a byte in common with this one: first ranges that are read, then ranges that
+ * are written. NULL: no more. */
 static struct used *first_used(uint64_t from, uint64_t to)
 {
 	struct checked_range *r = checked_ranges_first(&memory[0], from, to);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * `umbel down --all`: see down.h. Other jobs of the same user may have fabrics, too: so it says
- * what it would end, and leaves those on which programs run. Single-threaded.
+ * `umbel down --all`: see down.h. Other jobs of the same user may have fabrics, too: so the
+ * command says what it would end, and leaves fabrics on which programs run. Single-threaded.
  */
 #include <errno.h>
 #include <json-c/json.h>

@@ -29,7 +29,7 @@ struct daemon_payload {
 #define FLOW_COST   16
 #define QP_COST     8
 
-/* Those that the holder has, and those of others that it has open. */
+/* The queue pairs that the holder has, and XRC targets of others that it has open. */
 static bool free_of_holder(void *arg, struct daemon_holder *holder, uint32_t *budget)
 {
 	struct daemon_qp_user *used;
