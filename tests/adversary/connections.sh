@@ -11,11 +11,12 @@
 program=${UMBEL%/bin/*}/tests/programs/adversary.neighbour
 most=4096 # descriptors of the daemon
 flooding='turned away: ENFILE: the daemon has few descriptors left'
+version=$(sed -n 's/^#define CONTROL_VERSION //p' "${0%/*}/../../src/shared/control/message.h")
 
 # flood NAME CONNECTIONS
 flood()
 {
-	launch "$1" /usr/bin/python3 "${0%/*}/flood.py" "$2"
+	launch "$1" /usr/bin/python3 "${0%/*}/flood.py" "$2" "$version"
 }
 
 crowd_is_told()

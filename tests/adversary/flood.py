@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# flood.py CONNECTIONS: connects so often to the fabric's daemon, and says no word to it. Prints why it is
-# turned away in the end. At SIGUSR1 it gives all back, and connects again at once, as it does with 0 connections.
+# flood.py CONNECTIONS VERSION: connects so often to the fabric's daemon, and says no word to it. Prints why it is
+# turned away in the end. At SIGUSR1 it gives all back, connects again at once, as it does with 0 connections, and
+# says hello in that version of the protocol. It reads no file: users run it who may not read this folder.
 
-import errno, os, re, resource, signal, socket, struct, sys
+import errno, os, resource, signal, socket, struct, sys
 
 FILE = os.environ["UMBEL_RUNTIME_DIR"] + "/default/ctl"
 HEADER = struct.Struct("IIiI")  # struct control_header
-ROOT = os.path.dirname(os.path.abspath(__file__)) + "/../.."
-with open(ROOT + "/src/shared/control/message.h", encoding="utf-8") as file:
-    VERSION = int(re.search(r"#define CONTROL_VERSION (\d+)", file.read())[1])
-HELLO = HEADER.pack(1, 1, 0, 40) + struct.pack("II32s", VERSION, 0, b"")
+HELLO = HEADER.pack(1, 1, 0, 40) + struct.pack("II32s", int(sys.argv[2]), 0, b"")
 
 
 def say(line):

@@ -143,9 +143,10 @@ told()
 		"$TMPDIR"/flood*.out
 }
 flood=$(cat "$where/flood.py")
+version=$(sed -n 's/^#define CONTROL_VERSION //p' "$where/../../src/shared/control/message.h")
 expect 0 '*is up*' as 1001 bash -c 'ulimit -n 2048 && exec umbel up --hosts 2 --allow-user 1002,1003'
 for i in {1..30}; do # not as: its shell would be what is killed
-	launch "flood$i" setpriv --reuid 1002 --regid 1002 --clear-groups /usr/bin/python3 -c "$flood" 100
+	launch "flood$i" setpriv --reuid 1002 --regid 1002 --clear-groups /usr/bin/python3 -c "$flood" 100 "$version"
 done
 wait_until "they are told" told
 expect 1 "umbel: fabric 'default' cannot be used: its daemon has no descriptors left for this process or user (ulimit -n)" as 1002 umbel exec h2 -- true
