@@ -78,6 +78,7 @@ struct hca_roce {
 	/* the packets that came last, of a message of one of these; and a place for the next one */
 	struct wire_roce_packet run[HCA_WIRES_RUN_MOST + 1];
 	unsigned n_run;
+	uint64_t moved; /* bytes of payload that this process received, or sent while it received */
 	struct { /* of the batch just now */
 		unsigned datagrams, packets, delivered;
 		uint64_t bytes;

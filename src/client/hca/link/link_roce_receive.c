@@ -457,6 +457,7 @@ static bool receive_batch(struct hca_roce *w, unsigned version, bool again)
 	if (!TAILQ_EMPTY(&w->wires.due))
 		hca_wires_finish(&w->wires, again);
 	w->batch = next_batch(w->batch, (unsigned)n, w->now.datagrams);
+	w->moved += w->now.bytes;
 	count(&w->shm->packets, w->now.packets);
 	count(&w->shm->bytes, w->now.bytes);
 	return true;

@@ -355,6 +355,8 @@ static void send_batch(struct hca_sender *s)
 	for (unsigned i = 0; i < b->n; i++)
 		if (b->slot[i] != HCA_ROCE_NO_SLOT)
 			s->payloads.slot[b->slot[i]].pinned = false;
+	if (s == &hca_roce(s->network)->sender)
+		hca_roce(s->network)->moved += b->used;
 	b->n = 0;
 	b->used = 0;
 	s->path->first = 0;

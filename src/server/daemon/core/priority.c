@@ -98,6 +98,13 @@ void daemon_priority_begin(struct daemon_priority *p)
 		atomic_store_explicit(&p->since_ns, base_now_ns(), memory_order_relaxed);
 }
 
+void daemon_priority_spend(struct daemon_priority *p, uint64_t ns)
+{
+	/* acquire: pairs with the release in take_and_give() */
+	if (p->may && atomic_load_explicit(&p->has, memory_order_acquire))
+		p->worked_ns += ns;
+}
+
 void daemon_priority_note(struct daemon_priority *p)
 {
 	uint64_t now;

@@ -42,6 +42,9 @@ void daemon_priority_stop(struct daemon_priority *p);
 /* It has slept, and begins to work. */
 void daemon_priority_begin(struct daemon_priority *p);
 
+/* Counts as work of @ns what it has just done for programs that can do it without priority. */
+void daemon_priority_spend(struct daemon_priority *p, uint64_t ns);
+
 /* It has done some work, and may sleep. */
 void daemon_priority_note(struct daemon_priority *p);
 

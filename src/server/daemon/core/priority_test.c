@@ -102,6 +102,23 @@ static void many_short_turns_use_it_up(void **state)
 	daemon_priority_stop(&p);
 }
 
+/* However short it took: what programs can do themselves needs no priority. */
+static void work_for_programs_uses_it_up(void **state)
+{
+	struct daemon_priority p = { 0 };
+
+	(void)state;
+	if (!may_have_it())
+		skip();
+	daemon_priority_start(&p);
+	daemon_priority_spend(&p, DAEMON_PRIORITY_WORK_NS - 1000);
+	assert_in_range(p.worked_ns, DAEMON_PRIORITY_WORK_NS - 1000, DAEMON_PRIORITY_WORK_NS);
+	work(&p, 1000);
+	assert_int_equal(p.worked_ns, 0); /* it begins anew */
+	await_priority();
+	daemon_priority_stop(&p);
+}
+
 static void its_children_do_not_have_it(void **state)
 {
 	struct daemon_priority p = { 0 };
@@ -161,6 +178,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_has_used_it_up_gets_it_back_later),
 		cmocka_unit_test(many_short_turns_use_it_up),
+		cmocka_unit_test(work_for_programs_uses_it_up),
 		cmocka_unit_test(its_children_do_not_have_it),
 		cmocka_unit_test(who_is_nice_or_would_be_ended_for_it_has_none),
 	};

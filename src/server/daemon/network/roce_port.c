@@ -28,6 +28,11 @@
  * it finds there what a peer has written. So the daemon goes on to receive, until it comes too late
  * so many times in a row: then programs poll, and it would only take their processors. */
 #define VAIN_MOST 64
+/* A byte counts for so much of the work that the daemon does with priority: after 256 KiB it has
+ * none for a while. A sender on this processor would else stop for each piece that it sends, and
+ * the pieces would be worked on one by one. Short messages, for which programs wait, count little.
+ */
+#define BYTE_NS 20
 
 static const int families[2] = { AF_INET, AF_INET6 };
 
@@ -96,7 +101,7 @@ static bool is_left_to_others(const struct daemon_roce_port *p)
 
 static void receive(struct daemon_roce_port *p)
 {
-	uint64_t began = base_now_ns();
+	const uint64_t began = base_now_ns(), before = p->link->moved;
 	bool in_vain = true;
 
 	p->link->wires.barred = 0;
@@ -106,6 +111,7 @@ static void receive(struct daemon_roce_port *p)
 		if (base_now_ns() - began > TURN_NS)
 			break;
 	}
+	daemon_priority_spend(&p->roce->d.loop->priority, (p->link->moved - before) * BYTE_NS);
 	if (p->vain_left)
 		p->vain_left = in_vain ? p->vain_left - 1 : VAIN_MOST;
 	if (is_left_to_others(p))
