@@ -142,6 +142,7 @@ struct shm_wire {
 	uint64_t round_ns;            /* how long it takes until a packet is acknowledged */
 	uint64_t timed_ns;            /* when the packet was sent whose time is taken; 0: none */
 	uint32_t timed_psn;
+	uint32_t unasked; /* packets sent behind the last that asked for an acknowledgement */
 	/* bool: after a loss only one packet goes, until something is acknowledged: the peer may
 	 * have kept what came behind that one */
 	uint8_t probes;

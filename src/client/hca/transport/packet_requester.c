@@ -17,18 +17,16 @@
 
 /* A READ of so many packets waits for nobody else's. */
 #define READ_SHORT 8
-/* A packet in so many asks for an acknowledgement, besides the last one of each message. */
-#define ACK_EVERY_MOST 32
 /* Of ask(): no enum ibv_wc_status. */
 #define NOT_NOW (-1)
 
-/* How often packets ask for an acknowledgement: the packets that a window lets go at one time bring
- * one at least, so that the loss of one alone stops nothing. */
-static uint32_t ack_every(const struct hca_wire *w)
+/* So many packets leave at one time, and bring one acknowledgement: while the peer works on them,
+ * as many others are on their way. */
+static uint32_t burst(const struct hca_wire *w)
 {
-	uint32_t every = hca_wire_window(w) / 4;
+	const uint32_t half = hca_wire_window(w) / 2;
 
-	return every > ACK_EVERY_MOST ? ACK_EVERY_MOST : every ? every : 1;
+	return half ? half : 1;
 }
 
 /* ---- what becomes of requests ---- */
@@ -198,6 +196,7 @@ static void note_sent(struct hca_wire *w, uint32_t packets)
 	if (wire_psn_diff(next, s->beyond) > 0)
 		s->beyond = next;
 	s->psn = next;
+	s->unasked += packets;
 	if (w->end.qp.type == IBV_QPT_UC) /* nobody acknowledges anything */
 		s->acked = next;
 	s->offset += packets;
@@ -214,6 +213,32 @@ static uint32_t may_follow(const struct hca_wire *w, bool limited)
 	return limited ? 1 : open < w->room ? open : w->room;
 }
 
+/* Whether packets of the next request follow at once those of this one. */
+static bool is_followed(struct hca_wire *w)
+{
+	const uint32_t next = w->shm->next + 1;
+	struct shm_entry entries[HCA_MAX_SGE];
+	struct shm_request r;
+	struct hca_parts parts;
+
+	return next != hca_connected_load(&w->connection->tail) && !w->shm->has_limit &&
+	       !(w->open & SHM_WIRE_PAUSED) && hca_connected_take(&w->end, next, &r, entries) &&
+	       (hca_operation(r.opcode) & (HCA_OP_SEND | HCA_OP_WRITE)) &&
+	       !(hca_operation(r.opcode) & (HCA_OP_ANSWERED | HCA_OP_LOCAL)) && is_known(&r) &&
+	       !(r.flags & IBV_SEND_FENCE) && hca_parts_of_request(&w->end, &r, entries, 0, &parts);
+}
+
+/* Whether a packet asks for an acknowledgement: the last one of those that leave at one time, and
+ * of a short message, which a program may wait for. */
+static bool asks(struct hca_wire *w, bool is_last, bool is_short)
+{
+	const struct shm_wire *s = w->shm;
+
+	return s->probes || s->unasked + 1 >= burst(w) ||
+	       hca_wire_under_way(w) + 1 >= hca_wire_window(w) ||
+	       (is_last && (is_short || !is_followed(w)));
+}
+
 /* Sends packets of a SEND or WRITE, of @n in all, as many as may be under way. An enum
  * ibv_wc_status.
  */
@@ -221,7 +246,6 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
                      uint32_t n)
 {
 	const bool is_uc = w->end.qp.type == IBV_QPT_UC;
-	const uint32_t every = ack_every(w);
 	/* what waits for the acknowledgement of the first packet, which has taken a receive */
 	bool limited = !w->shm->offset && n > 1 && !has_credit(w->shm, r) &&
 	               (hca_operation(r->opcode) & HCA_OP_SEND);
@@ -253,12 +277,12 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 			continue;
 		}
 		h.bth.solicited = is_last && (r->flags & IBV_SEND_SOLICITED);
-		h.bth.ack_requested = is_last || limited || w->shm->probes ||
-		                      (i + 1) % every == 0 ||
-		                      hca_wire_under_way(w) + 1 >= hca_wire_window(w);
+		h.bth.ack_requested = limited || asks(w, is_last, n == 1);
 		fill_headers(w, r, r->remote_addr, r->length, &h);
 		hca_wire_end(w, &h);
 		note_sent(w, 1);
+		if (h.bth.ack_requested)
+			w->shm->unasked = 0;
 	}
 	return IBV_WC_SUCCESS;
 }
@@ -336,6 +360,7 @@ static int ask(struct hca_wire *w, const struct shm_request *r, struct hca_parts
 	s->cuts |= packets < least(n - s->offset, part);
 	s->answered++;
 	note_sent(w, packets);
+	s->unasked = 0;
 	return IBV_WC_SUCCESS;
 }
 
