@@ -1116,6 +1116,9 @@ static const uint32_t verbs_bytes[] = {
 	[CONTROL_WAKE] = sizeof(struct control_get_channel),
 	[CONTROL_ALLOC_PD] = sizeof(struct control_pd),
 	[CONTROL_FREE_PD] = sizeof(struct control_pd),
+	[CONTROL_MEET_FAULT] = sizeof(struct control_meet_fault),
+	[CONTROL_FIND_NEIGHBOUR] = sizeof(struct control_find_neighbour),
+	[CONTROL_QUERY_MEMBERSHIP] = sizeof(struct control_query_membership),
 };
 
 static const uint32_t cm_bytes[] = {
@@ -1123,22 +1126,62 @@ static const uint32_t cm_bytes[] = {
 	[CONTROL_CM_DESTROY_CHANNEL - CONTROL_CM_FIRST] = sizeof(struct control_cm_channel),
 	[CONTROL_CM_GET_EVENT - CONTROL_CM_FIRST] = sizeof(struct control_cm_channel),
 	[CONTROL_CM_CREATE_ID - CONTROL_CM_FIRST] = sizeof(struct control_cm_create_id),
-	[CONTROL_CM_DESTROY_ID - CONTROL_CM_FIRST] = sizeof(struct control_cm_id),
+	[CONTROL_CM_READ - CONTROL_CM_FIRST] = sizeof(struct control_cm_read),
+	[CONTROL_CM_DESTROY_ID - CONTROL_CM_FIRST] = sizeof(struct control_cm_read),
 	[CONTROL_CM_MIGRATE_ID - CONTROL_CM_FIRST] = sizeof(struct control_cm_migrate_id),
 	[CONTROL_CM_QUERY_ID - CONTROL_CM_FIRST] = sizeof(struct control_cm_id),
 	[CONTROL_CM_QUERY_QP - CONTROL_CM_FIRST] = sizeof(struct control_cm_id),
 	[CONTROL_CM_SET_OPTION - CONTROL_CM_FIRST] = sizeof(struct control_cm_set_option),
 	[CONTROL_CM_BIND_ADDR - CONTROL_CM_FIRST] = sizeof(struct control_cm_bind_addr),
 	[CONTROL_CM_RESOLVE_ADDR - CONTROL_CM_FIRST] = sizeof(struct control_cm_resolve_addr),
-	[CONTROL_CM_RESOLVE_ROUTE - CONTROL_CM_FIRST] = sizeof(struct control_cm_id),
+	[CONTROL_CM_RESOLVE_ROUTE - CONTROL_CM_FIRST] = sizeof(struct control_cm_resolve_route),
 	[CONTROL_CM_LISTEN - CONTROL_CM_FIRST] = sizeof(struct control_cm_listen),
 	[CONTROL_CM_CONNECT - CONTROL_CM_FIRST] = sizeof(struct control_cm_connect),
 	[CONTROL_CM_ACCEPT - CONTROL_CM_FIRST] = sizeof(struct control_cm_connect),
 	[CONTROL_CM_REJECT - CONTROL_CM_FIRST] = sizeof(struct control_cm_connect),
 	[CONTROL_CM_DISCONNECT - CONTROL_CM_FIRST] = sizeof(struct control_cm_id),
+	[CONTROL_CM_ESTABLISH - CONTROL_CM_FIRST] = sizeof(struct control_cm_id),
+	[CONTROL_CM_NOTIFY - CONTROL_CM_FIRST] = sizeof(struct control_cm_notify),
 	[CONTROL_CM_JOIN - CONTROL_CM_FIRST] = sizeof(struct control_cm_join),
 	[CONTROL_CM_LEAVE - CONTROL_CM_FIRST] = sizeof(struct control_cm_handle),
+	[CONTROL_CM_SERVE - CONTROL_CM_FIRST] = sizeof(struct control_cm_serve),
+	[CONTROL_CM_RING - CONTROL_CM_FIRST] = sizeof(struct control_cm_ring),
+	[CONTROL_CM_RETURN - CONTROL_CM_FIRST] = sizeof(struct control_cm_return),
 };
+
+static bool has_descriptor(uint32_t type)
+{
+	return type == CONTROL_OFFER_MEMORY || type == CONTROL_OPEN_XRCD_FILE;
+}
+
+/* Sends each request from @first to @last with its length in @bytes. The daemon refuses another
+ * length with -EPROTO. */
+static void expect_lengths(const uint32_t *bytes, uint32_t n, uint32_t first, uint32_t last)
+{
+	const uint8_t body[CONTROL_MAX_BYTES] = { 0 };
+	struct control_packet reply;
+	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
+
+	for (uint32_t type = first; type <= last; type++) {
+		const uint32_t length = type - first < n ? bytes[type - first] : 0;
+
+		if (has_descriptor(type))
+			continue;
+		if (call(sock, type, body, length, &reply) == -EPROTO)
+			fail_msg("request %u does not have %u bytes: add its struct to verbs_bytes "
+			         "or cm_bytes",
+			         type, length);
+		control_close_fds(&reply);
+	}
+	close(sock);
+}
+
+CASE_WITH(the_tables_have_the_length_of_each_request, NULL, check_at_rest)
+{
+	expect_lengths(verbs_bytes + CONTROL_OPEN_HCA, ARRAY_SIZE(verbs_bytes) - CONTROL_OPEN_HCA,
+	               CONTROL_OPEN_HCA, CONTROL_CM_FIRST - 1);
+	expect_lengths(cm_bytes, ARRAY_SIZE(cm_bytes), CONTROL_CM_FIRST, CONTROL_CM_END - 1);
+}
 
 /* Numbers that the daemon has given: random ones would seldom meet them. */
 enum kind { HCA, CHANNEL, CQ, QP, RESERVED, KINDS };
@@ -1215,6 +1258,8 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 	case CONTROL_OPEN_XRCD:
 	case CONTROL_OPEN_QP:
 	case CONTROL_RING_HCA:
+	case CONTROL_FIND_NEIGHBOUR:
+	case CONTROL_QUERY_MEMBERSHIP:
 		word[0] = pick(HCA);
 		break;
 	case CONTROL_ALLOC_PD:
