@@ -108,7 +108,23 @@ static const struct name perf_attributes[] = {
 	{ PERF_ATTR_PORT_SAMPLES_CONTROL, "PortSamplesControl" },
 	{ PERF_ATTR_PORT_SAMPLES_RESULT, "PortSamplesResult" },
 	{ PERF_ATTR_PORT_COUNTERS, "PortCounters" },
+	{ PERF_ATTR_RCV_ERROR_DETAILS, "PortRcvErrorDetails" },
+	{ PERF_ATTR_XMIT_DISCARD_DETAILS, "PortXmitDiscardDetails" },
+	{ PERF_ATTR_OP_RCV_COUNTERS, "PortOpRcvCounters" },
+	{ PERF_ATTR_FLOW_CTL_COUNTERS, "PortFlowCtlCounters" },
+	{ PERF_ATTR_VL_OP_PACKETS, "PortVLOpPackets" },
+	{ PERF_ATTR_VL_OP_DATA, "PortVLOpData" },
+	{ PERF_ATTR_VL_XMIT_FLOW_CTL_UPDATE_ERRORS, "PortVLXmitFlowCtlUpdateErrors" },
+	{ PERF_ATTR_VL_XMIT_WAIT_COUNTERS, "PortVLXmitWaitCounters" },
 	{ PERF_ATTR_PORT_COUNTERS_EXTENDED, "PortCountersExtended" },
+	{ PERF_ATTR_SW_PORT_VL_CONGESTION, "SwPortVLCongestion" },
+	{ PERF_ATTR_RCV_CON_CTRL, "PortRcvConCtrl" },
+	{ PERF_ATTR_SL_RCV_FECN, "PortSLRcvFECN" },
+	{ PERF_ATTR_SL_RCV_BECN, "PortSLRcvBECN" },
+	{ PERF_ATTR_XMIT_CON_CTRL, "PortXmitConCtrl" },
+	{ PERF_ATTR_VL_XMIT_TIME_CONG, "PortVLXmitTimeCong" },
+	{ PERF_ATTR_XMIT_DATA_SL, "PortXmitDataSL" },
+	{ PERF_ATTR_RCV_DATA_SL, "PortRcvDataSL" },
 };
 
 static const struct name cm_attributes[] = {

@@ -7,6 +7,7 @@
 #include "fabric/agents/pma_samples.h"
 #include "fabric/model/lanes.h"
 #include "fabric/testing_mads.h"
+#include "wire/mad_name.h"
 #include "wire/perf.h"
 
 #include <harness.h>
@@ -610,6 +611,20 @@ static uint32_t packets_got(const struct lab *l)
 	return c.xmit_packets;
 }
 
+/* The attributes of all classes have names elsewhere. */
+static void each_attribute_that_is_answered_has_a_name(void **state)
+{
+	struct lab *l = *state;
+
+	for (unsigned id = PERF_ATTR_PORT_SAMPLES_CONTROL; id <= UINT8_MAX; id++) {
+		struct wire_perf_mad p = request(MAD_GET, (uint16_t)id);
+
+		if (ask(l, SW_LID, &p) != MAD_STATUS_BAD_METHOD_ATTRIBUTE &&
+		    !wire_mad_attribute_name(MAD_CLASS_PERF, (uint16_t)id))
+			fail_msg("attribute 0x%04x has no name in mad_name.c", id);
+	}
+}
+
 static void without_time_a_request_waits_for_the_next_pass(void **state)
 {
 	struct lab *l = *state;
@@ -808,6 +823,7 @@ int main(void)
 		ACTIVE_TEST(what_never_happens_is_counted_as_zero),
 		ACTIVE_TEST(it_says_what_it_can),
 		ACTIVE_TEST(what_it_does_not_know_gets_a_status),
+		ACTIVE_TEST(each_attribute_that_is_answered_has_a_name),
 		ACTIVE_TEST(without_time_a_request_waits_for_the_next_pass),
 		ACTIVE_TEST(many_flows_are_looked_at_in_slices),
 		ACTIVE_TEST(requests_end_with_the_fabric),
