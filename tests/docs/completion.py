@@ -40,31 +40,42 @@ def statuses():
     return names
 
 
+def source(name):
+    """A source file's text."""
+    root = os.path.dirname(os.path.abspath(__file__)) + "/../../src/"
+    with open(root + name, encoding="utf-8") as file:
+        return file.read()
+
+
 def rule_words():
     """As the daemon reads them."""
-    root = os.path.dirname(os.path.abspath(__file__)) + "/../.."
-    with open(root + "/src/server/daemon/detour/rules.c", encoding="utf-8") as file:
-        table = file.read().split("} words[] = {")[1].split("};")[0]
+    table = source("server/daemon/detour/rules.c").split("} words[] = {")[1].split("};")[0]
     return [name + ("" if read == "NULL" else "=") for name, read in re.findall(r'{ "(\w+)", (\w+), ', table)]
+
+
+def views(command):
+    """As the help lists them; docs.man compares the help with the command."""
+    text = subprocess.run(["umbel", command, "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return re.findall(r"^  ([a-z]+)  ", text, re.MULTILINE)
 
 
 STATUSES = statuses()
 RULE = rule_words()
-COMMANDS = "up down run exec env rsh mpirun litmus simulate ibsim show top explain check monitor record replay capture ladder set status sysfs wait link fault switch router sm daemon".split()
+COMMANDS = re.findall(r"^\tX\((\w+)\)", source("command/cli/main.c"), re.MULTILINE)
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [
     ("umbel ", COMMANDS + ["help", "--help", "--version"]),
     ("umbel st", ["status"]),
     ("umbel help sta", ["status"]),
-    ("umbel show ", ["topology", "groups", "routes", "routers", "counters", "hosts", "neighbours", "qps", "connections", "processes", "mrs", "drops", "group", "path"]),
+    ("umbel show ", views("show")),
     ("umbel show --json g", ["groups", "group"]),
     ("umbel show -n default t", ["topology"]),
     ("umbel show --name=d", ["--name=default"]),
     ("umbel show --name ", ["default"]),
     ("umbel show routes ", ["sw1"]),
     ("umbel show hosts ", []),
-    ("umbel top ", ["ports", "groups", "connections", "qps", "processes"]),
+    ("umbel top ", views("top")),
     ("umbel top --interval 2 co", ["connections"]),
     ("umbel top groups ", []),
     ("umbel explain --from h1 --to h", ["h1", "h2", "h3"]),

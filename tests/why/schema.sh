@@ -18,11 +18,15 @@ keep()
 	umbel show "$view" --json "$@" > "$TMPDIR/shown/$name.$kept.json" || complain "show $view fails"
 }
 
+# all but pictures
+views=$(umbel show --help | sed -n '/^As pictures/q; s/^  \([a-z]*\)  .*/\1/p')
+[ "$(wc -w <<< "$views")" -ge 10 ] || complain "the help lists few views: $views"
+
 keep_all()
 {
 	local view
-	for view in topology hosts groups routes routers counters qps connections processes mrs drops; do
-		keep $view
+	for view in $views; do
+		keep "$view"
 	done
 	keep routes load --load
 	keep counters counters --explain
