@@ -84,7 +84,7 @@ struct litmus_thread {
 	unsigned n;
 };
 
-/* What is so at one moment: NODE.WORD and registers. */
+/* The values at one moment: each NODE.WORD and each register. */
 struct litmus_state {
 	uint64_t reg[LITMUS_REGISTERS];
 	uint64_t word[LITMUS_NODES * LITMUS_WORDS];
@@ -101,7 +101,7 @@ bool litmus_parse(const struct litmus *t, struct litmus_parsed *p);
 /* Whether the condition, an init or an outcome, holds. */
 bool litmus_holds(const char *condition, const struct litmus_state *s);
 
-/* What rounds of a test ended with. */
+/* How the rounds of a test ended. */
 struct litmus_result {
 	uint64_t seen[LITMUS_OUTCOMES];
 	uint64_t other; /* an outcome that is not listed */

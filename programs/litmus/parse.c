@@ -10,7 +10,7 @@
 #include "litmus/litmus.h"
 #include "litmus/world.h"
 
-/* What an operation's words are: q queue pair, r register, t to, f from, v value, * flags. */
+/* The words of an operation: q queue pair, r register, t to, f from, v value, * flags. */
 static const struct {
 	const char *name, *words;
 } operations[] = {

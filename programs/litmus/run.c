@@ -169,7 +169,8 @@ static void take(struct round *r, const struct litmus_step *s)
 	}
 }
 
-/* Until all is done. What has no completion is done with the one of an empty WRITE behind it. */
+/* Waits until all operations are done. An operation without a completion is done when the empty
+ * WRITE posted behind it completes. */
 static void finish(struct round *r)
 {
 	const struct litmus_step empty = { .value = 0 };

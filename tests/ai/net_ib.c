@@ -4,10 +4,10 @@
  * order. Two HCAs a host are one device to them. The receiver posts receives without memory, and
  * writes into the sender's list where a message goes (inline). The sender, who polls that list,
  * splits each message over the queue pairs of both HCAs, by WRITEs whose last has immediate data;
- * on InfiniBand a long one is a WRITE, and a WRITE with immediate data and no bytes. What has come
- * the receiver flushes by a READ from itself to itself. COMMAND is run in the middle, and takes a
- * link down: what was under way on that HCA is sent again by the other one, and so is the rest.
- * Ends with 0 if every byte of every message came; prints how many each HCA has carried.
+ * on InfiniBand a long one is a WRITE, and a WRITE with immediate data and no bytes. The receiver
+ * flushes arrived messages by a READ from itself to itself. COMMAND is run in the middle, and takes
+ * a link down: the messages under way on that HCA are sent again by the other one, and so is the
+ * rest. Ends with 0 if every byte of every message came; prints how many each HCA has carried.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -287,7 +287,7 @@ static void poll_receiver(struct pair *p, unsigned finished)
 	}
 }
 
-/* What a READ from oneself brings has passed all that came before it. */
+/* The bytes of a READ from the receiver's own memory come behind all that arrived before it. */
 struct flush {
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;

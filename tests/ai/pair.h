@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What collectives' and transfer engines' libraries of AI do before they send: they find HCAs by
+ * The steps that libraries for collectives and transfers take before they send: they find HCAs by
  * their PCI paths, choose a GID, and connect RC queue pairs of several HCAs to those of one peer,
  * which they meet by a socket. The calls are those of NCCL's net_ib and of Mooncake's engine, in
  * their order. Everything that fails ends the program, with a line that says where.

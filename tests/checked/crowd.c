@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Crowds under the checker: what a program does with @N requests or objects costs each the same,
- * however many there are. What is counted is in counted(). For crowd.sh.
+ * however many there are. counted() says what is counted. For crowd.sh.
  *
  * checked.crowd NAME N
  */

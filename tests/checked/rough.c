@@ -300,8 +300,8 @@ static struct lab_end *poster;
 static atomic_bool has_reported;
 static pthread_t reporting;
 
-/* What it does wrong is told with the names of libraries, for which the dynamic linker may be
- * asked.
+/* Its mistakes are reported with the names of libraries, for which the checker may ask the dynamic
+ * linker.
  */
 static void *post_wrongly(void *arg)
 {

@@ -4,9 +4,9 @@
  * posted and three threads sleep, for an asynchronous event, a completion event and an
  * rdma_cm event. Then the script that runs this ends the fabric. All that waits has to return,
  * receives have to complete, and calls have to fail, with the right error. At the end of its input
- * it opens the fabric anew, which by then is up again, and connects there by rdma_cm. What it has
- * kept of rdma_cm's from the first fabric does no harm then, though it has the numbers of what is
- * new.
+ * it opens the fabric anew, which by then is up again, and connects there by rdma_cm. Objects of
+ * rdma_cm that it kept from the first fabric do no harm then, though new objects have the same
+ * numbers.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -145,7 +145,7 @@ static struct sockaddr_in local_address(void)
 	return a;
 }
 
-/* What the program does not destroy before the fabric is up again. */
+/* Makes objects that the program destroys only after the fabric is up again. */
 static void open_kept(void)
 {
 	struct sockaddr_in local = local_address();

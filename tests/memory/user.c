@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A program that uses a card: two connected queue pairs exchange messages. What it does is told by
- * its arguments, one after the other:
+ * A program that uses a card: two connected queue pairs exchange messages. Its arguments say what
+ * it does, one after the other:
  *
  *   open        opens the device, and exchanges messages
  *   go          exchanges messages until its input ends, and says "100 more" of each hundred

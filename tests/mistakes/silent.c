@@ -31,7 +31,7 @@ static void fail(const char *what)
 
 #define MUST(x) ((x) ? (void)0 : fail(#x))
 
-/* What the peer tells of itself, and of its keys. */
+/* The message of the peer about itself and its keys. */
 struct told {
 	uint32_t qpn;
 	uint16_t lid;

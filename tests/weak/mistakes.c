@@ -265,7 +265,7 @@ static bool told_without_rdma(bool wrong)
 	return ok;
 }
 
-/* What a READ brings is used at once. */
+/* The program uses the result of a READ before it completes. */
 static bool read_used_early(bool wrong)
 {
 	bool ok;
@@ -355,7 +355,7 @@ static bool free_without_fence(bool wrong)
 	return is_all(from[0], 0, 1, NEW);
 }
 
-/* What was read is sent on without a fence. */
+/* The program sends the result of a READ on without a fence. */
 static bool forward_without_fence(bool wrong)
 {
 	fill(to[0], 0, 1, NEW);

@@ -79,7 +79,7 @@ static unsigned count_late(struct lab_peer *p[2])
 	return n_late;
 }
 
-/* What @fd holds: how often it says so. */
+/* How often @text is in the file @fd. */
 static unsigned count_said(int fd, const char *text)
 {
 	char said[4096] = "";

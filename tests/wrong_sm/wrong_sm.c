@@ -92,7 +92,7 @@ static void begin(void)
 	lab_post(lab.to, 100);
 }
 
-/* What a message from h1 is for: h3, the group, or leaf1 itself, which responds. */
+/* The destination of a message from h1: h3, the group, or leaf1 itself, which responds. */
 enum target { HOST, GROUP, SWITCH };
 
 static void send_message(enum target to)
@@ -421,7 +421,7 @@ static uint32_t modifier_of(const struct change *c)
 	return c->modifier == UP ? lab.up : c->modifier;
 }
 
-/* Makes the change. What is to be Set to undo it. */
+/* Makes the change. Returns the attribute that undoes it. */
 static struct agent_attribute change(const struct change *c)
 {
 	struct agent_attribute a = { .at = &leaf1, .id = c->attribute, .modifier = modifier_of(c) };
@@ -637,7 +637,7 @@ static void what_a_switch_cannot_do_is_refused_and_changes_nothing(void **state)
 
 /* ---- port 0 ---- */
 
-/* What a path to a switch can carry is what its port 0 says. */
+/* A path to a switch has the width and the speed of its port 0. */
 static void port_0_is_as_fast_as_the_links(void **state)
 {
 	struct agent_attribute own = { .at = &leaf1, .id = UMAD_SM_ATTR_PORT_INFO };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a card has, read from a small text file: a key and its values a line, '#' begins a comment.
- * Known cards have files in share/umbel/cards. The command reads a card before a program starts, so
- * that a mistake in the file is told then, and the checker reads it in the program. Without state.
+ * The features of a card, read from a small text file. Each line has a key and its values; '#'
+ * begins a comment. Known cards have files in share/umbel/cards. The command reads a card before a
+ * program starts, to report a mistake in the file. The checker reads it again in the program. These
+ * functions have no state.
  */
 #ifndef CHECKED_CARD_H
 #define CHECKED_CARD_H

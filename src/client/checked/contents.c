@@ -113,7 +113,8 @@ static bool is_readable(uint64_t at, uint32_t bytes)
 	return !madvise((void *)(uintptr_t)from, at + bytes - from, MADV_POPULATE_READ);
 }
 
-/* What the processor adds in one go, and how many of them side by side. */
+/* The numbers that the processor adds in one instruction, and how many such vectors are summed side
+ * by side. */
 typedef uint64_t vector __attribute__((vector_size(16)));
 #define VECTORS 4
 

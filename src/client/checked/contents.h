@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What was in a piece of the program's memory, so that it can be told later whether that has
- * changed: a copy of a short one, sums of the pages of a long one. If the memory is gone, that
- * cannot be told, and nothing else happens. With the lock of the checker held.
+ * A note of the contents of a piece of the program's memory, by which a later look sees whether
+ * they have changed. A short piece is copied; of a long one the note has a sum of each page. If the
+ * memory is gone, the later look finds no change. The callers hold the lock of the checker.
  */
 #ifndef CHECKED_CONTENTS_H
 #define CHECKED_CONTENTS_H

@@ -22,7 +22,8 @@ struct checked_question {
 
 /* Whether the send goes to a group: then what to ask of it. */
 bool checked_group_of_send(const struct hca_record *r, struct checked_question *q);
-/* What to ask of a group that the queue pair is, or was, attached to. False: there is no memory. */
+/* The question about a group that the queue pair is, or was, attached to. False: there is no
+ * memory. */
 bool checked_group_of_attached(const struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid,
                                struct checked_question *q);
 /* Whether it was answered a moment ago: then the answer is in *@q. */

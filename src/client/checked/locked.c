@@ -19,7 +19,7 @@ static __thread bool is_inside __attribute__((tls_model("initial-exec")));
 static __thread int cancel_state __attribute__((tls_model("initial-exec")));
 
 /* A thread that is cancelled would keep the lock: no system call is a cancellation point meanwhile.
- * What the checker reads is no mistake of the program. */
+ * Memory that the checker reads is not reported as a mistake of the program. */
 static void begin(int state)
 {
 	cancel_state = state;
@@ -66,8 +66,8 @@ bool checked_try_lock(void)
 	return is_inside;
 }
 
-/* What is told waits for others' locks: so ours is free meanwhile. A handler of a signal does not
- * wait for either. */
+/* A report waits for locks of others, so the checker's lock is free meanwhile. A signal handler
+ * waits for neither. */
 void checked_unlock(void)
 {
 	const int state = cancel_state;

@@ -12,7 +12,8 @@
 #include "checked/objects.h"
 #include "hca/queue/record.h"
 
-/* What was done, "unmapped", to which memory, by whom: a return address, or NULL. */
+/* A change of mappings: how ("unmapped"), the range of memory, and the caller, a return address or
+ * NULL. */
 struct checked_move {
 	const char *how;
 	uint64_t from, to;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the program needs: see needs.h.
+ * The needs of the program: see needs.h.
  */
 #define _GNU_SOURCE /* secure_getenv() */
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the program needs, held against what the card that it is checked for has (card.h), and what
- * no card does. With the lock of the checker held.
+ * Compares the needs of the program with the features of the card that it is checked for (card.h),
+ * and with what no card can do. The callers hold the lock of the checker.
  */
 #ifndef CHECKED_NEEDS_H
 #define CHECKED_NEEDS_H

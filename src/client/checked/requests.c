@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What requests use: see requests.h.
+ * The objects and memory of requests: see requests.h.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,8 +39,8 @@ struct request {
 	struct used used[];
 };
 
-/* What is outstanding: ranges that the card reads, and those that it writes, [1]. Many requests may
- * read the same bytes: each of them looks at the others no more than once. */
+/* Ranges of outstanding requests: [0] those that the card reads, [1] those that it writes. Many
+ * requests may read the same bytes: each of them looks at the others no more than once. */
 static struct checked_ranges memory[2];
 static bool has_overlaps; /* there were some: of receives nobody knows who has written */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What requests that have not completed use: memory, address handles, room of queues. With the lock
- * of the checker held.
+ * The memory, address handles and queue entries of requests that have not completed. The callers
+ * hold the lock of the checker.
  */
 #ifndef CHECKED_REQUESTS_H
 #define CHECKED_REQUESTS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The watcher of a checked program (watcher.h): takes the lock of the checker, and passes on what
- * libibverbs tells. What is about queues and objects as a whole is checked here.
+ * libibverbs tells. Rules about queues and whole objects are checked here.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -343,7 +343,7 @@ static void destroying(enum checked_kind kind, void *object, const void *caller)
 	}
 }
 
-/* What is left, in words, and the place of one of them. */
+/* Writes the users that an object still has, in words. *@place: where one of them was made. */
 static void list_users(const struct checked_object *o, char *text, size_t bytes, uint32_t *place)
 {
 	size_t n = 0;

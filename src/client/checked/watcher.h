@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is told to a watcher of a program: each request, completion, object and registration of the
- * contexts that are watched. libibverbs tells it, in the thread that calls; the watcher lives in
- * libumbel-checked.so, which is loaded when UMBEL_CHECKED is set, and checks what the program does.
- * Objects are known by their addresses.
+ * The calls that a watcher of a program gets: one for each request, completion, object and
+ * registration of the watched contexts. libibverbs makes them, in the thread of the program's call.
+ * The watcher is in libumbel-checked.so, which is loaded when UMBEL_CHECKED is set; it checks what
+ * the program does. Objects are known by their addresses.
  *
  * The functions for requests are called with the lock of the context's layer held, the others
  * without a lock. None may call verbs. Those that say so may ask the daemon (checked_ask).
@@ -36,7 +36,7 @@
 enum checked_kind { CHECKED_KINDS(CHECKED_KIND) CHECKED_N_KINDS };
 #undef CHECKED_KIND
 
-/* What an object was made of, as far as its kind has that. */
+/* The arguments by which an object was made. Members that its kind does not have are 0. */
 struct checked_made {
 	struct ibv_context *context;
 	const void *caller;
@@ -69,7 +69,7 @@ struct checked_group_key {
 	uint8_t port;
 };
 
-/* What the daemon knows of that. */
+/* The daemon's knowledge of a membership. */
 struct checked_membership {
 	bool is_known;      /* whether the port is a member: */
 	uint8_t join_state; /* enum ib_join_state, ORed; 0: it is none */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a group asks the SA: see group_state.h.
+ * The requests of a group to the SA: see group_state.h.
  */
 #include "cm/group_state.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a group asks the SA, as a state machine: a table of pure values, which group.c and program.c
- * follow. A group has one request out at a time, or none.
+ * The requests of a group to the SA, as a state machine: a table of pure values, which group.c and
+ * program.c follow. A group has one request out at a time, or none.
  *
  * Set and Delete are SubnAdmSet(MCMemberRecord) and SubnAdmDelete(MCMemberRecord)
  * (section 15.2.5.17 of the InfiniBand specification). A port registers again for a subnet

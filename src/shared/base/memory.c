@@ -84,7 +84,7 @@ static uint64_t number_of(const char *text, const char *name)
 	return text ? strtoull(text + length, NULL, 10) : 0;
 }
 
-/* What the kernel could take back at once. */
+/* The memory of cached files, which the kernel could take back at once. */
 static uint64_t cached_files(const struct group *g)
 {
 	char text[TEXT_ROOM];
@@ -99,7 +99,7 @@ static uint64_t reserve_of(uint64_t limit)
 	return less(limit / RESERVE_PART, RESERVE_MOST);
 }
 
-/* What the group itself has left, beyond the reserve; BASE_MEMORY_NO_LIMIT. */
+/* The memory that the group itself has left, beyond the reserve; or BASE_MEMORY_NO_LIMIT. */
 static uint64_t left_in(const struct group *g, uint64_t enough)
 {
 	uint64_t limit = number_in(g, g->version->limit), used;

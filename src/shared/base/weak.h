@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A weak fabric: one that does later, or in another order, what the specification does not say when
- * to do (docs/weak.md). What it does is made of choices. A choice is about one step of one request,
- * and is a function of the seed and of that request's place: host, number of the process there,
- * number of the object in the process, number of the request of that object. So the same program
- * meets the same choices each time, on any machine. Pure functions, but for files of choices.
+ * A weak fabric (docs/weak.md). Where the specification leaves the time or the order of a step
+ * open, a weak fabric takes the step later, or in another order. Each choice is about one step of
+ * one request. It is a function of the seed and of the request's place: the host, the number of the
+ * process there, the number of the object in the process, and the number of the request of that
+ * object. So the same program meets the same choices each time, on any machine. These are pure
+ * functions, but for files of choices.
  */
 #ifndef BASE_WEAK_H
 #define BASE_WEAK_H
@@ -16,12 +17,12 @@
 
 /* Set by `umbel run --weak` and `umbel exec --weak`: as base_weak_parse() reads it. */
 #define BASE_WEAK_VARIABLE "UMBEL_WEAK"
-/* A file of choices: these are made, and no others. */
+/* A file of choices. The process makes these choices and no others. */
 #define BASE_WEAK_CHOICES "UMBEL_WEAK_CHOICES"
 /* A folder: each process leaves a file there with the choices that it has met. */
 #define BASE_WEAK_FOLDER "UMBEL_WEAK_DIR"
 
-/* What a user can ask for by name. */
+/* The kinds of weakness that a user can ask for by name. */
 enum base_weak_kind {
 	BASE_WEAK_GATHER,   /* when the bytes of a message are read at the sender */
 	BASE_WEAK_PLACE,    /* when, and in which order, they are written at the receiver */
@@ -34,7 +35,7 @@ enum base_weak_kind {
 
 extern const char *const base_weak_kind_names[BASE_WEAK_KINDS];
 
-/* What a choice is about: weak_steps.def. */
+/* The step that a choice is about: weak_steps.def. */
 enum base_weak_step {
 #define WEAK_STEP(name, ...) BASE_WEAK_STEP_##name,
 #include "base/weak_steps.def"
@@ -83,19 +84,19 @@ struct base_weak_noted {
 /* Numbers that stand for the place's host and process, to draw by. */
 uint64_t base_weak_hash_process(uint32_t seed, const char *host, uint32_t process);
 
-/* The amount that is drawn for a step of a request; 0: the fabric is as strong as ever there. */
+/* The amount that is drawn for a step of a request; 0: the step is not delayed. */
 uint8_t base_weak_draw(uint64_t process, uint32_t object, uint32_t request,
                        enum base_weak_step step);
 /* Likewise, how long a process that does nothing else waits for that step, in us. */
 uint32_t base_weak_patience_us(uint64_t process, uint32_t object, uint32_t request,
                                enum base_weak_step step);
 
-/* A line of a file of choices, and reading the next one. 1; 0: it is the end; -1: the line is
- * wrong. Comments begin with '#'. */
+/* Write a line of a file of choices, and read the next one. 1: read; 0: the file has ended; -1: the
+ * line is wrong. Comments begin with '#'. */
 void base_weak_write(FILE *to, const struct base_weak_choice *c);
 int base_weak_read(FILE *from, struct base_weak_choice *c);
 
-/* What the choice means, in words. */
+/* Writes the meaning of the choice, in words. */
 void base_weak_say(const struct base_weak_choice *c, char *text, size_t room);
 
 #endif

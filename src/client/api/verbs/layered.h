@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the layer (layer.h) knows of a context, and whom it tells.
+ * The layer's knowledge of a context, and the watchers that it tells (layer.h).
  */
 #ifndef API_VERBS_LAYERED_H
 #define API_VERBS_LAYERED_H

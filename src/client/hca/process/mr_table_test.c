@@ -183,7 +183,8 @@ CASE_WITH(a_region_is_found_at_any_index, begin, end)
 
 /* ---- what is known ---- */
 
-/* What is known answers as the table does, for any entries and as regions come and go. */
+/* The known region gives the same answers as the table, for any entries, and as regions come and
+ * go. */
 CASE_WITH(the_region_that_is_known_lets_in_the_same_entries, begin, end)
 {
 	static char memory[4][64];

@@ -271,7 +271,7 @@ static void open_log(struct hca_weak *w, const char *folder)
 		close(fd);
 }
 
-/* What the environment says counts, else the fabric. */
+/* The environment decides; without its variable, the settings of the fabric do. */
 static bool is_wanted(const struct shm_settings *s, struct base_weak *says)
 {
 	const char *variable = secure_getenv(BASE_WEAK_VARIABLE);

@@ -15,10 +15,9 @@ struct hca_process;
 struct hca_weak;
 struct shm_settings;
 
-/* What a process that has just joined its fabric meets, by its environment and the fabric's
- * settings. @host: NULL if it sees all; it is the @number-th process
- * there. NULL: the fabric is not
- * weak; or there is no memory, which is said. */
+/* The weak fabric of a process that has just joined, by its environment and the fabric's settings.
+ * @host: NULL if it sees all; it is the @number-th process there. NULL: the fabric is not weak; or
+ * there is no memory, which is said. */
 struct hca_weak *hca_weak_new(const struct shm_settings *settings, const char *host,
                               uint32_t number);
 /* Ends the thread, too. */

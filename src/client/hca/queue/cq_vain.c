@@ -22,7 +22,7 @@
 #define LOOKS   20
 #define LOOK_NS 200000000ull
 
-/* What is found about a queue. */
+/* The findings about one queue. */
 struct look {
 	struct hca_cq *cq;
 	bool may_come;       /* a completion is under way */

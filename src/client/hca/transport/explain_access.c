@@ -83,7 +83,7 @@ static int explain_none(const struct hca_responder *t, char *text, size_t room)
 	return snprintf(text, room, "its process has no rkey 0x%08x", w->key);
 }
 
-/* What is wrong with the use of @reach, which the key gives. */
+/* Says what is wrong with the use of @reach, which the key gives. */
 static int explain_reach(const struct hca_responder *t, const struct shm_reach *reach, char *text,
                          size_t room)
 {

@@ -192,11 +192,11 @@ bool hca_wires_continue(const struct wire_roce_packet *before,
 }
 
 /*
- * Doubt. Who receives may die, or be stopped, with packets in its hands. An acknowledgement that is
- * lost so comes again, but behind it may have come what the peer answered: programs rely on it that
- * their send is complete before the answer comes. So if something is under way then, the peer is
- * asked at once for what it has received, and until it says so its requests count as lost, too:
- * what it says is of all that it has acknowledged before.
+ * Doubt. The process that receives may die, or be stopped, with packets in its hands. An
+ * acknowledgement that is lost in this way comes again. But the peer's answer to the acknowledged
+ * send may have come before it, and programs rely on the completion of their send before the
+ * answer. So if requests are under way then, the peer is asked at once for what it has received.
+ * Until it acknowledges that, its requests count as lost, too.
  */
 
 /* So long nothing is taken from a peer that does not say it. */

@@ -86,7 +86,7 @@ extern const struct hca_transition hca_ud_transitions[];
 /* UD on a weak fabric. */
 extern const struct hca_transport hca_ud_weak;
 
-/* What both have. */
+/* The members that both tables of UD have. */
 #define HCA_UD_TABLE                                                                    \
 	.name = "UD", .type = IBV_QPT_UD, .qp_bytes = sizeof(struct hca_ud_qp),         \
 	.send_ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,                 \

@@ -88,8 +88,8 @@ static void complete(struct hca_qp *qp, enum ibv_wc_status status)
 	hca_ud_free_kept(k);
 }
 
-/* What was sent is done, up to the first one that was not; behind that all is flushed, though some
- * of it may have left. */
+/* Completes the datagrams that were sent, up to the first one that was not. The later ones are
+ * flushed, though some may have left. */
 static void flush(struct hca_qp *qp)
 {
 	const struct hca_ud_kept *k;

@@ -53,7 +53,7 @@ static enum order order_of(const struct shm_request *r)
 	return op & HCA_OP_LOCAL ? IS_LOCAL : op & HCA_OP_ANSWERED ? IS_ANSWERED : SENDS;
 }
 
-/* What all requests ahead have behind them. */
+/* The steps that all requests ahead have behind them. */
 struct ahead {
 	bool gathered, placed; /* SENDs and WRITEs */
 	bool begun, answered; /* READs and atomic operations: at the receiver; at the sender, too */
@@ -63,8 +63,8 @@ struct ahead {
 /*
  * The order of operations that the specification wants (volume 1, section 10.8.3.3): a request is
  * carried out at the receiver behind all SENDs and WRITEs ahead of it, and a READ or an atomic
- * operation behind all of those. What a READ or an atomic operation brings back may come later than
- * requests behind it are carried out, unless one has a fence. Completions are in order.
+ * operation behind all of those. The result of a READ or an atomic operation may come after later
+ * requests are carried out, unless these have a fence. Completions are in order.
  */
 static bool may(const struct ahead *a, const struct request *q, enum step step)
 {

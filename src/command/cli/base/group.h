@@ -24,7 +24,7 @@ bool cli_group_parse(const char *text, struct cli_group *g);
 /* The MGID of the group, as @groups, the view, has it; NULL: it is none of these. */
 const char *cli_group_find(const struct cli_group *g, struct json_object *groups);
 
-/* What to say of a text that is none; with the text as %s. */
+/* The message about a text that is no group; %s: the text. */
 #define CLI_NO_GROUP "'%s' is no multicast GID, and no IPv4 or IPv6 address of a group"
 
 #endif

@@ -112,7 +112,7 @@ static size_t room_for(const char *at, const char *end)
 	return word + 1 + strcspn(at + word + gap, " \n");
 }
 
-/* Prints the words of the block, as many in a line as fit. What is before its second column stays
+/* Prints the words of the block, as many in a line as fit. The text before the second column stays
  * as it is. */
 static void fill(const struct block *b, FILE *to)
 {

@@ -233,7 +233,8 @@ static bool groups_wrong(const struct check_report *r)
 
 /*
  * Looks again as long as groups are wrong, and not as they were: a subnet manager that has just
- * heard of a member writes one table after the other. What is wrong twice, some time apart, is so.
+ * heard of a member writes one table after the other. A fault counts if it is found twice, some
+ * time apart.
  */
 static int look_again(const struct check *c, struct look *l)
 {

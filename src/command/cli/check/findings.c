@@ -141,7 +141,7 @@ static void print_line(const char *name, enum verdict verdict, const char *text)
 	printf("%-15s  %-5s  %s\n", name, verdict_names[verdict], text);
 }
 
-/* What the verdict takes for granted: which service levels packets have, or who the members are. */
+/* The assumptions of the verdict: the service levels of packets, or the members of groups. */
 static void print_basis(const struct cli_findings *f, enum check_property p)
 {
 	const struct check_report *r = f->report;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a rule says that checked programs are held to: `umbel explain rule`.
+ * Explains a rule for checked programs: `umbel explain rule`.
  */
 #include <json-c/json.h>
 #include <stdio.h>

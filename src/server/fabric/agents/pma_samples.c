@@ -18,7 +18,7 @@
 
 #define WORD 4 /* data is counted in 32-bit words */
 
-/* What can be sampled: PortSamplesControl:CounterSelect is one more. */
+/* The counters that can be sampled. PortSamplesControl:CounterSelect is this number plus 1. */
 enum quantity { XMIT_DATA, RCV_DATA, XMIT_PACKETS, RCV_PACKETS, XMIT_WAIT, QUANTITIES };
 
 struct fabric_pma_samples {
@@ -77,7 +77,7 @@ static void on_collected(struct fabric *f, struct fabric_reader *r)
 		f->mads->clock.wake(f->mads->clock.arg, s->due_ns);
 }
 
-/* What is due now. A sample of no time begins and ends at once. */
+/* Takes the readings that are due. A sample of no time begins and ends at once. */
 static void go_on(struct fabric *f, struct fabric_pma_samples *s, uint64_t now_ns)
 {
 	while (s->control.sample_status != PERF_SAMPLE_DONE && !s->reads && s->due_ns <= now_ns) {

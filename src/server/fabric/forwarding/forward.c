@@ -193,8 +193,8 @@ void fabric_walk_unicast(struct fabric *f, struct fabric_port *from, uint16_t dl
 		w->reached(w->arg, at);
 }
 
-/* The ports by which packets leave that came into @sw by number @in. What is beyond the table
- * leaves by the primary default port, and what came in by that one by the other. NULL: it is
+/* The ports by which a packet that came in by port @in leaves @sw. A packet to an MLID beyond the
+ * table leaves by the primary default port; if it came in there, by the other one. NULL: it is
  * dropped. */
 static const struct fabric_mft_row *row_out(const struct fabric *f, const struct fabric_node *sw,
                                             uint16_t mlid, unsigned in, struct fabric_mft_row *one)
