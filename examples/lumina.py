@@ -3,8 +3,8 @@
 #
 # lumina.py [--requester HOST] [--responder HOST] CONFIG: reads the configuration of a test of Lumina
 # (github.com/lumina-test/lumina), and prints its events as rules for `umbel run --faults`, below the
-# commands of perftest that send its traffic. What it says of switches, servers and network cards is
-# passed over, but for adaptive retransmission: the fabric has none of them. Needs PyYAML.
+# commands of perftest that send its traffic. Settings of switches, servers and network cards are ignored, but for adaptive
+# retransmission: the fabric has none of them. Needs PyYAML.
 
 import argparse
 import sys
@@ -30,7 +30,7 @@ def value(of, name, least=0):
 
 
 class Traffic:
-    """What is sent: connections of one kind after those of another one, messages that are as long."""
+    """The traffic: connections of one kind after those of another one, messages of one length."""
 
     def __init__(self, of):
         self.verb = str(of.get('rdma-verb', '')).strip().lower()

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Has a fabric up for the rest of a CI job, whose commands then see RDMA devices by themselves. What
-# action.yml is for GitHub; elsewhere:
+# Has a fabric up for the rest of a CI job, whose commands then see RDMA devices by themselves. On GitHub action.yml does this;
+# elsewhere:
 #
 #	eval "$(packaging/ci-start.sh)"
 #
@@ -43,7 +43,7 @@ as_root()
 	fi
 }
 
-# What Debian calls this processor.
+# Debian's name of this processor.
 architecture()
 {
 	case $(uname -m) in

@@ -39,7 +39,7 @@ _umbel_options()
 		sed -E 's/^(-[a-zA-Z])? (--[a-z-]+) [^ ].*/\1= \2=/; s/^(-[a-zA-Z])? (--[a-z-]+).*/\1 \2/; s/^=? //'
 }
 
-# What a word on the usage line of a command may be: "down|up" of "umbel link [OPTION]... down|up ...".
+# The words that the usage line of a command allows: "down|up" of "umbel link [OPTION]... down|up ...".
 _umbel_verbs()
 {
 	_umbel_ask "$1" --help | sed -nE 's/^(Usage:|      ) umbel [a-z]+ \[OPTION\]\.\.\. ([a-z|]+).*/\2/p' | tr '|' ' '

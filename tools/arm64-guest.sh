@@ -3,7 +3,7 @@
 #
 # arm64-guest.sh COMMAND [ARGUMENT]...: runs a command in a virtual 64-bit ARM machine under qemu, in
 # software: Debian 12's kernel, and a root with what our tests run. /umbel is the same inside and
-# outside. The status is the command's. What is made for it stays in build/guest. Part of
+# outside. The status is the command's. Its files stay in build/guest. Part of
 # tools/arm64.sh, which has made the Debian on which this runs.
 
 set -eu -o pipefail
@@ -15,7 +15,7 @@ guest=$PWD/build/guest
 processors=2
 memory=6144 # MiB: the largest message has 2 GiB
 
-# What the tests run, and the libraries that they and we are linked with.
+# The programs that the tests run, and the libraries of these and of Umbel.
 list='cmake procps iproute2 python3 kmod strace binutils socat file busybox-static
 	libcmocka0 libdw1 libjson-c5 libisal2 libmnl0 libncursesw6 ibverbs-utils rdmacm-utils perftest qperf
 	infiniband-diags opensm ibsim-utils libumad2sim0 ibverbs-providers libibmad5 libopensm9 srptools ucx-utils

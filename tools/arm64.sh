@@ -27,8 +27,8 @@ without_qemu='
 
 # Tests for the virtual machine: our own programs and Debian's on our libraries, and deaths.
 whole='^(base|wire|shm|control|netdev|fabric|hca|subnet|cm|daemon|cli|sysfs|verbs|rdmacm|umad|system|death|ai)[.]'
-# What finds that stores and loads of the data path are in another order than they were written in: rings and queues, messages
-# and connections, the waking of who sleeps, and Debian's programs that do all of it.
+# The tests that find stores and loads of the data path in another order than they were written in: rings and queues, messages
+# and connections, the waking of sleepers, and Debian's programs that do all of it.
 data_path='^(shm|hca)[.]|^verbs[.](arm|events|exact|multicast|rc_known|rc_order|rc_parts|rc_placed|rc_send|receive|repeat|send|srq|turns|uc|wakes)$|'
 data_path+='^rdmacm[.](connect|multicast)$|^system[.](ibv_rc_pingpong|mckey_receivers|perftest_rc_write)$'
 # Of these not: what wants a compiler, or another machine in this one.

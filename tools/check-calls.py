@@ -28,7 +28,7 @@ def objects(build):
 
 
 def symbols(path):
-    """What an object defines for others, and what it needs."""
+    """The symbols that an object defines for others, and those that it needs."""
     defined, needed = set(), set()
     text = subprocess.run(['nm', '--extern-only', '--format=posix', path], stdout=subprocess.PIPE, text=True, check=True).stdout
     for line in text.splitlines():

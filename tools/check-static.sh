@@ -63,7 +63,7 @@ cppcheck_as()
 			--file-list=-
 }
 
-# What differs on another processor is read twice. Without a macro cppcheck would try all that it meets.
+# Files that differ on another processor are read twice. Without a macro cppcheck would try all that it meets.
 check_cppcheck()
 {
 	sources | cppcheck_as x86_64 &&

@@ -93,7 +93,7 @@ make_root()
 	touch "$root/.complete"
 }
 
-# The checkout, and what was given besides. What is built there stays. A file that differs from the
+# The checkout, and what was given besides. Files that are built there stay. A file that differs from the
 # last copy becomes one of now: if it was changed while that was being built, it would be older than
 # what was built without it.
 fill()

@@ -12,7 +12,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OWNER = ROOT / 'packaging/owner'
 FILES = [ROOT / name for name in ('README.md', 'docs/ci.md', 'docs/programs.md', 'debian/control', 'debian/changelog')]
-# What names the repository, and the maintainer.
+# The words that name the repository, and the maintainer.
 SAYS = {
     'repository': re.compile(r'(?:https://github\.com/(?=\S+/(?:releases|issues)|\S+ && cd)|uses: )([\w.-]+/[\w.-]+)'),
     'maintainer': re.compile(r'^(?:Maintainer: | -- )(.+?>)', re.M),

@@ -22,7 +22,7 @@ import sys
 import time
 import xml.etree.ElementTree
 
-# The families of tests by the first part of their names, in the order in which they are told. What is no key is a unit test.
+# The families of tests by the first part of their names, in the order in which they are told. Other tests are unit tests.
 FAMILIES = {
     'verbs': 'verbs', 'rdmacm': 'rdma_cm', 'umad': 'umad', 'system': "Debian's programs and umbel's commands", 'roce': 'RoCEv2',
     'interop': 'Linux in virtual machines', 'hosts': 'hosts that are namespaces', 'ipoib': 'IPoIB', 'ibsim': "ibsim's clients", 'router': 'routers',
@@ -155,7 +155,7 @@ def follow(ctest, total):
 
 
 def show_failures(path):
-    """What the failed tests complained of and printed last: among those that ran beside them it is hard to find."""
+    """The complaints and last lines of the failed tests, which are hard to find among those that ran beside them."""
     for test in xml.etree.ElementTree.parse(path).getroot().iter('testcase'):
         if test.find('failure') is None:
             continue

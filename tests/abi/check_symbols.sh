@@ -9,7 +9,7 @@
 #     libraries have among themselves (UMBEL_PRIVATE). Of a symbol with several versions the last is
 #     the default ("@@"), as in rdma-core.
 #   - INSTALLED_LIB, the distribution's, has none that is not in the table either, so that a newer
-#     rdma-core shows here. What both have is alike: soname, versions with their parents, types, the
+#     rdma-core shows here. Symbols that both have are alike: soname, versions with their parents, types, the
 #     sizes of data.
 #
 # LEFT_OUT excuses what LIB lacks, one symbol a line: "symbol@VERSION  reason". It serves all

@@ -15,7 +15,7 @@ fi
 
 . "${0%/*}/../system/lib.sh"
 
-# What the other user needs is moved out of reach of the /tmp that is mounted now.
+# The files of the other user are moved out of the /tmp over which another one is mounted now.
 programs=/run/umbel-test.$$
 mkdir "$programs" && mount -t tmpfs -o mode=755 tmpfs "$programs" || exit 1
 cp "${UMBEL%/bin/*}/tests/programs/adversary.foreign_daemon" "$programs/daemon"

@@ -21,7 +21,7 @@ program=$programs/verbs.rc_adopted_threads
 expect 0 '*PASSED*' umbel run --hosts 4 -- "$deny" EPERM userfaultfd -- "$program"
 expect 0 '*PASSED*' umbel run --hosts 4 -- "$deny" EPERM userfaultfd ioctl -- "$program"
 
-# In another PID namespace. What is read and written is compared.
+# In another PID namespace. The bytes read and written are compared.
 umbel up --hosts 2 > /dev/null
 serve_cm apart h1 unshare --user --map-root-user --pid --fork rping -s -a 10.0.0.1 -C 20 -S 60000 -V
 start client h2 rping -c -a 10.0.0.1 -C 20 -S 60000 -V

@@ -16,7 +16,7 @@ fi
 . "${0%/*}/../system/lib.sh"
 where=$(cd "${0%/*}" && pwd)
 
-# What the users need is where they can reach it.
+# The users' files are where they can reach them.
 place=/run/umbel-test.$$
 mkdir "$place" && mount -t tmpfs -o mode=755 tmpfs "$place" || exit 1
 mkdir -m 755 "$place/build" "$place/owner" && mount --bind "${UMBEL%/bin/*}" "$place/build"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The daemon is in a PID namespace of its own, as in a container: it has no number for any client's process.
-# What it must know of processes it knows all the same: that one has died whose child holds its connection.
+# It knows all the same that a process has died whose child holds the connection.
 
 . "${0%/*}/../system/lib.sh"
 

@@ -63,7 +63,7 @@ STATUSES = statuses()
 RULE = rule_words()
 COMMANDS = re.findall(r"^\tX\((\w+)\)", source("command/cli/main.c"), re.MULTILINE)
 
-# What is typed, and the words that must be in its last one's place then.
+# The words that are typed, and those that completion must offer for the last one.
 CASES = [
     ("umbel ", COMMANDS + ["help", "--help", "--version"]),
     ("umbel st", ["status"]),
@@ -185,7 +185,7 @@ class Bash:
         self.read_until("READY> ")
 
     def read_until(self, mark):
-        """What is printed until that, or the test is over."""
+        """The output up to @mark."""
         text, end = "", time.monotonic() + 200
         while mark not in text:
             if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:

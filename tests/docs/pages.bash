@@ -2,8 +2,9 @@
 # shellcheck shell=bash
 #
 # pages.bash SCRIPT FOLDER: the shell in which a page's commands run (pages.sh). SCRIPT calls run() for each; they run in a
-# checkout that is made in FOLDER. Before the next command, one in the background is waited for until it waits itself. What
-# still runs at `umbel up` or `umbel down`, or at the end, is interrupted, as by Ctrl-C. Each `umbel up` begins anew.
+# checkout that is made in FOLDER. Before the next command, one in the background is waited for until it waits
+# itself. A command that still runs at `umbel up` or `umbel down`, or at the end, is interrupted, as by
+# Ctrl-C. Each `umbel up` begins anew.
 
 set -u -m
 # the test may be root's, and have no terminal

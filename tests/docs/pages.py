@@ -4,7 +4,7 @@
 pages.py SOURCE EXCEPTIONS PAGE: the commands of a page, as a script for bash that calls the functions of pages.bash. In
 a page of Markdown they are the blocks that are marked "sh" or are indented by four columns, in a manual page the
 literal text below EXAMPLES. A block that is no commands, and what else needs more than to be run, is in EXCEPTIONS,
-whose first lines describe it. What is there and fits nothing in the page is an error.
+whose first lines describe it. An exception that fits nothing in the page is an error.
 """
 
 import re

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A gateway: h1 has a port of InfiniBand and one of Ethernet, and forwards a group from each to the other. What
-# is asked on one side is answered on the other, all of it in sequence; so it is while another group is
-# forwarded the other way round.
+# A gateway: h1 has a port of InfiniBand and one of Ethernet, and forwards a group from each to the other. Requests of one side
+# are answered on the other, all in sequence; so it is while another group is forwarded the other way round.
 
 . "${0%/*}/lab.sh"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The interfaces of hosts that are namespaces: each host has its addresses on ib0 when `umbel up` returns,
-# and reaches the others by name. What umbel shows of them; what becomes of one that ends.
+# and reaches the others by name. It checks what umbel shows of them, and the end of one of them.
 
 . "${0%/*}/lab.sh"
 

@@ -3,7 +3,7 @@
 #
 # The process that receives from the network, for all of its host, is stopped anywhere in it, goes on, and is
 # killed in the end: others get their messages meanwhile, those that it had received when it goes
-# on, each once. What is sent to the dead queue pair is counted.
+# on, each once. Packets to the dead queue pair are counted.
 #
 # Where it was just writing an arrival to the sleeper's ring, what comes later there waits behind that one (docs/semantics.md): a
 # microsecond of each message, which a busy machine makes longer. A neighbour, whom it was sending nothing, gets all in any case.

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The daemon is killed, or ended in good order, under programs that sleep, poll and send:
-# they learn of it, nothing hangs or crashes, and `umbel up` starts afresh. What the program
-# checks is in ../death/bereaved.c.
+# they learn of it, nothing hangs or crashes, and `umbel up` starts afresh. ../death/bereaved.c says what the program checks.
 
 . "${0%/*}/lib.sh"
 

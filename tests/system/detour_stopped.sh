@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # A daemon that stands still while packets make the detour loses none: connections wait for it, longer than all their
-# retries take, and go on. What a rule drops all the time still ends them.
+# retries take, and go on. Packets that a rule drops all the time still end them.
 
 . "${0%/*}/lib.sh"
 

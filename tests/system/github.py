@@ -3,8 +3,8 @@
 #
 # Runs steps as a runner of GitHub's would: github.py [NAME=VALUE]... COMMANDS...
 # First the composite action of this repository, with these inputs, then each of COMMANDS as a step of its own: a
-# new shell, with the variables and directories that steps before it wrote to GITHUB_ENV and GITHUB_PATH. What
-# the steps print comes out, the action's on standard error; the first that fails ends it with its status.
+# new shell, with the variables and directories that steps before it wrote to GITHUB_ENV and GITHUB_PATH. The output of the
+# steps is printed, the action's on standard error; the first that fails ends it with its status.
 
 import os
 import re

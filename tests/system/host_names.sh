@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Hosts without a network of their own have no names. Who looks one up is told so, and what to write
-# instead works as docs/hosts.md says it, in several fabrics side by side.
+# Hosts without a network of their own have no names. A program that looks one up is told so, and the addresses to write instead
+# work as docs/hosts.md says, in several fabrics side by side.
 
 . "${0%/*}/lib.sh"
 

@@ -89,7 +89,7 @@ gone()
 # ---- programs in the background
 
 # start NAME HOST COMMAND...: on that host of the default fabric, or with "all" hosts in sight.
-# What it prints is kept, line by line, under that name.
+# Its output is kept, line by line, under that name.
 start()
 {
 	local name=$1 host=$2

@@ -12,8 +12,7 @@ export ASAN_OPTIONS=detect_leaks=0:intercept_send=0
 
 opensm_conf=()	# more lines of its configuration
 
-# opensm NAME HOST OPTION...: starts it in the background. What it keeps is in a directory of
-# its own.
+# opensm NAME HOST OPTION...: starts it in the background. Its files are in a directory of its own.
 opensm()
 {
 	local name=$1 host=$2 dir=$TMPDIR/opensm-$1

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Two subnets, each with an OpenSM of its own and the same LIDs as the other, joined by a host that has a port
-# in each: a gateway there forwards a group. What is asked in one is answered in the other, in sequence.
+# in each: a gateway there forwards a group. Requests of one subnet are answered in the other, in sequence.
 
 . "${0%/*}/opensm.bash"
 

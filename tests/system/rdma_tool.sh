@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # `rdma` of iproute2 sees HCAs, ports, queue pairs and counters as sysfs and `umbel show` have them, and
-# changes nothing. What else a program may ask of RDMA netlink: rdma_netlink.py.
+# changes nothing. Other requests to RDMA netlink are in rdma_netlink.py.
 
 . "${0%/*}/lib.sh"
 

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # A thousand participants are killed at random moments. The others go on, and the daemon
-# then holds no more than before. What is run and killed, and what the survivors check, is
-# in ../death/churn.c.
+# then holds no more than before. ../death/churn.c runs and kills the participants, and checks the survivors.
 
 . "${0%/*}/lib.sh"
 

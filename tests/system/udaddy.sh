@@ -7,7 +7,7 @@
 
 . "${0%/*}/lib.sh"
 
-# What server and client are called with.
+# The options of server and client.
 pairs=(
 	""
 	"-c 1 -C 1 -S 1"

@@ -13,7 +13,8 @@ program=$1
 cd "$TMPDIR" || exit 1
 
 umbel run -- "$program" --all wrong > said 2>&1 || complain "mistakes on a strong fabric: $(cat said)"
-# Nearly always 20 seeds show all. What depends on time, as the first message behind a join, may want more on a busy machine.
+# Nearly always 20 seeds show all. Mistakes that depend on time, as the first message after a join, may need more on a busy
+# machine.
 "$program" --list | sort > left
 for ((seed = 1; seed <= 200; seed++)); do
 	umbel run --weak="$seed" -- "$program" --all wrong 2>&1 | sed -n 's/: the data is wrong$//p' | sort > found
@@ -23,7 +24,7 @@ done
 [ ! -s left ] || complain "mistakes that 200 seeds do not show: $(cat left)"
 umbel run --weak --runs 12 -- "$program" --all right > said 2>&1 || complain "right programs fail: $(cat said)"
 
-# search STATUS ARGUMENT...: umbel run --weak ARGUMENT ends so. What it says is in the file said.
+# search STATUS ARGUMENT...: umbel run --weak ARGUMENT ends so. Its output is in the file said.
 search()
 {
 	local expected=$1 status=0

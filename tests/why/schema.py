@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""schema.py SCHEMA DIRECTORY: holds what `umbel show --json` has printed, files VIEW.*, against the schema. What is not in
-it is wrong; so is a property without a description, and one that none of the files has, but for those that are read from
+"""schema.py SCHEMA DIRECTORY: holds what `umbel show --json` has printed, files VIEW.*, against the schema. A property that
+is not in it is wrong; so is a property without a description, and one that none of the files has, but for those that are read from
 standard input, a line each."""
 import glob
 import json

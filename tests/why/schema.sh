@@ -137,7 +137,7 @@ wait_until 'the router leads to b' leads
 keep routers
 umbel down --all --yes --force > /dev/null
 
-# What these fabrics do not have: peers on other machines, and windows of type 2.
+# Properties that these fabrics do not have: peers on other machines, and windows of type 2.
 expect 0 '*' python3 "${0%/*}/schema.py" "$schema" "$TMPDIR/shown" <<'END'
 qps peer_gid
 mrs qpn

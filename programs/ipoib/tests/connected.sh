@@ -3,7 +3,7 @@
 #
 # Connected mode (RFC 4755), beside a host in datagram mode: h1, h2 and h4 reach each other by
 # connections, with packets of up to 65520 bytes, and h3 by datagrams, of which their kernels
-# hear. What becomes of connections when a peer's program dies or stops, or a link fails.
+# hear. Then a peer's program dies or stops, or a link fails.
 
 . "${0%/*}/lab.sh"
 

@@ -53,8 +53,8 @@ lab_up()
 	done
 }
 
-# interface HOST [OPTION...]: starts its interface, and waits until it can be used. What it prints is
-# that of the program "ib0-HOST".
+# interface HOST [OPTION...]: starts its interface, and waits until it can be used. Its output is that of the program
+# "ib0-HOST".
 interface()
 {
 	start_interface "$@"

@@ -28,8 +28,7 @@ has_lid()
 	umbel exec "$1" -- ibv_devinfo -d "umbel_$1_0" | grep -q "port_lid:[[:space:]]*$2$"
 }
 
-# sa_members MGID: the hosts that the master's SA has as its members: "h1 h2". Who they are it tells those
-# that have its key.
+# sa_members MGID: the hosts that the master's SA has as its members: "h1 h2". Only programs with its key learn them.
 sa_members()
 {
 	umbel exec h2 -- saquery --smkey 1 -m 2> /dev/null | awk -F '[.]+' -v mgid="$1" '
