@@ -4,7 +4,7 @@
 # check_doc.sh TABLE DOC: does the DOC (docs/abi.md) say of each version since when it is there, and
 # until when, what the TABLE (symbols.txt) says? Versions that all releases have are left out there.
 #
-# Prints the differences; exit status 1 if there are any.
+# Prints the rows that the document lacks, and those that it has wrongly; exit status 1 if there are any.
 set -eu
 export LC_ALL=C
 
@@ -21,4 +21,6 @@ awk '
 				print "| " version " | " first[version] " | " until[version] " |"
 	}' "$1" | sort > "$dir/table"
 grep -E '^\| (IBVERBS|IBUMAD|RDMACM)_' "$2" | sort > "$dir/doc"
-diff "$dir/table" "$dir/doc"
+comm -23 "$dir/table" "$dir/doc" | sed "s,^,$2 lacks: ,"
+comm -13 "$dir/table" "$dir/doc" | sed "s,^,$2 has wrongly: ,"
+cmp -s "$dir/table" "$dir/doc"

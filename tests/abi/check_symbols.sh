@@ -8,6 +8,8 @@
 #   - LIB has each symbol of the table in its version, and none that is not there, but for what our
 #     libraries have among themselves (UMBEL_PRIVATE). Of a symbol with several versions the last is
 #     the default ("@@"), as in rdma-core.
+#   - LIB has no function ibv_... or rdma_... that its version script hides: a new call of which the
+#     script was forgotten.
 #   - INSTALLED_LIB, the distribution's, has none that is not in the table either, so that a newer
 #     rdma-core shows here. Symbols that both have are alike: soname, versions with their parents, types, the
 #     sizes of data.
@@ -35,6 +37,14 @@ done
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
+# "hidden NAME": a function with the name of a call that no program can reach. A number of a version
+# behind the name (ibv_register_driver_1_1) is that of an old version, which has the name without it.
+hidden()
+{
+	readelf -W --syms "$1" | awk '$4 == "FUNC" && $5 == "LOCAL" && $8 ~ /^(ibv|rdma)_[a-z0-9_]+$/ &&
+		$8 !~ /_[0-9]+_[0-9]+$/ { print "hidden", $8 }'
+}
+
 # One line a fact: "soname NAME", "version NAME [PARENT]", "symbol NAME VERSION DEFAULT TYPE [SIZE]".
 describe() {
 	readelf -W -d "$1" | sed -n 's/.*(SONAME).*\[\(.*\)\]/soname \1/p'
@@ -54,7 +64,7 @@ describe() {
 		}'
 }
 
-describe "$1" > "$dir/ours"
+{ describe "$1" && hidden "$1"; } > "$dir/ours"
 describe "$2" > "$dir/installed"
 for file in ours installed; do
 	if ! grep -q '^symbol' "$dir/$file"; then
@@ -101,6 +111,10 @@ awk -v library="${library%%.*}" -v ours="$dir/ours" -v installed="$dir/installed
 	}
 	function read_ours() {
 		while ((getline < ours) > 0) {
+			if ($1 == "hidden") {
+				complain($2 " is in no node of lib" library ".map: programs cannot call it")
+				continue
+			}
 			if ($1 != "symbol") {
 				fact[$1, $2] = rest(3)
 				continue
@@ -108,7 +122,7 @@ awk -v library="${library%%.*}" -v ours="$dir/ours" -v installed="$dir/installed
 			have[$2, $3] = rest(5)
 			is_default[$2, $3] = $4 == "default"
 			if (!(($2, $3) in listed) && $3 != "UMBEL_PRIVATE")
-				complain("not in the table: " $2 "@" $3)
+				complain(table " has no row for " $2 "@" $3)
 			if (($2, $3) in excused)
 				complain(left_out ":" excused[$2, $3] ": " $2 "@" $3 " is exported")
 		}
