@@ -6,14 +6,15 @@
  * writer.
  *
  * Complication: an AH keeps a hint, the flow that it was last used with, and may outlive that flow.
- * So struct hca_flow is never freed, only used again for another flow with another `use` number. A
+ * So a struct hca_flow is never freed, but reused for another flow with another `use` number. A
  * sender that follows a hint compares that number and the flow's sender first.
  *
- * A sender keeps a bounded number of flows: the daemon says when it has enough. Then those go that
- * were not used for long: a list of all is looked through in turn, and a flow by which nothing was
- * sent since the last look is given back.
+ * A sender keeps a bounded number of flows: the daemon says when the sender has enough. Then the
+ * sender looks through the list of its flows in turn, and gives back those by which it has sent
+ * nothing since the last look.
  *
- * Under the sender's lock. The hint in the AH is atomic, as other senders use the AH, too.
+ * The callers hold the sender's lock. The hint in the AH is atomic, because other senders use the
+ * AH, too.
  */
 #ifndef HCA_FLOW_H
 #define HCA_FLOW_H
@@ -26,7 +27,7 @@
 struct hca_flow {
 	SLIST_ENTRY(hca_flow) free;
 	TAILQ_ENTRY(hca_flow) eviction; /* in its sender's list */
-	uint64_t seen_packets;          /* that were sent when eviction passed it by last */
+	uint64_t seen_packets;          /* sent by the time of eviction's last look */
 	struct base_hash_node node;     /* in its sender's flows, by destination */
 	struct hca_sender *_Atomic sender;
 	uint64_t use; /* a number of its own for each sender and destination that the struct had */
@@ -40,7 +41,7 @@ struct hca_flow {
 	uint8_t path_bits; /* unicast: which of the port's LIDs it goes to */
 	bool is_mcast;
 	bool leaves;  /* packets leave the machine, too */
-	bool detours; /* those that do not go by the daemon */
+	bool detours; /* packets that stay on the machine go by the daemon */
 	uint32_t room;
 	uint32_t *list;          /* QP numbers as the record lists them */
 	struct hca_receiver *to; /* the same queue pairs; unicast: one */
@@ -49,7 +50,7 @@ struct hca_flow {
 	struct shm_flow_count uncounted; /* of datagrams that go by the daemon, which counts them */
 };
 
-/* Whether the copy is what the record says. */
+/* Whether the copy equals the record. */
 static inline bool hca_flow_is_current(const struct hca_flow *f)
 {
 	/* acquire: a list that is newer than seq is read only after this, under the retry loop */
@@ -110,7 +111,7 @@ static inline void hca_flow_count(struct hca_flow *f, uint32_t bytes)
 
 void hca_flow_drop_all(struct hca_sender *s);
 
-/* Frees those of @p that no sender has: before hca_process_local_free(). */
+/* Frees the flows of @p that no sender has: before hca_process_local_free(). */
 void hca_flows_free(struct hca_process *p);
 
 #endif

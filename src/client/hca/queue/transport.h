@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A transport: what queue pairs of one type do with work requests and arrivals. qp_create.c and
- * qp_modify.c have what all types have in common, and call the rest by this table. A transport
+ * A transport: what queue pairs of one type do with work requests and arrivals. The common code of
+ * all types is in qp_create.c and qp_modify.c, which call the transport by this table. A transport
  * consists of one or two files with one constant table at the end, which transport.c lists.
  */
 #ifndef HCA_TRANSPORT_H
@@ -28,23 +28,22 @@ struct hca_transport {
 	enum ibv_qp_type type;
 	size_t qp_bytes;   /* of its queue pair, which begins with struct hca_qp */
 	uint64_t send_ops; /* enum ibv_qp_create_send_ops_flags that the ibv_wr_ calls may use */
-	int ignored;       /* enum ibv_qp_attr_mask: what a program may set, and means nothing */
-	const struct hca_transition *transitions; /* behind the last: one from RESET to RESET */
+	int ignored; /* enum ibv_qp_attr_mask: attributes that a program may set without effect */
+	const struct hca_transition *transitions; /* ends with one from RESET to RESET */
 
 	/* Initializes the transport's part of a new queue pair; the common part is done. 0 or
 	 * -errno. */
 	int (*init)(struct hca_qp *qp);
 	/* The daemon knows the queue pair now: it has a number and memory. NULL: nothing to do. */
 	void (*made)(struct hca_qp *qp);
-	/* Frees what the queue pair has of the transport, requests that the send queue keeps too.
-	 */
+	/* Frees the transport's part of the queue pair, and requests that the send queue keeps. */
 	void (*fini)(struct hca_qp *qp);
 
-	/* Sets the path of a connected queue pair, by hca_ah_fill(); @attr NULL: it has none any
-	 * more. 0 or -EINVAL. NULL: it never has one. */
+	/* Sets the path of a connected queue pair, by hca_ah_fill(); @attr NULL: removes the path.
+	 * 0 or -EINVAL. No function: queue pairs of this type have no path. */
 	int (*set_path)(struct hca_qp *qp, struct ibv_ah_attr *attr);
 
-	/* 0, or -errno: what is wrong with @wr. It does not check whether the queue has room. */
+	/* Checks @wr, but not whether the queue has room. 0 or -errno. */
 	int (*check)(const struct hca_qp *qp, const struct ibv_send_wr *wr);
 	/* ibv_post_send(): 0, or -errno and *@bad. */
 	int (*post)(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
@@ -59,14 +58,14 @@ struct hca_transport {
 	/* The state has changed. Carries out the requests that the send queue kept (SQD); in ERR
 	 * and SQE they are flushed. With the send lock held. */
 	void (*progress)(struct hca_qp *qp);
-	/* It has moved to SQD. Whether what was begun is not done; then it sends
-	 * IBV_EVENT_SQ_DRAINED itself, later. NULL: nothing is ever under way. With the send lock
-	 * held. */
+	/* The queue pair has moved to SQD. True: requests are still under way, and the transport
+	 * sends IBV_EVENT_SQ_DRAINED when they are done. NULL: no request is ever under way. With
+	 * the send lock held. */
 	bool (*drains)(struct hca_qp *qp);
 	/* Goes on with requests that wait (hca_cq_add_waiting()). With the send lock held. */
 	void (*poll)(struct hca_qp *qp);
-	/* It has moved to ERR: from now on nobody begins to deliver to it, though the daemon may
-	 * not know yet. NULL: that is so once the daemon knows. */
+	/* The queue pair has moved to ERR. From now on no sender begins to deliver to it, even if
+	 * the daemon does not know yet. NULL: senders stop when the daemon knows. */
 	void (*end)(struct hca_qp *qp);
 	/* Drops the requests that the send queue kept. With the send lock held. */
 	void (*flush)(struct hca_qp *qp);

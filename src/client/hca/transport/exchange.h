@@ -2,9 +2,9 @@
 /*
  * An exchange is one request between two connected queue pairs on this fabric. The thread that
  * carries it out does what the HCAs of both ends would do: it checks the request against the
- * requester's regions, has the responder (responder.h) check what it lets in, copies the data, and
- * uses the responder's receive. When it is done, so is everything: the data is in the responder's
- * memory, and an arrival in its ring.
+ * requester's regions, has the responder (responder.h) check whether it allows the request, copies
+ * the data, and uses the responder's receive. After that nothing is left to do: the data is in the
+ * responder's memory, and an arrival in its ring.
  *
  * The thread is the requester's while it posts, or the responder's when it goes on with requests
  * that waited for it. At least one of the two ends is in its own process.
@@ -21,23 +21,24 @@ struct hca_exchange {
 	struct hca_end requester;
 	struct hca_responder responder;
 	struct hca_sender *sender; /* of the requester, if the thread is the requester's */
-	/* of this thread: other processes read there which queue pair it deals with, @target */
+	/* of this thread: other processes read there with which queue pair it works, @target */
 	struct shm_sender *self;
 	uint32_t target; /* the number of that queue pair; 0: none */
-	/* above 24 bits: a number of this exchange, by which it differs from the one before */
+	/* in the bits above 24: the number of this exchange, which differs from that of the last
+	 * one */
 	uint32_t turn;
 	bool in_list;  /* the request before this one in the list was like it */
 	bool is_match; /* the responder listens to the requester, as their records say */
-	/* not 0: but for the path MTUs, which differ: longer requests are of packets that the other
-	 * end does not take */
+	/* not 0: the path MTUs differ, and requests longer than this would have packets that the
+	 * other end does not accept */
 	uint32_t longest;
 };
 
 /* Whether the responder expects the PSN that the requester begins with; UC resynchronizes. */
 bool hca_exchange_psns_match(const struct hca_exchange *x);
 
-/* Whether the responder's path, by which it acknowledges, is to the requester's port. That of
- * Ethernet is not known, and over UC nothing comes back. */
+/* Whether the responder's path, by which it acknowledges, leads to the requester's port. True
+ * also on Ethernet, where the port is not known, and over UC, which has no acknowledgements. */
 bool hca_exchange_leads_back(const struct hca_exchange *x);
 
 /* Prepares @x, whose records are filled in, for exchanges. */
@@ -45,18 +46,18 @@ void hca_exchange_prepare(struct hca_exchange *x);
 
 /*
  * Carries out the request: @r, and its scatter entries, or its inline data as entries that need no
- * key. Returns what becomes of it. Unless it waits, nothing is left to do but its completion.
+ * key. Returns the result of the request. Unless it waits, only its completion is left to do.
  */
 int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
                  const struct shm_entry *entries);
 
 /* Whether the requester's own keys allow what @r does with its memory: IBV_WC_SUCCESS or the error.
- * This is looked at first, so a request that gets lost fails by it, too. */
+ * This is checked first, so a request that would be lost fails by it, too. */
 int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r,
                              const struct shm_entry *entries);
 
-/* Says which peer this thread deals with, before it looks at anything of the peer's. It may do so
- * once for several requests. */
+/* Publishes the peer that this thread works with, before the thread looks at any of the peer's
+ * memory. One call is enough for several requests. */
 static BASE_HOT void hca_exchange_begin(struct hca_exchange *x, uint32_t qpn)
 {
 	if (base_likely(x->target == qpn))
@@ -68,11 +69,11 @@ static BASE_HOT void hca_exchange_begin(struct hca_exchange *x, uint32_t qpn)
 	base_fence_behind_seq_cst();
 }
 
-/* All that was done is done. */
+/* The thread has finished its work with the peer. */
 static BASE_HOT void hca_exchange_end(struct hca_exchange *x)
 {
 	x->target = 0;
-	/* release: all that was done comes before "deals with nobody" */
+	/* release: all work comes before "works with no peer" */
 	atomic_store_explicit(&x->self->target_qpn, 0, memory_order_release);
 }
 
@@ -107,8 +108,8 @@ static BASE_HOT bool hca_exchange_is_current(const struct hca_exchange *x)
 	                memory_order_acquire) == to->srq_seq);
 }
 
-/* Whether the responder still is as it was for the request before, of the same thread. A process
- * that changes the record waits for us, but not for ever if we are stopped. */
+/* Whether the responder has not changed since this thread's last request. A process that changes
+ * the record waits for this thread, but not forever if this one is stopped. */
 static BASE_HOT bool hca_exchange_stays(const struct hca_exchange *x)
 {
 	const struct hca_responder *to = &x->responder;
@@ -121,8 +122,8 @@ static BASE_HOT bool hca_exchange_stays(const struct hca_exchange *x)
 
 /* ---- SENDs that fit into an arrival: of at most SHM_INLINE bytes ---- */
 
-/* In a list, so many messages ahead the slot is fetched that a message will arrive in, and the
- * memory of its receive, of which that slot tells. */
+/* In a list, the slot of a message is prefetched so many messages ahead, and the memory of its
+ * receive, which the slot names, so many. */
 #define HCA_EXCHANGE_AHEAD        6
 #define HCA_EXCHANGE_MEMORY_AHEAD 4
 
