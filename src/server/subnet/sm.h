@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The embedded subnet manager (SM): it gives LIDs, writes unicast and multicast tables into the
+ * The embedded subnet manager (SM): it assigns LIDs, writes unicast and multicast tables into the
  * switches, and brings ports up. It uses only what a subnet manager can see: nodes, ports, links,
  * tables.
  *
- * Only the daemon uses this; not thread-safe; nothing blocks. Work for later: the SM requests a
- * call by ops.wake(), and the daemon then calls sm_run_due().
+ * Only the daemon uses this; it is not thread-safe, and no function blocks. For later work the SM
+ * requests a call by ops.wake(), and the daemon then calls sm_run_due().
  */
 #ifndef SUBNET_SM_H
 #define SUBNET_SM_H
@@ -28,21 +28,21 @@ int sm_new(struct sm **sm, struct fabric *f, const struct sm_ops *ops);
 void sm_free(struct sm *sm);
 
 /*
- * A heavy sweep: gives LIDs to ports that have none, writes the LFTs, and makes all ports ACTIVE
+ * A heavy sweep: assigns LIDs to ports that have none, writes the LFTs, and makes all ports ACTIVE
  * that are not DOWN. Ports keep their LIDs. The caller then has the SA route the multicast trees
  * again (sa_swept_step()). Returns 0; -ENOSPC: no LID is left; -ENOMEM.
  */
 int sm_sweep(struct sm *sm);
 
 /*
- * The same in slices. A step spends some of @budget, about as many table entries, and ends when it
- * is 0 or the sweep is done (true). In between all else may be used, and the fabric may change; but
- * no switch may die. The sweep sees links and LIDs as they were when it looked, in its first steps:
- * code that changes a link or LID later has to request another sweep. For each LID the routes of
- * all switches are written in one step, and the flows to it follow one by one, before anything else
- * is done: packets always go by its old routes or by its new ones, so never round in circles, and
- * where no route changes they go on as before. Multicast tables are not touched before
- * sa_swept_step(). Beginning anew gives the present sweep up.
+ * The same in slices. A step spends @budget, about one for each table entry, and ends when @budget
+ * is 0 or the sweep is done (true). Between the steps all other functions may be used, and the
+ * fabric may change; but no switch may die. The sweep sees links and LIDs as they were when it
+ * looked, in its first steps: code that changes a link or LID later has to request another sweep.
+ * For each LID the routes of all switches are written in one step, and the flows to it follow one
+ * by one, before the next step. So packets always take the old routes to the LID or the new ones,
+ * and never go round in circles. Where no route changes, packets are not disturbed. Multicast
+ * tables are not touched before sa_swept_step(). A new sm_sweep_begin() gives up the current sweep.
  */
 void sm_sweep_begin(struct sm *sm);
 bool sm_sweep_step(struct sm *sm, uint32_t *budget);
@@ -66,18 +66,18 @@ void sm_set_home(struct sm *sm, struct fabric_port *home);
 
 /*
  * Before the first tree: the multicast tables may be those of another subnet manager, and ports
- * will register their memberships again. Until sm_learned(), tables that lead to the members which
- * sm_route_mcast() is given stay as they are, so that nobody who is a member misses anything. In
- * slices, as sm_sweep_step(). *@at: 0 at first, then where it goes on. True: done.
+ * will register their memberships again. Until sm_learned(), tables that lead to the members given
+ * to sm_route_mcast() stay as they are, so that no member misses a message. In slices, as
+ * sm_sweep_step(). *@at: 0 at first, then the place where the next step goes on. True: done.
  */
 bool sm_learn_step(struct sm *sm, unsigned *at, uint32_t *budget);
 
-/* Whether it still learns; and whether there was a table for @mlid. */
+/* Whether the SM is still learning; and whether it found a table for @mlid. */
 bool sm_is_learning(const struct sm *sm);
 bool sm_mlid_is_earlier(const struct sm *sm, uint16_t mlid);
 
-/* Ends that for one MLID: the caller has it routed to the members that it has, or to none. Or for
- * all of them. */
+/* End the learning for one MLID, which the caller has routed to its members, or to none; or for all
+ * MLIDs. */
 void sm_mlid_learned(struct sm *sm, uint16_t mlid);
 void sm_learned(struct sm *sm);
 
@@ -87,16 +87,16 @@ void sm_move_to(struct sm *sm, struct fabric_port *home);
 /* Makes the next HCA port that is ACTIVE the SM's port, if there is one. */
 void sm_move(struct sm *sm);
 
-/* How it has routed the fabric: not always as the setting says. */
+/* The routing that the SM has used, which may differ from the setting. */
 enum sm_routing sm_routing(const struct sm *sm);
 
 /* The SM's port, an HCA port. */
 struct fabric_port *sm_port(const struct sm *sm);
 
 /*
- * The links as the last sweep has seen them. Notes of each switch, by its index, whether links
- * connect it with switch @first, NULL: with none. @queue: scratch, with room for all. False:
- * nothing has been looked at yet. And whether the link of HCA port @i is up.
+ * The links as the last sweep has read them. sm_reach() sets @reached of each switch, by its index,
+ * to whether links connect it with switch @first; NULL: of none. @queue: scratch, with room for all
+ * switches. False: there was no sweep yet. sm_has_link(): whether the link of HCA port @i is up.
  */
 bool sm_reach(const struct sm *sm, const struct fabric_node *first, bool *reached, unsigned *queue);
 bool sm_has_link(const struct sm *sm, unsigned i);

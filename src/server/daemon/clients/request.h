@@ -2,8 +2,8 @@
 /*
  * The requests that processes send, as one table by type: the length of the body, the roles that
  * may ask, and the function that serves it. Each module adds its rows when it starts; a new request
- * is a row and a function. Length and role are checked here, and that what the request is about is
- * the client's own; every other number of a body by the function.
+ * is a row and a function. This module checks the length, the role, and that the object of the
+ * request is the client's own. The function checks every other number of a body.
  */
 #ifndef DAEMON_REQUEST_H
 #define DAEMON_REQUEST_H
@@ -20,7 +20,7 @@ struct daemon_call {
 	struct daemon_client *client;
 	const void *body;             /* as long as the row says, aligned for what it is */
 	struct control_packet *reply; /* all zero but for type and serial */
-	void *module;                 /* whose row it is */
+	void *module;                 /* that has added the row */
 	void *about;                  /* what the row's find() has found; NULL: it has none */
 	const struct control_packet *request;
 	bool collected; /* it has waited by DAEMON_SERVE_COLLECTED */
@@ -81,7 +81,7 @@ void daemon_requests_add(struct daemon_requests *all, const struct daemon_reques
 /*
  * Serves a request of @who, an enum daemon_asker. The status: that of the function; -ENOSYS: there
  * is no such request for this role; -EPROTO: it has the wrong length, or lacks descriptors, or
- * comes before the hello; -EACCES: it is not for this user; -EINVAL: what it is about is not the
+ * comes before the hello; -EACCES: it is not for this user; -EINVAL: its object is not the
  * client's.
  */
 int daemon_requests_serve(const struct daemon_requests *all, uint32_t who,
