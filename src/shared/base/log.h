@@ -4,26 +4,27 @@
  *
  * base_log() is for the user: "umbel: MESSAGE", always printed. Commands use it.
  *
- * base_log_error() ... base_log_trace() are the log. Each names the part of Umbel that speaks:
+ * base_log_error() ... base_log_trace() are the log. Each message names its part of Umbel:
  *
  *	base_log_debug(sm, "switch '%s' has no route to LID %u", name, lid);
  *	2026-11-20T11:35:25.123456Z umbel[4711] sm debug: switch 'sw1' has no route to LID 7
  *
  * The time is the wall clock in UTC, so that lines of several processes, or of OpenSM, can be
- * put in order. The environment variable UMBEL_LOG says what is printed: a level, and levels of
+ * put in order. The environment variable UMBEL_LOG chooses the messages: a level, and levels of
  * single parts, in any order:
  *
  *	UMBEL_LOG=debug
  *	UMBEL_LOG=warning,sa=debug,packet=trace
  *
- * Without it the daemon and the commands print errors and warnings, and our libraries in programs
- * print nothing but, if they do not get to the fabric of UMBEL_FABRIC, why. UMBEL_LOG counts from
- * the first message on: a constructor reads it.
+ * Without it the daemon and the commands print errors and warnings. The libraries in programs then
+ * print only why the fabric of UMBEL_FABRIC cannot be used. A constructor reads UMBEL_LOG, so it
+ * holds for the first message, too.
  *
- * A message that is off costs one load and one branch; its arguments are not evaluated. Still
- * none belongs on the fast path. Safe in any thread, in a signal handler and after fork(): no
- * lock, no memory, one write() a line. Leaves errno alone. A line break in a message becomes a
- * blank, and what is longer than a line of BASE_LOG_LINE_MAX bytes is cut.
+ * A message that is off costs one load and one branch; its arguments are not evaluated. Still none
+ * belongs on the fast path. The functions are safe in any thread, in a signal handler and after
+ * fork(): they take no lock, allocate no memory, and make one write() for each line. They do not
+ * change errno. A line break in a message becomes a blank, and a line is cut at BASE_LOG_LINE_MAX
+ * bytes.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -45,7 +46,8 @@ enum base_log_level {
 	BASE_LOG_LEVELS,
 };
 
-/* All parts: a name and what it tells of. The only list; a new part is a line here. */
+/* All parts: the name, and the subject of its messages. This is the only list; a new part is a line
+ * here. */
 #define BASE_LOG_PARTS(X)                                         \
 	X(daemon, "the daemon: its clients and their objects")    \
 	X(sm, "the embedded subnet manager")                      \
@@ -74,7 +76,7 @@ enum base_log_part { BASE_LOG_PARTS(BASE_LOG_PART) BASE_LOG_N_PARTS };
 /* The process's registry: the level of each part. Written before there are threads. */
 extern unsigned char base_log_level_of[BASE_LOG_N_PARTS] __attribute__((visibility("hidden")));
 
-/* Whether a part is at "warning" that tells why calls fail: reasons are to be kept (reason.h). */
+/* Whether a part that logs why calls fail is at "warning": then reasons are kept (reason.h). */
 extern bool base_log_reasons __attribute__((visibility("hidden")));
 
 /* Whether messages of @part, a word of the list, and @level, an enum base_log_level, are
@@ -102,9 +104,9 @@ BASE_COLD void base_log_write(enum base_log_part part, enum base_log_level level
 BASE_COLD void base_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * Sets all levels: @level, and then what @text says, written as in UMBEL_LOG; NULL says nothing.
- * 0, or -EINVAL if a part of @text was wrong: the rest counts, and @why, of @room bytes, names
- * one that is wrong. Call it while there is one thread.
+ * Sets all levels to @level, and then those in @text, written as in UMBEL_LOG, unless it is NULL.
+ * 0, or -EINVAL if a part of @text was wrong: the other parts are set, and @why, of @room bytes,
+ * names a wrong one. Call it while there is one thread.
  */
 int base_log_set(enum base_log_level level, const char *text, char *why, size_t room);
 

@@ -5,22 +5,21 @@
  *	... verbs warning: ibv_attach_mcast() fails with EINVAL: MLID 0x0005 is not one of 0xc000 to
  *0xfffe
  *
- * Two sides take part. The function that checks a rule says which one was broken, along with the
- * error:
+ * Two functions take part. The function that checks a rule gives the reason, along with the error:
  *
  *	return base_because(-EINVAL, "MLID 0x%04x is not one of 0xc000 to 0xfffe", mlid);
  *
- * And the function by which all errors of a library leave prints the line (base_call_failed()), so
- * that no failure is silent: without a reason it has the call and the error. A work request that
- * completes in error is told of likewise (base_failure_log()). The daemon sends the reason along
- * with the status of a request that it refuses, and the process has it then as its own.
+ * The function by which all errors leave a library prints the line (base_call_failed()), so no
+ * failure is silent: without a reason the line has the call and the error. A work request that
+ * completes in error is logged likewise (base_failure_log()). When the daemon refuses a request, it
+ * sends the reason with the status, and the process takes it as its own reason.
  *
- * A reason belongs to its thread, until it is printed or another one is given. It is kept with the
- * error that it is for, and counts for no other one. While nothing of this is printed, a reason
- * costs one load and a branch, and its arguments are not evaluated.
+ * A reason belongs to its thread, until it is printed or another one is given. It is kept with its
+ * error, and is used for no other error. While such lines are not printed, a reason costs one load
+ * and a branch, and its arguments are not evaluated.
  *
- * A line that comes again and again is not printed each time: see base_failure_log(). All this is
- * as safe as the log: any thread, signal handlers, after fork(); errno is left alone.
+ * A line that repeats is not printed each time: see base_failure_log(). These functions are as safe
+ * as the log: in any thread, in signal handlers, after fork(); they do not change errno.
  */
 #ifndef BASE_REASON_H
 #define BASE_REASON_H
@@ -44,7 +43,7 @@ enum { BASE_REASON_MAX = 200 };
 BASE_COLD void base_reason_give(int error, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 
-/* Reasons are kept in any case: the daemon's are for others. */
+/* Keeps reasons in any case: the daemon sends its reasons to others. */
 void base_reason_keep(void);
 
 /* The thread's reason for @error, which is forgotten; "" without one. @text: of BASE_REASON_MAX. */

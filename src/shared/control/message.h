@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The messages between a process and the daemon: one SOCK_SEQPACKET datagram a
- * request and one a reply, file descriptors beside them. Fixed layouts in host
- * order; addresses and GIDs as their types have them. Every request gets a reply,
- * with status 0 or a negative errno, but one that nobody waits for. A reply that carries data has
- * its own struct.
+ * request and one a reply, file descriptors beside them. Layouts are fixed, and numbers in host
+ * order; addresses and GIDs have the order of their types. Every request gets a reply, with status
+ * 0 or a negative errno, unless the sender does not wait for one. A reply that carries data has its
+ * own struct.
  *
- * Requests that nobody waits for can go ahead of another one in its datagram, each padded to a
- * multiple of 8 bytes. They are served in their order. Once one has failed, those behind it are not
- * served, but have its status.
+ * Requests without a reply can precede another request in its datagram, each padded to a multiple
+ * of 8 bytes. They are served in order. When one has failed, the later ones are not served, but get
+ * its status.
  *
- * Events (asynchronous verbs events, rdma_cm events) are sent by other descriptors,
- * which come with the reply to the request that opens the source of the events.
+ * Events (asynchronous verbs events, rdma_cm events) come by other descriptors, which the daemon
+ * sends with the reply to the request that opens the source of the events.
  */
 #ifndef CONTROL_MESSAGE_H
 #define CONTROL_MESSAGE_H

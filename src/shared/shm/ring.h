@@ -17,28 +17,30 @@
  *    frees no ring in which a live sender has a claim, or had one that the owner has taken from it
  *    because it was stopped (`taken`);
  *  - between connected queue pairs, the message of an arrival may still have to be copied to its
- * receive. Either the owner of the ring takes the arrival, copies the message and consumes the
- * arrival, or the sender takes it, copies the message and puts the arrival back.
+ *    receive. Either the owner of the ring takes the arrival, copies the message and consumes the
+ *    arrival, or the sender takes it, copies the message and puts the arrival back.
  *
  * A queue pair of RC or UC has one sender, so its ring needs no claim in the slot, which the owner
  * polls: a locked instruction waits for each store to a line that another processor reads. There
  * `claim`, in the header, is the newest position that was claimed, and a compare-and-swap there
  * claims the next one; the slot is published from its state of the lap before. A process that must
  * find a claim in its slot marks it: copies it there, unless the slot is published or void by then.
- * These are the daemon when it looks for the claims of the dead, the owner that withdraws credits,
- * a sender by another name (the requester's thread and the responder's may take turns), and a
- * sender that keeps a claim for longer. From there on it is as any other claim.
+ * These processes are: the daemon, when it looks for the claims of dead senders; the owner that
+ * withdraws credits; a sender under another QP index (the requester's thread and the responder's
+ * may take turns); and a sender that keeps a claim for longer. A marked claim is like any other
+ * claim.
  *
  * Complications: `tail` and `posted_seen` are hints; several senders write them in any order. They
  * may lag (then a sender walks forward over claimed slots) but never lead.
  *
- * The memory of a freed ring serves new rings, of any size: a slot may become a header, or the
- * other way round. A sender that slept meanwhile reads its hints from whatever lies there now, and
- * so comes to any slot of the old ring. But all rings begin at multiples of 128 bytes, so what it
- * reads there as a state, or as the claim of its ring, is a state of a new ring or the claim in its
- * header, which have another generation, or SHM_RING_MAGIC, or zero: generation 0, which no ring
- * has. So it gives up, and it writes nothing before its compare-and-swap has succeeded. Only if it
- * sleeps while 65,535 rings are made, or a multiple of that, it can mistake one for another.
+ * The memory of a freed ring is used for new rings, of any size: a slot may become a header, or the
+ * other way round. A sender that slept meanwhile reads its hints from the new contents, and so may
+ * look at any slot of the old ring. But all rings begin at multiples of 128 bytes. So the word that
+ * the sender reads as a state, or as the claim of its ring, is one of these: a state of a new ring
+ * or the claim in its header, which have another generation; SHM_RING_MAGIC; or zero. The last two
+ * have generation 0, which no ring has. So the sender gives up, and it writes nothing before its
+ * compare-and-swap has succeeded. Only if it sleeps while 65,535 rings are made, or a multiple of
+ * that, can it mistake one ring for another.
  *
  * State word: kind (2 bits), writer's QP index (16), generation (16), position
  * (30).
