@@ -143,7 +143,7 @@ static void doubt(void *arg, const struct ipoib_address *at)
 		ipoib_connections_doubt(&i->connections, &at->gid);
 }
 
-/* Our address to ask from: on the same link as @ip if there is such a one, else any of its family.
+/* Our address to ask from: one on the same link as @ip if there is any, else any of its family.
  * Zero: there is none. */
 static struct ib_gid source_for(const struct ipoib_interface *i, const struct ib_gid *ip)
 {

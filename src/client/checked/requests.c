@@ -39,7 +39,7 @@ struct request {
 	struct used used[];
 };
 
-/* Ranges of outstanding requests: [0] those that the card reads, [1] those that it writes. Many
+/* Ranges of outstanding requests: memory[0] for reads of the card, memory[1] for its writes. Many
  * requests may read the same bytes: each of them looks at the others no more than once. */
 static struct checked_ranges memory[2];
 static bool has_overlaps; /* there were some: of receives nobody knows who has written */

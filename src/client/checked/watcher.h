@@ -100,8 +100,8 @@ struct checked_watcher {
 
 	/* A send by a UD queue pair is about to be posted, without a lock: may ask. */
 	void (*sending)(const struct hca_record *r);
-	/* A call that posts to a queue pair, or polls a completion queue, begins, and ends; of
-	 * those whose program has said which threads use them. */
+	/* A call that posts to a queue pair, or polls a completion queue, begins and ends. Only of
+	 * objects for which the program has said which threads use them. */
 	void (*entering)(enum checked_kind kind, const void *object);
 	void (*leaving)(enum checked_kind kind, const void *object);
 
@@ -142,7 +142,8 @@ struct checked_watcher {
 
 	/* The program uses @n of it: bytes, or windows. */
 	void (*needs)(enum checked_need need, uint64_t n);
-	/* It has looked at a table of GIDs; it has asked what ports there are, or how one is. */
+	/* The program has looked at a table of GIDs; it has asked for the number of ports, or the
+	 * state of a port. */
 	void (*looked_at_gids)(void);
 	void (*looked_at_ports)(void);
 

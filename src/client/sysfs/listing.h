@@ -2,7 +2,7 @@
 /*
  * Directories of the machine that have entries of the tree, such as /sys/class: a program that
  * lists one gets these after the machine's own. Only open lists are remembered; their directories
- * are the real ones. Thread-safe; each list belongs to one thread at a time, as ever.
+ * are the real ones. The functions are thread-safe; each list belongs to one thread at a time.
  */
 #ifndef SYSFS_LISTING_H
 #define SYSFS_LISTING_H

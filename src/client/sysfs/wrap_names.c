@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * getaddrinfo(3): see wrap.h. Names are resolved as ever; but if one is not known that is a host's,
- * and the program is on the machine's network, where hosts have no names, then it is told so, once.
+ * getaddrinfo(3): see wrap.h. Names are resolved by the C library. On the machine's network hosts
+ * have no names: if a program looks up the name of a host there in vain, a message says so, once.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The network that sockets belong to: this process's, or another network namespace, where another
- * process makes them. A socket stays in its network, whichever process uses it: only making it
- * differs.
+ * The network that sockets belong to: the process's own, or another network namespace, in which
+ * another process makes the sockets. A socket stays in its network, whichever process uses it: only
+ * making it differs.
  */
 #ifndef NETDEV_NETWORK_H
 #define NETDEV_NETWORK_H

@@ -176,7 +176,8 @@ struct control_client *umbel_connection(int *error)
 	return p ? p->control : NULL;
 }
 
-/* The process that has that connection, which the caller has, too; NULL: it is not its any more. */
+/* The process of the connection, which the caller holds, too; NULL: the process no longer has it.
+ */
 static const struct hca_process *holder_of(const struct control_client *connection)
 {
 	int error;

@@ -135,7 +135,7 @@ static inline bool hca_qp_sq_is_full(const struct hca_qp *qp)
 	       qp->cap.max_send_wr;
 }
 
-/* Requests that use room in the send queue: those that were carried out, and those that wait. */
+/* Requests that use room in the send queue: carried out, but not completed, or waiting. */
 static inline uint32_t hca_qp_sq_used(const struct hca_qp *qp)
 {
 	return qp->sq_posted + qp->sq_kept -

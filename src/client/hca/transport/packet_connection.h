@@ -331,13 +331,14 @@ void hca_wire_watch_queue(struct hca_process *p, uint32_t qpn, const struct hca_
 bool hca_wire_reply_is_likely(struct hca_wire *w);
 /* The owner has sent something: perhaps the reply. */
 void hca_wire_replied(struct hca_wire *w);
-/* Something is to be sent while an acknowledgement is due, which is to leave first. False: another
- * worker has the responder's lock, and sends both then. True: this one has it; or not, by
- * *@has_lock, if the other was stopped, which is not waited for, or if nothing is acknowledged. */
+/* A request is to be sent while an acknowledgement is due, which must leave first. False: another
+ * worker has the responder's lock, and will send both. True: this worker may send. *@has_lock:
+ * false if the other worker was stopped, for which this one does not wait, or if nothing can be
+ * acknowledged now. */
 bool hca_wire_acknowledges_first(struct hca_wire *w, bool *has_lock);
-/* Acknowledges, unless another thread works on it, which may do it. */
+/* Acknowledges, unless another thread has the lock, and may acknowledge. */
 void hca_wire_try_acknowledge(struct hca_wire *w);
-/* The same, and responses that are due. */
+/* The same, and sends the responses that are due. */
 void hca_wire_try_respond(struct hca_wire *w);
 
 /* ---- both halves ---- */

@@ -196,7 +196,7 @@ bool hca_wires_continue(const struct wire_roce_packet *before,
  * acknowledgement that is lost in this way comes again. But the peer's answer to the acknowledged
  * send may have come before it, and programs rely on the completion of their send before the
  * answer. So if requests are under way then, the peer is asked at once for what it has received.
- * Until it acknowledges that, its requests count as lost, too.
+ * Until the peer acknowledges, the peer's requests count as lost, too.
  */
 
 /* So long nothing is taken from a peer that does not say it. */

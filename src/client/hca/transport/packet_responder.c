@@ -328,7 +328,7 @@ static bool take_write(struct hca_wire *w, const struct hca_wire_run *run)
 	if (base_unlikely(ret == LOST))
 		return give_up(w, has_imm ? &rcv : NULL);
 	if (ret && has_imm)
-		s->in.keeps = true; /* for this one when it comes again, or the next one */
+		s->in.keeps = true; /* for this message when it comes again, or for the next one */
 	if (ret)
 		return hca_wire_refuse_as(w, ret);
 	s->in.operation = SHM_WIRE_WRITE;

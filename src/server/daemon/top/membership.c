@@ -28,8 +28,8 @@ static bool is_reached(const struct fabric_port *port, uint16_t mlid)
 	       fabric_row_has(fabric_mft_out(at->node, mlid), at->num);
 }
 
-/* A port that another one has joined, which our SA knows. Of another SA, the switches' tables are a
- * hint. */
+/* A port for which another port has joined (ProxyJoin), as the embedded SA knows. With another SA
+ * the switches' tables are a hint. */
 static void look_beyond_cm(const struct daemon_membership *m, const struct fabric_port *port,
                            const struct control_query_membership *req,
                            struct control_query_membership_reply *rep)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The files by which subnet managers say that they are such: see umad_issm.h.
+ * The files that subnet managers open to set IsSM on their port: see umad_issm.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -610,7 +610,7 @@ static void messages_of_programs_are_named_and_passed_over(void **state)
 	assert_int_equal(parse_noted(MESSAGES, few, sizeof(few)), 0);
 	assert_int_equal(strlen(few), sizeof(few) - 1);
 	assert_int_equal(parse_noted(MESSAGES, NULL, 0), 0);
-	/* what does not begin as a message does is refused as ever */
+	/* a line that does not begin like a message is refused */
 	assert_int_equal(parse_noted(MESSAGES "Swich 4 \"t\": x\n", notes, sizeof(notes)), -EINVAL);
 	assert_int_equal(parse_noted(MESSAGES ": x\n", notes, sizeof(notes)), -EINVAL);
 }
