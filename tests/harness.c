@@ -57,6 +57,7 @@ extern const char etext;
 struct row {
 	const char *table; /* NULL: the loop is over */
 	size_t i;
+	const char *name; /* of the row; NULL: it has none */
 };
 
 static struct {
@@ -213,7 +214,7 @@ unsigned harness_descriptors(void)
 	return n - 3; /* ".", "..", its own */
 }
 
-bool harness_row(const char *table, size_t i, size_t n)
+bool harness_row(const char *table, size_t i, size_t n, const char *name)
 {
 	struct row *r = run.row;
 
@@ -221,6 +222,7 @@ bool harness_row(const char *table, size_t i, size_t n)
 		r++;
 	r->table = i < n ? table : NULL;
 	r->i = i;
+	r->name = name;
 	return i < n;
 }
 
@@ -244,9 +246,10 @@ static int end_case(void **state)
 {
 	const struct CMUnitTest *t = run.cases[run.next - 1];
 
-	for (int i = 0; !run.returned && i < ROWS; i++)
-		if (run.row[i].table)
-			print_error("%s: at %s[%zu]\n", t->name, run.row[i].table, run.row[i].i);
+	for (const struct row *r = run.row; !run.returned && r < run.row + ROWS; r++)
+		if (r->table)
+			print_error("%s: at %s[%zu]%s%s\n", t->name, r->table, r->i,
+			            r->name ? ": " : "", r->name ? r->name : "");
 	return t->teardown_func ? t->teardown_func(state) : 0;
 }
 

@@ -44,7 +44,11 @@ void harness_say_where(void);
 
 /* The condition of a loop over a table: for (size_t i = 0; EACH_ROW(i, table); i++). A case that
  * fails within says at which row. */
-#define EACH_ROW(i, table) harness_row(#table, i, sizeof(table) / sizeof((table)[0]))
-bool harness_row(const char *table, size_t i, size_t n);
+#define EACH_ROW(i, table) harness_row(#table, i, HARNESS_ROWS(table), NULL)
+/* The same over a table whose rows have a text, the member @name: the failure says that, too. */
+#define EACH_NAMED(i, table, name) \
+	harness_row(#table, i, HARNESS_ROWS(table), i < HARNESS_ROWS(table) ? table[i].name : NULL)
+#define HARNESS_ROWS(table) (sizeof(table) / sizeof((table)[0]))
+bool harness_row(const char *table, size_t i, size_t n, const char *name);
 
 #endif

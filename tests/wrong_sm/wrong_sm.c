@@ -472,7 +472,7 @@ static void each_mistake_has_its_effect_its_counter_and_its_verdict(void **state
 	(void)state;
 	begin();
 	assert_right();
-	for (size_t i = 0; EACH_ROW(i, mistakes); i++)
+	for (size_t i = 0; EACH_NAMED(i, mistakes, what); i++)
 		make_mistake(&mistakes[i]);
 	assert_right();
 	agent_close();
@@ -630,7 +630,7 @@ static void what_a_switch_cannot_do_is_refused_and_changes_nothing(void **state)
 {
 	(void)state;
 	agent_open();
-	for (size_t i = 0; EACH_ROW(i, refusals); i++)
+	for (size_t i = 0; EACH_NAMED(i, refusals, what); i++)
 		refuse(&refusals[i]);
 	agent_close();
 }

@@ -322,7 +322,7 @@ static void an_error_names_its_line(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; EACH_ROW(i, row); i++) {
+	for (size_t i = 0; EACH_NAMED(i, row, text); i++) {
 		struct partitions *p;
 		char why[256] = "", want[256];
 

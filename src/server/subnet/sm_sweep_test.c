@@ -263,7 +263,7 @@ static void sweep_checked(struct env *e)
 static void whoever_is_reached_before_and_after_is_reached_in_mid_sweep(void **state)
 {
 	(void)state;
-	for (size_t i = 0; EACH_ROW(i, rows); i++) {
+	for (size_t i = 0; EACH_NAMED(i, rows, routing); i++) {
 		struct env *e = start(rows[i].topology, rows[i].routing);
 
 		for (unsigned step = 0; step < STEPS; step++) {
@@ -280,7 +280,7 @@ static void whoever_is_reached_before_and_after_is_reached_in_mid_sweep(void **s
 static void a_sweep_in_slices_ends_as_one_in_one_piece(void **state)
 {
 	(void)state;
-	for (size_t i = 0; EACH_ROW(i, rows); i++) {
+	for (size_t i = 0; EACH_NAMED(i, rows, routing); i++) {
 		struct env *a = start(rows[i].topology, rows[i].routing);
 		struct env *b = start(rows[i].topology, rows[i].routing);
 
@@ -309,7 +309,7 @@ static void a_sweep_in_slices_ends_as_one_in_one_piece(void **state)
 static void changes_in_mid_sweep_are_the_next_sweeps(void **state)
 {
 	(void)state;
-	for (size_t row = 0; EACH_ROW(row, rows); row++) {
+	for (size_t row = 0; EACH_NAMED(row, rows, routing); row++) {
 		struct env *e = start(rows[row].topology, rows[row].routing);
 		static bool pair[MAX_HOSTS][MAX_HOSTS];
 		uint16_t lid[MAX_HOSTS];

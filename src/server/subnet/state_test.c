@@ -149,7 +149,7 @@ static void a_wrong_line_is_named(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; EACH_ROW(i, rows); i++) {
+	for (size_t i = 0; EACH_NAMED(i, rows, text); i++) {
 		struct subnet_state s;
 		char why[200];
 

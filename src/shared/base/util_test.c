@@ -32,7 +32,7 @@ static void numbers_are_read(void **state)
 	long v;
 
 	(void)state;
-	for (size_t i = 0; EACH_ROW(i, row); i++) {
+	for (size_t i = 0; EACH_NAMED(i, row, text); i++) {
 		assert_int_equal(base_parse_number(row[i].text, LONG_MIN, LONG_MAX, &v), 0);
 		assert_int_equal(v, row[i].value);
 	}

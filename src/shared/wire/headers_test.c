@@ -196,7 +196,7 @@ static void opcodes_have_the_numbers_of_the_specification(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; EACH_ROW(i, row); i++)
+	for (size_t i = 0; EACH_NAMED(i, row, name); i++)
 		assert_string_equal(wire_opcodes[row[i].opcode].name, row[i].name);
 	assert_null(wire_opcodes[0x15].name);
 	assert_null(wire_opcodes[0x2C].name); /* UC has no READ */

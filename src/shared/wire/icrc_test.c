@@ -124,7 +124,7 @@ static void it_is_that_of_others(void **state)
 static void the_identification_is_found_from_it(void **state)
 {
 	(void)state;
-	for (size_t i = 0; EACH_ROW(i, capture); i++) {
+	for (size_t i = 0; EACH_NAMED(i, capture, name); i++) {
 		const struct capture *c = &capture[i];
 		struct wire_ip ip, blind;
 		unsigned at = dissect(c, &ip);
@@ -144,7 +144,7 @@ static void the_identification_is_found_from_it(void **state)
 static void what_routers_may_change_does_not_count(void **state)
 {
 	(void)state;
-	for (size_t i = 0; EACH_ROW(i, capture); i++) {
+	for (size_t i = 0; EACH_NAMED(i, capture, name); i++) {
 		const struct capture *c = &capture[i];
 		uint8_t payload[128];
 		struct wire_ip ip;

@@ -114,7 +114,7 @@ static void groups_are_told_from_other_addresses(void **state)
 		    { "::239.1.1.1", false, false } };
 
 	(void)state;
-	for (size_t i = 0; EACH_ROW(i, row); i++) {
+	for (size_t i = 0; EACH_NAMED(i, row, text); i++) {
 		struct ib_gid g = gid(row[i].text);
 
 		assert_int_equal(wire_gid_is_ipv4(&g), row[i].ipv4);

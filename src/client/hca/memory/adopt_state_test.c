@@ -40,7 +40,7 @@ static const struct {
 CASE(each_event_leads_where_the_table_says)
 {
 	assert_int_equal(sizeof(events) / sizeof(events[0]), HCA_ADOPT_N_EVENTS);
-	for (size_t e = 0; EACH_ROW(e, events); e++) {
+	for (size_t e = 0; EACH_NAMED(e, events, name); e++) {
 		char found[HCA_ADOPT_N_STATES + 1] = "";
 
 		for (unsigned s = 0; s < HCA_ADOPT_N_STATES; s++)
@@ -55,7 +55,7 @@ CASE(each_event_leads_where_the_table_says)
 CASE(each_event_of_the_file_leads_where_the_table_says)
 {
 	assert_int_equal(sizeof(file_events) / sizeof(file_events[0]), HCA_ADOPT_N_FILE_EVENTS);
-	for (size_t e = 0; EACH_ROW(e, file_events); e++) {
+	for (size_t e = 0; EACH_NAMED(e, file_events, name); e++) {
 		char found[HCA_ADOPT_N_FILES + 1] = "";
 
 		for (unsigned f = 0; f < HCA_ADOPT_N_FILES; f++)

@@ -165,7 +165,7 @@ PROCESS_CASE(memory_that_is_not_plain_stays_what_it_is)
 		      { locked, "locked" },
 		      { with_a_hole, "with a hole" } };
 
-	for (size_t i = 0; EACH_ROW(i, kinds); i++) {
+	for (size_t i = 0; EACH_NAMED(i, kinds, what); i++) {
 		if (adopt(0, kinds[i].make()))
 			fail_msg("memory that is %s is adopted", kinds[i].what);
 		assert_false(hca_adopt_any());

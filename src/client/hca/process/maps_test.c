@@ -49,7 +49,7 @@ CASE(a_line_of_maps_says_what_is_mapped)
 		  { .from = 0x400000, .to = 0x401000, .name = "[heap]" } },
 	};
 
-	for (size_t i = 0; EACH_ROW(i, lines); i++) {
+	for (size_t i = 0; EACH_NAMED(i, lines, line); i++) {
 		struct hca_vma v = { 0 };
 
 		assert_true(hca_maps_parse(lines[i].line, &v));

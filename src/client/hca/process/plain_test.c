@@ -127,7 +127,7 @@ CASE(memory_about_which_something_was_said_is_not_plain)
 		      { not_there_in_the_middle, "not there in the middle" },
 		      { unmapped_in_the_middle, "unmapped in the middle" } };
 
-	for (size_t i = 0; EACH_ROW(i, kinds); i++)
+	for (size_t i = 0; EACH_NAMED(i, kinds, what); i++)
 		if (is_plain(kinds[i].make()))
 			fail_msg("memory that is %s is plain", kinds[i].what);
 }

@@ -61,7 +61,7 @@ static void what_cannot_be_set_changes_nothing(void **state)
 
 	(void)state;
 	s.mtu = before.mtu = IBV_MTU_1024;
-	for (size_t i = 0; EACH_ROW(i, row); i++) {
+	for (size_t i = 0; EACH_NAMED(i, row, key); i++) {
 		assert_int_equal(fabric_settings_set(&s, row[i].key, row[i].value, false),
 		                 row[i].error);
 		assert_memory_equal(&s, &before, sizeof(s));
@@ -81,7 +81,7 @@ static void mtu_is_in_bytes(void **state)
 	struct shm_settings s = defaults();
 
 	(void)state;
-	for (size_t i = 0; EACH_ROW(i, row); i++) {
+	for (size_t i = 0; EACH_NAMED(i, row, text); i++) {
 		const char *key;
 		uint32_t value;
 
