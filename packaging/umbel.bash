@@ -137,7 +137,7 @@ _umbel_word()
 		[ "$2" != wc ] || _umbel_offer "$_umbel_statuses"
 		[ "$2" != rule ] || _umbel_offer "$(umbel explain rule 2> /dev/null | awk '{ print $1 }')"
 		;;
-	ladder1 | record1 | replay1) _umbel_files ;;
+	ladder1) _umbel_files ;;
 	env1 | rsh1) _umbel_offer "$(_umbel_hosts)" ;;
 	exec2 | run1) _umbel_offer -- ;;
 	show1 | simulate1 | top1) _umbel_offer "$(_umbel_listed "$command")" ;;

@@ -111,10 +111,10 @@ expect 2 "umbel: simulate: '-1' is no number *" umbel simulate shift -1
 expect 2 "umbel: simulate: option '--hosts' goes before 'shift'; *" umbel simulate shift 1 --hosts 8
 expect 2 "umbel: set: option '--name' goes before 'mtu=1024'; *" umbel set mtu=1024 --name x
 expect 2 "umbel: link: option '-n' goes before 'down'; *" umbel link down h1:1 -n x
-expect 2 "umbel: record: option '--name' goes before 'file'; *" umbel record file --name x
-expect 2 "umbel: replay: option '--help' goes before 'file'; *" umbel replay file --help
+expect 2 "umbel: sysfs: option '--every' goes before 'to'; *" umbel sysfs to --every 1
+expect 2 "umbel: down: option '--help' goes before 'now'; *" umbel down now --help
 expect 2 "umbel: env: option '-h' goes before 'h1'; *" umbel env h1 -h
-expect 2 "umbel: record: one file, not '--name' too; *" umbel record -- file --name
+expect 2 "umbel: sysfs: one directory; *" umbel sysfs -- to --name
 expect 1 "umbel: no fabric *" umbel rsh h1 ls --name
 expect 2 "umbel: simulate: '1.5' is no number *" umbel simulate --size 1.5 all-to-all
 expect 2 "umbel: simulate: '49152' hosts: *" umbel simulate --hosts 49152 all-to-all

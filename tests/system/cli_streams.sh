@@ -93,32 +93,10 @@ full_is()
 }
 full_is monitor sh -c 'exec umbel monitor >&5'
 full_is monitor_json sh -c 'exec umbel monitor --json >&5'
-full_is record umbel record "$TMPDIR/full"
 exec 5>&-
 
-# ---- a pipe that does not block has no room for a line in the middle
-cat > "$TMPDIR/story" <<-'END'
-	{"time_ns":1,"event":"fabric","topology":""}
-	{"time_ns":1,"event":"set","key":"sa_send_only","value":"0"}
-	{"time_ns":3000000001,"event":"set","key":"sa_send_only","value":"1"}
-END
-cat > "$TMPDIR/pipe.py" <<-'END'
-	import json, os, subprocess, sys, time
-	out, to = os.pipe()
-	os.set_blocking(to, False)
-	try:
-	    while os.write(to, b" " * 4096):
-	        pass
-	except BlockingIOError:
-	    pass
-	replay = subprocess.Popen(["umbel", "replay", sys.argv[1]], stdout=to)
-	os.close(to)
-	status = ["umbel", "status", "--name", "default", "--json"]
-	while replay.poll() is None and json.loads(subprocess.check_output(status))["settings"]["sa_send_only"]:
-	    time.sleep(0.01)
-	while os.read(out, 65536):
-	    pass
-	sys.exit(replay.wait())
-END
-umbel set sa_send_only=1
-expect 1 'umbel: cannot write *' python3 "$TMPDIR/pipe.py" "$TMPDIR/story"
+# ---- a pipe that does not block has no room for the first of two parts
+# leaks cannot be looked for in a program that is traced
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+expect 1 'umbel: cannot write all of the output' \
+	sh -c 'strace -o /dev/null -e inject=write:error=EAGAIN:when=1 umbel run --help > "$TMPDIR/help"'

@@ -34,8 +34,6 @@
 	X(explain)  \
 	X(check)    \
 	X(monitor)  \
-	X(record)   \
-	X(replay)   \
 	X(capture)  \
 	X(ladder)   \
 	X(set)      \

@@ -19,7 +19,6 @@
 #include "cli/base/command.h"
 #include "cli/base/fabrics.h"
 #include "cli/base/json.h"
-#include "cli/record/monitor.h"
 #include "cli/base/options.h"
 #include "cli/record/output.h"
 #include "cli/base/signals.h"
@@ -46,7 +45,8 @@ static void on_signal(int number)
 	shutdown(stream, SHUT_RDWR);
 }
 
-int cli_monitor_open(struct control_client *client, const char *fabric)
+/* Events from now on. 0 or CLI_FAILED. */
+static int open_stream(struct control_client *client, const char *fabric)
 {
 	int ret = control_call(client,
 	                       &(struct control_call){ .type = CONTROL_MONITOR, .fd = &stream });
@@ -62,7 +62,9 @@ int cli_monitor_open(struct control_client *client, const char *fabric)
 	return CLI_FAILED;
 }
 
-int cli_monitor_read(int (*each)(void *arg, const char *line), void *arg)
+/* Calls @each with every line, its end of line included, until that returns other than 0, a signal
+ * comes or the fabric ends. 0, what @each returned, or CLI_FAILED. */
+static int read_stream(int (*each)(void *arg, const char *line), void *arg)
 {
 	FILE *from = fdopen(stream, "r");
 	char *line = NULL;
@@ -86,15 +88,7 @@ int cli_monitor_read(int (*each)(void *arg, const char *line), void *arg)
 	}
 	free(line);
 	fclose(from);
-	stream = -1;
 	return ret;
-}
-
-void cli_monitor_close(void)
-{
-	if (stream >= 0)
-		close(stream);
-	stream = -1;
 }
 
 /* ---- for people ---- */
@@ -179,8 +173,9 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* A newer daemon may tell of what we do not know: then all of it is printed. */
-void cli_monitor_print(FILE *to, struct json_object *event, uint64_t began_ns)
+/* Prints an event for people, with the seconds since @began_ns. A newer daemon may tell of what we
+ * do not know: then all of it is printed. */
+static void print_event(FILE *to, struct json_object *event, uint64_t began_ns)
 {
 	const char *kind = cli_json_text(event, "event"), *all;
 	struct json_object *at;
@@ -215,7 +210,7 @@ static int print(void *arg, const char *line)
 		base_log("what the daemon says is no JSON: %s", line);
 		return CLI_FAILED;
 	}
-	cli_monitor_print(o->to, event, o->began_ns);
+	print_event(o->to, event, o->began_ns);
 	json_object_put(event);
 	return ferror(o->to) ? cli_output_failed() : 0;
 }
@@ -252,14 +247,14 @@ static int monitor_execute(const struct cli_command *self, void *from, int argc,
 	if (ret)
 		return ret;
 	o = (struct output){ .to = cli_output_open(&out), .began_ns = now_ns() };
-	ret = o.to ? cli_monitor_open(client, fabric) : cli_output_failed();
+	ret = o.to ? open_stream(client, fabric) : cli_output_failed();
 	control_close(client);
 	if (ret)
 		goto out;
 	setvbuf(o.to, NULL, _IOLBF, 0);
 	if (isatty(STDERR_FILENO))
 		base_log("watching fabric '%s'; Ctrl-C ends it", fabric);
-	ret = cli_monitor_read(m->json ? print_json : print, &o);
+	ret = read_stream(m->json ? print_json : print, &o);
 out:
 	if (o.to)
 		fclose(o.to);

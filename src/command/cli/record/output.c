@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Output whose reader may stop: see output.h. Called by capture.c, monitor.c and record.c.
+ * Output whose reader may stop: see output.h. Called by capture.c and monitor.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
