@@ -196,10 +196,7 @@ static int posted(struct daemon_call *call)
 }
 
 static const struct daemon_request requests[] = {
-	{ .type = CONTROL_HELLO,
-	  .bytes = sizeof(struct control_hello),
-	  .who = DAEMON_STRANGER | DAEMON_ANYBODY,
-	  .serve = hello },
+	DAEMON_REQUEST(HELLO, control_hello, DAEMON_STRANGER | DAEMON_ANYBODY, hello),
 	{ .type = CONTROL_OPEN_POSTS, .who = DAEMON_VERBS, .serve = open_posts },
 	{ .type = CONTROL_POSTED, .who = DAEMON_VERBS, .serve = posted },
 	{ .type = CONTROL_STOP,

@@ -53,6 +53,18 @@ struct daemon_request {
 	int (*serve)(struct daemon_call *call);
 };
 
+/* Rows: a request whose body is struct @body, of @asker; and one for the owner alone. */
+#define DAEMON_REQUEST(name, body, asker, function)                                   \
+	{                                                                             \
+		.type = CONTROL_##name, .bytes = sizeof(struct body), .who = (asker), \
+		.serve = (function)                                                   \
+	}
+#define DAEMON_OWNERS_REQUEST(name, body, asker, function)                               \
+	{                                                                                \
+		.type = CONTROL_##name, .bytes = sizeof(struct body), .is_owners = true, \
+		.who = (asker), .serve = (function)                                      \
+	}
+
 /* The values that a function returns if the reply has to wait: but for the last three until the
  * subnet is at rest (client.h), and only for DAEMON_CLI. */
 enum daemon_wait {

@@ -746,21 +746,10 @@ static int meet_fault(struct daemon_call *call)
 }
 
 static const struct daemon_request requests[] = {
-	{ .type = CONTROL_MEET_FAULT,
-	  .bytes = sizeof(struct control_meet_fault),
-	  .who = DAEMON_VERBS,
-	  .serve = meet_fault },
+	DAEMON_REQUEST(MEET_FAULT, control_meet_fault, DAEMON_VERBS, meet_fault),
 	{ .type = CONTROL_OPEN_DETOUR, .who = DAEMON_VERBS, .serve = open_end },
-	{ .type = CONTROL_ADD_FAULT,
-	  .bytes = sizeof(struct control_fault),
-	  .is_owners = true,
-	  .who = DAEMON_CLI,
-	  .serve = add_fault },
-	{ .type = CONTROL_CLEAR_FAULT,
-	  .bytes = sizeof(struct control_handle),
-	  .is_owners = true,
-	  .who = DAEMON_CLI,
-	  .serve = clear_fault },
+	DAEMON_OWNERS_REQUEST(ADD_FAULT, control_fault, DAEMON_CLI, add_fault),
+	DAEMON_OWNERS_REQUEST(CLEAR_FAULT, control_handle, DAEMON_CLI, clear_fault),
 };
 
 static void on_begins(void *arg, uint32_t hca, uint32_t qpn)

@@ -227,11 +227,7 @@ static const struct daemon_request requests[] = {
 	  .is_owners = true,
 	  .who = DAEMON_CLI,
 	  .serve = join_routers },
-	{ .type = CONTROL_END_ROUTER,
-	  .bytes = sizeof(struct control_router),
-	  .is_owners = true,
-	  .who = DAEMON_CLI,
-	  .serve = end_routers },
+	DAEMON_OWNERS_REQUEST(END_ROUTER, control_router, DAEMON_CLI, end_routers),
 };
 
 /* ---- life ---- */

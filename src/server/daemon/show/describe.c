@@ -59,10 +59,7 @@ static int describe_port(struct daemon_call *call)
 }
 
 static const struct daemon_request requests[] = {
-	{ .type = CONTROL_DESCRIBE_PORT,
-	  .bytes = sizeof(struct control_describe_port),
-	  .who = DAEMON_SYSFS,
-	  .serve = describe_port },
+	DAEMON_REQUEST(DESCRIBE_PORT, control_describe_port, DAEMON_SYSFS, describe_port),
 };
 
 void daemon_describe_init(struct fabric *f, struct daemon_requests *all)

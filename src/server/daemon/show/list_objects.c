@@ -301,10 +301,7 @@ static int list_objects(struct daemon_call *call)
 }
 
 static const struct daemon_request requests[] = {
-	{ .type = CONTROL_LIST_OBJECTS,
-	  .bytes = sizeof(struct control_list_objects),
-	  .who = DAEMON_SYSFS,
-	  .serve = list_objects },
+	DAEMON_REQUEST(LIST_OBJECTS, control_list_objects, DAEMON_SYSFS, list_objects),
 };
 
 void daemon_list_objects_init(struct daemon_show *s, struct daemon_requests *all)

@@ -218,10 +218,7 @@ static int show(struct daemon_call *call)
 }
 
 static const struct daemon_request requests[] = {
-	{ .type = CONTROL_SHOW,
-	  .bytes = sizeof(struct control_show),
-	  .who = DAEMON_ANYBODY,
-	  .serve = show },
+	DAEMON_REQUEST(SHOW, control_show, DAEMON_ANYBODY, show),
 };
 
 int daemon_show_init(struct daemon_show *s, struct daemon_requests *all)

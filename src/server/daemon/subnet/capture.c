@@ -360,11 +360,7 @@ static int capture(struct daemon_call *call)
 }
 
 static const struct daemon_request requests[] = {
-	{ .type = CONTROL_CAPTURE,
-	  .bytes = sizeof(struct control_capture),
-	  .is_owners = true,
-	  .who = DAEMON_CLI,
-	  .serve = capture },
+	DAEMON_OWNERS_REQUEST(CAPTURE, control_capture, DAEMON_CLI, capture),
 };
 
 void daemon_captures_init(struct daemon_captures *c, struct daemon_requests *all)

@@ -49,16 +49,8 @@ static int set_switch(struct daemon_call *call)
 }
 
 static const struct daemon_request requests[] = {
-	{ .type = CONTROL_LINK,
-	  .bytes = sizeof(struct control_link),
-	  .is_owners = true,
-	  .who = DAEMON_CLI,
-	  .serve = set_link },
-	{ .type = CONTROL_SWITCH,
-	  .bytes = sizeof(struct control_switch),
-	  .is_owners = true,
-	  .who = DAEMON_CLI,
-	  .serve = set_switch },
+	DAEMON_OWNERS_REQUEST(LINK, control_link, DAEMON_CLI, set_link),
+	DAEMON_OWNERS_REQUEST(SWITCH, control_switch, DAEMON_CLI, set_switch),
 };
 
 void daemon_links_init(struct daemon_links *links, struct daemon_requests *all)

@@ -30,11 +30,7 @@ static int set(struct daemon_call *call)
 }
 
 static const struct daemon_request requests[] = {
-	{ .type = CONTROL_SET,
-	  .bytes = sizeof(struct control_set),
-	  .is_owners = true,
-	  .who = DAEMON_CLI,
-	  .serve = set },
+	DAEMON_OWNERS_REQUEST(SET, control_set, DAEMON_CLI, set),
 };
 
 void daemon_settings_init(struct daemon_settings *s, struct daemon_requests *all)

@@ -521,11 +521,7 @@ static int serve_sm_event(struct daemon_call *call)
 }
 
 static const struct daemon_request requests[] = {
-	{ .type = CONTROL_SM_EVENT,
-	  .bytes = sizeof(struct control_sm_event),
-	  .is_owners = true,
-	  .who = DAEMON_CLI,
-	  .serve = serve_sm_event },
+	DAEMON_OWNERS_REQUEST(SM_EVENT, control_sm_event, DAEMON_CLI, serve_sm_event),
 };
 
 /* ---- the daemon's start and end ---- */

@@ -855,11 +855,7 @@ static int count_arrivals(struct daemon_call *call)
 	return 0;
 }
 
-#define ROW(request, body_bytes, function)                                             \
-	{                                                                              \
-		.type = CONTROL_##request, .bytes = (body_bytes), .who = DAEMON_VERBS, \
-		.serve = (function)                                                    \
-	}
+#define ROW(request, body, function) DAEMON_REQUEST(request, body, DAEMON_VERBS, function)
 /* A request about what @member of @body names; @own finds it. */
 #define ABOUT(request, body, member, own, function)                                           \
 	{                                                                                     \
@@ -868,22 +864,22 @@ static int count_arrivals(struct daemon_call *call)
 	}
 
 static const struct daemon_request requests[] = {
-	ROW(OPEN_HCA, sizeof(struct control_open_hca), open_hca),
+	ROW(OPEN_HCA, control_open_hca, open_hca),
 	ABOUT(CLOSE_HCA, control_handle, handle, own_hca, close_hca),
 	ABOUT(RING_HCA, control_ring_hca, hca_handle, own_hca, ring_hca),
 	ABOUT(ALLOC_PD, control_pd, hca_handle, own_hca, alloc_pd),
 	ABOUT(FREE_PD, control_pd, domain, own_pd, free_pd),
-	ROW(CREATE_CHANNEL, 0, create_channel),
+	{ .type = CONTROL_CREATE_CHANNEL, .who = DAEMON_VERBS, .serve = create_channel },
 	ABOUT(DESTROY_CHANNEL, control_handle, handle, own_channel, destroy_channel),
-	ROW(GET_CHANNEL, sizeof(struct control_get_channel), get_channel),
-	ROW(WAKE, sizeof(struct control_get_channel), wake),
+	ROW(GET_CHANNEL, control_get_channel, get_channel),
+	ROW(WAKE, control_get_channel, wake),
 	ABOUT(CREATE_CQ, control_create_cq, hca_handle, own_hca, create_cq),
 	ABOUT(DESTROY_CQ, control_handle, handle, own_cq, destroy_cq),
-	ROW(MODERATE_CQ, sizeof(struct control_moderate_cq), moderate_cq),
+	ROW(MODERATE_CQ, control_moderate_cq, moderate_cq),
 	ABOUT(COUNT_ARRIVALS, control_handle, handle, own_cq, count_arrivals),
 	/* about no HCA: a reserved place is used up even if it is of another HCA */
-	ROW(CREATE_QP, sizeof(struct control_create_qp), create_qp),
-	ROW(RESERVE_QPS, sizeof(struct control_reserve_qps), reserve_qps),
+	ROW(CREATE_QP, control_create_qp, create_qp),
+	ROW(RESERVE_QPS, control_reserve_qps, reserve_qps),
 	ABOUT(MODIFY_QP, control_modify_qp, qpn, used_qp, modify_qp),
 	ABOUT(DESTROY_QP, control_handle, handle, used_qp, destroy_qp),
 	ABOUT(ATTACH, control_attach, qpn, own_qp, attach),
@@ -906,19 +902,19 @@ static const struct daemon_request requests[] = {
 	  .who = DAEMON_VERBS,
 	  .find = own_hca,
 	  .serve = open_xrcd_file },
-	ROW(CLOSE_XRCD, sizeof(struct control_handle), close_xrcd),
+	ROW(CLOSE_XRCD, control_handle, close_xrcd),
 	ABOUT(OPEN_QP, control_open_qp, hca_handle, own_hca, open_qp),
 	ABOUT(GET_TARGET, control_get_target, qpn, used_qp, get_target),
-	ROW(OPEN_KEYS, 0, open_keys),
-	ROW(ADD_KEYS, sizeof(struct control_add_keys), add_keys),
+	{ .type = CONTROL_OPEN_KEYS, .who = DAEMON_VERBS, .serve = open_keys },
+	ROW(ADD_KEYS, control_add_keys, add_keys),
 	{ .type = CONTROL_OFFER_MEMORY,
 	  .bytes = sizeof(struct control_offer_memory),
 	  .n_fds = 1,
 	  .who = DAEMON_VERBS,
 	  .serve = offer_memory },
-	ROW(GET_MEMORY, sizeof(struct control_get_memory), get_memory),
+	ROW(GET_MEMORY, control_get_memory, get_memory),
 	ABOUT(WAIT, control_wait, qpn, own_qp, wake_later),
-	ROW(RAISE_EVENT, sizeof(struct control_raise_event), raise_event),
+	ROW(RAISE_EVENT, control_raise_event, raise_event),
 };
 
 void daemon_verbs_init(struct daemon_verbs *v, struct daemon_requests *all)

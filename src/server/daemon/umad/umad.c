@@ -688,31 +688,11 @@ static int issm(struct daemon_call *call)
 }
 
 static const struct daemon_request requests[] = {
-	{ .type = CONTROL_UMAD_OPEN_PORT,
-	  .bytes = sizeof(struct control_umad_at),
-	  .is_owners = true,
-	  .who = DAEMON_UMAD,
-	  .serve = open_port },
-	{ .type = CONTROL_UMAD_REGISTER,
-	  .bytes = sizeof(struct control_umad_register),
-	  .is_owners = true,
-	  .who = DAEMON_UMAD,
-	  .serve = register_agent },
-	{ .type = CONTROL_UMAD_UNREGISTER,
-	  .bytes = sizeof(struct control_umad_agent),
-	  .is_owners = true,
-	  .who = DAEMON_UMAD,
-	  .serve = unregister_agent },
-	{ .type = CONTROL_UMAD_CLOSED,
-	  .bytes = sizeof(struct control_umad_port),
-	  .is_owners = true,
-	  .who = DAEMON_UMAD,
-	  .serve = closed },
-	{ .type = CONTROL_UMAD_ISSM,
-	  .bytes = sizeof(struct control_umad_at),
-	  .is_owners = true,
-	  .who = DAEMON_UMAD | DAEMON_SYSFS,
-	  .serve = issm },
+	DAEMON_OWNERS_REQUEST(UMAD_OPEN_PORT, control_umad_at, DAEMON_UMAD, open_port),
+	DAEMON_OWNERS_REQUEST(UMAD_REGISTER, control_umad_register, DAEMON_UMAD, register_agent),
+	DAEMON_OWNERS_REQUEST(UMAD_UNREGISTER, control_umad_agent, DAEMON_UMAD, unregister_agent),
+	DAEMON_OWNERS_REQUEST(UMAD_CLOSED, control_umad_port, DAEMON_UMAD, closed),
+	DAEMON_OWNERS_REQUEST(UMAD_ISSM, control_umad_at, DAEMON_UMAD | DAEMON_SYSFS, issm),
 };
 
 /* ---- start and end ---- */
