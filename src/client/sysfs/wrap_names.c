@@ -40,8 +40,7 @@ static void explain(const char *name)
 	if (!s || !find_host(&s->region, name, &ipv4) || atomic_exchange(&done, true))
 		return;
 	base_log("host '%s' has no name on the machine's network, where this program is, but on "
-	         "those "
-	         "of hosts (--ipoib); here write 127.0.0.1, for rdma_cm %s",
+	         "those of hosts (--ipoib); here write 127.0.0.1, for rdma_cm %s",
 	         name, inet_ntop(AF_INET, &ipv4, text, sizeof(text)));
 }
 

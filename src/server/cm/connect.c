@@ -74,9 +74,9 @@ static int start_connecting(struct cm_id *id, const struct control_cm_connect *r
 	int ret;
 
 	if (id->state != CM_ROUTE_RESOLVED)
-		return base_because(-EINVAL,
-		                    "the route is not resolved: rdma_resolve_route() first, "
-		                    "and its event");
+		return base_because(
+		        -EINVAL,
+		        "the route is not resolved: rdma_resolve_route() first, and its event");
 	if (request->bytes > CONTROL_CM_PRIVATE)
 		return -EINVAL;
 	ret = check_type(id, IBV_QPT_XRC_SEND);
@@ -84,9 +84,8 @@ static int start_connecting(struct cm_id *id, const struct control_cm_connect *r
 		return ret;
 	if (id->qp_type == IBV_QPT_XRC_SEND &&
 	    !cm_roce_connects(id->client->cm, id->port, &id->dgid))
-		return base_because(-EOPNOTSUPP,
-		                    "XRC on RoCE is between hosts of one fabric, and the "
-		                    "destination is in none of this one");
+		return base_because(-EOPNOTSUPP, "XRC on RoCE is between hosts of one fabric, and "
+		                                 "the destination is in none of this one");
 	ret = id->qp_type == IBV_QPT_UD ? cm_sidr_connect(id, request)
 	                                : cm_conn_connect(id, request);
 	if (!ret)

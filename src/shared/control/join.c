@@ -73,8 +73,7 @@ static const char *advice(int error, char room[static CONTROL_WHY_ROOM])
 	switch (error) {
 	case -ENOMEM:
 		return "its shared memory does not fit into this program's address space; raise "
-		       "the "
-		       "limit (ulimit -v)";
+		       "the limit (ulimit -v)";
 	case -EMFILE:
 		return "too many open files; raise the limit (ulimit -n)";
 	case -ETOOMANYREFS:

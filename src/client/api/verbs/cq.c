@@ -62,11 +62,9 @@ static struct ibv_cq *create(struct ibv_context *context, int cqe, void *cq_cont
 	int ret;
 
 	if (cqe < 1)
-		return verbs_null_of("ibv_create_cq",
-		                     base_because(-EINVAL,
-		                                  "cqe is %d: a completion queue has 1 or "
-		                                  "more",
-		                                  cqe));
+		return verbs_null_of(
+		        "ibv_create_cq",
+		        base_because(-EINVAL, "cqe is %d: a completion queue has 1 or more", cqe));
 	if (channel &&
 	    !hca_context_shares(hca_context(context), channel->context)) /* as in Linux */
 		return verbs_null_of(
@@ -165,10 +163,9 @@ int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 int verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
 	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
-		return verbs_result(base_because(-EINVAL,
-		                                 "attr_mask is 0x%x: moderation is all "
-		                                 "that can be modified",
-		                                 attr->attr_mask));
+		return verbs_result(base_because(
+		        -EINVAL, "attr_mask is 0x%x: moderation is all that can be modified",
+		        attr->attr_mask));
 	hca_cq_moderate(hca_cq(cq), attr->moderate.cq_count, attr->moderate.cq_period);
 	return 0;
 }

@@ -76,11 +76,10 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 	if (!(attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS))
 		attr.create_flags = 0;
 	if (attr.create_flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
-		return verbs_null(base_because(-EOPNOTSUPP,
-		                               "create_flags 0x%x: only "
-		                               "IBV_QP_CREATE_BLOCK_SELF_MCAST_LB "
-		                               "is supported",
-		                               attr.create_flags));
+		return verbs_null(base_because(
+		        -EOPNOTSUPP,
+		        "create_flags 0x%x: only IBV_QP_CREATE_BLOCK_SELF_MCAST_LB is supported",
+		        attr.create_flags));
 	if (!(attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		attr.send_ops_flags = 0;
 	ret = create(context, &attr, &init->cap, &qp, VERBS_CALLER);

@@ -29,15 +29,14 @@ static void log_packet(struct hca_sender *s, const struct hca_flow *f, const str
 	const struct shm_port *port = shm_port_at(r, s->port);
 	char text[WIRE_TEXT];
 
-	base_log_trace(
-	        packet,
-	        "QP 0x%06x: sends %u bytes from %s port %u to %s QP 0x%06x, flow %u: %u receivers "
-	        "here%s",
-	        s->qpn, pkt->a.length, shm_hca_at(r, port->hca)->name, port->port_num,
-	        destination(f, pkt, text), remote_qpn, f->id, f->count,
-	        f->detours  ? ", by the daemon"
-	        : f->leaves ? ", and the network"
-	                    : "");
+	base_log_trace(packet,
+	               "QP 0x%06x: sends %u bytes from %s port %u to %s QP 0x%06x, flow %u: %u "
+	               "receivers here%s",
+	               s->qpn, pkt->a.length, shm_hca_at(r, port->hca)->name, port->port_num,
+	               destination(f, pkt, text), remote_qpn, f->id, f->count,
+	               f->detours  ? ", by the daemon"
+	               : f->leaves ? ", and the network"
+	                           : "");
 }
 
 static void send_traced(struct hca_sender *s, struct hca_flow *f, const struct hca_packet *pkt,

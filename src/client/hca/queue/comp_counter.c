@@ -426,8 +426,7 @@ static int attach(struct hca_comp_counter *c, struct hca_qp *qp, uint32_t operat
 
 	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT)
 		return base_because(-EINVAL,
-		                    "QP 0x%06x is in %s: counters are attached in RESET "
-		                    "or INIT",
+		                    "QP 0x%06x is in %s: counters are attached in RESET or INIT",
 		                    qp->sender.qpn, hca_state_name(state));
 	base_lock(&recv_cq->lock);
 	ret = may_use(qp, operations);

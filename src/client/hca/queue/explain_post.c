@@ -72,16 +72,15 @@ int hca_explain_send(const struct hca_qp *qp, const struct ibv_send_wr *wr, int 
 	if (error == -EIO)
 		return base_because(error, "the daemon of the fabric is gone");
 	if (error == -ENOMEM && hca_qp_sq_used(qp) >= qp->cap.max_send_wr)
-		return base_because(
-		        error,
-		        "the send queue of QP 0x%06x is full: it has room for %u requests "
-		        "(max_send_wr), %s",
-		        qp->sender.qpn, qp->cap.max_send_wr,
-		        hca_vain_is_unsignaled(qp)
-		                ? "and none of those there asked for a completion: set "
-		                  "IBV_SEND_SIGNALED at least once in so many, and poll"
-		                : "which leave it when a completion of theirs, or of a later "
-		                  "signaled one, is polled");
+		return base_because(error,
+		                    "the send queue of QP 0x%06x is full: it has room for %u "
+		                    "requests (max_send_wr), %s",
+		                    qp->sender.qpn, qp->cap.max_send_wr,
+		                    hca_vain_is_unsignaled(qp)
+		                            ? "and none of those there asked for a completion: set "
+		                              "IBV_SEND_SIGNALED at least once in so many, and poll"
+		                            : "which leave it when a completion of theirs, or of a "
+		                              "later signaled one, is polled");
 	return error == -EINVAL ? explain_wrong(qp, wr, error) : error;
 }
 

@@ -48,17 +48,15 @@ static int check_init(struct hca_context *ctx, const struct ibv_qp_init_attr_ex 
 	const uint32_t recv_sge = attr->srq ? 0 : cap->max_recv_sge;
 
 	if ((attr->send_ops_flags & ~t->send_ops))
-		return base_because(-EOPNOTSUPP,
-		                    "%s queue pairs have no operations 0x%llx of "
-		                    "send_ops_flags",
-		                    t->name,
-		                    (unsigned long long)(attr->send_ops_flags & ~t->send_ops));
+		return base_because(
+		        -EOPNOTSUPP, "%s queue pairs have no operations 0x%llx of send_ops_flags",
+		        t->name, (unsigned long long)(attr->send_ops_flags & ~t->send_ops));
 	if (!attr->send_cq || !attr->recv_cq)
 		return base_because(-EINVAL, "send_cq or recv_cq is missing");
 	if (!are_of(ctx, attr))
-		return base_because(-EINVAL, "the PD, a completion queue or the shared receive "
-		                             "queue is of another device, or of this one as it "
-		                             "was opened elsewhere");
+		return base_because(-EINVAL,
+		                    "the PD, a completion queue or the shared receive queue is of "
+		                    "another device, or of this one as it was opened elsewhere");
 	if (cap->max_send_wr > s->max_qp_wr || recv_wr > s->max_qp_wr)
 		return base_because(-EINVAL,
 		                    "max_send_wr is %u and max_recv_wr %u: the device has at most "

@@ -278,10 +278,9 @@ int cli_enter_host(const char *fabric, const char *host, bool must)
 	ret = control_enter_host(client, &about, fd);
 	control_close(client);
 	if (ret == -EOPNOTSUPP && must)
-		base_log(
-		        "the hosts of fabric '%s' have no network of their own; it takes: umbel up "
-		        "--ipoib or --roce-hosts",
-		        fabric);
+		base_log("the hosts of fabric '%s' have no network of their own; it takes: umbel "
+		         "up --ipoib or --roce-hosts",
+		         fabric);
 	if (ret == -EOPNOTSUPP)
 		return must ? CLI_FAILED : 0;
 	if (!ret) {

@@ -171,8 +171,7 @@ static void say_unplugged(const struct view *v, const struct cli_port *p)
 		    !json_object_object_get(port, "device"))
 			continue;
 		base_log("%s is the network device %s: 'umbel exec %s -- ip link set %s down' "
-		         "takes its "
-		         "link down, with 'up' up again",
+		         "takes its link down, with 'up' up again",
 		         p->text, cli_json_text(port, "device"),
 		         host_of(v, cli_json_text(node, "name")), cli_json_text(port, "device"));
 		return;

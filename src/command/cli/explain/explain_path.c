@@ -190,8 +190,8 @@ long cli_explain_route(struct cli_explain *e, const struct cli_end *from, const 
 		out = port_out(e, cli_json_text(sw, "name"), lid);
 		if (out == CLI_NO_PORT) {
 			cli_explain_say(e, CLI_FAILS, "route",
-			                "is a subnet manager running, and its sweep over? "
-			                "umbel status, umbel check",
+			                "is a subnet manager running, and its sweep over? umbel "
+			                "status, umbel check",
 			                "%s has no route to LID %ld (%s)",
 			                cli_json_text(sw, "name"), lid, to->host);
 			return 0;
@@ -319,8 +319,7 @@ struct json_object *cli_explain_tree(struct cli_explain *e, const struct cli_end
 		                cli_json_text(group, "mlid"), from->host);
 	else
 		cli_explain_say(e, CLI_FAILS, "tree",
-		                "who sends to a group joins it first, too: "
-		                "rdma_join_multicast()",
+		                "who sends to a group joins it first, too: rdma_join_multicast()",
 		                "%s, the switch of %s, has no entry for MLID %s", first, from->host,
 		                cli_json_text(group, "mlid"));
 	visit_later(&w, from->link);

@@ -160,9 +160,8 @@ void cli_ladder_draw(const struct cli_ladder *l, FILE *to)
 		y += ROW;
 	fprintf(to,
 	        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg "
-	        "xmlns=\"http://www.w3.org/2000/svg\" "
-	        "width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
-	        "font-family=\"Helvetica,Arial,sans-serif\" font-size=\"11\">\n"
+	        "xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d "
+	        "%d\" font-family=\"Helvetica,Arial,sans-serif\" font-size=\"11\">\n"
 	        "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
 	        "<text x=\"%d\" y=\"24\" text-anchor=\"end\" fill=\"#78909c\">us</text>\n",
 	        WIDTH, y, WIDTH, y, LEFT - 110);

@@ -339,9 +339,8 @@ static void put_sample(const struct drawing *d, const char *colour, double width
 {
 	fprintf(d->to,
 	        "<td>  <table border=\"0\" cellspacing=\"0\" cellpadding=\"0\"><tr><td "
-	        "width=\"28\" "
-	        "height=\"%.0f\" fixedsize=\"true\" bgcolor=\"%s\"></td></tr></table></td><td "
-	        "align=\"left\">",
+	        "width=\"28\" height=\"%.0f\" fixedsize=\"true\" "
+	        "bgcolor=\"%s\"></td></tr></table></td><td align=\"left\">",
 	        width, colour);
 }
 
@@ -428,10 +427,9 @@ static void put_graph(const struct drawing *d)
 		fprintf(d->to, ", ordering=out, nodesep=0.25, ranksep=%.1f", height_of(d));
 	fprintf(d->to, ", splines=%s", d->curved ? "true" : "line");
 	fputs("]\n\tnode [shape=box, style=\"rounded,filled\", "
-	      "fontname=\"Helvetica,Arial,sans-serif\", "
-	      "fontsize=12, height=0.35, width=0.4]\n"
-	      "\tedge [fontname=\"Helvetica,Arial,sans-serif\", fontsize=9, "
-	      "labeldistance=1.6, fontcolor=\"#546e7a\"]\n",
+	      "fontname=\"Helvetica,Arial,sans-serif\", fontsize=12, height=0.35, width=0.4]\n"
+	      "\tedge [fontname=\"Helvetica,Arial,sans-serif\", fontsize=9, labeldistance=1.6, "
+	      "fontcolor=\"#546e7a\"]\n",
 	      d->to);
 	for (uint32_t i = 0; i < d->b.n; i++)
 		put_box(d, i);

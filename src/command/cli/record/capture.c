@@ -450,8 +450,7 @@ static const struct cli_option options[] = {
 	  "                      may be given\n",
 	  CLI_STORE(store_class, struct run, which) },
 	{ "      --data          messages of queue pairs, too: they go by the daemon meanwhile, "
-	  "and "
-	  "RC and\n"
+	  "and RC and\n"
 	  "                      UC queue pairs that are connected from now on exchange packets\n",
 	  CLI_FLAG(struct run, data) },
 	{ "      --group GROUP   of these messages, those to the group; no MADs without --class\n",

@@ -54,8 +54,7 @@ const struct cli_option cli_weak_search_rows[] = {
 	  "200)\n",
 	  CLI_NUMBER(struct cli_weak, runs, 1, 1000000) },
 	{ "      --limit SECONDS   a run that takes longer hangs (default: 20 times the strong "
-	  "one's, "
-	  "at\n"
+	  "one's, at\n"
 	  "                        least 10)\n",
 	  CLI_NUMBER(struct cli_weak, limit_s, 1, 86400) },
 	{ "      --save FILE       where the choices go that a failure needs (default:\n"

@@ -99,8 +99,7 @@ static int store_table(const struct cli_value *v, void *to)
 			break;
 	}
 	return cli_usage_error(v->cmd,
-	                       "'%s' is no list of up to %u VL:WEIGHT, up to %u:%u, between "
-	                       "commas",
+	                       "'%s' is no list of up to %u VL:WEIGHT, up to %u:%u, between commas",
 	                       v->text, CREDITS_SHARES, MOST_LANE, UINT8_MAX);
 }
 

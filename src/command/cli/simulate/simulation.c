@@ -216,8 +216,7 @@ static void print_json_links(const struct simulation *s, bool credits)
 	printf("  \"links\": [");
 	while (simulate_next_link(s, &l)) {
 		printf("%s    { \"node\": \"%s\", \"port\": %u, \"peer\": \"%s\", \"peer_port\": "
-		       "%u, "
-		       "\"up\": %s, \"messages\": %ju",
+		       "%u, \"up\": %s, \"messages\": %ju",
 		       separator, l.from->node->name, l.from->num, l.from->peer->node->name,
 		       l.from->peer->num, fabric_port_carries(l.from) ? "true" : "false",
 		       (uintmax_t)l.crossed.messages);

@@ -69,8 +69,7 @@ static void print_circle(const struct simulation *s)
 	const struct credits *c = &s->credits;
 
 	printf("deadlock:  %ju packets wait forever, at the ends of %ju links; %u of these wait "
-	       "for each "
-	       "other:\n",
+	       "for each other:\n",
 	       (uintmax_t)c->stuck, (uintmax_t)c->stuck_lanes, c->n_circle);
 	for (uint32_t i = 0; i < c->n_circle && i < SHOWN_CIRCLE; i++) {
 		const struct credits_wait *w = &c->circle[i];

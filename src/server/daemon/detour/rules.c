@@ -170,9 +170,8 @@ static int read_psn_from_first(struct reading *r)
 	if (has_of)
 		of = strtoull(end + 1, &end, 10);
 	if (*end || psn > WIRE_PSN_MASK || of > WIRE_PSN_MASK || (has_of && psn >= of))
-		return wrong(r,
-		             "write +N from the first PSN on, or +N/M, N less than M, for one of "
-		             "each M packets");
+		return wrong(r, "write +N from the first PSN on, or +N/M, N less than M, for one "
+		                "of each M packets");
 	r->rule->psn = 1 + (uint32_t)psn;
 	r->rule->psn_from_first = true;
 	r->rule->psn_of = (uint32_t)of;
@@ -531,8 +530,8 @@ static const char *wrong_with(const struct daemon_rule *r)
 	if (r->has_mad)
 		return wrong_with_mad(r);
 	if (has_wrong_choice(r))
-		return "of calls a rule chooses by host= or qp=, nth=, count=, chance=, after= "
-		       "and until=; of registrations not by a queue pair";
+		return "of calls a rule chooses by host= or qp=, nth=, count=, chance=, after= and "
+		       "until=; of registrations not by a queue pair";
 	return NULL;
 }
 

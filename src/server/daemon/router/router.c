@@ -183,9 +183,8 @@ static int join_routers(struct daemon_call *call)
 	if (!is_socket(call->request->fd[0]))
 		return -EINVAL;
 	if (all->f->subnet_prefix == IB_SUBNET_PREFIX_DEFAULT)
-		return base_because(-EADDRNOTAVAIL,
-		                    "its subnet has the link-local prefix, to which nobody "
-		                    "routes: start it with --prefix");
+		return base_because(-EADDRNOTAVAIL, "its subnet has the link-local prefix, to "
+		                                    "which nobody routes: start it with --prefix");
 	ret = choose(all, req.node, &r);
 	if (!ret)
 		ret = daemon_detour_prepare(all->detour);

@@ -32,15 +32,14 @@ static const struct counter traffic[] = {
 static const struct counter losses[] = {
 	{ "relay_errors", LOST(RELAY),
 	  "packets that the switch had no table entry for: nobody has the destination LID, or "
-	  "nobody "
-	  "has joined the group of the MLID; see 'umbel show routes' and 'umbel show groups'" },
+	  "nobody has joined the group of the MLID; see 'umbel show routes' and 'umbel show "
+	  "groups'" },
 	{ "loop_errors", LOST(LOOP),
 	  "packets whose route leads back out of the port that they came in by; see 'umbel "
 	  "check'" },
 	{ "vl_errors", LOST(VL),
 	  "packets that the switch had no virtual lane for: the SL of the address handle is none "
-	  "of "
-	  "the path's" },
+	  "of the path's" },
 	{ "xmit_discards", LOST(DISCARD),
 	  "packets discarded as the link is down, or its MTU is less; see 'umbel show topology'" },
 	{ "xmit_constraint", LOST(XMIT_PKEY),
@@ -53,8 +52,8 @@ static const struct counter losses[] = {
 static const struct counter groups[] = {
 	{ "mcast_unheard", offsetof(struct fabric_port_stats, mcast_unheard),
 	  "packets sent to a group that reached no other port: nobody else of this fabric has "
-	  "joined "
-	  "it as a full member; see 'umbel show groups', and 'umbel status' for other fabrics" },
+	  "joined it as a full member; see 'umbel show groups', and 'umbel status' for other "
+	  "fabrics" },
 	{ "mcast_unattached", offsetof(struct fabric_port_stats, mcast_unattached),
 	  "packets to a group that came while no queue pair of the HCA was attached to it: "
 	  "ibv_attach_mcast() with the MGID and MLID of the join" },
@@ -98,8 +97,7 @@ static const struct counter roce[] = {
 	  "congestion notifications that slowed a queue pair down" },
 	{ "rp_cnp_ignored", offsetof(struct shm_roce_port, rp_cnp_ignored),
 	  "congestion notifications that changed nothing (setting roce_ecn), or came too soon "
-	  "after "
-	  "another" },
+	  "after another" },
 	{ "np_ecn_marked_roce_packets", offsetof(struct shm_roce_port, np_ecn_marked_roce_packets),
 	  "packets that a congested network has marked" },
 	{ "np_cnp_sent", offsetof(struct shm_roce_port, np_cnp_sent),
@@ -119,14 +117,12 @@ static const struct counter mads[] = {
 	{ "mad_bad_cckey", MADS(bad_cc_key), "MADs refused as they have not the node's CC_Key" },
 	{ "mad_unwanted", MADS(unwanted),
 	  "MADs for which the port has no agent: no program there has registered for their class, "
-	  "or "
-	  "a response came too late" },
+	  "or a response came too late" },
 	{ "mad_unread", MADS(unread),
 	  "MADs lost as a program with an agent does not read what comes: umad_recv()" },
 	{ "mad_backlog", MADS(backlog),
 	  "connect requests that a listener had no room for, which come again: give rdma_listen() "
-	  "a "
-	  "larger backlog, and call rdma_get_cm_event() sooner" },
+	  "a larger backlog, and call rdma_get_cm_event() sooner" },
 	{ "mad_faulty", MADS(faulty), "MADs lost by a rule of umbel fault add mad=" },
 	{ "mad_unreported", MADS(unreported),
 	  "notices that those who subscribed to them (InformInfo) do not hear of, as too many "

@@ -537,11 +537,10 @@ static int check_group(const struct daemon_verbs *v, const struct daemon_qp *qp,
 		return base_because(-EINVAL, "%s is not a multicast GID",
 		                    wire_gid_text(&req->mgid));
 	if (!is_ethernet && !ib_lid_is_mcast(req->mlid)) /* Ethernet has no LIDs */
-		return base_because(
-		        -EINVAL,
-		        "0x%04x is no multicast LID: the MLID that the join gave is one "
-		        "of 0xc000 to 0xfffe",
-		        req->mlid);
+		return base_because(-EINVAL,
+		                    "0x%04x is no multicast LID: the MLID that the join gave is "
+		                    "one of 0xc000 to 0xfffe",
+		                    req->mlid);
 	return 0;
 }
 

@@ -230,8 +230,7 @@ int fabric_attach_table_add(struct fabric *f, uint32_t hca, uint32_t qpn, const 
 		                    f->settings.max_total_mcast_qp_attach);
 	if (!g && f->attach->hca[hca].groups >= f->settings.max_mcast_grp)
 		return base_because(-ENOMEM,
-		                    "the HCA has as many groups as max_mcast_grp (%u) "
-		                    "allows",
+		                    "the HCA has as many groups as max_mcast_grp (%u) allows",
 		                    f->settings.max_mcast_grp);
 	if (!g)
 		g = group_new(f, hca, mgid);

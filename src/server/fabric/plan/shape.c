@@ -17,8 +17,7 @@ static void explain_setting(const char *setting, const char *key, int error, cha
 	if (instead)
 		snprintf(why, len,
 		         "setting '%s': that is an engine of OpenSM's; take routing=%s, or --sm "
-		         "none "
-		         "and run 'opensm -R %s' on a host",
+		         "none and run 'opensm -R %s' on a host",
 		         setting, instead, eq + 1);
 	else if (error == -ENOENT)
 		snprintf(why, len, "setting '%s': there is no such setting", setting);
