@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <infiniband/ib.h>
 
-#include "base/log.h"
-#include "base/util.h"
 #include "ipoib/connections.h"
 
 #define RESOLVE_MS  1000

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/reason.h"
-#include "base/util.h"
 #include "hca/queue/comp_counter.h"
 #include "hca/queue/explain.h"
 #include "shm/connection.h"

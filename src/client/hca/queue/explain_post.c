@@ -6,7 +6,6 @@
 #include <inttypes.h>
 
 #include "base/reason.h"
-#include "base/util.h"
 #include "hca/process/operation.h"
 #include "hca/queue/ah.h"
 #include "hca/queue/explain.h"

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 
-#include "base/util.h"
 #include "hca/link/flow.h"
 #include "hca/registration/mr.h"
 #include "hca/transport/connected.h"

@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "base/util.h"
 #include "hca/queue/cq.h"
 #include "hca/queue/explain.h"
 #include "hca/queue/srq.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/reason.h"
-#include "base/util.h"
 #include "hca/process/operation.h"
 #include "hca/queue/explain.h"
 #include "hca/transport/packet_connection.h"

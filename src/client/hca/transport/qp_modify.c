@@ -8,7 +8,6 @@
 
 #include "base/pause.h"
 #include "base/reason.h"
-#include "base/util.h"
 #include "hca/link/flow.h"
 #include "hca/queue/comp_counter.h"
 #include "hca/queue/explain.h"

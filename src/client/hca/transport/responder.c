@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/pause.h"
 #include "base/reason.h"
-#include "base/util.h"
 #include "hca/queue/explain.h"
 #include "hca/transport/responder.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/util.h"
 #include "hca/queue/cq.h"
 #include "hca/queue/explain.h"
 #include "hca/queue/srq.h"

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "hca/link/deliver.h"
 #include "hca/link/flow.h"
 #include "hca/link/packet.h"

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/pause.h"
-#include "base/util.h"
 #include "sysfs/netlink/nldev.h"
 #include "sysfs/netlink/socket.h"
 #include "sysfs/real.h"

@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/util.h"
 #include "cli/check/levels.h"
 #include "control/join.h"
 #include "control/umad_message.h"

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "cli/base/command.h"
 #include "cli/base/json.h"
 #include "cli/check/route_tables.h"

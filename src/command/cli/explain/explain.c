@@ -19,7 +19,6 @@
 #include "cli/base/table.h"
 #include "control/client.h"
 #include "wire/status.h"
-#include "wire/text.h"
 
 #define MOST_SHOWN 8 /* receivers of a group; if there are more, only failures are shown */
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "cli/explain/explain.h"
 #include "cli/base/json.h"
 #include "cli/check/route_tables.h"

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "checked/rules.h"
 #include "cli/base/json.h"
 #include "cli/base/table.h"

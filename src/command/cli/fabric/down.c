@@ -17,8 +17,6 @@
 #include "cli/base/fabrics.h"
 #include "cli/base/options.h"
 #include "control/client.h"
-#include "control/directory.h"
-#include "control/path.h"
 
 static const char help[] =
         "Usage: umbel down [OPTION]...\n"

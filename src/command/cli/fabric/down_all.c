@@ -17,7 +17,6 @@
 #include "cli/fabric/daemon_process.h"
 #include "cli/fabric/down.h"
 #include "control/client.h"
-#include "control/path.h"
 
 struct found {
 	char name[CLI_NAME_MAX + 1];

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "cli/picture/picture_boxes.h"
 
 #define MOST_RANGES 3    /* of names in a box */

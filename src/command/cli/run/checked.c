@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/util.h"
 #include "checked/card.h"
 #include "checked/rules.h"
 #include "checked/settings.h"

@@ -12,7 +12,6 @@
 #include "cli/base/json.h"
 #include "cli/base/table.h"
 #include "cli/picture/legend.h"
-#include "control/client.h"
 
 /* Adds what @element has lost, by the counters of one kind of port. */
 static void add_losses(struct json_object *drops, struct json_object *element,

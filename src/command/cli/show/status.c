@@ -9,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/log.h"
 #include "base/util.h"
 #include "cli/base/command.h"
 #include "cli/base/fabrics.h"

@@ -6,7 +6,6 @@
 
 #include <infiniband/verbs.h>
 
-#include "base/log.h"
 #include "daemon/network/roce_mad.h"
 #include "daemon/network/roce_state.h"
 #include "fabric/agents/mads.h"

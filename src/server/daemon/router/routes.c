@@ -8,7 +8,6 @@
  */
 #include <string.h>
 
-#include "base/log.h"
 #include "daemon/router/router.h"
 
 /* Not of what is reached through its own subnet, by this router or by one beside it. */

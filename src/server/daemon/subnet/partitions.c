@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/util.h"
 #include "daemon/subnet/partitions.h"
 #include "fabric/model/event.h"

@@ -13,7 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/reason.h"
 #include "base/util.h"
 #include "daemon/clients/client.h"

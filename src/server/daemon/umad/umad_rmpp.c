@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/util.h"
 #include "daemon/umad/umad_memory.h"
 #include "daemon/umad/umad_request.h"

@@ -6,7 +6,6 @@
  */
 #include <string.h>
 
-#include "base/util.h"
 #include "fabric/agents/mads.h"
 #include "fabric/agents/pma_details.h"
 #include "fabric/agents/pma_samples.h"

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/util.h"
 #include "fabric/agents/traps.h"
 #include "wire/notice.h"
 
