@@ -32,15 +32,11 @@ static uint64_t hash_of_qpn(uint32_t qpn)
 static struct ipoib_connection *find(const struct ipoib_connections *t, const struct ib_gid *gid,
                                      uint32_t qpn)
 {
-	struct base_hash_node *node = base_hash_first(&t->by_address, hash_of_address(gid, qpn));
+	struct ipoib_connection *c;
 
-	for (; node; node = base_hash_next(node)) {
-		struct ipoib_connection *c =
-		        container_of(node, struct ipoib_connection, by_address);
-
+	BASE_HASH_FOREACH(c, &t->by_address, hash_of_address(gid, qpn), by_address)
 		if (c->peer.qpn == qpn && ib_gid_equal(&c->peer.gid, gid))
 			return c;
-	}
 	return NULL;
 }
 
@@ -52,14 +48,11 @@ const struct ipoib_connection *ipoib_connections_find(const struct ipoib_connect
 
 static struct ipoib_connection *find_qpn(const struct ipoib_connections *t, uint32_t qpn)
 {
-	struct base_hash_node *node = base_hash_first(&t->by_qpn, hash_of_qpn(qpn));
+	struct ipoib_connection *c;
 
-	for (; node; node = base_hash_next(node)) {
-		struct ipoib_connection *c = container_of(node, struct ipoib_connection, by_qpn);
-
+	BASE_HASH_FOREACH(c, &t->by_qpn, hash_of_qpn(qpn), by_qpn)
 		if (c->qp->qp_num == qpn)
 			return c;
-	}
 	return NULL;
 }
 

@@ -22,14 +22,11 @@ static uint64_t hash_of(const struct ib_gid *mgid)
 
 static struct ipoib_group *find(const struct ipoib_groups *t, const struct ib_gid *mgid)
 {
-	struct base_hash_node *node = base_hash_first(&t->by_mgid, hash_of(mgid));
+	struct ipoib_group *g;
 
-	for (; node; node = base_hash_next(node)) {
-		struct ipoib_group *g = container_of(node, struct ipoib_group, node);
-
+	BASE_HASH_FOREACH(g, &t->by_mgid, hash_of(mgid), node)
 		if (ib_gid_equal(&g->mgid, mgid))
 			return g;
-	}
 	return NULL;
 }
 

@@ -69,14 +69,11 @@ static uint64_t hash_of(const struct ipoib_neighbours *t, const struct ib_gid *i
 struct ipoib_neighbour *ipoib_neighbours_find(const struct ipoib_neighbours *t,
                                               const struct ib_gid *ip)
 {
-	struct base_hash_node *node = base_hash_first(&t->by_ip, hash_of(t, ip));
+	struct ipoib_neighbour *n;
 
-	for (; node; node = base_hash_next(node)) {
-		struct ipoib_neighbour *n = container_of(node, struct ipoib_neighbour, node);
-
+	BASE_HASH_FOREACH(n, &t->by_ip, hash_of(t, ip), node)
 		if (ib_gid_equal(&n->ip, ip))
 			return n;
-	}
 	return NULL;
 }
 

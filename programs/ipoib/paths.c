@@ -38,15 +38,11 @@ void ipoib_paths_fini(struct ipoib_paths *t)
 
 static struct ipoib_path *find(const struct ipoib_paths *t, const struct ib_gid *gid)
 {
-	struct base_hash_node *node =
-	        base_hash_first(&t->by_gid, base_hash_of(gid, sizeof(*gid), 0));
+	struct ipoib_path *path;
 
-	for (; node; node = base_hash_next(node)) {
-		struct ipoib_path *path = container_of(node, struct ipoib_path, node);
-
+	BASE_HASH_FOREACH(path, &t->by_gid, base_hash_of(gid, sizeof(*gid), 0), node)
 		if (ib_gid_equal(&path->gid, gid))
 			return path;
-	}
 	return NULL;
 }
 

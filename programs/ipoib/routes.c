@@ -171,18 +171,15 @@ static void ask(struct ipoib_routes *r, const struct ib_gid *destination, struct
 const struct ib_gid *ipoib_routes_next_hop(struct ipoib_routes *r, const struct ib_gid *destination)
 {
 	uint64_t hash = base_hash_of(destination, sizeof(*destination), 0);
-	struct base_hash_node *node;
 	struct entry *e;
 
 	if (r->last && ib_gid_equal(&r->last->destination, destination))
 		return &r->last->next_hop;
-	for (node = base_hash_first(&r->known, hash); node; node = base_hash_next(node)) {
-		e = container_of(node, struct entry, node);
+	BASE_HASH_FOREACH(e, &r->known, hash, node)
 		if (ib_gid_equal(&e->destination, destination)) {
 			r->last = e;
 			return &e->next_hop;
 		}
-	}
 	if (r->known.n == MAX_ENTRIES)
 		forget(r);
 	r->unknown = *destination;

@@ -135,14 +135,11 @@ int ipoib_sa_send(struct ipoib_sa *sa, const struct ipoib_sa_query *query,
 
 static struct ipoib_sa_request *find(const struct ipoib_sa *sa, uint64_t tid)
 {
-	struct base_hash_node *node = base_hash_first(&sa->requests, hash_of(tid));
+	struct ipoib_sa_request *r;
 
-	for (; node; node = base_hash_next(node)) {
-		struct ipoib_sa_request *r = container_of(node, struct ipoib_sa_request, node);
-
+	BASE_HASH_FOREACH(r, &sa->requests, hash_of(tid), node)
 		if (r->tid == tid)
 			return r;
-	}
 	return NULL;
 }
 

@@ -60,15 +60,12 @@ static uint64_t hash_of(const struct checked_group_key *key)
 
 static struct group *find(const struct checked_group_key *key)
 {
-	struct base_hash_node *n = base_hash_first(&groups, hash_of(key));
+	struct group *g;
 
-	for (; n; n = base_hash_next(n)) {
-		struct group *g = container_of(n, struct group, node);
-
+	BASE_HASH_FOREACH(g, &groups, hash_of(key), node)
 		if (g->hca == hca_of(key) && g->key.port == key->port &&
 		    !memcmp(&g->key.mgid, &key->mgid, sizeof(key->mgid)))
 			return g;
-	}
 	return NULL;
 }
 

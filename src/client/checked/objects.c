@@ -77,14 +77,11 @@ struct checked_object *checked_object_add(enum checked_kind kind, void *object,
 
 struct checked_object *checked_object_find(enum checked_kind kind, const void *object)
 {
-	struct base_hash_node *n = base_hash_first(&all.by_address, (uintptr_t)object);
+	struct checked_object *o;
 
-	for (; n; n = base_hash_next(n)) {
-		struct checked_object *o = container_of(n, struct checked_object, node);
-
+	BASE_HASH_FOREACH(o, &all.by_address, (uintptr_t)object, node)
 		if (o->object == object && o->kind == kind)
 			return o;
-	}
 	return NULL;
 }
 

@@ -180,14 +180,11 @@ static struct place *find_caller(const void *caller)
 
 static struct place *find_stack(const struct place *like, uint64_t hash)
 {
-	struct base_hash_node *n = base_hash_first(&all.by_stack, hash);
+	struct place *p;
 
-	for (; n; n = base_hash_next(n)) {
-		struct place *p = container_of(n, struct place, by_stack);
-
+	BASE_HASH_FOREACH(p, &all.by_stack, hash, by_stack)
 		if (p->n == like->n && !memcmp(p->at, like->at, p->n * sizeof(p->at[0])))
 			return p;
-	}
 	return NULL;
 }
 

@@ -133,14 +133,11 @@ static uint64_t key_of(const struct checked_report *r, uint64_t key[2])
 bool checked_report_is_old(const struct checked_report *r)
 {
 	uint64_t key[2];
-	struct base_hash_node *node = base_hash_first(&all.seen, key_of(r, key));
+	const struct seen *s;
 
-	for (; node; node = base_hash_next(node)) {
-		const struct seen *s = container_of(node, struct seen, node);
-
+	BASE_HASH_FOREACH(s, &all.seen, key_of(r, key), node)
 		if (s->rule == r->rule && !memcmp(s->key, key, sizeof(key)))
 			return true;
-	}
 	return false;
 }
 

@@ -27,14 +27,11 @@ static uint64_t service_of(uint16_t ps, uint16_t port)
 
 static struct cm_binding *binding_find(const struct cm *cm, uint64_t service)
 {
-	struct base_hash_node *n = base_hash_first(&cm->bindings, service);
+	struct cm_binding *b;
 
-	for (; n; n = base_hash_next(n)) {
-		struct cm_binding *b = container_of(n, struct cm_binding, node);
-
+	BASE_HASH_FOREACH(b, &cm->bindings, service, node)
 		if (b->service == service)
 			return b;
-	}
 	return NULL;
 }
 

@@ -42,43 +42,33 @@ static bool is_at(const struct cm_conn *c, const struct cm *cm, const struct fab
 struct cm_conn *cm_conn_find(const struct cm *cm, const struct fabric_port *port, uint32_t local_id,
                              uint32_t remote_id)
 {
-	struct base_hash_node *n = base_hash_first(&cm->conns, id_hash(local_id));
+	struct cm_conn *c;
 
-	for (; n; n = base_hash_next(n)) {
-		struct cm_conn *c = container_of(n, struct cm_conn, by_id);
-
+	BASE_HASH_FOREACH(c, &cm->conns, id_hash(local_id), by_id)
 		if (c->local_id == local_id && c->remote_id == remote_id && is_at(c, cm, port))
 			return c;
-	}
 	return NULL;
 }
 
 struct cm_conn *cm_conn_find_peer(const struct cm *cm, const struct fabric_port *port,
                                   uint64_t guid, uint32_t remote_id)
 {
-	struct base_hash_node *n =
-	        base_hash_first(&cm->conn_peers, peer_hash(cm, port, guid, remote_id));
+	struct cm_conn *c;
 
-	for (; n; n = base_hash_next(n)) {
-		struct cm_conn *c = container_of(n, struct cm_conn, by_peer);
-
+	BASE_HASH_FOREACH(c, &cm->conn_peers, peer_hash(cm, port, guid, remote_id), by_peer)
 		if (c->remote_guid == guid && c->remote_id == remote_id && is_at(c, cm, port))
 			return c;
-	}
 	return NULL;
 }
 
 struct cm_conn *cm_conn_find_qpn(const struct cm *cm, const struct fabric_port *port, uint64_t guid,
                                  uint32_t qpn)
 {
-	struct base_hash_node *n = base_hash_first(&cm->conn_qpns, peer_hash(cm, port, guid, qpn));
+	struct cm_conn *c;
 
-	for (; n; n = base_hash_next(n)) {
-		struct cm_conn *c = container_of(n, struct cm_conn, by_qpn);
-
+	BASE_HASH_FOREACH(c, &cm->conn_qpns, peer_hash(cm, port, guid, qpn), by_qpn)
 		if (c->remote_guid == guid && c->remote_qpn == qpn && is_at(c, cm, port))
 			return c;
-	}
 	return NULL;
 }
 

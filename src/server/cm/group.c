@@ -49,14 +49,11 @@ static uint64_t group_hash(const struct cm_port *p, const struct ib_gid *mgid)
 
 static struct cm_group *group_find(const struct cm_port *p, const struct ib_gid *mgid)
 {
-	struct base_hash_node *n = base_hash_first(&p->cm->groups, group_hash(p, mgid));
+	struct cm_group *g;
 
-	for (; n; n = base_hash_next(n)) {
-		struct cm_group *g = container_of(n, struct cm_group, node);
-
+	BASE_HASH_FOREACH(g, &p->cm->groups, group_hash(p, mgid), node)
 		if (g->port == p && ib_gid_equal(&g->rec.mgid, mgid))
 			return g;
-	}
 	return NULL;
 }
 

@@ -198,18 +198,14 @@ void cm_mad_cancel(struct cm_transaction **t)
 static struct cm_transaction *transaction_of(const struct cm *cm, const struct fabric_port *port,
                                              const struct wire_mad *head)
 {
-	struct base_hash_node *n =
-	        base_hash_first(&cm->transactions, tid_hash(head->transaction_id));
+	struct cm_transaction *t;
 
-	for (; n; n = base_hash_next(n)) {
-		struct cm_transaction *t = container_of(n, struct cm_transaction, by_tid);
-
+	BASE_HASH_FOREACH(t, &cm->transactions, tid_hash(head->transaction_id), by_tid)
 		if (t->port == port && t->head.transaction_id == head->transaction_id &&
 		    t->head.mgmt_class == head->mgmt_class &&
 		    t->head.attribute_id == head->attribute_id &&
 		    wire_mad_response_method(t->head.method) == head->method)
 			return t;
-	}
 	return NULL;
 }
 

@@ -113,14 +113,11 @@ static uint64_t membership_hash(const struct cm_program *p, const struct cm_grou
 
 static struct cm_membership *membership_find(const struct cm_program *p, const struct cm_group *g)
 {
-	struct base_hash_node *n = base_hash_first(&p->cm->memberships, membership_hash(p, g));
+	struct cm_membership *m;
 
-	for (; n; n = base_hash_next(n)) {
-		struct cm_membership *m = container_of(n, struct cm_membership, node);
-
+	BASE_HASH_FOREACH(m, &p->cm->memberships, membership_hash(p, g), node)
 		if (m->program == p && m->group == g)
 			return m;
-	}
 	return NULL;
 }
 
@@ -175,14 +172,11 @@ static uint64_t tid_hash(const struct cm_program *p, uint64_t tid)
 
 static bool is_under_way(const struct cm_program *p, uint64_t tid)
 {
-	struct base_hash_node *n = base_hash_first(&p->cm->requests, tid_hash(p, tid));
+	struct cm_program_request *r;
 
-	for (; n; n = base_hash_next(n)) {
-		struct cm_program_request *r = container_of(n, struct cm_program_request, by_tid);
-
+	BASE_HASH_FOREACH(r, &p->cm->requests, tid_hash(p, tid), by_tid)
 		if (r->membership->program == p && tid_of(&r->mad) == tid)
 			return true;
-	}
 	return false;
 }
 

@@ -41,14 +41,11 @@ static uint64_t asking_hash(uint32_t request_id)
 static struct cm_sidr *asking_find(const struct cm *cm, const struct fabric_port *port,
                                    uint32_t request_id)
 {
-	struct base_hash_node *n = base_hash_first(&cm->asking, asking_hash(request_id));
+	struct cm_sidr *s;
 
-	for (; n; n = base_hash_next(n)) {
-		struct cm_sidr *s = container_of(n, struct cm_sidr, node);
-
+	BASE_HASH_FOREACH(s, &cm->asking, asking_hash(request_id), node)
 		if (s->request_id == request_id && s->port == port)
 			return s;
-	}
 	return NULL;
 }
 
@@ -211,17 +208,14 @@ static uint64_t asked_hash(const struct fabric_port *port, const struct cm_peer 
 /* The request that this one repeats, or NULL. */
 static struct cm_sidr *asked_find(const struct cm *cm, const struct cm_sidr *like)
 {
+	struct cm_sidr *s;
 	uint64_t hash = asked_hash(like->port, &like->peer, like->request_id);
 
-	for (struct base_hash_node *n = base_hash_first(&cm->asked, hash); n;
-	     n = base_hash_next(n)) {
-		struct cm_sidr *s = container_of(n, struct cm_sidr, node);
-
+	BASE_HASH_FOREACH(s, &cm->asked, hash, node)
 		if (s->port == like->port && s->request_id == like->request_id &&
 		    s->tid == like->tid && s->service_id == like->service_id &&
 		    s->peer.lid == like->peer.lid && ib_gid_equal(&s->peer.gid, &like->peer.gid))
 			return s;
-	}
 	return NULL;
 }
 

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/util.h"
+
 struct base_hash_node {
 	struct base_hash_node *next, **link; /* link: the pointer that points at this node */
 	uint64_t hash;
@@ -36,6 +38,13 @@ void base_hash_fini(struct base_hash *h);
 /* The first node under @hash, and the next one under the hash of @node; NULL: there is none. */
 struct base_hash_node *base_hash_first(const struct base_hash *h, uint64_t hash);
 struct base_hash_node *base_hash_next(const struct base_hash_node *node);
+
+/* Each struct under the hash @key, as @entry; its node is @member. None may be removed meanwhile.
+ */
+#define BASE_HASH_FOREACH(entry, table, key, member)                                              \
+	for (struct base_hash_node *entry##_at = base_hash_first(table, key);                     \
+	     entry##_at && ((entry) = container_of(entry##_at, __typeof__(*(entry)), member), 1); \
+	     entry##_at = base_hash_next(entry##_at))
 
 /*
  * Walks all nodes, in no order: the node after @node, or the first one if @node is NULL; NULL: the

@@ -306,14 +306,11 @@ static bool same_dest(const struct hca_dest *a, const struct hca_dest *b)
 
 static struct hca_flow *flow_find(struct hca_sender *s, struct hca_ah *ah)
 {
-	struct base_hash_node *n = base_hash_first(&s->flows, hash_of(&ah->dest));
+	struct hca_flow *f;
 
-	for (; n; n = base_hash_next(n)) {
-		struct hca_flow *f = container_of(n, struct hca_flow, node);
-
+	BASE_HASH_FOREACH(f, &s->flows, hash_of(&ah->dest), node)
 		if (same_dest(&f->dest, &ah->dest))
 			return f;
-	}
 	return flow_new(s, ah);
 }
 

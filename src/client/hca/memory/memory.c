@@ -176,11 +176,9 @@ static BASE_COLD ssize_t try_again(struct hca_memory *m)
 static struct hca_memory *find(struct hca_process *p, const struct shm_qp *q,
                                const struct shm_keys *keys, bool from_outside)
 {
-	struct base_hash_node *node = base_hash_first(&p->memories, q->client);
 	struct hca_memory *m;
 
-	for (; node; node = base_hash_next(node)) {
-		m = container_of(node, struct hca_memory, node);
+	BASE_HASH_FOREACH(m, &p->memories, q->client, node) {
 		/* numbers of clients, places of keys and PIDs come again */
 		if (m->client == q->client && m->keys == keys && m->pid == q->connection.pid &&
 		    m->witness == keys->witness && m->from_outside == from_outside)

@@ -62,14 +62,11 @@ static struct hca_domain *new_domain(struct hca_context *ctx, uint32_t handle)
 /* With file_lock held. The domain of this handle, as this process knows it; NULL: no memory. */
 static struct hca_domain *get_domain(struct hca_context *ctx, uint32_t handle)
 {
-	struct base_hash_node *n = base_hash_first(&ctx->file->domains, hash_of(handle));
+	struct hca_domain *d;
 
-	for (; n; n = base_hash_next(n)) {
-		struct hca_domain *d = container_of(n, struct hca_domain, node);
-
+	BASE_HASH_FOREACH(d, &ctx->file->domains, hash_of(handle), node)
 		if (d->handle == handle)
 			return d;
-	}
 	return new_domain(ctx, handle);
 }
 

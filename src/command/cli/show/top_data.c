@@ -26,14 +26,11 @@ struct cli_top_known {
 
 static struct cli_top_known *find_known(const struct cli_top_history *h, const char *id)
 {
-	struct base_hash_node *n = base_hash_first(&h->known, base_hash_of(id, strlen(id), 0));
+	struct cli_top_known *k;
 
-	for (; n; n = base_hash_next(n)) {
-		struct cli_top_known *k = container_of(n, struct cli_top_known, node);
-
+	BASE_HASH_FOREACH(k, &h->known, base_hash_of(id, strlen(id), 0), node)
 		if (!strcmp(k->id, id))
 			return k;
-	}
 	return NULL;
 }
 

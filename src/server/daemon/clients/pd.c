@@ -25,15 +25,12 @@ static uint64_t hash_of(const struct daemon_holder *holder, uint32_t domain)
 struct daemon_pd *daemon_pd_of(const struct daemon_pds *all, const struct daemon_holder *holder,
                                uint32_t domain)
 {
-	struct base_hash_node *n = base_hash_first(&all->domains, hash_of(holder, domain));
+	struct daemon_pd *pd;
 
-	for (; n; n = base_hash_next(n)) {
-		struct daemon_pd *pd = container_of(n, struct daemon_pd, node);
-
+	BASE_HASH_FOREACH(pd, &all->domains, hash_of(holder, domain), node)
 		if (pd->hca->holder == holder && pd->domain == domain &&
 		    daemon_hca_is_open(pd->hca))
 			return pd;
-	}
 	return NULL;
 }
 

@@ -32,16 +32,13 @@ static uint64_t hash_of(bool is_user, uint32_t number)
 static struct daemon_share *get(struct daemon_shares *all, bool is_user, uint32_t number)
 {
 	const uint64_t hash = hash_of(is_user, number);
-	struct base_hash_node *node;
 	struct daemon_share *s;
 
-	for (node = base_hash_first(&all->all, hash); node; node = base_hash_next(node)) {
-		s = container_of(node, struct daemon_share, node);
+	BASE_HASH_FOREACH(s, &all->all, hash, node)
 		if (s->is_user == is_user && s->number == number) {
 			s->n_members++;
 			return s;
 		}
-	}
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;

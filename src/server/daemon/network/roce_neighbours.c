@@ -87,15 +87,12 @@ static void on_came(void *arg, int ifindex, const struct ib_gid *gid)
 {
 	struct daemon_roce_network *n = arg;
 	struct base_timers *timers = &n->roce->d.loop->timers;
-	struct base_hash_node *node = base_hash_first(&n->roce->searches, hash_of(ifindex, gid));
+	struct cm_search *s;
 
-	for (; node; node = base_hash_next(node)) {
-		struct cm_search *s = container_of(node, struct cm_search, node);
-
+	BASE_HASH_FOREACH(s, &n->roce->searches, hash_of(ifindex, gid), node)
 		if (s->port->network == n)
 			base_timer_set_sooner(timers, &s->timer, base_timers_now(timers),
 			                      s->timer.due);
-	}
 }
 
 static void watch_neighbours(struct daemon_roce_network *n, bool watch)

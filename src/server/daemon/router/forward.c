@@ -191,14 +191,11 @@ static bool is_same(const struct fabric_flow_key *a, const struct fabric_flow_ke
 static struct router_flow *flow_find(const struct daemon_router *r,
                                      const struct fabric_flow_key *key)
 {
-	struct base_hash_node *n = base_hash_first(&r->flows, hash_of(key));
+	struct router_flow *w;
 
-	for (; n; n = base_hash_next(n)) {
-		struct router_flow *w = container_of(n, struct router_flow, node);
-
+	BASE_HASH_FOREACH(w, &r->flows, hash_of(key), node)
 		if (is_same(&w->flow->key, key))
 			return w;
-	}
 	return NULL;
 }
 

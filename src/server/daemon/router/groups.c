@@ -52,14 +52,11 @@ struct router_wide {
 
 static struct router_wide *find(const struct daemon_routers *all, const struct ib_gid *mgid)
 {
-	struct base_hash_node *n = base_hash_first(&all->groups, base_hash_of(mgid, 16, 0));
+	struct router_wide *g;
 
-	for (; n; n = base_hash_next(n)) {
-		struct router_wide *g = container_of(n, struct router_wide, node);
-
+	BASE_HASH_FOREACH(g, &all->groups, base_hash_of(mgid, 16, 0), node)
 		if (ib_gid_equal(&g->mgid, mgid))
 			return g;
-	}
 	return NULL;
 }
 

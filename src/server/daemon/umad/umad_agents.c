@@ -77,12 +77,10 @@ void umad_agents_remove(struct umad_agents *all, struct umad_agent *agent)
 struct umad_agent *umad_agents_of_response(struct umad_agents *all, const struct fabric_port *at,
                                            const struct wire_mad *head)
 {
+	struct umad_agent *a;
 	uint32_t high = (uint32_t)(head->transaction_id >> 32);
 
-	for (struct base_hash_node *n = base_hash_first(&all->by_tid, tid_hash(high)); n;
-	     n = base_hash_next(n)) {
-		struct umad_agent *a = container_of(n, struct umad_agent, by_tid);
-
+	BASE_HASH_FOREACH(a, &all->by_tid, tid_hash(high), by_tid) {
 		all->looked_at++;
 		if (a->tid_high == high && a->port->at == at)
 			return a;
@@ -94,16 +92,14 @@ struct umad_agent *umad_agents_of_request(struct umad_agents *all, const struct 
                                           const struct wire_mad *head,
                                           const uint8_t data[static MAD_BYTES])
 {
+	struct umad_agent *a;
 	const uint8_t c = head->mgmt_class, version = head->class_version;
 	const unsigned method = head->method & ~MAD_METHOD_RESPONSE;
 	const uint32_t oui =
 	        (uint32_t)data[OUI_AT] << 16 | (uint32_t)data[OUI_AT + 1] << 8 | data[OUI_AT + 2];
 	uint64_t hash = class_hash(at, c, version, oui);
 
-	for (struct base_hash_node *n = base_hash_first(&all->by_class, hash); n;
-	     n = base_hash_next(n)) {
-		struct umad_agent *a = container_of(n, struct umad_agent, by_class);
-
+	BASE_HASH_FOREACH(a, &all->by_class, hash, by_class) {
 		all->looked_at++;
 		if (is_same_class(a, at, c, version, oui) &&
 		    (a->as.method_mask[method / 64] >> (method % 64) & 1))
@@ -115,15 +111,13 @@ struct umad_agent *umad_agents_of_request(struct umad_agents *all, const struct 
 struct umad_agent *umad_agents_conflicting(struct umad_agents *all, const struct fabric_port *at,
                                            const struct control_umad_register *as)
 {
+	struct umad_agent *a;
 	const uint8_t c = as->mgmt_class, version = as->mgmt_class_version;
 	uint64_t hash = class_hash(at, c, version, as->oui);
 
 	if (!c)
 		return NULL;
-	for (struct base_hash_node *n = base_hash_first(&all->by_class, hash); n;
-	     n = base_hash_next(n)) {
-		struct umad_agent *a = container_of(n, struct umad_agent, by_class);
-
+	BASE_HASH_FOREACH(a, &all->by_class, hash, by_class) {
 		all->looked_at++;
 		if (is_same_class(a, at, c, version, as->oui) &&
 		    ((a->as.method_mask[0] & as->method_mask[0]) ||

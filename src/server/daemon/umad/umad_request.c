@@ -26,18 +26,15 @@ static uint64_t request_hash(const struct umad_agent *agent, uint64_t tid)
 struct umad_request *umad_request_find(struct umad_agent *agent, const struct wire_mad *head,
                                        bool sent_response)
 {
+	struct umad_request *r;
 	struct daemon_umad *u = agent->port->u;
 	uint64_t hash = request_hash(agent, head->transaction_id);
 
-	for (struct base_hash_node *n = base_hash_first(&u->requests_by_tid, hash); n;
-	     n = base_hash_next(n)) {
-		struct umad_request *r = container_of(n, struct umad_request, by_tid);
-
+	BASE_HASH_FOREACH(r, &u->requests_by_tid, hash, by_tid)
 		if (r->agent == agent && r->head.transaction_id == head->transaction_id &&
 		    r->head.mgmt_class == head->mgmt_class &&
 		    umad_is_response(&r->head) == sent_response)
 			return r;
-	}
 	return NULL;
 }
 

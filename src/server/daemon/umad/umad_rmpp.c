@@ -154,18 +154,15 @@ static uint64_t reassembly_hash(const struct umad_agent *agent, uint64_t tid)
 static struct umad_reassembly *
 reassembly_find(struct umad_agent *agent, const struct fabric_mad *mad, const struct wire_mad *head)
 {
+	struct umad_reassembly *a;
 	struct daemon_umad *u = agent->port->u;
 	uint64_t hash = reassembly_hash(agent, head->transaction_id);
 
-	for (struct base_hash_node *n = base_hash_first(&u->reassemblies_by_tid, hash); n;
-	     n = base_hash_next(n)) {
-		struct umad_reassembly *a = container_of(n, struct umad_reassembly, by_tid);
-
+	BASE_HASH_FOREACH(a, &u->reassemblies_by_tid, hash, by_tid)
 		if (a->agent == agent && a->head.transaction_id == head->transaction_id &&
 		    a->head.mgmt_class == head->mgmt_class && a->head.method == head->method &&
 		    a->first.slid == mad->slid && a->first.src_qpn == mad->src_qpn)
 			return a;
-	}
 	return NULL;
 }
 

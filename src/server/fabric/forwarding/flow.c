@@ -242,21 +242,21 @@ bool fabric_flow_prune(struct fabric *f, uint32_t *budget)
 
 void fabric_flow_lid_changed(struct fabric *f, uint16_t lid)
 {
-	struct base_hash_node *n;
+	struct fabric_mcast_path *s;
 
 	if (ib_lid_is_mcast(lid))
 		base_log_trace(join, "flows to MLID 0x%04x are compiled again", lid);
-	for (n = base_hash_first(&f->flows->by_lid, lid); n; n = base_hash_next(n))
-		fabric_mcast_path_compile(f, container_of(n, struct fabric_mcast_path, by_lid));
+	BASE_HASH_FOREACH(s, &f->flows->by_lid, lid, by_lid)
+		fabric_mcast_path_compile(f, s);
 }
 
 void fabric_flow_note_lid(struct fabric *f, uint16_t lid)
 {
-	struct base_hash_node *n;
+	struct fabric_mcast_path *s;
 	uint64_t looks = 0;
 
-	for (n = base_hash_first(&f->flows->by_lid, lid); n; n = base_hash_next(n)) {
-		fabric_mcast_path_note_stale(f, container_of(n, struct fabric_mcast_path, by_lid));
+	BASE_HASH_FOREACH(s, &f->flows->by_lid, lid, by_lid) {
+		fabric_mcast_path_note_stale(f, s);
 		looks++;
 	}
 	f->flows->work += looks / FABRIC_FLOW_LOOKS;
@@ -487,14 +487,12 @@ void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_
 {
 	const struct fabric_attached *g = NULL;
 	const struct ib_gid *mgid = NULL;
-	struct base_hash_node *n;
+	struct fabric_mcast_path *s;
 
 	base_log_trace(join, "flows to MLID 0x%04x that cross %s: they reach %s%s", mlid,
 	               out->node->name, out->peer->node->name,
 	               fabric_row_has(fabric_mft_get(out->node, mlid), out->num) ? "" : " no more");
-	for (n = base_hash_first(&f->flows->by_lid, mlid); n; n = base_hash_next(n)) {
-		struct fabric_mcast_path *s = container_of(n, struct fabric_mcast_path, by_lid);
-
+	BASE_HASH_FOREACH(s, &f->flows->by_lid, mlid, by_lid) {
 		if (s->compiled > since || !fabric_mcast_path_visits(s, out->node))
 			continue;
 		if (!mgid || !ib_gid_equal(mgid, &s->key.dgid)) {
@@ -511,12 +509,9 @@ static void loops_changed(struct fabric *f, const struct fabric_port *p)
 	uint64_t looks = 0;
 
 	for (unsigned i = 0; p->lid && i < 1u << p->lmc; i++) {
-		struct base_hash_node *n = base_hash_first(&f->flows->by_lid, p->lid + i);
+		struct fabric_mcast_path *s;
 
-		for (; n; n = base_hash_next(n)) {
-			struct fabric_mcast_path *s =
-			        container_of(n, struct fabric_mcast_path, by_lid);
-
+		BASE_HASH_FOREACH(s, &f->flows->by_lid, p->lid + i, by_lid) {
 			looks++;
 			if (s->from == p && !s->ingress)
 				fabric_mcast_path_note_stale(f, s);

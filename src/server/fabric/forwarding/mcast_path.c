@@ -106,14 +106,11 @@ static bool is_to_group(const struct fabric_flow_key *key)
 struct fabric_mcast_group *fabric_mcast_group_find(const struct fabric *f,
                                                    const struct ib_gid *mgid)
 {
-	struct base_hash_node *n = base_hash_first(&f->flows->by_gid, base_hash_of(mgid, 16, 0));
+	struct fabric_mcast_group *g;
 
-	for (; n; n = base_hash_next(n)) {
-		struct fabric_mcast_group *g = container_of(n, struct fabric_mcast_group, by_gid);
-
+	BASE_HASH_FOREACH(g, &f->flows->by_gid, base_hash_of(mgid, 16, 0), by_gid)
 		if (ib_gid_equal(&g->mgid, mgid))
 			return g;
-	}
 	return NULL;
 }
 
@@ -192,17 +189,14 @@ static struct fabric_mcast_path *find(const struct fabric *f, const struct fabri
                                       const struct fabric_flow_key *key)
 {
 	uint8_t in = port_in(from, ingress);
-	struct base_hash_node *n = base_hash_first(&f->flows->by_key, key_hash(ingress, in, key));
 	uint16_t pkey = pkey_of(f, key);
+	struct fabric_mcast_path *s;
 
-	for (; n; n = base_hash_next(n)) {
-		struct fabric_mcast_path *s = container_of(n, struct fabric_mcast_path, by_key);
-
+	BASE_HASH_FOREACH(s, &f->flows->by_key, key_hash(ingress, in, key), by_key)
 		if (s->ingress == ingress && s->in == in && s->key.sl == key->sl &&
 		    s->key.dlid == key->dlid && s->pkey == pkey &&
 		    s->key.is_global == key->is_global && ib_gid_equal(&s->key.dgid, &key->dgid))
 			return s;
-	}
 	return NULL;
 }
 

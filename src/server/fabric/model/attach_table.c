@@ -50,15 +50,11 @@ static uint64_t hash_of(uint32_t hca, const struct ib_gid *mgid)
 struct fabric_attached *fabric_attach_find(const struct fabric *f, uint32_t hca,
                                            const struct ib_gid *mgid)
 {
-	struct base_hash_node *node;
+	struct fabric_attached *g;
 
-	for (node = base_hash_first(&f->attach->groups, hash_of(hca, mgid)); node;
-	     node = base_hash_next(node)) {
-		struct fabric_attached *g = container_of(node, struct fabric_attached, node);
-
+	BASE_HASH_FOREACH(g, &f->attach->groups, hash_of(hca, mgid), node)
 		if (g->hca == hca && ib_gid_equal(&g->mgid, mgid))
 			return g;
-	}
 	return NULL;
 }
 

@@ -91,23 +91,18 @@ struct fabric_port *fabric_ethernet_find(const struct fabric *f, struct fabric_p
 
 struct fabric_port *fabric_port_by_gid(struct fabric *f, const struct ib_gid *gid)
 {
-	struct base_hash_node *n;
+	struct fabric_alias *a;
+	struct fabric_port *p;
 	uint64_t guid, hash;
 
 	memcpy(&guid, gid->raw + 8, sizeof(guid));
 	hash = guid_hash(be64toh(guid));
-	for (n = base_hash_first(&f->by_guid, hash); n; n = base_hash_next(n)) {
-		struct fabric_port *p = container_of(n, struct fabric_port, by_guid);
-
+	BASE_HASH_FOREACH(p, &f->by_guid, hash, by_guid)
 		if (fabric_port_has_gid(f, p, gid))
 			return p;
-	}
-	for (n = base_hash_first(&f->by_alias, hash); n; n = base_hash_next(n)) {
-		struct fabric_alias *a = container_of(n, struct fabric_alias, by_guid);
-
+	BASE_HASH_FOREACH(a, &f->by_alias, hash, by_guid)
 		if (fabric_port_has_gid(f, a->port, gid))
 			return a->port;
-	}
 	if (f->n_ib_ports == f->n_hca_ports)
 		return NULL;
 	return fabric_ethernet_find(f, f->hca_port[f->n_ib_ports], gid);

@@ -34,15 +34,11 @@ static uint64_t hash_of(const char *name)
 
 static struct entry *find(const struct fabric_names *names, const char *name)
 {
-	struct base_hash_node *node;
+	struct entry *e;
 
-	for (node = base_hash_first(&names->reserved, hash_of(name)); node;
-	     node = base_hash_next(node)) {
-		struct entry *e = container_of(node, struct entry, node);
-
+	BASE_HASH_FOREACH(e, &names->reserved, hash_of(name), node)
 		if (!strcmp(e->name, name))
 			return e;
-	}
 	return NULL;
 }
 

@@ -43,14 +43,11 @@ static bool same_word(struct topology_word a, struct topology_word b)
 
 static struct topology_node *find_node(const struct reader *r, struct topology_word id)
 {
-	struct base_hash_node *h;
+	struct topology_node *n;
 
-	for (h = base_hash_first(&r->by_id, word_hash(id)); h; h = base_hash_next(h)) {
-		struct topology_node *n = container_of(h, struct topology_node, by_id);
-
+	BASE_HASH_FOREACH(n, &r->by_id, word_hash(id), by_id)
 		if (same_word(n->id, id))
 			return n;
-	}
 	return NULL;
 }
 
@@ -164,14 +161,11 @@ static const char *name_of(struct topology_word title, char name[static FABRIC_D
 
 static struct host_word *find_word(const struct reader *r, struct topology_word w)
 {
-	struct base_hash_node *h;
+	struct host_word *e;
 
-	for (h = base_hash_first(&r->words, word_hash(w)); h; h = base_hash_next(h)) {
-		struct host_word *e = container_of(h, struct host_word, node);
-
+	BASE_HASH_FOREACH(e, &r->words, word_hash(w), node)
 		if (same_word(e->word, w))
 			return e;
-	}
 	return NULL;
 }
 

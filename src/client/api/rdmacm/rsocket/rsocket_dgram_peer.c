@@ -26,14 +26,11 @@ static uint64_t hash_of(const union control_cm_addr *addr)
 struct rsocket_peer *rsocket_peer_find(const struct rsocket_dgram *d,
                                        const union control_cm_addr *addr)
 {
-	struct base_hash_node *n = base_hash_first(&d->peers, hash_of(addr));
+	struct rsocket_peer *peer;
 
-	for (; n; n = base_hash_next(n)) {
-		struct rsocket_peer *peer = container_of(n, struct rsocket_peer, node);
-
+	BASE_HASH_FOREACH(peer, &d->peers, hash_of(addr), node)
 		if (!memcmp(&peer->addr, addr, sizeof(*addr)))
 			return peer;
-	}
 	return NULL;
 }
 
