@@ -68,7 +68,7 @@ struct rsocket_type {
 	/* It listens, connects, or asks for a peer, whether a call waits for that or not. */
 	bool (*goes_on)(const struct rsocket *rs);
 
-	/* Options that not all have; -ENOTSUP. */
+	/* Options that not all have; -ENOTSUP. NULL: it has none. */
 	int (*set)(struct rsocket *rs, int level, int name, const void *value, socklen_t bytes);
 	int (*get)(struct rsocket *rs, int level, int name, void *value, socklen_t *bytes);
 	/* Of queues and buffers, from now on: whether they are made already. */

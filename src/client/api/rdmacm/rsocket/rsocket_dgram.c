@@ -229,26 +229,6 @@ static bool dgram_goes_on(const struct rsocket *rs)
 	return rsocket_dgram_const(rs)->n_resolving;
 }
 
-static int dgram_set(struct rsocket *rs, int level, int name, const void *value, socklen_t bytes)
-{
-	(void)rs;
-	(void)level;
-	(void)name;
-	(void)value;
-	(void)bytes;
-	return -ENOTSUP;
-}
-
-static int dgram_get(struct rsocket *rs, int level, int name, void *value, socklen_t *bytes)
-{
-	(void)rs;
-	(void)level;
-	(void)name;
-	(void)value;
-	(void)bytes;
-	return -ENOTSUP;
-}
-
 static bool dgram_has_queues(const struct rsocket *rs)
 {
 	return !TAILQ_EMPTY(&rsocket_dgram_const(rs)->ends);
@@ -287,8 +267,6 @@ const struct rsocket_type rsocket_dgram_type = {
 	.disarm = dgram_disarm,
 	.progress = dgram_progress,
 	.goes_on = dgram_goes_on,
-	.set = dgram_set,
-	.get = dgram_get,
 	.has_queues = dgram_has_queues,
 	.take_error = dgram_take_error,
 };

@@ -123,7 +123,7 @@ int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_
 		ret = set_linger(rs, optval, optlen);
 	else
 		ret = set(rs, level, optname, value);
-	if (ret == -ENOTSUP)
+	if (ret == -ENOTSUP && rs->type->set)
 		ret = rs->type->set(rs, level, optname, optval, optlen);
 	return (int)rsocket_leave(rs, ret);
 }
@@ -220,7 +220,7 @@ int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *opt
 	ret = get(rs, level, optname, &value);
 	if (!ret)
 		ret = put(optval, optlen, &value, sizeof(value));
-	else if (ret == -ENOTSUP)
+	else if (ret == -ENOTSUP && rs->type->get)
 		ret = rs->type->get(rs, level, optname, optval, optlen);
 	return (int)rsocket_leave(rs, ret);
 }
