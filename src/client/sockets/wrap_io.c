@@ -33,57 +33,23 @@ static bool again(ssize_t ret)
 
 /* ---- the calls, in which the thread may be cancelled ---- */
 
-static __attribute__((noinline)) ssize_t receive_message(struct sockets_socket *s,
-                                                         struct msghdr *msg, int flags)
-{
-	ssize_t ret;
-
-	pthread_cleanup_push(sockets_abandon, s);
-	do
-		ret = SOCKETS_INSIDE(rrecvmsg(s->rs, msg, flags));
-	while (again(ret));
-	pthread_cleanup_pop(0);
-	return ret;
-}
-
-static __attribute__((noinline)) ssize_t receive_bytes(struct sockets_socket *s, void *buf,
-                                                       size_t bytes, int flags)
-{
-	ssize_t ret;
-
-	pthread_cleanup_push(sockets_abandon, s);
-	do
-		ret = SOCKETS_INSIDE(rrecv(s->rs, buf, bytes, flags));
-	while (again(ret));
-	pthread_cleanup_pop(0);
-	return ret;
-}
-
-static __attribute__((noinline)) ssize_t send_bytes(struct sockets_socket *s, const void *buf,
-                                                    size_t bytes, int flags)
-{
-	ssize_t ret;
-
-	pthread_cleanup_push(sockets_abandon, s);
-	do
-		ret = SOCKETS_INSIDE(rsend(s->rs, buf, bytes, flags));
-	while (again(ret));
-	pthread_cleanup_pop(0);
-	return ret;
-}
-
-static __attribute__((noinline)) ssize_t send_plain(struct sockets_socket *s,
-                                                    const struct msghdr *msg, int flags)
-{
-	ssize_t ret;
-
-	pthread_cleanup_push(sockets_abandon, s);
-	do
-		ret = SOCKETS_INSIDE(rsendmsg(s->rs, msg, flags));
-	while (again(ret));
-	pthread_cleanup_pop(0);
-	return ret;
-}
+#define CALL(name, call, ...)                                                                \
+	static __attribute__((noinline)) ssize_t name(struct sockets_socket *s, __VA_ARGS__, \
+	                                              int flags)                             \
+	{                                                                                    \
+		ssize_t ret;                                                                 \
+                                                                                             \
+		pthread_cleanup_push(sockets_abandon, s);                                    \
+		do                                                                           \
+			ret = SOCKETS_INSIDE(call);                                          \
+		while (again(ret));                                                          \
+		pthread_cleanup_pop(0);                                                      \
+		return ret;                                                                  \
+	}
+CALL(receive_message, rrecvmsg(s->rs, msg, flags), struct msghdr *msg)
+CALL(receive_bytes, rrecv(s->rs, buf, bytes, flags), void *buf, size_t bytes)
+CALL(send_bytes, rsend(s->rs, buf, bytes, flags), const void *buf, size_t bytes)
+CALL(send_plain, rsendmsg(s->rs, msg, flags), const struct msghdr *msg)
 
 /* ---- time limits: SO_RCVTIMEO and SO_SNDTIMEO are those of whole calls ---- */
 
