@@ -224,30 +224,27 @@ static void *choose(struct choice *c, struct simulate_random *r)
 	return chosen;
 }
 
-int simulate_fail_links(struct simulation *s, unsigned n, struct simulate_random *r)
+static int fail_some(struct simulation *s, bool links, unsigned n, struct simulate_random *r)
 {
 	struct choice c = { 0 };
-	int ret = list_links(s->f, &c);
+	int ret = links ? list_links(s->f, &c) : list_switches(s->f, &c);
 
 	if (!ret && n > c.n)
 		ret = -ERANGE;
 	for (unsigned i = 0; i < n && !ret; i++)
-		ret = fail_link(s, choose(&c, r));
+		ret = links ? fail_link(s, choose(&c, r)) : fail_switch(s, choose(&c, r));
 	free(c.what);
 	return ret;
 }
 
+int simulate_fail_links(struct simulation *s, unsigned n, struct simulate_random *r)
+{
+	return fail_some(s, true, n, r);
+}
+
 int simulate_fail_switches(struct simulation *s, unsigned n, struct simulate_random *r)
 {
-	struct choice c = { 0 };
-	int ret = list_switches(s->f, &c);
-
-	if (!ret && n > c.n)
-		ret = -ERANGE;
-	for (unsigned i = 0; i < n && !ret; i++)
-		ret = fail_switch(s, choose(&c, r));
-	free(c.what);
-	return ret;
+	return fail_some(s, false, n, r);
 }
 
 /* ---- counting ---- */
