@@ -39,21 +39,10 @@ static void __attribute__((format(printf, 2, 3))) add(struct cli_case *c, const 
 	va_end(args);
 }
 
-/* Whether something about any of @about, which ends with NULL, does not hold. */
-static bool is_found_wrong(const struct cli_case *c, const char *const *about)
-{
-	for (size_t i = 0; i < cli_json_count(c->e->findings); i++) {
-		struct json_object *f = cli_json_at(c->e->findings, i);
-
-		for (const char *const *a = about; *a; a++)
-			if (is(f, "about", *a) && !is(f, "verdict", "ok"))
-				return true;
-	}
-	return false;
-}
-
-/* Adds the findings about any of @about: those that hold, or those that do not. Their number. */
-static unsigned add_findings(struct cli_case *c, bool holds, const char *const *about)
+/* Adds the findings about any of @about, which ends with NULL, to @to, unless that is NULL: those
+ * that hold, or those that do not. Their number. */
+static unsigned find(const struct cli_case *c, struct cli_case *to, bool holds,
+                     const char *const *about)
 {
 	unsigned n = 0;
 
@@ -62,11 +51,17 @@ static unsigned add_findings(struct cli_case *c, bool holds, const char *const *
 
 		for (const char *const *a = about; *a; a++)
 			if (is(f, "about", *a) && is(f, "verdict", "ok") == holds) {
-				add(c, "%s", cli_json_text(f, "text"));
+				if (to)
+					add(to, "%s", cli_json_text(f, "text"));
 				n++;
 			}
 	}
 	return n;
+}
+
+static unsigned add_findings(struct cli_case *c, bool holds, const char *const *about)
+{
+	return find(c, c, holds, about);
 }
 
 static bool is_beyond(const struct cli_case *c)
@@ -236,7 +231,7 @@ enum cli_likely cli_cause_lossy(struct cli_case *c)
 		    timeout, 0.004096 * (double)(1ull << timeout),
 		    cli_json_text(c->qp, "retry_cnt"));
 	/* what comes with a wrong PSN is not acknowledged either */
-	return (lossy && !is_found_wrong(c, psn)) || faults ? CLI_LIKELY : CLI_POSSIBLE;
+	return (lossy && !find(c, NULL, false, psn)) || faults ? CLI_LIKELY : CLI_POSSIBLE;
 }
 
 /* ---- no receive is posted ---- */
