@@ -9,9 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "ipoib/members.h"
-
-#define FIRST_BYTES 4096
 
 /* The next line of *@text, without its end; NULL: there is none. */
 static char *next_line(char **text)
@@ -78,29 +77,16 @@ void ipoib_members_parse_ipv6(char *text, const char *device, ipoib_member *memb
 /* The whole file, which free() frees; NULL, and errno. */
 static char *read_file(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t room = FIRST_BYTES, bytes = 0;
-	char *text = fd < 0 ? NULL : malloc(room);
-	ssize_t n = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), ret = fd < 0 ? -errno : 0;
+	char *text = NULL;
+	size_t bytes;
 
-	while (text && (n = read(fd, text + bytes, room - bytes - 1)) > 0) {
-		bytes += (size_t)n;
-		if (bytes == room - 1) {
-			char *more = realloc(text, room *= 2);
-
-			if (!more)
-				free(text);
-			text = more;
-		}
-	}
-	if (text)
-		text[bytes] = '\0';
-	if (fd >= 0)
+	if (!ret) {
+		ret = base_read_all(fd, SIZE_MAX, &text, &bytes);
 		close(fd);
-	if (n >= 0)
-		return text;
-	free(text);
-	return NULL;
+	}
+	errno = -ret;
+	return text;
 }
 
 int ipoib_members_read(const char *device, ipoib_member *member, void *arg)

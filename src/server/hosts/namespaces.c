@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/newer_libc.h"
 #include "base/util.h"
@@ -62,21 +63,14 @@ static int fail_forbidden(char *why, size_t len, const char *what, const char *c
 
 static int write_file(const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), error = 0;
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), ret;
 
 	if (fd < 0)
 		return -1;
-	for (size_t n = strlen(text), at = 0; at < n && !error;) {
-		ssize_t put = write(fd, text + at, n - at);
-
-		if (put >= 0)
-			at += (size_t)put;
-		else
-			error = errno;
-	}
+	ret = base_write_all(fd, text, strlen(text));
 	close(fd);
-	errno = error;
-	return error ? -1 : 0;
+	errno = -ret;
+	return ret ? -1 : 0;
 }
 
 /* A namespace of this thread. */

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/signals.h"
 
@@ -38,25 +38,12 @@ static uint64_t less(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The text of a file, as far as there is room; no stdio, which makes more system calls. False: it
- * cannot be read. */
-static bool read_text(const char *path, char *text, size_t room)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
-
-	if (fd >= 0)
-		close(fd);
-	text[n < 0 ? 0 : n] = 0;
-	return n > 0;
-}
-
 static bool read_file(const struct group *g, const char *name, char *text, size_t room)
 {
 	char path[PATH_ROOM + 32];
 
 	snprintf(path, sizeof(path), "%s/%s", g->folder, name);
-	return read_text(path, text, room);
+	return base_read_start(path, text, room) > 0;
 }
 
 /* BASE_MEMORY_NO_LIMIT: the file has no number, or cannot be read. */
@@ -145,7 +132,7 @@ static uint64_t left_to_groups(uint64_t enough)
 	uint64_t least = BASE_MEMORY_NO_LIMIT;
 	char text[TEXT_ROOM], *line, *next, *controllers, *path;
 
-	read_text("/proc/self/cgroup", text, sizeof(text));
+	base_read_start("/proc/self/cgroup", text, sizeof(text));
 	for (line = text; *line; line = next) {
 		next = line + strcspn(line, "\n");
 		if (*next)
@@ -169,8 +156,8 @@ static uint64_t left_to_promise(void)
 	char text[TEXT_ROOM];
 	uint64_t limit, promised;
 
-	if (!read_text("/proc/sys/vm/overcommit_memory", text, sizeof(text)) || *text != '2' ||
-	    !read_text("/proc/meminfo", text, sizeof(text)))
+	if (base_read_start("/proc/sys/vm/overcommit_memory", text, sizeof(text)) <= 0 ||
+	    *text != '2' || base_read_start("/proc/meminfo", text, sizeof(text)) <= 0)
 		return BASE_MEMORY_NO_LIMIT;
 	limit = number_of(text, "CommitLimit:") << 10;
 	promised = number_of(text, "Committed_AS:") << 10;

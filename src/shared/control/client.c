@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/reason.h"
 #include "base/signals.h"
 #include "base/util.h"
@@ -623,34 +624,6 @@ bool control_is_gone(struct control_client *c)
 	return gone;
 }
 
-/* All that comes from @fd as a string. */
-static int read_text(int fd, char **text)
-{
-	size_t room = 16384, n = 0;
-	char *s = malloc(room), *grown = s;
-	ssize_t got = 1;
-
-	while (grown && got) {
-		got = read(fd, s + n, room - n - 1);
-		if (got < 0 && errno != EINTR)
-			break;
-		n += got > 0 ? (size_t)got : 0;
-		if (room - n > 1)
-			continue;
-		grown = realloc(s, room *= 2);
-		s = grown ? grown : s;
-	}
-	if (!grown || got < 0) {
-		int ret = grown ? -errno : -ENOMEM;
-
-		free(s);
-		return ret;
-	}
-	s[n] = '\0';
-	*text = s;
-	return 0;
-}
-
 int control_show_open(struct control_client *c, const char *what, const char *of, int *fd)
 {
 	struct control_show show = { 0 };
@@ -670,10 +643,11 @@ int control_show_open(struct control_client *c, const char *what, const char *of
 int control_show_of(struct control_client *c, const char *what, const char *of, char **json)
 {
 	int fd, ret = control_show_open(c, what, of, &fd);
+	size_t bytes;
 
 	if (ret)
 		return ret;
-	ret = read_text(fd, json);
+	ret = base_read_all(fd, SIZE_MAX, json, &bytes);
 	close(fd);
 	return ret;
 }

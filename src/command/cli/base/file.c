@@ -12,39 +12,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "cli/base/command.h"
 #include "cli/base/file.h"
 
 #define MAX_FILE (64u << 20)
-
-/* All that can be read from @fd, which need not be a file. 0, -EFBIG, -errno. */
-static int read_all(int fd, char **text, size_t *bytes)
-{
-	size_t room = 0;
-
-	for (;;) {
-		ssize_t n;
-
-		if (*bytes == room) {
-			size_t more = room ? room * 2 : 1 << 16;
-			char *grown = realloc(*text, more);
-
-			if (!grown)
-				return -ENOMEM;
-			*text = grown;
-			room = more;
-		}
-		n = read(fd, *text + *bytes, room - *bytes);
-		if (n == 0)
-			return 0;
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		*bytes += n > 0 ? (size_t)n : 0;
-		if (*bytes > MAX_FILE)
-			return -EFBIG;
-	}
-}
 
 int cli_file_read(struct cli_file *f)
 {
@@ -52,7 +25,7 @@ int cli_file_read(struct cli_file *f)
 
 	if (fd < 0)
 		fd = open(f->name, O_RDONLY | O_CLOEXEC);
-	ret = fd < 0 ? -errno : read_all(fd, &f->text, &f->bytes);
+	ret = fd < 0 ? -errno : base_read_all(fd, MAX_FILE, &f->text, &f->bytes);
 	if (fd >= 0)
 		close(fd);
 	f->fd = -1;
@@ -101,22 +74,14 @@ int cli_file_path(const char *name, char **path)
 int cli_file_fd(const struct cli_file *f)
 {
 	int fd = memfd_create("umbel-file", MFD_CLOEXEC), ret;
-	size_t done = 0;
 
 	if (fd < 0)
 		return -errno;
-	while (done < f->bytes) {
-		ssize_t n = write(fd, f->text + done, f->bytes - done);
-
-		if (n < 0)
-			goto err_close;
-		done += (size_t)n;
-	}
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		goto err_close;
-	return fd;
-err_close:
-	ret = -errno;
+	ret = base_write_all(fd, f->text, f->bytes);
+	if (!ret && lseek(fd, 0, SEEK_SET) < 0)
+		ret = -errno;
+	if (!ret)
+		return fd;
 	close(fd);
 	return ret;
 }

@@ -3,13 +3,12 @@
  * Givers of descriptors: see giver.h.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/util.h"
 #include "daemon/core/giver.h"
 
@@ -26,15 +25,11 @@ static unsigned count_given(int sock)
 	char path[48], text[512];
 	const char *line;
 	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", sock);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == EMFILE || errno == ENFILE; /* there is no room for any */
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n < 0 ? 0 : n] = '\0';
+	n = base_read_start(path, text, sizeof(text));
+	if (n < 0)
+		return n == -EMFILE || n == -ENFILE; /* there is no room for any */
 	line = strstr(text, SCM_FDS);
 	return line ? (unsigned)strtoul(line + strlen(SCM_FDS), NULL, 10) : 0;
 }
