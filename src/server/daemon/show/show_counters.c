@@ -68,40 +68,35 @@ static const struct counter errors[] = {
 
 #undef COUNTED
 
+#define ROCE(what) #what, offsetof(struct shm_roce_port, what)
+
 /* Of an Ethernet port: struct shm_roce_port. */
 static const struct counter roce[] = {
-	{ "own", offsetof(struct shm_roce_port, own), "our own messages to groups that came back" },
-	{ "no_member", offsetof(struct shm_roce_port, no_member),
-	  "datagrams to groups to which no queue pair here is attached" },
-	{ "overflow", offsetof(struct shm_roce_port, overflow),
-	  "datagrams lost as the sockets were full: programs poll too rarely" },
-	{ "unreachable", offsetof(struct shm_roce_port, unreachable),
+	{ ROCE(own), "our own messages to groups that came back" },
+	{ ROCE(no_member), "datagrams to groups to which no queue pair here is attached" },
+	{ ROCE(overflow), "datagrams lost as the sockets were full: programs poll too rarely" },
+	{ ROCE(unreachable),
 	  "datagrams that the network could not deliver: has the peer's address a route?" },
-	{ "bad_mad", offsetof(struct shm_roce_port, bad_mad), "datagrams to QP1 that were no MAD" },
-	{ "overtakes", offsetof(struct shm_roce_port, overtakes),
-	  "times that a process which was receiving had stalled or died" },
-	{ "duplicate_request", offsetof(struct shm_roce_port, duplicate_request),
-	  "requests of connections that came again" },
-	{ "out_of_sequence", offsetof(struct shm_roce_port, out_of_sequence),
+	{ ROCE(bad_mad), "datagrams to QP1 that were no MAD" },
+	{ ROCE(overtakes), "times that a process which was receiving had stalled or died" },
+	{ ROCE(duplicate_request), "requests of connections that came again" },
+	{ ROCE(out_of_sequence),
 	  "requests of connections that came before an earlier one, which got lost on its way "
 	  "here" },
-	{ "packet_seq_err", offsetof(struct shm_roce_port, packet_seq_err),
+	{ ROCE(packet_seq_err),
 	  "times that a peer has seen a gap: packets got lost on their way there" },
-	{ "implied_nak_seq_err", offsetof(struct shm_roce_port, implied_nak_seq_err),
+	{ ROCE(implied_nak_seq_err),
 	  "times that the response to a READ or atomic operation got lost on its way here" },
-	{ "local_ack_timeout_err", offsetof(struct shm_roce_port, local_ack_timeout_err),
+	{ ROCE(local_ack_timeout_err),
 	  "times that a peer acknowledged nothing for the queue pair's timeout" },
-	{ "rnr_nak_retry_err", offsetof(struct shm_roce_port, rnr_nak_retry_err),
+	{ ROCE(rnr_nak_retry_err),
 	  "times that a peer had posted no receive: post more of them there" },
-	{ "rp_cnp_handled", offsetof(struct shm_roce_port, rp_cnp_handled),
-	  "congestion notifications that slowed a queue pair down" },
-	{ "rp_cnp_ignored", offsetof(struct shm_roce_port, rp_cnp_ignored),
+	{ ROCE(rp_cnp_handled), "congestion notifications that slowed a queue pair down" },
+	{ ROCE(rp_cnp_ignored),
 	  "congestion notifications that changed nothing (setting roce_ecn), or came too soon "
 	  "after another" },
-	{ "np_ecn_marked_roce_packets", offsetof(struct shm_roce_port, np_ecn_marked_roce_packets),
-	  "packets that a congested network has marked" },
-	{ "np_cnp_sent", offsetof(struct shm_roce_port, np_cnp_sent),
-	  "notifications to peers whose packets came marked" },
+	{ ROCE(np_ecn_marked_roce_packets), "packets that a congested network has marked" },
+	{ ROCE(np_cnp_sent), "notifications to peers whose packets came marked" },
 };
 
 #define MADS(what) offsetof(struct fabric_mad_stats, what)
