@@ -559,7 +559,7 @@ static enum daemon_roce_joined how_joined(const struct daemon_call *call,
 	               : DAEMON_ROCE_NOBODY;
 }
 
-static int attach(struct daemon_call *call)
+static int change_attachment(struct daemon_call *call, bool attaches)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_attach *req = call->body;
@@ -569,29 +569,26 @@ static int attach(struct daemon_call *call)
 
 	if (ret)
 		return ret;
-	if (fabric_hca_is_ethernet(v->f, qp->hca->hca))
+	if (!attaches)
+		ret = fabric_attach_remove(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
+	else if (fabric_hca_is_ethernet(v->f, qp->hca->hca))
 		ret = daemon_roce_attach(v->roce, qp, req, how_joined(call, qp, &req->mgid));
 	else
 		ret = fabric_attach_add(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
 	if (!ret)
-		fabric_tell_qp(v->f, qp->hca->hca, qp->qpn, "attached", &req->mgid);
+		fabric_tell_qp(v->f, qp->hca->hca, qp->qpn, attaches ? "attached" : "detached",
+		               &req->mgid);
 	return ret ? ret : when_followed(v, before);
+}
+
+static int attach(struct daemon_call *call)
+{
+	return change_attachment(call, true);
 }
 
 static int detach(struct daemon_call *call)
 {
-	struct daemon_verbs *v = call->module;
-	const struct control_attach *req = call->body;
-	struct daemon_qp *qp = call->about;
-	const uint64_t before = v->f->flows->changes.added;
-	int ret = check_group(v, qp, req);
-
-	if (ret)
-		return ret;
-	ret = fabric_attach_remove(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
-	if (!ret)
-		fabric_tell_qp(v->f, qp->hca->hca, qp->qpn, "detached", &req->mgid);
-	return ret ? ret : when_followed(v, before);
+	return change_attachment(call, false);
 }
 
 static int get_flow(struct daemon_call *call)
