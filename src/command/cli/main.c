@@ -114,10 +114,8 @@ static int run(const struct cli_command *cmd, int argc, char **argv)
 	int ret;
 
 	options = calloc(1, cmd->bytes);
-	if (!options) {
-		base_log("%s", strerror(ENOMEM));
-		return CLI_FAILED;
-	}
+	if (!options)
+		return cli_no_memory();
 	if (cmd->defaults)
 		memcpy(options, cmd->defaults, cmd->bytes);
 	ret = cli_read_options(cmd, argc, argv, options);

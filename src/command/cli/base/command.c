@@ -31,6 +31,12 @@ int cli_find_dashes(int argc, char **argv)
 	return i;
 }
 
+int cli_no_memory(void)
+{
+	base_log("%s", strerror(ENOMEM));
+	return CLI_FAILED;
+}
+
 int cli_output_failed(void)
 {
 	base_log("cannot write the output: %s", strerror(errno));

@@ -48,6 +48,9 @@ int cli_usage_error(const struct cli_command *cmd, const char *format, ...)
 /* The index of the "--" that ends the options of `exec` and `run`, or @argc. */
 int cli_find_dashes(int argc, char **argv);
 
+/* Says that there is no memory. Returns CLI_FAILED. */
+int cli_no_memory(void);
+
 /* Says that standard output could not be written, and why (errno). Returns CLI_FAILED. */
 int cli_output_failed(void);
 

@@ -117,10 +117,8 @@ int cli_json_print(struct json_object *o)
 	        JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
 	const char *text = json_object_to_json_string_ext(o, flags);
 
-	if (!text) {
-		base_log("%s", strerror(ENOMEM));
-		return CLI_FAILED;
-	}
+	if (!text)
+		return cli_no_memory();
 	puts(text);
 	return 0;
 }

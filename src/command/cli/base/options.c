@@ -4,13 +4,11 @@
  * what it needs.
  */
 #include <assert.h>
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/util.h"
 #include "cli/base/command.h"
 #include "cli/base/help.h"
@@ -35,10 +33,8 @@ int cli_list_add(struct cli_list *list, const char *text)
 {
 	const char **grown = text ? realloc(list->at, (list->n + 1) * sizeof(*grown)) : NULL;
 
-	if (!grown) {
-		base_log("%s", strerror(ENOMEM));
-		return CLI_FAILED;
-	}
+	if (!grown)
+		return cli_no_memory();
 	grown[list->n++] = text;
 	list->at = grown;
 	return 0;

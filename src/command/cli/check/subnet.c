@@ -4,7 +4,6 @@
  * subnet.h.
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,12 +22,6 @@
 #define NS_PER_MS   1000000ull
 #define PATIENCE_NS (60000 * NS_PER_MS) /* for a sweep */
 #define LOOK_MS     10
-
-static int no_memory(void)
-{
-	base_log("%s", strerror(ENOMEM));
-	return CLI_FAILED;
-}
 
 static bool is_switch(struct json_object *node)
 {
@@ -74,7 +67,7 @@ static int read_switch(struct cli_subnet *s, struct json_object *node, uint32_t 
 	sw->name = cli_json_text(node, "name");
 	sw->lid = (uint16_t)cli_json_number(node, "lid");
 	if (check_set_ports(sw, (unsigned)cli_json_number(node, "n_ports")))
-		return no_memory();
+		return cli_no_memory();
 	for (size_t k = 0; k < cli_json_count(ports); k++) {
 		unsigned num = (unsigned)cli_json_number(cli_json_at(ports, k), "port");
 
@@ -167,7 +160,7 @@ static int read_topology(struct cli_subnet *s, struct control_client *client)
 			        cli_json_array(cli_json_at(nodes, i), "ports"));
 	}
 	if (check_net_init(&s->net, n_switches, n_hosts))
-		return no_memory();
+		return cli_no_memory();
 	for (size_t i = 0; i < cli_json_count(nodes) && !ret; i++)
 		if (is_switch(cli_json_at(nodes, i)))
 			ret = read_switch(s, cli_json_at(nodes, i), i_switch++);
@@ -209,7 +202,7 @@ static int read_keys(struct json_object *port, struct check_keys *keys)
 		return 0;
 	keys->key = calloc(n, sizeof(*keys->key));
 	if (!keys->key)
-		return no_memory();
+		return cli_no_memory();
 	for (size_t i = 0; i < n; i++)
 		keys->key[keys->n++] = (uint16_t)json_object_get_int(cli_json_at(array, i));
 	return 0;
@@ -291,7 +284,7 @@ static int read_mft(struct cli_subnet *s, uint32_t sw, struct json_object *mft)
 		}
 		if (mlid >= CHECK_MLID && mlid < CHECK_MLID + CHECK_MLIDS &&
 		    check_add_row(&s->net, (uint16_t)mlid, sw, row))
-			return no_memory();
+			return cli_no_memory();
 	}
 	return 0;
 }
@@ -307,7 +300,7 @@ static int keep_table(void *arg, const struct cli_switch *from)
 	sw = &s->net.sw[end->index];
 	sw->lft = malloc(from->n_stored + (size_t)1);
 	if (!sw->lft)
-		return no_memory();
+		return cli_no_memory();
 	if (from->n_stored)
 		memcpy(sw->lft, from->port, from->n_stored);
 	sw->n_lids = from->n_stored;
@@ -350,7 +343,7 @@ static int read_members(struct cli_subnet *s, struct check_group *g, struct json
 			continue;
 		m.host = end->index;
 		if (check_add_member(g, &m))
-			return no_memory();
+			return cli_no_memory();
 	}
 	return 0;
 }
@@ -366,7 +359,7 @@ static int read_group(struct cli_subnet *s, struct json_object *from)
 		return 0;
 	g = check_add_group(&s->net);
 	if (!g)
-		return no_memory();
+		return cli_no_memory();
 	g->name = cli_json_text(from, "mgid");
 	g->mlid = (uint16_t)mlid;
 	g->pkey = (uint16_t)strtoul(cli_json_text(from, "pkey"), NULL, 16);

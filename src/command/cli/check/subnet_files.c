@@ -20,12 +20,6 @@
 #define MAX_LID   0xBFFF
 #define MFT_PORTS 12 /* column of port 0 in dump_mfts; two for each port */
 
-static int no_memory(void)
-{
-	base_log("%s", strerror(ENOMEM));
-	return CLI_FAILED;
-}
-
 /* ---- topology ---- */
 
 /* The links of node number @i, whose switches and hosts have these indices. */
@@ -61,7 +55,7 @@ static int add_switch(struct cli_subnet *s, const struct fabric_plan_node *node,
 	s->net.sw[i].name = node->name;
 	s->net.sw[i].lft = malloc(MAX_LID + 1);
 	if (!s->net.sw[i].lft || check_set_ports(&s->net.sw[i], node->n_ports))
-		return no_memory();
+		return cli_no_memory();
 	memset(s->net.sw[i].lft, CHECK_NO_ROUTE, MAX_LID + 1);
 	s->net.sw[i].n_lids = MAX_LID + 1;
 	if (node->port[0].guid != node->guid && cli_subnet_add_guid(s, node->port[0].guid, end))
@@ -86,10 +80,10 @@ static int add_nodes(struct cli_subnet *s)
 {
 	const struct fabric_plan *plan = s->plan;
 	uint32_t *index = calloc(plan->n_nodes + (size_t)1, sizeof(*index)), sw = 0, host = 0;
-	int ret = index ? 0 : no_memory();
+	int ret = index ? 0 : cli_no_memory();
 
 	if (!ret && check_net_init(&s->net, plan->n_switches, plan->n_hca_ports))
-		ret = no_memory();
+		ret = cli_no_memory();
 	for (unsigned i = 0; i < plan->n_nodes && !ret; i++) {
 		const struct fabric_plan_node *node = &plan->node[i];
 
@@ -116,7 +110,7 @@ static int read_plan(struct cli_subnet *s, struct cli_file *file)
 
 	s->plan = calloc(1, sizeof(*s->plan));
 	if (!s->plan)
-		return no_memory();
+		return cli_no_memory();
 	fabric_plan_init(s->plan);
 	if (cli_file_read(file))
 		return CLI_FAILED;
@@ -228,7 +222,7 @@ static int take_row(struct dump *d, const char *line)
 			return complain(d, "expected an x below the number of a port");
 		ports[port / 64] |= 1ull << port % 64;
 	}
-	return check_add_row(&d->s->net, (uint16_t)mlid, d->sw, ports) ? no_memory() : 0;
+	return check_add_row(&d->s->net, (uint16_t)mlid, d->sw, ports) ? cli_no_memory() : 0;
 }
 
 /* Gives @take each line of the file, without its end, until that fails: its result, or CLI_FAILED.
@@ -313,7 +307,7 @@ static int take_field(void *arg, const char *line)
 	else if (!strncmp(line, "sl.", 3) && p->slid && p->slid <= MAX_LID && p->host[p->slid] &&
 	         check_set_level(&p->s->net.host[p->host[p->slid] - 1], p->dlid,
 	                         (uint8_t)(v % CHECK_SLS)))
-		return no_memory();
+		return cli_no_memory();
 	return 0;
 }
 
@@ -323,7 +317,7 @@ int cli_subnet_read_paths(struct cli_subnet *s, const char *name)
 	int ret;
 
 	if (!p.host)
-		return no_memory();
+		return cli_no_memory();
 	for (uint32_t i = 0; i < s->net.n_hosts; i++)
 		for (unsigned k = 0; s->net.host[i].lid && k < s->net.host[i].n_lids; k++)
 			if (s->net.host[i].lid + k <= MAX_LID)

@@ -33,8 +33,7 @@ static int add(struct base_hash *to, const struct entry *what, uint64_t hash)
 			return 0;
 	}
 	free(e);
-	base_log("%s", strerror(ENOMEM));
-	return CLI_FAILED;
+	return cli_no_memory();
 }
 
 static uint64_t guid_hash(uint64_t guid)

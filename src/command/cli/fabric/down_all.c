@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/base/exit.h"
+#include "cli/base/command.h"
 #include "cli/base/fabrics.h"
 #include "cli/base/json.h"
 #include "cli/fabric/daemon_process.h"
@@ -87,10 +87,8 @@ static int add(const char *name, void *arg)
 	if (!is_up(name))
 		return 0;
 	more = realloc(all->fabric, (all->n + 1) * sizeof(*more));
-	if (!more) {
-		base_log("%s", strerror(ENOMEM));
-		return CLI_FAILED;
-	}
+	if (!more)
+		return cli_no_memory();
 	all->fabric = more;
 	more += all->n++;
 	snprintf(more->name, sizeof(more->name), "%s", name);

@@ -127,10 +127,8 @@ static int keep_table(void *arg, const struct cli_switch *from)
 	if (!sw || sw->lft)
 		return 0;
 	lft = malloc(from->n_lids + 1);
-	if (!lft) {
-		base_log("%s", strerror(ENOMEM));
-		return CLI_FAILED;
-	}
+	if (!lft)
+		return cli_no_memory();
 	memcpy(lft, from->port, from->n_lids);
 	sw->lft = lft;
 	sw->n_lids = from->n_lids;

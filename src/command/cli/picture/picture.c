@@ -2,7 +2,6 @@
 /*
  * Nodes and links of a picture: see picture.h. Filled in by picture_read.c.
  */
-#include <errno.h>
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +10,6 @@
 #include "base/util.h"
 #include "cli/base/command.h"
 #include "cli/picture/picture.h"
-
-static int no_memory(void)
-{
-	base_log("%s", strerror(ENOMEM));
-	return CLI_FAILED;
-}
 
 /* ---- names ---- */
 
@@ -46,7 +39,7 @@ static int add_name(struct cli_picture *p, struct base_hash *to, const char *nam
 	new = &p->name[p->n_names++];
 	*new = (struct cli_picture_name){ .name = name, .port = port, .index = index };
 	if (base_hash_add(to, &new->hash, base_hash_of(name, strlen(name), port)))
-		return no_memory();
+		return cli_no_memory();
 	return 0;
 }
 
@@ -80,7 +73,7 @@ int cli_picture_make_room(struct cli_picture *p, size_t nodes, size_t names, siz
 	p->link = calloc(ports + 1, sizeof(*p->link));
 	p->names_room = (uint32_t)(names + ports);
 	p->name = calloc(p->names_room + (size_t)1, sizeof(*p->name));
-	return p->node && p->link && p->name ? 0 : no_memory();
+	return p->node && p->link && p->name ? 0 : cli_no_memory();
 }
 
 int cli_picture_add_host(struct cli_picture *p, const char *name)

@@ -4,7 +4,6 @@
  * Called by show_picture.c.
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,10 +225,8 @@ int cli_picture_light_path(struct cli_picture *p, struct control_client *client,
 		return CLI_FAILED;
 	w.lid = p->node[w.to].lid;
 	w.port = malloc(p->n);
-	if (!w.port) {
-		base_log("%s", strerror(ENOMEM));
-		return CLI_FAILED;
-	}
+	if (!w.port)
+		return cli_no_memory();
 	memset(w.port, CLI_NO_PORT, p->n);
 	ret = cli_tables_read(&t, client, NULL);
 	if (!ret) {

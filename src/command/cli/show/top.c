@@ -481,10 +481,8 @@ static int execute(const struct cli_command *self, void *from, int argc, char **
 		return CLI_USAGE;
 	}
 	sampler = calloc(1, sizeof(*sampler));
-	if (!sampler) {
-		base_log("%s", strerror(ENOMEM));
-		return CLI_FAILED;
-	}
+	if (!sampler)
+		return cli_no_memory();
 	ret = cli_connect(&sampler->client, cli_fabric_name(top->name));
 	if (ret) {
 		free(sampler);
