@@ -11,12 +11,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "api/rdmacm/rsocket/look.h"
+#include "base/signals.h"
 #include "sockets/relay.h"
 #include "sockets/sockets.h"
 
@@ -268,17 +268,12 @@ void sockets_relay_unlock(void)
 /* No signal of the program's is for a relay. */
 static bool start(struct relay *r)
 {
-	sigset_t all, before;
 	pthread_t thread;
-	int error;
+	int ret = base_thread_start(&thread, run, r);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, NULL, run, r);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!error)
+	if (!ret)
 		pthread_detach(thread);
-	return !error;
+	return !ret;
 }
 
 void sockets_relay_start(void)

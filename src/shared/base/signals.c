@@ -48,3 +48,15 @@ void base_cancel_restore(int state)
 {
 	pthread_setcancelstate(state, NULL);
 }
+
+int base_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = pthread_create(thread, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -ret;
+}

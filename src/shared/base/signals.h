@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Signals and cancellation as the kernel's device files behave, for calls of ours that stand for
- * one read() of such a file.
+ * one read() of such a file; and threads that have nothing to do with signals.
  */
 #ifndef BASE_SIGNALS_H
 #define BASE_SIGNALS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 /*
@@ -23,5 +24,8 @@ bool base_signals_restart(void);
  */
 int base_cancel_off(void);
 void base_cancel_restore(int state);
+
+/* Starts a thread that runs no signal handler: signals are the others'. 0 or -errno. */
+int base_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 #endif

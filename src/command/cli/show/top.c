@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/util.h"
 #include "cli/base/command.h"
 #include "cli/base/fabrics.h"
@@ -116,7 +117,6 @@ static void *sample(void *arg)
 /* Signals are the other thread's. 0 or -errno. */
 static int sampler_start(struct sampler *s)
 {
-	sigset_t all, before;
 	int ret;
 
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -127,10 +127,7 @@ static int sampler_start(struct sampler *s)
 		close(s->wake);
 		return ret;
 	}
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = -pthread_create(&s->thread, NULL, sample, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	ret = base_thread_start(&s->thread, sample, s);
 	if (ret) {
 		close(s->wake);
 		close(s->out[0]);

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "daemon/core/closer.h"
 
 #define LARGE_BLOCKS 2048 /* of 512 bytes: a quarter of a millisecond */
@@ -129,19 +130,14 @@ static void *close_all(void *arg)
 	return NULL;
 }
 
-/* Signals are the other thread's. */
 static void start_thread(struct closer_lane *l)
 {
-	sigset_t all, before;
 	pthread_t thread;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (!pthread_create(&thread, NULL, close_all, l)) {
-		pthread_detach(thread);
-		l->n++;
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (base_thread_start(&thread, close_all, l))
+		return;
+	pthread_detach(thread);
+	l->n++;
 }
 
 static struct closer_lane *new_lane(unsigned most)

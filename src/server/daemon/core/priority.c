@@ -4,12 +4,12 @@
  */
 #define _GNU_SOURCE /* SCHED_RESET_ON_FORK, syscall() */
 #include <sched.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "base/util.h"
 #include "daemon/core/priority.h"
 
@@ -43,21 +43,14 @@ static void *take_and_give(void *arg)
 	return NULL;
 }
 
-/* Signals are the other thread's. */
 static bool start_giver(struct daemon_priority *p)
 {
-	sigset_t all, before;
-	bool done;
-
 	if (sem_init(&p->is_used_up, 0, 0))
 		return false;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	done = !pthread_create(&p->giver, NULL, take_and_give, p);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!done)
-		sem_destroy(&p->is_used_up);
-	return done;
+	if (!base_thread_start(&p->giver, take_and_give, p))
+		return true;
+	sem_destroy(&p->is_used_up);
+	return false;
 }
 
 static bool is_limited(void)
