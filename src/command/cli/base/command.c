@@ -31,6 +31,12 @@ int cli_find_dashes(int argc, char **argv)
 	return i;
 }
 
+int cli_cannot(const char *verb, const char *path)
+{
+	base_log("cannot %s '%s': %s", verb, path ? path : "-", strerror(errno));
+	return CLI_FAILED;
+}
+
 int cli_no_memory(void)
 {
 	base_log("%s", strerror(ENOMEM));

@@ -48,6 +48,10 @@ int cli_usage_error(const struct cli_command *cmd, const char *format, ...)
 /* The index of the "--" that ends the options of `exec` and `run`, or @argc. */
 int cli_find_dashes(int argc, char **argv);
 
+/* Says that @path (NULL: "-") cannot be read or written, as @verb says, and why (errno). Returns
+ * CLI_FAILED. */
+int cli_cannot(const char *verb, const char *path);
+
 /* Says that there is no memory. Returns CLI_FAILED. */
 int cli_no_memory(void);
 

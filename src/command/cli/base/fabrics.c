@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/base/exit.h"
+#include "cli/base/command.h"
 #include "cli/base/fabrics.h"
 #include "control/client.h"
 #include "control/directory.h"
@@ -102,10 +102,8 @@ int cli_each_fabric(int (*each)(const char *name, void *arg), void *arg)
 		return 0;
 	if (n < 0 && errno == EACCES && access(dir, X_OK) == 0)
 		return each(cli_fabric_name(NULL), arg); /* another user's: we may pass */
-	if (n < 0) {
-		base_log("cannot read '%s': %s", dir, strerror(errno));
-		return CLI_FAILED;
-	}
+	if (n < 0)
+		return cli_cannot("read", dir);
 	for (int i = 0; i < n; i++) {
 		if (!ret)
 			ret = each(entries[i]->d_name, arg);

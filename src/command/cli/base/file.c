@@ -31,10 +31,10 @@ int cli_file_read(struct cli_file *f)
 	f->fd = -1;
 	if (!ret)
 		return 0;
-	if (ret == -EFBIG)
-		base_log("%s: larger than %u MiB", f->name, MAX_FILE >> 20);
-	else
-		base_log("cannot read '%s': %s", f->name, strerror(-ret));
+	errno = -ret;
+	if (ret != -EFBIG)
+		return cli_cannot("read", f->name);
+	base_log("%s: larger than %u MiB", f->name, MAX_FILE >> 20);
 	return CLI_FAILED;
 }
 

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,10 +233,8 @@ static int for_each_line(const char *name, int (*take)(void *arg, const char *li
 	size_t room = 0;
 	int ret = 0;
 
-	if (!from) {
-		base_log("cannot read '%s': %s", name, strerror(errno));
-		return CLI_FAILED;
-	}
+	if (!from)
+		return cli_cannot("read", name);
 	while (!ret && getline(&line, &room, from) >= 0) {
 		line[strcspn(line, "\r\n")] = '\0';
 		ret = take(arg, line);

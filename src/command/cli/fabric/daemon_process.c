@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/newer_libc.h"
 #include "base/util.h"
@@ -355,27 +356,28 @@ int cli_daemon_process_start(struct cli_daemon_process *m,
 	return CLI_FAILED;
 }
 
+bool cli_daemon_process_stat(pid_t pid, char *state, unsigned long *bytes)
+{
+	char path[64], text[1024];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	/* proc(5): its size is the 23rd field */
+	return base_read_start(path, text, sizeof(text)) > 0 &&
+	       sscanf(text,
+	              "%*d (%*[^)]) %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+	              "%*s %*s %*s %*s %lu",
+	              state, bytes) == 2;
+}
+
 /* Whether the daemon has no memory any more, and is there all the same: the kernel holds it, or a
  * thread of it, as it closes what a program has given it (daemon/core/closer.h), and nobody can end
  * that. */
 static bool is_held(pid_t pid)
 {
-	unsigned long bytes = 1;
-	char path[64];
-	FILE *stat;
+	unsigned long bytes;
+	char state;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	stat = fopen(path, "re");
-	if (!stat)
-		return false;
-	/* proc(5): its size is the 23rd field */
-	if (fscanf(stat,
-	           "%*d (%*[^)]) %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-	           "%*s %*s %*s %*s %lu",
-	           &bytes) != 1)
-		bytes = 1;
-	fclose(stat);
-	return !bytes;
+	return cli_daemon_process_stat(pid, &state, &bytes) && !bytes;
 }
 
 /* Whether the process ends, with all its threads. */

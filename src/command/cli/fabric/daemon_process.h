@@ -7,6 +7,7 @@
 #ifndef CLI_DAEMON_PROCESS_H
 #define CLI_DAEMON_PROCESS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "cli/fabric/fabric_options.h"
@@ -39,6 +40,10 @@ int cli_daemon_process_stop(struct cli_daemon_process *m);
 /* Waits until daemon @pid, of @pidfd, is gone, or the kernel holds what is left of it. 0, or
  * -ETIMEDOUT after @ms. */
 int cli_wait_gone(pid_t pid, int pidfd, int ms);
+
+/* The state of a process, a letter as in proc(5), and the bytes of its address space. False: nobody
+ * can tell, as in another PID namespace. */
+bool cli_daemon_process_stat(pid_t pid, char *state, unsigned long *bytes);
 
 /* Prints the last lines of fabric @name's log to standard error. */
 void cli_daemon_process_print_log(const char *name);

@@ -277,8 +277,7 @@ static int draw(const struct reading *r, const char *output)
 		failed = true;
 	if (!failed)
 		return 0;
-	base_log("cannot write '%s': %s", output ? output : "-", strerror(errno));
-	return CLI_FAILED;
+	return cli_cannot("write", output);
 }
 
 static int ladder(const struct cli_command *self, void *from, int argc, char **argv)

@@ -7,29 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/file.h"
 #include "cli/base/command.h"
 #include "cli/picture/graphviz.h"
 #include "cli/picture/picture.h"
-
-static int cannot_write(const char *name)
-{
-	base_log("cannot write '%s': %s", name ? name : "-", strerror(errno));
-	return CLI_FAILED;
-}
-
-static int write_all(int fd, const char *at, size_t bytes)
-{
-	while (bytes) {
-		ssize_t n = write(fd, at, bytes);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		at += n > 0 ? n : 0;
-		bytes -= n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
 
 /* Copies the rest of @from. 0 or -1 and errno. */
 static int copy(int from, int to)
@@ -39,7 +20,7 @@ static int copy(int from, int to)
 
 	do {
 		n = read(from, bytes, sizeof(bytes));
-		if (n > 0 && write_all(to, bytes, (size_t)n))
+		if (n > 0 && base_write_all(to, bytes, (size_t)n))
 			return -1;
 	} while (n > 0 || (n < 0 && errno == EINTR));
 	return (int)n;
@@ -57,11 +38,11 @@ int cli_picture_write(const char *dot, const char *format, const char *name)
 	}
 	if (name)
 		to = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	ret = to < 0 ? -1 : from < 0 ? write_all(to, dot, bytes) : copy(from, to);
+	ret = to < 0 ? -1 : from < 0 ? base_write_all(to, dot, bytes) : copy(from, to);
 	if (ret)
-		ret = cannot_write(name);
+		ret = cli_cannot("write", name);
 	if (name && to >= 0 && close(to) < 0 && !ret)
-		ret = cannot_write(name);
+		ret = cli_cannot("write", name);
 	if (from >= 0)
 		close(from);
 	return ret;

@@ -27,6 +27,7 @@
 #include "cli/record/pcapng.h"
 #include "cli/base/port.h"
 #include "cli/base/signals.h"
+#include "cli/fabric/daemon_process.h"
 #include "control/client.h"
 #include "wire/frame.h"
 #include "wire/mad.h"
@@ -276,19 +277,13 @@ static bool is_daemon_stopped(void)
 {
 	struct ucred daemon = { .pid = 0 };
 	socklen_t bytes = sizeof(daemon);
-	char path[64], state = 'T';
-	FILE *stat;
+	unsigned long memory;
+	char state;
 
 	if (getsockopt(stream, SOL_SOCKET, SO_PEERCRED, &daemon, &bytes) < 0 || daemon.pid <= 0)
 		return true;
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)daemon.pid);
-	stat = fopen(path, "re");
-	if (!stat)
-		return true;
-	if (fscanf(stat, "%*d (%*[^)]) %c", &state) != 1)
-		state = 'T';
-	fclose(stat);
-	return state == 'T' || state == 't';
+	return !cli_daemon_process_stat(daemon.pid, &state, &memory) || state == 'T' ||
+	       state == 't';
 }
 
 /* Reads records up to the end. 0 or -errno, of reading or writing. */
@@ -385,21 +380,16 @@ static int open_file(struct run *r)
 	r->file = r->fd >= 0 ? cli_output_open(&r->fd) : NULL;
 	if (r->file)
 		return 0;
-	base_log("cannot write '%s': %s", r->output ? r->output : "-", strerror(errno));
-	return CLI_FAILED;
+	return cli_cannot("write", r->output);
 }
 
 static int close_file(struct run *r)
 {
-	int ret = 0;
-
 	if (r->file)
 		fclose(r->file);
-	if (r->output && r->fd >= 0 && close(r->fd) < 0) {
-		base_log("cannot write '%s': %s", r->output, strerror(errno));
-		ret = CLI_FAILED;
-	}
-	return ret;
+	if (r->output && r->fd >= 0 && close(r->fd) < 0)
+		return cli_cannot("write", r->output);
+	return 0;
 }
 
 static int start(struct run *r)

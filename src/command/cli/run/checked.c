@@ -205,8 +205,7 @@ static int touch_json(const char *path)
 
 	if (to && !fclose(to))
 		return 0;
-	base_log("cannot write '%s': %s", path, strerror(errno));
-	return CLI_FAILED;
+	return cli_cannot("write", path);
 }
 
 int cli_checked_begin(struct cli_checked *c, struct cli_junit *junit)
@@ -352,8 +351,7 @@ static int write_json(const char *path, struct sum *s)
 {
 	if (!json_object_to_file_ext(path, s->reports, JSON_C_TO_STRING_PRETTY))
 		return 0;
-	base_log("cannot write '%s': %s", path, strerror(errno));
-	return CLI_FAILED;
+	return cli_cannot("write", path);
 }
 
 int cli_checked_end(struct cli_checked *c, int status)

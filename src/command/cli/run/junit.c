@@ -9,9 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/util.h"
-#include "cli/base/exit.h"
+#include "cli/base/command.h"
 #include "cli/run/junit.h"
 
 #define NS_PER_S  1000000000ull
@@ -263,8 +262,8 @@ void cli_junit_case(struct cli_junit *j, const char *class, const char *name, ui
 
 static int failed(const struct cli_junit *j, int error)
 {
-	base_log("cannot write '%s': %s", j->path, strerror(error));
-	return CLI_FAILED;
+	errno = error;
+	return cli_cannot("write", j->path);
 }
 
 /* The report that is left if nobody writes the rest. A pipe gets the end alone. */
