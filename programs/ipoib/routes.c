@@ -33,13 +33,7 @@ struct ipoib_routes {
 
 static void forget(struct ipoib_routes *r)
 {
-	struct base_hash_node *node = base_hash_walk(&r->known, NULL), *next;
-
-	for (; node; node = next) {
-		next = base_hash_walk(&r->known, node);
-		base_hash_remove(&r->known, node);
-		free(container_of(node, struct entry, node));
-	}
+	base_hash_free(&r->known, offsetof(struct entry, node));
 	r->last = NULL;
 }
 
@@ -89,7 +83,6 @@ err_close:
 void ipoib_routes_close(struct ipoib_routes *r)
 {
 	forget(r);
-	base_hash_fini(&r->known);
 	if (r->questions)
 		mnl_socket_close(r->questions);
 	if (r->events)

@@ -133,6 +133,17 @@ struct base_hash_node *base_hash_walk(const struct base_hash *h, const struct ba
 	return first_from(h, false, (node->hash & (h->n_buckets - 1)) + 1);
 }
 
+void base_hash_free(struct base_hash *h, size_t at)
+{
+	struct base_hash_node *node = base_hash_walk(h, NULL), *next;
+
+	for (; node; node = next) {
+		next = base_hash_walk(h, node);
+		free((char *)node - at);
+	}
+	base_hash_fini(h);
+}
+
 static uint64_t mix(uint64_t h)
 {
 	/* the last bytes of an MGID, in which groups differ, are the top bits here */

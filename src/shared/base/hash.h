@@ -35,6 +35,9 @@ void base_hash_remove(struct base_hash *h, struct base_hash_node *node);
 /* Frees the buckets, not the nodes. */
 void base_hash_fini(struct base_hash *h);
 
+/* Frees the buckets, and all structs, from malloc(), whose nodes are at the offset @at. */
+void base_hash_free(struct base_hash *h, size_t at);
+
 /* The first node under @hash, and the next one under the hash of @node; NULL: there is none. */
 struct base_hash_node *base_hash_first(const struct base_hash *h, uint64_t hash);
 struct base_hash_node *base_hash_next(const struct base_hash_node *node);

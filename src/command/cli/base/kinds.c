@@ -77,13 +77,7 @@ int cli_kinds_add(struct cli_kinds *all, const struct cli_kinds_link *link)
 
 void cli_kinds_fini(struct cli_kinds *all)
 {
-	struct base_hash_node *n = base_hash_walk(&all->by_name, NULL), *next;
-
-	for (; n; n = next) {
-		next = base_hash_walk(&all->by_name, n);
-		free(kind_at(n));
-	}
-	base_hash_fini(&all->by_name);
+	base_hash_free(&all->by_name, offsetof(struct kind, node));
 }
 
 static int by_name(const void *a, const void *b)

@@ -88,22 +88,11 @@ const char *cli_subnet_port_name(struct cli_subnet *s, const char *node, unsigne
 	return text;
 }
 
-static void free_all(struct base_hash *h)
-{
-	struct base_hash_node *n = base_hash_walk(h, NULL), *next;
-
-	for (; n; n = next) {
-		next = base_hash_walk(h, n);
-		free(container_of(n, struct entry, node));
-	}
-	base_hash_fini(h);
-}
-
 void cli_subnet_fini(struct cli_subnet *s)
 {
 	check_net_fini(&s->net);
-	free_all(&s->guids);
-	free_all(&s->names);
+	base_hash_free(&s->guids, offsetof(struct entry, node));
+	base_hash_free(&s->names, offsetof(struct entry, node));
 	for (uint32_t i = 0; i < s->n_texts; i++)
 		free(s->text[i]);
 	free(s->text);

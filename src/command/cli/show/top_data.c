@@ -49,13 +49,7 @@ static void add_known(struct cli_top_history *h, const char *id, const double *t
 
 void cli_top_history_fini(struct cli_top_history *h)
 {
-	struct base_hash_node *n, *next;
-
-	for (n = base_hash_walk(&h->known, NULL); n; n = next) {
-		next = base_hash_walk(&h->known, n);
-		free(container_of(n, struct cli_top_known, node));
-	}
-	base_hash_fini(&h->known);
+	base_hash_free(&h->known, offsetof(struct cli_top_known, node));
 	*h = (struct cli_top_history){ 0 };
 }
 

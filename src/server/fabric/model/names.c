@@ -18,13 +18,7 @@ struct entry {
 
 void fabric_names_fini(struct fabric_names *names)
 {
-	struct base_hash_node *node, *next;
-
-	for (node = base_hash_walk(&names->reserved, NULL); node; node = next) {
-		next = base_hash_walk(&names->reserved, node);
-		free(container_of(node, struct entry, node));
-	}
-	base_hash_fini(&names->reserved);
+	base_hash_free(&names->reserved, offsetof(struct entry, node));
 }
 
 static uint64_t hash_of(const char *name)

@@ -228,17 +228,6 @@ static int host_of(struct reader *r, unsigned i)
 	return host;
 }
 
-static void free_words(struct reader *r)
-{
-	struct base_hash_node *h, *next;
-
-	for (h = base_hash_walk(&r->words, NULL); h; h = next) {
-		next = base_hash_walk(&r->words, h);
-		free(container_of(h, struct host_word, node));
-	}
-	base_hash_fini(&r->words);
-}
-
 /* ---- nodes ---- */
 
 static int add_node(struct reader *r, unsigned i)
@@ -438,7 +427,7 @@ int fabric_topology_parse(struct fabric_plan *plan, const struct fabric_topology
 		ret = add_links(&r);
 	if (!ret)
 		ret = finish(&r);
-	free_words(&r);
+	base_hash_free(&r.words, offsetof(struct host_word, node));
 	base_hash_fini(&r.by_id);
 	topology_scan_fini(&r.scan);
 	return ret;
