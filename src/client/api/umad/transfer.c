@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "api/umad/umad.h"
+#include "base/file.h"
 #include "base/reason.h"
 #include "base/signals.h"
 #include "wire/rmpp.h"
@@ -118,21 +118,6 @@ static void attach_fd(struct msghdr *msg, union one_fd *control, int fd)
 	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
 }
 
-static int write_all(int fd, const uint8_t *data, size_t bytes)
-{
-	while (bytes) {
-		ssize_t n = write(fd, data, bytes);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -ENOMEM;
-		data += n;
-		bytes -= (size_t)n;
-	}
-	return 0;
-}
-
 /* -EFBIG: the process may not write files of that size, and would get a signal. */
 static int make_memfd(const uint8_t *data, size_t bytes)
 {
@@ -145,7 +130,7 @@ static int make_memfd(const uint8_t *data, size_t bytes)
 	if (fd < 0)
 		return -errno;
 	cancel_state = base_cancel_off();
-	ret = write_all(fd, data, bytes);
+	ret = base_write_all(fd, data, bytes) ? -ENOMEM : 0;
 	if (ret)
 		close(fd);
 	base_cancel_restore(cancel_state);

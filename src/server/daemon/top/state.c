@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -119,21 +120,6 @@ static int open_new(const struct daemon_state *s, const char *name)
 	return ret;
 }
 
-static int write_all(int fd, const char *text, size_t bytes)
-{
-	while (bytes) {
-		ssize_t n = write(fd, text, bytes);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		bytes -= (size_t)n;
-	}
-	return fsync(fd) ? -errno : 0;
-}
-
 /* Puts a file with this text in the place of the present one. 0 or -errno. */
 static int replace(struct daemon_state *s, const char *text, size_t bytes)
 {
@@ -145,7 +131,9 @@ static int replace(struct daemon_state *s, const char *text, size_t bytes)
 	fd = ret ? ret : open_new(s, name);
 	if (fd < 0)
 		return fd;
-	ret = write_all(fd, text, bytes);
+	ret = base_write_all(fd, text, bytes);
+	if (!ret && fsync(fd))
+		ret = -errno;
 	if (!ret && renameat(s->dir, name, s->dir, s->leaf))
 		ret = -errno;
 	if (ret) {
