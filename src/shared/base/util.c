@@ -9,12 +9,22 @@
 
 #include "base/util.h"
 
-uint64_t base_now_ns(void)
+static inline uint64_t ns_of(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t base_now_ns(void)
+{
+	return ns_of(CLOCK_MONOTONIC);
+}
+
+uint64_t base_real_ns(void)
+{
+	return ns_of(CLOCK_REALTIME);
 }
 
 int base_parse_number(const char *text, long min, long max, long *value)

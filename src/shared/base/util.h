@@ -31,8 +31,9 @@ static inline int base_min(int a, int b)
 	return a < b ? a : b;
 }
 
-/* Monotonic time in nanoseconds. */
+/* Monotonic time in nanoseconds; and nanoseconds since 1970. */
 uint64_t base_now_ns(void);
+uint64_t base_real_ns(void);
 
 /*
  * Parses all of @text as a whole number, decimal, or hex with 0x. Returns 0; -EINVAL if it is no

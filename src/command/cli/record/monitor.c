@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -165,14 +164,6 @@ static void put_event(struct text *t, struct json_object *event, const char *tex
 	}
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 /* Prints an event for people, with the seconds since @began_ns. A newer daemon may tell of what we
  * do not know: then all of it is printed. */
 static void print_event(FILE *to, struct json_object *event, uint64_t began_ns)
@@ -246,7 +237,7 @@ static int monitor_execute(const struct cli_command *self, void *from, int argc,
 	ret = cli_connect(&client, fabric);
 	if (ret)
 		return ret;
-	o = (struct output){ .to = cli_output_open(&out), .began_ns = now_ns() };
+	o = (struct output){ .to = cli_output_open(&out), .began_ns = base_real_ns() };
 	ret = o.to ? open_stream(client, fabric) : cli_output_failed();
 	control_close(client);
 	if (ret)

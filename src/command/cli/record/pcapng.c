@@ -9,8 +9,8 @@
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/util.h"
 #include "cli/record/pcapng.h"
 
 /* A record of Endace's format ERF, in which Wireshark knows InfiniBand packets.
@@ -194,11 +194,9 @@ void cli_pcapng_end(struct cli_pcapng *p, uint64_t captured, uint64_t lost)
 {
 	const uint64_t received = captured + lost;
 	struct text t = { .n = 0 };
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	put32(&t, 0);
-	put_time(&t, (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec);
+	put_time(&t, base_real_ns());
 	put_option(&t, STATISTICS_RECEIVED, &received, sizeof(received));
 	put_option(&t, STATISTICS_LOST, &lost, sizeof(lost));
 	write_block(p, STATISTICS, &t);

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -49,20 +48,12 @@ static void monitor_free(struct monitor *m)
 
 /* ---- an event as a line ---- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void begin_line(struct show_json *o, const char *kind)
 {
 	o->n = 0;
 	o->after = o->failed = false;
 	show_open(o, NULL, '{');
-	show_add_u64(o, "time_ns", now_ns());
+	show_add_u64(o, "time_ns", base_real_ns());
 	show_add_string(o, "event", kind);
 }
 

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -87,20 +86,12 @@ static void set_lids(const struct fabric_mad *mad, uint16_t pkey, struct control
 	r->dlid = directed ? IB_LID_PERMISSIVE : mad->dlid;
 }
 
-static void set_time(struct control_captured *r)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	r->time_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void describe(const struct fabric_mad_seen *seen, struct control_captured *r)
 {
 	const struct fabric_mad *mad = seen->mad;
 
 	static_assert(sizeof(r->from.node) == FABRIC_NAME, "a node's name fits");
-	set_time(r);
+	r->time_ns = base_real_ns();
 	set_lids(mad, seen->pkey, r);
 	r->h.bth = (struct wire_bth){ .opcode = WIRE_OPCODE_UD_SEND_ONLY,
 		                      .migrated = true,
@@ -179,7 +170,7 @@ static void describe_packet(const struct daemon_captures *c, const struct daemon
 {
 	const struct fabric_flow *flow = seen->flow;
 
-	set_time(r);
+	r->time_ns = base_real_ns();
 	r->slid = flow->from->lid | flow->key.path_bits;
 	r->dlid = flow->key.dlid;
 	r->sl = flow->key.sl;
