@@ -17,8 +17,6 @@
 #define IPOIB_HEADROOM    64 /* before a slot's packet; IPoIB's header goes there */
 #define IPOIB_MAX_SEGMENT 48 /* pieces of one packet */
 
-struct ipoib_slot;
-
 struct ipoib_slots {
 	struct ibv_pd *pd;
 	struct ipoib_area area[2]; /* the first few, and the others */

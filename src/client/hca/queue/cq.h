@@ -25,7 +25,6 @@
 #include "base/lock.h"
 #include "hca/process/context.h"
 
-struct hca_connected_qp;
 struct hca_rq;
 struct hca_srq;
 

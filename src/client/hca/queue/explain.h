@@ -13,11 +13,9 @@
 
 #include <infiniband/verbs.h>
 
-struct hca_connected_qp;
 struct hca_cq;
 struct hca_qp;
 struct hca_rq;
-struct hca_srq;
 
 /* "RTS" and so on; "IBV_WC_SUCCESS" and so on; "send" and so on, of enum ibv_wr_opcode. */
 const char *hca_state_name(enum ibv_qp_state state);

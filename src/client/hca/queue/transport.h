@@ -13,7 +13,6 @@
 
 #include <infiniband/verbs.h>
 
-struct hca_context;
 struct hca_qp;
 struct hca_rq;
 

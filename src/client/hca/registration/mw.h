@@ -13,7 +13,6 @@
 #include <infiniband/verbs.h>
 
 struct hca_qp;
-struct hca_mw;
 struct shm_request;
 
 /* NULL: *@error. -EINVAL: no such type. */

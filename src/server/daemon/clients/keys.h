@@ -10,8 +10,6 @@
 #include "daemon/clients/ending.h"
 #include "daemon/clients/holder.h"
 
-struct daemon_extent;
-
 /* *@off: of the holder's keys, which are made if there are none. 0, -EAGAIN or -ENOMEM. */
 int daemon_keys_open(struct daemon_memory *m, struct daemon_holder *holder, uint64_t *off);
 

@@ -20,7 +20,6 @@ struct daemon_xrcds {
 };
 
 /* That a process has opened a domain. */
-struct daemon_xrcd_handle;
 
 /* 0 or -ENOMEM. */
 int daemon_xrcds_init(struct daemon_xrcds *all, struct daemon_loop *loop,
