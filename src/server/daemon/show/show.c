@@ -21,7 +21,7 @@
 struct view {
 	const char *name;
 	const char *open, *close; /* around the parts */
-	bool (*part)(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+	daemon_view *part;
 	/* Instead of parts: another process writes it. Gives the reader's end. 0 or -errno. */
 	int (*give)(const struct daemon_show *s, struct daemon_call *call);
 	bool of_key; /* what it is of is no switch */

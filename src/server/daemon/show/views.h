@@ -57,32 +57,18 @@ static inline void *show_state(struct show_at *at, struct show_json *o, size_t b
 /* Adds "access", by enum ibv_access_flags and enum shm_key_access. */
 void show_add_access(struct show_json *o, uint32_t access);
 
-/* Each writes the next part. False: there was none left. */
-bool daemon_show_status(const struct daemon_show *s, struct show_at *at, struct show_json *o);
-bool daemon_show_host(const struct daemon_show *s, struct show_at *at, struct show_json *o);
-bool daemon_show_node(const struct daemon_show *s, struct show_at *at, struct show_json *o);
-bool daemon_show_group(const struct daemon_show *s, struct show_at *at, struct show_json *o);
-bool daemon_show_ports(const struct daemon_show *s, struct show_at *at, struct show_json *o);
-bool daemon_show_tables(const struct daemon_show *s, struct show_at *at, struct show_json *o);
-bool daemon_show_counters(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+/* Writes the next part of a view. False: there was none left. */
+typedef bool daemon_view(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 
-bool daemon_show_router(const struct daemon_show *s, struct show_at *at, struct show_json *o);
-bool daemon_show_fault(const struct daemon_show *s, struct show_at *at, struct show_json *o);
-bool daemon_show_past_fault(const struct daemon_show *s, struct show_at *at, struct show_json *o);
-bool daemon_show_qps(const struct daemon_show *s, struct show_at *at, struct show_json *o);
-bool daemon_show_connections(const struct daemon_show *s, struct show_at *at, struct show_json *o);
-bool daemon_show_processes(const struct daemon_show *s, struct show_at *at, struct show_json *o);
-bool daemon_show_mrs(const struct daemon_show *s, struct show_at *at, struct show_json *o);
-bool daemon_show_key(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+daemon_view daemon_show_status, daemon_show_host, daemon_show_node, daemon_show_group,
+        daemon_show_ports, daemon_show_tables, daemon_show_counters, daemon_show_router,
+        daemon_show_fault, daemon_show_past_fault, daemon_show_qps, daemon_show_connections,
+        daemon_show_processes, daemon_show_mrs, daemon_show_key;
+/* The meaning of each counter: its text by its name; and of those alone that count losses. */
+daemon_view daemon_show_counter_texts, daemon_show_loss_texts;
 
 /* Collects a slice of what senders have counted, by ->n. True: that was the last; ->n is 0 again.
  */
 bool daemon_show_collect(const struct daemon_show *s, struct show_at *at);
-
-/* Adds the meaning of each counter: its text by its name. */
-bool daemon_show_counter_texts(const struct daemon_show *s, struct show_at *at,
-                               struct show_json *o);
-/* Likewise, of those counters alone that count losses. */
-bool daemon_show_loss_texts(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 
 #endif
