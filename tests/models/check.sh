@@ -182,7 +182,7 @@ keys)
 	;;
 keys_death)
 	proven_large keys_death
-	order=-DT_REVERSE fails "1 3 4 6 7 8 9" keys_death
+	order=-DT_REVERSE fails "1 3 4 6 7 8 9 10 11" keys_death
 	order="-DREVERSE -DT_REVERSE" fails "2 5" keys_death
 	;;
 queue)

@@ -4,7 +4,8 @@
  * step, with the lock or without (lock_atomics() in src/client/hca/transport/responder.c); the daemon, which
  * undoes what it had (src/server/daemon/clients/qp_undo.c); and the owner of the key, which deregisters the
  * memory meanwhile, and may have destroyed the queue pair that was the dead one's peer. Requester 0,
- * the one that dies, also sends a message that invalidates the key.
+ * the one that dies, also sends a message that invalidates the key. Requester 0 may be on a weak
+ * fabric: it begins an operation, and goes on with it later (hca_responder_begin_change()).
  *
  * What is proven: each operation that is carried out counts once, and none is carried out beside
  * another one, or when the deregistration has returned; nobody waits for the dead for ever: neither
@@ -23,11 +24,15 @@
  *  5 it is taken by a plain store			6 it is taken from the living, too
  *  7 the owner does not wait			8 the record goes before its process has died
  *  9 who does not get the lock goes on without it
+ * 10 an operation that has begun goes on, though another one came in between
+ * 11 one that has begun keeps the others out
  *
  * Functions that it models (tools/check-models.py):
- *  src/client/hca/transport/responder.c lock_atomics ed404a0122d9
- *  src/client/hca/transport/responder.c try_atomics feb454fc8464
+ *  src/client/hca/transport/responder.c lock_atomics e7455be1acce
+ *  src/client/hca/transport/responder.c try_atomics a0d10b8b8d2d
  *  src/client/hca/transport/responder.c unlock_atomics 69aaa98cf869
+ *  src/client/hca/transport/responder.c hca_responder_begin_change 2abb55b4b902
+ *  src/client/hca/transport/responder.c hca_responder_change f301c7c14718
  *  src/client/hca/transport/responder.c is_gone c8c5f2880d8c
  *  src/client/hca/transport/responder.c hca_responder_invalidate d3577e9f0fb6
  *  src/client/hca/transport/connected_help.c wait_for_user db875f2c0314
@@ -50,7 +55,8 @@
 bit key = 1;
 byte says[REQUESTERS];		/* target_qpn: another one each time; 0: it is not at work */
 bit record[REQUESTERS] = 1;	/* of its queue pair */
-byte lock;			/* 1 + the requester that has it; 0: nobody */
+#define BEGUN	   10
+byte lock;			/* 1 + the requester that has it; BEGUN more: that has begun; 0: nobody */
 byte word;
 bit owners_record = 1;		/* of the queue pair that was the peer of requester 0 */
 
@@ -59,7 +65,7 @@ bit owners_record = 1;		/* of the queue pair that was the peer of requester 0 */
 byte carried_out;
 bit dead, gone;
 
-#define IS_GONE(holder) ((holder) && !record[(holder) - 1])
+#define IS_GONE(holder) ((holder) && (holder) <= BEGUN && !record[(holder) - 1])
 
 /* ---- requesters ---- */
 
@@ -69,7 +75,7 @@ inline try_lock()
 	holder = 0;
 	atomic {
 		if
-		:: lock == 0 -> lock = me + 1; got = 1
+		:: lock == 0 || (lock > BEGUN && MUTANT != 11) -> lock = me + 1; got = 1
 		:: else -> holder = lock
 		fi
 	};
@@ -90,29 +96,74 @@ inline try_lock()
 	fi
 }
 
+/* hca_responder_begin_change() */
+inline begin()
+{
+	says[me] = BEGUN + turn;
+	if
+	:: key ->
+		atomic {
+			if
+			:: lock == 0 || lock == BEGUN + me + 1 -> lock = BEGUN + me + 1; begun = 1
+			:: else
+			fi
+		};
+		if
+		:: begun -> d_step { assert(!gone); old = word }
+		:: else
+		fi
+	:: else
+	fi;
+	says[me] = 0
+}
+
+/* The first thing that hca_responder_change() does */
+inline go_on()
+{
+	atomic {
+		if
+		:: begun && lock == BEGUN + me + 1 -> lock = me + 1; got = 1
+		:: else -> begun = begun && MUTANT == 10; old = (begun -> old : 0)
+		fi
+	}
+}
+
 proctype requester(byte me)
 {
 	byte turn, old, holder;
-	bit got, found;
+	bit got, found, begun;
 
 	{
 		do
 		:: turn == TURNS -> break
 		:: else ->
+			if
+			:: me == 0 && !begun -> begin()
+			:: true
+			fi;
 			says[me] = 1 + turn;
 			found = key;
 			if
-			:: found -> try_lock()
+			:: found ->
+				go_on();
+				if
+				:: !got -> try_lock()
+				:: else
+				fi
 			:: else -> turn++	/* it fails */
 			fi;
 			if
 			:: got ->
-				old = word;
+				if
+				:: !begun -> old = word
+				:: else
+				fi;
 				d_step {
 					assert(!gone);
 					word = old + 1;
 					carried_out++;
 					old = 0;
+					begun = 0;
 					turn++
 				};
 				atomic {
@@ -129,7 +180,7 @@ proctype requester(byte me)
 			fi;
 			says[me] = 0;
 			if
-			:: found && !got -> lock == 0 || (IS_GONE(lock) && MUTANT != 4) || !key
+			:: found && !got -> lock == 0 || (lock > BEGUN && MUTANT != 11) || (IS_GONE(lock) && MUTANT != 4) || !key
 			:: else
 			fi;
 			d_step { got = 0; found = 0 }
@@ -154,7 +205,7 @@ active proctype daemon()
 		:: owners_record || MUTANT == 2 ->
 			atomic {
 				if
-				:: lock == 1 || (MUTANT == 2 && lock) -> lock = 0
+				:: lock == 1 || lock == BEGUN + 1 || (MUTANT == 2 && lock) -> lock = 0
 				:: else
 				fi
 			}

@@ -204,6 +204,12 @@ struct shm_object {
 static_assert(sizeof(struct shm_object) == 48, "layout");
 
 #define SHM_ATOMIC_LOCKS 16
+/*
+ * The bits above the queue pair's number, which are no thread's number. On a weak fabric its
+ * process has read the word, and will write what becomes of it. Nobody waits for that: another
+ * operation takes the lock, and the one that had begun is done anew.
+ */
+#define SHM_ATOMIC_BEGUN (0xFFu << 24)
 
 /* The keys of a process: chunks of SHM_KEY_CHUNK, by the upper 24 bits of a key. */
 struct shm_keys {
@@ -223,7 +229,7 @@ struct shm_keys {
 	_Atomic uint64_t chunk_off[SHM_KEY_CHUNKS];
 	struct shm_object objects[SHM_OBJECTS];
 	/* locks of atomic operations, by the address of the word: each names the queue pair whose
-	 * process carries one out; 0: none does */
+	 * process carries one out, or with SHM_ATOMIC_BEGUN one that has begun; 0: none does */
 	_Atomic uint32_t atomics[SHM_ATOMIC_LOCKS];
 };
 static_assert(offsetof(struct shm_keys, chunk_off) == 64, "layout");

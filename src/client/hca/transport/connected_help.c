@@ -32,9 +32,10 @@ static bool prepare_help(struct hca_qp *qp, uint32_t peer, struct hca_exchange *
 	x->process = p;
 	x->responder.process = p;
 	x->responder.worker =
-	        qp->sender.qpn | (uint32_t)atomic_fetch_add_explicit(&hca_connected(qp)->helpers, 1,
-	                                                             memory_order_relaxed)
-	                                 << 24;
+	        qp->sender.qpn |
+	        atomic_fetch_add_explicit(&hca_connected(qp)->helpers, 1, memory_order_relaxed) %
+	                        (SHM_ATOMIC_BEGUN >> 24)
+	                << 24;
 	x->responder.held = &shm_connection_at(&p->region, SHM_QP_INDEX(peer))->lock;
 	shm_qp_read(&p->region, qp->sender.qpn, &x->responder.end.qp);
 	shm_qp_read(&p->region, peer, &x->requester.qp);

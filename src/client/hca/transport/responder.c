@@ -394,34 +394,47 @@ static bool is_gone(const struct hca_responder *t, uint32_t holder)
 	       atomic_load_explicit((_Atomic uint32_t *)&qp->qpn, memory_order_relaxed) != qpn;
 }
 
-static bool try_atomics(const struct hca_responder *t, _Atomic uint32_t *lock, uint32_t holder)
+static bool has_only_begun(uint32_t holder)
 {
-	/* acquire: pairs with the release in unlock_atomics() */
-	return atomic_compare_exchange_strong_explicit(lock, &holder, t->worker,
-	                                               memory_order_acquire, memory_order_relaxed);
+	return holder >= SHM_ATOMIC_BEGUN;
 }
 
-/*
- * The lock of atomic operations on this word. The place of a word in its page is the same wherever
- * the page is mapped. NULL: it is not to be had now. The holder of the lock may be stopped: that is
- * no failure of this request, which waits.
- */
-static _Atomic uint32_t *lock_atomics(struct hca_responder *t, const struct hca_parts *word)
+/* Puts @value, this thread's, in the place of @holder. */
+static bool try_atomics(_Atomic uint32_t *lock, uint32_t holder, uint32_t value)
+{
+	/* acquire: pairs with the release in unlock_atomics() */
+	return atomic_compare_exchange_strong_explicit(lock, &holder, value, memory_order_acquire,
+	                                               memory_order_relaxed);
+}
+
+/* The lock of atomic operations on this word. The place of a word in its page is the same wherever
+ * the page is mapped. NULL: there is none any more. */
+static _Atomic uint32_t *lock_of(struct hca_responder *t, const struct hca_parts *word)
 {
 	struct shm_keys *keys =
 	        shm_payload_at(&t->process->region, t->end.qp.connection.keys_off, sizeof(*keys));
 	uintptr_t at = (uintptr_t)word->iov[0].iov_base;
-	_Atomic uint32_t *lock = keys ? &keys->atomics[at / 8 % SHM_ATOMIC_LOCKS] : NULL;
+
+	return keys ? &keys->atomics[at / 8 % SHM_ATOMIC_LOCKS] : NULL;
+}
+
+/*
+ * Acquires it. False: it is not to be had now. Its holder may be stopped: that is no failure of
+ * this request, which waits.
+ */
+static bool lock_atomics(struct hca_responder *t, _Atomic uint32_t *lock)
+{
 	struct base_pause pause = { 0 };
 	uint32_t holder;
 
 	while (lock && pause.looks < ATOMICS_TRIES) {
-		if (try_atomics(t, lock, 0))
-			return lock;
+		holder = atomic_load_explicit(lock, memory_order_relaxed);
+		if ((!holder || has_only_begun(holder)) && try_atomics(lock, holder, t->worker))
+			return true;
 		base_pause(&pause);
 	}
 	holder = lock ? atomic_load_explicit(lock, memory_order_relaxed) : 0;
-	return is_gone(t, holder) && try_atomics(t, lock, holder) ? lock : NULL;
+	return is_gone(t, holder) && try_atomics(lock, holder, t->worker);
 }
 
 static void unlock_atomics(const struct hca_responder *t, _Atomic uint32_t *lock)
@@ -448,54 +461,18 @@ static _Atomic uint64_t *word_here(const struct hca_parts *at)
 	return base_likely(at->here && (uintptr_t)word % sizeof(uint64_t) == 0) ? word : NULL;
 }
 
-/* Reads the word, and writes what it becomes. Other requests are kept out. */
-static void change_word_here(const struct shm_request *r, _Atomic uint64_t *word, uint64_t *old)
+static int read_word(struct hca_responder *t, struct hca_parts *at, uint64_t *word)
 {
-	uint64_t next;
+	struct iovec here = { word, sizeof(*word) }, there = at->iov[0];
+	struct hca_span target = { .iov = &here, .n = 1 }, source;
 
-	*old = atomic_load_explicit(word, memory_order_acquire);
-	next = result_of(r, *old);
-	if (next != *old)
-		/* release: as in store_word() */
-		atomic_store_explicit(word, next, memory_order_release);
-}
-
-/* The same elsewhere. */
-static int change_word(struct hca_responder *t, const struct shm_request *r, struct hca_parts *at,
-                       uint64_t *old)
-{
-	uint64_t next;
-	struct iovec here = { old, sizeof(*old) }, there = at->iov[0];
-	struct hca_span mine = { .iov = &here, .n = 1 };
-	struct hca_span word = hca_parts_span(&t->end, at);
-	int ret;
-
-	word.iov = &there;
-	ret = hca_memory_copy(&mine, &word, sizeof(*old));
-	if (ret)
-		return ret;
-	next = result_of(r, *old);
-	here = (struct iovec){ &next, sizeof(next) };
-	mine = (struct hca_span){ .iov = &here, .n = 1 };
-	word = hca_parts_span(&t->end, at);
-	return next == *old ? 0 : hca_memory_copy(&word, &mine, sizeof(next));
-}
-
-int hca_responder_change(struct hca_responder *t, const struct shm_request *r,
-                         struct hca_parts *word, uint64_t *old)
-{
-	_Atomic uint32_t *lock = lock_atomics(t, word);
-	_Atomic uint64_t *here = word_here(word);
-	int ret = 0;
-
-	if (!lock)
-		return HCA_WAITS_FOR_LOCK;
-	if (here)
-		change_word_here(r, here, old);
-	else
-		ret = change_word(t, r, word, old);
-	unlock_atomics(t, lock);
-	return ret ? hca_responder_copy_failed(t, ret) : IBV_WC_SUCCESS;
+	if (word_here(at)) {
+		*word = atomic_load_explicit(word_here(at), memory_order_acquire);
+		return 0;
+	}
+	source = hca_parts_span(&t->end, at);
+	source.iov = &there; /* which the copy moves */
+	return hca_memory_copy(&target, &source, sizeof(*word));
 }
 
 /* Stores the word at once, if this process can. */
@@ -513,13 +490,51 @@ static int store_word(struct hca_responder *t, struct hca_parts *at, uint64_t wo
 	return hca_memory_copy(&target, &source, sizeof(word));
 }
 
+bool hca_responder_begin_change(struct hca_responder *t, const struct shm_request *r, uint64_t *old)
+{
+	const uint32_t begun = t->worker | SHM_ATOMIC_BEGUN;
+	struct hca_parts word = { .here = true };
+	_Atomic uint32_t *lock;
+
+	if (r->remote_addr % sizeof(uint64_t) ||
+	    !hca_responder_find(t, r, sizeof(*old), IBV_ACCESS_REMOTE_ATOMIC, &word))
+		return false;
+	lock = lock_of(t, &word);
+	/* the word is read behind that: whatever changes it later takes the lock */
+	return lock && (try_atomics(lock, 0, begun) || try_atomics(lock, begun, begun)) &&
+	       !read_word(t, &word, old);
+}
+
+int hca_responder_change(struct hca_responder *t, const struct shm_request *r,
+                         struct hca_parts *word, uint64_t *old)
+{
+	_Atomic uint32_t *lock = lock_of(t, word);
+	const bool is_begun = base_unlikely(t->begun) && lock &&
+	                      try_atomics(lock, t->worker | SHM_ATOMIC_BEGUN, t->worker);
+	uint64_t next;
+	int ret = 0;
+
+	/* other atomic operations are kept out: between reading and writing, or since it began */
+	if (!is_begun && !lock_atomics(t, lock))
+		return HCA_WAITS_FOR_LOCK;
+	if (is_begun)
+		*old = *t->begun;
+	else
+		ret = read_word(t, word, old);
+	next = result_of(r, *old);
+	if (!ret && next != *old)
+		ret = store_word(t, word, next);
+	unlock_atomics(t, lock);
+	return ret ? hca_responder_copy_failed(t, ret) : IBV_WC_SUCCESS;
+}
+
 int hca_responder_store(struct hca_responder *t, struct hca_parts *word, uint64_t value)
 {
 	/* no other atomic operation may write between our read of the word and our write */
-	_Atomic uint32_t *lock = lock_atomics(t, word);
+	_Atomic uint32_t *lock = lock_of(t, word);
 	int ret;
 
-	if (!lock)
+	if (!lock_atomics(t, lock))
 		return HCA_WAITS_FOR_LOCK;
 	ret = store_word(t, word, value);
 	unlock_atomics(t, lock);

@@ -77,6 +77,9 @@ struct hca_responder {
 	uint32_t worker;
 	/* of the responder's thread: the lock without which it may not finish a request, or NULL */
 	_Atomic uint32_t *held;
+	/* on a weak fabric: what hca_responder_begin_change() has found for this request, or NULL
+	 */
+	const uint64_t *begun;
 	/* why it refuses the request: HCA_REFUSED */
 	enum hca_nak nak;
 	const char *why; /* NULL: it may not have what it @wanted */
@@ -452,6 +455,14 @@ int hca_responder_begin_read(struct hca_responder *t, const struct shm_request *
 int hca_responder_begin_word(struct hca_responder *t, const struct shm_request *r, uint32_t access,
                              struct hca_parts *word);
 
+/*
+ * Begins an atomic operation, on a weak fabric: *@old is what its word is. With @t->begun set to
+ * that, hca_responder_change() acts on that later, if no other atomic operation has come in
+ * between; a processor's store or a WRITE is lost then (volume 1, section 9.4.5). Nobody waits for
+ * it, and it has no effect if it goes no further. False: it cannot begin now.
+ */
+bool hca_responder_begin_change(struct hca_responder *t, const struct shm_request *r,
+                                uint64_t *old);
 /* An atomic operation on the word: *@old is what it was. HCA_WAITS_FOR_LOCK: not now. */
 int hca_responder_change(struct hca_responder *t, const struct shm_request *r,
                          struct hca_parts *word, uint64_t *old);
