@@ -164,6 +164,18 @@ LITMUS("atomic-of-three", "So are those of two nodes.", "IBA 9.4.5", "",
 LITMUS("atomic-result-late", "The old value is not there before the completion.", OWNED, "A.0=9",
        "faa 0 A.0 B.0 1; ld r0 A.0; poll 0",
        STRONG("r0=0"), WEAK("r0=9"))
+LITMUS("atomic-store", "A processor's store during an atomic operation is lost.", "IBA 9.4.5", "",
+       "faa 0 A.0 B.0 1; st B.0 8; poll 0",
+       STRONG("A.0=0 B.0=8"), WEAK("A.0=8 B.0=9"), WEAK("A.0=0 B.0=1"))
+LITMUS("atomic-store-completed", "Not behind its completion.", "IBA 9.4.5", "",
+       "faa 0 A.0 B.0 1; poll 0; st B.0 8",
+       STRONG("A.0=0 B.0=8"), NEVER("A.0=0 B.0=1"))
+LITMUS("atomic-write-of-two", "So is a WRITE of another queue pair.", "IBA 9.4.5", "A.1=8",
+       "faa 0 A.0 B.0 1; put 1 B.0 A.1; poll 0; poll 1",
+       STRONG("A.0=0 B.0=8"), WEAK("A.0=8 B.0=9"), WEAK("A.0=0 B.0=1"))
+LITMUS("atomics-all-count", "No atomic operation is lost.", "IBA 9.4.5", "",
+       "faa 0 A.0 B.0 1; faa 1 A.1 B.0 1; faa 0 A.2 B.0 1; poll 0; poll 1; poll 0 || faa 5 C.0 B.0 1; poll 5",
+       STRONG("B.0=4"), NEVER("B.0=3"), NEVER("B.0=2"), NEVER("B.0=1"))
 LITMUS("atomic-read", "A READ sees an atomic operation ahead of it.", ORDER, "",
        "faa 0 A.0 B.0 1; get 0 A.1 B.0; poll 0; poll 0",
        STRONG("A.1=1"), NEVER("A.1=0"))

@@ -390,6 +390,21 @@ static bool set_without_fence(bool wrong)
 	return is_all(to[0], 0, 1, OLD);
 }
 
+/* The target's processor sets a counter that others raise. */
+static bool store_beside_atomic(bool wrong)
+{
+	volatile uint64_t *counter = word(to[0], 0);
+
+	fill(to[0], 0, 1, OLD);
+	post(0, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 1, 0);
+	if (!wrong)
+		done(0);
+	*counter = NEW;
+	if (wrong)
+		done(0);
+	return *counter == NEW || *counter == NEW + 1;
+}
+
 /* Two queue pairs write the same word, and the later post should win. */
 static bool last_post_wins(bool wrong)
 {
@@ -766,6 +781,7 @@ static const struct mistake {
 	{ "forward-without-fence", forward_without_fence, false },
 	{ "send-without-fence", send_without_fence, false },
 	{ "set-without-fence", set_without_fence, false },
+	{ "store-beside-atomic", store_beside_atomic, false },
 	{ "last-post-wins", last_post_wins, false },
 	{ "read-elsewhere", read_elsewhere, false },
 	{ "number-elsewhere", number_elsewhere, false },

@@ -25,10 +25,12 @@ struct request {
 	struct hca_weak_due due; /* its next step */
 	uint8_t next;            /* enum step: that one */
 	uint8_t order;           /* enum order */
-	bool has_fence, is_inline;
-	uint8_t early; /* pieces that were placed ahead, a bit each */
-	int failed;    /* an enum ibv_wc_status */
-	char *bytes;   /* NULL: there are none, or the message waits in the program's memory */
+	bool has_fence, is_inline, is_atomic;
+	bool has_begun; /* an atomic operation: */
+	uint64_t old;   /* hca_responder_begin_change() */
+	uint8_t early;  /* pieces that were placed ahead, a bit each */
+	int failed;     /* an enum ibv_wc_status */
+	char *bytes;    /* NULL: there are none, or the message waits in the program's memory */
 	uint32_t n;
 };
 
@@ -46,6 +48,14 @@ struct hca_weak_queue {
 
 /* ---- order ---- */
 
+/* It reads a word, and writes what becomes of that. */
+static bool is_atomic(const struct shm_request *r)
+{
+	const unsigned op = hca_operation(r->opcode);
+
+	return (op & HCA_OP_ATOMIC) && (op & HCA_OP_BACK);
+}
+
 static enum order order_of(const struct shm_request *r)
 {
 	const unsigned op = hca_operation(r->opcode);
@@ -57,8 +67,15 @@ static enum order order_of(const struct shm_request *r)
 struct ahead {
 	bool gathered, placed; /* SENDs and WRITEs */
 	bool begun, answered; /* READs and atomic operations: at the receiver; at the sender, too */
+	bool whole;           /* no atomic operation has read its word, and not written it yet */
 	bool completed;
 };
+
+/* Whether the step of a READ or an atomic operation is taken at the receiver. */
+static bool is_there(const struct request *q, enum step step)
+{
+	return step == GATHER || (step == PIECE && q->is_atomic);
+}
 
 /*
  * The order of operations that the specification wants (volume 1, section 10.8.3.3): a request is
@@ -74,9 +91,9 @@ static bool may(const struct ahead *a, const struct request *q, enum step step)
 		return false;
 	switch (q->order) {
 	case SENDS:
-		return step == GATHER ? a->gathered : a->placed;
+		return step == GATHER ? a->gathered : a->placed && a->whole;
 	case IS_ANSWERED:
-		return step == GATHER ? a->placed && a->begun : a->answered;
+		return is_there(q, step) ? a->placed && a->begun : a->answered;
 	default:
 		return a->placed;
 	}
@@ -87,8 +104,9 @@ static void go_behind(struct ahead *a, const struct request *q)
 	const bool is_answered = q->order == IS_ANSWERED;
 
 	if (is_answered) {
-		a->begun &= q->next > GATHER && !q->failed;
+		a->begun &= !is_there(q, q->next) && !q->failed;
 		a->answered &= q->next > PLACE;
+		a->whole &= !q->is_atomic || q->next != PIECE;
 	} else {
 		a->gathered &= q->next > GATHER;
 	}
@@ -102,6 +120,8 @@ static enum base_weak_step choice_of(const struct request *q)
 	switch (q->next) {
 	case GATHER:
 		return q->order == SENDS ? BASE_WEAK_STEP_gather : BASE_WEAK_STEP_place;
+	case PIECE:
+		return BASE_WEAK_STEP_change;
 	case COMPLETE:
 		return BASE_WEAK_STEP_complete;
 	default:
@@ -113,7 +133,7 @@ static enum base_weak_step choice_of(const struct request *q)
 static void set_next(struct hca_connected_qp *c, struct request *q, enum step step)
 {
 	q->next = step;
-	if (step == PIECE || step == DONE ||
+	if ((step == PIECE && !q->has_begun) || step == DONE ||
 	    (step == GATHER && (q->order == IS_LOCAL || q->is_inline)))
 		hca_weak_set_now(&c->weak->clock, &q->due);
 	else
@@ -187,6 +207,14 @@ static int read_own(struct hca_connected_qp *c, const struct shm_request *r,
 	return IBV_WC_LOC_PROT_ERR;
 }
 
+/* Whether the responder is there, as it was last. */
+static bool is_settled(struct hca_connected_qp *c)
+{
+	say_busy(c);
+	return !c->x.responder.tells && hca_exchange_is_there(&c->x) &&
+	       hca_exchange_is_current(&c->x);
+}
+
 /* A long READ goes to the program's memory at once. */
 static int read_remote(struct hca_connected_qp *c, const struct shm_request *r,
                        const struct shm_entry *e, struct request *q)
@@ -204,11 +232,29 @@ static int read_remote(struct hca_connected_qp *c, const struct shm_request *r,
 	return ret;
 }
 
+/* What has begun when there was no way, say, begins anew. */
+static int change(struct hca_connected_qp *c, const struct shm_request *r,
+                  const struct shm_entry *e, struct request *q)
+{
+	int ret;
+
+	c->x.responder.begun = q->has_begun ? &q->old : NULL;
+	ret = read_remote(c, r, e, q);
+	c->x.responder.begun = NULL;
+	q->has_begun = false;
+	return ret;
+}
+
 static int gather(struct hca_connected_qp *c, const struct shm_request *r,
                   const struct shm_entry *e, struct request *q)
 {
 	const unsigned op = hca_operation(r->opcode);
 
+	if (q->is_atomic) {
+		q->has_begun =
+		        is_settled(c) && hca_responder_begin_change(&c->x.responder, r, &q->old);
+		return IBV_WC_SUCCESS;
+	}
 	if (op & HCA_OP_BACK)
 		return read_remote(c, r, e, q);
 	if ((op & HCA_OP_LOCAL) || order_of(r) == IS_ANSWERED)
@@ -266,11 +312,9 @@ static bool may_be_cut(struct hca_connected_qp *c, const struct shm_request *r)
 {
 	struct hca_parts whole;
 
-	say_busy(c);
 	hca_parts_here(&whole, NULL, 0);
 	whole.n = 0;
-	return !c->x.responder.tells && hca_exchange_is_there(&c->x) &&
-	       hca_exchange_is_current(&c->x) &&
+	return is_settled(c) &&
 	       hca_responder_find(&c->x.responder, r, r->length, IBV_ACCESS_REMOTE_WRITE, &whole);
 }
 
@@ -334,7 +378,7 @@ static int take_step(struct hca_connected_qp *c, const struct shm_request *r,
 	case GATHER:
 		return gather(c, r, e, q);
 	case PIECE:
-		return place_some(c, r, e, q);
+		return q->is_atomic ? change(c, r, e, q) : place_some(c, r, e, q);
 	case PLACE:
 		return place(c, r, e, q);
 	default:
@@ -428,6 +472,7 @@ static void look_at_queue(struct hca_connected_qp *c)
 		q = &w->at[w->known & w->mask];
 		*q = (struct request){ .due.number = w->clock.posted++,
 			               .order = (uint8_t)order_of(r),
+			               .is_atomic = is_atomic(r),
 			               .has_fence = r->flags & IBV_SEND_FENCE,
 			               .is_inline = r->flags & IBV_SEND_INLINE };
 		set_next(c, q, GATHER);
@@ -452,7 +497,7 @@ static void end_work(struct hca_connected_qp *c)
 static bool walk(struct hca_connected_qp *c, const struct hca_weak_due **soon)
 {
 	struct hca_weak_queue *w = c->weak;
-	struct ahead a = { true, true, true, true, true };
+	struct ahead a = { true, true, true, true, true, true };
 	bool any = false;
 
 	*soon = NULL;

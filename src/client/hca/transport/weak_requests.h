@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Requests of connected queue pairs on a weak fabric (base/weak.h). All of them wait in the queue
- *of connected_wait.c, and are carried out in steps, each of which may be late:
+ * of connected_wait.c, and are carried out in steps, each of which may be late:
  *
  *   gather	a SEND's or WRITE's bytes are read at the sender; a READ's, or an atomic
- *operation's, at the receiver
- *   pieces	some of a WRITE's bytes are placed, or some of what a READ has read
+ *		operation's word, at the receiver
+ *   pieces	some of a WRITE's bytes are placed, or some of what a READ has read; an atomic
+ *		operation writes its word
  *   place	all of them are, or whatever else is left to do
  *   complete	the completion can be polled
  *
- * What the specification orders stays in order (docs/weak.md has the table): order() is that table.
- * A step is late by so many steps of the queue pair's clock, which goes on with each request that
- *is posted and each completion that is polled. If the program does neither, and polls, the clock
- *goes on by itself after a time; if it calls nothing, the thread of process/weak.h sees to that.
+ * What the specification orders stays in order (docs/weak.md has the table): may() is that table. A
+ * step is late by so many steps of the queue pair's clock, which goes on with each request that is
+ * posted and each completion that is polled. If the program does neither, and polls, the clock goes
+ * on by itself after a time; if it calls nothing, the thread of process/weak.h sees to that.
  *
  * Only the queue pair's own process works on such a queue; its peer does not help
  * (hca_connected_is_weak()). With the send lock held. XRC, and connections that are made of
- *packets, are not weak.
+ * packets, are not weak.
  */
 #ifndef HCA_WEAK_REQUESTS_H
 #define HCA_WEAK_REQUESTS_H
