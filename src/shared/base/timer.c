@@ -149,6 +149,16 @@ void base_timer_stop(struct base_timer *t)
 
 /* ---- running ---- */
 
+struct base_timer *base_timers_take(struct base_timers *timers, uint64_t now_ns)
+{
+	struct base_timer *t = timers->root;
+
+	if (!t || t->due_ns > now_ns)
+		return NULL;
+	base_timer_stop(t);
+	return t;
+}
+
 void base_timers_run(struct base_timers *timers)
 {
 	const uint64_t now = base_timers_now(timers), serial = timers->serial;

@@ -97,4 +97,8 @@ void base_timer_stop(struct base_timer *t);
  */
 void base_timers_run(struct base_timers *timers);
 
+/* For a caller that has a loop of its own, in place of base_timers_run(): the timer that is due
+ * first, which is not set any more; @due is not called, and may be NULL. NULL: none is due. */
+struct base_timer *base_timers_take(struct base_timers *timers, uint64_t now_ns);
+
 #endif

@@ -51,6 +51,7 @@ static int init(struct hca_process *p, bool is_daemon)
 	LIST_INIT(&p->cqs);
 	LIST_INIT(&p->connected);
 	TAILQ_INIT(&p->waiting);
+	base_timers_init(&p->waits, &(struct base_clock){ 0 });
 	base_idtable_init_from_1(&p->mrs.ids, HCA_MR_CHUNK * HCA_MR_CHUNKS);
 	SLIST_INIT(&p->free_flows);
 	STAILQ_INIT(&p->free_ahs);

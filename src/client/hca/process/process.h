@@ -16,6 +16,7 @@
 
 #include "base/hash.h"
 #include "base/lock.h"
+#include "base/timer.h"
 #include "control/client.h"
 #include "hca/process/mr_table.h"
 #include "hca/process/reserve.h"
@@ -85,6 +86,7 @@ struct hca_process {
 	LIST_HEAD(, hca_connected_qp) connected; /* all connected queue pairs, under that */
 	struct base_lock waiting_lock;
 	TAILQ_HEAD(, hca_qp) waiting; /* whose requests wait, under that */
+	struct base_timers waits;     /* the same on a weak fabric, under that (weak_due.h) */
 	_Atomic uint32_t n_waiting;
 	_Atomic uint32_t armed_cq; /* the completion queue that was armed last */
 	struct base_lock flow_lock;

@@ -134,26 +134,30 @@ void hca_weak_release(struct hca_weak *w, uint64_t bytes)
 
 /* ---- the thread ---- */
 
-static void wait_until_wanted(struct hca_weak *w)
+/* For @ns at most; UINT64_MAX: for ever. */
+static void wait_until_wanted(struct hca_weak *w, uint64_t ns)
 {
-	while (!atomic_load_explicit(&w->wanted, memory_order_acquire) &&
-	       !atomic_load_explicit(&w->ends, memory_order_acquire))
-		syscall(SYS_futex, &w->wanted, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+	const struct timespec most = { .tv_sec = (time_t)(ns / 1000000000),
+		                       .tv_nsec = (long)(ns % 1000000000) };
+
+	/* it returns at once if requests wait; if a signal ends it, the look is in vain */
+	syscall(SYS_futex, &w->wanted, FUTEX_WAIT_PRIVATE, 0, ns == UINT64_MAX ? NULL : &most, NULL,
+	        0);
 }
 
 static void *run(void *arg)
 {
 	struct hca_weak *w = arg;
 	const struct timespec tick = { .tv_nsec = TICK_NS };
+	uint64_t next_ns = UINT64_MAX;
 
 	is_thread = true;
 	while (!atomic_load_explicit(&w->ends, memory_order_acquire)) {
-		wait_until_wanted(w);
+		wait_until_wanted(w, next_ns);
 		nanosleep(&tick, NULL);
 		/* before the look: a request that is posted meanwhile wakes again */
 		atomic_store_explicit(&w->wanted, 0, memory_order_seq_cst);
-		if (w->serve(w->process))
-			atomic_store_explicit(&w->wanted, 1, memory_order_relaxed);
+		next_ns = w->serve(w->process);
 	}
 	return NULL;
 }

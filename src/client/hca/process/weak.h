@@ -40,15 +40,16 @@ void hca_weak_by_time(struct hca_weak *w, uint32_t object, uint32_t request,
 bool hca_weak_hold(struct hca_weak *w, uint64_t bytes);
 void hca_weak_release(struct hca_weak *w, uint64_t bytes);
 
-/* Starts the thread, if there is none yet: it calls @serve now and then while requests of @p wait,
- * until that says that none does. The caller holds no lock: those of base/lock.h are empty until a
- * process has a second thread. False: no thread can be made, which is said once. The fabric is
- * strong then, as nothing goes on with requests of a program that calls nothing. */
-typedef bool hca_weak_serve(struct hca_process *p);
+/* Starts the thread, if there is none yet: it calls @serve while requests of @p wait. That says in
+ * how many ns the next one is due; UINT64_MAX: none waits. The caller holds no lock: those of
+ * base/lock.h are empty until a process has a second thread. False: no thread can be made, which is
+ * said once. The fabric is strong then, as nothing goes on with requests of a program that calls
+ * nothing. */
+typedef uint64_t hca_weak_serve(struct hca_process *p);
 bool hca_weak_start(struct hca_weak *w, hca_weak_serve *serve, struct hca_process *p);
 /* Whether it is there. */
 bool hca_weak_has_thread(const struct hca_weak *w);
-/* Requests wait. */
+/* A request waits that may be due before those of which @serve knew. */
 void hca_weak_wake(struct hca_weak *w);
 
 /* Whether this is that thread: what waits has waited for long enough. */

@@ -235,8 +235,9 @@ void hca_vain_polled(struct hca_cq *cq, int n);
 /* Goes on with requests that wait, of at most @most QPs, each of which has its turn. One whose send
  * lock is held is tried again by the next poll. */
 void hca_cq_serve_waiting(struct hca_process *p, unsigned most);
-/* The same of all, by the thread of a weak fabric (process/weak.h). Whether any wait still. */
-bool hca_cq_serve_all(struct hca_process *p);
+/* The same of those that are due, by the thread of a weak fabric (process/weak_due.h). In how many
+ * ns the next one is due; UINT64_MAX: none waits. */
+uint64_t hca_cq_serve_due(struct hca_process *p);
 /* The same of all, when @cq has been armed, as the program may sleep now: waits for threads that
  * post, or the daemon fires the event a while later. */
 void hca_cq_serve_armed(const struct hca_cq *cq);
@@ -333,7 +334,8 @@ void hca_cq_remove_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint3
 /* @srq, of which a queue pair may receive here, has another size, or a queue pair more. */
 void hca_cq_fit_shared(struct hca_cq *cq, struct hca_srq *srq);
 
-/* Requests of @qp, which sends here, wait: polling any queue of the process goes on with them. */
+/* A request of @qp, which sends here, was posted and waits: polling any queue of the process goes
+ * on with it. */
 void hca_cq_add_waiting(struct hca_cq *cq, struct hca_qp *qp);
 
 /* @qp is being destroyed: none of its requests is gone on with. */

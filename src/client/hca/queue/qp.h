@@ -8,6 +8,7 @@
 #define HCA_QP_H
 
 #include "hca/process/operation.h"
+#include "hca/process/weak_due.h"
 #include "hca/queue/cq.h"
 #include "hca/queue/rq.h"
 #include "hca/queue/sender.h"
@@ -75,7 +76,8 @@ struct hca_qp {
 	bool is_waiting; /* it is in its process's list */
 	bool goes;       /* it is being destroyed, and not added there any more */
 	TAILQ_ENTRY(hca_qp) waiting;
-	uint32_t weak_object;    /* its number in the process, on a weak fabric */
+	struct hca_weak_wait weak_wait; /* likewise in its process's list, on a weak fabric */
+	uint32_t weak_object;           /* its number in the process, on a weak fabric */
 	_Atomic uint32_t in_use; /* polling threads that move it to ERR: it cannot be freed */
 };
 

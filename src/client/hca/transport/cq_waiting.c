@@ -6,6 +6,7 @@
 #include <limits.h>
 
 #include "base/pause.h"
+#include "base/util.h"
 #include "hca/process/weak.h"
 #include "hca/queue/cq.h"
 #include "hca/transport/connected.h"
@@ -15,7 +16,7 @@
 /* Then it is woken, to look again. */
 #define LOOK_AGAIN_NS 20000000
 
-void hca_cq_add_waiting(struct hca_cq *cq, struct hca_qp *qp)
+static void add_waiting(struct hca_cq *cq, struct hca_qp *qp)
 {
 	struct hca_process *p = cq->ctx->process;
 
@@ -25,12 +26,21 @@ void hca_cq_add_waiting(struct hca_cq *cq, struct hca_qp *qp)
 		atomic_fetch_add_explicit(&p->n_waiting, 1, memory_order_relaxed);
 		qp->is_waiting = true;
 	}
+	if (p->weak && qp->is_waiting)
+		hca_weak_due_add(&p->waits, &qp->weak_wait, base_now_ns());
 	base_unlock(&p->waiting_lock);
 	base_lock(&cq->lock);
 	cq->failed = true;
 	base_unlock(&cq->lock);
-	if (p->weak)
+	if (p->weak && !hca_weak_is_thread())
 		hca_weak_wake(p->weak);
+}
+
+void hca_cq_add_waiting(struct hca_cq *cq, struct hca_qp *qp)
+{
+	if (cq->ctx->process->weak)
+		hca_weak_due_moved(&qp->weak_wait, base_now_ns());
+	add_waiting(cq, qp);
 }
 
 /* With waiting_lock held. */
@@ -39,6 +49,7 @@ static void take_waiting(struct hca_process *p, struct hca_qp *qp)
 	TAILQ_REMOVE(&p->waiting, qp, waiting);
 	atomic_fetch_sub_explicit(&p->n_waiting, 1, memory_order_relaxed);
 	qp->is_waiting = false;
+	hca_weak_due_drop(&qp->weak_wait);
 }
 
 void hca_cq_remove_waiting(struct hca_process *p, struct hca_qp *qp)
@@ -52,13 +63,21 @@ void hca_cq_remove_waiting(struct hca_process *p, struct hca_qp *qp)
 	base_unlock(&p->waiting_lock);
 }
 
-/* The next QP of the process whose requests wait, or NULL. Its in_use is raised. */
-static struct hca_qp *next_waiting(struct hca_process *p)
+static struct hca_qp *first_due(struct hca_process *p, uint64_t now_ns)
+{
+	struct hca_weak_wait *w = hca_weak_due_take(&p->waits, now_ns);
+
+	return w ? container_of(w, struct hca_qp, weak_wait) : NULL;
+}
+
+/* The next QP of the process whose requests wait, or NULL. Its in_use is raised. @now_ns: only one
+ * that is due by then on a weak fabric; 0: any. */
+static struct hca_qp *next_waiting(struct hca_process *p, uint64_t now_ns)
 {
 	struct hca_qp *qp;
 
 	base_lock(&p->waiting_lock);
-	qp = TAILQ_FIRST(&p->waiting);
+	qp = now_ns ? first_due(p, now_ns) : TAILQ_FIRST(&p->waiting);
 	if (qp) {
 		take_waiting(p, qp);
 		atomic_fetch_add_explicit(&qp->in_use, 1, memory_order_relaxed);
@@ -87,26 +106,31 @@ static bool lock_sends(struct hca_qp *qp, const struct hca_cq *sleeper)
 	return true;
 }
 
-/* Goes on with requests that wait, of up to @most queue pairs. @sleeper: the queue by which the
- * program is woken; else it will poll again, and nobody's lock is waited for. */
+/* Goes on with requests of a queue pair. @sleeper: the queue by which the program is woken; else it
+ * will poll again, and nobody's lock is waited for. */
+static void serve_one(struct hca_qp *qp, const struct hca_cq *sleeper)
+{
+	bool locked = lock_sends(qp, sleeper), again = true;
+
+	if (locked) {
+		qp->transport->poll(qp);
+		again = qp->sq_kept;
+		base_unlock(&qp->send_lock);
+	}
+	if (again)
+		add_waiting(qp->send_cq, qp);
+	/* release: pairs with the acquire in hca_qp_destroy() */
+	atomic_fetch_sub_explicit(&qp->in_use, 1, memory_order_release);
+}
+
+/* The same of up to @most queue pairs. */
 static void serve(struct hca_process *p, unsigned most, const struct hca_cq *sleeper)
 {
 	unsigned n = atomic_load_explicit(&p->n_waiting, memory_order_relaxed);
 	struct hca_qp *qp;
 
-	for (n = n < most ? n : most; n && (qp = next_waiting(p)); n--) {
-		bool locked = lock_sends(qp, sleeper), again = true;
-
-		if (locked) {
-			qp->transport->poll(qp);
-			again = qp->sq_kept;
-			base_unlock(&qp->send_lock);
-		}
-		if (again)
-			hca_cq_add_waiting(qp->send_cq, qp);
-		/* release: pairs with the acquire in hca_qp_destroy() */
-		atomic_fetch_sub_explicit(&qp->in_use, 1, memory_order_release);
-	}
+	for (n = n < most ? n : most; n && (qp = next_waiting(p, 0)); n--)
+		serve_one(qp, sleeper);
 }
 
 BASE_COLD void hca_cq_serve_waiting(struct hca_process *p, unsigned most)
@@ -114,10 +138,19 @@ BASE_COLD void hca_cq_serve_waiting(struct hca_process *p, unsigned most)
 	serve(p, most, NULL);
 }
 
-bool hca_cq_serve_all(struct hca_process *p)
+uint64_t hca_cq_serve_due(struct hca_process *p)
 {
-	serve(p, UINT_MAX, NULL);
-	return atomic_load_explicit(&p->n_waiting, memory_order_relaxed);
+	const uint64_t began_ns = base_now_ns();
+	uint64_t next_ns, now_ns;
+	struct hca_qp *qp;
+
+	while ((qp = next_waiting(p, began_ns)))
+		serve_one(qp, NULL);
+	base_lock(&p->waiting_lock);
+	next_ns = base_timers_next(&p->waits);
+	base_unlock(&p->waiting_lock);
+	now_ns = base_now_ns();
+	return next_ns == BASE_TIMER_NEVER ? UINT64_MAX : next_ns > now_ns ? next_ns - now_ns : 0;
 }
 
 /* Others may have completed requests while a thread posted, which had looked before. No program

@@ -272,7 +272,7 @@ int hca_qp_create(struct hca_context *ctx, const struct ibv_qp_init_attr_ex *att
 	if (ret)
 		return ret;
 	if (ctx->process->weak &&
-	    hca_weak_start(ctx->process->weak, hca_cq_serve_all, ctx->process) &&
+	    hca_weak_start(ctx->process->weak, hca_cq_serve_due, ctx->process) &&
 	    transport == &hca_ud)
 		transport = &hca_ud_weak;
 	return hca_qp_create_as(ctx, transport, attr, 0, out);

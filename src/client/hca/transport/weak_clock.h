@@ -12,15 +12,11 @@
 #include "hca/process/weak.h"
 #include "hca/queue/qp.h"
 
-/* The thread serves a program that has called nothing for so long. */
-#define HCA_WEAK_SILENT_NS 2000000
-
 struct hca_weak_clock {
 	struct hca_weak *all;
-	const struct hca_qp *qp;
-	uint32_t posted;   /* requests: the number of the next one */
-	uint32_t skipped;  /* what the clock went on by itself */
-	uint64_t moved_ns; /* when anything happened last */
+	struct hca_qp *qp;
+	uint32_t posted;  /* requests: the number of the next one */
+	uint32_t skipped; /* what the clock went on by itself */
 	bool may_skip, at_once;
 };
 
@@ -31,6 +27,11 @@ struct hca_weak_due {
 	uint8_t amount;  /* not 0 if it is late */
 	uint8_t step;    /* enum base_weak_step */
 };
+
+static inline uint64_t hca_weak_moved_ns(const struct hca_weak_clock *c)
+{
+	return atomic_load_explicit(&c->qp->weak_wait.moved_ns, memory_order_relaxed);
+}
 
 static inline uint32_t hca_weak_now(const struct hca_weak_clock *c)
 {
@@ -45,14 +46,14 @@ static inline void hca_weak_set(struct hca_weak_clock *c, struct hca_weak_due *d
 	due->step = (uint8_t)step;
 	due->amount = hca_weak_choose(c->all, c->qp->weak_object, due->number, step);
 	due->at = hca_weak_now(c) + due->amount;
-	c->moved_ns = base_now_ns();
+	hca_weak_due_moved(&c->qp->weak_wait, base_now_ns());
 }
 
 /* Likewise one that is never late. */
 static inline void hca_weak_set_now(struct hca_weak_clock *c, struct hca_weak_due *due)
 {
 	due->amount = 0;
-	c->moved_ns = base_now_ns();
+	hca_weak_due_moved(&c->qp->weak_wait, base_now_ns());
 }
 
 static inline bool hca_weak_is_due(const struct hca_weak_clock *c, const struct hca_weak_due *due)
@@ -77,7 +78,7 @@ static inline bool hca_weak_skip_to(struct hca_weak_clock *c, const struct hca_w
 		return false;
 	most = hca_weak_patience_ns(c->all, c->qp->weak_object, soon->number,
 	                            (enum base_weak_step)soon->step);
-	if (base_now_ns() - c->moved_ns < (by_thread ? HCA_WEAK_SILENT_NS : most))
+	if (base_now_ns() - hca_weak_moved_ns(c) < (by_thread ? HCA_WEAK_SILENT_NS : most))
 		return false;
 	if (most || by_thread)
 		hca_weak_by_time(c->all, c->qp->weak_object, soon->number,

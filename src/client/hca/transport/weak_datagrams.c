@@ -138,8 +138,6 @@ static void work_off(struct hca_qp *qp)
 		} while (any);
 	} while (hca_weak_skip_to(clock, soon));
 	clock->at_once = false;
-	if (!STAILQ_EMPTY(&ud(qp)->kept))
-		hca_cq_add_waiting(qp->send_cq, qp);
 }
 
 /* ---- posting ---- */
@@ -170,6 +168,8 @@ static int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr)
 		ret = ret ? ret : keep(qp, *wr);
 	}
 	work_off(qp);
+	if (qp->sq_kept)
+		hca_cq_add_waiting(qp->send_cq, qp);
 	return ret;
 }
 
