@@ -728,6 +728,64 @@ static bool datagrams_in_order(bool wrong)
 	return ok;
 }
 
+/* Whether a datagram has come; then another receive is posted. */
+static bool has_come(struct lab_end *e)
+{
+	struct ibv_wc wc;
+
+	if (ibv_poll_cq(e->cq, 1, &wc) < 1)
+		return false;
+	lab_post(e, 1);
+	return true;
+}
+
+/* Two members of a group, on two hosts, to which the switches forward. */
+static void make_members(struct lab_end *member[2], struct lab_request *r)
+{
+	struct lab_group *g = lab_join(1, "224.1.2.4");
+
+	for (int i = 0; i < 2; i++) {
+		member[i] = lab_end_with(&(struct lab_options){ .host = i + 1, .qkey = g->qkey });
+		lab_post(member[i], LAB_SLOTS);
+		lab_attach(member[i]->qp, &g->mgid, g->mlid);
+	}
+	lab_join(2, "224.1.2.4");
+	lab_request(member[0], r, lab_ah_group(member[0], g), LAB_MCAST, "text", 5);
+	r->wr.wr.ud.remote_qkey = g->qkey;
+	do {
+		lab_send_request(member[0], r);
+		has_come(member[0]);
+	} while (!has_come(member[1]));
+	while (has_come(member[0]))
+		;
+}
+
+/* A sender that is a member: where its own copy is, the others are, too. */
+static bool own_copy_tells(bool wrong)
+{
+	struct lab_end *member[2];
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+	bool own, others;
+
+	make_members(member, &r);
+	for (unsigned i = 0; i < 100; i++) {
+		assert_int_equal(ibv_post_send(member[0]->qp, &r.wr, &bad), 0);
+		own = has_come(member[0]);
+		others = has_come(member[1]);
+		lab_complete(member[0]->send_cq, IBV_WC_SUCCESS);
+		while (!wrong && !others) { /* it is told by them, and sends again */
+			lab_send_request(member[0], &r);
+			others = has_come(member[1]);
+		}
+		if (own && !others)
+			return false;
+		while (has_come(member[0]) || has_come(member[1]))
+			;
+	}
+	return true;
+}
+
 /* A member that has joined receives the next message. */
 static bool first_message_comes(bool wrong)
 {
@@ -796,6 +854,7 @@ static const struct mistake {
 	{ "nothing-flushed", nothing_flushed, true },
 	{ "none-is-lost", none_is_lost, false },
 	{ "first-message-comes", first_message_comes, true },
+	{ "own-copy-tells", own_copy_tells, true },
 	{ "datagram-reused", datagram_reused, false },
 	{ "datagrams-in-order", datagrams_in_order, false },
 };

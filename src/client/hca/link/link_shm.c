@@ -295,6 +295,35 @@ void hca_deliver(struct hca_process *p, const struct hca_packet *pkt, uint32_t q
 	hca_deliver_to(p, pkt, port, &r, 1);
 }
 
+static bool is_own(struct hca_sender *s, struct hca_receiver *r)
+{
+	if (!hca_receiver_is_current(r))
+		read_record(s->process, r, (uint16_t)SHM_QP_INDEX(s->qpn));
+	return r->port == s->port;
+}
+
+void hca_deliver_copies(struct hca_sender *s, struct hca_flow *f, const struct hca_packet *pkt,
+                        bool own)
+{
+	const struct hca_ahead none = { .n = 0, .fetched = true };
+
+	for (uint32_t i = 0; i < f->count; i++)
+		if (is_own(s, &f->to[i]) == own)
+			deliver(s->process, pkt, &f->to[i], none, HCA_ANY_PORT);
+	hca_deliver_end(pkt);
+}
+
+bool hca_deliver_has_both(struct hca_sender *s, struct hca_flow *f)
+{
+	uint32_t n_own = 0;
+
+	if (!f->is_mcast || f->link != &hca_link_shm)
+		return false;
+	for (uint32_t i = 0; i < f->count; i++)
+		n_own += is_own(s, &f->to[i]);
+	return n_own && n_own < f->count;
+}
+
 /* *@port: where the receivers of the flow are, as in hca_deliver_to(). False: the packet is
  * malformed and dropped: multicast, but not to QP number 0xFFFFFF. */
 static BASE_HOT bool address(struct hca_sender *s, struct hca_flow *f, uint32_t remote_qpn,

@@ -26,6 +26,13 @@ void hca_deliver(struct hca_process *p, const struct hca_packet *pkt, uint32_t q
 void hca_deliver_to(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,
                     struct hca_receiver *to, uint32_t n);
 
+/* On a weak fabric, of a multicast message: delivers the sender's own copies, or those to others.
+ * Own ones are those for queue pairs at the sender's port. */
+void hca_deliver_copies(struct hca_sender *s, struct hca_flow *f, const struct hca_packet *pkt,
+                        bool own);
+/* Whether there are both. */
+bool hca_deliver_has_both(struct hca_sender *s, struct hca_flow *f);
+
 /* Whether it is known that @r, which is current, is there and lets the packet in. */
 bool hca_receiver_lets_in(const struct hca_receiver *r, const struct hca_packet *pkt,
                           uint32_t port);

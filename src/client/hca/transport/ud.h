@@ -42,6 +42,9 @@ struct hca_ud_path {
 	struct hca_packet pkt;
 };
 
+/* Of a multicast message: the sender's own copies may come earlier or later than others. */
+enum hca_ud_copies { HCA_UD_ALL, HCA_UD_OWN, HCA_UD_OTHERS };
+
 /* A request that was posted in SQD, or on a weak fabric, and what becomes of it there. The program
  * may meanwhile destroy the address handle, so this has copies of it and of inline data. */
 struct hca_ud_kept {
@@ -52,6 +55,9 @@ struct hca_ud_kept {
 	struct hca_weak_due due;
 	bool is_begun; /* on a weak fabric: it was not posted in SQD */
 	bool is_sent;
+	uint8_t left;         /* enum hca_ud_copies: what is still to be sent of a multicast one */
+	char *gathered;       /* or NULL: the message, as the program may change it meanwhile */
+	struct ibv_sge whole; /* that */
 	enum ibv_wc_status status; /* if it is */
 	struct ibv_sge sge[];      /* and its inline data */
 };
@@ -70,9 +76,15 @@ struct hca_ud_kept *hca_ud_keep(struct hca_qp *qp, const struct ibv_send_wr *wr,
 struct hca_ud_kept *hca_ud_next_kept(struct hca_qp *qp);
 void hca_ud_free_kept(struct hca_ud_kept *k);
 
-/* Sends one that was kept. Returns the status of its completion, which is the caller's. */
-enum ibv_wc_status hca_ud_transmit(struct hca_qp *qp, const struct ibv_send_wr *wr,
-                                   uint64_t length);
+/* Sends one that was kept, or of a multicast one what @copies says; @is_first: for the first time.
+ * Returns the status of its completion, which is the caller's. */
+enum ibv_wc_status hca_ud_transmit(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length,
+                                   enum hca_ud_copies copies, bool is_first);
+/* Whether there are copies of both kinds. */
+bool hca_ud_has_both(struct hca_qp *qp, struct hca_ud_kept *k);
+/* Reads the message, which is inline data from then on. False: it is not where the request says, or
+ * there is no memory. */
+bool hca_ud_gather(struct hca_qp *qp, struct hca_ud_kept *k);
 /* Likewise: it is read and gets lost. */
 enum ibv_wc_status hca_ud_lose(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length);
 /* The request fails: explains it, and moves to SQE. */

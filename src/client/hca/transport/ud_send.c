@@ -282,9 +282,10 @@ static void expect_more(struct hca_ud_path *path, const struct ibv_send_wr *wr)
 	r->send_flags = wr->send_flags & ~(unsigned)IBV_SEND_SIGNALED;
 }
 
-/* Carries out one request. Returns its completion status. */
-static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *wr,
-                                            uint64_t length)
+/* Carries out one request, or of a multicast one what it says. Returns its completion status. */
+static inline __attribute__((always_inline)) enum ibv_wc_status
+transmit_copies(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length,
+                enum hca_ud_copies copies, bool is_first)
 {
 	enum ibv_wc_status status = follow_path(qp, wr);
 	struct hca_ud_path *path = &ud(qp)->path;
@@ -307,24 +308,58 @@ static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_
 	}
 	if (base_unlikely(!gather(qp, wr, to)))
 		return IBV_WC_LOC_PROT_ERR;
-	hca_flow_count(path->flow, (uint32_t)length);
-	path->flow->link->send(&qp->sender, path->flow, &path->pkt, wr->wr.ud.remote_qpn);
+	if (is_first)
+		hca_flow_count(path->flow, (uint32_t)length);
+	if (copies == HCA_UD_ALL)
+		path->flow->link->send(&qp->sender, path->flow, &path->pkt, wr->wr.ud.remote_qpn);
+	else if (path->flow->link == &hca_link_shm) /* else rules of faults hold by now */
+		hca_deliver_copies(&qp->sender, path->flow, &path->pkt, copies == HCA_UD_OWN);
 	expect_more(path, wr);
 	return IBV_WC_SUCCESS;
 }
 
+static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                            uint64_t length)
+{
+	return transmit_copies(qp, wr, length, HCA_UD_ALL, true);
+}
+
 /* For a request that was kept: nothing is known of the one before. */
-enum ibv_wc_status hca_ud_transmit(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
+enum ibv_wc_status hca_ud_transmit(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length,
+                                   enum hca_ud_copies copies, bool is_first)
 {
 	enum ibv_wc_status status;
 
 	forget_path(&ud(qp)->path);
 	ud(qp)->path.pkt.a.more = 0;
-	status = transmit(qp, wr, length);
+	status = transmit_copies(qp, wr, length, copies, is_first);
 	forget_path(&ud(qp)->path); /* its copy of the address handle goes */
 	if (qp->sender.unfinished)
 		hca_sender_finish(&qp->sender);
 	return status;
+}
+
+BASE_COLD bool hca_ud_has_both(struct hca_qp *qp, struct hca_ud_kept *k)
+{
+	struct hca_flow *f = hca_flow_get(&qp->sender, &k->ah);
+
+	return f && reaches_list(f, k->wr.wr.ud.remote_qpn) && hca_deliver_has_both(&qp->sender, f);
+}
+
+BASE_COLD bool hca_ud_gather(struct hca_qp *qp, struct hca_ud_kept *k)
+{
+	char *to = k->length <= LARGEST_MTU ? malloc(k->length + 1) : NULL;
+
+	if (!to || !gather(qp, &k->wr, to)) {
+		free(to);
+		return false;
+	}
+	k->gathered = to;
+	k->whole = (struct ibv_sge){ .addr = (uintptr_t)to, .length = (uint32_t)k->length };
+	k->wr.sg_list = &k->whole;
+	k->wr.num_sge = 1;
+	k->wr.send_flags |= IBV_SEND_INLINE;
+	return true;
 }
 
 BASE_COLD enum ibv_wc_status hca_ud_lose(struct hca_qp *qp, const struct ibv_send_wr *wr,
@@ -569,6 +604,7 @@ struct hca_ud_kept *hca_ud_next_kept(struct hca_qp *qp)
 void hca_ud_free_kept(struct hca_ud_kept *k)
 {
 	hca_ah_release(&k->ah);
+	free(k->gathered);
 	free(k);
 }
 

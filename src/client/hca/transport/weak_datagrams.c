@@ -42,16 +42,44 @@ static bool is_behind_another(struct hca_qp *qp, const struct hca_ud_kept *k)
 	return false;
 }
 
+/* Of a multicast message: which copies leave now. @k->left says which are due later. */
+static enum hca_ud_copies choose_copies(struct hca_qp *qp, struct hca_ud_kept *k)
+{
+	struct hca_weak_clock *clock = &ud(qp)->clock;
+	enum hca_ud_copies left = HCA_UD_OWN;
+
+	if (!hca_ud_has_both(qp, k))
+		return HCA_UD_ALL;
+	hca_weak_set(clock, &k->due, BASE_WEAK_STEP_own);
+	if (!k->due.amount) {
+		hca_weak_set(clock, &k->due, BASE_WEAK_STEP_others);
+		left = HCA_UD_OTHERS;
+	}
+	if (!k->due.amount || !hca_ud_gather(qp, k))
+		return HCA_UD_ALL;
+	k->left = (uint8_t)left;
+	return left == HCA_UD_OWN ? HCA_UD_OTHERS : HCA_UD_OWN;
+}
+
+/* Sends what is due of it. */
 static void send_one(struct hca_qp *qp, struct hca_ud_kept *k)
 {
 	struct hca_weak_clock *clock = &ud(qp)->clock;
+	enum hca_ud_copies copies = (enum hca_ud_copies)k->left;
+	const bool is_first = copies == HCA_UD_ALL;
 
-	if (hca_weak_choose(clock->all, qp->weak_object, k->due.number, BASE_WEAK_STEP_lose))
+	k->left = HCA_UD_ALL;
+	if (is_first &&
+	    hca_weak_choose(clock->all, qp->weak_object, k->due.number, BASE_WEAK_STEP_lose)) {
 		k->status = hca_ud_lose(qp, &k->wr, k->length);
-	else
-		k->status = hca_ud_transmit(qp, &k->wr, k->length);
-	k->is_sent = true;
-	hca_weak_set(clock, &k->due, BASE_WEAK_STEP_complete);
+	} else {
+		if (is_first)
+			copies = choose_copies(qp, k);
+		k->status = hca_ud_transmit(qp, &k->wr, k->length, copies, is_first);
+	}
+	k->is_sent = k->left == HCA_UD_ALL || k->status != IBV_WC_SUCCESS;
+	if (k->is_sent)
+		hca_weak_set(clock, &k->due, BASE_WEAK_STEP_complete);
 }
 
 /* Sends those that are due. Whether there were any. */
