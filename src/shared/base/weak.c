@@ -11,8 +11,8 @@
 #include "base/util.h"
 #include "base/weak.h"
 
-const char *const base_weak_kind_names[BASE_WEAK_KINDS] = { "gather", "place", "complete", "groups",
-	                                                    "cm" };
+const char *const base_weak_kind_names[BASE_WEAK_KINDS] = { "gather", "place", "complete",
+	                                                    "groups", "cm",    "subnet" };
 
 static const struct {
 	const char *name, *before, *behind, *unit;
@@ -64,13 +64,13 @@ bool base_weak_parse(const char *text, struct base_weak *w, char *why, size_t ro
 		if (!parse_kind(at, (size_t)(end - at), &w->kinds)) {
 			snprintf(why, room,
 			         "'%.*s' is nothing that a fabric is weak by: gather, place, "
-			         "complete, groups, cm",
+			         "complete, groups, cm, subnet",
 			         (int)(end - at), at);
 			return false;
 		}
 	}
 	if (!w->kinds)
-		w->kinds = BASE_WEAK_ALL;
+		w->kinds = BASE_WEAK_USUAL;
 	return true;
 }
 
@@ -169,9 +169,11 @@ void base_weak_say(const struct base_weak_choice *c, char *text, size_t room)
 
 	if (!strcmp(c->at.host, BASE_WEAK_DAEMON))
 		snprintf(what, sizeof(what),
-		         c->step == BASE_WEAK_STEP_join ? "%" PRIu32 " of all, of MLID %" PRIu32
-		                                        : "management datagram %" PRIu32
-		                                          " from HCA port %" PRIu32,
+		         base_weak_kind_of(c->step) == BASE_WEAK_SUBNET ? "at moment %" PRIu32
+		                                                          " HCA port %" PRIu32
+		         : c->step == BASE_WEAK_STEP_join ? "%" PRIu32 " of all, of MLID %" PRIu32
+		                                          : "management datagram %" PRIu32
+		                                            " from HCA port %" PRIu32,
 		         c->at.request, c->at.object);
 	else
 		snprintf(what, sizeof(what),

@@ -29,9 +29,10 @@ enum base_weak_kind {
 	BASE_WEAK_COMPLETE, /* when completions appear */
 	BASE_WEAK_GROUPS,   /* datagrams that are lost, or overtake others */
 	BASE_WEAK_CM,       /* events of connections that come late */
+	BASE_WEAK_SUBNET,   /* what a subnet manager does at any time; only if it is named */
 	BASE_WEAK_KINDS
 };
-#define BASE_WEAK_ALL ((1u << BASE_WEAK_KINDS) - 1)
+#define BASE_WEAK_USUAL ((1u << BASE_WEAK_SUBNET) - 1)
 
 extern const char *const base_weak_kind_names[BASE_WEAK_KINDS];
 
@@ -48,14 +49,15 @@ struct base_weak {
 	uint32_t kinds; /* a bit for each enum base_weak_kind; 0: the fabric is not weak */
 };
 
-/* Reads "SEED", or "SEED,KIND,..."; without kinds it is all of them. False: *@why says what is
+/* Reads "SEED", or "SEED,KIND,..."; without kinds it is BASE_WEAK_USUAL. False: *@why says what is
  * wrong. */
 bool base_weak_parse(const char *text, struct base_weak *w, char *why, size_t room);
 
 enum base_weak_kind base_weak_kind_of(enum base_weak_step step);
 
 /* The host of choices that the daemon meets. The object is a port, the request a MAD that leaves
- * there; or the object is the MLID of a group, the request a change of its tree. */
+ * there; or the object is the MLID of a group, the request a change of its tree; or the object is
+ * a port, the request a moment (daemon/detour/weak_events.h). */
 #define BASE_WEAK_DAEMON "daemon"
 
 struct base_weak_place {

@@ -18,8 +18,8 @@ static void what_users_say_is_read(void **state)
 		bool ok;
 		uint32_t seed, kinds;
 	} cases[] = {
-		{ "0", true, 0, BASE_WEAK_ALL },
-		{ "17", true, 17, BASE_WEAK_ALL },
+		{ "0", true, 0, BASE_WEAK_USUAL },
+		{ "17", true, 17, BASE_WEAK_USUAL },
 		{ "4294967295,gather", true, UINT32_MAX, 1u << BASE_WEAK_GATHER },
 		{ "1,place,cm", true, 1, 1u << BASE_WEAK_PLACE | 1u << BASE_WEAK_CM },
 		{ "4294967296", false, 0, 0 },
@@ -66,6 +66,10 @@ static void choices_are_those_that_they_were(void **state)
 	(void)state;
 	assert_int_equal(drawn_for(BASE_WEAK_STEP_gather, BASE_WEAK_STEP_answer),
 	                 0xc4688de43d4ed5d8);
+	assert_int_equal(drawn_for(BASE_WEAK_STEP_change, BASE_WEAK_STEP_others),
+	                 0xd38da0f5dc6228cb);
+	assert_int_equal(drawn_for(BASE_WEAK_STEP_reregister, BASE_WEAK_STEP_sm),
+	                 0xc0dd2ed3800ad4fe);
 }
 
 static void choices_differ_by_all_that_they_are_of(void **state)

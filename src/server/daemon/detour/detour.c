@@ -777,6 +777,8 @@ void daemon_detour_init(struct daemon_detour *d, struct daemon_requests *all)
 	};
 	d->late_mads = (struct daemon_late_mads){ .f = d->f, .loop = d->loop, .rules = &d->rules };
 	daemon_late_mads_init(&d->late_mads);
+	d->weak_events.subnet = d->subnet;
+	daemon_weak_events_init(&d->weak_events);
 	d->landing.f = d->f;
 	d->landing.self = d->self;
 	d->landing.roce = d->roce;
@@ -815,6 +817,7 @@ void daemon_detour_stop(struct daemon_detour *d)
 	drop_all(&d->held);
 	drop_all(&d->held_for_next);
 	daemon_bad_links_stop(&d->bad_links);
+	daemon_weak_events_stop(&d->weak_events);
 	daemon_late_mads_stop(&d->late_mads);
 	daemon_rules_fini(&d->rules);
 	daemon_landing_close(&d->landing);

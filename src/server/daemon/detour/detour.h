@@ -22,6 +22,7 @@
 #include "daemon/detour/landing.h"
 #include "daemon/detour/late_mads.h"
 #include "daemon/detour/rules.h"
+#include "daemon/detour/weak_events.h"
 #include "daemon/network/packet_timers.h"
 #include "daemon/subnet/capture.h"
 
@@ -49,6 +50,7 @@ struct daemon_detour {
 	struct daemon_rules rules;
 	struct daemon_bad_links bad_links;
 	struct daemon_late_mads late_mads;
+	struct daemon_weak_events weak_events;
 	struct daemon_landing landing;
 	struct base_hash ends; /* sockets of processes: struct daemon_detour_end */
 	TAILQ_HEAD(daemon_parcels, daemon_parcel) waiting; /* their turn is next */

@@ -506,18 +506,22 @@ static int sm_event(struct daemon_subnet *s, const struct control_sm_event *requ
 	}
 }
 
-static int serve_sm_event(struct daemon_call *call)
+int daemon_subnet_cause(struct daemon_subnet *s, const struct control_sm_event *event)
 {
-	struct daemon_subnet *s = call->module;
 	int ret;
 
 	if (daemon_subnet_is_sweeping(s))
 		return DAEMON_SERVE_AGAIN;
-	ret = sm_event(s, call->body);
+	ret = sm_event(s, event);
 	if (ret >= 0)
-		tell_event(s, call->body);
+		tell_event(s, event);
 	daemon_mads_send(s->mads); /* what rdma_cm asks the SA now */
 	return ret;
+}
+
+static int serve_sm_event(struct daemon_call *call)
+{
+	return daemon_subnet_cause(call->module, call->body);
 }
 
 static const struct daemon_request requests[] = {

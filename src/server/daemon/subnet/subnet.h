@@ -89,6 +89,10 @@ static inline int daemon_subnet_result(const struct daemon_subnet *s)
 /* Whether a link or the master has changed, so that it has to sweep. */
 bool daemon_subnet_wants_sweep(const struct daemon_subnet *s);
 
+/* Has an event happen, as CONTROL_SM_EVENT does it; while it sweeps, none does. The reply to that.
+ */
+int daemon_subnet_cause(struct daemon_subnet *s, const struct control_sm_event *event);
+
 /* A program's subnet manager has come (@is_sm) to the port, or gone. */
 void daemon_subnet_issm(struct daemon_subnet *s, struct fabric_port *at, bool is_sm);
 
