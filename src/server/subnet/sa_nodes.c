@@ -222,11 +222,14 @@ static void list_guid_infos(struct sa_query *q)
 	each_end_port(q, guid_info_records);
 }
 
+/* PortNum, too, is of switches only. visit_port() restores the mask. */
 static void pkey_table_record(struct sa_query *q, struct fabric_port *p)
 {
 	struct wire_pkey_table_record r = { .lid = lid_of(p), .port_num = p->num };
 	uint8_t data[SMP_DATA_BYTES];
 
+	if (!is_switch(p->node))
+		q->mask &= ~SA_PKTR(port_num);
 	attribute_of(q, p, SMP_ATTR_PKEY_TABLE, smp_pkey_modifier(p->num, 0), data);
 	wire_pkey_table_decode(data, &r.table);
 	sa_query_offer(q, &r);

@@ -207,6 +207,13 @@ static void guids_and_lanes_are_listed_by_port(void **state)
 	                       SA_SLVL(lid) | SA_SLVL(in_port) | SA_SLVL(out_port),
 	                       .lid = e->sw->port[0].lid, .in_port = 2, .out_port = 3),
 	                 1);
+	assert_int_equal(TABLE(e, SA_ATTR_SL_TO_VL, sl_to_vl_record,
+	                       SA_SLVL(lid) | SA_SLVL(in_port) | SA_SLVL(out_port),
+	                       .lid = e->sw->port[0].lid, .in_port = 2, .out_port = (uint8_t)n),
+	                 0);
+	assert_int_equal(
+	        TABLE(e, SA_ATTR_SL_TO_VL, sl_to_vl_record, SA_SLVL(in_port), .in_port = 0x81),
+	        HOSTS); /* a channel adapter's has no port numbers */
 }
 
 /* ---- GUIDs that ports ask for ---- */
@@ -303,6 +310,10 @@ static void only_trusted_requests_see_pkeys(void **state)
 	assert_int_equal(serve(e), SA_OK);
 	assert_int_equal(RECORD(e, pkey_table_record, 0).table.pkey[0], IB_PKEY_DEFAULT);
 	assert_int_equal(RECORD(e, pkey_table_record, 0).port_num, 1);
+	GET(e, SA_ATTR_PKEY_TABLE, pkey_table_record, SA_PKTR(lid) | SA_PKTR(port_num),
+	    .lid = lid(e, 3), .port_num = 17); /* port numbers are a switch's only */
+	e->mad.sm_key = SA_KEY;
+	assert_int_equal(serve(e), SA_OK);
 	prepare(e, MAD_GET_TABLE, SA_ATTR_PKEY_TABLE);
 	e->mad.sm_key = SA_KEY;
 	assert_int_equal(serve(e), SA_OK);
