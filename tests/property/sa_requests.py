@@ -17,6 +17,7 @@ import json
 import os
 import random
 import re
+import select
 import signal
 import socket
 import struct
@@ -29,12 +30,12 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 WIRE = os.path.join(HERE, "../../src/shared/wire")
 CONSTANTS = {"MAD_BYTES": 256, "NODE_DESCRIPTION_BYTES": 64, "GUID_BLOCK": 8, "PKEY_BLOCK": 32, "LFT_BLOCK": 64,
              "MFT_BLOCK": 32, "VL_ARB_PART": 32, "SA_DATA_BYTES": 200, "NOTICE_DETAILS_BYTES": 54}
-PATIENCE = 60
+PATIENCE = 20  # seconds, for each thing that is waited for
 RADIX = 6  # of the fabric's switches
 UNANSWERED = "no answer"
-ANSWERS_MS, DROPS_MS = 20000, 1000  # for an answer, and where OpenSM may have dropped the request
-GET, SET, DELETE, TABLE, MULTI = 1, 2, 0x15, 0x12, 0x14
-METHODS = {GET: "Get", SET: "Set", DELETE: "Delete", TABLE: "GetTable", MULTI: "GetMulti"}
+GET, SET, DELETE, TABLE, MULTI, UNKNOWN = 1, 2, 0x15, 0x12, 0x14, 0x0F
+METHODS = {GET: "Get", SET: "Set", DELETE: "Delete", TABLE: "GetTable", MULTI: "GetMulti", UNKNOWN: "unknown method"}
+CLASS_PORT_INFO = 1
 
 # attribute: the record
 RECORDS = {0x11: "node_record", 0x12: "port_info_record", 0x13: "sl_to_vl_record", 0x14: "switch_info_record",
@@ -52,6 +53,9 @@ CHOSEN = {
     "mcmember": "mlid|life", "inform_info_record": "enumerator|info.resp_time", "multipath_record": "life",
     "service_record": "lease",
 }
+# Ports that requests name only if the switches have them: OpenSM 3.3.23 looks for the SL to VL map of another one behind
+# the end of its table of ports. It answers with what lies there, or it dies. sa_server_test.c asks ours.
+PORTS_THERE_ARE = ("in_port", "out_port")
 
 
 class Difference(collections.namedtuple("Difference", "name why holds")):
@@ -66,6 +70,9 @@ def has(q, *names):
     return any(re.match(name, said) for name in names for said in q["fields"])
 
 
+# attribute: fields that OpenSM does not compare, though they are components
+NOT_COMPARED = {0x12: ("info.link_round_trip_latency", "info.capability_mask2", "options"), 0x14: ("info",),
+                0x33: ("table", "block"), MEMBER: ("proxy_join",)}
 BAD_VERSION, BAD_ATTRIBUTE, NO_RECORDS, INVALID = 4, 0xC, 0x300, 0x200
 
 # In their order: the first that holds has the difference.
@@ -77,13 +84,12 @@ DIFFERENCES = (
                and a["status"] in (BAD_VERSION, BAD_ATTRIBUTE) and b["status"] in (BAD_ATTRIBUTE, INVALID)),
     Difference("LID of PortInfo", "OpenSM finds no port by PortInfoRecord:PortInfo.LID; 15.2.5.3 has it as a component",
                lambda q, a, b: q["attribute"] == 0x12 and "info.lid" in q["fields"]),
-    Difference("no such input port", "of a switch: OpenSM reads behind its table, and returns now a record and now none",
-               lambda q, a, b: q["attribute"] == 0x13 and q["fields"].get("in_port", 0) > RADIX and not a["records"]),
     Difference("trees", "which switches have multicast tables is a matter of the trees, which subnet managers choose",
                lambda q, a, b: q["attribute"] == 0x17),
-    Difference("not compared", "OpenSM compares LIDs and ports only; tables and the rest are components, too (15.2.5)",
-               lambda q, a, b: q["attribute"] in (0x14, 0x33) and has(q, "table", "info", "block")
-               and len(b["records"]) >= len(a["records"])),
+    Difference("not compared", "of these OpenSM compares LIDs, ports and older fields only; the rest are components, too (15.2.5)",
+               lambda q, a, b: has(q, *NOT_COMPARED.get(q["attribute"], ())) and not a["records"]),
+    Difference("behind the text", "OpenSM compares a node's description up to its first NUL, ours all 64 bytes",
+               lambda q, a, b: q["attribute"] == 0x11 and has(q, "description") and not a["records"]),
     Difference("half a selector", "OpenSM takes the value that the mask does not have for 0; without a value nothing is "
                "selected (15.2.5.17)",
                lambda q, a, b: q["attribute"] in (MEMBER, PATH) and any(
@@ -108,6 +114,12 @@ DIFFERENCES = (
                lambda q, a, b: q["attribute"] == PATH and "raw_traffic" in q["fields"]),
     Difference("no such ends", "a GID that there is not, or a LID and a GID of two ports: an error, or no records",
                lambda q, a, b: q["attribute"] == PATH and not a["records"] and not b["records"]),
+    Difference("JoinState of a group", "OpenSM compares that by which the group was made; ours says a group has full members",
+               lambda q, a, b: q["attribute"] == MEMBER and q["method"] in (TABLE, GET) and not q["key"]
+               and "join_state" in q["fields"] and "port_gid" not in q["fields"]),
+    Difference("lower than a rate", "of the rates below 40 Gb/s OpenSM takes 28 Gb/s for a new group, ours the greatest, 30",
+               lambda q, a, b: q["attribute"] == MEMBER and ok(a, b) and only(a, b, "rate", "scope")
+               and all(dict(r)["rate"] == 0x13 for r in b["normal"])),
     Difference("scope", "OpenSM says scope 0 of a group that was joined without one; 15.2.5.17: it is that of the MGID",
                lambda q, a, b: q["attribute"] == MEMBER and (ok(a, b) and only(a, b, "scope") or has(q, "scope"))),
     Difference("last leave", "OpenSM returns the request when the group ends, ours what the member was",
@@ -116,6 +128,11 @@ DIFFERENCES = (
                lambda q, a, b: q["attribute"] == GUIDS and q["method"] in (GET, TABLE) and has(q, "table.guid")),
     Difference("no such block", "OpenSM deletes from a block that the port does not have; ours has no such record",
                lambda q, a, b: q["attribute"] == GUIDS and q["method"] == DELETE and a["status"] == NO_RECORDS),
+    Difference("first GUID", "of block 0 is the port's own: OpenSM passes over its deletion, ours refuses (15.2.5.18)",
+               lambda q, a, b: q["attribute"] == GUIDS and q["method"] == DELETE and "table.guid[0]" in q["fields"]
+               and q["fields"].get("block") == 0 and a["status"] == INVALID),
+    Difference("LID 0", "OpenSM takes the ports of a switch for ports without a LID", lambda q, a, b: q["attribute"] == GUIDS
+               and q["fields"].get("lid") == 0 and not a["records"]),
     Difference("deleted GUIDs", "OpenSM returns the request where the port has no alias, ours the table as it is then",
                lambda q, a, b: q["attribute"] == GUIDS and q["method"] == DELETE and ok(a, b)),
     Difference("paths of aliases", "OpenSM lists the paths of a port once more for each of its alias GUIDs",
@@ -200,8 +217,8 @@ class Asker:
         self.tid = 0
         self.buffer = ctypes.create_string_buffer(self.head + (1 << 20))
 
-    def ask(self, q):
-        """Status and records. It is sent once: the second time it might mean something else."""
+    def send(self, q):
+        """Its number."""
         self.tid += 1
         data = bytes.fromhex(q["data"])
         rmpp = q["method"] == MULTI
@@ -209,27 +226,48 @@ class Asker:
                           q["modifier"])
         mad += struct.pack(">BBBBII", rmpp, rmpp, rmpp, 0, 0, 0) + struct.pack(">QHHQ", q["key"], 0, 0, q["mask"])
         mad += data + bytes(200 - len(data))
-        buffer, timeout = self.buffer, q["patience"]
-        ctypes.memset(buffer, 0, 1024)
-        self.umad.umad_set_addr(buffer, q["sm"], 1, 0, ctypes.c_int(-0x7fff0000))
-        ctypes.memmove(self.umad.umad_get_mad(buffer), mad, len(mad))
-        if self.umad.umad_send(self.fd, self.agent, buffer, 56 + len(data) if rmpp else 256, timeout, 0) < 0:
-            return {"status": "not sent", "records": []}
+        ctypes.memset(self.buffer, 0, 1024)
+        self.umad.umad_set_addr(self.buffer, q["sm"], 1, 0, ctypes.c_int(-0x7fff0000))
+        ctypes.memmove(self.umad.umad_get_mad(self.buffer), mad, len(mad))
+        length = 56 + len(data) if rmpp else 256
+        if self.umad.umad_send(self.fd, self.agent, self.buffer, length, (PATIENCE - 5) * 1000, 0) < 0:
+            sys.exit("a request could not be sent")
+        return self.tid
+
+    def receive(self, *numbers):
+        """The answer to one of these requests, or None if there is none in time."""
         while True:
             length = ctypes.c_int(1 << 20)
-            if self.umad.umad_recv(self.fd, buffer, ctypes.byref(length), timeout + 5000) < 0:
-                return {"status": UNANSWERED, "records": []}
-            got = ctypes.string_at(self.umad.umad_get_mad(buffer), max(length.value, 256))
-            if struct.unpack(">Q", got[8:16])[0] & 0xffffffff == self.tid:
-                break
-        if self.umad.umad_status(buffer):
+            if self.umad.umad_recv(self.fd, self.buffer, ctypes.byref(length), PATIENCE * 1000) < 0:
+                return None
+            got = ctypes.string_at(self.umad.umad_get_mad(self.buffer), length.value)
+            if self.number_of(got) in numbers:
+                return None if self.umad.umad_status(self.buffer) else got
+
+    @staticmethod
+    def number_of(mad):
+        return struct.unpack(">Q", mad[8:16])[0] & 0xffffffff
+
+    def ask(self, q):
+        """Status and records, or None if the administrator answers nothing. It is sent once: the second time it might mean
+        something else. Where it may be dropped, another one follows it. An administrator answers in turn: the answer to
+        the second says that the first has none."""
+        number = self.send(q)
+        second = self.send({**q, "method": GET, "attribute": CLASS_PORT_INFO, "mask": 0, "data": "", "modifier": 0,
+                            "version": 2}) if q["may_drop"] else number
+        got = self.receive(number, second)
+        if not got:
+            return None
+        if self.number_of(got) != number:
             return {"status": UNANSWERED, "records": []}
+        if second != number and not self.receive(second):
+            return None
         status, size = struct.unpack(">H", got[4:6])[0], struct.unpack(">H", got[44:46])[0] * 8
         if status:
             return {"status": status, "records": []}
         if q["method"] not in (TABLE, MULTI):
-            return {"status": 0, "records": [got[56:56 + 200].hex()]}
-        records = got[56:length.value]
+            return {"status": 0, "records": [got[56:256].hex()]}
+        records = got[56:]
         return {"status": 0, "records": [records[i:i + size].hex() for i in range(0, len(records) - size + 1, size)]
                 if size else []}
 
@@ -243,7 +281,8 @@ def serve():
 # ---- a fabric ----
 
 def umbel(*arguments):
-    done = subprocess.run([os.environ.get("UMBEL", "umbel"), *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([os.environ.get("UMBEL", "umbel"), *arguments], capture_output=True, text=True, check=False,
+                          timeout=PATIENCE)
     if done.returncode:
         sys.exit(f"umbel {' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout
@@ -273,13 +312,16 @@ class Fabric:
         self.sm = next(p["lid"] for h in hosts for c in h["hcas"] for p in c["ports"] if h["name"] == "h1")
         self.wait("three members", lambda: len(self.ask(MEMBER, TABLE, key=1)["records"]) >= len(self.members))
 
-    @staticmethod
-    def wait(what, holds):
+    def wait(self, what, holds):
         end = time.monotonic() + PATIENCE
         while not holds():
             if time.monotonic() > end:
-                sys.exit(f"in vain: wait until there are {what}")
+                sys.exit(f"in vain for {PATIENCE} s: wait until there are {what}{self.how_opensm_ended()}")
             time.sleep(0.05)
+
+    def how_opensm_ended(self):
+        status = self.opensm.poll() if self.opensm else None
+        return "" if status is None else f"; OpenSM ended: {signal.Signals(-status).name if status < 0 else status}"
 
     def start(self, host, *command, **environment):
         return subprocess.Popen(["umbel", "exec", host, "--", *command], stdin=subprocess.DEVNULL,
@@ -290,7 +332,8 @@ class Fabric:
         umbel("sm", "stop")
         log, conf = os.path.join(directory, "log"), os.path.join(directory, "conf")
         with open(conf, "w", encoding="ascii") as f:
-            f.write("force_log_flush TRUE\n")
+            # one thread: it answers in turn
+            f.write("force_log_flush TRUE\nsingle_thread TRUE\n")
         self.opensm = self.start("h1", "opensm", "-F", conf, "-f", log, OSM_CACHE_DIR=directory, OSM_TMP_DIR=directory,
                                  ASAN_OPTIONS="detect_leaks=0:intercept_send=0")
 
@@ -303,16 +346,21 @@ class Fabric:
 
     def ask(self, attribute, method, mask=0, data=b"", **more):
         q = {"attribute": attribute, "method": method, "mask": mask, "data": data.hex(), "modifier": 0, "key": 0,
-             "sm": self.sm, "patience": ANSWERS_MS, **more}
+             "sm": self.sm, "may_drop": method == UNKNOWN, **more}
         self.asker.stdin.write(json.dumps(q) + "\n")
         self.asker.stdin.flush()
-        return json.loads(self.asker.stdout.readline())
+        line = select.select([self.asker.stdout], [], [], 2 * PATIENCE)[0] and self.asker.stdout.readline()
+        answer = json.loads(line or "null")
+        if not answer:
+            manager = "OpenSM" if self.opensm else "the embedded administrator"
+            sys.exit(f"in vain: wait until {manager} answers to {json.dumps(q)}{self.how_opensm_ended()}")
+        return answer
 
     def end(self):
         for program in [*self.members, self.asker, self.opensm]:
             if program:
                 program.kill()
-                program.wait()
+                program.wait(PATIENCE)
         umbel("down")
 
 
@@ -342,7 +390,8 @@ class Drawer:
             what, offset, bits, component = self.chance.choice(fields)
             value = get(record[:size].ljust(size, b"\0"), offset, bits)
             if self.chance.random() < 0.15:
-                value ^= 1 << self.chance.randrange(min(bits, 8))
+                other = value ^ 1 << self.chance.randrange(min(bits, 8))
+                value = value if what in PORTS_THERE_ARE and other > RADIX else other
             data, mask, said[what] = put(data, offset, bits, value), mask | 1 << component, value
         return data, mask, said
 
@@ -446,7 +495,7 @@ class Drawer:
 
     def strange(self):
         return {"attribute": self.chance.choice((0x01, 0x02, 0x16, 0x39, 0x3B, 0x55, 0xFFFF, 0x11)),
-                "method": self.chance.choice((GET, SET, TABLE, 0x0F)), "mask": self.chance.choice((0, 1)), "data": b"",
+                "method": self.chance.choice((GET, SET, TABLE, UNKNOWN)), "mask": self.chance.choice((0, 1)), "data": b"",
                 "version": self.chance.choice((2, 2, 1)), "modifier": self.chance.choice((0, 7)), "fields": {}}
 
     def draw(self):
@@ -505,7 +554,8 @@ def answers(opensm, options, requests, ours=()):
                 requests += [drawer.draw() for _ in range(options.requests)]
             if opensm:
                 for q, answer in zip(requests, ours):
-                    q["patience"] = DROPS_MS if answer["status"] else ANSWERS_MS
+                    q["may_drop"] = answer["status"] not in (0, NO_RECORDS) or (
+                        answer["status"] == NO_RECORDS and q["method"] not in (TABLE, MULTI))
             return drawer, [fabric.ask(**{k: v for k, v in q.items() if k != "fields"}) for q in requests]
         finally:
             fabric.end()
