@@ -140,6 +140,8 @@ uint16_t sm_lids_top(const struct sm *sm)
 {
 	uint16_t top = IB_LID_MCAST_FIRST - 1;
 
+	while (top >= 64 && !sm->lids[top / 64])
+		top -= 64;
 	while (top && !(sm->lids[top / 64] >> (top % 64) & 1))
 		top--;
 	return top;
