@@ -67,8 +67,8 @@ static void note_leads(const struct sm_hops *h, unsigned at, uint64_t fresh, str
 			leads->by_link[k] |= fresh & h->front[leads->exit[k].to];
 }
 
-/* The switches that the step has reached for the first time are so far away. Whether there are
- * any. */
+/* The switches that the step has reached for the first time are so far away. @rows: or NULL.
+ * Whether there are any. */
 static bool arrive(struct sm_hops *h, uint16_t hops, uint16_t *rows, struct sm_leads *leads)
 {
 	uint64_t *front = h->next;
@@ -82,7 +82,7 @@ static bool arrive(struct sm_hops *h, uint16_t hops, uint16_t *rows, struct sm_l
 		any |= fresh != 0;
 		if (fresh && leads)
 			note_leads(h, at, fresh, leads);
-		for (; fresh; fresh &= fresh - 1)
+		for (; rows && fresh; fresh &= fresh - 1)
 			rows[(size_t)__builtin_ctzll(fresh) * h->net->n + at] = hops;
 	}
 	h->next = h->front;
@@ -91,28 +91,14 @@ static bool arrive(struct sm_hops *h, uint16_t hops, uint16_t *rows, struct sm_l
 	return any;
 }
 
-/* Swaps rows and columns. */
-static void transpose(uint64_t m[64])
+/* Swaps rows and columns of each square that many @rows have: 64 columns are one square, two or
+ * four, side by side. */
+static inline void transpose(uint64_t *m, unsigned rows)
 {
-	uint64_t mask = 0x00000000FFFFFFFFull;
+	uint64_t mask = UINT64_MAX / ((1ull << rows / 2) + 1);
 
-	for (unsigned j = 32; j; j >>= 1, mask ^= mask << j) {
-		for (unsigned i = 0; i < 64; i = (i + j + 1) & ~j) {
-			uint64_t t = (m[i] >> j ^ m[i + j]) & mask;
-
-			m[i] ^= t << j;
-			m[i + j] ^= t;
-		}
-	}
-}
-
-/* The same of 32 rows: their lower and their upper 32 columns by themselves, side by side. */
-static void transpose_halves(uint64_t m[32])
-{
-	uint64_t mask = 0x0000FFFF0000FFFFull;
-
-	for (unsigned j = 16; j; j >>= 1, mask ^= mask << j) {
-		for (unsigned i = 0; i < 32; i = (i + j + 1) & ~j) {
+	for (unsigned j = rows / 2; j; j >>= 1, mask ^= mask << j) {
+		for (unsigned i = 0; i < rows; i = (i + j + 1) & ~j) {
 			uint64_t t = (m[i] >> j ^ m[i + j]) & mask;
 
 			m[i] ^= t << j;
@@ -140,26 +126,19 @@ static void note_first(const uint64_t *by_link, unsigned n, const struct sm_exit
 static void sort_links(const uint64_t *by_link, unsigned n, unsigned n_roots, uint64_t *to,
                        size_t stride)
 {
-	const unsigned rows = n <= 32 ? 32 : 64;
+	const unsigned rows = n <= 16 ? 16 : n <= 32 ? 32 : 64;
 	uint64_t m[64];
 
 	memcpy(m, by_link, n * sizeof(*m));
 	memset(m + n, 0, (rows - n) * sizeof(*m));
-	if (rows == 64) {
-		transpose(m);
-		for (unsigned i = 0; i < n_roots; i++)
-			to[i * stride] = m[i];
-		return;
-	}
-	transpose_halves(m);
-	for (unsigned i = 0; i < n_roots && i < 32; i++)
-		to[i * stride] = (uint32_t)m[i];
-	for (unsigned i = 32; i < n_roots; i++)
-		to[i * stride] = m[i - 32] >> 32;
+	transpose(m, rows);
+	for (unsigned square = 0; square < n_roots; square += rows)
+		for (unsigned i = 0; i < rows && square + i < n_roots; i++, to += stride)
+			*to = m[i] >> square & (UINT64_MAX >> (64 - rows));
 }
 
-/* Whether HCAs are plugged in at one of the roots: nobody asks for the links to others, but for the
- * first one. */
+/* Whether HCAs are plugged in at one of the roots: nobody asks for the distances from others, nor
+ * for the links to them, but for the first one. */
 static bool have_hosts(const struct sm_net *net, unsigned first, unsigned n_roots)
 {
 	for (unsigned i = first; i < first + n_roots; i++)
@@ -168,11 +147,10 @@ static bool have_hosts(const struct sm_net *net, unsigned first, unsigned n_root
 	return false;
 }
 
-/* From the roots of each link to the links for each root, from @first on. */
-static void sort_by_root(const struct sm_net *net, unsigned first, unsigned n_roots,
+/* From the roots of each link to the links for each root: to all, or to the first one only. */
+static void sort_by_root(const struct sm_net *net, unsigned n_roots, bool all,
                          struct sm_leads *leads)
 {
-	const bool all = have_hosts(net, first, n_roots);
 	const size_t words = leads->word[net->n];
 
 	memset(leads->port, FABRIC_LFT_NONE, (size_t)net->n * SM_HOPS_ROOTS);
@@ -192,8 +170,10 @@ void sm_hops_measure(struct sm_hops *h, unsigned first, unsigned n, uint16_t *ro
                      struct sm_leads *leads)
 {
 	const struct sm_net *net = h->net;
+	const bool all = !leads || have_hosts(net, first, n);
 
-	memset(rows, 0xFF, (size_t)n * net->n * sizeof(*rows));
+	if (all)
+		memset(rows, 0xFF, (size_t)n * net->n * sizeof(*rows));
 	memset(h->seen, 0, net->n * sizeof(*h->seen));
 	memset(h->front, 0, net->n * sizeof(*h->front));
 	if (leads)
@@ -201,8 +181,8 @@ void sm_hops_measure(struct sm_hops *h, unsigned first, unsigned n, uint16_t *ro
 	for (unsigned i = 0; i < n; i++)
 		if (!net->sw[first + i]->dead)
 			h->next[first + i] = 1ull << i;
-	for (uint16_t hops = 0; arrive(h, hops, rows, leads); hops++)
+	for (uint16_t hops = 0; arrive(h, hops, all ? rows : NULL, leads); hops++)
 		step(h);
 	if (leads)
-		sort_by_root(net, first, n, leads);
+		sort_by_root(net, n, all, leads);
 }

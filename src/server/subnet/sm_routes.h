@@ -142,7 +142,8 @@ int sm_hops_new(struct sm_hops **h, const struct sm_net *net);
 void sm_hops_free(struct sm_hops *h);
 
 /* Measures the distances of all switches to @n roots, from @first on, at most SM_HOPS_ROOTS: a row
- * each. SM_FAR: there is no path. @leads: for the same roots; or NULL. */
+ * each. SM_FAR: there is no path. @leads: for the same roots; or NULL. With it, and if no root has
+ * HCAs, only the first links that lead there are found. */
 void sm_hops_measure(struct sm_hops *h, unsigned first, unsigned n, uint16_t *rows,
                      struct sm_leads *leads);
 
