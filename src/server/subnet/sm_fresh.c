@@ -18,7 +18,8 @@ struct exits {
 	uint32_t least;
 	uint32_t *load; /* of each: the switch's own counts, if the ports follow each other */
 	uint32_t copy[FABRIC_MAX_PORTS];
-	struct sm_exit exit[FABRIC_MAX_PORTS];
+	const struct sm_exit *exit; /* those of the switch, if they follow each other; or @list */
+	struct sm_exit list[FABRIC_MAX_PORTS];
 };
 
 int sm_fresh_init(struct sm_routes *r)
@@ -71,23 +72,81 @@ const uint64_t *sm_leads_of(const struct sm_leads *l, unsigned n_switches, unsig
 	return &l->bits[(size_t)(root % SM_HOPS_ROOTS) * l->word[n_switches]];
 }
 
-int sm_fresh_switches(struct sm_routes *r, unsigned first, unsigned n)
+/* ---- entries that follow each other ---- */
+
+/* Notes which of @n LIDs, from @lid on, have another route than before. Whether all of them are
+ * noted now. */
+static bool note_changed(struct sm_routes *r, uint16_t lid, unsigned n, const uint8_t *old,
+                         const uint8_t *out)
 {
-	const struct sm_net *net = r->net;
+	bool all = true;
+
+	for (unsigned i = 0; i < n; i++, lid++) {
+		if (old[i] != out[i])
+			r->changed[lid / 64] |= 1ull << (lid % 64);
+		all &= r->changed[lid / 64] >> (lid % 64) & 1;
+	}
+	return all;
+}
+
+/* Writes @n entries of @t, from @lid on. *@noted: all of these LIDs are in r->changed. */
+static void write_row(struct sm_routes *r, const struct sm_table *t, uint16_t lid, unsigned n,
+                      const uint8_t *out, bool *noted)
+{
+	if (!*noted && memcmp(t->out + lid, out, n) != 0)
+		*noted = note_changed(r, lid, n, t->out + lid, out);
+	memcpy(t->out + lid, out, n);
+}
+
+/* ---- routes to switches ---- */
+
+/* The batch of roots: their LIDs follow each other from the first one on, or @in_a_row is false. */
+struct batch {
+	unsigned first, n;
+	bool in_a_row, noted;
 	uint16_t lid[SM_HOPS_ROOTS];
+};
+
+static void batch_init(struct batch *b, const struct sm_net *net, unsigned first, unsigned n)
+{
+	b->first = first;
+	b->n = n;
+	b->in_a_row = net->lid[first] != 0;
+	b->noted = false;
+	for (unsigned i = 0; i < n; i++) {
+		b->lid[i] = net->lid[first + i];
+		b->in_a_row &= b->lid[i] == b->lid[0] + i;
+	}
+}
+
+/* Writes the routes of switch @at to the batch, but for its own (sm_routes_home()). */
+static int write_batch(struct sm_routes *r, unsigned at, struct batch *b)
+{
+	uint8_t *port = r->leads.port + (size_t)at * SM_HOPS_ROOTS;
+	const struct sm_table *t = &r->table[at];
 	int ret = 0;
 
-	for (unsigned i = 0; i < n; i++)
-		lid[i] = net->lid[first + i];
-	for (unsigned at = 0; at < net->n && !ret; at++) {
-		const uint8_t *port = r->leads.port + (size_t)at * SM_HOPS_ROOTS;
-		const struct sm_table *t = &r->table[at];
-
-		for (unsigned i = 0; i < n && t->out && !ret; i++)
-			if (at != first + i && /* sm_routes_home() */
-			    (lid[i] >= t->size || t->out[lid[i]] != port[i]))
-				ret = sm_routes_write(r, at, lid[i], port[i]);
+	if (b->in_a_row && b->lid[0] + b->n <= t->size) {
+		if (at >= b->first && at < b->first + b->n)
+			port[at - b->first] = t->out[b->lid[at - b->first]];
+		write_row(r, t, b->lid[0], b->n, port, &b->noted);
+		return 0;
 	}
+	for (unsigned i = 0; i < b->n && !ret; i++)
+		if (at != b->first + i)
+			ret = sm_routes_write(r, at, b->lid[i], port[i]);
+	return ret;
+}
+
+int sm_fresh_switches(struct sm_routes *r, unsigned first, unsigned n)
+{
+	struct batch b;
+	int ret = 0;
+
+	batch_init(&b, r->net, first, n);
+	for (unsigned at = 0; at < r->net->n && !ret; at++)
+		if (r->table[at].out)
+			ret = write_batch(r, at, &b);
 	return ret;
 }
 
@@ -107,7 +166,27 @@ int sm_fresh_switch(struct sm_routes *r, unsigned at)
 	return sm_routes_write(r, at, lid, FABRIC_LFT_NONE);
 }
 
-/* Links that lead to one root are mostly neighbours, as those up are, and copied at once. */
+/* ---- routes to HCAs ---- */
+
+/* Links that lead to one root are mostly neighbours, as those up are. Whether they all are, in one
+ * word. */
+static bool find_exits(const struct sm_routes *r, unsigned at, struct exits *e)
+{
+	const struct sm_leads *l = &r->leads;
+	const unsigned w = l->word[at];
+	unsigned skip;
+	uint64_t run;
+
+	if (l->word[at + 1] != w + 1 || !r->lead[w])
+		return false;
+	skip = (unsigned)__builtin_ctzll(r->lead[w]);
+	run = r->lead[w] >> skip;
+	e->exit = &l->exit[r->net->first[at] + skip];
+	e->n = run + 1 ? (unsigned)__builtin_ctzll(run + 1) : 64;
+	return !(run & (run + 1));
+}
+
+/* Each run of neighbours is copied at once. */
 static void list_exits(const struct sm_routes *r, unsigned at, struct exits *e)
 {
 	const struct sm_leads *l = &r->leads;
@@ -123,12 +202,13 @@ static void list_exits(const struct sm_routes *r, unsigned at, struct exits *e)
 
 			if (gaps && (unsigned)__builtin_ctzll(gaps) < some)
 				some = (unsigned)__builtin_ctzll(gaps);
-			memcpy(&e->exit[n], &exit[from + skip], some * sizeof(*exit));
+			memcpy(&e->list[n], &exit[from + skip], some * sizeof(*exit));
 			n += some;
 			from += skip + some;
 			bits = from < 64 ? r->lead[w] >> from : 0;
 		}
 	}
+	e->exit = e->list;
 	e->n = n;
 }
 
@@ -236,45 +316,62 @@ static void spread(struct sm_routes *r, const struct exits *e, uint8_t *out)
 	memcpy(out, s->out, r->n_lids);
 }
 
-/* Whether hosts' packets for all of the root's LIDs come here. */
-static bool all_reach(const struct sm_routes *r, unsigned at)
+/* The root's LIDs that hosts' packets come here for. */
+enum reach { REACH_NONE, REACH_SOME, REACH_ALL };
+
+static enum reach reach_of(const struct sm_routes *r, unsigned at)
 {
 	const uint64_t *reached = r->load.reached + (size_t)at * r->load.words;
+	uint64_t any = 0, missing = 0;
 
-	for (unsigned i = 0; i < r->n_lids; i += 64) {
-		unsigned left = r->n_lids - i;
+	for (unsigned left = r->n_lids; left; reached++, left -= left < 64 ? left : 64) {
+		uint64_t lids = UINT64_MAX >> (left < 64 ? 64 - left : 0);
 
-		if (~reached[i / 64] << (left < 64 ? 64 - left : 0))
-			return false;
+		any |= *reached & lids;
+		missing |= ~*reached & lids;
 	}
-	return r->all_up;
+	if (!any)
+		return REACH_NONE;
+	return missing || !r->all_up ? REACH_SOME : REACH_ALL;
 }
 
 static bool are_even(const struct exits *e)
 {
-	for (unsigned i = 1; i < e->n; i++)
-		if (e->load[i] != e->load[0])
-			return false;
-	return true;
+	return !memcmp(e->load, e->load + 1, (e->n - 1) * sizeof(*e->load));
+}
+
+/* The LIDs reach the switches behind the ways of @e in turn. */
+static void pass_in_turn(struct sm_routes *r, const struct exits *e)
+{
+	const unsigned n_lids = r->n_lids, n = e->n < n_lids ? e->n : n_lids;
+	const uint64_t all = n_lids < 64 ? (1ull << n_lids) - 1 : UINT64_MAX;
+	uint64_t *reached = r->load.reached, lids = 0; /* that go by the present way */
+
+	for (unsigned i = 0; r->load.words > 1 && i < n_lids; i++)
+		sm_load_pass(r, e->exit[i % n].to, i);
+	if (r->load.words > 1)
+		return;
+	for (unsigned i = 0; i < n_lids; i += n)
+		lids |= 1ull << i;
+	for (unsigned way = 0; way < n; way++, lids = lids << 1 & all)
+		reached[e->exit[way].to] |= lids;
 }
 
 /* All LIDs come here, and all ways have the same load: they take turns. */
 static void deal(struct sm_routes *r, const struct exits *e, uint8_t *out)
 {
-	const unsigned n = e->n, n_lids = r->n_lids, rounds = n_lids / n, rest = n_lids % n;
-	const size_t words = r->load.words;
-	uint64_t *reached = r->load.reached;
-	uint32_t *load = e->load;
+	const unsigned n_lids = r->n_lids, rounds = n_lids / e->n, rest = n_lids % e->n;
+	const unsigned n = e->n < n_lids ? e->n : n_lids;
 
-	for (unsigned way = 0; way < n; way++)
-		load[way] += rounds + (way < rest);
-	for (unsigned i = 0, way = 0; i < n_lids; i++) {
-		const struct sm_exit exit = e->exit[way];
-
-		reached[exit.to * words + i / 64] |= 1ull << (i % 64);
-		out[i] = (uint8_t)exit.port;
-		way = way + 1 < n ? way + 1 : 0;
-	}
+	for (unsigned way = 0; rounds && way < e->n; way++)
+		e->load[way] += rounds;
+	for (unsigned way = 0; way < rest; way++)
+		e->load[way]++;
+	pass_in_turn(r, e);
+	for (unsigned i = 0; i < n; i++)
+		out[i] = (uint8_t)e->exit[i].port;
+	for (unsigned i = n; i < n_lids; i++)
+		out[i] = out[i - n];
 }
 
 /* Hosts' packets for some LIDs come here: each goes by the least loaded way. */
@@ -311,31 +408,20 @@ static void balance(struct sm_routes *r, unsigned at, struct exits *e, uint8_t *
 	write_loads(r, at, e);
 }
 
-/* Notes which of the root's LIDs have another route than before. */
-static void note_changed(struct sm_routes *r, const uint8_t *old, const uint8_t *out)
+/* Where the root's LIDs have their entries, if these follow each other. */
+static uint8_t *row_of(const struct sm_routes *r, unsigned at)
 {
-	bool all = true;
+	const struct sm_table *t = &r->table[at];
 
-	for (unsigned i = 0; i < r->n_lids; i++) {
-		uint16_t lid = r->lid[i].lid;
-
-		if (old[i] != out[i])
-			r->changed[lid / 64] |= 1ull << (lid % 64);
-		all &= r->changed[lid / 64] >> (lid % 64) & 1;
-	}
-	r->all_noted = all;
+	return r->row && r->row + r->n_lids <= t->size ? t->out + r->row : NULL;
 }
 
 static int write_all(struct sm_routes *r, unsigned at, const uint8_t *out)
 {
-	const struct sm_table *t = &r->table[at];
-	uint16_t lid = r->lid[0].lid;
 	int ret = 0;
 
-	if (lid && r->in_a_row && lid + r->n_lids <= t->size) {
-		if (!r->all_noted && memcmp(t->out + lid, out, r->n_lids) != 0)
-			note_changed(r, t->out + lid, out);
-		memcpy(t->out + lid, out, r->n_lids);
+	if (row_of(r, at)) {
+		write_row(r, &r->table[at], r->row, r->n_lids, out, &r->all_noted);
 		return 0;
 	}
 	for (unsigned i = 0; i < r->n_lids && !ret; i++)
@@ -345,22 +431,24 @@ static int write_all(struct sm_routes *r, unsigned at, const uint8_t *out)
 
 int sm_fresh_hcas(struct sm_routes *r, unsigned at)
 {
-	uint8_t out[FABRIC_MAX_PORTS];
+	uint8_t list[FABRIC_MAX_PORTS], *row = r->all_noted ? row_of(r, at) : NULL;
+	uint8_t *out = row ? row : list;
 	struct exits e;
-	bool all;
+	enum reach reach;
 
-	list_exits(r, at, &e);
-	all = e.n > 1 && all_reach(r, at);
+	if (!find_exits(r, at, &e))
+		list_exits(r, at, &e);
+	reach = e.n > 1 ? reach_of(r, at) : REACH_NONE;
 	if (!e.n)
 		memset(out, FABRIC_LFT_NONE, r->n_lids);
 	else if (e.n == 1)
 		take_only(r, at, &e, out);
-	else if (!all)
+	else if (reach != REACH_ALL)
 		spread(r, &e, out);
-	if (e.n > 1 && sm_load_reaches_any(r, at))
-		balance(r, at, &e, out, all);
-	for (unsigned i = 0; i < r->n_lids && !r->all_up; i++)
+	if (reach != REACH_NONE)
+		balance(r, at, &e, out, reach == REACH_ALL);
+	for (unsigned i = 0; !r->all_up && i < r->n_lids; i++)
 		if (!r->lid[i].up)
 			out[i] = FABRIC_LFT_NONE;
-	return write_all(r, at, out);
+	return row ? 0 : write_all(r, at, out);
 }

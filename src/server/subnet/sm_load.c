@@ -67,11 +67,11 @@ void sm_load_clear(struct sm_routes *r)
 
 void sm_load_begin(struct sm_routes *r)
 {
-	struct sm_load *l = &r->load;
+	uint64_t *reached = r->load.reached;
 
 	for (unsigned i = 0; i < r->net->n; i++)
-		memset(&l->reached[(size_t)i * l->words], r->net->has_hosts[i] ? 0xFF : 0,
-		       l->words * sizeof(*l->reached));
+		for (unsigned w = 0; w < r->load.words; w++)
+			*reached++ = r->net->has_hosts[i] ? UINT64_MAX : 0;
 }
 
 /* Others may have written to the tables: a load never falls below 0. */

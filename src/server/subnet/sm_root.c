@@ -13,7 +13,7 @@ void sm_routes_list_lids(struct sm_routes *r, unsigned root)
 
 	r->root = root;
 	r->n_lids = 0;
-	r->one_each = r->in_a_row = r->all_up = true;
+	r->one_each = r->all_up = true;
 	r->all_noted = false;
 	for (unsigned k = 1; k <= sw->n_ports; k++) {
 		const struct fabric_port *p = sw->port[k].peer;
@@ -31,8 +31,9 @@ void sm_routes_list_lids(struct sm_routes *r, unsigned root)
 			};
 		r->one_each &= !hca->lmc;
 	}
+	r->row = r->n_lids ? r->lid[0].lid : 0;
 	for (unsigned i = 0; i < r->n_lids; i++) {
-		r->in_a_row &= r->lid[i].lid == r->lid[0].lid + i;
+		r->row = r->lid[i].lid == r->lid[0].lid + i ? r->row : 0;
 		r->all_up &= r->lid[i].up;
 	}
 }
@@ -47,16 +48,20 @@ int sm_routes_home(struct sm_routes *r, unsigned at)
 	return ret;
 }
 
+/* By counting: how many there are of each distance; those without a path count as the farthest. */
 void sm_routes_sort(struct sm_routes *r)
 {
-	unsigned n = r->net->n;
-	unsigned *start = r->start; /* by how much nearer than the farthest one can be */
+	const unsigned n = r->net->n;
+	unsigned *start = r->start, far = 0; /* by how much nearer than the farthest one */
 
-	memset(start, 0, (n + 2) * sizeof(*start));
 	for (unsigned i = 0; i < n; i++)
-		start[n - (r->hops[i] < n ? r->hops[i] : n) + 1]++;
-	for (unsigned k = 0; k < n; k++)
+		far = r->hops[i] > far && r->hops[i] < n ? r->hops[i] : far;
+	far++; /* of those without a path */
+	memset(start, 0, (far + 2) * sizeof(*start));
+	for (unsigned i = 0; i < n; i++)
+		start[far - (r->hops[i] < far ? r->hops[i] : far) + 1]++;
+	for (unsigned k = 0; k < far; k++)
 		start[k + 1] += start[k];
 	for (unsigned i = 0; i < n; i++)
-		r->order[start[n - (r->hops[i] < n ? r->hops[i] : n)]++] = i;
+		r->order[start[far - (r->hops[i] < far ? r->hops[i] : far)]++] = i;
 }

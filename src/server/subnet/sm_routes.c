@@ -312,7 +312,7 @@ static int route_switch(struct sm_routes *r, unsigned at, unsigned root)
 	const struct sm_link *old;
 
 	if (r->lead)
-		return r->updn ? sm_fresh_switch(r, at) : 0; /* measure_batch() */
+		return sm_fresh_switch(r, at);
 	old = sm_link_of(r, at, fabric_lft_get(net->sw[at], lid));
 	if (r->hops[at] == SM_FAR)
 		return sm_routes_write(r, at, lid, FABRIC_LFT_NONE);
@@ -330,8 +330,6 @@ static int route_hcas(struct sm_routes *r, unsigned at)
 	struct paths paths;
 	int ret = 0;
 
-	if (r->lead && r->one_each)
-		return sm_fresh_hcas(r, at);
 	list_paths(r, at, &paths);
 	for (unsigned i = 0; i < r->n_lids && !ret;) {
 		unsigned n = r->lid[i].n;
@@ -365,9 +363,10 @@ static int route_towards(struct sm_routes *r, unsigned root)
 			ret = sm_routes_home(r, at);
 			continue;
 		}
-		ret = route_switch(r, at, root);
+		if (!r->lead || r->updn) /* else measure_batch() has */
+			ret = route_switch(r, at, root);
 		if (!ret && r->n_lids)
-			ret = route_hcas(r, at);
+			ret = r->lead && r->one_each ? sm_fresh_hcas(r, at) : route_hcas(r, at);
 	}
 	return ret;
 }

@@ -98,8 +98,9 @@ struct sm_routes {
 	unsigned root;           /* the present one */
 	struct sm_home_lid *lid; /* its HCAs' */
 	unsigned n_lids;
-	bool one_each, in_a_row; /* each HCA's port has one LID; they follow each other */
-	bool all_up, all_noted;  /* their links are; all of them are in @changed */
+	uint16_t row;           /* the first one, if they follow each other; else 0 */
+	bool one_each;          /* each HCA's port has one LID */
+	bool all_up, all_noted; /* their links are; all of them are in @changed */
 };
 
 /* Makes @root the present root, and lists the LIDs of its HCAs. */
