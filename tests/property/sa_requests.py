@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The embedded subnet administrator beside OpenSM's: the same requests, drawn by chance from a seed over attributes,
 component masks and modifiers, on the same fabric with the same LIDs. Each response has the same status, and records
-that say the same, or is named in DIFFERENCES, with the reason.
+that say the same, or is named in DIFFERENCES, with the reason. Then a lease of a service ends, and a packet of another
+partition is reported (trap 257).
 
     sa_requests.py [--seed N] [--requests N] [--verbose]
 
@@ -36,6 +37,7 @@ UNANSWERED = "no answer"
 GET, SET, DELETE, TABLE, MULTI, UNKNOWN = 1, 2, 0x15, 0x12, 0x14, 0x0F
 METHODS = {GET: "Get", SET: "Set", DELETE: "Delete", TABLE: "GetTable", MULTI: "GetMulti", UNKNOWN: "unknown method"}
 CLASS_PORT_INFO = 1
+SMP_P_KEYS, STRANGE_P_KEY, TRAP_P_KEY, REPORT = 0x16, 0x8005, 257, 6
 
 # attribute: the record
 RECORDS = {0x11: "node_record", 0x12: "port_info_record", 0x13: "sl_to_vl_record", 0x14: "switch_info_record",
@@ -86,7 +88,7 @@ DIFFERENCES = (
                lambda q, a, b: q["attribute"] == 0x12 and "info.lid" in q["fields"]),
     Difference("trees", "which switches have multicast tables is a matter of the trees, which subnet managers choose",
                lambda q, a, b: q["attribute"] == 0x17),
-    Difference("not compared", "of these OpenSM compares LIDs, ports and older fields only; the rest are components, too (15.2.5)",
+    Difference("not compared", "OpenSM compares LIDs, ports and older fields only; the rest are components, too (15.2.5)",
                lambda q, a, b: has(q, *NOT_COMPARED.get(q["attribute"], ())) and not a["records"]),
     Difference("behind the text", "OpenSM compares a node's description up to its first NUL, ours all 64 bytes",
                lambda q, a, b: q["attribute"] == 0x11 and has(q, "description") and not a["records"]),
@@ -213,7 +215,7 @@ class Asker:
         self.umad.umad_init()
         self.head = self.umad.umad_size()
         self.fd = self.umad.umad_open_port(None, 1)
-        self.agent = self.umad.umad_register(self.fd, 3, 2, 1, None)
+        self.agent = self.umad.umad_register(self.fd, 3, 2, 1, (ctypes.c_long * 2)(1 << REPORT))
         self.tid = 0
         self.buffer = ctypes.create_string_buffer(self.head + (1 << 20))
 
@@ -226,9 +228,7 @@ class Asker:
                           q["modifier"])
         mad += struct.pack(">BBBBII", rmpp, rmpp, rmpp, 0, 0, 0) + struct.pack(">QHHQ", q["key"], 0, 0, q["mask"])
         mad += data + bytes(200 - len(data))
-        ctypes.memset(self.buffer, 0, 1024)
-        self.umad.umad_set_addr(self.buffer, q["sm"], 1, 0, ctypes.c_int(-0x7fff0000))
-        ctypes.memmove(self.umad.umad_get_mad(self.buffer), mad, len(mad))
+        self.put(mad, q["sm"], 1, 0)
         length = 56 + len(data) if rmpp else 256
         if self.umad.umad_send(self.fd, self.agent, self.buffer, length, (PATIENCE - 5) * 1000, 0) < 0:
             sys.exit("a request could not be sent")
@@ -272,10 +272,40 @@ class Asker:
                 if size else []}
 
 
+    def stray(self, q):
+        """Takes another partition into the own P_Key table, and sends a MAD with its P_Key."""
+        agent = self.umad.umad_register(self.fd, 0x81, 1, 0, None)
+        self.tid += 1
+        smp = struct.pack(">BBBBHBBQHHIQHH", 1, 0x81, 1, SET, 0, 0, 0, self.tid, SMP_P_KEYS, 0, 0, 0, 0xffff, 0xffff)
+        smp += bytes(28) + struct.pack(">HH", 0xffff, STRANGE_P_KEY)
+        self.put(smp, 0xffff, 0, 0)
+        if self.umad.umad_send(self.fd, agent, self.buffer, 256, (PATIENCE - 5) * 1000, 0) < 0 or not self.receive(self.tid):
+            return None
+        self.put(struct.pack(">BBBBHHQHHI", 1, 4, 1, GET, 0, 0, self.tid + 1, CLASS_PORT_INFO, 0, 0), q["lid"], 1, 1)
+        agent = self.umad.umad_register(self.fd, 4, 1, 0, None)
+        return {} if self.umad.umad_send(self.fd, agent, self.buffer, 256, 0, 0) == 0 else None
+
+    def put(self, mad, lid, qpn, pkey_index):
+        ctypes.memset(self.buffer, 0, 1024)
+        self.umad.umad_set_addr(self.buffer, lid, qpn, 0, ctypes.c_int(-0x7fff0000 if qpn else 0))
+        self.umad.umad_set_pkey(self.buffer, pkey_index)
+        ctypes.memmove(self.umad.umad_get_mad(self.buffer), mad, len(mad))
+
+    def report(self, _):
+        """The next Report's notice: the trap's number, and its details."""
+        length = ctypes.c_int(1 << 20)
+        while self.umad.umad_recv(self.fd, self.buffer, ctypes.byref(length), (PATIENCE - 5) * 1000) >= 0:
+            got = ctypes.string_at(self.umad.umad_get_mad(self.buffer), 256)
+            if got[3] == REPORT:
+                return {"trap": struct.unpack(">H", got[60:62])[0], "details": got[66:120].hex()}
+        return None
+
+
 def serve():
     asker = Asker()
     for line in sys.stdin:
-        print(json.dumps(asker.ask(json.loads(line))), flush=True)
+        q = json.loads(line)
+        print(json.dumps(getattr(asker, q.get("do", "ask"))(q)), flush=True)
 
 
 # ---- a fabric ----
@@ -293,7 +323,7 @@ class Fabric:
 
     def __init__(self, opensm, directory):
         umbel("up", "--fat-tree", "2", "--radix", str(RADIX))
-        self.opensm = self.asker = None
+        self.opensm = self.asker = self.other = None
         self.members = []
         try:
             self.begin(opensm, directory)
@@ -306,10 +336,11 @@ class Fabric:
             self.start_opensm(directory)
         self.members = [self.start("h" + host, "mckey", "-m", "239.1.1." + group, "-b", "10.0.0." + host)
                         for host, group in (("3", "1"), ("7", "1"), ("7", "2"))]
-        self.asker = subprocess.Popen(["umbel", "exec", "h2", "--", sys.executable, __file__, "--serve"],
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        hosts = json.loads(umbel("show", "hosts", "--json"))
-        self.sm = next(p["lid"] for h in hosts for c in h["hcas"] for p in c["ports"] if h["name"] == "h1")
+        self.asker, self.other = (
+            subprocess.Popen(["umbel", "exec", host, "--", sys.executable, __file__, "--serve"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True) for host in ("h2", "h5"))
+        self.lid = {h["name"]: p["lid"] for h in json.loads(umbel("show", "hosts", "--json"))
+                    for c in h["hcas"] for p in c["ports"]}
         self.wait("three members", lambda: len(self.ask(MEMBER, TABLE, key=1)["records"]) >= len(self.members))
 
     def wait(self, what, holds):
@@ -332,8 +363,8 @@ class Fabric:
         umbel("sm", "stop")
         log, conf = os.path.join(directory, "log"), os.path.join(directory, "conf")
         with open(conf, "w", encoding="ascii") as f:
-            # one thread: it answers in turn
-            f.write("force_log_flush TRUE\nsingle_thread TRUE\n")
+            # one thread: it answers in turn; packets of other partitions reach the hosts, as without a file of partitions
+            f.write("force_log_flush TRUE\nsingle_thread TRUE\npart_enforce off\n")
         self.opensm = self.start("h1", "opensm", "-F", conf, "-f", log, OSM_CACHE_DIR=directory, OSM_TMP_DIR=directory,
                                  ASAN_OPTIONS="detect_leaks=0:intercept_send=0")
 
@@ -346,18 +377,39 @@ class Fabric:
 
     def ask(self, attribute, method, mask=0, data=b"", **more):
         q = {"attribute": attribute, "method": method, "mask": mask, "data": data.hex(), "modifier": 0, "key": 0,
-             "sm": self.sm, "may_drop": method == UNKNOWN, **more}
-        self.asker.stdin.write(json.dumps(q) + "\n")
-        self.asker.stdin.flush()
-        line = select.select([self.asker.stdout], [], [], 2 * PATIENCE)[0] and self.asker.stdout.readline()
+             "sm": self.lid["h1"], "may_drop": method == UNKNOWN, **more}
+        return self.tell(self.asker, q)
+
+    def tell(self, program, q):
+        program.stdin.write(json.dumps(q) + "\n")
+        program.stdin.flush()
+        line = select.select([program.stdout], [], [], 2 * PATIENCE)[0] and program.stdout.readline()
         answer = json.loads(line or "null")
-        if not answer:
+        if answer is None:
             manager = "OpenSM" if self.opensm else "the embedded administrator"
             sys.exit(f"in vain: wait until {manager} answers to {json.dumps(q)}{self.how_opensm_ended()}")
         return answer
 
+    def end_lease(self, drawer):
+        """A service with a lease of a second is there, and then no longer."""
+        data, mask, _ = drawer.write("service_record", id=0x70, gid=drawer.own, pkey=0xffff, lease=1,
+                                     name=b"short".ljust(64, b"\0"))
+        wanted, only_id, _ = drawer.write("service_record", id=0x70)
+        if self.ask(SERVICE, SET, mask, data)["status"] or not self.ask(SERVICE, TABLE, only_id, wanted)["records"]:
+            sys.exit("a service with a lease of a second is not there")
+        self.wait("no service whose lease has ended", lambda: not self.ask(SERVICE, TABLE, only_id, wanted)["records"])
+
+    def bad_p_key(self, drawer):
+        """What is reported of a packet of another partition, from h5 to h2."""
+        data, _, _ = drawer.write("inform_info", lid_range_begin=0xffff, is_generic=1, subscribe=1, type=0xffff,
+                                  trap_number=TRAP_P_KEY, qpn=1, resp_time_value=18, producer_type=0xffffff)
+        if self.ask(INFORM, SET, 0, data, key=1)["status"]:
+            sys.exit("subscribing to trap 257 is refused")
+        self.tell(self.other, {"do": "stray", "lid": self.lid["h2"]})
+        return self.tell(self.asker, {"do": "report"})
+
     def end(self):
-        for program in [*self.members, self.asker, self.opensm]:
+        for program in [*self.members, self.asker, self.other, self.opensm]:
             if program:
                 program.kill()
                 program.wait(PATIENCE)
@@ -468,7 +520,9 @@ class Drawer:
                 values[name] = self.chance.choice(choices)
                 values[name + "_selector"] = self.chance.randrange(4)
         if self.chance.random() < 0.1:
-            values.pop(self.chance.choice(sorted(values)))
+            gone = self.chance.choice(sorted(values))
+            values.pop(gone)
+            values.pop(gone + "_selector", None)  # a half is refused by one of them: then their groups differ
         data, mask, said = self.write("mcmember", **values)
         return {"attribute": MEMBER, "method": self.chance.choice((SET, SET, DELETE, GET, TABLE)), "mask": mask,
                 "data": data, "fields": said}
@@ -544,19 +598,22 @@ def compare(drawer, q, ours, theirs):
     return ", ".join(f"{n}: {v:#x}, OpenSM {w:#x}" for (n, v), (_, w) in zip(*first) if v != w)
 
 
-def answers(opensm, options, requests, ours=()):
-    """Of one administrator, in turn; the embedded one's records make the requests."""
+def answers(options, requests, drawer=None, ours=()):
+    """Of one administrator, in turn, and what it reports; the embedded one's records make the requests."""
+    opensm = drawer is not None
     with tempfile.TemporaryDirectory() as directory:
         fabric = Fabric(opensm, directory)
         try:
-            drawer = Drawer(fabric, options.seed) if not opensm else None
-            if drawer:
+            if not opensm:
+                drawer = Drawer(fabric, options.seed)
                 requests += [drawer.draw() for _ in range(options.requests)]
-            if opensm:
+            else:
                 for q, answer in zip(requests, ours):
                     q["may_drop"] = answer["status"] not in (0, NO_RECORDS) or (
                         answer["status"] == NO_RECORDS and q["method"] not in (TABLE, MULTI))
-            return drawer, [fabric.ask(**{k: v for k, v in q.items() if k != "fields"}) for q in requests]
+            told = [fabric.ask(**{k: v for k, v in q.items() if k != "fields"}) for q in requests]
+            fabric.end_lease(drawer)
+            return drawer, told, fabric.bad_p_key(drawer)
         finally:
             fabric.end()
 
@@ -572,8 +629,11 @@ def main():
         return serve()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     requests, named, failed = [], collections.Counter(), 0
-    drawer, ours = answers(False, options, requests)
-    _, theirs = answers(True, options, requests, ours)
+    drawer, ours, report = answers(options, requests)
+    _, theirs, their_report = answers(options, requests, drawer, ours)
+    if report["trap"] != TRAP_P_KEY or report != their_report:
+        failed += 1
+        print(f"FAIL: a packet of another partition is reported as {report}, by OpenSM as {their_report}", file=sys.stderr)
     for q, a, b in zip(requests, ours, theirs):
         found = compare(drawer, q, a, b)
         if isinstance(found, Difference):
