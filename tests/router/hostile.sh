@@ -45,17 +45,20 @@ wait_until 'the rest has come' came
 # Rules: what is lost on its way to the router does not cross; what is lost behind it has crossed.
 umbel fault add --name b group=ff1e::22 "to=h2:*" drop
 for at in b:h2 b:h3 a:h3; do
-	QUIET=3 peer "r$at" "${at%:*}" "${at#*:}" receive 10 ff1e::22
+	peer "r$at" "${at%:*}" "${at#*:}" receive 10 ff1e::22
 	wait_until 'it has joined' says_or_ended "r$at" here
 done
 wait_until 'the routers are members' is b groups 2
 wait_until 'the routers are members' is a groups 2
 peer sender a h1 group ff1e::22 10
 ended sender || complain 'the sender has failed'
-for at in rb:h2 rb:h3 ra:h3; do
+for at in rb:h3 ra:h3; do
 	ended "$at" || complain "$at has failed"
 done
+fired() { umbel fault show --name b --json | grep -q '"fired": 10'; }
+wait_until 'the rule has dropped ten messages' fired
 [ "$(number rb:h2)" -eq 0 ] || complain "the rule let $(number rb:h2) messages through"
+kill_hard rb:h2
 umbel fault clear --name b
 
 # A daemon that is killed: the other one goes on, and its router is free again.
