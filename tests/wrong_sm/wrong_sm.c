@@ -715,7 +715,10 @@ static void without_the_key_a_switch_does_nothing(void **state)
 		shows(UMAD_METHOD_SET, 0, true);
 		assert_int_equal(violations(KEY), 1 + !rows[i].can_read);
 		assert_true(shows(UMAD_METHOD_SET, KEY, false));
+		assert_said(rows[i].protection ? "leaf1 is locked for ever if its M_Key is lost"
+		                               : "leaf1 shows its M_Key to everybody");
 	}
+	assert_said("leaf1 has another M_Key than umbel_h1_0");
 	set_key(KEY, 0, 0, 0);
 	agent_close();
 }

@@ -102,6 +102,37 @@ static void judge_links(const struct check_net *net, struct check_report *r)
 		}
 }
 
+/* ---- management keys ---- */
+
+/* @first: that of the first port; a subnet manager has one key for all. */
+static void judge_m_key(struct check_report *r, const char *name, const struct check_m_key *k,
+                        const char *first_name, const struct check_m_key *first)
+{
+	r->result[CHECK_M_KEYS].checked++;
+	if (k->key != first->key)
+		check_found(r, CHECK_M_KEYS, "%s has another M_Key than %s", name, first_name);
+	if (k->key && !k->protect)
+		check_found(r, CHECK_M_KEYS, "%s shows its M_Key to everybody (M_KeyProtectBits 0)",
+		            name);
+	if (k->key && k->protect && !k->lease_s)
+		check_found(r, CHECK_M_KEYS,
+		            "%s is locked for ever if its M_Key is lost (M_KeyLeasePeriod 0)",
+		            name);
+}
+
+static void judge_m_keys(const struct check_net *net, struct check_report *r)
+{
+	const struct check_host *h = net->host;
+	const struct check_switch *sw = net->sw;
+	const struct check_m_key *first = net->n_hosts ? &h[0].m_key : net->n ? &sw[0].m_key : NULL;
+	const char *name = net->n_hosts ? h[0].name : net->n ? sw[0].name : NULL;
+
+	for (uint32_t i = 0; i < net->n_hosts; i++)
+		judge_m_key(r, h[i].name, &h[i].m_key, name, first);
+	for (uint32_t i = 0; i < net->n; i++)
+		judge_m_key(r, sw[i].name, &sw[i].m_key, name, first);
+}
+
 /* ---- partitions ---- */
 
 /* The P_Keys of hosts that the port of a switch blocks. */
@@ -148,6 +179,7 @@ int check_run(const struct check_net *net, struct check_report *r)
 	if (!r->routes || !r->trees)
 		return -ENOMEM;
 	judge_links(net, r);
+	judge_m_keys(net, r);
 	ret = judge_waits(net, r);
 	if (!ret)
 		ret = check_groups(net, r);

@@ -564,6 +564,28 @@ static void test_group_twice(void **state)
 	end();
 }
 
+static void test_m_keys(void **state)
+{
+	const struct check_m_key good = { .key = 5, .protect = 1, .lease_s = 60 };
+
+	(void)state;
+	begin_row();
+	for (uint32_t i = 0; i < net.n_hosts; i++)
+		net.host[i].m_key = good;
+	for (uint32_t i = 0; i < net.n; i++)
+		net.sw[i].m_key = good;
+	expect_only(CHECK_PROPERTIES, "");
+	begin_row();
+	net.host[1].m_key = good;
+	expect_only(CHECK_M_KEYS, "h1 has another M_Key than h0");
+	begin_row();
+	net.sw[2].m_key = (struct check_m_key){ .key = 5, .lease_s = 60 };
+	expect_only(CHECK_M_KEYS, "s2 shows its M_Key to everybody");
+	begin_row();
+	net.sw[2].m_key = (struct check_m_key){ .key = 5, .protect = 2 };
+	expect_only(CHECK_M_KEYS, "s2 is locked for ever");
+}
+
 static void test_slow_links(void **state)
 {
 	(void)state;
@@ -651,6 +673,7 @@ int main(void)
 		cmocka_unit_test(test_circle_of_what_is_for_switches),
 		cmocka_unit_test(test_group_members),
 		cmocka_unit_test(test_group_twice),
+		cmocka_unit_test(test_m_keys),
 		cmocka_unit_test(test_slow_links),
 		cmocka_unit_test(test_partitions),
 		cmocka_unit_test(test_balance),

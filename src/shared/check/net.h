@@ -46,6 +46,13 @@ struct check_port {
 	uint8_t (*map)[CHECK_SLS];
 };
 
+/* The management key of a host's port, or of a switch. */
+struct check_m_key {
+	uint64_t key;     /* or what stands for it; 0: none */
+	uint8_t protect;  /* M_KeyProtectBits */
+	unsigned lease_s; /* 0: it never ends */
+};
+
 struct check_switch {
 	const char *name;
 	unsigned n_ports;
@@ -58,6 +65,7 @@ struct check_switch {
 	uint16_t lid;       /* 0: it has none */
 	uint8_t *sl; /* by LID: of packets that hosts here send to it; NULL: any. From malloc() */
 	unsigned n_sls;
+	struct check_m_key m_key;
 	unsigned n_hosts; /* check_net_finish() */
 	bool own_levels;  /* likewise: some of its hosts have service levels of their own */
 	uint32_t island;  /* likewise: those with the same number are connected by links */
@@ -77,6 +85,7 @@ struct check_host {
 	              * malloc() */
 	unsigned n_sls;
 	struct check_keys keys;
+	struct check_m_key m_key;
 };
 
 /* The ports that a multicast LID leads to. */

@@ -22,6 +22,7 @@ static const char *const names[CHECK_PROPERTIES] = {
 	[CHECK_PARTITIONS] = "partitions",
 	[CHECK_MTU] = "mtu",
 	[CHECK_RATE] = "rate",
+	[CHECK_M_KEYS] = "m-keys",
 };
 
 const char *check_property_name(enum check_property p)
@@ -31,7 +32,7 @@ const char *check_property_name(enum check_property p)
 
 bool check_property_is_note(enum check_property p)
 {
-	return p == CHECK_SWITCH_PATHS || p == CHECK_MTU || p == CHECK_RATE;
+	return p == CHECK_SWITCH_PATHS || p == CHECK_MTU || p == CHECK_RATE || p == CHECK_M_KEYS;
 }
 
 enum check_property check_property_find(const char *name)

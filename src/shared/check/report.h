@@ -21,6 +21,7 @@ enum check_property {
 	CHECK_PARTITIONS,      /* no switch blocks a partition of hosts */
 	CHECK_MTU,             /* no link between hosts has less than both of them */
 	CHECK_RATE,
+	CHECK_M_KEYS, /* all ports have the same management key, which not everybody reads */
 	CHECK_PROPERTIES,
 };
 

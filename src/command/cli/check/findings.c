@@ -30,6 +30,7 @@ static const char *const units[CHECK_PROPERTIES] = {
 	[CHECK_PARTITIONS] = "ports that enforce",
 	[CHECK_MTU] = "pairs of hosts",
 	[CHECK_RATE] = "pairs of hosts",
+	[CHECK_M_KEYS] = "ports of hosts, and switches",
 };
 
 static enum verdict verdict_of(const struct cli_findings *f, enum check_property p)

@@ -208,6 +208,13 @@ static int read_keys(struct json_object *port, struct check_keys *keys)
 	return 0;
 }
 
+static void read_m_key(struct json_object *from, struct check_m_key *k)
+{
+	k->key = strtoull(cli_json_text(from, "m_key"), NULL, 16);
+	k->protect = (uint8_t)cli_json_number(from, "m_key_protect");
+	k->lease_s = (unsigned)cli_json_number(from, "m_key_lease");
+}
+
 static int read_switch_port(struct check_switch *sw, struct json_object *port)
 {
 	unsigned num = (unsigned)cli_json_number(port, "port");
@@ -230,6 +237,7 @@ static int read_host_port(struct cli_subnet *s, uint32_t i, struct json_object *
 	if (i >= s->net.n_hosts)
 		return 0;
 	s->net.host[i].n_lids = (uint16_t)(1u << cli_json_number(port, "lmc"));
+	read_m_key(port, &s->net.host[i].m_key);
 	if (cli_subnet_add_guid(s, strtoull(guid, NULL, 16), (struct cli_subnet_end){ false, i }))
 		return CLI_FAILED;
 	return read_keys(port, &s->net.host[i].keys);
@@ -249,6 +257,7 @@ static int read_node_ports(struct cli_subnet *s, struct json_object *node)
 		struct check_switch *sw = &s->net.sw[end->index];
 		size_t n;
 
+		read_m_key(node, &sw->m_key);
 		sw->sl = bytes_of(node, "levels", 1, &n);
 		sw->n_sls = sw->sl ? (unsigned)n : 0;
 		s->levels |= sw->sl != NULL;

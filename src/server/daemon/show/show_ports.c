@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The view "ports": the facts about nodes that `umbel check` needs beside their links and tables.
- * These are GUIDs and LMCs, P_Keys and the ports that enforce them, lanes, and the service levels
- * of paths. Values that are as they are without a subnet manager are left out.
+ * These are GUIDs and LMCs, P_Keys and the ports that enforce them, M_Keys, lanes, and the
+ * service levels of paths. Values that are as they are without a subnet manager are left out.
  */
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "daemon/show/views.h"
 #include "fabric/model/lanes.h"
 
@@ -46,14 +47,31 @@ static void add_bad_qkey(const struct daemon_show *s, struct show_json *o,
 	show_close(o, '}');
 }
 
+/* Of an HCA's port, or of a switch's port 0: its protection, its lease in seconds, and a hash that
+ * tells it from others; the key itself is secret. */
+static void add_m_key(const struct daemon_show *s, struct show_json *o,
+                      const struct fabric_port *own)
+{
+	if (!own->m_key)
+		return;
+	show_add_text(
+	        o, "m_key", "0x%016llx",
+	        (unsigned long long)base_hash_of(&own->m_key, sizeof(own->m_key), (uintptr_t)s->f) |
+	                1);
+	show_add_u64(o, "m_key_protect", own->m_key_protect);
+	show_add_u64(o, "m_key_lease", own->m_key_lease);
+}
+
 static void add_port(const struct daemon_show *s, struct show_json *o, const struct fabric_port *p)
 {
 	show_open(o, NULL, '{');
 	show_add_u64(o, "port", p->num);
 	if (p->node->type == FABRIC_HCA)
 		show_add_text(o, "guid", "0x%016llx", (unsigned long long)p->guid);
-	if (p->node->type == FABRIC_HCA)
+	if (p->node->type == FABRIC_HCA) {
 		add_bad_qkey(s, o, p);
+		add_m_key(s, o, p);
+	}
 	if (p->lmc)
 		show_add_u64(o, "lmc", p->lmc);
 	if (fabric_lanes_used(p) != FABRIC_LANES)
@@ -99,6 +117,7 @@ bool daemon_show_ports(const struct daemon_show *s, struct show_at *at, struct s
 	show_open(o, NULL, '{');
 	show_add_string(o, "node", node->name);
 	if (node->type == FABRIC_SWITCH && node->n_ports) {
+		add_m_key(s, o, &node->port[0]);
 		add_levels(s, o, node);
 		at->work += node->lft_size / 64;
 	}
