@@ -262,14 +262,17 @@ static void queue_small(bool wrong)
 	settle(e);
 }
 
+static unsigned late_us; /* for how long a thread leaves another one waiting */
+
 /* Meanwhile ibv_destroy_cq() waits. */
 static void *acknowledge_late(void *cq)
 {
-	usleep(100000);
+	usleep(late_us);
 	ibv_ack_cq_events(cq, 1);
 	return NULL;
 }
 
+/* Another thread may acknowledge while the queue is destroyed: that is no mistake. */
 static void events_left(bool wrong)
 {
 	struct lab_end *to = lab_end_with(&(struct lab_options){ .host = 2, .channel = true });
@@ -282,10 +285,78 @@ static void events_left(bool wrong)
 	assert_int_equal(ibv_req_notify_cq(to->cq, 0), 0);
 	lab_send(e, lab_ah_to(e, to), to->qp->qp_num, "x", 1);
 	assert_int_equal(ibv_get_cq_event(to->channel, &cq, &context), 0);
+	late_us = wrong ? 1300000 : 100000;
+	assert_int_equal(pthread_create(&thread, NULL, acknowledge_late, cq), 0);
+}
+
+/* ---- waiting for what cannot come ---- */
+
+static void poll_for_a_while(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	for (unsigned i = 0; i < 40; i++) {
+		assert_true(ibv_poll_cq(cq, 1, &wc) >= 0);
+		usleep(10000);
+	}
+}
+
+static void polled_in_vain(bool wrong)
+{
+	struct lab_end *to, *e = pair(&to);
+	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
+
+	post_send(e, lab_ah_to(e, to), to, memory, 64, mr, wrong ? 0 : IBV_SEND_SIGNALED);
+	poll_for_a_while(e->send_cq);
+	settle(e);
+}
+
+/* The completion is in the queue that nobody polls. */
+static void other_queue_polled(bool wrong)
+{
+	struct lab_end *to, *e = pair(&to);
+	struct ibv_mr *mr = lab_mr(e->pd, memory, sizeof(memory));
+
+	post_send(e, lab_ah_to(e, to), to, memory, 64, mr, IBV_SEND_SIGNALED);
+	poll_for_a_while(wrong ? e->cq : e->send_cq);
+	if (wrong)
+		lab_complete(e->send_cq, IBV_WC_SUCCESS);
+	settle(e);
+}
+
+struct awaited {
+	struct lab_end *from, *to;
+	bool is_armed;
+};
+
+static void *send_late(void *arg)
+{
+	struct awaited *a = arg;
+
+	usleep(a->is_armed ? 100000 : 1300000);
+	if (!a->is_armed)
+		assert_int_equal(ibv_req_notify_cq(a->to->cq, 0), 0);
+	lab_send(a->from, lab_ah_to(a->from, a->to), a->to->qp->qp_num, "x", 1);
+	return NULL;
+}
+
+/* The other thread arms the queue, lest it waits for ever. */
+static void not_armed(bool wrong)
+{
+	struct awaited a = { .is_armed = !wrong };
+	struct ibv_cq *cq;
+	pthread_t thread;
+	void *context;
+
+	a.to = lab_end_with(&(struct lab_options){ .host = 2, .channel = true });
+	a.from = lab_end(1);
+	lab_post(a.to, 1);
 	if (!wrong)
-		ibv_ack_cq_events(cq, 1);
-	else
-		assert_int_equal(pthread_create(&thread, NULL, acknowledge_late, cq), 0);
+		assert_int_equal(ibv_req_notify_cq(a.to->cq, 0), 0);
+	assert_int_equal(pthread_create(&thread, NULL, send_late, &a), 0);
+	assert_int_equal(ibv_get_cq_event(a.to->channel, &cq, &context), 0);
+	ibv_ack_cq_events(cq, 1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
 struct shared_queue {
@@ -419,6 +490,9 @@ static const struct mistake mistakes[] = {
 	{ "queue-grown", "completion-queue-small", queue_grown },
 	{ "changed-after-error", "send-buffer-changed", changed_after_error },
 	{ "events-left", "events-not-acknowledged", events_left },
+	{ "polled-in-vain", "waits-in-vain", polled_in_vain },
+	{ "other-queue-polled", "waits-in-vain", other_queue_polled },
+	{ "not-armed", "waits-in-vain", not_armed },
 	{ "queue-shared", "single-threaded-queue-shared", queue_shared },
 	{ "xrc-sender", "send-buffer-changed", xrc_sender_changed },
 	{ "handle-destroyed", "address-handle-destroyed-in-use", handle_destroyed },

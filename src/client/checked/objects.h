@@ -42,12 +42,10 @@ struct checked_object {
 	uint32_t n_moved;
 	/* a completion queue */
 	uint32_t entries, due; /* due: completions that requests may still bring */
-	uint32_t events, acknowledged;
 	bool is_single_threaded;
 	uint32_t polls; /* that go on; of a queue pair, calls that post */
 	pthread_t poller;
-	bool is_in_thread_domain;          /* also of a queue pair, and its domain */
-	uint32_t async_events, async_acks; /* also of queue pairs and shared receive queues */
+	bool is_in_thread_domain; /* also of a queue pair, and its domain */
 	/* an address handle */
 	struct ibv_ah_attr ah;
 	uint32_t mbps; /* as in struct checked_made */

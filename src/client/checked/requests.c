@@ -588,22 +588,6 @@ void checked_request_complete(struct hca_record *r, const struct ibv_wc *wc)
 	checked_request_forget(r);
 }
 
-/* Programs post until the queue is full, and poll then: but somebody must signal. */
-void checked_request_full(const struct hca_record *r, uint32_t n, uint32_t room)
-{
-	const struct checked_object *qp = checked_object_find(CHECKED_QP, r->qp);
-	const struct checked_report report = { .rule = CHECKED_RULE_UNSIGNALED,
-		                               .at = { { "posted", checked_place(r->caller), true },
-		                                       { .is = "" } } };
-
-	if (qp && !qp->signaled)
-		checked_report(&report,
-		               "QP 0x%06x has room for %" PRIu32
-		               " requests (max_send_wr), and %" PRIu32
-		               " are in it already, none of them signaled: this one is refused",
-		               r->qp->qp_num, room, n);
-}
-
 void checked_requests_forget(void)
 {
 	struct used *u = first_used(0, UINT64_MAX);

@@ -24,9 +24,6 @@ void checked_requests_let_go(const struct ibv_qp *qp, const struct ibv_srq *srq)
 /* The process is a child of fork(): none is its own. */
 void checked_requests_forget(void);
 
-/* The queue has no room for one more. */
-void checked_request_full(const struct hca_record *r, uint32_t n, uint32_t room);
-
 /* These are about to go. @caller: as of checked_place(). */
 void checked_region_ends(const struct checked_object *region, const void *caller);
 void checked_receives_end(const struct checked_object *qp);

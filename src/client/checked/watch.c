@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/util.h"
 #include "checked/contents.h"
 #include "checked/gone.h"
 #include "checked/groups.h"
@@ -117,13 +118,6 @@ static void dropped(struct hca_record *r)
 	checked_request_forget(r);
 }
 
-static void full(struct hca_record *r, uint32_t n, uint32_t room)
-{
-	LOCKED;
-
-	checked_request_full(r, n, room);
-}
-
 /* Without the lock, as other threads may carry out requests meanwhile. */
 static void carrying(bool begins)
 {
@@ -141,24 +135,6 @@ static void resized(struct ibv_cq *cq, uint32_t entries)
 		o->entries = entries;
 }
 
-static void event(struct ibv_cq *cq)
-{
-	LOCKED;
-	struct checked_object *o = checked_object_find(CHECKED_CQ, cq);
-
-	if (o)
-		o->events++;
-}
-
-static void acknowledged(struct ibv_cq *cq, unsigned n)
-{
-	LOCKED;
-	struct checked_object *o = checked_object_find(CHECKED_CQ, cq);
-
-	if (o)
-		o->acknowledged += n;
-}
-
 /* A report of an object that goes. */
 static struct checked_report report_end(enum checked_rule rule, const struct checked_object *o,
                                         const void *caller)
@@ -166,17 +142,6 @@ static struct checked_report report_end(enum checked_rule rule, const struct che
 	return (struct checked_report){ .rule = rule,
 		                        .at = { { "created", o->place },
 		                                { "destroyed", checked_place(caller), true } } };
-}
-
-static void queue_ends(const struct checked_object *o, const void *caller)
-{
-	struct checked_report report;
-
-	if (o->events == o->acknowledged)
-		return;
-	report = report_end(CHECKED_RULE_CQ_EVENTS, o, caller);
-	checked_report(&report, "%" PRIu32 " event%s read, and %" PRIu32 " acknowledged", o->events,
-	               o->events == 1 ? " was" : "s were", o->acknowledged);
 }
 
 /* ---- queue pairs ---- */
@@ -275,19 +240,6 @@ static void made(enum checked_kind kind, void *object, const struct checked_made
 		            " is not preloaded, or a sanitizer stands before it");
 }
 
-static void async_ends(const struct checked_object *o, const void *caller)
-{
-	struct checked_report report;
-
-	if (o->async_events == o->async_acks)
-		return;
-	report = report_end(CHECKED_RULE_ASYNC_EVENTS, o, caller);
-	checked_report(&report,
-	               "%" PRIu32 " asynchronous event%s of the %s, and %" PRIu32 " acknowledged",
-	               o->async_events, o->async_events == 1 ? " was read" : "s were read",
-	               checked_kind_name(o->kind), o->async_acks);
-}
-
 static bool next_group(const struct ibv_context *context, struct checked_question *q)
 {
 	LOCKED;
@@ -323,16 +275,12 @@ static void destroying(enum checked_kind kind, void *object, const void *caller)
 		return;
 	o->ends = caller;
 	o->is_ending = true;
-	async_ends(o, caller);
 	switch (kind) {
 	case CHECKED_MR:
 		checked_region_ends(o, caller);
 		break;
 	case CHECKED_AH:
 		checked_handle_ends(o, caller);
-		break;
-	case CHECKED_CQ:
-		queue_ends(o, caller);
 		break;
 	case CHECKED_QP:
 		queue_pair_ends(o, caller);
@@ -476,23 +424,63 @@ static void left(const struct checked_group_key *of)
 
 /* ---- asynchronous events ---- */
 
-static void async_event(enum checked_kind kind, const void *object)
+static void async_event(void)
 {
 	LOCKED;
-	struct checked_object *o = object ? checked_object_find(kind, object) : NULL;
 
-	if (o)
-		o->async_events++;
 	checked_groups_changed();
 }
 
-static void async_acknowledged(enum checked_kind kind, const void *object)
+/* ---- what libibverbs finds by itself ---- */
+
+static void hear_in_vain(const struct ibv_cq *cq, const char *text)
 {
 	LOCKED;
-	struct checked_object *o = checked_object_find(kind, object);
+	const struct checked_object *o = cq ? checked_object_find(CHECKED_CQ, cq) : NULL;
+	const struct checked_report report = { .rule = CHECKED_RULE_IN_VAIN,
+		                               .at = { { o ? "created" : "", o ? o->place : 0 },
+		                                       { "waits", checked_place(NULL), true } } };
 
-	if (o)
-		o->async_acks++;
+	checked_report(&report, "%s", text);
+}
+
+static void hear_never_signaled(const char *text)
+{
+	LOCKED;
+	const struct checked_report report = { .rule = CHECKED_RULE_UNSIGNALED,
+		                               .at = { { "posted", checked_place(NULL), true },
+		                                       { .is = "" } } };
+
+	checked_report(&report, "%s", text);
+}
+
+/* The call that destroys the object waits. */
+static void report_kept(enum checked_rule rule, const void *object, const char *text)
+{
+	static const enum checked_kind kinds[] = { CHECKED_CQ, CHECKED_QP, CHECKED_SRQ };
+	const struct checked_object *o = NULL;
+	struct checked_report report;
+
+	for (unsigned i = 0; !o && i < ARRAY_SIZE(kinds); i++)
+		o = checked_object_find(kinds[i], object);
+	if (!o)
+		return;
+	report = report_end(rule, o, o->ends);
+	checked_report(&report, "%s", text);
+}
+
+static void hear_events_kept(const void *object, const char *text)
+{
+	LOCKED;
+
+	report_kept(CHECKED_RULE_CQ_EVENTS, object, text);
+}
+
+static void hear_async_events_kept(const void *object, const char *text)
+{
+	LOCKED;
+
+	report_kept(CHECKED_RULE_ASYNC_EVENTS, object, text);
 }
 
 /* ---- what it needs ---- */
@@ -612,6 +600,10 @@ static __attribute__((destructor)) void end(void)
 
 const struct checked_watcher umbel_checked_watcher = {
 	.version = CHECKED_VERSION,
+	.hearer = { .in_vain = hear_in_vain,
+	            .events_kept = hear_events_kept,
+	            .async_events_kept = hear_async_events_kept,
+	            .never_signaled = hear_never_signaled },
 	.begin = begin,
 	.sending = sending,
 	.entering = entering,
@@ -619,11 +611,8 @@ const struct checked_watcher umbel_checked_watcher = {
 	.posting = posting,
 	.ended = ended,
 	.dropped = dropped,
-	.full = full,
 	.carrying = carrying,
 	.resized = resized,
-	.event = event,
-	.acknowledged = acknowledged,
 	.made = made,
 	.destroying = destroying,
 	.destroyed = destroyed,
@@ -639,6 +628,5 @@ const struct checked_watcher umbel_checked_watcher = {
 	.looked_at_gids = look_at_gids,
 	.looked_at_ports = look_at_ports,
 	.async_event = async_event,
-	.async_acknowledged = async_acknowledged,
 	.fork_is_safe = fork_is_safe,
 };

@@ -17,6 +17,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "hca/process/hearer.h"
 #include "hca/queue/record.h"
 
 /* Both libraries are of one build. */
@@ -95,6 +96,7 @@ typedef uint64_t checked_lost(struct ibv_context *context, uint8_t port);
 
 struct checked_watcher {
 	unsigned version;
+	struct hca_hearer hearer; /* of what libibverbs finds by itself */
 	/* The first call. */
 	void (*begin)(checked_ask *ask, checked_lost *lost);
 
@@ -111,16 +113,12 @@ struct checked_watcher {
 	void (*ended)(struct hca_record *r, const struct ibv_wc *wc);
 	/* It was refused, or its queue was emptied: reset, or destroyed. */
 	void (*dropped)(struct hca_record *r);
-	/* A request is about to be posted that its queue has no room for. */
-	void (*full)(struct hca_record *r, uint32_t n, uint32_t room);
 
 	/* libibverbs begins to carry out requests of any queue in this thread, or has ended. */
 	void (*carrying)(bool begins);
 
 	/* The queue has room for so many completions now. */
 	void (*resized)(struct ibv_cq *cq, uint32_t entries);
-	void (*event)(struct ibv_cq *cq);
-	void (*acknowledged)(struct ibv_cq *cq, unsigned n);
 
 	void (*made)(enum checked_kind kind, void *object, const struct checked_made *how);
 	/* It is about to be destroyed, and then: whether it was (0 or an errno). */
@@ -147,9 +145,8 @@ struct checked_watcher {
 	void (*looked_at_gids)(void);
 	void (*looked_at_ports)(void);
 
-	/* Of the object that the event is about; NULL: of a port or the device. */
-	void (*async_event)(enum checked_kind kind, const void *object);
-	void (*async_acknowledged)(enum checked_kind kind, const void *object);
+	/* The program has got an asynchronous event. */
+	void (*async_event)(void);
 
 	/* ibv_fork_init() was called. */
 	void (*fork_is_safe)(void);

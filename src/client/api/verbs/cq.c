@@ -40,15 +40,11 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 		return verbs_minus_one(ret);
 	*cq = (struct ibv_cq *)&got->cq;
 	*cq_context = got->cq.cq_context;
-	if (verbs_watcher((*cq)->context))
-		verbs_watcher((*cq)->context)->event(*cq);
 	return 0;
 }
 
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-	if (verbs_watcher(cq->context))
-		verbs_watcher(cq->context)->acknowledged(cq, nevents);
 	pthread_mutex_lock(&cq->mutex);
 	cq->comp_events_completed += nevents;
 	pthread_cond_signal(&cq->cond);

@@ -37,36 +37,13 @@ static enum element element_of(uint32_t type)
 	}
 }
 
-/* As watchers know the object that the event is about; NULL: a port, or the device. */
-static const void *object_of(const struct ibv_async_event *event, enum checked_kind *kind)
-{
-	switch (element_of(event->event_type)) {
-	case ELEMENT_CQ:
-		*kind = CHECKED_CQ;
-		return event->element.cq;
-	case ELEMENT_QP:
-		*kind = CHECKED_QP;
-		return event->element.qp;
-	case ELEMENT_SRQ:
-		*kind = CHECKED_SRQ;
-		return event->element.srq;
-	default:
-		*kind = CHECKED_CONTEXT;
-		return NULL;
-	}
-}
-
 /* -1 and errno; EIO once the device is dead and that has been told. ibv_get_async_event(3) */
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	int ret = hca_async_get(&hca_context(context)->async, event);
-	enum checked_kind kind;
-	const void *object;
 
-	if (!ret && verbs_watcher(context)) {
-		object = object_of(event, &kind);
-		verbs_watcher(context)->async_event(kind, object);
-	}
+	if (!ret && verbs_watcher(context))
+		verbs_watcher(context)->async_event();
 	if (!ret)
 		return 0;
 	if (ret == -EIO)
@@ -83,14 +60,6 @@ static void acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *
 	pthread_mutex_unlock(mutex);
 }
 
-/* Before: then the object may go. */
-static void tell_acknowledged(struct ibv_context *context, enum checked_kind kind,
-                              const void *object)
-{
-	if (verbs_watcher(context))
-		verbs_watcher(context)->async_acknowledged(kind, object);
-}
-
 void ibv_ack_async_event(struct ibv_async_event *event)
 {
 	struct ibv_cq *cq = event->element.cq;
@@ -99,15 +68,12 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 
 	switch (element_of(event->event_type)) {
 	case ELEMENT_CQ:
-		tell_acknowledged(cq->context, CHECKED_CQ, cq);
 		acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed);
 		break;
 	case ELEMENT_QP:
-		tell_acknowledged(qp->context, CHECKED_QP, qp);
 		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
 		break;
 	case ELEMENT_SRQ:
-		tell_acknowledged(srq->context, CHECKED_SRQ, srq);
 		acknowledge(&srq->mutex, &srq->cond, &srq->events_completed);
 		break;
 	default:

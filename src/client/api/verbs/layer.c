@@ -67,13 +67,12 @@ static void carry(struct verbs_layer *l, bool begins)
 
 /* ---- posting ---- */
 
-static void begin(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r,
-                  uint32_t room)
+static void begin(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r)
 {
 	if (!r)
 		return;
 	pthread_mutex_lock(&l->lock);
-	verbs_record_begin(l, queue, r, room);
+	verbs_record_begin(l, queue, r);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -122,7 +121,7 @@ static int send_one(struct verbs_layer *l, struct verbs_layer_qp *q, struct ibv_
 		r = verbs_record_send(q->qp, &one, caller);
 	about_to_send(l, r);
 	pthread_mutex_lock(&q->posting);
-	begin(l, &q->sends, r, q->qp->cap.max_send_wr);
+	begin(l, &q->sends, r);
 	ret = CARRIED(l, verbs_post_send(&q->qp->ex.qp_base, &one, &failed));
 	posted(l, &q->sends, r, ret);
 	pthread_mutex_unlock(&q->posting);
@@ -174,7 +173,7 @@ static int receive_one(struct verbs_layer *l, const struct target *t, struct ibv
 	if (l->watcher && (t->qp || !hca_srq(t->srq)->xrc))
 		r = verbs_record_receive(t->qp, t->srq, &one, caller);
 	pthread_mutex_lock(t->posting);
-	begin(l, t->queue, r, UINT32_MAX);
+	begin(l, t->queue, r);
 	ret = CARRIED(l, t->qp ? verbs_post_recv(t->qp, &one, &failed)
 	                       : verbs_post_srq_recv(t->srq, &one, &failed));
 	posted(l, t->queue, r, ret);
@@ -235,7 +234,7 @@ static int complete_list(struct verbs_layer *l, struct verbs_layer_qp *q, const 
 	for (uint32_t i = 0; r && i < n; i++) {
 		r[kept] = verbs_record_send(q->qp, &wr[i], caller);
 		about_to_send(l, r[kept]);
-		begin(l, &q->sends, r[kept], q->qp->cap.max_send_wr);
+		begin(l, &q->sends, r[kept]);
 		kept += r[kept] != NULL;
 	}
 	ret = CARRIED(l, q->wr_complete(&q->qp->ex));
@@ -666,8 +665,10 @@ int verbs_layer_open(struct hca_context *ctx)
 	pthread_mutex_init(&ctx->layer->lock, NULL);
 	ctx->layer->meets_faults = meets_faults;
 	ctx->layer->watcher = watcher;
-	if (watcher)
+	if (watcher) {
 		ctx->process->is_watched = true;
+		ctx->process->hearer = &watcher->hearer;
+	}
 	ops->post_send = post_send;
 	ops->post_recv = post_recv;
 	ops->post_srq_recv = post_srq_recv;

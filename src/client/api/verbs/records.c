@@ -171,11 +171,8 @@ static void drop(struct verbs_layer *l, struct hca_record_queue *queue, struct h
 	let_go(r);
 }
 
-void verbs_record_begin(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r,
-                        uint32_t room)
+void verbs_record_begin(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r)
 {
-	if (queue->n >= room)
-		l->watcher->full(r, queue->n, room);
 	r->is_posting = true;
 	r->number = queue->next++;
 	queue->n++;

@@ -15,10 +15,9 @@ struct hca_record *verbs_record_send(const struct hca_qp *qp, const struct ibv_s
 struct hca_record *verbs_record_receive(struct ibv_qp *qp, struct ibv_srq *srq,
                                         const struct ibv_recv_wr *wr, const void *caller);
 
-/* The request is about to be carried out: the watcher is told, also that @room, that of the queue,
- * is used up: then it will be refused. */
-void verbs_record_begin(struct verbs_layer *l, struct hca_record_queue *queue, struct hca_record *r,
-                        uint32_t room);
+/* The request is about to be carried out: the watcher is told. */
+void verbs_record_begin(struct verbs_layer *l, struct hca_record_queue *queue,
+                        struct hca_record *r);
 
 /* The call that posts it is about to return: it was accepted, or refused with an errno. The record
  * may have ended before. */

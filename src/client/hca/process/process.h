@@ -27,6 +27,7 @@ struct control_detour;
 struct hca_ah;
 struct hca_command_file;
 struct hca_flow;
+struct hca_hearer;
 struct hca_process;
 struct hca_weak;
 
@@ -67,7 +68,8 @@ struct hca_process {
 	LIST_HEAD(, hca_command_file) files; /* of contexts, under file_lock: command_file.h */
 	uint32_t n_domains;                  /* that there ever were, under file_lock */
 	bool must_not_block;                 /* it is the daemon */
-	bool is_watched; /* its program is checked: none of its memory is adopted */
+	bool is_watched;                 /* its program is checked: none of its memory is adopted */
+	const struct hca_hearer *hearer; /* hears of its mistakes then; or NULL: hearer.h */
 	/* bytes of shared memory that it was given, and whether memory is limited: process.c */
 	_Atomic uint64_t taken_bytes;
 	_Atomic uint8_t limited; /* enum hca_limited */

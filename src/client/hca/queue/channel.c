@@ -13,6 +13,7 @@
 #include "base/reason.h"
 #include "base/signals.h"
 #include "base/util.h"
+#include "hca/process/hearer.h"
 #include "hca/queue/channel.h"
 #include "hca/queue/cq.h"
 
@@ -147,7 +148,7 @@ static int wait_event(struct hca_channel *ch)
 	struct hca_process *p = hca_context(ch->channel.context)->process;
 	struct pollfd fds[] = { { .fd = ch->channel.fd, .events = POLLIN },
 		                { .fd = control_fd(p->control), .events = POLLRDHUP } };
-	int n, timeout_ms = base_log_on(verbs, BASE_LOG_WARNING) ? 1000 : -1;
+	int n, timeout_ms = hca_is_heard(p) ? 1000 : -1;
 
 	while ((n = poll(fds, 2, timeout_ms)) <= 0) {
 		if (n && (errno != EINTR || !base_signals_restart()))

@@ -11,6 +11,7 @@
 #include "base/reason.h"
 #include "base/util.h"
 #include "hca/process/domain.h"
+#include "hca/process/hearer.h"
 #include "hca/process/link.h"
 #include "hca/queue/cq.h"
 
@@ -148,12 +149,17 @@ err_free:
 /* Waits until the program has acknowledged all events that it got. */
 static void wait_acked(struct hca_cq *cq)
 {
-	struct base_ack_wait w = { .part = BASE_LOG_PART_verbs, .call = "ibv_destroy_cq" };
+	const struct hca_hearer *h = cq->ctx->process->hearer;
+	struct base_ack_wait w = { .part = BASE_LOG_PART_verbs,
+		                   .call = "ibv_destroy_cq",
+		                   .of = cq };
 
 	pthread_mutex_lock(&cq->cq.mutex);
 	for (;;) {
 		w.missing = (int)(cq->comp_events_got - cq->cq.comp_events_completed);
 		w.acknowledge = w.missing ? "ibv_ack_cq_events" : "ibv_ack_async_event";
+		if (h)
+			w.hear = w.missing ? h->events_kept : h->async_events_kept;
 		if (!w.missing)
 			w.missing = (int)(cq->events.n_got - cq->cq.async_events_completed);
 		if (!w.missing)

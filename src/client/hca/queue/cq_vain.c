@@ -2,7 +2,8 @@
 /*
  * Mistakes that end in waiting for ever: a completion queue that is polled, or whose event is
  * waited for, and where nothing can come. A program is told of them once, if the log of libibverbs
- * is on; else nobody looks, and it costs nothing. Functions of cq.h, channel.h and qp.h.
+ * is on, or it is checked (process/hearer.h); else nobody looks, and it costs nothing. Functions of
+ * cq.h, channel.h and qp.h.
  *
  * Of a queue that is polled: no receive is posted whose completion comes there, and no send is
  * under way; no other queue was ever polled; and either its sends have asked for no completion, or
@@ -13,9 +14,12 @@
  * Thread-safe. Not with the lock of a completion queue held.
  */
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "base/util.h"
+#include "hca/process/hearer.h"
 #include "hca/queue/channel.h"
 #include "hca/queue/qp.h"
 
@@ -25,6 +29,7 @@
 /* The findings about one queue. */
 struct look {
 	struct hca_cq *cq;
+	char why[256];       /* nothing comes, in words; "": something may */
 	bool may_come;       /* a completion is under way */
 	bool others_polled;  /* another queue was polled */
 	uint32_t requests;   /* that its queue pairs have posted */
@@ -107,38 +112,53 @@ static void look_around(struct look *l)
 	base_unlock(&p->cqs_lock);
 }
 
-/* Says why nothing comes. False: something may. */
-static bool tell(const struct look *l, const char *how)
+static __attribute__((format(printf, 2, 3))) void say(struct look *l, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(l->why, sizeof(l->why), format, args);
+	va_end(args);
+}
+
+/* Says why nothing comes, if nothing can. */
+static void judge(struct look *l, const char *how)
 {
 	if (l->may_come || l->others_polled)
-		return false;
+		return;
 	if (l->sends_qpn)
-		base_log_warning(verbs,
-		                 "completion queue %u %s in vain: no receive is posted that "
-		                 "completes there; a send of QP 0x%06x has completed in its "
-		                 "send_cq, completion queue %u",
-		                 l->cq->id, how, l->sends_qpn, l->sends->id);
+		say(l,
+		    "completion queue %u %s in vain: no receive is posted that completes there; a "
+		    "send of QP 0x%06x has completed in its send_cq, completion queue %u",
+		    l->cq->id, how, l->sends_qpn, l->sends->id);
 	else if (l->receives_qpn)
-		base_log_warning(verbs,
-		                 "completion queue %u %s in vain: a message for QP 0x%06x has "
-		                 "completed in its recv_cq, completion queue %u",
-		                 l->cq->id, how, l->receives_qpn, l->receives_id);
+		say(l,
+		    "completion queue %u %s in vain: a message for QP 0x%06x has completed in its "
+		    "recv_cq, completion queue %u",
+		    l->cq->id, how, l->receives_qpn, l->receives_id);
 	else if (l->unsignaled)
-		base_log_warning(verbs,
-		                 "completion queue %u %s in vain: %u send%s of QP 0x%06x asked for "
-		                 "no completion: set IBV_SEND_SIGNALED, or sq_sig_all",
-		                 l->cq->id, how, l->unsignaled, l->unsignaled == 1 ? "" : "s",
-		                 l->unsignaled_qpn);
-	else
-		return false;
-	return true;
+		say(l,
+		    "completion queue %u %s in vain: %u send%s of QP 0x%06x asked for no "
+		    "completion: set IBV_SEND_SIGNALED, or sq_sig_all",
+		    l->cq->id, how, l->unsignaled, l->unsignaled == 1 ? "" : "s",
+		    l->unsignaled_qpn);
+}
+
+/* Without a lock. */
+static void tell(const struct look *l, const struct hca_process *p)
+{
+	if (!*l->why)
+		return;
+	base_log_warning(verbs, "%s", l->why);
+	if (p->hearer)
+		p->hearer->in_vain(l->cq ? ibv_cq_ex_to_cq(&l->cq->cq) : NULL, l->why);
 }
 
 /* ---- polling ---- */
 
 void hca_vain_begin(struct hca_cq *cq)
 {
-	if (!base_log_on(verbs, BASE_LOG_WARNING) || cq->ctx->process->must_not_block)
+	if (!hca_is_heard(cq->ctx->process) || cq->ctx->process->must_not_block)
 		return;
 	base_lock(&cq->lock);
 	cq->vain = (struct hca_vain){ .is_watched = true };
@@ -175,39 +195,49 @@ void hca_vain_polled(struct hca_cq *cq, int n)
 		return;
 	look_around(&l);
 	base_lock(&cq->lock);
-	is_watched = is_due(cq, l.requests) && tell(&l, "is polled");
-	cq->vain.is_watched = !is_watched;
+	if (is_due(cq, l.requests))
+		judge(&l, "is polled");
+	cq->vain.is_watched = !*l.why;
 	cq->failed |= cq->vain.is_watched;
 	base_unlock(&cq->lock);
+	tell(&l, cq->ctx->process);
 }
 
 /* ---- events ---- */
 
-void hca_vain_waits(struct hca_channel *ch)
+/* With the lock of the channel held. */
+static void look_at_channel(struct look *l, const struct hca_channel *ch)
 {
 	bool is_armed = false;
 	struct hca_cq *cq;
-	struct look l;
 
-	pthread_mutex_lock(&ch->lock);
 	TAILQ_FOREACH(cq, &ch->cqs, channel_entry)
 	if (atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) != SHM_CQ_IDLE)
 		is_armed = true;
-	cq = TAILQ_FIRST(&ch->cqs);
-	if (!cq)
-		base_log_warning(verbs, "ibv_get_cq_event() waits on a channel of no completion "
-		                        "queue: ibv_create_cq() is told the channel");
+	if (TAILQ_EMPTY(&ch->cqs))
+		say(l, "ibv_get_cq_event() waits on a channel of no completion queue: "
+		       "ibv_create_cq() is told the channel");
 	else if (!is_armed)
-		base_log_warning(verbs, "ibv_get_cq_event() waits, and no completion queue of the "
-		                        "channel is armed: ibv_req_notify_cq() first, before each "
-		                        "event");
-	for (; cq && is_armed; cq = TAILQ_NEXT(cq, channel_entry)) {
-		l = (struct look){ .cq = cq };
-		look_around(&l);
-		if (tell(&l, "is waited for"))
+		say(l, "ibv_get_cq_event() waits, and no completion queue of the channel is armed: "
+		       "ibv_req_notify_cq() first, before each event");
+	TAILQ_FOREACH(cq, &ch->cqs, channel_entry)
+	{
+		if (*l->why)
 			break;
+		*l = (struct look){ .cq = cq };
+		look_around(l);
+		judge(l, "is waited for");
 	}
+}
+
+void hca_vain_waits(struct hca_channel *ch)
+{
+	struct look l = { .cq = NULL };
+
+	pthread_mutex_lock(&ch->lock);
+	look_at_channel(&l, ch);
 	pthread_mutex_unlock(&ch->lock);
+	tell(&l, hca_context(ch->channel.context)->process);
 }
 
 /* ---- sends ---- */

@@ -24,6 +24,8 @@ const char *hca_opcode_name(unsigned opcode);
 
 /* Posting @wr was refused with @error, -errno, which they return. */
 int hca_explain_send(const struct hca_qp *qp, const struct ibv_send_wr *wr, int error);
+/* It was as the send queue is full: the checker hears it if nothing will ever free a place. */
+void hca_explain_full(const struct hca_qp *qp);
 int hca_explain_receive(const struct hca_rq *rq, const struct ibv_recv_wr *wr, int error);
 
 /* Moving @qp was refused with @error, which it returns: as @attr and @mask ask for. */

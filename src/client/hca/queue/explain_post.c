@@ -4,8 +4,10 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/reason.h"
+#include "hca/process/hearer.h"
 #include "hca/process/operation.h"
 #include "hca/queue/ah.h"
 #include "hca/queue/explain.h"
@@ -64,8 +66,25 @@ static int explain_wrong(const struct hca_qp *qp, const struct ibv_send_wr *wr, 
 	return error;
 }
 
+void hca_explain_full(const struct hca_qp *qp)
+{
+	const struct hca_hearer *hearer = qp->ctx->process->hearer;
+	const uint32_t used = hca_qp_sq_used(qp);
+	char text[160];
+
+	if (!hearer || !used || !hca_vain_is_unsignaled(qp))
+		return;
+	snprintf(text, sizeof(text),
+	         "QP 0x%06x has room for %u requests (max_send_wr), and %u are in it already, none "
+	         "of them signaled: this one is refused",
+	         qp->sender.qpn, qp->cap.max_send_wr, used);
+	hearer->never_signaled(text);
+}
+
 int hca_explain_send(const struct hca_qp *qp, const struct ibv_send_wr *wr, int error)
 {
+	if (error == -ENOMEM)
+		hca_explain_full(qp);
 	if (!base_log_reasons)
 		return error;
 	if (error == -EIO)

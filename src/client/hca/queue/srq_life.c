@@ -8,6 +8,7 @@
 
 #include "base/ack_wait.h"
 #include "base/reason.h"
+#include "hca/process/hearer.h"
 #include "hca/process/domain.h"
 #include "hca/queue/qp.h"
 #include "hca/queue/srq.h"
@@ -158,9 +159,12 @@ int hca_srq_create_xrc(struct ibv_pd *pd, struct ibv_srq_init_attr_ex *init, str
 
 static void wait_acked(struct hca_srq *srq)
 {
+	const struct hca_hearer *h = srq->ctx->process->hearer;
 	struct base_ack_wait w = { .part = BASE_LOG_PART_verbs,
 		                   .call = "ibv_destroy_srq",
-		                   .acknowledge = "ibv_ack_async_event" };
+		                   .acknowledge = "ibv_ack_async_event",
+		                   .hear = h ? h->async_events_kept : NULL,
+		                   .of = srq };
 
 	pthread_mutex_lock(&srq->srq.mutex);
 	while ((w.missing = (int)(srq->events.n_got - srq->srq.events_completed)))

@@ -13,6 +13,7 @@
 #include "hca/link/flow.h"
 #include "hca/link/link_roce.h"
 #include "hca/link/payload.h"
+#include "hca/process/hearer.h"
 #include "hca/process/link.h"
 #include "hca/process/reserve.h"
 #include "hca/process/weak.h"
@@ -328,9 +329,12 @@ err_free:
 static void wait_acked(struct hca_qp *qp)
 {
 	struct ibv_qp *base = &qp->ex.qp_base;
+	const struct hca_hearer *h = qp->ctx->process->hearer;
 	struct base_ack_wait w = { .part = BASE_LOG_PART_verbs,
 		                   .call = "ibv_destroy_qp",
-		                   .acknowledge = "ibv_ack_async_event" };
+		                   .acknowledge = "ibv_ack_async_event",
+		                   .hear = h ? h->async_events_kept : NULL,
+		                   .of = qp };
 
 	pthread_mutex_lock(&base->mutex);
 	while ((w.missing = (int)(qp->events.n_got - base->events_completed)))

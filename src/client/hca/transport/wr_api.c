@@ -419,6 +419,8 @@ static BASE_COLD void log_refusal(const struct hca_qp *qp, int error)
 {
 	const struct hca_wr_batch *b = qp->batch;
 
+	if (error == ENOMEM)
+		hca_explain_full(qp);
 	if (b && error == ENOMEM)
 		base_because(-error,
 		             "the send queue of QP 0x%06x has room for %u requests (max_send_wr): "
