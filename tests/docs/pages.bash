@@ -53,10 +53,28 @@ page_reader()
 		umbel run --fat-tree 2 --hosts 40 --host h1 -- ibnetdiscover | sed 's/"h\([0-9]* \)/"node\1/' > cluster.net
 }
 
-# page_qpn HOST: the number of its first connected queue pair
+# page_qpn HOST [tail]: the number of its first connected queue pair, or its last
 page_qpn()
 {
-	umbel show qps | awk -v host="$1" '$1 == host && $4 == "RC" { print $3; exit }'
+	umbel show qps | awk -v host="$1" '$1 == host && $4 == "RC" { print $3 }' | "${2:-head}" -n 1
+}
+
+# page_stuck: h1 sends to a program on h3 that is stopped when it has received some: it posts no receives any more.
+page_stuck()
+{
+	local receiver end=$((SECONDS + 20))
+
+	umbel exec h3 -- ib_send_bw -D 100 -r 16 > /dev/null &
+	receiver=$!
+	page_steady $receiver
+	umbel exec h1 -- ib_send_bw -D 100 -r 16 localhost > /dev/null &
+	page_steady $!
+	kill -STOP $receiver
+	until umbel show qps | awk '$1 == "h1" && $4 == "RC" && $NF > 1 { waits = 1 } $1 == "h3" && $10 == 16 { full = 1 }
+		END { exit !(waits && full) }'; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.1
+	done
 }
 
 # page_busy GROUP: whether a process of that group runs, or waits for a disk, and all of them have not yet had a fifth of a second
@@ -100,6 +118,9 @@ page_settle()
 {
 	local job status=0 runs
 
+	for job in "${page_jobs[@]}"; do
+		kill -CONT -- "-$job" 2> /dev/null # a page may have stopped it
+	done
 	jobs -pr > "$TMPDIR/runs"
 	mapfile -t runs < "$TMPDIR/runs"
 	for job in "${page_jobs[@]}"; do
@@ -123,32 +144,81 @@ page_settle()
 	page_jobs=()
 }
 
-# shows PLACE COMMAND TEXT: what the last command printed that begins so has the lines of the text
+# page_prepare PLACE KIND=WHAT...: runs what is to be run before, each once
+page_prepare()
+{
+	local place=$1 what
+
+	shift
+	for what; do
+		[[ $what == before=* && ! ${page_done[$what]-} ]] || continue
+		page_done[$what]=yes
+		eval "${what#*=}" > "$page_output_now" 2>&1 ||
+			page_complain "$place: status $?: $what"$'\n'"$(cat "$page_output_now")"
+		page_new_jobs "$what" "$page_output_now"
+	done
+}
+
+# page_has PLACE FILE TEXT: the file has the lines of the text, in their order, but for numbers, blanks, and lines "...". A command
+# in the background may print them later. The digits of a name, as in h1 or umbel_h1_0, are no number.
+page_has()
+{
+	python3 - "$3" "$2" <<- 'END' || page_complain "$1: this is not what is printed"
+		import re, sys, time
+
+		def words(text):
+		    return " ".join(re.sub(r"(?<![A-Za-z_0-9])(0x[0-9a-f]+|[0-9]+([.,][0-9]+)*)", "N", text).split())
+
+		def missing(printed):
+		    """The first line that is not there, or None."""
+		    whole, at = words(printed), 0
+		    for line in sys.argv[1].split("\n"):
+		        if not line.strip() or line.strip() == "...":
+		            continue
+		        found = whole.find(words(line), at)
+		        if found < 0:
+		            return line
+		        at = found + len(words(line))
+
+		for _ in range(200):
+		    printed = open(sys.argv[2]).read()
+		    line = missing(printed)
+		    if line is None:
+		        sys.exit()
+		    time.sleep(0.1)
+		sys.exit(f"the page has: {line}\nit printed:   {printed}")
+	END
+}
+
+# shows PLACE COMMAND TEXT KIND=WHAT...: what the last command printed that begins so has the lines of the text
 shows()
 {
-	local i
+	local i page_output_now=$TMPDIR/before
 
+	page_prepare "$1" "${@:4}"
 	for ((i = page_count; i > 0; i--)); do
 		[[ ${page_ran[i]} != "$2"* ]] || break
 	done
-	[ $i -gt 0 ] || { page_complain "$1: no command before it begins with '$2'"; return; }
-	python3 - "$3" "$TMPDIR/output.$i" <<- 'END' || page_complain "$1: this is not what '$2' prints"
-		import re, sys
+	if [ $i -gt 0 ]; then
+		page_has "$1 ($2)" "$TMPDIR/output.$i" "$3"
+	else
+		page_complain "$1: no command before it begins with '$2'"
+	fi
+}
 
-		def words(text):
-		    return " ".join(re.sub(r"0x[0-9a-f]+|[0-9]+([.,][0-9]+)*", "N", text).split())
+# page_words PICTURE: its text, a line each
+page_words()
+{
+	grep -o '<text[^>]*>[^<]*' "$1" | sed 's/<[^>]*>//'
+}
 
-		with open(sys.argv[2]) as file:
-		    whole = words(file.read())
-		at = 0
-		for line in sys.argv[1].split("\n"):
-		    if not line.strip() or line.strip() == "...":
-		        continue
-		    found = whole.find(words(line), at)
-		    if found < 0:
-		        sys.exit(f"the page has: {line}\nit printed:   {open(sys.argv[2]).read()}")
-		    at = found + len(words(line))
-	END
+# picture PLACE FILE COMMAND: what the command prints is a picture with the same text as the file
+picture()
+{
+	page_settle
+	eval "$3" < /dev/null > "$TMPDIR/picture" 2> "$TMPDIR/before" || page_complain "$1: status $?: $3"$'\n'"$(cat "$TMPDIR/before")"
+	page_words "$TMPDIR/picture" > "$TMPDIR/words"
+	page_has "$2 is not what is drawn today ($3)" "$TMPDIR/words" "$(page_words "$2")"
 }
 
 # run PLACE COMMAND KIND=WHAT...: kinds are those of pages.txt
@@ -161,19 +231,13 @@ run()
 	[[ ! $page_command =~ umbel\ (up|down|daemon) ]] || page_settle
 	page_output_now=$TMPDIR/output.$((++page_count))
 	page_ran[page_count]=$page_command
+	page_prepare "$page_place" "$@"
 	for page_what; do
 		case $page_what in
 		start=) page_start=yes ;;
 		again=) page_times=100 ;;
 		status=*) page_wanted=${page_what#*=} ;;
 		as=*) page_command=$(eval "sed -e \"${page_what#*=}\"" <<< "$page_command") || page_complain "$page_what" ;;
-		before=*)
-			[ -z "${page_done[$page_what]-}" ] || continue
-			page_done[$page_what]=yes
-			eval "${page_what#*=}" > "$page_output_now" 2>&1 ||
-				page_complain "$page_place: status $?: $page_what"$'\n'"$(cat "$page_output_now")"
-			page_new_jobs "$page_what" "$page_output_now"
-			;;
 		esac
 	done
 	[[ ! $page_command =~ umbel\ (up|daemon) || $page_command =~ umbel\ up\ --name ]] || umbel down > /dev/null 2>&1

@@ -3,16 +3,17 @@
 """
 pages.py SOURCE EXCEPTIONS PAGE: the commands of a page, as a script for bash that calls the functions of pages.bash. In
 a page of Markdown they are the blocks that are marked "sh" or are indented by four columns, in a manual page the
-literal text below EXAMPLES. A block that is no commands, and what else needs more than to be run, is in EXCEPTIONS,
-whose first lines describe it. An exception that fits nothing in the page is an error.
+literal text below EXAMPLES. A block that is no commands, a picture, and what else needs more than to be run, is in
+EXCEPTIONS, whose first lines describe it. An exception that fits nothing in the page is an error.
 """
 
+import os
 import re
 import shlex
 import subprocess
 import sys
 
-KINDS = ("text", "shows", "read", "start", "again", "as", "before", "status")
+KINDS = ("text", "shows", "picture", "read", "start", "again", "as", "before", "status")
 
 
 class Problem(Exception):
@@ -64,6 +65,13 @@ def manual_blocks(lines):
         yield block
 
 
+def pictures(lines):
+    """(number, file), of those that the page shows."""
+    for number, line in enumerate(lines, 1):
+        for file in re.findall(r"!\[[^]]*\]\(([^)]*[.]svg)\)", line):
+            yield number, file
+
+
 def is_whole(text):
     ends = re.sub(r"\s#.*", "", text).rstrip()
     if ends.endswith(("&&", "|", "\\")):
@@ -102,7 +110,7 @@ class Exceptions:
             else:
                 kind, rest = line.split(" ", 1)
                 begins, _, what = rest.partition(" => ")
-                if kind not in KINDS or bool(what) != (kind in ("as", "before", "status", "shows")):
+                if kind not in KINDS or bool(what) != (kind in ("as", "before", "status", "shows", "picture")):
                     raise Problem(f"{path}:{number}: not understood: {line}")
                 if not lines[number].startswith("\t"):
                     raise Problem(f"{path}:{number}: no reason: {line}")
@@ -127,12 +135,20 @@ def main(source, exceptions, page):
             continue
         shown = [what for _, what in rules.of(block[0][1], ["shows"])]
         if shown:
-            print("shows", *map(shlex.quote, [f"{page}:{block[0][0]}", shown[0], "\n".join(line for _, line in block)]))
+            first = [f"before={what}" for _, what in rules.of(block[0][1], ["before"])]
+            text = "\n".join(line for _, line in block)
+            print("shows", *map(shlex.quote, [f"{page}:{block[0][0]}", shown[0], text] + first))
             continue
         for number, command in commands(block):
             words = [f"{kind}={what}" for kind, what in rules.of(command, KINDS[2:])]
             if "read=" not in words:
                 print("run", *map(shlex.quote, [f"{page}:{number}", command] + words))
+    for number, file in pictures(lines):
+        made = [what for _, what in rules.of(file, ["picture", "read"])]
+        if not made:
+            raise Problem(f"{page}:{number}: {exceptions} does not say how {file} is made")
+        if made[0]:
+            print("picture", *map(shlex.quote, [f"{page}:{number}", os.path.join(os.path.dirname(page), file), made[0]]))
     for number, kind, begins, what in rules.stale():
         raise Problem(f"{exceptions}:{number}: nothing in {page} fits: {kind} {begins}")
 
