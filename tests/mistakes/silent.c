@@ -581,6 +581,18 @@ static struct sockaddr *address(void)
 	return (struct sockaddr *)&group_of;
 }
 
+static void group_by_unicast(void)
+{
+	struct sockaddr_in group_of = { .sin_family = AF_INET };
+	struct rdma_cm_id *id = bound_id();
+
+	group_of.sin_addr.s_addr = htonl(0x0A010101); /* 10.1.1.1 */
+	MUST(!rdma_join_multicast(id, (struct sockaddr *)&group_of, NULL));
+	MUST(!rdma_get_cm_event(id->channel, &kept));
+	MUST(kept->event == RDMA_CM_EVENT_MULTICAST_JOIN);
+	MUST(!rdma_ack_cm_event(kept));
+}
+
 static void left_before_event(void)
 {
 	struct rdma_cm_id *id = bound_id();
@@ -653,6 +665,7 @@ static const struct {
 	{ "both_queues", both_queues, IBV_QPT_RC },
 	{ "not_armed", not_armed, IBV_QPT_UD },
 	{ "cq_event_kept", cq_event_kept, IBV_QPT_UD },
+	{ "group_by_unicast", group_by_unicast, IBV_QPT_UD },
 	{ "left_before_event", left_before_event, IBV_QPT_UD },
 	{ "cm_event_kept", cm_event_kept, IBV_QPT_UD },
 	{ "join_event_kept", join_event_kept, IBV_QPT_UD },

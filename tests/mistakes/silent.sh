@@ -62,6 +62,7 @@ while IFS='|' read -r mistake words; do
 done <<- 'END'
 	group_by_lid|lost at port 1 of umbel_h1_0 (mcast_by_lid): packets to a group's GID by the LID of a port: dlid * the MLID of the join
 	group_by_lid_of_one|lost at port 1 of umbel_h1_0 (mcast_by_lid): packets to a group's GID by the LID of a port
+	group_by_unicast|rdma_join_multicast() of 10.1.1.1, which is no multicast address: it makes a group all the same
 	group_of_nobody|QP 0x??????: nobody gets what is sent to ff12:401b:ffff::9: no other queue pair is attached where MLID 0xc123 leads
 	other_qkey|QP 0x??????: a message does not get to QP 0x??????: it has Q_Key 0x00001234, the message 0x00001235: wr.ud.remote_qkey
 	no_receive|lost at port 1 of umbel_h2_0 (no_receive): packets lost as no receive was posted

@@ -41,6 +41,19 @@ static int request_join(struct rdmacm_join *j)
 	return ret;
 }
 
+/* Any address makes a group, on cards, too. */
+static void judge_address(const struct sockaddr_in *addr)
+{
+	const in_addr_t at = ntohl(addr->sin_addr.s_addr);
+
+	if (addr->sin_family == AF_INET && at && !IN_MULTICAST(at))
+		base_log_warning(
+		        rdmacm,
+		        "rdma_join_multicast() of %s, which is no multicast address: it makes "
+		        "a group all the same",
+		        wire_address_text((const struct sockaddr *)addr));
+}
+
 static int join(struct rdmacm_id *id, const struct sockaddr *addr, uint32_t flags, void *context)
 {
 	struct rdmacm_join *j = calloc(1, sizeof(*j));
@@ -56,6 +69,7 @@ static int join(struct rdmacm_id *id, const struct sockaddr *addr, uint32_t flag
 		free(j);
 		return ret;
 	}
+	judge_address((const struct sockaddr_in *)addr);
 	base_log_trace(join, "%s: the program joins %s: request to the daemon", device_name(id),
 	               wire_address_text(addr));
 	/* before the request, as its event may be got before the reply is */
