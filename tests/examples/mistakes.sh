@@ -100,6 +100,7 @@ done <<- 'END'
 	no_grh|sender|s/(.*)ibv_create_ah.*/to.ah_attr.is_global = 0;\n&/|log|dlid 0xc001 is multicast, which needs is_global and grh.dgid
 	stack|sender|s/\(uintptr_t\)buffers.0..text/(uintptr_t)\&(char[64]){ 0 }/|log|are not all in the memory region of lkey
 	no_lkey|sender|s/, .lkey = mr->lkey//|log|lkey 0x00000000 is none of a memory region
+	unsignaled|sender|s/= IBV_SEND_SIGNALED/= 0/|log|asked for no completion: set IBV_SEND_SIGNALED, or sq_sig_all
 	unpolled|sender|s/must\(rdma_get_send_comp.*/wc.status = 0;/|log|it has room for 64 requests (max_send_wr), which leave it when a completion
 	port_space|receiver|s/RDMA_PS_UDP/RDMA_PS_IPOIB/|groups|ff12:401b:ffff::f01:101
 	send_only|receiver|s/FLAG_FULLMEMBER/FLAG_SENDONLY_FULLMEMBER/|explain|h3 has joined as send-only member, and receives nothing: join as full member to receive
