@@ -240,7 +240,7 @@ static void start_or_end_thread(void)
 
 static void pin_or_unpin(struct buffer *b)
 {
-	if (!lab_uring_is_there())
+	if (!lab_uring_takes_parts_of_files())
 		return;
 	if (!pinned) {
 		lab_uring_open(&ring, b->at, b->bytes);

@@ -34,6 +34,28 @@ static char *map(int fd, size_t bytes, off_t what)
 	return at;
 }
 
+bool lab_uring_takes_parts_of_files(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int file = memfd_create("half", MFD_CLOEXEC);
+	struct io_uring_params params = { 0 };
+	int fd = (int)syscall(SYS_io_uring_setup, 1, &params);
+	char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct iovec iov = { at, 2 * page };
+	bool takes;
+
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(ftruncate(file, (off_t)page), 0);
+	assert_ptr_equal(mmap(at, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0),
+	                 at);
+	takes = fd >= 0 && !syscall(SYS_io_uring_register, fd, IORING_REGISTER_BUFFERS, &iov, 1);
+	if (fd >= 0)
+		close(fd);
+	close(file);
+	munmap(at, 2 * page);
+	return takes;
+}
+
 static unsigned n_threads(void)
 {
 	struct stat s;

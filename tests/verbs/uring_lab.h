@@ -24,6 +24,9 @@ struct lab_uring {
 /* Whether this kernel has io_uring, and the process may use it. */
 bool lab_uring_is_there(void);
 
+/* Likewise, and it takes a buffer of which a part lies in a file: Linux 6.5. */
+bool lab_uring_takes_parts_of_files(void);
+
 void lab_uring_open(struct lab_uring *r, void *buffer, size_t bytes);
 /* Reads @bytes of a pattern from a file to @to, in the registered buffer. */
 void lab_uring_read(struct lab_uring *r, void *to, size_t bytes, unsigned seed);
