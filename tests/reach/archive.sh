@@ -61,10 +61,11 @@ as_user()
 		${variable:+"$variable"} "$@"
 }
 
-# Files of the user's, and in /tmp, and of ours in /run. A user's folder of fabrics stays, and is empty.
+# Files of the user's, and in /tmp, and of ours in /run. A user's folder of fabrics stays, and is empty. Folders for sockets of X
+# come with packages of Debian 14.
 left()
 {
-	find /home/tester /tmp -mindepth 1 ! -path '/home/tester/.cache*' ! -path /tmp/umbel-1000 | sort
+	find /home/tester /tmp -mindepth 1 ! -path '/home/tester/.cache*' ! -path /tmp/umbel-1000 ! -path '/tmp/.*-unix' | sort
 	find /run -name '*umbel*'
 }
 
