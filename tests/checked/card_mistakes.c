@@ -118,6 +118,21 @@ static void unaligned(bool wrong)
 	deregister(&p);
 }
 
+/* In SQD a queue pair may be given another depth. */
+static void reads_not_allowed(bool wrong)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .max_rd_atomic = wrong ? 0 : 1 };
+	struct pair p;
+
+	connect_two(&p, IBV_QPT_RC);
+	assert_int_equal(ibv_modify_qp(p.qp[0], &attr, IBV_QP_STATE), 0);
+	assert_int_equal(ibv_modify_qp(p.qp[0], &attr, IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC), 0);
+	attr.qp_state = IBV_QPS_RTS;
+	assert_int_equal(ibv_modify_qp(p.qp[0], &attr, IBV_QP_STATE), 0);
+	read_word(&p);
+	deregister(&p);
+}
+
 /* ---- E810 ---- */
 
 static void deep_queue(bool wrong)
@@ -209,6 +224,7 @@ static void timestamps(bool wrong)
 
 const struct mistake card_mistakes[] = {
 	{ "unaligned-atomic", "unaligned-atomic", unaligned },
+	{ "reads-not-allowed", "reads-not-allowed", reads_not_allowed },
 	{ "unsignaled-write", "send-buffer-changed", unsignaled_write_changed },
 	{ "deep-queue", NULL, deep_queue },
 	{ "many-ranges", NULL, many_ranges },

@@ -277,6 +277,7 @@ void lab_connect_mtu(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there
 	attr.rnr_retry = 7;
 	attr.retry_cnt = 7;
 	attr.timeout = 14;
+	attr.max_rd_atomic = 1;
 	assert_int_equal(
 	        ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | (is_uc ? 0 : rc_rts)), 0);
 }

@@ -11,6 +11,7 @@
 
 #include "checked/card.h"
 #include "checked/needs.h"
+#include "checked/objects.h"
 #include "checked/places.h"
 #include "checked/report.h"
 #include "checked/requests.h"
@@ -192,6 +193,24 @@ void checked_needs_object(enum checked_kind kind, const struct checked_made *how
 
 /* ---- requests ---- */
 
+static bool is_atomic(const struct hca_record *r)
+{
+	return r->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static void need_reads(const struct hca_record *r)
+{
+	const struct checked_object *qp = checked_object_find(CHECKED_QP, r->qp);
+	struct checked_report report;
+
+	if (!qp || qp->max_rd_atomic)
+		return;
+	report = made_at(CHECKED_RULE_NO_READS, "posted");
+	checked_report(&report,
+	               "the %s with wr_id %" PRIu64 " is for QP 0x%06x, whose max_rd_atomic is 0",
+	               checked_request_name(r), r->wr_id, r->qp->qp_num);
+}
+
 void checked_needs_request(const struct hca_record *r)
 {
 	struct checked_report report;
@@ -199,8 +218,9 @@ void checked_needs_request(const struct hca_record *r)
 
 	if (r->is_receive)
 		return;
-	if ((r->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) &&
-	    r->rdma_addr % 8) {
+	if (is_atomic(r) || r->opcode == IBV_WR_RDMA_READ)
+		need_reads(r);
+	if (is_atomic(r) && r->rdma_addr % 8) {
 		report = made_at(CHECKED_RULE_UNALIGNED, "posted");
 		checked_report(&report, "the %s with wr_id %" PRIu64 " is for address 0x%" PRIx64,
 		               checked_request_name(r), r->wr_id, r->rdma_addr);

@@ -63,6 +63,7 @@ struct checked_object {
 	uint64_t lost;     /* messages that its port had lost when the last receive was posted */
 	uint32_t signaled; /* sends that have a completion due */
 	bool is_failed;    /* a completion has failed since it was reset */
+	uint8_t max_rd_atomic;
 	/* a shared receive queue */
 	uint32_t users;
 };

@@ -178,6 +178,8 @@ static void modified(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 		o->pkey_index = attr->pkey_index;
 	if (mask & IBV_QP_QKEY)
 		o->qkey = attr->qkey;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		o->max_rd_atomic = attr->max_rd_atomic;
 	if (mask & IBV_QP_DEST_QPN) {
 		o->remote_qpn = attr->dest_qp_num;
 		o->peer = PEER_UNKNOWN;
