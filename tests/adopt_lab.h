@@ -7,18 +7,7 @@
 #ifndef TESTS_ADOPT_LAB_H
 #define TESTS_ADOPT_LAB_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <cmocka.h>
-#include <harness.h>
-
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "harness.h"
 
 #include "control/client.h"
 #include "control/socket.h"

@@ -6,16 +6,7 @@
 #ifndef TESTS_DAEMON_LAB_H
 #define TESTS_DAEMON_LAB_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <dirent.h>
-#include <stdio.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
+#include "harness.h"
 
 #include "control/client.h"
 #include "control/path.h"

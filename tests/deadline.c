@@ -3,18 +3,8 @@
  * Waits of tests that end by themselves: see deadline.h.
  */
 #define _DEFAULT_SOURCE /* getloadavg() */
-#include "deadline.h"
 #include "harness.h"
-
-#include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "deadline.h"
 
 #define SECONDS 20
 #define AGAIN   5 /* once one was in vain: the program has failed */

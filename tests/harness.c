@@ -11,30 +11,14 @@
  * that does not end is ended, and says where it was: after four minutes (deadline.h says how these
  * are scaled), or half a minute before ctest would end the program.
  */
-#define _GNU_SOURCE
-#include <dirent.h>
+#include "harness.h"
+
 #include <elf.h>
 #include <execinfo.h>
 #include <fnmatch.h>
 #include <link.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "deadline.h"
-#include "harness.h"
 
 #define CASE_S    240
 #define PROGRAM_S 570

@@ -5,8 +5,9 @@
 #ifndef TESTS_HARNESS_H
 #define TESTS_HARNESS_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "posix.h"
+
+#include <cmocka.h>
 
 /*
  * A case of the program: CASE(name) { ... }. It is registered where it stands, and the cases run in

@@ -3,17 +3,6 @@
  * Holds our names and rate conversions against those of Debian's libibverbs: both libraries are
  * loaded by path, side by side, and asked the same. Single-threaded.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <dlfcn.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "harness.h"
 
 /* Names of numbers that are newer than Debian 12's and 13's rdma-core. */

@@ -3,10 +3,7 @@
  * Messages that wait for a program which does not read, or does not acknowledge, are bounded by a
  * budget of that program: they cost the daemon no descriptors, and no more memory than the budget.
  */
-#define _GNU_SOURCE /* struct ucred */
 #include "umad/lab.h"
-
-#include <unistd.h>
 
 #include "daemon_lab.h"
 

@@ -5,13 +5,6 @@
  * the wall's, so that a busy machine does not matter.
  */
 #include "verbs/lab.h"
-#include "harness.h"
-
-#include <signal.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define RECEIVERS 64
 #define SENDERS   128

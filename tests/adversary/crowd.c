@@ -4,10 +4,9 @@
  * crowd, sends to all of them; and all that they send arrives. CI has a small crowd; the largest is
  * umbel run --hosts 4 -- crowd 65000 200 (or, all to all, 65000 65000: that takes hours).
  */
+#include "posix.h"
+
 #include <infiniband/verbs.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define QKEY     0x11
 #define RECEIVES 4

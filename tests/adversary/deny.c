@@ -3,15 +3,10 @@
  * Runs a command as the seccomp filter of a container would: deny ERRNO SYSCALL... -- COMMAND.
  * System calls by name, as far as the tests need them; ERRNO is EPERM, EACCES or ENOSYS.
  */
-#include <errno.h>
+#include "posix.h"
+
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define MOST 16
 

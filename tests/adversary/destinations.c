@@ -4,9 +4,6 @@
  * what it has not used for long.
  */
 #include "verbs/lab.h"
-#include "harness.h"
-
-#include <stdio.h>
 
 #define LIMIT 4096 /* flows of a queue pair: docs/limits.md */
 #define LIDS  128  /* of a port: LMC 7 */

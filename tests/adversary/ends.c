@@ -8,17 +8,7 @@
  * adversary.ends [CONNECTIONS [ATTACHMENTS [RECEIVES]]]; `adversary.ends hold ...` makes all of
  * these, says so, and keeps them.
  */
-#define _GNU_SOURCE /* SCHED_RESET_ON_FORK */
 #include "verbs/lab.h"
-
-#include <netinet/in.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "daemon_lab.h"
 

@@ -5,16 +5,7 @@
  * addresses of its choice. Prints "listens" when it does, and "connected" for every client that
  * sends it a request.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
-
+#include "posix.h"
 #include "control/socket.h"
 #include "shm/layout.h"
 

@@ -3,11 +3,7 @@
  * Payload memory that senders have and do not use is everybody's. A client that speaks the daemon's
  * protocol reserves all that there is, for queue pairs that never send, without touching it.
  */
-#define _GNU_SOURCE /* struct ucred */
 #include "verbs/lab.h"
-
-#include <stdio.h>
-#include <unistd.h>
 
 #include "daemon_lab.h"
 #include "shm/region.h"

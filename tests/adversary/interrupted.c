@@ -7,20 +7,12 @@
  * after both. All are cancellation points, and a thread that is cancelled in one leaves nothing
  * behind. Calls that ask the daemon are none.
  */
-#define _GNU_SOURCE
 #include "verbs/lab.h"
 
-#include <dlfcn.h>
 #include <infiniband/umad.h>
 #include <rdma/rsocket.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <unistd.h>
-#include <harness.h>
 
 #include "base/pause.h"
-#include "harness.h"
 
 #define STREAMS   7400
 #define DATAGRAMS 7401

@@ -3,26 +3,13 @@
  * Clients send the daemon descriptors that are closed slowly, whether it takes them, does not want
  * them, or never receives them: it replies to everybody meanwhile. Afterwards it has none of them.
  */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "daemon_lab.h"
 #include "base/util.h"
 #include "control/client.h"
 #include "control/socket.h"
 #include "control/umad_message.h"
 #include "daemon/core/closer.h"
 #include "daemon/core/closer_testing.h"
-#include "daemon_lab.h"
 #include "harness.h"
 
 #define SURPLUS 9 /* more than a packet has */

@@ -4,13 +4,9 @@
  * ports and groups that are not there, and without end: it is answered, learns nothing of others'
  * devices, and neither costs the daemon memory nor its neighbours time.
  */
-#define _GNU_SOURCE /* struct ucred */
 #include "verbs/lab.h"
 
-#include <unistd.h>
-
 #include "daemon_lab.h"
-#include "harness.h"
 
 #define MANY 5000 /* questions */
 

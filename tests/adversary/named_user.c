@@ -4,11 +4,7 @@
  * owner's requests, in whatever role, and another user's memory that is not connected.
  * named_users.sh runs it beside a program with a queue pair.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
+#include "posix.h"
 #include "base/util.h"
 #include "control/client.h"
 #include "control/join.h"

@@ -3,10 +3,9 @@
  * A neighbour of processes that flood the daemon (connections.sh): at each SIGUSR1 it makes a
  * channel and a completion queue, and ends them.
  */
+#include "posix.h"
+
 #include <infiniband/verbs.h>
-#include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
 
 static int use(struct ibv_context *context)
 {

@@ -4,11 +4,7 @@
  * protocol name what is not theirs, twice, or for something else; and whatever lies reserved, all
  * numbers can be had, to the last one.
  */
-#define _GNU_SOURCE /* struct ucred */
 #include "verbs/lab.h"
-
-#include <stdio.h>
-#include <unistd.h>
 
 #include "daemon_lab.h"
 #include "shm/region.h"

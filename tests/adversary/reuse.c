@@ -3,7 +3,6 @@
  * Memory that was freed is free for rings of every size.
  */
 #include "verbs/lab.h"
-#include "harness.h"
 
 #define MANY 70000
 

@@ -4,14 +4,7 @@
  * names its queue pair. The test writes that name itself, as nobody can stop a process at a given
  * instruction. Others' operations wait then, and none fails; those on other words do not even wait.
  */
-#define _GNU_SOURCE /* struct ucred */
 #include "verbs/lab.h"
-
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "daemon_lab.h"
 #include "shm/connection.h"

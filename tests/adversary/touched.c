@@ -3,14 +3,7 @@
  * A client reads and writes shared memory that nobody has given it, and ends: its pages go back to
  * the system, and others' memory there stays.
  */
-#define _GNU_SOURCE /* struct ucred */
 #include "verbs/lab.h"
-
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "daemon_lab.h"
 #include "shm/region.h"

@@ -6,17 +6,10 @@
 #ifndef TESTS_ADVERSARY_UNANSWERED_H
 #define TESTS_ADVERSARY_UNANSWERED_H
 
-#include <errno.h>
-#include <fcntl.h>
+#include "posix.h"
+
 #include <linux/fuse.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/types.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #define UNANSWERED_FILE 2
 

@@ -4,16 +4,7 @@
  * its are held as may be: it keeps a small part of those that it may have, and a neighbour uses the
  * fabric meanwhile. When nothing holds them any more, it has none of them.
  */
-#define _GNU_SOURCE
 #include "verbs/lab.h"
-
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "adversary/unanswered.h"
 #include "control/client.h"

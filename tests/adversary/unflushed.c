@@ -5,11 +5,6 @@
  * until it is killed. unflushed DIR [stays], in a mount namespace of its own. Ends with 77 where
  * there is no FUSE.
  */
-#define _GNU_SOURCE
-#include <signal.h>
-#include <string.h>
-#include <sys/prctl.h>
-
 #include "adversary/unanswered.h"
 #include "control/client.h"
 #include "control/path.h"

@@ -7,17 +7,10 @@
  * HCA sleeps in epoll until a completion comes. The target does nothing meanwhile. Ends with 0 if
  * all that was read is what was written; prints how many slices each HCA has carried.
  */
-#include <errno.h>
-#include <fcntl.h>
+#include "posix.h"
+
 #include <infiniband/verbs.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "pair.h"
 

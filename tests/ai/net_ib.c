@@ -9,13 +9,7 @@
  * a link down: the messages under way on that HCA are sent again by the other one, and so is the
  * rest. Ends with 0 if every byte of every message came; prints how many each HCA has carried.
  */
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "posix.h"
 #include "base/pause.h"
 #include "pair.h"
 

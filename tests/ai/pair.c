@@ -2,20 +2,10 @@
 /*
  * Finding HCAs, connecting queue pairs, and the socket by which two programs meet.
  */
-#define _GNU_SOURCE
+#include "posix.h"
 #include "pair.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <limits.h>
 #include <regex.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
 void ai_fail(const char *file, int line, const char *what)
 {

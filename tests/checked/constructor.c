@@ -3,9 +3,7 @@
  * A library whose constructor calls the program that loads it (rough.c), which then posts requests:
  * the dynamic linker has its lock meanwhile.
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <string.h>
+#include "posix.h"
 
 static __attribute__((constructor)) void construct(void)
 {

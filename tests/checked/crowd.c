@@ -5,8 +5,6 @@
  *
  * checked.crowd NAME N
  */
-#include <stdio.h>
-
 #include "verbs/lab.h"
 
 #define BYTES 64

@@ -5,11 +5,7 @@
  * brings a queue pair to RTS at port 1; right: it asks how the port is in between. It has no
  * librdmacm, which would choose index and port by itself. For cards.sh.
  */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "posix.h"
 
 #include <infiniband/verbs.h>
 

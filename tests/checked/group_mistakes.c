@@ -3,11 +3,6 @@
  * Small programs that are wrong about groups, receives, events and ends, each with its right twin:
  * see mistakes.c.
  */
-#include <arpa/inet.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include "checked/mistakes.h"
 
 #define GROUP   "239.1.2.3"

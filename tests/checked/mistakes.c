@@ -5,11 +5,6 @@
  * checked.mistakes --list: a line each, the name and the rule that it breaks.
  * checked.mistakes NAME wrong|right
  */
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include "checked/mistakes.h"
 #include "verbs/xrc_lab.h"
 

@@ -6,12 +6,6 @@
  * checked.moves --list: a line each, the name and the rule that it breaks.
  * checked.moves NAME wrong|right
  */
-#define _GNU_SOURCE
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "verbs/lab.h"
 
 #define PAGE  4096ul

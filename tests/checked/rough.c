@@ -7,18 +7,8 @@
  *
  * checked.rough NAME [WORD]
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "deadline.h"
 #include "verbs/lab.h"
+#include "deadline.h"
 
 #define PAGE   4096ul
 #define PAGES  (8 * PAGE)

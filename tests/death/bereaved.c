@@ -8,19 +8,7 @@
  * rdma_cm that it kept from the first fabric do no harm then, though new objects have the same
  * numbers.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+#include "posix.h"
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>

@@ -9,23 +9,7 @@
  * The process that forks and kills never touches the libraries, so that a new
  * participant costs no more than a fork.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#include "posix.h"
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>

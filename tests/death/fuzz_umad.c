@@ -7,19 +7,11 @@
  * UMBEL_FUZZ_SECONDS=N goes on for so long, else there is a number of MADs that takes about a
  * second. UMBEL_FUZZ_SEED=N begins elsewhere; the seed is printed.
  */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdio.h>
+#include "harness.h"
 
 #include <infiniband/umad.h>
 
 #include "wire/testing_mad_fuzz.h"
-#include "harness.h"
 
 #define N_MADS   20000
 #define HOSTS    4

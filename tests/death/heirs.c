@@ -3,19 +3,10 @@
  * An XRC target whose owner gives it up is that of another process that has it open. Resources that
  * the owner had got for it, by the daemon's protocol, are not to harm the heir.
  */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cmocka.h>
+#include "daemon_lab.h"
 
 #include <infiniband/verbs.h>
 
-#include "daemon_lab.h"
 #include "shm/layout.h"
 #include "harness.h"
 

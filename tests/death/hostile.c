@@ -4,29 +4,7 @@
  * memory that everybody writes. Whatever they do, the daemon replies to everybody else,
  * and holds no more when they are gone than before they came.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <cmocka.h>
+#include "daemon_lab.h"
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -42,7 +20,6 @@
 #include "shm/connection.h"
 #include "shm/ring.h"
 #include "shm/packets.h"
-#include "daemon_lab.h"
 #include "harness.h"
 
 #define SECONDS 120 /* that anything may take */

@@ -6,11 +6,6 @@
  */
 #include "verbs/peer_lab.h"
 
-#include <stdio.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "control/detour.h"
 #include "wire/roce.h"
 

@@ -4,36 +4,16 @@
  * is random, or almost right. Whatever it is, MADs of others go their way, and the daemon
  * holds no more when they are gone than before they came.
  */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "daemon_lab.h"
 
-#include <dirent.h>
-#include <endian.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/sockios.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <infiniband/umad.h>
 
 #include "base/util.h"
 #include "control/socket.h"
 #include "control/umad_message.h"
-#include "daemon_lab.h"
 #include "wire/rmpp.h"
 #include "harness.h"
 

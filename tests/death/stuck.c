@@ -3,18 +3,10 @@
  * Connected queue pairs whose peer was stopped at the worst moment, or writes nonsense into all
  * that it shares. The test writes what such a peer would have left into the shared memory itself.
  */
-#define _GNU_SOURCE
 #include "verbs/fault_lab.h"
 #include "verbs/peer_lab.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <sys/shm.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/pause.h"
 #include "base/util.h"

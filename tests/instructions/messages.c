@@ -7,10 +7,7 @@
  * two RC queue pairs, by SEND and by RDMA WRITE, and by SEND to a shared receive queue. count.sh
  * counts the instructions of the functions that are marked.
  */
-#include <err.h>
-#include <pthread.h>
-#include <stdlib.h>
-
+#include "posix.h"
 #include "common/endpoint.h"
 #include "common/link.h"
 

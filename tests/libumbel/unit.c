@@ -2,18 +2,7 @@
 /*
  * A unit test as users of libumbel write it: it starts its fabric itself, and breaks it.
  */
-#define _GNU_SOURCE
 #include "verbs/lab.h"
-
-#include <arpa/inet.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <harness.h>
 
 #include "umbel.h"
 

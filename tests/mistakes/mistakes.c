@@ -4,16 +4,10 @@
  * or succeeds if the specification has it so. mistakes.sh looks for the words that explain it. On
  * no host: it uses the HCAs of h1 and h2.
  */
-#include <arpa/inet.h>
-#include <errno.h>
+#include "posix.h"
+
 #include <infiniband/umad.h>
-#include <poll.h>
 #include <rdma/rdma_cma.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "../qp_states.h"
 

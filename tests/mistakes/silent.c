@@ -3,19 +3,10 @@
  * Makes a mistake, named by the argument, that a card keeps quiet about or has one error for:
  * silent.sh looks for the words that tell it from others. The peer is another process, on h2.
  */
-#include <arpa/inet.h>
-#include <errno.h>
+#include "posix.h"
+
 #include <infiniband/verbs.h>
-#include <poll.h>
-#include <pthread.h>
 #include <rdma/rdma_cma.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define QKEY   0x1234
 #define BYTES  4096

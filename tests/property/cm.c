@@ -2,12 +2,7 @@
 /*
  * Joins by librdmacm: see cm.h.
  */
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
+#include "posix.h"
 
 #include <infiniband/ib.h>
 

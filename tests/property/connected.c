@@ -9,10 +9,6 @@
  */
 #include "verbs/peer_lab.h"
 
-#include <endian.h>
-#include <stdio.h>
-#include <time.h>
-
 #define BYTES 32768u
 #define DEPTH 16
 #define STEPS 50000

@@ -2,15 +2,9 @@
 /*
  * The fabric as `umbel show` tells it: see fab.h.
  */
-#include <err.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fab.h"
 
 #include <json-c/json.h>
-
-#include "fab.h"
 
 /* ---- umbel ---- */
 

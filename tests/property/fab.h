@@ -7,9 +7,7 @@
 #ifndef TESTS_PROPERTY_FAB_H
 #define TESTS_PROPERTY_FAB_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "posix.h"
 
 #define FAB_NODES  32
 #define FAB_ENDS   256

@@ -13,16 +13,8 @@
  * manager is not the embedded one, which has done all when a request is answered, but one that
  * takes its time. multicast.sh calls it.
  */
-#include <err.h>
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include "cm.h"
 #include "fab.h"
+#include "cm.h"
 #include "sa.h"
 #include "topology.h"
 #include "ud.h"

@@ -8,9 +8,6 @@
  */
 #include "overlap.h"
 
-#include <stdio.h>
-#include <time.h>
-
 #define STEPS   15000u
 #define LONGEST 200u /* bytes of a message; receives have as many or more */
 #define SLOT    AREA /* of the requester's memory, for each request */

@@ -4,14 +4,7 @@
  */
 #include "overlap.h"
 
-#include <fcntl.h>
 #include <linux/aio_abi.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static struct {
 	enum kind kind;

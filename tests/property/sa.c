@@ -2,13 +2,7 @@
 /*
  * Requests to the subnet administrator by libibumad: see sa.h.
  */
-#include <endian.h>
-#include <err.h>
-#include <errno.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "posix.h"
 
 #include <infiniband/umad.h>
 #include <infiniband/umad_sa_mcm.h>

@@ -2,10 +2,7 @@
 /*
  * Topologies that chance has wired: see topology.h.
  */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "posix.h"
 #include "topology.h"
 
 #define MAX_SWITCHES 6

@@ -2,11 +2,7 @@
 /*
  * A port's queue pairs: see ud.h.
  */
-#include <err.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "posix.h"
 #include "ud.h"
 
 #define QKEY       0x11111111

@@ -5,7 +5,6 @@
  */
 #include "common.h"
 
-#include <dlfcn.h>
 #include <sys/epoll.h>
 
 /* Of this thread: there is no memory. */

@@ -8,34 +8,12 @@
 #ifndef TESTS_RDMACM_COMMON_H
 #define TESTS_RDMACM_COMMON_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
+#include "harness.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <infiniband/ib.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "deadline.h"
-#include "harness.h"
 
 #define UNUSED    __attribute__((unused))
 #define UDP_QKEY  0x01234567

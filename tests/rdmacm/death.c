@@ -8,7 +8,6 @@
 #include "daemon.h"
 
 #include "base/pause.h"
-#include "harness.h"
 
 static struct node blocked, busy, destroyed;
 static struct node without_route, with_route, refused; /* these would not wait for the daemon */

@@ -6,10 +6,7 @@
  */
 #include "daemon.h"
 
-#include <sys/mman.h>
-
 #include "base/util.h"
-#include "harness.h"
 
 #define PORT   7400
 #define N      64 /* at once */

@@ -4,9 +4,7 @@
  * is told, and a socket without the option waits on. Its times, and which are none.
  */
 #include "rsocket_stream.h"
-#include "harness.h"
 
-#include <limits.h>
 #include <netinet/tcp.h>
 
 #define MOST_MS 120000 /* until all retries are over, on a busy machine */

@@ -7,11 +7,8 @@
  */
 #include "common.h"
 
-#include <dirent.h>
 #include <rdma/rdma_verbs.h>
 #include <rdma/rsocket.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/shm.h>
 
 #define PORT    7900

@@ -7,11 +7,8 @@
  * Ends its fabric.
  */
 #include "daemon.h"
-#include "harness.h"
 
 #include <rdma/rdma_verbs.h>
-#include <stdatomic.h>
-#include <unistd.h>
 
 #define MANY 50
 #define PORT 7500

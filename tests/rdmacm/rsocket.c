@@ -8,7 +8,6 @@
 #include <rdma/rsocket.h>
 #include <sys/eventfd.h>
 #include <sys/select.h>
-#include <sys/time.h>
 
 #define PORT    7300
 #define LONGEST (4096 - 8) /* the MTU without the header */

@@ -9,7 +9,6 @@
 #include "rsocket_stream.h"
 
 #include "daemon.h"
-#include "harness.h"
 
 static struct pair idle, sending, holding, over, asleep;
 static int listener;

@@ -8,12 +8,9 @@
 
 #include <netinet/tcp.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/select.h>
-#include <sys/time.h>
 
 #include "base/pause.h"
-#include "harness.h"
 
 #define MANY (1 << 20)
 

@@ -5,7 +5,6 @@
  */
 #include "rsocket_stream.h"
 
-#include <endian.h>
 #include <rdma/rdma_verbs.h>
 
 /* ---- peers in other processes ---- */

@@ -6,7 +6,6 @@
  * umbel: --roce-hosts 2 --host r1
  */
 #include "rsocket_stream.h"
-#include "harness.h"
 
 #define HOST "172.16.0.1"
 #define TOS  0x68

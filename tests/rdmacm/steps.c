@@ -5,7 +5,6 @@
  */
 #include "daemon.h"
 #include "../qp_states.h"
-#include "harness.h"
 
 #define PORT  7300
 #define BYTES 64

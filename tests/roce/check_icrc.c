@@ -4,12 +4,7 @@
  * packet that does not; the exit status is 0 if all do and there was one at least.
  */
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "posix.h"
 #include "icrc.h"
 
 /* pcap's file header and packet header, in the byte order of the file's writer: ours. */

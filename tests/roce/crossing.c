@@ -13,27 +13,14 @@
  * Frames keep what the kernel knows of them (struct virtio_net_hdr): a checksum that is yet to be
  * made, or cuts yet to be done (of TCP; of RoCEv2 it wants single packets).
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
+#include "posix.h"
+
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
 #include <net/if.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #define ROCE_PORT 4791
 /* The first opcode of a transport that is neither RC nor UC. */

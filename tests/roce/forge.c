@@ -4,17 +4,9 @@
  * say, wrong ones, through eth0. Addresses are IPv4 or IPv6, SOURCE is the host's own. Nothing of
  * Umbel's is used. The payload is "message PSN" and zero bytes.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <err.h>
+#include "posix.h"
+
 #include <net/if.h>
-#include <netinet/in.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #include "icrc.h"
 

@@ -14,17 +14,9 @@
  * UDP socket on the network device that has the address. All are full members of the group. But for
  * members, which may be on devices that cannot do that, they do not hear themselves.
  */
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <poll.h>
+#include "posix.h"
+
 #include <rdma/rdma_cma.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #define RECEIVES  64
 #define SENDS     64

@@ -5,19 +5,10 @@
  * it, on hosts r1 and r2.
  */
 #include "verbs/lab.h"
-#include "harness.h"
 #include "../qp_states.h"
 
-#include <arpa/inet.h>
 #include <netinet/ip.h>
 #include <rdma/rdma_cma.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define SECONDS    20
 #define LAST_PLACE 31

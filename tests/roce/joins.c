@@ -3,13 +3,9 @@
  * joins ADDRESS GROUP COUNT: one identifier, bound to ADDRESS, joins so many groups, GROUP and
  * those after it, says so, and stays until it is killed.
  */
-#include <arpa/inet.h>
-#include <err.h>
+#include "posix.h"
+
 #include <rdma/rdma_cma.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 static void check(bool ok, const char *what)
 {

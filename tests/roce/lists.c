@@ -7,13 +7,7 @@
  *
  * system_calls.sh counts what that takes.
  */
-#include <err.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
+#include "posix.h"
 #include "common/endpoint.h"
 
 static unsigned number(const char *text)

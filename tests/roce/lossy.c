@@ -18,23 +18,10 @@
  * With again=1 it then says "again", waits for SIGUSR1, and does it a second time, of which it says
  * how long it took. It ends in error when anything is wrong, or nothing happens for STALL_MS.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
+#include "posix.h"
+
 #include <infiniband/verbs.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/pause.h"
 #include "../qp_states.h"

@@ -4,14 +4,9 @@
  * those after it, says so, and of each message that it receives to which. GROUP is a GID. The
  * Q_Key is 0x11111111. Until it is killed.
  */
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
+#include "posix.h"
+
 #include <infiniband/verbs.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define RECEIVES 64
 #define GRH      40

@@ -9,14 +9,9 @@
  *
  * It says what came out, and whether it took the whole time: the timeout, or a second.
  */
-#include <arpa/inet.h>
-#include <errno.h>
+#include "posix.h"
+
 #include <netdb.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include <rdma/rdma_cma.h>
 

@@ -10,20 +10,9 @@
  * ping_order neighbours: up to SIGTERM, programs that poll, and so receive for all of their port,
  * and die at a random instruction, one after the other. "NUMBER have died".
  */
-#define _GNU_SOURCE
-#include <err.h>
-#include <errno.h>
-#include <poll.h>
+#include "posix.h"
+
 #include <rdma/rdma_cma.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define PORT "18515"
 

@@ -35,26 +35,9 @@
  * AT is an offset into its memory, of which "memory ADDRESS RKEY READABLE-RKEY" says at first where
  * it is: the first key lets peers do all, the other one lets them read the last page.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
+#include "posix.h"
+
 #include <infiniband/verbs.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/pause.h"
 #include "base/util.h"

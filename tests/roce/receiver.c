@@ -6,16 +6,10 @@
  * a GID, of IPv4 with -s: then the program has joined it before, from that address, to send only.
  * The Q_Key is 0x11111111. Sleeps between messages, or polls (-p); until it is killed.
  */
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
+#include "posix.h"
+
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define RECEIVES 64
 #define GRH      40

@@ -3,12 +3,9 @@
  * Preloaded into a program: a kernel that does not cut UDP messages into datagrams for the device,
  * as older ones do not for devices that leave checksums to it. EIO, as they say.
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
+#include "posix.h"
+
 #include <netinet/udp.h>
-#include <stdbool.h>
-#include <sys/socket.h>
 
 ssize_t sendmsg(int fd, const struct msghdr *m, int flags);
 int sendmmsg(int fd, struct mmsghdr *m, unsigned int n, int flags);

@@ -4,18 +4,10 @@
  * attachments, and the 40 bytes that a message begins with. verbs.sh runs it: host 1 is eth0, with
  * 192.0.2.1 and 2001:db8::1; host 2 is eth1, with 198.51.100.1 and 2001:db8:1::1.
  */
-#define _GNU_SOURCE /* dlvsym() */
 #include "verbs/lab.h"
-#include "harness.h"
 
-#include <arpa/inet.h>
-#include <dlfcn.h>
 #include <netinet/ip.h>
 #include <netinet/ip6.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { LINK_LOCAL, IPV4, IPV6, FREE }; /* indices of the GIDs */
 

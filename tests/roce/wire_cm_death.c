@@ -6,24 +6,9 @@
  * what happened. The listener looks in the end: a connection that was made has got DISCONNECTED, at
  * once; a connection that was about to be made has got some event that ends it.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
+#include "posix.h"
+
 #include <rdma/rdma_cma.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/util.h"
 

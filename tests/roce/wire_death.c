@@ -13,33 +13,12 @@
  * follows, in time; and in its memory is what the victim did before, of the last WRITE perhaps a
  * part.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
+#include "wire_traffic.h"
+
 #include <infiniband/verbs.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/util.h"
-#include "wire_traffic.h"
 
 #define ROCE_PORT 4791
 #define RUN_US    6000 /* of traffic, at most, before something becomes of a victim */

@@ -7,20 +7,7 @@
  * victim prints. Nothing of Umbel's is used here. It fails if it is sent what lies outside of the
  * memory that it may read.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <netinet/in.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
-
+#include "posix.h"
 #include "icrc.h"
 #include "wire_fuzz.h"
 

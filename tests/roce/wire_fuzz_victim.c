@@ -6,20 +6,9 @@
  * polls and sleeps. After SIGTERM it ends: in error if a byte has changed that nobody may write, or
  * a message has arrived that had no receive.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <fcntl.h>
+#include "posix.h"
+
 #include <infiniband/verbs.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "base/pause.h"
 #include "base/util.h"

@@ -10,21 +10,9 @@
  * SIGTERM: how long it worked on something else at most before it answered: the clock's time, or
  * its processor time if that is less, as others may have had its processor.
  */
-#define _GNU_SOURCE
-#include <err.h>
-#include <errno.h>
+#include "posix.h"
+
 #include <infiniband/verbs.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "../qp_states.h"
 

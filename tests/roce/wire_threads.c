@@ -6,20 +6,10 @@
  * interrupt all of them, a thousand times a second. Each message is whole, and those of a thread
  * come in their order, as do the completions of its sends.
  */
-#define _GNU_SOURCE
-#include <err.h>
-#include <errno.h>
-#include <pthread.h>
+#include "posix.h"
+
 #include <rdma/rdma_cma.h>
 #include <semaphore.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #define PORT     "18516"
 #define LANES    3  /* threads that post */

@@ -2,21 +2,9 @@
 /*
  * The traffic of both ends of a connection: see wire_traffic.h.
  */
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <poll.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-
+#include "wire_traffic.h"
 #include "base/pause.h"
 #include "base/util.h"
-#include "wire_traffic.h"
 #include "../qp_states.h"
 
 #define DEPTH     16   /* requests under way */

@@ -8,10 +8,9 @@
 #ifndef TESTS_ROCE_WIRE_TRAFFIC_H
 #define TESTS_ROCE_WIRE_TRAFFIC_H
 
+#include "posix.h"
+
 #include <infiniband/verbs.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #define TRAFFIC_STALL_NS 20000000000 /* nothing may take so long, on a busy machine neither */
 

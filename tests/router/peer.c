@@ -11,13 +11,7 @@
  * It ends after COUNT messages have come, or have been sent. A receiver also ends when nothing has
  * come for as many seconds as QUIET in the environment says.
  */
-#include <arpa/inet.h>
-#include <endian.h>
-#include <err.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include "posix.h"
 
 #include <infiniband/verbs.h>
 

@@ -10,8 +10,6 @@
  */
 #include "verbs/lab.h"
 
-#include <stdio.h>
-
 #define HOSTS  64
 #define GROUPS 16
 

@@ -3,38 +3,13 @@
  * The files of RDMA devices in /sys and /dev, by all calls of the C library by which programs look
  * at files: four hosts of one HCA with one port. `umbel run` preloads what answers.
  */
-#define _GNU_SOURCE
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <harness.h>
+#include "harness.h"
 
-#include <dirent.h>
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
-#include <limits.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
-#include <unistd.h>
-
-#include "harness.h"
 
 #define CLASS     "/sys/class/infiniband"
 #define PLACE     "pci756d:00/756d:01:00.0/infiniband"

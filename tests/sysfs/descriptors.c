@@ -4,24 +4,6 @@
  * that a parent opened. Each case is a child of its own, as what a process has opened before
  * may help it.
  */
-#define _GNU_SOURCE
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "harness.h"
 
 #define PORT   "sys/class/infiniband/umbel_h2_0/ports/1"

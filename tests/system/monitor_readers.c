@@ -3,20 +3,6 @@
  * A reader asks for the events of a fabric again and again, reads none, or writes to the stream:
  * others read all the same, and the places that it has given up are free again.
  */
-#define _GNU_SOURCE /* struct ucred */
-#include <errno.h>
-#include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
 #include "daemon_lab.h"
 #include "harness.h"
 

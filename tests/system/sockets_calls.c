@@ -4,38 +4,15 @@
  * other calls do with them, as with the kernel's. It knows nothing of RDMA, and runs on h1, mostly
  * by itself; connections are between its own sockets at 10.0.0.1.
  */
-#define _GNU_SOURCE
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "harness.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "harness.h"
 
 #define LONG_MS   60000
 #define SOON_MS   50 /* in which nothing is to happen */

@@ -4,23 +4,12 @@
  * SMP changes has one, too. The daemon is stopped while two requests are sent to it, so that it
  * finds the second one in the middle of the sweep that the first one begins.
  */
-#define _GNU_SOURCE /* struct ucred */
-#include <endian.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "daemon_lab.h"
 
-#include <cmocka.h>
 #include <infiniband/umad.h>
 #include <infiniband/umad_sa.h>
 #include <infiniband/umad_sm.h>
 
-#include "daemon_lab.h"
 #include "harness.h"
 
 #define UP_PORT 11 /* the first by which a leaf is linked to the switches above */

@@ -3,10 +3,6 @@
  * Registering for classes and methods: what is accepted, which agents exclude each other, and until
  * when.
  */
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "lab.h"
 
 static const struct umad_reg_attr perf = { .mgmt_class = UMAD_CLASS_PERF_MGMT,

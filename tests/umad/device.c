@@ -2,17 +2,8 @@
 /*
  * HCAs and ports as libibumad describes them, on four hosts of one HCA with one port.
  */
-#define _GNU_SOURCE /* dlvsym() */
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "base/pause.h"
 #include "lab.h"
+#include "base/pause.h"
 
 #define CAP_IS_SM 2
 

@@ -4,16 +4,13 @@
  * them as MADs, each for a queue pair of its own, and does not care what becomes of them. Host 1
  * connects to the same listener.
  */
-#include <arpa/inet.h>
-#include <pthread.h>
-#include <stdatomic.h>
+#include "lab.h"
 
 #include <infiniband/umad_cm.h>
 #include <rdma/rdma_cma.h>
 
 #include "base/pause.h"
 #include "deadline.h"
-#include "lab.h"
 
 #define CM_CLASS    0x07
 #define CM_VERSION  2

@@ -4,17 +4,12 @@
  * the test, with an agent at the subnet manager's port, on host 1, that takes the requests of host
  * 2 before the embedded one sees them.
  */
-#include <arpa/inet.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "lab.h"
 
 #include <infiniband/umad_sa_mcm.h>
 #include <rdma/rdma_cma.h>
 
 #include "deadline.h"
-#include "lab.h"
 
 #define SA_GET       0x01
 #define SA_SET       0x02

@@ -2,12 +2,8 @@
 /*
  * Ports, agents and MADs for tests: see lab.h.
  */
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
-
-#include "deadline.h"
 #include "lab.h"
+#include "deadline.h"
 
 #define MAX_PORTS 64
 #define TID_AT    8

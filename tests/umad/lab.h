@@ -9,23 +9,10 @@
 #ifndef TESTS_UMAD_LAB_H
 #define TESTS_UMAD_LAB_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <endian.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "harness.h"
 
 #include <infiniband/umad.h>
 #include <infiniband/umad_types.h>
-
-#include "harness.h"
 
 #define LAB_SECONDS  120  /* longer than a test waits */
 #define LAB_CLASS    0x32 /* of range 2: with OUI and RMPP */

@@ -5,8 +5,6 @@
  */
 #include "lab.h"
 
-#include <sys/resource.h>
-
 #define RMPP_AT    24
 #define RMPP_TYPE  1 /* bytes of its header */
 #define RMPP_FLAGS 2

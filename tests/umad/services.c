@@ -3,14 +3,12 @@
  * Services of rdma_cm are resolved by MADs: here one of the two sides is the test, with an agent
  * for communication management at the port of host 3, and the other is rdma_cm on host 2.
  */
-#include <arpa/inet.h>
-#include <poll.h>
+#include "lab.h"
 
 #include <infiniband/umad_cm.h>
 #include <rdma/rdma_cma.h>
 
 #include "deadline.h"
-#include "lab.h"
 
 #define CM_CLASS   0x07
 #define CM_VERSION 2

@@ -3,12 +3,9 @@
  * The calls that need no fabric: names, and the parts of a umad. Held against Debian's libibumad,
  * which is loaded beside ours by its path.
  */
-#include <dlfcn.h>
-#include <unistd.h>
+#include "lab.h"
 
 #include <infiniband/umad_str.h>
-
-#include "lab.h"
 
 #define DEBIAN_LIB DEBIAN_LIBDIR "/libibumad.so.3"
 

@@ -2,12 +2,6 @@
 /*
  * MADs between hosts: which agent gets which, answers and their absence, buffers, descriptors.
  */
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "lab.h"
 
 #define ALL_METHODS (LAB_METHOD(LAB_GET) | LAB_METHOD(LAB_SET) | LAB_METHOD(LAB_SEND))

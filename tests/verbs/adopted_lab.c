@@ -2,19 +2,10 @@
 /*
  * Adopted memory and its peer: see adopted_lab.h.
  */
-#define _GNU_SOURCE
 #include "adopted_lab.h"
 
-#include <fcntl.h>
-#include <inttypes.h>
 #include <linux/userfaultfd.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* How many of the pages from @at on are shared with peers by the file of adopted memory. */
 unsigned lab_adopted_pages(const void *at, unsigned pages)

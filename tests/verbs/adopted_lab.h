@@ -8,7 +8,6 @@
 
 #include "peer_lab.h"
 
-#include <pthread.h>
 #include <semaphore.h>
 
 #define LAB_ADOPTED_PAGE  4096u

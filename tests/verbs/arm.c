@@ -5,9 +5,6 @@
  */
 #include "lab.h"
 
-#include <poll.h>
-#include <unistd.h>
-
 static bool has_event(const struct lab_end *e)
 {
 	struct pollfd p = { .fd = e->channel->fd, .events = POLLIN };

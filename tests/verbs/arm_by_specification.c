@@ -6,8 +6,6 @@
  */
 #include "lab.h"
 
-#include <poll.h>
-
 static bool has_event(const struct lab_end *e)
 {
 	struct pollfd p = { .fd = e->channel->fd, .events = POLLIN };

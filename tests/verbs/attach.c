@@ -5,10 +5,6 @@
  */
 #include "lab.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #define MLID 0xC123
 
 LAB_CASE(a_qp_is_attached_and_detached)

@@ -5,12 +5,7 @@
  *
  * umbel: --set exact_sizes=1
  */
-#define _GNU_SOURCE /* dlvsym() */
 #include "peer_lab.h"
-
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdio.h>
 
 /* enum ibv_qp_attach_comp_cntr_op */
 enum { SEND = 1, RECV = 2, READ = 4, REMOTE_READ = 8, WRITE = 16, REMOTE_WRITE = 32, ALL = 63 };

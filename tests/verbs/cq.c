@@ -6,14 +6,7 @@
  * umbel: --set exact_sizes=1
  * Nothing leaks.
  */
-#define _GNU_SOURCE
 #include "lab.h"
-
-#include <endian.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <unistd.h>
 
 static void expect_refused(struct ibv_context *context, int cqe, int vector)
 {

@@ -4,10 +4,6 @@
  */
 #include "lab.h"
 
-#include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #define BYTES   4096
 #define THREADS 4
 #define ROUNDS  100

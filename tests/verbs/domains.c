@@ -5,12 +5,6 @@
  */
 #include "lab.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #define THREADS 4
 #define ROUNDS  200
 

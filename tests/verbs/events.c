@@ -3,16 +3,7 @@
  * Asynchronous events, ibv_get_async_event(3), and the one that says that the device is
  * dead: its daemon was killed.
  */
-#define _GNU_SOURCE
 #include "lab.h"
-
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static void drain(struct ibv_qp *qp)
 {

@@ -3,13 +3,8 @@
  * The manual pages' words on completions and on posting by several threads, to the letter:
  * ibv_wr_post(3), ibv_create_cq_ex(3), ibv_req_notify_cq(3).
  */
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <time.h>
-
-#include "base/pause.h"
 #include "lab.h"
+#include "base/pause.h"
 
 #define THREAD_SENDS 2000
 

@@ -6,11 +6,6 @@
 #include "lab.h"
 
 #include <json-c/json.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 
 bool fault_lab_on_roce(void)
 {

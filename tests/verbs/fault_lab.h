@@ -6,9 +6,7 @@
 #ifndef TESTS_FAULT_LAB_H
 #define TESTS_FAULT_LAB_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "posix.h"
 
 bool fault_lab_on_roce(void);
 

@@ -8,11 +8,6 @@
 #include "fault_lab.h"
 #include "peer_lab.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "base/util.h"
 
 #define MANY 400

@@ -3,16 +3,7 @@
  * Import: ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3), within a
  * process and between two.
  */
-#define _GNU_SOURCE /* memfd_create() */
 #include "lab.h"
-
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define BYTES   4096
 #define THREADS 4

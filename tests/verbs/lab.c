@@ -5,11 +5,6 @@
 #include "lab.h"
 #include "deadline.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
-
 #include <json-c/json.h>
 
 #include "base/pause.h"

@@ -11,22 +11,10 @@
 #ifndef TESTS_VERBS_LAB_H
 #define TESTS_VERBS_LAB_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/types.h>
+#include "harness.h"
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
-
-#include "harness.h"
 
 #define LAB_SECONDS 120 /* for work that takes long on a busy machine */
 #define LAB_QKEY    0x11111111

@@ -5,10 +5,6 @@
  */
 #include "lab.h"
 
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-
 #define KB_LOCKED (16 << 10) /* that mlockall() may add */
 #define KB_MAPPED (64 << 10) /* of the fabric's memory */
 #define LITTLE    1000000ull /* kB: ulimit -v 1000000 */

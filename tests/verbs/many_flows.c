@@ -6,12 +6,6 @@
  */
 #include "lab.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #define QPS     10
 #define FLOWS   4000 /* of each: to as many LIDs */
 #define SENT    3

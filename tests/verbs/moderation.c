@@ -3,10 +3,8 @@
  * Moderation of completion queues (ibv_modify_cq(3)): an event for several completions, or when
  * time has passed since the first of them.
  */
-#include <poll.h>
-
-#include "base/util.h"
 #include "lab.h"
+#include "base/util.h"
 
 #define FOREVER_US UINT16_MAX /* as long as a period can be; no test waits for that */
 

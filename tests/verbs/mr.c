@@ -5,9 +5,6 @@
  */
 #include "lab.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #define BYTES 8192
 
 static _Alignas(4096) char memory[2 * BYTES];

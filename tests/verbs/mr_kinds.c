@@ -3,13 +3,7 @@
  * Memory regions that are not ordinary: null regions (ibv_alloc_null_mr(3)), and on-demand paging
  * with the advice for it (ibv_reg_mr(3), ibv_advise_mr(3)).
  */
-#define _GNU_SOURCE /* pthread_tryjoin_np() */
 #include "lab.h"
-
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/pause.h"
 

@@ -5,8 +5,6 @@
  */
 #include "lab.h"
 
-#include <stdio.h>
-
 #define GROUP "239.5.0.1"
 
 /* An end on @host whose port has joined and whose QP is attached. */

@@ -4,11 +4,7 @@
  * ibv_query_port_speed(), and those that the device refuses. They are found by name and version, as
  * the loader finds them for such a program; older headers do not declare them.
  */
-#define _GNU_SOURCE /* dlvsym() */
 #include "lab.h"
-
-#include <dlfcn.h>
-#include <unistd.h>
 
 #define BYTES 10000
 

@@ -5,11 +5,6 @@
  */
 #include "lab.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #define MANY    60 /* more than are reserved at once */
 #define THREADS 4
 #define OF_EACH 200

@@ -4,9 +4,6 @@
  * that changes is told, and holds for queue pairs that are there.
  * umbel: --partitions verbs/partitions.conf
  */
-#include <endian.h>
-#include <stdio.h>
-
 #include "peer_lab.h"
 
 #define RED  0x0010

@@ -3,25 +3,11 @@
  * Connected queue pairs for tests: see peer_lab.h. A peer is told what to do by a command, which is
  * carried out here or sent to the peer's process.
  */
-#define _GNU_SOURCE /* memfd_create() */
-#include "deadline.h"
-#include "harness.h"
 #include "peer_lab.h"
+#include "deadline.h"
 
-#include <inttypes.h>
-#include <fcntl.h>
 #include <linux/aio_abi.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/pause.h"
 

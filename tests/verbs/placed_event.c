@@ -6,8 +6,6 @@
  */
 #include "peer_lab.h"
 
-#include <poll.h>
-
 #define STRIDE 16 /* instructions: it is being placed for more */
 
 static const struct lab_peer_options options = { .channel = true, .far = true };

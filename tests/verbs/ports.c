@@ -4,11 +4,8 @@
  * programs hear (ibv_get_async_event(3)), what ibv_query_port(3) says, and where
  * messages go meanwhile. `umbel` breaks the fabric.
  */
-#include "deadline.h"
 #include "lab.h"
-
-#include <poll.h>
-#include <stdio.h>
+#include "deadline.h"
 
 #define GROUP        "239.3.3.3"
 #define PHYS_POLLING 2

@@ -4,14 +4,7 @@
  * ibv_query_device(3), _port(3), _gid(3), _gid_ex(3), _gid_table(3), _pkey(3); and what
  * the device has not.
  */
-#define _GNU_SOURCE
 #include "lab.h"
-
-#include <dlfcn.h>
-#include <endian.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- devices ---- */
 

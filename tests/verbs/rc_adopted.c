@@ -7,17 +7,9 @@
  *
  * With one thread.
  */
-#define _GNU_SOURCE
 #include "adopted_lab.h"
 
-#include <fcntl.h>
-#include <pthread.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- what is adopted ---- */
 

@@ -6,22 +6,10 @@
  *
  * With one thread.
  */
-#define _GNU_SOURCE
 #include "adopted_lab.h"
 #include "uring_lab.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/util.h"
 

@@ -8,21 +8,12 @@
  * A process that forks adopts no more, so many processes run one after the other, as long as
  * UMBEL_FUZZ_SECONDS says (3 if it says nothing). With a seed as the only argument: that one.
  */
-#define _GNU_SOURCE
 #include "adopted_lab.h"
 #include "uring_lab.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <malloc.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/shm.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define BUFFERS 12
 #define REGIONS 24

@@ -4,18 +4,9 @@
  * threads, or of the kernel for them, are not lost while the memory moves. Where this process may
  * not hold writes, nothing is adopted, and all else is the same.
  */
-#define _GNU_SOURCE
 #include "adopted_lab.h"
 
-#include <fcntl.h>
 #include <linux/futex.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/pause.h"
 

@@ -4,10 +4,7 @@
  * sender asks for next finds it there, or is not undone by it, and the memory may go. "Far": other
  * processes reach the memory by system calls only.
  */
-#define _GNU_SOURCE
 #include "peer_lab.h"
-
-#include <sys/mman.h>
 
 #define WORD   8u
 #define AFTER  20000 /* what is sent */

@@ -8,10 +8,6 @@
  */
 #include "peer_lab.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <time.h>
-
 #include "base/util.h"
 
 #define SAME  40 /* readings */

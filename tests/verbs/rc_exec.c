@@ -4,10 +4,7 @@
  * region that was; nobody is told that the process has ended. A WRITE then goes nowhere, and a READ
  * reads nothing of the new program's.
  */
-#define _GNU_SOURCE
 #include "peer_lab.h"
-
-#include <string.h>
 
 static const struct {
 	enum ibv_wr_opcode opcode;

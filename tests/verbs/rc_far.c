@@ -4,17 +4,7 @@
  * one call carries out many WRITEs or READs, and nobody can tell but by the time it takes. The peer
  * that posts is the "requester", the other one the "owner".
  */
-#define _GNU_SOURCE
 #include "peer_lab.h"
-
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "base/pause.h"
 

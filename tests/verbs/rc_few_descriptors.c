@@ -6,12 +6,6 @@
  */
 #include "peer_lab.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/resource.h>
-#include <unistd.h>
-#include <harness.h>
-
 #define POLLS   2000
 #define THREADS 4
 

@@ -3,12 +3,7 @@
  * A program that forks while it is connected. The connection is the parent's and goes on; the child
  * may end as it likes, or open the device anew.
  */
-#include "harness.h"
 #include "peer_lab.h"
-
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static void begin(struct lab_peer *p[2])
 {

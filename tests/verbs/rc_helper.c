@@ -4,10 +4,8 @@
  * is killed after any instruction of this: the peer, which sleeps meanwhile, hears what has become
  * of them, and does not wait for the dead one when it destroys what it has.
  */
-#include "deadline.h"
 #include "peer_lab.h"
-
-#include <poll.h>
+#include "deadline.h"
 
 #include "base/util.h"
 

@@ -5,16 +5,7 @@
  * process that mapped it would die of SIGBUS; the requester does not, and reaches the memory by
  * other ways. The hostile process is this one: it replaces the descriptor on its way to the daemon.
  */
-#define _GNU_SOURCE
 #include "peer_lab.h"
-
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define PAGE  4096u
 #define BYTES (8 * PAGE)

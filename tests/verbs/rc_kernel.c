@@ -5,28 +5,15 @@
  * is lost, and after deregistering the memory is as it would be on hardware.
  * With one thread.
  */
-#define _GNU_SOURCE
 #include "adopted_lab.h"
 #include "uring_lab.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/mempolicy.h>
 #include <linux/userfaultfd.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/shm.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 /* Reads the flags of the memory at @m from /proc/self/smaps. */
 static void read_flags(const char *m, char flags[256])

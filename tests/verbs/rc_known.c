@@ -9,9 +9,6 @@
  */
 #include "peer_lab.h"
 
-#include <errno.h>
-#include <string.h>
-
 #define LENGTH 40u
 #define LIST   20u
 

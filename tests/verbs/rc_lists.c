@@ -7,12 +7,8 @@
  * umbel: --set exact_sizes=1
  * On RoCE, too.
  */
-#include "deadline.h"
 #include "peer_lab.h"
-
-#include <endian.h>
-#include <limits.h>
-#include <pthread.h>
+#include "deadline.h"
 
 #define LIST 40u /* more than are carried out at once */
 #define SLOT 128u

@@ -5,9 +5,6 @@
  */
 #include "peer_lab.h"
 
-#include <endian.h>
-#include <pthread.h>
-
 #define MOST   (1u << 31) /* bytes of a message */
 #define PERIOD (1u << 20)
 #ifdef __SANITIZE_THREAD__

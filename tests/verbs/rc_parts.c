@@ -5,8 +5,6 @@
  */
 #include "peer_lab.h"
 
-#include <signal.h>
-
 static const struct lab_peer_options options = {
 	.far = true, .timeout = 10, .retry_cnt = 1, .rnr_retry = 7
 };

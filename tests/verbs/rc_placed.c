@@ -5,9 +5,6 @@
  */
 #include "peer_lab.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #define WORD 0x1122334455667788ull
 
 static struct lab_work word_of(struct lab_peer *to, uint64_t remote, bool by_wr)

@@ -6,10 +6,6 @@
  */
 #include "peer_lab.h"
 
-#include <endian.h>
-#include <pthread.h>
-#include <sys/mman.h>
-
 #define MIB  1048576u
 #define PAGE 4096u
 

@@ -3,10 +3,8 @@
  * A program whose request fails its peer's queue pair is killed after any instruction of that: if
  * the queue pair has failed, its program is woken, and hears why.
  */
-#include "deadline.h"
 #include "peer_lab.h"
-
-#include <poll.h>
+#include "deadline.h"
 
 #define DEATHS 16
 /* All deaths take about so many instructions together: sanitizers have thirty times as many. */

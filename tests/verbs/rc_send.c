@@ -6,11 +6,6 @@
  */
 #include "peer_lab.h"
 
-#include <endian.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdio.h>
-
 #define MIB 1048576u
 
 static struct lab_work send_of(uint64_t at, uint32_t length)

@@ -7,13 +7,6 @@
  */
 #include "peer_lab.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #define ROUNDS   8
 #define BYTES    (1u << 18)
 #define RECEIVES 4096

@@ -11,11 +11,6 @@
 #include "fault_lab.h"
 #include "peer_lab.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/util.h"
 
 #define QPS       4

@@ -7,9 +7,6 @@
  */
 #include "lab.h"
 
-#include <endian.h>
-#include <sys/mman.h>
-
 /* One receive with these entries; @wr_id 0. */
 static int post_entries(struct lab_end *e, struct ibv_sge *sge, int n)
 {

@@ -7,9 +7,6 @@
  */
 #include "lab.h"
 
-#include <endian.h>
-#include <stdio.h>
-
 #define WARM  4 /* requests that are the same */
 #define MCAST "239.255.7.1"
 

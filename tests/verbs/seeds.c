@@ -4,17 +4,9 @@
  * there but for the assignment to an array, which is no C: attach and detach of a
  * multicast group, and an address handle's life. Run on one host of the fabric.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <infiniband/verbs.h>
-
 #include "harness.h"
+
+#include <infiniband/verbs.h>
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;

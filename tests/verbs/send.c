@@ -5,8 +5,6 @@
  */
 #include "lab.h"
 
-#include <endian.h>
-
 #define MAX_LIST 16
 
 /* Two ends, and an address handle from the first to the second. */

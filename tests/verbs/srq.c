@@ -8,10 +8,6 @@
  */
 #include "lab.h"
 
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "base/pause.h"
 
 #define QPS     2

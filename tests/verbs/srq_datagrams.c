@@ -5,11 +5,6 @@
  */
 #include "lab.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <time.h>
-
 #include "base/pause.h"
 
 #define GROUP    "239.5.0.9"

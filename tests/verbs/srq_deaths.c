@@ -5,9 +5,6 @@
  */
 #include "srq_lab.h"
 
-#include <signal.h>
-#include <time.h>
-
 #include "base/pause.h"
 
 #define MAX_WR 16

@@ -6,8 +6,6 @@
  */
 #include "srq_lab.h"
 
-#include <time.h>
-
 #include "base/pause.h"
 
 #define RECEIVES    3

@@ -6,10 +6,6 @@
  */
 #include "lab.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <time.h>
-
 #include "base/pause.h"
 
 #define THREADS  4

@@ -5,12 +5,8 @@
  * nor one that was idle. And that a poll which lets a sender get ahead in its list keeps nothing
  * back.
  */
-#include <limits.h>
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "base/pause.h"
 #include "lab.h"
+#include "base/pause.h"
 
 #define TURN   16
 #define SENDS  (LAB_SLOTS / 2)

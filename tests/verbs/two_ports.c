@@ -5,9 +5,6 @@
  */
 #include "lab.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 LAB_CASE(a_message_leaves_by_the_queue_pairs_port_only)
 {
 	struct lab_end *e = lab_end(1);

@@ -5,8 +5,6 @@
  */
 #include "peer_lab.h"
 
-#include <endian.h>
-
 static struct lab_work work_of(enum ibv_wr_opcode opcode, struct lab_peer *to, uint32_t length)
 {
 	return (struct lab_work){ .opcode = opcode,

@@ -4,11 +4,6 @@
  */
 #include "lab.h"
 
-#include <poll.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #define MESSAGES 1000
 #define HOSTS    3 /* that receive, from host 2 on */
 

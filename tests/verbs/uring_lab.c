@@ -2,17 +2,8 @@
 /*
  * An io_uring: see uring_lab.h.
  */
-#define _GNU_SOURCE
-#include "uring_lab.h"
 #include "peer_lab.h"
-
-#include <stdatomic.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
+#include "uring_lab.h"
 
 #include "base/pause.h"
 

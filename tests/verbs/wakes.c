@@ -3,19 +3,9 @@
  * A program that sleeps on a completion channel is woken, however many sleep and however few
  * descriptors the sender may have; and how many of its descriptors that takes.
  */
-#define _GNU_SOURCE
 #include "lab.h"
 
-#include <arpa/inet.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <harness.h>
 
 #define THREADS   300
 #define WATCHED   1300

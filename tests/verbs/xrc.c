@@ -4,16 +4,7 @@
  * h1, targets on h2, where another process may share them.
  * On RoCE, too.
  */
-#include "harness.h"
 #include "xrc_lab.h"
-
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define BYTES XRC_LAB_BYTES
 #define SRQS  2

@@ -6,15 +6,6 @@
  */
 #include "xrc_lab.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "base/pause.h"
 
 #define ROUNDS 8

@@ -4,8 +4,6 @@
  */
 #include "xrc_lab.h"
 
-#include <fcntl.h>
-
 void xrc_lab_close(void *o)
 {
 	assert_int_equal(ibv_close_xrcd(o), 0);

@@ -7,9 +7,6 @@
  * weak.mistakes NAME|--all wrong|right: names those whose data is not what it should be; the exit
  * status is 1 then.
  */
-#include <stdio.h>
-#include <unistd.h>
-
 #include "verbs/peer_lab.h"
 
 #define ROUNDS 12

@@ -4,17 +4,8 @@
  * fails, ends, or has no way, the program forks, sleeps, or calls nothing, and there can be no
  * thread.
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "../deadline.h"
 #include "verbs/peer_lab.h"
+#include "../deadline.h"
 
 #define ROUNDS 40
 #define MANY   32

@@ -4,12 +4,7 @@
  * for a line, posts it, and says with which status it completes. rkey.sh asks `umbel explain
  * --rkey` meanwhile what will happen. On no host: it sees the HCAs of all.
  */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "posix.h"
 
 #include <infiniband/verbs.h>
 
@@ -169,7 +164,7 @@ static enum ibv_wc_status complete(struct end *e)
 /* ---- keys ---- */
 
 /* Binds the window to the second half of the region, by @qp. Its key. */
-static uint32_t bind(struct ibv_qp *qp, const struct request *r, enum ibv_mw_type type)
+static uint32_t bind_window(struct ibv_qp *qp, const struct request *r, enum ibv_mw_type type)
 {
 	struct ibv_mw_bind_info info = { .mr = to.mr,
 		                         .addr = (uintptr_t)to.memory + HALF,
@@ -231,8 +226,8 @@ static uint32_t key_of(const struct request *r, struct ibv_qp *other)
 	if (r->trick == NONSENSE)
 		key = 0x00abcd05;
 	if (window)
-		key = bind(r->trick == WINDOW_2_OTHER ? other : to.qp, r,
-		           r->trick == WINDOW_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
+		key = bind_window(r->trick == WINDOW_2_OTHER ? other : to.qp, r,
+		                  r->trick == WINDOW_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
 	if (r->trick == WINDOW_2_INVALIDATED)
 		invalidate(to.qp, key);
 	return key;

@@ -4,15 +4,7 @@
  * and both numbers, then how what it has sent completes, and stays until it is killed, so that
  * `umbel show qps` and `umbel explain` can be asked. On no host: it sees the HCAs of all.
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "posix.h"
 
 #include <infiniband/verbs.h>
 

@@ -2,12 +2,7 @@
 /*
  * SMPs and requests to agents: see agent.h.
  */
-#include <endian.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
+#include "posix.h"
 
 #include <cmocka.h>
 #include <infiniband/umad.h>

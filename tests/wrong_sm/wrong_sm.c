@@ -9,12 +9,8 @@
  * spine2. Messages go from h1 to h3, or to a group of both; h4, at leaf2 as h3, proves that none
  * has come.
  */
-#define _GNU_SOURCE
-#include <stdio.h>
-
-#include "deadline.h"
-#include "harness.h"
 #include "verbs/lab.h"
+#include "deadline.h"
 #include "wrong_sm/agent.h"
 
 /* Where fields are in SwitchInfo. */

@@ -1396,7 +1396,8 @@ static void lanes_are_those_of_a_fresh_walk(void **state)
 
 /* ---- counters ---- */
 
-static void send(struct env *e, const struct fabric_flow *flow, uint64_t packets, uint64_t bytes)
+static void count_sent(struct env *e, const struct fabric_flow *flow, uint64_t packets,
+                       uint64_t bytes)
 {
 	shm_flow_count_at(e->f->region, flow->id)->packets += packets;
 	shm_flow_count_at(e->f->region, flow->id)->bytes += bytes;
@@ -1415,7 +1416,7 @@ static void what_was_sent_counts_at_every_port_along_the_tree(void **state)
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
 
-	send(e, flow, 7, 700);
+	count_sent(e, flow, 7, 700);
 	fabric_flow_collect(e->f);
 	fabric_flow_collect(e->f); /* counts nothing twice */
 	assert_stats(e->f->hca_port[0], 7, 0);
@@ -1435,10 +1436,10 @@ static void what_was_sent_to_a_group_is_the_sum_of_its_senders(void **state)
 	struct fabric_flow_sent sent;
 	struct fabric_flow *third;
 
-	send(e, flow_from(e, 0), 7, 700);
-	send(e, flow_from(e, 1), 5, 600);
+	count_sent(e, flow_from(e, 0), 7, 700);
+	count_sent(e, flow_from(e, 1), 5, 600);
 	third = flow_from(e, 3);
-	send(e, third, 1, 10);
+	count_sent(e, third, 1, 10);
 	sent = fabric_flow_group_sent(e->f, &e->mgid);
 	assert_int_equal(sent.packets, 0); /* not collected yet */
 	fabric_flow_collect(e->f);
@@ -1466,11 +1467,11 @@ static void what_came_while_a_qp_was_attached_did_not_come_in_vain(void **state)
 	attach(e, 1);
 	attach(e, 2);
 	flow = flow_from(e, 0);
-	send(e, flow, 7, 700);
+	count_sent(e, flow, 7, 700);
 	detach(e, 1);
-	send(e, flow, 5, 500);
+	count_sent(e, flow, 5, 500);
 	fabric_attach_drop(e->f, 12);
-	send(e, flow, 3, 300);
+	count_sent(e, flow, 3, 300);
 	fabric_flow_collect(e->f);
 	assert_int_equal(in_vain(e, 1), 5 + 3);
 	assert_int_equal(in_vain(e, 2), 3);
@@ -1510,7 +1511,7 @@ static void what_comes_back_counts_along_the_way_back(void **state)
 	struct shm_flow_count *c = shm_flow_count_at(e->f->region, flow->id);
 
 	shm_qp_at(e->f->region, SHM_QP_INDEX(10))->type = IBV_QPT_RC; /* others have no responses */
-	send(e, flow, 2, 200);
+	count_sent(e, flow, 2, 200);
 	c->back_packets = 7;
 	c->back_bytes = 700;
 	fabric_flow_all_changed(e->f); /* a walk over all paths */
@@ -1548,10 +1549,10 @@ static void a_changed_path_keeps_what_the_old_one_carried(void **state)
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
 
-	send(e, flow, 3, 300);
+	count_sent(e, flow, 3, 300);
 	testing_row(e->f, e->sw[0], MLID, 2, 0); /* the other switch is cut off */
 	fabric_flow_lid_changed(e->f, MLID);
-	send(e, flow, 4, 400);
+	count_sent(e, flow, 4, 400);
 	fabric_flow_collect(e->f);
 	assert_stats(e->f->hca_port[1], 0, 7);
 	assert_stats(e->f->hca_port[2], 0, 3);
@@ -1562,7 +1563,7 @@ static void a_flow_that_ends_leaves_its_counts(void **state)
 	struct env *e = *state;
 	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 4, NULL);
 
-	send(e, flow, 5, 500);
+	count_sent(e, flow, 5, 500);
 	fabric_flow_remove(e->f, flow);
 	fabric_flow_collect(e->f);
 	assert_stats(e->f->hca_port[3], 0, 5);
@@ -1575,12 +1576,12 @@ static void a_new_flow_does_not_count_what_its_predecessor_sent(void **state)
 
 	e->f->flows->ids.limit = 1;
 	flow = flow_from(e, 0);
-	send(e, flow, 5, 500);
+	count_sent(e, flow, 5, 500);
 	fabric_flow_remove(e->f, flow);
 	flow = testing_flow(e->f, e->f->hca_port[0], 10, 2, NULL);
 	fabric_flow_collect(e->f);
 	assert_stats(e->f->hca_port[1], 0, 5);
-	send(e, flow, 1, 100);
+	count_sent(e, flow, 1, 100);
 	fabric_flow_collect(e->f);
 	assert_stats(e->f->hca_port[1], 0, 6);
 }
@@ -1597,7 +1598,7 @@ static void random_sending_adds_up_on_every_link(void **state)
 	for (int step = 0; step < 500; step++) {
 		unsigned h = rand_r(&seed) % 4, n = rand_r(&seed) % 10;
 
-		send(e, flow[h], n, n * 100);
+		count_sent(e, flow[h], n, n * 100);
 		sent[h] += n;
 		all += n;
 		if (rand_r(&seed) % 8 == 0)
