@@ -247,33 +247,28 @@ static void all_end_while_another_asks(void (*make)(void), const char *what)
 	waitpid(pid, NULL, 0);
 }
 
-static void nobody_waits_for_connections_that_end(void **state)
+LAB_CASE(nobody_waits_for_connections_that_end)
 {
-	(void)state;
 	all_end_while_another_asks(make_connections, "connections end");
 }
 
-static void nobody_waits_for_attachments_that_end(void **state)
+LAB_CASE(nobody_waits_for_attachments_that_end)
 {
-	(void)state;
 	all_end_while_another_asks(make_attachments, "attachments end");
 }
 
-static void nobody_waits_for_queue_pairs_that_end(void **state)
+LAB_CASE(nobody_waits_for_queue_pairs_that_end)
 {
-	(void)state;
 	all_end_while_another_asks(make_qps, "queue pairs end");
 }
 
-static void nobody_waits_for_identifiers_that_end(void **state)
+LAB_CASE(nobody_waits_for_identifiers_that_end)
 {
-	(void)state;
 	all_end_while_another_asks(make_identifiers, "identifiers end");
 }
 
-static void nobody_waits_for_receives_that_end(void **state)
+LAB_CASE(nobody_waits_for_receives_that_end)
 {
-	(void)state;
 	all_end_while_another_asks(make_receives, "receives end");
 }
 
@@ -303,13 +298,6 @@ static void hold(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(nobody_waits_for_connections_that_end),
-		LAB_TEST(nobody_waits_for_attachments_that_end),
-		LAB_TEST(nobody_waits_for_receives_that_end),
-		LAB_TEST(nobody_waits_for_queue_pairs_that_end),
-		LAB_TEST(nobody_waits_for_identifiers_that_end),
-	};
 	const struct CMUnitTest holds[] = { LAB_TEST(hold) };
 	bool holds_all = argc > 1 && !strcmp(argv[1], "hold");
 	unsigned *size[] = { &connections, &attachments, &receives };
@@ -317,5 +305,5 @@ int main(int argc, char **argv)
 	for (int i = 1 + holds_all; i < argc && i <= 3 + holds_all; i++)
 		*size[i - 1 - holds_all] = (unsigned)atoi(argv[i]);
 	return holds_all ? cmocka_run_group_tests_name("hold", holds, set_up, NULL)
-	                 : cmocka_run_group_tests_name("adversary.ends", tests, set_up, NULL);
+	                 : harness_run(set_up, NULL);
 }

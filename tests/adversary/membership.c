@@ -46,7 +46,7 @@ static int query(struct client *c, const struct control_query_membership *req,
 	return control_ask(c->control, CONTROL_QUERY_MEMBERSHIP, req, reply);
 }
 
-static void what_is_not_there_is_refused(void **state)
+LAB_CASE(what_is_not_there_is_refused)
 {
 	struct client *c = client(0), *other = client(1);
 	struct control_query_membership_reply reply;
@@ -64,7 +64,6 @@ static void what_is_not_there_is_refused(void **state)
 		{ c->hca + 4096, 1, -EINVAL },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, cases); i++) {
 		const struct control_query_membership req = { .hca_handle = cases[i].hca,
 			                                      .port_num = cases[i].port };
@@ -78,7 +77,7 @@ static void what_is_not_there_is_refused(void **state)
 	        0);
 }
 
-static void a_request_of_another_length_is_refused(void **state)
+LAB_CASE(a_request_of_another_length_is_refused)
 {
 	struct client *c = client(0);
 	const struct {
@@ -87,7 +86,6 @@ static void a_request_of_another_length_is_refused(void **state)
 	} req = { .req = { .hca_handle = c->hca, .port_num = 1 } };
 	const uint32_t bytes[] = { 0, 4, sizeof(req.req) - 1, sizeof(req.req) + 4 };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, bytes); i++)
 		assert_int_equal(
 		        control_request(c->control, CONTROL_QUERY_MEMBERSHIP, &req, bytes[i]),
@@ -95,7 +93,7 @@ static void a_request_of_another_length_is_refused(void **state)
 }
 
 /* None of them is known afterwards, and another client's request is served in between. */
-static void questions_of_groups_leave_nothing(void **state)
+LAB_CASE(questions_of_groups_leave_nothing)
 {
 	struct lab_group *group = lab_join(2, "239.1.2.3");
 	struct client *c = client(0), *neighbour = client(1);
@@ -106,7 +104,6 @@ static void questions_of_groups_leave_nothing(void **state)
 	struct control_query_membership_reply reply;
 	const uint64_t groups = lab_status("groups");
 
-	(void)state;
 	for (uint32_t i = 0; i < MANY; i++) {
 		req.mgid = (struct ib_gid){ .raw = { 0xFF, 0x12 } };
 		memcpy(req.mgid.raw + 12, &i, sizeof(i));
@@ -122,15 +119,4 @@ static void questions_of_groups_leave_nothing(void **state)
 	req.hca_handle = c->hca;
 	assert_int_equal(query(c, &req, &reply), 0);
 	assert_true(!reply.join_state);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(what_is_not_there_is_refused),
-		LAB_TEST(a_request_of_another_length_is_refused),
-		LAB_TEST(questions_of_groups_leave_nothing),
-	};
-
-	return cmocka_run_group_tests_name("adversary.membership", tests, NULL, NULL);
 }

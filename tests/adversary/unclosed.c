@@ -213,12 +213,11 @@ static unsigned flood(int to, const void *data, size_t bytes, unsigned messages,
 	return n;
 }
 
-static void one_client_sends_many(void **state)
+CASE_WITH(one_client_sends_many, set_up, let_go)
 {
 	static const struct control_header post = { .type = CONTROL_POSTED };
 	int sock = daemon_socket();
 
-	(void)state;
 	assert_int_equal(send(sock, &hello, sizeof(hello), 0), sizeof(hello));
 	flood(sock, &post, sizeof(post), FLOOD, OF);
 	expect_few();
@@ -226,11 +225,10 @@ static void one_client_sends_many(void **state)
 	expect_few();
 }
 
-static void many_clients_send_many(void **state)
+CASE_WITH(many_clients_send_many, set_up, let_go)
 {
 	int sock[FLOOD];
 
-	(void)state;
 	for (unsigned i = 0; i < FLOOD; i++) {
 		sock[i] = daemon_socket();
 		flood(sock[i], &hello, sizeof(hello), 1, OF);
@@ -243,9 +241,8 @@ static void many_clients_send_many(void **state)
 	expect_few();
 }
 
-static void many_clients_send_one(void **state)
+CASE_WITH(many_clients_send_one, set_up, let_go)
 {
-	(void)state;
 	for (unsigned i = 0; i < SINGLES; i++) {
 		int sock = daemon_socket();
 
@@ -261,7 +258,7 @@ static void many_clients_send_one(void **state)
 }
 
 /* Each descriptor is closed when the next one takes its place. */
-static void one_client_offers_many(void **state)
+CASE_WITH(one_client_offers_many, set_up, let_go)
 {
 	const struct {
 		struct control_header header;
@@ -270,7 +267,6 @@ static void one_client_offers_many(void **state)
 		   { .kind = CONTROL_MEMORY_ADOPTED } };
 	int sock = daemon_socket();
 
-	(void)state;
 	assert_int_equal(send(sock, &hello, sizeof(hello), 0), sizeof(hello));
 	flood(sock, &post, sizeof(post), SINGLES, 1);
 	expect_few();
@@ -298,7 +294,7 @@ static uint32_t make_qp(struct control_client *c)
 }
 
 /* The daemon has it once, however often it gives it to others. */
-static void a_client_asks_for_it_many_times(void **state)
+CASE_WITH(a_client_asks_for_it_many_times, set_up, let_go)
 {
 	struct control_client *c = daemon_client(CONTROL_ROLE_VERBS);
 	const struct control_offer_memory offer = { .kind = CONTROL_MEMORY_ADOPTED };
@@ -309,7 +305,6 @@ static void a_client_asks_for_it_many_times(void **state)
 		   { .kind = CONTROL_MEMORY_ADOPTED } };
 	int sock = daemon_socket();
 
-	(void)state;
 	post.get.qpn = make_qp(c);
 	assert_int_equal(control_call(c, &(struct control_call){ .type = CONTROL_OFFER_MEMORY,
 	                                                         .request = &offer,
@@ -325,7 +320,7 @@ static void a_client_asks_for_it_many_times(void **state)
 	expect_few();
 }
 
-static void a_port_sends_many_mads(void **state)
+CASE_WITH(a_port_sends_many_mads, set_up, let_go)
 {
 	struct control_client *c = daemon_client(CONTROL_ROLE_UMAD);
 	struct control_umad_at req = { .index = 0 };
@@ -333,7 +328,6 @@ static void a_port_sends_many_mads(void **state)
 	char mad[CONTROL_UMAD_DATAGRAM] = { 0 };
 	int port;
 
-	(void)state;
 	assert_int_equal(control_call(c,
 	                              &(struct control_call){
 	                                      .type = (enum control_type)CONTROL_UMAD_OPEN_PORT,
@@ -383,7 +377,7 @@ static void offers_its_memory(void **state)
 }
 
 /* It leaves nothing behind that waits for others' files. */
-static void neighbours_come_and_go(void **state)
+CASE_WITH(neighbours_come_and_go, set_up, let_go)
 {
 	const long before = daemon_descriptors(daemon_process);
 
@@ -406,16 +400,6 @@ static int neighbour(void)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(neighbours_come_and_go, set_up, let_go),
-		cmocka_unit_test_setup_teardown(one_client_sends_many, set_up, let_go),
-		cmocka_unit_test_setup_teardown(many_clients_send_many, set_up, let_go),
-		cmocka_unit_test_setup_teardown(many_clients_send_one, set_up, let_go),
-		cmocka_unit_test_setup_teardown(one_client_offers_many, set_up, let_go),
-		cmocka_unit_test_setup_teardown(a_client_asks_for_it_many_times, set_up, let_go),
-		cmocka_unit_test_setup_teardown(a_port_sends_many_mads, set_up, let_go),
-	};
-
 	self = argv[0];
 	if (argc > 3)
 		return serve(argv[1], atoi(argv[2]), atoi(argv[3]));
@@ -427,5 +411,5 @@ int main(int argc, char **argv)
 	}
 	end_server();
 	close(file);
-	return cmocka_run_group_tests_name("adversary.unclosed", tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

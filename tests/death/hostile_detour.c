@@ -87,7 +87,7 @@ static void flood(int fd, const struct names *n)
 	}
 }
 
-static void neighbours_get_what_they_are_sent(void **state)
+LAB_CASE_BOTH(neighbours_get_what_they_are_sent)
 {
 	const struct lab_peer_options own = { .timeout = 10, .retry_cnt = 1 };
 	struct lab_peer_options there[2] = {
@@ -125,8 +125,6 @@ static void neighbours_get_what_they_are_sent(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { LAB_BOTH(neighbours_get_what_they_are_sent) };
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -32,13 +32,12 @@ static void expect_number(struct lab_end *at, uint32_t n)
 	lab_expect(at, &n, sizeof(n));
 }
 
-static void a_fault_fires(void **state)
+CASE_WITH(a_fault_fires, NULL, no_faults)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	int first = umbel_fault("to=h2:0x%x nth=2 drop", b->qp->qp_num);
 	int second = umbel_fault("to=h2:0x%x nth=9 drop", b->qp->qp_num);
 
-	(void)state;
 	assert_true(first > 0);
 	assert_true(second > first);
 	lab_post(b, 4);
@@ -53,12 +52,11 @@ static void a_fault_fires(void **state)
 	it_says("no rule");
 }
 
-static void a_link_goes_down_and_up(void **state)
+LAB_CASE(a_link_goes_down_and_up)
 {
 	struct ibv_context *context = lab_open(2);
 	struct ibv_port_attr port;
 
-	(void)state;
 	assert_int_equal(umbel_link("h2:1", false), 0);
 	lab_async_event(context, IBV_EVENT_PORT_ERR);
 	assert_int_equal(ibv_query_port(context, 1, &port), 0);
@@ -71,11 +69,10 @@ static void a_link_goes_down_and_up(void **state)
 	lab_async_event(context, IBV_EVENT_PORT_ACTIVE);
 }
 
-static void a_switch_dies_and_lives(void **state)
+LAB_CASE(a_switch_dies_and_lives)
 {
 	struct ibv_context *context = lab_open(1);
 
-	(void)state;
 	assert_int_equal(umbel_switch("sw1", false), 0);
 	lab_async_event(context, IBV_EVENT_PORT_ERR);
 	assert_int_equal(umbel_switch("sw1", true), 0);
@@ -86,14 +83,13 @@ static void a_switch_dies_and_lives(void **state)
 	it_says("begins with");
 }
 
-static void counters_are_read(void **state)
+LAB_CASE(counters_are_read)
 {
 	static const char *const no_port[] = { "h2",    "h2:",   "h2:1x",        ":1",
 		                               "h2:+1", "h2: 1", "h2:4294967297" };
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	int64_t before = umbel_counter("h2:1", "no_receive");
 
-	(void)state;
 	assert_true(before >= 0);
 	send_numbers(a, b, 3);
 	assert_int_equal(umbel_counter("h2:1", "no_receive"), before + 3);
@@ -112,12 +108,11 @@ static void counters_are_read(void **state)
 	}
 }
 
-static void a_group_is_waited_for(void **state)
+LAB_CASE(a_group_is_waited_for)
 {
 	struct lab_group *g;
 	char mgid[INET6_ADDRSTRLEN];
 
-	(void)state;
 	g = lab_join(1, "239.7.7.7");
 	inet_ntop(AF_INET6, &g->mgid, mgid, sizeof(mgid));
 	assert_int_equal(umbel_wait_group(mgid, 1, 0, 60), 0);
@@ -127,11 +122,10 @@ static void a_group_is_waited_for(void **state)
 	it_says("nonsense");
 }
 
-static void anything_is_asked(void **state)
+LAB_CASE(anything_is_asked)
 {
 	char *text = umbel_ask((const char *const[]){ "show", "hosts", "--json", NULL });
 
-	(void)state;
 	assert_non_null(text);
 	assert_non_null(strstr(text, "umbel_h2_0"));
 	free(text);
@@ -141,11 +135,10 @@ static void anything_is_asked(void **state)
 	it_says("nonsense");
 }
 
-static void a_wrong_rule_is_refused(void **state)
+LAB_CASE(a_wrong_rule_is_refused)
 {
 	char longest[600];
 
-	(void)state;
 	memset(longest, '1', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
 	assert_int_equal(umbel_fault("to=h2:* dorp"), -1);
@@ -166,14 +159,13 @@ static const char *capture_path(char path[static 256])
 	return path;
 }
 
-static void what_is_sent_is_captured(void **state)
+LAB_CASE(what_is_sent_is_captured)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct umbel_capture *c, *other;
 	char qp[32], path[256];
 	int64_t lost = -1;
 
-	(void)state;
 	snprintf(qp, sizeof(qp), "h2:0x%x", b->qp->qp_num);
 	c = umbel_capture_begin(capture_path(path), (const char *const[]){ "--qp", qp, NULL });
 	assert_non_null(c);
@@ -191,11 +183,10 @@ static void what_is_sent_is_captured(void **state)
 	assert_int_equal(errno, ECHILD);
 }
 
-static void a_capture_that_fails_says_why(void **state)
+LAB_CASE(a_capture_that_fails_says_why)
 {
 	struct umbel_capture *c;
 
-	(void)state;
 	errno = 0;
 	assert_null(umbel_capture_begin("/nowhere/x", NULL));
 	assert_int_equal(errno, EPROTO);
@@ -210,12 +201,11 @@ static void a_capture_that_fails_says_why(void **state)
 }
 
 /* The test blocks and ignores what it likes: the command does not. */
-static void signals_are_the_tests_own(void **state)
+LAB_CASE(signals_are_the_tests_own)
 {
 	sigset_t all, old;
 	void (*was)(int) = signal(SIGPIPE, SIG_IGN);
 
-	(void)state;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &old);
 	assert_int_equal(umbel_fault_clear(), 0);
@@ -223,11 +213,10 @@ static void signals_are_the_tests_own(void **state)
 	signal(SIGPIPE, was);
 }
 
-static void without_the_command_it_says_so(void **state)
+LAB_CASE(without_the_command_it_says_so)
 {
 	char *path = strdup(getenv("PATH"));
 
-	(void)state;
 	setenv("PATH", "/nowhere", 1);
 	errno = 0;
 	assert_int_equal(umbel_fault_clear(), -1);
@@ -256,7 +245,7 @@ static void *breaks_something(void *arg)
 }
 
 /* And a child is forked while the threads are at it, which calls it, too, and outlives them. */
-static void threads_and_a_child_call_it(void **state)
+LAB_CASE(threads_and_a_child_call_it)
 {
 	const unsigned before = harness_descriptors();
 	unsigned number[4] = { 1, 2, 3, 4 };
@@ -265,7 +254,6 @@ static void threads_and_a_child_call_it(void **state)
 	pid_t child;
 	char byte;
 
-	(void)state;
 	assert_int_equal(pipe(wait), 0);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, breaks_something, &number[i]), 0);
@@ -297,12 +285,11 @@ static void threads_and_a_child_call_it(void **state)
 	assert_int_equal(harness_descriptors(), before);
 }
 
-static void without_descriptors_it_says_so(void **state)
+LAB_CASE(without_descriptors_it_says_so)
 {
 	const unsigned before = harness_descriptors();
 	struct rlimit limit, few;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	few = limit;
 	for (unsigned room = 0; room < 4; room++) { /* it takes four for both streams */
@@ -325,13 +312,12 @@ static void without_descriptors_it_says_so(void **state)
 }
 
 /* A child of the command, or one that was forked meanwhile, may keep the command's output open. */
-static void it_waits_for_the_command_alone(void **state)
+LAB_CASE(it_waits_for_the_command_alone)
 {
 	char *path = strdup(getenv("PATH")), *text, *name, *searched;
 	pid_t still;
 	FILE *script;
 
-	(void)state;
 	assert_true(asprintf(&name, "%s/bin", getenv("TMPDIR")) > 0);
 	mkdir(name, 0700);
 	assert_true(asprintf(&searched, "%s:%s", name, path) > 0);
@@ -366,22 +352,6 @@ static int no_command(char **argv)
 int main(int argc, char **argv)
 {
 	static const char *const options[] = { "--hosts", "2", NULL };
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(a_fault_fires, no_faults),
-		LAB_TEST(a_link_goes_down_and_up),
-		LAB_TEST(a_switch_dies_and_lives),
-		LAB_TEST(counters_are_read),
-		LAB_TEST(a_group_is_waited_for),
-		LAB_TEST(anything_is_asked),
-		LAB_TEST(a_wrong_rule_is_refused),
-		LAB_TEST(what_is_sent_is_captured),
-		LAB_TEST(a_capture_that_fails_says_why),
-		LAB_TEST(signals_are_the_tests_own),
-		LAB_TEST(without_the_command_it_says_so),
-		LAB_TEST(threads_and_a_child_call_it),
-		LAB_TEST(without_descriptors_it_says_so),
-		LAB_TEST(it_waits_for_the_command_alone),
-	};
 
 	if (argc > 1 && !strcmp(argv[1], "--no-command"))
 		return no_command(argv);
@@ -392,5 +362,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", umbel_error());
 		return 1;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

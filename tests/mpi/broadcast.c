@@ -183,11 +183,10 @@ static void repair(struct rank *k)
 
 /* ---- tests ---- */
 
-static void each_link_of_the_tree_carries_each_byte_once(void **state)
+CASE_WITH(each_link_of_the_tree_carries_each_byte_once, NULL, fault_lab_clean_up)
 {
 	uint64_t sent;
 
-	(void)state;
 	open_ranks();
 	sent = lab_fabric_counter("xmit_bytes");
 	send_all();
@@ -215,11 +214,10 @@ static void take_what_was_not_lost(int r)
 	lab_quiet(rank[r].end->cq);
 }
 
-static void what_each_rank_lost_it_reads(void **state)
+CASE_WITH(what_each_rank_lost_it_reads, NULL, fault_lab_clean_up)
 {
 	uint64_t sent;
 
-	(void)state;
 	for (int r = 1; r < RANKS; r++)
 		fault_lab_add("link=@%d:1 opcode=UD_SEND_ONLY loss=10%% seed=%d", r + 1, r);
 	open_ranks();
@@ -231,15 +229,4 @@ static void what_each_rank_lost_it_reads(void **state)
 	for (int r = 1; r < RANKS; r++)
 		repair(&rank[r]);
 	leave_all();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(each_link_of_the_tree_carries_each_byte_once,
-		                          fault_lab_clean_up),
-		cmocka_unit_test_teardown(what_each_rank_lost_it_reads, fault_lab_clean_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

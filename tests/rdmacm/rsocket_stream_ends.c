@@ -53,7 +53,7 @@ static void read_and_die(int rs)
 		raise(SIGKILL);
 }
 
-static void a_peer_that_dies_ends_sending(void **state)
+CASE(a_peer_that_dies_ends_sending)
 {
 	static char block[1 << 20];
 	pid_t child = peer_in_child(read_and_die);
@@ -61,7 +61,6 @@ static void a_peer_that_dies_ends_sending(void **state)
 	struct pollfd p = { .fd = client, .events = POLLIN | POLLOUT };
 	ssize_t n;
 
-	(void)state;
 	do
 		n = rsend(client, block, sizeof(block), 0);
 	while (n > 0);
@@ -81,11 +80,10 @@ static void send_and_die(int rs)
 		raise(SIGKILL);
 }
 
-static void what_a_peer_sent_before_it_died_arrives(void **state)
+CASE(what_a_peer_sent_before_it_died_arrives)
 {
 	char text[16] = "";
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		pid_t child = peer_in_child(send_and_die);
 		int client = connected_to(2, PORT);
@@ -115,13 +113,12 @@ static void stop_and_read_all(int rs)
 }
 
 /* All that was sent is in the peer's memory, so nobody has to wait for the peer. */
-static void a_peer_that_is_stopped_does_not_keep_who_closes(void **state)
+CASE(a_peer_that_is_stopped_does_not_keep_who_closes)
 {
 	static char block[10000];
 	pid_t child = peer_in_child(stop_and_read_all);
 	int client = connected_to(2, PORT), status;
 
-	(void)state;
 	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
 	assert_true(WIFSTOPPED(status));
 	while (rsend(client, block, sizeof(block), MSG_DONTWAIT) > 0)
@@ -144,13 +141,12 @@ static void echo_to_the_end(int rs)
 		_exit(4);
 }
 
-static void two_processes_talk(void **state)
+CASE(two_processes_talk)
 {
 	pid_t child = peer_in_child(echo_to_the_end);
 	int client = connected_to(2, PORT);
 	struct transfer out = { .rs = client, .bytes = 4 << 20 }, in = out;
 
-	(void)state;
 	begin_sending(&out);
 	receive_all(&in);
 	end_sending(&out);
@@ -170,13 +166,12 @@ static void accept_and_tell(int rs)
 }
 
 /* The only call is for another connection. */
-static void connecting_goes_on_while_another_is_waited_for(void **state)
+CASE(connecting_goes_on_while_another_is_waited_for)
 {
 	pid_t child = peer_in_child(accept_and_tell);
 	int client = connected_to(2, PORT), pending;
 	struct pollfd in = { .fd = client, .events = POLLIN };
 
-	(void)state;
 	assert_int_equal(rrecv(client, &(char){ 0 }, 1, 0), 1);
 	for (int i = 0; i < 6; i++) {
 		pending = connecting_to(2, PORT + 1);
@@ -194,13 +189,12 @@ static void connecting_goes_on_while_another_is_waited_for(void **state)
 
 /* ---- fork ---- */
 
-static void after_fork_an_rsocket_stays_the_parents(void **state)
+CASE(after_fork_an_rsocket_stays_the_parents)
 {
 	struct pair p = connected_pair();
 	pid_t child;
 	int server;
 
-	(void)state;
 	child = fork_child();
 	if (!child) {
 		int own;
@@ -243,13 +237,12 @@ static void connect_often(void)
 	_exit(0);
 }
 
-static void a_crowd_is_served(void **state)
+CASE(a_crowd_is_served)
 {
 	int listener = listening(2, PORT);
 	pid_t child[CLIENTS];
 	char text[4];
 
-	(void)state;
 	for (int i = 0; i < CLIENTS; i++) {
 		child[i] = fork_child();
 		if (!child[i])
@@ -307,14 +300,13 @@ static void *come_and_go(void *arg)
 
 /* Buffers lie side by side: no connection notices the end of another one, nor what a child does
  * with it. */
-static void connections_come_and_go(void **state)
+CASE(connections_come_and_go)
 {
 	int listener = listening(2, PORT), rs[THREADS * ROUNDS];
 	pthread_t thread[THREADS];
 	uint32_t number;
 	pid_t child;
 
-	(void)state;
 	for (uintptr_t i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, come_and_go, (void *)(i * 1000)),
 		                 0);
@@ -391,13 +383,12 @@ static void answer_bursts(int rs)
 }
 
 /* While one connection of two processes stays, many others come and go. */
-static void what_connections_had_is_given_up(void **state)
+CASE(what_connections_had_is_given_up)
 {
 	pid_t child = peer_in_child(answer_bursts);
 	int client = connected_to(2, PORT), one[BURST];
 	char byte;
 
-	(void)state;
 	assert_int_equal(rrecv(client, &byte, 1, 0), 1);
 	for (unsigned k = 0; k < BURSTS; k++) {
 		assert_int_equal(rsend(client, "", 1, 0), 1);
@@ -414,12 +405,11 @@ static void what_connections_had_is_given_up(void **state)
 }
 
 /* The thread may come first; then the call fails at once. */
-static void who_waits_when_it_is_closed_hears_of_it(void **state)
+CASE(who_waits_when_it_is_closed_hears_of_it)
 {
 	struct pair p = connected_pair();
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, close_it, &p.server), 0);
 	assert_true(rrecv(p.server, &(char){ 0 }, 1, 0) <= 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
@@ -430,14 +420,13 @@ static void who_waits_when_it_is_closed_hears_of_it(void **state)
 	assert_int_equal(rclose(p.client), 0);
 }
 
-static void a_listener_that_goes_takes_those_along_that_it_had_not_accepted(void **state)
+CASE(a_listener_that_goes_takes_those_along_that_it_had_not_accepted)
 {
 	int listener = listening(2, PORT), client = connected_to(2, PORT),
 	    late = stream(SOCK_NONBLOCK);
 	union address to = host_address(2, PORT);
 	struct pollfd p = { .fd = late, .events = POLLOUT };
 
-	(void)state;
 	assert_fails(rconnect(late, &to.sa, sizeof(to.in)), EINPROGRESS);
 	assert_int_equal(rclose(listener), 0);
 	assert_int_equal(rrecv(client, &(char){ 0 }, 1, 0), 0);
@@ -447,12 +436,11 @@ static void a_listener_that_goes_takes_those_along_that_it_had_not_accepted(void
 	close_both(client, late);
 }
 
-static void lingering_for_no_time_is_no_wait(void **state)
+CASE(lingering_for_no_time_is_no_wait)
 {
 	struct pair p = connected_pair();
 	struct linger linger = { 1, 0 };
 
-	(void)state;
 	assert_int_equal(rsetsockopt(p.client, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
 	assert_int_equal(rsend(p.client, "x", 1, 0), 1);
 	assert_int_equal(rclose(p.client), 0);
@@ -515,11 +503,10 @@ static void expect_refused(const struct hello *hello, uint8_t bytes)
 	assert_int_equal(rclose(listener), 0);
 }
 
-static void who_speaks_no_rsockets_is_refused(void **state)
+CASE(who_speaks_no_rsockets_is_refused)
 {
 	struct hello hello = honest();
 
-	(void)state;
 	expect_refused(NULL, 0);
 	hello.version = 2;
 	expect_refused(&hello, sizeof(hello));
@@ -573,13 +560,12 @@ static struct node liar(int listener, bool has_memory, int *server)
 	return n;
 }
 
-static void who_claims_to_have_written_too_much_is_disconnected(void **state)
+CASE(who_claims_to_have_written_too_much_is_disconnected)
 {
 	int listener = listening(2, PORT), server, error = 0;
 	struct node n = liar(listener, true, &server);
 	socklen_t bytes = sizeof(error);
 
-	(void)state;
 	send_immediate(&n, 1u << 29 | 7); /* of no meaning */
 	send_immediate(&n, 3);            /* bytes that it has not written: its own affair */
 	assert_int_equal(rrecv(server, &(char[8]){ 0 }, 8, 0), 3);
@@ -594,12 +580,11 @@ static void who_claims_to_have_written_too_much_is_disconnected(void **state)
 }
 
 /* Its targets are nowhere: the credits that we want to tell it of break the connection. */
-static void who_has_no_memory_is_disconnected(void **state)
+CASE(who_has_no_memory_is_disconnected)
 {
 	int listener = listening(2, PORT), server;
 	struct node n = liar(listener, false, &server);
 
-	(void)state;
 	assert_fails(rrecv(server, &(char){ 0 }, 1, 0), ECONNRESET);
 	assert_int_equal(rrecv(server, &(char){ 0 }, 1, 0), 0);
 	assert_fails(rsend(server, "x", 1, 0), ECONNRESET);
@@ -675,39 +660,14 @@ static void cancel_one(void *(*run)(void *), unsigned n)
 	close_pair(&p);
 }
 
-static UNUSED void a_thread_that_is_cancelled_anywhere_holds_no_lock(void **state)
+CASE(a_thread_that_is_cancelled_anywhere_holds_no_lock)
 {
-	(void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return; /* their own threads' ends do not allow it */
+#endif
 	for (unsigned i = 0; i < CANCELLED; i++) {
 		cancel_one(receives, i);
 		cancel_one(sends, i);
 		cancel_one(polls, i);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_peer_that_dies_ends_sending),
-		cmocka_unit_test(what_a_peer_sent_before_it_died_arrives),
-		cmocka_unit_test(a_peer_that_is_stopped_does_not_keep_who_closes),
-		cmocka_unit_test(two_processes_talk),
-		cmocka_unit_test(connecting_goes_on_while_another_is_waited_for),
-		cmocka_unit_test(after_fork_an_rsocket_stays_the_parents),
-		cmocka_unit_test(a_crowd_is_served),
-		cmocka_unit_test(connections_come_and_go),
-		cmocka_unit_test(what_connections_had_is_given_up),
-		cmocka_unit_test(who_waits_when_it_is_closed_hears_of_it),
-		cmocka_unit_test(a_listener_that_goes_takes_those_along_that_it_had_not_accepted),
-		cmocka_unit_test(lingering_for_no_time_is_no_wait),
-#if !defined(__SANITIZE_ADDRESS__) && \
-        !defined(__SANITIZE_THREAD__) /* their own threads' ends do not allow it */
-		cmocka_unit_test(a_thread_that_is_cancelled_anywhere_holds_no_lock),
-#endif
-		cmocka_unit_test(who_speaks_no_rsockets_is_refused),
-		cmocka_unit_test(who_claims_to_have_written_too_much_is_disconnected),
-		cmocka_unit_test(who_has_no_memory_is_disconnected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,12 +106,11 @@ static void walk_file(bool joining)
 }
 
 /* Joins that a real host makes are not sent by this process, so all that is counted is ours. */
-static void messages_of_the_pattern_are_sent(void **state)
+LAB_CASE(messages_of_the_pattern_are_sent)
 {
 	unsigned arrived = 0;
 	struct ibv_wc wc;
 
-	(void)state;
 	walk_file(true);
 	assert_int_equal(system(getenv("BEFORE")), 0);
 	walk_file(false);
@@ -122,11 +121,4 @@ static void messages_of_the_pattern_are_sent(void **state)
 			arrived++;
 		}
 	assert_int_equal(arrived - own_copies, atoi(getenv("ARRIVE")));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { LAB_TEST(messages_of_the_pattern_are_sent) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

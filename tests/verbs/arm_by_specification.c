@@ -13,7 +13,7 @@ static bool has_event(const struct lab_end *e)
 	return poll(&p, 1, 0) == 1;
 }
 
-static void what_came_before_gives_no_event(void **state)
+LAB_CASE(what_came_before_gives_no_event)
 {
 	struct lab_end *a = lab_end(1);
 	struct lab_end *b = lab_end_with(&(struct lab_options){ .host = 2, .channel = true });
@@ -21,7 +21,6 @@ static void what_came_before_gives_no_event(void **state)
 	struct ibv_cq *cq;
 	void *context;
 
-	(void)state;
 	lab_post(b, 2);
 	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, "x", 1);
 	lab_send_request(a, &r);
@@ -31,11 +30,4 @@ static void what_came_before_gives_no_event(void **state)
 	assert_true(has_event(b));
 	assert_int_equal(ibv_get_cq_event(b->channel, &cq, &context), 0);
 	ibv_ack_cq_events(cq, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { LAB_TEST(what_came_before_gives_no_event) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

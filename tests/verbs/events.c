@@ -12,23 +12,21 @@ static void drain(struct ibv_qp *qp)
 	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
 }
 
-static void without_event_a_nonblocking_context_says_eagain(void **state)
+LAB_CASE(without_event_a_nonblocking_context_says_eagain)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_async_event event;
 
-	(void)state;
 	lab_set_nonblocking(context->async_fd);
 	assert_int_equal(ibv_get_async_event(context, &event), -1);
 	assert_int_equal(errno, EAGAIN);
 }
 
-static void the_descriptor_shows_that_an_event_is_there(void **state)
+LAB_CASE(the_descriptor_shows_that_an_event_is_there)
 {
 	struct lab_end *e = lab_end(1);
 	struct pollfd p = { .fd = e->context->async_fd, .events = POLLIN };
 
-	(void)state;
 	assert_int_equal(poll(&p, 1, 0), 0);
 	drain(e->qp);
 	lab_async_event(e->context, IBV_EVENT_SQ_DRAINED);
@@ -36,13 +34,12 @@ static void the_descriptor_shows_that_an_event_is_there(void **state)
 }
 
 /* An event goes to the context that its object was made in. */
-static void another_context_of_the_device_hears_nothing(void **state)
+LAB_CASE(another_context_of_the_device_hears_nothing)
 {
 	struct ibv_context *other = lab_open(1);
 	struct lab_end *e = lab_end(1);
 	struct ibv_async_event event;
 
-	(void)state;
 	lab_set_nonblocking(other->async_fd);
 	drain(e->qp);
 	lab_async_event(e->context, IBV_EVENT_SQ_DRAINED);
@@ -50,11 +47,10 @@ static void another_context_of_the_device_hears_nothing(void **state)
 	assert_int_equal(errno, EAGAIN);
 }
 
-static void events_come_in_their_order(void **state)
+LAB_CASE(events_come_in_their_order)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end_with(&(struct lab_options){ .neighbour = a });
 
-	(void)state;
 	drain(b->qp);
 	drain(a->qp);
 	assert_ptr_equal(lab_async_event(a->context, IBV_EVENT_SQ_DRAINED).element.qp, b->qp);
@@ -62,12 +58,11 @@ static void events_come_in_their_order(void **state)
 }
 
 /* The event of an object that has gone is not delivered to anybody. */
-static void a_destroyed_qp_takes_its_events_along(void **state)
+LAB_CASE(a_destroyed_qp_takes_its_events_along)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_async_event event;
 
-	(void)state;
 	lab_set_nonblocking(e->context->async_fd);
 	drain(e->qp);
 	assert_int_equal(ibv_destroy_qp(e->qp), 0);
@@ -86,14 +81,13 @@ static bool is_readable(int fd)
 
 /* More events than the descriptor holds at once: each third queue pair is destroyed with its own;
  * those of the others come in their order, and there is no event too many. */
-static void events_of_others_stay_and_keep_their_order(void **state)
+LAB_CASE(events_of_others_stay_and_keep_their_order)
 {
 	enum { N = 900 };
 	struct lab_end *e = lab_end(1);
 	struct ibv_async_event event;
 	struct ibv_qp *qp[N];
 
-	(void)state;
 	for (int i = 0; i < N; i++) {
 		qp[i] = ibv_create_qp(e->pd, &(struct ibv_qp_init_attr){ .qp_type = IBV_QPT_UD,
 		                                                         .send_cq = e->send_cq,
@@ -117,7 +111,7 @@ static void events_of_others_stay_and_keep_their_order(void **state)
 }
 
 /* A completion queue's and a shared receive queue's, with one of each between two that stay. */
-static void any_object_takes_its_events_along(void **state)
+LAB_CASE(any_object_takes_its_events_along)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -128,7 +122,6 @@ static void any_object_takes_its_events_along(void **state)
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 
-	(void)state;
 	assert_non_null(srq);
 	assert_non_null(cq);
 	qp = ibv_create_qp(e->pd, &(struct ibv_qp_init_attr){
@@ -170,14 +163,13 @@ static void *destroy_qp(void *arg)
 	return NULL;
 }
 
-static void destroying_waits_until_events_are_acknowledged(void **state)
+LAB_CASE(destroying_waits_until_events_are_acknowledged)
 {
 	struct lab_end *e = lab_end(1);
 	struct destroyer d = { .qp = e->qp };
 	struct ibv_async_event event;
 	pthread_t thread;
 
-	(void)state;
 	drain(e->qp);
 	lab_await(e->context->async_fd);
 	assert_int_equal(ibv_get_async_event(e->context, &event), 0);
@@ -208,13 +200,12 @@ static void *wait_for_event(void *arg)
 	return NULL;
 }
 
-static void a_blocked_thread_is_woken(void **state)
+LAB_CASE(a_blocked_thread_is_woken)
 {
 	struct lab_end *e = lab_end(1);
 	struct waiter w = { .context = e->context };
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, wait_for_event, &w), 0);
 	lab_await_sleep(&w.tid);
 	drain(e->qp);
@@ -285,14 +276,13 @@ static int run_within(void)
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-static void a_killed_daemon_is_a_fatal_event(void **state)
+LAB_CASE(a_killed_daemon_is_a_fatal_event)
 {
 	char self[4096], byte = 0, number[16];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	int result[2], status;
 	pid_t child;
 
-	(void)state;
 	assert_true(n > 0);
 	self[n] = 0;
 	assert_int_equal(pipe(result), 0);
@@ -312,23 +302,10 @@ static void a_killed_daemon_is_a_fatal_event(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_killed_daemon_is_a_fatal_event),
-		LAB_TEST(without_event_a_nonblocking_context_says_eagain),
-		LAB_TEST(the_descriptor_shows_that_an_event_is_there),
-		LAB_TEST(another_context_of_the_device_hears_nothing),
-		LAB_TEST(events_come_in_their_order),
-		LAB_TEST(a_destroyed_qp_takes_its_events_along),
-		LAB_TEST(events_of_others_stay_and_keep_their_order),
-		LAB_TEST(any_object_takes_its_events_along),
-		LAB_TEST(destroying_waits_until_events_are_acknowledged),
-		LAB_TEST(a_blocked_thread_is_woken),
-	};
-
 	if (argc > 1) {
 		char result = run_within() ? '1' : '0';
 
 		return write(atoi(argv[1]), &result, 1) != 1;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

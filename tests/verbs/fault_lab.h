@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Rules of faults (`umbel fault`) for the tests of this folder, on InfiniBand and on RoCE: hosts
- * are @1 to @4 in the text of a rule. A test with rules has fault_lab_clean_up() as its teardown.
+ * are @1 to @4 in the text of a rule. A test with rules is
+ * FAULT_CASE(name) { ... }.
  */
 #ifndef TESTS_FAULT_LAB_H
 #define TESTS_FAULT_LAB_H
 
-#include "posix.h"
+#include "peer_lab.h"
+
+/* A case with rules; with its second peer here, and with that elsewhere. */
+#define FAULT_CASE(name) CASE_WITH(name, NULL, fault_lab_clean_up)
+#define FAULT_CASE_BOTH(name)                                                    \
+	CASE_AS(name, harness_add(#name, name, NULL, fault_lab_clean_up, NULL);  \
+	        harness_add(#name "__elsewhere", name, NULL, fault_lab_clean_up, \
+	                    (void *)(uintptr_t)lab_open))
 
 bool fault_lab_on_roce(void);
 

@@ -12,6 +12,11 @@
 
 #define MANY 400
 
+/* On Ethernet the network makes the copies. */
+#define CASE_OF_SWITCHES(name)                  \
+	CASE_AS(name, if (!fault_lab_on_roce()) \
+	                      harness_add(#name, name, NULL, fault_lab_clean_up, NULL))
+
 /* ---- datagrams ---- */
 
 /* Sends the numbers from 0 to @n - 1. */
@@ -57,11 +62,10 @@ static void expect_times(struct lab_end *at, const unsigned times[4])
 	lab_quiet(at->cq);
 }
 
-static void the_nth_datagram_gets_lost(void **state)
+FAULT_CASE(the_nth_datagram_gets_lost)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	fault_lab_add("qp=@1:%u nth=3 drop", a->qp->qp_num);
 	lab_post(b, 8);
 	send_numbers(a, b, 5);
@@ -69,45 +73,41 @@ static void the_nth_datagram_gets_lost(void **state)
 	assert_int_equal(fault_lab_fired(0), 1);
 }
 
-static void a_damaged_datagram_does_not_come(void **state)
+FAULT_CASE(a_damaged_datagram_does_not_come)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	fault_lab_add("to=@2:0x%x nth=2 count=2 corrupt", b->qp->qp_num);
 	lab_post(b, 8);
 	send_numbers(a, b, 5);
 	expect_numbers(b, (uint32_t[]){ 0, 3, 4 }, 3);
 }
 
-static void a_datagram_comes_twice(void **state)
+FAULT_CASE(a_datagram_comes_twice)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	fault_lab_add("qp=@1:* nth=1 duplicate");
 	lab_post(b, 8);
 	send_numbers(a, b, 1);
 	expect_numbers(b, (uint32_t[]){ 0, 0 }, 2);
 }
 
-static void a_datagram_comes_behind_the_next_one(void **state)
+FAULT_CASE(a_datagram_comes_behind_the_next_one)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
-	(void)state;
 	fault_lab_add("qp=@1:* nth=2 reorder");
 	lab_post(b, 8);
 	send_numbers(a, b, 4);
 	expect_numbers(b, (uint32_t[]){ 0, 2, 1, 3 }, 4);
 }
 
-static void a_datagram_comes_late_and_in_order(void **state)
+FAULT_CASE(a_datagram_comes_late_and_in_order)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	uint64_t began;
 
-	(void)state;
 	fault_lab_add("qp=@1:* delay=150ms");
 	lab_post(b, 8);
 	began = base_now_ns() / 1000000;
@@ -117,12 +117,11 @@ static void a_datagram_comes_late_and_in_order(void **state)
 }
 
 /* A packet that has left its queue pair comes, as by a wire, also if the queue pair is gone. */
-static void what_is_late_outlives_its_sender(void **state)
+FAULT_CASE(what_is_late_outlives_its_sender)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	uint64_t began = base_now_ns() / 1000000;
 
-	(void)state;
 	fault_lab_add("qp=@1:* delay=150ms");
 	lab_post(b, 8);
 	send_numbers(a, b, 3);
@@ -132,7 +131,9 @@ static void what_is_late_outlives_its_sender(void **state)
 	assert_true(base_now_ns() / 1000000 - began >= 150);
 }
 
-static void what_is_late_outlives_its_process(void **state)
+CASE_AS(what_is_late_outlives_its_process,
+        harness_add("what_is_late_outlives_its_process", what_is_late_outlives_its_process, NULL,
+                    fault_lab_clean_up, (void *)(uintptr_t)lab_open))
 {
 	const struct lab_peer_options o = { .type = IBV_QPT_UC };
 	struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { .length = 3000 } } };
@@ -152,13 +153,12 @@ static void what_is_late_outlives_its_process(void **state)
 	}
 }
 
-static void a_rule_holds_for_its_time(void **state)
+FAULT_CASE(a_rule_holds_for_its_time)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	const uint64_t began = base_now_ns();
 	unsigned slow;
 
-	(void)state;
 	lab_post(b, LAB_SLOTS);
 	fault_lab_add("qp=@1:* until=1ms drop");
 	/* adding a rule takes seconds where machines are emulated */
@@ -175,11 +175,10 @@ static void a_rule_holds_for_its_time(void **state)
 	assert_int_equal(fault_lab_fired(0), 0);
 }
 
-static void only_what_crosses_the_link_gets_lost(void **state)
+FAULT_CASE(only_what_crosses_the_link_gets_lost)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2), *c = lab_end(3);
 
-	(void)state;
 	fault_lab_add("link=@2:1 drop");
 	lab_post(b, 4);
 	lab_post(c, 4);
@@ -213,7 +212,7 @@ static void expect_more(const struct counts *before, int host, struct counts mor
 	assert_int_equal(now.rcv_bytes - before->rcv_bytes, more.rcv_bytes);
 }
 
-static void a_member_alone_misses_a_message(void **state)
+CASE_OF_SWITCHES(a_member_alone_misses_a_message)
 {
 	const char *group = fault_lab_on_roce() ? "239.7.7.7" : "ff12:4001:ffff::f07:707";
 	struct lab_group *g = lab_join(1, "239.7.7.7");
@@ -221,7 +220,6 @@ static void a_member_alone_misses_a_message(void **state)
 	struct ibv_ah *ah = lab_ah_group(a, g);
 	struct counts before[3];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct lab_group *joined = lab_join(2 + i, "239.7.7.7");
 
@@ -249,12 +247,11 @@ static void a_member_alone_misses_a_message(void **state)
 	expect_more(&before[2], 3, (struct counts){ .rcv = 3, .rcv_bytes = 12 });
 }
 
-static void what_gets_lost_is_sent_and_not_received(void **state)
+FAULT_CASE(what_gets_lost_is_sent_and_not_received)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct counts at_a, at_b;
 
-	(void)state;
 	fault_lab_add("qp=@1:* nth=2 count=2 drop");
 	lab_post(b, 8);
 	at_a = counts_of(1);
@@ -271,13 +268,12 @@ static void what_gets_lost_is_sent_and_not_received(void **state)
 }
 
 /* The switch between counts no more of it than the link lets through. */
-static void what_gets_lost_on_a_link_is_received_before_it_only(void **state)
+CASE_OF_SWITCHES(what_gets_lost_on_a_link_is_received_before_it_only)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	uint64_t xmit, rcv;
 	struct counts at_b;
 
-	(void)state;
 	fault_lab_add("link=@1:1 qp=@1:* nth=1 drop");
 	fault_lab_add("link=@2:1 qp=@1:* nth=3 drop");    /* the third, as it sees the first, too */
 	fault_lab_add("link=@2:1 qp=@1:* nth=4 corrupt"); /* which arrives, damaged */
@@ -318,11 +314,10 @@ static void trace(const char *rule, uint8_t came[MANY])
 	}
 }
 
-static void the_same_seed_brings_the_same_faults(void **state)
+FAULT_CASE(the_same_seed_brings_the_same_faults)
 {
 	static uint8_t first[MANY], again[MANY], other[MANY];
 
-	(void)state;
 	trace("loss=20% seed=9", first);
 	trace("loss=20% seed=9", again);
 	trace("loss=20% seed=10", other);
@@ -342,7 +337,7 @@ static struct lab_work work_of(enum ibv_wr_opcode opcode, struct lab_peer *to, u
 		                  .remote = 64 };
 }
 
-static void what_gets_lost_is_sent_again(void **state)
+FAULT_CASE_BOTH(what_gets_lost_is_sent_again)
 {
 	static const struct {
 		enum ibv_wr_opcode opcode;
@@ -381,7 +376,7 @@ static void what_gets_lost_is_sent_again(void **state)
 }
 
 /* Packets end within entries, and nothing is written behind one. */
-static void a_message_in_packets_fills_entry_after_entry(void **state)
+FAULT_CASE(a_message_in_packets_fills_entry_after_entry)
 {
 	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
 	const struct {
@@ -418,7 +413,7 @@ static void a_message_in_packets_fills_entry_after_entry(void **state)
 }
 
 /* Each packet counts as often as it is sent, by any sender, and as received if it comes. */
-static void packets_of_connections_count_alike(void **state)
+FAULT_CASE_BOTH(packets_of_connections_count_alike)
 {
 	static const struct {
 		enum ibv_qp_type type;
@@ -462,7 +457,7 @@ static void packets_of_connections_count_alike(void **state)
 
 /* Where the way has become slow, the sender learns how long it takes: else it would send each
  * packet many times, and make the way slower. */
-static void who_answers_late_is_soon_waited_for(void **state)
+FAULT_CASE_BOTH(who_answers_late_is_soon_waited_for)
 {
 	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
 	const unsigned writes = 20;
@@ -481,7 +476,7 @@ static void who_answers_late_is_soon_waited_for(void **state)
 }
 
 /* A fork moves memory that peers have mapped; the daemon sends again, and places. */
-static void what_gets_lost_is_sent_again_after_a_fork(void **state)
+FAULT_CASE_BOTH(what_gets_lost_is_sent_again_after_a_fork)
 {
 	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
 	struct lab_peer *p[2];
@@ -503,7 +498,7 @@ static void what_gets_lost_is_sent_again_after_a_fork(void **state)
 	assert_int_equal(fault_lab_fired(1), 1);
 }
 
-static void a_word_is_added_to_once(void **state)
+FAULT_CASE_BOTH(a_word_is_added_to_once)
 {
 	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
 	const uint64_t none = 0;
@@ -527,7 +522,7 @@ static void a_word_is_added_to_once(void **state)
 }
 
 /* And what is to be flushed is, in between. */
-static void a_word_is_written_once(void **state)
+FAULT_CASE_BOTH(a_word_is_written_once)
 {
 	const struct lab_peer_options o = { .timeout = 19,
 		                            .retry_cnt = 7,
@@ -562,7 +557,7 @@ static void a_word_is_written_once(void **state)
 		assert_true(fault_lab_fired(i) > 0);
 }
 
-static void without_a_way_retries_come_to_their_end(void **state)
+FAULT_CASE_BOTH(without_a_way_retries_come_to_their_end)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 2, .rnr_retry = 7 };
 	struct lab_peer *p[2];
@@ -575,7 +570,7 @@ static void without_a_way_retries_come_to_their_end(void **state)
 	lab_peer_expect_state(p[0], IBV_QPS_ERR);
 }
 
-static void what_is_refused_fails_as_the_nak_says(void **state)
+FAULT_CASE_BOTH(what_is_refused_fails_as_the_nak_says)
 {
 	static const struct {
 		const char *rule;
@@ -610,7 +605,7 @@ static void what_is_refused_fails_as_the_nak_says(void **state)
 #define LENGTH  50000
 
 /* The packet is named before there is a connection, or a PSN. */
-static void a_packet_is_named_by_its_place(void **state)
+FAULT_CASE_BOTH(a_packet_is_named_by_its_place)
 {
 	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
 	struct lab_peer *p[3][2];
@@ -643,7 +638,7 @@ static void a_packet_is_named_by_its_place(void **state)
 /* The packet is lost again when it is sent again, and a third time: then all of it comes. The
  * second loss takes a timeout. One that comes early, as machines are slow, begins a round before
  * all packets of the last one are sent. */
-static void a_packet_is_named_by_its_round(void **state)
+FAULT_CASE_BOTH(a_packet_is_named_by_its_round)
 {
 	const struct lab_peer_options o = { .timeout = 16, .retry_cnt = 7, .rnr_retry = 7 };
 	struct lab_peer *p[2];
@@ -666,7 +661,7 @@ static void a_packet_is_named_by_its_round(void **state)
 }
 
 /* A queue pair that begins anew counts as another one. */
-static void a_queue_pair_is_counted_when_it_begins(void **state)
+FAULT_CASE(a_queue_pair_is_counted_when_it_begins)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -686,7 +681,7 @@ static void a_queue_pair_is_counted_when_it_begins(void **state)
 	assert_int_equal(fault_lab_fired(1), 1);
 }
 
-static void who_was_connected_before_is_not_concerned(void **state)
+FAULT_CASE_BOTH(who_was_connected_before_is_not_concerned)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -700,7 +695,7 @@ static void who_was_connected_before_is_not_concerned(void **state)
 	assert_int_equal(fault_lab_fired(0), 0);
 }
 
-static void what_began_with_faults_goes_on_without(void **state)
+FAULT_CASE_BOTH(what_began_with_faults_goes_on_without)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -718,14 +713,13 @@ static void what_began_with_faults_goes_on_without(void **state)
 
 /* ---- calls ---- */
 
-static void the_nth_request_is_not_posted(void **state)
+FAULT_CASE(the_nth_request_is_not_posted)
 {
 	struct lab_end *a, *b;
 	struct lab_request r[3];
 	struct ibv_send_wr *bad;
 	struct ibv_ah *ah;
 
-	(void)state;
 	fault_lab_add("qp=@1:* post=ENOMEM nth=2 count=2");
 	a = lab_end(1);
 	b = lab_end(2);
@@ -748,11 +742,10 @@ static void the_nth_request_is_not_posted(void **state)
 	assert_int_equal(fault_lab_fired(0), 2);
 }
 
-static void a_receive_is_not_posted(void **state)
+FAULT_CASE(a_receive_is_not_posted)
 {
 	struct lab_end *a, *b;
 
-	(void)state;
 	fault_lab_add("host=@2 receive=EINVAL nth=2");
 	a = lab_end(1);
 	b = lab_end(2);
@@ -763,13 +756,12 @@ static void a_receive_is_not_posted(void **state)
 	expect_numbers(b, (uint32_t[]){ 0, 1 }, 2);
 }
 
-static void a_receive_of_a_shared_queue_is_not_posted(void **state)
+FAULT_CASE(a_receive_of_a_shared_queue_is_not_posted)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
 	struct ibv_srq *srq;
 
-	(void)state;
 	fault_lab_add("host=@2 receive=ENOMEM nth=2");
 	srq = ibv_create_srq(lab_pd(lab_open(2)), &init);
 	assert_non_null(srq);
@@ -781,12 +773,11 @@ static void a_receive_of_a_shared_queue_is_not_posted(void **state)
 	assert_int_equal(fault_lab_fired(0), 1);
 }
 
-static void a_region_is_not_registered(void **state)
+FAULT_CASE(a_region_is_not_registered)
 {
 	char memory[64];
 	struct ibv_pd *pd;
 
-	(void)state;
 	fault_lab_add("host=@1 register=ENOMEM nth=2");
 	pd = lab_pd(lab_open(1));
 	lab_mr(pd, memory, sizeof(memory));
@@ -798,13 +789,12 @@ static void a_region_is_not_registered(void **state)
 }
 
 /* The region stays as it was: messages go out of it, and its key is the same. */
-static void a_region_is_not_registered_anew(void **state)
+FAULT_CASE(a_region_is_not_registered_anew)
 {
 	static char other[64];
 	struct lab_end *a, *b;
 	uint32_t lkey;
 
-	(void)state;
 	fault_lab_add("host=@1 register=EAGAIN nth=2");
 	a = lab_end(1); /* has one region */
 	b = lab_end(2);
@@ -826,7 +816,7 @@ static void a_region_is_not_registered_anew(void **state)
 	assert_int_equal(fault_lab_shown(0, "fitted"), 3);
 }
 
-static void a_region_of_device_memory_is_not_registered(void **state)
+FAULT_CASE(a_region_of_device_memory_is_not_registered)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 64 };
 	struct ibv_context *context;
@@ -834,7 +824,6 @@ static void a_region_of_device_memory_is_not_registered(void **state)
 	struct ibv_dm *dm;
 	struct ibv_mr *mr;
 
-	(void)state;
 	fault_lab_add("host=@1 register=ENOSPC nth=1");
 	context = lab_open(1);
 	pd = lab_pd(context);
@@ -850,7 +839,7 @@ static void a_region_of_device_memory_is_not_registered(void **state)
 }
 
 /* A request whose completion is an error ends its queue pair, as on hardware. */
-static void a_completion_is_an_error(void **state)
+FAULT_CASE(a_completion_is_an_error)
 {
 	const struct lab_peer_options o = { .signal_all = true };
 	struct lab_peer *p[2];
@@ -872,14 +861,13 @@ static void a_completion_is_an_error(void **state)
 }
 
 /* Of datagrams the send queue alone stops, in SQE. */
-static void a_datagram_completes_in_error(void **state)
+FAULT_CASE(a_datagram_completes_in_error)
 {
 	struct lab_end *a, *b;
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 	uint32_t n = 7;
 
-	(void)state;
 	fault_lab_add("qp=@1:* wc=LOC_PROT_ERR nth=1");
 	a = lab_end(1);
 	b = lab_end(2);
@@ -902,7 +890,7 @@ static void undo_cq(void *cq)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void extended_calls_meet_faults(void **state)
+FAULT_CASE(extended_calls_meet_faults)
 {
 	struct ibv_cq_init_attr_ex want = { .cqe = 16 };
 	struct ibv_poll_cq_attr none = { 0 };
@@ -915,7 +903,6 @@ static void extended_calls_meet_faults(void **state)
 	struct ibv_ah *ah;
 	struct ibv_qp *qp;
 
-	(void)state;
 	fault_lab_add("qp=@1:* post=EAGAIN nth=1");
 	fault_lab_add("qp=@1:* wc=GENERAL nth=2");
 	a = lab_end_with(&(struct lab_options){ .host = 1, .send_ops = IBV_QP_EX_WITH_SEND });
@@ -959,7 +946,7 @@ static void expect_wc(struct ibv_wc wc, uint64_t wr_id, enum ibv_wc_opcode opcod
 	assert_int_equal(wc.qp_num, qpn);
 }
 
-static void a_completion_comes_twice(void **state)
+FAULT_CASE(a_completion_comes_twice)
 {
 	const struct lab_peer_options o = { .signal_all = true };
 	struct lab_peer *p[2];
@@ -984,7 +971,7 @@ static void a_completion_comes_twice(void **state)
 }
 
 /* The queue pair, which has no part in it, works on. */
-static void a_completion_tells_of_a_request_that_there_was_not(void **state)
+FAULT_CASE(a_completion_tells_of_a_request_that_there_was_not)
 {
 	const struct lab_peer_options o = { .signal_all = true };
 	struct lab_peer *p[2];
@@ -1009,12 +996,11 @@ static void a_completion_tells_of_a_request_that_there_was_not(void **state)
 }
 
 /* No receive is used up by it; it has no source, and no GRH. */
-static void a_receive_completes_that_was_not_posted(void **state)
+FAULT_CASE(a_receive_completes_that_was_not_posted)
 {
 	struct lab_end *a, *b;
 	struct ibv_wc wc;
 
-	(void)state;
 	fault_lab_add("qp=@2:* made=SUCCESS nth=2");
 	a = lab_end(1);
 	b = lab_end(2);
@@ -1045,7 +1031,7 @@ static unsigned fill_up(struct lab_end *e, struct lab_request *r)
 }
 
 /* Whatever is made up, in whichever CQ: a send queue has room for what it had before. */
-static void a_made_completion_gives_no_room_and_takes_none(void **state)
+FAULT_CASE(a_made_completion_gives_no_room_and_takes_none)
 {
 	const struct lab_options o = { .cap = { .max_send_wr = 8 } };
 	struct ibv_send_wr *bad;
@@ -1053,7 +1039,6 @@ static void a_made_completion_gives_no_room_and_takes_none(void **state)
 	struct lab_end *a, *b;
 	unsigned room;
 
-	(void)state;
 	fault_lab_add("qp=@1:* made=SUCCESS count=40");
 	a = lab_end_with(&o);
 	b = lab_end(2);
@@ -1075,13 +1060,12 @@ static void a_made_completion_gives_no_room_and_takes_none(void **state)
 	assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), ENOMEM);
 }
 
-static void a_made_completion_fires_its_event(void **state)
+FAULT_CASE(a_made_completion_fires_its_event)
 {
 	struct ibv_cq *cq;
 	struct lab_end *a, *b;
 	void *context;
 
-	(void)state;
 	fault_lab_add("qp=@2:* made=GENERAL nth=1");
 	a = lab_end(1);
 	b = lab_end_with(&(struct lab_options){ .host = 2, .channel = true });
@@ -1106,13 +1090,12 @@ static void expect_overrun(struct ibv_context *context, struct ibv_cq *cq)
 }
 
 /* All requests have completed, one of them is polled, and its double takes its room. */
-static void a_made_completion_fills_the_queue_of_sends(void **state)
+FAULT_CASE(a_made_completion_fills_the_queue_of_sends)
 {
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 	struct lab_end *a, *b;
 
-	(void)state;
 	fault_lab_add("qp=@1:* made=SUCCESS nth=1");
 	a = lab_end_with(&(struct lab_options){ .cqe = 16 });
 	b = lab_end(2);
@@ -1125,13 +1108,12 @@ static void a_made_completion_fills_the_queue_of_sends(void **state)
 }
 
 /* The queue has room for all receives that can be posted, and for no more. */
-static void a_made_completion_fills_the_queue_of_receives(void **state)
+FAULT_CASE(a_made_completion_fills_the_queue_of_receives)
 {
 	const struct lab_options o = { .host = 2, .cqe = 16, .cap = { .max_recv_wr = 16 } };
 	struct lab_end *a, *b;
 	unsigned n;
 
-	(void)state;
 	fault_lab_add("qp=@2:* made=SUCCESS nth=1");
 	a = lab_end(1);
 	b = lab_end_with(&o);
@@ -1146,13 +1128,12 @@ static void a_made_completion_fills_the_queue_of_receives(void **state)
 
 /* A made-up completion goes with its queue pair's other completions, and leaves those of other
  * queue pairs. */
-static void a_made_completion_goes_with_its_queue_pair(void **state)
+FAULT_CASE(a_made_completion_goes_with_its_queue_pair)
 {
 	struct lab_end *a, *b, *c;
 	struct lab_request r;
 	struct ibv_send_wr *bad;
 
-	(void)state;
 	fault_lab_add("host=@1 receive=ENOMEM nth=1000"); /* calls meet faults from now on */
 	a = lab_end(1);
 	b = lab_end_with(&(struct lab_options){ .neighbour = a });
@@ -1177,14 +1158,13 @@ static void a_made_completion_goes_with_its_queue_pair(void **state)
 }
 
 /* The completions of a queue pair that stays, as it is attached to a group, stay in their queue. */
-static void a_made_completion_stays_with_its_queue_pair(void **state)
+FAULT_CASE(a_made_completion_stays_with_its_queue_pair)
 {
 	const union ibv_gid mgid = lab_mgid(1);
 	struct lab_request r;
 	struct ibv_send_wr *bad;
 	struct lab_end *a, *b;
 
-	(void)state;
 	fault_lab_add("qp=@1:* made=SUCCESS count=2");
 	a = lab_end(1);
 	b = lab_end(2);
@@ -1200,7 +1180,7 @@ static void a_made_completion_stays_with_its_queue_pair(void **state)
 	lab_detach(a->qp, &mgid, 0xC123);
 }
 
-static void extended_calls_poll_what_is_made_up(void **state)
+FAULT_CASE(extended_calls_poll_what_is_made_up)
 {
 	struct ibv_cq_init_attr_ex want = {
 		.cqe = 16,
@@ -1215,7 +1195,6 @@ static void extended_calls_poll_what_is_made_up(void **state)
 	struct ibv_cq_ex *cq;
 	struct ibv_qp *qp;
 
-	(void)state;
 	fault_lab_add("qp=@1:* made=RETRY_EXC nth=1 wr_id=9");
 	a = lab_end(1);
 	b = lab_end(2);
@@ -1244,13 +1223,12 @@ static void extended_calls_poll_what_is_made_up(void **state)
 }
 
 /* A program that had its device open before is not concerned; clearing the rules is the end. */
-static void who_was_open_before_is_not_concerned(void **state)
+FAULT_CASE(who_was_open_before_is_not_concerned)
 {
 	struct ibv_context *before = lab_open(1);
 	struct ibv_pd *pd = lab_pd(before);
 	char memory[64];
 
-	(void)state;
 	fault_lab_add("host=@1 register=ENOMEM");
 	lab_mr(pd, memory, sizeof(memory));
 	pd = lab_pd(lab_open(1));
@@ -1337,11 +1315,10 @@ static const char *const wrong[] = {
 	"wr_id=1",
 };
 
-static void what_is_wrong_is_refused(void **state)
+FAULT_CASE(what_is_wrong_is_refused)
 {
 	char longest[300];
 
-	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(wrong); i++)
 		if (fault_lab_try(wrong[i]) != 2)
 			fail_msg("'%s' is not refused", wrong[i]);
@@ -1352,72 +1329,8 @@ static void what_is_wrong_is_refused(void **state)
 	assert_int_equal(WEXITSTATUS(system("umbel fault clear 4711 2> /dev/null")), 1);
 }
 
-#define FAULT_TEST(name) cmocka_unit_test_teardown(name, fault_lab_clean_up)
-#define FAULT_BOTH(name)                                                                         \
-	{ #name, name, NULL, fault_lab_clean_up, NULL },                                         \
-	{                                                                                        \
-#name "__elsewhere", name, NULL, fault_lab_clean_up, (void *)(uintptr_t)lab_open \
-	}
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		FAULT_TEST(the_nth_datagram_gets_lost),
-		FAULT_TEST(a_damaged_datagram_does_not_come),
-		FAULT_TEST(a_datagram_comes_twice),
-		FAULT_TEST(a_datagram_comes_behind_the_next_one),
-		FAULT_TEST(a_datagram_comes_late_and_in_order),
-		FAULT_TEST(what_is_late_outlives_its_sender),
-		{ "what_is_late_outlives_its_process", what_is_late_outlives_its_process, NULL,
-		  fault_lab_clean_up, (void *)(uintptr_t)lab_open },
-		FAULT_TEST(a_rule_holds_for_its_time),
-		FAULT_TEST(only_what_crosses_the_link_gets_lost),
-		FAULT_TEST(what_gets_lost_is_sent_and_not_received),
-		FAULT_TEST(a_message_in_packets_fills_entry_after_entry),
-		FAULT_BOTH(packets_of_connections_count_alike),
-		FAULT_TEST(the_same_seed_brings_the_same_faults),
-		FAULT_BOTH(what_gets_lost_is_sent_again),
-		FAULT_BOTH(who_answers_late_is_soon_waited_for),
-		FAULT_BOTH(what_gets_lost_is_sent_again_after_a_fork),
-		FAULT_BOTH(a_word_is_added_to_once),
-		FAULT_BOTH(a_word_is_written_once),
-		FAULT_BOTH(without_a_way_retries_come_to_their_end),
-		FAULT_BOTH(what_is_refused_fails_as_the_nak_says),
-		FAULT_BOTH(a_packet_is_named_by_its_place),
-		FAULT_BOTH(a_packet_is_named_by_its_round),
-		FAULT_TEST(a_queue_pair_is_counted_when_it_begins),
-		FAULT_BOTH(who_was_connected_before_is_not_concerned),
-		FAULT_BOTH(what_began_with_faults_goes_on_without),
-		FAULT_TEST(the_nth_request_is_not_posted),
-		FAULT_TEST(a_receive_is_not_posted),
-		FAULT_TEST(a_receive_of_a_shared_queue_is_not_posted),
-		FAULT_TEST(a_region_is_not_registered),
-		FAULT_TEST(a_region_is_not_registered_anew),
-		FAULT_TEST(a_region_of_device_memory_is_not_registered),
-		FAULT_TEST(a_completion_is_an_error),
-		FAULT_TEST(a_datagram_completes_in_error),
-		FAULT_TEST(extended_calls_meet_faults),
-		FAULT_TEST(a_completion_comes_twice),
-		FAULT_TEST(a_completion_tells_of_a_request_that_there_was_not),
-		FAULT_TEST(a_receive_completes_that_was_not_posted),
-		FAULT_TEST(a_made_completion_gives_no_room_and_takes_none),
-		FAULT_TEST(a_made_completion_fires_its_event),
-		FAULT_TEST(a_made_completion_fills_the_queue_of_sends),
-		FAULT_TEST(a_made_completion_fills_the_queue_of_receives),
-		FAULT_TEST(a_made_completion_goes_with_its_queue_pair),
-		FAULT_TEST(a_made_completion_stays_with_its_queue_pair),
-		FAULT_TEST(extended_calls_poll_what_is_made_up),
-		FAULT_TEST(who_was_open_before_is_not_concerned),
-		FAULT_TEST(what_is_wrong_is_refused),
-	};
-	/* on Ethernet the network makes the copies */
-	const struct CMUnitTest groups[] = {
-		FAULT_TEST(a_member_alone_misses_a_message),
-		FAULT_TEST(what_gets_lost_on_a_link_is_received_before_it_only),
-	};
-	int failed;
-
 	lab_peers_begin();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	return fault_lab_on_roce() || failed ? failed : cmocka_run_group_tests(groups, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -124,9 +124,28 @@ static void expect_connections(struct side *a, struct side *b)
 	assert_int_equal(lab_status("qps"), 2 * MANY);
 }
 
-static void a_connection_of_each_carries_messages(void **state)
+/* The first one, before this process has keys: the child's are the only ones. */
+LAB_CASE(nothing_is_left_of_a_process_that_dies)
 {
-	(void)state;
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		struct side *s = side(1);
+
+		for (unsigned i = 0; i < MANY; i++)
+			make(s, i % 2 ? IBV_QPT_UD : IBV_QPT_RC);
+		raise(SIGKILL);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	lab_await_status("qps", 0);
+	lab_await_status("ring_bytes", 0);
+	lab_await_status("payload_bytes", 0);
+}
+
+LAB_CASE(a_connection_of_each_carries_messages)
+{
 	expect_connections(side(1), side(2));
 }
 
@@ -135,24 +154,22 @@ static void undo_srq(void *srq)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-static void so_does_one_with_a_shared_receive_queue(void **state)
+LAB_CASE(so_does_one_with_a_shared_receive_queue)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 16, .max_sge = 2 } };
 	struct side *a = side(1), *b = side(2);
 
-	(void)state;
 	b->srq = ibv_create_srq(b->pd, &init);
 	assert_non_null(b->srq);
 	lab_undo(undo_srq, b->srq);
 	expect_connections(a, b);
 }
 
-static void a_request_waits_for_its_receive(void **state)
+LAB_CASE(a_request_waits_for_its_receive)
 {
 	struct side *a = side(1), *b = side(2);
 	struct ibv_wc wc;
 
-	(void)state;
 	for (unsigned i = 0; i < MANY; i++) {
 		struct ibv_qp *from = make(a, IBV_QPT_RC), *to = make(b, IBV_QPT_RC);
 		struct ibv_sge sge = { (uintptr_t)a->memory[i], 8, a->mr->lkey };
@@ -173,14 +190,13 @@ static void a_request_waits_for_its_receive(void **state)
 	}
 }
 
-static void a_datagram_reaches_each_and_each_joins(void **state)
+LAB_CASE(a_datagram_reaches_each_and_each_joins)
 {
 	struct lab_end *from = lab_end(1);
 	struct side *s = side(2);
 	struct ibv_port_attr port;
 	struct ibv_ah *ah;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(s->context, 1, &port), 0);
 	ah = lab_ah(from->pd, &(struct ibv_ah_attr){ .dlid = port.lid, .port_num = 1 });
 	for (unsigned i = 0; i < MANY; i++) {
@@ -201,11 +217,10 @@ static void a_datagram_reaches_each_and_each_joins(void **state)
 	}
 }
 
-static void one_that_goes_at_once_is_gone(void **state)
+LAB_CASE(one_that_goes_at_once_is_gone)
 {
 	struct side *s = side(1);
 
-	(void)state;
 	for (unsigned i = 0; i < 4 * MANY; i++) {
 		struct ibv_qp *qp = make(s, i % 3 ? IBV_QPT_RC : IBV_QPT_UC);
 
@@ -222,11 +237,10 @@ static void one_that_goes_at_once_is_gone(void **state)
 	assert_int_equal(ibv_destroy_cq(s->cq), 0);
 }
 
-static void those_of_many_sizes_are_what_they_were_asked_to_be(void **state)
+LAB_CASE(those_of_many_sizes_are_what_they_were_asked_to_be)
 {
 	struct side *s = side(1);
 
-	(void)state;
 	for (unsigned i = 0; i < 6 * MANY; i++) {
 		struct ibv_qp_init_attr init = init_of(s, i % 2 ? IBV_QPT_RC : IBV_QPT_UD);
 		struct ibv_qp *qp;
@@ -275,14 +289,13 @@ static int compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void threads_that_make_them_at_once_get_their_own(void **state)
+LAB_CASE(threads_that_make_them_at_once_get_their_own)
 {
 	static struct thread thread[THREADS];
 	static uint32_t qpn[THREADS * OF_EACH];
 	struct side *s = side(1);
 	unsigned n = 0;
 
-	(void)state;
 	s->cq = lab_cq(s->context, 4 * THREADS * OF_EACH, NULL);
 	for (unsigned i = 0; i < THREADS; i++) {
 		thread[i] = (struct thread){ .side = s };
@@ -306,13 +319,12 @@ static void threads_that_make_them_at_once_get_their_own(void **state)
 
 /* A child uses the parent's objects while the parent waits: it must not use what lies reserved for
  * the parent. */
-static void a_child_takes_nothing_of_its_parents(void **state)
+LAB_CASE(a_child_takes_nothing_of_its_parents)
 {
 	struct side *s = side(1);
 	int status;
 	pid_t pid;
 
-	(void)state;
 	for (unsigned i = 0; i < MANY / 2; i++)
 		make(s, IBV_QPT_UD);
 	pid = fork();
@@ -326,42 +338,4 @@ static void a_child_takes_nothing_of_its_parents(void **state)
 	for (unsigned i = 0; i < MANY / 2; i++)
 		lab_to_init(make(s, IBV_QPT_UD), LAB_QKEY);
 	assert_int_equal(lab_status("qps"), MANY + 3);
-}
-
-static void nothing_is_left_of_a_process_that_dies(void **state)
-{
-	pid_t pid = fork();
-	int status;
-
-	(void)state;
-	if (!pid) {
-		struct side *s = side(1);
-
-		for (unsigned i = 0; i < MANY; i++)
-			make(s, i % 2 ? IBV_QPT_UD : IBV_QPT_RC);
-		raise(SIGKILL);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFSIGNALED(status));
-	lab_await_status("qps", 0);
-	lab_await_status("ring_bytes", 0);
-	lab_await_status("payload_bytes", 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		/* before this process has keys: the child's are the only ones */
-		LAB_TEST(nothing_is_left_of_a_process_that_dies),
-		LAB_TEST(a_connection_of_each_carries_messages),
-		LAB_TEST(so_does_one_with_a_shared_receive_queue),
-		LAB_TEST(a_request_waits_for_its_receive),
-		LAB_TEST(a_datagram_reaches_each_and_each_joins),
-		LAB_TEST(one_that_goes_at_once_is_gone),
-		LAB_TEST(those_of_many_sizes_are_what_they_were_asked_to_be),
-		LAB_TEST(threads_that_make_them_at_once_get_their_own),
-		LAB_TEST(a_child_takes_nothing_of_its_parents),
-	};
-
-	return cmocka_run_group_tests_name("verbs.numbers", tests, NULL, NULL);
 }

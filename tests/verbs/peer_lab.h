@@ -2,7 +2,7 @@
 /*
  * Connected queue pairs for the tests of this folder. A peer is a queue pair with its memory; it is
  * in this process, or elsewhere: in a process of its own, which does what it is told to. So a test
- * is written once and runs both ways: LAB_BOTH(name).
+ * is written once and runs both ways: LAB_CASE_BOTH(name) { ... }.
  *
  * Addresses are offsets in the peer's memory. Calls that should not fail fail the test.
  */
@@ -16,20 +16,12 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
-/* The test @name with its second peer here, and with that elsewhere (*state tells). */
-#define LAB_BOTH(name) { #name, name, NULL, lab_clean_up, NULL }, LAB_ELSEWHERE(name)
-
-/* With that elsewhere only. */
-#define LAB_ELSEWHERE(name)                                                                \
-	{                                                                                  \
-#name "__elsewhere", name, NULL, lab_clean_up, (void *)(uintptr_t)lab_open \
-	}
-
-/* The same as cases that register themselves. */
+/* A case that runs with its second peer here, and with that elsewhere (*state tells). */
 #define LAB_CASE_BOTH(name)                                                \
 	CASE_AS(name, harness_add(#name, name, NULL, lab_clean_up, NULL);  \
 	        harness_add(#name "__elsewhere", name, NULL, lab_clean_up, \
 	                    (void *)(uintptr_t)lab_open))
+/* With that elsewhere only. */
 #define LAB_CASE_ELSEWHERE(name)                                                 \
 	CASE_AS(name, harness_add(#name "__elsewhere", name, NULL, lab_clean_up, \
 	                          (void *)(uintptr_t)lab_open))

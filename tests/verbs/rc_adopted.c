@@ -13,13 +13,12 @@
 
 /* ---- what is adopted ---- */
 
-static void whole_pages_of_a_region_keep_what_they_hold(void **state)
+LAB_CASE(whole_pages_of_a_region_keep_what_they_hold)
 {
 	struct lab_peer *p[2];
 	char *m = lab_adopted_memory();
 	struct ibv_mr *mr;
 
-	(void)state;
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m + 100, 4 * LAB_ADOPTED_PAGE); /* three whole pages */
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 3);
@@ -30,7 +29,7 @@ static void whole_pages_of_a_region_keep_what_they_hold(void **state)
 	munmap(m, LAB_ADOPTED_BYTES);
 }
 
-static void the_peer_reaches_pages_and_edges_alike(void **state)
+LAB_CASE(the_peer_reaches_pages_and_edges_alike)
 {
 	static const struct {
 		uint32_t at, length;
@@ -49,7 +48,6 @@ static void the_peer_reaches_pages_and_edges_alike(void **state)
 	char *m = lab_adopted_memory(), got[4 * LAB_ADOPTED_PAGE];
 	struct ibv_mr *mr;
 
-	(void)state;
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m + 100, 4 * LAB_ADOPTED_PAGE);
 	for (unsigned i = 0; i < LAB_ARRAY(places); i++) {
@@ -70,7 +68,7 @@ static void the_peer_reaches_pages_and_edges_alike(void **state)
 	munmap(m, LAB_ADOPTED_BYTES);
 }
 
-static void atomics_change_the_word(void **state)
+LAB_CASE(atomics_change_the_word)
 {
 	struct lab_peer *p[2];
 	char *m = lab_adopted_memory();
@@ -78,7 +76,6 @@ static void atomics_change_the_word(void **state)
 	struct ibv_mr *mr;
 	uint64_t *word = (uint64_t *)(m + 2 * LAB_ADOPTED_PAGE), old;
 
-	(void)state;
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	for (uint64_t i = 0; i < 100; i++) {
@@ -94,7 +91,7 @@ static void atomics_change_the_word(void **state)
 	munmap(m, LAB_ADOPTED_BYTES);
 }
 
-static void memory_that_others_could_write_to_is_not_adopted(void **state)
+LAB_CASE(memory_that_others_could_write_to_is_not_adopted)
 {
 	char *shared = mmap(NULL, LAB_ADOPTED_BYTES, PROT_READ | PROT_WRITE,
 	                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -102,7 +99,6 @@ static void memory_that_others_could_write_to_is_not_adopted(void **state)
 	struct lab_peer *p[2];
 	struct ibv_mr *mr;
 
-	(void)state;
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], shared, LAB_ADOPTED_BYTES);
 	assert_int_equal(lab_adopted_pages(shared, LAB_ADOPTED_PAGES), 0);
@@ -122,14 +118,13 @@ static void memory_that_others_could_write_to_is_not_adopted(void **state)
 
 /* Packets that go through a tun device were copied when the call returns; a disk's writes may come
  * later. */
-static void an_open_tun_device_does_not_disturb(void **state)
+LAB_CASE(an_open_tun_device_does_not_disturb)
 {
 	struct lab_peer *p[2];
 	char *m = lab_adopted_memory();
 	struct ibv_mr *mr;
 	int fd;
 
-	(void)state;
 	lab_adopted_begin(p);
 	fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
@@ -146,13 +141,12 @@ static void an_open_tun_device_does_not_disturb(void **state)
 
 /* ---- regions come and go ---- */
 
-static void regions_that_overlap_leave_each_other_alone(void **state)
+LAB_CASE(regions_that_overlap_leave_each_other_alone)
 {
 	struct lab_peer *p[2];
 	char *m = lab_adopted_memory();
 	struct ibv_mr *all, *inner, *beyond;
 
-	(void)state;
 	lab_adopted_begin(p);
 	all = lab_adopted_region(p[0], m, 6 * LAB_ADOPTED_PAGE);
 	inner = lab_adopted_region(p[0], m + LAB_ADOPTED_PAGE + 8, 2 * LAB_ADOPTED_PAGE);
@@ -176,14 +170,13 @@ static void regions_that_overlap_leave_each_other_alone(void **state)
 	munmap(m, LAB_ADOPTED_BYTES);
 }
 
-static void deregistered_memory_is_private_again(void **state)
+LAB_CASE(deregistered_memory_is_private_again)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
 	char *m = lab_adopted_memory();
 	struct ibv_mr *mr;
 
-	(void)state;
 	lab_adopted_begin(p);
 	for (unsigned i = 0; i < 20; i++) {
 		mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
@@ -199,13 +192,12 @@ static void deregistered_memory_is_private_again(void **state)
 	munmap(m, LAB_ADOPTED_BYTES);
 }
 
-static void what_the_program_maps_in_their_place_is_left_alone(void **state)
+LAB_CASE(what_the_program_maps_in_their_place_is_left_alone)
 {
 	struct lab_peer *p[2];
 	char *m = lab_adopted_memory(), *other;
 	struct ibv_mr *mr;
 
-	(void)state;
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	assert_int_equal(munmap(m, 4 * LAB_ADOPTED_PAGE), 0);
@@ -232,14 +224,118 @@ static void wait_until_alone(void)
 	while (s.st_nlink > 3);
 }
 
-static void what_was_given_back_beside_a_thread_stays_its_own(void **state)
+/* The program unmaps a part before it is given back. */
+LAB_CASE(what_was_given_back_beside_a_thread_grows_by_zeros)
+{
+	const size_t half = LAB_ADOPTED_BYTES / 2;
+	char *m = lab_adopted_memory();
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+	struct lab_sleeper s;
+
+	lab_adopted_begin(p);
+	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+	lab_sleeper_begin(&s);
+	assert_int_equal(munmap(m + half, half), 0);
+	lab_adopted_deregister(mr);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
+	m = mremap(m, half, LAB_ADOPTED_BYTES, MREMAP_MAYMOVE);
+	assert_ptr_not_equal(m, MAP_FAILED);
+	lab_adopted_holds(m, 0, (unsigned)half, 1);
+	for (size_t i = half; i < LAB_ADOPTED_BYTES; i++)
+		assert_int_equal(m[i], 0);
+	munmap(m, LAB_ADOPTED_BYTES);
+	lab_sleeper_end(&s);
+#ifndef __SANITIZE_THREAD__ /* which has a thread of its own now */
+	wait_until_alone();
+#endif
+}
+
+/* ---- other programs ---- */
+
+LAB_CASE(a_program_that_is_spawned_does_not_disturb)
+{
+	char *const argv[] = { (char *)(uintptr_t) "true", NULL };
+	struct lab_peer *p[2];
+	char *m = lab_adopted_memory();
+	struct ibv_mr *mr;
+	pid_t pid;
+
+	lab_adopted_begin(p);
+	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+	assert_int_equal(posix_spawnp(&pid, "true", NULL, NULL, argv, environ), 0);
+	lab_adopted_wait_for(pid);
+	assert_int_equal(system("true"), 0);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
+	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 2);
+	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 2);
+	lab_adopted_deregister(mr);
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
+/* mremap(2) fails where two mappings meet. */
+static void expect_one_mapping(char **m)
+{
+#ifdef __SANITIZE_THREAD__
+	return; /* which has a thread of its own: beside threads it is a mapping by itself */
+#endif
+	*m = mremap(*m, LAB_ADOPTED_BYTES, 2 * LAB_ADOPTED_BYTES, MREMAP_MAYMOVE);
+	assert_ptr_not_equal(*m, MAP_FAILED);
+	assert_int_equal(munmap(*m + LAB_ADOPTED_BYTES, LAB_ADOPTED_BYTES), 0);
+	lab_adopted_holds(*m, 0, LAB_ADOPTED_BYTES, 1);
+}
+
+LAB_CASE(moved_memory_is_one_mapping_again)
+{
+	char *m = lab_adopted_memory();
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+	size_t at;
+
+	lab_adopted_begin(p);
+	for (unsigned i = 0; i < 6; i++) {
+		expect_one_mapping(&m);
+		at = i % 3 * LAB_ADOPTED_PAGE; /* of eight pages */
+		mr = lab_adopted_region(p[0], m + at, 6 * LAB_ADOPTED_PAGE);
+		lab_adopted_expect(m, LAB_ADOPTED_PAGES, 6);
+		lab_adopted_deregister(mr);
+		lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
+	}
+	expect_one_mapping(&m);
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
+/* ---- the end ---- */
+
+/* Memory that a dead process had adopted is still mapped here. Until the daemon has noticed the
+ * death, requests succeed. */
+LAB_CASE(requests_to_a_dead_peer_fail_soon)
+{
+	struct lab_peer_options o = { .retry_cnt = 1, .timeout = 10 };
+	static void *const elsewhere = (void *)(uintptr_t)lab_open;
+	struct lab_peer *p[2];
+	struct lab_work w;
+	struct ibv_wc wc;
+
+	lab_peers(p, &o, &elsewhere);
+	w = lab_adopted_work(p[1], IBV_WR_RDMA_WRITE, 0, LAB_PEER_BYTES / 2);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_signal(p[1], SIGKILL);
+	do {
+		lab_peer_post(p[0], &w);
+		while (!lab_peer_try_sent(p[0], &wc))
+			;
+	} while (wc.status == IBV_WC_SUCCESS);
+	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+}
+
+LAB_CASE(what_was_given_back_beside_a_thread_stays_its_own)
 {
 	char *m = lab_adopted_memory(), *late = lab_adopted_memory();
 	struct lab_peer *p[2];
 	struct ibv_mr *mr, *second;
 	struct lab_sleeper s;
 
-	(void)state;
 	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
@@ -280,134 +376,8 @@ static void what_was_given_back_beside_a_thread_stays_its_own(void **state)
 	munmap(late, LAB_ADOPTED_BYTES);
 }
 
-/* The program unmaps a part before it is given back. */
-static void what_was_given_back_beside_a_thread_grows_by_zeros(void **state)
-{
-	const size_t half = LAB_ADOPTED_BYTES / 2;
-	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
-	struct ibv_mr *mr;
-	struct lab_sleeper s;
-
-	(void)state;
-	lab_adopted_begin(p);
-	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
-	lab_sleeper_begin(&s);
-	assert_int_equal(munmap(m + half, half), 0);
-	lab_adopted_deregister(mr);
-	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
-	m = mremap(m, half, LAB_ADOPTED_BYTES, MREMAP_MAYMOVE);
-	assert_ptr_not_equal(m, MAP_FAILED);
-	lab_adopted_holds(m, 0, (unsigned)half, 1);
-	for (size_t i = half; i < LAB_ADOPTED_BYTES; i++)
-		assert_int_equal(m[i], 0);
-	munmap(m, LAB_ADOPTED_BYTES);
-	lab_sleeper_end(&s);
-#ifndef __SANITIZE_THREAD__ /* which has a thread of its own now */
-	wait_until_alone();
-#endif
-}
-
-/* ---- other programs ---- */
-
-static void a_program_that_is_spawned_does_not_disturb(void **state)
-{
-	char *const argv[] = { (char *)(uintptr_t) "true", NULL };
-	struct lab_peer *p[2];
-	char *m = lab_adopted_memory();
-	struct ibv_mr *mr;
-	pid_t pid;
-
-	(void)state;
-	lab_adopted_begin(p);
-	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
-	assert_int_equal(posix_spawnp(&pid, "true", NULL, NULL, argv, environ), 0);
-	lab_adopted_wait_for(pid);
-	assert_int_equal(system("true"), 0);
-	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
-	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 2);
-	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 2);
-	lab_adopted_deregister(mr);
-	munmap(m, LAB_ADOPTED_BYTES);
-}
-
-/* mremap(2) fails where two mappings meet. */
-static void expect_one_mapping(char **m)
-{
-#ifdef __SANITIZE_THREAD__
-	return; /* which has a thread of its own: beside threads it is a mapping by itself */
-#endif
-	*m = mremap(*m, LAB_ADOPTED_BYTES, 2 * LAB_ADOPTED_BYTES, MREMAP_MAYMOVE);
-	assert_ptr_not_equal(*m, MAP_FAILED);
-	assert_int_equal(munmap(*m + LAB_ADOPTED_BYTES, LAB_ADOPTED_BYTES), 0);
-	lab_adopted_holds(*m, 0, LAB_ADOPTED_BYTES, 1);
-}
-
-static void moved_memory_is_one_mapping_again(void **state)
-{
-	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
-	struct ibv_mr *mr;
-	size_t at;
-
-	(void)state;
-	lab_adopted_begin(p);
-	for (unsigned i = 0; i < 6; i++) {
-		expect_one_mapping(&m);
-		at = i % 3 * LAB_ADOPTED_PAGE; /* of eight pages */
-		mr = lab_adopted_region(p[0], m + at, 6 * LAB_ADOPTED_PAGE);
-		lab_adopted_expect(m, LAB_ADOPTED_PAGES, 6);
-		lab_adopted_deregister(mr);
-		lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
-	}
-	expect_one_mapping(&m);
-	munmap(m, LAB_ADOPTED_BYTES);
-}
-
-/* ---- the end ---- */
-
-/* Memory that a dead process had adopted is still mapped here. Until the daemon has noticed the
- * death, requests succeed. */
-static void requests_to_a_dead_peer_fail_soon(void **state)
-{
-	struct lab_peer_options o = { .retry_cnt = 1, .timeout = 10 };
-	static void *const elsewhere = (void *)(uintptr_t)lab_open;
-	struct lab_peer *p[2];
-	struct lab_work w;
-	struct ibv_wc wc;
-
-	(void)state;
-	lab_peers(p, &o, &elsewhere);
-	w = lab_adopted_work(p[1], IBV_WR_RDMA_WRITE, 0, LAB_PEER_BYTES / 2);
-	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
-	lab_peer_signal(p[1], SIGKILL);
-	do {
-		lab_peer_post(p[0], &w);
-		while (!lab_peer_try_sent(p[0], &wc))
-			;
-	} while (wc.status == IBV_WC_SUCCESS);
-	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
-}
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(whole_pages_of_a_region_keep_what_they_hold),
-		LAB_TEST(the_peer_reaches_pages_and_edges_alike),
-		LAB_TEST(atomics_change_the_word),
-		LAB_TEST(memory_that_others_could_write_to_is_not_adopted),
-		LAB_TEST(an_open_tun_device_does_not_disturb),
-		LAB_TEST(regions_that_overlap_leave_each_other_alone),
-		LAB_TEST(deregistered_memory_is_private_again),
-		LAB_TEST(what_the_program_maps_in_their_place_is_left_alone),
-		LAB_TEST(a_program_that_is_spawned_does_not_disturb),
-		LAB_TEST(moved_memory_is_one_mapping_again),
-		LAB_TEST(what_was_given_back_beside_a_thread_grows_by_zeros),
-		LAB_TEST(requests_to_a_dead_peer_fail_soon),
-		LAB_TEST(what_was_given_back_beside_a_thread_stays_its_own), /* the last one: see
-		                                                                there */
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -105,13 +105,12 @@ static void end(struct writer *w)
 /* ---- */
 
 /* Each time other memory: what was given back beside threads is not adopted again. */
-static void what_threads_write_meanwhile_is_not_lost(void **state)
+LAB_CASE(what_threads_write_meanwhile_is_not_lost)
 {
 	static struct writer a, b; /* they go on if this fails */
 	struct lab_peer *p[2];
 	struct ibv_mr *mr;
 
-	(void)state;
 	lab_adopted_begin(p);
 	for (unsigned turn = 0; turn < TURNS; turn++) {
 		char *m = much_memory(), *last = m + MANY - LAB_ADOPTED_PAGE;
@@ -157,38 +156,6 @@ static void *fork_on(void *arg)
 	return NULL;
 }
 
-static void a_thread_may_fork_meanwhile(void **state)
-{
-	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
-	static struct writer a, b; /* they go on if this fails */
-	struct base_pause pause = { 0 };
-	struct ibv_mr *mr;
-
-	(void)state;
-#ifdef __SANITIZE_THREAD__
-	return; /* a child begins a thread of the sanitizer's */
-#endif
-	lab_adopted_begin(p);
-	memset(m, 0, LAB_ADOPTED_BYTES);
-	begin(&a, m, LAB_ADOPTED_BYTES, 1, store);
-	begin(&b, m, LAB_ADOPTED_BYTES, 2, fork_on);
-	for (unsigned turn = 0; turn < TURNS; turn++) {
-		mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
-		lab_adopted_write(p, 0, 8, turn);
-		lab_adopted_holds(m, 0, 8, turn);
-		lab_adopted_deregister(mr);
-	}
-	end(&a);
-	while (b.rounds < TURNS)
-		base_pause(&pause);
-	b.is_over = true;
-	pthread_join(b.thread, NULL);
-	if (b.wrong)
-		fail_msg("%s", b.wrong);
-	munmap(m, LAB_ADOPTED_BYTES);
-}
-
 /* ---- who waits there ---- */
 
 struct waiter {
@@ -223,7 +190,7 @@ static void until_it_sleeps(pid_t tid)
 }
 
 /* A futex that processes may share is one of its page. */
-static void who_waits_there_is_woken(void **state)
+LAB_CASE(who_waits_there_is_woken)
 {
 	char *m = lab_adopted_memory();
 	struct waiter w = { .futex = (_Atomic uint32_t *)(uintptr_t)m };
@@ -231,7 +198,6 @@ static void who_waits_there_is_woken(void **state)
 	struct ibv_mr *mr;
 	pthread_t t;
 
-	(void)state;
 	lab_adopted_begin(p);
 	for (unsigned turn = 0; turn < 2; turn++) {
 		struct base_pause pause = { 0 };
@@ -256,7 +222,7 @@ static void who_waits_there_is_woken(void **state)
 /* ---- what is not to be moved ---- */
 
 /* A thread may have it read to memory past the kernel's buffers. */
-static void beside_a_file_that_is_read_directly_nothing_moves(void **state)
+LAB_CASE(beside_a_file_that_is_read_directly_nothing_moves)
 {
 	char *m = lab_adopted_memory();
 	struct lab_peer *p[2];
@@ -264,7 +230,6 @@ static void beside_a_file_that_is_read_directly_nothing_moves(void **state)
 	struct lab_sleeper s;
 	int fd;
 
-	(void)state;
 	lab_adopted_begin(p);
 	lab_sleeper_begin(&s);
 	fd = open("/proc/self/exe", O_RDONLY | O_DIRECT);
@@ -282,15 +247,40 @@ static void beside_a_file_that_is_read_directly_nothing_moves(void **state)
 	munmap(m, LAB_ADOPTED_BYTES);
 }
 
+/* The last one: then nothing is adopted. */
+LAB_CASE(a_thread_may_fork_meanwhile)
+{
+	char *m = lab_adopted_memory();
+	struct lab_peer *p[2];
+	static struct writer a, b; /* they go on if this fails */
+	struct base_pause pause = { 0 };
+	struct ibv_mr *mr;
+
+#ifdef __SANITIZE_THREAD__
+	return; /* a child begins a thread of the sanitizer's */
+#endif
+	lab_adopted_begin(p);
+	memset(m, 0, LAB_ADOPTED_BYTES);
+	begin(&a, m, LAB_ADOPTED_BYTES, 1, store);
+	begin(&b, m, LAB_ADOPTED_BYTES, 2, fork_on);
+	for (unsigned turn = 0; turn < TURNS; turn++) {
+		mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+		lab_adopted_write(p, 0, 8, turn);
+		lab_adopted_holds(m, 0, 8, turn);
+		lab_adopted_deregister(mr);
+	}
+	end(&a);
+	while (b.rounds < TURNS)
+		base_pause(&pause);
+	b.is_over = true;
+	pthread_join(b.thread, NULL);
+	if (b.wrong)
+		fail_msg("%s", b.wrong);
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(who_waits_there_is_woken),
-		LAB_TEST(beside_a_file_that_is_read_directly_nothing_moves),
-		LAB_TEST(what_threads_write_meanwhile_is_not_lost),
-		LAB_TEST(a_thread_may_fork_meanwhile), /* the last one: then nothing is adopted */
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

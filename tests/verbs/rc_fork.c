@@ -47,14 +47,13 @@ static void wait_for(pid_t pid)
 	assert_int_equal(status, 0);
 }
 
-static void a_connection_goes_on_beside_a_child_and_after_it(void **state)
+LAB_CASE(a_connection_goes_on_beside_a_child_and_after_it)
 {
 	struct lab_peer *p[2];
 	int go[2];
 	char byte = 0;
 	pid_t pid;
 
-	(void)state;
 	begin(p);
 	expect_connected(p, 1);
 	assert_int_equal(pipe(go), 0);
@@ -73,14 +72,13 @@ static void a_connection_goes_on_beside_a_child_and_after_it(void **state)
 }
 
 /* A request waits for the peer when the child is made: it is carried out once. */
-static void what_waits_at_the_fork_is_carried_out_once(void **state)
+LAB_CASE(what_waits_at_the_fork_is_carried_out_once)
 {
 	struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 100, 0 } } };
 	struct lab_peer *p[2];
 	struct ibv_wc wc;
 	pid_t pid;
 
-	(void)state;
 	begin(p);
 	lab_peer_fill(p[0], 0, 100, 7);
 	lab_peer_post(p[0], &w);
@@ -107,13 +105,12 @@ static void connect_anew(void **state)
 }
 
 /* It opens the device again; what it inherited it leaves alone. */
-static void a_child_has_connections_of_its_own(void **state)
+LAB_CASE(a_child_has_connections_of_its_own)
 {
 	const struct CMUnitTest tests[] = { { "child", connect_anew, NULL, NULL, NULL } };
 	struct lab_peer *p[2];
 	pid_t pid;
 
-	(void)state;
 	begin(p);
 	expect_connected(p, 1);
 	pid = fork();
@@ -130,12 +127,6 @@ static void a_child_has_connections_of_its_own(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_connection_goes_on_beside_a_child_and_after_it),
-		LAB_TEST(what_waits_at_the_fork_is_carried_out_once),
-		LAB_TEST(a_child_has_connections_of_its_own),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

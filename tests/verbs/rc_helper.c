@@ -65,13 +65,12 @@ static unsigned die_after(unsigned steps, enum ibv_wc_status *status, uint64_t *
 	return steps;
 }
 
-static void whoever_it_helps_is_woken(void **state)
+LAB_CASE_ELSEWHERE(whoever_it_helps_is_woken)
 {
 	enum ibv_wc_status status;
 	uint64_t ended_ns;
 	unsigned steps = die_after(UINT32_MAX, &status, &ended_ns), deaths;
 
-	(void)state;
 	assert_int_equal(status, IBV_WC_SUCCESS);
 	deaths = 2 * INSTRUCTIONS / steps < DEATHS ? 2 * INSTRUCTIONS / steps : DEATHS;
 	for (unsigned n = 0; n < steps; n += 1 + steps / (1 + deaths)) {
@@ -86,8 +85,6 @@ static void whoever_it_helps_is_woken(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { LAB_ELSEWHERE(whoever_it_helps_is_woken) };
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

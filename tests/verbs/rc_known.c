@@ -98,7 +98,7 @@ static void make(struct lab_peer *p[2], const struct lab_peer_options *o, void *
 	lab_peer_fill(sink(p), 0, LAB_PEER_BYTES, 2);
 }
 
-static void a_list_is_carried_out_in_its_order(void **state)
+LAB_CASE_BOTH(a_list_is_carried_out_in_its_order)
 {
 	struct lab_peer *p[2];
 	struct list l;
@@ -124,7 +124,7 @@ static void a_list_is_carried_out_in_its_order(void **state)
 	lab_peer_expect(sink(p), 0, LENGTH, 7);
 }
 
-static void other_requests_may_stand_between(void **state)
+LAB_CASE_BOTH(other_requests_may_stand_between)
 {
 	struct lab_peer *p[2];
 	struct list l;
@@ -144,7 +144,7 @@ static void other_requests_may_stand_between(void **state)
 	lab_peer_expect(p[0], 19 * LENGTH, LENGTH, 2);
 }
 
-static void a_list_ends_with_the_request_that_is_refused(void **state)
+LAB_CASE_BOTH(a_list_ends_with_the_request_that_is_refused)
 {
 	struct lab_peer *p[2];
 	struct list l;
@@ -160,7 +160,7 @@ static void a_list_ends_with_the_request_that_is_refused(void **state)
 	expect_copied(sink(p), 11);
 }
 
-static void a_list_ends_before_the_request_that_is_malformed(void **state)
+LAB_CASE_BOTH(a_list_ends_before_the_request_that_is_malformed)
 {
 	struct lab_peer *p[2];
 	struct list l;
@@ -179,7 +179,7 @@ static void a_list_ends_before_the_request_that_is_malformed(void **state)
 	expect_copied(sink(p), 13);
 }
 
-static void a_list_ends_where_the_send_queue_is_full(void **state)
+LAB_CASE_BOTH(a_list_ends_where_the_send_queue_is_full)
 {
 	const struct lab_peer_options o = { .cap = { .max_send_wr = 13 } };
 	struct lab_peer *p[2];
@@ -195,7 +195,7 @@ static void a_list_ends_where_the_send_queue_is_full(void **state)
 	expect_done(p[0], 0, 13);
 }
 
-static void inline_data_needs_no_key(void **state)
+LAB_CASE_BOTH(inline_data_needs_no_key)
 {
 	struct lab_peer *p[2];
 	struct list l;
@@ -211,7 +211,7 @@ static void inline_data_needs_no_key(void **state)
 	expect_copied(sink(p), LIST);
 }
 
-static void what_may_be_read_may_not_be_written(void **state)
+LAB_CASE_BOTH(what_may_be_read_may_not_be_written)
 {
 	const struct lab_peer_options o = { .no_access = IBV_ACCESS_REMOTE_WRITE };
 	struct lab_peer *p[2];
@@ -227,7 +227,7 @@ static void what_may_be_read_may_not_be_written(void **state)
 	lab_peer_expect(p[1], 0, 64, 2);
 }
 
-static void what_may_be_sent_may_not_be_read_into(void **state)
+LAB_CASE_BOTH(what_may_be_sent_may_not_be_read_into)
 {
 	struct lab_peer *p[2];
 	struct ibv_mr *mr;
@@ -250,7 +250,7 @@ static void what_may_be_sent_may_not_be_read_into(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void what_may_be_written_may_not_be_read(void **state)
+LAB_CASE_BOTH(what_may_be_written_may_not_be_read)
 {
 	const struct lab_peer_options o = { .no_access = IBV_ACCESS_REMOTE_READ };
 	struct lab_peer *p[2];
@@ -263,7 +263,7 @@ static void what_may_be_written_may_not_be_read(void **state)
 }
 
 /* It takes a resource of the responder's, and a right of its queue pair's. */
-static void what_is_known_is_not_read_all_the_same(void **state)
+LAB_CASE_BOTH(what_is_known_is_not_read_all_the_same)
 {
 	const struct lab_peer_options without[] = { { .no_read = true },
 		                                    { .no_qp_access = IBV_ACCESS_REMOTE_READ } };
@@ -280,7 +280,7 @@ static void what_is_known_is_not_read_all_the_same(void **state)
 	}
 }
 
-static void uc_reads_nothing_that_is_known(void **state)
+LAB_CASE_BOTH(uc_reads_nothing_that_is_known)
 {
 	const struct lab_peer_options o = { .type = IBV_QPT_UC };
 	struct lab_peer *p[2];
@@ -292,7 +292,7 @@ static void uc_reads_nothing_that_is_known(void **state)
 	lab_peer_expect(p[0], 0, 64, 1);
 }
 
-static void nobody_copies_beyond_the_end(void **state)
+LAB_CASE_BOTH(nobody_copies_beyond_the_end)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -304,7 +304,7 @@ static void nobody_copies_beyond_the_end(void **state)
 	lab_peer_do(p[0], &w, IBV_WC_REM_ACCESS_ERR); /* guards are looked at in the end */
 }
 
-static void nobody_has_more_of_its_own_region_than_there_is(void **state)
+LAB_CASE_BOTH(nobody_has_more_of_its_own_region_than_there_is)
 {
 	struct lab_peer *p[2];
 	struct lab_work w;
@@ -316,7 +316,7 @@ static void nobody_has_more_of_its_own_region_than_there_is(void **state)
 	lab_peer_expect(sink(p), 0, 64, 2);
 }
 
-static void a_region_that_is_gone_is_known_no_more(void **state)
+LAB_CASE_BOTH(a_region_that_is_gone_is_known_no_more)
 {
 	struct lab_peer *p[2];
 	struct list l;
@@ -331,11 +331,11 @@ static void a_region_that_is_gone_is_known_no_more(void **state)
 }
 
 /* The same by READs: last of all. */
-#define BY_READS(test)                             \
-	static void test##__by_reads(void **state) \
-	{                                          \
-		opcode = IBV_WR_RDMA_READ;         \
-		test(state);                       \
+#define BY_READS(test)                     \
+	LAB_CASE_BOTH(test##__by_reads)    \
+	{                                  \
+		opcode = IBV_WR_RDMA_READ; \
+		test(state);               \
 	}
 
 BY_READS(a_list_is_carried_out_in_its_order)
@@ -348,30 +348,6 @@ BY_READS(a_region_that_is_gone_is_known_no_more)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_BOTH(a_list_is_carried_out_in_its_order),
-		LAB_BOTH(other_requests_may_stand_between),
-		LAB_BOTH(a_list_ends_with_the_request_that_is_refused),
-		LAB_BOTH(a_list_ends_before_the_request_that_is_malformed),
-		LAB_BOTH(a_list_ends_where_the_send_queue_is_full),
-		LAB_BOTH(inline_data_needs_no_key),
-		LAB_BOTH(what_may_be_read_may_not_be_written),
-		LAB_BOTH(what_may_be_sent_may_not_be_read_into),
-		LAB_BOTH(what_may_be_written_may_not_be_read),
-		LAB_BOTH(what_is_known_is_not_read_all_the_same),
-		LAB_BOTH(uc_reads_nothing_that_is_known),
-		LAB_BOTH(nobody_copies_beyond_the_end),
-		LAB_BOTH(nobody_has_more_of_its_own_region_than_there_is),
-		LAB_BOTH(a_region_that_is_gone_is_known_no_more),
-		LAB_BOTH(a_list_is_carried_out_in_its_order__by_reads),
-		LAB_BOTH(a_list_ends_with_the_request_that_is_refused__by_reads),
-		LAB_BOTH(a_list_ends_before_the_request_that_is_malformed__by_reads),
-		LAB_BOTH(a_list_ends_where_the_send_queue_is_full__by_reads),
-		LAB_BOTH(nobody_copies_beyond_the_end__by_reads),
-		LAB_BOTH(nobody_has_more_of_its_own_region_than_there_is__by_reads),
-		LAB_BOTH(a_region_that_is_gone_is_known_no_more__by_reads),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

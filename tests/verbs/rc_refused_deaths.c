@@ -65,12 +65,11 @@ static unsigned before_it_fails(unsigned steps)
 	return below;
 }
 
-static void whoever_fails_hears_why(void **state)
+LAB_CASE_ELSEWHERE(whoever_fails_hears_why)
 {
 	bool failed;
 	unsigned steps = die_after(UINT32_MAX, &failed), first, deaths;
 
-	(void)state;
 	assert_true(failed);
 	first = before_it_fails(steps);
 	deaths = INSTRUCTIONS / steps < DEATHS ? INSTRUCTIONS / steps : DEATHS;
@@ -81,8 +80,6 @@ static void whoever_fails_hears_why(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { LAB_ELSEWHERE(whoever_fails_hears_why) };
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -121,7 +121,7 @@ static void connect_again(const struct comm *c, unsigned q)
 
 /* ---- calls that fail ---- */
 
-CASE_WITH(no_queue_pair_can_post, NULL, fault_lab_clean_up)
+FAULT_CASE(no_queue_pair_can_post)
 {
 	struct comm c;
 
@@ -138,7 +138,7 @@ CASE_WITH(no_queue_pair_can_post, NULL, fault_lab_clean_up)
 }
 
 /* Of one connection, the others do not notice. */
-CASE_WITH(one_queue_pair_cannot_post, NULL, fault_lab_clean_up)
+FAULT_CASE(one_queue_pair_cannot_post)
 {
 	struct lab_work w;
 	struct comm c;
@@ -155,7 +155,7 @@ CASE_WITH(one_queue_pair_cannot_post, NULL, fault_lab_clean_up)
 }
 
 /* Nothing was posted; it can be tried again. */
-CASE_WITH(a_request_is_to_be_posted_again, NULL, fault_lab_clean_up)
+FAULT_CASE(a_request_is_to_be_posted_again)
 {
 	struct lab_work w;
 	struct comm c;
@@ -171,7 +171,7 @@ CASE_WITH(a_request_is_to_be_posted_again, NULL, fault_lab_clean_up)
 	assert_int_equal(fault_lab_fired(0), 3);
 }
 
-CASE_WITH(a_receive_is_to_be_posted_again, NULL, fault_lab_clean_up)
+FAULT_CASE(a_receive_is_to_be_posted_again)
 {
 	const struct lab_work receive = { .wr_id = 99, .n = 0 };
 	struct comm c;
@@ -186,7 +186,7 @@ CASE_WITH(a_receive_is_to_be_posted_again, NULL, fault_lab_clean_up)
 	assert_int_equal(fault_lab_fired(0), 1);
 }
 
-CASE_WITH(memory_is_not_registered, NULL, fault_lab_clean_up)
+FAULT_CASE(memory_is_not_registered)
 {
 	static char memory[MESSAGE];
 	struct lab_peer *p;
@@ -202,7 +202,7 @@ CASE_WITH(memory_is_not_registered, NULL, fault_lab_clean_up)
 /* ---- completions ---- */
 
 /* RCCL takes the first two for a broken link, and the others for its end. */
-CASE_WITH(a_completion_is_an_error, NULL, fault_lab_clean_up)
+FAULT_CASE(a_completion_is_an_error)
 {
 	static const struct {
 		const char *name;
@@ -234,7 +234,7 @@ CASE_WITH(a_completion_is_an_error, NULL, fault_lab_clean_up)
 }
 
 /* One on each queue pair, which are left as they are; then all is as it should be. */
-CASE_WITH(so_many_completions_are_errors, NULL, fault_lab_clean_up)
+FAULT_CASE(so_many_completions_are_errors)
 {
 	struct comm c;
 
@@ -251,7 +251,7 @@ CASE_WITH(so_many_completions_are_errors, NULL, fault_lab_clean_up)
 }
 
 /* At both ends, though nothing is under way: a program must not take it for one of its own. */
-CASE_WITH(a_completion_is_nobodys, NULL, fault_lab_clean_up)
+FAULT_CASE(a_completion_is_nobodys)
 {
 	struct comm c;
 
@@ -267,7 +267,7 @@ CASE_WITH(a_completion_is_nobodys, NULL, fault_lab_clean_up)
 
 /* ---- slow and broken queue pairs ---- */
 
-CASE_WITH(one_queue_pair_is_slow, NULL, fault_lab_clean_up)
+FAULT_CASE(one_queue_pair_is_slow)
 {
 	struct comm c;
 	uint64_t began;
@@ -284,7 +284,7 @@ CASE_WITH(one_queue_pair_is_slow, NULL, fault_lab_clean_up)
 	assert_int_equal(fault_lab_shown(0, "fitted"), fault_lab_fired(0));
 }
 
-CASE_WITH(what_is_slow_comes_whole, NULL, fault_lab_clean_up)
+FAULT_CASE(what_is_slow_comes_whole)
 {
 	struct comm c;
 
@@ -299,7 +299,7 @@ CASE_WITH(what_is_slow_comes_whole, NULL, fault_lab_clean_up)
 
 /* It breaks with requests under way: the first one says why, the others are flushed, all are sent
  * by another one, and when it is connected again, it works. */
-CASE_WITH(what_was_under_way_goes_by_another_one, NULL, fault_lab_clean_up)
+FAULT_CASE(what_was_under_way_goes_by_another_one)
 {
 	const unsigned broken[] = { 0, 1 };
 
@@ -335,7 +335,7 @@ CASE_WITH(what_was_under_way_goes_by_another_one, NULL, fault_lab_clean_up)
 }
 
 /* The device's port goes down, and comes back: the programs are told, and connect again. */
-CASE_WITH(the_port_is_lost, NULL, fault_lab_clean_up)
+FAULT_CASE(the_port_is_lost)
 {
 	struct lab_work w;
 	struct comm c;
@@ -362,7 +362,7 @@ CASE_WITH(the_port_is_lost, NULL, fault_lab_clean_up)
 }
 
 /* A program that opened its device before there were rules meets none. */
-CASE_WITH(without_rules_nothing_is_different, NULL, fault_lab_clean_up)
+FAULT_CASE(without_rules_nothing_is_different)
 {
 	struct comm c;
 

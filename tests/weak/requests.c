@@ -83,7 +83,7 @@ static unsigned count_said(int fd, const char *text)
 }
 
 /* The first of all, as the thread stays. */
-static void without_a_thread_nothing_is_late_and_that_is_said(void **state)
+LAB_CASE(without_a_thread_nothing_is_late_and_that_is_said)
 {
 	const int fd = memfd_create("said", 0), err = dup(2);
 	struct lab_peer *p[2];
@@ -104,7 +104,7 @@ static void without_a_thread_nothing_is_late_and_that_is_said(void **state)
 
 /* ---- programs that do nothing ---- */
 
-static void a_program_that_sleeps_is_woken(void **state)
+LAB_CASE(a_program_that_sleeps_is_woken)
 {
 	const struct lab_peer_options options = { .channel = true };
 	struct lab_peer *p[2];
@@ -121,7 +121,7 @@ static void a_program_that_sleeps_is_woken(void **state)
 }
 
 /* As ib_write_lat. */
-static void a_program_that_looks_at_memory_sees_it_change(void **state)
+LAB_CASE(a_program_that_looks_at_memory_sees_it_change)
 {
 	struct lab_peer *p[2];
 
@@ -141,7 +141,7 @@ static void a_program_that_looks_at_memory_sees_it_change(void **state)
 		lab_peer_sent(p[0], IBV_WC_SUCCESS);
 }
 
-static void a_child_has_a_fabric_of_its_own(void **state)
+LAB_CASE(a_child_has_a_fabric_of_its_own)
 {
 	struct lab_peer *p[2];
 	int status;
@@ -169,7 +169,7 @@ static void a_child_has_a_fabric_of_its_own(void **state)
 /* ---- receives ---- */
 
 /* In a queue of four that is always nearly full; each message finds no receive at first. */
-static void each_message_comes_once(void **state)
+LAB_CASE(each_message_comes_once)
 {
 	const struct lab_peer_options o = { .cap = { .max_send_wr = 4 }, .rnr_retry = 7 };
 	struct lab_peer *p[2];
@@ -198,7 +198,7 @@ static void each_message_comes_once(void **state)
 /* ---- ends ---- */
 
 /* Of a READ and of a WRITE that may overtake it: neither hides how long the other has waited. */
-static void what_finds_no_way_fails_in_the_end(void **state)
+LAB_CASE(what_finds_no_way_fails_in_the_end)
 {
 	struct lab_peer_options options = { .timeout = 12, .retry_cnt = 1, .rnr_retry = 7 };
 	struct lab_peer *p[2];
@@ -237,7 +237,7 @@ static unsigned expect_flushed(struct ibv_cq *cq, unsigned n)
 	return done;
 }
 
-static void err_flushes_what_is_not_done(void **state)
+LAB_CASE(err_flushes_what_is_not_done)
 {
 	unsigned done = 0;
 
@@ -254,11 +254,10 @@ static void err_flushes_what_is_not_done(void **state)
 }
 
 /* Requests go to two receivers, so that some overtake others. */
-static void err_flushes_datagrams_that_are_not_done(void **state)
+LAB_CASE(err_flushes_datagrams_that_are_not_done)
 {
 	unsigned done = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct lab_end *a = lab_end(1), *to[] = { lab_end(2), lab_end(3) };
 		struct ibv_ah *ah[] = { lab_ah_to(a, to[0]), lab_ah_to(a, to[1]) };
@@ -278,9 +277,8 @@ static void err_flushes_datagrams_that_are_not_done(void **state)
 }
 
 /* The third of them has a wrong key. */
-static void nothing_leaves_behind_a_datagram_that_failed(void **state)
+LAB_CASE(nothing_leaves_behind_a_datagram_that_failed)
 {
-	(void)state;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct lab_end *a = lab_end(1), *b = lab_end(2);
 		struct ibv_ah *ah = lab_ah_to(a, b);
@@ -306,7 +304,7 @@ static void nothing_leaves_behind_a_datagram_that_failed(void **state)
 }
 
 /* And its memory is unmapped. */
-static void a_queue_pair_ends_with_what_waits(void **state)
+LAB_CASE(a_queue_pair_ends_with_what_waits)
 {
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct lab_peer *p[2];
@@ -319,7 +317,7 @@ static void a_queue_pair_ends_with_what_waits(void **state)
 	}
 }
 
-static void in_sqd_all_is_done(void **state)
+LAB_CASE(in_sqd_all_is_done)
 {
 	const struct ibv_qp_attr sqd = { .qp_state = IBV_QPS_SQD };
 
@@ -338,20 +336,6 @@ static void in_sqd_all_is_done(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(without_a_thread_nothing_is_late_and_that_is_said),
-		LAB_TEST(a_program_that_sleeps_is_woken),
-		LAB_TEST(a_program_that_looks_at_memory_sees_it_change),
-		LAB_TEST(a_child_has_a_fabric_of_its_own),
-		LAB_TEST(each_message_comes_once),
-		LAB_TEST(what_finds_no_way_fails_in_the_end),
-		LAB_TEST(err_flushes_what_is_not_done),
-		LAB_TEST(err_flushes_datagrams_that_are_not_done),
-		LAB_TEST(nothing_leaves_behind_a_datagram_that_failed),
-		LAB_TEST(a_queue_pair_ends_with_what_waits),
-		LAB_TEST(in_sqd_all_is_done),
-	};
-
 	lab_peers_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -463,9 +463,8 @@ static void make_mistake(const struct mistake *m)
 	undo(&first);
 }
 
-static void each_mistake_has_its_effect_its_counter_and_its_verdict(void **state)
+LAB_CASE(each_mistake_has_its_effect_its_counter_and_its_verdict)
 {
-	(void)state;
 	begin();
 	assert_right();
 	for (size_t i = 0; EACH_NAMED(i, mistakes, what); i++)
@@ -513,13 +512,12 @@ static void assert_only_smps(const struct agent_node *beyond, const char *says)
 	assert_said(says);
 }
 
-static void data_crosses_a_link_whose_ends_are_active(void **state)
+LAB_CASE(data_crosses_a_link_whose_ends_are_active)
 {
 	struct agent_node spine = { "spine", 2, { 1 } };
 	struct end near = { .at = &leaf1 }, far = { &spine, 1 };
 	char says[40];
 
-	(void)state;
 	begin();
 	assert_int_equal(system("umbel sm stop > /dev/null"), 0);
 	spine.path[1] = near.port = lab.up;
@@ -622,9 +620,8 @@ static void refuse(const struct refusal *r)
 	assert_memory_equal(before.data, after.data, sizeof(before.data));
 }
 
-static void what_a_switch_cannot_do_is_refused_and_changes_nothing(void **state)
+LAB_CASE(what_a_switch_cannot_do_is_refused_and_changes_nothing)
 {
-	(void)state;
 	agent_open();
 	for (size_t i = 0; EACH_NAMED(i, refusals, what); i++)
 		refuse(&refusals[i]);
@@ -634,12 +631,11 @@ static void what_a_switch_cannot_do_is_refused_and_changes_nothing(void **state)
 /* ---- port 0 ---- */
 
 /* A path to a switch has the width and the speed of its port 0. */
-static void port_0_is_as_fast_as_the_links(void **state)
+LAB_CASE(port_0_is_as_fast_as_the_links)
 {
 	struct agent_attribute own = { .at = &leaf1, .id = UMAD_SM_ATTR_PORT_INFO };
 	struct agent_attribute other = own;
 
-	(void)state;
 	agent_open();
 	other.modifier = 1;
 	agent_get(&own);
@@ -693,7 +689,7 @@ static unsigned violations(uint64_t key)
 }
 
 /* A subnet manager that has forgotten the key which it has set. */
-static void without_the_key_a_switch_does_nothing(void **state)
+LAB_CASE(without_the_key_a_switch_does_nothing)
 {
 	static const struct {
 		uint8_t protection;
@@ -702,7 +698,6 @@ static void without_the_key_a_switch_does_nothing(void **state)
 		{ 0, true, true }, { 1, true, false }, { 2, false, false }, { 3, false, false }
 	};
 
-	(void)state;
 	agent_open();
 	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		set_key(i ? KEY : 0, KEY, rows[i].protection, 0);
@@ -720,13 +715,12 @@ static void without_the_key_a_switch_does_nothing(void **state)
 }
 
 /* The lease runs from the first request with a wrong key on, and one with the right key ends it. */
-static void the_protection_ends_with_its_lease(void **state)
+LAB_CASE(the_protection_ends_with_its_lease)
 {
 	struct agent_attribute a = { .at = &leaf1, .id = UMAD_SM_ATTR_PORT_INFO };
 	struct deadline deadline = { 0 };
 	struct agent_attribute right = a;
 
-	(void)state;
 	agent_open();
 	set_key(0, KEY, 2, 1);
 	assert_int_equal(agent_request(&a, UMAD_METHOD_GET, true), AGENT_NO_RESPONSE);
@@ -739,18 +733,4 @@ static void the_protection_ends_with_its_lease(void **state)
 	assert_int_equal(a.data[PORT_LMC] >> 6, 0);
 	set_key(KEY, 0, 0, 0);
 	agent_close();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(each_mistake_has_its_effect_its_counter_and_its_verdict),
-		LAB_TEST(data_crosses_a_link_whose_ends_are_active),
-		LAB_TEST(port_0_is_as_fast_as_the_links),
-		LAB_TEST(without_the_key_a_switch_does_nothing),
-		LAB_TEST(the_protection_ends_with_its_lease),
-		LAB_TEST(what_a_switch_cannot_do_is_refused_and_changes_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
