@@ -108,8 +108,7 @@ static void post(struct side *s, enum ibv_wr_opcode opcode, uint32_t bytes)
 		wr->wr.rdma.remote_addr = s->rc.peer->memory;
 		wr->wr.rdma.rkey = s->rc.peer->rkey;
 	}
-	if (ibv_post_send(s->rc.qp, wr, &bad))
-		bench_fail("ibv_post_send");
+	bench_must(!ibv_post_send(s->rc.qp, wr, &bad), "ibv_post_send");
 }
 
 static void request(struct side *s, enum ibv_wr_opcode opcode, uint32_t bytes)
@@ -151,8 +150,7 @@ static void call(struct side *s, struct iovec *here, struct iovec *there, unsign
 	there[0] = (struct iovec){ (void *)(uintptr_t)guard, 1 };
 	copied = is_write ? process_vm_writev(s->rc.peer->pid, here, n + 1, there, n + 1, 0)
 	                  : process_vm_readv(s->rc.peer->pid, here, n + 1, there, n + 1, 0);
-	if (copied != all)
-		bench_fail("process_vm_writev");
+	bench_must(copied == all, "process_vm_writev");
 }
 
 static void raw(struct side *s, bool is_write)
@@ -200,8 +198,7 @@ static void request_list(struct side *s, enum ibv_wr_opcode opcode)
 		wr[i].wr.rdma.rkey = s->rc.peer->rkey;
 		wr[i].next = i + 1 < LIST ? &wr[i + 1] : NULL;
 	}
-	if (ibv_post_send(s->rc.qp, wr, &bad))
-		bench_fail("ibv_post_send");
+	bench_must(!ibv_post_send(s->rc.qp, wr, &bad), "ibv_post_send");
 	take_list(s->rc.send_cq);
 }
 
@@ -293,8 +290,7 @@ static void post_receive(struct side *s)
 		               .lkey = s->rc.mr->lkey };
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	if (ibv_post_recv(s->rc.qp, &wr, &bad))
-		bench_fail("ibv_post_recv");
+	bench_must(!ibv_post_recv(s->rc.qp, &wr, &bad), "ibv_post_recv");
 }
 
 /* Nanoseconds of a SEND, one way, on side 0. Both sides call it. */
@@ -356,8 +352,7 @@ static void start_sleeper(void)
 {
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, sleep_on, NULL))
-		bench_fail("pthread_create");
+	bench_must(!pthread_create(&thread, NULL, sleep_on, NULL), "pthread_create");
 	pthread_detach(thread);
 }
 

@@ -53,20 +53,16 @@ static void make_qp(struct rdma_cm_id *id)
 	};
 
 	if (!cq)
-		cq = ibv_create_cq(id->verbs, CQE, NULL, NULL, 0);
-	if (!cq)
-		bench_fail("ibv_create_cq");
+		bench_must((cq = ibv_create_cq(id->verbs, CQE, NULL, NULL, 0)), "ibv_create_cq");
 	attr.send_cq = attr.recv_cq = cq;
-	if (rdma_create_qp(id, NULL, &attr))
-		bench_fail("rdma_create_qp");
+	bench_must(!rdma_create_qp(id, NULL, &attr), "rdma_create_qp");
 }
 
 /* Frees both: the connection has ended. */
 static void destroy(struct rdma_cm_id *id)
 {
 	rdma_destroy_qp(id);
-	if (rdma_destroy_id(id))
-		bench_fail("rdma_destroy_id");
+	bench_must(!rdma_destroy_id(id), "rdma_destroy_id");
 }
 
 /* The next event's type, and the identifier that it is about. */
@@ -75,8 +71,7 @@ static enum rdma_cm_event_type next_event(struct rdma_cm_id **id)
 	enum rdma_cm_event_type type;
 	struct rdma_cm_event *event;
 
-	if (rdma_get_cm_event(events, &event))
-		bench_fail("rdma_get_cm_event");
+	bench_must(!rdma_get_cm_event(events, &event), "rdma_get_cm_event");
 	type = event->event;
 	*id = event->id;
 	if (event->status)
@@ -93,10 +88,10 @@ static void listen_at(const char *address)
 	struct rdma_cm_id *listener;
 
 	events = rdma_create_event_channel();
-	if (!events || rdma_create_id(events, &listener, NULL, RDMA_PS_TCP))
-		bench_fail("rdma_create_id");
-	if (rdma_bind_addr(listener, (struct sockaddr *)&in) || rdma_listen(listener, 0))
-		bench_fail("rdma_listen");
+	bench_must(events && !rdma_create_id(events, &listener, NULL, RDMA_PS_TCP),
+	           "rdma_create_id");
+	bench_must(!rdma_bind_addr(listener, (struct sockaddr *)&in) && !rdma_listen(listener, 0),
+	           "rdma_listen");
 }
 
 static void serve_one(void)
@@ -107,12 +102,10 @@ static void serve_one(void)
 	switch (next_event(&id)) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		make_qp(id);
-		if (rdma_accept(id, &param))
-			bench_fail("rdma_accept");
+		bench_must(!rdma_accept(id, &param), "rdma_accept");
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		if (rdma_disconnect(id))
-			bench_fail("rdma_disconnect");
+		bench_must(!rdma_disconnect(id), "rdma_disconnect");
 		destroy(id);
 		break;
 	default:
@@ -125,8 +118,7 @@ __attribute__((noreturn)) static void serve(const char *address, int ready)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	listen_at(address);
-	if (write(ready, "", 1) != 1)
-		bench_fail("write");
+	bench_must(write(ready, "", 1) == 1, "write");
 	for (;;)
 		serve_one();
 }
@@ -137,11 +129,9 @@ static pid_t start_server(const char *address)
 	pid_t pid;
 	char byte;
 
-	if (pipe(ready))
-		bench_fail("pipe");
+	bench_must(!pipe(ready), "pipe");
 	pid = fork();
-	if (pid < 0)
-		bench_fail("fork");
+	bench_must(pid >= 0, "fork");
 	if (!pid)
 		serve(address, ready[1]);
 	close(ready[1]);
@@ -165,11 +155,10 @@ static void begin(struct client *c)
 	if (!c->left)
 		return;
 	c->left--;
-	if (rdma_create_id(events, &id, NULL, RDMA_PS_TCP))
-		bench_fail("rdma_create_id");
-	if (rdma_resolve_addr(id, (struct sockaddr *)&c->from, (struct sockaddr *)&c->to,
-	                      TIMEOUT_MS))
-		bench_fail("rdma_resolve_addr");
+	bench_must(!rdma_create_id(events, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
+	bench_must(!rdma_resolve_addr(id, (struct sockaddr *)&c->from, (struct sockaddr *)&c->to,
+	                              TIMEOUT_MS),
+	           "rdma_resolve_addr");
 }
 
 static void connect_id(struct rdma_cm_id *id)
@@ -177,8 +166,7 @@ static void connect_id(struct rdma_cm_id *id)
 	struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
 
 	make_qp(id);
-	if (rdma_connect(id, &param))
-		bench_fail("rdma_connect");
+	bench_must(!rdma_connect(id, &param), "rdma_connect");
 }
 
 static void go_on(struct client *c)
@@ -187,15 +175,13 @@ static void go_on(struct client *c)
 
 	switch (next_event(&id)) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		if (rdma_resolve_route(id, TIMEOUT_MS))
-			bench_fail("rdma_resolve_route");
+		bench_must(!rdma_resolve_route(id, TIMEOUT_MS), "rdma_resolve_route");
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		connect_id(id);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		if (rdma_disconnect(id))
-			bench_fail("rdma_disconnect");
+		bench_must(!rdma_disconnect(id), "rdma_disconnect");
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		destroy(id);
@@ -237,9 +223,7 @@ int main(int argc, char **argv)
 	c.to = address_of(argc > 3 ? argv[3] : SERVER, PORT);
 	c.from = address_of(argc > 4 ? argv[4] : CLIENT, 0);
 	server = start_server(argc > 3 ? argv[3] : SERVER);
-	events = rdma_create_event_channel();
-	if (!events)
-		bench_fail("rdma_create_event_channel");
+	bench_must((events = rdma_create_event_channel()), "rdma_create_event_channel");
 	measure(&c, at_once, at_once); /* what comes first is made once */
 	ns = measure(&c, n, at_once);
 	printf("{\"measure\": \"rdma_cm\", \"at_once\": %lu, \"ns\": %.1f}\n", at_once, ns);

@@ -52,8 +52,7 @@ static int measure_ah(void)
 	for (int i = 0; i < HANDLES; i++) {
 		struct ibv_ah *ah = ibv_create_ah(e.pd, &attr);
 
-		if (!ah || ibv_destroy_ah(ah))
-			bench_fail("ibv_create_ah");
+		bench_must(ah && !ibv_destroy_ah(ah), "ibv_create_ah");
 	}
 	printf("{\"measure\": \"ah\", \"ns\": %.1f}\n", (double)(bench_now() - t) / HANDLES);
 	bench_endpoint_close(&e);
@@ -104,11 +103,9 @@ static int measure_request(void)
 	pid_t server;
 
 	bench_pin(0); /* both: nothing is faster than to change over */
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-		bench_fail("socketpair");
+	bench_must(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), "socketpair");
 	server = fork();
-	if (server < 0)
-		bench_fail("fork");
+	bench_must(server >= 0, "fork");
 	if (server == 0) {
 		close(pair[0]);
 		while (recv(pair[1], packet, sizeof(packet), 0) > 0)
@@ -140,8 +137,7 @@ static pid_t spawn(const char *what)
 	pid_t pid;
 
 	errno = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ);
-	if (errno)
-		bench_fail("posix_spawn");
+	bench_must(!errno, "posix_spawn");
 	return pid;
 }
 
@@ -254,8 +250,7 @@ static int measure_quiet(void)
 	}
 	/* To see that a call is seen: one to a receiver that sleeps, and has been woken before. */
 	for (int i = 0; i < 2; i++) {
-		if (ibv_req_notify_cq(receiver.cq, 0))
-			bench_fail("ibv_req_notify_cq");
+		bench_must(!ibv_req_notify_cq(receiver.cq, 0), "ibv_req_notify_cq");
 		if (i == 0)
 			bench_endpoint_send(&sender, 1);
 		else if (!post_watched(&sender))

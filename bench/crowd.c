@@ -39,10 +39,9 @@ static void join(unsigned i)
 	struct sockaddr_in group = group_of(i);
 	struct rdma_cm_event *event;
 
-	if (rdma_join_multicast(endpoint.id, (struct sockaddr *)&group, NULL))
-		bench_fail("rdma_join_multicast");
-	if (rdma_get_cm_event(endpoint.events, &event))
-		bench_fail("rdma_get_cm_event");
+	bench_must(!rdma_join_multicast(endpoint.id, (struct sockaddr *)&group, NULL),
+	           "rdma_join_multicast");
+	bench_must(!rdma_get_cm_event(endpoint.events, &event), "rdma_get_cm_event");
 	if (event->event != RDMA_CM_EVENT_MULTICAST_JOIN)
 		errx(EXIT_FAILURE, "group %u: %s, status %d", i, rdma_event_str(event->event),
 		     event->status);
@@ -53,8 +52,8 @@ static void leave(unsigned i)
 {
 	struct sockaddr_in group = group_of(i);
 
-	if (rdma_leave_multicast(endpoint.id, (struct sockaddr *)&group))
-		bench_fail("rdma_leave_multicast");
+	bench_must(!rdma_leave_multicast(endpoint.id, (struct sockaddr *)&group),
+	           "rdma_leave_multicast");
 }
 
 /* Whether standard input has ended; waits for so long. */
@@ -117,19 +116,15 @@ static unsigned send_to_all(struct ibv_qp **qp, unsigned n, struct ibv_cq *cq)
 	unsigned arrived = 0;
 
 	errno = ibv_query_port(endpoint.verbs, attr.port_num, &port);
-	if (errno)
-		bench_fail("ibv_query_port");
+	bench_must(!errno, "ibv_query_port");
 	attr.dlid = port.lid;
-	wr->wr.ud.ah = ibv_create_ah(endpoint.pd, &attr);
-	if (!wr->wr.ud.ah)
-		bench_fail("ibv_create_ah");
+	bench_must((wr->wr.ud.ah = ibv_create_ah(endpoint.pd, &attr)), "ibv_create_ah");
 	wr->wr.ud.remote_qkey = QKEY;
 	for (unsigned i = 0; i < n; i++) {
 		struct ibv_wc wc;
 
 		errno = ibv_post_recv(qp[i], &recv, &bad_recv);
-		if (errno)
-			bench_fail("ibv_post_recv");
+		bench_must(!errno, "ibv_post_recv");
 		wr->wr.ud.remote_qpn = qp[i]->qp_num;
 		bench_endpoint_send(&endpoint, 1);
 		if (ibv_poll_cq(cq, 1, &wc) == 1 && wc.qp_num == qp[i]->qp_num &&
@@ -146,8 +141,7 @@ static void crowd_qps(unsigned n)
 	struct ibv_qp **qp = calloc(n, sizeof(*qp));
 	long before, after;
 
-	if (!cq || !qp)
-		bench_fail("ibv_create_cq");
+	bench_must(cq && qp, "ibv_create_cq");
 	before = private_kb();
 	for (unsigned i = 0; i < n; i++)
 		qp[i] = bench_idle_qp(&endpoint, cq);
@@ -176,8 +170,7 @@ static struct ibv_qp *connected_qp(struct ibv_cq *cq)
 	};
 	struct ibv_qp *qp = ibv_create_qp(endpoint.pd, &init);
 
-	if (!qp)
-		bench_fail("ibv_create_qp");
+	bench_must(qp, "ibv_create_qp");
 	return qp;
 }
 
@@ -226,8 +219,7 @@ static double time_region(void)
 		struct ibv_mr *mr = ibv_reg_mr(endpoint.pd, page, 4096,
 		                               IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 
-		if (!mr || ibv_dereg_mr(mr))
-			bench_fail("a region");
+		bench_must(mr && !ibv_dereg_mr(mr), "a region");
 		taken[i] = (double)(bench_now() - t) / 1000;
 	}
 	bench_free(page, 4096);

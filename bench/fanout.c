@@ -56,9 +56,7 @@ static struct receivers open_receivers(const struct plan *plan, unsigned process
 	if (!process)
 		r.n = plan->qps - r.n * (plan->processes - 1);
 	p.cqe = DEPTH * r.n; /* the first one's CQ is everybody's */
-	r.e = calloc(r.n, sizeof(*r.e));
-	if (!r.e)
-		bench_fail("no memory");
+	bench_must((r.e = calloc(r.n, sizeof(*r.e))), "no memory");
 	for (unsigned i = 0; i < r.n; i++) {
 		p.cq = i ? r.e[0].cq : NULL;
 		bench_endpoint_open(&r.e[i], &p);
@@ -84,8 +82,7 @@ static void run_other(const struct plan *plan)
 	struct receivers r;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (bench_pin(1))
-		bench_fail("sched_setaffinity");
+	bench_must(!bench_pin(1), "sched_setaffinity");
 	r = open_receivers(plan, 1);
 	sem_post(&plan->other->done);
 	for (;;) {
@@ -230,8 +227,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (plan.processes > 1) {
 		other = fork();
-		if (other < 0)
-			bench_fail("fork");
+		bench_must(other >= 0, "fork");
 		if (other == 0)
 			run_other(&plan);
 		sem_wait(&plan.other->done);

@@ -108,8 +108,7 @@ static double time_of_all(void)
 	struct dirent *d;
 	double ns = 0;
 
-	if (!all)
-		bench_fail("/proc");
+	bench_must(all, "/proc");
 	while ((d = readdir(all)))
 		if (isdigit(d->d_name[0]))
 			ns += time_of_process(d->d_name);
@@ -132,16 +131,12 @@ static void open_rc(struct side *s)
 	s->context = list && list[0] ? ibv_open_device(list[0]) : NULL;
 	pd = s->context ? ibv_alloc_pd(s->context) : NULL;
 	s->mr = pd ? ibv_reg_mr(pd, s->memory, (size_t)s->bytes * UNDER_WAY, access) : NULL;
-	s->channel = s->mr ? ibv_create_comp_channel(s->context) : NULL;
-	if (!s->channel)
-		bench_fail("opening the device");
+	bench_must((s->channel = s->mr ? ibv_create_comp_channel(s->context) : NULL),
+	           "opening the device");
 	s->cq = init.send_cq = init.recv_cq =
 	        ibv_create_cq(s->context, UNDER_WAY + RECEIVES, NULL, s->channel, 0);
-	s->qp = s->cq ? ibv_create_qp(pd, &init) : NULL;
-	if (!s->qp)
-		bench_fail("ibv_create_qp");
-	if (ibv_query_port(s->context, 1, &port))
-		bench_fail("ibv_query_port");
+	bench_must((s->qp = s->cq ? ibv_create_qp(pd, &init) : NULL), "ibv_create_qp");
+	bench_must(!ibv_query_port(s->context, 1, &port), "ibv_query_port");
 	s->mtu = 128u << port.active_mtu;
 	s->told->qpn[s->number] = s->qp->qp_num;
 	s->told->rkey[s->number] = s->mr->rkey;
@@ -160,8 +155,7 @@ static void connect_rc(struct side *s)
 	/* a sleeper is late with its receives now and then: 10 microseconds, not 655 ms */
 	errno = ibv_modify_qp(s->qp, &(struct ibv_qp_attr){ .min_rnr_timer = 1 },
 	                      IBV_QP_MIN_RNR_TIMER);
-	if (errno)
-		bench_fail("ibv_modify_qp");
+	bench_must(!errno, "ibv_modify_qp");
 }
 
 static void post(struct side *s, enum ibv_wr_opcode opcode, unsigned i)
@@ -176,8 +170,7 @@ static void post(struct side *s, enum ibv_wr_opcode opcode, unsigned i)
 	wr.wr.rdma.remote_addr = s->told->memory[!s->number] + off;
 	wr.wr.rdma.rkey = s->told->rkey[!s->number];
 	errno = ibv_post_send(s->qp, &wr, &bad);
-	if (errno)
-		bench_fail("ibv_post_send");
+	bench_must(!errno, "ibv_post_send");
 }
 
 static void post_receive(struct side *s, unsigned i)
@@ -187,8 +180,7 @@ static void post_receive(struct side *s, unsigned i)
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	errno = ibv_post_recv(s->qp, &wr, &bad);
-	if (errno)
-		bench_fail("ibv_post_recv");
+	bench_must(!errno, "ibv_post_recv");
 }
 
 /* Sleeps until there are completions. How many. */
@@ -201,13 +193,11 @@ static unsigned complete(struct side *s)
 	if (n)
 		return (unsigned)n;
 	errno = ibv_req_notify_cq(s->cq, 0);
-	if (errno)
-		bench_fail("ibv_req_notify_cq");
+	bench_must(!errno, "ibv_req_notify_cq");
 	n = bench_rc_poll(s->cq, UNDER_WAY);
 	if (n)
 		return (unsigned)n;
-	if (ibv_get_cq_event(s->channel, &cq, &context))
-		bench_fail("ibv_get_cq_event");
+	bench_must(!ibv_get_cq_event(s->channel, &cq, &context), "ibv_get_cq_event");
 	ibv_ack_cq_events(cq, 1);
 	return 0;
 }
@@ -258,8 +248,7 @@ static void tcp(struct side *s)
 		ssize_t n = s->number ? recv(s->tcp, s->memory, part, 0)
 		                      : send(s->tcp, s->memory, part, 0);
 
-		if (n <= 0)
-			bench_fail("TCP");
+		bench_must(n > 0, "TCP");
 		left -= (size_t)n;
 	}
 }
@@ -276,8 +265,7 @@ static void connect_tcp(struct side *s)
 	if (!s->number && connect(fd, (struct sockaddr *)&at, sizeof(at)))
 		bench_fail("connect");
 	s->tcp = s->number ? accept(fd, NULL, NULL) : fd;
-	if (s->tcp < 0)
-		bench_fail("accept");
+	bench_must(s->tcp >= 0, "accept");
 }
 
 /* ---- UDP ---- */
@@ -341,8 +329,7 @@ static void send_piece(struct side *s, char *at, unsigned n, bool all)
 	}
 	*c = (struct cmsghdr){ CMSG_LEN(sizeof(each)), IPPROTO_UDP, UDP_SEGMENT };
 	memcpy(CMSG_DATA(c), &each, sizeof(each));
-	if (sendmsg(s->udp, &m, 0) < 0)
-		bench_fail("sendmsg");
+	bench_must(sendmsg(s->udp, &m, 0) >= 0, "sendmsg");
 }
 
 /* Sleeps until something has come. Its bytes. */
@@ -350,8 +337,7 @@ static size_t receive_piece(const struct side *s, char *to, size_t room)
 {
 	const ssize_t n = recv(s->udp, to, room, 0);
 
-	if (n < 0)
-		bench_fail("recv");
+	bench_must(n >= 0, "recv");
 	return (size_t)n;
 }
 
@@ -388,8 +374,7 @@ static void udp(struct side *s, bool all)
 		if (s->number) {
 			n = take_piece(s, s->memory + (size_t)place * s->mtu, all);
 			come += n;
-			if (send(s->udp, &come, sizeof(come), 0) < 0)
-				bench_fail("send");
+			bench_must(send(s->udp, &come, sizeof(come), 0) >= 0, "send");
 		} else if (n && sent + n - come <= PIECES * most) {
 			send_piece(s, s->memory + (size_t)place * s->mtu, n, all);
 			sent += n;

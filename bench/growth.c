@@ -80,8 +80,7 @@ static void post_receives(struct host *h)
 		wr.wr_id = k;
 		for (; h->posted[k] < RECEIVES; h->posted[k]++) {
 			errno = ibv_post_recv(h->qp[k], &wr, &bad);
-			if (errno)
-				bench_fail("ibv_post_recv");
+			bench_must(!errno, "ibv_post_recv");
 		}
 	}
 }
@@ -100,21 +99,17 @@ static struct ibv_qp *make_qp(struct host *h, bool first)
 	struct ibv_qp *qp;
 
 	if (first) {
-		if (rdma_create_qp(h->id, h->id->pd, &init))
-			bench_fail("rdma_create_qp");
+		bench_must(!rdma_create_qp(h->id, h->id->pd, &init), "rdma_create_qp");
 		return h->id->qp;
 	}
-	qp = ibv_create_qp(h->id->pd, &init);
-	if (!qp)
-		bench_fail("ibv_create_qp");
+	bench_must((qp = ibv_create_qp(h->id->pd, &init)), "ibv_create_qp");
 	attr.qkey = RDMA_UDP_QKEY;
 	errno = ibv_modify_qp(qp, &attr,
 	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 	attr.qp_state = IBV_QPS_RTR;
 	if (!errno)
 		errno = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
-	if (errno)
-		bench_fail("ibv_modify_qp");
+	bench_must(!errno, "ibv_modify_qp");
 	return qp;
 }
 
@@ -145,8 +140,7 @@ static struct host *joined(unsigned g)
 	struct rdma_cm_event *event;
 	struct host *h;
 
-	if (rdma_get_cm_event(all.events, &event))
-		bench_fail("rdma_get_cm_event");
+	bench_must(!rdma_get_cm_event(all.events, &event), "rdma_get_cm_event");
 	if (event->event != RDMA_CM_EVENT_MULTICAST_JOIN)
 		errx(EXIT_FAILURE, "group %u: %s, status %d", g, rdma_event_str(event->event),
 		     event->status);
@@ -164,8 +158,8 @@ static void join(unsigned g)
 	struct sockaddr_in to = address(FIRST_IPV4 + g);
 
 	for (unsigned i = 0; i < all.n_hosts; i++)
-		if (rdma_join_multicast(all.host[i].id, (struct sockaddr *)&to, NULL))
-			bench_fail("rdma_join_multicast");
+		bench_must(!rdma_join_multicast(all.host[i].id, (struct sockaddr *)&to, NULL),
+		           "rdma_join_multicast");
 	for (unsigned i = 0; i < all.n_hosts; i++)
 		joined(g);
 }
@@ -175,8 +169,8 @@ static void leave(unsigned g)
 	struct sockaddr_in to = address(FIRST_IPV4 + g);
 
 	for (unsigned i = 0; i < all.n_hosts; i++)
-		if (rdma_leave_multicast(all.host[i].id, (struct sockaddr *)&to))
-			bench_fail("rdma_leave_multicast");
+		bench_must(!rdma_leave_multicast(all.host[i].id, (struct sockaddr *)&to),
+		           "rdma_leave_multicast");
 }
 
 /* Attaches the other queue pairs to the group, or detaches them. */
@@ -236,8 +230,7 @@ static struct ibv_ah *handle_of(const struct host *h, const struct group *g)
 		                    .grh = { .dgid = g->mgid } };
 	struct ibv_ah *ah = ibv_create_ah(h->id->pd, &attr);
 
-	if (!ah)
-		bench_fail("ibv_create_ah");
+	bench_must(ah, "ibv_create_ah");
 	return ah;
 }
 
@@ -255,8 +248,7 @@ static double post(struct host *h, struct ibv_ah *ah, const struct group *g)
 	uint64_t begin = bench_now();
 
 	errno = ibv_post_send(h->qp[0], &wr, &bad);
-	if (errno)
-		bench_fail("ibv_post_send");
+	bench_must(!errno, "ibv_post_send");
 	begin = bench_now() - begin;
 	if (ibv_poll_cq(h->send_cq, 1, &wc) != 1 || wc.status != IBV_WC_SUCCESS)
 		errx(EXIT_FAILURE, "a send does not complete");
@@ -348,8 +340,7 @@ static void ask(pid_t daemon)
 	    rdma_bind_addr(id, (struct sockaddr *)&at))
 		bench_fail("rdma_bind_addr");
 	errno = clock_getcpuclockid(daemon, &clock);
-	if (errno)
-		bench_fail("clock_getcpuclockid");
+	bench_must(!errno, "clock_getcpuclockid");
 	printf("{\"ready\": \"ask\"}\n");
 	for (; !poll(&in, 1, 0); n++) {
 		uint64_t begin = bench_now(), work, took;
@@ -360,8 +351,7 @@ static void ask(pid_t daemon)
 		cq = ibv_create_cq(id->verbs, 1, NULL, NULL, 0);
 		clock_gettime(clock, &after);
 		took = bench_now() - begin;
-		if (!cq || ibv_destroy_cq(cq))
-			bench_fail("ibv_create_cq");
+		bench_must(cq && !ibv_destroy_cq(cq), "ibv_create_cq");
 		work = (uint64_t)((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec -
 		                  before.tv_nsec);
 		took = work < took ? work : took;

@@ -241,8 +241,7 @@ static double measure_rate(struct asker *asker, unsigned n, unsigned groups, dou
 		ask(&asker[i], asker[i].group, false);
 	}
 	while ((now = bench_now()) < end) {
-		if (poll(fds, n, -1) < 0)
-			bench_fail("poll");
+		bench_must(poll(fds, n, -1) >= 0, "poll");
 		for (unsigned i = 0; i < n; i++)
 			if (fds[i].revents)
 				joins += go_on(&asker[i], groups, n);

@@ -125,8 +125,7 @@ static void run_receiver(const struct plan *plan, unsigned process)
 	uint32_t met = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (bench_pin(1))
-		bench_fail("sched_setaffinity");
+	bench_must(!bench_pin(1), "sched_setaffinity");
 	bench_enter("b");
 	for (unsigned i = 0; i < LINKS; i++)
 		link[i] = links[i]->open(plan->prepared[i], &plan->spec[i], 1);
@@ -181,8 +180,7 @@ static void run_sender(const struct plan *plan)
 	void *link[LINKS];
 	uint32_t met = 0;
 
-	if (bench_pin(0))
-		bench_fail("sched_setaffinity");
+	bench_must(!bench_pin(0), "sched_setaffinity");
 	bench_enter("a");
 	for (unsigned i = 0; i < LINKS; i++)
 		link[i] = links[i]->open(plan->prepared[i], &plan->spec[i], 0);
@@ -255,8 +253,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < plan.processes; i++) {
 		pid_t pid = fork();
 
-		if (pid < 0)
-			bench_fail("fork");
+		bench_must(pid >= 0, "fork");
 		if (!pid) {
 			signal(SIGCHLD, SIG_DFL);
 			run_receiver(&plan, i);

@@ -37,8 +37,7 @@ static int read_all(int fd, size_t bytes)
 	for (size_t got = 0; got < bytes;) {
 		ssize_t n = read(fd, block + got, bytes - got);
 
-		if (n < 0)
-			bench_fail("read");
+		bench_must(n >= 0, "read");
 		if (!n)
 			return 0;
 		got += (size_t)n;
@@ -51,16 +50,15 @@ static void write_all(int fd, size_t bytes)
 	for (size_t put = 0; put < bytes;) {
 		ssize_t n = write(fd, block + put, bytes - put);
 
-		if (n < 0)
-			bench_fail("write");
+		bench_must(n >= 0, "write");
 		put += (size_t)n;
 	}
 }
 
 static void at_once(int fd)
 {
-	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int)))
-		bench_fail("TCP_NODELAY");
+	bench_must(!setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int)),
+	           "TCP_NODELAY");
 }
 
 /* ---- the server ---- */
@@ -95,8 +93,7 @@ static int serve(void)
 	while (poll(wait, 2, -1) > 0 && !wait[1].revents) {
 		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 
-		if (fd < 0)
-			bench_fail("accept");
+		bench_must(fd >= 0, "accept");
 		serve_one(fd);
 		close(fd);
 	}
@@ -112,8 +109,7 @@ static int connect_to(const char *address, const char *port, char what)
 
 	if (inet_pton(AF_INET, address, &to.sin_addr) != 1)
 		errx(2, "'%s' is no address", address);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)))
-		bench_fail("connect");
+	bench_must(fd >= 0 && !connect(fd, (struct sockaddr *)&to, sizeof(to)), "connect");
 	at_once(fd);
 	block[0] = what;
 	write_all(fd, 1);
@@ -156,8 +152,7 @@ static void measure_rate(const char *link, int fd)
 	send_for(fd, WARM_NS);
 	begin = bench_now();
 	bytes = send_for(fd, RATE_NS);
-	if (shutdown(fd, SHUT_WR) || !read_all(fd, 1))
-		bench_fail("shutdown");
+	bench_must(!shutdown(fd, SHUT_WR) && read_all(fd, 1), "shutdown");
 	printf("{\"measure\": \"rate\", \"link\": \"%s\", \"ns\": %g}\n", link,
 	       (double)(bench_now() - begin) / (double)bytes);
 }

@@ -61,8 +61,8 @@ static double memory_kb(void)
 	unsigned long size, resident, shared;
 	FILE *f = fopen("/proc/self/statm", "re");
 
-	if (!f || fscanf(f, "%lu %lu %lu", &size, &resident, &shared) != 3)
-		bench_fail("/proc/self/statm");
+	bench_must(f && fscanf(f, "%lu %lu %lu", &size, &resident, &shared) == 3,
+	           "/proc/self/statm");
 	fclose(f);
 	return (double)(resident - shared) * (double)sysconf(_SC_PAGESIZE) / 1024;
 }
@@ -75,13 +75,11 @@ static void open_device(struct side *s)
 	s->context = list && list[0] ? ibv_open_device(list[0]) : NULL;
 	s->pd = s->context ? ibv_alloc_pd(s->context) : NULL;
 	s->memory = bench_alloc(4096, 0);
-	s->mr = s->pd ? ibv_reg_mr(s->pd, s->memory, 4096, access) : NULL;
-	if (!s->mr)
-		bench_fail("opening the device");
+	bench_must((s->mr = s->pd ? ibv_reg_mr(s->pd, s->memory, 4096, access) : NULL),
+	           "opening the device");
 	s->send_cq = ibv_create_cq(s->context, 4096, NULL, NULL, 0);
 	s->recv_cq = ibv_create_cq(s->context, (int)s->n * RECEIVES, NULL, NULL, 0);
-	if (!s->send_cq || !s->recv_cq)
-		bench_fail("ibv_create_cq");
+	bench_must(s->send_cq && s->recv_cq, "ibv_create_cq");
 }
 
 static void make_qps(struct side *s)
@@ -93,9 +91,7 @@ static void make_qps(struct side *s)
 
 	s->qp = bench_alloc(sizeof(struct ibv_qp *) * s->n, 0);
 	for (unsigned i = 0; i < s->n; i++) {
-		s->qp[i] = ibv_create_qp(s->pd, &init);
-		if (!s->qp[i])
-			bench_fail("ibv_create_qp");
+		bench_must((s->qp[i] = ibv_create_qp(s->pd, &init)), "ibv_create_qp");
 		s->told->qpn[s->number][i] = s->qp[i]->qp_num;
 	}
 	s->told->rkey[s->number] = s->mr->rkey;
@@ -108,8 +104,7 @@ static void post_receive(struct side *s, uint64_t i)
 	struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	errno = ibv_post_recv(s->qp[i], &wr, &bad);
-	if (errno)
-		bench_fail("ibv_post_recv");
+	bench_must(!errno, "ibv_post_recv");
 }
 
 static void connect_qps(struct side *s)
@@ -146,8 +141,7 @@ static void send_one(struct side *s, uint64_t i)
 	if (s->sends >= LIST) /* every reply may be there at once, and receive_one() never waits */
 		take_sends(s);
 	errno = ibv_post_send(s->qp[i], &wr, &bad);
-	if (errno)
-		bench_fail("ibv_post_send");
+	bench_must(!errno, "ibv_post_send");
 	s->sends++;
 }
 
@@ -206,8 +200,7 @@ static void write_list(struct side *s, struct ibv_qp *qp)
 		wr[i].wr.rdma.rkey = s->told->rkey[!s->number];
 	}
 	errno = ibv_post_send(qp, wr, &bad);
-	if (errno)
-		bench_fail("ibv_post_send");
+	bench_must(!errno, "ibv_post_send");
 }
 
 /* Nanoseconds a message, by @n connections in turns, on side 0; the other side only polls. */

@@ -44,13 +44,9 @@ void bench_bare_open(struct bench_endpoint *e, const char *address)
 
 	if (!list || !list[0])
 		errx(EXIT_FAILURE, "there is no RDMA device");
-	e->verbs = ibv_open_device(list[0]);
-	if (!e->verbs)
-		bench_fail("ibv_open_device");
+	bench_must((e->verbs = ibv_open_device(list[0])), "ibv_open_device");
 	ibv_free_device_list(list);
-	e->pd = ibv_alloc_pd(e->verbs);
-	if (!e->pd)
-		bench_fail("ibv_alloc_pd");
+	bench_must((e->pd = ibv_alloc_pd(e->verbs)), "ibv_alloc_pd");
 	e->port_num = PORT;
 	e->sgid_index = bench_find_gid(e->verbs, address);
 }
@@ -66,15 +62,12 @@ static void move_to(struct ibv_qp *qp, enum ibv_qp_state state, int mask)
 	struct ibv_qp_attr attr = { .qp_state = state, .port_num = PORT, .qkey = QKEY };
 
 	errno = ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask);
-	if (errno)
-		bench_fail("ibv_modify_qp");
+	bench_must(!errno, "ibv_modify_qp");
 }
 
 void bench_bare_qp(struct bench_endpoint *e, struct ibv_qp_init_attr_ex *attr)
 {
-	e->qp = ibv_create_qp_ex(e->verbs, attr);
-	if (!e->qp)
-		bench_fail("ibv_create_qp_ex");
+	bench_must((e->qp = ibv_create_qp_ex(e->verbs, attr)), "ibv_create_qp_ex");
 	move_to(e->qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 	move_to(e->qp, IBV_QPS_RTR, 0);
 	move_to(e->qp, IBV_QPS_RTS, IBV_QP_SQ_PSN);
@@ -85,8 +78,7 @@ void bench_bare_attach(struct bench_endpoint *e, const char *group)
 	const union ibv_gid gid = bench_mapped_gid(group);
 
 	errno = ibv_attach_mcast(e->qp, &gid, 0);
-	if (errno)
-		bench_fail("ibv_attach_mcast");
+	bench_must(!errno, "ibv_attach_mcast");
 }
 
 void bench_bare_lead(struct bench_endpoint *e, const char *group)
@@ -97,9 +89,7 @@ void bench_bare_lead(struct bench_endpoint *e, const char *group)
 		                             .sgid_index = e->sgid_index,
 		                             .hop_limit = HOP_LIMIT } };
 
-	e->ah = ibv_create_ah(e->pd, &attr);
-	if (!e->ah)
-		bench_fail("ibv_create_ah");
+	bench_must((e->ah = ibv_create_ah(e->pd, &attr)), "ibv_create_ah");
 	e->remote_qpn = MCAST_QPN;
 	e->qkey = QKEY;
 }

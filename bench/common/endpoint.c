@@ -33,14 +33,10 @@ static void find_device(struct bench_endpoint *e, const char *address)
 {
 	struct sockaddr_storage source;
 
-	e->events = rdma_create_event_channel();
-	if (!e->events)
-		bench_fail("rdma_create_event_channel");
-	if (rdma_create_id(e->events, &e->id, NULL, RDMA_PS_UDP))
-		bench_fail("rdma_create_id");
+	bench_must((e->events = rdma_create_event_channel()), "rdma_create_event_channel");
+	bench_must(!rdma_create_id(e->events, &e->id, NULL, RDMA_PS_UDP), "rdma_create_id");
 	parse_address(address, &source);
-	if (rdma_bind_addr(e->id, (struct sockaddr *)&source))
-		bench_fail("rdma_bind_addr");
+	bench_must(!rdma_bind_addr(e->id, (struct sockaddr *)&source), "rdma_bind_addr");
 	e->verbs = e->id->verbs;
 	e->pd = e->id->pd;
 	e->port_num = e->id->port_num;
@@ -65,8 +61,7 @@ static void make_cqs(struct bench_endpoint *e, const struct bench_plan *plan)
 		e->cq = ibv_create_cq(e->verbs, (int)attr.cqe, NULL, e->channel, 0);
 	}
 	e->send_cq = ibv_create_cq(e->verbs, (int)e->depth, NULL, NULL, 0);
-	if (!e->cq || !e->send_cq)
-		bench_fail("ibv_create_cq");
+	bench_must(e->cq && e->send_cq, "ibv_create_cq");
 }
 
 static void make_qp(struct bench_endpoint *e, const struct bench_plan *plan)
@@ -91,8 +86,7 @@ static void make_qp(struct bench_endpoint *e, const struct bench_plan *plan)
 	if (plan->bare) {
 		bench_bare_qp(e, &attr);
 	} else {
-		if (rdma_create_qp_ex(e->id, &attr))
-			bench_fail("rdma_create_qp_ex");
+		bench_must(!rdma_create_qp_ex(e->id, &attr), "rdma_create_qp_ex");
 		e->qp = e->id->qp;
 	}
 	if (plan->extended)
@@ -112,16 +106,13 @@ struct ibv_qp *bench_idle_qp(struct bench_endpoint *e, struct ibv_cq *cq)
 		                    .qkey = IDLE_QKEY };
 	struct ibv_qp *qp = ibv_create_qp(e->pd, &init);
 
-	if (!qp)
-		bench_fail("ibv_create_qp");
+	bench_must(qp, "ibv_create_qp");
 	errno = ibv_modify_qp(qp, &attr,
 	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
-	if (errno)
-		bench_fail("ibv_modify_qp to INIT");
+	bench_must(!errno, "ibv_modify_qp to INIT");
 	attr.qp_state = IBV_QPS_RTR;
 	errno = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
-	if (errno)
-		bench_fail("ibv_modify_qp to RTR");
+	bench_must(!errno, "ibv_modify_qp to RTR");
 	return qp;
 }
 
@@ -131,14 +122,11 @@ static void make_buffers(struct bench_endpoint *e)
 
 	e->slot = (BENCH_GRH_BYTES + e->bytes + BENCH_ALIGN - 1) / BENCH_ALIGN * BENCH_ALIGN;
 	total = (size_t)e->slot * (e->depth + 1);
-	e->buffer = aligned_alloc(BENCH_ALIGN, total);
-	if (!e->buffer)
-		bench_fail("no memory");
+	bench_must((e->buffer = aligned_alloc(BENCH_ALIGN, total)), "no memory");
 	memset(e->buffer, 0, total);
 	e->message = e->buffer + (size_t)e->slot * e->depth;
-	e->mr = ibv_reg_mr(e->pd, e->buffer, total, IBV_ACCESS_LOCAL_WRITE);
-	if (!e->mr)
-		bench_fail("ibv_reg_mr");
+	bench_must((e->mr = ibv_reg_mr(e->pd, e->buffer, total, IBV_ACCESS_LOCAL_WRITE)),
+	           "ibv_reg_mr");
 }
 
 /* A full member's QP is attached by rdma_get_cm_event(); a send-only member's is not. */
@@ -153,16 +141,13 @@ static void join(struct bench_endpoint *e, const char *group, unsigned flags)
 	struct rdma_cm_event *event;
 
 	parse_address(group, address);
-	if (rdma_join_multicast_ex(e->id, &attr, NULL))
-		bench_fail("rdma_join_multicast_ex");
-	if (rdma_get_cm_event(e->events, &event))
-		bench_fail("rdma_get_cm_event");
+	bench_must(!rdma_join_multicast_ex(e->id, &attr, NULL), "rdma_join_multicast_ex");
+	bench_must(!rdma_get_cm_event(e->events, &event), "rdma_get_cm_event");
 	if (event->event != RDMA_CM_EVENT_MULTICAST_JOIN)
 		errx(EXIT_FAILURE, "joining %s: %s", group, rdma_event_str(event->event));
 	if (flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER) {
-		e->ah = ibv_create_ah(e->pd, &event->param.ud.ah_attr);
-		if (!e->ah)
-			bench_fail("ibv_create_ah");
+		bench_must((e->ah = ibv_create_ah(e->pd, &event->param.ud.ah_attr)),
+		           "ibv_create_ah");
 		e->remote_qpn = event->param.ud.qp_num;
 		e->qkey = event->param.ud.qkey;
 	}
@@ -201,9 +186,7 @@ void bench_endpoint_open(struct bench_endpoint *e, const struct bench_plan *plan
 	else
 		find_device(e, plan->address);
 	make_cqs(e, plan);
-	e->idle = calloc(plan->idle_qps + 1, sizeof(*e->idle));
-	if (!e->idle)
-		bench_fail("no memory");
+	bench_must((e->idle = calloc(plan->idle_qps + 1, sizeof(*e->idle))), "no memory");
 	for (; e->n_idle < plan->idle_qps; e->n_idle++)
 		e->idle[e->n_idle] = bench_idle_qp(e, e->cq);
 	make_qp(e, plan);
@@ -291,8 +274,7 @@ void bench_endpoint_send(struct bench_endpoint *e, unsigned n)
 		e->send_wr[i].next = i + 1 < n ? &e->send_wr[i + 1] : NULL;
 	}
 	errno = ibv_post_send(e->qp, e->send_wr, &bad);
-	if (errno)
-		bench_fail("ibv_post_send");
+	bench_must(!errno, "ibv_post_send");
 	reap(e);
 }
 
@@ -312,8 +294,7 @@ void bench_endpoint_send_ex(struct bench_endpoint *e, unsigned n)
 			ibv_wr_set_sge(qp, e->mr->lkey, e->send_sge.addr, e->bytes);
 	}
 	errno = ibv_wr_complete(qp);
-	if (errno)
-		bench_fail("ibv_wr_complete");
+	bench_must(!errno, "ibv_wr_complete");
 	reap(e);
 }
 
@@ -364,8 +345,7 @@ void bench_endpoint_repost(struct bench_endpoint *e)
 		}
 		e->recv_wr[n - 1].next = NULL;
 		errno = ibv_post_recv(e->qp, e->recv_wr, &bad);
-		if (errno)
-			bench_fail("ibv_post_recv");
+		bench_must(!errno, "ibv_post_recv");
 	}
 }
 
@@ -375,12 +355,10 @@ void bench_endpoint_wait(struct bench_endpoint *e)
 	void *context;
 
 	while (!bench_endpoint_poll(e, 1)) {
-		if (ibv_req_notify_cq(e->cq, 0))
-			bench_fail("ibv_req_notify_cq");
+		bench_must(!ibv_req_notify_cq(e->cq, 0), "ibv_req_notify_cq");
 		if (bench_endpoint_poll(e, 1))
 			return;
-		if (ibv_get_cq_event(e->channel, &cq, &context))
-			bench_fail("ibv_get_cq_event");
+		bench_must(!ibv_get_cq_event(e->channel, &cq, &context), "ibv_get_cq_event");
 		ibv_ack_cq_events(cq, 1);
 	}
 }

@@ -19,8 +19,7 @@ static void *wake_prepare(const struct bench_spec *spec)
 	(void)spec;
 	w->out = eventfd(0, EFD_SEMAPHORE);
 	w->in = eventfd(0, EFD_SEMAPHORE);
-	if (w->out < 0 || w->in < 0)
-		bench_fail("eventfd");
+	bench_must(w->out >= 0 && w->in >= 0, "eventfd");
 	return w;
 }
 
@@ -39,8 +38,7 @@ static void wake_send(void *link, unsigned n)
 	struct wake *w = link;
 	uint64_t value = n;
 
-	if (write(w->out, &value, sizeof(value)) < 0)
-		bench_fail("write to an eventfd");
+	bench_must(write(w->out, &value, sizeof(value)) >= 0, "write to an eventfd");
 }
 
 static unsigned wake_receive(void *link, unsigned max)
@@ -49,8 +47,7 @@ static unsigned wake_receive(void *link, unsigned max)
 	uint64_t value;
 
 	(void)max;
-	if (read(w->in, &value, sizeof(value)) < 0)
-		bench_fail("read from an eventfd");
+	bench_must(read(w->in, &value, sizeof(value)) >= 0, "read from an eventfd");
 	return 1;
 }
 

@@ -47,8 +47,7 @@ int bench_pair_run(struct bench_pair *pair, void (*run)(struct bench_pair *, int
 	signal(SIGCHLD, on_child);
 	fflush(stdout);
 	other = fork();
-	if (other < 0)
-		bench_fail("fork");
+	bench_must(other >= 0, "fork");
 	if (other == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		signal(SIGCHLD, SIG_DFL);
@@ -56,8 +55,7 @@ int bench_pair_run(struct bench_pair *pair, void (*run)(struct bench_pair *, int
 		bench_pair_meet(pair, 1);
 		_exit(0);
 	}
-	if (bench_pin(0))
-		bench_fail("sched_setaffinity");
+	bench_must(!bench_pin(0), "sched_setaffinity");
 	run(pair, 0, arg);
 	bench_pair_meet(pair, 0);
 	return 0;

@@ -37,8 +37,7 @@ static struct ibv_srq *make_srq(struct bench_rc *rc, unsigned depth)
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = depth, .max_sge = 1 } };
 	struct ibv_srq *srq = ibv_create_srq(rc->pd, &init);
 
-	if (!srq)
-		bench_fail("ibv_create_srq");
+	bench_must(srq, "ibv_create_srq");
 	return srq;
 }
 
@@ -54,25 +53,22 @@ static void make(struct bench_rc *rc, const struct bench_rc_plan *plan)
 
 	rc->memory = bench_alloc(rc->bytes, plan->is_shared);
 	rc->context = ibv_open_device(device_of(rc));
-	rc->pd = rc->context ? ibv_alloc_pd(rc->context) : NULL;
-	if (!rc->pd)
-		bench_fail("opening the device");
+	bench_must((rc->pd = rc->context ? ibv_alloc_pd(rc->context) : NULL), "opening the device");
 	rc->mr = ibv_reg_mr(rc->pd, rc->memory, rc->bytes, ACCESS);
 	rc->send_cq = init.send_cq = ibv_create_cq(rc->context, (int)depth, NULL, NULL, 0);
 	rc->recv_cq = init.recv_cq = ibv_create_cq(rc->context, (int)depth, NULL, NULL, 0);
 	if (plan->has_srq)
 		rc->srq = init.srq = make_srq(rc, depth);
-	rc->qp = rc->mr && rc->send_cq && rc->recv_cq ? ibv_create_qp(rc->pd, &init) : NULL;
-	if (!rc->qp)
-		bench_fail("making a queue pair");
+	bench_must((rc->qp = rc->mr && rc->send_cq && rc->recv_cq ? ibv_create_qp(rc->pd, &init)
+	                                                          : NULL),
+	           "making a queue pair");
 }
 
 static void tell(const struct bench_rc *rc)
 {
 	struct ibv_port_attr port;
 
-	if (ibv_query_port(rc->context, 1, &port))
-		bench_fail("ibv_query_port");
+	bench_must(!ibv_query_port(rc->context, 1, &port), "ibv_query_port");
 	rc->told->address[rc->side] = (struct bench_rc_address){ .qpn = rc->qp->qp_num,
 		                                                 .rkey = rc->mr->rkey,
 		                                                 .lid = port.lid,
@@ -88,8 +84,7 @@ static void to(struct ibv_qp *qp, struct ibv_qp_attr *attr, enum ibv_qp_state st
 {
 	attr->qp_state = state;
 	errno = ibv_modify_qp(qp, attr, mask | IBV_QP_STATE);
-	if (errno)
-		bench_fail("ibv_modify_qp");
+	bench_must(!errno, "ibv_modify_qp");
 }
 
 void bench_rc_bring_up(struct ibv_qp *qp, uint32_t peer, const struct ibv_ah_attr *path)
@@ -105,8 +100,7 @@ void bench_rc_bring_up(struct ibv_qp *qp, uint32_t peer, const struct ibv_ah_att
 		                    .retry_cnt = 7,
 		                    .rnr_retry = 7 };
 
-	if (ibv_query_port(qp->context, 1, &port))
-		bench_fail("ibv_query_port");
+	bench_must(!ibv_query_port(qp->context, 1, &port), "ibv_query_port");
 	attr.path_mtu = port.active_mtu;
 	to(qp, &attr, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	to(qp, &attr, IBV_QPS_RTR,

@@ -90,8 +90,7 @@ static void post(struct rc_link *l, unsigned n)
 		l->send_wr[i].next = i + 1 < n ? &l->send_wr[i + 1] : NULL;
 	}
 	errno = ibv_post_send(l->rc.qp, l->send_wr, &bad);
-	if (errno)
-		bench_fail("ibv_post_send");
+	bench_must(!errno, "ibv_post_send");
 	reap(l);
 }
 
@@ -130,8 +129,7 @@ static void send_settle(void *link)
 		l->recv_wr[n - 1].next = NULL;
 		errno = l->rc.srq ? ibv_post_srq_recv(l->rc.srq, l->recv_wr, &bad)
 		                  : ibv_post_recv(l->rc.qp, l->recv_wr, &bad);
-		if (errno)
-			bench_fail("ibv_post_recv");
+		bench_must(!errno, "ibv_post_recv");
 	}
 }
 

@@ -105,8 +105,8 @@ void bench_rings_take(struct bench_rings *r, unsigned messages)
 			const char *from = r->in_slot ? s->data : payload_of(r, r->taken);
 
 			/* acquire: pairs with the publishing in send_to() */
-			if (atomic_load_explicit(&s->state, memory_order_acquire) & 1)
-				bench_fail("a slot that is not published");
+			bench_must(!(atomic_load_explicit(&s->state, memory_order_acquire) & 1),
+			           "a slot that is not published");
 			memcpy(r->buffer, from, r->bytes);
 			/* as Umbel's receivers, for processors that fetch no line that others have
 			 * a copy of */

@@ -28,8 +28,7 @@ static int new_socket(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	if (fd < 0)
-		bench_fail("socket");
+	bench_must(fd >= 0, "socket");
 	return fd;
 }
 
@@ -38,11 +37,11 @@ static int accept_one(const struct sockaddr_in *at)
 	int yes = 1, listener = new_socket(), fd;
 
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	if (bind(listener, (const struct sockaddr *)at, sizeof(*at)) || listen(listener, 1))
-		bench_fail("listen");
+	bench_must(!bind(listener, (const struct sockaddr *)at, sizeof(*at)) &&
+	                   !listen(listener, 1),
+	           "listen");
 	fd = accept(listener, NULL, NULL);
-	if (fd < 0)
-		bench_fail("accept");
+	bench_must(fd >= 0, "accept");
 	close(listener);
 	return fd;
 }
@@ -68,8 +67,7 @@ static void *tcp_open(void *shared, const struct bench_spec *spec, int side)
 	int yes = 1;
 
 	(void)shared;
-	if (inet_pton(AF_INET, spec->address[1], &at.sin_addr) != 1)
-		bench_fail("inet_pton");
+	bench_must(inet_pton(AF_INET, spec->address[1], &at.sin_addr) == 1, "inet_pton");
 	t->fd = side ? accept_one(&at) : connect_to(&at);
 	setsockopt(t->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 	t->bytes = spec->bytes;
@@ -86,8 +84,7 @@ static void tcp_send(void *link, unsigned n)
 	for (size_t left = (size_t)n * t->bytes; left;) {
 		ssize_t done = send(t->fd, t->message, left, 0);
 
-		if (done < 0)
-			bench_fail("send");
+		bench_must(done >= 0, "send");
 		left -= (size_t)done;
 	}
 }

@@ -55,8 +55,7 @@ static int enter_namespace(void)
 	if (old < 0 || unshare(CLONE_NEWNET))
 		return -1;
 	sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (sock < 0 || ioctl(sock, SIOCSIFFLAGS, &lo))
-		bench_fail("cannot set up loopback");
+	bench_must(sock >= 0 && !ioctl(sock, SIOCSIFFLAGS, &lo), "cannot set up loopback");
 	close(sock);
 	return old;
 }
@@ -71,8 +70,7 @@ static void make_sockets(struct udp_shared *s, const struct bench_spec *spec, in
 
 	s->in[side] = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	s->out[side] = socket(AF_INET, SOCK_DGRAM, 0);
-	if (s->in[side] < 0 || s->out[side] < 0)
-		bench_fail("socket");
+	bench_must(s->in[side] >= 0 && s->out[side] >= 0, "socket");
 	if (setsockopt(s->in[side], SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(s->in[side], SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	/* every process that receives has one on this port */
@@ -129,8 +127,7 @@ static void udp_send(void *link, unsigned n)
 	while (n) {
 		int done = sendmmsg(u->out, u->send, n < LIST ? n : LIST, 0);
 
-		if (done < 0)
-			bench_fail("sendmmsg");
+		bench_must(done >= 0, "sendmmsg");
 		n -= (unsigned)done;
 	}
 }

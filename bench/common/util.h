@@ -6,6 +6,7 @@
 #ifndef BENCH_COMMON_UTIL_H
 #define BENCH_COMMON_UTIL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -14,6 +15,13 @@
 
 /* Ends the program: "NAME: WHAT: strerror(errno)". */
 __attribute__((noreturn)) void bench_fail(const char *what);
+
+/* The same, unless it is so. */
+static inline void bench_must(bool is_so, const char *what)
+{
+	if (!is_so)
+		bench_fail(what);
+}
 
 /* Pins the calling thread to processor @cpu. 0, or -1: there is none to pin to. */
 int bench_pin(int cpu);
