@@ -14,22 +14,15 @@
  * lists are measured as well, beside one system call for the same pieces; no two of these are
  * neighbours, which would be faster.
  */
-#define _GNU_SOURCE
-#include <err.h>
+#include "common/rc.h"
+
 #include <getopt.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <infiniband/verbs.h>
 
 #include "common/pair.h"
-#include "common/rc.h"
 #include "common/util.h"
 
 #define SAMPLES  64

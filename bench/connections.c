@@ -8,22 +8,9 @@
  * connections N AT_ONCE [SERVER [CLIENT]]	N connections, of which AT_ONCE are under way; the
  *						addresses of the two ends
  */
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "common/util.h"
 
 #include <rdma/rdma_cma.h>
-
-#include "common/util.h"
 
 #define SERVER     "10.0.0.2"
 #define CLIENT     "10.0.0.1"

@@ -9,21 +9,11 @@
  * control exec		the floor of the former: a process started that ends at once
  * control quiet	whether a sender makes system calls
  */
-#define _GNU_SOURCE
-#include <err.h>
-#include <errno.h>
-#include <signal.h>
+#include "common/util.h"
+
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "common/endpoint.h"
-#include "common/util.h"
 
 #define RECEIVER "10.0.0.2"
 #define SENDER   "10.0.0.1"

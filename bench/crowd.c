@@ -8,18 +8,8 @@
  * crowd connections N	connects N RC queue pairs, two by two, and sends a message by each of them
  * crowd joins N	joins and leaves a group N times a second, until the end
  */
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "common/endpoint.h"
 #include "common/rc.h"
+#include "common/endpoint.h"
 #include "common/util.h"
 
 #define HOST       "10.0.0.3"

@@ -9,20 +9,14 @@
  *
  * --bare: not by verbs, but by bare rings (common/rings.h), of one process.
  */
-#include <err.h>
+#include "common/util.h"
+
 #include <getopt.h>
 #include <semaphore.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "common/endpoint.h"
 #include "common/pair.h"
 #include "common/rings.h"
-#include "common/util.h"
 
 #define DEPTH 64
 #define LISTS 200 /* a sample */

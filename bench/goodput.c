@@ -10,26 +10,17 @@
  *
  * goodput BYTES [TURNS]
  */
-#include <arpa/inet.h>
+#include "common/rc.h"
+
 #include <ctype.h>
 #include <dirent.h>
-#include <err.h>
-#include <errno.h>
 #include <isa-l/crc.h>
-#include <limits.h>
 #include <netinet/udp.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <infiniband/verbs.h>
 
 #include "common/bare.h"
 #include "common/pair.h"
-#include "common/rc.h"
 #include "common/util.h"
 
 #define UNDER_WAY 16 /* messages */

@@ -16,19 +16,9 @@
  *			answered: the clock's time, or its processor time if that is less, as others
  *			may have had its processor
  */
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <poll.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "common/util.h"
 
 #include <rdma/rdma_cma.h>
-
-#include "common/util.h"
 
 #define FIRST_IPV4 0xEF200000 /* 239.32.0.0 */
 #define FIRST_HOST 0x0A000000

@@ -9,23 +9,15 @@
  *
  * Prints a line of JSON; bench/run.py calls it. Hosts are h1 and on, of one HCA each, on switches.
  */
-#include <arpa/inet.h>
+#include "common/util.h"
+
 #include <endian.h>
-#include <err.h>
-#include <errno.h>
 #include <getopt.h>
-#include <poll.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <infiniband/umad.h>
 #include <infiniband/umad_sa_mcm.h>
 #include <infiniband/umad_sm.h>
 #include <infiniband/umad_types.h>
-
-#include "common/util.h"
 
 #define WINDOW      64 /* requests under way; ports that join */
 #define MAX_SINGLE  2000

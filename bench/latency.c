@@ -7,11 +7,8 @@
  *
  * For the demo: half a second, three lines. `./run bench` measures all of it.
  */
-#include <stdio.h>
-#include <string.h>
-
-#include "common/measure.h"
 #include "common/util.h"
+#include "common/measure.h"
 
 #define ROUNDS    100
 #define EXCHANGES 5000 /* a round */

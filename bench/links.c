@@ -9,15 +9,11 @@
  * With --device the two sides are on network devices of that name, in the network namespaces
  * a and b, each with a fabric of its own.
  */
-#include <err.h>
+#include "common/util.h"
+
 #include <getopt.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "common/measure.h"
-#include "common/util.h"
 
 #define MAX_LINKS 8
 

@@ -8,20 +8,12 @@
  *
  * receivers [--processes N] [--turns N]
  */
-#include <err.h>
+#include "common/util.h"
+
 #include <getopt.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/pause.h"
 #include "common/link.h"
-#include "common/util.h"
 
 #define MAX_PROCESSES 8
 #define MESSAGES      6144 /* a sample */

@@ -6,19 +6,9 @@
  *	sockets serve                      prints its port; ends with its standard input
  *	sockets measure LINK ADDRESS PORT  two samples
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include "common/util.h"
+
+#include <netinet/tcp.h>
 
 #define MESSAGE 64
 #define BLOCK   (128 << 10)

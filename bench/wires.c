@@ -8,19 +8,12 @@
  *
  * wires CONNECTIONS [TURNS]
  */
-#include <err.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "common/rc.h"
 
 #include <infiniband/verbs.h>
 
 #include "common/bare.h"
 #include "common/pair.h"
-#include "common/rc.h"
 #include "common/util.h"
 
 #define MOST      16384 /* connections */

@@ -2,14 +2,8 @@
 /*
  * Endpoints of plain verbs on RoCEv2: see bare.h.
  */
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "common/bare.h"
 #include "common/util.h"
+#include "common/bare.h"
 
 #define PORT      1
 #define QKEY      0x11111111

@@ -2,15 +2,12 @@
 /*
  * Endpoints for measurements: see endpoint.h.
  */
-#include <err.h>
-#include <errno.h>
+#include "common/util.h"
+
 #include <netdb.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/bare.h"
 #include "common/endpoint.h"
-#include "common/util.h"
 
 #define MAX_INLINE 64
 #define IDLE_QKEY  0x11111111

@@ -2,11 +2,11 @@
 /*
  * The floor for receivers that sleep: one eventfd each way, written and read, no message.
  */
+#include "common/util.h"
+
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "common/link.h"
-#include "common/util.h"
 
 struct wake {
 	int out, in;

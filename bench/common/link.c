@@ -3,12 +3,9 @@
  * The links by name, and those that are Umbel: an endpoint each (endpoint.h). Links of
  * index i use the groups 239.255.i.1 and 239.255.i.2, named for the side that receives.
  */
-#include <stdio.h>
-#include <string.h>
-
+#include "common/util.h"
 #include "common/endpoint.h"
 #include "common/link.h"
-#include "common/util.h"
 
 static void *open_endpoint(const struct bench_spec *spec, int side, struct bench_plan plan)
 {

@@ -2,12 +2,8 @@
 /*
  * The loops that measure a link: see measure.h.
  */
-#include <err.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "common/measure.h"
 #include "common/util.h"
+#include "common/measure.h"
 
 #define MAX_EXCHANGES 20000
 #define CHUNK         20

@@ -2,19 +2,8 @@
 /*
  * Two processes in lockstep: see pair.h.
  */
-#define _GNU_SOURCE
-#include <err.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "common/pair.h"
 #include "common/util.h"
+#include "common/pair.h"
 
 #define LINE_EXCHANGES 50 /* with each line */
 

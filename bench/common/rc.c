@@ -2,15 +2,8 @@
 /*
  * Two connected RC queue pairs: see rc.h.
  */
-#include <err.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "common/bare.h"
 #include "common/rc.h"
+#include "common/bare.h"
 #include "common/util.h"
 
 #define ACCESS                                                                       \

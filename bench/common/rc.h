@@ -10,11 +10,7 @@
 #ifndef BENCH_COMMON_RC_H
 #define BENCH_COMMON_RC_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
+#include "common/util.h"
 
 #include <infiniband/verbs.h>
 

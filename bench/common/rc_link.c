@@ -3,12 +3,9 @@
  * The links that are RC queue pairs (rc.h): SEND and RECV, and RDMA WRITE to a slot that the other
  * side looks at. As in the raw ring, a slot written to ends with the message's number.
  */
-#include <errno.h>
-#include <string.h>
-
+#include "common/rc.h"
 #include "common/endpoint.h"
 #include "common/link.h"
-#include "common/rc.h"
 #include "common/util.h"
 
 #define INLINE 64

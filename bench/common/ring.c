@@ -6,11 +6,8 @@
  * sender in no other. No check, no credit that can be missing, no death: nothing that is
  * not needed to move bytes.
  */
-#include <stdatomic.h>
-#include <string.h>
-
-#include "common/link.h"
 #include "common/util.h"
+#include "common/link.h"
 
 /* At the end of a slot. */
 struct mark {

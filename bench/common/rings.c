@@ -2,12 +2,8 @@
 /*
  * Bare rings to many receivers: see rings.h.
  */
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <string.h>
-
-#include "common/rings.h"
 #include "common/util.h"
+#include "common/rings.h"
 
 #define LINE  64
 #define AHEAD 8 /* slots that are being fetched while one is written */

@@ -3,15 +3,11 @@
  * The usual alternative to a connected queue pair: a TCP connection, received from without
  * blocking, with all messages of a list in one call.
  */
-#include <arpa/inet.h>
-#include <errno.h>
+#include "common/util.h"
+
 #include <netinet/tcp.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/link.h"
-#include "common/util.h"
 
 #define LIST       32
 #define FIRST_PORT 17800

@@ -5,21 +5,12 @@
  * firewall and no other traffic is in the way; or between network devices, each side's sockets in
  * the namespace that it is in.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <fcntl.h>
+#include "common/util.h"
+
 #include <net/if.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/link.h"
-#include "common/util.h"
 
 #define LIST         32
 #define FIRST_PORT   17700

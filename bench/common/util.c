@@ -2,16 +2,6 @@
 /*
  * Clocks, processors, order statistics: see util.h.
  */
-#define _GNU_SOURCE
-#include <err.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "common/util.h"
 
 _Noreturn void bench_fail(const char *what)
