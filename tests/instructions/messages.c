@@ -7,7 +7,7 @@
  * two RC queue pairs, by SEND and by RDMA WRITE, and by SEND to a shared receive queue. count.sh
  * counts the instructions of the functions that are marked.
  */
-#include "posix.h"
+#include "must.h"
 #include "common/endpoint.h"
 #include "common/link.h"
 
@@ -17,8 +17,7 @@
 
 static void expect(unsigned received, unsigned sent)
 {
-	if (received != sent)
-		errx(EXIT_FAILURE, "%u of %u messages arrived", received, sent);
+	must(received == sent, "%u of %u messages arrived", received, sent);
 }
 
 COUNTED static void counted_post_send(struct bench_endpoint *e)
@@ -163,8 +162,7 @@ static void open_ends(struct rc_end end[2], const struct bench_link_ops *ops, bo
 	end[0].shared = ops->prepare(&end[0].spec);
 	end[1] = end[0];
 	end[1].side = 1;
-	if (pthread_create(&thread, NULL, open_end, &end[1]))
-		errx(EXIT_FAILURE, "no thread");
+	must(!pthread_create(&thread, NULL, open_end, &end[1]), "no thread");
 	open_end(&end[0]);
 	pthread_join(thread, NULL);
 }

@@ -4,7 +4,7 @@
  * or succeeds if the specification has it so. mistakes.sh looks for the words that explain it. On
  * no host: it uses the HCAs of h1 and h2.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <infiniband/umad.h>
 #include <rdma/rdma_cma.h>
@@ -29,14 +29,6 @@ struct end {
 
 static struct end h1, h2;
 static const union ibv_gid group = { .raw = { 0xFF, 0x12, 0x40, 0x1B, 0xFF, 0xFF, [15] = 9 } };
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "mistakes: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-#define MUST(x) ((x) ? (void)0 : fail(#x))
 
 /* The call returns this errno; or NULL or -1, and sets it. */
 #define RETURNS(wanted, call) is_refused(#call, wanted, (call))

@@ -3,7 +3,7 @@
  * Makes a mistake, named by the argument, that a card keeps quiet about or has one error for:
  * silent.sh looks for the words that tell it from others. The peer is another process, on h2.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -13,14 +13,6 @@
 #define PSN    11
 #define SENDS  8 /* max_send_wr */
 #define WAIT_S 20
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "silent: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-#define MUST(x) ((x) ? (void)0 : fail(#x))
 
 /* The message of the peer about itself and its keys. */
 struct told {
@@ -393,8 +385,7 @@ static int is_told(void)
 		end_at = time(NULL) + WAIT_S;
 	MUST(!fstat(2, &log));
 	errno = ETIMEDOUT;
-	if (!log.st_size && time(NULL) > end_at)
-		fail("a line about it");
+	check(log.st_size || time(NULL) <= end_at, "a line about it");
 	return log.st_size != 0;
 }
 

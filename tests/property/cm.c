@@ -2,7 +2,7 @@
 /*
  * Joins by librdmacm: see cm.h.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <infiniband/ib.h>
 
@@ -14,8 +14,7 @@ void cm_open(struct cm *cm, const char *address)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
 
-	if (inet_pton(AF_INET, address, &at.sin_addr) != 1)
-		errx(EXIT_FAILURE, "'%s' is no address", address);
+	must(inet_pton(AF_INET, address, &at.sin_addr) == 1, "'%s' is no address", address);
 	cm->channel = rdma_create_event_channel();
 	if (!cm->channel || rdma_create_id(cm->channel, &cm->id, NULL, RDMA_PS_UDP) ||
 	    rdma_bind_addr(cm->id, (struct sockaddr *)&at))
@@ -38,8 +37,7 @@ static struct rdma_cm_event *next_event(struct cm *cm, int ms)
 
 	if (poll(&wait, 1, ms) != 1)
 		return NULL;
-	if (rdma_get_cm_event(cm->channel, &event))
-		err(EXIT_FAILURE, "rdma_get_cm_event");
+	check(!rdma_get_cm_event(cm->channel, &event), "rdma_get_cm_event");
 	return event;
 }
 
@@ -57,8 +55,7 @@ void cm_leave(struct cm *cm, const uint8_t mgid[16])
 	struct sockaddr_ib address = group_address(mgid);
 
 	drop_events(cm);
-	if (rdma_leave_multicast(cm->id, (struct sockaddr *)&address))
-		err(EXIT_FAILURE, "rdma_leave_multicast");
+	check(!rdma_leave_multicast(cm->id, (struct sockaddr *)&address), "rdma_leave_multicast");
 }
 
 int cm_join(struct cm *cm, const uint8_t mgid[16], bool send_only, uint16_t *mlid)
@@ -79,8 +76,7 @@ int cm_join(struct cm *cm, const uint8_t mgid[16], bool send_only, uint16_t *mli
 		err(EXIT_FAILURE, "rdma_join_multicast_ex");
 	}
 	event = next_event(cm, WAIT_MS);
-	if (!event)
-		errx(EXIT_FAILURE, "no event says what became of a join");
+	must(event, "no event says what became of a join");
 	status = event->event == RDMA_CM_EVENT_MULTICAST_JOIN
 	                 ? event->status
 	                 : (event->status ? event->status : -EPROTO);

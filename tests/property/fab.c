@@ -2,6 +2,7 @@
 /*
  * The fabric as `umbel show` tells it: see fab.h.
  */
+#include "must.h"
 #include "fab.h"
 
 #include <json-c/json.h>
@@ -17,8 +18,7 @@ void fab_umbel(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(command + n, sizeof(command) - n, format, args);
 	va_end(args);
-	if (system(command))
-		errx(EXIT_FAILURE, "%s: it failed", command);
+	must(!system(command), "%s: it failed", command);
 }
 
 bool fab_is_right(char *why, size_t len)
@@ -53,8 +53,7 @@ static struct json_object *show(const char *what)
 		o = json_tokener_parse_ex(tokener, part, (int)n);
 	while (fread(part, 1, sizeof(part), f))
 		;
-	if (pclose(f) || !o)
-		errx(EXIT_FAILURE, "%s: no answer", command);
+	must(!pclose(f) && o, "%s: no answer", command);
 	json_tokener_free(tokener);
 	return o;
 }
@@ -63,8 +62,7 @@ static struct json_object *get(struct json_object *o, const char *key)
 {
 	struct json_object *member;
 
-	if (!json_object_object_get_ex(o, key, &member))
-		errx(EXIT_FAILURE, "umbel show: no '%s'", key);
+	must(json_object_object_get_ex(o, key, &member), "umbel show: no '%s'", key);
 	return member;
 }
 
@@ -107,8 +105,7 @@ static void read_port(struct fab *f, unsigned node, struct json_object *port)
 
 	if (!json_object_object_get_ex(port, "peer", &peer) || !peer)
 		return;
-	if (f->n_ends == FAB_ENDS || num >= FAB_PORTS)
-		errx(EXIT_FAILURE, "umbel show: too many ports");
+	must(f->n_ends != FAB_ENDS && num < FAB_PORTS, "umbel show: too many ports");
 	*e = (struct fab_end){ .node = node,
 		               .port = num,
 		               .active = !strcmp(state, "active"),
@@ -123,8 +120,7 @@ static void read_node(struct fab *f, struct json_object *o)
 	unsigned index = f->n_nodes++;
 	struct fab_node *node = &f->node[index];
 
-	if (index == FAB_NODES)
-		errx(EXIT_FAILURE, "umbel show: too many nodes");
+	must(index != FAB_NODES, "umbel show: too many nodes");
 	snprintf(node->name, sizeof(node->name), "%s", text(o, "name"));
 	node->is_switch = !strcmp(text(o, "type"), "switch");
 	for (unsigned i = 0; i < FAB_PORTS; i++)
@@ -165,8 +161,7 @@ static void read_row(struct fab_tables *t, unsigned node, struct json_object *o)
 	struct json_object *ports = get(o, "ports");
 	struct fab_row *row = &t->row[t->n++];
 
-	if (t->n > FAB_ROWS)
-		errx(EXIT_FAILURE, "umbel show: too many multicast entries");
+	must(t->n <= FAB_ROWS, "umbel show: too many multicast entries");
 	row->node = node;
 	row->mlid = (uint16_t)strtoul(text(o, "mlid"), NULL, 16);
 	for (size_t i = 0; i < length(ports); i++)
@@ -242,8 +237,7 @@ char *fab_read_address(const char *hca, unsigned port)
 	}
 	if (address)
 		copy = strdup(address);
-	if (!copy)
-		errx(EXIT_FAILURE, "umbel show: port %u of %s has no address", port, hca);
+	must(copy, "umbel show: port %u of %s has no address", port, hca);
 	json_object_put(hosts);
 	return copy;
 }

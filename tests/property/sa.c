@@ -2,7 +2,7 @@
 /*
  * Requests to the subnet administrator by libibumad: see sa.h.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <infiniband/umad.h>
 #include <infiniband/umad_sa_mcm.h>
@@ -48,8 +48,8 @@ void sa_open(struct sa_port *p, const char *ca, int num)
 	p->agent = p->fd < 0 ? p->fd
 	                     : umad_register(p->fd, UMAD_CLASS_SUBN_ADM, UMAD_SA_CLASS_VERSION,
 	                                     UMAD_RMPP_VERSION, NULL);
-	if (p->agent < 0 || umad_get_port(ca, num, &port))
-		errx(EXIT_FAILURE, "libibumad does not open port %d of %s", num, ca);
+	must(p->agent >= 0 && !umad_get_port(ca, num, &port),
+	     "libibumad does not open port %d of %s", num, ca);
 	p->qkey = QKEY;
 	p->retries = RETRIES;
 	memcpy(p->gid, &port.gid_prefix, 8);
@@ -62,8 +62,8 @@ static uint16_t sm_lid(const struct sa_port *p)
 	umad_port_t port;
 	uint16_t lid;
 
-	if (umad_get_port(p->ca, p->num, &port))
-		errx(EXIT_FAILURE, "libibumad does not know port %d of %s", p->num, p->ca);
+	must(!umad_get_port(p->ca, p->num, &port), "libibumad does not know port %d of %s", p->num,
+	     p->ca);
 	lid = (uint16_t)port.sm_lid;
 	umad_release_port(&port);
 	return lid;
@@ -94,8 +94,7 @@ static int ask(const struct sa_port *p, struct packet *q, void *response, int by
 	ret = umad_send(p->fd, p->agent, q, sizeof(q->sa), TIMEOUT_MS, p->retries);
 	if (ret == -ENETDOWN || ret == -EHOSTUNREACH)
 		return -1;
-	if (ret)
-		errx(EXIT_FAILURE, "umad_send: %s", strerror(-ret));
+	must(!ret, "umad_send: %s", strerror(-ret));
 	do {
 		length = bytes;
 		if (umad_recv(p->fd, response, &length, WAIT_MS) < 0)

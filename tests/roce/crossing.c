@@ -13,7 +13,7 @@
  * Frames keep what the kernel knows of them (struct virtio_net_hdr): a checksum that is yet to be
  * made, or cuts yet to be done (of TCP; of RoCEv2 it wants single packets).
  */
-#include "posix.h"
+#include "must.h"
 
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -167,8 +167,8 @@ static bool find_packet(struct frame *f, struct packet *p)
 	p->bytes = (uint32_t)(end - p->payload);
 	if (p->payload[0] >= NOT_CONNECTED)
 		return false;
-	if (((struct virtio_net_hdr *)f->data)->gso_type != VIRTIO_NET_HDR_GSO_NONE)
-		errx(EXIT_FAILURE, "a frame has several RoCEv2 packets; see gso_max_segs");
+	must(((struct virtio_net_hdr *)f->data)->gso_type == VIRTIO_NET_HDR_GSO_NONE,
+	     "a frame has several RoCEv2 packets; see gso_max_segs");
 	return true;
 }
 
@@ -252,8 +252,7 @@ static void forward_at(struct direction *d, const struct frame *f, uint64_t due_
 {
 	struct frame *copy = malloc(sizeof(*f) + f->bytes), *before;
 
-	if (!copy)
-		err(EXIT_FAILURE, "malloc");
+	check(copy, "malloc");
 	memcpy(copy->data, f->data, f->bytes);
 	copy->bytes = f->bytes;
 	copy->due_ns = due_ns;
@@ -362,8 +361,7 @@ static int open_signals(void)
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	fd = signalfd(-1, &set, SFD_CLOEXEC);
-	if (fd < 0)
-		err(EXIT_FAILURE, "signalfd");
+	check(fd >= 0, "signalfd");
 	return fd;
 }
 
@@ -384,8 +382,7 @@ static bool take_signal(struct crossing *x)
 {
 	struct signalfd_siginfo info;
 
-	if (read(x->signals, &info, sizeof(info)) != sizeof(info))
-		err(EXIT_FAILURE, "signalfd");
+	check(read(x->signals, &info, sizeof(info)) == sizeof(info), "signalfd");
 	if (info.ssi_signo == SIGTERM)
 		return false;
 	memset(x->value, 0, sizeof(x->value));
@@ -442,8 +439,7 @@ int main(int argc, char **argv)
 {
 	struct crossing x = { .value = { 0 } };
 
-	if (argc < 3)
-		errx(EXIT_FAILURE, "usage: crossing DEVICE DEVICE [KEY=VALUE]...");
+	must(argc >= 3, "usage: crossing DEVICE DEVICE [KEY=VALUE]...");
 	for (int i = 3; i < argc; i++)
 		parse_key(&x, argv[i]);
 	for (int i = 0; i < 2; i++) {

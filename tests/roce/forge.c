@@ -4,7 +4,7 @@
  * say, wrong ones, through eth0. Addresses are IPv4 or IPv6, SOURCE is the host's own. Nothing of
  * Umbel's is used. The payload is "message PSN" and zero bytes.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <net/if.h>
 
@@ -163,10 +163,8 @@ static int open_socket(struct forge *f)
 		err(EXIT_FAILURE, "IP_MTU_DISCOVER");
 	if (family == AF_INET && setsockopt(fd, IPPROTO_IP, IP_MULTICAST_LOOP, &no, sizeof(no)))
 		err(EXIT_FAILURE, "IP_MULTICAST_LOOP");
-	if (bind(fd, (struct sockaddr *)&f->source, f->address_bytes))
-		err(EXIT_FAILURE, "bind");
-	if (getsockname(fd, (struct sockaddr *)&f->source, &f->address_bytes))
-		err(EXIT_FAILURE, "getsockname");
+	check(!bind(fd, (struct sockaddr *)&f->source, f->address_bytes), "bind");
+	check(!getsockname(fd, (struct sockaddr *)&f->source, &f->address_bytes), "getsockname");
 	return fd;
 }
 
@@ -189,14 +187,13 @@ int main(int argc, char **argv)
 		parse_key(&f, argv[i]);
 	if (f.value[PAD] == UINT32_MAX)
 		f.value[PAD] = -f.value[SIZE] & 3;
-	if (f.value[SIZE] > MAX_BYTES - 40)
-		errx(EXIT_FAILURE, "at most %u bytes", MAX_BYTES - 40);
+	must(f.value[SIZE] <= MAX_BYTES - 40, "at most %u bytes", MAX_BYTES - 40);
 	fd = open_socket(&f);
 	for (uint32_t i = 0; i < f.value[TIMES]; i++) {
 		write_message(&f, f.value[PSN] + i);
-		if (sendto(fd, f.udp + 8, f.bytes, 0, (struct sockaddr *)&f.destination,
-		           f.address_bytes) < 0)
-			err(EXIT_FAILURE, "sendto");
+		check(sendto(fd, f.udp + 8, f.bytes, 0, (struct sockaddr *)&f.destination,
+		             f.address_bytes) >= 0,
+		      "sendto");
 	}
 	return EXIT_SUCCESS;
 }

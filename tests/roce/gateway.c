@@ -14,7 +14,7 @@
  * UDP socket on the network device that has the address. All are full members of the group. But for
  * members, which may be on devices that cannot do that, they do not hear themselves.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <rdma/rdma_cma.h>
 
@@ -59,24 +59,16 @@ struct port {
 	char receive[RECEIVES][GRH + BYTES], send[SENDS][BYTES];
 };
 
-static void check(bool ok, const char *what)
-{
-	if (!ok)
-		err(EXIT_FAILURE, "%s", what);
-}
-
 /* The next event, which must be this; it is the caller's to acknowledge. */
 static struct rdma_cm_event *wait_event(struct port *p, enum rdma_cm_event_type type)
 {
 	struct pollfd fd = { .fd = p->events->fd, .events = POLLIN };
 	struct rdma_cm_event *event;
 
-	if (poll(&fd, 1, EVENTS_MS) != 1)
-		errx(EXIT_FAILURE, "no %s", rdma_event_str(type));
+	must(poll(&fd, 1, EVENTS_MS) == 1, "no %s", rdma_event_str(type));
 	check(!rdma_get_cm_event(p->events, &event), "rdma_get_cm_event");
-	if (event->event != type)
-		errx(EXIT_FAILURE, "%s, status %d, not %s", rdma_event_str(event->event),
-		     event->status, rdma_event_str(type));
+	must(event->event == type, "%s, status %d, not %s", rdma_event_str(event->event),
+	     event->status, rdma_event_str(type));
 	return event;
 }
 
@@ -84,8 +76,7 @@ static struct sockaddr_in address_of(const char *text)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
 
-	if (inet_pton(AF_INET, text, &a.sin_addr) != 1)
-		errx(EXIT_FAILURE, "'%s' is no address", text);
+	must(inet_pton(AF_INET, text, &a.sin_addr) == 1, "'%s' is no address", text);
 	return a;
 }
 
@@ -107,14 +98,10 @@ static void open_queue_pair(struct port *p, bool hears_itself)
 		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 		init.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	}
-	p->pd = ibv_alloc_pd(p->id->verbs);
-	check(p->pd, "ibv_alloc_pd");
-	p->mr = ibv_reg_mr(p->pd, p, sizeof(*p), IBV_ACCESS_LOCAL_WRITE);
-	check(p->mr, "ibv_reg_mr");
-	p->channel = ibv_create_comp_channel(p->id->verbs);
-	check(p->channel, "ibv_create_comp_channel");
-	p->cq = ibv_create_cq(p->id->verbs, RECEIVES + SENDS, NULL, p->channel, 0);
-	check(p->cq, "ibv_create_cq");
+	MUST(p->pd = ibv_alloc_pd(p->id->verbs));
+	MUST(p->mr = ibv_reg_mr(p->pd, p, sizeof(*p), IBV_ACCESS_LOCAL_WRITE));
+	MUST(p->channel = ibv_create_comp_channel(p->id->verbs));
+	MUST(p->cq = ibv_create_cq(p->id->verbs, RECEIVES + SENDS, NULL, p->channel, 0));
 	init.pd = p->pd;
 	init.send_cq = init.recv_cq = p->cq;
 	check(!rdma_create_qp_ex(p->id, &init), "rdma_create_qp_ex");
@@ -155,8 +142,7 @@ static struct port *open_port(const char *address, const char *group, bool hears
 		return open_socket(p, address + 4);
 	p->socket = -1;
 	from = address_of(address);
-	p->events = rdma_create_event_channel();
-	check(p->events, "rdma_create_event_channel");
+	MUST(p->events = rdma_create_event_channel());
 	check(!rdma_create_id(p->events, &p->id, NULL, RDMA_PS_UDP), "rdma_create_id");
 	check(!rdma_bind_addr(p->id, (struct sockaddr *)&from), address);
 	open_queue_pair(p, hears_itself);
@@ -165,8 +151,7 @@ static struct port *open_port(const char *address, const char *group, bool hears
 	rdma_ack_cm_event(wait_event(p, RDMA_CM_EVENT_ADDR_RESOLVED));
 	check(!rdma_join_multicast(p->id, (struct sockaddr *)&to, NULL), "rdma_join_multicast");
 	event = wait_event(p, RDMA_CM_EVENT_MULTICAST_JOIN);
-	p->ah = ibv_create_ah(p->pd, &event->param.ud.ah_attr);
-	check(p->ah, "ibv_create_ah");
+	MUST(p->ah = ibv_create_ah(p->pd, &event->param.ud.ah_attr));
 	p->qpn = event->param.ud.qp_num;
 	p->qkey = event->param.ud.qkey;
 	rdma_ack_cm_event(event);
@@ -208,8 +193,7 @@ static uint32_t next_message(struct port *p, void *copy)
 		return n > 0 ? (uint32_t)n : 0;
 	}
 	while (ibv_poll_cq(p->cq, 1, &wc) > 0) {
-		if (wc.status)
-			errx(EXIT_FAILURE, "%s", ibv_wc_status_str(wc.status));
+		must(!wc.status, "%s", ibv_wc_status_str(wc.status));
 		if (!(wc.opcode & IBV_WC_RECV))
 			continue; /* sent */
 		memcpy(copy, p->receive[wc.wr_id] + GRH, wc.byte_len - GRH);
@@ -267,9 +251,8 @@ static bool is_next(const struct message *m, bool answers, uint64_t next)
 {
 	if (m->is_answer != answers || (!m->number && next == 1)) /* the first, once more */
 		return false;
-	if (m->number != next)
-		errx(EXIT_FAILURE, "number %llu has come, not %llu", (unsigned long long)m->number,
-		     (unsigned long long)next);
+	must(m->number == next, "number %llu has come, not %llu", (unsigned long long)m->number,
+	     (unsigned long long)next);
 	return true;
 }
 
@@ -392,8 +375,7 @@ static _Noreturn void forward_all(char **argv, int n)
 {
 	struct port *p[PORTS];
 
-	if (n > PORTS)
-		errx(EXIT_FAILURE, "at most %d ports", PORTS);
+	must(n <= PORTS, "at most %d ports", PORTS);
 	for (int i = 0; i < n; i++)
 		p[i] = open_port(argv[3 + i], argv[2], false);
 	printf("ready\n");

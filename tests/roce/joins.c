@@ -3,22 +3,15 @@
  * joins ADDRESS GROUP COUNT: one identifier, bound to ADDRESS, joins so many groups, GROUP and
  * those after it, says so, and stays until it is killed.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <rdma/rdma_cma.h>
-
-static void check(bool ok, const char *what)
-{
-	if (!ok)
-		err(EXIT_FAILURE, "%s", what);
-}
 
 static struct sockaddr_in address_of(const char *text)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
 
-	if (inet_pton(AF_INET, text, &a.sin_addr) != 1)
-		errx(EXIT_FAILURE, "'%s' is no address", text);
+	must(inet_pton(AF_INET, text, &a.sin_addr) == 1, "'%s' is no address", text);
 	return a;
 }
 
@@ -28,8 +21,8 @@ static void join(struct rdma_cm_id *id, const struct sockaddr_in *group)
 
 	check(!rdma_join_multicast(id, (struct sockaddr *)group, NULL), "rdma_join_multicast");
 	check(!rdma_get_cm_event(id->channel, &event), "rdma_get_cm_event");
-	if (event->event != RDMA_CM_EVENT_MULTICAST_JOIN)
-		errx(EXIT_FAILURE, "%s, status %d", rdma_event_str(event->event), event->status);
+	must(event->event == RDMA_CM_EVENT_MULTICAST_JOIN, "%s, status %d",
+	     rdma_event_str(event->event), event->status);
 	rdma_ack_cm_event(event);
 }
 
@@ -40,8 +33,7 @@ int main(int argc, char **argv)
 	struct rdma_cm_id *id;
 	unsigned count;
 
-	if (argc != 4)
-		errx(EXIT_FAILURE, "usage: joins ADDRESS GROUP COUNT");
+	must(argc == 4, "usage: joins ADDRESS GROUP COUNT");
 	from = address_of(argv[1]);
 	group = address_of(argv[2]);
 	count = (unsigned)atoi(argv[3]);

@@ -18,7 +18,7 @@
  * With again=1 it then says "again", waits for SIGUSR1, and does it a second time, of which it says
  * how long it took. It ends in error when anything is wrong, or nothing happens for STALL_MS.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <infiniband/verbs.h>
 #include <netinet/tcp.h>
@@ -102,12 +102,6 @@ struct phase {
 	void (*received)(struct end *e, uint64_t i, const struct ibv_wc *wc);
 };
 
-static void check(bool ok, const char *what)
-{
-	if (!ok)
-		err(EXIT_FAILURE, "%s", what);
-}
-
 /* ---- randomness ---- */
 
 /* splitmix64 */
@@ -157,9 +151,8 @@ static void expect_bytes(const uint8_t *got, const uint8_t *want, uint32_t lengt
                          uint64_t i)
 {
 	for (uint32_t at = 0; at < length; at++)
-		if (got[at] != want[at])
-			errx(EXIT_FAILURE, "%s %lu: byte %u of %u is 0x%02x, not 0x%02x", what, i,
-			     at, length, got[at], want[at]);
+		must(got[at] == want[at], "%s %lu: byte %u of %u is 0x%02x, not 0x%02x", what, i,
+		     at, length, got[at], want[at]);
 }
 
 static void expect_filled(const uint8_t *got, const struct choice *c, const char *what, uint64_t i)
@@ -172,8 +165,7 @@ static void expect_filled(const uint8_t *got, const struct choice *c, const char
 
 static void expect_number(uint64_t got, uint64_t want, const char *what, uint64_t i)
 {
-	if (got != want)
-		errx(EXIT_FAILURE, "%s %lu: %lu, not %lu", what, i, got, want);
+	must(got == want, "%s %lu: %lu, not %lu", what, i, got, want);
 }
 
 /* ---- the other process ---- */
@@ -272,17 +264,13 @@ static void open_device(struct end *e)
 
 	errno = ENODEV;
 	check(list && list[0], "ibv_get_device_list");
-	e->context = ibv_open_device(list[0]);
-	check(e->context, "ibv_open_device");
+	MUST(e->context = ibv_open_device(list[0]));
 	ibv_free_device_list(list);
-	e->pd = ibv_alloc_pd(e->context);
-	check(e->pd, "ibv_alloc_pd");
-	e->mr = ibv_reg_mr(e->pd, &memory, sizeof(memory), ACCESS);
-	check(e->mr, "ibv_reg_mr");
-	e->channel = ibv_create_comp_channel(e->context);
-	check(e->channel, "ibv_create_comp_channel");
-	e->cq = ibv_create_cq(e->context, (ADDERS + 2) * (DEPTH + RECEIVES), NULL, e->channel, 0);
-	check(e->cq, "ibv_create_cq");
+	MUST(e->pd = ibv_alloc_pd(e->context));
+	MUST(e->mr = ibv_reg_mr(e->pd, &memory, sizeof(memory), ACCESS));
+	MUST(e->channel = ibv_create_comp_channel(e->context));
+	MUST(e->cq = ibv_create_cq(e->context, (ADDERS + 2) * (DEPTH + RECEIVES), NULL, e->channel,
+	                           0));
 	check(!ibv_query_gid(e->context, 1, (int)e->value[GID], &e->here.gid), "ibv_query_gid");
 }
 
@@ -352,9 +340,8 @@ static void wait_for_completion(struct end *e, const struct phase *p, uint64_t s
 	struct ibv_cq *cq;
 	void *context;
 
-	if (poll(&fd, 1, STALL_MS) != 1)
-		errx(EXIT_FAILURE, "%s: stalls at %lu of %lu sent, %lu of %lu received", p->name,
-		     sent, p->sends, received, p->receives);
+	must(poll(&fd, 1, STALL_MS) == 1, "%s: stalls at %lu of %lu sent, %lu of %lu received",
+	     p->name, sent, p->sends, received, p->receives);
 	check(!ibv_get_cq_event(e->channel, &cq, &context), "ibv_get_cq_event");
 	ibv_ack_cq_events(cq, 1);
 }
@@ -379,9 +366,8 @@ static void next_completion(struct end *e, const struct phase *p, uint64_t sent,
 			break;
 		wait_for_completion(e, p, sent, received);
 	}
-	if (wc->status != IBV_WC_SUCCESS)
-		errx(EXIT_FAILURE, "%s: %s at %lu of %lu sent, %lu of %lu received", p->name,
-		     ibv_wc_status_str(wc->status), sent, p->sends, received, p->receives);
+	must(wc->status == IBV_WC_SUCCESS, "%s: %s at %lu of %lu sent, %lu of %lu received",
+	     p->name, ibv_wc_status_str(wc->status), sent, p->sends, received, p->receives);
 }
 
 static void run(struct end *e, const struct phase *p)
@@ -394,8 +380,8 @@ static void run(struct end *e, const struct phase *p)
 			p->post(e, posted++);
 		next_completion(e, p, sent, received, &wc);
 		if (wc.opcode & IBV_WC_RECV) {
-			if (received >= p->receives)
-				errx(EXIT_FAILURE, "%s: more than %lu messages", p->name, received);
+			must(received < p->receives, "%s: more than %lu messages", p->name,
+			     received);
 			p->received(e, received++, &wc);
 			continue;
 		}
@@ -404,8 +390,7 @@ static void run(struct end *e, const struct phase *p)
 			p->sent(e, sent);
 		sent++;
 	}
-	if (ibv_poll_cq(e->cq, 1, &wc))
-		errx(EXIT_FAILURE, "%s: a completion too many", p->name);
+	must(!ibv_poll_cq(e->cq, 1, &wc), "%s: a completion too many", p->name);
 }
 
 /* ---- messages ---- */
@@ -587,9 +572,8 @@ static void count_together(struct end *e)
 		adder = wc.wr_id % ADDERS;
 		expect_number(wc.wr_id / ADDERS, sent[adder], "add", total);
 		found = memory.word[adder * (DEPTH / ADDERS) + sent[adder] % (DEPTH / ADDERS)];
-		if (found < e->last[adder])
-			errx(EXIT_FAILURE, "adder %u finds %lu after %lu", adder, found,
-			     e->last[adder] - 1);
+		must(found >= e->last[adder], "adder %u finds %lu after %lu", adder, found,
+		     e->last[adder] - 1);
 		e->last[adder] = found + 1;
 		sent[adder]++;
 		total++;
@@ -644,8 +628,7 @@ static void take_unreliable(struct end *e, const struct ibv_wc *wc, uint64_t end
 	struct choice c = choose_unreliable(e, e->server, i);
 	bool writes = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
 
-	if (i >= end || !(wc->wc_flags & IBV_WC_WITH_IMM))
-		errx(EXIT_FAILURE, "nobody has sent message %lu yet", i);
+	must(i < end && (wc->wc_flags & IBV_WC_WITH_IMM), "nobody has sent message %lu yet", i);
 	expect_number(writes, !(c.kind & 1), "whether it is a WRITE, message", i);
 	expect_number(wc->byte_len, c.length, "length of message", i);
 	expect_filled(writes ? place_unreliable(i) : memory.receive[wc->wr_id], &c, "message", i);
@@ -676,8 +659,7 @@ static uint64_t do_round(struct end *e, uint64_t first)
 			continue;
 		}
 		pause.looks = 0;
-		if (wc.status != IBV_WC_SUCCESS)
-			errx(EXIT_FAILURE, "%s", ibv_wc_status_str(wc.status));
+		must(wc.status == IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
 		if (wc.opcode & IBV_WC_RECV) {
 			take_unreliable(e, &wc, first + ROUND);
 			received++;
@@ -714,8 +696,7 @@ static void send_unreliably(struct end *e)
 		meet(e, 9); /* none of the next round is sent before */
 	}
 	printf("%lu of %lu messages have come\n", received, n);
-	if (received < (e->turn ? n : n / 8))
-		errx(EXIT_FAILURE, "too few");
+	must(received >= (e->turn ? n : n / 8), "too few");
 }
 
 /* ---- all ---- */

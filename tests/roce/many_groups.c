@@ -4,7 +4,7 @@
  * those after it, says so, and of each message that it receives to which. GROUP is a GID. The
  * Q_Key is 0x11111111. Until it is killed.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <infiniband/verbs.h>
 
@@ -14,12 +14,6 @@
 #define Q_KEY    0x11111111
 
 static char buffer[RECEIVES][ROOM];
-
-static void check(bool ok, const char *what)
-{
-	if (!ok)
-		err(EXIT_FAILURE, "%s", what);
-}
 
 static struct ibv_context *open_device(const char *name)
 {
@@ -93,8 +87,7 @@ int main(int argc, char **argv)
 	unsigned count;
 	void *unused;
 
-	if (argc != 4)
-		errx(EXIT_FAILURE, "usage: many_groups DEVICE GROUP COUNT");
+	must(argc == 4, "usage: many_groups DEVICE GROUP COUNT");
 	context = open_device(argv[1]);
 	check(context, argv[1]);
 	pd = ibv_alloc_pd(context);

@@ -10,7 +10,7 @@
  * ping_order neighbours: up to SIGTERM, programs that poll, and so receive for all of their port,
  * and die at a random instruction, one after the other. "NUMBER have died".
  */
-#include "posix.h"
+#include "must.h"
 
 #include <rdma/rdma_cma.h>
 
@@ -23,12 +23,6 @@ static struct ibv_comp_channel *channel;
 static struct ibv_cq *send_cq, *receive_cq;
 static struct ibv_mr *mr;
 static char *memory;
-
-static void check(bool ok, const char *what)
-{
-	if (!ok)
-		err(EXIT_FAILURE, "%s", what);
-}
 
 static void post_receive(void)
 {
@@ -59,8 +53,7 @@ static void open_queues(void)
 		.cap = { .max_send_wr = 8, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 
-	channel = ibv_create_comp_channel(id->verbs);
-	check(channel, "ibv_create_comp_channel");
+	MUST(channel = ibv_create_comp_channel(id->verbs));
 	receive_cq = ibv_create_cq(id->verbs, 4, NULL, channel, 0);
 	send_cq = ibv_create_cq(id->verbs, 4, NULL, channel, 0);
 	check(receive_cq && send_cq, "ibv_create_cq");
@@ -70,9 +63,8 @@ static void open_queues(void)
 	attr.recv_cq = receive_cq;
 	check(!rdma_create_qp(id, NULL, &attr), "rdma_create_qp");
 	memory = calloc(2, bytes);
-	mr = ibv_reg_mr(id->pd, memory, 2 * (size_t)bytes,
-	                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-	check(mr, "ibv_reg_mr");
+	MUST(mr = ibv_reg_mr(id->pd, memory, 2 * (size_t)bytes,
+	                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND));
 	post_receive();
 	post_receive();
 }
@@ -128,9 +120,7 @@ static void expect_in_order(unsigned round, struct ibv_cq *queue, enum ibv_wc_op
 		has_answer = queue == send_cq && completes(round, receive_cq, IBV_WC_RECV);
 		if (has_answer && completes(round, queue, opcode))
 			return;
-		if (has_answer)
-			errx(EXIT_FAILURE, "round %u: the answer comes before its send is complete",
-			     round);
+		must(!has_answer, "round %u: the answer comes before its send is complete", round);
 		check(!ibv_get_cq_event(channel, &cq, &cq_context), "ibv_get_cq_event");
 		ibv_ack_cq_events(cq, 1);
 		check(!ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
@@ -153,14 +143,11 @@ static void expect(unsigned round, struct ibv_cq *queue, enum ibv_wc_opcode opco
 	check(!ibv_get_cq_event(channel, &cq, &cq_context), "ibv_get_cq_event");
 	ibv_ack_cq_events(cq, 1);
 	check(!ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
-	if (cq != queue)
-		errx(EXIT_FAILURE, "round %u: an event of the other queue than %s's", round, what);
+	must(cq == queue, "round %u: an event of the other queue than %s's", round, what);
 	n = ibv_poll_cq(queue, 1, &wc);
-	if (n != 1)
-		errx(EXIT_FAILURE, "round %u: %d completions of %s", round, n, what);
-	if (wc.status != IBV_WC_SUCCESS || wc.opcode != opcode)
-		errx(EXIT_FAILURE, "round %u: %s has status %d, opcode %d", round, what, wc.status,
-		     wc.opcode);
+	must(n == 1, "round %u: %d completions of %s", round, n, what);
+	must(wc.status == IBV_WC_SUCCESS && wc.opcode == opcode,
+	     "round %u: %s has status %d, opcode %d", round, what, wc.status, wc.opcode);
 }
 
 /* A request without a completion has no event. The peer waits for us meanwhile. */
@@ -172,8 +159,7 @@ static void expect_quiet(void)
 	for (unsigned i = 0; i < 5; i++) {
 		errno = ibv_post_send(id->qp, &wr, &bad);
 		check(!errno, "ibv_post_send");
-		if (poll(&p, 1, 20))
-			errx(EXIT_FAILURE, "an event of a request without a completion");
+		must(!poll(&p, 1, 20), "an event of a request without a completion");
 	}
 }
 
@@ -218,8 +204,7 @@ static void receive_for_all(unsigned number)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	list = ibv_get_device_list(NULL);
 	check(list && list[0], "ibv_get_device_list");
-	context = ibv_open_device(list[0]);
-	check(context, "ibv_open_device");
+	MUST(context = ibv_open_device(list[0]));
 	attr.send_cq = attr.recv_cq = ibv_create_cq(context, 1, NULL, NULL, 0);
 	check(attr.send_cq && ibv_create_qp(ibv_alloc_pd(context), &attr), "ibv_create_qp");
 	signal(SIGALRM, SIG_DFL);
@@ -246,8 +231,8 @@ static int make_neighbours(void)
 			receive_for_all(n);
 		while (waitpid(pid, &status, 0) < 0)
 			check(errno == EINTR, "waitpid");
-		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGALRM)
-			errx(EXIT_FAILURE, "a neighbour ends with status %d", status);
+		must(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM,
+		     "a neighbour ends with status %d", status);
 		n++;
 	}
 	printf("%u have died\n", n);
@@ -260,8 +245,7 @@ int main(int argc, char **argv)
 		return make_neighbours();
 	others_die = argc > 1 && !strcmp(argv[argc - 1], "deaths");
 	argc -= others_die;
-	if (argc < 3)
-		errx(EXIT_FAILURE, "usage: %s ROUNDS BYTES [ADDRESS] [deaths]", argv[0]);
+	must(argc >= 3, "usage: %s ROUNDS BYTES [ADDRESS] [deaths]", argv[0]);
 	rounds = (unsigned)atoi(argv[1]);
 	bytes = (unsigned)atoi(argv[2]);
 	is_client = argc > 3;

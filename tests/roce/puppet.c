@@ -35,7 +35,7 @@
  * AT is an offset into its memory, of which "memory ADDRESS RKEY READABLE-RKEY" says at first where
  * it is: the first key lets peers do all, the other one lets them read the last page.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <infiniband/verbs.h>
 
@@ -125,12 +125,6 @@ static struct puppet {
 
 static _Alignas(PAGE) uint8_t area[AREA];
 
-static void check(bool ok, const char *what)
-{
-	if (!ok)
-		err(EXIT_FAILURE, "puppet: %s", what);
-}
-
 /* The keys of a line, of those that strtok() has yet to find. */
 static void parse_keys(struct puppet *p)
 {
@@ -144,8 +138,7 @@ static void parse_keys(struct puppet *p)
 		while (i < KEYS &&
 		       (strlen(key_name[i]) != length || strncmp(word, key_name[i], length) != 0))
 			i++;
-		if (i == KEYS || word[length] != '=')
-			errx(EXIT_FAILURE, "puppet: '%s' is not understood", word);
+		must(i != KEYS && word[length] == '=', "puppet: '%s' is not understood", word);
 		p->value[i] = strtoull(word + length + 1, NULL, 0);
 	}
 }
@@ -155,8 +148,7 @@ static uint64_t number(void)
 {
 	const char *word = strtok(NULL, " ");
 
-	if (!word)
-		errx(EXIT_FAILURE, "puppet: a number is missing");
+	must(word, "puppet: a number is missing");
 	return strtoull(word, NULL, 0);
 }
 
@@ -166,8 +158,7 @@ static uint8_t *place(uint32_t *bytes)
 	uint64_t at = number();
 
 	*bytes = (uint32_t)number();
-	if (at > AREA || *bytes > AREA - at)
-		errx(EXIT_FAILURE, "puppet: outside of all");
+	must(at <= AREA && *bytes <= AREA - at, "puppet: outside of all");
 	return area + at;
 }
 
@@ -175,9 +166,8 @@ static uint8_t *place(uint32_t *bytes)
 
 static void register_memory(struct puppet *p)
 {
-	p->mr = ibv_reg_mr(p->pd, area, KEYED,
-	                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | REMOTE);
-	check(p->mr, "ibv_reg_mr");
+	MUST(p->mr = ibv_reg_mr(p->pd, area, KEYED,
+	                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | REMOTE));
 }
 
 static void show_memory(const struct puppet *p)
@@ -192,16 +182,12 @@ static void open_device(struct puppet *p)
 
 	errno = ENODEV;
 	check(list && list[0], "ibv_get_device_list");
-	p->context = ibv_open_device(list[0]);
-	check(p->context, "ibv_open_device");
+	MUST(p->context = ibv_open_device(list[0]));
 	ibv_free_device_list(list);
-	p->pd = ibv_alloc_pd(p->context);
-	check(p->pd, "ibv_alloc_pd");
+	MUST(p->pd = ibv_alloc_pd(p->context));
 	register_memory(p);
-	p->readable = ibv_reg_mr(p->pd, area + KEYED, PAGE, IBV_ACCESS_REMOTE_READ);
-	check(p->readable, "ibv_reg_mr");
-	p->cq = ibv_create_cq(p->context, 4 * DEPTH, NULL, NULL, 0);
-	check(p->cq, "ibv_create_cq");
+	MUST(p->readable = ibv_reg_mr(p->pd, area + KEYED, PAGE, IBV_ACCESS_REMOTE_READ));
+	MUST(p->cq = ibv_create_cq(p->context, 4 * DEPTH, NULL, NULL, 0));
 }
 
 static void connect_qp(struct puppet *p)
@@ -241,10 +227,8 @@ static struct ibv_cq *apart(struct puppet *p)
 {
 	if (p->apart)
 		return p->apart;
-	p->channel = ibv_create_comp_channel(p->context);
-	check(p->channel, "ibv_create_comp_channel");
-	p->apart = ibv_create_cq(p->context, 4 * DEPTH, NULL, p->channel, 0);
-	check(p->apart, "ibv_create_cq");
+	MUST(p->channel = ibv_create_comp_channel(p->context));
+	MUST(p->apart = ibv_create_cq(p->context, 4 * DEPTH, NULL, p->channel, 0));
 	return p->apart;
 }
 
@@ -281,8 +265,7 @@ static void create_qp(struct puppet *p)
 		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 		init.send_ops_flags = EX_WITH_FLUSH | EX_WITH_ATOMIC_WRITE;
 	}
-	p->qp = ibv_create_qp_ex(p->context, &init);
-	check(p->qp, "ibv_create_qp_ex");
+	MUST(p->qp = ibv_create_qp_ex(p->context, &init));
 	printf("qp %u\n", p->qp->qp_num);
 }
 
@@ -335,8 +318,7 @@ static struct ibv_mr *large(struct puppet *p)
 	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 	          -1, 0);
 	check(at != MAP_FAILED, "mmap");
-	p->large = ibv_reg_mr(p->pd, at, bytes, IBV_ACCESS_LOCAL_WRITE);
-	check(p->large, "ibv_reg_mr");
+	MUST(p->large = ibv_reg_mr(p->pd, at, bytes, IBV_ACCESS_LOCAL_WRITE));
 	return p->large;
 }
 
@@ -396,8 +378,8 @@ static void make_window(struct puppet *p)
 	check(!errno, "ibv_post_send");
 	while (!ibv_poll_cq(p->cq, 1, &wc))
 		base_pause(&pause);
-	if (wc.status != IBV_WC_SUCCESS || wc.opcode != IBV_WC_BIND_MW)
-		errx(EXIT_FAILURE, "puppet: not bound: %s", ibv_wc_status_str(wc.status));
+	must(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_BIND_MW, "puppet: not bound: %s",
+	     ibv_wc_status_str(wc.status));
 	printf("window %u\n", wr.bind_mw.rkey);
 }
 
@@ -569,8 +551,8 @@ static void map_region(struct puppet *p)
 	    control_connect(&client, path, CONTROL_ROLE_VERBS, NULL))
 		errx(EXIT_FAILURE, "puppet: there is no daemon");
 	control_hello(client, &hello, fd);
-	if (shm_region_map(&p->region, fd[0], fd[1]))
-		errx(EXIT_FAILURE, "puppet: the shared memory cannot be mapped");
+	must(!shm_region_map(&p->region, fd[0], fd[1]),
+	     "puppet: the shared memory cannot be mapped");
 	close(fd[0]);
 	close(fd[1]);
 }
@@ -811,8 +793,8 @@ int main(int argc, char **argv)
 	static char line[1000];
 	struct puppet *p = &puppet;
 
-	if (argc != 3 || inet_pton(AF_INET, argv[1], p->peer.raw + 12) != 1)
-		errx(EXIT_FAILURE, "usage: puppet PEER SECONDS");
+	must(argc == 3 && inet_pton(AF_INET, argv[1], p->peer.raw + 12) == 1,
+	     "usage: puppet PEER SECONDS");
 	p->wait_ms = (unsigned)strtoul(argv[2], NULL, 0) * 1000;
 	p->peer.raw[10] = p->peer.raw[11] = 0xff;
 	setlinebuf(stdout);

@@ -6,7 +6,7 @@
  * a GID, of IPv4 with -s: then the program has joined it before, from that address, to send only.
  * The Q_Key is 0x11111111. Sleeps between messages, or polls (-p); until it is killed.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -26,12 +26,6 @@ struct receiver {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 };
-
-static void check(bool ok, const char *what)
-{
-	if (!ok)
-		err(EXIT_FAILURE, "%s", what);
-}
 
 static struct ibv_context *open_device(const char *name)
 {
@@ -57,20 +51,15 @@ static void open_queue_pair(struct receiver *r)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = Q_KEY };
 	struct ibv_qp_init_attr init;
 
-	r->pd = ibv_alloc_pd(r->context);
-	check(r->pd, "ibv_alloc_pd");
-	r->mr = ibv_reg_mr(r->pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
-	check(r->mr, "ibv_reg_mr");
-	r->channel = ibv_create_comp_channel(r->context);
-	check(r->channel, "ibv_create_comp_channel");
-	r->cq = ibv_create_cq(r->context, RECEIVES, NULL, r->channel, 0);
-	check(r->cq, "ibv_create_cq");
+	MUST(r->pd = ibv_alloc_pd(r->context));
+	MUST(r->mr = ibv_reg_mr(r->pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE));
+	MUST(r->channel = ibv_create_comp_channel(r->context));
+	MUST(r->cq = ibv_create_cq(r->context, RECEIVES, NULL, r->channel, 0));
 	init = (struct ibv_qp_init_attr){ .send_cq = r->cq,
 		                          .recv_cq = r->cq,
 		                          .qp_type = IBV_QPT_UD,
 		                          .cap = { 1, RECEIVES, 1, 1, 0 } };
-	r->qp = ibv_create_qp(r->pd, &init);
-	check(r->qp, "ibv_create_qp");
+	MUST(r->qp = ibv_create_qp(r->pd, &init));
 	check(!ibv_modify_qp(r->qp, &attr,
 	                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
 	      "INIT");
@@ -118,8 +107,8 @@ static void join_to_send(const char *address, const char *group)
 	check(!rdma_bind_addr(id, (struct sockaddr *)&from), "rdma_bind_addr");
 	check(!rdma_join_multicast_ex(id, &join, NULL), "rdma_join_multicast_ex");
 	check(!rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
-	if (event->event != RDMA_CM_EVENT_MULTICAST_JOIN)
-		errx(EXIT_FAILURE, "%s, status %d", rdma_event_str(event->event), event->status);
+	must(event->event == RDMA_CM_EVENT_MULTICAST_JOIN, "%s, status %d",
+	     rdma_event_str(event->event), event->status);
 	rdma_ack_cm_event(event);
 }
 
@@ -166,8 +155,8 @@ int main(int argc, char **argv)
 			sends_from = optarg;
 	}
 	argument = argv + optind;
-	if (!argument[0] || (sends_from && !argument[1]))
-		errx(EXIT_FAILURE, "usage: receiver [-p] [-s ADDRESS] DEVICE [GROUP]");
+	must(argument[0] && !(sends_from && !argument[1]),
+	     "usage: receiver [-p] [-s ADDRESS] DEVICE [GROUP]");
 	r.context = open_device(argument[0]);
 	check(r.context, argument[0]);
 	open_queue_pair(&r);

@@ -6,7 +6,7 @@
  * what happened. The listener looks in the end: a connection that was made has got DISCONNECTED, at
  * once; a connection that was about to be made has got some event that ends it.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <rdma/rdma_cma.h>
 
@@ -28,12 +28,6 @@ static struct shared {
 	_Atomic uint32_t judged;
 	struct round round[ROUNDS];
 } * shared;
-
-static void check(bool ok, const char *what)
-{
-	if (!ok)
-		err(EXIT_FAILURE, "%s", what);
-}
 
 static void create_qp(struct rdma_cm_id *id)
 {
@@ -69,9 +63,8 @@ static struct rdma_cm_id *note_end(const struct rdma_cm_event *event)
 {
 	struct round *r = event->id->context;
 
-	if (atomic_load(&r->ended_ns))
-		errx(EXIT_FAILURE, "%s of a connection that has ended",
-		     rdma_event_str(event->event));
+	must(!atomic_load(&r->ended_ns), "%s of a connection that has ended",
+	     rdma_event_str(event->event));
 	atomic_store(&r->event, event->event);
 	atomic_store(&r->ended_ns, base_now_ns());
 	n_open--;
@@ -110,17 +103,15 @@ static uint64_t judge(unsigned n)
 		if (!r->requested_ns)
 			continue;
 		requested++;
-		if (!r->ended_ns)
-			errx(EXIT_FAILURE, "round %u never ends%s", i,
-			     r->established_ns ? ", which was established" : "");
+		must(r->ended_ns, "round %u never ends%s", i,
+		     r->established_ns ? ", which was established" : "");
 		longest = took > longest ? took : longest;
 		early += !r->established_ns;
 		if (!r->established_ns)
 			continue;
 		established++;
-		if (r->event != RDMA_CM_EVENT_DISCONNECTED || took > AT_ONCE)
-			errx(EXIT_FAILURE, "round %u ends with %s, after %lu ms", i,
-			     rdma_event_str(r->event), took);
+		must(r->event == RDMA_CM_EVENT_DISCONNECTED && took <= AT_ONCE,
+		     "round %u ends with %s, after %lu ms", i, rdma_event_str(r->event), took);
 	}
 	printf("%u of %u were established, %u were not; the last heard after %lu ms\n", established,
 	       requested, early, longest);
@@ -148,8 +139,7 @@ static void listen_at(struct sockaddr_in *address)
 		if (over_ns && (base_now_ns() - over_ns) / 1000 > PATIENCE)
 			break;
 	}
-	if (!judge(atomic_load(&shared->rounds)))
-		errx(EXIT_FAILURE, "nobody was connected");
+	must(judge(atomic_load(&shared->rounds)), "nobody was connected");
 	atomic_store(&shared->judged, 1);
 	puts("all is well");
 }
@@ -161,8 +151,7 @@ static void expect_event(struct rdma_event_channel *channel, enum rdma_cm_event_
 	struct rdma_cm_event *event;
 
 	check(!rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
-	if (event->event != type)
-		errx(EXIT_FAILURE, "%s", rdma_event_str(event->event));
+	must(event->event == type, "%s", rdma_event_str(event->event));
 	rdma_ack_cm_event(event);
 }
 
@@ -206,8 +195,7 @@ static void end_victim(pid_t pid, bool lives_on)
 	if (lives_on)
 		return;
 	check(waitpid(pid, &status, 0) == pid, "waitpid");
-	if (!WIFSIGNALED(status))
-		errx(EXIT_FAILURE, "%d: status 0x%x", pid, status);
+	must(WIFSIGNALED(status), "%d: status 0x%x", pid, status);
 }
 
 /* When the listener has heard of all ends. */

@@ -7,7 +7,7 @@
  * victim prints. Nothing of Umbel's is used here. It fails if it is sent what lies outside of the
  * memory that it may read.
  */
-#include "posix.h"
+#include "must.h"
 #include "icrc.h"
 #include "wire_fuzz.h"
 
@@ -662,11 +662,10 @@ static void hear_packet(struct fuzzer *f, const uint8_t *at, uint32_t bytes)
 	uint32_t number = get32(at + 4) & FUZZ_PSN_MASK, psn = get32(at + 8) & FUZZ_PSN_MASK;
 	struct target *t;
 
-	if (memmem(at, bytes, FUZZ_SECRET, strlen(FUZZ_SECRET)))
-		errx(EXIT_FAILURE, "PSN %u, opcode 0x%02x, to 0x%06x, tells a secret", psn, at[0],
-		     number);
-	if (number < FUZZ_PEER_QPN || number >= FUZZ_PEER_QPN + FUZZ_QPS)
-		errx(EXIT_FAILURE, "a packet is for a queue pair 0x%06x", number);
+	must(!memmem(at, bytes, FUZZ_SECRET, strlen(FUZZ_SECRET)),
+	     "PSN %u, opcode 0x%02x, to 0x%06x, tells a secret", psn, at[0], number);
+	must(number >= FUZZ_PEER_QPN && number < FUZZ_PEER_QPN + FUZZ_QPS,
+	     "a packet is for a queue pair 0x%06x", number);
 	t = &f->target[number - FUZZ_PEER_QPN];
 	if (1u << operation & IS_RESPONSE) {
 		hear_response(f, t, operation, psn, at[12]);
@@ -776,8 +775,7 @@ int main(int argc, char **argv)
 	struct fuzzer *f = &fuzzer;
 	time_t end, late;
 
-	if (argc != 6)
-		errx(EXIT_FAILURE, "usage: wire_fuzz LINES HERE VICTIM SEED SECONDS");
+	must(argc == 6, "usage: wire_fuzz LINES HERE VICTIM SEED SECONDS");
 	f->lines = fopen(argv[1], "r");
 	if (!f->lines)
 		err(EXIT_FAILURE, "%s", argv[1]);

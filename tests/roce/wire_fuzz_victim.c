@@ -6,7 +6,7 @@
  * polls and sleeps. After SIGTERM it ends: in error if a byte has changed that nobody may write, or
  * a message has arrived that had no receive.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <infiniband/verbs.h>
 
@@ -80,12 +80,6 @@ static void end(int sig)
 	ends = sig;
 }
 
-static void check(bool ok, const char *what)
-{
-	if (!ok)
-		err(EXIT_FAILURE, "victim: %s", what);
-}
-
 static uint32_t below(struct victim *v, uint32_t n)
 {
 	return (uint32_t)(fuzz_random(&v->state) >> 16) % n;
@@ -145,14 +139,11 @@ static void open_device(struct victim *v)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
 	check(list && list[0], "ibv_get_device_list");
-	v->context = ibv_open_device(list[0]);
-	check(v->context, "ibv_open_device");
+	MUST(v->context = ibv_open_device(list[0]));
 	ibv_free_device_list(list);
 	check(!fcntl(v->context->async_fd, F_SETFL, O_NONBLOCK), "O_NONBLOCK");
-	v->pd = ibv_alloc_pd(v->context);
-	check(v->pd, "ibv_alloc_pd");
-	v->ours = ibv_reg_mr(v->pd, v->area + OURS_AT, OURS_SIZE, IBV_ACCESS_LOCAL_WRITE);
-	check(v->ours, "ibv_reg_mr");
+	MUST(v->pd = ibv_alloc_pd(v->context));
+	MUST(v->ours = ibv_reg_mr(v->pd, v->area + OURS_AT, OURS_SIZE, IBV_ACCESS_LOCAL_WRITE));
 	v->mr[FUZZ_OPEN] =
 	        expose(v, FUZZ_OPEN, OPEN_AT, FUZZ_OPEN_BYTES, IBV_ACCESS_LOCAL_WRITE | REMOTE);
 	v->mr[FUZZ_READABLE] =
@@ -161,10 +152,8 @@ static void open_device(struct victim *v)
 	        expose(v, FUZZ_PRIVATE, PRIVATE_AT, PRIVATE_SIZE, IBV_ACCESS_LOCAL_WRITE);
 	v->channel = ibv_create_comp_channel(v->context);
 	check(v->channel && !fcntl(v->channel->fd, F_SETFL, O_NONBLOCK), "completion channel");
-	v->cq = ibv_create_cq(v->context, 1000, NULL, v->channel, 0);
-	check(v->cq, "ibv_create_cq");
-	v->srq = ibv_create_srq(v->pd, &srq);
-	check(v->srq, "ibv_create_srq");
+	MUST(v->cq = ibv_create_cq(v->context, 1000, NULL, v->channel, 0));
+	MUST(v->srq = ibv_create_srq(v->pd, &srq));
 }
 
 static void create_qp(struct victim *v, struct victim_qp *q)
@@ -182,8 +171,7 @@ static void create_qp(struct victim *v, struct victim_qp *q)
 		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 		init.send_ops_flags = EX_WITH_FLUSH;
 	}
-	q->qp = ibv_create_qp_ex(v->context, &init);
-	check(q->qp, "ibv_create_qp_ex");
+	MUST(q->qp = ibv_create_qp_ex(v->context, &init));
 }
 
 /* Slot @i is posted: to the queue pair, or to the shared receive queue if it is NULL. */
@@ -320,19 +308,18 @@ static void take_completion(struct victim *v, const struct ibv_wc *wc)
 
 	while (i < FUZZ_QPS && v->qp[i].qp->qp_num != wc->qp_num)
 		i++;
-	if (i == FUZZ_QPS)
-		errx(EXIT_FAILURE, "victim: a completion of a queue pair 0x%06x", wc->qp_num);
+	must(i != FUZZ_QPS, "victim: a completion of a queue pair 0x%06x", wc->qp_num);
 	if (wc->status != IBV_WC_SUCCESS)
 		v->failed++;
 	if (!(wc->wr_id & IS_RECEIVE)) {
-		if (wc->wr_id != i || !v->qp[i].requests)
-			errx(EXIT_FAILURE, "victim: a request is completed that was not posted");
+		must(wc->wr_id == i && v->qp[i].requests,
+		     "victim: a request is completed that was not posted");
 		v->qp[i].requests--;
 		v->done += wc->status == IBV_WC_SUCCESS;
 		return;
 	}
-	if (slot >= SLOTS || !v->receive[slot])
-		errx(EXIT_FAILURE, "victim: receive %u completes that is not posted", slot);
+	must(slot < SLOTS && v->receive[slot], "victim: receive %u completes that is not posted",
+	     slot);
 	v->receive[slot] = false;
 	if (wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV &&
 	    wc->byte_len > RECEIVE_SIZE)
@@ -417,10 +404,8 @@ static void finish(struct victim *v)
 	for (unsigned i = 0; i < FUZZ_QPS; i++) {
 		while (v->qp[i].requests && base_now_ns() / 1000000 < end)
 			sleep_for_completion(v);
-		if (v->qp[i].requests)
-			errx(EXIT_FAILURE,
-			     "victim: %u requests of queue pair %u, type %u, never end",
-			     v->qp[i].requests, i, v->qp[i].type);
+		must(!v->qp[i].requests, "victim: %u requests of queue pair %u, type %u, never end",
+		     v->qp[i].requests, i, v->qp[i].type);
 	}
 }
 
@@ -429,8 +414,7 @@ int main(int argc, char **argv)
 	struct victim *v = &victim;
 	struct in_addr address;
 
-	if (argc != 2)
-		errx(EXIT_FAILURE, "usage: wire_fuzz_victim PEER");
+	must(argc == 2, "usage: wire_fuzz_victim PEER");
 	setlinebuf(stdout);
 	signal(SIGTERM, end);
 	check(inet_pton(AF_INET, argv[1], &address) == 1, argv[1]);

@@ -10,7 +10,7 @@
  * SIGTERM: how long it worked on something else at most before it answered: the clock's time, or
  * its processor time if that is less, as others may have had its processor.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <infiniband/verbs.h>
 
@@ -50,12 +50,6 @@ static struct ibv_context *context;
 static struct ibv_pd *pd;
 static union ibv_gid gid;
 
-static void check(bool ok, const char *what)
-{
-	if (!ok)
-		err(EXIT_FAILURE, "%s", what);
-}
-
 static uint64_t now_ns(clockid_t clock)
 {
 	struct timespec t;
@@ -69,8 +63,7 @@ static void open_device(void)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
 	check(list && list[0], "ibv_get_device_list");
-	context = ibv_open_device(list[0]);
-	check(context, "ibv_open_device");
+	MUST(context = ibv_open_device(list[0]));
 	pd = ibv_alloc_pd(context);
 	check(pd && !ibv_query_gid(context, 1, GID_INDEX, &gid), "ibv_alloc_pd");
 }
@@ -137,8 +130,7 @@ static void make(struct bundle *b)
 	check(b->mr && b->cq, "ibv_create_cq");
 	init.send_cq = init.recv_cq = b->cq;
 	for (unsigned i = 0; i < b->n; i++) {
-		b->qp[i] = ibv_create_qp(pd, &init);
-		check(b->qp[i], "ibv_create_qp");
+		MUST(b->qp[i] = ibv_create_qp(pd, &init));
 		check(!qp_to_init(b->qp[i], &attr), "INIT");
 		post_receives(b, i);
 	}
@@ -191,13 +183,11 @@ static void check_message(const struct bundle *b, const struct ibv_wc *wc, unsig
 {
 	const unsigned i = (unsigned)wc->wr_id / MESSAGES, m = (unsigned)wc->wr_id % MESSAGES;
 
-	if (wc->byte_len != BYTES)
-		errx(EXIT_FAILURE, "a message of %u bytes", wc->byte_len);
+	must(wc->byte_len == BYTES, "a message of %u bytes", wc->byte_len);
 	for (unsigned at = 0; at < BYTES; at++)
-		if (b->slots[i].receive[m][at] !=
-		    byte_of(!b->is_hub, b->number, i, turn * MESSAGES + m, at))
-			errx(EXIT_FAILURE, "connection %u of %u, message %u: byte %u is wrong", i,
-			     b->number, m, at);
+		must(b->slots[i].receive[m][at] ==
+		             byte_of(!b->is_hub, b->number, i, turn * MESSAGES + m, at),
+		     "connection %u of %u, message %u: byte %u is wrong", i, b->number, m, at);
 }
 
 /* A connection fails once, with its first request; all else is flushed. */
@@ -207,8 +197,8 @@ static void take_failure(struct bundle *b, const struct ibv_wc *wc)
 		b->flushed++;
 		return;
 	}
-	if (wc->status != IBV_WC_RETRY_EXC_ERR || b->has_failed[wc->wr_id])
-		errx(EXIT_FAILURE, "%s", ibv_wc_status_str(wc->status));
+	must(wc->status == IBV_WC_RETRY_EXC_ERR && !b->has_failed[wc->wr_id], "%s",
+	     ibv_wc_status_str(wc->status));
 	b->has_failed[wc->wr_id] = true;
 	b->failed++;
 }
@@ -265,10 +255,9 @@ static void finish(struct bundle *b, unsigned n, unsigned turn, bool dead)
 		for (unsigned i = 0; i < n; i++)
 			done += look(&b[i], turn, dead && i % 2);
 		for (unsigned i = 0; done < n && i < n; i++)
-			if (now_ns(CLOCK_MONOTONIC) - began > STALL_NS)
-				errx(EXIT_FAILURE,
-				     "%u of %u: %u sent, %u received, %u failed, %u flushed", i, n,
-				     b[i].sent, b[i].received, b[i].failed, b[i].flushed);
+			must(now_ns(CLOCK_MONOTONIC) - began <= STALL_NS,
+			     "%u of %u: %u sent, %u received, %u failed, %u flushed", i, n,
+			     b[i].sent, b[i].received, b[i].failed, b[i].flushed);
 	}
 }
 

@@ -6,7 +6,7 @@
  * interrupt all of them, a thousand times a second. Each message is whole, and those of a thread
  * come in their order, as do the completions of its sends.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <rdma/rdma_cma.h>
 #include <semaphore.h>
@@ -41,12 +41,6 @@ static struct rdma_cm_id *id;
 static struct ibv_comp_channel *channel;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
-
-static void check(bool ok, const char *what)
-{
-	if (!ok)
-		err(EXIT_FAILURE, "%s", what);
-}
 
 /* ---- signals ---- */
 
@@ -129,23 +123,20 @@ static void take_message(const struct message *m, uint32_t bytes)
 {
 	struct lane *l = &memory.lane[m->lane % LANES];
 
-	if (m->lane >= LANES || m->number != l->received)
-		errx(EXIT_FAILURE, "message %lu of thread %lu, not %lu", m->number, m->lane,
-		     l->received);
-	if (bytes != bytes_of(m->lane, m->number))
-		errx(EXIT_FAILURE, "message %lu of thread %lu has %u bytes", m->number, m->lane,
-		     bytes);
+	must(m->lane < LANES && m->number == l->received, "message %lu of thread %lu, not %lu",
+	     m->number, m->lane, l->received);
+	must(bytes == bytes_of(m->lane, m->number), "message %lu of thread %lu has %u bytes",
+	     m->number, m->lane, bytes);
 	for (unsigned at = 0; at < words_of(m->lane, m->number); at++)
-		if (m->word[at] != word_of(!is_client, m->lane, m->number, at))
-			errx(EXIT_FAILURE, "message %lu of thread %lu: word %u is 0x%lx", m->number,
-			     m->lane, at, m->word[at]);
+		must(m->word[at] == word_of(!is_client, m->lane, m->number, at),
+		     "message %lu of thread %lu: word %u is 0x%lx", m->number, m->lane, at,
+		     m->word[at]);
 	l->received++;
 }
 
 static void take(const struct ibv_wc *wc)
 {
-	if (wc->status)
-		errx(EXIT_FAILURE, "a request ends: %s", ibv_wc_status_str(wc->status));
+	must(!wc->status, "a request ends: %s", ibv_wc_status_str(wc->status));
 	if (wc->wr_id < RECEIVES) {
 		take_message(&memory.receive[wc->wr_id], wc->byte_len);
 		post_receive((unsigned)wc->wr_id);
@@ -188,14 +179,12 @@ static void open_queues(void)
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC,
 		                         .cap = { LANES * DEPTH, RECEIVES, 1, 1, 0 } };
 
-	channel = ibv_create_comp_channel(id->verbs);
-	check(channel, "ibv_create_comp_channel");
+	MUST(channel = ibv_create_comp_channel(id->verbs));
 	cq = ibv_create_cq(id->verbs, LANES * DEPTH + RECEIVES, NULL, channel, 0);
 	check(cq && !ibv_req_notify_cq(cq, 0), "ibv_create_cq");
 	attr.send_cq = attr.recv_cq = cq;
 	check(!rdma_create_qp(id, NULL, &attr), "rdma_create_qp");
-	mr = ibv_reg_mr(id->pd, &memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
-	check(mr, "ibv_reg_mr");
+	MUST(mr = ibv_reg_mr(id->pd, &memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE));
 	for (unsigned i = 0; i < RECEIVES; i++)
 		post_receive(i);
 }
@@ -228,8 +217,7 @@ int main(int argc, char **argv)
 {
 	const struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 
-	if (argc < 2)
-		errx(EXIT_FAILURE, "usage: %s MESSAGES [ADDRESS]", argv[0]);
+	must(argc >= 2, "usage: %s MESSAGES [ADDRESS]", argv[0]);
 	messages = strtoul(argv[1], NULL, 0);
 	is_client = argc > 2;
 	check(!sigaction(SIGALRM, &act, NULL), "sigaction");

@@ -4,7 +4,7 @@
  * for a line, posts it, and says with which status it completes. rkey.sh asks `umbel explain
  * --rkey` meanwhile what will happen. On no host: it sees the HCAs of all.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <infiniband/verbs.h>
 
@@ -88,14 +88,6 @@ static const struct request requests[] = {
 static struct end from, to;
 static struct ibv_pd *other_pd;
 static struct ibv_mw *mw;
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "rkey: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-#define MUST(x) ((x) ? (void)0 : fail(#x))
 
 static void open_end(struct end *e, struct ibv_device *device)
 {

@@ -4,7 +4,7 @@
  * and both numbers, then how what it has sent completes, and stays until it is killed, so that
  * `umbel show qps` and `umbel explain` can be asked. On no host: it sees the HCAs of all.
  */
-#include "posix.h"
+#include "must.h"
 
 #include <infiniband/verbs.h>
 
@@ -37,14 +37,6 @@ static uint16_t pkey_index;                  /* of @to */
 static unsigned access_flags;                /* of both: what the peer's requests may do */
 static enum ibv_wc_status failed;            /* that was polled already */
 static bool in_init;                         /* the receiver of datagrams stays there */
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "why: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-#define MUST(x) ((x) ? (void)0 : fail(#x))
 
 static void open_end(struct end *e, struct ibv_device *device)
 {
