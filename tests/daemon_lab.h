@@ -92,8 +92,7 @@ static inline long daemon_descriptors(pid_t daemon)
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", daemon);
-	dir = opendir(path);
-	assert_non_null(dir);
+	assert_non_null(dir = opendir(path));
 	while (readdir(dir))
 		n++;
 	closedir(dir);

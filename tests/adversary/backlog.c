@@ -35,8 +35,7 @@ static long daemon_kib(void)
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", daemon_process);
-	f = fopen(path, "r");
-	assert_non_null(f);
+	assert_non_null(f = fopen(path, "r"));
 	while (kib < 0 && fgets(line, sizeof(line), f))
 		if (sscanf(line, "VmRSS: %ld", &kib) != 1)
 			kib = -1;

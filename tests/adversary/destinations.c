@@ -16,8 +16,7 @@ static struct ibv_ah *other_path(struct lab_end *from, const struct lab_end *to,
 
 	attr.dlid = (uint16_t)(attr.dlid + n % LIDS);
 	attr.src_path_bits = n / LIDS % LIDS;
-	ah = ibv_create_ah(from->pd, &attr);
-	assert_non_null(ah);
+	assert_non_null(ah = ibv_create_ah(from->pd, &attr));
 	return ah;
 }
 
@@ -101,8 +100,7 @@ LAB_CASE(flows_that_reach_nobody_go_soon)
 		struct ibv_ah *ah;
 
 		memcpy(attr.grh.dgid.raw, &i, sizeof(i));
-		ah = ibv_create_ah(from->pd, &attr);
-		assert_non_null(ah);
+		assert_non_null(ah = ibv_create_ah(from->pd, &attr));
 		lab_send(from, ah, 2, &i, sizeof(i));
 		assert_int_equal(ibv_destroy_ah(ah), 0);
 	}

@@ -234,8 +234,7 @@ static int set_up(void **state)
 	w.end = lab_end_with(&(struct lab_options){ .channel = true });
 	w.from = lab_end(2);
 	w.ah = lab_ah_to(w.from, w.end);
-	w.channel = rdma_create_event_channel();
-	assert_non_null(w.channel);
+	assert_non_null(w.channel = rdma_create_event_channel());
 	assert_int_equal(rdma_create_id(w.channel, &w.id, NULL, RDMA_PS_UDP), 0);
 	w.port = umad_open_port("umbel_h1_0", 1);
 	assert_true(w.port >= 0);
@@ -406,8 +405,7 @@ CASE_WITH(a_thread_that_asks_the_daemon_finishes_first, set_up, tear_down)
 
 		assert_int_equal(pthread_create(&thread, NULL, make_and_destroy, &stop), 0);
 		pthread_cancel(thread);
-		cq = ibv_create_cq(w.end->context, 8, NULL, NULL, 0);
-		assert_non_null(cq);
+		assert_non_null(cq = ibv_create_cq(w.end->context, 8, NULL, NULL, 0));
 		assert_int_equal(ibv_destroy_cq(cq), 0);
 		stop = true;
 		pthread_join(thread, &result);

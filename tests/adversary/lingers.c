@@ -28,8 +28,7 @@ static void stop_daemon(void)
 	assert_int_equal(kill(daemon_process, SIGSTOP), 0);
 	snprintf(path, sizeof(path), "/proc/%d/stat", daemon_process);
 	do {
-		f = fopen(path, "r");
-		assert_non_null(f);
+		assert_non_null(f = fopen(path, "r"));
 		assert_non_null(fgets(line, sizeof(line), f));
 		fclose(f);
 	} while (!strstr(line, ") T "));

@@ -43,8 +43,8 @@ static struct fixture *begin(void)
 		f.pd[i] = lab_pd(f.context[i]);
 		f.cq[i] = lab_cq(f.context[i], 16, NULL);
 		f.qp[i] = connected_qp(f.pd[i], f.cq[i]);
-		f.mr[i] = ibv_reg_mr(f.pd[i], f.word[i], sizeof(f.word[i]), ACCESS);
-		assert_non_null(f.mr[i]);
+		assert_non_null(f.mr[i] =
+		                        ibv_reg_mr(f.pd[i], f.word[i], sizeof(f.word[i]), ACCESS));
 	}
 	for (int i = 0; i < 2; i++)
 		lab_connect(f.qp[i], f.qp[!i]->qp_num, f.context[!i], ACCESS);

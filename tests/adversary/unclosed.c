@@ -89,8 +89,7 @@ static bool receive_file(int from)
 
 	if (recvmsg(from, &msg, MSG_CMSG_CLOEXEC) != 1)
 		return false;
-	c = CMSG_FIRSTHDR(&msg);
-	assert_non_null(c);
+	assert_non_null(c = CMSG_FIRSTHDR(&msg));
 	memcpy(&file, CMSG_DATA(c), sizeof(file));
 	return true;
 }

@@ -28,8 +28,7 @@ static void connect_two(struct pair *p, enum ibv_qp_type type)
 		init.send_cq = p->e[i]->send_cq;
 		init.recv_cq = p->e[i]->cq;
 		p->qp[i] = lab_qp(p->e[i]->pd, &init);
-		p->mr[i] = ibv_reg_mr(p->e[i]->pd, memory, sizeof(memory), access);
-		assert_non_null(p->mr[i]);
+		assert_non_null(p->mr[i] = ibv_reg_mr(p->e[i]->pd, memory, sizeof(memory), access));
 	}
 	for (int i = 0; i < 2; i++)
 		lab_connect(p->qp[i], p->qp[!i]->qp_num, p->e[!i]->context,
@@ -217,8 +216,7 @@ static void timestamps(bool wrong)
 	struct ibv_cq_ex *cq;
 
 	attr.wc_flags = wrong ? IBV_WC_EX_WITH_COMPLETION_TIMESTAMP : IBV_WC_EX_WITH_SRC_QP;
-	cq = ibv_create_cq_ex(lab_open(1), &attr);
-	assert_non_null(cq);
+	assert_non_null(cq = ibv_create_cq_ex(lab_open(1), &attr));
 	ibv_destroy_cq(ibv_cq_ex_to_cq(cq));
 }
 

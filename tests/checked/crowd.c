@@ -60,8 +60,7 @@ static void begin_shared(void)
 	shared.out = lab_mr(from, memory, SLOT);
 	shared.in = lab_mr(to, memory + SLOT, (size_t)n * SLOT);
 	shared.sent = lab_cq(from->context, 1, NULL);
-	shared.srq = ibv_create_srq(to, &attr);
-	assert_non_null(shared.srq);
+	assert_non_null(shared.srq = ibv_create_srq(to, &attr));
 	lab_undo(undo_srq, shared.srq);
 	for (unsigned i = 0; i < 2; i++) {
 		shared.cq[i] = lab_cq(to->context, (int)n, NULL);
@@ -138,9 +137,8 @@ static void do_regions(void)
 		struct ibv_sge sge;
 		struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 };
 
-		regions.mr[i] = ibv_reg_mr(regions.pd, memory + (size_t)i * SLOT, SLOT,
-		                           IBV_ACCESS_LOCAL_WRITE);
-		assert_non_null(regions.mr[i]);
+		assert_non_null(regions.mr[i] = ibv_reg_mr(regions.pd, memory + (size_t)i * SLOT,
+		                                           SLOT, IBV_ACCESS_LOCAL_WRITE));
 		sge = slot(i, regions.mr[i]);
 		assert_int_equal(ibv_post_recv(regions.qp, &wr, &bad), 0);
 		assert_int_equal(ibv_dealloc_pd(regions.pd), EBUSY);

@@ -189,8 +189,7 @@ static void attached_on_roce(bool wrong)
 	struct ibv_qp *qp;
 
 	init.send_cq = init.recv_cq = cq;
-	qp = ibv_create_qp(pd, &init);
-	assert_non_null(qp);
+	assert_non_null(qp = ibv_create_qp(pd, &init));
 	assert_int_equal(
 	        ibv_modify_qp(qp, &attr,
 	                      IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_QKEY),
@@ -462,8 +461,7 @@ static void domain_first(bool wrong)
 	struct ibv_mr *mr;
 
 	assert_non_null(pd);
-	mr = ibv_reg_mr(pd, memory, sizeof(memory), 0);
-	assert_non_null(mr);
+	assert_non_null(mr = ibv_reg_mr(pd, memory, sizeof(memory), 0));
 	if (wrong)
 		assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	ibv_dereg_mr(mr);
@@ -506,17 +504,13 @@ static void make_domain(struct in_domain *d)
 	struct ibv_cq_init_attr_ex cq = { .cqe = 64, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 16, 16, 1, 1, 0 } };
 
-	d->td = ibv_alloc_td(parent.pd->context, &td);
-	assert_non_null(d->td);
+	assert_non_null(d->td = ibv_alloc_td(parent.pd->context, &td));
 	parent.td = d->td;
-	d->pd = ibv_alloc_parent_domain(parent.pd->context, &parent);
-	assert_non_null(d->pd);
+	assert_non_null(d->pd = ibv_alloc_parent_domain(parent.pd->context, &parent));
 	cq.parent_domain = d->pd;
-	d->cq = ibv_create_cq_ex(parent.pd->context, &cq);
-	assert_non_null(d->cq);
+	assert_non_null(d->cq = ibv_create_cq_ex(parent.pd->context, &cq));
 	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(d->cq);
-	d->qp = ibv_create_qp(d->pd, &init);
-	assert_non_null(d->qp);
+	assert_non_null(d->qp = ibv_create_qp(d->pd, &init));
 	lab_to_init(d->qp, LAB_QKEY);
 }
 

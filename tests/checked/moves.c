@@ -282,8 +282,7 @@ static void handle_gone(bool wrong)
 	struct ibv_wc wc;
 
 	for (unsigned i = 0; i < 4; i++) {
-		ah[i] = ibv_create_ah(e->pd, &attr);
-		assert_non_null(ah[i]);
+		assert_non_null(ah[i] = ibv_create_ah(e->pd, &attr));
 	}
 	for (unsigned i = 0; i < (wrong ? 3 : 2); i++)
 		ibv_destroy_ah(ah[i]);
@@ -303,8 +302,7 @@ static void queue_gone(bool wrong)
 
 	assert_non_null(cq);
 	ibv_destroy_cq(cq);
-	other = ibv_create_cq(context, 4, NULL, NULL, 0);
-	assert_non_null(other);
+	assert_non_null(other = ibv_create_cq(context, 4, NULL, NULL, 0));
 	assert_int_equal(ibv_poll_cq(wrong ? cq : other, 1, &wc), wrong ? -1 : 0);
 	ibv_destroy_cq(other);
 }
@@ -317,8 +315,7 @@ static void queue_gone_armed(bool wrong)
 	unsigned i = 0;
 
 	do {
-		cq = ibv_create_cq(context, 4, NULL, NULL, 0);
-		assert_non_null(cq);
+		assert_non_null(cq = ibv_create_cq(context, 4, NULL, NULL, 0));
 		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 		ibv_destroy_cq(cq);
 	} while (++i < 100);

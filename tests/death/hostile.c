@@ -115,8 +115,7 @@ static struct held read_held(void)
 		const char *at;
 
 		snprintf(key, sizeof(key), "\"%s\":", held_names[i]);
-		at = strstr(text, key);
-		assert_non_null(at);
+		assert_non_null(at = strstr(text, key));
 		held.n[i] = strtol(at + strlen(key), NULL, 10);
 	}
 	free(text);
@@ -1785,8 +1784,8 @@ CASE_WITH(the_control_part_is_not_for_writing, NULL, check_at_rest)
 			continue;
 		p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		assert_ptr_equal(p, MAP_FAILED);
-		p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
-		assert_ptr_not_equal(p, MAP_FAILED);
+		assert_ptr_not_equal(p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0),
+		                     MAP_FAILED);
 		assert_int_not_equal(mprotect(p, 4096, PROT_READ | PROT_WRITE), 0);
 		munmap(p, 4096);
 		assert_int_not_equal(pwrite(fd, "x", 1, 0), 1);
@@ -1816,8 +1815,7 @@ static void scribble(void)
 	off[5] = r.control->wires_off, n[5] = 64 * sizeof(struct shm_wire);
 	off[6] = r.control->port_counts_off, n[6] = sizeof(struct shm_port_count);
 	for (unsigned i = 0; i < ARRAY_SIZE(word); i++) {
-		word[i] = shm_data_map(&r, off[i], n[i]);
-		assert_non_null(word[i]);
+		assert_non_null(word[i] = shm_data_map(&r, off[i], n[i]));
 	}
 	for (;;) {
 		unsigned what = below(ARRAY_SIZE(word));

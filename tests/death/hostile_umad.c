@@ -146,8 +146,7 @@ static uint64_t daemon_reads(void)
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/io", daemon_process());
-	f = fopen(path, "r");
-	assert_non_null(f);
+	assert_non_null(f = fopen(path, "r"));
 	assert_int_equal(fscanf(f, "rchar: %llu", &bytes), 1);
 	fclose(f);
 	return bytes;

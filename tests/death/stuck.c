@@ -274,8 +274,7 @@ LAB_CASE_BOTH(a_stopped_sender_does_not_keep_receives_for_ever)
 	v = view_of(p);
 	for (unsigned i = 0; i < 4; i++)
 		lab_peer_receive(p[1], i, 0, 10);
-	slot = shm_ring_claim_single(&v, &single, &pos);
-	assert_non_null(slot);
+	assert_non_null(slot = shm_ring_claim_single(&v, &single, &pos));
 	lab_peer_to(p[1], IBV_QPS_ERR);
 	for (unsigned i = 0; i < 4; i++)
 		lab_peer_received(p[1], IBV_WC_WR_FLUSH_ERR);
@@ -332,8 +331,8 @@ static void make_used_regions(struct lab_peer *p, struct lab_peer *user, struct 
 	};
 
 	for (unsigned i = 0; i < n; i++) {
-		mr[i] = ibv_reg_mr(p->here->pd, p->here->memory, LAB_PEER_BYTES, LAB_ALL_ACCESS);
-		assert_non_null(mr[i]);
+		assert_non_null(mr[i] = ibv_reg_mr(p->here->pd, p->here->memory, LAB_PEER_BYTES,
+		                                   LAB_ALL_ACCESS));
 		w.rkey_xor = mr[i]->rkey ^ p->address.rkey;
 		lab_peer_do(user, &w, IBV_WC_SUCCESS);
 	}
@@ -535,8 +534,7 @@ static void expect_harmless(size_t bytes, int flags)
 	if (bad < 0)
 		return; /* huge pages are not for everybody */
 	lab_peers(p, NULL, (void *[]){ (void *)1 });
-	mr = ibv_reg_mr(p[0]->here->pd, m, LAB_PEER_BYTES, LAB_ALL_ACCESS);
-	assert_non_null(mr);
+	assert_non_null(mr = ibv_reg_mr(p[0]->here->pd, m, LAB_PEER_BYTES, LAB_ALL_ACCESS));
 	p[0]->address.rkey = mr->rkey;
 	p[0]->address.addr = (uintptr_t)m;
 	forge_segment(p[0], bad);

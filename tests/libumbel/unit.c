@@ -170,8 +170,7 @@ LAB_CASE(what_is_sent_is_captured)
 	c = umbel_capture_begin(capture_path(path), (const char *const[]){ "--qp", qp, NULL });
 	assert_non_null(c);
 	assert_string_equal(umbel_error(), "");
-	other = umbel_capture_begin("/dev/null", NULL);
-	assert_non_null(other);
+	assert_non_null(other = umbel_capture_begin("/dev/null", NULL));
 	lab_post(b, 4);
 	send_numbers(a, b, 3);
 	for (uint32_t i = 0; i < 3; i++)
@@ -323,8 +322,7 @@ LAB_CASE(it_waits_for_the_command_alone)
 	assert_true(asprintf(&searched, "%s:%s", name, path) > 0);
 	free(name);
 	assert_true(asprintf(&name, "%s/bin/umbel", getenv("TMPDIR")) > 0);
-	script = fopen(name, "w");
-	assert_non_null(script);
+	assert_non_null(script = fopen(name, "w"));
 	fputs("#!/bin/sh\nsleep 1000 &\necho $!\n", script);
 	fclose(script);
 	assert_int_equal(chmod(name, 0700), 0);

@@ -83,12 +83,10 @@ static void open_rank(int r)
 	name = ibv_get_device_name(k->end->context->device);
 	sa_open(&k->port, name, 1);
 	k->port.qkey = 0;
-	k->data = calloc(MESSAGES, BYTES);
-	assert_non_null(k->data);
+	assert_non_null(k->data = calloc(MESSAGES, BYTES));
 	lab_undo(free, k->data);
-	k->mr = ibv_reg_mr(k->end->pd, k->data, (size_t)MESSAGES * BYTES,
-	                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
-	assert_non_null(k->mr);
+	assert_non_null(k->mr = ibv_reg_mr(k->end->pd, k->data, (size_t)MESSAGES * BYTES,
+	                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ));
 	lab_undo(deregister, k->mr);
 	memset(k->has, 0, sizeof(k->has));
 }

@@ -61,8 +61,7 @@ static struct ibv_srq *make_srq(struct ibv_cq *cq)
 		init.xrcd = r.xrcd;
 		init.cq = cq;
 	}
-	srq = ibv_create_srq_ex(r.context, &init);
-	assert_non_null(srq);
+	assert_non_null(srq = ibv_create_srq_ex(r.context, &init));
 	lab_undo(undo_srq, srq);
 	return srq;
 }
@@ -76,14 +75,12 @@ static void make_target(void)
 	struct ibv_qp_init_attr_ex init = { .qp_type = IBV_QPT_XRC_RECV,
 		                            .comp_mask = IBV_QP_INIT_ATTR_XRCD };
 
-	r.xrcd = ibv_open_xrcd(r.context, (struct ibv_xrcd_init_attr *)&domain);
-	assert_non_null(r.xrcd);
+	assert_non_null(r.xrcd = ibv_open_xrcd(r.context, (struct ibv_xrcd_init_attr *)&domain));
 	lab_undo(undo_xrcd, r.xrcd);
 	for (int i = 0; i < QUEUES; i++)
 		r.srq[i] = make_srq(r.cq[i]);
 	init.xrcd = r.xrcd;
-	r.qp = ibv_create_qp_ex(r.context, &init);
-	assert_non_null(r.qp);
+	assert_non_null(r.qp = ibv_create_qp_ex(r.context, &init));
 	lab_undo(undo_qp, r.qp);
 }
 
@@ -116,8 +113,7 @@ static void make(void)
 		make_qp();
 	r.memory = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(r.memory != MAP_FAILED);
-	r.all = ibv_reg_mr(r.pd, r.memory, AREA, ACCESS);
-	assert_non_null(r.all);
+	assert_non_null(r.all = ibv_reg_mr(r.pd, r.memory, AREA, ACCESS));
 	lab_undo(undo_memory, &r);
 }
 

@@ -322,8 +322,7 @@ CASE(all_devices_are_listed_and_open)
 	struct ibv_device_attr attr;
 	int n;
 
-	list = rdma_get_devices(&n);
-	assert_non_null(list);
+	assert_non_null(list = rdma_get_devices(&n));
 	assert_int_equal(n, 4);
 	for (int i = 0; i < n; i++)
 		assert_int_equal(ibv_query_device(list[i], &attr), 0);

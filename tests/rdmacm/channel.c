@@ -384,8 +384,7 @@ static void take_step(struct walk *w)
 static void walk(struct walk *w)
 {
 	for (unsigned c = 0; c < CHANNELS; c++) {
-		w->ch[c] = rdma_create_event_channel();
-		assert_non_null(w->ch[c]);
+		assert_non_null(w->ch[c] = rdma_create_event_channel());
 		set_nonblocking(w->ch[c]->fd);
 	}
 	for (unsigned i = 0; i < IDS; i++)

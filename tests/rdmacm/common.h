@@ -132,14 +132,13 @@ static UNUSED void node_qp(struct node *n, uint32_t create_flags)
 		.create_flags = create_flags,
 	};
 
-	n->cq = ibv_create_cq(n->id->verbs, 2 * RECEIVES, NULL, NULL, 0);
-	assert_non_null(n->cq);
+	assert_non_null(n->cq = ibv_create_cq(n->id->verbs, 2 * RECEIVES, NULL, NULL, 0));
 	attr.send_cq = attr.recv_cq = n->cq;
 	assert_int_equal(rdma_create_qp_ex(n->id, &attr), 0);
 	n->buffer = calloc(RECEIVES + 1, GRH_BYTES + MESSAGE);
-	n->mr = ibv_reg_mr(n->id->pd, n->buffer, (RECEIVES + 1) * (GRH_BYTES + MESSAGE),
-	                   IBV_ACCESS_LOCAL_WRITE);
-	assert_non_null(n->mr);
+	assert_non_null(n->mr = ibv_reg_mr(n->id->pd, n->buffer,
+	                                   (RECEIVES + 1) * (GRH_BYTES + MESSAGE),
+	                                   IBV_ACCESS_LOCAL_WRITE));
 	for (unsigned i = 0; i < RECEIVES; i++) {
 		struct ibv_sge sge = { .addr = (uintptr_t)n->buffer + i * (GRH_BYTES + MESSAGE),
 			               .length = GRH_BYTES + MESSAGE,

@@ -30,8 +30,7 @@ static unsigned many(void)
 static void side_open(struct side *s, unsigned n)
 {
 	memset(s, 0, sizeof(*s));
-	s->channel = rdma_create_event_channel();
-	assert_non_null(s->channel);
+	assert_non_null(s->channel = rdma_create_event_channel());
 	assert_int_equal(fcntl(s->channel->fd, F_SETFL, O_NONBLOCK), 0);
 	s->id = calloc(n, sizeof(struct rdma_cm_id *));
 	s->buffer = calloc(n, sizeof(*s->buffer));

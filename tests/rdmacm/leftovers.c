@@ -131,8 +131,7 @@ static struct ibv_context *open_first(void)
 	struct ibv_context *context;
 
 	assert_non_null(list);
-	context = ibv_open_device(list[0]);
-	assert_non_null(context);
+	assert_non_null(context = ibv_open_device(list[0]));
 	ibv_free_device_list(list);
 	return context;
 }
@@ -147,10 +146,8 @@ static void imported_contexts(void)
 	struct ibv_context *context = open_first(), *imported;
 	struct ibv_pd *pd = ibv_alloc_pd(context), *same;
 
-	imported = ibv_import_device(dup(context->cmd_fd));
-	assert_non_null(imported);
-	same = ibv_import_pd(imported, pd->handle);
-	assert_non_null(same);
+	assert_non_null(imported = ibv_import_device(dup(context->cmd_fd)));
+	assert_non_null(same = ibv_import_pd(imported, pd->handle));
 	ibv_unimport_pd(same);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 	assert_int_equal(ibv_close_device(imported), 0);
@@ -188,8 +185,7 @@ static void regions(void)
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, at, BYTES / 2, 0),
 	                 0);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	mr = ibv_alloc_null_mr(shared.pd);
-	assert_non_null(mr);
+	assert_non_null(mr = ibv_alloc_null_mr(shared.pd));
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	register_and_end(at, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 	free(at);
@@ -237,8 +233,8 @@ static void device_memory(void)
 	struct ibv_mr *mr;
 
 	assert_non_null(dm);
-	mr = ibv_reg_dm_mr(shared.pd, dm, 0, 4096, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE);
-	assert_non_null(mr);
+	assert_non_null(mr = ibv_reg_dm_mr(shared.pd, dm, 0, 4096,
+	                                   IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_free_dm(dm), 0);
 }
@@ -312,8 +308,7 @@ static struct ibv_qp *xrc_qp(enum ibv_qp_type type, struct ibv_xrcd *xrcd)
 		attr.send_cq = shared.cq;
 		attr.cap = (struct ibv_qp_cap){ .max_send_wr = 16, .max_send_sge = 1 };
 	}
-	qp = ibv_create_qp_ex(shared.context, &attr);
-	assert_non_null(qp);
+	assert_non_null(qp = ibv_create_qp_ex(shared.context, &attr));
 	return qp;
 }
 
@@ -445,8 +440,7 @@ static void add_memory(struct end *e)
 {
 	e->memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(e->memory != MAP_FAILED);
-	e->mr = ibv_reg_mr(e->id->pd, e->memory, BYTES, ALL);
-	assert_non_null(e->mr);
+	assert_non_null(e->mr = ibv_reg_mr(e->id->pd, e->memory, BYTES, ALL));
 	assert_int_equal(rdma_post_recv(e->id, NULL, e->memory, sizeof(struct place), e->mr), 0);
 }
 

@@ -105,8 +105,7 @@ CASE(the_join_event_has_what_a_sender_needs)
 	assert_in_range(e->param.ud.ah_attr.dlid, 0xC000, 0xFFFE);
 	assert_int_equal(e->param.ud.ah_attr.port_num, n.id->port_num);
 	assert_int_equal(e->param.ud.ah_attr.grh.sgid_index, 0);
-	ah = ibv_create_ah(n.id->pd, &e->param.ud.ah_attr);
-	assert_non_null(ah);
+	assert_non_null(ah = ibv_create_ah(n.id->pd, &e->param.ud.ah_attr));
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 	node_close(&n);
@@ -259,8 +258,7 @@ CASE(a_failed_attach_turns_the_join_into_an_error)
 	qp = calloc(count, sizeof(*qp));
 	attr.send_cq = attr.recv_cq = n.cq;
 	for (int i = 0; i < count; i++) {
-		qp[i] = ibv_create_qp(n.id->pd, &attr);
-		assert_non_null(qp[i]);
+		assert_non_null(qp[i] = ibv_create_qp(n.id->pd, &attr));
 		assert_int_equal(ibv_attach_mcast(qp[i], &ud.ah_attr.grh.dgid, ud.ah_attr.dlid), 0);
 	}
 	assert_int_equal(join_with(&n, GROUP, RDMA_MC_JOIN_FLAG_FULLMEMBER, NULL), 0);

@@ -88,8 +88,7 @@ static void open_moved(void)
 
 	moved = bound_node(0);
 	from = moved.channel;
-	moved.channel = rdma_create_event_channel();
-	assert_non_null(moved.channel);
+	assert_non_null(moved.channel = rdma_create_event_channel());
 	resolve(&(struct node){ .channel = from, .id = moved.id });
 	assert_int_equal(rdma_migrate_id(moved.id, moved.channel), 0);
 	rdma_destroy_event_channel(from);

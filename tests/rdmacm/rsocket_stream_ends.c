@@ -545,8 +545,7 @@ static struct node liar(int listener, bool has_memory, int *server)
 	node_resolve(&n, 2, PORT);
 	if (has_memory) {
 		n.buffer = calloc(1, 4096);
-		n.mr = rdma_reg_write(n.id, n.buffer, 4096);
-		assert_non_null(n.mr);
+		assert_non_null(n.mr = rdma_reg_write(n.id, n.buffer, 4096));
 		hello.targets_addr = htobe64((uintptr_t)n.buffer);
 		hello.targets_key = htobe32(n.mr->rkey);
 	}

@@ -265,8 +265,8 @@ static struct ibv_mr *make_qp(struct rdma_cm_id *id, char *memory)
 	struct ibv_mr *mr;
 
 	make_qp_on(id, NULL);
-	mr = ibv_reg_mr(id->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	assert_non_null(mr);
+	assert_non_null(mr = ibv_reg_mr(id->pd, memory, BYTES,
+	                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
 	return mr;
 }
 
@@ -407,8 +407,7 @@ CASE_WITH(making_a_queue_pair_of_many_does_not_wait, NULL, leave_daemon_running)
 	pair_begin(&p);
 	p.mr[1] = make_qp(p.server, p.memory[1]);
 	rdma_destroy_qp(p.server);
-	cq = ibv_create_cq(p.server->verbs, 64, NULL, NULL, 0);
-	assert_non_null(cq);
+	assert_non_null(cq = ibv_create_cq(p.server->verbs, 64, NULL, NULL, 0));
 	make_many(p.server, cq);
 	stop_daemon(p.client.channel);
 	make_qp_on(p.server, cq);

@@ -117,8 +117,7 @@ LAB_CASE(a_handle_sends_from_its_address_or_not_at_all)
 	send_by(from, ah, to, "here");
 	expect_from(to, "172.16.9.1", "here");
 	address("del", 1);
-	other = address("add", 2);
-	assert_int_not_equal(other, own);
+	assert_int_not_equal(other = address("add", 2), own);
 	by_other = handle(from, other, "172.16.0.2");
 	send_by(from, ah, to, "gone");
 	send_by(from, by_other, to, "other");
@@ -239,8 +238,7 @@ static void an_identifier_keeps_the_place(struct rdma_cm_id *make(const char *fr
 	struct rdma_cm_id *first = make("172.16.9.1"), *second = make("172.16.9.1");
 
 	address("del", 1);
-	other = address("add", 2);
-	assert_int_not_equal(other, own);
+	assert_int_not_equal(other = address("add", 2), own);
 	end(first);
 	address("del", 2);
 	assert_int_equal(address("add", 3), other); /* the second one has it still */

@@ -217,8 +217,7 @@ static void check_reply(const char *to, uint8_t sgid_index)
 	lab_post(asked, 1);
 	lab_send_text(asker, lab_ah(asker->pd, &attr), asked->qp->qp_num, "ask");
 	m = lab_receive(asked);
-	back = ibv_create_ah_from_wc(asked->pd, &m.wc, (struct ibv_grh *)m.grh, 1);
-	assert_non_null(back);
+	assert_non_null(back = ibv_create_ah_from_wc(asked->pd, &m.wc, (struct ibv_grh *)m.grh, 1));
 	lab_send_text(asked, back, m.wc.src_qp, "reply");
 	lab_expect_text(asker, "reply");
 	assert_int_equal(ibv_destroy_ah(back), 0);

@@ -123,11 +123,9 @@ CASE_WITH(streams_open, go_home, go_home)
 
 	for (int i = 0; i < 2; i++) {
 		*(void **)&open_stream = function(names[i]);
-		f = open_stream(PORT "/state", "re");
-		assert_non_null(f);
+		assert_non_null(f = open_stream(PORT "/state", "re"));
 		assert_string_equal(fgets(line, sizeof(line), f), ACTIVE);
-		f = freopen(PORT "/link_layer", "r", f);
-		assert_non_null(f);
+		assert_non_null(f = freopen(PORT "/link_layer", "r", f));
 		assert_string_equal(fgets(line, sizeof(line), f), "InfiniBand\n");
 		assert_int_equal(fclose(f), 0);
 	}
@@ -511,8 +509,7 @@ CASE_WITH(a_program_can_go_there, go_home, go_home)
 	assert_int_equal(stat(".", &a), 0);
 	assert_int_equal(stat(HCA "/ports", &b), 0);
 	expect_same(&a, &b);
-	dir = opendir(".");
-	assert_non_null(dir);
+	assert_non_null(dir = opendir("."));
 	closedir(dir);
 	expect_errno(chdir("1/state"), ENOTDIR);
 	expect_errno(chdir("2"), ENOENT);

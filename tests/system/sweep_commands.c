@@ -37,8 +37,7 @@ static void lab_open(struct lab *lab)
 	lab->first = daemon_client(CONTROL_ROLE_CLI);
 	lab->second = daemon_client(CONTROL_ROLE_CLI);
 	assert_int_equal(control_show(lab->first, "status", &status), 0);
-	pid = strstr(status, key);
-	assert_non_null(pid);
+	assert_non_null(pid = strstr(status, key));
 	lab->daemon = (pid_t)strtol(pid + strlen(key), NULL, 10);
 	assert_true(lab->daemon > 1);
 	free(status);

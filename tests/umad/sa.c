@@ -264,8 +264,7 @@ static void set_key(int fd, int agent, uint8_t old, uint8_t m_key)
 	data[STATE_AT - SMP_DATA_AT - 1] &= 0xF0; /* PortState, and behind it the physical one: */
 	data[STATE_AT - SMP_DATA_AT] &= 0x0F;     /* no change */
 	data[PROTECT_AT - SMP_DATA_AT] = (uint8_t)((data[PROTECT_AT - SMP_DATA_AT] & 0x3F) | 0x80);
-	umad = ask_port(fd, agent, UMAD_METHOD_SET, old, data);
-	assert_non_null(umad);
+	assert_non_null(umad = ask_port(fd, agent, UMAD_METHOD_SET, old, data));
 	assert_int_equal(get16(lab_data(umad) + STATUS_AT), 0);
 	umad_free(umad);
 }

@@ -671,8 +671,7 @@ LAB_CASE(there_are_as_many_as_the_device_says)
 	assert_null(call.create(context, &attr));
 	assert_int_equal(errno, ENOMEM);
 	assert_int_equal(call.destroy(c[7]), 0);
-	c[7] = call.create(context, &attr);
-	assert_non_null(c[7]);
+	assert_non_null(c[7] = call.create(context, &attr));
 	for (unsigned i = 0; i < 65536; i++)
 		assert_int_equal(call.destroy(c[i]), 0);
 }

@@ -823,8 +823,7 @@ LAB_CASE(a_channel_in_use_cannot_be_destroyed)
 	struct ibv_cq *cq;
 
 	assert_non_null(channel);
-	cq = ibv_create_cq(context, 1, NULL, channel, 0);
-	assert_non_null(cq);
+	assert_non_null(cq = ibv_create_cq(context, 1, NULL, channel, 0));
 	assert_int_equal(ibv_destroy_comp_channel(channel), EBUSY);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);

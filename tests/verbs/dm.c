@@ -95,8 +95,7 @@ LAB_CASE(there_is_as_much_device_memory_as_the_device_says)
 	assert_true(max >= BYTES);
 	assert_null(try_alloc(context, max + 1, 0));
 	assert_int_equal(errno, ENOMEM);
-	dm = try_alloc(context, max, 0);
-	assert_non_null(dm);
+	assert_non_null(dm = try_alloc(context, max, 0));
 	assert_null(try_alloc(context, 1, 0));
 	assert_int_equal(errno, ENOMEM);
 	assert_int_equal(ibv_free_dm(dm), 0);

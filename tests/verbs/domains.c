@@ -219,8 +219,7 @@ LAB_CASE(a_completion_queue_can_be_in_a_parent_domain_only)
 
 	assert_null(cq_in(pd));
 	assert_int_equal(errno, EINVAL);
-	cq = cq_in(parent);
-	assert_non_null(cq);
+	assert_non_null(cq = cq_in(parent));
 	assert_int_equal(ibv_dealloc_pd(parent), EBUSY);
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 	assert_int_equal(ibv_dealloc_pd(parent), 0);
@@ -404,8 +403,7 @@ LAB_CASE(all_protection_domains_are_had)
 	int n = 0;
 
 	assert_int_equal(ibv_query_device(context, &attr), 0);
-	pd = calloc((size_t)attr.max_pd + 1, sizeof(struct ibv_pd *));
-	assert_non_null(pd);
+	assert_non_null(pd = calloc((size_t)attr.max_pd + 1, sizeof(struct ibv_pd *)));
 	while (n <= attr.max_pd && (pd[n] = ibv_alloc_pd(context)))
 		n++;
 	assert_int_equal(n, attr.max_pd);

@@ -55,8 +55,7 @@ uint64_t fault_lab_shown(size_t i, const char *name)
 	text[fread(text, 1, sizeof(text) - 1, from)] = '\0';
 	assert_int_equal(pclose(from), 0);
 	rules = json_tokener_parse(text);
-	of = json_object_array_get_idx(rules, i);
-	assert_non_null(of);
+	assert_non_null(of = json_object_array_get_idx(rules, i));
 	n = (uint64_t)json_object_get_int64(json_object_object_get(of, name));
 	json_object_put(rules);
 	return n;

@@ -763,8 +763,7 @@ FAULT_CASE(a_receive_of_a_shared_queue_is_not_posted)
 	struct ibv_srq *srq;
 
 	fault_lab_add("host=@2 receive=ENOMEM nth=2");
-	srq = ibv_create_srq(lab_pd(lab_open(2)), &init);
-	assert_non_null(srq);
+	assert_non_null(srq = ibv_create_srq(lab_pd(lab_open(2)), &init));
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), ENOMEM);
 	assert_ptr_equal(bad, &wr);
@@ -827,13 +826,11 @@ FAULT_CASE(a_region_of_device_memory_is_not_registered)
 	fault_lab_add("host=@1 register=ENOSPC nth=1");
 	context = lab_open(1);
 	pd = lab_pd(context);
-	dm = ibv_alloc_dm(context, &attr);
-	assert_non_null(dm);
+	assert_non_null(dm = ibv_alloc_dm(context, &attr));
 	errno = 0;
 	assert_null(ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED));
 	assert_int_equal(errno, ENOSPC);
-	mr = ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED);
-	assert_non_null(mr);
+	assert_non_null(mr = ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED));
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_free_dm(dm), 0);
 }
@@ -919,8 +916,7 @@ FAULT_CASE(extended_calls_meet_faults)
 		assert_int_equal(ibv_wr_complete(ex), i ? 0 : EAGAIN);
 	}
 	assert_int_equal(lab_complete(a->send_cq, IBV_WC_SUCCESS).wr_id, 1);
-	cq = ibv_create_cq_ex(a->context, &want);
-	assert_non_null(cq);
+	assert_non_null(cq = ibv_create_cq_ex(a->context, &want));
 	lab_undo(undo_cq, cq);
 	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
 	qp = lab_qp(a->pd, &init);
@@ -1198,8 +1194,7 @@ FAULT_CASE(extended_calls_poll_what_is_made_up)
 	fault_lab_add("qp=@1:* made=RETRY_EXC nth=1 wr_id=9");
 	a = lab_end(1);
 	b = lab_end(2);
-	cq = ibv_create_cq_ex(a->context, &want);
-	assert_non_null(cq);
+	assert_non_null(cq = ibv_create_cq_ex(a->context, &want));
 	lab_undo(undo_cq, cq);
 	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
 	qp = lab_qp(a->pd, &init);

@@ -31,8 +31,7 @@ static struct ibv_context *import(struct ibv_context *context)
 	struct ibv_context *imported;
 
 	assert_true(context->cmd_fd >= 0);
-	imported = ibv_import_device(dup(context->cmd_fd));
-	assert_non_null(imported);
+	assert_non_null(imported = ibv_import_device(dup(context->cmd_fd)));
 	lab_undo(undo_close, imported);
 	return imported;
 }
@@ -109,8 +108,7 @@ LAB_CASE(closing_an_imported_device_closes_its_descriptor)
 	struct ibv_context *context = lab_open(1), *imported;
 	int fd = dup(context->cmd_fd);
 
-	imported = ibv_import_device(fd);
-	assert_non_null(imported);
+	assert_non_null(imported = ibv_import_device(fd));
 	assert_int_equal(imported->cmd_fd, fd);
 	assert_int_equal(ibv_close_device(imported), 0);
 	assert_int_equal(fcntl(fd, F_GETFD), -1);

@@ -65,8 +65,7 @@ struct ibv_device *lab_device(int host)
 	char name[32];
 
 	name_device(host, name);
-	list = ibv_get_device_list(NULL);
-	assert_non_null(list);
+	assert_non_null(list = ibv_get_device_list(NULL));
 	for (int i = 0; list[i]; i++)
 		if (!strcmp(ibv_get_device_name(list[i]), name))
 			found = list[i];
@@ -325,8 +324,7 @@ void lab_attach(struct ibv_qp *qp, const union ibv_gid *mgid, uint16_t mlid)
 	struct attachment *a;
 
 	assert_int_equal(ibv_attach_mcast(qp, mgid, mlid), 0);
-	a = malloc(sizeof(*a));
-	assert_non_null(a);
+	assert_non_null(a = malloc(sizeof(*a)));
 	*a = (struct attachment){ qp, *mgid, mlid };
 	lab_undo(undo_attach, a);
 }
@@ -402,8 +400,7 @@ static void make_qp(struct lab_end *e, const struct lab_options *o)
 		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	if (o->send_ops)
 		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	e->qp = ibv_create_qp_ex(e->context, &init);
-	assert_non_null(e->qp);
+	assert_non_null(e->qp = ibv_create_qp_ex(e->context, &init));
 	lab_undo(undo_qp, e->qp);
 }
 
@@ -696,8 +693,7 @@ static struct lab_group *join(int host, const char *address, uint32_t flags)
 	};
 
 	assert_non_null(g);
-	g->channel = rdma_create_event_channel();
-	assert_non_null(g->channel);
+	assert_non_null(g->channel = rdma_create_event_channel());
 	lab_undo(undo_group, g);
 	assert_int_equal(rdma_create_id(g->channel, &g->id, NULL, RDMA_PS_UDP), 0);
 	from.sin_addr.s_addr = htonl(0x0A000000 + (uint32_t)host);
@@ -744,8 +740,7 @@ static struct json_object *json_of(const char *command)
 	n = fread(text, 1, sizeof(text) - 1, f);
 	text[n] = 0;
 	assert_int_equal(pclose(f), 0);
-	o = json_tokener_parse(text);
-	assert_non_null(o);
+	assert_non_null(o = json_tokener_parse(text));
 	return o;
 }
 

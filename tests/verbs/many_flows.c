@@ -111,8 +111,7 @@ static struct lab_end *crowd_to(const struct lab_group *g)
 
 	lab_attach(listens->qp, &joined->mgid, joined->mlid);
 	for (unsigned i = 0; i < SENDERS; i++) {
-		each.qp = c->qp[i] = ibv_create_qp(from->pd, &init);
-		assert_non_null(each.qp);
+		assert_non_null(each.qp = c->qp[i] = ibv_create_qp(from->pd, &init));
 		lab_start(each.qp, LAB_QKEY);
 		send_by_all_sls(&each, g->attr);
 	}

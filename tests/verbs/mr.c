@@ -82,14 +82,12 @@ LAB_CASE(no_key_is_0_however_many_there_were)
 	struct ibv_mw *mw;
 
 	for (unsigned i = 0; i < 10000; i++) {
-		mr = ibv_reg_mr(pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE);
-		assert_non_null(mr);
+		assert_non_null(mr = ibv_reg_mr(pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE));
 		assert_int_not_equal(mr->lkey, 0);
 		assert_int_equal(ibv_dereg_mr(mr), 0);
 	}
 	for (unsigned i = 0; i < 100; i++) {
-		mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
-		assert_non_null(mw);
+		assert_non_null(mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2));
 		assert_int_not_equal(mw->rkey & ~0xFFu, 0);
 		assert_int_equal(ibv_dealloc_mw(mw), 0);
 	}
@@ -330,9 +328,8 @@ LAB_CASE(an_iova_at_another_offset_of_its_page_is_refused)
 	assert_null(ibv_reg_mr_iova(pd, memory + 8, BYTES / 2, 0x123456000, 0));
 	assert_int_equal(errno, EINVAL);
 	assert_null(ibv_reg_mr_iova(pd, memory, BYTES, 0x123456001, 0));
-	mr = ibv_reg_mr_iova(pd, memory + 8, BYTES / 2,
-	                     0x123456000 + (uintptr_t)(memory + 8) % 4096, 0);
-	assert_non_null(mr);
+	assert_non_null(mr = ibv_reg_mr_iova(pd, memory + 8, BYTES / 2,
+	                                     0x123456000 + (uintptr_t)(memory + 8) % 4096, 0));
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
@@ -484,8 +481,7 @@ LAB_CASE(a_pd_with_a_region_is_busy)
 	struct ibv_mr *mr;
 
 	assert_non_null(pd);
-	mr = ibv_reg_mr(pd, memory, BYTES, 0);
-	assert_non_null(mr);
+	assert_non_null(mr = ibv_reg_mr(pd, memory, BYTES, 0));
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
@@ -501,8 +497,7 @@ LAB_CASE(a_pd_with_a_qp_is_busy)
 	struct ibv_qp *qp;
 
 	assert_non_null(pd);
-	qp = ibv_create_qp(pd, &init);
-	assert_non_null(qp);
+	assert_non_null(qp = ibv_create_qp(pd, &init));
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);

@@ -309,8 +309,7 @@ LAB_CASE(a_large_region_is_all_there)
 	assert_int_equal(mprotect(p + bytes / 2, page, PROT_READ), 0);
 	assert_null(ibv_reg_mr(e->pd, p, bytes, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(errno, EFAULT);
-	mr = ibv_reg_mr(e->pd, p, bytes, 0);
-	assert_non_null(mr);
+	assert_non_null(mr = ibv_reg_mr(e->pd, p, bytes, 0));
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(munmap(p + bytes / 2, page), 0);
 	assert_null(ibv_reg_mr(e->pd, p, bytes, 0));
@@ -330,8 +329,7 @@ LAB_CASE(there_may_be_a_hundred_thousand_regions)
 	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = 100 };
 
 	for (int i = 0; i < MANY; i++) {
-		mr[i] = ibv_reg_mr(e->pd, p, 100, IBV_ACCESS_LOCAL_WRITE);
-		assert_non_null(mr[i]);
+		assert_non_null(mr[i] = ibv_reg_mr(e->pd, p, 100, IBV_ACCESS_LOCAL_WRITE));
 	}
 	sge.lkey = mr[MANY - 1]->lkey;
 	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_SUCCESS);
@@ -408,8 +406,7 @@ LAB_CASE(an_on_demand_receive_may_be_shared)
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 	struct ibv_qp *qp;
 
-	init.srq = ibv_create_srq(e->pd, &shared);
-	assert_non_null(init.srq);
+	assert_non_null(init.srq = ibv_create_srq(e->pd, &shared));
 	lab_undo(undo_srq, init.srq);
 	init.send_cq = init.recv_cq = e->cq;
 	qp = lab_qp(e->pd, &init);

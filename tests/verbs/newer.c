@@ -83,8 +83,7 @@ LAB_CASE(a_buffer_of_the_library_can_be_registered_and_sent_from)
 	char *addr = alloc_buf(e->pd, &buf);
 
 	assert_int_equal((uintptr_t)addr % (uintptr_t)sysconf(_SC_PAGESIZE), 0);
-	mr = reg(e->pd, buf, addr + 100, BYTES - 100, IBV_ACCESS_LOCAL_WRITE);
-	assert_non_null(mr);
+	assert_non_null(mr = reg(e->pd, buf, addr + 100, BYTES - 100, IBV_ACCESS_LOCAL_WRITE));
 	strcpy(addr + 100, "from a buffer");
 	expect_sent(e, mr, (uintptr_t)addr + 100, "from a buffer");
 	assert_int_equal(ibv_dereg_mr(mr), 0);

@@ -159,8 +159,7 @@ LAB_CASE(so_does_one_with_a_shared_receive_queue)
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 16, .max_sge = 2 } };
 	struct side *a = side(1), *b = side(2);
 
-	b->srq = ibv_create_srq(b->pd, &init);
-	assert_non_null(b->srq);
+	assert_non_null(b->srq = ibv_create_srq(b->pd, &init));
 	lab_undo(undo_srq, b->srq);
 	expect_connections(a, b);
 }

@@ -138,8 +138,7 @@ static void make_qp(struct lab_peer_objects *p, const struct lab_peer_options *o
 		                       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 		                       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | LAB_EX_WITH_FLUSH |
 		                       LAB_EX_WITH_ATOMIC_WRITE;
-	p->qp = ibv_create_qp_ex(p->context, &init);
-	assert_non_null(p->qp);
+	assert_non_null(p->qp = ibv_create_qp_ex(p->context, &init));
 	lab_undo(undo_qp, p->qp);
 }
 
@@ -162,10 +161,9 @@ static void make_mr_and_qp(void *arg)
 	struct lab_peer_objects *p = ((struct making *)arg)->p;
 	const struct lab_peer_options *o = ((struct making *)arg)->o;
 
-	p->mr = ibv_reg_mr(p->pd, p->memory, o->bytes,
-	                   (LAB_ALL_ACCESS & ~o->no_access) |
-	                           (o->flush_access & ~o->no_flush_access));
-	assert_non_null(p->mr);
+	assert_non_null(p->mr = ibv_reg_mr(p->pd, p->memory, o->bytes,
+	                                   (LAB_ALL_ACCESS & ~o->no_access) |
+	                                           (o->flush_access & ~o->no_flush_access)));
 	lab_undo(undo_mr, p->mr);
 	make_qp(p, o);
 }

@@ -61,8 +61,7 @@ LAB_CASE(the_capabilities_are_at_least_those_asked_for)
 		                        .max_send_sge = 7,
 		                        .max_recv_sge = 5,
 		                        .max_inline_data = 200 };
-	qp = ibv_create_qp(e->pd, &init);
-	assert_non_null(qp);
+	assert_non_null(qp = ibv_create_qp(e->pd, &init));
 	assert_true(init.cap.max_send_wr >= 100);
 	assert_true(init.cap.max_recv_wr >= 33);
 	assert_true(init.cap.max_send_sge >= 7);

@@ -14,8 +14,7 @@ LAB_CASE(every_host_has_its_device_in_the_list)
 	char name[32];
 	int n;
 
-	list = ibv_get_device_list(&n);
-	assert_non_null(list);
+	assert_non_null(list = ibv_get_device_list(&n));
 	assert_int_equal(n, 4);
 	assert_null(list[4]);
 	for (int i = 0; i < 4; i++) {
@@ -438,8 +437,7 @@ static int read_file(const char *text, char *buffer, size_t size)
 	assert_non_null(read_sysfs);
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/file", dir);
-	f = fopen(path, "w");
-	assert_non_null(f);
+	assert_non_null(f = fopen(path, "w"));
 	assert_true(fputs(text, f) >= 0);
 	assert_int_equal(fclose(f), 0);
 	errno = 0;

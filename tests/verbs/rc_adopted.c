@@ -239,8 +239,7 @@ LAB_CASE(what_was_given_back_beside_a_thread_grows_by_zeros)
 	assert_int_equal(munmap(m + half, half), 0);
 	lab_adopted_deregister(mr);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
-	m = mremap(m, half, LAB_ADOPTED_BYTES, MREMAP_MAYMOVE);
-	assert_ptr_not_equal(m, MAP_FAILED);
+	assert_ptr_not_equal(m = mremap(m, half, LAB_ADOPTED_BYTES, MREMAP_MAYMOVE), MAP_FAILED);
 	lab_adopted_holds(m, 0, (unsigned)half, 1);
 	for (size_t i = half; i < LAB_ADOPTED_BYTES; i++)
 		assert_int_equal(m[i], 0);
@@ -279,8 +278,9 @@ static void expect_one_mapping(char **m)
 #ifdef __SANITIZE_THREAD__
 	return; /* which has a thread of its own: beside threads it is a mapping by itself */
 #endif
-	*m = mremap(*m, LAB_ADOPTED_BYTES, 2 * LAB_ADOPTED_BYTES, MREMAP_MAYMOVE);
-	assert_ptr_not_equal(*m, MAP_FAILED);
+	assert_ptr_not_equal(*m = mremap(*m, LAB_ADOPTED_BYTES, 2 * LAB_ADOPTED_BYTES,
+	                                 MREMAP_MAYMOVE),
+	                     MAP_FAILED);
 	assert_int_equal(munmap(*m + LAB_ADOPTED_BYTES, LAB_ADOPTED_BYTES), 0);
 	lab_adopted_holds(*m, 0, LAB_ADOPTED_BYTES, 1);
 }

@@ -175,8 +175,8 @@ static void make_region(struct buffer *b)
 	r->buffer = b;
 	r->at = pick(3) ? 0 : pick((unsigned)b->bytes);
 	r->bytes = pick(3) ? b->bytes - r->at : 1 + pick((unsigned)(b->bytes - r->at));
-	r->mr = ibv_reg_mr(peer[0]->here->pd, b->at + r->at, r->bytes, LAB_ALL_ACCESS);
-	assert_non_null(r->mr);
+	assert_non_null(
+	        r->mr = ibv_reg_mr(peer[0]->here->pd, b->at + r->at, r->bytes, LAB_ALL_ACCESS));
 }
 
 static void end_region(struct region *r)

@@ -205,8 +205,7 @@ static void register_it(void *arg)
 {
 	struct region *r = arg;
 
-	r->mr = ibv_reg_mr(r->pd, r->at, REGION, IBV_ACCESS_LOCAL_WRITE);
-	assert_non_null(r->mr);
+	assert_non_null(r->mr = ibv_reg_mr(r->pd, r->at, REGION, IBV_ACCESS_LOCAL_WRITE));
 }
 
 /* p[0], which is here, receives in memory of its own; @at: there, or anywhere. */

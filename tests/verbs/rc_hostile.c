@@ -66,11 +66,11 @@ static void begin(struct fixture *f, int fd)
 
 	evil = fd;
 	lab_peers(f->p, NULL, &elsewhere);
-	f->memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(f->memory, MAP_FAILED);
+	assert_ptr_not_equal(f->memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
+	                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+	                     MAP_FAILED);
 	memset(f->memory, 1, BYTES);
-	f->mr = ibv_reg_mr(f->p[0]->here->pd, f->memory, BYTES, LAB_ALL_ACCESS);
-	assert_non_null(f->mr);
+	assert_non_null(f->mr = ibv_reg_mr(f->p[0]->here->pd, f->memory, BYTES, LAB_ALL_ACCESS));
 	f->p[0]->address.rkey = f->mr->rkey;
 	f->p[0]->address.addr = (uintptr_t)f->memory;
 	assert_true(times > 0);

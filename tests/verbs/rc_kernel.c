@@ -237,8 +237,9 @@ LAB_CASE(deregistered_memory_moves_and_grows_as_one)
 	m = lab_adopted_memory();
 	lab_adopted_deregister(
 	        lab_adopted_region(p[0], m + LAB_ADOPTED_PAGE, 4 * LAB_ADOPTED_PAGE));
-	moved = mremap(m, LAB_ADOPTED_BYTES, 2 * LAB_ADOPTED_BYTES, MREMAP_MAYMOVE);
-	assert_ptr_not_equal(moved, MAP_FAILED);
+	assert_ptr_not_equal(
+	        moved = mremap(m, LAB_ADOPTED_BYTES, 2 * LAB_ADOPTED_BYTES, MREMAP_MAYMOVE),
+	        MAP_FAILED);
 	lab_adopted_holds(moved, 0, LAB_ADOPTED_BYTES, 1);
 	for (unsigned i = LAB_ADOPTED_BYTES; i < 2 * LAB_ADOPTED_BYTES; i++)
 		assert_int_equal(moved[i], 0);

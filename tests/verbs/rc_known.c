@@ -235,8 +235,7 @@ LAB_CASE_BOTH(what_may_be_sent_may_not_be_read_into)
 	struct list l;
 
 	make(p, NULL, state);
-	mr = ibv_reg_mr(p[0]->here->pd, p[0]->here->memory, LAB_PEER_BYTES, 0);
-	assert_non_null(mr);
+	assert_non_null(mr = ibv_reg_mr(p[0]->here->pd, p[0]->here->memory, LAB_PEER_BYTES, 0));
 	make_list(&l, LIST, p[0], p[1]);
 	for (unsigned i = 0; i < LIST; i++)
 		l.sge[i].lkey = mr->lkey;

@@ -260,8 +260,7 @@ LAB_CASE_BOTH(what_others_complete_wakes_who_arms_later)
 	void *context;
 
 	make(p, state);
-	l.qp = ibv_qp_to_qp_ex(p[0]->here->qp);
-	assert_non_null(l.qp);
+	assert_non_null(l.qp = ibv_qp_to_qp_ex(p[0]->here->qp));
 	pthread_barrier_init(&l.begun, NULL, 2);
 	pthread_barrier_init(&l.ends, NULL, 2);
 	for (int i = 0; i < 3; i++) {

@@ -29,12 +29,10 @@ static void undo_mw(void *mw)
 static void make(struct fixture *f, enum ibv_mw_type type, void *const *state)
 {
 	lab_peers(f->p, NULL, state);
-	f->mr = ibv_reg_mr(f->p[0]->here->pd, f->p[0]->here->memory, LAB_PEER_BYTES,
-	                   LAB_ALL_ACCESS | IBV_ACCESS_MW_BIND);
-	assert_non_null(f->mr);
+	assert_non_null(f->mr = ibv_reg_mr(f->p[0]->here->pd, f->p[0]->here->memory, LAB_PEER_BYTES,
+	                                   LAB_ALL_ACCESS | IBV_ACCESS_MW_BIND));
 	lab_undo(undo_mr, f->mr);
-	f->mw = ibv_alloc_mw(f->p[0]->here->pd, type);
-	assert_non_null(f->mw);
+	assert_non_null(f->mw = ibv_alloc_mw(f->p[0]->here->pd, type));
 	lab_undo(undo_mw, f->mw);
 	lab_peer_fill(f->p[0], 0, LAB_PEER_BYTES, 1);
 	lab_peer_fill(f->p[1], 0, LAB_PEER_BYTES, 2);

@@ -408,8 +408,7 @@ static char *post_elsewhere(struct lab_end *e, unsigned n, struct ibv_mr **mr)
 	                    -1, 0);
 
 	assert_true(memory != MAP_FAILED);
-	*mr = ibv_reg_mr(e->pd, memory, n * LAB_SLOT, IBV_ACCESS_LOCAL_WRITE);
-	assert_non_null(*mr);
+	assert_non_null(*mr = ibv_reg_mr(e->pd, memory, n * LAB_SLOT, IBV_ACCESS_LOCAL_WRITE));
 	for (unsigned i = 0; i < n; i++) {
 		struct ibv_sge sge = { .addr = (uintptr_t)memory + i * LAB_SLOT,
 			               .length = LAB_SLOT,

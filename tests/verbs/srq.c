@@ -745,8 +745,7 @@ LAB_CASE(ignored_attributes_may_be_anything)
 	struct side s;
 
 	make_side(&s, 1, MAX_WR);
-	srq = ibv_create_srq(s.pd, &init);
-	assert_non_null(srq);
+	assert_non_null(srq = ibv_create_srq(s.pd, &init));
 	lab_undo(undo_srq, srq);
 	assert_int_equal(ibv_query_srq(srq, &attr), 0);
 	assert_int_equal(attr.srq_limit, 0);

@@ -39,8 +39,7 @@ static void make(struct fixture *f)
 	f->to = lab_end(2);
 	f->group = lab_join(2, GROUP);
 	f->ah = lab_ah_group(f->from, f->group);
-	f->srq = ibv_create_srq(f->to->pd, &srq);
-	assert_non_null(f->srq);
+	assert_non_null(f->srq = ibv_create_srq(f->to->pd, &srq));
 	lab_undo(undo_srq, f->srq);
 	for (int i = 0; i < POLLERS; i++)
 		f->cq[i] = lab_cq(f->to->context, MEMBERS * RECEIVES, NULL);
@@ -313,8 +312,8 @@ LAB_CASE(what_came_before_its_region_went_lies_there)
 	assert_non_null(memory);
 	lab_undo(free, memory);
 	make(&f);
-	mr = ibv_reg_mr(f.to->pd, memory, 2 * MEMBERS * BYTES, IBV_ACCESS_LOCAL_WRITE);
-	assert_non_null(mr);
+	assert_non_null(
+	        mr = ibv_reg_mr(f.to->pd, memory, 2 * MEMBERS * BYTES, IBV_ACCESS_LOCAL_WRITE));
 	for (uint64_t i = 0; i < 2 * MEMBERS; i++) {
 		struct ibv_sge sge = { .addr = (uintptr_t)memory + i * BYTES,
 			               .length = BYTES,

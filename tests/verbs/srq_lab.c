@@ -27,8 +27,7 @@ void srq_lab_make(struct srq_lab *r, unsigned size, uint32_t bytes)
 	r->memory = malloc(bytes);
 	lab_undo(free, r->memory);
 	r->mr = lab_mr(r->pd, r->memory, bytes);
-	r->srq = ibv_create_srq(r->pd, &init);
-	assert_non_null(r->srq);
+	assert_non_null(r->srq = ibv_create_srq(r->pd, &init));
 	lab_undo(undo_srq, r->srq);
 }
 

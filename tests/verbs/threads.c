@@ -337,8 +337,7 @@ LAB_CASE(threads_make_qps_on_one_small_cq)
 
 	assert_int_equal(pthread_barrier_init(&s.begin, NULL, THREADS), 0);
 	for (int round = 0; round < 200; round++) {
-		s.cq = ibv_create_cq(s.e->context, 1, NULL, NULL, 0);
-		assert_non_null(s.cq);
+		assert_non_null(s.cq = ibv_create_cq(s.e->context, 1, NULL, NULL, 0));
 		for (unsigned i = 0; i < THREADS; i++)
 			start(&thread[i], make_qps, &s);
 		for (unsigned i = 0; i < THREADS; i++)

@@ -43,13 +43,10 @@ static void make_sleeper(struct sleeper *s, struct ibv_pd *pd, struct ibv_mr *mr
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
 		                         .cap = { .max_recv_wr = 1, .max_recv_sge = 1 } };
 
-	s->channel = ibv_create_comp_channel(pd->context);
-	assert_non_null(s->channel);
-	s->cq = ibv_create_cq(pd->context, 1, s, s->channel, 0);
-	assert_non_null(s->cq);
+	assert_non_null(s->channel = ibv_create_comp_channel(pd->context));
+	assert_non_null(s->cq = ibv_create_cq(pd->context, 1, s, s->channel, 0));
 	init.send_cq = init.recv_cq = s->cq;
-	s->qp = ibv_create_qp(pd, &init);
-	assert_non_null(s->qp);
+	assert_non_null(s->qp = ibv_create_qp(pd, &init));
 	lab_start(s->qp, LAB_QKEY);
 	post_and_arm(s, mr);
 }
@@ -385,11 +382,9 @@ LAB_CASE(a_destroyed_queue_takes_its_unread_events_along)
 			                         .cap = { .max_send_wr = 4, .max_send_sge = 1 } };
 		struct ibv_send_wr *bad;
 
-		cq[i] = ibv_create_cq(e->context, 8, NULL, channel, 0);
-		assert_non_null(cq[i]);
+		assert_non_null(cq[i] = ibv_create_cq(e->context, 8, NULL, channel, 0));
 		init.send_cq = init.recv_cq = cq[i];
-		qp[i] = ibv_create_qp(e->pd, &init);
-		assert_non_null(qp[i]);
+		assert_non_null(qp[i] = ibv_create_qp(e->pd, &init));
 		lab_start(qp[i], LAB_QKEY);
 		lab_request(e, &r, lab_ah_to(e, e), e->qp->qp_num, "", 0);
 		for (int k = 0; k < 2; k++) { /* two events of each */

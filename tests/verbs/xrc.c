@@ -531,16 +531,14 @@ static void be_neighbour(void **state)
 	struct xrc_lab_queue q;
 	struct ibv_wc wc;
 
-	open.xrcd = xrc_lab_open(context, fd, 0);
-	assert_non_null(open.xrcd);
+	assert_non_null(open.xrcd = xrc_lab_open(context, fd, 0));
 	lab_undo(xrc_lab_close, open.xrcd);
 	xrc_lab_queue(&q, context, open.xrcd);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(xrc_lab_receive(&q, i, BYTES), 0);
 	put(socket, &q.number, sizeof(q.number));
 	get(socket, &open.qp_num, sizeof(open.qp_num));
-	target = ibv_open_qp(context, &open);
-	assert_non_null(target);
+	assert_non_null(target = ibv_open_qp(context, &open));
 	assert_int_equal(target->qp_num, open.qp_num);
 	assert_int_equal(lab_state(target), IBV_QPS_RTS);
 	lab_undo(xrc_lab_destroy, target);
@@ -590,8 +588,7 @@ LAB_CASE(processes_share_a_domain_and_a_target)
 	assert_int_equal(got, BYTES);
 	/* and comes back when the other ends */
 	open.xrcd = f.xrcd;
-	again = ibv_open_qp(f.to, &open);
-	assert_non_null(again);
+	assert_non_null(again = ibv_open_qp(f.to, &open));
 	put(neighbour, "", 1);
 	wait(&status);
 	assert_int_equal(status, 0);
@@ -638,8 +635,7 @@ LAB_CASE(handles_of_a_target_have_the_same_attributes)
 	open.xrcd = xrc_lab_domain(context, fd);
 	close(fd);
 	open.qp_num = f.target->qp_num;
-	second = ibv_open_qp(context, &open);
-	assert_non_null(second);
+	assert_non_null(second = ibv_open_qp(context, &open));
 	lab_undo(xrc_lab_destroy, second);
 	expect_same(f.target, second);
 	/* the first one connects it to another requester, behind the back of the second */

@@ -404,8 +404,7 @@ LAB_CASE(a_target_outlives_its_owner_if_another_has_it_open)
 
 		put(c->socket, sender->qp_num);
 		open.qp_num = get(c->socket);
-		target = ibv_open_qp(f.to, &open);
-		assert_non_null(target);
+		assert_non_null(target = ibv_open_qp(f.to, &open));
 		lab_undo(undo_target, target);
 		xrc_lab_connect(sender, open.qp_num, f.to);
 		send_many(&f, sender, 10 + i);

@@ -50,8 +50,7 @@ void *xrc_lab_memory(struct ibv_pd *pd, struct ibv_mr **mr)
 
 	assert_non_null(memory);
 	lab_undo(free, memory);
-	*mr = ibv_reg_mr(pd, memory, XRC_LAB_BYTES, XRC_LAB_ACCESS);
-	assert_non_null(*mr);
+	assert_non_null(*mr = ibv_reg_mr(pd, memory, XRC_LAB_BYTES, XRC_LAB_ACCESS));
 	lab_undo(undo_mr, *mr);
 	return memory;
 }
@@ -67,8 +66,7 @@ void xrc_lab_queue(struct xrc_lab_queue *q, struct ibv_context *context, struct 
 
 	q->pd = init.pd = lab_pd(context);
 	q->cq = init.cq = lab_cq(context, 64, NULL);
-	q->srq = ibv_create_srq_ex(context, &init);
-	assert_non_null(q->srq);
+	assert_non_null(q->srq = ibv_create_srq_ex(context, &init));
 	lab_undo(undo_srq, q->srq);
 	assert_int_equal(ibv_get_srq_num(q->srq, &q->number), 0);
 	q->memory = xrc_lab_memory(q->pd, &q->mr);
