@@ -40,7 +40,6 @@ static void in_child(void **state)
 {
 	const struct CMUnitTest test = { "process", (CMUnitTestFunction)(uintptr_t)*state, begin,
 		                         NULL, NULL };
-	int status;
 	pid_t pid;
 
 #ifdef __SANITIZE_THREAD__ /* which may begin a thread of its own at any time */
@@ -53,8 +52,7 @@ static void in_child(void **state)
 		harness_serve();
 		_exit(_cmocka_run_group_tests("process", &test, 1, NULL, NULL));
 	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	harness_expect_success(pid);
 }
 
 #define PROCESS_CASE(name) \

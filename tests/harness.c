@@ -186,6 +186,16 @@ void harness_serve(void)
 	run.serves = true;
 }
 
+void harness_expect_success_at(pid_t child, const char *file, int line)
+{
+	int status = -1;
+
+	_assert_true(child > 0, "a child", file, line);
+	_assert_int_equal((LargestIntegralType)waitpid(child, &status, 0),
+	                  (LargestIntegralType)child, file, line);
+	_assert_int_equal((LargestIntegralType)status, 0, file, line);
+}
+
 unsigned harness_descriptors(void)
 {
 	DIR *dir = opendir("/proc/self/fd");

@@ -37,6 +37,10 @@ int harness_run(int (*set_up)(void **state), int (*tear_down)(void **state));
  * them run, whatever CMOCKA_TEST_FILTER says, and for as long as the parent's. */
 void harness_serve(void);
 
+/* Waits for a child, which must end with status 0. */
+#define harness_expect_success(child) harness_expect_success_at(child, __FILE__, __LINE__)
+void harness_expect_success_at(pid_t child, const char *file, int line);
+
 /* How many descriptors the process has open. */
 unsigned harness_descriptors(void);
 

@@ -763,10 +763,8 @@ static void use_up_descriptors(void)
 CASE_WITH(a_process_out_of_descriptors_is_told_so_and_goes_on, NULL, check_at_rest)
 {
 	pid_t pid = start(use_up_descriptors);
-	int status;
 
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	harness_expect_success(pid);
 }
 
 /* The descriptors that the daemon has once it has closed those that nobody needs: @most, or more
@@ -814,10 +812,8 @@ static void ask_for_what_there_is_no_descriptor_for(void)
 CASE_WITH(what_there_was_no_descriptor_for_is_not_kept_by_the_daemon, NULL, check_at_rest)
 {
 	pid_t pid = start(ask_for_what_there_is_no_descriptor_for);
-	int status;
 
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	harness_expect_success(pid);
 }
 
 /* Pages of objects of HCA @own: whatever is asked, of no other host's, and a page. */
@@ -1656,7 +1652,6 @@ CASE_WITH(a_dead_process_deals_with_nobody, NULL, check_at_rest)
 {
 	double end = now() + SECONDS;
 	struct client victim;
-	int status;
 	pid_t pid;
 
 	client_open(&victim, 2);
@@ -1671,8 +1666,7 @@ CASE_WITH(a_dead_process_deals_with_nobody, NULL, check_at_rest)
 		shm_connection_at(&c.r, own)->helps = victim.qp.qpn | 7u << 24;
 		_exit(!is_dealt_with(&victim, victim.qp.qpn));
 	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	harness_expect_success(pid);
 	while (is_dealt_with(&victim, victim.qp.qpn)) {
 		assert_true(now() < end);
 		wait_a_little();

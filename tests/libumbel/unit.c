@@ -278,8 +278,7 @@ LAB_CASE(threads_and_a_child_call_it)
 	}
 	close(wait[0]);
 	close(wait[1]);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	harness_expect_success(child);
 	assert_int_equal(umbel_fault_clear(), 0);
 	assert_int_equal(harness_descriptors(), before);
 }

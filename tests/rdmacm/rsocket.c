@@ -703,7 +703,7 @@ static pid_t echo_in_child(unsigned host, int n, bool stay)
 CASE(two_processes_talk)
 {
 	pid_t child = echo_in_child(2, 1000, false);
-	int client = connected(1, 2, PORT), status;
+	int client = connected(1, 2, PORT);
 
 	for (int i = 0; i < 1000; i++) {
 		char text[16];
@@ -712,14 +712,13 @@ CASE(two_processes_talk)
 		assert_int_equal(rwrite(client, text, strlen(text)), strlen(text));
 		expect_text(client, 2, text);
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	harness_expect_success(child);
 	assert_int_equal(rclose(client), 0);
 }
 
 CASE(after_fork_an_rsocket_stays_the_parents)
 {
-	int server = bound(2, PORT), client = connected(1, 2, PORT), status;
+	int server = bound(2, PORT), client = connected(1, 2, PORT);
 	pid_t child;
 
 	assert_int_equal(rsend(client, "before", 6, 0), 6);
@@ -734,8 +733,7 @@ CASE(after_fork_an_rsocket_stays_the_parents)
 		own = connected(3, 2, PORT);
 		_exit(rsend(own, "own", 3, 0) != 3 || rclose(own));
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	harness_expect_success(child);
 	expect_text(server, 1, "before");
 	expect_text(server, 3, "own");
 	assert_int_equal(rsend(client, "after", 5, 0), 5);

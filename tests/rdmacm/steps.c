@@ -223,13 +223,11 @@ CASE_WITH(a_child_has_no_part_in_its_parent_s_identifiers, NULL, leave_daemon_ru
 {
 	struct node n = resolved();
 	pid_t child = fork();
-	int status;
 
 	assert_true(child >= 0);
 	if (child == 0)
 		_exit(rdma_resolve_route(n.id, 1000) && errno == EINVAL ? 0 : 1);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	harness_expect_success(child);
 	assert_no_event(&n);
 	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -633,7 +631,7 @@ CASE_WITH(a_child_keeps_its_parent_s_connections, NULL, leave_daemon_running)
 	struct rdma_cm_id *id;
 	char memory[BYTES];
 	struct ibv_mr *mr;
-	int hold[2], status;
+	int hold[2];
 	pid_t process;
 
 	node_bind(&listener, 2, PORT);
@@ -653,8 +651,7 @@ CASE_WITH(a_child_keeps_its_parent_s_connections, NULL, leave_daemon_running)
 	mr = make_qp(id, memory);
 	assert_int_equal(rdma_accept(id, &param), 0);
 	expect_event(&listener, RDMA_CM_EVENT_ESTABLISHED);
-	assert_int_equal(waitpid(process, &status, 0), process);
-	assert_int_equal(status, 0);
+	harness_expect_success(process);
 	umbel("status > /dev/null"); /* the daemon has heard of the end */
 	assert_no_event(&listener);
 	close(hold[1]);

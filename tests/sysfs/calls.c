@@ -544,7 +544,6 @@ CASE_WITH(a_descriptor_of_a_directory_leads_there, go_home, go_home)
 CASE_WITH(a_child_by_vfork_goes_elsewhere_alone, go_home, go_home)
 {
 	pid_t pid;
-	int status;
 
 	assert_int_equal(chdir(PORT), 0);
 	pid = vfork();
@@ -553,15 +552,13 @@ CASE_WITH(a_child_by_vfork_goes_elsewhere_alone, go_home, go_home)
 			_exit(1);
 		_exit(access("state", F_OK) == -1 && errno == ENOENT ? 0 : 2);
 	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	harness_expect_success(pid);
 	expect_file("state", ACTIVE);
 	assert_int_equal(chdir("/tmp"), 0);
 	pid = vfork();
 	if (pid == 0)
 		_exit(chdir(PORT) || access("state", F_OK));
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	harness_expect_success(pid);
 	expect_errno(access("state", F_OK), ENOENT);
 }
 
@@ -661,7 +658,6 @@ CASE_WITH(errno_is_left_alone, go_home, go_home)
 CASE_WITH(limits_of_the_process_do_not_matter, go_home, go_home)
 {
 	const struct rlimit none = { 0, 0 };
-	int status;
 	pid_t pid = fork();
 
 	if (pid == 0) {
@@ -675,8 +671,7 @@ CASE_WITH(limits_of_the_process_do_not_matter, go_home, go_home)
 		              ? 0
 		              : 1);
 	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	harness_expect_success(pid);
 }
 
 static void *look_around(void *arg)

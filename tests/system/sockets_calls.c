@@ -619,15 +619,6 @@ CASE(one_whose_reader_was_cancelled_closes)
 
 /* ---- fork ---- */
 
-static void expect_child(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
 CASE(connections_stay_the_parents)
 {
 	int end[2], set;
@@ -646,7 +637,7 @@ CASE(connections_stay_the_parents)
 			_exit(1);
 		_exit(close(end[0]) || close(end[1]) || close(set));
 	}
-	expect_child(pid);
+	harness_expect_success(pid);
 	say(end[1], "ab");
 	assert_int_equal(next_of(set, end[0]), EPOLLIN);
 	hear(end[0], "ab");
@@ -682,7 +673,7 @@ CASE(what_is_not_close_on_exec_is_shared_with_children)
 	}
 	hear(end[1], "child");
 	say(end[1], "to child");
-	expect_child(pid);
+	harness_expect_success(pid);
 	hear(end[1], "shell");
 	say(end[1], "to parent");
 	assert_int_equal(next_of(set, end[0]), EPOLLIN);
@@ -720,7 +711,7 @@ CASE(bytes_that_a_child_leaves_behind_arrive)
 			assert_int_equal(bulk[i], 'x');
 	}
 	assert_int_equal(left, 0);
-	expect_child(pid);
+	harness_expect_success(pid);
 	close(end[1]);
 }
 
@@ -740,7 +731,7 @@ CASE(bytes_of_a_child_outlive_its_parent)
 		pid = fork();
 		if (!pid)
 			_exit(write(fd, bulk, SIZE) != SIZE);
-		expect_child(pid);
+		harness_expect_success(pid);
 		exit(0);
 	}
 	fd = accept_peer(from);
@@ -750,7 +741,7 @@ CASE(bytes_of_a_child_outlive_its_parent)
 		assert_true(n >= 0);
 	}
 	assert_int_equal(sum, SIZE);
-	expect_child(pid);
+	harness_expect_success(pid);
 	close(fd);
 	close(from);
 }
@@ -774,7 +765,7 @@ CASE(a_child_serves_where_the_parent_listened)
 	assert_int_equal(connect(end[1], (struct sockaddr *)&a, sizeof(a)), 0);
 	hear(end[1], "child");
 	say(end[1], "parent");
-	expect_child(pid);
+	harness_expect_success(pid);
 	assert_int_equal(ntohs(name_of(from).sin_port), ntohs(a.sin_port));
 	close(end[1]);
 	set = set_of(from, EPOLLIN); /* the child has ended: it is ours now */
@@ -805,7 +796,7 @@ CASE(a_child_connects_before_anybody_asks)
 	assert_true(fd >= 0);
 	hear(fd, "child");
 	say(fd, "parent");
-	expect_child(pid);
+	harness_expect_success(pid);
 	close(fd);
 	close(from);
 }
@@ -819,7 +810,7 @@ CASE(who_has_forked_connects_to_itself)
 
 	if (!pid)
 		_exit(0);
-	expect_child(pid);
+	harness_expect_success(pid);
 	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	wait_for(from, POLLIN);
 	end = accept(from, NULL, NULL);
@@ -843,7 +834,7 @@ CASE(who_has_forked_is_refused_by_another_host)
 
 	if (!pid)
 		_exit(0);
-	expect_child(pid);
+	harness_expect_success(pid);
 	assert_fails(connect(to, (struct sockaddr *)&a, sizeof(a)), EINPROGRESS);
 	wait_for(to, POLLOUT);
 	assert_int_equal(getsockopt(to, SOL_SOCKET, SO_ERROR, &error, &bytes), 0);
@@ -877,7 +868,7 @@ CASE(a_thread_that_waits_hears_though_another_forks)
 		pid = fork();
 		if (!pid)
 			_exit(0);
-		expect_child(pid);
+		harness_expect_success(pid);
 		say(end[1], "a");
 		assert_int_equal(pthread_timedjoin_np(thread, &got, &end_of_time), 0);
 		assert_int_equal((intptr_t)got, 'a');

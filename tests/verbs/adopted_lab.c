@@ -135,15 +135,6 @@ void lab_adopted_read(struct lab_peer *p[2], uint64_t remote, uint32_t length)
 	lab_peer_do(p[1], &w, IBV_WC_SUCCESS);
 }
 
-void lab_adopted_wait_for(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
 static void *sleep_to_end(void *arg)
 {
 	struct lab_sleeper *s = arg;

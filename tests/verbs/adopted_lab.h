@@ -51,7 +51,4 @@ struct lab_sleeper {
 void lab_sleeper_begin(struct lab_sleeper *s);
 void lab_sleeper_end(struct lab_sleeper *s);
 
-/* The child ends, with exit status 0. */
-void lab_adopted_wait_for(pid_t pid);
-
 #endif

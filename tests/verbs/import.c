@@ -384,7 +384,7 @@ LAB_CASE(another_process_imports_the_device_and_the_pd)
 	struct ibv_alloc_dm_attr attr = { .length = 64 };
 	struct ibv_dm *dm = ibv_alloc_dm(context, &attr);
 	struct names names = { .pd = pd->handle, .mr = mr->handle, .dm = dm->handle };
-	int pair[2], status;
+	int pair[2];
 	pid_t child;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -394,8 +394,7 @@ LAB_CASE(another_process_imports_the_device_and_the_pd)
 		_exit(use_what_was_sent(pair[1]));
 	send_descriptor(pair[0], context->cmd_fd);
 	assert_int_equal(write(pair[0], &names, sizeof(names)), sizeof(names));
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	harness_expect_success(child);
 	assert_int_equal(ibv_free_dm(dm), 0);
 	lab_forget(mr);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -409,7 +408,6 @@ LAB_CASE(a_pd_that_another_process_deallocates_is_gone)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_pd *pd = ibv_alloc_pd(context);
-	int status;
 	pid_t child = fork();
 
 	assert_true(child >= 0);
@@ -419,8 +417,7 @@ LAB_CASE(a_pd_that_another_process_deallocates_is_gone)
 
 		_exit(!handle || ibv_dealloc_pd(handle));
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	harness_expect_success(child);
 	expect_no_pd(context, pd->handle, ENOENT);
 	assert_int_equal(ibv_dealloc_pd(pd), ENOENT);
 	ibv_unimport_pd(pd);

@@ -43,7 +43,7 @@ static void fork_and_compare(struct lab_peer *p[2], char *m)
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 2);
 	m[0] = (char)~m[0];
 	assert_int_equal(write(go[1], &c, 1), 1);
-	lab_adopted_wait_for(pid);
+	harness_expect_success(pid);
 	m[0] = (char)~m[0];
 	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 2);
 	close(go[0]);
@@ -255,7 +255,7 @@ static void what_a_handler_of_fork_writes_is_its_processs(void **state)
 	assert_true(pid > 0);
 	assert_int_equal(m[0], AFTER);
 	assert_int_equal(m[1], BEFORE);
-	lab_adopted_wait_for(pid);
+	harness_expect_success(pid);
 	lab_adopted_deregister(mr);
 	munmap(m, LAB_ADOPTED_BYTES);
 }
@@ -318,7 +318,7 @@ static void a_childs_signal_handler_finds_the_memory(void **state)
 		_exit(bad);
 	}
 	assert_true(pid > 0);
-	lab_adopted_wait_for(pid);
+	harness_expect_success(pid);
 	lab_adopted_deregister(mr);
 	munmap(m, MUCH);
 }
@@ -365,7 +365,7 @@ static void what_a_parents_signal_handler_writes_is_not_its_childs(void **state)
 		_exit(*last != BEFORE);
 	assert_true(pid > 0);
 	assert_int_equal(*last, AFTER);
-	lab_adopted_wait_for(pid);
+	harness_expect_success(pid);
 	lab_adopted_deregister(mr);
 	munmap(m, MUCH);
 }
@@ -501,7 +501,7 @@ static void files_of_the_program_are_not_taken_for_the_librarys(void **state)
 	if (!pid)
 		_exit(!are_untouched(file, fds, n));
 	assert_true(pid > 0);
-	lab_adopted_wait_for(pid);
+	harness_expect_success(pid);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 2);
 	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 2);

@@ -263,7 +263,7 @@ static void fork_child(void)
 		}
 		_exit(0);
 	}
-	lab_adopted_wait_for(pid);
+	harness_expect_success(pid);
 	for (unsigned i = 0; i < BUFFERS; i++)
 		if (buffers[i].at)
 			expect_right(&buffers[i], buffers[i].bytes);

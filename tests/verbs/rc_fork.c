@@ -38,15 +38,6 @@ static void expect_connected(struct lab_peer *p[2], unsigned seed)
 	transfer(p[1], p[0], IBV_WR_RDMA_WRITE, seed + 3);
 }
 
-static void wait_for(pid_t pid)
-{
-	int status;
-
-	assert_true(pid >= 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
 LAB_CASE(a_connection_goes_on_beside_a_child_and_after_it)
 {
 	struct lab_peer *p[2];
@@ -65,7 +56,7 @@ LAB_CASE(a_connection_goes_on_beside_a_child_and_after_it)
 	for (unsigned i = 0; i < 20; i++)
 		expect_connected(p, 10 + i);
 	assert_int_equal(write(go[1], &byte, 1), 1);
-	wait_for(pid);
+	harness_expect_success(pid);
 	expect_connected(p, 50);
 	close(go[0]);
 	close(go[1]);
@@ -85,7 +76,7 @@ LAB_CASE(what_waits_at_the_fork_is_carried_out_once)
 	pid = fork();
 	if (!pid)
 		_exit(0);
-	wait_for(pid);
+	harness_expect_success(pid);
 	lab_peer_receive(p[1], 1, 512, 100);
 	lab_peer_receive(p[1], 2, 1024, 100);
 	lab_peer_sent(p[0], IBV_WC_SUCCESS);
@@ -121,7 +112,7 @@ LAB_CASE(a_child_has_connections_of_its_own)
 	}
 	for (unsigned i = 0; i < 10; i++)
 		expect_connected(p, 10 + i);
-	wait_for(pid);
+	harness_expect_success(pid);
 	expect_connected(p, 50);
 }
 
