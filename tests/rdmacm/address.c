@@ -8,7 +8,7 @@
 
 CASE(binding_gives_device_port_and_gid)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	union ibv_gid gid;
 
 	node_bind(&n, 3, 7174);
@@ -20,47 +20,42 @@ CASE(binding_gives_device_port_and_gid)
 	assert_int_equal(n.id->route.addr.addr.ibaddr.pkey, htobe16(0xFFFF));
 	assert_int_equal(n.id->route.addr.src_sin.sin_addr.s_addr, inet_addr("10.0.0.3"));
 	assert_int_equal(ntohs(rdma_get_src_port(n.id)), 7174);
-	node_close(&n);
 }
 
 CASE(identifiers_of_a_device_share_context_and_pd)
 {
-	struct node a = node_open(RDMA_PS_UDP), b = node_open(RDMA_PS_UDP);
+	struct node CLOSED a = node_open(RDMA_PS_UDP), b = node_open(RDMA_PS_UDP);
 
 	node_bind(&a, 1, 0);
 	node_bind(&b, 1, 0);
 	assert_ptr_equal(a.id->verbs, b.id->verbs);
 	assert_ptr_equal(a.id->pd, b.id->pd);
-	node_close(&a);
-	node_close(&b);
 }
 
 CASE(a_foreign_address_is_not_available)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	union address a = address("192.0.2.1", 0);
 
 	assert_fails(rdma_bind_addr(n.id, &a.sa), EADDRNOTAVAIL);
 	assert_null(n.id->verbs);
 	node_bind(&n, 1, 0); /* and it may be tried again */
-	node_close(&n);
 }
 
 CASE(a_wildcard_binds_to_no_device)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	union address a = address("::", 0);
 
 	assert_int_equal(rdma_bind_addr(n.id, &a.sa), 0);
 	assert_null(n.id->verbs);
 	assert_true(ntohs(rdma_get_src_port(n.id)) >= 32768);
-	node_close(&n);
 }
 
 CASE(a_port_in_use_is_refused_unless_it_is_shared)
 {
-	struct node a = node_open(RDMA_PS_UDP), b = node_open(RDMA_PS_UDP);
-	struct node c = node_open(RDMA_PS_UDP), d = node_open(RDMA_PS_UDP);
+	struct node CLOSED a = node_open(RDMA_PS_UDP), b = node_open(RDMA_PS_UDP);
+	struct node CLOSED c = node_open(RDMA_PS_UDP), d = node_open(RDMA_PS_UDP);
 	union address addr = host_address(1, 5000);
 	int on = 1;
 
@@ -75,15 +70,11 @@ CASE(a_port_in_use_is_refused_unless_it_is_shared)
 	        0);
 	assert_int_equal(rdma_bind_addr(c.id, &addr.sa), 0);
 	assert_int_equal(rdma_bind_addr(d.id, &addr.sa), 0);
-	node_close(&a);
-	node_close(&b);
-	node_close(&c);
-	node_close(&d);
 }
 
 CASE(bad_addresses_are_refused)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	union address a = { .sa = { .sa_family = AF_UNIX } }, host = host_address(2, 0);
 
 	assert_fails(rdma_bind_addr(n.id, NULL), EINVAL);
@@ -93,14 +84,13 @@ CASE(bad_addresses_are_refused)
 	assert_fails(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), EINVAL);
 	assert_fails(rdma_resolve_addr(n.id, &a.sa, &host.sa, 1000), EINVAL);
 	assert_fails(rdma_resolve_route(n.id, 1000), EINVAL);
-	node_close(&n);
 }
 
 /* ---- resolving ---- */
 
 CASE(resolving_binds_too)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	union address src = host_address(2, 0), dst = host_address(4, 77);
 
 	assert_int_equal(rdma_resolve_addr(n.id, &src.sa, &dst.sa, 1000), 0);
@@ -110,23 +100,21 @@ CASE(resolving_binds_too)
 	assert_int_equal(n.id->route.addr.dst_sin.sin_addr.s_addr, inet_addr("10.0.0.4"));
 	assert_int_equal(ntohs(rdma_get_dst_port(n.id)), 77);
 	assert_true(ntohs(rdma_get_src_port(n.id)) >= 32768);
-	node_close(&n);
 }
 
 CASE(a_multicast_address_needs_no_host)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	union address dst = address("239.1.1.1", 0);
 
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &dst.sa, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_non_null(n.id->verbs);
-	node_close(&n);
 }
 
 CASE(an_address_of_no_host_is_an_error_event)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	union address dst = address("10.9.9.9", 0);
 	struct rdma_cm_event *e;
 
@@ -134,12 +122,11 @@ CASE(an_address_of_no_host_is_an_error_event)
 	e = next_event(&n);
 	assert_event(e, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
-	node_close(&n);
 }
 
 CASE(a_route_has_a_path_record)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	struct ibv_port_attr port;
 	const struct ibv_sa_path_rec *path;
 
@@ -154,14 +141,13 @@ CASE(a_route_has_a_path_record)
 	assert_int_equal(path->mtu, port.active_mtu);
 	assert_int_equal(path->reversible, 1);
 	assert_memory_equal(&path->dgid, &n.id->route.addr.addr.ibaddr.dgid, 16);
-	node_close(&n);
 }
 
 /* ---- options ---- */
 
 CASE(options_are_checked)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	uint8_t tos = 4;
 	int on = 1;
 
@@ -176,7 +162,6 @@ CASE(options_are_checked)
 	assert_fails(rdma_set_option(n.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, NULL, 1), EINVAL);
 	assert_fails(rdma_set_option(n.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1 << 20),
 	             EINVAL);
-	node_close(&n);
 }
 
 /* Of those of XRC, whose two ends have types of their own. */

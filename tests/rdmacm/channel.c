@@ -38,7 +38,7 @@ static void set_nonblocking(int fd)
 
 CASE(an_empty_nonblocking_channel_says_eagain)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	struct rdma_cm_event *e;
 
 	set_nonblocking(n.channel->fd);
@@ -46,12 +46,11 @@ CASE(an_empty_nonblocking_channel_says_eagain)
 	resolve(&n, 2);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_fails(rdma_get_cm_event(n.channel, &e), EAGAIN);
-	node_close(&n);
 }
 
 CASE(the_descriptor_polls_readable_while_there_are_events)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	struct pollfd p = { .fd = n.channel->fd, .events = POLLIN };
 
 	assert_int_equal(poll(&p, 1, 0), 0);
@@ -60,12 +59,11 @@ CASE(the_descriptor_polls_readable_while_there_are_events)
 	assert_int_equal(p.revents, POLLIN);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_int_equal(poll(&p, 1, 0), 0);
-	node_close(&n);
 }
 
 CASE(epoll_takes_the_descriptor)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	struct epoll_event want = { .events = EPOLLIN | EPOLLET }, got;
 	int ep = epoll_create1(0);
 
@@ -75,7 +73,6 @@ CASE(epoll_takes_the_descriptor)
 	assert_int_equal(epoll_wait(ep, &got, 1, -1), 1);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	close(ep);
-	node_close(&n);
 }
 
 static void *get_in_thread(void *arg)
@@ -85,7 +82,7 @@ static void *get_in_thread(void *arg)
 
 CASE(a_blocked_thread_gets_the_event_of_another)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	pthread_t thread;
 	void *e;
 
@@ -94,12 +91,11 @@ CASE(a_blocked_thread_gets_the_event_of_another)
 	assert_int_equal(pthread_join(thread, &e), 0);
 	assert_event((struct rdma_cm_event *)e, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
-	node_close(&n);
 }
 
 CASE(events_of_several_identifiers_come_in_order)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	struct rdma_cm_id *id[5];
 	struct rdma_cm_event *e;
 	union address a = host_address(2, 1);
@@ -114,12 +110,11 @@ CASE(events_of_several_identifiers_come_in_order)
 		assert_int_equal(rdma_ack_cm_event(e), 0);
 		assert_int_equal(rdma_destroy_id(id[i]), 0);
 	}
-	node_close(&n);
 }
 
 CASE(destroying_an_identifier_takes_its_events_back)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	struct rdma_cm_id *other;
 	union address a = host_address(2, 1);
 	struct rdma_cm_event *e;
@@ -132,7 +127,6 @@ CASE(destroying_an_identifier_takes_its_events_back)
 	assert_ptr_equal(e->id, n.id);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 	assert_no_event(&n);
-	node_close(&n);
 }
 
 static bool is_readable(const struct rdma_event_channel *ch)
@@ -143,7 +137,7 @@ static bool is_readable(const struct rdma_event_channel *ch)
 CASE(what_is_left_after_others_are_destroyed_comes_in_order)
 {
 	enum { IDS = 7 };
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	struct rdma_event_channel *other = rdma_create_event_channel(), *ch = n.channel;
 	union address a = host_address(2, 1);
 	struct rdma_cm_id *id[IDS];
@@ -176,13 +170,12 @@ CASE(what_is_left_after_others_are_destroyed_comes_in_order)
 		if (i != 1 && i != 3 && i != 6)
 			assert_int_equal(rdma_destroy_id(id[i]), 0);
 	rdma_destroy_event_channel(other);
-	node_close(&n);
 }
 
 /* Events of joins wait in the daemon, the others in the descriptor. */
 CASE(a_join_that_is_left_takes_its_event_along)
 {
-	struct node joins = node_open(RDMA_PS_UDP);
+	struct node CLOSED joins = node_open(RDMA_PS_UDP);
 	union address own = host_address(1, 0), nobody = host_address(250, 1),
 	              group = address("239.1.1.1", 0);
 	struct rdma_cm_id *gone, *stays;
@@ -214,7 +207,6 @@ CASE(a_join_that_is_left_takes_its_event_along)
 	}
 	assert_int_equal(rdma_destroy_id(gone), 0);
 	assert_int_equal(rdma_destroy_id(stays), 0);
-	node_close(&joins);
 }
 
 /* ---- without memory ---- */
@@ -245,7 +237,7 @@ static void resolver_ends(struct node *n, struct rdma_cm_id *id)
 
 CASE(what_there_is_no_memory_for_is_not_lost)
 {
-	struct node n = node_open(RDMA_PS_UDP), to = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP), to = node_open(RDMA_PS_UDP);
 	struct rdma_cm_id *id[RESOLVERS];
 
 	resolvers_open(n.channel, id);
@@ -259,13 +251,11 @@ CASE(what_there_is_no_memory_for_is_not_lost)
 	resolver_ends(&n, id[0]);
 	resolver_ends(&n, id[1]);
 	assert_no_event(&n);
-	node_close(&to);
-	node_close(&n);
 }
 
 CASE(a_join_is_left_without_memory)
 {
-	struct node joins = node_open(RDMA_PS_UDP);
+	struct node CLOSED joins = node_open(RDMA_PS_UDP);
 	union address own = host_address(1, 0), group = address("239.1.1.1", 0),
 	              second = address("239.1.1.2", 0);
 	struct rdma_cm_id *id[RESOLVERS];
@@ -291,7 +281,6 @@ CASE(a_join_is_left_without_memory)
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(rdma_destroy_id(id[i]), 0);
 	assert_int_equal(rdma_leave_multicast(joins.id, &second.sa), 0);
-	node_close(&joins);
 }
 
 /* ---- random steps ---- */
@@ -435,7 +424,7 @@ CASE(destroying_waits_until_events_are_acknowledged)
 
 CASE(migrating_takes_waiting_events_along)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	struct rdma_event_channel *old = n.channel;
 
 	resolve(&n, 2);
@@ -447,12 +436,11 @@ CASE(migrating_takes_waiting_events_along)
 	rdma_destroy_event_channel(old);
 	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	node_close(&n);
 }
 
 CASE(migrating_to_no_channel_makes_it_synchronous)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	union address a = host_address(2, 1);
 
 	assert_int_equal(rdma_migrate_id(n.id, NULL), 0);
@@ -463,7 +451,6 @@ CASE(migrating_to_no_channel_makes_it_synchronous)
 	assert_int_equal(rdma_migrate_id(n.id, n.channel), 0);
 	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	node_close(&n);
 }
 
 static void *hammer(void *arg)
@@ -498,7 +485,7 @@ static void *drain(void *arg)
 
 CASE(threads_may_share_a_channel)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	pthread_t thread[4], getter;
 
 	assert_int_equal(pthread_create(&getter, NULL, drain, &n), 0);
@@ -509,12 +496,11 @@ CASE(threads_may_share_a_channel)
 	resolve(&n, 2);
 	assert_int_equal(pthread_join(getter, NULL), 0);
 	assert_no_event(&n);
-	node_close(&n);
 }
 
 CASE(a_child_has_a_session_of_its_own)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	pid_t child = fork();
 
 	if (!child) {
@@ -528,7 +514,6 @@ CASE(a_child_has_a_session_of_its_own)
 	harness_expect_success(child);
 	resolve(&n, 2);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
-	node_close(&n);
 }
 
 CASE(bad_arguments_are_refused)

@@ -241,6 +241,9 @@ static UNUSED void node_close(struct node *n)
 	rdma_destroy_event_channel(n->channel);
 }
 
+/* struct node CLOSED n = ...: it is closed when its block ends; the last one first. */
+#define CLOSED __attribute__((cleanup(node_close)))
+
 /* Posted requests go by shared memory from then on, as with a program that lives longer. That comes
  * with a request that waits: before the daemon is stopped. */
 static UNUSED void post_much(void)

@@ -58,7 +58,7 @@ static void expect_unreachable(struct node *n, int status)
 
 CASE(a_request_is_an_identifier_of_its_own)
 {
-	struct node l = listener(2, 0), a = asker(1, 2);
+	struct node CLOSED l = listener(2, 0), a = asker(1, 2);
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
 
@@ -81,13 +81,11 @@ CASE(a_request_is_an_identifier_of_its_own)
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
 	expect_unreachable(&a, SIDR_REJECT);
-	node_close(&a);
-	node_close(&l);
 }
 
 CASE(accept_says_where_to_send_to)
 {
-	struct node l = listener(2, 0), a = asker(1, 2);
+	struct node CLOSED l = listener(2, 0), a = asker(1, 2);
 	struct node accepted = { .channel = l.channel };
 	struct rdma_conn_param param = { .private_data = "welcome", .private_data_len = 8 };
 	struct rdma_cm_event *e;
@@ -112,8 +110,6 @@ CASE(accept_says_where_to_send_to)
 	assert_int_equal(ibv_destroy_cq(accepted.cq), 0);
 	free(accepted.buffer);
 	assert_int_equal(rdma_destroy_id(accepted.id), 0);
-	node_close(&a);
-	node_close(&l);
 }
 
 static void assert_ends(struct rdma_cm_id *id, const char *text)
@@ -136,7 +132,7 @@ static void assert_ends(struct rdma_cm_id *id, const char *text)
 static void ask_oneself(enum rdma_port_space ps, const char *bound, const char *to)
 {
 	struct rdma_conn_param param = { .qp_num = 5 };
-	struct node l = node_open(ps), a = node_open(ps);
+	struct node CLOSED l = node_open(ps), a = node_open(ps);
 	union address at = address(bound, PORT), dst = address(to, PORT);
 	struct rdma_cm_id *id;
 
@@ -159,8 +155,6 @@ static void ask_oneself(enum rdma_port_space ps, const char *bound, const char *
 	else
 		expect_event(&a, RDMA_CM_EVENT_CONNECT_RESPONSE);
 	assert_int_equal(rdma_destroy_id(id), 0);
-	node_close(&a);
-	node_close(&l);
 }
 
 CASE(by_a_loopback_address_both_ends_have_it)
@@ -173,7 +167,7 @@ CASE(by_a_loopback_address_both_ends_have_it)
 
 CASE(accept_needs_a_qp_number_and_a_request)
 {
-	struct node l = listener(2, 0), a = asker(1, 2);
+	struct node CLOSED l = listener(2, 0), a = asker(1, 2);
 	struct rdma_conn_param param = { .qp_num = 5 };
 	struct rdma_cm_id *id;
 
@@ -185,13 +179,11 @@ CASE(accept_needs_a_qp_number_and_a_request)
 	assert_fails(rdma_accept(id, &param), EINVAL);
 	expect_event(&a, RDMA_CM_EVENT_ESTABLISHED);
 	assert_int_equal(rdma_destroy_id(id), 0);
-	node_close(&a);
-	node_close(&l);
 }
 
 CASE(reject_says_no)
 {
-	struct node l = listener(2, 0), a = asker(1, 2);
+	struct node CLOSED l = listener(2, 0), a = asker(1, 2);
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
 
@@ -203,22 +195,19 @@ CASE(reject_says_no)
 	assert_string_equal(e->param.ud.private_data, "busy");
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
-	node_close(&a);
-	node_close(&l);
 }
 
 CASE(where_nobody_listens_it_is_unreachable)
 {
-	struct node a = asker(1, 2);
+	struct node CLOSED a = asker(1, 2);
 
 	assert_int_equal(ask(&a, ""), 0);
 	expect_unreachable(&a, SIDR_NO_ONE);
-	node_close(&a);
 }
 
 CASE(private_data_have_a_limit)
 {
-	struct node a = asker(1, 2);
+	struct node CLOSED a = asker(1, 2);
 	char data[255] = { 0 };
 	struct rdma_conn_param param = { .private_data = data, .private_data_len = 181 };
 
@@ -227,18 +216,16 @@ CASE(private_data_have_a_limit)
 	assert_fails(rdma_connect(a.id, &param), EINVAL);
 	param.private_data_len = 180;
 	assert_int_equal(rdma_connect(a.id, &param), 0);
-	node_close(&a);
 }
 
 CASE(connect_needs_a_route)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 
 	assert_fails(ask(&n, ""), EINVAL);
 	node_bind(&n, 1, 0);
 	assert_fails(ask(&n, ""), EINVAL);
 	assert_fails(rdma_disconnect(n.id), EINVAL);
-	node_close(&n);
 }
 
 CASE(a_full_backlog_rejects)
@@ -256,7 +243,7 @@ CASE(a_full_backlog_rejects)
 
 CASE(a_wildcard_listener_hears_all_hosts_of_its_process)
 {
-	struct node l = node_open(RDMA_PS_UDP);
+	struct node CLOSED l = node_open(RDMA_PS_UDP);
 	union address any = address("0.0.0.0", PORT);
 
 	assert_int_equal(rdma_bind_addr(l.id, &any.sa), 0);
@@ -272,7 +259,6 @@ CASE(a_wildcard_listener_hears_all_hosts_of_its_process)
 		expect_unreachable(&a, SIDR_REJECT);
 		node_close(&a);
 	}
-	node_close(&l);
 }
 
 CASE(a_dead_listener_rejects)
@@ -365,11 +351,10 @@ CASE(a_synchronous_identifier_joins_and_leaves)
 
 CASE(get_request_needs_a_synchronous_listener)
 {
-	struct node l = listener(2, 0);
+	struct node CLOSED l = listener(2, 0);
 	struct rdma_cm_id *id;
 
 	assert_fails(rdma_get_request(l.id, &id), EINVAL);
-	node_close(&l);
 }
 
 /* ---- endpoints ---- */
@@ -434,7 +419,7 @@ CASE(endpoints_meet)
 
 CASE(a_ud_qp_is_ready_when_it_is_made)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
@@ -444,12 +429,11 @@ CASE(a_ud_qp_is_ready_when_it_is_made)
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
 	assert_int_equal(attr.qkey, UDP_QKEY);
 	assert_fails(rdma_create_qp(n.id, NULL, &init), EINVAL); /* one is enough */
-	node_close(&n);
 }
 
 CASE(an_ipoib_qp_has_the_broadcast_group_s_qkey)
 {
-	struct node n = node_open(RDMA_PS_IPOIB);
+	struct node CLOSED n = node_open(RDMA_PS_IPOIB);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
@@ -457,12 +441,11 @@ CASE(an_ipoib_qp_has_the_broadcast_group_s_qkey)
 	node_qp(&n, 0);
 	assert_int_equal(ibv_query_qp(n.id->qp, &attr, IBV_QP_QKEY, &init), 0);
 	assert_int_equal(attr.qkey, 0x0B1B);
-	node_close(&n);
 }
 
 CASE(a_qp_brings_queues_and_channels_if_it_has_none)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	struct ibv_qp_init_attr attr = small_qp();
 
 	attr.qp_type = IBV_QPT_UD;
@@ -475,12 +458,11 @@ CASE(a_qp_brings_queues_and_channels_if_it_has_none)
 	rdma_destroy_qp(n.id);
 	assert_null(n.id->qp);
 	assert_null(n.id->recv_cq);
-	node_close(&n);
 }
 
 CASE(a_qp_needs_a_device_and_its_pd)
 {
-	struct node n = node_open(RDMA_PS_UDP), other = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP), other = node_open(RDMA_PS_UDP);
 	struct ibv_qp_init_attr attr = small_qp();
 
 	attr.qp_type = IBV_QPT_UD;
@@ -488,13 +470,11 @@ CASE(a_qp_needs_a_device_and_its_pd)
 	node_bind(&n, 1, 0);
 	node_bind(&other, 2, 0);
 	assert_fails(rdma_create_qp(n.id, other.id->pd, &attr), EINVAL);
-	node_close(&n);
-	node_close(&other);
 }
 
 CASE(qp_attributes_are_told)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
 	int mask;
 
@@ -506,12 +486,11 @@ CASE(qp_attributes_are_told)
 	assert_int_equal(attr.qkey, UDP_QKEY);
 	attr.qp_state = IBV_QPS_ERR + 1;
 	assert_fails(rdma_init_qp_attr(n.id, &attr, &mask), EINVAL);
-	node_close(&n);
 }
 
 CASE(what_only_reliable_connections_have_is_refused)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	struct ibv_ece ece = { .vendor_id = 1 };
 
 	node_bind(&n, 1, 0);
@@ -522,5 +501,4 @@ CASE(what_only_reliable_connections_have_is_refused)
 	assert_int_equal(ece.vendor_id, 0);
 	assert_fails(rdma_set_local_ece(n.id, &ece), EINVAL);
 	assert_fails(rdma_get_remote_ece(n.id, NULL), EINVAL);
-	node_close(&n);
 }

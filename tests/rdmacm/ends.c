@@ -310,7 +310,7 @@ CASE_WITH(destroying_does_not_wait, NULL, leave_daemon_running)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_id *id[2] = { resolved(channel), resolved(channel) };
-	struct node n = { .channel = channel };
+	struct node CLOSED n = { .channel = channel };
 
 	stop_daemon(channel);
 	assert_int_equal(rdma_resolve_route(id[0], 1000), 0);
@@ -319,7 +319,6 @@ CASE_WITH(destroying_does_not_wait, NULL, leave_daemon_running)
 	continue_daemon();
 	n.id = resolved(channel); /* by now the daemon has done all that */
 	assert_no_event(&n);
-	node_close(&n);
 }
 
 CASE_WITH(an_event_that_is_there_is_withdrawn, NULL, leave_daemon_running)
@@ -398,7 +397,7 @@ CASE_WITH(a_port_is_free_once_its_identifier_is_destroyed, NULL, leave_daemon_ru
 
 CASE_WITH(a_child_destroys_nothing_of_its_parent_s, NULL, leave_daemon_running)
 {
-	struct node n = node_open(RDMA_PS_TCP);
+	struct node CLOSED n = node_open(RDMA_PS_TCP);
 	union address a = host_address(2, PORT);
 	pid_t child;
 
@@ -413,7 +412,6 @@ CASE_WITH(a_child_destroys_nothing_of_its_parent_s, NULL, leave_daemon_running)
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	node_close(&n);
 }
 
 /* ---- two threads ---- */
@@ -436,7 +434,7 @@ static void *get_all(void *arg)
 /* One waits for events, the other one destroys identifiers, whose events it may just get. */
 CASE_WITH(another_thread_may_wait_meanwhile, NULL, leave_daemon_running)
 {
-	struct node n = node_open(RDMA_PS_TCP);
+	struct node CLOSED n = node_open(RDMA_PS_TCP);
 	union address a = host_address(2, PORT);
 	struct rdma_cm_id *id;
 	unsigned seed = 1;
@@ -453,7 +451,6 @@ CASE_WITH(another_thread_may_wait_meanwhile, NULL, leave_daemon_running)
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_no_event(&n);
-	node_close(&n);
 }
 
 int main(void)

@@ -48,12 +48,11 @@ static void assert_gid_of(const struct sockaddr *addr, unsigned host)
 
 static void bind_fails(enum rdma_port_space ps, const union address *a, int err)
 {
-	struct node n = node_open(ps);
+	struct node CLOSED n = node_open(ps);
 
 	assert_fails(rdma_bind_addr(n.id, (struct sockaddr *)&a->sa), err);
 	assert_null(n.id->verbs);
 	node_bind(&n, 1, 0); /* as if nothing had been tried */
-	node_close(&n);
 }
 
 /* The service ID that an identifier has after it was bound. */
@@ -112,36 +111,32 @@ CASE(a_service_of_another_port_space_is_refused)
 
 CASE(the_scope_is_kept_and_means_nothing)
 {
-	struct node n = node_open(RDMA_PS_TCP);
+	struct node CLOSED n = node_open(RDMA_PS_TCP);
 	union address a = gid_at(1, PORT);
 
 	a.ib.sib_scope_id = htobe64(UINT64_MAX - 7);
 	assert_int_equal(rdma_bind_addr(n.id, &a.sa), 0);
 	assert_memory_equal(rdma_get_local_addr(n.id), &a, sizeof(a.ib));
 	assert_fails(rdma_bind_addr(n.id, &a.sa), EINVAL);
-	node_close(&n);
 }
 
 /* ---- resolving ---- */
 
 CASE(families_do_not_mix)
 {
-	struct node n = node_open(RDMA_PS_TCP), other = node_open(RDMA_PS_TCP);
+	struct node CLOSED n = node_open(RDMA_PS_TCP), other = node_open(RDMA_PS_TCP);
 	union address gid = gid_at(2, PORT), ip = host_address(2, PORT), src = host_address(1, 0);
 
 	assert_fails(rdma_resolve_addr(n.id, &src.sa, &gid.sa, 1000), EINVAL);
 	src = gid_at(1, 0);
 	assert_fails(rdma_resolve_addr(other.id, &src.sa, &ip.sa, 1000), EINVAL);
-	node_close(&n);
-	node_close(&other);
 }
 
 static void resolve_fails(const union address *to, int err)
 {
-	struct node n = node_open(RDMA_PS_TCP);
+	struct node CLOSED n = node_open(RDMA_PS_TCP);
 
 	assert_fails(rdma_resolve_addr(n.id, NULL, (struct sockaddr *)&to->sa, 1000), err);
-	node_close(&n);
 }
 
 CASE(no_port_leads_to_another_subnet_or_partition)
@@ -157,18 +152,17 @@ CASE(no_port_leads_to_another_subnet_or_partition)
 
 CASE(ones_own_gid_is_reached_from_its_port)
 {
-	struct node n = node_open(RDMA_PS_TCP);
+	struct node CLOSED n = node_open(RDMA_PS_TCP);
 	union address a = gid_at(3, PORT);
 
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_gid_of(rdma_get_local_addr(n.id), 3);
-	node_close(&n);
 }
 
 CASE(a_gid_that_nobody_has_has_no_route)
 {
-	struct node n = node_open(RDMA_PS_TCP);
+	struct node CLOSED n = node_open(RDMA_PS_TCP);
 	union address a = gid_at(99, PORT);
 	struct rdma_cm_event *e;
 
@@ -178,7 +172,6 @@ CASE(a_gid_that_nobody_has_has_no_route)
 	e = next_event(&n);
 	assert_event(e, RDMA_CM_EVENT_ROUTE_ERROR, -EINVAL);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
-	node_close(&n);
 }
 
 /* ---- connecting ---- */
@@ -242,36 +235,30 @@ static void expect_request_by_gid(struct node *l, size_t skip)
 
 CASE(a_request_by_gid_is_announced_by_gid)
 {
-	struct node l = listening(gid_at(2, PORT));
-	struct node n = asking(gid_of(1, 0, 0), gid_at(2, PORT), like_ip);
+	struct node CLOSED l = listening(gid_at(2, PORT));
+	struct node CLOSED n = asking(gid_of(1, 0, 0), gid_at(2, PORT), like_ip);
 
 	expect_request_by_gid(&l, 0);
 	expect_rejected(&n, CONSUMER_DEFINED);
-	node_close(&n);
-	node_close(&l);
 }
 
 /* The listener's family counts, not what is in the request. */
 CASE(a_request_by_ip_is_announced_by_gid)
 {
-	struct node l = listening(gid_at(0, PORT));
-	struct node n = asking(host_address(1, 0), host_address(2, PORT), like_ip);
+	struct node CLOSED l = listening(gid_at(0, PORT));
+	struct node CLOSED n = asking(host_address(1, 0), host_address(2, PORT), like_ip);
 
 	expect_request_by_gid(&l, IP_BYTES);
 	expect_rejected(&n, CONSUMER_DEFINED);
-	node_close(&n);
-	node_close(&l);
 }
 
 CASE(who_listens_by_ip_hears_no_request_by_gid)
 {
-	struct node l = listening(address("::", PORT));
-	struct node n = asking(gid_of(1, 0, 0), gid_at(2, PORT), "\1 and more.");
+	struct node CLOSED l = listening(address("::", PORT));
+	struct node CLOSED n = asking(gid_of(1, 0, 0), gid_at(2, PORT), "\1 and more.");
 
 	expect_rejected(&n, CONSUMER_DEFINED);
 	assert_no_event(&l);
-	node_close(&n);
-	node_close(&l);
 }
 
 /* ---- rsockets ---- */

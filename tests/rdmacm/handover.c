@@ -141,7 +141,7 @@ static void send_while(struct lab *l, const char *command, unsigned more_ms)
 /* The members that there were have heard nothing; and joining and leaving works. */
 static void assert_undisturbed(struct lab *l)
 {
-	struct node late = member(4);
+	struct node CLOSED late = member(4);
 	unsigned number;
 
 	for (unsigned i = 0; i < N_MEMBERS; i++)
@@ -154,7 +154,6 @@ static void assert_undisturbed(struct lab *l)
 	send_one(l);
 	assert_false(take(&late, &number));
 	late.group = NULL;
-	node_close(&late);
 }
 
 CASE(an_sm_that_ends_and_begins_disturbs_nobody)
@@ -183,7 +182,7 @@ static void join_one_of_many(struct node *n, unsigned i)
  * that joins the last ones meanwhile gets no groups of its own. */
 CASE(who_comes_after_a_new_sm_joins_the_groups_that_there_are)
 {
-	struct node many = node_open(RDMA_PS_UDP), late = node_open(RDMA_PS_UDP);
+	struct node CLOSED many = node_open(RDMA_PS_UDP), late = node_open(RDMA_PS_UDP);
 	struct pollfd p = { .fd = many.channel->fd, .events = POLLIN };
 
 	node_bind(&many, 2, 0);
@@ -194,8 +193,6 @@ CASE(who_comes_after_a_new_sm_joins_the_groups_that_there_are)
 	for (unsigned i = 1; i <= 10; i++)
 		join_one_of_many(&late, N_GROUPS - i);
 	assert_int_equal(poll(&p, 1, QUIET_MS), 0);
-	node_close(&late);
-	node_close(&many);
 }
 
 /* ---- Debian's OpenSM, unmodified ---- */

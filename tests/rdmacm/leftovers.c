@@ -352,9 +352,7 @@ static void address_handles(void)
 
 static void channels(void)
 {
-	struct node n = node_open(RDMA_PS_TCP);
-
-	node_close(&n);
+	struct node CLOSED n = node_open(RDMA_PS_TCP);
 }
 
 static void synchronous_identifiers(void)
@@ -370,41 +368,37 @@ static void synchronous_identifiers(void)
 
 static void identifiers_with_queue_pairs(void)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 
 	node_bind(&n, 1, 0);
 	node_qp(&n, 0);
-	node_close(&n);
 }
 
 static void migrated_identifiers(void)
 {
-	struct node n = node_open(RDMA_PS_TCP);
+	struct node CLOSED n = node_open(RDMA_PS_TCP);
 	struct rdma_event_channel *to = rdma_create_event_channel();
 
 	assert_int_equal(rdma_migrate_id(n.id, to), 0);
 	rdma_destroy_event_channel(n.channel);
 	n.channel = to;
-	node_close(&n);
 }
 
 static void listeners(void)
 {
-	struct node n = node_open(RDMA_PS_TCP);
+	struct node CLOSED n = node_open(RDMA_PS_TCP);
 
 	node_bind(&n, 1, 0);
 	assert_int_equal(rdma_listen(n.id, 8), 0);
-	node_close(&n);
 }
 
 static void groups(void)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 
 	node_bind(&n, 1, 0);
 	node_qp(&n, 0);
 	join(&n, "239.7.7.7");
-	node_close(&n);
 }
 
 static void lists_of_devices(void)
@@ -565,7 +559,7 @@ static void connections(void)
 /* The listener goes with a request that nobody has accepted, the client with the connection. */
 static void connections_that_are_never_made(void)
 {
-	struct node listener = node_open(RDMA_PS_TCP), client = node_open(RDMA_PS_TCP);
+	struct node CLOSED listener = node_open(RDMA_PS_TCP), client = node_open(RDMA_PS_TCP);
 	static _Atomic uint32_t
 	        number; /* one that is in use would be taken for an older connection */
 	struct rdma_conn_param param = { .qp_num = ++number };
@@ -581,8 +575,6 @@ static void connections_that_are_never_made(void)
 	asked = e->id;
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 	assert_int_equal(rdma_destroy_id(asked), 0);
-	node_close(&listener);
-	node_close(&client);
 }
 
 static void refused_connections(void)

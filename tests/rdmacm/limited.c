@@ -67,16 +67,15 @@ CASE(a_member_makes_its_qp_whatever_membership_it_names)
 
 CASE(who_is_no_member_makes_none)
 {
-	struct node n = bound(3, RED);
+	struct node CLOSED n = bound(3, RED);
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_UD, .cap = { 4, 4, 1, 1, 0 } };
 
 	assert_fails(rdma_create_qp(n.id, NULL, &attr), ENOENT);
-	node_close(&n);
 }
 
 CASE(a_limited_member_hears_the_full_one)
 {
-	struct node tx = bound(1, RED), rx = bound(2, RED & 0x7FFF);
+	struct node CLOSED tx = bound(1, RED), rx = bound(2, RED & 0x7FFF);
 	struct rdma_ud_param to;
 
 	node_qp(&tx, 0);
@@ -85,6 +84,4 @@ CASE(a_limited_member_hears_the_full_one)
 	join(&rx, GROUP);
 	send_to(&tx, &to, "red");
 	assert_received(&rx, "red");
-	node_close(&rx);
-	node_close(&tx);
 }

@@ -26,17 +26,16 @@ static struct node member_with_qp(unsigned host)
 
 CASE(join_refuses_an_unknown_mask_bit)
 {
-	struct node n = member(1);
+	struct node CLOSED n = member(1);
 	union address a = address(GROUP, 0);
 	struct rdma_cm_join_mc_attr_ex attr = { .comp_mask = 7, .addr = &a.sa };
 
 	assert_fails(rdma_join_multicast_ex(n.id, &attr, NULL), ENOTSUP);
-	node_close(&n);
 }
 
 CASE(join_refuses_a_missing_address_or_flags)
 {
-	struct node n = member(1);
+	struct node CLOSED n = member(1);
 	union address a = address(GROUP, 0);
 	struct rdma_cm_join_mc_attr_ex attr = { .comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS,
 		                                .addr = &a.sa };
@@ -49,30 +48,27 @@ CASE(join_refuses_a_missing_address_or_flags)
 	assert_fails(rdma_join_multicast_ex(n.id, &attr, NULL), EINVAL);
 	assert_fails(rdma_join_multicast(n.id, NULL, NULL), EINVAL);
 	assert_fails(rdma_join_multicast_ex(n.id, NULL, NULL), EINVAL);
-	node_close(&n);
 }
 
 CASE(join_refuses_an_unknown_flag)
 {
-	struct node n = member(1);
+	struct node CLOSED n = member(1);
 
 	assert_fails(join_with(&n, GROUP, RDMA_MC_JOIN_FLAG_RESERVED, NULL), EINVAL);
-	node_close(&n);
 }
 
 CASE(join_refuses_an_unknown_family)
 {
-	struct node n = member(1);
+	struct node CLOSED n = member(1);
 	union address a = { .sa = { .sa_family = AF_UNIX } };
 
 	assert_fails(rdma_join_multicast(n.id, &a.sa, NULL), EINVAL);
 	assert_fails(rdma_leave_multicast(n.id, &a.sa), EINVAL);
-	node_close(&n);
 }
 
 CASE(join_needs_an_identifier_that_is_bound_or_resolved)
 {
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	union address any = address("0.0.0.0", 0), group = address(GROUP, 0);
 
 	assert_fails(rdma_join_multicast(n.id, &group.sa, NULL), EINVAL);
@@ -81,14 +77,13 @@ CASE(join_needs_an_identifier_that_is_bound_or_resolved)
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &group.sa, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	join(&n, GROUP);
-	node_close(&n);
 }
 
 /* ---- the event ---- */
 
 CASE(the_join_event_has_what_a_sender_needs)
 {
-	struct node n = member(2);
+	struct node CLOSED n = member(2);
 	struct rdma_cm_event *e;
 	struct ibv_ah *ah;
 	int context;
@@ -108,18 +103,16 @@ CASE(the_join_event_has_what_a_sender_needs)
 	assert_non_null(ah = ibv_create_ah(n.id->pd, &e->param.ud.ah_attr));
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
-	node_close(&n);
 }
 
 static void mgid_of(enum rdma_port_space ps, const char *group, const char *mgid)
 {
-	struct node n = node_open(ps);
+	struct node CLOSED n = node_open(ps);
 	struct rdma_ud_param ud;
 
 	node_bind(&n, 1, 0);
 	ud = join(&n, group);
 	assert_gid(&ud.ah_attr.grh.dgid, mgid);
-	node_close(&n);
 }
 
 CASE(ipv4_groups_map_to_signature_4001_and_401b)
@@ -141,7 +134,7 @@ CASE(an_address_that_is_such_an_mgid_is_taken_verbatim)
 
 CASE(af_ib_addresses_are_taken_verbatim)
 {
-	struct node n = member(1);
+	struct node CLOSED n = member(1);
 	union address a = { .ib = { .sib_family = AF_IB } };
 	struct rdma_cm_event *e;
 
@@ -152,12 +145,11 @@ CASE(af_ib_addresses_are_taken_verbatim)
 	assert_gid(&e->param.ud.ah_attr.grh.dgid, "ff0e::abcd");
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 	assert_int_equal(rdma_leave_multicast(n.id, &a.sa), 0);
-	node_close(&n);
 }
 
 CASE(an_address_of_zero_lets_the_sa_pick)
 {
-	struct node n = member(1), m = member(2);
+	struct node CLOSED n = member(1), m = member(2);
 	struct rdma_ud_param made = join(&n, "0.0.0.0"), ud;
 	const uint8_t *raw = made.ah_attr.grh.dgid.raw;
 	char text[INET6_ADDRSTRLEN];
@@ -169,25 +161,21 @@ CASE(an_address_of_zero_lets_the_sa_pick)
 	ud = join(&m, text);
 	assert_int_equal(ud.ah_attr.dlid, made.ah_attr.dlid);
 	assert_int_equal(leave(&n, "0.0.0.0"), 0);
-	node_close(&m);
-	node_close(&n);
 }
 
 CASE(the_qkey_is_of_the_port_space)
 {
-	struct node udp = node_open(RDMA_PS_UDP), ipoib = node_open(RDMA_PS_IPOIB);
+	struct node CLOSED udp = node_open(RDMA_PS_UDP), ipoib = node_open(RDMA_PS_IPOIB);
 
 	node_bind(&udp, 1, 0);
 	node_bind(&ipoib, 1, 0);
 	assert_int_equal(join(&udp, GROUP).qkey, UDP_QKEY);
 	assert_int_equal(join(&ipoib, GROUP).qkey, 0x0B1B); /* the broadcast group's */
-	node_close(&udp);
-	node_close(&ipoib);
 }
 
 CASE(what_the_sa_refuses_is_an_error_event)
 {
-	struct node n = member(1);
+	struct node CLOSED n = member(1);
 	union address a = { .ib = { .sib_family = AF_IB } };
 	struct rdma_cm_event *e;
 	int context;
@@ -199,14 +187,13 @@ CASE(what_the_sa_refuses_is_an_error_event)
 	assert_ptr_equal(e->param.ud.private_data, &context);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 	assert_int_equal(rdma_leave_multicast(n.id, &a.sa), 0);
-	node_close(&n);
 }
 
 /* ---- attaching ---- */
 
 CASE(the_qp_is_attached_inside_get_event)
 {
-	struct node rx = member_with_qp(2), tx = member_with_qp(1);
+	struct node CLOSED rx = member_with_qp(2), tx = member_with_qp(1);
 	struct rdma_ud_param to = join(&tx, GROUP);
 
 	assert_int_equal(leave(&tx, GROUP), 0); /* one may send without being a member */
@@ -219,13 +206,11 @@ CASE(the_qp_is_attached_inside_get_event)
 	assert_received(&rx, "in time");
 	assert_nothing_received(&rx);
 	assert_int_equal(leave(&rx, GROUP), 0);
-	node_close(&rx);
-	node_close(&tx);
 }
 
 CASE(joined_means_forwarding)
 {
-	struct node tx = member_with_qp(1);
+	struct node CLOSED tx = member_with_qp(1);
 	struct rdma_ud_param to = join(&tx, GROUP);
 
 	assert_int_equal(ibv_detach_mcast(tx.id->qp, &to.ah_attr.grh.dgid, to.ah_attr.dlid), 0);
@@ -237,12 +222,11 @@ CASE(joined_means_forwarding)
 		assert_received(&rx, "at once");
 		node_close(&rx);
 	}
-	node_close(&tx);
 }
 
 CASE(a_failed_attach_turns_the_join_into_an_error)
 {
-	struct node n = member_with_qp(1), holder = member(1);
+	struct node CLOSED n = member_with_qp(1), holder = member(1);
 	struct ibv_device_attr_ex limits;
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_UD,
@@ -271,13 +255,11 @@ CASE(a_failed_attach_turns_the_join_into_an_error)
 		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
 	}
 	free(qp);
-	node_close(&n);
-	node_close(&holder);
 }
 
 CASE(send_only_sends_and_does_not_receive)
 {
-	struct node rx = member_with_qp(2), tx = member_with_qp(1);
+	struct node CLOSED rx = member_with_qp(2), tx = member_with_qp(1);
 	struct rdma_cm_event *e;
 
 	join(&rx, GROUP);
@@ -289,25 +271,22 @@ CASE(send_only_sends_and_does_not_receive)
 	assert_nothing_received(&tx);
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 	assert_int_equal(leave(&tx, GROUP), 0);
-	node_close(&rx);
-	node_close(&tx);
 }
 
 CASE(send_only_needs_the_sa_s_support)
 {
-	struct node n = member(1);
+	struct node CLOSED n = member(1);
 
 	assert_int_equal(system("umbel set sa_send_only=0"), 0);
 	assert_fails(join_with(&n, GROUP, RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, NULL), EOPNOTSUPP);
 	assert_fails(leave(&n, GROUP), EADDRNOTAVAIL);
 	join(&n, GROUP); /* full members as ever */
 	assert_int_equal(system("umbel set sa_send_only=1"), 0);
-	node_close(&n);
 }
 
 CASE(without_a_qp_the_caller_attaches)
 {
-	struct node rx = member(2), tx = member_with_qp(1);
+	struct node CLOSED rx = member(2), tx = member_with_qp(1);
 	struct rdma_ud_param ud = join(&rx, GROUP), to = ud;
 
 	node_qp(&rx, 0);
@@ -317,13 +296,11 @@ CASE(without_a_qp_the_caller_attaches)
 	send_to(&tx, &to, "attached");
 	assert_received(&rx, "attached");
 	assert_int_equal(leave(&rx, GROUP), 0);
-	node_close(&rx);
-	node_close(&tx);
 }
 
 CASE(a_member_hears_itself_unless_it_asked_not_to)
 {
-	struct node loud = member_with_qp(1), deaf = member(2);
+	struct node CLOSED loud = member_with_qp(1), deaf = member(2);
 	struct rdma_ud_param ud = join(&loud, GROUP);
 	struct ibv_ah *ah = ibv_create_ah(loud.id->pd, &ud.ah_attr);
 	struct ibv_sge sge = { .addr = (uintptr_t)loud.buffer + RECEIVES * (GRH_BYTES + MESSAGE),
@@ -348,15 +325,13 @@ CASE(a_member_hears_itself_unless_it_asked_not_to)
 	send_to(&deaf, &ud, "to others");
 	assert_nothing_received(&deaf);
 	assert_received(&loud, "to others");
-	node_close(&loud);
-	node_close(&deaf);
 }
 
 /* ---- leaving ---- */
 
 CASE(one_that_left_gets_nothing_more)
 {
-	struct node rx = member_with_qp(2), tx = member_with_qp(1);
+	struct node CLOSED rx = member_with_qp(2), tx = member_with_qp(1);
 	struct rdma_ud_param to;
 
 	join(&rx, GROUP);
@@ -367,13 +342,11 @@ CASE(one_that_left_gets_nothing_more)
 	assert_int_equal(leave(&rx, GROUP), 0);
 	send_to(&tx, &to, "after");
 	assert_nothing_received(&rx);
-	node_close(&rx);
-	node_close(&tx);
 }
 
 CASE(leave_compares_the_whole_address)
 {
-	struct node n = member(1);
+	struct node CLOSED n = member(1);
 	union address other_port = address(GROUP, 5);
 
 	join(&n, GROUP);
@@ -381,12 +354,11 @@ CASE(leave_compares_the_whole_address)
 	assert_fails(leave(&n, "239.1.1.2"), EADDRNOTAVAIL);
 	assert_int_equal(leave(&n, GROUP), 0);
 	assert_fails(leave(&n, GROUP), EADDRNOTAVAIL);
-	node_close(&n);
 }
 
 CASE(leave_takes_the_newest_join_first)
 {
-	struct node n = member(1);
+	struct node CLOSED n = member(1);
 	union address zero = address("0.0.0.0", 0);
 	struct rdma_ud_param first = join(&n, "0.0.0.0"), second = join(&n, "0.0.0.0");
 	char command[256], first_text[INET6_ADDRSTRLEN], second_text[INET6_ADDRSTRLEN];
@@ -401,7 +373,6 @@ CASE(leave_takes_the_newest_join_first)
 	setenv("CHECK", command, 1);
 	assert_int_equal(system("bash -c \"$CHECK\""), 0);
 	assert_int_equal(rdma_leave_multicast(n.id, &zero.sa), 0);
-	node_close(&n);
 }
 
 static void *leave_in_thread(void *arg)
@@ -411,7 +382,7 @@ static void *leave_in_thread(void *arg)
 
 CASE(leave_waits_until_its_events_are_acknowledged)
 {
-	struct node n = member(1);
+	struct node CLOSED n = member(1);
 	struct rdma_cm_event *e;
 	pthread_t thread;
 	void *result;
@@ -423,22 +394,20 @@ CASE(leave_waits_until_its_events_are_acknowledged)
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 	assert_int_equal(pthread_join(thread, &result), 0);
 	assert_null(result);
-	node_close(&n);
 }
 
 CASE(leave_takes_an_event_back_that_nobody_got)
 {
-	struct node n = member(1);
+	struct node CLOSED n = member(1);
 
 	assert_int_equal(join_with(&n, GROUP, RDMA_MC_JOIN_FLAG_FULLMEMBER, NULL), 0);
 	assert_int_equal(leave(&n, GROUP), 0);
 	assert_no_event(&n);
-	node_close(&n);
 }
 
 CASE(two_processes_of_a_host_share_a_membership)
 {
-	struct node rx = member_with_qp(2), tx = member_with_qp(1);
+	struct node CLOSED rx = member_with_qp(2), tx = member_with_qp(1);
 	struct rdma_ud_param to;
 	pid_t child = fork();
 
@@ -454,8 +423,6 @@ CASE(two_processes_of_a_host_share_a_membership)
 	assert_int_equal(leave(&tx, GROUP), 0);
 	send_to(&tx, &to, "still there");
 	assert_received(&rx, "still there");
-	node_close(&rx);
-	node_close(&tx);
 }
 
 static bool group_is_there(const char *mgid)

@@ -35,7 +35,7 @@ static struct node member(unsigned host)
 
 CASE(members_stay_and_get_messages_again_when_the_link_returns)
 {
-	struct node tx = member(1), near = member(2), far = member(38);
+	struct node CLOSED tx = member(1), near = member(2), far = member(38);
 	struct rdma_ud_param to = join(&tx, GROUP);
 
 	join(&near, GROUP);
@@ -55,9 +55,6 @@ CASE(members_stay_and_get_messages_again_when_the_link_returns)
 	assert_received(&near, "whole again");
 	assert_received(&far, "whole again");
 	assert_no_event(&far);
-	node_close(&far);
-	node_close(&near);
-	node_close(&tx);
 }
 
 CASE(each_part_goes_on_by_itself)
@@ -85,7 +82,7 @@ CASE(each_part_goes_on_by_itself)
 
 CASE(who_cannot_reach_the_sa_does_not_join)
 {
-	struct node n = member(40);
+	struct node CLOSED n = member(40);
 	union address group = address(GROUP, 0);
 	struct rdma_cm_event *e;
 
@@ -97,12 +94,11 @@ CASE(who_cannot_reach_the_sa_does_not_join)
 	assert_int_equal(rdma_leave_multicast(n.id, &group.sa), 0);
 	uplink("up");
 	join(&n, GROUP);
-	node_close(&n);
 }
 
 CASE(a_join_goes_through_once_the_sa_can_be_reached)
 {
-	struct node n = member(40);
+	struct node CLOSED n = member(40);
 	union address group = address(GROUP, 0);
 
 	uplink("down");
@@ -111,5 +107,4 @@ CASE(a_join_goes_through_once_the_sa_can_be_reached)
 	uplink("up");
 	expect_event(&n, RDMA_CM_EVENT_MULTICAST_JOIN);
 	assert_int_equal(leave(&n, GROUP), 0);
-	node_close(&n);
 }

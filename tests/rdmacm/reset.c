@@ -41,7 +41,7 @@ static void expect_reset(struct node *n)
 /* Expects what happens to the members on host 2, and to those on all hosts if @all. */
 static void reset_by(const char *command, const char *mend, bool all)
 {
-	struct node tx = member(1), rx = member(2);
+	struct node CLOSED tx = member(1), rx = member(2);
 	struct rdma_ud_param to = join(&tx, GROUP);
 
 	join(&rx, GROUP);
@@ -61,8 +61,6 @@ static void reset_by(const char *command, const char *mend, bool all)
 	to = join(&tx, GROUP);
 	send_to(&tx, &to, "again a member");
 	assert_received(&rx, "again a member");
-	node_close(&rx);
-	node_close(&tx);
 }
 
 CASE(a_port_error_resets_its_members)
@@ -92,7 +90,7 @@ CASE(a_client_reregister_resets_the_port_s_members)
 
 CASE(members_on_other_ports_hear_nothing)
 {
-	struct node here = member(2), there = member(3);
+	struct node CLOSED here = member(2), there = member(3);
 
 	join(&here, GROUP);
 	join(&there, GROUP);
@@ -102,13 +100,11 @@ CASE(members_on_other_ports_hear_nothing)
 	umbel("link up h2:1");
 	assert_no_event(&there);
 	assert_no_event(&here); /* it joins anew, or not at all */
-	node_close(&here);
-	node_close(&there);
 }
 
 CASE(each_join_of_the_port_is_told_with_its_context)
 {
-	struct node a = member(2), b = member(2);
+	struct node CLOSED a = member(2), b = member(2);
 	int context[2];
 	struct rdma_cm_event *e;
 
@@ -128,18 +124,15 @@ CASE(each_join_of_the_port_is_told_with_its_context)
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 	assert_int_equal(leave(&a, GROUP), 0);
 	assert_int_equal(leave(&b, GROUP), 0);
-	node_close(&a);
-	node_close(&b);
 }
 
 CASE(while_the_port_is_down_a_join_is_refused)
 {
-	struct node n = member(2);
+	struct node CLOSED n = member(2);
 	union address group = address(GROUP, 0);
 
 	umbel("link down h2:1");
 	assert_fails(rdma_join_multicast(n.id, &group.sa, NULL), EADDRNOTAVAIL);
 	umbel("link up h2:1");
 	join(&n, GROUP);
-	node_close(&n);
 }

@@ -453,7 +453,7 @@ static void send_raw(struct node *n, const struct rdma_ud_param *to, const void 
 CASE(what_has_no_whole_header_is_dropped)
 {
 	static const uint8_t header[] = { 4, 8, 0x1C, 0x84, 10, 0, 0, 1, 'r', 'i', 'g', 'h', 't' };
-	struct node n = node_open(RDMA_PS_UDP);
+	struct node CLOSED n = node_open(RDMA_PS_UDP);
 	const int rs = bound(2, PORT);
 	struct pollfd p = { .fd = n.channel->fd, .events = POLLIN };
 	struct rdma_conn_param param = { .private_data = NULL };
@@ -478,7 +478,6 @@ CASE(what_has_no_whole_header_is_dropped)
 	expect_text(rs, 1, "right");
 	expect_nothing(rs);
 	assert_int_equal(rclose(rs), 0);
-	node_close(&n);
 }
 
 CASE(more_than_there_is_room_for_is_lost_and_the_rest_in_order)

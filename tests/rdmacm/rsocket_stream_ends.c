@@ -562,7 +562,7 @@ static struct node liar(int listener, bool has_memory, int *server)
 CASE(who_claims_to_have_written_too_much_is_disconnected)
 {
 	int listener = listening(2, PORT), server, error = 0;
-	struct node n = liar(listener, true, &server);
+	struct node CLOSED n = liar(listener, true, &server);
 	socklen_t bytes = sizeof(error);
 
 	send_immediate(&n, 1u << 29 | 7); /* of no meaning */
@@ -575,20 +575,18 @@ CASE(who_claims_to_have_written_too_much_is_disconnected)
 	assert_int_equal(error, 0);
 	assert_fails(rsend(server, "x", 1, 0), ECONNRESET);
 	close_both(server, listener);
-	node_close(&n);
 }
 
 /* Its targets are nowhere: the credits that we want to tell it of break the connection. */
 CASE(who_has_no_memory_is_disconnected)
 {
 	int listener = listening(2, PORT), server;
-	struct node n = liar(listener, false, &server);
+	struct node CLOSED n = liar(listener, false, &server);
 
 	assert_fails(rrecv(server, &(char){ 0 }, 1, 0), ECONNRESET);
 	assert_int_equal(rrecv(server, &(char){ 0 }, 1, 0), 0);
 	assert_fails(rsend(server, "x", 1, 0), ECONNRESET);
 	close_both(server, listener);
-	node_close(&n);
 }
 
 /* ---- threads that are cancelled ---- */

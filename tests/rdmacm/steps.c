@@ -61,7 +61,7 @@ static struct rdma_conn_param no_param(void)
 CASE_WITH(steps_do_not_wait, NULL, leave_daemon_running)
 {
 	struct rdma_conn_param param = no_param();
-	struct node n = resolved();
+	struct node CLOSED n = resolved();
 	struct rdma_cm_event *e;
 
 	without_daemon(&n, rdma_resolve_route(n.id, 1000));
@@ -70,14 +70,13 @@ CASE_WITH(steps_do_not_wait, NULL, leave_daemon_running)
 	e = next_event(&n);
 	assert_event(e, RDMA_CM_EVENT_REJECTED, 8); /* nobody listens */
 	assert_int_equal(rdma_ack_cm_event(e), 0);
-	node_close(&n);
 }
 
 /* Where others have been before. */
 CASE_WITH(resolving_does_not_wait, NULL, leave_daemon_running)
 {
 	union address a = host_address(2, PORT);
-	struct node n = resolved();
+	struct node CLOSED n = resolved();
 	struct rdma_cm_id *before = n.id;
 
 	stop_daemon(n.channel);
@@ -89,13 +88,12 @@ CASE_WITH(resolving_does_not_wait, NULL, leave_daemon_running)
 	assert_string_equal(ibv_get_device_name(n.id->verbs->device), "umbel_h1_0");
 	without_daemon(&n, rdma_resolve_route(n.id, 1000));
 	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	node_close(&n);
 }
 
 CASE_WITH(who_gives_up_at_once_does_not_wait, NULL, leave_daemon_running)
 {
 	union address a = host_address(2, PORT);
-	struct node n = resolved();
+	struct node CLOSED n = resolved();
 	struct rdma_cm_id *id;
 
 	stop_daemon(n.channel);
@@ -108,7 +106,6 @@ CASE_WITH(who_gives_up_at_once_does_not_wait, NULL, leave_daemon_running)
 	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	assert_no_event(&n);
-	node_close(&n);
 }
 
 /* Though the same was resolved before, by identifiers that could. */
@@ -116,7 +113,7 @@ CASE_WITH(what_cannot_be_resolved_is_said_at_once, NULL, leave_daemon_running)
 {
 	union address to = host_address(2, PORT), from = host_address(1, 0);
 	union address taken = host_address(1, PORT + 1);
-	struct node n = node_open(RDMA_PS_TCP), other = node_open(RDMA_PS_TCP);
+	struct node CLOSED n = node_open(RDMA_PS_TCP), other = node_open(RDMA_PS_TCP);
 
 	assert_int_equal(rdma_resolve_addr(n.id, &from.sa, &to.sa, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -128,27 +125,24 @@ CASE_WITH(what_cannot_be_resolved_is_said_at_once, NULL, leave_daemon_running)
 	assert_int_equal(rdma_resolve_addr(n.id, &from.sa, &to.sa, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_no_event(&n);
-	node_close(&n);
-	node_close(&other);
 }
 
 CASE_WITH(a_step_too_many_is_said_at_once, NULL, leave_daemon_running)
 {
 	struct rdma_conn_param param = no_param();
-	struct node n = resolved();
+	struct node CLOSED n = resolved();
 
 	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
 	assert_fails(rdma_resolve_route(n.id, 1000), EINVAL);
 	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	assert_int_equal(rdma_connect(n.id, &param), 0);
 	assert_fails(rdma_connect(n.id, &param), EINVAL);
-	node_close(&n);
 }
 
 CASE_WITH(what_is_wrong_is_said_at_once, NULL, leave_daemon_running)
 {
 	struct rdma_conn_param param = no_param();
-	struct node n = resolved();
+	struct node CLOSED n = resolved();
 	char much[57] = { 0 };
 
 	assert_fails(rdma_connect(n.id, &param), EINVAL);
@@ -159,13 +153,12 @@ CASE_WITH(what_is_wrong_is_said_at_once, NULL, leave_daemon_running)
 	assert_fails(rdma_connect(n.id, &param), EINVAL);
 	param.private_data_len--;
 	assert_int_equal(rdma_connect(n.id, &param), 0);
-	node_close(&n);
 }
 
 /* An event that comes late says nothing of what was asked for since. */
 CASE_WITH(a_late_event_is_no_step, NULL, leave_daemon_running)
 {
-	struct node n = node_open(RDMA_PS_TCP);
+	struct node CLOSED n = node_open(RDMA_PS_TCP);
 	union address a = host_address(2, PORT);
 
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
@@ -174,12 +167,11 @@ CASE_WITH(a_late_event_is_no_step, NULL, leave_daemon_running)
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_fails(rdma_resolve_route(n.id, 1000), EINVAL);
 	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	node_close(&n);
 }
 
 CASE_WITH(a_port_that_is_down_is_said_at_once, NULL, leave_daemon_running)
 {
-	struct node n = resolved();
+	struct node CLOSED n = resolved();
 
 	umbel("link down h1:1");
 	assert_fails(rdma_resolve_route(n.id, 1000), EAGAIN);
@@ -187,7 +179,6 @@ CASE_WITH(a_port_that_is_down_is_said_at_once, NULL, leave_daemon_running)
 	while (rdma_resolve_route(n.id, 1000))
 		assert_int_equal(errno, EAGAIN);
 	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	node_close(&n);
 }
 
 /* Steps are served in the order in which they were asked for. */
@@ -221,7 +212,7 @@ CASE_WITH(what_is_under_way_moves_with_its_identifier, NULL, leave_daemon_runnin
 
 CASE_WITH(a_child_has_no_part_in_its_parent_s_identifiers, NULL, leave_daemon_running)
 {
-	struct node n = resolved();
+	struct node CLOSED n = resolved();
 	pid_t child = fork();
 
 	assert_true(child >= 0);
@@ -231,7 +222,6 @@ CASE_WITH(a_child_has_no_part_in_its_parent_s_identifiers, NULL, leave_daemon_ru
 	assert_no_event(&n);
 	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	node_close(&n);
 }
 
 /* ---- a connection ---- */
@@ -625,7 +615,7 @@ static void connect_and_leave_a_child(int hold)
 
 CASE_WITH(a_child_keeps_its_parent_s_connections, NULL, leave_daemon_running)
 {
-	struct node listener = node_open(RDMA_PS_TCP);
+	struct node CLOSED listener = node_open(RDMA_PS_TCP);
 	struct rdma_conn_param param = no_param();
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
@@ -659,7 +649,6 @@ CASE_WITH(a_child_keeps_its_parent_s_connections, NULL, leave_daemon_running)
 	rdma_destroy_qp(id);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
-	node_close(&listener);
 }
 
 int main(void)
