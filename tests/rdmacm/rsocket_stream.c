@@ -18,7 +18,7 @@
 
 CASE(bytes_go_both_ways)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	char text[8] = "";
 
 	assert_int_equal(rsend(p.client, "there", 5, 0), 5);
@@ -27,12 +27,11 @@ CASE(bytes_go_both_ways)
 	assert_int_equal(rwrite(p.server, "back", 4), 4);
 	assert_int_equal(rread(p.client, text, 4), 4);
 	assert_memory_equal(text, "back", 4);
-	close_pair(&p);
 }
 
 CASE(names_are_those_of_both_ends)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	union address a, b;
 	socklen_t bytes = sizeof(a);
 
@@ -45,7 +44,6 @@ CASE(names_are_those_of_both_ends)
 	assert_memory_equal(&a.in, &b.in, sizeof(a.in));
 	assert_int_equal(rgetsockname(p.server, &b.sa, &bytes), 0);
 	assert_int_equal(b.in.sin_addr.s_addr, host_address(2, 0).in.sin_addr.s_addr);
-	close_pair(&p);
 }
 
 CASE(without_blocking_it_is_in_progress_and_then_writable)
@@ -235,14 +233,13 @@ CASE(options_are_kept_or_refused)
 
 CASE(options_of_queues_are_fixed_once_there_are_any)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	int value = 100, before = get(p.client, SOL_SOCKET, SO_SNDBUF);
 
 	set(p.client, SOL_SOCKET, SO_SNDBUF, 1 << 20);
 	assert_int_equal(get(p.client, SOL_SOCKET, SO_SNDBUF), before);
 	assert_fails(rsetsockopt(p.client, SOL_RDMA, RDMA_SQSIZE, &value, sizeof(value)), EINVAL);
 	assert_int_equal(get(p.client, IPPROTO_TCP, TCP_MAXSEG), 4096);
-	close_pair(&p);
 }
 
 CASE(the_path_can_be_asked_for_and_given)
@@ -270,7 +267,7 @@ CASE(bytes_of_all_sizes_arrive_in_order)
 {
 	static const size_t sizes[] = { 1,    63,    64,    65,     2047,    2048,   2049,
 		                        4096, 65535, 65536, 131071, 1 << 18, 777777, MANY };
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct transfer out = { .rs = p.client, .bytes = sizes[i], .seed = (unsigned)i };
@@ -280,12 +277,11 @@ CASE(bytes_of_all_sizes_arrive_in_order)
 		receive_all(&in);
 		end_sending(&out);
 	}
-	close_pair(&p);
 }
 
 CASE(small_buffers_and_queues_carry_much_as_well)
 {
-	struct pair p = { .listener = listening(2, PORT), .client = bound(1) };
+	struct pair CLOSED_PAIR p = { .listener = listening(2, PORT), .client = bound(1) };
 	union address to = host_address(2, PORT);
 	struct transfer out = { .bytes = MANY }, in = { .bytes = MANY };
 
@@ -301,12 +297,11 @@ CASE(small_buffers_and_queues_carry_much_as_well)
 	begin_sending(&out);
 	receive_all(&in);
 	end_sending(&out);
-	close_pair(&p);
 }
 
 CASE(both_send_at_once_and_each_receives_in_another_thread)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	struct transfer there = { .rs = p.client, .bytes = 8 * MANY, .seed = 1 };
 	struct transfer back = { .rs = p.server, .bytes = 8 * MANY, .seed = 2 };
 	struct transfer in_server = { .rs = p.server, .bytes = 8 * MANY, .seed = 1 };
@@ -319,12 +314,11 @@ CASE(both_send_at_once_and_each_receives_in_another_thread)
 	end_sending(&there);
 	end_sending(&back);
 	end_receiving(&in_server);
-	close_pair(&p);
 }
 
 CASE(lists_of_buffers)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	char a[4] = "", b[16] = "";
 	struct iovec out[] = { { "abc", 3 }, { NULL, 0 }, { "defgh", 5 } };
 	struct iovec in[] = { { a, 3 }, { NULL, 0 }, { b, 5 } };
@@ -341,12 +335,11 @@ CASE(lists_of_buffers)
 	assert_string_equal(b, "defgh");
 	assert_fails(rsendto(p.client, "x", 1, 0, &(struct sockaddr){ 0 }, 8), EISCONN);
 	assert_fails(rsend(p.client, "x", 1, MSG_OOB), EOPNOTSUPP);
-	close_pair(&p);
 }
 
 CASE(peeking_leaves_what_is_there)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	char text[8] = "";
 
 	assert_int_equal(rsend(p.client, "abcd", 4, 0), 4);
@@ -359,7 +352,6 @@ CASE(peeking_leaves_what_is_there)
 	assert_memory_equal(text, "bcd", 3);
 	assert_fails(rrecv(p.server, text, 1, MSG_PEEK | MSG_DONTWAIT), EAGAIN);
 	assert_int_equal(rrecv(p.server, text, 0, 0), 0);
-	close_pair(&p);
 }
 
 static void *send_rest(void *arg)
@@ -370,7 +362,7 @@ static void *send_rest(void *arg)
 
 CASE(waiting_for_all_is_one_call)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	pthread_t thread;
 	char text[12] = "";
 
@@ -380,7 +372,6 @@ CASE(waiting_for_all_is_one_call)
 	assert_int_equal(rrecv(p.server, text, 11, MSG_WAITALL), 11);
 	assert_string_equal(text, "begun, rest");
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	close_pair(&p);
 }
 
 /* Sends without waiting until no more goes. */
@@ -411,7 +402,7 @@ static void empty(int rs, size_t bytes)
 
 CASE(who_is_not_read_from_is_not_writable)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	struct pollfd out = { .fd = p.client, .events = POLLOUT };
 
 	for (int round = 0; round < 5; round++) {
@@ -424,7 +415,6 @@ CASE(who_is_not_read_from_is_not_writable)
 		assert_int_equal(rpoll(&out, 1, -1), 1);
 		assert_int_equal(out.revents, POLLOUT);
 	}
-	close_pair(&p);
 }
 
 CASE(small_messages_that_nobody_reads_end_with_the_credits)
@@ -447,7 +437,7 @@ CASE(small_messages_that_nobody_reads_end_with_the_credits)
 
 CASE(one_half_is_shut_down_and_the_other_goes_on)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	struct pollfd in = { .fd = p.server, .events = POLLIN | POLLRDHUP };
 	char text[8] = "";
 
@@ -465,7 +455,6 @@ CASE(one_half_is_shut_down_and_the_other_goes_on)
 	}
 	assert_int_equal(rshutdown(p.server, SHUT_WR), 0);
 	assert_int_equal(rrecv(p.client, text, sizeof(text), 0), 0);
-	close_pair(&p);
 }
 
 CASE(what_was_sent_arrives_though_it_is_closed)
@@ -487,7 +476,7 @@ CASE(what_was_sent_arrives_though_it_is_closed)
 
 CASE(who_reads_no_more_can_still_send)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	char byte;
 
 	assert_int_equal(rshutdown(p.client, SHUT_RD), 0);
@@ -496,7 +485,6 @@ CASE(who_reads_no_more_can_still_send)
 	assert_int_equal(rrecv(p.server, &byte, 1, 0), 1);
 	assert_int_equal(rshutdown(p.client, SHUT_WR), 0);
 	assert_int_equal(rrecv(p.server, &byte, 1, 0), 0);
-	close_pair(&p);
 }
 
 static void *close_it(void *arg)
@@ -525,7 +513,7 @@ CASE(who_waits_hears_of_the_end)
 
 CASE(rpoll_takes_rsockets_and_others_mixed)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	int pipefd[2];
 	struct pollfd fds[4] = { { .fd = p.server, .events = POLLIN },
 		                 { .fd = -1, .events = POLLIN },
@@ -546,12 +534,11 @@ CASE(rpoll_takes_rsockets_and_others_mixed)
 	assert_int_equal(rrecv(p.server, &(char){ 0 }, 1, 0), 1);
 	close(pipefd[0]);
 	close(pipefd[1]);
-	close_pair(&p);
 }
 
 CASE(rselect_takes_rsockets_and_others_mixed)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	struct timeval none = { 0 };
 	int e = eventfd(0, 0), n = 1 + (e > p.server ? e : p.server);
 	fd_set in, out;
@@ -569,7 +556,6 @@ CASE(rselect_takes_rsockets_and_others_mixed)
 	assert_true(FD_ISSET(p.server, &in) && FD_ISSET(p.server, &out));
 	assert_false(FD_ISSET(e, &in));
 	close(e);
-	close_pair(&p);
 }
 
 static void *send_one(void *arg)
@@ -580,7 +566,7 @@ static void *send_one(void *arg)
 
 CASE(who_waits_is_woken)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	struct pollfd in = { .fd = p.server, .events = POLLIN };
 	pthread_t thread;
 
@@ -591,7 +577,6 @@ CASE(who_waits_is_woken)
 		assert_int_equal(rrecv(p.server, &(char){ 0 }, 1, 0), 1);
 		assert_int_equal(pthread_join(thread, NULL), 0);
 	}
-	close_pair(&p);
 }
 
 static void *read_to_the_end(void *arg)
@@ -605,7 +590,7 @@ static void *read_to_the_end(void *arg)
 
 CASE(one_polls_while_another_waits_in_a_call)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	struct pollfd out = { .fd = p.server, .events = POLLOUT };
 	pthread_t reader;
 
@@ -620,7 +605,6 @@ CASE(one_polls_while_another_waits_in_a_call)
 	}
 	assert_int_equal(rshutdown(p.client, SHUT_WR), 0);
 	assert_int_equal(pthread_join(reader, NULL), 0);
-	close_pair(&p);
 }
 
 static void on_alarm(int signal)
@@ -632,7 +616,7 @@ CASE(a_signal_interrupts_who_waits)
 {
 	const struct sigaction action = { .sa_handler = on_alarm };
 	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } }, never = { 0 };
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	struct pollfd in = { .fd = p.server, .events = POLLIN };
 	char byte;
 
@@ -646,7 +630,6 @@ CASE(a_signal_interrupts_who_waits)
 		assert_int_equal(rrecv(p.server, &byte, 1, 0), 1);
 	}
 	assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
-	close_pair(&p);
 }
 
 /* ---- rsockets that no call waits for ---- */
@@ -663,7 +646,7 @@ static bool is_writable(int rs)
 /* By calls that never sleep, of rsockets that have nothing to do with it. */
 CASE(connecting_goes_on_by_calls_that_do_not_wait)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	struct pollfd in = { .fd = p.server, .events = POLLIN };
 	char byte;
 
@@ -685,7 +668,6 @@ CASE(connecting_goes_on_by_calls_that_do_not_wait)
 		assert_true(server >= 0);
 		close_both(client, server);
 	}
-	close_pair(&p);
 }
 
 static void *accept_one(void *arg)
@@ -734,7 +716,7 @@ static void *connect_it(void *arg)
 /* A thread that leads is cancelled: the work that others have left to it is theirs again. */
 CASE(connecting_goes_on_though_its_thread_is_cancelled)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	pthread_t thread;
 
 	for (int i = 0; i < 20; i++) {
@@ -758,7 +740,6 @@ CASE(connecting_goes_on_though_its_thread_is_cancelled)
 		assert_int_equal(error, 0);
 		close_both(client, server);
 	}
-	close_pair(&p);
 }
 
 /* ---- mapped memory ---- */
@@ -778,7 +759,7 @@ static struct pair pair_with_maps(int n)
 
 CASE(what_is_written_to_a_mapping_is_there_before_the_next_bytes)
 {
-	struct pair p = pair_with_maps(2);
+	struct pair CLOSED_PAIR p = pair_with_maps(2);
 	static char memory[2][100000], data[100000];
 
 	memset(data, 'd', sizeof(data));
@@ -798,7 +779,6 @@ CASE(what_is_written_to_a_mapping_is_there_before_the_next_bytes)
 	assert_int_equal(riounmap(p.server, memory[0], sizeof(memory[0])), 0);
 	assert_fails(riounmap(p.server, memory[0], sizeof(memory[0])), EINVAL);
 	assert_int_equal(riomap(p.server, data, 1, PROT_WRITE, 0, 0), 0);
-	close_pair(&p);
 }
 
 struct sender {
@@ -837,7 +817,7 @@ static void await_sleep(_Atomic pid_t *tid)
 /* A thread that sends waits to tell the peer of the first of three. */
 CASE(what_is_unmapped_before_it_is_told_of_is_not_told_of)
 {
-	struct pair p = pair_with_maps(4);
+	struct pair CLOSED_PAIR p = pair_with_maps(4);
 	struct sender sender = { .rs = p.server };
 	static char memory[3][4096];
 	pthread_t thread;
@@ -858,17 +838,15 @@ CASE(what_is_unmapped_before_it_is_told_of_is_not_told_of)
 	assert_int_equal(riowrite(p.client, "x", 1, 8192, 0), 1);
 	expect_bytes_pass(p.client, p.server);
 	assert_int_equal(memory[2][0], 'x');
-	close_pair(&p);
 }
 
 CASE(without_a_table_there_are_no_mappings)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	char byte = 0;
 
 	assert_fails(riomap(p.server, &byte, 1, PROT_WRITE, 0, 0), ENOMEM);
 	assert_fails(riomap(p.server, &byte, 1, PROT_READ, 0, 0), EINVAL);
 	assert_int_equal(riomap(p.server, &byte, 1, PROT_NONE, 0, 0), 0);
 	assert_int_equal(riowrite(p.client, &byte, 1, 0, 0), 0);
-	close_pair(&p);
 }

@@ -98,6 +98,9 @@ static UNUSED void close_pair(const struct pair *p)
 	assert_int_equal(rclose(p->listener), 0);
 }
 
+/* struct pair CLOSED_PAIR p = ...: it is closed when its block ends. */
+#define CLOSED_PAIR __attribute__((cleanup(close_pair)))
+
 static UNUSED void expect_bytes_pass(int from, int to)
 {
 	char text[4] = "";

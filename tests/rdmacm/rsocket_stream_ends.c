@@ -191,7 +191,7 @@ CASE(connecting_goes_on_while_another_is_waited_for)
 
 CASE(after_fork_an_rsocket_stays_the_parents)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	pid_t child;
 	int server;
 
@@ -216,7 +216,6 @@ CASE(after_fork_an_rsocket_stays_the_parents)
 	reap(child, 0);
 	expect_bytes_pass(p.client, p.server);
 	expect_bytes_pass(p.server, p.client);
-	close_pair(&p);
 }
 
 #define CANCELLED 100
@@ -640,7 +639,7 @@ static void drain(int rs)
  * closed. */
 static void cancel_one(void *(*run)(void *), unsigned n)
 {
-	struct pair p = connected_pair();
+	struct pair CLOSED_PAIR p = connected_pair();
 	pthread_t thread;
 	void *end;
 
@@ -654,7 +653,6 @@ static void cancel_one(void *(*run)(void *), unsigned n)
 	assert_ptr_equal(end, PTHREAD_CANCELED);
 	drain(p.server);
 	expect_bytes_pass(p.client, p.server);
-	close_pair(&p);
 }
 
 CASE(a_thread_that_is_cancelled_anywhere_holds_no_lock)
