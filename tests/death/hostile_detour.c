@@ -95,13 +95,13 @@ LAB_CASE_BOTH(neighbours_get_what_they_are_sent)
 		{ .host = 4, .bytes = BYTES, .retry_cnt = 7, .timeout = 19 }
 	};
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
-	struct lab_peer *mine[2], *p[2];
+	struct lab_peer **mine, *p[2];
 	struct names n;
 	int fd;
 
 	assert_int_equal(system("umbel fault add opcode=CNP drop > /dev/null"), 0);
 	fd = find_socket(a, b);
-	lab_peers(mine, &own, state);
+	mine = lab_peers(&own, state);
 	for (int i = 0; i < 2; i++)
 		p[i] = lab_peer(&there[i]);
 	lab_peer_connect(p[0], p[1]);

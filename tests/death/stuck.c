@@ -84,9 +84,8 @@ static void stop_helper(struct lab_peer *p[2])
 LAB_CASE_BOTH(a_stopped_helper_does_not_keep_requests_for_ever)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 1, .rnr_retry = 7 };
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	stop_helper(p);
 	lab_peer_sent(p[0], IBV_WC_RETRY_EXC_ERR);
 	lab_peer_sent(p[0], IBV_WC_WR_FLUSH_ERR);
@@ -96,9 +95,8 @@ LAB_CASE_BOTH(a_stopped_helper_does_not_keep_requests_for_ever)
 LAB_CASE_BOTH(a_sleeping_requester_learns_of_a_stopped_helper)
 {
 	const struct lab_peer_options o = { .timeout = 8, .rnr_retry = 7, .channel = true };
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	stop_helper(p);
 	lab_peer_arm(p[0]);
 	lab_peer_sleep(p[0]);
@@ -110,9 +108,8 @@ LAB_CASE_BOTH(a_stopped_helper_does_not_keep_a_queue_pair_for_ever)
 {
 	const struct lab_peer_options o = { .rnr_retry = 7 };
 	const struct lab_work w = send_of(10);
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	stop_helper(p);
 	lab_peer_to(p[0], IBV_QPS_ERR);
 	lab_peer_sent(p[0], IBV_WC_WR_FLUSH_ERR);
@@ -157,24 +154,25 @@ static void look_away(void)
 }
 
 /* A queue pair whose packets make a detour posts, and meets a worker on its requests. */
-static void post_to_barred(struct lab_peer *p[2], void **state)
+static struct lab_peer **post_to_barred(void **state)
 {
 	const struct lab_work w = send_of(10);
+	struct lab_peer **p;
 
 	fault_lab_add("to=@4:77 drop");
-	lab_peers(p, NULL, state);
+	p = lab_peers(NULL, state);
 	lab_peer_receive(p[1], 0, 0, 10);
 	bar_queue(p, 1);
 	lab_peer_post(p[0], &w);
 	look_away();
+	return p;
 }
 
 CASE_WITH(who_looks_seldom_takes_nobody_for_stopped, NULL, fault_lab_clean_up)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = post_to_barred(state);
 	struct ibv_wc wc;
 
-	post_to_barred(p, state);
 	bar_queue(p, 2);
 	assert_int_equal(lab_peer_try_sent(p[0], &wc), 0);
 	free_queue(p);
@@ -184,9 +182,8 @@ CASE_WITH(who_looks_seldom_takes_nobody_for_stopped, NULL, fault_lab_clean_up)
 
 CASE_WITH(who_is_stopped_with_packets_does_not_keep_a_request_for_ever, NULL, fault_lab_clean_up)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = post_to_barred(state);
 
-	post_to_barred(p, state);
 	lab_peer_sent(p[0], IBV_WC_RETRY_EXC_ERR);
 	free_queue(p);
 }
@@ -226,10 +223,10 @@ CASE_WITH(the_longest_message_ends, NULL, fault_lab_clean_up)
 		                            .timeout = 14,
 		                            .retry_cnt = 7 };
 	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = PIECES };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 
 	fault_lab_add("to=@4:77 drop");
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	for (int i = 0; i < w.n; i++)
 		w.piece[i] = (struct lab_piece){ 0, piece, 0 };
 	w.to = p[1];
@@ -265,12 +262,11 @@ static struct shm_ring_view view_of(struct lab_peer *p[2])
 LAB_CASE_BOTH(a_stopped_sender_does_not_keep_receives_for_ever)
 {
 	struct shm_arrival *slot;
-	struct lab_peer *p[2];
 	struct shm_ring_single single = shm_ring_single(false);
 	struct shm_ring_view v;
 	uint32_t pos;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	v = view_of(p);
 	for (unsigned i = 0; i < 4; i++)
 		lab_peer_receive(p[1], i, 0, 10);
@@ -285,14 +281,14 @@ LAB_CASE_BOTH(a_stopped_sender_does_not_keep_receives_for_ever)
 /* The ring's owner has taken the position from the sender, but the sender may still write there. */
 LAB_CASE_BOTH(a_ring_serves_nobody_else_while_a_stopped_sender_knows_it)
 {
-	struct lab_peer *p[2], *q[2];
+	struct lab_peer **p, **q;
 	_Atomic uint32_t *word;
 	struct shm_ring_single single = shm_ring_single(false);
 	struct shm_ring_view v;
 	uint64_t off;
 	uint32_t pos;
 
-	lab_peers(p, NULL, state);
+	p = lab_peers(NULL, state);
 	v = view_of(p);
 	off = record_of(p[1])->ring_off;
 	word = &shm_sender_at(&region, SHM_QP_INDEX(p[0]->address.qpn))->target_qpn;
@@ -303,7 +299,7 @@ LAB_CASE_BOTH(a_ring_serves_nobody_else_while_a_stopped_sender_knows_it)
 	lab_peer_received(p[1], IBV_WC_WR_FLUSH_ERR);
 	lab_peer_destroy_qp(p[1]);
 	for (int i = 0; i < 4; i++) {
-		lab_peers(q, NULL, state);
+		q = lab_peers(NULL, state);
 		assert_int_not_equal(record_of(q[0])->ring_off, off);
 		assert_int_not_equal(record_of(q[1])->ring_off, off);
 	}
@@ -312,9 +308,8 @@ LAB_CASE_BOTH(a_ring_serves_nobody_else_while_a_stopped_sender_knows_it)
 
 LAB_CASE_BOTH(a_stopped_peer_does_not_keep_memory_for_ever)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	atomic_store(&shm_sender_at(&region, SHM_QP_INDEX(p[0]->address.qpn))->target_qpn,
 	             p[1]->address.qpn);
 	assert_int_equal(lab_peer_deregister(p[1]), 0);
@@ -352,11 +347,11 @@ LAB_CASE(who_deals_with_others_is_not_waited_for)
 {
 	const struct lab_peer_options elsewhere = { .elsewhere = true };
 	_Atomic uint32_t *deals_with;
-	struct lab_peer *p[2], *other;
+	struct lab_peer **p, *other;
 	struct ibv_mr *mr[8];
 	unsigned waits = 0;
 
-	lab_peers(p, NULL, (void *[]){ (void *)1 });
+	p = lab_peers(NULL, (void *[]){ (void *)1 });
 	make_used_regions(p[0], p[1], mr, LAB_ARRAY(mr));
 	other = lab_peer(&elsewhere);
 	lab_peer_to(p[1], IBV_QPS_RESET);
@@ -411,18 +406,16 @@ static void keys_stay(struct lab_peer *p[2], _Atomic uint32_t *word, uint32_t ne
 LAB_CASE(keys_of_the_dead_stay_while_a_thread_deals_with_them)
 {
 	void *const elsewhere = (void *)1;
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(NULL, &elsewhere);
 
-	lab_peers(p, NULL, &elsewhere);
 	keys_stay(p, &shm_sender_at(&region, SHM_QP_INDEX(p[0]->address.qpn))->target_qpn, 0);
 }
 
 LAB_CASE(keys_of_the_dead_stay_while_a_thread_helps_them)
 {
 	void *const elsewhere = (void *)1;
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(NULL, &elsewhere);
 
-	lab_peers(p, NULL, &elsewhere);
 	/* then it helps somebody else */
 	keys_stay(p, &connection_of(p[0])->helps, p[0]->address.qpn);
 }
@@ -448,11 +441,10 @@ LAB_CASE(a_word_does_not_keep_keys_without_limit)
 {
 	void *const elsewhere = (void *)1;
 	_Atomic uint32_t *word;
-	struct lab_peer *p[2];
 	const uint64_t *keys;
 	struct shm_qp q;
+	struct lab_peer **p = lab_peers(NULL, &elsewhere);
 
-	lab_peers(p, NULL, &elsewhere);
 	shm_qp_read(&region, p[1]->address.qpn, &q);
 	keys = shm_payload_at(&region, q.connection.keys_off, sizeof(*keys));
 	word = &shm_sender_at(&region, SHM_QP_INDEX(p[0]->address.qpn))->target_qpn;
@@ -480,10 +472,9 @@ static struct shm_key *key_of(const struct lab_peer *p, uint32_t key)
 static void expect_refused(unsigned whose, uint64_t by, uint64_t longer)
 {
 	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 100, 0 } } };
-	struct lab_peer *p[2];
 	struct shm_key *k;
+	struct lab_peer **p = lab_peers(NULL, (void *[]){ NULL });
 
-	lab_peers(p, NULL, (void *[]){ NULL });
 	k = key_of(p[whose], whose ? p[1]->address.rkey : p[0]->lkey);
 	atomic_fetch_add(&k->start, by);
 	atomic_fetch_add(&k->length, longer);
@@ -527,13 +518,13 @@ static void expect_harmless(size_t bytes, int flags)
 	int bad = shmget(IPC_PRIVATE, bytes, IPC_CREAT | 0600 | flags);
 	char *m = shmat(good, NULL, 0);
 	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1 };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 
 	shmctl(good, IPC_RMID, NULL);
 	if (bad < 0)
 		return; /* huge pages are not for everybody */
-	lab_peers(p, NULL, (void *[]){ (void *)1 });
+	p = lab_peers(NULL, (void *[]){ (void *)1 });
 	assert_non_null(mr = ibv_reg_mr(p[0]->here->pd, m, LAB_PEER_BYTES, LAB_ALL_ACCESS));
 	p[0]->address.rkey = mr->rkey;
 	p[0]->address.addr = (uintptr_t)m;
@@ -566,10 +557,9 @@ LAB_CASE(a_forged_way_kills_no_daemon)
 
 	assert_int_equal(system("umbel fault add opcode=CNP drop > /dev/null"), 0);
 	for (size_t i = 0; i < LAB_ARRAY(ways); i++) {
-		struct lab_peer *p[2];
 		struct shm_wire *forged;
+		struct lab_peer **p = lab_peers(NULL, state);
 
-		lab_peers(p, NULL, state);
 		forged = shm_wire_at(&region, SHM_QP_INDEX(p[1]->address.qpn));
 		assert_int_equal(forged->path.detours, SHM_WIRE_HERE);
 		memset(&forged->path.dgid, 0, sizeof(forged->path.dgid));
@@ -606,10 +596,9 @@ LAB_CASE(a_busy_peer_does_not_keep_memory)
 {
 	const uint64_t begin = base_now_ns();
 	static char memory[4096];
-	struct lab_peer *p[2];
 	struct busy b = { 0 };
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	b.target = &shm_sender_at(&region, SHM_QP_INDEX(p[0]->address.qpn))->target_qpn;
 	b.qpn = p[1]->address.qpn;
 	assert_int_equal(pthread_create(&b.thread, NULL, deal_again_and_again, &b), 0);
@@ -697,9 +686,8 @@ static void riot_beside_a_vandal(uint64_t seed, uint64_t ns)
 	struct vandal v = { .random = seed };
 	struct lab_riot r = { .random = seed + 1 };
 	uint64_t end = base_now_ns() + ns;
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, (void *[]){ (void *)1 });
 
-	lab_peers(p, &o, (void *[]){ (void *)1 });
 	shm_qp_read(&region, p[1]->address.qpn, &v.hostile);
 	lab_peer_riot(p[1], p[0], seed + 2); /* it may well crash */
 	assert_int_equal(pthread_create(&v.thread, NULL, vandalize, &v), 0);

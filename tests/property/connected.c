@@ -477,11 +477,11 @@ LAB_CASE_BOTH(random_programs_do_what_the_model_says)
 		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH },
 		.rnr_retry = 7,
 	};
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 
 	print_message("seed %llu\n", (unsigned long long)seed);
 	chance_state = seed;
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	memset(side, 0, sizeof(side));
 	side[0].peer = p[0];
 	side[1].peer = p[1];

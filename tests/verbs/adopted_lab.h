@@ -15,7 +15,7 @@
 #define LAB_ADOPTED_BYTES (LAB_ADOPTED_PAGES * LAB_ADOPTED_PAGE)
 
 /* @p[0] is here, @p[1] elsewhere. */
-void lab_adopted_begin(struct lab_peer *p[2]);
+struct lab_peer **lab_adopted_begin(void);
 
 /* LAB_ADOPTED_BYTES of private memory, which holds pattern 1. */
 char *lab_adopted_memory(void);

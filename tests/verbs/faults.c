@@ -137,10 +137,10 @@ CASE_AS(what_is_late_outlives_its_process,
 {
 	const struct lab_peer_options o = { .type = IBV_QPT_UC };
 	struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { .length = 3000 } } };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 
 	fault_lab_add("qp=@2:* delay=150ms");
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	lab_peer_fill(p[1], 0, 3000, 1);
 	for (unsigned i = 0; i < 3; i++) {
 		lab_peer_receive(p[0], i, 4096 * i, 3000);
@@ -360,12 +360,12 @@ FAULT_CASE_BOTH(what_gets_lost_is_sent_again)
 	for (size_t i = 0; i < LAB_ARRAY(cases); i++) {
 		const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
 		const bool reads = cases[i].opcode == IBV_WR_RDMA_READ;
-		struct lab_peer *p[2];
+		struct lab_peer **p;
 		struct lab_work w;
 
 		assert_int_equal(system("umbel fault clear"), 0);
 		fault_lab_add("%s", cases[i].rule);
-		lab_peers(p, &o, state);
+		p = lab_peers(&o, state);
 		w = work_of(cases[i].opcode, p[1], 50000);
 		lab_peer_fill(p[reads], reads ? 64 : 0, 50000, (unsigned)i);
 		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
@@ -386,11 +386,11 @@ FAULT_CASE(a_message_in_packets_fills_entry_after_entry)
 	struct ibv_sge sge[LAB_ARRAY(entry)];
 	struct lab_peer_objects *from, *to;
 	char gap[2000], *sent;
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct lab_work w;
 
 	fault_lab_add("opcode=RC_SEND_MIDDLE nth=1000 drop"); /* it goes by packets */
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	from = p[0]->here;
 	to = p[1]->here;
 	memset(to->memory, 0xEE, 20000);
@@ -434,12 +434,12 @@ FAULT_CASE_BOTH(packets_of_connections_count_alike)
 		};
 		const int from = cases[i].from, to = 3 - from;
 		struct counts before[3], now[3];
-		struct lab_peer *p[2];
+		struct lab_peer **p;
 		struct lab_work w;
 
 		assert_int_equal(system("umbel fault clear"), 0);
 		fault_lab_add("%s", cases[i].rule);
-		lab_peers(p, &o, state);
+		p = lab_peers(&o, state);
 		w = work_of(cases[i].opcode, p[1], 50000);
 		for (int host = 1; host <= 2; host++)
 			before[host] = counts_of(host);
@@ -461,11 +461,11 @@ FAULT_CASE_BOTH(who_answers_late_is_soon_waited_for)
 {
 	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
 	const unsigned writes = 20;
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct lab_work w;
 
 	fault_lab_add("opcode=CNP drop");
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 100);
 	for (unsigned i = 0; i < 8; i++)
 		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
@@ -479,11 +479,11 @@ FAULT_CASE_BOTH(who_answers_late_is_soon_waited_for)
 FAULT_CASE_BOTH(what_gets_lost_is_sent_again_after_a_fork)
 {
 	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 
 	fault_lab_add("opcode=RC_WRITE_MIDDLE nth=4 drop");
 	fault_lab_add("opcode=RC_READ_RESPONSE_MIDDLE nth=4 drop");
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	for (unsigned i = 0; i < 4; i++) {
 		const bool reads = i % 2;
 		struct lab_work w =
@@ -502,14 +502,14 @@ FAULT_CASE_BOTH(a_word_is_added_to_once)
 {
 	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
 	const uint64_t none = 0;
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct lab_work w;
 	uint64_t sum;
 
 	fault_lab_add("opcode=RC_FETCH_ADD loss=10%% seed=1");
 	fault_lab_add("opcode=RC_ATOMIC_ACKNOWLEDGE loss=10%% seed=2");
 	fault_lab_add("opcode=RC_FETCH_ADD chance=10%% seed=3 duplicate");
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	lab_peer_put(p[1], 64, &none, sizeof(none));
 	w = work_of(IBV_WR_ATOMIC_FETCH_AND_ADD, p[1], 8);
 	w.compare_add = 1;
@@ -535,14 +535,14 @@ FAULT_CASE_BOTH(a_word_is_written_once)
 		                  .flush_bytes = 8,
 		                  .flush_type = LAB_FLUSH_GLOBAL,
 		                  .by_wr = true };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	uint64_t word;
 
 	fault_lab_add("opcode=RC_ATOMIC_WRITE loss=10%% seed=1");
 	fault_lab_add("opcode=RC_ATOMIC_WRITE chance=10%% seed=2 duplicate");
 	fault_lab_add("opcode=RC_FLUSH loss=10%% seed=3");
 	fault_lab_add("opcode=RC_READ_RESPONSE_ONLY loss=10%% seed=4");
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	write.to = flush.to = p[1];
 	for (uint64_t i = 1; i <= 100; i++) {
 		write.swap = i;
@@ -560,11 +560,11 @@ FAULT_CASE_BOTH(a_word_is_written_once)
 FAULT_CASE_BOTH(without_a_way_retries_come_to_their_end)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 2, .rnr_retry = 7 };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct lab_work w;
 
 	fault_lab_add("qp=@1:* to=@2:* drop");
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
 	lab_peer_do(p[0], &w, IBV_WC_RETRY_EXC_ERR);
 	lab_peer_expect_state(p[0], IBV_QPS_ERR);
@@ -586,12 +586,12 @@ FAULT_CASE_BOTH(what_is_refused_fails_as_the_nak_says)
 
 	for (size_t i = 0; i < LAB_ARRAY(cases); i++) {
 		const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 2 };
-		struct lab_peer *p[2];
+		struct lab_peer **p;
 		struct lab_work w;
 
 		assert_int_equal(system("umbel fault clear"), 0);
 		fault_lab_add("%s", cases[i].rule);
-		lab_peers(p, &o, state);
+		p = lab_peers(&o, state);
 		lab_peer_receive(p[1], 1, 0, 4096);
 		w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
 		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
@@ -608,7 +608,7 @@ FAULT_CASE_BOTH(what_is_refused_fails_as_the_nak_says)
 FAULT_CASE_BOTH(a_packet_is_named_by_its_place)
 {
 	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
-	struct lab_peer *p[3][2];
+	struct lab_peer **p[3];
 
 	fault_lab_add("'qp=@1:#2' psn=+3 drop");
 	fault_lab_add("'qp=@1:#2' psn=+%u drop", PACKETS + 1);
@@ -617,7 +617,7 @@ FAULT_CASE_BOTH(a_packet_is_named_by_its_place)
 	fault_lab_add("'qp=@1:#4' drop");
 	fault_lab_add("psn=+%u drop", 2 * PACKETS);
 	for (unsigned i = 0; i < 3; i++)
-		lab_peers(p[i], &o, state);
+		p[i] = lab_peers(&o, state);
 	for (unsigned i = 0; i < 3; i++) {
 		struct lab_work w = work_of(IBV_WR_RDMA_WRITE, p[i][1], LENGTH);
 
@@ -641,13 +641,13 @@ FAULT_CASE_BOTH(a_packet_is_named_by_its_place)
 FAULT_CASE_BOTH(a_packet_is_named_by_its_round)
 {
 	const struct lab_peer_options o = { .timeout = 16, .retry_cnt = 7, .rnr_retry = 7 };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 
 	fault_lab_add("qp=@1:* psn=+5/%u round=1 drop", PACKETS);
 	fault_lab_add("qp=@1:* psn=+5/%u round=2 drop", PACKETS);
 	fault_lab_add("qp=@1:* psn=+7/%u round=3 drop", PACKETS);
 	fault_lab_add("opcode=RC_ACKNOWLEDGE round=1 drop");
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	for (unsigned i = 0; i < 2; i++) {
 		struct lab_work w = work_of(IBV_WR_RDMA_WRITE, p[1], LENGTH);
 
@@ -663,12 +663,12 @@ FAULT_CASE_BOTH(a_packet_is_named_by_its_round)
 /* A queue pair that begins anew counts as another one. */
 FAULT_CASE(a_queue_pair_is_counted_when_it_begins)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct lab_work w;
 
 	fault_lab_add("'qp=@1:#2' wc=RETRY_EXC nth=1");
 	fault_lab_add("'qp=@1:#2' post=ENOMEM nth=2");
-	lab_peers(p, NULL, state);
+	p = lab_peers(NULL, state);
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < 2; i++) {
@@ -683,10 +683,9 @@ FAULT_CASE(a_queue_pair_is_counted_when_it_begins)
 
 FAULT_CASE_BOTH(who_was_connected_before_is_not_concerned)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	fault_lab_add("qp=*:* drop");
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 5000);
 	lab_peer_fill(p[0], 0, 5000, 3);
@@ -697,11 +696,11 @@ FAULT_CASE_BOTH(who_was_connected_before_is_not_concerned)
 
 FAULT_CASE_BOTH(what_began_with_faults_goes_on_without)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct lab_work w;
 
 	fault_lab_add("opcode=CNP drop");
-	lab_peers(p, NULL, state);
+	p = lab_peers(NULL, state);
 	assert_int_equal(system("umbel fault clear"), 0);
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 50000);
 	lab_peer_fill(p[0], 0, 50000, 3);
@@ -839,11 +838,11 @@ FAULT_CASE(a_region_of_device_memory_is_not_registered)
 FAULT_CASE(a_completion_is_an_error)
 {
 	const struct lab_peer_options o = { .signal_all = true };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct lab_work w;
 
 	fault_lab_add("qp=@1:* wc=RETRY_EXC nth=2");
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	lab_peer_post(p[0], &w);
@@ -945,11 +944,11 @@ static void expect_wc(struct ibv_wc wc, uint64_t wr_id, enum ibv_wc_opcode opcod
 FAULT_CASE(a_completion_comes_twice)
 {
 	const struct lab_peer_options o = { .signal_all = true };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct lab_work w;
 
 	fault_lab_add("qp=@1:* made=SUCCESS nth=2");
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
 	for (w.wr_id = 1; w.wr_id < 4; w.wr_id++) {
 		lab_peer_post(p[0], &w);
@@ -970,13 +969,13 @@ FAULT_CASE(a_completion_comes_twice)
 FAULT_CASE(a_completion_tells_of_a_request_that_there_was_not)
 {
 	const struct lab_peer_options o = { .signal_all = true };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct lab_work w;
 
 	fault_lab_add("qp=@1:* made=REM_OP nth=1 wr_id=0xfeedbeefcafe0007");
 	fault_lab_add("qp=@1:* wc=GENERAL nth=3");
 	fault_lab_add("qp=@1:* made=SUCCESS nth=3 wr_id=0"); /* behind one that is an error */
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	w = work_of(IBV_WR_RDMA_READ, p[1], 64);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	expect_wc(lab_peer_sent(p[0], IBV_WC_REM_OP_ERR), 0xfeedbeefcafe0007, IBV_WC_RDMA_READ,

@@ -905,10 +905,13 @@ struct lab_peer *lab_peer_beside(const struct lab_peer *p)
 	return q;
 }
 
-void lab_peers(struct lab_peer *p[2], const struct lab_peer_options *options, void *const *state)
+struct lab_peer **lab_peers(const struct lab_peer_options *options, void *const *state)
 {
 	struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
+	struct lab_peer **p = calloc(2, sizeof(struct lab_peer *));
 
+	assert_non_null(p);
+	lab_undo(free, p);
 	if (options)
 		o = *options;
 	for (int i = 0; i < 2; i++) {
@@ -922,6 +925,7 @@ void lab_peers(struct lab_peer *p[2], const struct lab_peer_options *options, vo
 	}
 	for (int i = 0; i < 2; i++)
 		lab_peer_to_rts(p[i]);
+	return p;
 }
 
 /* ---- states ---- */

@@ -92,9 +92,9 @@ struct lab_peer_objects {
 struct lab_peer *lab_peer(const struct lab_peer_options *o);
 /* Another one in the process of @p, elsewhere, which does nothing by @p from now on. */
 struct lab_peer *lab_peer_beside(const struct lab_peer *p);
-/* Two in RTS: on h1 and h2. Retries are for ever, unless the options say otherwise. @options may be
- * NULL. */
-void lab_peers(struct lab_peer *p[2], const struct lab_peer_options *options, void *const *state);
+/* Two in RTS, on h1 and h2: an array, of the lab's. Retries are for ever, unless the options say
+ * otherwise. @options may be NULL. */
+struct lab_peer **lab_peers(const struct lab_peer_options *options, void *const *state);
 
 /* States; the return value of ibv_modify_qp(). */
 int lab_peer_modify(struct lab_peer *p, const struct ibv_qp_attr *attr, int mask);

@@ -59,10 +59,9 @@ static unsigned poll_within(struct lab_peer *p[2], unsigned steps, bool *in_vain
 LAB_CASE_ELSEWHERE(what_could_not_be_polled_brings_an_event)
 {
 	unsigned steps, n_in_vain = 0;
-	struct lab_peer *p[2];
 	bool in_vain;
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	steps = poll_within(p, UINT32_MAX, &in_vain);
 	assert_false(in_vain);
 	for (unsigned n = 0; n < steps; n += STRIDE) {
@@ -84,9 +83,8 @@ LAB_CASE_ELSEWHERE(what_could_not_be_polled_brings_an_event)
 /* A program that arms before it polls gets no second event. */
 LAB_CASE_ELSEWHERE(what_was_not_polled_brings_none)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	lab_peer_receive(p[0], 1, 0, 64);
 	arm(p[0]);
 	lab_peer_do(p[1], &message, IBV_WC_SUCCESS);

@@ -15,11 +15,10 @@
 
 LAB_CASE(whole_pages_of_a_region_keep_what_they_hold)
 {
-	struct lab_peer *p[2];
 	char *m = lab_adopted_memory();
 	struct ibv_mr *mr;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m + 100, 4 * LAB_ADOPTED_PAGE); /* three whole pages */
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 3);
 	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 1);
@@ -44,11 +43,10 @@ LAB_CASE(the_peer_reaches_pages_and_edges_alike)
 		       { 12280, 20 },
 		       { 3996, 3 * LAB_ADOPTED_PAGE },
 		       { 3995, 3 * LAB_ADOPTED_PAGE + 2 } };
-	struct lab_peer *p[2];
 	char *m = lab_adopted_memory(), got[4 * LAB_ADOPTED_PAGE];
 	struct ibv_mr *mr;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m + 100, 4 * LAB_ADOPTED_PAGE);
 	for (unsigned i = 0; i < LAB_ARRAY(places); i++) {
 		uint32_t at = places[i].at, n = places[i].length;
@@ -70,13 +68,12 @@ LAB_CASE(the_peer_reaches_pages_and_edges_alike)
 
 LAB_CASE(atomics_change_the_word)
 {
-	struct lab_peer *p[2];
 	char *m = lab_adopted_memory();
 	struct lab_work w;
 	struct ibv_mr *mr;
 	uint64_t *word = (uint64_t *)(m + 2 * LAB_ADOPTED_PAGE), old;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	for (uint64_t i = 0; i < 100; i++) {
 		*word = i;
@@ -96,10 +93,9 @@ LAB_CASE(memory_that_others_could_write_to_is_not_adopted)
 	char *shared = mmap(NULL, LAB_ADOPTED_BYTES, PROT_READ | PROT_WRITE,
 	                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	char on_stack[4 * LAB_ADOPTED_PAGE];
-	struct lab_peer *p[2];
 	struct ibv_mr *mr;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], shared, LAB_ADOPTED_BYTES);
 	assert_int_equal(lab_adopted_pages(shared, LAB_ADOPTED_PAGES), 0);
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 3);
@@ -120,12 +116,11 @@ LAB_CASE(memory_that_others_could_write_to_is_not_adopted)
  * later. */
 LAB_CASE(an_open_tun_device_does_not_disturb)
 {
-	struct lab_peer *p[2];
 	char *m = lab_adopted_memory();
 	struct ibv_mr *mr;
 	int fd;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		skip();
@@ -143,11 +138,10 @@ LAB_CASE(an_open_tun_device_does_not_disturb)
 
 LAB_CASE(regions_that_overlap_leave_each_other_alone)
 {
-	struct lab_peer *p[2];
 	char *m = lab_adopted_memory();
 	struct ibv_mr *all, *inner, *beyond;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	all = lab_adopted_region(p[0], m, 6 * LAB_ADOPTED_PAGE);
 	inner = lab_adopted_region(p[0], m + LAB_ADOPTED_PAGE + 8, 2 * LAB_ADOPTED_PAGE);
 	beyond = lab_adopted_region(p[0], m + 4 * LAB_ADOPTED_PAGE,
@@ -172,12 +166,11 @@ LAB_CASE(regions_that_overlap_leave_each_other_alone)
 
 LAB_CASE(deregistered_memory_is_private_again)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
 	char *m = lab_adopted_memory();
 	struct ibv_mr *mr;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	for (unsigned i = 0; i < 20; i++) {
 		mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 		lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, i);
@@ -194,11 +187,10 @@ LAB_CASE(deregistered_memory_is_private_again)
 
 LAB_CASE(what_the_program_maps_in_their_place_is_left_alone)
 {
-	struct lab_peer *p[2];
 	char *m = lab_adopted_memory(), *other;
 	struct ibv_mr *mr;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	assert_int_equal(munmap(m, 4 * LAB_ADOPTED_PAGE), 0);
 	other = mmap(m + LAB_ADOPTED_PAGE, LAB_ADOPTED_PAGE, PROT_READ,
@@ -229,11 +221,10 @@ LAB_CASE(what_was_given_back_beside_a_thread_grows_by_zeros)
 {
 	const size_t half = LAB_ADOPTED_BYTES / 2;
 	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
 	struct ibv_mr *mr;
 	struct lab_sleeper s;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_sleeper_begin(&s);
 	assert_int_equal(munmap(m + half, half), 0);
@@ -255,12 +246,11 @@ LAB_CASE(what_was_given_back_beside_a_thread_grows_by_zeros)
 LAB_CASE(a_program_that_is_spawned_does_not_disturb)
 {
 	char *const argv[] = { (char *)(uintptr_t) "true", NULL };
-	struct lab_peer *p[2];
 	char *m = lab_adopted_memory();
 	struct ibv_mr *mr;
 	pid_t pid;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	assert_int_equal(posix_spawnp(&pid, "true", NULL, NULL, argv, environ), 0);
 	harness_expect_success(pid);
@@ -288,11 +278,10 @@ static void expect_one_mapping(char **m)
 LAB_CASE(moved_memory_is_one_mapping_again)
 {
 	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
 	struct ibv_mr *mr;
 	size_t at;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	for (unsigned i = 0; i < 6; i++) {
 		expect_one_mapping(&m);
 		at = i % 3 * LAB_ADOPTED_PAGE; /* of eight pages */
@@ -313,11 +302,10 @@ LAB_CASE(requests_to_a_dead_peer_fail_soon)
 {
 	struct lab_peer_options o = { .retry_cnt = 1, .timeout = 10 };
 	static void *const elsewhere = (void *)(uintptr_t)lab_open;
-	struct lab_peer *p[2];
 	struct lab_work w;
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(&o, &elsewhere);
 
-	lab_peers(p, &o, &elsewhere);
 	w = lab_adopted_work(p[1], IBV_WR_RDMA_WRITE, 0, LAB_PEER_BYTES / 2);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	lab_peer_signal(p[1], SIGKILL);
@@ -332,11 +320,10 @@ LAB_CASE(requests_to_a_dead_peer_fail_soon)
 LAB_CASE(what_was_given_back_beside_a_thread_stays_its_own)
 {
 	char *m = lab_adopted_memory(), *late = lab_adopted_memory();
-	struct lab_peer *p[2];
 	struct ibv_mr *mr, *second;
 	struct lab_sleeper s;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
 	lab_sleeper_begin(&s);

@@ -53,11 +53,11 @@ static void fork_and_compare(struct lab_peer *p[2], char *m)
 static void a_child_has_what_was_there_when_it_was_forked(void **state)
 {
 	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 
 	(void)state;
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 1); /* the peer has mapped it */
@@ -81,11 +81,11 @@ static void a_child_has_what_was_there_when_it_was_forked(void **state)
 static void a_child_has_it_also_if_another_region_overlaps(void **state)
 {
 	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr, *other;
 
 	(void)state;
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	mr = lab_adopted_region(p[0], m, 4 * LAB_ADOPTED_PAGE);
 	other = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES); /* which the peer uses */
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 4);
@@ -103,13 +103,13 @@ static void a_child_has_it_also_if_pages_are_pinned(void **state)
 {
 	char *m = lab_adopted_memory();
 	struct lab_uring ring;
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 
 	(void)state;
 	if (!lab_uring_is_there())
 		return; /* containers forbid it: nothing can be pinned so */
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 1);
 	lab_uring_open(&ring, m, LAB_ADOPTED_BYTES);
@@ -126,12 +126,12 @@ static void a_child_has_it_also_if_pages_are_pinned(void **state)
 static void a_child_of_one_of_two_threads_has_it(void **state)
 {
 	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 	struct lab_sleeper s;
 
 	(void)state;
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 1);
 	lab_sleeper_begin(&s);
@@ -170,13 +170,13 @@ static void on_alarm(int signal)
 static void a_signal_handler_may_fork(void **state)
 {
 	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
 	return; /* a child begins a thread of the sanitizer's, which allocates */
 #endif
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	looked_at = m;
 	signal(SIGALRM, on_alarm);
 	for (unsigned i = 0; forks < 100; i++) {
@@ -206,11 +206,11 @@ static void be_slow(void)
 static void a_slow_child_is_waited_for(void **state)
 {
 	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 
 	(void)state;
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 1);
@@ -238,13 +238,13 @@ static void write_in_child(void)
 static void what_a_handler_of_fork_writes_is_its_processs(void **state)
 {
 	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 	pid_t pid;
 
 	(void)state;
 	assert_int_equal(pthread_atfork(NULL, write_in_parent, write_in_child), 0);
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
 	m[0] = m[1] = BEFORE;
@@ -298,7 +298,7 @@ static void begin_alarms(void)
 static void a_childs_signal_handler_finds_the_memory(void **state)
 {
 	char *m = much_memory();
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 	pid_t pid;
 
@@ -307,7 +307,7 @@ static void a_childs_signal_handler_finds_the_memory(void **state)
 	return; /* it has signals wait */
 #endif
 	signal(SIGALRM, look_at_last);
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	mr = lab_adopted_region(p[0], m, MUCH);
 	lab_adopted_expect(m, MUCH / LAB_ADOPTED_PAGE, MUCH / LAB_ADOPTED_PAGE);
 	children_have_alarms = true;
@@ -347,7 +347,7 @@ static void signal_the_parent(void)
 static void what_a_parents_signal_handler_writes_is_not_its_childs(void **state)
 {
 	char *m = much_memory();
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 	pid_t pid;
 
@@ -356,7 +356,7 @@ static void what_a_parents_signal_handler_writes_is_not_its_childs(void **state)
 	return; /* it has signals wait */
 #endif
 	signal(SIGUSR1, change_last);
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	mr = lab_adopted_region(p[0], m, MUCH);
 	lab_adopted_expect(m, MUCH / LAB_ADOPTED_PAGE, MUCH / LAB_ADOPTED_PAGE);
 	children_signal = true;
@@ -410,20 +410,20 @@ static void fork_and_return(int signal)
 
 static void begin_peers(void *p)
 {
-	lab_adopted_begin(p);
+	*(struct lab_peer ***)p = lab_adopted_begin();
 }
 
 static void who_is_forked_in_the_middle_of_adopting_has_memory_of_its_own(void **state)
 {
 	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
 	return; /* it has signals wait */
 #endif
-	lab_without_moving(begin_peers, p); /* nothing is adopted yet */
+	lab_without_moving(begin_peers, &p); /* nothing is adopted yet */
 	signal(SIGALRM, fork_and_return);
 	adopting_is_interrupted = true;
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
@@ -487,13 +487,13 @@ static void files_of_the_program_are_not_taken_for_the_librarys(void **state)
 {
 	char *m = lab_adopted_memory();
 	int file = make_file(), fds[MOST_REPLACED];
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 	unsigned n;
 	pid_t pid;
 
 	(void)state;
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	lab_adopted_deregister(lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES));
 	n = replace_descriptors(file, fds);
 	assert_true(n);
@@ -514,12 +514,12 @@ static void memory_comes_back_though_the_program_has_closed_its_file(void **stat
 {
 	char *m = lab_adopted_memory();
 	int file = make_file(), fds[MOST_REPLACED];
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 	unsigned n;
 
 	(void)state;
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 1);

@@ -108,10 +108,9 @@ static void end(struct writer *w)
 LAB_CASE(what_threads_write_meanwhile_is_not_lost)
 {
 	static struct writer a, b; /* they go on if this fails */
-	struct lab_peer *p[2];
 	struct ibv_mr *mr;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	for (unsigned turn = 0; turn < TURNS; turn++) {
 		char *m = much_memory(), *last = m + MANY - LAB_ADOPTED_PAGE;
 
@@ -194,11 +193,10 @@ LAB_CASE(who_waits_there_is_woken)
 {
 	char *m = lab_adopted_memory();
 	struct waiter w = { .futex = (_Atomic uint32_t *)(uintptr_t)m };
-	struct lab_peer *p[2];
 	struct ibv_mr *mr;
 	pthread_t t;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	for (unsigned turn = 0; turn < 2; turn++) {
 		struct base_pause pause = { 0 };
 
@@ -225,12 +223,11 @@ LAB_CASE(who_waits_there_is_woken)
 LAB_CASE(beside_a_file_that_is_read_directly_nothing_moves)
 {
 	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
 	struct ibv_mr *mr;
 	struct lab_sleeper s;
 	int fd;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	lab_sleeper_begin(&s);
 	fd = open("/proc/self/exe", O_RDONLY | O_DIRECT);
 	assert_true(fd >= 0);
@@ -251,7 +248,7 @@ LAB_CASE(beside_a_file_that_is_read_directly_nothing_moves)
 LAB_CASE(a_thread_may_fork_meanwhile)
 {
 	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	static struct writer a, b; /* they go on if this fails */
 	struct base_pause pause = { 0 };
 	struct ibv_mr *mr;
@@ -259,7 +256,7 @@ LAB_CASE(a_thread_may_fork_meanwhile)
 #ifdef __SANITIZE_THREAD__
 	return; /* a child begins a thread of the sanitizer's */
 #endif
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	memset(m, 0, LAB_ADOPTED_BYTES);
 	begin(&a, m, LAB_ADOPTED_BYTES, 1, store);
 	begin(&b, m, LAB_ADOPTED_BYTES, 2, fork_on);

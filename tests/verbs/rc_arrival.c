@@ -68,9 +68,8 @@ static void expect_receive(struct lab_peer *p, uint32_t bytes)
 
 CASE_THREE(a_read_finds_what_was_sent)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
 		struct lab_work read = rdma_of(IBV_WR_RDMA_READ, AFTER, sizes[i], p[1]);
 
@@ -84,9 +83,8 @@ CASE_THREE(a_read_finds_what_was_sent)
 
 CASE_THREE(what_is_written_later_stays)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
 		struct lab_work write = rdma_of(IBV_WR_RDMA_WRITE, AFTER, sizes[i], p[1]);
 
@@ -100,10 +98,9 @@ CASE_THREE(what_is_written_later_stays)
 
 CASE_THREE(an_atomic_finds_what_was_sent)
 {
-	struct lab_peer *p[2];
 	uint64_t word = 5;
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	for (int i = 0; i < 3; i++) {
 		struct lab_work w = send_of(0, WORD);
 		struct lab_work add = rdma_of(IBV_WR_ATOMIC_FETCH_AND_ADD, 8192, WORD, p[1]);
@@ -125,10 +122,9 @@ CASE_THREE(an_atomic_finds_what_was_sent)
 /* Not all messages are polled before the next request. */
 CASE_THREE(what_was_sent_before_and_behind_is_in_order)
 {
-	struct lab_peer *p[2];
 	const uint32_t n = 20;
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	lab_peer_fill(p[0], 0, 200 * n, 1);
 	lab_peer_fill(p[0], 8192, 200 * n, 3);
 	for (uint32_t i = 0; i < n; i++) {
@@ -164,9 +160,8 @@ CASE_THREE(entries_of_a_receive_are_found)
 		                    .n = 3,
 		                    .piece = { { 100, 5, 0 }, { 0, 30, 0 }, { 200, 100, 0 } } };
 	struct lab_work none = { .wr_id = 2 };
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	lab_peer_fill(p[0], 0, 60, 1);
 	lab_peer_fill(p[1], 0, 1024, 2);
 	assert_int_equal(lab_peer_try_receive(p[1], &receive), 0);
@@ -239,9 +234,8 @@ static void send_to_region(struct lab_peer *p[2], uint32_t bytes)
 
 CASE_THREE(a_region_may_go)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
 		struct region r = region_for(p[0], sizes[i], NULL);
 
@@ -256,12 +250,12 @@ CASE_THREE(a_region_may_go)
 
 LAB_CASE_BOTH(memory_may_go)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 
 #ifdef __SANITIZE_THREAD__
 	return; /* its own thread makes all memory far: docs/semantics.md */
 #endif
-	lab_peers(p, &options, state);
+	p = lab_peers(&options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
 		struct region r = region_for(p[0], sizes[i], NULL);
 
@@ -275,14 +269,14 @@ LAB_CASE_BOTH(memory_may_go)
 /* So it is registered twice when it is mapped again. */
 LAB_CASE_BOTH(memory_may_go_again_and_again)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct region r[LAB_ARRAY(sizes)];
 	char *at = NULL;
 
 #ifdef __SANITIZE_THREAD__
 	return; /* its own thread makes all memory far: docs/semantics.md */
 #endif
-	lab_peers(p, &options, state);
+	p = lab_peers(&options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
 		r[i] = region_for(p[0], sizes[i], at);
 		at = r[i].at;
@@ -297,9 +291,8 @@ LAB_CASE_BOTH(memory_may_go_again_and_again)
 /* Messages to the memory were not polled when it went. */
 CASE_THREE(memory_may_go_before_its_region)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
 		struct region r = region_for(p[0], sizes[i], NULL);
 

@@ -61,9 +61,8 @@ static void one_death(uint64_t seed, int sig)
 		.min_rnr_timer = 14,
 	};
 	struct lab_riot r = { .random = seed };
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, (void *[]){ (void *)1 });
 
-	lab_peers(p, &o, (void *[]){ (void *)1 });
 	lab_peer_riot(p[1], p[0], seed + 1);
 	riot_for(p, &r, (seed * 2654435761u) % 15000000);
 	lab_peer_signal(p[1], sig);

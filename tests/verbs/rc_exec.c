@@ -20,11 +20,10 @@ static void try_after_exec(unsigned i, size_t period)
 {
 	struct lab_peer_options o = { .period = period, .timeout = 10, .retry_cnt = 1 };
 	static void *const elsewhere = (void *)(uintptr_t)lab_open;
-	struct lab_peer *p[2];
 	struct lab_work w;
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(&o, &elsewhere);
 
-	lab_peers(p, &o, &elsewhere);
 	w = (struct lab_work){ .opcode = requests[i].opcode,
 		               .n = 1,
 		               .piece = { { 0, requests[i].length, 0 } },

@@ -62,10 +62,9 @@ struct pair {
  * of its own. */
 static struct pair make_pair(bool owner_is_here)
 {
-	struct lab_peer *p[2];
 	struct pair pair;
+	struct lab_peer **p = lab_peers(&options, (void *const[]){ (void *)(uintptr_t)lab_open });
 
-	lab_peers(p, &options, (void *const[]){ (void *)(uintptr_t)lab_open });
 	pair.requester = p[owner_is_here];
 	pair.owner = p[!owner_is_here];
 	lab_peer_fill(pair.requester, 0, BYTES, 1);

@@ -5,11 +5,12 @@
  */
 #include "peer_lab.h"
 
-static void begin(struct lab_peer *p[2])
+static struct lab_peer **begin(void)
 {
 	static void *const elsewhere = (void *)(uintptr_t)lab_open;
+	struct lab_peer **p = lab_peers(NULL, &elsewhere);
 
-	lab_peers(p, NULL, &elsewhere);
+	return p;
 }
 
 static void transfer(struct lab_peer *from, struct lab_peer *to, enum ibv_wr_opcode opcode,
@@ -40,12 +41,11 @@ static void expect_connected(struct lab_peer *p[2], unsigned seed)
 
 LAB_CASE(a_connection_goes_on_beside_a_child_and_after_it)
 {
-	struct lab_peer *p[2];
 	int go[2];
 	char byte = 0;
 	pid_t pid;
+	struct lab_peer **p = begin();
 
-	begin(p);
 	expect_connected(p, 1);
 	assert_int_equal(pipe(go), 0);
 	pid = fork();
@@ -66,11 +66,10 @@ LAB_CASE(a_connection_goes_on_beside_a_child_and_after_it)
 LAB_CASE(what_waits_at_the_fork_is_carried_out_once)
 {
 	struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 100, 0 } } };
-	struct lab_peer *p[2];
 	struct ibv_wc wc;
 	pid_t pid;
+	struct lab_peer **p = begin();
 
-	begin(p);
 	lab_peer_fill(p[0], 0, 100, 7);
 	lab_peer_post(p[0], &w);
 	pid = fork();
@@ -88,10 +87,10 @@ LAB_CASE(what_waits_at_the_fork_is_carried_out_once)
 
 static void connect_anew(void **state)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 
 	(void)state;
-	lab_peers(p, NULL, NULL);
+	p = lab_peers(NULL, NULL);
 	expect_connected(p, 5);
 }
 
@@ -99,10 +98,9 @@ static void connect_anew(void **state)
 LAB_CASE(a_child_has_connections_of_its_own)
 {
 	const struct CMUnitTest tests[] = { { "child", connect_anew, NULL, NULL, NULL } };
-	struct lab_peer *p[2];
 	pid_t pid;
+	struct lab_peer **p = begin();
 
-	begin(p);
 	expect_connected(p, 1);
 	pid = fork();
 	if (!pid) {

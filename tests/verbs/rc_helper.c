@@ -42,10 +42,9 @@ static unsigned die_after(unsigned steps, enum ibv_wc_status *status, uint64_t *
 {
 	const struct lab_work receive = { .n = 1, .piece = { { 0, 64, 0 } } };
 	struct lab_work message = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8, 0 } } };
-	struct lab_peer *p[2];
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(&options, (void *[]){ (void *)1 });
 
-	lab_peers(p, &options, (void *[]){ (void *)1 });
 	message.to = p[1];
 	lab_peer_post(p[0], &message);
 	arm(p[0]);

@@ -54,8 +54,8 @@ static int file(unsigned flags, uint64_t bytes, int seals)
 /* ---- the peers ---- */
 
 struct fixture {
-	struct lab_peer *p[2]; /* the hostile one is here, the other one elsewhere */
-	char *memory;          /* here */
+	struct lab_peer **p; /* the hostile one is here, the other one elsewhere */
+	char *memory;        /* here */
 	struct ibv_mr *mr;
 };
 
@@ -65,7 +65,7 @@ static void begin(struct fixture *f, int fd)
 	static void *const elsewhere = (void *)(uintptr_t)lab_open;
 
 	evil = fd;
-	lab_peers(f->p, NULL, &elsewhere);
+	f->p = lab_peers(NULL, &elsewhere);
 	assert_ptr_not_equal(f->memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
 	                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
 	                     MAP_FAILED);

@@ -113,9 +113,8 @@ static const struct {
 LAB_CASE(what_was_said_of_memory_stays)
 {
 	char before[256], during[256], after[256];
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	for (unsigned i = 0; i < LAB_ARRAY(said); i++) {
 		char *m = lab_adopted_memory();
 		struct ibv_mr *mr;
@@ -148,12 +147,12 @@ LAB_CASE(what_io_uring_reads_is_there)
 {
 	char *m = lab_adopted_memory(), *other = lab_adopted_memory();
 	struct lab_uring ring;
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 
 	if (!lab_uring_is_there())
 		return; /* containers forbid it: nothing can be pinned so */
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	lab_uring_open(&ring, m, LAB_ADOPTED_BYTES);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_uring_read(&ring, m, LAB_ADOPTED_BYTES, 3);
@@ -185,10 +184,9 @@ LAB_CASE(beside_aio_nothing_moves)
 {
 	char *m = lab_adopted_memory();
 	aio_context_t aio = 0;
-	struct lab_peer *p[2];
 	struct ibv_mr *mr;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	if (syscall(SYS_io_setup, 8, &aio))
 		return; /* forbidden */
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
@@ -205,11 +203,10 @@ LAB_CASE(what_vmsplice_has_taken_is_in_the_pipe)
 {
 	char *m = lab_adopted_memory(), got[LAB_ADOPTED_PAGE];
 	struct iovec iov = { m, sizeof(got) };
-	struct lab_peer *p[2];
 	struct ibv_mr *mr;
 	int ends[2];
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(vmsplice(ends[1], &iov, 1, 0), sizeof(got));
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
@@ -230,10 +227,9 @@ LAB_CASE(what_vmsplice_has_taken_is_in_the_pipe)
 
 LAB_CASE(deregistered_memory_moves_and_grows_as_one)
 {
-	struct lab_peer *p[2];
 	char *m, *moved;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	m = lab_adopted_memory();
 	lab_adopted_deregister(
 	        lab_adopted_region(p[0], m + LAB_ADOPTED_PAGE, 4 * LAB_ADOPTED_PAGE));
@@ -249,10 +245,9 @@ LAB_CASE(deregistered_memory_moves_and_grows_as_one)
 LAB_CASE(memory_that_was_moved_is_private_again)
 {
 	char *m = lab_adopted_memory(), *moved;
-	struct lab_peer *p[2];
 	struct ibv_mr *mr;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
 	moved = mmap(NULL, LAB_ADOPTED_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -269,10 +264,9 @@ LAB_CASE(memory_that_was_moved_is_private_again)
 LAB_CASE(what_the_program_forbade_meanwhile_stays_forbidden)
 {
 	char *m = lab_adopted_memory(), flags[256];
-	struct lab_peer *p[2];
 	struct ibv_mr *mr;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	assert_int_equal(mprotect(m, 2 * LAB_ADOPTED_PAGE, PROT_READ), 0);
 	lab_adopted_deregister(mr);
@@ -301,9 +295,8 @@ static void register_own_stack(void)
 LAB_CASE(a_fiber_may_register_its_stack)
 {
 	static char stack[64 * LAB_ADOPTED_PAGE];
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	peers = p;
 	getcontext(&fiber);
 	fiber.uc_stack.ss_sp = stack;
@@ -325,7 +318,7 @@ LAB_CASE(a_child_in_the_same_memory_keeps_it_where_it_is)
 {
 	static char stack[16 * LAB_ADOPTED_PAGE] __attribute__((aligned(16)));
 	char *m = lab_adopted_memory();
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 	int ends[2];
 	pid_t pid;
@@ -333,7 +326,7 @@ LAB_CASE(a_child_in_the_same_memory_keeps_it_where_it_is)
 #ifdef __SANITIZE_THREAD__
 	return; /* it takes the child for a thread that it does not know */
 #endif
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	assert_int_equal(pipe(ends), 0);
 	pid = clone(wait_in_memory, stack + sizeof(stack), CLONE_VM | CLONE_FILES | SIGCHLD,
 	            &ends[0]);
@@ -355,13 +348,12 @@ LAB_CASE(a_child_in_the_same_memory_keeps_it_where_it_is)
 /* The peer attaches a segment where it lies. Its owner may have removed it, as UCX does. */
 LAB_CASE(a_system_v_segment_is_reached_where_it_lies)
 {
-	struct lab_peer *p[2];
 	struct shmid_ds ds;
 	struct ibv_mr *mr;
 	char *m;
 	int id;
+	struct lab_peer **p = lab_adopted_begin();
 
-	lab_adopted_begin(p);
 	for (unsigned round = 0; round < 3; round++) {
 		id = shmget(IPC_PRIVATE, LAB_ADOPTED_BYTES, IPC_CREAT | 0600);
 		assert_true(id >= 0);
@@ -387,11 +379,11 @@ LAB_CASE(a_process_may_become_secretive)
 {
 	char *m = mmap(NULL, LAB_ADOPTED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 	               -1, 0);
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct ibv_mr *mr;
 
 	assert_ptr_not_equal(m, MAP_FAILED);
-	lab_adopted_begin(p);
+	p = lab_adopted_begin();
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 2);
 	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 2);

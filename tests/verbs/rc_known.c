@@ -86,24 +86,24 @@ static struct lab_work work(const struct lab_peer *to, enum ibv_wr_opcode what, 
 }
 
 /* Two peers; the source has pattern 1, the sink 2, and both are known. */
-static void make(struct lab_peer *p[2], const struct lab_peer_options *o, void **state)
+static struct lab_peer **make(const struct lab_peer_options *o, void **state)
 {
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(o, state);
 
-	lab_peers(p, o, state);
 	w = work(p[1], opcode, 0, 64);
 	for (int i = 0; i < 3; i++)
 		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	lab_peer_fill(source(p), 0, LAB_PEER_BYTES, 1);
 	lab_peer_fill(sink(p), 0, LAB_PEER_BYTES, 2);
+	return p;
 }
 
 LAB_CASE_BOTH(a_list_is_carried_out_in_its_order)
 {
-	struct lab_peer *p[2];
 	struct list l;
+	struct lab_peer **p = make(NULL, state);
 
-	make(p, NULL, state);
 	for (unsigned n = 1; n <= LIST; n++) {
 		lab_peer_fill(sink(p), 0, LAB_PEER_BYTES, 2);
 		make_list(&l, n, p[0], p[1]);
@@ -126,10 +126,9 @@ LAB_CASE_BOTH(a_list_is_carried_out_in_its_order)
 
 LAB_CASE_BOTH(other_requests_may_stand_between)
 {
-	struct lab_peer *p[2];
 	struct list l;
+	struct lab_peer **p = make(NULL, state);
 
-	make(p, NULL, state);
 	lab_peer_receive(p[1], 0, 8192, LENGTH);
 	lab_peer_receive(p[1], 1, 8192 + LENGTH, LENGTH);
 	make_list(&l, LIST, p[0], p[1]);
@@ -146,10 +145,9 @@ LAB_CASE_BOTH(other_requests_may_stand_between)
 
 LAB_CASE_BOTH(a_list_ends_with_the_request_that_is_refused)
 {
-	struct lab_peer *p[2];
 	struct list l;
+	struct lab_peer **p = make(NULL, state);
 
-	make(p, NULL, state);
 	make_list(&l, LIST, p[0], p[1]);
 	l.wr[11].wr.rdma.rkey ^= 0x100;
 	post(p[0], &l, 0);
@@ -162,10 +160,9 @@ LAB_CASE_BOTH(a_list_ends_with_the_request_that_is_refused)
 
 LAB_CASE_BOTH(a_list_ends_before_the_request_that_is_malformed)
 {
-	struct lab_peer *p[2];
 	struct list l;
+	struct lab_peer **p = make(NULL, state);
 
-	make(p, NULL, state);
 	make_list(&l, LIST, p[0], p[1]);
 	l.wr[13].num_sge = -1;
 	assert_int_equal(post(p[0], &l, EINVAL), 13);
@@ -182,10 +179,9 @@ LAB_CASE_BOTH(a_list_ends_before_the_request_that_is_malformed)
 LAB_CASE_BOTH(a_list_ends_where_the_send_queue_is_full)
 {
 	const struct lab_peer_options o = { .cap = { .max_send_wr = 13 } };
-	struct lab_peer *p[2];
 	struct list l;
+	struct lab_peer **p = make(&o, state);
 
-	make(p, &o, state);
 	make_list(&l, LIST, p[0], p[1]);
 	assert_int_equal(post(p[0], &l, ENOMEM), 13);
 	expect_copied(sink(p), 13);
@@ -197,10 +193,9 @@ LAB_CASE_BOTH(a_list_ends_where_the_send_queue_is_full)
 
 LAB_CASE_BOTH(inline_data_needs_no_key)
 {
-	struct lab_peer *p[2];
 	struct list l;
+	struct lab_peer **p = make(NULL, state);
 
-	make(p, NULL, state);
 	make_list(&l, LIST, p[0], p[1]);
 	for (unsigned i = 0; i < LIST; i++) {
 		l.wr[i].send_flags |= IBV_SEND_INLINE;
@@ -214,10 +209,9 @@ LAB_CASE_BOTH(inline_data_needs_no_key)
 LAB_CASE_BOTH(what_may_be_read_may_not_be_written)
 {
 	const struct lab_peer_options o = { .no_access = IBV_ACCESS_REMOTE_WRITE };
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	lab_peer_fill(p[1], 0, LAB_PEER_BYTES, 2);
 	w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
 	for (int i = 0; i < 3; i++)
@@ -229,12 +223,11 @@ LAB_CASE_BOTH(what_may_be_read_may_not_be_written)
 
 LAB_CASE_BOTH(what_may_be_sent_may_not_be_read_into)
 {
-	struct lab_peer *p[2];
 	struct ibv_mr *mr;
 	struct lab_work w;
 	struct list l;
+	struct lab_peer **p = make(NULL, state);
 
-	make(p, NULL, state);
 	assert_non_null(mr = ibv_reg_mr(p[0]->here->pd, p[0]->here->memory, LAB_PEER_BYTES, 0));
 	make_list(&l, LIST, p[0], p[1]);
 	for (unsigned i = 0; i < LIST; i++)
@@ -252,10 +245,9 @@ LAB_CASE_BOTH(what_may_be_sent_may_not_be_read_into)
 LAB_CASE_BOTH(what_may_be_written_may_not_be_read)
 {
 	const struct lab_peer_options o = { .no_access = IBV_ACCESS_REMOTE_READ };
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = make(&o, state);
 
-	make(p, &o, state);
 	w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
 	lab_peer_do(p[0], &w, IBV_WC_REM_ACCESS_ERR);
 	lab_peer_expect(p[0], 0, 64, 1);
@@ -268,10 +260,9 @@ LAB_CASE_BOTH(what_is_known_is_not_read_all_the_same)
 		                                    { .no_qp_access = IBV_ACCESS_REMOTE_READ } };
 
 	for (int i = 0; i < 2; i++) {
-		struct lab_peer *p[2];
 		struct lab_work w;
+		struct lab_peer **p = make(&without[i], state);
 
-		make(p, &without[i], state);
 		w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
 		lab_peer_do(p[0], &w, IBV_WC_REM_INV_REQ_ERR);
 		lab_peer_expect(p[0], 0, 64, 1);
@@ -282,10 +273,9 @@ LAB_CASE_BOTH(what_is_known_is_not_read_all_the_same)
 LAB_CASE_BOTH(uc_reads_nothing_that_is_known)
 {
 	const struct lab_peer_options o = { .type = IBV_QPT_UC };
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = make(&o, state);
 
-	make(p, &o, state);
 	w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
 	assert_int_equal(lab_peer_try_post(p[0], &w), EINVAL);
 	lab_peer_expect(p[0], 0, 64, 1);
@@ -293,10 +283,9 @@ LAB_CASE_BOTH(uc_reads_nothing_that_is_known)
 
 LAB_CASE_BOTH(nobody_copies_beyond_the_end)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = make(NULL, state);
 
-	make(p, NULL, state);
 	w = work(p[1], opcode, LAB_PEER_BYTES - 64, 64);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	w.remote++;
@@ -305,10 +294,9 @@ LAB_CASE_BOTH(nobody_copies_beyond_the_end)
 
 LAB_CASE_BOTH(nobody_has_more_of_its_own_region_than_there_is)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = make(NULL, state);
 
-	make(p, NULL, state);
 	w = work(p[1], opcode, 0, 64);
 	w.piece[0].at = LAB_PEER_BYTES - 63;
 	lab_peer_do(p[0], &w, IBV_WC_LOC_PROT_ERR);
@@ -317,10 +305,9 @@ LAB_CASE_BOTH(nobody_has_more_of_its_own_region_than_there_is)
 
 LAB_CASE_BOTH(a_region_that_is_gone_is_known_no_more)
 {
-	struct lab_peer *p[2];
 	struct list l;
+	struct lab_peer **p = make(NULL, state);
 
-	make(p, NULL, state);
 	assert_int_equal(lab_peer_deregister(p[1]), 0);
 	make_list(&l, LIST, p[0], p[1]);
 	post(p[0], &l, 0);

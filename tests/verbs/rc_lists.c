@@ -108,11 +108,11 @@ static void fill(struct lab_peer *p[2])
 
 /* Two peers that have exchanged messages already: nothing is to be looked up. The first one's
  * memory has pattern 1, the second one's 2. */
-static void make(struct lab_peer *p[2], const struct lab_peer_options *o, void **state)
+static struct lab_peer **make(const struct lab_peer_options *o, void **state)
 {
 	struct list l;
+	struct lab_peer **p = lab_peers(o, state);
 
-	lab_peers(p, o, state);
 	for (unsigned i = 0; i < 3; i++) {
 		lab_peer_receive(p[1], i, 0, SLOT);
 		make_list(&l, 1, p[0]);
@@ -121,14 +121,14 @@ static void make(struct lab_peer *p[2], const struct lab_peer_options *o, void *
 		lab_peer_received(p[1], IBV_WC_SUCCESS);
 	}
 	fill(p);
+	return p;
 }
 
 LAB_CASE_BOTH(a_list_arrives_in_its_order)
 {
-	struct lab_peer *p[2];
 	struct list l;
+	struct lab_peer **p = make(NULL, state);
 
-	make(p, NULL, state);
 	for (unsigned n = 1; n <= LIST; n++) {
 		fill(p);
 		receive(p[1], 0, n);
@@ -143,10 +143,9 @@ LAB_CASE_BOTH(a_list_arrives_in_its_order)
 LAB_CASE_BOTH(a_list_is_left_to_who_polls)
 {
 	const struct lab_peer_options o = { .far = true };
-	struct lab_peer *p[2];
 	struct list l;
+	struct lab_peer **p = make(&o, state);
 
-	make(p, &o, state);
 	for (unsigned round = 0; round < 3; round++) {
 		fill(p);
 		receive(p[1], 0, LIST);
@@ -170,10 +169,9 @@ static void expect_bytes(struct lab_peer *p, unsigned i, unsigned seed, unsigned
 /* Each request of another kind takes effect where it stands in the list. */
 LAB_CASE_BOTH(other_requests_stand_between)
 {
-	struct lab_peer *p[2];
 	struct list l;
+	struct lab_peer **p = make(NULL, state);
 
-	make(p, NULL, state);
 	receive(p[1], 0, 9);
 	receive(p[1], 10, 10);
 	make_list(&l, 20, p[0]);
@@ -200,10 +198,9 @@ LAB_CASE_BOTH(other_requests_stand_between)
 LAB_CASE_BOTH(what_finds_no_receive_waits)
 {
 	const struct lab_peer_options o = { .rnr_retry = 7 };
-	struct lab_peer *p[2];
 	struct list l;
+	struct lab_peer **p = make(&o, state);
 
-	make(p, &o, state);
 	for (unsigned n = 0; n < LIST; n += 3) {
 		fill(p);
 		receive(p[1], 0, n);
@@ -221,10 +218,9 @@ LAB_CASE_BOTH(a_receive_that_is_too_small_ends_the_list)
 	const struct lab_peer_options o = { .rnr_retry = 7 };
 
 	for (unsigned small = 1; small < LIST; small += 9) {
-		struct lab_peer *p[2];
 		struct list l;
+		struct lab_peer **p = make(&o, state);
 
-		make(p, &o, state);
 		receive(p[1], 0, small);
 		lab_peer_receive(p[1], small, small * SLOT, length_of(small) - 1);
 		receive(p[1], small + 1, 3);
@@ -245,10 +241,9 @@ LAB_CASE_BOTH(a_receive_that_is_too_small_ends_the_list)
 
 LAB_CASE_BOTH(a_wrong_key_ends_the_list)
 {
-	struct lab_peer *p[2];
 	struct list l;
+	struct lab_peer **p = make(NULL, state);
 
-	make(p, NULL, state);
 	receive(p[1], 0, LIST);
 	make_list(&l, LIST, p[0]);
 	l.sge[22][0].lkey ^= 0x100;
@@ -263,11 +258,10 @@ LAB_CASE_BOTH(a_wrong_key_ends_the_list)
 LAB_CASE_BOTH(a_list_ends_before_the_request_that_is_malformed)
 {
 	for (unsigned how = 0; how < 6; how++) {
-		struct lab_peer *p[2];
 		struct list l;
 		struct ibv_wc wc;
+		struct lab_peer **p = make(NULL, state);
 
-		make(p, NULL, state);
 		receive(p[1], 0, LIST);
 		make_list(&l, LIST, p[0]);
 		if (how == 0)
@@ -296,11 +290,10 @@ LAB_CASE_BOTH(a_list_ends_before_the_request_that_is_malformed)
 LAB_CASE_BOTH(a_list_ends_where_the_send_queue_is_full)
 {
 	const struct lab_peer_options o = { .cap = { .max_send_wr = 20 } };
-	struct lab_peer *p[2];
 	struct list l;
 	struct ibv_wc wc;
+	struct lab_peer **p = make(&o, state);
 
-	make(p, &o, state);
 	receive(p[1], 0, LIST);
 	make_list(&l, LIST, p[0]);
 	assert_int_equal(post(p[0], &l, ENOMEM), 20);
@@ -312,10 +305,9 @@ LAB_CASE_BOTH(a_list_ends_where_the_send_queue_is_full)
 LAB_CASE_BOTH(uc_loses_what_finds_no_receive)
 {
 	const struct lab_peer_options o = { .type = IBV_QPT_UC };
-	struct lab_peer *p[2];
 	struct list l;
+	struct lab_peer **p = make(&o, state);
 
-	make(p, &o, state);
 	for (unsigned n = 0; n < LIST; n += 7) {
 		fill(p);
 		receive(p[1], 0, n);
@@ -332,10 +324,9 @@ LAB_CASE_BOTH(uc_loses_what_comes_behind_a_failure)
 	const struct lab_peer_options o = { .type = IBV_QPT_UC };
 
 	for (unsigned small = 1; small < LIST; small += 5) {
-		struct lab_peer *p[2];
 		struct list l;
+		struct lab_peer **p = make(&o, state);
 
-		make(p, &o, state);
 		receive(p[1], 0, small);
 		lab_peer_receive(p[1], small, small * SLOT, length_of(small) - 1);
 		receive(p[1], small + 1, LIST - small - 1);
@@ -417,10 +408,9 @@ LAB_CASE(a_responder_that_is_reset_ends_the_list)
 
 	for (unsigned round = 0; round < 100; round++) {
 		struct poster t = { 0 };
-		struct lab_peer *p[2];
 		pthread_t thread;
+		struct lab_peer **p = make(&o, NULL);
 
-		make(p, &o, NULL);
 		t.peer = p[0];
 		assert_int_equal(pthread_create(&thread, NULL, post_till_one_fails, &t), 0);
 		receive_many(p[1], 1 + round * 7);

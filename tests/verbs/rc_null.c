@@ -25,13 +25,14 @@ static struct ibv_mr *null_mr(const struct lab_peer *p)
 }
 
 /* p[0] is here, p[1] may be elsewhere. */
-static void make(struct lab_peer *p[2], void **state)
+static struct lab_peer **make(void **state)
 {
 	const struct lab_peer_options o = { .bytes = BYTES, .rnr_retry = 7, .retry_cnt = 7 };
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	lab_peer_fill(p[0], 0, BYTES, 1);
 	lab_peer_fill(p[1], 0, BYTES, 2);
+	return p;
 }
 
 /* The first 4 bytes of the memory of @p, then @n that are nothing, then the next 4 bytes. */
@@ -79,10 +80,9 @@ static void expect_zeros_between(struct lab_peer *p, uint32_t n)
 
 LAB_CASE_BOTH(zeros_are_sent)
 {
-	struct lab_peer *p[2];
 	struct ibv_sge sge[3];
+	struct lab_peer **p = make(state);
 
-	make(p, state);
 	for (unsigned i = 0; i < LAB_ARRAY(sizes); i++) {
 		lab_peer_fill(p[1], 0, BYTES, 2);
 		entries(p[0], null_mr(p[0]), sizes[i], sge);
@@ -97,10 +97,9 @@ LAB_CASE_BOTH(zeros_are_sent)
 /* The responder goes on with what waited for its receive: the requester does not poll before. */
 LAB_CASE_BOTH(zeros_are_sent_by_a_responder_that_helps)
 {
-	struct lab_peer *p[2];
 	struct ibv_sge sge[3];
+	struct lab_peer **p = make(state);
 
-	make(p, state);
 	for (unsigned i = 0; i < LAB_ARRAY(sizes); i++) {
 		lab_peer_fill(p[1], 0, BYTES, 2);
 		entries(p[0], null_mr(p[0]), sizes[i], sge);
@@ -114,10 +113,9 @@ LAB_CASE_BOTH(zeros_are_sent_by_a_responder_that_helps)
 
 LAB_CASE_BOTH(zeros_are_written)
 {
-	struct lab_peer *p[2];
 	struct ibv_sge sge[3];
+	struct lab_peer **p = make(state);
 
-	make(p, state);
 	for (unsigned i = 0; i < LAB_ARRAY(sizes); i++) {
 		lab_peer_fill(p[1], 0, BYTES, 2);
 		entries(p[0], null_mr(p[0]), sizes[i], sge);
@@ -138,10 +136,9 @@ static void expect_rest(struct lab_peer *p[2], uint32_t n)
 
 LAB_CASE_BOTH(what_is_read_into_a_null_entry_is_gone)
 {
-	struct lab_peer *p[2];
 	struct ibv_sge sge[3];
+	struct lab_peer **p = make(state);
 
-	make(p, state);
 	for (unsigned i = 0; i < LAB_ARRAY(sizes); i++) {
 		entries(p[0], null_mr(p[0]), sizes[i], sge);
 		post(p[0], p[1], IBV_WR_RDMA_READ, sge, 3);
@@ -152,11 +149,10 @@ LAB_CASE_BOTH(what_is_read_into_a_null_entry_is_gone)
 
 LAB_CASE_BOTH(what_an_atomic_operation_brings_back_may_be_discarded)
 {
-	struct lab_peer *p[2];
 	struct ibv_sge sge = { .length = 8 };
 	uint64_t word = 41;
+	struct lab_peer **p = make(state);
 
-	make(p, state);
 	sge.lkey = null_mr(p[0])->lkey;
 	lab_peer_put(p[1], 0, &word, sizeof(word));
 	post(p[0], p[1], IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 1);
@@ -168,12 +164,11 @@ LAB_CASE_BOTH(what_an_atomic_operation_brings_back_may_be_discarded)
 /* With the receive posted first, or the message first. */
 LAB_CASE_BOTH(what_is_received_into_a_null_entry_is_gone)
 {
-	struct lab_peer *p[2];
 	struct ibv_sge sge[3];
 	struct ibv_recv_wr wr = { .sg_list = sge, .num_sge = 3 }, *bad;
 	struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1 };
+	struct lab_peer **p = make(state);
 
-	make(p, state);
 	for (unsigned i = 0; i < 2 * LAB_ARRAY(sizes); i++) {
 		uint32_t n = sizes[i / 2];
 

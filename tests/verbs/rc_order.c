@@ -30,11 +30,10 @@ static struct lab_work work_of(struct lab_peer *to, enum ibv_wr_opcode opcode, u
  * waits for a receive, and is carried out by the responder's thread. */
 static void expect_fenced(void *const *state, bool waits)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
 	uint64_t word = 41;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	for (unsigned i = 0; i < 20; i++) {
 		lab_peer_fill(p[0], 0, 4096, 99);
 		lab_peer_fill(p[1], 8192, 4096, i);
@@ -83,14 +82,15 @@ LAB_CASE_BOTH(a_fenced_send_that_waits_has_what_was_fetched_before)
 /* ---- solicited events ---- */
 
 /* The receiver is p[0], here, whose CQ of receives has a channel. */
-static void make(struct lab_peer *p[2], void *const *state)
+static struct lab_peer **make(void *const *state)
 {
 	const struct lab_peer_options o = {
 		.timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .channel = true
 	};
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	lab_set_nonblocking(p[0]->here->channel->fd);
+	return p;
 }
 
 static void arm(struct lab_peer *p, int solicited_only)
@@ -125,9 +125,8 @@ LAB_CASE_BOTH(only_what_is_solicited_wakes_who_asked_for_that)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
 		                                      IBV_WR_RDMA_WRITE_WITH_IMM };
-	struct lab_peer *p[2];
+	struct lab_peer **p = make(state);
 
-	make(p, state);
 	for (unsigned i = 0; i < LAB_ARRAY(opcodes); i++) {
 		arm(p[0], 1);
 		message(p, opcodes[i], 0);
@@ -148,9 +147,8 @@ LAB_CASE_BOTH(only_what_is_solicited_wakes_who_asked_for_that)
 LAB_CASE_BOTH(a_solicited_write_wakes_nobody)
 {
 	struct lab_work w;
-	struct lab_peer *p[2];
+	struct lab_peer **p = make(state);
 
-	make(p, state);
 	arm(p[0], 0);
 	w = work_of(p[0], IBV_WR_RDMA_WRITE, 0, 512, 100);
 	w.flags = IBV_SEND_SOLICITED;
@@ -161,9 +159,8 @@ LAB_CASE_BOTH(a_solicited_write_wakes_nobody)
 LAB_CASE_BOTH(a_receive_that_fails_counts_as_solicited)
 {
 	struct lab_work w;
-	struct lab_peer *p[2];
+	struct lab_peer **p = make(state);
 
-	make(p, state);
 	arm(p[0], 1);
 	lab_peer_receive(p[0], 1, 0, 10);
 	w = work_of(p[0], IBV_WR_SEND, 0, 0, 100);
@@ -188,10 +185,9 @@ LAB_CASE_BOTH(a_send_completes_before_its_reply)
 {
 	const struct lab_peer_options o = { .one_cq = true, .timeout = 14, .rnr_retry = 7 };
 	struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8 } } };
-	struct lab_peer *p[2];
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	for (int i = 0; i < ROUNDS; i++) {
 		/* completions of sends alone, each polled by itself */
 		for (int k = 0; k < i; k++) {
@@ -216,11 +212,10 @@ LAB_CASE_BOTH(a_send_completes_before_its_reply)
 LAB_CASE_BOTH(what_others_complete_has_one_event)
 {
 	const struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8 } } };
-	struct lab_peer *p[2];
 	struct ibv_cq *cq;
 	void *context;
+	struct lab_peer **p = make(state);
 
-	make(p, state);
 	for (int i = 0; i < ROUNDS; i++) {
 		assert_int_equal(ibv_req_notify_cq(p[0]->here->send_cq, 0), 0);
 		lab_peer_post(p[0], &w);
@@ -253,13 +248,12 @@ static void *begin_list(void *arg)
 LAB_CASE_BOTH(what_others_complete_wakes_who_arms_later)
 {
 	const struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8 } } };
-	struct lab_peer *p[2];
 	struct ibv_cq *cq;
 	pthread_t thread;
 	struct list l;
 	void *context;
+	struct lab_peer **p = make(state);
 
-	make(p, state);
 	assert_non_null(l.qp = ibv_qp_to_qp_ex(p[0]->here->qp));
 	pthread_barrier_init(&l.begun, NULL, 2);
 	pthread_barrier_init(&l.ends, NULL, 2);
@@ -284,15 +278,16 @@ LAB_CASE_BOTH(what_others_complete_wakes_who_arms_later)
 /* ---- size ---- */
 
 /* Memory of 2 GiB is one of 1 MiB, mapped 2,048 times. */
-static void make_large(struct lab_peer *p[2], void *const *state)
+static struct lab_peer **make_large(void *const *state)
 {
 	const struct lab_peer_options o = { .timeout = 14,
 		                            .retry_cnt = 7,
 		                            .rnr_retry = 7,
 		                            .bytes = (size_t)MOST + PERIOD,
 		                            .period = PERIOD };
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
+	return p;
 }
 
 static void expect_large(struct lab_peer *p[2], enum ibv_wr_opcode opcode, unsigned seed)
@@ -312,9 +307,8 @@ static void expect_large(struct lab_peer *p[2], enum ibv_wr_opcode opcode, unsig
 
 LAB_CASE_BOTH(the_largest_message_is_of_2_gib)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = make_large(state);
 
-	make_large(p, state);
 	expect_large(p, *state ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, 1);
 	if (*state)
 		expect_large(p, IBV_WR_SEND, 2);
@@ -324,9 +318,8 @@ LAB_CASE_BOTH(the_largest_message_is_of_2_gib)
 LAB_CASE(a_larger_message_is_not_posted)
 {
 	struct lab_work w;
-	struct lab_peer *p[2];
+	struct lab_peer **p = make_large(state);
 
-	make_large(p, state);
 	w = work_of(p[1], IBV_WR_RDMA_WRITE, 0, 0, MOST + 1);
 	assert_int_equal(lab_peer_try_post(p[0], &w), EINVAL);
 	w.n = 2;

@@ -33,9 +33,8 @@ static void expect_all(struct lab_peer *p[2], unsigned seed)
 
 LAB_CASE_ELSEWHERE(after_it_was_used)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	expect_all(p, 1);
 	lab_peer_part(p[1]);
 	expect_all(p, 4);
@@ -43,9 +42,8 @@ LAB_CASE_ELSEWHERE(after_it_was_used)
 
 LAB_CASE_ELSEWHERE(before_it_is_used)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	lab_peer_part(p[1]);
 	expect_all(p, 1);
 }
@@ -54,9 +52,8 @@ LAB_CASE_ELSEWHERE(before_it_is_used)
 LAB_CASE_ELSEWHERE(after_a_queue_pair_has_gone)
 {
 	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 64, 0 } } };
-	struct lab_peer *p[2], *second[2];
+	struct lab_peer **p = lab_peers(&options, state), *second[2];
 
-	lab_peers(p, &options, state);
 	w.to = p[1];
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	second[0] = lab_peer(&options);
@@ -81,9 +78,8 @@ LAB_CASE_ELSEWHERE(after_a_queue_pair_has_gone)
 LAB_CASE_ELSEWHERE(one_that_is_killed_is_gone)
 {
 	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 8, 0 } } };
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	expect_all(p, 1);
 	lab_peer_part(p[1]);
 	lab_peer_signal(p[1], SIGKILL);

@@ -47,11 +47,10 @@ static void put_word(struct lab_peer *p, uint64_t at, uint64_t word)
 
 LAB_CASE_BOTH(an_atomic_write_writes_a_word)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	put_word(p[0], 16, WORD);
 	for (int by_wr = 0; by_wr < 2; by_wr++) {
 		lab_peer_fill(p[1], 0, 256, 1);
@@ -66,10 +65,9 @@ LAB_CASE_BOTH(an_atomic_write_writes_a_word)
 
 LAB_CASE_BOTH(an_atomic_write_gathers_its_word)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	put_word(p[0], 16, WORD);
 	w = word_of(p[1], 64, false);
 	w.n = 2;
@@ -87,10 +85,9 @@ LAB_CASE_BOTH(an_atomic_write_gathers_its_word)
 /* It waits in the queue behind a SEND that no receive is posted for. */
 LAB_CASE_BOTH(an_atomic_write_that_waited_is_carried_out)
 {
-	struct lab_peer *p[2];
 	struct lab_work send = { .opcode = IBV_WR_SEND }, w;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	put_word(p[0], 16, WORD);
 	for (int by_wr = 0; by_wr < 2; by_wr++) {
 		put_word(p[1], 64, 0);
@@ -107,10 +104,9 @@ LAB_CASE_BOTH(an_atomic_write_that_waited_is_carried_out)
 
 LAB_CASE(an_atomic_write_is_of_8_bytes)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	w = word_of(p[1], 64, false);
 	w.piece[0].length = 7;
 	assert_int_equal(lab_peer_try_post(p[0], &w), EINVAL);
@@ -122,10 +118,9 @@ LAB_CASE(an_atomic_write_is_of_8_bytes)
 
 LAB_CASE_BOTH(an_atomic_write_elsewhere_than_at_a_multiple_of_8_is_invalid)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	put_word(p[1], 64, 0);
 	put_word(p[1], 72, 0);
 	w = word_of(p[1], 68, true);
@@ -137,18 +132,18 @@ LAB_CASE_BOTH(an_atomic_write_elsewhere_than_at_a_multiple_of_8_is_invalid)
 LAB_CASE_BOTH(an_atomic_write_needs_the_right_to_write)
 {
 	struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7 };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct lab_work w;
 
 	o.no_access = IBV_ACCESS_REMOTE_WRITE;
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	put_word(p[1], 64, 0);
 	w = word_of(p[1], 64, true);
 	lab_peer_do(p[0], &w, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(word_at(p[1], 64), 0);
 	o.no_access = 0;
 	o.no_qp_access = IBV_ACCESS_REMOTE_WRITE;
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	w = word_of(p[1], 64, true);
 	lab_peer_do(p[0], &w, IBV_WC_REM_INV_REQ_ERR);
 }
@@ -158,13 +153,12 @@ LAB_CASE(a_responder_without_resources_refuses_both)
 	struct lab_peer_options o = {
 		.timeout = 14, .retry_cnt = 7, .no_read = 1, .flush_access = LAB_ACCESS_FLUSH_GLOBAL
 	};
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	w = word_of(p[1], 64, true);
 	lab_peer_do(p[0], &w, IBV_WC_REM_INV_REQ_ERR);
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	w = flush_of(p[1], 0, 64);
 	lab_peer_do(p[0], &w, IBV_WC_REM_INV_REQ_ERR);
 }
@@ -225,22 +219,21 @@ LAB_CASE_BOTH(an_atomic_write_is_atomic_among_atomics)
 
 /* ---- flushes ---- */
 
-static void lab_flush_peers(struct lab_peer *p[2], void *const *state)
+static struct lab_peer **flush_peers(void *const *state)
 {
 	const struct lab_peer_options o = { .timeout = 14,
 		                            .retry_cnt = 7,
 		                            .rnr_retry = 7,
 		                            .flush_access = LAB_ACCESS_FLUSH_GLOBAL };
 
-	lab_peers(p, &o, state);
+	return lab_peers(&o, state);
 }
 
 LAB_CASE_BOTH(a_flush_of_bytes_or_of_the_region_succeeds)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = flush_peers(state);
 	struct lab_work w;
 
-	lab_flush_peers(p, state);
 	w = flush_of(p[1], 100, LAB_PEER_BYTES - 100);
 	assert_int_equal(lab_peer_do(p[0], &w, IBV_WC_SUCCESS).opcode, LAB_WC_FLUSH);
 	w = flush_of(p[1], 100, 0);
@@ -252,11 +245,10 @@ LAB_CASE_BOTH(a_flush_of_bytes_or_of_the_region_succeeds)
 
 LAB_CASE_BOTH(a_flush_waits_for_what_was_posted_before)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = flush_peers(state);
 	struct lab_work send = { .opcode = IBV_WR_SEND }, w;
 	struct ibv_wc wc;
 
-	lab_flush_peers(p, state);
 	lab_peer_post(p[0], &send);
 	w = flush_of(p[1], 0, 64);
 	lab_peer_post(p[0], &w);
@@ -280,11 +272,11 @@ LAB_CASE_BOTH(a_flush_of_what_is_not_there_is_refused)
 		{ 0, 0, LAB_FLUSH_RANGE, ~0u }, /* the key counts for no bytes, too */
 		{ 0, 8, LAB_FLUSH_MR, ~0u },
 	};
-	struct lab_peer *p[2];
 	struct lab_work w;
 
 	for (unsigned i = 0; i < LAB_ARRAY(wrong); i++) {
-		lab_flush_peers(p, state);
+		struct lab_peer **p = flush_peers(state);
+
 		w = flush_of(p[1], wrong[i].remote, wrong[i].bytes);
 		w.flush_level = wrong[i].level;
 		w.rkey_xor = wrong[i].rkey_xor;
@@ -297,20 +289,20 @@ LAB_CASE_BOTH(a_flush_of_what_is_not_there_is_refused)
 LAB_CASE_BOTH(a_flush_needs_its_right)
 {
 	struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7 };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct lab_work w;
 
-	lab_peers(p, &o, state); /* the queue pair does not let it in */
+	p = lab_peers(&o, state); /* the queue pair does not let it in */
 	w = flush_of(p[1], 0, 64);
 	lab_peer_do(p[0], &w, IBV_WC_REM_INV_REQ_ERR);
 	o.flush_access = o.no_flush_access = LAB_ACCESS_FLUSH_GLOBAL;
-	lab_peers(p, &o, state); /* the region does not */
+	p = lab_peers(&o, state); /* the region does not */
 	w = flush_of(p[1], 0, 64);
 	lab_peer_do(p[0], &w, IBV_WC_REM_ACCESS_ERR);
 	/* to make persistent is another right; no region can have it */
 	o.flush_access = LAB_ACCESS_FLUSH_GLOBAL | LAB_ACCESS_FLUSH_PERSISTENT;
 	o.no_flush_access = LAB_ACCESS_FLUSH_PERSISTENT;
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	w = flush_of(p[1], 0, 64);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	w.flush_type = LAB_FLUSH_GLOBAL | LAB_FLUSH_PERSISTENT;
@@ -328,10 +320,9 @@ LAB_CASE(a_flush_that_means_nothing_is_not_posted)
 		{ LAB_FLUSH_GLOBAL, 2, 8 },
 		{ LAB_FLUSH_GLOBAL, LAB_FLUSH_RANGE, ((size_t)1 << 31) + 1 },
 	};
-	struct lab_peer *p[2];
+	struct lab_peer **p = flush_peers(state);
 	struct lab_work w;
 
-	lab_flush_peers(p, state);
 	for (unsigned i = 0; i < LAB_ARRAY(wrong); i++) {
 		w = flush_of(p[1], 0, wrong[i].bytes);
 		w.flush_type = wrong[i].type;
@@ -374,10 +365,9 @@ LAB_CASE(uc_has_neither)
 		                            .cap = { 1, 1, 1, 1, 0 },
 		                            .comp_mask = IBV_QP_INIT_ATTR_PD |
 		                                         IBV_QP_INIT_ATTR_SEND_OPS_FLAGS };
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	init.pd = p[0]->here->pd;
 	init.send_cq = init.recv_cq = p[0]->here->send_cq;
 	for (unsigned i = 0; i < LAB_ARRAY(ops); i++) {

@@ -58,9 +58,8 @@ static const uint32_t sizes[] = { 0, 1, 7, 63, 64, 65, 4095, 4096, 4097, MIB - 3
 LAB_CASE_BOTH(a_write_of_any_size_and_alignment_lands_exactly)
 {
 	const struct lab_peer_options o = { .bytes = 4 * MIB };
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	for (unsigned i = 0; i < LAB_ARRAY(sizes); i++) {
 		uint32_t n = sizes[i];
 		struct lab_work w = write_of(p[1], 5 + i, 1001 + i, n);
@@ -77,9 +76,8 @@ LAB_CASE_BOTH(a_write_of_any_size_and_alignment_lands_exactly)
 LAB_CASE_BOTH(a_read_of_any_size_and_alignment_fetches_exactly)
 {
 	const struct lab_peer_options o = { .bytes = 4 * MIB };
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	for (unsigned i = 0; i < LAB_ARRAY(sizes); i++) {
 		uint32_t n = sizes[i];
 		struct lab_work w = read_of(p[1], 1001 + i, 3 + i, n);
@@ -100,10 +98,9 @@ LAB_CASE_BOTH(entries_are_gathered_and_scattered_in_order)
 		.piece = { { 100, 10, 0 }, { 50, 0, 1 }, { 300, 90, 0 }, { 10, 3, 0 } },
 		.remote = 1000
 	};
-	struct lab_peer *p[2];
 	uint8_t got[103];
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	w.to = p[1];
 	lab_peer_fill(p[0], 0, 512, 1);
 	w.opcode = IBV_WR_RDMA_WRITE;
@@ -123,9 +120,8 @@ LAB_CASE_BOTH(entries_are_gathered_and_scattered_in_order)
 
 LAB_CASE_BOTH(inline_data_may_change_after_posting)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	for (int by_wr = 0; by_wr < 2; by_wr++) {
 		struct lab_work w = write_of(p[1], 0, 256, 48);
 
@@ -163,12 +159,12 @@ LAB_CASE_BOTH(a_read_has_as_many_entries_as_the_device_says)
 	struct lab_peer_options o = { .cap = { .max_send_wr = 4, .max_recv_wr = 4 } };
 	struct ibv_device_attr attr;
 	struct ibv_sge sge[257];
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 
 	assert_int_equal(ibv_query_device(lab_open(1), &attr), 0);
 	assert_in_range(attr.max_sge_rd, 1, 256);
 	o.cap.max_send_sge = o.cap.max_recv_sge = (uint32_t)attr.max_sge_rd;
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	lab_peer_fill(p[1], 0, LAB_PEER_BYTES, 5);
 	assert_int_equal(post_read(p[0], p[1], sge, attr.max_sge_rd), 0);
 	lab_peer_sent(p[0], IBV_WC_SUCCESS);
@@ -180,11 +176,10 @@ LAB_CASE_BOTH(a_read_has_as_many_entries_as_the_device_says)
 
 LAB_CASE_BOTH(a_write_with_immediate_uses_a_receive)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	lab_peer_receive(p[1], 41, 0, 0);
 	lab_peer_fill(p[0], 0, 5000, 3);
 	w = write_of(p[1], 0, 512, 5000);
@@ -202,10 +197,9 @@ LAB_CASE_BOTH(a_write_with_immediate_uses_a_receive)
 
 LAB_CASE_BOTH(compare_and_swap_swaps_only_what_equals)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	put_word(p[1], 64, 10);
 	w = atomic_of(p[1], IBV_WR_ATOMIC_CMP_AND_SWP, 64, 10, 20);
 	assert_int_equal(lab_peer_do(p[0], &w, IBV_WC_SUCCESS).opcode, IBV_WC_COMP_SWAP);
@@ -219,10 +213,9 @@ LAB_CASE_BOTH(compare_and_swap_swaps_only_what_equals)
 
 LAB_CASE_BOTH(fetch_and_add_wraps)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	put_word(p[1], 64, UINT64_MAX);
 	w = atomic_of(p[1], IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 3, 0);
 	assert_int_equal(lab_peer_do(p[0], &w, IBV_WC_SUCCESS).opcode, IBV_WC_FETCH_ADD);
@@ -343,10 +336,9 @@ LAB_CASE_BOTH(a_wrong_key_is_a_remote_access_error)
 			                               IBV_WR_ATOMIC_CMP_AND_SWP,
 			                               IBV_WR_ATOMIC_FETCH_AND_ADD,
 			                               IBV_WR_RDMA_WRITE_WITH_IMM };
-		struct lab_peer *p[2];
 		struct lab_work w;
+		struct lab_peer **p = lab_peers(NULL, state);
 
-		lab_peers(p, NULL, state);
 		w = atomic_of(p[1], opcodes[i], 64, 0, 0);
 		w.rkey_xor = 1;
 		expect_refused(p, &w, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
@@ -362,10 +354,9 @@ LAB_CASE_BOTH(an_address_outside_of_the_region_is_a_remote_access_error)
 	} outside[] = { { LAB_PEER_BYTES - 7, 8 }, { (uint64_t)-8, 16 }, { (uint64_t)1 << 40, 1 } };
 
 	for (unsigned i = 0; i < LAB_ARRAY(outside); i++) {
-		struct lab_peer *p[2];
 		struct lab_work w;
+		struct lab_peer **p = lab_peers(NULL, state);
 
-		lab_peers(p, NULL, state);
 		w = write_of(p[1], 0, outside[i].at, outside[i].length);
 		expect_refused(p, &w, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
 		lab_clean_up(NULL);
@@ -383,10 +374,9 @@ LAB_CASE_BOTH(a_region_without_the_access_is_a_remote_access_error)
 
 	for (unsigned i = 0; i < LAB_ARRAY(each); i++) {
 		struct lab_peer_options o = { .no_access = each[i].access };
-		struct lab_peer *p[2];
 		struct lab_work w;
+		struct lab_peer **p = lab_peers(&o, state);
 
-		lab_peers(p, &o, state);
 		w = atomic_of(p[1], each[i].opcode, 64, 1, 1);
 		expect_refused(p, &w, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
 		lab_clean_up(NULL);
@@ -404,10 +394,9 @@ LAB_CASE_BOTH(a_queue_pair_without_the_access_is_an_invalid_request)
 
 	for (unsigned i = 0; i < LAB_ARRAY(each); i++) {
 		struct lab_peer_options o = { .no_qp_access = each[i].access };
-		struct lab_peer *p[2];
 		struct lab_work w;
+		struct lab_peer **p = lab_peers(&o, state);
 
-		lab_peers(p, &o, state);
 		w = atomic_of(p[1], each[i].opcode, 64, 1, 1);
 		expect_refused(p, &w, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 		lab_clean_up(NULL);
@@ -416,10 +405,9 @@ LAB_CASE_BOTH(a_queue_pair_without_the_access_is_an_invalid_request)
 
 LAB_CASE_BOTH(an_atomic_address_must_be_a_multiple_of_8)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	w = atomic_of(p[1], IBV_WR_ATOMIC_FETCH_AND_ADD, 68, 1, 1);
 	expect_refused(p, &w, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 }
@@ -431,10 +419,9 @@ LAB_CASE_BOTH(without_resources_for_reads_they_are_invalid_requests)
 
 	for (unsigned i = 0; i < LAB_ARRAY(opcodes); i++) {
 		struct lab_peer_options o = { .no_read = 1 };
-		struct lab_peer *p[2];
 		struct lab_work w;
+		struct lab_peer **p = lab_peers(&o, state);
 
-		lab_peers(p, &o, state);
 		w = atomic_of(p[1], opcodes[i], 64, 1, 1);
 		/* this is looked at before the key is */
 		w.rkey_xor = 1;
@@ -445,10 +432,9 @@ LAB_CASE_BOTH(without_resources_for_reads_they_are_invalid_requests)
 
 LAB_CASE_BOTH(of_no_bytes_the_key_means_nothing)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	w = write_of(p[1], 0, 1u << 30, 0);
 	w.rkey_xor = ~0u;
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
@@ -465,10 +451,9 @@ LAB_CASE_BOTH(a_wrong_local_key_is_a_local_protection_error)
 		                               IBV_WR_ATOMIC_CMP_AND_SWP };
 
 	for (unsigned i = 0; i < LAB_ARRAY(opcodes); i++) {
-		struct lab_peer *p[2];
 		struct lab_work w;
+		struct lab_peer **p = lab_peers(NULL, state);
 
-		lab_peers(p, NULL, state);
 		lab_peer_fill(p[1], 0, LAB_PEER_BYTES, 9);
 		w = atomic_of(p[1], opcodes[i], 64, 1, 1);
 		w.piece[0].key_xor = 1;
@@ -485,10 +470,9 @@ LAB_CASE_BOTH(a_wrong_local_key_is_a_local_protection_error)
 LAB_CASE_BOTH(a_wrong_local_key_shows_even_if_the_responder_is_gone)
 {
 	const struct lab_peer_options o = { .timeout = 1 };
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	lab_peer_destroy_qp(p[1]);
 	w = write_of(p[1], 0, 0, 64);
 	w.piece[0].key_xor = 1;
@@ -497,10 +481,9 @@ LAB_CASE_BOTH(a_wrong_local_key_shows_even_if_the_responder_is_gone)
 
 LAB_CASE_BOTH(a_deregistered_region_is_not_reached)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	assert_int_equal(lab_peer_deregister(p[1]), 0);
 	lab_peer_fill(p[1], 0, 64, 9);
 	w = write_of(p[1], 0, 0, 64);
@@ -510,10 +493,9 @@ LAB_CASE_BOTH(a_deregistered_region_is_not_reached)
 
 LAB_CASE_BOTH(requests_behind_a_failed_one_are_flushed_in_order)
 {
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	lab_peer_fill(p[1], 64, 512, 9);
 	for (unsigned i = 0; i < 8; i++) {
 		w = write_of(p[1], 0, 0, 16);
@@ -536,10 +518,9 @@ LAB_CASE_BOTH(requests_behind_a_failed_one_are_flushed_in_order)
 LAB_CASE(a_requester_that_may_have_no_read_under_way_has_one)
 {
 	const struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7, .no_reading = 1 };
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	for (unsigned i = 0; i < 20; i++) {
 		w = read_of(p[1], 256, 0, 100);
 		w.unsignalled = i < 19;
@@ -588,10 +569,9 @@ LAB_CASE_BOTH(responses_are_counted_at_the_port_that_sends_them)
 {
 	const struct lab_peer_options o = { .bytes = MIB, .timeout = 14, .retry_cnt = 7 };
 	struct traffic before = count_traffic();
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	w = read_of(p[1], 0, 0, 10000);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	w = read_of(p[1], 0, 0, 0);
@@ -610,10 +590,9 @@ LAB_CASE_BOTH(responses_are_counted_at_the_port_that_sends_them)
 LAB_CASE_BOTH(requests_that_waited_are_counted_once)
 {
 	struct traffic before = count_traffic();
-	struct lab_peer *p[2];
 	struct lab_work w;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	w = write_of(p[1], 0, 0, 5000);
 	w.opcode = IBV_WR_SEND;
 	lab_peer_post(p[0], &w);
@@ -640,10 +619,9 @@ LAB_CASE_ELSEWHERE(protected_memory_is_reached_from_elsewhere)
 	const struct lab_peer_options far = { .far = true };
 	const int prots[] = { PROT_READ, PROT_NONE };
 	struct lab_work write, read, add;
-	struct lab_peer *p[2];
 	uint64_t old;
+	struct lab_peer **p = lab_peers(&far, state);
 
-	lab_peers(p, &far, state);
 	write = write_of(p[0], 0, 100, 5 * PAGE);
 	read = read_of(p[0], 0, 100, 5 * PAGE);
 	add = atomic_of(p[0], IBV_WR_ATOMIC_FETCH_AND_ADD, 2 * PAGE, 3, 0);

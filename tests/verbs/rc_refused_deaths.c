@@ -30,10 +30,9 @@ static unsigned die_after(unsigned steps, bool *failed)
 		.opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 8, 0 } }, .rkey_xor = 1
 	};
 	struct ibv_cq *cq;
-	struct lab_peer *p[2];
 	void *context;
+	struct lab_peer **p = lab_peers(&options, (void *[]){ (void *)1 });
 
-	lab_peers(p, &options, (void *[]){ (void *)1 });
 	write.to = p[0];
 	assert_int_equal(ibv_req_notify_cq(p[0]->here->recv_cq, 0), 0);
 	steps = lab_peer_post_and_die(p[1], &write, steps);

@@ -22,9 +22,8 @@ static const uint32_t sizes[] = { 0, 1, 63, 64, 65, 128, 4095, 4096, 4097, 70001
 LAB_CASE_BOTH(a_message_of_any_size_arrives_exactly)
 {
 	const struct lab_peer_options o = { .bytes = 4 * MIB, .rnr_retry = 7 };
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	for (unsigned i = 0; i < LAB_ARRAY(sizes); i++) {
 		struct lab_work w = send_of(3 + i, sizes[i]);
 		struct ibv_wc wc;
@@ -74,10 +73,9 @@ LAB_CASE_BOTH(pieces_are_gathered_and_scattered_in_order)
 		uint32_t k = large ? 1000 : 1;
 		struct lab_work r = { .n = 4 }, w = { .opcode = IBV_WR_SEND, .n = 3 };
 		uint32_t from[] = { 5 * k, 1 * k, 20 * k }, to[] = { 2 * k, 0, 13 * k, 12 * k };
-		struct lab_peer *p[2];
 		uint8_t *got = malloc(26000);
+		struct lab_peer **p = lab_peers(NULL, state);
 
-		lab_peers(p, NULL, state);
 		for (int i = 0; i < 3; i++)
 			w.piece[i] = (struct lab_piece){ 10 + 20000u * (unsigned)i, from[i], 0 };
 		for (int i = 0; i < 4; i++)
@@ -100,11 +98,10 @@ LAB_CASE_BOTH(pieces_are_gathered_and_scattered_in_order)
 
 LAB_CASE_BOTH(immediate_data_arrives)
 {
-	struct lab_peer *p[2];
 	struct lab_work w = send_of(0, 10);
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	w.opcode = IBV_WR_SEND_WITH_IMM;
 	w.imm = htobe32(0xCAFE0001);
 	for (int by_wr = 0; by_wr < 2; by_wr++) {
@@ -125,9 +122,8 @@ LAB_CASE_BOTH(entries_that_a_message_does_not_reach_may_be_wrong)
 	for (int i = 0; i < 2; i++) {
 		struct lab_work r = { .n = 2, .piece = { { 0, 5000, 0 }, { 6000, 10, 1 } } };
 		struct lab_work w = send_of(0, lengths[i]);
-		struct lab_peer *p[2];
+		struct lab_peer **p = lab_peers(NULL, state);
 
-		lab_peers(p, NULL, state);
 		assert_int_equal(lab_peer_try_receive(p[1], &r), 0);
 		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 		lab_peer_received(p[1], IBV_WC_SUCCESS);
@@ -142,9 +138,8 @@ static void send_to_the_end(void **state, const struct lab_peer_options *o,
 {
 	const uint64_t at = LAB_PEER_BYTES - room;
 	struct lab_work w = send_of(0, length), longer = send_of(0, room + 1);
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(o, state);
 
-	lab_peers(p, o, state);
 	lab_peer_fill(p[0], 0, length, 5);
 	for (int i = 0; i < 2; i++) { /* the second time the key is known */
 		lab_peer_fill(p[1], at, room, 9);
@@ -196,10 +191,9 @@ LAB_CASE_BOTH(a_receive_may_reach_beyond_a_region_that_is_far)
 
 LAB_CASE_BOTH(messages_wait_for_receives_and_come_in_order)
 {
-	struct lab_peer *p[2];
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	for (unsigned i = 0; i < 40; i++) {
 		struct lab_work w = send_of(i * 100, i % 3 == 2 ? 5000 : 40);
 
@@ -220,9 +214,8 @@ LAB_CASE_BOTH(messages_wait_for_receives_and_come_in_order)
 
 LAB_CASE_BOTH(the_responder_carries_out_what_waited_for_it)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	for (unsigned i = 0; i < 30; i++) {
 		struct lab_work w = send_of(i * 100, 90);
 
@@ -248,10 +241,9 @@ LAB_CASE_BOTH(nothing_overtakes_a_request_that_waits)
 		.opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 512, 8, 0 } }, .remote = 512
 	};
 	struct lab_work first = send_of(0, 8);
-	struct lab_peer *p[2];
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	lab_peer_fill(p[0], 512, 8, 1);
 	lab_peer_fill(p[1], 512, 8, 2);
 	lab_peer_post(p[0], &first);
@@ -270,9 +262,8 @@ LAB_CASE_BOTH(without_retries_the_first_rnr_ends_it)
 {
 	const struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7, .rnr_retry = 0 };
 	struct lab_work w = send_of(0, 10);
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	lab_peer_do(p[0], &w, IBV_WC_RNR_RETRY_EXC_ERR);
 	lab_peer_expect_state(p[0], IBV_QPS_ERR);
 	lab_peer_expect_state(p[1], IBV_QPS_RTS);
@@ -284,9 +275,8 @@ LAB_CASE_BOTH(each_number_of_rnr_retries_ends)
 	for (uint8_t retries = 1; retries < 7; retries++) {
 		const struct lab_peer_options o = { .rnr_retry = retries, .min_rnr_timer = 14 };
 		struct lab_work w = send_of(0, 10);
-		struct lab_peer *p[2];
+		struct lab_peer **p = lab_peers(&o, state);
 
-		lab_peers(p, &o, state);
 		lab_peer_post(p[0], &w);
 		w.wr_id = 8;
 		lab_peer_post(p[0], &w);
@@ -301,10 +291,9 @@ LAB_CASE_BOTH(a_receive_that_comes_in_time_is_used)
 {
 	const struct lab_peer_options o = { .rnr_retry = 6, .min_rnr_timer = 31 };
 	struct lab_work w = send_of(0, 10);
-	struct lab_peer *p[2];
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	lab_peer_post(p[0], &w);
 	assert_int_equal(lab_peer_try_sent(p[0], &wc), 0);
 	lab_peer_receive(p[1], 1, 0, 10);
@@ -316,9 +305,8 @@ LAB_CASE_BOTH(a_requester_that_sleeps_is_woken)
 {
 	struct lab_peer_options o = { .channel = true, .rnr_retry = 7 };
 	struct lab_work w = send_of(0, 10);
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	lab_peer_post(p[0], &w);
 	lab_peer_arm(p[0]);
 	lab_peer_receive(p[1], 1, 0, 10);
@@ -327,7 +315,7 @@ LAB_CASE_BOTH(a_requester_that_sleeps_is_woken)
 	lab_clean_up(NULL);
 	/* likewise when it gives up */
 	o.rnr_retry = 1;
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	lab_peer_post(p[0], &w);
 	lab_peer_arm(p[0]);
 	lab_peer_sleep(p[0]);
@@ -389,9 +377,8 @@ LAB_CASE_BOTH(without_a_responder_retries_end)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 2, .rnr_retry = 7 };
 	struct lab_work w = send_of(0, 10);
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	lab_peer_destroy_qp(p[1]);
 	lab_peer_do(p[0], &w, IBV_WC_RETRY_EXC_ERR);
 	lab_peer_expect_state(p[0], IBV_QPS_ERR);
@@ -403,9 +390,8 @@ LAB_CASE_BOTH(psns_that_differ_reach_nobody)
 		.timeout = 8, .retry_cnt = 2, .rnr_retry = 7, .sq_psn = 5, .rq_psn = 6
 	};
 	struct lab_work w = send_of(0, 10);
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	lab_peer_receive(p[1], 1, 0, 10);
 	lab_peer_do(p[0], &w, IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(lab_peer_state(p[1]), IBV_QPS_RTS);
@@ -421,9 +407,8 @@ LAB_CASE_BOTH(who_acknowledges_elsewhere_is_not_heard)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 2, .rnr_retry = 7 };
 	struct lab_work w = send_of(0, 10);
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	if (p[0]->address.path.is_global) /* RoCE has no LIDs */
 		return;
 	p[1]->o.lid_xor = 0x40;
@@ -442,7 +427,7 @@ LAB_CASE_BOTH(packets_of_another_size_are_no_request)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 		                                      IBV_WR_RDMA_READ };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 
 	for (unsigned i = 0; i < 6; i++) {
 		struct lab_work w = send_of(0, 256);
@@ -451,7 +436,7 @@ LAB_CASE_BOTH(packets_of_another_size_are_no_request)
 		w.opcode = opcodes[i / 2];
 		status =
 		        w.opcode == IBV_WR_RDMA_READ ? IBV_WC_BAD_RESP_ERR : IBV_WC_REM_INV_REQ_ERR;
-		lab_peers(p, NULL, state);
+		p = lab_peers(NULL, state);
 		w.to = p[1];
 		p[i % 2]->o.path_mtu = IBV_MTU_256; /* the other one's is 1024 */
 		again(p[i % 2], p[!(i % 2)]);
@@ -473,9 +458,8 @@ LAB_CASE_BOTH(one_end_goes_on_with_the_next_psn)
 		.timeout = 8, .retry_cnt = 2, .rnr_retry = 7, .sq_psn = 0xFFFFFE, .rq_psn = 0xFFFFFE
 	};
 	struct lab_work w = send_of(0, 10);
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	for (unsigned i = 0; i < 9; i++) {
 		lab_peer_receive(p[1], i, 0, 10);
 		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
@@ -495,9 +479,8 @@ LAB_CASE_BOTH(a_requester_that_sleeps_learns_that_retries_ended)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 2, .channel = true };
 	struct lab_work w = send_of(0, 10);
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	lab_peer_destroy_qp(p[1]);
 	lab_peer_post(p[0], &w);
 	lab_peer_arm(p[0]);
@@ -508,10 +491,9 @@ LAB_CASE_BOTH(a_requester_that_sleeps_learns_that_retries_ended)
 LAB_CASE_BOTH(a_link_that_returns_in_time_is_no_error)
 {
 	const struct lab_peer_options o = { .timeout = 0, .retry_cnt = 7, .rnr_retry = 7 };
-	struct lab_peer *p[2];
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	for (int end = 1; end <= 2; end++) {
 		struct lab_work w = send_of(0, 10);
 
@@ -532,9 +514,8 @@ LAB_CASE_BOTH(a_link_that_stays_away_is_a_retry_error)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 1, .rnr_retry = 7 };
 	struct lab_work w = send_of(0, 10);
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	lab_peer_receive(p[1], 1, 0, 10);
 	lab_link(2, false);
 	lab_peer_do(p[0], &w, IBV_WC_RETRY_EXC_ERR);
@@ -562,9 +543,8 @@ LAB_CASE_BOTH(a_receive_that_is_too_small_fails_both_ends)
 
 	for (int i = 0; i < 2; i++) {
 		struct lab_work w = send_of(0, lengths[i]);
-		struct lab_peer *p[2];
+		struct lab_peer **p = lab_peers(NULL, state);
 
-		lab_peers(p, NULL, state);
 		lab_peer_receive(p[1], 1, 0, 32);
 		expect_failed_receive(p, &w, IBV_WC_REM_INV_REQ_ERR, IBV_WC_LOC_LEN_ERR);
 		lab_clean_up(NULL);
@@ -578,9 +558,8 @@ LAB_CASE_BOTH(a_receive_with_a_wrong_key_fails_both_ends)
 	for (int i = 0; i < 2; i++) {
 		struct lab_work w = send_of(0, lengths[i]);
 		struct lab_work r = { .wr_id = 1, .n = 1, .piece = { { 0, 8000, 1 } } };
-		struct lab_peer *p[2];
+		struct lab_peer **p = lab_peers(NULL, state);
 
-		lab_peers(p, NULL, state);
 		assert_int_equal(lab_peer_try_receive(p[1], &r), 0);
 		expect_failed_receive(p, &w, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR);
 		lab_clean_up(NULL);
@@ -591,9 +570,8 @@ LAB_CASE_BOTH(a_receive_with_a_wrong_key_fails_both_ends)
 LAB_CASE_BOTH(a_failed_receive_shows_in_the_state_at_once)
 {
 	struct lab_work w = send_of(0, 33);
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	lab_peer_receive(p[1], 1, 0, 32);
 	lab_peer_do(p[0], &w, IBV_WC_REM_INV_REQ_ERR);
 	lab_peer_expect_state(p[1], IBV_QPS_ERR);
@@ -602,9 +580,8 @@ LAB_CASE_BOTH(a_failed_receive_shows_in_the_state_at_once)
 
 LAB_CASE_BOTH(waiting_requests_fail_in_order_when_one_fails)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	for (unsigned i = 0; i < 5; i++) {
 		struct lab_work w = send_of(0, i == 2 ? 100 : 10);
 
@@ -633,9 +610,8 @@ LAB_CASE_BOTH(a_responder_that_fails_flushes_what_it_had_to_send)
 
 	for (int i = 0; i < 2; i++) {
 		struct lab_work mine = send_of(0, 10), w = send_of(0, lengths[i]);
-		struct lab_peer *p[2];
+		struct lab_peer **p = lab_peers(&o, state);
 
-		lab_peers(p, &o, state);
 		lab_peer_post(p[1], &mine);
 		lab_peer_arm(p[1]);
 		if (i == 0) {
@@ -658,9 +634,8 @@ LAB_CASE_BOTH(a_full_send_queue_refuses_more)
 {
 	const struct lab_peer_options o = { .cap = { .max_send_wr = 4 }, .rnr_retry = 7 };
 	struct lab_work w = send_of(0, 10);
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < 4; i++)
 			lab_peer_post(p[0], &w);
@@ -677,10 +652,9 @@ LAB_CASE_BOTH(a_full_send_queue_refuses_more)
 LAB_CASE_BOTH(unsignalled_requests_make_room_by_a_later_completion)
 {
 	const struct lab_peer_options o = { .cap = { .max_send_wr = 4 }, .rnr_retry = 7 };
-	struct lab_peer *p[2];
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	for (int round = 0; round < 20; round++) {
 		for (unsigned i = 0; i < 4; i++) {
 			struct lab_work w = send_of(0, 10);
@@ -699,10 +673,9 @@ LAB_CASE_BOTH(unsignalled_requests_make_room_by_a_later_completion)
 LAB_CASE_BOTH(a_destroyed_queue_pair_takes_its_waiting_requests_along)
 {
 	struct lab_work w = send_of(0, 10);
-	struct lab_peer *p[2];
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	for (int i = 0; i < 10; i++)
 		lab_peer_post(p[0], &w);
 	lab_peer_destroy_qp(p[0]);
@@ -748,9 +721,8 @@ LAB_CASE(a_send_completes_before_its_answer_when_many_are_polled)
 	const struct lab_peer_options o = { .one_cq = true, .rnr_retry = 7 };
 	struct lab_work w = send_of(0, 10);
 	struct ibv_wc wc[3];
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	for (unsigned i = 0; i < 20; i++) {
 		for (int k = 0; k < 2; k++)
 			lab_peer_receive(p[0], i, 100, 10);
@@ -770,9 +742,8 @@ LAB_CASE_BOTH(a_send_completes_before_its_answer_is_polled)
 		                            .rnr_retry = 7,
 		                            .cap = { .max_send_wr = 4 } };
 	struct lab_work w = send_of(0, 10);
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	for (unsigned i = 0; i < 60; i++) {
 		lab_peer_receive(p[0], i, 100, 10);
 		lab_peer_receive(p[1], i, 100, 10);
@@ -796,9 +767,8 @@ LAB_CASE_BOTH(threads_may_post_to_one_queue_pair)
 		                            .cqe = 8000,
 		                            .rnr_retry = 7 };
 	pthread_t thread[THREADS], receiver;
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	assert_int_equal(pthread_create(&receiver, NULL, receive_many, p[1]), 0);
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, send_many, p[0]), 0);

@@ -325,10 +325,9 @@ LAB_CASE_BOTH(in_sqd_requests_wait_and_in_rts_they_go)
 {
 	struct ibv_qp_attr sqd = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 	struct ibv_qp_attr timeout = { .timeout = 9 };
-	struct lab_peer *p[2];
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	assert_int_equal(lab_peer_modify(p[0], &sqd, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
 	lab_peer_event(p[0], IBV_EVENT_SQ_DRAINED);
 	for (uint64_t i = 0; i < 3; i++) {
@@ -354,10 +353,9 @@ LAB_CASE_BOTH(in_sqd_requests_wait_and_in_rts_they_go)
 LAB_CASE_BOTH(what_waits_in_sqd_is_not_helped_along)
 {
 	struct lab_work w = send_of(1);
-	struct lab_peer *p[2];
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	lab_peer_post(p[0], &w);
 	lab_peer_to(p[0], IBV_QPS_SQD);
 	lab_peer_receive(p[1], 1, 0, 10);
@@ -369,9 +367,8 @@ LAB_CASE_BOTH(what_waits_in_sqd_is_not_helped_along)
 
 LAB_CASE_BOTH(in_err_all_is_flushed_in_order)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	for (uint64_t i = 0; i < 5; i++) {
 		struct lab_work w = send_of(i);
 
@@ -402,9 +399,8 @@ LAB_CASE_BOTH(a_responder_that_left_rts_is_not_reached)
 		struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE,
 			              .n = 1,
 			              .piece = { { 0, 64, 0 } } };
-		struct lab_peer *p[2];
+		struct lab_peer **p = lab_peers(&o, state);
 
-		lab_peers(p, &o, state);
 		lab_peer_fill(p[1], 0, 64, 9);
 		lab_peer_to(p[1], away[i]);
 		w.to = p[1];
@@ -419,9 +415,8 @@ LAB_CASE_BOTH(a_responder_in_error_takes_no_further_request)
 {
 	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 1, .rnr_retry = 7 };
 	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 64, 0 } } };
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	lab_peer_fill(p[1], 0, 64, 9);
 	w.to = p[1];
 	w.rkey_xor = 1;
@@ -439,10 +434,9 @@ LAB_CASE_BOTH(a_responder_in_error_takes_no_further_request)
 
 LAB_CASE_BOTH(after_a_reset_it_is_like_new)
 {
-	struct lab_peer *p[2];
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	for (int round = 0; round < 20; round++) {
 		struct lab_work w = send_of(1);
 
@@ -476,10 +470,9 @@ LAB_CASE_BOTH(a_completion_queue_that_is_too_small_overruns)
 {
 	const struct lab_peer_options o = { .cqe = 2, .timeout = 14, .rnr_retry = 7 };
 	struct lab_work w = send_of(1);
-	struct lab_peer *p[2];
 	struct ibv_wc wc;
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	for (int i = 0; i < 4; i++)
 		lab_peer_receive(p[1], 1, 0, 10);
 	w.unsignalled = true;

@@ -38,14 +38,14 @@ static void reset(struct lab_peer *p)
 	lab_peer_to(p, IBV_QPS_RESET);
 }
 
+static const struct lab_peer_options options = { .bytes = BYTES, .timeout = 8, .retry_cnt = 1 };
+
 /* A thread of p[0] writes to p[1] again and again, and has begun. */
-static pthread_t begin_to_write(struct lab_peer *p[2], void **state)
+static pthread_t begin_to_write(struct lab_peer *p[2])
 {
-	const struct lab_peer_options o = { .bytes = BYTES, .timeout = 8, .retry_cnt = 1 };
 	pthread_t thread;
 	uint8_t first = 0;
 
-	lab_peers(p, &o, state);
 	lab_peer_fill(p[0], 0, BYTES, 1);
 	assert_int_equal(pthread_create(&thread, NULL, write_on, p), 0);
 	while (first != lab_pattern(1, BYTES - 1))
@@ -65,8 +65,8 @@ static enum ibv_wc_status last_status(pthread_t thread)
 /* @take_back is the only end of the writer's access. The status of the writer's last request. */
 static enum ibv_wc_status writes_until(void (*take_back)(struct lab_peer *), void **state)
 {
-	struct lab_peer *p[2];
-	pthread_t thread = begin_to_write(p, state);
+	struct lab_peer **p = lab_peers(&options, state);
+	pthread_t thread = begin_to_write(p);
 	enum ibv_wc_status status;
 
 	take_back(p[1]);
@@ -87,8 +87,8 @@ LAB_CASE_BOTH(what_is_deregistered_does_not_change)
 LAB_CASE_BOTH(what_is_deregistered_is_not_sent)
 {
 	for (int i = 0; i < ROUNDS; i++) {
-		struct lab_peer *p[2];
-		pthread_t thread = begin_to_write(p, state);
+		struct lab_peer **p = lab_peers(&options, state);
+		pthread_t thread = begin_to_write(p);
 
 		assert_int_equal(lab_peer_deregister(p[0]), 0);
 		lab_peer_fill(p[0], 0, BYTES, 2);
@@ -143,14 +143,13 @@ LAB_CASE_ELSEWHERE(a_poll_that_copies_is_waited_for)
 	const struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 64, 0 } } };
 	struct deregisterer d = { .done = false };
 	struct sigaction before;
-	struct lab_peer *p[2];
 	pthread_t poller, thread;
 	uintptr_t page;
 	void *status;
 	bool early;
 	char c = 0;
+	struct lab_peer **p = lab_peers(&far, state);
 
-	lab_peers(p, &far, state);
 	assert_int_equal(pipe(halt.stopped) | pipe(halt.go), 0);
 	page = ((uintptr_t)p[0]->here->memory + 2 * 4096) & ~(uintptr_t)4095;
 	lab_peer_receive(p[0], 1, page - 32 - (uintptr_t)p[0]->here->memory, 64);
@@ -209,14 +208,14 @@ LAB_CASE_BOTH(who_is_reset_has_not_run_out_of_receives)
 	const struct lab_peer_options o = { .timeout = 8,
 		                            .retry_cnt = 1,
 		                            .cap = { .max_recv_wr = RECEIVES } };
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	uint8_t first;
 
 	for (int i = 0; i < RESETS; i++) {
 		enum ibv_wc_status status;
 		pthread_t thread;
 
-		lab_peers(p, &o, state);
+		p = lab_peers(&o, state);
 		lab_peer_fill(p[0], 0, 64, 1);
 		for (unsigned k = 0; k < RECEIVES; k++)
 			lab_peer_receive(p[1], k, 0, 64);

@@ -11,8 +11,8 @@
 #define LENGTH 1000
 
 struct fixture {
-	struct lab_peer *p[2]; /* the owner; the window's user */
-	struct ibv_mr *mr;     /* of all the owner's memory; windows may be bound to it */
+	struct lab_peer **p; /* the owner; the window's user */
+	struct ibv_mr *mr;   /* of all the owner's memory; windows may be bound to it */
 	struct ibv_mw *mw;
 };
 
@@ -28,7 +28,7 @@ static void undo_mw(void *mw)
 
 static void make(struct fixture *f, enum ibv_mw_type type, void *const *state)
 {
-	lab_peers(f->p, NULL, state);
+	f->p = lab_peers(NULL, state);
 	assert_non_null(f->mr = ibv_reg_mr(f->p[0]->here->pd, f->p[0]->here->memory, LAB_PEER_BYTES,
 	                                   LAB_ALL_ACCESS | IBV_ACCESS_MW_BIND));
 	lab_undo(undo_mr, f->mr);

@@ -15,11 +15,12 @@ static struct lab_work work_of(enum ibv_wr_opcode opcode, struct lab_peer *to, u
 		                  .imm = htobe32(5) };
 }
 
-static void uc_peers(struct lab_peer *p[2], void **state)
+static struct lab_peer **uc_peers(void **state)
 {
 	const struct lab_peer_options o = { .type = IBV_QPT_UC };
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
+	return p;
 }
 
 /* The next message is the first that arrived. */
@@ -35,9 +36,8 @@ static void expect_nothing_arrived(struct lab_peer *p[2])
 LAB_CASE_BOTH(messages_and_writes_arrive)
 {
 	const uint32_t lengths[] = { 0, 1, 64, 65, 5000, 30000 };
-	struct lab_peer *p[2];
+	struct lab_peer **p = uc_peers(state);
 
-	uc_peers(p, state);
 	for (unsigned i = 0; i < LAB_ARRAY(lengths); i++) {
 		struct lab_work w = work_of(IBV_WR_SEND_WITH_IMM, NULL, lengths[i]);
 
@@ -58,10 +58,9 @@ LAB_CASE_BOTH(messages_and_writes_arrive)
 LAB_CASE_BOTH(without_a_receive_a_message_is_lost_and_counted)
 {
 	struct lab_work w;
-	struct lab_peer *p[2];
 	uint64_t lost = lab_counter(2, "no_receive");
+	struct lab_peer **p = uc_peers(state);
 
-	uc_peers(p, state);
 	w = work_of(IBV_WR_SEND, NULL, 64);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	assert_int_equal(lab_counter(2, "no_receive"), lost + 1);
@@ -73,9 +72,8 @@ LAB_CASE_BOTH(a_write_that_is_refused_is_lost_and_counted)
 {
 	uint64_t lost = lab_counter(2, "uc_refused");
 	struct lab_work w;
-	struct lab_peer *p[2];
+	struct lab_peer **p = uc_peers(state);
 
-	uc_peers(p, state);
 	lab_peer_fill(p[1], 0, 4096, 9);
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
 	w.rkey_xor = 1;
@@ -96,9 +94,8 @@ LAB_CASE_BOTH(a_queue_pair_that_allows_no_writes_loses_them)
 	const struct lab_peer_options o = { .type = IBV_QPT_UC,
 		                            .no_qp_access = IBV_ACCESS_REMOTE_WRITE };
 	struct lab_work w;
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	lab_peer_fill(p[0], 0, 4096, 3);
 	lab_peer_fill(p[1], 0, 4096, 9);
 	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
@@ -110,9 +107,8 @@ LAB_CASE_BOTH(a_queue_pair_that_allows_no_writes_loses_them)
 LAB_CASE_BOTH(packets_of_another_size_are_lost)
 {
 	struct lab_work w;
-	struct lab_peer *p[2];
+	struct lab_peer **p = uc_peers(state);
 
-	uc_peers(p, state);
 	p[1]->o.path_mtu = IBV_MTU_256; /* the other one's is 1024 */
 	lab_peer_to(p[1], IBV_QPS_RESET);
 	lab_peer_connect(p[1], p[0]);
@@ -129,9 +125,8 @@ LAB_CASE_BOTH(packets_of_another_size_are_lost)
 LAB_CASE_BOTH(a_refused_write_uses_no_receive)
 {
 	struct lab_work w;
-	struct lab_peer *p[2];
+	struct lab_peer **p = uc_peers(state);
 
-	uc_peers(p, state);
 	lab_peer_receive(p[1], 1, 0, 64);
 	w = work_of(IBV_WR_RDMA_WRITE_WITH_IMM, p[1], 64);
 	w.rkey_xor = 1;
@@ -143,9 +138,8 @@ LAB_CASE_BOTH(a_failed_request_stops_the_send_queue_alone)
 {
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
 	struct lab_work w;
-	struct lab_peer *p[2];
+	struct lab_peer **p = uc_peers(state);
 
-	uc_peers(p, state);
 	w = work_of(IBV_WR_SEND, NULL, 64);
 	w.piece[0].key_xor = 1;
 	lab_peer_receive(p[0], 1, 0, 64);
@@ -165,9 +159,8 @@ LAB_CASE_BOTH(reads_and_atomics_are_refused)
 {
 	const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
 		                               IBV_WR_ATOMIC_FETCH_AND_ADD };
-	struct lab_peer *p[2];
+	struct lab_peer **p = uc_peers(state);
 
-	uc_peers(p, state);
 	for (unsigned i = 0; i < LAB_ARRAY(opcodes); i++) {
 		struct lab_work w = work_of(opcodes[i], p[1], 8);
 
@@ -178,9 +171,8 @@ LAB_CASE_BOTH(reads_and_atomics_are_refused)
 LAB_CASE_BOTH(without_a_way_messages_are_lost)
 {
 	struct lab_work w = work_of(IBV_WR_SEND, NULL, 64);
-	struct lab_peer *p[2];
+	struct lab_peer **p = uc_peers(state);
 
-	uc_peers(p, state);
 	lab_peer_receive(p[1], 1, 0, 64);
 	lab_link(2, false);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);

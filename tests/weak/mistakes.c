@@ -860,10 +860,10 @@ static const struct mistake {
 static void make_pairs(void)
 {
 	struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
-	struct lab_peer *first[2];
+	struct lab_peer **first;
 
 	o.channel = true;
-	lab_peers(first, &o, NULL);
+	first = lab_peers(&o, NULL);
 	for (unsigned i = 0; i < 2; i++) {
 		o.host = (int)i + 1;
 		o.neighbour = first[i];

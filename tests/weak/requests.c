@@ -86,17 +86,17 @@ static unsigned count_said(int fd, const char *text)
 LAB_CASE(without_a_thread_nothing_is_late_and_that_is_said)
 {
 	const int fd = memfd_create("said", 0), err = dup(2);
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 
 	assert_true(fd >= 0 && err >= 0 && dup2(fd, 2) == 2);
 	has_no_threads = true;
-	lab_peers(p, NULL, state);
+	p = lab_peers(NULL, state);
 	dup2(err, 2);
 	assert_int_equal(count_late(p), 0);
 	has_no_threads = false;
 	assert_int_equal(count_said(fd, "not weak: it can have no thread"), 1);
 	lab_clean_up(NULL);
-	lab_peers(p, NULL, state);
+	p = lab_peers(NULL, state);
 	assert_true(count_late(p));
 	close(fd);
 	close(err);
@@ -107,9 +107,8 @@ LAB_CASE(without_a_thread_nothing_is_late_and_that_is_said)
 LAB_CASE(a_program_that_sleeps_is_woken)
 {
 	const struct lab_peer_options options = { .channel = true };
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct lab_work w = write_of(p, i % MANY);
 
@@ -123,9 +122,8 @@ LAB_CASE(a_program_that_sleeps_is_woken)
 /* As ib_write_lat. */
 LAB_CASE(a_program_that_looks_at_memory_sees_it_change)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	for (unsigned i = 0; i < MANY; i++) {
 		volatile uint8_t *last = (volatile uint8_t *)p[1]->here->memory + i * 64 + 63;
 		struct lab_work w = write_of(p, i);
@@ -143,17 +141,15 @@ LAB_CASE(a_program_that_looks_at_memory_sees_it_change)
 
 LAB_CASE(a_child_has_a_fabric_of_its_own)
 {
-	struct lab_peer *p[2];
 	pid_t pid;
+	struct lab_peer **p = lab_peers(NULL, state);
 
-	lab_peers(p, NULL, state);
 	post_many(p);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
-		struct lab_peer *q[2];
+		struct lab_peer **q = lab_peers(NULL, NULL);
 
-		lab_peers(q, NULL, NULL);
 		post_many(q);
 		for (unsigned i = 0; i < MANY; i++)
 			lab_peer_sent(q[0], IBV_WC_SUCCESS);
@@ -170,9 +166,8 @@ LAB_CASE(a_child_has_a_fabric_of_its_own)
 LAB_CASE(each_message_comes_once)
 {
 	const struct lab_peer_options o = { .cap = { .max_send_wr = 4 }, .rnr_retry = 7 };
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&o, state);
 
-	lab_peers(p, &o, state);
 	for (uint32_t i = 0; i < 16 * MANY; i++) {
 		struct lab_work w = write_of(p, 0);
 		uint32_t got;
@@ -199,9 +194,8 @@ LAB_CASE(each_message_comes_once)
 LAB_CASE(what_finds_no_way_fails_in_the_end)
 {
 	struct lab_peer_options options = { .timeout = 12, .retry_cnt = 1, .rnr_retry = 7 };
-	struct lab_peer *p[2];
+	struct lab_peer **p = lab_peers(&options, state);
 
-	lab_peers(p, &options, state);
 	lab_link(2, false);
 	for (unsigned i = 0; i < 4; i++) {
 		struct lab_work w = write_of(p, i);
@@ -240,9 +234,8 @@ LAB_CASE(err_flushes_what_is_not_done)
 	unsigned done = 0;
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		struct lab_peer *p[2];
+		struct lab_peer **p = lab_peers(NULL, state);
 
-		lab_peers(p, NULL, state);
 		post_many(p);
 		lab_peer_to(p[0], IBV_QPS_ERR);
 		done += expect_flushed(p[0]->here->send_cq, MANY);
@@ -305,9 +298,8 @@ LAB_CASE(nothing_leaves_behind_a_datagram_that_failed)
 LAB_CASE(a_queue_pair_ends_with_what_waits)
 {
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		struct lab_peer *p[2];
+		struct lab_peer **p = lab_peers(NULL, state);
 
-		lab_peers(p, NULL, state);
 		post_many(p);
 		if (i % 2)
 			lab_peer_to(p[0], IBV_QPS_RESET);
@@ -320,9 +312,8 @@ LAB_CASE(in_sqd_all_is_done)
 	const struct ibv_qp_attr sqd = { .qp_state = IBV_QPS_SQD };
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		struct lab_peer *p[2];
+		struct lab_peer **p = lab_peers(NULL, state);
 
-		lab_peers(p, NULL, state);
 		lab_peer_fill(p[0], 0, MANY * 64, i);
 		post_many(p);
 		assert_int_equal(lab_peer_modify(p[0], &sqd, IBV_QP_STATE), 0);
