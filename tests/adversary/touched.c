@@ -66,10 +66,9 @@ LAB_CASE(touched_pages_go_and_others_messages_stay)
 	char message[LARGE];
 	uint64_t before;
 	time_t end;
-	int data_fd;
 	pid_t pid;
+	int data_fd = daemon_map(daemon_client(CONTROL_ROLE_VERBS), &region);
 
-	data_fd = daemon_map(daemon_client(CONTROL_ROLE_VERBS), &region);
 	lab_post(to, 8);
 	for (int i = 0; i < 8; i++) {
 		memset(message, 'a' + i, sizeof(message));

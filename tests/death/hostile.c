@@ -266,11 +266,10 @@ CASE_WITH(before_hello_every_request_is_refused, NULL, check_at_rest)
 CASE_WITH(a_wrong_hello_is_refused, NULL, check_at_rest)
 {
 	struct control_hello good = { .version = CONTROL_VERSION, .role = CONTROL_ROLE_VERBS };
-	struct control_hello bad;
 	struct control_packet reply;
 	int sock = daemon_socket();
+	struct control_hello bad = good;
 
-	bad = good;
 	bad.version++;
 	assert_int_equal(call(sock, CONTROL_HELLO, &bad, sizeof(bad), &reply), -EPROTO);
 	bad = good;

@@ -263,11 +263,10 @@ LAB_CASE_BOTH(a_stopped_sender_does_not_keep_receives_for_ever)
 {
 	struct shm_arrival *slot;
 	struct shm_ring_single single = shm_ring_single(false);
-	struct shm_ring_view v;
 	uint32_t pos;
 	struct lab_peer **p = lab_peers(NULL, state);
+	struct shm_ring_view v = view_of(p);
 
-	v = view_of(p);
 	for (unsigned i = 0; i < 4; i++)
 		lab_peer_receive(p[1], i, 0, 10);
 	assert_non_null(slot = shm_ring_claim_single(&v, &single, &pos));
@@ -472,10 +471,9 @@ static struct shm_key *key_of(const struct lab_peer *p, uint32_t key)
 static void expect_refused(unsigned whose, uint64_t by, uint64_t longer)
 {
 	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 100, 0 } } };
-	struct shm_key *k;
 	struct lab_peer **p = lab_peers(NULL, (void *[]){ NULL });
+	struct shm_key *k = key_of(p[whose], whose ? p[1]->address.rkey : p[0]->lkey);
 
-	k = key_of(p[whose], whose ? p[1]->address.rkey : p[0]->lkey);
 	atomic_fetch_add(&k->start, by);
 	atomic_fetch_add(&k->length, longer);
 	w.to = p[1];
@@ -557,10 +555,9 @@ LAB_CASE(a_forged_way_kills_no_daemon)
 
 	assert_int_equal(system("umbel fault add opcode=CNP drop > /dev/null"), 0);
 	for (size_t i = 0; i < LAB_ARRAY(ways); i++) {
-		struct shm_wire *forged;
 		struct lab_peer **p = lab_peers(NULL, state);
+		struct shm_wire *forged = shm_wire_at(&region, SHM_QP_INDEX(p[1]->address.qpn));
 
-		forged = shm_wire_at(&region, SHM_QP_INDEX(p[1]->address.qpn));
 		assert_int_equal(forged->path.detours, SHM_WIRE_HERE);
 		memset(&forged->path.dgid, 0, sizeof(forged->path.dgid));
 		memset(&forged->path.sgid, 0, sizeof(forged->path.sgid));

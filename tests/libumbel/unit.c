@@ -110,10 +110,9 @@ LAB_CASE(counters_are_read)
 
 LAB_CASE(a_group_is_waited_for)
 {
-	struct lab_group *g;
 	char mgid[INET6_ADDRSTRLEN];
+	struct lab_group *g = lab_join(1, "239.7.7.7");
 
-	g = lab_join(1, "239.7.7.7");
 	inet_ntop(AF_INET6, &g->mgid, mgid, sizeof(mgid));
 	assert_int_equal(umbel_wait_group(mgid, 1, 0, 60), 0);
 	assert_int_equal(umbel_wait_group(mgid, 2, 0, 1), -1);

@@ -82,9 +82,8 @@ CASE(a_gid_of_no_port_has_no_device)
 
 CASE(the_mask_says_what_of_the_service_counts)
 {
-	uint64_t service;
+	uint64_t service = bound_service(RDMA_PS_TCP, gid_of(1, UINT64_MAX, 0));
 
-	service = bound_service(RDMA_PS_TCP, gid_of(1, UINT64_MAX, 0));
 	assert_int_equal(service >> 16, RDMA_PS_TCP);
 	assert_true((service & UINT16_MAX) >= 32768);
 	service = bound_service(RDMA_PS_TCP, gid_of(1, TCP | PORT, RDMA_IB_IP_PS_MASK));

@@ -821,9 +821,8 @@ CASE(what_is_unmapped_before_it_is_told_of_is_not_told_of)
 	struct sender sender = { .rs = p.server };
 	static char memory[3][4096];
 	pthread_t thread;
-	size_t bytes;
+	size_t bytes = fill(p.server);
 
-	bytes = fill(p.server);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(riomap(p.server, memory[i], 4096, PROT_WRITE, 0, 4096 * i),
 		                 4096 * i);

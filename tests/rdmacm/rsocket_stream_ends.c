@@ -192,10 +192,9 @@ CASE(connecting_goes_on_while_another_is_waited_for)
 CASE(after_fork_an_rsocket_stays_the_parents)
 {
 	struct pair CLOSED_PAIR p = connected_pair();
-	pid_t child;
 	int server;
+	pid_t child = fork_child();
 
-	child = fork_child();
 	if (!child) {
 		int own;
 

@@ -287,11 +287,10 @@ LAB_CASE(one_counter_counts_for_several_queue_pairs)
 /* A counter is read, and nothing is polled: the messages are there. */
 LAB_CASE_BOTH(receives_count_before_they_are_polled)
 {
-	struct counter *c;
 	struct pair pair;
 	struct ibv_wc wc;
+	struct counter *c = counted_pair(&pair, NULL, state, RECV);
 
-	c = counted_pair(&pair, NULL, state, RECV);
 	for (unsigned i = 0; i < 200; i++) {
 		struct lab_work w = work(IBV_WR_SEND, NULL, 60 + i % 10);
 
@@ -351,10 +350,9 @@ LAB_CASE(datagrams_that_were_counted_are_polled_as_others)
 LAB_CASE_BOTH(reading_goes_on_with_requests_that_wait)
 {
 	struct lab_work w = work(IBV_WR_SEND, NULL, 40);
-	struct counter *c;
 	struct pair pair;
+	struct counter *c = counted_pair(&pair, NULL, state, SEND);
 
-	c = counted_pair(&pair, NULL, state, SEND);
 	for (int i = 0; i < 5; i++)
 		lab_peer_post(pair.p[0], &w);
 	expect(c, 0, 0);
@@ -367,12 +365,10 @@ LAB_CASE_BOTH(reading_goes_on_with_requests_that_wait)
 /* The peer's write waits for a receive. The process that posts the receive carries it out. */
 LAB_CASE_BOTH(a_write_that_waited_counts_when_it_is_done)
 {
-	struct lab_work w;
-	struct counter *c;
 	struct pair pair;
+	struct counter *c = counted_pair(&pair, NULL, state, REMOTE_WRITE | RECV);
+	struct lab_work w = work(IBV_WR_RDMA_WRITE_WITH_IMM, pair.p[0], 4000);
 
-	c = counted_pair(&pair, NULL, state, REMOTE_WRITE | RECV);
-	w = work(IBV_WR_RDMA_WRITE_WITH_IMM, pair.p[0], 4000);
 	lab_peer_post(pair.p[1], &w);
 	expect(c, 0, 0);
 	receives(pair.p[0], 1);
@@ -384,10 +380,9 @@ LAB_CASE_BOTH(requests_that_fail_and_are_flushed_are_errors)
 {
 	const struct lab_peer_options o = { .retry_cnt = 1, .rnr_retry = 1, .timeout = 1 };
 	struct lab_work w = work(IBV_WR_SEND, NULL, 40);
-	struct counter *c;
 	struct pair pair;
+	struct counter *c = counted_pair(&pair, &o, state, SEND | RECV);
 
-	c = counted_pair(&pair, &o, state, SEND | RECV);
 	receives(pair.p[0], 4);
 	for (int i = 0; i < 3; i++)
 		lab_peer_post(pair.p[0], &w);
@@ -423,12 +418,10 @@ LAB_CASE_BOTH(what_a_peer_may_not_do_is_an_error)
 LAB_CASE_BOTH(what_uc_drops_is_an_error)
 {
 	const struct lab_peer_options o = { .type = IBV_QPT_UC };
-	struct lab_work w;
-	struct counter *c;
 	struct pair pair;
+	struct counter *c = counted_pair(&pair, &o, state, REMOTE_WRITE);
+	struct lab_work w = work(IBV_WR_RDMA_WRITE, pair.p[0], 64);
 
-	c = counted_pair(&pair, &o, state, REMOTE_WRITE);
-	w = work(IBV_WR_RDMA_WRITE, pair.p[0], 64);
 	lab_peer_do(pair.p[1], &w, IBV_WC_SUCCESS);
 	w.rkey_xor = 1;
 	lab_peer_do(pair.p[1], &w, IBV_WC_SUCCESS);
@@ -645,10 +638,9 @@ LAB_CASE(values_can_be_set_and_added_to)
 
 LAB_CASE_BOTH(what_was_counted_is_added_to_what_was_set)
 {
-	struct counter *c;
 	struct pair pair;
+	struct counter *c = counted_pair(&pair, NULL, state, ALL);
 
-	c = counted_pair(&pair, NULL, state, ALL);
 	do_many(pair.p[1], pair.p[0], IBV_WR_RDMA_WRITE, 3, 40);
 	assert_int_equal(call.set(c, 100), 0);
 	do_many(pair.p[1], pair.p[0], IBV_WR_RDMA_WRITE, 2, 40);

@@ -44,10 +44,9 @@ LAB_CASE(the_peer_reaches_pages_and_edges_alike)
 		       { 3996, 3 * LAB_ADOPTED_PAGE },
 		       { 3995, 3 * LAB_ADOPTED_PAGE + 2 } };
 	char *m = lab_adopted_memory(), got[4 * LAB_ADOPTED_PAGE];
-	struct ibv_mr *mr;
 	struct lab_peer **p = lab_adopted_begin();
+	struct ibv_mr *mr = lab_adopted_region(p[0], m + 100, 4 * LAB_ADOPTED_PAGE);
 
-	mr = lab_adopted_region(p[0], m + 100, 4 * LAB_ADOPTED_PAGE);
 	for (unsigned i = 0; i < LAB_ARRAY(places); i++) {
 		uint32_t at = places[i].at, n = places[i].length;
 
@@ -70,11 +69,10 @@ LAB_CASE(atomics_change_the_word)
 {
 	char *m = lab_adopted_memory();
 	struct lab_work w;
-	struct ibv_mr *mr;
 	uint64_t *word = (uint64_t *)(m + 2 * LAB_ADOPTED_PAGE), old;
 	struct lab_peer **p = lab_adopted_begin();
+	struct ibv_mr *mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 
-	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	for (uint64_t i = 0; i < 100; i++) {
 		*word = i;
 		w = lab_adopted_work(p[0], IBV_WR_ATOMIC_FETCH_AND_ADD, 2 * LAB_ADOPTED_PAGE, 8);
@@ -93,10 +91,9 @@ LAB_CASE(memory_that_others_could_write_to_is_not_adopted)
 	char *shared = mmap(NULL, LAB_ADOPTED_BYTES, PROT_READ | PROT_WRITE,
 	                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	char on_stack[4 * LAB_ADOPTED_PAGE];
-	struct ibv_mr *mr;
 	struct lab_peer **p = lab_adopted_begin();
+	struct ibv_mr *mr = lab_adopted_region(p[0], shared, LAB_ADOPTED_BYTES);
 
-	mr = lab_adopted_region(p[0], shared, LAB_ADOPTED_BYTES);
 	assert_int_equal(lab_adopted_pages(shared, LAB_ADOPTED_PAGES), 0);
 	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 3);
 	lab_adopted_holds(shared, 0, LAB_ADOPTED_BYTES, 3);
@@ -118,10 +115,9 @@ LAB_CASE(an_open_tun_device_does_not_disturb)
 {
 	char *m = lab_adopted_memory();
 	struct ibv_mr *mr;
-	int fd;
 	struct lab_peer **p = lab_adopted_begin();
+	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
 
-	fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		skip();
 	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
@@ -188,10 +184,9 @@ LAB_CASE(deregistered_memory_is_private_again)
 LAB_CASE(what_the_program_maps_in_their_place_is_left_alone)
 {
 	char *m = lab_adopted_memory(), *other;
-	struct ibv_mr *mr;
 	struct lab_peer **p = lab_adopted_begin();
+	struct ibv_mr *mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 
-	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	assert_int_equal(munmap(m, 4 * LAB_ADOPTED_PAGE), 0);
 	other = mmap(m + LAB_ADOPTED_PAGE, LAB_ADOPTED_PAGE, PROT_READ,
 	             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -221,11 +216,10 @@ LAB_CASE(what_was_given_back_beside_a_thread_grows_by_zeros)
 {
 	const size_t half = LAB_ADOPTED_BYTES / 2;
 	char *m = lab_adopted_memory();
-	struct ibv_mr *mr;
 	struct lab_sleeper s;
 	struct lab_peer **p = lab_adopted_begin();
+	struct ibv_mr *mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 
-	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_sleeper_begin(&s);
 	assert_int_equal(munmap(m + half, half), 0);
 	lab_adopted_deregister(mr);
@@ -247,11 +241,10 @@ LAB_CASE(a_program_that_is_spawned_does_not_disturb)
 {
 	char *const argv[] = { (char *)(uintptr_t) "true", NULL };
 	char *m = lab_adopted_memory();
-	struct ibv_mr *mr;
 	pid_t pid;
 	struct lab_peer **p = lab_adopted_begin();
+	struct ibv_mr *mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 
-	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	assert_int_equal(posix_spawnp(&pid, "true", NULL, NULL, argv, environ), 0);
 	harness_expect_success(pid);
 	assert_int_equal(system("true"), 0);
@@ -302,11 +295,10 @@ LAB_CASE(requests_to_a_dead_peer_fail_soon)
 {
 	struct lab_peer_options o = { .retry_cnt = 1, .timeout = 10 };
 	static void *const elsewhere = (void *)(uintptr_t)lab_open;
-	struct lab_work w;
 	struct ibv_wc wc;
 	struct lab_peer **p = lab_peers(&o, &elsewhere);
+	struct lab_work w = lab_adopted_work(p[1], IBV_WR_RDMA_WRITE, 0, LAB_PEER_BYTES / 2);
 
-	w = lab_adopted_work(p[1], IBV_WR_RDMA_WRITE, 0, LAB_PEER_BYTES / 2);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	lab_peer_signal(p[1], SIGKILL);
 	do {

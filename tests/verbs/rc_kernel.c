@@ -245,10 +245,9 @@ LAB_CASE(deregistered_memory_moves_and_grows_as_one)
 LAB_CASE(memory_that_was_moved_is_private_again)
 {
 	char *m = lab_adopted_memory(), *moved;
-	struct ibv_mr *mr;
 	struct lab_peer **p = lab_adopted_begin();
+	struct ibv_mr *mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 
-	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
 	moved = mmap(NULL, LAB_ADOPTED_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_equal(mremap(m, LAB_ADOPTED_BYTES, LAB_ADOPTED_BYTES,
@@ -264,10 +263,9 @@ LAB_CASE(memory_that_was_moved_is_private_again)
 LAB_CASE(what_the_program_forbade_meanwhile_stays_forbidden)
 {
 	char *m = lab_adopted_memory(), flags[256];
-	struct ibv_mr *mr;
 	struct lab_peer **p = lab_adopted_begin();
+	struct ibv_mr *mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 
-	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
 	assert_int_equal(mprotect(m, 2 * LAB_ADOPTED_PAGE, PROT_READ), 0);
 	lab_adopted_deregister(mr);
 	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);

@@ -88,10 +88,9 @@ static struct lab_work work(const struct lab_peer *to, enum ibv_wr_opcode what, 
 /* Two peers; the source has pattern 1, the sink 2, and both are known. */
 static struct lab_peer **make(const struct lab_peer_options *o, void **state)
 {
-	struct lab_work w;
 	struct lab_peer **p = lab_peers(o, state);
+	struct lab_work w = work(p[1], opcode, 0, 64);
 
-	w = work(p[1], opcode, 0, 64);
 	for (int i = 0; i < 3; i++)
 		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	lab_peer_fill(source(p), 0, LAB_PEER_BYTES, 1);
@@ -245,10 +244,9 @@ LAB_CASE_BOTH(what_may_be_sent_may_not_be_read_into)
 LAB_CASE_BOTH(what_may_be_written_may_not_be_read)
 {
 	const struct lab_peer_options o = { .no_access = IBV_ACCESS_REMOTE_READ };
-	struct lab_work w;
 	struct lab_peer **p = make(&o, state);
+	struct lab_work w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
 
-	w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
 	lab_peer_do(p[0], &w, IBV_WC_REM_ACCESS_ERR);
 	lab_peer_expect(p[0], 0, 64, 1);
 }
@@ -260,10 +258,9 @@ LAB_CASE_BOTH(what_is_known_is_not_read_all_the_same)
 		                                    { .no_qp_access = IBV_ACCESS_REMOTE_READ } };
 
 	for (int i = 0; i < 2; i++) {
-		struct lab_work w;
 		struct lab_peer **p = make(&without[i], state);
+		struct lab_work w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
 
-		w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
 		lab_peer_do(p[0], &w, IBV_WC_REM_INV_REQ_ERR);
 		lab_peer_expect(p[0], 0, 64, 1);
 		lab_clean_up(NULL);
@@ -273,20 +270,18 @@ LAB_CASE_BOTH(what_is_known_is_not_read_all_the_same)
 LAB_CASE_BOTH(uc_reads_nothing_that_is_known)
 {
 	const struct lab_peer_options o = { .type = IBV_QPT_UC };
-	struct lab_work w;
 	struct lab_peer **p = make(&o, state);
+	struct lab_work w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
 
-	w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
 	assert_int_equal(lab_peer_try_post(p[0], &w), EINVAL);
 	lab_peer_expect(p[0], 0, 64, 1);
 }
 
 LAB_CASE_BOTH(nobody_copies_beyond_the_end)
 {
-	struct lab_work w;
 	struct lab_peer **p = make(NULL, state);
+	struct lab_work w = work(p[1], opcode, LAB_PEER_BYTES - 64, 64);
 
-	w = work(p[1], opcode, LAB_PEER_BYTES - 64, 64);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	w.remote++;
 	lab_peer_do(p[0], &w, IBV_WC_REM_ACCESS_ERR); /* guards are looked at in the end */
@@ -294,10 +289,9 @@ LAB_CASE_BOTH(nobody_copies_beyond_the_end)
 
 LAB_CASE_BOTH(nobody_has_more_of_its_own_region_than_there_is)
 {
-	struct lab_work w;
 	struct lab_peer **p = make(NULL, state);
+	struct lab_work w = work(p[1], opcode, 0, 64);
 
-	w = work(p[1], opcode, 0, 64);
 	w.piece[0].at = LAB_PEER_BYTES - 63;
 	lab_peer_do(p[0], &w, IBV_WC_LOC_PROT_ERR);
 	lab_peer_expect(sink(p), 0, 64, 2);

@@ -317,10 +317,9 @@ LAB_CASE_BOTH(the_largest_message_is_of_2_gib)
 /* Nor as the sum of its entries, which is more than 32 bits have. */
 LAB_CASE(a_larger_message_is_not_posted)
 {
-	struct lab_work w;
 	struct lab_peer **p = make_large(state);
+	struct lab_work w = work_of(p[1], IBV_WR_RDMA_WRITE, 0, 0, MOST + 1);
 
-	w = work_of(p[1], IBV_WR_RDMA_WRITE, 0, 0, MOST + 1);
 	assert_int_equal(lab_peer_try_post(p[0], &w), EINVAL);
 	w.n = 2;
 	w.piece[0].length = w.piece[1].length = MOST;

@@ -104,10 +104,9 @@ LAB_CASE_BOTH(an_atomic_write_that_waited_is_carried_out)
 
 LAB_CASE(an_atomic_write_is_of_8_bytes)
 {
-	struct lab_work w;
 	struct lab_peer **p = lab_peers(NULL, state);
+	struct lab_work w = word_of(p[1], 64, false);
 
-	w = word_of(p[1], 64, false);
 	w.piece[0].length = 7;
 	assert_int_equal(lab_peer_try_post(p[0], &w), EINVAL);
 	w.piece[0].length = 9;
@@ -153,10 +152,9 @@ LAB_CASE(a_responder_without_resources_refuses_both)
 	struct lab_peer_options o = {
 		.timeout = 14, .retry_cnt = 7, .no_read = 1, .flush_access = LAB_ACCESS_FLUSH_GLOBAL
 	};
-	struct lab_work w;
 	struct lab_peer **p = lab_peers(&o, state);
+	struct lab_work w = word_of(p[1], 64, true);
 
-	w = word_of(p[1], 64, true);
 	lab_peer_do(p[0], &w, IBV_WC_REM_INV_REQ_ERR);
 	p = lab_peers(&o, state);
 	w = flush_of(p[1], 0, 64);
@@ -232,9 +230,8 @@ static struct lab_peer **flush_peers(void *const *state)
 LAB_CASE_BOTH(a_flush_of_bytes_or_of_the_region_succeeds)
 {
 	struct lab_peer **p = flush_peers(state);
-	struct lab_work w;
+	struct lab_work w = flush_of(p[1], 100, LAB_PEER_BYTES - 100);
 
-	w = flush_of(p[1], 100, LAB_PEER_BYTES - 100);
 	assert_int_equal(lab_peer_do(p[0], &w, IBV_WC_SUCCESS).opcode, LAB_WC_FLUSH);
 	w = flush_of(p[1], 100, 0);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);

@@ -336,10 +336,9 @@ LAB_CASE_BOTH(a_wrong_key_is_a_remote_access_error)
 			                               IBV_WR_ATOMIC_CMP_AND_SWP,
 			                               IBV_WR_ATOMIC_FETCH_AND_ADD,
 			                               IBV_WR_RDMA_WRITE_WITH_IMM };
-		struct lab_work w;
 		struct lab_peer **p = lab_peers(NULL, state);
+		struct lab_work w = atomic_of(p[1], opcodes[i], 64, 0, 0);
 
-		w = atomic_of(p[1], opcodes[i], 64, 0, 0);
 		w.rkey_xor = 1;
 		expect_refused(p, &w, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
 		lab_clean_up(NULL);
@@ -354,10 +353,9 @@ LAB_CASE_BOTH(an_address_outside_of_the_region_is_a_remote_access_error)
 	} outside[] = { { LAB_PEER_BYTES - 7, 8 }, { (uint64_t)-8, 16 }, { (uint64_t)1 << 40, 1 } };
 
 	for (unsigned i = 0; i < LAB_ARRAY(outside); i++) {
-		struct lab_work w;
 		struct lab_peer **p = lab_peers(NULL, state);
+		struct lab_work w = write_of(p[1], 0, outside[i].at, outside[i].length);
 
-		w = write_of(p[1], 0, outside[i].at, outside[i].length);
 		expect_refused(p, &w, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
 		lab_clean_up(NULL);
 	}
@@ -374,10 +372,9 @@ LAB_CASE_BOTH(a_region_without_the_access_is_a_remote_access_error)
 
 	for (unsigned i = 0; i < LAB_ARRAY(each); i++) {
 		struct lab_peer_options o = { .no_access = each[i].access };
-		struct lab_work w;
 		struct lab_peer **p = lab_peers(&o, state);
+		struct lab_work w = atomic_of(p[1], each[i].opcode, 64, 1, 1);
 
-		w = atomic_of(p[1], each[i].opcode, 64, 1, 1);
 		expect_refused(p, &w, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
 		lab_clean_up(NULL);
 	}
@@ -394,10 +391,9 @@ LAB_CASE_BOTH(a_queue_pair_without_the_access_is_an_invalid_request)
 
 	for (unsigned i = 0; i < LAB_ARRAY(each); i++) {
 		struct lab_peer_options o = { .no_qp_access = each[i].access };
-		struct lab_work w;
 		struct lab_peer **p = lab_peers(&o, state);
+		struct lab_work w = atomic_of(p[1], each[i].opcode, 64, 1, 1);
 
-		w = atomic_of(p[1], each[i].opcode, 64, 1, 1);
 		expect_refused(p, &w, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 		lab_clean_up(NULL);
 	}
@@ -405,10 +401,9 @@ LAB_CASE_BOTH(a_queue_pair_without_the_access_is_an_invalid_request)
 
 LAB_CASE_BOTH(an_atomic_address_must_be_a_multiple_of_8)
 {
-	struct lab_work w;
 	struct lab_peer **p = lab_peers(NULL, state);
+	struct lab_work w = atomic_of(p[1], IBV_WR_ATOMIC_FETCH_AND_ADD, 68, 1, 1);
 
-	w = atomic_of(p[1], IBV_WR_ATOMIC_FETCH_AND_ADD, 68, 1, 1);
 	expect_refused(p, &w, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 }
 
@@ -419,10 +414,9 @@ LAB_CASE_BOTH(without_resources_for_reads_they_are_invalid_requests)
 
 	for (unsigned i = 0; i < LAB_ARRAY(opcodes); i++) {
 		struct lab_peer_options o = { .no_read = 1 };
-		struct lab_work w;
 		struct lab_peer **p = lab_peers(&o, state);
+		struct lab_work w = atomic_of(p[1], opcodes[i], 64, 1, 1);
 
-		w = atomic_of(p[1], opcodes[i], 64, 1, 1);
 		/* this is looked at before the key is */
 		w.rkey_xor = 1;
 		expect_refused(p, &w, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
@@ -432,10 +426,9 @@ LAB_CASE_BOTH(without_resources_for_reads_they_are_invalid_requests)
 
 LAB_CASE_BOTH(of_no_bytes_the_key_means_nothing)
 {
-	struct lab_work w;
 	struct lab_peer **p = lab_peers(NULL, state);
+	struct lab_work w = write_of(p[1], 0, 1u << 30, 0);
 
-	w = write_of(p[1], 0, 1u << 30, 0);
 	w.rkey_xor = ~0u;
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	w.n = 0;
@@ -569,10 +562,9 @@ LAB_CASE_BOTH(responses_are_counted_at_the_port_that_sends_them)
 {
 	const struct lab_peer_options o = { .bytes = MIB, .timeout = 14, .retry_cnt = 7 };
 	struct traffic before = count_traffic();
-	struct lab_work w;
 	struct lab_peer **p = lab_peers(&o, state);
+	struct lab_work w = read_of(p[1], 0, 0, 10000);
 
-	w = read_of(p[1], 0, 0, 10000);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	w = read_of(p[1], 0, 0, 0);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
@@ -590,10 +582,9 @@ LAB_CASE_BOTH(responses_are_counted_at_the_port_that_sends_them)
 LAB_CASE_BOTH(requests_that_waited_are_counted_once)
 {
 	struct traffic before = count_traffic();
-	struct lab_work w;
 	struct lab_peer **p = lab_peers(NULL, state);
+	struct lab_work w = write_of(p[1], 0, 0, 5000);
 
-	w = write_of(p[1], 0, 0, 5000);
 	w.opcode = IBV_WR_SEND;
 	lab_peer_post(p[0], &w);
 	w = read_of(p[1], 0, 0, 5000);

@@ -57,11 +57,10 @@ LAB_CASE_BOTH(messages_and_writes_arrive)
 
 LAB_CASE_BOTH(without_a_receive_a_message_is_lost_and_counted)
 {
-	struct lab_work w;
 	uint64_t lost = lab_counter(2, "no_receive");
 	struct lab_peer **p = uc_peers(state);
+	struct lab_work w = work_of(IBV_WR_SEND, NULL, 64);
 
-	w = work_of(IBV_WR_SEND, NULL, 64);
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
 	assert_int_equal(lab_counter(2, "no_receive"), lost + 1);
 	lab_peer_receive(p[1], 1, 0, 64);
@@ -137,10 +136,9 @@ LAB_CASE_BOTH(a_refused_write_uses_no_receive)
 LAB_CASE_BOTH(a_failed_request_stops_the_send_queue_alone)
 {
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
-	struct lab_work w;
 	struct lab_peer **p = uc_peers(state);
+	struct lab_work w = work_of(IBV_WR_SEND, NULL, 64);
 
-	w = work_of(IBV_WR_SEND, NULL, 64);
 	w.piece[0].key_xor = 1;
 	lab_peer_receive(p[0], 1, 0, 64);
 	lab_peer_receive(p[1], 1, 0, 64);
