@@ -5,6 +5,7 @@
  * umbel run --hosts 4 -- crowd 65000 200 (or, all to all, 65000 65000: that takes hours).
  */
 #include "posix.h"
+#include "attributes.h"
 
 #include <infiniband/verbs.h>
 
@@ -126,11 +127,7 @@ static void send_to_all(struct crowd *c, unsigned from)
 	struct ibv_sge sge = { (uintptr_t)&from, sizeof(from), 0 };
 
 	for (unsigned i = 0; i < c->n; i++) {
-		struct ibv_send_wr wr = { .sg_list = &sge,
-			                  .num_sge = 1,
-			                  .opcode = IBV_WR_SEND,
-			                  .send_flags = IBV_SEND_INLINE },
-		                   *bad;
+		struct ibv_send_wr wr = request_of(&sge, IBV_WR_SEND, IBV_SEND_INLINE), *bad;
 		struct ibv_wc wc;
 
 		wr.wr.ud.ah = h->ah[host_of(c, i)];

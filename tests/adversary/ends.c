@@ -11,6 +11,7 @@
 #include "verbs/lab.h"
 
 #include "daemon_lab.h"
+#include "attributes.h"
 
 #define LIMIT_NS  30000000ull /* it was 100 ms and more */
 #define HOSTS     4
@@ -53,9 +54,7 @@ static void make_connections(void)
 
 static struct ibv_qp *small_qp(struct ibv_pd *pd, struct ibv_cq *cq)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_UD, .send_cq = cq, .recv_cq = cq, .cap = { 1, 1, 1, 1, 0 }
-	};
+	struct ibv_qp_init_attr init = init_of(IBV_QPT_UD, cq, 1, 1);
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
 	assert_non_null(qp);
@@ -110,10 +109,7 @@ static void make_receives(void)
 
 	for (unsigned i = 0; i < n; i++) {
 		struct ibv_cq *cq = lab_cq(context, AT_MOST, NULL);
-		struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
-			                         .send_cq = cq,
-			                         .recv_cq = cq,
-			                         .cap = { 1, AT_MOST, 1, 1, 0 } };
+		struct ibv_qp_init_attr init = init_of(IBV_QPT_UD, cq, 1, AT_MOST);
 		struct ibv_recv_wr wr = { 0 }, *bad;
 		struct ibv_qp *qp = ibv_create_qp(pd, &init);
 

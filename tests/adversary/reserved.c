@@ -8,6 +8,7 @@
 
 #include "daemon_lab.h"
 #include "shm/region.h"
+#include "attributes.h"
 
 #define MANY    40 /* queue pairs, after which the library has some reserved */
 #define LEFT    1000
@@ -372,10 +373,7 @@ static struct maker *maker(void)
 /* Makes up to @most, but keeps those that are there. Returns how many there are then. */
 static uint32_t make_qps(struct maker *m, uint32_t from, uint32_t most)
 {
-	struct ibv_qp_init_attr init = { .send_cq = m->cq,
-		                         .recv_cq = m->cq,
-		                         .cap = { 1, RECEIVE, 1, 1, 0 },
-		                         .qp_type = IBV_QPT_UD };
+	struct ibv_qp_init_attr init = init_of(IBV_QPT_UD, m->cq, 1, RECEIVE);
 
 	while (from < most && (m->qp[from] = ibv_create_qp(m->pd, &init)))
 		from++;

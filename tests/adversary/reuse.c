@@ -3,6 +3,7 @@
  * Memory that was freed is free for rings of every size.
  */
 #include "verbs/lab.h"
+#include "attributes.h"
 
 #define MANY 70000
 
@@ -10,9 +11,7 @@ static struct ibv_qp *qp[MANY];
 
 static struct ibv_qp *make(struct ibv_pd *pd, struct ibv_cq *cq, unsigned receives)
 {
-	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .cap = { 1, receives, 1, 1, 0 }, .qp_type = IBV_QPT_UD
-	};
+	struct ibv_qp_init_attr init = init_of(IBV_QPT_UD, cq, 1, receives);
 
 	return ibv_create_qp(pd, &init);
 }

@@ -9,6 +9,7 @@
 #include "daemon_lab.h"
 #include "shm/connection.h"
 #include "shm/region.h"
+#include "attributes.h"
 
 #define ACCESS   (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define PATIENCE 1 /* seconds: twice as long as a request waits that gets lost */
@@ -26,9 +27,7 @@ struct fixture {
 
 static struct ibv_qp *connected_qp(struct ibv_pd *pd, struct ibv_cq *cq)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq, .cap = { 8, 8, 1, 1, 0 }
-	};
+	struct ibv_qp_init_attr init = init_of(IBV_QPT_RC, cq, 8, 8);
 
 	return lab_qp(pd, &init);
 }

@@ -6,6 +6,7 @@
  * checked.crowd NAME N
  */
 #include "verbs/lab.h"
+#include "attributes.h"
 
 #define BYTES 64
 #define SLOT  (BYTES + LAB_GRH)
@@ -73,11 +74,7 @@ static void begin_shared(void)
 static void send_by(struct ibv_qp *qp)
 {
 	struct ibv_sge sge = { (uintptr_t)memory, 4, shared.out->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-		                  .num_sge = 1,
-		                  .opcode = IBV_WR_SEND,
-		                  .send_flags = IBV_SEND_SIGNALED },
-	                   *bad;
+	struct ibv_send_wr wr = request_of(&sge, IBV_WR_SEND, IBV_SEND_SIGNALED), *bad;
 
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
 	lab_complete(shared.sent, IBV_WC_SUCCESS);
@@ -118,9 +115,7 @@ static void begin_regions(void)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_cq *cq = lab_cq(context, (int)n, NULL);
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_UD, .send_cq = cq, .recv_cq = cq, .cap = { 1, n, 1, 1, 0 }
-	};
+	struct ibv_qp_init_attr init = init_of(IBV_QPT_UD, cq, 1, n);
 
 	regions.pd = lab_pd(context);
 	regions.qp = lab_qp(regions.pd, &init);

@@ -7,6 +7,7 @@
  */
 #include "checked/mistakes.h"
 #include "verbs/xrc_lab.h"
+#include "attributes.h"
 
 static char memory[1 << 20] __attribute__((aligned(4096)));
 
@@ -407,11 +408,7 @@ static void xrc_sender_changed(bool wrong)
 	struct ibv_qp *sender = xrc_lab_sender(pd, cq), *target;
 	struct ibv_xrcd *domain = xrc_lab_domain(there, -1);
 	struct ibv_sge sge = { (uintptr_t)memory, 64, mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-		                  .num_sge = 1,
-		                  .opcode = IBV_WR_SEND,
-		                  .send_flags = IBV_SEND_SIGNALED },
-	                   *bad;
+	struct ibv_send_wr wr = request_of(&sge, IBV_WR_SEND, IBV_SEND_SIGNALED), *bad;
 	struct xrc_lab_queue queue;
 
 	xrc_lab_queue(&queue, there, domain);

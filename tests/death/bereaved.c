@@ -15,6 +15,7 @@
 #include <rdma/rsocket.h>
 
 #include "base/pause.h"
+#include "attributes.h"
 
 #define RECEIVES 10
 #define SLOT     256
@@ -293,9 +294,7 @@ static void check_descriptors(void)
 
 static void check_verbs(void)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_UD, .send_cq = p.cq, .recv_cq = p.cq, .cap = { 1, 1, 1, 1, 0 }
-	};
+	struct ibv_qp_init_attr init = init_of(IBV_QPT_UD, p.cq, 1, 1);
 	union ibv_gid gid = { .raw = { 0xFF, 0x12, 0x40, 0x1B } };
 	struct ibv_port_attr port;
 

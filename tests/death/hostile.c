@@ -21,6 +21,7 @@
 #include "shm/ring.h"
 #include "shm/packets.h"
 #include "harness.h"
+#include "attributes.h"
 
 #define SECONDS 120 /* that anything may take */
 
@@ -1830,9 +1831,7 @@ static void exchange_without_end(void)
 	struct ibv_context *ctx = ibv_open_device(list[0]);
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_cq *cq = ibv_create_cq(ctx, 256, NULL, NULL, 0);
-	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .cap = { 16, 64, 1, 1, 0 }, .qp_type = IBV_QPT_UD
-	};
+	struct ibv_qp_init_attr init = init_of(IBV_QPT_UD, cq, 16, 64);
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
 	struct ibv_port_attr port;

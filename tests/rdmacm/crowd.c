@@ -4,6 +4,7 @@
  * is set.
  */
 #include "common.h"
+#include "attributes.h"
 
 #define PORT     7190
 #define UNDERWAY 200 /* connections that begin while others are not finished */
@@ -147,11 +148,7 @@ static void send_by_each(struct side *from, struct side *to, unsigned n)
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct ibv_sge sge = { .addr = (uintptr_t)&i, .length = sizeof(i) };
-		struct ibv_send_wr wr = { .sg_list = &sge,
-			                  .num_sge = 1,
-			                  .opcode = IBV_WR_SEND,
-			                  .send_flags = IBV_SEND_INLINE },
-		                   *bad;
+		struct ibv_send_wr wr = request_of(&sge, IBV_WR_SEND, IBV_SEND_INLINE), *bad;
 
 		assert_int_equal(ibv_post_send(from->id[i]->qp, &wr, &bad), 0);
 	}

@@ -6,6 +6,7 @@
  * as docs/limits.md says.
  */
 #include "common.h"
+#include "attributes.h"
 
 #include <rdma/rdma_verbs.h>
 #include <rdma/rsocket.h>
@@ -278,10 +279,7 @@ static void queue_pairs(void)
 	static const enum ibv_qp_type type[] = { IBV_QPT_UD, IBV_QPT_RC, IBV_QPT_UC };
 
 	for (unsigned i = 0; i < 3; i++) {
-		struct ibv_qp_init_attr attr = { .send_cq = shared.cq,
-			                         .recv_cq = shared.cq,
-			                         .qp_type = type[i],
-			                         .cap = { 16, 16, 1, 1, 0 } };
+		struct ibv_qp_init_attr attr = init_of(type[i], shared.cq, 16, 16);
 		struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 		struct ibv_qp *qp = ibv_create_qp(shared.pd, &attr);
 

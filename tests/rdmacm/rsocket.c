@@ -432,9 +432,7 @@ static void send_raw(struct node *n, const struct rdma_ud_param *to, const void 
 {
 	struct ibv_ah_attr attr = to->ah_attr;
 	struct ibv_ah *ah = ibv_create_ah(n->id->pd, &attr);
-	struct ibv_sge sge = { .addr = (uintptr_t)n->buffer,
-		               .length = length,
-		               .lkey = n->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)n->buffer, length, n->mr->lkey };
 	struct ibv_send_wr wr = {
 		.sg_list = &sge,
 		.num_sge = 1,

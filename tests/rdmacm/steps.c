@@ -269,9 +269,7 @@ static void post_receive(struct rdma_cm_id *id, struct ibv_mr *mr)
 /* Fills memory of the server with @byte, by the client. */
 static void post_work(struct pair *p, enum ibv_wr_opcode opcode, int byte)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)p->memory[0],
-		               .length = BYTES,
-		               .lkey = p->mr[0]->lkey };
+	struct ibv_sge sge = { (uintptr_t)p->memory[0], BYTES, p->mr[0]->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge,
 		                  .num_sge = 1,
 		                  .opcode = opcode,
@@ -285,9 +283,7 @@ static void post_work(struct pair *p, enum ibv_wr_opcode opcode, int byte)
 /* Fills memory of the client, by the server. */
 static void post_write(struct rdma_cm_id *server, struct pair *p, int byte)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)p->memory[1],
-		               .length = BYTES,
-		               .lkey = p->mr[1]->lkey };
+	struct ibv_sge sge = { (uintptr_t)p->memory[1], BYTES, p->mr[1]->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge,
 		                  .num_sge = 1,
 		                  .opcode = IBV_WR_RDMA_WRITE,

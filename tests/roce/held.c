@@ -6,6 +6,7 @@
  */
 #include "verbs/lab.h"
 #include "../qp_states.h"
+#include "attributes.h"
 
 #include <netinet/ip.h>
 #include <rdma/rdma_cma.h>
@@ -164,9 +165,7 @@ LAB_CASE(a_queue_pair_keeps_the_place_until_it_has_no_path)
 {
 	struct ibv_context *context = lab_open(1);
 	struct ibv_cq *cq = lab_cq(context, 8, NULL);
-	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC
-	};
+	struct ibv_qp_init_attr init = init_of(IBV_QPT_RC, cq, 4, 4);
 	struct ibv_qp *qp = lab_qp(lab_pd(context), &init);
 	struct ibv_qp_attr attr;
 	int own = address("add", 1);

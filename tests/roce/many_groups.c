@@ -5,6 +5,7 @@
  * Q_Key is 0x11111111. Until it is killed.
  */
 #include "must.h"
+#include "attributes.h"
 
 #include <infiniband/verbs.h>
 
@@ -36,9 +37,7 @@ static void post(struct ibv_qp *qp, const struct ibv_mr *mr, unsigned i)
 
 static struct ibv_qp *make_qp(struct ibv_pd *pd, struct ibv_cq *cq)
 {
-	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD, .cap = { 1, RECEIVES, 1, 1, 0 }
-	};
+	struct ibv_qp_init_attr init = init_of(IBV_QPT_UD, cq, 1, RECEIVES);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = Q_KEY };
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 

@@ -16,6 +16,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "../qp_states.h"
+#include "attributes.h"
 
 static double now_ms(void)
 {
@@ -122,9 +123,7 @@ static int connect_qp(struct ibv_context *context, struct ibv_pd *pd,
                       const struct ibv_ah_attr *attr)
 {
 	struct ibv_cq *cq = ibv_create_cq(context, 8, NULL, NULL, 0);
-	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC
-	};
+	struct ibv_qp_init_attr init = init_of(IBV_QPT_RC, cq, 4, 4);
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 

@@ -11,6 +11,7 @@
  * and die at a random instruction, one after the other. "NUMBER have died".
  */
 #include "must.h"
+#include "attributes.h"
 
 #include <rdma/rdma_cma.h>
 
@@ -36,11 +37,7 @@ static void post_receive(void)
 static void post_send(void)
 {
 	struct ibv_sge sge = { (uintptr_t)memory + bytes, bytes, mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-		                  .num_sge = 1,
-		                  .opcode = IBV_WR_SEND,
-		                  .send_flags = IBV_SEND_SIGNALED },
-	                   *bad;
+	struct ibv_send_wr wr = request_of(&sge, IBV_WR_SEND, IBV_SEND_SIGNALED), *bad;
 
 	errno = ibv_post_send(id->qp, &wr, &bad);
 	check(!errno, "ibv_post_send");

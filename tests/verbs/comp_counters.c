@@ -485,9 +485,7 @@ static struct ibv_qp *qp_with(struct lab_end *of, struct ibv_cq *cq, struct ibv_
 /* A receive, by the shared queue if there is one, and a message for it. */
 static void send_one(struct lab_end *of, struct ibv_qp *qp, struct lab_end *from, uint64_t wr_id)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)of->slot,
-		               .length = LAB_SLOT,
-		               .lkey = of->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)of->slot, LAB_SLOT, of->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	assert_int_equal(

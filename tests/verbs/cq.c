@@ -470,9 +470,7 @@ LAB_CASE(an_extended_cq_reads_the_fields_of_a_message)
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_cq_ex *cq = extended(b->context, 16);
 	struct ibv_qp *qp = qp_on(b->pd, cq);
-	struct ibv_sge sge = { .addr = (uintptr_t)b->slot,
-		               .length = LAB_SLOT,
-		               .lkey = b->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)b->slot, LAB_SLOT, b->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = 77, .sg_list = &sge, .num_sge = 1 }, *bad;
 	struct ibv_ah_attr attr = lab_attr_global(b);
 	struct ibv_wc_tm_info tags = { .tag = 1 };

@@ -4,6 +4,7 @@
  * ibv_alloc_td(3).
  */
 #include "lab.h"
+#include "attributes.h"
 
 #define THREADS 4
 #define ROUNDS  200
@@ -335,9 +336,7 @@ LAB_CASE(without_memory_from_the_allocator_there_is_no_queue_pair)
 	struct store store = { 0 };
 	struct lab_end *e = lab_end(1);
 	struct ibv_pd *parent = parent_with_allocator(e->pd, alloc_nothing, &store);
-	struct ibv_qp_init_attr init = {
-		.send_cq = e->cq, .recv_cq = e->cq, .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_UD
-	};
+	struct ibv_qp_init_attr init = init_of(IBV_QPT_UD, e->cq, 1, 1);
 
 	errno = 0;
 	assert_null(ibv_create_qp(parent, &init));

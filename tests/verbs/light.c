@@ -4,6 +4,7 @@
  * nothing of the fabric is in its core dump.
  */
 #include "lab.h"
+#include "attributes.h"
 
 #define KB_LOCKED (16 << 10) /* that mlockall() may add */
 #define KB_MAPPED (64 << 10) /* of the fabric's memory */
@@ -60,10 +61,7 @@ static void exchange(void)
 	for (int i = 1; i >= 0; i--) {
 		struct ibv_sge sge = { (uintptr_t)memory[i], BYTES, mr[i]->lkey };
 		struct ibv_recv_wr receive = { .sg_list = &sge, .num_sge = 1 }, *bad_receive;
-		struct ibv_send_wr send = { .sg_list = &sge,
-			                    .num_sge = 1,
-			                    .opcode = IBV_WR_SEND,
-			                    .send_flags = IBV_SEND_SIGNALED },
+		struct ibv_send_wr send = request_of(&sge, IBV_WR_SEND, IBV_SEND_SIGNALED),
 		                   *bad_send;
 
 		assert_int_equal(i ? ibv_post_recv(qp[i], &receive, &bad_receive)

@@ -4,6 +4,7 @@
  * waited for. Nothing else is different: each is all that a queue pair is from the first call on.
  */
 #include "lab.h"
+#include "attributes.h"
 
 #define MANY    60 /* more than are reserved at once */
 #define THREADS 4
@@ -31,7 +32,7 @@ static struct side *side(int host)
 	return s;
 }
 
-static struct ibv_qp_init_attr init_of(const struct side *s, enum ibv_qp_type type)
+static struct ibv_qp_init_attr init_on(const struct side *s, enum ibv_qp_type type)
 {
 	return (struct ibv_qp_init_attr){ .send_cq = s->cq,
 		                          .recv_cq = s->cq,
@@ -42,7 +43,7 @@ static struct ibv_qp_init_attr init_of(const struct side *s, enum ibv_qp_type ty
 
 static struct ibv_qp *make(const struct side *s, enum ibv_qp_type type)
 {
-	struct ibv_qp_init_attr init = init_of(s, type);
+	struct ibv_qp_init_attr init = init_on(s, type);
 
 	return lab_qp(s->pd, &init);
 }
@@ -71,10 +72,7 @@ static void expect_new(struct ibv_qp *qp, enum ibv_qp_type type)
 static void send_number(struct ibv_qp *qp, unsigned number)
 {
 	struct ibv_sge sge = { (uintptr_t)&number, sizeof(number), 0 };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-		                  .num_sge = 1,
-		                  .opcode = IBV_WR_SEND,
-		                  .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE };
+	struct ibv_send_wr wr = request_of(&sge, IBV_WR_SEND, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
 	struct ibv_send_wr *bad;
 
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
@@ -172,11 +170,7 @@ LAB_CASE(a_request_waits_for_its_receive)
 	for (unsigned i = 0; i < MANY; i++) {
 		struct ibv_qp *from = make(a, IBV_QPT_RC), *to = make(b, IBV_QPT_RC);
 		struct ibv_sge sge = { (uintptr_t)a->memory[i], 8, a->mr->lkey };
-		struct ibv_send_wr wr = { .sg_list = &sge,
-			                  .num_sge = 1,
-			                  .opcode = IBV_WR_SEND,
-			                  .send_flags = IBV_SEND_SIGNALED },
-		                   *bad;
+		struct ibv_send_wr wr = request_of(&sge, IBV_WR_SEND, IBV_SEND_SIGNALED), *bad;
 
 		memcpy(a->memory[i], &i, sizeof(i));
 		lab_connect(from, to->qp_num, b->context, 0);
@@ -241,7 +235,7 @@ LAB_CASE(those_of_many_sizes_are_what_they_were_asked_to_be)
 	struct side *s = side(1);
 
 	for (unsigned i = 0; i < 6 * MANY; i++) {
-		struct ibv_qp_init_attr init = init_of(s, i % 2 ? IBV_QPT_RC : IBV_QPT_UD);
+		struct ibv_qp_init_attr init = init_on(s, i % 2 ? IBV_QPT_RC : IBV_QPT_UD);
 		struct ibv_qp *qp;
 
 		init.cap.max_recv_wr = 1 + i % 7;
@@ -272,7 +266,7 @@ static void *make_many(void *arg)
 	struct thread *t = arg;
 
 	for (unsigned i = 0; i < OF_EACH; i++) {
-		struct ibv_qp_init_attr init = init_of(t->side, IBV_QPT_UD);
+		struct ibv_qp_init_attr init = init_on(t->side, IBV_QPT_UD);
 		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
 		t->qp[i] = ibv_create_qp(t->side->pd, &init);

@@ -410,9 +410,7 @@ static char *post_elsewhere(struct lab_end *e, unsigned n, struct ibv_mr **mr)
 	assert_true(memory != MAP_FAILED);
 	assert_non_null(*mr = ibv_reg_mr(e->pd, memory, n * LAB_SLOT, IBV_ACCESS_LOCAL_WRITE));
 	for (unsigned i = 0; i < n; i++) {
-		struct ibv_sge sge = { .addr = (uintptr_t)memory + i * LAB_SLOT,
-			               .length = LAB_SLOT,
-			               .lkey = (*mr)->lkey };
+		struct ibv_sge sge = { (uintptr_t)memory + i * LAB_SLOT, LAB_SLOT, (*mr)->lkey };
 		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 		assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);

@@ -9,6 +9,7 @@
 #include "lab.h"
 
 #include "base/pause.h"
+#include "attributes.h"
 
 #define QPS     2
 #define MAX_WR  16
@@ -111,9 +112,7 @@ static int post(struct fixture *f, unsigned i)
 /* The same of so many bytes. */
 static int post_short(struct fixture *f, unsigned i, uint32_t bytes)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)f->b.memory + (size_t)i * MESSAGE,
-		               .length = bytes,
-		               .lkey = f->b.mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)f->b.memory + (size_t)i * MESSAGE, bytes, f->b.mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return ibv_post_srq_recv(f->srq, &wr, &bad);
@@ -121,13 +120,8 @@ static int post_short(struct fixture *f, unsigned i, uint32_t bytes)
 
 static void send_by(struct fixture *f, int qp, uint32_t bytes, char c)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)f->a.memory,
-		               .length = bytes,
-		               .lkey = f->a.mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-		                  .num_sge = 1,
-		                  .opcode = IBV_WR_SEND,
-		                  .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_sge sge = { (uintptr_t)f->a.memory, bytes, f->a.mr->lkey };
+	struct ibv_send_wr wr = request_of(&sge, IBV_WR_SEND, IBV_SEND_SIGNALED);
 	struct ibv_send_wr *bad;
 
 	memset(f->a.memory, c, bytes);
@@ -407,9 +401,7 @@ LAB_CASE(datagrams_take_receives_of_it_too)
 		lab_start(qp[i], LAB_QKEY);
 	}
 	for (uint64_t i = 0; i < 2; i++) {
-		struct ibv_sge sge = { .addr = (uintptr_t)to->slot + i * LAB_SLOT,
-			               .length = LAB_SLOT,
-			               .lkey = to->mr->lkey };
+		struct ibv_sge sge = { (uintptr_t)to->slot + i * LAB_SLOT, LAB_SLOT, to->mr->lkey };
 		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 };
 
 		assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);

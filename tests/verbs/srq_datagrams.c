@@ -55,9 +55,7 @@ static void make(struct fixture *f)
 /* Posts the receive in slot @i. */
 static int post(const struct fixture *f, uint64_t i)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)f->to->slot + i * BYTES,
-		               .length = BYTES,
-		               .lkey = f->to->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)f->to->slot + i * BYTES, BYTES, f->to->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return ibv_post_srq_recv(f->srq, &wr, &bad);
@@ -315,9 +313,7 @@ LAB_CASE(what_came_before_its_region_went_lies_there)
 	assert_non_null(
 	        mr = ibv_reg_mr(f.to->pd, memory, 2 * MEMBERS * BYTES, IBV_ACCESS_LOCAL_WRITE));
 	for (uint64_t i = 0; i < 2 * MEMBERS; i++) {
-		struct ibv_sge sge = { .addr = (uintptr_t)memory + i * BYTES,
-			               .length = BYTES,
-			               .lkey = mr->lkey };
+		struct ibv_sge sge = { (uintptr_t)memory + i * BYTES, BYTES, mr->lkey };
 		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 		assert_int_equal(ibv_post_srq_recv(f.srq, &wr, &bad), 0);

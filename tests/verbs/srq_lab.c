@@ -34,9 +34,7 @@ void srq_lab_make(struct srq_lab *r, unsigned size, uint32_t bytes)
 bool srq_lab_try_post_all(struct srq_lab *r)
 {
 	for (unsigned i = 0; i < r->size; i++) {
-		struct ibv_sge sge = { .addr = (uintptr_t)r->memory,
-			               .length = r->bytes,
-			               .lkey = r->mr->lkey };
+		struct ibv_sge sge = { (uintptr_t)r->memory, r->bytes, r->mr->lkey };
 		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 		if (r->posted[i])

@@ -7,6 +7,7 @@
 #include "lab.h"
 
 #include "base/pause.h"
+#include "attributes.h"
 
 #define THREADS  4
 #define SENDERS  8
@@ -311,9 +312,7 @@ struct shared {
 static void *make_qps(void *arg)
 {
 	struct shared *s = arg;
-	struct ibv_qp_init_attr attr = {
-		.send_cq = s->cq, .recv_cq = s->cq, .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_UD
-	};
+	struct ibv_qp_init_attr attr = init_of(IBV_QPT_UD, s->cq, 1, 1);
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
 	const int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
 	struct ibv_qp *qp[QPS];

@@ -7,6 +7,7 @@
  */
 #include "lab.h"
 #include "base/pause.h"
+#include "attributes.h"
 
 #define TURN   16
 #define SENDS  (LAB_SLOTS / 2)
@@ -15,13 +16,7 @@
 /* A queue pair that sends, whose completions are on the CQ of @e's receives. */
 static struct ibv_qp *sender_on_same_cq(struct lab_end *e)
 {
-	struct ibv_qp_init_attr init = { .send_cq = e->cq,
-		                         .recv_cq = e->cq,
-		                         .qp_type = IBV_QPT_UD,
-		                         .cap = { .max_send_wr = SENDS,
-		                                  .max_recv_wr = 1,
-		                                  .max_send_sge = 1,
-		                                  .max_recv_sge = 1 } };
+	struct ibv_qp_init_attr init = init_of(IBV_QPT_UD, e->cq, SENDS, 1);
 	struct ibv_qp *qp = lab_qp(e->pd, &init);
 
 	lab_start(qp, LAB_QKEY);

@@ -43,9 +43,7 @@ static void make(struct fixture *f, int fd)
 static void post(struct fixture *f, enum ibv_wr_opcode opcode, uint32_t srqn, uint32_t length,
                  const struct xrc_lab_queue *remote)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)f->memory,
-		               .length = length,
-		               .lkey = f->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)f->memory, length, f->mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = 3,
 		                  .sg_list = &sge,
 		                  .num_sge = 1,

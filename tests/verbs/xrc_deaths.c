@@ -7,6 +7,7 @@
 #include "xrc_lab.h"
 
 #include "base/pause.h"
+#include "attributes.h"
 
 #define ROUNDS 8
 #define QUEUES 160 /* times ROUNDS: more rings of the largest size than there is memory for */
@@ -82,11 +83,7 @@ static void play_requester(void **state)
 	struct ibv_qp *qp = xrc_lab_sender(pd, cq);
 	struct ibv_mr *mr;
 	struct ibv_sge sge = { .addr = (uintptr_t)xrc_lab_memory(pd, &mr), .lkey = mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-		                  .num_sge = 1,
-		                  .opcode = IBV_WR_SEND,
-		                  .send_flags = IBV_SEND_SIGNALED },
-	                   *bad;
+	struct ibv_send_wr wr = request_of(&sge, IBV_WR_SEND, IBV_SEND_SIGNALED), *bad;
 	struct ibv_wc wc[16];
 
 	(void)state;
@@ -212,9 +209,7 @@ static void make(struct fixture *f)
 static int post_as(struct fixture *f, struct ibv_qp *qp, uint32_t queue, uint32_t length,
                    uint64_t wr_id)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)f->memory,
-		               .length = length,
-		               .lkey = f->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)f->memory, length, f->mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = wr_id,
 		                  .sg_list = &sge,
 		                  .num_sge = 1,

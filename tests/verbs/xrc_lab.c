@@ -103,9 +103,7 @@ struct ibv_qp *xrc_lab_sender(struct ibv_pd *pd, struct ibv_cq *cq)
 
 int xrc_lab_receive(struct xrc_lab_queue *q, uint64_t wr_id, uint32_t length)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)q->memory,
-		               .length = length,
-		               .lkey = q->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)q->memory, length, q->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return ibv_post_srq_recv(q->srq, &wr, &bad);

@@ -8,6 +8,7 @@
  * status is 1 then.
  */
 #include "verbs/peer_lab.h"
+#include "attributes.h"
 
 #define ROUNDS 12
 #define OLD    0x0101010101010101ull
@@ -43,11 +44,7 @@ static void post_with(unsigned q, enum ibv_wr_opcode opcode, unsigned i, unsigne
                       unsigned flags)
 {
 	struct ibv_sge sge = { (uintptr_t)word(from[0], i), 8 * n, from[0]->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-		                  .num_sge = 1,
-		                  .opcode = opcode,
-		                  .send_flags = flags },
-	                   *bad;
+	struct ibv_send_wr wr = request_of(&sge, opcode, flags), *bad;
 
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		wr.wr.atomic.remote_addr = (uintptr_t)word(to[0], there);
@@ -574,11 +571,7 @@ static bool region_ends(bool wrong)
 	static char memory[4096];
 	struct ibv_mr *mr = ibv_reg_mr(from[0]->here->pd, memory, sizeof(memory), 0);
 	struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-		                  .num_sge = 1,
-		                  .opcode = IBV_WR_RDMA_WRITE,
-		                  .send_flags = IBV_SEND_SIGNALED },
-	                   *bad;
+	struct ibv_send_wr wr = request_of(&sge, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED), *bad;
 	struct ibv_wc wc = { 0 };
 
 	wr.wr.rdma.remote_addr = (uintptr_t)word(to[0], 0);
@@ -628,11 +621,7 @@ static unsigned slot[2]; /* of the next datagram */
 static void datagram(unsigned there, uint64_t value)
 {
 	struct ibv_sge sge = { (uintptr_t)sender->out, 8, sender->mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-		                  .num_sge = 1,
-		                  .opcode = IBV_WR_SEND,
-		                  .send_flags = IBV_SEND_SIGNALED },
-	                   *bad;
+	struct ibv_send_wr wr = request_of(&sge, IBV_WR_SEND, IBV_SEND_SIGNALED), *bad;
 
 	memcpy(sender->out, &value, sizeof(value));
 	wr.wr.ud.ah = ah[there];

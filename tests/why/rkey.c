@@ -5,6 +5,7 @@
  * --rkey` meanwhile what will happen. On no host: it sees the HCAs of all.
  */
 #include "must.h"
+#include "attributes.h"
 
 #include <infiniband/verbs.h>
 
@@ -102,10 +103,7 @@ static void open_end(struct end *e, struct ibv_device *device)
 
 static struct ibv_qp *make(struct end *e, const struct request *r)
 {
-	struct ibv_qp_init_attr init = { .send_cq = e->cq,
-		                         .recv_cq = e->cq,
-		                         .qp_type = r->is_uc ? IBV_QPT_UC : IBV_QPT_RC,
-		                         .cap = { 8, 8, 1, 1, 0 } };
+	struct ibv_qp_init_attr init = init_of(r->is_uc ? IBV_QPT_UC : IBV_QPT_RC, e->cq, 8, 8);
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
 		                 .port_num = 1,
 		                 .qp_access_flags = r->lets_in };
@@ -230,11 +228,7 @@ static uint32_t key_of(const struct request *r, struct ibv_qp *other)
 static void post(const struct request *r, uint32_t key)
 {
 	struct ibv_sge sge = { (uintptr_t)from.memory, r->length, from.mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-		                  .num_sge = 1,
-		                  .opcode = r->opcode,
-		                  .send_flags = IBV_SEND_SIGNALED },
-	                   *bad;
+	struct ibv_send_wr wr = request_of(&sge, r->opcode, IBV_SEND_SIGNALED), *bad;
 	uint64_t at = (uintptr_t)to.memory + (uint64_t)r->offset;
 
 	if (r->opcode == ATOMIC) {

@@ -9,6 +9,7 @@
 #include <infiniband/verbs.h>
 
 #include "../qp_states.h"
+#include "attributes.h"
 
 #define QKEY  0x1234
 #define ROOM  4096
@@ -192,11 +193,7 @@ static void make_both(void)
 static void send_one(void)
 {
 	struct ibv_sge sge = { (uintptr_t)from.memory, BYTES, from.mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-		                  .num_sge = 1,
-		                  .opcode = IBV_WR_SEND,
-		                  .send_flags = IBV_SEND_SIGNALED },
-	                   *bad;
+	struct ibv_send_wr wr = request_of(&sge, IBV_WR_SEND, IBV_SEND_SIGNALED), *bad;
 
 	MUST(!ibv_post_send(from.qp, &wr, &bad));
 }
