@@ -7,16 +7,8 @@
  * tools wrong a|t|v: those whose mistake the tool finds, by its first letter, one after the other.
  * tools right a|t|v: all. To standard error goes a line before each.
  */
-#include <infiniband/verbs.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#include "../posix.h"
+#include "../qp_states.h"
 
 #define BYTES   8192
 #define SECONDS 20
@@ -392,20 +384,9 @@ static void connect_to(int at)
 		                 .retry_cnt = 7,
 		                 .rnr_retry = 7 };
 
-	must(!ibv_modify_qp(qp[at], &a,
-	                    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	     "INIT");
-	a.qp_state = IBV_QPS_RTR;
-	must(!ibv_modify_qp(qp[at], &a,
-	                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-	                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-	                            IBV_QP_MIN_RNR_TIMER),
-	     "RTR");
-	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp[at], &a,
-	                    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-	                            IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
-	     "RTS");
+	must(!qp_to_init(qp[at], &a), "INIT");
+	must(!qp_to_rtr(qp[at], &a), "RTR");
+	must(!qp_to_rts(qp[at], &a), "RTS");
 }
 
 static void begin(void)

@@ -762,9 +762,7 @@ static void use_up_descriptors(void)
 
 CASE_WITH(a_process_out_of_descriptors_is_told_so_and_goes_on, NULL, check_at_rest)
 {
-	pid_t pid = start(use_up_descriptors);
-
-	harness_expect_success(pid);
+	harness_expect_success(start(use_up_descriptors));
 }
 
 /* The descriptors that the daemon has once it has closed those that nobody needs: @most, or more
@@ -811,9 +809,7 @@ static void ask_for_what_there_is_no_descriptor_for(void)
 
 CASE_WITH(what_there_was_no_descriptor_for_is_not_kept_by_the_daemon, NULL, check_at_rest)
 {
-	pid_t pid = start(ask_for_what_there_is_no_descriptor_for);
-
-	harness_expect_success(pid);
+	harness_expect_success(start(ask_for_what_there_is_no_descriptor_for));
 }
 
 /* Pages of objects of HCA @own: whatever is asked, of no other host's, and a page. */

@@ -11,16 +11,9 @@
  *   wait        says "ready", and waits for the end of its input
  *   abort       calls abort()
  */
-#include <errno.h>
+#include "../posix.h"
+
 #include <infiniband/verbs.h>
-#include <poll.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "../qp_states.h"
 

@@ -5,13 +5,9 @@
  * responds. By any reading of verbs that is right. With an argument both begin with a race of the
  * program's own: "plain" in a variable, "registered" in memory that was registered before.
  */
+#include "../posix.h"
+
 #include <infiniband/verbs.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "../qp_states.h"
 
