@@ -180,6 +180,18 @@ static int set_of(int fd, uint32_t events)
 	return set;
 }
 
+static int make_pair_in_set(int end[2], uint32_t events)
+{
+	make_pair(end);
+	return set_of(end[0], events);
+}
+
+static void close_pair_in_set(const int end[2], int set)
+{
+	close_pair(end);
+	close(set);
+}
+
 static void modify(int set, int fd, uint32_t events)
 {
 	struct epoll_event e = { .events = events, .data.fd = fd };
@@ -209,8 +221,7 @@ CASE(level_is_told_until_it_is_read)
 {
 	int end[2], set;
 
-	make_pair(end);
-	set = set_of(end[0], EPOLLIN);
+	set = make_pair_in_set(end, EPOLLIN);
 	expect_quiet(set);
 	say(end[1], "abcd");
 	for (int i = 0; i < 40; i++)
@@ -229,8 +240,7 @@ CASE(edge_is_told_once)
 	char two[2];
 	int end[2], set;
 
-	make_pair(end);
-	set = set_of(end[0], EPOLLIN | EPOLLET);
+	set = make_pair_in_set(end, EPOLLIN | EPOLLET);
 	say(end[1], "abcd");
 	assert_int_equal(next_of(set, end[0]), EPOLLIN);
 	expect_quiet(set);
@@ -250,8 +260,7 @@ CASE(edge_is_told_once)
 	expect_quiet(set);
 	modify(set, end[0], EPOLLOUT | EPOLLET); /* says it again */
 	assert_int_equal(next_of(set, end[0]), EPOLLOUT);
-	close_pair(end);
-	close(set);
+	close_pair_in_set(end, set);
 }
 
 CASE(edge_of_room_comes_when_the_peer_has_read)
@@ -259,8 +268,7 @@ CASE(edge_of_room_comes_when_the_peer_has_read)
 	int end[2], set;
 	size_t sum, got = 0;
 
-	make_pair(end);
-	set = set_of(end[0], EPOLLOUT | EPOLLET);
+	set = make_pair_in_set(end, EPOLLOUT | EPOLLET);
 	assert_int_equal(next_of(set, end[0]), EPOLLOUT);
 	sum = fill(end[0]);
 	expect_quiet(set);
@@ -272,16 +280,14 @@ CASE(edge_of_room_comes_when_the_peer_has_read)
 	assert_int_equal(next_of(set, end[0]), EPOLLOUT);
 	expect_quiet(set);
 	assert_true(fill(end[0]) > 0);
-	close_pair(end);
-	close(set);
+	close_pair_in_set(end, set);
 }
 
 CASE(oneshot_is_told_once_until_it_is_modified)
 {
 	int end[2], set;
 
-	make_pair(end);
-	set = set_of(end[0], EPOLLIN | EPOLLONESHOT);
+	set = make_pair_in_set(end, EPOLLIN | EPOLLONESHOT);
 	say(end[1], "ab");
 	assert_int_equal(next_of(set, end[0]), EPOLLIN);
 	say(end[1], "cd");
@@ -334,8 +340,7 @@ CASE(a_closed_one_is_gone_unless_it_was_duplicated)
 {
 	int end[2], set, other;
 
-	make_pair(end);
-	set = set_of(end[0], EPOLLIN);
+	set = make_pair_in_set(end, EPOLLIN);
 	say(end[1], "ab");
 	other = dup(end[0]);
 	assert_true(other >= 0);
@@ -356,8 +361,7 @@ CASE(both_numbers_of_one_may_be_in_a_set)
 	struct epoll_event e[4];
 	int end[2], set, other;
 
-	make_pair(end);
-	set = set_of(end[0], EPOLLIN);
+	set = make_pair_in_set(end, EPOLLIN);
 	other = fcntl(end[0], F_DUPFD_CLOEXEC, 100);
 	assert_true(other >= 100);
 	e[0] = (struct epoll_event){ .events = EPOLLIN, .data.fd = other };
@@ -369,8 +373,7 @@ CASE(both_numbers_of_one_may_be_in_a_set)
 	assert_int_equal(epoll_ctl(set, EPOLL_CTL_DEL, end[0], NULL), 0);
 	assert_int_equal(next_of(set, other), EPOLLIN);
 	close(other);
-	close_pair(end);
-	close(set);
+	close_pair_in_set(end, set);
 }
 
 CASE(dup2_closes_what_was_there)
@@ -460,8 +463,7 @@ CASE(a_set_is_polled_itself)
 	int end[2], set, outer;
 	struct pollfd p;
 
-	make_pair(end);
-	set = set_of(end[0], EPOLLIN);
+	set = make_pair_in_set(end, EPOLLIN);
 	outer = set_of(set, EPOLLIN);
 	p = (struct pollfd){ .fd = set, .events = POLLIN };
 	expect_quiet(set); /* what connecting has left behind is nothing for us */
@@ -519,8 +521,7 @@ CASE(a_signal_that_the_mask_lets_through_ends_the_wait)
 	struct pollfd p;
 	int end[2], set;
 
-	make_pair(end);
-	set = set_of(end[0], EPOLLIN);
+	set = make_pair_in_set(end, EPOLLIN);
 	sigaction(SIGUSR1, &action, &before);
 	sigemptyset(&none);
 	sigemptyset(&blocked);
@@ -535,8 +536,7 @@ CASE(a_signal_that_the_mask_lets_through_ends_the_wait)
 	assert_fails(epoll_pwait(set, &e, 1, LONG_MS, &none), EINTR);
 	sigprocmask(SIG_UNBLOCK, &blocked, NULL);
 	sigaction(SIGUSR1, &before, NULL);
-	close_pair(end);
-	close(set);
+	close_pair_in_set(end, set);
 }
 
 /* ---- threads ---- */
@@ -624,8 +624,7 @@ CASE(connections_stay_the_parents)
 	int end[2], set;
 	pid_t pid;
 
-	make_pair(end);
-	set = set_of(end[0], EPOLLIN);
+	set = make_pair_in_set(end, EPOLLIN);
 	pid = fork();
 	if (!pid) {
 		struct epoll_event e;
@@ -641,8 +640,7 @@ CASE(connections_stay_the_parents)
 	say(end[1], "ab");
 	assert_int_equal(next_of(set, end[0]), EPOLLIN);
 	hear(end[0], "ab");
-	close_pair(end);
-	close(set);
+	close_pair_in_set(end, set);
 }
 
 CASE(what_is_not_close_on_exec_is_shared_with_children)
@@ -652,8 +650,7 @@ CASE(what_is_not_close_on_exec_is_shared_with_children)
 	int end[2], set;
 	pid_t pid;
 
-	make_pair(end);
-	set = set_of(end[0], EPOLLIN);
+	set = make_pair_in_set(end, EPOLLIN);
 	name = name_of(end[1]);
 	assert_int_equal(fcntl(end[0], F_SETFD, 0), 0);
 	say(end[1], "before");
@@ -770,8 +767,7 @@ CASE(a_child_serves_where_the_parent_listened)
 	close(end[1]);
 	set = set_of(from, EPOLLIN); /* the child has ended: it is ours now */
 	connect_pair(from, end);
-	close_pair(end);
-	close(set);
+	close_pair_in_set(end, set);
 	close(from);
 }
 
@@ -933,8 +929,7 @@ CASE(an_end_shows)
 	int end[2], set;
 	char byte;
 
-	make_pair(end);
-	set = set_of(end[0], EPOLLIN | EPOLLRDHUP | EPOLLET);
+	set = make_pair_in_set(end, EPOLLIN | EPOLLRDHUP | EPOLLET);
 	say(end[1], "ab");
 	assert_int_equal(next_of(set, end[0]), EPOLLIN);
 	assert_int_equal(shutdown(end[1], SHUT_WR), 0);
@@ -1102,8 +1097,7 @@ CASE(a_set_serves_listeners_that_are_in_none)
 	expect_connected(from, to);
 	/* and sockets that another thread waits for, which has to hear of them */
 	for (int i = 0; i < 20; i++) {
-		make_pair(end);
-		set = set_of(end[0], EPOLLIN);
+		set = make_pair_in_set(end, EPOLLIN);
 		s = (struct sleeper){ .set = set_of(from, EPOLLIN), .fd = from };
 		pthread_create(&thread, NULL, sleep_on_set, &s);
 		to = connecting_to(from);

@@ -39,6 +39,18 @@ static void send_byte(struct lab_end *from, struct lab_end *to, unsigned flags)
 	lab_send_request(from, &r);
 }
 
+static void send_bytes(struct lab_end *from, struct lab_end *to, unsigned n)
+{
+	while (n--)
+		send_byte(from, to, 0);
+}
+
+static void receive_all(struct lab_end *e, unsigned n)
+{
+	while (n--)
+		lab_receive(e);
+}
+
 static bool has_event(struct ibv_comp_channel *channel)
 {
 	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
@@ -190,8 +202,7 @@ LAB_CASE(polling_takes_no_more_than_asked_for)
 	struct ibv_wc wc[8] = { 0 };
 
 	lab_post(b, 5);
-	for (int i = 0; i < 5; i++)
-		send_byte(a, b, 0);
+	send_bytes(a, b, 5);
 	assert_int_equal(ibv_poll_cq(b->cq, 0, wc), 0);
 	assert_int_equal(ibv_poll_cq(b->cq, 2, wc), 2);
 	assert_int_equal(ibv_poll_cq(b->cq, 8, wc + 2), 3);
@@ -270,8 +281,7 @@ LAB_CASE(too_many_messages_unpolled_kill_the_cq)
 	struct ibv_wc wc;
 
 	lab_post(b, 5);
-	for (int i = 0; i < 5; i++)
-		send_byte(a, b, 0);
+	send_bytes(a, b, 5);
 	expect_cq_error(b->context, b->cq);
 	assert_true(ibv_poll_cq(b->cq, 1, &wc) < 0);
 }
@@ -283,10 +293,8 @@ LAB_CASE(messages_that_are_polled_in_time_never_overrun)
 
 	for (int round = 0; round < 20; round++) {
 		lab_post(b, 4);
-		for (int i = 0; i < 4; i++)
-			send_byte(a, b, 0);
-		for (int i = 0; i < 4; i++)
-			lab_receive(b);
+		send_bytes(a, b, 4);
+		receive_all(b, 4);
 	}
 }
 
@@ -298,16 +306,13 @@ LAB_CASE(messages_forgotten_by_a_reset_do_not_overrun_later)
 
 	for (int round = 0; round < 5; round++) {
 		lab_post(b, 3);
-		for (int i = 0; i < 3; i++)
-			send_byte(a, b, 0);
+		send_bytes(a, b, 3);
 		lab_to(b->qp, IBV_QPS_RESET);
 		lab_start(b->qp, LAB_QKEY);
 	}
 	lab_post(b, 4);
-	for (int i = 0; i < 4; i++)
-		send_byte(a, b, 0);
-	for (int i = 0; i < 4; i++)
-		lab_receive(b);
+	send_bytes(a, b, 4);
+	receive_all(b, 4);
 }
 
 LAB_CASE(messages_of_a_destroyed_qp_do_not_overrun_later)
@@ -319,16 +324,13 @@ LAB_CASE(messages_of_a_destroyed_qp_do_not_overrun_later)
 		struct lab_end *c = lab_end_with(&(struct lab_options){ .neighbour = b });
 
 		lab_post(c, 3);
-		for (int i = 0; i < 3; i++)
-			send_byte(a, c, 0);
+		send_bytes(a, c, 3);
 		assert_int_equal(ibv_destroy_qp(c->qp), 0);
 		lab_forget(c->qp);
 	}
 	lab_post(b, 4);
-	for (int i = 0; i < 4; i++)
-		send_byte(a, b, 0);
-	for (int i = 0; i < 4; i++)
-		lab_receive(b);
+	send_bytes(a, b, 4);
+	receive_all(b, 4);
 }
 
 /* Flushed receives are no arrivals: they must not hide the overrun of another queue. */
@@ -343,8 +345,7 @@ LAB_CASE(flushed_receives_do_not_hide_an_overrun)
 	lab_to(b->qp, IBV_QPS_ERR);
 	lab_poll(b->cq, 4, wc);
 	lab_post(c, 5);
-	for (int i = 0; i < 5; i++)
-		send_byte(a, c, 0);
+	send_bytes(a, c, 5);
 	expect_cq_error(b->context, b->cq);
 }
 
@@ -359,8 +360,7 @@ LAB_CASE(too_many_flushed_receives_kill_the_cq)
 	expect_cq_error(b->context, b->cq);
 	assert_true(ibv_poll_cq(b->cq, 1, &wc) < 0);
 	lab_post(c, 5);
-	for (int i = 0; i < 2; i++)
-		send_byte(a, c, 0);
+	send_bytes(a, c, 2);
 	lab_receive(c);
 	lab_to(c->qp, IBV_QPS_ERR); /* one message waits, and three receives */
 	lab_set_nonblocking(c->context->async_fd);
@@ -387,10 +387,8 @@ LAB_CASE(flushed_receives_that_fit_do_not)
 		lab_start(b->qp, LAB_QKEY);
 	}
 	lab_post(b, 4);
-	for (int i = 0; i < 4; i++)
-		send_byte(a, b, 0);
-	for (int i = 0; i < 4; i++)
-		lab_receive(b);
+	send_bytes(a, b, 4);
+	receive_all(b, 4);
 	lab_post(b, 4);
 	lab_to(b->qp, IBV_QPS_ERR);
 	for (int i = 0; i < 20; i++) {
@@ -584,8 +582,7 @@ LAB_CASE(an_armed_cq_gives_one_event)
 	lab_post(b, 3);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	assert_false(has_event(b->channel));
-	for (int i = 0; i < 3; i++)
-		send_byte(a, b, 0);
+	send_bytes(a, b, 3);
 	assert_true(has_event(b->channel));
 	get_event(b->channel, b->cq);
 	assert_false(has_event(b->channel));
