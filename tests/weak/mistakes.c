@@ -68,6 +68,12 @@ static void done(unsigned q)
 	lab_peer_sent(from[q], IBV_WC_SUCCESS);
 }
 
+static void done_if(bool is_so, unsigned q)
+{
+	if (is_so)
+		done(q);
+}
+
 static void write_words(unsigned q, unsigned i, unsigned there, unsigned n)
 {
 	post(q, IBV_WR_RDMA_WRITE, i, there, n, 0);
@@ -99,11 +105,9 @@ static bool reuse(bool wrong, enum ibv_wr_opcode opcode, unsigned n)
 	if (opcode != IBV_WR_RDMA_WRITE)
 		receive(0, 0, n);
 	post(0, opcode, 0, 0, n, 0);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	fill(from[0], 0, n, OLD);
-	if (wrong)
-		done(0);
+	done_if(wrong, 0);
 	if (opcode != IBV_WR_RDMA_WRITE)
 		received(0);
 	return is_all(to[0], 0, n, NEW);
@@ -147,8 +151,7 @@ static bool one_buffer(bool wrong)
 	for (unsigned i = 0; i < 4; i++) {
 		fill(from[0], 0, 4, i);
 		write_words(0, 0, 4 * i, 4);
-		if (!wrong)
-			done(0);
+		done_if(!wrong, 0);
 	}
 	for (unsigned i = 0; wrong && i < 4; i++)
 		done(0);
@@ -162,8 +165,7 @@ static bool reuse_unsignaled(bool wrong)
 {
 	fill(from[0], 0, 8, NEW);
 	post_with(0, IBV_WR_RDMA_WRITE, 0, 0, 8, wrong ? 0 : IBV_SEND_SIGNALED);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	fill(from[0], 0, 8, OLD);
 	write_words(0, 64, 64, 1);
 	done(0);
@@ -200,12 +202,10 @@ static bool last_word(bool wrong)
 
 	fill(from[0], 0, 64, NEW);
 	write_words(0, 0, 0, 64);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	wait_for(to[0], 63);
 	ok = is_all(to[0], 0, 64, NEW);
-	if (wrong)
-		done(0);
+	done_if(wrong, 0);
 	return ok;
 }
 
@@ -216,12 +216,10 @@ static bool first_word(bool wrong)
 
 	fill(from[0], 0, 32, NEW);
 	write_words(0, 0, 0, 32);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	wait_for(to[0], 0);
 	ok = is_all(to[0], 0, 32, NEW);
-	if (wrong)
-		done(0);
+	done_if(wrong, 0);
 	return ok;
 }
 
@@ -233,13 +231,11 @@ static bool message_elsewhere(bool wrong)
 	fill(from[0], 0, 8, NEW);
 	receive(1, 64, 1);
 	write_words(0, 0, 0, 8);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	post(1, IBV_WR_SEND, 64, 64, 1, 0);
 	received(1);
 	ok = is_all(to[0], 0, 8, NEW);
-	if (wrong)
-		done(0);
+	done_if(wrong, 0);
 	done(1);
 	return ok;
 }
@@ -251,11 +247,9 @@ static bool told_without_rdma(bool wrong)
 
 	fill(from[0], 0, 8, NEW);
 	write_words(0, 0, 0, 8);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	ok = is_all(to[0], 0, 8, NEW);
-	if (wrong)
-		done(0);
+	done_if(wrong, 0);
 	return ok;
 }
 
@@ -266,11 +260,9 @@ static bool read_used_early(bool wrong)
 
 	fill(to[0], 0, 8, NEW);
 	read_words(0, 0, 0, 8);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	ok = is_all(from[0], 0, 8, NEW);
-	if (wrong)
-		done(0);
+	done_if(wrong, 0);
 	return ok;
 }
 
@@ -281,12 +273,10 @@ static bool read_last_word(bool wrong)
 
 	fill(to[0], 0, 64, NEW);
 	read_words(0, 0, 0, 64);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	wait_for(from[0], 63);
 	ok = is_all(from[0], 0, 64, NEW);
-	if (wrong)
-		done(0);
+	done_if(wrong, 0);
 	return ok;
 }
 
@@ -297,11 +287,9 @@ static bool atomic_used_early(bool wrong)
 
 	fill(to[0], 0, 1, NEW);
 	post(0, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 1, 0);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	ok = is_all(from[0], 0, 1, NEW);
-	if (wrong)
-		done(0);
+	done_if(wrong, 0);
 	return ok;
 }
 
@@ -327,11 +315,9 @@ static bool target_reused(bool wrong)
 {
 	fill(to[0], 0, 8, NEW);
 	read_words(0, 0, 0, 8);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	fill(to[0], 0, 8, OLD);
-	if (wrong)
-		done(0);
+	done_if(wrong, 0);
 	return is_all(from[0], 0, 8, NEW);
 }
 
@@ -405,12 +391,10 @@ static bool last_post_wins(bool wrong)
 	fill(from[0], 0, 1, OLD);
 	fill(from[0], 64, 1, NEW);
 	write_words(0, 0, 0, 1);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	write_words(1, 64, 0, 1);
 	done(1);
-	if (wrong)
-		done(0);
+	done_if(wrong, 0);
 	return is_all(to[0], 0, 1, NEW);
 }
 
@@ -419,12 +403,10 @@ static bool read_elsewhere(bool wrong)
 {
 	fill(from[0], 0, 1, NEW);
 	write_words(0, 0, 0, 1);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	read_words(1, 64, 0, 1);
 	done(1);
-	if (wrong)
-		done(0);
+	done_if(wrong, 0);
 	return is_all(from[0], 64, 1, NEW);
 }
 
@@ -434,14 +416,12 @@ static bool number_elsewhere(bool wrong)
 	bool ok;
 
 	read_words(0, 0, 0, 1);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	read_words(1, 64, 64, 1);
 	/* the writer: first the data, then the number */
 	fill(to[0], 64, 1, NEW);
 	fill(to[0], 0, 1, NEW);
-	if (wrong)
-		done(0);
+	done_if(wrong, 0);
 	done(1);
 	ok = !is_all(from[0], 0, 1, NEW) || is_all(from[0], 64, 1, NEW);
 	return ok;
@@ -489,8 +469,7 @@ static bool order_of_two(bool wrong)
 	bool ok = true;
 
 	write_words(0, 0, 0, 1);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	write_words(1, 0, 0, 1);
 	done(1);
 	if (wrong) {
@@ -591,8 +570,7 @@ static bool queue_pair_ends(bool wrong)
 {
 	fill(from[0], 0, 8, NEW);
 	write_words(0, 0, 0, 8);
-	if (!wrong)
-		done(0);
+	done_if(!wrong, 0);
 	lab_peer_to(from[0], IBV_QPS_RESET);
 	return is_all(to[0], 0, 8, NEW);
 }
