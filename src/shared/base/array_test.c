@@ -2,22 +2,15 @@
 /*
  * Arrays that grow: room, contents, and sizes that no memory has.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdlib.h>
+#include <harness.h>
 
 #include "base/array.h"
 
-static void elements_keep_their_values_while_the_array_grows(void **state)
+CASE(elements_keep_their_values_while_the_array_grows)
 {
 	uint64_t *a = NULL;
 	uint32_t room = 0;
 
-	(void)state;
 	for (uint32_t n = 0; n < 1000; n++) {
 		assert_int_equal(base_array_reserve(&a, &room, n + 1), 0);
 		assert_true(room > n);
@@ -28,12 +21,11 @@ static void elements_keep_their_values_while_the_array_grows(void **state)
 	free(a);
 }
 
-static void room_doubles(void **state)
+CASE(room_doubles)
 {
 	uint16_t *a = NULL;
 	uint32_t room = 0, grown = 0;
 
-	(void)state;
 	for (uint32_t n = 0; n < 4096; n++) {
 		uint32_t before = room;
 
@@ -47,24 +39,22 @@ static void room_doubles(void **state)
 	free(a);
 }
 
-static void many_elements_are_reserved_at_once(void **state)
+CASE(many_elements_are_reserved_at_once)
 {
 	char *a = NULL;
 	uint32_t room = 0;
 
-	(void)state;
 	assert_int_equal(base_array_reserve(&a, &room, 1000), 0);
 	assert_true(room >= 1000);
 	a[999] = 1;
 	free(a);
 }
 
-static void room_that_suffices_stays_as_it_is(void **state)
+CASE(room_that_suffices_stays_as_it_is)
 {
 	int *a = NULL, *before;
 	uint32_t room = 0;
 
-	(void)state;
 	assert_int_equal(base_array_reserve(&a, &room, 0), 0);
 	assert_null(a);
 	assert_int_equal(base_array_reserve(&a, &room, 5), 0);
@@ -76,12 +66,11 @@ static void room_that_suffices_stays_as_it_is(void **state)
 	free(a);
 }
 
-static void a_size_that_overflows_is_refused_and_nothing_changes(void **state)
+CASE(a_size_that_overflows_is_refused_and_nothing_changes)
 {
 	uint64_t *a = NULL, *before;
 	uint32_t room = 0;
 
-	(void)state;
 	assert_int_equal(base_array_reserve(&a, &room, 3), 0);
 	a[2] = 7;
 	before = a;
@@ -93,17 +82,4 @@ static void a_size_that_overflows_is_refused_and_nothing_changes(void **state)
 	assert_int_equal(room, 4);
 	assert_int_equal(a[2], 7);
 	free(a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(elements_keep_their_values_while_the_array_grows),
-		cmocka_unit_test(room_doubles),
-		cmocka_unit_test(many_elements_are_reserved_at_once),
-		cmocka_unit_test(room_that_suffices_stays_as_it_is),
-		cmocka_unit_test(a_size_that_overflows_is_refused_and_nothing_changes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

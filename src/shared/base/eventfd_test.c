@@ -2,20 +2,8 @@
 /*
  * Eventfds that somebody else fills and drains all the time: no call blocks.
  */
-#define _GNU_SOURCE /* pthread_tryjoin_np() */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
+#include <harness.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/eventfd.h"
 #include "base/pause.h"
@@ -32,11 +20,10 @@ static void set_nonblocking(int fd, bool on)
 	assert_int_equal(fcntl(fd, F_SETFL, on ? O_NONBLOCK : 0), 0);
 }
 
-static void what_is_added_is_drained(void **state)
+CASE(what_is_added_is_drained)
 {
 	int fd = eventfd(0, EFD_CLOEXEC);
 
-	(void)state;
 	assert_false(base_eventfd_drain(fd));
 	assert_true(base_eventfd_add(fd));
 	assert_true(base_eventfd_drain(fd));
@@ -44,12 +31,11 @@ static void what_is_added_is_drained(void **state)
 	close(fd);
 }
 
-static void a_full_one_takes_nothing(void **state)
+CASE(a_full_one_takes_nothing)
 {
 	const uint64_t most = UINT64_MAX - 1;
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 
-	(void)state;
 	assert_int_equal(write(fd, &most, sizeof(most)), sizeof(most));
 	assert_false(base_eventfd_add(fd));
 	assert_true(base_eventfd_drain(fd));
@@ -74,7 +60,7 @@ static void *fill_and_drain(void *arg)
 	return NULL;
 }
 
-static void whoever_fills_it_meanwhile_blocks_nobody(void **state)
+CASE(whoever_fills_it_meanwhile_blocks_nobody)
 {
 	const uint64_t most = UINT64_MAX - 2;
 	struct lab l = { .fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE) };
@@ -82,7 +68,6 @@ static void whoever_fills_it_meanwhile_blocks_nobody(void **state)
 	sigset_t alarm, old;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(write(l.fd, &most, sizeof(most)), sizeof(most));
 	sigemptyset(&alarm);
 	sigaddset(&alarm, SIGALRM);
@@ -105,11 +90,10 @@ static void whoever_fills_it_meanwhile_blocks_nobody(void **state)
 	close(l.fd);
 }
 
-static void whoever_drains_it_meanwhile_blocks_nobody(void **state)
+CASE(whoever_drains_it_meanwhile_blocks_nobody)
 {
 	int fd = eventfd(0, EFD_CLOEXEC);
 
-	(void)state;
 	set_nonblocking(fd, false); /* as a process may set it on the daemon's nonblocking one */
 	for (int i = 0; i < 1000; i++)
 		assert_false(base_eventfd_drain(fd));
@@ -118,13 +102,6 @@ static void whoever_drains_it_meanwhile_blocks_nobody(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_added_is_drained),
-		cmocka_unit_test(a_full_one_takes_nothing),
-		cmocka_unit_test(whoever_fills_it_meanwhile_blocks_nobody),
-		cmocka_unit_test(whoever_drains_it_meanwhile_blocks_nobody),
-	};
-
 	base_eventfd_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

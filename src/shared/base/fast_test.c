@@ -2,11 +2,7 @@
 /*
  * Copies: every byte that is meant, none beside it, wherever it begins.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "base/fast.h"
 
@@ -27,22 +23,12 @@ static void copy(size_t at, size_t from_at, size_t n)
 		assert_int_equal(to[i], NEVER);
 }
 
-static void past_the_caches(void **state)
+CASE(past_the_caches)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(from); i++)
 		from[i] = (uint8_t)(i * 7 + i / 256);
 	for (size_t n = 0; n <= MOST; n += n < 200 || (n > 2000 && n < 2200) ? 1 : 61)
 		copy(n % ROOM, n % 19, n);
 	for (size_t at = 0; at < ROOM; at++)
 		copy(at, at * 5 % ROOM, BASE_COPY_PAST_CACHE + at * 3);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(past_the_caches),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

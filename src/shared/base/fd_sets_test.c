@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <errno.h>
+#include <harness.h>
 
 #include "base/fd_sets.h"
 
-static void each_set_asks_for_its_event(void **state)
+CASE(each_set_asks_for_its_event)
 {
 	struct pollfd fds[4] = { 0 };
 	fd_set in, out;
 	const struct base_fd_sets sets = { &in, &out, NULL };
 
-	(void)state;
 	FD_ZERO(&in);
 	FD_ZERO(&out);
 	FD_SET(0, &in);
@@ -28,14 +22,13 @@ static void each_set_asks_for_its_event(void **state)
 	assert_int_equal(fds[1].events, POLLIN | POLLOUT);
 }
 
-static void who_hung_up_is_readable_and_who_failed_writable_too(void **state)
+CASE(who_hung_up_is_readable_and_who_failed_writable_too)
 {
 	const struct pollfd fds[] = { { .fd = 1, .revents = POLLHUP },
 		                      { .fd = 2, .revents = POLLERR } };
 	fd_set in, out;
 	const struct base_fd_sets sets = { &in, &out, NULL };
 
-	(void)state;
 	FD_ZERO(&in);
 	FD_SET(1, &in);
 	FD_SET(2, &in);
@@ -45,27 +38,15 @@ static void who_hung_up_is_readable_and_who_failed_writable_too(void **state)
 	assert_true(!FD_ISSET(1, &out) && FD_ISSET(2, &out));
 }
 
-static void a_closed_descriptor_is_an_error_that_leaves_the_sets(void **state)
+CASE(a_closed_descriptor_is_an_error_that_leaves_the_sets)
 {
 	const struct pollfd fds[] = { { .fd = 1 }, { .fd = 2, .revents = POLLNVAL } };
 	fd_set in;
 	const struct base_fd_sets sets = { &in, NULL, NULL };
 
-	(void)state;
 	FD_ZERO(&in);
 	FD_SET(1, &in);
 	FD_SET(2, &in);
 	assert_int_equal(base_fd_sets_from_poll(&sets, fds, 2), -EBADF);
 	assert_true(FD_ISSET(1, &in) && FD_ISSET(2, &in));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_set_asks_for_its_event),
-		cmocka_unit_test(who_hung_up_is_readable_and_who_failed_writable_too),
-		cmocka_unit_test(a_closed_descriptor_is_an_error_that_leaves_the_sets),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

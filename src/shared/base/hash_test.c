@@ -2,14 +2,7 @@
 /*
  * The intrusive hash table and its hash function.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/util.h"
@@ -35,22 +28,20 @@ static struct item *find(const struct base_hash *h, unsigned key, uint64_t hash)
 	return NULL;
 }
 
-static void an_empty_table_finds_and_walks_nothing(void **state)
+CASE(an_empty_table_finds_and_walks_nothing)
 {
 	struct base_hash h = { 0 };
 
-	(void)state;
 	assert_null(base_hash_first(&h, 7));
 	assert_null(base_hash_walk(&h, NULL));
 	base_hash_fini(&h);
 }
 
-static void nodes_of_one_hash_are_all_found(void **state)
+CASE(nodes_of_one_hash_are_all_found)
 {
 	struct base_hash h = { 0 };
 	struct item item[100] = { 0 };
 
-	(void)state;
 	for (unsigned i = 0; EACH_ROW(i, item); i++) {
 		item[i].key = i;
 		assert_int_equal(base_hash_add(&h, &item[i].node, 42), 0);
@@ -60,12 +51,11 @@ static void nodes_of_one_hash_are_all_found(void **state)
 	base_hash_fini(&h);
 }
 
-static void hashes_in_one_bucket_are_told_apart(void **state)
+CASE(hashes_in_one_bucket_are_told_apart)
 {
 	struct base_hash h = { 0 };
 	struct item a = { .key = 1 }, b = { .key = 1 };
 
-	(void)state;
 	base_hash_add(&h, &a.node, 5);
 	base_hash_add(&h, &b.node, 5 + (1ull << 40));
 	assert_ptr_equal(find(&h, 1, 5), &a);
@@ -73,9 +63,8 @@ static void hashes_in_one_bucket_are_told_apart(void **state)
 	base_hash_fini(&h);
 }
 
-static void each_of_a_bucket_can_be_removed(void **state)
+CASE(each_of_a_bucket_can_be_removed)
 {
-	(void)state;
 	for (unsigned gone = 0; gone < 3; gone++) {
 		struct base_hash h = { 0 };
 		struct item item[3] = { { .key = 0 }, { .key = 1 }, { .key = 2 } };
@@ -90,14 +79,13 @@ static void each_of_a_bucket_can_be_removed(void **state)
 	}
 }
 
-static void the_walk_meets_each_node_once_while_they_are_removed(void **state)
+CASE(the_walk_meets_each_node_once_while_they_are_removed)
 {
 	struct base_hash h = { 0 };
 	struct item item[500] = { 0 };
 	struct base_hash_node *n, *next;
 	unsigned met = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < ARRAY_SIZE(item); i++)
 		base_hash_add(&h, &item[i].node, base_hash_of(&i, sizeof(i), 0));
 	for (n = base_hash_walk(&h, NULL); n; n = next) {
@@ -123,13 +111,12 @@ static unsigned walk_all(const struct base_hash *h)
 
 /* A step of growth is done with each node that is added: all are there at each step, also when
  * others go meanwhile. */
-static void nothing_is_lost_while_it_grows(void **state)
+CASE(nothing_is_lost_while_it_grows)
 {
 	struct base_hash h = { 0 };
 	struct item item[300] = { 0 };
 	unsigned growing = 0;
 
-	(void)state;
 	for (unsigned i = 0; EACH_ROW(i, item); i++) {
 		item[i].key = i;
 		base_hash_add(&h, &item[i].node, base_hash_of(&i, sizeof(i), 0));
@@ -148,13 +135,12 @@ static void nothing_is_lost_while_it_grows(void **state)
 	base_hash_fini(&h);
 }
 
-static void random_use_agrees_with_flags(void **state)
+CASE(random_use_agrees_with_flags)
 {
 	struct base_hash h = { 0 };
 	struct item item[300] = { 0 };
 	unsigned seed = 7;
 
-	(void)state;
 	for (int step = 0; step < 30000; step++) {
 		unsigned i = rand_r(&seed) % ARRAY_SIZE(item);
 		uint64_t hash = i % 17; /* many nodes have the same hash */
@@ -170,11 +156,10 @@ static void random_use_agrees_with_flags(void **state)
 	base_hash_fini(&h);
 }
 
-static void every_byte_and_the_seed_and_the_length_change_the_hash(void **state)
+CASE(every_byte_and_the_seed_and_the_length_change_the_hash)
 {
 	unsigned char key[21] = { 0 };
 
-	(void)state;
 	for (size_t bytes = 1; bytes <= sizeof(key); bytes++) {
 		uint64_t h = base_hash_of(key, bytes, 0);
 
@@ -190,12 +175,11 @@ static void every_byte_and_the_seed_and_the_length_change_the_hash(void **state)
 }
 
 /* MGIDs that differ only in the last bytes must not end up in a few buckets. */
-static void low_bits_of_the_hash_are_well_mixed(void **state)
+CASE(low_bits_of_the_hash_are_well_mixed)
 {
 	unsigned bucket[1024] = { 0 }, fullest = 0;
 	unsigned char key[16] = { 0xFF, 0x12 };
 
-	(void)state;
 	for (unsigned i = 0; i < 1024; i++) {
 		key[14] = (unsigned char)(i >> 8);
 		key[15] = (unsigned char)i;
@@ -205,21 +189,4 @@ static void low_bits_of_the_hash_are_well_mixed(void **state)
 		if (bucket[i] > fullest)
 			fullest = bucket[i];
 	assert_in_range(fullest, 1, 12);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_empty_table_finds_and_walks_nothing),
-		cmocka_unit_test(nodes_of_one_hash_are_all_found),
-		cmocka_unit_test(hashes_in_one_bucket_are_told_apart),
-		cmocka_unit_test(each_of_a_bucket_can_be_removed),
-		cmocka_unit_test(the_walk_meets_each_node_once_while_they_are_removed),
-		cmocka_unit_test(nothing_is_lost_while_it_grows),
-		cmocka_unit_test(random_use_agrees_with_flags),
-		cmocka_unit_test(every_byte_and_the_seed_and_the_length_change_the_hash),
-		cmocka_unit_test(low_bits_of_the_hash_are_well_mixed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

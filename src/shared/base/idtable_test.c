@@ -2,14 +2,7 @@
 /*
  * Numbers that are allocated and freed.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/idtable.h"
 #include "base/util.h"
@@ -24,11 +17,10 @@ static uint32_t add(struct base_idtable *t, void *p)
 	return id;
 }
 
-static void the_first_numbers_are_the_lowest(void **state)
+CASE(the_first_numbers_are_the_lowest)
 {
 	struct base_idtable t;
 
-	(void)state;
 	base_idtable_init(&t, 100);
 	for (uint32_t i = 0; i < 40; i++)
 		assert_int_equal(add(&t, &thing[i]), i);
@@ -37,11 +29,10 @@ static void the_first_numbers_are_the_lowest(void **state)
 	base_idtable_fini(&t);
 }
 
-static void a_number_rests_before_it_is_used_again(void **state)
+CASE(a_number_rests_before_it_is_used_again)
 {
 	struct base_idtable t;
 
-	(void)state;
 	base_idtable_init(&t, 100);
 	assert_int_equal(add(&t, &thing[0]), 0);
 	assert_int_equal(add(&t, &thing[1]), 1);
@@ -50,11 +41,10 @@ static void a_number_rests_before_it_is_used_again(void **state)
 	base_idtable_fini(&t);
 }
 
-static void a_free_number_is_found_behind_the_last_one(void **state)
+CASE(a_free_number_is_found_behind_the_last_one)
 {
 	struct base_idtable t;
 
-	(void)state;
 	base_idtable_init(&t, 4);
 	for (int i = 0; i < 4; i++)
 		add(&t, &thing[i]);
@@ -63,13 +53,12 @@ static void a_free_number_is_found_behind_the_last_one(void **state)
 	base_idtable_fini(&t);
 }
 
-static void a_full_table_says_so(void **state)
+CASE(a_full_table_says_so)
 {
 	static const uint32_t limits[] = { 0, 1, 16, 17, 40 };
 	struct base_idtable t;
 	uint32_t id;
 
-	(void)state;
 	for (unsigned i = 0; EACH_ROW(i, limits); i++) {
 		base_idtable_init(&t, limits[i]);
 		for (uint32_t k = 0; k < limits[i]; k++)
@@ -79,23 +68,21 @@ static void a_full_table_says_so(void **state)
 	}
 }
 
-static void null_is_not_stored(void **state)
+CASE(null_is_not_stored)
 {
 	struct base_idtable t;
 	uint32_t id;
 
-	(void)state;
 	base_idtable_init(&t, 4);
 	assert_int_equal(base_idtable_add(&t, NULL, &id), -EINVAL);
 	assert_int_equal(t.used, 0);
 	base_idtable_fini(&t);
 }
 
-static void a_free_number_finds_nothing(void **state)
+CASE(a_free_number_finds_nothing)
 {
 	struct base_idtable t;
 
-	(void)state;
 	base_idtable_init(&t, 100);
 	assert_null(base_idtable_get(&t, 0));
 	assert_null(base_idtable_remove(&t, 0));
@@ -107,13 +94,12 @@ static void a_free_number_finds_nothing(void **state)
 	base_idtable_fini(&t);
 }
 
-static void random_use_agrees_with_an_array(void **state)
+CASE(random_use_agrees_with_an_array)
 {
 	struct base_idtable t;
 	void *model[64] = { NULL };
 	unsigned seed = 1, used = 0;
 
-	(void)state;
 	base_idtable_init(&t, 64);
 	for (int i = 0; i < 20000; i++) {
 		uint32_t id = rand_r(&seed) % 64;
@@ -136,13 +122,12 @@ static void random_use_agrees_with_an_array(void **state)
 	base_idtable_fini(&t);
 }
 
-static void a_number_can_be_asked_for(void **state)
+CASE(a_number_can_be_asked_for)
 {
 	struct base_idtable t;
 	int a, b;
 	uint32_t id;
 
-	(void)state;
 	base_idtable_init(&t, 100);
 	assert_int_equal(base_idtable_add_at(&t, &a, 70), 0);
 	assert_ptr_equal(base_idtable_get(&t, 70), &a);
@@ -160,13 +145,12 @@ static void a_number_can_be_asked_for(void **state)
 	base_idtable_fini(&t);
 }
 
-static void a_table_from_1_has_no_0(void **state)
+CASE(a_table_from_1_has_no_0)
 {
 	struct base_idtable t;
 	uint32_t id;
 	int a;
 
-	(void)state;
 	base_idtable_init_from_1(&t, 40);
 	assert_int_equal(base_idtable_add_at(&t, &a, 0), -ENOSPC);
 	for (unsigned round = 0; round < 100; round++) {
@@ -182,21 +166,4 @@ static void a_table_from_1_has_no_0(void **state)
 	assert_int_equal(base_idtable_add(&t, &a, &id), 0);
 	assert_int_equal(id, 1);
 	base_idtable_fini(&t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_number_can_be_asked_for),
-		cmocka_unit_test(a_table_from_1_has_no_0),
-		cmocka_unit_test(the_first_numbers_are_the_lowest),
-		cmocka_unit_test(a_number_rests_before_it_is_used_again),
-		cmocka_unit_test(a_free_number_is_found_behind_the_last_one),
-		cmocka_unit_test(a_full_table_says_so),
-		cmocka_unit_test(null_is_not_stored),
-		cmocka_unit_test(a_free_number_finds_nothing),
-		cmocka_unit_test(random_use_agrees_with_an_array),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

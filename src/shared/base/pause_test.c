@@ -2,18 +2,7 @@
 /*
  * Loops that wait: they sleep, and their callers do not notice.
  */
-#define _GNU_SOURCE /* pthread_barrier_t, setitimer() */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/time.h>
-#include <time.h>
+#include <harness.h>
 
 #include "base/lock.h"
 #include "base/pause.h"
@@ -40,11 +29,10 @@ static void expect_slept(uint64_t began, uint64_t used)
 		         (unsigned long)used / 1000);
 }
 
-static void the_first_looks_follow_each_other(void **state)
+CASE(the_first_looks_follow_each_other)
 {
 	struct base_pause p = { 0 };
 
-	(void)state;
 	for (unsigned i = 1; i < BASE_PAUSE_LOOKS; i++)
 		assert_false(base_pause(&p));
 	assert_true(base_pause(&p));
@@ -54,12 +42,11 @@ static void the_first_looks_follow_each_other(void **state)
 	assert_int_equal(p.looks, 2 * BASE_PAUSE_LOOKS);
 }
 
-static void each_sleep_is_twice_as_long_up_to_a_millisecond(void **state)
+CASE(each_sleep_is_twice_as_long_up_to_a_millisecond)
 {
 	struct base_pause p = { 0 };
 	uint64_t least = BASE_PAUSE_MIN_NS;
 
-	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
 		const uint64_t began = base_now_ns();
 
@@ -69,12 +56,11 @@ static void each_sleep_is_twice_as_long_up_to_a_millisecond(void **state)
 	}
 }
 
-static void a_long_wait_leaves_the_processor_to_others(void **state)
+CASE(a_long_wait_leaves_the_processor_to_others)
 {
 	const uint64_t began = base_now_ns(), used = used_ns();
 	struct base_pause p = { 0 };
 
-	(void)state;
 	while (base_now_ns() - began < WAIT_NS)
 		base_pause(&p);
 	expect_slept(began, used);
@@ -97,13 +83,12 @@ static void *hold(void *arg)
 	return NULL;
 }
 
-static void a_wait_for_a_lock_leaves_the_processor_to_its_holder(void **state)
+CASE(a_wait_for_a_lock_leaves_the_processor_to_its_holder)
 {
 	struct holder h = { 0 };
 	uint64_t began, used;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_barrier_init(&h.met, NULL, 2), 0);
 	assert_int_equal(pthread_create(&thread, NULL, hold, &h), 0);
 	pthread_barrier_wait(&h.met);
@@ -124,14 +109,13 @@ static void count_signal(int sig)
 	n_signals++;
 }
 
-static void a_signal_changes_no_errno(void **state)
+CASE(a_signal_changes_no_errno)
 {
 	const struct sigaction action = { .sa_handler = count_signal };
 	const struct itimerval often = { { 0, 300 }, { 0, 300 } }, never = { 0 };
 	const uint64_t began = base_now_ns();
 	struct base_pause p = { .looks = 10 * BASE_PAUSE_LOOKS };
 
-	(void)state;
 	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
 	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
 	while (n_signals < 20 && base_now_ns() - began < 20000000000u) {
@@ -154,7 +138,7 @@ static void *wait_though_cancelled(void *arg)
 	return arg;
 }
 
-static void a_sleep_is_no_cancellation_point(void **state)
+CASE(a_sleep_is_no_cancellation_point)
 {
 	pthread_t thread;
 	void *result;
@@ -162,18 +146,4 @@ static void a_sleep_is_no_cancellation_point(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, wait_though_cancelled, &state), 0);
 	assert_int_equal(pthread_join(thread, &result), 0);
 	assert_ptr_equal(result, &state);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_looks_follow_each_other),
-		cmocka_unit_test(each_sleep_is_twice_as_long_up_to_a_millisecond),
-		cmocka_unit_test(a_long_wait_leaves_the_processor_to_others),
-		cmocka_unit_test(a_wait_for_a_lock_leaves_the_processor_to_its_holder),
-		cmocka_unit_test(a_signal_changes_no_errno),
-		cmocka_unit_test(a_sleep_is_no_cancellation_point),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

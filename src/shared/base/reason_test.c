@@ -2,19 +2,7 @@
 /*
  * Tests of reason.c. Standard error is a socket that keeps lines apart.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "base/reason.h"
 
@@ -77,20 +65,20 @@ static int evaluated(void)
 	return ++n_evaluated;
 }
 
-static void a_failed_call_is_told_with_its_reason(void **state)
+CASE_WITH(a_failed_call_is_told_with_its_reason, set_up, tear_down)
 {
 	assert_int_equal(base_because(-EINVAL, "port %d", 3), -EINVAL);
 	base_call_failed(verbs, "ibv_one", EINVAL);
 	expect(*state, "ibv_one() fails with EINVAL: port 3");
 }
 
-static void a_failed_call_is_told_without_a_reason(void **state)
+CASE_WITH(a_failed_call_is_told_without_a_reason, set_up, tear_down)
 {
 	base_call_failed(verbs, "ibv_two", ENOMEM);
 	expect(*state, "ibv_two() fails with ENOMEM: Cannot allocate memory");
 }
 
-static void a_reason_counts_once_and_for_its_error_alone(void **state)
+CASE_WITH(a_reason_counts_once_and_for_its_error_alone, set_up, tear_down)
 {
 	base_because(-EINVAL, "of another call");
 	base_call_failed(verbs, "ibv_three", ENOSYS);
@@ -106,7 +94,7 @@ static void *give(void *arg)
 	return NULL;
 }
 
-static void a_reason_belongs_to_its_thread(void **state)
+CASE_WITH(a_reason_belongs_to_its_thread, set_up, tear_down)
 {
 	pthread_t thread;
 
@@ -116,7 +104,7 @@ static void a_reason_belongs_to_its_thread(void **state)
 	expect(*state, "ibv_four() fails with EINVAL: Invalid argument");
 }
 
-static void not_yet_is_no_failure(void **state)
+CASE_WITH(not_yet_is_no_failure, set_up, tear_down)
 {
 	base_call_failed(verbs, "ibv_five", EAGAIN);
 	base_call_failed(verbs, "ibv_five", EINTR);
@@ -126,7 +114,7 @@ static void not_yet_is_no_failure(void **state)
 	expect(*state, "ibv_five() fails with EAGAIN: no subnet manager");
 }
 
-static void a_log_that_is_off_says_and_keeps_nothing(void **state)
+CASE_WITH(a_log_that_is_off_says_and_keeps_nothing, set_up, tear_down)
 {
 	base_log_set(BASE_LOG_OFF, "verbs=error,packet=trace", NULL, 0);
 	n_evaluated = 0;
@@ -139,7 +127,7 @@ static void a_log_that_is_off_says_and_keeps_nothing(void **state)
 	expect(*state, "ibv_six() fails with EINVAL: Invalid argument");
 }
 
-static void what_comes_again_and_again_is_counted(void **state)
+CASE_WITH(what_comes_again_and_again_is_counted, set_up, tear_down)
 {
 	unsigned lines = 0;
 	const char *text;
@@ -157,7 +145,7 @@ static void what_comes_again_and_again_is_counted(void **state)
 	assert_string_equal(last, "ibv_seven() fails with ENOMEM: full (512 times so far)");
 }
 
-static void other_failures_are_told_in_between(void **state)
+CASE_WITH(other_failures_are_told_in_between, set_up, tear_down)
 {
 	for (int i = 0; i < 100; i++)
 		base_call_failed(verbs, "ibv_eight", ENOMEM);
@@ -168,7 +156,7 @@ static void other_failures_are_told_in_between(void **state)
 	expect(*state, "ibv_eight() fails with ENOMEM: another reason");
 }
 
-static void failures_are_the_same_by_their_number(void **state)
+CASE_WITH(failures_are_the_same_by_their_number, set_up, tear_down)
 {
 	const struct base_failure f = {
 		.part = BASE_LOG_PART_verbs, .error = 4, .otherwise = "as ever", .again = 77
@@ -182,36 +170,10 @@ static void failures_are_the_same_by_their_number(void **state)
 	assert_null(next_text(*state));
 }
 
-static void errno_stays(void **state)
+CASE_WITH(errno_stays, set_up, tear_down)
 {
-	(void)state;
 	errno = ENOTTY;
 	base_because(-EINVAL, "%s", "x");
 	base_call_failed(verbs, "ibv_nine", EINVAL);
 	assert_int_equal(errno, ENOTTY);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_failed_call_is_told_with_its_reason, set_up,
-		                                tear_down),
-		cmocka_unit_test_setup_teardown(a_failed_call_is_told_without_a_reason, set_up,
-		                                tear_down),
-		cmocka_unit_test_setup_teardown(a_reason_counts_once_and_for_its_error_alone,
-		                                set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_reason_belongs_to_its_thread, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(not_yet_is_no_failure, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_log_that_is_off_says_and_keeps_nothing, set_up,
-		                                tear_down),
-		cmocka_unit_test_setup_teardown(what_comes_again_and_again_is_counted, set_up,
-		                                tear_down),
-		cmocka_unit_test_setup_teardown(other_failures_are_told_in_between, set_up,
-		                                tear_down),
-		cmocka_unit_test_setup_teardown(failures_are_the_same_by_their_number, set_up,
-		                                tear_down),
-		cmocka_unit_test_setup_teardown(errno_stays, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,7 @@
 /*
  * Timers on a clock that stands still unless a test moves it.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
+#include <harness.h>
 
 #include "base/timer.h"
 #include "base/util.h"
@@ -80,7 +75,7 @@ static void run_at(struct fixture *f, uint64_t now)
 	base_timers_run(&f->timers);
 }
 
-static void timers_are_called_by_time_then_by_age(void **state)
+CASE_WITH(timers_are_called_by_time_then_by_age, setup, teardown)
 {
 	static const uint64_t at[] = { 50, 10, 30, 10, 20, 10 };
 	static const int order[] = { 1, 3, 5, 4, 2, 0 };
@@ -101,7 +96,7 @@ static void timers_are_called_by_time_then_by_age(void **state)
 	assert_int_equal(base_timers_next(&f->timers), BASE_TIMER_NEVER);
 }
 
-static void a_stopped_timer_is_not_called(void **state)
+CASE_WITH(a_stopped_timer_is_not_called, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct numbered a = { .f = f, .number = 1 }, b = { .f = f, .number = 2 };
@@ -116,7 +111,7 @@ static void a_stopped_timer_is_not_called(void **state)
 	assert_int_equal(f->called[0], 2);
 }
 
-static void a_timer_set_again_is_called_at_the_new_time_only(void **state)
+CASE_WITH(a_timer_set_again_is_called_at_the_new_time_only, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct numbered a = { .f = f };
@@ -130,7 +125,7 @@ static void a_timer_set_again_is_called_at_the_new_time_only(void **state)
 	assert_int_equal(f->n_called, 1);
 }
 
-static void set_sooner_never_puts_off(void **state)
+CASE_WITH(set_sooner_never_puts_off, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct numbered a = { .f = f };
@@ -143,7 +138,7 @@ static void set_sooner_never_puts_off(void **state)
 	base_timer_stop(&a.timer);
 }
 
-static void a_time_beyond_the_clock_is_its_end(void **state)
+CASE_WITH(a_time_beyond_the_clock_is_its_end, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct numbered a = { .f = f };
@@ -154,7 +149,7 @@ static void a_time_beyond_the_clock_is_its_end(void **state)
 	base_timer_stop(&a.timer);
 }
 
-static void timers_of_one_beat_are_due_together(void **state)
+CASE_WITH(timers_of_one_beat_are_due_together, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct numbered a = { .f = f, .number = 1 }, b = { .f = f, .number = 2 };
@@ -181,7 +176,7 @@ static void on_due_set_both_at_once(struct base_timer *t)
 	base_timer_set(&n->f->timers, &n->other->timer, 0, on_due);
 }
 
-static void what_is_set_meanwhile_waits_for_the_next_run(void **state)
+CASE_WITH(what_is_set_meanwhile_waits_for_the_next_run, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct numbered b = { .f = f, .number = 2 };
@@ -201,7 +196,7 @@ static void on_due_stop_other(struct base_timer *t)
 	base_timer_stop(&numbered_of(t)->other->timer);
 }
 
-static void a_timer_that_is_about_to_be_called_can_be_stopped(void **state)
+CASE_WITH(a_timer_that_is_about_to_be_called_can_be_stopped, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct numbered c = { .f = f, .number = 3 };
@@ -216,7 +211,7 @@ static void a_timer_that_is_about_to_be_called_can_be_stopped(void **state)
 	assert_int_equal(f->called[1], 3);
 }
 
-static void the_earliest_time_is_asked_for_once(void **state)
+CASE_WITH(the_earliest_time_is_asked_for_once, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct numbered a = { .f = f }, b = { .f = f }, c = { .f = f };
@@ -242,7 +237,7 @@ static void on_due_takes_time(struct base_timer *t)
 	on_due(t);
 }
 
-static void a_run_leaves_to_the_next_one_what_takes_too_long(void **state)
+CASE_WITH(a_run_leaves_to_the_next_one_what_takes_too_long, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct numbered n[10] = { 0 };
@@ -263,7 +258,7 @@ static void a_run_leaves_to_the_next_one_what_takes_too_long(void **state)
 }
 
 /* Sets and stops many by chance, and holds what is called against a search through all. */
-static void many_timers_are_called_in_order(void **state)
+CASE_WITH(many_timers_are_called_in_order, setup, teardown)
 {
 	struct numbered *n = calloc(MANY, sizeof(*n));
 	struct fixture *f = *state;
@@ -294,31 +289,4 @@ static void many_timers_are_called_in_order(void **state)
 	run_at(f, 1000);
 	assert_int_equal(base_timers_next(&f->timers), BASE_TIMER_NEVER);
 	free(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(timers_are_called_by_time_then_by_age, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(a_stopped_timer_is_not_called, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_timer_set_again_is_called_at_the_new_time_only,
-		                                setup, teardown),
-		cmocka_unit_test_setup_teardown(set_sooner_never_puts_off, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_time_beyond_the_clock_is_its_end, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(timers_of_one_beat_are_due_together, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(what_is_set_meanwhile_waits_for_the_next_run, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(a_timer_that_is_about_to_be_called_can_be_stopped,
-		                                setup, teardown),
-		cmocka_unit_test_setup_teardown(a_run_leaves_to_the_next_one_what_takes_too_long,
-		                                setup, teardown),
-		cmocka_unit_test_setup_teardown(the_earliest_time_is_asked_for_once, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(many_timers_are_called_in_order, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

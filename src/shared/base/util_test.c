@@ -2,18 +2,11 @@
 /*
  * Small arithmetic and the reading of numbers.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <errno.h>
-#include <limits.h>
 
 #include "base/util.h"
 
-static void numbers_are_read(void **state)
+CASE(numbers_are_read)
 {
 	static const struct {
 		const char *text;
@@ -31,34 +24,31 @@ static void numbers_are_read(void **state)
 	};
 	long v;
 
-	(void)state;
 	for (size_t i = 0; EACH_NAMED(i, row, text); i++) {
 		assert_int_equal(base_parse_number(row[i].text, LONG_MIN, LONG_MAX, &v), 0);
 		assert_int_equal(v, row[i].value);
 	}
 }
 
-static void what_is_no_number_is_refused(void **state)
+CASE(what_is_no_number_is_refused)
 {
 	static const char *const bad[] = { "",   " ",   "x",    "1x",  " 1",
 		                           "1 ", "0x",  "--1",  "+-1", "f",
 		                           "-",  "1.5", "0x-1", "1\n", "9999999999999999999z" };
 	long v = 77;
 
-	(void)state;
 	assert_int_equal(base_parse_number(NULL, 0, 10, &v), -EINVAL);
 	for (size_t i = 0; EACH_ROW(i, bad); i++)
 		assert_int_equal(base_parse_number(bad[i], LONG_MIN, LONG_MAX, &v), -EINVAL);
 	assert_int_equal(v, 77);
 }
 
-static void a_number_outside_the_range_is_refused(void **state)
+CASE(a_number_outside_the_range_is_refused)
 {
 	static const char *const bad[] = { "0", "11", "-5", "99999999999999999999",
 		                           "0xFFFFFFFFFFFFFFFFFF" };
 	long v = 77;
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, bad); i++)
 		assert_int_equal(base_parse_number(bad[i], 1, 10, &v), -ERANGE);
 	assert_int_equal(v, 77);
@@ -66,7 +56,7 @@ static void a_number_outside_the_range_is_refused(void **state)
 	assert_int_equal(base_parse_number("10", 1, 10, &v), 0);
 }
 
-static void log2_rounds_up(void **state)
+CASE(log2_rounds_up)
 {
 	static const struct {
 		uint64_t v;
@@ -74,43 +64,26 @@ static void log2_rounds_up(void **state)
 	} row[] = { { 0, 0 }, { 1, 0 }, { 2, 1 },     { 3, 2 },
 		    { 4, 2 }, { 5, 3 }, { 1025, 11 }, { 1ull << 63, 63 } };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++)
 		assert_int_equal(base_log2_up(row[i].v), row[i].log2);
 }
 
-static void align_up_rounds_to_a_multiple(void **state)
+CASE(align_up_rounds_to_a_multiple)
 {
-	(void)state;
 	assert_int_equal(base_align_up(0, 64), 0);
 	assert_int_equal(base_align_up(1, 64), 64);
 	assert_int_equal(base_align_up(64, 64), 64);
 	assert_int_equal(base_align_up(65, 64), 128);
 }
 
-static void the_clock_does_not_go_back(void **state)
+CASE(the_clock_does_not_go_back)
 {
 	uint64_t before = base_now_ns();
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		uint64_t now = base_now_ns();
 
 		assert_true(now >= before);
 		before = now;
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_are_read),
-		cmocka_unit_test(what_is_no_number_is_refused),
-		cmocka_unit_test(a_number_outside_the_range_is_refused),
-		cmocka_unit_test(log2_rounds_up),
-		cmocka_unit_test(align_up_rounds_to_a_multiple),
-		cmocka_unit_test(the_clock_does_not_go_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "base/weak.h"
 
-static void what_users_say_is_read(void **state)
+CASE(what_users_say_is_read)
 {
 	static const struct {
 		const char *text;
@@ -32,7 +25,6 @@ static void what_users_say_is_read(void **state)
 		{ "x", false, 0, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct base_weak w;
 		char why[200] = "";
@@ -61,9 +53,8 @@ static uint64_t drawn_for(enum base_weak_step first, enum base_weak_step last)
 
 /* They are the same on each machine: a change of them makes all seeds that users have noted
  * worthless. Steps that are new have a line of their own. */
-static void choices_are_those_that_they_were(void **state)
+CASE(choices_are_those_that_they_were)
 {
-	(void)state;
 	assert_int_equal(drawn_for(BASE_WEAK_STEP_gather, BASE_WEAK_STEP_answer),
 	                 0xc4688de43d4ed5d8);
 	assert_int_equal(drawn_for(BASE_WEAK_STEP_change, BASE_WEAK_STEP_others),
@@ -72,12 +63,11 @@ static void choices_are_those_that_they_were(void **state)
 	                 0xc0dd2ed3800ad4fe);
 }
 
-static void choices_differ_by_all_that_they_are_of(void **state)
+CASE(choices_differ_by_all_that_they_are_of)
 {
 	const uint64_t process = base_weak_hash_process(1, "h1", 0);
 	unsigned late = 0, n = 0;
 
-	(void)state;
 	assert_int_not_equal(process, base_weak_hash_process(2, "h1", 0));
 	assert_int_not_equal(process, base_weak_hash_process(1, "h2", 0));
 	assert_int_not_equal(process, base_weak_hash_process(1, "h1", 1));
@@ -88,7 +78,7 @@ static void choices_differ_by_all_that_they_are_of(void **state)
 	assert_in_range(late, n / 5, n / 3);
 }
 
-static void choices_are_written_and_read(void **state)
+CASE(choices_are_written_and_read)
 {
 	static const struct base_weak_choice choice[] = {
 		{ .at = { "h1", 0, 2, 17 }, .step = BASE_WEAK_STEP_gather, .amount = 3 },
@@ -100,7 +90,6 @@ static void choices_are_written_and_read(void **state)
 	struct base_weak_choice c;
 	FILE *f = tmpfile();
 
-	(void)state;
 	assert_non_null(f);
 	fputs("# a comment\n\n", f);
 	for (size_t i = 0; i < ARRAY_SIZE(choice); i++)
@@ -120,7 +109,7 @@ static void choices_are_written_and_read(void **state)
 	fclose(f);
 }
 
-static void wrong_lines_are_refused(void **state)
+CASE(wrong_lines_are_refused)
 {
 	static const char *const lines[] = {
 		"h1 0 2 17 gather\n",    "h1 0 2 17 gather 0\n", "h1 0 2 17 gather 256\n",
@@ -129,7 +118,6 @@ static void wrong_lines_are_refused(void **state)
 	};
 	struct base_weak_choice c;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
 		FILE *f = tmpfile();
 
@@ -142,11 +130,10 @@ static void wrong_lines_are_refused(void **state)
 	}
 }
 
-static void each_choice_is_said(void **state)
+CASE(each_choice_is_said)
 {
 	char text[300];
 
-	(void)state;
 	for (unsigned step = 0; step < BASE_WEAK_STEPS; step++) {
 		const struct base_weak_choice c = { .at = { "h1", 0, 2, 17 },
 			                            .step = (uint8_t)step,
@@ -156,18 +143,4 @@ static void each_choice_is_said(void **state)
 		if (!strstr(text, "request 17 of queue pair 2 of h1's process 0 "))
 			fail_msg("step %u is said as '%s'", step, text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_users_say_is_read),
-		cmocka_unit_test(choices_are_those_that_they_were),
-		cmocka_unit_test(choices_differ_by_all_that_they_are_of),
-		cmocka_unit_test(choices_are_written_and_read),
-		cmocka_unit_test(wrong_lines_are_refused),
-		cmocka_unit_test(each_choice_is_said),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,15 +4,7 @@
  * walks each message of each host by itself: both find the same messages lost, the same loads, and
  * the same circles of links that wait. UMBEL_FUZZ_SEEDS has it try more subnets.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "check/check.h"
@@ -455,12 +447,11 @@ static void compare(unsigned number, unsigned *found)
 	check_net_fini(&net);
 }
 
-static void both_judges_find_the_same(void **state)
+CASE(both_judges_find_the_same)
 {
 	const char *more = getenv("UMBEL_FUZZ_SEEDS");
 	unsigned n = more ? (unsigned)atoi(more) : 2000, found[4] = { 0 };
 
-	(void)state;
 	for (unsigned i = 1; i <= n; i++) {
 		seed = i;
 		compare(i, found);
@@ -470,13 +461,4 @@ static void both_judges_find_the_same(void **state)
 	              n, found[0], found[1], found[2], found[3]);
 	for (unsigned i = 0; EACH_ROW(i, found); i++)
 		assert_in_range(found[i], n / 100, n - n / 100);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_judges_find_the_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

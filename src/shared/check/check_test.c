@@ -2,14 +2,7 @@
 /*
  * The checker on subnets made by hand: each is right, or wrong in one way, which is found by name.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <harness.h>
 
 #include "check/check.h"
 
@@ -154,9 +147,8 @@ static void begin_ring(uint32_t n)
 	}
 }
 
-static void test_right(void **state)
+CASE(test_right)
 {
-	(void)state;
 	begin_row();
 	row(0, HOST, EAST, 0);
 	row(1, HOST, EAST, WEST);
@@ -174,9 +166,8 @@ static void test_right(void **state)
 	expect_only(CHECK_PROPERTIES, "");
 }
 
-static void test_mlid_top(void **state)
+CASE(test_mlid_top)
 {
-	(void)state;
 	begin_row();
 	row(0, HOST, EAST, 0);
 	row(1, HOST, EAST, WEST);
@@ -208,7 +199,7 @@ static void map_lane(uint32_t at, unsigned out, unsigned in, uint8_t vl)
 	net.sw[at].port[out].map[in][0] = vl;
 }
 
-static void test_no_lane(void **state)
+CASE(test_no_lane)
 {
 	static const struct {
 		uint32_t at;
@@ -220,7 +211,6 @@ static void test_no_lane(void **state)
 		{ 2, HOST, WEST, "s2:1 has no lane for SL 0 from port 3, for h2 (LID 3)" },
 	};
 
-	(void)state;
 	for (unsigned vl = 8; vl <= 15; vl += 7)
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 			begin_row();
@@ -242,9 +232,8 @@ static void test_no_lane(void **state)
 	end();
 }
 
-static void test_no_lane_for_a_group(void **state)
+CASE(test_no_lane_for_a_group)
 {
-	(void)state;
 	begin_row();
 	row(0, HOST, EAST, 0);
 	row(1, HOST, EAST, WEST);
@@ -255,9 +244,8 @@ static void test_no_lane_for_a_group(void **state)
 	expect_only(CHECK_GROUPS, "group G: s1:2 has no lane for SL 3 from port 3");
 }
 
-static void test_hole(void **state)
+CASE(test_hole)
 {
-	(void)state;
 	begin_row();
 	net.sw[1].lft[3] = CHECK_NO_ROUTE;
 	net.sw[2].lft[2] = CHECK_NO_ROUTE;
@@ -270,9 +258,8 @@ static void test_hole(void **state)
 	end();
 }
 
-static void test_top(void **state)
+CASE(test_top)
 {
-	(void)state;
 	begin_row();
 	net.sw[1].n_relayed = 36; /* those of the switches are above those of hosts */
 	expect_only(CHECK_PROPERTIES, "");
@@ -287,9 +274,8 @@ static void test_top(void **state)
 }
 
 /* No subnet manager has been there. */
-static void test_idle_links(void **state)
+CASE(test_idle_links)
 {
-	(void)state;
 	begin(1);
 	net.host[0].at = CHECK_NONE;
 	net.host[0].idle = true;
@@ -302,9 +288,8 @@ static void test_idle_links(void **state)
 	end();
 }
 
-static void test_wrong_ways(void **state)
+CASE(test_wrong_ways)
 {
-	(void)state;
 	begin_row();
 	net.sw[2].lft[1] = 7; /* nothing is plugged in there */
 	judge();
@@ -331,9 +316,8 @@ static void test_wrong_ways(void **state)
 }
 
 /* No cable leads there: that is nobody's fault. */
-static void test_islands(void **state)
+CASE(test_islands)
 {
-	(void)state;
 	begin(2);
 	judge();
 	assert_int_equal(report.unconnected, 2);
@@ -341,9 +325,8 @@ static void test_islands(void **state)
 	end();
 }
 
-static void test_loop(void **state)
+CASE(test_loop)
 {
-	(void)state;
 	begin_row();
 	net.sw[1].lft[3] = WEST;
 	judge();
@@ -356,9 +339,8 @@ static void test_loop(void **state)
 	end();
 }
 
-static void test_credit_loop(void **state)
+CASE(test_credit_loop)
 {
-	(void)state;
 	begin_ring(4);
 	expect_only(CHECK_DEADLOCK, "4 links wait for each other: ");
 }
@@ -378,9 +360,8 @@ static void begin_dateline(uint8_t lanes)
 	}
 }
 
-static void test_lanes(void **state)
+CASE(test_lanes)
 {
-	(void)state;
 	begin_dateline(0);
 	expect_only(CHECK_PROPERTIES, "");
 	begin_dateline(1);
@@ -399,9 +380,8 @@ static void test_lanes(void **state)
 
 /* Levels of hosts, two at each switch, one after the other: the same are the switch's, others the
  * host's own. */
-static void test_given_levels(void **state)
+CASE(test_given_levels)
 {
-	(void)state;
 	for (uint8_t other = 0; other <= 1; other++) {
 		begin_ring(3);
 		for (uint32_t i = 0; i < 6; i++) {
@@ -421,9 +401,8 @@ static void test_given_levels(void **state)
 }
 
 /* The lanes of a table: what comes by the line between s3 and s0 goes on to lane 1. */
-static void test_lane_map(void **state)
+CASE(test_lane_map)
 {
-	(void)state;
 	begin_ring(4);
 	for (uint32_t i = 0; i < 4; i++) {
 		uint8_t(*map)[CHECK_SLS] = calloc(PORTS + 1, sizeof(*map));
@@ -457,9 +436,8 @@ static void begin_broken_ring(void)
 }
 
 /* If all lanes count as one, lanes free nothing of circles, and what has none needs none. */
-static void test_one_lane(void **state)
+CASE(test_one_lane)
 {
-	(void)state;
 	begin_dateline(0);
 	net.one_lane = true;
 	expect_only(CHECK_DEADLOCK, "3 links wait for each other");
@@ -469,9 +447,8 @@ static void test_one_lane(void **state)
 }
 
 /* A tree around three quarters of it, the other way round. */
-static void test_group_credit_loop(void **state)
+CASE(test_group_credit_loop)
 {
-	(void)state;
 	begin_broken_ring();
 	expect_only(CHECK_PROPERTIES, "");
 	begin_broken_ring();
@@ -494,18 +471,16 @@ static void begin_ring_of_switches(bool hosts_only)
 				net.sw[i].lft[33 + to] = EAST;
 }
 
-static void test_circle_of_what_is_for_switches(void **state)
+CASE(test_circle_of_what_is_for_switches)
 {
-	(void)state;
 	begin_ring_of_switches(false);
 	expect_only(CHECK_DEADLOCK, "4 links wait for each other: ");
 	begin_ring_of_switches(true);
 	expect_only(CHECK_PROPERTIES, "");
 }
 
-static void test_group_members(void **state)
+CASE(test_group_members)
 {
-	(void)state;
 	begin_row();
 	row(0, HOST, EAST, 0);
 	row(1, HOST, EAST, WEST);
@@ -543,9 +518,8 @@ static void test_group_members(void **state)
 	expect_only(CHECK_PROPERTIES, "");
 }
 
-static void test_group_twice(void **state)
+CASE(test_group_twice)
 {
-	(void)state;
 	begin(3);
 	for (uint32_t i = 0; i < 3; i++) {
 		link_both(i, EAST, (i + 1) % 3, WEST);
@@ -564,11 +538,10 @@ static void test_group_twice(void **state)
 	end();
 }
 
-static void test_m_keys(void **state)
+CASE(test_m_keys)
 {
 	const struct check_m_key good = { .key = 5, .protect = 1, .lease_s = 60 };
 
-	(void)state;
 	begin_row();
 	for (uint32_t i = 0; i < net.n_hosts; i++)
 		net.host[i].m_key = good;
@@ -586,9 +559,8 @@ static void test_m_keys(void **state)
 	expect_only(CHECK_M_KEYS, "s2 is locked for ever");
 }
 
-static void test_slow_links(void **state)
+CASE(test_slow_links)
 {
-	(void)state;
 	begin_row();
 	net.sw[1].port[EAST].mtu = SLOWER;
 	judge();
@@ -620,9 +592,8 @@ static void give_key(struct check_keys *keys, uint16_t key)
 	keys->n = 1;
 }
 
-static void test_partitions(void **state)
+CASE(test_partitions)
 {
-	(void)state;
 	begin_row();
 	give_key(&net.host[0].keys, 0x8001);
 	give_key(&net.sw[0].port[HOST].keys, 0x0001);
@@ -636,9 +607,8 @@ static void test_partitions(void **state)
 }
 
 /* Both hosts of s0 by one of two parallel links. */
-static void test_balance(void **state)
+CASE(test_balance)
 {
-	(void)state;
 	begin(2);
 	link_both(0, EAST, 1, WEST);
 	link_both(0, EAST + 2, 1, WEST + 2);
@@ -649,35 +619,4 @@ static void test_balance(void **state)
 	assert_int_equal(report.routes[net.first[0] + EAST + 2], 0);
 	assert_int_equal(report.routes[net.first[1] + WEST + 2], 1);
 	end();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right),
-		cmocka_unit_test(test_mlid_top),
-		cmocka_unit_test(test_no_lane),
-		cmocka_unit_test(test_no_lane_for_a_group),
-		cmocka_unit_test(test_hole),
-		cmocka_unit_test(test_top),
-		cmocka_unit_test(test_idle_links),
-		cmocka_unit_test(test_wrong_ways),
-		cmocka_unit_test(test_islands),
-		cmocka_unit_test(test_loop),
-		cmocka_unit_test(test_credit_loop),
-		cmocka_unit_test(test_lanes),
-		cmocka_unit_test(test_given_levels),
-		cmocka_unit_test(test_one_lane),
-		cmocka_unit_test(test_lane_map),
-		cmocka_unit_test(test_group_credit_loop),
-		cmocka_unit_test(test_circle_of_what_is_for_switches),
-		cmocka_unit_test(test_group_members),
-		cmocka_unit_test(test_group_twice),
-		cmocka_unit_test(test_m_keys),
-		cmocka_unit_test(test_slow_links),
-		cmocka_unit_test(test_partitions),
-		cmocka_unit_test(test_balance),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,7 @@
  * The words by which identifiers end: of all that two threads do, nothing is sent that is not
  * waited for.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <pthread.h>
-#include <stdlib.h>
+#include <harness.h>
 
 #include "base/pause.h"
 #include "shm/events.h"
@@ -18,11 +11,10 @@
 #define ROUNDS 20000
 #define EVENTS 5
 
-static void a_word_is_of_one_identifier(void **state)
+CASE(a_word_is_of_one_identifier)
 {
 	static struct shm_events e;
 
-	(void)state;
 	assert_ptr_equal(shm_events_word(&e, 0, 7), &e.word[0][7]);
 	assert_ptr_not_equal(shm_events_word(&e, 0, 7), shm_events_word(&e, 1, 7));
 	assert_non_null(shm_events_word(&e, 1, SHM_EVENT_NUMBERS - 1));
@@ -30,11 +22,10 @@ static void a_word_is_of_one_identifier(void **state)
 	assert_null(shm_events_word(NULL, 0, 0));
 }
 
-static void who_has_got_all_ends_it(void **state)
+CASE(who_has_got_all_ends_it)
 {
 	_Atomic uint32_t word = 0;
 
-	(void)state;
 	assert_true(shm_events_send(&word));
 	assert_true(shm_events_send(&word));
 	assert_false(shm_events_end(&word, 1));
@@ -47,11 +38,10 @@ static void who_has_got_all_ends_it(void **state)
 }
 
 /* Of a listener there are more events than can be counted: that must not look like its end. */
-static void the_count_may_wrap(void **state)
+CASE(the_count_may_wrap)
 {
 	_Atomic uint32_t word = 0xFFFFFFFC;
 
-	(void)state;
 	assert_true(shm_events_send(&word));
 	assert_true(shm_events_send(&word));
 	assert_true(shm_events_send(&word));
@@ -80,13 +70,12 @@ static void *send_some(void *arg)
 }
 
 /* One thread sends, the other one gets some and ends: either it fails, or nothing more comes. */
-static void nothing_is_sent_behind_the_end(void **state)
+CASE(nothing_is_sent_behind_the_end)
 {
 	struct shared s = { 0 };
 	unsigned ended = 0;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, send_some, &s), 0);
 	for (uint32_t round = 1; round <= ROUNDS; round++) {
 		const uint32_t wanted = round % EVENTS;
@@ -107,16 +96,4 @@ static void nothing_is_sent_behind_the_end(void **state)
 	}
 	pthread_join(thread, NULL);
 	assert_true(ended > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_word_is_of_one_identifier),
-		cmocka_unit_test(who_has_got_all_ends_it),
-		cmocka_unit_test(the_count_may_wrap),
-		cmocka_unit_test(nothing_is_sent_behind_the_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

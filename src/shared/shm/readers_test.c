@@ -3,12 +3,7 @@
  * Turns to READ: how many there are, which queue pairs get them, and that none keeps its turn for
  * good. tests/roce/many_reads.sh shows the purpose.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "shm/readers.h"
@@ -57,11 +52,10 @@ static unsigned places(uint32_t ms)
 	return n;
 }
 
-static void few_begin_and_more_follow_while_nothing_is_lost(void **state)
+CASE_WITH(few_begin_and_more_follow_while_nothing_is_lost, begin, NULL)
 {
 	unsigned before = 0, now;
 
-	(void)state;
 	for (uint32_t i = 0; i < FIRST; i++)
 		assert_true(ask(i, 0));
 	assert_int_equal(atomic_load(&r.most), 2 * FIRST);
@@ -72,9 +66,8 @@ static void few_begin_and_more_follow_while_nothing_is_lost(void **state)
 	assert_int_equal(before, SHM_READERS);
 }
 
-static void a_loss_halves_them_once(void **state)
+CASE_WITH(a_loss_halves_them_once, begin, NULL)
 {
-	(void)state;
 	while (places(0) < SHM_READERS)
 		;
 	shm_readers_lose(&r);
@@ -92,9 +85,8 @@ static void a_loss_halves_them_once(void **state)
 	assert_int_equal(places(0), SHM_READERS); /* one by one */
 }
 
-static void who_waits_gets_the_place_of_who_leaves(void **state)
+CASE_WITH(who_waits_gets_the_place_of_who_leaves, begin, NULL)
 {
-	(void)state;
 	for (uint32_t i = 0; i < 2 * FIRST; i++)
 		assert_true(ask(i, 0));
 	assert_false(shm_readers_have_room(&r, 0));
@@ -108,9 +100,8 @@ static void who_waits_gets_the_place_of_who_leaves(void **state)
 	assert_false(shm_readers_have_room(&r, 0));
 }
 
-static void a_turn_ends_while_others_wait(void **state)
+CASE_WITH(a_turn_ends_while_others_wait, begin, NULL)
 {
-	(void)state;
 	for (unsigned i = 0; i < 1000; i++)
 		assert_true(ask(0, i)); /* alone */
 	leave(0);
@@ -127,9 +118,8 @@ static void a_turn_ends_while_others_wait(void **state)
 }
 
 /* Its peer is dead, or its process. */
-static void who_asks_no_more_loses_its_place(void **state)
+CASE_WITH(who_asks_no_more_loses_its_place, begin, NULL)
 {
-	(void)state;
 	hold(2);
 	assert_true(ask(0, 0) && ask(1, 0));
 	assert_false(ask(2, SHM_READERS_MS - 1));
@@ -142,9 +132,8 @@ static void who_asks_no_more_loses_its_place(void **state)
 	assert_false(ask(3, SHM_READERS_MS)); /* which took nothing from that one */
 }
 
-static void a_place_that_was_taken_away_is_not_kept(void **state)
+CASE_WITH(a_place_that_was_taken_away_is_not_kept, begin, NULL)
 {
-	(void)state;
 	hold(8);
 	for (uint32_t i = 0; i < 8; i++)
 		assert_true(ask(i, 0));
@@ -153,9 +142,8 @@ static void a_place_that_was_taken_away_is_not_kept(void **state)
 	assert_true(ask(1, 0));
 }
 
-static void times_come_around(void **state)
+CASE_WITH(times_come_around, begin, NULL)
 {
-	(void)state;
 	hold(2);
 	assert_true(ask(0, UINT32_MAX) && ask(1, UINT32_MAX));
 	assert_false(ask(2, SHM_READERS_MS - 2));
@@ -163,9 +151,8 @@ static void times_come_around(void **state)
 }
 
 /* Others can write to the record. */
-static void what_a_program_writes_there_leads_nowhere(void **state)
+CASE_WITH(what_a_program_writes_there_leads_nowhere, begin, NULL)
 {
-	(void)state;
 	for (unsigned i = 0; i < 64; i++) {
 		const uint32_t wild = i % 2 ? UINT32_MAX >> i % 32 : 1u << i % 32;
 
@@ -179,20 +166,4 @@ static void what_a_program_writes_there_leads_nowhere(void **state)
 		shm_readers_lose(&r);
 		assert_in_range(places(1000 * i), SHM_READERS_LEAST, SHM_READERS);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(few_begin_and_more_follow_while_nothing_is_lost, begin),
-		cmocka_unit_test_setup(a_loss_halves_them_once, begin),
-		cmocka_unit_test_setup(who_waits_gets_the_place_of_who_leaves, begin),
-		cmocka_unit_test_setup(a_turn_ends_while_others_wait, begin),
-		cmocka_unit_test_setup(who_asks_no_more_loses_its_place, begin),
-		cmocka_unit_test_setup(a_place_that_was_taken_away_is_not_kept, begin),
-		cmocka_unit_test_setup(times_come_around, begin),
-		cmocka_unit_test_setup(what_a_program_writes_there_leads_nowhere, begin),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,22 +2,15 @@
 /*
  * All messages and the header of annex A11, byte by byte against the specification's tables.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <string.h>
-
+#include <harness.h>
 #include <infiniband/umad_cm.h>
 
 #include "wire/cm_mad.h"
 
 #define MESSAGE_BYTES (MAD_BYTES - CM_MESSAGE_AT)
 
-static void attributes_have_libibumad_s_numbers(void **state)
+CASE(attributes_have_libibumad_s_numbers)
 {
-	(void)state;
 	assert_int_equal(CM_ATTR_REQ, UMAD_CM_ATTR_REQ);
 	assert_int_equal(CM_ATTR_MRA, UMAD_CM_ATTR_MRA);
 	assert_int_equal(CM_ATTR_REJ, UMAD_CM_ATTR_REJ);
@@ -30,7 +23,7 @@ static void attributes_have_libibumad_s_numbers(void **state)
 	assert_int_equal(CM_MESSAGE_AT, wire_mad_bytes);
 }
 
-static void a_sidr_req_has_its_fields_in_place(void **state)
+CASE(a_sidr_req_has_its_fields_in_place)
 {
 	static const uint8_t want[MESSAGE_BYTES] = { 1,  2,  3,  4,  5,  6,
 		                                     0,  0,  7,  8,  9,  10,
@@ -41,12 +34,11 @@ static void a_sidr_req_has_its_fields_in_place(void **state)
 		                         .private_data = { 15, [CM_SIDR_REQ_PRIVATE - 1] = 16 } };
 	uint8_t got[MESSAGE_BYTES];
 
-	(void)state;
 	wire_sidr_req_encode(&r, got);
 	assert_memory_equal(got, want, sizeof(want));
 }
 
-static void a_sidr_rep_has_its_fields_in_place(void **state)
+CASE(a_sidr_rep_has_its_fields_in_place)
 {
 	static const uint8_t want[MESSAGE_BYTES] = {
 		1, 2, 3, 4, 5, 6, 0,  0,  7,  8,  9,  0,         1,         2,
@@ -62,12 +54,11 @@ static void a_sidr_rep_has_its_fields_in_place(void **state)
 		                         .private_data = { 16, [CM_SIDR_REP_PRIVATE - 1] = 17 } };
 	uint8_t got[MESSAGE_BYTES];
 
-	(void)state;
 	wire_sidr_rep_encode(&r, got);
 	assert_memory_equal(got, want, sizeof(want));
 }
 
-static void a_rej_has_its_fields_in_place(void **state)
+CASE(a_rej_has_its_fields_in_place)
 {
 	static const uint8_t want[MESSAGE_BYTES] = {
 		1,    2,         3, 4,  5,  6,         7,         8,
@@ -82,7 +73,6 @@ static void a_rej_has_its_fields_in_place(void **state)
 		                       .private_data = { 13, [147] = 14 } };
 	uint8_t got[MESSAGE_BYTES];
 
-	(void)state;
 	wire_cm_rej_encode(&r, got);
 	assert_memory_equal(got, want, sizeof(want));
 }
@@ -102,18 +92,17 @@ static const struct wire_cm_path path = { .local_lid = 0x0102,
 #define PATH_BYTES \
 	1, 2, 3, 4, 5, [19] = 6, [20] = 7, [35] = 8, 0xAB, 0xCD, 0xE0, 0x3F, 9, 10, 0xB8, 0xF8
 
-static void a_path_of_a_req_has_its_fields_in_place(void **state)
+CASE(a_path_of_a_req_has_its_fields_in_place)
 {
 	static const uint8_t want[] = { PATH_BYTES };
 	uint8_t got[wire_cm_path_bytes];
 
-	(void)state;
 	assert_int_equal(sizeof(want), sizeof(got));
 	wire_cm_path_encode(&path, got);
 	assert_memory_equal(got, want, sizeof(want));
 }
 
-static void a_req_has_its_fields_in_place(void **state)
+CASE(a_req_has_its_fields_in_place)
 {
 	/* up to the paths */
 	static const uint8_t want[] = {
@@ -155,7 +144,6 @@ static void a_req_has_its_fields_in_place(void **state)
 		                       .private_data = { 1, [CM_REQ_PRIVATE - 1] = 2 } };
 	uint8_t got[MESSAGE_BYTES], path_bytes[wire_cm_path_bytes];
 
-	(void)state;
 	wire_cm_req_encode(&r, got);
 	wire_cm_path_encode(&path, path_bytes);
 	assert_int_equal(sizeof(want), 52);
@@ -165,7 +153,7 @@ static void a_req_has_its_fields_in_place(void **state)
 	assert_memory_equal(got + 140, r.private_data, CM_REQ_PRIVATE);
 }
 
-static void a_rep_has_its_fields_in_place(void **state)
+CASE(a_rep_has_its_fields_in_place)
 {
 	static const uint8_t want[MESSAGE_BYTES] = { 1,    2,
 		                                     3,    4,
@@ -206,12 +194,11 @@ static void a_rep_has_its_fields_in_place(void **state)
 		                       .private_data = { 11, [CM_REP_PRIVATE - 1] = 12 } };
 	uint8_t got[MESSAGE_BYTES];
 
-	(void)state;
 	wire_cm_rep_encode(&r, got);
 	assert_memory_equal(got, want, sizeof(want));
 }
 
-static void short_messages_have_their_fields_in_place(void **state)
+CASE(short_messages_have_their_fields_in_place)
 {
 	static const uint8_t want_rtu[MESSAGE_BYTES] = { 1, 2, 3, 4, 5,
 		                                         6, 7, 8, 9, [MESSAGE_BYTES - 1] = 10 };
@@ -235,7 +222,6 @@ static void short_messages_have_their_fields_in_place(void **state)
 		                           .private_data = { 9, [CM_DREQ_PRIVATE - 1] = 10 } };
 	uint8_t got[MESSAGE_BYTES];
 
-	(void)state;
 	wire_cm_rtu_encode(&rtu, got);
 	assert_memory_equal(got, want_rtu, sizeof(got));
 	wire_cm_mra_encode(&mra, got);
@@ -244,7 +230,7 @@ static void short_messages_have_their_fields_in_place(void **state)
 	assert_memory_equal(got, want_dreq, sizeof(got));
 }
 
-static void ip_addresses_precede_the_private_data(void **state)
+CASE(ip_addresses_precede_the_private_data)
 {
 	static const uint8_t want[] = {
 		0, 0x40, 0x80, 0x01, [16] = 10, 0, 0, 1, [32] = 10, 0, 0, 2
@@ -256,14 +242,13 @@ static void ip_addresses_precede_the_private_data(void **state)
 		                       .dst = { [12] = 10, 0, 0, 2 } };
 	uint8_t got[wire_cm_ip_bytes];
 
-	(void)state;
 	assert_int_equal(sizeof(want), wire_cm_ip_bytes);
 	wire_cm_ip_encode(&ip, got);
 	assert_memory_equal(got, want, sizeof(want));
 }
 
 /* A capture of what rdma_rxe of Linux 6.1 sent, without the zeros of the private data. */
-static void the_kernel_s_messages_are_read(void **state)
+CASE(the_kernel_s_messages_are_read)
 {
 	static const uint8_t request[MESSAGE_BYTES] = {
 		0xEA, 0x78, 0x09, 0x89, 0xFF, 0xFF, 0,          0, 0, 0,  0,          0, 1, 0x11,
@@ -278,7 +263,6 @@ static void the_kernel_s_messages_are_read(void **state)
 	struct wire_sidr_rep rep;
 	struct wire_cm_ip ip;
 
-	(void)state;
 	wire_sidr_req_decode(request, &req);
 	assert_int_equal(req.request_id, 0xEA780989);
 	assert_int_equal(req.pkey, 0xFFFF);
@@ -294,22 +278,4 @@ static void the_kernel_s_messages_are_read(void **state)
 	assert_int_equal(rep.qpn, 0x1E);
 	assert_int_equal(rep.service_id, 0x01111C06);
 	assert_int_equal(rep.qkey, IB_QKEY_RDMACM_UDP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(attributes_have_libibumad_s_numbers),
-		cmocka_unit_test(a_sidr_req_has_its_fields_in_place),
-		cmocka_unit_test(a_sidr_rep_has_its_fields_in_place),
-		cmocka_unit_test(a_rej_has_its_fields_in_place),
-		cmocka_unit_test(a_path_of_a_req_has_its_fields_in_place),
-		cmocka_unit_test(a_req_has_its_fields_in_place),
-		cmocka_unit_test(a_rep_has_its_fields_in_place),
-		cmocka_unit_test(short_messages_have_their_fields_in_place),
-		cmocka_unit_test(ip_addresses_precede_the_private_data),
-		cmocka_unit_test(the_kernel_s_messages_are_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

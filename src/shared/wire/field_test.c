@@ -4,14 +4,7 @@
  * the struct at most once, and no input makes it leave its bounds. ibmad_test.c, ib_types_test.c
  * and cm_mad_test.c check that the fields are in the right places.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "wire/cc.h"
@@ -49,9 +42,8 @@ static bool is_number(size_t size)
 	return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
-static void each_field_follows_the_one_before_it(void **state)
+CASE(each_field_follows_the_one_before_it)
 {
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, layouts); i++) {
 		const struct wire_layout *l = layouts[i];
 		unsigned bit = 0;
@@ -66,9 +58,8 @@ static void each_field_follows_the_one_before_it(void **state)
 	}
 }
 
-static void fields_keep_to_their_part_of_the_struct(void **state)
+CASE(fields_keep_to_their_part_of_the_struct)
 {
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, layouts); i++) {
 		const struct wire_layout *l = layouts[i];
 		uint8_t *used = test_calloc(l->host_bytes, 1);
@@ -106,9 +97,8 @@ static void meaning(const struct wire_layout *l, uint8_t *wire)
 	}
 }
 
-static void of_any_bytes_the_defined_bits_come_back(void **state)
+CASE(of_any_bytes_the_defined_bits_come_back)
 {
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, layouts); i++) {
 		const struct wire_layout *l = layouts[i];
 		/* of the exact size, so that sanitizers see an overflow */
@@ -134,9 +124,8 @@ static void of_any_bytes_the_defined_bits_come_back(void **state)
 	}
 }
 
-static void any_struct_encodes_to_what_decodes_to_the_same_bytes(void **state)
+CASE(any_struct_encodes_to_what_decodes_to_the_same_bytes)
 {
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, layouts); i++) {
 		const struct wire_layout *l = layouts[i];
 		uint8_t *first = test_malloc(l->bytes), *second = test_malloc(l->bytes);
@@ -155,9 +144,8 @@ static void any_struct_encodes_to_what_decodes_to_the_same_bytes(void **state)
 	}
 }
 
-static void decoding_writes_the_whole_struct(void **state)
+CASE(decoding_writes_the_whole_struct)
 {
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, layouts); i++) {
 		const struct wire_layout *l = layouts[i];
 		uint8_t *in = test_malloc(l->bytes);
@@ -175,7 +163,7 @@ static void decoding_writes_the_whole_struct(void **state)
 	}
 }
 
-static void numbers_are_big_endian_from_the_high_bit_down(void **state)
+CASE(numbers_are_big_endian_from_the_high_bit_down)
 {
 	static const struct wire_sample sample = { .one = 1,
 		                                   .seven = 0x23,
@@ -187,7 +175,6 @@ static void numbers_are_big_endian_from_the_high_bit_down(void **state)
 	uint8_t out[sizeof(bytes)];
 	struct wire_sample back;
 
-	(void)state;
 	wire_sample_encode(&sample, out);
 	assert_memory_equal(out, bytes, sizeof(bytes));
 	wire_sample_decode(out, &back);
@@ -195,18 +182,17 @@ static void numbers_are_big_endian_from_the_high_bit_down(void **state)
 	assert_int_equal(back.twenty, sample.twenty);
 }
 
-static void a_number_too_large_spills_nowhere(void **state)
+CASE(a_number_too_large_spills_nowhere)
 {
 	static const struct wire_sample sample = { .one = 0xFE, .twenty = 0xFFF00000 };
 	static const uint8_t zero[wire_sample_bytes];
 	uint8_t out[wire_sample_bytes];
 
-	(void)state;
 	wire_sample_encode(&sample, out);
 	assert_memory_equal(out, zero, sizeof(zero));
 }
 
-static void reserved_bits_are_ignored_and_sent_as_zero(void **state)
+CASE(reserved_bits_are_ignored_and_sent_as_zero)
 {
 	static const uint8_t reserved[wire_sample_bytes] = { [1] = 0xF0, [4] = 0xF0, [16] = 0xFF };
 	static const uint8_t zero[wire_sample_bytes];
@@ -214,7 +200,6 @@ static void reserved_bits_are_ignored_and_sent_as_zero(void **state)
 	uint8_t out[wire_sample_bytes];
 	struct wire_sample sample;
 
-	(void)state;
 	wire_sample_decode(reserved, &sample);
 	assert_memory_equal(&sample, &none, sizeof(none));
 	wire_sample_encode(&sample, out);
@@ -226,12 +211,11 @@ static bool sample_match(uint64_t mask, const struct wire_sample *a, const struc
 	return wire_match(&wire_sample_layout, mask, a, b);
 }
 
-static void only_the_components_of_the_mask_are_compared(void **state)
+CASE(only_the_components_of_the_mask_are_compared)
 {
 	struct wire_sample a = { .seven = 1, .pair = { 1, 2 } };
 	struct wire_sample b = { .seven = 2, .pair = { 1, 3 } };
 
-	(void)state;
 	assert_true(sample_match(0, &a, &b));
 	assert_true(sample_match(WIRE_COMPONENT(0) | WIRE_COMPONENT(3), &a, &b));
 	assert_false(sample_match(WIRE_COMPONENT(1), &a, &b));
@@ -239,32 +223,13 @@ static void only_the_components_of_the_mask_are_compared(void **state)
 	assert_false(sample_match(WIRE_COMPONENT(7), &a, &b));
 }
 
-static void mask_bits_for_nothing_match_anything(void **state)
+CASE(mask_bits_for_nothing_match_anything)
 {
 	struct wire_sample a, b;
 
-	(void)state;
 	memset(&a, 1, sizeof(a));
 	memset(&b, 2, sizeof(b));
 	assert_true(
 	        sample_match(WIRE_COMPONENT(2) | WIRE_COMPONENT(4) | WIRE_COMPONENT(8), &a, &b));
 	assert_true(sample_match(~UINT64_C(0) << 9, &a, &b));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_field_follows_the_one_before_it),
-		cmocka_unit_test(fields_keep_to_their_part_of_the_struct),
-		cmocka_unit_test(of_any_bytes_the_defined_bits_come_back),
-		cmocka_unit_test(any_struct_encodes_to_what_decodes_to_the_same_bytes),
-		cmocka_unit_test(decoding_writes_the_whole_struct),
-		cmocka_unit_test(numbers_are_big_endian_from_the_high_bit_down),
-		cmocka_unit_test(a_number_too_large_spills_nowhere),
-		cmocka_unit_test(reserved_bits_are_ignored_and_sent_as_zero),
-		cmocka_unit_test(only_the_components_of_the_mask_are_compared),
-		cmocka_unit_test(mask_bits_for_nothing_match_anything),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

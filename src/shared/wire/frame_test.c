@@ -2,12 +2,6 @@
 /*
  * Ethernet frames: a receiver finds the packet, and all sums right.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <harness.h>
 
 #include "base/util.h"
@@ -83,36 +77,24 @@ static void expect_sound(const struct ib_gid *from, const struct ib_gid *to, uin
 	assert_int_equal(got.ip.ipv4_id, 0);
 }
 
-static void a_receiver_takes_it(void **state)
+CASE(a_receiver_takes_it)
 {
 	static const uint32_t sizes[] = { 0, 1, 2, 3, 4, 255, 4095, WIRE_ROCE_MAX_PAYLOAD };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, sizes); i++) {
 		expect_sound(&ipv4_a, &ipv4_b, sizes[i]);
 		expect_sound(&ipv6_a, &ipv6_b, sizes[i]);
 	}
 }
 
-static void groups_have_addresses(void **state)
+CASE(groups_have_addresses)
 {
 	const struct ib_gid ipv4 = { { [10] = 0xFF, [11] = 0xFF, 239, 129, 2, 3 } };
 	const struct ib_gid ipv6 = { { 0xFF, 0x0E, [12] = 9, 8, 7, 6 } };
 	uint8_t mac[WIRE_MAC_BYTES];
 
-	(void)state;
 	wire_frame_group(&ipv4, mac);
 	assert_memory_equal(mac, "\x01\x00\x5E\x01\x02\x03", sizeof(mac));
 	wire_frame_group(&ipv6, mac);
 	assert_memory_equal(mac, "\x33\x33\x09\x08\x07\x06", sizeof(mac));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_receiver_takes_it),
-		cmocka_unit_test(groups_have_addresses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,7 @@
 /*
  * The Global Route Header, byte for byte.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <string.h>
 
 #include "base/util.h"
 #include "wire/grh.h"
@@ -22,12 +16,11 @@ static const struct wire_grh sample = {
 	.dgid = { { 0xFF, 0x12, 0x40, 0x1B, [15] = 2 } },
 };
 
-static void the_fields_are_where_the_specification_has_them(void **state)
+CASE(the_fields_are_where_the_specification_has_them)
 {
 	static const uint8_t head[8] = { 0x6A, 0x5B, 0xCD, 0xEF, 0x12, 0x34, 0x1B, 64 };
 	uint8_t raw[IB_GRH_BYTES];
 
-	(void)state;
 	memset(raw, 0xEE, sizeof(raw));
 	wire_grh_encode(&sample, raw);
 	assert_memory_equal(raw, head, sizeof(head));
@@ -35,12 +28,11 @@ static void the_fields_are_where_the_specification_has_them(void **state)
 	assert_memory_equal(raw + 24, sample.dgid.raw, 16);
 }
 
-static void what_was_encoded_decodes(void **state)
+CASE(what_was_encoded_decodes)
 {
 	uint8_t raw[IB_GRH_BYTES];
 	struct wire_grh grh;
 
-	(void)state;
 	wire_grh_encode(&sample, raw);
 	wire_grh_decode(raw, &grh);
 	assert_int_equal(grh.traffic_class, sample.traffic_class);
@@ -51,12 +43,11 @@ static void what_was_encoded_decodes(void **state)
 	assert_memory_equal(&grh.dgid, &sample.dgid, 16);
 }
 
-static void a_flow_label_of_more_than_20_bits_spills_nowhere(void **state)
+CASE(a_flow_label_of_more_than_20_bits_spills_nowhere)
 {
 	struct wire_grh grh = { .traffic_class = 0, .flow_label = 0xFFFFFFFF };
 	uint8_t raw[IB_GRH_BYTES];
 
-	(void)state;
 	wire_grh_encode(&grh, raw);
 	wire_grh_decode(raw, &grh);
 	assert_int_equal(grh.traffic_class, 0);
@@ -64,7 +55,7 @@ static void a_flow_label_of_more_than_20_bits_spills_nowhere(void **state)
 	assert_int_equal(raw[0] >> 4, 6);
 }
 
-static void the_payload_length_counts_headers_padding_and_crc(void **state)
+CASE(the_payload_length_counts_headers_padding_and_crc)
 {
 	static const struct {
 		uint32_t message;
@@ -73,20 +64,7 @@ static void the_payload_length_counts_headers_padding_and_crc(void **state)
 	} row[] = { { 0, 0, 24 }, { 1, 0, 28 }, { 4, 0, 28 },
 		    { 5, 0, 32 }, { 0, 1, 28 }, { 4096, 1, 4124 } };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++)
 		assert_int_equal(wire_grh_ud_payload(row[i].message, row[i].immediate),
 		                 row[i].bytes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_fields_are_where_the_specification_has_them),
-		cmocka_unit_test(what_was_encoded_decodes),
-		cmocka_unit_test(a_flow_label_of_more_than_20_bits_spills_nowhere),
-		cmocka_unit_test(the_payload_length_counts_headers_padding_and_crc),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,7 @@
 /*
  * The headers of packets, byte by byte, and the table of opcodes that says which ones a packet has.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <string.h>
 
 #include "base/util.h"
 #include "wire/headers.h"
@@ -30,20 +24,18 @@ static const struct wire_bth sample = {
 static const uint8_t sample_bytes[] = { 0x65, 0xB5, 0x81, 0x23, 0x40, 0xAB,
 	                                0xCD, 0xEF, 0x00, 0x12, 0x34, 0x56 };
 
-static void the_fields_are_where_the_specification_has_them(void **state)
+CASE(the_fields_are_where_the_specification_has_them)
 {
 	uint8_t raw[WIRE_BTH_BYTES];
 
-	(void)state;
 	wire_bth_encode(&sample, raw);
 	assert_memory_equal(raw, sample_bytes, sizeof(raw));
 }
 
-static void a_bth_that_was_encoded_decodes(void **state)
+CASE(a_bth_that_was_encoded_decodes)
 {
 	struct wire_bth bth;
 
-	(void)state;
 	wire_bth_decode(sample_bytes, &bth);
 	assert_int_equal(bth.opcode, sample.opcode);
 	assert_int_equal(bth.pad, sample.pad);
@@ -58,7 +50,7 @@ static void a_bth_that_was_encoded_decodes(void **state)
 	assert_int_equal(bth.psn, sample.psn);
 }
 
-static void each_flag_has_a_bit_of_its_own(void **state)
+CASE(each_flag_has_a_bit_of_its_own)
 {
 	static const struct {
 		struct wire_bth bth;
@@ -70,7 +62,6 @@ static void each_flag_has_a_bit_of_its_own(void **state)
 		    { { .becn = true }, 4, 0x40 },
 		    { { .ack_requested = true }, 8, 0x80 } };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		uint8_t raw[WIRE_BTH_BYTES], expected[WIRE_BTH_BYTES] = { 0 };
 		struct wire_bth back;
@@ -84,19 +75,18 @@ static void each_flag_has_a_bit_of_its_own(void **state)
 	}
 }
 
-static void numbers_too_large_spill_nowhere(void **state)
+CASE(numbers_too_large_spill_nowhere)
 {
 	const struct wire_bth bth = { .dest_qpn = 0xFF000001, .psn = 0xFF000002 };
 	static const uint8_t expected[] = { [7] = 1, [11] = 2 };
 	uint8_t raw[WIRE_BTH_BYTES];
 
-	(void)state;
 	wire_bth_encode(&bth, raw);
 	assert_memory_equal(raw, expected, sizeof(expected));
 }
 
 /* The headers behind the BTH of each kind of packet, as the specification draws them. */
-static void headers_follow_in_the_order_of_the_specification(void **state)
+CASE(headers_follow_in_the_order_of_the_specification)
 {
 	static const struct {
 		struct wire_headers h;
@@ -144,7 +134,6 @@ static void headers_follow_in_the_order_of_the_specification(void **state)
 		  4 },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		uint8_t raw[WIRE_HEADERS_MAX_BYTES], again[WIRE_HEADERS_MAX_BYTES];
 		unsigned n = WIRE_BTH_BYTES + row[i].n;
@@ -159,11 +148,10 @@ static void headers_follow_in_the_order_of_the_specification(void **state)
 	}
 }
 
-static void every_opcode_encodes_as_many_bytes_as_the_table_says(void **state)
+CASE(every_opcode_encodes_as_many_bytes_as_the_table_says)
 {
 	unsigned n = 0;
 
-	(void)state;
 	for (unsigned opcode = 0; opcode < 256; opcode++) {
 		const struct wire_opcode *op = &wire_opcodes[opcode];
 		const struct wire_headers h = { .bth.opcode = (uint8_t)opcode };
@@ -180,7 +168,7 @@ static void every_opcode_encodes_as_many_bytes_as_the_table_says(void **state)
 }
 
 /* The numbers of Linux's ib_pack.h and the specification's table 38. */
-static void opcodes_have_the_numbers_of_the_specification(void **state)
+CASE(opcodes_have_the_numbers_of_the_specification)
 {
 	static const struct {
 		uint8_t opcode;
@@ -195,7 +183,6 @@ static void opcodes_have_the_numbers_of_the_specification(void **state)
 		{ 0x1D, "RC_ATOMIC_WRITE" },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_NAMED(i, row, name); i++)
 		assert_string_equal(wire_opcodes[row[i].opcode].name, row[i].name);
 	assert_null(wire_opcodes[0x15].name);
@@ -204,9 +191,8 @@ static void opcodes_have_the_numbers_of_the_specification(void **state)
 }
 
 /* A message is one ONLY packet, or FIRST, any MIDDLE, LAST: whatever begins can end. */
-static void what_begins_a_message_says_so(void **state)
+CASE(what_begins_a_message_says_so)
 {
-	(void)state;
 	for (unsigned opcode = 0; opcode < 256; opcode++) {
 		const struct wire_opcode *op = &wire_opcodes[opcode];
 
@@ -223,14 +209,13 @@ static void what_begins_a_message_says_so(void **state)
 	}
 }
 
-static void credits_are_encoded_as_the_specification_has_them(void **state)
+CASE(credits_are_encoded_as_the_specification_has_them)
 {
 	static const uint32_t table[] = { 0,    1,    2,    3,     4,     6,     8,    12,
 		                          16,   24,   32,   48,    64,    96,    128,  192,
 		                          256,  384,  512,  768,   1024,  1536,  2048, 3072,
 		                          4096, 6144, 8192, 12288, 16384, 24576, 32768 };
 
-	(void)state;
 	assert_int_equal(ARRAY_SIZE(table), WIRE_AETH_NO_CREDITS);
 	for (unsigned code = 0; EACH_ROW(code, table); code++) {
 		assert_int_equal(wire_credits_decode(code), table[code]);
@@ -240,21 +225,4 @@ static void credits_are_encoded_as_the_specification_has_them(void **state)
 	}
 	assert_int_equal(wire_credits_encode(49152), 30);
 	assert_int_equal(wire_credits_encode(UINT32_MAX), 30);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_fields_are_where_the_specification_has_them),
-		cmocka_unit_test(a_bth_that_was_encoded_decodes),
-		cmocka_unit_test(each_flag_has_a_bit_of_its_own),
-		cmocka_unit_test(numbers_too_large_spill_nowhere),
-		cmocka_unit_test(headers_follow_in_the_order_of_the_specification),
-		cmocka_unit_test(every_opcode_encodes_as_many_bytes_as_the_table_says),
-		cmocka_unit_test(opcodes_have_the_numbers_of_the_specification),
-		cmocka_unit_test(what_begins_a_message_says_so),
-		cmocka_unit_test(credits_are_encoded_as_the_specification_has_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,7 @@
  * read our MADs: sizes, offsets, and the numbers of components. Fields smaller than a byte are
  * compared with OpenSM's accessors here, or with libibmad in ibmad_test.c.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <string.h>
-
+#include <harness.h>
 #include <iba/ib_types.h>
 #undef IB_PKEY_BASE_MASK /* ours is host order */
 
@@ -31,9 +25,8 @@ static unsigned place_of(const struct wire_layout *l, const char *name)
 #define PLACE(ours, m, theirs, n) \
 	assert_int_equal(place_of(&wire_##ours##_layout, #m), 8 * offsetof(theirs, n))
 
-static void headers_are_as_in_opensm(void **state)
+CASE(headers_are_as_in_opensm)
 {
-	(void)state;
 	SIZE(mad, ib_mad_t);
 	PLACE(mad, status, ib_mad_t, status);
 	PLACE(mad, class_specific, ib_mad_t, class_spec);
@@ -59,9 +52,8 @@ static void headers_are_as_in_opensm(void **state)
 	PLACE(perf_mad, data, ib_perfmgt_mad_t, data);
 }
 
-static void attributes_are_as_in_opensm(void **state)
+CASE(attributes_are_as_in_opensm)
 {
-	(void)state;
 	SIZE(node_description, ib_node_desc_t);
 	SIZE(node_info, ib_node_info_t);
 	SIZE(switch_info, ib_switch_info_t);
@@ -79,12 +71,11 @@ static void attributes_are_as_in_opensm(void **state)
 	SIZE(port_counters_extended, ib_port_counters_ext_t);
 }
 
-static void sl_to_vl_is_as_in_opensm(void **state)
+CASE(sl_to_vl_is_as_in_opensm)
 {
 	struct wire_sl_to_vl map;
 	ib_slvl_table_t table;
 
-	(void)state;
 	for (unsigned sl = 0; sl < 16; sl++)
 		map.vl[sl] = (sl * 7 + 3) % 16;
 	wire_sl_to_vl_encode(&map, (uint8_t *)&table);
@@ -92,9 +83,8 @@ static void sl_to_vl_is_as_in_opensm(void **state)
 		assert_int_equal(ib_slvl_table_get(&table, sl), map.vl[sl]);
 }
 
-static void notices_are_as_in_opensm(void **state)
+CASE(notices_are_as_in_opensm)
 {
-	(void)state;
 	SIZE(notice, ib_mad_notice_attr_t);
 	PLACE(notice, producer_type, ib_mad_notice_attr_t, g_or_v.generic.prod_type_msb);
 	PLACE(notice, trap_number, ib_mad_notice_attr_t, g_or_v.generic.trap_num);
@@ -110,9 +100,8 @@ static void notices_are_as_in_opensm(void **state)
 	                 8 * (offsetof(ib_mad_notice_attr_t, data_details.theirs) - \
 	                      offsetof(ib_mad_notice_attr_t, data_details)))
 
-static void data_details_are_as_in_opensm(void **state)
+CASE(data_details_are_as_in_opensm)
 {
-	(void)state;
 	DETAIL(trap_gid, gid, ntc_64_67.gid);
 	DETAIL(trap_link_state, lid, ntc_128.sw_lid);
 
@@ -147,14 +136,13 @@ static void data_details_are_as_in_opensm(void **state)
 	DETAIL(trap_bad_switch_pkey, port, ntc_259.port_no);
 }
 
-static void the_flags_of_trap_144_are_as_in_opensm(void **state)
+CASE(the_flags_of_trap_144_are_as_in_opensm)
 {
 	struct wire_trap_local_changes trap = { .other_local_changes = 1,
 		                                .change_flags = LOCAL_CHANGE_SM_PRIORITY };
 	struct wire_notice notice = { 0 };
 	ib_mad_notice_attr_t theirs;
 
-	(void)state;
 	wire_trap_local_changes_encode(&trap, notice.details);
 	wire_notice_encode(&notice, (uint8_t *)&theirs);
 	assert_int_equal(theirs.data_details.ntc_144.local_changes,
@@ -162,7 +150,7 @@ static void the_flags_of_trap_144_are_as_in_opensm(void **state)
 	assert_int_equal(theirs.data_details.ntc_144.change_flgs, TRAP_144_MASK_SM_PRIORITY_CHANGE);
 }
 
-static void inform_info_is_as_in_opensm(void **state)
+CASE(inform_info_is_as_in_opensm)
 {
 	struct wire_inform_info info = { .qpn = 0x123456,
 		                         .resp_time_value = 0x13,
@@ -171,7 +159,6 @@ static void inform_info_is_as_in_opensm(void **state)
 	uint8_t resp_time;
 	ib_net32_t qpn;
 
-	(void)state;
 	SIZE(inform_info, ib_inform_info_t);
 	PLACE(inform_info, lid_range_begin, ib_inform_info_t, lid_range_begin);
 	PLACE(inform_info, lid_range_end, ib_inform_info_t, lid_range_end);
@@ -186,9 +173,8 @@ static void inform_info_is_as_in_opensm(void **state)
 	assert_int_equal(cl_ntoh32(ib_inform_info_get_prod_type(&theirs)), info.producer_type);
 }
 
-static void records_are_as_in_opensm(void **state)
+CASE(records_are_as_in_opensm)
 {
-	(void)state;
 	SIZE(node_record, ib_node_record_t);
 	PLACE(node_record, info, ib_node_record_t, node_info);
 	PLACE(node_record, description, ib_node_record_t, node_desc);
@@ -229,7 +215,7 @@ static void records_are_as_in_opensm(void **state)
 	PLACE(guid_info_record, table, ib_guidinfo_record_t, guid_info);
 }
 
-static void what_shares_a_number_is_as_in_opensm(void **state)
+CASE(what_shares_a_number_is_as_in_opensm)
 {
 	static const struct wire_multicast_ft_record mft = { .position = 0xA, .block = 0x123 };
 	static const struct wire_vl_arb arb = { .entry = { [1] = { .vl = 5, .weight = 200 } } };
@@ -237,7 +223,6 @@ static void what_shares_a_number_is_as_in_opensm(void **state)
 	ib_mft_record_t mft_theirs;
 	uint16_t number;
 
-	(void)state;
 	wire_multicast_ft_record_encode(&mft, (uint8_t *)&mft_theirs);
 	number = cl_ntoh16(mft_theirs.position_block_num);
 	assert_int_equal(number & IB_MCAST_BLOCK_ID_MASK_HO, mft.block);
@@ -247,9 +232,8 @@ static void what_shares_a_number_is_as_in_opensm(void **state)
 	assert_int_equal(arb_theirs.vl_entry[1].weight, arb.entry[1].weight);
 }
 
-static void service_record_is_as_in_opensm(void **state)
+CASE(service_record_is_as_in_opensm)
 {
-	(void)state;
 	SIZE(service_record, ib_service_record_t);
 	PLACE(service_record, gid, ib_service_record_t, service_gid);
 	PLACE(service_record, pkey, ib_service_record_t, service_pkey);
@@ -262,9 +246,8 @@ static void service_record_is_as_in_opensm(void **state)
 	PLACE(service_record, data64, ib_service_record_t, service_data64);
 }
 
-static void mcmember_is_as_in_opensm(void **state)
+CASE(mcmember_is_as_in_opensm)
 {
-	(void)state;
 	SIZE(mcmember, ib_member_rec_t);
 	PLACE(mcmember, port_gid, ib_member_rec_t, port_gid);
 	PLACE(mcmember, qkey, ib_member_rec_t, qkey);
@@ -278,7 +261,7 @@ static void mcmember_is_as_in_opensm(void **state)
 	PLACE(mcmember, scope, ib_member_rec_t, scope_state);
 }
 
-static void path_record_is_as_in_opensm(void **state)
+CASE(path_record_is_as_in_opensm)
 {
 	struct wire_path_record path = { .flow_label = 0xABCDE,
 		                         .hop_limit = 0x12,
@@ -295,7 +278,6 @@ static void path_record_is_as_in_opensm(void **state)
 		                         .preference = 9 };
 	ib_path_rec_t theirs;
 
-	(void)state;
 	SIZE(path_record, ib_path_rec_t);
 	PLACE(path_record, dgid, ib_path_rec_t, dgid);
 	PLACE(path_record, sgid, ib_path_rec_t, sgid);
@@ -319,9 +301,8 @@ static void path_record_is_as_in_opensm(void **state)
 	assert_int_equal(theirs.preference, path.preference);
 }
 
-static void multipath_record_is_as_in_opensm(void **state)
+CASE(multipath_record_is_as_in_opensm)
 {
-	(void)state;
 	assert_int_equal(wire_multipath_record_bytes, offsetof(ib_multipath_rec_t, gids));
 	PLACE(multipath_record, tclass, ib_multipath_rec_t, tclass);
 	PLACE(multipath_record, pkey, ib_multipath_rec_t, pkey);
@@ -349,9 +330,8 @@ static void multipath_record_is_as_in_opensm(void **state)
 
 #define COMPONENT(record, m, theirs) COMPONENTS(record, WIRE_COMPONENTS(record, m), m, theirs)
 
-static void components_of_node_record_are_as_in_opensm(void **state)
+CASE(components_of_node_record_are_as_in_opensm)
 {
-	(void)state;
 	COMPONENT(node_record, lid, IB_NR_COMPMASK_LID);
 	COMPONENT(node_record, info.base_version, IB_NR_COMPMASK_BASEVERSION);
 	COMPONENT(node_record, info.class_version, IB_NR_COMPMASK_CLASSVERSION);
@@ -370,9 +350,8 @@ static void components_of_node_record_are_as_in_opensm(void **state)
 
 #define PORT(m, theirs) COMPONENT(port_info_record, m, IB_PIR_COMPMASK_##theirs)
 
-static void components_of_port_info_record_are_as_in_opensm(void **state)
+CASE(components_of_port_info_record_are_as_in_opensm)
 {
-	(void)state;
 	PORT(lid, LID);
 	PORT(port_num, PORTNUM);
 	PORT(options, OPTIONS);
@@ -397,9 +376,8 @@ static void components_of_port_info_record_are_as_in_opensm(void **state)
 	PORT(info.link_speed_ext_enabled, LINKSPDEXTENAB);
 }
 
-static void components_of_tables_are_as_in_opensm(void **state)
+CASE(components_of_tables_are_as_in_opensm)
 {
-	(void)state;
 	COMPONENT(sl_to_vl_record, lid, IB_SLVL_COMPMASK_LID);
 	COMPONENT(sl_to_vl_record, in_port, IB_SLVL_COMPMASK_IN_PORT);
 	COMPONENT(sl_to_vl_record, out_port, IB_SLVL_COMPMASK_OUT_PORT);
@@ -421,9 +399,8 @@ static void components_of_tables_are_as_in_opensm(void **state)
 	COMPONENT(guid_info_record, table.guid[7], IB_GIR_COMPMASK_GID7);
 }
 
-static void components_of_other_records_are_as_in_opensm(void **state)
+CASE(components_of_other_records_are_as_in_opensm)
 {
-	(void)state;
 	COMPONENT(sm_info_record, lid, IB_SMIR_COMPMASK_LID);
 	COMPONENT(sm_info_record, info.guid, IB_SMIR_COMPMASK_GUID);
 	COMPONENT(sm_info_record, info.sm_key, IB_SMIR_COMPMASK_SMKEY);
@@ -449,9 +426,8 @@ static void components_of_other_records_are_as_in_opensm(void **state)
 
 #define INFORM(m, theirs) COMPONENT(inform_info_record, m, IB_IIR_COMPMASK_##theirs)
 
-static void components_of_inform_info_record_are_as_in_opensm(void **state)
+CASE(components_of_inform_info_record_are_as_in_opensm)
 {
-	(void)state;
 	INFORM(subscriber_gid, SUBSCRIBERGID);
 	INFORM(enumerator, ENUM);
 	INFORM(info.gid, GID);
@@ -468,9 +444,8 @@ static void components_of_inform_info_record_are_as_in_opensm(void **state)
 
 #define PATH(m, theirs) COMPONENT(path_record, m, IB_PR_COMPMASK_##theirs)
 
-static void components_of_path_record_are_as_in_opensm(void **state)
+CASE(components_of_path_record_are_as_in_opensm)
 {
-	(void)state;
 	PATH(service_id, SERVICEID);
 	PATH(dgid, DGID);
 	PATH(sgid, SGID);
@@ -495,9 +470,8 @@ static void components_of_path_record_are_as_in_opensm(void **state)
 
 #define MULTI(m, theirs) COMPONENT(multipath_record, m, IB_MPR_COMPMASK_##theirs)
 
-static void components_of_multipath_record_are_as_in_opensm(void **state)
+CASE(components_of_multipath_record_are_as_in_opensm)
 {
-	(void)state;
 	MULTI(raw_traffic, RAWTRAFFIC);
 	MULTI(flow_label, FLOWLABEL);
 	MULTI(hop_limit, HOPLIMIT);
@@ -522,9 +496,8 @@ static void components_of_multipath_record_are_as_in_opensm(void **state)
 
 #define MEMBER(ours, m, theirs) COMPONENTS(mcmember, (uint64_t)ours, m, IB_MCR_COMPMASK_##theirs)
 
-static void components_of_mcmember_are_as_in_opensm(void **state)
+CASE(components_of_mcmember_are_as_in_opensm)
 {
-	(void)state;
 	MEMBER(SA_MCM_MGID, mgid, MGID);
 	MEMBER(SA_MCM_PORT_GID, port_gid, PORT_GID);
 	MEMBER(SA_MCM_QKEY, qkey, QKEY);
@@ -543,33 +516,4 @@ static void components_of_mcmember_are_as_in_opensm(void **state)
 	MEMBER(SA_MCM_SCOPE, scope, SCOPE);
 	MEMBER(SA_MCM_JOIN_STATE, join_state, JOIN_STATE);
 	MEMBER(SA_MCM_PROXY_JOIN, proxy_join, PROXY);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(headers_are_as_in_opensm),
-		cmocka_unit_test(attributes_are_as_in_opensm),
-		cmocka_unit_test(sl_to_vl_is_as_in_opensm),
-		cmocka_unit_test(notices_are_as_in_opensm),
-		cmocka_unit_test(data_details_are_as_in_opensm),
-		cmocka_unit_test(the_flags_of_trap_144_are_as_in_opensm),
-		cmocka_unit_test(inform_info_is_as_in_opensm),
-		cmocka_unit_test(records_are_as_in_opensm),
-		cmocka_unit_test(what_shares_a_number_is_as_in_opensm),
-		cmocka_unit_test(service_record_is_as_in_opensm),
-		cmocka_unit_test(mcmember_is_as_in_opensm),
-		cmocka_unit_test(path_record_is_as_in_opensm),
-		cmocka_unit_test(multipath_record_is_as_in_opensm),
-		cmocka_unit_test(components_of_node_record_are_as_in_opensm),
-		cmocka_unit_test(components_of_port_info_record_are_as_in_opensm),
-		cmocka_unit_test(components_of_tables_are_as_in_opensm),
-		cmocka_unit_test(components_of_other_records_are_as_in_opensm),
-		cmocka_unit_test(components_of_inform_info_record_are_as_in_opensm),
-		cmocka_unit_test(components_of_path_record_are_as_in_opensm),
-		cmocka_unit_test(components_of_multipath_record_are_as_in_opensm),
-		cmocka_unit_test(components_of_mcmember_are_as_in_opensm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

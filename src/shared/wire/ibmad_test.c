@@ -4,14 +4,7 @@
  * mad_get_field() reads, and encode what mad_set_field() writes. The diagnostic programs read our
  * responses with libibmad.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
+#include <harness.h>
 #include <infiniband/mad.h>
 
 #include "base/util.h"
@@ -88,7 +81,7 @@ static void compare(const struct wire_layout *l, const struct pair *pair, size_t
 #define COMPARE(layout, pairs)      compare(&layout, pairs, ARRAY_SIZE(pairs), true)
 #define COMPARE_SOME(layout, pairs) compare(&layout, pairs, ARRAY_SIZE(pairs), false)
 
-static void smp_is_as_in_libibmad(void **state)
+CASE(smp_is_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_MAD_BASEVER_F, "mad.base_version" },
@@ -108,11 +101,10 @@ static void smp_is_as_in_libibmad(void **state)
 		{ IB_DRSMP_RPATH_F, "return_path" },
 	};
 
-	(void)state;
 	COMPARE_SOME(wire_smp_layout, pairs);
 }
 
-static void sa_mad_is_as_in_libibmad(void **state)
+CASE(sa_mad_is_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_SA_MKEY_F, "sm_key" },
@@ -120,17 +112,15 @@ static void sa_mad_is_as_in_libibmad(void **state)
 		{ IB_SA_DATA_F, "data" },
 	};
 
-	(void)state;
 	COMPARE_SOME(wire_sa_mad_layout, pairs);
 }
 
 /* libibmad has these in the MAD, we have them in a header of their own. */
-static void rmpp_is_as_in_libibmad(void **state)
+CASE(rmpp_is_as_in_libibmad)
 {
 	uint8_t mad[MAD_BYTES];
 	struct wire_rmpp h;
 
-	(void)state;
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		for (unsigned i = 0; i < sizeof(mad); i++)
 			mad[i] = rand();
@@ -145,7 +135,7 @@ static void rmpp_is_as_in_libibmad(void **state)
 	}
 }
 
-static void class_port_info_is_as_in_libibmad(void **state)
+CASE(class_port_info_is_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_CPI_BASEVER_F, "base_version" },
@@ -172,11 +162,10 @@ static void class_port_info_is_as_in_libibmad(void **state)
 		{ IB_CPI_TRAP_QKEY_F, "trap_qkey" },
 	};
 
-	(void)state;
 	COMPARE(wire_class_port_info_layout, pairs);
 }
 
-static void node_info_is_as_in_libibmad(void **state)
+CASE(node_info_is_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_NODE_BASE_VERS_F, "base_version" },
@@ -193,11 +182,10 @@ static void node_info_is_as_in_libibmad(void **state)
 		{ IB_NODE_VENDORID_F, "vendor_id" },
 	};
 
-	(void)state;
 	COMPARE(wire_node_info_layout, pairs);
 }
 
-static void switch_info_is_as_in_libibmad(void **state)
+CASE(switch_info_is_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_SW_LINEAR_FDB_CAP_F, "linear_fdb_cap" },
@@ -220,11 +208,10 @@ static void switch_info_is_as_in_libibmad(void **state)
 		{ IB_SW_MCAST_FDB_TOP_F, "multicast_fdb_top" },
 	};
 
-	(void)state;
 	COMPARE(wire_switch_info_layout, pairs);
 }
 
-static void port_info_is_as_in_libibmad(void **state)
+CASE(port_info_is_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_PORT_MKEY_F, "m_key" },
@@ -280,11 +267,10 @@ static void port_info_is_as_in_libibmad(void **state)
 		{ IB_PORT_LINK_SPEED_EXT_ENABLED_F, "link_speed_ext_enabled" },
 	};
 
-	(void)state;
 	COMPARE(wire_port_info_layout, pairs);
 }
 
-static void sm_info_is_as_in_libibmad(void **state)
+CASE(sm_info_is_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_SMINFO_GUID_F, "guid" },      { IB_SMINFO_KEY_F, "sm_key" },
@@ -292,16 +278,14 @@ static void sm_info_is_as_in_libibmad(void **state)
 		{ IB_SMINFO_STATE_F, "sm_state" },
 	};
 
-	(void)state;
 	COMPARE(wire_sm_info_layout, pairs);
 }
 
-static void guid_info_is_as_in_libibmad(void **state)
+CASE(guid_info_is_as_in_libibmad)
 {
 	uint8_t wire[wire_guid_info_bytes];
 	struct wire_guid_info info;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(wire); i++)
 		wire[i] = rand();
 	wire_guid_info_decode(wire, &info);
@@ -309,7 +293,7 @@ static void guid_info_is_as_in_libibmad(void **state)
 		assert_true(mad_get_field64(wire, 0, IB_GI_GUID0_F + i) == info.guid[i]);
 }
 
-static void notice_is_as_in_libibmad(void **state)
+CASE(notice_is_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_NOTICE_IS_GENERIC_F, "is_generic" },
@@ -322,19 +306,17 @@ static void notice_is_as_in_libibmad(void **state)
 		{ IB_NOTICE_DATA_DETAILS_F, "details" },
 	};
 
-	(void)state;
 	COMPARE(wire_smp_notice_layout, pairs);
 	COMPARE_SOME(wire_notice_layout, pairs);
 }
 
-static void notice_details_are_as_in_libibmad(void **state)
+CASE(notice_details_are_as_in_libibmad)
 {
 	struct wire_trap_link_state link = { .lid = 0x1234 };
 	struct wire_trap_local_changes local = { .lid = 0x4321, .capability_mask = 0x89ABCDEF };
 	struct wire_notice notice = { 0 };
 	uint8_t wire[wire_smp_notice_bytes];
 
-	(void)state;
 	wire_trap_link_state_encode(&link, notice.details);
 	wire_smp_notice_encode(&notice, wire);
 	assert_int_equal(mad_get_field(wire, 0, IB_NOTICE_DATA_LID_F), link.lid);
@@ -347,7 +329,7 @@ static void notice_details_are_as_in_libibmad(void **state)
 }
 
 /* Without QP1Dropped: libibmad reads VL15Dropped for it. ib_types_test.c checks it. */
-static void port_counters_are_as_in_libibmad(void **state)
+CASE(port_counters_are_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_PC_PORT_SELECT_F, "port_select" },
@@ -372,11 +354,10 @@ static void port_counters_are_as_in_libibmad(void **state)
 		{ IB_PC_XMT_WAIT_F, "xmit_wait" },
 	};
 
-	(void)state;
 	COMPARE_SOME(wire_port_counters_layout, pairs);
 }
 
-static void port_counters_extended_are_as_in_libibmad(void **state)
+CASE(port_counters_extended_are_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_PC_EXT_PORT_SELECT_F, "port_select" },
@@ -406,11 +387,10 @@ static void port_counters_extended_are_as_in_libibmad(void **state)
 		{ IB_PC_EXT_QP1_DROP_F, "qp1_dropped" },
 	};
 
-	(void)state;
 	COMPARE(wire_port_counters_extended_layout, pairs);
 }
 
-static void samples_are_as_in_libibmad(void **state)
+CASE(samples_are_as_in_libibmad)
 {
 	static const struct pair control[] = {
 		{ IB_PSC_OPCODE_F, "op_code" },
@@ -434,12 +414,11 @@ static void samples_are_as_in_libibmad(void **state)
 		{ IB_PSR_SAMPLE_STATUS_F, "sample_status" },
 	};
 
-	(void)state;
 	COMPARE_SOME(wire_port_samples_control_layout, control);
 	COMPARE_SOME(wire_port_samples_result_layout, result);
 }
 
-static void mcmember_is_as_in_libibmad(void **state)
+CASE(mcmember_is_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_SA_MCM_MGID_F, "mgid" },
@@ -456,11 +435,10 @@ static void mcmember_is_as_in_libibmad(void **state)
 		{ IB_SA_MCM_PROXY_JOIN_F, "proxy_join" },
 	};
 
-	(void)state;
 	COMPARE_SOME(wire_mcmember_layout, pairs);
 }
 
-static void path_record_is_as_in_libibmad(void **state)
+CASE(path_record_is_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_SA_PR_DGID_F, "dgid" }, { IB_SA_PR_SGID_F, "sgid" },
@@ -468,11 +446,10 @@ static void path_record_is_as_in_libibmad(void **state)
 		{ IB_SA_PR_SL_F, "sl" },     { IB_SA_PR_NPATH_F, "numb_path" },
 	};
 
-	(void)state;
 	COMPARE_SOME(wire_path_record_layout, pairs);
 }
 
-static void multipath_record_is_as_in_libibmad(void **state)
+CASE(multipath_record_is_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_SA_MP_NPATH_F, "numb_path" },
@@ -480,11 +457,10 @@ static void multipath_record_is_as_in_libibmad(void **state)
 		{ IB_SA_MP_NDEST_F, "dgid_count" },
 	};
 
-	(void)state;
 	COMPARE_SOME(wire_multipath_record_layout, pairs);
 }
 
-static void service_record_is_as_in_libibmad(void **state)
+CASE(service_record_is_as_in_libibmad)
 {
 	static const struct pair pairs[] = {
 		{ IB_SA_SR_ID_F, "id" },     { IB_SA_SR_GID_F, "gid" },
@@ -492,32 +468,5 @@ static void service_record_is_as_in_libibmad(void **state)
 		{ IB_SA_SR_KEY_F, "key" },   { IB_SA_SR_NAME_F, "name" },
 	};
 
-	(void)state;
 	COMPARE_SOME(wire_service_record_layout, pairs);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(smp_is_as_in_libibmad),
-		cmocka_unit_test(sa_mad_is_as_in_libibmad),
-		cmocka_unit_test(rmpp_is_as_in_libibmad),
-		cmocka_unit_test(class_port_info_is_as_in_libibmad),
-		cmocka_unit_test(node_info_is_as_in_libibmad),
-		cmocka_unit_test(switch_info_is_as_in_libibmad),
-		cmocka_unit_test(port_info_is_as_in_libibmad),
-		cmocka_unit_test(sm_info_is_as_in_libibmad),
-		cmocka_unit_test(guid_info_is_as_in_libibmad),
-		cmocka_unit_test(notice_is_as_in_libibmad),
-		cmocka_unit_test(notice_details_are_as_in_libibmad),
-		cmocka_unit_test(port_counters_are_as_in_libibmad),
-		cmocka_unit_test(port_counters_extended_are_as_in_libibmad),
-		cmocka_unit_test(samples_are_as_in_libibmad),
-		cmocka_unit_test(mcmember_is_as_in_libibmad),
-		cmocka_unit_test(path_record_is_as_in_libibmad),
-		cmocka_unit_test(multipath_record_is_as_in_libibmad),
-		cmocka_unit_test(service_record_is_as_in_libibmad),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

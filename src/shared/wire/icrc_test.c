@@ -2,15 +2,7 @@
 /*
  * ICRCs of datagrams that others made, and IPv4's identification found from them.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <endian.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "wire/icrc.h"
@@ -107,9 +99,8 @@ static uint32_t icrc_in(const struct capture *c)
 	return le32toh(icrc);
 }
 
-static void it_is_that_of_others(void **state)
+CASE(it_is_that_of_others)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(capture); i++) {
 		const struct capture *c = &capture[i];
 		struct wire_ip ip;
@@ -121,9 +112,8 @@ static void it_is_that_of_others(void **state)
 	}
 }
 
-static void the_identification_is_found_from_it(void **state)
+CASE(the_identification_is_found_from_it)
 {
-	(void)state;
 	for (size_t i = 0; EACH_NAMED(i, capture, name); i++) {
 		const struct capture *c = &capture[i];
 		struct wire_ip ip, blind;
@@ -141,9 +131,8 @@ static void the_identification_is_found_from_it(void **state)
 	}
 }
 
-static void what_routers_may_change_does_not_count(void **state)
+CASE(what_routers_may_change_does_not_count)
 {
-	(void)state;
 	for (size_t i = 0; EACH_NAMED(i, capture, name); i++) {
 		const struct capture *c = &capture[i];
 		uint8_t payload[128];
@@ -159,7 +148,7 @@ static void what_routers_may_change_does_not_count(void **state)
 	}
 }
 
-static void every_address_and_the_source_port_count(void **state)
+CASE(every_address_and_the_source_port_count)
 {
 	struct wire_ip ip, other;
 	unsigned at = dissect(&capture[3], &ip);
@@ -167,7 +156,6 @@ static void every_address_and_the_source_port_count(void **state)
 	const uint8_t *payload = capture[3].bytes + at;
 	uint32_t icrc = icrc_of(&ip, payload, bytes);
 
-	(void)state;
 	for (unsigned i = 0; i < 16; i++) {
 		other = ip;
 		other.sgid.raw[i] ^= 1;
@@ -181,12 +169,11 @@ static void every_address_and_the_source_port_count(void **state)
 	}
 }
 
-static void its_parts_may_be_of_any_length(void **state)
+CASE(its_parts_may_be_of_any_length)
 {
 	uint8_t bytes[300];
 	uint32_t whole;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)rand();
 	whole = wire_icrc_add(0x12345678, bytes, sizeof(bytes));
@@ -212,14 +199,13 @@ static bool found(const struct wire_ip *sent, uint16_t bytes, uint32_t blind)
 	       got.ipv4_id == sent->ipv4_id && got.ipv4_fragmentable == sent->ipv4_fragmentable;
 }
 
-static void every_identification_is_found(void **state)
+CASE(every_identification_is_found)
 {
 	static const uint8_t payload[MAX_BYTES];
 	const uint16_t bytes = WIRE_BTH_BYTES + WIRE_DETH_BYTES + 64 + WIRE_ICRC_BYTES;
 	struct wire_ip ip = ipv4_sample;
 	uint32_t blind = icrc_of(&ip, payload, bytes);
 
-	(void)state;
 	for (uint32_t id = 0; id <= UINT16_MAX; id++) {
 		ip.ipv4_id = (uint16_t)id;
 		ip.ipv4_fragmentable = false;
@@ -229,12 +215,11 @@ static void every_identification_is_found(void **state)
 	}
 }
 
-static void at_every_length(void **state)
+CASE(at_every_length)
 {
 	static const uint8_t payload[MAX_BYTES];
 	struct wire_ip ip = ipv4_sample;
 
-	(void)state;
 	for (uint32_t bytes = 24; bytes <= MAX_BYTES; bytes += bytes < 4200 ? 4 : 1020) {
 		uint32_t blind;
 
@@ -250,31 +235,14 @@ static void at_every_length(void **state)
 }
 
 /* One in 2^15 is some identification's: of 2^18, 8. They are the same in every run. */
-static void other_differences_are_not(void **state)
+CASE(other_differences_are_not)
 {
 	unsigned accepted = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < 1u << 18; i++) {
 		struct wire_ip ip;
 
 		accepted += wire_icrc_find_id(0x5A5C0000 + i * 0x9E3779B1u, 88, &ip);
 	}
 	assert_in_range(accepted, 1, 40);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_is_that_of_others),
-		cmocka_unit_test(the_identification_is_found_from_it),
-		cmocka_unit_test(what_routers_may_change_does_not_count),
-		cmocka_unit_test(every_address_and_the_source_port_count),
-		cmocka_unit_test(its_parts_may_be_of_any_length),
-		cmocka_unit_test(every_identification_is_found),
-		cmocka_unit_test(at_every_length),
-		cmocka_unit_test(other_differences_are_not),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,7 @@
 /*
  * IP headers, byte by byte; and GIDs.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <arpa/inet.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "wire/ip.h"
@@ -23,7 +16,7 @@ static struct ib_gid gid(const char *text)
 }
 
 /* A header that ConnectX-4 Lx sent, without options. */
-static void an_ipv4_header_has_its_checksum(void **state)
+CASE(an_ipv4_header_has_its_checksum)
 {
 	static const uint8_t expected[] = { 0x45, 0xC2, 0x00, 0x3C, 0x71, 0x8C, 0x40,
 		                            0x00, 0x40, 0x11, 0x91, 0x61, 0x0A, 0x00,
@@ -35,17 +28,15 @@ static void an_ipv4_header_has_its_checksum(void **state)
 		                    .hop_limit = 64 };
 	uint8_t out[WIRE_IPV6_BYTES];
 
-	(void)state;
 	assert_int_equal(wire_ip_encode(&ip, 32, out), sizeof(expected));
 	assert_memory_equal(out, expected, sizeof(expected));
 }
 
-static void an_ipv4_header_says_whether_it_may_be_fragmented(void **state)
+CASE(an_ipv4_header_says_whether_it_may_be_fragmented)
 {
 	struct wire_ip ip = { .sgid = gid("::ffff:10.0.0.1") };
 	uint8_t out[WIRE_IPV6_BYTES];
 
-	(void)state;
 	wire_ip_encode(&ip, 0, out);
 	assert_int_equal(out[6], 0x40);
 	ip.ipv4_fragmentable = true;
@@ -61,29 +52,27 @@ static const struct wire_ip ipv6_sample = {
 	.hop_limit = 7,
 };
 
-static void an_ipv6_header_is_where_the_standard_has_it(void **state)
+CASE(an_ipv6_header_is_where_the_standard_has_it)
 {
 	static const uint8_t head[] = { 0x6B, 0x95, 0x43, 0x21, 0x00, 0x38, 0x11, 0x07 };
 	uint8_t out[WIRE_IPV6_BYTES];
 
-	(void)state;
 	assert_int_equal(wire_ip_encode(&ipv6_sample, 48, out), WIRE_IPV6_BYTES);
 	assert_memory_equal(out, head, sizeof(head));
 	assert_memory_equal(out + 8, &ipv6_sample.sgid, 16);
 	assert_memory_equal(out + 24, &ipv6_sample.dgid, 16);
 }
 
-static void the_40_bytes_of_ipv6_are_its_header(void **state)
+CASE(the_40_bytes_of_ipv6_are_its_header)
 {
 	uint8_t header[WIRE_IPV6_BYTES], grh[IB_GRH_BYTES];
 
-	(void)state;
 	wire_ip_encode(&ipv6_sample, 48, header);
 	wire_ip_grh(&ipv6_sample, 48, grh);
 	assert_memory_equal(grh, header, sizeof(header));
 }
 
-static void the_40_bytes_of_ipv4_are_20_zeros_and_its_header(void **state)
+CASE(the_40_bytes_of_ipv4_are_20_zeros_and_its_header)
 {
 	static const uint8_t zeros[20];
 	const struct wire_ip ip = { .sgid = gid("::ffff:10.0.0.1"),
@@ -91,7 +80,6 @@ static void the_40_bytes_of_ipv4_are_20_zeros_and_its_header(void **state)
 		                    .hop_limit = 1 };
 	uint8_t header[WIRE_IPV6_BYTES], grh[IB_GRH_BYTES];
 
-	(void)state;
 	memset(grh, 0xEE, sizeof(grh));
 	wire_ip_encode(&ip, 24, header);
 	wire_ip_grh(&ip, 24, grh);
@@ -99,7 +87,7 @@ static void the_40_bytes_of_ipv4_are_20_zeros_and_its_header(void **state)
 	assert_memory_equal(grh + 20, header, WIRE_IPV4_BYTES);
 }
 
-static void groups_are_told_from_other_addresses(void **state)
+CASE(groups_are_told_from_other_addresses)
 {
 	static const struct {
 		const char *text;
@@ -113,7 +101,6 @@ static void groups_are_told_from_other_addresses(void **state)
 		    { "fe80::ff00:1", false, false },
 		    { "::239.1.1.1", false, false } };
 
-	(void)state;
 	for (size_t i = 0; EACH_NAMED(i, row, text); i++) {
 		struct ib_gid g = gid(row[i].text);
 
@@ -122,21 +109,19 @@ static void groups_are_told_from_other_addresses(void **state)
 	}
 }
 
-static void ipv4_addresses_are_mapped_and_back(void **state)
+CASE(ipv4_addresses_are_mapped_and_back)
 {
 	struct ib_gid mapped = gid("::ffff:10.1.2.3"), made;
 
-	(void)state;
 	made = wire_gid_from_ipv4(inet_addr("10.1.2.3"));
 	assert_memory_equal(&made, &mapped, sizeof(made));
 	assert_int_equal(wire_gid_to_ipv4(&made), inet_addr("10.1.2.3"));
 }
 
-static void gids_are_equal_if_all_16_bytes_are(void **state)
+CASE(gids_are_equal_if_all_16_bytes_are)
 {
 	struct ib_gid a = gid("fe80::1"), b = gid("fe80::1");
 
-	(void)state;
 	assert_true(ib_gid_equal(&a, &b));
 	for (unsigned i = 0; i < sizeof(b.raw); i++) {
 		b.raw[i] ^= 0x80;
@@ -145,32 +130,14 @@ static void gids_are_equal_if_all_16_bytes_are(void **state)
 	}
 }
 
-static void a_gid_is_zero_if_all_16_bytes_are(void **state)
+CASE(a_gid_is_zero_if_all_16_bytes_are)
 {
 	struct ib_gid g = gid("::");
 
-	(void)state;
 	assert_true(ib_gid_is_zero(&g));
 	for (unsigned i = 0; i < sizeof(g.raw); i++) {
 		g = gid("::");
 		g.raw[i] = 1;
 		assert_false(ib_gid_is_zero(&g));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_ipv4_header_has_its_checksum),
-		cmocka_unit_test(an_ipv4_header_says_whether_it_may_be_fragmented),
-		cmocka_unit_test(an_ipv6_header_is_where_the_standard_has_it),
-		cmocka_unit_test(the_40_bytes_of_ipv6_are_its_header),
-		cmocka_unit_test(the_40_bytes_of_ipv4_are_20_zeros_and_its_header),
-		cmocka_unit_test(groups_are_told_from_other_addresses),
-		cmocka_unit_test(ipv4_addresses_are_mapped_and_back),
-		cmocka_unit_test(gids_are_equal_if_all_16_bytes_are),
-		cmocka_unit_test(a_gid_is_zero_if_all_16_bytes_are),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

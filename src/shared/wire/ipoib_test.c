@@ -2,22 +2,17 @@
 /*
  * The alias of an interface of IPoIB.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
 
 #include "base/util.h"
 #include "wire/ipoib.h"
 
-static void what_is_written_is_read(void **state)
+CASE(what_is_written_is_read)
 {
 	const struct wire_ipoib_alias a = { true, 2, "umbel_h1_0", 0x8010, 65 };
 	struct wire_ipoib_alias b;
 	char text[WIRE_IPOIB_ALIAS_ROOM];
 
-	(void)state;
 	wire_ipoib_alias_encode(&a, text);
 	assert_string_equal(text, "IPoIB in connected mode, port 2 of umbel_h1_0, P_Key 0x8010, "
 	                          "QPN 65");
@@ -29,7 +24,7 @@ static void what_is_written_is_read(void **state)
 	assert_int_equal(b.qpn, 65);
 }
 
-static void other_aliases_are_none(void **state)
+CASE(other_aliases_are_none)
 {
 	static const char *const others[] = {
 		"",
@@ -43,17 +38,6 @@ static void other_aliases_are_none(void **state)
 	};
 	struct wire_ipoib_alias a;
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, others); i++)
 		assert_false(wire_ipoib_alias_decode(others[i], &a));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_written_is_read),
-		cmocka_unit_test(other_aliases_are_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,7 @@
  * Which identifications of IPv4 are believed: those of real sources, and none that only damage
  * explains.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <string.h>
+#include <harness.h>
 
 #include "wire/icrc.h"
 #include "wire/ipv4_ids.h"
@@ -41,9 +36,8 @@ static bool believed(uint8_t host, uint32_t id)
 	return wire_ipv4_ids_believe(&ids, &ip);
 }
 
-static void who_counts_is_believed(void **state)
+CASE_WITH(who_counts_is_believed, forget, NULL)
 {
-	(void)state;
 	for (uint32_t i = 0; i < MANY; i++)
 		assert_true(believed(1, i)); /* from 0, twice around */
 	for (uint32_t i = 0; i < MANY; i++)
@@ -56,9 +50,8 @@ static void who_counts_is_believed(void **state)
 		assert_true(believed(5, i % 64)); /* Umbel's */
 }
 
-static void who_is_known_for_low_ones_is_not_believed_others(void **state)
+CASE_WITH(who_is_known_for_low_ones_is_not_believed_others, forget, NULL)
 {
-	(void)state;
 	for (uint32_t round = 0; round < MANY; round++) {
 		for (uint32_t i = 0; i < 16; i++)
 			assert_true(believed(1, i % 5));
@@ -67,9 +60,8 @@ static void who_is_known_for_low_ones_is_not_believed_others(void **state)
 }
 
 /* Another implementation, at an address that Umbel had. */
-static void who_begins_to_count_loses_one(void **state)
+CASE_WITH(who_begins_to_count_loses_one, forget, NULL)
 {
-	(void)state;
 	for (uint32_t i = 0; i < 1000; i++)
 		assert_true(believed(1, 0));
 	assert_false(believed(1, 40000));
@@ -77,9 +69,8 @@ static void who_begins_to_count_loses_one(void **state)
 		assert_true(believed(1, i));
 }
 
-static void many_sources_are_told_apart_or_believed(void **state)
+CASE_WITH(many_sources_are_told_apart_or_believed, forget, NULL)
 {
-	(void)state;
 	for (uint32_t i = 0; i < MANY; i++) {
 		struct wire_ip ip = source((uint8_t)i, i % 2 ? 0x4000 + i / 2 : 0);
 
@@ -89,12 +80,11 @@ static void many_sources_are_told_apart_or_believed(void **state)
 }
 
 /* The last bytes of their addresses are the same. */
-static void sources_that_take_turns_are_known(void **state)
+CASE_WITH(sources_that_take_turns_are_known, forget, NULL)
 {
 	struct wire_ip ip = source(1, 0);
 	unsigned known = 0;
 
-	(void)state;
 	for (uint32_t round = 0; round < 16; round++)
 		for (uint32_t i = 0; i < 100; i++) {
 			ip.sgid.raw[14] = (uint8_t)i;
@@ -108,11 +98,10 @@ static void sources_that_take_turns_are_known(void **state)
 	assert_true(known > 90); /* where three share a set one is forgotten */
 }
 
-static void ipv6_has_none(void **state)
+CASE_WITH(ipv6_has_none, forget, NULL)
 {
 	struct wire_ip ip = { .sgid = { { 0xFE, 0x80, [15] = 1 } } };
 
-	(void)state;
 	for (uint32_t i = 0; i < 100; i++) {
 		ip.ipv4_id = (uint16_t)(i * 1000);
 		assert_true(wire_ipv4_ids_believe(&ids, &ip));
@@ -120,13 +109,12 @@ static void ipv6_has_none(void **state)
 }
 
 /* Of each length, each single bit turned around: the difference of the two ICRCs alone tells. */
-static void a_damaged_packet_is_not_explained(void **state)
+CASE_WITH(a_damaged_packet_is_not_explained, forget, NULL)
 {
 	static const uint8_t nothing[4096];
 	static uint8_t damage[4096];
 	unsigned explained = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < 16; i++)
 		assert_true(believed(1, 0));
 	for (unsigned n = 256; n <= sizeof(damage); n += 256) {
@@ -147,19 +135,4 @@ static void a_damaged_packet_is_not_explained(void **state)
 		}
 	}
 	assert_true(explained > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(who_counts_is_believed, forget),
-		cmocka_unit_test_setup(who_is_known_for_low_ones_is_not_believed_others, forget),
-		cmocka_unit_test_setup(who_begins_to_count_loses_one, forget),
-		cmocka_unit_test_setup(many_sources_are_told_apart_or_believed, forget),
-		cmocka_unit_test_setup(sources_that_take_turns_are_known, forget),
-		cmocka_unit_test_setup(ipv6_has_none, forget),
-		cmocka_unit_test_setup(a_damaged_packet_is_not_explained, forget),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka.h needs those before it */
-#include <cmocka.h>
-#include <stdio.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "wire/cm_mad.h"
@@ -29,11 +24,10 @@ static bool is(const char *name, uint8_t mgmt_class, uint8_t method, uint16_t at
 	return wire_mad_is(&kind, mad);
 }
 
-static void a_whole_name_is_class_method_and_attribute(void **state)
+CASE(a_whole_name_is_class_method_and_attribute)
 {
 	static const char name[] = "SubnAdmSet(MCMemberRecord)";
 
-	(void)state;
 	assert_true(is(name, MAD_CLASS_SUBN_ADM, MAD_SET, SA_ATTR_MCMEMBER));
 	assert_false(is(name, MAD_CLASS_SUBN_ADM, MAD_GET, SA_ATTR_MCMEMBER));
 	assert_false(is(name, MAD_CLASS_SUBN_ADM, MAD_SET, SA_ATTR_PATH));
@@ -45,9 +39,8 @@ static void a_whole_name_is_class_method_and_attribute(void **state)
 	assert_true(is("SubnAdmReport(Notice)", MAD_CLASS_SUBN_ADM, MAD_REPORT, MAD_ATTR_NOTICE));
 }
 
-static void the_beginning_of_a_name_is_many(void **state)
+CASE(the_beginning_of_a_name_is_many)
 {
-	(void)state;
 	assert_true(is("SubnAdmSet", MAD_CLASS_SUBN_ADM, MAD_SET, SA_ATTR_SERVICE));
 	assert_false(is("SubnAdmSet", MAD_CLASS_SUBN_ADM, MAD_DELETE, SA_ATTR_SERVICE));
 	assert_true(is("SubnAdm", MAD_CLASS_SUBN_ADM, MAD_GET_MULTI, SA_ATTR_MULTIPATH));
@@ -56,18 +49,16 @@ static void the_beginning_of_a_name_is_many(void **state)
 	assert_true(is("*", MAD_CLASS_DEV_MGT, MAD_GET, 0x4711));
 }
 
-static void both_classes_of_subnet_management_are_subn(void **state)
+CASE(both_classes_of_subnet_management_are_subn)
 {
-	(void)state;
 	assert_true(is("SubnGet(NodeInfo)", MAD_CLASS_SUBN_LID, MAD_GET, SMP_ATTR_NODE_INFO));
 	assert_true(is("SubnGet(NodeInfo)", MAD_CLASS_SUBN_DIRECTED, MAD_GET, SMP_ATTR_NODE_INFO));
 	assert_string_equal(wire_mad_attribute_name(MAD_CLASS_SUBN_DIRECTED, SMP_ATTR_PORT_INFO),
 	                    "PortInfo");
 }
 
-static void messages_of_connections_have_names_of_their_own(void **state)
+CASE(messages_of_connections_have_names_of_their_own)
 {
-	(void)state;
 	assert_true(is("REQ", MAD_CLASS_COM_MGT, MAD_SEND, CM_ATTR_REQ));
 	assert_false(is("REQ", MAD_CLASS_COM_MGT, MAD_SEND, CM_ATTR_DREQ));
 	assert_false(is("REQ", MAD_CLASS_SUBN_LID, MAD_SEND, CM_ATTR_REQ));
@@ -76,7 +67,7 @@ static void messages_of_connections_have_names_of_their_own(void **state)
 	assert_true(is("ComMgtSend(RTU)", MAD_CLASS_COM_MGT, MAD_SEND, CM_ATTR_RTU));
 }
 
-static void what_is_no_name_is_refused(void **state)
+CASE(what_is_no_name_is_refused)
 {
 	static const char *const wrong[] = {
 		"",
@@ -97,19 +88,17 @@ static void what_is_no_name_is_refused(void **state)
 	};
 	struct wire_mad_kind kind;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		if (wire_mad_kind_parse(wrong[i], &kind))
 			fail_msg("'%s' is taken for a name", wrong[i]);
 }
 
-static void names_are_found_again(void **state)
+CASE(names_are_found_again)
 {
 	static const uint8_t all[] = { MAD_CLASS_SUBN_LID, MAD_CLASS_SUBN_ADM, MAD_CLASS_PERF };
 	char text[80];
 	unsigned n = 0;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		for (unsigned id = 4; id <= UINT16_MAX; id++) {
 			const char *name = wire_mad_attribute_name(all[i], (uint16_t)id);
@@ -125,18 +114,4 @@ static void names_are_found_again(void **state)
 			n++;
 		}
 	assert_true(n > 40);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_whole_name_is_class_method_and_attribute),
-		cmocka_unit_test(the_beginning_of_a_name_is_many),
-		cmocka_unit_test(both_classes_of_subnet_management_are_subn),
-		cmocka_unit_test(messages_of_connections_have_names_of_their_own),
-		cmocka_unit_test(what_is_no_name_is_refused),
-		cmocka_unit_test(names_are_found_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

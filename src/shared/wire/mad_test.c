@@ -3,22 +3,14 @@
  * The common header and ClassPortInfo against libibumad's structs, the numbers against its
  * enumerations, and the response methods.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <endian.h>
-#include <string.h>
-
 #include <infiniband/umad_sa.h>
 #include <infiniband/umad_types.h>
 
 #include "base/util.h"
 #include "wire/mad.h"
 
-static void the_header_is_as_in_libibumad(void **state)
+CASE(the_header_is_as_in_libibumad)
 {
 	static const struct wire_mad mad = { .base_version = MAD_BASE_VERSION,
 		                             .mgmt_class = MAD_CLASS_SUBN_ADM,
@@ -31,7 +23,6 @@ static void the_header_is_as_in_libibumad(void **state)
 		                             .attribute_modifier = 0xFEDCBA98 };
 	struct umad_hdr theirs;
 
-	(void)state;
 	assert_int_equal(wire_mad_bytes, sizeof(theirs));
 	wire_mad_encode(&mad, (uint8_t *)&theirs);
 	assert_int_equal(theirs.base_version, UMAD_BASE_VERSION);
@@ -46,7 +37,7 @@ static void the_header_is_as_in_libibumad(void **state)
 	assert_int_equal(theirs.resv, 0);
 }
 
-static void class_port_info_is_as_in_libibumad(void **state)
+CASE(class_port_info_is_as_in_libibumad)
 {
 	static const struct wire_class_port_info info = { .capability_mask = CLASS_CAP_MASK2,
 		                                          .capability_mask2 = 0x7654321,
@@ -57,7 +48,6 @@ static void class_port_info_is_as_in_libibumad(void **state)
 		                                          .trap_qkey = 0x80010000 };
 	struct umad_class_port_info theirs;
 
-	(void)state;
 	assert_int_equal(wire_class_port_info_bytes, sizeof(theirs));
 	wire_class_port_info_encode(&info, (uint8_t *)&theirs);
 	assert_int_equal(be16toh(theirs.cap_mask), info.capability_mask);
@@ -68,7 +58,7 @@ static void class_port_info_is_as_in_libibumad(void **state)
 	assert_int_equal(be32toh(theirs.trap_qkey), info.trap_qkey);
 }
 
-static void the_numbers_are_as_in_libibumad(void **state)
+CASE(the_numbers_are_as_in_libibumad)
 {
 	static const struct {
 		unsigned ours, theirs;
@@ -108,12 +98,11 @@ static void the_numbers_are_as_in_libibumad(void **state)
 		{ MAD_ATTR_NOTICE, UMAD_ATTR_NOTICE },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++)
 		assert_int_equal(row[i].ours, row[i].theirs);
 }
 
-static void each_request_method_has_its_response_method(void **state)
+CASE(each_request_method_has_its_response_method)
 {
 	static const struct {
 		uint8_t request, response;
@@ -128,29 +117,14 @@ static void each_request_method_has_its_response_method(void **state)
 		{ MAD_DELETE, UMAD_SA_METHOD_DELETE_RESP },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++)
 		assert_int_equal(wire_mad_response_method(row[i].request), row[i].response);
 }
 
-static void a_method_that_is_no_request_has_no_response(void **state)
+CASE(a_method_that_is_no_request_has_no_response)
 {
-	(void)state;
 	assert_int_equal(wire_mad_response_method(MAD_SEND), 0);
 	assert_int_equal(wire_mad_response_method(MAD_TRAP_REPRESS), 0);
 	for (unsigned method = MAD_METHOD_RESPONSE; method < 256; method++)
 		assert_int_equal(wire_mad_response_method(method), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_header_is_as_in_libibumad),
-		cmocka_unit_test(class_port_info_is_as_in_libibumad),
-		cmocka_unit_test(the_numbers_are_as_in_libibumad),
-		cmocka_unit_test(each_request_method_has_its_response_method),
-		cmocka_unit_test(a_method_that_is_no_request_has_no_response),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

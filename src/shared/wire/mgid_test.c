@@ -3,12 +3,7 @@
  * IP multicast addresses on InfiniBand: the mapping of RFC 4391 and RFC 4392, and
  * rdma_cm's variant of it.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <arpa/inet.h>
+#include <harness.h>
 
 #include "wire/mgid.h"
 
@@ -38,80 +33,56 @@ static void assert_ipv6(const char *addr, uint16_t pkey, bool udp, const char *m
 	assert_gid(&gid, mgid);
 }
 
-static void ipv4_groups_map_as_in_rfc4391(void **state)
+CASE(ipv4_groups_map_as_in_rfc4391)
 {
-	(void)state;
 	assert_ipv4("224.0.0.1", 0xFFFF, false, "ff12:401b:ffff::1");
 	assert_ipv4("224.0.0.22", 0x8001, false, "ff12:401b:8001::16");
 	assert_ipv4("239.1.1.1", 0xFFFF, false, "ff12:401b:ffff::f01:101");
 }
 
-static void of_an_ipv4_group_28_bits_are_kept(void **state)
+CASE(of_an_ipv4_group_28_bits_are_kept)
 {
-	(void)state;
 	assert_ipv4("239.255.255.255", 0xFFFF, false, "ff12:401b:ffff::fff:ffff");
 	assert_ipv4("255.255.255.255", 0xFFFF, false, "ff12:401b:ffff::fff:ffff");
 }
 
-static void ipv6_groups_map_as_in_rfc4391(void **state)
+CASE(ipv6_groups_map_as_in_rfc4391)
 {
-	(void)state;
 	assert_ipv6("ff02::1", 0xFFFF, false, "ff12:601b:ffff::1");
 	assert_ipv6("ff02::1:ff00:1", 0x8001, false, "ff12:601b:8001::1:ff00:1");
 }
 
-static void of_an_ipv6_group_80_bits_are_kept(void **state)
+CASE(of_an_ipv6_group_80_bits_are_kept)
 {
-	(void)state;
 	assert_ipv6("ff1e:1111:2222:3333:4444:5555:6666:7777", 0xFFFF, false,
 	            "ff12:601b:ffff:3333:4444:5555:6666:7777");
 }
 
-static void the_udp_port_space_has_a_signature_of_its_own(void **state)
+CASE(the_udp_port_space_has_a_signature_of_its_own)
 {
-	(void)state;
 	assert_ipv4("239.1.1.1", 0xFFFF, true, "ff12:4001:ffff::f01:101");
 	assert_ipv6("ff02::1", 0xFFFF, true, "ff12:6001:ffff::1");
 }
 
-static void an_mgid_that_the_sa_made_is_used_unchanged(void **state)
+CASE(an_mgid_that_the_sa_made_is_used_unchanged)
 {
-	(void)state;
 	assert_ipv6("ff12:a01b::5", 0xFFFF, true, "ff12:a01b::5");
 	assert_ipv6("ff1e:a01b:1:2:3:4:5:6", 0x8001, false, "ff1e:a01b:1:2:3:4:5:6");
 }
 
-static void an_address_that_only_resembles_an_sa_mgid_is_mapped(void **state)
+CASE(an_address_that_only_resembles_an_sa_mgid_is_mapped)
 {
-	(void)state;
 	assert_ipv6("ff02:a01b::5", 0xFFFF, false, "ff12:601b:ffff::5"); /* not transient */
 	assert_ipv6("ff12:a01c::5", 0xFFFF, false, "ff12:601b:ffff::5");
 	assert_ipv6("ff12:b01b::5", 0xFFFF, false, "ff12:601b:ffff::5");
 }
 
-static void the_broadcast_group_has_all_32_bits(void **state)
+CASE(the_broadcast_group_has_all_32_bits)
 {
 	struct ib_gid gid;
 
-	(void)state;
 	wire_mgid_broadcast(&gid, 0xFFFF);
 	assert_gid(&gid, "ff12:401b:ffff::ffff:ffff");
 	wire_mgid_broadcast(&gid, 0x8001);
 	assert_gid(&gid, "ff12:401b:8001::ffff:ffff");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ipv4_groups_map_as_in_rfc4391),
-		cmocka_unit_test(of_an_ipv4_group_28_bits_are_kept),
-		cmocka_unit_test(ipv6_groups_map_as_in_rfc4391),
-		cmocka_unit_test(of_an_ipv6_group_80_bits_are_kept),
-		cmocka_unit_test(the_udp_port_space_has_a_signature_of_its_own),
-		cmocka_unit_test(an_mgid_that_the_sa_made_is_used_unchanged),
-		cmocka_unit_test(an_address_that_only_resembles_an_sa_mgid_is_mapped),
-		cmocka_unit_test(the_broadcast_group_has_all_32_bits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Unit tests of whole InfiniBand packets. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <harness.h>
 
 #include "wire/packet.h"
@@ -19,17 +12,15 @@ static const uint8_t local[] = {
 	0x85, 0xFD, 0x5C, 0xFB, 0xA4, 0x72, 0x8B, 0xC0, 0x69, 0x0E, 0xD4, 0x00, 0x00,
 };
 
-static void icrc_is_that_of_the_specifications_packet(void **state)
+CASE(icrc_is_that_of_the_specifications_packet)
 {
-	(void)state;
 	assert_int_equal(wire_packet_icrc(local, sizeof(local)), 0x5AB72596);
 }
 
-static void icrc_ignores_what_changes_on_the_way(void **state)
+CASE(icrc_ignores_what_changes_on_the_way)
 {
 	uint8_t packet[sizeof(local)];
 
-	(void)state;
 	memcpy(packet, local, sizeof(local));
 	packet[0] ^= 0xF0;  /* the lane */
 	packet[12] ^= 0xC0; /* FECN, BECN */
@@ -39,7 +30,7 @@ static void icrc_ignores_what_changes_on_the_way(void **state)
 }
 
 /* All bits that routers may change of a packet with a GRH, a bit at a time. */
-static void icrc_of_a_global_packet_ignores_what_routers_change(void **state)
+CASE(icrc_of_a_global_packet_ignores_what_routers_change)
 {
 	static const struct {
 		size_t at;
@@ -58,7 +49,6 @@ static void icrc_of_a_global_packet_ignores_what_routers_change(void **state)
 	const size_t bytes = wire_packet_build(&p, out) - 4 - WIRE_VCRC_BYTES;
 	const uint32_t icrc = wire_packet_icrc(out, bytes);
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, rows); i++)
 		for (unsigned bit = 1; bit < 0x100; bit <<= 1) {
 			if (rows[i].at == 1 && bit < 4)
@@ -71,12 +61,11 @@ static void icrc_of_a_global_packet_ignores_what_routers_change(void **state)
 }
 
 /* The remainder of a packet and its own CRC is the same for all. */
-static void vcrc_covers_packet_and_icrc(void **state)
+CASE(vcrc_covers_packet_and_icrc)
 {
 	uint8_t packet[sizeof(local) + WIRE_VCRC_BYTES];
 	uint16_t vcrc = wire_packet_vcrc(local, sizeof(local)), residue;
 
-	(void)state;
 	memcpy(packet, local, sizeof(local));
 	packet[sizeof(local)] = (uint8_t)vcrc;
 	packet[sizeof(local) + 1] = (uint8_t)(vcrc >> 8);
@@ -90,7 +79,7 @@ static void vcrc_covers_packet_and_icrc(void **state)
 	assert_int_not_equal(wire_packet_vcrc(packet, sizeof(packet)), residue);
 }
 
-static void packet_has_its_headers_in_order(void **state)
+CASE(packet_has_its_headers_in_order)
 {
 	static const uint8_t payload[256] = { 1, 7, 2, 3 };
 	const struct wire_grh grh = { .hop_limit = 1, .sgid.raw = { 0xFE, 0x80 } };
@@ -106,7 +95,6 @@ static void packet_has_its_headers_in_order(void **state)
 	};
 	uint8_t out[WIRE_PACKET_MAX_OVERHEAD + sizeof(payload)];
 
-	(void)state;
 	assert_int_equal(wire_packet_build(&p, out), 290);
 	assert_memory_equal(out, ((uint8_t[]){ 0x30, 0x52, 0x56, 0x78, 0, 72, 0x12, 0x34 }), 8);
 	assert_int_equal(out[8], 0x64);
@@ -118,7 +106,7 @@ static void packet_has_its_headers_in_order(void **state)
 	assert_memory_equal(out + 68, payload, sizeof(payload));
 }
 
-static void a_payload_is_padded_to_words(void **state)
+CASE(a_payload_is_padded_to_words)
 {
 	static const uint8_t payload[5] = { 1, 2, 3, 4, 5 };
 	struct wire_packet p = { .h.bth = { .opcode = WIRE_OPCODE(WIRE_TRANSPORT_RC,
@@ -127,25 +115,10 @@ static void a_payload_is_padded_to_words(void **state)
 		                 .payload_bytes = sizeof(payload) };
 	uint8_t out[WIRE_PACKET_MAX_OVERHEAD + sizeof(payload)];
 
-	(void)state;
 	assert_int_equal(wire_packet_build(&p, out), 8 + 12 + 8 + 6);
 	assert_int_equal(out[9] >> 4 & 3, 3); /* PadCnt */
 	assert_memory_equal(out + 20, ((uint8_t[]){ 1, 2, 3, 4, 5, 0, 0, 0 }), 8);
 	p.payload_bytes = 0;
 	p.h.bth.opcode = WIRE_OPCODE(WIRE_TRANSPORT_RC, WIRE_ACKNOWLEDGE);
 	assert_int_equal(wire_packet_build(&p, out), 8 + 12 + 4 + 6);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(icrc_is_that_of_the_specifications_packet),
-		cmocka_unit_test(icrc_ignores_what_changes_on_the_way),
-		cmocka_unit_test(icrc_of_a_global_packet_ignores_what_routers_change),
-		cmocka_unit_test(vcrc_covers_packet_and_icrc),
-		cmocka_unit_test(packet_has_its_headers_in_order),
-		cmocka_unit_test(a_payload_is_padded_to_words),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

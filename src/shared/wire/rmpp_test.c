@@ -3,15 +3,7 @@
  * RMPP: the headers of segments, a transfer over a link that loses MADs, and MADs that break the
  * rules. Time is a number here.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "wire/rmpp.h"
@@ -109,7 +101,7 @@ static void assert_abort(const uint8_t *mad, enum rmpp_status status, uint8_t me
 
 /* Segments. */
 
-static void segments_have_first_last_and_the_lengths_of_the_specification(void **state)
+CASE(segments_have_first_last_and_the_lengths_of_the_specification)
 {
 	static const struct {
 		uint32_t length;
@@ -119,7 +111,6 @@ static void segments_have_first_last_and_the_lengths_of_the_specification(void *
 		    { 50 + 20, RMPP_ACTIVE | RMPP_LAST } };
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, 450);
 	assert_int_equal(lab.message.segments, ARRAY_SIZE(row));
 	for (uint32_t i = 1; i <= ARRAY_SIZE(row); i++) {
@@ -137,12 +128,11 @@ static void segments_have_first_last_and_the_lengths_of_the_specification(void *
 	}
 }
 
-static void each_segment_repeats_the_headers_and_carries_its_part(void **state)
+CASE(each_segment_repeats_the_headers_and_carries_its_part)
 {
 	static const uint8_t zero[200];
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, 450);
 	for (uint32_t i = 1; i <= 3; i++) {
 		size_t n = i < 3 ? 200 : 50;
@@ -156,7 +146,7 @@ static void each_segment_repeats_the_headers_and_carries_its_part(void **state)
 	}
 }
 
-static void a_message_of_one_segment_is_first_and_last(void **state)
+CASE(a_message_of_one_segment_is_first_and_last)
 {
 	static const struct {
 		size_t bytes;
@@ -164,7 +154,6 @@ static void a_message_of_one_segment_is_first_and_last(void **state)
 	} row[] = { { 0, 20 }, { 1, 21 }, { 200, 220 } };
 	struct lab lab;
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		set_up(&lab, row[i].bytes);
 		assert_int_equal(lab.message.segments, 1);
@@ -174,9 +163,8 @@ static void a_message_of_one_segment_is_first_and_last(void **state)
 	}
 }
 
-static void where_data_begins_depends_on_the_class(void **state)
+CASE(where_data_begins_depends_on_the_class)
 {
-	(void)state;
 	assert_int_equal(wire_rmpp_data_at(MAD_CLASS_SUBN_ADM), 56);
 	assert_int_equal(wire_rmpp_data_at(MAD_CLASS_DEV_MGT), 64);
 	assert_int_equal(wire_rmpp_data_at(MAD_CLASS_VENDOR2_FIRST), 40);
@@ -186,11 +174,10 @@ static void where_data_begins_depends_on_the_class(void **state)
 	assert_int_equal(wire_rmpp_data_at(MAD_CLASS_PERF), 0);
 }
 
-static void what_cannot_be_sent_is_refused(void **state)
+CASE(what_cannot_be_sent_is_refused)
 {
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, 0);
 	assert_int_equal(wire_rmpp_message_init(&lab.message, lab.header, NULL, UINT32_MAX),
 	                 -EMSGSIZE);
@@ -202,11 +189,10 @@ static void what_cannot_be_sent_is_refused(void **state)
 
 /* The sender. */
 
-static void the_sender_keeps_to_the_window(void **state)
+CASE(the_sender_keeps_to_the_window)
 {
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, MESSAGE);
 	assert_int_equal(send_all(&lab, 0), 1);
 	assert_int_equal(ack(&lab, 1, 3, 1).event, RMPP_CONTINUE);
@@ -218,11 +204,10 @@ static void the_sender_keeps_to_the_window(void **state)
 	assert_int_equal(send_all(&lab, 3), 0);
 }
 
-static void an_ack_that_is_late_changes_nothing(void **state)
+CASE(an_ack_that_is_late_changes_nothing)
 {
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, MESSAGE);
 	send_all(&lab, 0);
 	ack(&lab, 1, 3, 0);
@@ -233,11 +218,10 @@ static void an_ack_that_is_late_changes_nothing(void **state)
 	assert_int_equal(lab.sender.window, 5);
 }
 
-static void without_an_ack_the_sender_steps_back(void **state)
+CASE(without_an_ack_the_sender_steps_back)
 {
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, MESSAGE);
 	send_all(&lab, 0);
 	ack(&lab, 1, 4, 10);
@@ -249,11 +233,10 @@ static void without_an_ack_the_sender_steps_back(void **state)
 	assert_int_equal(rmpp_of(lab.mad).data1, 2);
 }
 
-static void an_ack_after_a_step_back_counts(void **state)
+CASE(an_ack_after_a_step_back_counts)
 {
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, MESSAGE);
 	send_all(&lab, 0);
 	ack(&lab, 1, 4, 0);
@@ -264,13 +247,12 @@ static void an_ack_after_a_step_back_counts(void **state)
 	assert_int_equal(rmpp_of(lab.mad).data1, 5);
 }
 
-static void the_sender_gives_up_after_its_retries(void **state)
+CASE(the_sender_gives_up_after_its_retries)
 {
 	struct wire_rmpp_result result;
 	struct lab lab;
 	uint64_t now = 0;
 
-	(void)state;
 	set_up(&lab, MESSAGE);
 	for (unsigned i = 0; i < limits.max_retries; i++) {
 		assert_int_equal(send_all(&lab, now), 1);
@@ -287,7 +269,7 @@ static void the_sender_gives_up_after_its_retries(void **state)
 	assert_int_equal(lab.sender.status, RMPP_STATUS_TOO_MANY_RETRIES);
 }
 
-static void an_ack_that_breaks_the_rules_ends_it(void **state)
+CASE(an_ack_that_breaks_the_rules_ends_it)
 {
 	static const struct {
 		struct wire_rmpp h;
@@ -305,7 +287,6 @@ static void an_ack_that_breaks_the_rules_ends_it(void **state)
 	};
 	struct lab lab;
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct wire_rmpp_result result;
 
@@ -320,7 +301,7 @@ static void an_ack_that_breaks_the_rules_ends_it(void **state)
 	}
 }
 
-static void a_stop_or_abort_ends_a_transfer_without_a_response(void **state)
+CASE(a_stop_or_abort_ends_a_transfer_without_a_response)
 {
 	static const struct {
 		uint8_t type, status, known;
@@ -333,7 +314,6 @@ static void a_stop_or_abort_ends_a_transfer_without_a_response(void **state)
 	};
 	struct lab lab;
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct wire_rmpp h = { .type = row[i].type, .status = row[i].status };
 		struct wire_rmpp_result result;
@@ -347,12 +327,11 @@ static void a_stop_or_abort_ends_a_transfer_without_a_response(void **state)
 	}
 }
 
-static void a_double_sided_request_grants_the_first_segment_of_its_response(void **state)
+CASE(a_double_sided_request_grants_the_first_segment_of_its_response)
 {
 	struct wire_rmpp_result result;
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, 0);
 	lab.sender.two_sided = true;
 	send_all(&lab, 0);
@@ -369,7 +348,7 @@ static void a_double_sided_request_grants_the_first_segment_of_its_response(void
 
 /* The receiver. */
 
-static void the_receiver_acknowledges_the_first_each_window_and_the_last(void **state)
+CASE(the_receiver_acknowledges_the_first_each_window_and_the_last)
 {
 	static const struct {
 		bool ack;
@@ -377,7 +356,6 @@ static void the_receiver_acknowledges_the_first_each_window_and_the_last(void **
 	} row[] = { { true, 3 }, { false, 0 }, { true, 5 }, { false, 0 }, { true, 7 } };
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, MESSAGE);
 	for (uint32_t i = 1; i <= ARRAY_SIZE(row); i++) {
 		struct wire_rmpp_result result = receive(&lab, i);
@@ -397,11 +375,10 @@ static void the_receiver_acknowledges_the_first_each_window_and_the_last(void **
 	assert_memory_equal(lab.receiver.header, lab.header, RMPP_AT);
 }
 
-static void the_last_segment_is_as_long_as_it_says(void **state)
+CASE(the_last_segment_is_as_long_as_it_says)
 {
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, 201);
 	receive(&lab, 1);
 	assert_int_equal(receive(&lab, 2).bytes, 1);
@@ -410,12 +387,11 @@ static void the_last_segment_is_as_long_as_it_says(void **state)
 	assert_int_equal(lab.receiver.bytes, 0);
 }
 
-static void a_segment_before_its_turn_is_dropped(void **state)
+CASE(a_segment_before_its_turn_is_dropped)
 {
 	struct wire_rmpp_result result;
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, MESSAGE);
 	result = receive(&lab, 2);
 	assert_int_equal(result.event, RMPP_CONTINUE);
@@ -424,12 +400,11 @@ static void a_segment_before_its_turn_is_dropped(void **state)
 	assert_int_equal(lab.receiver.bytes, 0);
 }
 
-static void a_segment_that_comes_again_is_acknowledged_again(void **state)
+CASE(a_segment_that_comes_again_is_acknowledged_again)
 {
 	struct wire_rmpp_result result;
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, 400);
 	receive(&lab, 1);
 	result = receive(&lab, 1);
@@ -444,7 +419,7 @@ static void a_segment_that_comes_again_is_acknowledged_again(void **state)
 	assert_int_equal(rmpp_of(lab.reply).data1, 2);
 }
 
-static void data_that_breaks_the_rules_ends_it(void **state)
+CASE(data_that_breaks_the_rules_ends_it)
 {
 	static const struct {
 		struct wire_rmpp h;
@@ -468,7 +443,6 @@ static void data_that_breaks_the_rules_ends_it(void **state)
 	};
 	struct lab lab;
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct wire_rmpp h = row[i].h;
 		struct wire_rmpp_result result;
@@ -502,9 +476,8 @@ static enum rmpp_status second(uint32_t claimed, uint8_t flags, uint32_t length)
 	return lab.receiver.status;
 }
 
-static void the_last_segment_comes_where_the_first_said(void **state)
+CASE(the_last_segment_comes_where_the_first_said)
 {
-	(void)state;
 	assert_int_equal(second(250, RMPP_LAST, 30), RMPP_STATUS_OK);
 	assert_int_equal(second(250, RMPP_LAST, 31), RMPP_STATUS_BAD_LENGTH);
 	assert_int_equal(second(250, 0, 0), RMPP_STATUS_BAD_LENGTH);
@@ -513,20 +486,18 @@ static void the_last_segment_comes_where_the_first_said(void **state)
 	assert_int_equal(second(UINT32_MAX, RMPP_LAST, 30), RMPP_STATUS_BAD_LENGTH);
 }
 
-static void a_first_segment_need_not_say_how_long_the_message_is(void **state)
+CASE(a_first_segment_need_not_say_how_long_the_message_is)
 {
-	(void)state;
 	assert_int_equal(second(0, RMPP_LAST, 30), RMPP_STATUS_OK);
 	assert_int_equal(second(0, 0, 0), RMPP_STATUS_OK);
 }
 
-static void a_message_longer_than_the_limit_is_stopped(void **state)
+CASE(a_message_longer_than_the_limit_is_stopped)
 {
 	struct wire_rmpp_limits few = limits;
 	struct wire_rmpp_result result;
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, 400);
 	few.max_bytes = 399;
 	wire_rmpp_receive_init(&lab.receiver, &few, 0);
@@ -538,12 +509,11 @@ static void a_message_longer_than_the_limit_is_stopped(void **state)
 	assert_int_equal(rmpp_of(lab.reply).status, RMPP_STATUS_RESOURCES_EXHAUSTED);
 }
 
-static void a_transfer_ends_after_its_timeout(void **state)
+CASE(a_transfer_ends_after_its_timeout)
 {
 	struct wire_rmpp_result result;
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, MESSAGE);
 	receive(&lab, 1);
 	assert_int_equal(wire_rmpp_receive_expire(&lab.receiver, 99, lab.reply).event,
@@ -554,23 +524,21 @@ static void a_transfer_ends_after_its_timeout(void **state)
 	assert_abort(lab.reply, RMPP_STATUS_TOTAL_TIME_TOO_LONG, MAD_GET_TABLE);
 }
 
-static void a_transfer_that_never_began_ends_without_a_reply(void **state)
+CASE(a_transfer_that_never_began_ends_without_a_reply)
 {
 	struct wire_rmpp_result result;
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, MESSAGE);
 	result = wire_rmpp_receive_expire(&lab.receiver, 100, lab.reply);
 	assert_int_equal(result.event, RMPP_FAILED);
 	assert_false(result.reply);
 }
 
-static void when_all_has_arrived_nothing_can_spoil_it(void **state)
+CASE(when_all_has_arrived_nothing_can_spoil_it)
 {
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, 100);
 	assert_int_equal(receive(&lab, 1).event, RMPP_DONE);
 	for (unsigned type = 0; type < 256; type++) {
@@ -586,12 +554,11 @@ static void when_all_has_arrived_nothing_can_spoil_it(void **state)
 	                 RMPP_CONTINUE);
 }
 
-static void the_window_for_a_response_is_kept(void **state)
+CASE(the_window_for_a_response_is_kept)
 {
 	struct wire_rmpp h = { 1, RMPP_ACK, 0, RMPP_ACTIVE, 0, 0, 9 };
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, 100);
 	assert_int_equal(lab.receiver.peer_window, 1);
 	receive(&lab, 1);
@@ -601,11 +568,10 @@ static void the_window_for_a_response_is_kept(void **state)
 	assert_int_equal(lab.receiver.peer_window, 9);
 }
 
-static void without_a_machine_a_mad_can_be_refused(void **state)
+CASE(without_a_machine_a_mad_can_be_refused)
 {
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, 100);
 	wire_rmpp_segment(&lab.message, 1, lab.mad);
 	wire_rmpp_refuse(lab.mad, RMPP_STATUS_UNSPECIFIED, lab.reply);
@@ -613,11 +579,10 @@ static void without_a_machine_a_mad_can_be_refused(void **state)
 	assert_memory_equal(lab.reply + 4, lab.mad + 4, RMPP_AT - 4);
 }
 
-static void only_classes_with_rmpp_have_it_active(void **state)
+CASE(only_classes_with_rmpp_have_it_active)
 {
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, 100);
 	assert_false(wire_rmpp_is_active(lab.header));
 	wire_rmpp_segment(&lab.message, 1, lab.mad);
@@ -674,9 +639,8 @@ static void transfer(size_t bytes, unsigned one_in)
 	test_free(got);
 }
 
-static void what_was_sent_arrives(void **state)
+CASE(what_was_sent_arrives)
 {
-	(void)state;
 	for (size_t bytes = 0; bytes <= 1300; bytes += 50)
 		transfer(bytes, 0);
 	transfer(199, 0);
@@ -684,9 +648,8 @@ static void what_was_sent_arrives(void **state)
 	transfer(4096, 0);
 }
 
-static void what_was_sent_arrives_over_a_link_that_loses_mads(void **state)
+CASE(what_was_sent_arrives_over_a_link_that_loses_mads)
 {
-	(void)state;
 	for (unsigned i = 0; i < 200; i++)
 		transfer(rand() % 4097, 2 + i % 5);
 }
@@ -709,11 +672,10 @@ static void fuzz_mad(uint8_t *mad)
 	wire_rmpp_encode(&h, mad + RMPP_AT);
 }
 
-static void no_mad_gets_the_receiver_out_of_its_bounds(void **state)
+CASE(no_mad_gets_the_receiver_out_of_its_bounds)
 {
 	uint8_t *mad = test_malloc(MAD_BYTES), *reply = test_malloc(MAD_BYTES);
 
-	(void)state;
 	for (unsigned round = 0; round < 20000; round++) {
 		struct wire_rmpp_receiver r;
 		uint32_t n = 0;
@@ -737,11 +699,10 @@ static void no_mad_gets_the_receiver_out_of_its_bounds(void **state)
 	test_free(reply);
 }
 
-static void no_mad_gets_the_sender_out_of_its_bounds(void **state)
+CASE(no_mad_gets_the_sender_out_of_its_bounds)
 {
 	struct lab lab;
 
-	(void)state;
 	set_up(&lab, 0);
 	for (unsigned round = 0; round < 20000; round++) {
 		wire_rmpp_message_init(&lab.message, lab.header, lab.payload, rand() % 4097);
@@ -755,43 +716,4 @@ static void no_mad_gets_the_sender_out_of_its_bounds(void **state)
 			assert_true(lab.sender.sent <= lab.message.segments);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(segments_have_first_last_and_the_lengths_of_the_specification),
-		cmocka_unit_test(each_segment_repeats_the_headers_and_carries_its_part),
-		cmocka_unit_test(a_message_of_one_segment_is_first_and_last),
-		cmocka_unit_test(where_data_begins_depends_on_the_class),
-		cmocka_unit_test(what_cannot_be_sent_is_refused),
-		cmocka_unit_test(the_sender_keeps_to_the_window),
-		cmocka_unit_test(an_ack_that_is_late_changes_nothing),
-		cmocka_unit_test(without_an_ack_the_sender_steps_back),
-		cmocka_unit_test(an_ack_after_a_step_back_counts),
-		cmocka_unit_test(the_sender_gives_up_after_its_retries),
-		cmocka_unit_test(an_ack_that_breaks_the_rules_ends_it),
-		cmocka_unit_test(a_stop_or_abort_ends_a_transfer_without_a_response),
-		cmocka_unit_test(a_double_sided_request_grants_the_first_segment_of_its_response),
-		cmocka_unit_test(the_receiver_acknowledges_the_first_each_window_and_the_last),
-		cmocka_unit_test(the_last_segment_is_as_long_as_it_says),
-		cmocka_unit_test(a_segment_before_its_turn_is_dropped),
-		cmocka_unit_test(a_segment_that_comes_again_is_acknowledged_again),
-		cmocka_unit_test(data_that_breaks_the_rules_ends_it),
-		cmocka_unit_test(the_last_segment_comes_where_the_first_said),
-		cmocka_unit_test(a_first_segment_need_not_say_how_long_the_message_is),
-		cmocka_unit_test(a_message_longer_than_the_limit_is_stopped),
-		cmocka_unit_test(a_transfer_ends_after_its_timeout),
-		cmocka_unit_test(a_transfer_that_never_began_ends_without_a_reply),
-		cmocka_unit_test(when_all_has_arrived_nothing_can_spoil_it),
-		cmocka_unit_test(the_window_for_a_response_is_kept),
-		cmocka_unit_test(without_a_machine_a_mad_can_be_refused),
-		cmocka_unit_test(only_classes_with_rmpp_have_it_active),
-		cmocka_unit_test(what_was_sent_arrives),
-		cmocka_unit_test(what_was_sent_arrives_over_a_link_that_loses_mads),
-		cmocka_unit_test(no_mad_gets_the_receiver_out_of_its_bounds),
-		cmocka_unit_test(no_mad_gets_the_sender_out_of_its_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

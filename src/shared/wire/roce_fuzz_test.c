@@ -4,14 +4,7 @@
  * own, so that sanitizers see it otherwise), and what it accepts is complete. It runs for
  * UMBEL_FUZZ_SECONDS, or for about a second.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <endian.h>
-#include <stdlib.h>
-#include <string.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "wire/icrc.h"
@@ -131,23 +124,13 @@ static enum wire_roce_status fuzz_one(uint32_t bytes)
 	return status;
 }
 
-static void no_datagram_gets_the_parser_out_of_its_bounds(void **state)
+CASE(no_datagram_gets_the_parser_out_of_its_bounds)
 {
 	unsigned count[WIRE_ROCE_STATUSES] = { 0 };
 	uint64_t end = fuzz_end();
 
-	(void)state;
 	for (unsigned round = 0; go_on(round, end); round++)
 		count[fuzz_one(below(4) ? below(128) * 4 : below(512))]++;
 	for (unsigned i = 0; i < WIRE_ROCE_STATUSES; i++)
 		assert_true(count[i] > N_FUZZ / 1000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_datagram_gets_the_parser_out_of_its_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

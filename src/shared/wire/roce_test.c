@@ -3,15 +3,7 @@
  * RoCEv2 datagrams, built and parsed: a datagram that is built is accepted, a broken one is refused
  * for the fault that it has.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <arpa/inet.h>
-#include <endian.h>
-#include <stdlib.h>
-#include <string.h>
+#include <harness.h>
 
 #include "wire/icrc.h"
 #include "wire/roce.h"
@@ -91,7 +83,7 @@ static enum wire_roce_status parse(const struct datagram *d, const struct wire_i
 	return wire_roce_parse(&d->seen, &got);
 }
 
-static void what_is_built_is_what_was_meant(void **state)
+CASE(what_is_built_is_what_was_meant)
 {
 	/* with identification 0xBEEF; made by Scapy */
 	static const uint8_t expected[] = { 0x65, 0xB0, 0xFF, 0xFF, 0x00, 0xFF, 0xFF, 0xFF,
@@ -103,7 +95,6 @@ static void what_is_built_is_what_was_meant(void **state)
 	struct wire_roce_packet p = ipv4_sample;
 	struct datagram d;
 
-	(void)state;
 	p.ip.ipv4_id = 0xBEEF;
 	p.h.imm_data = htobe32(0xCAFEF00D);
 	build(&p, &d);
@@ -125,13 +116,12 @@ static void assert_same(const struct wire_roce_packet *got, const struct wire_ro
 	assert_memory_equal(got->payload, sent->payload, sent->payload_bytes);
 }
 
-static void what_is_built_parses_at_every_length(void **state)
+CASE(what_is_built_parses_at_every_length)
 {
 	static uint8_t payload[WIRE_ROCE_MAX_PAYLOAD];
 	struct wire_roce_packet sample[] = { ipv4_sample, ipv6_sample() };
 	struct datagram d;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(payload); i++)
 		payload[i] = (uint8_t)rand();
 	for (unsigned n = 0; n <= sizeof(payload); n++) {
@@ -149,23 +139,21 @@ static void what_is_built_parses_at_every_length(void **state)
 	}
 }
 
-static void the_payload_stays_where_it_was_received(void **state)
+CASE(the_payload_stays_where_it_was_received)
 {
 	struct wire_roce_packet got = { .ip = ipv4_sample.ip };
 	struct datagram d;
 
-	(void)state;
 	build(&ipv4_sample, &d);
 	assert_int_equal(wire_roce_parse(&d.seen, &got), WIRE_ROCE_OK);
 	assert_ptr_equal(got.payload, d.bytes + UD_BYTES + WIRE_IMMDT_BYTES);
 }
 
-static void a_peer_may_set_any_identification(void **state)
+CASE(a_peer_may_set_any_identification)
 {
 	struct wire_roce_packet p = ipv4_sample, got = { .ip = p.ip };
 	struct datagram d;
 
-	(void)state;
 	p.ip.ipv4_id = 0x1234;
 	p.ip.ipv4_fragmentable = true;
 	build(&p, &d);
@@ -174,13 +162,12 @@ static void a_peer_may_set_any_identification(void **state)
 	assert_true(got.ip.ipv4_fragmentable);
 }
 
-static void over_ipv6_the_icrc_must_be_exact(void **state)
+CASE(over_ipv6_the_icrc_must_be_exact)
 {
 	struct wire_roce_packet p = ipv6_sample(), v4 = ipv4_sample;
 	uint32_t difference[2];
 	struct datagram d;
 
-	(void)state;
 	/* what an identification of 1 would change */
 	for (unsigned i = 0; i < 2; i++) {
 		v4.ip.ipv4_id = (uint16_t)i;
@@ -194,12 +181,11 @@ static void over_ipv6_the_icrc_must_be_exact(void **state)
 	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_ICRC);
 }
 
-static void each_flipped_bit_of_an_ipv6_datagram_is_noticed(void **state)
+CASE(each_flipped_bit_of_an_ipv6_datagram_is_noticed)
 {
 	struct wire_roce_packet p = ipv6_sample();
 	struct datagram d;
 
-	(void)state;
 	build(&p, &d);
 	for (unsigned bit = 0; bit < d.seen.bytes * 8; bit++) {
 		if (bit / 8 == 4) /* reserved, and no part of the ICRC */
@@ -211,12 +197,11 @@ static void each_flipped_bit_of_an_ipv6_datagram_is_noticed(void **state)
 }
 
 /* One in 2^15 passes: of 2^18, 8. They are the same in every run. */
-static void an_ipv4_datagram_that_was_corrupted_is_refused(void **state)
+CASE(an_ipv4_datagram_that_was_corrupted_is_refused)
 {
 	unsigned accepted = 0;
 	struct datagram d;
 
-	(void)state;
 	build(&ipv4_sample, &d);
 	for (unsigned i = 0; i < 1u << 18; i++) {
 		uint32_t noise = (uint32_t)rand() ^ (uint32_t)rand() << 16;
@@ -232,12 +217,11 @@ static void an_ipv4_datagram_that_was_corrupted_is_refused(void **state)
 	assert_in_range(accepted, 0, 40);
 }
 
-static void a_source_that_is_not_the_sender_is_noticed(void **state)
+CASE(a_source_that_is_not_the_sender_is_noticed)
 {
 	struct wire_roce_packet p = ipv6_sample();
 	struct datagram d;
 
-	(void)state;
 	build(&p, &d);
 	p.ip.sgid.raw[15] ^= 1;
 	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_ICRC);
@@ -255,7 +239,7 @@ static enum wire_roce_status parse_with(unsigned at, uint8_t value)
 }
 
 /* A FLUSH that rdma_rxe of Linux 6.12 has sent, with identification 0xBE05. */
-static void a_flush_of_rxe_has_an_icrc_of_its_own(void **state)
+CASE(a_flush_of_rxe_has_an_icrc_of_its_own)
 {
 	static const uint8_t sent[] = { 0x1C, 0x00, 0xFF, 0xFF, 0x00, 0x00, 0x00, 0x04, 0x80,
 		                        0xFF, 0xFF, 0xFC, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00,
@@ -279,7 +263,6 @@ static void a_flush_of_rxe_has_an_icrc_of_its_own(void **state)
 	struct wire_roce_packet right = p, got = { .ip = p.ip };
 	struct datagram d;
 
-	(void)state;
 	build(&p, &d);
 	assert_int_equal(d.seen.bytes, sizeof(sent));
 	assert_memory_equal(d.bytes, sent, sizeof(sent));
@@ -303,17 +286,15 @@ static void a_flush_of_rxe_has_an_icrc_of_its_own(void **state)
 	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_OK);
 }
 
-static void another_version_is_named(void **state)
+CASE(another_version_is_named)
 {
-	(void)state;
 	assert_int_equal(parse_with(1, 0xB0), WIRE_ROCE_OK);
 	assert_int_equal(parse_with(1, 0xB1), WIRE_ROCE_VERSION);
 	assert_int_equal(parse_with(1, 0xB8), WIRE_ROCE_VERSION);
 }
 
-static void an_opcode_that_is_not_ud_is_named(void **state)
+CASE(an_opcode_that_is_not_ud_is_named)
 {
-	(void)state;
 	for (unsigned opcode = 0; opcode < 256; opcode++) {
 		bool ud = opcode == WIRE_OPCODE_UD_SEND_ONLY ||
 		          opcode == WIRE_OPCODE_UD_SEND_ONLY_IMM;
@@ -323,12 +304,11 @@ static void an_opcode_that_is_not_ud_is_named(void **state)
 	}
 }
 
-static void more_pad_than_payload_is_named(void **state)
+CASE(more_pad_than_payload_is_named)
 {
 	struct wire_roce_packet p = ipv4_sample;
 	struct datagram d;
 
-	(void)state;
 	p.payload_bytes = 0;
 	build(&p, &d);
 	d.bytes[1] |= 1 << 4;
@@ -336,11 +316,10 @@ static void more_pad_than_payload_is_named(void **state)
 	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_PAD);
 }
 
-static void a_length_that_is_no_whole_words_is_named(void **state)
+CASE(a_length_that_is_no_whole_words_is_named)
 {
 	struct datagram d;
 
-	(void)state;
 	build(&ipv4_sample, &d);
 	for (unsigned i = 1; i < 4; i++) {
 		see(&d, d.seen.bytes + 1);
@@ -349,11 +328,10 @@ static void a_length_that_is_no_whole_words_is_named(void **state)
 	}
 }
 
-static void one_too_short_for_its_headers_is_named(void **state)
+CASE(one_too_short_for_its_headers_is_named)
 {
 	struct datagram d;
 
-	(void)state;
 	for (uint32_t n = 0; n < UD_BYTES + WIRE_IMMDT_BYTES + WIRE_ICRC_BYTES; n++) {
 		build(&ipv4_sample, &d);
 		see(&d, n);
@@ -364,12 +342,11 @@ static void one_too_short_for_its_headers_is_named(void **state)
 }
 
 /* A packet of RC is a packet to receivers that serve RC, and none to others. */
-static void a_packet_of_a_transport_that_is_not_served_is_named(void **state)
+CASE(a_packet_of_a_transport_that_is_not_served_is_named)
 {
 	struct wire_roce_packet p = ipv4_sample, got = { .ip = p.ip };
 	struct datagram d;
 
-	(void)state;
 	p.h.bth.opcode = WIRE_OPCODE(WIRE_TRANSPORT_RC, WIRE_WRITE_ONLY);
 	p.h.reth = (struct wire_reth){ .va = 0x1000, .rkey = 7, .dma_length = p.payload_bytes };
 	build(&p, &d);
@@ -399,13 +376,12 @@ static enum wire_roce_status parse_reserved(struct datagram *d, uint8_t opcode, 
 }
 
 /* RC's alone. */
-static void reserved_opcodes_are_packets_to_who_refuses_them(void **state)
+CASE(reserved_opcodes_are_packets_to_who_refuses_them)
 {
 	const uint32_t headers = WIRE_BTH_BYTES + WIRE_ICRC_BYTES;
 	struct wire_roce_packet got;
 	struct datagram d;
 
-	(void)state;
 	build(&ipv4_sample, &d);
 	assert_int_equal(parse_reserved(&d, 0x15, headers + 8, &got), WIRE_ROCE_OK);
 	assert_ptr_equal(got.payload, d.bytes + WIRE_BTH_BYTES);
@@ -419,48 +395,20 @@ static void reserved_opcodes_are_packets_to_who_refuses_them(void **state)
 	assert_int_equal(wire_roce_parse(&d.seen, &got), WIRE_ROCE_OPCODE);
 }
 
-static void one_that_was_cut_off_is_named(void **state)
+CASE(one_that_was_cut_off_is_named)
 {
 	struct datagram d;
 
-	(void)state;
 	build(&ipv4_sample, &d);
 	d.seen.truncated = true;
 	assert_int_equal(parse(&d, &ipv4_sample.ip), WIRE_ROCE_TRUNCATED);
 }
 
-static void every_status_has_a_name_of_its_own(void **state)
+CASE(every_status_has_a_name_of_its_own)
 {
-	(void)state;
 	for (unsigned i = 0; i < WIRE_ROCE_STATUSES; i++) {
 		assert_non_null(wire_roce_status_name(i));
 		for (unsigned k = 0; k < i; k++)
 			assert_string_not_equal(wire_roce_status_name(i), wire_roce_status_name(k));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_built_is_what_was_meant),
-		cmocka_unit_test(what_is_built_parses_at_every_length),
-		cmocka_unit_test(the_payload_stays_where_it_was_received),
-		cmocka_unit_test(a_peer_may_set_any_identification),
-		cmocka_unit_test(over_ipv6_the_icrc_must_be_exact),
-		cmocka_unit_test(each_flipped_bit_of_an_ipv6_datagram_is_noticed),
-		cmocka_unit_test(an_ipv4_datagram_that_was_corrupted_is_refused),
-		cmocka_unit_test(a_source_that_is_not_the_sender_is_noticed),
-		cmocka_unit_test(a_flush_of_rxe_has_an_icrc_of_its_own),
-		cmocka_unit_test(another_version_is_named),
-		cmocka_unit_test(an_opcode_that_is_not_ud_is_named),
-		cmocka_unit_test(more_pad_than_payload_is_named),
-		cmocka_unit_test(a_length_that_is_no_whole_words_is_named),
-		cmocka_unit_test(one_too_short_for_its_headers_is_named),
-		cmocka_unit_test(a_packet_of_a_transport_that_is_not_served_is_named),
-		cmocka_unit_test(reserved_opcodes_are_packets_to_who_refuses_them),
-		cmocka_unit_test(one_that_was_cut_off_is_named),
-		cmocka_unit_test(every_status_has_a_name_of_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

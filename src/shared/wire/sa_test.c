@@ -3,22 +3,14 @@
  * The MAD of subnet administration, MCMemberRecord and their numbers against libibumad's;
  * and the GIDs of a MultiPathRecord, however many it claims.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <endian.h>
-#include <string.h>
-
 #include <infiniband/umad_sa.h>
 #include <infiniband/umad_sa_mcm.h>
 
 #include "base/util.h"
 #include "wire/sa_records.h"
 
-static void the_mad_is_as_in_libibumad(void **state)
+CASE(the_mad_is_as_in_libibumad)
 {
 	static const struct wire_sa_mad mad = { .rmpp = { .version = 1,
 		                                          .type = 2,
@@ -34,7 +26,6 @@ static void the_mad_is_as_in_libibumad(void **state)
 	struct umad_sa_packet theirs;
 	uint64_t sm_key;
 
-	(void)state;
 	assert_int_equal(wire_sa_mad_bytes, sizeof(theirs));
 	assert_int_equal(SA_DATA_AT, offsetof(struct umad_sa_packet, data));
 	wire_sa_mad_encode(&mad, (uint8_t *)&theirs);
@@ -51,7 +42,7 @@ static void the_mad_is_as_in_libibumad(void **state)
 	assert_memory_equal(theirs.data, mad.data, SA_DATA_BYTES);
 }
 
-static void mcmember_is_as_in_libibumad(void **state)
+CASE(mcmember_is_as_in_libibumad)
 {
 	static const struct wire_mcmember rec = { .mgid = { { 0xFF, 0x12, [15] = 1 } },
 		                                  .port_gid = { { 0xFE, 0x80, [15] = 2 } },
@@ -75,7 +66,6 @@ static void mcmember_is_as_in_libibumad(void **state)
 	uint8_t sl, hop, scope, join_state;
 	uint32_t flow;
 
-	(void)state;
 	assert_int_equal(wire_mcmember_bytes, sizeof(theirs));
 	wire_mcmember_encode(&rec, (uint8_t *)&theirs);
 	assert_memory_equal(theirs.mgid, rec.mgid.raw, 16);
@@ -98,7 +88,7 @@ static void mcmember_is_as_in_libibumad(void **state)
 	assert_true(umad_sa_mcm_get_proxy_join(&theirs));
 }
 
-static void the_numbers_are_as_in_libibumad(void **state)
+CASE(the_numbers_are_as_in_libibumad)
 {
 	static const struct {
 		unsigned ours, theirs;
@@ -144,27 +134,24 @@ static void the_numbers_are_as_in_libibumad(void **state)
 		{ SA_CAP2_PORT_INFO_CAPMASK2, UMAD_SA_CAP_MASK2_IS_PORT_INFO_CAPMASK2_MATCH_SUP },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++)
 		assert_int_equal(row[i].ours, row[i].theirs);
 }
 
-static void a_multipath_record_has_its_gids_behind_it(void **state)
+CASE(a_multipath_record_has_its_gids_behind_it)
 {
 	struct wire_multipath_record record = { .sgid_count = 2, .dgid_count = 1 };
 	uint8_t in[wire_multipath_record_bytes + 3 * 16];
 
-	(void)state;
 	wire_multipath_record_encode(&record, in);
 	assert_ptr_equal(wire_multipath_gids(in, sizeof(in)), in + wire_multipath_record_bytes);
 }
 
-static void a_multipath_record_that_claims_more_gids_than_came_has_none(void **state)
+CASE(a_multipath_record_that_claims_more_gids_than_came_has_none)
 {
 	struct wire_multipath_record record = { .sgid_count = 255, .dgid_count = 255 };
 	uint8_t in[SA_DATA_BYTES] = { 0 };
 
-	(void)state;
 	wire_multipath_record_encode(&record, in);
 	assert_null(wire_multipath_gids(in, sizeof(in)));
 	record = (struct wire_multipath_record){ .sgid_count = 11 };
@@ -172,17 +159,4 @@ static void a_multipath_record_that_claims_more_gids_than_came_has_none(void **s
 	assert_non_null(wire_multipath_gids(in, sizeof(in)));
 	assert_null(wire_multipath_gids(in, sizeof(in) - 1));
 	assert_null(wire_multipath_gids(in, wire_multipath_record_bytes - 1));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_mad_is_as_in_libibumad),
-		cmocka_unit_test(mcmember_is_as_in_libibumad),
-		cmocka_unit_test(the_numbers_are_as_in_libibumad),
-		cmocka_unit_test(a_multipath_record_has_its_gids_behind_it),
-		cmocka_unit_test(a_multipath_record_that_claims_more_gids_than_came_has_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

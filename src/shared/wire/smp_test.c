@@ -3,22 +3,14 @@
  * The subnet management packet against libibumad's struct, offsets in the packet, and
  * attribute modifiers.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <endian.h>
-#include <string.h>
-
 #include <infiniband/umad_sm.h>
 
 #include "base/util.h"
 #include "wire/notice.h"
 #include "wire/smp.h"
 
-static void the_packet_is_as_in_libibumad(void **state)
+CASE(the_packet_is_as_in_libibumad)
 {
 	static const struct wire_smp smp = { .mad = { .mgmt_class = MAD_CLASS_SUBN_DIRECTED,
 		                                      .status = 0x001C,
@@ -33,7 +25,6 @@ static void the_packet_is_as_in_libibumad(void **state)
 		                             .return_path = { 0, 5, [63] = 6 } };
 	struct umad_smp theirs;
 
-	(void)state;
 	assert_int_equal(wire_smp_bytes, sizeof(theirs));
 	wire_smp_encode(&smp, (uint8_t *)&theirs);
 	assert_int_equal(theirs.mgmt_class, UMAD_CLASS_SUBN_DIRECTED_ROUTE);
@@ -49,13 +40,12 @@ static void the_packet_is_as_in_libibumad(void **state)
 	assert_memory_equal(theirs.return_path, smp.return_path, sizeof(smp.return_path));
 }
 
-static void the_direction_is_no_part_of_the_status(void **state)
+CASE(the_direction_is_no_part_of_the_status)
 {
 	static const struct wire_smp smp = { .mad = { .status = 0xFFFF }, .direction = 1 };
 	struct umad_smp theirs;
 	struct wire_smp back;
 
-	(void)state;
 	wire_smp_encode(&smp, (uint8_t *)&theirs);
 	assert_int_equal(be16toh(theirs.status), UMAD_SMP_DIRECTION | 0x7FFF);
 	wire_smp_decode((uint8_t *)&theirs, &back);
@@ -64,9 +54,8 @@ static void the_direction_is_no_part_of_the_status(void **state)
 	assert_int_equal(SMP_STATUS_DIRECTION, UMAD_SMP_DIRECTION);
 }
 
-static void what_changes_at_each_hop_is_found_in_the_packet(void **state)
+CASE(what_changes_at_each_hop_is_found_in_the_packet)
 {
-	(void)state;
 	assert_int_equal(SMP_AT_STATUS, offsetof(struct umad_smp, status));
 	assert_int_equal(SMP_AT_HOP_POINTER, offsetof(struct umad_smp, hop_ptr));
 	assert_int_equal(SMP_AT_HOP_COUNT, offsetof(struct umad_smp, hop_cnt));
@@ -77,7 +66,7 @@ static void what_changes_at_each_hop_is_found_in_the_packet(void **state)
 	assert_int_equal(SMP_AT_RETURN_PATH, offsetof(struct umad_smp, return_path));
 }
 
-static void the_numbers_are_as_in_libibumad(void **state)
+CASE(the_numbers_are_as_in_libibumad)
 {
 	static const struct {
 		unsigned ours, theirs;
@@ -109,14 +98,12 @@ static void the_numbers_are_as_in_libibumad(void **state)
 		{ TRAP_BAD_SWITCH_PKEY, UMAD_SM_BAD_SWITCH_PKEY_TRAP },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++)
 		assert_int_equal(row[i].ours, row[i].theirs);
 }
 
-static void modifiers_hold_two_numbers(void **state)
+CASE(modifiers_hold_two_numbers)
 {
-	(void)state;
 	assert_int_equal(smp_pkey_modifier(0x12, 0x3456), 0x00123456);
 	assert_int_equal(smp_pkey_port(0x00123456), 0x12);
 	assert_int_equal(smp_pkey_block(0x00123456), 0x3456);
@@ -129,17 +116,4 @@ static void modifiers_hold_two_numbers(void **state)
 	assert_int_equal(smp_mft_modifier(0xA, 0x123), 0xA0000123);
 	assert_int_equal(smp_mft_position(0xA0000123), 0xA);
 	assert_int_equal(smp_mft_block(0xA0000123), 0x123);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_packet_is_as_in_libibumad),
-		cmocka_unit_test(the_direction_is_no_part_of_the_status),
-		cmocka_unit_test(what_changes_at_each_hop_is_found_in_the_packet),
-		cmocka_unit_test(the_numbers_are_as_in_libibumad),
-		cmocka_unit_test(modifiers_hold_two_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

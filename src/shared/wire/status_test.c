@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka.h needs those before it */
-#include <cmocka.h>
+#include <harness.h>
 #include <infiniband/verbs.h>
 
 #include "wire/status.h"
 
-static void names_and_numbers_are_those_of_verbs(void **state)
+CASE(names_and_numbers_are_those_of_verbs)
 {
-	(void)state;
 	assert_string_equal(wire_status_name(IBV_WC_SUCCESS), "SUCCESS");
 	assert_string_equal(wire_status_name(IBV_WC_LOC_PROT_ERR), "LOC_PROT_ERR");
 	assert_string_equal(wire_status_name(IBV_WC_WR_FLUSH_ERR), "WR_FLUSH_ERR");
@@ -23,9 +18,8 @@ static void names_and_numbers_are_those_of_verbs(void **state)
 	assert_null(wire_status_name(WIRE_STATUSES));
 }
 
-static void a_status_is_found_by_name_or_number(void **state)
+CASE(a_status_is_found_by_name_or_number)
 {
-	(void)state;
 	assert_int_equal(wire_status_parse("IBV_WC_RETRY_EXC_ERR"), IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(wire_status_parse("RETRY_EXC"), IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(wire_status_parse("rnr_retry_exc"), IBV_WC_RNR_RETRY_EXC_ERR);
@@ -38,14 +32,4 @@ static void a_status_is_found_by_name_or_number(void **state)
 	assert_int_equal(wire_status_parse(""), -1);
 	assert_int_equal(wire_status_parse("24"), -1);
 	assert_int_equal(wire_status_parse("-1"), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_and_numbers_are_those_of_verbs),
-		cmocka_unit_test(a_status_is_found_by_name_or_number),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

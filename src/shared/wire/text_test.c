@@ -2,23 +2,15 @@
 /*
  * Tests of text.c.
  */
-#include <arpa/inet.h>
+#include <harness.h>
 #include <infiniband/ib.h>
-#include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "wire/text.h"
 
-static void a_gid_reads_as_an_ipv6_address(void **state)
+CASE(a_gid_reads_as_an_ipv6_address)
 {
 	struct ib_gid gid = { { 0xFF, 0x12, 0x40, 0x01, 0xFF, 0xFF, [13] = 0x0F, 1, 1 } };
 
-	(void)state;
 	assert_string_equal(wire_gid_text(&gid), "ff12:4001:ffff::f:101");
 	gid = (struct ib_gid){ { [10] = 0xFF, 0xFF, 239, 1, 2, 3 } };
 	assert_string_equal(wire_gid_text(&gid), "::ffff:239.1.2.3");
@@ -26,7 +18,7 @@ static void a_gid_reads_as_an_ipv6_address(void **state)
 	assert_string_equal(wire_gid_text(&gid), "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff");
 }
 
-static void a_group_has_the_gids_of_its_address_on_each_kind_of_fabric(void **state)
+CASE(a_group_has_the_gids_of_its_address_on_each_kind_of_fabric)
 {
 	static const struct {
 		const char *text, *gid[WIRE_GROUP_GIDS];
@@ -43,7 +35,6 @@ static void a_group_has_the_gids_of_its_address_on_each_kind_of_fabric(void **st
 		                           "::ffff",          "239.1.1", "" };
 	struct ib_gid gid[WIRE_GROUP_GIDS], mgid;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		const unsigned n = wire_group_gids(good[i].text, gid);
 
@@ -57,14 +48,13 @@ static void a_group_has_the_gids_of_its_address_on_each_kind_of_fabric(void **st
 	assert_false(wire_mgid_parse(good[3].text, &mgid));
 }
 
-static void an_address_reads_as_its_family_writes_it(void **state)
+CASE(an_address_reads_as_its_family_writes_it)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = 7 };
 	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
 	struct sockaddr_ib ib = { .sib_family = AF_IB };
 	struct sockaddr unknown = { .sa_family = AF_UNIX };
 
-	(void)state;
 	inet_pton(AF_INET, "239.1.2.3", &in.sin_addr);
 	inet_pton(AF_INET6, "ff0e::17", &in6.sin6_addr);
 	inet_pton(AF_INET6, "ff12:a01b::1", &ib.sib_addr);
@@ -72,15 +62,4 @@ static void an_address_reads_as_its_family_writes_it(void **state)
 	assert_string_equal(wire_address_text((struct sockaddr *)&in6), "ff0e::17");
 	assert_string_equal(wire_address_text((struct sockaddr *)&ib), "ff12:a01b::1");
 	assert_string_equal(wire_address_text(&unknown), "?");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_gid_reads_as_an_ipv6_address),
-		cmocka_unit_test(a_group_has_the_gids_of_its_address_on_each_kind_of_fabric),
-		cmocka_unit_test(an_address_reads_as_its_family_writes_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
