@@ -2,13 +2,7 @@
 /*
  * Each event in each state of what a group asks the SA: the next state, or that it cannot be.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "cm/group_state.h"
 
@@ -30,9 +24,8 @@ static const struct {
 	{ CM_GROUP_WITHDRAWN, "a withdrawal", "iiiiiii" },
 };
 
-static void each_event_leads_where_the_table_says(void **state)
+CASE(each_event_leads_where_the_table_says)
 {
-	(void)state;
 	assert_int_equal(sizeof(events) / sizeof(events[0]), CM_GROUP_N_EVENTS);
 	for (unsigned e = 0; e < CM_GROUP_N_EVENTS; e++) {
 		char found[CM_GROUP_N_STATES + 1] = "";
@@ -45,9 +38,8 @@ static void each_event_leads_where_the_table_says(void **state)
 	}
 }
 
-static void a_request_is_out_exactly_where_it_can_be_answered(void **state)
+CASE(a_request_is_out_exactly_where_it_can_be_answered)
 {
-	(void)state;
 	for (unsigned s = 0; s < CM_GROUP_N_STATES; s++) {
 		const enum cm_group_state at = (enum cm_group_state)s;
 		const bool has_answer = cm_group_next(at, CM_GROUP_ANSWERED) != CM_GROUP_N_STATES;
@@ -60,11 +52,10 @@ static void a_request_is_out_exactly_where_it_can_be_answered(void **state)
 }
 
 /* Nothing is forgotten: from each state the group comes to rest, and from there to each state. */
-static void each_state_is_reached_and_left(void **state)
+CASE(each_state_is_reached_and_left)
 {
 	unsigned reached = 1u << CM_GROUP_IDLE;
 
-	(void)state;
 	for (unsigned step = 0; step < CM_GROUP_N_STATES; step++)
 		for (unsigned s = 0; s < CM_GROUP_N_STATES; s++)
 			for (unsigned e = 0; reached >> s & 1 && e < CM_GROUP_N_EVENTS; e++)
@@ -74,15 +65,4 @@ static void each_state_is_reached_and_left(void **state)
 	for (unsigned s = 0; s < CM_GROUP_N_STATES; s++)
 		assert_int_equal(cm_group_next((enum cm_group_state)s, CM_GROUP_WITHDRAWN),
 		                 CM_GROUP_IDLE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_event_leads_where_the_table_says),
-		cmocka_unit_test(a_request_is_out_exactly_where_it_can_be_answered),
-		cmocka_unit_test(each_state_is_reached_and_left),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

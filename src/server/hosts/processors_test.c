@@ -2,14 +2,7 @@
 /*
  * Processors of hosts: each host gets its own, and a process on a host runs on those alone.
  */
-#define _GNU_SOURCE
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <sched.h>
-#include <stdio.h>
+#include <harness.h>
 
 #include "hosts/processors.h"
 
@@ -31,11 +24,10 @@ static const char *pick(const bool *all, unsigned host, unsigned n)
 	return text;
 }
 
-static void hosts_get_processors_in_turn(void **state)
+CASE(hosts_get_processors_in_turn)
 {
 	static const bool all[ALL] = { true, true, true, true, true, true };
 
-	(void)state;
 	assert_string_equal(pick(all, 0, 2), "0 1");
 	assert_string_equal(pick(all, 1, 2), "2 3");
 	assert_string_equal(pick(all, 2, 2), "4 5");
@@ -43,12 +35,11 @@ static void hosts_get_processors_in_turn(void **state)
 	assert_string_equal(pick(all, 1, 4), "0 1 4 5");
 }
 
-static void only_processors_that_one_may_have_count(void **state)
+CASE(only_processors_that_one_may_have_count)
 {
 	static const bool all[ALL] = { [1] = true, [5] = true, [900] = true };
 	static const bool none[ALL];
 
-	(void)state;
 	assert_string_equal(pick(all, 0, 1), "1");
 	assert_string_equal(pick(all, 2, 1), "900");
 	assert_string_equal(pick(all, 3, 2), "1 5");
@@ -57,22 +48,20 @@ static void only_processors_that_one_may_have_count(void **state)
 	assert_string_equal(pick(none, 1, 1), "");
 }
 
-static void without_a_limit_nothing_changes(void **state)
+CASE(without_a_limit_nothing_changes)
 {
 	cpu_set_t before, after;
 
-	(void)state;
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	assert_int_equal(hosts_processors_limit(1, 0, false), 0);
 	assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
 	assert_true(CPU_EQUAL(&before, &after));
 }
 
-static void a_process_is_limited_and_gets_out_again(void **state)
+CASE(a_process_is_limited_and_gets_out_again)
 {
 	cpu_set_t own, other, both;
 
-	(void)state;
 	assert_int_equal(hosts_processors_limit(0, 1, false), 0);
 	assert_int_equal(sched_getaffinity(0, sizeof(own), &own), 0);
 	assert_int_equal(CPU_COUNT(&own), 1);
@@ -80,16 +69,4 @@ static void a_process_is_limited_and_gets_out_again(void **state)
 	assert_int_equal(sched_getaffinity(0, sizeof(other), &other), 0);
 	CPU_AND(&both, &own, &other);
 	assert_true(CPU_EQUAL(&both, &own));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hosts_get_processors_in_turn),
-		cmocka_unit_test(only_processors_that_one_may_have_count),
-		cmocka_unit_test(without_a_limit_nothing_changes),
-		cmocka_unit_test(a_process_is_limited_and_gets_out_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  * and switches fail and return. After each step a member's packet must reach exactly the right
  * receivers, once; also in a subnet that is split.
  */
+#include <harness.h>
+
 #include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "subnet/sa_groups.h"
@@ -397,20 +399,18 @@ static void wander(step *const *steps, unsigned n_steps)
 	}
 }
 
-static void members_get_one_copy_each_and_nobody_else_any(void **state)
+CASE(members_get_one_copy_each_and_nobody_else_any)
 {
 	static step *const steps[] = { step_join, step_leave, step_attach, step_attach };
 
-	(void)state;
 	wander(steps, ARRAY_SIZE(steps));
 }
 
-static void members_get_one_copy_while_links_and_switches_fail_and_return(void **state)
+CASE(members_get_one_copy_while_links_and_switches_fail_and_return)
 {
 	static step *const steps[] = { step_join,   step_join, step_join, step_leave,
 		                       step_attach, step_link, step_link, step_switch };
 
-	(void)state;
 	wander(steps, ARRAY_SIZE(steps));
 }
 
@@ -430,9 +430,8 @@ static void check_unicast(struct world *w)
 }
 
 /* Unicast on the same topologies: exactly the hosts of one's own island can be reached. */
-static void unicast_reaches_all_of_an_island_and_no_other(void **state)
+CASE(unicast_reaches_all_of_an_island_and_no_other)
 {
-	(void)state;
 	for (unsigned seed = 0; seed < TOPOLOGIES; seed++) {
 		struct world w;
 
@@ -445,15 +444,4 @@ static void unicast_reaches_all_of_an_island_and_no_other(void **state)
 		}
 		end(&w);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(members_get_one_copy_each_and_nobody_else_any),
-		cmocka_unit_test(members_get_one_copy_while_links_and_switches_fail_and_return),
-		cmocka_unit_test(unicast_reaches_all_of_an_island_and_no_other),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

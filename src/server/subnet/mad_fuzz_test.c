@@ -8,6 +8,8 @@
  * The test runs for UMBEL_FUZZ_SECONDS, or for about a second. UMBEL_FUZZ_SEED sets the first seed.
  * Each fabric has a seed, which a failure prints: with it as the first, the failure comes at once.
  */
+#include <harness.h>
+
 #include "fabric/model/lanes.h"
 #include "fabric/agents/link.h"
 #include "fabric/testing.h"
@@ -326,13 +328,12 @@ static void add(struct fabric_mad_stats *sum, const struct fabric_mad_stats *s)
 	sum->repressed += s->repressed;
 }
 
-static void every_mad_gets_a_response_or_is_counted(void **state)
+CASE(every_mad_gets_a_response_or_is_counted)
 {
 	struct fabric_mad_stats sum = { 0 };
 	uint64_t end = fuzz_end(), seed = fuzz_seed(), n = 0, n_sa_responses = 0;
 	static struct lab l;
 
-	(void)state;
 	for (; n < N_MADS || base_now_ns() < end; seed++) {
 		memset(&l, 0, sizeof(l));
 		l.now = SECOND;
@@ -347,13 +348,4 @@ static void every_mad_gets_a_response_or_is_counted(void **state)
 	}
 	check_reach(&sum, n);
 	assert_true(n_sa_responses > n / 100);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_mad_gets_a_response_or_is_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

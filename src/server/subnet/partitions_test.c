@@ -3,18 +3,7 @@
  * partitions.conf: the meaning of its lines, with the examples of opensm(8), and the errors of
  * wrong lines.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <arpa/inet.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <infiniband/verbs.h>
 
 #include "base/util.h"
@@ -69,11 +58,10 @@ static void assert_group(const struct partition_group *g, const char *mgid)
 
 /* ---- partitions and members ---- */
 
-static void without_a_line_all_are_limited_members_of_the_default_partition(void **state)
+CASE(without_a_line_all_are_limited_members_of_the_default_partition)
 {
 	static const char *const texts[] = { "", "\n", " \t\n# nothing\n\n", "#" };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, texts); i++) {
 		struct partitions *p = read_text(texts[i]);
 
@@ -90,7 +78,7 @@ static void without_a_line_all_are_limited_members_of_the_default_partition(void
 	}
 }
 
-static void ports_are_named_by_guid_or_by_kind(void **state)
+CASE(ports_are_named_by_guid_or_by_kind)
 {
 	static const enum partition_ports kinds[] = {
 		PARTITION_PORT,         PARTITION_PORT,        PARTITION_ALL,  PARTITION_ALL_CAS,
@@ -99,7 +87,6 @@ static void ports_are_named_by_guid_or_by_kind(void **state)
 	struct partitions *p =
 	        read_text("A=1:0x2c90300a1b2c3,17,ALL,ALL_CAS,ALL_SWITCHES,ALL_ROUTERS,SELF,NONE;");
 
-	(void)state;
 	assert_int_equal(p->n_rules, 2 + ARRAY_SIZE(kinds));
 	for (unsigned i = 0; EACH_ROW(i, kinds); i++) {
 		assert_int_equal(rule(p, i)->ports, kinds[i]);
@@ -111,7 +98,7 @@ static void ports_are_named_by_guid_or_by_kind(void **state)
 	partitions_free(p);
 }
 
-static void membership_is_said_by_port_or_for_all(void **state)
+CASE(membership_is_said_by_port_or_for_all)
 {
 	struct partitions *p = read_text("A=1:1=full,2=limited,3=both,4;\n"
 	                                 "B=2,defmember=full:1,2=limited;\n"
@@ -122,19 +109,17 @@ static void membership_is_said_by_port_or_for_all(void **state)
 		                         /* C */ PARTITION_BOTH,
 		                         /* D */ PARTITION_FULL, PARTITION_BOTH };
 
-	(void)state;
 	assert_int_equal(p->n_rules, 2 + ARRAY_SIZE(want));
 	for (unsigned i = 0; EACH_ROW(i, want); i++)
 		assert_int_equal(rule(p, i)->membership, want[i]);
 	partitions_free(p);
 }
 
-static void a_definition_may_span_many_lines(void **state)
+CASE(a_definition_may_span_many_lines)
 {
 	struct partitions *p = read_text("A = 0x11 , indx0 :\n\n # first\n\t0x1 = full , # one\n"
 	                                 " 0x2\n0x3,,\n; B=0x12: 0x4 ;C=0x13:;D=0x14:5");
 
-	(void)state;
 	assert_int_equal(p->n, 5);
 	assert_int_equal(p->n_rules, 2 + 5);
 	for (unsigned i = 0; i < 5; i++) {
@@ -145,12 +130,11 @@ static void a_definition_may_span_many_lines(void **state)
 	partitions_free(p);
 }
 
-static void pkeys_have_fifteen_bits_and_may_be_made_up(void **state)
+CASE(pkeys_have_fifteen_bits_and_may_be_made_up)
 {
 	struct partitions *p = read_text("A=0x8005:1;=0x6:2;0x7:3;B:4;C:5;B:6;D=2:7;Default:8;");
 	static const uint16_t want[] = { 5, 6, 7, 1, 2, 1, 2, 0x7FFF };
 
-	(void)state;
 	for (unsigned i = 0; EACH_ROW(i, want); i++)
 		assert_int_equal(pkey_of(p, i), want[i]);
 	assert_int_equal(p->n, 6); /* D is C: the first name holds */
@@ -161,13 +145,12 @@ static void pkeys_have_fifteen_bits_and_may_be_made_up(void **state)
 
 /* ---- groups ---- */
 
-static void ipoib_makes_the_broadcast_group(void **state)
+CASE(ipoib_makes_the_broadcast_group)
 {
 	struct partitions *p = read_text("A=0x11,ipoib:1;B=0x12,ipoib,mtu=5,rate=16,sl=3,"
 	                                 "Q_Key=0x80000b1b,TClass=7,FlowLabel=0xabcde:1;C=0x13:1;");
 	const struct partition_group *g = p->group;
 
-	(void)state;
 	assert_int_equal(p->n_groups, 2);
 	assert_group(&g[0], "ff12:401b:8011::ffff:ffff");
 	assert_int_equal(g[0].pkey, 0x8011);
@@ -187,11 +170,10 @@ static void ipoib_makes_the_broadcast_group(void **state)
 	partitions_free(p);
 }
 
-static void each_scope_is_a_group_of_its_own(void **state)
+CASE(each_scope_is_a_group_of_its_own)
 {
 	struct partitions *p = read_text("A=0x11,ipoib,scope=5,scope=0xe:mgid=ff10::1,scope=1\n;");
 
-	(void)state;
 	assert_int_equal(p->n_groups, 5);
 	assert_group(&p->group[0], "ff15:401b:8011::ffff:ffff");
 	assert_group(&p->group[1], "ff1e:401b:8011::ffff:ffff");
@@ -201,14 +183,13 @@ static void each_scope_is_a_group_of_its_own(void **state)
 	partitions_free(p);
 }
 
-static void groups_of_a_partition_are_like_it_unless_they_say_otherwise(void **state)
+CASE(groups_of_a_partition_are_like_it_unless_they_say_otherwise)
 {
 	struct partitions *p =
 	        read_text("A=0x11,sl=2,mtu=3:\nmgid=ff12::1,rate=2,mtu=2,Q_Key=7 # g\n"
 	                  "mgid=ff12:401b::7\nmgid=ff12:601b:8011::8,sl=1; B=2:1;");
 	const struct partition_group *g = p->group;
 
-	(void)state;
 	assert_int_equal(p->n_groups, 3);
 	assert_group(&g[0], "ff12::1");
 	assert_int_equal(g[0].pkey, 0x8011);
@@ -225,18 +206,17 @@ static void groups_of_a_partition_are_like_it_unless_they_say_otherwise(void **s
 	partitions_free(p);
 }
 
-static void a_group_that_is_named_twice_is_one(void **state)
+CASE(a_group_that_is_named_twice_is_one)
 {
 	struct partitions *p = read_text("A=1:mgid=ff12::1,sl=1\nmgid=ff12::1,sl=2\n;");
 
-	(void)state;
 	assert_int_equal(p->n_groups, 1);
 	assert_int_equal(p->group[0].sl, 1);
 	partitions_free(p);
 }
 
 /* The examples of the manual page except one, which OpenSM refuses, too. */
-static void the_examples_of_opensm_are_read(void **state)
+CASE(the_examples_of_opensm_are_read)
 {
 	static const char text[] =
 	        " Default=0x7fff : ALL, SELF=full ;\n"
@@ -259,7 +239,6 @@ static void the_examples_of_opensm_are_read(void **state)
 	        "        ALL=full;\n";
 	struct partitions *p = read_text(text);
 
-	(void)state;
 	assert_int_equal(p->n, 4);
 	assert_int_equal(p->n_rules, 2 + 2 + 3 + 3 + 1 + 1 + 2 + 3 + 2 + 3 + 1);
 	assert_int_equal(p->n_groups, 7);
@@ -273,7 +252,7 @@ static void the_examples_of_opensm_are_read(void **state)
 
 /* ---- what cannot be ---- */
 
-static void an_error_names_its_line(void **state)
+CASE(an_error_names_its_line)
 {
 	static const struct {
 		const char *text, *why;
@@ -321,7 +300,6 @@ static void an_error_names_its_line(void **state)
 		  "SELF or mgid=, found '?'" },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_NAMED(i, row, text); i++) {
 		struct partitions *p;
 		char why[256] = "", want[256];
@@ -333,7 +311,7 @@ static void an_error_names_its_line(void **state)
 }
 
 /* Bytes that look like such a file, and some that do not. */
-static void no_text_does_harm(void **state)
+CASE(no_text_does_harm)
 {
 	static const char *const words[] = {
 		"A",         "=",
@@ -352,7 +330,6 @@ static void no_text_does_harm(void **state)
 	};
 	unsigned seed = 1;
 
-	(void)state;
 	for (unsigned n = 0; n < 20000; n++) {
 		char text[512] = "", why[64];
 		struct partitions *p;
@@ -366,24 +343,4 @@ static void no_text_does_harm(void **state)
 		else
 			assert_memory_equal(why, "conf:", 5);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_a_line_all_are_limited_members_of_the_default_partition),
-		cmocka_unit_test(ports_are_named_by_guid_or_by_kind),
-		cmocka_unit_test(membership_is_said_by_port_or_for_all),
-		cmocka_unit_test(a_definition_may_span_many_lines),
-		cmocka_unit_test(pkeys_have_fifteen_bits_and_may_be_made_up),
-		cmocka_unit_test(ipoib_makes_the_broadcast_group),
-		cmocka_unit_test(each_scope_is_a_group_of_its_own),
-		cmocka_unit_test(groups_of_a_partition_are_like_it_unless_they_say_otherwise),
-		cmocka_unit_test(a_group_that_is_named_twice_is_one),
-		cmocka_unit_test(the_examples_of_opensm_are_read),
-		cmocka_unit_test(an_error_names_its_line),
-		cmocka_unit_test(no_text_does_harm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  * fabrics, a subscriber that has counted them knows of each port whether the subnet manager reaches
  * it, and hears of no port twice.
  */
+#include <harness.h>
+
 #include "subnet/sa_query.h"
 #include "subnet/testing_passes.h"
 #include "subnet/testing_routes.h"
@@ -100,18 +102,8 @@ static void run(unsigned seed)
 	stop(e);
 }
 
-static void reports_tell_who_is_reached(void **state)
+CASE(reports_tell_who_is_reached)
 {
-	(void)state;
 	for (unsigned seed = 1; seed <= 30; seed++)
 		run(seed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reports_tell_who_is_reached),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,9 @@
  * once, and that links do not wait for each other in circles where the engine promises it, be it
  * for messages to hosts or to groups. UMBEL_FUZZ_SEEDS has it go on for longer than three seeds.
  */
-#include "subnet/testing_check.h"
-
 #include <harness.h>
+
+#include "subnet/testing_check.h"
 
 #define GROUPS   6
 #define FAILURES 16
@@ -236,12 +236,11 @@ static void run(const struct topology *t, const char *engine, unsigned seed)
 	stop(e);
 }
 
-static void all_engines_on_all_topologies_with_failures(void **state)
+CASE(all_engines_on_all_topologies_with_failures)
 {
 	const char *more = getenv("UMBEL_FUZZ_SEEDS");
 	unsigned seeds = more ? (unsigned)atoi(more) : 3;
 
-	(void)state;
 	for (unsigned i = 0; i < ARRAY_SIZE(topologies); i++)
 		for (unsigned k = 0; k < ARRAY_SIZE(engines); k++)
 			for (random_seed = 1; random_seed <= seeds; random_seed++)
@@ -282,12 +281,11 @@ static void run_at_once(const struct topology *t, const char *engine, unsigned s
 	stop(e);
 }
 
-static void many_links_fail_at_once(void **state)
+CASE(many_links_fail_at_once)
 {
 	const char *more = getenv("UMBEL_FUZZ_SEEDS");
 	unsigned seeds = more ? (unsigned)atoi(more) : 10;
 
-	(void)state;
 	for (unsigned i = 0; i < ARRAY_SIZE(topologies); i++)
 		for (unsigned k = 0; k < ARRAY_SIZE(engines); k++)
 			for (random_seed = 1; random_seed <= seeds; random_seed++)
@@ -295,9 +293,8 @@ static void many_links_fail_at_once(void **state)
 }
 
 /* Where all switches have hosts the core is as near to the members as the order allows. */
-static void groups_of_neighbours_have_one_link(void **state)
+CASE(groups_of_neighbours_have_one_link)
 {
-	(void)state;
 	for (unsigned k = 0; EACH_ROW(k, engines); k++) {
 		struct env *e = torus_2(engines[k]);
 		struct checked_group g = { .mlid = 0xC001 };
@@ -324,15 +321,4 @@ static void groups_of_neighbours_have_one_link(void **state)
 		}
 		stop(e);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(groups_of_neighbours_have_one_link),
-		cmocka_unit_test(many_links_fail_at_once),
-		cmocka_unit_test(all_engines_on_all_topologies_with_failures),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

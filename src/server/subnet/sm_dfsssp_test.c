@@ -4,10 +4,10 @@
  * topologies with failures, tori, rings, fat trees; links are used more evenly than with minhop.
  * Deadlock is looked for in the graph of links that wait for each other, of each lane.
  */
+#include <harness.h>
+
 #include "fabric/model/lanes.h"
 #include "subnet/testing_routes.h"
-
-#include <harness.h>
 
 /* ---- the graphs ---- */
 
@@ -138,11 +138,10 @@ static unsigned most_load(const struct env *e)
 
 /* ---- tests ---- */
 
-static void lanes_free_paths_of_deadlock_on_random_topologies_with_failures(void **state)
+CASE(lanes_free_paths_of_deadlock_on_random_topologies_with_failures)
 {
 	unsigned lanes = 0;
 
-	(void)state;
 	for (unsigned seed = 1; seed <= 60; seed++) {
 		struct env *e = start_random(seed, "dfsssp");
 		unsigned chance = seed;
@@ -167,9 +166,8 @@ static void lanes_free_paths_of_deadlock_on_random_topologies_with_failures(void
 	assert_true(lanes > 1);
 }
 
-static void rings_need_two_lanes(void **state)
+CASE(rings_need_two_lanes)
 {
-	(void)state;
 	for (unsigned n = 5; n <= 20; n++) {
 		struct env *e = start_ring(n, "dfsssp");
 
@@ -184,13 +182,12 @@ static void rings_need_two_lanes(void **state)
 /* The lanes that Debian's OpenSM 3.3.23 needs, and the most that a link carries then, with its
  * dfsssp. For the second and the third torus OpenSM needs nine lanes, and has minhop route them.
  * tests/system/opensm_dfsssp.sh measures one. */
-static void tori_need_fewer_lanes_and_are_used_more_evenly_than_with_opensm(void **state)
+CASE(tori_need_fewer_lanes_and_are_used_more_evenly_than_with_opensm)
 {
 	static const struct {
 		unsigned x, y, z, opensm_lanes, opensm_most;
 	} torus[] = { { 5, 5, 1, 5, 84 }, { 8, 8, 1, 8, 466 }, { 4, 4, 4, 8, 290 } };
 
-	(void)state;
 	for (unsigned i = 0; EACH_ROW(i, torus); i++) {
 		struct env *e = start_torus(torus[i].x, torus[i].y, torus[i].z, "dfsssp");
 
@@ -202,9 +199,8 @@ static void tori_need_fewer_lanes_and_are_used_more_evenly_than_with_opensm(void
 	}
 }
 
-static void fat_trees_need_one_lane_and_are_used_evenly(void **state)
+CASE(fat_trees_need_one_lane_and_are_used_evenly)
 {
-	(void)state;
 	for (unsigned levels = 2; levels <= 3; levels++) {
 		struct env *e = start_fat_tree(levels, 8, "dfsssp");
 
@@ -219,11 +215,10 @@ static void fat_trees_need_one_lane_and_are_used_evenly(void **state)
 }
 
 /* Shortest paths around a ring need two lanes; for those that go up and then down any will do. */
-static void where_lanes_are_too_few_paths_are_up_down(void **state)
+CASE(where_lanes_are_too_few_paths_are_up_down)
 {
 	struct env *e = start_ring(8, "dfsssp");
 
-	(void)state;
 	e->f->settings.routing_lanes = 1;
 	assert_int_equal(sm_sweep(e->sm), 0);
 	assert_all_reached(e);
@@ -237,13 +232,12 @@ static void where_lanes_are_too_few_paths_are_up_down(void **state)
 	stop(e);
 }
 
-static void the_same_cables_make_the_same_tables(void **state)
+CASE(the_same_cables_make_the_same_tables)
 {
 	struct env *e = start_torus(4, 4, 1, "dfsssp");
 	struct tables *t = remember(e);
 	struct fabric_port *p = nth_link(e, 5);
 
-	(void)state;
 	assert_int_equal(sm_sweep(e->sm), 0);
 	assert_same_tables(e, t);
 	assert_int_equal(fabric_link_set(e->f, p, false), 0);
@@ -256,14 +250,13 @@ static void the_same_cables_make_the_same_tables(void **state)
 	stop(e);
 }
 
-static void a_link_of_a_host_moves_no_other_path(void **state)
+CASE(a_link_of_a_host_moves_no_other_path)
 {
 	struct env *e = start_torus(4, 4, 1, "dfsssp");
 	struct fabric_port *hca = e->f->hca_port[5];
 	struct tables *t = remember(e);
 	unsigned lanes = lanes_used(e);
 
-	(void)state;
 	assert_int_equal(fabric_link_set(e->f, hca, false), 0);
 	assert_int_equal(sm_sweep(e->sm), 0);
 	assert_int_equal(fabric_lft_get(hca->peer->node, hca->lid), FABRIC_LFT_NONE);
@@ -284,12 +277,11 @@ static void a_link_of_a_host_moves_no_other_path(void **state)
 	stop(e);
 }
 
-static void several_lids_of_a_port_have_lanes(void **state)
+CASE(several_lids_of_a_port_have_lanes)
 {
 	struct net net;
 	struct env *e;
 
-	(void)state;
 	net_init(&net, 7, 2);
 	for (unsigned i = 0; i < 7; i++)
 		net_link(&net, i, (i + 1) % 7);
@@ -300,13 +292,12 @@ static void several_lids_of_a_port_have_lanes(void **state)
 }
 
 /* Another subnet manager has left its maps, and a port that uses one lane. */
-static void ports_give_each_service_level_its_lane(void **state)
+CASE(ports_give_each_service_level_its_lane)
 {
 	const struct wire_sl_to_vl zero = { { 0 } };
 	struct env *e = start_torus(4, 4, 1, "dfsssp");
 	struct fabric_port *p = nth_link(e, 3), *q = nth_link(e, 9), *hca = e->f->hca_port[0];
 
-	(void)state;
 	for (unsigned in = 0; in <= p->node->n_ports; in++)
 		assert_int_equal(fabric_lanes_map_write(p, in, &zero), 0);
 	assert_int_equal(fabric_lanes_map_write(hca, 0, &zero), 0);
@@ -319,21 +310,4 @@ static void ports_give_each_service_level_its_lane(void **state)
 		assert_int_equal(fabric_lane_of(hca, 0, (uint8_t)sl), sl);
 	}
 	stop(e);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lanes_free_paths_of_deadlock_on_random_topologies_with_failures),
-		cmocka_unit_test(rings_need_two_lanes),
-		cmocka_unit_test(tori_need_fewer_lanes_and_are_used_more_evenly_than_with_opensm),
-		cmocka_unit_test(fat_trees_need_one_lane_and_are_used_evenly),
-		cmocka_unit_test(where_lanes_are_too_few_paths_are_up_down),
-		cmocka_unit_test(the_same_cables_make_the_same_tables),
-		cmocka_unit_test(a_link_of_a_host_moves_no_other_path),
-		cmocka_unit_test(several_lids_of_a_port_have_lanes),
-		cmocka_unit_test(ports_give_each_service_level_its_lane),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  * the ways from one switch lead down to all switches with hosts that links connect; and what need
  * not be moved is not.
  */
+#include <harness.h>
+
 #include "subnet/sm_state.h"
 #include "subnet/testing_routes.h"
 
@@ -80,11 +82,10 @@ static void assert_mended(const struct order_env *o)
 
 /* ---- the tests ---- */
 
-static void one_switch_is_above_all_in_any_order_that_is_mended(void **state)
+CASE(one_switch_is_above_all_in_any_order_that_is_mended)
 {
 	unsigned n_moved = 0;
 
-	(void)state;
 	for (unsigned seed = 1; seed <= 300; seed++) {
 		unsigned chance = seed;
 		uint16_t rank[MAX_SWITCH];
@@ -111,12 +112,11 @@ static void one_switch_is_above_all_in_any_order_that_is_mended(void **state)
 /* Links of leaves to each plane but the last have failed: that plane's spines are above all. When
  * the last one has lost a link too, one link leads the other way: a switch gets its place behind a
  * leaf, and the leaf that has lost its link behind that. */
-static void what_need_not_be_moved_is_not(void **state)
+CASE(what_need_not_be_moved_is_not)
 {
 	unsigned before[MAX_SWITCH], changed = 0;
 	struct order_env o;
 
-	(void)state;
 	begin(&o, start_fat_tree(3, 8, "minhop"));
 	sm_order_by_level(o.order);
 	memcpy(before, o.order->place, o.net.n * sizeof(*before));
@@ -141,14 +141,4 @@ static void what_need_not_be_moved_is_not(void **state)
 	}
 	assert_int_equal(changed, 2); /* one link, seen from both ends */
 	end(&o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_switch_is_above_all_in_any_order_that_is_mended),
-		cmocka_unit_test(what_need_not_be_moved_is_not),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,12 @@
  * possible; up/down routing has no credit loops, shown by the graph of links that wait for each
  * other.
  */
+#include <harness.h>
+
 #include "fabric/agents/mads.h"
 #include "subnet/sm_state.h"
 #include "subnet/testing_routes.h"
 #include "wire/sm_attr.h"
-
-#include <harness.h>
 
 /* Of switch @s, the paths to hosts by ports to switches of these numbers differ by at most one. */
 static void assert_even(const struct env *e, struct fabric_node *sw, const bool *port)
@@ -89,11 +89,10 @@ static bool has_credit_loop(struct env *e)
 
 /* ---- shortest paths, evenly shared ---- */
 
-static void all_paths_are_shortest(void **state)
+CASE(all_paths_are_shortest)
 {
 	struct env *e;
 
-	(void)state;
 	for (unsigned seed = 1; seed <= 20; seed++) {
 		e = start_random(seed, "minhop");
 		assert_shortest(e);
@@ -104,13 +103,12 @@ static void all_paths_are_shortest(void **state)
 	stop(e);
 }
 
-static void parallel_links_carry_equal_shares(void **state)
+CASE(parallel_links_carry_equal_shares)
 {
 	bool port[256] = { false };
 	struct net net;
 	struct env *e;
 
-	(void)state;
 	net_init(&net, 2, 9);
 	for (unsigned i = 0; i < 4; i++) {
 		net_link(&net, 0, 1);
@@ -123,13 +121,12 @@ static void parallel_links_carry_equal_shares(void **state)
 }
 
 /* More links than a word has bits, and more switches than are measured at a time. */
-static void switches_with_many_links_share_them_as_well(void **state)
+CASE(switches_with_many_links_share_them_as_well)
 {
 	bool port[256] = { false };
 	struct net net;
 	struct env *e;
 
-	(void)state;
 	net_init(&net, 100, 3);
 	for (unsigned h = 0; h < 4; h++)
 		net.sw[net.n + h] = (unsigned)fabric_plan_add_switch(&net.plan, NULL, 210);
@@ -181,9 +178,8 @@ static void assert_fat_tree_even(unsigned levels, const char *routing)
 	stop(e);
 }
 
-static void equal_paths_carry_equal_shares(void **state)
+CASE(equal_paths_carry_equal_shares)
 {
-	(void)state;
 	assert_fat_tree_even(2, "minhop");
 	assert_fat_tree_even(3, "minhop");
 	assert_fat_tree_even(2, "updn");
@@ -243,11 +239,10 @@ static void assert_distinct(const struct env *e)
 	}
 }
 
-static void the_lids_of_a_port_use_different_paths(void **state)
+CASE(the_lids_of_a_port_use_different_paths)
 {
 	static const char *const routings[] = { "minhop", "updn" };
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		struct env *e = start_wide(routings[i]);
 		struct fabric_port *p = &sm_switch(e->sm, 2)->port[6];
@@ -260,12 +255,11 @@ static void the_lids_of_a_port_use_different_paths(void **state)
 	}
 }
 
-static void all_lids_share_the_only_path(void **state)
+CASE(all_lids_share_the_only_path)
 {
 	struct net net;
 	struct env *e;
 
-	(void)state;
 	net_init(&net, 2, 2);
 	net_link(&net, 0, 1);
 	e = start_lmc(&net.plan, "minhop", "7");
@@ -276,12 +270,11 @@ static void all_lids_share_the_only_path(void **state)
 
 /* ---- what stays ---- */
 
-static void the_same_cables_make_the_same_tables(void **state)
+CASE(the_same_cables_make_the_same_tables)
 {
 	struct env *e = start_random(7, "minhop");
 	struct tables *t = remember(e);
 
-	(void)state;
 	stop(e);
 	e = start_random(7, "minhop");
 	assert_same_tables(e, t);
@@ -328,11 +321,10 @@ static void assert_little_moves(struct env *e, unsigned n)
 	free(t);
 }
 
-static void a_link_that_fails_moves_what_crossed_it_and_returns_it(void **state)
+CASE(a_link_that_fails_moves_what_crossed_it_and_returns_it)
 {
 	struct env *e = start_fat_tree(3, 4, "minhop");
 
-	(void)state;
 	for (unsigned n = 0; n < 60; n += 7)
 		assert_little_moves(e, n);
 	stop(e);
@@ -344,12 +336,11 @@ static void a_link_that_fails_moves_what_crossed_it_and_returns_it(void **state)
 }
 
 /* After failures one by one the tables are as good as new ones, though not the same. */
-static void after_many_failures_paths_are_still_shortest(void **state)
+CASE(after_many_failures_paths_are_still_shortest)
 {
 	struct env *e = start_fat_tree(3, 4, "minhop");
 	unsigned seed = 3;
 
-	(void)state;
 	for (unsigned i = 0; i < 12; i++) {
 		int ret = fabric_link_set(e->f, nth_link(e, next_random(&seed)), false);
 
@@ -361,11 +352,10 @@ static void after_many_failures_paths_are_still_shortest(void **state)
 }
 
 /* Several at once, and switches. */
-static void many_failures_between_two_sweeps_are_one_to_it(void **state)
+CASE(many_failures_between_two_sweeps_are_one_to_it)
 {
 	unsigned seed = 5;
 
-	(void)state;
 	for (unsigned round = 0; round < 20; round++) {
 		struct env *e =
 		        round % 2 ? start_random(round, "minhop") : start_fat_tree(3, 4, "minhop");
@@ -383,13 +373,12 @@ static void many_failures_between_two_sweeps_are_one_to_it(void **state)
 	}
 }
 
-static void a_link_of_a_host_changes_only_the_paths_to_it(void **state)
+CASE(a_link_of_a_host_changes_only_the_paths_to_it)
 {
 	struct env *e = start_fat_tree(2, 8, "minhop");
 	struct fabric_port *hca = e->f->hca_port[5];
 	struct tables *t = remember(e);
 
-	(void)state;
 	assert_int_equal(fabric_link_set(e->f, hca, false), 0);
 	assert_int_equal(sm_sweep(e->sm), 0);
 	for (unsigned s = 0; s < e->f->n_switches; s++)
@@ -417,12 +406,11 @@ static void write_by_smp(const struct env *e, struct fabric_node *sw, uint16_t l
 	        MAD_STATUS_OK);
 }
 
-static void a_sweep_for_no_reason_mends_what_somebody_else_wrote(void **state)
+CASE(a_sweep_for_no_reason_mends_what_somebody_else_wrote)
 {
 	struct env *e = start_fat_tree(2, 8, "minhop");
 	unsigned seed = 9;
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++)
 		write_by_smp(e, sm_switch(e->sm, next_random(&seed) % e->f->n_switches),
 		             e->f->hca_port[next_random(&seed) % e->f->n_hca_ports]->lid,
@@ -432,11 +420,10 @@ static void a_sweep_for_no_reason_mends_what_somebody_else_wrote(void **state)
 	stop(e);
 }
 
-static void where_nothing_has_changed_nothing_is_routed(void **state)
+CASE(where_nothing_has_changed_nothing_is_routed)
 {
 	static const char *const routing[] = { "minhop", "updn", "ftree", "dfsssp" };
 
-	(void)state;
 	for (unsigned i = 0; EACH_ROW(i, routing); i++) {
 		struct env *e = start_fat_tree(2, 8, routing[i]);
 		struct fabric_node *sw = sm_switch(e->sm, 0);
@@ -461,11 +448,10 @@ static void where_nothing_has_changed_nothing_is_routed(void **state)
 }
 
 /* An entry on the way to another host. */
-static void where_a_link_of_a_host_has_changed_too_it_is_mended(void **state)
+CASE(where_a_link_of_a_host_has_changed_too_it_is_mended)
 {
 	static const char *const routing[] = { "minhop", "updn", "ftree", "dfsssp" };
 
-	(void)state;
 	for (unsigned i = 0; EACH_ROW(i, routing); i++) {
 		struct env *e = start_fat_tree(2, 8, routing[i]);
 		struct fabric_node *sw = sm_switch(e->sm, 0);
@@ -489,11 +475,10 @@ static void where_a_link_of_a_host_has_changed_too_it_is_mended(void **state)
 
 /* ---- up/down ---- */
 
-static void shortest_paths_around_a_ring_have_a_credit_loop(void **state)
+CASE(shortest_paths_around_a_ring_have_a_credit_loop)
 {
 	struct env *e = start_ring(6, "minhop");
 
-	(void)state;
 	assert_true(has_credit_loop(e)); /* so the check below can fail */
 	stop(e);
 }
@@ -517,31 +502,27 @@ static void assert_updn(struct env *e, bool is_joined)
 	stop(e);
 }
 
-static void up_down_is_free_of_credit_loops_on_rings(void **state)
+CASE(up_down_is_free_of_credit_loops_on_rings)
 {
-	(void)state;
 	for (unsigned n = 3; n <= 12; n++)
 		assert_updn(start_ring(n, "updn"), true);
 }
 
-static void up_down_is_free_of_credit_loops_on_tori(void **state)
+CASE(up_down_is_free_of_credit_loops_on_tori)
 {
-	(void)state;
 	assert_updn(start_torus(4, 4, 1, "updn"), true);
 	assert_updn(start_torus(5, 3, 1, "updn"), true);
 	assert_updn(start_torus(3, 3, 3, "updn"), true);
 }
 
-static void up_down_is_free_of_credit_loops_on_random_topologies(void **state)
+CASE(up_down_is_free_of_credit_loops_on_random_topologies)
 {
-	(void)state;
 	for (unsigned seed = 1; seed <= 40; seed++)
 		assert_updn(start_random(seed, "updn"), false);
 }
 
-static void up_down_on_a_fat_tree_uses_shortest_paths(void **state)
+CASE(up_down_on_a_fat_tree_uses_shortest_paths)
 {
-	(void)state;
 	for (unsigned levels = 2; levels <= 3; levels++) {
 		struct env *e = start_fat_tree(levels, 8, "updn");
 
@@ -563,11 +544,10 @@ static void up_down_on_a_fat_tree_uses_shortest_paths(void **state)
 }
 
 /* A host on a spine: then that spine is no root, and is still reached. */
-static void up_down_reaches_a_host_on_a_spine(void **state)
+CASE(up_down_reaches_a_host_on_a_spine)
 {
 	struct net net;
 
-	(void)state;
 	net_init(&net, 4, 2);
 	for (unsigned i = 0; i < 2; i++) { /* two spines that have none, one that has */
 		unsigned spine = (unsigned)fabric_plan_add_switch(&net.plan, NULL, 36);
@@ -582,11 +562,10 @@ static void up_down_reaches_a_host_on_a_spine(void **state)
 }
 
 /* Two fat trees that one leaf of each joins: no root reaches all. */
-static void where_roots_do_not_suffice_there_is_one_in_the_middle(void **state)
+CASE(where_roots_do_not_suffice_there_is_one_in_the_middle)
 {
 	struct net net;
 
-	(void)state;
 	net_init(&net, 4, 2);
 	for (unsigned i = 0; i < 4; i++) {
 		unsigned spine = (unsigned)fabric_plan_add_switch(&net.plan, NULL, 36);
@@ -668,9 +647,8 @@ static const char *const all_routings[] = { "minhop", "updn", "ftree" };
 
 /* 128 hosts in 8 pods of 4 leaves: each of a leaf's 4 links up leads to a quarter of the 124 hosts
  * elsewhere, each of an agg's 4 to a quarter of the 28 that remain in other pods. */
-static void every_link_of_a_fat_tree_carries_the_same(void **state)
+CASE(every_link_of_a_fat_tree_carries_the_same)
 {
-	(void)state;
 	for (unsigned i = 0; EACH_ROW(i, all_routings); i++) {
 		struct env *e = start_fat_tree(3, 8, all_routings[i]);
 
@@ -698,9 +676,8 @@ static struct env *start_part(unsigned hosts, const char *routing)
 }
 
 /* 77 hosts: up from a leaf 73 to 76 of them share 4 links. */
-static void with_hosts_missing_links_differ_by_one(void **state)
+CASE(with_hosts_missing_links_differ_by_one)
 {
-	(void)state;
 	for (unsigned i = 0; EACH_ROW(i, all_routings); i++) {
 		struct env *e = start_part(77, all_routings[i]);
 
@@ -720,9 +697,8 @@ static void cut(const struct env *e, const char *name, unsigned port)
 }
 
 /* The load of the failed links is shared out among the others. */
-static void with_links_failed_no_link_carries_much_more_than_its_share(void **state)
+CASE(with_links_failed_no_link_carries_much_more_than_its_share)
 {
-	(void)state;
 	for (unsigned i = 0; EACH_ROW(i, all_routings); i++) {
 		struct env *e = start_fat_tree(3, 8, all_routings[i]);
 
@@ -740,11 +716,10 @@ static void with_links_failed_no_link_carries_much_more_than_its_share(void **st
 }
 
 /* Whatever fails, a fat tree has no credit loop with ftree, and all reach each other that can. */
-static void fat_tree_routing_has_no_credit_loops(void **state)
+CASE(fat_tree_routing_has_no_credit_loops)
 {
 	unsigned seed = 11;
 
-	(void)state;
 	for (unsigned round = 0; round < 10; round++) {
 		struct env *e = start_fat_tree(2 + round % 2, 4 + round % 3 * 2, "ftree");
 
@@ -759,11 +734,10 @@ static void fat_tree_routing_has_no_credit_loops(void **state)
 }
 
 /* Half of the links fail, one after the other, and come back in another order. */
-static void fat_tree_routing_loses_nobody_whatever_fails(void **state)
+CASE(fat_tree_routing_loses_nobody_whatever_fails)
 {
 	unsigned seed = 17;
 
-	(void)state;
 	for (unsigned round = 0; round < 4; round++) {
 		struct env *e = start_fat_tree(3, 4, "ftree");
 		struct tables *t = remember(e);
@@ -789,11 +763,10 @@ static void fat_tree_routing_loses_nobody_whatever_fails(void **state)
 }
 
 /* Three links fail so that some leaves have no path to each other that goes up and then down. */
-static void a_fat_tree_that_is_none_any_more_is_routed_up_down(void **state)
+CASE(a_fat_tree_that_is_none_any_more_is_routed_up_down)
 {
 	struct env *e = start_fat_tree(3, 4, "ftree");
 
-	(void)state;
 	assert_int_equal(sm_routing(e->sm), SM_ROUTING_FTREE);
 	cut(e, "agg5", 3);
 	cut(e, "agg5", 4);
@@ -807,20 +780,18 @@ static void a_fat_tree_that_is_none_any_more_is_routed_up_down(void **state)
 	stop(e);
 }
 
-static void what_is_no_fat_tree_is_routed_up_down(void **state)
+CASE(what_is_no_fat_tree_is_routed_up_down)
 {
-	(void)state;
 	assert_updn(start_ring(6, "ftree"), true);
 	assert_updn(start_torus(4, 4, 1, "ftree"), true);
 }
 
-static void with_ftree_a_link_of_a_host_moves_no_other_path(void **state)
+CASE(with_ftree_a_link_of_a_host_moves_no_other_path)
 {
 	struct env *e = start_fat_tree(3, 4, "ftree");
 	struct fabric_port *hca = e->f->hca_port[5];
 	struct tables *t = remember(e);
 
-	(void)state;
 	assert_int_equal(fabric_link_set(e->f, hca, false), 0);
 	assert_int_equal(sm_sweep(e->sm), 0);
 	for (unsigned s = 0; s < e->f->n_switches; s++)
@@ -872,47 +843,8 @@ static void assert_like_anew(unsigned seed, const char *routing)
 
 /* With updn only paths to the switches of those hosts are chosen; the tables are as if all were
  * looked at. */
-static void links_of_hosts_move_no_other_paths(void **state)
+CASE(links_of_hosts_move_no_other_paths)
 {
-	(void)state;
 	for (unsigned seed = 1; seed <= 40; seed++)
 		assert_like_anew(seed, "updn");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_paths_are_shortest),
-		cmocka_unit_test(parallel_links_carry_equal_shares),
-		cmocka_unit_test(switches_with_many_links_share_them_as_well),
-		cmocka_unit_test(equal_paths_carry_equal_shares),
-		cmocka_unit_test(the_lids_of_a_port_use_different_paths),
-		cmocka_unit_test(all_lids_share_the_only_path),
-		cmocka_unit_test(the_same_cables_make_the_same_tables),
-		cmocka_unit_test(a_link_that_fails_moves_what_crossed_it_and_returns_it),
-		cmocka_unit_test(after_many_failures_paths_are_still_shortest),
-		cmocka_unit_test(many_failures_between_two_sweeps_are_one_to_it),
-		cmocka_unit_test(a_link_of_a_host_changes_only_the_paths_to_it),
-		cmocka_unit_test(a_sweep_for_no_reason_mends_what_somebody_else_wrote),
-		cmocka_unit_test(where_nothing_has_changed_nothing_is_routed),
-		cmocka_unit_test(where_a_link_of_a_host_has_changed_too_it_is_mended),
-		cmocka_unit_test(shortest_paths_around_a_ring_have_a_credit_loop),
-		cmocka_unit_test(up_down_is_free_of_credit_loops_on_rings),
-		cmocka_unit_test(up_down_is_free_of_credit_loops_on_tori),
-		cmocka_unit_test(up_down_is_free_of_credit_loops_on_random_topologies),
-		cmocka_unit_test(up_down_on_a_fat_tree_uses_shortest_paths),
-		cmocka_unit_test(up_down_reaches_a_host_on_a_spine),
-		cmocka_unit_test(where_roots_do_not_suffice_there_is_one_in_the_middle),
-		cmocka_unit_test(every_link_of_a_fat_tree_carries_the_same),
-		cmocka_unit_test(with_hosts_missing_links_differ_by_one),
-		cmocka_unit_test(with_links_failed_no_link_carries_much_more_than_its_share),
-		cmocka_unit_test(fat_tree_routing_has_no_credit_loops),
-		cmocka_unit_test(what_is_no_fat_tree_is_routed_up_down),
-		cmocka_unit_test(fat_tree_routing_loses_nobody_whatever_fails),
-		cmocka_unit_test(a_fat_tree_that_is_none_any_more_is_routed_up_down),
-		cmocka_unit_test(with_ftree_a_link_of_a_host_moves_no_other_path),
-		cmocka_unit_test(links_of_hosts_move_no_other_paths),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

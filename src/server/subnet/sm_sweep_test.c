@@ -5,13 +5,13 @@
  * the new ones reach, is reached in between. A group that no failure touched has all that is sent
  * to it. Flows are what a fresh walk finds. In the end all is as after a sweep in one piece.
  */
+#include <harness.h>
+
 #include "base/util.h"
 #include "fabric/agents/link.h"
 #include "fabric/forwarding/mcast_path.h"
 #include "fabric/testing.h"
 #include "subnet/sm.h"
-
-#include <harness.h>
 
 #define MAX_HOSTS 64
 #define MLID      0xC005
@@ -260,9 +260,8 @@ static void sweep_checked(struct env *e)
 				assert_true(!before[a][b] || !after[a][b] || middle[s][a][b]);
 }
 
-static void whoever_is_reached_before_and_after_is_reached_in_mid_sweep(void **state)
+CASE(whoever_is_reached_before_and_after_is_reached_in_mid_sweep)
 {
-	(void)state;
 	for (size_t i = 0; EACH_NAMED(i, rows, routing); i++) {
 		struct env *e = start(rows[i].topology, rows[i].routing);
 
@@ -277,9 +276,8 @@ static void whoever_is_reached_before_and_after_is_reached_in_mid_sweep(void **s
 }
 
 /* The result is that of another sweep in one piece, or of another SM that begins now. */
-static void a_sweep_in_slices_ends_as_one_in_one_piece(void **state)
+CASE(a_sweep_in_slices_ends_as_one_in_one_piece)
 {
-	(void)state;
 	for (size_t i = 0; EACH_NAMED(i, rows, routing); i++) {
 		struct env *a = start(rows[i].topology, rows[i].routing);
 		struct env *b = start(rows[i].topology, rows[i].routing);
@@ -306,9 +304,8 @@ static void a_sweep_in_slices_ends_as_one_in_one_piece(void **state)
 
 /* Links fail and return in mid-sweep, a sweep begins anew before the last one was done, somebody
  * writes tables: the sweep after all that finds everything in order. */
-static void changes_in_mid_sweep_are_the_next_sweeps(void **state)
+CASE(changes_in_mid_sweep_are_the_next_sweeps)
 {
-	(void)state;
 	for (size_t row = 0; EACH_NAMED(row, rows, routing); row++) {
 		struct env *e = start(rows[row].topology, rows[row].routing);
 		static bool pair[MAX_HOSTS][MAX_HOSTS];
@@ -346,12 +343,11 @@ static void changes_in_mid_sweep_are_the_next_sweeps(void **state)
 }
 
 /* A sweep that is given up has seen changes that the next one does not see as changes. */
-static void a_sweep_that_begins_anew_does_what_the_last_one_left(void **state)
+CASE(a_sweep_that_begins_anew_does_what_the_last_one_left)
 {
 	static const char *const routing[] = { "minhop", "updn", "ftree", "dfsssp" };
 	static bool pair[MAX_HOSTS][MAX_HOSTS];
 
-	(void)state;
 	for (unsigned i = 0; EACH_ROW(i, routing); i++) {
 		struct env *e = start(0, routing[i]);
 
@@ -426,12 +422,11 @@ static bool sweep_with_lid_change(struct env *e, enum lid_change what, unsigned 
 	return in_mid_sweep;
 }
 
-static void lids_that_change_in_mid_sweep_are_the_next_sweeps(void **state)
+CASE(lids_that_change_in_mid_sweep_are_the_next_sweeps)
 {
 	static const char *const routing[] = { "minhop", "updn", "ftree", "dfsssp" };
 	static bool pair[MAX_HOSTS][MAX_HOSTS];
 
-	(void)state;
 	for (unsigned i = 0; i < ARRAY_SIZE(routing) * N_LID_CHANGES; i++) {
 		struct env *e = start(1, routing[i / N_LID_CHANGES]);
 		struct fabric_node *last = sm_switch(e->sm, e->f->n_switches - 1);
@@ -463,13 +458,12 @@ static unsigned active_ports(const struct env *e)
 	return n;
 }
 
-static void ports_come_up_in_slices(void **state)
+CASE(ports_come_up_in_slices)
 {
 	struct env *e = start(0, "minhop");
 	unsigned before = active_ports(e), n;
 	bool done;
 
-	(void)state;
 	for (unsigned i = 0; i < e->n; i++)
 		assert_int_equal(fabric_link_set(e->f, e->f->hca_port[i], false), 0);
 	assert_int_equal(sm_sweep(e->sm), 0);
@@ -488,18 +482,4 @@ static void ports_come_up_in_slices(void **state)
 	assert_int_equal(n, before);
 	assert_flows_follow(e);
 	stop(e);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whoever_is_reached_before_and_after_is_reached_in_mid_sweep),
-		cmocka_unit_test(a_sweep_in_slices_ends_as_one_in_one_piece),
-		cmocka_unit_test(changes_in_mid_sweep_are_the_next_sweeps),
-		cmocka_unit_test(a_sweep_that_begins_anew_does_what_the_last_one_left),
-		cmocka_unit_test(lids_that_change_in_mid_sweep_are_the_next_sweeps),
-		cmocka_unit_test(ports_come_up_in_slices),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

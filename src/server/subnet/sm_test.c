@@ -3,11 +3,11 @@
  * The subnet manager: LIDs, unicast routes between all pairs, the rows of multicast trees, and
  * delayed tables. The test sets the time.
  */
+#include <harness.h>
+
 #include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "subnet/sm.h"
-
-#include <harness.h>
 
 #define MLID 0xC003
 
@@ -147,12 +147,11 @@ static void assert_reached(struct env *e, unsigned from, const char *want)
 
 /* ---- sweep ---- */
 
-static void every_port_gets_a_lid_of_its_own_and_comes_up(void **state)
+CASE(every_port_gets_a_lid_of_its_own_and_comes_up)
 {
 	struct env *e = start(testing_fabric(80));
 	bool used[300] = { false };
 
-	(void)state;
 	for (unsigned i = 0; i < e->f->n_nodes; i++) {
 		const struct fabric_node *node = e->f->node[i];
 		const struct fabric_port *p = &node->port[node->type == FABRIC_HCA];
@@ -167,11 +166,10 @@ static void every_port_gets_a_lid_of_its_own_and_comes_up(void **state)
 	stop(e);
 }
 
-static void processes_see_lid_state_and_sm(void **state)
+CASE(processes_see_lid_state_and_sm)
 {
 	struct env *e = start(testing_fabric(3));
 
-	(void)state;
 	for (uint32_t i = 0; i < 3; i++) {
 		struct shm_port p;
 
@@ -194,12 +192,11 @@ static void assert_all_pairs(struct env *e)
 		}
 }
 
-static void all_pairs_are_reachable(void **state)
+CASE(all_pairs_are_reachable)
 {
 	static const unsigned sizes[] = { 1, 2, 36, 37, 110 };
 	struct env *e;
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, sizes); i++) {
 		e = start(testing_fabric(sizes[i]));
 		assert_all_pairs(e);
@@ -210,36 +207,33 @@ static void all_pairs_are_reachable(void **state)
 	stop(e);
 }
 
-static void a_subnet_that_has_come_apart_is_routed_in_its_parts(void **state)
+CASE(a_subnet_that_has_come_apart_is_routed_in_its_parts)
 {
 	struct env *e = start(islands());
 	struct trace t = walk(e, 0, e->f->hca_port[1]->lid);
 
-	(void)state;
 	assert_int_equal(t.reached[1], 1);
 	t = walk(e, 0, e->f->hca_port[2]->lid);
 	assert_int_equal(t.reached[2], 0);
 	stop(e);
 }
 
-static void a_second_sweep_keeps_the_lids(void **state)
+CASE(a_second_sweep_keeps_the_lids)
 {
 	struct env *e = start(testing_fabric(5));
 	uint16_t lid = e->f->hca_port[3]->lid;
 
-	(void)state;
 	assert_int_equal(sm_sweep(e->sm), 0);
 	assert_int_equal(e->f->hca_port[3]->lid, lid);
 	assert_all_pairs(e);
 	stop(e);
 }
 
-static void a_link_that_is_down_stays_down_and_is_not_used(void **state)
+CASE(a_link_that_is_down_stays_down_and_is_not_used)
 {
 	struct fabric *f = mesh();
 	struct env *e;
 
-	(void)state;
 	nth_switch(f, 0)->port[2].state = IB_PORT_DOWN;
 	e = start(f);
 	assert_int_equal(nth_switch(f, 0)->port[2].state, IB_PORT_DOWN);
@@ -251,12 +245,11 @@ static void a_link_that_is_down_stays_down_and_is_not_used(void **state)
 
 /* ---- what fails and returns ---- */
 
-static void a_sweep_routes_around_a_link_that_has_failed(void **state)
+CASE(a_sweep_routes_around_a_link_that_has_failed)
 {
 	struct env *e = start(mesh());
 	struct fabric_port *p = &e->f->hca_port[0]->peer->node->port[2];
 
-	(void)state;
 	assert_int_equal(fabric_link_set(e->f, p, false), 0);
 	assert_int_equal(sm_sweep(e->sm), 0);
 	assert_int_equal(p->state, IB_PORT_DOWN);
@@ -269,13 +262,12 @@ static void a_sweep_routes_around_a_link_that_has_failed(void **state)
 	stop(e);
 }
 
-static void no_switch_has_a_route_to_what_cannot_be_reached(void **state)
+CASE(no_switch_has_a_route_to_what_cannot_be_reached)
 {
 	struct env *e = start(mesh());
 	uint16_t lid = e->f->hca_port[1]->lid, sw_lid = nth_switch(e->f, 1)->port[0].lid;
 	struct fabric_node *sw = e->f->hca_port[1]->peer->node;
 
-	(void)state;
 	assert_int_equal(fabric_switch_set(e->f, sw, false), 0);
 	assert_int_equal(sm_sweep(e->sm), 0);
 	for (unsigned s = 0; s < 4; s++) {
@@ -296,13 +288,12 @@ static void change_lid(struct env *e, struct fabric_port *p)
 	assert_int_equal(sm_sweep(e->sm), 0);
 }
 
-static void routes_to_a_replaced_lid_are_removed(void **state)
+CASE(routes_to_a_replaced_lid_are_removed)
 {
 	struct env *e = start(mesh());
 	uint16_t old = e->f->hca_port[2]->lid;
 	struct shm_port s;
 
-	(void)state;
 	change_lid(e, e->f->hca_port[2]);
 	assert_int_not_equal(e->f->hca_port[2]->lid, old);
 	assert_all_pairs(e);
@@ -314,13 +305,12 @@ static void routes_to_a_replaced_lid_are_removed(void **state)
 }
 
 /* A program has given the port more LIDs than are its due, and a route to one of them. */
-static void a_flow_to_a_lid_that_a_sweep_takes_away_ends(void **state)
+CASE(a_flow_to_a_lid_that_a_sweep_takes_away_ends)
 {
 	struct env *e = start(testing_fabric(3));
 	struct fabric_port *from = e->f->hca_port[0], *to = e->f->hca_port[1];
 	struct fabric_flow *flow;
 
-	(void)state;
 	to->lid = 0x40;
 	to->lmc = 1;
 	assert_int_equal(fabric_lft_set(to->peer->node, to->lid + 1, to->peer->num), 0);
@@ -336,13 +326,12 @@ static void a_flow_to_a_lid_that_a_sweep_takes_away_ends(void **state)
 }
 
 /* Another subnet manager has set the top, and forgotten some LIDs. */
-static void a_sweep_raises_a_top_that_is_too_low(void **state)
+CASE(a_sweep_raises_a_top_that_is_too_low)
 {
 	struct env *e = start(mesh());
 	struct fabric_port *from = e->f->hca_port[0], *to = e->f->hca_port[e->f->n_hca_ports - 1];
 	struct fabric_flow *flow;
 
-	(void)state;
 	testing_qp(e->f, 10, from);
 	flow = testing_flow(e->f, from, 10, to->lid, NULL);
 	assert_int_equal(testing_receivers(e->f, flow), 1);
@@ -358,11 +347,10 @@ static void a_sweep_raises_a_top_that_is_too_low(void **state)
 	stop(e);
 }
 
-static void lids_are_given_out_again_but_never_to_two(void **state)
+CASE(lids_are_given_out_again_but_never_to_two)
 {
 	struct env *e = start(testing_fabric(3));
 
-	(void)state;
 	for (unsigned n = 0; n < 60000; n++) {
 		struct fabric_port *p = e->f->hca_port[n % 2];
 
@@ -404,9 +392,8 @@ static void assert_lids_apart(const struct env *e, uint8_t lmc)
 	free(used);
 }
 
-static void with_an_lmc_hca_ports_have_several_lids_and_switches_one(void **state)
+CASE(with_an_lmc_hca_ports_have_several_lids_and_switches_one)
 {
-	(void)state;
 	for (uint8_t lmc = 0; lmc <= SM_MAX_LMC; lmc++) {
 		struct env *e = start_lmc(50, lmc);
 
@@ -416,23 +403,21 @@ static void with_an_lmc_hca_ports_have_several_lids_and_switches_one(void **stat
 	}
 }
 
-static void each_of_the_lids_leads_there(void **state)
+CASE(each_of_the_lids_leads_there)
 {
 	struct env *e = start_lmc(5, 3);
 	const struct fabric_port *p = e->f->hca_port[4];
 
-	(void)state;
 	for (uint16_t i = 0; i < 8; i++)
 		assert_int_equal(walk(e, 0, p->lid + i).reached[4], 1);
 	stop(e);
 }
 
-static void other_lids_are_as_many(void **state)
+CASE(other_lids_are_as_many)
 {
 	struct env *e = start_lmc(5, 2);
 	uint16_t old = e->f->hca_port[2]->lid;
 
-	(void)state;
 	for (unsigned n = 0; n < 20000; n++)
 		change_lid(e, e->f->hca_port[n % 3]);
 	assert_lids_apart(e, 2);
@@ -442,13 +427,12 @@ static void other_lids_are_as_many(void **state)
 	stop(e);
 }
 
-static void lids_that_do_not_suffice_are_an_error(void **state)
+CASE(lids_that_do_not_suffice_are_an_error)
 {
 	const struct sm_ops ops = { .wake = wake };
 	struct fabric *f = testing_fabric(400);
 	struct sm *sm;
 
-	(void)state;
 	f->settings.lmc = 7;
 	assert_int_equal(sm_new(&sm, f, &ops), 0);
 	assert_int_equal(sm_sweep(sm), -ENOSPC);
@@ -457,12 +441,11 @@ static void lids_that_do_not_suffice_are_an_error(void **state)
 }
 
 /* Two that have the same LID, as another subnet manager may have left them. */
-static void lids_that_two_have_are_given_anew(void **state)
+CASE(lids_that_two_have_are_given_anew)
 {
 	struct fabric *f = testing_fabric(4);
 	struct env *e;
 
-	(void)state;
 	f->hca_port[1]->lid = f->hca_port[3]->lid = 2;
 	e = start(f);
 	assert_int_equal(f->hca_port[1]->lid, 2);
@@ -471,12 +454,11 @@ static void lids_that_two_have_are_given_anew(void **state)
 	stop(e);
 }
 
-static void the_sm_moves_to_the_next_port_that_is_active(void **state)
+CASE(the_sm_moves_to_the_next_port_that_is_active)
 {
 	static const unsigned homes[] = { 2, 3, 0, 2 };
 	struct env *e = start(testing_fabric(4));
 
-	(void)state;
 	fabric_link_set(e->f, e->f->hca_port[1], false);
 	for (size_t i = 0; EACH_ROW(i, homes); i++) {
 		struct shm_port s;
@@ -490,21 +472,19 @@ static void the_sm_moves_to_the_next_port_that_is_active(void **state)
 
 /* ---- multicast trees ---- */
 
-static void on_one_switch_the_row_is_the_receivers(void **state)
+CASE(on_one_switch_the_row_is_the_receivers)
 {
 	struct env *e = start(testing_fabric(4));
 
-	(void)state;
 	assert_int_equal(route(e, "0r 2r 3s"), 0);
 	assert_int_equal(row_of(e, 0), 1 << 1 | 1 << 3);
 	stop(e);
 }
 
-static void each_member_reaches_every_receiver_once(void **state)
+CASE(each_member_reaches_every_receiver_once)
 {
 	struct env *e = start(mesh());
 
-	(void)state;
 	assert_int_equal(route(e, "1r 3r 0r"), 0);
 	for (unsigned from = 0; from < 4; from++)
 		if (from != 2)
@@ -512,33 +492,30 @@ static void each_member_reaches_every_receiver_once(void **state)
 	stop(e);
 }
 
-static void a_send_only_member_leads_in_and_receives_nothing(void **state)
+CASE(a_send_only_member_leads_in_and_receives_nothing)
 {
 	struct env *e = start(mesh());
 
-	(void)state;
 	assert_int_equal(route(e, "1r 2s 3r"), 0);
 	assert_reached(e, 2, "0101");
 	assert_reached(e, 1, "0101");
 	stop(e);
 }
 
-static void a_send_only_member_may_come_first(void **state)
+CASE(a_send_only_member_may_come_first)
 {
 	struct env *e = start(mesh());
 
-	(void)state;
 	assert_int_equal(route(e, "0s 2r"), 0);
 	assert_reached(e, 0, "0010");
 	stop(e);
 }
 
-static void towards_send_only_members_no_link_leads(void **state)
+CASE(towards_send_only_members_no_link_leads)
 {
 	struct env *e = start(mesh());
 	unsigned ports = 0;
 
-	(void)state;
 	assert_int_equal(route(e, "0r 1s"), 0);
 	for (unsigned s = 0; s < 4; s++)
 		ports += (unsigned)__builtin_popcountll(row_of(e, s));
@@ -546,33 +523,30 @@ static void towards_send_only_members_no_link_leads(void **state)
 	stop(e);
 }
 
-static void only_send_only_members_make_no_receiver(void **state)
+CASE(only_send_only_members_make_no_receiver)
 {
 	struct env *e = start(mesh());
 
-	(void)state;
 	assert_int_equal(route(e, "0s 1s 2s 3s"), 0);
 	for (unsigned from = 0; from < 4; from++)
 		assert_reached(e, from, "0000");
 	stop(e);
 }
 
-static void switches_off_the_tree_have_no_row(void **state)
+CASE(switches_off_the_tree_have_no_row)
 {
 	struct env *e = start(mesh());
 
-	(void)state;
 	assert_int_equal(route(e, "0r 1r"), 0);
 	assert_true(row_of(e, 0) && row_of(e, 1));
 	assert_int_equal(row_of(e, 2) | row_of(e, 3), 0);
 	stop(e);
 }
 
-static void a_new_tree_leaves_nothing_of_the_old_one(void **state)
+CASE(a_new_tree_leaves_nothing_of_the_old_one)
 {
 	struct env *e = start(mesh());
 
-	(void)state;
 	assert_int_equal(route(e, "0r 1r 2r 3r"), 0);
 	assert_int_equal(route(e, "2r"), 0);
 	assert_reached(e, 0, "0000");
@@ -581,11 +555,10 @@ static void a_new_tree_leaves_nothing_of_the_old_one(void **state)
 	stop(e);
 }
 
-static void without_members_all_rows_are_empty(void **state)
+CASE(without_members_all_rows_are_empty)
 {
 	struct env *e = start(mesh());
 
-	(void)state;
 	assert_int_equal(route(e, "0r 1r 2r 3r"), 0);
 	assert_int_equal(route(e, ""), 0);
 	for (unsigned s = 0; s < 4; s++)
@@ -593,12 +566,11 @@ static void without_members_all_rows_are_empty(void **state)
 	stop(e);
 }
 
-static void a_member_that_is_not_plugged_in_keeps_nobody_out(void **state)
+CASE(a_member_that_is_not_plugged_in_keeps_nobody_out)
 {
 	struct fabric *f = mesh();
 	struct env *e;
 
-	(void)state;
 	testing_unplug(f->hca_port[1]);
 	e = start(f);
 	assert_int_equal(route(e, "1r 0r 2r"), 0);
@@ -606,24 +578,22 @@ static void a_member_that_is_not_plugged_in_keeps_nobody_out(void **state)
 	stop(e);
 }
 
-static void members_on_two_islands_get_a_tree_each(void **state)
+CASE(members_on_two_islands_get_a_tree_each)
 {
 	struct env *e = start(islands());
 
-	(void)state;
 	assert_int_equal(route(e, "0r 2r 3r 1s"), 0);
 	assert_reached(e, 1, "1000");
 	assert_reached(e, 2, "0011");
 	stop(e);
 }
 
-static void flows_follow_the_trees(void **state)
+CASE(flows_follow_the_trees)
 {
 	struct env *e = start(mesh());
 	struct ib_gid mgid = testing_mgid(1);
 	struct fabric_flow *flow;
 
-	(void)state;
 	testing_qp(e->f, 10, e->f->hca_port[2]);
 	assert_int_equal(fabric_attach_add(e->f, 2, 10, &mgid, MLID), 0);
 	flow = testing_flow(e->f, e->f->hca_port[0], 11, MLID, &mgid);
@@ -635,13 +605,12 @@ static void flows_follow_the_trees(void **state)
 	stop(e);
 }
 
-static void an_mlid_beyond_the_capacity_is_refused(void **state)
+CASE(an_mlid_beyond_the_capacity_is_refused)
 {
 	struct fabric *f = testing_fabric(2);
 	struct env *e;
 	struct sm_member m;
 
-	(void)state;
 	f->settings.mft_capacity = 4;
 	e = start(f);
 	m = (struct sm_member){ .port = f->hca_port[0], .receives = true };
@@ -665,11 +634,10 @@ static void set_link(struct env *e, struct fabric_port *p, bool up)
 	assert_int_equal(sm_sweep(e->sm), 0);
 }
 
-static void a_link_that_fails_makes_stale_the_trees_that_it_is_on(void **state)
+CASE(a_link_that_fails_makes_stale_the_trees_that_it_is_on)
 {
 	struct env *e = start(mesh());
 
-	(void)state;
 	assert_int_equal(route(e, "0r 1r"), 0); /* by port 2 of switch 0 */
 	set_link(e, link_of(e, 2, 2), false);
 	assert_false(sm_mcast_is_stale(e->sm, MLID));
@@ -682,11 +650,10 @@ static void a_link_that_fails_makes_stale_the_trees_that_it_is_on(void **state)
 	stop(e);
 }
 
-static void a_link_that_returns_makes_all_trees_stale(void **state)
+CASE(a_link_that_returns_makes_all_trees_stale)
 {
 	struct env *e = start(mesh());
 
-	(void)state;
 	assert_int_equal(route(e, "0r 1r"), 0);
 	set_link(e, link_of(e, 2, 2), false);
 	set_link(e, link_of(e, 2, 2), true);
@@ -694,11 +661,10 @@ static void a_link_that_returns_makes_all_trees_stale(void **state)
 	stop(e);
 }
 
-static void a_sweep_for_no_reason_looks_at_all_trees(void **state)
+CASE(a_sweep_for_no_reason_looks_at_all_trees)
 {
 	struct env *e = start(mesh());
 
-	(void)state;
 	assert_int_equal(route(e, "0r 1r"), 0);
 	assert_int_equal(sm_sweep(e->sm), 0);
 	assert_true(sm_mcast_is_stale(e->sm, MLID));
@@ -721,11 +687,10 @@ static void run(struct env *e, uint64_t now)
 	sm_run_due(e->sm, now);
 }
 
-static void with_a_delay_tables_follow_when_the_clock_says_so(void **state)
+CASE(with_a_delay_tables_follow_when_the_clock_says_so)
 {
 	struct env *e = start_late(50);
 
-	(void)state;
 	assert_int_equal(route(e, "0r 1r"), 0);
 	assert_int_equal(e->last_wake, 50);
 	assert_reached(e, 0, "0000");
@@ -736,11 +701,10 @@ static void with_a_delay_tables_follow_when_the_clock_says_so(void **state)
 	stop(e);
 }
 
-static void each_change_has_a_delay_of_its_own(void **state)
+CASE(each_change_has_a_delay_of_its_own)
 {
 	struct env *e = start_late(50);
 
-	(void)state;
 	route(e, "0r");
 	run(e, 1030);
 	route(e, "0r 1r");
@@ -754,11 +718,10 @@ static void each_change_has_a_delay_of_its_own(void **state)
 	stop(e);
 }
 
-static void a_late_clock_writes_all_that_is_due_in_order(void **state)
+CASE(a_late_clock_writes_all_that_is_due_in_order)
 {
 	struct env *e = start_late(50);
 
-	(void)state;
 	route(e, "0r 3r");
 	run(e, 1010);
 	route(e, "0r 1r");
@@ -767,11 +730,10 @@ static void a_late_clock_writes_all_that_is_due_in_order(void **state)
 	stop(e);
 }
 
-static void a_group_that_ends_is_gone_at_once_and_for_good(void **state)
+CASE(a_group_that_ends_is_gone_at_once_and_for_good)
 {
 	struct env *e = start_late(50);
 
-	(void)state;
 	route(e, "0r 1r");
 	run(e, 1050);
 	route(e, "0r 1r 2r");
@@ -782,11 +744,10 @@ static void a_group_that_ends_is_gone_at_once_and_for_good(void **state)
 	stop(e);
 }
 
-static void a_delay_set_back_to_zero_discards_pending_tables(void **state)
+CASE(a_delay_set_back_to_zero_discards_pending_tables)
 {
 	struct env *e = start_late(50);
 
-	(void)state;
 	route(e, "0r 1r 2r 3r");
 	e->f->settings.mft_delay_ms = 0;
 	route(e, "0r 1r");
@@ -796,11 +757,10 @@ static void a_delay_set_back_to_zero_discards_pending_tables(void **state)
 	stop(e);
 }
 
-static void a_shorter_delay_overtakes_without_harm(void **state)
+CASE(a_shorter_delay_overtakes_without_harm)
 {
 	struct env *e = start_late(500);
 
-	(void)state;
 	route(e, "0r 1r 2r 3r");
 	e->f->settings.mft_delay_ms = 50;
 	route(e, "0r 1r");
@@ -811,60 +771,10 @@ static void a_shorter_delay_overtakes_without_harm(void **state)
 	stop(e);
 }
 
-static void what_still_waits_at_the_end_is_freed(void **state)
+CASE(what_still_waits_at_the_end_is_freed)
 {
 	struct env *e = start_late(50);
 
-	(void)state;
 	route(e, "0r 1r");
 	stop(e);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_port_gets_a_lid_of_its_own_and_comes_up),
-		cmocka_unit_test(processes_see_lid_state_and_sm),
-		cmocka_unit_test(all_pairs_are_reachable),
-		cmocka_unit_test(a_subnet_that_has_come_apart_is_routed_in_its_parts),
-		cmocka_unit_test(a_second_sweep_keeps_the_lids),
-		cmocka_unit_test(a_link_that_is_down_stays_down_and_is_not_used),
-		cmocka_unit_test(a_sweep_routes_around_a_link_that_has_failed),
-		cmocka_unit_test(no_switch_has_a_route_to_what_cannot_be_reached),
-		cmocka_unit_test(routes_to_a_replaced_lid_are_removed),
-		cmocka_unit_test(a_flow_to_a_lid_that_a_sweep_takes_away_ends),
-		cmocka_unit_test(a_sweep_raises_a_top_that_is_too_low),
-		cmocka_unit_test(lids_are_given_out_again_but_never_to_two),
-		cmocka_unit_test(with_an_lmc_hca_ports_have_several_lids_and_switches_one),
-		cmocka_unit_test(each_of_the_lids_leads_there),
-		cmocka_unit_test(other_lids_are_as_many),
-		cmocka_unit_test(lids_that_do_not_suffice_are_an_error),
-		cmocka_unit_test(lids_that_two_have_are_given_anew),
-		cmocka_unit_test(the_sm_moves_to_the_next_port_that_is_active),
-		cmocka_unit_test(on_one_switch_the_row_is_the_receivers),
-		cmocka_unit_test(each_member_reaches_every_receiver_once),
-		cmocka_unit_test(a_send_only_member_leads_in_and_receives_nothing),
-		cmocka_unit_test(a_send_only_member_may_come_first),
-		cmocka_unit_test(towards_send_only_members_no_link_leads),
-		cmocka_unit_test(only_send_only_members_make_no_receiver),
-		cmocka_unit_test(switches_off_the_tree_have_no_row),
-		cmocka_unit_test(a_new_tree_leaves_nothing_of_the_old_one),
-		cmocka_unit_test(without_members_all_rows_are_empty),
-		cmocka_unit_test(a_member_that_is_not_plugged_in_keeps_nobody_out),
-		cmocka_unit_test(members_on_two_islands_get_a_tree_each),
-		cmocka_unit_test(flows_follow_the_trees),
-		cmocka_unit_test(an_mlid_beyond_the_capacity_is_refused),
-		cmocka_unit_test(a_link_that_fails_makes_stale_the_trees_that_it_is_on),
-		cmocka_unit_test(a_link_that_returns_makes_all_trees_stale),
-		cmocka_unit_test(a_sweep_for_no_reason_looks_at_all_trees),
-		cmocka_unit_test(with_a_delay_tables_follow_when_the_clock_says_so),
-		cmocka_unit_test(each_change_has_a_delay_of_its_own),
-		cmocka_unit_test(a_late_clock_writes_all_that_is_due_in_order),
-		cmocka_unit_test(a_group_that_ends_is_gone_at_once_and_for_good),
-		cmocka_unit_test(a_delay_set_back_to_zero_discards_pending_tables),
-		cmocka_unit_test(a_shorter_delay_overtakes_without_harm),
-		cmocka_unit_test(what_still_waits_at_the_end_is_freed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

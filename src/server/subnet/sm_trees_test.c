@@ -3,12 +3,12 @@
  * Multicast trees on fat trees: they are spread over the spines, as short as can be, do not move
  * when somebody joins or leaves, unless links have failed, and lead around failures.
  */
+#include <harness.h>
+
 #include "base/util.h"
 #include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "subnet/sm.h"
-
-#include <harness.h>
 
 #define MAX_SWITCH  128
 #define MAX_MEMBERS 256
@@ -138,12 +138,11 @@ static void remember(const struct env *e, uint16_t mlid, struct tables *t)
 /* ---- the tests ---- */
 
 /* 64 groups on a tree with 4 spines: 16 each; they end, and others are spread as well. */
-static void trees_are_spread_over_the_spines(void **state)
+CASE(trees_are_spread_over_the_spines)
 {
 	struct env *e = start(2, 8);
 	struct members g = { .n = 0 };
 
-	(void)state;
 	join(e, &g, 0, 8, 4);
 	for (unsigned round = 0; round < 2; round++) {
 		unsigned used[4] = { 0 };
@@ -169,7 +168,7 @@ static void trees_are_spread_over_the_spines(void **state)
 
 /* Over l leaves in p pods no tree has fewer links: none for one leaf, l for leaves of one pod, l +
  * p for more. */
-static void trees_are_as_short_as_can_be(void **state)
+CASE(trees_are_as_short_as_can_be)
 {
 	static const struct {
 		unsigned n, step, links;
@@ -179,7 +178,6 @@ static void trees_are_as_short_as_can_be(void **state)
 	};
 	struct env *e = start(3, 8); /* 8 pods of 4 leaves with 4 hosts */
 
-	(void)state;
 	for (uint16_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct members g = { .n = 0 };
 		unsigned uses;
@@ -194,13 +192,12 @@ static void trees_are_as_short_as_can_be(void **state)
 }
 
 /* No row loses a port when somebody joins, nor gets one when somebody leaves: the first, too. */
-static void who_joins_or_leaves_moves_nobody(void **state)
+CASE(who_joins_or_leaves_moves_nobody)
 {
 	struct env *e = start(3, 8);
 	struct members g = { .n = 0 };
 	struct tables before, after;
 
-	(void)state;
 	for (unsigned i = 0; i < 40; i++) {
 		remember(e, 0xC000, &before);
 		join(e, &g, i * 37 % 128, 1, 1);
@@ -228,13 +225,12 @@ static void who_joins_or_leaves_moves_nobody(void **state)
 }
 
 /* Where a link of the tree fails, the tree moves to another spine and is as short as before. */
-static void a_tree_around_a_failure_is_as_short(void **state)
+CASE(a_tree_around_a_failure_is_as_short)
 {
 	struct env *e = start(2, 8);
 	struct members g = { .n = 0 };
 	unsigned uses;
 
-	(void)state;
 	join(e, &g, 0, 8, 4);
 	route(e, 0xC000, &g);
 	for (unsigned k = 5; k < 8; k++) { /* leaf1 loses its links one by one */
@@ -260,9 +256,8 @@ static void a_tree_around_a_failure_is_as_short(void **state)
 static const char *const engines[] = { "minhop", "updn", "ftree", "dfsssp" };
 
 /* leaf8 has lost its link to spine1, where one of four groups has its core; then it joins all. */
-static void a_core_moves_for_who_joins_and_is_not_below_it(void **state)
+CASE(a_core_moves_for_who_joins_and_is_not_below_it)
 {
-	(void)state;
 	for (unsigned k = 0; EACH_ROW(k, engines); k++) {
 		struct env *e = start_routed(2, 8, engines[k]);
 		struct members g = { .n = 0 };
@@ -302,9 +297,8 @@ static void cut(struct env *e)
 
 /* In mid-sweep the order is not yet known in which trees will go; they reach all, and then follow.
  */
-static void who_joins_in_mid_sweep_is_reached_and_then_the_tree_obeys(void **state)
+CASE(who_joins_in_mid_sweep_is_reached_and_then_the_tree_obeys)
 {
-	(void)state;
 	for (unsigned k = 0; EACH_ROW(k, engines); k++) {
 		struct env *e = start_routed(2, 4, engines[k]);
 		struct members g = { .n = 0 };
@@ -333,13 +327,12 @@ static void who_joins_in_mid_sweep_is_reached_and_then_the_tree_obeys(void **sta
 }
 
 /* A port that only sends is on the way to the receivers, and gets nothing. */
-static void who_only_sends_reaches_all(void **state)
+CASE(who_only_sends_reaches_all)
 {
 	struct env *e = start(3, 8);
 	struct fabric_walk w = { .hop = testing_no_hop, .reached = on_reached, .arg = e };
 	struct members g = { .n = 0 };
 
-	(void)state;
 	join(e, &g, 0, 1, 1);
 	join(e, &g, 100, 1, 1);
 	g.m[1].receives = false;
@@ -348,19 +341,4 @@ static void who_only_sends_reaches_all(void **state)
 	assert_int_equal(e->reached[0], 1);
 	assert_int_equal(e->reached[100], 0);
 	stop(e);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(trees_are_spread_over_the_spines),
-		cmocka_unit_test(trees_are_as_short_as_can_be),
-		cmocka_unit_test(who_joins_or_leaves_moves_nobody),
-		cmocka_unit_test(a_tree_around_a_failure_is_as_short),
-		cmocka_unit_test(a_core_moves_for_who_joins_and_is_not_below_it),
-		cmocka_unit_test(who_joins_in_mid_sweep_is_reached_and_then_the_tree_obeys),
-		cmocka_unit_test(who_only_sends_reaches_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,6 @@
  * or for about a second.
  */
 #include <harness.h>
-#include <arpa/inet.h>
 
 #include "fabric/testing.h"
 #include "subnet/partitions.h"
@@ -63,11 +62,10 @@ static void assert_format(const struct subnet_state *s, const char *want)
 	free(text);
 }
 
-static void what_was_written_is_read(void **state)
+CASE(what_was_written_is_read)
 {
 	struct subnet_state s;
 
-	(void)state;
 	parse(full, &s);
 	assert_int_equal(s.n_ports, 2);
 	assert_true(s.port[0].guid == 0x11 && s.port[0].lid == 7 && s.port[0].line == 2);
@@ -82,11 +80,10 @@ static void what_was_written_is_read(void **state)
 	subnet_state_fini(&s);
 }
 
-static void a_person_may_write_it(void **state)
+CASE(a_person_may_write_it)
 {
 	struct subnet_state s;
 
-	(void)state;
 	parse("", &s);
 	assert_format(&s, FIRST END);
 	subnet_state_fini(&s);
@@ -95,7 +92,7 @@ static void a_person_may_write_it(void **state)
 	subnet_state_fini(&s);
 }
 
-static void a_wrong_line_is_named(void **state)
+CASE(a_wrong_line_is_named)
 {
 	static const struct {
 		const char *text, *why;
@@ -148,7 +145,6 @@ static void a_wrong_line_is_named(void **state)
 		  "'012345678901234567890123456789012345678...'" },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_NAMED(i, rows, text); i++) {
 		struct subnet_state s;
 		char why[200];
@@ -159,9 +155,8 @@ static void a_wrong_line_is_named(void **state)
 	}
 }
 
-static void a_file_that_was_cut_is_none(void **state)
+CASE(a_file_that_was_cut_is_none)
 {
-	(void)state;
 	for (size_t bytes = 1; bytes < strlen(full) - 1; bytes++) {
 		struct subnet_state s;
 		char why[200];
@@ -226,13 +221,12 @@ static void check_again(const struct subnet_state *s)
 	subnet_state_fini(&again);
 }
 
-static void any_text_is_safe(void **state)
+CASE(any_text_is_safe)
 {
 	const char *seconds = getenv("UMBEL_FUZZ_SECONDS");
 	uint64_t end = base_now_ns() + (seconds ? strtoull(seconds, NULL, 10) : 0) * 1000000000ull;
 	uint64_t seed = 88172645463325252u, good = 0, bad = 0;
 
-	(void)state;
 	while (good + bad < 200000 || base_now_ns() < end) {
 		struct subnet_state s;
 		char text[2048], why[200];
@@ -324,13 +318,12 @@ static uint16_t lid_of(const struct env *e, unsigned host)
 	return e->f->hca_port[host]->lid;
 }
 
-static void ports_keep_their_lids(void **state)
+CASE(ports_keep_their_lids)
 {
 	struct subnet_state s;
 	struct shm_settings settings;
 	struct env e, again;
 
-	(void)state;
 	fabric_settings_default(&settings);
 	start_with(&e, 3, "");
 	MISFITS(&e, 0, 0);
@@ -354,11 +347,10 @@ static void ports_keep_their_lids(void **state)
 #define H4 "0x02756d0000000401"
 #define SW "0x02756d0000000400" /* of three hosts */
 
-static void other_ports_are_passed_over(void **state)
+CASE(other_ports_are_passed_over)
 {
 	struct env e;
 
-	(void)state;
 	start_with(&e, 3,
 	           FIRST "lid " H1 " 30\nlid " H4 " 31\nlid " SW " 32\n"
 	                 "guid " H4 " 1 0x99\nguid " SW " 1 0x98\nguid " H2 " 0 0x97\n"
@@ -371,13 +363,12 @@ static void other_ports_are_passed_over(void **state)
 	stop(&e);
 }
 
-static void lids_that_cannot_be_are_given_anew(void **state)
+CASE(lids_that_cannot_be_are_given_anew)
 {
 	struct shm_settings settings;
 	struct subnet_state s;
 	struct env e;
 
-	(void)state;
 	fabric_settings_default(&settings);
 	settings.lmc = 2;
 	parse(FIRST "lid " H1 " 8\nlid " H2 " 9\n" END, &s);
@@ -389,13 +380,12 @@ static void lids_that_cannot_be_are_given_anew(void **state)
 	stop(&e);
 }
 
-static void guids_of_a_port_are_there_again(void **state)
+CASE(guids_of_a_port_are_there_again)
 {
 	struct subnet_state s;
 	struct ib_gid gid;
 	struct env e;
 
-	(void)state;
 	start_with(&e, 3, FIRST "guid " H2 " 3 0x99\n" END);
 	MISFITS(&e, 0, 0);
 	fabric_gid_make(e.f, 0x99, &gid);
@@ -418,7 +408,7 @@ static struct partitions *partitions_of(const char *conf)
 	return p;
 }
 
-static void pkeys_keep_their_place(void **state)
+CASE(pkeys_keep_their_place)
 {
 	static const char conf[] = "Default:ALL=full; A=1:ALL=full; B=2:ALL=full;";
 	struct shm_settings settings;
@@ -426,7 +416,6 @@ static void pkeys_keep_their_place(void **state)
 	struct partitions *p = partitions_of(conf);
 	struct env e;
 
-	(void)state;
 	fabric_settings_default(&settings);
 	parse(FIRST "pkey " H1 " 4 0x8002\npkey " H1 " 5 0x8003\npkey " H4 " 1 0x8001\n" END, &s);
 	start(&e, 3, &settings, &s, p);
@@ -490,11 +479,10 @@ static void leave(struct env *e, unsigned host, const char *mgid, uint8_t states
 	        SA_OK);
 }
 
-static void a_group_waits_for_its_members(void **state)
+CASE(a_group_waits_for_its_members)
 {
 	struct env e;
 
-	(void)state;
 	start_with(&e, 3, FIRST "group " GROUP " " VALUES "\n" END);
 	MISFITS(&e, 0, 0);
 	sa_swept(e.sa);
@@ -514,11 +502,10 @@ static void a_group_waits_for_its_members(void **state)
 	stop(&e);
 }
 
-static void it_gives_way_to_another_one_of_its_name(void **state)
+CASE(it_gives_way_to_another_one_of_its_name)
 {
 	struct env e;
 
-	(void)state;
 	start_with(&e, 3, FIRST "group " GROUP " " VALUES "\n" END);
 	/* a port that cannot create the group has to fit */
 	assert_int_equal(join_with(&e, 0, GROUP, IB_JOIN_NON, 2), SA_REQ_INVALID);
@@ -533,13 +520,12 @@ static void it_gives_way_to_another_one_of_its_name(void **state)
 	stop(&e);
 }
 
-static void it_gives_its_mlid_when_there_is_no_other(void **state)
+CASE(it_gives_its_mlid_when_there_is_no_other)
 {
 	struct shm_settings settings;
 	struct subnet_state s;
 	struct env e;
 
-	(void)state;
 	fabric_settings_default(&settings);
 	settings.mft_capacity = 3;
 	parse(FIRST "group " GROUP " " VALUES "\n" END, &s);
@@ -555,13 +541,12 @@ static void it_gives_its_mlid_when_there_is_no_other(void **state)
 	stop(&e);
 }
 
-static void groups_that_cannot_be_are_passed_over(void **state)
+CASE(groups_that_cannot_be_are_passed_over)
 {
 	struct shm_settings settings;
 	struct subnet_state s;
 	struct env e;
 
-	(void)state;
 	fabric_settings_default(&settings);
 	settings.mft_capacity = 3;
 	parse(FIRST "group " GROUP " " VALUES "\n"
@@ -582,7 +567,7 @@ static void groups_that_cannot_be_are_passed_over(void **state)
 	stop(&e);
 }
 
-static void partitions_say_what_their_groups_are(void **state)
+CASE(partitions_say_what_their_groups_are)
 {
 	static const char conf[] = "A=1:ALL=full,mgid=ff12:1::1,Q_Key=7,mtu=2;";
 	struct shm_settings settings;
@@ -590,7 +575,6 @@ static void partitions_say_what_their_groups_are(void **state)
 	struct subnet_state s;
 	struct env e;
 
-	(void)state;
 	fabric_settings_default(&settings);
 	parse(FIRST "group " GROUP " " VALUES "\n"
 	            "group ff12:1::3 mlid 0xc003 pkey 0x8002 qkey 0 mtu 1 rate 2 sl 0 tclass 0 "
@@ -605,27 +589,4 @@ static void partitions_say_what_their_groups_are(void **state)
 	subnet_state_fini(&s);
 	stop(&e);
 	partitions_free(p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_written_is_read),
-		cmocka_unit_test(a_person_may_write_it),
-		cmocka_unit_test(a_wrong_line_is_named),
-		cmocka_unit_test(a_file_that_was_cut_is_none),
-		cmocka_unit_test(any_text_is_safe),
-		cmocka_unit_test(ports_keep_their_lids),
-		cmocka_unit_test(other_ports_are_passed_over),
-		cmocka_unit_test(lids_that_cannot_be_are_given_anew),
-		cmocka_unit_test(guids_of_a_port_are_there_again),
-		cmocka_unit_test(pkeys_keep_their_place),
-		cmocka_unit_test(a_group_waits_for_its_members),
-		cmocka_unit_test(it_gives_way_to_another_one_of_its_name),
-		cmocka_unit_test(it_gives_its_mlid_when_there_is_no_other),
-		cmocka_unit_test(groups_that_cannot_be_are_passed_over),
-		cmocka_unit_test(partitions_say_what_their_groups_are),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,8 @@
  * The test runs for UMBEL_FUZZ_SECONDS, or for about a second. UMBEL_FUZZ_SEED sets the first seed.
  * Each fabric has a seed, which a failure prints: with it as the first, the failure comes at once.
  */
+#include <harness.h>
+
 #include "fabric/agents/mads.h"
 #include "subnet/sa.h"
 #include "subnet/sa_groups.h"
@@ -568,12 +570,11 @@ static void assert_order(struct lab *l)
 		assert_group_served(l, g);
 }
 
-static void whatever_happens_in_mid_sweep_is_put_in_order(void **state)
+CASE(whatever_happens_in_mid_sweep_is_put_in_order)
 {
 	uint64_t end = fuzz_end(), seed = fuzz_seed(), n_slices = 0, n_sets = 0, n_refused = 0;
 	uint64_t n_renewed = 0, n_early = 0, n_checked = 0;
 
-	(void)state;
 	for (unsigned n = 0; n < N_FABRICS || base_now_ns() < end; n++, seed++) {
 		struct lab l = { .fuzz = { .seed = seed } };
 
@@ -606,13 +607,4 @@ static void whatever_happens_in_mid_sweep_is_put_in_order(void **state)
 	assert_true(n_refused > n_sets / 50 && n_refused < n_sets / 2);
 	assert_true(n_renewed > 10 * N_FABRICS && n_checked > 10 * N_FABRICS);
 	assert_true(n_early > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whatever_happens_in_mid_sweep_is_put_in_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

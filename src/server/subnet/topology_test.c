@@ -3,11 +3,11 @@
  * Fabrics of all shapes that `umbel up` builds, with the embedded subnet manager: hosts connected
  * by cables reach each other, by unicast and as a multicast group; others do not.
  */
+#include <harness.h>
+
 #include "fabric/testing.h"
 #include "fabric/plan/topology_file.h"
 #include "subnet/sm.h"
-
-#include <harness.h>
 
 #define EXAMPLES "/usr/share/doc/ibsim-utils/net-examples/"
 #define MLID     0xC003
@@ -178,11 +178,10 @@ static void assert_multicast(struct env *e, unsigned step)
 
 /* ---- shapes ---- */
 
-static void all_hosts_of_a_tree_reach_each_other(void **state)
+CASE(all_hosts_of_a_tree_reach_each_other)
 {
 	static const unsigned hosts[] = { 1, 36, 37, 200 };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, hosts); i++) {
 		struct env *e = start_tree(hosts[i]);
 
@@ -192,14 +191,13 @@ static void all_hosts_of_a_tree_reach_each_other(void **state)
 	}
 }
 
-static void all_hosts_of_a_fat_tree_reach_each_other(void **state)
+CASE(all_hosts_of_a_fat_tree_reach_each_other)
 {
 	static const unsigned rows[][3] = {
 		{ 2, 2, 0 }, { 2, 8, 0 }, { 2, 8, 21 }, { 2, 36, 0 },
 		{ 3, 2, 0 }, { 3, 8, 0 }, { 3, 8, 37 }, { 3, 8, 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct env *e = start_fat_tree(rows[i][0], rows[i][1], rows[i][2]);
 
@@ -209,18 +207,17 @@ static void all_hosts_of_a_fat_tree_reach_each_other(void **state)
 	}
 }
 
-static void the_largest_fat_tree_is_routed(void **state)
+CASE(the_largest_fat_tree_is_routed)
 {
 	struct env *e = start_fat_tree(3, 24, 0);
 
-	(void)state;
 	assert_int_equal(e->f->n_hca_ports, 3456);
 	assert_all_pairs(e, 97);
 	assert_multicast(e, 500);
 	stop(e);
 }
 
-static void the_examples_of_ibsim_are_routed(void **state)
+CASE(the_examples_of_ibsim_are_routed)
 {
 	static const struct {
 		const char *name;
@@ -233,7 +230,6 @@ static void the_examples_of_ibsim_are_routed(void **state)
 		{ "net.2sw2path4hca2port", 2, 4, 2 },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct env *e = start_example(rows[i].name);
 
@@ -258,16 +254,15 @@ static const char odd[] = "Switch 8 \"a\"\n[1] \"b\"[1]\n[2] \"b\"[2]\n[3] \"c\"
                           "Ca 1 \"h6\"\n[1] \"h7\"[1]\nCa 1 \"h7\"\nCa 1 \"h8\"\n"
                           "Ca 2 \"h9\"\n[1] \"h9\"[2]\n[2] \"h9\"[1]\n";
 
-static void whoever_is_joined_by_cables_reaches_each_other(void **state)
+CASE(whoever_is_joined_by_cables_reaches_each_other)
 {
 	struct env *e = start_text(odd, sizeof(odd) - 1);
 
-	(void)state;
 	assert_all_pairs(e, 1);
 	stop(e);
 }
 
-static void a_group_across_islands_stays_in_each(void **state)
+CASE(a_group_across_islands_stays_in_each)
 {
 	struct env *e;
 
@@ -277,18 +272,16 @@ static void a_group_across_islands_stays_in_each(void **state)
 	                              "Switch 4 \"c\"\n[1] \"h3\"[1]\n[4] \"h4\"[2]\n"
 	                              "Ca 1 \"h1\"\nCa 1 \"h2\"\nCa 1 \"h3\"\nCa 2 \"h4\"\n";
 
-	(void)state;
 	e = start_text(islands, sizeof(islands) - 1);
 	assert_multicast(e, 1);
 	stop(e);
 }
 
-static void a_port_with_nothing_plugged_in_stays_down_without_a_lid(void **state)
+CASE(a_port_with_nothing_plugged_in_stays_down_without_a_lid)
 {
 	struct env *e = start_example("net");
 	unsigned down = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < e->f->n_hca_ports; i++) {
 		const struct fabric_port *p = e->f->hca_port[i];
 		struct shm_port seen;
@@ -303,13 +296,12 @@ static void a_port_with_nothing_plugged_in_stays_down_without_a_lid(void **state
 }
 
 /* Where the first HCA's first port has no cable, too. */
-static void all_ports_know_where_the_subnet_manager_is(void **state)
+CASE(all_ports_know_where_the_subnet_manager_is)
 {
 	static const char text[] = "Ca 2 \"h1\"\n[2] \"s\"[1]\nCa 1 \"h2\"\n[1] \"s\"[2]\n"
 	                           "Switch 2 \"s\"\n";
 	struct env *e = start_text(text, sizeof(text) - 1);
 
-	(void)state;
 	for (unsigned i = 1; i < 3; i++) {
 		struct shm_port seen;
 
@@ -318,20 +310,4 @@ static void all_ports_know_where_the_subnet_manager_is(void **state)
 		assert_int_not_equal(seen.sm_lid, 0);
 	}
 	stop(e);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_hosts_of_a_tree_reach_each_other),
-		cmocka_unit_test(all_hosts_of_a_fat_tree_reach_each_other),
-		cmocka_unit_test(the_largest_fat_tree_is_routed),
-		cmocka_unit_test(the_examples_of_ibsim_are_routed),
-		cmocka_unit_test(whoever_is_joined_by_cables_reaches_each_other),
-		cmocka_unit_test(a_group_across_islands_stays_in_each),
-		cmocka_unit_test(a_port_with_nothing_plugged_in_stays_down_without_a_lid),
-		cmocka_unit_test(all_ports_know_where_the_subnet_manager_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

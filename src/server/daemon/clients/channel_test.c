@@ -2,16 +2,7 @@
 /*
  * Tests of channel.c: numbers, and what is left when there is none.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <cmocka.h>
+#include <harness.h>
 
 #include "daemon/clients/channel.h"
 
@@ -27,7 +18,7 @@ static int next_descriptor(void)
 	return fd;
 }
 
-static void a_channel_too_many_leaves_nothing_behind(void **state)
+CASE(a_channel_too_many_leaves_nothing_behind)
 {
 	struct daemon_channels *all = calloc(1, sizeof(*all));
 	struct daemon_endings endings = { 0 };
@@ -36,7 +27,6 @@ static void a_channel_too_many_leaves_nothing_behind(void **state)
 	unsigned n = 0;
 	int ret, before;
 
-	(void)state;
 	assert_non_null(all);
 	daemon_channels_init(all, &endings);
 	all->ids.limit = MOST; /* of numbers */
@@ -54,13 +44,4 @@ static void a_channel_too_many_leaves_nothing_behind(void **state)
 	assert_true(LIST_EMPTY(&holder.channels));
 	base_idtable_fini(&all->ids);
 	free(all);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_channel_too_many_leaves_nothing_behind),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

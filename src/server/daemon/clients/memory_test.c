@@ -3,13 +3,7 @@
  * Where rings lie, that one which begins within a page is closed from its first slot to its last,
  * and that the payload memory of a sender that has gone stays while messages in it are unread.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include <harness.h>
 
 #include "daemon/clients/memory.h"
 #include "daemon/clients/pages.h"
@@ -100,7 +94,7 @@ static int teardown(void **state)
 }
 
 /* A sender to many looks at the heads and at the next slots of all their rings. */
-static void lines_of_rings_share_no_few_places_of_a_cache(void **state)
+CASE_WITH(lines_of_rings_share_no_few_places_of_a_cache, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -154,7 +148,7 @@ static void close_claimed(struct lab *l, uint8_t shift)
 	assert_int_equal(l->memory.rings.in_use, 0);
 }
 
-static void a_ring_is_closed_to_its_last_slot(void **state)
+CASE_WITH(a_ring_is_closed_to_its_last_slot, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -197,7 +191,7 @@ static uint64_t stays(struct lab *l, uint32_t page, uint32_t bytes)
 	return left;
 }
 
-static void payload_stays_until_it_has_been_read(void **state)
+CASE_WITH(payload_stays_until_it_has_been_read, setup, teardown)
 {
 	const uint64_t piece = 16ull * DAEMON_PAGE; /* is freed at once */
 	struct lab *l = *state;
@@ -210,17 +204,4 @@ static void payload_stays_until_it_has_been_read(void **state)
 	/* hostile ones */
 	assert_int_equal(stays(l, 0, UINT32_MAX), piece);
 	assert_int_equal(stays(l, UINT32_MAX, UINT32_MAX), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(lines_of_rings_share_no_few_places_of_a_cache,
-		                                setup, teardown),
-		cmocka_unit_test_setup_teardown(a_ring_is_closed_to_its_last_slot, setup, teardown),
-		cmocka_unit_test_setup_teardown(payload_stays_until_it_has_been_read, setup,
-		                                teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,8 @@
  * An HCA that is closed with many protection domains: it and they are gone at once, for any look,
  * and are freed in slices. And the modules that have objects of a holder that ends: their order.
  */
+#include <harness.h>
 #include <ctype.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "daemon/clients/objects.h"
 
@@ -70,7 +62,7 @@ static void make_pds(struct lab *l, struct daemon_hca *h, uint32_t first, uint32
 		assert_int_equal(daemon_pd_new(&l->o.pds, h, first + i), 0);
 }
 
-static void domains_go_in_slices(void **state)
+CASE_WITH(domains_go_in_slices, setup, teardown)
 {
 	struct lab *l = *state;
 	struct daemon_hca *h = open_hca(l), *other = open_hca(l);
@@ -96,7 +88,7 @@ static void domains_go_in_slices(void **state)
 	assert_int_equal(l->o.pds.ids.used, 0); /* few go at once */
 }
 
-static void a_number_can_be_had_again_meanwhile(void **state)
+CASE_WITH(a_number_can_be_had_again_meanwhile, setup, teardown)
 {
 	struct lab *l = *state;
 	struct daemon_hca *h = open_hca(l), *next = open_hca(l);
@@ -150,7 +142,7 @@ static bool module_free(void *arg, struct daemon_holder *holder, uint32_t *budge
 	return !m->objects;
 }
 
-static void the_module_that_registered_last_frees_first(void **state)
+CASE_WITH(the_module_that_registered_last_frees_first, setup, teardown)
 {
 	struct lab *l = *state;
 	static char done[64];
@@ -177,17 +169,4 @@ static void the_module_that_registered_last_frees_first(void **state)
 	assert_int_equal(l->o.pds.ids.used, 0); /* which registered before all */
 	assert_int_equal(l->o.hcas.ids.used, 0);
 	assert_false(daemon_chores_wait(&l->o.chores));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(domains_go_in_slices, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_number_can_be_had_again_meanwhile, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(the_module_that_registered_last_frees_first, setup,
-		                                teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,7 @@
 /*
  * Each event in each state of a queue pair's life in the daemon.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "daemon/clients/qp_life.h"
 
@@ -28,9 +22,8 @@ static const struct {
 	{ DAEMON_QP_IS_FREED, "is freed", "g--g-" },
 };
 
-static void each_event_leads_where_the_table_says(void **state)
+CASE(each_event_leads_where_the_table_says)
 {
-	(void)state;
 	assert_int_equal(sizeof(events) / sizeof(events[0]), DAEMON_QP_N_EVENTS);
 	for (unsigned e = 0; e < DAEMON_QP_N_EVENTS; e++) {
 		char found[DAEMON_QP_N_STATES + 1] = "";
@@ -46,9 +39,8 @@ static void each_event_leads_where_the_table_says(void **state)
 }
 
 /* Memory of a queue pair that was created goes by the chore alone, and never twice. */
-static void each_life_ends_once(void **state)
+CASE(each_life_ends_once)
 {
-	(void)state;
 	for (unsigned e = 0; e < DAEMON_QP_N_EVENTS; e++) {
 		const enum daemon_qp_state after =
 		        daemon_qp_next(DAEMON_QP_LIVE, (enum daemon_qp_event)e);
@@ -58,14 +50,4 @@ static void each_life_ends_once(void **state)
 		assert_int_not_equal(after, DAEMON_QP_GONE);
 		assert_int_not_equal(after, DAEMON_QP_PREPARED);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_event_leads_where_the_table_says),
-		cmocka_unit_test(each_life_ends_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,7 @@
 /*
  * The table of requests: the roles that are served, and the checks before.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "daemon/clients/request.h"
@@ -85,11 +78,10 @@ static void fill(struct fixture *f)
 	daemon_requests_add(&f->all, rows, ARRAY_SIZE(rows), &f->served);
 }
 
-static void the_owners_requests_are_for_the_owner(void **state)
+CASE(the_owners_requests_are_for_the_owner)
 {
 	struct fixture f = make();
 
-	(void)state;
 	fill(&f);
 	assert_int_equal(serve(&f, DAEMON_CLI | DAEMON_OWNER, OWNERS, 4), 0);
 	assert_int_equal(serve(&f, DAEMON_CLI, OWNERS, 4), -EACCES);
@@ -98,12 +90,11 @@ static void the_owners_requests_are_for_the_owner(void **state)
 	assert_int_equal(f.served, 1);
 }
 
-static void a_request_is_about_what_the_client_has(void **state)
+CASE(a_request_is_about_what_the_client_has)
 {
 	struct fixture f = make();
 	uint32_t body[2] = { 7, 8 };
 
-	(void)state;
 	fill(&f);
 	memcpy(f.request.body, body, sizeof(body));
 	assert_int_equal(serve(&f, DAEMON_VERBS, ABOUT, 8), -EINVAL);
@@ -114,11 +105,10 @@ static void a_request_is_about_what_the_client_has(void **state)
 	assert_int_equal(f.served, 1);
 }
 
-static void a_request_is_served_by_its_row(void **state)
+CASE(a_request_is_served_by_its_row)
 {
 	struct fixture f = make();
 
-	(void)state;
 	fill(&f);
 	assert_int_equal(serve(&f, DAEMON_VERBS, ONE, 4), 0);
 	assert_int_equal(f.served, 1);
@@ -126,11 +116,10 @@ static void a_request_is_served_by_its_row(void **state)
 	assert_memory_equal(f.reply.body, f.request.body, 4);
 }
 
-static void a_range_is_served_to_its_end(void **state)
+CASE(a_range_is_served_to_its_end)
 {
 	struct fixture f = make();
 
-	(void)state;
 	fill(&f);
 	for (uint32_t type = RANGE; type <= RANGE_END; type++)
 		assert_int_equal(serve(&f, DAEMON_UMAD, type, 4), 0);
@@ -139,22 +128,20 @@ static void a_range_is_served_to_its_end(void **state)
 	assert_int_equal(serve(&f, DAEMON_UMAD, RANGE_END + 1, 4), -ENOSYS);
 }
 
-static void other_roles_have_no_such_request(void **state)
+CASE(other_roles_have_no_such_request)
 {
 	struct fixture f = make();
 
-	(void)state;
 	fill(&f);
 	assert_int_equal(serve(&f, DAEMON_UMAD, ONE, 4), -ENOSYS);
 	assert_int_equal(serve(&f, DAEMON_SYSFS, ONE, 4), -ENOSYS);
 	assert_int_equal(f.served, 0);
 }
 
-static void a_type_beyond_the_table_is_unknown(void **state)
+CASE(a_type_beyond_the_table_is_unknown)
 {
 	struct fixture f = make();
 
-	(void)state;
 	fill(&f);
 	assert_int_equal(serve(&f, DAEMON_CLI, ANY, 100), 0);
 	assert_int_equal(serve(&f, DAEMON_CLI, ANY + 1, 4), -ENOSYS);
@@ -162,11 +149,10 @@ static void a_type_beyond_the_table_is_unknown(void **state)
 	assert_int_equal(serve(&f, DAEMON_CLI, UINT32_MAX, 4), -ENOSYS);
 }
 
-static void the_length_is_exact(void **state)
+CASE(the_length_is_exact)
 {
 	struct fixture f = make();
 
-	(void)state;
 	fill(&f);
 	assert_int_equal(serve(&f, DAEMON_CLI, ONE, 3), -EPROTO);
 	assert_int_equal(serve(&f, DAEMON_CLI, ONE, 5), -EPROTO);
@@ -174,11 +160,10 @@ static void the_length_is_exact(void **state)
 	assert_int_equal(f.served, 0);
 }
 
-static void descriptors_must_come_where_they_are_wanted(void **state)
+CASE(descriptors_must_come_where_they_are_wanted)
 {
 	struct fixture f = make();
 
-	(void)state;
 	fill(&f);
 	assert_int_equal(serve(&f, DAEMON_CLI, WITH_FD, 4), -EPROTO);
 	f.request.n_fds = 2;
@@ -188,11 +173,10 @@ static void descriptors_must_come_where_they_are_wanted(void **state)
 	assert_int_equal(serve(&f, DAEMON_CLI, WITH_FD, 4), 0);
 }
 
-static void a_stranger_may_say_hello_only(void **state)
+CASE(a_stranger_may_say_hello_only)
 {
 	struct fixture f = make();
 
-	(void)state;
 	fill(&f);
 	assert_int_equal(serve(&f, DAEMON_STRANGER, ONE, 4), -EPROTO);
 	assert_int_equal(serve(&f, DAEMON_STRANGER, RANGE_END + 1, 4), -EPROTO);
@@ -200,34 +184,15 @@ static void a_stranger_may_say_hello_only(void **state)
 	assert_int_equal(serve(&f, DAEMON_UMAD, HELLO, 4), 0);
 }
 
-static void the_reply_has_a_copy_of_a_descriptor(void **state)
+CASE(the_reply_has_a_copy_of_a_descriptor)
 {
 	struct fixture f = make();
 	struct daemon_call call = { .reply = &f.reply };
 
-	(void)state;
 	assert_int_equal(daemon_call_give_copy(&call, -1), -EBADF);
 	assert_int_equal(f.reply.n_fds, 0);
 	assert_int_equal(daemon_call_give_copy(&call, STDERR_FILENO), 0);
 	assert_int_equal(f.reply.n_fds, 1);
 	assert_int_not_equal(f.reply.fd[0], STDERR_FILENO);
 	control_close_fds(&f.reply);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_owners_requests_are_for_the_owner),
-		cmocka_unit_test(a_request_is_about_what_the_client_has),
-		cmocka_unit_test(a_request_is_served_by_its_row),
-		cmocka_unit_test(a_range_is_served_to_its_end),
-		cmocka_unit_test(other_roles_have_no_such_request),
-		cmocka_unit_test(a_type_beyond_the_table_is_unknown),
-		cmocka_unit_test(the_length_is_exact),
-		cmocka_unit_test(descriptors_must_come_where_they_are_wanted),
-		cmocka_unit_test(a_stranger_may_say_hello_only),
-		cmocka_unit_test(the_reply_has_a_copy_of_a_descriptor),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,7 @@
 /*
  * Descriptors of clients: nobody waits for those that take long.
  */
-#define _GNU_SOURCE
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <harness.h>
 
 #include "daemon/core/closer.h"
 #include "daemon/core/closer_testing.h"
@@ -41,12 +30,11 @@ static void wait_closed(int fd)
 		usleep(1000);
 }
 
-static void a_thread_closes_large_files_in_memory(void **state)
+CASE(a_thread_closes_large_files_in_memory)
 {
 	struct daemon_closer c = { 0 };
 	int fd[3];
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		fd[i] = file_of(LARGE);
 	for (unsigned i = 0; i < 3; i++)
@@ -58,13 +46,12 @@ static void a_thread_closes_large_files_in_memory(void **state)
 }
 
 /* Nor is there a thread for them: most daemons have none. */
-static void small_memory_and_connections_are_closed_at_once(void **state)
+CASE(small_memory_and_connections_are_closed_at_once)
 {
 	struct daemon_closer c = { 0 };
 	int fd = file_of(4096), hole = memfd_create("hole", MFD_CLOEXEC), end[2][2];
 	int mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 
-	(void)state;
 	assert_int_equal(ftruncate(hole, 1ll << 40), 0);
 	daemon_closer_close(&c, fd);
 	daemon_closer_close(&c, hole);
@@ -84,12 +71,11 @@ static void small_memory_and_connections_are_closed_at_once(void **state)
 }
 
 /* More than there are threads, by themselves and in an end. Nobody reads. */
-static void no_socket_lingers(void **state)
+CASE(no_socket_lingers)
 {
 	struct daemon_closer c = { 0 };
 	int reader[2 * DAEMON_CLOSER_HELD], fd[2 * DAEMON_CLOSER_HELD], end[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, end), 0);
 	assert_int_equal(send(end[1], "", 0, 0), 0); /* ahead of what shows */
 	for (unsigned i = 0; i < 2 * DAEMON_CLOSER_HELD; i++)
@@ -113,25 +99,12 @@ static void no_socket_lingers(void **state)
 }
 
 /* Descriptors that are held end with the process. */
-static void the_end_does_not_wait_for_what_lingers(void **state)
+CASE(the_end_does_not_wait_for_what_lingers)
 {
 	struct daemon_closer c = { 0 };
 	int reader;
 
-	(void)state;
 	daemon_closer_close(&c, lingering(&reader));
 	daemon_closer_fini(&c);
 	close(reader);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_thread_closes_large_files_in_memory),
-		cmocka_unit_test(small_memory_and_connections_are_closed_at_once),
-		cmocka_unit_test(no_socket_lingers),
-		cmocka_unit_test(the_end_does_not_wait_for_what_lingers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,20 +2,7 @@
 /*
  * Tests of loop.c: the order of turns, and what stops.
  */
-#define _GNU_SOURCE /* SCHED_RESET_ON_FORK */
-#include <poll.h>
-#include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "daemon/core/loop.h"
@@ -80,13 +67,12 @@ static void take_turns(struct daemon_loop *loop, unsigned n)
 		assert_int_equal(daemon_loop_turn(loop), 0);
 }
 
-static void one_who_asks_is_served_ahead_of_a_crowd_that_has_ended(void **state)
+CASE(one_who_asks_is_served_ahead_of_a_crowd_that_has_ended)
 {
 	static struct party crowd[CROWD], one;
 	struct daemon_loop loop = { 0 };
 	unsigned others = 0;
 
-	(void)state;
 	assert_int_equal(daemon_loop_init(&loop), 0);
 	for (unsigned i = 0; i < CROWD; i++) {
 		come(&loop, &crowd[i], EPOLLHUP);
@@ -114,12 +100,11 @@ static void one_who_asks_is_served_ahead_of_a_crowd_that_has_ended(void **state)
 	daemon_loop_fini(&loop);
 }
 
-static void all_who_ask_have_their_turn_in_a_round(void **state)
+CASE(all_who_ask_have_their_turn_in_a_round)
 {
 	static struct party crowd[CROWD];
 	struct daemon_loop loop = { 0 };
 
-	(void)state;
 	assert_int_equal(daemon_loop_init(&loop), 0);
 	for (unsigned i = 0; i < CROWD; i++) {
 		come(&loop, &crowd[i], EPOLLHUP);
@@ -133,12 +118,11 @@ static void all_who_ask_have_their_turn_in_a_round(void **state)
 	daemon_loop_fini(&loop);
 }
 
-static void a_patient_one_has_turns_until_it_is_stopped(void **state)
+CASE(a_patient_one_has_turns_until_it_is_stopped)
 {
 	struct daemon_loop loop = { 0 };
 	struct party p;
 
-	(void)state;
 	assert_int_equal(daemon_loop_init(&loop), 0);
 	come(&loop, &p, EPOLLHUP);
 	hang_up(&p);
@@ -153,12 +137,11 @@ static void a_patient_one_has_turns_until_it_is_stopped(void **state)
 	daemon_loop_fini(&loop);
 }
 
-static void what_is_stopped_while_it_waits_has_no_turn(void **state)
+CASE(what_is_stopped_while_it_waits_has_no_turn)
 {
 	static struct party p[2];
 	struct daemon_loop loop = { 0 };
 
-	(void)state;
 	for (unsigned patient = 0; patient < 2; patient++) {
 		memset(&loop, 0, sizeof(loop));
 		assert_int_equal(daemon_loop_init(&loop), 0);
@@ -187,13 +170,12 @@ static void on_time(struct base_timer *t)
 	container_of(t, struct clock_test, timer)->times++;
 }
 
-static void timers_run_at_their_time_and_at_once(void **state)
+CASE(timers_run_at_their_time_and_at_once)
 {
 	struct daemon_loop loop = { 0 };
 	struct clock_test t = { 0 };
 	uint64_t from;
 
-	(void)state;
 	assert_int_equal(daemon_loop_init(&loop), 0);
 	base_timer_set_in(&loop.timers, &t.timer, 0, on_time);
 	take_turns(&loop, 1);
@@ -216,12 +198,11 @@ static bool is_hung_up(int fd)
 }
 
 /* Ends of connections, and other files that have the number of a closed end. */
-static void all_ends_are_hung_up(void **state)
+CASE(all_ends_are_hung_up)
 {
 	struct daemon_loop loop = { 0 };
 	int pair[3][2];
 
-	(void)state;
 	assert_int_equal(daemon_loop_init(&loop), 0);
 	daemon_loop_hang_up(&loop); /* there are none */
 	for (int i = 0; i < 2; i++) {
@@ -252,12 +233,11 @@ static void on_time_to_end(struct base_timer *t)
 	daemon_loop_end(ends, -5);
 }
 
-static void it_runs_until_it_is_ended(void **state)
+CASE(it_runs_until_it_is_ended)
 {
 	struct daemon_loop loop = { 0 };
 	struct base_timer t = { 0 };
 
-	(void)state;
 	assert_int_equal(daemon_loop_init(&loop), 0);
 	ends = &loop;
 	base_timer_set_in(&loop.timers, &t, 0, on_time_to_end);
@@ -272,14 +252,13 @@ static void note_policy(void *policy)
 }
 
 /* priority.h: if it may, as root may where no container denies that. */
-static void it_runs_with_priority(void **state)
+CASE(it_runs_with_priority)
 {
 	const struct sched_param high = { .sched_priority = 1 }, none = { 0 };
 	struct daemon_loop loop = { 0 };
 	struct base_timer t = { 0 };
 	int policy = -1;
 
-	(void)state;
 	if (getpriority(PRIO_PROCESS, 0) > 0 || sched_setscheduler(0, SCHED_RR, &high))
 		skip();
 	assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
@@ -290,20 +269,4 @@ static void it_runs_with_priority(void **state)
 	assert_int_equal(policy, SCHED_RR);
 	assert_int_equal(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, SCHED_OTHER);
 	daemon_loop_fini(&loop);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_who_asks_is_served_ahead_of_a_crowd_that_has_ended),
-		cmocka_unit_test(all_who_ask_have_their_turn_in_a_round),
-		cmocka_unit_test(a_patient_one_has_turns_until_it_is_stopped),
-		cmocka_unit_test(what_is_stopped_while_it_waits_has_no_turn),
-		cmocka_unit_test(timers_run_at_their_time_and_at_once),
-		cmocka_unit_test(all_ends_are_hung_up),
-		cmocka_unit_test(it_runs_until_it_is_ended),
-		cmocka_unit_test(it_runs_with_priority),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,7 @@
 /*
  * The daemon's priority: it is had, used up, and given back.
  */
-#define _GNU_SOURCE /* SCHED_RESET_ON_FORK */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <sched.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <harness.h>
 
 #include "base/pause.h"
 #include "base/util.h"
@@ -68,11 +58,10 @@ static void await_priority(void)
 	}
 }
 
-static void who_has_used_it_up_gets_it_back_later(void **state)
+CASE(who_has_used_it_up_gets_it_back_later)
 {
 	struct daemon_priority p = { 0 };
 
-	(void)state;
 	if (!may_have_it())
 		skip();
 	daemon_priority_start(&p);
@@ -85,12 +74,11 @@ static void who_has_used_it_up_gets_it_back_later(void **state)
 	assert_int_equal(policy(), SCHED_OTHER);
 }
 
-static void many_short_turns_use_it_up(void **state)
+CASE(many_short_turns_use_it_up)
 {
 	struct daemon_priority p = { 0 };
 	unsigned turns = 0;
 
-	(void)state;
 	if (!may_have_it())
 		skip();
 	daemon_priority_start(&p);
@@ -103,11 +91,10 @@ static void many_short_turns_use_it_up(void **state)
 }
 
 /* However short it took: what programs can do themselves needs no priority. */
-static void work_for_programs_uses_it_up(void **state)
+CASE(work_for_programs_uses_it_up)
 {
 	struct daemon_priority p = { 0 };
 
-	(void)state;
 	if (!may_have_it())
 		skip();
 	daemon_priority_start(&p);
@@ -119,13 +106,12 @@ static void work_for_programs_uses_it_up(void **state)
 	daemon_priority_stop(&p);
 }
 
-static void its_children_do_not_have_it(void **state)
+CASE(its_children_do_not_have_it)
 {
 	struct daemon_priority p = { 0 };
 	int status;
 	pid_t pid;
 
-	(void)state;
 	if (!may_have_it())
 		skip();
 	daemon_priority_start(&p);
@@ -166,24 +152,15 @@ static int limit_real_time(void)
 	return setrlimit(RLIMIT_RTTIME, &(struct rlimit){ 200000, 200000 });
 }
 
-static void who_is_nice_or_would_be_ended_for_it_has_none(void **state)
+CASE(who_is_nice_or_would_be_ended_for_it_has_none)
 {
-	(void)state;
 	expect_none(become_nice);
 	expect_none(limit_real_time);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_has_used_it_up_gets_it_back_later),
-		cmocka_unit_test(many_short_turns_use_it_up),
-		cmocka_unit_test(work_for_programs_uses_it_up),
-		cmocka_unit_test(its_children_do_not_have_it),
-		cmocka_unit_test(who_is_nice_or_would_be_ended_for_it_has_none),
-	};
-
 	setpriority(PRIO_PROCESS, 0,
 	            0); /* the tests may run as nice ones; if that is denied, so is all */
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -3,9 +3,9 @@
  * Tests of mads.c: a storm of MADs leaves others their turns; a MAD that there is no memory for is
  * counted.
  */
+#include <harness.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "daemon/subnet/mads.h"
 #include "fabric/model/flow_state.h"
@@ -49,7 +49,7 @@ static void on_request(struct daemon_source *source, uint32_t events)
 	container_of(source, struct storm, request)->asked++;
 }
 
-static void endless_mads_leave_a_client_its_turns(void **state)
+CASE(endless_mads_leave_a_client_its_turns)
 {
 	struct fabric *f = testing_fabric(2);
 	struct daemon_loop loop = { 0 };
@@ -58,7 +58,6 @@ static void endless_mads_leave_a_client_its_turns(void **state)
 	int fd = eventfd(1, EFD_CLOEXEC);
 	unsigned long most = 0, storms = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		f->hca_port[i]->lid = (uint16_t)(i + 1);
 		f->hca_port[i]->state = IB_PORT_ACTIVE;
@@ -106,13 +105,12 @@ static void endless_mads_leave_a_client_its_turns(void **state)
 	fabric_free(f);
 }
 
-static void a_mad_without_memory_is_lost_and_counted(void **state)
+CASE(a_mad_without_memory_is_lost_and_counted)
 {
 	struct fabric *f = testing_fabric(2);
 	const struct fabric_mad mad = { .slid = 1, .dlid = 2 };
 	struct daemon_mads mads = { 0 };
 
-	(void)state;
 	daemon_mads_init(&mads, f, NULL);
 	daemon_mads_queue(&mads, f->hca_port[0], &mad);
 	assert_false(STAILQ_EMPTY(&mads.queue));
@@ -126,14 +124,4 @@ static void a_mad_without_memory_is_lost_and_counted(void **state)
 		assert_int_equal(f->mads->stats.no_memory, i);
 	}
 	fabric_free(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_mad_without_memory_is_lost_and_counted),
-		cmocka_unit_test(endless_mads_leave_a_client_its_turns),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,7 @@
 /*
  * The datagram to the service manager, whose socket is ours here. reach.unit has systemd itself.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include <cmocka.h>
+#include <harness.h>
 
 #include "daemon/top/notify.h"
 
@@ -36,11 +26,10 @@ static void is_told(const char *name)
 	close(fd);
 }
 
-static void a_manager_is_told_by_a_path_and_by_an_abstract_name(void **state)
+CASE(a_manager_is_told_by_a_path_and_by_an_abstract_name)
 {
 	char name[64];
 
-	(void)state;
 	snprintf(name, sizeof(name), "/tmp/umbel-notify.%d", (int)getpid());
 	is_told(name);
 	unlink(name);
@@ -48,25 +37,14 @@ static void a_manager_is_told_by_a_path_and_by_an_abstract_name(void **state)
 	is_told(name);
 }
 
-static void without_a_manager_nothing_is_sent(void **state)
+CASE(without_a_manager_nothing_is_sent)
 {
 	char long_name[200] = "/";
 
-	(void)state;
 	assert_int_equal(daemon_notify(NULL, "READY=1"), 0);
 	assert_int_equal(daemon_notify("", "READY=1"), 0);
 	assert_int_equal(daemon_notify("relative", "READY=1"), -EINVAL);
 	memset(long_name, '/', sizeof(long_name) - 1);
 	assert_int_equal(daemon_notify(long_name, "READY=1"), -EINVAL);
 	assert_int_equal(daemon_notify("/nobody/listens", "READY=1"), -ENOENT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_manager_is_told_by_a_path_and_by_an_abstract_name),
-		cmocka_unit_test(without_a_manager_nothing_is_sent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

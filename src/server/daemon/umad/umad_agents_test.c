@@ -3,13 +3,7 @@
  * A MAD finds its agent by the values that they have in common; however many agents there are, no
  * more are looked at than may share a class.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "daemon/umad/umad_agents.h"
@@ -95,7 +89,7 @@ static const struct control_umad_register mine = { .mgmt_class = CLASS,
 	                                           .method_mask = { 2 } };
 
 /* Some get no requests, others those of another class, version, OUI or HCA port. */
-static void of_many_agents_few_are_looked_at(void **state)
+CASE_WITH(of_many_agents_few_are_looked_at, setup, teardown)
 {
 	struct lab *l = *state;
 	struct umad_agent *a = add(l, 0, &mine);
@@ -123,7 +117,7 @@ static void of_many_agents_few_are_looked_at(void **state)
 	assert_int_equal(l->all.looked_at - looked_at, 3);
 }
 
-static void the_methods_of_a_class_are_the_most(void **state)
+CASE_WITH(the_methods_of_a_class_are_the_most, setup, teardown)
 {
 	struct lab *l = *state;
 	struct umad_agent *a[METHODS];
@@ -145,7 +139,7 @@ static void the_methods_of_a_class_are_the_most(void **state)
 	}
 }
 
-static void an_agent_is_found_by_its_own_only(void **state)
+CASE_WITH(an_agent_is_found_by_its_own_only, setup, teardown)
 {
 	struct control_umad_register as = mine;
 	struct lab *l = *state;
@@ -172,7 +166,7 @@ static void an_agent_is_found_by_its_own_only(void **state)
 	assert_ptr_equal(conflicting(l, 0, &as), vendor);
 }
 
-static void who_is_removed_is_not_found(void **state)
+CASE_WITH(who_is_removed_is_not_found, setup, teardown)
 {
 	struct lab *l = *state;
 	struct umad_agent *a = add(l, 0, &mine);
@@ -182,17 +176,4 @@ static void who_is_removed_is_not_found(void **state)
 	assert_null(of_response(l, 0, a->tid_high));
 	assert_null(of_request(l, 0, CLASS, 1));
 	assert_null(conflicting(l, 0, &mine));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(of_many_agents_few_are_looked_at, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_methods_of_a_class_are_the_most, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(an_agent_is_found_by_its_own_only, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_is_removed_is_not_found, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,17 +3,7 @@
  * Long messages are read in pieces, and a message that is not as long as it says, or becomes
  * shorter, is not read.
  */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <harness.h>
 
 #include "daemon/umad/umad_long.h"
 
@@ -28,12 +18,11 @@ static int new_memfd(off_t bytes)
 	return fd;
 }
 
-static void a_call_reads_one_piece(void **state)
+CASE(a_call_reads_one_piece)
 {
 	struct umad_long l = { .fd = new_memfd(BYTES), .message = malloc(BYTES), .bytes = BYTES };
 	const uint8_t last = 7;
 
-	(void)state;
 	assert_non_null(l.message);
 	assert_int_equal(pwrite(l.fd, &last, 1, BYTES - 1), 1);
 	for (size_t i = 1; i <= BYTES / UMAD_LONG_PIECE; i++) {
@@ -47,11 +36,10 @@ static void a_call_reads_one_piece(void **state)
 	close(l.fd);
 }
 
-static void what_becomes_shorter_is_not_read(void **state)
+CASE(what_becomes_shorter_is_not_read)
 {
 	struct umad_long l = { .fd = new_memfd(BYTES), .message = malloc(BYTES), .bytes = BYTES };
 
-	(void)state;
 	assert_non_null(l.message);
 	assert_int_equal(umad_long_read(&l), 0);
 	assert_int_equal(ftruncate(l.fd, BYTES / 2), 0);
@@ -61,12 +49,11 @@ static void what_becomes_shorter_is_not_read(void **state)
 	close(l.fd);
 }
 
-static void the_length_must_be_there(void **state)
+CASE(the_length_must_be_there)
 {
 	struct ib_user_mad header = { .length = sizeof(header) + BYTES };
 	int fd = new_memfd(BYTES), pipe_fd[2];
 
-	(void)state;
 	assert_int_equal(umad_long_bytes(&header, fd), BYTES);
 	header.length++;
 	assert_int_equal(umad_long_bytes(&header, fd), 0);
@@ -78,15 +65,4 @@ static void the_length_must_be_there(void **state)
 	close(pipe_fd[0]);
 	close(pipe_fd[1]);
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_call_reads_one_piece),
-		cmocka_unit_test(what_becomes_shorter_is_not_read),
-		cmocka_unit_test(the_length_must_be_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

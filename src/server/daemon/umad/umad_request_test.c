@@ -3,14 +3,7 @@
  * However many requests of an agent wait when it ends: they are freed in slices, those of others
  * are not looked at; and each port has memory for so many, and for a few whatever others have.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdlib.h>
+#include <harness.h>
 
 #include "daemon/umad/umad_memory.h"
 #include "daemon/umad/umad_request.h"
@@ -82,7 +75,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void a_slice_frees_few(void **state)
+CASE_WITH(a_slice_frees_few, setup, teardown)
 {
 	const unsigned long most = DAEMON_SLICE / umad_memory_work(0) + 1;
 	struct lab *l = *state;
@@ -108,7 +101,7 @@ static void a_slice_frees_few(void **state)
 }
 
 /* Others are not walked past: without any of its own an agent costs nothing. */
-static void an_agent_without_requests_takes_no_budget(void **state)
+CASE_WITH(an_agent_without_requests_takes_no_budget, setup, teardown)
 {
 	struct lab *l = *state;
 	uint32_t budget = 0;
@@ -120,13 +113,12 @@ static void an_agent_without_requests_takes_no_budget(void **state)
 	assert_int_equal(waiting(l, 0), MANY);
 }
 
-static void a_large_message_takes_a_slice(void **state)
+CASE(a_large_message_takes_a_slice)
 {
-	(void)state;
 	assert_true(umad_memory_work(CONTROL_UMAD_MAX_BYTES) > DAEMON_SLICE);
 }
 
-static void each_port_has_a_budget(void **state)
+CASE_WITH(each_port_has_a_budget, setup, teardown)
 {
 	struct lab *l = *state;
 	unsigned long n = 0;
@@ -140,7 +132,7 @@ static void each_port_has_a_budget(void **state)
 	assert_int_equal(add(l, 0), 0);
 }
 
-static void all_have_a_budget_but_for_a_few(void **state)
+CASE_WITH(all_have_a_budget_but_for_a_few, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -155,18 +147,4 @@ static void all_have_a_budget_but_for_a_few(void **state)
 	assert_int_equal(add(l, ALL_PORTS), 0);
 	for (int i = 1; i < ALL_PORTS; i++)
 		umad_memory_release(&l->port[i], PORT_BYTES);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_slice_frees_few, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_agent_without_requests_takes_no_budget, setup,
-		                                teardown),
-		cmocka_unit_test(a_large_message_takes_a_slice),
-		cmocka_unit_test_setup_teardown(each_port_has_a_budget, setup, teardown),
-		cmocka_unit_test_setup_teardown(all_have_a_budget_but_for_a_few, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

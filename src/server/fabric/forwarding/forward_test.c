@@ -3,9 +3,9 @@
  * The walk of a packet, by tables that the test has written: on one switch,
  * on a line of switches, in a ring, over parallel links.
  */
-#include "fabric/testing.h"
-
 #include <harness.h>
+
+#include "fabric/testing.h"
 
 #define MLID 0xC005
 
@@ -97,11 +97,10 @@ static struct fabric *ring(unsigned n, struct fabric_node **sw)
 
 /* ---- tables ---- */
 
-static void lft_entries_are_kept_and_the_rest_lead_nowhere(void **state)
+CASE(lft_entries_are_kept_and_the_rest_lead_nowhere)
 {
 	struct fabric_node sw = { .type = FABRIC_SWITCH, .n_ports = 4 };
 
-	(void)state;
 	assert_int_equal(fabric_lft_get(&sw, 1), FABRIC_LFT_NONE);
 	assert_int_equal(fabric_lft_set(&sw, 100, 3), 0);
 	assert_int_equal(fabric_lft_set(&sw, 0xBFFF, 4), 0);
@@ -113,24 +112,22 @@ static void lft_entries_are_kept_and_the_rest_lead_nowhere(void **state)
 	free(sw.lft);
 }
 
-static void an_lft_accepts_unicast_lids_only(void **state)
+CASE(an_lft_accepts_unicast_lids_only)
 {
 	struct fabric_node sw = { .type = FABRIC_SWITCH, .n_ports = 4 };
 
-	(void)state;
 	assert_int_equal(fabric_lft_set(&sw, 0, 1), -EINVAL);
 	assert_int_equal(fabric_lft_set(&sw, 0xC000, 1), -EINVAL);
 	assert_int_equal(fabric_lft_set(&sw, 0xFFFF, 1), -EINVAL);
 	assert_null(sw.lft);
 }
 
-static void mft_rows_are_kept_up_to_the_capacity(void **state)
+CASE(mft_rows_are_kept_up_to_the_capacity)
 {
 	struct fabric_mft_row row = { { 1 << 5, 0, 0, 1ull << 62 } };
 	struct fabric_node *sw;
 	struct fabric *f = star(1, &sw);
 
-	(void)state;
 	f->settings.mft_capacity = 10;
 	assert_null(fabric_mft_get(sw, 0xC000));
 	assert_int_equal(fabric_mft_set(f, sw, 0xC009, &row), 0);
@@ -142,13 +139,12 @@ static void mft_rows_are_kept_up_to_the_capacity(void **state)
 	fabric_free(f);
 }
 
-static void an_mft_accepts_multicast_lids_only(void **state)
+CASE(an_mft_accepts_multicast_lids_only)
 {
 	struct fabric_mft_row row = { { 2 } };
 	struct fabric_node *sw;
 	struct fabric *f = star(1, &sw);
 
-	(void)state;
 	assert_int_equal(fabric_mft_set(f, sw, 0xBFFF, &row), -ENOSPC);
 	assert_int_equal(fabric_mft_set(f, sw, 0xFFFF, &row), -ENOSPC);
 	assert_int_equal(fabric_mft_set(f, sw, 0, &row), -ENOSPC);
@@ -158,13 +154,12 @@ static void an_mft_accepts_multicast_lids_only(void **state)
 
 /* ---- unicast ---- */
 
-static void unicast_goes_where_the_lft_says(void **state)
+CASE(unicast_goes_where_the_lft_says)
 {
 	struct fabric_node *sw;
 	struct fabric *f = star(3, &sw);
 	struct trace t;
 
-	(void)state;
 	fabric_lft_set(sw, 3, 3);
 	t = walk(f, 0, 3);
 	assert_reached(&t, "001");
@@ -172,25 +167,23 @@ static void unicast_goes_where_the_lft_says(void **state)
 	fabric_free(f);
 }
 
-static void unicast_without_an_entry_goes_nowhere(void **state)
+CASE(unicast_without_an_entry_goes_nowhere)
 {
 	struct fabric_node *sw;
 	struct fabric *f = star(3, &sw);
 	struct trace t = walk(f, 0, 3);
 
-	(void)state;
 	assert_reached(&t, "000");
 	assert_int_equal(t.hops, 1);
 	fabric_free(f);
 }
 
-static void unicast_along_a_line_crosses_each_link_once(void **state)
+CASE(unicast_along_a_line_crosses_each_link_once)
 {
 	struct fabric_node *sw[4];
 	struct fabric *f = line(4, sw);
 	struct trace t;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		fabric_lft_set(sw[i], 4, 3);
 	fabric_lft_set(sw[3], 4, 1);
@@ -200,13 +193,12 @@ static void unicast_along_a_line_crosses_each_link_once(void **state)
 	fabric_free(f);
 }
 
-static void a_bad_lft_entry_leads_nowhere(void **state)
+CASE(a_bad_lft_entry_leads_nowhere)
 {
 	static const uint8_t bad[] = { 0, 5, 4, 200, 254, 255 }; /* 4: nothing plugged in */
 	struct fabric_node *sw;
 	struct fabric *f = star(2, &sw);
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, bad); i++) {
 		struct trace t;
 
@@ -217,13 +209,12 @@ static void a_bad_lft_entry_leads_nowhere(void **state)
 	fabric_free(f);
 }
 
-static void a_port_refuses_what_has_another_lid(void **state)
+CASE(a_port_refuses_what_has_another_lid)
 {
 	struct fabric_node *sw;
 	struct fabric *f = star(2, &sw);
 	struct trace t;
 
-	(void)state;
 	fabric_lft_set(sw, 9, 2);
 	t = walk(f, 0, 9);
 	assert_reached(&t, "00");
@@ -231,12 +222,11 @@ static void a_port_refuses_what_has_another_lid(void **state)
 	fabric_free(f);
 }
 
-static void a_port_accepts_all_lids_of_its_lmc(void **state)
+CASE(a_port_accepts_all_lids_of_its_lmc)
 {
 	struct fabric_node *sw;
 	struct fabric *f = star(2, &sw);
 
-	(void)state;
 	f->hca_port[1]->lid = 8;
 	f->hca_port[1]->lmc = 2;
 	for (uint16_t lid = 7; lid <= 12; lid++) {
@@ -249,25 +239,23 @@ static void a_port_accepts_all_lids_of_its_lmc(void **state)
 	fabric_free(f);
 }
 
-static void unicast_to_itself_does_not_leave_the_hca(void **state)
+CASE(unicast_to_itself_does_not_leave_the_hca)
 {
 	struct fabric_node *sw;
 	struct fabric *f = star(2, &sw);
 	struct trace t = walk(f, 0, 1);
 
-	(void)state;
 	assert_reached(&t, "10");
 	assert_int_equal(t.hops, 0);
 	fabric_free(f);
 }
 
-static void unicast_in_a_loop_of_tables_ends(void **state)
+CASE(unicast_in_a_loop_of_tables_ends)
 {
 	struct fabric_node *sw[3];
 	struct fabric *f = ring(3, sw);
 	struct trace t;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		fabric_lft_set(sw[i], 40, 3);
 	t = walk(f, 0, 40);
@@ -276,11 +264,10 @@ static void unicast_in_a_loop_of_tables_ends(void **state)
 	fabric_free(f);
 }
 
-static void only_active_ports_carry(void **state)
+CASE(only_active_ports_carry)
 {
 	static const uint8_t states[] = { IB_PORT_DOWN, IB_PORT_INIT, IB_PORT_ARMED };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, states); i++) {
 		for (unsigned which = 0; which < 4; which++) {
 			struct fabric_node *sw;
@@ -301,26 +288,24 @@ static void only_active_ports_carry(void **state)
 	}
 }
 
-static void a_port_that_is_not_active_does_not_reach_itself(void **state)
+CASE(a_port_that_is_not_active_does_not_reach_itself)
 {
 	struct fabric_node *sw;
 	struct fabric *f = star(1, &sw);
 	struct trace t;
 
-	(void)state;
 	f->hca_port[0]->state = IB_PORT_INIT;
 	t = walk(f, 0, 1);
 	assert_reached(&t, "0");
 	fabric_free(f);
 }
 
-static void the_mtu_is_the_smallest_of_the_links_crossed(void **state)
+CASE(the_mtu_is_the_smallest_of_the_links_crossed)
 {
 	struct fabric_node *sw[3];
 	struct fabric *f = line(3, sw);
 	struct trace t;
 
-	(void)state;
 	fabric_lft_set(sw[0], 3, 3);
 	fabric_lft_set(sw[1], 3, 3);
 	fabric_lft_set(sw[2], 3, 1);
@@ -339,13 +324,12 @@ static void the_mtu_is_the_smallest_of_the_links_crossed(void **state)
 
 /* ---- multicast ---- */
 
-static void multicast_goes_to_the_ports_of_the_row(void **state)
+CASE(multicast_goes_to_the_ports_of_the_row)
 {
 	struct fabric_node *sw;
 	struct fabric *f = star(4, &sw);
 	struct trace t;
 
-	(void)state;
 	testing_row(f, sw, MLID, 2, 4, 0);
 	t = walk(f, 0, MLID);
 	assert_reached(&t, "0101");
@@ -353,13 +337,12 @@ static void multicast_goes_to_the_ports_of_the_row(void **state)
 	fabric_free(f);
 }
 
-static void multicast_without_a_row_goes_nowhere(void **state)
+CASE(multicast_without_a_row_goes_nowhere)
 {
 	struct fabric_node *sw;
 	struct fabric *f = star(2, &sw);
 	struct trace t = walk(f, 0, MLID);
 
-	(void)state;
 	assert_reached(&t, "00");
 	testing_row(f, sw, MLID, 2, 0);
 	t = walk(f, 0, MLID + 1);
@@ -367,13 +350,12 @@ static void multicast_without_a_row_goes_nowhere(void **state)
 	fabric_free(f);
 }
 
-static void a_sender_in_the_row_gets_its_own_copy_without_a_hop(void **state)
+CASE(a_sender_in_the_row_gets_its_own_copy_without_a_hop)
 {
 	struct fabric_node *sw;
 	struct fabric *f = star(2, &sw);
 	struct trace t;
 
-	(void)state;
 	testing_row(f, sw, MLID, 1, 0);
 	t = walk(f, 0, MLID);
 	assert_reached(&t, "10");
@@ -381,27 +363,25 @@ static void a_sender_in_the_row_gets_its_own_copy_without_a_hop(void **state)
 	fabric_free(f);
 }
 
-static void a_row_with_ports_that_do_not_exist_does_no_harm(void **state)
+CASE(a_row_with_ports_that_do_not_exist_does_no_harm)
 {
 	struct fabric_mft_row all = { { ~0ull, ~0ull, ~0ull, ~0ull } };
 	struct fabric_node *sw;
 	struct fabric *f = star(2, &sw);
 	struct trace t;
 
-	(void)state;
 	assert_int_equal(fabric_mft_set(f, sw, MLID, &all), 0);
 	t = walk(f, 0, MLID);
 	assert_reached(&t, "11");
 	fabric_free(f);
 }
 
-static void multicast_along_a_line_drops_a_copy_at_each_member(void **state)
+CASE(multicast_along_a_line_drops_a_copy_at_each_member)
 {
 	struct fabric_node *sw[4];
 	struct fabric *f = line(4, sw);
 	struct trace t;
 
-	(void)state;
 	testing_row(f, sw[0], MLID, 1, 3, 0);
 	testing_row(f, sw[1], MLID, 2, 3, 0); /* no member here */
 	testing_row(f, sw[2], MLID, 1, 2, 3, 0);
@@ -412,12 +392,11 @@ static void multicast_along_a_line_drops_a_copy_at_each_member(void **state)
 	fabric_free(f);
 }
 
-static void a_loop_in_multicast_tables_makes_no_second_copy(void **state)
+CASE(a_loop_in_multicast_tables_makes_no_second_copy)
 {
 	struct fabric_node *sw[4];
 	struct fabric *f = ring(4, sw);
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++)
 		testing_row(f, sw[i], MLID, 1, 2, 3, 0);
 	for (unsigned i = 0; i < 4; i++) {
@@ -428,13 +407,12 @@ static void a_loop_in_multicast_tables_makes_no_second_copy(void **state)
 	fabric_free(f);
 }
 
-static void parallel_links_make_no_second_copy(void **state)
+CASE(parallel_links_make_no_second_copy)
 {
 	struct fabric_node *sw[2];
 	struct fabric *f = line(2, sw);
 	struct trace t;
 
-	(void)state;
 	testing_plug(&sw[0]->port[4], &sw[1]->port[4]);
 	testing_activate_all(f);
 	testing_row(f, sw[0], MLID, 1, 3, 4, 0);
@@ -444,13 +422,12 @@ static void parallel_links_make_no_second_copy(void **state)
 	fabric_free(f);
 }
 
-static void a_link_of_a_switch_to_itself_makes_no_second_copy(void **state)
+CASE(a_link_of_a_switch_to_itself_makes_no_second_copy)
 {
 	struct fabric_node *sw;
 	struct fabric *f = star(2, &sw);
 	struct trace t;
 
-	(void)state;
 	testing_plug(&sw->port[3], &sw->port[4]);
 	testing_activate_all(f);
 	testing_row(f, sw, MLID, 1, 2, 3, 4, 0);
@@ -459,12 +436,11 @@ static void a_link_of_a_switch_to_itself_makes_no_second_copy(void **state)
 	fabric_free(f);
 }
 
-static void hosts_back_to_back_reach_each_other(void **state)
+CASE(hosts_back_to_back_reach_each_other)
 {
 	struct fabric *f = testing_bare_fabric(2);
 	struct trace t;
 
-	(void)state;
 	testing_plug(f->hca_port[0], f->hca_port[1]);
 	testing_give_lids(f);
 	testing_activate_all(f);
@@ -475,49 +451,15 @@ static void hosts_back_to_back_reach_each_other(void **state)
 	fabric_free(f);
 }
 
-static void a_host_that_is_not_plugged_in_reaches_nobody(void **state)
+CASE(a_host_that_is_not_plugged_in_reaches_nobody)
 {
 	struct fabric *f = testing_bare_fabric(1);
 	struct trace t;
 
-	(void)state;
 	testing_give_lids(f);
 	t = walk(f, 0, 2);
 	assert_reached(&t, "0");
 	t = walk(f, 0, MLID);
 	assert_reached(&t, "0");
 	fabric_free(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lft_entries_are_kept_and_the_rest_lead_nowhere),
-		cmocka_unit_test(an_lft_accepts_unicast_lids_only),
-		cmocka_unit_test(mft_rows_are_kept_up_to_the_capacity),
-		cmocka_unit_test(an_mft_accepts_multicast_lids_only),
-		cmocka_unit_test(unicast_goes_where_the_lft_says),
-		cmocka_unit_test(unicast_without_an_entry_goes_nowhere),
-		cmocka_unit_test(unicast_along_a_line_crosses_each_link_once),
-		cmocka_unit_test(a_bad_lft_entry_leads_nowhere),
-		cmocka_unit_test(a_port_refuses_what_has_another_lid),
-		cmocka_unit_test(a_port_accepts_all_lids_of_its_lmc),
-		cmocka_unit_test(unicast_to_itself_does_not_leave_the_hca),
-		cmocka_unit_test(unicast_in_a_loop_of_tables_ends),
-		cmocka_unit_test(only_active_ports_carry),
-		cmocka_unit_test(a_port_that_is_not_active_does_not_reach_itself),
-		cmocka_unit_test(the_mtu_is_the_smallest_of_the_links_crossed),
-		cmocka_unit_test(multicast_goes_to_the_ports_of_the_row),
-		cmocka_unit_test(multicast_without_a_row_goes_nowhere),
-		cmocka_unit_test(a_sender_in_the_row_gets_its_own_copy_without_a_hop),
-		cmocka_unit_test(a_row_with_ports_that_do_not_exist_does_no_harm),
-		cmocka_unit_test(multicast_along_a_line_drops_a_copy_at_each_member),
-		cmocka_unit_test(a_loop_in_multicast_tables_makes_no_second_copy),
-		cmocka_unit_test(parallel_links_make_no_second_copy),
-		cmocka_unit_test(a_link_of_a_switch_to_itself_makes_no_second_copy),
-		cmocka_unit_test(hosts_back_to_back_reach_each_other),
-		cmocka_unit_test(a_host_that_is_not_plugged_in_reaches_nobody),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

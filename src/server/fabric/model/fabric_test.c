@@ -2,10 +2,9 @@
 /*
  * The fabrics that `umbel up --hosts` makes: hosts, switches, addresses.
  */
-#include "fabric/testing.h"
-
 #include <harness.h>
-#include <arpa/inet.h>
+
+#include "fabric/testing.h"
 
 static unsigned switches(const struct fabric *f)
 {
@@ -17,11 +16,10 @@ static unsigned switches(const struct fabric *f)
 	return n;
 }
 
-static void up_to_36_hosts_share_a_switch(void **state)
+CASE(up_to_36_hosts_share_a_switch)
 {
 	static const unsigned sizes[] = { 1, 2, 36 };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, sizes); i++) {
 		struct fabric *f = testing_fabric(sizes[i]);
 
@@ -47,14 +45,13 @@ static const struct fabric_node *top_above(const struct fabric_port *hca, unsign
 	return sw;
 }
 
-static void more_hosts_get_a_tree_of_switches(void **state)
+CASE(more_hosts_get_a_tree_of_switches)
 {
 	static const struct {
 		unsigned hosts, switches, layers;
 	} row[] = { { 37, 2 + 1, 2 },    { 72, 2 + 1, 2 },        { 73, 3 + 1, 2 },
 		    { 1296, 36 + 1, 2 }, { 1297, 37 + 2 + 1, 3 }, { 4096, 114 + 4 + 1, 3 } };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct fabric *f = testing_fabric(row[i].hosts);
 		unsigned layers;
@@ -68,22 +65,20 @@ static void more_hosts_get_a_tree_of_switches(void **state)
 	}
 }
 
-static void too_few_and_too_many_hosts_are_refused(void **state)
+CASE(too_few_and_too_many_hosts_are_refused)
 {
 	struct fabric_plan plan;
 
-	(void)state;
 	fabric_plan_init(&plan);
 	assert_int_equal(fabric_plan_tree(&plan, 0), -ERANGE);
 	assert_int_equal(fabric_plan_tree(&plan, FABRIC_MAX_HOSTS + 1), -ERANGE);
 	fabric_plan_fini(&plan);
 }
 
-static void hosts_are_found_by_name(void **state)
+CASE(hosts_are_found_by_name)
 {
 	struct fabric *f = testing_fabric(3);
 
-	(void)state;
 	assert_int_equal(fabric_host_find(f, "h1"), 0);
 	assert_int_equal(fabric_host_find(f, "h3"), 2);
 	assert_int_equal(fabric_host_find(f, "h4"), -1);
@@ -91,11 +86,10 @@ static void hosts_are_found_by_name(void **state)
 	fabric_free(f);
 }
 
-static void host_addresses_are_unique_and_no_network_or_broadcast_address(void **state)
+CASE(host_addresses_are_unique_and_no_network_or_broadcast_address)
 {
 	struct fabric *f = testing_fabric(600);
 
-	(void)state;
 	assert_int_equal(ntohl(shm_port_at(f->region, 0)->ipv4), 0x0A000001);
 	assert_int_equal(ntohl(shm_port_at(f->region, 253)->ipv4), 0x0A0000FE);
 	assert_int_equal(ntohl(shm_port_at(f->region, 254)->ipv4), 0x0A000101);
@@ -105,23 +99,21 @@ static void host_addresses_are_unique_and_no_network_or_broadcast_address(void *
 	fabric_free(f);
 }
 
-static void every_port_is_found_by_its_gid(void **state)
+CASE(every_port_is_found_by_its_gid)
 {
 	struct fabric *f = testing_fabric(100);
 
-	(void)state;
 	for (unsigned i = 0; i < f->n_hca_ports; i++)
 		assert_ptr_equal(fabric_port_by_gid(f, &shm_port_at(f->region, i)->gid[0]),
 		                 f->hca_port[i]);
 	fabric_free(f);
 }
 
-static void a_gid_of_no_port_is_not_found(void **state)
+CASE(a_gid_of_no_port_is_not_found)
 {
 	struct fabric *f = testing_fabric(2);
 	struct ib_gid gid = shm_port_at(f->region, 0)->gid[0], zero = { { 0 } };
 
-	(void)state;
 	gid.raw[0] ^= 1; /* another subnet */
 	assert_null(fabric_port_by_gid(f, &gid));
 	gid = shm_port_at(f->region, 0)->gid[0];
@@ -133,13 +125,12 @@ static void a_gid_of_no_port_is_not_found(void **state)
 	fabric_free(f);
 }
 
-static void a_published_port_is_what_processes_read(void **state)
+CASE(a_published_port_is_what_processes_read)
 {
 	struct fabric *f = testing_fabric(2);
 	struct fabric_port *p = f->hca_port[1];
 	struct shm_port copy;
 
-	(void)state;
 	p->lid = 7;
 	p->state = IB_PORT_ACTIVE;
 	fabric_port_publish(f, p);
@@ -150,20 +141,4 @@ static void a_published_port_is_what_processes_read(void **state)
 	assert_int_equal(copy.guid, p->guid);
 	assert_int_equal(ntohl(copy.ipv4), 0x0A000002);
 	fabric_free(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(up_to_36_hosts_share_a_switch),
-		cmocka_unit_test(more_hosts_get_a_tree_of_switches),
-		cmocka_unit_test(too_few_and_too_many_hosts_are_refused),
-		cmocka_unit_test(hosts_are_found_by_name),
-		cmocka_unit_test(host_addresses_are_unique_and_no_network_or_broadcast_address),
-		cmocka_unit_test(every_port_is_found_by_its_gid),
-		cmocka_unit_test(a_gid_of_no_port_is_not_found),
-		cmocka_unit_test(a_published_port_is_what_processes_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,9 @@
  * Fat trees: how many switches of each kind there are, and that the upper links carry no more
  * than the lower ones. The trees of `--hosts` are in fabric_test.c.
  */
-#include "fabric/testing.h"
-
 #include <harness.h>
+
+#include "fabric/testing.h"
 
 static int build(struct fabric_plan *plan, unsigned levels, unsigned radix, unsigned hosts,
                  char why[static 160])
@@ -43,7 +43,7 @@ static unsigned linked(const struct fabric_plan_node *node)
 	return n;
 }
 
-static void a_fat_tree_has_these_switches(void **state)
+CASE(a_fat_tree_has_these_switches)
 {
 	static const struct {
 		unsigned levels, radix, hosts, want, leaves, aggs, spines;
@@ -62,7 +62,6 @@ static void a_fat_tree_has_these_switches(void **state)
 		{ 3, 48, 0, 27648, 1152, 1152, 576 },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct fabric_plan plan;
 
@@ -77,11 +76,10 @@ static void a_fat_tree_has_these_switches(void **state)
 	}
 }
 
-static void every_port_of_a_full_fat_tree_is_linked(void **state)
+CASE(every_port_of_a_full_fat_tree_is_linked)
 {
 	static const unsigned rows[][2] = { { 2, 36 }, { 2, 8 }, { 3, 4 }, { 3, 24 } };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct fabric_plan plan;
 
@@ -107,13 +105,12 @@ static void assert_uplinks_differ(const struct fabric_plan *plan,
 }
 
 /* The hosts keep their full bandwidth if others are left out. */
-static void every_switch_below_the_spines_leads_up_by_half_its_ports(void **state)
+CASE(every_switch_below_the_spines_leads_up_by_half_its_ports)
 {
 	static const unsigned rows[][3] = {
 		{ 2, 36, 0 }, { 2, 36, 50 }, { 3, 8, 0 }, { 3, 8, 37 }, { 3, 8, 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct fabric_plan plan;
 
@@ -138,13 +135,12 @@ static void assert_hcas(const struct fabric_plan *plan, unsigned hosts, unsigned
 	}
 }
 
-static void hosts_may_have_several_hcas(void **state)
+CASE(hosts_may_have_several_hcas)
 {
 	const struct fabric_fat_tree shape = { .levels = 2, .radix = 4 };
 	struct fabric_plan plan;
 	char why[160];
 
-	(void)state;
 	fabric_plan_init(&plan);
 	plan.hcas = 3;
 	assert_int_equal(fabric_plan_tree(&plan, 20), 0);
@@ -168,7 +164,7 @@ static void hosts_may_have_several_hcas(void **state)
 	fabric_plan_fini(&plan);
 }
 
-static void impossible_shapes_are_refused_with_a_reason(void **state)
+CASE(impossible_shapes_are_refused_with_a_reason)
 {
 	static const struct {
 		unsigned levels, radix, hosts;
@@ -186,7 +182,6 @@ static void impossible_shapes_are_refused_with_a_reason(void **state)
 		{ 3, 64, 48000, "3 levels of 64-port switches take 4028 switches: too many" },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct fabric_plan plan;
 		char why[160];
@@ -196,17 +191,4 @@ static void impossible_shapes_are_refused_with_a_reason(void **state)
 		assert_string_equal(why, rows[i].why);
 		fabric_plan_fini(&plan);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_fat_tree_has_these_switches),
-		cmocka_unit_test(every_port_of_a_full_fat_tree_is_linked),
-		cmocka_unit_test(every_switch_below_the_spines_leads_up_by_half_its_ports),
-		cmocka_unit_test(hosts_may_have_several_hcas),
-		cmocka_unit_test(impossible_shapes_are_refused_with_a_reason),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,9 @@
 /*
  * Plans: names, links, GUIDs, and the fabrics made from plans that no builder makes.
  */
-#include "fabric/testing.h"
-
 #include <harness.h>
-#include <arpa/inet.h>
+
+#include "fabric/testing.h"
 
 #include "fabric/plan/guids.h"
 
@@ -67,7 +66,7 @@ static void check_names(const char *const rows[][2], size_t n)
 	fabric_names_fini(&names);
 }
 
-static void names_are_made_of_what_can_stand_in_a_command(void **state)
+CASE(names_are_made_of_what_can_stand_in_a_command)
 {
 	static const char *const rows[][2] = {
 		{ "node01", "node01" },
@@ -79,23 +78,21 @@ static void names_are_made_of_what_can_stand_in_a_command(void **state)
 		{ "012345678901234567890123456789012345", "0123456789012345678901234567890" },
 	};
 
-	(void)state;
 	check_names(rows, ARRAY_SIZE(rows));
 }
 
-static void a_text_without_a_letter_or_digit_is_no_name(void **state)
+CASE(a_text_without_a_letter_or_digit_is_no_name)
 {
 	static const char *const rows[] = { "", " ", "-", "...", "\xFF\xFE", "\"" };
 	struct fabric_names names = { 0 };
 	char name[FABRIC_NAME];
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, rows); i++)
 		assert_int_equal(fabric_names_reserve(&names, rows[i], name), -EINVAL);
 	fabric_names_fini(&names);
 }
 
-static void a_name_in_use_gets_a_number(void **state)
+CASE(a_name_in_use_gets_a_number)
 {
 	static const char *const rows[][2] = {
 		{ "a", "a" },
@@ -108,15 +105,13 @@ static void a_name_in_use_gets_a_number(void **state)
 		{ "0123456789012345678901234567890", "01234567890123456789012345678-2" },
 	};
 
-	(void)state;
 	check_names(rows, ARRAY_SIZE(rows));
 }
 
-static void hosts_switches_and_hcas_have_names_without_being_given_any(void **state)
+CASE(hosts_switches_and_hcas_have_names_without_being_given_any)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 
-	(void)state;
 	assert_int_equal(fabric_plan_add_host(p, NULL), 0);
 	assert_int_equal(fabric_plan_add_host(p, "???"), 1);
 	assert_int_equal(fabric_plan_add_hca(p, 0, 1), 0);
@@ -132,11 +127,10 @@ static void hosts_switches_and_hcas_have_names_without_being_given_any(void **st
 	fabric_plan_fini(p);
 }
 
-static void hcas_of_hosts_with_long_names_differ(void **state)
+CASE(hcas_of_hosts_with_long_names_differ)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 
-	(void)state;
 	fabric_plan_add_host(p, "a-host-with-a-very-long-name-01");
 	fabric_plan_add_host(p, "a-host-with-a-very-long-name-02");
 	for (unsigned i = 0; i < 4; i++)
@@ -147,11 +141,10 @@ static void hcas_of_hosts_with_long_names_differ(void **state)
 	fabric_plan_fini(p);
 }
 
-static void devices_are_numbered_on_each_host(void **state)
+CASE(devices_are_numbered_on_each_host)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 
-	(void)state;
 	p->device_names = "mlx5_%d";
 	fabric_plan_add_host(p, NULL);
 	fabric_plan_add_host(p, "a-host-with-a-very-long-name-01");
@@ -173,11 +166,10 @@ static void devices_are_numbered_on_each_host(void **state)
 	fabric_plan_fini(p);
 }
 
-static void the_devices_of_an_only_host_need_no_other_name(void **state)
+CASE(the_devices_of_an_only_host_need_no_other_name)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 
-	(void)state;
 	p->device_names = "x%d_y";
 	fabric_plan_add_hca(p, (unsigned)fabric_plan_add_host(p, NULL), 1);
 	finish(p);
@@ -188,12 +180,11 @@ static void the_devices_of_an_only_host_need_no_other_name(void **state)
 
 /* ---- limits ---- */
 
-static void what_cannot_be_is_refused(void **state)
+CASE(what_cannot_be_is_refused)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 	const struct fabric_link_rate rate = FABRIC_RATE_DEFAULT;
 
-	(void)state;
 	assert_int_equal(fabric_plan_add_hca(p, 0, 1), -EINVAL);
 	fabric_plan_add_host(p, NULL);
 	assert_int_equal(fabric_plan_add_hca(p, 0, 0), -EINVAL);
@@ -213,11 +204,10 @@ static void what_cannot_be_is_refused(void **state)
 	fabric_plan_fini(p);
 }
 
-static void there_is_an_end_to_hosts_and_their_ports(void **state)
+CASE(there_is_an_end_to_hosts_and_their_ports)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 
-	(void)state;
 	for (unsigned i = 0; i < FABRIC_MAX_HOSTS; i++)
 		assert_int_equal(fabric_plan_add_host(p, NULL), i);
 	assert_int_equal(fabric_plan_add_host(p, NULL), -ERANGE);
@@ -227,12 +217,11 @@ static void there_is_an_end_to_hosts_and_their_ports(void **state)
 	fabric_plan_fini(p);
 }
 
-static void there_are_no_more_ports_than_lids(void **state)
+CASE(there_are_no_more_ports_than_lids)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 	unsigned lids = 0;
 
-	(void)state;
 	for (unsigned i = 0; lids + 254 <= FABRIC_MAX_LIDS; i++, lids += 254) {
 		assert_int_equal(fabric_plan_add_host(p, NULL), i);
 		assert_int_equal(fabric_plan_add_hca(p, i, 254), i);
@@ -242,13 +231,12 @@ static void there_are_no_more_ports_than_lids(void **state)
 	fabric_plan_fini(p);
 }
 
-static void a_plan_without_a_host_is_refused(void **state)
+CASE(a_plan_without_a_host_is_refused)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 	char why[64];
 	int node;
 
-	(void)state;
 	fabric_plan_add_switch(p, NULL, 4);
 	assert_int_equal(fabric_plan_finish(p, &node, why, sizeof(why)), -EINVAL);
 	assert_string_equal(why, "there is no host");
@@ -258,11 +246,10 @@ static void a_plan_without_a_host_is_refused(void **state)
 
 /* ---- GUIDs ---- */
 
-static void guids_that_are_missing_are_given(void **state)
+CASE(guids_that_are_missing_are_given)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 
-	(void)state;
 	fabric_plan_add_hca(p, (unsigned)fabric_plan_add_host(p, NULL), 2);
 	fabric_plan_add_switch(p, NULL, 4);
 	finish(p);
@@ -276,11 +263,10 @@ static void guids_that_are_missing_are_given(void **state)
 }
 
 /* As ConnectX-4 and later have it: the GUID of the port is that of the node. */
-static void a_port_may_have_the_guid_of_its_node(void **state)
+CASE(a_port_may_have_the_guid_of_its_node)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 
-	(void)state;
 	fabric_plan_add_host(p, NULL);
 	fabric_plan_add_hca(p, 0, 1);
 	fabric_plan_add_hca(p, 0, 1);
@@ -291,12 +277,11 @@ static void a_port_may_have_the_guid_of_its_node(void **state)
 	fabric_plan_fini(p);
 }
 
-static void guids_that_are_given_avoid_those_that_are_there(void **state)
+CASE(guids_that_are_given_avoid_those_that_are_there)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 	struct fabric_guids all;
 
-	(void)state;
 	fabric_plan_add_host(p, NULL);
 	for (unsigned i = 0; i < 8; i++)
 		fabric_plan_add_hca(p, 0, 2);
@@ -320,13 +305,12 @@ static void guids_that_are_given_avoid_those_that_are_there(void **state)
 	fabric_plan_fini(p);
 }
 
-static void two_nodes_with_one_guid_are_refused(void **state)
+CASE(two_nodes_with_one_guid_are_refused)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 	char why[128];
 	int node;
 
-	(void)state;
 	fabric_plan_add_host(p, NULL);
 	fabric_plan_add_hca(p, 0, 1);
 	fabric_plan_add_hca(p, 0, 1);
@@ -338,13 +322,12 @@ static void two_nodes_with_one_guid_are_refused(void **state)
 	fabric_plan_fini(p);
 }
 
-static void two_ports_with_one_guid_are_refused(void **state)
+CASE(two_ports_with_one_guid_are_refused)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 	char why[128];
 	int node;
 
-	(void)state;
 	fabric_plan_add_hca(p, (unsigned)fabric_plan_add_host(p, NULL), 1);
 	fabric_plan_add_switch(p, NULL, 4);
 	p->node[0].port[1].guid = p->node[1].port[0].guid = 0x1234;
@@ -355,12 +338,11 @@ static void two_ports_with_one_guid_are_refused(void **state)
 
 /* ---- fabrics ---- */
 
-static void several_hcas_and_ports_of_a_host_have_addresses_of_their_own(void **state)
+CASE(several_hcas_and_ports_of_a_host_have_addresses_of_their_own)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 	struct fabric *f;
 
-	(void)state;
 	fabric_plan_add_host(p, NULL);
 	fabric_plan_add_host(p, NULL);
 	fabric_plan_add_hca(p, 0, 2); /* nodes 0 to 3; those of h1 are not side by side */
@@ -385,12 +367,11 @@ static void several_hcas_and_ports_of_a_host_have_addresses_of_their_own(void **
 	fabric_free(f);
 }
 
-static void the_first_port_with_a_link_has_the_first_address(void **state)
+CASE(the_first_port_with_a_link_has_the_first_address)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 	struct fabric *f;
 
-	(void)state;
 	fabric_plan_add_hca(p, (unsigned)fabric_plan_add_host(p, NULL), 3);
 	fabric_plan_add_switch(p, NULL, 8);
 	link_up(p, 0, 2, 1, 5);
@@ -401,12 +382,11 @@ static void the_first_port_with_a_link_has_the_first_address(void **state)
 	fabric_free(f);
 }
 
-static void a_port_with_nothing_plugged_in_is_down(void **state)
+CASE(a_port_with_nothing_plugged_in_is_down)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 	struct fabric *f;
 
-	(void)state;
 	fabric_plan_add_hca(p, (unsigned)fabric_plan_add_host(p, NULL), 2);
 	f = built(p);
 	assert_address(f, 0, "10.0.0.1", "fd75:6d62:656c::1");
@@ -418,12 +398,11 @@ static void a_port_with_nothing_plugged_in_is_down(void **state)
 	fabric_free(f);
 }
 
-static void links_may_be_parallel_and_lead_back_to_their_switch(void **state)
+CASE(links_may_be_parallel_and_lead_back_to_their_switch)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 	struct fabric *f;
 
-	(void)state;
 	fabric_plan_add_hca(p, (unsigned)fabric_plan_add_host(p, NULL), 1);
 	fabric_plan_add_switch(p, NULL, 8);
 	fabric_plan_add_switch(p, NULL, 8);
@@ -441,12 +420,11 @@ static void links_may_be_parallel_and_lead_back_to_their_switch(void **state)
 	fabric_free(f);
 }
 
-static void processes_see_the_rate_of_the_link(void **state)
+CASE(processes_see_the_rate_of_the_link)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 	struct fabric *f;
 
-	(void)state;
 	fabric_plan_add_hca(p, (unsigned)fabric_plan_add_host(p, NULL), 1);
 	fabric_plan_add_switch(p, NULL, 8);
 	fabric_plan_link(p, end(1, 1), end(0, 1),
@@ -458,12 +436,11 @@ static void processes_see_the_rate_of_the_link(void **state)
 	fabric_free(f);
 }
 
-static void every_port_of_any_hca_is_found_by_its_gid(void **state)
+CASE(every_port_of_any_hca_is_found_by_its_gid)
 {
 	struct fabric_plan plan, *p = fresh(&plan);
 	struct fabric *f;
 
-	(void)state;
 	for (unsigned i = 0; i < 10; i++)
 		fabric_plan_add_hca(p, (unsigned)fabric_plan_add_host(p, NULL), 1 + i % 3);
 	f = built(p);
@@ -471,34 +448,4 @@ static void every_port_of_any_hca_is_found_by_its_gid(void **state)
 		assert_ptr_equal(fabric_port_by_gid(f, &shm_port_at(f->region, i)->gid[0]),
 		                 f->hca_port[i]);
 	fabric_free(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_are_made_of_what_can_stand_in_a_command),
-		cmocka_unit_test(a_text_without_a_letter_or_digit_is_no_name),
-		cmocka_unit_test(a_name_in_use_gets_a_number),
-		cmocka_unit_test(hosts_switches_and_hcas_have_names_without_being_given_any),
-		cmocka_unit_test(hcas_of_hosts_with_long_names_differ),
-		cmocka_unit_test(devices_are_numbered_on_each_host),
-		cmocka_unit_test(the_devices_of_an_only_host_need_no_other_name),
-		cmocka_unit_test(what_cannot_be_is_refused),
-		cmocka_unit_test(there_is_an_end_to_hosts_and_their_ports),
-		cmocka_unit_test(there_are_no_more_ports_than_lids),
-		cmocka_unit_test(a_plan_without_a_host_is_refused),
-		cmocka_unit_test(guids_that_are_missing_are_given),
-		cmocka_unit_test(a_port_may_have_the_guid_of_its_node),
-		cmocka_unit_test(guids_that_are_given_avoid_those_that_are_there),
-		cmocka_unit_test(two_nodes_with_one_guid_are_refused),
-		cmocka_unit_test(two_ports_with_one_guid_are_refused),
-		cmocka_unit_test(several_hcas_and_ports_of_a_host_have_addresses_of_their_own),
-		cmocka_unit_test(the_first_port_with_a_link_has_the_first_address),
-		cmocka_unit_test(a_port_with_nothing_plugged_in_is_down),
-		cmocka_unit_test(links_may_be_parallel_and_lead_back_to_their_switch),
-		cmocka_unit_test(processes_see_the_rate_of_the_link),
-		cmocka_unit_test(every_port_of_any_hca_is_found_by_its_gid),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,9 @@
 /*
  * Settings by name.
  */
-#include "fabric/testing.h"
-
 #include <harness.h>
+
+#include "fabric/testing.h"
 
 static struct shm_settings defaults(void)
 {
@@ -15,7 +15,7 @@ static struct shm_settings defaults(void)
 	return s;
 }
 
-static void defaults_are_within_their_own_limits(void **state)
+CASE(defaults_are_within_their_own_limits)
 {
 	struct shm_settings s = defaults(), t = s;
 	const char *key;
@@ -23,7 +23,6 @@ static void defaults_are_within_their_own_limits(void **state)
 	char text[16];
 	unsigned n = 0;
 
-	(void)state;
 	for (; fabric_settings_get(&s, n, &key, &value); n++) {
 		const char *name = fabric_settings_name(&s, n);
 
@@ -34,17 +33,16 @@ static void defaults_are_within_their_own_limits(void **state)
 	assert_memory_equal(&s, &t, sizeof(s));
 }
 
-static void a_setting_is_set_and_no_other(void **state)
+CASE(a_setting_is_set_and_no_other)
 {
 	struct shm_settings s = defaults(), want = s;
 
-	(void)state;
 	want.max_mcast_grp = 5;
 	assert_int_equal(fabric_settings_set(&s, "max_mcast_grp", "5", false), 0);
 	assert_memory_equal(&s, &want, sizeof(s));
 }
 
-static void what_cannot_be_set_changes_nothing(void **state)
+CASE(what_cannot_be_set_changes_nothing)
 {
 	static const struct {
 		const char *key, *value;
@@ -59,7 +57,6 @@ static void what_cannot_be_set_changes_nothing(void **state)
 	};
 	struct shm_settings s = defaults(), before = s;
 
-	(void)state;
 	s.mtu = before.mtu = IBV_MTU_1024;
 	for (size_t i = 0; EACH_NAMED(i, row, key); i++) {
 		assert_int_equal(fabric_settings_set(&s, row[i].key, row[i].value, false),
@@ -68,7 +65,7 @@ static void what_cannot_be_set_changes_nothing(void **state)
 	}
 }
 
-static void mtu_is_in_bytes(void **state)
+CASE(mtu_is_in_bytes)
 {
 	static const struct {
 		const char *text;
@@ -80,7 +77,6 @@ static void mtu_is_in_bytes(void **state)
 		    { "4096", IBV_MTU_4096 } };
 	struct shm_settings s = defaults();
 
-	(void)state;
 	for (size_t i = 0; EACH_NAMED(i, row, text); i++) {
 		const char *key;
 		uint32_t value;
@@ -93,11 +89,10 @@ static void mtu_is_in_bytes(void **state)
 	}
 }
 
-static void routing_is_by_name(void **state)
+CASE(routing_is_by_name)
 {
 	struct shm_settings s = defaults();
 
-	(void)state;
 	assert_int_equal(fabric_settings_set(&s, "routing", "updn", false), 0);
 	assert_int_equal(s.routing, 1);
 	assert_int_equal(fabric_settings_set(&s, "routing", "minhop", false), 0);
@@ -106,7 +101,7 @@ static void routing_is_by_name(void **state)
 	assert_int_equal(fabric_settings_set(&s, "routing", "", false), -EINVAL);
 }
 
-static void attachments_in_all_are_no_more_than_those_of_all_groups(void **state)
+CASE(attachments_in_all_are_no_more_than_those_of_all_groups)
 {
 	static const struct {
 		uint32_t groups, qps, total, fits;
@@ -117,7 +112,6 @@ static void attachments_in_all_are_no_more_than_those_of_all_groups(void **state
 		{ 1u << 20, SHM_MAX_QPS, 1u << 30, 1u << 30 },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct shm_settings s = defaults();
 
@@ -129,11 +123,10 @@ static void attachments_in_all_are_no_more_than_those_of_all_groups(void **state
 	}
 }
 
-static void while_up_only_some_may_change(void **state)
+CASE(while_up_only_some_may_change)
 {
 	struct shm_settings s = defaults();
 
-	(void)state;
 	assert_int_equal(fabric_settings_set(&s, "sa_send_only", "0", true), 0);
 	assert_int_equal(fabric_settings_set(&s, "mft_delay_ms", "50", true), 0);
 	assert_int_equal(s.sa_send_only, 0);
@@ -141,19 +134,4 @@ static void while_up_only_some_may_change(void **state)
 	assert_int_equal(fabric_settings_set(&s, "mtu", "1024", true), -EPERM);
 	assert_int_equal(fabric_settings_set(&s, "max_mcast_grp", "1", true), -EPERM);
 	assert_int_equal(fabric_settings_set(&s, "no_such", "1", true), -ENOENT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults_are_within_their_own_limits),
-		cmocka_unit_test(a_setting_is_set_and_no_other),
-		cmocka_unit_test(what_cannot_be_set_changes_nothing),
-		cmocka_unit_test(mtu_is_in_bytes),
-		cmocka_unit_test(routing_is_by_name),
-		cmocka_unit_test(attachments_in_all_are_no_more_than_those_of_all_groups),
-		cmocka_unit_test(while_up_only_some_may_change),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,11 @@
  * Topology files: a file that ibnetdiscover writes or ibsim reads becomes that fabric; an error
  * names its line; and no text does harm.
  */
+#include <harness.h>
+
 #include "fabric/testing.h"
 
 #include "fabric/plan/topology_file.h"
-
-#include <harness.h>
 
 /* Parses the text in memory that ends where the text does. */
 static int parse_bytes(struct fabric_plan *plan, const char *text, size_t bytes, char *why,
@@ -114,11 +114,10 @@ static const char discovered[] =
         "[1](2c903000e8b61) \t\"S-0002c90200423ac0\"[3]\t\t# lid 10 lmc 0 \"core B 2\" lid 7 "
         "4xEDR\n";
 
-static void what_ibnetdiscover_prints_is_read(void **state)
+CASE(what_ibnetdiscover_prints_is_read)
 {
 	struct fabric_plan p;
 
-	(void)state;
 	parse(&p, discovered);
 	assert_int_equal(p.n_switches, 2);
 	assert_int_equal(p.n_hcas, 3);
@@ -133,11 +132,10 @@ static void what_ibnetdiscover_prints_is_read(void **state)
 	fabric_plan_fini(&p);
 }
 
-static void nodes_are_described_as_in_the_file(void **state)
+CASE(nodes_are_described_as_in_the_file)
 {
 	struct fabric_plan p;
 
-	(void)state;
 	parse(&p, discovered);
 	assert_string_equal(p.node[0].desc, "core \"A\" 1");
 	assert_string_equal(p.node[0].name, "core");
@@ -158,11 +156,10 @@ static void nodes_are_described_as_in_the_file(void **state)
 	fabric_plan_fini(&p);
 }
 
-static void devices_have_the_names_that_linux_gave_them(void **state)
+CASE(devices_have_the_names_that_linux_gave_them)
 {
 	struct fabric_plan p;
 
-	(void)state;
 	parse(&p, "Ca 1 \"a\" # \"node1 mlx5_0\"\n"
 	          "Ca 1 \"b\" # \"node1 mlx5_1\"\n"
 	          "Ca 1 \"c\" # \"node1  mlx5_1\"\n" /* so another node1 */
@@ -184,11 +181,10 @@ static void devices_have_the_names_that_linux_gave_them(void **state)
 	fabric_plan_fini(&p);
 }
 
-static void hcas_say_what_the_file_says_that_they_are(void **state)
+CASE(hcas_say_what_the_file_says_that_they_are)
 {
 	struct fabric_plan p;
 
-	(void)state;
 	parse(&p, "vendid=0x2c9\ndevid=0x1017\nfwver=16.35.2000\nboardid=MT_0000000012\n"
 	          "Ca 1 \"a\"\n"
 	          "vendid=0x66a\ndevid=0x7322\ncatype=InfiniPath_QLE7\nCa 1 \"b\"\n"
@@ -204,11 +200,10 @@ static void hcas_say_what_the_file_says_that_they_are(void **state)
 	fabric_plan_fini(&p);
 }
 
-static void guids_are_those_of_the_file(void **state)
+CASE(guids_are_those_of_the_file)
 {
 	struct fabric_plan p;
 
-	(void)state;
 	parse(&p, discovered);
 	assert_true(p.node[0].guid == 0x2c90200423ab0);
 	assert_true(p.node[0].system_guid == 0x2c90200423ab3);
@@ -220,11 +215,10 @@ static void guids_are_those_of_the_file(void **state)
 	fabric_plan_fini(&p);
 }
 
-static void links_have_the_rate_of_the_file(void **state)
+CASE(links_have_the_rate_of_the_file)
 {
 	struct fabric_plan p;
 
-	(void)state;
 	parse(&p, discovered);
 	assert_int_equal(p.node[0].port[1].rate.width, FABRIC_WIDTH_4X);
 	assert_int_equal(p.node[0].port[1].rate.speed, FABRIC_SPEED_QDR);
@@ -236,11 +230,10 @@ static void links_have_the_rate_of_the_file(void **state)
 	fabric_plan_fini(&p);
 }
 
-static void a_link_whose_ends_differ_has_the_slower_rate(void **state)
+CASE(a_link_whose_ends_differ_has_the_slower_rate)
 {
 	struct fabric_plan p;
 
-	(void)state;
 	parse(&p, "Switch 2 \"s\"\n"
 	          "[1] \"a\"[1] # \"a\" lid 1 12xQDR\n"
 	          "[2] \"b\"[1] # \"b\" lid 1 4x???\n"
@@ -255,11 +248,10 @@ static void a_link_whose_ends_differ_has_the_slower_rate(void **state)
 	fabric_plan_fini(&p);
 }
 
-static void the_short_form_of_ibsim_is_read(void **state)
+CASE(the_short_form_of_ibsim_is_read)
 {
 	struct fabric_plan p;
 
-	(void)state;
 	parse(&p, "Switch\t8 \"Switch1\"\n"
 	          "[1]\t\"Hca1\"[1]\n"
 	          "[3]\t\"Switch2\" [3]\tw=12\n"
@@ -283,7 +275,7 @@ static void the_short_form_of_ibsim_is_read(void **state)
 	fabric_plan_fini(&p);
 }
 
-static void options_of_ibsim_are_rates(void **state)
+CASE(options_of_ibsim_are_rates)
 {
 	static const struct {
 		const char *option;
@@ -309,7 +301,6 @@ static void options_of_ibsim_are_rates(void **state)
 		{ "e=0xF w=0xC", FABRIC_WIDTH_12X, FABRIC_SPEED_NDR },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, rows); i++) {
 		struct fabric_plan p;
 		char text[128];
@@ -324,22 +315,20 @@ static void options_of_ibsim_are_rates(void **state)
 }
 
 /* ibsim connects the other end too. */
-static void one_end_of_a_link_is_enough(void **state)
+CASE(one_end_of_a_link_is_enough)
 {
 	struct fabric_plan p;
 
-	(void)state;
 	parse(&p, "Switch 4 \"s\"\n[2] \"a\"[1](1234)\nCa 1 \"a\"\n");
 	assert_linked(&p, 0, 2, 1, 1);
 	assert_true(p.node[1].port[1].guid == 0x1234);
 	fabric_plan_fini(&p);
 }
 
-static void lines_between_chassis_are_ignored(void **state)
+CASE(lines_between_chassis_are_ignored)
 {
 	struct fabric_plan p;
 
-	(void)state;
 	parse(&p,
 	      "Chassis 1 (guid 0x66a000d000001)\nHostname: rack\n\n# Spine Nodes\n"
 	      "vendid=0x66a\nsysimgguid=0x66a000d000001\t\t# Chassis 1\n"
@@ -357,11 +346,10 @@ static void lines_between_chassis_are_ignored(void **state)
 	fabric_plan_fini(&p);
 }
 
-static void a_node_that_has_but_a_guid_is_named_by_its_number(void **state)
+CASE(a_node_that_has_but_a_guid_is_named_by_its_number)
 {
 	struct fabric_plan p;
 
-	(void)state;
 	parse(&p, "Switch 4 \"S-0002c90200423ab0\"\n"
 	          "Ca 1 \"H-0002c903000e8b40\"\n"
 	          "Ca 1 \"H-0002c903000e8b50\" # \"\"\n");
@@ -373,11 +361,10 @@ static void a_node_that_has_but_a_guid_is_named_by_its_number(void **state)
 	fabric_plan_fini(&p);
 }
 
-static void hcas_with_the_same_description_are_of_different_hosts(void **state)
+CASE(hcas_with_the_same_description_are_of_different_hosts)
 {
 	struct fabric_plan p;
 
-	(void)state;
 	parse(&p, "Ca 1 \"1\" # \"node mlx5_0\"\n"
 	          "Ca 1 \"2\" # \"node mlx5_1\"\n"
 	          "Ca 1 \"3\" # \"node mlx5_0\"\n"
@@ -394,7 +381,6 @@ static void hcas_with_the_same_description_are_of_different_hosts(void **state)
 		{ 2, "MT25408" }, { 3, "MT25408-2" }, { 4, "other" },  { 5, "other-2" },
 	};
 
-	(void)state;
 	for (unsigned i = 0; EACH_ROW(i, want); i++) {
 		assert_int_equal(p.node[i].host, want[i].host);
 		assert_string_equal(p.host[p.node[i].host].name, want[i].name);
@@ -402,11 +388,10 @@ static void hcas_with_the_same_description_are_of_different_hosts(void **state)
 	fabric_plan_fini(&p);
 }
 
-static void islands_and_switches_without_hosts_are_read(void **state)
+CASE(islands_and_switches_without_hosts_are_read)
 {
 	struct fabric_plan p;
 
-	(void)state;
 	parse(&p, "Switch 4 \"a\"\n[1] \"h\"[1]\nSwitch 4 \"b\"\nSwitch 4 \"c\"\n[1] \"d\"[4]\n"
 	          "Switch 4 \"d\"\n[4] \"c\"[1]\nHca 1 \"h\"\n[1] \"a\"[1]\nHca 1 \"alone\"\n");
 	assert_int_equal(p.n_switches, 4);
@@ -417,7 +402,7 @@ static void islands_and_switches_without_hosts_are_read(void **state)
 
 /* ---- what is not ---- */
 
-static void a_line_that_does_not_parse_is_named(void **state)
+CASE(a_line_that_does_not_parse_is_named)
 {
 	static const char *const rows[][2] = {
 		{ "Switch1 4", "net:1: expected the node's identifier in quotes, found '4'" },
@@ -487,12 +472,11 @@ static void a_line_that_does_not_parse_is_named(void **state)
 		  "is much longer th...'" },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, rows); i++)
 		assert_refused(rows[i][0], rows[i][1]);
 }
 
-static void links_that_do_not_fit_are_refused_by_their_line(void **state)
+CASE(links_that_do_not_fit_are_refused_by_their_line)
 {
 	static const char *const rows[][2] = {
 		{ "Ca 1 \"a\"\n[1] \"b\"[1]", "net:2: expected a node of this file, found \"b\"" },
@@ -512,12 +496,11 @@ static void links_that_do_not_fit_are_refused_by_their_line(void **state)
 		  "net:2: expected the other port's GUID, 0x11, found 0x10" },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, rows); i++)
 		assert_refused(rows[i][0], rows[i][1]);
 }
 
-static void nodes_that_do_not_fit_are_refused_by_their_line(void **state)
+CASE(nodes_that_do_not_fit_are_refused_by_their_line)
 {
 	static const char *const rows[][2] = {
 		{ "Ca 1 \"a\"\nCa 1 \"b\"\nSwitch 1 \"a\"",
@@ -529,7 +512,6 @@ static void nodes_that_do_not_fit_are_refused_by_their_line(void **state)
 		{ "", "net:0: there is no host" },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, rows); i++)
 		assert_refused(rows[i][0], rows[i][1]);
 }
@@ -552,9 +534,8 @@ static void assert_too_many(const char *format, unsigned n, const char *want)
 	free(text);
 }
 
-static void more_than_there_can_be_is_refused(void **state)
+CASE(more_than_there_can_be_is_refused)
 {
-	(void)state;
 	assert_too_many("Ca 1 \"%u\"\n", 49152,
 	                "net:49152: more than 49151 nodes or 1048576 ports");
 	assert_too_many(
@@ -597,11 +578,10 @@ static int parse_noted(const char *text, char *notes, size_t room)
 	return ret;
 }
 
-static void messages_of_programs_are_named_and_passed_over(void **state)
+CASE(messages_of_programs_are_named_and_passed_over)
 {
 	char notes[256], few[40];
 
-	(void)state;
 	assert_int_equal(parse_noted(MESSAGES, notes, sizeof(notes)), 0);
 	assert_string_equal(
 	        notes, "net:1: passed over: src/query_smp.c:195; umad (DR path slid 0; dlid 0) bad "
@@ -673,11 +653,10 @@ static void assert_same(const struct fabric_plan *p, const struct fabric_plan *q
 	}
 }
 
-static void a_fabric_that_is_printed_reads_as_the_same(void **state)
+CASE(a_fabric_that_is_printed_reads_as_the_same)
 {
 	static const struct fabric_fat_tree shapes[] = { { 2, 8, 0 }, { 3, 4, 11 }, { 3, 24, 0 } };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, shapes); i++) {
 		struct fabric_plan p, q;
 		char why[256], *text;
@@ -792,13 +771,12 @@ static void assert_sound(const struct fabric_plan *p)
 	}
 }
 
-static void any_text_is_read_or_refused_in_words(void **state)
+CASE(any_text_is_read_or_refused_in_words)
 {
 	enum { ROOM = 8192, ROUNDS = 40000 };
 	char *text = malloc(ROOM);
 	unsigned read = 0, refused = 0;
 
-	(void)state;
 	assert_non_null(text);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		const char *whole = round % 2 ? discovered : plain;
@@ -824,12 +802,11 @@ static void any_text_is_read_or_refused_in_words(void **state)
 	assert_true(read > ROUNDS / 100 && refused > ROUNDS / 100); /* both cases happened */
 }
 
-static void noise_is_refused(void **state)
+CASE(noise_is_refused)
 {
 	enum { BYTES = 4096 };
 	char *text = malloc(BYTES);
 
-	(void)state;
 	assert_non_null(text);
 	for (unsigned round = 0; round < 200; round++) {
 		struct fabric_plan plan;
@@ -844,47 +821,15 @@ static void noise_is_refused(void **state)
 	free(text);
 }
 
-static void a_complaint_fits_the_room_that_there_is(void **state)
+CASE(a_complaint_fits_the_room_that_there_is)
 {
 	struct fabric_plan plan;
 	char why[8];
 
-	(void)state;
 	assert_int_equal(parse_bytes(&plan, "bad", 3, why, sizeof(why)), -EINVAL);
 	assert_string_equal(why, "net:1: ");
 	fabric_plan_fini(&plan);
 	assert_int_equal(parse_bytes(&plan, "bad", 3, why, 3), -EINVAL);
 	assert_string_equal(why, "ne");
 	fabric_plan_fini(&plan);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_of_programs_are_named_and_passed_over),
-		cmocka_unit_test(what_ibnetdiscover_prints_is_read),
-		cmocka_unit_test(nodes_are_described_as_in_the_file),
-		cmocka_unit_test(devices_have_the_names_that_linux_gave_them),
-		cmocka_unit_test(hcas_say_what_the_file_says_that_they_are),
-		cmocka_unit_test(guids_are_those_of_the_file),
-		cmocka_unit_test(links_have_the_rate_of_the_file),
-		cmocka_unit_test(a_link_whose_ends_differ_has_the_slower_rate),
-		cmocka_unit_test(the_short_form_of_ibsim_is_read),
-		cmocka_unit_test(options_of_ibsim_are_rates),
-		cmocka_unit_test(one_end_of_a_link_is_enough),
-		cmocka_unit_test(lines_between_chassis_are_ignored),
-		cmocka_unit_test(a_node_that_has_but_a_guid_is_named_by_its_number),
-		cmocka_unit_test(hcas_with_the_same_description_are_of_different_hosts),
-		cmocka_unit_test(islands_and_switches_without_hosts_are_read),
-		cmocka_unit_test(a_line_that_does_not_parse_is_named),
-		cmocka_unit_test(links_that_do_not_fit_are_refused_by_their_line),
-		cmocka_unit_test(nodes_that_do_not_fit_are_refused_by_their_line),
-		cmocka_unit_test(more_than_there_can_be_is_refused),
-		cmocka_unit_test(a_fabric_that_is_printed_reads_as_the_same),
-		cmocka_unit_test(any_text_is_read_or_refused_in_words),
-		cmocka_unit_test(noise_is_refused),
-		cmocka_unit_test(a_complaint_fits_the_room_that_there_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
