@@ -2,12 +2,7 @@
 /*
  * Requests that wait for their responses.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <string.h>
+#include <harness.h>
 
 #include "ibsim/requests.h"
 
@@ -35,11 +30,10 @@ static int empty(void **state)
 	return 0;
 }
 
-static void a_request_is_taken_once(void **state)
+CASE_WITH(a_request_is_taken_once, NULL, empty)
 {
 	uint32_t one, two;
 
-	(void)state;
 	assert_int_equal(take(1), -1);
 	one = add(11, 0);
 	two = add(22, 0);
@@ -51,11 +45,10 @@ static void a_request_is_taken_once(void **state)
 	assert_int_equal(take(0), -1);
 }
 
-static void too_many_are_refused_until_one_is_taken(void **state)
+CASE_WITH(too_many_are_refused_until_one_is_taken, NULL, empty)
 {
 	uint32_t number = 0, first = add(1, 0);
 
-	(void)state;
 	for (unsigned i = 1; i < IBSIM_MAX_REQUESTS; i++)
 		assert_int_not_equal(number = add(2, 0), 0);
 	assert_int_equal(add(3, 0), 0);
@@ -65,11 +58,10 @@ static void too_many_are_refused_until_one_is_taken(void **state)
 	assert_int_equal(take(first), 1);
 }
 
-static void old_ones_make_room(void **state)
+CASE_WITH(old_ones_make_room, NULL, empty)
 {
 	uint32_t old, young;
 
-	(void)state;
 	for (unsigned i = 1; i < IBSIM_MAX_REQUESTS; i++)
 		assert_int_not_equal(old = add(1, 0), 0);
 	young = add(2, 1);
@@ -79,24 +71,11 @@ static void old_ones_make_room(void **state)
 	assert_int_equal(take(young), 2);
 }
 
-static void numbers_begin_again_but_for_0(void **state)
+CASE_WITH(numbers_begin_again_but_for_0, NULL, empty)
 {
-	(void)state;
 	add(1, 0);
 	requests.last = UINT32_MAX;
 	assert_int_equal(add(2, 0), 2); /* 1 is in use */
 	assert_int_equal(take(2), 2);
 	assert_int_equal(take(1), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(a_request_is_taken_once, empty),
-		cmocka_unit_test_teardown(too_many_are_refused_until_one_is_taken, empty),
-		cmocka_unit_test_teardown(old_ones_make_room, empty),
-		cmocka_unit_test_teardown(numbers_begin_again_but_for_0, empty),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

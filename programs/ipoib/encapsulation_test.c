@@ -3,10 +3,6 @@
  * Each field of RFC 4391's formats at its place: the header, link-layer addresses, ARP, and the
  * options of neighbour discovery; of RFC 4755's: service IDs and private data.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
 
 #include "ipoib/arp.h"
@@ -17,21 +13,19 @@ static const struct ipoib_address us = { .gid = { { 0xFE, 0x80, [15] = 0x11 } },
 static const struct ipoib_address them = { .gid = { { 0xFE, 0x80, [15] = 0x22 } },
 	                                   .qpn = 0xABCDEF };
 
-static void the_header_is_the_type_and_16_zero_bits(void **state)
+CASE(the_header_is_the_type_and_16_zero_bits)
 {
 	uint8_t out[IPOIB_HEADER_BYTES] = { 1, 1, 1, 1 };
 
-	(void)state;
 	ipoib_header_encode(IPOIB_TYPE_IPV6, out);
 	assert_memory_equal(out, "\x86\xDD\0\0", 4);
 }
 
-static void an_address_is_flags_queue_pair_and_gid(void **state)
+CASE(an_address_is_flags_queue_pair_and_gid)
 {
 	uint8_t out[IPOIB_ADDRESS_BYTES];
 	struct ipoib_address a = us, back;
 
-	(void)state;
 	a.flags = 0x80;
 	ipoib_address_encode(&a, out);
 	assert_memory_equal(out, "\x80\x12\x34\x56\xFE\x80", 6);
@@ -41,11 +35,10 @@ static void an_address_is_flags_queue_pair_and_gid(void **state)
 	assert_true(ipoib_address_equal(&a, &back));
 }
 
-static void no_interface_has_a_group_or_a_special_queue_pair(void **state)
+CASE(no_interface_has_a_group_or_a_special_queue_pair)
 {
 	struct ipoib_address a = us;
 
-	(void)state;
 	assert_true(ipoib_address_valid(&a));
 	a.qpn = IB_QPN_GSI;
 	assert_false(ipoib_address_valid(&a));
@@ -60,20 +53,18 @@ static void no_interface_has_a_group_or_a_special_queue_pair(void **state)
 
 /* ---- connections ---- */
 
-static void a_service_id_ends_with_the_queue_pair(void **state)
+CASE(a_service_id_ends_with_the_queue_pair)
 {
-	(void)state;
 	assert_true(ipoib_service_id(0x123456) == 0x1000000000123456);
 	assert_true(ipoib_service_id(0xFF123456) == 0x1000000000123456);
 }
 
-static void an_offer_is_a_queue_pair_and_a_length(void **state)
+CASE(an_offer_is_a_queue_pair_and_a_length)
 {
 	const struct ipoib_offer offer = { .qpn = 0x123456, .bytes = 65524 };
 	uint8_t out[IPOIB_OFFER_BYTES];
 	struct ipoib_offer back;
 
-	(void)state;
 	ipoib_offer_encode(&offer, out);
 	assert_memory_equal(out, "\0\x12\x34\x56\0\0\xFF\xF4", 8);
 	out[0] = 0x80; /* reserved: it may be anything */
@@ -82,9 +73,8 @@ static void an_offer_is_a_queue_pair_and_a_length(void **state)
 	assert_int_equal(back.bytes, 65524);
 }
 
-static void an_offer_has_a_queue_pair_and_what_ipv6_needs(void **state)
+CASE(an_offer_has_a_queue_pair_and_what_ipv6_needs)
 {
-	(void)state;
 	assert_true(ipoib_offer_valid(&(struct ipoib_offer){ 2, 1284 }));
 	assert_true(ipoib_offer_valid(&(struct ipoib_offer){ 2, UINT32_MAX }));
 	assert_false(ipoib_offer_valid(&(struct ipoib_offer){ 2, 1283 }));
@@ -95,14 +85,13 @@ static void an_offer_has_a_queue_pair_and_what_ipv6_needs(void **state)
 
 /* ---- ARP ---- */
 
-static void an_arp_request_is_of_hardware_32(void **state)
+CASE(an_arp_request_is_of_hardware_32)
 {
 	const struct ipoib_solicitation s = { .source = testing_ip("192.0.2.1"),
 		                              .target = testing_ip("192.0.2.2"),
 		                              .address = us };
 	uint8_t out[IPOIB_ARP_BYTES];
 
-	(void)state;
 	ipoib_arp_encode(&s, NULL, out);
 	assert_int_equal(sizeof(out), 56);
 	assert_memory_equal(out, "\0\x20\x08\0\x14\x04\0\x01", 8);
@@ -112,7 +101,7 @@ static void an_arp_request_is_of_hardware_32(void **state)
 	assert_memory_equal(out + 52, "\xC0\0\x02\x02", 4);
 }
 
-static void an_arp_reply_names_both_sides(void **state)
+CASE(an_arp_reply_names_both_sides)
 {
 	const struct ipoib_solicitation s = { .source = testing_ip("192.0.2.1"),
 		                              .target = testing_ip("192.0.2.2"),
@@ -121,7 +110,6 @@ static void an_arp_reply_names_both_sides(void **state)
 	uint8_t out[IPOIB_ARP_BYTES];
 	struct ipoib_solicitation back;
 
-	(void)state;
 	ipoib_arp_encode(&s, &us, out);
 	assert_memory_equal(out + 6, "\0\x02\0\xAB\xCD\xEF", 6);
 	assert_memory_equal(out + 28, "\xC0\0\x02\x02\0\x12\x34\x56", 8);
@@ -132,20 +120,19 @@ static void an_arp_reply_names_both_sides(void **state)
 	assert_true(ib_gid_equal(&back.target, &s.target));
 }
 
-static void a_probe_of_arp_has_no_source(void **state)
+CASE(a_probe_of_arp_has_no_source)
 {
 	const struct ipoib_solicitation s = { .target = testing_ip("192.0.2.2"), .address = us };
 	uint8_t out[IPOIB_ARP_BYTES];
 	struct ipoib_solicitation back;
 
-	(void)state;
 	ipoib_arp_encode(&s, NULL, out);
 	assert_memory_equal(out + 28, "\0\0\0\0", 4);
 	assert_true(ipoib_arp_decode(out, sizeof(out), &back));
 	assert_true(ib_gid_is_zero(&back.source));
 }
 
-static void arp_of_other_kinds_is_refused(void **state)
+CASE(arp_of_other_kinds_is_refused)
 {
 	/* hardware, protocol, both lengths, operation, the sender's GID, the target */
 	static const unsigned at[] = { 1, 2, 4, 5, 6, 12 };
@@ -153,7 +140,6 @@ static void arp_of_other_kinds_is_refused(void **state)
 	struct ipoib_solicitation back;
 	uint8_t good[IPOIB_ARP_BYTES], bad[IPOIB_ARP_BYTES];
 
-	(void)state;
 	ipoib_arp_encode(&s, NULL, good);
 	assert_true(ipoib_arp_decode(good, sizeof(good), &back));
 	assert_false(ipoib_arp_decode(good, sizeof(good) - 1, &back));
@@ -195,12 +181,11 @@ static uint16_t remainder_of(const uint8_t *p)
 	return testing_checksum(p + 40, bytes, sum);
 }
 
-static void a_solicitation_has_an_option_of_three_units(void **state)
+CASE(a_solicitation_has_an_option_of_three_units)
 {
 	uint8_t out[IPOIB_ND_BYTES];
 	struct ib_gid group = testing_ip("ff02::1:ff12:3456");
 
-	(void)state;
 	assert_int_equal(encode(out), 40 + 24 + 24);
 	assert_int_equal(out[7], 255);
 	assert_memory_equal(out + 24, group.raw, 16);
@@ -210,13 +195,12 @@ static void a_solicitation_has_an_option_of_three_units(void **state)
 	assert_int_equal(remainder_of(out), 0);
 }
 
-static void an_advertisement_has_its_flags_and_the_target_s_option(void **state)
+CASE(an_advertisement_has_its_flags_and_the_target_s_option)
 {
 	struct ipoib_solicitation s = *solicitation(), back;
 	uint8_t out[IPOIB_ND_BYTES];
 	struct ipoib_ip ip;
 
-	(void)state;
 	s.is_answer = s.solicited = s.override = true;
 	ipoib_nd_encode(&s, &s.source, out);
 	assert_int_equal(out[40], 136);
@@ -241,22 +225,20 @@ static bool accepts(uint8_t *packet)
 	       ipoib_nd_decode(&ip, packet, &s);
 }
 
-static void what_a_router_forwarded_is_refused(void **state)
+CASE(what_a_router_forwarded_is_refused)
 {
 	uint8_t packet[IPOIB_ND_BYTES];
 
-	(void)state;
 	encode(packet);
 	assert_true(accepts(packet));
 	packet[7] = 254;
 	assert_false(accepts(packet));
 }
 
-static void options_must_have_a_length_and_end_in_the_packet(void **state)
+CASE(options_must_have_a_length_and_end_in_the_packet)
 {
 	uint8_t packet[IPOIB_ND_BYTES];
 
-	(void)state;
 	encode(packet);
 	packet[65] = 0;
 	assert_false(accepts(packet));
@@ -266,36 +248,33 @@ static void options_must_have_a_length_and_end_in_the_packet(void **state)
 	assert_false(accepts(packet));
 }
 
-static void a_wrong_checksum_is_refused(void **state)
+CASE(a_wrong_checksum_is_refused)
 {
 	uint8_t packet[IPOIB_ND_BYTES];
 	struct ipoib_solicitation s;
 	struct ipoib_ip ip;
 
-	(void)state;
 	encode(packet);
 	packet[43] ^= 1;
 	assert_true(ipoib_ip_parse(packet, sizeof(packet), &ip));
 	assert_false(ipoib_nd_decode(&ip, packet, &s));
 }
 
-static void a_group_is_no_target(void **state)
+CASE(a_group_is_no_target)
 {
 	uint8_t packet[IPOIB_ND_BYTES];
 
-	(void)state;
 	encode(packet);
 	packet[48] = 0xFF;
 	assert_false(accepts(packet));
 }
 
-static void who_has_no_address_yet_asks_the_group_and_tells_none(void **state)
+CASE(who_has_no_address_yet_asks_the_group_and_tells_none)
 {
 	struct ipoib_solicitation s = *solicitation();
 	struct ib_gid group = ipoib_nd_solicited_group(&s.target);
 	uint8_t packet[IPOIB_ND_BYTES] = { 0 };
 
-	(void)state;
 	s.source = (struct ib_gid){ { 0 } };
 	ipoib_nd_encode(&s, &group, packet);
 	assert_false(accepts(packet));
@@ -304,29 +283,4 @@ static void who_has_no_address_yet_asks_the_group_and_tells_none(void **state)
 	assert_true(accepts(packet));
 	ipoib_nd_encode(&s, &s.target, packet);
 	assert_false(accepts(packet));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_header_is_the_type_and_16_zero_bits),
-		cmocka_unit_test(an_address_is_flags_queue_pair_and_gid),
-		cmocka_unit_test(no_interface_has_a_group_or_a_special_queue_pair),
-		cmocka_unit_test(a_service_id_ends_with_the_queue_pair),
-		cmocka_unit_test(an_offer_is_a_queue_pair_and_a_length),
-		cmocka_unit_test(an_offer_has_a_queue_pair_and_what_ipv6_needs),
-		cmocka_unit_test(an_arp_request_is_of_hardware_32),
-		cmocka_unit_test(an_arp_reply_names_both_sides),
-		cmocka_unit_test(a_probe_of_arp_has_no_source),
-		cmocka_unit_test(arp_of_other_kinds_is_refused),
-		cmocka_unit_test(a_solicitation_has_an_option_of_three_units),
-		cmocka_unit_test(an_advertisement_has_its_flags_and_the_target_s_option),
-		cmocka_unit_test(what_a_router_forwarded_is_refused),
-		cmocka_unit_test(options_must_have_a_length_and_end_in_the_packet),
-		cmocka_unit_test(a_wrong_checksum_is_refused),
-		cmocka_unit_test(a_group_is_no_target),
-		cmocka_unit_test(who_has_no_address_yet_asks_the_group_and_tells_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

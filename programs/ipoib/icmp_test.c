@@ -2,10 +2,7 @@
 /*
  * The messages to the kernel about packets that cannot be sent.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "ipoib/icmp.h"
 #include "ipoib/testing.h"
@@ -21,11 +18,10 @@ static unsigned make(const char *source, const char *destination)
 	return testing_tcp_packet(&t, packet);
 }
 
-static void a_large_packet_of_ipv4_needs_fragmentation(void **state)
+CASE(a_large_packet_of_ipv4_needs_fragmentation)
 {
 	unsigned bytes = make("192.0.2.1", "192.0.2.2");
 
-	(void)state;
 	assert_int_equal(ipoib_icmp_too_large(packet, bytes, 2044, out), 576);
 	assert_int_equal(ipoib_get16(out + 2), 576);
 	assert_int_equal(testing_checksum(out, 20, 0), 0);
@@ -36,11 +32,10 @@ static void a_large_packet_of_ipv4_needs_fragmentation(void **state)
 	assert_memory_equal(out + 28, packet, 548);
 }
 
-static void a_large_packet_of_ipv6_is_too_big(void **state)
+CASE(a_large_packet_of_ipv6_is_too_big)
 {
 	unsigned bytes = make("2001:db8::1", "2001:db8::2");
 
-	(void)state;
 	assert_int_equal(ipoib_icmp_too_large(packet, bytes, 4092, out), 1280);
 	assert_memory_equal(out + 8, packet + 24, 16);
 	assert_memory_equal(out + 24, packet + 8, 16);
@@ -48,9 +43,8 @@ static void a_large_packet_of_ipv6_is_too_big(void **state)
 	assert_memory_equal(out + 44, "\0\0\x0F\xFC", 4);
 }
 
-static void a_group_says_nothing_but_a_neighbour_does(void **state)
+CASE(a_group_says_nothing_but_a_neighbour_does)
 {
-	(void)state;
 	ipoib_icmp_too_large(packet, make("192.0.2.7", "239.1.2.3"), 2044, out);
 	assert_memory_equal(out + 12, "\xC0\0\2\6\xC0\0\2\7", 8);
 	ipoib_icmp_too_large(packet, make("192.0.2.1", "239.1.2.3"), 2044, out);
@@ -59,25 +53,12 @@ static void a_group_says_nothing_but_a_neighbour_does(void **state)
 	assert_memory_equal(out + 12, "\xC0\0\2\xFC\xC0\0\2\xFE", 8);
 }
 
-static void errors_are_not_told_about_errors(void **state)
+CASE(errors_are_not_told_about_errors)
 {
 	unsigned bytes = make("192.0.2.1", "192.0.2.2");
 
-	(void)state;
 	packet[9] = 1;
 	packet[20] = 3;
 	assert_int_equal(ipoib_icmp_too_large(packet, bytes, 2044, out), 0);
 	assert_int_equal(ipoib_icmp_unreachable(packet, bytes, out), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_large_packet_of_ipv4_needs_fragmentation),
-		cmocka_unit_test(a_large_packet_of_ipv6_is_too_big),
-		cmocka_unit_test(a_group_says_nothing_but_a_neighbour_does),
-		cmocka_unit_test(errors_are_not_told_about_errors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

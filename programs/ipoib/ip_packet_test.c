@@ -2,10 +2,7 @@
 /*
  * The internet checksum, beside one that adds 16 bits after the other.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "ipoib/testing.h"
 
@@ -44,9 +41,8 @@ static void fill_random(void)
 		data[i] = (uint8_t)(i * 2654435761u >> 13);
 }
 
-static void all_lengths_have_their_checksum(void **state)
+CASE(all_lengths_have_their_checksum)
 {
-	(void)state;
 	fill_random();
 	for (size_t bytes = 0; bytes < 400; bytes++)
 		both_ways_give(data, bytes);
@@ -54,9 +50,8 @@ static void all_lengths_have_their_checksum(void **state)
 		both_ways_give(data, bytes);
 }
 
-static void all_places_have_their_checksum(void **state)
+CASE(all_places_have_their_checksum)
 {
-	(void)state;
 	fill_random();
 	for (size_t at = 0; at < PLACE; at++) {
 		both_ways_give(data + at, 63);
@@ -64,9 +59,8 @@ static void all_places_have_their_checksum(void **state)
 	}
 }
 
-static void carries_are_kept(void **state)
+CASE(carries_are_kept)
 {
-	(void)state;
 	memset(data, 0xFF, sizeof(data));
 	both_ways_give(data, MOST);
 	both_ways_give(data, MOST - 1);
@@ -77,15 +71,4 @@ static void carries_are_kept(void **state)
 		both_ways_give(data, 160);
 		data[bit / 8] = 0;
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_lengths_have_their_checksum),
-		cmocka_unit_test(all_places_have_their_checksum),
-		cmocka_unit_test(carries_are_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,7 @@
 /*
  * The command line of umbel-ipoib, and the kernel's lists of groups.
  */
-#define _GNU_SOURCE
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <errno.h>
-#include <stdio.h>
 
 #include "ipoib/members.h"
 #include "ipoib/options.h"
@@ -32,9 +24,8 @@ static int parse(const char *line)
 	return ipoib_options_parse(&options, argc, argv, why, sizeof(why));
 }
 
-static void the_interface_suffices(void **state)
+CASE(the_interface_suffices)
 {
-	(void)state;
 	assert_int_equal(parse("--interface ib0"), 0);
 	assert_string_equal(options.interface, "ib0");
 	assert_int_equal(options.port, 1);
@@ -46,11 +37,10 @@ static void the_interface_suffices(void **state)
 	assert_false(options.await);
 }
 
-static void addresses_are_of_both_families(void **state)
+CASE(addresses_are_of_both_families)
 {
 	struct ib_gid ipv4 = testing_ip("192.0.2.1"), ipv6 = testing_ip("2001:db8::1");
 
-	(void)state;
 	assert_int_equal(parse("--interface ib0 --address 192.0.2.1/24 --address 2001:db8::1/64 "
 	                       "--pkey 0x1 --port 2 --new --mode connected --multicast --status-fd "
 	                       "3 --control-fd 4 --await-pkey"),
@@ -69,7 +59,7 @@ static void addresses_are_of_both_families(void **state)
 	assert_int_equal(options.control_fd, 4);
 }
 
-static void what_is_wrong_is_said(void **state)
+CASE(what_is_wrong_is_said)
 {
 	static const char *const wrong[][2] = {
 		{ "", "which --interface?" },
@@ -86,7 +76,6 @@ static void what_is_wrong_is_said(void **state)
 		{ "--interface", "'--interface' is no option, or lacks its value" },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, wrong); i++) {
 		assert_int_equal(parse(wrong[i][0]), -EINVAL);
 		assert_string_equal(why, wrong[i][1]);
@@ -123,11 +112,10 @@ static void add_group(char *text, const char *address)
 	strcat(text, line);
 }
 
-static void ipv4_groups_of_our_device_are_found(void **state)
+CASE(ipv4_groups_of_our_device_are_found)
 {
 	static char text[512];
 
-	(void)state;
 	strcpy(text, "Idx\tDevice    : Count Querier\tGroup    Users Timer\tReporter\n"
 	             "1\tlo        :     1      V3\n");
 	add_group(text, "224.0.0.1");
@@ -148,29 +136,15 @@ static void ipv4_groups_of_our_device_are_found(void **state)
 	assert_got(2, "239.8.8.8");
 }
 
-static void ipv6_groups_of_our_device_are_found(void **state)
+CASE(ipv6_groups_of_our_device_are_found)
 {
 	char text[] = "1    lo              ff020000000000000000000000000001     1 0000000C 0\n"
 	              "2    ib0             ff150000000000000000000000010203     1 00000004 0\n"
 	              "2    ib0             ff02000000000000     1 00000004 0\n"
 	              "3    ib01            ff020000000000000000000000000009     1 00000004 0\n";
 
-	(void)state;
 	n_got = 0;
 	ipoib_members_parse_ipv6(text, "ib0", member, NULL);
 	assert_int_equal(n_got, 1);
 	assert_got(0, "ff15::1:203");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_interface_suffices),
-		cmocka_unit_test(addresses_are_of_both_families),
-		cmocka_unit_test(what_is_wrong_is_said),
-		cmocka_unit_test(ipv4_groups_of_our_device_are_found),
-		cmocka_unit_test(ipv6_groups_of_our_device_are_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,10 +4,7 @@
  * them stays within them (each is in a block of its own, so that sanitizers see it otherwise). Each
  * byte that comes in goes out, in order. It runs for UMBEL_FUZZ_SECONDS, or for about a second.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "ipoib/icmp.h"
 #include "ipoib/arp.h"
@@ -102,12 +99,11 @@ static void count(void *arg, const struct virtio_net_hdr *vnet, const struct iov
 	out->bytes += bytes + (n - 1) * vnet->hdr_len;
 }
 
-static void received_packets_are_merged_without_loss(void **state)
+CASE(received_packets_are_merged_without_loss)
 {
 	uint64_t end = fuzz_end();
 	unsigned bytes, large = 0;
 
-	(void)state;
 	for (unsigned round = 0; go_on(round, end); round++) {
 		struct totals out = { 0 };
 		struct ipoib_merge merge;
@@ -133,12 +129,11 @@ static void received_packets_are_merged_without_loss(void **state)
 	assert_true(large > ROUNDS / 4);
 }
 
-static void what_the_kernel_says_of_a_packet_is_checked(void **state)
+CASE(what_the_kernel_says_of_a_packet_is_checked)
 {
 	uint64_t end = fuzz_end();
 	unsigned cut = 0;
 
-	(void)state;
 	for (unsigned round = 0; go_on(round, end); round++) {
 		struct ipoib_packet p = {
 			.vnet = { .flags = (uint8_t)below(2),
@@ -174,7 +169,7 @@ static void what_the_kernel_says_of_a_packet_is_checked(void **state)
 }
 
 /* A message of ARP or neighbour discovery with some bytes changed, or cut off. */
-static void resolution_is_read_within_its_packet(void **state)
+CASE(resolution_is_read_within_its_packet)
 {
 	uint64_t end = fuzz_end();
 	const struct ipoib_solicitation good = {
@@ -185,7 +180,6 @@ static void resolution_is_read_within_its_packet(void **state)
 	};
 	unsigned accepted = 0;
 
-	(void)state;
 	for (unsigned round = 0; go_on(round, end); round++) {
 		bool is_arp = below(2);
 		unsigned bytes = is_arp ? IPOIB_ARP_BYTES : IPOIB_ND_BYTES;
@@ -211,15 +205,4 @@ static void resolution_is_read_within_its_packet(void **state)
 		free(block);
 	}
 	assert_true(accepted > ROUNDS / 16);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(received_packets_are_merged_without_loss),
-		cmocka_unit_test(what_the_kernel_says_of_a_packet_is_checked),
-		cmocka_unit_test(resolution_is_read_within_its_packet),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

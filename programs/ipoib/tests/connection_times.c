@@ -4,9 +4,9 @@
  * test sets: connections that nobody uses end, and a connection that cannot be made is tried ever
  * later.
  */
-#include "verbs/lab.h"
+#include <harness.h>
 
-#include <poll.h>
+#include "verbs/lab.h"
 
 #include "base/util.h"
 #include "ipoib/connections.h"
@@ -172,11 +172,10 @@ static void pass(struct end *e, uint64_t ns)
 
 /* ---- tests ---- */
 
-static void who_sends_ends_what_it_has_not_used_for_long(void **state)
+LAB_CASE(who_sends_ends_what_it_has_not_used_for_long)
 {
 	struct end *h1 = open_end(1), *h2 = open_end(2), *h3 = open_end(3);
 
-	(void)state;
 	reach(h1, h2);
 	reach(h1, h3);
 	pass(h1, IDLE - 1);
@@ -193,11 +192,10 @@ static void who_sends_ends_what_it_has_not_used_for_long(void **state)
 	assert_int_equal(h1->table.failed + h3->table.failed, 0);
 }
 
-static void who_receives_does_so_too(void **state)
+LAB_CASE(who_receives_does_so_too)
 {
 	struct end *h1 = open_end(1), *h2 = open_end(2);
 
-	(void)state;
 	reach(h1, h2);
 	pass(h2, IDLE - 1);
 	assert_int_equal(h2->table.n_incoming, 1);
@@ -224,12 +222,11 @@ static void fail_to_connect(struct end *e, const struct end *to)
 	assert_int_equal(e->datagrams, before + 1);
 }
 
-static void what_fails_is_tried_ever_later(void **state)
+LAB_CASE(what_fails_is_tried_ever_later)
 {
 	struct end *h1 = open_end(1), *h2 = open_end(2);
 	unsigned wait = 1;
 
-	(void)state;
 	for (unsigned i = 1; i <= FAILURES; i++) {
 		fail_to_connect(h1, h2);
 		assert_int_equal(connection(h1, h2)->failures, i);
@@ -240,15 +237,4 @@ static void what_fails_is_tried_ever_later(void **state)
 	}
 	reach(h1, h2);
 	MOVE_UNTIL(!connection(h1, h2)->failures, h1, h2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(who_sends_ends_what_it_has_not_used_for_long),
-		LAB_TEST(who_receives_does_so_too),
-		LAB_TEST(what_fails_is_tried_ever_later),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <errno.h>
+#include <harness.h>
 #include <infiniband/verbs.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "checked/card.h"
 
@@ -33,12 +23,11 @@ static int read_text(const char *text, struct checked_card *card, char *why, siz
 	return ret;
 }
 
-static void a_card_is_read(void **state)
+CASE(a_card_is_read)
 {
 	struct checked_card card;
 	char why[200] = "";
 
-	(void)state;
 	assert_int_equal(read_text("# a comment\n\ntitle A card # of ours\n" NUMBERS LISTS, &card,
 	                           why, sizeof(why)),
 	                 0);
@@ -54,7 +43,7 @@ static void a_card_is_read(void **state)
 	assert_int_equal(card.wc_flags, IBV_WC_EX_WITH_IMM);
 }
 
-static void a_mistake_is_told_with_its_line(void **state)
+CASE(a_mistake_is_told_with_its_line)
 {
 	static const struct {
 		const char *text, *why;
@@ -70,7 +59,6 @@ static void a_mistake_is_told_with_its_line(void **state)
 		{ NUMBERS "qp_types RC\n", ":10: there is no 'operations'" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
 		struct checked_card card;
 		char why[200] = "";
@@ -81,39 +69,25 @@ static void a_mistake_is_told_with_its_line(void **state)
 	}
 }
 
-static void a_long_line_is_a_mistake(void **state)
+CASE(a_long_line_is_a_mistake)
 {
 	struct checked_card card;
 	char text[2000], why[200];
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = 0;
 	assert_int_equal(read_text(text, &card, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "too long"));
 }
 
-static void an_unknown_card_is_told(void **state)
+CASE(an_unknown_card_is_told)
 {
 	struct checked_card card;
 	char why[200];
 
-	(void)state;
 	assert_int_equal(checked_card_read("connectx-99", &card, why, sizeof(why)), -ENOENT);
 	assert_non_null(strstr(why, "'connectx-99'"));
 	assert_int_equal(checked_card_read("", &card, why, sizeof(why)), -ENOENT);
 	assert_int_equal(checked_card_read("./nowhere", &card, why, sizeof(why)), -ENOENT);
 	assert_int_equal(checked_card_read("/", &card, why, sizeof(why)), -EIO);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_card_is_read),
-		cmocka_unit_test(a_mistake_is_told_with_its_line),
-		cmocka_unit_test(a_long_line_is_a_mistake),
-		cmocka_unit_test(an_unknown_card_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

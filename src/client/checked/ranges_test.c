@@ -2,14 +2,7 @@
 /*
  * Random ranges beside a list that is searched from its beginning.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <stdbool.h>
-#include <stdlib.h>
 
 #include "checked/ranges.h"
 
@@ -47,9 +40,8 @@ static unsigned met_in_tree(uint64_t from, uint64_t to)
 	return n;
 }
 
-static void the_tree_finds_what_a_list_finds(void **state)
+CASE(the_tree_finds_what_a_list_finds)
 {
-	(void)state;
 	srand(7);
 	for (unsigned step = 0; step < STEPS; step++) {
 		const unsigned i = (unsigned)rand() % MANY;
@@ -67,12 +59,11 @@ static void the_tree_finds_what_a_list_finds(void **state)
 	}
 }
 
-static void a_range_meets_what_it_touches_and_no_neighbour(void **state)
+CASE(a_range_meets_what_it_touches_and_no_neighbour)
 {
 	struct checked_range r = { .from = 10, .to = 20 };
 	struct checked_ranges one = { 0 };
 
-	(void)state;
 	checked_ranges_add(&one, &r);
 	assert_null(checked_ranges_first(&one, 0, 10));
 	assert_null(checked_ranges_first(&one, 20, 30));
@@ -80,14 +71,4 @@ static void a_range_meets_what_it_touches_and_no_neighbour(void **state)
 	assert_ptr_equal(checked_ranges_first(&one, 0, 100), &r);
 	checked_ranges_remove(&one, &r);
 	assert_null(checked_ranges_first(&one, 0, 100));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_tree_finds_what_a_list_finds),
-		cmocka_unit_test(a_range_meets_what_it_touches_and_no_neighbour),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,17 +4,8 @@
  * from the same times, to the picosecond, and the means by formulae, within the error of the
  * sample. Little's law holds for the counts.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "simulate/simulate.h"
@@ -175,14 +166,13 @@ static uint64_t sum_of_waits(const struct credits *c,
 
 /* ---- chance ---- */
 
-static void exponential_numbers_are_exponential(void **state)
+CASE(exponential_numbers_are_exponential)
 {
 	struct simulate_random r = { 1 };
 	const unsigned n = 1000000;
 	double sum = 0, squares = 0;
 	unsigned over[6] = { 0 };
 
-	(void)state;
 	for (unsigned i = 0; i < n; i++) {
 		double x = simulate_random_exponential(&r);
 
@@ -198,7 +188,7 @@ static void exponential_numbers_are_exponential(void **state)
 }
 
 /* Each sender's load, and how often it sends to each receiver. */
-static void senders_offer_their_load_to_all_alike(void **state)
+CASE(senders_offer_their_load_to_all_alike)
 {
 	struct simulate_arrivals a = { .load = 0.2, .messages = 120000, .random = { 3 } };
 	const struct fabric_shape shape = { .hosts = 4 };
@@ -206,7 +196,6 @@ static void senders_offer_their_load_to_all_alike(void **state)
 	unsigned sent[4][4] = { 0 };
 	uint64_t end;
 
-	(void)state;
 	s.pattern.all_to_all = true;
 	run(&s, &a, 2);
 	end = s.credits.message[a.messages - 1].begins_ps;
@@ -224,11 +213,10 @@ static void senders_offer_their_load_to_all_alike(void **state)
 	simulate_close(&s);
 }
 
-static void the_same_seed_has_the_same_course(void **state)
+CASE(the_same_seed_has_the_same_course)
 {
 	struct simulate_times t[3];
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		struct simulate_arrivals a = { .load = 0.1, .messages = 1000, .random = { i / 2 } };
 		struct simulation s = open_star(5);
@@ -244,11 +232,10 @@ static void the_same_seed_has_the_same_course(void **state)
 /* ---- equal gaps ---- */
 
 /* D/D/1. */
-static void one_sender_with_equal_gaps_never_waits(void **state)
+CASE(one_sender_with_equal_gaps_never_waits)
 {
 	static const double loads[] = { 0.1, 0.7, 1 };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, loads); i++) {
 		struct simulate_arrivals a = {
 			.load = loads[i], .even = true, .messages = 10000, .random = { 1 }
@@ -267,11 +254,10 @@ static void one_sender_with_equal_gaps_never_waits(void **state)
 }
 
 /* The second one waits each time, if it begins before the first one's packet has gone. */
-static void of_two_equal_streams_one_waits_for_what_is_left_of_the_other(void **state)
+CASE(of_two_equal_streams_one_waits_for_what_is_left_of_the_other)
 {
 	unsigned waited_at_all = 0;
 
-	(void)state;
 	for (unsigned seed = 1; seed <= 20; seed++) {
 		struct simulate_arrivals a = {
 			.load = 0.4, .even = true, .messages = 1000, .random = { seed }
@@ -297,11 +283,10 @@ static void of_two_equal_streams_one_waits_for_what_is_left_of_the_other(void **
 }
 
 /* N*D/D/1: nobody waits for more than one packet of each other sender. */
-static void equal_streams_wait_for_one_packet_of_each_other_at_most(void **state)
+CASE(equal_streams_wait_for_one_packet_of_each_other_at_most)
 {
 	uint64_t most = 0;
 
-	(void)state;
 	for (unsigned seed = 1; seed <= 10; seed++) {
 		struct simulate_arrivals a = {
 			.load = 0.1, .even = true, .messages = 5000, .random = { seed }
@@ -323,9 +308,8 @@ static void equal_streams_wait_for_one_packet_of_each_other_at_most(void **state
 
 /* The time for a packet is no whole number of picoseconds, as with a rate of FDR: if gaps were cut
  * off, they would be shorter than that time. */
-static void a_full_load_is_not_more_than_a_link_carries(void **state)
+CASE(a_full_load_is_not_more_than_a_link_carries)
 {
-	(void)state;
 	for (unsigned bytes = 1; bytes <= 50; bytes++) {
 		struct simulate_arrivals a = { .load = 1, .even = true, .messages = 100 };
 		struct credits c = { .bytes = bytes, .mtu = MTU, .headers = SIMULATE_HEADERS };
@@ -349,7 +333,7 @@ static void a_full_load_is_not_more_than_a_link_carries(void **state)
 	}
 }
 
-static void with_equal_gaps_a_sender_takes_its_receivers_in_turn(void **state)
+CASE(with_equal_gaps_a_sender_takes_its_receivers_in_turn)
 {
 	struct simulate_arrivals a = {
 		.load = 0.3, .even = true, .messages = 1000, .random = { 2 }
@@ -358,7 +342,6 @@ static void with_equal_gaps_a_sender_takes_its_receivers_in_turn(void **state)
 	struct simulation s = open_shape(&shape);
 	uint32_t to[4] = { 0, 1, 2, 3 };
 
-	(void)state;
 	s.pattern.all_to_all = true;
 	run(&s, &a, 1);
 	for (uint32_t i = 0; i < a.messages; i++) {
@@ -374,11 +357,10 @@ static void with_equal_gaps_a_sender_takes_its_receivers_in_turn(void **state)
 
 /* ---- Poisson ---- */
 
-static void one_port_that_many_send_to_is_m_d_1(void **state)
+CASE(one_port_that_many_send_to_is_m_d_1)
 {
 	static const double loads[] = { 0.3, 0.5, 0.7, 0.9 };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, loads); i++) {
 		struct simulate_arrivals a = { .load = loads[i] / 8,
 			                       .messages = 600000,
@@ -409,7 +391,7 @@ static double share_that_waits_at_most(double load, double ps)
 	return (1 - load) * sum;
 }
 
-static void one_sender_waits_for_itself_as_long_as_m_d_1_does(void **state)
+CASE(one_sender_waits_for_itself_as_long_as_m_d_1_does)
 {
 	struct simulate_arrivals a = { .load = 0.6, .messages = 300000, .random = { 1 } };
 	struct simulation s = open_star(1);
@@ -417,7 +399,6 @@ static void one_sender_waits_for_itself_as_long_as_m_d_1_does(void **state)
 	unsigned at_once = 0, more = 0;
 	double share;
 
-	(void)state;
 	run(&s, &a, 1);
 	assert_int_equal(simulate_times(&s.credits, &t), 0);
 	share = share_that_waits_at_most(0.6, (double)(t.p99_ps - S_PS - 2 * HOP_PS));
@@ -437,14 +418,13 @@ static void one_sender_waits_for_itself_as_long_as_m_d_1_does(void **state)
 
 /* Messages of many packets take turns, so each gets its share of the link: M/D/1 with processor
  * sharing, where a message is in the network for its own time, divided by 1 - load. */
-static void messages_that_take_turns_share_a_processor(void **state)
+CASE(messages_that_take_turns_share_a_processor)
 {
 	struct simulate_arrivals a = { .load = 0.5, .messages = 20000, .random = { 2 } };
 	const double alone = 32 * (double)S_PS + 2 * (double)HOP_PS;
 	struct simulation s = open_star(1);
 	struct simulate_times t;
 
-	(void)state;
 	run(&s, &a, 32);
 	assert_int_equal(simulate_times(&s.credits, &t), 0);
 	assert_true(fabs(t.mean_ps / alone - 2) < 0.08);
@@ -459,12 +439,11 @@ static void add_pair(struct simulation *s, uint32_t from, uint32_t to)
 }
 
 /* All for one host: only the last link is ever waited for, wherever a packet does wait. */
-static void a_tree_of_links_waits_as_its_last_one_does(void **state)
+CASE(a_tree_of_links_waits_as_its_last_one_does)
 {
 	static const uint32_t from[] = { 1, 2, 3, 4, 5 };
 	static const double loads[] = { 0.5, 0.8 };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, loads); i++) {
 		struct simulate_arrivals a = { .load = loads[i] / ARRAY_SIZE(from),
 			                       .messages = 300000,
@@ -487,13 +466,12 @@ static void a_tree_of_links_waits_as_its_last_one_does(void **state)
  * host 0, as host 1 does by both. A link lets packets out further apart than chance does, so they
  * wait for the second one no longer than M/D/1 says, and those of host 1 not longer in all than the
  * sum of both. */
-static void two_hops_wait_no_longer_than_each_alone(void **state)
+CASE(two_hops_wait_no_longer_than_each_alone)
 {
 	struct simulate_arrivals a = { .load = 0.2, .messages = 300000, .random = { 1 } };
 	struct simulation s = open_tandem();
 	double sum = 0, first = wait_of(0.6), second = wait_of(0.4), n = 0;
 
-	(void)state;
 	add_pair(&s, 1, 0);
 	add_pair(&s, 2, 5);
 	add_pair(&s, 3, 6);
@@ -512,9 +490,8 @@ static void two_hops_wait_no_longer_than_each_alone(void **state)
 /* ---- Little ---- */
 
 /* The queue is counted as time goes by, the times by message: L = lambda W. */
-static void littles_law_holds_for_what_was_counted(void **state)
+CASE(littles_law_holds_for_what_was_counted)
 {
-	(void)state;
 	for (unsigned seed = 1; seed <= 10; seed++) {
 		struct simulate_arrivals a = { .load = 0.09 * seed,
 			                       .messages = 3000,
@@ -560,12 +537,11 @@ static struct simulate_times send_some(struct simulation *s)
 	return t;
 }
 
-static void who_has_no_link_sends_nothing(void **state)
+CASE(who_has_no_link_sends_nothing)
 {
 	struct simulation s = open_star(3);
 	struct simulate_times t;
 
-	(void)state;
 	assert_int_equal(simulate_fail(&s, (char[FABRIC_NAME]){ "h2" }, 1), 0);
 	assert_int_equal(simulate_reroute(&s), 0);
 	t = send_some(&s);
@@ -580,12 +556,11 @@ static void who_has_no_link_sends_nothing(void **state)
 }
 
 /* They cross links, but no host is to get them. */
-static void messages_that_are_lost_on_their_way_are_in_no_queue(void **state)
+CASE(messages_that_are_lost_on_their_way_are_in_no_queue)
 {
 	struct simulation s = open_star(3);
 	struct simulate_times t;
 
-	(void)state;
 	assert_int_equal(simulate_pattern_add_pair(&s.pattern, 1, 2), 0);
 	assert_int_equal(simulate_fail(&s, (char[FABRIC_NAME]){ "h1" }, 1), 0);
 	t = send_some(&s);
@@ -596,12 +571,11 @@ static void messages_that_are_lost_on_their_way_are_in_no_queue(void **state)
 	simulate_close(&s);
 }
 
-static void without_messages_there_are_no_times(void **state)
+CASE(without_messages_there_are_no_times)
 {
 	struct simulation s = open_star(0);
 	struct simulate_times t;
 
-	(void)state;
 	t = send_some(&s);
 	assert_int_equal(s.credits.n_messages, 0);
 	assert_int_equal(t.n, 0);
@@ -609,11 +583,10 @@ static void without_messages_there_are_no_times(void **state)
 	simulate_close(&s);
 }
 
-static void a_load_that_takes_years_is_refused(void **state)
+CASE(a_load_that_takes_years_is_refused)
 {
 	const struct simulate_cost cost = { 1 << 30, HOP_NS };
 
-	(void)state;
 	for (unsigned even = 0; even < 2; even++) {
 		struct simulate_arrivals a = {
 			.load = 1e-9, .even = even, .messages = 1000, .random = { 1 }
@@ -625,30 +598,4 @@ static void a_load_that_takes_years_is_refused(void **state)
 		assert_int_equal(simulate_credits(&s, &cost, BUFFER), -ERANGE);
 		simulate_close(&s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exponential_numbers_are_exponential),
-		cmocka_unit_test(senders_offer_their_load_to_all_alike),
-		cmocka_unit_test(the_same_seed_has_the_same_course),
-		cmocka_unit_test(one_sender_with_equal_gaps_never_waits),
-		cmocka_unit_test(of_two_equal_streams_one_waits_for_what_is_left_of_the_other),
-		cmocka_unit_test(equal_streams_wait_for_one_packet_of_each_other_at_most),
-		cmocka_unit_test(a_full_load_is_not_more_than_a_link_carries),
-		cmocka_unit_test(with_equal_gaps_a_sender_takes_its_receivers_in_turn),
-		cmocka_unit_test(one_port_that_many_send_to_is_m_d_1),
-		cmocka_unit_test(one_sender_waits_for_itself_as_long_as_m_d_1_does),
-		cmocka_unit_test(messages_that_take_turns_share_a_processor),
-		cmocka_unit_test(a_tree_of_links_waits_as_its_last_one_does),
-		cmocka_unit_test(two_hops_wait_no_longer_than_each_alone),
-		cmocka_unit_test(littles_law_holds_for_what_was_counted),
-		cmocka_unit_test(who_has_no_link_sends_nothing),
-		cmocka_unit_test(messages_that_are_lost_on_their_way_are_in_no_queue),
-		cmocka_unit_test(without_messages_there_are_no_times),
-		cmocka_unit_test(a_load_that_takes_years_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,16 +5,8 @@
  * they do not; what arbitration tables let lanes send; and on random fabrics each link is busy for
  * what it is said to carry.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "simulate/simulate.h"
@@ -144,11 +136,10 @@ static void assert_all_arrived(const struct simulation *s)
 
 /* ---- by hand ---- */
 
-static void a_link_that_always_has_credits_carries_its_rate(void **state)
+CASE(a_link_that_always_has_credits_carries_its_rate)
 {
 	struct simulation s = open_hosts(2);
 
-	(void)state;
 	add_pairs(&s, 0, 1, 1);
 	run(&s, 1000, 4);
 	assert_all_arrived(&s);
@@ -159,12 +150,11 @@ static void a_link_that_always_has_credits_carries_its_rate(void **state)
 }
 
 /* The next packet goes when the first one has left the switch and the credit is back. */
-static void with_room_for_one_packet_a_link_waits_for_each_credit(void **state)
+CASE(with_room_for_one_packet_a_link_waits_for_each_credit)
 {
 	const uint64_t period = PACKET_PS + 2 * HOP_PS;
 	struct simulation s = open_hosts(2);
 
-	(void)state;
 	add_pairs(&s, 0, 1, 1);
 	run(&s, 1000, 1);
 	assert_all_arrived(&s);
@@ -174,11 +164,10 @@ static void with_room_for_one_packet_a_link_waits_for_each_credit(void **state)
 }
 
 /* D/D/1 with all customers at the start: number k is served after k times the service time. */
-static void packets_for_one_host_are_served_one_after_the_other(void **state)
+CASE(packets_for_one_host_are_served_one_after_the_other)
 {
 	struct simulation s = open_hosts(8);
 
-	(void)state;
 	for (uint32_t i = 1; i < 8; i++)
 		add_pairs(&s, i, 0, 1);
 	run(&s, 1, 4);
@@ -188,9 +177,8 @@ static void packets_for_one_host_are_served_one_after_the_other(void **state)
 	simulate_close(&s);
 }
 
-static void senders_to_one_host_share_its_link_equally(void **state)
+CASE(senders_to_one_host_share_its_link_equally)
 {
-	(void)state;
 	for (unsigned n = 2; n < 12; n++) {
 		struct simulation s = open_hosts(n + 1);
 		uint64_t end = 2 * HOP_PS + (uint64_t)n * 100 * PACKET_PS;
@@ -210,7 +198,7 @@ static void senders_to_one_host_share_its_link_equally(void **state)
 /* Hosts 0 and 1 are on one switch, the others on the next one. Host 1 could have the three quarters
  * of the link between that host 0, one of four who send to host 2, does not get, and be done after
  * 4/3 of its own time; but its packets stand behind those that wait for host 2. */
-static void the_first_packet_of_a_queue_holds_up_those_behind(void **state)
+CASE(the_first_packet_of_a_queue_holds_up_those_behind)
 {
 	char text[] = "Switch 3 \"a\"\n[1] \"h0\"[1]\n[2] \"h1\"[1]\n[3] \"b\"[1]\n"
 	              "Switch 9 \"b\"\n[2] \"h2\"[1]\n[3] \"h3\"[1]\n[4] \"h4\"[1]\n"
@@ -220,7 +208,6 @@ static void the_first_packet_of_a_queue_holds_up_those_behind(void **state)
 	struct simulation s = open_text(text, "minhop");
 	const struct credits_message *m;
 
-	(void)state;
 	add_pairs(&s, 0, 2, 1);
 	add_pairs(&s, 1, 3, 1);
 	for (uint32_t i = 4; i < 7; i++)
@@ -235,12 +222,11 @@ static void the_first_packet_of_a_queue_holds_up_those_behind(void **state)
 }
 
 /* Host 3 fills the link of host 2. */
-static void a_packet_to_a_group_waits_for_its_last_copy(void **state)
+CASE(a_packet_to_a_group_waits_for_its_last_copy)
 {
 	struct simulation s = open_hosts(4);
 	const struct credits_message *m;
 
-	(void)state;
 	add_group(&s, 3, 100);
 	add_pairs(&s, 3, 2, 100);
 	run(&s, 1, 4);
@@ -294,11 +280,10 @@ static void send_over(struct credits *c, uint8_t lane, const uint32_t *links, un
 	          ARRAY_SIZE(((const uint32_t[]){ __VA_ARGS__ })))
 
 /* As in the_first_packet_of_a_queue_holds_up_those_behind(). */
-static void another_lane_has_a_queue_of_its_own(void **state)
+CASE(another_lane_has_a_queue_of_its_own)
 {
 	struct credits c = open_links(8, 400);
 
-	(void)state;
 	SEND(&c, 0, 0, 2, 3);
 	SEND(&c, 1, 1, 2, 4);
 	SEND(&c, 0, 5, 3);
@@ -313,11 +298,10 @@ static void another_lane_has_a_queue_of_its_own(void **state)
 }
 
 /* Three messages cross link 3, of which two are on one lane. */
-static void lanes_take_turns(void **state)
+CASE(lanes_take_turns)
 {
 	struct credits c = open_links(4, 100);
 
-	(void)state;
 	SEND(&c, 1, 0, 3);
 	SEND(&c, 0, 1, 3);
 	SEND(&c, 0, 2, 3);
@@ -329,11 +313,10 @@ static void lanes_take_turns(void **state)
 }
 
 /* Though the other one's packet was looked at first. */
-static void of_packets_that_come_together_the_lane_whose_turn_it_is_goes_first(void **state)
+CASE(of_packets_that_come_together_the_lane_whose_turn_it_is_goes_first)
 {
 	struct credits c = open_links(3, 1);
 
-	(void)state;
 	SEND(&c, 1, 0, 2);
 	SEND(&c, 0, 1, 2);
 	assert_int_equal(credits_run(&c), 0);
@@ -343,11 +326,10 @@ static void of_packets_that_come_together_the_lane_whose_turn_it_is_goes_first(v
 }
 
 /* Its bytes come no faster than the link before it has them. */
-static void a_faster_link_does_not_run_out_of_bytes(void **state)
+CASE(a_faster_link_does_not_run_out_of_bytes)
 {
 	struct credits c = open_links(3, 1);
 
-	(void)state;
 	c.link[1].ps_per_byte = 20;
 	SEND(&c, 0, 0, 1, 2);
 	assert_int_equal(credits_run(&c), 0);
@@ -388,9 +370,8 @@ static void assert_shares(const struct credits *c, unsigned a, unsigned b)
 		         b);
 }
 
-static void lanes_share_a_link_by_their_weights(void **state)
+CASE(lanes_share_a_link_by_their_weights)
 {
-	(void)state;
 	for (unsigned a = 1; a <= 3; a++)
 		for (unsigned b = 1; b <= 3; b++) {
 			const struct credits_arbitration tables = {
@@ -407,12 +388,11 @@ static void lanes_share_a_link_by_their_weights(void **state)
 
 /* Rounds of three packets and one: all of lane 0 have gone with 200 of lane 1 before the last
  * three. */
-static void with_weights_of_three_to_one_the_first_lane_is_done_at_two_thirds(void **state)
+CASE(with_weights_of_three_to_one_the_first_lane_is_done_at_two_thirds)
 {
 	const struct credits_arbitration a = { .low = { { { 0, 3 * BLOCKS }, { 1, BLOCKS } }, 2 } };
 	struct credits c = compete(&a);
 
-	(void)state;
 	assert_int_equal(c.message[0].arrived_ps,
 	                 2 * HOP_PS + (PACKETS + PACKETS / 3 - 1) * PACKET_PS);
 	assert_int_equal(c.message[1].arrived_ps, 2 * HOP_PS + 2 * PACKETS * PACKET_PS);
@@ -422,7 +402,7 @@ static void with_weights_of_three_to_one_the_first_lane_is_done_at_two_thirds(vo
 }
 
 /* The last packet of a turn may be more than what is left; and what is less than one is one. */
-static void a_turn_has_whole_packets(void **state)
+CASE(a_turn_has_whole_packets)
 {
 	static const struct {
 		uint8_t weight, packets;
@@ -430,7 +410,6 @@ static void a_turn_has_whole_packets(void **state)
 		{ 1, 1 }, { 64, 1 }, { 65, 1 }, { 66, 2 }, { 130, 2 }, { 131, 3 }, { 255, 4 }
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, turns); i++) {
 		const struct credits_arbitration a = {
 			.low = { { { 0, turns[i].weight }, { 1, 1 } }, 2 }
@@ -443,7 +422,7 @@ static void a_turn_has_whole_packets(void **state)
 }
 
 /* Weights of 0 are passed over, so are lanes that no packet has. */
-static void a_lane_may_be_in_a_table_more_than_once(void **state)
+CASE(a_lane_may_be_in_a_table_more_than_once)
 {
 	const struct credits_arbitration a = { .low = { { { 1, 0 },
 		                                          { 0, BLOCKS },
@@ -454,28 +433,25 @@ static void a_lane_may_be_in_a_table_more_than_once(void **state)
 		                                        6 } };
 	struct credits c = compete(&a);
 
-	(void)state;
 	assert_shares(&c, 2, 1);
 	credits_fini(&c);
 }
 
-static void high_priority_starves_low_without_a_limit(void **state)
+CASE(high_priority_starves_low_without_a_limit)
 {
 	const struct credits_arbitration a = { .high = { { { 1, 1 } }, 1 },
 		                               .low = { { { 0, 255 } }, 1 },
 		                               .limit = CREDITS_NO_LIMIT };
 	struct credits c = compete(&a);
 
-	(void)state;
 	assert_int_equal(c.message[1].arrived_ps, 2 * HOP_PS + PACKETS * PACKET_PS);
 	assert_int_equal(c.arbiter[3].shared[0], 0);
 	credits_fini(&c);
 }
 
 /* After each 4096 bytes of it, in blocks, one packet of low priority; with 0, after each packet. */
-static void a_limit_lets_low_priority_send(void **state)
+CASE(a_limit_lets_low_priority_send)
 {
-	(void)state;
 	for (uint8_t limit = 0; limit <= 8; limit++) {
 		const struct credits_arbitration a = { .high = { { { 1, 255 } }, 1 },
 			                               .low = { { { 0, 255 } }, 1 },
@@ -488,14 +464,13 @@ static void a_limit_lets_low_priority_send(void **state)
 }
 
 /* Lane 1's next link has a tenth of the rate, so its buffer is full for nine tenths of the time. */
-static void high_priority_without_credits_holds_up_nobody(void **state)
+CASE(high_priority_without_credits_holds_up_nobody)
 {
 	const struct credits_arbitration a = { .high = { { { 1, 1 } }, 1 },
 		                               .low = { { { 0, 1 } }, 1 },
 		                               .limit = CREDITS_NO_LIMIT };
 	struct credits c = open_links(5, PACKETS);
 
-	(void)state;
 	c.arbitration = &a;
 	c.link[4].ps_per_byte = 800;
 	SEND(&c, 0, 0, 3);
@@ -508,7 +483,7 @@ static void high_priority_without_credits_holds_up_nobody(void **state)
 	credits_fini(&c);
 }
 
-static void equal_weights_of_one_packet_are_turns(void **state)
+CASE(equal_weights_of_one_packet_are_turns)
 {
 	static const struct credits_arbitration equal = { .low = { { { 0, 1 },
 		                                                     { 1, 1 },
@@ -520,7 +495,6 @@ static void equal_weights_of_one_packet_are_turns(void **state)
 		                                                     { 7, 1 } },
 		                                                   8 } };
 
-	(void)state;
 	for (unsigned n = 1; n <= 20; n++) {
 		struct credits c[2] = { open_links(20, 5), open_links(20, 5) };
 
@@ -541,13 +515,12 @@ static void equal_weights_of_one_packet_are_turns(void **state)
 	}
 }
 
-static void a_lane_that_no_table_serves_is_found(void **state)
+CASE(a_lane_that_no_table_serves_is_found)
 {
 	const struct credits_arbitration a = { .high = { { { 1, 255 }, { 2, 0 } }, 2 },
 		                               .low = { { { 0, 1 } }, 1 } };
 	struct credits c = open_links(2, 1);
 
-	(void)state;
 	c.arbitration = &a;
 	SEND(&c, 0, 0, 1);
 	SEND(&c, 1, 0, 1);
@@ -562,13 +535,12 @@ static void a_lane_that_no_table_serves_is_found(void **state)
 /* ---- times ---- */
 
 /* The second one comes when the first one's packet is half over, the third one to an idle link. */
-static void messages_begin_at_their_times(void **state)
+CASE(messages_begin_at_their_times)
 {
 	static const uint64_t begins[] = { 0, PACKET_PS / 2, 5 * PACKET_PS };
 	static const uint64_t took[] = { PACKET_PS, PACKET_PS * 3 / 2, PACKET_PS };
 	struct credits c = open_links(4, 1);
 
-	(void)state;
 	c.first_counted = 1;
 	for (uint32_t i = 0; i < ARRAY_SIZE(begins); i++) {
 		SEND(&c, 0, i, 3);
@@ -606,13 +578,12 @@ static double throughput(unsigned n)
 
 /* M. J. Karol, M. G. Hluchyj, S. P. Morgan: Input versus output queueing on a space-division packet
  * switch, 1987, table I. */
-static void queues_at_inputs_have_the_throughput_that_theory_says(void **state)
+CASE(queues_at_inputs_have_the_throughput_that_theory_says)
 {
 	static const double theory[] = {
 		0, 1, 0.75, 0.6825, 0.6553, 0.6399, 0.6302, 0.6234, 0.6184
 	};
 
-	(void)state;
 	for (unsigned n = 1; n < ARRAY_SIZE(theory); n++) {
 		double got = throughput(n);
 
@@ -644,11 +615,10 @@ static void around_the_ring(struct simulation *s)
 	run(s, 64, 4);
 }
 
-static void shortest_paths_around_a_ring_deadlock(void **state)
+CASE(shortest_paths_around_a_ring_deadlock)
 {
 	struct simulation s = open_ring(7, "minhop");
 
-	(void)state;
 	around_the_ring(&s);
 	assert_true(s.credits.stuck > 0);
 	assert_true(s.credits.sent < s.credits.to_send);
@@ -657,11 +627,10 @@ static void shortest_paths_around_a_ring_deadlock(void **state)
 	simulate_close(&s);
 }
 
-static void other_paths_or_more_lanes_mend_that(void **state)
+CASE(other_paths_or_more_lanes_mend_that)
 {
 	static const char *const routing[] = { "updn", "dfsssp" };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, routing); i++) {
 		struct simulation s = open_ring(7, routing[i]);
 
@@ -684,11 +653,10 @@ static void fill(struct simulation *s)
 	assert_int_equal(simulate_join(s), 0);
 }
 
-static void engines_that_promise_it_have_no_deadlock(void **state)
+CASE(engines_that_promise_it_have_no_deadlock)
 {
 	static const char *const routing[] = { "updn", "ftree", "dfsssp" };
 
-	(void)state;
 	for (seed = 1; seed <= FABRICS;) {
 		struct simulation s = open_random(routing[seed % ARRAY_SIZE(routing)]);
 		struct simulate_random r = { seed };
@@ -705,9 +673,8 @@ static void engines_that_promise_it_have_no_deadlock(void **state)
 }
 
 /* Also of those that are lost on their way. */
-static void links_are_busy_for_what_they_carry(void **state)
+CASE(links_are_busy_for_what_they_carry)
 {
-	(void)state;
 	for (unsigned n = 1; n <= FABRICS; n++) {
 		struct simulation s;
 		struct simulate_random r = { n };
@@ -728,11 +695,10 @@ static void links_are_busy_for_what_they_carry(void **state)
 	}
 }
 
-static void who_is_stuck_is_on_a_circle(void **state)
+CASE(who_is_stuck_is_on_a_circle)
 {
 	unsigned stuck = 0;
 
-	(void)state;
 	for (unsigned n = 1; n <= FABRICS; n++) {
 		struct simulation s;
 
@@ -748,39 +714,4 @@ static void who_is_stuck_is_on_a_circle(void **state)
 		simulate_close(&s);
 	}
 	assert_in_range(stuck, 1, FABRICS - 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_link_that_always_has_credits_carries_its_rate),
-		cmocka_unit_test(with_room_for_one_packet_a_link_waits_for_each_credit),
-		cmocka_unit_test(packets_for_one_host_are_served_one_after_the_other),
-		cmocka_unit_test(senders_to_one_host_share_its_link_equally),
-		cmocka_unit_test(the_first_packet_of_a_queue_holds_up_those_behind),
-		cmocka_unit_test(a_packet_to_a_group_waits_for_its_last_copy),
-		cmocka_unit_test(another_lane_has_a_queue_of_its_own),
-		cmocka_unit_test(lanes_take_turns),
-		cmocka_unit_test(
-		        of_packets_that_come_together_the_lane_whose_turn_it_is_goes_first),
-		cmocka_unit_test(a_faster_link_does_not_run_out_of_bytes),
-		cmocka_unit_test(lanes_share_a_link_by_their_weights),
-		cmocka_unit_test(with_weights_of_three_to_one_the_first_lane_is_done_at_two_thirds),
-		cmocka_unit_test(a_turn_has_whole_packets),
-		cmocka_unit_test(a_lane_may_be_in_a_table_more_than_once),
-		cmocka_unit_test(high_priority_starves_low_without_a_limit),
-		cmocka_unit_test(a_limit_lets_low_priority_send),
-		cmocka_unit_test(high_priority_without_credits_holds_up_nobody),
-		cmocka_unit_test(equal_weights_of_one_packet_are_turns),
-		cmocka_unit_test(a_lane_that_no_table_serves_is_found),
-		cmocka_unit_test(messages_begin_at_their_times),
-		cmocka_unit_test(queues_at_inputs_have_the_throughput_that_theory_says),
-		cmocka_unit_test(shortest_paths_around_a_ring_deadlock),
-		cmocka_unit_test(other_paths_or_more_lanes_mend_that),
-		cmocka_unit_test(engines_that_promise_it_have_no_deadlock),
-		cmocka_unit_test(links_are_busy_for_what_they_carry),
-		cmocka_unit_test(who_is_stuck_is_on_a_circle),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,7 @@
  * Simulations: counting together gives the same as single packets, on random fabrics and with
  * tables that lead anywhere; and patterns out of any text.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "simulate/simulate.h"
@@ -167,9 +158,8 @@ static void count_both(struct simulation *all, struct simulation *pairs)
 
 /* ---- all to all ---- */
 
-static void all_to_all_is_all_pairs(void **state)
+CASE(all_to_all_is_all_pairs)
 {
-	(void)state;
 	for (seed = 1; seed <= FABRICS; seed++) {
 		struct simulation all = open_random(), pairs = again(&all);
 
@@ -184,9 +174,8 @@ static void all_to_all_is_all_pairs(void **state)
 
 /* Packets that circle or go astray are lost. A walk pair by pair counts their circles, so links may
  * differ. */
-static void tables_that_lead_anywhere_lose_the_same(void **state)
+CASE(tables_that_lead_anywhere_lose_the_same)
 {
-	(void)state;
 	for (seed = 1; seed <= FABRICS; seed++) {
 		struct simulation all = open_random(), pairs = again(&all);
 
@@ -205,11 +194,10 @@ static void tables_that_lead_anywhere_lose_the_same(void **state)
 	}
 }
 
-static void more_switches_than_a_packet_may_cross_lose_it(void **state)
+CASE(more_switches_than_a_packet_may_cross_lose_it)
 {
 	struct simulation all, pairs;
 
-	(void)state;
 	for (unsigned n = 63; n <= 67; n++) {
 		seed = 1;
 		all = open_chain(n);
@@ -225,12 +213,11 @@ static void more_switches_than_a_packet_may_cross_lose_it(void **state)
 	}
 }
 
-static void the_links_of_one_switch_carry_what_one_expects(void **state)
+CASE(the_links_of_one_switch_carry_what_one_expects)
 {
 	struct simulate_time t;
 	struct simulation s;
 
-	(void)state;
 	seed = 4; /* lmc=0 */
 	s = open_hosts(8);
 	s.pattern.all_to_all = true;
@@ -250,14 +237,13 @@ static void the_links_of_one_switch_carry_what_one_expects(void **state)
 
 /* ---- groups ---- */
 
-static void a_message_to_a_group_is_a_datagram(void **state)
+CASE(a_message_to_a_group_is_a_datagram)
 {
 	const struct simulate_groups groups = { 1, 4 };
 	struct simulate_random r = { .state = 1 };
 	struct simulate_time t;
 	struct simulation s;
 
-	(void)state;
 	seed = 4; /* lmc=0 */
 	s = open_hosts(4);
 	assert_int_equal(simulate_check_size(&s, 1 << 20), 0);
@@ -326,9 +312,8 @@ static uint64_t own_copies(const struct simulation *s)
 	return n;
 }
 
-static void messages_to_groups_are_those_of_single_senders(void **state)
+CASE(messages_to_groups_are_those_of_single_senders)
 {
-	(void)state;
 	for (seed = 1; seed <= FABRICS; seed++) {
 		struct simulation s = open_random(), one = again(&s);
 		const struct simulate_groups groups = { 3, 2 + any(s.f->n_ib_ports - 1) };
@@ -353,13 +338,12 @@ static void messages_to_groups_are_those_of_single_senders(void **state)
 	}
 }
 
-static void more_groups_than_switches_have_room_for_are_refused(void **state)
+CASE(more_groups_than_switches_have_room_for_are_refused)
 {
 	const struct simulate_groups groups = { 3, 2 };
 	struct simulate_random r = { 1 };
 	struct simulation s;
 
-	(void)state;
 	seed = 1;
 	s = open_hosts(4);
 	s.f->settings.mft_capacity = 3; /* one of them is that of IP over InfiniBand */
@@ -370,12 +354,11 @@ static void more_groups_than_switches_have_room_for_are_refused(void **state)
 
 /* ---- failures ---- */
 
-static void what_cannot_fail_is_refused(void **state)
+CASE(what_cannot_fail_is_refused)
 {
 	struct simulate_random r = { 1 };
 	struct simulation s;
 
-	(void)state;
 	seed = 1;
 	s = open_hosts(40); /* 2 switches with hosts and one above */
 	assert_int_equal(simulate_fail(&s, (char[FABRIC_NAME]){ "sw7" }, 0), -ENOENT);
@@ -398,9 +381,8 @@ static void what_cannot_fail_is_refused(void **state)
 
 /* ---- patterns ---- */
 
-static void in_a_permutation_each_host_is_sent_to_by_another_one(void **state)
+CASE(in_a_permutation_each_host_is_sent_to_by_another_one)
 {
-	(void)state;
 	for (unsigned n = 2; n < 50; n++) {
 		struct simulate_pattern p = { 0 };
 		struct simulate_random r = { n };
@@ -426,7 +408,7 @@ static int read_text(struct simulation *s, const char *text, size_t n, char why[
 	return ret;
 }
 
-static void files_say_what_they_mean(void **state)
+CASE(files_say_what_they_mean)
 {
 	static const char text[] = "# nothing\n\nunicast h1 h2 h4 # and so on\n"
 	                           "  group\th3 umbel_h1_0 h3 h1:1\nmulticast h2 h2\n"
@@ -434,7 +416,6 @@ static void files_say_what_they_mean(void **state)
 	struct simulation s;
 	char why[256] = "";
 
-	(void)state;
 	seed = 1;
 	s = open_hosts(4);
 	assert_int_equal(read_text(&s, text, strlen(text), why), 0);
@@ -450,7 +431,7 @@ static void files_say_what_they_mean(void **state)
 	simulate_close(&s);
 }
 
-static void what_is_wrong_in_a_file_is_said_with_its_line(void **state)
+CASE(what_is_wrong_in_a_file_is_said_with_its_line)
 {
 	static const struct {
 		const char *text, *why;
@@ -471,7 +452,6 @@ static void what_is_wrong_in_a_file_is_said_with_its_line(void **state)
 		{ "group \x01\xff", "p:1: no host '?\?'" },
 	};
 
-	(void)state;
 	seed = 1;
 	for (size_t i = 0; EACH_ROW(i, wrong); i++) {
 		struct simulation s = open_hosts(4);
@@ -483,7 +463,7 @@ static void what_is_wrong_in_a_file_is_said_with_its_line(void **state)
 	}
 }
 
-static void no_text_does_harm(void **state)
+CASE(no_text_does_harm)
 {
 	static const char *const words[] = { "sl ", "7",     "unicast ", "group ", "multicast ",
 		                             "h1 ", "h2:1 ", "h3",       "\n",     "#",
@@ -491,7 +471,6 @@ static void no_text_does_harm(void **state)
 	struct simulation s;
 	char text[500], why[256];
 
-	(void)state;
 	seed = 1;
 	s = open_hosts(4);
 	for (unsigned n = 20000; n; n--) {
@@ -514,24 +493,4 @@ static void no_text_does_harm(void **state)
 		s.pattern = (struct simulate_pattern){ 0 };
 	}
 	simulate_close(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_to_all_is_all_pairs),
-		cmocka_unit_test(tables_that_lead_anywhere_lose_the_same),
-		cmocka_unit_test(more_switches_than_a_packet_may_cross_lose_it),
-		cmocka_unit_test(the_links_of_one_switch_carry_what_one_expects),
-		cmocka_unit_test(a_message_to_a_group_is_a_datagram),
-		cmocka_unit_test(messages_to_groups_are_those_of_single_senders),
-		cmocka_unit_test(more_groups_than_switches_have_room_for_are_refused),
-		cmocka_unit_test(what_cannot_fail_is_refused),
-		cmocka_unit_test(in_a_permutation_each_host_is_sent_to_by_another_one),
-		cmocka_unit_test(files_say_what_they_mean),
-		cmocka_unit_test(what_is_wrong_in_a_file_is_said_with_its_line),
-		cmocka_unit_test(no_text_does_harm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

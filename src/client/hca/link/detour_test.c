@@ -3,11 +3,7 @@
  * The daemon's end of the detour as a sender's: it sends to itself what its own function takes, and
  * nothing by a socket, which it would wait for.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "hca/link/detour.h"
 
@@ -29,13 +25,12 @@ static void count(void *arg, const struct control_detour *packet, const void *pa
 	++*taken;
 }
 
-static void the_daemon_asks_itself_for_no_socket(void **state)
+CASE(the_daemon_asks_itself_for_no_socket)
 {
 	static struct hca_process daemon = { .must_not_block = true };
 	const struct control_detour packet = { .src_qpn = 2 };
 	unsigned taken = 0;
 
-	(void)state;
 	assert_int_equal(control_local(&daemon.control, serve, NULL), 0);
 	assert_false(hca_detour_send(&daemon, &packet, NULL));
 	assert_int_equal(asked, 0);
@@ -44,12 +39,4 @@ static void the_daemon_asks_itself_for_no_socket(void **state)
 	assert_true(hca_detour_send(&daemon, &packet, NULL));
 	assert_int_equal(taken, 1);
 	control_close(daemon.control);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(
-		the_daemon_asks_itself_for_no_socket) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

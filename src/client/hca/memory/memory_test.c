@@ -4,20 +4,8 @@
  * of the bytes are there by then, and none is written again. Another process copies, one
  * instruction after the other, and between any two of them the program may look.
  */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
+#include <harness.h>
 #include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "hca/memory/memory.h"
 
@@ -82,12 +70,11 @@ static void look_at_copy(size_t n)
 	assert_int_equal(place[n], BEFORE);
 }
 
-static void the_last_byte_comes_once_and_last(void **state)
+CASE_WITH(the_last_byte_comes_once_and_last, begin, NULL)
 {
 	static const size_t long_ones[] = { 96,  127, 128,  129,  160,  255,  256,
 		                            257, 512, 1000, 1024, 2047, 4096, 4999 };
 
-	(void)state;
 	for (size_t n = 1; n <= 72; n++)
 		look_at_copy(n);
 	for (unsigned i = 0; i < sizeof(long_ones) / sizeof(*long_ones); i++)
@@ -95,11 +82,10 @@ static void the_last_byte_comes_once_and_last(void **state)
 }
 
 /* As memmove() does. */
-static void places_may_overlap(void **state)
+CASE(places_may_overlap)
 {
 	static uint8_t is[600], should_be[600];
 
-	(void)state;
 	for (size_t n = 0; n <= 200; n++)
 		for (size_t to = 0; to <= 400; to += 1 + to % 7) {
 			for (size_t i = 0; i < sizeof(is); i++)
@@ -108,14 +94,4 @@ static void places_may_overlap(void **state)
 			hca_memory_copy_here(is + to, is + 200, n);
 			assert_memory_equal(is, should_be, sizeof(is));
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(the_last_byte_comes_once_and_last, begin),
-		cmocka_unit_test(places_may_overlap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

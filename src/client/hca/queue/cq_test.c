@@ -4,12 +4,7 @@
  * no powers of two; and when polls look at a network. There is no daemon, and nothing arrives:
  * completions are this process's own.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "hca/process/link.h"
@@ -68,23 +63,21 @@ static void check_size(uint32_t cqe)
 	unmake(l);
 }
 
-static void no_completion_is_lost_when_the_counters_go_round(void **state)
+CASE(no_completion_is_lost_when_the_counters_go_round)
 {
 	const uint32_t sizes[] = { 1, 2, 3, 5, 257, 1000, 1024 };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		check_size(sizes[i]);
 }
 
-static void purging_keeps_the_others_when_the_counters_go_round(void **state)
+CASE(purging_keeps_the_others_when_the_counters_go_round)
 {
 	struct lab *l = make(7, 0u - 3);
 	struct ibv_wc wc[7];
 	struct hca_qp other = { 0 };
 	struct hca_rq elsewhere = { 0 };
 
-	(void)state;
 	other.rq = &elsewhere;
 	for (uint64_t i = 0; i < 7; i++)
 		hca_cq_push(&l->cq, &(struct hca_cqe){ .wr_id = i, .qp = i % 2 ? &other : &l->qp });
@@ -134,13 +127,12 @@ static void find(struct lab *l, unsigned polls, int n)
 	}
 }
 
-static void polls_that_find_nothing_look_at_the_network(void **state)
+CASE(polls_that_find_nothing_look_at_the_network)
 {
 	struct net net = { .link.ops = &ops };
 	struct lab *l = make(16, 0);
 	struct ibv_wc wc;
 
-	(void)state;
 	l->cq.network = &net.link;
 	for (unsigned i = 1; i <= 3; i++) {
 		assert_int_equal(hca_cq_poll(&l->cq, 1, &wc), 0);
@@ -150,12 +142,11 @@ static void polls_that_find_nothing_look_at_the_network(void **state)
 	unmake(l);
 }
 
-static void others_look_at_a_network_that_is_neglected(void **state)
+CASE(others_look_at_a_network_that_is_neglected)
 {
 	struct net net = { .link.ops = &ops };
 	struct lab *l = make(16, 0);
 
-	(void)state;
 	l->cq.network = &net.link;
 	find(l, 1000, 2);
 	assert_int_equal(net.looks, 0);
@@ -172,29 +163,15 @@ static void others_look_at_a_network_that_is_neglected(void **state)
 }
 
 /* It may sleep as soon as it has this completion. */
-static void a_program_that_has_armed_the_queue_does_not_promise_to_look_again(void **state)
+CASE(a_program_that_has_armed_the_queue_does_not_promise_to_look_again)
 {
 	struct net net = { .link.ops = &ops, .attention = HCA_NEGLECTED };
 	struct lab *l = make(16, 0);
 
-	(void)state;
 	l->cq.network = &net.link;
 	l->shm.arm = SHM_CQ_ARMED;
 	find(l, 100, 2);
 	assert_true(net.looks > 0);
 	assert_int_equal(net.promises, 0);
 	unmake(l);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_completion_is_lost_when_the_counters_go_round),
-		cmocka_unit_test(purging_keeps_the_others_when_the_counters_go_round),
-		cmocka_unit_test(polls_that_find_nothing_look_at_the_network),
-		cmocka_unit_test(others_look_at_a_network_that_is_neglected),
-		cmocka_unit_test(a_program_that_has_armed_the_queue_does_not_promise_to_look_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

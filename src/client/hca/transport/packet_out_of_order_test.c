@@ -3,13 +3,7 @@
  * Packets that are kept until their turn comes: in what order they are had, and which are of no use
  * any more. How the two halves use them, tests/roce/selective_cases.py shows.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "hca/transport/packet_connection.h"
@@ -70,11 +64,10 @@ static uint32_t taken(struct hca_wire *wire, enum hca_wire_half half)
 	return psn;
 }
 
-static void each_has_its_turn(void **state)
+CASE_WITH(each_has_its_turn, begin, end)
 {
 	const uint32_t order[] = { 9, 3, 7, 3, 5, 9, 4 };
 
-	(void)state;
 	for (unsigned i = 0; i < ARRAY_SIZE(order); i++)
 		keep(&w[0], HCA_WIRE_RESPONDER, order[i]);
 	assert_int_equal(wires.n_ahead, 5);
@@ -86,9 +79,8 @@ static void each_has_its_turn(void **state)
 	assert_int_equal(wires.n_ahead, 0);
 }
 
-static void halves_and_queue_pairs_are_apart(void **state)
+CASE_WITH(halves_and_queue_pairs_are_apart, begin, end)
 {
-	(void)state;
 	keep(&w[0], HCA_WIRE_RESPONDER, 1);
 	keep(&w[0], HCA_WIRE_REQUESTER, 2);
 	keep(&w[1], HCA_WIRE_REQUESTER, 1);
@@ -102,9 +94,8 @@ static void halves_and_queue_pairs_are_apart(void **state)
 	assert_int_equal(taken(&w[0], HCA_WIRE_REQUESTER), 2);
 }
 
-static void what_was_passed_is_forgotten(void **state)
+CASE_WITH(what_was_passed_is_forgotten, begin, end)
 {
-	(void)state;
 	for (uint32_t psn = 1; psn < 6; psn++)
 		keep(&w[0], HCA_WIRE_RESPONDER, psn);
 	shm[0].in.expected = 4; /* by another process */
@@ -114,9 +105,8 @@ static void what_was_passed_is_forgotten(void **state)
 	assert_null(hca_wire_first_ahead(&w[0], HCA_WIRE_RESPONDER));
 }
 
-static void psns_come_around(void **state)
+CASE_WITH(psns_come_around, begin, end)
 {
-	(void)state;
 	shm[0].in.expected = PSNS - 2;
 	for (uint32_t psn = PSNS - 1; psn < PSNS + 2; psn++)
 		keep(&w[0], HCA_WIRE_RESPONDER, psn);
@@ -132,9 +122,8 @@ static void psns_come_around(void **state)
 	assert_int_equal(wires.n_ahead, 0);
 }
 
-static void there_is_not_room_for_all(void **state)
+CASE_WITH(there_is_not_room_for_all, begin, end)
 {
-	(void)state;
 	keep(&w[0], HCA_WIRE_RESPONDER, 257);
 	assert_int_equal(wires.n_ahead, 0);
 	for (unsigned i = 0; i < 2; i++)
@@ -149,17 +138,4 @@ static void there_is_not_room_for_all(void **state)
 	TAILQ_FIRST(&wires.ahead)->kept_ns = 1; /* long ago */
 	keep(&w[0], HCA_WIRE_RESPONDER, 1);
 	assert_int_equal(wires.n_ahead, 1024 - 256 + 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(each_has_its_turn, begin, end),
-		cmocka_unit_test_setup_teardown(halves_and_queue_pairs_are_apart, begin, end),
-		cmocka_unit_test_setup_teardown(what_was_passed_is_forgotten, begin, end),
-		cmocka_unit_test_setup_teardown(psns_come_around, begin, end),
-		cmocka_unit_test_setup_teardown(there_is_not_room_for_all, begin, end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,6 @@
 /*
  * Which packets a receiver works on as if they were one, and what such a run is.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
 
 #include "base/util.h"
@@ -27,7 +20,7 @@ static struct wire_roce_packet packet(uint8_t opcode, uint32_t psn)
 	};
 }
 
-static void packets_of_one_message_continue_each_other(void **state)
+CASE(packets_of_one_message_continue_each_other)
 {
 	static const struct {
 		uint8_t before, opcode;
@@ -53,7 +46,6 @@ static void packets_of_one_message_continue_each_other(void **state)
 		{ RC(WIRE_SEND_FIRST), RC(WIRE_SEND_ONLY), false },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		const struct wire_roce_packet before = packet(row[i].before, 7),
 		                              now = packet(row[i].opcode, 8);
@@ -62,13 +54,12 @@ static void packets_of_one_message_continue_each_other(void **state)
 	}
 }
 
-static void what_differs_beside_the_opcode_begins_anew(void **state)
+CASE(what_differs_beside_the_opcode_begins_anew)
 {
 	const struct wire_roce_packet before = packet(RC(WIRE_SEND_FIRST), WIRE_PSN_MASK),
 	                              next = packet(RC(WIRE_SEND_MIDDLE), 0);
 	struct wire_roce_packet other[6];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(other); i++)
 		other[i] = next;
 	other[0].h.bth.psn = 1;
@@ -82,7 +73,7 @@ static void what_differs_beside_the_opcode_begins_anew(void **state)
 		assert_false(hca_wires_continue(&before, &other[i]));
 }
 
-static void a_run_is_as_long_as_its_payloads(void **state)
+CASE(a_run_is_as_long_as_its_payloads)
 {
 	struct wire_roce_packet p[] = { packet(RC(WIRE_SEND_FIRST), 1),
 		                        packet(RC(WIRE_SEND_MIDDLE), 2),
@@ -92,7 +83,6 @@ static void a_run_is_as_long_as_its_payloads(void **state)
 	struct iovec iov[3];
 	char room[300];
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		p[i].payload = room + 100 * i;
 	p[0].payload_bytes = p[1].payload_bytes = 100;
@@ -113,7 +103,7 @@ static void a_run_is_as_long_as_its_payloads(void **state)
 
 /* ---- messages are cut at the path MTU ---- */
 
-static void a_message_has_as_many_packets_as_it_takes(void **state)
+CASE(a_message_has_as_many_packets_as_it_takes)
 {
 	static const struct {
 		uint32_t bytes, packets, last;
@@ -124,7 +114,6 @@ static void a_message_has_as_many_packets_as_it_takes(void **state)
 		    { 1u << 31, 1u << 21, 1024 } };
 	const struct hca_wire w = { .path.mtu_shift = 10 };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		const uint32_t n = row[i].packets;
 
@@ -137,13 +126,12 @@ static void a_message_has_as_many_packets_as_it_takes(void **state)
 
 /* ---- acknowledgements wait for replies that are likely ---- */
 
-static void a_program_that_has_answered_often_will_do_so_again(void **state)
+CASE(a_program_that_has_answered_often_will_do_so_again)
 {
 	static struct shm_wire shm;
 	struct hca_wire w = { .shm = &shm };
 	unsigned n;
 
-	(void)state;
 	for (n = 0; n < 100 && !hca_wire_reply_is_likely(&w); n++)
 		hca_wire_replied(&w);
 	assert_true(n > 1 && n < 10);
@@ -154,17 +142,4 @@ static void a_program_that_has_answered_often_will_do_so_again(void **state)
 	assert_false(hca_wire_reply_is_likely(&w));
 	hca_wire_replied(&w);
 	assert_false(hca_wire_reply_is_likely(&w));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_of_one_message_continue_each_other),
-		cmocka_unit_test(what_differs_beside_the_opcode_begins_anew),
-		cmocka_unit_test(a_run_is_as_long_as_its_payloads),
-		cmocka_unit_test(a_message_has_as_many_packets_as_it_takes),
-		cmocka_unit_test(a_program_that_has_answered_often_will_do_so_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,7 @@
  * Two workers on one wire: a worker that has made packets that have not left keeps the other from
  * making any, hears that the other wanted to, and does not keep it for ever.
  */
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "hca/transport/packet_connection.h"
@@ -42,9 +35,8 @@ static int begin(void **state)
 	return 0;
 }
 
-static void the_other_hears_of_it(void **state)
+CASE_WITH(the_other_hears_of_it, begin, NULL)
 {
-	(void)state;
 	assert_true(hca_wire_acquire_egress(&w[0]));
 	assert_true(hca_wire_acquire_egress(&w[0]));
 	assert_false(hca_wire_leave(&w[0])); /* nobody has asked */
@@ -63,9 +55,8 @@ static void the_other_hears_of_it(void **state)
 	assert_false(hca_wire_leave(&w[1]));
 }
 
-static void who_was_stopped_is_not_waited_for(void **state)
+CASE_WITH(who_was_stopped_is_not_waited_for, begin, NULL)
 {
-	(void)state;
 	assert_true(hca_wire_acquire_egress(&w[0]));
 	assert_false(hca_wire_acquire_egress(&w[1]));
 	w[1].egress_wait.since_ns -= LONG_NS;
@@ -81,9 +72,8 @@ static void who_was_stopped_is_not_waited_for(void **state)
 }
 
 /* A worker that looks seldom meets the holder each time, at another turn. */
-static void who_has_many_turns_was_not_stopped(void **state)
+CASE_WITH(who_has_many_turns_was_not_stopped, begin, NULL)
 {
-	(void)state;
 	for (unsigned i = 0; i < 100; i++) {
 		assert_true(hca_wire_acquire_egress(&w[0]));
 		assert_false(hca_wire_acquire_egress(&w[1]));
@@ -94,11 +84,10 @@ static void who_has_many_turns_was_not_stopped(void **state)
 
 /* Nor was a worker stopped that is at a turn of the same number, as numbers come around, when
  * another worker looks seldom. */
-static void turns_that_come_around_are_others(void **state)
+CASE_WITH(turns_that_come_around_are_others, begin, NULL)
 {
 	const unsigned turns = (SHM_WIRE_WANTED - 1) / IB_QPN_MASK;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(hca_wire_acquire_egress(&w[0]));
 		assert_false(hca_wire_acquire_egress(&w[1]));
@@ -113,9 +102,8 @@ static void turns_that_come_around_are_others(void **state)
 }
 
 /* The daemon releases it for a worker that has died. */
-static void who_is_gone_has_it_no_more(void **state)
+CASE_WITH(who_is_gone_has_it_no_more, begin, NULL)
 {
-	(void)state;
 	assert_true(hca_wire_acquire_egress(&w[0]));
 	assert_false(hca_wire_acquire_egress(&w[1]));
 	shm_wire_release_egress(&shm, w[0].worker, atomic_load(&shm.egress));
@@ -128,11 +116,10 @@ static void who_is_gone_has_it_no_more(void **state)
 }
 
 /* Also if it is wanted just as the daemon does that. */
-static void who_is_gone_may_be_asked(void **state)
+CASE_WITH(who_is_gone_may_be_asked, begin, NULL)
 {
 	uint32_t before;
 
-	(void)state;
 	assert_true(hca_wire_acquire_egress(&w[0]));
 	before = atomic_load(&shm.egress);
 	assert_false(hca_wire_acquire_egress(&w[1]));
@@ -144,9 +131,8 @@ static void who_is_gone_may_be_asked(void **state)
 	assert_false(hca_wire_acquire_egress(&w[0]));
 }
 
-static void detours_do_not_wait(void **state)
+CASE_WITH(detours_do_not_wait, begin, NULL)
 {
-	(void)state;
 	w[0].path.detours = w[1].path.detours = SHM_WIRE_HERE;
 	assert_true(hca_wire_acquire_egress(&w[0]));
 	assert_true(hca_wire_acquire_egress(&w[1]));
@@ -191,7 +177,7 @@ static void *post(void *arg)
 	return NULL;
 }
 
-static void nothing_is_left_behind(void **state)
+CASE_WITH(nothing_is_left_behind, begin, NULL)
 {
 	pthread_t thread[2];
 
@@ -206,20 +192,4 @@ static void nothing_is_left_behind(void **state)
 	assert_false(atomic_load(&crowd.overlaps));
 	assert_int_equal(crowd.sent, 2 * MESSAGES);
 	assert_int_equal(atomic_load(&shm.egress), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(the_other_hears_of_it, begin),
-		cmocka_unit_test_setup(who_was_stopped_is_not_waited_for, begin),
-		cmocka_unit_test_setup(who_has_many_turns_was_not_stopped, begin),
-		cmocka_unit_test_setup(turns_that_come_around_are_others, begin),
-		cmocka_unit_test_setup(who_is_gone_has_it_no_more, begin),
-		cmocka_unit_test_setup(who_is_gone_may_be_asked, begin),
-		cmocka_unit_test_setup(detours_do_not_wait, begin),
-		cmocka_unit_test_setup(nothing_is_left_behind, begin),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

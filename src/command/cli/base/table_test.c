@@ -2,14 +2,7 @@
 /*
  * Tests of table.c: what a table looks like.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "cli/base/table.h"
 
@@ -49,11 +42,10 @@ static void check(struct cli_table *t, bool colour, const char *expected)
 	cli_table_free(t);
 }
 
-static void columns_are_as_wide_as_their_widest_cell(void **state)
+CASE(columns_are_as_wide_as_their_widest_cell)
 {
 	struct cli_table *t = new_table();
 
-	(void)state;
 	add_row(t, "a", "x", "sw1");
 	add_row(t, "longer", "xyz", "s");
 	check(t, false,
@@ -62,11 +54,10 @@ static void columns_are_as_wide_as_their_widest_cell(void **state)
 	      "longer  xyz  s\n");
 }
 
-static void numbers_are_aligned_to_the_right(void **state)
+CASE(numbers_are_aligned_to_the_right)
 {
 	struct cli_table *t = new_table();
 
-	(void)state;
 	add_row(t, "a", "7", "10");
 	add_row(t, "b", "1000", "-");
 	check(t, false,
@@ -75,28 +66,25 @@ static void numbers_are_aligned_to_the_right(void **state)
 	      "b     1000     -\n");
 }
 
-static void a_table_without_rows_is_its_header(void **state)
+CASE(a_table_without_rows_is_its_header)
 {
-	(void)state;
 	check(new_table(), false, "NAME  N  PEER\n");
 }
 
-static void a_row_may_end_early(void **state)
+CASE(a_row_may_end_early)
 {
 	struct cli_table *t = new_table();
 
-	(void)state;
 	cli_table_add(t, "%s", "a");
 	check(t, false,
 	      "NAME  N  PEER\n"
 	      "a\n");
 }
 
-static void colour_is_for_the_header_alone(void **state)
+CASE(colour_is_for_the_header_alone)
 {
 	struct cli_table *t = new_table();
 
-	(void)state;
 	add_row(t, "a", "b", "c");
 	check(t, true,
 	      "\033[1mNAME  N  PEER\n"
@@ -104,21 +92,19 @@ static void colour_is_for_the_header_alone(void **state)
 	check(new_table(), true, "\033[1mNAME  N  PEER\n\033[0m");
 }
 
-static void no_memory_is_said_at_the_end(void **state)
+CASE(no_memory_is_said_at_the_end)
 {
-	(void)state;
 	cli_table_add(NULL, "%s", "a");
 	assert_int_equal(cli_table_print(NULL, stdout, false), -ENOMEM);
 	cli_table_free(NULL);
 }
 
 /* If each cell looked at all the others, this would take days. */
-static void a_table_may_have_a_million_cells(void **state)
+CASE(a_table_may_have_a_million_cells)
 {
 	struct cli_table *t = new_table();
 	char *text;
 
-	(void)state;
 	for (unsigned i = 0; i < 350000; i++) {
 		cli_table_add(t, "sw%u", i);
 		cli_table_add(t, "%u", i);
@@ -129,19 +115,4 @@ static void a_table_may_have_a_million_cells(void **state)
 	assert_non_null(strstr(text, "\nsw349999  349999  h349999\n"));
 	free(text);
 	cli_table_free(t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_table_may_have_a_million_cells),
-		cmocka_unit_test(columns_are_as_wide_as_their_widest_cell),
-		cmocka_unit_test(numbers_are_aligned_to_the_right),
-		cmocka_unit_test(a_table_without_rows_is_its_header),
-		cmocka_unit_test(a_row_may_end_early),
-		cmocka_unit_test(colour_is_for_the_header_alone),
-		cmocka_unit_test(no_memory_is_said_at_the_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

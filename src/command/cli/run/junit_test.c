@@ -2,13 +2,7 @@
 /*
  * Reports of tests: what any bytes become. tests/system/run_junit.sh has them read.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include <harness.h>
 
 #include "cli/run/junit.h"
 
@@ -27,25 +21,22 @@ static void expect_escaped(const char *text, size_t most, const char *expected)
 
 #define REPLACED "\xEF\xBF\xBD"
 
-static void text_stays_as_it_is(void **state)
+CASE(text_stays_as_it_is)
 {
-	(void)state;
 	expect_escaped("", 100, "");
 	expect_escaped("qp=h1:* loss=1% /tmp", 100, "qp=h1:* loss=1% /tmp");
 	expect_escaped("\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80", 100,
 	               "\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80");
 }
 
-static void what_is_markup_is_escaped(void **state)
+CASE(what_is_markup_is_escaped)
 {
-	(void)state;
 	expect_escaped("<&>\"'", 100, "&#60;&#38;&#62;&#34;&#39;");
 	expect_escaped("\t\n\r", 100, "&#9;&#10;&#13;");
 }
 
-static void what_xml_has_not_is_replaced(void **state)
+CASE(what_xml_has_not_is_replaced)
 {
-	(void)state;
 	expect_escaped("\x01\x1B[0m\x7F", 100, REPLACED REPLACED "[0m\x7F");
 	/* no UTF-8: bytes alone, too long, surrogates, beyond the last; what is cut */
 	expect_escaped("\xFF\x80", 100, REPLACED REPLACED);
@@ -57,22 +48,9 @@ static void what_xml_has_not_is_replaced(void **state)
 	expect_escaped("\xE2<", 100, REPLACED "&#60;");
 }
 
-static void a_long_text_is_cut_between_characters(void **state)
+CASE(a_long_text_is_cut_between_characters)
 {
-	(void)state;
 	expect_escaped("12345", 5, "12345");
 	expect_escaped("123456", 5, "12345...");
 	expect_escaped("1234\xC3\xA4", 5, "1234...");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_stays_as_it_is),
-		cmocka_unit_test(what_is_markup_is_escaped),
-		cmocka_unit_test(what_xml_has_not_is_replaced),
-		cmocka_unit_test(a_long_text_is_cut_between_characters),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,8 @@
 /*
  * By how much counters have grown: see growth.h.
  */
+#include <harness.h>
 #include <json-c/json.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "cli/show/growth.h"
 #include "cli/base/json.h"
@@ -42,22 +37,20 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void the_first_time_has_none(void **state)
+CASE_WITH(the_first_time_has_none, NULL, tear_down)
 {
 	struct json_object *c = at("{\"ports\":[{\"node\":\"a\",\"port\":1,\"n\":7}]}", 0);
 
-	(void)state;
 	assert_null(json_object_object_get(c, "seconds"));
 	assert_null(json_object_object_get(port(c, 0), "grew"));
 	assert_int_equal(cli_json_number(port(c, 0), "n"), 7);
 	json_object_put(c);
 }
 
-static void growth_is_since_the_last_time(void **state)
+CASE_WITH(growth_is_since_the_last_time, NULL, tear_down)
 {
 	struct json_object *c;
 
-	(void)state;
 	json_object_put(at("{\"ports\":[{\"node\":\"a\",\"port\":1,\"n\":7}]}", 1));
 	json_object_put(at("{\"ports\":[{\"node\":\"a\",\"port\":1,\"n\":9}]}", 2));
 	c = at("{\"ports\":[{\"node\":\"a\",\"port\":1,\"n\":19}]}", 6);
@@ -69,11 +62,10 @@ static void growth_is_since_the_last_time(void **state)
 	json_object_put(c);
 }
 
-static void elements_are_told_apart(void **state)
+CASE_WITH(elements_are_told_apart, NULL, tear_down)
 {
 	struct json_object *c;
 
-	(void)state;
 	json_object_put(at("{\"ports\":[{\"node\":\"a\",\"port\":1,\"n\":1},"
 	                   "{\"node\":\"a\",\"port\":2,\"n\":10}],"
 	                   "\"mads\":[{\"node\":\"a\",\"port\":1,\"n\":100}]}",
@@ -95,11 +87,10 @@ static void elements_are_told_apart(void **state)
 }
 
 /* Somebody has reset it. */
-static void what_became_less_began_anew(void **state)
+CASE_WITH(what_became_less_began_anew, NULL, tear_down)
 {
 	struct json_object *c;
 
-	(void)state;
 	json_object_put(at("{\"ports\":[{\"node\":\"a\",\"n\":7,\"m\":1}]}", 0));
 	c = at("{\"ports\":[{\"node\":\"a\",\"n\":2,\"m\":1}]}", 1);
 	assert_null(json_object_object_get(json_object_object_get(port(c, 0), "grew"), "n"));
@@ -111,28 +102,14 @@ static void what_became_less_began_anew(void **state)
 }
 
 /* Two looks in one moment. */
-static void no_time_is_no_rate(void **state)
+CASE_WITH(no_time_is_no_rate, NULL, tear_down)
 {
 	struct json_object *c;
 
-	(void)state;
 	json_object_put(at("{\"ports\":[{\"node\":\"a\",\"n\":7}]}", 0));
 	c = at("{\"ports\":[{\"node\":\"a\",\"n\":9}]}", 0);
 	assert_int_equal(grew(c, 0, "n"), 2);
 	assert_string_equal(cli_json_text(json_object_object_get(port(c, 0), "per_second"), "n"),
 	                    "0.0");
 	json_object_put(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(the_first_time_has_none, tear_down),
-		cmocka_unit_test_teardown(growth_is_since_the_last_time, tear_down),
-		cmocka_unit_test_teardown(elements_are_told_apart, tear_down),
-		cmocka_unit_test_teardown(what_became_less_began_anew, tear_down),
-		cmocka_unit_test_teardown(no_time_is_no_rate, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

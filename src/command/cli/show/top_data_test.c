@@ -2,15 +2,9 @@
 /*
  * Tests of top_data.c and top_views.c: rows, rates, their order, what is written for a number.
  */
+#include <harness.h>
 #include <json-c/json.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "cli/show/top_data.h"
 
@@ -55,12 +49,11 @@ static void assert_row(const struct cli_top_sample *s, size_t row, const char *w
 static const char texts[] = "{\"hca\":{\"no_receive\":\"\",\"xmit_mtu\":\"\"},"
                             "\"switch\":{\"relay_errors\":\"\"}}";
 
-static void a_rate_is_what_has_come_in_a_second(void **state)
+CASE(a_rate_is_what_has_come_in_a_second)
 {
 	struct cli_top_history h = { 0 };
 	struct cli_top_sample *s;
 
-	(void)state;
 	s = sample("ports", "[" PORT("h1", "10", "1000", "3") "]", texts, &h, 5 * S);
 	assert_row(s, 0, "h1 1 - - - - 3 - 10 0");
 	cli_top_sample_free(s);
@@ -72,12 +65,11 @@ static void a_rate_is_what_has_come_in_a_second(void **state)
 	cli_top_history_fini(&h);
 }
 
-static void what_counts_anew_has_no_negative_rate(void **state)
+CASE(what_counts_anew_has_no_negative_rate)
 {
 	struct cli_top_history h = { 0 };
 	struct cli_top_sample *s;
 
-	(void)state;
 	cli_top_sample_free(sample("ports", "[" PORT("h1", "10", "1000", "3") "]", texts, &h, S));
 	s = sample("ports", "[" PORT("h1", "4", "100", "0") "]", texts, &h, 2 * S);
 	assert_row(s, 0, "h1 1 0 0 0 0 0 0 4 0");
@@ -88,7 +80,7 @@ static void what_counts_anew_has_no_negative_rate(void **state)
 	cli_top_history_fini(&h);
 }
 
-static void a_process_sends_what_its_queue_pairs_do(void **state)
+CASE(a_process_sends_what_its_queue_pairs_do)
 {
 	static const char rows[] = "[{\"pid\":7,\"program\":\"a\",\"uses\":\"verbs\",\"uid\":1,"
 	                           "\"hosts\":[\"h1\",\"h2\",\"h3\"],\"qps\":2},"
@@ -96,7 +88,6 @@ static void a_process_sends_what_its_queue_pairs_do(void **state)
 	struct cli_top_history h = { 0 };
 	struct cli_top_sample *s;
 
-	(void)state;
 	cli_top_sample_free(sample("processes", rows,
 	                           "[{\"pid\":7,\"sent_packets\":1,\"sent_bytes\":10}]", &h, S));
 	s = sample("processes", rows,
@@ -122,7 +113,7 @@ static void assert_order(const struct cli_top_sample *s, const struct cli_top_or
 	assert_string_equal(got, wanted);
 }
 
-static void rows_are_sorted_and_chosen(void **state)
+CASE(rows_are_sorted_and_chosen)
 {
 	static const char rows[] = "[{\"host\":\"h10\",\"qpn\":\"1\",\"receives\":5},"
 	                           "{\"host\":\"h2\",\"qpn\":\"2\",\"receives\":9},"
@@ -131,7 +122,6 @@ static void rows_are_sorted_and_chosen(void **state)
 	struct cli_top_history h = { 0 };
 	struct cli_top_sample *s = sample("qps", rows, NULL, &h, S);
 
-	(void)state;
 	assert_order(s, &(struct cli_top_order){ 0, false, "" }, "2130"); /* h1 h2 h3 h10 */
 	assert_order(s, &(struct cli_top_order){ 0, true, "" }, "0312");
 	assert_order(s, &(struct cli_top_order){ 5, false, "" }, "1032"); /* unknown: last */
@@ -145,7 +135,7 @@ static void rows_are_sorted_and_chosen(void **state)
 	cli_top_history_fini(&h);
 }
 
-static void a_number_takes_few_characters(void **state)
+CASE(a_number_takes_few_characters)
 {
 	static const struct {
 		const char *number, *text;
@@ -159,7 +149,6 @@ static void a_number_takes_few_characters(void **state)
 	struct cli_top_history h = { 0 };
 	char rows[128], text[CLI_TOP_CELL];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct cli_top_sample *s;
 
@@ -173,11 +162,10 @@ static void a_number_takes_few_characters(void **state)
 }
 
 /* With one blank between two: the other columns are for wider terminals. */
-static void the_first_columns_of_a_view_fit_80_characters(void **state)
+CASE(the_first_columns_of_a_view_fit_80_characters)
 {
 	static const unsigned needed[CLI_TOP_VIEWS] = { 8, 7, 8, 10, 10 };
 
-	(void)state;
 	for (unsigned i = 0; i < CLI_TOP_VIEWS; i++) {
 		unsigned width = needed[i] - 1;
 
@@ -187,18 +175,4 @@ static void the_first_columns_of_a_view_fit_80_characters(void **state)
 		assert_in_range(cli_top_views[i].sort, 0, needed[i] - 1);
 	}
 	assert_int_equal(cli_top_find("weather"), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_rate_is_what_has_come_in_a_second),
-		cmocka_unit_test(what_counts_anew_has_no_negative_rate),
-		cmocka_unit_test(a_process_sends_what_its_queue_pairs_do),
-		cmocka_unit_test(rows_are_sorted_and_chosen),
-		cmocka_unit_test(a_number_takes_few_characters),
-		cmocka_unit_test(the_first_columns_of_a_view_fit_80_characters),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

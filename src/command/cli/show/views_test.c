@@ -2,15 +2,8 @@
 /*
  * Tests of views.c: what counters look like, whatever their names.
  */
+#include <harness.h>
 #include <json-c/json.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "cli/show/views.h"
 
@@ -38,9 +31,8 @@ static void check(const char *reply, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static void a_counter_that_moved_has_a_column_whatever_its_name(void **state)
+CASE(a_counter_that_moved_has_a_column_whatever_its_name)
 {
-	(void)state;
 	check("{\"ports\":[{\"node\":\"h1\",\"port\":1,\"sent\":7,\"lost\":0},"
 	      "{\"node\":\"h2\",\"port\":12,\"sent\":0,\"new_one\":3,\"lost\":0}]}",
 	      "node  port  sent  new_one\n"
@@ -48,9 +40,8 @@ static void a_counter_that_moved_has_a_column_whatever_its_name(void **state)
 	      "h2      12     0        3\n");
 }
 
-static void what_else_counts_has_a_table_of_its_own(void **state)
+CASE(what_else_counts_has_a_table_of_its_own)
 {
-	(void)state;
 	check("{\"ports\":[{\"node\":\"h1\",\"port\":1,\"sent\":7}],"
 	      "\"idle\":[{\"name\":\"x\",\"count\":0}],"
 	      "\"queues\":[{\"host\":\"h1\",\"qpn\":\"0x2\",\"retries\":5}]}",
@@ -61,28 +52,14 @@ static void what_else_counts_has_a_table_of_its_own(void **state)
 	      "h1    0x2        5\n");
 }
 
-static void counters_that_are_all_0_are_said_to_be(void **state)
+CASE(counters_that_are_all_0_are_said_to_be)
 {
-	(void)state;
 	check("{\"ports\":[{\"node\":\"h1\",\"port\":1,\"sent\":0}]}", "all counters are 0\n");
 	check("{\"ports\":[]}", "all counters are 0\n");
 	check("{}", "all counters are 0\n");
 }
 
-static void there_is_no_view_of_what_is_unknown(void **state)
+CASE(there_is_no_view_of_what_is_unknown)
 {
-	(void)state;
 	assert_null(cli_view_find("weather"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_counter_that_moved_has_a_column_whatever_its_name),
-		cmocka_unit_test(what_else_counts_has_a_table_of_its_own),
-		cmocka_unit_test(counters_that_are_all_0_are_said_to_be),
-		cmocka_unit_test(there_is_no_view_of_what_is_unknown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,7 @@
  * Memory of rsockets' buffers: the blocks that are used again, and those that are not. The library
  * shows none of it, so this has a copy of its own.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <sys/wait.h>
+#include <harness.h>
 
 #include "api/rdmacm/rsocket/rsocket_memory.c"
 
@@ -51,12 +45,11 @@ static void put_all(uint8_t *block[MOST])
 		rsocket_memory_put(block[i], true);
 }
 
-static void what_was_used_is_zero_when_it_is_used_again(void **state)
+CASE(what_was_used_is_zero_when_it_is_used_again)
 {
 	uint8_t *block[MOST];
 	long last;
 
-	(void)state;
 	take_all(block);
 	last = segment_at(block[MOST - 1]);
 	put_all(block);
@@ -65,13 +58,12 @@ static void what_was_used_is_zero_when_it_is_used_again(void **state)
 	put_all(block);
 }
 
-static void what_a_peer_may_write_to_is_nobodys(void **state)
+CASE(what_a_peer_may_write_to_is_nobodys)
 {
 	uint8_t *block[MOST], *again[MOST];
 	unsigned lost = 0;
 	long segment;
 
-	(void)state;
 	take_all(block);
 	while (segment_at(block[lost]) != segment_at(block[MOST - 1]) || lost == MOST - 1)
 		lost++; /* another one of that segment */
@@ -90,13 +82,12 @@ static void what_a_peer_may_write_to_is_nobodys(void **state)
 	assert_int_not_equal(segment_at(block[lost]), segment);
 }
 
-static void a_child_has_segments_of_its_own(void **state)
+CASE(a_child_has_segments_of_its_own)
 {
 	uint8_t *block[MOST], *mine;
 	pid_t child;
 	int status;
 
-	(void)state;
 	take_all(block);
 	rsocket_memory_put(block[3], true);
 	child = fork();
@@ -116,15 +107,4 @@ static void a_child_has_segments_of_its_own(void **state)
 	assert_int_equal(block[0][0], 'x');
 	block[3] = rsocket_memory_get(BYTES);
 	put_all(block);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_used_is_zero_when_it_is_used_again),
-		cmocka_unit_test(what_a_peer_may_write_to_is_nobodys),
-		cmocka_unit_test(a_child_has_segments_of_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
