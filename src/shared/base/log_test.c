@@ -3,23 +3,8 @@
  * Tests of log.c. Standard error is a socket that keeps messages apart, so that what one write()
  * wrote is received as one message.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <pthread.h>
+#include <harness.h>
 #include <regex.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "base/log.h"
 
@@ -85,14 +70,14 @@ static void expect_nothing(const struct lab *lab)
 
 /* ---- lines ---- */
 
-static void a_message_for_the_user_has_only_our_name_in_front(void **state)
+CASE_WITH(a_message_for_the_user_has_only_our_name_in_front, set_up, tear_down)
 {
 	base_log("no host '%s'", "h7");
 	expect_line(*state, "^umbel: no host 'h7'$");
 	expect_nothing(*state);
 }
 
-static void a_line_of_the_log_has_time_process_part_and_level(void **state)
+CASE_WITH(a_line_of_the_log_has_time_process_part_and_level, set_up, tear_down)
 {
 	char pattern[256];
 
@@ -115,7 +100,7 @@ static void tell_time(char text[64])
 }
 
 /* It is repeated if the second changes meanwhile. */
-static void the_time_is_that_of_the_clock_in_utc(void **state)
+CASE_WITH(the_time_is_that_of_the_clock_in_utc, set_up, tear_down)
 {
 	char line[2048], before[64], after[64];
 
@@ -130,7 +115,7 @@ static void the_time_is_that_of_the_clock_in_utc(void **state)
 	assert_string_equal(line, before);
 }
 
-static void line_breaks_in_a_message_become_blanks(void **state)
+CASE_WITH(line_breaks_in_a_message_become_blanks, set_up, tear_down)
 {
 	base_log_set(BASE_LOG_INFO, NULL, NULL, 0);
 	base_log_info(daemon, "one\ntwo\r\nthree\n");
@@ -138,7 +123,7 @@ static void line_breaks_in_a_message_become_blanks(void **state)
 	expect_nothing(*state);
 }
 
-static void a_long_message_is_cut_and_stays_a_line(void **state)
+CASE_WITH(a_long_message_is_cut_and_stays_a_line, set_up, tear_down)
 {
 	char line[2048], *longest = malloc(5000);
 
@@ -154,7 +139,7 @@ static void a_long_message_is_cut_and_stays_a_line(void **state)
 	free(longest);
 }
 
-static void errno_stays_as_it_was(void **state)
+CASE_WITH(errno_stays_as_it_was, set_up, tear_down)
 {
 	struct lab *lab = *state;
 
@@ -178,7 +163,7 @@ static const char *costly(void)
 	return "costly";
 }
 
-static void a_message_that_is_off_is_not_even_computed(void **state)
+CASE_WITH(a_message_that_is_off_is_not_even_computed, set_up, tear_down)
 {
 	base_log_set(BASE_LOG_WARNING, NULL, NULL, 0);
 	evaluated = 0;
@@ -192,7 +177,7 @@ static void a_message_that_is_off_is_not_even_computed(void **state)
 	expect_line(*state, " sm warning: costly$");
 }
 
-static void each_level_prints_itself_and_what_is_more_urgent(void **state)
+CASE_WITH(each_level_prints_itself_and_what_is_more_urgent, set_up, tear_down)
 {
 	static const char *const names[] = { "off", "error", "warning", "info", "debug", "trace" };
 
@@ -209,13 +194,12 @@ static void each_level_prints_itself_and_what_is_more_urgent(void **state)
 	}
 }
 
-static void a_part_has_its_own_level_wherever_it_is_named(void **state)
+CASE_WITH(a_part_has_its_own_level_wherever_it_is_named, set_up, tear_down)
 {
 	static const char *const same[] = { "warning,sa=debug,join=off",
 		                            "sa=debug,join=off,warning",
 		                            "sa=debug,,warning,join=trace,join=off," };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
 		assert_int_equal(base_log_set(BASE_LOG_TRACE, same[i], NULL, 0), 0);
 		assert_true(base_log_on(sa, BASE_LOG_DEBUG));
@@ -226,9 +210,8 @@ static void a_part_has_its_own_level_wherever_it_is_named(void **state)
 	}
 }
 
-static void what_a_text_leaves_out_has_the_level_of_the_program(void **state)
+CASE_WITH(what_a_text_leaves_out_has_the_level_of_the_program, set_up, tear_down)
 {
-	(void)state;
 	assert_int_equal(base_log_set(BASE_LOG_WARNING, "sa=debug", NULL, 0), 0);
 	assert_true(base_log_on(sm, BASE_LOG_WARNING));
 	assert_false(base_log_on(sm, BASE_LOG_INFO));
@@ -237,7 +220,7 @@ static void what_a_text_leaves_out_has_the_level_of_the_program(void **state)
 	assert_false(base_log_on(sa, BASE_LOG_INFO));
 }
 
-static void what_is_wrong_in_a_text_is_named_and_the_rest_counts(void **state)
+CASE_WITH(what_is_wrong_in_a_text_is_named_and_the_rest_counts, set_up, tear_down)
 {
 	static const struct {
 		const char *text, *why;
@@ -251,7 +234,6 @@ static void what_is_wrong_in_a_text_is_named_and_the_rest_counts(void **state)
 		{ "sa=debug,sm=loud,much", "'much' has no known level; " },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		char why[512] = "";
 
@@ -264,11 +246,10 @@ static void what_is_wrong_in_a_text_is_named_and_the_rest_counts(void **state)
 	}
 }
 
-static void a_long_wrong_text_is_cut_in_the_complaint(void **state)
+CASE_WITH(a_long_wrong_text_is_cut_in_the_complaint, set_up, tear_down)
 {
 	char *text = malloc(4000), why[40] = "";
 
-	(void)state;
 	memset(text, 'y', 3999);
 	text[3999] = '\0';
 	assert_int_equal(base_log_set(BASE_LOG_OFF, text, why, sizeof(why)), -EINVAL);
@@ -276,7 +257,7 @@ static void a_long_wrong_text_is_cut_in_the_complaint(void **state)
 	free(text);
 }
 
-static void the_variable_is_read_and_complained_of_once(void **state)
+CASE_WITH(the_variable_is_read_and_complained_of_once, set_up, tear_down)
 {
 	setenv("UMBEL_LOG", "sa=debug,noise=info,mess", 1);
 	base_log_start(BASE_LOG_WARNING);
@@ -287,11 +268,10 @@ static void the_variable_is_read_and_complained_of_once(void **state)
 	expect_nothing(*state);
 }
 
-static void every_part_has_a_name_and_a_text(void **state)
+CASE_WITH(every_part_has_a_name_and_a_text, set_up, tear_down)
 {
 	unsigned n = 0;
 
-	(void)state;
 	for (; base_log_part_name(n); n++)
 		assert_true(*base_log_part_text(n));
 	assert_int_equal(n, BASE_LOG_N_PARTS);
@@ -309,7 +289,7 @@ static void *log_lines(void *arg)
 	return NULL;
 }
 
-static void lines_of_threads_come_whole_and_in_each_threads_order(void **state)
+CASE_WITH(lines_of_threads_come_whole_and_in_each_threads_order, set_up, tear_down)
 {
 	struct lab *lab = *state;
 	pthread_t thread[THREADS];
@@ -341,7 +321,7 @@ static void on_signal(int number)
 	base_log_info(sm, "signal %d", number);
 }
 
-static void a_signal_handler_and_a_child_may_log(void **state)
+CASE_WITH(a_signal_handler_and_a_child_may_log, set_up, tear_down)
 {
 	int status;
 	pid_t child;
@@ -359,30 +339,4 @@ static void a_signal_handler_and_a_child_may_log(void **state)
 	assert_int_equal(status, 0);
 	expect_line(*state, "umbel\\[([0-9]+)\\] sm info: child [0-9]+$");
 	signal(SIGUSR1, SIG_DFL);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_message_for_the_user_has_only_our_name_in_front),
-		TEST(a_line_of_the_log_has_time_process_part_and_level),
-		TEST(the_time_is_that_of_the_clock_in_utc),
-		TEST(line_breaks_in_a_message_become_blanks),
-		TEST(a_long_message_is_cut_and_stays_a_line),
-		TEST(errno_stays_as_it_was),
-		TEST(a_message_that_is_off_is_not_even_computed),
-		TEST(each_level_prints_itself_and_what_is_more_urgent),
-		TEST(a_part_has_its_own_level_wherever_it_is_named),
-		TEST(what_a_text_leaves_out_has_the_level_of_the_program),
-		TEST(what_is_wrong_in_a_text_is_named_and_the_rest_counts),
-		TEST(a_long_wrong_text_is_cut_in_the_complaint),
-		TEST(the_variable_is_read_and_complained_of_once),
-		TEST(every_part_has_a_name_and_a_text),
-		TEST(lines_of_threads_come_whole_and_in_each_threads_order),
-		TEST(a_signal_handler_and_a_child_may_log),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,23 +3,7 @@
  * The client against a daemon that is a thread and replies as each test tells it to:
  * rightly, wrongly, or not at all.
  */
-#define _GNU_SOURCE
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "control/client.h"
@@ -167,7 +151,7 @@ static bool remember_hello(const struct control_packet *request, struct control_
 	return reply_well(request, reply);
 }
 
-static void hello_names_version_role_and_host(void **state)
+CASE_WITH(hello_names_version_role_and_host, setup, teardown)
 {
 	struct daemon *m = *state;
 	struct control_client *c;
@@ -180,7 +164,7 @@ static void hello_names_version_role_and_host(void **state)
 	control_close(c);
 }
 
-static void hello_brings_both_descriptors_once(void **state)
+CASE_WITH(hello_brings_both_descriptors_once, setup, teardown)
 {
 	struct control_client *c = connect_as(*state, CONTROL_ROLE_VERBS);
 	struct control_hello_reply hello;
@@ -200,7 +184,7 @@ static void hello_brings_both_descriptors_once(void **state)
 	control_close(c);
 }
 
-static void the_command_line_gets_no_descriptors(void **state)
+CASE_WITH(the_command_line_gets_no_descriptors, setup, teardown)
 {
 	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
 	struct control_hello_reply hello;
@@ -211,12 +195,11 @@ static void the_command_line_gets_no_descriptors(void **state)
 	control_close(c);
 }
 
-static void closing_closes_what_nobody_took(void **state)
+CASE_WITH(closing_closes_what_nobody_took, setup, teardown)
 {
 	unsigned before;
 	struct control_client *c;
 
-	(void)state;
 	before = harness_descriptors();
 	c = connect_as(*state, CONTROL_ROLE_VERBS);
 	assert_true(harness_descriptors() > before);
@@ -270,32 +253,32 @@ static void assert_hello_fails(struct daemon *m, reply_fn make_reply, int error)
 	assert_int_equal(control_connect(&c, m->path, CONTROL_ROLE_VERBS, NULL), error);
 }
 
-static void a_refused_hello_says_why(void **state)
+CASE_WITH(a_refused_hello_says_why, setup, teardown)
 {
 	assert_hello_fails(*state, refuse, -EHOSTUNREACH);
 }
 
-static void a_hello_without_its_descriptors_is_no_hello(void **state)
+CASE_WITH(a_hello_without_its_descriptors_is_no_hello, setup, teardown)
 {
 	assert_hello_fails(*state, hello_without_descriptors, -EPROTO);
 }
 
-static void a_hello_of_another_size_is_no_hello(void **state)
+CASE_WITH(a_hello_of_another_size_is_no_hello, setup, teardown)
 {
 	assert_hello_fails(*state, hello_too_short, -EPROTO);
 }
 
-static void a_daemon_that_hangs_up_at_hello_is_eio(void **state)
+CASE_WITH(a_daemon_that_hangs_up_at_hello_is_eio, setup, teardown)
 {
 	assert_hello_fails(*state, hang_up, -EIO);
 }
 
-static void a_reply_to_another_request_is_eio(void **state)
+CASE_WITH(a_reply_to_another_request_is_eio, setup, teardown)
 {
 	assert_hello_fails(*state, wrong_serial, -EIO);
 }
 
-static void no_daemon_is_enoent_or_refused(void **state)
+CASE_WITH(no_daemon_is_enoent_or_refused, setup, teardown)
 {
 	struct daemon *m = *state;
 	struct control_client *c;
@@ -311,18 +294,17 @@ static void no_daemon_is_enoent_or_refused(void **state)
 	pthread_create(&m->thread, NULL, serve, m); /* for the teardown to join */
 }
 
-static void a_path_that_no_socket_can_have_is_refused(void **state)
+CASE_WITH(a_path_that_no_socket_can_have_is_refused, setup, teardown)
 {
 	struct control_client *c;
 	char path[200];
 
-	(void)state;
 	memset(path, 'x', sizeof(path));
 	path[sizeof(path) - 1] = '\0';
 	assert_int_equal(control_connect(&c, path, CONTROL_ROLE_CLI, NULL), -ENAMETOOLONG);
 }
 
-static void a_host_that_no_fabric_can_have_is_unreachable(void **state)
+CASE_WITH(a_host_that_no_fabric_can_have_is_unreachable, setup, teardown)
 {
 	struct daemon *m = *state;
 	struct control_client *c;
@@ -345,7 +327,7 @@ static int create_cq(struct control_client *c, uint32_t n, uint32_t *cq)
 	                                               .reply_bytes = sizeof(*cq) });
 }
 
-static void a_call_brings_its_reply(void **state)
+CASE_WITH(a_call_brings_its_reply, setup, teardown)
 {
 	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
 	uint32_t cq;
@@ -355,7 +337,7 @@ static void a_call_brings_its_reply(void **state)
 	control_close(c);
 }
 
-static void a_failed_call_brings_the_status(void **state)
+CASE_WITH(a_failed_call_brings_the_status, setup, teardown)
 {
 	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
 
@@ -371,7 +353,7 @@ static bool surprise(const struct control_packet *request, struct control_packet
 	return true;
 }
 
-static void a_reply_that_is_not_what_was_asked_for_is_eproto(void **state)
+CASE_WITH(a_reply_that_is_not_what_was_asked_for_is_eproto, setup, teardown)
 {
 	struct daemon *m = *state;
 	struct control_client *c;
@@ -384,7 +366,7 @@ static void a_reply_that_is_not_what_was_asked_for_is_eproto(void **state)
 	control_close(c);
 }
 
-static void a_request_that_is_too_long_is_not_sent(void **state)
+CASE_WITH(a_request_that_is_too_long_is_not_sent, setup, teardown)
 {
 	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
 	char body[CONTROL_MAX_BYTES + 1] = { 0 };
@@ -400,7 +382,7 @@ static bool die_at_attach(const struct control_packet *request, struct control_p
 	return request->header.type != CONTROL_ATTACH && reply_well(request, reply);
 }
 
-static void a_daemon_that_dies_is_eio_from_then_on(void **state)
+CASE_WITH(a_daemon_that_dies_is_eio_from_then_on, setup, teardown)
 {
 	struct daemon *m = *state;
 	struct control_client *c;
@@ -424,7 +406,7 @@ static void *call_often(void *client)
 	return (void *)wrong;
 }
 
-static void threads_take_turns(void **state)
+CASE_WITH(threads_take_turns, setup, teardown)
 {
 	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
 	pthread_t thread[4];
@@ -441,7 +423,7 @@ static void threads_take_turns(void **state)
 
 /* ---- the command line's ---- */
 
-static void show_brings_the_text(void **state)
+CASE_WITH(show_brings_the_text, setup, teardown)
 {
 	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
 	unsigned before = harness_descriptors();
@@ -456,7 +438,7 @@ static void show_brings_the_text(void **state)
 	control_close(c);
 }
 
-static void names_that_do_not_fit_are_refused_here(void **state)
+CASE_WITH(names_that_do_not_fit_are_refused_here, setup, teardown)
 {
 	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
 	char *json, name[100];
@@ -528,7 +510,7 @@ static int post_detach(struct control_client *c)
 	return control_post(c, CONTROL_DETACH, &request, sizeof(request));
 }
 
-static void a_batch_goes_ahead_of_what_the_thread_waits_for(void **state)
+CASE_WITH(a_batch_goes_ahead_of_what_the_thread_waits_for, setup, teardown)
 {
 	struct control_client *c = connect_noting(*state);
 	struct control_batch b;
@@ -547,7 +529,7 @@ static void a_batch_goes_ahead_of_what_the_thread_waits_for(void **state)
 	control_close(c);
 }
 
-static void what_is_left_of_a_batch_goes_when_it_ends(void **state)
+CASE_WITH(what_is_left_of_a_batch_goes_when_it_ends, setup, teardown)
 {
 	struct control_client *c = connect_noting(*state);
 	struct control_batch b;
@@ -562,7 +544,7 @@ static void what_is_left_of_a_batch_goes_when_it_ends(void **state)
 	control_close(c);
 }
 
-static void a_batch_that_is_full_goes_at_once(void **state)
+CASE_WITH(a_batch_that_is_full_goes_at_once, setup, teardown)
 {
 	struct control_client *c = connect_noting(*state);
 	char body[CONTROL_MAX_BYTES] = { 0 };
@@ -584,7 +566,7 @@ static void *attach_in_thread(void *c)
 	return (void *)(intptr_t)attach(c);
 }
 
-static void another_thread_does_not_wait_for_a_batch(void **state)
+CASE_WITH(another_thread_does_not_wait_for_a_batch, setup, teardown)
 {
 	struct control_client *c = connect_noting(*state);
 	struct control_batch b;
@@ -659,7 +641,7 @@ static void post_and_wait(struct control_client *c, unsigned n)
 	assert_int_equal(attach(c), 0);
 }
 
-static void who_posts_much_posts_by_shared_memory(void **state)
+CASE_WITH(who_posts_much_posts_by_shared_memory, setup, teardown)
 {
 	struct control_client *c = connect_counting(*state, true);
 
@@ -679,7 +661,7 @@ static void who_posts_much_posts_by_shared_memory(void **state)
 	control_close(c);
 }
 
-static void who_finds_the_ring_full_waits(void **state)
+CASE_WITH(who_finds_the_ring_full_waits, setup, teardown)
 {
 	struct control_client *c = connect_counting(*state, true);
 	unsigned posts = 4 * CONTROL_POSTS_BYTES / 32;
@@ -692,7 +674,7 @@ static void who_finds_the_ring_full_waits(void **state)
 	control_close(c);
 }
 
-static void a_batch_goes_to_the_ring_whole(void **state)
+CASE_WITH(a_batch_goes_to_the_ring_whole, setup, teardown)
 {
 	struct control_client *c = connect_counting(*state, true);
 	struct control_packet p;
@@ -713,7 +695,7 @@ static void a_batch_goes_to_the_ring_whole(void **state)
 }
 
 /* The child's lock is not its parent's. */
-static void a_child_posts_by_the_socket(void **state)
+CASE_WITH(a_child_posts_by_the_socket, setup, teardown)
 {
 	struct control_client *c = connect_counting(*state, true);
 	unsigned in_ring;
@@ -738,7 +720,7 @@ static void a_child_posts_by_the_socket(void **state)
 	control_close(c);
 }
 
-static void a_daemon_without_memory_gives_none(void **state)
+CASE_WITH(a_daemon_without_memory_gives_none, setup, teardown)
 {
 	struct control_client *c = connect_counting(*state, false);
 	unsigned posts = 0;
@@ -751,7 +733,7 @@ static void a_daemon_without_memory_gives_none(void **state)
 	control_close(c);
 }
 
-static void stop_returns_when_the_daemon_has_hung_up(void **state)
+CASE_WITH(stop_returns_when_the_daemon_has_hung_up, setup, teardown)
 {
 	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
 	uint32_t cq;
@@ -759,44 +741,4 @@ static void stop_returns_when_the_daemon_has_hung_up(void **state)
 	assert_int_equal(control_stop(c), 0);
 	assert_int_equal(create_cq(c, 1, &cq), -EIO);
 	control_close(c);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(hello_names_version_role_and_host),
-		TEST(hello_brings_both_descriptors_once),
-		TEST(the_command_line_gets_no_descriptors),
-		TEST(closing_closes_what_nobody_took),
-		TEST(a_refused_hello_says_why),
-		TEST(a_hello_without_its_descriptors_is_no_hello),
-		TEST(a_hello_of_another_size_is_no_hello),
-		TEST(a_daemon_that_hangs_up_at_hello_is_eio),
-		TEST(a_reply_to_another_request_is_eio),
-		TEST(no_daemon_is_enoent_or_refused),
-		TEST(a_path_that_no_socket_can_have_is_refused),
-		TEST(a_host_that_no_fabric_can_have_is_unreachable),
-		TEST(a_call_brings_its_reply),
-		TEST(a_failed_call_brings_the_status),
-		TEST(a_reply_that_is_not_what_was_asked_for_is_eproto),
-		TEST(a_request_that_is_too_long_is_not_sent),
-		TEST(a_daemon_that_dies_is_eio_from_then_on),
-		TEST(threads_take_turns),
-		TEST(show_brings_the_text),
-		TEST(names_that_do_not_fit_are_refused_here),
-		TEST(a_batch_goes_ahead_of_what_the_thread_waits_for),
-		TEST(what_is_left_of_a_batch_goes_when_it_ends),
-		TEST(a_batch_that_is_full_goes_at_once),
-		TEST(another_thread_does_not_wait_for_a_batch),
-		TEST(who_posts_much_posts_by_shared_memory),
-		TEST(who_finds_the_ring_full_waits),
-		TEST(a_batch_goes_to_the_ring_whole),
-		TEST(a_child_posts_by_the_socket),
-		TEST(a_daemon_without_memory_gives_none),
-		TEST(stop_returns_when_the_daemon_has_hung_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

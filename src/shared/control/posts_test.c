@@ -4,18 +4,7 @@
  * wraps. A ring that is full takes nothing, and a reader is not fooled by what it finds. A reader
  * that sleeps is told.
  */
-#define _GNU_SOURCE
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <harness.h>
 
 #include "control/posts.h"
 
@@ -76,12 +65,11 @@ static int take(struct control_packet *p)
 	return control_posts_take(&reader, control_posts_written(&reader), p);
 }
 
-static void what_goes_in_comes_out(void **state)
+CASE_WITH(what_goes_in_comes_out, setup, teardown)
 {
 	struct control_packet p;
 	uint32_t got = 0;
 
-	(void)state;
 	assert_int_equal(take(&p), -EAGAIN);
 	for (uint32_t i = 0; i < 20000; i++) {
 		while (put(i)) {
@@ -96,7 +84,7 @@ static void what_goes_in_comes_out(void **state)
 	assert_int_equal(take(&p), -EAGAIN);
 }
 
-static void requests_that_go_ahead_come_with_it(void **state)
+CASE_WITH(requests_that_go_ahead_come_with_it, setup, teardown)
 {
 	struct {
 		struct control_header header;
@@ -105,7 +93,6 @@ static void requests_that_go_ahead_come_with_it(void **state)
 	struct control_packet p;
 	bool tell;
 
-	(void)state;
 	make(&p, 9);
 	assert_int_equal(control_posts_put(ring, &ahead, sizeof(ahead), &p, &tell), 0);
 	assert_int_equal(take(&p), 0);
@@ -115,13 +102,12 @@ static void requests_that_go_ahead_come_with_it(void **state)
 	expect(&p, 9);
 }
 
-static void a_ring_that_is_full_takes_no_more(void **state)
+CASE_WITH(a_ring_that_is_full_takes_no_more, setup, teardown)
 {
 	struct control_packet p = { .header = { .type = 1, .bytes = 1000 } };
 	unsigned n = 0;
 	bool tell;
 
-	(void)state;
 	while (!control_posts_put(ring, NULL, 0, &p, &tell))
 		assert_true(++n < 100);
 	assert_int_equal(n, CONTROL_POSTS_BYTES / (8 + 16 + 1000));
@@ -135,12 +121,11 @@ static void a_ring_that_is_full_takes_no_more(void **state)
 	assert_int_equal(take(&p), -EAGAIN);
 }
 
-static void who_sleeps_is_told_once(void **state)
+CASE_WITH(who_sleeps_is_told_once, setup, teardown)
 {
 	struct control_packet p;
 	bool tell;
 
-	(void)state;
 	make(&p, 1);
 	assert_int_equal(control_posts_put(ring, NULL, 0, &p, &tell), 0);
 	assert_true(tell); /* it sleeps from the beginning */
@@ -165,7 +150,7 @@ static uint32_t random_number(void)
 }
 
 /* Whatever stands there: only what is whole comes out, and nothing behind the ring is read. */
-static void nonsense_is_refused(void **state)
+CASE_WITH(nonsense_is_refused, setup, teardown)
 {
 	unsigned refused = 0;
 
@@ -192,12 +177,11 @@ static void nonsense_is_refused(void **state)
 	assert_true(refused > 1000);
 }
 
-static void what_is_no_ring_is_not_mapped(void **state)
+CASE_WITH(what_is_no_ring_is_not_mapped, setup, teardown)
 {
 	int fd = memfd_create("small", MFD_CLOEXEC);
 	struct control_posts *none = NULL;
 
-	(void)state;
 	assert_int_equal(control_posts_map(&none, fd), -EPROTO);
 	close(fd);
 	assert_int_equal(control_posts_map(&none, -1), -EBADF);
@@ -227,7 +211,7 @@ static void *post_many(void *arg)
 	return NULL;
 }
 
-static void a_reader_that_sleeps_misses_nothing(void **state)
+CASE_WITH(a_reader_that_sleeps_misses_nothing, setup, teardown)
 {
 	struct pollfd readable = { .events = POLLIN };
 	struct control_packet p;
@@ -235,7 +219,6 @@ static void a_reader_that_sleeps_misses_nothing(void **state)
 	uint32_t got = 0;
 	void *failed;
 
-	(void)state;
 	assert_int_equal(pipe(told), 0);
 	assert_int_equal(pthread_create(&thread, NULL, post_many, NULL), 0);
 	readable.fd = told[0];
@@ -253,21 +236,4 @@ static void a_reader_that_sleeps_misses_nothing(void **state)
 	assert_null(failed);
 	close(told[0]);
 	close(told[1]);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(what_goes_in_comes_out),
-		TEST(requests_that_go_ahead_come_with_it),
-		TEST(a_ring_that_is_full_takes_no_more),
-		TEST(who_sleeps_is_told_once),
-		TEST(nonsense_is_refused),
-		TEST(what_is_no_ring_is_not_mapped),
-		TEST(a_reader_that_sleeps_misses_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

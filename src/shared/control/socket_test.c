@@ -3,18 +3,7 @@
  * Packets over a socket pair: a packet that goes in comes out, descriptors included. Bytes that are
  * no packet are refused and leave no descriptor behind.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "control/socket.h"
@@ -64,12 +53,11 @@ static void send_raw(size_t bytes, uint32_t claimed, int n_fds)
 	assert_int_equal(sendmsg(pair[0], &msg, 0), bytes);
 }
 
-static void bytes_arrive_as_sent(void **state)
+CASE_WITH(bytes_arrive_as_sent, setup, teardown)
 {
 	static const uint32_t sizes[] = { 0, 1, 100, CONTROL_MAX_BYTES };
 	struct control_packet out = { .header = { .type = 3, .serial = 9, .status = -7 } }, in;
 
-	(void)state;
 	for (size_t i = 0; i < CONTROL_MAX_BYTES; i++)
 		out.body[i] = (unsigned char)i;
 	for (size_t i = 0; EACH_ROW(i, sizes); i++) {
@@ -82,14 +70,13 @@ static void bytes_arrive_as_sent(void **state)
 	}
 }
 
-static void descriptors_arrive_and_are_closed_on_exec(void **state)
+CASE_WITH(descriptors_arrive_and_are_closed_on_exec, setup, teardown)
 {
 	struct control_packet out = { .n_fds = 2 }, in;
 	unsigned before = harness_descriptors();
 	int pipe_fd[2];
 	char c = 'x';
 
-	(void)state;
 	assert_int_equal(pipe(pipe_fd), 0);
 	memcpy(out.fd, pipe_fd, sizeof(pipe_fd));
 	assert_int_equal(control_send(pair[0], &out), 0);
@@ -105,14 +92,13 @@ static void descriptors_arrive_and_are_closed_on_exec(void **state)
 	assert_int_equal(harness_descriptors(), before);
 }
 
-static void surplus_descriptors_are_closed(void **state)
+CASE_WITH(surplus_descriptors_are_closed, setup, teardown)
 {
 	static const struct {
 		int n_fds, result;
 	} row[] = { { 5, 0 }, { 8, 0 }, { MOST_FDS, 0 } };
 	unsigned before = harness_descriptors();
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct control_packet in;
 
@@ -124,14 +110,13 @@ static void surplus_descriptors_are_closed(void **state)
 	}
 }
 
-static void a_process_without_room_for_descriptors_hears_of_it(void **state)
+CASE_WITH(a_process_without_room_for_descriptors_hears_of_it, setup, teardown)
 {
 	const unsigned before = harness_descriptors();
 	struct rlimit limit, few;
 	struct control_packet in;
 	int lowest = dup(0);
 
-	(void)state;
 	close(lowest);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	few = (struct rlimit){ (rlim_t)lowest + 2, limit.rlim_max };
@@ -143,7 +128,7 @@ static void a_process_without_room_for_descriptors_hears_of_it(void **state)
 	assert_int_equal(harness_descriptors(), before);
 }
 
-static void what_is_no_packet_is_refused(void **state)
+CASE_WITH(what_is_no_packet_is_refused, setup, teardown)
 {
 	static const struct {
 		size_t bytes;
@@ -163,7 +148,6 @@ static void what_is_no_packet_is_refused(void **state)
 	unsigned before = harness_descriptors();
 	struct control_packet in;
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		send_raw(row[i].bytes, row[i].claimed, 2);
 		assert_int_equal(control_receive(pair[1], &in), -EPROTO);
@@ -184,14 +168,13 @@ static uint32_t put_ahead(unsigned char *to, uint32_t type, const char *body)
 	return (uint32_t)control_followed_bytes(h.bytes);
 }
 
-static void requests_that_go_together_come_one_after_the_other(void **state)
+CASE_WITH(requests_that_go_together_come_one_after_the_other, setup, teardown)
 {
 	static const char *const bodies[] = { "first", "", "the third" };
 	struct control_packet out = { .header = { .type = 9, .serial = 4, .bytes = 2 }, "ab" }, in;
 	unsigned char ahead[256] = { 0 };
 	uint32_t bytes = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < ARRAY_SIZE(bodies); i++)
 		bytes += put_ahead(ahead + bytes, i, bodies[i]);
 	assert_int_equal(control_send_behind(pair[0], ahead, bytes, &out), 0);
@@ -208,7 +191,7 @@ static void requests_that_go_together_come_one_after_the_other(void **state)
 	assert_false(control_packet_next(&in));
 }
 
-static void what_goes_ahead_must_be_whole_and_have_somebody_behind_it(void **state)
+CASE_WITH(what_goes_ahead_must_be_whole_and_have_somebody_behind_it, setup, teardown)
 {
 	static const struct {
 		uint32_t claimed;
@@ -222,7 +205,6 @@ static void what_goes_ahead_must_be_whole_and_have_somebody_behind_it(void **sta
 	};
 	struct control_packet in;
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		struct control_header data[5] = { { .status = CONTROL_FOLLOWED,
 			                            .bytes = row[i].claimed } };
@@ -233,12 +215,11 @@ static void what_goes_ahead_must_be_whole_and_have_somebody_behind_it(void **sta
 	}
 }
 
-static void what_goes_ahead_counts_as_well(void **state)
+CASE_WITH(what_goes_ahead_counts_as_well, setup, teardown)
 {
 	struct control_packet out = { .header = { .bytes = CONTROL_MAX_BYTES - 64 } }, in;
 	unsigned char ahead[72] = { 0 };
 
-	(void)state;
 	assert_int_equal(control_send_behind(pair[0], ahead, 65, &out), -EMSGSIZE);
 	assert_int_equal(control_receive(pair[1], &in), -EAGAIN);
 	assert_int_equal(put_ahead(ahead, 1, "just as long as there is room for 48 of them...."),
@@ -249,11 +230,10 @@ static void what_goes_ahead_counts_as_well(void **state)
 	assert_int_equal(in.header.bytes, CONTROL_MAX_BYTES - 64);
 }
 
-static void after_a_bad_datagram_the_next_packet_arrives(void **state)
+CASE_WITH(after_a_bad_datagram_the_next_packet_arrives, setup, teardown)
 {
 	struct control_packet out = { .header = { .serial = 5 } }, in;
 
-	(void)state;
 	send_raw(3, 0, 0);
 	assert_int_equal(control_send(pair[0], &out), 0);
 	assert_int_equal(control_receive(pair[1], &in), -EPROTO);
@@ -261,79 +241,50 @@ static void after_a_bad_datagram_the_next_packet_arrives(void **state)
 	assert_int_equal(in.header.serial, 5);
 }
 
-static void nothing_there_is_eagain(void **state)
+CASE_WITH(nothing_there_is_eagain, setup, teardown)
 {
 	struct control_packet in;
 
-	(void)state;
 	assert_int_equal(control_receive(pair[1], &in), -EAGAIN);
 }
 
-static void a_full_socket_is_eagain(void **state)
+CASE_WITH(a_full_socket_is_eagain, setup, teardown)
 {
 	struct control_packet out = { .header = { .bytes = CONTROL_MAX_BYTES } };
 	int ret = 0;
 
-	(void)state;
 	for (int i = 0; i < 100000 && !ret; i++)
 		ret = control_send(pair[0], &out);
 	assert_int_equal(ret, -EAGAIN);
 }
 
-static void the_other_end_gone_is_epipe(void **state)
+CASE_WITH(the_other_end_gone_is_epipe, setup, teardown)
 {
 	struct control_packet p = { .header = { .bytes = 4 } };
 
-	(void)state;
 	close(pair[0]);
 	pair[0] = -1;
 	assert_int_equal(control_send(pair[1], &p), -EPIPE); /* and no SIGPIPE */
 	assert_int_equal(control_receive(pair[1], &p), -EPIPE);
 }
 
-static void the_other_end_gone_with_our_data_unread_is_epipe(void **state)
+CASE_WITH(the_other_end_gone_with_our_data_unread_is_epipe, setup, teardown)
 {
 	struct control_packet p = { .header = { .bytes = 4 } };
 
-	(void)state;
 	assert_int_equal(control_send(pair[1], &p), 0);
 	close(pair[0]);
 	pair[0] = -1;
 	assert_int_equal(control_receive(pair[1], &p), -EPIPE);
 }
 
-static void a_packet_that_holds_too_much_is_not_sent(void **state)
+CASE_WITH(a_packet_that_holds_too_much_is_not_sent, setup, teardown)
 {
 	struct control_packet out = { .header = { .bytes = CONTROL_MAX_BYTES + 1 } }, in;
 
-	(void)state;
 	assert_int_equal(control_send(pair[0], &out), -EMSGSIZE);
 	out.header.bytes = 0;
 	out.n_fds = CONTROL_MAX_FDS + 1;
 	assert_int_equal(control_send(pair[0], &out), -EMSGSIZE);
 	assert_int_equal(control_receive(pair[1], &in), -EAGAIN);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(bytes_arrive_as_sent),
-		TEST(descriptors_arrive_and_are_closed_on_exec),
-		TEST(surplus_descriptors_are_closed),
-		TEST(a_process_without_room_for_descriptors_hears_of_it),
-		TEST(what_is_no_packet_is_refused),
-		TEST(requests_that_go_together_come_one_after_the_other),
-		TEST(what_goes_ahead_must_be_whole_and_have_somebody_behind_it),
-		TEST(what_goes_ahead_counts_as_well),
-		TEST(after_a_bad_datagram_the_next_packet_arrives),
-		TEST(nothing_there_is_eagain),
-		TEST(a_full_socket_is_eagain),
-		TEST(the_other_end_gone_is_epipe),
-		TEST(the_other_end_gone_with_our_data_unread_is_epipe),
-		TEST(a_packet_that_holds_too_much_is_not_sent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

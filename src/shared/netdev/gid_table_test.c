@@ -2,15 +2,7 @@
 /*
  * The GID table of a RoCEv2 port, from addresses that come and go; its MTU.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <arpa/inet.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "netdev/netdev.h"
@@ -84,7 +76,7 @@ static void assert_gid(const struct lab *l, unsigned index, const char *text)
 
 #define DEFAULT_GID "fe80::11:22ff:fe33:4455"
 
-static void without_a_link_local_address_entry_0_is_that_of_the_mac(void **state)
+CASE_WITH(without_a_link_local_address_entry_0_is_that_of_the_mac, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -94,7 +86,7 @@ static void without_a_link_local_address_entry_0_is_that_of_the_mac(void **state
 	assert_gid(l, 0, DEFAULT_GID);
 }
 
-static void the_link_local_address_is_entry_0_whenever_it_comes(void **state)
+CASE_WITH(the_link_local_address_is_entry_0_whenever_it_comes, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -106,7 +98,7 @@ static void the_link_local_address_is_entry_0_whenever_it_comes(void **state)
 	assert_gid(l, 2, "");
 }
 
-static void the_default_that_becomes_an_address_changes_nothing(void **state)
+CASE_WITH(the_default_that_becomes_an_address_changes_nothing, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -115,7 +107,7 @@ static void the_default_that_becomes_an_address_changes_nothing(void **state)
 	assert_gid(l, 1, "");
 }
 
-static void the_others_are_in_the_order_in_which_they_came(void **state)
+CASE_WITH(the_others_are_in_the_order_in_which_they_came, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -130,7 +122,7 @@ static void the_others_are_in_the_order_in_which_they_came(void **state)
 	assert_gid(l, 3, "::ffff:10.0.0.2");
 }
 
-static void a_removed_address_leaves_an_entry_that_the_next_one_gets(void **state)
+CASE_WITH(a_removed_address_leaves_an_entry_that_the_next_one_gets, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -146,7 +138,7 @@ static void a_removed_address_leaves_an_entry_that_the_next_one_gets(void **stat
 	assert_gid(l, 2, "::ffff:10.0.0.4");
 }
 
-static void a_second_link_local_address_is_one_of_the_others(void **state)
+CASE_WITH(a_second_link_local_address_is_one_of_the_others, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -156,7 +148,7 @@ static void a_second_link_local_address_is_one_of_the_others(void **state)
 	assert_gid(l, 1, "fe80::2");
 }
 
-static void it_moves_to_entry_0_when_the_first_goes(void **state)
+CASE_WITH(it_moves_to_entry_0_when_the_first_goes, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -168,7 +160,7 @@ static void it_moves_to_entry_0_when_the_first_goes(void **state)
 	assert_gid(l, 1, "");
 }
 
-static void an_address_with_two_prefixes_is_one_entry(void **state)
+CASE_WITH(an_address_with_two_prefixes_is_one_entry, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -182,7 +174,7 @@ static void an_address_with_two_prefixes_is_one_entry(void **state)
 	assert_gid(l, 1, "");
 }
 
-static void an_address_without_an_entry_gets_the_next_free_one(void **state)
+CASE_WITH(an_address_without_an_entry_gets_the_next_free_one, set_up, tear_down)
 {
 	struct lab *l = *state;
 	char text[64];
@@ -200,7 +192,7 @@ static void an_address_without_an_entry_gets_the_next_free_one(void **state)
 
 /* ---- entries from which somebody still sends ---- */
 
-static void an_entry_in_use_is_left_to_the_address_that_was_there(void **state)
+CASE_WITH(an_entry_in_use_is_left_to_the_address_that_was_there, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -220,7 +212,7 @@ static void an_entry_in_use_is_left_to_the_address_that_was_there(void **state)
 	assert_gid(l, 1, "::ffff:10.0.0.4");
 }
 
-static void an_address_without_an_entry_gets_one_that_is_not_in_use_any_more(void **state)
+CASE_WITH(an_address_without_an_entry_gets_one_that_is_not_in_use_any_more, set_up, tear_down)
 {
 	struct lab *l = *state;
 	char text[64];
@@ -241,7 +233,7 @@ static void an_address_without_an_entry_gets_one_that_is_not_in_use_any_more(voi
 	assert_false(netdev_gid_table_lacks(&l->table, &l->dev));
 }
 
-static void entry_0_in_use_waits_for_its_address(void **state)
+CASE_WITH(entry_0_in_use_waits_for_its_address, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -258,7 +250,7 @@ static void entry_0_in_use_waits_for_its_address(void **state)
 	assert_gid(l, 1, "");
 }
 
-static void a_link_local_address_in_use_stays_where_it_is(void **state)
+CASE_WITH(a_link_local_address_in_use_stays_where_it_is, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -275,7 +267,7 @@ static void a_link_local_address_in_use_stays_where_it_is(void **state)
 	assert_gid(l, 1, "");
 }
 
-static void the_mtu_leaves_room_for_headers(void **state)
+CASE(the_mtu_leaves_room_for_headers)
 {
 	static const struct {
 		uint32_t device;
@@ -284,31 +276,6 @@ static void the_mtu_leaves_room_for_headers(void **state)
 		    { 1103, 512 },  { 1104, 1024 }, { 1500, 1024 }, { 2127, 1024 }, { 2128, 2048 },
 		    { 4175, 2048 }, { 4176, 4096 }, { 9000, 4096 }, { 65536, 4096 } };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++)
 		assert_int_equal(IB_MTU_BYTES(netdev_active_mtu(row[i].device)), row[i].bytes);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(without_a_link_local_address_entry_0_is_that_of_the_mac),
-		TEST(the_link_local_address_is_entry_0_whenever_it_comes),
-		TEST(the_default_that_becomes_an_address_changes_nothing),
-		TEST(the_others_are_in_the_order_in_which_they_came),
-		TEST(a_removed_address_leaves_an_entry_that_the_next_one_gets),
-		TEST(a_second_link_local_address_is_one_of_the_others),
-		TEST(it_moves_to_entry_0_when_the_first_goes),
-		TEST(an_address_with_two_prefixes_is_one_entry),
-		TEST(an_address_without_an_entry_gets_the_next_free_one),
-		TEST(an_entry_in_use_is_left_to_the_address_that_was_there),
-		TEST(an_address_without_an_entry_gets_one_that_is_not_in_use_any_more),
-		TEST(entry_0_in_use_waits_for_its_address),
-		TEST(a_link_local_address_in_use_stays_where_it_is),
-		cmocka_unit_test(the_mtu_leaves_room_for_headers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

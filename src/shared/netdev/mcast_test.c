@@ -2,11 +2,11 @@
 /*
  * Memberships as the kernel lists them, and what their limits make of them.
  */
+#include <harness.h>
+
 #include "netdev/testing.h"
 
-#include <arpa/inet.h>
 #include <net/if.h>
-#include <sys/resource.h>
 
 #include "netdev/mcast.h"
 
@@ -91,7 +91,7 @@ static unsigned count_members(const char *pattern)
 	return (unsigned)atoi(line);
 }
 
-static void a_group_is_joined_and_left(void **state)
+CASE_WITH(a_group_is_joined_and_left, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -106,7 +106,7 @@ static void a_group_is_joined_and_left(void **state)
 	assert_int_equal(netdev_mcast_sockets(l->mcast), 0);
 }
 
-static void it_is_left_with_the_last_leave(void **state)
+CASE_WITH(it_is_left_with_the_last_leave, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -121,7 +121,7 @@ static void it_is_left_with_the_last_leave(void **state)
 	assert_int_equal(leave(l, "::ffff:239.1.1.1"), -ENOENT);
 }
 
-static void all_are_left_in_the_end(void **state)
+CASE_WITH(all_are_left_in_the_end, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -133,7 +133,7 @@ static void all_are_left_in_the_end(void **state)
 	assert_int_equal(netdev_mcast_new(&l->mcast, NULL, (int)if_nametoindex("va")), 0);
 }
 
-static void only_multicast_addresses_are_groups(void **state)
+CASE_WITH(only_multicast_addresses_are_groups, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -144,7 +144,7 @@ static void only_multicast_addresses_are_groups(void **state)
 }
 
 /* 20 a socket, which is Linux's default. */
-static void a_thousand_ipv4_groups_need_fifty_sockets(void **state)
+CASE_WITH(a_thousand_ipv4_groups_need_fifty_sockets, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -158,7 +158,7 @@ static void a_thousand_ipv4_groups_need_fifty_sockets(void **state)
 	assert_int_equal(netdev_mcast_sockets(l->mcast), 0);
 }
 
-static void ipv6_can_have_thousands_of_groups(void **state)
+CASE_WITH(ipv6_can_have_thousands_of_groups, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -168,7 +168,7 @@ static void ipv6_can_have_thousands_of_groups(void **state)
 	assert_in_range(netdev_mcast_sockets(l->mcast), 1, 100);
 }
 
-static void room_that_was_left_is_used_again(void **state)
+CASE_WITH(room_that_was_left_is_used_again, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -182,7 +182,7 @@ static void room_that_was_left_is_used_again(void **state)
 	assert_int_equal(netdev_mcast_sockets(l->mcast), 3);
 }
 
-static void a_limit_of_the_kernel_is_named(void **state)
+CASE_WITH(a_limit_of_the_kernel_is_named, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -194,7 +194,7 @@ static void a_limit_of_the_kernel_is_named(void **state)
 	assert_int_equal(join(l, "ff0e::1:2"), 0);
 }
 
-static void without_descriptors_the_error_says_how_to_save_some(void **state)
+CASE_WITH(without_descriptors_the_error_says_how_to_save_some, set_up, tear_down)
 {
 	struct rlimit before, few;
 	struct lab *l = *state;
@@ -213,7 +213,7 @@ static void without_descriptors_the_error_says_how_to_save_some(void **state)
 	assert_int_equal(join(l, numbered(false, n)), 0);
 }
 
-static void a_device_that_is_gone_is_an_error(void **state)
+CASE_WITH(a_device_that_is_gone_is_an_error, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -224,7 +224,7 @@ static void a_device_that_is_gone_is_an_error(void **state)
 	assert_int_equal(join(l, "ff0e::1:2"), -ENODEV);
 }
 
-static void a_device_that_came_back_gets_its_groups_again(void **state)
+CASE_WITH(a_device_that_came_back_gets_its_groups_again, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -252,23 +252,7 @@ static void a_device_that_came_back_gets_its_groups_again(void **state)
 	testing_run("ip link del vc");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(a_group_is_joined_and_left),
-		TEST(it_is_left_with_the_last_leave),
-		TEST(all_are_left_in_the_end),
-		TEST(only_multicast_addresses_are_groups),
-		TEST(a_thousand_ipv4_groups_need_fifty_sockets),
-		TEST(ipv6_can_have_thousands_of_groups),
-		TEST(room_that_was_left_is_used_again),
-		TEST(a_limit_of_the_kernel_is_named),
-		TEST(without_descriptors_the_error_says_how_to_save_some),
-		TEST(a_device_that_is_gone_is_an_error),
-		TEST(a_device_that_came_back_gets_its_groups_again),
-	};
-
-	return cmocka_run_group_tests(tests, testing_enter_two_namespaces, NULL);
+	return harness_run(testing_enter_two_namespaces, NULL);
 }

@@ -2,9 +2,9 @@
 /*
  * Neighbours of one end of a link, as the kernel tells of them.
  */
-#include "netdev/testing.h"
+#include <harness.h>
 
-#include <arpa/inet.h>
+#include "netdev/testing.h"
 
 #include "netdev/neighbour.h"
 
@@ -82,7 +82,7 @@ static void assert_hop(struct lab *l, const char *to, const char *by)
 	assert_memory_equal(&hop.gid, &want, sizeof(want));
 }
 
-static void the_first_hop_is_the_address_or_a_gateway(void **state)
+CASE_WITH(the_first_hop_is_the_address_or_a_gateway, set_up, tear_down)
 {
 	assert_hop(*state, "10.0.0.2", "10.0.0.2");
 	assert_hop(*state, "10.0.0.77", "10.0.0.77");
@@ -93,7 +93,7 @@ static void the_first_hop_is_the_address_or_a_gateway(void **state)
 	assert_hop(*state, "2001:db8:1::5", "fe80::2");
 }
 
-static void what_stays_here_and_groups_have_none(void **state)
+CASE_WITH(what_stays_here_and_groups_have_none, set_up, tear_down)
 {
 	static const char *const to[] = { "10.0.0.1", "10.0.0.255", "2001:db8::1", "fe80::1" };
 	struct netdev_hop hop;
@@ -103,7 +103,7 @@ static void what_stays_here_and_groups_have_none(void **state)
 			fail_msg("%s has a first hop", to[i]);
 }
 
-static void without_a_route_the_kernel_says_so(void **state)
+CASE_WITH(without_a_route_the_kernel_says_so, set_up, tear_down)
 {
 	struct netdev_hop hop;
 
@@ -123,7 +123,7 @@ static void wait_for(struct lab *l, const char *text)
 	}
 }
 
-static void who_is_there_is_found_by_a_probe(void **state)
+CASE_WITH(who_is_there_is_found_by_a_probe, set_up, tear_down)
 {
 	static const char *const there[] = { "10.0.0.2", "2001:db8::2", "fe80::2" };
 	struct lab *l = *state;
@@ -140,7 +140,7 @@ static void who_is_there_is_found_by_a_probe(void **state)
 	}
 }
 
-static void who_is_not_there_is_asked_for_until_the_kernel_gives_up(void **state)
+CASE_WITH(who_is_not_there_is_asked_for_until_the_kernel_gives_up, set_up, tear_down)
 {
 	struct lab *l = *state;
 	struct netdev_hop hop;
@@ -155,7 +155,7 @@ static void who_is_not_there_is_asked_for_until_the_kernel_gives_up(void **state
 	assert_false(hop.is_asked_for);
 }
 
-static void nothing_is_told_to_who_does_not_watch(void **state)
+CASE_WITH(nothing_is_told_to_who_does_not_watch, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -169,18 +169,7 @@ static void nothing_is_told_to_who_does_not_watch(void **state)
 	assert_int_equal(l->n_came, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(the_first_hop_is_the_address_or_a_gateway),
-		TEST(what_stays_here_and_groups_have_none),
-		TEST(without_a_route_the_kernel_says_so),
-		TEST(who_is_there_is_found_by_a_probe),
-		TEST(who_is_not_there_is_asked_for_until_the_kernel_gives_up),
-		TEST(nothing_is_told_to_who_does_not_watch),
-	};
-
-	return cmocka_run_group_tests(tests, testing_enter_two_namespaces, NULL);
+	return harness_run(testing_enter_two_namespaces, NULL);
 }

@@ -2,9 +2,9 @@
 /*
  * Devices that are made, changed and removed, as a watch sees them.
  */
-#include "netdev/testing.h"
+#include <harness.h>
 
-#include <arpa/inet.h>
+#include "netdev/testing.h"
 
 #include "netdev/netdev.h"
 
@@ -74,7 +74,7 @@ static bool has(const struct netdev *dev, const char *text)
 	return false;
 }
 
-static void existing_devices_are_known_at_once(void **state)
+CASE_WITH(existing_devices_are_known_at_once, set_up, tear_down)
 {
 	static const uint8_t mac[] = { 0x02, 0x11, 0x22, 0x33, 0x44, 0x55 };
 	struct lab *l = *state;
@@ -92,7 +92,7 @@ static void existing_devices_are_known_at_once(void **state)
 	assert_true(has(lo, "::1"));
 }
 
-static void a_device_that_does_not_exist_is_not_found(void **state)
+CASE_WITH(a_device_that_does_not_exist_is_not_found, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -100,7 +100,7 @@ static void a_device_that_does_not_exist_is_not_found(void **state)
 	assert_null(netdev_watch_at(l->watch, 12345));
 }
 
-static void a_new_device_is_reported(void **state)
+CASE_WITH(a_new_device_is_reported, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -110,7 +110,7 @@ static void a_new_device_is_reported(void **state)
 	assert_non_null(netdev_watch_find(l->watch, "vc"));
 }
 
-static void a_device_that_goes_is_reported_and_found_again_when_it_comes_back(void **state)
+CASE_WITH(a_device_that_goes_is_reported_and_found_again_when_it_comes_back, set_up, tear_down)
 {
 	struct lab *l = *state;
 	int index = va(l)->index;
@@ -123,7 +123,7 @@ static void a_device_that_goes_is_reported_and_found_again_when_it_comes_back(vo
 	assert_int_not_equal(va(l)->index, index);
 }
 
-static void up_and_down_are_reported(void **state)
+CASE_WITH(up_and_down_are_reported, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -135,7 +135,7 @@ static void up_and_down_are_reported(void **state)
 	assert_false(va(l)->up);
 }
 
-static void a_device_whose_peer_is_down_has_no_carrier(void **state)
+CASE_WITH(a_device_whose_peer_is_down_has_no_carrier, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -147,7 +147,7 @@ static void a_device_whose_peer_is_down_has_no_carrier(void **state)
 	assert_true(va(l)->carrier);
 }
 
-static void changes_of_mtu_mac_and_name_are_reported(void **state)
+CASE_WITH(changes_of_mtu_mac_and_name_are_reported, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -163,7 +163,7 @@ static void changes_of_mtu_mac_and_name_are_reported(void **state)
 	assert_null(va(l));
 }
 
-static void ipv4_addresses_come_and_go(void **state)
+CASE_WITH(ipv4_addresses_come_and_go, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -180,7 +180,7 @@ static void ipv4_addresses_come_and_go(void **state)
 	assert_false(has(va(l), "::ffff:10.0.0.2"));
 }
 
-static void of_a_point_to_point_address_it_is_the_local_one(void **state)
+CASE_WITH(of_a_point_to_point_address_it_is_the_local_one, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -190,7 +190,7 @@ static void of_a_point_to_point_address_it_is_the_local_one(void **state)
 	assert_false(has(va(l), "::ffff:10.0.0.9"));
 }
 
-static void a_tentative_address_is_not_there_yet(void **state)
+CASE_WITH(a_tentative_address_is_not_there_yet, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -205,7 +205,7 @@ static void a_tentative_address_is_not_there_yet(void **state)
 		wait_for(l, NETDEV_CHANGE_ADDRESSES);
 }
 
-static void the_addresses_of_ipv6_go_when_the_device_goes_down(void **state)
+CASE_WITH(the_addresses_of_ipv6_go_when_the_device_goes_down, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -220,7 +220,7 @@ static void the_addresses_of_ipv6_go_when_the_device_goes_down(void **state)
 	assert_true(has(va(l), "::ffff:10.0.0.1"));
 }
 
-static void a_device_on_another_is_one_like_others(void **state)
+CASE_WITH(a_device_on_another_is_one_like_others, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -232,7 +232,7 @@ static void a_device_on_another_is_one_like_others(void **state)
 	assert_true(has(netdev_watch_find(l->watch, "va.7"), "::ffff:10.7.0.1"));
 }
 
-static void a_port_that_leaves_its_bridge_is_still_there(void **state)
+CASE_WITH(a_port_that_leaves_its_bridge_is_still_there, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -243,7 +243,7 @@ static void a_port_that_leaves_its_bridge_is_still_there(void **state)
 }
 
 /* So many that the kernel has to drop messages; one that it drops is the last. */
-static void after_lost_messages_the_kernel_is_asked_again(void **state)
+CASE_WITH(after_lost_messages_the_kernel_is_asked_again, set_up, tear_down)
 {
 	struct lab *l = *state;
 	struct ib_gid last;
@@ -258,7 +258,7 @@ static void after_lost_messages_the_kernel_is_asked_again(void **state)
 	assert_memory_equal(&va(l)->address[3999].gid, &last, sizeof(last));
 }
 
-static void a_device_that_may_have_been_away_unnoticed_is_reported_unsure(void **state)
+CASE_WITH(a_device_that_may_have_been_away_unnoticed_is_reported_unsure, set_up, tear_down)
 {
 	struct lab *l = *state;
 	int index = va(l)->index;
@@ -271,7 +271,7 @@ static void a_device_that_may_have_been_away_unnoticed_is_reported_unsure(void *
 	testing_run("ip addr flush to 10.1.0.0/16 dev lo");
 }
 
-static void a_device_that_went_unnoticed_is_reported_gone(void **state)
+CASE_WITH(a_device_that_went_unnoticed_is_reported_gone, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -284,28 +284,7 @@ static void a_device_that_went_unnoticed_is_reported_gone(void **state)
 	testing_run("ip addr flush to 10.1.0.0/16 dev lo");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(existing_devices_are_known_at_once),
-		TEST(a_device_that_does_not_exist_is_not_found),
-		TEST(a_new_device_is_reported),
-		TEST(a_device_that_goes_is_reported_and_found_again_when_it_comes_back),
-		TEST(up_and_down_are_reported),
-		TEST(a_device_whose_peer_is_down_has_no_carrier),
-		TEST(changes_of_mtu_mac_and_name_are_reported),
-		TEST(ipv4_addresses_come_and_go),
-		TEST(of_a_point_to_point_address_it_is_the_local_one),
-		TEST(a_tentative_address_is_not_there_yet),
-		TEST(the_addresses_of_ipv6_go_when_the_device_goes_down),
-		TEST(a_device_on_another_is_one_like_others),
-		TEST(a_port_that_leaves_its_bridge_is_still_there),
-		TEST(after_lost_messages_the_kernel_is_asked_again),
-		TEST(a_device_that_may_have_been_away_unnoticed_is_reported_unsure),
-		TEST(a_device_that_went_unnoticed_is_reported_gone),
-	};
-
-	return cmocka_run_group_tests(tests, testing_enter_namespace, NULL);
+	return harness_run(testing_enter_namespace, NULL);
 }
