@@ -2,6 +2,8 @@
 /*
  * Binding: addresses of hosts, and port numbers of port spaces.
  */
+#include <harness.h>
+
 #include "cm/testing.h"
 
 static uint16_t port_of(struct cm_client *c, uint32_t id)
@@ -11,7 +13,7 @@ static uint16_t port_of(struct cm_client *c, uint32_t id)
 	return cm_addr_port(&info.src);
 }
 
-static void binding_to_a_host_s_address_names_its_device(void **state)
+CASE_WITH(binding_to_a_host_s_address_names_its_device, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 1);
@@ -27,7 +29,7 @@ static void binding_to_a_host_s_address_names_its_device(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_address_of_another_host_is_not_available(void **state)
+CASE_WITH(an_address_of_another_host_is_not_available, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 1);
@@ -39,7 +41,7 @@ static void an_address_of_another_host_is_not_available(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_process_of_all_hosts_binds_to_any(void **state)
+CASE_WITH(a_process_of_all_hosts_binds_to_any, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, CM_ALL_HOSTS);
@@ -55,7 +57,7 @@ static void a_process_of_all_hosts_binds_to_any(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_wildcard_has_no_device(void **state)
+CASE_WITH(a_wildcard_has_no_device, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -66,7 +68,7 @@ static void a_wildcard_has_no_device(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_second_bind_is_refused(void **state)
+CASE_WITH(a_second_bind_is_refused, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -77,7 +79,7 @@ static void a_second_bind_is_refused(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void link_local_and_global_ipv6_addresses_bind(void **state)
+CASE_WITH(link_local_and_global_ipv6_addresses_bind, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -90,7 +92,7 @@ static void link_local_and_global_ipv6_addresses_bind(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_gid_binds_as_af_ib(void **state)
+CASE_WITH(a_gid_binds_as_af_ib, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -130,7 +132,7 @@ static uint32_t rc_id(struct cm_client *c)
 	return testing_new_id(c, &request);
 }
 
-static void a_service_outside_of_the_port_spaces_is_for_ps_ib(void **state)
+CASE_WITH(a_service_outside_of_the_port_spaces_is_for_ps_ib, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -155,7 +157,7 @@ static void a_service_outside_of_the_port_spaces_is_for_ps_ib(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_unknown_family_is_refused(void **state)
+CASE_WITH(an_unknown_family_is_refused, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -168,7 +170,7 @@ static void an_unknown_family_is_refused(void **state)
 
 /* ---- port numbers ---- */
 
-static void a_port_in_use_is_refused(void **state)
+CASE_WITH(a_port_in_use_is_refused, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 0);
@@ -184,7 +186,7 @@ static void a_port_in_use_is_refused(void **state)
 	cm_client_free(t->cm, b);
 }
 
-static void hosts_have_port_numbers_of_their_own(void **state)
+CASE_WITH(hosts_have_port_numbers_of_their_own, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 1);
@@ -195,7 +197,7 @@ static void hosts_have_port_numbers_of_their_own(void **state)
 	cm_client_free(t->cm, b);
 }
 
-static void a_wildcard_on_all_hosts_is_in_every_host_s_way(void **state)
+CASE_WITH(a_wildcard_on_all_hosts_is_in_every_host_s_way, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *a = testing_client(t, CM_ALL_HOSTS), *b = testing_client(t, 1);
@@ -207,7 +209,7 @@ static void a_wildcard_on_all_hosts_is_in_every_host_s_way(void **state)
 	cm_client_free(t->cm, b);
 }
 
-static void port_spaces_have_port_numbers_of_their_own(void **state)
+CASE_WITH(port_spaces_have_port_numbers_of_their_own, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -218,7 +220,7 @@ static void port_spaces_have_port_numbers_of_their_own(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_port_is_shared_if_all_allow_it(void **state)
+CASE_WITH(a_port_is_shared_if_all_allow_it, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -235,7 +237,7 @@ static void a_port_is_shared_if_all_allow_it(void **state)
 }
 
 /* Whether the listener has allowed it before or not, and later it cannot allow it, as by Linux. */
-static void a_port_with_a_listener_is_not_shared(void **state)
+CASE_WITH(a_port_with_a_listener_is_not_shared, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -260,7 +262,7 @@ static void a_port_with_a_listener_is_not_shared(void **state)
 }
 
 /* As one that is killed, waited for, and started again at once: the daemon has not seen its end. */
-static void who_has_ended_holds_no_port(void **state)
+CASE_WITH(who_has_ended_holds_no_port, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *old = testing_client(t, 0), *new = testing_client(t, 0);
@@ -282,7 +284,7 @@ static void who_has_ended_holds_no_port(void **state)
 	cm_client_free(t->cm, new);
 }
 
-static void port_zero_gets_free_ephemeral_ports(void **state)
+CASE_WITH(port_zero_gets_free_ephemeral_ports, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -300,7 +302,7 @@ static void port_zero_gets_free_ephemeral_ports(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_ipv6_wildcard_shares_with_ipv4_only_if_it_is_told_to(void **state)
+CASE_WITH(an_ipv6_wildcard_shares_with_ipv4_only_if_it_is_told_to, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -315,7 +317,7 @@ static void an_ipv6_wildcard_shares_with_ipv4_only_if_it_is_told_to(void **state
 
 /* ---- options ---- */
 
-static void options_are_checked(void **state)
+CASE_WITH(options_are_checked, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -335,31 +337,4 @@ static void options_are_checked(void **state)
 	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), 0);
 	assert_int_equal(testing_set_int(c, id, RDMA_OPTION_ID_REUSEADDR, 0), -EINVAL);
 	cm_client_free(t->cm, c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(binding_to_a_host_s_address_names_its_device),
-		TEST(an_address_of_another_host_is_not_available),
-		TEST(a_process_of_all_hosts_binds_to_any),
-		TEST(a_wildcard_has_no_device),
-		TEST(a_second_bind_is_refused),
-		TEST(link_local_and_global_ipv6_addresses_bind),
-		TEST(a_gid_binds_as_af_ib),
-		TEST(a_service_outside_of_the_port_spaces_is_for_ps_ib),
-		TEST(an_unknown_family_is_refused),
-		TEST(a_port_in_use_is_refused),
-		TEST(hosts_have_port_numbers_of_their_own),
-		TEST(a_wildcard_on_all_hosts_is_in_every_host_s_way),
-		TEST(port_spaces_have_port_numbers_of_their_own),
-		TEST(a_port_is_shared_if_all_allow_it),
-		TEST(a_port_with_a_listener_is_not_shared),
-		TEST(who_has_ended_holds_no_port),
-		TEST(port_zero_gets_free_ephemeral_ports),
-		TEST(an_ipv6_wildcard_shares_with_ipv4_only_if_it_is_told_to),
-		TEST(options_are_checked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

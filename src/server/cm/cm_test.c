@@ -3,9 +3,11 @@
  * Requests as such: malformed ones are refused, a client cannot name objects of others, and no
  * request does harm or stays behind.
  */
+#include <harness.h>
+
 #include "cm/testing.h"
 
-static void a_request_of_the_wrong_size_is_refused(void **state)
+CASE_WITH(a_request_of_the_wrong_size_is_refused, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -21,7 +23,7 @@ static void a_request_of_the_wrong_size_is_refused(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_unknown_type_is_refused(void **state)
+CASE_WITH(an_unknown_type_is_refused, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -32,7 +34,7 @@ static void an_unknown_type_is_refused(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_handle_of_another_client_names_nothing(void **state)
+CASE_WITH(a_handle_of_another_client_names_nothing, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 0);
@@ -51,7 +53,7 @@ static void a_handle_of_another_client_names_nothing(void **state)
 	cm_client_free(t->cm, b);
 }
 
-static void an_unknown_port_space_is_refused(void **state)
+CASE_WITH(an_unknown_port_space_is_refused, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -61,7 +63,7 @@ static void an_unknown_port_space_is_refused(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_identifier_is_made_once(void **state)
+CASE_WITH(an_identifier_is_made_once, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -86,7 +88,7 @@ static void an_identifier_is_made_once(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void each_event_rings_once(void **state)
+CASE_WITH(each_event_rings_once, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -102,7 +104,7 @@ static void each_event_rings_once(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void destroying_tells_what_was_sent_and_takes_back_what_waits(void **state)
+CASE_WITH(destroying_tells_what_was_sent_and_takes_back_what_waits, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -120,7 +122,7 @@ static void destroying_tells_what_was_sent_and_takes_back_what_waits(void **stat
 	cm_client_free(t->cm, c);
 }
 
-static void a_process_has_its_channel_rung(void **state)
+CASE_WITH(a_process_has_its_channel_rung, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -139,7 +141,7 @@ static void a_process_has_its_channel_rung(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_process_has_an_event_sent_again(void **state)
+CASE_WITH(a_process_has_an_event_sent_again, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -163,7 +165,7 @@ static void a_process_has_an_event_sent_again(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_event_that_there_is_no_room_for_is_asked_for(void **state)
+CASE_WITH(an_event_that_there_is_no_room_for_is_asked_for, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -185,7 +187,7 @@ static void an_event_that_there_is_no_room_for_is_asked_for(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void migrating_moves_waiting_events_along(void **state)
+CASE_WITH(migrating_moves_waiting_events_along, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -205,7 +207,7 @@ static void migrating_moves_waiting_events_along(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void destroying_a_channel_destroys_its_identifiers(void **state)
+CASE_WITH(destroying_a_channel_destroys_its_identifiers, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -220,7 +222,7 @@ static void destroying_a_channel_destroys_its_identifiers(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void who_never_reads_gets_no_more_at_some_point(void **state)
+CASE_WITH(who_never_reads_gets_no_more_at_some_point, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -295,7 +297,7 @@ static void random_request(struct cm_client *c, unsigned *seed)
 	}
 }
 
-static void random_requests_do_no_harm_and_leave_nothing(void **state)
+CASE_WITH(random_requests_do_no_harm_and_leave_nothing, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c[4];
@@ -318,26 +320,4 @@ static void random_requests_do_no_harm_and_leave_nothing(void **state)
 	}
 	for (int i = 0; i < 4; i++)
 		cm_client_free(t->cm, c[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_request_of_the_wrong_size_is_refused),
-		TEST(an_unknown_type_is_refused),
-		TEST(a_handle_of_another_client_names_nothing),
-		TEST(an_unknown_port_space_is_refused),
-		TEST(an_identifier_is_made_once),
-		TEST(each_event_rings_once),
-		TEST(destroying_tells_what_was_sent_and_takes_back_what_waits),
-		TEST(a_process_has_its_channel_rung),
-		TEST(a_process_has_an_event_sent_again),
-		TEST(an_event_that_there_is_no_room_for_is_asked_for),
-		TEST(migrating_moves_waiting_events_along),
-		TEST(destroying_a_channel_destroys_its_identifiers),
-		TEST(who_never_reads_gets_no_more_at_some_point),
-		TEST(random_requests_do_no_harm_and_leave_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * Connections: made, refused and ended; messages that get lost or come twice; deaths; what no
  * program should do.
  */
+#include <harness.h>
+
 #include "cm/testing.h"
 
 #include "cm/conn.h"
@@ -150,7 +152,7 @@ static uint16_t last_attribute(const struct testing *t)
 
 /* ---- as it should be ---- */
 
-static void each_end_hears_what_the_other_one_says(void **state)
+CASE_WITH(each_end_hears_what_the_other_one_says, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	struct control_cm_event event;
@@ -189,7 +191,7 @@ static void each_end_hears_what_the_other_one_says(void **state)
 	free_ends(&e);
 }
 
-static void queue_pairs_get_what_was_agreed(void **state)
+CASE_WITH(queue_pairs_get_what_was_agreed, testing_setup, testing_teardown)
 {
 	struct ends e = make_connection(*state);
 	struct control_cm_qp_reply a = query_qp(e.asking, e.asker);
@@ -215,7 +217,7 @@ static void queue_pairs_get_what_was_agreed(void **state)
 	free_ends(&e);
 }
 
-static void before_the_answer_a_queue_pair_has_no_peer(void **state)
+CASE_WITH(before_the_answer_a_queue_pair_has_no_peer, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	struct control_cm_qp_reply r = query_qp(e.asking, e.asker);
@@ -232,7 +234,7 @@ static void before_the_answer_a_queue_pair_has_no_peer(void **state)
 	free_ends(&e);
 }
 
-static void disconnecting_is_heard_and_ends_in_timewait(void **state)
+CASE_WITH(disconnecting_is_heard_and_ends_in_timewait, testing_setup, testing_teardown)
 {
 	struct ends e = make_connection(*state);
 
@@ -251,7 +253,7 @@ static void disconnecting_is_heard_and_ends_in_timewait(void **state)
 	free_ends(&e);
 }
 
-static void both_may_disconnect_at_once(void **state)
+CASE_WITH(both_may_disconnect_at_once, testing_setup, testing_teardown)
 {
 	struct ends e = make_connection(*state);
 
@@ -273,7 +275,7 @@ static void expect_rejected(struct ends *e, int reason)
 	                 reason == CM_REJ_STALE_CONNECTION ? CM_CONN_TIMEWAIT : CM_CONN_IDLE);
 }
 
-static void where_nobody_listens_requests_are_rejected(void **state)
+CASE_WITH(where_nobody_listens_requests_are_rejected, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 
@@ -283,7 +285,7 @@ static void where_nobody_listens_requests_are_rejected(void **state)
 	free_ends(&e);
 }
 
-static void a_program_rejects_with_its_own_words(void **state)
+CASE_WITH(a_program_rejects_with_its_own_words, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	struct control_cm_connect r;
@@ -306,7 +308,7 @@ static void a_program_rejects_with_its_own_words(void **state)
 	free_ends(&e);
 }
 
-static void who_does_not_like_the_answer_rejects_it(void **state)
+CASE_WITH(who_does_not_like_the_answer_rejects_it, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	struct control_cm_connect r = connect_of(e.asker, 0, 1);
@@ -322,7 +324,7 @@ static void who_does_not_like_the_answer_rejects_it(void **state)
 	free_ends(&e);
 }
 
-static void a_listener_of_another_type_is_not_asked(void **state)
+CASE_WITH(a_listener_of_another_type_is_not_asked, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	struct cm_id *l = cm_id_at(e.listening, e.listener);
@@ -334,7 +336,7 @@ static void a_listener_of_another_type_is_not_asked(void **state)
 }
 
 /* A requester of XRC is connected to the target that stands in the REP's EECN. */
-static void an_xrc_target_answers(void **state)
+CASE_WITH(an_xrc_target_answers, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	struct cm_id *asker = cm_id_at(e.asking, e.asker);
@@ -353,7 +355,7 @@ static void an_xrc_target_answers(void **state)
 	free_ends(&e);
 }
 
-static void who_asks_by_xrc_needs_a_target(void **state)
+CASE_WITH(who_asks_by_xrc_needs_a_target, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	struct cm_id *asker = cm_id_at(e.asking, e.asker);
@@ -364,7 +366,7 @@ static void who_asks_by_xrc_needs_a_target(void **state)
 	free_ends(&e);
 }
 
-static void private_data_must_fit(void **state)
+CASE_WITH(private_data_must_fit, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	struct control_cm_connect r =
@@ -381,7 +383,7 @@ static void private_data_must_fit(void **state)
 	free_ends(&e);
 }
 
-static void calls_in_the_wrong_state_fail(void **state)
+CASE_WITH(calls_in_the_wrong_state_fail, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	struct control_cm_notify notify = { .id = e.asker, .event = IBV_EVENT_COMM_EST };
@@ -399,7 +401,7 @@ static void calls_in_the_wrong_state_fail(void **state)
 	free_ends(&e);
 }
 
-static void what_nobody_waits_for_fails_by_an_event(void **state)
+CASE_WITH(what_nobody_waits_for_fails_by_an_event, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	struct control_cm_resolve_route route = { .id = e.asker, .timeout_ms = 1000 };
@@ -419,7 +421,7 @@ static void what_nobody_waits_for_fails_by_an_event(void **state)
 }
 
 /* Its outcome has room, and no more than that. */
-static void addresses_that_nobody_waits_for_fail_by_an_event(void **state)
+CASE_WITH(addresses_that_nobody_waits_for_fail_by_an_event, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -439,7 +441,7 @@ static void addresses_that_nobody_waits_for_fail_by_an_event(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void who_never_reads_is_told_what_fails(void **state)
+CASE_WITH(who_never_reads_is_told_what_fails, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -460,7 +462,7 @@ static void who_never_reads_is_told_what_fails(void **state)
 
 /* ---- lost, repeated ---- */
 
-static void a_lost_message_is_sent_again(void **state)
+CASE_WITH(a_lost_message_is_sent_again, testing_setup, testing_teardown)
 {
 	/* REQ, REP, RTU; what the answer to a repeated one is */
 	for (unsigned lost = 0; lost < 3; lost++) {
@@ -486,7 +488,7 @@ static void a_lost_message_is_sent_again(void **state)
 	}
 }
 
-static void lost_ends_are_repeated(void **state)
+CASE_WITH(lost_ends_are_repeated, testing_setup, testing_teardown)
 {
 	for (unsigned lost = 0; lost < 2; lost++) {
 		struct ends e = make_connection(*state);
@@ -503,7 +505,7 @@ static void lost_ends_are_repeated(void **state)
 	}
 }
 
-static void who_gets_no_answer_gives_up(void **state)
+CASE_WITH(who_gets_no_answer_gives_up, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 
@@ -516,7 +518,7 @@ static void who_gets_no_answer_gives_up(void **state)
 	e.t->loses_cm = 0;
 }
 
-static void a_disconnect_without_answer_ends_all_the_same(void **state)
+CASE_WITH(a_disconnect_without_answer_ends_all_the_same, testing_setup, testing_teardown)
 {
 	struct ends e = make_connection(*state);
 
@@ -530,7 +532,7 @@ static void a_disconnect_without_answer_ends_all_the_same(void **state)
 }
 
 /* A program that thinks for minutes is waited for: MRA. */
-static void a_slow_program_is_waited_for(void **state)
+CASE_WITH(a_slow_program_is_waited_for, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 
@@ -551,7 +553,7 @@ static void a_slow_program_is_waited_for(void **state)
 	free_ends(&e);
 }
 
-static void a_message_on_the_queue_pair_is_as_good_as_an_rtu(void **state)
+CASE_WITH(a_message_on_the_queue_pair_is_as_good_as_an_rtu, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	struct control_cm_notify notify = { .event = IBV_EVENT_COMM_EST };
@@ -571,7 +573,7 @@ static void a_message_on_the_queue_pair_is_as_good_as_an_rtu(void **state)
 	free_ends(&e);
 }
 
-static void requests_beyond_the_backlog_come_again(void **state)
+CASE_WITH(requests_beyond_the_backlog_come_again, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 1);
 	uint32_t other = make_asker(e.asking);
@@ -604,7 +606,7 @@ static int read_requests(const struct ends *e, uint32_t n)
 	return REQUEST(e->listening, READ, read, NULL);
 }
 
-static void who_uses_what_a_request_brought_has_read_it(void **state)
+CASE_WITH(who_uses_what_a_request_brought_has_read_it, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 1);
 	uint32_t other = make_asker(e.asking);
@@ -622,7 +624,7 @@ static void who_uses_what_a_request_brought_has_read_it(void **state)
 	free_ends(&e);
 }
 
-static void what_was_not_read_goes_with_its_listener(void **state)
+CASE_WITH(what_was_not_read_goes_with_its_listener, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	uint32_t other = make_asker(e.asking);
@@ -648,7 +650,7 @@ static bool ends_unasked(struct cm_client *c, uint32_t id, uint32_t got)
 	return shm_events_end(cm_id_word(cm_id_at(c, id)), got);
 }
 
-static void what_is_gone_gets_no_event(void **state)
+CASE_WITH(what_is_gone_gets_no_event, testing_setup, testing_teardown)
 {
 	struct ends e = make_connection(*state);
 	const uint32_t sent = cm_id_at(e.asking, e.asker)->events_sent;
@@ -667,7 +669,7 @@ static void what_is_gone_gets_no_event(void **state)
 	free_ends(&e);
 }
 
-static void what_is_gone_is_asked_by_nobody(void **state)
+CASE_WITH(what_is_gone_is_asked_by_nobody, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 1);
 
@@ -679,7 +681,7 @@ static void what_is_gone_is_asked_by_nobody(void **state)
 }
 
 /* ... whose process asks for it, too. */
-static void what_is_gone_gets_no_event_that_waits(void **state)
+CASE_WITH(what_is_gone_gets_no_event_that_waits, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 
@@ -695,7 +697,7 @@ static void what_is_gone_gets_no_event_that_waits(void **state)
 	free_ends(&e);
 }
 
-static void a_number_s_next_identifier_is_not_gone(void **state)
+CASE_WITH(a_number_s_next_identifier_is_not_gone, testing_setup, testing_teardown)
 {
 	struct ends e = make_connection(*state);
 	_Atomic uint32_t *own = cm_id_word(cm_id_at(e.asking, e.asker));
@@ -712,7 +714,7 @@ static void a_number_s_next_identifier_is_not_gone(void **state)
 }
 
 /* Connections beyond the words, and connections for whose words there is no memory. */
-static void what_has_no_word_gets_its_events(void **state)
+CASE_WITH(what_has_no_word_gets_its_events, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct control_cm_create_id high = { .uid = 1, .id = SHM_EVENT_NUMBERS, .ps = RDMA_PS_TCP };
@@ -738,7 +740,7 @@ static void what_has_no_word_gets_its_events(void **state)
 	cm_client_free(t->cm, poor);
 }
 
-static void what_was_not_read_moves_with_its_listener(void **state)
+CASE_WITH(what_was_not_read_moves_with_its_listener, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	struct control_cm_migrate_id migrate = { .id = e.listener };
@@ -769,7 +771,7 @@ static int return_first(const struct ends *e)
 	return REQUEST(e->listening, RETURN, request, NULL);
 }
 
-static void a_request_that_is_sent_again_is_read_after_the_others(void **state)
+CASE_WITH(a_request_that_is_sent_again_is_read_after_the_others, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	uint32_t other = make_asker(e.asking);
@@ -786,7 +788,7 @@ static void a_request_that_is_sent_again_is_read_after_the_others(void **state)
 	free_ends(&e);
 }
 
-static void a_request_that_nobody_has_room_for_is_refused(void **state)
+CASE_WITH(a_request_that_nobody_has_room_for_is_refused, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	const struct cm_id *listener = cm_id_at(e.listening, e.listener);
@@ -799,7 +801,8 @@ static void a_request_that_nobody_has_room_for_is_refused(void **state)
 	free_ends(&e);
 }
 
-static void who_never_says_that_it_has_read_gets_no_more_at_some_point(void **state)
+CASE_WITH(who_never_says_that_it_has_read_gets_no_more_at_some_point, testing_setup,
+          testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	uint32_t n;
@@ -822,7 +825,7 @@ static void who_never_says_that_it_has_read_gets_no_more_at_some_point(void **st
 	free_ends(&e);
 }
 
-static void who_says_that_it_has_read_too_much_does_no_harm(void **state)
+CASE_WITH(who_says_that_it_has_read_too_much_does_no_harm, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 1);
 
@@ -833,7 +836,7 @@ static void who_says_that_it_has_read_too_much_does_no_harm(void **state)
 	free_ends(&e);
 }
 
-static void who_asks_too_often_leaves_room_for_others(void **state)
+CASE_WITH(who_asks_too_often_leaves_room_for_others, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 16);
 	struct cm_client *third = testing_client(e.t, 2);
@@ -861,7 +864,7 @@ static void who_asks_too_often_leaves_room_for_others(void **state)
 
 /* ---- stale ---- */
 
-static void a_queue_pair_that_asks_anew_is_no_longer_connected(void **state)
+CASE_WITH(a_queue_pair_that_asks_anew_is_no_longer_connected, testing_setup, testing_teardown)
 {
 	struct ends e = make_connection(*state);
 	struct control_cm_connect r = connect_of(0, ASKER_QPN, 0);
@@ -879,7 +882,7 @@ static void a_queue_pair_that_asks_anew_is_no_longer_connected(void **state)
 
 /* ---- deaths ---- */
 
-static void a_death_disconnects(void **state)
+CASE_WITH(a_death_disconnects, testing_setup, testing_teardown)
 {
 	struct ends e = make_connection(*state);
 
@@ -890,7 +893,7 @@ static void a_death_disconnects(void **state)
 	free_ends(&e);
 }
 
-static void a_listener_s_death_rejects_and_disconnects(void **state)
+CASE_WITH(a_listener_s_death_rejects_and_disconnects, testing_setup, testing_teardown)
 {
 	/* before the request is taken, before it is accepted, before the RTU */
 	for (unsigned when = 0; when < 3; when++) {
@@ -913,7 +916,7 @@ static void a_listener_s_death_rejects_and_disconnects(void **state)
 
 /* The daemon's slices: the time that the death of a process with so many identifiers takes in one
  * piece. */
-static void the_death_of_many_is_no_one_s_burden(void **state)
+CASE_WITH(the_death_of_many_is_no_one_s_burden, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0), *other = testing_client(t, 1);
@@ -941,7 +944,7 @@ static void the_death_of_many_is_no_one_s_burden(void **state)
 	cm_client_free(t->cm, other);
 }
 
-static void who_gives_up_is_not_accepted(void **state)
+CASE_WITH(who_gives_up_is_not_accepted, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 
@@ -953,7 +956,7 @@ static void who_gives_up_is_not_accepted(void **state)
 	free_ends(&e);
 }
 
-static void an_answer_to_one_who_has_gone_is_rejected(void **state)
+CASE_WITH(an_answer_to_one_who_has_gone_is_rejected, testing_setup, testing_teardown)
 {
 	struct ends e = make_connection(*state);
 
@@ -968,7 +971,7 @@ static void an_answer_to_one_who_has_gone_is_rejected(void **state)
 
 /* ---- nonsense ---- */
 
-static void random_messages_do_no_harm(void **state)
+CASE_WITH(random_messages_do_no_harm, testing_setup, testing_teardown)
 {
 	struct ends e = make_connection(*state);
 	unsigned seed = 7;
@@ -989,9 +992,8 @@ static void random_messages_do_no_harm(void **state)
 	free_ends(&e);
 }
 
-static void ack_timeouts_are_linux_s(void **state)
+CASE_WITH(ack_timeouts_are_linux_s, testing_setup, testing_teardown)
 {
-	(void)state;
 	assert_int_equal(cm_conn_ack_timeout(15, 18), 19); /* the way is longer */
 	assert_int_equal(cm_conn_ack_timeout(15, 14), 16); /* both are the same */
 	assert_int_equal(cm_conn_ack_timeout(15, 13), 16); /* close */
@@ -1000,7 +1002,7 @@ static void ack_timeouts_are_linux_s(void **state)
 	assert_int_equal(cm_conn_ack_timeout(31, 31), 31);
 }
 
-static void connections_and_listeners_are_counted(void **state)
+CASE_WITH(connections_and_listeners_are_counted, testing_setup, testing_teardown)
 {
 	struct ends e = make_ends(*state, 0);
 	struct cm_counts counts;
@@ -1013,57 +1015,4 @@ static void connections_and_listeners_are_counted(void **state)
 	cm_count(e.t->cm, &counts);
 	assert_int_equal(counts.listeners, 0);
 	assert_int_equal(counts.connections, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(each_end_hears_what_the_other_one_says),
-		TEST(queue_pairs_get_what_was_agreed),
-		TEST(before_the_answer_a_queue_pair_has_no_peer),
-		TEST(disconnecting_is_heard_and_ends_in_timewait),
-		TEST(both_may_disconnect_at_once),
-		TEST(where_nobody_listens_requests_are_rejected),
-		TEST(a_program_rejects_with_its_own_words),
-		TEST(who_does_not_like_the_answer_rejects_it),
-		TEST(a_listener_of_another_type_is_not_asked),
-		TEST(an_xrc_target_answers),
-		TEST(who_asks_by_xrc_needs_a_target),
-		TEST(private_data_must_fit),
-		TEST(calls_in_the_wrong_state_fail),
-		TEST(what_nobody_waits_for_fails_by_an_event),
-		TEST(addresses_that_nobody_waits_for_fail_by_an_event),
-		TEST(who_never_reads_is_told_what_fails),
-		TEST(a_lost_message_is_sent_again),
-		TEST(lost_ends_are_repeated),
-		TEST(who_gets_no_answer_gives_up),
-		TEST(a_disconnect_without_answer_ends_all_the_same),
-		TEST(a_slow_program_is_waited_for),
-		TEST(a_message_on_the_queue_pair_is_as_good_as_an_rtu),
-		TEST(requests_beyond_the_backlog_come_again),
-		TEST(who_uses_what_a_request_brought_has_read_it),
-		TEST(what_was_not_read_goes_with_its_listener),
-		TEST(what_is_gone_gets_no_event),
-		TEST(what_is_gone_is_asked_by_nobody),
-		TEST(what_is_gone_gets_no_event_that_waits),
-		TEST(a_number_s_next_identifier_is_not_gone),
-		TEST(what_has_no_word_gets_its_events),
-		TEST(what_was_not_read_moves_with_its_listener),
-		TEST(a_request_that_is_sent_again_is_read_after_the_others),
-		TEST(a_request_that_nobody_has_room_for_is_refused),
-		TEST(who_never_says_that_it_has_read_gets_no_more_at_some_point),
-		TEST(who_says_that_it_has_read_too_much_does_no_harm),
-		TEST(who_asks_too_often_leaves_room_for_others),
-		TEST(a_queue_pair_that_asks_anew_is_no_longer_connected),
-		TEST(a_death_disconnects),
-		TEST(a_listener_s_death_rejects_and_disconnects),
-		TEST(the_death_of_many_is_no_one_s_burden),
-		TEST(who_gives_up_is_not_accepted),
-		TEST(an_answer_to_one_who_has_gone_is_rejected),
-		TEST(random_messages_do_no_harm),
-		TEST(ack_timeouts_are_linux_s),
-		TEST(connections_and_listeners_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,7 @@
  * A port and its SA: the MADs to it, and their order. The outcome of joins when the SA is slow,
  * busy, deaf or refuses, or when those that asked leave or the port changes meanwhile.
  */
-#include <limits.h>
-#include <stdio.h>
+#include <harness.h>
 
 #include "cm/testing.h"
 
@@ -36,7 +35,7 @@ static uint8_t states_of_member(struct testing *t)
 
 /* ---- requests ---- */
 
-static void a_join_is_a_request_of_the_port(void **state)
+CASE_WITH(a_join_is_a_request_of_the_port, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 2);
@@ -53,7 +52,7 @@ static void a_join_is_a_request_of_the_port(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void for_ipoib_mtu_and_rate_are_the_broadcast_group_s(void **state)
+CASE_WITH(for_ipoib_mtu_and_rate_are_the_broadcast_group_s, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -69,7 +68,7 @@ static void for_ipoib_mtu_and_rate_are_the_broadcast_group_s(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void the_second_join_is_no_request(void **state)
+CASE_WITH(the_second_join_is_no_request, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 0);
@@ -85,7 +84,7 @@ static void the_second_join_is_no_request(void **state)
 	assert_int_equal(t->sa.n_delete, 1);
 }
 
-static void joins_made_while_the_sa_thinks_are_one_request(void **state)
+CASE_WITH(joins_made_while_the_sa_thinks_are_one_request, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -102,7 +101,7 @@ static void joins_made_while_the_sa_thinks_are_one_request(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void another_join_state_is_another_request_after_the_first(void **state)
+CASE_WITH(another_join_state_is_another_request_after_the_first, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -120,7 +119,7 @@ static void another_join_state_is_another_request_after_the_first(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void states_that_others_joined_in_stay_theirs(void **state)
+CASE_WITH(states_that_others_joined_in_stay_theirs, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -140,7 +139,7 @@ static void states_that_others_joined_in_stay_theirs(void **state)
 
 /* ---- an SA that is not at its best ---- */
 
-static void a_lost_request_is_sent_again(void **state)
+CASE_WITH(a_lost_request_is_sent_again, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -155,7 +154,7 @@ static void a_lost_request_is_sent_again(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_busy_sa_is_asked_again(void **state)
+CASE_WITH(a_busy_sa_is_asked_again, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -170,7 +169,7 @@ static void a_busy_sa_is_asked_again(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_sa_that_does_not_respond_is_an_event(void **state)
+CASE_WITH(an_sa_that_does_not_respond_is_an_event, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -192,7 +191,7 @@ static void an_sa_that_does_not_respond_is_an_event(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_refusal_fails_its_join_alone(void **state)
+CASE_WITH(a_refusal_fails_its_join_alone, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -209,7 +208,7 @@ static void a_refusal_fails_its_join_alone(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void what_the_sa_did_and_could_not_say_is_taken_back(void **state)
+CASE_WITH(what_the_sa_did_and_could_not_say_is_taken_back, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -225,7 +224,7 @@ static void what_the_sa_did_and_could_not_say_is_taken_back(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_response_that_comes_twice_counts_once(void **state)
+CASE_WITH(a_response_that_comes_twice_counts_once, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -242,7 +241,7 @@ static void a_response_that_comes_twice_counts_once(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_member_is_given_back_though_the_sa_is_deaf_for_a_while(void **state)
+CASE_WITH(a_member_is_given_back_though_the_sa_is_deaf_for_a_while, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -255,7 +254,7 @@ static void a_member_is_given_back_though_the_sa_is_deaf_for_a_while(void **stat
 	assert_int_equal(t->cm->groups.n, 0);
 }
 
-static void at_last_a_deaf_sa_is_given_up(void **state)
+CASE_WITH(at_last_a_deaf_sa_is_given_up, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -274,7 +273,7 @@ static void at_last_a_deaf_sa_is_given_up(void **state)
 
 /* ---- members that leave early ---- */
 
-static void who_leaves_while_the_sa_thinks_is_out_when_it_has(void **state)
+CASE_WITH(who_leaves_while_the_sa_thinks_is_out_when_it_has, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -291,7 +290,7 @@ static void who_leaves_while_the_sa_thinks_is_out_when_it_has(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void who_comes_after_him_has_what_he_asked_for(void **state)
+CASE_WITH(who_comes_after_him_has_what_he_asked_for, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -308,7 +307,7 @@ static void who_comes_after_him_has_what_he_asked_for(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_join_waits_for_the_leave_before_it(void **state)
+CASE_WITH(a_join_waits_for_the_leave_before_it, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -327,7 +326,7 @@ static void a_join_waits_for_the_leave_before_it(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_process_that_dies_while_the_sa_thinks_leaves_nothing(void **state)
+CASE_WITH(a_process_that_dies_while_the_sa_thinks_leaves_nothing, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -342,7 +341,7 @@ static void a_process_that_dies_while_the_sa_thinks_leaves_nothing(void **state)
 	assert_null(testing_group(t));
 }
 
-static void at_the_daemon_s_end_nothing_is_sent(void **state)
+CASE_WITH(at_the_daemon_s_end_nothing_is_sent, testing_setup, NULL)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -367,7 +366,7 @@ static void sa_forgets(struct testing *t)
 	LIST_INIT(&t->sa.groups);
 }
 
-static void members_are_registered_with_a_new_sa(void **state)
+CASE_WITH(members_are_registered_with_a_new_sa, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -390,7 +389,7 @@ static void members_are_registered_with_a_new_sa(void **state)
 	assert_null(testing_group(t));
 }
 
-static void a_slow_new_sa_is_asked_again(void **state)
+CASE_WITH(a_slow_new_sa_is_asked_again, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -413,7 +412,7 @@ static void a_slow_new_sa_is_asked_again(void **state)
 	testing_pass(t, 120000);
 }
 
-static void who_cannot_keep_a_group_as_it_was_hears_of_it(void **state)
+CASE_WITH(who_cannot_keep_a_group_as_it_was_hears_of_it, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -430,7 +429,7 @@ static void who_cannot_keep_a_group_as_it_was_hears_of_it(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_join_on_its_way_goes_to_the_new_sa(void **state)
+CASE_WITH(a_join_on_its_way_goes_to_the_new_sa, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -451,7 +450,7 @@ static void a_join_on_its_way_goes_to_the_new_sa(void **state)
 
 /* ---- the port changes meanwhile ---- */
 
-static void a_join_on_its_way_starts_again(void **state)
+CASE_WITH(a_join_on_its_way_starts_again, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -466,7 +465,7 @@ static void a_join_on_its_way_starts_again(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_late_response_from_before_the_change_means_nothing(void **state)
+CASE_WITH(a_late_response_from_before_the_change_means_nothing, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -483,7 +482,7 @@ static void a_late_response_from_before_the_change_means_nothing(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_lost_member_s_state_is_given_back(void **state)
+CASE_WITH(a_lost_member_s_state_is_given_back, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -496,7 +495,7 @@ static void a_lost_member_s_state_is_given_back(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void members_are_lost_with_their_partition(void **state)
+CASE_WITH(members_are_lost_with_their_partition, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -516,7 +515,7 @@ static void members_are_lost_with_their_partition(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_port_that_is_down_sends_nothing(void **state)
+CASE_WITH(a_port_that_is_down_sends_nothing, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -536,7 +535,7 @@ static void a_port_that_is_down_sends_nothing(void **state)
 	LIST_INIT(&t->sa.groups);
 }
 
-static void a_join_goes_through_when_the_port_returns(void **state)
+CASE_WITH(a_join_goes_through_when_the_port_returns, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -556,7 +555,7 @@ static void a_join_goes_through_when_the_port_returns(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void the_sa_is_where_the_port_s_sm_is_by_then(void **state)
+CASE_WITH(the_sa_is_where_the_port_s_sm_is_by_then, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 1);
@@ -631,17 +630,17 @@ static void lose_many(struct testing *t, bool of_one_group)
 	testing_do_slices(t);
 }
 
-static void many_groups_are_lost_in_slices(void **state)
+CASE_WITH(many_groups_are_lost_in_slices, testing_setup, testing_teardown)
 {
 	lose_many(*state, false);
 }
 
-static void many_joins_of_a_group_are_lost_in_slices(void **state)
+CASE_WITH(many_joins_of_a_group_are_lost_in_slices, testing_setup, testing_teardown)
 {
 	lose_many(*state, true);
 }
 
-static void many_joins_are_let_in_in_slices(void **state)
+CASE_WITH(many_joins_are_let_in_in_slices, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -666,7 +665,7 @@ static void many_joins_are_let_in_in_slices(void **state)
 	testing_do_slices(t);
 }
 
-static void members_leave_before_they_have_heard_of_their_loss(void **state)
+CASE_WITH(members_leave_before_they_have_heard_of_their_loss, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -681,7 +680,7 @@ static void members_leave_before_they_have_heard_of_their_loss(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void many_groups_are_registered_with_a_new_sa_in_slices(void **state)
+CASE_WITH(many_groups_are_registered_with_a_new_sa_in_slices, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -705,7 +704,8 @@ static void many_groups_are_registered_with_a_new_sa_in_slices(void **state)
 	testing_do_slices(t);
 }
 
-static void who_dies_gives_his_port_number_back_though_groups_have_work(void **state)
+CASE_WITH(who_dies_gives_his_port_number_back_though_groups_have_work, testing_setup,
+          testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0), *server = testing_client(t, 1);
@@ -725,7 +725,7 @@ static void who_dies_gives_his_port_number_back_though_groups_have_work(void **s
 	testing_do_slices(t);
 }
 
-static void a_large_group_does_not_keep_another_one_waiting(void **state)
+CASE_WITH(a_large_group_does_not_keep_another_one_waiting, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0), *other = testing_client(t, 1);
@@ -746,7 +746,7 @@ static void a_large_group_does_not_keep_another_one_waiting(void **state)
 	testing_do_slices(t);
 }
 
-static void a_loss_is_told_though_nobody_reads(void **state)
+CASE_WITH(a_loss_is_told_though_nobody_reads, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -810,7 +810,7 @@ static void random_step(struct testing *t, struct cm_client *c, uint32_t *id, un
 
 /* The SA knows of no membership that it lost. Nobody holds the memberships that it knows of in the
  * end. */
-static void whatever_happens_the_sa_knows_who_is_a_member_in_the_end(void **state)
+CASE_WITH(whatever_happens_the_sa_knows_who_is_a_member_in_the_end, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct control_cm_event e;
@@ -841,51 +841,4 @@ static void whatever_happens_the_sa_knows_who_is_a_member_in_the_end(void **stat
 	testing_do_slices(t);
 	assert_null(testing_sa_group(&t->sa, &e.ah.dgid));
 	testing_sa_fini(&t->sa); /* groups whose MGID it chose and could not tell us */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_join_is_a_request_of_the_port),
-		TEST(for_ipoib_mtu_and_rate_are_the_broadcast_group_s),
-		TEST(the_second_join_is_no_request),
-		TEST(joins_made_while_the_sa_thinks_are_one_request),
-		TEST(another_join_state_is_another_request_after_the_first),
-		TEST(states_that_others_joined_in_stay_theirs),
-		TEST(a_lost_request_is_sent_again),
-		TEST(a_busy_sa_is_asked_again),
-		TEST(an_sa_that_does_not_respond_is_an_event),
-		TEST(a_refusal_fails_its_join_alone),
-		TEST(what_the_sa_did_and_could_not_say_is_taken_back),
-		TEST(a_response_that_comes_twice_counts_once),
-		TEST(a_member_is_given_back_though_the_sa_is_deaf_for_a_while),
-		TEST(at_last_a_deaf_sa_is_given_up),
-		TEST(who_leaves_while_the_sa_thinks_is_out_when_it_has),
-		TEST(who_comes_after_him_has_what_he_asked_for),
-		TEST(a_join_waits_for_the_leave_before_it),
-		TEST(a_process_that_dies_while_the_sa_thinks_leaves_nothing),
-		TEST(members_are_registered_with_a_new_sa),
-		TEST(a_slow_new_sa_is_asked_again),
-		TEST(who_cannot_keep_a_group_as_it_was_hears_of_it),
-		TEST(a_join_on_its_way_goes_to_the_new_sa),
-		TEST(a_join_on_its_way_starts_again),
-		TEST(a_late_response_from_before_the_change_means_nothing),
-		TEST(a_lost_member_s_state_is_given_back),
-		TEST(members_are_lost_with_their_partition),
-		TEST(a_port_that_is_down_sends_nothing),
-		TEST(a_join_goes_through_when_the_port_returns),
-		TEST(the_sa_is_where_the_port_s_sm_is_by_then),
-		TEST(whatever_happens_the_sa_knows_who_is_a_member_in_the_end),
-		cmocka_unit_test_setup(at_the_daemon_s_end_nothing_is_sent, testing_setup),
-		TEST(many_groups_are_lost_in_slices),
-		TEST(many_joins_of_a_group_are_lost_in_slices),
-		TEST(many_joins_are_let_in_in_slices),
-		TEST(members_leave_before_they_have_heard_of_their_loss),
-		TEST(many_groups_are_registered_with_a_new_sa_in_slices),
-		TEST(who_dies_gives_his_port_number_back_though_groups_have_work),
-		TEST(a_large_group_does_not_keep_another_one_waiting),
-		TEST(a_loss_is_told_though_nobody_reads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * Joins: the requests to the SA, the answers that reach the process, and how the membership of a
  * port is shared among joins.
  */
+#include <harness.h>
+
 #include "cm/testing.h"
 
 static void assert_mgid(const struct ib_gid *mgid, const char *text)
@@ -15,7 +17,7 @@ static void assert_mgid(const struct ib_gid *mgid, const char *text)
 
 /* ---- what the event says ---- */
 
-static void the_event_has_what_a_sender_needs(void **state)
+CASE_WITH(the_event_has_what_a_sender_needs, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -32,7 +34,7 @@ static void the_event_has_what_a_sender_needs(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void the_ipoib_port_space_has_its_own_mgid_and_qkey(void **state)
+CASE_WITH(the_ipoib_port_space_has_its_own_mgid_and_qkey, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -44,7 +46,7 @@ static void the_ipoib_port_space_has_its_own_mgid_and_qkey(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void ipv6_groups_are_mapped(void **state)
+CASE_WITH(ipv6_groups_are_mapped, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -56,7 +58,7 @@ static void ipv6_groups_are_mapped(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_zero_address_lets_the_sa_choose(void **state)
+CASE_WITH(a_zero_address_lets_the_sa_choose, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 1);
@@ -74,7 +76,7 @@ static void a_zero_address_lets_the_sa_choose(void **state)
 	cm_client_free(t->cm, b);
 }
 
-static void two_zero_addresses_are_two_groups(void **state)
+CASE_WITH(two_zero_addresses_are_two_groups, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -86,7 +88,7 @@ static void two_zero_addresses_are_two_groups(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_af_ib_address_is_the_mgid(void **state)
+CASE_WITH(an_af_ib_address_is_the_mgid, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -103,7 +105,7 @@ static void an_af_ib_address_is_the_mgid(void **state)
 
 /* ---- what is refused ---- */
 
-static void a_join_needs_a_device(void **state)
+CASE_WITH(a_join_needs_a_device, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -118,7 +120,7 @@ static void a_join_needs_a_device(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_unknown_flag_is_refused(void **state)
+CASE_WITH(an_unknown_flag_is_refused, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -129,7 +131,7 @@ static void an_unknown_flag_is_refused(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_reliable_identifier_does_not_join(void **state)
+CASE_WITH(a_reliable_identifier_does_not_join, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -139,7 +141,7 @@ static void a_reliable_identifier_does_not_join(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void send_only_needs_the_sa_s_support(void **state)
+CASE_WITH(send_only_needs_the_sa_s_support, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -160,7 +162,7 @@ static void send_only_needs_the_sa_s_support(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void what_the_sa_refuses_is_an_event(void **state)
+CASE_WITH(what_the_sa_refuses_is_an_event, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -177,7 +179,7 @@ static void what_the_sa_refuses_is_an_event(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_group_with_another_qkey_is_refused(void **state)
+CASE_WITH(a_group_with_another_qkey_is_refused, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -193,7 +195,7 @@ static void a_group_with_another_qkey_is_refused(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void without_the_broadcast_group_nothing_is_joined(void **state)
+CASE_WITH(without_the_broadcast_group_nothing_is_joined, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -206,7 +208,7 @@ static void without_the_broadcast_group_nothing_is_joined(void **state)
 
 /* ---- one membership, many joins ---- */
 
-static void the_port_leaves_with_its_last_join(void **state)
+CASE_WITH(the_port_leaves_with_its_last_join, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 0);
@@ -225,7 +227,7 @@ static void the_port_leaves_with_its_last_join(void **state)
 	cm_client_free(t->cm, b);
 }
 
-static void ports_are_members_each_for_itself(void **state)
+CASE_WITH(ports_are_members_each_for_itself, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 1);
@@ -239,7 +241,7 @@ static void ports_are_members_each_for_itself(void **state)
 	assert_null(testing_group(t));
 }
 
-static void join_states_are_counted_apart(void **state)
+CASE_WITH(join_states_are_counted_apart, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -259,7 +261,7 @@ static void join_states_are_counted_apart(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void the_same_address_may_be_joined_twice(void **state)
+CASE_WITH(the_same_address_may_be_joined_twice, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -277,7 +279,7 @@ static void the_same_address_may_be_joined_twice(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void leaving_takes_the_event_back(void **state)
+CASE_WITH(leaving_takes_the_event_back, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -295,7 +297,7 @@ static void leaving_takes_the_event_back(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void destroying_an_identifier_leaves_its_groups(void **state)
+CASE_WITH(destroying_an_identifier_leaves_its_groups, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -313,7 +315,7 @@ static void destroying_an_identifier_leaves_its_groups(void **state)
 
 /* ---- a port changes ---- */
 
-static void a_changed_port_tells_each_of_its_joins(void **state)
+CASE_WITH(a_changed_port_tells_each_of_its_joins, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 0);
@@ -336,7 +338,7 @@ static void a_changed_port_tells_each_of_its_joins(void **state)
 	cm_client_free(t->cm, other);
 }
 
-static void after_a_reset_one_leaves_and_joins_anew(void **state)
+CASE_WITH(after_a_reset_one_leaves_and_joins_anew, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -374,7 +376,7 @@ static uint32_t join_many(struct testing *t, struct cm_client *c, uint32_t id)
 }
 
 /* Which part of the end the daemon does in one piece, and what happens meanwhile. */
-static void an_identifier_s_joins_end_in_slices(void **state)
+CASE_WITH(an_identifier_s_joins_end_in_slices, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -399,7 +401,7 @@ static void an_identifier_s_joins_end_in_slices(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void what_becomes_of_a_port_is_nothing_to_joins_that_end(void **state)
+CASE_WITH(what_becomes_of_a_port_is_nothing_to_joins_that_end, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -413,7 +415,7 @@ static void what_becomes_of_a_port_is_nothing_to_joins_that_end(void **state)
 	testing_pass(t, 1);
 }
 
-static void a_death_with_many_joins_is_no_one_s_burden(void **state)
+CASE_WITH(a_death_with_many_joins_is_no_one_s_burden, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -422,36 +424,4 @@ static void a_death_with_many_joins_is_no_one_s_burden(void **state)
 	cm_client_free(t->cm, c);
 	assert_in_range(c->joins.used, MANY / 2, MANY - 1);
 	testing_pass(t, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_event_has_what_a_sender_needs),
-		TEST(the_ipoib_port_space_has_its_own_mgid_and_qkey),
-		TEST(ipv6_groups_are_mapped),
-		TEST(a_zero_address_lets_the_sa_choose),
-		TEST(two_zero_addresses_are_two_groups),
-		TEST(an_af_ib_address_is_the_mgid),
-		TEST(a_join_needs_a_device),
-		TEST(an_unknown_flag_is_refused),
-		TEST(a_reliable_identifier_does_not_join),
-		TEST(send_only_needs_the_sa_s_support),
-		TEST(what_the_sa_refuses_is_an_event),
-		TEST(a_group_with_another_qkey_is_refused),
-		TEST(without_the_broadcast_group_nothing_is_joined),
-		TEST(the_port_leaves_with_its_last_join),
-		TEST(ports_are_members_each_for_itself),
-		TEST(join_states_are_counted_apart),
-		TEST(the_same_address_may_be_joined_twice),
-		TEST(leaving_takes_the_event_back),
-		TEST(destroying_an_identifier_leaves_its_groups),
-		TEST(a_changed_port_tells_each_of_its_joins),
-		TEST(after_a_reset_one_leaves_and_joins_anew),
-		TEST(an_identifier_s_joins_end_in_slices),
-		TEST(what_becomes_of_a_port_is_nothing_to_joins_that_end),
-		TEST(a_death_with_many_joins_is_no_one_s_burden),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,6 @@
  * what holds until the SAs have responded.
  */
 #include <harness.h>
-#include <limits.h>
 
 #include "cm/testing.h"
 
@@ -49,7 +48,7 @@ static void begin_anew(struct testing *t, unsigned n_ports)
 	testing_settle(t);
 }
 
-static void an_active_port_has_a_broadcast_group_and_a_capable_sa(void **state)
+CASE_WITH(an_active_port_has_a_broadcast_group_and_a_capable_sa, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	const struct wire_mcmember *r = cm_port_broadcast(t->cm, first_port(t), IB_PKEY_DEFAULT);
@@ -60,7 +59,7 @@ static void an_active_port_has_a_broadcast_group_and_a_capable_sa(void **state)
 	assert_true(cm_port_allows_send_only(t->cm, first_port(t)));
 }
 
-static void limited_members_have_the_same_broadcast_group(void **state)
+CASE_WITH(limited_members_have_the_same_broadcast_group, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 
@@ -68,7 +67,7 @@ static void limited_members_have_the_same_broadcast_group(void **state)
 	                 cm_port_broadcast(t->cm, first_port(t), 0xFFFF));
 }
 
-static void each_partition_is_asked_for_once(void **state)
+CASE_WITH(each_partition_is_asked_for_once, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct fabric_port *port = first_port(t);
@@ -83,7 +82,7 @@ static void each_partition_is_asked_for_once(void **state)
 	assert_true(has_broadcast(t));
 }
 
-static void a_partition_that_the_port_has_left_is_forgotten(void **state)
+CASE_WITH(a_partition_that_the_port_has_left_is_forgotten, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct fabric_port *port = first_port(t);
@@ -94,7 +93,7 @@ static void a_partition_that_the_port_has_left_is_forgotten(void **state)
 	assert_false(has_broadcast(t));
 }
 
-static void a_port_that_is_down_has_nothing(void **state)
+CASE_WITH(a_port_that_is_down_has_nothing, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 
@@ -106,7 +105,8 @@ static void a_port_that_is_down_has_nothing(void **state)
 	assert_false(has_broadcast(t)); /* before anybody has said so */
 }
 
-static void an_sa_that_does_not_respond_is_asked_again_ever_more_seldom(void **state)
+CASE_WITH(an_sa_that_does_not_respond_is_asked_again_ever_more_seldom, testing_setup,
+          testing_teardown)
 {
 	static const unsigned waits[] = { 1000, 2000, 4000, 8000, 16000, 16000 };
 	struct testing *t = *state;
@@ -130,7 +130,7 @@ static void an_sa_that_does_not_respond_is_asked_again_ever_more_seldom(void **s
 	assert_true(base_timers_next(&t->timers) == BASE_TIMER_NEVER);
 }
 
-static void what_is_known_holds_until_there_is_a_response(void **state)
+CASE_WITH(what_is_known_holds_until_there_is_a_response, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 
@@ -148,7 +148,7 @@ static void what_is_known_holds_until_there_is_a_response(void **state)
 	assert_false(has_broadcast(t));
 }
 
-static void who_misses_the_group_has_it_asked_for(void **state)
+CASE_WITH(who_misses_the_group_has_it_asked_for, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -165,7 +165,7 @@ static void who_misses_the_group_has_it_asked_for(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_change_asks_anew_whatever_is_on_its_way(void **state)
+CASE_WITH(a_change_asks_anew_whatever_is_on_its_way, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 
@@ -178,7 +178,7 @@ static void a_change_asks_anew_whatever_is_on_its_way(void **state)
 	assert_true(has_broadcast(t));
 }
 
-static void without_an_sm_there_is_nobody_to_ask(void **state)
+CASE_WITH(without_an_sm_there_is_nobody_to_ask, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 
@@ -193,7 +193,7 @@ static void without_an_sm_there_is_nobody_to_ask(void **state)
 	assert_true(has_broadcast(t));
 }
 
-static void an_ethernet_port_has_no_sa_to_ask(void **state)
+CASE_WITH(an_ethernet_port_has_no_sa_to_ask, testing_setup, testing_teardown)
 {
 	static struct fabric_ethernet ethernet;
 	struct testing *t = *state;
@@ -206,7 +206,7 @@ static void an_ethernet_port_has_no_sa_to_ask(void **state)
 	first_port(t)->ethernet = NULL; /* that the fabric would free */
 }
 
-static void requests_go_by_the_default_partition(void **state)
+CASE_WITH(requests_go_by_the_default_partition, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct testing_mad *m;
@@ -225,7 +225,7 @@ static void requests_go_by_the_default_partition(void **state)
 
 /* ---- ports that share an SA ---- */
 
-static void an_sa_is_asked_once_for_all_of_its_ports(void **state)
+CASE_WITH(an_sa_is_asked_once_for_all_of_its_ports, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 
@@ -235,7 +235,7 @@ static void an_sa_is_asked_once_for_all_of_its_ports(void **state)
 		assert_non_null(cm_port_broadcast(t->cm, t->f->hca_port[i], IB_PKEY_DEFAULT));
 }
 
-static void who_is_in_the_partition_asks_for_its_group(void **state)
+CASE_WITH(who_is_in_the_partition_asks_for_its_group, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct testing_mad *m;
@@ -252,7 +252,7 @@ static void who_is_in_the_partition_asks_for_its_group(void **state)
 	assert_int_equal(t->sa.n_get, 3);
 }
 
-static void another_port_asks_when_the_one_that_did_goes_down(void **state)
+CASE_WITH(another_port_asks_when_the_one_that_did_goes_down, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 
@@ -270,7 +270,7 @@ static void another_port_asks_when_the_one_that_did_goes_down(void **state)
 	assert_non_null(cm_port_broadcast(t->cm, t->f->hca_port[2], IB_PKEY_DEFAULT));
 }
 
-static void another_port_asks_when_there_is_no_response(void **state)
+CASE_WITH(another_port_asks_when_there_is_no_response, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	uint16_t lid;
@@ -290,7 +290,7 @@ static void another_port_asks_when_there_is_no_response(void **state)
 	testing_release(t);
 }
 
-static void ports_of_another_sa_know_what_that_one_says(void **state)
+CASE_WITH(ports_of_another_sa_know_what_that_one_says, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 
@@ -304,7 +304,7 @@ static void ports_of_another_sa_know_what_that_one_says(void **state)
 	testing_settle(t);
 }
 
-static void when_its_last_port_is_gone_an_sa_is_forgotten(void **state)
+CASE_WITH(when_its_last_port_is_gone_an_sa_is_forgotten, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 
@@ -326,7 +326,7 @@ static struct fabric_mad response_to(const struct testing_mad *m)
 	return response;
 }
 
-static void a_response_to_another_port_or_request_is_none(void **state)
+CASE_WITH(a_response_to_another_port_or_request_is_none, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct fabric_port *port = first_port(t);
@@ -350,7 +350,7 @@ static void a_response_to_another_port_or_request_is_none(void **state)
 	assert_int_equal(t->cm->transactions.n, 2);
 }
 
-static void what_is_not_for_the_daemon_is_not_taken(void **state)
+CASE_WITH(what_is_not_for_the_daemon_is_not_taken, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct fabric_port *port = first_port(t);
@@ -373,7 +373,7 @@ static void what_is_not_for_the_daemon_is_not_taken(void **state)
 	assert_int_equal(t->cm->transactions.n, 2);
 }
 
-static void random_mads_do_no_harm(void **state)
+CASE_WITH(random_mads_do_no_harm, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct fabric_mad mad = { .dest_qpn = IB_QPN_GSI, .src_qpn = IB_QPN_GSI };
@@ -398,7 +398,7 @@ static void random_mads_do_no_harm(void **state)
 }
 
 /* Whichever allocation finds none, all that was made goes again. */
-static void without_memory_there_is_no_cm(void **state)
+CASE_WITH(without_memory_there_is_no_cm, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	const struct cm_ops ops = { .random = 1 };
@@ -415,34 +415,4 @@ static void without_memory_there_is_no_cm(void **state)
 	assert_int_equal(ret, 0);
 	assert_true(allocations >= 4);
 	cm_free(cm);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(an_active_port_has_a_broadcast_group_and_a_capable_sa),
-		TEST(limited_members_have_the_same_broadcast_group),
-		TEST(each_partition_is_asked_for_once),
-		TEST(a_partition_that_the_port_has_left_is_forgotten),
-		TEST(a_port_that_is_down_has_nothing),
-		TEST(an_sa_that_does_not_respond_is_asked_again_ever_more_seldom),
-		TEST(what_is_known_holds_until_there_is_a_response),
-		TEST(who_misses_the_group_has_it_asked_for),
-		TEST(a_change_asks_anew_whatever_is_on_its_way),
-		TEST(without_an_sm_there_is_nobody_to_ask),
-		TEST(an_ethernet_port_has_no_sa_to_ask),
-		TEST(requests_go_by_the_default_partition),
-		TEST(an_sa_is_asked_once_for_all_of_its_ports),
-		TEST(who_is_in_the_partition_asks_for_its_group),
-		TEST(another_port_asks_when_the_one_that_did_goes_down),
-		TEST(another_port_asks_when_there_is_no_response),
-		TEST(ports_of_another_sa_know_what_that_one_says),
-		TEST(when_its_last_port_is_gone_an_sa_is_forgotten),
-		TEST(a_response_to_another_port_or_request_is_none),
-		TEST(what_is_not_for_the_daemon_is_not_taken),
-		TEST(without_memory_there_is_no_cm),
-		TEST(random_mads_do_no_harm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,7 @@
  * Programs that join by MADs of their own, beside each other and beside rdma_cm on one port: the
  * port is a member while somebody holds it, and nobody leaves for somebody else.
  */
-#include <endian.h>
-#include <stdio.h>
+#include <harness.h>
 
 #include "cm/testing.h"
 #include "wire/rmpp.h"
@@ -145,7 +144,7 @@ static uint32_t rdmacm_joins(struct cm_client *c, uint32_t id)
 
 /* ---- the holders of the port's membership ---- */
 
-static void who_leaves_by_a_mad_leaves_nobody_else_s(void **state)
+CASE_WITH(who_leaves_by_a_mad_leaves_nobody_else_s, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -163,7 +162,7 @@ static void who_leaves_by_a_mad_leaves_nobody_else_s(void **state)
 	program_end(&p);
 }
 
-static void who_leaves_by_rdma_cm_leaves_nobody_else_s(void **state)
+CASE_WITH(who_leaves_by_rdma_cm_leaves_nobody_else_s, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -182,7 +181,7 @@ static void who_leaves_by_rdma_cm_leaves_nobody_else_s(void **state)
 	program_end(&p);
 }
 
-static void each_program_holds_it_once(void **state)
+CASE_WITH(each_program_holds_it_once, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program a = program_on(t, 0), b = program_on(t, 0);
@@ -200,7 +199,7 @@ static void each_program_holds_it_once(void **state)
 	program_end(&b);
 }
 
-static void who_is_no_member_cannot_leave_for_others(void **state)
+CASE_WITH(who_is_no_member_cannot_leave_for_others, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0), hostile = program_on(t, 0);
@@ -221,7 +220,7 @@ static void who_is_no_member_cannot_leave_for_others(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void each_state_is_counted(void **state)
+CASE_WITH(each_state_is_counted, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program a = program_on(t, 0), b = program_on(t, 0);
@@ -240,7 +239,7 @@ static void each_state_is_counted(void **state)
 	program_end(&b);
 }
 
-static void other_ports_are_other_memberships(void **state)
+CASE_WITH(other_ports_are_other_memberships, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program a = program_on(t, 0), b = program_on(t, 1);
@@ -265,7 +264,7 @@ static void other_ports_are_other_memberships(void **state)
 
 /* ---- what the SA says ---- */
 
-static void a_refusal_is_the_program_s_and_no_membership(void **state)
+CASE_WITH(a_refusal_is_the_program_s_and_no_membership, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -279,7 +278,7 @@ static void a_refusal_is_the_program_s_and_no_membership(void **state)
 	assert_int_equal(t->cm->memberships.n, 0);
 }
 
-static void the_sa_may_choose_the_group(void **state)
+CASE_WITH(the_sa_may_choose_the_group, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -294,7 +293,8 @@ static void the_sa_may_choose_the_group(void **state)
 	assert_null(testing_group(t));
 }
 
-static void a_request_is_sent_once_however_often_the_program_sends_it(void **state)
+CASE_WITH(a_request_is_sent_once_however_often_the_program_sends_it, testing_setup,
+          testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -315,7 +315,7 @@ static void a_request_is_sent_once_however_often_the_program_sends_it(void **sta
 	program_end(&p);
 }
 
-static void a_request_of_several_segments_is_one_of_one(void **state)
+CASE_WITH(a_request_of_several_segments_is_one_of_one, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -334,7 +334,7 @@ static void a_request_of_several_segments_is_one_of_one(void **state)
 	program_end(&p);
 }
 
-static void an_sa_that_lost_the_answer_is_told_to_forget(void **state)
+CASE_WITH(an_sa_that_lost_the_answer_is_told_to_forget, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -352,7 +352,7 @@ static void an_sa_that_lost_the_answer_is_told_to_forget(void **state)
 
 /* ---- one request at a time ---- */
 
-static void a_join_waits_for_a_program_that_leaves(void **state)
+CASE_WITH(a_join_waits_for_a_program_that_leaves, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -372,7 +372,7 @@ static void a_join_waits_for_a_program_that_leaves(void **state)
 	program_end(&p);
 }
 
-static void a_leave_waits_for_a_program_that_joins(void **state)
+CASE_WITH(a_leave_waits_for_a_program_that_joins, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -391,7 +391,8 @@ static void a_leave_waits_for_a_program_that_joins(void **state)
 	program_end(&p);
 }
 
-static void one_who_floods_a_group_keeps_a_join_waiting_for_one_request(void **state)
+CASE_WITH(one_who_floods_a_group_keeps_a_join_waiting_for_one_request, testing_setup,
+          testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -422,7 +423,7 @@ static void one_who_floods_a_group_keeps_a_join_waiting_for_one_request(void **s
 
 /* ---- programs that end ---- */
 
-static void what_is_left_behind_stays_until_a_program_leaves(void **state)
+CASE_WITH(what_is_left_behind_stays_until_a_program_leaves, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program a = program_on(t, 0), b = program_on(t, 0);
@@ -442,7 +443,7 @@ static void what_is_left_behind_stays_until_a_program_leaves(void **state)
 	program_end(&b);
 }
 
-static void who_joins_again_takes_over_what_is_left_behind(void **state)
+CASE_WITH(who_joins_again_takes_over_what_is_left_behind, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -457,7 +458,7 @@ static void who_joins_again_takes_over_what_is_left_behind(void **state)
 	program_end(&p);
 }
 
-static void one_that_leaves_at_its_end_leaves_its_own(void **state)
+CASE_WITH(one_that_leaves_at_its_end_leaves_its_own, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program left = program_on(t, 0), ends = program_on(t, 0);
@@ -475,7 +476,7 @@ static void one_that_leaves_at_its_end_leaves_its_own(void **state)
 	program_end(&left);
 }
 
-static void what_was_sent_before_the_end_is_carried_out(void **state)
+CASE_WITH(what_was_sent_before_the_end_is_carried_out, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program stays = program_on(t, 0), ends = program_on(t, 0);
@@ -497,7 +498,7 @@ static void what_was_sent_before_the_end_is_carried_out(void **state)
 	program_end(&stays);
 }
 
-static void many_memberships_end_in_slices(void **state)
+CASE_WITH(many_memberships_end_in_slices, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -525,7 +526,7 @@ static void many_memberships_end_in_slices(void **state)
 
 /* ---- changes of the port ---- */
 
-static void a_change_of_the_port_ends_what_programs_hold(void **state)
+CASE_WITH(a_change_of_the_port_ends_what_programs_hold, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -546,7 +547,7 @@ static void a_change_of_the_port_ends_what_programs_hold(void **state)
 	program_end(&p);
 }
 
-static void what_programs_hold_is_registered_with_a_new_sa(void **state)
+CASE_WITH(what_programs_hold_is_registered_with_a_new_sa, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0), gone = program_on(t, 0);
@@ -565,7 +566,7 @@ static void what_programs_hold_is_registered_with_a_new_sa(void **state)
 	program_end(&p);
 }
 
-static void a_request_on_its_way_starts_again(void **state)
+CASE_WITH(a_request_on_its_way_starts_again, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct program p = program_on(t, 0);
@@ -680,7 +681,7 @@ static void steps(struct testing *t, struct model *m)
 	assert_int_equal(states_of(&m->program[0], GROUP), union_of(m));
 }
 
-static void the_port_is_a_member_exactly_while_somebody_holds_it(void **state)
+CASE_WITH(the_port_is_a_member_exactly_while_somebody_holds_it, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct model m = { .seed = 22, .client = testing_client(t, 0) };
@@ -701,35 +702,4 @@ static void the_port_is_a_member_exactly_while_somebody_holds_it(void **state)
 	             states_of(&m.program[0], GROUP)); /* what was left behind */
 	program_end(&m.program[0]);
 	assert_int_equal(states_of(&m.program[0], GROUP), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(who_leaves_by_a_mad_leaves_nobody_else_s),
-		TEST(who_leaves_by_rdma_cm_leaves_nobody_else_s),
-		TEST(each_program_holds_it_once),
-		TEST(who_is_no_member_cannot_leave_for_others),
-		TEST(each_state_is_counted),
-		TEST(other_ports_are_other_memberships),
-		TEST(a_refusal_is_the_program_s_and_no_membership),
-		TEST(the_sa_may_choose_the_group),
-		TEST(a_request_is_sent_once_however_often_the_program_sends_it),
-		TEST(a_request_of_several_segments_is_one_of_one),
-		TEST(an_sa_that_lost_the_answer_is_told_to_forget),
-		TEST(a_join_waits_for_a_program_that_leaves),
-		TEST(a_leave_waits_for_a_program_that_joins),
-		TEST(one_who_floods_a_group_keeps_a_join_waiting_for_one_request),
-		TEST(what_is_left_behind_stays_until_a_program_leaves),
-		TEST(who_joins_again_takes_over_what_is_left_behind),
-		TEST(one_that_leaves_at_its_end_leaves_its_own),
-		TEST(what_was_sent_before_the_end_is_carried_out),
-		TEST(many_memberships_end_in_slices),
-		TEST(a_change_of_the_port_ends_what_programs_hold),
-		TEST(what_programs_hold_is_registered_with_a_new_sa),
-		TEST(a_request_on_its_way_starts_again),
-		TEST(the_port_is_a_member_exactly_while_somebody_holds_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * Services that the daemon resolves by itself: the peer that asks hears of the port's queue pair at
  * once, and the listener's process hears nothing.
  */
+#include <harness.h>
+
 #include "cm/testing.h"
 
 #define PORT  7174
@@ -45,7 +47,7 @@ static struct control_cm_event ask(struct testing *t, const char *dst, uint32_t 
 	return e;
 }
 
-static void who_asks_hears_of_the_ports_queue_pair(void **state)
+CASE_WITH(who_asks_hears_of_the_ports_queue_pair, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, CM_ALL_HOSTS);
@@ -65,7 +67,7 @@ static void who_asks_hears_of_the_ports_queue_pair(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_port_can_be_given_another_queue_pair(void **state)
+CASE_WITH(a_port_can_be_given_another_queue_pair, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 1);
@@ -81,7 +83,7 @@ static void a_port_can_be_given_another_queue_pair(void **state)
 	ask(t, "10.0.0.2", RDMA_CM_EVENT_UNREACHABLE, NOONE); /* it has gone */
 }
 
-static void a_port_without_a_queue_pair_has_no_such_service(void **state)
+CASE_WITH(a_port_without_a_queue_pair_has_no_such_service, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, CM_ALL_HOSTS);
@@ -94,7 +96,7 @@ static void a_port_without_a_queue_pair_has_no_such_service(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void what_is_no_queue_pair_or_no_port_number_is_refused(void **state)
+CASE_WITH(what_is_no_queue_pair_or_no_port_number_is_refused, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 1);
@@ -112,16 +114,4 @@ static void what_is_no_queue_pair_or_no_port_number_is_refused(void **state)
 	assert_int_equal(serve(c, id, 20), 0);
 	assert_int_equal(testing_bind(c, other, "10.0.0.2", PORT), -EADDRINUSE);
 	cm_client_free(t->cm, c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(who_asks_hears_of_the_ports_queue_pair),
-		TEST(a_port_can_be_given_another_queue_pair),
-		TEST(a_port_without_a_queue_pair_has_no_such_service),
-		TEST(what_is_no_queue_pair_or_no_port_number_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,9 @@
  * Resolution of addresses and routes, and of services: connect, listen, accept, reject,
  * time out, die.
  */
-#include "cm/testing.h"
-
 #include <harness.h>
+
+#include "cm/testing.h"
 
 #define UID_ASKER    11
 #define UID_LISTENER 22
@@ -76,7 +76,7 @@ static int respond(struct pair *p, uint32_t type, uint32_t id, uint32_t bytes)
 
 /* ---- addresses and routes ---- */
 
-static void resolving_binds_to_the_host_s_device(void **state)
+CASE_WITH(resolving_binds_to_the_host_s_device, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 2);
@@ -94,7 +94,7 @@ static void resolving_binds_to_the_host_s_device(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void loopback_is_the_own_host(void **state)
+CASE_WITH(loopback_is_the_own_host, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 2);
@@ -108,7 +108,7 @@ static void loopback_is_the_own_host(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_address_of_no_host_is_unreachable(void **state)
+CASE_WITH(an_address_of_no_host_is_unreachable, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -123,7 +123,7 @@ static void an_address_of_no_host_is_unreachable(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void families_do_not_mix(void **state)
+CASE_WITH(families_do_not_mix, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -134,7 +134,7 @@ static void families_do_not_mix(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_route_needs_an_address(void **state)
+CASE_WITH(a_route_needs_an_address, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -144,7 +144,7 @@ static void a_route_needs_an_address(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_route_is_a_path_through_the_tables(void **state)
+CASE_WITH(a_route_is_a_path_through_the_tables, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, NULL, 0);
 	struct control_cm_id_reply info = testing_query(p.asking, p.asker);
@@ -157,7 +157,7 @@ static void a_route_is_a_path_through_the_tables(void **state)
 	end_pair(&p);
 }
 
-static void no_route_to_a_port_that_is_down(void **state)
+CASE_WITH(no_route_to_a_port_that_is_down, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -181,7 +181,7 @@ static uint32_t resolved_id(struct cm_client *c, const char *dst)
 	return id;
 }
 
-static void the_sa_is_asked_for_what_the_kernel_asks(void **state)
+CASE_WITH(the_sa_is_asked_for_what_the_kernel_asks, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -207,7 +207,7 @@ static void the_sa_is_asked_for_what_the_kernel_asks(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_route_times_out_when_the_program_says(void **state)
+CASE_WITH(a_route_times_out_when_the_program_says, testing_setup, testing_teardown)
 {
 	static const unsigned timeouts[] = { 0, 7, 2000 }; /* ms */
 	struct testing *t = *state;
@@ -230,7 +230,7 @@ static void a_route_times_out_when_the_program_says(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void who_goes_away_waits_for_no_route(void **state)
+CASE_WITH(who_goes_away_waits_for_no_route, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -244,7 +244,7 @@ static void who_goes_away_waits_for_no_route(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void without_an_sm_there_is_no_route(void **state)
+CASE_WITH(without_an_sm_there_is_no_route, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -256,7 +256,7 @@ static void without_an_sm_there_is_no_route(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_path_of_the_program_s_own_is_taken(void **state)
+CASE_WITH(a_path_of_the_program_s_own_is_taken, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -284,7 +284,7 @@ static void a_path_of_the_program_s_own_is_taken(void **state)
 
 /* ---- services ---- */
 
-static void a_request_reaches_the_listener_with_its_private_data(void **state)
+CASE_WITH(a_request_reaches_the_listener_with_its_private_data, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 	struct control_cm_id_reply info;
@@ -301,7 +301,7 @@ static void a_request_reaches_the_listener_with_its_private_data(void **state)
 	end_pair(&p);
 }
 
-static void private_data_have_a_limit(void **state)
+CASE_WITH(private_data_have_a_limit, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 	uint32_t id;
@@ -315,7 +315,7 @@ static void private_data_have_a_limit(void **state)
 	end_pair(&p);
 }
 
-static void accept_tells_qp_number_and_key(void **state)
+CASE_WITH(accept_tells_qp_number_and_key, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 	struct control_cm_event e;
@@ -333,7 +333,7 @@ static void accept_tells_qp_number_and_key(void **state)
 	end_pair(&p);
 }
 
-static void a_request_is_responded_to_once(void **state)
+CASE_WITH(a_request_is_responded_to_once, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 	struct control_cm_event e;
@@ -349,7 +349,7 @@ static void a_request_is_responded_to_once(void **state)
 	end_pair(&p);
 }
 
-static void reject_tells_private_data(void **state)
+CASE_WITH(reject_tells_private_data, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 	struct control_cm_connect request = { .bytes = 2, .private_data = "no" };
@@ -363,7 +363,7 @@ static void reject_tells_private_data(void **state)
 	end_pair(&p);
 }
 
-static void nobody_listens(void **state)
+CASE_WITH(nobody_listens, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, NULL, 0);
 
@@ -373,7 +373,7 @@ static void nobody_listens(void **state)
 	end_pair(&p);
 }
 
-static void a_wildcard_listens_for_its_host_alone(void **state)
+CASE_WITH(a_wildcard_listens_for_its_host_alone, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct pair p = make_pair(t, NULL, 0);
@@ -388,7 +388,7 @@ static void a_wildcard_listens_for_its_host_alone(void **state)
 	end_pair(&p);
 }
 
-static void a_wildcard_hears_requests_to_its_host(void **state)
+CASE_WITH(a_wildcard_hears_requests_to_its_host, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, "0.0.0.0", 0);
 	union control_cm_addr own = testing_addr("10.0.0.2", 0);
@@ -400,7 +400,7 @@ static void a_wildcard_hears_requests_to_its_host(void **state)
 	end_pair(&p);
 }
 
-static void an_ipv6_wildcard_hears_ipv4_too(void **state)
+CASE_WITH(an_ipv6_wildcard_hears_ipv4_too, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, "::", 0);
 
@@ -409,7 +409,7 @@ static void an_ipv6_wildcard_hears_ipv4_too(void **state)
 	end_pair(&p);
 }
 
-static void a_full_backlog_rejects(void **state)
+CASE_WITH(a_full_backlog_rejects, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct pair p = make_pair(t, "10.0.0.2", 1), q = make_pair(t, NULL, 0);
@@ -426,7 +426,7 @@ static void a_full_backlog_rejects(void **state)
 	end_pair(&p);
 }
 
-static void a_request_without_response_times_out(void **state)
+CASE_WITH(a_request_without_response_times_out, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 	struct control_cm_event e;
@@ -444,7 +444,7 @@ static void a_request_without_response_times_out(void **state)
 	end_pair(&p);
 }
 
-static void a_port_that_went_down_does_not_respond(void **state)
+CASE_WITH(a_port_that_went_down_does_not_respond, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 	struct control_cm_event e;
@@ -502,7 +502,7 @@ static struct wire_sidr_rep last_rep(const struct testing *t)
 	return rep;
 }
 
-static void a_request_is_as_the_kernel_s(void **state)
+CASE_WITH(a_request_is_as_the_kernel_s, testing_setup, testing_teardown)
 {
 	static const uint8_t header[] = { 0, 0x40, [16] = 10, 0, 0, 1, [32] = 10, 0, 0, 2 };
 	struct testing *t = *state;
@@ -529,7 +529,7 @@ static void a_request_is_as_the_kernel_s(void **state)
 	end_pair(&p);
 }
 
-static void a_lost_request_is_sent_again(void **state)
+CASE_WITH(a_lost_request_is_sent_again, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct pair p = make_pair(t, "10.0.0.2", 0);
@@ -542,7 +542,7 @@ static void a_lost_request_is_sent_again(void **state)
 	end_pair(&p);
 }
 
-static void a_request_that_comes_again_is_the_same(void **state)
+CASE_WITH(a_request_that_comes_again_is_the_same, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct pair p = make_pair(t, "10.0.0.2", 0);
@@ -558,7 +558,7 @@ static void a_request_that_comes_again_is_the_same(void **state)
 	end_pair(&p);
 }
 
-static void a_lost_response_is_sent_again(void **state)
+CASE_WITH(a_lost_response_is_sent_again, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct pair p = make_pair(t, "10.0.0.2", 0);
@@ -577,7 +577,7 @@ static void a_lost_response_is_sent_again(void **state)
 	end_pair(&p);
 }
 
-static void another_port_s_request_is_another(void **state)
+CASE_WITH(another_port_s_request_is_another, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct pair p = make_pair(t, "0.0.0.0", 0);
@@ -597,7 +597,7 @@ static void another_port_s_request_is_another(void **state)
 	end_pair(&p);
 }
 
-static void a_request_with_a_grh_has_a_response_with_one(void **state)
+CASE_WITH(a_request_with_a_grh_has_a_response_with_one, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct fabric_mad mad = raw_request(t, 0x01110000 | 7174);
@@ -612,7 +612,7 @@ static void a_request_with_a_grh_has_a_response_with_one(void **state)
 	                    sizeof(mad.sgid));
 }
 
-static void a_service_that_is_none_of_rdma_cm_s_is_not_supported(void **state)
+CASE_WITH(a_service_that_is_none_of_rdma_cm_s_is_not_supported, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct pair p = make_pair(t, "10.0.0.2", 0);
@@ -625,7 +625,7 @@ static void a_service_that_is_none_of_rdma_cm_s_is_not_supported(void **state)
 	end_pair(&p);
 }
 
-static void a_request_without_addresses_is_not_for_who_listens_by_ip(void **state)
+CASE_WITH(a_request_without_addresses_is_not_for_who_listens_by_ip, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct pair p = make_pair(t, "::", 0);
@@ -641,7 +641,7 @@ static void a_request_without_addresses_is_not_for_who_listens_by_ip(void **stat
 	end_pair(&p);
 }
 
-static void who_listens_by_gid_gets_all_of_the_private_data(void **state)
+CASE_WITH(who_listens_by_gid_gets_all_of_the_private_data, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 1);
@@ -668,7 +668,7 @@ static void who_listens_by_gid_gets_all_of_the_private_data(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_response_to_another_port_or_request_is_none(void **state)
+CASE_WITH(a_response_to_another_port_or_request_is_none, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct pair p = make_pair(t, "10.0.0.2", 0);
@@ -692,7 +692,7 @@ static void a_response_to_another_port_or_request_is_none(void **state)
 	end_pair(&p);
 }
 
-static void who_wants_a_connection_hears_that_there_is_nobody(void **state)
+CASE_WITH(who_wants_a_connection_hears_that_there_is_nobody, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct fabric_mad mad = raw_request(t, 0);
@@ -709,7 +709,7 @@ static void who_wants_a_connection_hears_that_there_is_nobody(void **state)
 	assert_int_equal(rej.reason, 8);
 }
 
-static void what_is_no_message_of_ours_is_not_taken(void **state)
+CASE_WITH(what_is_no_message_of_ours_is_not_taken, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct fabric_mad mad;
@@ -726,7 +726,7 @@ static void what_is_no_message_of_ours_is_not_taken(void **state)
 	assert_int_equal(t->cm->asked.n, 0);
 }
 
-static void random_messages_do_no_harm(void **state)
+CASE_WITH(random_messages_do_no_harm, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct pair p = make_pair(t, "::", 1000);
@@ -753,7 +753,7 @@ static void random_messages_do_no_harm(void **state)
 
 /* ---- deaths ---- */
 
-static void a_dying_listener_rejects_what_it_has_not_taken(void **state)
+CASE_WITH(a_dying_listener_rejects_what_it_has_not_taken, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 
@@ -764,7 +764,7 @@ static void a_dying_listener_rejects_what_it_has_not_taken(void **state)
 	cm_client_free(p.t->cm, p.asking);
 }
 
-static void a_dying_listener_rejects_what_it_has_not_responded_to(void **state)
+CASE_WITH(a_dying_listener_rejects_what_it_has_not_responded_to, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 
@@ -776,7 +776,7 @@ static void a_dying_listener_rejects_what_it_has_not_responded_to(void **state)
 	cm_client_free(p.t->cm, p.asking);
 }
 
-static void the_asker_s_death_is_no_one_s_trouble(void **state)
+CASE_WITH(the_asker_s_death_is_no_one_s_trouble, testing_setup, testing_teardown)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 	uint32_t id;
@@ -798,7 +798,7 @@ static uint32_t typed_id(struct cm_client *c, uint16_t ps, uint16_t qp_type)
 	return testing_new_id(c, &request);
 }
 
-static void identifiers_of_types_that_we_lack_do_not_listen(void **state)
+CASE_WITH(identifiers_of_types_that_we_lack_do_not_listen, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -808,7 +808,7 @@ static void identifiers_of_types_that_we_lack_do_not_listen(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void listening_without_an_address_takes_a_wildcard(void **state)
+CASE_WITH(listening_without_an_address_takes_a_wildcard, testing_setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -821,54 +821,4 @@ static void listening_without_an_address_takes_a_wildcard(void **state)
 	assert_in_range(cm_addr_port(&info.src), 32768, 60999);
 	assert_int_equal(testing_listen(c, id, 0), -EINVAL); /* once */
 	cm_client_free(t->cm, c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(resolving_binds_to_the_host_s_device),
-		TEST(loopback_is_the_own_host),
-		TEST(an_address_of_no_host_is_unreachable),
-		TEST(families_do_not_mix),
-		TEST(a_route_needs_an_address),
-		TEST(a_route_is_a_path_through_the_tables),
-		TEST(no_route_to_a_port_that_is_down),
-		TEST(the_sa_is_asked_for_what_the_kernel_asks),
-		TEST(a_route_times_out_when_the_program_says),
-		TEST(who_goes_away_waits_for_no_route),
-		TEST(without_an_sm_there_is_no_route),
-		TEST(a_path_of_the_program_s_own_is_taken),
-		TEST(a_request_reaches_the_listener_with_its_private_data),
-		TEST(private_data_have_a_limit),
-		TEST(accept_tells_qp_number_and_key),
-		TEST(a_request_is_responded_to_once),
-		TEST(reject_tells_private_data),
-		TEST(nobody_listens),
-		TEST(a_wildcard_listens_for_its_host_alone),
-		TEST(a_wildcard_hears_requests_to_its_host),
-		TEST(an_ipv6_wildcard_hears_ipv4_too),
-		TEST(a_full_backlog_rejects),
-		TEST(a_request_without_response_times_out),
-		TEST(a_port_that_went_down_does_not_respond),
-		TEST(a_request_is_as_the_kernel_s),
-		TEST(a_lost_request_is_sent_again),
-		TEST(a_request_that_comes_again_is_the_same),
-		TEST(a_lost_response_is_sent_again),
-		TEST(another_port_s_request_is_another),
-		TEST(a_request_with_a_grh_has_a_response_with_one),
-		TEST(a_service_that_is_none_of_rdma_cm_s_is_not_supported),
-		TEST(a_request_without_addresses_is_not_for_who_listens_by_ip),
-		TEST(who_listens_by_gid_gets_all_of_the_private_data),
-		TEST(a_response_to_another_port_or_request_is_none),
-		TEST(who_wants_a_connection_hears_that_there_is_nobody),
-		TEST(what_is_no_message_of_ours_is_not_taken),
-		TEST(random_messages_do_no_harm),
-		TEST(a_dying_listener_rejects_what_it_has_not_taken),
-		TEST(a_dying_listener_rejects_what_it_has_not_responded_to),
-		TEST(the_asker_s_death_is_no_one_s_trouble),
-		TEST(identifiers_of_types_that_we_lack_do_not_listen),
-		TEST(listening_without_an_address_takes_a_wildcard),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

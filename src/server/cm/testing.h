@@ -368,8 +368,6 @@ static int testing_teardown(void **state)
 	return testing_end(state);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, testing_setup, testing_teardown)
-
 /* ---- requests ---- */
 
 static int testing_serve(struct cm_client *c, const struct control_header *header,

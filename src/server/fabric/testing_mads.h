@@ -124,9 +124,6 @@ static UNUSED int lab_teardown(void **state)
 	return 0;
 }
 
-#define LAB_TEST(name)    cmocka_unit_test_setup_teardown(name, lab_setup, lab_teardown)
-#define ACTIVE_TEST(name) cmocka_unit_test_setup_teardown(name, lab_setup_active, lab_teardown)
-
 /* ---- requests ---- */
 
 static UNUSED struct wire_smp lab_smp(uint8_t method, uint16_t attribute, uint32_t modifier)

@@ -3,6 +3,8 @@
  * Subscriptions to notices, the reports that the subnet administrator makes by itself, and which
  * subscribers are told.
  */
+#include <harness.h>
+
 #include "fabric/agents/link.h"
 #include "subnet/testing_passes.h"
 #include "subnet/testing_sa.h"
@@ -63,7 +65,7 @@ static uint16_t inform(struct env *e, unsigned host, uint8_t subscribe, uint16_t
 	           .producer_type = NOTICE_FROM_ANYBODY);
 }
 
-static void a_subscriber_gets_reports(void **state)
+CASE_WITH(a_subscriber_gets_reports, setup, teardown)
 {
 	struct env *e = *state;
 	struct told t;
@@ -79,7 +81,7 @@ static void a_subscriber_gets_reports(void **state)
 	assert_int_equal(tell_all(e, TRAP_LINK_STATE_CHANGED, 5).n, 2);
 }
 
-static void subscribing_twice_makes_one_subscription(void **state)
+CASE_WITH(subscribing_twice_makes_one_subscription, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -88,7 +90,7 @@ static void subscribing_twice_makes_one_subscription(void **state)
 	assert_int_equal(tell_all(e, TRAP_LOCAL_CHANGES, 5).n, 1);
 }
 
-static void after_unsubscribing_there_are_no_reports(void **state)
+CASE_WITH(after_unsubscribing_there_are_no_reports, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -110,7 +112,7 @@ static uint16_t subscribe(struct env *e, unsigned host, uint32_t qpn, uint16_t f
 	           .producer_type = NOTICE_FROM_ANYBODY);
 }
 
-static void who_subscribes_several_times_is_told_once(void **state)
+CASE_WITH(who_subscribes_several_times_is_told_once, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -124,7 +126,7 @@ static void who_subscribes_several_times_is_told_once(void **state)
 	assert_int_equal(tell_all(e, TRAP_LOCAL_CHANGES, 4).n, 1); /* of what is left */
 }
 
-static void a_port_has_so_many_subscriptions(void **state)
+CASE_WITH(a_port_has_so_many_subscriptions, setup, teardown)
 {
 	struct env *e = *state;
 	unsigned n = 0;
@@ -156,7 +158,7 @@ static struct wire_notice notice_of(uint16_t issuer)
 
 /* A subscriber that leaves meanwhile hears nothing more. One that comes does not hear of earlier
  * notices. */
-static void a_notice_is_told_in_slices(void **state)
+CASE_WITH(a_notice_is_told_in_slices, setup, teardown)
 {
 	struct env *e = *state;
 	const struct wire_notice n = notice_of(5);
@@ -192,7 +194,7 @@ static void a_notice_is_told_in_slices(void **state)
 	assert_int_equal(tell_all(e, TRAP_LOCAL_CHANGES, 5).n, 99);
 }
 
-static void so_many_notices_wait(void **state)
+CASE_WITH(so_many_notices_wait, setup, teardown)
 {
 	struct env *e = *state;
 	const struct wire_notice n = notice_of(5);
@@ -216,7 +218,7 @@ static void so_many_notices_wait(void **state)
 	assert_in_range(waiting, 1000, 10000);
 }
 
-static void a_subscription_may_be_about_some_lids(void **state)
+CASE_WITH(a_subscription_may_be_about_some_lids, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -231,7 +233,7 @@ static void a_subscription_may_be_about_some_lids(void **state)
 	assert_int_equal(tell_all(e, 128, 13).n, 0);
 }
 
-static void security_traps_are_for_trusted_subscribers(void **state)
+CASE_WITH(security_traps_are_for_trusted_subscribers, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -241,7 +243,7 @@ static void security_traps_are_for_trusted_subscribers(void **state)
 	assert_int_equal(inform(e, 2, 2, TRAP_ANY, 0), SA_REQ_INVALID);
 }
 
-static void all_traps_exclude_security_traps_for_untrusted_subscribers(void **state)
+CASE_WITH(all_traps_exclude_security_traps_for_untrusted_subscribers, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -291,7 +293,7 @@ static void expect_report(const struct env *e, const struct reported *r, uint16_
 	assert_memory_equal(&r->gid, about, sizeof(*about));
 }
 
-static void a_port_that_goes_and_comes_is_reported(void **state)
+CASE_WITH(a_port_that_goes_and_comes_is_reported, setup, teardown)
 {
 	struct env *e = *state;
 	struct ib_gid about = gid(e, 2);
@@ -310,7 +312,7 @@ static void a_port_that_goes_and_comes_is_reported(void **state)
 	expect_report(e, &r, TRAP_GID_IN_SERVICE, &about);
 }
 
-static void all_behind_a_switch_that_dies_is_reported(void **state)
+CASE_WITH(all_behind_a_switch_that_dies_is_reported, setup, teardown)
 {
 	struct env *e = *state;
 	struct reported r = { 0 };
@@ -333,7 +335,7 @@ static struct wire_mcmember member_of(const struct env *e, unsigned host)
 		                       .pkey = IB_PKEY_DEFAULT };
 }
 
-static void a_group_is_reported_when_it_begins_and_when_it_ends(void **state)
+CASE_WITH(a_group_is_reported_when_it_begins_and_when_it_ends, setup, teardown)
 {
 	struct env *e = *state;
 	struct ib_gid mgid = testing_mgid(5);
@@ -356,7 +358,7 @@ static void a_group_is_reported_when_it_begins_and_when_it_ends(void **state)
 	expect_report(e, &r, TRAP_MGID_DELETED, &mgid);
 }
 
-static void a_group_that_cannot_be_is_not_reported(void **state)
+CASE_WITH(a_group_that_cannot_be_is_not_reported, setup, teardown)
 {
 	struct env *e = *state;
 	struct reported r = { 0 };
@@ -381,7 +383,7 @@ static unsigned n_told_of(struct env *e, uint16_t trap, const struct ib_gid *abo
 	return tell_of(e, &n).n;
 }
 
-static void a_subscriber_of_another_partition_gets_no_report(void **state)
+CASE_WITH(a_subscriber_of_another_partition_gets_no_report, setup, teardown)
 {
 	struct env *e = *state;
 	struct ib_gid about = gid(e, 1), mgid;
@@ -403,7 +405,7 @@ static void add_notice(void *arg, const struct wire_notice *notice)
 }
 
 /* A group is no longer there when subscribers are told that it has ended. */
-static void the_end_of_a_group_is_told_in_its_partition_alone(void **state)
+CASE_WITH(the_end_of_a_group_is_told_in_its_partition_alone, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = member_of(e, 1);
@@ -422,7 +424,7 @@ static void the_end_of_a_group_is_told_in_its_partition_alone(void **state)
 	assert_int_equal(t.lid, lid(e, 3));
 }
 
-static void the_subscriptions_of_a_port_end_with_its_service(void **state)
+CASE_WITH(the_subscriptions_of_a_port_end_with_its_service, setup, teardown)
 {
 	struct env *e = *state;
 	struct ib_gid left = gid(e, 3), got;
@@ -436,7 +438,7 @@ static void the_subscriptions_of_a_port_end_with_its_service(void **state)
 	assert_memory_equal(&got, &left, sizeof(got));
 }
 
-static void subscriptions_are_listed(void **state)
+CASE_WITH(subscriptions_are_listed, setup, teardown)
 {
 	struct env *e = *state;
 	struct ib_gid who = gid(e, 2);
@@ -454,7 +456,7 @@ static void subscriptions_are_listed(void **state)
 	assert_int_equal(RECORD(e, inform_info_record, 0).info.qpn, 1);
 }
 
-static void subscriptions_in_slices_are_the_same(void **state)
+CASE_WITH(subscriptions_in_slices_are_the_same, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -465,31 +467,4 @@ static void subscriptions_in_slices_are_the_same(void **state)
 		assert_same_in_slices(e, budget, true);
 		assert_int_equal(e->response.n, 200);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_subscriber_gets_reports),
-		TEST(subscribing_twice_makes_one_subscription),
-		TEST(after_unsubscribing_there_are_no_reports),
-		TEST(who_subscribes_several_times_is_told_once),
-		TEST(a_port_has_so_many_subscriptions),
-		TEST(a_notice_is_told_in_slices),
-		TEST(so_many_notices_wait),
-		TEST(a_subscription_may_be_about_some_lids),
-		TEST(security_traps_are_for_trusted_subscribers),
-		TEST(all_traps_exclude_security_traps_for_untrusted_subscribers),
-		TEST(a_port_that_goes_and_comes_is_reported),
-		TEST(all_behind_a_switch_that_dies_is_reported),
-		TEST(a_group_is_reported_when_it_begins_and_when_it_ends),
-		TEST(a_group_that_cannot_be_is_not_reported),
-		TEST(a_subscriber_of_another_partition_gets_no_report),
-		TEST(the_end_of_a_group_is_told_in_its_partition_alone),
-		TEST(the_subscriptions_of_a_port_end_with_its_service),
-		TEST(subscriptions_are_listed),
-		TEST(subscriptions_in_slices_are_the_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,7 @@
  * Requests to the SA in segments: complete ones, several at once, repeated, abandoned, too long,
  * too many. Time is a number here.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "subnet/sa_segments.h"
@@ -29,8 +22,6 @@ static int teardown(void **state)
 	sa_segments_free(*state);
 	return 0;
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 /* A request of LID @slid with a transaction of its own. */
 struct asker {
@@ -94,7 +85,7 @@ static void expect_whole(const struct sa_segment_step *step, const struct asker 
 	assert_memory_equal(step->data, a->payload, step->bytes);
 }
 
-static void segments_in_order_make_a_request(void **state)
+CASE_WITH(segments_in_order_make_a_request, setup, teardown)
 {
 	static const size_t sizes[] = { SEGMENT, SEGMENT + 1, 5 * SEGMENT, 4242,
 		                        SA_SEGMENTS_BYTES };
@@ -113,7 +104,7 @@ static void segments_in_order_make_a_request(void **state)
 	}
 }
 
-static void a_short_request_is_as_long_as_a_mad(void **state)
+CASE_WITH(a_short_request_is_as_long_as_a_mad, setup, teardown)
 {
 	struct asker *a = asker_new(7, 1, 60);
 	struct sa_segment_step step = put(*state, a, 1, 1);
@@ -124,7 +115,7 @@ static void a_short_request_is_as_long_as_a_mad(void **state)
 	free(a);
 }
 
-static void requests_that_come_at_once_are_kept_apart(void **state)
+CASE_WITH(requests_that_come_at_once_are_kept_apart, setup, teardown)
 {
 	struct asker *a[3] = { asker_new(7, 1, 900), asker_new(8, 1, 900), asker_new(7, 2, 900) };
 
@@ -139,7 +130,7 @@ static void requests_that_come_at_once_are_kept_apart(void **state)
 	}
 }
 
-static void a_segment_out_of_order_is_not_accepted(void **state)
+CASE_WITH(a_segment_out_of_order_is_not_accepted, setup, teardown)
 {
 	struct asker *a = asker_new(7, 1, 900);
 	struct sa_segment_step step;
@@ -154,7 +145,7 @@ static void a_segment_out_of_order_is_not_accepted(void **state)
 	free(a);
 }
 
-static void a_repeated_segment_is_acknowledged_and_not_served_again(void **state)
+CASE_WITH(a_repeated_segment_is_acknowledged_and_not_served_again, setup, teardown)
 {
 	struct asker *a = asker_new(7, 1, 300);
 	struct sa_segment_step step;
@@ -169,7 +160,7 @@ static void a_repeated_segment_is_acknowledged_and_not_served_again(void **state
 	free(a);
 }
 
-static void after_a_while_it_is_a_new_request(void **state)
+CASE_WITH(after_a_while_it_is_a_new_request, setup, teardown)
 {
 	struct asker *a = asker_new(7, 1, 100);
 
@@ -179,7 +170,7 @@ static void after_a_while_it_is_a_new_request(void **state)
 	free(a);
 }
 
-static void an_incomplete_request_is_forgotten_after_a_timeout(void **state)
+CASE_WITH(an_incomplete_request_is_forgotten_after_a_timeout, setup, teardown)
 {
 	struct asker *a = asker_new(7, 1, 900);
 	struct sa_segment_step step;
@@ -190,7 +181,7 @@ static void an_incomplete_request_is_forgotten_after_a_timeout(void **state)
 	free(a);
 }
 
-static void one_that_is_too_long_is_stopped(void **state)
+CASE_WITH(one_that_is_too_long_is_stopped, setup, teardown)
 {
 	struct asker *a = asker_new(7, 1, SA_SEGMENTS_BYTES + SEGMENT);
 	struct sa_segment_step step;
@@ -204,7 +195,7 @@ static void one_that_is_too_long_is_stopped(void **state)
 	free(a);
 }
 
-static void one_too_many_is_stopped(void **state)
+CASE_WITH(one_too_many_is_stopped, setup, teardown)
 {
 	struct asker *a;
 	struct sa_segment_step step;
@@ -222,7 +213,7 @@ static void one_too_many_is_stopped(void **state)
 	free(a);
 }
 
-static void an_aborted_request_is_forgotten(void **state)
+CASE_WITH(an_aborted_request_is_forgotten, setup, teardown)
 {
 	struct asker *a = asker_new(7, 1, 900);
 	struct fabric_mad abort = { .slid = 7, .src_qpn = IB_QPN_GSI };
@@ -239,22 +230,4 @@ static void an_aborted_request_is_forgotten(void **state)
 	sa_segments_receive(*state, &abort, 1, &step); /* of nothing */
 	assert_false(step.replied || step.whole);
 	free(a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(segments_in_order_make_a_request),
-		TEST(a_short_request_is_as_long_as_a_mad),
-		TEST(requests_that_come_at_once_are_kept_apart),
-		TEST(a_segment_out_of_order_is_not_accepted),
-		TEST(a_repeated_segment_is_acknowledged_and_not_served_again),
-		TEST(after_a_while_it_is_a_new_request),
-		TEST(an_incomplete_request_is_forgotten_after_a_timeout),
-		TEST(one_that_is_too_long_is_stopped),
-		TEST(one_too_many_is_stopped),
-		TEST(an_aborted_request_is_forgotten),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

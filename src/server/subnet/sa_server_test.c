@@ -3,6 +3,8 @@
  * The SA's responses on a fabric that the embedded subnet manager has brought up: every kind of
  * record, component masks and selectors, and access rights.
  */
+#include <harness.h>
+
 #include "fabric/model/lanes.h"
 #include "fabric/agents/link.h"
 #include "subnet/partitions.h"
@@ -10,11 +12,9 @@
 #include "subnet/testing_sa.h"
 #include "wire/mgid.h"
 
-#include <harness.h>
-
 /* ---- nodes ---- */
 
-static void every_node_has_a_record(void **state)
+CASE_WITH(every_node_has_a_record, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -28,7 +28,7 @@ static void every_node_has_a_record(void **state)
 	assert_int_equal(RECORD(e, node_record, 0).lid, e->sw->port[0].lid);
 }
 
-static void a_node_is_found_by_lid_guid_and_description(void **state)
+CASE_WITH(a_node_is_found_by_lid_guid_and_description, setup, teardown)
 {
 	struct env *e = *state;
 	const struct fabric_port *p = e->f->hca_port[2];
@@ -48,7 +48,7 @@ static void a_node_is_found_by_lid_guid_and_description(void **state)
 	assert_int_equal(e->response.n, 1);
 }
 
-static void a_get_wants_exactly_one_record(void **state)
+CASE_WITH(a_get_wants_exactly_one_record, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -60,14 +60,14 @@ static void a_get_wants_exactly_one_record(void **state)
 	assert_int_equal(e->response.method, MAD_GET_RESP);
 }
 
-static void a_table_may_be_empty(void **state)
+CASE_WITH(a_table_may_be_empty, setup, teardown)
 {
 	struct env *e = *state;
 
 	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, SA_NR(lid), .lid = 0xABC), 0);
 }
 
-static void every_port_has_a_port_info(void **state)
+CASE_WITH(every_port_has_a_port_info, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_port_info_record r;
@@ -86,7 +86,7 @@ static void every_port_has_a_port_info(void **state)
 	assert_int_equal(RECORD(e, port_info_record, 0).lid, lid(e, 1));
 }
 
-static void the_port_of_the_subnet_manager_is_found_by_its_capability(void **state)
+CASE_WITH(the_port_of_the_subnet_manager_is_found_by_its_capability, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -102,7 +102,7 @@ static void the_port_of_the_subnet_manager_is_found_by_its_capability(void **sta
 	                 0);
 }
 
-static void capability_mask2_matches_bit_by_bit(void **state)
+CASE_WITH(capability_mask2_matches_bit_by_bit, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -121,7 +121,7 @@ static void capability_mask2_matches_bit_by_bit(void **state)
 	                 0);
 }
 
-static void only_trusted_requests_see_the_m_key(void **state)
+CASE_WITH(only_trusted_requests_see_the_m_key, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -134,7 +134,7 @@ static void only_trusted_requests_see_the_m_key(void **state)
 	}
 }
 
-static void switches_have_switch_infos_and_tables(void **state)
+CASE_WITH(switches_have_switch_infos_and_tables, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_linear_ft_record lft;
@@ -153,7 +153,7 @@ static void switches_have_switch_infos_and_tables(void **state)
 	assert_int_equal(lft.table.port[r.lid], 0);
 }
 
-static void the_multicast_tables_show_who_joined(void **state)
+CASE_WITH(the_multicast_tables_show_who_joined, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = { .port_gid = gid(e, 2), .join_state = IB_JOIN_FULL };
@@ -171,7 +171,7 @@ static void the_multicast_tables_show_who_joined(void **state)
 	                 1 << e->f->hca_port[2]->peer->num);
 }
 
-static void links_are_listed_from_both_ends(void **state)
+CASE_WITH(links_are_listed_from_both_ends, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_link_record r;
@@ -187,7 +187,7 @@ static void links_are_listed_from_both_ends(void **state)
 	assert_int_equal(TABLE(e, SA_ATTR_LINK, link_record, 0, 0), 2 * HOSTS - 2);
 }
 
-static void guids_and_lanes_are_listed_by_port(void **state)
+CASE_WITH(guids_and_lanes_are_listed_by_port, setup, teardown)
 {
 	struct env *e = *state;
 	unsigned n = e->sw->n_ports + 1;
@@ -237,7 +237,7 @@ static struct fabric_port *who_has(struct env *e, uint64_t guid)
 	return fabric_port_by_gid(e->f, &g);
 }
 
-static void a_port_gets_the_guids_that_it_asks_for(void **state)
+CASE_WITH(a_port_gets_the_guids_that_it_asks_for, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_guid_info_record r = { .lid = lid(e, 1), .table = { { 0, 0x1234, 0x5678 } } };
@@ -253,7 +253,7 @@ static void a_port_gets_the_guids_that_it_asks_for(void **state)
 	assert_null(who_has(e, 0x1234));
 }
 
-static void for_a_guid_of_0_one_is_chosen(void **state)
+CASE_WITH(for_a_guid_of_0_one_is_chosen, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_guid_info_record r = { .lid = lid(e, 1), .block = 1 };
@@ -270,7 +270,7 @@ static void for_a_guid_of_0_one_is_chosen(void **state)
 	assert_true(RECORD(e, guid_info_record, 0).table.guid[0] == first);
 }
 
-static void a_guid_that_somebody_has_is_not_given(void **state)
+CASE_WITH(a_guid_that_somebody_has_is_not_given, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_guid_info_record r = { .lid = lid(e, 1),
@@ -281,7 +281,7 @@ static void a_guid_that_somebody_has_is_not_given(void **state)
 	assert_ptr_equal(who_has(e, e->f->hca_port[2]->guid), e->f->hca_port[2]);
 }
 
-static void what_cannot_be_done_to_guids_says_why(void **state)
+CASE_WITH(what_cannot_be_done_to_guids_says_why, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_guid_info_record r = { .lid = lid(e, 1), .table = { { 0, 0x1234 } } };
@@ -299,7 +299,7 @@ static void what_cannot_be_done_to_guids_says_why(void **state)
 	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR(table.guid[1]), &r), SA_NO_RECORDS);
 }
 
-static void only_trusted_requests_see_pkeys(void **state)
+CASE_WITH(only_trusted_requests_see_pkeys, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -320,7 +320,7 @@ static void only_trusted_requests_see_pkeys(void **state)
 	assert_int_equal(e->response.n, HOSTS + e->sw->n_ports + 1);
 }
 
-static void there_is_one_subnet_manager_where_it_is(void **state)
+CASE_WITH(there_is_one_subnet_manager_where_it_is, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -331,7 +331,7 @@ static void there_is_one_subnet_manager_where_it_is(void **state)
 	assert_int_equal(RECORD(e, sm_info_record, 0).info.sm_state, SM_MASTER);
 }
 
-static void it_says_what_it_can(void **state)
+CASE_WITH(it_says_what_it_can, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_class_port_info c;
@@ -347,7 +347,7 @@ static void it_says_what_it_can(void **state)
 
 /* ---- paths ---- */
 
-static void between_all_ports_there_are_paths(void **state)
+CASE_WITH(between_all_ports_there_are_paths, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -377,7 +377,7 @@ static void between_all_ports_there_are_paths(void **state)
 	}
 }
 
-static void a_get_without_a_source_has_the_first_path(void **state)
+CASE_WITH(a_get_without_a_source_has_the_first_path, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -387,7 +387,7 @@ static void a_get_without_a_source_has_the_first_path(void **state)
 }
 
 /* A path can be used with a smaller MTU than it has. */
-static void an_mtu_is_as_it_is_asked_for(void **state)
+CASE_WITH(an_mtu_is_as_it_is_asked_for, setup, teardown)
 {
 	static const struct {
 		uint8_t selector, mtu, got;
@@ -422,7 +422,7 @@ static void an_mtu_is_as_it_is_asked_for(void **state)
 	assert_int_equal(RECORD(e, path_record, 0).mtu, IBV_MTU_4096);
 }
 
-static void a_rate_is_as_it_is_asked_for(void **state)
+CASE_WITH(a_rate_is_as_it_is_asked_for, setup, teardown)
 {
 	static const struct {
 		uint8_t selector, rate, got;
@@ -448,7 +448,7 @@ static void a_rate_is_as_it_is_asked_for(void **state)
 	}
 }
 
-static void rates_are_compared_by_what_they_are(void **state)
+CASE_WITH(rates_are_compared_by_what_they_are, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -465,7 +465,7 @@ static void rates_are_compared_by_what_they_are(void **state)
 	                 SA_OK);
 }
 
-static void a_path_is_as_fast_as_its_slowest_link(void **state)
+CASE_WITH(a_path_is_as_fast_as_its_slowest_link, setup, teardown)
 {
 	static const struct {
 		uint8_t width, speed, rate;
@@ -493,7 +493,7 @@ static void a_path_is_as_fast_as_its_slowest_link(void **state)
 	}
 }
 
-static void switches_are_ends_of_paths(void **state)
+CASE_WITH(switches_are_ends_of_paths, setup, teardown)
 {
 	struct env *e = *state;
 	struct ib_gid sw;
@@ -509,7 +509,7 @@ static void switches_are_ends_of_paths(void **state)
 	assert_memory_equal(RECORD(e, path_record, 0).sgid.raw, sw.raw, 16);
 }
 
-static void unknown_ends_have_different_statuses(void **state)
+CASE_WITH(unknown_ends_have_different_statuses, setup, teardown)
 {
 	struct env *e = *state;
 	struct ib_gid none = { { 0xFE, 0x80, 1 } };
@@ -523,7 +523,7 @@ static void unknown_ends_have_different_statuses(void **state)
 	                 SA_NO_RECORDS);
 }
 
-static void what_cannot_be_reached_has_no_path(void **state)
+CASE_WITH(what_cannot_be_reached_has_no_path, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -534,7 +534,7 @@ static void what_cannot_be_reached_has_no_path(void **state)
 	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, 0, 0), HOSTS * HOSTS);
 }
 
-static void each_lid_of_a_port_has_its_path(void **state)
+CASE_WITH(each_lid_of_a_port_has_its_path, setup, teardown)
 {
 	struct env *e = *state;
 	uint16_t base = 0x100;
@@ -559,7 +559,7 @@ static void give_two_lids(struct env *e)
 	assert_int_equal(sm_sweep(e->sm), 0);
 }
 
-static void all_pairs_of_lids_have_paths_and_the_most_distinct_come_first(void **state)
+CASE_WITH(all_pairs_of_lids_have_paths_and_the_most_distinct_come_first, setup, teardown)
 {
 	static const struct {
 		uint16_t slid, dlid;
@@ -586,7 +586,7 @@ static void all_pairs_of_lids_have_paths_and_the_most_distinct_come_first(void *
 	                 2);
 }
 
-static void no_more_paths_are_returned_than_requested(void **state)
+CASE_WITH(no_more_paths_are_returned_than_requested, setup, teardown)
 {
 	struct env *e = *state;
 	struct ib_gid from = gid(e, 0), to = gid(e, 2);
@@ -603,7 +603,7 @@ static void no_more_paths_are_returned_than_requested(void **state)
 	assert_int_equal(RECORD(e, path_record, 0).dlid, lid(e, 2));
 }
 
-static void records_of_a_port_are_found_by_any_of_its_lids(void **state)
+CASE_WITH(records_of_a_port_are_found_by_any_of_its_lids, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -616,7 +616,7 @@ static void records_of_a_port_are_found_by_any_of_its_lids(void **state)
 	assert_int_equal(RECORD(e, port_info_record, 0).info.lmc, 1);
 }
 
-static void partitions_have_paths_of_their_own(void **state)
+CASE_WITH(partitions_have_paths_of_their_own, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -636,7 +636,7 @@ static void partitions_have_paths_of_their_own(void **state)
 }
 
 /* The service level is the one that is asked for, else the partition's; it has to have lanes. */
-static void paths_have_a_service_level(void **state)
+CASE_WITH(paths_have_a_service_level, setup, teardown)
 {
 	struct partition partition[] = { { .pkey = 0x7FFF, .sl = 1 }, { .pkey = 5, .sl = 3 } };
 	const struct partitions partitions = { .partition = partition, .n = 2 };
@@ -664,7 +664,7 @@ static void paths_have_a_service_level(void **state)
 	sm_set_partitions(e->sm, NULL);
 }
 
-static void a_path_to_a_group_is_to_its_mlid(void **state)
+CASE_WITH(a_path_to_a_group_is_to_its_mlid, setup, teardown)
 {
 	struct env *e = *state;
 	struct ib_gid mgid;
@@ -677,7 +677,7 @@ static void a_path_to_a_group_is_to_its_mlid(void **state)
 	assert_int_equal(RECORD(e, path_record, 0).slid, lid(e, 0));
 }
 
-static void multipaths_lead_from_each_source_to_each_target(void **state)
+CASE_WITH(multipaths_lead_from_each_source_to_each_target, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_multipath_record m = { .sgid_count = 2, .dgid_count = 2 };
@@ -703,7 +703,7 @@ static void multipaths_lead_from_each_source_to_each_target(void **state)
 	assert_int_equal(e->response.n, 3);
 }
 
-static void multipaths_need_to_know_from_where_to_where(void **state)
+CASE_WITH(multipaths_need_to_know_from_where_to_where, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_multipath_record m = { .sgid_count = 1, .dgid_count = 1 };
@@ -752,7 +752,7 @@ static void join(struct env *e, unsigned host, unsigned group)
 	assert_int_equal(change(e, MAD_SET, host, CREATE, &rec), SA_OK);
 }
 
-static void the_response_to_a_join_is_the_whole_record(void **state)
+CASE_WITH(the_response_to_a_join_is_the_whole_record, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember r;
@@ -767,7 +767,7 @@ static void the_response_to_a_join_is_the_whole_record(void **state)
 	assert_int_equal(sa_group_find(e->sa, &r.mgid)->n_members, 1);
 }
 
-static void a_leave_gets_a_response_and_ends_the_group(void **state)
+CASE_WITH(a_leave_gets_a_response_and_ends_the_group, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = member(e, 1, 7);
@@ -780,7 +780,7 @@ static void a_leave_gets_a_response_and_ends_the_group(void **state)
 	assert_int_equal(change(e, MAD_DELETE, 1, JOIN, &rec), SA_REQ_INVALID);
 }
 
-static void a_join_that_says_too_little_creates_nothing(void **state)
+CASE_WITH(a_join_that_says_too_little_creates_nothing, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = member(e, 1, 7);
@@ -791,7 +791,7 @@ static void a_join_that_says_too_little_creates_nothing(void **state)
 	assert_int_equal(e->response.n, 0);
 }
 
-static void a_request_from_an_unknown_port_is_refused(void **state)
+CASE_WITH(a_request_from_an_unknown_port_is_refused, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = member(e, 1, 7);
@@ -802,7 +802,7 @@ static void a_request_from_an_unknown_port_is_refused(void **state)
 	assert_int_equal(serve(e), SA_REQ_INVALID);
 }
 
-static void a_port_joined_by_proxy_is_removed_by_any_of_its_partition(void **state)
+CASE_WITH(a_port_joined_by_proxy_is_removed_by_any_of_its_partition, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = member(e, 1, 7);
@@ -813,7 +813,7 @@ static void a_port_joined_by_proxy_is_removed_by_any_of_its_partition(void **sta
 	assert_int_equal(change(e, MAD_DELETE, 2, JOIN, &rec), SA_OK);
 }
 
-static void a_port_that_joined_itself_is_not_removed_by_others(void **state)
+CASE_WITH(a_port_that_joined_itself_is_not_removed_by_others, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = member(e, 1, 7);
@@ -826,7 +826,7 @@ static void a_port_that_joined_itself_is_not_removed_by_others(void **state)
 	assert_int_equal(change(e, MAD_SET, 0, JOIN | SA_MCM_PROXY_JOIN, &rec), SA_REQ_INVALID);
 }
 
-static void a_port_that_joins_again_itself_ends_the_proxy_join(void **state)
+CASE_WITH(a_port_that_joins_again_itself_ends_the_proxy_join, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = member(e, 1, 7);
@@ -836,7 +836,7 @@ static void a_port_that_joins_again_itself_ends_the_proxy_join(void **state)
 	assert_int_equal(change(e, MAD_DELETE, 0, JOIN, &rec), SA_REQ_INVALID);
 }
 
-static void a_proxy_must_share_a_partition(void **state)
+CASE_WITH(a_proxy_must_share_a_partition, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = member(e, 1, 7);
@@ -849,7 +849,7 @@ static void a_proxy_must_share_a_partition(void **state)
 	assert_int_equal(change(e, MAD_DELETE, 0, JOIN, &rec), SA_REQ_INVALID);
 }
 
-static void groups_are_listed_without_their_members(void **state)
+CASE_WITH(groups_are_listed_without_their_members, setup, teardown)
 {
 	struct env *e = *state;
 	static const struct ib_gid none;
@@ -867,7 +867,7 @@ static void groups_are_listed_without_their_members(void **state)
 	assert_int_equal(r.mtu_selector, SA_EXACTLY);
 }
 
-static void trusted_requests_see_the_members(void **state)
+CASE_WITH(trusted_requests_see_the_members, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -886,7 +886,7 @@ static void trusted_requests_see_the_members(void **state)
 	assert_int_equal(e->response.n, 0);
 }
 
-static void a_member_is_found_by_its_port(void **state)
+CASE_WITH(a_member_is_found_by_its_port, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -899,7 +899,7 @@ static void a_member_is_found_by_its_port(void **state)
 	                 SA_NO_RECORDS);
 }
 
-static void a_wrong_key_gets_no_response(void **state)
+CASE_WITH(a_wrong_key_gets_no_response, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -910,7 +910,7 @@ static void a_wrong_key_gets_no_response(void **state)
 	assert_null(e->response.records);
 }
 
-static void selectors_of_groups_are_not_numbers(void **state)
+CASE_WITH(selectors_of_groups_are_not_numbers, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -933,7 +933,7 @@ static void selectors_of_groups_are_not_numbers(void **state)
 	                 SA_NO_RECORDS);
 }
 
-static void groups_of_other_partitions_are_not_seen(void **state)
+CASE_WITH(groups_of_other_partitions_are_not_seen, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -944,7 +944,7 @@ static void groups_of_other_partitions_are_not_seen(void **state)
 
 /* ---- what is wrong ---- */
 
-static void versions_that_nobody_knows_get_a_status(void **state)
+CASE_WITH(versions_that_nobody_knows_get_a_status, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -957,7 +957,7 @@ static void versions_that_nobody_knows_get_a_status(void **state)
 	assert_int_equal(serve(e), MAD_STATUS_BAD_VERSION);
 }
 
-static void methods_that_a_record_has_not_get_a_status(void **state)
+CASE_WITH(methods_that_a_record_has_not_get_a_status, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -973,7 +973,7 @@ static void methods_that_a_record_has_not_get_a_status(void **state)
 	assert_int_equal(serve(e), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
 }
 
-static void responses_get_no_response(void **state)
+CASE_WITH(responses_get_no_response, setup, teardown)
 {
 	static const uint8_t methods[] = {
 		MAD_GET_RESP, MAD_GET_TABLE_RESP, MAD_REPORT_RESP, MAD_SEND, 0, 0x7F, 0xFF
@@ -990,7 +990,7 @@ static void responses_get_no_response(void **state)
 
 /* ---- in slices ---- */
 
-static void a_table_in_slices_has_the_same_records(void **state)
+CASE_WITH(a_table_in_slices_has_the_same_records, setup, teardown)
 {
 	static const uint16_t attributes[] = {
 		SA_ATTR_NODE,    SA_ATTR_PORT_INFO, SA_ATTR_SWITCH_INFO, SA_ATTR_LINEAR_FT,
@@ -1014,7 +1014,7 @@ static void a_table_in_slices_has_the_same_records(void **state)
 }
 
 /* From one port to all, from all to one, and a few of each. */
-static void paths_in_slices_are_the_same(void **state)
+CASE_WITH(paths_in_slices_are_the_same, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_path_record r = { .sgid = gid(e, 1), .dgid = gid(e, 2), .numb_path = 2 };
@@ -1031,7 +1031,7 @@ static void paths_in_slices_are_the_same(void **state)
 }
 
 /* From three ports to two, of all and of three paths; one GID is that of the switch. */
-static void multipaths_in_slices_are_the_same(void **state)
+CASE_WITH(multipaths_in_slices_are_the_same, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_multipath_record m = { .sgid_count = 3, .dgid_count = 2, .numb_path = 3 };
@@ -1053,7 +1053,7 @@ static void multipaths_in_slices_are_the_same(void **state)
 }
 
 /* A slice looks at so many LIDs of pairs of ports, whether a path is found or not. */
-static void a_multipath_that_nothing_meets_is_served_in_slices(void **state)
+CASE_WITH(a_multipath_that_nothing_meets_is_served_in_slices, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_multipath_record m = {
@@ -1082,7 +1082,7 @@ static void a_multipath_that_nothing_meets_is_served_in_slices(void **state)
 }
 
 /* It ends at once, however many paths there may be. */
-static void a_job_that_is_stopped_has_no_resources(void **state)
+CASE_WITH(a_job_that_is_stopped_has_no_resources, setup, teardown)
 {
 	struct env *e = *state;
 	struct sa_response out = { 0 };
@@ -1099,71 +1099,4 @@ static void a_job_that_is_stopped_has_no_resources(void **state)
 	assert_int_equal(out.n, 0);
 	assert_null(out.records);
 	sa_job_free(job);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(every_node_has_a_record),
-		TEST(a_node_is_found_by_lid_guid_and_description),
-		TEST(a_get_wants_exactly_one_record),
-		TEST(a_table_may_be_empty),
-		TEST(every_port_has_a_port_info),
-		TEST(the_port_of_the_subnet_manager_is_found_by_its_capability),
-		TEST(capability_mask2_matches_bit_by_bit),
-		TEST(only_trusted_requests_see_the_m_key),
-		TEST(switches_have_switch_infos_and_tables),
-		TEST(the_multicast_tables_show_who_joined),
-		TEST(links_are_listed_from_both_ends),
-		TEST(guids_and_lanes_are_listed_by_port),
-		TEST(a_port_gets_the_guids_that_it_asks_for),
-		TEST(for_a_guid_of_0_one_is_chosen),
-		TEST(a_guid_that_somebody_has_is_not_given),
-		TEST(what_cannot_be_done_to_guids_says_why),
-		TEST(only_trusted_requests_see_pkeys),
-		TEST(there_is_one_subnet_manager_where_it_is),
-		TEST(it_says_what_it_can),
-		TEST(between_all_ports_there_are_paths),
-		TEST(a_get_without_a_source_has_the_first_path),
-		TEST(an_mtu_is_as_it_is_asked_for),
-		TEST(a_rate_is_as_it_is_asked_for),
-		TEST(rates_are_compared_by_what_they_are),
-		TEST(a_path_is_as_fast_as_its_slowest_link),
-		TEST(switches_are_ends_of_paths),
-		TEST(unknown_ends_have_different_statuses),
-		TEST(what_cannot_be_reached_has_no_path),
-		TEST(each_lid_of_a_port_has_its_path),
-		TEST(all_pairs_of_lids_have_paths_and_the_most_distinct_come_first),
-		TEST(no_more_paths_are_returned_than_requested),
-		TEST(records_of_a_port_are_found_by_any_of_its_lids),
-		TEST(partitions_have_paths_of_their_own),
-		TEST(paths_have_a_service_level),
-		TEST(a_path_to_a_group_is_to_its_mlid),
-		TEST(multipaths_lead_from_each_source_to_each_target),
-		TEST(multipaths_need_to_know_from_where_to_where),
-		TEST(the_response_to_a_join_is_the_whole_record),
-		TEST(a_leave_gets_a_response_and_ends_the_group),
-		TEST(a_join_that_says_too_little_creates_nothing),
-		TEST(a_request_from_an_unknown_port_is_refused),
-		TEST(a_port_joined_by_proxy_is_removed_by_any_of_its_partition),
-		TEST(a_port_that_joined_itself_is_not_removed_by_others),
-		TEST(a_port_that_joins_again_itself_ends_the_proxy_join),
-		TEST(a_proxy_must_share_a_partition),
-		TEST(groups_are_listed_without_their_members),
-		TEST(trusted_requests_see_the_members),
-		TEST(a_member_is_found_by_its_port),
-		TEST(a_wrong_key_gets_no_response),
-		TEST(selectors_of_groups_are_not_numbers),
-		TEST(groups_of_other_partitions_are_not_seen),
-		TEST(versions_that_nobody_knows_get_a_status),
-		TEST(methods_that_a_record_has_not_get_a_status),
-		TEST(responses_get_no_response),
-		TEST(a_table_in_slices_has_the_same_records),
-		TEST(paths_in_slices_are_the_same),
-		TEST(multipaths_in_slices_are_the_same),
-		TEST(a_multipath_that_nothing_meets_is_served_in_slices),
-		TEST(a_job_that_is_stopped_has_no_resources),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * ServiceRecords: which ports may offer and withdraw services, which ones see them, and for how
  * long.
  */
+#include <harness.h>
+
 #include "subnet/testing_sa.h"
 
 static struct wire_service_record service(const struct env *e, unsigned host, uint64_t id,
@@ -27,7 +29,7 @@ static uint16_t with_service(struct env *e, uint8_t method, uint64_t mask,
 	return serve(e);
 }
 
-static void a_service_that_is_offered_is_found(void **state)
+CASE_WITH(a_service_that_is_offered_is_found, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_service_record s = service(e, 1, 42, 100), got;
@@ -44,7 +46,7 @@ static void a_service_that_is_offered_is_found(void **state)
 	assert_int_equal(e->response.n, 1);
 }
 
-static void only_trusted_requests_see_the_key_of_a_service(void **state)
+CASE_WITH(only_trusted_requests_see_the_key_of_a_service, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_service_record s = service(e, 1, 42, 100);
@@ -59,7 +61,7 @@ static void only_trusted_requests_see_the_key_of_a_service(void **state)
 	assert_int_equal(RECORD(e, service_record, 0).key[3], 9);
 }
 
-static void a_service_offered_again_is_the_same_one(void **state)
+CASE_WITH(a_service_offered_again_is_the_same_one, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_service_record s = service(e, 1, 42, 100);
@@ -71,7 +73,7 @@ static void a_service_offered_again_is_the_same_one(void **state)
 	assert_int_equal(RECORD(e, service_record, 0).data8[0], 77);
 }
 
-static void a_lease_runs_out(void **state)
+CASE_WITH(a_lease_runs_out, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_service_record s = service(e, 1, 42, 100);
@@ -85,7 +87,7 @@ static void a_lease_runs_out(void **state)
 	assert_int_equal(with_service(e, MAD_GET, SA_SR(id), &s), SA_NO_RECORDS);
 }
 
-static void without_a_lease_a_service_is_for_ever(void **state)
+CASE_WITH(without_a_lease_a_service_is_for_ever, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_service_record s = service(e, 1, 42, 5);
@@ -96,7 +98,7 @@ static void without_a_lease_a_service_is_for_ever(void **state)
 	assert_int_equal(RECORD(e, service_record, 0).lease, 0xFFFFFFFF);
 }
 
-static void a_service_is_withdrawn(void **state)
+CASE_WITH(a_service_is_withdrawn, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_service_record s = service(e, 1, 42, 100), other = service(e, 1, 43, 100);
@@ -108,7 +110,7 @@ static void a_service_is_withdrawn(void **state)
 	assert_int_equal(with_service(e, MAD_GET, SA_SR(id), &s), SA_NO_RECORDS);
 }
 
-static void services_that_are_nowhere_are_refused(void **state)
+CASE_WITH(services_that_are_nowhere_are_refused, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_service_record s = service(e, 1, 42, 100);
@@ -123,7 +125,7 @@ static void services_that_are_nowhere_are_refused(void **state)
 
 /* The SA has the services whose leases, by the model, have not run out, after each of many
  * changes. */
-static void leases_run_out_in_any_order(void **state)
+CASE_WITH(leases_run_out_in_any_order, setup, teardown)
 {
 	enum { SERVICES = 300 };
 	struct env *e = *state;
@@ -157,7 +159,7 @@ static void leases_run_out_in_any_order(void **state)
 }
 
 /* Places of leases that have run out are free, however many have. */
-static void a_full_directory_has_room_when_leases_run_out(void **state)
+CASE_WITH(a_full_directory_has_room_when_leases_run_out, setup, teardown)
 {
 	enum { MOST = 65536 };
 	struct env *e = *state;
@@ -178,7 +180,7 @@ static void a_full_directory_has_room_when_leases_run_out(void **state)
 }
 
 /* A query of one record, too, if that is not among the first. */
-static void services_in_slices_are_the_same(void **state)
+CASE_WITH(services_in_slices_are_the_same, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_service_record s;
@@ -202,22 +204,4 @@ static void services_in_slices_are_the_same(void **state)
 		assert_false(sa_job_run(job, budget, &out));
 		sa_job_free(job);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_service_that_is_offered_is_found),
-		TEST(only_trusted_requests_see_the_key_of_a_service),
-		TEST(a_service_offered_again_is_the_same_one),
-		TEST(a_lease_runs_out),
-		TEST(without_a_lease_a_service_is_for_ever),
-		TEST(a_service_is_withdrawn),
-		TEST(services_that_are_nowhere_are_refused),
-		TEST(leases_run_out_in_any_order),
-		TEST(a_full_directory_has_room_when_leases_run_out),
-		TEST(services_in_slices_are_the_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,14 @@
  * MCMemberRecord requests: which ports may create, join and leave groups, the values of groups, and
  * that every MLID is freed.
  */
+#include <harness.h>
+
 #include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "subnet/partitions.h"
 #include "subnet/sa_groups.h"
 #include "subnet/testing_passes.h"
 #include "wire/mgid.h"
-
-#include <harness.h>
-#include <arpa/inet.h>
-#include <endian.h>
 
 #define JOIN   (SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE)
 #define CREATE (JOIN | SA_MCM_QKEY | SA_MCM_TCLASS | SA_MCM_PKEY | SA_MCM_FLOW_LABEL | SA_MCM_SL)
@@ -146,7 +144,7 @@ static unsigned groups(const struct env *e)
 
 /* ---- create ---- */
 
-static void a_group_is_created_with_what_was_asked_for(void **state)
+CASE_WITH(a_group_is_created_with_what_was_asked_for, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 1, GROUP, FULL);
@@ -169,7 +167,7 @@ static void a_group_is_created_with_what_was_asked_for(void **state)
 }
 
 /* With dfsssp messages to groups have the lane of their trees. */
-static void where_paths_have_lanes_groups_have_one(void **state)
+CASE(where_paths_have_lanes_groups_have_one)
 {
 	struct partition partition[] = { { .pkey = 0x7FFF, .sl = 3 } };
 	struct partition_group group[] = { { .mgid = gid_of("ff12::b10e"),
@@ -184,7 +182,6 @@ static void where_paths_have_lanes_groups_have_one(void **state)
 	struct wire_mcmember rec;
 	struct env *e;
 
-	(void)state;
 	fabric_settings_default(&settings);
 	settings.routing = SM_ROUTING_DFSSSP;
 	e = start(&settings);
@@ -202,7 +199,7 @@ static void where_paths_have_lanes_groups_have_one(void **state)
 	stop(e);
 }
 
-static void what_the_request_leaves_out_is_filled_in(void **state)
+CASE_WITH(what_the_request_leaves_out_is_filled_in, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
@@ -218,7 +215,7 @@ static void what_the_request_leaves_out_is_filled_in(void **state)
 	assert_int_equal(rec.life_selector, SA_EXACTLY);
 }
 
-static void creating_needs_each_component(void **state)
+CASE_WITH(creating_needs_each_component, setup, teardown)
 {
 	static const uint64_t needed[] = { SA_MCM_PORT_GID, SA_MCM_JOIN_STATE, SA_MCM_QKEY,
 		                           SA_MCM_TCLASS,   SA_MCM_PKEY,       SA_MCM_FLOW_LABEL,
@@ -237,7 +234,7 @@ static void creating_needs_each_component(void **state)
 	assert_int_equal(groups(e), 0);
 }
 
-static void only_full_members_create(void **state)
+CASE_WITH(only_full_members_create, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -249,7 +246,7 @@ static void only_full_members_create(void **state)
 	assert_int_equal(join(e, 0, "ff12:1::2", FULL | NON), SA_OK);
 }
 
-static void mgids_that_may_be_created(void **state)
+CASE_WITH(mgids_that_may_be_created, setup, teardown)
 {
 	static const char *const good[] = {
 		"ff01:0:2:c985::", /* perftest's */
@@ -267,7 +264,7 @@ static void mgids_that_may_be_created(void **state)
 }
 
 /* As RFC 4391 and OpenSM have it. */
-static void groups_of_ipoib_are_like_their_broadcast_group(void **state)
+CASE_WITH(groups_of_ipoib_are_like_their_broadcast_group, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember good = request(e, 0, "ff12:401b:ffff::1", FULL), rec;
@@ -295,7 +292,7 @@ static void groups_of_ipoib_are_like_their_broadcast_group(void **state)
 	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &good), SA_OK);
 }
 
-static void mgids_that_may_not_be_created(void **state)
+CASE_WITH(mgids_that_may_not_be_created, setup, teardown)
 {
 	static const char *const bad[] = {
 		"fe80::1",      "fa12::1",      "ef12:1::1", "::1", "ff22::1", /* reserved flags */
@@ -309,7 +306,7 @@ static void mgids_that_may_not_be_created(void **state)
 	assert_int_equal(groups(e), 0);
 }
 
-static void for_a_zero_mgid_one_is_made_up(void **state)
+CASE_WITH(for_a_zero_mgid_one_is_made_up, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember a = request(e, 0, "::", FULL), b = a;
@@ -325,7 +322,7 @@ static void for_a_zero_mgid_one_is_made_up(void **state)
 }
 
 /* So that SAs of subnets that a router connects do not make up the same. */
-static void a_made_up_mgid_has_the_prefix_of_the_subnet(void **state)
+CASE_WITH(a_made_up_mgid_has_the_prefix_of_the_subnet, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, "::", FULL);
@@ -335,7 +332,7 @@ static void a_made_up_mgid_has_the_prefix_of_the_subnet(void **state)
 	assert_memory_equal(rec.mgid.raw + 4, &prefix, sizeof(prefix));
 }
 
-static void a_made_up_mgid_is_for_others_to_join(void **state)
+CASE_WITH(a_made_up_mgid_is_for_others_to_join, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember a = request(e, 0, "::", FULL), b = request(e, 1, "::", FULL);
@@ -347,7 +344,7 @@ static void a_made_up_mgid_is_for_others_to_join(void **state)
 	assert_int_equal(groups(e), 1);
 }
 
-static void a_made_up_mgid_has_the_scope_asked_for(void **state)
+CASE_WITH(a_made_up_mgid_has_the_scope_asked_for, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, "::", FULL);
@@ -359,7 +356,7 @@ static void a_made_up_mgid_has_the_scope_asked_for(void **state)
 }
 
 /* As OpenSM does: a port that wants the SA to choose asks for the MGID 0. */
-static void without_an_mgid_in_the_mask_a_group_is_refused(void **state)
+CASE_WITH(without_an_mgid_in_the_mask_a_group_is_refused, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
@@ -369,7 +366,7 @@ static void without_an_mgid_in_the_mask_a_group_is_refused(void **state)
 	assert_int_equal(groups(e), 0);
 }
 
-static void a_group_has_the_mlid_that_it_asks_for_if_that_is_free(void **state)
+CASE_WITH(a_group_has_the_mlid_that_it_asks_for_if_that_is_free, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember a = request(e, 0, GROUP, FULL), b = request(e, 0, "ff12::7", FULL);
@@ -389,7 +386,7 @@ static void a_group_has_the_mlid_that_it_asks_for_if_that_is_free(void **state)
 	assert_true(ib_lid_is_mcast(d.mlid));
 }
 
-static void a_partition_that_the_port_is_not_in_is_refused(void **state)
+CASE_WITH(a_partition_that_the_port_is_not_in_is_refused, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
@@ -410,7 +407,7 @@ struct select_row {
 	uint8_t chosen;
 };
 
-static void mtu_of_a_new_group(void **state)
+CASE_WITH(mtu_of_a_new_group, setup, teardown)
 {
 	static const struct select_row row[] = {
 		{ SA_EXACTLY, IBV_MTU_1024, SA_OK, IBV_MTU_1024 },
@@ -443,7 +440,7 @@ static void mtu_of_a_new_group(void **state)
 	}
 }
 
-static void rate_of_a_new_group(void **state)
+CASE_WITH(rate_of_a_new_group, setup, teardown)
 {
 	static const struct select_row row[] = {
 		{ SA_EXACTLY, IBV_RATE_10_GBPS, SA_OK, IBV_RATE_10_GBPS },
@@ -474,7 +471,7 @@ static void rate_of_a_new_group(void **state)
 	}
 }
 
-static void a_value_without_its_selector_asks_for_nothing(void **state)
+CASE_WITH(a_value_without_its_selector_asks_for_nothing, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
@@ -486,7 +483,7 @@ static void a_value_without_its_selector_asks_for_nothing(void **state)
 	assert_int_equal(rec.rate, IBV_RATE_100_GBPS);
 }
 
-static void mtu_and_rate_of_a_group_that_is_joined_must_be_as_selected(void **state)
+CASE_WITH(mtu_and_rate_of_a_group_that_is_joined_must_be_as_selected, setup, teardown)
 {
 	static const struct {
 		uint8_t selector, mtu, rate;
@@ -525,7 +522,7 @@ static void mtu_and_rate_of_a_group_that_is_joined_must_be_as_selected(void **st
 	}
 }
 
-static void a_port_with_a_smaller_mtu_than_the_group_cannot_join(void **state)
+CASE_WITH(a_port_with_a_smaller_mtu_than_the_group_cannot_join, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -541,7 +538,7 @@ static void set_speed(struct env *e, unsigned host, uint8_t speed)
 	e->f->hca_port[host]->speed = e->f->hca_port[host]->peer->speed = speed;
 }
 
-static void a_group_is_as_fast_as_the_port_that_creates_it(void **state)
+CASE_WITH(a_group_is_as_fast_as_the_port_that_creates_it, setup, teardown)
 {
 	static const struct {
 		uint8_t speed, rate;
@@ -561,7 +558,7 @@ static void a_group_is_as_fast_as_the_port_that_creates_it(void **state)
 	}
 }
 
-static void a_port_with_a_slower_link_than_the_group_cannot_join(void **state)
+CASE_WITH(a_port_with_a_slower_link_than_the_group_cannot_join, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, "ff12:1::2", FULL);
@@ -578,7 +575,7 @@ static void a_port_with_a_slower_link_than_the_group_cannot_join(void **state)
 	assert_int_equal(join(e, 1, "ff12:1::2", FULL), SA_OK);
 }
 
-static void a_faster_port_joins_a_slow_group(void **state)
+CASE_WITH(a_faster_port_joins_a_slow_group, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -590,7 +587,7 @@ static void a_faster_port_joins_a_slow_group(void **state)
 
 /* ---- join ---- */
 
-static void joining_needs_mgid_port_gid_and_join_state(void **state)
+CASE_WITH(joining_needs_mgid_port_gid_and_join_state, setup, teardown)
 {
 	static const uint64_t needed[] = { SA_MCM_MGID, SA_MCM_PORT_GID, SA_MCM_JOIN_STATE };
 	struct env *e = *state;
@@ -607,7 +604,7 @@ static void joining_needs_mgid_port_gid_and_join_state(void **state)
 	assert_int_equal(rec.qkey, 0x11111111); /* the group's own */
 }
 
-static void a_join_state_of_nothing_or_nonsense_is_refused(void **state)
+CASE_WITH(a_join_state_of_nothing_or_nonsense_is_refused, setup, teardown)
 {
 	static const uint8_t bad[] = { 0, 0x10, 0x11, 0xFF };
 	struct env *e = *state;
@@ -621,7 +618,7 @@ static void a_join_state_of_nothing_or_nonsense_is_refused(void **state)
 	assert_int_equal(state_of(e, 1, GROUP), 0);
 }
 
-static void what_the_request_says_of_the_group_must_be_so(void **state)
+CASE_WITH(what_the_request_says_of_the_group_must_be_so, setup, teardown)
 {
 	struct env *e = *state;
 	const struct wire_mcmember good = request(e, 1, GROUP, FULL);
@@ -648,7 +645,7 @@ static void what_the_request_says_of_the_group_must_be_so(void **state)
 	}
 }
 
-static void a_limited_pkey_of_the_partition_will_do(void **state)
+CASE_WITH(a_limited_pkey_of_the_partition_will_do, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 1, GROUP, FULL);
@@ -659,7 +656,7 @@ static void a_limited_pkey_of_the_partition_will_do(void **state)
 	assert_int_equal(rec.pkey, IB_PKEY_DEFAULT);
 }
 
-static void join_states_add_up(void **state)
+CASE_WITH(join_states_add_up, setup, teardown)
 {
 	static const struct {
 		uint8_t join, now;
@@ -679,7 +676,7 @@ static void join_states_add_up(void **state)
 	assert_int_equal(find(e, GROUP)->n_members, 1);
 }
 
-static void a_gid_that_is_no_ports_is_refused(void **state)
+CASE_WITH(a_gid_that_is_no_ports_is_refused, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
@@ -696,7 +693,7 @@ static void a_gid_that_is_no_ports_is_refused(void **state)
 	assert_int_equal(groups(e), 0);
 }
 
-static void joined_means_forwarding(void **state)
+CASE_WITH(joined_means_forwarding, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 2, GROUP, FULL);
@@ -711,7 +708,7 @@ static void joined_means_forwarding(void **state)
 	assert_int_equal(forwarded(e, rec.mlid), 0);
 }
 
-static void send_only_members_are_not_forwarded_to(void **state)
+CASE_WITH(send_only_members_are_not_forwarded_to, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
@@ -726,7 +723,7 @@ static void send_only_members_are_not_forwarded_to(void **state)
 	assert_int_equal(forwarded(e, rec.mlid), 1 << 0);
 }
 
-static void an_sa_without_send_only_full_members_refuses_them(void **state)
+CASE_WITH(an_sa_without_send_only_full_members_refuses_them, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -737,7 +734,7 @@ static void an_sa_without_send_only_full_members_refuses_them(void **state)
 	assert_int_equal(join(e, 1, GROUP, SEND_NON), SA_OK);
 }
 
-static void perftests_request_works(void **state)
+CASE_WITH(perftests_request_works, setup, teardown)
 {
 	struct env *e = *state;
 	const char *mgid = "ff01:0:2:c985::";
@@ -759,7 +756,7 @@ static void perftests_request_works(void **state)
 
 /* ---- leave ---- */
 
-static void leaving_needs_mgid_port_gid_and_join_state(void **state)
+CASE_WITH(leaving_needs_mgid_port_gid_and_join_state, setup, teardown)
 {
 	static const uint64_t needed[] = { SA_MCM_MGID, SA_MCM_PORT_GID, SA_MCM_JOIN_STATE };
 	struct env *e = *state;
@@ -774,7 +771,7 @@ static void leaving_needs_mgid_port_gid_and_join_state(void **state)
 	assert_int_equal(state_of(e, 0, GROUP), FULL);
 }
 
-static void a_partial_leave_clears_its_bits(void **state)
+CASE_WITH(a_partial_leave_clears_its_bits, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec;
@@ -786,7 +783,7 @@ static void a_partial_leave_clears_its_bits(void **state)
 	assert_int_equal(state_of(e, 0, GROUP), FULL | SEND_NON);
 }
 
-static void a_leave_names_only_states_that_the_port_has(void **state)
+CASE_WITH(a_leave_names_only_states_that_the_port_has, setup, teardown)
 {
 	static const uint8_t bad[] = { 0, SEND_NON, FULL | SEND_NON, 0xF, 0xFF, 0x10 };
 	struct env *e = *state;
@@ -797,7 +794,7 @@ static void a_leave_names_only_states_that_the_port_has(void **state)
 	assert_int_equal(state_of(e, 0, GROUP), FULL | NON);
 }
 
-static void who_is_no_member_cannot_leave(void **state)
+CASE_WITH(who_is_no_member_cannot_leave, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -808,7 +805,7 @@ static void who_is_no_member_cannot_leave(void **state)
 	assert_int_equal(leave(e, 0, GROUP, FULL), SA_REQ_INVALID);
 }
 
-static void a_group_ends_with_its_last_full_member(void **state)
+CASE_WITH(a_group_ends_with_its_last_full_member, setup, teardown)
 {
 	struct env *e = *state;
 	uint16_t mlid;
@@ -825,7 +822,7 @@ static void a_group_ends_with_its_last_full_member(void **state)
 	assert_int_equal(leave(e, 1, GROUP, NON), SA_REQ_INVALID);
 }
 
-static void what_is_left_of_a_full_member_does_not_keep_the_group(void **state)
+CASE_WITH(what_is_left_of_a_full_member_does_not_keep_the_group, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -834,7 +831,7 @@ static void what_is_left_of_a_full_member_does_not_keep_the_group(void **state)
 	assert_null(find(e, GROUP));
 }
 
-static void joining_with_9_and_leaving_with_1_leaks_no_mlid(void **state)
+CASE_WITH(joining_with_9_and_leaving_with_1_leaks_no_mlid, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -850,7 +847,7 @@ static void joining_with_9_and_leaving_with_1_leaks_no_mlid(void **state)
 
 /* ---- MLIDs ---- */
 
-static void two_groups_have_two_mlids(void **state)
+CASE_WITH(two_groups_have_two_mlids, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -868,12 +865,11 @@ static enum sa_status join_nth(struct env *e, unsigned n)
 	return sa_mcmember_set(e->sa, CREATE, &rec);
 }
 
-static void without_mlids_left_there_are_no_resources(void **state)
+CASE(without_mlids_left_there_are_no_resources)
 {
 	struct shm_settings settings;
 	struct env *e;
 
-	(void)state;
 	fabric_settings_default(&settings);
 	settings.mft_capacity = 20;
 	e = start(&settings);
@@ -906,12 +902,11 @@ static uint16_t mlid_of(const struct env *e, unsigned n)
 	return find(e, mgid)->rec.mlid;
 }
 
-static void groups_share_mlids_when_there_are_no_more(void **state)
+CASE(groups_share_mlids_when_there_are_no_more)
 {
 	struct env *e = start_sharing();
 	unsigned used[3] = { 1 };
 
-	(void)state;
 	for (unsigned n = 0; n < 29; n++)
 		assert_int_equal(join_nth(e, n), SA_OK);
 	assert_int_equal(groups(e), 29);
@@ -924,12 +919,11 @@ static void groups_share_mlids_when_there_are_no_more(void **state)
 	stop(e);
 }
 
-static void the_tree_of_a_shared_mlid_leads_to_the_members_of_all(void **state)
+CASE(the_tree_of_a_shared_mlid_leads_to_the_members_of_all)
 {
 	struct env *e = start_sharing();
 	const char *third;
 
-	(void)state;
 	assert_int_equal(join(e, 0, "ff12:1::1", FULL), SA_OK);
 	assert_int_equal(join(e, 1, "ff12:1::2", FULL), SA_OK);
 	do { /* until one has the first one's */
@@ -950,12 +944,11 @@ static void the_tree_of_a_shared_mlid_leads_to_the_members_of_all(void **state)
 	stop(e);
 }
 
-static void a_port_in_two_groups_of_an_mlid_stays_until_it_has_left_both(void **state)
+CASE(a_port_in_two_groups_of_an_mlid_stays_until_it_has_left_both)
 {
 	struct env *e = start_sharing();
 	uint16_t mlid;
 
-	(void)state;
 	for (unsigned n = 0; n < 8; n++)
 		assert_int_equal(join_nth(e, n), SA_OK);
 	mlid = mlid_of(e, 0);
@@ -982,7 +975,7 @@ static void a_port_in_two_groups_of_an_mlid_stays_until_it_has_left_both(void **
 	stop(e);
 }
 
-static void what_cannot_be_routed_leaves_all_as_it_was(void **state)
+CASE_WITH(what_cannot_be_routed_leaves_all_as_it_was, setup, teardown)
 {
 	struct env *e = *state;
 	const uint32_t capacity = e->f->settings.mft_capacity;
@@ -1000,7 +993,7 @@ static void what_cannot_be_routed_leaves_all_as_it_was(void **state)
 	assert_int_equal(join(e, 1, "ff12:1::2", FULL), SA_OK);
 }
 
-static void refused_requests_cost_no_mlid(void **state)
+CASE_WITH(refused_requests_cost_no_mlid, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec;
@@ -1017,7 +1010,7 @@ static void refused_requests_cost_no_mlid(void **state)
 	assert_int_equal(groups(e), 0);
 }
 
-static void every_mlid_comes_back(void **state)
+CASE_WITH(every_mlid_comes_back, setup, teardown)
 {
 	struct env *e = *state;
 	unsigned seed = 17;
@@ -1052,7 +1045,7 @@ static void every_mlid_comes_back(void **state)
 
 #define BROADCAST "ff12:401b:ffff::ffff:ffff"
 
-static void the_broadcast_group_is_there_from_the_start(void **state)
+CASE_WITH(the_broadcast_group_is_there_from_the_start, setup, teardown)
 {
 	struct env *e = *state;
 	const struct sa_group *g = find(e, BROADCAST);
@@ -1064,7 +1057,7 @@ static void the_broadcast_group_is_there_from_the_start(void **state)
 	assert_true(ib_lid_is_mcast(g->rec.mlid));
 }
 
-static void all_ports_can_join_the_broadcast_group(void **state)
+CASE_WITH(all_ports_can_join_the_broadcast_group, setup, teardown)
 {
 	struct env *e = *state;
 	struct sa *sa;
@@ -1083,7 +1076,7 @@ static void all_ports_can_join_the_broadcast_group(void **state)
 	}
 }
 
-static void the_broadcast_group_cannot_be_deleted(void **state)
+CASE_WITH(the_broadcast_group_cannot_be_deleted, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, BROADCAST, FULL);
@@ -1098,7 +1091,7 @@ static void the_broadcast_group_cannot_be_deleted(void **state)
 	assert_int_equal(sa_mcmember_set(e->sa, JOIN, &rec), SA_OK);
 }
 
-static void the_broadcast_group_accepts_members_of_any_kind(void **state)
+CASE_WITH(the_broadcast_group_accepts_members_of_any_kind, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, BROADCAST, NON);
@@ -1124,7 +1117,7 @@ static unsigned members(const struct env *e, const char *mgid)
 	return g ? g->n_members : 0;
 }
 
-static void a_port_that_is_down_leaves_all_its_groups(void **state)
+CASE_WITH(a_port_that_is_down_leaves_all_its_groups, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -1138,7 +1131,7 @@ static void a_port_that_is_down_leaves_all_its_groups(void **state)
 	assert_int_equal(members(e, GROUP), 1);
 }
 
-static void with_the_last_full_member_s_port_the_group_goes(void **state)
+CASE_WITH(with_the_last_full_member_s_port_the_group_goes, setup, teardown)
 {
 	struct env *e = *state;
 	uint32_t mlids = e->sa->mlids.used;
@@ -1150,7 +1143,7 @@ static void with_the_last_full_member_s_port_the_group_goes(void **state)
 	assert_int_equal(e->sa->mlids.used, mlids);
 }
 
-static void a_port_that_is_down_can_neither_join_nor_leave(void **state)
+CASE_WITH(a_port_that_is_down_can_neither_join_nor_leave, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -1162,7 +1155,7 @@ static void a_port_that_is_down_can_neither_join_nor_leave(void **state)
 	assert_int_equal(join(e, 1, GROUP, FULL), SA_OK);
 }
 
-static void the_broadcast_group_outlives_its_members(void **state)
+CASE_WITH(the_broadcast_group_outlives_its_members, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, BROADCAST, FULL);
@@ -1172,8 +1165,6 @@ static void the_broadcast_group_outlives_its_members(void **state)
 	assert_non_null(find(e, BROADCAST));
 	assert_int_equal(find(e, BROADCAST)->n_members, 0);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 /* ---- after another subnet manager ---- */
 
@@ -1199,7 +1190,7 @@ static enum sa_status join_again(struct env *e, unsigned host, const char *mgid,
 	return sa_mcmember_set(e->sa, CREATE | SA_MCM_MLID, &rec);
 }
 
-static void members_miss_nothing_while_they_register_again(void **state)
+CASE_WITH(members_miss_nothing_while_they_register_again, setup, teardown)
 {
 	struct env *e = *state;
 	uint16_t mlid, other, third;
@@ -1236,7 +1227,7 @@ static void members_miss_nothing_while_they_register_again(void **state)
 	assert_int_equal(forwarded(e, mlid), 1);
 }
 
-static void who_was_no_member_is_routed_at_once(void **state)
+CASE_WITH(who_was_no_member_is_routed_at_once, setup, teardown)
 {
 	struct env *e = *state;
 	uint16_t mlid;
@@ -1249,7 +1240,7 @@ static void who_was_no_member_is_routed_at_once(void **state)
 	assert_int_equal(forwarded(e, mlid), 1 | 1 << 3);
 }
 
-static void without_earlier_tables_there_is_nothing_to_learn(void **state)
+CASE_WITH(without_earlier_tables_there_is_nothing_to_learn, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -1257,71 +1248,4 @@ static void without_earlier_tables_there_is_nothing_to_learn(void **state)
 	leave(e, 0, GROUP, FULL);
 	take_over(e);
 	assert_false(sm_is_learning(e->sm));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_group_is_created_with_what_was_asked_for),
-		cmocka_unit_test(where_paths_have_lanes_groups_have_one),
-		TEST(what_the_request_leaves_out_is_filled_in),
-		TEST(creating_needs_each_component),
-		TEST(only_full_members_create),
-		TEST(mgids_that_may_be_created),
-		TEST(groups_of_ipoib_are_like_their_broadcast_group),
-		TEST(mgids_that_may_not_be_created),
-		TEST(for_a_zero_mgid_one_is_made_up),
-		TEST(a_made_up_mgid_has_the_prefix_of_the_subnet),
-		TEST(a_made_up_mgid_is_for_others_to_join),
-		TEST(a_made_up_mgid_has_the_scope_asked_for),
-		TEST(without_an_mgid_in_the_mask_a_group_is_refused),
-		TEST(a_group_has_the_mlid_that_it_asks_for_if_that_is_free),
-		TEST(a_partition_that_the_port_is_not_in_is_refused),
-		TEST(mtu_of_a_new_group),
-		TEST(rate_of_a_new_group),
-		TEST(a_value_without_its_selector_asks_for_nothing),
-		TEST(mtu_and_rate_of_a_group_that_is_joined_must_be_as_selected),
-		TEST(a_port_with_a_smaller_mtu_than_the_group_cannot_join),
-		TEST(a_group_is_as_fast_as_the_port_that_creates_it),
-		TEST(a_port_with_a_slower_link_than_the_group_cannot_join),
-		TEST(a_faster_port_joins_a_slow_group),
-		TEST(joining_needs_mgid_port_gid_and_join_state),
-		TEST(a_join_state_of_nothing_or_nonsense_is_refused),
-		TEST(what_the_request_says_of_the_group_must_be_so),
-		TEST(a_limited_pkey_of_the_partition_will_do),
-		TEST(join_states_add_up),
-		TEST(a_gid_that_is_no_ports_is_refused),
-		TEST(joined_means_forwarding),
-		TEST(send_only_members_are_not_forwarded_to),
-		TEST(an_sa_without_send_only_full_members_refuses_them),
-		TEST(perftests_request_works),
-		TEST(leaving_needs_mgid_port_gid_and_join_state),
-		TEST(a_partial_leave_clears_its_bits),
-		TEST(a_leave_names_only_states_that_the_port_has),
-		TEST(who_is_no_member_cannot_leave),
-		TEST(a_group_ends_with_its_last_full_member),
-		TEST(what_is_left_of_a_full_member_does_not_keep_the_group),
-		TEST(joining_with_9_and_leaving_with_1_leaks_no_mlid),
-		TEST(two_groups_have_two_mlids),
-		cmocka_unit_test(without_mlids_left_there_are_no_resources),
-		cmocka_unit_test(groups_share_mlids_when_there_are_no_more),
-		cmocka_unit_test(the_tree_of_a_shared_mlid_leads_to_the_members_of_all),
-		cmocka_unit_test(a_port_in_two_groups_of_an_mlid_stays_until_it_has_left_both),
-		TEST(what_cannot_be_routed_leaves_all_as_it_was),
-		TEST(refused_requests_cost_no_mlid),
-		TEST(every_mlid_comes_back),
-		TEST(the_broadcast_group_is_there_from_the_start),
-		TEST(all_ports_can_join_the_broadcast_group),
-		TEST(the_broadcast_group_cannot_be_deleted),
-		TEST(the_broadcast_group_accepts_members_of_any_kind),
-		TEST(a_port_that_is_down_leaves_all_its_groups),
-		TEST(with_the_last_full_member_s_port_the_group_goes),
-		TEST(a_port_that_is_down_can_neither_join_nor_leave),
-		TEST(the_broadcast_group_outlives_its_members),
-		TEST(members_miss_nothing_while_they_register_again),
-		TEST(who_was_no_member_is_routed_at_once),
-		TEST(without_earlier_tables_there_is_nothing_to_learn),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 /*
  * P_Key tables by the partitions, and their changes when the partitions change.
  */
-#include <arpa/inet.h>
+#include <harness.h>
 
 #include "fabric/agents/link.h"
 #include "fabric/agents/mads.h"
@@ -76,8 +76,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 static void use(struct env *e, const char *text)
 {
 	struct partitions *old = e->partitions;
@@ -113,7 +111,7 @@ static void assert_table(const uint16_t *table, const uint16_t *want, unsigned n
 
 /* ---- tables ---- */
 
-static void without_partitions_tables_are_left_alone(void **state)
+CASE_WITH(without_partitions_tables_are_left_alone, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -123,7 +121,7 @@ static void without_partitions_tables_are_left_alone(void **state)
 	assert_int_equal(e->f->hca_port[1]->pkey[3], 0x8123);
 }
 
-static void by_an_empty_file_all_are_limited_but_the_sm(void **state)
+CASE_WITH(by_an_empty_file_all_are_limited_but_the_sm, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -135,7 +133,7 @@ static void by_an_empty_file_all_are_limited_but_the_sm(void **state)
 	assert_int_equal(e->changed[1], 1);
 }
 
-static void pkeys_follow_the_default_one_in_their_order(void **state)
+CASE_WITH(pkeys_follow_the_default_one_in_their_order, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -145,7 +143,7 @@ static void pkeys_follow_the_default_one_in_their_order(void **state)
 	ASSERT_PKEYS(e, 2, 0xFFFF, 0x8020, 0x0020);
 }
 
-static void the_later_rule_holds(void **state)
+CASE_WITH(the_later_rule_holds, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -156,7 +154,7 @@ static void the_later_rule_holds(void **state)
 	ASSERT_PKEYS(e, 2, 0x7FFF, 0x8001, 0x8002, 0x0002);
 }
 
-static void another_pkey_may_be_at_index_0(void **state)
+CASE_WITH(another_pkey_may_be_at_index_0, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -168,7 +166,7 @@ static void another_pkey_may_be_at_index_0(void **state)
 	ASSERT_PKEYS(e, 0, 0xFFFF, 0x8010);
 }
 
-static void what_a_port_has_already_stays_where_it_is(void **state)
+CASE_WITH(what_a_port_has_already_stays_where_it_is, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -183,7 +181,7 @@ static void what_a_port_has_already_stays_where_it_is(void **state)
 	assert_int_equal(e->changed[1], 1);
 }
 
-static void kinds_of_ports_are_told_apart(void **state)
+CASE_WITH(kinds_of_ports_are_told_apart, setup, teardown)
 {
 	struct env *e = *state;
 	const struct fabric_node *sw = sm_switch(e->sm, 0);
@@ -193,7 +191,7 @@ static void kinds_of_ports_are_told_apart(void **state)
 	assert_table(sw->port[0].pkey, (const uint16_t[]){ 0x7FFF, 0x8002, 0x8003 }, 3);
 }
 
-static void a_switch_s_port_enforces_its_hca_s_table(void **state)
+CASE_WITH(a_switch_s_port_enforces_its_hca_s_table, setup, teardown)
 {
 	struct env *e = *state;
 	const struct fabric_port *p = e->f->hca_port[2]->peer;
@@ -204,7 +202,7 @@ static void a_switch_s_port_enforces_its_hca_s_table(void **state)
 	assert_table(p->pkey, (const uint16_t[]){ 0x7FFF, 0x8001 }, 2);
 }
 
-static void self_is_where_the_sm_is(void **state)
+CASE_WITH(self_is_where_the_sm_is, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -215,7 +213,7 @@ static void self_is_where_the_sm_is(void **state)
 	ASSERT_PKEYS(e, 2, 0xFFFF, 0x8001);
 }
 
-static void a_table_too_small_is_noticed_before(void **state)
+CASE_WITH(a_table_too_small_is_noticed_before, setup, teardown)
 {
 	struct env *e = *state;
 	char text[1024] = "", why[160] = "";
@@ -256,7 +254,7 @@ static enum sa_status join(struct env *e, unsigned host, const char *text)
 #define BROADCAST "ff12:401b:ffff::ffff:ffff"
 #define RED       "ff12:401b:8010::ffff:ffff"
 
-static void partitions_have_groups_for_their_members(void **state)
+CASE_WITH(partitions_have_groups_for_their_members, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -269,7 +267,7 @@ static void partitions_have_groups_for_their_members(void **state)
 	assert_int_equal(join(e, 2, BROADCAST), SA_OK);
 }
 
-static void without_ipoib_there_is_no_broadcast_group(void **state)
+CASE_WITH(without_ipoib_there_is_no_broadcast_group, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -278,7 +276,7 @@ static void without_ipoib_there_is_no_broadcast_group(void **state)
 	assert_int_equal(e->sa->groups.n, 0);
 }
 
-static void groups_come_and_go_with_partitions(void **state)
+CASE_WITH(groups_come_and_go_with_partitions, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -326,13 +324,13 @@ static void sweep_in_slices(struct env *e, uint32_t budget, unsigned most)
 	assert_int_equal(n, HOSTS);
 }
 
-static void keys_are_written_in_slices(void **state)
+CASE_WITH(keys_are_written_in_slices, setup, teardown)
 {
 	sweep_in_slices(*state, 1, 1);
 }
 
 /* It has consequences for queue pairs and programs. */
-static void a_table_that_changes_costs_more(void **state)
+CASE_WITH(a_table_that_changes_costs_more, setup, teardown)
 {
 	sweep_in_slices(*state, 1500, 2);
 }
@@ -355,7 +353,7 @@ static void begin_to_write_keys(struct env *e)
 		assert_false(step(e));
 }
 
-static void flows_follow_keys_once(void **state)
+CASE_WITH(flows_follow_keys_once, setup, teardown)
 {
 	struct env *e = *state;
 	const uint64_t before = e->f->flows->marks.round;
@@ -369,7 +367,7 @@ static void flows_follow_keys_once(void **state)
 	assert_true(e->f->flows->marks.round == before + 1);
 }
 
-static void flows_follow_the_keys_of_a_sweep_that_is_given_up(void **state)
+CASE_WITH(flows_follow_the_keys_of_a_sweep_that_is_given_up, setup, teardown)
 {
 	const struct sm_ops ops = { .wake = no_wake };
 	struct env *e = *state;
@@ -382,7 +380,7 @@ static void flows_follow_the_keys_of_a_sweep_that_is_given_up(void **state)
 }
 
 /* Those for one port and those for many are in lists of their own. */
-static void later_rules_hold_whomever_they_are_for(void **state)
+CASE_WITH(later_rules_hold_whomever_they_are_for, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -394,30 +392,4 @@ static void later_rules_hold_whomever_they_are_for(void **state)
 	ASSERT_PKEYS(e, 1, 0x7FFF, 0x0010, 0x0011);
 	ASSERT_PKEYS(e, 2, 0x7FFF, 0x0010, 0x8011, 0x8012);
 	ASSERT_PKEYS(e, 3, 0x7FFF, 0x0010, 0x8011);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(without_partitions_tables_are_left_alone),
-		TEST(by_an_empty_file_all_are_limited_but_the_sm),
-		TEST(pkeys_follow_the_default_one_in_their_order),
-		TEST(the_later_rule_holds),
-		TEST(another_pkey_may_be_at_index_0),
-		TEST(what_a_port_has_already_stays_where_it_is),
-		TEST(kinds_of_ports_are_told_apart),
-		TEST(a_switch_s_port_enforces_its_hca_s_table),
-		TEST(self_is_where_the_sm_is),
-		TEST(a_table_too_small_is_noticed_before),
-		TEST(partitions_have_groups_for_their_members),
-		TEST(without_ipoib_there_is_no_broadcast_group),
-		TEST(groups_come_and_go_with_partitions),
-		TEST(keys_are_written_in_slices),
-		TEST(a_table_that_changes_costs_more),
-		TEST(flows_follow_keys_once),
-		TEST(flows_follow_the_keys_of_a_sweep_that_is_given_up),
-		TEST(later_rules_hold_whomever_they_are_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

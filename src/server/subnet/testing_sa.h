@@ -61,8 +61,6 @@ static UNUSED int teardown(void **state)
 	return 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 /* ---- asking ---- */
 
 static UNUSED uint16_t lid(const struct env *e, unsigned host)

@@ -3,17 +3,8 @@
  * Feeds: records come in the order in which they were written, whatever the reader does. A slow
  * reader gets the records that fit and no more. A reader that is gone is noticed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include <harness.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/util.h"
 #include "daemon/core/feed.h"
@@ -80,7 +71,7 @@ static unsigned get(struct lab *l, unsigned n)
 	return done;
 }
 
-static void what_is_put_comes_in_order(void **state)
+CASE_WITH(what_is_put_comes_in_order, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -94,7 +85,7 @@ static void what_is_put_comes_in_order(void **state)
 	assert_int_equal(l->events, 0);
 }
 
-static void a_slow_reader_has_what_fits(void **state)
+CASE_WITH(a_slow_reader_has_what_fits, setup, teardown)
 {
 	struct lab *l = *state;
 	unsigned at_once;
@@ -113,7 +104,7 @@ static void a_slow_reader_has_what_fits(void **state)
 	assert_false(l->feed.full);
 }
 
-static void a_reader_that_is_gone_is_noticed(void **state)
+CASE_WITH(a_reader_that_is_gone_is_noticed, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -125,7 +116,7 @@ static void a_reader_that_is_gone_is_noticed(void **state)
 	assert_false(daemon_feed_send(&l->feed));
 }
 
-static void what_is_there_at_the_end_still_comes(void **state)
+CASE_WITH(what_is_there_at_the_end_still_comes, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -135,18 +126,4 @@ static void what_is_there_at_the_end_still_comes(void **state)
 	assert_true(daemon_loop_turn(&l->loop) >= 0);
 	assert_int_equal(get(l, UINT32_MAX), 100);
 	assert_int_equal(l->events, EPOLLOUT); /* not that the reader says no more */
-}
-
-#define FEED_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FEED_TEST(what_is_put_comes_in_order),
-		FEED_TEST(a_slow_reader_has_what_fits),
-		FEED_TEST(a_reader_that_is_gone_is_noticed),
-		FEED_TEST(what_is_there_at_the_end_still_comes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,7 @@
  * Tests of forward.c: senders wait for the other end of a router that is slow, and not for one that
  * stands still. Two routers, each with a socket of which the test is the other end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cmocka.h>
+#include <harness.h>
 
 #include "daemon/router/router.h"
 #include "fabric/forwarding/flow.h"
@@ -145,7 +136,7 @@ static void pass(struct env *e, uint64_t ms)
 	base_timers_run(&e->loop.timers);
 }
 
-static void a_few_packets_hold_nobody_back(void **state)
+CASE_WITH(a_few_packets_hold_nobody_back, set_up, tear_down)
 {
 	struct env *e = *state;
 
@@ -156,7 +147,7 @@ static void a_few_packets_hold_nobody_back(void **state)
 	assert_false(e->detour.is_held_back);
 }
 
-static void senders_wait_until_the_other_end_has_taken_them(void **state)
+CASE_WITH(senders_wait_until_the_other_end_has_taken_them, set_up, tear_down)
 {
 	struct env *e = *state;
 
@@ -170,7 +161,7 @@ static void senders_wait_until_the_other_end_has_taken_them(void **state)
 	assert_int_equal(e->all.of[0].dropped[ROUTER_DROP_FULL], 0);
 }
 
-static void senders_wait_for_the_slowest_of_two(void **state)
+CASE_WITH(senders_wait_for_the_slowest_of_two, set_up, tear_down)
 {
 	struct env *e = *state;
 
@@ -182,7 +173,7 @@ static void senders_wait_for_the_slowest_of_two(void **state)
 	assert_false(e->detour.is_held_back);
 }
 
-static void senders_do_not_wait_for_one_that_stands_still(void **state)
+CASE_WITH(senders_do_not_wait_for_one_that_stands_still, set_up, tear_down)
 {
 	struct env *e = *state;
 
@@ -202,7 +193,7 @@ static void senders_do_not_wait_for_one_that_stands_still(void **state)
 	assert_true(e->detour.is_held_back);
 }
 
-static void a_router_that_ends_holds_nobody_back(void **state)
+CASE_WITH(a_router_that_ends_holds_nobody_back, set_up, tear_down)
 {
 	struct env *e = *state;
 
@@ -212,19 +203,4 @@ static void a_router_that_ends_holds_nobody_back(void **state)
 	assert_false(e->detour.is_held_back);
 	pass(e, 1000); /* no timer is left */
 	assert_false(e->all.of[0].is_stalled);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_few_packets_hold_nobody_back),
-		TEST(senders_wait_until_the_other_end_has_taken_them),
-		TEST(senders_wait_for_the_slowest_of_two),
-		TEST(senders_do_not_wait_for_one_that_stands_still),
-		TEST(a_router_that_ends_holds_nobody_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 /*
  * Tests of subnet_mad.c: what one request to the subnet administrator may take at a time.
  */
+#include <harness.h>
+
 #include "daemon/subnet/subnet_mad.h"
 #include "fabric/testing.h"
 #include "subnet/sa_query.h"
@@ -112,8 +114,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 /* A request arrives at the subnet administrator, of the port with that LID. */
 static void ask_from(struct env *e, uint16_t lid, const struct wire_sa_mad *sa)
 {
@@ -180,7 +180,7 @@ static struct wire_sa_mad impossible_multipath(const struct env *e, uint64_t tid
 }
 
 /* 4 x 4 ports with 64 LIDs each are 65,536 paths to be tried. */
-static void a_multipath_that_no_path_meets_takes_many_turns(void **state)
+CASE_WITH(a_multipath_that_no_path_meets_takes_many_turns, setup, teardown)
 {
 	struct env *e = *state;
 	const struct wire_sa_mad multi = impossible_multipath(e, 7);
@@ -195,7 +195,7 @@ static void a_multipath_that_no_path_meets_takes_many_turns(void **state)
 	assert_true(TAILQ_EMPTY(&e->m.jobs));
 }
 
-static void a_get_that_no_path_meets_takes_many_turns(void **state)
+CASE_WITH(a_get_that_no_path_meets_takes_many_turns, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_sa_mad get = request(MAD_GET, SA_ATTR_PATH, 8);
@@ -217,7 +217,7 @@ static void a_get_that_no_path_meets_takes_many_turns(void **state)
 }
 
 /* Those of a port that asks for more than it may have at a time are refused. */
-static void requests_that_wait_are_limited(void **state)
+CASE_WITH(requests_that_wait_are_limited, setup, teardown)
 {
 	struct env *e = *state;
 	struct wire_sa_mad multi;
@@ -235,7 +235,7 @@ static void requests_that_wait_are_limited(void **state)
 }
 
 /* Each of these LIDs may have as many, but not all at once. */
-static void requests_of_all_that_wait_are_limited(void **state)
+CASE_WITH(requests_of_all_that_wait_are_limited, setup, teardown)
 {
 	struct env *e = *state;
 	const uint16_t lid = e->f->hca_port[1]->lid;
@@ -287,7 +287,7 @@ static void notify(struct env *e)
 }
 
 /* 900 subscriptions of one program, and 50 notices: 50 Reports, in the next turn. */
-static void many_subscriptions_of_one_program_get_one_report(void **state)
+CASE_WITH(many_subscriptions_of_one_program_get_one_report, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -305,7 +305,7 @@ static void many_subscriptions_of_one_program_get_one_report(void **state)
 
 /* Three ports with 900 QPNs each: of many notices so many Reports are made in a turn, and so many
  * notices wait. */
-static void reports_are_made_in_slices_and_limited(void **state)
+CASE_WITH(reports_are_made_in_slices_and_limited, setup, teardown)
 {
 	struct env *e = *state;
 	unsigned before, most = 0, wanted;
@@ -329,18 +329,4 @@ static void reports_are_made_in_slices_and_limited(void **state)
 	before = e->n;
 	send_all(e);
 	assert_in_range(e->n - before, 0, 1000); /* it did not wait in the queue */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_multipath_that_no_path_meets_takes_many_turns),
-		TEST(a_get_that_no_path_meets_takes_many_turns),
-		TEST(requests_that_wait_are_limited),
-		TEST(requests_of_all_that_wait_are_limited),
-		TEST(many_subscriptions_of_one_program_get_one_report),
-		TEST(reports_are_made_in_slices_and_limited),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

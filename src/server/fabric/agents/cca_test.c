@@ -3,10 +3,10 @@
  * The congestion control agent: attributes that it stores, which kinds of nodes have them, and the
  * CC_Key.
  */
+#include <harness.h>
+
 #include "fabric/testing_mads.h"
 #include "wire/cc.h"
-
-#include <harness.h>
 
 #define KEY    0x1122334455667788u
 #define SECOND 1000000000u
@@ -54,7 +54,7 @@ static void not_answered(struct lab *l, uint16_t lid, const struct wire_cc_mad *
 	lab_lost(l, lab_host(l, 0), &mad);
 }
 
-static void it_says_what_it_can(void **state)
+CASE_WITH(it_says_what_it_can, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_cc_mad m = request(MAD_GET, MAD_ATTR_CLASS_PORT_INFO, 0);
@@ -77,7 +77,7 @@ static void it_says_what_it_can(void **state)
 	assert_int_equal(ask(l, 2, &m), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
 }
 
-static void settings_are_kept(void **state)
+CASE_WITH(settings_are_kept, lab_setup_active, lab_teardown)
 {
 	static const struct {
 		uint16_t lid, other, attribute;
@@ -119,7 +119,7 @@ static void settings_are_kept(void **state)
 	assert_int_equal(data_of(&m)[4], 0);
 }
 
-static void logs_have_no_events(void **state)
+CASE_WITH(logs_have_no_events, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_cc_mad m = request(MAD_GET, CC_ATTR_LOG, 0);
@@ -140,7 +140,7 @@ static uint64_t now_of(void *arg)
 	return *(uint64_t *)arg;
 }
 
-static void time_is_told_in_microseconds_or_so(void **state)
+CASE_WITH(time_is_told_in_microseconds_or_so, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	uint64_t now = SECOND;
@@ -173,7 +173,7 @@ static void set_key_info(struct lab *l, uint64_t key, const struct wire_cc_key_i
 	assert_int_equal(ask(l, 2, &m), MAD_STATUS_OK);
 }
 
-static void a_key_protects_the_settings(void **state)
+CASE_WITH(a_key_protects_the_settings, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	uint64_t now = SECOND;
@@ -199,17 +199,4 @@ static void a_key_protects_the_settings(void **state)
 	now += 2ull * SECOND; /* the lease is over */
 	assert_int_equal(ask(l, 2, &m), MAD_STATUS_OK);
 	assert_int_equal(key_info(l, 0).protect_bit, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ACTIVE_TEST(it_says_what_it_can),
-		ACTIVE_TEST(settings_are_kept),
-		ACTIVE_TEST(logs_have_no_events),
-		ACTIVE_TEST(time_is_told_in_microseconds_or_so),
-		ACTIVE_TEST(a_key_protects_the_settings),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

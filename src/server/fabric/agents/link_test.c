@@ -3,6 +3,8 @@
  * Links and switches that fail and return, without a subnet manager: states of ports,
  * what processes see of them, tables, and the flows across.
  */
+#include <harness.h>
+
 #include "fabric/agents/link.h"
 #include "fabric/testing.h"
 
@@ -55,15 +57,13 @@ static int teardown(void **state)
 	return 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 static void assert_link(const struct fabric_port *p, enum ib_port_state state)
 {
 	assert_int_equal(p->state, state);
 	assert_int_equal(p->peer->state, state);
 }
 
-static void nodes_are_found_by_name(void **state)
+CASE_WITH(nodes_are_found_by_name, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -72,7 +72,7 @@ static void nodes_are_found_by_name(void **state)
 	assert_null(fabric_node_find(e->f, "leaf"));
 }
 
-static void both_ends_of_a_link_go_down_and_return_to_init(void **state)
+CASE_WITH(both_ends_of_a_link_go_down_and_return_to_init, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_port *p = &e->sw[0]->port[2];
@@ -84,7 +84,7 @@ static void both_ends_of_a_link_go_down_and_return_to_init(void **state)
 	assert_link(&e->sw[0]->port[3], IB_PORT_ACTIVE);
 }
 
-static void processes_see_the_state_of_their_port(void **state)
+CASE_WITH(processes_see_the_state_of_their_port, setup, teardown)
 {
 	struct env *e = *state;
 	struct shm_port s;
@@ -100,7 +100,7 @@ static void processes_see_the_state_of_their_port(void **state)
 	assert_int_equal(s.phys_state, PHYS_LINK_UP);
 }
 
-static void impossible_changes_name_their_reason(void **state)
+CASE_WITH(impossible_changes_name_their_reason, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_port *p = &e->sw[0]->port[2];
@@ -116,7 +116,7 @@ static void impossible_changes_name_their_reason(void **state)
 	assert_int_equal(fabric_link_set(e->f, p, true), -EHOSTDOWN);
 }
 
-static void a_dead_switch_has_no_links_and_no_tables(void **state)
+CASE_WITH(a_dead_switch_has_no_links_and_no_tables, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -132,7 +132,7 @@ static void a_dead_switch_has_no_links_and_no_tables(void **state)
 	assert_int_equal(fabric_lft_get(e->sw[1], 1), 2);
 }
 
-static void a_link_set_down_stays_down_when_its_switch_is_revived(void **state)
+CASE_WITH(a_link_set_down_stays_down_when_its_switch_is_revived, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -143,7 +143,7 @@ static void a_link_set_down_stays_down_when_its_switch_is_revived(void **state)
 	assert_link(&e->sw[0]->port[3], IB_PORT_INIT);
 }
 
-static void a_link_between_two_dead_switches_needs_both(void **state)
+CASE_WITH(a_link_between_two_dead_switches_needs_both, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -155,7 +155,7 @@ static void a_link_between_two_dead_switches_needs_both(void **state)
 	assert_link(&e->sw[0]->port[2], IB_PORT_INIT);
 }
 
-static void flows_across_a_failed_link_end_before_a_sweep(void **state)
+CASE_WITH(flows_across_a_failed_link_end_before_a_sweep, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *unicast = testing_flow(e->f, e->f->hca_port[0], 10, 2, NULL);
@@ -171,7 +171,7 @@ static void flows_across_a_failed_link_end_before_a_sweep(void **state)
 	assert_int_equal(testing_receivers(e->f, group), 0);
 }
 
-static void a_port_that_is_down_reaches_not_even_itself(void **state)
+CASE_WITH(a_port_that_is_down_reaches_not_even_itself, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 1, NULL);
@@ -181,7 +181,7 @@ static void a_port_that_is_down_reaches_not_even_itself(void **state)
 	assert_int_equal(testing_receivers(e->f, flow), 0);
 }
 
-static void counters_of_a_link_keep_what_crossed_it(void **state)
+CASE_WITH(counters_of_a_link_keep_what_crossed_it, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 2, NULL);
@@ -194,22 +194,4 @@ static void counters_of_a_link_keep_what_crossed_it(void **state)
 	assert_int_equal(e->f->hca_port[0]->stats.xmit_packets, 7);
 	assert_int_equal(e->sw[0]->port[2].stats.xmit_packets, 5);
 	assert_int_equal(e->f->hca_port[1]->stats.recv_packets, 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(nodes_are_found_by_name),
-		TEST(both_ends_of_a_link_go_down_and_return_to_init),
-		TEST(processes_see_the_state_of_their_port),
-		TEST(impossible_changes_name_their_reason),
-		TEST(a_dead_switch_has_no_links_and_no_tables),
-		TEST(a_link_set_down_stays_down_when_its_switch_is_revived),
-		TEST(a_link_between_two_dead_switches_needs_both),
-		TEST(flows_across_a_failed_link_end_before_a_sweep),
-		TEST(a_port_that_is_down_reaches_not_even_itself),
-		TEST(counters_of_a_link_keep_what_crossed_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

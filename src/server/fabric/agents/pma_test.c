@@ -3,14 +3,14 @@
  * The performance management agent: the counters of one port and of all ports of a node, and Sets
  * of counters.
  */
+#include <harness.h>
+
 #include "fabric/agents/link.h"
 #include "fabric/agents/pma_samples.h"
 #include "fabric/model/lanes.h"
 #include "fabric/testing_mads.h"
 #include "wire/mad_name.h"
 #include "wire/perf.h"
-
-#include <harness.h>
 
 #define MLID    0xC001
 #define PACKETS 10
@@ -87,7 +87,7 @@ static void send_packets(struct lab *l, uint64_t packets, uint64_t bytes)
 	atomic_fetch_add(&c->bytes, bytes);
 }
 
-static void every_port_along_the_path_has_counted(void **state)
+CASE_WITH(every_port_along_the_path_has_counted, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	static const struct {
@@ -126,7 +126,7 @@ static struct fabric_flow *flow_to(struct lab *l, uint16_t dlid, uint16_t pkey)
 	return testing_flow(l->f, lab_host(l, 0), qpn, dlid, ib_lid_is_mcast(dlid) ? &mgid : NULL);
 }
 
-static void packets_to_groups_are_counted_apart(void **state)
+CASE_WITH(packets_to_groups_are_counted_apart, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_counters_extended c;
@@ -143,7 +143,8 @@ static void packets_to_groups_are_counted_apart(void **state)
 	assert_int_equal(c.unicast_rcv_packets, 1);
 }
 
-static void a_packet_without_a_route_is_a_relay_error_at_the_port_it_came_in_by(void **state)
+CASE_WITH(a_packet_without_a_route_is_a_relay_error_at_the_port_it_came_in_by, lab_setup_active,
+          lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -155,7 +156,7 @@ static void a_packet_without_a_route_is_a_relay_error_at_the_port_it_came_in_by(
 	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_switch_relay_errors, PACKETS);
 }
 
-static void a_port_discards_what_it_cannot_send(void **state)
+CASE_WITH(a_port_discards_what_it_cannot_send, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -165,7 +166,7 @@ static void a_port_discards_what_it_cannot_send(void **state)
 	assert_int_equal(counters(l, SW_LID, TO_RIGHT).xmit_packets, 0);
 }
 
-static void losses_are_counted_where_a_row_ends(void **state)
+CASE_WITH(losses_are_counted_where_a_row_ends, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_flow *flow = flow_to(l, MLID, 0);
@@ -181,7 +182,7 @@ static void losses_are_counted_where_a_row_ends(void **state)
 	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_switch_relay_errors, 2);
 }
 
-static void a_port_holds_back_partitions_that_it_is_not_in(void **state)
+CASE_WITH(a_port_holds_back_partitions_that_it_is_not_in, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_port *out = &l->sw[0]->port[TO_RIGHT], *in = out->peer;
@@ -205,7 +206,7 @@ static void a_port_holds_back_partitions_that_it_is_not_in(void **state)
 	assert_int_equal(testing_receivers(l->f, flow), 1);
 }
 
-static void a_queue_pair_that_changes_its_partition_gets_through(void **state)
+CASE_WITH(a_queue_pair_that_changes_its_partition_gets_through, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_flow *flow = flow_to(l, 2, 0x8001);
@@ -218,7 +219,7 @@ static void a_queue_pair_that_changes_its_partition_gets_through(void **state)
 	assert_int_equal(testing_receivers(l->f, flow), 1);
 }
 
-static void all_ports_are_the_sum(void **state)
+CASE_WITH(all_ports_are_the_sum, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -229,7 +230,7 @@ static void all_ports_are_the_sum(void **state)
 	assert_int_equal(counters(l, 1, 255).xmit_packets, PACKETS);
 }
 
-static void a_set_writes_the_counters_that_it_selects(void **state)
+CASE_WITH(a_set_writes_the_counters_that_it_selects, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_counters c = { .port_select = 1,
@@ -244,7 +245,7 @@ static void a_set_writes_the_counters_that_it_selects(void **state)
 	assert_int_equal(counters(l, 1, 1).xmit_data, WORDS + (40 + 3 * HEADERS) / 4);
 }
 
-static void a_set_that_selects_none_writes_none(void **state)
+CASE_WITH(a_set_that_selects_none_writes_none, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_counters c = { .port_select = 1 };
@@ -254,7 +255,7 @@ static void a_set_that_selects_none_writes_none(void **state)
 	assert_int_equal(counters(l, 1, 1).xmit_packets, PACKETS);
 }
 
-static void a_set_may_write_other_than_zero(void **state)
+CASE_WITH(a_set_may_write_other_than_zero, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_counters c = { .port_select = 1,
@@ -272,7 +273,7 @@ static void a_set_may_write_other_than_zero(void **state)
 	assert_int_equal(c.link_downed, 5);
 }
 
-static void to_clear_all_ports_clears_each(void **state)
+CASE_WITH(to_clear_all_ports_clears_each, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_counters c = { .port_select = 255, .counter_select = 0xFFFF };
@@ -285,7 +286,7 @@ static void to_clear_all_ports_clears_each(void **state)
 	assert_int_equal(counters(l, SW_LID + 1, TO_LEFT).rcv_packets, PACKETS);
 }
 
-static void the_two_attributes_are_cleared_apart(void **state)
+CASE_WITH(the_two_attributes_are_cleared_apart, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_counters c = { .port_select = 1, .counter_select = 0xFFFF };
@@ -303,7 +304,7 @@ static void the_two_attributes_are_cleared_apart(void **state)
 	assert_int_equal(counters(l, 1, 1).xmit_packets, 5);
 }
 
-static void short_counters_stop_at_their_largest_value(void **state)
+CASE_WITH(short_counters_stop_at_their_largest_value, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -316,7 +317,7 @@ static void short_counters_stop_at_their_largest_value(void **state)
 	assert_int_equal(counters(l, 1, 1).xmit_discards, UINT16_MAX);
 }
 
-static void a_link_that_went_down_is_counted_at_both_ends(void **state)
+CASE_WITH(a_link_that_went_down_is_counted_at_both_ends, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_port *p = &l->sw[1]->port[4];
@@ -329,7 +330,8 @@ static void a_link_that_went_down_is_counted_at_both_ends(void **state)
 	assert_int_equal(counters(l, SW_LID, TO_HOST).link_downed, 0);
 }
 
-static void links_that_recover_and_links_that_go_down_are_cleared_apart(void **state)
+CASE_WITH(links_that_recover_and_links_that_go_down_are_cleared_apart, lab_setup_active,
+          lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_counters c = { .port_select = 1,
@@ -345,7 +347,7 @@ static void links_that_recover_and_links_that_go_down_are_cleared_apart(void **s
 	assert_int_equal(counters(l, 1, 1).link_error_recovery, 1);
 }
 
-static void errors_of_symbols_and_of_packets_are_cleared_apart(void **state)
+CASE_WITH(errors_of_symbols_and_of_packets_are_cleared_apart, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_counters c = { .port_select = 1,
@@ -366,7 +368,7 @@ static void errors_of_symbols_and_of_packets_are_cleared_apart(void **state)
 	assert_int_equal(counters(l, 1, 1).rcv_errors, 0);
 }
 
-static void ports_that_there_are_not_are_a_bad_field(void **state)
+CASE_WITH(ports_that_there_are_not_are_a_bad_field, lab_setup_active, lab_teardown)
 {
 	static const struct {
 		uint16_t lid;
@@ -427,7 +429,7 @@ static void send_sl(struct lab *l, uint8_t sl, uint64_t packets)
 	shm_flow_count_at(l->f->region, flow->id)->bytes += 100 * packets;
 }
 
-static void data_is_counted_by_service_level(void **state)
+CASE_WITH(data_is_counted_by_service_level, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -444,7 +446,7 @@ static void data_is_counted_by_service_level(void **state)
 }
 
 /* SL n uses lane n modulo 8 until somebody says otherwise. */
-static void datagrams_are_counted_by_lane(void **state)
+CASE_WITH(datagrams_are_counted_by_lane, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -463,7 +465,7 @@ static void datagrams_are_counted_by_lane(void **state)
 	assert_int_equal(DETAILS(l, SW_LID, 255, PERF_ATTR_VL_OP_PACKETS, 16, 3), UINT16_MAX);
 }
 
-static void losses_are_counted_by_reason(void **state)
+CASE_WITH(losses_are_counted_by_reason, lab_setup_active, lab_teardown)
 {
 	const struct wire_sl_to_vl none = { { [0 ... 15] = FABRIC_LANE_NONE } };
 	struct lab *l = *state;
@@ -495,7 +497,7 @@ static void losses_are_counted_by_reason(void **state)
 	                 8);
 }
 
-static void optional_counters_are_written_apart(void **state)
+CASE_WITH(optional_counters_are_written_apart, lab_setup_active, lab_teardown)
 {
 	struct wire_perf_details_32 d = { .port_select = 1, .counter_select = 1 << 3 };
 	struct lab *l = *state;
@@ -517,7 +519,7 @@ static void optional_counters_are_written_apart(void **state)
 	                 MAD_STATUS_BAD_FIELD);
 }
 
-static void what_never_happens_is_counted_as_zero(void **state)
+CASE_WITH(what_never_happens_is_counted_as_zero, lab_setup_active, lab_teardown)
 {
 	static const uint16_t zeros[] = {
 		PERF_ATTR_FLOW_CTL_COUNTERS,     PERF_ATTR_VL_XMIT_FLOW_CTL_UPDATE_ERRORS,
@@ -543,7 +545,7 @@ static void what_never_happens_is_counted_as_zero(void **state)
 	        MAD_STATUS_BAD_FIELD);
 }
 
-static void it_says_what_it_can(void **state)
+CASE_WITH(it_says_what_it_can, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_perf_mad p = request(MAD_GET, MAD_ATTR_CLASS_PORT_INFO);
@@ -560,7 +562,7 @@ static void it_says_what_it_can(void **state)
 	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
 }
 
-static void what_it_does_not_know_gets_a_status(void **state)
+CASE_WITH(what_it_does_not_know_gets_a_status, lab_setup_active, lab_teardown)
 {
 	static const uint16_t bad[] = { 0, 0x13, 0x1E, 0x38, 0xFF00 };
 	struct lab *l = *state;
@@ -612,7 +614,7 @@ static uint32_t packets_got(const struct lab *l)
 }
 
 /* The attributes of all classes have names elsewhere. */
-static void each_attribute_that_is_answered_has_a_name(void **state)
+CASE_WITH(each_attribute_that_is_answered_has_a_name, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -625,7 +627,7 @@ static void each_attribute_that_is_answered_has_a_name(void **state)
 	}
 }
 
-static void without_time_a_request_waits_for_the_next_pass(void **state)
+CASE_WITH(without_time_a_request_waits_for_the_next_pass, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_flow *flow = flow_to(l, 2, IB_PKEY_DEFAULT);
@@ -655,7 +657,7 @@ static void without_time_a_request_waits_for_the_next_pass(void **state)
 	assert_int_equal(packets_got(l), PACKETS + 1);
 }
 
-static void many_flows_are_looked_at_in_slices(void **state)
+CASE_WITH(many_flows_are_looked_at_in_slices, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_flow *flow = NULL;
@@ -675,7 +677,7 @@ static void many_flows_are_looked_at_in_slices(void **state)
 	assert_in_range(wakes, 2, 5);
 }
 
-static void requests_end_with_the_fabric(void **state)
+CASE_WITH(requests_end_with_the_fabric, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	unsigned wakes = 0;
@@ -743,7 +745,7 @@ static const struct wire_port_samples_control wanted = {
 	.counter_select = { 3, 1, 0, 4, 5, 99 },
 };
 
-static void a_sample_counts_between_its_begin_and_its_end(void **state)
+CASE_WITH(a_sample_counts_between_its_begin_and_its_end, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_samples_control c;
@@ -775,7 +777,7 @@ static void a_sample_counts_between_its_begin_and_its_end(void **state)
 		assert_int_equal(result(l).counter[i], 0);
 }
 
-static void a_sample_that_runs_ends_with_the_fabric(void **state)
+CASE_WITH(a_sample_that_runs_ends_with_the_fabric, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_perf_mad p = request(MAD_SET, PERF_ATTR_PORT_SAMPLES_CONTROL);
@@ -793,43 +795,4 @@ static void a_sample_that_runs_ends_with_the_fabric(void **state)
 	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_FIELD);
 	p = request(MAD_SET, PERF_ATTR_PORT_SAMPLES_RESULT);
 	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ACTIVE_TEST(every_port_along_the_path_has_counted),
-		ACTIVE_TEST(all_ports_are_the_sum),
-		ACTIVE_TEST(packets_to_groups_are_counted_apart),
-		ACTIVE_TEST(a_packet_without_a_route_is_a_relay_error_at_the_port_it_came_in_by),
-		ACTIVE_TEST(a_port_discards_what_it_cannot_send),
-		ACTIVE_TEST(losses_are_counted_where_a_row_ends),
-		ACTIVE_TEST(a_port_holds_back_partitions_that_it_is_not_in),
-		ACTIVE_TEST(a_queue_pair_that_changes_its_partition_gets_through),
-		ACTIVE_TEST(a_set_writes_the_counters_that_it_selects),
-		ACTIVE_TEST(a_set_that_selects_none_writes_none),
-		ACTIVE_TEST(a_set_may_write_other_than_zero),
-		ACTIVE_TEST(to_clear_all_ports_clears_each),
-		ACTIVE_TEST(the_two_attributes_are_cleared_apart),
-		ACTIVE_TEST(short_counters_stop_at_their_largest_value),
-		ACTIVE_TEST(a_link_that_went_down_is_counted_at_both_ends),
-		ACTIVE_TEST(links_that_recover_and_links_that_go_down_are_cleared_apart),
-		ACTIVE_TEST(errors_of_symbols_and_of_packets_are_cleared_apart),
-		ACTIVE_TEST(ports_that_there_are_not_are_a_bad_field),
-		ACTIVE_TEST(data_is_counted_by_service_level),
-		ACTIVE_TEST(datagrams_are_counted_by_lane),
-		ACTIVE_TEST(losses_are_counted_by_reason),
-		ACTIVE_TEST(optional_counters_are_written_apart),
-		ACTIVE_TEST(what_never_happens_is_counted_as_zero),
-		ACTIVE_TEST(it_says_what_it_can),
-		ACTIVE_TEST(what_it_does_not_know_gets_a_status),
-		ACTIVE_TEST(each_attribute_that_is_answered_has_a_name),
-		ACTIVE_TEST(without_time_a_request_waits_for_the_next_pass),
-		ACTIVE_TEST(many_flows_are_looked_at_in_slices),
-		ACTIVE_TEST(requests_end_with_the_fabric),
-		ACTIVE_TEST(a_sample_counts_between_its_begin_and_its_end),
-		ACTIVE_TEST(a_sample_that_runs_ends_with_the_fabric),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

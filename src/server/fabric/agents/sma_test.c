@@ -3,13 +3,13 @@
  * The subnet management agent: Get and Set of each attribute, as subnet managers and diagnostic
  * programs send them, and what a Set does to the fabric.
  */
+#include <harness.h>
+
 #include "fabric/agents/link.h"
 #include "fabric/model/lanes.h"
 #include "fabric/testing_mads.h"
 #include "wire/mad_name.h"
 #include "wire/notice.h"
-
-#include <harness.h>
 
 #define MLID    0xC005
 #define SW      SW_LID
@@ -27,7 +27,7 @@ static const uint8_t *zeroes(void)
 
 /* ---- nodes ---- */
 
-static void a_node_tells_its_description_and_nobody_changes_it(void **state)
+CASE_WITH(a_node_tells_its_description_and_nobody_changes_it, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -37,7 +37,7 @@ static void a_node_tells_its_description_and_nobody_changes_it(void **state)
 	                 MAD_STATUS_BAD_METHOD_ATTRIBUTE);
 }
 
-static void node_info_tells_of_switches(void **state)
+CASE_WITH(node_info_tells_of_switches, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_node_info i;
@@ -53,7 +53,7 @@ static void node_info_tells_of_switches(void **state)
 	assert_int_equal(i.partition_cap, SHM_PKEYS);
 }
 
-static void node_info_tells_of_hcas(void **state)
+CASE_WITH(node_info_tells_of_hcas, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_node_info i;
@@ -68,7 +68,7 @@ static void node_info_tells_of_hcas(void **state)
 	                 MAD_STATUS_BAD_METHOD_ATTRIBUTE);
 }
 
-static void guid_info_has_the_guid_of_the_port(void **state)
+CASE_WITH(guid_info_has_the_guid_of_the_port, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_guid_info g;
@@ -96,7 +96,7 @@ static void set_guid_block(struct lab *l, uint16_t lid, unsigned block,
 	assert_int_equal(lab_set(l, lid, SMP_ATTR_GUID_INFO, block, data), MAD_STATUS_OK);
 }
 
-static void guids_that_are_given_to_a_port_become_its_gids(void **state)
+CASE_WITH(guids_that_are_given_to_a_port_become_its_gids, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_port *p = lab_host(l, 1);
@@ -119,7 +119,7 @@ static void guids_that_are_given_to_a_port_become_its_gids(void **state)
 	}
 }
 
-static void a_removed_guid_is_no_gid(void **state)
+CASE_WITH(a_removed_guid_is_no_gid, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	const struct ib_gid none = { { 0 } };
@@ -133,7 +133,7 @@ static void a_removed_guid_is_no_gid(void **state)
 	assert_null(fabric_port_by_gid(l->f, &none));
 }
 
-static void a_flow_to_an_alias_begins_and_ends_with_it(void **state)
+CASE_WITH(a_flow_to_an_alias_begins_and_ends_with_it, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_flow *flow;
@@ -151,7 +151,7 @@ static void a_flow_to_an_alias_begins_and_ends_with_it(void **state)
 	assert_int_equal(testing_receivers(l->f, flow), 0);
 }
 
-static void a_switch_has_but_its_own_guid(void **state)
+CASE_WITH(a_switch_has_but_its_own_guid, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -177,7 +177,7 @@ static uint16_t set_switch_info(struct lab *l, const struct wire_switch_info *i)
 	return lab_set(l, SW, SMP_ATTR_SWITCH_INFO, 0, data);
 }
 
-static void switch_info_tells_how_much_the_tables_hold(void **state)
+CASE_WITH(switch_info_tells_how_much_the_tables_hold, lab_setup, lab_teardown)
 {
 	struct wire_switch_info i = switch_info(*state);
 
@@ -188,7 +188,7 @@ static void switch_info_tells_how_much_the_tables_hold(void **state)
 	assert_int_equal(i.filter_raw_outbound_cap, 1);
 }
 
-static void switch_info_reads_back_what_was_set(void **state)
+CASE_WITH(switch_info_reads_back_what_was_set, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_switch_info i = switch_info(l);
@@ -206,7 +206,7 @@ static void switch_info_reads_back_what_was_set(void **state)
 	assert_int_equal(switch_info(l).linear_fdb_top, 1000);
 }
 
-static void port_state_change_is_set_until_it_is_cleared(void **state)
+CASE_WITH(port_state_change_is_set_until_it_is_cleared, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_switch_info i = switch_info(l);
@@ -224,7 +224,7 @@ static void port_state_change_is_set_until_it_is_cleared(void **state)
 	assert_int_equal(switch_info(l).port_state_change, 1);
 }
 
-static void changes_by_a_subnet_manager_do_not_set_port_state_change(void **state)
+CASE_WITH(changes_by_a_subnet_manager_do_not_set_port_state_change, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i;
@@ -240,7 +240,7 @@ static void changes_by_a_subnet_manager_do_not_set_port_state_change(void **stat
 }
 
 /* A sender that has the response need not wait. */
-static void tables_hold_when_the_set_is_answered(void **state)
+CASE_WITH(tables_hold_when_the_set_is_answered, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_flow *flow;
@@ -257,7 +257,7 @@ static void tables_hold_when_the_set_is_answered(void **state)
 	assert_int_equal(testing_receivers(l->f, flow), 0);
 }
 
-static void hcas_have_no_switch_info(void **state)
+CASE_WITH(hcas_have_no_switch_info, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -303,7 +303,7 @@ static uint16_t set_state(struct lab *l, uint16_t lid, unsigned port, unsigned s
 	return set_port_info(l, lid, port, &i);
 }
 
-static void port_info_tells_of_an_hca_port(void **state)
+CASE_WITH(port_info_tells_of_an_hca_port, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = port_info(l, 2, 1);
@@ -323,14 +323,14 @@ static void port_info_tells_of_an_hca_port(void **state)
 	assert_int_equal(i.capability_mask & PORT_CAP_SM, 0);
 }
 
-static void port_0_of_an_hca_is_the_one_that_is_asked(void **state)
+CASE_WITH(port_0_of_an_hca_is_the_one_that_is_asked, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
 	assert_int_equal(port_info(l, 2, 0).lid, 2);
 }
 
-static void port_0_of_a_switch_has_its_lid_and_is_active(void **state)
+CASE_WITH(port_0_of_a_switch_has_its_lid_and_is_active, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = port_info(l, SW + 1, 0);
@@ -341,7 +341,7 @@ static void port_0_of_a_switch_has_its_lid_and_is_active(void **state)
 	assert_int_equal(i.capability_mask & CAP_END, CAP_END);
 }
 
-static void other_ports_of_a_switch_are_nobodys_address(void **state)
+CASE_WITH(other_ports_of_a_switch_are_nobodys_address, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = port_info(l, SW + 1, TO_RIGHT);
@@ -352,7 +352,7 @@ static void other_ports_of_a_switch_are_nobodys_address(void **state)
 	assert_int_equal(i.port_state, IB_PORT_INIT);
 }
 
-static void the_local_port_is_where_the_request_came_in(void **state)
+CASE_WITH(the_local_port_is_where_the_request_came_in, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -362,7 +362,7 @@ static void the_local_port_is_where_the_request_came_in(void **state)
 	}
 }
 
-static void a_port_without_a_cable_is_down_and_polls(void **state)
+CASE_WITH(a_port_without_a_cable_is_down_and_polls, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = port_info(l, SW, 5);
@@ -373,7 +373,7 @@ static void a_port_without_a_cable_is_down_and_polls(void **state)
 	assert_int_equal(i.link_speed_ext_active, 0);
 }
 
-static void width_and_speed_are_those_of_the_link(void **state)
+CASE_WITH(width_and_speed_are_those_of_the_link, lab_setup, lab_teardown)
 {
 	static const struct {
 		uint8_t width, speed, widths, speeds, speed_active, exts, ext_active;
@@ -406,7 +406,7 @@ static void width_and_speed_are_those_of_the_link(void **state)
 	}
 }
 
-static void ports_that_there_are_not_are_a_bad_field(void **state)
+CASE_WITH(ports_that_there_are_not_are_a_bad_field, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -419,7 +419,7 @@ static void ports_that_there_are_not_are_a_bad_field(void **state)
 	assert_int_equal(lab_get(l, SW, SMP_ATTR_PORT_INFO, 0x80000001, data), MAD_STATUS_OK);
 }
 
-static void a_subnet_manager_brings_a_port_up_step_by_step(void **state)
+CASE_WITH(a_subnet_manager_brings_a_port_up_step_by_step, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -434,7 +434,7 @@ static void a_subnet_manager_brings_a_port_up_step_by_step(void **state)
 	assert_ptr_equal(l->changed, lab_host(l, 1));
 }
 
-static void setting_the_present_state_changes_nothing(void **state)
+CASE_WITH(setting_the_present_state_changes_nothing, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -445,7 +445,7 @@ static void setting_the_present_state_changes_nothing(void **state)
 	assert_int_equal(l->n_changes, 0);
 }
 
-static void steps_that_the_state_machine_has_not_are_a_bad_field(void **state)
+CASE_WITH(steps_that_the_state_machine_has_not_are_a_bad_field, lab_setup, lab_teardown)
 {
 	static const struct {
 		uint8_t from, to;
@@ -467,7 +467,7 @@ static void steps_that_the_state_machine_has_not_are_a_bad_field(void **state)
 	assert_int_equal(set_state(l, SW, 5, IB_PORT_ARMED, 0), MAD_STATUS_BAD_FIELD);
 }
 
-static void a_set_that_is_wrong_changes_nothing_at_all(void **state)
+CASE_WITH(a_set_that_is_wrong_changes_nothing_at_all, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = to_set(l, 2, 1);
@@ -481,7 +481,7 @@ static void a_set_that_is_wrong_changes_nothing_at_all(void **state)
 	assert_int_equal(l->n_changes, 0);
 }
 
-static void a_link_set_down_trains_anew(void **state)
+CASE_WITH(a_link_set_down_trains_anew, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_port *near = &l->sw[1]->port[TO_RIGHT], *far = near->peer;
@@ -494,7 +494,7 @@ static void a_link_set_down_trains_anew(void **state)
 	assert_int_equal(l->sw[2]->state_change, 1);
 }
 
-static void the_host_at_the_far_end_of_a_retrained_link_is_told(void **state)
+CASE_WITH(the_host_at_the_far_end_of_a_retrained_link_is_told, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -504,7 +504,7 @@ static void the_host_at_the_far_end_of_a_retrained_link_is_told(void **state)
 	assert_int_equal(shm_port_at(l->f->region, 1)->state, IB_PORT_INIT);
 }
 
-static void a_disabled_port_stays_down_until_it_is_enabled(void **state)
+CASE_WITH(a_disabled_port_stays_down_until_it_is_enabled, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_port *p = &l->sw[1]->port[TO_RIGHT];
@@ -536,7 +536,7 @@ static void set_down_default(struct lab *l, unsigned sw, unsigned port, uint8_t 
 }
 
 /* A port that polls wakes one that sleeps. */
-static void a_link_whose_ends_sleep_stays_down_until_one_polls(void **state)
+CASE_WITH(a_link_whose_ends_sleep_stays_down_until_one_polls, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_port *p = &l->sw[1]->port[TO_RIGHT];
@@ -564,7 +564,7 @@ static void a_link_whose_ends_sleep_stays_down_until_one_polls(void **state)
 	assert_int_equal(p->state, IB_PORT_INIT);
 }
 
-static void a_port_that_is_set_to_poll_trains_anew(void **state)
+CASE_WITH(a_port_that_is_set_to_poll_trains_anew, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_port *p = &l->sw[1]->port[TO_RIGHT];
@@ -578,7 +578,7 @@ static void a_port_that_is_set_to_poll_trains_anew(void **state)
 	assert_int_equal(port_info(l, SW + 2, TO_LEFT).link_width_active, LINK_WIDTH_1X);
 }
 
-static void a_port_cannot_be_disabled_and_armed(void **state)
+CASE_WITH(a_port_cannot_be_disabled_and_armed, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -588,7 +588,7 @@ static void a_port_cannot_be_disabled_and_armed(void **state)
 	                 MAD_STATUS_BAD_FIELD);
 }
 
-static void a_lid_and_its_mask_are_set_and_published(void **state)
+CASE_WITH(a_lid_and_its_mask_are_set_and_published, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = to_set(l, 2, 1);
@@ -610,7 +610,7 @@ static void a_lid_and_its_mask_are_set_and_published(void **state)
 	assert_int_equal(l->changes, FABRIC_PORT_LID | FABRIC_PORT_SM | FABRIC_PORT_OTHER);
 }
 
-static void lids_that_no_port_may_have_are_a_bad_field(void **state)
+CASE_WITH(lids_that_no_port_may_have_are_a_bad_field, lab_setup, lab_teardown)
 {
 	static const struct {
 		uint16_t lid;
@@ -630,7 +630,7 @@ static void lids_that_no_port_may_have_are_a_bad_field(void **state)
 	assert_int_equal(lab_host(l, 1)->lid, 2);
 }
 
-static void the_lid_of_a_switch_is_port_0s(void **state)
+CASE_WITH(the_lid_of_a_switch_is_port_0s, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = to_set(l, SW, 0);
@@ -645,7 +645,7 @@ static void the_lid_of_a_switch_is_port_0s(void **state)
 	assert_int_equal(port_info(l, 0x30, 1).lid, 0);
 }
 
-static void the_mtu_is_that_of_the_neighbours(void **state)
+CASE_WITH(the_mtu_is_that_of_the_neighbours, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = to_set(l, 2, 1);
@@ -661,7 +661,7 @@ static void the_mtu_is_that_of_the_neighbours(void **state)
 	assert_int_equal(set_port_info(l, 2, 1, &i), MAD_STATUS_BAD_FIELD);
 }
 
-static void an_mtu_above_what_the_links_can_is_a_bad_field(void **state)
+CASE_WITH(an_mtu_above_what_the_links_can_is_a_bad_field, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i;
@@ -673,7 +673,7 @@ static void an_mtu_above_what_the_links_can_is_a_bad_field(void **state)
 	assert_int_equal(set_port_info(l, 2, 1, &i), MAD_STATUS_BAD_FIELD);
 }
 
-static void settings_without_effect_read_back(void **state)
+CASE_WITH(settings_without_effect_read_back, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = to_set(l, SW, TO_RIGHT);
@@ -702,7 +702,7 @@ static void settings_without_effect_read_back(void **state)
 	assert_int_equal(l->n_changes, 0);
 }
 
-static void widths_and_speeds_are_of_those_supported(void **state)
+CASE_WITH(widths_and_speeds_are_of_those_supported, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = to_set(l, SW, TO_RIGHT);
@@ -722,7 +722,7 @@ static void widths_and_speeds_are_of_those_supported(void **state)
 	assert_int_equal(port_info(l, SW, TO_RIGHT).link_speed_ext_enabled, LINK_SPEED_EXT_DISABLE);
 }
 
-static void a_subnet_has_the_prefix_that_its_subnet_manager_sets(void **state)
+CASE_WITH(a_subnet_has_the_prefix_that_its_subnet_manager_sets, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = to_set(l, 2, 1);
@@ -736,7 +736,7 @@ static void a_subnet_has_the_prefix_that_its_subnet_manager_sets(void **state)
 	assert_int_equal(l->changes, FABRIC_PORT_GIDS);
 }
 
-static void members_are_asked_to_register_again(void **state)
+CASE_WITH(members_are_asked_to_register_again, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = to_set(l, 2, 1);
@@ -747,7 +747,7 @@ static void members_are_asked_to_register_again(void **state)
 	assert_int_equal(port_info(l, 2, 1).client_reregister, 0);
 }
 
-static void a_capability_that_comes_is_seen_and_told(void **state)
+CASE_WITH(a_capability_that_comes_is_seen_and_told, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_trap_local_changes details;
@@ -803,7 +803,7 @@ static uint64_t key_told(struct lab *l, uint64_t key)
 	return i.m_key;
 }
 
-static void without_a_key_everybody_may_do_anything(void **state)
+CASE_WITH(without_a_key_everybody_may_do_anything, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = with_key(l, MAD_SET, 77);
@@ -812,7 +812,7 @@ static void without_a_key_everybody_may_do_anything(void **state)
 	lab_ask(l, lab_host(l, 0), &mad);
 }
 
-static void the_key_gives_access_at_every_level(void **state)
+CASE_WITH(the_key_gives_access_at_every_level, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -826,7 +826,7 @@ static void the_key_gives_access_at_every_level(void **state)
 	}
 }
 
-static void at_level_0_everybody_may_read_even_the_key(void **state)
+CASE_WITH(at_level_0_everybody_may_read_even_the_key, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -834,7 +834,7 @@ static void at_level_0_everybody_may_read_even_the_key(void **state)
 	assert_true(key_told(l, 0) == KEY);
 }
 
-static void at_level_1_everybody_may_read_all_but_the_key(void **state)
+CASE_WITH(at_level_1_everybody_may_read_all_but_the_key, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -843,7 +843,7 @@ static void at_level_1_everybody_may_read_all_but_the_key(void **state)
 	assert_int_equal(l->f->mads->stats.bad_m_key, 0);
 }
 
-static void at_levels_2_and_3_nobody_may_read(void **state)
+CASE_WITH(at_levels_2_and_3_nobody_may_read, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -857,7 +857,7 @@ static void at_levels_2_and_3_nobody_may_read(void **state)
 	assert_int_equal(l->f->mads->stats.bad_m_key, 2);
 }
 
-static void without_the_key_nobody_may_write(void **state)
+CASE_WITH(without_the_key_nobody_may_write, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -873,7 +873,7 @@ static void without_the_key_nobody_may_write(void **state)
 	assert_int_equal(port_info(l, 2, 1).m_key_violations, 4);
 }
 
-static void the_key_of_a_switch_is_port_0s(void **state)
+CASE_WITH(the_key_of_a_switch_is_port_0s, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_SET, SMP_ATTR_LINEAR_FT, 0);
@@ -888,7 +888,7 @@ static void the_key_of_a_switch_is_port_0s(void **state)
 	assert_int_equal(fabric_lft_get(l->sw[1], 1), 0);
 }
 
-static void a_wrong_key_is_reported_by_a_trap(void **state)
+CASE_WITH(a_wrong_key_is_reported_by_a_trap, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad;
@@ -915,7 +915,7 @@ static void a_wrong_key_is_reported_by_a_trap(void **state)
 
 /* ---- traps ---- */
 
-static void switches_report_links_by_a_trap(void **state)
+CASE_WITH(switches_report_links_by_a_trap, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_trap_link_state details;
@@ -940,7 +940,7 @@ static void switches_report_links_by_a_trap(void **state)
 	assert_int_equal(l->n_got, 3);
 }
 
-static void without_a_subnet_manager_no_trap_is_sent(void **state)
+CASE_WITH(without_a_subnet_manager_no_trap_is_sent, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -950,7 +950,7 @@ static void without_a_subnet_manager_no_trap_is_sent(void **state)
 
 /* ---- tables ---- */
 
-static void pkeys_are_set_and_published(void **state)
+CASE_WITH(pkeys_are_set_and_published, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_pkey_table t = { { 0x7FFF, 0x8001, 0x0002 } };
@@ -971,7 +971,7 @@ static void pkeys_are_set_and_published(void **state)
 	assert_int_equal(lab_get(l, 2, SMP_ATTR_PKEY_TABLE, 1, data), MAD_STATUS_BAD_FIELD);
 }
 
-static void each_port_of_a_switch_has_pkeys(void **state)
+CASE_WITH(each_port_of_a_switch_has_pkeys, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_pkey_table t = { { 0x8005 } };
@@ -985,7 +985,7 @@ static void each_port_of_a_switch_has_pkeys(void **state)
 	                 MAD_STATUS_BAD_FIELD);
 }
 
-static void an_sl_uses_the_lane_of_its_number_by_default(void **state)
+CASE_WITH(an_sl_uses_the_lane_of_its_number_by_default, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = to_set(l, SW, 2);
@@ -1006,7 +1006,7 @@ static void an_sl_uses_the_lane_of_its_number_by_default(void **state)
 	assert_int_equal(set_port_info(l, SW, 2, &i), MAD_STATUS_BAD_FIELD);
 }
 
-static void lanes_are_mapped_by_the_ports_in_and_out(void **state)
+CASE_WITH(lanes_are_mapped_by_the_ports_in_and_out, lab_setup, lab_teardown)
 {
 	struct wire_sl_to_vl map = { { 7, 6, 5, 4, 3, 2, 1, 0, 15, 15 } }, got;
 	struct lab *l = *state;
@@ -1034,7 +1034,7 @@ static void lanes_are_mapped_by_the_ports_in_and_out(void **state)
 	assert_int_equal(fabric_lane_of(lab_host(l, 1), 0, 1), 6);
 }
 
-static void arbitration_tables_are_kept(void **state)
+CASE_WITH(arbitration_tables_are_kept, lab_setup, lab_teardown)
 {
 	struct wire_vl_arb arb = { { { 3, 200 } } }, got;
 	struct lab *l = *state;
@@ -1063,7 +1063,7 @@ static void arbitration_tables_are_kept(void **state)
 }
 
 /* FDR10 links are shown and set by Mellanox's attribute, on Mellanox's devices. */
-static void fdr10_has_an_attribute_of_its_own(void **state)
+CASE_WITH(fdr10_has_an_attribute_of_its_own, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_node *sw = l->sw[0];
@@ -1110,7 +1110,7 @@ static struct fabric_port *reached(struct lab *l, uint16_t dlid)
 	return p;
 }
 
-static void a_forwarding_block_reads_back_and_sends_packets_elsewhere(void **state)
+CASE_WITH(a_forwarding_block_reads_back_and_sends_packets_elsewhere, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_linear_ft t;
@@ -1140,7 +1140,7 @@ static void a_forwarding_block_reads_back_and_sends_packets_elsewhere(void **sta
 }
 
 /* When the response is sent, packets use the lane that the map says; other flows are let be. */
-static void a_map_of_lanes_holds_when_its_set_is_answered(void **state)
+CASE_WITH(a_map_of_lanes_holds_when_its_set_is_answered, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
@@ -1162,7 +1162,7 @@ static void a_map_of_lanes_holds_when_its_set_is_answered(void **state)
 	assert_int_equal(testing_record(l->f, other)->seq, seq);
 }
 
-static void each_forwarding_block_is_64_lids(void **state)
+CASE_WITH(each_forwarding_block_is_64_lids, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_linear_ft t;
@@ -1196,7 +1196,7 @@ static uint16_t set_masks(struct lab *l, unsigned sw, unsigned position, uint16_
 	return lab_set(l, (uint16_t)(SW + sw), SMP_ATTR_MULTICAST_FT, modifier, data);
 }
 
-static void a_multicast_block_reads_back_and_makes_a_tree(void **state)
+CASE_WITH(a_multicast_block_reads_back_and_makes_a_tree, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct ib_gid mgid = testing_mgid(1);
@@ -1221,7 +1221,7 @@ static void a_multicast_block_reads_back_and_makes_a_tree(void **state)
 	assert_int_equal(testing_copies(l->f, flow, member), 0);
 }
 
-static void a_position_is_16_ports(void **state)
+CASE_WITH(a_position_is_16_ports, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_node *big = testing_switch(l->f, 200);
@@ -1246,7 +1246,7 @@ static void a_position_is_16_ports(void **state)
 	                 MAD_STATUS_BAD_FIELD);
 }
 
-static void multicast_blocks_end_where_the_table_does(void **state)
+CASE_WITH(multicast_blocks_end_where_the_table_does, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_multicast_ft t = { { 0 } };
@@ -1272,7 +1272,7 @@ static void multicast_blocks_end_where_the_table_does(void **state)
 #define MOST_AT_ONCE 4096
 #define OF_A_FLOW    64 /* more than any here */
 
-static void flows_follow_port_states(void **state)
+CASE_WITH(flows_follow_port_states, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
@@ -1310,7 +1310,7 @@ static void assert_followed_in_slices(struct fabric *f)
 	} while (!budget);
 }
 
-static void thousands_of_flows_follow_a_port_in_slices(void **state)
+CASE_WITH(thousands_of_flows_follow_a_port_in_slices, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = to_set(l, SW, TO_RIGHT);
@@ -1338,7 +1338,7 @@ static void thousands_of_flows_follow_a_port_in_slices(void **state)
 	assert_int_equal(left, 0);
 }
 
-static void a_set_that_changes_no_path_compiles_no_flow(void **state)
+CASE_WITH(a_set_that_changes_no_path_compiles_no_flow, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_flow *flow;
@@ -1353,7 +1353,7 @@ static void a_set_that_changes_no_path_compiles_no_flow(void **state)
 	assert_int_equal(testing_record(l->f, flow)->seq, seq);
 }
 
-static void a_smaller_mtu_is_known_to_flows(void **state)
+CASE_WITH(a_smaller_mtu_is_known_to_flows, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
@@ -1367,7 +1367,7 @@ static void a_smaller_mtu_is_known_to_flows(void **state)
 	assert_int_equal(testing_record(l->f, flow)->mtu, 512);
 }
 
-static void a_new_lid_is_known_to_flows(void **state)
+CASE_WITH(a_new_lid_is_known_to_flows, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = to_set(l, 2, 1);
@@ -1384,7 +1384,7 @@ static void a_new_lid_is_known_to_flows(void **state)
 
 /* ---- what is wrong ---- */
 
-static void versions_that_nobody_knows_get_a_status(void **state)
+CASE_WITH(versions_that_nobody_knows_get_a_status, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_SET, SMP_ATTR_PORT_INFO, 1);
@@ -1397,7 +1397,7 @@ static void versions_that_nobody_knows_get_a_status(void **state)
 	assert_int_equal(l->n_changes, 0);
 }
 
-static void attributes_that_there_are_not_get_a_status(void **state)
+CASE_WITH(attributes_that_there_are_not_get_a_status, lab_setup, lab_teardown)
 {
 	static const uint16_t bad[] = { 0, 1, 2, 0x13, 0x1A, 0x1C, 0x30, 0x31, 0xFF90, 0xFFFF };
 	struct lab *l = *state;
@@ -1410,7 +1410,7 @@ static void attributes_that_there_are_not_get_a_status(void **state)
 
 /* Up to Mellanox's attribute, which the specification does not have. SMInfo is the subnet
  * manager's. */
-static void each_attribute_that_is_answered_has_a_name(void **state)
+CASE_WITH(each_attribute_that_is_answered_has_a_name, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -1421,7 +1421,7 @@ static void each_attribute_that_is_answered_has_a_name(void **state)
 			fail_msg("attribute 0x%04x has no name in mad_name.c", id);
 }
 
-static void modifiers_of_what_there_is_one_of_are_0(void **state)
+CASE_WITH(modifiers_of_what_there_is_one_of_are_0, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	const uint16_t one[] = { SMP_ATTR_NODE_DESCRIPTION, SMP_ATTR_NODE_INFO,
@@ -1431,7 +1431,7 @@ static void modifiers_of_what_there_is_one_of_are_0(void **state)
 		assert_int_equal(lab_get(l, SW, one[i], 1, data), MAD_STATUS_BAD_FIELD);
 }
 
-static void the_agent_in_the_same_process_says_the_same(void **state)
+CASE_WITH(the_agent_in_the_same_process_says_the_same, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	uint8_t here[SMP_DATA_BYTES];
@@ -1450,86 +1450,4 @@ static void the_agent_in_the_same_process_says_the_same(void **state)
 		assert_int_equal(lab_get(l, SW, ask[i].id, ask[i].modifier, data), MAD_STATUS_OK);
 		assert_memory_equal(here, data, sizeof(here));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_node_tells_its_description_and_nobody_changes_it),
-		LAB_TEST(node_info_tells_of_switches),
-		LAB_TEST(node_info_tells_of_hcas),
-		LAB_TEST(guid_info_has_the_guid_of_the_port),
-		LAB_TEST(guids_that_are_given_to_a_port_become_its_gids),
-		LAB_TEST(a_removed_guid_is_no_gid),
-		LAB_TEST(a_flow_to_an_alias_begins_and_ends_with_it),
-		LAB_TEST(a_switch_has_but_its_own_guid),
-		LAB_TEST(switch_info_tells_how_much_the_tables_hold),
-		LAB_TEST(switch_info_reads_back_what_was_set),
-		LAB_TEST(port_state_change_is_set_until_it_is_cleared),
-		LAB_TEST(changes_by_a_subnet_manager_do_not_set_port_state_change),
-		LAB_TEST(tables_hold_when_the_set_is_answered),
-		LAB_TEST(hcas_have_no_switch_info),
-		LAB_TEST(port_info_tells_of_an_hca_port),
-		LAB_TEST(port_0_of_an_hca_is_the_one_that_is_asked),
-		LAB_TEST(port_0_of_a_switch_has_its_lid_and_is_active),
-		LAB_TEST(other_ports_of_a_switch_are_nobodys_address),
-		LAB_TEST(the_local_port_is_where_the_request_came_in),
-		LAB_TEST(a_port_without_a_cable_is_down_and_polls),
-		LAB_TEST(width_and_speed_are_those_of_the_link),
-		LAB_TEST(ports_that_there_are_not_are_a_bad_field),
-		LAB_TEST(a_subnet_manager_brings_a_port_up_step_by_step),
-		LAB_TEST(setting_the_present_state_changes_nothing),
-		LAB_TEST(steps_that_the_state_machine_has_not_are_a_bad_field),
-		LAB_TEST(a_set_that_is_wrong_changes_nothing_at_all),
-		ACTIVE_TEST(a_link_set_down_trains_anew),
-		ACTIVE_TEST(the_host_at_the_far_end_of_a_retrained_link_is_told),
-		ACTIVE_TEST(a_disabled_port_stays_down_until_it_is_enabled),
-		LAB_TEST(a_link_whose_ends_sleep_stays_down_until_one_polls),
-		LAB_TEST(a_port_that_is_set_to_poll_trains_anew),
-		LAB_TEST(a_port_cannot_be_disabled_and_armed),
-		LAB_TEST(a_lid_and_its_mask_are_set_and_published),
-		LAB_TEST(lids_that_no_port_may_have_are_a_bad_field),
-		LAB_TEST(the_lid_of_a_switch_is_port_0s),
-		LAB_TEST(the_mtu_is_that_of_the_neighbours),
-		LAB_TEST(an_mtu_above_what_the_links_can_is_a_bad_field),
-		LAB_TEST(settings_without_effect_read_back),
-		LAB_TEST(widths_and_speeds_are_of_those_supported),
-		LAB_TEST(a_subnet_has_the_prefix_that_its_subnet_manager_sets),
-		LAB_TEST(members_are_asked_to_register_again),
-		LAB_TEST(a_capability_that_comes_is_seen_and_told),
-		LAB_TEST(without_a_key_everybody_may_do_anything),
-		LAB_TEST(the_key_gives_access_at_every_level),
-		LAB_TEST(at_level_0_everybody_may_read_even_the_key),
-		LAB_TEST(at_level_1_everybody_may_read_all_but_the_key),
-		LAB_TEST(at_levels_2_and_3_nobody_may_read),
-		LAB_TEST(without_the_key_nobody_may_write),
-		LAB_TEST(the_key_of_a_switch_is_port_0s),
-		LAB_TEST(a_wrong_key_is_reported_by_a_trap),
-		LAB_TEST(switches_report_links_by_a_trap),
-		LAB_TEST(without_a_subnet_manager_no_trap_is_sent),
-		LAB_TEST(pkeys_are_set_and_published),
-		LAB_TEST(each_port_of_a_switch_has_pkeys),
-		LAB_TEST(an_sl_uses_the_lane_of_its_number_by_default),
-		LAB_TEST(lanes_are_mapped_by_the_ports_in_and_out),
-		LAB_TEST(arbitration_tables_are_kept),
-		LAB_TEST(fdr10_has_an_attribute_of_its_own),
-		ACTIVE_TEST(a_forwarding_block_reads_back_and_sends_packets_elsewhere),
-		ACTIVE_TEST(a_map_of_lanes_holds_when_its_set_is_answered),
-		LAB_TEST(each_forwarding_block_is_64_lids),
-		ACTIVE_TEST(a_multicast_block_reads_back_and_makes_a_tree),
-		LAB_TEST(a_position_is_16_ports),
-		LAB_TEST(multicast_blocks_end_where_the_table_does),
-		LAB_TEST(flows_follow_port_states),
-		ACTIVE_TEST(thousands_of_flows_follow_a_port_in_slices),
-		LAB_TEST(a_set_that_changes_no_path_compiles_no_flow),
-		ACTIVE_TEST(a_smaller_mtu_is_known_to_flows),
-		ACTIVE_TEST(a_new_lid_is_known_to_flows),
-		LAB_TEST(versions_that_nobody_knows_get_a_status),
-		LAB_TEST(attributes_that_there_are_not_get_a_status),
-		LAB_TEST(each_attribute_that_is_answered_has_a_name),
-		LAB_TEST(modifiers_of_what_there_is_one_of_are_0),
-		LAB_TEST(the_agent_in_the_same_process_says_the_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,11 @@
  * How MADs travel: directed routes out and back, LIDs on the management lane and off it,
  * P_Keys, and MADs that are dropped or that nobody wants.
  */
+#include <harness.h>
+
 #include "fabric/agents/link.h"
 #include "fabric/testing_mads.h"
 #include "wire/perf.h"
-
-#include <harness.h>
 
 static uint64_t guid_at(struct lab *l, const uint8_t *path)
 {
@@ -34,14 +34,14 @@ static struct fabric_mad node_info(const uint8_t *path)
 
 /* ---- directed routes ---- */
 
-static void no_hop_is_the_port_that_it_is_sent_from(void **state)
+CASE_WITH(no_hop_is_the_port_that_it_is_sent_from, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
 	assert_true(guid_at(l, PATH(0)) == lab_host(l, 0)->node->guid);
 }
 
-static void each_hop_leads_one_switch_on(void **state)
+CASE_WITH(each_hop_leads_one_switch_on, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -51,7 +51,7 @@ static void each_hop_leads_one_switch_on(void **state)
 	assert_true(guid_at(l, PATH(1, TO_RIGHT, TO_RIGHT, TO_HOST)) == lab_host(l, 1)->node->guid);
 }
 
-static void a_route_may_turn_back(void **state)
+CASE_WITH(a_route_may_turn_back, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -59,7 +59,7 @@ static void a_route_may_turn_back(void **state)
 	assert_true(guid_at(l, PATH(1, TO_HOST)) == lab_host(l, 0)->node->guid);
 }
 
-static void a_response_lists_the_ports_that_the_request_came_in_by(void **state)
+CASE_WITH(a_response_lists_the_ports_that_the_request_came_in_by, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = node_info(PATH(1, TO_RIGHT, TO_RIGHT, TO_HOST));
@@ -69,7 +69,7 @@ static void a_response_lists_the_ports_that_the_request_came_in_by(void **state)
 	assert_memory_equal(smp.return_path, want, sizeof(want));
 }
 
-static void a_response_says_by_which_port_the_request_arrived(void **state)
+CASE_WITH(a_response_says_by_which_port_the_request_arrived, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = node_info(PATH(1, TO_RIGHT));
@@ -80,7 +80,7 @@ static void a_response_says_by_which_port_the_request_arrived(void **state)
 	assert_int_equal(info.local_port_num, TO_LEFT);
 }
 
-static void ports_that_lead_nowhere_swallow_it(void **state)
+CASE_WITH(ports_that_lead_nowhere_swallow_it, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	const uint8_t bad[] = { 4, SW_PORTS, SW_PORTS + 1, 255 };
@@ -93,7 +93,7 @@ static void ports_that_lead_nowhere_swallow_it(void **state)
 	assert_int_equal(l->f->mads->stats.no_route, sizeof(bad));
 }
 
-static void a_link_that_is_down_swallows_it(void **state)
+CASE_WITH(a_link_that_is_down_swallows_it, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = node_info(PATH(1, TO_RIGHT));
@@ -105,7 +105,7 @@ static void a_link_that_is_down_swallows_it(void **state)
 	lab_ask(l, lab_host(l, 0), &mad);
 }
 
-static void an_hca_sends_by_the_port_that_it_sends_from(void **state)
+CASE_WITH(an_hca_sends_by_the_port_that_it_sends_from, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = node_info(PATH(2));
@@ -113,7 +113,7 @@ static void an_hca_sends_by_the_port_that_it_sends_from(void **state)
 	lab_lost(l, lab_host(l, 0), &mad);
 }
 
-static void an_hca_passes_nothing_on(void **state)
+CASE_WITH(an_hca_passes_nothing_on, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = node_info(PATH(1, TO_HOST, 1));
@@ -122,7 +122,7 @@ static void an_hca_passes_nothing_on(void **state)
 	assert_int_equal(l->f->mads->stats.no_route, 1);
 }
 
-static void hop_counts_and_pointers_that_no_path_has_are_dropped(void **state)
+CASE_WITH(hop_counts_and_pointers_that_no_path_has_are_dropped, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	unsigned n = 0;
@@ -142,7 +142,7 @@ static void hop_counts_and_pointers_that_no_path_has_are_dropped(void **state)
 	assert_int_equal(l->f->mads->stats.bad_path, n);
 }
 
-static void an_smp_that_claims_to_be_on_a_path_is_dropped(void **state)
+CASE_WITH(an_smp_that_claims_to_be_on_a_path_is_dropped, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = node_info(PATH(1, TO_RIGHT, TO_RIGHT));
@@ -155,7 +155,7 @@ static void an_smp_that_claims_to_be_on_a_path_is_dropped(void **state)
 	assert_int_equal(l->f->mads->stats.bad_path, 2);
 }
 
-static void the_longest_path_has_63_hops(void **state)
+CASE_WITH(the_longest_path_has_63_hops, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	uint8_t path[SMP_MAX_HOPS + 1] = { 1 };
@@ -166,7 +166,7 @@ static void the_longest_path_has_63_hops(void **state)
 	assert_true(guid_at(l, path) == l->sw[0]->guid);
 }
 
-static void an_unsolicited_response_is_forwarded(void **state)
+CASE_WITH(an_unsolicited_response_is_forwarded, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET_RESP, SMP_ATTR_SM_INFO, 0);
@@ -184,7 +184,7 @@ static void an_unsolicited_response_is_forwarded(void **state)
 
 /* ---- routes that begin or end by LID ---- */
 
-static void a_route_may_begin_at_the_switch_of_a_lid(void **state)
+CASE_WITH(a_route_may_begin_at_the_switch_of_a_lid, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -202,7 +202,7 @@ static void a_route_may_begin_at_the_switch_of_a_lid(void **state)
 	assert_int_equal(smp.hop_pointer, 0);
 }
 
-static void a_route_may_end_by_a_lid(void **state)
+CASE_WITH(a_route_may_end_by_a_lid, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -219,7 +219,7 @@ static void a_route_may_end_by_a_lid(void **state)
 
 /* ---- by LID ---- */
 
-static void smps_by_lid_cross_links_that_are_init(void **state)
+CASE_WITH(smps_by_lid_cross_links_that_are_init, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_node_info info;
@@ -237,7 +237,7 @@ static void smps_by_lid_cross_links_that_are_init(void **state)
 	assert_true(info.node_guid == lab_host(l, 1)->node->guid);
 }
 
-static void a_response_comes_from_where_the_request_went(void **state)
+CASE_WITH(a_response_comes_from_where_the_request_went, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -251,7 +251,7 @@ static void a_response_comes_from_where_the_request_went(void **state)
 	assert_int_equal(l->got.sl, 3);
 }
 
-static void every_lid_of_a_port_leads_to_it(void **state)
+CASE_WITH(every_lid_of_a_port_leads_to_it, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	uint8_t data[SMP_DATA_BYTES];
@@ -271,7 +271,7 @@ static void every_lid_of_a_port_leads_to_it(void **state)
 	}
 }
 
-static void lids_that_lead_nowhere_swallow_it(void **state)
+CASE_WITH(lids_that_lead_nowhere_swallow_it, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	const uint16_t bad[] = { 0, 77, 0xBFFF, 0xC000, 0xFFFE };
@@ -285,7 +285,7 @@ static void lids_that_lead_nowhere_swallow_it(void **state)
 	assert_int_equal(l->f->mads->stats.no_route, ARRAY_SIZE(bad));
 }
 
-static void a_loop_in_the_tables_ends(void **state)
+CASE_WITH(a_loop_in_the_tables_ends, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -297,7 +297,7 @@ static void a_loop_in_the_tables_ends(void **state)
 	assert_int_equal(l->f->mads->stats.no_route, 1);
 }
 
-static void a_switch_accepts_only_its_own_smps(void **state)
+CASE_WITH(a_switch_accepts_only_its_own_smps, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -307,7 +307,7 @@ static void a_switch_accepts_only_its_own_smps(void **state)
 	lab_lost(l, lab_host(l, 0), &mad);
 }
 
-static void the_permissive_lid_is_whoever_gets_the_smp(void **state)
+CASE_WITH(the_permissive_lid_is_whoever_gets_the_smp, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -320,7 +320,7 @@ static void the_permissive_lid_is_whoever_gets_the_smp(void **state)
 	assert_int_equal(l->got.slid, 1);
 }
 
-static void a_switch_responds_to_itself(void **state)
+CASE_WITH(a_switch_responds_to_itself, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -351,7 +351,7 @@ static struct fabric_mad gmp(const struct fabric_port *from, uint16_t dlid, uint
 	return mad;
 }
 
-static void gmps_cross_active_links_alone(void **state)
+CASE_WITH(gmps_cross_active_links_alone, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_COM_MGT, MAD_SEND);
@@ -367,7 +367,7 @@ static void gmps_cross_active_links_alone(void **state)
 	assert_int_equal(l->f->mads->stats.no_route, 2);
 }
 
-static void gmps_have_no_permissive_lid(void **state)
+CASE_WITH(gmps_have_no_permissive_lid, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = gmp(lab_host(l, 0), IB_LID_PERMISSIVE, MAD_CLASS_PERF, MAD_GET);
@@ -375,7 +375,7 @@ static void gmps_have_no_permissive_lid(void **state)
 	lab_lost(l, lab_host(l, 0), &mad);
 }
 
-static void a_port_sends_gmps_to_itself_when_it_is_active(void **state)
+CASE_WITH(a_port_sends_gmps_to_itself_when_it_is_active, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = gmp(lab_host(l, 0), 1, MAD_CLASS_PERF, MAD_GET);
@@ -385,7 +385,7 @@ static void a_port_sends_gmps_to_itself_when_it_is_active(void **state)
 	lab_ask(l, lab_host(l, 0), &mad);
 }
 
-static void qp0_accepts_only_smps_and_qp1_none(void **state)
+CASE_WITH(qp0_accepts_only_smps_and_qp1_none, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -402,7 +402,7 @@ static void qp0_accepts_only_smps_and_qp1_none(void **state)
 	                 2); /* the request, and the response that refuses it */
 }
 
-static void partitions_keep_gmps_apart(void **state)
+CASE_WITH(partitions_keep_gmps_apart, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_COM_MGT, MAD_SEND);
@@ -417,7 +417,7 @@ static void partitions_keep_gmps_apart(void **state)
 	assert_int_equal(l->got.pkey_index, 0); /* where the receiver has it */
 }
 
-static void two_limited_members_do_not_talk(void **state)
+CASE_WITH(two_limited_members_do_not_talk, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_COM_MGT, MAD_SEND);
@@ -429,7 +429,7 @@ static void two_limited_members_do_not_talk(void **state)
 	assert_int_equal(l->n_got, 1);
 }
 
-static void a_pkey_index_that_there_is_not_is_dropped(void **state)
+CASE_WITH(a_pkey_index_that_there_is_not_is_dropped, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_COM_MGT, MAD_SEND);
@@ -440,7 +440,7 @@ static void a_pkey_index_that_there_is_not_is_dropped(void **state)
 	}
 }
 
-static void a_response_goes_back_to_the_gid_of_the_request(void **state)
+CASE_WITH(a_response_goes_back_to_the_gid_of_the_request, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_PERF, MAD_GET);
@@ -461,7 +461,7 @@ static bool only_host_0(void *arg, struct fabric_port *at, const struct fabric_m
 	return at == lab_host(l, 0) && lab_deliver(arg, at, mad);
 }
 
-static void a_gmp_that_nobody_wants_is_refused_if_it_asks(void **state)
+CASE_WITH(a_gmp_that_nobody_wants_is_refused_if_it_asks, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_DEV_MGT, MAD_GET);
@@ -476,7 +476,7 @@ static void a_gmp_that_nobody_wants_is_refused_if_it_asks(void **state)
 	assert_int_equal(l->f->mads->stats.unwanted, 2);
 }
 
-static void an_unknown_method_is_refused_if_it_asks(void **state)
+CASE_WITH(an_unknown_method_is_refused_if_it_asks, lab_setup_active, lab_teardown)
 {
 	static const struct {
 		uint8_t class, method;
@@ -509,7 +509,7 @@ static void an_unknown_method_is_refused_if_it_asks(void **state)
 	}
 }
 
-static void an_smp_with_an_unknown_method_is_refused_along_its_path(void **state)
+CASE_WITH(an_smp_with_an_unknown_method_is_refused_along_its_path, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(0x0F, SMP_ATTR_NODE_INFO, 0);
@@ -522,7 +522,7 @@ static void an_smp_with_an_unknown_method_is_refused_along_its_path(void **state
 	assert_int_equal(smp.direction, 1);
 }
 
-static void an_smp_that_nobody_wants_is_refused_along_its_path(void **state)
+CASE_WITH(an_smp_that_nobody_wants_is_refused_along_its_path, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_SM_INFO, 0);
@@ -551,7 +551,7 @@ static void look(void *arg, const struct fabric_mad_seen *seen)
 	k->seen[k->n++] = *seen;
 }
 
-static void request_and_response_are_seen_as_they_arrive(void **state)
+CASE_WITH(request_and_response_are_seen_as_they_arrive, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct looker k = { .n = 0 };
@@ -585,7 +585,7 @@ static enum fabric_mad_fate fate_of_one(struct lab *l, const struct fabric_mad *
 	return k.seen[k.n - 1].fate;
 }
 
-static void what_becomes_of_a_mad_is_seen(void **state)
+CASE_WITH(what_becomes_of_a_mad_is_seen, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -637,7 +637,7 @@ static void assert_none_is_missing(const struct lab *l)
 	                                  s->bad_p_key + s->faulty);
 }
 
-static void a_gate_may_lose_a_mad(void **state)
+CASE_WITH(a_gate_may_lose_a_mad, lab_setup_active, lab_teardown)
 {
 	struct lab *l = *state;
 	struct gate g = { .says = FABRIC_MAD_FAULTY };
@@ -656,7 +656,7 @@ static void a_gate_may_lose_a_mad(void **state)
 	assert_none_is_missing(l);
 }
 
-static void a_request_that_was_held_gets_its_response(void **state)
+CASE_WITH(a_request_that_was_held_gets_its_response, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct gate g = { .says = FABRIC_MAD_HELD };
@@ -675,7 +675,7 @@ static void a_request_that_was_held_gets_its_response(void **state)
 	assert_none_is_missing(l);
 }
 
-static void a_mad_is_held_longer_than_its_link_is_up(void **state)
+CASE_WITH(a_mad_is_held_longer_than_its_link_is_up, lab_setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct gate g = { .says = FABRIC_MAD_HELD };
@@ -688,52 +688,4 @@ static void a_mad_is_held_longer_than_its_link_is_up(void **state)
 	assert_int_equal(l->n_got, 0);
 	assert_int_equal(l->f->mads->stats.no_route, 1);
 	assert_none_is_missing(l);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAB_TEST(no_hop_is_the_port_that_it_is_sent_from),
-		LAB_TEST(each_hop_leads_one_switch_on),
-		LAB_TEST(a_route_may_turn_back),
-		LAB_TEST(a_response_lists_the_ports_that_the_request_came_in_by),
-		LAB_TEST(a_response_says_by_which_port_the_request_arrived),
-		LAB_TEST(ports_that_lead_nowhere_swallow_it),
-		LAB_TEST(a_link_that_is_down_swallows_it),
-		LAB_TEST(an_hca_sends_by_the_port_that_it_sends_from),
-		LAB_TEST(an_hca_passes_nothing_on),
-		LAB_TEST(hop_counts_and_pointers_that_no_path_has_are_dropped),
-		LAB_TEST(an_smp_that_claims_to_be_on_a_path_is_dropped),
-		LAB_TEST(the_longest_path_has_63_hops),
-		LAB_TEST(an_unsolicited_response_is_forwarded),
-		LAB_TEST(a_route_may_begin_at_the_switch_of_a_lid),
-		LAB_TEST(a_route_may_end_by_a_lid),
-		LAB_TEST(smps_by_lid_cross_links_that_are_init),
-		LAB_TEST(a_response_comes_from_where_the_request_went),
-		LAB_TEST(every_lid_of_a_port_leads_to_it),
-		LAB_TEST(lids_that_lead_nowhere_swallow_it),
-		LAB_TEST(a_loop_in_the_tables_ends),
-		LAB_TEST(a_switch_accepts_only_its_own_smps),
-		LAB_TEST(the_permissive_lid_is_whoever_gets_the_smp),
-		LAB_TEST(a_switch_responds_to_itself),
-		LAB_TEST(gmps_cross_active_links_alone),
-		ACTIVE_TEST(gmps_have_no_permissive_lid),
-		LAB_TEST(a_port_sends_gmps_to_itself_when_it_is_active),
-		ACTIVE_TEST(qp0_accepts_only_smps_and_qp1_none),
-		ACTIVE_TEST(partitions_keep_gmps_apart),
-		ACTIVE_TEST(two_limited_members_do_not_talk),
-		ACTIVE_TEST(a_pkey_index_that_there_is_not_is_dropped),
-		ACTIVE_TEST(a_response_goes_back_to_the_gid_of_the_request),
-		ACTIVE_TEST(a_gmp_that_nobody_wants_is_refused_if_it_asks),
-		LAB_TEST(an_smp_that_nobody_wants_is_refused_along_its_path),
-		ACTIVE_TEST(an_unknown_method_is_refused_if_it_asks),
-		LAB_TEST(an_smp_with_an_unknown_method_is_refused_along_its_path),
-		LAB_TEST(request_and_response_are_seen_as_they_arrive),
-		ACTIVE_TEST(what_becomes_of_a_mad_is_seen),
-		ACTIVE_TEST(a_gate_may_lose_a_mad),
-		LAB_TEST(a_request_that_was_held_gets_its_response),
-		LAB_TEST(a_mad_is_held_longer_than_its_link_is_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 /*
  * Width and speed of a link that comes up, by what its ends were built for and have enabled.
  */
-#include <errno.h>
+#include <harness.h>
 
 #include "fabric/agents/link.h"
 #include "fabric/agents/training.h"
@@ -47,8 +47,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 static void expect(const struct env *e, enum fabric_width width, enum fabric_speed speed)
 {
 	const struct fabric_port *ends[] = { e->a, e->b };
@@ -62,7 +60,7 @@ static void expect(const struct env *e, enum fabric_width width, enum fabric_spe
 	}
 }
 
-static void a_link_comes_up_as_it_was_built(void **state)
+CASE_WITH(a_link_comes_up_as_it_was_built, setup, teardown)
 {
 	static const uint8_t widths[] = { FABRIC_WIDTH_1X, FABRIC_WIDTH_2X, FABRIC_WIDTH_4X,
 		                          FABRIC_WIDTH_8X, FABRIC_WIDTH_12X };
@@ -80,7 +78,7 @@ static void a_link_comes_up_as_it_was_built(void **state)
 	}
 }
 
-static void what_is_enabled_counts_from_the_next_training_on(void **state)
+CASE_WITH(what_is_enabled_counts_from_the_next_training_on, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -91,7 +89,7 @@ static void what_is_enabled_counts_from_the_next_training_on(void **state)
 	expect(e, FABRIC_WIDTH_1X, FABRIC_SPEED_FDR);
 }
 
-static void without_fdr10_a_link_has_qdr(void **state)
+CASE_WITH(without_fdr10_a_link_has_qdr, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -101,7 +99,7 @@ static void without_fdr10_a_link_has_qdr(void **state)
 	expect(e, FABRIC_WIDTH_4X, FABRIC_SPEED_QDR);
 }
 
-static void without_extended_speeds_the_others_are_left(void **state)
+CASE_WITH(without_extended_speeds_the_others_are_left, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -113,7 +111,7 @@ static void without_extended_speeds_the_others_are_left(void **state)
 	expect(e, FABRIC_WIDTH_4X, FABRIC_SPEED_DDR);
 }
 
-static void the_slower_end_decides(void **state)
+CASE_WITH(the_slower_end_decides, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -123,7 +121,7 @@ static void the_slower_end_decides(void **state)
 	expect(e, FABRIC_WIDTH_1X, FABRIC_SPEED_DDR);
 }
 
-static void a_bad_link_trains_to_what_is_left(void **state)
+CASE_WITH(a_bad_link_trains_to_what_is_left, setup, teardown)
 {
 	struct fabric_link_fault bad = { .widths = fabric_widths_up_to(FABRIC_WIDTH_2X) };
 	struct env *e = *state;
@@ -143,7 +141,7 @@ static void a_bad_link_trains_to_what_is_left(void **state)
 	expect(e, FABRIC_WIDTH_4X, FABRIC_SPEED_EDR);
 }
 
-static void a_fault_that_leaves_what_there_is_changes_nothing(void **state)
+CASE_WITH(a_fault_that_leaves_what_there_is_changes_nothing, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -159,7 +157,7 @@ static void a_fault_that_leaves_what_there_is_changes_nothing(void **state)
 	assert_int_equal(e->a->stats.link_downed, 0);
 }
 
-static void a_link_whose_last_width_is_disabled_stays_down(void **state)
+CASE_WITH(a_link_whose_last_width_is_disabled_stays_down, setup, teardown)
 {
 	struct fabric_link_fault bad = { .widths = fabric_widths_up_to(FABRIC_WIDTH_1X) };
 	struct env *e = *state;
@@ -171,7 +169,7 @@ static void a_link_whose_last_width_is_disabled_stays_down(void **state)
 	expect(e, FABRIC_WIDTH_4X, FABRIC_SPEED_EDR);
 }
 
-static void a_fault_and_whoever_sets_a_link_down_do_not_know_each_other(void **state)
+CASE_WITH(a_fault_and_whoever_sets_a_link_down_do_not_know_each_other, setup, teardown)
 {
 	const struct fabric_link_fault down = { .down = true }, none = { 0 };
 	struct env *e = *state;
@@ -189,7 +187,7 @@ static void a_fault_and_whoever_sets_a_link_down_do_not_know_each_other(void **s
 	assert_int_equal(e->b->stats.link_downed, 1);
 }
 
-static void ends_with_nothing_in_common_stay_down(void **state)
+CASE_WITH(ends_with_nothing_in_common_stay_down, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -203,22 +201,4 @@ static void ends_with_nothing_in_common_stay_down(void **state)
 	e->b->link.width_enabled = LINK_WIDTH_1X | LINK_WIDTH_4X;
 	fabric_port_poll(e->f, e->a);
 	expect(e, FABRIC_WIDTH_1X, FABRIC_SPEED_EDR);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_link_comes_up_as_it_was_built),
-		TEST(what_is_enabled_counts_from_the_next_training_on),
-		TEST(without_fdr10_a_link_has_qdr),
-		TEST(without_extended_speeds_the_others_are_left),
-		TEST(the_slower_end_decides),
-		TEST(a_bad_link_trains_to_what_is_left),
-		TEST(a_fault_that_leaves_what_there_is_changes_nothing),
-		TEST(a_link_whose_last_width_is_disabled_stays_down),
-		TEST(a_fault_and_whoever_sets_a_link_down_do_not_know_each_other),
-		TEST(ends_with_nothing_in_common_stay_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

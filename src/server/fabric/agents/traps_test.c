@@ -3,12 +3,12 @@
  * Traps: when they are sent and sent again, TrapRepress, and traps about keys. Host 0 is the subnet
  * manager.
  */
+#include <harness.h>
+
 #include "fabric/agents/link.h"
 #include "fabric/agents/traps.h"
 #include "fabric/testing_mads.h"
 #include "wire/notice.h"
-
-#include <harness.h>
 
 #define KEY     0x1122334455667788
 #define TIMEOUT 18
@@ -47,8 +47,6 @@ static int setup(void **state)
 	lab_host(l, 1)->subnet_timeout = TIMEOUT;
 	return 0;
 }
-
-#define TRAP_TEST(name) cmocka_unit_test_setup_teardown(name, setup, lab_teardown)
 
 /* Time passes, and the traps are woken if they asked for it. */
 static void pass(struct lab *l, uint64_t ns)
@@ -125,7 +123,7 @@ static void send_wrong_key(struct lab *l)
 
 /* ---- until TrapRepress ---- */
 
-static void a_trap_is_sent_again_after_the_subnet_timeout(void **state)
+CASE_WITH(a_trap_is_sent_again_after_the_subnet_timeout, setup, lab_teardown)
 {
 	struct lab *l = *state;
 	uint64_t tid;
@@ -143,7 +141,7 @@ static void a_trap_is_sent_again_after_the_subnet_timeout(void **state)
 	}
 }
 
-static void trap_repress_ends_a_trap(void **state)
+CASE_WITH(trap_repress_ends_a_trap, setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -156,7 +154,7 @@ static void trap_repress_ends_a_trap(void **state)
 	assert_int_equal(l->n_got, 2);
 }
 
-static void trap_repress_of_another_trap_does_not_end_it(void **state)
+CASE_WITH(trap_repress_of_another_trap_does_not_end_it, setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad;
@@ -173,7 +171,7 @@ static void trap_repress_of_another_trap_does_not_end_it(void **state)
 	assert_int_equal(l->n_got, 2);
 }
 
-static void each_port_has_traps_of_its_own(void **state)
+CASE_WITH(each_port_has_traps_of_its_own, setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -187,7 +185,7 @@ static void each_port_has_traps_of_its_own(void **state)
 	assert_int_equal(l->n_got, 4 + 3);
 }
 
-static void changes_during_a_trap_are_sent_after_trap_repress(void **state)
+CASE_WITH(changes_during_a_trap_are_sent_after_trap_repress, setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_port *p = lab_host(l, 1);
@@ -209,7 +207,7 @@ static void changes_during_a_trap_are_sent_after_trap_repress(void **state)
 	assert_int_equal(l->n_got, 2);
 }
 
-static void a_trap_ends_when_the_port_has_no_subnet_manager(void **state)
+CASE_WITH(a_trap_ends_when_the_port_has_no_subnet_manager, setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -220,7 +218,7 @@ static void a_trap_ends_when_the_port_has_no_subnet_manager(void **state)
 	assert_true(LIST_EMPTY(&l->f->mads->traps));
 }
 
-static void a_trap_goes_to_the_next_subnet_manager(void **state)
+CASE_WITH(a_trap_goes_to_the_next_subnet_manager, setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -231,7 +229,7 @@ static void a_trap_goes_to_the_next_subnet_manager(void **state)
 	assert_ptr_equal(l->at, lab_host(l, 1));
 }
 
-static void a_trap_lost_at_a_broken_link_is_sent_again(void **state)
+CASE_WITH(a_trap_lost_at_a_broken_link_is_sent_again, setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -248,7 +246,7 @@ static void a_trap_lost_at_a_broken_link_is_sent_again(void **state)
 
 /* ---- keys ---- */
 
-static void wrong_keys_are_reported_once_in_a_timeout(void **state)
+CASE_WITH(wrong_keys_are_reported_once_in_a_timeout, setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -266,7 +264,7 @@ static void wrong_keys_are_reported_once_in_a_timeout(void **state)
 	assert_true(LIST_EMPTY(&l->f->mads->traps));
 }
 
-static void trap_repress_needs_the_m_key(void **state)
+CASE_WITH(trap_repress_needs_the_m_key, setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_port *p = lab_host(l, 1);
@@ -281,7 +279,7 @@ static void trap_repress_needs_the_m_key(void **state)
 	assert_int_equal(l->n_got, 4);
 }
 
-static void trap_256_says_how_a_directed_request_came(void **state)
+CASE_WITH(trap_256_says_how_a_directed_request_came, setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_SET, SMP_ATTR_PKEY_TABLE, 0x30000);
@@ -322,7 +320,7 @@ static uint16_t protection(struct lab *l)
 	return i.m_key_protect_bits;
 }
 
-static void the_protection_ends_with_its_lease(void **state)
+CASE_WITH(the_protection_ends_with_its_lease, setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_port *p = lab_host(l, 1);
@@ -338,7 +336,7 @@ static void the_protection_ends_with_its_lease(void **state)
 	assert_true(p->m_key == KEY);
 }
 
-static void a_request_with_the_key_stops_the_lease(void **state)
+CASE_WITH(a_request_with_the_key_stops_the_lease, setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -355,7 +353,7 @@ static void a_request_with_the_key_stops_the_lease(void **state)
 	assert_int_equal(protection(l), 2);
 }
 
-static void without_a_lease_period_the_protection_stays(void **state)
+CASE_WITH(without_a_lease_period_the_protection_stays, setup, lab_teardown)
 {
 	struct lab *l = *state;
 
@@ -381,7 +379,7 @@ static void send_wrong_p_key(struct lab *l, uint16_t lid)
 	fabric_mad_send(l->f, lab_host(l, 0), &mad);
 }
 
-static void a_mad_of_another_partition_is_reported_as_trap_257(void **state)
+CASE_WITH(a_mad_of_another_partition_is_reported_as_trap_257, setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_trap_bad_key details;
@@ -404,7 +402,7 @@ static void a_mad_of_another_partition_is_reported_as_trap_257(void **state)
 	assert_int_equal(l->n_got, 1);
 }
 
-static void a_switch_that_blocks_a_partition_sends_trap_259(void **state)
+CASE_WITH(a_switch_that_blocks_a_partition_sends_trap_259, setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct fabric_port *out = &l->sw[1]->port[TO_RIGHT];
@@ -433,7 +431,7 @@ static void a_switch_that_blocks_a_partition_sends_trap_259(void **state)
 	assert_int_equal(details.data_valid & BAD_SWITCH_PKEY_GIDS, 0);
 }
 
-static void the_management_lane_knows_no_partitions(void **state)
+CASE_WITH(the_management_lane_knows_no_partitions, setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -455,7 +453,7 @@ static struct wire_port_info port_info_of(struct lab *l, uint16_t lid)
 	return i;
 }
 
-static void violations_are_counted_until_they_are_set_to_0(void **state)
+CASE_WITH(violations_are_counted_until_they_are_set_to_0, setup, lab_teardown)
 {
 	struct lab *l = *state;
 	const uint16_t lids[] = { 2, SW_LID };
@@ -491,7 +489,7 @@ static void count_bad_q_key(struct lab *l)
 	l->f->region->data->bad_keys++;
 }
 
-static void bad_keys_that_programs_count_are_reported_as_trap_258(void **state)
+CASE_WITH(bad_keys_that_programs_count_are_reported_as_trap_258, setup, lab_teardown)
 {
 	struct lab *l = *state;
 	struct wire_trap_bad_key details;
@@ -516,31 +514,4 @@ static void bad_keys_that_programs_count_are_reported_as_trap_258(void **state)
 	fabric_traps_notice_keys(l->f);
 	assert_int_equal(l->n_got, 1);
 	assert_int_equal(port_info_of(l, 2).q_key_violations, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TRAP_TEST(a_trap_is_sent_again_after_the_subnet_timeout),
-		TRAP_TEST(trap_repress_ends_a_trap),
-		TRAP_TEST(trap_repress_of_another_trap_does_not_end_it),
-		TRAP_TEST(each_port_has_traps_of_its_own),
-		TRAP_TEST(changes_during_a_trap_are_sent_after_trap_repress),
-		TRAP_TEST(a_trap_ends_when_the_port_has_no_subnet_manager),
-		TRAP_TEST(a_trap_goes_to_the_next_subnet_manager),
-		TRAP_TEST(a_trap_lost_at_a_broken_link_is_sent_again),
-		TRAP_TEST(wrong_keys_are_reported_once_in_a_timeout),
-		TRAP_TEST(trap_repress_needs_the_m_key),
-		TRAP_TEST(trap_256_says_how_a_directed_request_came),
-		TRAP_TEST(the_protection_ends_with_its_lease),
-		TRAP_TEST(a_request_with_the_key_stops_the_lease),
-		TRAP_TEST(without_a_lease_period_the_protection_stays),
-		TRAP_TEST(a_mad_of_another_partition_is_reported_as_trap_257),
-		TRAP_TEST(a_switch_that_blocks_a_partition_sends_trap_259),
-		TRAP_TEST(the_management_lane_knows_no_partitions),
-		TRAP_TEST(violations_are_counted_until_they_are_set_to_0),
-		TRAP_TEST(bad_keys_that_programs_count_are_reported_as_trap_258),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 /*
  * The attach tables: limits, attaching twice, by several MLIDs, detaching.
  */
+#include <harness.h>
+
 #include "fabric/testing.h"
 
 #define MLID 0xC001
@@ -44,7 +46,7 @@ static unsigned entries(struct fabric *f, unsigned group)
 	return g ? g->n : 0;
 }
 
-static void attaching_twice_makes_one_attachment(void **state)
+CASE_WITH(attaching_twice_makes_one_attachment, setup, teardown)
 {
 	struct fabric *f = *state;
 
@@ -56,7 +58,7 @@ static void attaching_twice_makes_one_attachment(void **state)
 	assert_int_equal(fabric_attach_count(f, 2), 0);
 }
 
-static void detaching_must_name_what_attaching_named(void **state)
+CASE_WITH(detaching_must_name_what_attaching_named, setup, teardown)
 {
 	struct fabric *f = *state;
 	struct ib_gid mgid = testing_mgid(1);
@@ -70,7 +72,7 @@ static void detaching_must_name_what_attaching_named(void **state)
 	assert_int_equal(fabric_attach_count(f, 2), 1);
 }
 
-static void another_mlid_is_another_attachment(void **state)
+CASE_WITH(another_mlid_is_another_attachment, setup, teardown)
 {
 	struct fabric *f = *state;
 
@@ -83,7 +85,7 @@ static void another_mlid_is_another_attachment(void **state)
 	assert_int_equal(entries(f, 1), 0);
 }
 
-static void exactly_one_of_a_qps_attachments_stands_for_it(void **state)
+CASE_WITH(exactly_one_of_a_qps_attachments_stands_for_it, setup, teardown)
 {
 	struct fabric *f = *state;
 	struct ib_gid mgid = testing_mgid(1);
@@ -114,7 +116,7 @@ static void exactly_one_of_a_qps_attachments_stands_for_it(void **state)
 	}
 }
 
-static void groups_per_hca_are_limited(void **state)
+CASE_WITH(groups_per_hca_are_limited, setup, teardown)
 {
 	struct fabric *f = *state;
 	struct ib_gid other = testing_mgid(9);
@@ -129,7 +131,7 @@ static void groups_per_hca_are_limited(void **state)
 	assert_int_equal(attach(f, 2, 3, MLID), 0);
 }
 
-static void attachments_per_group_are_limited(void **state)
+CASE_WITH(attachments_per_group_are_limited, setup, teardown)
 {
 	struct fabric *f = *state;
 
@@ -143,7 +145,7 @@ static void attachments_per_group_are_limited(void **state)
 	assert_int_equal(attach(f, 4, 1, MLID), 0);
 }
 
-static void attachments_per_hca_are_limited(void **state)
+CASE_WITH(attachments_per_hca_are_limited, setup, teardown)
 {
 	struct fabric *f = *state;
 
@@ -156,7 +158,7 @@ static void attachments_per_hca_are_limited(void **state)
 	assert_int_equal(attach(f, 3, 1, MLID), 0);
 }
 
-static void a_qp_counts_once_for_a_group_however_many_mlids_it_has(void **state)
+CASE_WITH(a_qp_counts_once_for_a_group_however_many_mlids_it_has, setup, teardown)
 {
 	struct fabric *f = *state;
 
@@ -174,7 +176,7 @@ static void a_qp_counts_once_for_a_group_however_many_mlids_it_has(void **state)
 	assert_int_equal(f->attach->hca[0].again, 0);
 }
 
-static void more_mlids_than_an_hca_keeps_are_refused(void **state)
+CASE_WITH(more_mlids_than_an_hca_keeps_are_refused, setup, teardown)
 {
 	struct fabric *f = *state;
 
@@ -185,7 +187,7 @@ static void more_mlids_than_an_hca_keeps_are_refused(void **state)
 	f->attach->hca[0].again = 0;
 }
 
-static void a_limit_of_zero_refuses_every_attachment(void **state)
+CASE_WITH(a_limit_of_zero_refuses_every_attachment, setup, teardown)
 {
 	struct fabric *f = *state;
 
@@ -195,7 +197,7 @@ static void a_limit_of_zero_refuses_every_attachment(void **state)
 	assert_int_equal(f->attach->groups.n, 0);
 }
 
-static void a_refused_attachment_leaves_nothing_behind(void **state)
+CASE_WITH(a_refused_attachment_leaves_nothing_behind, setup, teardown)
 {
 	struct fabric *f = *state;
 
@@ -212,7 +214,7 @@ static void drop_all(struct fabric *f, uint32_t qpn)
 		fabric_attach_drop(f, qpn);
 }
 
-static void a_qp_that_ends_is_dropped_from_every_group(void **state)
+CASE_WITH(a_qp_that_ends_is_dropped_from_every_group, setup, teardown)
 {
 	struct fabric *f = *state;
 
@@ -234,7 +236,7 @@ static void a_qp_that_ends_is_dropped_from_every_group(void **state)
 	assert_int_equal(f->attach->groups.n, 0);
 }
 
-static void groups_of_two_hcas_are_apart(void **state)
+CASE_WITH(groups_of_two_hcas_are_apart, setup, teardown)
 {
 	struct fabric *f = *state;
 	struct ib_gid mgid = testing_mgid(1);
@@ -245,27 +247,4 @@ static void groups_of_two_hcas_are_apart(void **state)
 	drop_all(f, 30);
 	assert_int_equal(entries(f, 1), 1);
 	assert_null(fabric_attach_find(f, 1, &mgid));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(attaching_twice_makes_one_attachment),
-		TEST(detaching_must_name_what_attaching_named),
-		TEST(another_mlid_is_another_attachment),
-		TEST(exactly_one_of_a_qps_attachments_stands_for_it),
-		TEST(groups_per_hca_are_limited),
-		TEST(attachments_per_group_are_limited),
-		TEST(attachments_per_hca_are_limited),
-		TEST(a_qp_counts_once_for_a_group_however_many_mlids_it_has),
-		TEST(more_mlids_than_an_hca_keeps_are_refused),
-		TEST(a_limit_of_zero_refuses_every_attachment),
-		TEST(a_refused_attachment_leaves_nothing_behind),
-		TEST(a_qp_that_ends_is_dropped_from_every_group),
-		TEST(groups_of_two_hcas_are_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,13 @@
  * Flows: the queue pairs that they list after each change of tables and attachments, compared with
  * a model without lists; and the counters along their path.
  */
+#include <harness.h>
+
 #include "fabric/agents/link.h"
 #include "fabric/forwarding/change.h"
 #include "fabric/forwarding/mcast_path.h"
 #include "fabric/model/lanes.h"
 #include "fabric/testing.h"
-
-#include <harness.h>
 
 #define MLID 0xC001
 
@@ -75,7 +75,7 @@ static struct fabric_flow *flow_from(struct env *e, unsigned host)
 #define MANY 320
 
 /* Bringing up many ports looks at all flows that end there, or begin, and at no others. */
-static void looking_at_flows_that_do_not_change_is_work(void **state)
+CASE_WITH(looking_at_flows_that_do_not_change_is_work, setup, teardown)
 {
 	struct env *e = *state;
 	uint64_t before;
@@ -123,7 +123,7 @@ static void bring_up(struct env *e, struct fabric_port *p)
 	fabric_flow_follow_all(e->f);
 }
 
-static void without_memory_for_its_links_a_flow_follows_them_still(void **state)
+CASE_WITH(without_memory_for_its_links_a_flow_follows_them_still, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *near, *far;
@@ -145,7 +145,7 @@ static void without_memory_for_its_links_a_flow_follows_them_still(void **state)
 	assert_true(LIST_EMPTY(&e->f->flows->lacking));
 }
 
-static void a_link_that_fails_and_returns_concerns_its_own_flows(void **state)
+CASE_WITH(a_link_that_fails_and_returns_concerns_its_own_flows, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_port *trunk = &e->sw[0]->port[4], *host = e->f->hca_port[2];
@@ -174,7 +174,7 @@ static void a_link_that_fails_and_returns_concerns_its_own_flows(void **state)
 }
 
 /* They go on as they were until it is their turn, and may end before that. */
-static void flows_follow_a_failed_link_in_slices(void **state)
+CASE_WITH(flows_follow_a_failed_link_in_slices, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_port *trunk = &e->sw[0]->port[4];
@@ -205,7 +205,7 @@ static void flows_follow_a_failed_link_in_slices(void **state)
 
 /* So do flows that share their path from the second link on, when the first one fails: some of them
  * at a time. A queue pair that begins to send meanwhile knows it at once. */
-static void first_links_are_followed_in_slices(void **state)
+CASE_WITH(first_links_are_followed_in_slices, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_port *host = e->f->hca_port[0];
@@ -237,7 +237,7 @@ static void first_links_are_followed_in_slices(void **state)
 }
 
 /* A link returns, and fails again, before flows have followed its failure. */
-static void a_link_that_changes_again_before_flows_follow(void **state)
+CASE_WITH(a_link_that_changes_again_before_flows_follow, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_port *trunk = &e->sw[0]->port[4];
@@ -264,7 +264,7 @@ static void a_link_that_changes_again_before_flows_follow(void **state)
 }
 
 /* Nor does it take longer if many have, and those that end meanwhile may be in either list. */
-static void a_link_that_changes_again_when_most_flows_have_followed(void **state)
+CASE_WITH(a_link_that_changes_again_when_most_flows_have_followed, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_port *trunk = &e->sw[0]->port[4];
@@ -298,7 +298,7 @@ static void a_link_that_changes_again_when_most_flows_have_followed(void **state
 }
 
 /* Flows to a LID as well, and flows that end before their turn. */
-static void flows_follow_a_lid_in_slices(void **state)
+CASE_WITH(flows_follow_a_lid_in_slices, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow[8];
@@ -319,7 +319,7 @@ static void flows_follow_a_lid_in_slices(void **state)
 }
 
 /* Each has its turn, though all change again before all have had theirs. */
-static void all_flows_follow_however_often_they_change(void **state)
+CASE_WITH(all_flows_follow_however_often_they_change, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow[MANY];
@@ -350,7 +350,7 @@ static void all_flows_follow_however_often_they_change(void **state)
 }
 
 /* The first numbers come last, and the table grows before that. */
-static void all_flows_follow_though_more_begin(void **state)
+CASE_WITH(all_flows_follow_though_more_begin, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow[MANY];
@@ -370,7 +370,7 @@ static void all_flows_follow_though_more_begin(void **state)
 }
 
 /* A flow whose number has had its turn joins one that ends before its own. */
-static void who_joins_a_path_that_has_not_followed_follows(void **state)
+CASE_WITH(who_joins_a_path_that_has_not_followed_follows, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow[MANY], *late;
@@ -394,7 +394,7 @@ static void who_joins_a_path_that_has_not_followed_follows(void **state)
 	assert_int_equal(testing_receivers(e->f, late), 0);
 }
 
-static void flows_follow_marked_lids_in_slices(void **state)
+CASE_WITH(flows_follow_marked_lids_in_slices, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow[8];
@@ -427,7 +427,7 @@ static void set_member(struct env *e, unsigned sw, uint8_t port, bool is_member)
 }
 
 /* A member is taken out, or added, while its link is down: senders are told when it is up. */
-static void members_change_while_their_links_are_down(void **state)
+CASE_WITH(members_change_while_their_links_are_down, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
@@ -453,7 +453,7 @@ static void members_change_while_their_links_are_down(void **state)
 
 /* ---- multicast ---- */
 
-static void a_flow_lists_the_attached_qps_that_it_reaches(void **state)
+CASE_WITH(a_flow_lists_the_attached_qps_that_it_reaches, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow;
@@ -466,7 +466,7 @@ static void a_flow_lists_the_attached_qps_that_it_reaches(void **state)
 	assert_int_equal(testing_copies(e->f, flow, 13), 1);
 }
 
-static void attaching_and_detaching_change_the_flows_to_that_group(void **state)
+CASE_WITH(attaching_and_detaching_change_the_flows_to_that_group, setup, teardown)
 {
 	struct env *e = *state;
 	struct ib_gid other = testing_mgid(2);
@@ -482,7 +482,7 @@ static void attaching_and_detaching_change_the_flows_to_that_group(void **state)
 	assert_int_equal(testing_record(e->f, apart)->seq, seq);
 }
 
-static void every_change_moves_the_sequence_number(void **state)
+CASE_WITH(every_change_moves_the_sequence_number, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
@@ -495,7 +495,7 @@ static void every_change_moves_the_sequence_number(void **state)
 	assert_true(testing_record(e->f, flow)->seq != seq);
 }
 
-static void a_qp_attached_by_two_mlids_gets_one_copy(void **state)
+CASE_WITH(a_qp_attached_by_two_mlids_gets_one_copy, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
@@ -509,7 +509,7 @@ static void a_qp_attached_by_two_mlids_gets_one_copy(void **state)
 	assert_int_equal(testing_copies(e->f, flow, 12), 0);
 }
 
-static void changed_tables_count_once_the_lid_is_named(void **state)
+CASE_WITH(changed_tables_count_once_the_lid_is_named, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow;
@@ -536,7 +536,7 @@ static void change_edge(struct env *e, unsigned changed, bool gained)
 	fabric_flow_edge_changed(e->f, &e->sw[1]->port[changed], MLID, e->f->flows->compiled);
 }
 
-static void an_edge_that_comes_or_goes_changes_the_lists_in_place(void **state)
+CASE_WITH(an_edge_that_comes_or_goes_changes_the_lists_in_place, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *near = flow_from(e, 0), *own = flow_from(e, 2);
@@ -554,7 +554,7 @@ static void an_edge_that_comes_or_goes_changes_the_lists_in_place(void **state)
 	assert_int_equal(testing_copies(e->f, own, 12), 1);
 }
 
-static void an_edge_counts_what_was_sent_while_it_was_there(void **state)
+CASE_WITH(an_edge_counts_what_was_sent_while_it_was_there, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
@@ -571,7 +571,7 @@ static void an_edge_counts_what_was_sent_while_it_was_there(void **state)
 }
 
 /* The first one may have the path compiled, as there is no room in its list: that is both. */
-static void two_edges_of_one_row_are_added_once(void **state)
+CASE_WITH(two_edges_of_one_row_are_added_once, setup, teardown)
 {
 	struct env *e = *state;
 	const uint64_t since = e->f->flows->compiled + 1; /* with the flow */
@@ -589,7 +589,7 @@ static void two_edges_of_one_row_are_added_once(void **state)
 	assert_int_equal(testing_copies(e->f, flow, 13), 1);
 }
 
-static void an_edge_with_a_smaller_mtu_is_the_paths(void **state)
+CASE_WITH(an_edge_with_a_smaller_mtu_is_the_paths, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow;
@@ -604,7 +604,7 @@ static void an_edge_with_a_smaller_mtu_is_the_paths(void **state)
 	assert_int_equal(testing_record(e->f, flow)->mtu, 4096);
 }
 
-static void an_edge_does_not_change_flows_through_other_switches(void **state)
+CASE_WITH(an_edge_does_not_change_flows_through_other_switches, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow;
@@ -621,7 +621,7 @@ static void an_edge_does_not_change_flows_through_other_switches(void **state)
 	assert_int_equal(testing_receivers(e->f, flow), 2);
 }
 
-static void all_flows_follow_a_port_that_goes_down(void **state)
+CASE_WITH(all_flows_follow_a_port_that_goes_down, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow, *unicast;
@@ -637,7 +637,7 @@ static void all_flows_follow_a_port_that_goes_down(void **state)
 	assert_int_equal(testing_record(e->f, unicast)->count, 0);
 }
 
-static void a_qp_without_a_port_gets_nothing_until_it_has_one(void **state)
+CASE_WITH(a_qp_without_a_port_gets_nothing_until_it_has_one, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
@@ -650,7 +650,7 @@ static void a_qp_without_a_port_gets_nothing_until_it_has_one(void **state)
 	assert_int_equal(testing_copies(e->f, flow, 12), 1);
 }
 
-static void the_sender_gets_its_own_unless_it_blocks_it(void **state)
+CASE_WITH(the_sender_gets_its_own_unless_it_blocks_it, setup, teardown)
 {
 	struct env *e = *state;
 
@@ -664,7 +664,7 @@ static void the_sender_gets_its_own_unless_it_blocks_it(void **state)
 	assert_int_equal(testing_copies(e->f, flow_from(e, 1), 10), 1); /* not loopback */
 }
 
-static void blocking_can_cover_the_whole_host(void **state)
+CASE_WITH(blocking_can_cover_the_whole_host, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow;
@@ -680,7 +680,7 @@ static void blocking_can_cover_the_whole_host(void **state)
 	assert_int_equal(testing_copies(e->f, flow, 11), 1);
 }
 
-static void a_list_grows_and_shrinks_with_thousands_of_receivers(void **state)
+CASE_WITH(a_list_grows_and_shrinks_with_thousands_of_receivers, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
@@ -715,7 +715,7 @@ static void prune(struct env *e)
 }
 
 /* However many there are, each list is gone through once. */
-static void thousands_of_receivers_end_at_the_cost_of_one_look_at_each_list(void **state)
+CASE_WITH(thousands_of_receivers_end_at_the_cost_of_one_look_at_each_list, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow[4];
@@ -741,7 +741,7 @@ static void thousands_of_receivers_end_at_the_cost_of_one_look_at_each_list(void
 	assert_null(TAILQ_FIRST(&e->f->flows->unpruned));
 }
 
-static void a_flow_that_ends_is_not_pruned(void **state)
+CASE_WITH(a_flow_that_ends_is_not_pruned, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0), *other = flow_from(e, 2);
@@ -802,7 +802,7 @@ static void assert_copies(struct env *e, struct fabric_flow **flow, uint32_t qpn
 }
 
 /* No turn is long, the request itself neither; and until its turn a flow is what it was. */
-static void a_crowd_follows_in_slices(void **state)
+CASE_WITH(a_crowd_follows_in_slices, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow **flow = calloc(CROWD, sizeof(*flow));
@@ -838,7 +838,7 @@ static void a_crowd_follows_in_slices(void **state)
 }
 
 /* Flows that are gone when it comes to them, as their process ends; and flows that begin. */
-static void a_crowd_may_change_while_it_follows(void **state)
+CASE_WITH(a_crowd_may_change_while_it_follows, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow **flow = calloc(CROWD, sizeof(*flow));
@@ -879,7 +879,7 @@ static void a_crowd_may_change_while_it_follows(void **state)
 }
 
 /* A process may die while its request waits. */
-static void who_ends_while_a_crowd_follows_is_left_out(void **state)
+CASE_WITH(who_ends_while_a_crowd_follows_is_left_out, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow **flow = calloc(CROWD, sizeof(*flow));
@@ -906,7 +906,7 @@ static void who_ends_while_a_crowd_follows_is_left_out(void **state)
 
 /* A packet that is sent to a crowd's group before its last receiver on an HCA has left did not come
  * in vain. */
-static void a_crowd_is_counted_before_a_receiver_leaves(void **state)
+CASE_WITH(a_crowd_is_counted_before_a_receiver_leaves, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow **flow = calloc(CROWD, sizeof(*flow));
@@ -930,7 +930,7 @@ static uint64_t list_of(struct env *e, const struct fabric_flow *flow)
 	return testing_record(e->f, flow)->list_off;
 }
 
-static void senders_behind_one_switch_share_a_list(void **state)
+CASE_WITH(senders_behind_one_switch_share_a_list, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow[5];
@@ -958,7 +958,7 @@ static void senders_behind_one_switch_share_a_list(void **state)
 	assert_int_equal(testing_receivers(e->f, flow[1]), 4);
 }
 
-static void a_qp_that_blocks_its_own_copies_has_a_list_of_its_own(void **state)
+CASE_WITH(a_qp_that_blocks_its_own_copies_has_a_list_of_its_own, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *other, *flow;
@@ -973,7 +973,7 @@ static void a_qp_that_blocks_its_own_copies_has_a_list_of_its_own(void **state)
 	assert_int_equal(testing_receivers(e->f, other), 4);
 }
 
-static void other_groups_and_partitions_share_nothing(void **state)
+CASE_WITH(other_groups_and_partitions_share_nothing, setup, teardown)
 {
 	struct env *e = *state;
 	struct ib_gid mgid = testing_mgid(2);
@@ -994,7 +994,7 @@ static void other_groups_and_partitions_share_nothing(void **state)
 	assert_int_equal(testing_receivers(e->f, partition), 1);
 }
 
-static void a_sender_whose_link_fails_reaches_nobody_and_the_others_still_do(void **state)
+CASE_WITH(a_sender_whose_link_fails_reaches_nobody_and_the_others_still_do, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *cut, *other;
@@ -1017,7 +1017,7 @@ static void count(struct env *e, const struct fabric_flow *flow, uint64_t packet
 }
 
 /* Each sender's packets are counted on its own link, and not on the link back to it. */
-static void what_senders_share_is_counted_for_each(void **state)
+CASE_WITH(what_senders_share_is_counted_for_each, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow[2];
@@ -1043,7 +1043,7 @@ static void what_senders_share_is_counted_for_each(void **state)
 	assert_int_equal(e->f->hca_port[2]->stats.recv_packets, 10);
 }
 
-static void lists_come_back_when_flows_end(void **state)
+CASE_WITH(lists_come_back_when_flows_end, setup, teardown)
 {
 	struct env *e = *state;
 	uint64_t before = e->f->flows->lists.in_use;
@@ -1069,7 +1069,7 @@ static void exhaust(struct shm_extents *lists, uint64_t off[64], unsigned *n)
 			++*n;
 }
 
-static void without_room_for_a_list_nobody_is_reached(void **state)
+CASE_WITH(without_room_for_a_list_nobody_is_reached, setup, teardown)
 {
 	struct env *e = *state;
 	struct shm_extents *lists = &e->f->flows->lists;
@@ -1090,7 +1090,7 @@ static void without_room_for_a_list_nobody_is_reached(void **state)
 	assert_int_equal(testing_receivers(e->f, flow), 2);
 }
 
-static void without_a_free_number_a_flow_is_refused(void **state)
+CASE_WITH(without_a_free_number_a_flow_is_refused, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow_key key = { .qpn = 10, .dlid = MLID, .is_global = true };
@@ -1104,7 +1104,7 @@ static void without_a_free_number_a_flow_is_refused(void **state)
 	assert_int_equal(e->f->flows->by_lid.n, 1);
 }
 
-static void a_removed_flow_reaches_nobody_and_is_not_compiled_again(void **state)
+CASE_WITH(a_removed_flow_reaches_nobody_and_is_not_compiled_again, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
@@ -1119,7 +1119,7 @@ static void a_removed_flow_reaches_nobody_and_is_not_compiled_again(void **state
 
 /* ---- unicast ---- */
 
-static void a_unicast_flow_names_its_port(void **state)
+CASE_WITH(a_unicast_flow_names_its_port, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 4, NULL);
@@ -1129,7 +1129,7 @@ static void a_unicast_flow_names_its_port(void **state)
 	assert_int_equal(testing_record(e->f, flow)->mtu, 4096);
 }
 
-static void a_unicast_flow_with_a_grh_must_name_the_ports_gid(void **state)
+CASE_WITH(a_unicast_flow_with_a_grh_must_name_the_ports_gid, setup, teardown)
 {
 	struct env *e = *state;
 	const struct ib_gid *gid = &shm_port_at(e->f->region, 3)->gid[0];
@@ -1142,7 +1142,7 @@ static void a_unicast_flow_with_a_grh_must_name_the_ports_gid(void **state)
 	        0);
 }
 
-static void a_multicast_gid_on_a_unicast_lid_reaches_no_attached_qp(void **state)
+CASE_WITH(a_multicast_gid_on_a_unicast_lid_reaches_no_attached_qp, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 4, &e->mgid);
@@ -1153,7 +1153,7 @@ static void a_multicast_gid_on_a_unicast_lid_reaches_no_attached_qp(void **state
 	assert_int_equal(testing_record(e->f, flow)->count, 0);
 }
 
-static void unicast_without_a_route_reaches_nobody(void **state)
+CASE_WITH(unicast_without_a_route_reaches_nobody, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 99, NULL);
@@ -1166,7 +1166,7 @@ static void unicast_without_a_route_reaches_nobody(void **state)
 	assert_int_equal(testing_record(e->f, flow)->dest_port, 1);
 }
 
-static void what_is_for_a_lid_above_the_top_is_discarded(void **state)
+CASE_WITH(what_is_for_a_lid_above_the_top_is_discarded, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *to2 = testing_flow(e->f, e->f->hca_port[0], 10, 2, NULL);
@@ -1191,7 +1191,7 @@ static void what_is_for_a_lid_above_the_top_is_discarded(void **state)
 	assert_int_equal(fabric_lft_out(e->sw[0], 200), 1);
 }
 
-static void the_mtu_of_the_path_is_in_the_record(void **state)
+CASE_WITH(the_mtu_of_the_path_is_in_the_record, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *near = testing_flow(e->f, e->f->hca_port[0], 10, 2, NULL);
@@ -1217,7 +1217,7 @@ static void map_lanes(struct env *e, struct fabric_port *out, unsigned in, unsig
 	fabric_flow_follow_all(e->f);
 }
 
-static void a_packet_without_a_lane_is_dropped(void **state)
+CASE_WITH(a_packet_without_a_lane_is_dropped, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *one = testing_flow_sl(e->f, e->f->hca_port[0], 10, 3, 1);
@@ -1244,7 +1244,7 @@ static void a_packet_without_a_lane_is_dropped(void **state)
 }
 
 /* Senders on one switch share a path to a group; not if their ports have different lanes. */
-static void a_group_is_reached_by_the_lanes_of_each_sender(void **state)
+CASE_WITH(a_group_is_reached_by_the_lanes_of_each_sender, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *a, *b;
@@ -1285,7 +1285,7 @@ static uint64_t lanes_of(const struct fabric_flow *flow)
 
 /* A table of other ports, or of another SL, costs a flow nothing; its own one costs its sender
  * nothing. */
-static void only_what_crosses_the_link_follows_its_lanes(void **state)
+CASE_WITH(only_what_crosses_the_link_follows_its_lanes, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *far = testing_flow_sl(e->f, e->f->hca_port[0], 10, 3, 1);
@@ -1306,7 +1306,7 @@ static void only_what_crosses_the_link_follows_its_lanes(void **state)
 
 /* Packets that were sent before a table was written count by the old lane, later packets by the new
  * one. */
-static void lanes_count_from_the_table_on(void **state)
+CASE_WITH(lanes_count_from_the_table_on, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = testing_flow_sl(e->f, e->f->hca_port[0], 10, 3, 1);
@@ -1325,7 +1325,7 @@ static void lanes_count_from_the_table_on(void **state)
 
 /* An HCA's port that joined after its switch's path was compiled: its lane is known all the same.
  */
-static void a_new_edge_follows_its_lanes(void **state)
+CASE_WITH(a_new_edge_follows_its_lanes, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow;
@@ -1347,7 +1347,7 @@ static void a_new_edge_follows_its_lanes(void **state)
 #define N_LANE_FLOWS 24
 
 /* With any tables, and any joins: flows are as if all were compiled anew. */
-static void lanes_are_those_of_a_fresh_walk(void **state)
+CASE_WITH(lanes_are_those_of_a_fresh_walk, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow[N_LANE_FLOWS];
@@ -1411,7 +1411,7 @@ static void assert_stats(const struct fabric_port *p, uint64_t xmit, uint64_t re
 	assert_int_equal(p->stats.recv_bytes, recv * 100);
 }
 
-static void what_was_sent_counts_at_every_port_along_the_tree(void **state)
+CASE_WITH(what_was_sent_counts_at_every_port_along_the_tree, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
@@ -1429,7 +1429,7 @@ static void what_was_sent_counts_at_every_port_along_the_tree(void **state)
 		assert_stats(e->f->hca_port[h], 0, 7);
 }
 
-static void what_was_sent_to_a_group_is_the_sum_of_its_senders(void **state)
+CASE_WITH(what_was_sent_to_a_group_is_the_sum_of_its_senders, setup, teardown)
 {
 	struct env *e = *state;
 	const struct ib_gid other = testing_mgid(2);
@@ -1459,7 +1459,7 @@ static uint64_t in_vain(const struct env *e, unsigned host)
 }
 
 /* A later collection asks which queue pairs are attached then. */
-static void what_came_while_a_qp_was_attached_did_not_come_in_vain(void **state)
+CASE_WITH(what_came_while_a_qp_was_attached_did_not_come_in_vain, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow;
@@ -1480,7 +1480,7 @@ static void what_came_while_a_qp_was_attached_did_not_come_in_vain(void **state)
 }
 
 /* A crowd that goes at once looks at its senders once in a turn, not each time. */
-static void many_that_go_at_once_are_counted_once(void **state)
+CASE_WITH(many_that_go_at_once_are_counted_once, setup, teardown)
 {
 	struct env *e = *state;
 	uint64_t before, first, second;
@@ -1504,7 +1504,7 @@ static void many_that_go_at_once_are_counted_once(void **state)
 }
 
 /* As the tables lead to the LID of the requester. */
-static void what_comes_back_counts_along_the_way_back(void **state)
+CASE_WITH(what_comes_back_counts_along_the_way_back, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 4, NULL);
@@ -1530,7 +1530,7 @@ static void what_comes_back_counts_along_the_way_back(void **state)
 	assert_stats(e->f->hca_port[0], 2, 8);
 }
 
-static void what_comes_back_from_nowhere_is_not_counted(void **state)
+CASE_WITH(what_comes_back_from_nowhere_is_not_counted, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *to_group = flow_from(e, 0);
@@ -1544,7 +1544,7 @@ static void what_comes_back_from_nowhere_is_not_counted(void **state)
 	fabric_flow_remove(e->f, nowhere);
 }
 
-static void a_changed_path_keeps_what_the_old_one_carried(void **state)
+CASE_WITH(a_changed_path_keeps_what_the_old_one_carried, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
@@ -1558,7 +1558,7 @@ static void a_changed_path_keeps_what_the_old_one_carried(void **state)
 	assert_stats(e->f->hca_port[2], 0, 3);
 }
 
-static void a_flow_that_ends_leaves_its_counts(void **state)
+CASE_WITH(a_flow_that_ends_leaves_its_counts, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 4, NULL);
@@ -1569,7 +1569,7 @@ static void a_flow_that_ends_leaves_its_counts(void **state)
 	assert_stats(e->f->hca_port[3], 0, 5);
 }
 
-static void a_new_flow_does_not_count_what_its_predecessor_sent(void **state)
+CASE_WITH(a_new_flow_does_not_count_what_its_predecessor_sent, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow;
@@ -1586,7 +1586,7 @@ static void a_new_flow_does_not_count_what_its_predecessor_sent(void **state)
 	assert_stats(e->f->hca_port[1], 0, 6);
 }
 
-static void random_sending_adds_up_on_every_link(void **state)
+CASE_WITH(random_sending_adds_up_on_every_link, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow[4];
@@ -1691,7 +1691,7 @@ static void random_change(struct env *e, struct model *m, unsigned *seed)
 	}
 }
 
-static void random_changes_keep_every_list_right(void **state)
+CASE_WITH(random_changes_keep_every_list_right, setup, teardown)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow[4][N_GROUPS][N_MLIDS];
@@ -1728,80 +1728,4 @@ static void random_changes_keep_every_list_right(void **state)
 			assert_int_equal(testing_receivers(e->f, flow[h][g][k]), all);
 		}
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(looking_at_flows_that_do_not_change_is_work),
-		TEST(members_change_while_their_links_are_down),
-		TEST(without_memory_for_its_links_a_flow_follows_them_still),
-		TEST(a_link_that_fails_and_returns_concerns_its_own_flows),
-		TEST(flows_follow_a_failed_link_in_slices),
-		TEST(first_links_are_followed_in_slices),
-		TEST(a_link_that_changes_again_before_flows_follow),
-		TEST(a_link_that_changes_again_when_most_flows_have_followed),
-		TEST(flows_follow_a_lid_in_slices),
-		TEST(flows_follow_marked_lids_in_slices),
-		TEST(all_flows_follow_however_often_they_change),
-		TEST(all_flows_follow_though_more_begin),
-		TEST(who_joins_a_path_that_has_not_followed_follows),
-		TEST(a_flow_lists_the_attached_qps_that_it_reaches),
-		TEST(attaching_and_detaching_change_the_flows_to_that_group),
-		TEST(every_change_moves_the_sequence_number),
-		TEST(a_qp_attached_by_two_mlids_gets_one_copy),
-		TEST(changed_tables_count_once_the_lid_is_named),
-		TEST(an_edge_that_comes_or_goes_changes_the_lists_in_place),
-		TEST(an_edge_counts_what_was_sent_while_it_was_there),
-		TEST(two_edges_of_one_row_are_added_once),
-		TEST(an_edge_with_a_smaller_mtu_is_the_paths),
-		TEST(an_edge_does_not_change_flows_through_other_switches),
-		TEST(all_flows_follow_a_port_that_goes_down),
-		TEST(a_qp_without_a_port_gets_nothing_until_it_has_one),
-		TEST(the_sender_gets_its_own_unless_it_blocks_it),
-		TEST(blocking_can_cover_the_whole_host),
-		TEST(a_list_grows_and_shrinks_with_thousands_of_receivers),
-		TEST(thousands_of_receivers_end_at_the_cost_of_one_look_at_each_list),
-		TEST(a_flow_that_ends_is_not_pruned),
-		TEST(a_crowd_follows_in_slices),
-		TEST(a_crowd_may_change_while_it_follows),
-		TEST(who_ends_while_a_crowd_follows_is_left_out),
-		TEST(a_crowd_is_counted_before_a_receiver_leaves),
-		TEST(senders_behind_one_switch_share_a_list),
-		TEST(a_qp_that_blocks_its_own_copies_has_a_list_of_its_own),
-		TEST(other_groups_and_partitions_share_nothing),
-		TEST(a_sender_whose_link_fails_reaches_nobody_and_the_others_still_do),
-		TEST(what_senders_share_is_counted_for_each),
-		TEST(lists_come_back_when_flows_end),
-		TEST(without_room_for_a_list_nobody_is_reached),
-		TEST(without_a_free_number_a_flow_is_refused),
-		TEST(a_removed_flow_reaches_nobody_and_is_not_compiled_again),
-		TEST(a_unicast_flow_names_its_port),
-		TEST(a_unicast_flow_with_a_grh_must_name_the_ports_gid),
-		TEST(a_multicast_gid_on_a_unicast_lid_reaches_no_attached_qp),
-		TEST(what_is_for_a_lid_above_the_top_is_discarded),
-		TEST(unicast_without_a_route_reaches_nobody),
-		TEST(the_mtu_of_the_path_is_in_the_record),
-		TEST(a_packet_without_a_lane_is_dropped),
-		TEST(a_group_is_reached_by_the_lanes_of_each_sender),
-		TEST(only_what_crosses_the_link_follows_its_lanes),
-		TEST(lanes_count_from_the_table_on),
-		TEST(a_new_edge_follows_its_lanes),
-		TEST(lanes_are_those_of_a_fresh_walk),
-		TEST(what_was_sent_counts_at_every_port_along_the_tree),
-		TEST(what_was_sent_to_a_group_is_the_sum_of_its_senders),
-		TEST(what_came_while_a_qp_was_attached_did_not_come_in_vain),
-		TEST(many_that_go_at_once_are_counted_once),
-		TEST(what_comes_back_counts_along_the_way_back),
-		TEST(what_comes_back_from_nowhere_is_not_counted),
-		TEST(a_changed_path_keeps_what_the_old_one_carried),
-		TEST(a_flow_that_ends_leaves_its_counts),
-		TEST(a_new_flow_does_not_count_what_its_predecessor_sent),
-		TEST(random_sending_adds_up_on_every_link),
-		TEST(random_changes_keep_every_list_right),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
