@@ -3,10 +3,6 @@
  * Cutting and merging TCP packets: a packet that is cut and merged again is the same as before, and
  * every packet in between is sound by itself.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
 
 #include "base/util.h"
@@ -121,7 +117,7 @@ static const struct testing_tcp ipv6 = { .source = "2001:db8::1",
 	                                 .flags = TCP_ACK,
 	                                 .payload = 60000 };
 
-static void every_segment_is_sound(void **state)
+CASE_WITH(every_segment_is_sound, setup, teardown)
 {
 	static const struct testing_tcp *const all[] = { &ipv4, &ipv6 };
 	struct fixture *f = *state;
@@ -143,7 +139,7 @@ static void every_segment_is_sound(void **state)
 	}
 }
 
-static void a_packet_is_on_the_wire_what_its_segments_are(void **state)
+CASE_WITH(a_packet_is_on_the_wire_what_its_segments_are, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct ipoib_packet p = { .data = f->large, .bytes = testing_tcp_packet(&ipv4, f->large) };
@@ -157,7 +153,7 @@ static void a_packet_is_on_the_wire_what_its_segments_are(void **state)
 	assert_int_equal(ipoib_wire_bytes(&p), 20 + 32 + 20001);
 }
 
-static void flags_of_an_end_are_in_the_last_segment_alone(void **state)
+CASE_WITH(flags_of_an_end_are_in_the_last_segment_alone, setup, teardown)
 {
 	struct testing_tcp t = ipv4;
 	struct fixture *f = *state;
@@ -173,7 +169,7 @@ static void flags_of_an_end_are_in_the_last_segment_alone(void **state)
 	}
 }
 
-static void what_was_cut_is_merged_again(void **state)
+CASE_WITH(what_was_cut_is_merged_again, setup, teardown)
 {
 	static const struct testing_tcp *const all[] = { &ipv4, &ipv6 };
 	struct fixture *f = *state;
@@ -197,7 +193,7 @@ static void what_was_cut_is_merged_again(void **state)
 	}
 }
 
-static void a_damaged_segment_goes_on_by_itself(void **state)
+CASE_WITH(a_damaged_segment_goes_on_by_itself, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -213,7 +209,7 @@ static void a_damaged_segment_goes_on_by_itself(void **state)
 	assert_int_equal(f->handed[2].bytes, 52 + 20001 - 4 * 1900);
 }
 
-static void a_gap_ends_a_large_packet(void **state)
+CASE_WITH(a_gap_ends_a_large_packet, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -226,7 +222,7 @@ static void a_gap_ends_a_large_packet(void **state)
 	assert_int_equal(f->handed[1].bytes, 52 + 3800);
 }
 
-static void other_options_end_a_large_packet(void **state)
+CASE_WITH(other_options_end_a_large_packet, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct testing_tcp t = ipv4;
@@ -245,7 +241,7 @@ static void other_options_end_a_large_packet(void **state)
 	assert_int_equal(f->n_handed, 2);
 }
 
-static void a_sound_segment_alone_has_its_checksum_to_be_finished(void **state)
+CASE_WITH(a_sound_segment_alone_has_its_checksum_to_be_finished, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct testing_tcp t = ipv4;
@@ -264,7 +260,7 @@ static void a_sound_segment_alone_has_its_checksum_to_be_finished(void **state)
 	assert_memory_equal(h->data, f->large, h->bytes);
 }
 
-static void an_acknowledgement_does_not_overtake(void **state)
+CASE_WITH(an_acknowledgement_does_not_overtake, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct testing_tcp t = ipv4;
@@ -281,7 +277,7 @@ static void an_acknowledgement_does_not_overtake(void **state)
 	assert_int_equal(f->handed[1].bytes, 52);
 }
 
-static void connections_are_merged_side_by_side(void **state)
+CASE_WITH(connections_are_merged_side_by_side, setup, teardown)
 {
 	static char names[MOST][INET_ADDRSTRLEN];
 	struct fixture *f = *state;
@@ -306,7 +302,7 @@ static void connections_are_merged_side_by_side(void **state)
 		assert_int_equal(f->handed[i].bytes, 52 + 2000);
 }
 
-static void one_connection_too_many_displaces_another(void **state)
+CASE_WITH(one_connection_too_many_displaces_another, setup, teardown)
 {
 	static char names[MOST][INET_ADDRSTRLEN];
 	struct fixture *f = *state;
@@ -325,7 +321,7 @@ static void one_connection_too_many_displaces_another(void **state)
 	assert_int_equal(f->n_handed, IPOIB_MERGE_FLOWS + 1);
 }
 
-static void nothing_is_larger_than_ip_allows(void **state)
+CASE_WITH(nothing_is_larger_than_ip_allows, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct testing_tcp t = ipv6;
@@ -344,7 +340,7 @@ static void nothing_is_larger_than_ip_allows(void **state)
 	assert_int_equal(bytes, MOST * 1900);
 }
 
-static void what_cannot_be_cut_is_refused(void **state)
+CASE_WITH(what_cannot_be_cut_is_refused, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct ipoib_packet p = { .data = f->large, .bytes = testing_tcp_packet(&ipv4, f->large) };
@@ -365,7 +361,7 @@ static void what_cannot_be_cut_is_refused(void **state)
 	assert_false(ipoib_segment_begin(&s, &p, MTU));
 }
 
-static void a_checksum_is_finished_where_it_is_said_to_be(void **state)
+CASE_WITH(a_checksum_is_finished_where_it_is_said_to_be, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct ipoib_packet p = { .data = f->large };
@@ -388,28 +384,4 @@ static void a_checksum_is_finished_where_it_is_said_to_be(void **state)
 	assert_int_equal(ipoib_get16(field), right);
 	p.vnet.csum_offset = UINT16_MAX;
 	assert_false(ipoib_finish_checksum(&p));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(every_segment_is_sound),
-		TEST(a_packet_is_on_the_wire_what_its_segments_are),
-		TEST(flags_of_an_end_are_in_the_last_segment_alone),
-		TEST(what_was_cut_is_merged_again),
-		TEST(a_damaged_segment_goes_on_by_itself),
-		TEST(a_gap_ends_a_large_packet),
-		TEST(other_options_end_a_large_packet),
-		TEST(a_sound_segment_alone_has_its_checksum_to_be_finished),
-		TEST(an_acknowledgement_does_not_overtake),
-		TEST(connections_are_merged_side_by_side),
-		TEST(one_connection_too_many_displaces_another),
-		TEST(nothing_is_larger_than_ip_allows),
-		TEST(what_cannot_be_cut_is_refused),
-		TEST(a_checksum_is_finished_where_it_is_said_to_be),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

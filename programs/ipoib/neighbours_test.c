@@ -2,10 +2,6 @@
 /*
  * The table of neighbours, on a clock that stands still unless a test moves it.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
 
 #include "ipoib/neighbours.h"
@@ -128,7 +124,7 @@ static void pass(struct fixture *f, unsigned seconds)
 	}
 }
 
-static void packets_wait_for_the_answer_and_leave_in_one_go(void **state)
+CASE_WITH(packets_wait_for_the_answer_and_leave_in_one_go, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -142,7 +138,7 @@ static void packets_wait_for_the_answer_and_leave_in_one_go(void **state)
 	assert_int_equal(use(f, "192.0.2.2")->qpn, 7);
 }
 
-static void only_so_many_packets_wait(void **state)
+CASE_WITH(only_so_many_packets_wait, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -154,7 +150,7 @@ static void only_so_many_packets_wait(void **state)
 	assert_int_equal(f->table.dropped, 6);
 }
 
-static void who_does_not_answer_three_times_is_unreachable(void **state)
+CASE_WITH(who_does_not_answer_three_times_is_unreachable, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -171,7 +167,7 @@ static void who_does_not_answer_three_times_is_unreachable(void **state)
 	assert_int_equal(f->asked, 4);
 }
 
-static void what_has_aged_is_asked_for_by_unicast_when_used(void **state)
+CASE_WITH(what_has_aged_is_asked_for_by_unicast_when_used, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -189,7 +185,7 @@ static void what_has_aged_is_asked_for_by_unicast_when_used(void **state)
 	assert_int_equal(state_of(f, "192.0.2.2"), IPOIB_REACHABLE);
 }
 
-static void who_does_not_answer_any_more_is_forgotten_and_the_path_doubted(void **state)
+CASE_WITH(who_does_not_answer_any_more_is_forgotten_and_the_path_doubted, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -203,7 +199,7 @@ static void who_does_not_answer_any_more_is_forgotten_and_the_path_doubted(void 
 	assert_false(knows(f, "192.0.2.2"));
 }
 
-static void what_is_not_used_is_forgotten_without_a_question(void **state)
+CASE_WITH(what_is_not_used_is_forgotten_without_a_question, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -214,7 +210,7 @@ static void what_is_not_used_is_forgotten_without_a_question(void **state)
 	assert_int_equal(f->asked, 0);
 }
 
-static void nobody_is_learnt_of_unless_asked_to(void **state)
+CASE_WITH(nobody_is_learnt_of_unless_asked_to, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -222,7 +218,7 @@ static void nobody_is_learnt_of_unless_asked_to(void **state)
 	assert_false(knows(f, "192.0.2.2"));
 }
 
-static void another_address_without_override_is_only_a_doubt(void **state)
+CASE_WITH(another_address_without_override_is_only_a_doubt, setup, teardown)
 {
 	static const struct ipoib_news weak = { .answer = true, .certain = true };
 	struct fixture *f = *state;
@@ -236,7 +232,7 @@ static void another_address_without_override_is_only_a_doubt(void **state)
 	assert_int_equal(use(f, "2001:db8::2")->qpn, 8);
 }
 
-static void what_is_uncertain_replaces_nothing_but_has_it_asked_for(void **state)
+CASE_WITH(what_is_uncertain_replaces_nothing_but_has_it_asked_for, setup, teardown)
 {
 	const struct ipoib_news *const uncertain[] = { &uncertain_answer, &uncertain_question };
 	struct fixture *f = *state;
@@ -257,7 +253,7 @@ static void what_is_uncertain_replaces_nothing_but_has_it_asked_for(void **state
 	assert_false(knows(f, "192.0.2.2"));
 }
 
-static void what_is_uncertain_confirms_nothing(void **state)
+CASE_WITH(what_is_uncertain_confirms_nothing, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -268,7 +264,7 @@ static void what_is_uncertain_confirms_nothing(void **state)
 	assert_int_equal(state_of(f, "192.0.2.2"), IPOIB_STALE);
 }
 
-static void what_is_uncertain_is_better_than_nothing(void **state)
+CASE_WITH(what_is_uncertain_is_better_than_nothing, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -283,7 +279,7 @@ static void what_is_uncertain_is_better_than_nothing(void **state)
 	assert_int_equal(use(f, "192.0.2.2")->qpn, 8);
 }
 
-static void the_same_address_again_refreshes_nothing_unless_it_answers(void **state)
+CASE_WITH(the_same_address_again_refreshes_nothing_unless_it_answers, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -296,7 +292,7 @@ static void the_same_address_again_refreshes_nothing_unless_it_answers(void **st
 	assert_int_equal(state_of(f, "192.0.2.2"), IPOIB_STALE);
 }
 
-static void a_flood_displaces_nobody_that_we_talk_to(void **state)
+CASE_WITH(a_flood_displaces_nobody_that_we_talk_to, setup, teardown)
 {
 	struct fixture *f = *state;
 	char text[INET_ADDRSTRLEN];
@@ -312,7 +308,7 @@ static void a_flood_displaces_nobody_that_we_talk_to(void **state)
 	assert_true(knows(f, text));
 }
 
-static void a_full_table_of_ours_loses_the_one_used_longest_ago(void **state)
+CASE_WITH(a_full_table_of_ours_loses_the_one_used_longest_ago, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -323,28 +319,4 @@ static void a_full_table_of_ours_loses_the_one_used_longest_ago(void **state)
 	use(f, "192.0.2.4");
 	assert_true(knows(f, "192.0.2.2"));
 	assert_false(knows(f, "192.0.2.3"));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(packets_wait_for_the_answer_and_leave_in_one_go),
-		TEST(only_so_many_packets_wait),
-		TEST(who_does_not_answer_three_times_is_unreachable),
-		TEST(what_has_aged_is_asked_for_by_unicast_when_used),
-		TEST(who_does_not_answer_any_more_is_forgotten_and_the_path_doubted),
-		TEST(what_is_not_used_is_forgotten_without_a_question),
-		TEST(nobody_is_learnt_of_unless_asked_to),
-		TEST(another_address_without_override_is_only_a_doubt),
-		TEST(what_is_uncertain_replaces_nothing_but_has_it_asked_for),
-		TEST(what_is_uncertain_confirms_nothing),
-		TEST(what_is_uncertain_is_better_than_nothing),
-		TEST(the_same_address_again_refreshes_nothing_unless_it_answers),
-		TEST(a_flood_displaces_nobody_that_we_talk_to),
-		TEST(a_full_table_of_ours_loses_the_one_used_longest_ago),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,7 @@
  * message, whatever becomes of the ring meanwhile. There is no daemon: the ring is this program's
  * own, which also does what the daemon would do.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "hca/process/process.h"
 #include "hca/queue/cq.h"
@@ -150,7 +144,7 @@ static void expect_no_credit(struct lab *l)
 }
 
 /* The sender dies between the claim and the note of which receive the claim holds. */
-static void a_dead_sender_need_not_say_what_it_had(void **state)
+CASE_WITH(a_dead_sender_need_not_say_what_it_had, setup, teardown)
 {
 	struct lab *l = *state;
 	struct held dead;
@@ -165,7 +159,7 @@ static void a_dead_sender_need_not_say_what_it_had(void **state)
 }
 
 /* It dies with it, and says so; by then another message has had the receive. */
-static void a_receive_comes_back_once(void **state)
+CASE_WITH(a_receive_comes_back_once, setup, teardown)
 {
 	struct lab *l = *state;
 	struct held dead, other;
@@ -182,7 +176,7 @@ static void a_receive_comes_back_once(void **state)
 }
 
 /* The same, of an arrival that names the dead one's credit. */
-static void what_has_another_credit_is_not_taken(void **state)
+CASE_WITH(what_has_another_credit_is_not_taken, setup, teardown)
 {
 	struct lab *l = *state;
 	struct ibv_sge sge;
@@ -201,7 +195,7 @@ static void what_has_another_credit_is_not_taken(void **state)
 
 /* The slow sender's credit was used up a whole turn of the ring ago; its slot holds newer credits.
  */
-static void a_receive_comes_back_when_the_ring_has_gone_round(void **state)
+CASE_WITH(a_receive_comes_back_when_the_ring_has_gone_round, setup, teardown)
 {
 	struct lab *l = *state;
 	struct held slow;
@@ -220,7 +214,7 @@ static void a_receive_comes_back_when_the_ring_has_gone_round(void **state)
 }
 
 /* Another sender holds the oldest position, and the ring is full behind it. */
-static void a_receive_comes_back_when_there_is_room_again(void **state)
+CASE_WITH(a_receive_comes_back_when_there_is_room_again, setup, teardown)
 {
 	struct lab *l = *state;
 	struct held stopped, other;
@@ -246,7 +240,7 @@ static void a_receive_comes_back_when_there_is_room_again(void **state)
 }
 
 /* The same, if no receive is posted any more: the message that was late is polled. */
-static void a_receive_comes_back_though_nothing_is_posted(void **state)
+CASE_WITH(a_receive_comes_back_though_nothing_is_posted, setup, teardown)
 {
 	struct lab *l = *state;
 	struct held stopped, other;
@@ -269,7 +263,7 @@ static void a_receive_comes_back_though_nothing_is_posted(void **state)
 }
 
 /* The queue has room for it, whatever a sender holds of the ring. */
-static void a_receive_is_posted_though_the_ring_is_full(void **state)
+CASE_WITH(a_receive_is_posted_though_the_ring_is_full, setup, teardown)
 {
 	struct lab *l = *state;
 	struct held stopped;
@@ -293,7 +287,7 @@ static void a_receive_is_posted_though_the_ring_is_full(void **state)
 }
 
 /* Its queue pair is gone, so nobody says so, and nothing is posted or comes. */
-static void a_receive_is_posted_once_the_dead_gives_room(void **state)
+CASE_WITH(a_receive_is_posted_once_the_dead_gives_room, setup, teardown)
 {
 	struct lab *l = *state;
 	struct held dead;
@@ -318,7 +312,7 @@ static void a_receive_is_posted_once_the_dead_gives_room(void **state)
 }
 
 /* Another sender is about to use the older one, and nothing is posted. */
-static void a_receive_of_the_dead_does_not_wait_for_an_older_one(void **state)
+CASE_WITH(a_receive_of_the_dead_does_not_wait_for_an_older_one, setup, teardown)
 {
 	struct lab *l = *state;
 	struct held slow, dead;
@@ -339,7 +333,7 @@ static void a_receive_of_the_dead_does_not_wait_for_an_older_one(void **state)
 }
 
 /* The sender does not come: its queue pair flushes. It goes on later, and uses its credit up. */
-static void what_is_given_up_comes_back_later(void **state)
+CASE_WITH(what_is_given_up_comes_back_later, setup, teardown)
 {
 	struct lab *l = *state;
 	struct held stopped;
@@ -355,7 +349,7 @@ static void what_is_given_up_comes_back_later(void **state)
 }
 
 /* Requests wait for what comes back. */
-static void who_waits_is_helped(void **state)
+CASE_WITH(who_waits_is_helped, setup, teardown)
 {
 	struct lab *l = *state;
 	struct held dead;
@@ -374,7 +368,7 @@ static void who_waits_is_helped(void **state)
 
 /* A look at the shared queue costs its length. A queue pair that ends has a whole ring of positions
  * that no sender has had: these are no reason for one. */
-static void what_no_sender_had_is_not_looked_for(void **state)
+CASE_WITH(what_no_sender_had_is_not_looked_for, setup, teardown)
 {
 	struct lab *l = *state;
 	struct shm_ring *ring = aligned_alloc(128, shm_ring_bytes(SHIFT));
@@ -409,26 +403,4 @@ static void what_no_sender_had_is_not_looked_for(void **state)
 	expect_message(l, 1);
 	free(qp);
 	free(ring);
-}
-
-#define SRQ_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SRQ_TEST(a_dead_sender_need_not_say_what_it_had),
-		SRQ_TEST(a_receive_comes_back_once),
-		SRQ_TEST(what_has_another_credit_is_not_taken),
-		SRQ_TEST(a_receive_comes_back_when_the_ring_has_gone_round),
-		SRQ_TEST(a_receive_comes_back_when_there_is_room_again),
-		SRQ_TEST(a_receive_comes_back_though_nothing_is_posted),
-		SRQ_TEST(a_receive_is_posted_though_the_ring_is_full),
-		SRQ_TEST(a_receive_is_posted_once_the_dead_gives_room),
-		SRQ_TEST(a_receive_of_the_dead_does_not_wait_for_an_older_one),
-		SRQ_TEST(what_is_given_up_comes_back_later),
-		SRQ_TEST(who_waits_is_helped),
-		SRQ_TEST(what_no_sender_had_is_not_looked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,6 @@
  * A process has died while it worked on a half: what the next holder of the lock makes of the
  * numbers that it left. That real processes die at each place, tests/roce/wire_death.c shows.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
 
 #include "base/util.h"
@@ -60,7 +53,7 @@ static void mend(uint32_t what)
 
 /* ---- the requester ---- */
 
-static void the_requester_sends_again_what_is_not_acknowledged(void **state)
+CASE_WITH(the_requester_sends_again_what_is_not_acknowledged, begin, teardown)
 {
 	static const struct {
 		uint32_t first, acked, psn, beyond; /* as they were left */
@@ -80,7 +73,6 @@ static void the_requester_sends_again_what_is_not_acknowledged(void **state)
 		{ 100, 105, 110, 120, 105, 120, SHM_WIRE_RECOVERS },
 	};
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		shm_wire_head(&shm, HEAD)->psn = row[i].first;
 		shm.acked = row[i].acked;
@@ -100,13 +92,12 @@ static void the_requester_sends_again_what_is_not_acknowledged(void **state)
 }
 
 /* The dead process may have told nobody that all is done before SQD. */
-static void the_end_of_draining_is_told_anew(void **state)
+CASE_WITH(the_end_of_draining_is_told_anew, begin, teardown)
 {
 	static const uint8_t row[][2] = { { SHM_WIRE_DRAINED, SHM_WIRE_DRAINS },
 		                          { SHM_WIRE_DRAINS, SHM_WIRE_DRAINS },
 		                          { SHM_WIRE_TELLS_NOBODY, SHM_WIRE_TELLS_NOBODY } };
 
-	(void)state;
 	for (size_t i = 0; EACH_ROW(i, row); i++) {
 		atomic_store(&shm.drains, row[i][0]);
 		mend(SHM_WIRE_SENDS);
@@ -116,9 +107,8 @@ static void the_end_of_draining_is_told_anew(void **state)
 
 /* ---- the responder ---- */
 
-static void at_rest_nothing_changes(void **state)
+CASE_WITH(at_rest_nothing_changes, begin, teardown)
 {
-	(void)state;
 	shm.in.expected = 5;
 	shm.before.expected = 4;
 	mend(SHM_WIRE_RECEIVES);
@@ -126,9 +116,8 @@ static void at_rest_nothing_changes(void **state)
 }
 
 /* It is as if the packet had got lost: the peer sends it again. */
-static void what_a_packet_has_changed_is_undone(void **state)
+CASE_WITH(what_a_packet_has_changed_is_undone, begin, teardown)
 {
-	(void)state;
 	shm.before = (struct shm_wire_in){ .expected = 4, .msn = 2, .operation = SHM_WIRE_SEND };
 	shm.in = (struct shm_wire_in){ .expected = 5, .msn = 3, .offset = 1024 };
 	hca_wire_step(&w, SHM_WIRE_CHANGES);
@@ -141,7 +130,7 @@ static void what_a_packet_has_changed_is_undone(void **state)
 }
 
 /* The packet had claimed a receive for a message that had only begun. */
-static void a_receive_that_was_claimed_is_the_next_messages(void **state)
+CASE_WITH(a_receive_that_was_claimed_is_the_next_messages, begin, teardown)
 {
 	struct lab *l = *state;
 	uint32_t pos;
@@ -157,7 +146,7 @@ static void a_receive_that_was_claimed_is_the_next_messages(void **state)
 	assert_int_equal(shm.in.claimed, pos);
 }
 
-static void without_a_claim_no_receive_is_kept(void **state)
+CASE_WITH(without_a_claim_no_receive_is_kept, begin, teardown)
 {
 	struct lab *l = *state;
 	uint32_t pos;
@@ -168,20 +157,4 @@ static void without_a_claim_no_receive_is_kept(void **state)
 	hca_wire_step(&w, SHM_WIRE_CHANGES);
 	mend(SHM_WIRE_RECEIVES);
 	assert_false(shm.in.keeps);
-}
-
-#define REPAIR(name) cmocka_unit_test_setup_teardown(name, begin, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		REPAIR(the_requester_sends_again_what_is_not_acknowledged),
-		REPAIR(the_end_of_draining_is_told_anew),
-		REPAIR(at_rest_nothing_changes),
-		REPAIR(what_a_packet_has_changed_is_undone),
-		REPAIR(a_receive_that_was_claimed_is_the_next_messages),
-		REPAIR(without_a_claim_no_receive_is_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
