@@ -3,18 +3,14 @@
  * RoCEv2's datagrams between two network namespaces: as they arrive, as they are on the network,
  * and the errors when this does not work.
  */
+#include <harness.h>
+
 #include "netdev/testing.h"
 
-#include <harness.h>
-#include <arpa/inet.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/udp.h>
 #include <net/if.h>
-#include <netinet/in.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 
 #include "netdev/udp.h"
 #include "wire/roce.h"

@@ -3,21 +3,6 @@
  * The two parts of the shared memory: their tables do not overlap, other processes can map them
  * with their rights only, and records are read consistently while the daemon writes or dies.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 #include <harness.h>
 
 #include "base/util.h"

@@ -6,13 +6,8 @@
  * Senders that must stop at a given instruction are children under ptrace, which the test steps one
  * instruction at a time.
  */
-#define _GNU_SOURCE
 #include <harness.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/pause.h"
 #include "base/util.h"

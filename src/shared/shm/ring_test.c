@@ -3,10 +3,10 @@
  * The receive ring: credits are exact, messages keep their order, positions wrap, hints may be
  * wrong, and the daemon's operations.
  */
+#include <harness.h>
+
 #include "shm/testing.h"
 #include "base/util.h"
-
-#include <harness.h>
 
 /* ---- credits and order ---- */
 

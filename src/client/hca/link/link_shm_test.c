@@ -3,13 +3,6 @@
  * One packet to one queue pair: which packets the receiving HCA accepts, and what it counts, above
  * all with several P_Keys. There is no daemon: the shared memory is this program's own.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <harness.h>
 
 #include "base/util.h"

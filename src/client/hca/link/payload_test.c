@@ -3,12 +3,6 @@
  * When a sender's payload slot is free again: a receiver's ring, and a sender that has all the
  * slots that it needs, so that nobody asks a daemon for more.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
 #include <harness.h>
 
 #include "base/util.h"

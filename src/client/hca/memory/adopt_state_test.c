@@ -2,13 +2,6 @@
 /*
  * Each event in each state of adopted memory, and of its file.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
 
 #include "hca/memory/adopt_state.h"

@@ -3,16 +3,7 @@
  * Device memory: its room, copies in words and within it, handles and imports, and the regions that
  * keep it. The command file is this program's own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <errno.h>
 
 #include "base/util.h"
 #include "hca/memory/dm.h"

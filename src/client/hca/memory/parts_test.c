@@ -4,13 +4,6 @@
  * this process, which looks into its own table as well, and of another process, whose keys may be
  * any bytes. There is no daemon: the shared memory is this program's own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
 
 #include "base/util.h"

@@ -3,22 +3,7 @@
  * Protection, parent and thread domains, and the file behind cmd_fd by which they are imported, by
  * another context and another process. The daemon is this program's own: it counts what it is told.
  */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "control/client.h"

@@ -3,20 +3,7 @@
  * Writes to memory are held: by other threads and by the kernel, and they go on, without a loss,
  * where other memory was mapped meanwhile, or where the hold ends.
  */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "hca/process/hold.h"
 #include "hca/process/plain.h"

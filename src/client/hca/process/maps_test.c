@@ -2,20 +2,7 @@
 /*
  * Lines of /proc/PID/maps and smaps, and this process's own mappings by them.
  */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "hca/process/maps.h"
 #include "hca/process/plain.h"

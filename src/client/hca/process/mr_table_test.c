@@ -4,18 +4,7 @@
  * the ends of all addresses, by the table and by what is known of it; regions of other kinds; and
  * what others may reach by a key.
  */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <errno.h>
-#include <sys/mman.h>
 
 #include "hca/process/domain.h"
 #include "hca/process/mr_table.h"

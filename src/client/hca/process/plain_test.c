@@ -3,26 +3,8 @@
  * Which memory of a process is plain, as the kernel tells it: by what was asked for it, by other
  * threads and children, and by open files. Each case is a process of its own.
  */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <fcntl.h>
 #include <linux/io_uring.h>
-#include <pthread.h>
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "hca/process/plain.h"
 

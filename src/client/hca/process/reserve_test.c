@@ -3,13 +3,6 @@
  * Queue pairs that lie reserved: from which one on, how many at once, and that each is had once,
  * though the daemon takes back what it wants. The daemon is this program's own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
 
 #include "base/util.h"

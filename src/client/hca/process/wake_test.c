@@ -3,20 +3,8 @@
  * Waking by descriptors of eventfds, and by the daemon: no wake-up is lost, few descriptors are
  * kept, none of a channel that is gone. The daemon is this program's own.
  */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <fcntl.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "control/client.h"

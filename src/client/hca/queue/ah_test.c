@@ -4,17 +4,7 @@
  * becomes of them, that a handle is itself as long as it lives, and the handle for a reply. There
  * is no daemon: the ports are this program's own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
-
-#include <arpa/inet.h>
-#include <errno.h>
 
 #include "base/util.h"
 #include "hca/process/domain.h"

@@ -4,13 +4,6 @@
  * packets may be under way, and when silence counts as a loss. Nothing is sent. The whole is tested
  * by packets: tests/roce/requester_cases.py.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include <harness.h>
 
 #include "base/util.h"
