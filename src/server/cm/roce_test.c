@@ -137,7 +137,7 @@ static int join_group(struct cm_client *c, uint32_t id, const char *addr, uint32
 
 /* ---- addresses ---- */
 
-static void each_address_of_a_device_can_be_bound_and_is_a_gid(void **state)
+CASE_WITH(each_address_of_a_device_can_be_bound_and_is_a_gid, setup, testing_teardown)
 {
 	static const char *const address[] = { "10.0.0.1", "2001:db8::1", "10.0.1.1" };
 	static const char *const as_gid[] = { "::ffff:10.0.0.1", "2001:db8::1", "::ffff:10.0.1.1" };
@@ -158,7 +158,7 @@ static void each_address_of_a_device_can_be_bound_and_is_a_gid(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void the_hosts_route_says_device_and_source(void **state)
+CASE_WITH(the_hosts_route_says_device_and_source, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -176,7 +176,7 @@ static void the_hosts_route_says_device_and_source(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void by_a_loopback_address_the_gids_are_the_device_s(void **state)
+CASE_WITH(by_a_loopback_address_the_gids_are_the_device_s, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -193,7 +193,7 @@ static void by_a_loopback_address_the_gids_are_the_device_s(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_bound_identifier_keeps_its_device(void **state)
+CASE_WITH(a_bound_identifier_keeps_its_device, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -210,7 +210,7 @@ static void a_bound_identifier_keeps_its_device(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void without_a_route_the_call_fails_and_may_be_made_again(void **state)
+CASE_WITH(without_a_route_the_call_fails_and_may_be_made_again, setup, testing_teardown)
 {
 	static const char *const dst[] = { "192.0.2.7", "239.1.1.1", "2001:db8:9::7" };
 	struct testing *t = *state;
@@ -229,7 +229,7 @@ static void without_a_route_the_call_fails_and_may_be_made_again(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void with_a_source_only_a_host_needs_a_route(void **state)
+CASE_WITH(with_a_source_only_a_host_needs_a_route, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -244,7 +244,7 @@ static void with_a_source_only_a_host_needs_a_route(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_route_by_a_device_without_hca_is_an_error(void **state)
+CASE_WITH(a_route_by_a_device_without_hca_is_an_error, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -256,7 +256,7 @@ static void a_route_by_a_device_without_hca_is_an_error(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void whoever_has_the_address_has_to_answer(void **state)
+CASE_WITH(whoever_has_the_address_has_to_answer, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -276,7 +276,7 @@ static void whoever_has_the_address_has_to_answer(void **state)
 	assert_int_equal(net.n_search_ends, 0);
 }
 
-static void if_nobody_answers_another_address_may_be_tried(void **state)
+CASE_WITH(if_nobody_answers_another_address_may_be_tried, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -295,7 +295,7 @@ static void if_nobody_answers_another_address_may_be_tried(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void what_needs_nobody_is_not_searched_for(void **state)
+CASE_WITH(what_needs_nobody_is_not_searched_for, setup, testing_teardown)
 {
 	static const char *const dst[] = { "239.1.1.1", "127.0.0.1", "ff15::1" };
 	struct testing *t = *state;
@@ -313,7 +313,7 @@ static void what_needs_nobody_is_not_searched_for(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_identifier_that_goes_ends_its_search(void **state)
+CASE_WITH(an_identifier_that_goes_ends_its_search, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -329,7 +329,7 @@ static void an_identifier_that_goes_ends_its_search(void **state)
 	assert_int_equal(net.n_search_ends, 2);
 }
 
-static void the_ipoib_port_space_is_not_for_ethernet(void **state)
+CASE_WITH(the_ipoib_port_space_is_not_for_ethernet, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -356,7 +356,7 @@ static int connect_to(struct cm_client *c, const char *address, enum ibv_qp_type
 	return REQUEST(c, CONNECT, connect, NULL);
 }
 
-static void connections_leave_the_fabric_but_not_by_xrc(void **state)
+CASE_WITH(connections_leave_the_fabric_but_not_by_xrc, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -369,7 +369,7 @@ static void connections_leave_the_fabric_but_not_by_xrc(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_path_needs_nobody_to_be_asked(void **state)
+CASE_WITH(a_path_needs_nobody_to_be_asked, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -393,7 +393,7 @@ static void a_path_needs_nobody_to_be_asked(void **state)
 
 /* ---- groups ---- */
 
-static void a_join_says_what_a_sender_needs(void **state)
+CASE_WITH(a_join_says_what_a_sender_needs, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -415,7 +415,7 @@ static void a_join_says_what_a_sender_needs(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_ipv6_group_is_its_own_mgid(void **state)
+CASE_WITH(an_ipv6_group_is_its_own_mgid, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -430,7 +430,7 @@ static void an_ipv6_group_is_its_own_mgid(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void many_joins_are_one_and_the_last_takes_it_back(void **state)
+CASE_WITH(many_joins_are_one_and_the_last_takes_it_back, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c[2] = { testing_client(t, 0), testing_client(t, 0) };
@@ -456,7 +456,7 @@ static void many_joins_are_one_and_the_last_takes_it_back(void **state)
 	assert_int_equal(net.n_leaves, 1);
 }
 
-static void who_only_sends_is_nothing_to_the_network(void **state)
+CASE_WITH(who_only_sends_is_nothing_to_the_network, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -471,7 +471,7 @@ static void who_only_sends_is_nothing_to_the_network(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void what_is_no_group_is_refused(void **state)
+CASE_WITH(what_is_no_group_is_refused, setup, testing_teardown)
 {
 	static const char *const address[] = { "0.0.0.0", "10.0.0.7", "2001:db8::7" };
 	struct testing *t = *state;
@@ -486,7 +486,7 @@ static void what_is_no_group_is_refused(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void what_the_kernel_refuses_is_told(void **state)
+CASE_WITH(what_the_kernel_refuses_is_told, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -500,7 +500,7 @@ static void what_the_kernel_refuses_is_told(void **state)
 	assert_int_equal(net.n_leaves, 0);
 }
 
-static void a_link_that_flaps_takes_nobody_out_of_a_group(void **state)
+CASE_WITH(a_link_that_flaps_takes_nobody_out_of_a_group, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -518,7 +518,7 @@ static void a_link_that_flaps_takes_nobody_out_of_a_group(void **state)
 }
 
 /* As in Linux: a GID as an address (AF_IB) is found on InfiniBand only. */
-static void af_ib_leads_nowhere(void **state)
+CASE_WITH(af_ib_leads_nowhere, setup, testing_teardown)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -536,36 +536,4 @@ static void af_ib_leads_nowhere(void **state)
 	testing_expect(c, to.id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, route, NULL), -ENODEV);
 	cm_client_free(t->cm, c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#undef TEST
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, testing_teardown)
-		TEST(each_address_of_a_device_can_be_bound_and_is_a_gid),
-		TEST(the_hosts_route_says_device_and_source),
-		TEST(a_bound_identifier_keeps_its_device),
-		TEST(by_a_loopback_address_the_gids_are_the_device_s),
-		TEST(without_a_route_the_call_fails_and_may_be_made_again),
-		TEST(with_a_source_only_a_host_needs_a_route),
-		TEST(a_route_by_a_device_without_hca_is_an_error),
-		TEST(whoever_has_the_address_has_to_answer),
-		TEST(if_nobody_answers_another_address_may_be_tried),
-		TEST(what_needs_nobody_is_not_searched_for),
-		TEST(an_identifier_that_goes_ends_its_search),
-		TEST(the_ipoib_port_space_is_not_for_ethernet),
-		TEST(af_ib_leads_nowhere),
-		TEST(connections_leave_the_fabric_but_not_by_xrc),
-		TEST(a_path_needs_nobody_to_be_asked),
-		TEST(a_join_says_what_a_sender_needs),
-		TEST(an_ipv6_group_is_its_own_mgid),
-		TEST(many_joins_are_one_and_the_last_takes_it_back),
-		TEST(who_only_sends_is_nothing_to_the_network),
-		TEST(what_is_no_group_is_refused),
-		TEST(what_the_kernel_refuses_is_told),
-		TEST(a_link_that_flaps_takes_nobody_out_of_a_group),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

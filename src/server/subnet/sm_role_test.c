@@ -3,6 +3,8 @@
  * Several subnet managers on one fabric, each at a host's port: one becomes the master and the
  * others stand by; when the master dies, a standby takes over. The test sets the time.
  */
+#include <harness.h>
+
 #include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "subnet/sm_role.h"
@@ -164,7 +166,7 @@ static void stop(struct sm *sm)
 	sm_role_stop(sm->role);
 }
 
-static void alone_it_is_master_at_once_and_asks_nobody(void **state)
+CASE_WITH(alone_it_is_master_at_once_and_asks_nobody, setup, teardown)
 {
 	struct env *e = *state;
 	struct sm *a = start(e, 0);
@@ -175,7 +177,7 @@ static void alone_it_is_master_at_once_and_asks_nobody(void **state)
 	assert_int_equal(e->f->mads->stats.delivered, 0);
 }
 
-static void the_second_finds_a_master_and_stands_by_whatever_its_guid(void **state)
+CASE_WITH(the_second_finds_a_master_and_stands_by_whatever_its_guid, setup, teardown)
 {
 	struct env *e = *state;
 	struct sm *a = start(e, 0), *b = start(e, 1);
@@ -188,7 +190,7 @@ static void the_second_finds_a_master_and_stands_by_whatever_its_guid(void **sta
 	assert_int_equal(b->masters, 0);
 }
 
-static void of_equals_the_one_with_the_lower_guid_is_handed_the_subnet(void **state)
+CASE_WITH(of_equals_the_one_with_the_lower_guid_is_handed_the_subnet, setup, teardown)
 {
 	struct env *e = *state;
 	struct sm *a = start(e, 2), *b = start(e, 1);
@@ -202,7 +204,7 @@ static void of_equals_the_one_with_the_lower_guid_is_handed_the_subnet(void **st
 	assert_int_equal(b->masters, 1);
 }
 
-static void a_master_that_asks_from_time_to_time_hands_over_without_being_told(void **state)
+CASE_WITH(a_master_that_asks_from_time_to_time_hands_over_without_being_told, setup, teardown)
 {
 	struct env *e = *state;
 	struct sm *a = start(e, 2), *b = start(e, 1);
@@ -214,7 +216,7 @@ static void a_master_that_asks_from_time_to_time_hands_over_without_being_told(v
 	assert_int_equal(sm_role_state(a->role), SM_STANDBY);
 }
 
-static void a_standby_takes_over_when_the_master_is_silent(void **state)
+CASE_WITH(a_standby_takes_over_when_the_master_is_silent, setup, teardown)
 {
 	struct env *e = *state;
 	struct sm *a = start(e, 0), *b = start(e, 1);
@@ -225,7 +227,7 @@ static void a_standby_takes_over_when_the_master_is_silent(void **state)
 	assert_int_equal(b->masters, 1);
 }
 
-static void a_standby_takes_over_at_once_when_the_master_has_no_is_sm(void **state)
+CASE_WITH(a_standby_takes_over_at_once_when_the_master_has_no_is_sm, setup, teardown)
 {
 	struct env *e = *state;
 	struct sm *a = start(e, 0), *b = start(e, 1);
@@ -237,7 +239,7 @@ static void a_standby_takes_over_at_once_when_the_master_has_no_is_sm(void **sta
 	assert_int_equal(sm_role_state(b->role), SM_MASTER);
 }
 
-static void one_lost_response_makes_no_new_master(void **state)
+CASE_WITH(one_lost_response_makes_no_new_master, setup, teardown)
 {
 	struct env *e = *state;
 	struct sm *a = start(e, 0), *b = start(e, 1);
@@ -251,7 +253,7 @@ static void one_lost_response_makes_no_new_master(void **state)
 	assert_int_equal(b->masters, 0);
 }
 
-static void of_two_standbys_one_takes_over(void **state)
+CASE_WITH(of_two_standbys_one_takes_over, setup, teardown)
 {
 	struct env *e = *state;
 	struct sm *a = start(e, 0), *b = start(e, 1), *c = start(e, 2);
@@ -262,7 +264,7 @@ static void of_two_standbys_one_takes_over(void **state)
 	assert_int_equal(sm_role_state(c->role), SM_STANDBY);
 }
 
-static void masters_of_two_halves_agree_when_the_halves_meet(void **state)
+CASE_WITH(masters_of_two_halves_agree_when_the_halves_meet, setup, teardown)
 {
 	struct env *e = *state;
 	struct sm *a, *b;
@@ -302,7 +304,7 @@ static uint16_t control(struct env *e, struct sm *to, uint32_t what, enum sm_sta
 	return smp.mad.status;
 }
 
-static void a_standby_obeys_its_master(void **state)
+CASE_WITH(a_standby_obeys_its_master, setup, teardown)
 {
 	struct env *e = *state;
 	struct sm *b;
@@ -319,7 +321,7 @@ static void a_standby_obeys_its_master(void **state)
 	assert_int_equal(b->masters, 1);
 }
 
-static void what_the_state_machine_has_not_is_refused(void **state)
+CASE_WITH(what_the_state_machine_has_not_is_refused, setup, teardown)
 {
 	struct env *e = *state;
 	struct sm *a = start(e, 0), *b = start(e, 1);
@@ -335,7 +337,7 @@ static void what_the_state_machine_has_not_is_refused(void **state)
 	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
 }
 
-static void without_the_m_key_nothing_is_controlled_and_no_sm_key_shown(void **state)
+CASE_WITH(without_the_m_key_nothing_is_controlled_and_no_sm_key_shown, setup, teardown)
 {
 	struct env *e = *state;
 	struct sm *b;
@@ -351,21 +353,6 @@ static void without_the_m_key_nothing_is_controlled_and_no_sm_key_shown(void **s
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(alone_it_is_master_at_once_and_asks_nobody),
-		TEST(the_second_finds_a_master_and_stands_by_whatever_its_guid),
-		TEST(of_equals_the_one_with_the_lower_guid_is_handed_the_subnet),
-		TEST(a_master_that_asks_from_time_to_time_hands_over_without_being_told),
-		TEST(a_standby_takes_over_when_the_master_is_silent),
-		TEST(a_standby_takes_over_at_once_when_the_master_has_no_is_sm),
-		TEST(one_lost_response_makes_no_new_master),
-		TEST(of_two_standbys_one_takes_over),
-		TEST(masters_of_two_halves_agree_when_the_halves_meet),
-		TEST(a_standby_obeys_its_master),
-		TEST(what_the_state_machine_has_not_is_refused),
-		TEST(without_the_m_key_nothing_is_controlled_and_no_sm_key_shown),
-	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

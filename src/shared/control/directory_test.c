@@ -3,21 +3,8 @@
  * Which directories are proven private. Only root can make a directory that another user owns:
  * without root these tests are skipped.
  */
-#define _GNU_SOURCE
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <errno.h>
+#include <harness.h>
 #include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "control/directory.h"
 
@@ -91,7 +78,7 @@ static void need_root(void)
 		skip();
 }
 
-static void a_directory_of_this_user_alone_is_private(void **state)
+CASE_WITH(a_directory_of_this_user_alone_is_private, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -104,7 +91,7 @@ static void a_directory_of_this_user_alone_is_private(void **state)
 	assert_int_equal(control_directory_open("/", false, l->why), -EPERM);
 }
 
-static void one_that_others_may_enter_is_not(void **state)
+CASE_WITH(one_that_others_may_enter_is_not, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -115,7 +102,7 @@ static void one_that_others_may_enter_is_not(void **state)
 	assert_non_null(strstr(l->why, l->path));
 }
 
-static void a_symbolic_link_is_never_the_directory(void **state)
+CASE_WITH(a_symbolic_link_is_never_the_directory, setup, teardown)
 {
 	struct lab *l = *state;
 	char target[256];
@@ -133,7 +120,7 @@ static void a_symbolic_link_is_never_the_directory(void **state)
 	check(l, "loop/inner", -ELOOP);
 }
 
-static void the_link_of_another_user_is_not_followed(void **state)
+CASE_WITH(the_link_of_another_user_is_not_followed, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -145,7 +132,7 @@ static void the_link_of_another_user_is_not_followed(void **state)
 	check(l, "link/inner", -ELOOP);
 }
 
-static void a_file_is_no_directory(void **state)
+CASE_WITH(a_file_is_no_directory, setup, teardown)
 {
 	struct lab *l = *state;
 	FILE *f = fopen(below(l, "file"), "w");
@@ -155,7 +142,7 @@ static void a_file_is_no_directory(void **state)
 	check(l, "file/inside", -ENOTDIR);
 }
 
-static void where_all_users_may_change_names_nothing_is_private(void **state)
+CASE_WITH(where_all_users_may_change_names_nothing_is_private, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -167,7 +154,7 @@ static void where_all_users_may_change_names_nothing_is_private(void **state)
 	check(l, "sticky/mine", 0);
 }
 
-static void what_another_user_owns_is_refused(void **state)
+CASE_WITH(what_another_user_owns_is_refused, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -181,7 +168,7 @@ static void what_another_user_owns_is_refused(void **state)
 	assert_true(control_user_is_trusted(0, l->base));
 }
 
-static void root_uses_the_fabric_of_one_user_that_it_names(void **state)
+CASE_WITH(root_uses_the_fabric_of_one_user_that_it_names, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -198,7 +185,7 @@ static void root_uses_the_fabric_of_one_user_that_it_names(void **state)
 	assert_int_equal(access(l->path, F_OK), -1);
 }
 
-static void another_user_visits_what_lets_others_pass(void **state)
+CASE_WITH(another_user_visits_what_lets_others_pass, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -227,7 +214,7 @@ static void another_user_visits_what_lets_others_pass(void **state)
 	assert_int_equal(seteuid(0), 0);
 }
 
-static void what_is_missing_is_made_private(void **state)
+CASE_WITH(what_is_missing_is_made_private, setup, teardown)
 {
 	struct lab *l = *state;
 	struct stat st;
@@ -241,7 +228,7 @@ static void what_is_missing_is_made_private(void **state)
 	check(l, "a/b", 0);
 }
 
-static void a_fabric_is_a_private_directory_in_a_private_directory(void **state)
+CASE_WITH(a_fabric_is_a_private_directory_in_a_private_directory, setup, teardown)
 {
 	struct lab *l = *state;
 	int fd;
@@ -259,7 +246,7 @@ static void a_fabric_is_a_private_directory_in_a_private_directory(void **state)
 	assert_int_equal(access(below(l, "run/y"), F_OK), -1);
 }
 
-static void a_relative_path_begins_where_the_process_is(void **state)
+CASE_WITH(a_relative_path_begins_where_the_process_is, setup, teardown)
 {
 	struct lab *l = *state;
 	char old[4096];
@@ -276,21 +263,6 @@ static void a_relative_path_begins_where_the_process_is(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(a_directory_of_this_user_alone_is_private),
-		TEST(one_that_others_may_enter_is_not),
-		TEST(a_symbolic_link_is_never_the_directory),
-		TEST(the_link_of_another_user_is_not_followed),
-		TEST(a_file_is_no_directory),
-		TEST(where_all_users_may_change_names_nothing_is_private),
-		TEST(what_another_user_owns_is_refused),
-		TEST(root_uses_the_fabric_of_one_user_that_it_names),
-		TEST(another_user_visits_what_lets_others_pass),
-		TEST(what_is_missing_is_made_private),
-		TEST(a_fabric_is_a_private_directory_in_a_private_directory),
-		TEST(a_relative_path_begins_where_the_process_is),
-	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -159,17 +159,17 @@ static void check_headers(struct lab *l, unsigned v, uint32_t flow_label)
 	}
 }
 
-static void a_datagram_comes_with_what_its_ipv4_header_said(void **state)
+CASE_WITH(a_datagram_comes_with_what_its_ipv4_header_said, set_up, tear_down)
 {
 	check_headers(*state, V4, 0);
 }
 
-static void a_datagram_comes_with_what_its_ipv6_header_said(void **state)
+CASE_WITH(a_datagram_comes_with_what_its_ipv6_header_said, set_up, tear_down)
 {
 	check_headers(*state, V6, 0xABCDE);
 }
 
-static void link_local_addresses_will_do(void **state)
+CASE_WITH(link_local_addresses_will_do, set_up, tear_down)
 {
 	struct lab *l = *state;
 	struct wire_ip ip = to("fe80::2", "fe80::1");
@@ -180,7 +180,7 @@ static void link_local_addresses_will_do(void **state)
 	assert_memory_equal(&l->got[0].ip.dgid, &ip.dgid, sizeof(ip.dgid));
 }
 
-static void without_a_udp_checksum_it_comes_as_well(void **state)
+CASE_WITH(without_a_udp_checksum_it_comes_as_well, set_up, tear_down)
 {
 	struct lab *l = *state;
 	int one = 1;
@@ -197,7 +197,7 @@ static void without_a_udp_checksum_it_comes_as_well(void **state)
 	}
 }
 
-static void a_roce_message_comes_whole_and_with_the_right_icrc(void **state)
+CASE_WITH(a_roce_message_comes_whole_and_with_the_right_icrc, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -258,7 +258,7 @@ static void capture_udp(int fd, uint8_t *packet, size_t room)
 }
 
 /* The ICRC counts on this, again and again, to a neighbour and to a group. */
-static void on_the_wire_ipv4_has_no_identification_and_is_not_fragmented(void **state)
+CASE_WITH(on_the_wire_ipv4_has_no_identification_and_is_not_fragmented, set_up, tear_down)
 {
 	static const uint8_t expected[] = { 0, 0, 0x40, 0 };
 	struct lab *l = *state;
@@ -276,7 +276,7 @@ static void on_the_wire_ipv4_has_no_identification_and_is_not_fragmented(void **
 	close(fd);
 }
 
-static void a_datagram_too_large_for_its_buffer_says_so(void **state)
+CASE_WITH(a_datagram_too_large_for_its_buffer_says_so, set_up, tear_down)
 {
 	struct lab *l = *state;
 	struct wire_ip ip = unicast(V4);
@@ -289,7 +289,7 @@ static void a_datagram_too_large_for_its_buffer_says_so(void **state)
 	assert_true(l->got[0].truncated);
 }
 
-static void a_datagram_of_no_bytes_is_received(void **state)
+CASE_WITH(a_datagram_of_no_bytes_is_received, set_up, tear_down)
 {
 	struct lab *l = *state;
 	struct wire_ip ip = unicast(V6);
@@ -302,7 +302,7 @@ static void a_datagram_of_no_bytes_is_received(void **state)
 #define MANY 1000
 #define ROW  100 /* on their way at once: a slow machine's queues hold more */
 
-static void many_come_in_order_and_in_batches(void **state)
+CASE_WITH(many_come_in_order_and_in_batches, set_up, tear_down)
 {
 	static struct netdev_udp_message message[MANY];
 	static uint32_t number[MANY];
@@ -331,7 +331,7 @@ static void many_come_in_order_and_in_batches(void **state)
 	assert_int_equal(netdev_udp_receive(l->receive[V6], l->got, 1, NULL), 0);
 }
 
-static void a_datagram_that_fails_does_not_stop_the_others(void **state)
+CASE_WITH(a_datagram_that_fails_does_not_stop_the_others, set_up, tear_down)
 {
 	static char large[9000];
 	struct lab *l = *state;
@@ -383,7 +383,7 @@ static unsigned send_piece(struct lab *l, unsigned v, size_t bytes, int *error)
 	return taken;
 }
 
-static void datagrams_in_a_row_come_joined_with_their_length(void **state)
+CASE_WITH(datagrams_in_a_row_come_joined_with_their_length, set_up, tear_down)
 {
 	struct lab *l = *state;
 
@@ -412,7 +412,7 @@ static void cut_before_the_device(const struct lab *l, bool yes)
 	testing_go(l->nets->here);
 }
 
-static void pieces_are_cut_into_datagrams_with_increasing_ipv4_identifications(void **state)
+CASE_WITH(pieces_are_cut_into_datagrams_with_increasing_ipv4_identifications, set_up, tear_down)
 {
 	struct lab *l = *state;
 	uint8_t packet[ROOM];
@@ -435,7 +435,7 @@ static void pieces_are_cut_into_datagrams_with_increasing_ipv4_identifications(v
 	close(fd);
 }
 
-static void a_piece_of_datagrams_larger_than_the_mtu_fails_as_a_whole(void **state)
+CASE_WITH(a_piece_of_datagrams_larger_than_the_mtu_fails_as_a_whole, set_up, tear_down)
 {
 	struct lab *l = *state;
 	int error;
@@ -445,7 +445,7 @@ static void a_piece_of_datagrams_larger_than_the_mtu_fails_as_a_whole(void **sta
 	assert_int_equal(netdev_udp_receive(l->receive[V4], l->got, 1, NULL), 0);
 }
 
-static void a_source_that_is_no_address_of_the_host_is_an_error(void **state)
+CASE_WITH(a_source_that_is_no_address_of_the_host_is_an_error, set_up, tear_down)
 {
 	struct lab *l = *state;
 	struct wire_ip ipv4 = to("::ffff:10.9.9.9", "::ffff:10.0.0.1"),
@@ -455,7 +455,7 @@ static void a_source_that_is_no_address_of_the_host_is_an_error(void **state)
 	assert_int_equal(send_one(l->send[V6], &ipv6, "x", 1), -EINVAL);
 }
 
-static void nothing_larger_than_the_mtu_goes_out_in_fragments(void **state)
+CASE_WITH(nothing_larger_than_the_mtu_goes_out_in_fragments, set_up, tear_down)
 {
 	static char bytes[1500];
 	struct lab *l = *state;
@@ -471,7 +471,7 @@ static void nothing_larger_than_the_mtu_goes_out_in_fragments(void **state)
 	}
 }
 
-static void without_a_route_or_a_device_that_is_up_the_error_says_so(void **state)
+CASE_WITH(without_a_route_or_a_device_that_is_up_the_error_says_so, set_up, tear_down)
 {
 	struct lab *l = *state;
 	struct wire_ip far = to("2001:db8::2", "2001:db8:1::1"), near = unicast(V4);
@@ -505,7 +505,7 @@ static void join(int fd, unsigned v, const char *group)
 }
 
 /* Another socket's membership is enough; without any nothing comes. */
-static void messages_to_a_group_that_any_process_joined_are_received(void **state)
+CASE_WITH(messages_to_a_group_that_any_process_joined_are_received, set_up, tear_down)
 {
 	static const char *const group[][2] = { { "::ffff:239.1.1.1", "::ffff:239.1.1.2" },
 		                                { "ff0e::1", "ff0e::2" } };
@@ -527,7 +527,7 @@ static void messages_to_a_group_that_any_process_joined_are_received(void **stat
 }
 
 /* The sender's own host is a member; from the other it would get it. */
-static void what_is_sent_to_a_group_does_not_come_back(void **state)
+CASE_WITH(what_is_sent_to_a_group_does_not_come_back, set_up, tear_down)
 {
 	static const char *const group[] = { "::ffff:239.1.1.1", "ff0e::1" };
 	static const char *const from[] = { "::ffff:10.0.0.1", "2001:db8::1" };
@@ -550,7 +550,7 @@ static void what_is_sent_to_a_group_does_not_come_back(void **state)
 
 /* ---- sockets ---- */
 
-static void a_device_that_does_not_exist_is_named(void **state)
+CASE_WITH(a_device_that_does_not_exist_is_named, set_up, tear_down)
 {
 	struct lab *l = *state;
 	uint16_t port = 0xC000;
@@ -602,7 +602,7 @@ static pid_t start_squatter(int family)
 }
 
 /* IPv6's socket, when it comes to that, is one for both. */
-static void an_error_names_the_process_that_has_the_port(void **state)
+CASE_WITH(an_error_names_the_process_that_has_the_port, set_up, tear_down)
 {
 	struct lab *l = *state;
 	char name[64];
@@ -627,7 +627,7 @@ static void an_error_names_the_process_that_has_the_port(void **state)
 }
 
 /* Somebody has a duplicate of the retired one. */
-static void beside_a_retired_socket_only_the_new_one_receives(void **state)
+CASE_WITH(beside_a_retired_socket_only_the_new_one_receives, set_up, tear_down)
 {
 	static const char *const group[] = { "::ffff:239.1.1.1", "ff0e::1" };
 	static const char *const from[] = { "::ffff:10.0.0.2", "2001:db8::2" };
@@ -657,7 +657,7 @@ static void beside_a_retired_socket_only_the_new_one_receives(void **state)
 	}
 }
 
-static void beside_a_socket_in_use_there_is_no_other(void **state)
+CASE_WITH(beside_a_socket_in_use_there_is_no_other, set_up, tear_down)
 {
 	struct lab *l = *state;
 	int old = l->receive[V4];
@@ -670,7 +670,7 @@ static void beside_a_socket_in_use_there_is_no_other(void **state)
 	close(old);
 }
 
-static void each_device_has_a_port_4791_of_its_own(void **state)
+CASE_WITH(each_device_has_a_port_4791_of_its_own, set_up, tear_down)
 {
 	struct lab *l = *state;
 	struct wire_ip ip = unicast(V4);
@@ -683,7 +683,7 @@ static void each_device_has_a_port_4791_of_its_own(void **state)
 	close(fd);
 }
 
-static void senders_may_share_a_source_port(void **state)
+CASE_WITH(senders_may_share_a_source_port, set_up, tear_down)
 {
 	struct lab *l = *state;
 	uint16_t first = 0xC777, second = 0xC777;
@@ -697,7 +697,7 @@ static void senders_may_share_a_source_port(void **state)
 	close(b);
 }
 
-static void a_source_port_in_use_is_replaced(void **state)
+CASE_WITH(a_source_port_in_use_is_replaced, set_up, tear_down)
 {
 	struct lab *l = *state;
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(0xFFFF) };
@@ -713,7 +713,7 @@ static void a_source_port_in_use_is_replaced(void **state)
 }
 
 /* The datagram to the socket's own port is gone when a later one to 4791 has come. */
-static void a_send_socket_queues_no_received_datagrams(void **state)
+CASE_WITH(a_send_socket_queues_no_received_datagrams, set_up, tear_down)
 {
 	struct lab *l = *state;
 	struct sockaddr_in in = { .sin_family = AF_INET,
@@ -732,7 +732,7 @@ static void a_send_socket_queues_no_received_datagrams(void **state)
 	close(fd);
 }
 
-static void what_a_full_socket_loses_is_counted(void **state)
+CASE_WITH(what_a_full_socket_loses_is_counted, set_up, tear_down)
 {
 	struct lab *l = *state;
 	struct wire_ip ip = unicast(V4);
@@ -754,41 +754,9 @@ static void what_a_full_socket_loses_is_counted(void **state)
 	assert_int_equal(l->lost, (int)ARRAY_SIZE(m) - got);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(a_datagram_comes_with_what_its_ipv4_header_said),
-		TEST(a_datagram_comes_with_what_its_ipv6_header_said),
-		TEST(link_local_addresses_will_do),
-		TEST(without_a_udp_checksum_it_comes_as_well),
-		TEST(a_roce_message_comes_whole_and_with_the_right_icrc),
-		TEST(on_the_wire_ipv4_has_no_identification_and_is_not_fragmented),
-		TEST(a_datagram_too_large_for_its_buffer_says_so),
-		TEST(a_datagram_of_no_bytes_is_received),
-		TEST(many_come_in_order_and_in_batches),
-		TEST(a_datagram_that_fails_does_not_stop_the_others),
-		TEST(datagrams_in_a_row_come_joined_with_their_length),
-		TEST(pieces_are_cut_into_datagrams_with_increasing_ipv4_identifications),
-		TEST(a_piece_of_datagrams_larger_than_the_mtu_fails_as_a_whole),
-		TEST(a_source_that_is_no_address_of_the_host_is_an_error),
-		TEST(nothing_larger_than_the_mtu_goes_out_in_fragments),
-		TEST(without_a_route_or_a_device_that_is_up_the_error_says_so),
-		TEST(messages_to_a_group_that_any_process_joined_are_received),
-		TEST(what_is_sent_to_a_group_does_not_come_back),
-		TEST(a_device_that_does_not_exist_is_named),
-		TEST(an_error_names_the_process_that_has_the_port),
-		TEST(beside_a_retired_socket_only_the_new_one_receives),
-		TEST(beside_a_socket_in_use_there_is_no_other),
-		TEST(each_device_has_a_port_4791_of_its_own),
-		TEST(senders_may_share_a_source_port),
-		TEST(a_source_port_in_use_is_replaced),
-		TEST(a_send_socket_queues_no_received_datagrams),
-		TEST(what_a_full_socket_loses_is_counted),
-	};
-
 	if (argc == 4 && !strcmp(argv[1], "squat"))
 		return squat(atoi(argv[2]), atoi(argv[3]));
-	return cmocka_run_group_tests(tests, testing_enter_two_namespaces, NULL);
+	return harness_run(testing_enter_two_namespaces, NULL);
 }

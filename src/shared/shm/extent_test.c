@@ -2,15 +2,7 @@
 /*
  * Extents: they do not overlap, and memory that was freed serves requests of any size.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include <harness.h>
 
 #include "shm/extent.h"
 
@@ -37,7 +29,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void a_small_extent_has_as_many_units_as_it_needs(void **state)
+CASE_WITH(a_small_extent_has_as_many_units_as_it_needs, setup, teardown)
 {
 	struct shm_extents *e = *state;
 	uint64_t a = shm_extent_get(e, 1), b = shm_extent_get(e, UNIT);
@@ -50,7 +42,7 @@ static void a_small_extent_has_as_many_units_as_it_needs(void **state)
 	assert_int_equal(e->in_use, 6 * UNIT);
 }
 
-static void a_large_extent_is_larger_by_a_sixteenth_at_most(void **state)
+CASE_WITH(a_large_extent_is_larger_by_a_sixteenth_at_most, setup, teardown)
 {
 	struct shm_extents *e = *state;
 
@@ -63,7 +55,7 @@ static void a_large_extent_is_larger_by_a_sixteenth_at_most(void **state)
 	}
 }
 
-static void there_is_no_more_than_there_is(void **state)
+CASE_WITH(there_is_no_more_than_there_is, setup, teardown)
 {
 	struct shm_extents *e = *state;
 
@@ -94,7 +86,7 @@ static unsigned fill_and_free(struct shm_extents *e, unsigned units, unsigned st
 	return n;
 }
 
-static void what_was_freed_serves_requests_of_any_size(void **state)
+CASE_WITH(what_was_freed_serves_requests_of_any_size, setup, teardown)
 {
 	struct shm_extents *e = *state;
 	const unsigned step[] = { 1, 3, 7, 999, 501 };
@@ -109,7 +101,7 @@ static void what_was_freed_serves_requests_of_any_size(void **state)
 	}
 }
 
-static void all_holes_of_one_size_serve_again(void **state)
+CASE_WITH(all_holes_of_one_size_serve_again, setup, teardown)
 {
 	struct shm_extents *e = *state;
 	uint64_t off[UNITS];
@@ -124,7 +116,7 @@ static void all_holes_of_one_size_serve_again(void **state)
 	assert_int_equal(e->in_use, BYTES);
 }
 
-static void a_hole_serves_what_fits_in_it(void **state)
+CASE_WITH(a_hole_serves_what_fits_in_it, setup, teardown)
 {
 	struct shm_extents *e = *state;
 	uint64_t hole, last;
@@ -161,7 +153,7 @@ static void check_apart(const struct shm_extents *e, const struct held *held, un
 			            held[new].off + held[new].bytes <= held[i].off);
 }
 
-static void extents_never_overlap_and_all_of_them_merge_again(void **state)
+CASE_WITH(extents_never_overlap_and_all_of_them_merge_again, setup, teardown)
 {
 	struct shm_extents *e = *state;
 	struct held held[HELD] = { 0 };
@@ -211,7 +203,7 @@ static void change(struct walk_test *t, struct shm_extents *e)
 }
 
 /* Whatever comes and goes while a walk pauses, in the middle of a range too. */
-static void a_walk_misses_nothing_that_stays_free(void **state)
+CASE_WITH(a_walk_misses_nothing_that_stays_free, setup, teardown)
 {
 	struct shm_extents *e = *state;
 	struct walk_test t = { .seed = 5 };
@@ -239,22 +231,4 @@ static void a_walk_misses_nothing_that_stays_free(void **state)
 		for (unsigned u = 0; u < UNITS; u++)
 			assert_true(seen[u] || !t.stays[u]);
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_small_extent_has_as_many_units_as_it_needs),
-		TEST(a_large_extent_is_larger_by_a_sixteenth_at_most),
-		TEST(there_is_no_more_than_there_is),
-		TEST(what_was_freed_serves_requests_of_any_size),
-		TEST(all_holes_of_one_size_serve_again),
-		TEST(a_hole_serves_what_fits_in_it),
-		TEST(extents_never_overlap_and_all_of_them_merge_again),
-		TEST(a_walk_misses_nothing_that_stays_free),
-	};
-
-	return cmocka_run_group_tests_name("shm.extent", tests, NULL, NULL);
 }

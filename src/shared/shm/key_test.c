@@ -3,15 +3,7 @@
  * Keys: a key's owner knows its users, until there are more than it can say; the next key in that
  * place has no users.
  */
-#define _GNU_SOURCE
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <pthread.h>
-#include <sched.h>
+#include <harness.h>
 
 #include "base/pause.h"
 #include "base/util.h"
@@ -26,11 +18,10 @@ static uint32_t user(const struct shm_key *k, unsigned i)
 	return atomic_load((_Atomic uint32_t *)&k->users[i]);
 }
 
-static void a_user_counts_once(void **state)
+CASE(a_user_counts_once)
 {
 	struct shm_key k = { 0 };
 
-	(void)state;
 	shm_key_write(&k, KEY, 7, &reach);
 	assert_int_equal(shm_key_join(&k, 11), 7);
 	assert_int_equal(shm_key_join(&k, 12), 7);
@@ -40,11 +31,10 @@ static void a_user_counts_once(void **state)
 	assert_int_equal(user(&k, 2), 0);
 }
 
-static void one_more_than_there_is_room_for_stands_for_all(void **state)
+CASE(one_more_than_there_is_room_for_stands_for_all)
 {
 	struct shm_key k = { 0 };
 
-	(void)state;
 	shm_key_write(&k, KEY, 1, &reach);
 	for (uint32_t i = 0; i < SHM_KEY_USERS; i++)
 		shm_key_join(&k, 100 + i);
@@ -57,12 +47,11 @@ static void one_more_than_there_is_room_for_stands_for_all(void **state)
 	assert_int_equal(user(&k, 0), 100);
 }
 
-static void a_new_key_has_no_users(void **state)
+CASE(a_new_key_has_no_users)
 {
 	struct shm_key k = { 0 };
 	struct shm_reach out;
 
-	(void)state;
 	shm_key_write(&k, KEY, 1, &reach);
 	for (uint32_t i = 0; i <= SHM_KEY_USERS; i++)
 		shm_key_join(&k, 100 + i);
@@ -171,14 +160,13 @@ static bool play(struct race *r, uint32_t round)
 	return atomic_load(&r->found);
 }
 
-static void who_finds_a_key_is_seen_when_it_goes(void **state)
+CASE(who_finds_a_key_is_seen_when_it_goes)
 {
 	const uint64_t end_ns = base_now_ns() + BUDGET_NS;
 	static struct race r; /* should this fail, the thread runs on */
 	uint32_t round = 0, n_found = 0;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, join_and_look, &r), 0);
 	run_on(0);
 	do
@@ -189,12 +177,11 @@ static void who_finds_a_key_is_seen_when_it_goes(void **state)
 	print_message("in %u of %u rounds the key was found\n", n_found, round);
 }
 
-static void a_key_that_is_gone_already_has_users(void **state)
+CASE(a_key_that_is_gone_already_has_users)
 {
 	struct shm_key k = { 0 };
 	uint32_t users[SHM_KEY_USERS];
 
-	(void)state;
 	shm_key_write(&k, KEY, 1, &reach);
 	shm_key_join(&k, 11);
 	shm_key_join(&k, 12);
@@ -203,17 +190,4 @@ static void a_key_that_is_gone_already_has_users(void **state)
 	assert_int_equal(users[0], 11);
 	assert_int_equal(users[1], 12);
 	assert_int_equal(users[2], 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_user_counts_once),
-		cmocka_unit_test(one_more_than_there_is_room_for_stands_for_all),
-		cmocka_unit_test(a_new_key_has_no_users),
-		cmocka_unit_test(a_key_that_is_gone_already_has_users),
-		cmocka_unit_test(who_finds_a_key_is_seen_when_it_goes),
-	};
-
-	return cmocka_run_group_tests_name("shm.key", tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void check_apart(const struct extent *e, unsigned n, uint64_t size)
 	}
 }
 
-static void the_tables_do_not_overlap(void **state)
+CASE_WITH(the_tables_do_not_overlap, setup, teardown)
 {
 	const struct shm_control *c = ((struct lab *)*state)->daemon.control;
 	const struct extent control[] = {
@@ -82,7 +82,7 @@ static void the_tables_do_not_overlap(void **state)
 	check_apart(data, ARRAY_SIZE(data), c->data_size);
 }
 
-static void what_one_writes_the_other_reads(void **state)
+CASE_WITH(what_one_writes_the_other_reads, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -92,7 +92,7 @@ static void what_one_writes_the_other_reads(void **state)
 	assert_int_equal(shm_sender_at(&l->daemon, 5)->target_qpn, 99);
 }
 
-static void an_offset_outside_the_payloads_is_refused(void **state)
+CASE_WITH(an_offset_outside_the_payloads_is_refused, setup, teardown)
 {
 	const struct shm_region *r = &((struct lab *)*state)->process;
 	uint64_t from = r->control->payloads_off, end = from + r->control->payloads_size;
@@ -106,7 +106,7 @@ static void an_offset_outside_the_payloads_is_refused(void **state)
 	assert_null(shm_payload_at(r, UINT64_MAX, UINT32_MAX));
 }
 
-static void scribbling_over_the_data_part_moves_no_table(void **state)
+CASE_WITH(scribbling_over_the_data_part_moves_no_table, setup, teardown)
 {
 	struct lab *l = *state;
 	struct shm_region later;
@@ -130,7 +130,7 @@ static uint64_t pieces_of(const struct shm_part *p)
 	return n;
 }
 
-static void a_process_maps_what_it_uses(void **state)
+CASE_WITH(a_process_maps_what_it_uses, setup, teardown)
 {
 	const struct shm_region *r = &((struct lab *)*state)->process;
 	const uint64_t ring = r->control->rings_off + SHM_PIECE - 64;
@@ -147,7 +147,7 @@ static void a_process_maps_what_it_uses(void **state)
 }
 
 /* All records, so that one of them lies in two pieces. */
-static void a_record_may_lie_in_two_pieces(void **state)
+CASE_WITH(a_record_may_lie_in_two_pieces, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -160,7 +160,7 @@ static void a_record_may_lie_in_two_pieces(void **state)
 	}
 }
 
-static void what_the_program_has_mapped_stays(void **state)
+CASE_WITH(what_the_program_has_mapped_stays, setup, teardown)
 {
 	const struct shm_region *r = &((struct lab *)*state)->process;
 	const uint64_t off = r->control->rings_off + (1ull << 30);
@@ -178,7 +178,7 @@ static void what_the_program_has_mapped_stays(void **state)
 
 /* The kernel places a page elsewhere for each of them: it has no hole left where the last one was.
  */
-static void regions_have_nothing_in_common(void **state)
+CASE_WITH(regions_have_nothing_in_common, setup, teardown)
 {
 	const struct shm_region *d = &((struct lab *)*state)->daemon;
 	struct shm_region r[4];
@@ -202,7 +202,7 @@ static void regions_have_nothing_in_common(void **state)
 }
 
 /* There is nothing left of the address space. */
-static void a_record_that_cannot_be_mapped_is_of_zeros(void **state)
+CASE_WITH(a_record_that_cannot_be_mapped_is_of_zeros, setup, teardown)
 {
 	const struct shm_region *r = &((struct lab *)*state)->process;
 	const struct rlimit none = { 0, RLIM_INFINITY };
@@ -226,7 +226,7 @@ static void *map_all(void *arg)
 	return NULL;
 }
 
-static void threads_map_the_same_pieces(void **state)
+CASE_WITH(threads_map_the_same_pieces, setup, teardown)
 {
 	struct shm_region *r = &((struct lab *)*state)->process;
 	pthread_t thread[4];
@@ -240,7 +240,7 @@ static void threads_map_the_same_pieces(void **state)
 }
 
 /* As if another thread of its parent had been mapping a piece. */
-static void a_child_need_not_wait_for_its_parents_threads(void **state)
+CASE_WITH(a_child_need_not_wait_for_its_parents_threads, setup, teardown)
 {
 	const struct shm_region *r = &((struct lab *)*state)->process;
 
@@ -249,7 +249,7 @@ static void a_child_need_not_wait_for_its_parents_threads(void **state)
 	assert_int_equal(atomic_load(&r->part.data.pieces->lock), 0);
 }
 
-static void ports_are_mapped_without_descriptors(void **state)
+CASE_WITH(ports_are_mapped_without_descriptors, setup, teardown)
 {
 	struct lab *l = *state;
 	struct shm_region r;
@@ -266,7 +266,7 @@ static void ports_are_mapped_without_descriptors(void **state)
 
 /* ---- rights of other processes ---- */
 
-static void nobody_else_maps_the_control_part_writable(void **state)
+CASE_WITH(nobody_else_maps_the_control_part_writable, setup, teardown)
 {
 	struct lab *l = *state;
 	int fd = l->daemon.part.control.fd;
@@ -282,7 +282,7 @@ static void nobody_else_maps_the_control_part_writable(void **state)
 	assert_int_equal(mprotect(l->process.control, 4096, PROT_READ | PROT_WRITE), -1);
 }
 
-static void nobody_else_writes_or_punches_the_control_part(void **state)
+CASE_WITH(nobody_else_writes_or_punches_the_control_part, setup, teardown)
 {
 	int fd = ((struct lab *)*state)->daemon.part.control.fd;
 
@@ -291,7 +291,7 @@ static void nobody_else_writes_or_punches_the_control_part(void **state)
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
 }
 
-static void nobody_resizes_either_part(void **state)
+CASE_WITH(nobody_resizes_either_part, setup, teardown)
 {
 	struct lab *l = *state;
 	int fds[] = { l->daemon.part.control.fd, l->daemon.part.data.fd };
@@ -302,7 +302,7 @@ static void nobody_resizes_either_part(void **state)
 	}
 }
 
-static void what_is_no_fabric_is_refused(void **state)
+CASE_WITH(what_is_no_fabric_is_refused, setup, teardown)
 {
 	struct lab *l = *state;
 	struct shm_region r;
@@ -321,7 +321,7 @@ static void what_is_no_fabric_is_refused(void **state)
 }
 
 /* Each of these would lead a process that maps it out of the memory. */
-static void tables_that_lie_outside_are_refused(void **state)
+CASE_WITH(tables_that_lie_outside_are_refused, setup, teardown)
 {
 	struct lab *l = *state;
 	struct shm_control *c = l->daemon.control;
@@ -365,7 +365,7 @@ static void tables_that_lie_outside_are_refused(void **state)
 }
 
 /* It may end where its part ends, and not behind that. */
-static void a_table_lies_in_its_part_with_all_its_records(void **state)
+CASE_WITH(a_table_lies_in_its_part_with_all_its_records, setup, teardown)
 {
 	struct lab *l = *state;
 	struct shm_control *c = l->daemon.control;
@@ -406,7 +406,7 @@ static void a_table_lies_in_its_part_with_all_its_records(void **state)
 	}
 }
 
-static void memory_that_could_shrink_is_refused(void **state)
+CASE_WITH(memory_that_could_shrink_is_refused, setup, teardown)
 {
 	struct lab *l = *state;
 	struct shm_region r;
@@ -439,7 +439,7 @@ static void *rewrite(void *arg)
 	return NULL;
 }
 
-static void a_record_that_is_being_rewritten_is_read_whole(void **state)
+CASE_WITH(a_record_that_is_being_rewritten_is_read_whole, setup, teardown)
 {
 	struct lab *l = *state;
 	struct shm_qp q = { 0 };
@@ -461,7 +461,7 @@ static void die(struct lab *l)
 	l->daemon.control->daemon_futex = 0x40000000u;
 }
 
-static void a_qp_record_that_the_daemon_died_writing_is_no_qp(void **state)
+CASE_WITH(a_qp_record_that_the_daemon_died_writing_is_no_qp, setup, teardown)
 {
 	struct lab *l = *state;
 	struct shm_qp *q = shm_qp_at(&l->daemon, 5), copy;
@@ -475,7 +475,7 @@ static void a_qp_record_that_the_daemon_died_writing_is_no_qp(void **state)
 	assert_int_equal(copy.qpn, 0);
 }
 
-static void a_port_record_that_the_daemon_died_writing_is_down(void **state)
+CASE_WITH(a_port_record_that_the_daemon_died_writing_is_down, setup, teardown)
 {
 	struct lab *l = *state;
 	struct shm_port *p = shm_port_at(&l->daemon, 1), copy;
@@ -487,7 +487,7 @@ static void a_port_record_that_the_daemon_died_writing_is_down(void **state)
 	assert_int_equal(copy.state, IB_PORT_DOWN);
 }
 
-static void the_daemons_end_can_be_seen(void **state)
+CASE_WITH(the_daemons_end_can_be_seen, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -499,37 +499,4 @@ static void the_daemons_end_can_be_seen(void **state)
 	l->daemon.control->daemon_stopped = 0;
 	die(l);
 	assert_true(shm_daemon_gone(&l->process));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_tables_do_not_overlap),
-		TEST(what_one_writes_the_other_reads),
-		TEST(an_offset_outside_the_payloads_is_refused),
-		TEST(scribbling_over_the_data_part_moves_no_table),
-		TEST(a_process_maps_what_it_uses),
-		TEST(a_record_may_lie_in_two_pieces),
-		TEST(what_the_program_has_mapped_stays),
-		TEST(regions_have_nothing_in_common),
-		TEST(a_record_that_cannot_be_mapped_is_of_zeros),
-		TEST(threads_map_the_same_pieces),
-		TEST(a_child_need_not_wait_for_its_parents_threads),
-		TEST(ports_are_mapped_without_descriptors),
-		TEST(nobody_else_maps_the_control_part_writable),
-		TEST(nobody_else_writes_or_punches_the_control_part),
-		TEST(nobody_resizes_either_part),
-		TEST(what_is_no_fabric_is_refused),
-		TEST(tables_that_lie_outside_are_refused),
-		TEST(a_table_lies_in_its_part_with_all_its_records),
-		TEST(memory_that_could_shrink_is_refused),
-		TEST(a_record_that_is_being_rewritten_is_read_whole),
-		TEST(a_qp_record_that_the_daemon_died_writing_is_no_qp),
-		TEST(a_port_record_that_the_daemon_died_writing_is_down),
-		TEST(the_daemons_end_can_be_seen),
-	};
-
-	return cmocka_run_group_tests_name("shm.region", tests, NULL, NULL);
 }

@@ -3,17 +3,8 @@
  * Which process receives from the network, and when the daemon does. The port has no sockets here,
  * so a turn ends at once. tests/roce tests what comes by sockets.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <pthread.h>
+#include <harness.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "hca/link/link_roce.h"
@@ -70,7 +61,7 @@ static bool woken(struct lab *l)
 	return read(l->roce.wake_fd, &n, sizeof(n)) == sizeof(n);
 }
 
-static void a_turn_ends_with_nobody_receiving(void **state)
+CASE_WITH(a_turn_ends_with_nobody_receiving, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -79,7 +70,7 @@ static void a_turn_ends_with_nobody_receiving(void **state)
 	assert_int_equal(l->shm.overtakes, 0);
 }
 
-static void while_one_receives_no_other_does(void **state)
+CASE_WITH(while_one_receives_no_other_does, setup, teardown)
 {
 	struct lab *l = *state;
 	uint64_t word = hold(l, OTHERS, 0);
@@ -90,7 +81,7 @@ static void while_one_receives_no_other_does(void **state)
 }
 
 /* A thread looked at the clock, and was stopped before it looked at the turn. */
-static void one_that_began_a_moment_later_is_not_overtaken(void **state)
+CASE_WITH(one_that_began_a_moment_later_is_not_overtaken, setup, teardown)
 {
 	struct lab *l = *state;
 	uint64_t word = hold(l, OTHERS, (uint64_t)-50);
@@ -101,7 +92,7 @@ static void one_that_began_a_moment_later_is_not_overtaken(void **state)
 	assert_true(hca_roce_is_polled(&l->roce));
 }
 
-static void a_receiver_that_stalls_is_overtaken(void **state)
+CASE_WITH(a_receiver_that_stalls_is_overtaken, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -111,7 +102,7 @@ static void a_receiver_that_stalls_is_overtaken(void **state)
 	assert_int_equal(l->shm.overtakes, 1);
 }
 
-static void a_dead_receiver_delays_nobody(void **state)
+CASE_WITH(a_dead_receiver_delays_nobody, setup, teardown)
 {
 	struct lab *l = *state;
 	uint64_t word = hold(l, OTHERS, 0);
@@ -124,7 +115,7 @@ static void a_dead_receiver_delays_nobody(void **state)
 	assert_int_equal(l->shm.overtakes, 1);
 }
 
-static void random_values_delay_nobody_for_ever(void **state)
+CASE_WITH(random_values_delay_nobody_for_ever, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -135,7 +126,7 @@ static void random_values_delay_nobody_for_ever(void **state)
 	assert_false(hca_roce_is_polled(&l->roce));
 }
 
-static void a_poll_keeps_the_daemon_away(void **state)
+CASE_WITH(a_poll_keeps_the_daemon_away, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -160,7 +151,7 @@ static void *poll_while_another_receives(void *arg)
 }
 
 /* In a child that was forked while a thread received, it seems to do so for ever. */
-static void a_poll_that_cannot_receive_promises_nothing(void **state)
+CASE_WITH(a_poll_that_cannot_receive_promises_nothing, setup, teardown)
 {
 	pthread_t thread;
 	void *ok;
@@ -170,7 +161,7 @@ static void a_poll_that_cannot_receive_promises_nothing(void **state)
 	assert_ptr_equal(ok, *state);
 }
 
-static void a_port_is_neglected_soon_after_the_last_poll(void **state)
+CASE_WITH(a_port_is_neglected_soon_after_the_last_poll, setup, teardown)
 {
 	struct lab *l = *state;
 	uint64_t now;
@@ -192,7 +183,7 @@ static void a_port_is_neglected_soon_after_the_last_poll(void **state)
 	assert_int_equal(hca_roce_attention(&l->roce.link, now), HCA_RESTING);
 }
 
-static void a_poll_long_ago_does_not(void **state)
+CASE_WITH(a_poll_long_ago_does_not, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -200,7 +191,7 @@ static void a_poll_long_ago_does_not(void **state)
 	assert_false(hca_roce_is_polled(&l->roce));
 }
 
-static void a_poll_a_moment_later_keeps_the_daemon_away(void **state)
+CASE_WITH(a_poll_a_moment_later_keeps_the_daemon_away, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -208,7 +199,7 @@ static void a_poll_a_moment_later_keeps_the_daemon_away(void **state)
 	assert_true(hca_roce_is_polled(&l->roce));
 }
 
-static void a_receiver_keeps_the_daemon_away(void **state)
+CASE_WITH(a_receiver_keeps_the_daemon_away, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -218,7 +209,7 @@ static void a_receiver_keeps_the_daemon_away(void **state)
 	assert_false(hca_roce_is_polled(&l->roce));
 }
 
-static void going_to_sleep_calls_the_daemon_back(void **state)
+CASE_WITH(going_to_sleep_calls_the_daemon_back, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -234,7 +225,7 @@ static void going_to_sleep_calls_the_daemon_back(void **state)
 	assert_false(woken(l));
 }
 
-static void an_old_count_of_drops_adds_nothing(void **state)
+CASE_WITH(an_old_count_of_drops_adds_nothing, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -246,7 +237,7 @@ static void an_old_count_of_drops_adds_nothing(void **state)
 	assert_int_equal(l->shm.overflow, 10);
 }
 
-static void counts_of_drops_wrap(void **state)
+CASE_WITH(counts_of_drops_wrap, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -255,29 +246,4 @@ static void counts_of_drops_wrap(void **state)
 	assert_int_equal(l->shm.overflow, 5);
 	hca_roce_note_lost(&l->roce, 0, UINT32_MAX);
 	assert_int_equal(l->shm.overflow, 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_turn_ends_with_nobody_receiving),
-		TEST(while_one_receives_no_other_does),
-		TEST(one_that_began_a_moment_later_is_not_overtaken),
-		TEST(a_receiver_that_stalls_is_overtaken),
-		TEST(a_dead_receiver_delays_nobody),
-		TEST(random_values_delay_nobody_for_ever),
-		TEST(a_poll_keeps_the_daemon_away),
-		TEST(a_poll_that_cannot_receive_promises_nothing),
-		TEST(a_port_is_neglected_soon_after_the_last_poll),
-		TEST(a_poll_long_ago_does_not),
-		TEST(a_poll_a_moment_later_keeps_the_daemon_away),
-		TEST(a_receiver_keeps_the_daemon_away),
-		TEST(going_to_sleep_calls_the_daemon_back),
-		TEST(an_old_count_of_drops_adds_nothing),
-		TEST(counts_of_drops_wrap),
-#undef TEST
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

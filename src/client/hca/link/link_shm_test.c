@@ -98,7 +98,7 @@ static bool arrived(struct lab *l)
 	return true;
 }
 
-static void a_packet_arrives(void **state)
+CASE_WITH(a_packet_arrives, setup, teardown)
 {
 	static const struct shm_port_count none;
 	struct hca_packet pkt = packet();
@@ -110,7 +110,7 @@ static void a_packet_arrives(void **state)
 	assert_memory_equal(&l->count[PORT], &none, sizeof(none));
 }
 
-static void pkeys_match_by_base_if_one_is_of_a_full_member(void **state)
+CASE_WITH(pkeys_match_by_base_if_one_is_of_a_full_member, setup, teardown)
 {
 	static const struct {
 		uint16_t sender, receiver;
@@ -136,7 +136,7 @@ static void pkeys_match_by_base_if_one_is_of_a_full_member(void **state)
 }
 
 /* A packet that does not match the P_Key is no violation of the Q_Key as well. */
-static void a_bad_pkey_is_counted_before_the_qkey_is_looked_at(void **state)
+CASE_WITH(a_bad_pkey_is_counted_before_the_qkey_is_looked_at, setup, teardown)
 {
 	struct hca_packet pkt = packet();
 	struct lab *l = *state;
@@ -149,7 +149,7 @@ static void a_bad_pkey_is_counted_before_the_qkey_is_looked_at(void **state)
 	assert_int_equal(l->count[PORT].bad_qkey, 0);
 }
 
-static void a_bad_qkey_is_dropped_and_counted(void **state)
+CASE_WITH(a_bad_qkey_is_dropped_and_counted, setup, teardown)
 {
 	struct hca_packet pkt = packet();
 	struct lab *l = *state;
@@ -160,7 +160,7 @@ static void a_bad_qkey_is_dropped_and_counted(void **state)
 	assert_int_equal(l->count[PORT].bad_qkey, 1);
 }
 
-static void the_record_of_a_connected_queue_pair_lets_no_datagram_in(void **state)
+CASE_WITH(the_record_of_a_connected_queue_pair_lets_no_datagram_in, setup, teardown)
 {
 	struct hca_packet pkt = packet();
 	struct lab *l = *state;
@@ -171,7 +171,7 @@ static void the_record_of_a_connected_queue_pair_lets_no_datagram_in(void **stat
 	assert_false(arrived(l));
 }
 
-static void without_a_receive_it_is_dropped_and_counted(void **state)
+CASE_WITH(without_a_receive_it_is_dropped_and_counted, setup, teardown)
 {
 	struct hca_packet pkt = packet();
 	struct lab *l = *state;
@@ -184,7 +184,7 @@ static void without_a_receive_it_is_dropped_and_counted(void **state)
 	assert_int_equal(l->count[PORT].no_receive, 3);
 }
 
-static void a_qp_that_is_not_there_or_not_ready_gets_nothing(void **state)
+CASE_WITH(a_qp_that_is_not_there_or_not_ready_gets_nothing, setup, teardown)
 {
 	struct hca_packet pkt = packet();
 	struct lab *l = *state;
@@ -201,7 +201,7 @@ static void a_qp_that_is_not_there_or_not_ready_gets_nothing(void **state)
 	assert_int_equal(l->count[PORT].no_qp, 3);
 }
 
-static void bad_packets_use_no_receive(void **state)
+CASE_WITH(bad_packets_use_no_receive, setup, teardown)
 {
 	struct hca_packet bad = packet(), good = packet();
 	struct lab *l = *state;
@@ -218,17 +218,6 @@ static void bad_packets_use_no_receive(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(a_packet_arrives),
-		TEST(pkeys_match_by_base_if_one_is_of_a_full_member),
-		TEST(a_bad_pkey_is_counted_before_the_qkey_is_looked_at),
-		TEST(a_bad_qkey_is_dropped_and_counted),
-		TEST(the_record_of_a_connected_queue_pair_lets_no_datagram_in),
-		TEST(without_a_receive_it_is_dropped_and_counted),
-		TEST(a_qp_that_is_not_there_or_not_ready_gets_nothing),
-		TEST(bad_packets_use_no_receive),
-	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -95,7 +95,7 @@ static void have_rows(struct hca_payloads *all)
 
 /* Sizes to whole rows, and a byte more or less. Where nobody asks a daemon, slots are all there is.
  */
-static void rows_lie_in_a_row_and_are_held_whole(void **state)
+CASE_WITH(rows_lie_in_a_row_and_are_held_whole, setup, teardown)
 {
 	struct lab *l = *state;
 	struct hca_payloads *all = &l->sender.payloads;
@@ -129,7 +129,7 @@ static void rows_lie_in_a_row_and_are_held_whole(void **state)
 }
 
 /* Rows of several lengths leave gaps, which are too short for the longest. */
-static void a_row_is_found_behind_gaps(void **state)
+CASE_WITH(a_row_is_found_behind_gaps, setup, teardown)
 {
 	struct lab *l = *state;
 	struct hca_payloads *all = &l->sender.payloads;
@@ -152,7 +152,7 @@ static void a_row_is_found_behind_gaps(void **state)
 	assert_int_equal(all->window, 2 * SLOTS);
 }
 
-static void the_daemon_leaves_memory_alone_while_a_post_uses_it(void **state)
+CASE_WITH(the_daemon_leaves_memory_alone_while_a_post_uses_it, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -166,7 +166,7 @@ static void the_daemon_leaves_memory_alone_while_a_post_uses_it(void **state)
 	assert_int_equal(l->shm.payload_lease, SHM_LEASE_FREE);
 }
 
-static void a_slot_is_free_when_the_receiver_has_passed_it(void **state)
+CASE_WITH(a_slot_is_free_when_the_receiver_has_passed_it, setup, teardown)
 {
 	struct lab *l = *state;
 	struct hca_payload *p = send_at(l, 0);
@@ -176,7 +176,7 @@ static void a_slot_is_free_when_the_receiver_has_passed_it(void **state)
 	assert_true(comes_free(l, p));
 }
 
-static void a_slot_is_free_when_the_ring_has_gone(void **state)
+CASE_WITH(a_slot_is_free_when_the_ring_has_gone, setup, teardown)
 {
 	struct lab *l = *state;
 	struct hca_payload *p = send_at(l, 0);
@@ -186,7 +186,7 @@ static void a_slot_is_free_when_the_ring_has_gone(void **state)
 	assert_true(comes_free(l, p));
 }
 
-static void a_slot_is_not_free_because_positions_have_wrapped(void **state)
+CASE_WITH(a_slot_is_not_free_because_positions_have_wrapped, setup, teardown)
 {
 	static const uint32_t passed[] = { 1u << 30, (1u << 31) + 8, 3u << 30, -8u };
 	struct lab *l = *state;
@@ -231,7 +231,7 @@ static void send_to_all(struct lab *l, char *rings, size_t bytes)
 }
 
 /* Many rings, as the daemon lays them: messages that lie in all of them cost one look at each. */
-static void each_of_many_rings_is_looked_at_once(void **state)
+CASE_WITH(each_of_many_rings_is_looked_at_once, setup, teardown)
 {
 	static const unsigned ring_pages[] = { 1, 2, 3, 5, 9 };
 	struct lab *l = *state;
@@ -249,21 +249,4 @@ static void each_of_many_rings_is_looked_at_once(void **state)
 		assert_int_equal(all->looks - looks, MANY);
 		free(rings);
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_daemon_leaves_memory_alone_while_a_post_uses_it),
-		TEST(rows_lie_in_a_row_and_are_held_whole),
-		TEST(a_row_is_found_behind_gaps),
-		TEST(a_slot_is_free_when_the_receiver_has_passed_it),
-		TEST(a_slot_is_free_when_the_ring_has_gone),
-		TEST(a_slot_is_not_free_because_positions_have_wrapped),
-		TEST(each_of_many_rings_is_looked_at_once),
-	};
-
-	return cmocka_run_group_tests_name("hca.payload", tests, NULL, NULL);
 }

@@ -2,11 +2,7 @@
 /*
  * Which completion queues of a channel have events, and in which order.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "hca/queue/cq.h"
@@ -57,11 +53,10 @@ static int end(void **state)
 	return 0;
 }
 
-static void they_come_in_their_order(void **state)
+CASE_WITH(they_come_in_their_order, begin, end)
 {
 	static const uint32_t ids[] = { 700, 3, 64, 65535, 63, 0, 701 };
 
-	(void)state;
 	for (unsigned i = 0; i < ARRAY_SIZE(ids); i++)
 		enter(i, ids[i]);
 	expect(NULL);
@@ -76,9 +71,8 @@ static void they_come_in_their_order(void **state)
 	expect(NULL);
 }
 
-static void who_has_more_comes_behind_the_others(void **state)
+CASE_WITH(who_has_more_comes_behind_the_others, begin, end)
 {
-	(void)state;
 	enter(0, 1);
 	enter(1, 2);
 	for (unsigned i = 0; i < 3; i++)
@@ -91,9 +85,8 @@ static void who_has_more_comes_behind_the_others(void **state)
 	expect(NULL);
 }
 
-static void those_of_others_are_not_seen(void **state)
+CASE_WITH(those_of_others_are_not_seen, begin, end)
 {
-	(void)state;
 	enter(0, 130);
 	for (uint32_t id = 64; id < 256; id++)
 		if (id != 130)
@@ -105,9 +98,8 @@ static void those_of_others_are_not_seen(void **state)
 	assert_int_equal(events[2].bits, ~(1ull << 2));
 }
 
-static void an_event_that_was_taken_back_is_none(void **state)
+CASE_WITH(an_event_that_was_taken_back_is_none, begin, end)
 {
-	(void)state;
 	enter(0, 7);
 	shm_cq_add_event(&region, 7, 1);
 	queues[7].notified--; /* as the daemon does, if the eventfd is full */
@@ -117,9 +109,8 @@ static void an_event_that_was_taken_back_is_none(void **state)
 	expect(NULL);
 }
 
-static void who_leaves_takes_its_events_along(void **state)
+CASE_WITH(who_leaves_takes_its_events_along, begin, end)
 {
-	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
 		enter(i, 60 + i);
 		shm_cq_add_event(&region, 60 + i, 5 - i);
@@ -140,11 +131,10 @@ static void who_leaves_takes_its_events_along(void **state)
 }
 
 /* Beside a list that is sorted by hand. */
-static void many_at_random(void **state)
+CASE_WITH(many_at_random, begin, end)
 {
 	uint64_t since[CQS] = { 0 };
 
-	(void)state;
 	srand(1);
 	for (unsigned i = 0; i < CQS; i++)
 		enter(i, i * 7);
@@ -174,12 +164,6 @@ static void many_at_random(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	const struct CMUnitTest tests[] = {
-		TEST(they_come_in_their_order),          TEST(who_has_more_comes_behind_the_others),
-		TEST(those_of_others_are_not_seen),      TEST(an_event_that_was_taken_back_is_none),
-		TEST(who_leaves_takes_its_events_along), TEST(many_at_random),
-	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -3,13 +3,7 @@
  * A receive queue that has been used for so long that its positions go round, and one that was
  * reset while a sender had claimed a receive. There is no daemon: the ring is this program's own.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include <harness.h>
 
 #include "hca/queue/cq.h"
 #include "hca/queue/qp.h"
@@ -124,7 +118,7 @@ static void expect(struct lab *l, int n, uint64_t wr_id)
 /* Positions are numbers of 32 bits: half of them are "before" any other one. */
 static const uint32_t long_after[] = { 0x7FFFFFFE, 0x80000000, 0x80000005, 0xC0000000, 0xFFFFFFFE };
 
-static void messages_arrive_however_many_came_before(void **state)
+CASE_WITH(messages_arrive_however_many_came_before, setup, teardown)
 {
 	for (size_t i = 0; i < sizeof(long_after) / sizeof(*long_after); i++) {
 		struct lab *l = lab_at(state, long_after[i]);
@@ -140,7 +134,7 @@ static void messages_arrive_however_many_came_before(void **state)
 	}
 }
 
-static void a_dead_sender_costs_no_receive_however_late(void **state)
+CASE_WITH(a_dead_sender_costs_no_receive_however_late, setup, teardown)
 {
 	for (size_t i = 0; i < sizeof(long_after) / sizeof(*long_after); i++) {
 		struct lab *l = lab_at(state, long_after[i]);
@@ -161,7 +155,7 @@ static void a_dead_sender_costs_no_receive_however_late(void **state)
 }
 
 /* It is published after the reset, and behind it others were before. */
-static void what_was_claimed_before_a_reset_is_discarded(void **state)
+CASE_WITH(what_was_claimed_before_a_reset_is_discarded, setup, teardown)
 {
 	struct lab *l = lab_at(state, 0xFFFFFFFE);
 	struct shm_arrival *slot;
@@ -187,7 +181,7 @@ static void what_was_claimed_before_a_reset_is_discarded(void **state)
 }
 
 /* One that is stopped before it publishes does not keep what others send after the reset. */
-static void a_claim_of_before_a_reset_is_not_waited_for_long(void **state)
+CASE_WITH(a_claim_of_before_a_reset_is_not_waited_for_long, setup, teardown)
 {
 	struct lab *l = lab_at(state, 0);
 	struct shm_arrival *slot;
@@ -217,13 +211,6 @@ static void a_claim_of_before_a_reset_is_not_waited_for_long(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(messages_arrive_however_many_came_before),
-		TEST(a_dead_sender_costs_no_receive_however_late),
-		TEST(what_was_claimed_before_a_reset_is_discarded),
-		TEST(a_claim_of_before_a_reset_is_not_waited_for_long),
-	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return harness_run(NULL, NULL);
 }

@@ -3,13 +3,7 @@
  * Tests of share.c: the descriptors that processes and users may have, and the share of each
  * process.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/resource.h>
-
-#include <cmocka.h>
+#include <harness.h>
 
 #include "daemon/clients/share.h"
 
@@ -66,11 +60,10 @@ static void fill(struct daemon_member *m)
 		daemon_shares_count(&lab.all, m, m->n_fds + 1);
 }
 
-static void a_process_leaves_a_quarter(void **state)
+CASE_WITH(a_process_leaves_a_quarter, setup, teardown)
 {
 	struct daemon_member one = join(1, OWNER), two = join(2, OWNER);
 
-	(void)state;
 	fill(&one);
 	assert_int_equal(lab.all.n_fds, MOST - MOST / 4);
 	fill(&two);
@@ -82,11 +75,10 @@ static void a_process_leaves_a_quarter(void **state)
 	assert_int_equal(lab.all.all.n, 0);
 }
 
-static void connections_of_a_process_have_one_share(void **state)
+CASE_WITH(connections_of_a_process_have_one_share, setup, teardown)
 {
 	struct daemon_member first = join(1, OWNER), second = join(1, OWNER);
 
-	(void)state;
 	assert_ptr_equal(first.process, second.process);
 	fill(&first);
 	assert_ptr_equal(daemon_shares_full(&lab.all, &second), first.process);
@@ -96,12 +88,11 @@ static void connections_of_a_process_have_one_share(void **state)
 }
 
 /* Each with few. */
-static void processes_of_a_named_user_leave_an_eighth(void **state)
+CASE_WITH(processes_of_a_named_user_leave_an_eighth, setup, teardown)
 {
 	struct daemon_member m[2 * MOST / DAEMON_FEW_FDS], other = join(9999, NAMED + 1),
 	                                                   owners = join(9998, OWNER);
 
-	(void)state;
 	for (unsigned i = 0; i < 2 * MOST / DAEMON_FEW_FDS; i++) {
 		m[i] = join((pid_t)i + 1, NAMED);
 		while (m[i].n_fds < DAEMON_FEW_FDS - 1 && !daemon_shares_full(&lab.all, &m[i]))
@@ -118,11 +109,10 @@ static void processes_of_a_named_user_leave_an_eighth(void **state)
 	assert_int_equal(lab.all.all.n, 0);
 }
 
-static void processes_without_a_number_have_their_users_share(void **state)
+CASE_WITH(processes_without_a_number_have_their_users_share, setup, teardown)
 {
 	struct daemon_member one = join(0, OWNER), two = join(0, OWNER), known = join(1, OWNER);
 
-	(void)state;
 	assert_null(one.process);
 	assert_ptr_equal(one.user, two.user);
 	assert_null(known.user);
@@ -135,33 +125,30 @@ static void processes_without_a_number_have_their_users_share(void **state)
 	leave(&known);
 }
 
-static void a_number_of_a_user_is_none_of_a_process(void **state)
+CASE_WITH(a_number_of_a_user_is_none_of_a_process, setup, teardown)
 {
 	struct daemon_member process = join(NAMED, OWNER), user = join(0, NAMED);
 
-	(void)state;
 	assert_ptr_not_equal(process.process, user.user);
 	leave(&process);
 	leave(&user);
 }
 
-static void the_daemon_itself_has_no_share(void **state)
+CASE_WITH(the_daemon_itself_has_no_share, setup, teardown)
 {
 	struct daemon_member self = { 0 };
 
-	(void)state;
 	daemon_shares_count(&lab.all, &self, MOST);
 	assert_int_equal(lab.all.n_fds, OWN + MOST);
 	assert_null(daemon_shares_full(&lab.all, &self));
 	leave(&self);
 }
 
-static void of_few_descriptors_one_has_fewer(void **state)
+CASE_WITH(of_few_descriptors_one_has_fewer, setup, teardown)
 {
 	const struct rlimit few = { 160, lab.before.rlim_max };
 	struct daemon_member one = join(1, OWNER), two = join(2, OWNER);
 
-	(void)state;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	assert_int_equal(daemon_shares_few(), 10);
 	fill(&one);
@@ -170,21 +157,4 @@ static void of_few_descriptors_one_has_fewer(void **state)
 	assert_int_equal(two.n_fds, 10);
 	leave(&one);
 	leave(&two);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_process_leaves_a_quarter),
-		TEST(connections_of_a_process_have_one_share),
-		TEST(processes_of_a_named_user_leave_an_eighth),
-		TEST(processes_without_a_number_have_their_users_share),
-		TEST(a_number_of_a_user_is_none_of_a_process),
-		TEST(the_daemon_itself_has_no_share),
-		TEST(of_few_descriptors_one_has_fewer),
-	};
-
-	return cmocka_run_group_tests_name("daemon.share", tests, NULL, NULL);
 }

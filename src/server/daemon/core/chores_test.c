@@ -2,13 +2,7 @@
 /*
  * Work in slices: none is longer than its budget, and the event loop comes round between two.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include <harness.h>
 
 #include "base/util.h"
 #include "daemon/core/chores.h"
@@ -80,7 +74,7 @@ static void add(struct lab *l, unsigned i, uint32_t units)
 	daemon_chore_add(&l->chores, &l->task[i].chore, work);
 }
 
-static void a_long_chore_is_done_in_slices(void **state)
+CASE_WITH(a_long_chore_is_done_in_slices, setup, teardown)
 {
 	struct lab *l = *state;
 	unsigned turns = 0;
@@ -96,7 +90,7 @@ static void a_long_chore_is_done_in_slices(void **state)
 	assert_int_equal(turns, 11);
 }
 
-static void chores_are_done_in_the_order_in_which_they_were_added(void **state)
+CASE_WITH(chores_are_done_in_the_order_in_which_they_were_added, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -112,7 +106,7 @@ static void chores_are_done_in_the_order_in_which_they_were_added(void **state)
 	assert_false(daemon_chores_wait(&l->chores));
 }
 
-static void what_is_small_is_done_in_the_slice_of_a_request(void **state)
+CASE_WITH(what_is_small_is_done_in_the_slice_of_a_request, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -122,7 +116,7 @@ static void what_is_small_is_done_in_the_slice_of_a_request(void **state)
 	assert_true(base_timers_next(&l->timers) == BASE_TIMER_NEVER);
 }
 
-static void a_chore_that_waits_is_not_added_twice(void **state)
+CASE_WITH(a_chore_that_waits_is_not_added_twice, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -136,7 +130,7 @@ static void a_chore_that_waits_is_not_added_twice(void **state)
 	assert_int_equal(l->n_done, 3);
 }
 
-static void at_the_end_all_is_done(void **state)
+CASE_WITH(at_the_end_all_is_done, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -145,19 +139,4 @@ static void at_the_end_all_is_done(void **state)
 	daemon_chores_fini(&l->chores);
 	assert_int_equal(l->n_done, 2);
 	assert_true(base_timers_next(&l->timers) == BASE_TIMER_NEVER);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_long_chore_is_done_in_slices),
-		TEST(chores_are_done_in_the_order_in_which_they_were_added),
-		TEST(what_is_small_is_done_in_the_slice_of_a_request),
-		TEST(a_chore_that_waits_is_not_added_twice),
-		TEST(at_the_end_all_is_done),
-	};
-
-	return cmocka_run_group_tests_name("daemon.chores", tests, NULL, NULL);
 }

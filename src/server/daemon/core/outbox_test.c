@@ -3,17 +3,7 @@
  * Outboxes: waiting messages come in order, bytes are never lost, and a process that does not read
  * gets no more messages than its budget has room for.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cmocka.h>
+#include <harness.h>
 
 #include "daemon/core/outbox.h"
 
@@ -65,7 +55,7 @@ static ssize_t receive(struct lab *l, uint32_t *first)
 	return n;
 }
 
-static void bytes_are_never_lost(void **state)
+CASE_WITH(bytes_are_never_lost, setup, teardown)
 {
 	struct lab *l = *state;
 	unsigned got[DAEMON_OUTBOX_RINGS] = { 0 };
@@ -97,7 +87,7 @@ static uint32_t fill(struct lab *l)
 	}
 }
 
-static void a_byte_has_its_place_among_messages(void **state)
+CASE_WITH(a_byte_has_its_place_among_messages, setup, teardown)
 {
 	struct lab *l = *state;
 	uint32_t n = fill(l), first;
@@ -111,7 +101,7 @@ static void a_byte_has_its_place_among_messages(void **state)
 	assert_int_equal(daemon_outbox_waiting(l->box), 0);
 }
 
-static void it_is_closed_when_nobody_has_it(void **state)
+CASE_WITH(it_is_closed_when_nobody_has_it, setup, teardown)
 {
 	struct lab *l = *state;
 	int copy = dup(l->fd);
@@ -124,7 +114,7 @@ static void it_is_closed_when_nobody_has_it(void **state)
 	assert_true(daemon_outbox_closed(l->box));
 }
 
-static void who_does_not_read_gets_bytes_alone(void **state)
+CASE_WITH(who_does_not_read_gets_bytes_alone, setup, teardown)
 {
 	struct lab *l = *state;
 	uint32_t n = fill(l), first;
@@ -142,7 +132,7 @@ static void who_does_not_read_gets_bytes_alone(void **state)
 	assert_int_equal(receive(l, &first), MESSAGE);
 }
 
-static void a_message_beyond_the_budget_is_the_last_one(void **state)
+CASE_WITH(a_message_beyond_the_budget_is_the_last_one, setup, teardown)
 {
 	struct lab *l = *state;
 	const struct daemon_datagram large = {
@@ -157,7 +147,7 @@ static void a_message_beyond_the_budget_is_the_last_one(void **state)
 	free((void *)large.beside);
 }
 
-static void nothing_waits_for_who_is_gone(void **state)
+CASE_WITH(nothing_waits_for_who_is_gone, setup, teardown)
 {
 	struct lab *l = *state;
 
@@ -172,7 +162,7 @@ static void nothing_waits_for_who_is_gone(void **state)
 }
 
 /* It lives, but has said that it reads no more: no byte is tried after the first one. */
-static void nothing_waits_for_who_reads_no_more(void **state)
+CASE_WITH(nothing_waits_for_who_reads_no_more, setup, teardown)
 {
 	struct lab *l = *state;
 	char byte;
@@ -187,21 +177,4 @@ static void nothing_waits_for_who_reads_no_more(void **state)
 		assert_true(turns < 10);
 		assert_true(daemon_loop_turn(&l->loop) >= 0);
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(bytes_are_never_lost),
-		TEST(a_byte_has_its_place_among_messages),
-		TEST(it_is_closed_when_nobody_has_it),
-		TEST(who_does_not_read_gets_bytes_alone),
-		TEST(a_message_beyond_the_budget_is_the_last_one),
-		TEST(nothing_waits_for_who_is_gone),
-		TEST(nothing_waits_for_who_reads_no_more),
-	};
-
-	return cmocka_run_group_tests_name("daemon.outbox", tests, NULL, NULL);
 }

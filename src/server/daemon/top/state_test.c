@@ -3,9 +3,7 @@
  * Tests of state.c: of fabrics that begin with one file at the same time one has it. The second one
  * begins in the middle of the first one, whenever that opens a file.
  */
-#include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <harness.h>
 
 #include "daemon/top/state.h"
 #include "fabric/testing.h"
@@ -68,12 +66,11 @@ static void assert_refused(struct beginner *b)
 	daemon_state_fini(&b->state);
 }
 
-static void one_of_two_fabrics_has_a_new_file(void **state)
+CASE(one_of_two_fabrics_has_a_new_file)
 {
 	struct beginner b[2], late = { 0 };
 	unsigned n = 0;
 
-	(void)state;
 	for (; begin_both(b, n); n++) {
 		unsigned one = b[0].ret ? 1 : 0;
 
@@ -94,16 +91,13 @@ static void one_of_two_fabrics_has_a_new_file(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_of_two_fabrics_has_a_new_file),
-	};
 	char dir[] = "/tmp/umbel-state.XXXXXX";
 	int ret;
 
 	if (!mkdtemp(dir))
 		return EXIT_FAILURE;
 	snprintf(file, sizeof(file), "%s/state", dir);
-	ret = cmocka_run_group_tests(tests, NULL, NULL);
+	ret = harness_run(NULL, NULL);
 	unlink(file);
 	rmdir(dir);
 	return ret;
