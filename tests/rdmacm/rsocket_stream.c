@@ -156,10 +156,13 @@ CASE(ipv6_and_ipv4_by_one_listener)
 	assert_int_equal(rclose(listener), 0);
 }
 
+/* A client is connected once the listener's reply has come. The listener has the client's answer to
+ * that later, so it may accept them in another order. */
 CASE(many_connect_before_any_is_accepted)
 {
 	enum { N = 40 };
 	int listener = listening(2, PORT), client[N], server, from;
+	bool seen[N] = { false };
 
 	for (int i = 0; i < N; i++) {
 		client[i] = connected_to(2, PORT);
@@ -169,8 +172,10 @@ CASE(many_connect_before_any_is_accepted)
 		server = raccept(listener, NULL, NULL);
 		assert_true(server >= 0);
 		assert_int_equal(rrecv(server, &from, sizeof(from), MSG_WAITALL), sizeof(from));
-		assert_int_equal(from, i);
-		close_both(client[i], server);
+		assert_in_range(from, 0, N - 1);
+		assert_false(seen[from]);
+		seen[from] = true;
+		close_both(client[from], server);
 	}
 	assert_int_equal(rclose(listener), 0);
 }
@@ -550,6 +555,8 @@ CASE(rselect_takes_rsockets_and_others_mixed)
 	assert_int_equal(rselect(n, &in, NULL, NULL, &none), 0);
 	assert_int_equal(rsend(p.client, "x", 1, 0), 1);
 	FD_SET(p.server, &in);
+	FD_SET(e, &in);
+	assert_int_equal(rselect(n, &in, NULL, NULL, NULL), 1);
 	FD_SET(p.server, &out);
 	FD_SET(e, &in);
 	assert_int_equal(rselect(n, &in, &out, NULL, NULL), 2);
@@ -596,8 +603,11 @@ CASE(one_polls_while_another_waits_in_a_call)
 
 	assert_int_equal(pthread_create(&reader, NULL, read_to_the_end, &p.server), 0);
 	for (int i = 0; i < 50; i++) {
-		size_t sent = fill(p.server);
+		size_t sent = 0;
 
+		do /* its own requests may complete later */
+			sent += fill(p.server);
+		while (rpoll(&out, 1, 10));
 		assert_int_equal(rsend(p.client, "x", 1, 0), 1);
 		assert_int_equal(rpoll(&out, 1, i % 3), 0);
 		empty(p.client, sent);
@@ -627,6 +637,8 @@ CASE(a_signal_interrupts_who_waits)
 	assert_fails(rpoll(&in, 1, -1), EINTR);
 	for (int i = 0; i < 20000; i++) { /* what need not wait is not disturbed */
 		assert_int_equal(rsend(p.client, "x", 1, 0), 1);
+		while (rpoll(&in, 1, -1) != 1)
+			assert_int_equal(errno, EINTR);
 		assert_int_equal(rrecv(p.server, &byte, 1, 0), 1);
 	}
 	assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);

@@ -634,6 +634,18 @@ static void drain(int rs)
 		;
 }
 
+/* Some of the bytes before may still be on their way. */
+static void expect_bytes_at_last(int from, int to)
+{
+	char last[4] = "";
+
+	assert_int_equal(rsend(from, "now", 3, 0), 3);
+	while (strcmp(last, "now") != 0) {
+		memmove(last, last + 1, 2);
+		assert_int_equal(rrecv(to, last + 2, 1, 0), 1);
+	}
+}
+
 /* It is cancelled while bytes come, @n of them; then another one does as it did, and all can be
  * closed. */
 static void cancel_one(void *(*run)(void *), unsigned n)
@@ -650,8 +662,7 @@ static void cancel_one(void *(*run)(void *), unsigned n)
 	assert_int_equal(pthread_cancel(thread), 0);
 	assert_int_equal(pthread_join(thread, &end), 0);
 	assert_ptr_equal(end, PTHREAD_CANCELED);
-	drain(p.server);
-	expect_bytes_pass(p.client, p.server);
+	expect_bytes_at_last(p.client, p.server);
 }
 
 CASE(a_thread_that_is_cancelled_anywhere_holds_no_lock)
