@@ -3,7 +3,8 @@
 """Runs the tests that have a fabric on a weak one, by many seeds: weak-suites.py [OPTION]... BUILD [SUITE]...
 
 A fabric is weak by the environment, UMBEL_WEAK: all that a test starts meets the seed's choices (docs/weak.md). A suite is a
-row of SUITES. tests/weak/strong lists cases that are about what the strong fabric adds, each with the reason: they may fail.
+row of SUITES. tests/weak/strong lists cases that are about what the strong fabric adds, each with the reason: they may fail, or
+are left out by a test that is a script (UMBEL_TEST_LEFT_OUT).
 Each other failure's output is in BUILD/weak-suites/TEST.SEED. Exit status: 0: all passed; 1: some failed, or there are no such tests.
 
   --list        the suites
@@ -79,12 +80,12 @@ def strong_cases(path):
     return rows
 
 
+def cases_of(rows, test):
+    return [case for row, cases in rows if fnmatch.fnmatchcase(test, row) for case in cases]
+
+
 def may_fail(rows, test, case):
-    return any(fnmatch.fnmatchcase(test, row) and any(fnmatch.fnmatchcase(case, c) for c in cases) for row, cases in rows)
-
-
-def is_left_out(rows, test):
-    return any(fnmatch.fnmatchcase(test, row) and ALL_CASES in cases for row, cases in rows)
+    return any(fnmatch.fnmatchcase(case, pattern) for pattern in cases_of(rows, test))
 
 
 def fails_as_it_may(rows, test, status, output):
@@ -101,9 +102,9 @@ def property_of(test, name, default):
     return next((p['value'] for p in test.get('properties', []) if p['name'] == name), default)
 
 
-def run(test, weak, limit):
-    """Runs the test once. Its status, 0 if it passed, and what it printed."""
-    environment = dict(os.environ, UMBEL_WEAK=weak, UMBEL_TEST_SECONDS=str(limit))
+def run(test, weak, left_out, limit):
+    """Runs the test once, without the cases that it is told to leave out. Its status, 0 if it passed, and what it printed."""
+    environment = dict(os.environ, UMBEL_WEAK=weak, UMBEL_TEST_SECONDS=str(limit), UMBEL_TEST_LEFT_OUT=' '.join(left_out))
     environment.update(line.split('=', 1) for line in property_of(test, 'ENVIRONMENT', []))
     child = subprocess.Popen(test['command'], cwd=property_of(test, 'WORKING_DIRECTORY', '.'), env=environment,
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
@@ -128,7 +129,7 @@ def runs_of(a, all_tests, strong):
         for seed in range(a.first, a.first + (a.seeds or suite.seeds)):
             for test in all_tests.values():
                 if re.search(suite.tests, test['name']) and re.search(a.only, test['name']) and \
-                   not is_left_out(strong, test['name']):
+                   ALL_CASES not in cases_of(strong, test['name']):
                     yield name, test, f'{seed},{suite.kinds}'.rstrip(',')
 
 
@@ -150,7 +151,7 @@ def main():
     passed, failed = collections.Counter(), collections.defaultdict(list)
     begun = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        futures = {pool.submit(run, test, weak, a.limit): (suite, test['name'], weak)
+        futures = {pool.submit(run, test, weak, cases_of(strong, test['name']), a.limit): (suite, test['name'], weak)
                    for suite, test, weak in runs_of(a, all_tests, strong)}
         for done in concurrent.futures.as_completed(futures):
             suite, name, weak = futures[done]

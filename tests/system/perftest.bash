@@ -45,6 +45,7 @@ run_pairs()
 	local i=0 side program
 
 	for program; do
+		! left_out "$program" || continue
 		i=$((i + 1))
 		# shellcheck disable=SC2086
 		serve "$i" h1 $program

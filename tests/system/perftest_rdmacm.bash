@@ -28,6 +28,7 @@ run_each()
 	local pairs=("$@") i side
 
 	for i in "${!pairs[@]}"; do
+		! left_out "${pairs[i]}" || continue
 		# shellcheck disable=SC2086
 		wait_until "${pairs[i]} connects" try "cm$i" ${pairs[i]}
 		for side in client server; do

@@ -17,11 +17,13 @@ pairs=(
 )
 for i in "${!pairs[@]}"; do
 	read -r _ _ options <<< "${pairs[i]}"
+	! left_out "ib_send_lat $options" || continue
 	# shellcheck disable=SC2086
 	serve "$i" h1 ib_send_lat -c UD $options
 done
 for i in "${!pairs[@]}"; do
 	read -r size iterations options <<< "${pairs[i]}"
+	! left_out "ib_send_lat $options" || continue
 	# one pair at a time measures; they poll
 	# shellcheck disable=SC2086
 	client "$i" h2 ib_send_lat -c UD $options
