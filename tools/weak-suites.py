@@ -122,6 +122,14 @@ def run(test, weak, left_out, limit):
     return 0 if child.returncode in (0, skipped) else child.returncode, output + f'\nstatus {child.returncode}\n'.encode()
 
 
+def set_up(all_tests, wanted):
+    """Runs what must run before the tests, once each."""
+    needed = {name for test in wanted for name in property_of(test, 'FIXTURES_REQUIRED', [])}
+    for test in all_tests.values():
+        if needed & set(property_of(test, 'FIXTURES_SETUP', [])):
+            subprocess.run(test['command'], check=True)
+
+
 def runs_of(a, all_tests, strong):
     """(suite, test, what UMBEL_WEAK is), for each that is to be run."""
     for name in a.suites or SUITES:
@@ -150,9 +158,11 @@ def main():
     folder.mkdir(exist_ok=True)
     passed, failed = collections.Counter(), collections.defaultdict(list)
     begun = time.monotonic()
+    runs = list(runs_of(a, all_tests, strong))
+    set_up(all_tests, [test for _, test, _ in runs])
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
         futures = {pool.submit(run, test, weak, cases_of(strong, test['name']), a.limit): (suite, test['name'], weak)
-                   for suite, test, weak in runs_of(a, all_tests, strong)}
+                   for suite, test, weak in runs}
         for done in concurrent.futures.as_completed(futures):
             suite, name, weak = futures[done]
             (status, output), seed = done.result(), weak.split(',')[0]
