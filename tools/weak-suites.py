@@ -38,10 +38,11 @@ SUITES = {
                       "examples of rdma-core, qperf"),
     'rsockets': Suite(10, '', r'^system[.](rspreload|sockets_.*)$', 'sockets that are rsockets'),
     'examples': Suite(10, NO_LOSS, r'^examples[.]', 'our examples'),
-    'ipoib': Suite(10, '', r'^ipoib[.]', 'umbel-ipoib, umbel run --ipoib'),
+    'ipoib': Suite(3, NO_LOSS, r'^ipoib[.]', 'umbel-ipoib, umbel run --ipoib'),
     'ucx': Suite(10, '', r'^system[.]ucx', 'ucx_perftest'),
     'libfabric': Suite(10, NO_LOSS, r'^system[.]libfabric$', 'fi_pingpong'),
-    'mpi': Suite(10, '', r'^system[.]mpi(_libfabric)?$', 'Open MPI, MPICH'),
+    'mpi': Suite(10, '', r'^system[.]mpi$', 'Open MPI, MPICH over UCX'),
+    'mpi_libfabric': Suite(10, NO_LOSS, r'^system[.]mpi_libfabric$', 'Open MPI over libfabric'),
     'pyverbs': Suite(3, NO_LOSS, r'^pyverbs[.]ib$', "rdma-core's Python suite"),
 }
 ROOT = pathlib.Path(__file__).resolve().parent.parent
