@@ -100,6 +100,34 @@ CASE(what_a_peer_sent_before_it_died_arrives)
 	}
 }
 
+static int clear_rules(void **state)
+{
+	(void)state;
+	return system("umbel fault clear");
+}
+
+/* The listener hears of the end, and never that its reply has come: that MAD is lost, as it is with
+ * a process that has ended before it left. */
+CASE_WITH(a_client_that_has_ended_is_accepted, NULL, clear_rules)
+{
+	int listener = listening(2, PORT), client, server;
+	char text[4] = "";
+
+	assert_int_equal(system("umbel fault add mad=RTU drop > \"$TMPDIR/rule\""), 0);
+	client = connected_to(2, PORT);
+	assert_int_equal(rsend(client, "own", 3, 0), 3);
+	expect_soon("the end of a client that is not accepted");
+	assert_int_equal(rclose(client), 0);
+	expect_soon("a connection that has ended");
+	server = raccept(listener, NULL, NULL);
+	assert_true(server >= 0);
+	assert_int_equal(rrecv(server, text, 3, MSG_WAITALL), 3);
+	expect_soon(NULL);
+	assert_string_equal(text, "own");
+	assert_int_equal(rrecv(server, text, 1, 0), 0);
+	close_both(server, listener);
+}
+
 static void stop_and_read_all(int rs)
 {
 	char block[4096];

@@ -92,9 +92,12 @@ static int retry(struct rsocket_stream *s, const struct news *news,
 	return error == -ENODEV ? -ENETUNREACH : error;
 }
 
-/* Data that completed before can still be read. */
-static void on_disconnected(struct rsocket_stream *s)
+/* Data that completed before can still be read. A peer that we have accepted may end before its
+ * answer comes, or without one: it was connected, and raccept() gives it to the program. */
+static void on_disconnected(struct rsocket_stream *s, const struct news *news)
 {
+	if (s->state == RSOCKET_ACCEPTING)
+		on_established(s, news);
 	rsocket_stream_poll(s);
 	rsocket_stream_break(s, rsocket_stream_is_opening(s) ? ECONNRESET : 0);
 }
@@ -121,7 +124,7 @@ static int serve(struct rsocket_stream *s, const struct news *news)
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 		return news->status < 0 ? news->status : -ECONNABORTED;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		on_disconnected(s);
+		on_disconnected(s, news);
 		return 0;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return -EIO;
