@@ -31,6 +31,8 @@ static void *take_and_give(void *arg)
 	for (;;) {
 		while (sem_wait(&p->is_used_up))
 			;
+		if (atomic_load_explicit(&p->ends, memory_order_acquire))
+			break;
 		set_policy(p->tid, SCHED_OTHER);
 		nanosleep(&rest, NULL);
 		if (!set_policy(p->tid, SCHED_RR))
@@ -78,7 +80,10 @@ void daemon_priority_stop(struct daemon_priority *p)
 {
 	if (!p->may)
 		return;
-	pthread_cancel(p->giver);
+	/* not cancelled: for that the C library loads another one, and aborts if it has no memory
+	 * for it. release: pairs with take_and_give() */
+	atomic_store_explicit(&p->ends, true, memory_order_release);
+	sem_post(&p->is_used_up);
 	pthread_join(p->giver, NULL);
 	sem_destroy(&p->is_used_up);
 	set_policy(0, SCHED_OTHER);

@@ -32,6 +32,7 @@ struct daemon_priority {
 	uint64_t worked_ns;        /* with the priority, until @since_ns */
 	pthread_t giver;           /* the thread that takes the priority and gives it back */
 	sem_t is_used_up;          /* for that thread */
+	_Atomic bool ends;         /* that thread does */
 };
 
 /* By the loop's thread, as the functions below. A process that was made nice stays so. One with

@@ -58,6 +58,26 @@ static void await_priority(void)
 	}
 }
 
+/* The C library loads another one before it cancels the first thread of a process. The first
+ * case, as it is loaded once. */
+CASE(without_memory_it_ends)
+{
+	struct daemon_priority p = { 0 };
+	struct rlimit before, none;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* their runtimes map memory */
+	skip();
+#endif
+	if (!may_have_it())
+		skip();
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
+	daemon_priority_start(&p);
+	assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+	daemon_priority_stop(&p);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+}
+
 CASE(who_has_used_it_up_gets_it_back_later)
 {
 	struct daemon_priority p = { 0 };
