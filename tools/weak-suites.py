@@ -42,6 +42,7 @@ SUITES = {
     'libfabric': Suite(10, NO_LOSS, r'^system[.]libfabric$', 'fi_pingpong'),
     'mpi': Suite(10, '', r'^system[.]mpi$', 'Open MPI, MPICH over UCX'),
     'mpi_libfabric': Suite(10, NO_LOSS, r'^system[.]mpi_libfabric$', 'Open MPI over libfabric'),
+    'ai': Suite(10, NO_LOSS, r'^ai[.](net_ib|engine)$', "the calls of NCCL's net_ib and of Mooncake"),
     'pyverbs': Suite(3, NO_LOSS, r'^pyverbs[.]ib$', "rdma-core's Python suite"),
 }
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -986,6 +986,7 @@ CASE(one_may_be_in_a_set_before_it_connects)
 	struct sockaddr_in a = address("10.0.0.1", ntohs(name_of(from).sin_port));
 	struct epoll_event e;
 	bool told = false;
+	uint32_t events;
 
 	set = set_of(to, EPOLLOUT | EPOLLIN | EPOLLET);
 	while (epoll_wait(set, &e, 1, 0) > 0)
@@ -1004,7 +1005,10 @@ CASE(one_may_be_in_a_set_before_it_connects)
 	assert_true(told || next_of(set, to) == EPOLLOUT);
 	assert_fails(connect(to, (struct sockaddr *)&a, sizeof(a)), EISCONN);
 	say(end, "ab");
-	assert_int_equal(next_of(set, to), EPOLLOUT | EPOLLIN);
+	do /* there may be room once more before they come */
+		events = next_of(set, to);
+	while (events == EPOLLOUT);
+	assert_int_equal(events, EPOLLOUT | EPOLLIN);
 	close(from);
 	close(to);
 	close(end);
@@ -1094,6 +1098,7 @@ CASE(a_set_serves_listeners_that_are_in_none)
 	set = set_of(to, EPOLLOUT);
 	assert_int_equal(next_of(set, to), EPOLLOUT);
 	close(set);
+	wait_for(from, POLLIN); /* the client hears of it first */
 	expect_connected(from, to);
 	/* and sockets that another thread waits for, which has to hear of them */
 	for (int i = 0; i < 20; i++) {
@@ -1157,6 +1162,15 @@ CASE(two_cannot_listen_at_one_address)
 
 /* ---- bytes ---- */
 
+/* All may have come, and the sender has no room yet. */
+static void wait_for_either(const int end[2], bool room)
+{
+	struct pollfd p[] = { { .fd = end[1], .events = POLLIN },
+		              { .fd = room ? end[0] : -1, .events = POLLOUT } };
+
+	assert_true(poll(p, 2, LONG_MS) > 0);
+}
+
 CASE(a_file_is_sent_as_it_is)
 {
 	enum { SIZE = 400000 };
@@ -1178,8 +1192,9 @@ CASE(a_file_is_sent_as_it_is)
 			assert_int_equal(at, sent);
 			assert_true(part > 0 || errno == EAGAIN);
 		}
-		wait_for(end[1], POLLIN);
-		assert_int_equal(ioctl(end[1], FIONREAD, &readable), 0);
+		wait_for_either(end, sent < SIZE);
+		if (ioctl(end[1], FIONREAD, &readable) || !readable)
+			continue;
 		part = recv(end[1], got + n, sizeof(got) - n, 0);
 		assert_true(part >= readable && readable > 0);
 		n += (size_t)part;
