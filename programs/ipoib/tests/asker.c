@@ -44,6 +44,12 @@ static struct sockaddr_ib victim = { .sib_family = AF_IB, .sib_sid_mask = UINT64
 static unsigned disconnected;
 static char memory[BYTES];
 
+/* The end of a connection; by a rejection if the other side did not know yet that it was one. */
+static bool is_end(enum rdma_cm_event_type type)
+{
+	return type == RDMA_CM_EVENT_DISCONNECTED || type == RDMA_CM_EVENT_REJECTED;
+}
+
 /* The next event that is not the end of some other connection. */
 static enum rdma_cm_event_type next_event(const struct rdma_cm_id *id)
 {
@@ -55,8 +61,8 @@ static enum rdma_cm_event_type next_event(const struct rdma_cm_id *id)
 		CHECK(!rdma_get_cm_event(channel, &event));
 		type = event->event;
 		ours = event->id == id;
-		disconnected += type == RDMA_CM_EVENT_DISCONNECTED;
-		CHECK(ours || type == RDMA_CM_EVENT_DISCONNECTED);
+		disconnected += type == RDMA_CM_EVENT_DISCONNECTED || (!ours && is_end(type));
+		CHECK(ours || is_end(type));
 		rdma_ack_cm_event(event);
 	} while (!ours);
 	return type;
