@@ -75,9 +75,9 @@ static void expect_work(struct lab_peer *q[2], unsigned seed)
 
 LAB_CASE(what_waits_for_a_stopped_peer_is_done_when_it_goes_on)
 {
-	struct lab_peer *p[2], *q[2];
+	struct lab_peer **p, *q[2];
 
-	lab_peers(p, NULL, (void *[]){ (void *)1 });
+	p = lab_peers(NULL, (void *[]){ (void *)1 });
 	make_neighbours(q);
 	for (unsigned k = 0; k < ROUNDS; k++) {
 		lab_peer_fill(p[0], 0, EACH * 64, k);
@@ -112,10 +112,10 @@ static void add(struct lab_peer *p, const struct lab_peer *to, unsigned i)
 LAB_CASE(atomics_do_not_wait_for_a_requester_that_is_stopped)
 {
 	struct lab_peer_options o = { .host = 3, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
-	struct lab_peer *p[2], *q;
+	struct lab_peer **p, *q;
 	uint64_t sum = 0;
 
-	lab_peers(p, NULL, (void *[]){ (void *)1 });
+	p = lab_peers(NULL, (void *[]){ (void *)1 });
 	o.neighbour = p[0]; /* it has p[0]'s keys */
 	o.host = 1;
 	q = lab_peer(&o);
@@ -158,9 +158,9 @@ static void start_another(void)
 
 LAB_CASE(a_program_that_starts_others_loses_nothing)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 
-	lab_peers(p, NULL, state);
+	p = lab_peers(NULL, state);
 	for (unsigned k = 0; k < ROUNDS; k++) {
 		lab_peer_fill(p[0], 0, EACH * 64, k);
 		post_writes(p);
@@ -174,11 +174,11 @@ LAB_CASE(a_program_that_starts_others_loses_nothing)
 LAB_CASE(a_peer_that_becomes_another_program_gets_nothing_more)
 {
 	const struct lab_peer_options o = { .timeout = 10, .retry_cnt = 1, .rnr_retry = 7 };
-	struct lab_peer *p[2], *q[2];
+	struct lab_peer **p, *q[2];
 	struct deadline deadline = { 0 };
 	struct ibv_wc wc;
 
-	lab_peers(p, &o, (void *[]){ (void *)1 });
+	p = lab_peers(&o, (void *[]){ (void *)1 });
 	make_neighbours(q);
 	for (unsigned i = 0; i < EACH; i++) {
 		struct lab_work w = work(IBV_WR_RDMA_WRITE, i, p[0]);
@@ -206,11 +206,11 @@ static void limit(int resource, rlim_t most, struct rlimit *before)
 
 LAB_CASE(requests_need_no_descriptor)
 {
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct rlimit before;
 	int next;
 
-	lab_peers(p, NULL, (void *[]){ (void *)1 });
+	p = lab_peers(NULL, (void *[]){ (void *)1 });
 	next = dup(STDIN_FILENO);
 	assert_true(next >= 0);
 	close(next);
@@ -243,10 +243,10 @@ LAB_CASE(messages_wait_where_no_memory_is_left)
 		.bytes = 8u << 20, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7
 	};
 	const uint32_t length = 256u << 10;
-	struct lab_peer *p[2];
+	struct lab_peer **p;
 	struct rlimit before;
 
-	lab_peers(p, &o, state);
+	p = lab_peers(&o, state);
 	for (unsigned k = 0; k < 2; k++) {
 		lab_peer_fill(p[0], 0, EACH * length, k);
 		limit(RLIMIT_AS, address_space() + length, &before);
@@ -312,11 +312,11 @@ static uint64_t used_ns(void)
 LAB_CASE(many_that_wait_cost_little)
 {
 	const struct timespec while_all_get_late = { .tv_nsec = 600000000 };
-	struct lab_peer *p[2], *q[2];
+	struct lab_peer **p, *q[2];
 	struct lab_peer_address nobody;
 	uint64_t used, began;
 
-	lab_peers(p, NULL, state);
+	p = lab_peers(NULL, state);
 	make_neighbours(q);
 	nobody = p[1]->address;
 	nobody.qpn ^= 0x800000;
