@@ -79,7 +79,7 @@ struct hca_roce {
 	struct wire_roce_packet run[HCA_WIRES_RUN_MOST + 1];
 	unsigned n_run;
 	uint64_t moved; /* bytes of payload that this process received, or sent while it received */
-	struct { /* of the batch just now */
+	struct {        /* of the batch just now */
 		unsigned datagrams, packets, delivered;
 		uint64_t bytes;
 	} now;
