@@ -116,6 +116,15 @@ expect 2 "umbel: down: option '--help' goes before 'now'; *" umbel down now --he
 expect 2 "umbel: env: option '-h' goes before 'h1'; *" umbel env h1 -h
 expect 2 "umbel: sysfs: one directory; *" umbel sysfs -- to --name
 expect 1 "umbel: no fabric *" umbel rsh h1 ls --name
+# words behind "--", of commands that take words among their options
+expect 1 "umbel: cannot read '--help': *" umbel ladder -- --help
+expect 2 "umbel: ladder: 'x' is no queue pair's number; *" umbel ladder -o /dev/null /none -- 3 x
+expect 2 "umbel: show: no '--json': it shows *" umbel show -- --json
+expect 2 "umbel: show: one thing at a time, not 'groups' too; *" umbel show hosts -- groups
+expect 2 "umbel: top: one view at first, not 'qps' too; *" umbel top -- ports qps
+expect 2 "umbel: capture: one node at a time, not 'h2' too; *" umbel capture -- h1 h2
+expect 2 "umbel: fault: 'add', 'show' or 'clear', not '--json'; *" umbel fault -- --json
+expect 2 "umbel: explain: it takes no '--name' *" umbel explain -- --name
 expect 2 "umbel: simulate: '1.5' is no number *" umbel simulate --size 1.5 all-to-all
 expect 2 "umbel: simulate: '49152' hosts: *" umbel simulate --hosts 49152 all-to-all
 expect 1 "umbel: 49000 hosts and their switches need more than the 49151 LIDs of a fabric" \

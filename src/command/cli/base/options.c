@@ -194,6 +194,16 @@ static int refuse_late(const struct cli_command *cmd, const struct table *t, int
 	return 0;
 }
 
+/* The words behind "--", where getopt_long() ends. */
+static int take_rest(const struct cli_command *cmd, int argc, char **argv, void *options)
+{
+	int ret = 0;
+
+	while (!ret && optind < argc)
+		ret = cmd->word(cmd, options, argv[optind++]);
+	return ret;
+}
+
 int cli_read_options(const struct cli_command *cmd, int argc, char **argv, void *options)
 {
 	struct table t = { .n = 0 };
@@ -217,7 +227,10 @@ int cli_read_options(const struct cli_command *cmd, int argc, char **argv, void 
 		else
 			ret = take(cmd, &t, got, options);
 	}
-	return ret || cmd->word ? ret : refuse_late(cmd, &t, argc, argv, optind);
+	if (ret)
+		return ret;
+	return cmd->word ? take_rest(cmd, argc, argv, options)
+	                 : refuse_late(cmd, &t, argc, argv, optind);
 }
 
 const struct cli_option cli_name_options[] = {
