@@ -48,8 +48,8 @@ static void run(struct bench_pair *pair, int side, void *arg)
 static const char help[] =
         "Usage: umbel run -- umbel-latency\n"
         "\n"
-        "Measures how long a multicast message of 64 bytes takes from host h1 to host h2, and a\n"
-        "bare cache line between the same two processors. It takes half a second.\n"
+        "Measures how long a multicast message of 64 bytes takes from host h1 to host h2,\n"
+        "and a bare cache line between the same two processors. It takes half a second.\n"
         "\n"
         "  -h, --help        this text\n"
         "      --version     the version\n";

@@ -46,14 +46,16 @@ static void explain(const char *base, int error)
 /* Of the one argument that is no name for sockets. The exit status. */
 static int answer_option(const char *option)
 {
-	static const char help[] = "Usage: umbel run -- umbel-ibsim SOCKETS\n"
-	                           "\n"
-	                           "Serves clients of the simulator ibsim on the fabric on which "
-	                           "it runs, at sockets of\n"
-	                           "that name. 'umbel ibsim' starts it, and its help says more.\n"
-	                           "\n"
-	                           "  -h, --help        this text\n"
-	                           "      --version     the version\n";
+	static const char help[] =
+	        "Usage: umbel run -- umbel-ibsim SOCKETS\n"
+	        "\n"
+	        "Serves clients of the simulator ibsim on the fabric on which "
+	        "it runs, at\n"
+	        "sockets of that name. 'umbel ibsim' starts it, and its help says "
+	        "more.\n"
+	        "\n"
+	        "  -h, --help        this text\n"
+	        "      --version     the version\n";
 
 	if (!strcmp(option, "--help") || !strcmp(option, "-h")) {
 		fputs(help, stdout);

@@ -18,7 +18,8 @@ static const char help[] =
         "Usage: umbel litmus [OPTION]... [TEST]...\n"
         "       umbel-litmus [OPTION]... [TEST]...     on the fabric that it finds\n"
         "\n"
-        "Runs litmus tests of RDMA: short programs, and which outcomes the specification allows.\n"
+        "Runs litmus tests of RDMA: short programs, and which outcomes the specification\n"
+        "allows.\n"
         "\n"
         "  -l, --list        the tests, and what each shows\n"
         "  -n, --rounds N    so often each (default: 10000)\n"
@@ -29,7 +30,8 @@ static const char help[] =
         "  -h, --help        this text\n"
         "  -V, --version     the version\n"
         "\n"
-        "Exit status: 0; 1 if an outcome is not allowed, or a call failed; 2 if it cannot run.\n";
+        "Exit status: 0; 1 if an outcome is not allowed, or a call failed; 2 if it cannot\n"
+        "run.\n";
 
 struct options {
 	bool lists, is_strong, is_weak, table;
