@@ -23,18 +23,19 @@ for program in "${UMBEL%/*}"/*; do
 	[ "$name" = umbel-rsh ] || expect 2 "*--bogus*$name*--help" timeout 60 "$name" --bogus
 done
 
-# fits NAME: whatever its help is, on standard input, a terminal of 80 columns shows its lines whole
+# fits COMMAND...: a terminal of 80 columns shows the lines of its help whole
 fits()
 {
-	awk -v name="$1" 'length > 80 { print name " --help: " length " columns: " $0; wide = 1 } END { exit wide }' >&2 ||
-		complain "the help of $1 is too wide"
+	"$@" --help 2>&1 < /dev/null |
+		awk -v name="$*" 'length > 80 { print name " --help: " length " columns: " $0; wide = 1 } END { exit wide }' >&2 ||
+		complain "the help of $* is too wide"
 }
-umbel --help | fits umbel
+fits umbel
 for program in "${UMBEL%/*}"/*; do
-	"$program" --help 2>&1 < /dev/null | fits "${program##*/}"
+	fits "$program"
 done
 for command in $commands; do
-	umbel "$command" --help | fits "$command"
+	fits umbel "$command"
 	expect 0 "Usage: umbel $command *" umbel "$command" --help
 	expect 0 "Usage: umbel $command *" umbel help "$command"
 	expect 0 "Usage: umbel $command *" umbel "$command" -h
