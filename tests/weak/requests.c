@@ -188,6 +188,38 @@ LAB_CASE(each_message_comes_once)
 	}
 }
 
+/* Short messages to memory that is reached by system calls do not lie there before the poll. */
+LAB_CASE_ELSEWHERE(an_atomic_operation_finds_what_is_not_polled)
+{
+	const struct lab_peer_options far = {
+		.timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .far = true
+	};
+	struct lab_peer **p = lab_peers(&far, state);
+
+	for (uint64_t i = 1; i <= ROUNDS; i++) {
+		struct lab_work send = { .n = 1, .opcode = IBV_WR_SEND, .piece = { { 0, 8, 0 } } };
+		struct lab_work swap = { .n = 1,
+			                 .opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
+			                 .piece = { { 64, 8, 0 } },
+			                 .to = p[1],
+			                 .compare_add = i,
+			                 .swap = ROUNDS + i };
+		uint64_t word = i;
+
+		lab_peer_put(p[0], 0, &word, sizeof(word));
+		lab_peer_receive(p[1], i, 0, sizeof(word));
+		lab_peer_post(p[0], &send);
+		lab_peer_post(p[0], &swap);
+		lab_peer_sent(p[0], IBV_WC_SUCCESS);
+		lab_peer_sent(p[0], IBV_WC_SUCCESS);
+		lab_peer_get(p[0], 64, &word, sizeof(word));
+		assert_int_equal(word, i);
+		lab_peer_received(p[1], IBV_WC_SUCCESS);
+		lab_peer_get(p[1], 0, &word, sizeof(word));
+		assert_int_equal(word, ROUNDS + i);
+	}
+}
+
 /* ---- ends ---- */
 
 /* Of a READ and of a WRITE that may overtake it: neither hides how long the other has waited. */

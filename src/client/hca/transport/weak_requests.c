@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "hca/queue/cq.h"
+#include "hca/transport/place.h"
 #include "hca/transport/weak_clock.h"
 #include "hca/transport/weak_requests.h"
 
@@ -245,14 +246,22 @@ static int change(struct hca_connected_qp *c, const struct shm_request *r,
 	return ret;
 }
 
+/* Reads the word, behind the SENDs ahead. False: change() reads it. */
+static bool begin_change(struct hca_connected_qp *c, const struct shm_request *r, struct request *q)
+{
+	struct hca_responder *t = &c->x.responder;
+
+	return is_settled(c) && (!t->unplaced || !hca_place_sends(t)) &&
+	       hca_responder_begin_change(t, r, &q->old);
+}
+
 static int gather(struct hca_connected_qp *c, const struct shm_request *r,
                   const struct shm_entry *e, struct request *q)
 {
 	const unsigned op = hca_operation(r->opcode);
 
 	if (q->is_atomic) {
-		q->has_begun =
-		        is_settled(c) && hca_responder_begin_change(&c->x.responder, r, &q->old);
+		q->has_begun = begin_change(c, r, q);
 		return IBV_WC_SUCCESS;
 	}
 	if (op & HCA_OP_BACK)
