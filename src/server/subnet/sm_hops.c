@@ -67,8 +67,8 @@ static void note_leads(const struct sm_hops *h, unsigned at, uint64_t fresh, str
 			leads->by_link[k] |= fresh & h->front[leads->exit[k].to];
 }
 
-/* The switches that the step has reached for the first time are so far away. @rows: or NULL.
- * Whether there are any. */
+/* The switches that the step has reached for the first time are so far away. Whether there are
+ * any. */
 static bool arrive(struct sm_hops *h, uint16_t hops, uint16_t *rows, struct sm_leads *leads)
 {
 	uint64_t *front = h->next;
@@ -82,7 +82,7 @@ static bool arrive(struct sm_hops *h, uint16_t hops, uint16_t *rows, struct sm_l
 		any |= fresh != 0;
 		if (fresh && leads)
 			note_leads(h, at, fresh, leads);
-		for (; rows && fresh; fresh &= fresh - 1)
+		for (; fresh; fresh &= fresh - 1)
 			rows[(size_t)__builtin_ctzll(fresh) * h->net->n + at] = hops;
 	}
 	h->next = h->front;
@@ -137,8 +137,8 @@ static void sort_links(const uint64_t *by_link, unsigned n, unsigned n_roots, ui
 			*to = m[i] >> square & (UINT64_MAX >> (64 - rows));
 }
 
-/* Whether HCAs are plugged in at one of the roots: nobody asks for the distances from others, nor
- * for the links to them, but for the first one. */
+/* Whether HCAs are plugged in at one of the roots: nobody asks for the links to others, but for the
+ * first one. */
 static bool have_hosts(const struct sm_net *net, unsigned first, unsigned n_roots)
 {
 	for (unsigned i = first; i < first + n_roots; i++)
@@ -170,10 +170,8 @@ void sm_hops_measure(struct sm_hops *h, unsigned first, unsigned n, uint16_t *ro
                      struct sm_leads *leads)
 {
 	const struct sm_net *net = h->net;
-	const bool all = !leads || have_hosts(net, first, n);
 
-	if (all)
-		memset(rows, 0xFF, (size_t)n * net->n * sizeof(*rows));
+	memset(rows, 0xFF, (size_t)n * net->n * sizeof(*rows));
 	memset(h->seen, 0, net->n * sizeof(*h->seen));
 	memset(h->front, 0, net->n * sizeof(*h->front));
 	if (leads)
@@ -181,8 +179,8 @@ void sm_hops_measure(struct sm_hops *h, unsigned first, unsigned n, uint16_t *ro
 	for (unsigned i = 0; i < n; i++)
 		if (!net->sw[first + i]->dead)
 			h->next[first + i] = 1ull << i;
-	for (uint16_t hops = 0; arrive(h, hops, all ? rows : NULL, leads); hops++)
+	for (uint16_t hops = 0; arrive(h, hops, rows, leads); hops++)
 		step(h);
 	if (leads)
-		sort_by_root(net, n, all, leads);
+		sort_by_root(net, n, have_hosts(net, first, n), leads);
 }

@@ -173,16 +173,6 @@ static inline bool sm_load_reaches(const struct sm_routes *r, unsigned at, unsig
 	       (r->load.reached[(size_t)at * r->load.words + i / 64] >> (i % 64) & 1);
 }
 
-/* Whether they do for any LID. */
-static inline bool sm_load_reaches_any(const struct sm_routes *r, unsigned at)
-{
-	uint64_t any = 0;
-
-	for (unsigned w = 0; w < r->load.words; w++)
-		any |= r->load.reached[(size_t)at * r->load.words + w];
-	return any;
-}
-
 /* They reach @to. */
 static inline void sm_load_pass(struct sm_routes *r, unsigned to, unsigned i)
 {
