@@ -129,3 +129,23 @@ def sent_when_gone(c):
         c.puppet.tell('drop', 'cut')
         c.post('SEND', BYTES, at=LAST, id=1)
         c.completes(1, PROT_ERR)
+
+
+@case
+def sent_behind_when_gone(c):
+    """The message before it asks for no acknowledgement, as another one follows: its packet goes again, and asks."""
+    with memory(c, 'file'):
+        c.post('WRITE', 256 * 66, id=1)
+        for i in range(64):
+            c.hear('WRITE_FIRST' if not i else 'WRITE_MIDDLE', c.psn + i)
+        c.puppet.tell('drop', 'cut')
+        c.post('WRITE', BYTES, at=LAST, id=2)
+        c.puppet.say('wait')
+        c.ack(c.psn + 63, 0)
+        c.hear('WRITE_MIDDLE', c.psn + 64, ack=False)
+        c.hear('WRITE_LAST', c.psn + 65, ack=False)
+        c.hear('WRITE_MIDDLE', c.psn + 64, ack=True)
+        c.ack(c.psn + 65, 1)
+        line = c.puppet.line()
+        if line[:3] != ['wc', '1', '0']:
+            raise Wrong(f'it hears {line}')

@@ -101,6 +101,24 @@ def drains_a_message(c):
 
 
 @case
+def asks_once_in_half_a_window(c):
+    """Of messages behind one another: the last one of a message asks only if nothing follows it at once."""
+    c.qp()
+    c.post('WRITE', 256 * 100, id=1)
+    for i in range(64):
+        c.hear('WRITE_FIRST' if not i else 'WRITE_MIDDLE', c.psn + i, ack=i % 32 == 31)
+    c.post('WRITE', 256 * 2, id=2)
+    c.post('SEND', 256 * 2, id=3)
+    c.ack(c.psn + 63, 0)
+    for i in range(64, 104):
+        c.hear({99: 'WRITE_LAST', 100: 'WRITE_FIRST', 101: 'WRITE_LAST', 102: 'SEND_FIRST', 103: 'SEND_LAST'}
+               .get(i, 'WRITE_MIDDLE'), c.psn + i, ack=i == 103)
+    c.ack(c.psn + 103, 3)
+    for id in 1, 2, 3:
+        c.completes(id)
+
+
+@case
 def does_not_drain(c):
     """It has left SQD before: nobody is told."""
     c.qp()

@@ -20,8 +20,8 @@
 /* Of ask(): no enum ibv_wc_status. */
 #define NOT_NOW (-1)
 
-/* So many packets leave at one time, and bring one acknowledgement: while the peer works on them,
- * as many others are on their way. */
+/* At least one packet in so many asks for an acknowledgement: while the peer works on those up to
+ * it, as many others are on their way. */
 static uint32_t burst(const struct hca_wire *w)
 {
 	const uint32_t half = hca_wire_window(w) / 2;
@@ -405,12 +405,12 @@ static bool send_next(struct hca_wire *w, const struct shm_request *r, const str
 
 /* Whether so much of the window is free that it is worth a system call: packets that leave together
  * cost less on their way and at the peer, which acknowledges them together. Those under way bring
- * an acknowledgement, so that the rest will be free. */
+ * an acknowledgement, unless none of them asks for one, so that the rest will be free. */
 static bool is_worth(const struct hca_wire *w)
 {
 	const uint32_t window = hca_wire_window(w), under = hca_wire_under_way(w);
 
-	return !under || under + window / 4 <= window;
+	return !under || under + window / 4 <= window || w->shm->unasked >= under;
 }
 
 /* In SQD what was begun is finished, and nothing else is begun. */
@@ -488,6 +488,16 @@ static bool fill_batch(struct hca_wire *w)
 	return more;
 }
 
+/* Whether none of the packets under way asks for an acknowledgement: the request that was to follow
+ * them cannot be sent. */
+static bool is_forgotten(const struct hca_wire *w)
+{
+	const struct shm_wire *s = w->shm;
+
+	return s->unasked && s->unasked >= hca_wire_under_way(w) && !s->probes &&
+	       w->end.qp.type != IBV_QPT_UC && !hca_wire_has_failed(w);
+}
+
 /* Whether packets may leave now. *@acknowledges: an acknowledgement leaves with them, and this
  * worker has the responder's lock for that. */
 static bool may_leave(struct hca_wire *w, bool *acknowledges)
@@ -518,6 +528,10 @@ bool hca_wire_send(struct hca_wire *w)
 			w->shm->recovers = SHM_WIRE_HAS_WAITED;
 		atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
 		more = next ? fill_batch(w) : has_next(w); /* it was posted just now */
+		if (base_unlikely(!more && is_forgotten(w))) {
+			hca_wire_ask_again(w);
+			more = true;
+		}
 	}
 	if (acknowledges) {
 		hca_wire_acknowledge(w);

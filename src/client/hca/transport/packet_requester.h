@@ -92,6 +92,9 @@ void hca_wire_set_deadline(struct hca_wire *w);
 void hca_wire_move_acked(struct hca_wire *w, uint32_t psn);
 /* Has all that is not acknowledged sent again, as some of it got lost. */
 void hca_wire_go_back(struct hca_wire *w);
+/* Has the first packet that is not acknowledged sent again, by itself: it asks for an
+ * acknowledgement, of all that has come. */
+void hca_wire_ask_again(struct hca_wire *w);
 /* Halves the number of packets that may be under way. */
 void hca_wire_shrink(struct hca_wire *w);
 /* Something was acknowledged, or answered, up to @acked before. */

@@ -124,6 +124,14 @@ void hca_wire_go_back(struct hca_wire *w)
 	hca_wire_shrink(w);
 }
 
+void hca_wire_ask_again(struct hca_wire *w)
+{
+	rewind_to_acked(w);
+	w->shm->timed_ns = 0;
+	w->shm->unasked = 0;
+	w->shm->probes = true;
+}
+
 /* The same, but first a probe: whether the peer has kept the packets that came behind the lost one.
  * Its answer tells what the loss means for the network. */
 static void probe(struct hca_wire *w)
