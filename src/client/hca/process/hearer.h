@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Mistakes of the program that its own calls find: in a call that waits, nothing can come, or
- * events are not acknowledged; a send queue is full of requests that nothing will tell of. The log
- * has them as warnings, and in a checked program the checker hears them, too (checked/watcher.h):
- * so each is looked for once, and in one way.
+ * Mistakes of the program that its own calls find: it waits for a completion that cannot come; it
+ * destroys an object whose events it has not acknowledged; it fills a send queue with requests of
+ * which no completion tells. The log has them as warnings, and in a checked program the checker
+ * hears them, too (checked/watcher.h): so each is looked for once, and in one way.
  */
 #ifndef HCA_PROCESS_HEARER_H
 #define HCA_PROCESS_HEARER_H

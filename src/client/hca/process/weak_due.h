@@ -2,8 +2,8 @@
 /*
  * When the thread of a weak fabric (weak.h) looks at an object whose requests wait: as soon as its
  * program has done nothing there for HCA_WEAK_SILENT_NS. If a look is in vain, as requests wait for
- * a receive or a way, the next one is later, twice as late each time. So the thread's work is that
- * for objects that are due, however many wait.
+ * a receive or a way, the next one is later, twice as late each time. The thread looks only at
+ * objects that are due.
  *
  * Pure functions of the time. The caller has a lock for hca_weak_due_add() to hca_weak_due_drop().
  */

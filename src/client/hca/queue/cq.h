@@ -77,8 +77,9 @@ struct hca_cq_shared {
 struct hca_vain {
 	bool is_watched; /* it has given nothing yet, and nothing was told: each poll attends */
 	bool was_polled;
-	uint32_t polls;    /* that were in vain since then */
-	uint32_t requests; /* its queue pairs had posted so many then */
+	uint32_t polls;     /* looks that were in vain since then */
+	uint64_t looked_ns; /* at the queue pairs, the last time: each poll would be too often */
+	uint32_t requests;  /* its queue pairs had posted so many then */
 	uint64_t since_ns;
 };
 

@@ -183,15 +183,19 @@ static bool is_due(struct hca_cq *cq, uint32_t requests)
 void hca_vain_polled(struct hca_cq *cq, int n)
 {
 	struct look l = { .cq = cq };
-	bool is_watched;
+	bool is_watched, looks;
 
 	base_lock(&cq->lock);
 	if (n > 0)
 		cq->vain.is_watched = false;
 	is_watched = cq->vain.is_watched;
 	cq->vain.was_polled = true;
+	looks = is_watched && base_now_ns() - cq->vain.looked_ns >= LOOK_NS / LOOKS;
+	if (looks)
+		cq->vain.looked_ns = base_now_ns();
+	cq->failed |= is_watched; /* the next poll attends, too */
 	base_unlock(&cq->lock);
-	if (!is_watched)
+	if (!looks)
 		return;
 	look_around(&l);
 	base_lock(&cq->lock);
@@ -220,13 +224,22 @@ static void look_at_channel(struct look *l, const struct hca_channel *ch)
 	else if (!is_armed)
 		say(l, "ibv_get_cq_event() waits, and no completion queue of the channel is armed: "
 		       "ibv_req_notify_cq() first, before each event");
+	if (*l->why)
+		return;
 	TAILQ_FOREACH(cq, &ch->cqs, channel_entry)
 	{
-		if (*l->why)
-			break;
-		*l = (struct look){ .cq = cq };
-		look_around(l);
-		judge(l, "is waited for");
+		struct look of_one = { .cq = cq };
+
+		if (atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE)
+			continue;
+		look_around(&of_one);
+		judge(&of_one, "is waited for");
+		if (!*l->why)
+			*l = of_one;
+		if (!*of_one.why) { /* something may come here, and ends the wait */
+			*l = of_one;
+			return;
+		}
 	}
 }
 
