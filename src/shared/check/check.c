@@ -120,17 +120,28 @@ static void judge_m_key(struct check_report *r, const char *name, const struct c
 		            name);
 }
 
+/* A subnet manager reaches no host without a link. */
 static void judge_m_keys(const struct check_net *net, struct check_report *r)
 {
-	const struct check_host *h = net->host;
-	const struct check_switch *sw = net->sw;
-	const struct check_m_key *first = net->n_hosts ? &h[0].m_key : net->n ? &sw[0].m_key : NULL;
-	const char *name = net->n_hosts ? h[0].name : net->n ? sw[0].name : NULL;
+	const struct check_m_key *first = NULL;
+	const char *name = NULL;
 
-	for (uint32_t i = 0; i < net->n_hosts; i++)
-		judge_m_key(r, h[i].name, &h[i].m_key, name, first);
-	for (uint32_t i = 0; i < net->n; i++)
-		judge_m_key(r, sw[i].name, &sw[i].m_key, name, first);
+	for (uint32_t i = 0; i < net->n_hosts && net->has_m_keys; i++) {
+		const struct check_host *h = &net->host[i];
+
+		if (h->at == CHECK_NONE)
+			continue;
+		name = first ? name : h->name;
+		first = first ? first : &h->m_key;
+		judge_m_key(r, h->name, &h->m_key, name, first);
+	}
+	for (uint32_t i = 0; i < net->n && net->has_m_keys; i++) {
+		const struct check_switch *sw = &net->sw[i];
+
+		name = first ? name : sw->name;
+		first = first ? first : &sw->m_key;
+		judge_m_key(r, sw->name, &sw->m_key, name, first);
+	}
 }
 
 /* ---- partitions ---- */

@@ -46,6 +46,7 @@ static void begin(uint32_t n)
 		sw->name = names[i];
 		h->name = names[LIDS + i];
 	}
+	net.has_m_keys = true;
 }
 
 static void link_both(uint32_t a, unsigned port_a, uint32_t b, unsigned port_b)
@@ -557,6 +558,10 @@ CASE(test_m_keys)
 	begin_row();
 	net.sw[2].m_key = (struct check_m_key){ .key = 5, .protect = 2 };
 	expect_only(CHECK_M_KEYS, "s2 is locked for ever");
+	begin_row();
+	net.sw[2].m_key = good;
+	net.has_m_keys = false;
+	expect_only(CHECK_PROPERTIES, "");
 }
 
 CASE(test_slow_links)

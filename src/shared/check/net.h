@@ -125,6 +125,7 @@ struct check_net {
 	uint32_t n_groups, groups_room;
 	uint32_t *tree_of; /* by MLID - CHECK_MLID: index, or CHECK_NONE */
 	uint8_t sl;        /* of paths that may have any */
+	bool has_m_keys;   /* those of hosts and switches are known */
 	bool hosts_only;   /* messages to switches make no links wait */
 	/* all lanes count as one: links that do not wait for each other in a circle then, do not
 	 * whatever service levels packets have */

@@ -270,6 +270,7 @@ static int read_ports(struct cli_subnet *s, struct control_client *client)
 	struct json_object *nodes = cli_request_json(client, "ports");
 	int ret = nodes ? 0 : CLI_FAILED;
 
+	s->net.has_m_keys = true;
 	for (size_t i = 0; !ret && i < cli_json_count(nodes); i++)
 		ret = read_node_ports(s, cli_json_at(nodes, i));
 	json_object_put(nodes);
