@@ -24,6 +24,9 @@
 #include "attributes.h"
 
 #define SECONDS 120 /* that anything may take */
+/* Descriptors that the daemon opens when it needs them, and keeps: a timer's, one to look for
+ * neighbours on Ethernet, one to send by IPv4 and one to send by IPv6. */
+#define OPENED_LATE 4
 
 /* ---- connections ---- */
 
@@ -151,7 +154,7 @@ static bool holds_no_more(struct held *h)
 	for (size_t i = 0; i < HELD; i++)
 		if (h->n[i] != at_rest.n[i])
 			return false;
-	return h->fds <= at_rest.fds + 1; /* a timer's descriptor may have come */
+	return h->fds <= at_rest.fds + OPENED_LATE;
 }
 
 /* Connections that are over count until the daemon has noticed. */
