@@ -34,8 +34,8 @@ struct hca_connected_qp {
 	int waits_for; /* HCA_WAITS_FOR_RECEIVE, _PATH or _LOCK */
 	/* to which it was connected, until nobody of that one's process uses our memory any more */
 	_Atomic uint32_t last_peer;
-	_Atomic uint8_t helpers; /* threads that went on with the peer's requests */
-	_Atomic uint8_t words;   /* that they have said (shm_connection.helps) */
+	_Atomic uint32_t helpers; /* threads that went on with the peer's requests */
+	_Atomic uint8_t words;    /* that they have said (shm_connection.helps) */
 };
 
 static inline struct hca_connected_qp *hca_connected(struct hca_qp *qp)

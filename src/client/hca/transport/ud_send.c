@@ -282,7 +282,8 @@ static void expect_more(struct hca_ud_path *path, const struct ibv_send_wr *wr)
 	r->send_flags = wr->send_flags & ~(unsigned)IBV_SEND_SIGNALED;
 }
 
-/* Carries out one request, or of a multicast one what it says. Returns its completion status. */
+/* Carries out one request; if it is a multicast message, those copies that @copies says. Returns
+ * its completion status. */
 static inline __attribute__((always_inline)) enum ibv_wc_status
 transmit_copies(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length,
                 enum hca_ud_copies copies, bool is_first)

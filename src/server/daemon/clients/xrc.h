@@ -19,8 +19,6 @@ struct daemon_xrcds {
 	struct daemon_ending ending;
 };
 
-/* That a process has opened a domain. */
-
 /* 0 or -ENOMEM. */
 int daemon_xrcds_init(struct daemon_xrcds *all, struct daemon_loop *loop,
                       struct daemon_endings *endings);
