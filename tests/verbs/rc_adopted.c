@@ -211,30 +211,6 @@ static void wait_until_alone(void)
 	while (s.st_nlink > 3);
 }
 
-/* The program unmaps a part before it is given back. */
-LAB_CASE(what_was_given_back_beside_a_thread_grows_by_zeros)
-{
-	const size_t half = LAB_ADOPTED_BYTES / 2;
-	char *m = lab_adopted_memory();
-	struct lab_sleeper s;
-	struct lab_peer **p = lab_adopted_begin();
-	struct ibv_mr *mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
-
-	lab_sleeper_begin(&s);
-	assert_int_equal(munmap(m + half, half), 0);
-	lab_adopted_deregister(mr);
-	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
-	assert_ptr_not_equal(m = mremap(m, half, LAB_ADOPTED_BYTES, MREMAP_MAYMOVE), MAP_FAILED);
-	lab_adopted_holds(m, 0, (unsigned)half, 1);
-	for (size_t i = half; i < LAB_ADOPTED_BYTES; i++)
-		assert_int_equal(m[i], 0);
-	munmap(m, LAB_ADOPTED_BYTES);
-	lab_sleeper_end(&s);
-#ifndef __SANITIZE_THREAD__ /* which has a thread of its own now */
-	wait_until_alone();
-#endif
-}
-
 /* ---- other programs ---- */
 
 LAB_CASE(a_program_that_is_spawned_does_not_disturb)
@@ -285,6 +261,32 @@ LAB_CASE(moved_memory_is_one_mapping_again)
 	}
 	expect_one_mapping(&m);
 	munmap(m, LAB_ADOPTED_BYTES);
+}
+
+/* ---- beside a thread: from here on ends of memory stay mappings by themselves ---- */
+
+/* The program unmaps a part before it is given back. */
+LAB_CASE(what_was_given_back_beside_a_thread_grows_by_zeros)
+{
+	const size_t half = LAB_ADOPTED_BYTES / 2;
+	char *m = lab_adopted_memory();
+	struct lab_sleeper s;
+	struct lab_peer **p = lab_adopted_begin();
+	struct ibv_mr *mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+
+	lab_sleeper_begin(&s);
+	assert_int_equal(munmap(m + half, half), 0);
+	lab_adopted_deregister(mr);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
+	assert_ptr_not_equal(m = mremap(m, half, LAB_ADOPTED_BYTES, MREMAP_MAYMOVE), MAP_FAILED);
+	lab_adopted_holds(m, 0, (unsigned)half, 1);
+	for (size_t i = half; i < LAB_ADOPTED_BYTES; i++)
+		assert_int_equal(m[i], 0);
+	munmap(m, LAB_ADOPTED_BYTES);
+	lab_sleeper_end(&s);
+#ifndef __SANITIZE_THREAD__ /* which has a thread of its own now */
+	wait_until_alone();
+#endif
 }
 
 /* ---- the end ---- */
