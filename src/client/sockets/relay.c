@@ -269,7 +269,7 @@ void sockets_relay_unlock(void)
 static bool start(struct relay *r)
 {
 	pthread_t thread;
-	int ret = base_thread_start(&thread, run, r);
+	int ret = base_thread_start(&thread, 0, run, r);
 
 	if (!ret)
 		pthread_detach(thread);

@@ -49,14 +49,19 @@ void base_cancel_restore(int state)
 	pthread_setcancelstate(state, NULL);
 }
 
-int base_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
+int base_thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *arg), void *arg)
 {
+	pthread_attr_t attr;
 	sigset_t all, before;
 	int ret;
 
 	sigfillset(&all);
+	pthread_attr_init(&attr);
+	if (stack_bytes)
+		pthread_attr_setstacksize(&attr, stack_bytes);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(thread, NULL, run, arg);
+	ret = pthread_create(thread, &attr, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
 	return -ret;
 }

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * poll() ends with EINTR whatever handler has run; read() of a device file would go on where
@@ -25,7 +26,8 @@ bool base_signals_restart(void);
 int base_cancel_off(void);
 void base_cancel_restore(int state);
 
-/* Starts a thread that runs no signal handler: signals are the others'. 0 or -errno. */
-int base_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
+/* Starts a thread that runs no signal handler: signals are the others'. @stack_bytes: 0: as usual.
+ * 0 or -errno. */
+int base_thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *arg), void *arg);
 
 #endif

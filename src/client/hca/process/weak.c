@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,6 +17,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/util.h"
 #include "hca/process/weak.h"
 #include "shm/layout.h"
@@ -162,23 +162,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Signals are the program's threads'. 0 or an error number. */
-static int make_thread(struct hca_weak *w)
-{
-	sigset_t all, old;
-	pthread_attr_t attr;
-	int ret;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	ret = pthread_create(&w->thread, &attr, run, w);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return ret;
-}
-
 bool hca_weak_start(struct hca_weak *w, hca_weak_serve *serve, struct hca_process *p)
 {
 	int ret = 0;
@@ -187,14 +170,14 @@ bool hca_weak_start(struct hca_weak *w, hca_weak_serve *serve, struct hca_proces
 	if (!hca_weak_has_thread(w)) {
 		w->serve = serve;
 		w->process = p;
-		ret = make_thread(w);
+		ret = base_thread_start(&w->thread, STACK_BYTES, run, w);
 		if (!ret)
 			/* release: pairs with hca_weak_has_thread() */
 			atomic_store_explicit(&w->has_thread, true, memory_order_release);
 		else if (!w->has_said)
 			base_log("this program's fabric is not weak: it can have no thread more: "
 			         "%s",
-			         strerror(ret));
+			         strerror(-ret));
 		w->has_said |= ret != 0;
 	}
 	pthread_mutex_unlock(&w->lock);

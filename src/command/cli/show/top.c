@@ -127,7 +127,7 @@ static int sampler_start(struct sampler *s)
 		close(s->wake);
 		return ret;
 	}
-	ret = base_thread_start(&s->thread, sample, s);
+	ret = base_thread_start(&s->thread, 0, sample, s);
 	if (ret) {
 		close(s->wake);
 		close(s->out[0]);

@@ -134,7 +134,7 @@ static void start_thread(struct closer_lane *l)
 {
 	pthread_t thread;
 
-	if (base_thread_start(&thread, close_all, l))
+	if (base_thread_start(&thread, 0, close_all, l))
 		return;
 	pthread_detach(thread);
 	l->n++;

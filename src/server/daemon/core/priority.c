@@ -49,7 +49,7 @@ static bool start_giver(struct daemon_priority *p)
 {
 	if (sem_init(&p->is_used_up, 0, 0))
 		return false;
-	if (!base_thread_start(&p->giver, take_and_give, p))
+	if (!base_thread_start(&p->giver, 0, take_and_give, p))
 		return true;
 	sem_destroy(&p->is_used_up);
 	return false;
