@@ -355,6 +355,30 @@ static void not_armed(bool wrong)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+/* Both queues have the channel. What is armed brings the event: a receive, or a send that asks for
+ * no completion. */
+static void armed_for_nothing(bool wrong)
+{
+	struct awaited a = { .from = lab_end(1) };
+	struct lab_end like = *lab_end_with(&(struct lab_options){ .host = 2, .channel = true });
+	struct ibv_cq *cq;
+	pthread_t thread;
+	void *context;
+
+	like.send_cq = lab_cq(like.context, 16, like.channel);
+	a.to = lab_end_with(&(struct lab_options){ .host = 2, .neighbour = &like });
+	lab_post(a.from, 1);
+	lab_post(a.to, 1);
+	post_send(a.to, lab_ah_to(a.to, a.from), a.from, memory, 64,
+	          lab_mr(a.to->pd, memory, sizeof(memory)), 0);
+	assert_int_equal(ibv_req_notify_cq(wrong ? a.to->send_cq : a.to->cq, 0), 0);
+	assert_int_equal(pthread_create(&thread, NULL, send_late, &a), 0);
+	assert_int_equal(ibv_get_cq_event(a.to->channel, &cq, &context), 0);
+	ibv_ack_cq_events(cq, 1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	settle(a.to);
+}
+
 struct shared_queue {
 	struct ibv_cq_ex *cq;
 	pthread_mutex_t *lock;
@@ -485,6 +509,7 @@ static const struct mistake mistakes[] = {
 	{ "polled-in-vain", "waits-in-vain", polled_in_vain },
 	{ "other-queue-polled", "waits-in-vain", other_queue_polled },
 	{ "not-armed", "waits-in-vain", not_armed },
+	{ "armed-for-nothing", "waits-in-vain", armed_for_nothing },
 	{ "queue-shared", "single-threaded-queue-shared", queue_shared },
 	{ "xrc-sender", "send-buffer-changed", xrc_sender_changed },
 	{ "handle-destroyed", "address-handle-destroyed-in-use", handle_destroyed },

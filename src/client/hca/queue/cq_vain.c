@@ -180,20 +180,28 @@ static bool is_due(struct hca_cq *cq, uint32_t requests)
 	return ++v->polls >= LOOKS && now - v->since_ns >= LOOK_NS;
 }
 
+/* The queue pairs are looked at once in a while, not at each poll. */
+static bool begins_look(struct hca_vain *v)
+{
+	const uint64_t now = base_now_ns();
+
+	if (now - v->looked_ns < LOOK_NS / LOOKS)
+		return false;
+	v->looked_ns = now;
+	return true;
+}
+
 void hca_vain_polled(struct hca_cq *cq, int n)
 {
 	struct look l = { .cq = cq };
-	bool is_watched, looks;
+	bool looks;
 
 	base_lock(&cq->lock);
 	if (n > 0)
 		cq->vain.is_watched = false;
-	is_watched = cq->vain.is_watched;
 	cq->vain.was_polled = true;
-	looks = is_watched && base_now_ns() - cq->vain.looked_ns >= LOOK_NS / LOOKS;
-	if (looks)
-		cq->vain.looked_ns = base_now_ns();
-	cq->failed |= is_watched; /* the next poll attends, too */
+	looks = cq->vain.is_watched && begins_look(&cq->vain);
+	cq->failed |= cq->vain.is_watched; /* the next poll attends, too */
 	base_unlock(&cq->lock);
 	if (!looks)
 		return;
@@ -234,12 +242,10 @@ static void look_at_channel(struct look *l, const struct hca_channel *ch)
 			continue;
 		look_around(&of_one);
 		judge(&of_one, "is waited for");
-		if (!*l->why)
+		if (!*l->why || !*of_one.why)
 			*l = of_one;
-		if (!*of_one.why) { /* something may come here, and ends the wait */
-			*l = of_one;
+		if (!*l->why) /* something may come here, and ends the wait */
 			return;
-		}
 	}
 }
 

@@ -69,16 +69,15 @@ static int explain_wrong(const struct hca_qp *qp, const struct ibv_send_wr *wr, 
 void hca_explain_full(const struct hca_qp *qp)
 {
 	const struct hca_hearer *hearer = qp->ctx->process->hearer;
+	const uint32_t used = hearer ? hca_qp_sq_used(qp) : 0; /* other threads change it */
 	char text[160];
 
-	/* another thread may complete one meanwhile: then it is not full of them */
-	if (!hearer || !hca_qp_sq_used(qp) || !hca_vain_is_unsignaled(qp))
+	if (!used || !hca_vain_is_unsignaled(qp))
 		return;
 	snprintf(text, sizeof(text),
-	         "QP 0x%06x has room for %u requests (max_send_wr), and is full of requests of "
-	         "which "
-	         "none is signaled: this one is refused",
-	         qp->sender.qpn, qp->cap.max_send_wr);
+	         "QP 0x%06x has room for %u requests (max_send_wr), and %u are in it already, none "
+	         "of them signaled: this one is refused",
+	         qp->sender.qpn, qp->cap.max_send_wr, used);
 	hearer->never_signaled(text);
 }
 
