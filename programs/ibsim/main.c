@@ -49,10 +49,8 @@ static int answer_option(const char *option)
 	static const char help[] =
 	        "Usage: umbel run -- umbel-ibsim SOCKETS\n"
 	        "\n"
-	        "Serves clients of the simulator ibsim on the fabric on which "
-	        "it runs, at\n"
-	        "sockets of that name. 'umbel ibsim' starts it, and its help says "
-	        "more.\n"
+	        "Serves clients of the simulator ibsim on the fabric on which it runs, at\n"
+	        "sockets of that name. 'umbel ibsim' starts it, and its help says more.\n"
 	        "\n"
 	        "  -h, --help        this text\n"
 	        "      --version     the version\n";

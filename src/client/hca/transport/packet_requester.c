@@ -224,7 +224,6 @@ static bool is_followed(struct hca_wire *w)
 	return next != hca_connected_load(&w->connection->tail) && !w->shm->has_limit &&
 	       !(w->open & SHM_WIRE_PAUSED) && hca_connected_take(&w->end, next, &r, entries) &&
 	       (hca_operation(r.opcode) & (HCA_OP_SEND | HCA_OP_WRITE)) &&
-	       !(hca_operation(r.opcode) & (HCA_OP_ANSWERED | HCA_OP_LOCAL)) && is_known(&r) &&
 	       !(r.flags & IBV_SEND_FENCE) && hca_parts_of_request(&w->end, &r, entries, 0, &parts);
 }
 

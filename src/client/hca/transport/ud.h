@@ -77,8 +77,7 @@ struct hca_ud_kept *hca_ud_next_kept(struct hca_qp *qp);
 void hca_ud_free_kept(struct hca_ud_kept *k);
 
 /* Sends one that was kept; if it is a multicast message, those copies that @copies says. @is_first:
- * for the first time.
- * Returns the status of its completion, which is the caller's. */
+ * for the first time. Returns the status of its completion, which is the caller's. */
 enum ibv_wc_status hca_ud_transmit(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length,
                                    enum hca_ud_copies copies, bool is_first);
 /* Whether there are copies of both kinds. */
